@@ -49,12 +49,14 @@ pub(crate) fn notes(sample: &str) -> String {
 }
 
 /// A sample by its folder and name.
+#[expect(clippy::disallowed_methods, reason = "only tests read samples")]
 pub(crate) fn sample(path: &str) -> String {
     let path = format!("{}/tests/samples/{path}", env!("CARGO_MANIFEST_DIR"));
     std::fs::read_to_string(&path).unwrap_or_else(|why| panic!("{path}: {why}"))
 }
 
 /// All samples of a folder: their names and texts, in order.
+#[expect(clippy::disallowed_methods, reason = "only tests read samples")]
 pub(crate) fn samples(folder: &str) -> Vec<(String, String)> {
     let path = format!("{}/tests/samples/{folder}", env!("CARGO_MANIFEST_DIR"));
     let files = std::fs::read_dir(&path).unwrap_or_else(|why| panic!("{path}: {why}"));
@@ -69,10 +71,27 @@ pub(crate) fn samples(folder: &str) -> Vec<(String, String)> {
 
 /// What the samples of a folder are read as.
 pub(crate) fn all(folder: &str) -> String {
-    let samples = samples(folder).into_iter();
-    samples
-        .map(|(name, text)| format!("== {name}\n{}", of(&text)))
-        .collect()
+    let mut all = String::new();
+    for (name, text) in samples(folder) {
+        let _ = write!(all, "== {name}\n{}", of(&text));
+    }
+    all
+}
+
+/// Checks lines of a sample's name, the place of a transfer in it, its direction, who counted, goodput, retransmits
+/// and streams.
+pub(crate) fn check(table: &str, text: impl Fn(&str) -> String) {
+    for row in table.lines().map(str::trim) {
+        let mut words = row.split(' ');
+        let (name, place) = (words.next().unwrap(), words.next().unwrap());
+        let got = &transfers(&text(name))[place.parse::<usize>().unwrap()];
+        let (direction, counted, goodput) = (got.direction, got.counted, got.goodput.0);
+        let (retransmits, streams) = (got.retransmits, got.streams);
+        let found = format!(
+            "{name} {place} {direction:?} {counted:?} {goodput} {retransmits:?} {streams:?}"
+        );
+        assert_eq!(found, row);
+    }
 }
 
 /// A sample that was cut, whose lines were swapped, and whose digits were replaced.

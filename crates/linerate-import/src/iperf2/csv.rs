@@ -167,7 +167,7 @@ fn transfer(records: &[&Record<'_>], known: Option<bool>) -> Option<Transfer> {
         transfer.datagrams = Some(Lost {
             lost,
             of,
-            jitter: (jitter > 0.0).then(|| Nanos((jitter * 1e6) as u64)),
+            jitter: (jitter > 0.0).then_some(Nanos((jitter * 1e6) as u64)),
         });
     }
     if let [only] = streams[..] {

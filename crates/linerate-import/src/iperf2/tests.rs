@@ -1,8 +1,7 @@
-use linerate_core::path::Direction::{Forward, Reverse};
-use linerate_core::reported::Counted::{Receiver, Sender};
+use linerate_core::reported::Counted::Receiver;
 use proptest::prelude::*;
 
-use crate::summary::{all, mutated, notes, of, sample, samples, transfer, transfers};
+use crate::summary::{all, check, mutated, notes, of, sample, samples, transfer, transfers};
 
 fn text(name: &str) -> String {
     sample(&format!("iperf2/{name}"))
@@ -16,131 +15,20 @@ fn samples_are_read_as_before() {
 /// Figures that a person reads in the samples.
 #[test]
 fn figures_are_those_of_the_text() {
-    let rows: &[(&str, usize, _, _, u64, Option<u64>, Option<u32>)] = &[
-        (
-            "2.1.8-tcp.txt",
-            0,
-            Forward,
-            Sender,
-            34_700_000_000,
-            None,
-            Some(1),
-        ),
-        (
-            "2.1.8-tcp2.txt",
-            0,
-            Forward,
-            Sender,
-            28_700_000_000,
-            None,
-            Some(2),
-        ),
-        (
-            "2.1.8-e.txt",
-            0,
-            Forward,
-            Sender,
-            30_900_000_000,
-            Some(3),
-            Some(1),
-        ),
-        (
-            "2.1.8-R.txt",
-            0,
-            Reverse,
-            Receiver,
-            24_700_000_000,
-            None,
-            Some(1),
-        ),
-        (
-            "2.1.8-fd.txt",
-            0,
-            Forward,
-            Sender,
-            11_200_000_000,
-            None,
-            Some(1),
-        ),
-        (
-            "2.1.8-fd.txt",
-            1,
-            Reverse,
-            Receiver,
-            26_000_000_000,
-            None,
-            Some(1),
-        ),
-        (
-            "2.1.8-d.txt",
-            1,
-            Reverse,
-            Receiver,
-            24_400_000_000,
-            None,
-            Some(1),
-        ),
-        (
-            "2.1.8-server.txt",
-            1,
-            Forward,
-            Receiver,
-            28_700_000_000,
-            None,
-            Some(2),
-        ),
-        (
-            "2.1.8-server.txt",
-            4,
-            Reverse,
-            Sender,
-            24_500_000_000,
-            None,
-            Some(1),
-        ),
-        (
-            "2.1.8-udp.txt",
-            0,
-            Forward,
-            Receiver,
-            21_000_000,
-            None,
-            Some(1),
-        ),
-        (
-            "2.1.8-csv.txt",
-            0,
-            Forward,
-            Sender,
-            54_810_439_755,
-            None,
-            Some(2),
-        ),
-        (
-            "2.1.8-csv1.txt",
-            0,
-            Forward,
-            Sender,
-            16_055_889_153,
-            None,
-            Some(1),
-        ),
-    ];
-    for (name, place, direction, counted, goodput, retransmits, streams) in rows {
-        let got = &transfers(&text(name))[*place];
-        let found = (
-            got.direction,
-            got.counted,
-            got.goodput.0,
-            got.retransmits,
-            got.streams,
-        );
-        assert_eq!(
-            found,
-            (*direction, *counted, *goodput, *retransmits, *streams),
-            "{name}"
-        );
-    }
+    let table = "\
+        2.1.8-tcp.txt 0 Forward Sender 34700000000 None Some(1)
+        2.1.8-tcp2.txt 0 Forward Sender 28700000000 None Some(2)
+        2.1.8-e.txt 0 Forward Sender 30900000000 Some(3) Some(1)
+        2.1.8-R.txt 0 Reverse Receiver 24700000000 None Some(1)
+        2.1.8-fd.txt 0 Forward Sender 11200000000 None Some(1)
+        2.1.8-fd.txt 1 Reverse Receiver 26000000000 None Some(1)
+        2.1.8-d.txt 1 Reverse Receiver 24400000000 None Some(1)
+        2.1.8-server.txt 1 Forward Receiver 28700000000 None Some(2)
+        2.1.8-server.txt 4 Reverse Sender 24500000000 None Some(1)
+        2.1.8-udp.txt 0 Forward Receiver 21000000 None Some(1)
+        2.1.8-csv.txt 0 Forward Sender 54810439755 None Some(2)
+        2.1.8-csv1.txt 0 Forward Sender 16055889153 None Some(1)";
+    check(table, text);
     assert_eq!(
         transfer(&text("2.1.8-w.txt")).buffer.map(|n| n.0),
         Some(128 * 1024)

@@ -67,9 +67,9 @@ fn starts(text: &str) -> bool {
 
 /// iperf3 has two digits behind the point, and pads the times.
 fn is_ours(row: &Row<'_>) -> bool {
-    !(row.wide && row.digits == 2)
-        && !row.rest.ends_with("sender")
-        && !row.rest.ends_with("receiver")
+    let marked = row.rest.ends_with("sender") || row.rest.ends_with("receiver");
+    let padded = row.wide && row.digits == 2;
+    !marked && !padded
 }
 
 fn is_banner(line: &str) -> bool {

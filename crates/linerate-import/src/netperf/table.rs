@@ -35,7 +35,7 @@ pub(super) fn read(
                     .iter()
                     .find(|word| bits(word).is_some())
                     .copied()
-                    .or(unit)
+                    .or(unit);
             }
         }
         used = at;
@@ -100,7 +100,7 @@ fn requests(rows: &[Vec<f64>], banner: Banner) -> Option<(Sizes, Option<String>)
     let [request, response, rate] = [row[2], row[3], row[5]];
     // With one request in flight the mean of the times is what the rate leaves for each.
     let mean = (!banner.burst).then(|| Nanos((1e9 / rate).round() as u64));
-    let note = (request != response).then(|| {
+    let note = (row[2] as u64 != row[3] as u64).then(|| {
         format!("requests have {request} B and responses {response} B: the size of the row is that of requests")
     });
     let operation = match banner.kind {

@@ -1,6 +1,7 @@
 //! JSON of iperf3: a document (`-J`), or a line for each event (`--json-stream`).
 
 mod document;
+mod end;
 mod fields;
 mod row;
 #[cfg(test)]

@@ -1,9 +1,8 @@
 use linerate_core::path::Direction::{Forward, Reverse};
-use linerate_core::reported::Counted::{Receiver, Sender};
 use proptest::prelude::*;
 
 use super::*;
-use crate::summary::{all, mutated, notes, of, sample, samples, transfer, transfers};
+use crate::summary::{all, check, mutated, notes, of, sample, samples, transfer, transfers};
 
 fn text(name: &str) -> String {
     sample(&format!("iperf3-text/{name}"))
@@ -17,119 +16,21 @@ fn samples_are_read_as_before() {
 /// Figures that a person reads in the samples.
 #[test]
 fn figures_are_those_of_the_text() {
-    let rows: &[(&str, usize, _, _, u64, Option<u64>, usize)] = &[
-        (
-            "3.1.3-tcp.txt",
-            0,
-            Forward,
-            Receiver,
-            9_890_000_000,
-            Some(21),
-            2,
-        ),
-        (
-            "3.1.3-tcp-server.txt",
-            0,
-            Forward,
-            Receiver,
-            9_820_000_000,
-            None,
-            2,
-        ),
-        (
-            "3.1.3-rev.txt",
-            0,
-            Reverse,
-            Receiver,
-            14_100_000_000,
-            Some(8),
-            1,
-        ),
-        (
-            "3.1.3-rev-server.txt",
-            0,
-            Reverse,
-            Sender,
-            13_900_000_000,
-            Some(8),
-            1,
-        ),
-        ("3.1.3-udp.txt", 0, Forward, Sender, 19_100_000, None, 1),
-        (
-            "3.12-bidir.txt",
-            0,
-            Forward,
-            Receiver,
-            4_040_000_000,
-            Some(9),
-            2,
-        ),
-        (
-            "3.12-bidir.txt",
-            1,
-            Reverse,
-            Receiver,
-            2_630_000_000,
-            Some(109),
-            2,
-        ),
-        (
-            "3.12-bidir-server.txt",
-            0,
-            Forward,
-            Receiver,
-            4_040_000_000,
-            None,
-            2,
-        ),
-        (
-            "3.12-bidir-server.txt",
-            1,
-            Reverse,
-            Sender,
-            2_640_000_000,
-            Some(109),
-            2,
-        ),
-        ("3.12-udp.txt", 0, Forward, Receiver, 20_000_000, None, 1),
-        (
-            "3.12-int.txt",
-            0,
-            Forward,
-            Sender,
-            10_500_000_000,
-            Some(40),
-            1,
-        ),
-        (
-            "case1-iperf3-gbe.txt",
-            0,
-            Forward,
-            Receiver,
-            942_000_000,
-            None,
-            1,
-        ),
-        (
-            "case1-iperf3-ipoib-1.txt",
-            0,
-            Forward,
-            Receiver,
-            3_730_000_000,
-            None,
-            1,
-        ),
-    ];
-    for (name, place, direction, counted, goodput, retransmits, streams) in rows {
-        let got = &transfers(&text(name))[*place];
-        let found = (got.direction, got.counted, got.goodput.0, got.retransmits);
-        assert_eq!(
-            found,
-            (*direction, *counted, *goodput, *retransmits),
-            "{name}"
-        );
-        assert_eq!(got.streams, u32::try_from(*streams).ok(), "{name}");
-    }
+    let table = "\
+        3.1.3-tcp.txt 0 Forward Receiver 9890000000 Some(21) Some(2)
+        3.1.3-tcp-server.txt 0 Forward Receiver 9820000000 None Some(2)
+        3.1.3-rev.txt 0 Reverse Receiver 14100000000 Some(8) Some(1)
+        3.1.3-rev-server.txt 0 Reverse Sender 13900000000 Some(8) Some(1)
+        3.1.3-udp.txt 0 Forward Sender 19100000 None Some(1)
+        3.12-bidir.txt 0 Forward Receiver 4040000000 Some(9) Some(2)
+        3.12-bidir.txt 1 Reverse Receiver 2630000000 Some(109) Some(2)
+        3.12-bidir-server.txt 0 Forward Receiver 4040000000 None Some(2)
+        3.12-bidir-server.txt 1 Reverse Sender 2640000000 Some(109) Some(2)
+        3.12-udp.txt 0 Forward Receiver 20000000 None Some(1)
+        3.12-int.txt 0 Forward Sender 10500000000 Some(40) Some(1)
+        case1-iperf3-gbe.txt 0 Forward Receiver 942000000 None Some(1)
+        case1-iperf3-ipoib-1.txt 0 Forward Receiver 3730000000 None Some(1)";
+    check(table, text);
     let lost = transfer(&text("3.1.3-udp-server.txt")).datagrams.unwrap();
     assert_eq!(
         (lost.lost, lost.of, lost.jitter.map(|n| n.0)),
