@@ -2,21 +2,24 @@
 
 use crate::columns::COLUMNS;
 use crate::disk::{copies, dd, diskspd, fio, hdparm, marks};
-use crate::facts;
 use crate::fi_pingpong::FI_PINGPONG;
 use crate::format::Format;
-use crate::iperf3;
 use crate::netpipe::NETPIPE;
 use crate::osu::OSU;
-use crate::perftest;
 use crate::ping::{IBPING, PING};
 use crate::sockperf::SOCKPERF;
 use crate::ucx_perftest::UCX_PERFTEST;
+use crate::{facts, iperf2, iperf3, netperf, nuttcp, perftest, qperf};
 
 /// Every format. The first that recognises a text reads it.
 pub static FORMATS: &[&Format] = &[
     &iperf3::json::FORMAT,
     &iperf3::text::FORMAT,
+    &iperf2::text::FORMAT,
+    &iperf2::csv::FORMAT,
+    &nuttcp::FORMAT,
+    &qperf::FORMAT,
+    &netperf::FORMAT,
     &perftest::JSON,
     &perftest::TABLE,
     &SOCKPERF,
@@ -67,14 +70,18 @@ type GoesOn = fn(&str, &str) -> bool;
 /// Formats whose output has lines at which another one of the same format could begin as well.
 pub(crate) static GO_ON: &[(&Format, GoesOn)] = &[
     (&iperf3::text::FORMAT, iperf3::text::goes_on),
-    (&fio::TEXT, finds_its_end),
-    (&marks::CRYSTAL, finds_its_end),
-    (&diskspd::DISKSPD, finds_its_end),
-    (&copies::ROBOCOPY, finds_its_end),
-    (&copies::RSYNC, finds_its_end),
+    (&iperf2::text::FORMAT, iperf2::text::goes_on),
+    (&iperf2::csv::FORMAT, iperf2::csv::goes_on),
+    (&nuttcp::FORMAT, nuttcp::goes_on),
+    (&qperf::FORMAT, qperf::goes_on),
 ];
 
-/// The reader finds the end of an output, and of the next one of the same format, by itself.
-fn finds_its_end(_: &str, _: &str) -> bool {
-    true
-}
+/// Formats of which a first line may occur again within an output. Their readers find the end of an output, and of
+/// the next one of the same format, by themselves.
+pub(crate) static FIND_OWN_END: &[&Format] = &[
+    &fio::TEXT,
+    &marks::CRYSTAL,
+    &diskspd::DISKSPD,
+    &copies::ROBOCOPY,
+    &copies::RSYNC,
+];

@@ -31,6 +31,10 @@ const RATES: &[(&str, f64)] = &[
     ("TBytes/sec", 8.0 * 1_099_511_627_776.0),
 ];
 
+/// Rates from here on are none: iperf 2.0.5 prints such where a count has gone below zero.
+//= https://github.com/esnet/iperf/issues/843
+const MOST_RATE: f64 = 1e15;
+
 /// A row.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Row<'a> {
@@ -44,6 +48,8 @@ pub(crate) struct Row<'a> {
     pub(crate) to: f64,
     /// Digits behind the point of the start.
     pub(crate) digits: usize,
+    /// Whether the times take at least 14 characters, as iperf3 pads them.
+    pub(crate) wide: bool,
     pub(crate) bytes: f64,
     /// Bits per second.
     pub(crate) rate: f64,
@@ -91,12 +97,13 @@ pub(crate) fn row(line: &str) -> Option<Row<'_>> {
     let bytes = read(bytes)? * unit_of(unit, BYTES)?;
     let (rate, rest) = word(rest)?;
     let (unit, rest) = word(rest)?;
-    let rate = read(rate)? * unit_of(unit, RATES)?;
+    let rate = Some(read(rate)? * unit_of(unit, RATES)?).filter(|rate| *rate < MOST_RATE)?;
     Some(Row {
         id,
         role,
         from: start,
         to: end,
+        wide: times.len() >= 14,
         digits: from.len() - from.find(['.', ',']).map_or(from.len(), |at| at + 1),
         bytes,
         rate,

@@ -15,13 +15,17 @@ mod facts;
 mod fi_pingpong;
 mod format;
 mod formats;
+mod iperf2;
 mod iperf3;
 mod iperf_row;
 mod merge;
+mod netperf;
 mod netpipe;
+mod nuttcp;
 mod osu;
 mod perftest;
 mod ping;
+mod qperf;
 mod read;
 #[cfg(test)]
 mod sample;

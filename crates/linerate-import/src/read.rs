@@ -5,7 +5,7 @@ use linerate_core::reported::{Note, Outcome, Tool};
 
 use crate::FORMATS;
 use crate::format::{Format, Found, Holds, Section};
-use crate::formats::GO_ON;
+use crate::formats::{FIND_OWN_END, GO_ON};
 use crate::text::{command, decoded, plain};
 
 /// Largest input, in bytes.
@@ -17,17 +17,7 @@ const MOST_NOTES: usize = 50;
 /// Characters of a line that a note quotes.
 const QUOTED: usize = 60;
 
-/// Formats of which a first line may occur again within an output. Their readers find the end of an output, and of
-/// the next one of the same format, by themselves.
-const FIND_OWN_END: &[&str] = &[
-    "fio-text",
-    "crystaldiskmark",
-    "diskspd",
-    "robocopy",
-    "rsync",
-];
-
-/// Longest output of such a format, in bytes.
+/// Longest output of a format in [`FIND_OWN_END`], in bytes.
 const MOST_OWN: usize = 1 << 20;
 
 /// Why an input has nothing to read.
@@ -175,7 +165,9 @@ impl<'a> Reader<'a> {
     /// Reads an output that begins here.
     fn output(&mut self, format: &'static Format) {
         self.end_stray();
-        let is_json = self.rest.starts_with(['{', '[']);
+        // Rows of text may begin with a bracket as well.
+        let is_text = GO_ON.iter().any(|(known, _)| *known == format);
+        let is_json = self.rest.starts_with(['{', '[']) && !is_text;
         let end = if is_json {
             self.rest.len()
         } else {
@@ -200,12 +192,11 @@ impl<'a> Reader<'a> {
                 self.note(Some(self.line), what);
                 self.damaged.get_or_insert((format, why));
                 self.failed += 1;
-                let end = if is_json {
-                    end
+                self.skip(if is_json {
+                    value(self.rest)
                 } else {
                     end.min(next_prompt(self.rest))
-                };
-                self.skip(end);
+                });
             }
         }
     }
@@ -282,6 +273,15 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// Bytes of the JSON value that begins here; all if it is damaged.
+fn value(text: &str) -> usize {
+    let mut values = serde_json::Deserializer::from_str(text).into_iter::<serde::de::IgnoredAny>();
+    match values.next() {
+        Some(Ok(_)) => values.byte_offset(),
+        _ => text.len(),
+    }
+}
+
 /// The format of an output that begins here.
 fn starting(text: &str) -> Option<&'static Format> {
     FORMATS.iter().copied().find(|format| (format.starts)(text))
@@ -291,18 +291,19 @@ fn starting(text: &str) -> Option<&'static Format> {
 /// describe one after the other, such as devices, begin alike and are one output.
 fn extent(text: &str, own: &Format) -> usize {
     let goes_on = GO_ON.iter().find(|(known, _)| *known == own);
+    let finds_own_end = FIND_OWN_END.contains(&own);
     let continues = |next: &Format, before: &str, rest: &str| {
         let is_part = || goes_on.is_some_and(|(_, goes_on)| goes_on(before, rest));
-        next == own && (own.holds == Holds::Facts || is_part())
+        next == own && (finds_own_end || own.holds == Holds::Facts || is_part())
     };
     let ends = text.match_indices('\n').map(|(at, _)| at + 1);
     let mut starts = ends.filter(|at| *at < text.len());
-    let finds_own_end = FIND_OWN_END.contains(&format.id);
-    let next = starts.find(|at| {
-        let next = starting(&text[*at..]);
-        let is_end = next.is_some_and(|next| next != format || !finds_own_end);
-        is_end || finds_own_end && *at > MOST_OWN
-    });
+    let is_end = |at: &usize| {
+        let (before, rest) = text.split_at(*at);
+        let ends = starting(rest).is_some_and(|next| !continues(next, before, rest));
+        ends || finds_own_end && *at > MOST_OWN
+    };
+    let next = starts.find(is_end);
     next.map_or(text.len(), |at| before_prompt(text, at))
 }
 

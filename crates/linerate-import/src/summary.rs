@@ -14,6 +14,139 @@ pub(crate) fn of(sample: &str) -> String {
     }
 }
 
+/// The results of all outputs in a sample.
+pub(crate) fn results(sample: &str) -> Vec<Measured> {
+    let parsed = read(sample.as_bytes()).unwrap_or_else(|why| panic!("{why}"));
+    let results = parsed.parts.into_iter().flat_map(|part| part.results);
+    results.map(|result| result.measured).collect()
+}
+
+/// The transfers in a sample.
+pub(crate) fn transfers(sample: &str) -> Vec<Transfer> {
+    let transfers = results(sample)
+        .into_iter()
+        .filter_map(|measured| match measured {
+            Measured::Transfer(transfer) => Some(*transfer),
+            _ => None,
+        });
+    transfers.collect()
+}
+
+/// The only transfer in a sample.
+pub(crate) fn transfer(sample: &str) -> Transfer {
+    let mut transfers = transfers(sample);
+    assert_eq!(transfers.len(), 1, "{sample}");
+    transfers.remove(0)
+}
+
+/// All notes of a sample, and why it was refused.
+pub(crate) fn notes(sample: &str) -> String {
+    let kept = of(sample);
+    let notes = kept
+        .lines()
+        .filter(|line| line.contains("note ") || line.starts_with("refused"));
+    notes.collect::<Vec<_>>().join("\n")
+}
+
+/// A sample by its folder and name.
+#[expect(clippy::disallowed_methods, reason = "only tests read samples")]
+pub(crate) fn sample(path: &str) -> String {
+    let path = format!("{}/tests/samples/{path}", env!("CARGO_MANIFEST_DIR"));
+    std::fs::read_to_string(&path).unwrap_or_else(|why| panic!("{path}: {why}"))
+}
+
+/// All samples of a folder: their names and texts, in order.
+#[expect(clippy::disallowed_methods, reason = "only tests read samples")]
+pub(crate) fn samples(folder: &str) -> Vec<(String, String)> {
+    let path = format!("{}/tests/samples/{folder}", env!("CARGO_MANIFEST_DIR"));
+    let files = std::fs::read_dir(&path).unwrap_or_else(|why| panic!("{path}: {why}"));
+    let names = files.map(|file| file.map(|file| file.file_name().to_string_lossy().into_owned()));
+    let mut names: Vec<String> = names.collect::<Result<_, _>>().unwrap_or_default();
+    names.sort();
+    names
+        .into_iter()
+        .map(|name| (name.clone(), sample(&format!("{folder}/{name}"))))
+        .collect()
+}
+
+/// What the samples of a folder are read as.
+pub(crate) fn all(folder: &str) -> String {
+    let mut all = String::new();
+    for (name, text) in samples(folder) {
+        let _ = write!(all, "== {name}\n{}", of(&text));
+    }
+    all
+}
+
+/// Checks lines of a sample's name, the place of a transfer in it, its direction, who counted, goodput, retransmits
+/// and streams.
+pub(crate) fn check(table: &str, text: impl Fn(&str) -> String) {
+    for row in table.lines().map(str::trim) {
+        let mut words = row.split(' ');
+        let (name, place) = (words.next().unwrap(), words.next().unwrap());
+        let got = &transfers(&text(name))[place.parse::<usize>().unwrap()];
+        let (direction, counted, goodput) = (got.direction, got.counted, got.goodput.0);
+        let (retransmits, streams) = (got.retransmits, got.streams);
+        let found = format!(
+            "{name} {place} {direction:?} {counted:?} {goodput} {retransmits:?} {streams:?}"
+        );
+        assert_eq!(found, row);
+    }
+}
+
+/// A sample that was cut, whose lines were swapped, and whose digits were replaced.
+pub(crate) fn mutated(text: &str, changes: &[(u8, usize, usize)]) -> String {
+    let mut text = text.to_owned();
+    for (change, a, b) in changes {
+        let mut lines: Vec<&str> = text.split_inclusive('\n').collect();
+        if lines.is_empty() {
+            return text;
+        }
+        let (a, b, count) = (*a, *b, lines.len());
+        text = match change % 6 {
+            0 => text.chars().take(a % (text.len() + 1)).collect(),
+            1 => text.chars().skip(a % (text.len() + 1)).collect(),
+            2 => {
+                lines.swap(a % count, b % count);
+                lines.concat()
+            }
+            3 => {
+                lines.remove(a % count);
+                lines.concat()
+            }
+            4 => {
+                let digit = char::from(b"0123456789-.,eE"[b % 15]);
+                let digits = text.chars().filter(char::is_ascii_digit).count().max(1);
+                let mut seen = 0;
+                let replaced = text.chars().map(|c| {
+                    seen += usize::from(c.is_ascii_digit());
+                    if c.is_ascii_digit() && seen == a % digits + 1 {
+                        digit
+                    } else {
+                        c
+                    }
+                });
+                replaced.collect()
+            }
+            _ => {
+                let odd = [
+                    "9".repeat(300),
+                    "\u{fffd}\u{e9}".to_owned(),
+                    "[ ".to_owned(),
+                    "{\"".to_owned(),
+                    "\n".to_owned(),
+                ];
+                let at = (0..=a % (text.len() + 1))
+                    .rev()
+                    .find(|at| text.is_char_boundary(*at));
+                let at = at.unwrap_or(0);
+                format!("{}{}{}", &text[..at], odd[b % 5], &text[at..])
+            }
+        };
+    }
+    text
+}
+
 fn lines(parsed: &Parsed) -> String {
     let mut out = String::new();
     for part in &parsed.parts {

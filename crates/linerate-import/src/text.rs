@@ -13,8 +13,12 @@ pub(crate) fn decoded(bytes: &[u8]) -> Option<Cow<'_, str>> {
 }
 
 fn utf8(bytes: &[u8]) -> Option<Cow<'_, str>> {
-    // A text of another character set still has its figures in ASCII.
-    (!bytes.contains(&0)).then(|| String::from_utf8_lossy(bytes))
+    if bytes.contains(&0) {
+        return None;
+    }
+    // Of a text of another character set the figures are ASCII still. That check is slow, and hardly ever needed.
+    let text = std::str::from_utf8(bytes).map(Cow::Borrowed);
+    Some(text.unwrap_or_else(|_| String::from_utf8_lossy(bytes)))
 }
 
 /// Text as Windows programs save it.

@@ -2,11 +2,9 @@
 
 use serde::de::{IgnoredAny, MapAccess, SeqAccess};
 
+use super::end::End;
 use super::fields::{Array, Collect, Fill, Number, Object, Text};
 use super::row::{F, Row};
-
-/// Most streams whose rates are kept. iperf3 has at most 128 in each direction.
-const MOST_STREAMS: usize = 10_000;
 
 /// A document.
 #[derive(Debug, Default)]
@@ -178,7 +176,7 @@ pub(super) struct Ticks {
 impl Ticks {
     fn add(&mut self, row: &Row) {
         self.seen = true;
-        if row.get(F::Omitted) == Some(1.0) {
+        if row.positive(F::Omitted).is_some() {
             return;
         }
         let (rate, seconds) = (row.positive(F::Bits), row.positive(F::Seconds));
@@ -203,15 +201,15 @@ pub(super) struct Kernel {
 }
 
 impl Kernel {
-    /// Takes the figures of a stream. Zero is what iperf3 writes for unknown.
-    fn add(&mut self, row: &Row, [window, offered, least, mean, most]: [F; 5]) {
-        self.window = larger(self.window, row.positive(window));
-        self.offered = larger(self.offered, row.positive(offered));
-        self.most = larger(self.most, row.positive(most));
-        if let Some(least) = row.positive(least) {
+    /// Takes the windows and the times of a stream: shortest, mean, longest. Zero is what iperf3 writes for unknown.
+    pub(super) fn add(&mut self, [window, offered, least, mean, most]: [Option<f64>; 5]) {
+        self.window = larger(self.window, window);
+        self.offered = larger(self.offered, offered);
+        self.most = larger(self.most, most);
+        if let Some(least) = least {
             self.least = Some(self.least.map_or(least, |known| known.min(least)));
         }
-        if let Some(mean) = row.positive(mean) {
+        if let Some(mean) = mean {
             self.sum += mean;
             self.count += 1;
         }
@@ -251,151 +249,33 @@ impl Fill for OneInterval<'_> {
     }
 }
 
-/// The streams of an interval.
+/// The streams of an interval. Most of a long document are these: few of their fields are read.
 struct Samples<'a>(&'a mut Kernel);
 
 impl Collect for Samples<'_> {
     fn element<'de, A: SeqAccess<'de>>(&mut self, array: &mut A) -> Result<Option<()>, A::Error> {
-        let mut row = Row::default();
-        let next = array.next_element_seed(Object(&mut row))?;
-        if next.is_some() && row.get(F::Omitted) != Some(1.0) {
-            self.0.add(&row, [F::Cwnd, F::Wnd, F::Rtt, F::Rtt, F::Rtt]);
+        let mut sample = Sample::default();
+        let next = array.next_element_seed(Object(&mut sample))?;
+        let [window, offered, trip, omitted] = sample.0;
+        if next.is_some() && (omitted.is_nan() || omitted == 0.0) {
+            let positive = |value: f64| Some(value).filter(|value| *value > 0.0);
+            let trip = positive(trip);
+            self.0
+                .add([positive(window), positive(offered), trip, trip, trip]);
         }
         Ok(next)
     }
 }
 
-/// The object `end`.
-#[derive(Debug, Default)]
-pub(super) struct End {
-    pub(super) streams: Vec<Stream>,
-    /// What the kernel of the end that wrote the document told about its sending sockets.
-    pub(super) kernel: Kernel,
-    /// Sums, then those of the direction in which the server sends of a test in both.
-    pub(super) sums: [Sums; 2],
-    pub(super) cpu: Row,
-    pub(super) sender_congestion: Option<String>,
-    pub(super) receiver_congestion: Option<String>,
-}
-
-/// The sums of a direction.
-#[derive(Debug, Default)]
-pub(super) struct Sums {
-    /// Of UDP, of both ends in a muddle: its rate is the sender's, its seconds are the receiver's.
-    pub(super) mixed: Option<Row>,
-    pub(super) sent: Option<Row>,
-    pub(super) received: Option<Row>,
-}
-
-impl Sums {
-    /// The sum with this place among the names.
-    fn of(&mut self, place: usize) -> &mut Option<Row> {
-        match place {
-            0 => &mut self.mixed,
-            1 => &mut self.sent,
-            _ => &mut self.received,
-        }
-    }
-}
-
-/// The rates of a stream over the whole time.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Stream {
-    /// Whether the end that wrote the document sends on it; `None` before version 3.7.
-    pub(super) sends: Option<bool>,
-    pub(super) sent: Option<f64>,
-    pub(super) received: Option<f64>,
-}
-
-impl Fill for End {
-    const NAMES: &'static [&'static str] = &[
-        "sum",
-        "sum_sent",
-        "sum_received",
-        "sum_bidir_reverse",
-        "sum_sent_bidir_reverse",
-        "sum_received_bidir_reverse",
-        "streams",
-        "cpu_utilization_percent",
-        "sender_tcp_congestion",
-        "receiver_tcp_congestion",
-    ];
-
-    fn take<'de, A: MapAccess<'de>>(&mut self, name: usize, map: &mut A) -> Result<(), A::Error> {
-        match name {
-            0..6 => {
-                let mut row = Row::default();
-                map.next_value_seed(Object(&mut row))?;
-                let [forward, back] = &mut self.sums;
-                // Up to version 3.9 a test in both directions has two sums with one name.
-                let again = forward.of(name % 3).is_some();
-                let sums = if name >= 3 || again { back } else { forward };
-                *sums.of(name % 3) = Some(row);
-            }
-            6 => map.next_value_seed(Array(self))?,
-            7 => map.next_value_seed(Object(&mut self.cpu))?,
-            8 => self.sender_congestion = map.next_value_seed(Text)?,
-            _ => self.receiver_congestion = map.next_value_seed(Text)?,
-        }
-        Ok(())
-    }
-}
-
-impl Collect for End {
-    fn element<'de, A: SeqAccess<'de>>(&mut self, array: &mut A) -> Result<Option<()>, A::Error> {
-        let mut ends = Ends::default();
-        let next = array.next_element_seed(Object(&mut ends))?;
-        if let Some(stream) = ends.stream()
-            && self.streams.len() < MOST_STREAMS
-        {
-            self.streams.push(stream);
-        }
-        // Of a stream that it receives on, the writer knows nothing of the sender's kernel: zero, or its own.
-        if ends.sender.get(F::Sender) != Some(0.0) {
-            let names = [F::MaxCwnd, F::MaxWnd, F::MinRtt, F::MeanRtt, F::MaxRtt];
-            self.kernel.add(&ends.sender, names);
-        }
-        Ok(next)
-    }
-}
-
-/// Both ends of a stream; of UDP one row for both.
+/// A stream in an interval: its windows, its round-trip time, and whether iperf3 omitted it.
 #[derive(Default)]
-struct Ends {
-    sender: Row,
-    receiver: Row,
-    udp: Row,
-}
+struct Sample([f64; 4]);
 
-impl Ends {
-    fn stream(&self) -> Option<Stream> {
-        let rows = [&self.sender, &self.receiver, &self.udp];
-        let sends = rows.iter().find_map(|row| row.get(F::Sender));
-        let udp = self.udp.positive(F::Bits);
-        // Datagrams of a test have one size, so the share that arrived is that of the bytes.
-        let lost = self.udp.get(F::Lost).zip(self.udp.positive(F::Packets));
-        let arrived = lost.map(|(lost, of)| (1.0 - lost / of).clamp(0.0, 1.0));
-        let stream = Stream {
-            sends: sends.map(|sends| sends == 1.0),
-            sent: self.sender.positive(F::Bits).or(udp),
-            received: self
-                .receiver
-                .positive(F::Bits)
-                .or_else(|| Some(udp? * arrived?)),
-        };
-        (stream.sent.is_some() || stream.received.is_some()).then_some(stream)
-    }
-}
-
-impl Fill for Ends {
-    const NAMES: &'static [&'static str] = &["sender", "receiver", "udp"];
+impl Fill for Sample {
+    const NAMES: &'static [&'static str] = &["snd_cwnd", "snd_wnd", "rtt", "omitted"];
 
     fn take<'de, A: MapAccess<'de>>(&mut self, name: usize, map: &mut A) -> Result<(), A::Error> {
-        let row = match name {
-            0 => &mut self.sender,
-            1 => &mut self.receiver,
-            _ => &mut self.udp,
-        };
-        map.next_value_seed(Object(row))
+        self.0[name] = map.next_value_seed(Number)?;
+        Ok(())
     }
 }

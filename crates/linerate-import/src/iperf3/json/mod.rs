@@ -1,6 +1,7 @@
 //! JSON of iperf3: a document (`-J`), or a line for each event (`--json-stream`).
 
 mod document;
+mod end;
 mod fields;
 mod row;
 #[cfg(test)]
@@ -93,17 +94,18 @@ fn event_name(text: &str) -> Option<&str> {
 fn read(section: &Section<'_>) -> Result<Found, String> {
     let mut document = Document::default();
     let mut notes = Vec::new();
-    let used = if event_name(section.text).is_some() {
+    let by_lines = event_name(section.text).is_some();
+    let used = if by_lines {
         events(section, &mut document, &mut notes)
     } else {
         whole(section, &mut document, &mut notes)
     };
     let transfers = transfer::all(&document, section.line, &mut notes);
-    let more = section.text.get(used..).unwrap_or_default();
     if transfers.is_empty() {
         let why = without_result(document.error.as_deref());
-        // What follows is read only if this is no error.
-        if more.trim().is_empty() {
+        let more = section.text.get(used..).unwrap_or_default();
+        // Behind an error the reader goes on behind one value, which would be the first event.
+        if !by_lines || more.trim().is_empty() {
             return Err(why);
         }
         notes.push(Note {

@@ -22,10 +22,6 @@ figures! {
     Retransmits = "retransmits",
     Omitted = "omitted",
     Sender = "sender",
-    // Of a stream in an interval.
-    Cwnd = "snd_cwnd",
-    Wnd = "snd_wnd",
-    Rtt = "rtt",
     // Of a stream at the end.
     MaxCwnd = "max_snd_cwnd",
     MaxWnd = "max_snd_wnd",

@@ -4,7 +4,8 @@ use linerate_core::path::{ByRole, Direction};
 use linerate_core::reported::{Carrier, Counted, Cpu, Lost, Note, RoundTrips, Transfer};
 use linerate_core::units::{Bytes, Nanos, Rate};
 
-use super::document::{Document, Kernel, Sums, Ticks};
+use super::document::{Document, Kernel, Ticks};
+use super::end::Sums;
 use super::row::{F, Row};
 
 /// Intervals of a test from which on its end, which may wait for that of an interval, counts for at most 5 %.

@@ -74,10 +74,11 @@ fn is_header(line: &str) -> bool {
     bracket(line).is_some_and(|(id, rest)| id == "ID" && rest.contains("Interval"))
 }
 
-/// Whether rows of iperf3 follow: their times have two digits behind the point.
+/// Whether rows of iperf3 follow. iperf2 has rows of the same form, and pads the times less.
 fn has_rows(text: &str) -> bool {
-    let mut lines = text.lines().skip(1).take(2);
-    lines.any(|line| row(line).is_some_and(|row| row.digits == 2))
+    let header = first_line(text);
+    let mut rows = text.lines().skip(1).take(2).filter_map(row);
+    rows.any(|row| row.digits == 2 && (row.wide || header.contains("Bitrate")))
 }
 
 /// Whether the output before a line goes on there, where one could begin as well.

@@ -94,11 +94,9 @@ fn reverse(lines: &Lines<'_>, section: &Section<'_>, server: bool) -> (bool, boo
         return (!server, lines.by_client || lines.by_server);
     }
     // On systems without these columns a server's summary shows who receives.
-    let received = lines
-        .summary
-        .iter()
-        .any(|row| row.rest.ends_with("receiver") && row.bytes > 0.0);
-    (server && !received, lines.by_client || lines.by_server)
+    let mut summary = lines.summary.iter();
+    let arrived = summary.any(|row| row.rest.ends_with("receiver") && row.bytes > 0.0);
+    (server && !arrived, lines.by_client || lines.by_server)
 }
 
 /// A direction of an output.
@@ -117,13 +115,8 @@ struct View<'a> {
 
 impl<'a> View<'a> {
     fn new(lines: &'a Lines<'a>, direction: Direction, both: bool, sends: bool) -> Self {
-        let own = |row: &&Row<'_>| {
-            row.role.is_empty() || row.role.starts_with(if sends { "TX" } else { "RX" })
-        };
-        let own = |row: &&'a Row<'a>| {
-            // The summary of a direction names it by the end that wrote the output.
-            own(row)
-        };
+        let side = if sends { "TX" } else { "RX" };
+        let own = |row: &&Row<'_>| row.role.is_empty() || row.role.starts_with(side);
         let rows: Vec<&Row<'_>> = lines.intervals.iter().filter(own).collect();
         let streams =
             count(&rows).max(count(&lines.summary.iter().filter(own).collect::<Vec<_>>()));

@@ -1,0 +1,324 @@
+//! Text of iperf 2.
+
+use linerate_core::reported::{Measured, Note, Outcome, Tool};
+
+use super::transfer;
+use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::iperf_row::{Row, bracket, bytes, row, word};
+
+/// iperf 2, text.
+pub(crate) static FORMAT: Format = Format {
+    id: "iperf2-text",
+    label: "iperf 2, text",
+    holds: Holds::Results,
+    versions: "2.0 and 2.1, of clients and of servers, enhanced (-e) or not",
+    evidence: &[
+        Evidence::RunHere("2.1.8, client and server, on loopback"),
+        Evidence::Published("2.0.5 and 2.0.13, of reports of errors"),
+    ],
+    unknown: "The receiver's count, where the client wrote the output: a TCP client counts what it has sent. \
+              Retransmits and windows are there only with -e.",
+    starts,
+    read,
+};
+
+/// Rule of a banner.
+const RULE: &str = "------------------------------------------------------------";
+
+/// Starts of lines that say nothing about the result.
+const PASSED_OVER: &[&str] = &[
+    "-----",
+    "UDP buffer size: ",
+    "TOS set to ",
+    "Binding to local address ",
+    "Read buffer size: ",
+    "WARN",
+    "Multicast ttl ",
+    "[ CT]",
+];
+
+/// Most tests of a server's output.
+const MOST_TESTS: usize = 1_000;
+/// Bytes before a line that are looked at to find whether an output goes on there.
+const LOOKED_BACK: usize = 400;
+
+fn starts(text: &str) -> bool {
+    let mut lines = text.lines();
+    let (Some(first), second) = (lines.next(), lines.next()) else {
+        return false;
+    };
+    if first == RULE {
+        return second.is_some_and(is_banner);
+    }
+    let connects = |line: &str| bracket(line).is_some_and(|(_, rest)| is_connection(rest));
+    // The lines of the first connections may stand before the banner.
+    if connects(first) {
+        return text.lines().take(20).any(is_banner)
+            || text
+                .lines()
+                .take(20)
+                .any(|line| row(line).is_some_and(|row| is_ours(&row)));
+    }
+    is_header(first)
+        && second
+            .and_then(row)
+            .is_some_and(|row| is_ours(&row) && !first.contains("Bitrate"))
+}
+
+/// iperf3 has two digits behind the point, and pads the times.
+fn is_ours(row: &Row<'_>) -> bool {
+    let marked = row.rest.ends_with("sender") || row.rest.ends_with("receiver");
+    let padded = row.wide && row.digits == 2;
+    !marked && !padded
+}
+
+fn is_banner(line: &str) -> bool {
+    let ports = [", TCP port ", ", UDP port ", " TCP port ", " UDP port "];
+    ["Client connecting to ", "Server listening on "]
+        .iter()
+        .any(|start| line.starts_with(start))
+        && ports.iter().any(|port| line.contains(port))
+}
+
+fn is_header(line: &str) -> bool {
+    bracket(line).is_some_and(|(id, rest)| id == "ID" && rest.contains("Interval"))
+}
+
+fn is_connection(rest: &str) -> bool {
+    rest.trim_start().starts_with("local ") && rest.contains(" connected with ")
+}
+
+/// Whether the output before a line goes on there: all lines but a banner behind rows.
+pub(crate) fn goes_on(before: &str, text: &str) -> bool {
+    let mut from = before.len().saturating_sub(LOOKED_BACK);
+    while !before.is_char_boundary(from) {
+        from += 1;
+    }
+    text.starts_with('[') || !before[from..].lines().any(|line| row(line).is_some())
+}
+
+/// The tests of an output, and what all of them share.
+#[derive(Debug, Default)]
+pub(super) struct Lines<'a> {
+    pub(super) udp: bool,
+    /// Ports that this end connects to, and listens on.
+    pub(super) connects_to: Option<u16>,
+    pub(super) listens_on: Option<u16>,
+    /// Payload of a write or of a datagram in bytes.
+    pub(super) block: Option<u64>,
+    /// Size of the socket buffer that the user requested.
+    pub(super) buffer: Option<f64>,
+    /// Whether rows have retransmits and windows.
+    pub(super) enhanced: bool,
+    pub(super) tests: Vec<Test<'a>>,
+    pub(super) notes: Vec<Note>,
+    used: usize,
+}
+
+/// Connections that were tested together.
+#[derive(Debug, Default)]
+pub(super) struct Test<'a> {
+    /// Number of the line in the input.
+    pub(super) line: u64,
+    pub(super) connections: Vec<Connection<'a>>,
+    pub(super) rows: Vec<Row<'a>>,
+    /// Rows that the server reported to the client.
+    pub(super) server: Vec<Row<'a>>,
+}
+
+/// A connection.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Connection<'a> {
+    pub(super) id: &'a str,
+    /// Port of this end, and of the other one.
+    pub(super) ports: [u16; 2],
+    pub(super) reverse: bool,
+    pub(super) duplex: bool,
+    pub(super) segment: Option<u32>,
+}
+
+fn read(section: &Section<'_>) -> Result<Found, String> {
+    let mut lines = Lines::default();
+    lines.read(section);
+    let mut notes = std::mem::take(&mut lines.notes);
+    let mut results = Vec::new();
+    for test in &lines.tests {
+        for transfer in transfer::all(&lines, test, section.command, &mut notes) {
+            results.push(Outcome {
+                title: String::new(),
+                line: test.line,
+                measured: Measured::Transfer(Box::new(transfer)),
+            });
+        }
+    }
+    if results.is_empty() {
+        return Err("it has no row that is complete".to_owned());
+    }
+    Ok(Found {
+        tool: Tool::named("iperf"),
+        results,
+        notes,
+        used: Some(lines.used),
+        ..Found::default()
+    })
+}
+
+impl<'a> Lines<'a> {
+    fn read(&mut self, section: &Section<'a>) {
+        let mut at = 0;
+        let mut strange: Vec<Note> = Vec::new();
+        // The server's report follows a line that says so, and perhaps a header.
+        let mut server = false;
+        for (number, whole) in section.text.split_inclusive('\n').enumerate() {
+            at += whole.len();
+            let line = whole.trim();
+            let place = section.line + number as u64;
+            let understood = if let Some(row) = row(line) {
+                self.row(row, place, server);
+                server = false;
+                true
+            } else if line.ends_with("Server Report:") {
+                server = true;
+                true
+            } else {
+                line.is_empty() || self.line(line, place)
+            };
+            if understood {
+                if !line.is_empty() {
+                    self.used = at;
+                    self.notes.append(&mut strange);
+                }
+            } else if strange.len() < 20 {
+                let quoted: String = line.chars().take(60).collect();
+                strange.push(Note {
+                    line: Some(place),
+                    what: format!("not understood: `{quoted}`"),
+                });
+            }
+        }
+        // A broken row belongs to this output, also as its last line.
+        if let Some(last) = strange.iter().rposition(|note| note.what.contains("`[")) {
+            strange.truncate(last + 1);
+            self.notes.append(&mut strange);
+            self.used = section.text.len();
+        }
+    }
+
+    fn test(&mut self, line: u64) -> Option<&mut Test<'a>> {
+        if self.tests.is_empty() {
+            self.tests.push(Test {
+                line,
+                ..Test::default()
+            });
+        }
+        self.tests.last_mut()
+    }
+
+    fn row(&mut self, row: Row<'a>, line: u64, server: bool) {
+        if let Some(test) = self.test(line) {
+            let rows = if server {
+                &mut test.server
+            } else {
+                &mut test.rows
+            };
+            rows.push(row);
+        }
+    }
+
+    /// Takes a line that is no row. Returns whether it was understood.
+    fn line(&mut self, line: &'a str, place: u64) -> bool {
+        if is_header(line) {
+            self.enhanced |= line.contains("Rtry") && line.contains("Cwnd/RTT");
+            self.udp |= line.contains("Datagrams");
+            return true;
+        }
+        if let Some((id, rest)) = bracket(line) {
+            return self.connection(id, rest.trim(), place);
+        }
+        if is_banner(line) {
+            self.banner(line);
+            return true;
+        }
+        if let Some(size) = line.strip_prefix("TCP window size: ") {
+            self.buffer = requested(size);
+            return true;
+        }
+        let block = ["Sending ", "Receiving ", "Write buffer size: "];
+        if let Some(size) = block.iter().find_map(|start| line.strip_prefix(start)) {
+            self.block = block_size(size);
+            return true;
+        }
+        PASSED_OVER.iter().any(|start| line.starts_with(start))
+    }
+
+    fn banner(&mut self, line: &str) {
+        self.udp |= line.contains("UDP port");
+        let port = line.split_once(" port ").and_then(|(_, rest)| word(rest));
+        let port = port.and_then(|(port, _)| port.trim_end_matches(',').parse().ok());
+        if line.starts_with("Client") {
+            self.connects_to = port;
+        } else {
+            self.listens_on = port;
+        }
+    }
+
+    fn connection(&mut self, id: &'a str, rest: &str, place: u64) -> bool {
+        if is_connection(rest) {
+            // A connection behind rows is one of another test.
+            let again = self.tests.last().is_some_and(|test| !test.rows.is_empty());
+            if again && self.tests.len() < MOST_TESTS {
+                self.tests.push(Test {
+                    line: place,
+                    ..Test::default()
+                });
+            }
+            let known = connection(id, rest);
+            if let (Some(test), Some(known)) = (self.test(place), known) {
+                test.connections.push(known);
+            }
+            return true;
+        }
+        (rest.starts_with("Sent ") && rest.contains(" datagrams"))
+            || rest.contains("datagrams received out-of-order")
+            || rest.starts_with("MSS size ")
+    }
+}
+
+/// `local 127.0.0.1 port 37844 connected with 127.0.0.1 port 17001 (reverse) (icwnd/mss/irtt=319/32741/13)`
+fn connection<'a>(id: &'a str, rest: &str) -> Option<Connection<'a>> {
+    let (near, far) = rest.split_once(" connected with ")?;
+    let port = |text: &str| {
+        let (_, after) = text.split_once(" port ")?;
+        word(after)?.0.parse().ok()
+    };
+    let mss = rest.split_once("icwnd/mss/irtt=").and_then(|(_, rest)| {
+        let mss = rest.split('/').nth(1)?;
+        mss.parse().ok().filter(|n| *n > 0)
+    });
+    Some(Connection {
+        id,
+        ports: [port(near)?, port(far)?],
+        reverse: rest.contains("(reverse)"),
+        duplex: rest.contains("(full-duplex)"),
+        segment: mss,
+    })
+}
+
+/// `256 KByte (WARNING: requested  128 KByte)`, `85.3 KByte (default)`, `64.0 KByte`
+fn requested(size: &str) -> Option<f64> {
+    if size.contains("(default)") {
+        return None;
+    }
+    let size = size.split_once("requested").map_or(size, |(_, size)| size);
+    let (value, rest) = word(size)?;
+    let unit = word(rest)?.0.trim_end_matches(')');
+    bytes(value, unit).filter(|size| *size > 0.0)
+}
+
+/// `1470 byte datagrams, ..`, `131072 Byte`, `128 KByte`
+fn block_size(size: &str) -> Option<u64> {
+    let (value, rest) = word(size)?;
+    let unit = word(rest)?.0;
+    let unit = if unit == "byte" { "Byte" } else { unit };
+    bytes(value, unit).map(|size| size as u64)
+}

@@ -1,0 +1,328 @@
+//! From the rows of a test to transfers.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use linerate_core::path::Direction;
+use linerate_core::reported::{Carrier, Counted, Lost, Note, RoundTrips, Transfer};
+use linerate_core::units::{Bytes, Nanos, Rate};
+
+use super::text::{Connection, Lines, Test};
+use crate::iperf_row::{Row, number, word};
+
+/// The transfers of a test.
+pub(super) fn all(
+    lines: &Lines<'_>,
+    test: &Test<'_>,
+    command: Option<&str>,
+    notes: &mut Vec<Note>,
+) -> Vec<Transfer> {
+    let mut note = |what: &str| {
+        notes.push(Note {
+            line: Some(test.line),
+            what: what.to_owned(),
+        });
+    };
+    let server = lines.connects_to.is_none() && (lines.listens_on.is_some() || is_server(command));
+    if lines.connects_to.is_none() && lines.listens_on.is_none() && command.is_none() {
+        note(
+            "the output does not say which end wrote it: it was read as that of a client that sends",
+        );
+    }
+    let views = Direction::ALL.map(|direction| View::new(lines, test, server, direction));
+    let loaded = views.iter().filter(|view| !view.rows.is_empty()).count();
+    let duplex = test.connections.iter().any(|connection| connection.duplex);
+    let option = |name: &str| command.is_some_and(|line| line.split(' ').any(|word| word == name));
+    let both = loaded > 1 && (duplex || option("-d") || option("--dualtest"));
+    if loaded > 1 && !both && !option("-r") && !option("--tradeoff") {
+        note(
+            "the output does not say whether both directions were loaded at once: they were read as one after the other",
+        );
+    }
+    if views
+        .iter()
+        .any(|view| view.whole().is_some_and(|(whole, _)| whole.is_none()))
+    {
+        note("the row of the whole time is missing: the rate is that of the intervals");
+    }
+    let transfers: Vec<Transfer> = views
+        .iter()
+        .filter_map(|view| view.transfer(both))
+        .collect();
+    let rows = || test.rows.iter().chain(&test.server);
+    if rows().any(|row| row.comma) {
+        note("the numbers have a decimal comma");
+    }
+    if rows().any(|row| row.binary) {
+        note(
+            "rates in Bytes/sec have multiples of 1024, as iperf counts them: they were converted",
+        );
+    }
+    transfers
+}
+
+fn is_server(command: Option<&str>) -> bool {
+    let option = |word: &str| word == "-s" || word == "--server";
+    command.is_some_and(|line| line.split(' ').any(option))
+}
+
+/// One direction of a test.
+struct View<'a> {
+    lines: &'a Lines<'a>,
+    test: &'a Test<'a>,
+    direction: Direction,
+    /// Whether the end that wrote the output sends.
+    sends: bool,
+    /// Rows of all streams together: intervals, then the whole time.
+    rows: Vec<&'a Row<'a>>,
+    /// The row of the whole time of each stream.
+    each: Vec<&'a Row<'a>>,
+}
+
+impl<'a> View<'a> {
+    fn new(lines: &'a Lines<'a>, test: &'a Test<'a>, server: bool, direction: Direction) -> Self {
+        let ways = Ways::new(lines, test);
+        let own = |row: &&Row<'_>| ways.of(row) == direction;
+        let rows: Vec<&Row<'_>> = test.rows.iter().filter(own).collect();
+        let ids: BTreeSet<&str> = rows
+            .iter()
+            .filter(|row| !row.is_sum())
+            .map(|row| row.id)
+            .collect();
+        let wholes = rows.iter().filter(|row| !row.is_sum() && row.from == 0.0);
+        let last: BTreeMap<&str, &Row<'_>> = wholes.map(|row| (row.id, *row)).collect();
+        let each: Vec<&Row<'_>> = last.into_values().collect();
+        let sum = rows.iter().any(|row| row.is_sum());
+        let all = rows
+            .iter()
+            .filter(|row| row.is_sum() == (sum && ids.len() > 1));
+        Self {
+            lines,
+            test,
+            direction,
+            sends: server == (direction == Direction::Reverse),
+            rows: all.copied().collect(),
+            each,
+        }
+    }
+
+    /// The row of the whole time, if it is there, and the rows of its intervals.
+    fn whole(&self) -> Option<(Option<&'a Row<'a>>, Vec<&'a Row<'a>>)> {
+        let end = self.rows.iter().map(|row| row.to).fold(0.0, f64::max);
+        // The last interval may end a little later than the whole.
+        let whole = |row: &&Row<'_>| row.from == 0.0 && row.to >= 0.95 * end;
+        let Some(at) = self.rows.iter().rposition(whole) else {
+            return (!self.rows.is_empty()).then(|| (None, self.rows.clone()));
+        };
+        Some((Some(self.rows[at]), self.rows[..at].to_vec()))
+    }
+
+    fn transfer(&self, both: bool) -> Option<Transfer> {
+        let (whole, intervals) = self.whole()?;
+        let Some(whole) = whole else {
+            return self.cut(&intervals, both);
+        };
+        let reports = &self.test.server;
+        // The reports of all streams, if each has one.
+        let reported = self.direction == Direction::Forward
+            && !reports.is_empty()
+            && reports.len() == self.each.len();
+        let counted = if reported || !self.sends {
+            Counted::Receiver
+        } else {
+            Counted::Sender
+        };
+        // Streams of versions without a sum are added up.
+        let single = whole.is_sum() || self.each.len() <= 1;
+        let rate = match (reported, single) {
+            (true, _) => reports.iter().map(|row| row.rate).sum(),
+            (false, true) => whole.rate,
+            (false, false) => self.each.iter().map(|row| row.rate).sum(),
+        };
+        if whole.bytes <= 0.0 && rate <= 0.0 {
+            return None;
+        }
+        let carrier = if self.lines.udp {
+            Carrier::Udp
+        } else {
+            Carrier::Tcp
+        };
+        let mut transfer = Transfer::new(
+            carrier,
+            self.direction,
+            Rate(f64::round(rate) as u64),
+            counted,
+        );
+        transfer.both = both;
+        transfer.streams = u32::try_from(self.each.len()).ok().filter(|n| *n > 0);
+        transfer.seconds = Some(whole.seconds()).filter(|s| *s > 0.0);
+        if single {
+            (transfer.ticks, transfer.tick) = ticks(&intervals);
+        }
+        let each = self.each.iter().map(|row| row.rate);
+        transfer.each = if reported {
+            reports.iter().map(|row| row.rate).collect()
+        } else {
+            each.collect()
+        };
+        transfer.segment = self.test.connections.iter().find_map(|c| c.segment);
+        transfer.buffer = self.lines.buffer.map(|size| Bytes(size as u64));
+        transfer.size = self.lines.block.map(Bytes);
+        transfer.datagrams = if reported {
+            lost(reports.iter())
+        } else {
+            lost([whole].into_iter())
+        };
+        if self.lines.enhanced && self.sends {
+            self.kernel(&mut transfer);
+        }
+        Some(transfer)
+    }
+
+    /// A transfer whose output ends before the row of the whole time.
+    fn cut(&self, intervals: &[&Row<'_>], both: bool) -> Option<Transfer> {
+        let (ticks, tick) = ticks(intervals);
+        let mean = ticks.iter().sum::<f64>() / ticks.len().max(1) as f64;
+        let streams = self.each.len();
+        if mean <= 0.0 || (streams > 1 && !intervals.iter().all(|row| row.is_sum())) {
+            return None;
+        }
+        let counted = if self.sends {
+            Counted::Sender
+        } else {
+            Counted::Receiver
+        };
+        let carrier = if self.lines.udp {
+            Carrier::Udp
+        } else {
+            Carrier::Tcp
+        };
+        let mut transfer =
+            Transfer::new(carrier, self.direction, Rate(mean.round() as u64), counted);
+        transfer.both = both;
+        transfer.streams = u32::try_from(streams).ok().filter(|n| *n > 0);
+        transfer.seconds = tick.map(|tick| tick * ticks.len() as f64);
+        (transfer.ticks, transfer.tick) = (ticks, tick);
+        if self.lines.enhanced && self.sends {
+            self.kernel(&mut transfer);
+            // Only the row of the whole time has the sum.
+            transfer.retransmits = None;
+        }
+        Some(transfer)
+    }
+
+    /// `59116/0          3     3581K/1781(2809) us  2167735`: calls and errors, retransmits, the congestion window
+    /// and the round-trip time at the end of the interval.
+    fn kernel(&self, transfer: &mut Transfer) {
+        let told = |row: &Row<'_>| {
+            let mut words = row.rest.split_whitespace().skip(1);
+            let retransmits: u64 = words.next()?.parse().ok()?;
+            let (window, trip) = words.next()?.split_once("K/")?;
+            let trip = trip.split_once('(').map_or(trip, |(trip, _)| trip);
+            Some((
+                retransmits,
+                window.parse::<u64>().ok()?,
+                trip.parse::<u64>().ok()?,
+            ))
+        };
+        let totals = self.each.iter().map(|row| told(row).map(|(n, ..)| n));
+        transfer.retransmits = totals
+            .sum::<Option<u64>>()
+            .filter(|_| !self.each.is_empty());
+        let all: Vec<_> = self.test.rows.iter().filter_map(told).collect();
+        let largest = all.iter().map(|(_, window, _)| *window).max();
+        transfer.window = largest
+            .filter(|n| *n > 0)
+            .map(|n| Bytes(n.saturating_mul(1024)));
+        let trips: Vec<u64> = all
+            .iter()
+            .map(|(.., trip)| *trip)
+            .filter(|n| *n > 0)
+            .collect();
+        let mean = trips.iter().map(|n| *n as f64).sum::<f64>() / trips.len().max(1) as f64;
+        let micros = |n: u64| Nanos(n.saturating_mul(1000));
+        transfer.round_trip = RoundTrips {
+            least: trips.iter().min().map(|n| micros(*n)),
+            mean: (!trips.is_empty()).then_some(Nanos((mean * 1e3) as u64)),
+            most: trips.iter().max().map(|n| micros(*n)),
+        };
+    }
+}
+
+/// The directions of rows.
+struct Ways<'a> {
+    /// Whether a connection is one of the way back, by its id.
+    back: BTreeMap<&'a str, bool>,
+    /// Whether all are.
+    all_back: bool,
+}
+
+impl<'a> Ways<'a> {
+    /// A connection to the port that this client listens on is the way back of a test in both directions.
+    fn new(lines: &Lines<'_>, test: &Test<'a>) -> Self {
+        let back = |connection: &Connection<'a>| {
+            let [near, far] = connection.ports;
+            let listens = lines.listens_on.or(lines.connects_to);
+            let incoming = lines.connects_to.is_some() && Some(near) == listens;
+            let back = connection.reverse || (incoming && Some(far) != lines.connects_to);
+            (connection.id, back)
+        };
+        let back: BTreeMap<&str, bool> = test.connections.iter().map(back).collect();
+        Self {
+            all_back: !back.is_empty() && back.values().all(|back| *back),
+            back,
+        }
+    }
+
+    /// The direction of a row. Rows of the way back of a connection have a star.
+    fn of(&self, row: &Row<'_>) -> Direction {
+        let known = self.back.get(row.id).copied().unwrap_or(false);
+        if row.id.starts_with('*')
+            || row.id.contains("-*")
+            || known
+            || (row.is_sum() && self.all_back)
+        {
+            Direction::Reverse
+        } else {
+            Direction::Forward
+        }
+    }
+}
+
+/// Rates of intervals of equal length, and their length.
+fn ticks(intervals: &[&Row<'_>]) -> (Vec<f64>, Option<f64>) {
+    let mut rows = intervals;
+    if let [first, .., last] = rows
+        && last.seconds() < 0.9 * first.seconds()
+    {
+        rows = &rows[..rows.len() - 1];
+    }
+    let seconds: f64 = rows.iter().map(|row| row.seconds()).sum();
+    if seconds <= 0.0 {
+        return (Vec::new(), None);
+    }
+    let tick = (seconds / rows.len() as f64 * 1e3).round() / 1e3;
+    (rows.iter().map(|row| row.rate).collect(), Some(tick))
+}
+
+/// Datagrams of rows: `0.001 ms 0/3570 (0%)`.
+fn lost<'a>(rows: impl Iterator<Item = &'a Row<'a>>) -> Option<Lost> {
+    let mut sum: Option<Lost> = None;
+    for row in rows {
+        let (jitter, rest) = row.rest.split_once(" ms")?;
+        let counts: String = rest.chars().take_while(|c| *c != '(').collect();
+        let (lost, of) = counts.split_once('/')?;
+        let jitter = number(jitter.trim()).map(|(ms, _)| Nanos((ms * 1e6) as u64));
+        let (lost, of): (u64, u64) = (lost.trim().parse().ok()?, word(of)?.0.parse().ok()?);
+        let before = sum.unwrap_or(Lost {
+            lost: 0,
+            of: 0,
+            jitter: None,
+        });
+        sum = Some(Lost {
+            lost: before.lost.checked_add(lost)?,
+            of: before.of.checked_add(of)?,
+            jitter: before.jitter.max(jitter),
+        });
+    }
+    sum.filter(|sum| sum.of > 0)
+}

@@ -1,0 +1,166 @@
+//! netperf: the tables under its banners, and lines of a name and a value (`-k`).
+
+mod pairs;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use linerate_core::path::Direction;
+use linerate_core::reported::{Carrier, Measured, Note, Outcome, Tool};
+
+use crate::format::{Evidence, Format, Found, Holds, Section};
+
+/// netperf.
+pub(crate) static FORMAT: Format = Format {
+    id: "netperf",
+    label: "netperf",
+    holds: Holds::Results,
+    versions: "2.4 to 2.7: TCP_STREAM, TCP_MAERTS, TCP_SENDFILE, UDP_STREAM, TCP_RR, TCP_CRR, UDP_RR, SCTP, omni with -k",
+    evidence: &[Evidence::RunHere(
+        "2.7.1, built from its source, on loopback",
+    )],
+    unknown: "CPU time: netperf prints shares of a whole machine, without the number of its CPUs. Percentiles, unless \
+              -k asks for them. Retransmits and segment, unless -k asks for them.",
+    starts,
+    read,
+};
+
+/// What the banner says: `MIGRATED TCP STREAM TEST from 0.0.0.0 (0.0.0.0) port 0 AF_INET to ..`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Banner {
+    carrier: Carrier,
+    kind: Kind,
+    /// Whether more than one request was kept in flight (`first burst`); `None` if the banner does not say so.
+    burst: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Kind {
+    /// Payload in one direction.
+    Stream(Direction),
+    /// Requests and responses.
+    Requests,
+    /// The same, with a connection for each.
+    Connections,
+    /// What the values say.
+    Omni,
+}
+
+/// Words of a banner and what they mean.
+const KINDS: &[(&str, Kind)] = &[
+    (" STREAM TEST", Kind::Stream(Direction::Forward)),
+    (
+        " UNIDIRECTIONAL SEND TEST",
+        Kind::Stream(Direction::Forward),
+    ),
+    (" SENDFILE TEST", Kind::Stream(Direction::Forward)),
+    (" MAERTS TEST", Kind::Stream(Direction::Reverse)),
+    (" REQUEST/RESPONSE TEST", Kind::Requests),
+    (" Connect/Request/Response TEST", Kind::Connections),
+];
+
+fn banner(line: &str) -> Option<Banner> {
+    let line = line.strip_prefix("MIGRATED ").unwrap_or(line);
+    if !(line.contains(" TEST from ") || line.contains(" TEST to ")) {
+        return None;
+    }
+    let burst = line
+        .split_once("first burst ")
+        .is_some_and(|(_, burst)| !burst.starts_with('0'));
+    if line.starts_with("OMNI ") {
+        return Some(Banner {
+            carrier: Carrier::Tcp,
+            kind: Kind::Omni,
+            burst,
+        });
+    }
+    let carriers = [
+        ("TCP", Carrier::Tcp),
+        ("UDP", Carrier::Udp),
+        ("SCTP", Carrier::Sctp),
+    ];
+    let (_, carrier) = carriers.iter().find(|(name, _)| line.starts_with(name))?;
+    let (_, kind) = KINDS.iter().find(|(words, _)| line.contains(words))?;
+    Some(Banner {
+        carrier: *carrier,
+        kind: *kind,
+        burst,
+    })
+}
+
+fn starts(text: &str) -> bool {
+    banner(text.lines().next().unwrap_or_default()).is_some()
+}
+
+fn read(section: &Section<'_>) -> Result<Found, String> {
+    let first = section.text.lines().next().unwrap_or_default();
+    let banner = banner(first).ok_or("it has no banner")?;
+    let mut notes = Vec::new();
+    if section.text.contains("Desired confidence was not achieved") {
+        notes.push(Note {
+            line: Some(section.line),
+            what: "netperf did not reach the confidence that was asked for: the rates of its iterations differ".to_owned(),
+        });
+    }
+    let (measured, used) = match pairs::read(section.text, banner, &mut notes, section.line) {
+        Some(found) => found?,
+        None => table::read(section.text, banner, &mut notes, section.line)?,
+    };
+    Ok(Found {
+        tool: Tool::named("netperf"),
+        results: vec![Outcome {
+            title: title(first).to_owned(),
+            line: section.line,
+            measured,
+        }],
+        notes,
+        used: Some(used),
+        ..Found::default()
+    })
+}
+
+/// The test's name in the banner.
+fn title(line: &str) -> &str {
+    let line = line.strip_prefix("MIGRATED ").unwrap_or(line);
+    line.split_once(" TEST").map_or(line, |(title, _)| title)
+}
+
+/// Bits per second of a unit.
+//= netperf 2.7.1: netlib.c, format_units; its MBytes are 2^20
+fn bits(unit: &str) -> Option<f64> {
+    const UNITS: &[(&str, f64)] = &[
+        ("10^3bits/s", 1e3),
+        ("10^6bits/s", 1e6),
+        ("10^9bits/s", 1e9),
+        ("10^12bits/s", 1e12),
+        ("KBytes/s", 8.0 * 1024.0),
+        ("MBytes/s", 8.0 * 1_048_576.0),
+        ("GBytes/s", 8.0 * 1_073_741_824.0),
+    ];
+    let unit = unit.strip_suffix("ec").unwrap_or(unit);
+    UNITS
+        .iter()
+        .find(|(name, _)| *name == unit)
+        .map(|(_, bits)| *bits)
+}
+
+/// A note that bytes have binary multiples.
+fn binary(unit: &str, line: u64, notes: &mut Vec<Note>) {
+    if unit.contains("Bytes/s") {
+        notes.push(Note {
+            line: Some(line),
+            what: "rates in Bytes/s have multiples of 1024, as netperf counts them: they were converted".to_owned(),
+        });
+    }
+}
+
+/// A number that is not negative. Negative ones are what netperf writes for unknown.
+fn number(text: &str) -> Option<f64> {
+    let value: f64 = text.parse().ok()?;
+    (value.is_finite() && (0.0..1e15).contains(&value)).then_some(value)
+}
+
+/// Requests and responses, or transfers, that have no other result.
+fn boxed(transfer: linerate_core::reported::Transfer) -> Measured {
+    Measured::Transfer(Box::new(transfer))
+}

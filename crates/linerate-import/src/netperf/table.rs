@@ -1,0 +1,123 @@
+//! The tables: lines of column heads, an empty line, and rows of numbers.
+
+use linerate_core::path::Direction;
+use linerate_core::reported::{
+    Carrier, Counted, Lost, Measured, Note, SizeRow, Sizes, Transfer, Trip,
+};
+use linerate_core::units::{Bytes, Nanos, Rate};
+
+use super::{Banner, Kind, binary, bits, boxed, number};
+
+/// Most lines of a table.
+const MOST_LINES: usize = 40;
+
+/// Reads a table. Returns the bytes that it has.
+pub(super) fn read(
+    text: &str,
+    banner: Banner,
+    notes: &mut Vec<Note>,
+    line: u64,
+) -> Result<(Measured, usize), String> {
+    let mut rows: Vec<Vec<f64>> = Vec::new();
+    let mut unit = None;
+    let (mut at, mut used) = (0, 0);
+    for whole in text.split_inclusive('\n').take(MOST_LINES) {
+        at += whole.len();
+        let words: Vec<&str> = whole.split_whitespace().collect();
+        let numbers: Option<Vec<f64>> = words.iter().map(|word| number(word)).collect();
+        match numbers {
+            _ if words.is_empty() => continue,
+            Some(numbers) => rows.push(numbers),
+            // Lines behind the rows are none of the table.
+            None if !rows.is_empty() => break,
+            None => {
+                unit = words
+                    .iter()
+                    .find(|word| bits(word).is_some())
+                    .copied()
+                    .or(unit);
+            }
+        }
+        used = at;
+    }
+    let measured = match banner.kind {
+        Kind::Stream(direction) => {
+            let unit = unit.ok_or("its table names no unit of the throughput")?;
+            binary(unit, line, notes);
+            let bits = bits(unit).unwrap_or(1.0);
+            boxed(stream(&rows, banner, direction, bits).ok_or("its table has no complete row")?)
+        }
+        Kind::Requests | Kind::Connections => {
+            let (sizes, response) =
+                requests(&rows, banner).ok_or("its table has no complete row")?;
+            if let Some(what) = response {
+                notes.push(Note {
+                    line: Some(line),
+                    what,
+                });
+            }
+            Measured::Sizes(sizes)
+        }
+        Kind::Omni => {
+            return Err("the columns of an omni test are not read: run it with -k".to_owned());
+        }
+    };
+    Ok((measured, used))
+}
+
+/// TCP: receive socket, send socket, message, seconds, throughput. UDP: socket, message, seconds, messages, errors,
+/// throughput, and a row of the receiver: socket, seconds, messages, throughput.
+fn stream(rows: &[Vec<f64>], banner: Banner, direction: Direction, unit: f64) -> Option<Transfer> {
+    let udp = banner.carrier == Carrier::Udp;
+    let (size, seconds, rate, counted) = match rows {
+        [sent, received, ..] if udp && sent.len() >= 6 && received.len() >= 4 => {
+            (sent[1], received[1], received[3], Counted::Receiver)
+        }
+        // Without a receiver's row the rate is the sender's.
+        [sent] if udp && sent.len() >= 6 => (sent[1], sent[2], sent[5], Counted::Sender),
+        [row, ..] if !udp && row.len() >= 5 => (row[2], row[3], row[4], Counted::Receiver),
+        _ => return None,
+    };
+    let goodput = Rate((rate * unit).round() as u64);
+    let mut transfer = Transfer::new(banner.carrier, direction, goodput, counted);
+    transfer.size = Some(Bytes(size as u64));
+    transfer.seconds = Some(seconds).filter(|seconds| *seconds > 0.0);
+    if let ([sent, received, ..], true) = (rows, udp) {
+        transfer.datagrams = (sent[3] > 0.0).then(|| Lost {
+            lost: (sent[3] - received[2]).max(0.0) as u64,
+            of: sent[3] as u64,
+            jitter: None,
+        });
+    }
+    transfer.streams = Some(1);
+    Some(transfer)
+}
+
+/// Send socket, receive socket, request, response, seconds, transactions in a second. The second row has the far
+/// end's sockets.
+fn requests(rows: &[Vec<f64>], banner: Banner) -> Option<(Sizes, Option<String>)> {
+    let row = rows.first().filter(|row| row.len() >= 6 && row[5] > 0.0)?;
+    let [request, response, rate] = [row[2], row[3], row[5]];
+    // With one request in flight the mean of the times is what the rate leaves for each.
+    let mean = (!banner.burst).then(|| Nanos((1e9 / rate).round() as u64));
+    let note = (row[2] as u64 != row[3] as u64).then(|| {
+        format!("requests have {request} B and responses {response} B: the size of the row is that of requests")
+    });
+    let operation = match banner.kind {
+        Kind::Connections => "connect, request and response",
+        _ => "request and response",
+    };
+    let sizes = Sizes {
+        carrier: Some(banner.carrier),
+        operation: operation.to_owned(),
+        trip: Trip::Whole,
+        both: false,
+        rows: vec![SizeRow {
+            size: Bytes(request as u64),
+            mean,
+            messages: Some(rate),
+            ..SizeRow::default()
+        }],
+    };
+    Some((sizes, note))
+}
