@@ -1,7 +1,8 @@
 //! A path described by hand, for programs. The schema of the document is made from `Output`.
 
-use linerate_core::case::{Answer, FigureCheck, SizeSeries};
-use linerate_core::ceiling::fingerprint::{Candidate, Knee, candidates, fit, timer};
+mod sweeps;
+
+use linerate_core::case::{Answer, FigureCheck};
 use linerate_core::ceiling::{Bounds, Ceiling, Solution, Source};
 use linerate_core::path::{Direction, Place, Side, Stage};
 use schemars::JsonSchema;
@@ -9,6 +10,7 @@ use serde::Serialize;
 
 use super::super::json::{Format, integer, text};
 use super::Change;
+use sweeps::SweepOut;
 
 /// Version of the document; raised when a key changes its meaning or is removed.
 const FORMAT: u32 = 1;
@@ -170,63 +172,6 @@ struct FigureCheckOut<'a> {
     holds: bool,
 }
 
-/// Times by size.
-#[derive(Serialize, JsonSchema)]
-struct SweepOut<'a> {
-    /// What was measured.
-    what: &'a str,
-    /// A timer that sets the times. Null if they show none.
-    timer: Option<TimerOut>,
-    /// What the times say. Null if too few messages are large enough to show a rate.
-    fit: Option<FitOut>,
-}
-
-/// A timer that sets times, such as the hold-off of a card's interrupts.
-#[derive(Serialize, JsonSchema)]
-struct TimerOut {
-    /// Its period, or a whole multiple of it.
-    period_ns: u64,
-    /// Number of times that stand at the period or at whole multiples of it.
-    points: usize,
-}
-
-/// What times by size say about the hardware.
-#[derive(Serialize, JsonSchema)]
-struct FitOut {
-    /// Rate at which large messages grow: the median of the spans between sizes.
-    rate_bps: u64,
-    /// Lower and upper end of that rate.
-    interval_bps: [u64; 2],
-    /// Number of spans used for the rate.
-    spans: usize,
-    /// Shortest time of any size.
-    floor_ns: u64,
-    /// Size at which half of the rate is reached.
-    half_bytes: u64,
-    /// Spans among large messages with another rate.
-    knees: Vec<KneeOut>,
-    /// Links that may have this rate, the nearest first.
-    candidates: Vec<CandidateOut>,
-}
-
-/// A span of sizes with another rate.
-#[derive(Serialize, JsonSchema)]
-struct KneeOut {
-    from_bytes: u64,
-    to_bytes: u64,
-    rate_bps: u64,
-}
-
-/// A link that may have the rate.
-#[derive(Serialize, JsonSchema)]
-struct CandidateOut {
-    name: String,
-    /// Lower and upper end of what the link carries.
-    carries_bps: [u64; 2],
-    /// How far the rate is outside of what the link carries, as a share of it. 0 inside.
-    off: f64,
-}
-
 /// One JSON document, with a line feed at its end.
 pub(crate) fn document(change: &Change<'_>) -> serde_json::Result<String> {
     let output = Output {
@@ -237,7 +182,7 @@ pub(crate) fn document(change: &Change<'_>) -> serde_json::Result<String> {
         before: answer(change.before.1),
         after: change.after.map(|(_, after)| answer(after)),
         published: change.checks.iter().map(check).collect(),
-        sweeps: change.before.0.sweep.iter().map(sweep).collect(),
+        sweeps: sweeps::all(change.before.0),
     };
     text(&output)
 }
@@ -317,41 +262,6 @@ fn ceiling<'a>(way: Direction, ceiling: &Ceiling<'a>) -> CeilingOut<'a> {
                 source: input.source,
             })
             .collect(),
-    }
-}
-
-fn sweep(sweep: &SizeSeries) -> SweepOut<'_> {
-    SweepOut {
-        what: &sweep.what,
-        timer: timer(&sweep.points).map(|timer| TimerOut {
-            period_ns: timer.period.0,
-            points: timer.points,
-        }),
-        fit: fit(&sweep.points).map(|fit| FitOut {
-            rate_bps: integer(fit.rate),
-            interval_bps: integers(fit.interval),
-            spans: fit.spans,
-            floor_ns: fit.floor.0,
-            half_bytes: fit.half.0,
-            candidates: candidates(fit.rate).into_iter().map(candidate).collect(),
-            knees: fit.knees.iter().map(knee).collect(),
-        }),
-    }
-}
-
-fn knee(knee: &Knee) -> KneeOut {
-    KneeOut {
-        from_bytes: knee.from.0,
-        to_bytes: knee.to.0,
-        rate_bps: integer(knee.rate),
-    }
-}
-
-fn candidate(candidate: Candidate) -> CandidateOut {
-    CandidateOut {
-        carries_bps: integers(candidate.carries),
-        off: candidate.off,
-        name: candidate.name,
     }
 }
 

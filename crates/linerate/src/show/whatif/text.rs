@@ -1,8 +1,7 @@
 //! A path described by hand, for people: ceilings with what they come from, and what a change
 //! would bring.
 
-use linerate_core::case::{Answer, Case, FigureCheck, Host, SizeSeries, Slot};
-use linerate_core::ceiling::fingerprint::{Candidate, Timer, candidates, fit, timer};
+use linerate_core::case::{Answer, Case, FigureCheck, Host, Slot};
 use linerate_core::ceiling::{Bounds, Ceiling, Input, Solution, Source};
 use linerate_core::path::Direction;
 use linerate_core::units::{Nanos, Rate};
@@ -11,6 +10,7 @@ use super::super::document::Item;
 use super::super::names::Names;
 use super::super::{Document, Tone};
 use super::Change;
+use super::sweeps::sweeps;
 
 /// The whole page.
 pub(crate) fn page(change: &Change<'_>) -> Document {
@@ -37,7 +37,7 @@ pub(crate) fn page(change: &Change<'_>) -> Document {
     if change.after.is_none() {
         doc.gap();
         published(&mut doc, change.checks);
-        sweeps(&mut doc, &case.sweep);
+        sweeps(&mut doc, case);
     }
     doc
 }
@@ -346,98 +346,6 @@ fn published(doc: &mut Document, checks: &[FigureCheck]) {
         ];
         doc.item(Item::new(&body).indent(0, 4));
     }
-}
-
-/// Candidates of one sweep that are named.
-const NAMED: usize = 5;
-
-/// Writes the hardware that the slopes of times over sizes agree with.
-fn sweeps(doc: &mut Document, sweeps: &[SizeSeries]) {
-    if sweeps.is_empty() {
-        return;
-    }
-    doc.gap();
-    doc.heading("What times by size show about the hardware");
-    for sweep in sweeps {
-        if let Some(timer) = timer(&sweep.points) {
-            ticks(doc, &sweep.what, &timer);
-        }
-        let Some(fit) = fit(&sweep.points) else {
-            let text = format!("{}: too few large messages to show a rate", sweep.what);
-            doc.item(Item::new(&[(Tone::Warning, &text)]).indent(0, 4));
-            continue;
-        };
-        let text = format!(
-            ", {}: the median of {} steps between sizes, uncertain within {}; half of it at {}, \
-             floor {}",
-            sweep.what,
-            fit.spans,
-            fine(fit.interval),
-            fit.half,
-            fit.floor
-        );
-        let rate = fine(Bounds::exact(fit.rate));
-        let body = [(Tone::Strong, rate.as_str()), (Tone::Plain, &text)];
-        doc.item(Item::new(&body).indent(0, 4));
-        for knee in &fit.knees {
-            let rate = Rate(knee.rate as u64);
-            below(
-                doc,
-                &format!("but {rate} from {} to {}", knee.from, knee.to),
-            );
-        }
-        let all = candidates(fit.rate);
-        for candidate in all.iter().take(NAMED) {
-            below(doc, &agrees(candidate));
-        }
-        if all.len() > NAMED {
-            let more = all.len() - NAMED;
-            below(
-                doc,
-                &format!("and {more} more links within 5 %: --json has them"),
-            );
-        }
-    }
-}
-
-/// Writes a timer that sets the times.
-fn ticks(doc: &mut Document, what: &str, timer: &Timer) {
-    let period = timer.period.to_string();
-    let text = format!(
-        ", {what}: {} times stand at this or at whole multiples of it, whatever the size. A timer sets them: a card that holds \
-         its interrupts back (ethtool -c, or a parameter of its driver), or a tick of a kernel",
-        timer.points
-    );
-    let body = [(Tone::Strong, period.as_str()), (Tone::Plain, &text)];
-    doc.item(Item::new(&body).indent(0, 4));
-}
-
-/// Writes an item below the one above it.
-fn below(doc: &mut Document, text: &str) {
-    doc.item(Item::new(&[(Tone::Plain, text)]).depth(1).indent(4, 8));
-}
-
-fn agrees(candidate: &Candidate) -> String {
-    let percent = candidate.off.abs() * 100.0;
-    let how = if candidate.off > 0.0 {
-        format!("{percent:.1} % more than")
-    } else if candidate.off < 0.0 {
-        format!("{percent:.1} % less than")
-    } else {
-        "as".to_owned()
-    };
-    format!("{how} {}: {}", candidate.name, fine(candidate.carries))
-}
-
-/// A rate with one digit more than usual: candidates are a few percent apart.
-fn fine(bits: Bounds) -> String {
-    bits.words(|v| {
-        if v < 1e9 {
-            Rate(v as u64).to_string()
-        } else {
-            format!("{:.2} Gb/s", v / 1e9)
-        }
-    })
 }
 
 /// `9.41 Gb/s`, or `9.41 to 9.49 Gb/s`.

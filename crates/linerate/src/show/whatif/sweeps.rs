@@ -1,0 +1,182 @@
+//! What times by size say about the hardware, for people.
+
+use linerate_core::case::{Case, SizeSeries};
+use linerate_core::ceiling::Bounds;
+use linerate_core::ceiling::fingerprint::{
+    Candidate, Candidates, Excluded, Facts, Fit, Named, Standing, Stated, Timer, candidates, fit,
+    setters, timer,
+};
+use linerate_core::units::Rate;
+
+use super::super::document::Item;
+use super::super::{Document, Tone};
+
+/// Candidates of one sweep that are named.
+const NAMED: usize = 5;
+
+/// Writes the hardware that the slopes of times over sizes agree with.
+pub(super) fn sweeps(doc: &mut Document, case: &Case) {
+    if case.sweep.is_empty() {
+        return;
+    }
+    let facts = case.facts();
+    doc.gap();
+    doc.heading("What times by size show about the hardware");
+    for sweep in &case.sweep {
+        if let Some(timer) = timer(&sweep.points) {
+            ticks(doc, &sweep.what, &timer, &facts);
+        }
+        match fit(&sweep.points) {
+            Some(fit) => line(doc, sweep, &fit, &facts),
+            None => {
+                let text = format!("{}: too few large messages to show a rate", sweep.what);
+                doc.item(Item::new(&[(Tone::Warning, &text)]).indent(0, 4));
+            }
+        }
+    }
+}
+
+/// Writes the rate of large messages, and the hardware that it points to.
+fn line(doc: &mut Document, sweep: &SizeSeries, fit: &Fit, facts: &Facts) {
+    let text = format!(
+        ", {}: the median of {} steps between sizes, uncertain within {}; half of it at {}, floor {}",
+        sweep.what,
+        fit.spans,
+        fine(fit.interval),
+        fit.half,
+        fit.floor
+    );
+    let rate = fine(Bounds::exact(fit.rate));
+    let body = [(Tone::Strong, rate.as_str()), (Tone::Plain, &text)];
+    doc.item(Item::new(&body).indent(0, 4));
+    for knee in &fit.knees {
+        let rate = Rate(knee.rate as u64);
+        below(
+            doc,
+            &format!("but {rate} from {} to {}", knee.from, knee.to),
+        );
+    }
+    hardware(doc, &candidates(fit, facts));
+}
+
+fn hardware(doc: &mut Document, found: &Candidates) {
+    let all = &found.possible;
+    if all.is_empty() {
+        below(
+            doc,
+            "no standard link, slot or memory of such a path has this rate",
+        );
+    }
+    for candidate in all.iter().take(NAMED) {
+        below(doc, &agrees(candidate));
+    }
+    if all.len() > NAMED {
+        let more = all.len() - NAMED;
+        below(
+            doc,
+            &format!("and {more} more that fit less: --json has them"),
+        );
+    }
+    let stated = found.stated.iter().filter_map(stated);
+    stated.for_each(|text| below(doc, &text));
+    ruled_out(doc, &found.excluded);
+}
+
+/// Writes the hardware with this rate that the path does not have, by the fact that says so.
+fn ruled_out(doc: &mut Document, excluded: &[Excluded]) {
+    let mut facts: Vec<&str> = Vec::new();
+    for one in excluded {
+        if !facts.contains(&one.by.as_str()) {
+            facts.push(&one.by);
+        }
+    }
+    for by in facts {
+        let names = excluded.iter().filter(|one| one.by == by);
+        let names: Vec<&str> = names.map(|one| one.named.name.as_str()).collect();
+        below(doc, &format!("not {}: {by}", names.join(" nor ")));
+    }
+}
+
+/// Writes a timer that sets the times, and what may set it.
+fn ticks(doc: &mut Document, what: &str, timer: &Timer, facts: &Facts) {
+    let setters = setters(timer.period, facts);
+    let who = if setters.is_empty() {
+        "a timer sets them, and no common one has this period"
+    } else {
+        "a timer sets them. It may be"
+    };
+    let period = timer.period.to_string();
+    let text = format!(
+        ", {what}: {} times stand at this or at whole multiples of it, whatever the size: {who}",
+        timer.points
+    );
+    let body = [(Tone::Strong, period.as_str()), (Tone::Plain, &text)];
+    doc.item(Item::new(&body).indent(0, 4));
+    for setter in setters {
+        below(doc, &format!("the {}; see {}", setter.name, setter.look));
+    }
+}
+
+/// Writes an item below the one above it.
+fn below(doc: &mut Document, text: &str) {
+    doc.item(Item::new(&[(Tone::Plain, text)]).depth(1).indent(4, 8));
+}
+
+fn agrees(candidate: &Candidate) -> String {
+    let percent = candidate.off.abs() * 100.0;
+    let how = if candidate.off > 0.0 {
+        format!("{percent:.1} % more than")
+    } else if candidate.off < 0.0 {
+        format!("{percent:.1} % less than")
+    } else {
+        "as".to_owned()
+    };
+    let known = if candidate.is_known {
+        ", which the path has"
+    } else {
+        ""
+    };
+    let nearest = candidate.names.first().map_or(String::new(), nearest);
+    format!(
+        "{how} {}{known}: {}{nearest}",
+        candidate.words(),
+        fine(candidate.carries)
+    )
+}
+
+/// ` (13.84 Gb/s: reads of memory, payload 128 B)`.
+fn nearest(named: &Named) -> String {
+    let way = named.nearest;
+    if way.name.is_empty() {
+        return String::new();
+    }
+    format!(" ({}: {})", fine(Bounds::exact(way.rate)), way.name)
+}
+
+/// A ceiling that the case states; `None` if it is a candidate.
+fn stated(stated: &Stated) -> Option<String> {
+    let carries = fine(stated.carries);
+    match stated.standing {
+        Standing::Agrees => None,
+        Standing::NotTheLimit => Some(format!(
+            "{} is not the limit: {carries}, {:.1} times this rate",
+            stated.name,
+            stated.margin + 1.0
+        )),
+        Standing::Exceeded => Some(format!(
+            "more than {} carries, {carries}: the case or the times are wrong",
+            stated.name
+        )),
+    }
+}
+
+/// A rate with one digit more than usual: candidates are a few percent apart.
+fn fine(bits: Bounds) -> String {
+    bits.words(|v| {
+        if v < 1e9 {
+            Rate(v as u64).to_string()
+        } else {
+            format!("{:.2} Gb/s", v / 1e9)
+        }
+    })
+}
