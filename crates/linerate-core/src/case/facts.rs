@@ -50,7 +50,7 @@ mod tests {
 
     fn facts(rest: &str) -> Facts {
         let text = format!("title = 'x'\nprotocol = 'rdma'\n{rest}");
-        Case::read(&text, &[]).unwrap().facts()
+        Case::read(&text, &[""; 0]).unwrap().facts()
     }
 
     fn ports(near: &str, far: &str) -> String {

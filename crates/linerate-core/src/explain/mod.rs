@@ -6,6 +6,7 @@
 
 mod best;
 mod claim;
+mod facts;
 pub mod rule;
 mod summary;
 mod table;

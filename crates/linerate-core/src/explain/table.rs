@@ -1,7 +1,8 @@
 //! A table of sizes, with the line through its times.
 
 use super::Material;
-use crate::ceiling::fingerprint::{Fit, Point, Timer, fit, timer};
+use super::facts;
+use crate::ceiling::fingerprint::{Facts, Fit, Point, Timer, fit, timer};
 use crate::reported::{Carrier, Measured, SizeRow, Sizes, Source, Trip};
 use crate::units::{Nanos, Rate};
 
@@ -18,6 +19,8 @@ pub struct Table<'a> {
     pub fit: Option<Fit>,
     /// The timer that sets its times, if one does.
     pub timer: Option<Timer>,
+    /// What is known of its path, to compare its rate with hardware.
+    pub facts: Facts,
 }
 
 impl<'a> Table<'a> {
@@ -40,12 +43,17 @@ impl<'a> Table<'a> {
             } else {
                 &source.file
             };
-            Self::new(source, sizes, name.clone())
+            Self::new(
+                source,
+                sizes,
+                name.clone(),
+                facts::of(material, sizes.carrier),
+            )
         };
         found.iter().map(table).collect()
     }
 
-    fn new(source: &'a Source, sizes: &'a Sizes, name: String) -> Self {
+    fn new(source: &'a Source, sizes: &'a Sizes, name: String, facts: Facts) -> Self {
         let point = |row: &SizeRow| {
             Some(Point {
                 size: row.size,
@@ -59,6 +67,7 @@ impl<'a> Table<'a> {
             name,
             fit: fit(&points),
             timer: timer(&points),
+            facts,
         }
     }
 

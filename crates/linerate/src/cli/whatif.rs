@@ -178,9 +178,12 @@ mod tests {
     }
 
     const TIMES: &str = "\
-Times by size are read as a line: the slope of large messages is a rate, which is compared with those of slots and links; and times
-that stand at whole multiples of one time, whatever the size, are those of a timer (a card that holds its interrupts back, a tick of
-a kernel). In 900 simulated sweeps without a timer none is named, and of 500 with one 487 are found, each within 2 % of its period.
+Times by size are read as a line: the slope of large messages is a rate, which is compared with the standard ceilings: links, slots,
+buses, memory, disks and limits of clouds. What the case says of its links and its protocol rules some of them out; its slots do not,
+because a slot may have trained to less. In 5,000 simulated sweeps each the true ceiling is listed in 99 % of them, among 2 or 3 (median).
+It is first in 59 % if nothing is known of the path, in 84 % if it is known to be Ethernet, and in 75 % for InfiniBand. Of rates that are
+10 % away from every ceiling, 98 % name none. Times that stand at whole multiples of one time, whatever the size, are those of a timer. In
+900 simulated sweeps without a timer none is named, and of 500 with one 487 are found, each within 2 % of its period.
 ";
 
     const SAMPLE: &str = include_str!("../../cases/sample.toml");

@@ -14,6 +14,8 @@ const BY_HAND: [(&str, &str); 10] = by_hand!(
     "run", "repeat", "stream", "diff", "bw", "sweep", "lat", "host", "flows", "whatif"
 );
 
+const RULED_OUT: &str = "what a case says rules hardware out";
+const EQUAL_CEILINGS: &str = "equal ceilings are one candidate";
 const FIGURES: &str = "every figure in one form";
 
 /// Keys that were added since: schema, place, and why. `*` stands for each element of a list.
@@ -33,6 +35,11 @@ const ADDED: &[(&str, &str, &str)] = &[
     ("sweep", "/timer", "what times by size show"),
     ("sweep", "/fit", "what times by size show"),
     ("whatif", "/sweeps/*/timer", "a timer that sets the times"),
+    ("whatif", "/sweeps/*/fit/excluded", RULED_OUT),
+    ("whatif", "/sweeps/*/fit/stated", RULED_OUT),
+    ("whatif", "/sweeps/*/fit/candidates/*/names", EQUAL_CEILINGS),
+    ("whatif", "/sweeps/*/fit/candidates/*/margin", RULED_OUT),
+    ("whatif", "/sweeps/*/fit/candidates/*/known", RULED_OUT),
     ("bw", "/options", OPTIONS),
     ("lat", "/options", OPTIONS),
     ("sweep", "/options", OPTIONS),

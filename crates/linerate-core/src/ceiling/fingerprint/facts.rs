@@ -79,6 +79,14 @@ pub struct Facts {
 }
 
 impl Facts {
+    /// A path of which nothing is known but that the program uses sockets.
+    pub fn of_sockets() -> Self {
+        Self {
+            carrier: Some(Carrier::Sockets),
+            ..Self::default()
+        }
+    }
+
     /// The fact that rules a row out, in words; `None` if none does.
     pub(super) fn against(&self, row: &Row) -> Option<String> {
         let medium = self.medium.filter(|medium| !medium.has(row.kind));

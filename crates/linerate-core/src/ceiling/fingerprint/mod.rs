@@ -24,9 +24,8 @@
 //! So the list can be trusted, and its order cannot without facts. The table is dense: of the rates from 10 Mb/s to
 //! 800 Gb/s only a third is 10 % away from every rate that some hardware allows, and at most other rates several kinds
 //! of hardware are equal within the noise. The shares of *first* are below the 80 % that one would like for an unknown
-//! path, for InfiniBand and for disks; facts about slots and carriers mend that, and quiet sweeps do: with 1 % noise
-//! and less the error of a rate is that of packet sizes. Real hardware reaches shares below 0.93 as well. It is then
-//! not listed.
+//! path, for InfiniBand and for disks; facts about slots and carriers mend that. Real hardware reaches shares below
+//! 0.93 as well: it is not listed then, and other hardware may be.
 
 mod candidates;
 mod disks;
@@ -43,7 +42,9 @@ mod published;
 #[cfg(test)]
 mod study;
 
-pub use candidates::{Candidate, Candidates, Excluded, Named, Standing, Stated, candidates};
+pub use candidates::{
+    Candidate, Candidates, Excluded, Named, Standing, Stated, candidates, filled,
+};
 pub use facts::{Facts, Known, Medium};
 pub use fit::{Fit, Knee, MOST_POINTS, Point, fit};
 pub use setters::{Setter, setters};

@@ -223,7 +223,11 @@ const fn is_rare_link(link: Link) -> bool {
         Link::Ethernet(_) => false,
         Link::InfiniBand { width, speed } => {
             let is_split = matches!(speed, Speed::Hdr | Speed::Ndr | Speed::Xdr);
-            !matches!(width, 1 | 4) && !(width == 2 && is_split)
+            match width {
+                1 | 4 => false,
+                2 => !is_split,
+                _ => true,
+            }
         }
     }
 }

@@ -1,7 +1,9 @@
 //! What times by size show, for programs.
 
 use linerate_core::ceiling::Bounds;
-use linerate_core::ceiling::fingerprint::{Candidate, Fit, Knee, Timer};
+use linerate_core::ceiling::fingerprint::{
+    Candidate, Candidates, Excluded, Fit, Kind, Knee, Named, Standing, Stated, Timer, candidates,
+};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -15,6 +17,17 @@ pub(in crate::show) struct TimerOut {
     period_ns: u64,
     /// Number of times that stand at the period or at whole multiples of it.
     points: usize,
+    /// What may set a timer of this period, the likeliest first.
+    setters: Vec<SetterOut>,
+}
+
+/// A setting or a clock that may set a timer.
+#[derive(Serialize, JsonSchema)]
+struct SetterOut {
+    /// What it is, in words.
+    name: &'static str,
+    /// The command that shows its value. PORT stands for the name of the port.
+    look: &'static str,
 }
 
 /// What times by size say about the hardware.
@@ -31,50 +44,109 @@ pub(in crate::show) struct FitOut {
     /// Size at which half of the rate is reached.
     half_bytes: u64,
     /// Spans among large messages with another rate.
-    knees: Vec<FitKneeOut>,
-    /// Links that may have this rate, the nearest first.
+    knees: Vec<KneeOut>,
+    /// Hardware that may have this rate: what the path is known to have comes first, then the likeliest.
     candidates: Vec<CandidateOut>,
+    /// Hardware with such a rate that the path does not have.
+    excluded: Vec<ExcludedOut>,
+    /// Links that are known beside this rate.
+    stated: Vec<StatedOut>,
 }
 
 /// A span of sizes with another rate.
 #[derive(Serialize, JsonSchema)]
-struct FitKneeOut {
+struct KneeOut {
     from_bytes: u64,
     to_bytes: u64,
     rate_bps: u64,
 }
 
-/// A link that may have the rate.
+/// Hardware that may have the rate. Several names have equal ceilings, within 2 %.
 #[derive(Serialize, JsonSchema)]
 struct CandidateOut {
+    /// All names in words.
     name: String,
-    /// Lower and upper end of what the link carries.
+    /// The ceilings, the nearest first.
+    names: Vec<NamedOut>,
+    /// Lower and upper end of what the hardware carries.
     carries_bps: [u64; 2],
-    /// How far the rate is outside of what the link carries, as a share of it. 0 inside.
+    /// How far the rate is outside of what the hardware carries, as a share of it. 0 inside.
     off: f64,
+    /// How far the upper end of what it carries is above the rate, as a share of the rate. Negative below it.
+    margin: f64,
+    /// Whether the path is known to have this hardware.
+    known: bool,
 }
 
-pub(in crate::show) fn timer_out(timer: &Timer) -> TimerOut {
+/// A ceiling.
+#[derive(Serialize, JsonSchema)]
+struct NamedOut {
+    name: String,
+    kind: Kind,
+    /// Lower and upper end of what it carries: the least and the best way to use the hardware.
+    carries_bps: [u64; 2],
+    /// The way to use it whose rate is nearest to the measured one, in words. Empty if there is only one.
+    nearest: &'static str,
+    /// The rate of this way.
+    nearest_bps: u64,
+}
+
+/// Hardware that the path does not have.
+#[derive(Serialize, JsonSchema)]
+struct ExcludedOut {
+    name: String,
+    kind: Kind,
+    /// Lower and upper end of what it carries.
+    carries_bps: [u64; 2],
+    /// The fact that rules it out, in words.
+    by: String,
+}
+
+/// Hardware that is known.
+#[derive(Serialize, JsonSchema)]
+struct StatedOut {
+    name: String,
+    /// Lower and upper end of what it carries.
+    carries_bps: [u64; 2],
+    /// How far the upper end of what it carries is above the rate, as a share of the rate. Negative below it.
+    margin: f64,
+    standing: Standing,
+}
+
+pub(in crate::show) fn timer_out(timer: &Timer, agrees: &Agreement) -> TimerOut {
+    let setters = agrees.setters(timer).into_iter();
     TimerOut {
         period_ns: timer.period.0,
         points: timer.points,
+        setters: setters
+            .map(|setter| SetterOut {
+                name: setter.name,
+                look: setter.look,
+            })
+            .collect(),
     }
 }
 
-pub(in crate::show) fn fit_out(fit: &Fit, agrees: Agreement) -> FitOut {
+pub(in crate::show) fn fit_out(fit: &Fit, agrees: &Agreement) -> FitOut {
+    let found = match agrees {
+        Agreement::Path(facts) => candidates(fit, facts),
+        Agreement::NoLink => Candidates::default(),
+    };
     FitOut {
         rate_bps: integer(fit.rate),
         interval_bps: integers(fit.interval),
         spans: fit.spans,
         floor_ns: fit.floor.0,
         half_bytes: fit.half.0,
-        candidates: agrees.with(fit).into_iter().map(candidate).collect(),
         knees: fit.knees.iter().map(knee).collect(),
+        candidates: found.possible.into_iter().map(candidate).collect(),
+        excluded: found.excluded.into_iter().map(excluded).collect(),
+        stated: found.stated.into_iter().map(stated).collect(),
     }
 }
 
-fn knee(knee: &Knee) -> FitKneeOut {
-    FitKneeOut {
+fn knee(knee: &Knee) -> KneeOut {
+    KneeOut {
         from_bytes: knee.from.0,
         to_bytes: knee.to.0,
         rate_bps: integer(knee.rate),
@@ -83,9 +155,40 @@ fn knee(knee: &Knee) -> FitKneeOut {
 
 fn candidate(candidate: Candidate) -> CandidateOut {
     CandidateOut {
+        name: candidate.words(),
         carries_bps: integers(candidate.carries),
         off: candidate.off,
-        name: candidate.name,
+        margin: candidate.margin,
+        known: candidate.is_known,
+        names: candidate.names.into_iter().map(named).collect(),
+    }
+}
+
+fn named(named: Named) -> NamedOut {
+    NamedOut {
+        name: named.name,
+        kind: named.kind,
+        carries_bps: integers(named.carries),
+        nearest: named.nearest.name,
+        nearest_bps: integer(named.nearest.rate),
+    }
+}
+
+fn excluded(excluded: Excluded) -> ExcludedOut {
+    ExcludedOut {
+        name: excluded.named.name,
+        kind: excluded.named.kind,
+        carries_bps: integers(excluded.named.carries),
+        by: excluded.by,
+    }
+}
+
+fn stated(stated: Stated) -> StatedOut {
+    StatedOut {
+        name: stated.name,
+        carries_bps: integers(stated.carries),
+        margin: stated.margin,
+        standing: stated.standing,
     }
 }
 

@@ -1,10 +1,13 @@
-//! What times by size show: a rate, a timer, and the links that agree with the rate. `whatif` and sweeps over sizes share
-//! it.
+//! What times by size show: a rate, a timer, and the hardware that agrees with the rate. `whatif`, imports and sweeps
+//! over sizes share it.
 
 mod json;
 
 use linerate_core::ceiling::Bounds;
-use linerate_core::ceiling::fingerprint::{Candidate, Fit, Timer, candidates};
+use linerate_core::ceiling::fingerprint::{
+    Candidate, Candidates, Excluded, Facts, Fit, Named, Setter, Standing, Stated, Timer,
+    candidates, setters,
+};
 use linerate_core::units::Rate;
 
 pub(super) use json::{FitOut, TimerOut, fit_out, timer_out};
@@ -13,28 +16,29 @@ use super::document::Item;
 use super::{Document, Tone};
 
 /// What a rate may be compared with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) enum Agreement {
-    /// The links whose rate is near.
-    Links,
+    /// The hardware of a path, as far as these facts allow it.
+    Path(Facts),
     /// Nothing: no link is on the path.
     NoLink,
 }
 
 impl Agreement {
     /// What a rate between two ends may be compared with: on one machine no link is on the path.
-    pub(super) const fn of(same_machine: bool) -> Self {
+    pub(super) fn of(same_machine: bool, facts: Facts) -> Self {
         if same_machine {
             Self::NoLink
         } else {
-            Self::Links
+            Self::Path(facts)
         }
     }
 
-    fn with(self, fit: &Fit) -> Vec<Candidate> {
+    /// What may set a timer.
+    fn setters(&self, timer: &Timer) -> Vec<&'static Setter> {
         match self {
-            Self::Links => candidates(fit.rate),
-            Self::NoLink => Vec::new(),
+            Self::Path(facts) => setters(timer.period, facts),
+            Self::NoLink => setters(timer.period, &Facts::default()),
         }
     }
 }
@@ -42,16 +46,15 @@ impl Agreement {
 /// Candidates of one sweep that are named.
 const NAMED: usize = 5;
 
-/// Writes the rate of large messages, and the links that agree with it.
-pub(super) fn rate(doc: &mut Document, what: &str, fit: Option<&Fit>, agrees: Agreement) {
+/// Writes the rate of large messages, and the hardware that it points to.
+pub(super) fn rate(doc: &mut Document, what: &str, fit: Option<&Fit>, agrees: &Agreement) {
     let Some(fit) = fit else {
         let text = format!("{what}: too few large messages to show a rate");
         doc.item(Item::new(&[(Tone::Warning, &text)]).indent(0, 4));
         return;
     };
     let text = format!(
-        ", {what}: the median of {} steps between sizes, uncertain within {}; half of it at {}, \
-         floor {}",
+        ", {what}: the median of {} steps between sizes, uncertain within {}; half of it at {}, floor {}",
         fit.spans,
         fine(fit.interval),
         fit.half,
@@ -67,29 +70,67 @@ pub(super) fn rate(doc: &mut Document, what: &str, fit: Option<&Fit>, agrees: Ag
             &format!("but {rate} from {} to {}", knee.from, knee.to),
         );
     }
-    let all = agrees.with(fit);
+    if let Agreement::Path(facts) = agrees {
+        hardware(doc, &candidates(fit, facts));
+    }
+}
+
+fn hardware(doc: &mut Document, found: &Candidates) {
+    let all = &found.possible;
+    if all.is_empty() {
+        below(
+            doc,
+            "no standard link, slot or memory of such a path has this rate",
+        );
+    }
     for candidate in all.iter().take(NAMED) {
-        below(doc, &agreement(candidate));
+        below(doc, &agrees(candidate));
     }
     if all.len() > NAMED {
         let more = all.len() - NAMED;
         below(
             doc,
-            &format!("and {more} more links within 5 %: --json has them"),
+            &format!("and {more} more that fit less: --json has them"),
         );
+    }
+    let stated = found.stated.iter().filter_map(stated);
+    stated.for_each(|text| below(doc, &text));
+    ruled_out(doc, &found.excluded);
+}
+
+/// Writes the hardware with this rate that the path does not have, by the fact that says so.
+fn ruled_out(doc: &mut Document, excluded: &[Excluded]) {
+    let mut facts: Vec<&str> = Vec::new();
+    for one in excluded {
+        if !facts.contains(&one.by.as_str()) {
+            facts.push(&one.by);
+        }
+    }
+    for by in facts {
+        let names = excluded.iter().filter(|one| one.by == by);
+        let names: Vec<&str> = names.map(|one| one.named.name.as_str()).collect();
+        below(doc, &format!("not {}: {by}", names.join(" nor ")));
     }
 }
 
-/// Writes a timer that sets the times.
-pub(super) fn ticks(doc: &mut Document, what: &str, timer: &Timer) {
+/// Writes a timer that sets the times, and what may set it.
+pub(super) fn ticks(doc: &mut Document, what: &str, timer: &Timer, agrees: &Agreement) {
+    let setters = agrees.setters(timer);
+    let who = if setters.is_empty() {
+        "a timer sets them, and no common one has this period"
+    } else {
+        "a timer sets them. It may be"
+    };
     let period = timer.period.to_string();
     let text = format!(
-        ", {what}: {} times stand at this or at whole multiples of it, whatever the size. A timer sets them: a card that holds \
-         its interrupts back (ethtool -c, or a parameter of its driver), or a tick of a kernel",
+        ", {what}: {} times stand at this or at whole multiples of it, whatever the size: {who}",
         timer.points
     );
     let body = [(Tone::Strong, period.as_str()), (Tone::Plain, &text)];
     doc.item(Item::new(&body).indent(0, 4));
+    for setter in setters {
+        below(doc, &format!("the {}; see {}", setter.name, setter.look));
+    }
 }
 
 /// Writes an item below the one above it.
@@ -97,16 +138,52 @@ fn below(doc: &mut Document, text: &str) {
     doc.item(Item::new(&[(Tone::Plain, text)]).depth(1).indent(4, 8));
 }
 
-fn agreement(candidate: &Candidate) -> String {
+fn agrees(candidate: &Candidate) -> String {
     let percent = candidate.off.abs() * 100.0;
     let how = if candidate.off > 0.0 {
         format!("{percent:.1} % more than")
     } else if candidate.off < 0.0 {
         format!("{percent:.1} % less than")
     } else {
-        "agrees with".to_owned()
+        "as".to_owned()
     };
-    format!("{how} {}: {}", candidate.name, fine(candidate.carries))
+    let known = if candidate.is_known {
+        ", which the path has"
+    } else {
+        ""
+    };
+    let nearest = candidate.names.first().map_or(String::new(), nearest);
+    format!(
+        "{how} {}{known}: {}{nearest}",
+        candidate.words(),
+        fine(candidate.carries)
+    )
+}
+
+/// ` (13.84 Gb/s: reads of memory, payload 128 B)`.
+fn nearest(named: &Named) -> String {
+    let way = named.nearest;
+    if way.name.is_empty() {
+        return String::new();
+    }
+    format!(" ({}: {})", fine(Bounds::exact(way.rate)), way.name)
+}
+
+/// A ceiling that the case states; `None` if it is a candidate.
+fn stated(stated: &Stated) -> Option<String> {
+    let carries = fine(stated.carries);
+    match stated.standing {
+        Standing::Agrees => None,
+        Standing::NotTheLimit => Some(format!(
+            "{} is not the limit: {carries}, {:.1} times this rate",
+            stated.name,
+            stated.margin + 1.0
+        )),
+        Standing::Exceeded => Some(format!(
+            "more than {} carries, {carries}: the case or the times are wrong",
+            stated.name
+        )),
+    }
 }
 
 /// A rate with one digit more than usual: candidates are a few percent apart.

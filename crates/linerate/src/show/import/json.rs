@@ -283,6 +283,7 @@ fn transfer<'a>((source, one): (&'a Source, &'a Transfer)) -> TransferOut<'a> {
 }
 
 fn table<'a>(table: &'a Table<'a>) -> TableOut<'a> {
+    let agrees = Agreement::Path(table.facts.clone());
     TableOut {
         file: &table.source.file,
         operation: &table.sizes.operation,
@@ -292,8 +293,8 @@ fn table<'a>(table: &'a Table<'a>) -> TableOut<'a> {
             Trip::Unknown => "unknown",
         },
         rows: table.sizes.rows.iter().map(row).collect(),
-        fit: table.fit.as_ref().map(|fit| fit_out(fit, Agreement::Links)),
-        timer: table.timer.as_ref().map(timer_out),
+        fit: table.fit.as_ref().map(|fit| fit_out(fit, &agrees)),
+        timer: table.timer.as_ref().map(|timer| timer_out(timer, &agrees)),
     }
 }
 

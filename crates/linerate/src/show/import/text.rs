@@ -184,10 +184,11 @@ fn sizes(doc: &mut Document, table: &Sized<'_>) {
 fn fits(doc: &mut Document, tables: &[Sized<'_>]) {
     let timed = |table: &&Sized<'_>| table.smallest().is_some();
     for table in tables.iter().filter(timed) {
+        let agrees = Agreement::Path(table.facts.clone());
         if let Some(timer) = &table.timer {
-            fitted::ticks(doc, &table.name, timer);
+            fitted::ticks(doc, &table.name, timer, &agrees);
         }
-        fitted::rate(doc, &table.name, table.fit.as_ref(), Agreement::Links);
+        fitted::rate(doc, &table.name, table.fit.as_ref(), &agrees);
     }
 }
 

@@ -5,7 +5,7 @@ mod json;
 mod sample;
 mod text;
 
-use linerate_core::ceiling::fingerprint::Point;
+use linerate_core::ceiling::fingerprint::{Facts, Point};
 use linerate_core::facts::Gap;
 use linerate_core::figure::{Entry, GOODPUT, Subject, Summary};
 use linerate_core::model::{self, Estimate, Setting, is_alone, same_machine};
@@ -111,7 +111,7 @@ impl Probe {
 
     /// What the rate of a fit may be compared with.
     fn agreement(&self) -> Agreement {
-        Agreement::of(self.same_machine)
+        Agreement::of(self.same_machine, Facts::of_sockets())
     }
 
     fn name(&self, at: usize) -> String {

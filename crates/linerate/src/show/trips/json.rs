@@ -119,8 +119,10 @@ pub(in crate::show) fn output<'a>(probe: &'a Probe, record: Option<&'a Record>) 
         complete: probe.complete(),
         ended_early: Some(probe.broken.as_str()).filter(|why| !why.is_empty()),
         sizes: probe.rows.iter().map(|row| size(probe, row)).collect(),
-        timer: probe.timer().as_ref().map(timer_out),
-        fit: probe.fit().map(|fit| fit_out(&fit, probe.agreement())),
+        timer: probe
+            .timer()
+            .map(|timer| timer_out(&timer, &probe.agreement())),
+        fit: probe.fit().map(|fit| fit_out(&fit, &probe.agreement())),
         unknown: &probe.gaps,
         record,
     }

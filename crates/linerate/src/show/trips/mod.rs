@@ -7,7 +7,7 @@ mod text;
 
 use std::mem::discriminant;
 
-use linerate_core::ceiling::fingerprint::{Fit, Point, Timer, fit, timer};
+use linerate_core::ceiling::fingerprint::{Facts, Fit, Point, Timer, fit, timer};
 use linerate_core::facts::Gap;
 use linerate_core::model::{SizeTrips, by_size, same_machine};
 use linerate_core::plan::{Knobs, Plan};
@@ -106,7 +106,7 @@ impl Probe {
 
     /// What the rate may be compared with.
     fn agreement(&self) -> Agreement {
-        Agreement::of(self.same_machine)
+        Agreement::of(self.same_machine, Facts::of_sockets())
     }
 
     /// Why a size was not timed; `None` if it was.

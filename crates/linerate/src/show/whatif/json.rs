@@ -1,15 +1,16 @@
 //! A path described by hand, for programs. The schema of the document is made from `Output`.
 
-use linerate_core::case::{Answer, FigureCheck, SizeSeries};
-use linerate_core::ceiling::fingerprint::{fit, timer};
+mod sweeps;
+
+use linerate_core::case::{Answer, FigureCheck};
 use linerate_core::ceiling::{Bounds, Ceiling, Solution, Source};
 use linerate_core::path::{Direction, Place, Side, Stage};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::super::fitted::{self, Agreement, FitOut, TimerOut};
 use super::super::json::{Format, integer, text};
 use super::Change;
+use sweeps::SweepOut;
 
 /// Version of the document; raised when a key changes its meaning or is removed.
 const FORMAT: u32 = 1;
@@ -171,17 +172,6 @@ struct FigureCheckOut<'a> {
     holds: bool,
 }
 
-/// Times by size.
-#[derive(Serialize, JsonSchema)]
-struct SweepOut<'a> {
-    /// What was measured.
-    what: &'a str,
-    /// A timer that sets the times. Null if they show none.
-    timer: Option<TimerOut>,
-    /// What the times say. Null if too few messages are large enough to show a rate.
-    fit: Option<FitOut>,
-}
-
 /// One JSON document, with a line feed at its end.
 pub(crate) fn document(change: &Change<'_>) -> serde_json::Result<String> {
     let output = Output {
@@ -192,7 +182,7 @@ pub(crate) fn document(change: &Change<'_>) -> serde_json::Result<String> {
         before: answer(change.before.1),
         after: change.after.map(|(_, after)| answer(after)),
         published: change.checks.iter().map(check).collect(),
-        sweeps: change.before.0.sweep.iter().map(sweep).collect(),
+        sweeps: sweeps::all(change.before.0),
     };
     text(&output)
 }
@@ -272,16 +262,6 @@ fn ceiling<'a>(way: Direction, ceiling: &Ceiling<'a>) -> CeilingOut<'a> {
                 source: input.source,
             })
             .collect(),
-    }
-}
-
-fn sweep(sweep: &SizeSeries) -> SweepOut<'_> {
-    SweepOut {
-        what: &sweep.what,
-        timer: timer(&sweep.points).as_ref().map(fitted::timer_out),
-        fit: fit(&sweep.points)
-            .as_ref()
-            .map(|fit| fitted::fit_out(fit, Agreement::Links)),
     }
 }
 

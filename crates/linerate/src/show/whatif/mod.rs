@@ -1,6 +1,7 @@
 //! A path described by hand: its ceilings, and what a change would bring, for people and for programs.
 
 pub(super) mod json;
+mod sweeps;
 mod text;
 
 use linerate_core::case::{Answer, Case, FigureCheck};

@@ -1,17 +1,16 @@
 //! A path described by hand, for people: ceilings with what they come from, and what a change
 //! would bring.
 
-use linerate_core::case::{Answer, Case, FigureCheck, Host, SizeSeries, Slot};
-use linerate_core::ceiling::fingerprint::{fit, timer};
+use linerate_core::case::{Answer, Case, FigureCheck, Host, Slot};
 use linerate_core::ceiling::{Bounds, Ceiling, Input, Solution, Source};
 use linerate_core::path::Direction;
 use linerate_core::units::{Nanos, Rate};
 
 use super::super::document::Item;
-use super::super::fitted::{self, Agreement};
 use super::super::names::Names;
 use super::super::{Document, Tone};
 use super::Change;
+use super::sweeps::sweeps;
 
 /// The whole page.
 pub(crate) fn page(change: &Change<'_>) -> Document {
@@ -38,7 +37,7 @@ pub(crate) fn page(change: &Change<'_>) -> Document {
     if change.after.is_none() {
         doc.gap();
         published(&mut doc, change.checks);
-        sweeps(&mut doc, &case.sweep);
+        sweeps(&mut doc, case);
     }
     doc
 }
@@ -346,22 +345,6 @@ fn published(doc: &mut Document, checks: &[FigureCheck]) {
             (tone, &claim),
         ];
         doc.item(Item::new(&body).indent(0, 4));
-    }
-}
-
-/// Writes the hardware that the slopes of times over sizes agree with.
-fn sweeps(doc: &mut Document, sweeps: &[SizeSeries]) {
-    if sweeps.is_empty() {
-        return;
-    }
-    doc.gap();
-    doc.heading("What times by size show about the hardware");
-    for sweep in sweeps {
-        if let Some(timer) = timer(&sweep.points) {
-            fitted::ticks(doc, &sweep.what, &timer);
-        }
-        let fit = fit(&sweep.points);
-        fitted::rate(doc, &sweep.what, fit.as_ref(), Agreement::Links);
     }
 }
 

@@ -1,0 +1,86 @@
+//! What pasted facts say of a path, to compare a rate with hardware.
+
+use super::Material;
+use crate::ceiling::Link;
+use crate::ceiling::fingerprint::{self as print, Facts, Known, Medium};
+use crate::ceiling::infiniband::Speed;
+use crate::facts::Inventory;
+use crate::facts::infiniband::{IbPort, LinkState};
+use crate::facts::nic::Nic;
+use crate::reported::Carrier;
+
+/// The facts for results that a protocol moved. Ports say nothing about links behind a switch, so that no link is
+/// ruled out.
+pub(super) fn of(material: &Material, carrier: Option<Carrier>) -> Facts {
+    let hosts = [&material.near, &material.far];
+    let links: Vec<Link> = hosts.into_iter().flat_map(links).collect();
+    let cards = hosts
+        .into_iter()
+        .flat_map(cards)
+        .collect::<Vec<_>>()
+        .join(" ");
+    Facts {
+        medium: medium(&links),
+        links: Known {
+            parts: links,
+            all: false,
+        },
+        carrier: match carrier {
+            Some(Carrier::Rdma) => Some(print::Carrier::Verbs),
+            Some(Carrier::Tcp | Carrier::Udp | Carrier::Sockets | Carrier::Sctp) => {
+                Some(print::Carrier::Sockets)
+            }
+            Some(Carrier::Messages) | None => None,
+        },
+        card: Some(cards).filter(|cards| !cards.is_empty()),
+        ..Facts::default()
+    }
+}
+
+fn medium(links: &[Link]) -> Option<Medium> {
+    let first = links.first()?.is_infiniband();
+    let is_one = links.iter().all(|link| link.is_infiniband() == first);
+    is_one.then_some(if first {
+        Medium::InfiniBand
+    } else {
+        Medium::Ethernet
+    })
+}
+
+/// The links of ports that are up.
+fn links(host: &Inventory) -> Vec<Link> {
+    let ethernet = |nic: &Nic| {
+        let has_wire = !nic.is_virtual && nic.kind != "ipoib" && nic.down.is_empty();
+        nic.link.speed.filter(|_| has_wire).map(Link::Ethernet)
+    };
+    let ports = host.infiniband.devices.iter().flat_map(|d| &d.ports);
+    let nics = host.network.nics.iter();
+    ports
+        .filter_map(infiniband)
+        .chain(nics.filter_map(ethernet))
+        .collect()
+}
+
+fn infiniband(port: &IbPort) -> Option<Link> {
+    let rate = port.rate.as_ref()?;
+    let is_up = port.state.is_none_or(|state| state != LinkState::Down);
+    let speed = Speed::NAMES.iter().find(|(name, _)| *name == rate.speed);
+    let (_, speed) = speed.filter(|_| is_up && rate.width > 0)?;
+    Some(Link::InfiniBand {
+        width: rate.width,
+        speed: *speed,
+    })
+}
+
+fn cards(host: &Inventory) -> Vec<&str> {
+    let drivers = host.network.nics.iter().map(|nic| nic.driver.as_str());
+    let models = host
+        .infiniband
+        .devices
+        .iter()
+        .map(|device| device.model.as_str());
+    drivers
+        .chain(models)
+        .filter(|name| !name.is_empty())
+        .collect()
+}

@@ -1,0 +1,33 @@
+//! What times by size say about the hardware, for programs.
+
+use linerate_core::case::{Case, SizeSeries};
+use linerate_core::ceiling::fingerprint::{fit, timer};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::super::super::fitted::{Agreement, FitOut, TimerOut, fit_out, timer_out};
+
+/// Times by size.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct SweepOut<'a> {
+    /// What was measured.
+    what: &'a str,
+    /// A timer that sets the times. Null if they show none.
+    timer: Option<TimerOut>,
+    /// What the times say. Null if too few messages are large enough to show a rate.
+    fit: Option<FitOut>,
+}
+
+pub(super) fn all(case: &Case) -> Vec<SweepOut<'_>> {
+    let agrees = Agreement::Path(case.facts());
+    let sweeps = case.sweep.iter();
+    sweeps.map(|one| sweep(one, &agrees)).collect()
+}
+
+fn sweep<'a>(sweep: &'a SizeSeries, agrees: &Agreement) -> SweepOut<'a> {
+    SweepOut {
+        what: &sweep.what,
+        timer: timer(&sweep.points).map(|timer| timer_out(&timer, agrees)),
+        fit: fit(&sweep.points).map(|fit| fit_out(&fit, agrees)),
+    }
+}
