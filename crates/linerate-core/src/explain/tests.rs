@@ -304,3 +304,48 @@ fn equal_streams_at_a_known_cap_may_be_capped() {
     assert!(has("streams-differ", with(vec![1e9, 4e9]), &[]));
     assert!(!has("streams-differ", with(vec![3e9, 4e9]), &[]));
 }
+
+/// A stream with a window, a round trip in milliseconds and retransmissions in 10 s.
+fn connection(gigabits: f64, window: u64, millis: u64, retransmits: u64) -> Vec<Source> {
+    let Measured::Transfer(mut one) = tcp(1, gigabits) else {
+        unreachable!();
+    };
+    one.offered = Some(Bytes(window));
+    one.round_trip.mean = Some(Nanos::from_millis(millis));
+    (one.retransmits, one.seconds, one.segment) = (Some(retransmits), Some(10.0), Some(1448));
+    one.congestion = Some("cubic".to_owned());
+    vec![source(Side::Near, vec![Measured::Transfer(one)])]
+}
+
+#[test]
+fn a_window_is_full_if_its_bytes_are_in_flight() {
+    // 0.1 Gb/s for 50 ms are 625 kB.
+    assert!(has("window-full", connection(0.1, 700_000, 50, 0), &[]));
+    assert!(
+        !has("window-full", connection(0.1, 900_000, 50, 0), &[]),
+        "it has room"
+    );
+    assert!(
+        !has("window-full", connection(0.1, 64_000, 50, 0), &[]),
+        "not possible"
+    );
+}
+
+#[test]
+fn a_loss_is_named_where_it_leaves_about_the_rate() {
+    // 10 Mb/s at 50 ms: 8600 segments in 10 s; 0.1 % of them lost leave about 9 Mb/s.
+    assert!(has(
+        "loss-explains",
+        connection(0.010, 9_000_000, 50, 9),
+        &[]
+    ));
+    assert!(
+        !has("loss-explains", connection(0.100, 9_000_000, 50, 9), &[]),
+        "a tenth of that loss"
+    );
+    assert!(!has(
+        "loss-explains",
+        connection(0.010, 9_000_000, 50, 0),
+        &[]
+    ));
+}

@@ -9,7 +9,7 @@ use crate::ceiling::ethernet::{self, Ip};
 use crate::facts::{Gap, HostFacts};
 use crate::path::{ByRole, Direction, Side};
 use crate::plan::Knobs;
-use crate::record::Host;
+use crate::record::{Host, SetEnd};
 use crate::reported::{Carrier, Cpu, Tool, Transfer};
 use crate::stats::steady_state;
 use crate::transport::Transport;
@@ -110,7 +110,13 @@ fn load(tool: &Tool, one: &Transfer, hosts: &[Host]) -> Option<Load> {
             pacing: one.asked.map(|rate| Rate(rate.0 / u64::from(streams))),
             ..Knobs::default()
         },
-        made: ByRole::default(),
+        made: ByRole {
+            sender: SetEnd {
+                congestion: one.congestion.clone().unwrap_or_default(),
+                ..SetEnd::default()
+            },
+            receiver: SetEnd::default(),
+        },
         goodput: estimate(one.goodput.0 as f64, &one.ticks),
         operations: None,
         goodput_with_ramp: one.goodput.0 as f64,

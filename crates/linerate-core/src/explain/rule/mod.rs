@@ -4,6 +4,7 @@
 
 mod ceiling;
 mod claims;
+mod connections;
 mod datagrams;
 mod direction;
 mod disk;
@@ -144,6 +145,16 @@ pub static RULES: &[Rule] = &[
         id: "depth-not-reached",
         doc: "Fewer than 0.7 of the requested operations in flight, by Little's law.",
         find: disk::depth,
+    },
+    Rule {
+        id: "window-full",
+        doc: "Data in flight, by the rate and the round trip, that fill the offered window or a requested buffer.",
+        find: connections::window,
+    },
+    Rule {
+        id: "loss-explains",
+        doc: "Retransmissions that would leave about the rate that was reached.",
+        find: connections::loss,
     },
     Rule {
         id: "more-than-proportional",

@@ -1,0 +1,97 @@
+//! Rules about the connections of transfers: windows and retransmissions. The judge needs the kernel's clocks to
+//! call them a limit; here the reported figures alone agree with one.
+
+use super::super::Explained;
+use super::{Remark, Stands};
+use crate::model::{DirectionModel, Load};
+use crate::reported::{Carrier, Transfer};
+use crate::signs::lossy::loss_leaves;
+use crate::units::{Bytes, Rate};
+
+/// Least share of a window that is in flight when the window is full.
+const FULL: f64 = 0.8;
+
+/// Largest multiple of a window that can be in flight, whatever the error of the round trip.
+const MOST: f64 = 1.5;
+
+/// Range of a goodput that a loss explains, as multiples of what the loss leaves by the formula.
+const EXPLAINED: std::ops::RangeInclusive<f64> = 0.4..=2.5;
+
+/// Least share of retransmitted segments that slows a sender down.
+const MATTERS: f64 = 1e-5;
+
+fn bases<'a>(explained: &'a Explained<'_>) -> impl Iterator<Item = &'a DirectionModel> {
+    let model = explained.model.iter();
+    model.flat_map(|model| &model.directions)
+}
+
+/// The transfer that the base load of a direction is.
+fn transfer<'a>(explained: &'a Explained<'_>, of: &DirectionModel) -> Option<&'a Transfer> {
+    let alike = |one: &&Transfer| {
+        let streams = one.streams.unwrap_or(1);
+        let rate = one.goodput.0 as f64;
+        one.carrier == Carrier::Tcp
+            && one.direction == of.direction
+            && streams == of.base.streams
+            && (rate - of.base.goodput.mean).abs() < 1.0
+    };
+    explained
+        .material
+        .transfers()
+        .map(|(_, one)| one)
+        .find(alike)
+}
+
+pub(super) fn window(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+    let remark = |of: &DirectionModel| {
+        let one = transfer(explained, of)?;
+        let (flight, rtt) = (of.base.tcp.in_flight?, of.base.tcp.rtt?);
+        let (window, name) = narrowest(one)?;
+        let share = flight.0 as f64 / (window.0 as f64).max(1.0);
+        (FULL..=MOST).contains(&share).then(|| {
+            let what = format!(
+                "each stream had {flight} in flight of {name} of {window}: with a round trip of {rtt} that is the rate \
+                 it reached, and a larger one may carry more"
+            );
+            let remark = Remark::new(id, Stands::Finding, what);
+            if one.buffer.is_some() {
+                remark.next("let the kernel size the buffers: leave out -w", "")
+            } else {
+                remark.next("see what limits the window", "linerate run HOST")
+            }
+        })
+    };
+    bases(explained).filter_map(remark).collect()
+}
+
+/// The smallest known bound of the data in flight of a stream.
+fn narrowest(one: &Transfer) -> Option<(Bytes, &'static str)> {
+    let offered = one.offered.map(|bytes| (bytes, "the receiver's window"));
+    let buffer = one.buffer.map(|bytes| (bytes, "a requested buffer"));
+    [offered, buffer]
+        .into_iter()
+        .flatten()
+        .min_by_key(|(bytes, _)| *bytes)
+}
+
+pub(super) fn loss(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+    let bases = bases(explained);
+    bases.filter_map(|of| lossy(&of.base, id)).collect()
+}
+
+fn lossy(load: &Load, id: &'static str) -> Option<Remark> {
+    let lost = load.tcp.retransmitted.filter(|share| *share >= MATTERS)?;
+    let left = loss_leaves(load, lost)?;
+    let ratio = load.goodput.mean / left.max(1.0);
+    EXPLAINED.contains(&ratio).then(|| {
+        let what = format!(
+            "{:.3} % of the segments were retransmitted: loss at random would leave about {}, and {} was reached",
+            lost * 100.0,
+            Rate(left as u64),
+            Rate(load.goodput.mean as u64)
+        );
+        Remark::new(id, Stands::Finding, what)
+            .because("the formula is that of loss-based congestion control; a full queue loses packets as well")
+            .next("tell loss at random from a rate that is exceeded", "linerate run HOST")
+    })
+}
