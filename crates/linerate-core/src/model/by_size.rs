@@ -6,6 +6,7 @@ use crate::ceiling::fingerprint::Point;
 use crate::plan::Pattern;
 use crate::record::{Histogram, Record, Step};
 use crate::stats::{merge, middle};
+use crate::sweep::trips::longest;
 use crate::units::{Bytes, Nanos};
 
 /// A message size of a sweep, and its round trips.
@@ -31,10 +32,9 @@ impl SizeTrips {
         middle(self.times.as_ref()?).map(Nanos)
     }
 
-    /// The longest that a round trip of a larger `size` may take: a message of twice the size takes at most twice as long.
+    /// The longest that a round trip of a larger `size` may take.
     pub fn longest_of(&self, size: Bytes) -> Option<Nanos> {
-        let times = size.0.div_ceil(self.size.0.max(1));
-        Some(Nanos(self.first?.0.saturating_mul(times)))
+        Some(longest(self.first?, self.size, size))
     }
 
     /// The point of this size in a fit of times that messages take in one direction: half of the typical round trip.

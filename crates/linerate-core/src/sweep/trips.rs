@@ -45,6 +45,10 @@ const TRIPS: u64 = 4;
 const WASHOUT: u64 = 5;
 /// Share of the time of a sweep that the first pass may take.
 const FIRST: u64 = 3;
+/// Share of the time of a sweep that one round trip may take to be tried.
+const TRIED: u64 = 8;
+/// Messages up to this size are one packet on any path.
+const PACKET: u64 = 1024;
 
 /// The slice of a size in the first pass, whose round trips are `expected` to take so long at most: a new connection takes
 /// longer for the first one.
@@ -53,11 +57,16 @@ pub fn first_slice(expected: Nanos) -> Nanos {
     Nanos(two.clamp(SLICE_LEAST, 10 * SLICE_LEAST))
 }
 
-/// Whether a size may be tried whose round trip is `expected` to take so long at most, in a sweep of so much `time`: the
-/// rounds need as many round trips of each size.
-pub fn may_try(expected: Nanos, time: Nanos) -> bool {
-    let needed = expected.0.saturating_mul((TRIPS + 1) * ROUNDS[0]);
-    needed <= time.0 / 2
+/// The longest that a round trip of the size `to` may take, if one of the smaller size `from` takes `trip`: in proportion to
+/// the size, but messages of one packet take about as long as each other.
+pub fn longest(trip: Nanos, from: Bytes, to: Bytes) -> Nanos {
+    let ratio = to.0.div_ceil(from.0.max(PACKET));
+    Nanos(trip.0.saturating_mul(ratio.max(2)))
+}
+
+/// Whether a size may be tried whose round trip takes so long at most, in a sweep of so much `time`.
+pub const fn may_try(longest: Nanos, time: Nanos) -> bool {
+    longest.0 <= time.0 / TRIED
 }
 
 /// The time at which the first pass must have ended, from its start.
@@ -65,24 +74,21 @@ pub const fn first_pass(time: Nanos) -> Nanos {
     Nanos(time.0 / FIRST)
 }
 
-/// Which of `sizes` sizes are tried, if each takes the time `each` in the first pass: every n-th from the first on, and
-/// the last. On a path with long round trips not all of them fit in the time of the first pass.
-pub fn tried(sizes: usize, each: Nanos, time: Nanos) -> Vec<usize> {
+/// Every which of `sizes` sizes is tried, if each takes the time `each` in the first pass: on a path with long round trips
+/// not all of them fit in its time.
+pub fn every(sizes: usize, each: Nanos, time: Nanos) -> usize {
     let fit = (first_pass(time).0 / each.0.max(1)).max(1);
-    let step = (sizes as u64).div_ceil(fit).max(1) as usize;
-    let mut all: Vec<usize> = (0..sizes).step_by(step).collect();
-    if let (Some(last), Some(end)) = (sizes.checked_sub(1), all.last())
-        && *end != last
-    {
-        all.push(last);
-    }
-    all
+    (sizes as u64).div_ceil(fit).max(1) as usize
 }
 
-/// The number of rounds in the time that is `left`, if each slice of `sizes` sizes takes `beyond` more than its length.
-/// It is even, so that each order of the sizes has as many.
-pub fn rounds(left: Nanos, sizes: usize, beyond: Nanos) -> u64 {
-    let round = (sizes as u64).saturating_mul(SLICE.saturating_add(beyond.0));
+/// The number of rounds in the time that is `left`, for sizes with these round `trips`, if each slice takes `beyond` more than
+/// its length. It is even, so that each order of the sizes has as many.
+pub fn rounds(left: Nanos, trips: &[Nanos], beyond: Nanos) -> u64 {
+    let each = trips.iter().map(|trip| {
+        let slice = trip.0.saturating_mul(TRIPS).max(SLICE);
+        slice.saturating_add(trip.0).saturating_add(beyond.0)
+    });
+    let round = each.fold(0, u64::saturating_add);
     let rounds = left.0 / round.max(1);
     rounds.clamp(ROUNDS[0], ROUNDS[1]) / 2 * 2
 }
@@ -149,22 +155,32 @@ mod tests {
 
     #[test]
     fn sizes_that_are_too_many_for_a_slow_path_are_thinned() {
-        let of = |each_ms| tried(23, Nanos(each_ms * MS), Nanos::from_secs(20));
-        assert_eq!(of(50).len(), 23);
-        // 6.67 s for the first pass: 22 sizes of 300 ms fit.
-        let half: Vec<usize> = (0..23).step_by(2).collect();
-        assert_eq!(of(300), half);
-        assert_eq!(of(2_000), [0, 8, 16, 22]);
-        assert_eq!(of(60_000), [0, 22]);
-        assert_eq!(tried(1, Nanos(0), Nanos(0)), [0]);
-        assert!(tried(0, Nanos(0), Nanos(0)).is_empty());
+        let of = |each_ms| every(23, Nanos(each_ms * MS), Nanos::from_secs(20));
+        // 6.67 s for the first pass: 23 sizes of 289 ms fit, and 22 of 290 ms.
+        assert_eq!([50, 289, 290, 2_000, 60_000].map(of), [1, 1, 2, 8, 23]);
+        assert_eq!(every(1, Nanos(0), Nanos(0)), 1);
+        assert_eq!(every(0, Nanos(0), Nanos(0)), 1);
     }
 
     #[test]
-    fn a_size_is_tried_if_its_least_time_is_half_of_all_at_most() {
+    fn a_size_is_tried_if_its_round_trip_takes_an_eighth_of_the_time_at_most() {
         let time = Nanos::from_secs(20);
-        assert!(may_try(Nanos::from_secs(1), time));
-        assert!(!may_try(Nanos(1_000_000_001), time));
+        assert!(may_try(Nanos(2_500_000_000), time));
+        assert!(!may_try(Nanos(2_500_000_001), time));
+    }
+
+    #[test]
+    fn a_larger_message_takes_longer_in_proportion_and_those_of_one_packet_alike() {
+        let of = |from, to| longest(Nanos(10), Bytes(from), Bytes(to)).0;
+        assert_eq!(
+            [of(2, 4), of(2, 1024), of(2, 2048), of(2, 8192)],
+            [20, 20, 20, 80]
+        );
+        assert_eq!(
+            [of(1024, 2048), of(2048, 8192), of(32_768, 65_507)],
+            [20, 40, 20]
+        );
+        assert_eq!(longest(Nanos(u64::MAX), Bytes(0), Bytes(9)).0, u64::MAX);
     }
 
     #[test]
@@ -192,8 +208,18 @@ mod tests {
 
     #[test]
     fn more_time_buys_rounds_up_to_eight() {
-        let of = |secs| rounds(Nanos::from_secs(secs), 20, Nanos(50 * MS));
-        assert_eq!([1, 15, 16, 20, 31, 32, 500].map(of), [2, 2, 4, 4, 6, 8, 8]);
+        let of = |secs, trip| {
+            let trips = [Nanos(trip * MS); 20];
+            rounds(Nanos::from_secs(secs), &trips, Nanos(50 * MS))
+        };
+        let short = |secs| of(secs, 0);
+        assert_eq!(
+            [1, 15, 16, 20, 31, 32, 500].map(short),
+            [2, 2, 4, 4, 6, 8, 8]
+        );
+        // Each slice takes (400 + 100 + 50) ms.
+        let long = |secs| of(secs, 100);
+        assert_eq!([43, 44, 87, 88].map(long), [2, 4, 6, 8]);
     }
 
     #[test]

@@ -58,11 +58,8 @@ pub(crate) fn run(target: Option<&str>, options: &Options) -> Result<Exit, Failu
         out::result(
             options,
             || show::json(&probe, record),
-            || show::page(&probe),
+            || show::page(&probe, saved.as_deref()),
         )?;
-    }
-    if let Some(name) = saved {
-        tell(&format!("saved as {name}\n"));
     }
     let summary = Summary::default();
     Ok(measured.exit(probe.complete(), &Found::figures(summary), options))
@@ -72,7 +69,11 @@ pub(crate) fn run(target: Option<&str>, options: &Options) -> Result<Exit, Failu
 pub(super) fn shown(record: &Record, options: &Options) -> Result<Exit, Failure> {
     let probe = Probe::of(record);
     let told = (options.report.with_record == Some(true)).then_some(record);
-    out::result(options, || show::json(&probe, told), || show::page(&probe))?;
+    out::result(
+        options,
+        || show::json(&probe, told),
+        || show::page(&probe, None),
+    )?;
     Ok(if probe.complete() {
         Exit::Done
     } else {

@@ -98,8 +98,11 @@ impl Probe {
         fit(&points)
     }
 
-    /// The timer that sets round trips.
+    /// The timer that sets round trips; not that of a delayed acknowledgement.
     fn timer(&self) -> Option<Timer> {
+        if self.rows.iter().any(|row| row.delayed.is_some()) {
+            return None;
+        }
         let points: Vec<Point> = self.rows.iter().filter_map(SizeTrips::whole).collect();
         timer(&points)
     }

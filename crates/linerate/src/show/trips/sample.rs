@@ -99,6 +99,18 @@ pub(super) fn broken() -> Probe {
     }
 }
 
+/// Datagrams, some of which are lost.
+pub(super) fn lossy() -> Probe {
+    let mut rows: Vec<SizeTrips> = (5..8).map(|k| row(1 << k, 60_000)).collect();
+    for (row, lost) in rows.iter_mut().zip([0, 2, 120]) {
+        row.times.as_mut().unwrap().lost = lost;
+    }
+    Probe {
+        engine: "udp".to_owned(),
+        ..probe(rows)
+    }
+}
+
 /// Two writes for each message, with Nagle's algorithm.
 pub(super) fn delayed() -> Probe {
     let mut rows: Vec<SizeTrips> = (1..12).map(|k| row(1 << k, 44_000_000)).collect();

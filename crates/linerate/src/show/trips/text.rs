@@ -19,8 +19,8 @@ const HEADS: [&str; 9] = [
 /// Least number of columns of a page for the table.
 const WIDE: usize = 80;
 
-/// The page of a sweep.
-pub(crate) fn page(probe: &Probe) -> Document {
+/// The page of a sweep; `saved` is the name of its record.
+pub(crate) fn page(probe: &Probe, saved: Option<&str>) -> Document {
     let mut doc = Document::new();
     if !probe.broken.is_empty() {
         let why = format!("{}; the results until then follow", probe.broken);
@@ -29,12 +29,17 @@ pub(crate) fn page(probe: &Probe) -> Document {
     }
     doc.heading(&title(probe));
     sizes(&mut doc, probe);
+    lost(&mut doc, probe);
     lacking(&mut doc, probe);
     doc.gap();
     shown(&mut doc, probe);
     doc.gap();
     doc.line(&[(Tone::Dim, &head(probe))], 0);
     unknown(&mut doc, &probe.gaps);
+    if let Some(name) = saved {
+        let body = [(Tone::Plain, name), (Tone::Dim, "   (linerate show last)")];
+        doc.entry("Saved", &body, 0);
+    }
     doc
 }
 
@@ -94,6 +99,27 @@ fn sizes(doc: &mut Document, probe: &Probe) {
         table.row_or(&spans, entry);
     }
     doc.table(table);
+}
+
+/// Messages that were never answered, by size.
+fn lost(doc: &mut Document, probe: &Probe) {
+    let lossy = probe
+        .rows
+        .iter()
+        .filter_map(|row| Some((row, probe.lost(row)?)));
+    let told = lossy.filter(|(_, lost)| *lost > 0).map(|(row, lost)| {
+        let all = number(row).saturating_add(lost);
+        format!(
+            "{} ({lost} of {all}) of {}",
+            words::share(lost, all),
+            row.size
+        )
+    });
+    let told: Vec<String> = told.collect();
+    if !told.is_empty() {
+        let text = format!("{}: never answered, and no samples", told.join(", "));
+        doc.entry("lost", &[(Tone::Warning, &text)], 2);
+    }
 }
 
 /// The sizes that were not timed, and why.
@@ -173,16 +199,23 @@ mod tests {
 
     #[test]
     fn golden_of_round_trips_by_size() {
-        let page = |probe: &Probe| page(probe).text(Style::PLAIN);
+        let page = |probe: &Probe| page(probe, None).text(Style::PLAIN);
         insta::assert_snapshot!("trips_whole", page(&sample::whole()));
         insta::assert_snapshot!("trips_slow", page(&sample::slow()));
         insta::assert_snapshot!("trips_broken", page(&sample::broken()));
+        insta::assert_snapshot!("trips_lossy", page(&sample::lossy()));
         insta::assert_snapshot!("trips_delayed", page(&sample::delayed()));
         let narrow = Style {
             width: 60,
             color: false,
         };
-        insta::assert_snapshot!("trips_narrow", super::page(&sample::slow()).text(narrow));
-        insta::assert_snapshot!("trips_markdown", super::page(&sample::whole()).markdown());
+        insta::assert_snapshot!(
+            "trips_narrow",
+            super::page(&sample::slow(), None).text(narrow)
+        );
+        insta::assert_snapshot!(
+            "trips_markdown",
+            super::page(&sample::whole(), Some("today")).markdown()
+        );
     }
 }
