@@ -7,7 +7,7 @@ use linerate_core::facts::nic::{Nic, speed_of_mbps};
 use linerate_core::facts::pci::{Address, Device, Link};
 use linerate_core::units::Transfers;
 
-use super::lines::{Line, MOST, Reading, scaled, small};
+use super::lines::{Line, MOST, Reading, first_line, scaled, small};
 use super::port;
 use crate::format::{Evidence, Format, Found, Holds, Section};
 use crate::text::command;
@@ -27,7 +27,11 @@ pub(crate) static DMESG: Format = Format {
 };
 
 fn starts(text: &str) -> bool {
-    let line = text.lines().next().unwrap_or_default();
+    let line = first_line(text);
+    // Most lines of most texts are none of these.
+    if !(line.contains("ink ") || line.contains("PCIe bandwidth")) {
+        return false;
+    }
     message(line).is_some_and(|message| fact(&message).is_some())
 }
 

@@ -41,6 +41,20 @@ impl<'a> Line<'a> {
     }
 }
 
+/// The first bytes of a text, which show what it is.
+pub(super) fn head(text: &str) -> &str {
+    /// Bytes that are looked at: heads of outputs are shorter.
+    const LONGEST: usize = 4_096;
+    let mut ends = (0..=LONGEST.min(text.len())).rev();
+    let end = ends.find(|end| text.is_char_boundary(*end));
+    &text[..end.unwrap_or(0)]
+}
+
+/// The first line of a text, or its first bytes if it is very long.
+pub(super) fn first_line(text: &str) -> &str {
+    head(text).lines().next().unwrap_or_default()
+}
+
 /// The parts of a text before and behind the first colon, without blanks around them.
 pub(super) fn pair(text: &str) -> Option<(&str, &str)> {
     let (key, value) = text.split_once(':')?;

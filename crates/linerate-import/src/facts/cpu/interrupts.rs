@@ -3,7 +3,7 @@
 use linerate_core::facts::irq::Irq;
 use linerate_core::parse::interrupts;
 
-use super::super::lines::{Line, MOST, Reading, small};
+use super::super::lines::{Line, MOST, Reading, first_line, small};
 use super::numbered;
 use crate::format::{Evidence, Format, Found, Holds, Section};
 
@@ -21,8 +21,11 @@ pub(crate) static INTERRUPTS: Format = Format {
 };
 
 fn starts(text: &str) -> bool {
-    let mut words = text.lines().next().unwrap_or_default().split_whitespace();
-    words.next().is_some_and(|word| cpu(word).is_some()) && words.all(|word| cpu(word).is_some())
+    /// CPUs that are looked at: a line may have thousands.
+    const LOOKED_AT: usize = 32;
+    let line = first_line(text);
+    let mut words = line.split_whitespace().take(LOOKED_AT);
+    line.contains("CPU") && words.all(|word| cpu(word).is_some())
 }
 
 fn cpu(word: &str) -> Option<u32> {
@@ -43,7 +46,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         .collect();
     reading.facts.processors.cpus = numbered(&ids);
     for line in lines.into_iter().skip(1).take(MOST) {
-        match irq(head, line) {
+        match irq(head, ids.len(), line) {
             Ok(irq) => reading.facts.interrupts.irqs.extend(irq),
             Err(()) => reading.strange(line),
         }
@@ -55,9 +58,17 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
 }
 
 /// The interrupt of a line, if it is numbered; an error if the line is not understood.
-fn irq(head: Line<'_>, line: Line<'_>) -> Result<Option<Irq>, ()> {
+fn irq(head: Line<'_>, cpus: usize, line: Line<'_>) -> Result<Option<Irq>, ()> {
     let (label, _) = line.pair().ok_or(())?;
     if label.contains(' ') {
+        return Err(());
+    }
+    // Those of the CPUs themselves: `LOC`.
+    if small(label).is_none() {
+        return Ok(None);
+    }
+    // Each CPU has a blank and a digit.
+    if line.text.len() < cpus * 2 {
         return Err(());
     }
     let table = format!("{}\n{}\n", head.text, line.text);

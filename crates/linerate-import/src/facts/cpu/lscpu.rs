@@ -3,7 +3,7 @@
 use linerate_core::facts::cpu::Cache;
 use linerate_core::units::Bytes;
 
-use super::super::lines::{Line, Reading, decimal, list, scaled, small};
+use super::super::lines::{Line, MOST, Reading, decimal, list, scaled, small};
 use super::{node, numbered};
 use crate::format::{Evidence, Format, Found, Holds, Section};
 
@@ -42,8 +42,10 @@ const HYPERVISORS: [(&str, &str); 8] = [
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
     let mut reading = Reading::of(section);
+    // CPUs that were not given to a node yet.
+    let mut left = MOST;
     for line in std::mem::take(&mut reading.lines) {
-        if !take(&mut reading, line) {
+        if !take(&mut reading, &mut left, line) {
             reading.strange(line);
         }
     }
@@ -61,7 +63,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
 }
 
 /// Reads a line; `false` if it is not understood. Most lines hold no fact that is used here.
-fn take(reading: &mut Reading<'_>, line: Line<'_>) -> bool {
+fn take(reading: &mut Reading<'_>, left: &mut usize, line: Line<'_>) -> bool {
     let Some((key, value)) = line.pair() else {
         // Flags that were wrapped.
         return line.is_indented();
@@ -87,10 +89,11 @@ fn take(reading: &mut Reading<'_>, line: Line<'_>) -> bool {
             platform.hypervisor = known.map_or("", |(_, name)| *name);
         }
         _ if numa.is_some() => {
-            let id = numa.and_then(small);
-            let (Some(id), Some(ids)) = (id, list(value)) else {
+            let ids = list(value).filter(|ids| ids.len() <= *left);
+            let (Some(id), Some(ids)) = (numa.and_then(small), ids) else {
                 return false;
             };
+            *left -= ids.len();
             let node = node(processors, id);
             return node.map(|node| node.cpus = Some(ids)).is_some();
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use linerate_core::facts::cpu::Cpu;
 
-use super::super::lines::{MOST, Reading, small};
+use super::super::lines::{MOST, Reading, first_line, small};
 use super::node;
 use crate::format::{Evidence, Format, Found, Holds, Section};
 
@@ -22,10 +22,13 @@ pub(crate) static LSCPU_LIST: Format = Format {
 };
 
 fn starts(text: &str) -> bool {
-    let line = text.lines().next().unwrap_or_default();
+    let line = first_line(text);
     line.starts_with("CPU ") && line.contains(" CORE") && !line.contains(':')
         || line.starts_with("CPU NODE ")
 }
+
+/// Largest number of CPUs of one core.
+const THREADS: usize = 64;
 
 /// The columns that facts are made of, by their place.
 #[derive(Default)]
@@ -67,6 +70,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         core.sort_unstable();
         core.dedup();
     }
+    cores.retain(|_, core| core.len() <= THREADS);
     let of: BTreeMap<u32, &Vec<u32>> = cores
         .values()
         .flat_map(|core| core.iter().map(move |cpu| (*cpu, core)))

@@ -2,7 +2,7 @@
 
 use linerate_core::units::Bytes;
 
-use super::super::lines::{Line, Reading, decimal, small};
+use super::super::lines::{Line, Reading, decimal, first_line, small};
 use super::node;
 use crate::format::{Evidence, Format, Found, Holds, Section};
 
@@ -21,7 +21,7 @@ pub(crate) static NUMACTL: Format = Format {
 };
 
 fn starts(text: &str) -> bool {
-    let line = text.lines().next().unwrap_or_default();
+    let line = first_line(text);
     line.starts_with("available: ") && line.contains(" nodes (")
 }
 

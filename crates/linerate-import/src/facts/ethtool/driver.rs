@@ -3,7 +3,7 @@
 use linerate_core::facts::nic::{Nic, VIRTUAL_BUSES, VIRTUAL_DRIVERS};
 use linerate_core::facts::pci::{Address, Device};
 
-use super::super::lines::Reading;
+use super::super::lines::{Reading, head};
 use super::{PROGRAM, VERSIONS, port};
 use crate::format::{Evidence, Format, Found, Holds, Section};
 
@@ -36,7 +36,7 @@ const KEYS: [&str; 10] = [
 ];
 
 fn starts(text: &str) -> bool {
-    let mut lines = text.lines();
+    let mut lines = head(text).lines();
     let first = lines.next().is_some_and(|line| line.starts_with(START));
     first
         && lines

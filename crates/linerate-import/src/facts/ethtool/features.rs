@@ -2,7 +2,7 @@
 
 use linerate_core::facts::nic::Offloads;
 
-use super::super::lines::{Line, Reading};
+use super::super::lines::{Line, Reading, first_line};
 use super::{PROGRAM, VERSIONS, named, port};
 use crate::format::{Evidence, Format, Found, Holds, Section};
 
@@ -45,7 +45,7 @@ fn name_of(line: &str) -> Option<&str> {
 }
 
 fn starts(text: &str) -> bool {
-    name_of(text.lines().next().unwrap_or_default().trim_end()).is_some()
+    name_of(first_line(text).trim_end()).is_some()
 }
 
 fn read(section: &Section<'_>) -> Result<Found, String> {

@@ -2,7 +2,7 @@
 
 use linerate_core::facts::nic::{Channels, Coalesce, Nic, Pause, Rings, Setting};
 
-use super::super::lines::{Line, Reading, pair, small};
+use super::super::lines::{Line, Reading, first_line, pair, small};
 use super::settings::switch;
 use super::{PROGRAM, VERSIONS, named, port};
 use crate::format::{Evidence, Format, Found, Holds, Section};
@@ -43,7 +43,7 @@ fn head(line: &str) -> Option<(&str, Table)> {
 }
 
 fn starts(text: &str) -> bool {
-    head(text.lines().next().unwrap_or_default().trim_end()).is_some()
+    head(first_line(text).trim_end()).is_some()
 }
 
 fn read(section: &Section<'_>) -> Result<Found, String> {

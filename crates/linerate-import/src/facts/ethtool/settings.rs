@@ -2,7 +2,7 @@
 
 use linerate_core::facts::nic::{Duplex, Nic, speed_of_mbps};
 
-use super::super::lines::{Line, Reading, decimal, small};
+use super::super::lines::{Line, Reading, decimal, first_line, small};
 use super::{PROGRAM, VERSIONS, named, port};
 use crate::format::{Evidence, Format, Found, Holds, Section};
 
@@ -25,7 +25,7 @@ pub(crate) static SETTINGS: Format = Format {
 const START: &str = "Settings for ";
 
 fn starts(text: &str) -> bool {
-    named(text.lines().next().unwrap_or_default().trim_end(), START).is_some()
+    named(first_line(text).trim_end(), START).is_some()
 }
 
 fn read(section: &Section<'_>) -> Result<Found, String> {

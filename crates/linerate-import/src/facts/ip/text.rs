@@ -2,7 +2,7 @@
 
 use linerate_core::facts::nic::PortErrors;
 
-use super::super::lines::{Line, MOST, Reading, decimal, small};
+use super::super::lines::{Line, MOST, Reading, decimal, first_line, small};
 use super::{Shown, UNKNOWN, VERSIONS, keep};
 use crate::format::{Evidence, Format, Found, Holds, Section};
 use crate::text::command;
@@ -21,7 +21,7 @@ pub(crate) static IP: Format = Format {
 };
 
 fn starts(text: &str) -> bool {
-    head(text.lines().next().unwrap_or_default()).is_some()
+    head(first_line(text)).is_some()
 }
 
 /// `4: eth0@if5: <BROADCAST,UP,LOWER_UP> mtu 1500 qdisc mq master br0 state UP ...`.

@@ -9,7 +9,7 @@ use linerate_core::facts::Gap;
 use linerate_core::facts::pci::{DRIVERS, Device, Link, NODES, PortKind, at};
 
 use self::device::Text;
-use super::lines::{Line, MOST, Reading};
+use super::lines::{Line, MOST, Reading, first_line};
 use super::tree;
 use crate::format::{Evidence, Format, Found, Holds, Section};
 
@@ -29,7 +29,7 @@ pub(crate) static LSPCI: Format = Format {
 };
 
 fn starts(text: &str) -> bool {
-    let line = text.lines().next().unwrap_or_default();
+    let line = first_line(text);
     device::head(line).is_some() || is_link(line)
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::super::lines::{Line, MOST, Reading, decimal, scaled};
+use super::super::lines::{Line, MOST, Reading, decimal, head, scaled};
 use super::rate;
 use crate::format::{Evidence, Format, Found, Holds, Section};
 
@@ -20,7 +20,7 @@ pub(crate) static PCM_MEMORY: Format = Format {
 };
 
 fn starts(text: &str) -> bool {
-    let mut lines = text.lines().map(str::trim);
+    let mut lines = head(text).lines().map(str::trim);
     let is_border =
         |line: &str| line.starts_with("|---") && line.trim_matches(['|', '-']).is_empty();
     let is_head = |line: &str| line.starts_with("|-- ") && line.contains(" Socket ");

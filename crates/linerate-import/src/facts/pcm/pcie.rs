@@ -1,6 +1,6 @@
 //! `pcm-pcie`.
 
-use super::super::lines::{Line, Reading, decimal, scaled};
+use super::super::lines::{Line, Reading, decimal, first_line, scaled};
 use super::rate;
 use crate::format::{Evidence, Format, Found, Holds, Section};
 
@@ -23,7 +23,7 @@ pub(crate) static PCM_PCIE: Format = Format {
 const LINE: u64 = 64;
 
 fn starts(text: &str) -> bool {
-    let line = text.lines().next().unwrap_or_default().trim_start();
+    let line = first_line(text).trim_start();
     line.starts_with("Skt |")
 }
 

@@ -1,6 +1,6 @@
 //! Tables and lists of PowerShell.
 
-use super::super::lines::{Line, MOST};
+use super::super::lines::{Line, MOST, head};
 
 /// A row: its line, and the cells by the names of their columns.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ fn is_cut(text: &str) -> bool {
 /// Whether a text begins with the head of a table that has these columns, in this order and perhaps with others
 /// between, or with a list that begins with the first of them and has the last one near its start.
 pub(super) fn begins(text: &str, columns: &[&str]) -> bool {
-    let mut lines = text.lines();
+    let mut lines = head(text).lines();
     let first = lines.next().unwrap_or_default();
     let mut words = first.split_whitespace();
     let is_head = columns
@@ -47,7 +47,7 @@ pub(super) fn begins(text: &str, columns: &[&str]) -> bool {
     let is_list =
         |line: &str, key: &str| line.split_once(" :").is_some_and(|(k, _)| k.trim() == key);
     let last = columns[columns.len() - 1];
-    is_list(first, columns[0]) && text.lines().take(40).any(|line| is_list(line, last))
+    is_list(first, columns[0]) && head(text).lines().any(|line| is_list(line, last))
 }
 
 /// The rows of a table or a list; `None` if the columns of a table ran together.
