@@ -36,7 +36,7 @@ pub(crate) static FORMAT: Format = Format {
 };
 
 /// Bytes of a text that are looked at to recognise a document.
-const LOOKED_AT: usize = 4096;
+const LOOKED_AT: usize = 1024;
 
 /// Keys that a document begins with.
 const FIRST: &[&str] = &[
@@ -49,6 +49,7 @@ const FIRST: &[&str] = &[
 
 /// Words that only documents of iperf3 have near their start.
 const MARKS: &[&str] = &[
+    "\"connected\"",
     "\"iperf 3",
     "\"intervals\"",
     "\"connecting_to\"",
