@@ -179,13 +179,8 @@ impl<'a> Reader<'a> {
                 self.skip(used);
             }
             Err(why) => {
-                let what = format!(
-                    "looks like output of {}, and cannot be read: {why}",
-                    format.label
-                );
-                self.note(Some(self.line), what);
-                self.damaged.get_or_insert((format, why));
-                self.skip(if is_json { value(self.rest) } else { end });
+                self.refuse(format, why);
+                self.skip(end);
             }
         }
     }
@@ -199,6 +194,13 @@ impl<'a> Reader<'a> {
             ..
         } = found;
         notes.truncate(MOST_NOTES);
+        // An output with nothing in it could not be read: its first note says why.
+        if results.is_empty()
+            && facts == Inventory::default()
+            && let Some(first) = notes.first()
+        {
+            return self.refuse(format, first.what.clone());
+        }
         self.parts.push(Part {
             format,
             line: self.line,
@@ -207,6 +209,15 @@ impl<'a> Reader<'a> {
             facts,
             notes,
         });
+    }
+
+    fn refuse(&mut self, format: &'static Format, why: String) {
+        let what = format!(
+            "looks like output of {}, and cannot be read: {why}",
+            format.label
+        );
+        self.note(Some(self.line), what);
+        self.damaged.get_or_insert((format, why));
     }
 
     /// Goes on behind `used` bytes, to the start of a line.
@@ -259,15 +270,6 @@ impl<'a> Reader<'a> {
         if self.notes.len() < MOST_NOTES {
             self.notes.push(Note { line, what });
         }
-    }
-}
-
-/// Bytes of the JSON value that begins here; all if it is damaged.
-fn value(text: &str) -> usize {
-    let mut values = serde_json::Deserializer::from_str(text).into_iter::<serde::de::IgnoredAny>();
-    match values.next() {
-        Some(Ok(_)) => values.byte_offset(),
-        _ => text.len(),
     }
 }
 
