@@ -38,7 +38,8 @@ pub struct Format {
     /// Whether an output of this format begins at the start of this text, which is the rest of the input from
     /// the start of a line. Looks at a bounded number of bytes.
     pub(crate) starts: fn(&str) -> bool,
-    /// Reads one output.
+    /// Reads one output. One that has neither results nor facts, but notes, could not be read, and its first note
+    /// says why; unlike behind an error, the reader goes on where it ends.
     pub(crate) read: fn(&Section<'_>) -> Result<Found, String>,
 }
 

@@ -185,13 +185,7 @@ impl<'a> Reader<'a> {
                 self.skip(used);
             }
             Err(why) => {
-                let what = format!(
-                    "looks like output of {}, and cannot be read: {why}",
-                    format.label
-                );
-                self.note(Some(self.line), what);
-                self.damaged.get_or_insert((format, why));
-                self.failed += 1;
+                self.refuse(format, why);
                 self.skip(if is_json {
                     value(self.rest)
                 } else {
@@ -210,6 +204,13 @@ impl<'a> Reader<'a> {
             ..
         } = found;
         notes.truncate(MOST_NOTES);
+        // An output with nothing in it could not be read: its first note says why.
+        if results.is_empty()
+            && facts == Inventory::default()
+            && let Some(first) = notes.first()
+        {
+            return self.refuse(format, first.what.clone());
+        }
         self.parts.push(Part {
             format,
             line: self.line,
@@ -218,6 +219,16 @@ impl<'a> Reader<'a> {
             facts,
             notes,
         });
+    }
+
+    fn refuse(&mut self, format: &'static Format, why: String) {
+        let what = format!(
+            "looks like output of {}, and cannot be read: {why}",
+            format.label
+        );
+        self.note(Some(self.line), what);
+        self.damaged.get_or_insert((format, why));
+        self.failed += 1;
     }
 
     /// Goes on behind `used` bytes, to the start of a line.
@@ -270,15 +281,6 @@ impl<'a> Reader<'a> {
         if self.notes.len() < MOST_NOTES {
             self.notes.push(Note { line, what });
         }
-    }
-}
-
-/// Bytes of the JSON value that begins here; all if it is damaged.
-fn value(text: &str) -> usize {
-    let mut values = serde_json::Deserializer::from_str(text).into_iter::<serde::de::IgnoredAny>();
-    match values.next() {
-        Some(Ok(_)) => values.byte_offset(),
-        _ => text.len(),
     }
 }
 

@@ -35,6 +35,9 @@ struct Record<'a> {
 /// `20261128101513,127.0.0.1,55564,127.0.0.1,17021,1,0.0-0.5,466223164,7459570624`, of UDP with jitter, lost and
 /// all datagrams, share, out of order.
 fn record(line: &str) -> Option<Record<'_>> {
+    if !line.starts_with(|c: char| c.is_ascii_digit()) {
+        return None;
+    }
     let fields: Vec<&str> = line.trim().split(',').take(15).collect();
     let digits =
         |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit() || b == b'.');

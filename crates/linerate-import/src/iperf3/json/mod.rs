@@ -32,11 +32,11 @@ pub(crate) static FORMAT: Format = Format {
     unknown: "The sender's windows and round-trip times, where the receiver wrote the document; the far end's CPU \
               and count, where the server wrote it or the test was interrupted; single CPUs and threads.",
     starts,
-    read,
+    read: |section| Ok(found(section)),
 };
 
 /// Bytes of a text that are looked at to recognise a document.
-const LOOKED_AT: usize = 4096;
+const LOOKED_AT: usize = 1024;
 
 /// Keys that a document begins with.
 const FIRST: &[&str] = &[
@@ -49,6 +49,7 @@ const FIRST: &[&str] = &[
 
 /// Words that only documents of iperf3 have near their start.
 const MARKS: &[&str] = &[
+    "\"connected\"",
     "\"iperf 3",
     "\"intervals\"",
     "\"connecting_to\"",
@@ -91,40 +92,32 @@ fn event_name(text: &str) -> Option<&str> {
     Some(text.strip_prefix('"')?.split_once('"')?.0).filter(|name| name.len() <= 30)
 }
 
-fn read(section: &Section<'_>) -> Result<Found, String> {
+fn found(section: &Section<'_>) -> Found {
     let mut document = Document::default();
     let mut notes = Vec::new();
-    let by_lines = event_name(section.text).is_some();
-    let used = if by_lines {
+    let used = if event_name(section.text).is_some() {
         events(section, &mut document, &mut notes)
     } else {
         whole(section, &mut document, &mut notes)
     };
     let transfers = transfer::all(&document, section.line, &mut notes);
     if transfers.is_empty() {
-        let why = without_result(document.error.as_deref());
-        let more = section.text.get(used..).unwrap_or_default();
-        // Behind an error the reader goes on behind one value, which would be the first event.
-        if !by_lines || more.trim().is_empty() {
-            return Err(why);
-        }
-        notes.push(Note {
-            line: Some(section.line),
-            what: why,
-        });
+        let what = without_result(document.error.as_deref());
+        let line = Some(section.line);
+        notes.insert(0, Note { line, what });
     }
     let results = transfers.into_iter().map(|transfer| Outcome {
         title: document.title.clone().unwrap_or_default(),
         line: section.line,
         measured: Measured::Transfer(Box::new(transfer)),
     });
-    Ok(Found {
+    Found {
         tool: tool(document.start.version.as_deref()),
         results: results.collect(),
         notes,
         used: Some(used),
         ..Found::default()
-    })
+    }
 }
 
 /// iperf3, with the version of a text such as `iperf 3.12`.

@@ -83,6 +83,18 @@ fn near_misses_are_not_ours() {
     }
 }
 
+#[test]
+fn many_connections_before_the_version_do_not_hide_it() {
+    let connection = "{\"socket\":5,\"local_host\":\"192.0.2.1\",\"local_port\":40000}";
+    let many = vec![connection; 256].join(",");
+    let text = plain("").replace(
+        "{\"version\"",
+        &format!("{{\"connected\":[{many}],\"version\""),
+    );
+    assert!(text.find("\"version\"").is_some_and(|at| at > LOOKED_AT));
+    assert_eq!(transfer(&text).goodput.0, 900);
+}
+
 /// A document with these parts of `start.test_start`, of `end` and of the whole.
 fn document(test: &str, intervals: &str, end: &str, rest: &str) -> String {
     format!(

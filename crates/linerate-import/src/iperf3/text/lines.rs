@@ -68,13 +68,16 @@ impl<'a> Lines<'a> {
         let mut lines = Self::default();
         let mut at = 0;
         let mut strange: Vec<Note> = Vec::new();
+        let mut repeated = false;
         for (number, whole) in section.text.split_inclusive('\n').enumerate() {
             at += whole.len();
             let line = whole.trim();
             if line.is_empty() {
                 continue;
             }
-            if lines.line(line) {
+            // What the server wrote comes behind the result, and says the same.
+            repeated |= line == "Server output:";
+            if repeated || lines.line(line) {
                 lines.used = at;
                 lines.notes.append(&mut strange);
                 if line == "iperf Done." {

@@ -87,11 +87,14 @@ pub(crate) fn goes_on(before: &str, text: &str) -> bool {
     while !before.is_char_boundary(from) {
         from += 1;
     }
-    let mut before = before[from..].lines().rev().take(8);
+    let before = before[from..].lines().rev().take(8);
     let line = first_line(text);
-    if line.starts_with("iperf3: ") {
+    // With --get-server-output the client writes what the server wrote.
+    let repeated = before.clone().any(|line| line == "Server output:");
+    if line.starts_with("iperf3: ") || repeated {
         return true;
     }
+    let mut before = before;
     if is_header(line) {
         // Behind the summary of a test another one begins.
         return !before.any(|line| line.trim_end().ends_with("receiver"));

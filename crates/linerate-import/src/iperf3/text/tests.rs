@@ -72,6 +72,17 @@ fn a_session_is_split_into_its_tests() {
 }
 
 #[test]
+fn what_the_server_wrote_is_not_read_twice() {
+    let whole = text("3.12-server-output.txt");
+    assert_eq!(
+        (transfer(&whole).goodput.0, notes(&whole).as_str()),
+        (16_700_000_000, "")
+    );
+    let two = format!("{whole}{}", text("3.20-tcp.txt"));
+    assert_eq!(transfers(&two).len(), 2);
+}
+
+#[test]
 fn a_table_alone_takes_its_direction_from_columns_or_command() {
     let table = |name: &str| {
         let text = text(name);
