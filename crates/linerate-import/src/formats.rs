@@ -21,5 +21,6 @@ pub static FORMATS: &[&Format] = &[
     &UCX_PERFTEST,
     &PING,
     &IBPING,
+    // It reads what no other format knows, and stays the last.
     &COLUMNS,
 ];

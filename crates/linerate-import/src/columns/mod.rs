@@ -6,12 +6,13 @@
 mod cells;
 mod name;
 mod results;
+mod table;
 #[cfg(test)]
 mod tests;
 
 use cells::{Separator, split};
 use name::{Column, Key};
-use results::Table;
+use table::Table;
 
 use linerate_core::reported::Tool;
 
