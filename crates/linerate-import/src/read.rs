@@ -182,7 +182,8 @@ impl<'a> Reader<'a> {
                 );
                 self.note(Some(self.line), what);
                 self.damaged.get_or_insert((format, why));
-                self.skip(end);
+                // Of a damaged document it is not known where it ends.
+                self.skip(extent(self.rest));
             }
         }
     }

@@ -11,7 +11,7 @@ use linerate_core::units::Bytes;
 
 use crate::format::{Evidence, Format, Found, Holds, Section};
 use crate::scaled::{
-    MEBIBYTE, MICRO, Notes, body, bytes, count, lines, nanos, number, option, rate,
+    MEBIBYTE, MICRO, Notes, body, bytes, command_of, count, lines, nanos, number, option, rate,
 };
 
 /// The row of the table of formats.
@@ -97,6 +97,7 @@ fn figures(line: &str) -> Option<Figures> {
 fn read(section: &Section<'_>) -> Result<Found, String> {
     let body = body(section);
     let mut notes = Notes::default();
+    let command = command_of(section, |program| program == "ucx_perftest");
     let is_csv = body.starts_with(CSV);
     let is_latency = body.lines().nth(1).and_then(kind);
     let mut last: Option<Figures> = None;
@@ -112,11 +113,11 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     if !figures.is_final && !is_csv {
         notes.whole("the end is missing: these are the figures until then");
     }
-    let size = size(&figures, section.command, &mut notes)?;
+    let size = size(&figures, command, &mut notes)?;
     let outcome = Outcome {
-        title: test(section.command).unwrap_or("").to_owned(),
+        title: test(command).unwrap_or("").to_owned(),
         line: section.line,
-        measured: measured(&figures, size, is_latency, section.command),
+        measured: measured(&figures, size, is_latency, command),
     };
     notes.whole("the rate is converted: ucx_perftest's MB/s are 2^20 bytes in a second");
     Ok(Found {

@@ -245,7 +245,7 @@ impl Reading<'_> {
 
     /// Refuses what is no measurement.
     fn check(&mut self, section: &Section<'_>) -> Result<(), String> {
-        let command = section.command.unwrap_or("");
+        let command = super::command(section).unwrap_or("");
         if self.columns.is_empty() {
             return Err("it has no table: the server of a test of reads or writes prints none, and the end may be missing".into());
         }
@@ -262,6 +262,10 @@ impl Reading<'_> {
         if is_server && self.test.operation == "send" && !self.test.is_latency && !self.test.both {
             self.rows
                 .retain(|row| row.samples.is_none_or(|samples| samples >= FEWEST));
+        }
+        if self.rows.is_empty() && !self.notes.0.is_empty() {
+            let first = self.notes.0.swap_remove(0).what;
+            return Err(format!("no row of its table has a measurement ({first})"));
         }
         if self.rows.is_empty() {
             return Err("no row of its table has a measurement".into());

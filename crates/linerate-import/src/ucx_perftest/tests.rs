@@ -48,6 +48,7 @@ fn the_size_is_named_or_proven() {
     assert!(notes(&proven, "rate and messages give 65536 bytes"));
     // 0.01 MB/s and 1612 messages in a second are 4 or 8 bytes each.
     assert!(why(LAT).contains("no size"));
+    assert!(why(&format!("$ cat lat.txt\n{LAT}")).contains("no size"));
 }
 
 #[test]
