@@ -7,6 +7,7 @@ use crate::netpipe::NETPIPE;
 use crate::osu::OSU;
 use crate::perftest;
 use crate::ping::{IBPING, PING};
+use crate::ping_windows::PING_WINDOWS;
 use crate::sockperf::SOCKPERF;
 use crate::ucx_perftest::UCX_PERFTEST;
 
@@ -20,6 +21,7 @@ pub static FORMATS: &[&Format] = &[
     &FI_PINGPONG,
     &UCX_PERFTEST,
     &PING,
+    &PING_WINDOWS,
     &IBPING,
     // It reads what no other format knows, and stays the last.
     &COLUMNS,

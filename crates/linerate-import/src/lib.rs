@@ -17,6 +17,7 @@ mod netpipe;
 mod osu;
 mod perftest;
 mod ping;
+mod ping_windows;
 mod read;
 #[cfg(test)]
 mod sample;

@@ -4,7 +4,7 @@ use linerate_core::reported::{Measured, Outcome, SizeRow, Sizes, Tool, Trip};
 use linerate_core::units::Bytes;
 
 use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::scaled::{MILLI, Notes, body, count, lines, nanos, number};
+use crate::scaled::{MILLI, Notes, body, count, lines, nanos, number, quoted};
 
 /// The row of the table of formats.
 pub(crate) static PING: Format = Format {
@@ -115,7 +115,7 @@ fn statistics(
     Ok(Found {
         tool: Tool::named(name),
         results: vec![Outcome {
-            title: target.trim().to_owned(),
+            title: quoted(target),
             line: section.line,
             measured: Measured::Sizes(Sizes {
                 carrier: None,

@@ -12,7 +12,7 @@ use linerate_core::units::{Bytes, Nanos, Rate};
 use crate::format::{Evidence, Format, Found, Holds, Section};
 use crate::scaled::{
     MEBIBIT, MEBIBYTE, MICRO, Notes, body, bytes, command_of, count, lines, nanos, number, option,
-    rate, supports,
+    quoted, rate, supports,
 };
 
 /// The row of the table of formats.
@@ -129,7 +129,7 @@ impl Reading {
     fn line(&mut self, number: u64, line: &str) {
         if let Some(version) = line.strip_prefix(VERSION) {
             let version = version.split(' ').next().unwrap_or("");
-            self.version = Some(version.trim_end_matches("-no.git").to_owned());
+            self.version = Some(quoted(version.trim_end_matches("-no.git")));
         } else if line.starts_with(PARAMETERS) || line.contains("NOTE: test was performed") {
             let size = option(line, &["--msg-size"]).or_else(|| after(line, "msg-size="));
             self.size = size.and_then(bytes);
@@ -155,7 +155,7 @@ impl Reading {
             self.blocks.push(Block {
                 line: at,
                 title: after(line, "Server No: ")
-                    .map_or_else(String::new, |no| format!("server {no}")),
+                    .map_or_else(String::new, |no| format!("server {}", quoted(no))),
                 ..Block::default()
             });
         } else if line.starts_with("Total of ") {
@@ -167,10 +167,8 @@ impl Reading {
         } else if line.starts_with("# dropped messages") {
             self.dropped(at, line);
         } else if line.starts_with("No valid observations") || line.starts_with("ERROR") {
-            self.notes.at(
-                at,
-                format!("sockperf says: {}", crate::scaled::quoted(line)),
-            );
+            self.notes
+                .at(at, format!("sockperf says: {}", quoted(line)));
         } else if !self.observation(line) && !KNOWN.iter().any(|known| line.starts_with(known)) {
             self.notes.strange(at, line);
         }

@@ -8,7 +8,7 @@ use linerate_core::units::Rate;
 
 use super::name::{Column, Key, Kind, Stat, Unit};
 use super::table::Table;
-use crate::scaled::{Notes, nanos, rate};
+use crate::scaled::{Notes, nanos, quoted, rate};
 
 /// Bytes of a word.
 const WORD: u64 = 8;
@@ -184,7 +184,7 @@ impl Table<'_> {
             transfer.messages = line.row.messages;
             transfer.size = Some(line.row.size).filter(|size| size.0 > 0);
             Some(Outcome {
-                title: format!("{} streams", line.key),
+                title: format!("{} streams", quoted(&line.key)),
                 line: line.number,
                 measured: Measured::Transfer(Box::new(transfer)),
             })

@@ -17,7 +17,7 @@ use linerate_core::reported::{
 };
 
 use crate::format::Section;
-use crate::scaled::{Notes, command_of};
+use crate::scaled::{Notes, command_of, quoted};
 
 /// The operations by perftest's names of them: their names here, what a time is, the direction of the payload.
 const VERBS: &[(&str, &str, Trip, Direction)] = &[
@@ -83,7 +83,7 @@ impl<'a> Test<'a> {
             })
         });
         Outcome {
-            title: self.name.to_owned(),
+            title: quoted(self.name),
             line,
             measured,
         }
