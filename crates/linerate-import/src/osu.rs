@@ -16,7 +16,7 @@ pub(crate) static OSU: Format = Format {
     versions: "3.1 to 7.4, the tests that print a table by size",
     evidence: &[
         Evidence::RunHere(
-            "7.4 over MPICH 4.0.2: osu_latency (also with -z), osu_bw, osu_mbw_mr; two processes on one host",
+            "7.4 over MPICH 4.0.2, a public fork, without the lines that it adds: osu_latency and osu_bw (also with -z), osu_mbw_mr; two processes on one host",
         ),
         Evidence::Published("https://github.com/ofi-cray/libfabric-cray/pull/859 (5.0)"),
     ],

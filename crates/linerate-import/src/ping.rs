@@ -13,7 +13,7 @@ pub(crate) static PING: Format = Format {
     holds: Holds::Results,
     versions: "iputils, busybox and BSD: the lines of statistics",
     evidence: &[Evidence::RunHere(
-        "iputils 20221126, with IPv4, IPv6, -q and lost packets",
+        "iputils 20221126, with IPv4, IPv6, -q, -f and without answers",
     )],
     unknown: "Median and percentiles.",
     starts: |text| {

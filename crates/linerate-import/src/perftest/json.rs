@@ -14,10 +14,12 @@ pub(crate) static JSON: Format = Format {
     id: "perftest-json",
     label: "perftest, --out_json",
     holds: Holds::Results,
-    versions: "4.5 (bare words, no valid JSON), 24.01 to 25.10 (valid JSON)",
+    versions: "4.5 (bare words, no valid JSON), 25.01 (valid JSON)",
     evidence: &[
         Evidence::Published("https://github.com/linux-rdma/perftest/issues/216 (bare words)"),
-        Evidence::Published("https://github.com/linux-rdma/perftest/pull/322 (valid JSON)"),
+        Evidence::Published(
+            "the example in a network test for Kubernetes, a public repository (valid JSON)",
+        ),
     ],
     unknown: "The units, if neither the command nor the figures prove them; which end wrote it; all sizes but the last of a run over several.",
     starts,
