@@ -7,6 +7,7 @@ use crate::format::Format;
 use crate::netpipe::NETPIPE;
 use crate::osu::OSU;
 use crate::ping::{IBPING, PING};
+use crate::ping_windows::PING_WINDOWS;
 use crate::sockperf::SOCKPERF;
 use crate::ucx_perftest::UCX_PERFTEST;
 use crate::{facts, iperf2, iperf3, netperf, nuttcp, perftest, qperf};
@@ -28,7 +29,9 @@ pub static FORMATS: &[&Format] = &[
     &FI_PINGPONG,
     &UCX_PERFTEST,
     &PING,
+    &PING_WINDOWS,
     &IBPING,
+<<<<<<< HEAD
     &fio::JSON,
     &fio::TEXT,
     &marks::CRYSTAL,
@@ -61,6 +64,9 @@ pub static FORMATS: &[&Format] = &[
     &facts::PCM_MEMORY,
     &facts::DMESG,
     // Any table with a head: after all that have a name.
+=======
+    // It reads what no other format knows, and stays the last.
+>>>>>>> w-sizes
     &COLUMNS,
 ];
 

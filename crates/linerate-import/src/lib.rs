@@ -25,7 +25,11 @@ mod nuttcp;
 mod osu;
 mod perftest;
 mod ping;
+<<<<<<< HEAD
 mod qperf;
+=======
+mod ping_windows;
+>>>>>>> w-sizes
 mod read;
 #[cfg(test)]
 mod sample;

@@ -6,7 +6,7 @@ use linerate_core::reported::{Carrier, Measured, Outcome, SizeRow, Sizes, Tool, 
 use linerate_core::units::Bytes;
 
 use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::scaled::{MICRO, Notes, body, count, lines, nanos, number, rate};
+use crate::scaled::{MICRO, Notes, body, count, lines, nanos, number, quoted, rate};
 
 /// The row of the table of formats.
 pub(crate) static OSU: Format = Format {
@@ -16,7 +16,7 @@ pub(crate) static OSU: Format = Format {
     versions: "3.1 to 7.4, the tests that print a table by size",
     evidence: &[
         Evidence::RunHere(
-            "7.4 over MPICH 4.0.2: osu_latency (also with -z), osu_bw, osu_mbw_mr; two processes on one host",
+            "7.4 over MPICH 4.0.2, a public fork, without the lines that it adds: osu_latency and osu_bw (also with -z), osu_mbw_mr; two processes on one host",
         ),
         Evidence::Published("https://github.com/ofi-cray/libfabric-cray/pull/859 (5.0)"),
     ],
@@ -87,20 +87,30 @@ fn trip(name: &str) -> Trip {
     }
 }
 
+/// Most columns of a table.
+const MOST_COLUMNS: usize = 64;
+
+/// The columns of a header. A unit in brackets ends a name as two blanks do.
 fn columns(header: &str, number: u64, notes: &mut Notes) -> Vec<Column> {
-    let names = header.trim_start_matches(['#', ' ']);
-    let names = names
+    let header = header.trim_start_matches(['#', ' ']).replace(") ", ")  ");
+    let names: Vec<&str> = header
         .split("  ")
         .map(str::trim)
-        .filter(|name| !name.is_empty());
-    names
-        .map(|name| {
-            let known = COLUMNS.iter().find(|(known, _)| *known == name);
-            if known.is_none() {
-                notes.at(number, format!("the column `{name}` is passed over"));
-            }
-            known.map_or(Column::Passed, |(_, column)| *column)
-        })
+        .filter(|name| !name.is_empty())
+        .take(MOST_COLUMNS)
+        .collect();
+    let column = |name: &&str| {
+        let known = COLUMNS.iter().find(|(known, _)| known == name);
+        // `-z99,99.9` makes two columns of the name `P99`.
+        let is_single = names.iter().filter(|other| *other == name).count() == 1;
+        known.filter(|_| is_single).map(|(_, column)| *column)
+    };
+    for name in names.iter().filter(|name| column(name).is_none()) {
+        notes.at(number, format!("the column `{name}` is passed over"));
+    }
+    let columns = names.iter().map(column);
+    columns
+        .map(|column| column.unwrap_or(Column::Passed))
         .collect()
 }
 
@@ -128,7 +138,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     Ok(Found {
         tool: Tool {
             name: "OSU Micro-Benchmarks".into(),
-            version: Some(version.to_owned()),
+            version: Some(quoted(version)),
         },
         results: vec![outcome(section.line, name, rows)],
         notes: notes.0,
@@ -144,11 +154,11 @@ fn outcome(line: u64, name: &str, rows: Vec<SizeRow>) -> Outcome {
         Trip::Whole | Trip::Unknown => name.trim_end_matches(" Test"),
     };
     Outcome {
-        title: name.to_owned(),
+        title: quoted(name),
         line,
         measured: Measured::Sizes(Sizes {
             carrier: Some(Carrier::Messages),
-            operation: operation.to_owned(),
+            operation: quoted(operation),
             trip,
             both: name.contains("Bi-Directional"),
             rows,

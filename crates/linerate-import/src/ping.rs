@@ -4,7 +4,7 @@ use linerate_core::reported::{Measured, Outcome, SizeRow, Sizes, Tool, Trip};
 use linerate_core::units::Bytes;
 
 use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::scaled::{MILLI, Notes, body, count, lines, nanos, number};
+use crate::scaled::{MILLI, Notes, body, count, lines, nanos, number, quoted};
 
 /// The row of the table of formats.
 pub(crate) static PING: Format = Format {
@@ -13,7 +13,7 @@ pub(crate) static PING: Format = Format {
     holds: Holds::Results,
     versions: "iputils, busybox and BSD: the lines of statistics",
     evidence: &[Evidence::RunHere(
-        "iputils 20221126, with IPv4, IPv6, -q and lost packets",
+        "iputils 20221126, with IPv4, IPv6, -q, -f and without answers",
     )],
     unknown: "Median and percentiles.",
     starts: |text| {
@@ -32,7 +32,7 @@ pub(crate) static IBPING: Format = Format {
     evidence: &[
         Evidence::RunHere("44, in a network of ibsim in which no answer came"),
         Evidence::Published(
-            "the lines of a run with answers in ibsim, as its owner published them",
+            "the line of times of a run with answers in ibsim; the lines around it are written after the run without",
         ),
     ],
     unknown: "Median, percentiles and deviation.",
@@ -102,7 +102,7 @@ fn statistics(
             received = counts(line, number, &mut notes);
         } else if line.contains("min/avg/max") {
             times = line.split_once('=').map(|(_, values)| values.trim());
-        } else if !PASSED.iter().any(|mark| line.contains(mark)) && !line.is_empty() {
+        } else if !PASSED.iter().any(|mark| line.contains(mark)) && !is_progress(line) {
             notes.strange(number, line);
         }
     }
@@ -110,15 +110,12 @@ fn statistics(
     if received == 0 {
         return Err("no packet was answered".into());
     }
-    let row = row(
-        size,
-        received,
-        times.ok_or("it has no times: the end is missing")?,
-    )?;
+    let times = times.ok_or("it has no times: the end is missing")?;
+    let row = row(size, received, times, &mut notes)?;
     Ok(Found {
         tool: Tool::named(name),
         results: vec![Outcome {
-            title: target.trim().to_owned(),
+            title: quoted(target),
             line: section.line,
             measured: Measured::Sizes(Sizes {
                 carrier: None,
@@ -132,6 +129,14 @@ fn statistics(
         used: Some(body.len()),
         ..Found::default()
     })
+}
+
+/// Whether a line is empty, or has the dots that a flood draws and takes back, or the sign of a key.
+fn is_progress(line: &str) -> bool {
+    line == "^C"
+        || line
+            .chars()
+            .all(|c| c.is_whitespace() || c.is_control() || c == '.')
 }
 
 /// The number of answers in `5 packets transmitted, 5 received, 0% packet loss`.
@@ -148,11 +153,18 @@ fn counts(line: &str, number: u64, notes: &mut Notes) -> Option<u64> {
     Some(received)
 }
 
-/// The row of `0.022/0.029/0.047/0.009 ms`.
-fn row(size: Bytes, received: u64, times: &str) -> Result<SizeRow, String> {
-    let values = times
-        .strip_suffix(" ms")
-        .ok_or("its times are no milliseconds")?;
+/// The row of `0.022/0.029/0.047/0.009 ms`, behind which other figures may stand.
+fn row(size: Bytes, received: u64, times: &str, notes: &mut Notes) -> Result<SizeRow, String> {
+    let (values, rest) = times.split_once(' ').unwrap_or((times, ""));
+    if !rest.starts_with("ms") {
+        return Err("its times are no milliseconds".into());
+    }
+    // Strokes part the numbers, so that a comma can only be a decimal one.
+    let has_comma = values.contains(',') && !values.contains('.');
+    if has_comma {
+        notes.whole("its numbers have decimal commas");
+    }
+    let values = values.replace(',', if has_comma { "." } else { "," });
     let mut values = values.split('/').map(|value| nanos(number(value)?, MILLI));
     let mut next = || values.next().flatten();
     let (least, mean, most) = (next(), next(), next());

@@ -185,12 +185,23 @@ impl<'a> Reader<'a> {
                 self.skip(used);
             }
             Err(why) => {
+<<<<<<< HEAD
                 self.refuse(format, why);
                 self.skip(if is_json {
                     value(self.rest)
                 } else {
                     end.min(next_prompt(self.rest))
                 });
+=======
+                let what = format!(
+                    "looks like output of {}, and cannot be read: {why}",
+                    format.label
+                );
+                self.note(Some(self.line), what);
+                self.damaged.get_or_insert((format, why));
+                // Of a damaged document it is not known where it ends.
+                self.skip(extent(self.rest));
+>>>>>>> w-sizes
             }
         }
     }

@@ -57,10 +57,12 @@ pub(crate) fn row(size: u64) -> SizeRow {
     }
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "a field of a row is an option")]
 pub(crate) fn ns(nanos: u64) -> Option<Nanos> {
     Some(Nanos(nanos))
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "a field of a row is an option")]
 pub(crate) fn bits(rate: u64) -> Option<Rate> {
     Some(Rate(rate))
 }

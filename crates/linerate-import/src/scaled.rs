@@ -101,6 +101,18 @@ pub(crate) fn lines<'a>(
     (section.line..).zip(body.lines())
 }
 
+/// The command before an output, if it runs such a program: `cat` of a file says nothing about options.
+pub(crate) fn command_of<'a>(
+    section: &Section<'a>,
+    is_program: impl Fn(&str) -> bool,
+) -> Option<&'a str> {
+    let command = section.command?;
+    let mut words = command.split_whitespace();
+    words
+        .any(|word| is_program(word.rsplit('/').next().unwrap_or(word)))
+        .then_some(command)
+}
+
 /// The value of an option in a command: `-m 64`, `-m64`, `--msg-size=64`, `--msg-size 64`.
 pub(crate) fn option<'a>(command: &'a str, names: &[&str]) -> Option<&'a str> {
     let mut words = command.split_whitespace();
@@ -230,6 +242,20 @@ mod tests {
         }
         assert_eq!(option("x --mps=64", &["-m", "--msg-size"]), None);
         assert!(flag("x -b --report_gbits", &["--report_gbits"]));
+    }
+
+    #[test]
+    fn a_command_is_of_its_program() {
+        let of = |command| {
+            let section = Section {
+                text: "",
+                line: 1,
+                command: Some(command),
+            };
+            command_of(&section, |program| program == "sockperf").is_some()
+        };
+        assert!(of("sudo /usr/bin/sockperf pp"));
+        assert!(!of("cat sockperf.txt"));
     }
 
     #[test]

@@ -11,8 +11,8 @@ use linerate_core::units::{Bytes, Nanos, Rate};
 
 use crate::format::{Evidence, Format, Found, Holds, Section};
 use crate::scaled::{
-    MEBIBIT, MEBIBYTE, MICRO, Notes, body, bytes, count, lines, nanos, number, option, rate,
-    supports,
+    MEBIBIT, MEBIBYTE, MICRO, Notes, body, bytes, command_of, count, lines, nanos, number, option,
+    quoted, rate, supports,
 };
 
 /// The row of the table of formats.
@@ -73,6 +73,7 @@ struct Reading {
     rate: Option<Rate>,
     blocks: Vec<Block>,
     is_server: bool,
+    has_command: bool,
     notes: Notes,
 }
 
@@ -102,9 +103,10 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
             reading.line(number, line.trim());
         }
     }
-    let command = section.command.unwrap_or("");
-    let named = option(command, &["-m", "--msg-size"]).and_then(bytes);
-    reading.size = reading.size.or(named);
+    let command = command_of(section, |program| program == "sockperf");
+    let named = command.and_then(|command| option(command, &["-m", "--msg-size"]));
+    reading.size = reading.size.or(named.and_then(bytes));
+    reading.has_command = command.is_some();
     if is_log {
         reading
             .notes
@@ -127,7 +129,7 @@ impl Reading {
     fn line(&mut self, number: u64, line: &str) {
         if let Some(version) = line.strip_prefix(VERSION) {
             let version = version.split(' ').next().unwrap_or("");
-            self.version = Some(version.trim_end_matches("-no.git").to_owned());
+            self.version = Some(quoted(version.trim_end_matches("-no.git")));
         } else if line.starts_with(PARAMETERS) || line.contains("NOTE: test was performed") {
             let size = option(line, &["--msg-size"]).or_else(|| after(line, "msg-size="));
             self.size = size.and_then(bytes);
@@ -153,7 +155,7 @@ impl Reading {
             self.blocks.push(Block {
                 line: at,
                 title: after(line, "Server No: ")
-                    .map_or_else(String::new, |no| format!("server {no}")),
+                    .map_or_else(String::new, |no| format!("server {}", quoted(no))),
                 ..Block::default()
             });
         } else if line.starts_with("Total of ") {
@@ -165,10 +167,8 @@ impl Reading {
         } else if line.starts_with("# dropped messages") {
             self.dropped(at, line);
         } else if line.starts_with("No valid observations") || line.starts_with("ERROR") {
-            self.notes.at(
-                at,
-                format!("sockperf says: {}", crate::scaled::quoted(line)),
-            );
+            self.notes
+                .at(at, format!("sockperf says: {}", quoted(line)));
         } else if !self.observation(line) && !KNOWN.iter().any(|known| line.starts_with(known)) {
             self.notes.strange(at, line);
         }
@@ -293,7 +293,7 @@ impl Reading {
                 "it has no result: the end may be missing, or too few messages were answered".into()
             });
         }
-        let size = self.size(section);
+        let size = self.size();
         Ok(measured
             .into_iter()
             .map(|block| self.sizes(block, size))
@@ -301,8 +301,8 @@ impl Reading {
     }
 
     /// The size of the messages. It is in no output of a client but the log.
-    fn size(&mut self, section: &Section<'_>) -> Bytes {
-        if self.size.is_none() && section.command.is_none() {
+    fn size(&mut self) -> Bytes {
+        if self.size.is_none() && !self.has_command {
             self.notes.whole(format!(
                 "the output does not say how large its messages are: {DEFAULT_SIZE} bytes are sockperf's default"
             ));

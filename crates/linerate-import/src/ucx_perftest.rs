@@ -11,7 +11,8 @@ use linerate_core::units::Bytes;
 
 use crate::format::{Evidence, Format, Found, Holds, Section};
 use crate::scaled::{
-    MEBIBYTE, MICRO, Notes, body, bytes, count, lines, nanos, number, option, rate,
+    MEBIBYTE, MICRO, Notes, body, bytes, command_of, count, lines, nanos, number, option, quoted,
+    rate,
 };
 
 /// The row of the table of formats.
@@ -19,10 +20,18 @@ pub(crate) static UCX_PERFTEST: Format = Format {
     id: "ucx-perftest",
     label: "ucx_perftest, text",
     holds: Holds::Results,
-    versions: "UCX 1.13",
-    evidence: &[Evidence::RunHere(
-        "1.13.1: tag_lat and tag_bw over tcp, -f -v, and a run that was cut off; both ends on one host",
-    )],
+    versions: "UCX 1.3 to 1.13",
+    evidence: &[
+        Evidence::RunHere(
+            "1.13.1: tag_lat and tag_bw over tcp, -f -v, and a run that was cut off; both ends on one host",
+        ),
+        Evidence::Published(
+            "OpenMPI and OpenSHMEM with UCX, https://github.com/openucx/ucx/wiki (1.3, without the column `Stage`)",
+        ),
+        Evidence::Published(
+            "a guide to GPUs and UCX in a public repository (1.9, column `typical`)",
+        ),
+    ],
     unknown: "The size of the messages and the test, if the command is missing: the client's table has neither.",
     starts,
     read,
@@ -37,30 +46,23 @@ const CSV: &str =
     "iterations,50.0_percentile_lat,avg_lat,overall_lat,avg_bw,overall_bw,avg_mr,overall_mr";
 
 fn starts(text: &str) -> bool {
-    let mut lines = text.lines();
-    let first = lines.next().unwrap_or("").trim_end();
-    if first == CSV {
-        return true;
-    }
+    let mut lines = text.lines().map(str::trim);
+    let first = lines.next().unwrap_or("");
     let is_frame = first.starts_with("+-----") && first.ends_with('+');
-    is_frame && lines.next().is_some_and(|line| kind(line).is_some())
+    first == CSV || is_frame && lines.next().is_some_and(is_head)
 }
 
-/// Whether the times of a table are latencies.
-fn kind(line: &str) -> Option<bool> {
-    let is_table =
-        line.starts_with('|') && line.contains("bandwidth (MB/s)") && line.contains("(msg/s)");
-    match is_table {
-        true if line.contains("latency (usec)") => Some(true),
-        true if line.contains("overhead (usec)") => Some(false),
-        _ => None,
-    }
+/// Whether a line names the groups of columns.
+fn is_head(line: &str) -> bool {
+    let has_times = line.contains("latency (usec)") || line.contains("overhead (usec)");
+    has_times && line.starts_with('|') && line.contains("bandwidth (MB/s)")
 }
 
 /// The figures of one row.
 #[derive(Debug, Clone, Copy)]
 struct Figures {
-    is_final: bool,
+    /// Whether more rows must follow.
+    is_part: bool,
     samples: u64,
     typical: f64,
     mean: f64,
@@ -70,10 +72,10 @@ struct Figures {
 }
 
 fn figures(line: &str) -> Option<Figures> {
-    let is_final = line.starts_with("Final:");
+    let is_part = line.starts_with("[thread ");
     let rest = match line.strip_prefix("Final:") {
         Some(rest) => rest,
-        None if line.starts_with("[thread ") => line.split_once(']')?.1,
+        None if is_part => line.split_once(']')?.1,
         None => line,
     };
     let cells: Vec<&str> = rest
@@ -85,7 +87,7 @@ fn figures(line: &str) -> Option<Figures> {
         return None;
     };
     Some(Figures {
-        is_final,
+        is_part,
         samples: count(samples)?,
         typical: number(typical)?,
         mean: number(mean)?,
@@ -94,92 +96,139 @@ fn figures(line: &str) -> Option<Figures> {
     })
 }
 
+/// What is said about a test, by its command or by the output.
+#[derive(Debug, Default)]
+struct Said {
+    /// Its name in the command, or its description in the output.
+    test: String,
+    size: Option<Bytes>,
+    /// Whether the times are latencies; `None` if nothing says so.
+    is_latency: Option<bool>,
+}
+
+impl Said {
+    fn of(command: Option<&str>) -> Result<Self, String> {
+        let Some(command) = command else {
+            return Ok(Self::default());
+        };
+        let size = option(command, &["-s"]).map_or(Some(Bytes(DEFAULT_SIZE)), bytes);
+        let mut said = Self {
+            size: Some(size.ok_or("its size of messages is a list")?),
+            ..Self::default()
+        };
+        said.test(option(command, &["-t"]).unwrap_or(""));
+        Ok(said)
+    }
+
+    fn test(&mut self, name: &str) {
+        self.test = quoted(name);
+        let is_latency = name.ends_with("_lat") || name.contains("latency") || self.is_whole();
+        let is_rate = name.ends_with("_bw") || name.ends_with("_mr") || name.ends_with("bandwidth");
+        self.is_latency = (is_latency || is_rate).then_some(is_latency);
+    }
+
+    /// A line of the head, or of the description that some versions put below it.
+    fn line(&mut self, line: &str) {
+        let line = line.trim_matches(['|', ' ']);
+        if let Some(test) = line.strip_prefix("Test:") {
+            self.test(test.trim());
+        } else if let Some(size) = line.strip_prefix("Message size:") {
+            self.size = self.size.or(bytes(size.trim()));
+        } else if line.starts_with("Stage") {
+            // Versions before that column wrote `latency` above every test.
+            self.is_latency = self.is_latency.or(Some(true));
+        } else if line.contains("overhead (usec)") {
+            self.is_latency = self.is_latency.or(Some(false));
+        }
+    }
+
+    /// Whether a time is that of one operation.
+    fn is_whole(&self) -> bool {
+        let mut words = self.test.split(['_', ' ']);
+        words.any(|word| WHOLE.contains(&word))
+    }
+
+    fn trip(&self) -> Trip {
+        match self.is_whole() {
+            true => Trip::Whole,
+            _ if self.is_latency == Some(true) && !self.test.is_empty() => Trip::Half,
+            _ => Trip::Unknown,
+        }
+    }
+}
+
 fn read(section: &Section<'_>) -> Result<Found, String> {
     let body = body(section);
     let mut notes = Notes::default();
-    let is_csv = body.starts_with(CSV);
-    let is_latency = body.lines().nth(1).and_then(kind);
+    let mut said = Said::of(command_of(section, |program| program == "ucx_perftest"))?;
     let mut last: Option<Figures> = None;
     for (number, line) in lines(section, body).skip(1) {
-        let is_frame = line.starts_with(['+', '|']) || line.trim().is_empty();
-        match figures(line.trim()) {
-            Some(figures) => last = Some(figures),
-            None if is_frame => {}
-            None => notes.strange(number, line),
+        let line = line.trim();
+        if let Some(figures) = figures(line) {
+            last = Some(figures);
+        } else if line.starts_with('|') {
+            said.line(line);
+        } else if !line.starts_with('+') && !line.is_empty() {
+            notes.strange(number, line);
         }
     }
     let figures = last.ok_or("it has no row: the end may be missing")?;
-    if !figures.is_final && !is_csv {
+    if figures.is_part {
         notes.whole("the end is missing: these are the figures until then");
     }
-    let size = size(&figures, section.command, &mut notes)?;
-    let outcome = Outcome {
-        title: test(section.command).unwrap_or("").to_owned(),
-        line: section.line,
-        measured: measured(&figures, size, is_latency, section.command),
-    };
+    let size = said.size.map_or_else(|| size(&figures, &mut notes), Ok)?;
+    if said.trip() == Trip::Unknown && said.is_latency != Some(false) {
+        notes.whole("the table does not name the test: a time may be a round trip or its half");
+    }
     notes.whole("the rate is converted: ucx_perftest's MB/s are 2^20 bytes in a second");
     Ok(Found {
         tool: Tool::named("ucx_perftest"),
-        results: vec![outcome],
+        results: vec![Outcome {
+            title: said.test.clone(),
+            line: section.line,
+            measured: measured(&figures, size, &said),
+        }],
         notes: notes.0,
         used: Some(body.len()),
         ..Found::default()
     })
 }
 
-/// The test that the command names.
-fn test(command: Option<&str>) -> Option<&str> {
-    option(command?, &["-t"])
-}
-
-fn measured(
-    figures: &Figures,
-    size: Bytes,
-    is_latency: Option<bool>,
-    command: Option<&str>,
-) -> Measured {
+fn measured(figures: &Figures, size: Bytes, said: &Said) -> Measured {
     let rate = rate(figures.rate, MEBIBYTE);
     let messages = (figures.messages > 0.0).then_some(figures.messages);
-    let (true, Some(goodput)) = (is_latency == Some(false), rate) else {
-        let trip = match test(command) {
-            Some(test) if WHOLE.iter().any(|whole| test.ends_with(whole)) => Trip::Whole,
-            Some(test) if test.ends_with("_lat") => Trip::Half,
-            _ => Trip::Unknown,
-        };
-        return Measured::Sizes(Sizes {
-            carrier: Some(Carrier::Messages),
-            operation: test(command).unwrap_or("").to_owned(),
-            trip,
-            both: trip == Trip::Half,
-            rows: vec![SizeRow {
-                size,
-                samples: Some(figures.samples),
-                typical: nanos(figures.typical, MICRO),
-                mean: nanos(figures.mean, MICRO),
-                rate,
-                messages,
-                ..SizeRow::default()
-            }],
-        });
-    };
-    let mut transfer = Transfer::new(
-        Carrier::Messages,
-        Direction::Forward,
-        goodput,
-        Counted::Sender,
-    );
-    transfer.size = Some(size);
-    transfer.messages = messages;
-    Measured::Transfer(Box::new(transfer))
+    if let (Some(false), Some(goodput)) = (said.is_latency, rate) {
+        let mut transfer = Transfer::new(
+            Carrier::Messages,
+            Direction::Forward,
+            goodput,
+            Counted::Sender,
+        );
+        transfer.size = Some(size);
+        transfer.messages = messages;
+        return Measured::Transfer(Box::new(transfer));
+    }
+    let trip = said.trip();
+    let time = |micros| nanos(micros, MICRO).filter(|time| time.0 > 0);
+    Measured::Sizes(Sizes {
+        carrier: Some(Carrier::Messages),
+        operation: said.test.clone(),
+        trip,
+        both: trip == Trip::Half,
+        rows: vec![SizeRow {
+            size,
+            samples: Some(figures.samples),
+            typical: time(figures.typical),
+            mean: time(figures.mean),
+            rate,
+            messages,
+            ..SizeRow::default()
+        }],
+    })
 }
 
-/// The size of a message: that of the command, else the one that rate and messages prove.
-fn size(figures: &Figures, command: Option<&str>, notes: &mut Notes) -> Result<Bytes, String> {
-    if let Some(command) = command {
-        let named = option(command, &["-s"]).map_or(Some(Bytes(DEFAULT_SIZE)), bytes);
-        return named.ok_or_else(|| "its size of messages is a list".into());
-    }
+/// The size of a message that rate and messages prove.
+fn size(figures: &Figures, notes: &mut Notes) -> Result<Bytes, String> {
     // Both figures are rounded: the rate to 0.01, the messages to 1.
     let bytes = |rate: f64, messages: f64| rate * 1_048_576.0 / messages;
     let least = bytes(figures.rate - 0.005, figures.messages + 0.5);

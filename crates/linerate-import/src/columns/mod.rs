@@ -6,12 +6,13 @@
 mod cells;
 mod name;
 mod results;
+mod table;
 #[cfg(test)]
 mod tests;
 
 use cells::{Separator, split};
 use name::{Column, Key};
-use results::Table;
+use table::Table;
 
 use linerate_core::reported::Tool;
 
@@ -46,13 +47,19 @@ fn starts(text: &str) -> bool {
     let mut lines = text.lines();
     let names = lines.next().unwrap_or("");
     let first = lines.next().unwrap_or("");
-    // This is asked at each line of each input: names are looked at last.
+    // This is asked at each line of each input: what is quick to see goes first.
+    if names.len() > MOST_HEADER || !begins(names) || !first.contains(|c: char| c.is_ascii_digit())
+    {
+        return false;
+    }
     let Some(separator) = Separator::of(names.trim()) else {
         return false;
     };
     let cells = split(first, separator);
-    if cells.len() < 2 || names.len() > MOST_HEADER || cells.len() != split(names, separator).len()
-    {
+    let has_number = cells
+        .iter()
+        .any(|cell| cell.starts_with(|c: char| c.is_ascii_digit()));
+    if !has_number || cells.len() != split(names, separator).len() {
         return false;
     }
     let Some((_, columns)) = header(names) else {
@@ -63,11 +70,16 @@ fn starts(text: &str) -> bool {
     cells.len() == columns.len() && key.is_some_and(fits)
 }
 
+/// Whether a line begins as a header does.
+fn begins(line: &str) -> bool {
+    let first = line.trim_start().chars().next();
+    first.is_some_and(|c| c.is_alphabetic() || c == '"')
+}
+
 /// The separator and the columns of a line that names a key and at least one figure.
 fn header(line: &str) -> Option<(Separator, Vec<Column>)> {
     let line = line.trim();
-    let begins = line.starts_with(|c: char| c.is_alphabetic() || c == '"');
-    if line.len() > MOST_HEADER || !begins {
+    if line.len() > MOST_HEADER || !begins(line) {
         return None;
     }
     let separator = Separator::of(line)?;

@@ -1,185 +1,19 @@
-//! The rows of a table, and the results that they are.
+//! The results that the rows of a table are.
 
 use linerate_core::path::Direction;
 use linerate_core::reported::{
-    Access, Carrier, Counted, Disk, DiskRow, Does, Measured, Outcome, SizeRow, Sizes, Transfer,
-    Trip,
+    Access, Carrier, Counted, Disk, DiskRow, Does, Measured, Outcome, Sizes, Transfer, Trip,
 };
-use linerate_core::units::{Bytes, Rate};
+use linerate_core::units::Rate;
 
-use super::KEYS;
-use super::cells::{Separator, value};
 use super::name::{Column, Key, Kind, Stat, Unit};
-use crate::scaled::{Notes, bytes, nanos, rate};
+use super::table::Table;
+use crate::scaled::{Notes, nanos, quoted, rate};
 
-/// A row, before the units of its rates are known.
-#[derive(Debug, Clone)]
-struct Line {
-    number: u64,
-    /// The cell of the key.
-    key: String,
-    row: SizeRow,
-    /// The rate in the unit of the table.
-    rate: Option<f64>,
-    /// Seconds of all messages together.
-    seconds: Option<f64>,
-    streams: Option<u32>,
-}
+/// Bytes of a word.
+const WORD: u64 = 8;
 
-/// A table while it is read.
-pub(super) struct Table<'a> {
-    columns: &'a [Column],
-    /// The column of the key, and what it is.
-    key: (usize, Key),
-    /// Whether a column of seconds is the time of all messages of a row.
-    is_total: bool,
-    lines: Vec<Line>,
-    has_comma: bool,
-    has_letters: bool,
-}
-
-impl<'a> Table<'a> {
-    /// A table of these columns, if all of them that have figures have units.
-    pub(super) fn new(columns: &'a [Column]) -> Result<Self, String> {
-        let of_kind = |wanted: Key| {
-            columns.iter().position(|column| match column.kind {
-                Kind::Key(key) => std::mem::discriminant(&key) == std::mem::discriminant(&wanted),
-                _ => false,
-            })
-        };
-        let at = KEYS.iter().find_map(|key| of_kind(*key));
-        let at = at.ok_or("it has no column of a size, streams or an operation")?;
-        let Kind::Key(key) = columns[at].kind else {
-            return Err("it has no column of a size, streams or an operation".into());
-        };
-        let has_count = columns.iter().any(|column| column.kind == Kind::Count);
-        let table = Self {
-            columns,
-            key: (at, key),
-            is_total: has_count && columns.iter().any(Column::is_total),
-            lines: Vec::new(),
-            has_comma: false,
-            has_letters: false,
-        };
-        table.refuse_missing()?;
-        Ok(table)
-    }
-
-    fn refuse_missing(&self) -> Result<(), String> {
-        for column in self.columns {
-            let name = &column.name;
-            match column.kind {
-                Kind::Key(Key::UnclearSize) => {
-                    return Err(format!(
-                        "the column `{name}` does not say whether it counts by 1000 or by 1024 bytes, as `KiB` does"
-                    ));
-                }
-                Kind::Time(_, None) => {
-                    return Err(format!(
-                        "the column `{name}` does not say its unit of time, as `{name}_us` does"
-                    ));
-                }
-                Kind::Rate(Unit::Missing) => {
-                    return Err(format!(
-                        "the column `{name}` does not say its unit, as `{name} (Mbit/s)` does"
-                    ));
-                }
-                Kind::Rate(Unit::Unclear(_)) if !self.is_total => {
-                    return Err(format!(
-                        "the column `{name}` does not say bits or bytes, as `Mbit/s` and `MB/s` do"
-                    ));
-                }
-                _ => {}
-            }
-        }
-        Ok(())
-    }
-
-    /// Reads a row; whether it is one.
-    pub(super) fn row(
-        &mut self,
-        number: u64,
-        cells: &[&str],
-        separator: Separator,
-        notes: &mut Notes,
-    ) -> bool {
-        let mut line = Line {
-            number,
-            key: cells[self.key.0].to_owned(),
-            row: SizeRow::default(),
-            rate: None,
-            seconds: None,
-            streams: None,
-        };
-        let mut has_any = false;
-        for (column, cell) in self.columns.iter().zip(cells) {
-            match column.kind {
-                Kind::Key(key) if !self.key_cell(&mut line, key, cell, separator) => return false,
-                Kind::Key(_) | Kind::Unknown => {}
-                kind => {
-                    let Some((value, has_comma)) = value(cell, separator) else {
-                        continue;
-                    };
-                    self.has_comma |= has_comma;
-                    has_any |= kind != Kind::Count;
-                    self.figure(&mut line, column, value);
-                }
-            }
-        }
-        if has_any {
-            notes.keep(&mut self.lines, line);
-        }
-        has_any
-    }
-
-    fn key_cell(&mut self, line: &mut Line, key: Key, cell: &str, separator: Separator) -> bool {
-        match key {
-            Key::Operation => return !cell.is_empty(),
-            Key::Streams => {
-                line.streams = cell.parse().ok();
-                return line.streams.is_some();
-            }
-            Key::Size(_) | Key::UnclearSize => {}
-        }
-        let Key::Size(unit) = key else { return false };
-        let size = match value(cell, separator) {
-            Some((value, _)) => Some(value),
-            None => bytes(cell).map(|size| size.0 as f64),
-        };
-        self.has_letters |= cell.ends_with(|c: char| c.is_alphabetic());
-        let size = size.map(|size| (size * unit).round());
-        let size = size.filter(|size| *size <= linerate_core::units::EXACT as f64);
-        line.row.size = Bytes(size.unwrap_or(0.0) as u64);
-        size.is_some()
-    }
-
-    fn figure(&self, line: &mut Line, column: &Column, value: f64) {
-        let row = &mut line.row;
-        match column.kind {
-            Kind::Time(_, Some(unit)) if self.is_total && column.is_total() => {
-                line.seconds = Some(value * unit / crate::scaled::SECOND);
-            }
-            Kind::Time(stat, Some(unit)) => {
-                let time = nanos(value, unit);
-                match stat {
-                    Stat::Plain => row.mean = row.mean.or(time),
-                    Stat::Mean => row.mean = time,
-                    Stat::Deviation => row.deviation = time,
-                    Stat::Least => row.least = time,
-                    Stat::Most => row.most = time,
-                    Stat::Typical => row.typical = time,
-                    Stat::P99 => row.p99 = time,
-                    Stat::P999 => row.p999 = time,
-                    Stat::Total | Stat::Other => {}
-                }
-            }
-            Kind::Rate(_) => line.rate = line.rate.or(Some(value)),
-            Kind::Messages(unit) => row.messages = Some(value * unit),
-            Kind::Count => row.samples = Some(value.round() as u64),
-            Kind::Time(_, None) | Kind::Key(_) | Kind::Unknown => {}
-        }
-    }
-
+impl Table<'_> {
     /// The results of all rows.
     pub(super) fn results(mut self, line: u64, notes: &mut Notes) -> Result<Vec<Outcome>, String> {
         if self.lines.is_empty() {
@@ -205,7 +39,7 @@ impl<'a> Table<'a> {
             Key::Streams => self.transfers(notes),
             Key::Size(bytes) => {
                 let is_proven = unit.is_some_and(|unit| self.proves(unit));
-                if bytes == 8.0 && !is_proven {
+                if bytes.round() as u64 == WORD && !is_proven {
                     notes.whole("words are taken for 8 bytes");
                 }
                 Ok(vec![self.sizes(line, notes)])
@@ -351,7 +185,7 @@ impl<'a> Table<'a> {
             transfer.messages = line.row.messages;
             transfer.size = Some(line.row.size).filter(|size| size.0 > 0);
             Some(Outcome {
-                title: format!("{} streams", line.key),
+                title: format!("{} streams", quoted(&line.key)),
                 line: line.number,
                 measured: Measured::Transfer(Box::new(transfer)),
             })

@@ -8,6 +8,8 @@ const LATENCY: &str = include_str!("../../tests/samples/osu/latency.txt");
 const PERCENTILES: &str = include_str!("../../tests/samples/osu/latency-percentiles.txt");
 const BW: &str = include_str!("../../tests/samples/osu/bw.txt");
 const MBW_MR: &str = include_str!("../../tests/samples/osu/mbw_mr.txt");
+const SAME_NAMES: &str = include_str!("../../tests/samples/osu/latency-same-names.txt");
+const BW_PERCENTILES: &str = include_str!("../../tests/samples/osu/bw-percentiles.txt");
 const OLD: &str = include_str!("../../tests/samples/osu/latency-5.txt");
 
 #[test]
@@ -42,6 +44,28 @@ fn percentiles_stand_beside_the_mean() {
         (ns(283_550), ns(540), ns(4_345_330))
     );
     assert!(notes(&part, "P90"));
+}
+
+#[test]
+fn columns_of_the_same_name_are_passed_over() {
+    let part = part(SAME_NAMES);
+    let row = sizes(&part.results[0]).rows[0];
+    assert_eq!(
+        (row.size, row.mean, row.typical, row.p99),
+        (Bytes(1), ns(510), ns(490), None)
+    );
+    assert!(notes(&part, "P99"));
+}
+
+#[test]
+fn names_that_stand_close_are_parted() {
+    let part = part(BW_PERCENTILES);
+    let table = sizes(&part.results[0]);
+    assert_eq!(
+        (table.rows[10].size, table.rows[10].rate),
+        (Bytes(1024), bits(1_673_680_000))
+    );
+    assert!(notes(&part, "P50 Tail BW(MB/s)"));
 }
 
 #[test]
@@ -92,5 +116,13 @@ fn a_table_without_rows_is_refused() {
 
 #[test]
 fn no_bytes_make_it_panic() {
-    survive(&[LATENCY, PERCENTILES, BW, MBW_MR, OLD]);
+    survive(&[
+        SAME_NAMES,
+        BW_PERCENTILES,
+        LATENCY,
+        PERCENTILES,
+        BW,
+        MBW_MR,
+        OLD,
+    ]);
 }

@@ -14,10 +14,12 @@ pub(crate) static JSON: Format = Format {
     id: "perftest-json",
     label: "perftest, --out_json",
     holds: Holds::Results,
-    versions: "4.5 (bare words, no valid JSON), 24.01 to 25.10 (valid JSON)",
+    versions: "4.5 (bare words, no valid JSON), 25.01 (valid JSON)",
     evidence: &[
         Evidence::Published("https://github.com/linux-rdma/perftest/issues/216 (bare words)"),
-        Evidence::Published("https://github.com/linux-rdma/perftest/pull/322 (valid JSON)"),
+        Evidence::Published(
+            "the example in a network test for Kubernetes, a public repository (valid JSON)",
+        ),
     ],
     unknown: "The units, if neither the command nor the figures prove them; which end wrote it; all sizes but the last of a run over several.",
     starts,
@@ -83,7 +85,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     let used = used.ok_or("the document is cut off")?;
     let name = pairs.get("test").map_or("", String::as_str);
     let test = Test::named(name).ok_or("`test` names no test of latency or bandwidth")?;
-    let command = section.command.unwrap_or("");
+    let command = super::command(section);
     let mut row = SizeRow {
         size: Bytes(
             pairs
@@ -120,14 +122,19 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
 /// Keys of times of single messages, by which cycles show.
 const SINGLES: [&str; 4] = ["t_min", "t_max", "percentile_99", "percentile_99.9"];
 
-fn times(row: &mut SizeRow, pairs: &Pairs, test: Test<'_>, command: &str) -> Result<(), String> {
+fn times(
+    row: &mut SizeRow,
+    pairs: &Pairs,
+    test: Test<'_>,
+    command: Option<&str>,
+) -> Result<(), String> {
     let value = |key: &str| pairs.get(key).and_then(|value| number(value));
     let singles: Vec<f64> = SINGLES.iter().filter_map(|key| value(key)).collect();
     let a_second =
         value("t_avg").unwrap_or(0.0) * test.halves() * value("tps_average").unwrap_or(0.0);
     let are_micros = are_no_cycles(&singles)
         || agree(a_second, 1e6)
-        || command.contains("_lat") && !flag(command, &["-C", "--report-cycles"]);
+        || command.is_some_and(|command| !flag(command, &["-C", "--report-cycles"]));
     if !are_micros {
         return Err("it names no unit, and its times may be cycles of the CPU: give the command, or the table that perftest prints".into());
     }
@@ -143,7 +150,7 @@ fn times(row: &mut SizeRow, pairs: &Pairs, test: Test<'_>, command: &str) -> Res
     Ok(())
 }
 
-fn rates(row: &mut SizeRow, pairs: &Pairs, command: &str) -> Result<(), String> {
+fn rates(row: &mut SizeRow, pairs: &Pairs, command: Option<&str>) -> Result<(), String> {
     let value = |key: &str| {
         pairs
             .get(key)
@@ -154,7 +161,7 @@ fn rates(row: &mut SizeRow, pairs: &Pairs, command: &str) -> Result<(), String> 
     let bits = messages * row.size.0 as f64 * 8.0;
     let fits = |unit: &f64| agree(rate_of * unit, bits);
     let proven = [MEBIBYTE, SECOND].into_iter().find(fits);
-    let named = command.contains("_bw").then(|| {
+    let named = command.map(|command| {
         if flag(command, &["--report_gbits"]) {
             SECOND
         } else {

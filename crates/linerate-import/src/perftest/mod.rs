@@ -16,7 +16,8 @@ use linerate_core::reported::{
     Carrier, Counted, Measured, Outcome, SizeRow, Sizes, Transfer, Trip,
 };
 
-use crate::scaled::Notes;
+use crate::format::Section;
+use crate::scaled::{Notes, command_of, quoted};
 
 /// The operations by perftest's names of them: their names here, what a time is, the direction of the payload.
 const VERBS: &[(&str, &str, Trip, Direction)] = &[
@@ -82,7 +83,7 @@ impl<'a> Test<'a> {
             })
         });
         Outcome {
-            title: self.name.to_owned(),
+            title: quoted(self.name),
             line,
             measured,
         }
@@ -108,6 +109,14 @@ fn are_no_cycles(times: &[f64]) -> bool {
     times
         .iter()
         .any(|time| ((time * 2.0).round() - time * 2.0).abs() > 1e-6)
+}
+
+/// The command that ran a test, such as `ib_write_bw`.
+fn command<'a>(section: &Section<'a>) -> Option<&'a str> {
+    command_of(section, |program| {
+        let is_ours = program.starts_with("ib_") || program.starts_with("raw_ethernet_");
+        is_ours && (program.ends_with("_bw") || program.ends_with("_lat"))
+    })
 }
 
 /// Says what is wrong with the output of a server.

@@ -14,13 +14,16 @@ pub(crate) static TABLE: Format = Format {
     id: "perftest",
     label: "perftest (ib_write_lat, ib_send_bw, ...), text",
     holds: Holds::Results,
-    versions: "2.0 to 25.10: tables of three columns (older), with mean and percentiles (4.x), of a duration (-D), MB/sec, MiB/sec and Gb/sec",
+    versions: "2.x to 25.x: latency in three columns (older), with mean and percentiles, or of a duration (-D); rates in MB/sec, MiB/sec or Gb/sec",
     evidence: &[
         Evidence::Published(
             "ib_read_lat, ib_send_lat and ib_write_lat of ConnectX-3 adapters, as their owner published them",
         ),
         Evidence::Published("https://github.com/linux-rdma/perftest/issues/273 (Gb/sec, -D)"),
-        Evidence::Published("https://github.com/linux-rdma/perftest/issues/234 (a server)"),
+        Evidence::Published(
+            "notes on NFS over RDMA in a public repository (client and server of ib_write_bw, MiB/sec)",
+        ),
+        Evidence::Published("a log of ib_send_lat -D in a public repository (mean alone)"),
         Evidence::Published(
             "tests/data/ib_loopback_all_sizes.log of https://github.com/microsoft/superbenchmark (both ends in one log)",
         ),
@@ -245,7 +248,7 @@ impl Reading<'_> {
 
     /// Refuses what is no measurement.
     fn check(&mut self, section: &Section<'_>) -> Result<(), String> {
-        let command = section.command.unwrap_or("");
+        let command = super::command(section).unwrap_or("");
         if self.columns.is_empty() {
             return Err("it has no table: the server of a test of reads or writes prints none, and the end may be missing".into());
         }
@@ -262,6 +265,10 @@ impl Reading<'_> {
         if is_server && self.test.operation == "send" && !self.test.is_latency && !self.test.both {
             self.rows
                 .retain(|row| row.samples.is_none_or(|samples| samples >= FEWEST));
+        }
+        if self.rows.is_empty() && !self.notes.0.is_empty() {
+            let first = self.notes.0.swap_remove(0).what;
+            return Err(format!("no row of its table has a measurement ({first})"));
         }
         if self.rows.is_empty() {
             return Err("no row of its table has a measurement".into());

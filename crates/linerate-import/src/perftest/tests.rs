@@ -263,12 +263,41 @@ fn the_unit_of_a_document_is_proven_or_refused() {
         transfer(&part(&named).results[0]).goodput,
         Rate(2_229_270_000_000)
     );
+    let shown = format!("$ cat ib_write_bw.json\n{unproven}");
+    assert!(why(&shown).contains("names no unit"));
     let cycles = BARE
         .replace("2.37", "5000")
         .replace("5.39", "9000")
         .replace("2.47", "5100")
         .replace("4.03", "8000.5");
     assert!(why(&cycles).contains("cycles"));
+}
+
+#[test]
+fn a_document_of_a_duration_proves_its_unit() {
+    let mean = "{\n\"test_info\": {\n\"test\": \"Send_Latency_Test\"\n},\n\"results\": {\n\"MsgSize\": 2,\n\"n_iterations\": 1289984,\n\"t_avg\": 3.88,\n\"tps_average\": 128993.46\n}\n}\n";
+    assert_eq!(sizes(&part(mean).results[0]).rows[0].mean, ns(3880));
+    assert!(why(&mean.replace("128993.46", "1.00")).contains("names no unit"));
+    let whole = mean
+        .replace("Send", "Atomic_FETCH_AND_ADD")
+        .replace("128993.46", "257986.92");
+    assert_eq!(sizes(&part(&whole).results[0]).trip, Trip::Whole);
+}
+
+#[test]
+fn the_table_behind_a_document_that_is_refused_is_read() {
+    let text = format!("{}\n{CLIENT}", VALID.replace("0.035668", "0.000000"));
+    let parsed = read(text.as_bytes()).unwrap();
+    assert_eq!(parsed.parts.len(), 1);
+    assert_eq!(parsed.parts[0].format.id, "perftest");
+    assert!(parsed.notes[0].what.contains("names no unit"));
+}
+
+#[test]
+fn a_clock_that_was_not_measured_is_said() {
+    let start = &CLIENT[..CLIENT.find(" 65536 ").unwrap()];
+    let text = format!("{start} Can't produce a report\n");
+    assert!(why(&text).contains("clock rate"));
 }
 
 #[test]

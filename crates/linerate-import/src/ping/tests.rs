@@ -8,6 +8,7 @@ use crate::sample::{notes, ns, part, sizes, survive, why};
 const V4: &str = include_str!("../../tests/samples/ping/ipv4.txt");
 const V6: &str = include_str!("../../tests/samples/ping/ipv6.txt");
 const QUIET: &str = include_str!("../../tests/samples/ping/quiet.txt");
+const FLOOD: &str = include_str!("../../tests/samples/ping/flood.txt");
 const UNREACHABLE: &str = include_str!("../../tests/samples/ping/unreachable.txt");
 const IB: &str = include_str!("../../tests/samples/ibping/answers.txt");
 const IB_NONE: &str = include_str!("../../tests/samples/ibping/no-answer.txt");
@@ -29,6 +30,9 @@ fn statistics_are_whole_round_trips() {
         );
         assert_eq!(part.notes, []);
     }
+    let flood = part(FLOOD);
+    assert_eq!(sizes(&flood.results[0]).rows[0].samples, Some(50));
+    assert_eq!(flood.notes, []);
     let part = part(V4);
     let row = sizes(&part.results[0]).rows[0];
     assert_eq!(
@@ -70,6 +74,16 @@ fn lost_packets_are_said_and_none_are_refused() {
 }
 
 #[test]
+fn a_decimal_comma_is_clear_between_strokes() {
+    let german = V4.replace("0.022/0.029/0.047/0.009", "0,022/0,029/0,047/0,009");
+    let german = part(&german);
+    assert_eq!(sizes(&german.results[0]).rows[0].mean, ns(29_000));
+    assert!(notes(&german, "decimal commas"));
+    assert!(why(&V4.replace("0.029", "1,000.029")).contains("no numbers"));
+    assert!(why(&V4.replace("0.009 ms", "0.009 s")).contains("no milliseconds"));
+}
+
+#[test]
 fn ibping_without_answers_prints_zeros() {
     let answered = part(IB);
     assert_eq!(answered.results[0].title, "host-3 (Lid 4)");
@@ -88,5 +102,5 @@ fn two_in_a_row_are_two() {
 
 #[test]
 fn no_bytes_make_it_panic() {
-    survive(&[V4, V6, QUIET, UNREACHABLE, IB, IB_NONE]);
+    survive(&[V4, V6, QUIET, FLOOD, UNREACHABLE, IB, IB_NONE]);
 }

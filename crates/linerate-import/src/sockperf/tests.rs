@@ -67,6 +67,8 @@ fn the_size_is_that_of_the_command() {
         assert_eq!(sizes(&part.results[0]).rows[0].size, Bytes(size));
         assert_eq!(part.notes, []);
     }
+    let shown = part(&format!("$ cat sockperf.log\n{FULL_RTT}"));
+    assert!(notes(&shown, "default"));
 }
 
 #[test]

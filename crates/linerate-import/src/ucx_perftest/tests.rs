@@ -6,6 +6,8 @@ use crate::sample::{bits, notes, ns, part, sizes, survive, transfer, why};
 const LAT: &str = include_str!("../../tests/samples/ucx-perftest/tag-lat.txt");
 const BW: &str = include_str!("../../tests/samples/ucx-perftest/tag-bw.txt");
 const CSV_LAT: &str = include_str!("../../tests/samples/ucx-perftest/tag-lat-csv.txt");
+const PUT_LAT: &str = include_str!("../../tests/samples/ucx-perftest/put-lat-1.3.txt");
+const TAG_BW: &str = include_str!("../../tests/samples/ucx-perftest/tag-bw-1.9.txt");
 const CUT: &str = include_str!("../../tests/samples/ucx-perftest/tag-lat-cut.txt");
 
 #[test]
@@ -48,6 +50,35 @@ fn the_size_is_named_or_proven() {
     assert!(notes(&proven, "rate and messages give 65536 bytes"));
     // 0.01 MB/s and 1612 messages in a second are 4 or 8 bytes each.
     assert!(why(LAT).contains("no size"));
+    assert!(why(&format!("$ cat lat.txt\n{LAT}")).contains("no size"));
+}
+
+#[test]
+fn older_tables_write_latency_above_every_test() {
+    let old = part(PUT_LAT);
+    let table = sizes(&old.results[0]);
+    assert_eq!((table.trip, table.rows[0].size), (Trip::Unknown, Bytes(8)));
+    assert_eq!(
+        (table.rows[0].typical, table.rows[0].mean),
+        (ns(844), ns(851))
+    );
+    assert!(notes(&old, "does not name the test") && !notes(&old, "end is missing"));
+    let bw = part(&format!("$ ucx_perftest host -t tag_bw -s 8\n{PUT_LAT}"));
+    assert_eq!(transfer(&bw.results[0]).messages, Some(587_686.0));
+    assert!(why(TAG_BW).contains("no size"));
+    let named = part(&format!(
+        "$ ucx_perftest -t tag_bw -s 10000000 -n 1000 localhost\n{TAG_BW}"
+    ));
+    assert_eq!(transfer(&named.results[0]).size, Some(Bytes(10_000_000)));
+}
+
+#[test]
+fn a_description_below_the_head_is_read() {
+    let lines = "| Test:         tag match latency        |\n| Message size: 4096    |\n[thread 0]";
+    let part = part(&LAT.replacen("[thread 0]", lines, 1));
+    let table = sizes(&part.results[0]);
+    assert_eq!((table.trip, table.rows[0].size), (Trip::Half, Bytes(4096)));
+    assert_eq!(table.operation, "tag match latency");
 }
 
 #[test]
@@ -70,5 +101,5 @@ fn lines_of_csv_and_a_run_that_was_cut() {
 
 #[test]
 fn no_bytes_make_it_panic() {
-    survive(&[LAT, BW, CSV_LAT, CUT]);
+    survive(&[LAT, BW, CSV_LAT, CUT, PUT_LAT, TAG_BW]);
 }
