@@ -214,16 +214,17 @@ fn nothing_is_said_about_a_healthy_machine() {
 
 /// A table of interrupts: queue `n` of eth1 is served by CPU `by(n)` of eight.
 fn interrupts(by: impl Fn(usize) -> usize) -> String {
-    let head: String = (0..8).map(|cpu| format!("       CPU{cpu}")).collect();
+    let list = |word: &dyn Fn(usize) -> String| (0..8).map(word).collect::<Vec<_>>();
+    let head = list(&|cpu| format!("CPU{cpu}")).join("  ");
     let row = |queue: usize| {
-        let count = |cpu| if cpu == by(queue) { 5_000 } else { 0 };
-        let counts: String = (0..8).map(|cpu| format!(" {:>10}", count(cpu))).collect();
+        let count = |cpu| if cpu == by(queue) { "5000" } else { "0" }.to_owned();
+        let counts = list(&count).join("  ");
         format!(
-            " {}:{counts}  PCI-MSIX-0000:02:00.0   {queue}-edge      eth1-TxRx-{queue}\n",
+            " {}: {counts}  PCI-MSIX-0000:02:00.0   {queue}-edge      eth1-TxRx-{queue}\n",
             40 + queue
         )
     };
-    let rows: String = (0..8).map(row).collect();
+    let rows = list(&row).concat();
     format!("{head}\n{rows}")
 }
 
