@@ -387,7 +387,7 @@ mod tests {
                 assert!(took >= Nanos::from_secs(12), "{words}");
                 let timed: Vec<&SizeTrips> =
                     rows.iter().filter(|row| row.times.is_some()).collect();
-                assert!(timed.len() >= 2, "{words}");
+                assert!(!timed.is_empty(), "{words}");
                 for row in timed {
                     let times = row.times.as_ref().unwrap();
                     assert!(times.counts[0].1 >= 6, "{words}: {row:?}");

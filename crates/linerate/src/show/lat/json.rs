@@ -26,6 +26,7 @@ pub const SCHEMA: &str = include_str!("../../../schema/lat.schema.json");
 /// One JSON document: round trips timed once. Units stand in the keys. Unknown values are null.
 #[derive(Serialize, JsonSchema)]
 #[schemars(title = "Result of linerate lat")]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts")]
 pub(in crate::show) struct Output<'a> {
     /// Version of this document.
     format: Format<FORMAT>,

@@ -24,6 +24,7 @@ pub const SCHEMA: &str = include_str!("../../../schema/lat-sweep.schema.json");
 /// One JSON document: round trips of several message sizes, in turn. Keys contain the units. Unknown values are null.
 #[derive(Serialize, JsonSchema)]
 #[schemars(title = "Result of linerate lat --sweep")]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts")]
 pub(in crate::show) struct Output<'a> {
     /// Version of this document.
     format: Format<FORMAT>,
