@@ -175,17 +175,16 @@ impl<'a> Reader<'a> {
     fn output(&mut self, format: &'static Format) {
         self.end_stray();
         let is_json = self.rest.starts_with(['{', '[']);
-        let end = if is_json {
-            self.rest.len()
+        let (end, read) = if is_json {
+            let end = self.rest.len();
+            (end, (format.read)(&self.section(end)))
+        } else if FIND_OWN_END.contains(&format.id) {
+            self.own_end(format)
         } else {
-            extent(self.rest, format)
+            let end = extent(self.rest, None);
+            (end, (format.read)(&self.section(end)))
         };
-        let section = Section {
-            text: &self.rest[..end],
-            line: self.line,
-            command: self.command,
-        };
-        match (format.read)(&section) {
+        match read {
             Ok(found) => {
                 let used = found.used.unwrap_or(end).min(end);
                 self.keep(format, found);
@@ -199,13 +198,33 @@ impl<'a> Reader<'a> {
                 self.note(Some(self.line), what);
                 self.damaged.get_or_insert((format, why));
                 self.failed += 1;
-                let end = if is_json {
-                    end
-                } else {
-                    end.min(next_prompt(self.rest))
-                };
-                self.skip(end);
+                let prompt = if is_json { end } else { next_prompt(self.rest) };
+                self.skip(end.min(prompt));
             }
+        }
+    }
+
+    /// Reads an output of a format that finds its own end, unless an output of another format begins before.
+    fn own_end(&self, format: &'static Format) -> (usize, Result<Found, String>) {
+        let end = whole_lines(self.rest, MOST_OWN);
+        let read = (format.read)(&self.section(end));
+        let used = match &read {
+            Ok(found) => found.used.unwrap_or(end).min(end),
+            Err(_) => next_prompt(&self.rest[..end]),
+        };
+        let other = extent(&self.rest[..used], Some(format));
+        if other == used {
+            return (end, read);
+        }
+        (other, (format.read)(&self.section(other)))
+    }
+
+    /// The first bytes that are left.
+    fn section(&self, end: usize) -> Section<'a> {
+        Section {
+            text: &self.rest[..end],
+            line: self.line,
+            command: self.command,
         }
     }
 
@@ -286,17 +305,22 @@ fn starting(text: &str) -> Option<&'static Format> {
     FORMATS.iter().copied().find(|format| (format.starts)(text))
 }
 
-/// Bytes from an output's start to the next line at which an output begins.
-fn extent(text: &str, format: &Format) -> usize {
+/// Bytes from an output's start to the next line at which an output begins, but for those of one format.
+fn extent(text: &str, but: Option<&Format>) -> usize {
     let ends = text.match_indices('\n').map(|(at, _)| at + 1);
     let mut starts = ends.filter(|at| *at < text.len());
-    let finds_own_end = FIND_OWN_END.contains(&format.id);
     let next = starts.find(|at| {
         let next = starting(&text[*at..]);
-        let is_end = next.is_some_and(|next| next != format || !finds_own_end);
-        is_end || finds_own_end && *at > MOST_OWN
+        next.is_some_and(|next| but != Some(next))
     });
     next.map_or(text.len(), |at| before_prompt(text, at))
+}
+
+/// Bytes of the first lines, up to a number of bytes and the end of a line.
+fn whole_lines(text: &str, most: usize) -> usize {
+    let rest = text.as_bytes().get(most..).unwrap_or_default();
+    let end = rest.iter().position(|byte| *byte == b'\n');
+    end.map_or(text.len(), |at| most + at + 1)
 }
 
 /// The start of the line before this one, if it is a prompt with a command, and not the first line.
