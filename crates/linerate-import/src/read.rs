@@ -198,7 +198,11 @@ impl<'a> Reader<'a> {
                 self.note(Some(self.line), what);
                 self.damaged.get_or_insert((format, why));
                 self.failed += 1;
-                let prompt = if is_json { end } else { next_prompt(self.rest) };
+                let prompt = if is_json {
+                    end
+                } else {
+                    next_prompt(&self.rest[..end])
+                };
                 self.skip(end.min(prompt));
             }
         }
