@@ -26,13 +26,12 @@ pub(super) fn sweeps(doc: &mut Document, case: &Case) {
         if let Some(timer) = timer(&sweep.points) {
             ticks(doc, &sweep.what, &timer, &facts);
         }
-        match fit(&sweep.points) {
-            Some(fit) => line(doc, sweep, &fit, &facts),
-            None => {
-                let text = format!("{}: too few large messages to show a rate", sweep.what);
-                doc.item(Item::new(&[(Tone::Warning, &text)]).indent(0, 4));
-            }
-        }
+        let Some(fit) = fit(&sweep.points) else {
+            let text = format!("{}: too few large messages to show a rate", sweep.what);
+            doc.item(Item::new(&[(Tone::Warning, &text)]).indent(0, 4));
+            continue;
+        };
+        line(doc, sweep, &fit, &facts);
     }
 }
 
