@@ -20,7 +20,7 @@ pub(super) fn of(material: &Material, carrier: Option<Carrier>) -> Facts {
         .collect::<Vec<_>>()
         .join(" ");
     Facts {
-        medium: medium(&links),
+        medium: medium(&links).or(carrier.map(|_| Medium::Network)),
         links: Known {
             parts: links,
             all: false,

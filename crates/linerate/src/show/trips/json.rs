@@ -122,8 +122,8 @@ pub(in crate::show) fn output<'a>(probe: &'a Probe, record: Option<&'a Record>) 
         sizes: probe.rows.iter().map(|row| size(probe, row)).collect(),
         timer: probe
             .timer()
-            .map(|timer| timer_out(&timer, &probe.agreement())),
-        fit: probe.fit().map(|fit| fit_out(&fit, &probe.agreement())),
+            .map(|timer| timer_out(&timer, probe.agreement())),
+        fit: probe.fit().map(|fit| fit_out(&fit, probe.agreement())),
         unknown: &probe.gaps,
         record,
     }

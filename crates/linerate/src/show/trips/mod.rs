@@ -7,9 +7,9 @@ mod text;
 
 use std::mem::discriminant;
 
-use linerate_core::ceiling::fingerprint::{Facts, Fit, Point, Timer, fit, timer};
+use linerate_core::ceiling::fingerprint::{Fit, Point, Timer, fit, timer};
 use linerate_core::facts::Gap;
-use linerate_core::model::{SizeTrips, by_size, same_machine};
+use linerate_core::model::{SizeTrips, by_size, hardware, same_machine};
 use linerate_core::plan::{Knobs, Plan};
 use linerate_core::record::Record;
 use linerate_core::stats::samples;
@@ -40,6 +40,8 @@ pub struct Probe {
     /// Time of the whole sweep, as planned.
     time: Nanos,
     same_machine: bool,
+    /// What a rate may be compared with.
+    agreement: Agreement,
     /// Why the sweep ended early; empty if it did not.
     broken: String,
     rows: Vec<SizeTrips>,
@@ -76,6 +78,7 @@ impl Probe {
             rows: by_size(record, &sizes(plan, &knobs)),
             knobs,
             time: plan.time,
+            agreement: Agreement::of(same_machine(record), hardware(&record.hosts)),
             same_machine: same_machine(record),
             broken: broken(record),
             gaps: refused(record),
@@ -108,8 +111,8 @@ impl Probe {
     }
 
     /// What the rate may be compared with.
-    fn agreement(&self) -> Agreement {
-        Agreement::of(self.same_machine, Facts::of_sockets())
+    fn agreement(&self) -> &Agreement {
+        &self.agreement
     }
 
     /// Why a size was not timed; `None` if it was.

@@ -165,10 +165,10 @@ fn shown(doc: &mut Document, probe: &Probe) {
     doc.heading("What times by size show");
     delays(doc, probe);
     if let Some(timer) = probe.timer() {
-        fitted::ticks(doc, "whole round trips", &timer, &probe.agreement());
+        fitted::ticks(doc, "whole round trips", &timer, probe.agreement());
     }
     let what = "each way, by halves of typical round trips";
-    fitted::rate(doc, what, probe.fit().as_ref(), &probe.agreement());
+    fitted::rate(doc, what, probe.fit().as_ref(), probe.agreement());
 }
 
 fn head(probe: &Probe) -> String {
