@@ -46,10 +46,14 @@ pub fn reported(told: Told<'_>) -> Option<Model> {
             facts: told.far.clone(),
         },
     ];
-    let directions: Vec<DirectionModel> = Direction::ALL
-        .into_iter()
-        .filter_map(|direction| of_direction(told, &hosts, direction))
-        .collect();
+    let of = |both: bool| -> Vec<DirectionModel> {
+        let all = Direction::ALL.into_iter();
+        all.filter_map(|direction| of_direction(told, &hosts, direction, both))
+            .collect()
+    };
+    let alone = of(false);
+    // A load beside one in the other direction is judged only if there is no other.
+    let directions = if alone.is_empty() { of(true) } else { alone };
     if directions.is_empty() {
         return None;
     }
@@ -63,6 +67,7 @@ pub fn reported(told: Told<'_>) -> Option<Model> {
         trials: Vec::new(),
         complete: told.transfers.iter().all(|(_, one)| one.error.is_none()),
         watched: false,
+        reported: true,
         alone: false,
         asked: " HOST".to_owned(),
     })
@@ -77,11 +82,16 @@ fn transport(carrier: Carrier) -> Option<Transport> {
     }
 }
 
-fn of_direction(told: Told<'_>, hosts: &[Host], direction: Direction) -> Option<DirectionModel> {
+fn of_direction(
+    told: Told<'_>,
+    hosts: &[Host],
+    direction: Direction,
+    both: bool,
+) -> Option<DirectionModel> {
     let mut loads: Vec<Load> = told
         .transfers
         .iter()
-        .filter(|(_, one)| one.direction == direction && !one.both && one.goodput.0 > 0)
+        .filter(|(_, one)| one.direction == direction && one.both == both && one.goodput.0 > 0)
         .filter_map(|(tool, one)| load(tool, one, hosts))
         .collect();
     // Loads of several protocols are no sweep of one: the first one's counts.

@@ -238,6 +238,7 @@ pub(crate) fn healthy() -> Result {
         gaps: Vec::new(),
         complete: true,
         watched: false,
+        reported: false,
         alone: false,
         asked: " brook".to_owned(),
     };

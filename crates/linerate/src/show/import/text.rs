@@ -31,6 +31,7 @@ pub(crate) fn page(explained: &Explained<'_>, saved: Option<(&str, &str)>) -> Do
     judged(&mut doc, explained);
     doc.gap();
     remarks(&mut doc, &explained.remarks);
+    unknown(&mut doc, explained);
     doc.gap();
     fits(&mut doc, &explained.tables);
     for table in &explained.tables {
@@ -54,37 +55,37 @@ pub(crate) fn page(explained: &Explained<'_>, saved: Option<(&str, &str)>) -> Do
 
 /// Writes the verdict of the judge.
 fn judged(doc: &mut Document, explained: &Explained<'_>) {
-    let Some(model) = &explained.model else {
-        return;
-    };
-    let names = Names::of_hosts(model);
-    text::judged(doc, model, &explained.verdict, &names);
+    if let Some(model) = &explained.model {
+        let names = Names::of_hosts(model);
+        text::judged(doc, model, &explained.verdict, &names);
+    }
+}
+
+/// Writes what the judge cannot tell from the figures, and what would.
+fn unknown(doc: &mut Document, explained: &Explained<'_>) {
     let verdict = &explained.verdict;
-    if verdict.unknown.is_empty() {
+    if verdict.unknown.is_empty() || !verdict.limits.is_empty() {
         return;
     }
-    let maybe: Vec<&str> = suspects(verdict).iter().map(|s| s.cause).collect();
-    if verdict.limits.is_empty() {
-        doc.gap();
-        let open = match maybe.as_slice() {
-            [] => "no cause fits the figures that were reported".to_owned(),
-            few if few.len() <= FEW => format!("it may be {}", few.join(", ")),
-            many => format!(
-                "the output has no counters that tell sender, receiver and network apart: {} causes are left",
-                many.len()
-            ),
-        };
-        doc.entry("Unknown", &[(Tone::Plain, &open)], 2);
-        let found = suspects(verdict);
-        let found = found.iter().filter(|s| s.outcome == "finding");
-        let mut told = BTreeSet::new();
-        for why in found.flat_map(|s| &s.why).filter(|why| told.insert(*why)) {
-            doc.evidence(why);
-        }
-        let next = "to know it, with `linerate serve` on the other host:";
-        doc.detail(&[(Tone::Dim, next)], 2);
-        doc.detail_command((Tone::Strong, "linerate run HOST"), 0);
+    let found = suspects(verdict);
+    let maybe: Vec<&str> = found.iter().map(|s| s.cause).collect();
+    let open = match maybe.as_slice() {
+        [] => "no cause fits the figures that were reported".to_owned(),
+        few if few.len() <= FEW => format!("it may be {}", few.join(", ")),
+        many => format!(
+            "the output has no counters that tell sender, receiver and network apart: {} causes are left",
+            many.len()
+        ),
+    };
+    doc.entry("Unknown", &[(Tone::Plain, &open)], 2);
+    let found = found.iter().filter(|s| s.outcome == "finding");
+    let mut told = BTreeSet::new();
+    for why in found.flat_map(|s| &s.why).filter(|why| told.insert(*why)) {
+        doc.evidence(why);
     }
+    let next = "to know it, with `linerate serve` on the other host:";
+    doc.detail(&[(Tone::Dim, next)], 2);
+    doc.detail_command((Tone::Strong, "linerate run HOST"), 0);
 }
 
 fn remarks(doc: &mut Document, remarks: &[Remark]) {
