@@ -157,7 +157,7 @@ impl Run<'_> {
         let knobs = trips.knobs(&self.record.start.plan);
         let set = match self.set(trips.pattern(), knobs) {
             Err(LinkError::Refused { what, hint }) => {
-                self.left_out(sweep, size, what, hint);
+                self.left_out(sweep, size, &what, hint);
                 return Ok(None);
             }
             made => made?,
@@ -221,7 +221,7 @@ impl Run<'_> {
         Ok(trip.filter(|_| !self.broke()))
     }
 
-    fn left_out(&mut self, sweep: &mut TripSweep, size: Bytes, what: String, hint: String) {
+    fn left_out(&mut self, sweep: &mut TripSweep, size: Bytes, what: &str, hint: String) {
         let gap = Gap {
             what: format!("round trips of {size}"),
             why: format!("left out: {what}"),
@@ -385,10 +385,10 @@ mod tests {
                 assert_eq!(record.end, Some(End::Complete), "{words}");
                 assert!(took <= Nanos::from_secs(20), "{words}");
                 assert!(took >= Nanos::from_secs(12), "{words}");
-                let timed: Vec<&SizeTrips> =
+                let found: Vec<&SizeTrips> =
                     rows.iter().filter(|row| row.times.is_some()).collect();
-                assert!(!timed.is_empty(), "{words}");
-                for row in timed {
+                assert!(!found.is_empty(), "{words}");
+                for row in found {
                     let times = row.times.as_ref().unwrap();
                     assert!(times.counts[0].1 >= 6, "{words}: {row:?}");
                 }
