@@ -31,7 +31,6 @@ pub static FORMATS: &[&Format] = &[
     &PING,
     &PING_WINDOWS,
     &IBPING,
-<<<<<<< HEAD
     &fio::JSON,
     &fio::TEXT,
     &marks::CRYSTAL,
@@ -64,9 +63,6 @@ pub static FORMATS: &[&Format] = &[
     &facts::PCM_MEMORY,
     &facts::DMESG,
     // Any table with a head: after all that have a name.
-=======
-    // It reads what no other format knows, and stays the last.
->>>>>>> w-sizes
     &COLUMNS,
 ];
 

@@ -25,11 +25,8 @@ mod nuttcp;
 mod osu;
 mod perftest;
 mod ping;
-<<<<<<< HEAD
-mod qperf;
-=======
 mod ping_windows;
->>>>>>> w-sizes
+mod qperf;
 mod read;
 #[cfg(test)]
 mod sample;

@@ -188,23 +188,12 @@ impl<'a> Reader<'a> {
                 self.skip(used);
             }
             Err(why) => {
-<<<<<<< HEAD
                 self.refuse(format, why);
                 self.skip(if is_json {
-                    value(self.rest)
+                    value(self.rest).unwrap_or_else(|| extent(self.rest, format))
                 } else {
                     end.min(next_prompt(self.rest))
                 });
-=======
-                let what = format!(
-                    "looks like output of {}, and cannot be read: {why}",
-                    format.label
-                );
-                self.note(Some(self.line), what);
-                self.damaged.get_or_insert((self.line, format, why));
-                // Of a damaged document it is not known where it ends.
-                self.skip(extent(self.rest));
->>>>>>> w-sizes
             }
         }
     }
@@ -296,6 +285,13 @@ impl<'a> Reader<'a> {
             self.notes.push(Note { line, what });
         }
     }
+}
+
+/// Bytes of the JSON value that begins here; `None` if it is damaged, and its end not known.
+fn value(text: &str) -> Option<usize> {
+    let mut values = serde_json::Deserializer::from_str(text).into_iter::<serde::de::IgnoredAny>();
+    let is_whole = matches!(values.next(), Some(Ok(_)));
+    is_whole.then(|| values.byte_offset())
 }
 
 /// The format of an output that begins here.
