@@ -383,6 +383,16 @@ fn disks_of_the_host_itself_say_nothing_of_the_path() {
         let headline = all.iter().find(|(id, _)| *id == "headline").unwrap();
         assert!(headline.1.starts_with("no figure reaches"), "{headline:?}");
     }
+    let alone = vec![with("/dev/nvme0n1", None).remove(0)];
+    let disk = alone.into_iter().map(|mut one| {
+        one.results.pop();
+        one
+    });
+    assert!(
+        remarks(disk.collect(), &claim)
+            .iter()
+            .any(|(_, what)| what.contains("holds"))
+    );
 }
 
 #[test]
