@@ -212,7 +212,12 @@ impl<'a> Reader<'a> {
             && facts == Inventory::default()
             && let Some(first) = notes.first()
         {
-            return self.refuse(format, first.what.clone());
+            let mut why = first.what.clone();
+            // A later note may say at which line the output was damaged.
+            if let Some((second, line)) = notes.get(1).and_then(|note| Some((note, note.line?))) {
+                why = format!("{why}; line {line}: {}", second.what);
+            }
+            return self.refuse(format, why);
         }
         self.parts.push(Part {
             format,

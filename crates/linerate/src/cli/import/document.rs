@@ -65,7 +65,7 @@ const SESSIONS: &[(&str, &str, &[&str])] = &[
 const KEEPS: &str = "\
 ## What is kept
 
-An import is a record as a run is: `show`, `diff` and `whatif` take its name, `--no-save` keeps none. It holds the bytes of each file, its
+An import is a record as a run is: `show` takes its name, `--no-save` keeps none. It holds the bytes of each file, its
 name without the folder, the title, the note, the claims and the names of ports. No conclusion is kept: a newer linerate reads the bytes
 anew. Outputs have names of hosts and addresses as the programs printed them: look before you pass a record on.
 
