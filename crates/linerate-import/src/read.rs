@@ -36,8 +36,10 @@ pub enum Refused {
     #[error("no output of a known program was found in it; its first line is `{0}`")]
     Unknown(String),
     /// Every output in it was recognised and could not be read.
-    #[error("it looks like output of {label}, and cannot be read: {why}")]
+    #[error("line {line} looks like output of {label}, and cannot be read: {why}")]
     Damaged {
+        /// The line at which it begins, from 1.
+        line: u64,
         /// The format that recognised the first output.
         label: &'static str,
         /// Why it could not be read.
@@ -96,7 +98,8 @@ pub fn read(bytes: &[u8]) -> Result<Parsed, Refused> {
     reader.run();
     match (reader.parts.is_empty(), reader.damaged) {
         (true, None) => Err(Refused::Unknown(first)),
-        (true, Some((format, why))) => Err(Refused::Damaged {
+        (true, Some((line, format, why))) => Err(Refused::Damaged {
+            line,
             label: format.label,
             why,
         }),
@@ -132,8 +135,8 @@ struct Reader<'a> {
     notes: Vec<Note>,
     /// Outputs that could not be read.
     failed: usize,
-    /// The first output that could not be read.
-    damaged: Option<(&'static Format, String)>,
+    /// The first output that could not be read, and its first line.
+    damaged: Option<(u64, &'static Format, String)>,
     /// Lines in a row that no format understood: the first one's number and text, and how many there are.
     stray: Option<(u64, &'a str, u64)>,
 }
@@ -232,7 +235,12 @@ impl<'a> Reader<'a> {
             && facts == Inventory::default()
             && let Some(first) = notes.first()
         {
-            return self.refuse(format, first.what.clone());
+            let mut why = first.what.clone();
+            // A later note may say at which line the output was damaged.
+            if let Some((second, line)) = notes.get(1).and_then(|note| Some((note, note.line?))) {
+                why = format!("{why}; line {line}: {}", second.what);
+            }
+            return self.refuse(format, why);
         }
         self.parts.push(Part {
             format,
@@ -250,7 +258,7 @@ impl<'a> Reader<'a> {
             format.label
         );
         self.note(Some(self.line), what);
-        self.damaged.get_or_insert((format, why));
+        self.damaged.get_or_insert((self.line, format, why));
         self.failed += 1;
     }
 

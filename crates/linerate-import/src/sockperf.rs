@@ -259,9 +259,14 @@ fn after<'a>(line: &'a str, mark: &str) -> Option<&'a str> {
 }
 
 fn first_word(text: &str) -> &str {
-    let end = text.trim_start().find([' ', ',', ')', ';']);
     let text = text.trim_start();
-    end.map_or(text, |end| &text[..end])
+    // A comma within a number is no end of it: `8,634` is not 8.
+    let is_end = |(at, c): &(usize, char)| {
+        let is_inner = || text[at + 1..].starts_with(|next: char| next.is_ascii_digit());
+        matches!(c, ' ' | ')' | ';') || *c == ',' && !is_inner()
+    };
+    let end = text.char_indices().find(is_end);
+    end.map_or(text, |(end, _)| &text[..end])
 }
 
 fn micros(text: &str) -> Option<Nanos> {

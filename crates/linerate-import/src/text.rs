@@ -23,11 +23,9 @@ fn utf8(bytes: &[u8]) -> Option<Cow<'_, str>> {
 
 /// Text as Windows programs save it.
 fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Option<Cow<'static, str>> {
-    let units: Vec<u16> = bytes
-        .chunks_exact(2)
-        .map(|pair| unit([pair[0], pair[1]]))
-        .collect();
-    let text = String::from_utf16_lossy(&units);
+    let units = bytes.chunks_exact(2).map(|pair| unit([pair[0], pair[1]]));
+    let each = char::decode_utf16(units).map(|one| one.unwrap_or(char::REPLACEMENT_CHARACTER));
+    let text: String = each.collect();
     (!text.contains('\0')).then_some(Cow::Owned(text))
 }
 

@@ -226,6 +226,13 @@ impl Reading<'_> {
         }
         let mut row = SizeRow::default();
         for (column, cell) in self.columns.iter().zip(&cells) {
+            if number(cell).is_none() {
+                let what = format!(
+                    "`{}` is no number and is left out",
+                    crate::scaled::quoted(cell)
+                );
+                self.notes.at(number_of_line, what);
+            }
             set(&mut row, *column, cell);
             let is_single = matches!(column, Column::Least | Column::Most | Column::P99);
             self.singles.extend(number(cell).filter(|_| is_single));

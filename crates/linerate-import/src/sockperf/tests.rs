@@ -153,3 +153,14 @@ fn two_runs_in_a_row_are_two_outputs() {
 fn no_bytes_make_it_panic() {
     survive(&[CUT, UDP, FULL_RTT, FEW, LOG, NONE, TCP, GIGA, SERVER]);
 }
+
+#[test]
+fn a_number_with_a_comma_is_not_cut() {
+    let comma = UDP.replace("avg-latency=", "avg-latency=1,");
+    assert!(comma != UDP);
+    let row = read(comma.as_bytes()).map(|parsed| {
+        let outcome = &parsed.parts[0].results[0];
+        sizes(outcome).rows[0].mean
+    });
+    assert_eq!(row.ok().flatten(), None);
+}

@@ -1,11 +1,11 @@
 //! `linerate import`: results and facts that other programs printed.
 
-use std::fs::File;
-use std::io::{self, Read};
+mod file;
+
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use clap::Parser;
 use linerate_core::explain::{Claim, Explained, Material, explain};
 use linerate_core::path::{Direction, Side};
@@ -14,16 +14,13 @@ use linerate_core::record::{Blob, End, FORMAT, Import, Imported, Kept, Record, S
 use linerate_core::reported::{Note, Source};
 use linerate_core::units::Nanos;
 use linerate_engine::store::Store;
-use linerate_import::{MOST_BYTES, Parsed, merge, read};
+use linerate_import::{merge, read};
 
 use super::exit::{Exit, Failure};
 use super::options::{self, Options};
 use super::{out, report, session};
 use crate::expect::Found;
 use crate::show::import as view;
-
-/// Longest output of which the bytes are kept; of a longer one the results are.
-const KEPT: usize = 16 << 20;
 
 /// Most files of one import.
 const FILES: usize = 100;
@@ -85,93 +82,13 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     }
     let files = named
         .into_iter()
-        .map(|(side, path)| file(side, path))
+        .map(|(side, path)| file::imported(side, path))
         .collect::<Result<Vec<_>, _>>()?;
     let record = record(args, files);
     let saved = kept(&record, options)?;
     let shown_by = saved.as_ref().map(|name| format!("linerate show {name}"));
     let saved = saved.as_deref().zip(shown_by.as_deref());
     show(&record, saved, options)
-}
-
-/// Reads a file, and what is kept of it.
-fn file(side: Side, path: &Path) -> Result<Import, Failure> {
-    let name = if path == Path::new("-") {
-        "standard input".to_owned()
-    } else {
-        let name = path.file_name().unwrap_or(path.as_os_str());
-        name.to_string_lossy().into_owned()
-    };
-    let bytes = bytes(path)
-        .with_context(|| format!("failed to read {}", path.display()))
-        .map_err(Failure::usage)?;
-    // What cannot be read is refused before anything is kept.
-    let parsed = read(&bytes).map_err(|why| {
-        Failure::usage(anyhow!("{}: {why}", path.display()))
-            .hint("docs/import.md lists the formats; `linerate import` reads text as the programs print it")
-    })?;
-    Ok(Import {
-        name,
-        side,
-        kept: if bytes.len() <= KEPT {
-            Kept::Bytes(Blob(bytes))
-        } else {
-            rows(parsed)
-        },
-    })
-}
-
-/// The bytes of a regular file, or of standard input.
-fn bytes(path: &Path) -> anyhow::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let most = MOST_BYTES as u64 + 1;
-    if path == Path::new("-") {
-        io::stdin().lock().take(most).read_to_end(&mut bytes)?;
-        return Ok(bytes);
-    }
-    let file = File::open(path)?;
-    let found = file.metadata()?;
-    anyhow::ensure!(!found.is_dir(), "it is a directory");
-    anyhow::ensure!(
-        found.len() <= MOST_BYTES as u64,
-        "it is longer than {} MiB",
-        MOST_BYTES >> 20
-    );
-    // Only a regular file has a length to trust; a pipe is read as far as it goes.
-    bytes.reserve_exact(found.len() as usize);
-    file.take(most).read_to_end(&mut bytes)?;
-    Ok(bytes)
-}
-
-/// The results of a long output, as they were reported.
-fn rows(parsed: Parsed) -> Kept {
-    let mut notes = parsed.notes;
-    let mut results = Vec::new();
-    let mut parts = parsed.parts.into_iter();
-    let (label, tool) = parts
-        .as_slice()
-        .first()
-        .map_or_else(Default::default, |part| {
-            (part.format.label.to_owned(), part.tool.clone())
-        });
-    for part in &mut parts {
-        results.extend(part.results);
-        notes.extend(part.notes);
-    }
-    notes.push(Note {
-        line: None,
-        what: format!(
-            "the record keeps the results as reported by {}, and not the {} MiB and more of the file",
-            tool.name,
-            KEPT >> 20
-        ),
-    });
-    Kept::Rows {
-        label,
-        tool,
-        results,
-        notes,
-    }
 }
 
 fn record(args: &Args, files: Vec<Import>) -> Record {
@@ -333,3 +250,8 @@ fn add(material: &mut Material, file: &Import, bytes: &[u8]) {
         });
     }
 }
+
+#[cfg(test)]
+mod document;
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,6 @@
 //! Rules about claims.
 
-use super::super::{Best, Explained, Said, Table};
+use super::super::{Best, Claim, Explained, Said, Table};
 use super::direction::network;
 use super::{Remark, Stands, rate};
 use crate::path::Direction;
@@ -10,14 +10,48 @@ use crate::units::Nanos;
 /// How many times the rate of TCP files must move at before TCP is excluded.
 const BEYOND_TCP: f64 = 1.3;
 
+/// How many times the claimed capacity a rate must be to contradict it: both are rounded.
+const ABOVE_CEILING: f64 = 1.02;
+
+/// How many times the time before a change the time after it must be to be longer: runs differ a little.
+const LONGER: f64 = 1.05;
+
 pub(super) fn headline(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
     let claims = explained.material.claims.iter();
-    let remark = |claim: &super::super::Claim| match claim.said {
-        Said::Reaches(claimed) => reaches(explained, &claim.text, claimed.0 as f64, id),
-        Said::Within(time) => within(explained, &claim.text, time, id),
-        Said::Before(_) | Said::Ceiling(_) | Said::Rdma => None,
+    let remark = |claim: &Claim| {
+        let found = match claim.said {
+            Said::Reaches(claimed) => reaches(explained, &claim.text, claimed.0 as f64, id),
+            Said::Within(time) => within(explained, &claim.text, time, id),
+            Said::Ceiling(claimed) => ceiling(explained, &claim.text, claimed.0 as f64, id),
+            Said::Before(_) | Said::Rdma => return None,
+        };
+        Some(found.unwrap_or_else(|| alone(&claim.text, id)))
     };
     claims.filter_map(remark).collect()
+}
+
+/// A claim that stands beside nothing.
+fn alone(claim: &str, id: &'static str) -> Remark {
+    let what = format!("no figure that was read can be held against `{claim}`");
+    Remark::new(id, Stands::Doubt, what)
+}
+
+fn ceiling(
+    explained: &Explained<'_>,
+    claim: &str,
+    claimed: f64,
+    id: &'static str,
+) -> Option<Remark> {
+    let best = Best::of(explained.material)?;
+    let words = format!("{} ({})", rate(best.rate), best.file);
+    Some(if best.rate > claimed * ABOVE_CEILING {
+        let what = format!("a figure is above `{claim}`: {words}");
+        Remark::new(id, Stands::Doubt, what)
+    } else {
+        let share = best.rate / claimed.max(1.0) * 100.0;
+        let what = format!("the best figure is {share:.0} % of `{claim}`: {words}");
+        Remark::new(id, Stands::Finding, what)
+    })
 }
 
 fn reaches(
@@ -72,11 +106,18 @@ fn within(explained: &Explained<'_>, claim: &str, time: Nanos, id: &'static str)
 pub(super) fn before(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
     let claims = explained.material.claims.iter();
     let befores = claims.filter_map(|claim| match claim.said {
-        Said::Before(time) => Some(time),
+        Said::Before(time) => Some((claim, time)),
         _ => None,
     });
+    let is_known = explained
+        .tables
+        .iter()
+        .any(|t| t.is_sockets() && t.smallest().is_some());
     befores
-        .flat_map(|time| slower(explained, time, id))
+        .flat_map(|(claim, time)| match is_known {
+            true => slower(explained, time, id),
+            false => vec![alone(&claim.text, id)],
+        })
         .collect()
 }
 
@@ -86,7 +127,7 @@ fn slower(explained: &Explained<'_>, before: Nanos, id: &'static str) -> Vec<Rem
     let tables = explained.tables.iter().filter(|table| table.is_sockets());
     let remark = |table: &Table<'_>| {
         let time = table.smallest()?.time()?;
-        (time > before).then(|| {
+        (time.0 as f64 > before.0 as f64 * LONGER).then(|| {
             let what = format!(
                 "{}: {time} is slower than the {before} before the change, for programs that stay with sockets",
                 table.name
@@ -120,7 +161,7 @@ pub(super) fn transport(explained: &Explained<'_>, id: &'static str) -> Vec<Rema
     let evidence = match tcp {
         Some(tcp) if files > tcp * BEYOND_TCP => return Vec::new(),
         Some(tcp) => format!(
-            "files moved at {}, and TCP carried {}",
+            "files moved at {}, and the network carried {} without RDMA",
             rate(files),
             rate(tcp)
         ),

@@ -47,6 +47,10 @@ pub(super) fn window(explained: &Explained<'_>, id: &'static str) -> Vec<Remark>
         let one = transfer(explained, of)?;
         let (flight, rtt) = (of.base.tcp.in_flight?, of.base.tcp.rtt?);
         let (window, name) = narrowest(one)?;
+        // A smaller congestion window is what limits then: it grows past a window that the receiver keeps full.
+        if one.window.is_some_and(|congestion| congestion < window) {
+            return None;
+        }
         let share = flight.0 as f64 / (window.0 as f64).max(1.0);
         (FULL..=MOST).contains(&share).then(|| {
             let what = format!(

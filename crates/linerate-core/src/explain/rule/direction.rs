@@ -4,7 +4,7 @@ use super::super::Explained;
 use super::{Remark, Stands, rate};
 use crate::model::far_slower;
 use crate::path::{Direction, Side};
-use crate::reported::{Access, Carrier, Counted, Does};
+use crate::reported::{Access, Carrier, Counted, Disk, DiskRow, Does, Source};
 
 /// How many times the rate of files the network must carry to be cleared.
 const CARRIES: f64 = 1.5;
@@ -18,13 +18,26 @@ pub(super) fn way(side: Side, does: Does) -> Option<Direction> {
     }
 }
 
-/// Highest rate of sequential rows in a direction, bits per second.
-pub(super) fn files(explained: &Explained<'_>, direction: Direction) -> Option<f64> {
-    let rows = explained.material.disks().flat_map(|(source, disk)| {
+/// Whether a result may be of files at the other end of the path: block devices, and files whose disk the program
+/// knows, are of the host itself.
+pub(in crate::explain) fn may_cross(source: &Source, disk: &Disk) -> bool {
+    let is_device = source.tool.name == "hdparm" || disk.target.starts_with("/dev/");
+    !is_device && disk.rows.iter().all(|row| row.at_disk.is_none())
+}
+
+/// Rows of files that may cross the path, with the host that reads or writes them.
+pub(super) fn rows<'a>(explained: &'a Explained<'_>) -> impl Iterator<Item = (Side, &'a DiskRow)> {
+    let disks = explained.material.disks();
+    let crossing = disks.filter(|(source, disk)| may_cross(source, disk));
+    crossing.flat_map(|(source, disk)| {
         let side = source.side.unwrap_or(Side::Near);
         disk.rows.iter().map(move |row| (side, row))
-    });
-    let of = rows.filter(|(side, row)| {
+    })
+}
+
+/// Highest rate of sequential rows in a direction, bits per second.
+pub(super) fn files(explained: &Explained<'_>, direction: Direction) -> Option<f64> {
+    let of = rows(explained).filter(|(side, row)| {
         row.access == Access::Sequential && way(*side, row.does) == Some(direction)
     });
     of.map(|(_, row)| row.bytes_per_sec * 8.0).reduce(f64::max)
@@ -72,6 +85,7 @@ fn remark(explained: &Explained<'_>, id: &'static str) -> Option<Remark> {
         Remark::new(id, Stands::Finding, what)
             .because(evidence)
             .because(left)
+            .because("it holds if the files lie at the other end of the path: a disk of the same host says nothing of it")
             .next(
                 "run the same benchmark at each end on its own disk",
                 "fio --name=own --filename=FILE --size=1G --rw=write --bs=1M --iodepth=8 --direct=1",

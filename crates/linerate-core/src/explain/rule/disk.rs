@@ -1,7 +1,7 @@
 //! Rules about disks and files.
 
 use super::super::Explained;
-use super::direction::way;
+use super::direction::{rows as crossing, way};
 use super::{Remark, Stands, rate};
 use crate::path::Side;
 use crate::reported::{Access, DiskRow, Does};
@@ -43,7 +43,7 @@ fn words(row: &DiskRow) -> String {
 }
 
 pub(super) fn copies(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
-    let copies = rows(explained).filter(|(_, row)| row.access == Access::Copy);
+    let copies = crossing(explained).filter(|(_, row)| row.access == Access::Copy);
     copies
         .filter_map(|(side, copy)| above(explained, side, copy, id))
         .collect()
@@ -56,7 +56,7 @@ fn above(
     id: &'static str,
 ) -> Option<Remark> {
     let direction = way(side, copy.does)?;
-    let alike = rows(explained).filter(|(at, row)| {
+    let alike = crossing(explained).filter(|(at, row)| {
         row.access == Access::Sequential && way(*at, row.does) == Some(direction)
     });
     let (_, best) = alike.max_by(|a, b| a.1.bytes_per_sec.total_cmp(&b.1.bytes_per_sec))?;
@@ -76,7 +76,11 @@ fn above(
 }
 
 pub(super) fn cache(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
-    let remark = |row: &DiskRow| {
+    let remark = |row: &DiskRow, direct: Option<bool>| {
+        // The kernel's counters may be those of another layer of the disk.
+        if direct == Some(true) {
+            return None;
+        }
         let moved = row.at_disk?.0 as f64;
         let counted = row.bytes_per_sec * row.seconds?;
         let share = moved / counted.max(1.0);
@@ -90,7 +94,10 @@ pub(super) fn cache(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> 
                 .next("measure without the cache of the system", "fio --direct=1 ...")
         })
     };
-    rows(explained).filter_map(|(_, row)| remark(row)).collect()
+    let disks = explained.material.disks();
+    let all = disks.flat_map(|(_, disk)| disk.rows.iter().map(|row| (row, disk.direct)));
+    all.filter_map(|(row, direct)| remark(row, direct))
+        .collect()
 }
 
 pub(super) fn depth(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
@@ -109,7 +116,7 @@ pub(super) fn depth(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> 
             );
             Remark::new(id, Stands::Doubt, what)
                 .because(evidence)
-                .because("a layer below completes each operation before it takes the next one, or the program is too slow")
+                .because("a layer below completes each operation before it takes the next one, or the program is too slow or keeps a rate")
         })
     };
     rows(explained).filter_map(|(_, row)| remark(row)).collect()

@@ -13,6 +13,7 @@ mod sizes;
 mod streams;
 
 use super::Explained;
+pub(super) use direction::may_cross;
 
 /// How a remark is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -128,7 +129,8 @@ pub static RULES: &[Rule] = &[
     },
     Rule {
         id: "direction-cleared",
-        doc: "Files that move at less than half of the rate in one direction, although the network carries more there.",
+        doc: "Files at the other end that move at less than half of the rate in one direction, although the network carries more \
+              there.",
         find: direction::cleared,
     },
     Rule {
@@ -138,7 +140,7 @@ pub static RULES: &[Rule] = &[
     },
     Rule {
         id: "cache",
-        doc: "Bytes that a benchmark counts and the disk did not move.",
+        doc: "Bytes that a benchmark with the cache of the system counts and the disk did not move.",
         find: disk::cache,
     },
     Rule {
@@ -193,12 +195,12 @@ pub static RULES: &[Rule] = &[
     },
     Rule {
         id: "headline",
-        doc: "A claimed rate that no figure reaches, or a claimed time that no figure keeps.",
+        doc: "A claimed rate, time or capacity, held against the figures; a claim that no figure stands beside.",
         find: claims::headline,
     },
     Rule {
         id: "slower-than-before",
-        doc: "Round trips that are longer than those before the change.",
+        doc: "Round trips that take more than 1.05 times as long as those before the change.",
         find: claims::before,
     },
     Rule {

@@ -1,9 +1,11 @@
 //! Rules about tables of sizes.
 
+use std::collections::BTreeMap;
+
 use super::super::{Explained, Table};
 use super::{Remark, Stands, rate};
 use crate::reported::{SizeRow, Trip};
-use crate::units::Nanos;
+use crate::units::{Bytes, Nanos};
 
 /// How many times the typical time a longest one must be to be a finding.
 const TAIL: f64 = 10.0;
@@ -47,27 +49,25 @@ pub(super) fn falls(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> 
 }
 
 fn fall(explained: &Explained<'_>, table: &Table<'_>, id: &'static str) -> Option<Remark> {
-    let rates: Vec<(&SizeRow, f64)> = ordered(table)
-        .into_iter()
-        .filter_map(|row| Some((row, Table::rate(table.sizes, row)?.0 as f64)))
-        .collect();
-    let at = (1..rates.len()).find(|at| {
-        let best = rates[..*at]
-            .iter()
-            .map(|(_, rate)| *rate)
-            .fold(0.0, f64::max);
-        let later = rates[*at..]
-            .iter()
-            .map(|(_, rate)| *rate)
-            .fold(0.0, f64::max);
-        later < best * FALLS
-    })?;
-    let ((before, fast), (row, slow)) = (rates[at - 1], rates[at]);
+    let rates = by_size(table);
+    let most = |rates: &[(Bytes, f64)]| {
+        let of = rates.iter().copied();
+        of.max_by(|a, b| a.1.total_cmp(&b.1))
+    };
+    let falls_at = |at: usize| {
+        let ((size, fast), (_, later)) = (most(&rates[..at])?, most(&rates[at..])?);
+        (later < fast * FALLS).then_some((at, size, fast))
+    };
+    let (at, before, fast) = (1..rates.len()).find_map(falls_at)?;
+    let (size, slow) = rates[at];
+    let larger = if at + 1 < rates.len() {
+        ", and larger messages do not catch up"
+    } else {
+        ""
+    };
     let what = format!(
-        "{}: from {} to {} the rate falls from {} to {}, and larger messages do not catch up",
+        "{}: from {before} to {size} the rate falls from {} to {}{larger}",
         table.name,
-        before.size,
-        row.size,
         rate(fast),
         rate(slow)
     );
@@ -80,10 +80,13 @@ fn fall(explained: &Explained<'_>, table: &Table<'_>, id: &'static str) -> Optio
             flight / 1e3
         ));
     }
-    Some(remark.next(
-        "find whether the sender waits for an acknowledgement of each part",
-        "linerate flows",
-    ))
+    if !table.is_verbs() {
+        remark = remark.next(
+            "find whether the sender waits for an acknowledgement of each part",
+            "linerate flows",
+        );
+    }
+    Some(remark)
 }
 
 /// The period of a timer that another table of the same path shows.
@@ -92,10 +95,16 @@ fn other_timer(explained: &Explained<'_>) -> Option<Nanos> {
     timers.map(|timer| timer.period).next()
 }
 
-fn ordered<'a>(table: &'a Table<'_>) -> Vec<&'a SizeRow> {
-    let mut rows: Vec<&SizeRow> = table.sizes.rows.iter().collect();
-    rows.sort_by_key(|row| row.size);
-    rows
+/// The highest rate of each size, bits per second, the smallest size first.
+fn by_size(table: &Table<'_>) -> Vec<(Bytes, f64)> {
+    let mut rates = BTreeMap::new();
+    for row in &table.sizes.rows {
+        if let Some(rate) = Table::rate(table.sizes, row) {
+            let best = rates.entry(row.size).or_insert(0.0_f64);
+            *best = best.max(rate.0 as f64);
+        }
+    }
+    rates.into_iter().collect()
 }
 
 pub(super) fn tail(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
@@ -106,7 +115,9 @@ pub(super) fn tail(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
 fn worst(table: &Table<'_>, id: &'static str) -> Option<Remark> {
     let times = |row: &SizeRow| {
         let (most, usual) = (row.most?, row.typical.or(row.mean)?);
-        Some((most, usual, most.0 as f64 / (usual.0 as f64).max(1.0)))
+        // A time of zero was rounded.
+        let ratio = (usual.0 > 0).then(|| most.0 as f64 / usual.0 as f64)?;
+        Some((most, usual, ratio))
     };
     let rows = table.sizes.rows.iter();
     let (row, (most, usual, ratio)) = rows

@@ -3,7 +3,7 @@
 use super::super::Explained;
 use super::{Remark, Stands, rate};
 use crate::path::Direction;
-use crate::reported::{Carrier, Transfer};
+use crate::reported::{Carrier, Source, Transfer};
 use crate::units::Rate;
 
 /// How many times as fast as the streams a rate may grow.
@@ -23,12 +23,33 @@ const FLOW_CAPS: [Rate; 2] = [Rate(5_000_000_000), Rate(10_000_000_000)];
 /// Range of a capped flow's goodput, as shares of the cap: headers take some, and limiters have a margin.
 const CAPPED: std::ops::RangeInclusive<f64> = 0.93..=1.02;
 
-/// Transfers of one direction with different numbers of streams, the fewest first, one for each number.
+/// Standard links of Ethernet that several capped streams could fill, in Gb/s.
+const LINKS: [f64; 6] = [25.0, 40.0, 50.0, 100.0, 200.0, 400.0];
+
+/// Goodput of a full link, as shares of its speed: packets of 1500 bytes to those of 9000, and a little of the start.
+const FILLS: std::ops::RangeInclusive<f64> = 0.93..=1.0;
+
+/// Whether two transfers differ in nothing but the number of their streams, as far as their outputs tell.
+fn is_alike(one: (&Source, &Transfer), other: (&Source, &Transfer)) -> bool {
+    let settings = |(source, t): (&Source, &Transfer)| {
+        (source.tool.clone(), t.buffer, t.size, t.congestion.clone())
+    };
+    settings(one) == settings(other)
+}
+
+/// Whole transfers over TCP of one direction at the full rate, which differ in the number of streams alone; the fewest
+/// streams first, one for each number.
 fn by_streams<'a>(explained: &'a Explained<'_>, direction: Direction) -> Vec<(u32, &'a Transfer)> {
-    let mut all: Vec<(u32, &Transfer)> = explained
-        .material
-        .transfers()
-        .filter(|(_, one)| one.direction == direction && !one.both && one.carrier == Carrier::Tcp)
+    let is_whole = |one: &Transfer| !one.both && one.asked.is_none() && one.error.is_none();
+    let transfers = explained.material.transfers();
+    let mut of = transfers.filter(|(_, one)| {
+        one.direction == direction && one.carrier == Carrier::Tcp && is_whole(one)
+    });
+    let Some(first) = of.next() else {
+        return Vec::new();
+    };
+    let mut all: Vec<(u32, &Transfer)> = std::iter::once(first)
+        .chain(of.filter(|other| is_alike(first, *other)))
         .filter_map(|(_, one)| Some((one.streams?, one)))
         .collect();
     all.sort_by_key(|(streams, _)| *streams);
@@ -77,13 +98,13 @@ pub(super) fn past_best(explained: &Explained<'_>, id: &'static str) -> Vec<Rema
         let share = last.goodput.0 as f64 / (most.goodput.0 as f64).max(1.0);
         (streams > best && share < LESS).then(|| {
             let what = format!(
-                "{best} streams carried most, and {streams} only {:.0} % of it: beyond that they take CPU time from \
-                 each other",
+                "{best} streams carried most, and {streams} only {:.0} % of it: more streams did not help",
                 share * 100.0
             );
             let evidence = format!("{}, then {}", rate(most.goodput.0 as f64), rate(last.goodput.0 as f64));
             Remark::new(id, Stands::Finding, what)
                 .because(evidence)
+                .because("streams beyond the best number often take CPU time from each other; a run that was disturbed looks alike")
                 .next("see the CPUs of both ends under the load", "linerate run HOST")
         })
     };
@@ -110,6 +131,13 @@ pub(super) fn differ(explained: &Explained<'_>, id: &'static str) -> Vec<Remark>
     all.filter_map(|(_, one)| remark(one)).collect()
 }
 
+/// Whether a rate is about what a standard link of Ethernet carries.
+fn fills_link(bits: f64) -> bool {
+    LINKS
+        .iter()
+        .any(|link| FILLS.contains(&(bits / (link * 1e9))))
+}
+
 pub(super) fn capped(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
     let remark = |one: &Transfer| {
         let at = |cap: &Rate| {
@@ -117,10 +145,12 @@ pub(super) fn capped(explained: &Explained<'_>, id: &'static str) -> Vec<Remark>
                 .iter()
                 .all(|each| CAPPED.contains(&(each / cap.0 as f64)))
         };
-        let cap = FLOW_CAPS
-            .into_iter()
-            .find(at)
-            .filter(|_| one.each.len() >= 3)?;
+        let total: f64 = one.each.iter().sum();
+        // Streams that share a full link alike, or keep a rate, are not capped one by one.
+        if one.each.len() < 3 || one.asked.is_some() || fills_link(total) {
+            return None;
+        }
+        let cap = FLOW_CAPS.into_iter().find(at)?;
         let what = format!(
             "each of {} streams carried about {cap}: so much a cloud allows one flow; one full processor for all of \
              them would look alike",

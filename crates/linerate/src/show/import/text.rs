@@ -10,7 +10,7 @@ use linerate_core::reported::{
 use linerate_core::units::{Nanos, Rate};
 use linerate_core::verdict::suspects;
 
-use super::super::document::{Item, Table};
+use super::super::document::{Entry, Item, Table};
 use super::super::fitted::{self, Agreement};
 use super::super::names::Names;
 use super::super::{Document, Tone, text, words};
@@ -119,29 +119,35 @@ fn micros(time: Option<Nanos>) -> String {
     })
 }
 
-/// A column of a table of sizes.
-type Column = (&'static str, fn(&Sizes, &SizeRow) -> String);
+/// A column of a table of sizes, and the unit of its cells if they are without one.
+type Column = (&'static str, fn(&Sizes, &SizeRow) -> String, &'static str);
 
 const COLUMNS: [Column; 11] = [
-    ("size", |_, row| row.size.to_string()),
-    ("least", |_, row| micros(row.least)),
-    ("typical", |_, row| micros(row.typical)),
-    ("mean", |_, row| micros(row.mean)),
-    ("dev", |_, row| micros(row.deviation)),
-    ("p99", |_, row| micros(row.p99)),
-    ("p99.9", |_, row| micros(row.p999)),
-    ("max", |_, row| micros(row.most)),
-    ("rate", |sizes, row| {
-        let rate = Sized::rate(sizes, row);
-        rate.map_or(String::new(), |rate| rate.to_string())
-    }),
-    ("messages/s", |_, row| {
-        row.messages.map_or(String::new(), |n| format!("{n:.0}"))
-    }),
-    ("samples", |_, row| {
-        row.samples.map_or(String::new(), |n| n.to_string())
-    }),
+    ("size", |_, row| row.size.to_string(), ""),
+    ("least", |_, row| micros(row.least), " us"),
+    ("typical", |_, row| micros(row.typical), " us"),
+    ("mean", |_, row| micros(row.mean), " us"),
+    ("dev", |_, row| micros(row.deviation), " us"),
+    ("p99", |_, row| micros(row.p99), " us"),
+    ("p99.9", |_, row| micros(row.p999), " us"),
+    ("max", |_, row| micros(row.most), " us"),
+    ("rate", rate, ""),
+    (
+        "messages/s",
+        |_, row| row.messages.map_or(String::new(), |n| format!("{n:.0}")),
+        "",
+    ),
+    (
+        "samples",
+        |_, row| row.samples.map_or(String::new(), |n| n.to_string()),
+        "",
+    ),
 ];
+
+fn rate(sizes: &Sizes, row: &SizeRow) -> String {
+    let rate = Sized::rate(sizes, row);
+    rate.map_or(String::new(), |rate| rate.to_string())
+}
 
 fn sizes(doc: &mut Document, table: &Sized<'_>) {
     let trip = match table.sizes.trip {
@@ -165,20 +171,33 @@ fn sizes(doc: &mut Document, table: &Sized<'_>) {
     };
     let widths: Vec<usize> = columns.iter().map(width).collect();
     let head: Vec<_> = columns.iter().map(|c| (Tone::Dim, c.0)).collect();
-    let mut out = Table::new(&widths).head(&head);
+    let least = widths.iter().sum::<usize>().saturating_sub(2);
+    let mut out = Table::new(&widths).head(&head).least(least);
     for row in rows.iter().take(ROWS) {
         let cells: Vec<String> = columns
             .iter()
             .map(|column| column.1(table.sizes, row))
             .collect();
+        let entry = narrow(&columns, &cells);
         let cells: Vec<_> = cells.iter().map(|c| (Tone::Plain, c.as_str())).collect();
-        out.row(&cells);
+        out.row_or(&cells, entry);
     }
     doc.table(out);
     if rows.len() > ROWS {
         let more = format!("{} more rows; --json has all", rows.len() - ROWS);
         doc.line(&[(Tone::Dim, &more)], 2);
     }
+}
+
+/// A row on a page that is too narrow for the table: `4 KiB` with `typical 6.09 us, max 9.99 us`.
+fn narrow(columns: &[&Column], cells: &[String]) -> Entry {
+    let named = columns.iter().zip(cells).skip(1);
+    let filled = named.filter(|(_, cell)| !cell.is_empty());
+    let named: Vec<String> = filled
+        .map(|((name, _, unit), cell)| format!("{name} {cell}{unit}"))
+        .collect();
+    let size = cells.first().map_or("", String::as_str);
+    Entry::new(size, &[(Tone::Plain, &named.join(", "))], 2)
 }
 
 /// Writes what the times by size show, of all tables.

@@ -1,0 +1,146 @@
+//! One file of an import: its bytes, and what the record keeps of them.
+
+use std::fs::{File, Metadata};
+use std::io::{self, Read};
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+
+use anyhow::{Context, anyhow};
+use linerate_core::facts::Inventory;
+use linerate_core::path::Side;
+use linerate_core::record::{Blob, Import, Kept};
+use linerate_core::reported::Note;
+use linerate_import::{MOST_BYTES, Parsed, Refused, read};
+
+use crate::cli::exit::Failure;
+
+/// Longest output of which the bytes are kept; of a longer one the results are.
+pub(super) const KEPT: usize = 16 << 20;
+
+/// Folders of descriptors that are open already, such as the pipes of a shell: to open one waits for nobody.
+const OPEN: [&str; 3] = ["/dev/fd", "/proc/self/fd", "/dev/stdin"];
+
+const PIPE: &str = "PROGRAM | linerate import -";
+
+/// Reads a file, and what is kept of it.
+pub(super) fn imported(side: Side, path: &Path) -> Result<Import, Failure> {
+    let name = if path == Path::new("-") {
+        "standard input".to_owned()
+    } else {
+        let name = path.file_name().unwrap_or(path.as_os_str());
+        name.to_string_lossy().into_owned()
+    };
+    let bytes = bytes(path)?;
+    // What cannot be read is refused before anything is kept.
+    let parsed = read(&bytes).map_err(|why| {
+        let hint = hint(&why);
+        Failure::usage(anyhow!("{}: {why}", path.display())).hint(hint)
+    })?;
+    Ok(Import {
+        name,
+        side,
+        kept: if bytes.len() <= KEPT {
+            Kept::Bytes(Blob(bytes))
+        } else {
+            rows(parsed)
+        },
+    })
+}
+
+/// What helps where an input has nothing to read.
+const fn hint(why: &Refused) -> &'static str {
+    match why {
+        Refused::Empty => "some programs print results to standard error: PROGRAM > FILE 2>&1",
+        Refused::TooLong => "leave out what is no result, such as intervals",
+        Refused::Binary => "import reads text or JSON, as the programs print it",
+        Refused::Unknown(_) => "docs/import.md lists the formats; include the head of the output",
+        Refused::Damaged { .. } => {
+            "docs/import.md lists the formats; import reads their output as it was printed"
+        }
+    }
+}
+
+/// The bytes of a regular file, of an open pipe, or of standard input.
+fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
+    let failed = |error: io::Error| {
+        let what = format!("failed to read {}", path.display());
+        Failure::usage(anyhow::Error::new(error).context(what))
+    };
+    let mut bytes = Vec::new();
+    // A pipe has no length to trust.
+    let most = MOST_BYTES as u64 + 1;
+    if path == Path::new("-") {
+        let mut input = io::stdin().lock().take(most);
+        input.read_to_end(&mut bytes).map_err(failed)?;
+        return Ok(bytes);
+    }
+    let found = path.metadata().map_err(failed)?;
+    check(path, &found)?;
+    let file = File::open(path).map_err(failed)?;
+    bytes.reserve_exact(found.len() as usize);
+    file.take(most).read_to_end(&mut bytes).map_err(failed)?;
+    Ok(bytes)
+}
+
+/// Refuses what has no end, or may never begin.
+fn check(path: &Path, found: &Metadata) -> Result<(), Failure> {
+    let kind = found.file_type();
+    let is_device = kind.is_char_device() || kind.is_block_device();
+    let is_open = OPEN.iter().any(|folder| path.starts_with(folder));
+    let longest = format!("it is longer than {} MiB", MOST_BYTES >> 20);
+    let refusals = [
+        (kind.is_dir(), "it is a directory", "name the files in it"),
+        (is_device, "it is a device", PIPE),
+        (kind.is_socket(), "it is a socket", PIPE),
+        (
+            kind.is_fifo() && !is_open,
+            "it is a named pipe, which may have no writer",
+            PIPE,
+        ),
+        (
+            found.len() > MOST_BYTES as u64,
+            &longest,
+            hint(&Refused::TooLong),
+        ),
+    ];
+    let refusal = refusals.into_iter().find(|(applies, ..)| *applies);
+    refusal.map_or(Ok(()), |(_, what, hint)| {
+        let error = anyhow!("{what}").context(format!("failed to read {}", path.display()));
+        Err(Failure::usage(error).hint(hint))
+    })
+}
+
+/// The results of a long output, as they were reported.
+fn rows(parsed: Parsed) -> Kept {
+    let mut notes = parsed.notes;
+    let mut results = Vec::new();
+    let parts = parsed.parts.into_iter();
+    let (label, tool) = parts
+        .as_slice()
+        .first()
+        .map_or_else(Default::default, |part| {
+            (part.format.label.to_owned(), part.tool.clone())
+        });
+    let mut has_facts = false;
+    for part in parts {
+        has_facts |= part.facts != Inventory::default();
+        results.extend(part.results);
+        notes.extend(part.notes);
+    }
+    let facts = "; facts of hosts in it are left out: import them from a file of their own";
+    notes.push(Note {
+        line: None,
+        what: format!(
+            "the record keeps the results as reported by {}, and not the {} MiB and more of the file{}",
+            tool.name,
+            KEPT >> 20,
+            if has_facts { facts } else { "" }
+        ),
+    });
+    Kept::Rows {
+        label,
+        tool,
+        results,
+        notes,
+    }
+}
