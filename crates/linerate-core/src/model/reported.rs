@@ -33,9 +33,8 @@ pub struct Told<'a> {
     pub far: &'a HostFacts,
 }
 
-/// The model of reported transfers over TCP or UDP; `None` if there are none. The base load of a direction is the
-/// one with the fewest streams.
-pub fn reported(told: Told<'_>) -> Option<Model> {
+/// The model of reported transfers over TCP or UDP. The base load of a direction is the one with the fewest streams.
+pub fn reported(told: Told<'_>) -> Model {
     let hosts = vec![
         Host {
             side: Side::Near,
@@ -46,14 +45,11 @@ pub fn reported(told: Told<'_>) -> Option<Model> {
             facts: told.far.clone(),
         },
     ];
-    let directions: Vec<DirectionModel> = Direction::ALL
-        .into_iter()
+    let directions = Direction::ALL.into_iter();
+    let directions = directions
         .filter_map(|direction| of_direction(told, &hosts, direction))
         .collect();
-    if directions.is_empty() {
-        return None;
-    }
-    Some(Model {
+    Model {
         gaps: gaps(told),
         hosts,
         same_machine: false,
@@ -65,7 +61,7 @@ pub fn reported(told: Told<'_>) -> Option<Model> {
         watched: false,
         alone: false,
         asked: " HOST".to_owned(),
-    })
+    }
 }
 
 /// The kind of load that a transfer is; `None` of protocols that no cause is about.

@@ -31,6 +31,7 @@ fn start() -> Start {
             sweep: true,
             trials: false,
         },
+        made: linerate_core::record::Made::default(),
         note: String::new(),
     }
 }
