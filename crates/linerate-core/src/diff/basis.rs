@@ -151,3 +151,61 @@ pub(super) fn notes(which: &str, basis: &Basis) -> Vec<String> {
     });
     doubled.into_iter().chain(unknown).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn basis(change: impl FnOnce(&mut Trips, &mut Loaded)) -> Basis {
+        let carrier = Some(Carrier::Tcp);
+        let mut trips = Trips {
+            carrier,
+            doubled: false,
+            size: Some(Bytes(64)),
+        };
+        let mut load = Loaded {
+            direction: Direction::Forward,
+            carrier,
+            streams: Some(1),
+            asked: None,
+        };
+        change(&mut trips, &mut load);
+        Basis {
+            trips: Some(trips),
+            loads: vec![load],
+            has_unknown_trips: false,
+        }
+    }
+
+    #[test]
+    fn figures_of_one_kind_compare_and_others_say_why_not() {
+        let plain = basis(|_, _| ());
+        let idle = |other: &Basis| unlike(&plain, other, Subject::default());
+        let loaded = |other: &Basis| unlike(&plain, other, Subject::load(Direction::Forward));
+        let same = basis(|trips, _| trips.doubled = true);
+        assert_eq!((idle(&same), loaded(&same)), (None, None));
+        let verbs = basis(|trips, _| trips.carrier = Some(Carrier::Rdma));
+        assert_eq!(idle(&verbs), Some("an application before, verbs after"));
+        let larger = basis(|trips, _| trips.size = Some(Bytes(65)));
+        assert_eq!(idle(&larger), Some("messages of another size"));
+        let unknown = basis(|trips, _| trips.carrier = None);
+        assert_eq!(idle(&unknown), Some("a protocol is not known"));
+        let udp = basis(|_, load| load.carrier = Some(Carrier::Udp));
+        assert_eq!(loaded(&udp), Some("another protocol"));
+        let more = basis(|_, load| load.streams = Some(2));
+        assert_eq!(loaded(&more), Some("another number of streams"));
+        let paced = basis(|_, load| load.asked = Some(Rate(1)));
+        assert_eq!(loaded(&paced), Some("another rate was asked for"));
+    }
+
+    #[test]
+    fn one_must_know_of_halves() {
+        assert_eq!(notes("first", &basis(|_, _| ())), [""; 0]);
+        let halves = basis(|trips, _| trips.doubled = true);
+        let open = Basis {
+            has_unknown_trips: true,
+            ..halves
+        };
+        assert_eq!(notes("first", &open).len(), 2);
+    }
+}

@@ -10,7 +10,7 @@ use clap::Parser;
 use linerate_core::explain::{Claim, Explained, Material, explain};
 use linerate_core::path::{Direction, Side};
 use linerate_core::plan::{Knobs, Plan};
-use linerate_core::record::{Blob, End, FORMAT, Import, Imported, Kept, Record, Start};
+use linerate_core::record::{Blob, End, FORMAT, Import, Imported, Kept, Made, Record, Start};
 use linerate_core::reported::{Note, Source};
 use linerate_core::units::Nanos;
 use linerate_engine::store::Store;
@@ -20,7 +20,7 @@ use super::exit::{Exit, Failure};
 use super::options::{self, Options};
 use super::{out, report, session};
 use crate::expect::Found;
-use crate::show::import as view;
+use crate::show::{import as view, noted};
 
 /// Longest output of which the bytes are kept; of a longer one the results are.
 const KEPT: usize = 16 << 20;
@@ -60,10 +60,6 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME")]
     far_port: Option<String>,
 
-    /// Note to find the record by
-    #[arg(long, value_name = "TEXT")]
-    note: Option<String>,
-
     #[command(flatten)]
     pub(crate) json: options::Json,
     #[command(flatten)]
@@ -87,7 +83,7 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
         .into_iter()
         .map(|(side, path)| file(side, path))
         .collect::<Result<Vec<_>, _>>()?;
-    let record = record(args, files);
+    let record = record(args, files, session::note(options));
     let saved = kept(&record, options)?;
     let shown_by = saved.as_ref().map(|name| format!("linerate show {name}"));
     let saved = saved.as_deref().zip(shown_by.as_deref());
@@ -174,7 +170,7 @@ fn rows(parsed: Parsed) -> Kept {
     }
 }
 
-fn record(args: &Args, files: Vec<Import>) -> Record {
+fn record(args: &Args, files: Vec<Import>, note: String) -> Record {
     let wall = SystemTime::now().duration_since(UNIX_EPOCH);
     let title = args.title.clone().unwrap_or_default();
     let stem = files
@@ -196,7 +192,8 @@ fn record(args: &Args, files: Vec<Import>) -> Record {
                 sweep: false,
                 trials: false,
             },
-            note: args.note.clone().unwrap_or_default(),
+            made: Made::Import,
+            note,
         },
         hosts: Vec::new(),
         sets: Vec::new(),
@@ -235,7 +232,7 @@ pub(super) fn show(
     out::result(
         options,
         || view::json(&explained),
-        || view::page(&explained, saved),
+        || noted(view::page(&explained, saved), record),
     )?;
     Ok(report::expectations(
         &directions(&explained),

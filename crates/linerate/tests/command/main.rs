@@ -13,6 +13,7 @@ mod fabric;
 mod guide;
 mod host;
 mod hostile;
+mod kept;
 mod markdown;
 mod memory;
 mod program;
