@@ -50,7 +50,13 @@ fn body(row: &Row) -> Vec<(Tone, String)> {
         Err(why) => return vec![(Tone::Warning, why.clone())],
     };
     let answer = row.headline.as_ref().map(answer);
-    let about = [unnamed(&row.name, start), answer.unwrap_or_default()];
+    let open = if row.problem.is_empty() {
+        "not judged"
+    } else {
+        ""
+    };
+    let answer = answer.unwrap_or_else(|| open.to_owned());
+    let about = [unnamed(row, start), answer];
     let about: Vec<String> = about.into_iter().filter(|part| !part.is_empty()).collect();
     let cut = row.headline.as_ref().is_some_and(|head| !head.complete);
     let cut = if cut { "cut short" } else { "" };
@@ -73,12 +79,14 @@ fn body(row: &Row) -> Vec<(Tone, String)> {
 }
 
 /// The date and the far end, where the name does not have them already.
-fn unnamed(name: &str, start: &Start) -> String {
+fn unnamed(row: &Row, start: &Start) -> String {
+    let name = &row.name;
+    let has_files = row.headline.as_ref().is_some_and(|h| !h.files.is_empty());
     let date = stamp(start.wall_secs);
     let dated = name.starts_with(&date);
     let date = if dated { String::new() } else { date };
     let peer = match &start.plan.peer {
-        Some(peer) if !name.contains(peer.as_str()) => format!("to {peer}"),
+        Some(peer) if !has_files && !name.contains(peer.as_str()) => format!("to {peer}"),
         _ => String::new(),
     };
     let parts = [date, peer].into_iter().filter(|part| !part.is_empty());
@@ -88,7 +96,7 @@ fn unnamed(name: &str, start: &Start) -> String {
 fn answer(headline: &Headline) -> String {
     let mut parts: Vec<String> = headline.rates.iter().map(goodput).collect();
     if let Some(nanos) = headline.round_trip.filter(|_| parts.is_empty()) {
-        let size = headline.size.map(|size| format!(", {size}"));
+        let size = headline.size.map(|size| format!(" of {size}"));
         let size = size.unwrap_or_default();
         parts.push(format!("round trip {}{size}", LATENCY.unit.words(nanos)));
     }
@@ -107,8 +115,8 @@ fn answer(headline: &Headline) -> String {
 
 fn goodput(one: &Goodput) -> String {
     let way = match one.direction.sender() {
-        Side::Near => "->",
-        Side::Far => "<-",
+        Side::Near => "out",
+        Side::Far => "in",
     };
     let rate = GOODPUT.unit.words(one.rate);
     let limit = one.limit.map_or(String::new(), |(cause, certainty)| {
@@ -131,8 +139,9 @@ fn foot(doc: &mut Document, listed: &Listed) {
     }
     let mut rates = listed.rows.iter().filter_map(|row| row.headline.as_ref());
     if rates.any(|headline| !headline.rates.is_empty()) {
-        lines
-            .push("->: goodput to the far end; <-: from it; behind each what limits it".to_owned());
+        lines.push(
+            "out: goodput to the far end; in: from it; behind each what limits it".to_owned(),
+        );
     }
     for line in lines {
         doc.line(&[(Tone::Dim, &line)], 2);
