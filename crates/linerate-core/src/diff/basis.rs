@@ -49,7 +49,7 @@ impl Basis {
     pub(super) fn of_record(record: &Record) -> Self {
         let plan = &record.start.plan;
         let carrier = carrier(&plan.engine);
-        let sizes = record.sets.iter().filter_map(|set| match set.plan.pattern {
+        let mut sizes = record.sets.iter().filter_map(|set| match set.plan.pattern {
             Pattern::PingPong { size, .. } => Some(size),
             Pattern::Stream { .. } | Pattern::Operations { .. } => None,
         });
@@ -60,10 +60,10 @@ impl Basis {
             asked: plan.knobs.rate(),
         };
         Self {
-            trips: sizes.map(Some).next().map(|size| Trips {
+            trips: sizes.next().map(|size| Trips {
                 carrier,
                 doubled: false,
-                size,
+                size: Some(size),
             }),
             loads: plan.directions.iter().map(load).collect(),
             has_unknown_trips: false,

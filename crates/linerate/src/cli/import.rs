@@ -61,11 +61,19 @@ pub(crate) struct Args {
     far_port: Option<String>,
 
     #[command(flatten)]
-    pub(crate) json: options::Json,
+    json: options::Json,
     #[command(flatten)]
-    pub(crate) report: options::Report,
+    report: options::Report,
     #[command(flatten)]
-    pub(crate) records: options::Records,
+    records: options::Records,
+}
+
+impl Args {
+    pub(super) fn typed(&self, options: &mut Options) {
+        options.report = self.report.clone();
+        self.json.typed(&mut options.report);
+        options.records = self.records.clone();
+    }
 }
 
 pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {

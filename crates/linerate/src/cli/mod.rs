@@ -161,13 +161,10 @@ impl Verb {
                 args.json.typed(&mut options.report);
                 options.records.save.clone_from(&args.save);
             }
-            Self::List(args) => {
-                args.json.typed(&mut options.report);
-                options.records.save.clone_from(&args.save);
-            }
-            Self::Diff(args) => {
-                args.json.typed(&mut options.report);
-                options.records.save.clone_from(&args.save);
+            Self::List(list::Args { json, save, .. })
+            | Self::Diff(diff::Args { json, save, .. }) => {
+                json.typed(&mut options.report);
+                options.records.save.clone_from(save);
             }
             Self::Host(args) => args.json.typed(&mut options.report),
             Self::Guide(args) => args.json().typed(&mut options.report),
@@ -180,11 +177,7 @@ impl Verb {
                 options.records = args.records.clone();
             }
             Self::Whatif(args) => args.json.typed(&mut options.report),
-            Self::Import(args) => {
-                options.report = args.report.clone();
-                args.json.typed(&mut options.report);
-                options.records = args.records.clone();
-            }
+            Self::Import(args) => args.typed(&mut options),
             Self::Causes(args) => args.form.typed(&mut options.report),
             Self::Fabric(args) => args.typed(&mut options.report),
             Self::Lab(_) | Self::Generate(_) => {}

@@ -1,7 +1,7 @@
 //! The kept records, as one JSON document. Its schema is made from `Output`.
 
 use linerate_core::path::Direction;
-use linerate_core::record::RecordKind;
+use linerate_core::record::{RecordKind, Start};
 use linerate_core::verdict::Certainty;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -101,7 +101,7 @@ fn kept(row: &Row) -> KeptOut<'_> {
     KeptOut {
         name: &row.name,
         started_unix_s: start.map(|start| start.wall_secs),
-        kind: start.map(|start| start.kind()),
+        kind: start.map(Start::kind),
         peer: start.and_then(|start| start.plan.peer.as_deref()),
         note: note.filter(|note| !note.is_empty()),
         made_by: start.map(|start| start.linerate.as_str()),
