@@ -22,7 +22,7 @@ use crate::ceiling::storage::Policy;
 use crate::units::{Bytes, Nanos, Rate};
 
 pub use answer::{Answer, Estimate, Price, answer};
-pub use measured::measured;
+pub use measured::{imported, measured};
 pub use published::{FigureCheck, check_figures};
 pub use value::{Clock, Figure, Slot};
 

@@ -33,9 +33,8 @@ pub struct Told<'a> {
     pub far: &'a HostFacts,
 }
 
-/// The model of reported transfers over TCP or UDP; `None` if there are none. The base load of a direction is the
-/// one with the fewest streams.
-pub fn reported(told: Told<'_>) -> Option<Model> {
+/// The model of reported transfers over TCP or UDP. The base load of a direction is the one with the fewest streams.
+pub fn reported(told: Told<'_>) -> Model {
     let hosts = vec![
         Host {
             side: Side::Near,
@@ -54,10 +53,7 @@ pub fn reported(told: Told<'_>) -> Option<Model> {
     let alone = of(false);
     // A load beside one in the other direction is judged only if there is no other.
     let directions = if alone.is_empty() { of(true) } else { alone };
-    if directions.is_empty() {
-        return None;
-    }
-    Some(Model {
+    Model {
         gaps: gaps(told),
         hosts,
         same_machine: false,
@@ -70,7 +66,7 @@ pub fn reported(told: Told<'_>) -> Option<Model> {
         reported: true,
         alone: false,
         asked: " HOST".to_owned(),
-    })
+    }
 }
 
 /// The kind of load that a transfer is; `None` of protocols that no cause is about.

@@ -10,7 +10,7 @@ use linerate_core::sweep::{order, trips};
 use linerate_core::units::{Bytes, Nanos};
 
 use super::once::{RoundTrips, possible};
-use super::{Run, session};
+use super::{Label, Run, session};
 use crate::event::Sink;
 use crate::link::{Link, LinkError};
 use crate::load::transport::Transport;
@@ -37,10 +37,10 @@ pub fn trip_sweep(
     link: &mut dyn Link,
     plan: Plan,
     sweep: &mut TripSweep,
-    wall_secs: u64,
+    label: Label,
     sink: &mut dyn Sink,
 ) -> (Record, Option<LinkError>) {
-    session(link, plan, wall_secs, sink, |run| run.by_size(sweep))
+    session(link, plan, label, sink, |run| run.by_size(sweep))
 }
 
 /// A size whose connection is warm.
@@ -371,7 +371,7 @@ mod tests {
             sets: Vec::new(),
             most,
         };
-        let (record, _) = trip_sweep(&mut path, plan, &mut sweep, 0, &mut Deaf);
+        let (record, _) = trip_sweep(&mut path, plan, &mut sweep, Label::default(), &mut Deaf);
         let rows = by_size(&record, &sizes);
         (record, rows, Nanos(path.now))
     }

@@ -10,7 +10,7 @@ use clap::Parser;
 use linerate_core::explain::{Claim, Explained, Material, explain};
 use linerate_core::path::{Direction, Side};
 use linerate_core::plan::{Knobs, Plan};
-use linerate_core::record::{Blob, End, FORMAT, Import, Imported, Kept, Record, Start};
+use linerate_core::record::{Blob, End, FORMAT, Import, Imported, Kept, Made, Record, Start};
 use linerate_core::reported::{Note, Source};
 use linerate_core::units::Nanos;
 use linerate_engine::store::Store;
@@ -20,7 +20,7 @@ use super::exit::{Exit, Failure};
 use super::options::{self, Options};
 use super::{out, report, session};
 use crate::expect::Found;
-use crate::show::import as view;
+use crate::show::{import as view, noted};
 
 /// Most files of one import.
 const FILES: usize = 100;
@@ -57,16 +57,20 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME")]
     far_port: Option<String>,
 
-    /// Note to find the record by
-    #[arg(long, value_name = "TEXT")]
-    note: Option<String>,
+    #[command(flatten)]
+    json: options::Json,
+    #[command(flatten)]
+    report: options::Report,
+    #[command(flatten)]
+    records: options::Records,
+}
 
-    #[command(flatten)]
-    pub(crate) json: options::Json,
-    #[command(flatten)]
-    pub(crate) report: options::Report,
-    #[command(flatten)]
-    pub(crate) records: options::Records,
+impl Args {
+    pub(super) fn typed(&self, options: &mut Options) {
+        options.report = self.report.clone();
+        self.json.typed(&mut options.report);
+        options.records = self.records.clone();
+    }
 }
 
 pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
@@ -84,14 +88,98 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
         .into_iter()
         .map(|(side, path)| file::imported(side, path))
         .collect::<Result<Vec<_>, _>>()?;
-    let record = record(args, files);
+    let record = record(args, files, session::note(options));
     let saved = kept(&record, options)?;
     let shown_by = saved.as_ref().map(|name| format!("linerate show {name}"));
     let saved = saved.as_deref().zip(shown_by.as_deref());
     show(&record, saved, options)
 }
 
+<<<<<<< HEAD
 fn record(args: &Args, files: Vec<Import>) -> Record {
+=======
+/// Reads a file, and what is kept of it.
+fn file(side: Side, path: &Path) -> Result<Import, Failure> {
+    let name = if path == Path::new("-") {
+        "standard input".to_owned()
+    } else {
+        let name = path.file_name().unwrap_or(path.as_os_str());
+        name.to_string_lossy().into_owned()
+    };
+    let bytes = bytes(path)
+        .with_context(|| format!("failed to read {}", path.display()))
+        .map_err(Failure::usage)?;
+    // What cannot be read is refused before anything is kept.
+    let parsed = read(&bytes).map_err(|why| {
+        Failure::usage(anyhow!("{}: {why}", path.display()))
+            .hint("docs/import.md lists the formats; `linerate import` reads text as the programs print it")
+    })?;
+    Ok(Import {
+        name,
+        side,
+        kept: if bytes.len() <= KEPT {
+            Kept::Bytes(Blob(bytes))
+        } else {
+            rows(parsed)
+        },
+    })
+}
+
+/// The bytes of a regular file, or of standard input.
+fn bytes(path: &Path) -> anyhow::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let most = MOST_BYTES as u64 + 1;
+    if path == Path::new("-") {
+        io::stdin().lock().take(most).read_to_end(&mut bytes)?;
+        return Ok(bytes);
+    }
+    let file = File::open(path)?;
+    let found = file.metadata()?;
+    anyhow::ensure!(!found.is_dir(), "it is a directory");
+    anyhow::ensure!(
+        found.len() <= MOST_BYTES as u64,
+        "it is longer than {} MiB",
+        MOST_BYTES >> 20
+    );
+    // Only a regular file has a length to trust; a pipe is read as far as it goes.
+    bytes.reserve_exact(found.len() as usize);
+    file.take(most).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// The results of a long output, as they were reported.
+fn rows(parsed: Parsed) -> Kept {
+    let mut notes = parsed.notes;
+    let mut results = Vec::new();
+    let mut parts = parsed.parts.into_iter();
+    let (label, tool) = parts
+        .as_slice()
+        .first()
+        .map_or_else(Default::default, |part| {
+            (part.format.label.to_owned(), part.tool.clone())
+        });
+    for part in &mut parts {
+        results.extend(part.results);
+        notes.extend(part.notes);
+    }
+    notes.push(Note {
+        line: None,
+        what: format!(
+            "the record keeps the results as reported by {}, and not the {} MiB and more of the file",
+            tool.name,
+            KEPT >> 20
+        ),
+    });
+    Kept::Rows {
+        label,
+        tool,
+        results,
+        notes,
+    }
+}
+
+fn record(args: &Args, files: Vec<Import>, note: String) -> Record {
+>>>>>>> w-list
     let wall = SystemTime::now().duration_since(UNIX_EPOCH);
     let title = args.title.clone().unwrap_or_default();
     let stem = files
@@ -113,7 +201,8 @@ fn record(args: &Args, files: Vec<Import>) -> Record {
                 sweep: false,
                 trials: false,
             },
-            note: args.note.clone().unwrap_or_default(),
+            made: Made::Import,
+            note,
         },
         hosts: Vec::new(),
         sets: Vec::new(),
@@ -152,7 +241,7 @@ pub(super) fn show(
     out::result(
         options,
         || view::json(&explained),
-        || view::page(&explained, saved),
+        || noted(view::page(&explained, saved), record),
     )?;
     Ok(report::expectations(
         &directions(&explained),

@@ -21,6 +21,7 @@ pub(crate) use choice::{
 };
 pub(crate) use lat::Lat;
 
+use super::note::Note;
 use super::quantity::{
     Budget, Buffer, Clients, LookTime, LossShare, Network, OpSize, Pace, PortNumber, ProbeTime,
     SegmentSize, Streams, Times, Top,
@@ -345,6 +346,15 @@ pub(crate) struct Records {
           require_equals = true, default_missing_value = "true", hide_possible_values = true,
           conflicts_with = "save")]
     pub(crate) no_save: Option<bool>,
+
+    /// Note to find the record by, at most 100 characters: `linerate show TEXT`, `linerate list TEXT`
+    #[arg(
+        long,
+        env = "LINERATE_NOTE",
+        value_name = "TEXT",
+        conflicts_with = "no_save"
+    )]
+    pub(crate) note: Option<Note>,
 }
 
 // Options of the serving end alone.

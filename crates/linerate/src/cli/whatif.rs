@@ -6,13 +6,15 @@ use std::path::Path;
 
 use anyhow::Context;
 use clap::Parser;
-use linerate_core::case::{Answer, Case, CaseError, FigureCheck, answer, check_figures, measured};
+use linerate_core::case::{
+    Answer, Case, CaseError, FigureCheck, answer, check_figures, imported, measured,
+};
 use linerate_core::record::frame::MAGIC;
 
 use super::exit::{Exit, Failure};
 use super::options::{self, Options, Records};
 use super::session::records_of;
-use super::{out, show};
+use super::{import, out, show};
 use crate::cases::CASES;
 use crate::show::whatif::{self as view, Change};
 
@@ -108,7 +110,11 @@ fn is_record(path: &Path) -> bool {
 
 fn of_record(records: &Records, name: &str) -> Result<String, Failure> {
     let record = show::load(records, name)?;
-    measured(&record).map_err(|error| {
+    let case = match record.imported {
+        Some(_) => imported(&import::material(&record)),
+        None => measured(&record),
+    };
+    case.map_err(|error| {
         let what = format!("the record {name} describes no case");
         Failure::usage(anyhow::Error::new(error).context(what))
     })

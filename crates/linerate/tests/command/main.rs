@@ -13,7 +13,11 @@ mod fabric;
 mod guide;
 mod host;
 mod hostile;
+<<<<<<< HEAD
 mod import;
+=======
+mod kept;
+>>>>>>> w-list
 mod markdown;
 mod memory;
 mod program;

@@ -109,7 +109,14 @@ pub(crate) fn refused(schema: &Validator, document: &Value) -> Vec<String> {
 }
 
 /// Documents that are newer than the schemas by hand.
-const SINCE: [&str; 4] = ["fabric", "fabric-ping", "fabric-route", "lat-sweep"];
+const SINCE: [&str; 6] = [
+    "fabric",
+    "fabric-ping",
+    "fabric-route",
+    "import",
+    "lat-sweep",
+    "list",
+];
 
 /// A document fits its schema, and the one that was written by hand for the same document, if there is one.
 #[track_caller]

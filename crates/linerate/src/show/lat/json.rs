@@ -34,7 +34,7 @@ pub(in crate::show) struct Output<'a> {
     linerate: &'static str,
     /// The far end in the form that the user typed.
     target: &'a str,
-    /// Address and port of the far end. Empty if there is none.
+    /// Address and port of the far end. Empty if there is none, and in the document of a kept record.
     address: &'a str,
     /// Engine that sends the messages.
     #[schemars(schema_with = "engines")]
