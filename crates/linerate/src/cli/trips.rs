@@ -50,7 +50,7 @@ pub(crate) fn run(target: Option<&str>, options: &Options) -> Result<Exit, Failu
         out::result(
             options,
             || show::json(&probe, record),
-            || noted(show::page(&probe, saved.as_deref()), &measured.record),
+            || noted(show::page(&probe), &measured.record),
         )?;
     }
     let summary = Summary::default();
@@ -64,7 +64,7 @@ pub(super) fn shown(record: &Record, options: &Options) -> Result<Exit, Failure>
     out::result(
         options,
         || show::json(&probe, told),
-        || noted(show::page(&probe, None), record),
+        || noted(show::page(&probe), record),
     )?;
     Ok(if probe.complete() {
         Exit::Done

@@ -13,11 +13,8 @@ mod fabric;
 mod guide;
 mod host;
 mod hostile;
-<<<<<<< HEAD
 mod import;
-=======
 mod kept;
->>>>>>> w-list
 mod markdown;
 mod memory;
 mod program;

@@ -68,7 +68,10 @@ enum Lack {
 impl Lack {
     /// Whether the sweep leaves such sizes out by its rules, on a path whose round trips are long.
     const fn is_planned(self) -> bool {
-        matches!(self, Self::TooLong(_) | Self::MayBeTooLong(_) | Self::LeftOut)
+        matches!(
+            self,
+            Self::TooLong(_) | Self::MayBeTooLong(_) | Self::LeftOut
+        )
     }
 }
 
