@@ -27,7 +27,7 @@ pub(super) fn page(line: &[&str]) -> Document {
         kept: Kept::Bytes(Blob(fs::read(samples().join(path)).unwrap())),
     };
     let files = near.chain(far).map(file).collect();
-    let material = material(&record(&args, files));
+    let material = material(&record(&args, files, String::new()));
     view::page(&explain(&material), None)
 }
 

@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn golden_of_round_trips_by_size() {
-        let page = |probe: &Probe| page(probe, None).text(Style::PLAIN);
+        let page = |probe: &Probe| page(probe).text(Style::PLAIN);
         insta::assert_snapshot!("trips_whole", page(&sample::whole()));
         insta::assert_snapshot!("trips_slow", page(&sample::slow()));
         insta::assert_snapshot!("trips_broken", page(&sample::broken()));
