@@ -9,7 +9,7 @@ use crate::iperf3;
 use crate::netpipe::NETPIPE;
 use crate::osu::OSU;
 use crate::perftest;
-use crate::ping::{IBPING, PING};
+use crate::ping::{self, IBPING, PING};
 use crate::sockperf::SOCKPERF;
 use crate::ucx_perftest::UCX_PERFTEST;
 
@@ -67,6 +67,7 @@ type GoesOn = fn(&str, &str) -> bool;
 /// Formats whose output has lines at which another one of the same format could begin as well.
 pub(crate) static GO_ON: &[(&Format, GoesOn)] = &[
     (&iperf3::text::FORMAT, iperf3::text::goes_on),
+    (&IBPING, ping::goes_on),
     (&fio::TEXT, finds_its_end),
     (&marks::CRYSTAL, finds_its_end),
     (&diskspd::DISKSPD, finds_its_end),

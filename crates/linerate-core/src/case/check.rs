@@ -8,6 +8,9 @@ use crate::ceiling::infiniband::MTUS;
 //= RFC 791, section 3.1
 const SMALLEST: u32 = 576;
 
+/// Most outputs, claims or sweeps of a case.
+const MOST: usize = 100;
+
 /// Refuses parts that do not go together.
 pub(super) fn check(case: &Case) -> Result<(), CaseError> {
     let links = [&case.near, &case.far].map(|h| h.port.link);
@@ -24,7 +27,26 @@ pub(super) fn check(case: &Case) -> Result<(), CaseError> {
     }
     mtus(case, any_infiniband)?;
     storage(&case.storage)?;
+    outputs(case)?;
     figures(case)
+}
+
+fn outputs(case: &Case) -> Result<(), CaseError> {
+    for (what, number) in [
+        ("output", case.output.len()),
+        ("claim", case.claim.len()),
+        ("sweep", case.sweep.len()),
+    ] {
+        if number > MOST {
+            return refuse(format!(
+                "{number} tables `[[{what}]]` are too many; allowed: {MOST}"
+            ));
+        }
+    }
+    let empty = case.output.iter().find(|output| output.text.trim().is_empty());
+    empty.map_or(Ok(()), |output| {
+        refuse(format!("the output `{}` has no text", output.name))
+    })
 }
 
 fn refuse<T>(why: impl Into<String>) -> Result<T, CaseError> {

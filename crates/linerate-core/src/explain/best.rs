@@ -14,7 +14,7 @@ pub struct Best {
 
 impl Best {
     /// The highest rate of any result; `None` if there is none.
-    pub(super) fn of(material: &Material) -> Option<Self> {
+    pub fn of(material: &Material) -> Option<Self> {
         let all = material.sources.iter().flat_map(|source| {
             let each = source.results.iter().filter_map(|r| highest(&r.measured));
             each.map(|rate| Self {

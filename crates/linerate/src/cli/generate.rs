@@ -50,7 +50,7 @@ struct Schema {
     text: &'static str,
 }
 
-const SCHEMAS: [Schema; 16] = [
+const SCHEMAS: [Schema; 17] = [
     Schema {
         name: "run",
         of: "linerate run --json, linerate show --json",
@@ -130,6 +130,11 @@ const SCHEMAS: [Schema; 16] = [
         name: "whatif",
         of: "linerate whatif --json",
         text: whatif::SCHEMA,
+    },
+    Schema {
+        name: "whatif-compare",
+        of: "linerate whatif --compare --json",
+        text: whatif::compare::SCHEMA,
     },
 ];
 

@@ -149,7 +149,7 @@ pub(super) fn halves(explained: &Explained<'_>, id: &'static str) -> Vec<Remark>
 }
 
 pub(super) fn management(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
-    let is_ping = |table: &&Table<'_>| table.sizes.operation == "ibping";
+    let is_ping = |table: &&Table<'_>| table.source.tool.name == "ibping";
     let tables = explained.tables.iter().filter(is_ping);
     let remark = |table: &Table<'_>| {
         let time = table.smallest()?.time()?;

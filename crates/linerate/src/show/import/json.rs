@@ -30,6 +30,13 @@ pub(in crate::show) struct Output<'a> {
     linerate: &'static str,
     /// Title of the import. Null if it has none.
     title: Option<&'a str>,
+    #[serde(flatten)]
+    results: Results<'a>,
+}
+
+/// Results of one path, and what they say.
+#[derive(Serialize, JsonSchema)]
+pub(in crate::show) struct Results<'a> {
     /// What limits the transfers, by the judge.
     limits: Vec<LimitOut<'a>>,
     /// What the judge does not know.
@@ -204,16 +211,19 @@ struct NoteOut<'a> {
 
 /// The document of an import.
 pub(crate) fn json(explained: &Explained<'_>) -> serde_json::Result<String> {
-    text(&Output::of(explained))
+    let title = explained.material.title.as_str();
+    text(&Output {
+        format: Format,
+        linerate: env!("CARGO_PKG_VERSION"),
+        title: Some(title).filter(|title| !title.is_empty()),
+        results: Results::of(explained),
+    })
 }
 
-impl<'a> Output<'a> {
-    fn of(explained: &'a Explained<'a>) -> Self {
+impl<'a> Results<'a> {
+    pub(in crate::show) fn of(explained: &'a Explained<'a>) -> Self {
         let material = explained.material;
         Self {
-            format: Format,
-            linerate: env!("CARGO_PKG_VERSION"),
-            title: Some(material.title.as_str()).filter(|title| !title.is_empty()),
             limits: explained.verdict.limits.iter().map(limit).collect(),
             unknown: &explained.verdict.unknown,
             remarks: explained.remarks.iter().map(remark).collect(),

@@ -110,4 +110,5 @@ fn the_kept_schemas_are_those_of_the_types() {
     check::<guide::json::Output<'_>>("guide");
     check::<import::json::Output<'_>>("import");
     check::<whatif::json::Output<'_>>("whatif");
+    check::<whatif::compare::Output<'_>>("whatif-compare");
 }

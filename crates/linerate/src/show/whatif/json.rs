@@ -1,18 +1,17 @@
 //! A path described by hand, for programs. The schema of the document is made from `Output`.
 
-use linerate_core::case::{Answer, FigureCheck, SizeSeries};
-use linerate_core::ceiling::fingerprint::{fit, timer};
-use linerate_core::ceiling::{Bounds, Ceiling, Solution, Source};
+use linerate_core::case::{Answer, FigureCheck};
+use linerate_core::ceiling::{Bounds, Ceiling, Relation, Solution, Source};
 use linerate_core::path::{Direction, Place, Side, Stage};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::super::fitted::{self, Agreement, FitOut, TimerOut};
+use super::super::import::json::Results;
 use super::super::json::{Format, integer, text};
-use super::Change;
+use super::{Change, Told};
 
 /// Version of the document; raised when a key changes its meaning or is removed.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// The published schema of the document.
 pub(crate) const SCHEMA: &str = include_str!("../../../schema/whatif.schema.json");
@@ -35,8 +34,8 @@ pub(in crate::show) struct Output<'a> {
     after: Option<AnswerOut<'a>>,
     /// Published figures of the case file and what is computed for them without replacements.
     published: Vec<FigureCheckOut<'a>>,
-    /// Times by size of the case file, and their conclusions about the hardware.
-    sweeps: Vec<SweepOut<'a>>,
+    /// Published results of the case file and what they say: of its own path first, then of paths that differ.
+    results: Vec<ToldOut<'a>>,
 }
 
 /// What is computed for a case.
@@ -165,21 +164,20 @@ struct FigureCheckOut<'a> {
     figure: &'a str,
     /// The computed figure.
     computed: &'a str,
-    /// How the case says that both compare.
-    claim: &'static str,
-    /// Whether the claim is true.
-    holds: bool,
+    /// How both compare: `reached` (within 2 %), `inside` (a wide interval), `about` (10 %), `below`, `far-below`
+    /// (half), `above`; of times `above-floor` or `below-floor`. Null if nothing was computed.
+    relation: Option<&'static str>,
+    /// What more ports or cards change, beside another figure. Null if the two differ in other things.
+    change: Option<&'a str>,
 }
 
-/// Times by size.
+/// Published results of one path.
 #[derive(Serialize, JsonSchema)]
-struct SweepOut<'a> {
-    /// What was measured.
-    what: &'a str,
-    /// A timer that sets the times. Null if they show none.
-    timer: Option<TimerOut>,
-    /// What the times say. Null if too few messages are large enough to show a rate.
-    fit: Option<FitOut>,
+struct ToldOut<'a> {
+    /// Differences of the path from the case, as they would be typed. Empty for the path of the case.
+    set: &'a [String],
+    #[serde(flatten)]
+    results: Results<'a>,
 }
 
 /// One JSON document, with a line feed at its end.
@@ -192,7 +190,7 @@ pub(crate) fn document(change: &Change<'_>) -> serde_json::Result<String> {
         before: answer(change.before.1),
         after: change.after.map(|(_, after)| answer(after)),
         published: change.checks.iter().map(check).collect(),
-        sweeps: change.before.0.sweep.iter().map(sweep).collect(),
+        results: change.told.iter().map(told).collect(),
     };
     text(&output)
 }
@@ -275,13 +273,10 @@ fn ceiling<'a>(way: Direction, ceiling: &Ceiling<'a>) -> CeilingOut<'a> {
     }
 }
 
-fn sweep(sweep: &SizeSeries) -> SweepOut<'_> {
-    SweepOut {
-        what: &sweep.what,
-        timer: timer(&sweep.points).as_ref().map(fitted::timer_out),
-        fit: fit(&sweep.points)
-            .as_ref()
-            .map(|fit| fitted::fit_out(fit, Agreement::Links)),
+fn told<'a>(told: &'a Told<'a>) -> ToldOut<'a> {
+    ToldOut {
+        set: told.set,
+        results: Results::of(&told.explained),
     }
 }
 
@@ -290,15 +285,15 @@ fn check(check: &FigureCheck) -> FigureCheckOut<'_> {
         what: &check.what,
         figure: &check.figure,
         computed: &check.computed,
-        claim: check.claim,
-        holds: check.holds,
+        relation: check.relation.map(Relation::name),
+        change: check.change.as_deref(),
     }
 }
 
-fn integers(bounds: Bounds) -> [u64; 2] {
+pub(super) fn integers(bounds: Bounds) -> [u64; 2] {
     [integer(bounds.low()), integer(bounds.high())]
 }
 
-fn numbers(bounds: Bounds) -> [f64; 2] {
+pub(super) fn numbers(bounds: Bounds) -> [f64; 2] {
     [bounds.low(), bounds.high()]
 }

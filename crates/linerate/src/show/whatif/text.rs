@@ -1,17 +1,16 @@
 //! A path described by hand, for people: ceilings with what they come from, and what a change
 //! would bring.
 
-use linerate_core::case::{Answer, Case, FigureCheck, Host, SizeSeries, Slot};
-use linerate_core::ceiling::fingerprint::{fit, timer};
-use linerate_core::ceiling::{Bounds, Ceiling, Input, Solution, Source};
+use linerate_core::case::{Answer, Case, FigureCheck, Host, Slot};
+use linerate_core::ceiling::{Bounds, Ceiling, Input, Relation, Solution, Source};
 use linerate_core::path::Direction;
 use linerate_core::units::{Nanos, Rate};
 
 use super::super::document::Item;
-use super::super::fitted::{self, Agreement};
+use super::super::import::text as results;
 use super::super::names::Names;
 use super::super::{Document, Tone};
-use super::Change;
+use super::{Change, Told};
 
 /// The whole page.
 pub(crate) fn page(change: &Change<'_>) -> Document {
@@ -26,8 +25,17 @@ pub(crate) fn page(change: &Change<'_>) -> Document {
     doc.gap();
     host(&mut doc, "near", &case.near);
     host(&mut doc, "far", &case.far);
+    let (own, others): (Vec<&Told<'_>>, Vec<_>) =
+        change.told.iter().partition(|told| told.set.is_empty());
+    let (own, others) = match change.after {
+        Some(_) => (Vec::new(), Vec::new()),
+        None => (own, others),
+    };
     if change.after.is_none() {
         story(&mut doc, &case.story);
+    }
+    for told in &own {
+        results::answer(&mut doc, &told.explained);
     }
     doc.gap();
     ceilings(&mut doc, answer);
@@ -38,7 +46,16 @@ pub(crate) fn page(change: &Change<'_>) -> Document {
     if change.after.is_none() {
         doc.gap();
         published(&mut doc, change.checks);
-        sweeps(&mut doc, &case.sweep);
+        doc.gap();
+    }
+    for told in &own {
+        results::figures(&mut doc, &told.explained);
+    }
+    for told in &others {
+        doc.gap();
+        doc.heading(&format!("With {}", told.set.join(", ")));
+        results::answer(&mut doc, &told.explained);
+        results::figures(&mut doc, &told.explained);
     }
     doc
 }
@@ -335,38 +352,31 @@ fn published(doc: &mut Document, checks: &[FigureCheck]) {
     doc.heading("Published and computed figures");
     for one in checks {
         let words = format!(", {}; computed {}: ", one.what, one.computed);
-        let (tone, claim) = if one.holds {
-            (Tone::Good, one.claim.to_owned())
-        } else {
-            (Tone::Warning, format!("wrong claim: it {}", one.claim))
-        };
+        let relation = one.relation.map_or("nothing is computed", Relation::words);
+        let change = one.change.as_ref();
+        let change = change.map_or(String::new(), |change| format!("; {change}"));
         let body = [
             (Tone::Strong, one.figure.as_str()),
             (Tone::Plain, &words),
-            (tone, &claim),
+            (tone(one.relation), relation),
+            (Tone::Plain, &change),
         ];
         doc.item(Item::new(&body).indent(0, 4));
     }
 }
 
-/// Writes the hardware that the slopes of times over sizes agree with.
-fn sweeps(doc: &mut Document, sweeps: &[SizeSeries]) {
-    if sweeps.is_empty() {
-        return;
-    }
-    doc.gap();
-    doc.heading("What times by size show about the hardware");
-    for sweep in sweeps {
-        if let Some(timer) = timer(&sweep.points) {
-            fitted::ticks(doc, &sweep.what, &timer);
+/// How a figure looks beside the computed one.
+const fn tone(relation: Option<Relation>) -> Tone {
+    match relation {
+        Some(Relation::Reached | Relation::Inside | Relation::About | Relation::AboveFloor) => {
+            Tone::Good
         }
-        let fit = fit(&sweep.points);
-        fitted::rate(doc, &sweep.what, fit.as_ref(), Agreement::Links);
+        _ => Tone::Warning,
     }
 }
 
 /// `9.41 Gb/s`, or `9.41 to 9.49 Gb/s`.
-fn rates(bits: Bounds) -> String {
+pub(super) fn rates(bits: Bounds) -> String {
     bits.words(|v| Rate(v as u64).to_string())
 }
 
