@@ -43,7 +43,10 @@ fn outputs(case: &Case) -> Result<(), CaseError> {
             ));
         }
     }
-    let empty = case.output.iter().find(|output| output.text.trim().is_empty());
+    let empty = case
+        .output
+        .iter()
+        .find(|output| output.text.trim().is_empty());
     empty.map_or(Ok(()), |output| {
         refuse(format!("the output `{}` has no text", output.name))
     })

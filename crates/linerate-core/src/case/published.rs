@@ -63,13 +63,15 @@ pub fn check_figures(text: &str) -> Result<Vec<FigureCheck>, CaseError> {
         Ok((one, computed(&answer(&case)?, one)))
     });
     let all = each.collect::<Result<Vec<_>, CaseError>>()?;
-    Ok(all.iter().map(|one| check(one, &all)).collect())
+    let each = all.iter().enumerate();
+    Ok(each.map(|(at, one)| check(one, &all[..at])).collect())
 }
 
 /// A figure, and what is computed for it.
 type Both<'a> = (&'a Published, Option<Bounds>);
 
-fn check(one: &Both<'_>, all: &[Both<'_>]) -> FigureCheck {
+/// A figure beside its computed one, and beside the figures before it.
+fn check(one: &Both<'_>, before: &[Both<'_>]) -> FigureCheck {
     let (published, computed) = *one;
     let (figure, words) = figure(published);
     let relation = |computed| match published.round_trip {
@@ -81,7 +83,7 @@ fn check(one: &Both<'_>, all: &[Both<'_>]) -> FigureCheck {
         figure: words,
         computed: computed.map_or_else(|| "unknown".to_owned(), |c| in_words(c, published)),
         relation: computed.map(relation),
-        change: all.iter().find_map(|other| change(other, one)),
+        change: before.iter().rev().find_map(|other| change(other, one)),
     }
 }
 
@@ -109,7 +111,7 @@ fn change((from, before): &Both<'_>, (to, after): &Both<'_>) -> Option<String> {
         format!("makes the ceiling x{ratio:.2}")
     };
     Some(format!(
-        "{} {computed} of `{}`; measured x{measured:.2}",
+        "`{}` {computed} of `{}`; measured x{measured:.2}",
         more.join(", "),
         from.what
     ))

@@ -51,7 +51,10 @@ pub(super) fn read(section: &Section<'_>, body: &str) -> Result<Found, String> {
         size: DATAGRAM,
         samples: Some(times.len() as u64),
         least: Some(*least),
-        typical: times.get(times.len() / 2).copied().filter(|_| times.len() >= ENOUGH),
+        typical: times
+            .get(times.len() / 2)
+            .copied()
+            .filter(|_| times.len() >= ENOUGH),
         most: Some(*most),
         ..SizeRow::default()
     };

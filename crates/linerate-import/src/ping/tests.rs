@@ -81,7 +81,8 @@ fn ibping_without_answers_prints_zeros() {
     assert!(why(IB_NONE).contains("no packet was answered"));
 }
 
-const PONGS: &str = "Pong from host-3 (Lid 4): time 0.239 ms\nPong from host-3 (Lid 4): time 0.625 ms\n";
+const PONGS: &str =
+    "Pong from host-3 (Lid 4): time 0.239 ms\nPong from host-3 (Lid 4): time 0.625 ms\n";
 
 #[test]
 fn answers_without_statistics_have_their_extremes_and_from_three_on_a_median() {
@@ -96,7 +97,10 @@ fn answers_without_statistics_have_their_extremes_and_from_three_on_a_median() {
 
 #[test]
 fn answers_before_statistics_are_counted_once() {
-    let whole = format!("{PONGS}\n{}", IB.lines().take(3).collect::<Vec<_>>().join("\n"));
+    let whole = format!(
+        "{PONGS}\n{}",
+        IB.lines().take(3).collect::<Vec<_>>().join("\n")
+    );
     let parts = read(whole.as_bytes()).unwrap().parts;
     assert_eq!((parts.len(), parts[0].notes.len()), (1, 0));
     assert_eq!(parts[0].results[0].title, "host-3 (Lid 4)");

@@ -252,7 +252,8 @@ fn obey(cli: Cli, on_line: &[String]) -> Result<Exit, Failure> {
     typed.global = cli.global;
     let options = config::resolve(&typed)?;
     if options.report.format == Some(options::Format::Csv) && !cli.verb.is_table() {
-        let why = anyhow::anyhow!("`--format csv` is only for the table of `linerate whatif --compare`");
+        let why =
+            anyhow::anyhow!("`--format csv` is only for the table of `linerate whatif --compare`");
         return Err(Failure::usage(why).hint("--json prints every result for programs"));
     }
     if cli.verb.has_engine() {

@@ -20,28 +20,45 @@ fn remark(explained: &Explained<'_>, id: &'static str) -> Option<Remark> {
     let hardware = &explained.material.hardware;
     let ceiling = hardware.goodput()?;
     let best = Best::of(explained.material)?;
-    let name = format!("the best is {} ({})", rate(best.rate), best.file);
+    let of = best.rate;
+    let best = format!("{} ({})", rate(best.rate), best.file);
     let carries = format!("{} ({})", words(ceiling), hardware.binding().join(" or "));
-    let of = |stands, what: String| Remark::new(id, stands, what).because(parts(hardware));
-    Some(match Relation::to_ceiling(best.rate, ceiling) {
-        Relation::Reached | Relation::About => of(
+    let (stands, what) = match Relation::to_ceiling(of, ceiling) {
+        Relation::Reached => (
             Stands::Good,
-            format!("the hardware as described is the limit: {name}, and it carries {carries}"),
+            format!("the ceiling of the hardware as described is reached: {best} of {carries}"),
         ),
-        Relation::Inside => of(
+        Relation::About => (
             Stands::Good,
-            format!("the hardware as described may be the limit: {name}, inside the range of its ceiling, {carries}"),
+            format!(
+                "the ceiling of the hardware as described is reached within 10 %: {best} of {carries}"
+            ),
         ),
-        Relation::Below | Relation::FarBelow | Relation::AboveFloor | Relation::BelowFloor => of(
-            Stands::Finding,
-            format!("the hardware as described is not the limit: {name}, and it carries {carries}"),
-        )
-        .because("left are the programs and systems of the hosts, and parts that are not as described"),
-        Relation::Above => of(
+        Relation::Inside => (
+            Stands::Good,
+            format!(
+                "the hardware as described may be the limit: the best is {best}, inside the range of its ceiling, \
+                 {carries}"
+            ),
+        ),
+        Relation::Above => (
             Stands::Doubt,
-            format!("more than the hardware as described carries: {name}, and its ceiling is {carries}"),
+            format!("the best is {best}, more than the hardware as described carries, {carries}"),
         ),
-    })
+        _ => (
+            Stands::Finding,
+            format!(
+                "the hardware as described is not the limit: the best is {best}, and it carries {carries}"
+            ),
+        ),
+    };
+    let mut remark = Remark::new(id, stands, what).because(parts(hardware));
+    if stands == Stands::Finding {
+        remark = remark.because(
+            "left are the programs and systems of the hosts, and parts that are not as described",
+        );
+    }
+    Some(remark)
 }
 
 /// The ceiling of each part: `link 48.2 to 54.2 Gb/s`.

@@ -8,7 +8,7 @@ use linerate_core::units::{Nanos, Rate};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::super::document::{Entry, Table};
+use super::super::document::{Entry, Item, Span, Table};
 use super::super::json::{Format, integer, text};
 use super::super::{Document, Tone};
 use super::json::{integers, numbers};
@@ -111,40 +111,94 @@ const COLUMNS: [Column; 9] = [
         let floor = row.floor;
         floor.map_or(String::new(), |secs| Nanos((secs * 1e9) as u64).to_string())
     }),
-    ("each Gb/s at the ceiling", |row| row.money(row.price_at_ceiling())),
-    ("each Gb/s at the best", |row| row.money(row.price_at_best())),
-    ("watts", |row| row.watts.map_or(String::new(), |watts| watts.to_string())),
+    ("each Gb/s at the ceiling", |row| {
+        row.money(row.price_at_ceiling())
+    }),
+    ("each Gb/s at the best", |row| {
+        row.money(row.price_at_best())
+    }),
+    ("watts", |row| {
+        row.watts.map_or(String::new(), |watts| watts.to_string())
+    }),
     ("next limit", Row::next),
 ];
 
-/// The table. A page that is too narrow for it has an entry for each path.
+/// Columns of a page of text, which is too narrow for all of them. The others stand below each path.
+const NARROW: [&str; 6] = ["path", "ceiling", "limit", "best", "floor one way", "watts"];
+
+/// The table, with a title for each path.
 pub(crate) fn page(rows: &[Row]) -> Document {
     let mut doc = Document::new();
-    let width = |column: &Column| {
-        let cells = rows.iter().map(|row| (column.1)(row).chars().count());
-        cells.chain([column.0.len()]).max().unwrap_or(0) + 2
-    };
-    let widths = COLUMNS.each_ref().map(width);
-    let head = COLUMNS.map(|column| (Tone::Dim, column.0));
-    let least = widths.iter().sum();
-    let mut table = Table::new(&widths).head(&head).least(least);
-    for row in rows {
-        let cells = COLUMNS.map(|column| (column.1)(row));
-        let named = cells.iter().zip(&COLUMNS).skip(1);
-        let words: Vec<String> = named
-            .filter(|(cell, _)| !cell.is_empty())
-            .map(|(cell, column)| format!("{}: {cell}", column.0))
-            .collect();
-        let entry = Entry::new(&row.name, &[(Tone::Plain, &words.join("; "))], 2);
-        let cells = cells.each_ref().map(|cell| (Tone::Plain, cell.as_str()));
-        table.row_or(&cells, entry);
-    }
-    doc.table(table);
+    let all: Vec<&Column> = COLUMNS.iter().collect();
+    let few: Vec<&Column> = COLUMNS.iter().filter(|column| is_narrow(column)).collect();
+    let mut narrow = Document::new();
+    narrow.table(table(&few, rows, |table, row, cells| {
+        table.row_or(cells, entry(row, &few));
+        let below = named(row, |column| !is_narrow(column));
+        if !below.is_empty() {
+            table.below(Item::new(&[(Tone::Dim, &below)]).depth(1).indent(2, 4));
+        }
+    }));
+    let wide = table(&all, rows, |table, _, cells| table.row(cells));
+    doc.table(wide.least(width(&all, rows)).narrow(narrow));
     doc.gap();
     for row in rows {
         doc.entry(&row.name, &[(Tone::Dim, &row.title)], 2);
     }
     doc
+}
+
+fn is_narrow(column: &Column) -> bool {
+    NARROW.contains(&column.0)
+}
+
+/// The entry that replaces a row on a very narrow page.
+fn entry(row: &Row, columns: &[&Column]) -> Entry {
+    let is_one = |column: &Column| columns.iter().skip(1).any(|one| one.0 == column.0);
+    Entry::new(&row.name, &[(Tone::Plain, &named(row, is_one))], 2)
+}
+
+/// The cells of a row that are known, with the names of their columns.
+fn named(row: &Row, is_one: impl Fn(&Column) -> bool) -> String {
+    let cells = COLUMNS
+        .iter()
+        .filter(|column| is_one(column))
+        .map(|column| {
+            let cell = (column.1)(row);
+            (!cell.is_empty()).then(|| format!("{}: {cell}", column.0))
+        });
+    cells.flatten().collect::<Vec<_>>().join("; ")
+}
+
+fn widths(columns: &[&Column], rows: &[Row]) -> Vec<usize> {
+    let width = |column: &&Column| {
+        let cells = rows.iter().map(|row| (column.1)(row).chars().count());
+        cells.chain([column.0.len()]).max().unwrap_or(0) + 2
+    };
+    columns.iter().map(width).collect()
+}
+
+fn width(columns: &[&Column], rows: &[Row]) -> usize {
+    widths(columns, rows).iter().sum()
+}
+
+/// A table of these columns; `add` adds a row by its cells.
+fn table(
+    columns: &[&Column],
+    rows: &[Row],
+    mut add: impl FnMut(&mut Table, &Row, &[Span<'_>]),
+) -> Table {
+    let head: Vec<Span<'_>> = columns.iter().map(|column| (Tone::Dim, column.0)).collect();
+    let mut table = Table::new(&widths(columns, rows)).head(&head);
+    for row in rows {
+        let cells: Vec<String> = columns.iter().map(|column| (column.1)(row)).collect();
+        let cells: Vec<Span<'_>> = cells
+            .iter()
+            .map(|cell| (Tone::Plain, cell.as_str()))
+            .collect();
+        add(&mut table, row, &cells);
+    }
+    table
 }
 
 /// One JSON document. Units stand in the keys. Unknown values are null. Rates are bits per second of payload.
@@ -218,7 +272,9 @@ fn path(row: &Row) -> PathOut<'_> {
         price_at_ceiling: row.price_at_ceiling().map(numbers),
         price_at_best: row.price_at_best().map(Bounds::low),
         currency: tag.map(|tag| tag.currency.as_str()),
-        per: tag.map(|tag| tag.per.as_str()).filter(|per| !per.is_empty()),
+        per: tag
+            .map(|tag| tag.per.as_str())
+            .filter(|per| !per.is_empty()),
         watts: row.watts,
         next_bps: next.map(|next| integers(next.goodput)),
         next_limit: next.map_or(&[], |next| &next.binding),
