@@ -56,7 +56,7 @@ pub(in crate::show) struct Results<'a> {
     /// What is odd about the server's host, by its facts.
     far_oddities: &'a [Oddity],
     /// The outputs that were read.
-    sources: Vec<SourceOut<'a>>,
+    sources: Vec<ReadOut<'a>>,
 }
 
 /// A limit of the transfers.
@@ -190,7 +190,7 @@ struct DiskRowOut {
 
 /// An output that was read.
 #[derive(Serialize, JsonSchema)]
-struct SourceOut<'a> {
+struct ReadOut<'a> {
     /// Name of the file.
     file: &'a str,
     side: Option<Side>,
@@ -354,12 +354,12 @@ fn disk_row(row: &DiskRow) -> DiskRowOut {
     }
 }
 
-fn source(source: &Source) -> SourceOut<'_> {
+fn source(source: &Source) -> ReadOut<'_> {
     let notes = source.notes.iter().map(|note| NoteOut {
         line: note.line,
         what: &note.what,
     });
-    SourceOut {
+    ReadOut {
         file: &source.file,
         side: source.side,
         form: &source.label,

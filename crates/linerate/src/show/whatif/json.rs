@@ -73,12 +73,12 @@ struct SolutionOut<'a> {
     /// Names of the ceilings that limit it: two if the ends of the interval have different ones.
     binding: &'a [String],
     /// What limits it once that is replaced. Null if nothing else is known.
-    next: Option<NextOut<'a>>,
+    next: Option<NextLimitOut<'a>>,
 }
 
 /// Goodput once its limit is replaced, and what limits it then.
 #[derive(Serialize, JsonSchema)]
-struct NextOut<'a> {
+struct NextLimitOut<'a> {
     /// Lower and upper end of the goodput.
     goodput_bps: [u64; 2],
     /// Names of the ceilings that limit it.
@@ -237,7 +237,7 @@ fn solution(solved: &Solution) -> SolutionOut<'_> {
     SolutionOut {
         goodput_bps: integers(solved.goodput),
         binding: &solved.binding,
-        next: solved.next.as_ref().map(|next| NextOut {
+        next: solved.next.as_ref().map(|next| NextLimitOut {
             goodput_bps: integers(next.goodput),
             binding: &next.binding,
         }),
