@@ -288,7 +288,7 @@ pub(crate) struct Report {
 // The form in which people read a result. `causes` has only this group: it has no JSON.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Form {
-    /// Print the result as text or as Markdown; the table of `whatif --compare` also as CSV
+    /// Print the result as text or as Markdown
     #[arg(long, env = "LINERATE_FORMAT", value_name = "FORM", help_heading = RESULT)]
     format: Option<Format>,
 }

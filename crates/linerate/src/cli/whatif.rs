@@ -36,7 +36,8 @@ pub(crate) struct Args {
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
 
-    /// Compare several paths in one table: ceiling, best published rate, latency, price, watts, next limit
+    /// Compare several paths in one table: ceiling, best published rate, latency, price, watts, next limit;
+    /// `--format csv` prints it for spreadsheets
     #[arg(long, value_name = "CASE", num_args = 1.., conflicts_with_all = ["case", "sets"])]
     compare: Vec<String>,
 

@@ -25,7 +25,8 @@ pub(crate) enum Format {
     Text,
     /// GitHub-flavoured Markdown for issues and reports, without colour and line wraps.
     Markdown,
-    /// Comma-separated values: only the table of `whatif --compare`.
+    /// Comma-separated values: only the table of `whatif --compare`, whose help names it.
+    #[value(hide = true)]
     Csv,
 }
 

@@ -12,6 +12,7 @@ use super::super::document::{Entry, Item, Span, Table};
 use super::super::json::{Format, integer, text};
 use super::super::{Document, Tone};
 use super::json::{integers, numbers};
+use super::price::in_currency;
 use super::text::rates;
 
 /// Version of the document; raised when a key changes its meaning or is removed.
@@ -67,20 +68,10 @@ impl Row {
         self.price_at(Bounds::exact(self.best.as_ref()?.rate))
     }
 
-    /// Currency, and what the price is for: `JPY per hour`.
-    fn unit(&self) -> String {
-        match &self.price {
-            Some(price) if price.per.is_empty() => price.currency.clone(),
-            Some(price) => format!("{} per {}", price.currency, price.per),
-            None => String::new(),
-        }
-    }
-
     fn money(&self, amount: Option<Bounds>) -> String {
-        let digits = |v: f64| format!("{v:.0$}", if v < 100.0 { 2 } else { 0 });
-        amount.map_or(String::new(), |amount| {
-            format!("{} {}", amount.words(digits), self.unit())
-        })
+        let words =
+            |(amount, price): (Bounds, &PriceTag)| in_currency(amount, &price.currency, &price.per);
+        amount.zip(self.price.as_ref()).map_or(String::new(), words)
     }
 
     fn limit(&self) -> String {

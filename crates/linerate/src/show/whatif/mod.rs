@@ -2,6 +2,7 @@
 
 pub(crate) mod compare;
 pub(super) mod json;
+mod price;
 mod text;
 
 use linerate_core::case::{Answer, Case, FigureCheck};

@@ -1,7 +1,7 @@
 //! A path described by hand, for people: ceilings with what they come from, and what a change
 //! would bring.
 
-use linerate_core::case::{Answer, Case, FigureCheck, Host, Slot};
+use linerate_core::case::{Answer, FigureCheck, Host, Slot};
 use linerate_core::ceiling::{Bounds, Ceiling, Input, Relation, Solution, Source};
 use linerate_core::path::Direction;
 use linerate_core::units::{Nanos, Rate};
@@ -10,7 +10,7 @@ use super::super::document::Item;
 use super::super::import::text as results;
 use super::super::names::Names;
 use super::super::{Document, Tone};
-use super::{Change, Told};
+use super::{Change, Told, price};
 
 /// The whole page.
 pub(crate) fn page(change: &Change<'_>) -> Document {
@@ -41,8 +41,9 @@ pub(crate) fn page(change: &Change<'_>) -> Document {
     ceilings(&mut doc, answer);
     doc.gap();
     beside(&mut doc, answer);
-    price(&mut doc, change);
-    media(&mut doc, case, answer);
+    price::price(&mut doc, change);
+    price::reached(&mut doc, case, &own);
+    price::media(&mut doc, case, answer);
     if change.after.is_none() {
         doc.gap();
         published(&mut doc, change.checks);
@@ -295,54 +296,6 @@ fn beside(doc: &mut Document, answer: &Answer) {
         &[(Tone::Strong, &floor), (Tone::Plain, &rest)],
         2,
     );
-}
-
-fn price(doc: &mut Document, change: &Change<'_>) {
-    let words = |answer: &Answer| {
-        let price = answer.price.as_ref()?;
-        let digits = |v: f64| format!("{v:.0$}", if v < 100.0 { 2 } else { 0 });
-        let amount = price.per_gigabit.words(digits);
-        let per = if price.per.is_empty() {
-            String::new()
-        } else {
-            format!(" per {}", price.per)
-        };
-        Some(format!("{amount} {}{per} for each Gb/s", price.currency))
-    };
-    let before = words(change.before.1);
-    let after = change.after.and_then(|(_, answer)| words(answer));
-    match (before, after) {
-        (Some(before), Some(after)) if before != after => {
-            doc.entry(
-                "cost",
-                &[(Tone::Plain, &format!("before: {before}; after: {after}"))],
-                2,
-            );
-        }
-        (Some(one), _) | (None, Some(one)) => doc.entry("cost", &[(Tone::Plain, &one)], 2),
-        (None, None) => {}
-    }
-}
-
-/// The path among other things that move bytes, slowest first.
-fn media(doc: &mut Document, case: &Case, answer: &Answer) {
-    let Some(solved) = answer.forward.as_ref().filter(|_| !case.media.is_empty()) else {
-        return;
-    };
-    let row = |rate: Bounds, name, tone| {
-        let words = rate.words(|bits| format!("{:.0} MB/s", bits / 8e6));
-        (rate.low(), format!("{words} {name}"), tone)
-    };
-    let media = case.media.iter();
-    let mut rows: Vec<(f64, String, Tone)> = media
-        .map(|m| row(Bounds::exact(m.rate.0 as f64), m.name.as_str(), Tone::Plain))
-        .chain([row(solved.goodput, "this path", Tone::Strong)])
-        .collect();
-    rows.sort_by(|a, b| a.0.total_cmp(&b.0));
-    for (i, (_, words, tone)) in rows.iter().enumerate() {
-        let label = if i == 0 { "compared" } else { "" };
-        doc.entry(label, &[(*tone, words)], 2);
-    }
 }
 
 fn published(doc: &mut Document, checks: &[FigureCheck]) {
