@@ -1,8 +1,8 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::ceiling::Solution;
-use crate::path::Direction;
+use crate::ceiling::{Relation, Solution};
+use crate::path::{Direction, Side};
 
 const NONE: &[&str] = &[];
 
@@ -275,7 +275,6 @@ fn a_replacement_is_refused_in_words() {
 
 #[test]
 fn published_figures_are_held_against_what_is_computed() {
-    use crate::ceiling::Relation;
     let figures = "[[published]]\nwhat = 'a'\ngoodput = '9.4Gb/s'\n\
         [[published]]\nwhat = 'b'\ngoodput = '4.7Gb/s'\n\
         [[published]]\nwhat = 'c'\nset = ['streams=1', 'net.flow-limit=1Gb/s']\ngoodput = '1Gb/s'\n\
@@ -379,7 +378,6 @@ fn outputs_claims_and_times_belong_to_the_path_that_they_were_measured_on() {
             one.material.sources.len(),
         )
     };
-    use crate::path::Side;
     assert_eq!(told(own), (vec![("a".to_owned(), Side::Near)], 1, 1));
     assert_eq!(told(other), (vec![("b".to_owned(), Side::Far)], 0, 0));
     assert_eq!(other.set, ["streams=1"]);
@@ -406,6 +404,12 @@ fn outputs_and_claims_that_say_nothing_are_refused() {
         let why = refused(&format!("{WHOLE}{more}"), NONE);
         assert!(why.contains(part), "no `{part}` in: {why}");
     }
+    let figure = |sets: usize| {
+        let set = "'streams=1', ".repeat(sets);
+        format!("{WHOLE}[[published]]\nwhat = 'a'\ngoodput = '1Gb/s'\nset = [{set}]\n")
+    };
+    assert!(refused(&figure(33), NONE).contains("33 differences"));
+    assert!(Case::read(&figure(32), NONE).is_ok());
     let hundred = "[[claim]]\nsays = 'transport=rdma'\n".repeat(100);
     assert!(Case::read(&format!("{WHOLE}{hundred}"), NONE).is_ok());
     let wrong = format!("{WHOLE}[[output]]\nname = 'a'\ntext = 'x'\nset = ['streams=0']\n");

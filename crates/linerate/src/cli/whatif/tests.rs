@@ -207,7 +207,7 @@ fn no_line_is_longer_than_the_page() {
 fn every_document_fits_the_published_schema() {
     let nothing = "title = 'x'\nprotocol = 'tcp'\nnear = { port = { pcie = 'none' } }\n\
                    far = { port = { pcie = 'none' } }\n";
-    let texts = CASES.iter().map(|(_, text)| *text).chain([nothing]);
+    let texts = CASES.iter().map(|(_, text)| *text).chain([nothing, SAMPLE]);
     for text in texts {
         let sets = ["streams=1".to_owned()];
         for sets in [&sets[..], &[]] {

@@ -1,17 +1,19 @@
 //! A path described by hand, for programs. The schema of the document is made from `Output`.
 
-use linerate_core::case::{Answer, FigureCheck};
+use linerate_core::case::{Answer, FigureCheck, SizeSeries};
+use linerate_core::ceiling::fingerprint::{fit, timer};
 use linerate_core::ceiling::{Bounds, Ceiling, Relation, Solution, Source};
 use linerate_core::path::{Direction, Place, Side, Stage};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::super::fitted::{self, Agreement, FitOut, TimerOut};
 use super::super::import::json::Results;
 use super::super::json::{Format, integer, text};
 use super::{Change, Told};
 
 /// Version of the document; raised when a key changes its meaning or is removed.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 1;
 
 /// The published schema of the document.
 pub(crate) const SCHEMA: &str = include_str!("../../../schema/whatif.schema.json");
@@ -34,6 +36,8 @@ pub(in crate::show) struct Output<'a> {
     after: Option<AnswerOut<'a>>,
     /// Published figures of the case file and what is computed for them without replacements.
     published: Vec<FigureCheckOut<'a>>,
+    /// Times by size of `[[sweep]]`, and their conclusions about the hardware.
+    sweeps: Vec<SweepOut<'a>>,
     /// Published results of the case file and what they say: of its own path first, then of paths that differ.
     results: Vec<ToldOut<'a>>,
 }
@@ -164,11 +168,26 @@ struct FigureCheckOut<'a> {
     figure: &'a str,
     /// The computed figure.
     computed: &'a str,
+    /// How both compare, in words.
+    claim: &'static str,
+    /// Whether both could be compared.
+    holds: bool,
     /// How both compare: `reached` (within 2 %), `inside` (a wide interval), `about` (10 %), `below`, `far-below`
     /// (half), `above`; of times `above-floor` or `below-floor`. Null if nothing was computed.
     relation: Option<&'static str>,
     /// What more ports or cards change, beside another figure. Null if the two differ in other things.
     change: Option<&'a str>,
+}
+
+/// Times by size.
+#[derive(Serialize, JsonSchema)]
+struct SweepOut<'a> {
+    /// What was measured.
+    what: &'a str,
+    /// A timer that sets the times. Null if they show none.
+    timer: Option<TimerOut>,
+    /// What the times say. Null if too few messages are large enough to show a rate.
+    fit: Option<FitOut>,
 }
 
 /// Published results of one path.
@@ -190,6 +209,7 @@ pub(crate) fn document(change: &Change<'_>) -> serde_json::Result<String> {
         before: answer(change.before.1),
         after: change.after.map(|(_, after)| answer(after)),
         published: change.checks.iter().map(check).collect(),
+        sweeps: change.before.0.sweep.iter().map(sweep).collect(),
         results: change.told.iter().map(told).collect(),
     };
     text(&output)
@@ -273,6 +293,16 @@ fn ceiling<'a>(way: Direction, ceiling: &Ceiling<'a>) -> CeilingOut<'a> {
     }
 }
 
+fn sweep(sweep: &SizeSeries) -> SweepOut<'_> {
+    SweepOut {
+        what: &sweep.what,
+        timer: timer(&sweep.points).as_ref().map(fitted::timer_out),
+        fit: fit(&sweep.points)
+            .as_ref()
+            .map(|fit| fitted::fit_out(fit, Agreement::Links)),
+    }
+}
+
 fn told<'a>(told: &'a Told<'a>) -> ToldOut<'a> {
     ToldOut {
         set: told.set,
@@ -285,6 +315,10 @@ fn check(check: &FigureCheck) -> FigureCheckOut<'_> {
         what: &check.what,
         figure: &check.figure,
         computed: &check.computed,
+        claim: check
+            .relation
+            .map_or("nothing is computed", Relation::words),
+        holds: check.relation.is_some(),
         relation: check.relation.map(Relation::name),
         change: check.change.as_deref(),
     }
