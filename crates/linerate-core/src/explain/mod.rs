@@ -7,12 +7,14 @@
 mod best;
 mod claim;
 mod facts;
+mod hardware;
 pub mod rule;
 mod summary;
 mod table;
 
 pub use best::Best;
 pub use claim::{Claim, ClaimError, Said};
+pub use hardware::{Hardware, Part};
 pub use rule::{RULES, Remark, Rule, Stands};
 pub use table::Table;
 
@@ -39,6 +41,8 @@ pub struct Material {
     pub ports: [Option<String>; 2],
     /// Claims about the results.
     pub claims: Vec<Claim>,
+    /// The hardware of the path, as a case file describes it.
+    pub hardware: Hardware,
 }
 
 impl Material {

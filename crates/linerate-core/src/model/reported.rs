@@ -273,7 +273,9 @@ const MISSING: [(&str, &str); 3] = [
 ];
 
 fn gaps(told: Told<'_>) -> Vec<(Side, Gap)> {
-    let tool = told.transfers.first().map_or("", |(tool, _)| &tool.name);
+    let named = told.transfers.iter().map(|(tool, _)| tool.name.as_str());
+    let tool = named.into_iter().find(|name| !name.is_empty());
+    let tool = tool.unwrap_or("the output");
     let gap = |side: Side, (source, what): (&str, &str)| Gap {
         what: format!("{source}: {what} of the {} end", side.name()),
         why: format!("{tool} does not report them"),

@@ -51,7 +51,7 @@ struct Schema {
     text: &'static str,
 }
 
-const SCHEMAS: [Schema; 17] = [
+const SCHEMAS: [Schema; 18] = [
     Schema {
         name: "run",
         of: "linerate run --json, linerate show --json",
@@ -136,6 +136,11 @@ const SCHEMAS: [Schema; 17] = [
         name: "whatif",
         of: "linerate whatif --json",
         text: whatif::SCHEMA,
+    },
+    Schema {
+        name: "whatif-compare",
+        of: "linerate whatif --compare --json",
+        text: whatif::compare::SCHEMA,
     },
 ];
 

@@ -193,7 +193,7 @@ pub(super) fn material(record: &Record) -> Material {
     };
     for file in &imported.files {
         match &file.kept {
-            Kept::Bytes(Blob(bytes)) => add(&mut material, file, bytes),
+            Kept::Bytes(Blob(bytes)) => add(&mut material, (&file.name, file.side), bytes),
             Kept::Rows {
                 label,
                 tool,
@@ -212,11 +212,11 @@ pub(super) fn material(record: &Record) -> Material {
     material
 }
 
-/// Adds the outputs of one file.
-fn add(material: &mut Material, file: &Import, bytes: &[u8]) {
+/// Adds the outputs of one file, by its name and the host at which it was made.
+pub(super) fn add(material: &mut Material, (name, side): (&str, Side), bytes: &[u8]) {
     let source = |label: &str| Source {
-        file: file.name.clone(),
-        side: Some(file.side),
+        file: name.to_owned(),
+        side: Some(side),
         label: label.to_owned(),
         ..Source::default()
     };
@@ -235,7 +235,7 @@ fn add(material: &mut Material, file: &Import, bytes: &[u8]) {
         }
     };
     for part in parsed.parts {
-        let host = match file.side {
+        let host = match side {
             Side::Near => &mut material.near,
             Side::Far => &mut material.far,
         };

@@ -191,6 +191,11 @@ impl Verb {
     fn has_engine(&self) -> bool {
         matches!(self, Self::Run(_) | Self::Bw(_) | Self::Lat(_))
     }
+
+    /// Whether the result is one table.
+    fn is_table(&self) -> bool {
+        matches!(self, Self::Whatif(args) if args.is_table())
+    }
 }
 
 /// Parses the arguments, runs the command, and returns its exit code.
@@ -248,6 +253,11 @@ fn obey(cli: Cli, on_line: &[String]) -> Result<Exit, Failure> {
     let mut typed = cli.verb.typed();
     typed.global = cli.global;
     let options = config::resolve(&typed)?;
+    if options.report.format == Some(options::Format::Csv) && !cli.verb.is_table() {
+        let why =
+            anyhow::anyhow!("`--format csv` is only for the table of `linerate whatif --compare`");
+        return Err(Failure::usage(why).hint("--json prints every result for programs"));
+    }
     if cli.verb.has_engine() {
         resolve::fits(on_line, &options.run)?;
     }

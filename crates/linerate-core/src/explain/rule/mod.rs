@@ -8,6 +8,7 @@ mod connections;
 mod datagrams;
 mod direction;
 mod disk;
+mod hardware;
 mod layers;
 mod sizes;
 mod streams;
@@ -192,6 +193,16 @@ pub static RULES: &[Rule] = &[
         id: "at-a-ceiling",
         doc: "A rate at which a standard link is full.",
         find: ceiling::at_one,
+    },
+    Rule {
+        id: "hardware",
+        doc: "The best rate beside the ceiling of the hardware, as a case file describes it.",
+        find: hardware::reached,
+    },
+    Rule {
+        id: "coded-twice",
+        doc: "A claimed ceiling from which the line code of a slot is taken off twice.",
+        find: hardware::coded_twice,
     },
     Rule {
         id: "headline",

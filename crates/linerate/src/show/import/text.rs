@@ -28,29 +28,39 @@ pub(crate) fn page(explained: &Explained<'_>, saved: Option<(&str, &str)>) -> Do
         doc.title(&explained.material.title);
         doc.gap();
     }
-    judged(&mut doc, explained);
-    doc.gap();
-    remarks(&mut doc, &explained.remarks);
-    unknown(&mut doc, explained);
-    doc.gap();
-    fits(&mut doc, &explained.tables);
-    for table in &explained.tables {
-        doc.gap();
-        sizes(&mut doc, table);
-    }
-    doc.gap();
-    transfers(&mut doc, explained);
-    doc.gap();
-    disks(&mut doc, explained);
-    doc.gap();
-    oddities(&mut doc, explained);
-    doc.gap();
-    read(&mut doc, explained);
+    answer(&mut doc, explained);
+    figures(&mut doc, explained);
     if let Some((name, shown_by)) = saved {
         let shown_by = format!("   ({shown_by})");
         doc.entry("Saved", &[(Tone::Plain, name), (Tone::Dim, &shown_by)], 0);
     }
     doc
+}
+
+/// Writes what the results say.
+pub(in crate::show) fn answer(doc: &mut Document, explained: &Explained<'_>) {
+    judged(doc, explained);
+    doc.gap();
+    remarks(doc, &explained.remarks);
+    unknown(doc, explained);
+    doc.gap();
+}
+
+/// Writes the results themselves, and what was read.
+pub(in crate::show) fn figures(doc: &mut Document, explained: &Explained<'_>) {
+    fits(doc, &explained.tables);
+    for table in &explained.tables {
+        doc.gap();
+        sizes(doc, table);
+    }
+    doc.gap();
+    transfers(doc, explained);
+    doc.gap();
+    disks(doc, explained);
+    doc.gap();
+    oddities(doc, explained);
+    doc.gap();
+    read(doc, explained);
 }
 
 /// Writes the verdict of the judge.

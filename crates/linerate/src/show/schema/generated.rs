@@ -112,4 +112,5 @@ fn the_kept_schemas_are_those_of_the_types() {
     check::<import::json::Output<'_>>("import");
     check::<list::json::Output<'_>>("list");
     check::<whatif::json::Output<'_>>("whatif");
+    check::<whatif::compare::Output<'_>>("whatif-compare");
 }
