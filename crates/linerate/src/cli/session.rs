@@ -120,7 +120,7 @@ pub(crate) fn watched(
         made,
         note: note(options),
     };
-    let mode = match options.global.quiet {
+    let how = match options.global.quiet {
         Some(true) => Mode::Quiet,
         _ if io::stderr().is_terminal() => Mode::Rewritten(out::columns()),
         _ => Mode::Lines,
@@ -131,7 +131,7 @@ pub(crate) fn watched(
         Ok(beside) => beside,
         Err(_) => &mut stderr,
     };
-    let mut sink = (sinks, Progress::new(out, mode, Arc::clone(stop)));
+    let mut sink = (sinks, Progress::new(out, how, Arc::clone(stop)));
     let measured = measure(label, &mut sink);
     // Progress that a stopped terminal did not accept is of no use any more.
     let _ = beside.map(|beside| beside.finish(LAST));

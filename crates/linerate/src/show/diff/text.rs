@@ -79,10 +79,11 @@ fn record(doc: &mut Document, label: &str, judged: &Judged<'_>) {
         (Some(peer), None) => format!("to {peer}"),
         (None, None) => "this machine against itself".to_owned(),
     };
-    let mut text = format!("{}, {of}", stamp(start.wall_secs));
-    if !start.note.is_empty() {
-        text += &format!(" | {}", start.note);
-    }
+    let note = match start.note.as_str() {
+        "" => String::new(),
+        note => format!(" | {note}"),
+    };
+    let text = format!("{}, {of}{note}", stamp(start.wall_secs));
     doc.entry(label, &[(Tone::Plain, &text)], 0);
 }
 
