@@ -73,6 +73,15 @@ fn case1_clears_the_network_and_doubts_the_headline() {
                  5.74 Gb/s (718 MB/s)",
                 &[("copy,1012", "copy,720")],
             ),
+        ],
+    );
+}
+
+#[test]
+fn case1_explains_ports_and_ibping_and_holds_the_hardware_beside() {
+    says(
+        "case1",
+        &[
             (
                 "port 1: Initializing: the wire works",
                 &[("State: Initializing", "State: Active")],
