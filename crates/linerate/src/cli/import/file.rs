@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use linerate_core::facts::Inventory;
 use linerate_core::path::Side;
 use linerate_core::record::{Blob, Import, Kept};
