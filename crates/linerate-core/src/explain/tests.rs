@@ -631,9 +631,9 @@ fn a_fall_names_the_best_size_and_larger_ones_only_if_there_are() {
         let mut falls = all.into_iter().filter(|(id, _)| *id == "rate-falls");
         falls.next().map(|(_, words)| words)
     };
-    let rows = [(1000, 10.0), (2000, 22.0), (4000, 50.1), (8000, 110.0)];
+    let rows = [(1000, 10.0), (2000, 22.0), (4000, 49.0), (8000, 110.0)];
     let words = says(&rows[..]).unwrap();
-    assert!(words.contains("from 1000 B to 8000 B"), "{words}");
+    assert!(words.contains("from 1000 B to 7.81 KiB"), "{words}");
     assert!(!words.contains("catch up"), "{words}");
     let rows = [(1000, 10.0), (2000, 30.0), (4000, 60.0)];
     assert!(

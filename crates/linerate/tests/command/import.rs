@@ -87,7 +87,7 @@ fn a_document_that_is_cut_is_read_as_far_as_it_goes_or_refused() {
     let start = &iperf3[..800];
     let end = format!(
         "it has no interval and no sum; line {}: the document ends early",
-        start.lines().count()
+        start.matches('\n').count() + 1
     );
     refused_bytes(start.as_bytes(), &end);
     let fio = sample("fio-json/single-3.42.json");

@@ -64,7 +64,8 @@ const fn hint(why: &Refused) -> &'static str {
 fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
     let failed = |error: io::Error| {
         let what = format!("failed to read {}", path.display());
-        Failure::usage(anyhow::Error::new(error).context(what))
+        let failure = Failure::usage(anyhow::Error::new(error).context(what));
+        failure.hint(format!("ls -l {}", path.display()))
     };
     let mut bytes = Vec::new();
     // A pipe has no length to trust.
