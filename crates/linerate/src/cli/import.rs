@@ -8,6 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::anyhow;
 use clap::Parser;
 use linerate_core::explain::{Claim, Explained, Material, explain};
+use linerate_core::facts::Inventory;
 use linerate_core::path::{Direction, Side};
 use linerate_core::plan::{Knobs, Plan};
 use linerate_core::record::{Blob, End, FORMAT, Import, Imported, Kept, Made, Record, Start};
@@ -89,10 +90,31 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
         .map(|(side, path)| file::imported(side, path))
         .collect::<Result<Vec<_>, _>>()?;
     let record = record(args, files, session::note(options));
+    let material = material(&record);
+    known_port(args.near_port.as_deref(), &material.near)?;
+    known_port(args.far_port.as_deref(), &material.far)?;
     let saved = kept(&record, options)?;
     let shown_by = saved.as_ref().map(|name| format!("linerate show {name}"));
     let saved = saved.as_deref().zip(shown_by.as_deref());
     show(&record, saved, options)
+}
+
+/// Refuses the name of a port that no output has facts of.
+fn known_port(name: Option<&str>, host: &Inventory) -> Result<(), Failure> {
+    let Some(name) = name else {
+        return Ok(());
+    };
+    let ports = host.network.nics.iter().map(|nic| nic.name.as_str());
+    let ports: Vec<&str> = ports.collect();
+    if ports.contains(&name) {
+        return Ok(());
+    }
+    let error = anyhow!("no output has facts of a port called {name}");
+    Err(Failure::usage(error).hint(if ports.is_empty() {
+        format!("import them too: ethtool {name} >FILE")
+    } else {
+        format!("the outputs have facts of {}", ports.join(", "))
+    }))
 }
 
 fn record(args: &Args, files: Vec<Import>, note: String) -> Record {

@@ -48,6 +48,8 @@ pub(in crate::show) fn answer(doc: &mut Document, explained: &Explained<'_>) {
 
 /// Writes the results themselves, and what was read.
 pub(in crate::show) fn figures(doc: &mut Document, explained: &Explained<'_>) {
+    oddities(doc, explained);
+    doc.gap();
     fits(doc, &explained.tables);
     for table in &explained.tables {
         doc.gap();
@@ -57,8 +59,6 @@ pub(in crate::show) fn figures(doc: &mut Document, explained: &Explained<'_>) {
     transfers(doc, explained);
     doc.gap();
     disks(doc, explained);
-    doc.gap();
-    oddities(doc, explained);
     doc.gap();
     read(doc, explained);
 }
@@ -83,7 +83,7 @@ fn unknown(doc: &mut Document, explained: &Explained<'_>) {
         [] => "no cause fits the figures that were reported".to_owned(),
         few if few.len() <= FEW => format!("it may be {}", few.join(", ")),
         many => format!(
-            "the output has no counters that tell sender, receiver and network apart: {} causes are left",
+            "these figures do not tell sender, receiver and network apart ({} causes are left)",
             many.len()
         ),
     };
@@ -218,8 +218,22 @@ fn fits(doc: &mut Document, tables: &[Sized<'_>]) {
         if let Some(timer) = &table.timer {
             fitted::ticks(doc, &table.name, timer, &agrees);
         }
-        fitted::rate(doc, &table.name, table.fit.as_ref(), &agrees);
+        match &table.fit {
+            Some(fit) => fitted::rate(doc, &table.name, Some(fit), &agrees),
+            None => smallest(doc, table),
+        }
     }
+}
+
+/// Writes the time of the smallest messages of a table whose messages are too few or too small for a rate.
+fn smallest(doc: &mut Document, table: &Sized<'_>) {
+    let Some((row, time)) = table.smallest().and_then(|row| Some((row, row.time()?))) else {
+        return;
+    };
+    let time = time.to_string();
+    let text = format!(", {}: messages of {}", table.name, row.size);
+    let body = [(Tone::Strong, time.as_str()), (Tone::Plain, text.as_str())];
+    doc.item(Item::new(&body).indent(0, 4));
 }
 
 fn transfers(doc: &mut Document, explained: &Explained<'_>) {
@@ -284,7 +298,9 @@ fn disks(doc: &mut Document, explained: &Explained<'_>) {
     }
     doc.heading("Disks and files");
     for (source, disk) in all {
-        let at = source.side.map_or("", linerate_core::explain::side_name);
+        let is_on_path = explained.material.transfers().next().is_some();
+        let at = source.side.filter(|_| is_on_path);
+        let at = at.map_or("", linerate_core::explain::side_name);
         let head = [source.file.as_str(), at, disk.target.as_str()];
         let head: Vec<&str> = head.into_iter().filter(|part| !part.is_empty()).collect();
         doc.line(&[(Tone::Dim, &head.join(", "))], 2);
