@@ -76,6 +76,7 @@ pub(crate) static GO_ON: &[(&Format, GoesOn)] = &[
     (&iperf2::csv::FORMAT, iperf2::csv::goes_on),
     (&nuttcp::FORMAT, nuttcp::goes_on),
     (&qperf::FORMAT, qperf::goes_on),
+    (&perftest::TABLE, perftest::goes_on),
 ];
 
 /// Formats of which a first line may occur again within an output. Their readers find the end of an output, and of
