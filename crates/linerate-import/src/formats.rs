@@ -8,7 +8,7 @@ use crate::netpipe::NETPIPE;
 use crate::osu::OSU;
 use crate::ping::{IBPING, PING};
 use crate::ping_windows::PING_WINDOWS;
-use crate::sockperf::SOCKPERF;
+use crate::sockperf::{self, SOCKPERF};
 use crate::ucx_perftest::UCX_PERFTEST;
 use crate::{facts, iperf2, iperf3, netperf, nuttcp, perftest, qperf};
 
@@ -77,6 +77,7 @@ pub(crate) static GO_ON: &[(&Format, GoesOn)] = &[
     (&nuttcp::FORMAT, nuttcp::goes_on),
     (&qperf::FORMAT, qperf::goes_on),
     (&perftest::TABLE, perftest::goes_on),
+    (&SOCKPERF, sockperf::goes_on),
 ];
 
 /// Formats of which a first line may occur again within an output. Their readers find the end of an output, and of
