@@ -62,6 +62,7 @@ pub static FORMATS: &[&Format] = &[
     &facts::PCM_PCIE,
     &facts::PCM_MEMORY,
     &facts::DMESG,
+    &facts::SYSCTL,
     // Any table with a head: after all that have a name.
     &COLUMNS,
 ];
