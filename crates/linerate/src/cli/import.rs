@@ -84,10 +84,7 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
         );
         return Err(Failure::usage(error).hint("import the files of one path"));
     }
-    let files = named
-        .into_iter()
-        .map(|(side, path)| file::imported(side, path))
-        .collect::<Result<Vec<_>, _>>()?;
+    let files = file::imported(&named)?;
     let record = record(args, files, session::note(options));
     let saved = kept(&record, options)?;
     let shown_by = saved.as_ref().map(|name| format!("linerate show {name}"));
@@ -230,7 +227,7 @@ fn add(material: &mut Material, file: &Import, bytes: &[u8]) {
             };
             return material.sources.push(Source {
                 notes: vec![note],
-                ..source("not read")
+                ..source(file::NOT_READ)
             });
         }
     };
