@@ -8,7 +8,7 @@ use crate::netpipe::NETPIPE;
 use crate::osu::OSU;
 use crate::ping::{self, IBPING, PING};
 use crate::ping_windows::PING_WINDOWS;
-use crate::sockperf::SOCKPERF;
+use crate::sockperf::{self, SOCKPERF};
 use crate::ucx_perftest::UCX_PERFTEST;
 use crate::{facts, iperf2, iperf3, netperf, nuttcp, perftest, qperf};
 
@@ -62,6 +62,7 @@ pub static FORMATS: &[&Format] = &[
     &facts::PCM_PCIE,
     &facts::PCM_MEMORY,
     &facts::DMESG,
+    &facts::SYSCTL,
     // Any table with a head: after all that have a name.
     &COLUMNS,
 ];
@@ -77,6 +78,8 @@ pub(crate) static GO_ON: &[(&Format, GoesOn)] = &[
     (&nuttcp::FORMAT, nuttcp::goes_on),
     (&qperf::FORMAT, qperf::goes_on),
     (&IBPING, ping::goes_on),
+    (&perftest::TABLE, perftest::goes_on),
+    (&SOCKPERF, sockperf::goes_on),
 ];
 
 /// Formats of which a first line may occur again within an output. Their readers find the end of an output, and of

@@ -41,12 +41,44 @@ const PARAMETERS: &str = "test was performed using the following parameters:";
 fn starts(text: &str) -> bool {
     let mut lines = text.lines();
     let first = lines.next().unwrap_or("").trim_start();
+    if typed(first).is_some() {
+        return lines.next().is_some_and(is_version);
+    }
     let is_log = first.starts_with("----------") && first.trim_end().bytes().all(|b| b == b'-');
-    first.starts_with(VERSION)
+    is_version(first)
         || is_log
             && lines
                 .next()
                 .is_some_and(|line| line.starts_with(PARAMETERS))
+}
+
+/// Whether an output goes on at a line with a version: it does behind the command alone.
+pub(crate) fn goes_on(before: &str, _: &str) -> bool {
+    let mut lines = before.lines();
+    lines.next().and_then(typed).is_some() && lines.next().is_none()
+}
+
+fn is_version(line: &str) -> bool {
+    line.trim_start().starts_with(VERSION)
+}
+
+/// The modes of the client.
+const MODES: &[&str] = &[
+    "ping-pong",
+    "pp",
+    "under-load",
+    "ul",
+    "throughput",
+    "tp",
+    "playback",
+    "pb",
+];
+
+/// The command in a line without a prompt, as it was typed, maybe with marks of Markdown.
+fn typed(line: &str) -> Option<&str> {
+    let line = line.trim().trim_matches(['_', '*', '`']);
+    let mode = line.strip_prefix("sockperf ")?.split_whitespace().next()?;
+    MODES.contains(&mode).then_some(line)
 }
 
 /// The statistics of one server.
@@ -97,13 +129,15 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     let body = body(section);
     let mut reading = Reading::default();
     let mut is_log = false;
-    for (number, line) in lines(section, body) {
+    let typed = body.lines().next().and_then(typed);
+    for (number, line) in lines(section, body).skip(usize::from(typed.is_some())) {
         is_log |= line.starts_with("packet, txTime");
         if !is_log {
-            reading.line(number, line.trim());
+            // Marks of Markdown.
+            reading.line(number, line.replace("**", "").trim());
         }
     }
-    let command = command_of(section, |program| program == "sockperf");
+    let command = typed.or_else(|| command_of(section, |program| program == "sockperf"));
     let named = command.and_then(|command| option(command, &["-m", "--msg-size"]));
     reading.size = reading.size.or(named.and_then(bytes));
     reading.has_command = command.is_some();

@@ -339,7 +339,11 @@ impl Need {
     /// The need of the devices behind the link whose end towards memory is at `slot`; `None` if there are
     /// none.
     pub fn behind(inventory: &Inventory, slot: Address) -> Option<Self> {
-        let devices = behind(&inventory.pci, slot);
+        Self::of(inventory, &behind(&inventory.pci, slot))
+    }
+
+    /// The need of these devices; `None` if there are none.
+    pub fn of(inventory: &Inventory, devices: &[&Device]) -> Option<Self> {
         if devices.is_empty() {
             return None;
         }

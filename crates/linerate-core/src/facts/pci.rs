@@ -187,6 +187,16 @@ impl fmt::Display for Link {
     }
 }
 
+/// A link that carries less than a device behind it could use, as an output says without the devices at both of its
+/// ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limited {
+    /// The link as it runs.
+    pub now: Link,
+    /// The device that reports the link; `None` if it is the device behind the link itself.
+    pub at: Option<Address>,
+}
+
 /// A PCI device.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -213,6 +223,10 @@ pub struct Device {
     pub now: Option<Link>,
     /// The best speed and width that this end of the link supports.
     pub max: Option<Link>,
+    /// The link that limits the device, where an output says so; a look at the machine itself has the devices above
+    /// instead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limited: Option<Limited>,
     /// Sizes of packets on the link.
     pub payload: Option<Payload>,
     /// NUMA node.

@@ -235,34 +235,34 @@ fn packets(one: &Transfer, transport: Transport, hosts: &[Host]) -> Option<Packe
         .filter_map(|host| host.facts.port.as_ref()?.mtu);
     let mtu = ports.min();
     let ip = Ip::V4.header();
-    match transport {
-        Transport::Tcp => {
-            let least = ip + ethernet::Transport::Tcp { timestamps: false }.header();
-            let most = ip + ethernet::Transport::Tcp { timestamps: true }.header();
-            let segment = one.segment.or(mtu.map(|mtu| mtu.saturating_sub(least)))?;
-            let usual = [1500, 9000, 9001];
-            let packet = usual
-                .into_iter()
-                .chain(mtu)
-                .find(|packet| (segment + least..=segment + most).contains(packet));
-            Some(Packets {
-                payload: bytes(segment),
-                packet: Some(bytes(packet.unwrap_or(segment + least))),
-                path_mtu: mtu.map(bytes),
-            })
-        }
-        _ => {
-            let header = ip + ethernet::Transport::Udp.header();
-            let size = u32::try_from(one.size?.0).ok()?;
-            let whole = size.checked_add(header)?;
-            // A datagram that is larger than a packet is sent in fragments.
-            (whole <= mtu.unwrap_or(9001)).then(|| Packets {
-                payload: bytes(size),
-                packet: Some(bytes(whole)),
-                path_mtu: mtu.map(bytes),
-            })
-        }
+    if transport != Transport::Tcp {
+        return datagram(one, mtu, ip);
     }
+    let least = ip + ethernet::Transport::Tcp { timestamps: false }.header();
+    let most = ip + ethernet::Transport::Tcp { timestamps: true }.header();
+    let segment = one.segment.or(mtu.map(|mtu| mtu.saturating_sub(least)))?;
+    let usual = [1500, 9000, 9001];
+    let packet = usual
+        .into_iter()
+        .chain(mtu)
+        .find(|packet| (segment + least..=segment + most).contains(packet));
+    Some(Packets {
+        payload: bytes(segment),
+        packet: Some(bytes(packet.unwrap_or(segment + least))),
+        path_mtu: mtu.map(bytes),
+    })
+}
+
+/// The sizes of a datagram; `None` if it is larger than a packet, and sent in fragments.
+fn datagram(one: &Transfer, mtu: Option<u32>, ip: u32) -> Option<Packets> {
+    let header = ip + ethernet::Transport::Udp.header();
+    let size = u32::try_from(one.size?.0).ok()?;
+    let whole = size.checked_add(header)?;
+    (whole <= mtu.unwrap_or(9001)).then(|| Packets {
+        payload: Bytes(size.into()),
+        packet: Some(Bytes(whole.into())),
+        path_mtu: mtu.map(|mtu| Bytes(mtu.into())),
+    })
 }
 
 /// Readings that programs do not report, by the names under which causes miss them.

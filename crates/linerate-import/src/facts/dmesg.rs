@@ -4,7 +4,7 @@
 mod tests;
 
 use linerate_core::facts::nic::{Nic, speed_of_mbps};
-use linerate_core::facts::pci::{Address, Device, Link};
+use linerate_core::facts::pci::{Address, Device, Limited, Link};
 use linerate_core::units::Transfers;
 
 use super::lines::{Line, MOST, Reading, decimal, first_line, scaled, small};
@@ -177,7 +177,7 @@ fn is_log(line: &str) -> bool {
 fn keep(reading: &mut Reading<'_>, line: Line<'_>, message: &Message<'_>, fact: &Fact) {
     let (up, speed) = match fact {
         Fact::Bandwidth { now, limit } => {
-            return bandwidth_of(reading, line, message, *now, *limit);
+            return bandwidth_of(reading, message, *now, *limit);
         }
         Fact::Up(speed) => (true, *speed),
         Fact::Down => (false, None),
@@ -211,7 +211,6 @@ fn keep(reading: &mut Reading<'_>, line: Line<'_>, message: &Message<'_>, fact: 
 
 fn bandwidth_of(
     reading: &mut Reading<'_>,
-    line: Line<'_>,
     message: &Message<'_>,
     now: Link,
     limit: Option<(Address, Link)>,
@@ -220,28 +219,19 @@ fn bandwidth_of(
         // The device is as fast as it can be: no slower link is above it.
         if let Some(device) = device(reading, message.address) {
             (device.now, device.max) = (Some(now), Some(now));
+            device.limited = None;
             message.driver.clone_into(&mut device.driver);
         }
         return;
     };
     if let Some(device) = device(reading, message.address) {
         device.max = Some(best);
+        device.limited = Some(Limited { now, at: Some(at) });
         message.driver.clone_into(&mut device.driver);
     }
     if let Some(slowest) = device(reading, at) {
         slowest.now = Some(now);
     }
-    let rate = |link: Link| {
-        link.rate()
-            .map_or_else(String::new, |rate| format!(" ({rate})"))
-    };
-    let what = format!(
-        "{}: the link at {at} runs at {now}{} and limits this card, which could use {best}{}",
-        message.address,
-        rate(now),
-        rate(best)
-    );
-    reading.note(line.number, what);
 }
 
 /// The device with an address, which is added if it is new; `None` if there are too many.

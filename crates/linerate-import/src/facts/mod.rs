@@ -11,6 +11,7 @@ mod pcm;
 mod powershell;
 #[cfg(test)]
 pub(crate) mod samples;
+mod sysctl;
 mod tree;
 
 pub(crate) use cpu::{INTERRUPTS, LSCPU, LSCPU_LIST, NUMACTL};
@@ -22,6 +23,7 @@ pub(crate) use lines::MOST;
 pub(crate) use lspci::LSPCI;
 pub(crate) use pcm::{PCM_MEMORY, PCM_PCIE};
 pub(crate) use powershell::{ADAPTER, ADVANCED, HARDWARE, RDMA};
+pub(crate) use sysctl::SYSCTL;
 pub(crate) use tree::link_up;
 
 use linerate_core::facts::nic::{Network, Nic};

@@ -96,7 +96,9 @@ fn lines_that_are_not_understood_are_few() {
 }
 
 /// What is really odd about samples. About all others nothing is said, whatever they lack.
-const ODD: [(&str, &[&str]); 7] = [
+const ODD: [(&str, &[&str]); 9] = [
+    ("dmesg/bandwidth.txt", &["pcie-slot"]),
+    ("lspci/alone.txt", &["pcie-slot"]),
     (
         "ibstat/before-manager.txt",
         &["ib-not-set-up", "ib-no-link"],

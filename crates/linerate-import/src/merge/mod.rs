@@ -202,6 +202,9 @@ fn pci(joiner: &mut Joiner, into: &mut Device, from: Device) {
     });
     joiner.option("link", &mut into.now, from.now);
     joiner.option("best link", &mut into.max, from.max);
+    joiner.shown("slowest link", &mut into.limited, from.limited, |limit| {
+        limit.now.to_string()
+    });
     joiner.shown("packet sizes", &mut into.payload, from.payload, |payload| {
         format!(
             "{} of {} B, reads of {} B",

@@ -4,12 +4,13 @@
 //= https://github.com/linux-rdma/perftest, src/perftest_parameters.c, print_report_lat and print_report_bw
 
 mod json;
+mod known;
 mod table;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use json::JSON;
-pub(crate) use table::TABLE;
+pub(crate) use table::{TABLE, goes_on};
 
 use linerate_core::path::Direction;
 use linerate_core::reported::{
@@ -17,14 +18,53 @@ use linerate_core::reported::{
 };
 
 use crate::format::Section;
-use crate::scaled::{Notes, command_of, quoted};
+use crate::scaled::{Notes, command_of, flag, quoted};
 
-/// The operations by perftest's names of them: their names here, what a time is, the direction of the payload.
-const VERBS: &[(&str, &str, Trip, Direction)] = &[
-    ("RDMA_Write", "RDMA write", Trip::Half, Direction::Forward),
-    ("RDMA_Read", "RDMA read", Trip::Whole, Direction::Reverse),
-    ("Send", "send", Trip::Half, Direction::Forward),
-    ("Atomic", "atomic", Trip::Whole, Direction::Forward),
+/// An operation.
+struct Verb {
+    /// Its name in titles.
+    title: &'static str,
+    /// Its name in names of programs: `ib_NAME_bw`.
+    program: &'static str,
+    /// Its name here.
+    operation: &'static str,
+    /// What a time is.
+    trip: Trip,
+    /// The direction of the payload.
+    direction: Direction,
+}
+
+const fn verb(
+    [title, program, operation]: [&'static str; 3],
+    trip: Trip,
+    direction: Direction,
+) -> Verb {
+    Verb {
+        title,
+        program,
+        operation,
+        trip,
+        direction,
+    }
+}
+
+const VERBS: &[Verb] = &[
+    verb(
+        ["RDMA_Write", "write", "RDMA write"],
+        Trip::Half,
+        Direction::Forward,
+    ),
+    verb(
+        ["RDMA_Read", "read", "RDMA read"],
+        Trip::Whole,
+        Direction::Reverse,
+    ),
+    verb(["Send", "send", "send"], Trip::Half, Direction::Forward),
+    verb(
+        ["Atomic", "atomic", "atomic"],
+        Trip::Whole,
+        Direction::Forward,
+    ),
 ];
 
 /// The name of a test: `RDMA_Write Bidirectional BW Test`.
@@ -33,7 +73,8 @@ struct Test<'a> {
     name: &'a str,
     operation: &'static str,
     trip: Trip,
-    direction: Direction,
+    /// `None` if the operation is unknown.
+    direction: Option<Direction>,
     is_latency: bool,
     both: bool,
 }
@@ -43,16 +84,34 @@ impl<'a> Test<'a> {
     fn named(name: &'a str) -> Option<Self> {
         let is_latency = name.contains("Latency");
         let is_test = name.ends_with("Test") && (is_latency || name.contains("BW"));
-        let (_, operation, trip, direction) =
-            VERBS.iter().find(|(verb, ..)| name.starts_with(verb))?;
+        let verb = VERBS.iter().find(|verb| name.starts_with(verb.title))?;
         is_test.then_some(Self {
             name,
-            operation,
-            trip: *trip,
-            direction: *direction,
+            operation: verb.operation,
+            trip: verb.trip,
+            direction: Some(verb.direction),
             is_latency,
             both: name.contains("Bidirectional"),
         })
+    }
+
+    /// The test of a table without a title, by the command that printed it.
+    fn untitled(command: Option<&'a str>, is_latency: bool) -> Self {
+        let end = if is_latency { "lat" } else { "bw" };
+        let is_of = |verb: &&Verb| {
+            let name = format!("ib_{}_{end}", verb.program);
+            let mut words = command.unwrap_or("").split_whitespace();
+            words.any(|word| word.rsplit('/').next() == Some(name.as_str()))
+        };
+        let verb = VERBS.iter().find(is_of);
+        Self {
+            name: command.filter(|_| verb.is_some()).unwrap_or("perftest"),
+            operation: verb.map_or("", |verb| verb.operation),
+            trip: verb.map_or(Trip::Unknown, |verb| verb.trip),
+            direction: verb.map(|verb| verb.direction),
+            is_latency,
+            both: command.is_some_and(|command| flag(command, &["-b", "--bidirectional"])),
+        }
     }
 
     /// Round trips in a unit of time are times this factor.
@@ -91,11 +150,12 @@ impl<'a> Test<'a> {
 
     fn transfer(self, row: &SizeRow, queues: Option<u32>) -> Option<Measured> {
         // The client measures: it receives what it reads, and sends all else.
-        let counted = match self.direction {
+        let direction = self.direction?;
+        let counted = match direction {
             Direction::Forward => Counted::Sender,
             Direction::Reverse => Counted::Receiver,
         };
-        let mut transfer = Transfer::new(Carrier::Rdma, self.direction, row.rate?, counted);
+        let mut transfer = Transfer::new(Carrier::Rdma, direction, row.rate?, counted);
         transfer.streams = queues;
         transfer.messages = row.messages;
         transfer.size = Some(row.size);

@@ -3,10 +3,11 @@
 use linerate_core::reported::{SizeRow, Tool};
 use linerate_core::units::Bytes;
 
+use super::known::is_known;
 use super::{FEWEST, Test, are_no_cycles, note_server};
 use crate::format::{Evidence, Format, Found, Holds, Section};
 use crate::scaled::{
-    MEBIBYTE, MICRO, Notes, SECOND, body, count, flag, lines, nanos, number, rate, supports,
+    MEBIBYTE, MICRO, Notes, SECOND, body, count, flag, lines, nanos, number, quoted, rate, supports,
 };
 
 /// The row of the table of formats.
@@ -36,13 +37,44 @@ pub(crate) static TABLE: Format = Format {
     read,
 };
 
+/// Lines behind a title within which the settings or the head of the table stand.
+const HEAD_LINES: usize = 40;
+
 fn starts(text: &str) -> bool {
     let mut lines = text.lines();
-    let is_rule = lines.next().is_some_and(is_rule);
-    is_rule
-        && lines
-            .next()
-            .is_some_and(|line| Test::named(line.trim()).is_some())
+    let first = lines.next().unwrap_or("");
+    if is_rule(first) {
+        let title = lines.next().unwrap_or("");
+        return Test::named(title.trim()).is_some();
+    }
+    if Test::named(first.trim()).is_some() {
+        // A heading in prose is no title.
+        return lines.take(HEAD_LINES).any(is_header);
+    }
+    is_header(first)
+}
+
+/// Whether an output goes on at a title or at the head of a table.
+pub(crate) fn goes_on(before: &str, rest: &str) -> bool {
+    let mut first = before.lines();
+    let is_first = first.next().is_some_and(is_rule) && first.next().is_none();
+    let has_title = || {
+        before
+            .lines()
+            .take(2)
+            .any(|line| Test::named(line.trim()).is_some())
+    };
+    is_first || rest.lines().next().is_some_and(is_header) && has_title()
+}
+
+/// Whether a line is the head of a table. The marks `#` may be lost on the way.
+fn is_header(line: &str) -> bool {
+    let line = line.trim_start().trim_start_matches('#');
+    let rest = line.strip_prefix("bytes");
+    let rest = rest.map(|rest| rest.trim_start().trim_start_matches('#'));
+    rest.is_some_and(|rest| {
+        rest.starts_with("iterations") && (rest.contains("[usec]") || rest.contains("BW "))
+    })
 }
 
 fn is_rule(line: &str) -> bool {
@@ -70,8 +102,8 @@ enum Column {
 
 /// The columns by the starts of their names. The unit of a rate stands behind the name.
 const COLUMNS: &[(&str, Column)] = &[
-    ("#bytes", Column::Size),
-    ("#iterations", Column::Iterations),
+    ("bytes", Column::Size),
+    ("iterations", Column::Iterations),
     ("#sl", Column::Passed),
     ("t_min[usec]", Column::Least),
     ("t_max[usec]", Column::Most),
@@ -103,18 +135,6 @@ fn columns(header: &str) -> Vec<Column> {
     found.into_iter().map(|(_, column)| column).collect()
 }
 
-/// Starts of lines that say nothing about the results.
-const KNOWN: &[&str] = &[
-    "local address:",
-    "remote address:",
-    "GID:",
-    "WARNING: BW peak won't be measured",
-    "Waiting for client rdma_cm",
-    "Please run the same command",
-    "Connected:",
-    "Completed:",
-];
-
 /// The state of one output while its lines are read.
 struct Reading<'a> {
     test: Test<'a>,
@@ -125,6 +145,8 @@ struct Reading<'a> {
     queues: Option<u32>,
     /// Whether a line ended the table.
     has_end: bool,
+    /// Whether the output is a table without a title.
+    is_bare: bool,
     /// Whether the rows of one side follow, which the table before has together.
     is_of_one_side: bool,
     /// Whether the lines that only some sides print were there: of every test, and of a client.
@@ -134,24 +156,37 @@ struct Reading<'a> {
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
     let body = body(section);
-    let name = body.lines().nth(1).map_or("", str::trim);
-    let test = Test::named(name).ok_or("it has no name of a test")?;
+    let mut first = body.lines().take(2);
+    let title = first.find_map(|line| Test::named(line.trim()));
+    let is_latency = body
+        .lines()
+        .next()
+        .is_some_and(|line| line.contains("[usec]"));
     let mut reading = Reading {
-        test,
+        test: title.unwrap_or_else(|| Test::untitled(super::command(section), is_latency)),
         columns: Vec::new(),
         rows: Vec::new(),
         singles: Vec::new(),
         queues: None,
         has_end: false,
+        is_bare: title.is_none(),
         is_of_one_side: false,
         sides: (false, false),
         notes: Notes::default(),
     };
-    for (number, line) in lines(section, body).skip(2) {
-        reading.line(number, line.trim())?;
+    if title.is_none() {
+        reading.untitled();
+    }
+    let mut used = 0;
+    for ((number, line), whole) in lines(section, body).zip(body.split_inclusive('\n')) {
+        if reading.line(number, line.trim())? == Step::End {
+            break;
+        }
+        used += whole.len();
     }
     reading.check(section)?;
     let Reading {
+        test,
         rows,
         queues,
         notes,
@@ -161,29 +196,52 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         tool: Tool::named("perftest"),
         results: vec![test.outcome(section.line, rows, queues)],
         notes: notes.0,
-        used: Some(body.len()),
+        used: Some(used),
         ..Found::default()
     })
 }
 
+/// What a line does to the output.
+#[derive(PartialEq, Eq)]
+enum Step {
+    On,
+    End,
+}
+
 impl Reading<'_> {
-    fn line(&mut self, number: u64, line: &str) -> Result<(), String> {
-        if line.starts_with("#bytes") {
-            return self.header(line);
+    /// Says what is not known of a table without a title.
+    fn untitled(&mut self) {
+        let (name, is_known) = (self.test.name, !self.test.operation.is_empty());
+        self.notes.whole(if is_known {
+            format!("the table stands without its title: the command says the operation, `{}`", quoted(name))
+        } else if self.test.is_latency {
+            "the table stands without its title: the operation is unknown, and so is whether a time is a round trip or its half".to_owned()
+        } else {
+            "the table stands without its title: the operation and its direction are unknown".to_owned()
+        });
+    }
+
+    fn line(&mut self, number: u64, line: &str) -> Result<Step, String> {
+        if is_header(line) {
+            return self.header(line).map(|()| Step::On);
         }
         self.has_end |= is_rule(line) && !self.rows.is_empty();
+        let is_over = self.has_end || self.is_bare && !self.rows.is_empty();
         if line.starts_with(|c: char| c.is_ascii_digit()) && !self.columns.is_empty() {
             self.row(number, line);
         } else if line == "Local results:" || line == "Remote results:" {
             self.is_of_one_side = true;
-        } else if let Some((key, value)) = line.split_once(" : ") {
+        } else if let Some((key, value)) = line.split_once(" : ").filter(|_| !is_over) {
             self.setting(key, value);
         } else if let Some(why) = failure(line) {
             self.notes.at(number, why);
         } else if !self.is_known(line) {
+            if is_over {
+                return Ok(Step::End);
+            }
             self.notes.strange(number, line);
         }
-        Ok(())
+        Ok(Step::On)
     }
 
     fn header(&mut self, line: &str) -> Result<(), String> {
@@ -214,12 +272,13 @@ impl Reading<'_> {
 
     fn is_known(&self, line: &str) -> bool {
         let is_title = Test::named(line).is_some_and(|test| test.name == self.test.name);
-        let is_known = KNOWN.iter().any(|known| line.starts_with(known));
-        line.is_empty() || is_rule(line) || is_title || is_known || line.contains("\t :")
+        line.is_empty() || is_rule(line) || is_title || is_known(line) || line.contains("\t :")
     }
 
     fn row(&mut self, number_of_line: u64, line: &str) {
-        let cells: Vec<&str> = line.split_whitespace().collect();
+        // Marks of Markdown.
+        let cells = line.split_whitespace().map(|cell| cell.trim_matches('*'));
+        let cells: Vec<&str> = cells.collect();
         if cells.len() != self.columns.len() {
             self.notes.strange(number_of_line, line);
             return;
@@ -227,10 +286,7 @@ impl Reading<'_> {
         let mut row = SizeRow::default();
         for (column, cell) in self.columns.iter().zip(&cells) {
             if number(cell).is_none() {
-                let what = format!(
-                    "`{}` is no number and is left out",
-                    crate::scaled::quoted(cell)
-                );
+                let what = format!("`{}` is no number and is left out", quoted(cell));
                 self.notes.at(number_of_line, what);
             }
             set(&mut row, *column, cell);
@@ -245,7 +301,7 @@ impl Reading<'_> {
                 "the rates of each side are passed over: the table before has both together",
             );
         } else if row.time().is_none() && row.rate.is_none() {
-            let what = format!("nothing was measured: `{}`", crate::scaled::quoted(line));
+            let what = format!("nothing was measured: `{}`", quoted(line));
             self.notes.at(number_of_line, what);
         } else if self.rows.last().is_none_or(|last| *last != row) {
             // Both ends in one log write each row twice.

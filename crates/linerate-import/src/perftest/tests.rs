@@ -307,6 +307,87 @@ fn a_document_that_is_cut_off_is_refused() {
     assert!(why(&VALID.replace("2229.27", "inf")).contains("names no unit"));
 }
 
+/// A table of latency, and one of rates, without their titles.
+const TIMES: &str = " #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]\n 2       1000          1.26           6.29         1.28     \t       1.31\n";
+const RATES: &str = "#bytes     #iterations    BW peak[MB/sec]    BW average[MB/sec]   MsgRate[Mpps]\n1024       1000             0.00               **5544.28**\t\t   5.677340\n";
+
+#[test]
+fn a_title_needs_no_line_of_dashes() {
+    let whole = part(GBITS);
+    let (_, titled) = GBITS.split_once('\n').unwrap();
+    assert_eq!(part(titled).results[0].measured, whole.results[0].measured);
+    let no_dashes: Vec<&str> = GBITS.lines().filter(|l| !l.starts_with("---")).collect();
+    let no_dashes = part(&no_dashes.join("\n"));
+    assert_eq!(no_dashes.results[0].measured, whole.results[0].measured);
+    assert!(notes(&no_dashes, "ends the table"));
+    for title in ["RDMA_Read Latency Test", "Send Latency Test"] {
+        let part = part(&format!("                    {title}\n{TIMES}"));
+        assert_eq!(part.results[0].title, title);
+        assert_ne!(sizes(&part.results[0]).trip, Trip::Unknown);
+    }
+    // A heading in prose is no title.
+    let prose = read(format!("Send BW Test\nsee below\n{}{GBITS}", "\n".repeat(50)).as_bytes());
+    assert_eq!(prose.unwrap().parts.len(), 1);
+}
+
+#[test]
+fn a_table_without_a_title_has_no_operation() {
+    for text in [
+        TIMES.to_owned(),
+        TIMES.replace('#', ""),
+        TIMES.replace(" #", ""),
+    ] {
+        let part = part(&text);
+        let sizes = sizes(&part.results[0]);
+        assert_eq!((sizes.operation.as_str(), sizes.trip), ("", Trip::Unknown));
+        assert_eq!(sizes.rows[0].typical, ns(1280));
+        assert!(notes(&part, "round trip or its half"));
+    }
+    let both = format!("Case1:\n{RATES}\nCase2:\n{RATES}\nWhat is the cause?\n");
+    let parsed = read(both.as_bytes()).unwrap();
+    assert_eq!(parsed.parts.len(), 2);
+    for part in &parsed.parts {
+        let row = sizes(&part.results[0]).rows[0];
+        let rate = (5_544.28 * 8.0 * 1_048_576.0_f64).round() as u64;
+        assert_eq!((row.rate, row.messages), (bits(rate), Some(5_677_340.0)));
+        assert!(notes(part, "without its title") && !notes(part, "not understood"));
+    }
+    let other = TIMES.replace("#iterations", "#repetitions");
+    assert!(read(other.as_bytes()).is_err());
+}
+
+#[test]
+fn the_command_says_the_operation_of_a_table() {
+    let read = part(&format!("$ ib_read_lat host\n{TIMES}"));
+    let read = sizes(&read.results[0]);
+    assert_eq!(
+        (read.operation.as_str(), read.trip),
+        ("RDMA read", Trip::Whole)
+    );
+    let sent = part(&format!("$ ib_send_bw host\n{RATES}"));
+    assert_eq!(transfer(&sent.results[0]).direction, Direction::Forward);
+    // The command of another test.
+    let other = part(&format!("$ ib_send_bw host\n{TIMES}"));
+    assert_eq!(sizes(&other.results[0]).operation, "");
+}
+
+#[test]
+fn settings_of_new_versions_are_known() {
+    let lines = " PCIe relax order: ON\n ibv_wr* API     : ON\n Using Enhanced Reorder      : OFF\n GID index: 3\n";
+    let text = GBITS.replace(" TX depth", &format!("{lines} TX depth"));
+    assert_eq!(part(&text).notes, part(GBITS).notes);
+    let text = GBITS.replace(" TX depth", " Tea depth: 3\n TX depth");
+    assert!(notes(&part(&text), "not understood: `Tea depth: 3`"));
+}
+
+#[test]
+fn prose_behind_the_table_is_no_part_of_it() {
+    let text = format!("{GBITS}```\nMy question is : why?\nIt is slow.\n");
+    let parsed = read(text.as_bytes()).unwrap();
+    assert_eq!(parsed.parts[0].notes, part(GBITS).notes);
+    assert_eq!(parsed.notes.len(), 1);
+}
+
 #[test]
 fn no_bytes_make_it_panic() {
     survive(&[
@@ -316,6 +397,8 @@ fn no_bytes_make_it_panic() {
         GBITS,
         CLIENT,
         BOTH_ENDS,
+        TIMES,
+        RATES,
         BARE,
         VALID,
     ]);

@@ -36,6 +36,47 @@ fn half_a_round_trip() {
 }
 
 #[test]
+fn a_command_without_a_prompt_is_understood() {
+    for typed in [
+        "sockperf ping-pong -i 192.0.2.1 -m 350",
+        "_sockperf pp -m 350_",
+    ] {
+        let text = format!("Results:\n\n{typed}\n{UDP}");
+        let parsed = read(text.as_bytes()).unwrap();
+        assert_eq!(parsed.parts.len(), 1, "{parsed:?}");
+        let part = &parsed.parts[0];
+        assert_eq!(sizes(&part.results[0]).rows[0].size, Bytes(350));
+        assert_eq!((part.line, part.notes.len()), (3, 0), "{:?}", part.notes);
+    }
+    // Two runs are two outputs.
+    let typed = format!("sockperf pp -m 350\n{UDP}");
+    assert_eq!(
+        read(format!("{typed}{typed}").as_bytes())
+            .unwrap()
+            .parts
+            .len(),
+        2
+    );
+    // Prose is no command.
+    let prose = read(format!("sockperf says the following\n{UDP}").as_bytes()).unwrap();
+    assert!(notes(&prose.parts[0], "14 bytes are sockperf's default"));
+}
+
+#[test]
+fn marks_of_markdown_are_passed_over() {
+    let marked = UDP
+        .replace("percentile 99.000 = ", "**percentile 99.000** = **")
+        .replace("sockperf: Summary:", "**sockperf: Summary:");
+    assert_ne!(marked, UDP);
+    let plain = part(UDP);
+    let marked = part(&marked);
+    assert_eq!(
+        (&marked.results, &marked.notes),
+        (&plain.results, &plain.notes)
+    );
+}
+
+#[test]
 fn a_whole_round_trip() {
     let part = part(FULL_RTT);
     let sizes = sizes(&part.results[0]);

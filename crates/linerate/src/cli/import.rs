@@ -85,10 +85,7 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
         );
         return Err(Failure::usage(error).hint("import the files of one path"));
     }
-    let files = named
-        .into_iter()
-        .map(|(side, path)| file::imported(side, path))
-        .collect::<Result<Vec<_>, _>>()?;
+    let files = file::imported(&named)?;
     let record = record(args, files, session::note(options));
     let material = material(&record);
     known_port(args.near_port.as_deref(), &material.near)?;
@@ -252,7 +249,7 @@ pub(super) fn add(material: &mut Material, (name, side): (&str, Side), bytes: &[
             };
             return material.sources.push(Source {
                 notes: vec![note],
-                ..source("not read")
+                ..source(file::NOT_READ)
             });
         }
     };

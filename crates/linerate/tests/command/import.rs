@@ -187,11 +187,47 @@ fn what_has_no_end_or_no_right_is_refused_without_waiting() {
         .unwrap();
     refused(&import(home.path(), "sparse"), "it is longer than 256 MiB");
     fs::write(at("closed"), "x").unwrap();
-    fs::set_permissions(at("closed"), Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(at("closed"), Permissions::from_mode(0o000)).unwrap();
     if File::open(at("closed")).is_ok() {
         return skip("user", "root may read every file");
     }
     refused(&import(home.path(), "closed"), "Permission denied");
+}
+
+#[test]
+fn a_file_with_nothing_to_read_is_a_note_where_another_has_something() {
+    let home = TempDir::new().unwrap();
+    let write = |name: &str, text: &str| fs::write(home.path().join(name), text).unwrap();
+    write("ping", &sample("ping/ipv4.txt"));
+    write("hello", "hello\n");
+    write("empty", "");
+    let import = |files: &[&str]| {
+        let mut command = linerate(home.path());
+        command.args(["import", "--no-save"]).args(files);
+        command.output().unwrap()
+    };
+    for files in [["hello", "ping", "empty"], ["ping", "--far", "hello"]] {
+        let output = import(&files);
+        let page = words(&output.stdout);
+        assert_eq!(
+            output.status.code(),
+            Some(0),
+            "{page}{}",
+            words(&output.stderr)
+        );
+        let page = page.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(
+            page.contains("ping: ping") && page.contains("hello: not read"),
+            "{page}"
+        );
+        assert!(page.contains("its first line is `hello`"), "{page}");
+    }
+    refused(
+        &import(&["hello", "empty"]),
+        "hello: no output of a known program",
+    );
+    // A file that is not there was named by mistake.
+    refused(&import(&["ping", "nowhere"]), "failed to read nowhere");
 }
 
 /// What the program says to this standard input.

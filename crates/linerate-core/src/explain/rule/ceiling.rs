@@ -43,9 +43,9 @@ fn full(explained: &Explained<'_>, one: &Transfer, id: &'static str) -> Option<(
     if one.both || one.asked.is_some() {
         return None;
     }
-    let rate_of = one.goodput.0 as f64;
+    let goodput = one.goodput.0 as f64;
     let links = links(explained);
-    let of = |kind: &Kind| filled(rate_of, *kind, carrier);
+    let of = |kind: &Kind| filled(goodput, *kind, carrier);
     let is_known = |name: &str| links.iter().any(|link| name_of(*link) == name);
     let found: Vec<_> = kinds.iter().filter_map(of).collect();
     let known = found.iter().find(|(name, _)| is_known(name));
@@ -55,15 +55,15 @@ fn full(explained: &Explained<'_>, one: &Transfer, id: &'static str) -> Option<(
         None if links.is_empty() => found.into_iter().next()?,
         None => return None,
     };
-    let carried = rate(rate_of);
+    let words = rate(goodput);
     let is_known = is_known(&name);
     let what = if is_known {
         format!(
-            "{carried} is all that {name} carries, and the path has such a link: it is as fast as it can be"
+            "{words} is all that {name} carries, and the path has such a link: it is as fast as it can be"
         )
     } else {
         format!(
-            "{carried} is what a full link of {name} carries: if the path has one, it is as fast as it can be"
+            "{words} is what a full link of {name} carries: if the path has one, it is as fast as it can be"
         )
     };
     let evidence = format!("{}: {}", way.name, rate(way.rate));

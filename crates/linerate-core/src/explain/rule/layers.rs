@@ -11,13 +11,12 @@ const SMALL: Bytes = Bytes(64);
 const SLOWER: f64 = 2.0;
 
 pub(super) fn sockets(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
-    let least = |of: fn(&Table<'_>) -> bool| {
-        let tables = explained.tables.iter().filter(|table| of(table));
-        let small = tables.filter_map(|table| Some((table, small(table)?)));
-        small.min_by_key(|(_, time)| *time)
-    };
+    let timed = || explained.tables.iter().filter_map(timed);
+    let verbs = timed().filter(|(table, _)| table.is_verbs());
+    let other = timed().filter(|(table, _)| table.is_sockets());
+    let shortest = |(_, time): &(&Table<'_>, Nanos)| *time;
     let (Some((verbs, fast)), Some((other, slow))) =
-        (least(|t| t.is_verbs()), least(|t| t.is_sockets()))
+        (verbs.min_by_key(shortest), other.min_by_key(shortest))
     else {
         return Vec::new();
     };
@@ -38,6 +37,11 @@ pub(super) fn sockets(explained: &Explained<'_>, id: &'static str) -> Vec<Remark
     };
     let evidence = format!("by {} and {}", named(other), named(verbs));
     vec![Remark::new(id, Stands::Finding, what).because(evidence)]
+}
+
+/// A table with its shortest whole round trip of small messages.
+fn timed<'a, 'b>(table: &'b Table<'a>) -> Option<(&'b Table<'a>, Nanos)> {
+    Some((table, small(table)?))
 }
 
 /// The shortest whole round trip of small messages.

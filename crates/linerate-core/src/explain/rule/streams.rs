@@ -153,7 +153,12 @@ fn cap(explained: &Explained<'_>, one: &Transfer, id: &'static str) -> Option<Re
     let ceiling = explained.material.hardware.goodput();
     let is_full = |least: f64| one.goodput.0 as f64 >= least * FULL;
     // Streams that share a full link alike, or keep a rate, are not capped one by one.
-    let link = || fills_link(one.goodput.0 as f64);
+    let total = if one.each.is_empty() {
+        one.goodput.0 as f64
+    } else {
+        one.each.iter().sum()
+    };
+    let link = || fills_link(total);
     if ceiling.map_or_else(link, |ceiling| is_full(ceiling.low())) || one.asked.is_some() {
         return None;
     }

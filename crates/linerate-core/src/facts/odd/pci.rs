@@ -10,6 +10,7 @@ use crate::facts::carrier::{Carrier, behind};
 use crate::facts::crossing::Crossing;
 use crate::facts::pci::{self, Device, Link};
 
+mod limited;
 mod room;
 
 pub(super) use self::room::Links;
@@ -79,6 +80,7 @@ pub(super) fn slots(inventory: &Inventory, carriers: &[Carrier<'_>]) -> Links {
             found.add(room, odd, Advice::new(fix));
         }
     }
+    limited::add(inventory, &mut found);
     found
 }
 

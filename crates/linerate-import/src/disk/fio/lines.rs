@@ -24,8 +24,8 @@ const PASSED: &[&str] = &[
     "latency ",
     "errors ",
     "Jobs: ",
-    "Starting ",
     "...",
+    "Description ",
     "note: ",
     "READ: ",
     "WRITE: ",
@@ -57,7 +57,44 @@ pub(super) struct Spec {
     pub(super) depth: Option<u32>,
 }
 
+/// Lines that a description takes at the most, where it was wrapped on its way.
+const WRAPPED: usize = 3;
+
 impl Spec {
+    /// Whether a description begins at this line.
+    pub(super) fn begins(line: &str) -> bool {
+        line.contains(": (g=") && line.contains("): rw=")
+    }
+
+    /// The description at the start of a text, with the number of its lines, and whether it is whole.
+    pub(super) fn at(text: &str) -> Option<(Self, usize, bool)> {
+        let first = text.lines().next().filter(|line| Self::begins(line))?;
+        let mut joined = String::new();
+        for (count, line) in text.lines().take(WRAPPED).enumerate() {
+            joined.push_str(line.trim_end());
+            joined.push(' ');
+            if let Some(spec) = Self::of(&joined) {
+                return Some((spec, count + 1, true));
+            }
+        }
+        Self::cut(first).map(|spec| (spec, 1, false))
+    }
+
+    /// Of a description whose end is missing: the group and the option `rw`.
+    fn cut(line: &str) -> Option<Self> {
+        let (name, rest) = line.split_once(": (g=")?;
+        let (group, rest) = rest.split_once("): rw=")?;
+        let (rw, _) = rest.split_once(',')?;
+        Some(Self {
+            name: name.to_owned(),
+            group: group.parse().ok()?,
+            rw: rw.to_owned(),
+            blocks: [None, None],
+            engine: String::new(),
+            depth: None,
+        })
+    }
+
     /// Of `seq: (g=0): rw=read, bs=(R) 4096B-4096B, .., ioengine=libaio, iodepth=4`.
     pub(super) fn of(line: &str) -> Option<Self> {
         let (name, rest) = line.split_once(": (g=")?;
@@ -274,6 +311,14 @@ impl Times {
             most: of("max="),
         })
     }
+}
+
+/// Jobs of `Starting 4 processes`, `Starting 1 thread and 2 processes`.
+pub(super) fn started(line: &str) -> Option<u64> {
+    let words = line.trim().strip_prefix("Starting ")?.split(' ');
+    let counts = words.filter_map(|word| word.parse::<u32>().ok());
+    let sum: u64 = counts.map(u64::from).sum();
+    (sum > 0).then_some(sum)
 }
 
 /// Whether a line is one of those that have nothing to read.

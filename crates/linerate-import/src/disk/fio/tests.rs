@@ -313,3 +313,62 @@ fn the_sum_over_clients_of_one_job_is_read() {
     assert_eq!(disks(&others).len(), 2);
     assert!(notes(&others).contains("the sum over all clients is left out"));
 }
+
+/// Published output of fio 3.35 and 3.33, with other names.
+const CONTRADICTION: &str = "four: (g=0): rw=write, bs=(R) 16.0KiB-16.0KiB, (W) 16.0KiB-16.0KiB, (T) 16.0KiB-16.0KiB, ioengine=libaio, iodepth=64
+...
+fio-3.35
+Starting 40 threads
+four: (groupid=0, jobs=40): err= 0: pid=562556: Mon Nov  6 04:07:30 2023
+  Description  : [Test profile]
+  write: IOPS=29, BW=986KiB/s (1010kB/s)(76.1MiB/79037msec); 0 zone resets
+     lat (msec): min=63, max=94396, avg=41197.21, stdev=21078.47
+";
+const ONE_OF_FOUR: &str = "reads: (g=0): rw=randwrite, bs=(R) 64.0KiB-64.0KiB, (W) 64.0KiB-64.0KiB, (T) 64.0KiB-64.0KiB, ioengine=libaio, iodepth=4
+...
+fio-3.33
+Starting 4 processes
+reads: (groupid=0, jobs=1): err= 0: pid=317066: Mon Mar  4 23:42:38 2024
+  write: IOPS=188, BW=11.8MiB/s (12.4MB/s)(708MiB/60003msec); 0 zone resets
+     lat (usec): min=8381, max=66714, avg=21167.86, stdev=8075.75
+";
+
+#[test]
+fn operations_that_contradict_the_rate_are_left_out() {
+    let all = parsed(CONTRADICTION);
+    assert_eq!(only_row(&all).operations, None);
+    assert!(
+        notes(&all).contains("29 operations/s, and 62 by the rate"),
+        "{}",
+        notes(&all)
+    );
+    assert!(!notes(&all).contains("not understood"));
+    for (operations, is_kept) in [(48, false), (49, true), (61, true), (78, true), (79, false)] {
+        let text = CONTRADICTION.replace("IOPS=29", &format!("IOPS={operations}"));
+        let kept = only_row(&parsed(&text)).operations.is_some();
+        assert_eq!(kept, is_kept, "{operations}");
+    }
+}
+
+#[test]
+fn jobs_without_results_are_said() {
+    assert!(notes(&parsed(ONE_OF_FOUR)).contains("1 of 4 jobs is in the text"));
+    let all = ONE_OF_FOUR.replace("Starting 4 processes", "Starting 1 process");
+    assert!(!notes(&parsed(&all)).contains("in the text"));
+    assert!(!notes(&parsed(CONTRADICTION)).contains("in the text"));
+    let two = ONE_OF_FOUR.replace("4 processes", "1 thread and 2 processes");
+    assert!(notes(&parsed(&two)).contains("1 of 3 jobs"));
+}
+
+#[test]
+fn a_description_that_was_wrapped_or_cut_is_read() {
+    let whole = parsed(ONE_OF_FOUR);
+    let wrapped = ONE_OF_FOUR.replace("KiB, (T)", "KiB,\n(T)");
+    let wrapped = parsed(&wrapped);
+    assert_eq!(only_row(&wrapped), only_row(&whole));
+    assert!(!notes(&wrapped).contains("not understood"));
+    let cut = parsed(&ONE_OF_FOUR.replace(", (T) 64.0KiB-64.0KiB, ioengine=libaio, iodepth=4", ""));
+    let row = only_row(&cut);
+    assert_eq!((row.does, row.depth, row.block), (Does::Write, None, None));
+    assert!(notes(&cut).contains("the end of the description of job `reads` is missing"));
+}

@@ -3,7 +3,7 @@
 use linerate_core::reported::{Disk, DiskRow, Does};
 
 use super::document::MOST_JOBS;
-use super::lines::{Head, Kind, Spec, passed};
+use super::lines::{Head, Kind, Spec, passed, started};
 use super::{IN_FLIGHT_SLACK, Pattern, in_flight, tool};
 use crate::disk::figures::{outcome, say};
 use crate::format::{Evidence, Format, Found, Holds, Section};
@@ -30,7 +30,7 @@ const MOST_KINDS: usize = 8;
 
 fn starts(text: &str) -> bool {
     let line = text.lines().next().unwrap_or_default();
-    Spec::of(line).is_some() || Head::of(line).is_some()
+    Spec::at(text).is_some() || Head::of(line).is_some()
 }
 
 /// The results of a job until its last line.
@@ -44,6 +44,10 @@ struct Entry {
 struct Reader<'a> {
     specs: Vec<Spec>,
     entry: Option<Entry>,
+    /// The line that says how many jobs were started, and how many.
+    started: Option<(u64, u64)>,
+    /// Jobs whose results are in the text.
+    ended: u64,
     /// Whether the summary has begun, behind which every line that is not understood ends the output.
     ending: bool,
     command: Option<&'a str>,
@@ -63,14 +67,14 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         ..Reader::default()
     };
     reader.found.tool = tool("");
-    let mut used = 0;
-    for (line, text) in (section.line..).zip(section.text.split_inclusive('\n')) {
-        if reader.takes(line, text.trim_end()) == Step::End {
-            break;
-        }
-        used += text.len();
+    let (mut used, mut line) = (0, section.line);
+    while let Some(count) = reader.takes(line, &section.text[used..]) {
+        let taken = section.text[used..].split_inclusive('\n').take(count);
+        used += taken.map(str::len).sum::<usize>();
+        line += count as u64;
     }
     reader.finish();
+    reader.missing();
     let mut found = reader.found;
     if found.results.is_empty() {
         let why = found.notes.first().map(|note| note.what.clone());
@@ -81,23 +85,43 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
 }
 
 impl Reader<'_> {
-    fn takes(&mut self, line: u64, text: &str) -> Step {
+    /// Takes what is at the start of the rest: its number of lines; `None` where the output ends.
+    fn takes(&mut self, line: u64, rest: &str) -> Option<usize> {
+        let first = rest.split_inclusive('\n').next()?;
+        let (step, count) = match Spec::at(rest) {
+            Some((spec, count, is_whole)) => (self.describes(line, spec, is_whole), count),
+            None => (self.takes_line(line, first.trim_end()), 1),
+        };
+        (step == Step::On).then_some(count)
+    }
+
+    /// Takes the description of a job.
+    fn describes(&mut self, line: u64, spec: Spec, is_whole: bool) -> Step {
+        if self.entry.is_some() || self.ending || !self.found.results.is_empty() {
+            return Step::End;
+        }
+        if !is_whole {
+            let what = format!(
+                "the end of the description of job `{}` is missing: only its option rw is known",
+                quoted(&spec.name)
+            );
+            say(&mut self.found.notes, line, what);
+        }
+        if self.specs.len() < MOST_JOBS {
+            self.specs.push(spec);
+        }
+        Step::On
+    }
+
+    fn takes_line(&mut self, line: u64, text: &str) -> Step {
         // The line of progress is overwritten in place.
         let text = text.rsplit('\r').next().unwrap_or(text);
-        if let Some(spec) = Spec::of(text) {
-            if self.entry.is_some() || self.ending || !self.found.results.is_empty() {
-                return Step::End;
-            }
-            if self.specs.len() < MOST_JOBS {
-                self.specs.push(spec);
-            }
-            return Step::On;
-        }
         if let Some(head) = Head::of(text) {
             if self.ending || self.found.results.len() == MOST_JOBS {
                 return Step::End;
             }
             self.finish();
+            self.ended = self.ended.saturating_add(u64::from(head.jobs));
             let kinds = Vec::new();
             self.entry = Some(Entry { head, line, kinds });
             return Step::On;
@@ -132,6 +156,10 @@ impl Reader<'_> {
                 return Step::On;
             }
         }
+        if let Some(count) = started(text) {
+            self.started = Some((line, count));
+            return Step::On;
+        }
         if passed(text) {
             return Step::On;
         }
@@ -141,6 +169,18 @@ impl Reader<'_> {
         let what = format!("not understood: `{}`", quoted(text));
         say(&mut self.found.notes, line, what);
         Step::On
+    }
+
+    /// Says how many jobs have no results in the text.
+    fn missing(&mut self) {
+        let ended = self.ended;
+        if let Some((line, all)) = self.started.filter(|(_, all)| ended > 0 && *all > ended) {
+            let verb = if ended == 1 { "is" } else { "are" };
+            let what = format!(
+                "{ended} of {all} jobs {verb} in the text: the rates of all together are higher"
+            );
+            say(&mut self.found.notes, line, what);
+        }
     }
 
     /// Ends the results of a job.
@@ -230,6 +270,10 @@ fn rows(
         row.block =
             block.filter(|_| same && !(does == Does::Mix && first.blocks[0] != first.blocks[1]));
         row.threads = Some(head.jobs);
+        if let Some(what) = contradicts(&row) {
+            say(what);
+            row.operations = None;
+        }
         rows.push(row);
     }
     let depth = first.depth();
@@ -247,6 +291,25 @@ fn rows(
         Some(_) => {}
     }
     Ok(rows)
+}
+
+/// Factor by which the rate by the payload may differ from the operations in a second, which the last, short
+/// operation of a file and the rounding of both do not reach.
+const DIFFERENCE: f64 = 1.25;
+
+/// What is wrong where the operations in a second do not fit the rate.
+fn contradicts(row: &DiskRow) -> Option<String> {
+    let (operations, block) = (row.operations?, row.block?);
+    let by_rate = row.bytes_per_sec / block.0 as f64;
+    // fio cuts its figure of operations to a whole number.
+    let is_near =
+        by_rate <= (operations + 1.0) * DIFFERENCE && operations <= by_rate * DIFFERENCE + 1.0;
+    (!is_near).then(|| {
+        format!(
+            "its figures contradict each other: {operations:.0} operations/s, and {by_rate:.0} by the rate and the \
+             payload of {block}; the operations are left out"
+        )
+    })
 }
 
 /// What the jobs that do such operations do, if all do the same.

@@ -6,7 +6,7 @@
 use linerate_core::reported::{Disk, DiskRow, Does, Tool};
 use linerate_core::units::Bytes;
 
-use super::lines::{MOST_ROWS, Result as Line, Test, passed, section, value};
+use super::lines::{self, MOST_ROWS, Test, passed, section, value};
 use crate::disk::figures::{outcome, say, some};
 use crate::format::{Evidence, Format, Found, Holds, Section};
 use crate::read::quoted;
@@ -18,7 +18,7 @@ pub(crate) static KDISK: Format = Format {
     holds: Holds::Results,
     versions: "1.4 to 3.3",
     evidence: &[Evidence::Published(
-        "1.6.0 and 3.0.0 (README of KDiskMark), 2.2.1 (its issue 58), 3.2.0 (a report in a repository of notes); \
+        "1.6.0, 3.0.0 and one without a version (README of KDiskMark), 2.2.1 (its issue 58), 3.2.0 (a report in a repository of notes); \
          units and means from the source of 1.4.1 to 3.3.0",
     )],
     unknown: "How long each row was measured (fio stops after one pass over the file) and whether the cache was \
@@ -28,6 +28,8 @@ pub(crate) static KDISK: Format = Format {
 };
 
 const NAME: &str = "KDiskMark (";
+/// The heading of a report without a version, as in the README.
+const WITHOUT_VERSION: &str = "KDiskMark: https://";
 /// Bytes of what it calls MB, by the first version that does so.
 //= KDiskMark 1.4.1 and 1.5.0, benchmark.cpp: value("bw").toInt() / 1024.0; since 1.5.1: / 1000.0
 const UNITS: &[(Version, f64)] = &[((1, 5, 1), 1024.0 * 1000.0), ((0, 0, 0), 1024.0 * 1024.0)];
@@ -57,10 +59,19 @@ fn version(line: &str) -> Option<&str> {
         .then_some(version)
 }
 
+fn is_without_version(line: &str) -> bool {
+    line.trim_start().starts_with(WITHOUT_VERSION)
+}
+
+/// Lines behind a heading without a version within which the report begins.
+const HEAD_LINES: usize = 8;
+
 fn starts(text: &str) -> bool {
-    text.lines()
-        .next()
-        .is_some_and(|line| version(line).is_some())
+    let mut lines = text.lines();
+    let first = lines.next().unwrap_or("");
+    // A link to the program is no report.
+    version(first).is_some()
+        || is_without_version(first) && lines.take(HEAD_LINES).any(|line| section(line).is_some())
 }
 
 fn parts(version: &str) -> Version {
@@ -98,9 +109,13 @@ impl Reader {
     fn takes(&mut self, line: u64, text: &str) {
         if let Some(version) = version(text) {
             version.clone_into(&mut self.version);
+        } else if is_without_version(text) {
+            let what = "the report has no version";
+            say(&mut self.found.notes, line, what);
         } else if let Some(does) = section(text) {
             self.does = Some(does);
-        } else if let Some(result) = Line::of(text).filter(|_| self.rows.len() < MOST_ROWS) {
+        } else if let Some(result) = lines::Result::of(text).filter(|_| self.rows.len() < MOST_ROWS)
+        {
             self.row(line, &result);
         } else if let Some(test) = Test::of(text) {
             self.test = test;
@@ -118,7 +133,7 @@ impl Reader {
         }
     }
 
-    fn row(&mut self, line: u64, result: &Line) {
+    fn row(&mut self, line: u64, result: &lines::Result) {
         let Some(does) = result.does.or(self.does) else {
             let what = "left out: no heading says whether it reads or writes";
             return say(&mut self.found.notes, line, what);
@@ -146,7 +161,7 @@ impl Reader {
             let why = self.found.notes.last().map(|note| note.what.clone());
             return Err(why.unwrap_or_else(|| "it has no rows".to_owned()));
         }
-        let unit = self.convert(line);
+        let unit = self.convert(line)?;
         self.drop_partial_times(line);
         if unit != MB {
             let what = format!(
@@ -167,7 +182,7 @@ impl Reader {
         };
         self.found.tool = Tool {
             name: "KDiskMark".to_owned(),
-            version: Some(self.version),
+            version: Some(self.version).filter(|version| !version.is_empty()),
         };
         self.found.results = vec![outcome("", line, disk)];
         Ok(self.found)
@@ -194,7 +209,7 @@ impl Reader {
 
     /// Leaves out times that cannot be those of whole operations.
     fn drop_partial_times(&mut self, line: u64) {
-        if parts(&self.version) < COMPLETION_ONLY {
+        if !self.version.is_empty() && parts(&self.version) < COMPLETION_ONLY {
             return;
         }
         let mut dropped = 0;
@@ -212,21 +227,30 @@ impl Reader {
         }
     }
 
-    /// Converts the rates; returns the bytes of what the report calls MB.
-    fn convert(&mut self, line: u64) -> f64 {
+    /// Bytes of what the report calls MB: by its version, else by operations in a second.
+    fn unit(&self) -> Result<f64, String> {
+        let agree = |unit: f64| {
+            let mut rows = self.rows.iter();
+            rows.all(|(_, row)| agrees(row, unit) != Some(false))
+        };
+        if self.version.is_empty() {
+            let is_checked = self.rows.iter().any(|(_, row)| agrees(row, MB).is_some());
+            let units = UNITS.iter().map(|(_, unit)| *unit);
+            let mut units = units.chain([MB]).filter(|unit| is_checked && agree(*unit));
+            return units.next().ok_or_else(|| {
+                "it has no version, and no operations that prove the unit of its rates".to_owned()
+            });
+        }
         let version = parts(&self.version);
         let of_version = UNITS.iter().find(|(since, _)| version >= *since);
         let expected = of_version.map_or(MB, |(_, unit)| *unit);
-        let agree = |unit: f64| {
-            self.rows
-                .iter()
-                .all(|(_, row)| agrees(row, unit) != Some(false))
-        };
-        let unit = if !agree(expected) && agree(MB) {
-            MB
-        } else {
-            expected
-        };
+        let is_right = !agree(expected) && agree(MB);
+        Ok(if is_right { MB } else { expected })
+    }
+
+    /// Converts the rates; returns the bytes of what the report calls MB.
+    fn convert(&mut self, line: u64) -> Result<f64, String> {
+        let unit = self.unit()?;
         for (at, row) in &mut self.rows {
             if agrees(row, unit) == Some(false) {
                 let what = "the rate does not agree with operations and payload of the row";
@@ -240,7 +264,7 @@ impl Reader {
                 "the unit of its rates is that of its version: no row has operations to check it";
             say(&mut self.found.notes, line, what);
         }
-        unit
+        Ok(unit)
     }
 }
 

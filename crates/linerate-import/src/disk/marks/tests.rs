@@ -178,3 +178,50 @@ fn a_row_that_is_not_understood_becomes_a_note() {
     assert_eq!(disk(&parsed).rows.len(), 7);
     assert!(notes(&parsed).contains("not understood: `Sequential 1MiB (Q=  1, T= 1):"));
 }
+
+/// The start of a report in the README of KDiskMark, of 2020.
+const README: &str = "                             KDiskMark: https://github.com/JonMagon/KDiskMark
+-----------------------------------------------------------------------------
+* MB/s = 1,000,000 bytes/s [SATA/600 = 600,000,000 bytes/s]
+* KB = 1000 bytes, KiB = 1024 bytes
+
+[Read]
+Sequential 1 MiB (Q= 8, T= 1):   528.053 MB/s [    528.1 IOPS] < 14449.94 us>
+    Random 4 KiB (Q=32, T=16):    25.059 MB/s [   6415.0 IOPS] <  4977.93 us>
+
+Profile: Default
+   Test: 32 MiB (x5) [Interval: 5 sec]
+";
+
+#[test]
+fn a_report_of_kdiskmark_without_a_version_needs_operations_to_prove_its_unit() {
+    let parsed = read(README.as_bytes()).unwrap();
+    assert_eq!(parsed.parts[0].tool.version, None);
+    // A version that may be older than 3.3.0 counts a part of the threads only.
+    assert_eq!(disk(&parsed).rows.len(), 1);
+    assert_eq!(
+        rate(&disk(&parsed).rows[0]),
+        (528.053 * 1_048_576.0_f64).round() as u64
+    );
+    let said = notes(&parsed);
+    assert!(
+        said.contains("no version") && said.contains("1048576 bytes"),
+        "{said}"
+    );
+    for (iops, mb) in [("515.7", 1_024_000.0_f64), ("503.6", 1e6)] {
+        let parsed = read(
+            README
+                .replace("528.1 IOPS", &format!("{iops} IOPS"))
+                .as_bytes(),
+        );
+        let of_row = rate(&disk(&parsed.unwrap()).rows[0]);
+        assert_eq!(of_row, (528.053 * mb).round() as u64, "{iops}");
+    }
+    for row in ["[    600.0 IOPS] <", "<"] {
+        let unproven = README.replace("[    528.1 IOPS] <", row);
+        let why = read(unproven.as_bytes()).unwrap_err().to_string();
+        assert!(why.contains("prove the unit"), "{why}");
+    }
+    let link = "KDiskMark: https://github.com/JonMagon/KDiskMark is nice\n";
+    assert!(read(link.as_bytes()).is_err());
+}

@@ -20,13 +20,22 @@ fn bandwidth_of_new_and_old_kernels() {
         device("0004:01:00.0"),
         (known("8 GT/s x8"), known("8 GT/s x8"))
     );
+    assert_eq!(words(&notes), [""; 0]);
+    let odd = linerate_core::facts::odd::find(&all);
+    assert_eq!((odd.len(), odd[0].id), (1, "pcie-slot"));
     assert_eq!(
-        words(&notes),
-        [
-            "0000:b3:00.1: the link at 0000:b2:00.0 runs at 8 GT/s x8 (63 Gb/s) and limits this card, which could use \
-          16 GT/s x16 (252 Gb/s)"
-        ]
+        odd[0].what,
+        "the card could use 16 GT/s x16 (252 Gb/s), and the link at 0000:b2:00.0 leaves it 8 GT/s x8 (63 Gb/s)"
     );
+}
+
+#[test]
+fn the_last_line_about_a_card_counts() {
+    let slow = "[    9.0] ixgbe 0000:01:00.0: 4.000 Gb/s available PCIe bandwidth, limited by 5.0 GT/s PCIe x1 link at 0000:00:00.0 (capable of 32.000 Gb/s with 5.0 GT/s PCIe x8 link)\n";
+    let fast = "[   10.0] ixgbe 0000:01:00.0: 32.000 Gb/s available PCIe bandwidth (5.0 GT/s PCIe x8 link)\n";
+    let odd = |text: String| super::super::samples::ids(&merged(&[&text]).0);
+    assert_eq!(odd(format!("{fast}{slow}")), ["pcie-slot"]);
+    assert_eq!(odd(format!("{slow}{fast}")), [""; 0]);
 }
 
 #[test]

@@ -124,6 +124,8 @@ pub(super) struct Text {
     pub(super) device: Device,
     /// Number of its first line.
     pub(super) line: u64,
+    /// Whether it says itself that its link runs below its best.
+    pub(super) is_downgraded: bool,
     /// Whether its capabilities may not be read.
     pub(super) is_denied: bool,
     /// Largest payload that the device supports.
@@ -135,6 +137,7 @@ impl Text {
         Self {
             device,
             line,
+            is_downgraded: false,
             is_denied: false,
             most: None,
         }
@@ -175,7 +178,10 @@ impl Text {
                 true
             }
             "LnkCap" => link(value).map(|max| self.device.max = max).is_ok(),
-            "LnkSta" => link(value).map(|now| self.device.now = now).is_ok(),
+            "LnkSta" => {
+                self.is_downgraded = value.contains("(downgraded)");
+                link(value).map(|now| self.device.now = now).is_ok()
+            }
             _ => true,
         }
     }

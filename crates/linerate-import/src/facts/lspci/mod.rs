@@ -6,7 +6,7 @@ mod device;
 mod tests;
 
 use linerate_core::facts::Gap;
-use linerate_core::facts::pci::{DRIVERS, Device, Link, NODES, PortKind, at};
+use linerate_core::facts::pci::{DRIVERS, Device, Limited, Link, NODES, PortKind, at};
 
 use self::device::Text;
 use super::lines::{Line, MOST, Reading, first_line};
@@ -108,7 +108,8 @@ fn gaps(reading: &mut Reading<'_>, all: &[Text]) {
     }
 }
 
-/// A note about a card that runs below its own best where the bridge above it is not in the output.
+/// A card that runs below its own best where the bridge above it is not in the output: a fact if its own line says
+/// so, else a note.
 fn slower(reading: &mut Reading<'_>, text: &Text) {
     let device = &text.device;
     let found = at(&reading.facts.pci, device.address);
@@ -118,6 +119,14 @@ fn slower(reading: &mut Reading<'_>, text: &Text) {
     };
     let faces_up = !matches!(device.kind, Some(PortKind::Root | PortKind::Downstream));
     if !(is_alone && faces_up && is_less(now, max)) {
+        return;
+    }
+    let is_card = device.class == 0 || device.carries_data();
+    if text.is_downgraded && is_card {
+        let mut all = reading.facts.pci.iter_mut();
+        if let Some(found) = all.find(|found| found.address == device.address) {
+            found.limited = Some(Limited { now, at: None });
+        }
         return;
     }
     let what = format!(

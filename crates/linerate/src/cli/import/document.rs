@@ -28,8 +28,9 @@ linerate show last                     # the import again, by the rules of this 
 - A file is read by its content; its name does not matter. It may have the outputs of several programs, one after the other, with
   prompts and other text between them. Lines that no format understands are named with their numbers, and nothing is guessed from
   them.
-- Several files describe one path. The host that started the test is the client; files with `--far` are those of the server's host.
-  With facts of both hosts the rates are compared with ports, slots and memory.
+- Several files describe one path. One with nothing to read is a note, if another one has something. The host that started
+  the test is the client; files with `--far` are those of the server's host. With facts of both hosts the rates are compared
+  with ports, slots and memory.
 - `ethtool eth0`, `ethtool -c eth0` and the like print no name of the port: keep the line of the prompt with the command before
   the output.
 - `--near-port NAME` and `--far-port NAME` say which port carries the path, where facts show several.

@@ -3,13 +3,13 @@
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::os::unix::fs::FileTypeExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use linerate_core::facts::Inventory;
 use linerate_core::path::Side;
 use linerate_core::record::{Blob, Import, Kept};
-use linerate_core::reported::Note;
+use linerate_core::reported::{Note, Tool};
 use linerate_import::{MOST_BYTES, Parsed, Refused, read};
 
 use crate::cli::exit::Failure;
@@ -22,29 +22,71 @@ const OPEN: [&str; 3] = ["/dev/fd", "/proc/self/fd", "/dev/stdin"];
 
 const PIPE: &str = "PROGRAM | linerate import -";
 
-/// Reads a file, and what is kept of it.
-pub(super) fn imported(side: Side, path: &Path) -> Result<Import, Failure> {
-    let name = if path == Path::new("-") {
-        "standard input".to_owned()
+/// Label of a file in which nothing was understood.
+pub(super) const NOT_READ: &str = "not read";
+
+/// Reads files, and what is kept of them. A file with nothing to read is a note where others have something; if none
+/// has, the first one's reason is the error.
+pub(super) fn imported(named: &[(Side, &PathBuf)]) -> Result<Vec<Import>, Failure> {
+    let mut files = Vec::new();
+    let mut refused = None;
+    let mut has_any = false;
+    for (side, path) in named {
+        let bytes = bytes(path)?;
+        let kept = match read(&bytes) {
+            Ok(parsed) => {
+                has_any = true;
+                kept(bytes, parsed)
+            }
+            Err(why) => {
+                let kept = unread(&why);
+                refused.get_or_insert((path, why));
+                kept
+            }
+        };
+        files.push(Import {
+            name: name(path),
+            side: *side,
+            kept,
+        });
+    }
+    match refused {
+        // What cannot be read is refused before anything is kept.
+        Some((path, why)) if !has_any => {
+            let hint = hint(&why);
+            Err(Failure::usage(anyhow!("{}: {why}", path.display())).hint(hint))
+        }
+        _ => Ok(files),
+    }
+}
+
+fn name(path: &Path) -> String {
+    if path == Path::new("-") {
+        return "standard input".to_owned();
+    }
+    let name = path.file_name().unwrap_or(path.as_os_str());
+    name.to_string_lossy().into_owned()
+}
+
+fn kept(bytes: Vec<u8>, parsed: Parsed) -> Kept {
+    if bytes.len() <= KEPT {
+        Kept::Bytes(Blob(bytes))
     } else {
-        let name = path.file_name().unwrap_or(path.as_os_str());
-        name.to_string_lossy().into_owned()
-    };
-    let bytes = bytes(path)?;
-    // What cannot be read is refused before anything is kept.
-    let parsed = read(&bytes).map_err(|why| {
-        let hint = hint(&why);
-        Failure::usage(anyhow!("{}: {why}", path.display())).hint(hint)
-    })?;
-    Ok(Import {
-        name,
-        side,
-        kept: if bytes.len() <= KEPT {
-            Kept::Bytes(Blob(bytes))
-        } else {
-            rows(parsed)
-        },
-    })
+        rows(parsed)
+    }
+}
+
+/// What is kept of a file with nothing to read: why.
+fn unread(why: &Refused) -> Kept {
+    Kept::Rows {
+        label: NOT_READ.to_owned(),
+        tool: Tool::default(),
+        results: Vec::new(),
+        notes: vec![Note {
+            line: None,
+            what: why.to_string(),
+        }],
+    }
 }
 
 /// What helps where an input has nothing to read.

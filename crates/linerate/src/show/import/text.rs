@@ -305,11 +305,23 @@ fn disks(doc: &mut Document, explained: &Explained<'_>) {
         let head: Vec<&str> = head.into_iter().filter(|part| !part.is_empty()).collect();
         doc.line(&[(Tone::Dim, &head.join(", "))], 2);
         for row in disk.rows.iter().take(ROWS) {
-            let rate = format!("{:.1} MB/s", row.bytes_per_sec / 1e6);
+            let rate = disk_rate(row.bytes_per_sec);
             let head = [(rate.as_str(), 14.into())];
             let item = Item::new(&[(Tone::Plain, &disk_row(disk, row))]);
             doc.item(item.head(Tone::Strong, &head).indent(2, 18));
         }
+    }
+}
+
+/// Bytes in a second from which a rate is written in GB/s: disks are compared by their MB/s below.
+const IN_GB: f64 = 1e10;
+
+/// `92.2 GB/s`, `5632.0 MB/s`.
+fn disk_rate(bytes: f64) -> String {
+    if bytes < IN_GB {
+        format!("{:.1} MB/s", bytes / 1e6)
+    } else {
+        format!("{:.1} GB/s", bytes / 1e9)
     }
 }
 
@@ -373,5 +385,18 @@ fn read(doc: &mut Document, explained: &Explained<'_>) {
                 .map_or(String::new(), |line| format!("line {line}: "));
             doc.detail(&[(Tone::Warning, &line), (Tone::Plain, &note.what)], 2);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_rates_of_disks_are_in_gb() {
+        assert_eq!(disk_rate(92_234.4e6), "92.2 GB/s");
+        assert_eq!(disk_rate(10_000e6), "10.0 GB/s");
+        assert_eq!(disk_rate(9_999.9e6), "9999.9 MB/s");
+        assert_eq!(disk_rate(0.5e6), "0.5 MB/s");
     }
 }

@@ -6,7 +6,7 @@ use crate::advice::Advice;
 use crate::facts::Inventory;
 use crate::facts::carrier::{Carrier, Need};
 use crate::facts::crossing::{self, Crossing};
-use crate::facts::pci::Link;
+use crate::facts::pci::{Link, Payload};
 
 /// Oddities of links, by whether the ports behind may need more.
 #[derive(Default)]
@@ -38,9 +38,22 @@ impl Room {
         at: Link,
     ) -> Option<Self> {
         let slot = link.slot.address;
-        let leaves = crossing::slot(at, link.device.payload).map(|slot| slot.leaves());
+        let need = Need::behind(inventory, slot)?;
+        // The ports exceed the link as it runs, not as it could run.
+        let excess = || excess(carriers, slot).filter(|_| at == link.now);
+        Some(Self::for_need(need, link.device.payload, at, excess))
+    }
+
+    /// The room for a need; `excess` is a text about ports that are faster, and their names.
+    pub(super) fn for_need(
+        need: Need,
+        payload: Option<Payload>,
+        at: Link,
+        excess: impl Fn() -> Option<(String, Vec<String>)>,
+    ) -> Self {
+        let leaves = crossing::slot(at, payload).map(|slot| slot.leaves());
         let suffices = |frames: f64| leaves.is_some_and(|leaves| frames <= leaves.low());
-        Some(match Need::behind(inventory, slot)? {
+        match need {
             Need::Ports {
                 rate,
                 frames,
@@ -56,9 +69,8 @@ impl Room {
                     format!("enough for its ports whose speed is known ({rate})"),
                 ),
             },
-            // The ports exceed the link as it runs, not as it could run.
-            _ => Self::May(excess(carriers, slot).filter(|_| at == link.now)),
-        })
+            _ => Self::May(excess()),
+        }
     }
 }
 

@@ -355,3 +355,58 @@ fn ports_beside_a_narrow_one_hint_at_bifurcation() {
         fix(&narrow)
     );
 }
+
+/// A card of which an output says that a link limits it.
+fn told(own: Option<Link>, now: Option<Link>, mbps: u64) -> Inventory {
+    let mut told = machine(None, own, None);
+    told.pci.remove(0);
+    told.pci[0].parent = None;
+    told.pci[0].limited = now.map(|now| pci::Limited { now, at: None });
+    told.network.nics = vec![nic(0, mbps)];
+    told
+}
+
+#[test]
+fn a_card_that_a_link_limits_by_its_own_words_is_odd() {
+    let slow = told(lanes(8, 4), lanes(5, 1), 10_000);
+    assert_eq!(ids(&slow), ["pcie-slot"]);
+    let odd = &super::super::find(&slow)[0];
+    assert_eq!(
+        odd.what,
+        "the card could use 8 GT/s x4 (31.5 Gb/s), and its link runs at 5 GT/s x1 (4 Gb/s)"
+    );
+    let mut above = slow.clone();
+    let at = "0000:00:00.0".parse().unwrap();
+    above.pci[0].limited.as_mut().unwrap().at = Some(at);
+    let what = super::super::find(&above)[0].what.clone();
+    assert!(
+        what.ends_with("the link at 0000:00:00.0 leaves it 5 GT/s x1 (4 Gb/s)"),
+        "{what}"
+    );
+    let enough = told(lanes(8, 4), lanes(5, 1), 1_000);
+    let what = super::super::find(&enough)[0].what.clone();
+    assert!(what.contains("enough for its ports (1 Gb/s)"), "{what}");
+    // Two functions of a card are one card.
+    let mut two = slow.clone();
+    let mut second = two.pci[0].clone();
+    second.address.function = 1;
+    two.pci.push(second);
+    assert_eq!(ids(&two), ["pcie-slot"]);
+}
+
+#[test]
+fn a_card_without_a_slower_link_is_not_odd() {
+    assert_eq!(ids(&told(lanes(8, 4), lanes(8, 4), 10_000)), [""; 0]);
+    assert_eq!(ids(&told(lanes(8, 4), None, 10_000)), [""; 0]);
+    assert_eq!(ids(&told(None, lanes(5, 1), 10_000)), [""; 0]);
+    let mut display = told(lanes(8, 16), lanes(2, 16), 10_000);
+    display.pci[0].class = 0x03_0000;
+    assert_eq!(ids(&display), [""; 0]);
+    display.pci[0].limited.as_mut().unwrap().now.width = Some(4);
+    assert_eq!(ids(&display), ["pcie-slot"]);
+    // With the bridge above it, the figures of both ends count.
+    let mut whole = machine(lanes(8, 4), lanes(8, 4), lanes(8, 4));
+    let now = lanes(5, 1).unwrap();
+    whole.pci[1].limited = Some(pci::Limited { now, at: None });
+    assert_eq!(ids(&whole), [""; 0]);
+}
