@@ -50,6 +50,12 @@ pub(super) struct Lines<'a> {
     pub(super) error: Option<String>,
     /// Headers of columns, in order; of many tests only the first two matter.
     pub(super) headers: Vec<&'a str>,
+    /// Whether a line of words says that the summary follows, or a datagram count that it stands before.
+    pub(super) summed: bool,
+    /// Whether a rule stands behind the rows of intervals.
+    ruled: bool,
+    /// Whether the writing end says how many datagrams it sent.
+    pub(super) sent: bool,
     /// Rows of intervals that count.
     pub(super) intervals: Vec<Row<'a>>,
     /// Rows of the summary.
@@ -120,30 +126,42 @@ impl<'a> Lines<'a> {
         if bracket(line).is_some() {
             return self.connection(line);
         }
+        self.ruled |= line.starts_with("- - -") && !self.intervals.is_empty();
+        self.summed |= line.starts_with("Test Complete.");
         self.words(line) || PASSED_OVER.iter().any(|start| line.starts_with(start))
     }
 
     fn row(&mut self, row: Row<'a>) {
-        let marked = row.rest.ends_with("sender") || row.rest.ends_with("receiver");
-        if marked || self.headers.len() > 1 {
+        // Between the intervals of several streams there are rules as well, but only the summary begins at zero anew.
+        let again = self.ruled && row.from == 0.0;
+        if is_marked(&row) || self.headers.len() > 1 || self.summed || again {
+            self.summed |= again || is_marked(&row);
             if self.summary.len() < 4 * MOST_STREAMS {
                 self.summary.push(row);
             }
         } else if !row.rest.ends_with("(omitted)") {
             self.intervals.push(row);
+            self.ruled = row.rest.starts_with("- - -");
         }
     }
 
     /// Takes a line about one connection that is no row.
     fn connection(&mut self, line: &str) -> bool {
-        let Some((_, rest)) = bracket(line) else {
+        let Some((id, rest)) = bracket(line) else {
             return false;
         };
         let rest = rest.trim();
+        if is_sent(rest) {
+            self.sent = true;
+            self.summed = true;
+            // It follows the row of its stream in the summary, whose header may be the only one.
+            let last = self.intervals.pop_if(|row| row.id == id && row.from == 0.0);
+            self.summary.extend(last);
+            return true;
+        }
         let connected = rest.starts_with("local ") && rest.contains(" connected to ");
         self.connections += usize::from(connected);
         connected
-            || (rest.starts_with("Sent ") && rest.ends_with(" datagrams"))
             || rest.ends_with("datagrams received out-of-order")
             || rest.ends_with("statistics not available)")
     }
@@ -194,6 +212,21 @@ impl<'a> Lines<'a> {
             }
         }
     }
+}
+
+/// Whether a row says whose count it is, as only rows of a summary do.
+pub(super) fn is_marked(row: &Row<'_>) -> bool {
+    row.rest.ends_with("sender") || row.rest.ends_with("receiver")
+}
+
+/// `Sent 3334 datagrams`, of the client.
+pub(super) fn is_sent(rest: &str) -> bool {
+    rest.starts_with("Sent ") && rest.ends_with(" datagrams")
+}
+
+/// Whether a line may stand in an output, other than a row, a header or a line of one connection.
+pub(super) fn is_known(line: &str) -> bool {
+    Lines::default().line(line)
 }
 
 fn cpu(text: &str) -> Option<CpuLine> {

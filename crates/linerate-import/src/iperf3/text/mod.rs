@@ -8,8 +8,8 @@ mod transfer;
 use linerate_core::reported::{Measured, Outcome, Tool};
 
 use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::iperf_row::{bracket, row};
-use lines::Lines;
+use crate::iperf_row::{Row, bracket, row};
+use lines::{Lines, is_known, is_marked, is_sent};
 
 /// iperf3, text.
 pub(crate) static FORMAT: Format = Format {
@@ -33,6 +33,8 @@ pub(crate) static FORMAT: Format = Format {
 
 /// Rule of a server's banner.
 const RULE: &str = "-----------------------------------------------------------";
+/// Lines in which the first row must follow: iperf3 has up to 128 connections in each direction.
+const MOST_FIRST_LINES: usize = 300;
 /// Bytes before a line that are looked at to find whether an output goes on there.
 const LOOKED_BACK: usize = 1500;
 
@@ -42,13 +44,27 @@ fn first_line(text: &str) -> &str {
 
 fn starts(text: &str) -> bool {
     let line = first_line(text);
-    let begins = ["Connecting to host ", "Accepted connection from "];
-    (begins.iter().any(|begin| line.starts_with(begin)) && line.contains(", port "))
+    let begins = [
+        "Connecting to host ",
+        "Accepted connection from ",
+        "Test Complete. Summary Results:",
+    ];
+    let begin = begins.iter().find(|begin| line.starts_with(**begin));
+    let known = begin.is_some_and(|begin| begin.ends_with(':') || line.contains(", port "));
+    ((known || is_version(line)) && has_row_soon(text))
         || line.starts_with("iperf3: error - ")
         || line.starts_with("iperf3: interrupt - ")
-        || is_version(line)
         || (line == RULE && is_banner(text))
         || (is_header(line) && has_rows(text))
+        || row(line).is_some_and(|row| is_marked(&row))
+}
+
+/// Whether a row, or an error instead, follows within a few lines. Each connection has one more.
+fn has_row_soon(text: &str) -> bool {
+    let is_connection = |line: &&str| bracket(line).is_some() && line.contains(" connected to ");
+    let lines = text.lines().take(MOST_FIRST_LINES);
+    let mut others = lines.filter(|line| !is_connection(line)).take(20);
+    others.any(|line| row(line).is_some() || line.starts_with("iperf3: "))
 }
 
 /// `iperf 3.18`, with the name of the host's system in the next line.
@@ -87,20 +103,76 @@ pub(crate) fn goes_on(before: &str, text: &str) -> bool {
     while !before.is_char_boundary(from) {
         from += 1;
     }
-    let before = before[from..].lines().rev().take(8);
+    let before = before[from..].lines();
     let line = first_line(text);
     // With --get-server-output the client writes what the server wrote.
-    let repeated = before.clone().any(|line| line == "Server output:");
-    if line.starts_with("iperf3: ") || repeated {
+    let repeated = before.clone().rev().take(8);
+    if line.starts_with("iperf3: ") || repeated.into_iter().any(|line| line == "Server output:") {
         return true;
     }
-    let mut before = before;
-    if is_header(line) {
-        // Behind the summary of a test another one begins.
-        return !before.any(|line| line.trim_end().ends_with("receiver"));
+    if row(line).is_some() {
+        return true;
     }
-    // The first lines of a test follow each other. Rows end them.
-    !before.any(|line| row(line).is_some() || line == "iperf Done." || line.starts_with("[ ID]"))
+    let last = before.rev().filter(|line| !line.trim().is_empty());
+    if is_header(line) || line.starts_with("Test Complete.") {
+        has_no_summary(last, text)
+    } else {
+        is_beginning(last)
+    }
+}
+
+/// Whether the last lines, from behind, are those of a test before its rows. Lines of no output end it.
+fn is_beginning<'a>(last: impl Iterator<Item = &'a str>) -> bool {
+    let mut last = last.peekable();
+    let mut has_error = false;
+    while let Some(line) = last.next() {
+        // The line behind the version names the system.
+        let is_system = last.peek().is_some_and(|line| is_version(line));
+        let ends = line.trim() == "iperf Done."
+            || row(line).is_some()
+            || is_header(line)
+            || (has_error && line.starts_with("Connecting to host "))
+            || !(is_known(line.trim()) || is_system);
+        if ends {
+            return false;
+        }
+        // An error may be written before the first line of its test.
+        has_error |= line.starts_with("iperf3: ");
+    }
+    true
+}
+
+/// Whether a header, or the words before it, belong to the summary of the test whose last lines these are, from
+/// behind, or to its intervals.
+fn has_no_summary<'a>(last: impl Iterator<Item = &'a str>, text: &str) -> bool {
+    let mut strange = false;
+    for line in last {
+        let line = line.trim();
+        if let Some(row) = row(line) {
+            let ruled = row.rest.starts_with("- - -");
+            return !strange && !is_marked(&row) && (ruled || is_whole(&row, text));
+        }
+        if line.starts_with("- - -") {
+            return !strange;
+        }
+        let ended = line == "iperf Done."
+            || line.starts_with("CPU Utilization")
+            || bracket(line).is_some_and(|(_, rest)| is_sent(rest.trim()));
+        if ended {
+            return false;
+        }
+        strange |= !is_known(line);
+    }
+    true
+}
+
+/// Whether the row behind a header is that of the whole time, where no rule stands between the last row and it.
+fn is_whole(last: &Row<'_>, text: &str) -> bool {
+    let next = text.lines().skip(1).find_map(row);
+    let has_other_end = first_line(text).contains("Lost") && !last.rest.contains('/');
+    next.is_some_and(|next| {
+        next.from == 0.0 && next.to >= 0.95 * last.to && (last.from > 0.0 || has_other_end)
+    })
 }
 
 fn read(section: &Section<'_>) -> Result<Found, String> {

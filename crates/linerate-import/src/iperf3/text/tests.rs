@@ -1,4 +1,5 @@
 use linerate_core::path::Direction::{Forward, Reverse};
+use linerate_core::reported::Counted;
 use proptest::prelude::*;
 
 use super::*;
@@ -21,7 +22,7 @@ fn figures_are_those_of_the_text() {
         3.1.3-tcp-server.txt 0 Forward Receiver 9820000000 None Some(2)
         3.1.3-rev.txt 0 Reverse Receiver 14100000000 Some(8) Some(1)
         3.1.3-rev-server.txt 0 Reverse Sender 13900000000 Some(8) Some(1)
-        3.1.3-udp.txt 0 Forward Sender 19100000 None Some(1)
+        3.1.3-udp.txt 0 Forward Receiver 15817367 None Some(1)
         3.12-bidir.txt 0 Forward Receiver 4040000000 Some(9) Some(2)
         3.12-bidir.txt 1 Reverse Receiver 2630000000 Some(109) Some(2)
         3.12-bidir-server.txt 0 Forward Receiver 4040000000 None Some(2)
@@ -130,6 +131,144 @@ fn what_is_damaged_is_said() {
     assert!(!notes(&whole).contains("comma"));
     let units = text("case1-iperf3-gbe.txt").replace(" Mbits/sec", "");
     assert!(of(&units).starts_with("refused"), "{}", of(&units));
+}
+
+const OLD: &str = "\
+[ ID] Interval           Transfer     Bandwidth       Jitter    Lost/Total Datagrams
+[  4]   0.00-10.00  sec  1.24 GBytes  1.06 Gbits/sec  0.001 ms  135795/162217 (84%)
+[  4] Sent 162217 datagrams
+";
+
+const SUMS: &str = "\
+[SUM]   0.00-360.00 sec  2.72 TBytes  66.4 Gbits/sec  19545340             sender
+[SUM]   0.00-360.00 sec  2.72 TBytes  66.4 Gbits/sec                  receiver
+";
+
+#[test]
+fn a_server_without_a_summary_receives() {
+    let head = "Accepted connection from 192.0.2.1, port 45420\n\
+                [  5] local 192.0.2.2 port 5201 connected to 192.0.2.1 port 45424\n";
+    let rows = "[ ID] Interval           Transfer     Bandwidth\n\
+                [  5]   0.00-1.00   sec   375 MBytes  3.14 Gbits/sec\n";
+    let cut = transfer(&format!("{head}{rows}"));
+    assert_eq!((cut.direction, cut.counted), (Forward, Counted::Receiver));
+    let sends = rows.replace("Bandwidth", "Bandwidth       Retr  Cwnd");
+    let sends = sends.replace("/sec\n", "/sec    3   1.41 KBytes\n");
+    let sends = transfer(&format!("{head}{sends}"));
+    assert_eq!((sends.direction, sends.retransmits), (Reverse, Some(3)));
+    // A system without these columns.
+    let end = "[ ID] Interval           Transfer     Bandwidth\n\
+               [  5]   0.00-1.00   sec   375 MBytes  3.14 Gbits/sec   sender\n";
+    let sends = transfer(&format!("{head}{rows}- - - -\n{end}"));
+    assert_eq!(sends.direction, Reverse);
+}
+
+#[test]
+fn of_an_old_summary_of_datagrams_what_arrived_counts() {
+    for text in [
+        OLD.to_owned(),
+        format!("Test Complete. Summary Results:\n{OLD}"),
+        format!(
+            "Test Complete. Summary Results:\n{}",
+            &OLD[..OLD.find("[  4] Sent").unwrap()]
+        ),
+    ] {
+        let got = transfer(&text);
+        assert_eq!(
+            (got.direction, got.counted, got.goodput.0),
+            (Forward, Counted::Receiver, 172_653_421)
+        );
+        assert_eq!(
+            got.datagrams.map(|n| (n.lost, n.of)),
+            Some((135_795, 162_217))
+        );
+        assert!(notes(&text).contains("was not lost"), "{}", notes(&text));
+    }
+    let none = OLD.replace("135795/", "0/");
+    assert_eq!(transfer(&none).goodput.0, 1_060_000_000);
+    assert!(!notes(&none).contains("was not lost"));
+}
+
+#[test]
+fn each_test_of_a_paste_is_a_result() {
+    let head = "Test Complete. Summary Results:\n";
+    let paste = format!("One:\n{head}{OLD}\nTwo:\n{head}{OLD}\nThree:\n{OLD}{OLD}");
+    assert_eq!(transfers(&paste).len(), 4, "{}", of(&paste));
+    let prose = "and so on\n".repeat(12);
+    let cut = text("3.20-tcp.txt").replace("iperf Done.\n", "");
+    let paste = format!("{cut}{prose}{cut}{prose}{cut}");
+    assert_eq!(transfers(&paste).len(), 3, "{}", of(&paste));
+    // Tables without their first lines, and without the end.
+    let table = &cut[cut.find("[ ID]").unwrap()..];
+    let table = &table[..table.find("- - -").unwrap()];
+    let paste = format!("{table}{prose}{table}");
+    assert_eq!(transfers(&paste).len(), 2, "{}", of(&paste));
+}
+
+#[test]
+fn rows_of_the_sum_alone_are_a_result() {
+    let header = "[ ID] Interval           Transfer     Bitrate         Retr\n";
+    for text in [
+        SUMS.to_owned(),
+        format!("{header}{SUMS}"),
+        format!("see:\n{SUMS}bye\n"),
+    ] {
+        let got = transfer(&text);
+        assert_eq!(
+            (got.goodput.0, got.counted, got.retransmits, got.streams),
+            (66_400_000_000, Counted::Receiver, Some(19_545_340), None)
+        );
+    }
+    let text = "Connecting to host 192.0.2.1, port 5201
+Reverse mode, remote host 192.0.2.1 is sending
+[ ID] Interval           Transfer     Bitrate         Jitter    Lost/Total Datagrams
+[  1]   0.00-1.10   sec  7.31 MBytes  55.7 Mbits/sec  0.474 ms  1158/6480 (18%)
+[SUM]   0.00-1.10   sec  60.2 MBytes   459 Mbits/sec  0.501 ms  7982/51824 (15%)
+- - - - - - - - - - - - - - - - - - - - - - - - -
+[SUM]   0.00-10.23  sec  3.33 GBytes  2.79 Gbits/sec  0.000 ms  0/2481270 (0%)  sender
+[SUM]   0.00-12.51  sec   566 MBytes   380 Mbits/sec  0.635 ms  1506183/1918521 (61%)";
+    for text in [text.to_owned(), format!("{text}  receiver\n")] {
+        let got = transfer(&text);
+        assert_eq!((got.direction, got.goodput.0), (Reverse, 380_000_000));
+        assert_eq!(
+            got.datagrams.map(|n| (n.lost, n.of)),
+            Some((1_506_183, 1_918_521))
+        );
+    }
+}
+
+#[test]
+fn without_its_end_an_output_has_the_retransmits_of_its_intervals() {
+    let text = "Connecting to host 192.0.2.1, port 5201
+[ ID] Interval           Transfer     Bandwidth       Retr  Cwnd
+[  4]   0.00-1.00   sec  84.8 KBytes   694 Kbits/sec    2   2.82 KBytes
+[  4]   1.00-2.00   sec  0.00 Bytes  0.00 bits/sec    1   1.41 KBytes
+[  4]   2.00-3.00   sec  0.00 Bytes  0.00 bits/sec    4   1.41 KBytes
+[  4]   3.00-";
+    let got = transfer(text);
+    assert_eq!(
+        (got.retransmits, got.window.map(|n| n.0)),
+        (Some(7), Some(2887))
+    );
+    assert!(
+        notes(text).contains("summary is missing"),
+        "{}",
+        notes(text)
+    );
+}
+
+#[test]
+fn words_without_rows_are_no_output() {
+    for text in [
+        "Accepted connection from 192.0.2.1, port 5 was all I saw.\n",
+        "Connecting to host x, port 1 never ends\n",
+        "iperf 3.6 (cJSON 1.5.2)\nOptional features available: none\n",
+    ] {
+        assert!(!starts(text), "{text}");
+        let far = format!("{text}{}{SUMS}", "words\n".repeat(20));
+        assert!(!starts(&far));
+        assert!(starts(&format!("{text}{SUMS}")));
+    }
 }
 
 #[test]

@@ -39,7 +39,8 @@ pub(super) fn all(
         let sends = server == (direction == Direction::Reverse);
         View::new(lines, direction, both, sends)
     });
-    let transfers: Vec<Transfer> = views.filter_map(|view| view.transfer()).collect();
+    let views: Vec<View<'_>> = views.collect();
+    let transfers: Vec<Transfer> = views.iter().filter_map(View::transfer).collect();
     if transfers.is_empty() {
         return transfers;
     }
@@ -55,8 +56,16 @@ pub(super) fn all(
     if lines.summary.iter().any(Row::contradicts) {
         note(CONTRADICTS);
     }
-    if lines.summary.is_empty() {
-        note("the summary is missing: the rate is that of the intervals");
+    // A server of version 3.1 writes a row of zero for the end that it does not count.
+    if !lines.summary.iter().any(|row| row.bytes > 0.0) {
+        note(
+            "the summary is missing: the rate is that of the intervals, and so is the sum of retransmits",
+        );
+    }
+    if views.iter().any(View::is_by_loss) {
+        note(
+            "the row of the summary has the rate that was sent: the goodput is the share of it that was not lost",
+        );
     }
     transfers
 }
@@ -85,9 +94,12 @@ fn reverse(lines: &Lines<'_>, section: &Section<'_>, server: bool) -> (bool, boo
     if section.command.is_some_and(option) {
         return (true, true);
     }
-    // A sender's intervals have columns of their own.
-    let column =
-        |place: usize, name: &str| lines.headers.get(place).is_some_and(|h| h.contains(name));
+    // A sender's intervals have columns of their own. The only header may be that of the summary.
+    let no_intervals = lines.intervals.is_empty() && lines.headers.len() < 2;
+    let column = |place: usize, name: &str| {
+        let place = (lines.headers.get(place)).filter(|_| !no_intervals);
+        place.is_some_and(|header| header.contains(name))
+    };
     let sender = column(0, "Retr") || column(0, "Total Datagrams") && !column(0, "Lost");
     let receiver = column(0, "Lost") || (column(1, "Retr") && !column(0, "Retr"));
     if sender {
@@ -96,10 +108,17 @@ fn reverse(lines: &Lines<'_>, section: &Section<'_>, server: bool) -> (bool, boo
     if receiver {
         return (!server, lines.by_client || lines.by_server);
     }
-    // On systems without these columns a server's summary shows who receives.
-    let mut summary = lines.summary.iter();
-    let arrived = summary.any(|row| row.rest.ends_with("receiver") && row.bytes > 0.0);
-    (server && !arrived, lines.by_client || lines.by_server)
+    if lines.sent {
+        return (false, true);
+    }
+    // On systems without these columns a server's summary shows who receives. Without one, the lack of the column
+    // of retransmits does.
+    let counts = |end: &str| {
+        let mut summary = lines.summary.iter();
+        summary.any(|row| row.rest.ends_with(end) && row.bytes > 0.0)
+    };
+    let sends = server && counts("sender") && !counts("receiver");
+    (sends, lines.by_client || lines.by_server)
 }
 
 /// A direction of an output.
@@ -123,29 +142,35 @@ impl<'a> View<'a> {
         let rows: Vec<&Row<'_>> = lines.intervals.iter().filter(own).collect();
         let streams =
             count(&rows).max(count(&lines.summary.iter().filter(own).collect::<Vec<_>>()));
-        let one = |row: &&&Row<'_>| row.is_sum() == (streams > 1);
-        let intervals = rows.iter().filter(one).copied().collect();
         let summary: Vec<&Row<'_>> = lines.summary.iter().filter(own).collect();
+        let sum = rows.iter().chain(&summary).any(|row| row.is_sum());
+        // A paste may have left out the rows of some or all streams.
+        let one = |row: &&&Row<'_>| row.is_sum() == (sum || streams > 1);
+        let intervals = rows.iter().filter(one).copied().collect();
         let total = |name: fn(&str) -> bool| {
             let mut of = summary.iter().filter(one).copied();
             of.find(|row| name(row.rest))
         };
-        let headers = lines.headers.iter();
+        let totals = [
+            total(|rest| rest.ends_with("sender")),
+            total(|rest| rest.ends_with("receiver")),
+            total(|rest| !rest.ends_with("sender") && !rest.ends_with("receiver")),
+        ];
+        let of_datagrams = |row: &&Row<'_>| row.rest.contains(" ms ") && row.rest.contains('/');
         Self {
             lines,
             direction,
             both,
             sends,
             intervals,
-            totals: [
-                total(|rest| rest.ends_with("sender")),
-                total(|rest| rest.ends_with("receiver")),
-                total(|rest| !rest.ends_with("sender") && !rest.ends_with("receiver")),
-            ],
-            streams,
-            datagrams: headers
-                .into_iter()
-                .any(|header| header.contains("Datagrams")),
+            // Behind the sender's row, one whose end is cut off is the receiver's.
+            totals: match totals {
+                [Some(sent), None, cut] => [Some(sent), cut, None],
+                all => all,
+            },
+            streams: if sum && streams < 2 { 0 } else { streams },
+            datagrams: lines.headers.iter().any(|h| h.contains("Datagrams"))
+                || summary.iter().any(of_datagrams),
         }
     }
 
@@ -165,9 +190,7 @@ impl<'a> View<'a> {
         transfer.seconds = Some(seconds);
         (transfer.ticks, transfer.tick) = self.ticks();
         transfer.each = self.each(counted);
-        transfer.retransmits = self.totals[0]
-            .and_then(retransmits)
-            .filter(|_| !self.datagrams);
+        transfer.retransmits = self.retransmits();
         transfer.segment = self.lines.segment;
         transfer.window = self.window();
         transfer.cpu = self.cpu();
@@ -198,9 +221,37 @@ impl<'a> View<'a> {
         of(received, Counted::Receiver)
             .or_else(|| ticks.filter(|_| !self.sends))
             .or_else(|| of(sent, Counted::Sender))
-            // Up to version 3.1 the row of UDP has the sender's bytes.
+            .or_else(|| self.by_loss())
             .or_else(|| of(unnamed, Counted::Sender))
             .or(ticks)
+    }
+
+    /// Up to version 3.1 the row of UDP has the sender's bytes, and the receiver's losses.
+    fn by_loss(&self) -> Option<(f64, f64, Counted)> {
+        let row = self.totals[2].filter(|row| row.bytes > 0.0)?;
+        let Lost { lost, of, .. } = self.lost()?;
+        let arrived = row.rate * of.checked_sub(lost)? as f64 / of as f64;
+        Some((arrived, row.seconds(), Counted::Receiver))
+    }
+
+    /// Whether the goodput is derived from the losses.
+    fn is_by_loss(&self) -> bool {
+        let derived = self.by_loss();
+        derived.is_some() && self.goodput() == derived && self.lost().is_some_and(|n| n.lost > 0)
+    }
+
+    /// The sender's row has them. Where the end is cut off, they are those of all intervals.
+    fn retransmits(&self) -> Option<u64> {
+        if self.datagrams {
+            return None;
+        }
+        if self.totals.iter().flatten().any(|row| row.bytes > 0.0) {
+            return self.totals[0].and_then(retransmits);
+        }
+        let of = |row: &&Row<'_>| word(row.rest)?.0.parse::<u64>().ok();
+        let sum = self.intervals.iter().map(of);
+        sum.sum::<Option<u64>>()
+            .filter(|_| self.sends && !self.intervals.is_empty())
     }
 
     /// Mean rate of the intervals, and their seconds.
