@@ -34,6 +34,7 @@ impl Direction {
     pub const ALL: [Self; 2] = [Self::Forward, Self::Reverse];
 
     /// The other direction.
+    #[must_use]
     pub const fn reversed(self) -> Self {
         match self {
             Self::Forward => Self::Reverse,

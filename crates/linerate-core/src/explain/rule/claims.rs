@@ -114,9 +114,12 @@ pub(super) fn before(explained: &Explained<'_>, id: &'static str) -> Vec<Remark>
         .iter()
         .any(|t| t.is_sockets() && t.smallest().is_some());
     befores
-        .flat_map(|(claim, time)| match is_known {
-            true => slower(explained, time, id),
-            false => vec![alone(&claim.text, id)],
+        .flat_map(|(claim, time)| {
+            if is_known {
+                slower(explained, time, id)
+            } else {
+                vec![alone(&claim.text, id)]
+            }
         })
         .collect()
 }

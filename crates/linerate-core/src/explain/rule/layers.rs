@@ -17,7 +17,7 @@ pub(super) fn sockets(explained: &Explained<'_>, id: &'static str) -> Vec<Remark
         small.min_by_key(|(_, time)| *time)
     };
     let (Some((verbs, fast)), Some((other, slow))) =
-        (least(|t| t.is_verbs()), least(|t| t.is_sockets()))
+        (least(Table::is_verbs), least(Table::is_sockets))
     else {
         return Vec::new();
     };
