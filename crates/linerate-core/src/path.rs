@@ -68,6 +68,9 @@ impl Direction {
 }
 
 impl Side {
+    /// Both ends, near first.
+    pub const ALL: [Self; 2] = [Self::Near, Self::Far];
+
     /// Whether a text has the name of this side as a word.
     pub(crate) fn is_named_in(self, text: &str) -> bool {
         let mut words = text.split(|c: char| !c.is_alphanumeric());

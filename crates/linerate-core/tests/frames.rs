@@ -166,6 +166,17 @@ fn frames_of_an_unknown_kind_are_skipped_and_counted() {
 }
 
 #[test]
+fn the_start_is_read_without_what_follows_it() {
+    let record = small();
+    let bytes = encode_all(&record).unwrap();
+    let end = borders(&record)[1];
+    let start = linerate_core::record::frame::start;
+    assert_eq!(start(&bytes[..end]), Ok(record.start));
+    let cut = start(&bytes[..end - 1]);
+    assert!(matches!(cut, Err(FrameError::NoStart(_))), "{cut:?}");
+}
+
+#[test]
 fn a_newer_format_is_refused_by_its_number() {
     let mut bytes = encode_all(&small()).unwrap();
     bytes[8..12].copy_from_slice(&(FORMAT + 1).to_le_bytes());

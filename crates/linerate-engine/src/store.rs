@@ -9,17 +9,24 @@
 
 mod recorder;
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-use linerate_core::record::Record;
 use linerate_core::record::frame::{self, Damage, FrameError};
+use linerate_core::record::{Record, Start};
 
 pub use recorder::{Recorder, stamp};
 
 /// File name extension of records.
 const EXTENSION: &str = "lnr";
+
+/// What stands before a note where a record is named: `note:before the new cable`.
+const NOTE: &str = "note:";
+
+/// Most bytes at the beginning of a file in which its start has to lie. The longest that linerate writes is a tenth of it.
+const START: u64 = 16 << 10;
 
 /// Why a record cannot be shown. [`StoreError::hint`] says what helps.
 #[derive(Debug, thiserror::Error)]
@@ -36,7 +43,7 @@ pub enum StoreError {
         dir: PathBuf,
     },
     /// No file and no record has the requested name.
-    #[error("there is no record called `{name}` in {}, and no such file", dir.display())]
+    #[error("there is no record with the name or the note `{name}` in {}, and no such file", dir.display())]
     NotFound {
         /// Name that was requested.
         name: String,
@@ -67,7 +74,9 @@ impl StoreError {
         match self {
             Self::NoPlace => "name a directory: --save DIR",
             Self::NoneYet { .. } => "linerate run PEER",
-            Self::NotFound { .. } => "linerate show last",
+            Self::NotFound { .. } => {
+                "linerate list shows all records, and `last` is the newest one"
+            }
             Self::Format {
                 source: FrameError::UnknownFormat { .. },
                 ..
@@ -84,11 +93,23 @@ pub struct Loaded {
     pub path: PathBuf,
     /// The record in the file.
     pub record: Record,
+    /// Number of older records that have the same note, if the record was named by its note.
+    pub alike: usize,
     /// Part of the file that could not be used, to be shown to the user.
     pub damage: Option<Damage>,
 }
 
 impl Loaded {
+    /// Says in words that other records have the same note; `None` if none has.
+    pub fn choice(&self) -> Option<String> {
+        let name = self.path.file_stem().unwrap_or_default().to_string_lossy();
+        let note = &self.record.start.note;
+        (self.alike > 0).then(|| {
+            let all = self.alike + 1;
+            format!("{all} records have the note `{note}`: this is the newest, {name}")
+        })
+    }
+
     /// Says in words which parts of the record are lost and which survive; `None` if the file is complete.
     pub fn warning(&self) -> Option<String> {
         let damage = self.damage.as_ref()?;
@@ -169,37 +190,85 @@ impl Store {
         })
     }
 
-    /// Returns the file that `which` names: `last`, the name of a record with or without `.lnr`, or a path.
+    /// Returns the file that `which` names: `last`, the name of a record with or without `.lnr`, a path, or the note of
+    /// a record, of which the newest counts. `note:TEXT` is always a note.
     pub fn find(&self, which: &str) -> Result<PathBuf, StoreError> {
+        self.choose(which).map(|(path, _)| path)
+    }
+
+    /// Returns the file as [`Store::find`] does, and the number of older records that have the same note.
+    fn choose(&self, which: &str) -> Result<(PathBuf, usize), StoreError> {
         if which == "last" {
-            return self.last();
+            return Ok((self.last()?, 0));
         }
+        let note = which.strip_prefix(NOTE);
         let named = self.dir.join(format!("{which}.{EXTENSION}"));
-        [named, self.dir.join(which), PathBuf::from(which)]
-            .into_iter()
-            .find(|path| !which.is_empty() && path.exists())
-            .ok_or_else(|| StoreError::NotFound {
-                name: which.to_owned(),
-                dir: self.dir.clone(),
-            })
+        let mut named = [named, self.dir.join(which), PathBuf::from(which)].into_iter();
+        let named = named.find(|path| note.is_none() && !which.is_empty() && path.exists());
+        if let Some(path) = named {
+            return Ok((path, 0));
+        }
+        let found = self.noted(note.unwrap_or(which))?;
+        found.ok_or_else(|| StoreError::NotFound {
+            name: which.to_owned(),
+            dir: self.dir.clone(),
+        })
+    }
+
+    /// The newest record with a note, and the number of older ones that have it.
+    fn noted(&self, note: &str) -> Result<Option<(PathBuf, usize)>, StoreError> {
+        if note.is_empty() {
+            return Ok(None);
+        }
+        let has = |path: &PathBuf| start(path).is_ok_and(|start| start.note == note);
+        let mut found: Vec<PathBuf> = self.list()?.into_iter().filter(has).collect();
+        let newest = found.pop();
+        Ok(newest.map(|path| (path, found.len())))
     }
 
     /// Reads the record that `which` names, as for [`Store::find`].
     pub fn load(&self, which: &str) -> Result<Loaded, StoreError> {
-        let path = self.find(which)?;
-        let bytes = match read(&path) {
-            Ok(bytes) => bytes,
-            Err(source) => return Err(StoreError::Read { path, source }),
-        };
-        match frame::decode(&bytes) {
-            Ok((record, damage)) => Ok(Loaded {
-                path,
-                record,
-                damage,
-            }),
-            Err(source) => Err(StoreError::Format { path, source }),
-        }
+        let (path, alike) = self.choose(which)?;
+        Ok(Loaded {
+            alike,
+            ..open(path)?
+        })
     }
+}
+
+/// Reads the record in a file.
+pub fn open(path: PathBuf) -> Result<Loaded, StoreError> {
+    let bytes = match read(&path) {
+        Ok(bytes) => bytes,
+        Err(source) => return Err(StoreError::Read { path, source }),
+    };
+    match frame::decode(&bytes) {
+        Ok((record, damage)) => Ok(Loaded {
+            path,
+            record,
+            alike: 0,
+            damage,
+        }),
+        Err(source) => Err(StoreError::Format { path, source }),
+    }
+}
+
+/// Reads the start of the record in a file, and nothing behind it.
+pub fn start(path: &Path) -> Result<Start, StoreError> {
+    let bytes = regular(path).and_then(|file| {
+        let mut bytes = Vec::new();
+        file.take(START).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    });
+    let path = || path.to_owned();
+    let bytes = bytes.map_err(|source| StoreError::Read {
+        path: path(),
+        source,
+    })?;
+    frame::start(&bytes).map_err(|source| StoreError::Format {
+        path: path(),
+        source,
+    })
 }
 
 /// Returns the sort key of a record file: the time in its name, then its modification time if two names have the same
@@ -211,13 +280,21 @@ fn age(path: &Path) -> (String, Option<std::time::SystemTime>) {
     (stamp, modified)
 }
 
-/// Reads a whole file. Devices and pipes are refused because they may have no end.
+/// Reads a whole file.
 fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut file = regular(path)?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Opens a file. Devices and pipes are refused because they may have no end.
+fn regular(path: &Path) -> io::Result<File> {
     let kind = path.metadata()?.file_type();
     if kind.is_char_device() || kind.is_block_device() || kind.is_fifo() || kind.is_socket() {
         return Err(io::Error::other("it is not a regular file"));
     }
-    std::fs::read(path)
+    File::open(path)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use crate::fi_pingpong::FI_PINGPONG;
 use crate::format::Format;
 use crate::netpipe::NETPIPE;
 use crate::osu::OSU;
-use crate::ping::{IBPING, PING};
+use crate::ping::{self, IBPING, PING};
 use crate::ping_windows::PING_WINDOWS;
 use crate::sockperf::SOCKPERF;
 use crate::ucx_perftest::UCX_PERFTEST;
@@ -76,6 +76,7 @@ pub(crate) static GO_ON: &[(&Format, GoesOn)] = &[
     (&iperf2::csv::FORMAT, iperf2::csv::goes_on),
     (&nuttcp::FORMAT, nuttcp::goes_on),
     (&qperf::FORMAT, qperf::goes_on),
+    (&IBPING, ping::goes_on),
 ];
 
 /// Formats of which a first line may occur again within an output. Their readers find the end of an output, and of

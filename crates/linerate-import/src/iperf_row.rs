@@ -31,6 +31,10 @@ const RATES: &[(&str, f64)] = &[
     ("TBytes/sec", 8.0 * 1_099_511_627_776.0),
 ];
 
+/// What a note says of a row that contradicts itself.
+pub(crate) const CONTRADICTS: &str =
+    "the rate of a row does not fit its bytes and seconds: one of them is wrong";
+
 /// Rates from here on are none: iperf 2.0.5 prints such where a count has gone below zero.
 //= https://github.com/esnet/iperf/issues/843
 const MOST_RATE: f64 = 1e15;
@@ -69,6 +73,18 @@ impl Row<'_> {
 
     pub(crate) fn seconds(&self) -> f64 {
         self.to - self.from
+    }
+
+    /// Whether its bytes and seconds make another rate than the printed one. Three digits are off by up to 0.5 %
+    /// each, and the seconds by what their last digit leaves.
+    pub(crate) fn contradicts(&self) -> bool {
+        let seconds = self.seconds();
+        if seconds <= 0.0 || self.bytes <= 0.0 {
+            return false;
+        }
+        let ratio = self.rate * seconds / (self.bytes * 8.0);
+        let last_digit = 10_f64.powi(-(self.digits.min(9) as i32));
+        (ratio - 1.0).abs() > 0.02 + 2.0 * last_digit / seconds
     }
 }
 
@@ -167,6 +183,17 @@ mod tests {
         assert_eq!((old.digits, old.rate, old.binary), (1, 942e6, false));
         let sum = row("[SUM]   0.00-1.00   sec  0.00 Bytes  0.00 bits/sec").unwrap();
         assert!(sum.is_sum() && sum.rate == 0.0);
+    }
+
+    #[test]
+    fn a_rate_that_its_bytes_contradict_is_found() {
+        let of = |rate: &str| {
+            let line = format!("[  4]  0.0-10.0 sec  1.09 GBytes  {rate} Mbits/sec");
+            row(&line).unwrap().contradicts()
+        };
+        // 1.09 x 2^30 x 8 / 10 s are 936 Mb/s; 2 % and a fifth of a second in ten are allowed.
+        assert!(!of("936") && !of("970") && of("980"));
+        assert!(!of("900") && of("890") && of("39"));
     }
 
     #[test]

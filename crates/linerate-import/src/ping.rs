@@ -1,5 +1,7 @@
 //! The statistics of `ping` and `ibping`: whole round trips of one size.
 
+mod pong;
+
 use linerate_core::reported::{Measured, Outcome, SizeRow, Sizes, Tool, Trip};
 use linerate_core::units::Bytes;
 
@@ -28,17 +30,18 @@ pub(crate) static IBPING: Format = Format {
     id: "ibping",
     label: "ibping, text",
     holds: Holds::Results,
-    versions: "infiniband-diags 1.x to 44: the lines of statistics",
+    versions: "infiniband-diags 1.x to 44: the lines of statistics, or of answers without them",
     evidence: &[
         Evidence::RunHere("44, in a network of ibsim in which no answer came"),
         Evidence::Published(
-            "the line of times of a run with answers in ibsim; the lines around it are written after the run without",
+            "the lines of a run with answers in ibsim, as its owner published them; single answers from the source of \
+             ibping, 44",
         ),
     ],
     unknown: "Median, percentiles and deviation.",
     starts: |text| {
         let line = text.lines().next().unwrap_or("");
-        line.starts_with("--- ") && line.trim_end().ends_with(" ibping statistics ---")
+        is_ib_statistics(line) || pong::is_one(line)
     },
     read: read_ib,
 };
@@ -57,10 +60,22 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
 
 fn read_ib(section: &Section<'_>) -> Result<Found, String> {
     let body = body(section);
-    let first = body.lines().next().unwrap_or("");
+    let Some(first) = body.lines().find(|line| is_ib_statistics(line)) else {
+        return pong::read(section, body);
+    };
     let target = first.trim_start_matches("--- ").split(" ibping").next();
     let names = ("ibping", target.unwrap_or(""), "management datagram");
     statistics(section, body, DATAGRAM, names)
+}
+
+fn is_ib_statistics(line: &str) -> bool {
+    line.starts_with("--- ") && line.trim_end().ends_with(" ibping statistics ---")
+}
+
+/// Whether an output of ibping goes on at its next answer, or at its statistics.
+pub(crate) fn goes_on(before: &str, _: &str) -> bool {
+    let last = before.trim_end().rsplit('\n').next();
+    last.is_some_and(pong::is_one)
 }
 
 /// The payload in `56(84) bytes of data.` or `56 data bytes`.
@@ -85,6 +100,7 @@ const PASSED: &[&str] = &[
     " statistics ---",
     "packets transmitted",
     "seq=",
+    pong::MARK,
 ];
 
 fn statistics(

@@ -171,17 +171,16 @@ impl<'a> Reader<'a> {
         // Rows of text may begin with a bracket as well.
         let is_text = GO_ON.iter().any(|(known, _)| *known == format);
         let is_json = self.rest.starts_with(['{', '[']) && !is_text;
-        let end = if is_json {
-            self.rest.len()
+        let (end, read) = if is_json {
+            let end = self.rest.len();
+            (end, (format.read)(&self.section(end)))
+        } else if FIND_OWN_END.contains(&format) {
+            self.own_end(format)
         } else {
-            extent(self.rest, format)
+            let end = extent(self.rest, format);
+            (end, (format.read)(&self.section(end)))
         };
-        let section = Section {
-            text: &self.rest[..end],
-            line: self.line,
-            command: self.command,
-        };
-        match (format.read)(&section) {
+        match read {
             Ok(found) => {
                 let used = found.used.unwrap_or(end).min(end);
                 self.keep(format, found);
@@ -192,9 +191,33 @@ impl<'a> Reader<'a> {
                 self.skip(if is_json {
                     value(self.rest).unwrap_or_else(|| extent(self.rest, format))
                 } else {
-                    end.min(next_prompt(self.rest))
+                    next_prompt(&self.rest[..end])
                 });
             }
+        }
+    }
+
+    /// Reads an output of a format that finds its own end, unless an output of another format begins before.
+    fn own_end(&self, format: &'static Format) -> (usize, Result<Found, String>) {
+        let end = whole_lines(self.rest, MOST_OWN);
+        let read = (format.read)(&self.section(end));
+        let used = match &read {
+            Ok(found) => found.used.unwrap_or(end).min(end),
+            Err(_) => next_prompt(&self.rest[..end]),
+        };
+        let other = extent(&self.rest[..used], format);
+        if other == used {
+            return (end, read);
+        }
+        (other, (format.read)(&self.section(other)))
+    }
+
+    /// The first bytes that are left.
+    fn section(&self, end: usize) -> Section<'a> {
+        Section {
+            text: &self.rest[..end],
+            line: self.line,
+            command: self.command,
         }
     }
 
@@ -308,20 +331,26 @@ fn starting(text: &str) -> Option<&'static Format> {
 /// describe one after the other, such as devices, begin alike and are one output.
 fn extent(text: &str, own: &Format) -> usize {
     let goes_on = GO_ON.iter().find(|(known, _)| *known == own);
-    let finds_own_end = FIND_OWN_END.contains(&own);
+    let is_part_of_all = own.holds == Holds::Facts || FIND_OWN_END.contains(&own);
     let continues = |next: &Format, before: &str, rest: &str| {
         let is_part = || goes_on.is_some_and(|(_, goes_on)| goes_on(before, rest));
-        next == own && (finds_own_end || own.holds == Holds::Facts || is_part())
+        next == own && (is_part_of_all || is_part())
     };
     let ends = text.match_indices('\n').map(|(at, _)| at + 1);
     let mut starts = ends.filter(|at| *at < text.len());
     let is_end = |at: &usize| {
         let (before, rest) = text.split_at(*at);
-        let ends = starting(rest).is_some_and(|next| !continues(next, before, rest));
-        ends || finds_own_end && *at > MOST_OWN
+        starting(rest).is_some_and(|next| !continues(next, before, rest))
     };
     let next = starts.find(is_end);
     next.map_or(text.len(), |at| before_prompt(text, at))
+}
+
+/// Bytes of the first lines, up to a number of bytes and the end of a line.
+fn whole_lines(text: &str, most: usize) -> usize {
+    let rest = text.as_bytes().get(most..).unwrap_or_default();
+    let end = rest.iter().position(|byte| *byte == b'\n');
+    end.map_or(text.len(), |at| most + at + 1)
 }
 
 /// The start of the line before this one, if it is a prompt with a command, and not the first line.

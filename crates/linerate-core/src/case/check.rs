@@ -8,6 +8,11 @@ use crate::ceiling::infiniband::MTUS;
 //= RFC 791, section 3.1
 const SMALLEST: u32 = 576;
 
+/// Most outputs, claims, sweeps or published figures of a case.
+const MOST: usize = 100;
+/// Most differences of an output or a figure from the case.
+const MOST_SET: usize = 32;
+
 /// Refuses parts that do not go together.
 pub(super) fn check(case: &Case) -> Result<(), CaseError> {
     let links = [&case.near, &case.far].map(|h| h.port.link);
@@ -24,7 +29,38 @@ pub(super) fn check(case: &Case) -> Result<(), CaseError> {
     }
     mtus(case, any_infiniband)?;
     storage(&case.storage)?;
+    outputs(case)?;
     figures(case)
+}
+
+fn outputs(case: &Case) -> Result<(), CaseError> {
+    for (what, number) in [
+        ("output", case.output.len()),
+        ("claim", case.claim.len()),
+        ("sweep", case.sweep.len()),
+        ("published", case.published.len()),
+    ] {
+        if number > MOST {
+            return refuse(format!(
+                "{number} tables `[[{what}]]` are too many; allowed: {MOST}"
+            ));
+        }
+    }
+    let sets = case.output.iter().map(|output| &output.set);
+    let mut sets = sets.chain(case.published.iter().map(|figure| &figure.set));
+    if let Some(set) = sets.find(|set| set.len() > MOST_SET) {
+        return refuse(format!(
+            "{} differences of one `set` are too many; allowed: {MOST_SET}",
+            set.len()
+        ));
+    }
+    let empty = case
+        .output
+        .iter()
+        .find(|output| output.text.trim().is_empty());
+    empty.map_or(Ok(()), |output| {
+        refuse(format!("the output `{}` has no text", output.name))
+    })
 }
 
 fn refuse<T>(why: impl Into<String>) -> Result<T, CaseError> {

@@ -6,12 +6,14 @@ use toml::{Table, Value};
 use super::CaseError;
 use crate::ceiling::ethernet::{Ip, Transport};
 use crate::ceiling::{Link, pcie};
+use crate::explain::Material;
 use crate::facts::crossing::{Crossing, is_default, is_made_up};
 use crate::facts::route::Route;
 use crate::facts::underlay::Underlay;
 use crate::model::{DirectionModel, Model, derive};
 use crate::path::Side;
 use crate::record::{Host, Record};
+use crate::reported::{Carrier, Transfer};
 use crate::units::Rate;
 
 /// The text of the case file that describes the path of a record.
@@ -21,18 +23,40 @@ pub fn measured(record: &Record) -> Result<String, CaseError> {
         let why = format!("the engine `{engine}` has no ceilings: only runs over TCP do");
         return Err(CaseError(why));
     }
-    let model = derive(record);
+    of_model(&derive(record))
+}
+
+/// The text of the case file that describes the path of an import.
+pub fn imported(material: &Material) -> Result<String, CaseError> {
+    let refuse = |why: &str| Err(CaseError(why.to_owned()));
+    let model = material.model();
+    let is_tcp = |(_, one): (_, &Transfer)| one.carrier == Carrier::Tcp;
+    let has_tables = material.has_tables();
+    let mut others = material.transfers().filter(|one| !is_tcp(*one)).peekable();
+    if !material.transfers().any(is_tcp) && (has_tables || others.peek().is_some()) {
+        return refuse("it has no transfer over TCP, and only paths of TCP are computed");
+    }
+    if model.hosts.iter().all(|host| host.facts.port.is_none()) {
+        return refuse(
+            "the port of the path is not known at either host: import the output of ethtool or lspci too, and name the \
+             port with --near-port or --far-port if there are several",
+        );
+    }
+    of_model(&model)
+}
+
+fn of_model(model: &Model) -> Result<String, CaseError> {
     let mut case = Table::new();
     let name = |side| model.host(side).map_or("?", |host| &host.facts.name);
     put(&mut case, "title", title(name(Side::Near), name(Side::Far)));
-    put(&mut case, "story", story(&model));
+    put(&mut case, "story", story(model));
     put(&mut case, "protocol", "tcp");
-    packets(&mut case, &model);
+    packets(&mut case, model);
     if let Some(base) = model.directions.first().map(|d| &d.base) {
         put(&mut case, "streams", i64::from(base.streams));
     }
     for side in [Side::Near, Side::Far] {
-        let host = model.host(side).map(|h| host(h, &model)).transpose()?;
+        let host = model.host(side).map(|h| host(h, model)).transpose()?;
         case.insert(
             side.name().to_owned(),
             Value::Table(host.unwrap_or_default()),
@@ -247,6 +271,7 @@ mod tests {
                 linerate: String::new(),
                 wall_secs: 0,
                 plan,
+                made: crate::record::Made::default(),
                 note: String::new(),
             },
             hosts: [Side::Near, Side::Far]

@@ -10,6 +10,7 @@ mod measured;
 mod packet;
 mod parts;
 mod published;
+mod told;
 mod typo;
 mod value;
 
@@ -17,13 +18,13 @@ use serde::Deserialize;
 
 use crate::ceiling::Link;
 use crate::ceiling::ethernet::Tunnel;
-use crate::ceiling::fingerprint::Point;
 use crate::ceiling::storage::Policy;
 use crate::units::{Bytes, Nanos, Rate};
 
 pub use answer::{Answer, Estimate, Price, answer};
-pub use measured::measured;
-pub use published::{FigureCheck, check_figures};
+pub use measured::{imported, measured};
+pub use published::{FigureCheck, Published, check_figures};
+pub use told::{ClaimKey, Output, Reported, SizeSeries, reported};
 pub use value::{Clock, Figure, Slot};
 
 /// Why a case is refused, in words; with line and caret if the text is wrong.
@@ -63,6 +64,9 @@ pub struct Case {
     pub storage: Storage,
     /// The price of the hardware.
     pub price: Option<PriceTag>,
+    /// Power of the parts that the path needs, in watts.
+    #[serde(default, deserialize_with = "value::positive")]
+    pub watts: Option<f64>,
     /// Rates of other things, to compare the path with.
     #[serde(default)]
     pub media: Vec<Medium>,
@@ -72,6 +76,12 @@ pub struct Case {
     /// Times by size that were.
     #[serde(default)]
     pub sweep: Vec<SizeSeries>,
+    /// Outputs of programs that were.
+    #[serde(default)]
+    pub output: Vec<Output>,
+    /// Claims about them.
+    #[serde(default)]
+    pub claim: Vec<ClaimKey>,
 }
 
 /// The protocol that moves the bytes.
@@ -244,45 +254,6 @@ pub struct Medium {
     pub rate: Rate,
 }
 
-/// A published figure, and how it compares with the computed one. Exactly one of the figures is given.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Published {
-    /// Description of the measured quantity.
-    pub what: String,
-    /// Differences of the measured path from the case, as they would be typed after `--set`.
-    #[serde(default)]
-    pub set: Vec<String>,
-    /// The direction of the figure.
-    #[serde(default)]
-    pub way: Directions,
-    /// Payload per second.
-    #[serde(default, deserialize_with = "value::text")]
-    pub goodput: Option<Figure>,
-    /// Packets per second.
-    #[serde(default, deserialize_with = "value::positive")]
-    pub packets: Option<f64>,
-    /// Cycles that one core has for a packet.
-    #[serde(default, deserialize_with = "value::positive")]
-    pub cycles: Option<f64>,
-    /// Round-trip time.
-    #[serde(default, deserialize_with = "value::text")]
-    pub round_trip: Option<Nanos>,
-    /// How the published figure compares with the computed one.
-    pub holds: Holds,
-}
-
-/// Times of messages of many sizes.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct SizeSeries {
-    /// Description of the measured quantity.
-    pub what: String,
-    /// Sizes with their times: all in one direction, or all round trips.
-    #[serde(deserialize_with = "value::points")]
-    pub points: Vec<Point>,
-}
-
 /// The directions that carry payload.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -294,24 +265,6 @@ pub enum Directions {
     Reverse,
     /// Both directions at the same time.
     Both,
-}
-
-/// How a published figure compares with a computed one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Holds {
-    /// Within 2 % of the ceiling.
-    Reached,
-    /// The published figure is between the two ends of the ceiling.
-    Inside,
-    /// The two figures agree to within 10 %.
-    About,
-    /// The published figure is more than 2 % below the ceiling.
-    Below,
-    /// The published figure is below half of the ceiling.
-    FarBelow,
-    /// The published time is above the computed floor.
-    Above,
 }
 
 impl Case {

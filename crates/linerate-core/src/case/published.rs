@@ -1,19 +1,44 @@
 //! Published figures compared with computed ones.
 
+use serde::Deserialize;
+
 use super::answer::{cycles_in_words, packets_in_words};
-use super::value::Figure;
-use super::{Answer, Case, CaseError, Directions, Holds, Published, answer};
-use crate::ceiling::Bounds;
+use super::value::{self, Figure};
+use super::{Answer, Case, CaseError, Directions, answer};
+use crate::ceiling::{Bounds, Relation};
 use crate::units::{Nanos, Rate};
 
-/// Minimum share of a ceiling at which a figure reaches it.
-const REACHED: f64 = 0.98;
-/// Highest share of a ceiling that a figure may have because of rounding.
-const ROUNDED: f64 = 1.005;
-/// The tolerance of "about", in both directions.
-const ABOUT: f64 = 0.10;
-/// Share of a ceiling below which a figure cannot be explained by the ceiling.
-const FAR_BELOW: f64 = 0.5;
+/// Share by which a ceiling may differ from another one that is the same.
+const SAME: f64 = 0.005;
+
+/// Ends of the keys that say how many of a part there are.
+const NUMBERS: [&str; 2] = [".ports", ".cards"];
+
+/// A published figure. Exactly one of the figures is given.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Published {
+    /// Description of the measured quantity.
+    pub what: String,
+    /// Differences of the measured path from the case, as they would be typed after `--set`.
+    #[serde(default)]
+    pub set: Vec<String>,
+    /// The direction of the figure.
+    #[serde(default)]
+    pub way: Directions,
+    /// Payload per second.
+    #[serde(default, deserialize_with = "value::text")]
+    pub goodput: Option<Figure>,
+    /// Packets per second.
+    #[serde(default, deserialize_with = "value::positive")]
+    pub packets: Option<f64>,
+    /// Cycles that one core has for a packet.
+    #[serde(default, deserialize_with = "value::positive")]
+    pub cycles: Option<f64>,
+    /// Round-trip time.
+    #[serde(default, deserialize_with = "value::text")]
+    pub round_trip: Option<Nanos>,
+}
 
 /// A published figure and the computed one.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,30 +49,72 @@ pub struct FigureCheck {
     pub figure: String,
     /// The computed figure, in words.
     pub computed: String,
-    /// The relation between the two figures that the file claims.
-    pub claim: &'static str,
-    /// Whether the claim is true.
-    pub holds: bool,
+    /// How the two compare; `None` if nothing could be computed.
+    pub relation: Option<Relation>,
+    /// What more ports or cards change, beside another figure; `None` if the two differ in other things.
+    pub change: Option<String>,
 }
 
 /// Computes each published figure of a case file.
 pub fn check_figures(text: &str) -> Result<Vec<FigureCheck>, CaseError> {
     let case = Case::read(text, &[""; 0])?;
-    case.published.iter().map(|p| one(text, p)).collect()
+    let each = case.published.iter().map(|one| {
+        let case = Case::read(text, &one.set)?;
+        Ok((one, computed(&answer(&case)?, one)))
+    });
+    let all = each.collect::<Result<Vec<_>, CaseError>>()?;
+    let each = all.iter().enumerate();
+    Ok(each.map(|(at, one)| check(one, &all[..at])).collect())
 }
 
-fn one(text: &str, published: &Published) -> Result<FigureCheck, CaseError> {
-    let case = Case::read(text, &published.set)?;
-    let answer = answer(&case)?;
+/// A figure, and what is computed for it.
+type Both<'a> = (&'a Published, Option<Bounds>);
+
+/// A figure beside its computed one, and beside the figures before it.
+fn check(one: &Both<'_>, before: &[Both<'_>]) -> FigureCheck {
+    let (published, computed) = *one;
     let (figure, words) = figure(published);
-    let computed = computed(&answer, published);
-    Ok(FigureCheck {
+    let relation = |computed| match published.round_trip {
+        Some(_) => Relation::to_floor(figure, computed),
+        None => Relation::to_ceiling(figure, computed),
+    };
+    FigureCheck {
         what: published.what.clone(),
         figure: words,
         computed: computed.map_or_else(|| "unknown".to_owned(), |c| in_words(c, published)),
-        claim: claim(published.holds),
-        holds: computed.is_some_and(|c| holds(figure, c, published.holds)),
-    })
+        relation: computed.map(relation),
+        change: before.iter().rev().find_map(|other| change(other, one)),
+    }
+}
+
+/// What more ports or cards change from one figure to another.
+fn change((from, before): &Both<'_>, (to, after): &Both<'_>) -> Option<String> {
+    let kept = from.set.iter().all(|set| to.set.contains(set)) && from.way == to.way;
+    let more: Vec<&str> = to
+        .set
+        .iter()
+        .filter(|set| !from.set.contains(set))
+        .map(String::as_str)
+        .collect();
+    let is_number = |set: &&str| {
+        let key = set.split('=').next().unwrap_or_default().trim();
+        NUMBERS.iter().any(|end| key.ends_with(end))
+    };
+    if !kept || more.is_empty() || !more.iter().all(is_number) {
+        return None;
+    }
+    let ratio = after.as_ref()?.high() / before.as_ref()?.high().max(1.0);
+    let measured = to.goodput.as_ref()?.rate.0 as f64 / from.goodput.as_ref()?.rate.0.max(1) as f64;
+    let computed = if (ratio - 1.0).abs() < SAME {
+        "adds nothing to the ceiling".to_owned()
+    } else {
+        format!("makes the ceiling x{ratio:.2}")
+    };
+    Some(format!(
+        "`{}` {computed} of `{}`; measured x{measured:.2}",
+        more.join(", "),
+        from.what
+    ))
 }
 
 /// The figure as a number, and in words: as published, and also in bits if it was published in bytes.
@@ -97,51 +164,4 @@ fn in_words(value: Bounds, p: &Published) -> String {
             cycles_in_words(v)
         }
     })
-}
-
-fn holds(figure: f64, computed: Bounds, how: Holds) -> bool {
-    let (low, high) = (computed.low(), computed.high());
-    match how {
-        Holds::Reached => (low * REACHED..=high * ROUNDED).contains(&figure),
-        Holds::Inside => computed.contains(figure),
-        Holds::About => (low * (1.0 - ABOUT)..=high * (1.0 + ABOUT)).contains(&figure),
-        Holds::Below => figure < low * REACHED,
-        Holds::FarBelow => figure < low * FAR_BELOW,
-        Holds::Above => figure > high,
-    }
-}
-
-const fn claim(how: Holds) -> &'static str {
-    match how {
-        Holds::Reached => "reaches the ceiling",
-        Holds::Inside => "is inside the estimate",
-        Holds::About => "agrees within 10 %",
-        Holds::Below => "is below the ceiling: something else binds",
-        Holds::FarBelow => "is below half of every ceiling of the hardware: software is the limit",
-        Holds::Above => "is above the floor",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_claim_holds_on_one_side_of_its_threshold_only() {
-        let ceiling = Bounds::new(100.0, 120.0);
-        for (how, yes, no) in [
-            (Holds::Reached, 98.1, 97.9),
-            (Holds::Reached, 120.5, 120.7),
-            (Holds::Inside, 100.0, 99.9),
-            (Holds::Inside, 120.0, 120.1),
-            (Holds::About, 90.1, 89.9),
-            (Holds::About, 131.9, 132.1),
-            (Holds::Below, 97.9, 98.1),
-            (Holds::FarBelow, 49.9, 50.1),
-            (Holds::Above, 120.1, 119.9),
-        ] {
-            assert!(holds(yes, ceiling, how), "{how:?} {yes}");
-            assert!(!holds(no, ceiling, how), "{how:?} {no}");
-        }
-    }
 }

@@ -1,8 +1,8 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::ceiling::Solution;
-use crate::path::Direction;
+use crate::ceiling::{Relation, Solution};
+use crate::path::{Direction, Side};
 
 const NONE: &[&str] = &[];
 
@@ -275,15 +275,145 @@ fn a_replacement_is_refused_in_words() {
 
 #[test]
 fn published_figures_are_held_against_what_is_computed() {
-    let figures = "[[published]]\nwhat = 'a'\ngoodput = '9.4Gb/s'\nholds = 'reached'\n\
-        [[published]]\nwhat = 'b'\ngoodput = '9.4Gb/s'\nholds = 'far-below'\n\
-        [[published]]\nwhat = 'c'\nset = ['streams=1', 'net.flow-limit=1Gb/s']\ngoodput = '1Gb/s'\nholds = 'about'\n\
-        [[published]]\nwhat = 'd'\nround-trip = '1ns'\nholds = 'above'\n";
+    let figures = "[[published]]\nwhat = 'a'\ngoodput = '9.4Gb/s'\n\
+        [[published]]\nwhat = 'b'\ngoodput = '4.7Gb/s'\n\
+        [[published]]\nwhat = 'c'\nset = ['streams=1', 'net.flow-limit=1Gb/s']\ngoodput = '1Gb/s'\n\
+        [[published]]\nwhat = 'd'\nround-trip = '1ns'\n\
+        [[published]]\nwhat = 'e'\nround-trip = '9us'\n";
     let checks = check_figures(&format!("{WHOLE}{figures}")).unwrap();
-    let holds: Vec<bool> = checks.iter().map(|t| t.holds).collect();
-    assert_eq!(holds, [true, false, true, false]);
-    let none = format!("{WHOLE}[[published]]\nwhat = 'e'\nholds = 'above'\n");
+    let relations: Vec<_> = checks.iter().map(|t| t.relation.unwrap()).collect();
+    assert_eq!(
+        relations,
+        [
+            Relation::Reached,
+            Relation::FarBelow,
+            Relation::Inside,
+            Relation::BelowFloor,
+            Relation::AboveFloor,
+        ]
+    );
+    let none = format!("{WHOLE}[[published]]\nwhat = 'e'\n");
     assert!(refused(&none, NONE).contains("`e` needs one of"));
+}
+
+#[test]
+fn a_typed_relation_is_refused_and_the_key_to_delete_is_named() {
+    let old = format!("{WHOLE}[[published]]\nwhat = 'a'\ngoodput = '9.4Gb/s'\nholds = 'reached'\n");
+    let why = refused(&old, NONE);
+    for part in ["line 23", "^^^^^", "delete `holds`", "derived"] {
+        assert!(why.contains(part), "no `{part}` in: {why}");
+    }
+}
+
+#[test]
+fn more_ports_or_cards_are_compared_with_the_figure_before() {
+    let figure = |what: &str, set: &str, goodput: &str| {
+        format!("[[published]]\nwhat = '{what}'\nset = [{set}]\ngoodput = '{goodput}'\n")
+    };
+    let narrow = "'near.port.pcie=gen2x2', 'far.port.pcie=gen2x2'";
+    let with = |more: &str| format!("{narrow}, {more}");
+    let figures = [
+        figure("one", narrow, "6Gb/s"),
+        figure(
+            "ports",
+            &with("'near.port.ports=2', 'far.port.ports=2'"),
+            "6Gb/s",
+        ),
+        figure(
+            "cards",
+            &with("'near.port.cards=2', 'far.port.cards=2'"),
+            "12Gb/s",
+        ),
+        figure("memory", &with("'streams=2'"), "6Gb/s"),
+    ];
+    let checks = check_figures(&format!("{WHOLE}{}", figures.concat())).unwrap();
+    let changes: Vec<Option<&str>> = checks.iter().map(|c| c.change.as_deref()).collect();
+    assert_eq!((changes[0], changes[3]), (None, None));
+    assert!(
+        changes[1]
+            .unwrap()
+            .contains("adds nothing to the ceiling of `one`; measured x1.00")
+    );
+    assert!(
+        changes[2]
+            .unwrap()
+            .contains("makes the ceiling x2.00 of `one`; measured x2.00")
+    );
+}
+
+const OUTPUTS: &str = "
+[[output]]
+name = 'a'
+text = '''
+streams,gbit_per_s
+1,9.4
+'''
+[[output]]
+name = 'b'
+side = 'far'
+set = ['streams=1']
+text = 'x'
+[[claim]]
+says = 'goodput>=9Gbit/s'
+[[sweep]]
+what = 'c'
+points = [[1, 2.0]]
+";
+
+#[test]
+fn outputs_claims_and_times_belong_to_the_path_that_they_were_measured_on() {
+    let all = reported(&format!("{WHOLE}{OUTPUTS}")).unwrap();
+    let [own, other] = all.as_slice() else {
+        panic!("{all:?}");
+    };
+    let told = |one: &Reported| {
+        let outputs: Vec<_> = one
+            .outputs
+            .iter()
+            .map(|o| (o.name.clone(), o.side))
+            .collect();
+        (
+            outputs,
+            one.material.claims.len(),
+            one.material.sources.len(),
+        )
+    };
+    assert_eq!(told(own), (vec![("a".to_owned(), Side::Near)], 1, 1));
+    assert_eq!(told(other), (vec![("b".to_owned(), Side::Far)], 0, 0));
+    assert_eq!(other.set, ["streams=1"]);
+    let ceiling = own.material.hardware.goodput().unwrap();
+    assert!(ceiling.contains(9.415e9) || (ceiling.low() - 9.415e9).abs() < 1e6);
+    assert_eq!(own.material.hardware.slots.len(), 2);
+    assert!(reported(WHOLE).unwrap().is_empty(), "nothing was told");
+}
+
+#[test]
+fn outputs_and_claims_that_say_nothing_are_refused() {
+    for (more, part) in [
+        (
+            "[[output]]\nname = 'a'\ntext = ' '\n".to_owned(),
+            "`a` has no text",
+        ),
+        ("[[claim]]\nsays = 'fast'\n".to_owned(), "is not a claim"),
+        ("[[output]]\nname = 'a'\n".to_owned(), "text"),
+        (
+            "[[claim]]\nsays = 'transport=rdma'\n".repeat(101),
+            "101 tables `[[claim]]`",
+        ),
+    ] {
+        let why = refused(&format!("{WHOLE}{more}"), NONE);
+        assert!(why.contains(part), "no `{part}` in: {why}");
+    }
+    let figure = |sets: usize| {
+        let set = "'streams=1', ".repeat(sets);
+        format!("{WHOLE}[[published]]\nwhat = 'a'\ngoodput = '1Gb/s'\nset = [{set}]\n")
+    };
+    assert!(refused(&figure(33), NONE).contains("33 differences"));
+    assert!(Case::read(&figure(32), NONE).is_ok());
+    let hundred = "[[claim]]\nsays = 'transport=rdma'\n".repeat(100);
+    assert!(Case::read(&format!("{WHOLE}{hundred}"), NONE).is_ok());
+    let wrong = format!("{WHOLE}[[output]]\nname = 'a'\ntext = 'x'\nset = ['streams=0']\n");
+    assert!(reported(&wrong).is_err(), "a difference that cannot be");
 }
 
 proptest! {

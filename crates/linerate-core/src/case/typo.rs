@@ -2,11 +2,21 @@
 
 use super::CaseError;
 
+/// Keys of older files, and what became of them.
+const FORMER: [(&str, &str); 1] = [(
+    "unknown field `holds`",
+    "delete `holds`: how a published figure compares with the computed one is derived from both",
+)];
+
 /// The error text with line and caret, and the word that was probably meant.
 pub(super) fn in_file(error: &toml::de::Error) -> CaseError {
     let shown = error.to_string();
     let shown = shown.trim_end();
-    CaseError(match meant(error.message()) {
+    let message = error.message();
+    if let Some((_, now)) = FORMER.iter().find(|(key, _)| message.starts_with(key)) {
+        return CaseError(format!("{shown}\n{now}"));
+    }
+    CaseError(match meant(message) {
         Some(name) => format!("{shown}\ndid you mean `{name}`?"),
         None => shown.to_owned(),
     })

@@ -85,7 +85,10 @@ impl Cause for Pacing {
         let ours = model
             .direction(direction)
             .is_none_or(|d| d.base.knobs.pacing.is_some());
-        let what = if ours {
+        let what = if model.reported {
+            "run the program again with a higher rate, or with none: over UDP iperf3 sends 1 Mbit/s unless -b says \
+             otherwise"
+        } else if ours {
             "run without --pacing"
         } else {
             "let the sending program set a higher pace (SO_MAX_PACING_RATE), or none"

@@ -8,6 +8,7 @@
 mod bounds;
 mod build;
 mod link;
+mod relation;
 mod resource;
 mod solve;
 
@@ -27,5 +28,6 @@ pub mod usb;
 
 pub use bounds::{Bounds, End};
 pub use link::Link;
+pub use relation::Relation;
 pub use resource::{Cost, Demand, Input, Packet, Path, Resource, Source, StreamGroup};
 pub use solve::{Ceiling, Next, Solution};

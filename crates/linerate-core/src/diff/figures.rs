@@ -1,5 +1,6 @@
 //! The figures of two records, and whether they differ.
 
+use super::basis::unlike;
 use super::{Judged, PlanChange};
 use crate::figure::{Entry, Figure, Subject, Summary, Value};
 use crate::stats::{EQUAL, Interval, is_equal};
@@ -41,6 +42,16 @@ pub(super) fn changes(
     plan: &[PlanChange],
 ) -> Vec<FigureChange> {
     let mut all = compared(&before.summary, &after.summary);
+    if before.is_import() || after.is_import() {
+        for change in &mut all {
+            let unlike = unlike(&before.basis, &after.basis, change.of);
+            if let Some(why) = unlike.filter(|_| change.before.is_some() && change.after.is_some())
+            {
+                change.outcome = Outcome::Nothing(why);
+            }
+        }
+        return all;
+    }
     let other_idle = plan.iter().any(|p| p.idle);
     let other_load = plan.iter().any(|p| p.load);
     for change in &mut all {

@@ -3,6 +3,7 @@
 //! This program judges both. A value missing in one record is not a change. An interval is valid within its
 //! run: a difference between two runs does not show its reason.
 
+mod basis;
 mod disturbances;
 mod facts;
 mod figures;
@@ -12,12 +13,14 @@ mod plan;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::explain::Explained;
 use crate::figure::Summary;
-use crate::model::{Model, derive};
+use crate::model::{Model, derive, is_by_size};
 use crate::path::{Direction, Side};
 use crate::record::{End, Record};
 use crate::verdict::{Verdict, judge};
 
+pub use basis::Basis;
 pub use disturbances::DisturbanceChange;
 pub use figures::{FigureChange, Outcome};
 pub use limits::{Fate, LimitChange};
@@ -34,6 +37,8 @@ pub struct Judged<'a> {
     pub summary: Summary,
     /// The verdict on the record.
     pub verdict: Verdict,
+    /// What the figures are of.
+    pub basis: Basis,
 }
 
 impl<'a> Judged<'a> {
@@ -46,12 +51,41 @@ impl<'a> Judged<'a> {
             summary: Summary::of(record, &model),
             model,
             verdict,
+            basis: Basis::of_record(record),
         }
+    }
+
+    /// An import, with what its results say.
+    pub fn import(record: &'a Record, explained: &Explained<'_>) -> Self {
+        Self {
+            record,
+            model: explained.material.model(),
+            summary: explained.summary.clone(),
+            verdict: explained.verdict.clone(),
+            basis: Basis::of_import(explained),
+        }
+    }
+
+    /// Whether it is an import: its plan was not one of linerate.
+    fn is_import(&self) -> bool {
+        self.record.imported.is_some()
+    }
+
+    /// Whether it has a figure of the load of a direction, or of the idle path.
+    fn has_figure(&self, of: Option<Direction>) -> bool {
+        let mut all = self.summary.entries.iter();
+        all.any(|entry| entry.of.direction == of && entry.value.is_ok())
+    }
+
+    /// The directions that were measured.
+    fn directions(&self) -> Vec<Direction> {
+        let all = Direction::ALL.into_iter();
+        all.filter(|direction| self.measured(*direction)).collect()
     }
 
     /// Whether a direction was measured.
     fn measured(&self, direction: Direction) -> bool {
-        self.model.direction(direction).is_some()
+        self.model.direction(direction).is_some() || self.has_figure(Some(direction))
     }
 }
 
@@ -103,6 +137,15 @@ pub enum DiffError {
     /// Nothing was measured in one of the records.
     #[error("nothing was measured in the {0} record")]
     Empty(&'static str),
+    /// One of the records is of a sweep.
+    #[error("the {0} record is of a sweep, which has figures for each size and no single one")]
+    Sweep(&'static str),
+    /// One of the records is an import that has no figure of a network.
+    #[error("the {0} record is an import without transfers and without whole round trips")]
+    NoNetwork(&'static str),
+    /// One of the records has loads, and the other round trips on the idle path.
+    #[error("one record has only round trips, and the other only loads")]
+    Unlike,
     /// No direction was measured in both records.
     #[error("the records have no direction in common: {before} before, {after} after")]
     Apart {
@@ -116,7 +159,11 @@ pub enum DiffError {
 /// Compares two records.
 pub fn diff(before: &Judged<'_>, after: &Judged<'_>) -> Result<Diff, DiffError> {
     refuse(before, after)?;
-    let plan = plan::changes(&before.record.start.plan, &after.record.start.plan);
+    let plan = if before.is_import() || after.is_import() {
+        Vec::new()
+    } else {
+        plan::changes(&before.record.start.plan, &after.record.start.plan)
+    };
     Ok(Diff {
         notes: notes(before, after),
         facts: facts::changes(before, after),
@@ -131,25 +178,36 @@ fn refuse(before: &Judged<'_>, after: &Judged<'_>) -> Result<(), DiffError> {
     if before.record == after.record {
         return Err(DiffError::Same);
     }
-    let first = |judged: &Judged<'_>| judged.model.directions.first().map(|d| d.direction);
-    let a = first(before).ok_or(DiffError::Empty("first"))?;
-    let b = first(after).ok_or(DiffError::Empty("second"))?;
-    if !Direction::ALL
-        .iter()
-        .any(|d| before.measured(*d) && after.measured(*d))
-    {
-        return Err(DiffError::Apart {
-            before: a.name(),
-            after: b.name(),
-        });
+    for (which, judged) in [("first", before), ("second", after)] {
+        if is_by_size(judged.record) {
+            return Err(DiffError::Sweep(which));
+        }
+        if judged.directions().is_empty() && !judged.has_figure(None) {
+            return Err(match judged.record.imported {
+                None => DiffError::Empty(which),
+                Some(_) => DiffError::NoNetwork(which),
+            });
+        }
     }
-    Ok(())
+    let [a, b] = [before.directions(), after.directions()];
+    match (a.as_slice(), b.as_slice()) {
+        (first, second) if first.iter().any(|direction| second.contains(direction)) => Ok(()),
+        ([before, ..], [after, ..]) => Err(DiffError::Apart {
+            before: before.name(),
+            after: after.name(),
+        }),
+        _ if before.has_figure(None) && after.has_figure(None) => Ok(()),
+        _ => Err(DiffError::Unlike),
+    }
 }
 
 fn notes(before: &Judged<'_>, after: &Judged<'_>) -> Vec<String> {
     let mut notes = Vec::new();
+    let import = before.is_import() || after.is_import();
     for side in [Side::Near, Side::Far] {
-        let name = |judged: &Judged<'_>| judged.model.host(side).map(|h| h.facts.name.clone());
+        // An import knows the roles of its hosts, and not their names.
+        let host = |judged: &'_ Judged<'_>| judged.model.host(side).filter(|_| !import).cloned();
+        let name = |judged: &Judged<'_>| host(judged).map(|h| h.facts.name);
         if let (Some(a), Some(b)) = (name(before), name(after))
             && a != b
         {
@@ -159,7 +217,10 @@ fn notes(before: &Judged<'_>, after: &Judged<'_>) -> Vec<String> {
             ));
         }
     }
-    if before.model.same_machine != after.model.same_machine {
+    for (which, judged) in [("first", before), ("second", after)] {
+        notes.extend(basis::notes(which, &judged.basis));
+    }
+    if before.model.same_machine != after.model.same_machine && !import {
         let (one, other) = if before.model.same_machine {
             ("before", "after")
         } else {

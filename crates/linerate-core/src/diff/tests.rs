@@ -25,6 +25,7 @@ fn record(wall_secs: u64) -> Record {
                 sweep: true,
                 trials: true,
             },
+            made: crate::record::Made::default(),
             note: String::new(),
         },
         hosts: Vec::new(),

@@ -15,7 +15,7 @@ pub struct Best {
 
 impl Best {
     /// The highest rate of any result; `None` if there is none. Beside transfers, a disk of the host itself does not count.
-    pub(super) fn of(material: &Material) -> Option<Self> {
+    pub fn of(material: &Material) -> Option<Self> {
         let has_path = material.transfers().next().is_some();
         let all = material.sources.iter().flat_map(|source| {
             let each = source

@@ -13,14 +13,14 @@ use crate::reported::Carrier;
 /// ruled out.
 pub(super) fn of(material: &Material, carrier: Option<Carrier>) -> Facts {
     let hosts = [&material.near, &material.far];
-    let links: Vec<Link> = hosts.into_iter().flat_map(links).collect();
+    let links = links_of(material);
     let cards = hosts
         .into_iter()
         .flat_map(cards)
         .collect::<Vec<_>>()
         .join(" ");
     Facts {
-        medium: medium(&links),
+        medium: medium(&links).or(carrier.map(|_| Medium::Network)),
         links: Known {
             parts: links,
             all: false,
@@ -35,6 +35,14 @@ pub(super) fn of(material: &Material, carrier: Option<Carrier>) -> Facts {
         card: Some(cards).filter(|cards| !cards.is_empty()),
         ..Facts::default()
     }
+}
+
+/// The links of ports that are up, of both hosts.
+pub(super) fn links_of(material: &Material) -> Vec<Link> {
+    [&material.near, &material.far]
+        .into_iter()
+        .flat_map(links)
+        .collect()
 }
 
 fn medium(links: &[Link]) -> Option<Medium> {
@@ -61,15 +69,29 @@ fn links(host: &Inventory) -> Vec<Link> {
         .collect()
 }
 
+/// Rates of four lanes in Gb/s, as programs print them, that only one speed of a lane has.
+const FOUR_LANES: [(u64, Speed); 4] = [
+    (56, Speed::Fdr),
+    (100, Speed::Edr),
+    (200, Speed::Hdr),
+    (400, Speed::Ndr),
+];
+
 fn infiniband(port: &IbPort) -> Option<Link> {
     let rate = port.rate.as_ref()?;
     let is_up = port.state.is_none_or(|state| state != LinkState::Down);
-    let speed = Speed::NAMES.iter().find(|(name, _)| *name == rate.speed);
-    let (_, speed) = speed.filter(|_| is_up && rate.width > 0)?;
-    Some(Link::InfiniBand {
-        width: rate.width,
-        speed: *speed,
-    })
+    let named = Speed::NAMES.iter().find(|(name, _)| *name == rate.speed);
+    let named = named.filter(|_| rate.width > 0);
+    // A rate alone is that of four lanes, where only one speed of a lane gives it.
+    let alone = FOUR_LANES
+        .iter()
+        .find(|(giga, _)| rate.rate.0 == giga * 1_000_000_000);
+    let (width, speed) = match (named, alone) {
+        (Some((_, speed)), _) => (rate.width, *speed),
+        (None, Some((_, speed))) => (4, *speed),
+        (None, None) => return None,
+    };
+    is_up.then_some(Link::InfiniBand { width, speed })
 }
 
 fn cards(host: &Inventory) -> Vec<&str> {

@@ -7,12 +7,14 @@
 mod best;
 mod claim;
 mod facts;
+mod hardware;
 pub mod rule;
 mod summary;
 mod table;
 
 pub use best::Best;
 pub use claim::{Claim, ClaimError, Said};
+pub use hardware::{Hardware, Part};
 pub use rule::{RULES, Remark, Rule, Stands};
 pub use table::Table;
 
@@ -20,7 +22,7 @@ use crate::facts::odd::{self, Oddity};
 use crate::facts::{Inventory, host_of};
 use crate::figure::Summary;
 use crate::model::{Model, Told, reported};
-use crate::path::Side;
+use crate::path::{Direction, Side};
 use crate::reported::{Disk, Measured, Source, Transfer};
 use crate::verdict::{Verdict, judge};
 
@@ -39,6 +41,8 @@ pub struct Material {
     pub ports: [Option<String>; 2],
     /// Claims about the results.
     pub claims: Vec<Claim>,
+    /// The hardware of the path, as a case file describes it.
+    pub hardware: Hardware,
 }
 
 impl Material {
@@ -47,6 +51,35 @@ impl Material {
         self.all(|measured| match measured {
             Measured::Transfer(one) => Some(&**one),
             _ => None,
+        })
+    }
+
+    /// Whether it has tables of sizes.
+    pub(crate) fn has_tables(&self) -> bool {
+        let tables = self.all(|measured| matches!(measured, Measured::Sizes(_)).then_some(()));
+        tables.count() > 0
+    }
+
+    /// The transfer that stands for a direction: the first one with the fewest streams that loaded it alone.
+    pub(crate) fn base(&self, direction: Direction) -> Option<&Transfer> {
+        let of = |(_, one): &(_, &Transfer)| one.direction == direction && !one.both;
+        let all = self.transfers().filter(of);
+        all.map(|(_, one)| one).min_by_key(|one| one.streams)
+    }
+
+    /// The model of the transfers, and of both hosts. It has no direction without transfers over TCP or UDP.
+    pub fn model(&self) -> Model {
+        let transfers: Vec<_> = self
+            .transfers()
+            .map(|(source, one)| (&source.tool, one))
+            .collect();
+        let host = |side: Side, inventory: &Inventory, port: &Option<String>| {
+            host_of(inventory, side_name(side), port.as_deref())
+        };
+        reported(Told {
+            transfers: &transfers,
+            near: &host(Side::Near, &self.near, &self.ports[0]),
+            far: &host(Side::Far, &self.far, &self.ports[1]),
         })
     }
 
@@ -90,7 +123,7 @@ pub struct Explained<'a> {
 
 /// Derives what the results say. Pure: the same material gives the same answer.
 pub fn explain(material: &Material) -> Explained<'_> {
-    let model = model(material);
+    let model = Some(material.model()).filter(|model| !model.directions.is_empty());
     let verdict = model.as_ref().map(judge).unwrap_or_default();
     let tables = Table::all(material);
     let mut explained = Explained {
@@ -104,21 +137,6 @@ pub fn explain(material: &Material) -> Explained<'_> {
     };
     explained.remarks = rule::remarks(&explained);
     explained
-}
-
-fn model(material: &Material) -> Option<Model> {
-    let transfers: Vec<_> = material
-        .transfers()
-        .map(|(source, one)| (&source.tool, one))
-        .collect();
-    let host = |side: Side, inventory: &Inventory, port: &Option<String>| {
-        host_of(inventory, side_name(side), port.as_deref())
-    };
-    reported(Told {
-        transfers: &transfers,
-        near: &host(Side::Near, &material.near, &material.ports[0]),
-        far: &host(Side::Far, &material.far, &material.ports[1]),
-    })
 }
 
 /// The role of an end in a reported test.

@@ -11,11 +11,8 @@ use crate::units::Nanos;
 /// The figures: of the first transfer with the fewest streams in each direction, and of the smallest messages of
 /// the first table with times.
 pub(super) fn of(material: &Material, tables: &[Table<'_>]) -> Summary {
-    let loads = Direction::ALL.into_iter().filter_map(|direction| {
-        let of = |(_, one): &(_, &Transfer)| one.direction == direction && !one.both;
-        let first = material.transfers().filter(of);
-        first.map(|(_, one)| one).min_by_key(|one| one.streams)
-    });
+    let all = Direction::ALL.into_iter();
+    let loads = all.filter_map(|direction| material.base(direction));
     let trips = tables.iter().find_map(round_trips).unwrap_or_default();
     Summary::sorted(loads.flat_map(load).chain(trips))
 }

@@ -99,9 +99,10 @@ impl<'a> Table<'a> {
         timed.min_by_key(|row| row.size)
     }
 
-    /// The rate of a row in one direction: as reported, else its size over the time in which it moves one way.
+    /// The rate of a row in one direction: as reported, else its size over the time in which it moves one way. An
+    /// echo moves one way at a time: a rate that counts both directions is that of either, while it is busy.
     pub fn rate(sizes: &Sizes, row: &SizeRow) -> Option<Rate> {
-        let ways = if sizes.both { 2 } else { 1 };
+        let ways = if sizes.both && !is_echo(sizes) { 2 } else { 1 };
         let reported = row.rate.map(|rate| Rate(rate.0 / ways));
         let moved = || Some(Rate::of(row.size, moved_in(sizes, row.time()?)));
         reported.or_else(moved)
@@ -111,6 +112,13 @@ impl<'a> Table<'a> {
 /// The part of a time in which the payload moves one way. An echo moves it there and back; a read by verbs moves it
 /// once in a whole round trip.
 fn moved_in(sizes: &Sizes, time: Nanos) -> Nanos {
-    let is_echo = sizes.trip == Trip::Whole && sizes.carrier != Some(Carrier::Rdma);
-    if is_echo { Nanos(time.0 / 2) } else { time }
+    if is_echo(sizes) {
+        Nanos(time.0 / 2)
+    } else {
+        time
+    }
+}
+
+fn is_echo(sizes: &Sizes) -> bool {
+    sizes.trip == Trip::Whole && sizes.carrier != Some(Carrier::Rdma)
 }

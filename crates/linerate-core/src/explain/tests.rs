@@ -283,6 +283,166 @@ fn operations_in_flight_are_counted_by_their_time() {
 }
 
 #[test]
+fn a_copy_of_unknown_direction_is_beside_the_rows_of_both() {
+    let with = |megabytes: f64| {
+        let mut sources = home(375.0, &SWEEP);
+        let copy = DiskRow::new(Access::Copy, Does::Mix, megabytes * 1e6);
+        sources.push(source(Side::Near, vec![disk(vec![copy])]));
+        sources
+    };
+    let evidence = |megabytes: f64| {
+        let material = Material {
+            sources: with(megabytes),
+            ..Material::default()
+        };
+        let found = explain(&material).remarks.into_iter();
+        let copy = found
+            .into_iter()
+            .find(|remark| remark.id == "copy-above-row");
+        copy.map_or(String::new(), |remark| remark.evidence.concat())
+    };
+    let (slow, fast) = (evidence(562.0), evidence(1012.0));
+    assert!(
+        slow.contains("375 MB/s") && !slow.contains("718 MB/s"),
+        "{slow}"
+    );
+    assert!(
+        fast.contains("at the server has 5.74 Gb/s (718 MB/s)"),
+        "{fast}"
+    );
+    assert!(!has("copy-above-row", with(400.0), &[]));
+}
+
+#[test]
+fn the_management_path_is_not_that_of_data() {
+    let ping = |tool: &str| {
+        let table = sizes(Carrier::Udp, Trip::Whole, &[(256, 239.0)]);
+        let mut one = source(Side::Near, vec![Measured::Sizes(table)]);
+        one.tool = Tool::named(tool);
+        vec![one]
+    };
+    assert!(has("management-ping", ping("ibping"), &[]));
+    assert!(!has("management-ping", ping("ping"), &[]));
+}
+
+#[test]
+fn an_echo_that_counts_both_directions_moves_one_way_at_a_time() {
+    let rate = |trip: Trip| {
+        let mut table = sizes(Carrier::Messages, trip, &[(1000, 20.0)]);
+        (table.both, table.rows[0].rate) = (true, Some(Rate(800_000_000)));
+        Table::rate(&table, &table.rows[0]).unwrap()
+    };
+    assert_eq!(rate(Trip::Whole), Rate(800_000_000));
+    assert_eq!(rate(Trip::Unknown), Rate(400_000_000));
+}
+
+/// A path with a link of this ceiling, in Gb/s, and slots.
+fn hardware(low: f64, high: f64, generation: u32, lanes: u32) -> Hardware {
+    let goodput = crate::ceiling::Bounds::new(low * 1e9, high * 1e9);
+    let slot = crate::ceiling::pcie::Slot {
+        generations: vec![generation],
+        lanes: vec![lanes],
+        payloads: vec![128],
+        requests: vec![512],
+    };
+    Hardware {
+        ways: vec![crate::ceiling::Solution {
+            goodput,
+            each: Vec::new(),
+            binding: vec!["link".to_owned()],
+            next: None,
+        }],
+        parts: vec![Part {
+            name: "link".to_owned(),
+            goodput,
+        }],
+        slots: vec![("near slot".to_owned(), slot)],
+    }
+}
+
+fn beside(hardware: Hardware, streams: &[(u32, f64)], claims: &[&str]) -> Vec<Remark> {
+    let transfers = streams.iter().map(|(n, rate)| tcp(*n, *rate)).collect();
+    let material = Material {
+        sources: vec![source(Side::Near, transfers)],
+        claims: claims.iter().map(|claim| claim.parse().unwrap()).collect(),
+        hardware,
+        ..Material::default()
+    };
+    explain(&material).remarks
+}
+
+fn find<'a>(remarks: &'a [Remark], id: &str) -> Option<&'a Remark> {
+    remarks.iter().find(|remark| remark.id == id)
+}
+
+#[test]
+fn the_best_rate_stands_beside_the_ceiling_of_the_hardware() {
+    let says = |best: f64| {
+        let all = beside(hardware(9.4, 9.5, 3, 8), &[(1, best)], &[]);
+        find(&all, "hardware").unwrap().what.clone()
+    };
+    for (best, part) in [
+        (9.3, "is reached: 9.3 Gb/s"),
+        (9.0, "is reached within 10 %"),
+        (8.3, "is not the limit: the best is 8.3 Gb/s"),
+        (11.0, "more than the hardware as described carries"),
+    ] {
+        assert!(says(best).contains(part), "{best}: {}", says(best));
+    }
+    let wide = beside(hardware(5.0, 9.5, 3, 8), &[(1, 7.0)], &[]);
+    assert!(
+        find(&wide, "hardware")
+            .unwrap()
+            .what
+            .contains("may be the limit")
+    );
+    let nothing = beside(Hardware::default(), &[(1, 7.0)], &[]);
+    assert_eq!(find(&nothing, "hardware"), None);
+}
+
+#[test]
+fn a_line_code_that_is_taken_off_twice_is_doubted() {
+    let says = |slot: (u32, u32), claim: &str| {
+        let all = beside(hardware(23.0, 27.0, slot.0, slot.1), &[(1, 26.4)], &[claim]);
+        find(&all, "coded-twice").map(|remark| remark.what.clone())
+    };
+    let words = says((2, 8), "ceiling=3.2GB/s").unwrap();
+    assert!(
+        words.contains("0.8 of 32 Gb/s (4.00 GB/s), which its 8 lanes carry after 8b/10b"),
+        "{words}"
+    );
+    for (slot, claim) in [
+        ((2, 8), "ceiling=4GB/s"),
+        ((2, 8), "ceiling=3GB/s"),
+        ((2, 4), "ceiling=3.2GB/s"),
+        ((3, 4), "ceiling=3.88GB/s"),
+        ((2, 8), "goodput>=3.2GB/s"),
+    ] {
+        assert_eq!(says(slot, claim), None, "{slot:?} {claim}");
+    }
+}
+
+#[test]
+fn a_mean_at_a_known_cap_may_be_capped_if_the_hardware_carries_more() {
+    let says = |ceiling: f64, transfer: (u32, f64)| {
+        let all = beside(hardware(ceiling, ceiling, 3, 8), &[transfer], &[]);
+        find(&all, "flow-cap").map(|remark| remark.what.clone())
+    };
+    let words = says(99.0, (5, 25.0)).unwrap();
+    assert!(
+        words.contains("on average about 5 Gb/s") && words.contains("one full processor"),
+        "{words}"
+    );
+    assert_eq!(says(99.0, (5, 22.0)), None, "not at the cap");
+    assert_eq!(says(24.7, (5, 24.7)), None, "the link is full");
+    assert_eq!(says(99.0, (2, 10.0)), None, "two are no pattern");
+    assert_eq!(
+        find(&beside(Hardware::default(), &[(5, 25.0)], &[]), "flow-cap"),
+        None
+    );
+}
+
+#[test]
 fn equal_streams_at_a_known_cap_may_be_capped() {
     let with = |each: Vec<f64>| {
         let Measured::Transfer(mut one) = tcp(each.len() as u32, 25.0) else {

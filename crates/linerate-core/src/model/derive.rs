@@ -80,6 +80,7 @@ impl Deriver {
             gaps: gaps(record),
             complete: matches!(record.end, Some(End::Complete)),
             watched: false,
+            reported: false,
             alone: is_alone(record),
             asked: asked(&record.start.plan),
         }

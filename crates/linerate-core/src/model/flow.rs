@@ -117,6 +117,7 @@ pub fn flow(flow: &Flow) -> Option<Model> {
         trials: Vec::new(),
         complete: !flow.ended,
         watched: true,
+        reported: false,
         alone: false,
         asked: String::new(),
     })

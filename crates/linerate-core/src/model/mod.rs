@@ -19,6 +19,7 @@ mod foreign;
 mod fragments;
 mod grouped;
 mod handover;
+mod hardware;
 mod held;
 mod interruptions;
 mod load;
@@ -64,6 +65,7 @@ pub use driver::{Allowance, Paused};
 pub(crate) use elsewhere::{elsewhere, idle};
 pub use ends::is_alone;
 pub use flow::{Flow, Owner, carried, flow, name_of};
+pub use hardware::hardware;
 pub(crate) use interruptions::TIMEOUT;
 pub use interruptions::stalled;
 pub use load::load;
@@ -120,6 +122,8 @@ pub struct Model {
     pub complete: bool,
     /// Whether other programs made the load, and linerate only looked on.
     pub watched: bool,
+    /// Whether another program made the load and reported it: its options are no options of linerate.
+    pub reported: bool,
     /// Whether there is no far end: this host alone moved the bytes, to a disk or within its memory.
     pub alone: bool,
     /// The far end and the transport, as arguments of `linerate run`. Begins with a space, or is empty.

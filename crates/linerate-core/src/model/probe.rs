@@ -62,6 +62,7 @@ mod tests {
                     sweep: false,
                     trials: false,
                 },
+                made: crate::record::Made::default(),
                 note: String::new(),
             },
             hosts: Vec::new(),

@@ -33,9 +33,8 @@ pub struct Told<'a> {
     pub far: &'a HostFacts,
 }
 
-/// The model of reported transfers over TCP or UDP; `None` if there are none. The base load of a direction is the
-/// one with the fewest streams.
-pub fn reported(told: Told<'_>) -> Option<Model> {
+/// The model of reported transfers over TCP or UDP. The base load of a direction is the one with the fewest streams.
+pub fn reported(told: Told<'_>) -> Model {
     let hosts = vec![
         Host {
             side: Side::Near,
@@ -46,14 +45,15 @@ pub fn reported(told: Told<'_>) -> Option<Model> {
             facts: told.far.clone(),
         },
     ];
-    let directions: Vec<DirectionModel> = Direction::ALL
-        .into_iter()
-        .filter_map(|direction| of_direction(told, &hosts, direction))
-        .collect();
-    if directions.is_empty() {
-        return None;
-    }
-    Some(Model {
+    let of = |both: bool| -> Vec<DirectionModel> {
+        let all = Direction::ALL.into_iter();
+        all.filter_map(|direction| of_direction(told, &hosts, direction, both))
+            .collect()
+    };
+    let alone = of(false);
+    // A load beside one in the other direction is judged only if there is no other.
+    let directions = if alone.is_empty() { of(true) } else { alone };
+    Model {
         gaps: gaps(told),
         hosts,
         same_machine: false,
@@ -63,9 +63,10 @@ pub fn reported(told: Told<'_>) -> Option<Model> {
         trials: Vec::new(),
         complete: told.transfers.iter().all(|(_, one)| one.error.is_none()),
         watched: false,
+        reported: true,
         alone: false,
         asked: " HOST".to_owned(),
-    })
+    }
 }
 
 /// The kind of load that a transfer is; `None` of protocols that no cause is about.
@@ -77,11 +78,16 @@ fn transport(carrier: Carrier) -> Option<Transport> {
     }
 }
 
-fn of_direction(told: Told<'_>, hosts: &[Host], direction: Direction) -> Option<DirectionModel> {
+fn of_direction(
+    told: Told<'_>,
+    hosts: &[Host],
+    direction: Direction,
+    both: bool,
+) -> Option<DirectionModel> {
     let mut loads: Vec<Load> = told
         .transfers
         .iter()
-        .filter(|(_, one)| one.direction == direction && !one.both && one.goodput.0 > 0)
+        .filter(|(_, one)| one.direction == direction && one.both == both && one.goodput.0 > 0)
         .filter_map(|(tool, one)| load(tool, one, hosts))
         .collect();
     // Loads of several protocols are no sweep of one: the first one's counts.
@@ -267,7 +273,9 @@ const MISSING: [(&str, &str); 3] = [
 ];
 
 fn gaps(told: Told<'_>) -> Vec<(Side, Gap)> {
-    let tool = told.transfers.first().map_or("", |(tool, _)| &tool.name);
+    let named = told.transfers.iter().map(|(tool, _)| tool.name.as_str());
+    let tool = named.into_iter().find(|name| !name.is_empty());
+    let tool = tool.unwrap_or("the output");
     let gap = |side: Side, (source, what): (&str, &str)| Gap {
         what: format!("{source}: {what} of the {} end", side.name()),
         why: format!("{tool} does not report them"),

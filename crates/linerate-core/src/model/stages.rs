@@ -286,6 +286,7 @@ mod tests {
             gaps: Vec::new(),
             complete: true,
             watched: false,
+            reported: false,
             alone: false,
         }
     }

@@ -156,6 +156,7 @@ mod tests {
                 sweep: false,
                 trials: false,
             },
+            made: crate::record::Made::default(),
             note: String::new(),
         };
         Record {

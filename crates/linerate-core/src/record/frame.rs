@@ -225,6 +225,22 @@ fn checksum(length: u32, rest: &[u8]) -> u32 {
 
 /// The record in `bytes`, and the parts that could not be used.
 pub fn decode(bytes: &[u8]) -> Result<(Record, Option<Damage>), FrameError> {
+    let mut reader = opened(bytes)?;
+    let mut record = reader.start().map_err(FrameError::NoStart)?;
+    let cut = reader.rest(&mut record).err();
+    let skipped = reader.skipped;
+    let damage = (skipped > 0 || cut.is_some()).then_some(Damage { skipped, cut });
+    Ok((record, damage))
+}
+
+/// The start of the record that begins with `bytes`. Nothing after its frame is looked at, and need not be there.
+pub fn start(bytes: &[u8]) -> Result<Start, FrameError> {
+    let record = opened(bytes)?.start().map_err(FrameError::NoStart)?;
+    Ok(record.start)
+}
+
+/// A reader of the first frame.
+fn opened(bytes: &[u8]) -> Result<Reader<'_>, FrameError> {
     if bytes.len() < FILE_HEADER || bytes[..MAGIC.len()] != MAGIC {
         return Err(FrameError::NotARecord);
     }
@@ -232,17 +248,12 @@ pub fn decode(bytes: &[u8]) -> Result<(Record, Option<Damage>), FrameError> {
     if found != FORMAT {
         return Err(FrameError::UnknownFormat { found });
     }
-    let mut reader = Reader {
+    Ok(Reader {
         bytes,
         at: FILE_HEADER,
         skipped: 0,
         budget: Budget(MAX_VALUES),
-    };
-    let mut record = reader.start().map_err(FrameError::NoStart)?;
-    let cut = reader.rest(&mut record).err();
-    let skipped = reader.skipped;
-    let damage = (skipped > 0 || cut.is_some()).then_some(Damage { skipped, cut });
-    Ok((record, damage))
+    })
 }
 
 /// The u32 at the front; the caller has looked that it is there.

@@ -14,6 +14,7 @@ pub use imported::{Blob, Import, Imported, Kept};
 
 use std::borrow::Cow;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::facts::{Gap, HostFacts};
@@ -56,9 +57,81 @@ pub struct Start {
     pub wall_secs: u64,
     /// The plan that the run followed.
     pub plan: Plan,
+    /// The command that made the record.
+    #[serde(default, skip_serializing_if = "Made::is_run")]
+    pub made: Made,
     /// The user's own note about the run; empty if there is none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,
+}
+
+impl Start {
+    /// The kind of the record.
+    pub fn kind(&self) -> RecordKind {
+        // Sweeps of older versions do not say which command made them.
+        let is_sweep = self.plan.sweep && self.plan.directions.is_empty();
+        match self.made {
+            _ if is_sweep => RecordKind::Sweep,
+            Made::Run => RecordKind::Run,
+            Made::Bw => RecordKind::Bw,
+            Made::Lat => RecordKind::Lat,
+            Made::Import => RecordKind::Import,
+        }
+    }
+}
+
+/// The command that made a record.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Made {
+    /// `linerate run`, and in records of older versions any command.
+    #[default]
+    Run,
+    /// `linerate bw`.
+    Bw,
+    /// `linerate lat`.
+    Lat,
+    /// `linerate import`.
+    Import,
+}
+
+impl Made {
+    #[expect(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "serde passes a reference"
+    )]
+    fn is_run(&self) -> bool {
+        *self == Self::Run
+    }
+}
+
+/// The kind of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum RecordKind {
+    /// A run: loads, round trips and trials.
+    Run,
+    /// One measurement of throughput.
+    Bw,
+    /// One measurement of round trips.
+    Lat,
+    /// Round trips by message size.
+    Sweep,
+    /// Outputs of other programs.
+    Import,
+}
+
+impl RecordKind {
+    /// The word for the kind, in text and JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Run => "run",
+            Self::Bw => "bw",
+            Self::Lat => "lat",
+            Self::Sweep => "sweep",
+            Self::Import => "import",
+        }
+    }
 }
 
 /// One host and its facts.

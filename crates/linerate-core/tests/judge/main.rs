@@ -195,6 +195,7 @@ fn model(base: Load) -> Model {
         gaps: Vec::new(),
         complete: true,
         watched: false,
+        reported: false,
         alone: false,
     }
 }

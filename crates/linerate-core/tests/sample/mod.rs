@@ -148,6 +148,7 @@ fn start(knobs: &Knobs) -> Start {
             sweep: true,
             trials: true,
         },
+        made: linerate_core::record::Made::default(),
         note: String::new(),
     }
 }

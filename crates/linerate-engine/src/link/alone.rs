@@ -199,7 +199,14 @@ mod tests {
             sweep: false,
             trials: false,
         };
-        let (record, error) = run::once(&mut link, plan, Nanos(0), None, 0, &mut ());
+        let (record, error) = run::once(
+            &mut link,
+            plan,
+            Nanos(0),
+            None,
+            run::Label::default(),
+            &mut (),
+        );
         assert!(error.is_none(), "{error:?}");
         assert_eq!(record.end, Some(End::Complete));
         assert!(is_alone(&record));

@@ -16,7 +16,7 @@ mod trips;
 use linerate_core::facts::Gap;
 use linerate_core::model::Deriver;
 use linerate_core::plan::{Plan, SetPlan};
-use linerate_core::record::{End, FORMAT, Host, Record, Start};
+use linerate_core::record::{End, FORMAT, Host, Made, Record, Start};
 
 use crate::change::SETTINGS_GAP;
 use crate::event::{Event, RunControl, Sink};
@@ -45,15 +45,26 @@ struct Run<'a> {
     stopped: bool,
 }
 
-/// Runs `plan` over `link`. `wall_secs` is the wall-clock time in the record. Always returns a record, even if the
+/// What a record says of itself besides its plan: nothing of it is measured.
+#[derive(Debug, Clone, Default)]
+pub struct Label {
+    /// Wall-clock time in seconds since 1970.
+    pub wall_secs: u64,
+    /// The command that makes the record.
+    pub made: Made,
+    /// The user's own note; empty if there is none.
+    pub note: String,
+}
+
+/// Runs `plan` over `link`. `label` goes into the record. Always returns a record, even if the
 /// run failed; the error is also in [`Record::end`].
 pub fn run(
     link: &mut dyn Link,
     plan: Plan,
-    wall_secs: u64,
+    label: Label,
     sink: &mut dyn Sink,
 ) -> (Record, Option<LinkError>) {
-    session(link, plan, wall_secs, sink, |run| {
+    session(link, plan, label, sink, |run| {
         run.settings();
         run.steps_and_trials()
     })
@@ -63,7 +74,7 @@ pub fn run(
 fn session(
     link: &mut dyn Link,
     plan: Plan,
-    wall_secs: u64,
+    label: Label,
     sink: &mut dyn Sink,
     body: impl FnOnce(&mut Run<'_>) -> Result<(), LinkError>,
 ) -> (Record, Option<LinkError>) {
@@ -71,9 +82,10 @@ fn session(
     let start = Start {
         format: FORMAT,
         linerate: env!("CARGO_PKG_VERSION").to_owned(),
-        wall_secs,
+        wall_secs: label.wall_secs,
         plan,
-        note: String::new(),
+        made: label.made,
+        note: label.note,
     };
     sink.event(&Event::Started(&start));
     let record = Record {

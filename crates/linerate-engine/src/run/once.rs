@@ -5,7 +5,7 @@ use linerate_core::plan::{Knobs, Pattern, Plan, Purpose, SetPlan};
 use linerate_core::record::Record;
 use linerate_core::units::{Bytes, Nanos};
 
-use super::{Run, session, steps};
+use super::{Label, Run, session, steps};
 use crate::event::Sink;
 use crate::link::{Link, LinkError};
 use crate::load::transport::{self, Transport};
@@ -33,10 +33,10 @@ pub fn once(
     plan: Plan,
     washout: Nanos,
     trips: Option<RoundTrips>,
-    wall_secs: u64,
+    label: Label,
     sink: &mut dyn Sink,
 ) -> (Record, Option<LinkError>) {
-    session(link, plan, wall_secs, sink, |run| run.once(washout, trips))
+    session(link, plan, label, sink, |run| run.once(washout, trips))
 }
 
 impl Run<'_> {

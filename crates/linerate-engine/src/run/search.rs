@@ -8,7 +8,7 @@ use linerate_core::record::Record;
 use linerate_core::search::{Ask, Search};
 use linerate_core::units::{Nanos, Rate};
 
-use super::{Run, session, steps};
+use super::{Label, Run, session, steps};
 use crate::event::Sink;
 use crate::link::{Link, LinkError};
 
@@ -23,12 +23,10 @@ pub fn search(
     plan: Plan,
     washout: Nanos,
     allowed: f64,
-    wall_secs: u64,
+    label: Label,
     sink: &mut dyn Sink,
 ) -> (Record, Option<LinkError>) {
-    session(link, plan, wall_secs, sink, |run| {
-        run.search(washout, allowed)
-    })
+    session(link, plan, label, sink, |run| run.search(washout, allowed))
 }
 
 impl Run<'_> {

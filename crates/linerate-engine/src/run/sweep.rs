@@ -7,7 +7,7 @@ use linerate_core::record::Record;
 use linerate_core::stats::FEWEST;
 use linerate_core::sweep::{Pace, Swept, order};
 
-use super::{Run, session};
+use super::{Label, Run, session};
 use crate::event::Sink;
 use crate::link::{Link, LinkError};
 
@@ -31,10 +31,10 @@ pub fn sweep(
     link: &mut dyn Link,
     plan: Plan,
     sweep: &mut SweepPlan,
-    wall_secs: u64,
+    label: Label,
     sink: &mut dyn Sink,
 ) -> (Record, Option<LinkError>) {
-    session(link, plan, wall_secs, sink, |run| run.rounds(sweep))
+    session(link, plan, label, sink, |run| run.rounds(sweep))
 }
 
 impl Run<'_> {

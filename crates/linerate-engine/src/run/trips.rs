@@ -10,7 +10,7 @@ use linerate_core::sweep::{order, trips};
 use linerate_core::units::{Bytes, Nanos};
 
 use super::once::{RoundTrips, possible};
-use super::{Run, session};
+use super::{Label, Run, session};
 use crate::event::Sink;
 use crate::link::{Link, LinkError};
 use crate::load::transport::Transport;
@@ -37,10 +37,10 @@ pub fn trip_sweep(
     link: &mut dyn Link,
     plan: Plan,
     sweep: &mut TripSweep,
-    wall_secs: u64,
+    label: Label,
     sink: &mut dyn Sink,
 ) -> (Record, Option<LinkError>) {
-    session(link, plan, wall_secs, sink, |run| run.by_size(sweep))
+    session(link, plan, label, sink, |run| run.by_size(sweep))
 }
 
 /// A size whose connection is warm.
@@ -157,7 +157,7 @@ impl Run<'_> {
         let knobs = trips.knobs(&self.record.start.plan);
         let set = match self.set(trips.pattern(), knobs) {
             Err(LinkError::Refused { what, hint }) => {
-                self.left_out(sweep, size, what, hint);
+                self.left_out(sweep, size, &what, hint);
                 return Ok(None);
             }
             made => made?,
@@ -221,7 +221,7 @@ impl Run<'_> {
         Ok(trip.filter(|_| !self.broke()))
     }
 
-    fn left_out(&mut self, sweep: &mut TripSweep, size: Bytes, what: String, hint: String) {
+    fn left_out(&mut self, sweep: &mut TripSweep, size: Bytes, what: &str, hint: String) {
         let gap = Gap {
             what: format!("round trips of {size}"),
             why: format!("left out: {what}"),
@@ -371,7 +371,7 @@ mod tests {
             sets: Vec::new(),
             most,
         };
-        let (record, _) = trip_sweep(&mut path, plan, &mut sweep, 0, &mut Deaf);
+        let (record, _) = trip_sweep(&mut path, plan, &mut sweep, Label::default(), &mut Deaf);
         let rows = by_size(&record, &sizes);
         (record, rows, Nanos(path.now))
     }
@@ -385,10 +385,10 @@ mod tests {
                 assert_eq!(record.end, Some(End::Complete), "{words}");
                 assert!(took <= Nanos::from_secs(20), "{words}");
                 assert!(took >= Nanos::from_secs(12), "{words}");
-                let timed: Vec<&SizeTrips> =
+                let found: Vec<&SizeTrips> =
                     rows.iter().filter(|row| row.times.is_some()).collect();
-                assert!(timed.len() >= 2, "{words}");
-                for row in timed {
+                assert!(!found.is_empty(), "{words}");
+                for row in found {
                     let times = row.times.as_ref().unwrap();
                     assert!(times.counts[0].1 >= 6, "{words}: {row:?}");
                 }

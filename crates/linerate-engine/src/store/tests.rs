@@ -31,6 +31,7 @@ fn start() -> Start {
             sweep: true,
             trials: false,
         },
+        made: linerate_core::record::Made::default(),
         note: String::new(),
     }
 }
@@ -295,4 +296,53 @@ fn a_file_without_even_a_start_is_not_left_behind() {
     let error = store.last().unwrap_err();
     fs::remove_dir_all(store.dir()).unwrap();
     assert!(matches!(error, StoreError::NoneYet { .. }), "{error}");
+}
+
+/// Keeps a run with a note; its name.
+fn noted(store: &Store, note: &str) -> String {
+    let mut recorder = store.recorder();
+    let note = note.to_owned();
+    recorder.event(&Event::Started(&Start { note, ..start() }));
+    recorder.event(&Event::Ended(&End::Complete));
+    let name = recorder.path().unwrap().file_stem().unwrap();
+    name.to_string_lossy().into_owned()
+}
+
+#[test]
+fn a_record_is_found_by_its_note_and_the_newest_of_several() {
+    let temp = tempfile::tempdir().unwrap();
+    let store = Store::new(temp.path());
+    let before = noted(&store, "before");
+    noted(&store, "after it");
+    let after = noted(&store, "after it");
+    fs::write(temp.path().join("2099-01-01T00-00-00-x.lnr"), "after it").unwrap();
+    let of = |which: &str| {
+        let loaded = store.load(which).unwrap();
+        let name = loaded.path.file_stem().unwrap().to_string_lossy();
+        (name.into_owned(), loaded.choice())
+    };
+    assert_eq!(of("before"), (before.clone(), None));
+    assert_eq!(of("note:before"), (before, None));
+    let (name, choice) = of("after it");
+    assert_eq!(name, after);
+    assert!(
+        choice
+            .unwrap()
+            .starts_with("2 records have the note `after it`")
+    );
+    for none in ["", "note:", "note:last", "after"] {
+        let found = store.load(none);
+        assert!(matches!(found, Err(StoreError::NotFound { .. })), "{none}");
+    }
+}
+
+#[test]
+fn a_name_goes_before_a_note() {
+    let temp = tempfile::tempdir().unwrap();
+    let store = Store::new(temp.path());
+    let first = noted(&store, "");
+    let second = noted(&store, &first);
+    let stem = |which: &str| store.find(which).unwrap().file_stem().unwrap().to_owned();
+    assert_eq!(stem(&first), OsString::from(&first));
+    assert_eq!(stem(&format!("note:{first}")), OsString::from(second));
 }

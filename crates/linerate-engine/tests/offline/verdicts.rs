@@ -45,7 +45,12 @@ fn verdict_of(path: &SimPath, knobs: Knobs, seed: u64) -> Verdict {
 /// A run, and what was judged of it.
 fn ran(path: &SimPath, knobs: Knobs, seed: u64) -> (Record, Verdict) {
     let mut sim = Sim::new(path.clone(), seed);
-    let (record, error) = run(&mut sim, plan(knobs), 0, &mut ());
+    let (record, error) = run(
+        &mut sim,
+        plan(knobs),
+        linerate_engine::run::Label::default(),
+        &mut (),
+    );
     assert!(error.is_none(), "{error:?}");
     let model = derive(&record);
     if std::env::var_os("LINERATE_SHOW").is_some() {
@@ -147,7 +152,12 @@ fn a_direction_that_carries_less_than_half_is_looked_into_first() {
             directions: Direction::ALL.to_vec(),
             ..plan(Knobs::default())
         };
-        let (record, error) = run(&mut Sim::new(path, 3), plan, 0, &mut ());
+        let (record, error) = run(
+            &mut Sim::new(path, 3),
+            plan,
+            linerate_engine::run::Label::default(),
+            &mut (),
+        );
         assert!(error.is_none(), "{error:?}");
         let directions: Vec<Direction> = record.trials.iter().map(|t| t.direction).collect();
         directions

@@ -5,6 +5,7 @@ use linerate_core::units::Bytes;
 
 use super::figures::{number, outcome, say, some};
 use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::text::command;
 
 /// The summary of robocopy.
 pub(crate) static ROBOCOPY: Format = Format {
@@ -92,6 +93,9 @@ fn read_robocopy(section: &Section<'_>) -> Result<Found, String> {
     let mut said = Robocopy::default();
     let mut used = 0;
     for text in section.text.split_inclusive('\n') {
+        if used > 0 && command(text).is_some() {
+            break;
+        }
         used += text.len();
         said.takes(text);
         if said.summary && text.trim_start().starts_with("Ended :") {
@@ -136,7 +140,9 @@ fn is_sent(line: &str) -> bool {
 }
 
 fn read_rsync(section: &Section<'_>) -> Result<Found, String> {
-    let mut lines = (section.line..).zip(section.text.split_inclusive('\n'));
+    let lines = section.text.split_inclusive('\n');
+    let lines = lines.take_while(|text| command(text).is_none());
+    let mut lines = (section.line..).zip(lines);
     let mut used = 0;
     let sent = lines.by_ref().find_map(|(at, text)| {
         used += text.len();

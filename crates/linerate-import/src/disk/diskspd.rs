@@ -88,7 +88,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     for text in section.text.split_inclusive('\n') {
         let line = text.trim();
         // The next run of a script, or the prompt behind the last one.
-        if results && (starts(&section.text[used..]) || command(line).is_some()) {
+        if results && starts(&section.text[used..]) || used > 0 && command(line).is_some() {
             break;
         }
         used += text.len();

@@ -7,7 +7,7 @@ use linerate_core::facts::nic::{Nic, speed_of_mbps};
 use linerate_core::facts::pci::{Address, Device, Link};
 use linerate_core::units::Transfers;
 
-use super::lines::{Line, MOST, Reading, first_line, scaled, small};
+use super::lines::{Line, MOST, Reading, decimal, first_line, scaled, small};
 use super::port;
 use crate::format::{Evidence, Format, Found, Holds, Section};
 use crate::text::command;
@@ -18,7 +18,7 @@ pub(crate) static DMESG: Format = Format {
     holds: Holds::Facts,
     versions: "Linux 4.17 to 6.18 for bandwidth; any for links, where the line has address, name and speed",
     evidence: &[Evidence::Published(
-        "NVIDIA/l2fwd-nv issue 6, geerlingguy/arm-nas issue 16, ntop/PF_RING issue 293; lines of other drivers are made \
+        "NVIDIA/l2fwd-nv issue 6, geerlingguy/arm-nas issue 16, ntop/PF_RING issue 293, geerlingguy/raspberry-pi-pcie-devices issue 364; lines of other drivers are made \
          up after their forms",
     )],
     unknown: "The state of a link is that of the last line about it; lines before the log begins are missing.",
@@ -124,6 +124,15 @@ fn link(text: &str) -> Option<Link> {
 fn carrier(text: &str) -> Option<Fact> {
     let lower = text.to_ascii_lowercase();
     let (_, rest) = lower.split_once("link ")?;
+    if let Some(change) = rest.strip_prefix("change old ") {
+        // `link change old 0 new 10000`, of atlantic.
+        let mbps = decimal(change.split_once(" new ")?.1.trim())?;
+        return Some(if mbps == 0 {
+            Fact::Down
+        } else {
+            Fact::Up(Some(mbps))
+        });
+    }
     let rest = rest.strip_prefix("is ").unwrap_or(rest);
     if let Some(rest) = rest.strip_prefix("up") {
         return Some(Fact::Up(speed(rest)));

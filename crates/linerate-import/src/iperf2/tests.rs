@@ -16,6 +16,9 @@ fn samples_are_read_as_before() {
 #[test]
 fn figures_are_those_of_the_text() {
     let table = "\
+        2.0-udp.txt 0 Forward Receiver 95700000 None Some(1)
+        2.0-udp.txt 1 Forward Receiver 95700000 None Some(1)
+        2.0-tcp-server.txt 0 Forward Receiver 39000000 None Some(1)
         2.1.8-tcp.txt 0 Forward Sender 34700000000 None Some(1)
         2.1.8-tcp2.txt 0 Forward Sender 28700000000 None Some(2)
         2.1.8-e.txt 0 Forward Sender 30900000000 Some(3) Some(1)
@@ -34,6 +37,8 @@ fn figures_are_those_of_the_text() {
         Some(128 * 1024)
     );
     assert_eq!(transfer(&text("2.1.8-tcp.txt")).buffer, None);
+    let lost = transfers(&text("2.0-udp.txt"))[0].datagrams.unwrap();
+    assert_eq!((lost.lost, lost.of), (24_605, 512_674));
 }
 
 #[test]
@@ -66,6 +71,9 @@ fn absurd_and_incomplete_rows_are_said() {
         (transfer(&whole).retransmits, transfer(&whole).goodput.0),
         (Some(1), 27_400_000_000)
     );
+    // As published: a digit of the rate is missing.
+    assert!(notes(&text("2.0-tcp-server.txt")).contains("does not fit"));
+    assert!(!notes(&text("2.0-udp.txt")).contains("does not fit"));
     let refused = format!("{}read failed: Connection refused\n", text("2.1.8-tcp.txt"));
     assert!(notes(&refused).contains("read failed"));
 }

@@ -14,7 +14,9 @@ pub(crate) static FORMAT: Format = Format {
     versions: "2.0 and 2.1, of clients and of servers, enhanced (-e) or not",
     evidence: &[
         Evidence::RunHere("2.1.8, client and server, on loopback"),
-        Evidence::Published("2.0.5 and 2.0.13, of reports of errors"),
+        Evidence::Published(
+            "2.0, of tutorials (UDP of both ends, TCP of a server); 2.0.5 and 2.0.13, of reports of errors",
+        ),
     ],
     unknown: "The receiver's count, where the client wrote the output: a TCP client counts what it has sent. \
               Retransmits and windows are there only with -e.",

@@ -7,7 +7,7 @@ use linerate_core::reported::{Carrier, Counted, Lost, Note, RoundTrips, Transfer
 use linerate_core::units::{Bytes, Nanos, Rate};
 
 use super::text::{Connection, Lines, Test};
-use crate::iperf_row::{Row, number, word};
+use crate::iperf_row::{CONTRADICTS, Row, number, word};
 
 /// The transfers of a test.
 pub(super) fn all(
@@ -51,6 +51,9 @@ pub(super) fn all(
     let rows = || test.rows.iter().chain(&test.server);
     if rows().any(|row| row.comma) {
         note("the numbers have a decimal comma");
+    }
+    if rows().any(Row::contradicts) {
+        note(CONTRADICTS);
     }
     if rows().any(|row| row.binary) {
         note(

@@ -212,6 +212,45 @@ fn nothing_is_said_about_a_healthy_machine() {
     assert!(all.network.nics[0].is_fast());
 }
 
+/// A table of interrupts: queue `n` of eth1 is served by CPU `by(n)` of eight.
+fn interrupts(by: impl Fn(usize) -> usize) -> String {
+    let list = |word: &dyn Fn(usize) -> String| (0..8).map(word).collect::<Vec<_>>();
+    let head = list(&|cpu| format!("CPU{cpu}")).join("  ");
+    let row = |queue: usize| {
+        let count = |cpu| if cpu == by(queue) { "5000" } else { "0" }.to_owned();
+        let counts = list(&count).join("  ");
+        format!(
+            " {}: {counts}  PCI-MSIX-0000:02:00.0   {queue}-edge      eth1-TxRx-{queue}\n",
+            40 + queue
+        )
+    };
+    let rows = list(&row).concat();
+    format!("{head}\n{rows}")
+}
+
+#[test]
+fn queues_that_one_cpu_serves_are_odd_and_spread_ones_are_not() {
+    let ethtool = text("ethtool/two-ports.txt");
+    let ethtool = &ethtool[..ethtool.find("Settings for eth2").unwrap()];
+    let (all, _) = merged(&[ethtool, &interrupts(|_| 3)]);
+    assert_eq!(ids(&all), ["irq-crowded"]);
+    let found = odd::find(&all);
+    assert!(
+        found[0].what.contains("all go to CPU 3 of 8"),
+        "{}",
+        found[0].what
+    );
+    assert_eq!(
+        ids(&merged(&[ethtool, &interrupts(|queue| queue)]).0),
+        [""; 0]
+    );
+    // Ports whose indices are unknown are not taken for one.
+    let both = ethtool.replace("eth1", "eth5") + ethtool;
+    let found = odd::find(&merged(&[&both, &interrupts(|_| 3)]).0);
+    let subjects: Vec<&str> = found.iter().map(|odd| odd.subject.as_str()).collect();
+    assert_eq!(subjects, ["eth1"]);
+}
+
 #[test]
 fn a_card_without_a_node_is_no_oddity_where_no_output_shows_nodes() {
     let (all, _) = of(&["lspci/virtual-nn.txt", "numactl/two-nodes.txt"]);

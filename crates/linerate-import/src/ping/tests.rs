@@ -95,6 +95,32 @@ fn ibping_without_answers_prints_zeros() {
     assert!(why(IB_NONE).contains("no packet was answered"));
 }
 
+const PONGS: &str =
+    "Pong from host-3 (Lid 4): time 0.239 ms\nPong from host-3 (Lid 4): time 0.625 ms\n";
+
+#[test]
+fn answers_without_statistics_have_their_extremes_and_from_three_on_a_median() {
+    let two = part(PONGS);
+    let row = sizes(&two.results[0]).rows[0];
+    assert_eq!((row.least, row.most), (ns(239_000), ns(625_000)));
+    assert_eq!((row.samples, row.typical), (Some(2), None));
+    let three = format!("{PONGS}Pong from host-3 (Lid 4): time 0.3 ms\n");
+    let three = part(&three);
+    assert_eq!(sizes(&three.results[0]).rows[0].typical, ns(300_000));
+}
+
+#[test]
+fn answers_before_statistics_are_counted_once() {
+    let whole = format!(
+        "{PONGS}\n{}",
+        IB.lines().take(3).collect::<Vec<_>>().join("\n")
+    );
+    let parts = read(whole.as_bytes()).unwrap().parts;
+    assert_eq!((parts.len(), parts[0].notes.len()), (1, 0));
+    assert_eq!(parts[0].results[0].title, "host-3 (Lid 4)");
+    assert_eq!(sizes(&parts[0].results[0]).rows[0].samples, Some(10));
+}
+
 #[test]
 fn two_in_a_row_are_two() {
     assert_eq!(read(format!("{V4}{V6}").as_bytes()).unwrap().parts.len(), 2);
@@ -102,5 +128,5 @@ fn two_in_a_row_are_two() {
 
 #[test]
 fn no_bytes_make_it_panic() {
-    survive(&[V4, V6, QUIET, FLOOD, UNREACHABLE, IB, IB_NONE]);
+    survive(&[V4, V6, QUIET, FLOOD, UNREACHABLE, IB, IB_NONE, PONGS]);
 }

@@ -21,8 +21,8 @@ const FLOORS: [&str; 16] = [
     "trial",
     "verdict",
     "fabric",
-    "diff",
     "explain",
+    "diff",
 ];
 
 /// Modules above `module` that a source of it uses outside of its tests.

@@ -1,5 +1,6 @@
 //! `linerate bw`: one measurement of throughput, for scripts.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anyhow::anyhow;
@@ -8,7 +9,7 @@ use linerate_core::iperf3::{PORT, Protocol};
 use linerate_core::model::Owner;
 use linerate_core::path::Direction;
 use linerate_core::plan::Plan;
-use linerate_core::record::Record;
+use linerate_core::record::{Made, Record};
 use linerate_core::transport;
 use linerate_core::units::Nanos;
 use linerate_engine::host::Live;
@@ -25,10 +26,14 @@ use super::single::{self, Measured, Shared, THIS_HOST, WASHOUT, What, directions
 use super::{out, reach, resolve, session, signal, sweep};
 use crate::expect::Found;
 use crate::show::bw::{self, Connections, Probe};
+use crate::show::noted;
 use crate::show::stream::Stream;
 
 /// Longest step of a search for a rate.
 const SEARCH_MOST: Nanos = Nanos::from_secs(1200);
+
+/// What stands before the name of an iperf3 server.
+const IPERF3: &str = "iperf3://";
 
 /// Time where no layer of options states one.
 const TIME: Nanos = Nanos::from_secs(10);
@@ -56,9 +61,12 @@ pub(crate) struct Args {
     pub(crate) own: Flags<Verb>,
     #[command(flatten)]
     pub(crate) shared: Shared,
+    #[command(flatten)]
+    pub(crate) records: options::Records,
 }
 
-pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
+pub(crate) fn run(args: &Args, options: &Options, on_line: &[String]) -> Result<Exit, Failure> {
+    let options = &kept(options, on_line)?;
     let directions = directions(resolve::load_directions(options));
     resolve::undirected(&options.run, args.bw.direction)?;
     if let Some(swept) = options.bw.sweep {
@@ -66,13 +74,28 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     }
     let time = options.bw.time.map_or(TIME, |t| t.0);
     let target = args.target.as_deref();
-    match target.and_then(|target| Some((target, target.strip_prefix("iperf3://")?))) {
+    match target.and_then(|target| Some((target, target.strip_prefix(IPERF3)?))) {
         Some((target, host)) => {
             portless(host, &args.shared.reach)?;
             foreign(target, host, &directions, time, options)
         }
         None => own(target, directions, time, options),
     }
+}
+
+/// The options, without a record where none was asked for or none is possible.
+fn kept(options: &Options, on_line: &[String]) -> Result<Options, Failure> {
+    let mut options = single::kept_on_request(options, on_line);
+    let is_several = options.bw.sweep.is_some() || options.bw.find_rate.is_some();
+    if !is_several {
+        return Ok(options);
+    }
+    if on_line.iter().any(|id| id == "note" || id == "save") {
+        let error = anyhow!("--sweep and --find-rate keep no record");
+        return Err(Failure::usage(error).hint("leave out --note and --save"));
+    }
+    options.records.no_save = Some(true);
+    Ok(options)
 }
 
 /// A measurement with `linerate serve`.
@@ -100,7 +123,7 @@ fn shown(mut measured: Measured, probe: &Probe, options: &Options) -> Result<Exi
             stream.bw(probe, measured.told(options));
             stream.finish().map_err(out::failed)?;
         }
-        None => print(probe, measured.told(options), options)?,
+        None => print(probe, &measured.record, options)?,
     }
     let found = Found::figures(probe.summary());
     Ok(measured.exit(probe.complete(), &found, options))
@@ -199,16 +222,11 @@ fn foreign(
         trials: false,
     };
     let address = link.address().to_string();
-    let measured = single::over(address, (stream, None), options, &stop, |wall, sink| {
-        once(&mut link, plan, washout, None, wall, sink)
+    let at = (address, Made::Bw);
+    let measured = single::over(at, stream, options, &stop, |label, sink| {
+        once(&mut link, plan, washout, None, label, sink)
     })?;
-    let connections = Connections {
-        ends: link.streams().to_vec(),
-        owner: Owner {
-            pid: std::process::id(),
-            name: env!("CARGO_PKG_NAME").to_owned(),
-        },
-    };
+    let connections = connections(link.streams().to_vec());
     let probe = Probe::iperf3(target, &measured.address, &measured.record, &connections);
     shown(measured, &probe, options)
 }
@@ -248,8 +266,44 @@ fn can(directions: &[Direction], options: &Options) -> Result<(Protocol, Directi
     }
 }
 
-fn print(probe: &Probe, record: Option<&Record>, options: &Options) -> Result<(), Failure> {
-    out::result(options, || bw::json(probe, record), || bw::page(probe))
+/// Connections of this program.
+fn connections(ends: Vec<[SocketAddr; 2]>) -> Connections {
+    Connections {
+        ends,
+        owner: Owner {
+            pid: std::process::id(),
+            name: env!("CARGO_PKG_NAME").to_owned(),
+        },
+    }
+}
+
+/// Prints the result of a measurement that was kept.
+pub(super) fn again(record: &Record, options: &Options) -> Result<Exit, Failure> {
+    let plan = &record.start.plan;
+    let target = plan.peer.as_deref().unwrap_or(THIS_HOST);
+    // Neither the address nor the connections of this program are in a record.
+    let probe = if target.starts_with(IPERF3) {
+        Probe::iperf3(target, "", record, &connections(Vec::new()))
+    } else {
+        Probe::own(target, "", record, None)
+    };
+    print(&probe, record, options)?;
+    let found = Found::figures(probe.summary());
+    Ok(single::exit(
+        probe.complete(),
+        &plan.directions,
+        &found,
+        options,
+    ))
+}
+
+fn print(probe: &Probe, record: &Record, options: &Options) -> Result<(), Failure> {
+    let told = (options.report.with_record == Some(true)).then_some(record);
+    out::result(
+        options,
+        || bw::json(probe, told),
+        || noted(bw::page(probe), record),
+    )
 }
 
 /// A request that is impossible.

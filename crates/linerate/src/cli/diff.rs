@@ -4,16 +4,18 @@ use std::path::PathBuf;
 
 use clap::Parser;
 use linerate_core::diff::{DiffError, Judged, diff};
+use linerate_core::explain::{Material, explain};
+use linerate_core::record::Record;
 
 use super::exit::{Exit, Failure};
 use super::options::{self, Options};
-use super::{out, show};
+use super::{import, out, show};
 use crate::show::diff::{Compared, json, page};
 
 // `linerate diff`.
 #[derive(Debug, Parser)]
 pub(crate) struct Args {
-    /// Record from before: `last`, the name of a saved record, or the path of a record file
+    /// Record from before: `last`, the name or the note of a saved record, or the path of a record file
     before: String,
 
     /// Record from after
@@ -30,7 +32,9 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     let before = show::load(&options.records, &args.before)?;
     let after = show::load(&options.records, &args.after)?;
-    let (before, after) = (Judged::new(&before), Judged::new(&after));
+    let materials = [import::material(&before), import::material(&after)];
+    let before = judged(&before, &materials[0]);
+    let after = judged(&after, &materials[1]);
     let diff = diff(&before, &after).map_err(|error| refusal(error, args))?;
     let compared = Compared {
         before: &before,
@@ -41,12 +45,21 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
+/// A record with its verdict; `material` is that of an import.
+pub(super) fn judged<'a>(record: &'a Record, material: &Material) -> Judged<'a> {
+    if record.imported.is_some() {
+        Judged::import(record, &explain(material))
+    } else {
+        Judged::new(record)
+    }
+}
+
 fn refusal(error: DiffError, args: &Args) -> Failure {
     let Args { before, after, .. } = args;
     let words = anyhow::Error::new(error).context(format!("cannot compare {before} and {after}"));
     match error {
         DiffError::Same => Failure::usage(words).hint("name two runs: linerate diff BEFORE AFTER"),
-        DiffError::Empty(_) => {
+        DiffError::Empty(_) | DiffError::NoNetwork(_) | DiffError::Sweep(_) | DiffError::Unlike => {
             Failure::not_measured(words).hint("linerate show NAME shows a record")
         }
         DiffError::Apart { .. } => {

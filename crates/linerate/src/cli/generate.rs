@@ -13,7 +13,8 @@ use super::exit::{Exit, Failure};
 use super::options::own;
 use super::{help, out};
 use crate::show::{
-    bw, diff, fabric, flows, guide, host, import, json, lat, repeat, stream, sweep, trips, whatif,
+    bw, diff, fabric, flows, guide, host, import, json, lat, list, repeat, stream, sweep, trips,
+    whatif,
 };
 
 // `linerate generate`.
@@ -50,7 +51,7 @@ struct Schema {
     text: &'static str,
 }
 
-const SCHEMAS: [Schema; 16] = [
+const SCHEMAS: [Schema; 18] = [
     Schema {
         name: "run",
         of: "linerate run --json, linerate show --json",
@@ -65,6 +66,11 @@ const SCHEMAS: [Schema; 16] = [
         name: "stream",
         of: "linerate run, bw or lat --stream-json, each line",
         text: stream::SCHEMA,
+    },
+    Schema {
+        name: "list",
+        of: "linerate list --json",
+        text: list::SCHEMA,
     },
     Schema {
         name: "diff",
@@ -130,6 +136,11 @@ const SCHEMAS: [Schema; 16] = [
         name: "whatif",
         of: "linerate whatif --json",
         text: whatif::SCHEMA,
+    },
+    Schema {
+        name: "whatif-compare",
+        of: "linerate whatif --compare --json",
+        text: whatif::compare::SCHEMA,
     },
 ];
 

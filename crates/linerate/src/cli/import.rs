@@ -8,9 +8,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::anyhow;
 use clap::Parser;
 use linerate_core::explain::{Claim, Explained, Material, explain};
+use linerate_core::facts::Inventory;
 use linerate_core::path::{Direction, Side};
 use linerate_core::plan::{Knobs, Plan};
-use linerate_core::record::{Blob, End, FORMAT, Import, Imported, Kept, Record, Start};
+use linerate_core::record::{Blob, End, FORMAT, Import, Imported, Kept, Made, Record, Start};
 use linerate_core::reported::{Note, Source};
 use linerate_core::units::Nanos;
 use linerate_engine::store::Store;
@@ -20,7 +21,7 @@ use super::exit::{Exit, Failure};
 use super::options::{self, Options};
 use super::{out, report, session};
 use crate::expect::Found;
-use crate::show::import as view;
+use crate::show::{import as view, noted};
 
 /// Most files of one import.
 const FILES: usize = 100;
@@ -57,16 +58,20 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME")]
     far_port: Option<String>,
 
-    /// Note to find the record by
-    #[arg(long, value_name = "TEXT")]
-    note: Option<String>,
+    #[command(flatten)]
+    json: options::Json,
+    #[command(flatten)]
+    report: options::Report,
+    #[command(flatten)]
+    records: options::Records,
+}
 
-    #[command(flatten)]
-    pub(crate) json: options::Json,
-    #[command(flatten)]
-    pub(crate) report: options::Report,
-    #[command(flatten)]
-    pub(crate) records: options::Records,
+impl Args {
+    pub(super) fn typed(&self, options: &mut Options) {
+        options.report = self.report.clone();
+        self.json.typed(&mut options.report);
+        options.records = self.records.clone();
+    }
 }
 
 pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
@@ -84,14 +89,35 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
         .into_iter()
         .map(|(side, path)| file::imported(side, path))
         .collect::<Result<Vec<_>, _>>()?;
-    let record = record(args, files);
+    let record = record(args, files, session::note(options));
+    let material = material(&record);
+    known_port(args.near_port.as_deref(), &material.near)?;
+    known_port(args.far_port.as_deref(), &material.far)?;
     let saved = kept(&record, options)?;
     let shown_by = saved.as_ref().map(|name| format!("linerate show {name}"));
     let saved = saved.as_deref().zip(shown_by.as_deref());
     show(&record, saved, options)
 }
 
-fn record(args: &Args, files: Vec<Import>) -> Record {
+/// Refuses the name of a port that no output has facts of.
+fn known_port(name: Option<&str>, host: &Inventory) -> Result<(), Failure> {
+    let Some(name) = name else {
+        return Ok(());
+    };
+    let ports = host.network.nics.iter().map(|nic| nic.name.as_str());
+    let ports: Vec<&str> = ports.collect();
+    if ports.contains(&name) {
+        return Ok(());
+    }
+    let error = anyhow!("no output has facts of a port called {name}");
+    Err(Failure::usage(error).hint(if ports.is_empty() {
+        format!("import them too: ethtool {name} >FILE")
+    } else {
+        format!("the outputs have facts of {}", ports.join(", "))
+    }))
+}
+
+fn record(args: &Args, files: Vec<Import>, note: String) -> Record {
     let wall = SystemTime::now().duration_since(UNIX_EPOCH);
     let title = args.title.clone().unwrap_or_default();
     let stem = files
@@ -113,7 +139,8 @@ fn record(args: &Args, files: Vec<Import>) -> Record {
                 sweep: false,
                 trials: false,
             },
-            note: args.note.clone().unwrap_or_default(),
+            made: Made::Import,
+            note,
         },
         hosts: Vec::new(),
         sets: Vec::new(),
@@ -152,7 +179,7 @@ pub(super) fn show(
     out::result(
         options,
         || view::json(&explained),
-        || view::page(&explained, saved),
+        || noted(view::page(&explained, saved), record),
     )?;
     Ok(report::expectations(
         &directions(&explained),
@@ -188,7 +215,7 @@ pub(super) fn material(record: &Record) -> Material {
     };
     for file in &imported.files {
         match &file.kept {
-            Kept::Bytes(Blob(bytes)) => add(&mut material, file, bytes),
+            Kept::Bytes(Blob(bytes)) => add(&mut material, (&file.name, file.side), bytes),
             Kept::Rows {
                 label,
                 tool,
@@ -207,11 +234,11 @@ pub(super) fn material(record: &Record) -> Material {
     material
 }
 
-/// Adds the outputs of one file.
-fn add(material: &mut Material, file: &Import, bytes: &[u8]) {
+/// Adds the outputs of one file, by its name and the host at which it was made.
+pub(super) fn add(material: &mut Material, (name, side): (&str, Side), bytes: &[u8]) {
     let source = |label: &str| Source {
-        file: file.name.clone(),
-        side: Some(file.side),
+        file: name.to_owned(),
+        side: Some(side),
         label: label.to_owned(),
         ..Source::default()
     };
@@ -230,7 +257,7 @@ fn add(material: &mut Material, file: &Import, bytes: &[u8]) {
         }
     };
     for part in parsed.parts {
-        let host = match file.side {
+        let host = match side {
             Side::Near => &mut material.near,
             Side::Far => &mut material.far,
         };

@@ -2,6 +2,7 @@
 
 use anyhow::anyhow;
 use clap::Parser;
+use linerate_core::record::Record;
 use linerate_core::units::{Bytes, Nanos};
 use linerate_engine::load::transport::memory;
 use linerate_engine::run::RoundTrips;
@@ -15,7 +16,7 @@ use super::single::{self, Shared, THIS_HOST, What, directions};
 use super::{out, resolve, trips};
 use crate::expect::Found;
 use crate::show::lat::{self, Probe};
-use crate::show::like;
+use crate::show::{like, noted};
 
 /// Time and size where no layer of options states one; the layer of defaults always does.
 const TIME: Nanos = Nanos::from_secs(10);
@@ -81,7 +82,7 @@ impl Beside {
 /// Refuses options of a load where there is none. The environment may set them for other commands.
 fn fits(on_line: &[String], options: &Options) -> Result<(), Failure> {
     const OF_LOAD: [&str; 2] = ["streams", "pacing"];
-    const OF_RECORD: [&str; 2] = ["save", "no_save"];
+    const OF_RECORD: [&str; 1] = ["no_save"];
     let typed = |ids: &[&'static str]| {
         ids.iter()
             .find(|id| on_line.iter().any(|one| one == *id))
@@ -89,7 +90,7 @@ fn fits(on_line: &[String], options: &Options) -> Result<(), Failure> {
     };
     if let (Some(id), None) = (typed(&OF_RECORD), options.lat.sweep) {
         let flag = id.replace('_', "-");
-        let error = anyhow!("--{flag} is of a record, and only a sweep keeps one");
+        let error = anyhow!("--{flag} is of a record, and only a sweep keeps one unasked");
         return Err(Failure::usage(error).hint(format!("add --sweep size, or leave out --{flag}")));
     }
     let has_load = options.lat.beside.is_some() || resolve::is_alone(&options.run);
@@ -108,6 +109,7 @@ pub(crate) fn run(args: &Args, options: &Options, on_line: &[String]) -> Result<
     if options.lat.sweep.is_some() {
         return trips::run(args.target.as_deref(), options);
     }
+    let options = &single::kept_on_request(options, on_line);
     let asked = &options.lat;
     let trips = RoundTrips {
         size: if resolve::is_alone(&options.run) {
@@ -138,9 +140,32 @@ pub(crate) fn run(args: &Args, options: &Options, on_line: &[String]) -> Result<
         stream.lat(&probe, measured.told(options));
         stream.finish().map_err(out::failed)?;
     } else {
-        let record = measured.told(options);
-        out::result(options, || lat::json(&probe, record), || lat::page(&probe))?;
+        print(&probe, &measured.record, options)?;
     }
     let found = Found::figures(probe.summary());
     Ok(measured.exit(probe.complete(), &found, options))
+}
+
+/// Prints the result of a measurement that was kept.
+pub(super) fn again(record: &Record, options: &Options) -> Result<Exit, Failure> {
+    let plan = &record.start.plan;
+    // The address of the far end is in no record.
+    let probe = Probe::of(plan.peer.as_deref().unwrap_or(THIS_HOST), "", record);
+    print(&probe, record, options)?;
+    let found = Found::figures(probe.summary());
+    Ok(single::exit(
+        probe.complete(),
+        &plan.directions,
+        &found,
+        options,
+    ))
+}
+
+fn print(probe: &Probe, record: &Record, options: &Options) -> Result<(), Failure> {
+    let told = (options.report.with_record == Some(true)).then_some(record);
+    out::result(
+        options,
+        || lat::json(probe, told),
+        || noted(lat::page(probe), record),
+    )
 }

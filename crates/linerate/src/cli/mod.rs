@@ -23,7 +23,9 @@ mod import;
 pub(crate) mod kept;
 mod lab;
 mod lat;
+mod list;
 mod log;
+mod note;
 mod options;
 mod out;
 mod pair;
@@ -95,6 +97,8 @@ enum Verb {
     Lat(Box<lat::Args>),
     /// Show a saved run, and judge it again
     Show(show::Args),
+    /// List the saved records with their answers, the newest last
+    List(list::Args),
     /// Compare two saved runs: their hosts, figures and limits
     Diff(diff::Args),
     /// Show one machine: its hardware and settings, and what is odd about them
@@ -142,6 +146,7 @@ impl Verb {
                 options.load = args.load.clone();
                 options.engine = args.own.set.clone();
                 args.shared.typed(&mut options);
+                options.records = args.records.clone();
             }
             Self::Lat(args) => {
                 options.lat = args.lat.clone();
@@ -156,9 +161,10 @@ impl Verb {
                 args.json.typed(&mut options.report);
                 options.records.save.clone_from(&args.save);
             }
-            Self::Diff(args) => {
-                args.json.typed(&mut options.report);
-                options.records.save.clone_from(&args.save);
+            Self::List(list::Args { json, save, .. })
+            | Self::Diff(diff::Args { json, save, .. }) => {
+                json.typed(&mut options.report);
+                options.records.save.clone_from(save);
             }
             Self::Host(args) => args.json.typed(&mut options.report),
             Self::Guide(args) => args.json().typed(&mut options.report),
@@ -171,11 +177,7 @@ impl Verb {
                 options.records = args.records.clone();
             }
             Self::Whatif(args) => args.json.typed(&mut options.report),
-            Self::Import(args) => {
-                options.report = args.report.clone();
-                args.json.typed(&mut options.report);
-                options.records = args.records.clone();
-            }
+            Self::Import(args) => args.typed(&mut options),
             Self::Causes(args) => args.form.typed(&mut options.report),
             Self::Fabric(args) => args.typed(&mut options.report),
             Self::Lab(_) | Self::Generate(_) => {}
@@ -188,6 +190,11 @@ impl Verb {
     /// Whether the verb has `--engine`.
     fn has_engine(&self) -> bool {
         matches!(self, Self::Run(_) | Self::Bw(_) | Self::Lat(_))
+    }
+
+    /// Whether the result is one table.
+    fn is_table(&self) -> bool {
+        matches!(self, Self::Whatif(args) if args.is_table())
     }
 }
 
@@ -246,16 +253,22 @@ fn obey(cli: Cli, on_line: &[String]) -> Result<Exit, Failure> {
     let mut typed = cli.verb.typed();
     typed.global = cli.global;
     let options = config::resolve(&typed)?;
+    if options.report.format == Some(options::Format::Csv) && !cli.verb.is_table() {
+        let why =
+            anyhow::anyhow!("`--format csv` is only for the table of `linerate whatif --compare`");
+        return Err(Failure::usage(why).hint("--json prints every result for programs"));
+    }
     if cli.verb.has_engine() {
         resolve::fits(on_line, &options.run)?;
     }
     match &cli.verb {
         Verb::Run(args) => run::run(args, &options),
         Verb::Serve(args) => serve::run(args, &options),
-        Verb::Bw(args) => bw::run(args, &options),
+        Verb::Bw(args) => bw::run(args, &options, on_line),
         Verb::Lat(args) => lat::run(args, &options, on_line),
         Verb::Pair(args) => pair::run(args, &options),
         Verb::Show(args) => show::run(args, &options),
+        Verb::List(args) => list::run(args, &options),
         Verb::Diff(args) => diff::run(args, &options),
         Verb::Host(args) => host::run(args, &options),
         Verb::Flows(args) => flows::run(args, &options),

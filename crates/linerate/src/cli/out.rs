@@ -35,7 +35,8 @@ pub(crate) fn result(
 pub(crate) fn rendered(document: &Document, options: &Options) -> String {
     match options.report.format {
         Some(Format::Markdown) => document.markdown(),
-        Some(Format::Text) | None => document.text(style(&options.global)),
+        // CSV is refused where there is no table.
+        Some(Format::Text | Format::Csv) | None => document.text(style(&options.global)),
     }
 }
 

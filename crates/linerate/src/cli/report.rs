@@ -13,7 +13,7 @@ use super::options::Options;
 use super::out;
 use crate::expect::Found;
 use crate::show::stream::Stream;
-use crate::show::{json, text};
+use crate::show::{json, noted, text};
 
 /// Choices of what is shown besides the verdict.
 pub(crate) struct Shown<'a> {
@@ -77,7 +77,7 @@ fn for_people(
     how: &Shown<'_>,
     options: &Options,
 ) -> String {
-    let document = text::verdict(record, model, verdict, how.saved);
+    let document = noted(text::verdict(record, model, verdict, how.saved), record);
     let mut words = out::rendered(&document, options);
     if how.explain {
         words.push('\n');

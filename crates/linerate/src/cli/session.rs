@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::anyhow;
 use linerate_core::plan::Plan;
-use linerate_core::record::{End, Record};
+use linerate_core::record::{End, Made, Record};
 use linerate_core::transport;
 use linerate_engine::change::Ledger;
 use linerate_engine::event::{Event, RunControl, Sink};
@@ -16,6 +16,7 @@ use linerate_engine::link::alone::Alone;
 use linerate_engine::link::{Link, LinkError};
 use linerate_engine::load::transport::is_alone;
 use linerate_engine::peer::client::{Client, ClientOptions};
+use linerate_engine::run::Label;
 use linerate_engine::store::{Recorder, Store};
 
 use super::beside::Beside;
@@ -68,8 +69,8 @@ pub(super) fn measure(
     };
     let mut recorder = store.as_ref().map(Store::recorder);
     let sinks = (Maybe(recorder.as_mut()), Maybe(stream));
-    let (record, error) = watched(options, sinks, stop, |wall, sink| {
-        linerate_engine::run::run(&mut *reached.link, plan, wall, sink)
+    let (record, error) = watched(options, Made::Run, sinks, stop, |label, sink| {
+        linerate_engine::run::run(&mut *reached.link, plan, label, sink)
     });
     drop(reached);
     Ok(Outcome {
@@ -108,13 +109,18 @@ pub(super) fn at_once<T>(
 /// Measures, with progress on stderr. `sinks` get events first, so that everything shown has been stored.
 pub(crate) fn watched(
     options: &Options,
+    made: Made,
     sinks: impl Sink,
     stop: &Arc<AtomicBool>,
-    measure: impl FnOnce(u64, &mut dyn Sink) -> (Record, Option<LinkError>),
+    measure: impl FnOnce(Label, &mut dyn Sink) -> (Record, Option<LinkError>),
 ) -> (Record, Option<LinkError>) {
     let wall = SystemTime::now().duration_since(UNIX_EPOCH);
-    let wall_secs = wall.map_or(0, |d| d.as_secs());
-    let mode = match options.global.quiet {
+    let label = Label {
+        wall_secs: wall.map_or(0, |d| d.as_secs()),
+        made,
+        note: note(options),
+    };
+    let how = match options.global.quiet {
         Some(true) => Mode::Quiet,
         _ if io::stderr().is_terminal() => Mode::Rewritten(out::columns()),
         _ => Mode::Lines,
@@ -125,11 +131,17 @@ pub(crate) fn watched(
         Ok(beside) => beside,
         Err(_) => &mut stderr,
     };
-    let mut sink = (sinks, Progress::new(out, mode, Arc::clone(stop)));
-    let measured = measure(wall_secs, &mut sink);
+    let mut sink = (sinks, Progress::new(out, how, Arc::clone(stop)));
+    let measured = measure(label, &mut sink);
     // Progress that a stopped terminal did not accept is of no use any more.
     let _ = beside.map(|beside| beside.finish(LAST));
     measured
+}
+
+/// The note for the record; empty if there is none.
+pub(super) fn note(options: &Options) -> String {
+    let note = options.records.note.clone();
+    note.map(String::from).unwrap_or_default()
 }
 
 /// A sink that may be absent.

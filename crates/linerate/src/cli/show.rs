@@ -2,18 +2,18 @@
 
 use clap::Parser;
 use linerate_core::model::is_by_size;
-use linerate_core::record::Record;
+use linerate_core::record::{Record, RecordKind};
 
 use super::exit::{Exit, Failure, tell};
 use super::options::{self, Options, Records};
 use super::report::{self, Shown};
 use super::session::records_of;
-use super::{import, trips};
+use super::{bw, import, lat, trips};
 
 // `linerate show`.
 #[derive(Debug, Parser)]
 pub(crate) struct Args {
-    /// `last`, the name of a saved record, or the path of a record file
+    /// `last`, the name or the note of a saved record, or the path of a record file
     #[arg(default_value = "last")]
     record: String,
 
@@ -33,11 +33,12 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     let record = load(&options.records, &args.record)?;
-    if record.imported.is_some() {
-        return import::show(&record, None, options);
-    }
-    if is_by_size(&record) {
-        return trips::shown(&record, options);
+    match record.start.kind() {
+        _ if record.imported.is_some() => return import::show(&record, None, options),
+        _ if is_by_size(&record) => return trips::shown(&record, options),
+        RecordKind::Bw => return bw::again(&record, options),
+        RecordKind::Lat => return lat::again(&record, options),
+        RecordKind::Run | RecordKind::Sweep | RecordKind::Import => {}
     }
     let how = Shown {
         saved: None,
@@ -52,6 +53,9 @@ pub(super) fn load(records: &Records, name: &str) -> Result<Record, Failure> {
         let hint = e.hint();
         Failure::not_measured(e).hint(hint)
     })?;
+    if let Some(choice) = loaded.choice() {
+        tell(&format!("note: {choice}\n"));
+    }
     if let Some(warning) = loaded.warning() {
         tell(&format!("warning: {warning}\n"));
     }

@@ -6,13 +6,13 @@ use std::sync::atomic::AtomicBool;
 use clap::Args;
 use linerate_core::path::Direction;
 use linerate_core::plan::Plan;
-use linerate_core::record::Record;
+use linerate_core::record::{Made, Record};
 use linerate_core::units::{Nanos, Rate};
 use linerate_engine::event::Sink;
 use linerate_engine::link::{Link, LinkError};
 use linerate_engine::load::transport::is_alone;
-use linerate_engine::run::{RoundTrips, once, search};
-use linerate_engine::store::Recorder;
+use linerate_engine::run::{Label, RoundTrips, once, search};
+use linerate_engine::store::Store;
 
 use super::beside::Beside;
 use super::exit::{Exit, Failure, tell};
@@ -71,6 +71,8 @@ pub(crate) struct Measured {
     /// Address and port of the far end.
     pub(crate) address: String,
     error: Option<LinkError>,
+    /// Name under which the record was kept.
+    saved: Option<String>,
     pub(crate) stream: Option<Stream<Beside>>,
 }
 
@@ -121,11 +123,23 @@ pub(crate) fn measure(
         What::Load | What::Rate(_) => None,
     };
     resolve::possible(&plan, trips)?;
-    open(plan, options, |link, plan, wall, sink| match what {
-        What::Load => once(link, plan, WASHOUT, None, wall, sink),
-        What::Trips(trips) => once(link, plan, WASHOUT, Some(trips), wall, sink),
-        What::Rate(allowed) => search(link, plan, WASHOUT, allowed, wall, sink),
+    let made = trips.map_or(Made::Bw, |_| Made::Lat);
+    open(plan, made, options, |link, plan, label, sink| match what {
+        What::Load => once(link, plan, WASHOUT, None, label, sink),
+        What::Trips(trips) => once(link, plan, WASHOUT, Some(trips), label, sink),
+        What::Rate(allowed) => search(link, plan, WASHOUT, allowed, label, sink),
     })
+}
+
+/// Keeps a record of a single measurement only if the user asks for one: by a note, or by a directory on the command
+/// line. Scripts measure often.
+pub(crate) fn kept_on_request(options: &Options, on_line: &[String]) -> Options {
+    let has_directory = on_line.iter().any(|id| id == "save");
+    let mut options = options.clone();
+    if options.records.note.is_none() && !has_directory {
+        options.records.no_save = Some(true);
+    }
+    options
 }
 
 /// The kinds of traffic that the measurement needs of the transport.
@@ -137,21 +151,13 @@ fn needs(what: What, directions: &[Direction]) -> Needs {
     }
 }
 
-/// Opens a session with the far end of `plan` and lets `body` measure over it.
+/// Opens a session with the far end of `plan`, lets `body` measure over it, and keeps the record where that was not
+/// ruled out.
 pub(crate) fn open(
     plan: Plan,
+    made: Made,
     options: &Options,
-    body: impl FnOnce(&mut dyn Link, Plan, u64, &mut dyn Sink) -> (Record, Option<LinkError>),
-) -> Result<Measured, Failure> {
-    open_kept(plan, options, None, body)
-}
-
-/// As [`open`], and keeps the record with `recorder`.
-pub(crate) fn open_kept(
-    plan: Plan,
-    options: &Options,
-    recorder: Option<&mut Recorder>,
-    body: impl FnOnce(&mut dyn Link, Plan, u64, &mut dyn Sink) -> (Record, Option<LinkError>),
+    body: impl FnOnce(&mut dyn Link, Plan, Label, &mut dyn Sink) -> (Record, Option<LinkError>),
 ) -> Result<Measured, Failure> {
     let stream = session::stream(options)?.map(Stream::of_a_probe);
     let stop = reach::system(signal::interrupted(), "cannot watch for Ctrl-C")?;
@@ -159,24 +165,25 @@ pub(crate) fn open_kept(
         session::connect(&plan, options, None, &stop, &|| false)
     })?;
     let address = reached.address.clone();
-    let sinks = (stream, recorder);
-    over(address, sinks, options, &stop, |wall, sink| {
-        let measured = body(&mut *reached.link, plan, wall, sink);
+    over((address, made), stream, options, &stop, |label, sink| {
+        let measured = body(&mut *reached.link, plan, label, sink);
         drop(reached);
         measured
     })
 }
 
-/// Measures over a link to the far end at `address`. `stream` and `recorder` get the events.
+/// Measures over a link to the far end at `address`. `stream` gets the events.
 pub(crate) fn over(
-    address: String,
-    (mut stream, recorder): (Option<Stream<Beside>>, Option<&mut Recorder>),
+    (address, made): (String, Made),
+    mut stream: Option<Stream<Beside>>,
     options: &Options,
     stop: &Arc<AtomicBool>,
-    body: impl FnOnce(u64, &mut dyn Sink) -> (Record, Option<LinkError>),
+    body: impl FnOnce(Label, &mut dyn Sink) -> (Record, Option<LinkError>),
 ) -> Result<Measured, Failure> {
-    let sinks = (Maybe(recorder), Maybe(stream.as_mut()));
-    let (record, error) = session::watched(options, sinks, stop, body);
+    let store = session::store(&options.records)?;
+    let mut recorder = store.as_ref().map(Store::recorder);
+    let sinks = (Maybe(recorder.as_mut()), Maybe(stream.as_mut()));
+    let (record, error) = session::watched(options, made, sinks, stop, body);
     if record.steps.is_empty() {
         if let Some(stream) = stream {
             stream.finish().map_err(out::failed)?;
@@ -188,6 +195,7 @@ pub(crate) fn over(
         address,
         error,
         stream,
+        saved: recorder.as_ref().and_then(session::kept),
     })
 }
 
@@ -199,6 +207,9 @@ impl Measured {
 
     /// How the program ends, once the result is printed.
     pub(crate) fn exit(self, complete: bool, found: &Found<'_>, options: &Options) -> Exit {
+        if let Some(name) = self.saved {
+            tell(&format!("saved as {name}\n"));
+        }
         if let Some(error) = self.error {
             tell(&session::link_failure(error).words());
         }
@@ -208,7 +219,12 @@ impl Measured {
 }
 
 /// The exit status: a failed measurement takes precedence over a bound that was missed.
-fn exit(complete: bool, asked: &[Direction], found: &Found<'_>, options: &Options) -> Exit {
+pub(super) fn exit(
+    complete: bool,
+    asked: &[Direction],
+    found: &Found<'_>,
+    options: &Options,
+) -> Exit {
     let measured = if complete {
         Exit::Done
     } else {

@@ -5,6 +5,7 @@ use std::thread::available_parallelism;
 use anyhow::anyhow;
 use linerate_core::path::Direction;
 use linerate_core::plan::{Access, Knobs, Pattern, Plan};
+use linerate_core::record::Made;
 use linerate_core::sweep::{Pace, Swept};
 use linerate_core::transport::{MEMORY, TCP};
 use linerate_core::units::Nanos;
@@ -47,8 +48,8 @@ pub(crate) fn run(
         sweep: false,
         trials: false,
     };
-    let mut measured = single::open(plan, options, |link, plan, wall, sink| {
-        sweep(link, plan, &mut asked, wall, sink)
+    let mut measured = single::open(plan, Made::Bw, options, |link, plan, label, sink| {
+        sweep(link, plan, &mut asked, label, sink)
     })?;
     let probe = Probe::of(target, &measured.address, &measured.record, &asked);
     if let Some(mut stream) = measured.stream.take() {

@@ -3,20 +3,18 @@
 use anyhow::anyhow;
 use linerate_core::figure::Summary;
 use linerate_core::plan::Plan;
-use linerate_core::record::Record;
+use linerate_core::record::{Made, Record};
 use linerate_core::units::{Bytes, Nanos};
 use linerate_engine::load::transport;
 use linerate_engine::run::{RoundTrips, TripSweep, trip_sizes, trip_sweep};
-use linerate_engine::store::Store;
 
 use super::exit::{Exit, Failure, tell};
 use super::options::{Options, TripPattern};
 use super::resolve::{self, Needs};
-use super::single;
-use super::{out, session};
+use super::{out, single};
 use crate::expect::Found;
-use crate::show::like;
 use crate::show::trips::{self as show, Probe};
+use crate::show::{like, noted};
 
 /// Time of the whole sweep if none is asked for.
 const TIME: Nanos = Nanos::from_secs(20);
@@ -36,15 +34,9 @@ pub(crate) fn run(target: Option<&str>, options: &Options) -> Result<Exit, Failu
         trials: false,
     };
     let mut sweep = asked(&plan, options)?;
-    let store = session::store(&options.records)?;
-    let mut recorder = store.as_ref().map(Store::recorder);
-    let mut measured = single::open_kept(
-        plan,
-        options,
-        recorder.as_mut(),
-        |link, plan, wall, sink| trip_sweep(link, plan, &mut sweep, wall, sink),
-    )?;
-    let saved = recorder.as_ref().and_then(session::kept);
+    let mut measured = single::open(plan, Made::Lat, options, |link, plan, label, sink| {
+        trip_sweep(link, plan, &mut sweep, label, sink)
+    })?;
     let mut probe = Probe::of(&measured.record);
     probe.refused(&sweep.left_out);
     if let Some(like) = options.lat.like {
@@ -58,7 +50,7 @@ pub(crate) fn run(target: Option<&str>, options: &Options) -> Result<Exit, Failu
         out::result(
             options,
             || show::json(&probe, record),
-            || show::page(&probe, saved.as_deref()),
+            || noted(show::page(&probe), &measured.record),
         )?;
     }
     let summary = Summary::default();
@@ -72,7 +64,7 @@ pub(super) fn shown(record: &Record, options: &Options) -> Result<Exit, Failure>
     out::result(
         options,
         || show::json(&probe, told),
-        || show::page(&probe, None),
+        || noted(show::page(&probe), record),
     )?;
     Ok(if probe.complete() {
         Exit::Done

@@ -1,23 +1,28 @@
 //! `linerate whatif`: the capacity of a path described in a file, and the effect of changes to it.
 
+mod compare;
+mod told;
+
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
 use anyhow::Context;
 use clap::Parser;
-use linerate_core::case::{Answer, Case, CaseError, FigureCheck, answer, check_figures, measured};
+use linerate_core::case::{
+    Answer, Case, CaseError, FigureCheck, answer, check_figures, imported, measured,
+};
 use linerate_core::record::frame::MAGIC;
 
 use super::exit::{Exit, Failure};
 use super::options::{self, Options, Records};
 use super::session::records_of;
-use super::{out, show};
+use super::{import, out, show};
 use crate::cases::CASES;
-use crate::show::whatif::{self as view, Change};
+use crate::show::whatif::{self as view, Change, Told};
 
 /// Largest description of a path that is read, in bytes: a device file without an end is not read forever.
-const LONGEST: u64 = 64 << 10;
+const LONGEST: u64 = 256 << 10;
 
 const HINT: &str = "docs/cases.md has a sample with every key";
 
@@ -26,26 +31,47 @@ const HINT: &str = "docs/cases.md has a sample with every key";
 pub(crate) struct Args {
     /// Description of a path: a case file, one of the built-in cases case1 to case5, or a record (`last`,
     /// the name of a saved record, or the path of a record file)
-    case: String,
+    #[arg(required_unless_present = "compare")]
+    case: Option<String>,
 
     /// Change one value, such as near.port.pcie=gen3x16; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     sets: Vec<String>,
 
+    /// Compare several paths in one table: ceiling, best published rate, latency, price, watts, next limit;
+    /// `--format csv` prints it for spreadsheets
+    #[arg(long, value_name = "CASE", num_args = 1.., conflicts_with_all = ["case", "sets"])]
+    compare: Vec<String>,
+
     #[command(flatten)]
     pub(crate) json: options::Json,
 }
 
+impl Args {
+    /// Whether the result is one table, which can be CSV.
+    pub(super) fn is_table(&self) -> bool {
+        !self.compare.is_empty()
+    }
+}
+
 pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
-    let text = text_of(&args.case, &options.records)?;
-    let refuse = |error: CaseError| {
-        let what = format!("the case {} is not valid", args.case);
-        Failure::usage(anyhow::Error::new(error).context(what)).hint(HINT)
-    };
-    let solved = Solved::of(&text, &args.sets).map_err(refuse)?;
-    let change = solved.change(&args.sets);
+    if args.is_table() {
+        return compare::run(&args.compare, options);
+    }
+    let name = args.case.as_deref().unwrap_or_default();
+    let text = text_of(name, &options.records)?;
+    let solved = Solved::of(&text, &args.sets).map_err(|error| refused(name, error))?;
+    let paths = told::read(&text).map_err(|error| refused(name, error))?;
+    let told = told::explained(&paths);
+    let change = solved.change(&args.sets, &told);
     out::result(options, || view::document(&change), || view::page(&change))?;
     Ok(Exit::Done)
+}
+
+/// The failure of a case that is not valid.
+fn refused(name: &str, error: impl Into<anyhow::Error>) -> Failure {
+    let what = format!("the case {name} is not valid");
+    Failure::usage(error.into().context(what)).hint(HINT)
 }
 
 /// A case, with and without the requested changes.
@@ -69,12 +95,13 @@ impl Solved {
         })
     }
 
-    fn change<'a>(&'a self, sets: &'a [String]) -> Change<'a> {
+    fn change<'a>(&'a self, sets: &'a [String], told: &'a [Told<'a>]) -> Change<'a> {
         Change {
             before: (&self.before.0, &self.before.1),
             after: self.after.as_ref().map(|(case, answer)| (case, answer)),
             sets,
             checks: &self.checks,
+            told,
         }
     }
 }
@@ -108,7 +135,11 @@ fn is_record(path: &Path) -> bool {
 
 fn of_record(records: &Records, name: &str) -> Result<String, Failure> {
     let record = show::load(records, name)?;
-    measured(&record).map_err(|error| {
+    let case = match record.imported {
+        Some(_) => imported(&import::material(&record)),
+        None => measured(&record),
+    };
+    case.map_err(|error| {
         let what = format!("the record {name} describes no case");
         Failure::usage(anyhow::Error::new(error).context(what))
     })
@@ -122,259 +153,10 @@ fn read(name: &str) -> anyhow::Result<String> {
         .with_context(|| format!("failed to read the case file {name}"))?;
     anyhow::ensure!(
         text.len() as u64 <= LONGEST,
-        "the case file {name} is longer than 64 KiB"
+        "the case file {name} is longer than 256 KiB"
     );
     Ok(text)
 }
 
 #[cfg(test)]
-mod tests {
-    use std::fmt::Write as _;
-
-    use linerate_core::record::frame::encode_all;
-
-    use super::super::kept;
-    use super::*;
-    use crate::show::Style;
-    use crate::show::schema::{fits, refuses};
-
-    fn text_of(name: &str) -> Result<String, Failure> {
-        let records = Records {
-            save: Some("/nonexistent".into()),
-            ..Records::default()
-        };
-        super::text_of(name, &records)
-    }
-
-    fn page(name: &str, sets: &[&str]) -> String {
-        let sets: Vec<String> = sets.iter().map(|s| (*s).to_owned()).collect();
-        let solved = Solved::of(&text_of(name).unwrap(), &sets).unwrap();
-        view::page(&solved.change(&sets)).text(Style::PLAIN)
-    }
-
-    /// All cases, one after the other.
-    fn document() -> String {
-        let mut text = String::from(
-            "# Cases\n\nReal systems with published measurements, and the ceilings that linerate computes for \
-             them.\n`linerate whatif NAME` prints one of them. Their files are in `crates/linerate/cases`. A \
-             sample\nfile with every key is at the end. The tests of linerate generate this page.\n",
-        );
-        for (name, source) in CASES {
-            let mut solved = Solved::of(source, &[]).unwrap();
-            let case = &mut solved.before.0;
-            let (title, story) = (case.title.clone(), std::mem::take(&mut case.story));
-            let page = view::page(&solved.change(&[])).text(Style::PLAIN);
-            let _ = write!(
-                text,
-                "\n## {name}: {title}\n\n{}\n\n```\n$ linerate whatif {name}\n{page}```\n",
-                story.trim(),
-            );
-        }
-        let _ = write!(
-            text,
-            "\n## How a path is described\n\n```toml\n{SAMPLE}```\n\n{TIMES}"
-        );
-        text
-    }
-
-    const TIMES: &str = "\
-Times by size are read as a line: the slope of large messages is a rate, which is compared with the standard ceilings: links, slots,
-buses, memory, disks and limits of clouds. What the case says of its links and its protocol rules some of them out; its slots do not,
-because a slot may have trained to less. In 5,000 simulated sweeps each the true ceiling is listed in 99 % of them, among 2 or 3 (median).
-It is first in 59 % if nothing is known of the path, in 84 % if it is known to be Ethernet, and in 75 % for InfiniBand. Of rates that are
-10 % away from every ceiling, 98 % name none. Times that stand at whole multiples of one time, whatever the size, are those of a timer. In
-900 simulated sweeps without a timer none is named, and of 500 with one 487 are found, each within 2 % of its period.
-";
-
-    const SAMPLE: &str = include_str!("../../cases/sample.toml");
-
-    #[test]
-    fn the_sample_is_valid_and_names_every_key() {
-        assert!(check_figures(SAMPLE).unwrap().iter().all(|one| one.holds));
-        let groups = [
-            "",
-            "near.",
-            "near.memory.",
-            "near.port.",
-            "far.port.",
-            "net.",
-            "storage.",
-            "price.",
-        ];
-        let mut known = 0;
-        for group in groups {
-            let refused = Case::read(SAMPLE, &[format!("{group}no-such-key=1")]).unwrap_err();
-            let refused = refused.to_string();
-            let (_, names) = refused.split_once("expected one of").unwrap();
-            for name in names.split('`').skip(1).step_by(2) {
-                let stands = |line: &str| {
-                    let line = line.trim_start_matches("#? ");
-                    let table = line.starts_with(['[']) && line.contains(name);
-                    line.starts_with(&format!("{name} = ")) || table
-                };
-                assert!(SAMPLE.lines().any(stands), "the sample lacks {group}{name}");
-                known += 1;
-            }
-        }
-        assert!(known > 40, "{known} keys");
-    }
-
-    #[test]
-    fn the_document_of_cases_says_what_the_program_says() {
-        kept::check("docs/cases.md", &document());
-    }
-
-    #[test]
-    fn every_published_figure_stands_to_its_ceiling_as_the_case_says() {
-        for (name, source) in CASES {
-            let checks = check_figures(source).unwrap();
-            assert!(checks.len() >= 4, "{name} has few figures");
-            for one in checks {
-                assert!(one.holds, "{name}: {one:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_second_port_adds_nothing_to_a_full_slot_and_a_second_card_doubles() {
-        let goodput = |sets: &[&str]| {
-            let case = Case::read(&text_of("case3").unwrap(), sets).unwrap();
-            answer(&case).unwrap().reverse.unwrap().goodput
-        };
-        let one = goodput(&["near.port.mps=128", "far.port.mps=128"]);
-        let with = |key: &str| {
-            let (near, far) = (format!("near.port.{key}=2"), format!("far.port.{key}=2"));
-            goodput(&["near.port.mps=128", "far.port.mps=128", &near, &far])
-        };
-        assert!((with("ports").high() / one.high() - 1.0).abs() < 1e-9);
-        assert!((with("cards").high() / one.high() - 2.0).abs() < 1e-9);
-    }
-
-    #[test]
-    fn goldens_of_a_change() {
-        let sets = ["near.port.pcie=gen2x4", "near.port.mps=128"];
-        insta::assert_snapshot!("change", page("case5", &sets));
-        insta::assert_snapshot!(
-            "no_gain",
-            page("case3", &["near.port.ports=2", "far.port.ports=2"])
-        );
-    }
-
-    #[test]
-    fn before_and_after_stand_once_where_they_are_the_same() {
-        let same = page("case3", &["near.port.ports=2", "far.port.ports=2"]);
-        let answer: Vec<&str> = same.lines().skip(2).take(5).collect();
-        assert_eq!(
-            answer[1..4]
-                .iter()
-                .filter(|l| l.contains("no change: "))
-                .count(),
-            3
-        );
-        assert_eq!(answer[4], "", "{same}");
-        let changed = page("case5", &["near.port.pcie=gen2x4"]);
-        assert!(!changed.contains("no change"), "{changed}");
-        assert!(changed.contains(" Gb/s -> "), "{changed}");
-    }
-
-    #[test]
-    fn a_ceiling_that_comes_or_goes_has_one_rate() {
-        let slot = |pcie: &str| {
-            format!(
-                "title = 'x'\nprotocol = 'tcp'\nnear = {{ port = {{ pcie = '{pcie}' }} }}\nfar = {{ port = {{ pcie = 'none' }} }}\n"
-            )
-        };
-        let line = |pcie: &str, set: &str| {
-            let sets = [format!("near.port.pcie={set}")];
-            let solved = Solved::of(&slot(pcie), &sets).unwrap();
-            let page = view::page(&solved.change(&sets)).text(Style::PLAIN);
-            let line = page.lines().find(|line| line.starts_with("near -> far"));
-            line.unwrap().to_owned()
-        };
-        assert!(line("none", "gen3x8").contains(" no ceiling -> "));
-        assert!(line("gen3x8", "none").contains(" Gb/s -> no ceiling: no part"));
-        assert!(line("none", "none").contains("  no ceiling: no part"));
-    }
-
-    #[test]
-    fn a_case_tells_its_story_and_a_change_does_not() {
-        let explained = "the cards were in slow slots";
-        let alone = page("case5", &[]).replace('\n', " ");
-        assert!(alone.contains(explained), "{alone}");
-        let changed = page("case5", &["streams=2"]).replace('\n', " ");
-        assert!(!changed.contains(explained), "{changed}");
-    }
-
-    #[test]
-    fn no_line_is_longer_than_the_page() {
-        for (name, source) in CASES {
-            let sets = ["streams=1".to_owned()];
-            for sets in [&sets[..], &[]] {
-                let solved = Solved::of(source, sets).unwrap();
-                for width in [60, 80, 100] {
-                    let style = Style {
-                        width,
-                        color: false,
-                    };
-                    let words = view::page(&solved.change(sets)).text(style);
-                    let long = words.lines().find(|line| line.chars().count() > width);
-                    assert_eq!(long, None, "{name} at {width}");
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn every_document_fits_the_published_schema() {
-        let nothing = "title = 'x'\nprotocol = 'tcp'\nnear = { port = { pcie = 'none' } }\n\
-                       far = { port = { pcie = 'none' } }\n";
-        let texts = CASES.iter().map(|(_, text)| *text).chain([nothing]);
-        for text in texts {
-            let sets = ["streams=1".to_owned()];
-            for sets in [&sets[..], &[]] {
-                let solved = Solved::of(text, sets).unwrap();
-                let document = view::document(&solved.change(sets)).unwrap();
-                let document = serde_json::from_str(&document).unwrap();
-                fits(view::SCHEMA, &document);
-                refuses(view::SCHEMA, &document, [], "");
-            }
-        }
-    }
-
-    #[test]
-    fn a_record_is_a_case_by_its_name_its_path_and_as_the_last() {
-        let folder = tempfile::tempdir().unwrap();
-        let (record, ..) = crate::show::sample::healthy();
-        let path = folder.path().join("2026-11-21T10-31-07-brook.lnr");
-        std::fs::write(&path, encode_all(&record).unwrap()).unwrap();
-        let records = Records {
-            save: Some(folder.path().into()),
-            ..Records::default()
-        };
-        let path = path.to_str().unwrap();
-        for name in ["last", "2026-11-21T10-31-07-brook", path] {
-            let text = super::text_of(name, &records).unwrap();
-            let sets = ["near.port.pcie=gen3x16".to_owned()];
-            let solved = Solved::of(&text, &sets).unwrap();
-            let slots = [&solved.before.0, &solved.after.as_ref().unwrap().0];
-            let slots = slots.map(|case| case.near.port.pcie.unwrap().to_string());
-            assert_eq!(slots, ["gen3x4", "gen3x16"], "{name}");
-            assert_eq!(solved.before.0.title, "ripple to brook, as measured");
-        }
-        std::fs::write(path, &encode_all(&record).unwrap()[..9]).unwrap();
-        let cut = super::text_of("last", &records).unwrap_err();
-        assert_eq!(cut.exit, Exit::NotMeasured, "a record that is cut is none");
-    }
-
-    #[test]
-    fn a_case_that_is_not_there_is_refused_with_those_that_are() {
-        let failure = text_of("case6").unwrap_err();
-        assert_eq!(failure.exit, Exit::Usage);
-        let words = failure.words();
-        assert!(
-            words.contains("case6") && words.contains("case5"),
-            "{words}"
-        );
-        assert!(text_of("/dev/zero").is_err(), "a device that never ends");
-    }
-}
+mod tests;

@@ -14,6 +14,7 @@ pub mod import;
 pub mod json;
 pub mod lat;
 pub mod like;
+pub mod list;
 mod names;
 pub mod progress;
 pub mod repeat;
@@ -27,6 +28,15 @@ pub mod text;
 pub mod trips;
 pub(crate) mod whatif;
 mod words;
+
+/// A page with the note of its record below it, if there is one.
+pub(crate) fn noted(mut page: Document, record: &linerate_core::record::Record) -> Document {
+    let note = &record.start.note;
+    if !note.is_empty() {
+        page.entry("Note", &[(Tone::Plain, note)], 0);
+    }
+    page
+}
 
 pub(crate) use document::{Document, Style, Tone};
 #[cfg(test)]

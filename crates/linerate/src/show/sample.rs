@@ -34,6 +34,7 @@ fn record(end: Option<End>) -> Record {
             linerate: "0.1.0".into(),
             wall_secs: 1_795_000_000,
             plan,
+            made: linerate_core::record::Made::default(),
             note: String::new(),
         },
         hosts: vec![host(Side::Near, "ripple"), host(Side::Far, "brook")],
@@ -238,6 +239,7 @@ pub(crate) fn healthy() -> Result {
         gaps: Vec::new(),
         complete: true,
         watched: false,
+        reported: false,
         alone: false,
         asked: " brook".to_owned(),
     };

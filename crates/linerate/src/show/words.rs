@@ -284,6 +284,14 @@ pub(crate) fn summary(page: &str) -> String {
     body[..end].trim_end_matches('.').to_owned()
 }
 
+/// A far end with its address, if that is known: a record has none.
+pub(super) fn server(far_end: &str, address: &str) -> String {
+    if address.is_empty() {
+        return far_end.to_owned();
+    }
+    format!("{far_end} at {address}")
+}
+
 /// Whether the far end is another process of this host, which linerate starts.
 pub(super) fn starts_far_end(engine: &str) -> bool {
     transport::named(engine).is_some_and(|info| info.far_end == transport::FarEnd::Process)

@@ -138,6 +138,7 @@ fn start() -> Start {
             sweep: false,
             trials: true,
         },
+        made: linerate_core::record::Made::default(),
         note: String::new(),
     }
 }

@@ -58,7 +58,12 @@ pub(super) fn record() -> Record {
         sweep: true,
         trials: true,
     };
-    let (record, error) = run(&mut Silent(Sim::new(path, 3)), plan, 0, &mut ());
+    let (record, error) = run(
+        &mut Silent(Sim::new(path, 3)),
+        plan,
+        linerate_engine::run::Label::default(),
+        &mut (),
+    );
     assert!(error.is_none(), "{error:?}");
     record
 }

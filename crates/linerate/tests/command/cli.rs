@@ -25,7 +25,7 @@ fn refusal(args: &[&str]) -> (Option<i32>, String) {
 fn help_of_every_verb() {
     for verb in [
         "run", "serve", "bw", "lat", "pair", "show", "diff", "host", "flows", "demo", "whatif",
-        "causes", "lab", "generate", "guide",
+        "causes", "lab", "generate", "guide", "list", "import",
     ] {
         for flag in ["-h", "--help"] {
             let output = run(&[verb, flag]);
@@ -262,6 +262,43 @@ fn a_described_path_is_computed_and_a_typo_in_it_is_shown_where_it_stands() {
         &["whatif", "case1", "--set", "near.port.pcie=gen3x3"],
         &["whatif", "case1", "--set", "near.port"],
         &["whatif"],
+    ] {
+        assert_eq!(refusal(args).0, Some(2), "{args:?}");
+    }
+}
+
+#[test]
+fn paths_are_compared_as_text_and_as_csv_and_nothing_else_is_csv() {
+    let output = run(&["whatif", "--compare", "case1", "case4", "--format", "csv"]);
+    assert_eq!(output.status.code(), Some(0));
+    let text = words(&output.stdout);
+    let names: Vec<&str> = text
+        .lines()
+        .filter_map(|line| line.split(',').next())
+        .collect();
+    assert_eq!(names, ["path", "case1", "case4"]);
+    let output = run(&["whatif", "--compare", "case1", "case4"]);
+    let text = words(&output.stdout);
+    assert!(
+        text.contains("case4") && text.contains(" 100 Gb/s "),
+        "{text}"
+    );
+    for args in [
+        &["whatif", "case1", "--format", "csv"][..],
+        &["causes", "--format", "csv"],
+    ] {
+        let (code, text) = refusal(args);
+        assert_eq!(code, Some(2), "{text}");
+        assert!(
+            text.contains("only for the table of `linerate whatif --compare`"),
+            "{text}"
+        );
+    }
+    for args in [
+        &["whatif", "--compare"][..],
+        &["whatif", "case1", "--compare", "case2"],
+        &["whatif", "--compare", "case2", "--set", "streams=1"],
+        &["whatif", "--compare", "nowhere.toml"],
     ] {
         assert_eq!(refusal(args).0, Some(2), "{args:?}");
     }

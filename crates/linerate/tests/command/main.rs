@@ -14,6 +14,7 @@ mod guide;
 mod host;
 mod hostile;
 mod import;
+mod kept;
 mod markdown;
 mod memory;
 mod program;

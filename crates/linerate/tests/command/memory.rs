@@ -112,26 +112,6 @@ fn the_first_interrupt_keeps_what_was_measured() {
 }
 
 #[test]
-fn a_sweep_of_threads_measures_each_number() {
-    let _turn = turn();
-    let args = [
-        "bw", "--json", "-q", "-t", "12s", "--sweep", "streams", "-P", "2",
-    ];
-    let output = run(&[&args[..], &["--engine", "memory"]].concat());
-    let told: Value = serde_json::from_slice(&output.stdout)
-        .unwrap_or_else(|_| panic!("{}", words(&output.stderr)));
-    fits(sweep::SCHEMA, &told);
-    let settings = told["settings"].as_array().unwrap();
-    let threads: Vec<_> = settings.iter().map(|setting| &setting["streams"]).collect();
-    assert_eq!(threads, [1, 2]);
-    assert!(
-        settings
-            .iter()
-            .all(|setting| setting["goodput_bps"].as_u64() > Some(0))
-    );
-}
-
-#[test]
 fn what_memory_has_not_is_refused_before_anything_is_touched() {
     for (args, code, part) in [
         (&["bw", "brook"][..], 2, "leave out the far end"),
@@ -240,4 +220,28 @@ fn options_of_engines_are_read_from_a_file_and_hold_for_their_engine_alone() {
     let loads = ["lat", "--engine", "memory", "--size", "1MiB", "-t", "1s"];
     let (code, said) = refused("[engine]\naccess = \"read\"\n", &loads);
     assert_eq!(code, Some(0), "{said}");
+}
+
+mod long {
+    use super::*;
+
+    #[test]
+    fn a_sweep_of_threads_measures_each_number() {
+        let _turn = turn();
+        let args = [
+            "bw", "--json", "-q", "-t", "12s", "--sweep", "streams", "-P", "2",
+        ];
+        let output = run(&[&args[..], &["--engine", "memory"]].concat());
+        let told: Value = serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|_| panic!("{}", words(&output.stderr)));
+        fits(sweep::SCHEMA, &told);
+        let settings = told["settings"].as_array().unwrap();
+        let threads: Vec<_> = settings.iter().map(|setting| &setting["streams"]).collect();
+        assert_eq!(threads, [1, 2]);
+        assert!(
+            settings
+                .iter()
+                .all(|setting| setting["goodput_bps"].as_u64() > Some(0))
+        );
+    }
 }

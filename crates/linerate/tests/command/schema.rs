@@ -64,6 +64,9 @@ const ADDED: &[(&str, &str, &str)] = &[
     ("host", "/live_fragments", TUNNEL),
     ("host", "/pci/*/tunnel", "links through a Thunderbolt cable"),
     ("host", "/ports/*/threaded", "threaded NAPI"),
+    ("whatif", "/results", "published results"),
+    ("whatif", "/published/*/relation", RELATION),
+    ("whatif", "/published/*/change", RELATION),
     ("host", "/ports/*/usb_hubs", "hubs of USB adapters"),
     ("host", "/ports/*/counter_meanings", "what counters count"),
     ("host", "/ports/*/tunnel", TUNNEL),
@@ -85,6 +88,7 @@ const ADDED: &[(&str, &str, &str)] = &[
     ("host", "/volumes/*/paths/*/device", NVME),
 ];
 
+const RELATION: &str = "relations that are derived";
 const EXACT: &str = "sums to the nanosecond";
 const WRITES: &str = "Nagle's algorithm, and messages of two writes";
 const ADVICE: &str = "what to do, with commands apart";
@@ -109,7 +113,15 @@ pub(crate) fn refused(schema: &Validator, document: &Value) -> Vec<String> {
 }
 
 /// Documents that are newer than the schemas by hand.
-const SINCE: [&str; 4] = ["fabric", "fabric-ping", "fabric-route", "lat-sweep"];
+const SINCE: [&str; 7] = [
+    "fabric",
+    "fabric-ping",
+    "fabric-route",
+    "import",
+    "lat-sweep",
+    "list",
+    "whatif-compare",
+];
 
 /// A document fits its schema, and the one that was written by hand for the same document, if there is one.
 #[track_caller]

@@ -203,34 +203,6 @@ fn neither_process_outlives_the_other() {
     copy.gone();
 }
 
-#[test]
-fn memory_that_cannot_be_had_is_told_and_that_of_file_systems_does_not_matter() {
-    let copy = Copy::new();
-    let args = ["bw", "--engine", "shm", "-t", "1s"];
-    let limited = copy.under(&["prlimit", "--fsize=65536"], &args).output();
-    let output = limited.unwrap();
-    assert_eq!(output.status.code(), Some(3), "{}", text(&output));
-    assert!(
-        text(&output).contains("of shared memory cannot be had"),
-        "{}",
-        text(&output)
-    );
-    copy.gone();
-    // /dev/shm is full, then it is not there.
-    let full = "mount -t tmpfs -o size=4k none /dev/shm; head -c 1M /dev/zero > /dev/shm/x || true; exec \"$0\" \"$@\"";
-    let none = "mkdir dev; mount --rbind /dev dev; mount -t tmpfs none /dev; \
-                for file in null urandom; do touch /dev/$file; mount --bind dev/$file /dev/$file; done; \
-                exec \"$0\" \"$@\"";
-    for script in [full, none] {
-        let output = copy
-            .under(&["unshare", "-rm", "sh", "-ec", script], &args)
-            .output()
-            .unwrap();
-        assert_eq!(output.status.code(), Some(0), "{}", text(&output));
-        assert!(text(&output).contains("goodput"), "{}", text(&output));
-    }
-}
-
 /// The application that reads works on each byte: its thread has no time left, which a trial proves.
 #[test]
 fn a_slow_reader_is_named_and_proved_by_a_trial() {
@@ -270,4 +242,36 @@ fn a_slow_reader_is_named_and_proved_by_a_trial() {
         }
     }
     copy.gone();
+}
+
+mod long {
+    use super::*;
+
+    #[test]
+    fn memory_that_cannot_be_had_is_told_and_that_of_file_systems_does_not_matter() {
+        let copy = Copy::new();
+        let args = ["bw", "--engine", "shm", "-t", "1s"];
+        let limited = copy.under(&["prlimit", "--fsize=65536"], &args).output();
+        let output = limited.unwrap();
+        assert_eq!(output.status.code(), Some(3), "{}", text(&output));
+        assert!(
+            text(&output).contains("of shared memory cannot be had"),
+            "{}",
+            text(&output)
+        );
+        copy.gone();
+        // /dev/shm is full, then it is not there.
+        let full = "mount -t tmpfs -o size=4k none /dev/shm; head -c 1M /dev/zero > /dev/shm/x || true; exec \"$0\" \"$@\"";
+        let none = "mkdir dev; mount --rbind /dev dev; mount -t tmpfs none /dev; \
+                    for file in null urandom; do touch /dev/$file; mount --bind dev/$file /dev/$file; done; \
+                    exec \"$0\" \"$@\"";
+        for script in [full, none] {
+            let output = copy
+                .under(&["unshare", "-rm", "sh", "-ec", script], &args)
+                .output()
+                .unwrap();
+            assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+            assert!(text(&output).contains("goodput"), "{}", text(&output));
+        }
+    }
 }

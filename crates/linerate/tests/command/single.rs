@@ -414,3 +414,27 @@ mod long {
         is_told_by_datagrams(&Far::start(), "reverse", "far");
     }
 }
+
+#[test]
+fn a_measurement_is_kept_with_a_note_and_shown_again() {
+    let far = Far::start();
+    let at_home = |args: &[&str]| linerate(far.home.path()).args(args).output().unwrap();
+    let list = || words(&at_home(&["list"]).stdout);
+    far.run(&["bw", "--time", "1s"]);
+    assert!(list().starts_with("no record in "), "{}", list());
+    for verb in ["bw", "lat"] {
+        let note = format!("{verb} of today");
+        let told = far.run(&[verb, "--time", "1s", "--note", &note]);
+        assert!(words(&told.stderr).contains("saved as "), "{told:?}");
+        let shown = words(&at_home(&["show", &note]).stdout);
+        let printed = words(&told.stdout);
+        let head = |text: &str| text.lines().nth(1).map(str::to_owned);
+        assert_eq!(head(&printed), head(&shown), "{printed}{shown}");
+        let list = list();
+        let line = list.lines().find(|line| line.contains(&note));
+        assert!(line.unwrap().contains(&format!(" {verb} ")), "{list}");
+    }
+    let (code, why) = ended(&["bw", "127.0.0.1", "--sweep", "size", "--note", "x"]);
+    assert_eq!(code, Some(2), "{why}");
+    assert!(why.contains("keep no record"), "{why}");
+}

@@ -10,7 +10,7 @@ use statrs::distribution::{ContinuousCDF, Normal};
 
 use super::facts::{Facts, slot_words};
 use super::fit::Fit;
-use super::table::{self, Kind, Part, Row, Variant};
+use super::table::{self, Carrier, Kind, Part, Row, Variant};
 use crate::ceiling::{Bounds, pcie};
 
 /// Least share of a ceiling that large messages reach.
@@ -132,8 +132,9 @@ pub fn candidates(fit: &Fit, facts: &Facts) -> Candidates {
 /// little of its start.
 const FILLS: std::ops::RangeInclusive<f64> = 0.985..=1.005;
 
-/// The hardware of a kind that a rate (bits per second) fills, and the way to use it; `None` if none is full.
-pub fn filled(rate: f64, kind: Kind) -> Option<(String, Variant)> {
+/// The hardware of a kind that a rate (bits per second) of a carrier fills, and the way to use it; `None` if none is
+/// full.
+pub fn filled(rate: f64, kind: Kind, carrier: Carrier) -> Option<(String, Variant)> {
     let rows = table::rows().into_iter().filter(|row| row.kind == kind);
     let ways = rows.flat_map(|row| {
         let name = row.name;
@@ -141,7 +142,8 @@ pub fn filled(rate: f64, kind: Kind) -> Option<(String, Variant)> {
         ways.map(move |way| (name.clone(), way))
     });
     let off = |way: &Variant| (rate / way.rate - 1.0).abs();
-    ways.filter(|(_, way)| FILLS.contains(&(rate / way.rate)))
+    let usable = |way: &Variant| way.carrier.is_none_or(|by| by == carrier);
+    ways.filter(|(_, way)| usable(way) && FILLS.contains(&(rate / way.rate)))
         .min_by(|(_, a), (_, b)| off(a).total_cmp(&off(b)))
 }
 

@@ -13,6 +13,8 @@ pub enum Medium {
     Ethernet,
     /// A network of InfiniBand.
     InfiniBand,
+    /// A network of one of both.
+    Network,
     /// No network: a disk of this host.
     Disk,
 }
@@ -22,6 +24,7 @@ impl Medium {
         match self {
             Self::Ethernet => "the network is Ethernet",
             Self::InfiniBand => "the network is InfiniBand",
+            Self::Network => "the path is a network",
             Self::Disk => "the path is that of a disk",
         }
     }
@@ -30,9 +33,9 @@ impl Medium {
     const fn has(self, kind: Kind) -> bool {
         match kind {
             Kind::Pcie | Kind::Pci | Kind::Memory => true,
-            Kind::Ethernet | Kind::Cloud => matches!(self, Self::Ethernet),
-            Kind::InfiniBand => matches!(self, Self::InfiniBand),
-            Kind::Usb => matches!(self, Self::Ethernet | Self::Disk),
+            Kind::Ethernet | Kind::Cloud => matches!(self, Self::Ethernet | Self::Network),
+            Kind::InfiniBand => matches!(self, Self::InfiniBand | Self::Network),
+            Kind::Usb => !matches!(self, Self::InfiniBand),
             Kind::Sata | Kind::Sas | Kind::FibreChannel => matches!(self, Self::Disk),
         }
     }
@@ -79,14 +82,6 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// A path of which nothing is known but that the program uses sockets.
-    pub fn of_sockets() -> Self {
-        Self {
-            carrier: Some(Carrier::Sockets),
-            ..Self::default()
-        }
-    }
-
     /// The fact that rules a row out, in words; `None` if none does.
     pub(super) fn against(&self, row: &Row) -> Option<String> {
         let medium = self.medium.filter(|medium| !medium.has(row.kind));

@@ -1,10 +1,12 @@
-//! A rule about rates at which a standard link is full.
+//! Rules about links and ports: full, used in part, or slower than they could be.
 
-use super::super::Explained;
+use super::super::{Explained, facts, side_name};
 use super::{Remark, Stands, rate};
-use crate::ceiling::fingerprint::{Kind, filled};
+use crate::ceiling::Link;
+use crate::ceiling::fingerprint::{self as print, Kind, filled};
+use crate::facts::odd::Oddity;
 use crate::model::Model;
-use crate::path::Direction;
+use crate::path::{Direction, Side};
 use crate::reported::{Carrier, Transfer};
 
 /// A port of the host that the facts name would make the judge say so; without such facts the rate alone agrees.
@@ -16,7 +18,7 @@ pub(super) fn at_one(explained: &Explained<'_>, id: &'static str) -> Vec<Remark>
         if explained.model.as_ref().is_some_and(known) {
             continue;
         }
-        if let Some((name, remark)) = full(one, id)
+        if let Some((name, remark)) = full(explained, one, id)
             && !seen.contains(&(one.direction, name.clone()))
         {
             seen.push((one.direction, name));
@@ -31,21 +33,115 @@ fn has_ceiling(model: &Model, direction: Direction) -> bool {
     found.is_some_and(|found| found.ceiling().is_some())
 }
 
-fn full(one: &Transfer, id: &'static str) -> Option<(String, Remark)> {
-    let uses_sockets = matches!(one.carrier, Carrier::Tcp | Carrier::Udp);
+fn full(explained: &Explained<'_>, one: &Transfer, id: &'static str) -> Option<(String, Remark)> {
+    let (kinds, carrier): (&[Kind], _) = match one.carrier {
+        Carrier::Tcp | Carrier::Udp => (&[Kind::Ethernet], print::Carrier::Sockets),
+        Carrier::Rdma => (&[Kind::InfiniBand, Kind::Ethernet], print::Carrier::Verbs),
+        Carrier::Sockets | Carrier::Sctp | Carrier::Messages => return None,
+    };
     // A rate that was asked for, or that two directions share, says nothing of a link.
-    if !uses_sockets || one.both || one.asked.is_some() {
+    if one.both || one.asked.is_some() {
         return None;
     }
-    let (name, way) = filled(one.goodput.0 as f64, Kind::Ethernet)?;
-    let what = format!(
-        "{} is what a full link of {name} carries: if the path has one, it is as fast as it can be",
-        rate(one.goodput.0 as f64)
-    );
+    let rate_of = one.goodput.0 as f64;
+    let links = links(explained);
+    let of = |kind: &Kind| filled(rate_of, *kind, carrier);
+    let is_known = |name: &str| links.iter().any(|link| name_of(*link) == name);
+    let found: Vec<_> = kinds.iter().filter_map(of).collect();
+    let known = found.iter().find(|(name, _)| is_known(name));
+    // A link that is known to be another one excludes the rest.
+    let (name, way) = match known {
+        Some(found) => found.clone(),
+        None if links.is_empty() => found.into_iter().next()?,
+        None => return None,
+    };
+    let carried = rate(rate_of);
+    let is_known = is_known(&name);
+    let what = if is_known {
+        format!(
+            "{carried} is all that {name} carries, and the path has such a link: it is as fast as it can be"
+        )
+    } else {
+        format!(
+            "{carried} is what a full link of {name} carries: if the path has one, it is as fast as it can be"
+        )
+    };
     let evidence = format!("{}: {}", way.name, rate(way.rate));
     let remark = Remark::new(id, Stands::Good, what).because(evidence);
     Some((
         name,
-        remark.next("the speed of each port of the path", "ethtool PORT"),
+        if is_known {
+            remark
+        } else {
+            remark.next("the speed of each port of the path", "ethtool PORT")
+        },
     ))
+}
+
+/// The links that the facts of both hosts name.
+fn links(explained: &Explained<'_>) -> Vec<Link> {
+    facts::links_of(explained.material)
+}
+
+/// The name of a link among the standard ceilings.
+fn name_of(link: Link) -> String {
+    match link {
+        Link::Ethernet(rate) => format!("Ethernet {rate}"),
+        Link::InfiniBand { width, speed } => format!("InfiniBand {} {width}x", speed.name()),
+    }
+}
+
+/// Share of its link below which a transfer by verbs leaves much of it unused.
+const LEAVES: f64 = 0.9;
+
+/// Transfers by verbs, for which the judge has no causes yet, beside the links that the facts name.
+pub(super) fn below(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+    let links = links(explained).into_iter();
+    let least = links.min_by(|a, b| a.capacity().high().total_cmp(&b.capacity().high()));
+    let Some(least) = least else {
+        return Vec::new();
+    };
+    let carries = least.capacity().high() * 8.0;
+    let remark = |one: &Transfer| {
+        let share = one.goodput.0 as f64 / carries;
+        let is_one = one.carrier == Carrier::Rdma && !one.both && one.asked.is_none();
+        (is_one && share < LEAVES).then(|| {
+            let what = format!(
+                "{} is {:.0} % of what the link {least} carries: the link is not the limit",
+                rate(one.goodput.0 as f64),
+                share * 100.0
+            );
+            Remark::new(id, Stands::Finding, what)
+                .because("left are the slot of the card, the size of messages, and the operations in flight")
+                .next("the slot that the card trained to", "sudo lspci -vv")
+        })
+    };
+    let all = explained.material.transfers();
+    all.filter_map(|(_, one)| remark(one)).collect()
+}
+
+/// Hosts whose own oddity limits the port of the path.
+pub(super) fn host(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+    let sides = Side::ALL.into_iter().zip(&explained.oddities);
+    let has_results = !explained
+        .material
+        .sources
+        .iter()
+        .all(|s| s.results.is_empty());
+    let of = |(side, all): (Side, &Vec<Oddity>)| {
+        let limiting = all.iter().filter(|odd| !odd.limits.is_empty());
+        let remarks = limiting.map(|odd| {
+            let what = format!("{} of the {}: {}", odd.subject, side_name(side), odd.what);
+            let steps = odd.fix.steps.first();
+            let remark = Remark::new(id, Stands::Finding, what).because(odd.why);
+            match steps {
+                Some(step) => remark.next(&odd.fix.what, &step.command),
+                None => remark.next(&odd.fix.what, ""),
+            }
+        });
+        remarks.collect::<Vec<_>>()
+    };
+    // Facts alone have a section of their own.
+    let remarks = sides.filter(|_| has_results).flat_map(of);
+    remarks.collect()
 }

@@ -1,6 +1,6 @@
 //! Rules about disks and files.
 
-use super::super::Explained;
+use super::super::{Explained, side_name};
 use super::direction::{rows as crossing, way};
 use super::{Remark, Stands, rate};
 use crate::path::Side;
@@ -8,6 +8,9 @@ use crate::reported::{Access, DiskRow, Does};
 
 /// How many times the rate of a row a copy must reach.
 const ABOVE: f64 = 1.1;
+
+/// Rows of a benchmark that are named.
+const FEW: usize = 4;
 
 /// Share of the counted bytes below which the disk did not move them.
 const MOVED: f64 = 0.5;
@@ -55,7 +58,9 @@ fn above(
     copy: &DiskRow,
     id: &'static str,
 ) -> Option<Remark> {
-    let direction = way(side, copy.does)?;
+    let Some(direction) = way(side, copy.does) else {
+        return above_any(explained, copy, id);
+    };
     let alike = crossing(explained).filter(|(at, row)| {
         row.access == Access::Sequential && way(*at, row.does) == Some(direction)
     });
@@ -72,6 +77,34 @@ fn above(
     Some(
         Remark::new(id, Stands::Doubt, what)
             .because("a copy reads and writes at the same time, with blocks and requests in flight of its own choice"),
+    )
+}
+
+/// A copy whose direction is not known, beside the rows of each direction.
+fn above_any(explained: &Explained<'_>, copy: &DiskRow, id: &'static str) -> Option<Remark> {
+    let slower = rows(explained).filter(|(at, row)| {
+        let is_row = row.access == Access::Sequential && way(*at, row.does).is_some();
+        is_row && copy.bytes_per_sec >= row.bytes_per_sec * ABOVE
+    });
+    let each: Vec<String> = slower
+        .take(FEW)
+        .map(|(at, row)| {
+            let moved = rate(row.bytes_per_sec * 8.0);
+            format!("`{}` at the {} has {moved}", words(row), side_name(at))
+        })
+        .collect();
+    if each.is_empty() {
+        return None;
+    }
+    let what = format!(
+        "a copy moved {}, more than a row of the benchmark: if it went the same way, the row is not the most that it \
+         carries",
+        rate(copy.bytes_per_sec * 8.0)
+    );
+    Some(
+        Remark::new(id, Stands::Doubt, what)
+            .because(each.join("; "))
+            .because("which way the copy went is not known"),
     )
 }
 

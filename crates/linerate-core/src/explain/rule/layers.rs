@@ -17,7 +17,7 @@ pub(super) fn sockets(explained: &Explained<'_>, id: &'static str) -> Vec<Remark
         small.min_by_key(|(_, time)| *time)
     };
     let (Some((verbs, fast)), Some((other, slow))) =
-        (least(Table::is_verbs), least(Table::is_sockets))
+        (least(|t| t.is_verbs()), least(|t| t.is_sockets()))
     else {
         return Vec::new();
     };
@@ -28,10 +28,15 @@ pub(super) fn sockets(explained: &Explained<'_>, id: &'static str) -> Vec<Remark
         "whole round trips take {slow} through sockets and {fast} by verbs: the shorter time is only for programs \
          that use verbs"
     );
-    let evidence = format!(
-        "{} ({}), {} ({})",
-        verbs.name, verbs.source.file, other.name, other.source.file
-    );
+    let named = |table: &Table<'_>| {
+        let file = &table.source.file;
+        if table.name == *file {
+            file.clone()
+        } else {
+            format!("{} ({file})", table.name)
+        }
+    };
+    let evidence = format!("by {} and {}", named(other), named(verbs));
     vec![Remark::new(id, Stands::Finding, what).because(evidence)]
 }
 

@@ -8,6 +8,7 @@ mod connections;
 mod datagrams;
 mod direction;
 mod disk;
+mod hardware;
 mod layers;
 mod sizes;
 mod streams;
@@ -97,6 +98,11 @@ pub struct Rule {
 
 /// Every rule.
 pub static RULES: &[Rule] = &[
+    Rule {
+        id: "host-limits",
+        doc: "A port or a slot of a host that is slower than it could be, beside results.",
+        find: ceiling::host,
+    },
     Rule {
         id: "timer",
         doc: "Times that stand at whole multiples of one time, whatever the size: a timer sets them.",
@@ -192,6 +198,21 @@ pub static RULES: &[Rule] = &[
         id: "at-a-ceiling",
         doc: "A rate at which a standard link is full.",
         find: ceiling::at_one,
+    },
+    Rule {
+        id: "hardware",
+        doc: "The best rate beside the ceiling of the hardware, as a case file describes it.",
+        find: hardware::reached,
+    },
+    Rule {
+        id: "coded-twice",
+        doc: "A claimed ceiling from which the line code of a slot is taken off twice.",
+        find: hardware::coded_twice,
+    },
+    Rule {
+        id: "link-unused",
+        doc: "A transfer by verbs at less than 0.9 of the link that the facts of a host name.",
+        find: ceiling::below,
     },
     Rule {
         id: "headline",

@@ -160,14 +160,20 @@ pub(super) fn halves(explained: &Explained<'_>, id: &'static str) -> Vec<Remark>
 }
 
 pub(super) fn management(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
-    let is_ping = |table: &&Table<'_>| table.sizes.operation == "ibping";
+    let is_ping = |table: &&Table<'_>| table.source.tool.name == "ibping";
     let tables = explained.tables.iter().filter(is_ping);
     let remark = |table: &Table<'_>| {
         let time = table.smallest()?.time()?;
         let what = format!(
             "ibping took {time} by the management path, through a program at each end: the latency of data is another one"
         );
-        Some(Remark::new(id, Stands::Doubt, what).next("time what data takes", "ib_send_lat HOST"))
+        let mut remark =
+            Remark::new(id, Stands::Doubt, what).next("time what data takes", "ib_send_lat HOST");
+        let row = table.smallest()?;
+        if let (Some(least), Some(most)) = (row.least, row.most) {
+            remark = remark.because(format!("its times are {least} to {most}"));
+        }
+        Some(remark)
     };
     tables.filter_map(remark).collect()
 }

@@ -23,6 +23,12 @@ const FLOW_CAPS: [Rate; 2] = [Rate(5_000_000_000), Rate(10_000_000_000)];
 /// Range of a capped flow's goodput, as shares of the cap: headers take some, and limiters have a margin.
 const CAPPED: std::ops::RangeInclusive<f64> = 0.93..=1.02;
 
+/// Share of the hardware's ceiling from which it limits all streams together.
+const FULL: f64 = 0.9;
+
+/// Streams from which on equal rates are a pattern.
+const PATTERN: usize = 3;
+
 /// Standard links of Ethernet that several capped streams could fill, in Gb/s.
 const LINKS: [f64; 6] = [25.0, 40.0, 50.0, 100.0, 200.0, 400.0];
 
@@ -139,28 +145,37 @@ fn fills_link(bits: f64) -> bool {
 }
 
 pub(super) fn capped(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
-    let remark = |one: &Transfer| {
-        let at = |cap: &Rate| {
-            one.each
-                .iter()
-                .all(|each| CAPPED.contains(&(each / cap.0 as f64)))
-        };
-        let total: f64 = one.each.iter().sum();
-        // Streams that share a full link alike, or keep a rate, are not capped one by one.
-        if one.each.len() < 3 || one.asked.is_some() || fills_link(total) {
-            return None;
-        }
-        let cap = FLOW_CAPS.into_iter().find(at)?;
-        let what = format!(
-            "each of {} streams carried about {cap}: so much a cloud allows one flow; one full processor for all of \
-             them would look alike",
-            one.each.len()
-        );
-        Some(Remark::new(id, Stands::Finding, what).next(
+    let all = explained.material.transfers();
+    all.filter_map(|(_, one)| cap(explained, one, id)).collect()
+}
+
+fn cap(explained: &Explained<'_>, one: &Transfer, id: &'static str) -> Option<Remark> {
+    let ceiling = explained.material.hardware.goodput();
+    let is_full = |least: f64| one.goodput.0 as f64 >= least * FULL;
+    // Streams that share a full link alike, or keep a rate, are not capped one by one.
+    let link = || fills_link(one.goodput.0 as f64);
+    if ceiling.map_or_else(link, |ceiling| is_full(ceiling.low())) || one.asked.is_some() {
+        return None;
+    }
+    let at = |rate: f64, cap: Rate| CAPPED.contains(&(rate / cap.0 as f64));
+    let (streams, how, cap) = if one.each.is_empty() {
+        // The mean of all streams is also what a full link leaves them: it must be known that none is full.
+        let streams = one.streams.filter(|_| ceiling.is_some())?;
+        let mean = one.goodput.0 as f64 / f64::from(streams.max(1));
+        let cap = FLOW_CAPS.into_iter().find(|cap| at(mean, *cap))?;
+        (streams as usize, "on average ", cap)
+    } else {
+        let all = |cap: &Rate| one.each.iter().all(|each| at(*each, *cap));
+        (one.each.len(), "", FLOW_CAPS.into_iter().find(all)?)
+    };
+    let what = format!(
+        "each of {streams} streams carried {how}about {cap}: so much a cloud allows one flow; one full processor for \
+         all of them would look alike"
+    );
+    (streams >= PATTERN).then(|| {
+        Remark::new(id, Stands::Finding, what).next(
             "tell a cap of each flow from a full processor",
             "linerate run HOST",
-        ))
-    };
-    let all = explained.material.transfers();
-    all.filter_map(|(_, one)| remark(one)).collect()
+        )
+    })
 }

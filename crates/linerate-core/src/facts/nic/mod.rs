@@ -81,7 +81,7 @@ pub struct Fragments {
 pub struct Nic {
     /// Interface name.
     pub name: String,
-    /// Index in its network namespace.
+    /// Index in its network namespace; where it is unknown, a number above 2^31 - 1, which no kernel gives.
     pub index: u32,
     /// Kind of a port made by software: `veth`, `bond`, `vlan`, `vxlan`, `ipoib` ...
     pub kind: String,

@@ -26,7 +26,7 @@ use crate::host::Live;
 use crate::link::iperf3::{Iperf3, Options};
 use crate::link::{Link as _, LinkError, StepControl};
 use crate::peer::Stop;
-use crate::run::once;
+use crate::run::{Label, once};
 
 /// Long enough for anything that should happen at all.
 const LONG: Duration = Duration::from_secs(20);
@@ -242,7 +242,7 @@ fn tested_unless(
         sweep: false,
         trials: false,
     };
-    let (record, error) = once(&mut link, plan, Nanos(0), None, 0, &mut Deaf);
+    let (record, error) = once(&mut link, plan, Nanos(0), None, Label::default(), &mut Deaf);
     if record.steps.is_empty() {
         let (what, hint) = match error {
             Some(LinkError::Lost { what, hint } | LinkError::Refused { what, hint }) => {

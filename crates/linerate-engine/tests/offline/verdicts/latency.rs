@@ -42,7 +42,12 @@ fn without_time_for_a_trial_a_queue_is_supported() {
         ..plan(Knobs::default())
     };
     let mut sim = Sim::new(path(Congestion::Cubic, 100), 5);
-    let (record, _) = run(&mut sim, plan, 0, &mut ());
+    let (record, _) = run(
+        &mut sim,
+        plan,
+        linerate_engine::run::Label::default(),
+        &mut (),
+    );
     let verdict = judge(&derive(&record));
     let mut limits = verdict.limits.iter();
     let queue = limits.find(|l| l.cause == "latency-queue");

@@ -76,7 +76,12 @@ fn a_hole_for_large_packets_is_found_in_time_and_the_other_way_goes_on() {
             ..plan(Knobs::default())
         };
         let mut sim = Sim::new(path, 3);
-        let (record, error) = run(&mut sim, plan, 0, &mut ());
+        let (record, error) = run(
+            &mut sim,
+            plan,
+            linerate_engine::run::Label::default(),
+            &mut (),
+        );
         assert!(error.is_none(), "{error:?}");
         let verdict = judge(&derive(&record));
         let limit = first(&verdict).map(|l| (l.cause, l.direction, l.certainty));
@@ -104,7 +109,12 @@ fn one_core_and_a_cap_for_each_flow_are_told_apart_on_the_same_figures() {
         (cap, "flow-rate-cap", Place::Path),
     ] {
         let mut sim = Sim::new(path, 9);
-        let (record, _) = run(&mut sim, plan(Knobs::default()), 0, &mut ());
+        let (record, _) = run(
+            &mut sim,
+            plan(Knobs::default()),
+            linerate_engine::run::Label::default(),
+            &mut (),
+        );
         let model = derive(&record);
         let dir = &model.directions[0];
         // The figures: 1 Gb/s, and twice that for two streams.

@@ -42,7 +42,12 @@ fn what_the_engine_knows_of_the_hosts_is_reported_before_the_first_step() {
             })
         };
         let mut notices = Notices::default();
-        run(&mut Sim::new(path.clone(), 1), plan, 0, &mut notices);
+        run(
+            &mut Sim::new(path.clone(), 1),
+            plan,
+            linerate_engine::run::Label::default(),
+            &mut notices,
+        );
         assert!(notices.begun);
         notices.first
     };
@@ -62,7 +67,12 @@ fn both_directions_at_once_are_left_out_where_no_time_is_left_and_that_is_report
             ..plan(Knobs::default())
         };
         let mut notices = Notices::default();
-        let (record, _) = run(&mut Sim::new(SimPath::default(), 1), plan, 0, &mut notices);
+        let (record, _) = run(
+            &mut Sim::new(SimPath::default(), 1),
+            plan,
+            linerate_engine::run::Label::default(),
+            &mut notices,
+        );
         let both = record.steps.iter().any(|s| s.plan.purpose == Purpose::Both);
         (both, notices.later)
     };
@@ -98,7 +108,12 @@ fn a_proof_is_reported_once_and_before_the_trial_of_the_other_direction() {
         ..plan(Knobs::default())
     };
     let mut proofs = Proofs::default();
-    let (record, _) = run(&mut Sim::new(path, 1), plan, 0, &mut proofs);
+    let (record, _) = run(
+        &mut Sim::new(path, 1),
+        plan,
+        linerate_engine::run::Label::default(),
+        &mut proofs,
+    );
     let ends = |trial| {
         let its = |p: &Purpose| matches!(p, Purpose::Slice { trial: id, .. } if *id == trial);
         let last = record.steps.iter().rfind(|s| its(&s.plan.purpose));

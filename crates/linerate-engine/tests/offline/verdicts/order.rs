@@ -3,7 +3,12 @@
 use super::*;
 
 fn record_of(path: &SimPath, plan: Plan) -> Record {
-    let (record, error) = run(&mut Sim::new(path.clone(), 1), plan, 0, &mut ());
+    let (record, error) = run(
+        &mut Sim::new(path.clone(), 1),
+        plan,
+        linerate_engine::run::Label::default(),
+        &mut (),
+    );
     assert!(error.is_none(), "{error:?}");
     record
 }

@@ -157,7 +157,12 @@ fn swapping_near_and_far_swaps_the_sides() {
                 directions: vec![direction],
                 ..plan(Knobs::default())
             };
-            let (record, error) = run(&mut Sim::new(path.clone(), 13), plan, 0, &mut ());
+            let (record, error) = run(
+                &mut Sim::new(path.clone(), 13),
+                plan,
+                linerate_engine::run::Label::default(),
+                &mut (),
+            );
             assert!(error.is_none(), "{error:?}");
             let verdict = judge(&derive(&record));
             let limit = first(&verdict).map(|l| (l.cause, l.side, l.certainty));

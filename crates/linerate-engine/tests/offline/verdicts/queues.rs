@@ -123,7 +123,12 @@ fn dealt(narrow: bool) -> (Record, u32) {
         streams: 2,
         ..Knobs::default()
     };
-    let (record, error) = run(&mut link, plan(knobs), 0, &mut ());
+    let (record, error) = run(
+        &mut link,
+        plan(knobs),
+        linerate_engine::run::Label::default(),
+        &mut (),
+    );
     assert!(error.is_none(), "{error:?}");
     (record, link.pairs)
 }

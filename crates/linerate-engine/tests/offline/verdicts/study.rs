@@ -35,7 +35,12 @@ fn clean(path: &SimPath, knobs: &Knobs) -> f64 {
         sweep: false,
         ..plan(knobs.clone())
     };
-    let (record, _) = run(&mut sim, plan, 0, &mut ());
+    let (record, _) = run(
+        &mut sim,
+        plan,
+        linerate_engine::run::Label::default(),
+        &mut (),
+    );
     derive(&record).directions[0].base.goodput.mean
 }
 

@@ -37,7 +37,13 @@ fn run_sweep(
         time: Nanos::from_secs(40),
         ..plan(asked.settings[0].clone())
     };
-    let (record, error) = sweep(link, plan, asked, 0, sink);
+    let (record, error) = sweep(
+        link,
+        plan,
+        asked,
+        linerate_engine::run::Label::default(),
+        sink,
+    );
     assert!(error.is_none(), "{error:?}");
     let found = model::sweep(&record, asked.swept, &asked.settings, asked.direction);
     (record, found)

@@ -31,7 +31,12 @@ fn record(copied: Option<i64>) -> Record {
     let mut path = SimPath::default();
     path.near.send.user_ps = 4_000;
     let mut sim = Sim::new(path, 7);
-    let (mut record, error) = run(&mut sim, plan(Knobs::default()), 0, &mut ());
+    let (mut record, error) = run(
+        &mut sim,
+        plan(Knobs::default()),
+        linerate_engine::run::Label::default(),
+        &mut (),
+    );
     assert!(error.is_none(), "{error:?}");
     let plan = record.trials.first_mut().expect("a trial was made");
     "zero-copy".clone_into(&mut plan.kind);

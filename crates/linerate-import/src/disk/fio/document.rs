@@ -12,7 +12,7 @@ use serde_json::Value;
 pub(super) type Words = BTreeMap<String, Value>;
 
 /// Most jobs, and disks, of a document.
-pub(super) const MOST_JOBS: usize = 4096;
+pub(super) const MOST_JOBS: usize = 1024;
 
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Document {

@@ -33,7 +33,7 @@ pub(crate) static JSON: Format = Format {
 const FIRST_KEY: &str = "\"fio version\"";
 const FIRST_BYTES: usize = 80;
 /// Most bytes of a document, so that its memory is bounded.
-const MOST_BYTES: usize = 32 << 20;
+const MOST_BYTES: usize = 16 << 20;
 /// The group of fio's second report of a group, which has no name.
 const NO_GROUP: u64 = u32::MAX as u64;
 /// The name of the sum over clients.
@@ -155,6 +155,8 @@ fn one(text: &str, start: usize, line: u64) -> Result<At, String> {
         _ => format!("line {}: {error}", line + error.line() as u64 - 1),
     };
     let (document, used) = whole_jobs(rest).ok_or_else(|| why.clone())?;
+    // Without its end all the rest belongs to it; else another document may follow behind the damage.
+    let used = if error.is_eof() { rest.len() } else { used };
     Ok(At {
         document,
         line,

@@ -82,6 +82,11 @@ fn take(reading: &mut Reading<'_>, left: &mut usize, line: Line<'_>) -> bool {
             Some(ids) => processors.offline = ids,
             None => return false,
         },
+        "Frequency boost" => match value {
+            "enabled" => processors.turbo = Some(true),
+            "disabled" => processors.turbo = Some(false),
+            _ => return false,
+        },
         "Hypervisor vendor" => {
             let platform = &mut reading.facts.machine.platform;
             let known = HYPERVISORS.iter().find(|(name, _)| *name == value);

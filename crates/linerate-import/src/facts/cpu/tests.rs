@@ -1,6 +1,6 @@
 use linerate_core::units::Bytes;
 
-use super::super::samples::{merged, of, text, words};
+use super::super::samples::{ids, merged, of, text, words};
 
 #[test]
 fn nodes_of_numactl() {
@@ -41,6 +41,17 @@ fn lscpu_of_old_and_new_versions() {
     let (all, _) = of(&["lscpu/virtual.txt"]);
     let platform = &all.machine.platform;
     assert_eq!((platform.guest, platform.hypervisor), (Some(true), "KVM"));
+}
+
+#[test]
+fn lscpu_tells_whether_clocks_may_rise() {
+    let told = |value: &str| {
+        let text = format!("{}Frequency boost: {value}\n", text("lscpu/old.txt"));
+        let (all, _) = merged(&[&text]);
+        (all.processors.turbo, ids(&all))
+    };
+    assert_eq!(told("enabled"), (Some(true), vec![]));
+    assert_eq!(told("disabled"), (Some(false), vec!["turbo-off"]));
 }
 
 #[test]

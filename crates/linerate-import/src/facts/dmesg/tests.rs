@@ -56,8 +56,9 @@ fn links_of_many_drivers() {
     assert_eq!(port("eth1"), ("tg3", true, Some(1_000)));
     assert_eq!(port("enp4s0"), ("r8169", true, Some(2_500)));
     assert_eq!(port("eth2"), ("bnxt_en", true, Some(25_000)));
+    assert_eq!(port("eth3"), ("atlantic", true, Some(10_000)));
     assert_eq!(port("ens1f0"), ("mlx5_core", true, None));
-    assert_eq!(all.network.nics.len(), 6, "a slot is no port");
+    assert_eq!(all.network.nics.len(), 7, "a slot is no port");
     assert_eq!(words(&notes), [""; 0]);
 }
 

@@ -31,22 +31,24 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     let mut reading = Reading::of(section);
     let lines = std::mem::take(&mut reading.lines);
     let mut names: Vec<&str> = Vec::new();
-    let mut rows = 0;
+    // A display is followed by the next one: the last counts.
+    let mut rows: Vec<(u64, String)> = Vec::new();
     for line in lines {
         let text = line.trimmed();
         if text.starts_with("Skt |") {
             names = text.split('|').skip(1).map(str::trim).collect();
-        } else if text.starts_with("---") || text.starts_with('*') || text.starts_with("delay_ms") {
-            // The sum of all sockets, and the length of a slice.
+            rows.clear();
         } else if let Some(row) = row(&names, line) {
-            rows += 1;
-            reading.note(line.number, row);
-        } else {
+            rows.push((line.number, row));
+        } else if !is_passed_over(text) {
             reading.strange(line);
         }
     }
-    if rows == 0 {
+    if rows.is_empty() {
         return Err("it ends before the first socket".to_owned());
+    }
+    for (line, row) in rows {
+        reading.note(line, row);
     }
     reading.note_of_all(
         "pcm-pcie counts lines of 64 bytes, each event in a slice of its period that is scaled up: its figures are \
@@ -55,9 +57,19 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     reading.found("pcm-pcie")
 }
 
+/// The sum of all sockets, the length of a slice, and, of `-e`, the parts of a count.
+fn is_passed_over(text: &str) -> bool {
+    let is_other = ["---", "*", "delay_ms"]
+        .iter()
+        .any(|start| text.starts_with(start));
+    is_other || text.ends_with("(Miss)") || text.ends_with("(Hit)")
+}
+
 /// What a row of a socket says, in words.
 fn row(names: &[&str], line: Line<'_>) -> Option<String> {
-    let mut words = line.text.split_whitespace();
+    let text = line.trimmed();
+    let text = text.strip_suffix("(Total)").unwrap_or(text);
+    let mut words = text.split_whitespace();
     let socket = decimal(words.next()?)?;
     let mut values = Vec::new();
     let mut words = words.peekable();

@@ -32,6 +32,22 @@ fn pcie_traffic_of_sockets_in_words() {
 }
 
 #[test]
+fn of_several_displays_and_of_parts_of_a_count_the_last_total_counts() {
+    let one = text("pcm-pcie/events.txt");
+    let later = one.replace(
+        "23 M         0       0       0     7644       0       0  ",
+        "46 M 0 0 0 0 0 0 (Total)\n 0 1 M 0 0 0 0 0 0 (Miss)",
+    );
+    let (_, notes) = merged(&[&format!("{one}\n{later}")]);
+    let words = words(&notes);
+    assert_eq!(
+        words[0],
+        "socket 0: devices read 2.94 GB/s from memory and write 0 B/s to it"
+    );
+    assert_eq!(words.len(), 3, "{words:?}");
+}
+
+#[test]
 fn memory_traffic_of_sockets_in_words() {
     let (_, notes) = of(&["pcm-memory/table.txt"]);
     assert_eq!(

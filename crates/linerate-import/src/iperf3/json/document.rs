@@ -25,9 +25,11 @@ pub(super) struct Document {
 impl Document {
     fn fail(&mut self, why: Option<String>) {
         let Some(why) = why else { return };
-        let why = why.strip_prefix("error - ").unwrap_or(&why).to_owned();
+        let heads = ["error - ", "SERVER ERROR - "];
+        let bare = heads.iter().find_map(|head| why.strip_prefix(head));
+        let why = bare.unwrap_or(&why).to_owned();
         match &mut self.error {
-            // Version 3.22 writes the key twice.
+            // From version 3.21 on the key may be there twice.
             Some(known) if !known.contains(&why) && known.len() < 1_000 => {
                 known.push_str("; ");
                 known.push_str(&why);

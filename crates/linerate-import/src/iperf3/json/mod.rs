@@ -21,14 +21,9 @@ pub(crate) static FORMAT: Format = Format {
     label: "iperf3, JSON",
     holds: Holds::Results,
     versions: "3.1 to 3.21 and its development (July 2026), `-J` and `--json-stream`",
-    evidence: &[
-        Evidence::RunHere(
-            "3.1.3, 3.7, 3.9, 3.12, 3.16, 3.18, 3.20 and the development after 3.21, client and server, on loopback",
-        ),
-        Evidence::Published(
-            "3.22: two keys `error` in one object, rebuilt after a report of its output",
-        ),
-    ],
+    evidence: &[Evidence::RunHere(
+        "3.1.3, 3.7, 3.9, 3.12, 3.16, 3.18, 3.20 and the development after 3.21, client and server, on loopback",
+    )],
     unknown: "The sender's windows and round-trip times, where the receiver wrote the document; the far end's CPU \
               and count, where the server wrote it or the test was interrupted; single CPUs and threads.",
     starts,

@@ -24,6 +24,11 @@ const PASSED_OVER: &[&str] = &[
     "rcv_tcp_congestion ",
     "warning: ",
     "Starting Test: ",
+    "TCP window size",
+    "Using TCP Autotuning",
+    "Finished omit period",
+    "Waiting for server threads",
+    "Authentication succeeded",
 ];
 
 /// An output.
@@ -158,7 +163,9 @@ impl<'a> Lines<'a> {
         } else if line.starts_with("Reverse mode, ") {
             self.reverse = true;
         } else if let Some(mss) = line.strip_prefix("TCP MSS: ") {
-            self.segment = mss.split(' ').next().and_then(|n| n.parse().ok());
+            let mss = mss.split(' ').next().and_then(|n| n.parse().ok());
+            // A server does not know it, and writes zero.
+            self.segment = mss.filter(|n| *n > 0);
         } else if let Some(name) = line.strip_prefix("snd_tcp_congestion ") {
             self.congestion = Some(name);
         } else if let Some(settings) = line.strip_prefix("Starting Test: protocol: ") {

@@ -34,7 +34,7 @@ pub(crate) static FORMAT: Format = Format {
 /// Rule of a server's banner.
 const RULE: &str = "-----------------------------------------------------------";
 /// Bytes before a line that are looked at to find whether an output goes on there.
-const LOOKED_BACK: usize = 400;
+const LOOKED_BACK: usize = 1500;
 
 fn first_line(text: &str) -> &str {
     text.lines().next().unwrap_or_default()
@@ -100,9 +100,7 @@ pub(crate) fn goes_on(before: &str, text: &str) -> bool {
         return !before.any(|line| line.trim_end().ends_with("receiver"));
     }
     // The first lines of a test follow each other. Rows end them.
-    line != RULE
-        && !before
-            .any(|line| row(line).is_some() || (line == "iperf Done.") || line.starts_with("[ ID]"))
+    !before.any(|line| row(line).is_some() || line == "iperf Done." || line.starts_with("[ ID]"))
 }
 
 fn read(section: &Section<'_>) -> Result<Found, String> {

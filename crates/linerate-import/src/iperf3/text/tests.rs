@@ -66,6 +66,17 @@ fn a_session_is_split_into_its_tests() {
     );
     let tables = format!("{0}\n{0}", text("case1-iperf3-gbe.txt"));
     assert_eq!(transfers(&tables).len(), 2, "{}", of(&tables));
+    let wordy = format!(
+        "{0}{0}{1}",
+        text("3.21+-V-bidir-server.txt"),
+        text("3.21+-V-bidir.txt")
+    );
+    assert_eq!((transfers(&wordy).len(), notes(&wordy).as_str()), (6, ""));
+    assert!(
+        transfers(&wordy)
+            .iter()
+            .all(|transfer| transfer.cpu.sender.is_some() || transfer.cpu.receiver.is_some())
+    );
     // What stands behind the last line is no part of it.
     let other = format!("{}something else\n", text("3.20-tcp.txt"));
     assert!(notes(&other).contains("`something else`"));

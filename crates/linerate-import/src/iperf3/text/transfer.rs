@@ -6,7 +6,7 @@ use linerate_core::units::{Bytes, Nanos, Rate};
 
 use super::lines::Lines;
 use crate::format::Section;
-use crate::iperf_row::{Row, bytes, number, word};
+use crate::iperf_row::{CONTRADICTS, Row, bytes, number, word};
 
 /// The transfers of an output: one, or one in each direction.
 pub(super) fn all(
@@ -51,6 +51,9 @@ pub(super) fn all(
         note(
             "rates in Bytes/sec have multiples of 1024, as iperf3 counts them: they were converted",
         );
+    }
+    if lines.summary.iter().any(Row::contradicts) {
+        note(CONTRADICTS);
     }
     if lines.summary.is_empty() {
         note("the summary is missing: the rate is that of the intervals");

@@ -35,7 +35,7 @@ pub(super) fn named(line: &[&str], names: &[&str]) -> Document {
     for (file, name) in files.iter_mut().zip(names) {
         (*name).clone_into(&mut file.name);
     }
-    let material = material(&record(&args, files));
+    let material = material(&record(&args, files, String::new()));
     view::page(&explain(&material), None)
 }
 

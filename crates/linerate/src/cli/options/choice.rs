@@ -25,6 +25,9 @@ pub(crate) enum Format {
     Text,
     /// GitHub-flavoured Markdown for issues and reports, without colour and line wraps.
     Markdown,
+    /// Comma-separated values: only the table of `whatif --compare`, whose help names it.
+    #[value(hide = true)]
+    Csv,
 }
 
 /// How the sender passes payload to the kernel.

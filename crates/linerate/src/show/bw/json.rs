@@ -39,7 +39,7 @@ pub(in crate::show) struct Output<'a> {
     /// The far end in the form that the user typed.
     target: &'a str,
     far_end: FarEnd,
-    /// Address and port of the far end. Empty if there is none.
+    /// Address and port of the far end. Empty if there is none, and in the document of a kept record.
     address: &'a str,
     /// Engine that moves payload.
     #[schemars(schema_with = "engines")]

@@ -46,8 +46,8 @@ fn head(probe: &Probe) -> String {
     let starts = words::starts_far_end(&probe.engine);
     let server = match probe.far_end {
         _ if starts => "two processes of this host".to_owned(),
-        FarEnd::Linerate => format!("linerate at {}", probe.address),
-        FarEnd::Iperf3 => format!("iperf3 server at {}", probe.address),
+        FarEnd::Linerate => words::server("linerate", &probe.address),
+        FarEnd::Iperf3 => words::server("iperf3 server", &probe.address),
         FarEnd::None => "this host alone".to_owned(),
     };
     let directions = match probe.results.as_slice() {

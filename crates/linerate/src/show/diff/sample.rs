@@ -1,7 +1,8 @@
 //! Comparisons made by hand, for the tests of views.
 
 use linerate_core::diff::{
-    Change, Diff, DisturbanceChange, Fate, FigureChange, Judged, LimitChange, Outcome, PlanChange,
+    Basis, Change, Diff, DisturbanceChange, Fate, FigureChange, Judged, LimitChange, Outcome,
+    PlanChange,
 };
 use linerate_core::figure::{CPU, Figure, GOODPUT, LATENCY, RETRANSMITS, Subject, Summary, Value};
 use linerate_core::path::{Direction, Side};
@@ -129,6 +130,7 @@ fn judged((record, model, verdict): &sample::Result) -> Judged<'_> {
         summary: Summary::of(record, model),
         model: model.clone(),
         verdict: verdict.clone(),
+        basis: Basis::default(),
     }
 }
 

@@ -71,11 +71,19 @@ fn answer(doc: &mut Document, diff: &Diff, names: &Names) {
 
 fn record(doc: &mut Document, label: &str, judged: &Judged<'_>) {
     let start = &judged.record.start;
-    let peer = start.plan.peer.as_deref();
-    let peer = peer.map_or("this machine against itself".to_owned(), |p| {
-        format!("to {p}")
-    });
-    let text = format!("{}, {peer}", stamp(start.wall_secs));
+    let of = match (&start.plan.peer, &judged.record.imported) {
+        (_, Some(imported)) => {
+            let names = imported.files.iter().map(|file| file.name.as_str());
+            format!("import of {}", names.collect::<Vec<_>>().join(", "))
+        }
+        (Some(peer), None) => format!("to {peer}"),
+        (None, None) => "this machine against itself".to_owned(),
+    };
+    let note = match start.note.as_str() {
+        "" => String::new(),
+        note => format!(" | {note}"),
+    };
+    let text = format!("{}, {of}{note}", stamp(start.wall_secs));
     doc.entry(label, &[(Tone::Plain, &text)], 0);
 }
 

@@ -44,7 +44,7 @@ pub(in crate::show) struct FitOut {
     /// Size at which half of the rate is reached.
     half_bytes: u64,
     /// Spans among large messages with another rate.
-    knees: Vec<KneeOut>,
+    knees: Vec<SpanOut>,
     /// Hardware that may have this rate: what the path is known to have comes first, then the likeliest.
     candidates: Vec<CandidateOut>,
     /// Hardware with such a rate that the path does not have.
@@ -55,7 +55,7 @@ pub(in crate::show) struct FitOut {
 
 /// A span of sizes with another rate.
 #[derive(Serialize, JsonSchema)]
-struct KneeOut {
+struct SpanOut {
     from_bytes: u64,
     to_bytes: u64,
     rate_bps: u64,
@@ -145,8 +145,8 @@ pub(in crate::show) fn fit_out(fit: &Fit, agrees: &Agreement) -> FitOut {
     }
 }
 
-fn knee(knee: &Knee) -> KneeOut {
-    KneeOut {
+fn knee(knee: &Knee) -> SpanOut {
+    SpanOut {
         from_bytes: knee.from.0,
         to_bytes: knee.to.0,
         rate_bps: integer(knee.rate),

@@ -30,6 +30,13 @@ pub(in crate::show) struct Output<'a> {
     linerate: &'static str,
     /// Title of the import. Null if it has none.
     title: Option<&'a str>,
+    #[serde(flatten)]
+    results: Results<'a>,
+}
+
+/// Results of one path, and what they say.
+#[derive(Serialize, JsonSchema)]
+pub(in crate::show) struct Results<'a> {
     /// What limits the transfers, by the judge.
     limits: Vec<LimitOut<'a>>,
     /// What the judge does not know.
@@ -49,7 +56,7 @@ pub(in crate::show) struct Output<'a> {
     /// What is odd about the server's host, by its facts.
     far_oddities: &'a [Oddity],
     /// The outputs that were read.
-    sources: Vec<SourceOut<'a>>,
+    sources: Vec<ReadOut<'a>>,
 }
 
 /// A limit of the transfers.
@@ -183,7 +190,7 @@ struct DiskRowOut {
 
 /// An output that was read.
 #[derive(Serialize, JsonSchema)]
-struct SourceOut<'a> {
+struct ReadOut<'a> {
     /// Name of the file.
     file: &'a str,
     side: Option<Side>,
@@ -204,16 +211,19 @@ struct NoteOut<'a> {
 
 /// The document of an import.
 pub(crate) fn json(explained: &Explained<'_>) -> serde_json::Result<String> {
-    text(&Output::of(explained))
+    let title = explained.material.title.as_str();
+    text(&Output {
+        format: Format,
+        linerate: env!("CARGO_PKG_VERSION"),
+        title: Some(title).filter(|title| !title.is_empty()),
+        results: Results::of(explained),
+    })
 }
 
-impl<'a> Output<'a> {
-    fn of(explained: &'a Explained<'a>) -> Self {
+impl<'a> Results<'a> {
+    pub(in crate::show) fn of(explained: &'a Explained<'a>) -> Self {
         let material = explained.material;
         Self {
-            format: Format,
-            linerate: env!("CARGO_PKG_VERSION"),
-            title: Some(material.title.as_str()).filter(|title| !title.is_empty()),
             limits: explained.verdict.limits.iter().map(limit).collect(),
             unknown: &explained.verdict.unknown,
             remarks: explained.remarks.iter().map(remark).collect(),
@@ -345,12 +355,12 @@ fn disk_row(row: &DiskRow) -> DiskRowOut {
     }
 }
 
-fn source(source: &Source) -> SourceOut<'_> {
+fn source(source: &Source) -> ReadOut<'_> {
     let notes = source.notes.iter().map(|note| NoteOut {
         line: note.line,
         what: &note.what,
     });
-    SourceOut {
+    ReadOut {
         file: &source.file,
         side: source.side,
         form: &source.label,

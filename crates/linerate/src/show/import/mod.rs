@@ -1,7 +1,7 @@
 //! Views of results that other programs reported.
 
 pub(in crate::show) mod json;
-mod text;
+pub(in crate::show) mod text;
 
 pub use json::SCHEMA;
 pub(crate) use json::json;

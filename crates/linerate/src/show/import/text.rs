@@ -28,23 +28,8 @@ pub(crate) fn page(explained: &Explained<'_>, saved: Option<(&str, &str)>) -> Do
         doc.title(&explained.material.title);
         doc.gap();
     }
-    judged(&mut doc, explained);
-    doc.gap();
-    remarks(&mut doc, &explained.remarks);
-    doc.gap();
-    fits(&mut doc, &explained.tables);
-    for table in &explained.tables {
-        doc.gap();
-        sizes(&mut doc, table);
-    }
-    doc.gap();
-    transfers(&mut doc, explained);
-    doc.gap();
-    disks(&mut doc, explained);
-    doc.gap();
-    oddities(&mut doc, explained);
-    doc.gap();
-    read(&mut doc, explained);
+    answer(&mut doc, explained);
+    figures(&mut doc, explained);
     if let Some((name, shown_by)) = saved {
         let shown_by = format!("   ({shown_by})");
         doc.entry("Saved", &[(Tone::Plain, name), (Tone::Dim, &shown_by)], 0);
@@ -52,39 +37,65 @@ pub(crate) fn page(explained: &Explained<'_>, saved: Option<(&str, &str)>) -> Do
     doc
 }
 
+/// Writes what the results say.
+pub(in crate::show) fn answer(doc: &mut Document, explained: &Explained<'_>) {
+    judged(doc, explained);
+    doc.gap();
+    remarks(doc, &explained.remarks);
+    unknown(doc, explained);
+    doc.gap();
+}
+
+/// Writes the results themselves, and what was read.
+pub(in crate::show) fn figures(doc: &mut Document, explained: &Explained<'_>) {
+    oddities(doc, explained);
+    doc.gap();
+    fits(doc, &explained.tables);
+    for table in &explained.tables {
+        doc.gap();
+        sizes(doc, table);
+    }
+    doc.gap();
+    transfers(doc, explained);
+    doc.gap();
+    disks(doc, explained);
+    doc.gap();
+    read(doc, explained);
+}
+
 /// Writes the verdict of the judge.
 fn judged(doc: &mut Document, explained: &Explained<'_>) {
-    let Some(model) = &explained.model else {
-        return;
-    };
-    let names = Names::of_hosts(model);
-    text::judged(doc, model, &explained.verdict, &names);
+    if let Some(model) = &explained.model {
+        let names = Names::of_hosts(model);
+        text::judged(doc, model, &explained.verdict, &names);
+    }
+}
+
+/// Writes what the judge cannot tell from the figures, and what would.
+fn unknown(doc: &mut Document, explained: &Explained<'_>) {
     let verdict = &explained.verdict;
-    if verdict.unknown.is_empty() {
+    if verdict.unknown.is_empty() || !verdict.limits.is_empty() {
         return;
     }
-    let maybe: Vec<&str> = suspects(verdict).iter().map(|s| s.cause).collect();
-    if verdict.limits.is_empty() {
-        doc.gap();
-        let open = match maybe.as_slice() {
-            [] => "no cause fits the figures that were reported".to_owned(),
-            few if few.len() <= FEW => format!("it may be {}", few.join(", ")),
-            many => format!(
-                "the output has no counters that tell sender, receiver and network apart: {} causes are left",
-                many.len()
-            ),
-        };
-        doc.entry("Unknown", &[(Tone::Plain, &open)], 2);
-        let found = suspects(verdict);
-        let found = found.iter().filter(|s| s.outcome == "finding");
-        let mut told = BTreeSet::new();
-        for why in found.flat_map(|s| &s.why).filter(|why| told.insert(*why)) {
-            doc.evidence(why);
-        }
-        let next = "to know it, with `linerate serve` on the other host:";
-        doc.detail(&[(Tone::Dim, next)], 2);
-        doc.detail_command((Tone::Strong, "linerate run HOST"), 0);
+    let found = suspects(verdict);
+    let maybe: Vec<&str> = found.iter().map(|s| s.cause).collect();
+    let open = match maybe.as_slice() {
+        [] => "no cause fits the figures that were reported".to_owned(),
+        few if few.len() <= FEW => format!("it may be {}", few.join(", ")),
+        many => format!(
+            "these figures do not tell sender, receiver and network apart ({} causes are left)",
+            many.len()
+        ),
+    };
+    doc.entry("Unknown", &[(Tone::Plain, &open)], 2);
+    let found = found.iter().filter(|s| s.outcome == "finding");
+    let mut told = BTreeSet::new();
+    for why in found.flat_map(|s| &s.why).filter(|why| told.insert(*why)) {
+        doc.evidence(why);
     }
+    let next = "to know it, with `linerate serve` on the other host:";
+    doc.detail(&[(Tone::Dim, next)], 2);
+    doc.detail_command((Tone::Strong, "linerate run HOST"), 0);
 }
 
 fn remarks(doc: &mut Document, remarks: &[Remark]) {
@@ -207,8 +218,22 @@ fn fits(doc: &mut Document, tables: &[Sized<'_>]) {
         if let Some(timer) = &table.timer {
             fitted::ticks(doc, &table.name, timer, &agrees);
         }
-        fitted::rate(doc, &table.name, table.fit.as_ref(), &agrees);
+        match &table.fit {
+            Some(fit) => fitted::rate(doc, &table.name, Some(fit), &agrees),
+            None => smallest(doc, table),
+        }
     }
+}
+
+/// Writes the time of the smallest messages of a table whose messages are too few or too small for a rate.
+fn smallest(doc: &mut Document, table: &Sized<'_>) {
+    let Some((row, time)) = table.smallest().and_then(|row| Some((row, row.time()?))) else {
+        return;
+    };
+    let time = time.to_string();
+    let text = format!(", {}: messages of {}", table.name, row.size);
+    let body = [(Tone::Strong, time.as_str()), (Tone::Plain, text.as_str())];
+    doc.item(Item::new(&body).indent(0, 4));
 }
 
 fn transfers(doc: &mut Document, explained: &Explained<'_>) {
@@ -273,7 +298,9 @@ fn disks(doc: &mut Document, explained: &Explained<'_>) {
     }
     doc.heading("Disks and files");
     for (source, disk) in all {
-        let at = source.side.map_or("", linerate_core::explain::side_name);
+        let is_on_path = explained.material.transfers().next().is_some();
+        let at = source.side.filter(|_| is_on_path);
+        let at = at.map_or("", linerate_core::explain::side_name);
         let head = [source.file.as_str(), at, disk.target.as_str()];
         let head: Vec<&str> = head.into_iter().filter(|part| !part.is_empty()).collect();
         doc.line(&[(Tone::Dim, &head.join(", "))], 2);

@@ -26,6 +26,7 @@ pub const SCHEMA: &str = include_str!("../../../schema/lat.schema.json");
 /// One JSON document: round trips timed once. Units stand in the keys. Unknown values are null.
 #[derive(Serialize, JsonSchema)]
 #[schemars(title = "Result of linerate lat")]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts")]
 pub(in crate::show) struct Output<'a> {
     /// Version of this document.
     format: Format<FORMAT>,
@@ -33,7 +34,7 @@ pub(in crate::show) struct Output<'a> {
     linerate: &'static str,
     /// The far end in the form that the user typed.
     target: &'a str,
-    /// Address and port of the far end. Empty if there is none.
+    /// Address and port of the far end. Empty if there is none, and in the document of a kept record.
     address: &'a str,
     /// Engine that sends the messages.
     #[schemars(schema_with = "engines")]

@@ -76,7 +76,7 @@ fn head(probe: &Probe) -> String {
     let server = if starts {
         "two processes of this host".to_owned()
     } else {
-        format!("linerate at {}", probe.address)
+        words::server("linerate", &probe.address)
     };
     let shared = if probe.same_machine && !starts {
         ", both ends on this machine"

@@ -154,6 +154,8 @@ fn disturbances<'a>(runs: &'a [Run<'_>]) -> Vec<(&'a Disturbance, usize)> {
 
 #[cfg(test)]
 mod tests {
+    use linerate_core::diff::Basis;
+
     use super::super::sample;
     use super::*;
 
@@ -209,6 +211,7 @@ mod tests {
                     summary: Summary::of(record, model),
                     model: model.clone(),
                     verdict: verdict.clone(),
+                    basis: Basis::default(),
                 },
                 saved: Some("2026-11-22T10-31-07-brook"),
             });

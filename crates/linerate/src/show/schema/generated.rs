@@ -7,7 +7,8 @@ use schemars::{JsonSchema, Schema};
 use serde_json::Value;
 
 use super::super::{
-    bw, diff, fabric, flows, guide, host, import, json, lat, repeat, stream, sweep, trips, whatif,
+    bw, diff, fabric, flows, guide, host, import, json, lat, list, repeat, stream, sweep, trips,
+    whatif,
 };
 use crate::cli::kept;
 
@@ -109,5 +110,7 @@ fn the_kept_schemas_are_those_of_the_types() {
     check::<flows::json::Output<'_>>("flows");
     check::<guide::json::Output<'_>>("guide");
     check::<import::json::Output<'_>>("import");
+    check::<list::json::Output<'_>>("list");
     check::<whatif::json::Output<'_>>("whatif");
+    check::<whatif::compare::Output<'_>>("whatif-compare");
 }

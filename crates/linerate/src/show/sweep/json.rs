@@ -176,8 +176,8 @@ pub(in crate::show) fn output<'a>(probe: &'a Probe, record: Option<&'a Record>) 
             setting: knee.at,
             setting_ci: [knee.from, knee.to],
         }),
-        timer: timer(&points).map(|timer| timer_out(&timer, &probe.agreement())),
-        fit: fit(&points).map(|fit| fit_out(&fit, &probe.agreement())),
+        timer: timer(&points).map(|timer| timer_out(&timer, probe.agreement())),
+        fit: fit(&points).map(|fit| fit_out(&fit, probe.agreement())),
         unknown: &probe.gaps,
         record,
     }

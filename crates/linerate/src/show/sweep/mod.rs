@@ -5,10 +5,10 @@ mod json;
 mod sample;
 mod text;
 
-use linerate_core::ceiling::fingerprint::{Facts, Point};
+use linerate_core::ceiling::fingerprint::Point;
 use linerate_core::facts::Gap;
 use linerate_core::figure::{Entry, GOODPUT, Subject, Summary};
-use linerate_core::model::{self, Estimate, Setting, is_alone, same_machine};
+use linerate_core::model::{self, Estimate, Setting, hardware, is_alone, same_machine};
 use linerate_core::path::{Direction, Side};
 use linerate_core::record::Record;
 use linerate_core::sweep::{Pace, Swept};
@@ -36,6 +36,8 @@ pub struct Probe {
     direction: Direction,
     pace: Pace,
     same_machine: bool,
+    /// What a rate may be compared with.
+    agreement: Agreement,
     /// The engine, with its options that are set.
     engine: String,
     options: Options,
@@ -68,6 +70,7 @@ impl Probe {
             swept: asked.swept,
             direction: asked.direction,
             pace: asked.pace,
+            agreement: Agreement::of(same_machine(record), hardware(&record.hosts)),
             same_machine: same_machine(record),
             engine: record.start.plan.engine.clone(),
             options: record.start.plan.knobs.options.clone(),
@@ -110,8 +113,8 @@ impl Probe {
     }
 
     /// What the rate of a fit may be compared with.
-    fn agreement(&self) -> Agreement {
-        Agreement::of(self.same_machine, Facts::of_sockets())
+    fn agreement(&self) -> &Agreement {
+        &self.agreement
     }
 
     fn name(&self, at: usize) -> String {

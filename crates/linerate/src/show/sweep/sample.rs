@@ -1,6 +1,8 @@
 //! Sweeps made up for goldens.
 
+use super::super::fitted::Agreement;
 use linerate_core::facts::Gap;
+use linerate_core::model::hardware;
 use linerate_core::model::{Estimate, Fall, Knee, Setting, Sweep};
 use linerate_core::path::{ByRole, Direction};
 use linerate_core::plan::Knobs;
@@ -49,6 +51,7 @@ fn probe(swept: Swept, found: Sweep) -> Probe {
         direction: Direction::Forward,
         pace: pace.unwrap(),
         same_machine: false,
+        agreement: Agreement::of(false, hardware(&[])),
         engine: "tcp".to_owned(),
         options: Options::default(),
         alone: false,

@@ -53,10 +53,10 @@ fn shown(doc: &mut Document, probe: &Probe) {
     doc.gap();
     doc.heading("What times by size show");
     if let Some(timer) = timer(&points) {
-        fitted::ticks(doc, "times of operations", &timer, &probe.agreement());
+        fitted::ticks(doc, "times of operations", &timer, probe.agreement());
     }
     let what = "times of operations, size over goodput";
-    fitted::rate(doc, what, fit(&points).as_ref(), &probe.agreement());
+    fitted::rate(doc, what, fit(&points).as_ref(), probe.agreement());
 }
 
 fn head(probe: &Probe) -> String {

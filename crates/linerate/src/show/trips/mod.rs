@@ -7,9 +7,9 @@ mod text;
 
 use std::mem::discriminant;
 
-use linerate_core::ceiling::fingerprint::{Facts, Fit, Point, Timer, fit, timer};
+use linerate_core::ceiling::fingerprint::{Fit, Point, Timer, fit, timer};
 use linerate_core::facts::Gap;
-use linerate_core::model::{SizeTrips, by_size, same_machine};
+use linerate_core::model::{SizeTrips, by_size, hardware, same_machine};
 use linerate_core::plan::{Knobs, Plan};
 use linerate_core::record::Record;
 use linerate_core::stats::samples;
@@ -40,6 +40,8 @@ pub struct Probe {
     /// Time of the whole sweep, as planned.
     time: Nanos,
     same_machine: bool,
+    /// What a rate may be compared with.
+    agreement: Agreement,
     /// Why the sweep ended early; empty if it did not.
     broken: String,
     rows: Vec<SizeTrips>,
@@ -63,6 +65,16 @@ enum Lack {
     NoTime,
 }
 
+impl Lack {
+    /// Whether the sweep leaves such sizes out by its rules, on a path whose round trips are long.
+    const fn is_planned(self) -> bool {
+        matches!(
+            self,
+            Self::TooLong(_) | Self::MayBeTooLong(_) | Self::LeftOut
+        )
+    }
+}
+
 impl Probe {
     /// Makes the result of the record of such a sweep.
     pub fn of(record: &Record) -> Self {
@@ -76,6 +88,7 @@ impl Probe {
             rows: by_size(record, &sizes(plan, &knobs)),
             knobs,
             time: plan.time,
+            agreement: Agreement::of(same_machine(record), hardware(&record.hosts)),
             same_machine: same_machine(record),
             broken: broken(record),
             gaps: refused(record),
@@ -87,9 +100,11 @@ impl Probe {
         self.gaps.extend_from_slice(left_out);
     }
 
-    /// Whether every size was timed.
+    /// Whether everything that fits in the time was timed.
     pub fn complete(&self) -> bool {
-        self.broken.is_empty() && self.rows.iter().all(|row| row.times.is_some())
+        let lacks = self.rows.iter().filter_map(|row| self.lack(row));
+        let mut unplanned = lacks.filter(|lack| !lack.is_planned());
+        self.broken.is_empty() && unplanned.next().is_none()
     }
 
     /// What the times show of the path, as times in one direction.
@@ -108,8 +123,8 @@ impl Probe {
     }
 
     /// What the rate may be compared with.
-    fn agreement(&self) -> Agreement {
-        Agreement::of(self.same_machine, Facts::of_sockets())
+    fn agreement(&self) -> &Agreement {
+        &self.agreement
     }
 
     /// Why a size was not timed; `None` if it was.

@@ -1,7 +1,9 @@
 //! Sweeps made up for goldens.
 
+use super::super::fitted::Agreement;
 use linerate_core::facts::Gap;
 use linerate_core::model::SizeTrips;
+use linerate_core::model::hardware;
 use linerate_core::plan::Knobs;
 use linerate_core::record::{Exact, Histogram};
 use linerate_core::transport::Options;
@@ -58,6 +60,7 @@ fn probe(rows: Vec<SizeTrips>) -> Probe {
         knobs: Knobs::default(),
         time: Nanos::from_secs(20),
         same_machine: false,
+        agreement: Agreement::of(false, hardware(&[])),
         broken: String::new(),
         rows,
         gaps: Vec::new(),

@@ -19,8 +19,8 @@ const HEADS: [&str; 9] = [
 /// Least number of columns of a page for the table.
 const WIDE: usize = 80;
 
-/// The page of a sweep; `saved` is the name of its record.
-pub(crate) fn page(probe: &Probe, saved: Option<&str>) -> Document {
+/// The page of a sweep.
+pub(crate) fn page(probe: &Probe) -> Document {
     let mut doc = Document::new();
     if !probe.broken.is_empty() {
         let why = format!("{}; the results until then follow", probe.broken);
@@ -36,10 +36,6 @@ pub(crate) fn page(probe: &Probe, saved: Option<&str>) -> Document {
     doc.gap();
     doc.line(&[(Tone::Dim, &head(probe))], 0);
     unknown(&mut doc, &probe.gaps);
-    if let Some(name) = saved {
-        let body = [(Tone::Plain, name), (Tone::Dim, "   (linerate show last)")];
-        doc.entry("Saved", &body, 0);
-    }
     doc
 }
 
@@ -165,10 +161,10 @@ fn shown(doc: &mut Document, probe: &Probe) {
     doc.heading("What times by size show");
     delays(doc, probe);
     if let Some(timer) = probe.timer() {
-        fitted::ticks(doc, "whole round trips", &timer, &probe.agreement());
+        fitted::ticks(doc, "whole round trips", &timer, probe.agreement());
     }
     let what = "each way, by halves of typical round trips";
-    fitted::rate(doc, what, probe.fit().as_ref(), &probe.agreement());
+    fitted::rate(doc, what, probe.fit().as_ref(), probe.agreement());
 }
 
 fn head(probe: &Probe) -> String {
@@ -199,7 +195,7 @@ mod tests {
 
     #[test]
     fn golden_of_round_trips_by_size() {
-        let page = |probe: &Probe| page(probe, None).text(Style::PLAIN);
+        let page = |probe: &Probe| page(probe).text(Style::PLAIN);
         insta::assert_snapshot!("trips_whole", page(&sample::whole()));
         insta::assert_snapshot!("trips_slow", page(&sample::slow()));
         insta::assert_snapshot!("trips_broken", page(&sample::broken()));
@@ -209,13 +205,7 @@ mod tests {
             width: 60,
             color: false,
         };
-        insta::assert_snapshot!(
-            "trips_narrow",
-            super::page(&sample::slow(), None).text(narrow)
-        );
-        insta::assert_snapshot!(
-            "trips_markdown",
-            super::page(&sample::whole(), Some("today")).markdown()
-        );
+        insta::assert_snapshot!("trips_narrow", super::page(&sample::slow()).text(narrow));
+        insta::assert_snapshot!("trips_markdown", super::page(&sample::whole()).markdown());
     }
 }

@@ -3,13 +3,14 @@
 mod sweeps;
 
 use linerate_core::case::{Answer, FigureCheck};
-use linerate_core::ceiling::{Bounds, Ceiling, Solution, Source};
+use linerate_core::ceiling::{Bounds, Ceiling, Relation, Solution, Source};
 use linerate_core::path::{Direction, Place, Side, Stage};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::super::import::json::Results;
 use super::super::json::{Format, integer, text};
-use super::Change;
+use super::{Change, Told};
 use sweeps::SweepOut;
 
 /// Version of the document; raised when a key changes its meaning or is removed.
@@ -36,8 +37,10 @@ pub(in crate::show) struct Output<'a> {
     after: Option<AnswerOut<'a>>,
     /// Published figures of the case file and what is computed for them without replacements.
     published: Vec<FigureCheckOut<'a>>,
-    /// Times by size of the case file, and their conclusions about the hardware.
+    /// Times by size of `[[sweep]]`, and their conclusions about the hardware.
     sweeps: Vec<SweepOut<'a>>,
+    /// Published results of the case file and what they say: of its own path first, then of paths that differ.
+    results: Vec<ToldOut<'a>>,
 }
 
 /// What is computed for a case.
@@ -75,12 +78,12 @@ struct SolutionOut<'a> {
     /// Names of the ceilings that limit it: two if the ends of the interval have different ones.
     binding: &'a [String],
     /// What limits it once that is replaced. Null if nothing else is known.
-    next: Option<NextOut<'a>>,
+    next: Option<NextLimitOut<'a>>,
 }
 
 /// Goodput once its limit is replaced, and what limits it then.
 #[derive(Serialize, JsonSchema)]
-struct NextOut<'a> {
+struct NextLimitOut<'a> {
     /// Lower and upper end of the goodput.
     goodput_bps: [u64; 2],
     /// Names of the ceilings that limit it.
@@ -166,10 +169,24 @@ struct FigureCheckOut<'a> {
     figure: &'a str,
     /// The computed figure.
     computed: &'a str,
-    /// How the case says that both compare.
+    /// How both compare, in words.
     claim: &'static str,
-    /// Whether the claim is true.
+    /// Whether both could be compared.
     holds: bool,
+    /// How both compare: `reached` (within 2 %), `inside` (a wide interval), `about` (10 %), `below`, `far-below`
+    /// (half), `above`; of times `above-floor` or `below-floor`. Null if nothing was computed.
+    relation: Option<&'static str>,
+    /// What more ports or cards change, beside another figure. Null if the two differ in other things.
+    change: Option<&'a str>,
+}
+
+/// Published results of one path.
+#[derive(Serialize, JsonSchema)]
+struct ToldOut<'a> {
+    /// Differences of the path from the case, as they would be typed. Empty for the path of the case.
+    set: &'a [String],
+    #[serde(flatten)]
+    results: Results<'a>,
 }
 
 /// One JSON document, with a line feed at its end.
@@ -183,6 +200,7 @@ pub(crate) fn document(change: &Change<'_>) -> serde_json::Result<String> {
         after: change.after.map(|(_, after)| answer(after)),
         published: change.checks.iter().map(check).collect(),
         sweeps: sweeps::all(change.before.0),
+        results: change.told.iter().map(told).collect(),
     };
     text(&output)
 }
@@ -229,7 +247,7 @@ fn solution(solved: &Solution) -> SolutionOut<'_> {
     SolutionOut {
         goodput_bps: integers(solved.goodput),
         binding: &solved.binding,
-        next: solved.next.as_ref().map(|next| NextOut {
+        next: solved.next.as_ref().map(|next| NextLimitOut {
             goodput_bps: integers(next.goodput),
             binding: &next.binding,
         }),
@@ -265,20 +283,31 @@ fn ceiling<'a>(way: Direction, ceiling: &Ceiling<'a>) -> CeilingOut<'a> {
     }
 }
 
+fn told<'a>(told: &'a Told<'a>) -> ToldOut<'a> {
+    ToldOut {
+        set: told.set,
+        results: Results::of(&told.explained),
+    }
+}
+
 fn check(check: &FigureCheck) -> FigureCheckOut<'_> {
     FigureCheckOut {
         what: &check.what,
         figure: &check.figure,
         computed: &check.computed,
-        claim: check.claim,
-        holds: check.holds,
+        claim: check
+            .relation
+            .map_or("nothing is computed", Relation::words),
+        holds: check.relation.is_some(),
+        relation: check.relation.map(Relation::name),
+        change: check.change.as_deref(),
     }
 }
 
-fn integers(bounds: Bounds) -> [u64; 2] {
+pub(super) fn integers(bounds: Bounds) -> [u64; 2] {
     [integer(bounds.low()), integer(bounds.high())]
 }
 
-fn numbers(bounds: Bounds) -> [f64; 2] {
+pub(super) fn numbers(bounds: Bounds) -> [f64; 2] {
     [bounds.low(), bounds.high()]
 }

@@ -1,10 +1,12 @@
 //! A path described by hand: its ceilings, and what a change would bring, for people and for programs.
 
+pub(crate) mod compare;
 pub(super) mod json;
-mod sweeps;
+mod price;
 mod text;
 
 use linerate_core::case::{Answer, Case, FigureCheck};
+use linerate_core::explain::Explained;
 
 pub(crate) use json::{SCHEMA, document};
 pub(crate) use text::page;
@@ -18,4 +20,13 @@ pub(crate) struct Change<'a> {
     pub(crate) sets: &'a [String],
     /// Published figures, beside the case as it stands in its file.
     pub(crate) checks: &'a [FigureCheck],
+    /// What the published results say, of each path that was measured.
+    pub(crate) told: &'a [Told<'a>],
+}
+
+/// Published results of one path, and what they say.
+pub(crate) struct Told<'a> {
+    /// Differences of the path from the case; none for the path of the case itself.
+    pub(crate) set: &'a [String],
+    pub(crate) explained: Explained<'a>,
 }

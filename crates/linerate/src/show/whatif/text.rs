@@ -1,16 +1,16 @@
 //! A path described by hand, for people: ceilings with what they come from, and what a change
 //! would bring.
 
-use linerate_core::case::{Answer, Case, FigureCheck, Host, Slot};
-use linerate_core::ceiling::{Bounds, Ceiling, Input, Solution, Source};
+use linerate_core::case::{Answer, FigureCheck, Host, Slot};
+use linerate_core::ceiling::{Bounds, Ceiling, Input, Relation, Solution, Source};
 use linerate_core::path::Direction;
 use linerate_core::units::{Nanos, Rate};
 
 use super::super::document::Item;
+use super::super::import::text as results;
 use super::super::names::Names;
 use super::super::{Document, Tone};
-use super::Change;
-use super::sweeps::sweeps;
+use super::{Change, Told, price};
 
 /// The whole page.
 pub(crate) fn page(change: &Change<'_>) -> Document {
@@ -25,19 +25,38 @@ pub(crate) fn page(change: &Change<'_>) -> Document {
     doc.gap();
     host(&mut doc, "near", &case.near);
     host(&mut doc, "far", &case.far);
+    let (own, others): (Vec<&Told<'_>>, Vec<_>) =
+        change.told.iter().partition(|told| told.set.is_empty());
+    let (own, others) = match change.after {
+        Some(_) => (Vec::new(), Vec::new()),
+        None => (own, others),
+    };
     if change.after.is_none() {
         story(&mut doc, &case.story);
+    }
+    for told in &own {
+        results::answer(&mut doc, &told.explained);
     }
     doc.gap();
     ceilings(&mut doc, answer);
     doc.gap();
     beside(&mut doc, answer);
-    price(&mut doc, change);
-    media(&mut doc, case, answer);
+    price::price(&mut doc, change);
+    price::reached(&mut doc, case, &own);
+    price::media(&mut doc, case, answer);
     if change.after.is_none() {
         doc.gap();
         published(&mut doc, change.checks);
-        sweeps(&mut doc, case);
+        doc.gap();
+    }
+    for told in &own {
+        results::figures(&mut doc, &told.explained);
+    }
+    for told in &others {
+        doc.gap();
+        doc.heading(&format!("With {}", told.set.join(", ")));
+        results::answer(&mut doc, &told.explained);
+        results::figures(&mut doc, &told.explained);
     }
     doc
 }
@@ -279,54 +298,6 @@ fn beside(doc: &mut Document, answer: &Answer) {
     );
 }
 
-fn price(doc: &mut Document, change: &Change<'_>) {
-    let words = |answer: &Answer| {
-        let price = answer.price.as_ref()?;
-        let digits = |v: f64| format!("{v:.0$}", if v < 100.0 { 2 } else { 0 });
-        let amount = price.per_gigabit.words(digits);
-        let per = if price.per.is_empty() {
-            String::new()
-        } else {
-            format!(" per {}", price.per)
-        };
-        Some(format!("{amount} {}{per} for each Gb/s", price.currency))
-    };
-    let before = words(change.before.1);
-    let after = change.after.and_then(|(_, answer)| words(answer));
-    match (before, after) {
-        (Some(before), Some(after)) if before != after => {
-            doc.entry(
-                "cost",
-                &[(Tone::Plain, &format!("before: {before}; after: {after}"))],
-                2,
-            );
-        }
-        (Some(one), _) | (None, Some(one)) => doc.entry("cost", &[(Tone::Plain, &one)], 2),
-        (None, None) => {}
-    }
-}
-
-/// The path among other things that move bytes, slowest first.
-fn media(doc: &mut Document, case: &Case, answer: &Answer) {
-    let Some(solved) = answer.forward.as_ref().filter(|_| !case.media.is_empty()) else {
-        return;
-    };
-    let row = |rate: Bounds, name, tone| {
-        let words = rate.words(|bits| format!("{:.0} MB/s", bits / 8e6));
-        (rate.low(), format!("{words} {name}"), tone)
-    };
-    let media = case.media.iter();
-    let mut rows: Vec<(f64, String, Tone)> = media
-        .map(|m| row(Bounds::exact(m.rate.0 as f64), m.name.as_str(), Tone::Plain))
-        .chain([row(solved.goodput, "this path", Tone::Strong)])
-        .collect();
-    rows.sort_by(|a, b| a.0.total_cmp(&b.0));
-    for (i, (_, words, tone)) in rows.iter().enumerate() {
-        let label = if i == 0 { "compared" } else { "" };
-        doc.entry(label, &[(*tone, words)], 2);
-    }
-}
-
 fn published(doc: &mut Document, checks: &[FigureCheck]) {
     if checks.is_empty() {
         return;
@@ -334,22 +305,31 @@ fn published(doc: &mut Document, checks: &[FigureCheck]) {
     doc.heading("Published and computed figures");
     for one in checks {
         let words = format!(", {}; computed {}: ", one.what, one.computed);
-        let (tone, claim) = if one.holds {
-            (Tone::Good, one.claim.to_owned())
-        } else {
-            (Tone::Warning, format!("wrong claim: it {}", one.claim))
-        };
+        let relation = one.relation.map_or("nothing is computed", Relation::words);
+        let change = one.change.as_ref();
+        let change = change.map_or(String::new(), |change| format!("; {change}"));
         let body = [
             (Tone::Strong, one.figure.as_str()),
             (Tone::Plain, &words),
-            (tone, &claim),
+            (tone(one.relation), relation),
+            (Tone::Plain, &change),
         ];
         doc.item(Item::new(&body).indent(0, 4));
     }
 }
 
+/// How a figure looks beside the computed one.
+const fn tone(relation: Option<Relation>) -> Tone {
+    match relation {
+        Some(Relation::Reached | Relation::Inside | Relation::About | Relation::AboveFloor) => {
+            Tone::Good
+        }
+        _ => Tone::Warning,
+    }
+}
+
 /// `9.41 Gb/s`, or `9.41 to 9.49 Gb/s`.
-fn rates(bits: Bounds) -> String {
+pub(super) fn rates(bits: Bounds) -> String {
     bits.words(|v| Rate(v as u64).to_string())
 }
 
