@@ -126,7 +126,7 @@ ordinary=(
   "linerate-engine linerate_engine change:: end:: host:: load:: peer::descriptors peer::keys store::"
   "linerate-engine sockets handover:: uring:: loopback::refused udp::round_trips"
   "linerate-lab linerate_lab"
-  "linerate command cli::a_run host:: hostile::a_low hostile::a_read hostile::more hostile::without single::bw_tells"
+  "linerate command cli::a_run host:: hostile::a_low hostile::a_read hostile::more hostile::without import::what_has_no_end single::bw_tells"
 )
 [[ -n $long ]] && ordinary+=("linerate siege")
 readonly ordinary

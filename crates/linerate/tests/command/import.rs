@@ -6,7 +6,6 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use linerate_test::skip;
 use tempfile::TempDir;
 
 use crate::program::{linerate, words};
@@ -188,8 +187,9 @@ fn what_has_no_end_or_no_right_is_refused_without_waiting() {
     refused(&import(home.path(), "sparse"), "it is longer than 256 MiB");
     fs::write(at("closed"), "x").unwrap();
     fs::set_permissions(at("closed"), Permissions::from_mode(0o000)).unwrap();
+    // Root may read every file; `./test.sh` runs this test as an ordinary user as well.
     if File::open(at("closed")).is_ok() {
-        return skip("user", "root may read every file");
+        return;
     }
     refused(&import(home.path(), "closed"), "Permission denied");
 }

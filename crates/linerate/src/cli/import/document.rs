@@ -6,7 +6,7 @@ use linerate_core::explain::RULES;
 use linerate_import::{Evidence, FORMATS, Format, Holds, MOST_BYTES};
 
 use super::file::KEPT;
-use super::tests::page;
+use super::tests::named;
 use super::{ENGINE, FILES};
 use crate::cli::kept;
 use crate::show::Style;
@@ -31,7 +31,7 @@ linerate show last                     # the import again, by the rules of this 
 - Several files describe one path. One with nothing to read is a note, if another one has something. The host that started
   the test is the client; files with `--far` are those of the server's host. With facts of both hosts the rates are compared
   with ports, slots and memory.
-- `ethtool eth0`, `ethtool -c eth0` and the like print no name of the port: keep the line of the prompt with the command before
+- `ethtool -i eth0`, `ethtool -S eth0` and the like print no name of the port: keep the line of the prompt with the command before
   the output.
 - `--near-port NAME` and `--far-port NAME` say which port carries the path, where facts show several.
 - `--claim` holds a statement against the figures: `goodput>=RATE`, `latency<=TIME` (whole round trips), `before.latency=TIME`,
@@ -41,8 +41,8 @@ linerate show last                     # the import again, by the rules of this 
 
 ";
 
-/// Sessions: what is typed, and the samples of it.
-const SESSIONS: &[(&str, &str, &[&str])] = &[
+/// Sessions: what is typed, its samples, and the names of its files.
+const SESSIONS: &[(&str, &str, &[&str], &[&str])] = &[
     (
         "One result, and the facts of the far host",
         "linerate import iperf3.json --far brook.txt",
@@ -51,6 +51,7 @@ const SESSIONS: &[(&str, &str, &[&str])] = &[
             "--far",
             "ethtool/two-ports.txt",
         ],
+        &["iperf3.json", "brook.txt"],
     ),
     (
         "A table by size, and a claim",
@@ -60,6 +61,7 @@ const SESSIONS: &[(&str, &str, &[&str])] = &[
             "--claim",
             "latency<=2us",
         ],
+        &["lat.txt"],
     ),
 ];
 
@@ -74,8 +76,8 @@ anew. Outputs have names of hosts and addresses as the programs printed them: lo
 
 fn document() -> String {
     let mut text = HEAD.to_owned();
-    for (title, typed, line) in SESSIONS {
-        let page = page(line).text(Style::PLAIN);
+    for (title, typed, line, names) in SESSIONS {
+        let page = named(line, names).text(Style::PLAIN);
         let _ = write!(text, "## {title}\n\n```\n$ {typed}\n{page}```\n\n");
     }
     let _ = write!(

@@ -16,8 +16,13 @@ pub(super) fn samples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../linerate-import/tests/samples")
 }
 
-/// The page of samples, named as on the command line: files, then options.
-pub(super) fn page(line: &[&str]) -> Document {
+/// The page of samples, given as on the command line: files, then options.
+fn page(line: &[&str]) -> Document {
+    named(line, &[])
+}
+
+/// The same, with other names of the files.
+pub(super) fn named(line: &[&str], names: &[&str]) -> Document {
     let args = Args::try_parse_from([&["import"], line].concat()).unwrap();
     let near = args.files.iter().map(|path| (Side::Near, path));
     let far = args.far.iter().map(|path| (Side::Far, path));
@@ -26,7 +31,10 @@ pub(super) fn page(line: &[&str]) -> Document {
         side,
         kept: Kept::Bytes(Blob(fs::read(samples().join(path)).unwrap())),
     };
-    let files = near.chain(far).map(file).collect();
+    let mut files: Vec<Import> = near.chain(far).map(file).collect();
+    for (file, name) in files.iter_mut().zip(names) {
+        (*name).clone_into(&mut file.name);
+    }
     let material = material(&record(&args, files, String::new()));
     view::page(&explain(&material), None)
 }
@@ -109,9 +117,12 @@ fn no_line_is_longer_than_the_page() {
                 ],
                 width,
             );
+            // A path is one word, and is not broken.
+            let is_word = |line: &str| !line.trim().contains(' ');
             let is_command = |line: &str| COMMANDS.iter().any(|word| line.starts_with(word));
             let mut lines = page.lines();
-            let long = lines.find(|line| line.chars().count() > width && !is_command(line));
+            let long = lines
+                .find(|line| line.chars().count() > width && !is_command(line) && !is_word(line));
             assert_eq!(long, None, "{name} at {width}");
             assert!(!page.contains('\x1b'), "{name}");
         }
