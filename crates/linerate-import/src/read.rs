@@ -26,6 +26,10 @@ const MOST_PREFIXES: u32 = 4;
 /// Longest output of a format in [`FIND_OWN_END`], in bytes.
 const MOST_OWN: usize = 1 << 20;
 
+/// Ends of the first lines of outputs that are words alone, and may stand before others.
+//= rsync: flist.c, send_file_list and recv_file_list; NetPIPE: netpipe.c
+const FIRST_WORDS: &[&str] = &["incremental file list", "Now starting the main loop"];
+
 /// Why an input has nothing to read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
@@ -393,7 +397,24 @@ fn value(text: &str) -> Option<usize> {
 
 /// The format of an output that begins here.
 fn starting(text: &str) -> Option<&'static Format> {
+    if is_prose(text) {
+        return None;
+    }
     FORMATS.iter().copied().find(|format| (format.starts)(text))
+}
+
+/// Whether the first line is only words, and the second one has no figure and no rule: no output begins so. To ask
+/// each format at each line of a long text is slow.
+fn is_prose(text: &str) -> bool {
+    let mut lines = text.lines();
+    let mut next = || lines.next().unwrap_or("").trim_end();
+    let (first, second) = (next(), next());
+    let is_words = |byte: u8| byte.is_ascii_alphabetic() || b" ,.'!?".contains(&byte);
+    first.bytes().all(is_words)
+        && !second
+            .bytes()
+            .any(|byte| byte.is_ascii_digit() || byte == b'-')
+        && !FIRST_WORDS.iter().any(|words| first.ends_with(words))
 }
 
 /// Bytes from an output's start to the next line at which another output begins. The parts of a host that facts
@@ -448,6 +469,36 @@ fn next_prompt(text: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The sample files of all formats.
+    fn samples(folder: &std::path::Path) -> Vec<Vec<u8>> {
+        let entries = std::fs::read_dir(folder).unwrap();
+        let each = entries.map(|entry| entry.unwrap().path());
+        each.flat_map(|path| match path.is_dir() {
+            true => samples(&path),
+            false => vec![std::fs::read(&path).unwrap()],
+        })
+        .collect()
+    }
+
+    #[test]
+    fn no_output_begins_like_prose() {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/samples");
+        for bytes in samples(&folder) {
+            let text = decoded(&bytes).unwrap_or_default();
+            let ends = text.match_indices('\n').map(|(at, _)| at + 1);
+            for at in std::iter::once(0).chain(ends) {
+                let rest = &text[at..];
+                let known = || FORMATS.iter().find(|format| (format.starts)(rest));
+                if is_prose(rest) {
+                    assert_eq!(known(), None, "{rest}");
+                }
+            }
+        }
+        assert!(is_prose("Only words, here.\r\nand here\r\n") && is_prose("words"));
+        assert!(!is_prose("size latency\n1 2\n") && !is_prose("Name Speed\n---- ---\n"));
+        assert!(!is_prose("receiving incremental file list\nfile\n") && !is_prose("a: b\nc"));
+    }
 
     #[test]
     fn lines_of_no_output_have_few_notes() {
