@@ -23,6 +23,7 @@ mod netperf;
 mod netpipe;
 mod nuttcp;
 mod osu;
+mod peel;
 mod perftest;
 mod ping;
 mod ping_windows;

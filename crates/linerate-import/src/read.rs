@@ -6,7 +6,8 @@ use linerate_core::reported::{Note, Outcome, Tool};
 use crate::FORMATS;
 use crate::format::{Format, Found, Holds, Section};
 use crate::formats::{FIND_OWN_END, GO_ON};
-use crate::text::{command, decoded, plain};
+use crate::peel::{Peeled, peeled};
+use crate::text::{command, decoded, plain, tidy};
 
 /// Largest input, in bytes.
 pub const MOST_BYTES: usize = 256 << 20;
@@ -17,8 +18,17 @@ const MOST_NOTES: usize = 50;
 /// Characters of a line that a note quotes.
 const QUOTED: usize = 60;
 
+/// Lines of no output that each have a note.
+const MOST_STRAY: usize = 3;
+/// Most prefixes of lines, one behind the other.
+const MOST_PREFIXES: u32 = 4;
+
 /// Longest output of a format in [`FIND_OWN_END`], in bytes.
 const MOST_OWN: usize = 1 << 20;
+
+/// Ends of the first lines of outputs that are words alone, and may stand before others.
+//= rsync: flist.c, send_file_list and recv_file_list; NetPIPE: netpipe.c
+const FIRST_WORDS: &[&str] = &["incremental file list", "Now starting the main loop"];
 
 /// Why an input has nothing to read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -92,6 +102,7 @@ pub fn read(bytes: &[u8]) -> Result<Parsed, Refused> {
     }
     let text = decoded(bytes).ok_or(Refused::Binary)?;
     let text = plain(&text);
+    let text = tidy(&text);
     let first = text.lines().find(|line| !line.trim().is_empty());
     let first = quoted(first.ok_or(Refused::Empty)?);
     let mut reader = Reader::new(&text);
@@ -137,8 +148,13 @@ struct Reader<'a> {
     failed: usize,
     /// The first output that could not be read, and its first line.
     damaged: Option<(u64, &'static Format, String)>,
-    /// Lines in a row that no format understood: the first one's number and text, and how many there are.
-    stray: Option<(u64, &'a str, u64)>,
+    /// Lines that no format understood: the first ones' numbers and texts, and how many there are.
+    stray: Vec<(u64, String)>,
+    strays: u64,
+    /// Prefixes that were taken from each line of the text.
+    prefixes: u32,
+    /// Bytes of `rest` behind lines whose common prefix hides no output.
+    bare: usize,
 }
 
 impl<'a> Reader<'a> {
@@ -151,23 +167,30 @@ impl<'a> Reader<'a> {
             notes: Vec::new(),
             failed: 0,
             damaged: None,
-            stray: None,
+            stray: Vec::new(),
+            strays: 0,
+            prefixes: 0,
+            bare: usize::MAX,
         }
     }
 
     fn run(&mut self) {
+        self.outputs();
+        self.note_strays();
+        self.notes.sort_by_key(|note| note.line);
+    }
+
+    fn outputs(&mut self) {
         while !self.rest.is_empty() && self.parts.len() + self.failed < MOST_PARTS {
             match starting(self.rest) {
                 Some(format) => self.output(format),
                 None => self.other_line(),
             }
         }
-        self.end_stray();
     }
 
     /// Reads an output that begins here.
     fn output(&mut self, format: &'static Format) {
-        self.end_stray();
         // Rows of text may begin with a bracket as well.
         let is_text = GO_ON.iter().any(|(known, _)| *known == format);
         let is_json = self.rest.starts_with(['{', '[']) && !is_text;
@@ -282,30 +305,80 @@ impl<'a> Reader<'a> {
     fn other_line(&mut self) {
         let end = self.rest.find('\n').map_or(self.rest.len(), |at| at + 1);
         let (line, rest) = self.rest.split_at(end);
+        if line.trim().is_empty() {
+            self.rest = rest;
+            self.line += 1;
+            return;
+        }
+        if self.hidden() {
+            return;
+        }
         let known = command(line);
-        if known.is_some() || line.trim().is_empty() {
-            self.end_stray();
-        } else {
-            let (.., count) = self.stray.get_or_insert((self.line, line, 0));
-            *count += 1;
+        if known.is_none() {
+            self.strays += 1;
+            if self.stray.len() < MOST_STRAY {
+                self.stray.push((self.line, quoted(line)));
+            }
         }
-        if !line.trim().is_empty() {
-            self.command = known;
-        }
+        self.command = known;
         self.rest = rest;
         self.line += 1;
     }
 
-    fn end_stray(&mut self) {
-        let Some((line, text, count)) = self.stray.take() else {
-            return;
+    /// Reads the outputs in the next lines behind a prefix that all of them have. Returns whether there are any.
+    fn hidden(&mut self) -> bool {
+        if self.prefixes >= MOST_PREFIXES || self.rest.len() > self.bare {
+            return false;
+        }
+        let Some(Peeled { end, text }) = peeled(self.rest) else {
+            return false;
         };
-        let text = quoted(text);
-        let what = match count {
-            1 => format!("not understood: `{text}`"),
-            _ => format!("{count} lines from here on are not understood: `{text}`"),
+        let text = tidy(&text);
+        let mut inner = Reader {
+            line: self.line,
+            command: self.command,
+            prefixes: self.prefixes + 1,
+            ..Reader::new(&text)
         };
-        self.note(Some(line), what);
+        inner.outputs();
+        if inner.parts.is_empty() {
+            self.bare = self.rest.len() - end;
+            return false;
+        }
+        let Reader {
+            parts,
+            notes,
+            failed,
+            damaged,
+            stray,
+            strays,
+            ..
+        } = inner;
+        self.parts.extend(parts);
+        self.failed += failed;
+        self.damaged = self.damaged.take().or(damaged);
+        self.stray.extend(stray);
+        self.stray.truncate(MOST_STRAY);
+        self.strays += strays;
+        for note in notes {
+            self.note(note.line, note.what);
+        }
+        self.skip(end);
+        true
+    }
+
+    fn note_strays(&mut self) {
+        let stray = std::mem::take(&mut self.stray);
+        if self.strays <= MOST_STRAY as u64 {
+            for (line, text) in stray {
+                self.note(Some(line), format!("not understood: `{text}`"));
+            }
+        } else if let Some((line, text)) = stray.first() {
+            let count = self.strays;
+            let what =
+                format!("{count} lines that are no output of a known program, the first: `{text}`");
+            self.note(Some(*line), what);
+        }
     }
 
     fn note(&mut self, line: Option<u64>, what: String) {
@@ -324,7 +397,24 @@ fn value(text: &str) -> Option<usize> {
 
 /// The format of an output that begins here.
 fn starting(text: &str) -> Option<&'static Format> {
+    if is_prose(text) {
+        return None;
+    }
     FORMATS.iter().copied().find(|format| (format.starts)(text))
+}
+
+/// Whether the first line is only words, and the second one has no figure and no rule: no output begins so. To ask
+/// each format at each line of a long text is slow.
+fn is_prose(text: &str) -> bool {
+    let mut lines = text.lines();
+    let mut next = || lines.next().unwrap_or("").trim_end();
+    let (first, second) = (next(), next());
+    let is_words = |byte: u8| byte.is_ascii_alphabetic() || b" ,.'!?".contains(&byte);
+    first.bytes().all(is_words)
+        && !second
+            .bytes()
+            .any(|byte| byte.is_ascii_digit() || byte == b'-')
+        && !FIRST_WORDS.iter().any(|words| first.ends_with(words))
 }
 
 /// Bytes from an output's start to the next line at which another output begins. The parts of a host that facts
@@ -374,4 +464,57 @@ fn next_prompt(text: &str) -> usize {
         at += line.len();
     }
     at
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The sample files of all formats.
+    fn samples(folder: &std::path::Path) -> Vec<Vec<u8>> {
+        let entries = std::fs::read_dir(folder).unwrap();
+        let each = entries.map(|entry| entry.unwrap().path());
+        each.flat_map(|path| match path.is_dir() {
+            true => samples(&path),
+            false => vec![std::fs::read(&path).unwrap()],
+        })
+        .collect()
+    }
+
+    #[test]
+    fn no_output_begins_like_prose() {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/samples");
+        for bytes in samples(&folder) {
+            let text = decoded(&bytes).unwrap_or_default();
+            let ends = text.match_indices('\n').map(|(at, _)| at + 1);
+            for at in std::iter::once(0).chain(ends) {
+                let rest = &text[at..];
+                let known = || FORMATS.iter().find(|format| (format.starts)(rest));
+                if is_prose(rest) {
+                    assert_eq!(known(), None, "{rest}");
+                }
+            }
+        }
+        assert!(is_prose("Only words, here.\r\nand here\r\n") && is_prose("words"));
+        assert!(!is_prose("size latency\n1 2\n") && !is_prose("Name Speed\n---- ---\n"));
+        assert!(!is_prose("receiving incremental file list\nfile\n") && !is_prose("a: b\nc"));
+    }
+
+    #[test]
+    fn lines_of_no_output_have_few_notes() {
+        let output = "[SUM]   0.00-9.00   sec  2.72 GBytes  2.60 Gbits/sec    receiver\n";
+        let notes = |before: &str, after: &str| {
+            let parsed = read(format!("{before}{output}{after}").as_bytes()).unwrap();
+            let notes = parsed.notes.into_iter();
+            notes.map(|note| (note.line, note.what)).collect::<Vec<_>>()
+        };
+        assert_eq!(notes("", "\n$ ls\n"), []);
+        let three = notes("a\n\nb\n", "c\n");
+        let expected = [(1, "a"), (3, "b"), (5, "c")];
+        let expected =
+            expected.map(|(line, text)| (Some(line), format!("not understood: `{text}`")));
+        assert_eq!(three, expected);
+        let four = "4 lines that are no output of a known program, the first: `a`";
+        assert_eq!(notes("\na\n\nb\n", "c\nd\n"), [(Some(2), four.to_owned())]);
+    }
 }

@@ -52,6 +52,92 @@ pub(crate) fn plain(text: &str) -> Cow<'_, str> {
     Cow::Owned(plain)
 }
 
+/// Entities of HTML that stand in pasted outputs.
+const ENTITIES: &[(&str, &str)] = &[
+    ("&nbsp;", " "),
+    ("\u{a0}", " "),
+    ("&lt;", "<"),
+    ("&gt;", ">"),
+    ("&#37;", "%"),
+    ("&amp;", "&"),
+];
+/// Tags of HTML that stand at the ends of lines.
+const TAGS: &[&str] = &["br", "pre", "code", "p"];
+/// Longest tag, with its attributes.
+const MOST_TAG: usize = 100;
+/// Most tags at one end of a line.
+const MOST_TAGS: usize = 8;
+
+/// The text without what web pages add to it: entities, tags at the ends of lines, fences of Markdown. It has as
+/// many lines.
+pub(crate) fn tidy(text: &str) -> Cow<'_, str> {
+    if !text.contains(['&', '<', '`', '~', '\u{a0}']) {
+        return Cow::Borrowed(text);
+    }
+    let mut tidy = String::with_capacity(text.len());
+    for whole in text.split_inclusive('\n') {
+        let line = whole.trim_end_matches(['\r', '\n']);
+        if !is_fence(line) {
+            without_entities(without_tags(line), &mut tidy);
+        }
+        tidy.push_str(&whole[line.len()..]);
+    }
+    Cow::Owned(tidy)
+}
+
+/// Whether a line is only a fence, perhaps with the name of a language.
+fn is_fence(line: &str) -> bool {
+    let line = line.trim();
+    ["```", "~~~"].iter().any(|fence| {
+        line.strip_prefix(fence)
+            .is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_alphanumeric()))
+    })
+}
+
+fn without_tags(mut line: &str) -> &str {
+    for _ in 0..MOST_TAGS {
+        let first = line.trim_start();
+        let start = first.find('>').map(|end| first.split_at(end + 1));
+        if let Some((_, rest)) = start.filter(|(tag, _)| is_tag(tag)) {
+            line = rest;
+            continue;
+        }
+        let last = line.trim_end();
+        let end = last.rfind('<').map(|start| last.split_at(start));
+        match end.filter(|(_, tag)| is_tag(tag)) {
+            Some((rest, _)) => line = rest,
+            None => break,
+        }
+    }
+    line
+}
+
+fn is_tag(text: &str) -> bool {
+    let inside = text
+        .strip_prefix('<')
+        .and_then(|text| text.strip_suffix('>'));
+    inside
+        .filter(|text| text.len() <= MOST_TAG)
+        .is_some_and(|text| {
+            let name = text.trim_start_matches('/').split([' ', '/']).next();
+            TAGS.iter()
+                .any(|tag| name.is_some_and(|name| name.eq_ignore_ascii_case(tag)))
+        })
+}
+
+fn without_entities(line: &str, to: &mut String) {
+    let mut rest = line;
+    while let Some(at) = rest.find(['&', '\u{a0}']) {
+        to.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let known = ENTITIES.iter().find(|(name, _)| rest.starts_with(name));
+        let (taken, put) = known.map_or((1, "&"), |(name, put)| (name.len(), *put));
+        to.push_str(put);
+        rest = &rest[taken..];
+    }
+    to.push_str(rest);
+}
+
 /// The command in a line that begins with the prompt of a shell.
 pub(crate) fn command(line: &str) -> Option<&str> {
     let line = line.trim();
@@ -91,6 +177,17 @@ mod tests {
         assert_eq!(plain("a\x1b"), "a");
         assert_eq!(plain("a\x1b[1"), "a");
         assert_eq!(plain("a\x1b[1\u{e9}b"), "ab");
+    }
+
+    #[test]
+    fn what_web_pages_add_is_taken_out() {
+        assert_eq!(tidy("a 84&#37;&nbsp;b&amp;lt;&x\u{a0}&"), "a 84% b&lt;&x &");
+        assert_eq!(tidy("<br>a<br/>\r\n<pre class=\"x\"><code>b"), "a\r\nb");
+        assert_eq!(tidy("c\n</code></pre>\n"), "c\n\n");
+        assert_eq!(tidy("x\n```json\n{}\n```\n"), "x\n\n{}\n\n");
+        for same in ["4: eth0: <UP>", "a <b", "``` two words", "<i>a", "p > q"] {
+            assert_eq!(tidy(same), same);
+        }
     }
 
     #[test]

@@ -99,6 +99,17 @@ fn tables_alone_and_sessions_are_read() {
     }
 }
 
+#[test]
+fn each_table_of_a_paste_is_a_result() {
+    let header = "[ ID] Interval       Transfer     Bandwidth\n";
+    let rows = "[  3]  0.0- 1.0 sec  112 MBytes   940 Mbits/sec\n\
+                [  3]  0.0- 1.0 sec  112 MBytes   940 Mbits/sec\n";
+    assert_eq!(transfers(&format!("{header}{rows}")).len(), 1);
+    assert_eq!(transfers(&format!("{header}{rows}{header}{rows}")).len(), 2);
+    let paste = format!("{header}{rows}and then\n{header}{rows}and\n{header}{rows}");
+    assert_eq!(transfers(&paste).len(), 3, "{}", of(&paste));
+}
+
 proptest! {
     #[test]
     fn no_bytes_make_it_panic(

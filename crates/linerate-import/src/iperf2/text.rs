@@ -114,6 +114,8 @@ pub(super) struct Lines<'a> {
     pub(super) enhanced: bool,
     pub(super) tests: Vec<Test<'a>>,
     pub(super) notes: Vec<Note>,
+    /// Whether a header or other words stand behind the last row.
+    apart: bool,
     used: usize,
 }
 
@@ -191,6 +193,7 @@ impl<'a> Lines<'a> {
                     self.notes.append(&mut strange);
                 }
             } else if strange.len() < 20 {
+                self.apart = true;
                 let quoted: String = line.chars().take(60).collect();
                 strange.push(Note {
                     line: Some(place),
@@ -217,6 +220,18 @@ impl<'a> Lines<'a> {
     }
 
     fn row(&mut self, row: Row<'a>, line: u64, server: bool) {
+        let apart = std::mem::take(&mut self.apart) && !server && row.from == 0.0;
+        let begun = |test: &Test<'_>| {
+            let mut rows = test.rows.iter();
+            rows.any(|before| before.id == row.id && before.from == 0.0)
+        };
+        // Tables without lines of connections, of which each begins at zero.
+        if apart && self.tests.last().is_some_and(begun) && self.tests.len() < MOST_TESTS {
+            self.tests.push(Test {
+                line,
+                ..Test::default()
+            });
+        }
         if let Some(test) = self.test(line) {
             let rows = if server {
                 &mut test.server
@@ -232,6 +247,7 @@ impl<'a> Lines<'a> {
         if is_header(line) {
             self.enhanced |= line.contains("Rtry") && line.contains("Cwnd/RTT");
             self.udp |= line.contains("Datagrams");
+            self.apart = true;
             return true;
         }
         if let Some((id, rest)) = bracket(line) {
