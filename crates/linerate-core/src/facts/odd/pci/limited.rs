@@ -21,7 +21,7 @@ pub(super) fn add(inventory: &Inventory, found: &mut Links) {
         let is_same = |other: &&Device| self::place(other) == place && !other.is_virtual;
         let card: Vec<&Device> = inventory.pci.iter().filter(is_same).collect();
         if let Some(need) = Need::of(inventory, &card) {
-            let room = Room::for_need(need, device.payload, limit.now, || None);
+            let room = Room::for_need(&need, device.payload, limit.now, || None);
             let fix = format!("leave it as it is; a faster port would need a slot of {own}");
             found.add(room, odd(device, own, limit), Advice::new(fix));
         }

@@ -41,19 +41,19 @@ impl Room {
         let need = Need::behind(inventory, slot)?;
         // The ports exceed the link as it runs, not as it could run.
         let excess = || excess(carriers, slot).filter(|_| at == link.now);
-        Some(Self::for_need(need, link.device.payload, at, excess))
+        Some(Self::for_need(&need, link.device.payload, at, excess))
     }
 
     /// The room for a need; `excess` is a text about ports that are faster, and their names.
     pub(super) fn for_need(
-        need: Need,
+        need: &Need,
         payload: Option<Payload>,
         at: Link,
         excess: impl Fn() -> Option<(String, Vec<String>)>,
     ) -> Self {
         let leaves = crossing::slot(at, payload).map(|slot| slot.leaves());
         let suffices = |frames: f64| leaves.is_some_and(|leaves| frames <= leaves.low());
-        match need {
+        match *need {
             Need::Ports {
                 rate,
                 frames,
