@@ -28,7 +28,12 @@ const MOST_OWN: usize = 1 << 20;
 
 /// Ends of the first lines of outputs that are words alone, and may stand before others.
 //= rsync: flist.c, send_file_list and recv_file_list; NetPIPE: netpipe.c
-const FIRST_WORDS: &[&str] = &["incremental file list", "Now starting the main loop"];
+const FIRST_WORDS: &[&str] = &[
+    "incremental file list",
+    "Now starting the main loop",
+    " BW Test",
+    " Latency Test",
+];
 
 /// Why an input has nothing to read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -254,7 +259,8 @@ impl<'a> Reader<'a> {
         } = found;
         notes.truncate(MOST_NOTES);
         // An output with nothing in it could not be read: its first note says why.
-        if results.is_empty()
+        if format.holds == Holds::Results
+            && results.is_empty()
             && facts == Inventory::default()
             && let Some(first) = notes.first()
         {

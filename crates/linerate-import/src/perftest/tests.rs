@@ -385,7 +385,7 @@ fn prose_behind_the_table_is_no_part_of_it() {
     let text = format!("{GBITS}```\nMy question is : why?\nIt is slow.\n");
     let parsed = read(text.as_bytes()).unwrap();
     assert_eq!(parsed.parts[0].notes, part(GBITS).notes);
-    assert_eq!(parsed.notes.len(), 1);
+    assert_eq!(parsed.notes.len(), 2);
 }
 
 #[test]
