@@ -52,7 +52,7 @@ pub(crate) struct Row<'a> {
     pub(crate) to: f64,
     /// Digits behind the point of the start.
     pub(crate) digits: usize,
-    /// Whether the times take at least 14 characters, as iperf3 pads them.
+    /// Whether the times take at least 14 characters, as iperf3 pads them, or all padding is gone: `[ 5] 0.00-1.00`.
     pub(crate) wide: bool,
     pub(crate) bytes: f64,
     /// Bits per second.
@@ -97,6 +97,7 @@ pub(crate) fn bracket(line: &str) -> Option<(&str, &str)> {
 /// Reads a row; `None` if the line is none.
 pub(crate) fn row(line: &str) -> Option<Row<'_>> {
     let (id, rest) = bracket(line)?;
+    let squeezed = id.len() == 1 && line.trim_start().find(']') == Some(3);
     let (role, rest) = bracket(rest).unwrap_or(("", rest));
     let (times, rest) = rest.split_once(" sec")?;
     let (from, to) = times.split_once('-')?;
@@ -119,7 +120,7 @@ pub(crate) fn row(line: &str) -> Option<Row<'_>> {
         role,
         from: start,
         to: end,
-        wide: times.len() >= 14,
+        wide: times.len() >= 14 || squeezed,
         digits: from.len() - from.find(['.', ',']).map_or(from.len(), |at| at + 1),
         bytes,
         rate,

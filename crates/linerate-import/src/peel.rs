@@ -147,9 +147,8 @@ fn logged(line: &str) -> Option<&str> {
     let word = line.split(' ').next()?;
     let is_month = word.len() == 3 && MONTHS.split(' ').any(|month| month == word);
     let is_iso = word.len() > 18 && word.as_bytes().get(4) == Some(&b'-') && word.contains('T');
-    if !is_month && !(is_iso && word.starts_with(|c: char| c.is_ascii_digit())) {
-        return None;
-    }
+    let is_iso = is_iso && word.starts_with(|c: char| c.is_ascii_digit());
+    (is_month || is_iso).then_some(())?;
     let at = line.find("]: ").map(|at| at + 3).or_else(|| {
         let is_empty = line.ends_with("]:");
         is_empty.then_some(line.len())

@@ -1,5 +1,8 @@
 //! Finds the outputs of known programs in a text, and reads them.
 
+#[cfg(test)]
+mod tests;
+
 use linerate_core::facts::Inventory;
 use linerate_core::reported::{Note, Outcome, Tool};
 
@@ -470,57 +473,4 @@ fn next_prompt(text: &str) -> usize {
         at += line.len();
     }
     at
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The sample files of all formats.
-    fn samples(folder: &std::path::Path) -> Vec<Vec<u8>> {
-        let entries = std::fs::read_dir(folder).unwrap();
-        let each = entries.map(|entry| entry.unwrap().path());
-        each.flat_map(|path| match path.is_dir() {
-            true => samples(&path),
-            false => vec![std::fs::read(&path).unwrap()],
-        })
-        .collect()
-    }
-
-    #[test]
-    fn no_output_begins_like_prose() {
-        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/samples");
-        for bytes in samples(&folder) {
-            let text = decoded(&bytes).unwrap_or_default();
-            let ends = text.match_indices('\n').map(|(at, _)| at + 1);
-            for at in std::iter::once(0).chain(ends) {
-                let rest = &text[at..];
-                let known = || FORMATS.iter().find(|format| (format.starts)(rest));
-                if is_prose(rest) {
-                    assert_eq!(known(), None, "{rest}");
-                }
-            }
-        }
-        assert!(is_prose("Only words, here.\r\nand here\r\n") && is_prose("words"));
-        assert!(!is_prose("size latency\n1 2\n") && !is_prose("Name Speed\n---- ---\n"));
-        assert!(!is_prose("receiving incremental file list\nfile\n") && !is_prose("a: b\nc"));
-    }
-
-    #[test]
-    fn lines_of_no_output_have_few_notes() {
-        let output = "[SUM]   0.00-9.00   sec  2.72 GBytes  2.60 Gbits/sec    receiver\n";
-        let notes = |before: &str, after: &str| {
-            let parsed = read(format!("{before}{output}{after}").as_bytes()).unwrap();
-            let notes = parsed.notes.into_iter();
-            notes.map(|note| (note.line, note.what)).collect::<Vec<_>>()
-        };
-        assert_eq!(notes("", "\n$ ls\n"), []);
-        let three = notes("a\n\nb\n", "c\n");
-        let expected = [(1, "a"), (3, "b"), (5, "c")];
-        let expected =
-            expected.map(|(line, text)| (Some(line), format!("not understood: `{text}`")));
-        assert_eq!(three, expected);
-        let four = "4 lines that are no output of a known program, the first: `a`";
-        assert_eq!(notes("\na\n\nb\n", "c\nd\n"), [(Some(2), four.to_owned())]);
-    }
 }

@@ -33,6 +33,10 @@ const PASSED_OVER: &[&str] = &[
 
 /// An output.
 #[derive(Debug, Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a line that was seen"
+)]
 pub(super) struct Lines<'a> {
     pub(super) version: Option<&'a str>,
     pub(super) by_client: bool,

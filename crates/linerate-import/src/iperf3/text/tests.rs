@@ -258,6 +258,17 @@ fn without_its_end_an_output_has_the_retransmits_of_its_intervals() {
 }
 
 #[test]
+fn an_output_without_its_padding_is_one_result() {
+    let text = text("3.1.3-tcp.txt");
+    let lines = text
+        .lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
+    let squeezed = lines.collect::<Vec<_>>().join("\n");
+    assert_eq!(transfers(&squeezed).len(), 1, "{}", of(&squeezed));
+    assert_eq!(transfer(&squeezed).goodput, transfer(&text).goodput);
+}
+
+#[test]
 fn words_without_rows_are_no_output() {
     for text in [
         "Accepted connection from 192.0.2.1, port 5 was all I saw.\n",
