@@ -164,7 +164,7 @@ fn completions(shell: Shell) -> String {
 
 fn schemas() -> String {
     SCHEMAS.iter().fold(String::new(), |mut list, schema| {
-        let _ = writeln!(list, "{:14}{}", schema.name, schema.of);
+        let _ = writeln!(list, "{:16}{}", schema.name, schema.of);
         list
     })
 }

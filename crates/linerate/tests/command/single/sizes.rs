@@ -59,7 +59,8 @@ fn every_size_is_timed_in_the_time_and_the_record_shows_it_again() {
     let timed = sizes(&told).iter().filter(timed).count();
     // A busy machine may leave sizes out.
     let code = output.status.code();
-    assert_eq!(code, Some(if timed == 23 { 0 } else { 3 }), "{told}");
+    let complete = told["complete"] == true;
+    assert_eq!(code, Some(if complete { 0 } else { 3 }), "{told}");
     assert!(timed > 0, "{told}");
 }
 
