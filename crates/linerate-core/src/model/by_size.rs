@@ -2,7 +2,7 @@
 
 use super::delayed::delayed;
 use super::derive::round_trips;
-use crate::ceiling::fingerprint::Point;
+use crate::ceiling::fingerprint::{Point, Spread};
 use crate::plan::Pattern;
 use crate::record::{Histogram, Record, Step};
 use crate::stats::{merge, middle};
@@ -46,12 +46,12 @@ impl SizeTrips {
         })
     }
 
-    /// The point of this size in a table of whole round trips.
-    pub fn whole(&self) -> Option<Point> {
-        let time = self.typical()?;
-        Some(Point {
+    /// The shortest and the typical round trip of this size.
+    pub fn spread(&self) -> Option<Spread> {
+        Some(Spread {
             size: self.size,
-            time,
+            least: Nanos(self.times.as_ref()?.exact.as_ref()?.least),
+            typical: self.typical()?,
         })
     }
 }

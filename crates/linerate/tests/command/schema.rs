@@ -32,7 +32,6 @@ const ADDED: &[(&str, &str, &str)] = &[
     ("lat", "/nagle", WRITES),
     ("lat", "/two_writes", WRITES),
     ("lat", "/delayed_ns", WRITES),
-    ("sweep", "/timer", "what times by size show"),
     ("sweep", "/fit", "what times by size show"),
     ("whatif", "/sweeps/*/timer", "a timer that sets the times"),
     ("whatif", "/sweeps/*/fit/excluded", RULED_OUT),

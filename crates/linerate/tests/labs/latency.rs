@@ -45,6 +45,37 @@ fn is_proved(result: &Value) -> Result<(), String> {
     Ok(())
 }
 
+/// The document of a sweep of round trips by size through a fault.
+fn sweep(turn: &Turn, fault: &str) -> lab::Given<Value> {
+    let home = tempfile::TempDir::new().unwrap();
+    let lab = ["--fault", fault, "--", lab::PROGRAM, "lat", "FAR", "--open"];
+    let plan = ["--sweep", "size", "--time", "6s"];
+    let rest = ["--no-save", "--quiet", "--json"];
+    lab::document(turn, home.path(), &[&lab[..], &plan, &rest].concat())
+}
+
+#[test]
+fn a_tick_is_named_with_its_period_and_a_long_path_is_no_tick() {
+    let turn = turn();
+    ask(&turn, || {
+        let Some(result) = sweep(&turn, "hold:far,1ms")? else {
+            return Ok(());
+        };
+        let period = result["timer"]["period_ns"].as_f64();
+        let period = period.ok_or_else(|| format!("no timer: {}", result["sizes"]))?;
+        // The program's own time between an answer and the next message is not in its round trips.
+        assert!((900_000.0..=1_020_000.0).contains(&period), "{period}");
+        Ok(())
+    });
+    ask(&turn, || {
+        let Some(result) = sweep(&turn, "delay:10ms")? else {
+            return Ok(());
+        };
+        assert_eq!(result["timer"], Value::Null, "{}", result["sizes"]);
+        Ok(())
+    });
+}
+
 mod long {
     use super::*;
 

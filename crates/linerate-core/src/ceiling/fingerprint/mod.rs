@@ -33,6 +33,7 @@ mod facts;
 mod fit;
 mod setters;
 mod table;
+mod tick;
 mod timer;
 
 #[cfg(test)]
@@ -49,4 +50,5 @@ pub use facts::{Facts, Known, Medium};
 pub use fit::{Fit, Knee, MOST_POINTS, Point, fit};
 pub use setters::{Setter, setters};
 pub use table::{Carrier, Kind, Variant};
+pub use tick::{Spread, tick};
 pub use timer::{Timer, timer};

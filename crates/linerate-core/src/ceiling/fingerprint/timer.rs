@@ -72,7 +72,7 @@ pub fn timer(points: &[Point]) -> Option<Timer> {
 
 /// The time that most of the shortest times share, their number and the largest size; `None` if they differ, or if they are
 /// of few sizes.
-fn first_step(points: &[Point]) -> Option<(f64, usize, Bytes)> {
+pub(super) fn first_step(points: &[Point]) -> Option<(f64, usize, Bytes)> {
     let least = points.iter().map(|point| point.time.0).min()? as f64;
     // One that is too short must not hide the step: it begins at any of the shortest times.
     let starts = points.iter().map(|point| point.time.0 as f64);
@@ -94,7 +94,7 @@ fn first_step(points: &[Point]) -> Option<(f64, usize, Bytes)> {
 }
 
 /// How far a time is from a whole number of periods, two or more.
-fn from_step(point: &Point, period: f64) -> f64 {
+pub(super) fn from_step(point: &Point, period: f64) -> f64 {
     let time = point.time.0 as f64;
     let step = (time / period).round().max(2.0);
     (time - step * period).abs()

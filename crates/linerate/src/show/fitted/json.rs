@@ -130,7 +130,7 @@ pub(in crate::show) fn timer_out(timer: &Timer, agrees: &Agreement) -> TimerOut 
 pub(in crate::show) fn fit_out(fit: &Fit, agrees: &Agreement) -> FitOut {
     let found = match agrees {
         Agreement::Path(facts) => candidates(fit, facts),
-        Agreement::NoLink => Candidates::default(),
+        Agreement::NoLink(_) => Candidates::default(),
     };
     FitOut {
         rate_bps: integer(fit.rate),

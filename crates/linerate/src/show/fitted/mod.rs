@@ -20,15 +20,15 @@ use super::{Document, Tone};
 pub(super) enum Agreement {
     /// The hardware of a path, as far as these facts allow it.
     Path(Facts),
-    /// Nothing: no link is on the path.
-    NoLink,
+    /// Nothing: no link is on the path. The facts are those of its ends.
+    NoLink(Facts),
 }
 
 impl Agreement {
     /// What a rate between two ends may be compared with: on one machine no link is on the path.
     pub(super) fn of(same_machine: bool, facts: Facts) -> Self {
         if same_machine {
-            Self::NoLink
+            Self::NoLink(facts)
         } else {
             Self::Path(facts)
         }
@@ -36,10 +36,8 @@ impl Agreement {
 
     /// What may set a timer.
     fn setters(&self, timer: &Timer) -> Vec<&'static Setter> {
-        match self {
-            Self::Path(facts) => setters(timer.period, facts),
-            Self::NoLink => setters(timer.period, &Facts::default()),
-        }
+        let (Self::Path(facts) | Self::NoLink(facts)) = self;
+        setters(timer.period, facts)
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Its schema is made from `Output`. Units stand in the keys; integers stay below 2^53; unknown values are `null`.
 
-use linerate_core::ceiling::fingerprint::{fit, timer};
+use linerate_core::ceiling::fingerprint::fit;
 use linerate_core::facts::Gap;
 use linerate_core::model::{Cost, Estimate, Fall, Setting};
 use linerate_core::path::{Direction, Side};
@@ -15,7 +15,7 @@ use linerate_core::units::Bytes;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::super::fitted::{FitOut, TimerOut, fit_out, timer_out};
+use super::super::fitted::{FitOut, fit_out};
 use super::super::json::{Format, ci, described_elsewhere, ends, integer, text};
 use super::{Probe, cpu};
 
@@ -68,9 +68,7 @@ pub(in crate::show) struct Output<'a> {
     knee: Option<KneeOut>,
     /// Sizes of memory: where the rate falls, because a cache is full. Empty for other sweeps.
     falls: &'a [Fall],
-    /// Sizes: a timer that sets the times of operations, size over goodput. Null if they show none, and for other factors.
-    timer: Option<TimerOut>,
-    /// Sizes: what these times say. Without candidates if both ends are on one machine. Null if too few sizes are large
+    /// Sizes: what the times of operations say, size over goodput. Without candidates if both ends are on one machine. Null if too few sizes are large
     /// enough to show a rate, for sizes of memory, and for other factors.
     fit: Option<FitOut>,
     /// Settings that were refused, and what could not be read.
@@ -176,7 +174,6 @@ pub(in crate::show) fn output<'a>(probe: &'a Probe, record: Option<&'a Record>) 
             setting: knee.at,
             setting_ci: [knee.from, knee.to],
         }),
-        timer: timer(&points).map(|timer| timer_out(&timer, probe.agreement())),
         fit: fit(&points).map(|fit| fit_out(&fit, probe.agreement())),
         unknown: &probe.gaps,
         record,

@@ -1,6 +1,6 @@
 //! A sweep, for people.
 
-use linerate_core::ceiling::fingerprint::{fit, timer};
+use linerate_core::ceiling::fingerprint::fit;
 use linerate_core::model::{Cost, Estimate, Setting};
 use linerate_core::path::Side;
 use linerate_core::plan::Access;
@@ -52,9 +52,6 @@ fn shown(doc: &mut Document, probe: &Probe) {
     }
     doc.gap();
     doc.heading("What times by size show");
-    if let Some(timer) = timer(&points) {
-        fitted::ticks(doc, "times of operations", &timer, probe.agreement());
-    }
     let what = "times of operations, size over goodput";
     fitted::rate(doc, what, fit(&points).as_ref(), probe.agreement());
 }

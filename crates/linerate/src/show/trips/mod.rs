@@ -7,7 +7,7 @@ mod text;
 
 use std::mem::discriminant;
 
-use linerate_core::ceiling::fingerprint::{Fit, Point, Timer, fit, timer};
+use linerate_core::ceiling::fingerprint::{Fit, Point, Spread, Timer, fit, tick};
 use linerate_core::facts::Gap;
 use linerate_core::model::{SizeTrips, by_size, hardware, same_machine};
 use linerate_core::plan::{Knobs, Plan};
@@ -113,13 +113,13 @@ impl Probe {
         fit(&points)
     }
 
-    /// The timer that sets round trips; not that of a delayed acknowledgement.
+    /// The timer that round trips wait for; not that of a delayed acknowledgement.
     fn timer(&self) -> Option<Timer> {
         if self.rows.iter().any(|row| row.delayed.is_some()) {
             return None;
         }
-        let points: Vec<Point> = self.rows.iter().filter_map(SizeTrips::whole).collect();
-        timer(&points)
+        let rows: Vec<Spread> = self.rows.iter().filter_map(SizeTrips::spread).collect();
+        tick(&rows)
     }
 
     /// What the rate may be compared with.
