@@ -3,7 +3,7 @@
 //! A transfer (`usec/xfer`) is half a round trip, and the rate is the size over that time.
 //= https://github.com/ofiwg/libfabric, util/pingpong.c, show_perf
 
-use linerate_core::reported::{Carrier, Measured, Outcome, SizeRow, Sizes, Tool, Trip};
+use linerate_core::reported::{Carrier, SizeRow, Sizes, Tool, Trip};
 
 use crate::format::{Evidence, Format, Found, Holds, Section};
 use crate::scaled::{MICRO, Notes, body, bytes, count, lines, nanos, number, rate};
@@ -53,21 +53,19 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         return Err("its table has no row".into());
     }
     Ok(Found {
-        tool: Tool::named("fi_pingpong"),
-        results: vec![Outcome {
-            title: String::new(),
-            line: section.line,
-            measured: Measured::Sizes(Sizes {
+        notes: notes.0,
+        ..Found::table(
+            Tool::named("fi_pingpong"),
+            ("", section.line),
+            Sizes {
                 carrier: Some(Carrier::Messages),
                 operation: "ping-pong".into(),
                 trip: Trip::Half,
                 both: true,
                 rows,
-            }),
-        }],
-        notes: notes.0,
-        used: Some(body.len()),
-        ..Found::default()
+            },
+            body.len(),
+        )
     })
 }
 

@@ -1,7 +1,7 @@
 //! One format: how it is recognised, how it is read, and what is documented about it.
 
 use linerate_core::facts::Inventory;
-use linerate_core::reported::{Note, Outcome, Tool};
+use linerate_core::reported::{Measured, Note, Outcome, Sizes, Tool};
 
 /// What an output has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,4 +68,20 @@ pub(crate) struct Found {
     pub(crate) notes: Vec<Note>,
     /// Bytes of the section that belong to the output; `None` if all do.
     pub(crate) used: Option<usize>,
+}
+
+impl Found {
+    /// An output that is one table of sizes, of which `used` bytes belong to it.
+    pub(crate) fn table(tool: Tool, (title, line): (&str, u64), sizes: Sizes, used: usize) -> Self {
+        Self {
+            tool,
+            results: vec![Outcome {
+                title: title.to_owned(),
+                line,
+                measured: Measured::Sizes(sizes),
+            }],
+            used: Some(used),
+            ..Self::default()
+        }
+    }
 }

@@ -4,7 +4,7 @@
 //! bytes, 10^9 bits in a second (mean, least, most), microseconds. The file has no header, so the figures of its
 //! first lines must prove which it is. A time is half a round trip, and the rate is the size over that time.
 
-use linerate_core::reported::{Carrier, Measured, Outcome, SizeRow, Sizes, Tool, Trip};
+use linerate_core::reported::{Carrier, SizeRow, Sizes, Tool, Trip};
 use linerate_core::units::Bytes;
 
 use crate::format::{Evidence, Format, Found, Holds, Section};
@@ -158,21 +158,19 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         );
     }
     Ok(Found {
-        tool: Tool::named("NetPIPE"),
-        results: vec![Outcome {
-            title: String::new(),
-            line: section.line,
-            measured: Measured::Sizes(Sizes {
+        notes: notes.0,
+        ..Found::table(
+            Tool::named("NetPIPE"),
+            ("", section.line),
+            Sizes {
                 carrier: Some(Carrier::Messages),
                 operation: "ping-pong".into(),
                 trip: Trip::Half,
                 both: true,
                 rows,
-            }),
-        }],
-        notes: notes.0,
-        used: Some(body.len()),
-        ..Found::default()
+            },
+            body.len(),
+        )
     })
 }
 

@@ -2,7 +2,7 @@
 
 mod pong;
 
-use linerate_core::reported::{Measured, Outcome, SizeRow, Sizes, Tool, Trip};
+use linerate_core::reported::{SizeRow, Sizes, Tool, Trip};
 use linerate_core::units::Bytes;
 
 use crate::format::{Evidence, Format, Found, Holds, Section};
@@ -129,21 +129,19 @@ fn statistics(
     let times = times.ok_or("it has no times: the end is missing")?;
     let row = row(size, received, times, &mut notes)?;
     Ok(Found {
-        tool: Tool::named(name),
-        results: vec![Outcome {
-            title: quoted(target),
-            line: section.line,
-            measured: Measured::Sizes(Sizes {
+        notes: notes.0,
+        ..Found::table(
+            Tool::named(name),
+            (&quoted(target), section.line),
+            Sizes {
                 carrier: None,
                 operation: operation.to_owned(),
                 trip: Trip::Whole,
                 both: false,
                 rows: vec![row],
-            }),
-        }],
-        notes: notes.0,
-        used: Some(body.len()),
-        ..Found::default()
+            },
+            body.len(),
+        )
     })
 }
 

@@ -1,6 +1,6 @@
 //! The statistics of `ping` of Windows, in English: whole round trips of one size, in whole milliseconds.
 
-use linerate_core::reported::{Measured, Outcome, SizeRow, Sizes, Tool, Trip};
+use linerate_core::reported::{SizeRow, Sizes, Tool, Trip};
 use linerate_core::units::{Bytes, Nanos};
 
 use crate::format::{Evidence, Format, Found, Holds, Section};
@@ -63,21 +63,19 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         );
     }
     Ok(Found {
-        tool: Tool::named("ping"),
-        results: vec![Outcome {
-            title: quoted(words.get(1).unwrap_or(&"")),
-            line: section.line,
-            measured: Measured::Sizes(Sizes {
+        notes: notes.0,
+        ..Found::table(
+            Tool::named("ping"),
+            (&quoted(words.get(1).unwrap_or(&"")), section.line),
+            Sizes {
                 carrier: None,
                 operation: "ICMP echo".into(),
                 trip: Trip::Whole,
                 both: false,
                 rows: vec![row],
-            }),
-        }],
-        notes: notes.0,
-        used: Some(body.len()),
-        ..Found::default()
+            },
+            body.len(),
+        )
     })
 }
 

@@ -1,6 +1,8 @@
 //! Finds the outputs of known programs in a text, and reads them.
 
 #[cfg(test)]
+mod damage;
+#[cfg(test)]
 mod tests;
 
 use linerate_core::facts::Inventory;

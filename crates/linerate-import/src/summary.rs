@@ -94,59 +94,6 @@ pub(crate) fn check(table: &str, text: impl Fn(&str) -> String) {
     }
 }
 
-/// A sample that was cut, whose lines were swapped, and whose digits were replaced.
-pub(crate) fn mutated(text: &str, changes: &[(u8, usize, usize)]) -> String {
-    let mut text = text.to_owned();
-    for (change, a, b) in changes {
-        let mut lines: Vec<&str> = text.split_inclusive('\n').collect();
-        if lines.is_empty() {
-            return text;
-        }
-        let (a, b, count) = (*a, *b, lines.len());
-        text = match change % 6 {
-            0 => text.chars().take(a % (text.len() + 1)).collect(),
-            1 => text.chars().skip(a % (text.len() + 1)).collect(),
-            2 => {
-                lines.swap(a % count, b % count);
-                lines.concat()
-            }
-            3 => {
-                lines.remove(a % count);
-                lines.concat()
-            }
-            4 => {
-                let digit = char::from(b"0123456789-.,eE"[b % 15]);
-                let digits = text.chars().filter(char::is_ascii_digit).count().max(1);
-                let mut seen = 0;
-                let replaced = text.chars().map(|c| {
-                    seen += usize::from(c.is_ascii_digit());
-                    if c.is_ascii_digit() && seen == a % digits + 1 {
-                        digit
-                    } else {
-                        c
-                    }
-                });
-                replaced.collect()
-            }
-            _ => {
-                let odd = [
-                    "9".repeat(300),
-                    "\u{fffd}\u{e9}".to_owned(),
-                    "[ ".to_owned(),
-                    "{\"".to_owned(),
-                    "\n".to_owned(),
-                ];
-                let at = (0..=a % (text.len() + 1))
-                    .rev()
-                    .find(|at| text.is_char_boundary(*at));
-                let at = at.unwrap_or(0);
-                format!("{}{}{}", &text[..at], odd[b % 5], &text[at..])
-            }
-        };
-    }
-    text
-}
-
 fn lines(parsed: &Parsed) -> String {
     let mut out = String::new();
     for part in &parsed.parts {

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::facts::{HostFacts, Port};
-use crate::model::{DirectionModel, Estimate, Load, TcpShares};
-use crate::path::{ByRole, Measure, Place, Stage};
+use crate::model::{DirectionModel, Estimate, Load};
+use crate::path::{Measure, Place, Stage};
 use crate::plan::{Knobs, Plan};
 use crate::record::{FORMAT, Host, Start};
 use crate::units::Nanos;
@@ -70,48 +70,15 @@ fn judged<'a>(record: &'a Record, directions: &[Direction], verdict: Verdict) ->
 }
 
 fn load() -> Load {
+    let goodput = Estimate {
+        mean: 1e9,
+        interval: None,
+        samples: 30,
+    };
     Load {
-        transport: crate::transport::Transport::Tcp,
-        streams: 1,
-        knobs: Knobs::default(),
-        made: ByRole::default(),
-        goodput: Estimate {
-            mean: 1e9,
-            interval: None,
-            samples: 30,
-        },
-        operations: None,
-        goodput_with_ramp: 1e9,
         ticks: vec![1e9; 30],
         steady: true,
-        tcp: TcpShares::default(),
-        packets: None,
-        datagrams: None,
-        senders: Vec::new(),
-        receivers: Vec::new(),
-        copied: None,
-        unread: None,
-        behind: None,
-        caught_up: None,
-        recv_memory: None,
-        cpus: ByRole::default(),
-        throttled: ByRole::default(),
-        memory: ByRole::default(),
-        latency: None,
-        probe_waited: ByRole::default(),
-        contended: false,
-        foreign: None,
-        local: Vec::new(),
-        shapers: None,
-        queues: None,
-        packet_bytes: ByRole::default(),
-        paused: ByRole::default(),
-        allowances: Vec::new(),
-        fragments: ByRole::default(),
-        in_use: None,
-        collided: ByRole::default(),
-        keeps_losing: false,
-        interruptions: Vec::new(),
+        ..Load::bare(crate::transport::Transport::Tcp, 1, goodput)
     }
 }
 

@@ -23,7 +23,7 @@ use super::workers::at_work;
 use super::{Cpu, Estimate, Load, TcpShares, Thread};
 use crate::metric as m;
 use crate::path::{ByRole, Direction, Measure, Side};
-use crate::plan::{Pattern, Purpose, SetPlan};
+use crate::plan::{Knobs, Pattern, Purpose, SetPlan};
 use crate::record::{EndReadings, Record, Set, Step, Table};
 use crate::stats::{Interval, SHORTEST, is_steady, mean_ci, ramp_end, steady_state};
 use crate::transport::Transport;
@@ -313,6 +313,52 @@ const LOOK: usize = 4;
 const SILENT: f64 = 0.9;
 
 impl Load {
+    /// A load of which nothing was measured but its rate, in bits per second.
+    pub fn bare(transport: Transport, streams: u32, goodput: Estimate) -> Self {
+        Self {
+            transport,
+            streams,
+            knobs: Knobs {
+                streams,
+                ..Knobs::default()
+            },
+            made: ByRole::default(),
+            goodput_with_ramp: goodput.mean,
+            goodput,
+            operations: None,
+            ticks: Vec::new(),
+            steady: false,
+            tcp: TcpShares::default(),
+            packets: None,
+            datagrams: None,
+            senders: Vec::new(),
+            receivers: Vec::new(),
+            copied: None,
+            unread: None,
+            behind: None,
+            caught_up: None,
+            recv_memory: None,
+            cpus: ByRole::default(),
+            throttled: ByRole::default(),
+            memory: ByRole::default(),
+            latency: None,
+            probe_waited: ByRole::default(),
+            contended: false,
+            foreign: None,
+            local: Vec::new(),
+            shapers: None,
+            queues: None,
+            packet_bytes: ByRole::default(),
+            paused: ByRole::default(),
+            allowances: Vec::new(),
+            fragments: ByRole::default(),
+            in_use: None,
+            collided: ByRole::default(),
+            keeps_losing: false,
+            interruptions: Vec::new(),
+        }
+    }
+
     /// The share of silent samples, if nearly all samples are silent.
     pub fn silent(&self) -> Option<f64> {
         let silent = self.ticks.iter().filter(|rate| **rate <= 0.0).count();

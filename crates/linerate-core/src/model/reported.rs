@@ -7,9 +7,8 @@ use super::load::estimate;
 use super::{DirectionModel, Load, Model, Packets, TcpShares, Thread};
 use crate::ceiling::ethernet::{self, Ip};
 use crate::facts::{Gap, HostFacts};
-use crate::path::{ByRole, Direction, Side};
-use crate::plan::Knobs;
-use crate::record::{Host, SetEnd};
+use crate::path::{Direction, Side};
+use crate::record::Host;
 use crate::reported::{Carrier, Cpu, Tool, Transfer};
 use crate::stats::steady_state;
 use crate::transport::Transport;
@@ -108,55 +107,17 @@ fn load(tool: &Tool, one: &Transfer, hosts: &[Host]) -> Option<Load> {
     let transport = transport(one.carrier)?;
     let streams = one.streams.unwrap_or(1).max(1);
     let threads = |cpu: Option<Cpu>| threads(tool, cpu, streams);
-    Some(Load {
-        transport,
-        streams,
-        knobs: Knobs {
-            streams,
-            pacing: one.asked.map(|rate| Rate(rate.0 / u64::from(streams))),
-            ..Knobs::default()
-        },
-        made: ByRole {
-            sender: SetEnd {
-                congestion: one.congestion.clone().unwrap_or_default(),
-                ..SetEnd::default()
-            },
-            receiver: SetEnd::default(),
-        },
-        goodput: estimate(one.goodput.0 as f64, &one.ticks),
-        operations: None,
-        goodput_with_ramp: one.goodput.0 as f64,
-        steady: steady_state(&one.ticks).is_some(),
-        tcp: shares(one, streams),
-        packets: packets(one, transport, hosts),
-        datagrams: None,
-        senders: threads(one.cpu.sender),
-        receivers: threads(one.cpu.receiver),
-        copied: None,
-        unread: None,
-        behind: None,
-        caught_up: None,
-        recv_memory: None,
-        cpus: ByRole::default(),
-        throttled: ByRole::default(),
-        memory: ByRole::default(),
-        latency: None,
-        probe_waited: ByRole::default(),
-        contended: false,
-        foreign: None,
-        local: Vec::new(),
-        shapers: None,
-        queues: None,
-        packet_bytes: ByRole::default(),
-        paused: ByRole::default(),
-        allowances: Vec::new(),
-        fragments: ByRole::default(),
-        in_use: None,
-        collided: ByRole::default(),
-        keeps_losing: false,
-        interruptions: Vec::new(),
-        ticks: one.ticks.clone(),
-    })
+    let goodput = estimate(one.goodput.0 as f64, &one.ticks);
+    let mut load = Load::bare(transport, streams, goodput);
+    load.knobs.pacing = one.asked.map(|rate| Rate(rate.0 / u64::from(streams)));
+    load.made.sender.congestion = one.congestion.clone().unwrap_or_default();
+    load.steady = steady_state(&one.ticks).is_some();
+    load.ticks.clone_from(&one.ticks);
+    load.tcp = shares(one, streams);
+    load.packets = packets(one, transport, hosts);
+    load.senders = threads(one.cpu.sender);
+    load.receivers = threads(one.cpu.receiver);
+    Some(load)
 }
 
 /// The threads of an end. Programs report the time of all their threads together: one thread's time is known if

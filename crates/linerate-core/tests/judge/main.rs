@@ -43,7 +43,7 @@ use linerate_core::model::{
     Ceiling, DirectionModel, Estimate, Foreign, Latency, Load, Model, Packets, TcpShares, Thread,
     TrialModel,
 };
-use linerate_core::path::{ByRole, Direction, Measure, Place, Side, Slowness, Stage};
+use linerate_core::path::{Direction, Measure, Place, Side, Slowness, Stage};
 use linerate_core::plan::Knobs;
 use linerate_core::record::{Host, TrialPlan};
 use linerate_core::stats::Interval;
@@ -83,18 +83,12 @@ fn steady(mean: f64) -> Estimate {
 
 /// A load of 1 Gb/s that congestion control holds, on idle CPUs.
 fn load() -> Load {
+    let goodput = Estimate {
+        mean: 1e9,
+        interval: None,
+        samples: 30,
+    };
     Load {
-        transport: Transport::Tcp,
-        streams: 1,
-        knobs: Knobs::default(),
-        made: ByRole::default(),
-        goodput: Estimate {
-            mean: 1e9,
-            interval: None,
-            samples: 30,
-        },
-        operations: None,
-        goodput_with_ramp: 1e9,
         ticks: vec![1e9; 30],
         steady: true,
         tcp: TcpShares {
@@ -110,33 +104,13 @@ fn load() -> Load {
             retransmitted: Some(0.0),
             ..TcpShares::default()
         },
-        packets: None,
-        datagrams: None,
         senders: vec![thread(0.2)],
         receivers: vec![thread(0.2)],
-        copied: None,
         unread: Some(0.0),
         behind: Some(0.0),
         caught_up: Some(0.0),
         recv_memory: Some(Bytes(1 << 20)),
-        cpus: ByRole::default(),
-        throttled: ByRole::default(),
-        memory: ByRole::default(),
-        latency: None,
-        probe_waited: ByRole::default(),
-        contended: false,
-        foreign: None,
-        local: Vec::new(),
-        shapers: None,
-        queues: None,
-        packet_bytes: ByRole::default(),
-        paused: ByRole::default(),
-        allowances: Vec::new(),
-        fragments: ByRole::default(),
-        in_use: None,
-        collided: ByRole::default(),
-        keeps_losing: false,
-        interruptions: Vec::new(),
+        ..Load::bare(Transport::Tcp, 1, goodput)
     }
 }
 

@@ -2,7 +2,7 @@ use linerate_core::reported::{Access, Carrier, Does, Trip};
 use linerate_core::units::{Bytes, Rate};
 
 use crate::read;
-use crate::sample::{bits, disk, notes, ns, part, row, sizes, survive, transfer, why};
+use crate::sample::{bits, disk, notes, ns, part, row, sizes, transfer, why};
 
 const SWEEP: &str = include_str!("../../tests/samples/columns/iperf3-ipoib-sweep.txt");
 const GA620T: &str = include_str!("../../tests/samples/columns/ga620t-sockets.txt");
@@ -235,15 +235,4 @@ fn the_number_of_rows_is_bounded() {
     let part = part(&format!("bytes,time_us\n{rows}"));
     assert_eq!(sizes(&part.results[0]).rows.len(), 100_000);
     assert!(notes(&part, "left out"));
-}
-
-#[test]
-fn no_bytes_make_it_panic() {
-    survive(&[
-        SWEEP,
-        GA620T,
-        SOCKPERF_TCP,
-        "operation;MB/s\ncopy;1,5\n",
-        "size,avg_us,p99 us\n64,1,2\n",
-    ]);
 }

@@ -11,6 +11,8 @@ pub(crate) mod hdparm;
 pub(crate) mod marks;
 
 #[cfg(test)]
+mod helper;
+#[cfg(test)]
 mod single;
 #[cfg(test)]
 mod tests;

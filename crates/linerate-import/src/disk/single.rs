@@ -1,35 +1,12 @@
 //! The traps of the programs that have one file each here.
 
-use linerate_core::reported::{Access, Disk, DiskRow, Does, Measured};
+use linerate_core::reported::{Access, Does};
 
-use crate::{Parsed, read};
+use super::helper::{disks, notes, rate};
+use crate::read;
 
 const DISKSPD: &str = include_str!("../../tests/samples/diskspd/2.0.21.txt");
 const RUN: &str = "5000+0 records in\n5000+0 records out\n20480000 bytes (20 MB, 20 MiB) copied, 0.5 s, 41 MB/s\n";
-
-fn disks(parsed: &Parsed) -> Vec<&Disk> {
-    let results = parsed.parts.iter().flat_map(|part| &part.results);
-    let disks = results.filter_map(|result| match &result.measured {
-        Measured::Disk(disk) => Some(disk),
-        _ => None,
-    });
-    disks.collect()
-}
-
-/// Bytes in a second.
-fn rate(row: &DiskRow) -> u64 {
-    row.bytes_per_sec.round() as u64
-}
-
-fn notes(parsed: &Parsed) -> String {
-    let notes = parsed
-        .parts
-        .iter()
-        .flat_map(|part| &part.notes)
-        .chain(&parsed.notes);
-    let notes: Vec<&str> = notes.map(|note| note.what.as_str()).collect();
-    notes.join("\n")
-}
 
 fn refused(text: &str) -> String {
     read(text.as_bytes()).unwrap_err().to_string()

@@ -3,7 +3,6 @@
 use std::fmt::Write as _;
 
 use linerate_core::reported::{Disk, DiskRow, Measured};
-use proptest::prelude::*;
 
 use crate::{Parsed, read};
 
@@ -111,90 +110,5 @@ fn every_sample_reads_as_before() {
             Err(refused) => format!("{refused}\n"),
         };
         insta::assert_snapshot!(format!("{format}@{name}"), text);
-    }
-}
-
-/// A change of a text by someone who means harm.
-#[derive(Debug, Clone)]
-enum Change {
-    /// Only the bytes before this share of it.
-    Cut(f64),
-    /// Two lines change places.
-    Swap(f64, f64),
-    /// The digits from this share on are replaced, up to a number of them.
-    Digits(f64, usize, u8),
-    /// A byte becomes another one.
-    Byte(f64, u8),
-    /// A line is there twice.
-    Twice(f64),
-}
-
-fn change() -> impl Strategy<Value = Change> {
-    let share = || 0.0..1.0f64;
-    prop_oneof![
-        share().prop_map(Change::Cut),
-        (share(), share()).prop_map(|(a, b)| Change::Swap(a, b)),
-        (share(), 1..40usize, b'0'..=b'9').prop_map(|(a, n, d)| Change::Digits(a, n, d)),
-        (share(), any::<u8>()).prop_map(|(a, b)| Change::Byte(a, b)),
-        share().prop_map(Change::Twice),
-    ]
-}
-
-fn apply(bytes: &mut Vec<u8>, change: &Change) {
-    let at = |share: f64, len: usize| ((share * len as f64) as usize).min(len.saturating_sub(1));
-    if bytes.is_empty() {
-        return;
-    }
-    match *change {
-        Change::Cut(share) => bytes.truncate(at(share, bytes.len())),
-        Change::Byte(share, byte) => {
-            let index = at(share, bytes.len());
-            bytes[index] = byte;
-        }
-        Change::Digits(share, count, digit) => {
-            let from = at(share, bytes.len());
-            let digits = bytes[from..]
-                .iter_mut()
-                .filter(|byte| byte.is_ascii_digit());
-            digits.take(count).for_each(|byte| *byte = digit);
-        }
-        Change::Swap(one, other) => {
-            let mut lines: Vec<&[u8]> = bytes.split_inclusive(|byte| *byte == b'\n').collect();
-            let len = lines.len();
-            lines.swap(at(one, len), at(other, len));
-            *bytes = lines.concat();
-        }
-        Change::Twice(share) => {
-            let mut lines: Vec<&[u8]> = bytes.split_inclusive(|byte| *byte == b'\n').collect();
-            let index = at(share, lines.len());
-            lines.insert(index, lines[index]);
-            *bytes = lines.concat();
-        }
-    }
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
-
-    #[test]
-    fn no_change_makes_a_reader_panic(
-        pick in 0.0..1.0f64,
-        changes in prop::collection::vec(change(), 1..6),
-    ) {
-        let (.., sample) = SAMPLES[(pick * SAMPLES.len() as f64) as usize];
-        let mut bytes = sample.to_vec();
-        for change in &changes {
-            apply(&mut bytes, change);
-        }
-        if let Ok(parsed) = read(&bytes) {
-            for result in parsed.parts.iter().flat_map(|part| &part.results) {
-                let Measured::Disk(disk) = &result.measured else { continue };
-                prop_assert!(!disk.rows.is_empty());
-                for row in &disk.rows {
-                    prop_assert!(row.bytes_per_sec > 0.0 && row.bytes_per_sec.is_finite());
-                    prop_assert!(row.operations.is_none_or(f64::is_finite));
-                }
-            }
-        }
     }
 }

@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 
 use linerate_core::facts::{Inventory, odd};
 use linerate_core::reported::Note;
-use proptest::prelude::*;
 
 use crate::format::Holds;
 use crate::{FORMATS, Parsed, merge, read};
@@ -120,39 +119,5 @@ fn nothing_is_odd_for_want_of_facts() {
             .find(|(odd, _)| *odd == name)
             .map_or(&[][..], |(_, ids)| ids);
         assert_eq!(ids(&all), expected, "{name}: {:?}", odd::find(&all));
-    }
-}
-
-/// A text that a person or a program spoiled: cut, with lines swapped and digits replaced.
-fn spoiled(text: &str, cut: usize, swap: (usize, usize), digit: char) -> String {
-    let mut lines: Vec<&str> = text.lines().collect();
-    let count = lines.len().max(1);
-    lines.swap(swap.0 % count, swap.1 % count);
-    let text = lines.join("\n").replace('1', &digit.to_string());
-    text.chars().take(cut).collect()
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(128))]
-
-    #[test]
-    fn no_text_makes_a_reader_panic(
-        at in any::<prop::sample::Index>(),
-        cut in 0usize..8_000,
-        swap in (0usize..500, 0usize..500),
-        digit in prop::sample::select(vec!['1', '9', '-', ':', '\u{e9}', ' ', '\t', '.']),
-        noise in "\\PC{0,20}",
-    ) {
-        let all = all();
-        let text = text(&at.get(&all).1);
-        let spoiled = spoiled(&text, cut, swap, digit) + &noise;
-        if let Ok(parsed) = read(spoiled.as_bytes()) {
-            let mut inventory = Inventory::default();
-            for part in parsed.parts {
-                merge(&mut inventory, part.facts.clone());
-                merge(&mut inventory, part.facts);
-            }
-            odd::find(&inventory);
-        }
     }
 }

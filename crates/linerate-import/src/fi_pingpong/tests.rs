@@ -1,7 +1,7 @@
 use linerate_core::reported::Trip;
 use linerate_core::units::Bytes;
 
-use crate::sample::{bits, notes, ns, part, row, sizes, survive, why};
+use crate::sample::{bits, notes, ns, part, row, sizes, why};
 
 const ONE: &str = include_str!("../../tests/samples/fi-pingpong/64k.txt");
 const ALL: &str = include_str!("../../tests/samples/fi-pingpong/all.txt");
@@ -35,9 +35,4 @@ fn messages_that_were_not_acknowledged_are_said() {
     ));
     assert!(why(ONE.lines().next().unwrap()).contains("no row"));
     assert!(why(&ONE.replace("42301.41", "nan")).contains("no row"));
-}
-
-#[test]
-fn no_bytes_make_it_panic() {
-    survive(&[ONE, ALL]);
 }

@@ -1,7 +1,5 @@
+use crate::summary::{all, check, notes, of, sample, transfer, transfers};
 use linerate_core::reported::Counted::Receiver;
-use proptest::prelude::*;
-
-use crate::summary::{all, check, mutated, notes, of, sample, samples, transfer, transfers};
 
 fn text(name: &str) -> String {
     sample(&format!("iperf2/{name}"))
@@ -108,16 +106,4 @@ fn each_table_of_a_paste_is_a_result() {
     assert_eq!(transfers(&format!("{header}{rows}{header}{rows}")).len(), 2);
     let paste = format!("{header}{rows}and then\n{header}{rows}and\n{header}{rows}");
     assert_eq!(transfers(&paste).len(), 3, "{}", of(&paste));
-}
-
-proptest! {
-    #[test]
-    fn no_bytes_make_it_panic(
-        place in 0_usize..1000,
-        changes in proptest::collection::vec((any::<u8>(), any::<usize>(), any::<usize>()), 1..5),
-    ) {
-        let samples = samples("iperf2");
-        let (_, text) = &samples[place % samples.len()];
-        let _ = of(&mutated(text, &changes));
-    }
 }

@@ -1,9 +1,7 @@
+use super::*;
+use crate::summary::{all, notes, of, results, sample, transfer};
 use linerate_core::path::Direction::{Forward, Reverse};
 use linerate_core::reported::{Counted, Sizes};
-use proptest::prelude::*;
-
-use super::*;
-use crate::summary::{all, mutated, notes, of, results, sample, samples, transfer};
 
 fn text(name: &str) -> String {
     sample(&format!("netperf/{name}"))
@@ -108,17 +106,5 @@ fn what_is_unknown_or_damaged_is_said() {
         "TCP something TEST from x",
     ] {
         assert!(!starts(near), "{near}");
-    }
-}
-
-proptest! {
-    #[test]
-    fn no_bytes_make_it_panic(
-        place in 0_usize..1000,
-        changes in proptest::collection::vec((any::<u8>(), any::<usize>(), any::<usize>()), 1..5),
-    ) {
-        let samples = samples("netperf");
-        let (_, text) = &samples[place % samples.len()];
-        let _ = of(&mutated(text, &changes));
     }
 }

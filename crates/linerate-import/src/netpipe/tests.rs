@@ -2,7 +2,7 @@ use linerate_core::reported::Trip;
 use linerate_core::units::Bytes;
 
 use crate::read;
-use crate::sample::{bits, notes, ns, part, sizes, survive, why};
+use crate::sample::{bits, notes, ns, part, sizes, why};
 
 const FILE_3: &str = include_str!("../../tests/samples/netpipe/3-file.txt");
 const FILE_5: &str = include_str!("../../tests/samples/netpipe/5-file.txt");
@@ -73,9 +73,4 @@ fn figures_that_prove_no_units_are_no_file() {
     let text = FILE_3.replacen("2.562053", "99.562053", 1);
     assert!(notes(&part(&text), "99.562053"));
     assert!(why("Now starting the main loop\n").contains("no row"));
-}
-
-#[test]
-fn no_bytes_make_it_panic() {
-    survive(&[FILE_3, FILE_5, CONSOLE_3, CONSOLE_5]);
 }

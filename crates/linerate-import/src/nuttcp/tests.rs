@@ -1,7 +1,5 @@
-use proptest::prelude::*;
-
 use super::*;
-use crate::summary::{all, mutated, notes, of, sample, samples, transfer, transfers};
+use crate::summary::{all, notes, sample, transfer, transfers};
 
 fn text(name: &str) -> String {
     sample(&format!("nuttcp/{name}"))
@@ -100,17 +98,5 @@ fn lines_follow_each_other_and_may_lack_their_end() {
         "nuttcp-x: v6\n",
     ] {
         assert!(!starts(near), "{near}");
-    }
-}
-
-proptest! {
-    #[test]
-    fn no_bytes_make_it_panic(
-        place in 0_usize..1000,
-        changes in proptest::collection::vec((any::<u8>(), any::<usize>(), any::<usize>()), 1..5),
-    ) {
-        let samples = samples("nuttcp");
-        let (_, text) = &samples[place % samples.len()];
-        let _ = of(&mutated(text, &changes));
     }
 }

@@ -2,7 +2,7 @@ use linerate_core::reported::{Carrier, Trip};
 use linerate_core::units::Bytes;
 
 use super::trip;
-use crate::sample::{bits, notes, ns, part, sizes, survive, why};
+use crate::sample::{bits, notes, ns, part, sizes, why};
 
 const LATENCY: &str = include_str!("../../tests/samples/osu/latency.txt");
 const PERCENTILES: &str = include_str!("../../tests/samples/osu/latency-percentiles.txt");
@@ -112,17 +112,4 @@ fn a_table_without_rows_is_refused() {
     );
     let part = part(&OLD.replace("1024                    2.18", "1024   2,18"));
     assert!(notes(&part, "1024   2,18"));
-}
-
-#[test]
-fn no_bytes_make_it_panic() {
-    survive(&[
-        SAME_NAMES,
-        BW_PERCENTILES,
-        LATENCY,
-        PERCENTILES,
-        BW,
-        MBW_MR,
-        OLD,
-    ]);
 }

@@ -3,7 +3,7 @@ use linerate_core::reported::{Carrier, Counted, Trip};
 use linerate_core::units::{Bytes, Rate};
 
 use crate::read;
-use crate::sample::{bits, notes, ns, part, row, sizes, survive, transfer, why};
+use crate::sample::{bits, notes, ns, part, row, sizes, transfer, why};
 
 const READ_LAT: &str = include_str!("../../tests/samples/perftest/read-lat-three-columns.txt");
 const SEND_LAT: &str = include_str!("../../tests/samples/perftest/send-lat-three-columns.txt");
@@ -386,20 +386,4 @@ fn prose_behind_the_table_is_no_part_of_it() {
     let parsed = read(text.as_bytes()).unwrap();
     assert_eq!(parsed.parts[0].notes, part(GBITS).notes);
     assert_eq!(parsed.notes.len(), 2);
-}
-
-#[test]
-fn no_bytes_make_it_panic() {
-    survive(&[
-        READ_LAT,
-        PERCENTILES,
-        DURATION,
-        GBITS,
-        CLIENT,
-        BOTH_ENDS,
-        TIMES,
-        RATES,
-        BARE,
-        VALID,
-    ]);
 }

@@ -1,7 +1,7 @@
 //! Single answers of `ibping`, without its statistics: those of a run that was cut short, or a part of its output.
 //= infiniband-diags 44, ibping.c: "Pong from %s (%s): time %" PRIu64 ".%03" PRIu64 " ms\n"
 
-use linerate_core::reported::{Measured, Outcome, SizeRow, Sizes, Tool, Trip};
+use linerate_core::reported::{SizeRow, Sizes, Tool, Trip};
 use linerate_core::units::Nanos;
 
 use super::DATAGRAM;
@@ -60,20 +60,18 @@ pub(super) fn read(section: &Section<'_>, body: &str) -> Result<Found, String> {
     };
     let first = body.lines().next().unwrap_or("");
     Ok(Found {
-        tool: Tool::named("ibping"),
-        results: vec![Outcome {
-            title: target(first).unwrap_or("").to_owned(),
-            line: section.line,
-            measured: Measured::Sizes(Sizes {
+        notes: notes.0,
+        ..Found::table(
+            Tool::named("ibping"),
+            (target(first).unwrap_or(""), section.line),
+            Sizes {
                 carrier: None,
                 operation: "management datagram".to_owned(),
                 trip: Trip::Whole,
                 both: false,
                 rows: vec![row],
-            }),
-        }],
-        notes: notes.0,
-        used: Some(body.len()),
-        ..Found::default()
+            },
+            body.len(),
+        )
     })
 }

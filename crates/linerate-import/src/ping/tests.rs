@@ -3,7 +3,7 @@ use linerate_core::units::Bytes;
 
 use super::payload;
 use crate::read;
-use crate::sample::{notes, ns, part, sizes, survive, why};
+use crate::sample::{notes, ns, part, sizes, why};
 
 const V4: &str = include_str!("../../tests/samples/ping/ipv4.txt");
 const V6: &str = include_str!("../../tests/samples/ping/ipv6.txt");
@@ -124,9 +124,4 @@ fn answers_before_statistics_are_counted_once() {
 #[test]
 fn two_in_a_row_are_two() {
     assert_eq!(read(format!("{V4}{V6}").as_bytes()).unwrap().parts.len(), 2);
-}
-
-#[test]
-fn no_bytes_make_it_panic() {
-    survive(&[V4, V6, QUIET, FLOOD, UNREACHABLE, IB, IB_NONE, PONGS]);
 }

@@ -1,8 +1,6 @@
-use linerate_core::reported::Transfer;
-use proptest::prelude::*;
-
 use super::*;
-use crate::summary::{all, mutated, notes, of, results, sample, samples};
+use crate::summary::{all, notes, of, results, sample};
+use linerate_core::reported::Transfer;
 
 fn text(name: &str) -> String {
     sample(&format!("qperf/{name}"))
@@ -104,17 +102,5 @@ fn what_is_not_understood_is_said() {
         "cpu_bw:\n    bw  =  2 GB/sec\n",
     ] {
         assert!(!starts(near), "{near}");
-    }
-}
-
-proptest! {
-    #[test]
-    fn no_bytes_make_it_panic(
-        place in 0_usize..1000,
-        changes in proptest::collection::vec((any::<u8>(), any::<usize>(), any::<usize>()), 1..5),
-    ) {
-        let samples = samples("qperf");
-        let (_, text) = &samples[place % samples.len()];
-        let _ = of(&mutated(text, &changes));
     }
 }

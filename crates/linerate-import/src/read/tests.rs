@@ -2,7 +2,7 @@ use super::*;
 
 /// The sample files of all formats.
 #[expect(clippy::disallowed_methods, reason = "tests read their samples")]
-fn samples(folder: &std::path::Path) -> Vec<Vec<u8>> {
+pub(super) fn samples(folder: &std::path::Path) -> Vec<Vec<u8>> {
     let entries = std::fs::read_dir(folder).unwrap();
     let each = entries.map(|entry| entry.unwrap().path());
     each.flat_map(|path| {

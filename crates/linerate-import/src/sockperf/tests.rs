@@ -2,7 +2,7 @@ use linerate_core::reported::{Carrier, Counted, Trip};
 use linerate_core::units::{Bytes, Rate};
 
 use crate::read;
-use crate::sample::{notes, ns, part, sizes, survive, transfer, why};
+use crate::sample::{notes, ns, part, sizes, transfer, why};
 
 const UDP: &str = include_str!("../../tests/samples/sockperf/ping-pong-udp.txt");
 const FULL_RTT: &str = include_str!("../../tests/samples/sockperf/ping-pong-tcp-full-rtt.txt");
@@ -188,11 +188,6 @@ fn two_runs_in_a_row_are_two_outputs() {
     let parsed = read(format!("{UDP}{FULL_RTT}").as_bytes()).unwrap();
     assert_eq!(parsed.parts.len(), 2);
     assert_eq!(parsed.notes, []);
-}
-
-#[test]
-fn no_bytes_make_it_panic() {
-    survive(&[CUT, UDP, FULL_RTT, FEW, LOG, NONE, TCP, GIGA, SERVER]);
 }
 
 #[test]

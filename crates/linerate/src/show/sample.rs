@@ -5,10 +5,8 @@ use linerate_core::facts::nic::{LinkModes, Nic};
 use linerate_core::facts::pci::{Buses, Device, Link, PortKind, find_parents};
 use linerate_core::facts::route::Route;
 use linerate_core::facts::{HostFacts, Port};
-use linerate_core::model::{
-    Ceiling, DirectionModel, Estimate, Latency, Load, Model, TcpShares, TrialModel,
-};
-use linerate_core::path::{ByRole, Direction, Measure, Place, Side, Stage};
+use linerate_core::model::{Ceiling, DirectionModel, Estimate, Latency, Load, Model, TrialModel};
+use linerate_core::path::{Direction, Measure, Place, Side, Stage};
 use linerate_core::plan::{Knobs, Plan};
 use linerate_core::record::{End, FORMAT, Host, Record, Start, TrialPlan};
 use linerate_core::stats::Interval;
@@ -156,47 +154,15 @@ fn latency(p50: u64, p99: u64) -> Latency {
 }
 
 pub(super) fn load(streams: u32, mean: f64) -> Load {
+    let goodput = estimate(mean, mean * 0.004);
     Load {
-        transport: linerate_core::transport::Transport::Tcp,
-        streams,
         knobs: Knobs {
             streams,
             ..Knobs::default()
         },
-        made: ByRole::default(),
-        goodput: estimate(mean, mean * 0.004),
-        operations: None,
         goodput_with_ramp: mean * 0.99,
-        ticks: Vec::new(),
         steady: true,
-        tcp: TcpShares::default(),
-        packets: None,
-        datagrams: None,
-        senders: Vec::new(),
-        receivers: Vec::new(),
-        copied: None,
-        unread: None,
-        behind: None,
-        caught_up: None,
-        recv_memory: None,
-        cpus: ByRole::default(),
-        throttled: ByRole::default(),
-        memory: ByRole::default(),
-        latency: None,
-        probe_waited: ByRole::default(),
-        contended: false,
-        foreign: None,
-        local: Vec::new(),
-        shapers: None,
-        queues: None,
-        packet_bytes: ByRole::default(),
-        paused: ByRole::default(),
-        allowances: Vec::new(),
-        fragments: ByRole::default(),
-        in_use: None,
-        collided: ByRole::default(),
-        keeps_losing: false,
-        interruptions: Vec::new(),
+        ..Load::bare(linerate_core::transport::Transport::Tcp, streams, goodput)
     }
 }
 

@@ -1,7 +1,8 @@
 //! The traps of fio's outputs, one by one.
 
-use linerate_core::reported::{Access, Disk, DiskRow, Does, Measured};
+use linerate_core::reported::{Access, DiskRow, Does};
 
+use super::super::helper::{disks, notes, rate};
 use crate::{Parsed, read};
 
 const CELLS: &str = include_str!("../../../tests/samples/fio-json/cells-3.33.json");
@@ -15,34 +16,10 @@ fn parsed(text: &str) -> Parsed {
     read(text.as_bytes()).unwrap()
 }
 
-fn disks(parsed: &Parsed) -> Vec<&Disk> {
-    let results = parsed.parts.iter().flat_map(|part| &part.results);
-    let disks = results.filter_map(|result| match &result.measured {
-        Measured::Disk(disk) => Some(disk),
-        _ => None,
-    });
-    disks.collect()
-}
-
 fn only_row(parsed: &Parsed) -> &DiskRow {
     let disks = disks(parsed);
     assert_eq!((disks.len(), disks[0].rows.len()), (1, 1));
     &disks[0].rows[0]
-}
-
-/// Bytes in a second.
-fn rate(row: &DiskRow) -> u64 {
-    row.bytes_per_sec.round() as u64
-}
-
-fn notes(parsed: &Parsed) -> String {
-    let notes = parsed
-        .parts
-        .iter()
-        .flat_map(|part| &part.notes)
-        .chain(&parsed.notes);
-    let notes: Vec<&str> = notes.map(|note| note.what.as_str()).collect();
-    notes.join("\n")
 }
 
 /// A document with one random read job.

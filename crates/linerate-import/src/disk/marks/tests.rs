@@ -1,7 +1,8 @@
 //! The traps of both reports, one by one.
 
-use linerate_core::reported::{Disk, DiskRow, Does, Measured};
+use linerate_core::reported::{Disk, Does, Measured};
 
+use super::super::helper::{notes, rate};
 use crate::{Parsed, read};
 
 const CRYSTAL: &str = include_str!("../../../tests/samples/crystaldiskmark/7.0.0.txt");
@@ -12,21 +13,6 @@ fn disk(parsed: &Parsed) -> &Disk {
         Measured::Disk(disk) => disk,
         _ => panic!("no disk"),
     }
-}
-
-/// Bytes in a second.
-fn rate(row: &DiskRow) -> u64 {
-    row.bytes_per_sec.round() as u64
-}
-
-fn notes(parsed: &Parsed) -> String {
-    let notes = parsed
-        .parts
-        .iter()
-        .flat_map(|part| &part.notes)
-        .chain(&parsed.notes);
-    let notes: Vec<&str> = notes.map(|note| note.what.as_str()).collect();
-    notes.join("\n")
 }
 
 /// A report of KDiskMark with one row.

@@ -1,10 +1,8 @@
+use super::*;
+use crate::summary::{all, notes, of, sample, transfer, transfers};
 use linerate_core::path::Direction::{Forward, Reverse};
 use linerate_core::reported::Counted::{Receiver, Sender};
 use linerate_core::reported::Transfer;
-use proptest::prelude::*;
-
-use super::*;
-use crate::summary::{all, mutated, notes, of, sample, samples, transfer, transfers};
 
 fn json(name: &str) -> String {
     sample(&format!("iperf3-json/{name}"))
@@ -416,16 +414,4 @@ fn a_document_names_its_writer_or_says_that_it_does_not() {
     assert!(notes(&text).contains("does not say which end wrote it"));
     assert_eq!(transfer(&text).direction, Forward);
     assert!(!notes(&plain("")).contains("which end"));
-}
-
-proptest! {
-    #[test]
-    fn no_bytes_make_it_panic(
-        place in 0_usize..1000,
-        changes in proptest::collection::vec((any::<u8>(), any::<usize>(), any::<usize>()), 1..5),
-    ) {
-        let samples = samples("iperf3-json");
-        let (_, text) = &samples[place % samples.len()];
-        let _ = of(&mutated(text, &changes));
-    }
 }

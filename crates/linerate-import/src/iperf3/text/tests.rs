@@ -1,9 +1,7 @@
+use super::*;
+use crate::summary::{all, check, notes, of, sample, transfer, transfers};
 use linerate_core::path::Direction::{Forward, Reverse};
 use linerate_core::reported::Counted;
-use proptest::prelude::*;
-
-use super::*;
-use crate::summary::{all, check, mutated, notes, of, sample, samples, transfer, transfers};
 
 fn text(name: &str) -> String {
     sample(&format!("iperf3-text/{name}"))
@@ -298,16 +296,4 @@ fn near_misses_are_not_ours() {
     assert!(starts(
         "[ ID] Interval           Transfer     Bitrate\n[  5]   0.00-1.00   sec  1.10 GBytes   942 Mbits/sec\n"
     ));
-}
-
-proptest! {
-    #[test]
-    fn no_bytes_make_it_panic(
-        place in 0_usize..1000,
-        changes in proptest::collection::vec((any::<u8>(), any::<usize>(), any::<usize>()), 1..5),
-    ) {
-        let samples = samples("iperf3-text");
-        let (_, text) = &samples[place % samples.len()];
-        let _ = of(&mutated(text, &changes));
-    }
 }

@@ -163,7 +163,7 @@ fn shown(doc: &mut Document, probe: &Probe) {
     if let Some(timer) = probe.timer() {
         fitted::ticks(doc, "whole round trips", &timer, probe.agreement());
     }
-    let what = "each way, by halves of typical round trips";
+    let what = "each way if both are alike, by halves of typical round trips";
     fitted::rate(doc, what, probe.fit().as_ref(), probe.agreement());
 }
 
