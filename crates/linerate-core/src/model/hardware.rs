@@ -28,6 +28,7 @@ pub fn hardware(hosts: &[Host]) -> Facts {
             all: false,
         },
         carrier: Some(Carrier::Sockets),
+        all_drivers: !drivers.is_empty() && drivers.iter().all(|driver| !driver.is_empty()),
         card: Some(drivers.join(" ")).filter(|names| !names.trim().is_empty()),
         ..Facts::default()
     }
@@ -65,7 +66,9 @@ mod tests {
         assert_eq!(found.medium, Some(Medium::Ethernet));
         assert_eq!(found.links.parts, [Link::Ethernet(Rate(10_000_000_000))]);
         assert_eq!(found.card.as_deref(), Some("ixgbe ixgbe"));
+        assert!(found.all_drivers);
         let ipoib = Port::default();
+        assert!(!hardware(&[host(Some(ipoib.clone()))]).all_drivers);
         assert_eq!(hardware(&[host(Some(ipoib))]).medium, Some(Medium::Network));
         assert_eq!(hardware(&[host(None)]).medium, Some(Medium::Network));
     }

@@ -79,6 +79,8 @@ pub struct Facts {
     pub carrier: Option<Carrier>,
     /// Models of the cards, or names of their drivers.
     pub card: Option<String>,
+    /// Whether `card` names the drivers of all ports of the path: then it has no others.
+    pub all_drivers: bool,
 }
 
 impl Facts {

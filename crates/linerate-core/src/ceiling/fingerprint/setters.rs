@@ -156,9 +156,10 @@ const DRIVERS: [(&str, &str); 10] = [
 pub fn setters(period: Nanos, facts: &Facts) -> Vec<&'static Setter> {
     let micros = period.0 as f64 / 1e3;
     let drivers = facts.card.as_deref().map(drivers).unwrap_or_default();
+    let is_known = facts.all_drivers || !drivers.is_empty();
     let is_own = |setter: &Setter| setter.drivers.iter().any(|d| drivers.contains(d));
     let may = |setter: &&Setter| {
-        let is_others = !setter.drivers.is_empty() && !drivers.is_empty() && !is_own(setter);
+        let is_others = !setter.drivers.is_empty() && is_known && !is_own(setter);
         let is_carried = match (setter.carrier, facts.carrier) {
             (Some(its), Some(ours)) => its == ours,
             _ => true,

@@ -120,28 +120,35 @@ pub(super) fn below(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> 
     all.filter_map(|(_, one)| remark(one)).collect()
 }
 
-/// Hosts whose own oddity limits the port of the path.
+/// Oddities of ports that carry nothing: results did not cross them.
+const DOWN: [&str; 2] = ["ib-not-set-up", "ib-held-down"];
+
+/// Ports and slots of hosts that are slower than they could be, beside results that may have crossed them.
 pub(super) fn host(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
-    let sides = Side::ALL.into_iter().zip(&explained.oddities);
-    let has_results = !explained
-        .material
-        .sources
-        .iter()
-        .all(|s| s.results.is_empty());
-    let of = |(side, all): (Side, &Vec<Oddity>)| {
-        let limiting = all.iter().filter(|odd| !odd.limits.is_empty());
-        let remarks = limiting.map(|odd| {
-            let what = format!("{} of the {}: {}", odd.subject, side_name(side), odd.what);
-            let steps = odd.fix.steps.first();
-            let remark = Remark::new(id, Stands::Finding, what).because(odd.why);
-            match steps {
-                Some(step) => remark.next(&odd.fix.what, &step.command),
-                None => remark.next(&odd.fix.what, ""),
-            }
-        });
-        remarks.collect::<Vec<_>>()
-    };
+    let sources = &explained.material.sources;
     // Facts alone have a section of their own.
-    let remarks = sides.filter(|_| has_results).flat_map(of);
-    remarks.collect()
+    if sources.iter().all(|source| source.results.is_empty()) {
+        return Vec::new();
+    }
+    let each = Side::ALL.into_iter().zip(&explained.oddities);
+    let all = each.flat_map(|(side, all)| all.iter().map(move |odd| (side, odd)));
+    let limiting = all.filter(|(_, odd)| !odd.limits.is_empty() && !DOWN.contains(&odd.id));
+    limiting.map(|(side, odd)| slower(side, odd, id)).collect()
+}
+
+fn slower(side: Side, odd: &Oddity, id: &'static str) -> Remark {
+    let what = format!("{} of the {}: {}", odd.subject, side_name(side), odd.what);
+    let remark = Remark::new(id, Stands::Finding, what).because(odd.why);
+    if odd.fix.steps.is_empty() {
+        return remark.next(&odd.fix.what, "");
+    }
+    let mut label = odd.fix.what.as_str();
+    odd.fix.steps.iter().fold(remark, |remark, step| {
+        let about = if step.about.is_empty() {
+            std::mem::take(&mut label)
+        } else {
+            &step.about
+        };
+        remark.next(about, &step.command)
+    })
 }

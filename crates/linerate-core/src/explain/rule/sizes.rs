@@ -4,8 +4,15 @@ use std::collections::BTreeMap;
 
 use super::super::{Explained, Table};
 use super::{Remark, Stands, rate};
+use crate::ceiling::fingerprint::setters;
 use crate::reported::{SizeRow, Trip};
 use crate::units::{Bytes, Nanos};
+
+/// Setters of a timer that are named.
+const NAMED: usize = 3;
+
+/// Period from which on a path may have such a round trip.
+const LONG: Nanos = Nanos::from_millis(1);
 
 /// How many times the typical time a longest one must be to be a finding.
 const TAIL: f64 = 10.0;
@@ -29,15 +36,19 @@ fn timed(table: &Table<'_>, id: &'static str) -> Option<Remark> {
         timer.points,
         table.sizes.rows.len()
     );
-    Some(
-        Remark::new(id, Stands::Finding, what)
-            .because(at)
-            .because("no wire and no processor takes the same time for different sizes")
-            .next(
-                "show how long the card holds interrupts back, at both ends",
-                "ethtool -c PORT",
-            ),
-    )
+    let mut remark = Remark::new(id, Stands::Finding, what)
+        .because(at)
+        .because("no wire and no processor takes the same time for different sizes");
+    if timer.period >= LONG {
+        remark = remark.because(
+            "a path with a round trip this long, and a window that grows by round trips, would look alike",
+        );
+    }
+    let setters = setters(timer.period, &table.facts);
+    let named = setters.iter().take(NAMED);
+    Some(named.fold(remark, |remark, setter| {
+        remark.next(&format!("it may be the {}", setter.name), setter.look)
+    }))
 }
 
 /// The first size from which on all messages move slower than smaller ones did.

@@ -82,8 +82,8 @@ fn jump(pair: &[(u32, &Transfer)], id: &'static str) -> Option<Remark> {
         return None;
     }
     let what = format!(
-        "from {few} to {many} streams the rate grew x{gain:.2}, and the streams only x{streams:.2}: one of both runs \
-         was disturbed"
+        "from {few} to {many} streams the rate grew x{gain:.2}, and the streams only x{streams:.2}: one run of each \
+         does not show which is right"
     );
     let evidence = format!(
         "{}, then {}",

@@ -90,8 +90,16 @@ fn goldens_of_pages() {
 }
 
 /// First words of lines that are commands to copy.
-const COMMANDS: [&str; 8] = [
+const COMMANDS: [&str; 16] = [
     "linerate ",
+    "modinfo ",
+    "grep ",
+    "powercfg ",
+    "ss ",
+    "netsh ",
+    "nstat ",
+    "rdma ",
+    "Get-NetAdapter",
     "sudo ",
     "ethtool ",
     "fio ",

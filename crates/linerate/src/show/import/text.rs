@@ -155,7 +155,9 @@ const COLUMNS: [Column; 11] = [
 ];
 
 fn rate(sizes: &Sizes, row: &SizeRow) -> String {
-    let rate = Sized::rate(sizes, row);
+    // One row alone is a latency: its size over its time is no rate of the path.
+    let is_table = row.rate.is_some() || sizes.rows.len() > 1;
+    let rate = Sized::rate(sizes, row).filter(|_| is_table);
     rate.map_or(String::new(), |rate| rate.to_string())
 }
 
