@@ -20,6 +20,8 @@ pub struct Spread {
     pub typical: Nanos,
 }
 
+/// Largest difference of typical times that are the same, as a share.
+const SAME: f64 = 0.02;
 /// Fewest sizes with the same time.
 const FLAT: usize = 6;
 /// Least share of these among all sizes up to the largest of them.
@@ -38,7 +40,7 @@ pub fn tick(rows: &[Spread]) -> Option<Timer> {
     let mut rows: Vec<Spread> = rows.iter().take(MOST_POINTS).copied().collect();
     rows.sort_by_key(|row| row.size);
     let points: Vec<Point> = rows.iter().map(point).collect();
-    let (period, flat, end) = first_step(&points)?;
+    let (period, flat, end) = first_step(&points, SAME)?;
     let within: Vec<&Spread> = rows.iter().filter(|row| row.size <= end).collect();
     let is_flat = flat >= FLAT && flat as f64 >= within.len() as f64 * MOST_OF;
     let mut early: Vec<f64> = within.iter().map(|row| share(row)).collect();
@@ -119,6 +121,42 @@ mod tests {
     }
 
     #[test]
+    fn a_tick_is_found_where_its_times_scatter_as_measured() {
+        // Packets that were held until a tick of 1 ms, on a busy machine.
+        let measured = [
+            (196, 990),
+            (200, 994),
+            (362, 990),
+            (367, 989),
+            (209, 998),
+            (287, 991),
+            (219, 995),
+            (235, 995),
+            (433, 993),
+            (245, 992),
+            (368, 994),
+            (328, 990),
+            (366, 994),
+            (456, 991),
+            (269, 990),
+            (400, 995),
+            (523, 996),
+            (617, 996),
+            (813, 993),
+            (1942, 2770),
+            (4248, 4921),
+            (6904, 7895),
+            (15_949, 16_560),
+        ];
+        let rows = rows(|size| {
+            let (least, typical) = measured[size.ilog2() as usize - 1];
+            (f64::from(least), f64::from(typical))
+        });
+        let found = tick(&rows).unwrap();
+        assert!((980_000..1_000_000).contains(&found.period.0), "{found:?}");
+    }
+
+    #[test]
     fn a_long_path_is_no_timer_though_its_window_grows_by_round_trips() {
         // As measured over 10 ms.
         let long = rows(|size| {
@@ -166,7 +204,7 @@ mod tests {
         rows(|size| {
             let plain = floor + size as f64 * 16e-3 / gigabits;
             let waited = period.map_or(plain, |period| (plain / period).ceil() * period);
-            let noise = if period.is_some() { 0.0005 } else { 0.01 };
+            let noise = if period.is_some() { 0.003 } else { 0.01 };
             (waited * early, waited * draw.normal(noise).exp())
         })
     }

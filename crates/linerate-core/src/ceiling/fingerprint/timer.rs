@@ -40,7 +40,7 @@ const STILL: [f64; 2] = [0.002, 0.005];
 /// Returns the timer that a sweep shows; `None` if it shows none.
 pub fn timer(points: &[Point]) -> Option<Timer> {
     let points = ordered(points);
-    let (period, first, end) = first_step(&points)?;
+    let (period, first, end) = first_step(&points, SAME)?;
     // A smaller size with a longer time was disturbed.
     let above = points.iter().filter(|point| {
         let steps = point.time.0 as f64 / period;
@@ -71,8 +71,8 @@ pub fn timer(points: &[Point]) -> Option<Timer> {
 }
 
 /// The time that most of the shortest times share, their number and the largest size; `None` if they differ, or if they are
-/// of few sizes.
-pub(super) fn first_step(points: &[Point]) -> Option<(f64, usize, Bytes)> {
+/// of few sizes. Times are the same if they differ by no more than the share `same`.
+pub(super) fn first_step(points: &[Point], same: f64) -> Option<(f64, usize, Bytes)> {
     let least = points.iter().map(|point| point.time.0).min()? as f64;
     // One that is too short must not hide the step: it begins at any of the shortest times.
     let starts = points.iter().map(|point| point.time.0 as f64);
@@ -80,7 +80,7 @@ pub(super) fn first_step(points: &[Point]) -> Option<(f64, usize, Bytes)> {
     let of = |start: f64| {
         let within = |point: &&Point| {
             let time = point.time.0 as f64;
-            (start..=start * (1.0 + SAME)).contains(&time)
+            (start..=start * (1.0 + same)).contains(&time)
         };
         points.iter().filter(within).collect::<Vec<&Point>>()
     };
