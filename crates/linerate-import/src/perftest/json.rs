@@ -20,6 +20,7 @@ pub(crate) static JSON: Format = Format {
         Evidence::Published(
             "the example in a network test for Kubernetes, a public repository (valid JSON)",
         ),
+        Evidence::RunHere("4.5+0.17 over Soft-RoCE: rates of writes (bare words)"),
     ],
     unknown: "The units, if neither the command nor the figures prove them; which end wrote it; all sizes but the last of a run over several.",
     starts,

@@ -13,6 +13,9 @@ const KNOWN: &[&str] = &[
     "Requested mtu is higher than active mtu",
     "Changing to active mtu",
     "* Waiting for client to connect",
+    "Device not recognized to implement inline feature",
+    "Test with events",
+    "#, usec",
 ];
 
 /// Names of settings that stand with a colon and no blank before it, or with blanks that were lost on the way.

@@ -31,8 +31,11 @@ pub(crate) static TABLE: Format = Format {
         Evidence::Published(
             "AWS Elastic Fabric Adapter (EFA) Performance Testing Guide (percentiles, MiB/sec)",
         ),
+        Evidence::RunHere(
+            "4.5+0.17 over Soft-RoCE: latency of reads, writes and sends, with events and with the list of single times (-U), and a run whose clock failed; rates of all sizes, cut off, of four queue pairs and both ways",
+        ),
     ],
-    unknown: "The longest time: versions with percentiles leave the two longest times out of everything but t_max, which is the second longest.",
+    unknown: "The longest time, unless single times are listed (-H, -U): versions with percentiles leave the two longest times out of everything but t_max, which is the second longest.",
     starts,
     read,
 };
@@ -142,6 +145,8 @@ struct Reading<'a> {
     rows: Vec<SizeRow>,
     /// Times of single messages, in the unit of the table.
     singles: Vec<f64>,
+    /// The longest of the times that are listed before the next row.
+    longest: Option<f64>,
     queues: Option<u32>,
     /// Whether a line ended the table.
     has_end: bool,
@@ -167,6 +172,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         columns: Vec::new(),
         rows: Vec::new(),
         singles: Vec::new(),
+        longest: None,
         queues: None,
         has_end: false,
         is_bare: title.is_none(),
@@ -227,7 +233,9 @@ impl Reading<'_> {
         }
         self.has_end |= is_rule(line) && !self.rows.is_empty();
         let is_over = self.has_end || self.is_bare && !self.rows.is_empty();
-        if line.starts_with(|c: char| c.is_ascii_digit()) && !self.columns.is_empty() {
+        if let Some(time) = listed(line).filter(|_| !self.columns.is_empty()) {
+            self.longest = Some(self.longest.map_or(time, |longest| longest.max(time)));
+        } else if line.starts_with(|c: char| c.is_ascii_digit()) && !self.columns.is_empty() {
             self.row(number, line);
         } else if line == "Local results:" || line == "Remote results:" {
             self.is_of_one_side = true;
@@ -286,12 +294,26 @@ impl Reading<'_> {
         let mut row = SizeRow::default();
         for (column, cell) in self.columns.iter().zip(&cells) {
             if number(cell).is_none() {
-                let what = format!("`{}` is no number and is left out", quoted(cell));
+                let why = match *cell {
+                    "inf" => ": perftest could not measure the CPU's clock rate",
+                    _ => "",
+                };
+                let what = format!("`{}` is no number and is left out{why}", quoted(cell));
                 self.notes.at(number_of_line, what);
             }
             set(&mut row, *column, cell);
             let is_single = matches!(column, Column::Least | Column::Most | Column::P99);
             self.singles.extend(number(cell).filter(|_| is_single));
+        }
+        if let Some(longest) = self.longest.take().and_then(|time| nanos(time, MICRO)) {
+            let is_longer = row.most.is_some_and(|most| most < longest);
+            row.most = Some(longest);
+            if is_longer {
+                self.notes.at(
+                    number_of_line,
+                    "the longest time is that of the list: perftest's t_max is the second longest",
+                );
+            }
         }
         let samples = row.samples.unwrap_or(0);
         row.p99 = row.p99.filter(|_| supports(samples, 0.99));
@@ -350,9 +372,18 @@ impl Reading<'_> {
     }
 }
 
+/// A time of a list of single times, in the unit of the table: `5, 73259.6`.
+fn listed(line: &str) -> Option<f64> {
+    let (at, time) = line.split_once(", ")?;
+    count(at)?;
+    number(time)
+}
+
 /// What a line says about figures that are wrong or missing.
 fn failure(line: &str) -> Option<&'static str> {
-    if line.starts_with("Conflicting CPU frequency values") {
+    if line.starts_with("Conflicting CPU frequency values")
+        || line.starts_with("Correlation coefficient r^2")
+    {
         return Some(
             "perftest was not sure of the CPU's clock rate, by which it computes all figures",
         );

@@ -18,6 +18,59 @@ const BOTH_ENDS: &str = include_str!("../../tests/samples/perftest/write-bw-both
 const BARE: &str = include_str!("../../tests/samples/perftest-json/write-lat-bare.txt");
 const VALID: &str = include_str!("../../tests/samples/perftest-json/write-bw-valid.json");
 
+const NOTICE: &str = include_str!("../../tests/samples/perftest/read-lat-notice.txt");
+const EVENTS: &str = include_str!("../../tests/samples/perftest/send-lat-events.txt");
+const SINGLES: &str = include_str!("../../tests/samples/perftest/write-lat-single-times.txt");
+const NO_CLOCK: &str = include_str!("../../tests/samples/perftest/send-lat-no-clock.txt");
+const CUT: &str = include_str!("../../tests/samples/perftest/write-bw-cut.txt");
+const QUEUES: &str = include_str!("../../tests/samples/perftest/write-bw-four-queues.txt");
+const BOTH_WAYS: &str = include_str!("../../tests/samples/perftest/send-bw-both-ways.txt");
+const BARE_RATE: &str = include_str!("../../tests/samples/perftest-json/write-bw-bare.json");
+
+#[test]
+fn the_longest_time_is_that_of_the_list_of_single_times() {
+    let listed = part(SINGLES);
+    let row = sizes(&listed.results[0]).rows[0];
+    assert_eq!((row.least, row.most), (ns(62_460), ns(73_259_600)));
+    assert!(notes(&listed, "t_max is the second longest"));
+    assert!(!notes(&listed, "not understood"), "{:?}", listed.notes);
+    // A list without a longer time says nothing new.
+    let same = SINGLES.replace("73259.6", "18671.7");
+    let same = part(&same);
+    assert_eq!(sizes(&same.results[0]).rows[0].most, ns(18_671_700));
+    assert!(!notes(&same, "second longest"));
+}
+
+#[test]
+fn notices_are_no_part_of_the_table() {
+    for (text, typical) in [(NOTICE, 140_720), (EVENTS, 3_987_220)] {
+        let part = part(text);
+        assert_eq!(sizes(&part.results[0]).rows[0].typical, ns(typical));
+        assert_eq!(part.notes, []);
+    }
+}
+
+#[test]
+fn times_of_a_clock_that_failed_are_none() {
+    let refused = why(NO_CLOCK);
+    assert!(refused.contains("no row"), "{refused}");
+    assert!(refused.contains("CPU's clock"), "{refused}");
+}
+
+#[test]
+fn rates_as_run_over_soft_roce() {
+    let cut = part(CUT);
+    let rows = &sizes(&cut.results[0]).rows;
+    assert_eq!((rows.len(), rows[19].size), (21, Bytes(1 << 20)));
+    assert!(notes(&cut, "ends the table"));
+    let queues = part(QUEUES);
+    assert_eq!(transfer(&queues.results[0]).streams, Some(4));
+    let both = part(BOTH_WAYS);
+    assert!(sizes(&both.results[0]).both);
+    let bare = part(BARE_RATE);
+    assert_eq!(transfer(&bare.results[0]).goodput, Rate(210_000_000));
+}
+
 #[test]
 fn tables_of_three_columns() {
     for (text, operation, trip, first) in [
