@@ -7,6 +7,7 @@ pub mod chain;
 pub mod clock;
 pub mod datagram;
 pub mod ethtool;
+pub mod ibverbs;
 pub mod memfd;
 pub mod memory;
 pub mod namespace;

@@ -1,0 +1,121 @@
+//! Requests that are linked to each other, so that one call posts all of them.
+
+use std::ffi::c_uint;
+use std::ptr::NonNull;
+
+use super::abi::{SendWr, Sge, flag};
+
+/// Equal requests in a chain. They are only accessed by pointers: each refers to the next one.
+pub(super) struct Chain {
+    wrs: NonNull<[SendWr]>,
+    sge: NonNull<Sge>,
+}
+
+// SAFETY: the pointers refer to memory that this value alone owns.
+unsafe impl Send for Chain {}
+
+impl Chain {
+    /// Makes a chain of `len` requests, at least one, all with the same payload.
+    pub(super) fn new(wr: SendWr, sge: Sge, len: usize) -> Self {
+        let sge = NonNull::from(Box::leak(Box::new(sge)));
+        let wr = SendWr {
+            sg_list: sge.as_ptr(),
+            ..wr
+        };
+        let wrs = NonNull::from(Box::leak(vec![wr; len.max(1)].into_boxed_slice()));
+        let chain = Self { wrs, sge };
+        for at in 1..chain.wrs.len() {
+            // SAFETY: both elements are inside the slice, to which no reference exists.
+            unsafe { (*chain.at(at - 1)).next = chain.at(at) }
+        }
+        chain
+    }
+
+    /// Returns a request of the chain, which must have it.
+    const fn at(&self, index: usize) -> *mut SendWr {
+        self.first().wrapping_add(index)
+    }
+
+    /// Returns the first request.
+    #[inline]
+    pub(super) const fn first(&self) -> *mut SendWr {
+        self.wrs.as_ptr().cast()
+    }
+
+    /// Sets whether the last request completes, and by which number.
+    #[inline]
+    pub(super) fn sign(&mut self, signalled: bool, id: u64) {
+        let last = self.at(self.wrs.len() - 1);
+        // SAFETY: the slice has at least one element, and no reference to it exists.
+        unsafe {
+            (*last).wr_id = id;
+            let others = (*last).send_flags & !flag::SIGNALED;
+            (*last).send_flags = others | (c_uint::from(signalled) * flag::SIGNALED);
+        }
+    }
+}
+
+impl Drop for Chain {
+    fn drop(&mut self) {
+        // SAFETY: both were made by leaking a box, and no pointer to them is used any more: a provider copies requests.
+        unsafe {
+            drop(Box::from_raw(self.wrs.as_ptr()));
+            drop(Box::from_raw(self.sge.as_ptr()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ptr;
+
+    use super::super::abi::{WrKind, WrRdma};
+    use super::*;
+
+    fn wr() -> SendWr {
+        SendWr {
+            wr_id: 0,
+            next: ptr::null_mut(),
+            sg_list: ptr::null_mut(),
+            num_sge: 1,
+            opcode: 0,
+            send_flags: flag::INLINE,
+            imm_data: 0,
+            kind: WrKind {
+                rdma: WrRdma {
+                    remote_addr: 7,
+                    rkey: 9,
+                },
+            },
+            unused: [0; 7],
+        }
+    }
+
+    #[test]
+    fn requests_are_linked_and_only_the_last_completes() {
+        for len in [1, 2, 16] {
+            let sge = Sge {
+                addr: 1,
+                length: 2,
+                lkey: 3,
+            };
+            let mut chain = Chain::new(wr(), sge, len);
+            chain.sign(true, 5);
+            let mut seen = Vec::new();
+            let mut at = chain.first();
+            while !at.is_null() {
+                // SAFETY: the chain has this request, and lives.
+                let (wr, sge) = unsafe { (*at, *(*at).sg_list) };
+                assert_eq!((sge.addr, sge.length, sge.lkey), (1, 2, 3));
+                seen.push((wr.wr_id, wr.send_flags));
+                at = wr.next;
+            }
+            assert_eq!(seen.len(), len);
+            assert_eq!(seen.pop(), Some((5, flag::INLINE | flag::SIGNALED)));
+            assert!(seen.iter().all(|wr| *wr == (0, flag::INLINE)));
+            chain.sign(false, 6);
+            // SAFETY: as above.
+            assert_eq!(unsafe { (*chain.at(len - 1)).send_flags }, flag::INLINE);
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! Devices and their ports.
+
+use std::ffi::{CStr, c_int};
+use std::mem::MaybeUninit;
+use std::sync::Arc;
+
+use super::abi::{Context, DeviceAttr, PortAttr};
+use super::library::Library;
+use super::{Owned, Refused};
+
+/// The list that `ibv_get_device_list` returned.
+struct List {
+    library: &'static Library,
+    at: *mut *mut super::abi::Device,
+    len: usize,
+}
+
+impl List {
+    fn get(library: &'static Library) -> Result<Self, Refused> {
+        let mut len: c_int = 0;
+        // SAFETY: the number is written to a variable that lives through the call.
+        let at = unsafe { (library.ibv_get_device_list)(&raw mut len) };
+        if at.is_null() {
+            return Err(Refused::last("ibv_get_device_list"));
+        }
+        let len = usize::try_from(len).unwrap_or(0);
+        Ok(Self { library, at, len })
+    }
+
+    fn devices(&self) -> impl Iterator<Item = *mut super::abi::Device> {
+        // SAFETY: the list has this many entries until it is freed, which `drop` does.
+        (0..self.len).map(|n| unsafe { *self.at.add(n) })
+    }
+
+    /// Returns the name of a device of the list, such as `mlx5_0`.
+    fn name(&self, device: *mut super::abi::Device) -> String {
+        // SAFETY: the device is one of the list, which is not freed yet; its name ends with a zero.
+        let name = unsafe { CStr::from_ptr((self.library.ibv_get_device_name)(device)) };
+        name.to_string_lossy().into_owned()
+    }
+}
+
+impl Drop for List {
+    fn drop(&mut self) {
+        // SAFETY: the list is one of the library's that was not freed. Devices that were opened stay open.
+        unsafe { (self.library.ibv_free_device_list)(self.at) }
+    }
+}
+
+/// Returns the names of the devices for which the library has a provider and a device node.
+pub fn names(library: &'static Library) -> Result<Vec<String>, Refused> {
+    let list = List::get(library)?;
+    Ok(list.devices().map(|device| list.name(device)).collect())
+}
+
+/// A device that is open.
+pub struct Device {
+    pub(super) library: &'static Library,
+    pub(super) context: Owned<Context>,
+}
+
+// SAFETY: all functions of the library that take a context may be called by several threads at a time.
+unsafe impl Sync for Device {}
+
+/// Numbers of what a device can hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Most requests in a queue.
+    pub requests: u32,
+    /// Most completions in a completion queue.
+    pub completions: u32,
+    /// Most reads and atomic operations that a queue pair may have in flight.
+    pub reads_out: u32,
+    /// Most reads and atomic operations of the other end that a queue pair answers at a time.
+    pub reads_in: u32,
+    /// Whether it carries out atomic operations.
+    pub atomics: bool,
+    /// Number of ports.
+    pub ports: u8,
+}
+
+/// The state of a port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PortState {
+    /// No link.
+    Down,
+    /// A link, but no subnet manager has configured it.
+    Initializing,
+    /// Configured, but not yet activated.
+    Armed,
+    /// Ready.
+    Active,
+    /// A state that has another number.
+    Other(u32),
+}
+
+/// The protocol of a port's link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LinkLayer {
+    InfiniBand,
+    Ethernet,
+    /// Unknown to the library.
+    Unknown,
+}
+
+/// A port of a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Port {
+    pub state: PortState,
+    pub link_layer: LinkLayer,
+    /// Bytes of payload in the largest packet.
+    pub mtu: u32,
+    /// Most bytes in a message.
+    pub message: u32,
+    /// Local identifier that the subnet manager gave it; zero if it has none.
+    pub lid: u16,
+    /// Number of entries in its table of GIDs.
+    pub gids: u32,
+}
+
+impl Device {
+    /// Opens the device of a name; `None` if the library lists no such device.
+    pub fn open(library: &'static Library, name: &str) -> Result<Option<Arc<Self>>, Refused> {
+        let list = List::get(library)?;
+        let Some(device) = list.devices().find(|device| list.name(*device) == name) else {
+            return Ok(None);
+        };
+        // SAFETY: the device is one of the list, which is not freed yet. The context is closed once, by its owner.
+        let context = unsafe {
+            let context = (library.ibv_open_device)(device);
+            Owned::take("ibv_open_device", context, library.ibv_close_device)
+        }?;
+        Ok(Some(Arc::new(Self { library, context })))
+    }
+
+    /// Returns what the device can hold.
+    pub fn limits(&self) -> Result<Limits, Refused> {
+        let mut attr = MaybeUninit::<DeviceAttr>::zeroed();
+        // SAFETY: the context is open, and the structure is as large as the library's.
+        let result =
+            unsafe { (self.library.ibv_query_device)(self.context.as_ptr(), attr.as_mut_ptr()) };
+        Refused::check("ibv_query_device", result)?;
+        // SAFETY: all fields are numbers, for which any bytes are valid.
+        let attr = unsafe { attr.assume_init() };
+        let count = |number: c_int| u32::try_from(number).unwrap_or(0);
+        Ok(Limits {
+            requests: count(attr.max_qp_wr),
+            completions: count(attr.max_cqe),
+            reads_out: count(attr.max_qp_init_rd_atom),
+            reads_in: count(attr.max_qp_rd_atom),
+            atomics: attr.atomic_cap > 0,
+            ports: attr.phys_port_cnt,
+        })
+    }
+
+    /// Returns a port, numbered from 1.
+    pub fn port(&self, number: u8) -> Result<Port, Refused> {
+        let mut attr = MaybeUninit::<PortAttr>::zeroed();
+        // SAFETY: the context is open, and the structure is larger than that of any version of the library.
+        let result = unsafe {
+            (self.library.ibv_query_port)(self.context.as_ptr(), number, attr.as_mut_ptr())
+        };
+        Refused::check("ibv_query_port", result)?;
+        // SAFETY: all fields are numbers, for which any bytes are valid.
+        let attr = unsafe { attr.assume_init() };
+        Ok(Port {
+            state: match attr.state {
+                1 => PortState::Down,
+                2 => PortState::Initializing,
+                3 => PortState::Armed,
+                4 => PortState::Active,
+                other => PortState::Other(other.cast_unsigned()),
+            },
+            link_layer: match attr.link_layer {
+                1 => LinkLayer::InfiniBand,
+                2 => LinkLayer::Ethernet,
+                _ => LinkLayer::Unknown,
+            },
+            mtu: mtu_bytes(attr.active_mtu),
+            message: attr.max_msg_sz,
+            lid: attr.lid,
+            gids: u32::try_from(attr.gid_tbl_len).unwrap_or(0),
+        })
+    }
+
+    /// Returns an entry of a port's table of GIDs.
+    pub fn gid(&self, port: u8, index: u32) -> Result<[u8; 16], Refused> {
+        let mut gid = [0; 16];
+        let index = c_int::try_from(index).unwrap_or(c_int::MAX);
+        // SAFETY: the context is open, and a GID has 16 bytes.
+        let result = unsafe {
+            (self.library.ibv_query_gid)(self.context.as_ptr(), port, index, &raw mut gid)
+        };
+        Refused::check("ibv_query_gid", result)?;
+        Ok(gid)
+    }
+}
+
+/// Returns the bytes of `enum ibv_mtu`: 1 is 256, 5 is 4096. Zero if the number is none of these.
+fn mtu_bytes(number: c_int) -> u32 {
+    match number {
+        1..=5 => 128 << number,
+        _ => 0,
+    }
+}
+
+/// Returns the number of `enum ibv_mtu`; the next smaller one if there is none of this size.
+pub(super) const fn mtu_number(bytes: u32) -> c_int {
+    match bytes {
+        0..512 => 1,
+        512..1024 => 2,
+        1024..2048 => 3,
+        2048..4096 => 4,
+        _ => 5,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_of_packets_have_numbers() {
+        for (number, bytes) in [(1, 256), (2, 512), (3, 1024), (4, 2048), (5, 4096)] {
+            assert_eq!(mtu_bytes(number), bytes);
+            assert_eq!(mtu_number(bytes), number);
+            assert_eq!(mtu_number(bytes - 1), (number - 1).max(1));
+        }
+        assert_eq!([mtu_bytes(0), mtu_bytes(6)], [0, 0]);
+    }
+}

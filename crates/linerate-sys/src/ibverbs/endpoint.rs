@@ -1,0 +1,563 @@
+//! Queue pairs: requests are posted to them, and completions say how the requests ended.
+
+use std::ffi::c_int;
+use std::io;
+use std::ptr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::os::fd::BorrowedFd;
+
+use super::abi::{
+    Ah, AhAttr, CompChannel, Cq, GlobalRoute, Qp, QpAttr, RecvWr, SendWr, Sge, Wc, WrAtomic,
+    WrKind, WrRdma, WrUd, access, flag, mask, opcode, state,
+};
+use super::chain::Chain;
+use super::device::mtu_number;
+use super::make::{channel, completions, queue_pair};
+use super::region::{Region, Remote};
+use super::status::Status;
+use super::{Owned, Refused};
+
+/// Most completions that one poll returns.
+const POLLED: usize = 16;
+/// Key of datagrams that both ends use.
+const QKEY: u32 = 0x1111_1111;
+/// Hops that a routed packet may take.
+const HOPS: u8 = 64;
+
+/// The transport service of a queue pair.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Service {
+    /// Reliable connection.
+    Rc,
+    /// Unreliable connection.
+    Uc,
+    /// Unreliable datagram.
+    Ud,
+}
+
+/// The operation of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verb {
+    /// To a receive request that the other end has posted.
+    Send,
+    /// To the other end's memory.
+    Write,
+    /// To the other end's memory, with a completion there, which uses up a receive request.
+    WriteWithImmediate,
+    /// From the other end's memory.
+    Read,
+    /// Adds to eight bytes of the other end's memory, and returns their old value.
+    FetchAndAdd,
+}
+
+/// What a queue pair is made for.
+#[derive(Debug, Clone, Copy)]
+pub struct QueuePlan {
+    pub service: Service,
+    /// Port of the device, from 1.
+    pub port: u8,
+    /// Most requests in flight.
+    pub depth: u32,
+    /// Most receive requests posted.
+    pub receives: u32,
+    /// Payload that should be copied into a request; less may be granted.
+    pub inline: u32,
+    /// Whether the thread sleeps until a completion.
+    pub events: bool,
+}
+
+/// How packets get to the other end.
+#[derive(Debug, Clone, Copy)]
+pub struct Route {
+    /// Most payload in a packet, in bytes.
+    pub mtu: u32,
+    /// Index of this end's GID; `None` if packets are not routed.
+    pub gid_index: Option<u8>,
+    pub service_level: u8,
+    pub traffic_class: u8,
+    /// Reads that this end has in flight at most.
+    pub reads_out: u8,
+    /// Reads of the other end that this end answers at a time.
+    pub reads_in: u8,
+    /// Time without an acknowledgement before a packet is sent again: 4.096 us x 2^n.
+    pub timeout: u8,
+    /// How often it is sent again.
+    pub retries: u8,
+    /// How often a request is repeated if the other end has no receive request posted; 7 is without an end.
+    pub rnr_retries: u8,
+}
+
+/// The other end of a queue pair.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Peer {
+    /// Number of its queue pair.
+    pub number: u32,
+    /// Number of its first packet.
+    pub first_packet: u32,
+    /// Local identifier of its port.
+    pub lid: u16,
+    /// Its GID.
+    pub gid: [u8; 16],
+    /// Its memory.
+    pub memory: Remote,
+}
+
+/// One kind of request, posted as often as wanted.
+#[derive(Debug, Clone, Copy)]
+pub struct Request {
+    pub verb: Verb,
+    /// Payload, in bytes.
+    pub len: u32,
+    /// Where it is in this end's region.
+    pub local: usize,
+    /// Where it is in the other end's region.
+    pub remote: u64,
+}
+
+/// One of the two queues of completions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Queue {
+    /// Of requests that were posted to be sent.
+    Sent,
+    /// Of receive requests.
+    Received,
+}
+
+/// How a request ended.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub struct Completion(Wc);
+
+impl Completion {
+    /// The number that the request was posted with.
+    #[inline]
+    pub fn id(&self) -> u64 {
+        self.0.wr_id
+    }
+
+    #[inline]
+    pub fn status(&self) -> Status {
+        Status::new(self.0.status)
+    }
+
+    /// Error code of the device's maker.
+    pub fn vendor_error(&self) -> u32 {
+        self.0.vendor_err
+    }
+
+    /// Bytes that were received; undefined for requests that were sent.
+    #[inline]
+    pub fn bytes(&self) -> u32 {
+        self.0.byte_len
+    }
+}
+
+/// A queue pair with its completion queues and its memory.
+pub struct Endpoint {
+    // The order is that in which they are destroyed.
+    qp: Owned<Qp>,
+    address: Option<Owned<Ah>>,
+    sent: Owned<Cq>,
+    received: Owned<Cq>,
+    channel: Option<Owned<CompChannel>>,
+    region: Region,
+    plan: QueuePlan,
+    inline: u32,
+    /// Requests that are posted in one call; `None` before they are prepared.
+    chain: Option<Chain>,
+    receive: Box<(RecvWr, Sge)>,
+    completions: [Completion; POLLED],
+    peer: Peer,
+}
+
+// SAFETY: the pointers in the receive request refer to a box of this value. Objects of the library may be used by any thread.
+unsafe impl Send for Endpoint {}
+
+impl Endpoint {
+    /// Makes a queue pair whose requests name places in `region`. If the device has less room for inline payload than
+    /// is wanted, less is granted.
+    pub fn new(region: Region, plan: QueuePlan) -> Result<Self, Refused> {
+        let device = Arc::clone(&region.device);
+        let channel = plan.events.then(|| channel(&device)).transpose()?;
+        let to = channel.as_ref().map_or(ptr::null_mut(), Owned::as_ptr);
+        let sent = completions(&device, plan.depth, to)?;
+        let received = completions(&device, plan.receives.max(1), to)?;
+        let (qp, inline) = queue_pair(&region, &plan, [&sent, &received])?;
+        let mut endpoint = Self {
+            qp,
+            address: None,
+            sent,
+            received,
+            channel,
+            region,
+            plan,
+            inline,
+            chain: None,
+            receive: Box::new((RecvWr::none(), Sge::default())),
+            completions: [Completion(Wc::default()); POLLED],
+            peer: Peer::default(),
+        };
+        endpoint.initialize()?;
+        Ok(endpoint)
+    }
+
+    /// Returns the number of the queue pair.
+    pub fn number(&self) -> u32 {
+        // SAFETY: the queue pair exists, and its number never changes.
+        unsafe { (*self.qp.as_ptr()).qp_num }
+    }
+
+    /// Returns how much payload is copied into a request.
+    pub fn inline(&self) -> u32 {
+        self.inline
+    }
+
+    /// Returns the memory of this end.
+    pub fn region(&self) -> &Region {
+        &self.region
+    }
+
+    /// Returns the memory of this end, to be written.
+    pub fn region_mut(&mut self) -> &mut Region {
+        &mut self.region
+    }
+
+    fn modify(&mut self, mut attr: QpAttr, what: c_int) -> Result<(), Refused> {
+        // SAFETY: the queue pair exists, and the structure is as large as the library's.
+        let result = unsafe {
+            let modify = self.region.device.library.ibv_modify_qp;
+            modify(self.qp.as_ptr(), &raw mut attr, what)
+        };
+        Refused::check("ibv_modify_qp", result)
+    }
+
+    fn initialize(&mut self) -> Result<(), Refused> {
+        let of_service = match self.plan.service {
+            Service::Ud => mask::QKEY,
+            Service::Rc | Service::Uc => mask::ACCESS_FLAGS,
+        };
+        let attr = QpAttr {
+            qp_state: state::INIT,
+            port_num: self.plan.port,
+            qkey: QKEY,
+            qp_access_flags: match self.plan.service {
+                Service::Rc => access::REMOTE_WRITE | access::REMOTE_READ | access::REMOTE_ATOMIC,
+                Service::Uc => access::REMOTE_WRITE,
+                Service::Ud => 0,
+            },
+            ..QpAttr::default()
+        };
+        self.modify(
+            attr,
+            mask::STATE | mask::PKEY_INDEX | mask::PORT | of_service,
+        )
+    }
+
+    /// Connects the queue pair to the other end's. `first_packet` is the number of this end's first packet.
+    pub fn connect(&mut self, peer: Peer, route: &Route, first_packet: u32) -> Result<(), Refused> {
+        self.peer = peer;
+        let mut address = AhAttr {
+            dlid: peer.lid,
+            sl: route.service_level,
+            port_num: self.plan.port,
+            ..AhAttr::default()
+        };
+        if let Some(sgid_index) = route.gid_index {
+            address.is_global = 1;
+            address.grh = GlobalRoute {
+                dgid: peer.gid,
+                flow_label: 0,
+                sgid_index,
+                hop_limit: HOPS,
+                traffic_class: route.traffic_class,
+            };
+        }
+        self.start_receiving(address, route)?;
+        self.start_sending(route, first_packet)?;
+        if self.plan.service == Service::Ud {
+            self.address = Some(self.handle(address)?);
+        }
+        Ok(())
+    }
+
+    /// Makes the queue pair ready to receive.
+    fn start_receiving(&mut self, address: AhAttr, route: &Route) -> Result<(), Refused> {
+        let attr = QpAttr {
+            qp_state: state::RTR,
+            path_mtu: mtu_number(route.mtu),
+            dest_qp_num: self.peer.number,
+            rq_psn: self.peer.first_packet,
+            max_dest_rd_atomic: route.reads_in,
+            // 0.64 ms until the other end asks again.
+            //= InfiniBand Architecture Specification 1.4, section 9.7.5.2.8, table of RNR NAK timer encodings
+            min_rnr_timer: 12,
+            ah_attr: address,
+            ..QpAttr::default()
+        };
+        let of_service = match self.plan.service {
+            Service::Rc => {
+                mask::AV
+                    | mask::PATH_MTU
+                    | mask::DEST_QPN
+                    | mask::RQ_PSN
+                    | mask::MAX_DEST_RD_ATOMIC
+                    | mask::MIN_RNR_TIMER
+            }
+            Service::Uc => mask::AV | mask::PATH_MTU | mask::DEST_QPN | mask::RQ_PSN,
+            Service::Ud => 0,
+        };
+        self.modify(attr, mask::STATE | of_service)
+    }
+
+    /// Makes the queue pair ready to send.
+    fn start_sending(&mut self, route: &Route, first_packet: u32) -> Result<(), Refused> {
+        let attr = QpAttr {
+            qp_state: state::RTS,
+            sq_psn: first_packet,
+            timeout: route.timeout,
+            retry_cnt: route.retries,
+            rnr_retry: route.rnr_retries,
+            max_rd_atomic: route.reads_out,
+            ..QpAttr::default()
+        };
+        let of_service = match self.plan.service {
+            Service::Rc => {
+                mask::TIMEOUT | mask::RETRY_CNT | mask::RNR_RETRY | mask::MAX_QP_RD_ATOMIC
+            }
+            Service::Uc | Service::Ud => 0,
+        };
+        self.modify(attr, mask::STATE | mask::SQ_PSN | of_service)
+    }
+
+    /// Makes the address of datagrams.
+    fn handle(&self, mut address: AhAttr) -> Result<Owned<Ah>, Refused> {
+        let library = self.region.device.library;
+        // SAFETY: the domain exists, and the structure is as large as the library's.
+        unsafe {
+            let made = (library.ibv_create_ah)(self.region.pd.as_ptr(), &raw mut address);
+            Owned::take("ibv_create_ah", made, library.ibv_destroy_ah)
+        }
+    }
+
+    /// Puts the queue pair into its error state: all requests complete, most of them as flushed.
+    pub fn fail(&mut self) -> Result<(), Refused> {
+        let attr = QpAttr {
+            qp_state: state::ERR,
+            ..QpAttr::default()
+        };
+        self.modify(attr, mask::STATE)
+    }
+
+    /// Sets the request that [`Endpoint::post`] posts, `chained` of them in one call.
+    ///
+    /// # Panics
+    /// If its payload is not inside this end's region, or if none is chained.
+    pub fn prepare(&mut self, request: Request, chained: usize) {
+        assert!(chained > 0);
+        let (addr, lkey) = self.region.local(request.local, request.len as usize);
+        let inline = request.verb.carries_payload() && request.len <= self.inline;
+        let wr = SendWr {
+            wr_id: 0,
+            next: ptr::null_mut(),
+            sg_list: ptr::null_mut(),
+            num_sge: 1,
+            opcode: request.verb.opcode(),
+            send_flags: if inline { flag::INLINE } else { 0 },
+            imm_data: 0,
+            kind: self.kind(request),
+            unused: [0; 7],
+        };
+        let sge = Sge {
+            addr,
+            length: request.len,
+            lkey,
+        };
+        self.chain = Some(Chain::new(wr, sge, chained));
+    }
+
+    /// What a request needs besides its payload.
+    fn kind(&self, request: Request) -> WrKind {
+        let Remote { address, key, .. } = self.peer.memory;
+        let remote_addr = address.wrapping_add(request.remote);
+        match (self.plan.service, request.verb) {
+            (Service::Ud, _) => WrKind {
+                ud: WrUd {
+                    ah: self.address.as_ref().map_or(ptr::null_mut(), Owned::as_ptr),
+                    remote_qpn: self.peer.number,
+                    remote_qkey: QKEY,
+                },
+            },
+            (_, Verb::FetchAndAdd) => WrKind {
+                atomic: WrAtomic {
+                    remote_addr,
+                    compare_add: 1,
+                    swap: 0,
+                    rkey: key,
+                },
+            },
+            _ => WrKind {
+                rdma: WrRdma {
+                    remote_addr,
+                    rkey: key,
+                },
+            },
+        }
+    }
+
+    /// Posts the prepared requests. The last one completes if it is `signalled`, with `id`; so do all requests before
+    /// it that were not.
+    ///
+    /// # Panics
+    /// If no request was prepared.
+    #[inline]
+    pub fn post(&mut self, signalled: bool, id: u64) -> Result<(), Refused> {
+        let Some(chain) = &mut self.chain else {
+            panic!("no request was prepared");
+        };
+        chain.sign(signalled, id);
+        let mut bad = ptr::null_mut();
+        // SAFETY: the queue pair exists, and its provider has the function, as is checked. The chain and the memory that
+        // it names live as long as this value. The provider copies the requests.
+        let result = unsafe {
+            let qp = self.qp.as_ptr();
+            match (*(*qp).context).ops.post_send {
+                Some(post) => post(qp, chain.first(), &raw mut bad),
+                None => libc::ENOSYS,
+            }
+        };
+        Refused::check("ibv_post_send", result)
+    }
+
+    /// Posts a receive request for a message of `len` bytes at an offset.
+    ///
+    /// # Panics
+    /// If they are not inside this end's region.
+    #[inline]
+    pub fn post_receive(&mut self, offset: usize, len: usize, id: u64) -> Result<(), Refused> {
+        let (addr, lkey) = self.region.local(offset, len);
+        let (wr, sge) = &mut *self.receive;
+        *sge = Sge {
+            addr,
+            length: len as u32,
+            lkey,
+        };
+        wr.wr_id = id;
+        wr.sg_list = sge;
+        wr.num_sge = c_int::from(len > 0);
+        let mut bad = ptr::null_mut();
+        // SAFETY: as in `post`.
+        let result = unsafe {
+            let qp = self.qp.as_ptr();
+            match (*(*qp).context).ops.post_recv {
+                Some(post) => post(qp, wr, &raw mut bad),
+                None => libc::ENOSYS,
+            }
+        };
+        Refused::check("ibv_post_recv", result)
+    }
+
+    /// Returns completions of a queue, at most `most` of them, without waiting.
+    #[inline]
+    pub fn poll(&mut self, queue: Queue, most: usize) -> Result<&[Completion], Refused> {
+        let cq = self.queue(queue);
+        let most = most.min(POLLED) as c_int;
+        // SAFETY: the queue exists, and its provider has the function, as `completions` checked. There is room for
+        // this many completions, whose layout `Completion` has.
+        let got = unsafe {
+            match (*(*cq).context).ops.poll_cq {
+                Some(poll) => poll(cq, most, self.completions.as_mut_ptr().cast()),
+                None => -1,
+            }
+        };
+        let got = usize::try_from(got).map_err(|_| Refused {
+            call: "ibv_poll_cq",
+            source: io::Error::other("the completion queue overflowed, or its device failed"),
+        })?;
+        Ok(&self.completions[..got.min(POLLED)])
+    }
+
+    fn queue(&self, queue: Queue) -> *mut Cq {
+        match queue {
+            Queue::Sent => self.sent.as_ptr(),
+            Queue::Received => self.received.as_ptr(),
+        }
+    }
+
+    /// Waits, at most for `most`, until a queue for which [`Endpoint::arm`] was called has a completion.
+    pub fn sleep(&mut self, most: Duration) -> Result<(), Refused> {
+        let Some(channel) = &self.channel else {
+            return Ok(());
+        };
+        // SAFETY: the channel exists, and its descriptor is open as long as it does.
+        let fd = unsafe { BorrowedFd::borrow_raw((*channel.as_ptr()).fd) };
+        let mut fds = [PollFd::from_borrowed_fd(fd, PollFlags::IN)];
+        let time = Timespec {
+            tv_sec: most.as_secs() as i64,
+            tv_nsec: most.subsec_nanos().into(),
+        };
+        match poll(&mut fds, Some(&time)) {
+            Ok(0) | Err(rustix::io::Errno::INTR) => return Ok(()),
+            Ok(_) => {}
+            Err(error) => {
+                return Err(Refused {
+                    call: "poll",
+                    source: error.into(),
+                });
+            }
+        }
+        let (mut cq, mut context) = (ptr::null_mut(), ptr::null_mut());
+        let library = self.region.device.library;
+        // SAFETY: the channel exists; both results are written to variables that live through the call.
+        let result =
+            unsafe { (library.ibv_get_cq_event)(channel.as_ptr(), &raw mut cq, &raw mut context) };
+        Refused::check("ibv_get_cq_event", result)?;
+        // SAFETY: the queue is one of the two of this value, which the library returned with its event.
+        unsafe { (library.ibv_ack_cq_events)(cq, 1) }
+        Ok(())
+    }
+
+    /// Requests that the next completion of a queue ends [`Endpoint::sleep`]. A completion that is already there does
+    /// not: poll once more after the call.
+    pub fn arm(&mut self, queue: Queue) -> Result<(), Refused> {
+        let cq = self.queue(queue);
+        // SAFETY: the queue exists.
+        let result = unsafe {
+            match (*(*cq).context).ops.req_notify_cq {
+                Some(notify) => notify(cq, 0),
+                None => libc::ENOSYS,
+            }
+        };
+        Refused::check("ibv_req_notify_cq", result)
+    }
+}
+
+impl Verb {
+    const fn opcode(self) -> c_int {
+        match self {
+            Self::Send => opcode::SEND,
+            Self::Write => opcode::RDMA_WRITE,
+            Self::WriteWithImmediate => opcode::RDMA_WRITE_WITH_IMM,
+            Self::Read => opcode::RDMA_READ,
+            Self::FetchAndAdd => opcode::ATOMIC_FETCH_AND_ADD,
+        }
+    }
+
+    /// Whether payload goes with the request, so that it can be inline.
+    const fn carries_payload(self) -> bool {
+        matches!(self, Self::Send | Self::Write | Self::WriteWithImmediate)
+    }
+}
+
+impl RecvWr {
+    const fn none() -> Self {
+        Self {
+            wr_id: 0,
+            next: ptr::null_mut(),
+            sg_list: ptr::null_mut(),
+            num_sge: 0,
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! libibverbs, loaded when it is first needed: a host without it runs everything else.
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::sync::OnceLock;
+
+use super::abi::{
+    Ah, AhAttr, CompChannel, Context, Cq, Device, DeviceAttr, Mr, Pd, PortAttr, Qp, QpAttr,
+    QpInitAttr,
+};
+
+/// File name of the library, with the version of its interface.
+const NAME: &CStr = c"libibverbs.so.1";
+
+/// Why the library cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Missing {
+    /// The library cannot be loaded. The text is the loader's own.
+    Library(String),
+    /// The library lacks a function.
+    Function(&'static str),
+}
+
+impl std::fmt::Display for Missing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Library(why) => write!(f, "libibverbs cannot be loaded: {why}"),
+            Self::Function(name) => write!(f, "libibverbs has no function {name}"),
+        }
+    }
+}
+
+impl std::error::Error for Missing {}
+
+/// Declares the functions of the library once: field, type and symbol.
+macro_rules! functions {
+    ($($name:ident: fn($($argument:ty),*) $(-> $result:ty)?;)*) => {
+        /// The loaded library: its functions. It is never unloaded.
+        #[derive(Debug)]
+        pub struct Library {
+            $(pub(super) $name: unsafe extern "C" fn($($argument),*) $(-> $result)?,)*
+        }
+
+        impl Library {
+            /// Looks all functions up in a library that was loaded.
+            fn lookup(handle: *mut c_void) -> Result<Self, Missing> {
+                Ok(Self {
+                    $($name: {
+                        let name = concat!(stringify!($name), "\0").as_ptr().cast::<c_char>();
+                        // SAFETY: the handle is that of a library which stays loaded; the name ends with a zero.
+                        let symbol = unsafe { libc::dlsym(handle, name) };
+                        if symbol.is_null() {
+                            return Err(Missing::Function(stringify!($name)));
+                        }
+                        // SAFETY: the symbol is the function of that name, whose signature the table declares as the
+                        // header of this version of the interface does.
+                        unsafe {
+                            std::mem::transmute::<*mut c_void, unsafe extern "C" fn($($argument),*) $(-> $result)?>(symbol)
+                        }
+                    },)*
+                })
+            }
+        }
+    };
+}
+
+functions! {
+    ibv_get_device_list: fn(*mut c_int) -> *mut *mut Device;
+    ibv_free_device_list: fn(*mut *mut Device);
+    ibv_get_device_name: fn(*mut Device) -> *const c_char;
+    ibv_open_device: fn(*mut Device) -> *mut Context;
+    ibv_close_device: fn(*mut Context) -> c_int;
+    ibv_query_device: fn(*mut Context, *mut DeviceAttr) -> c_int;
+    ibv_query_port: fn(*mut Context, u8, *mut PortAttr) -> c_int;
+    ibv_query_gid: fn(*mut Context, u8, c_int, *mut [u8; 16]) -> c_int;
+    ibv_alloc_pd: fn(*mut Context) -> *mut Pd;
+    ibv_dealloc_pd: fn(*mut Pd) -> c_int;
+    ibv_reg_mr: fn(*mut Pd, *mut c_void, usize, c_int) -> *mut Mr;
+    ibv_dereg_mr: fn(*mut Mr) -> c_int;
+    ibv_create_comp_channel: fn(*mut Context) -> *mut CompChannel;
+    ibv_destroy_comp_channel: fn(*mut CompChannel) -> c_int;
+    ibv_create_cq: fn(*mut Context, c_int, *mut c_void, *mut CompChannel, c_int) -> *mut Cq;
+    ibv_destroy_cq: fn(*mut Cq) -> c_int;
+    ibv_get_cq_event: fn(*mut CompChannel, *mut *mut Cq, *mut *mut c_void) -> c_int;
+    ibv_ack_cq_events: fn(*mut Cq, u32);
+    ibv_create_qp: fn(*mut Pd, *mut QpInitAttr) -> *mut Qp;
+    ibv_modify_qp: fn(*mut Qp, *mut QpAttr, c_int) -> c_int;
+    ibv_destroy_qp: fn(*mut Qp) -> c_int;
+    ibv_create_ah: fn(*mut Pd, *mut AhAttr) -> *mut Ah;
+    ibv_destroy_ah: fn(*mut Ah) -> c_int;
+}
+
+impl Library {
+    /// Returns the library, loaded by the first call.
+    pub fn load() -> Result<&'static Self, Missing> {
+        static LIBRARY: OnceLock<Result<Library, Missing>> = OnceLock::new();
+        LIBRARY
+            .get_or_init(|| Self::lookup(open(NAME)?))
+            .as_ref()
+            .map_err(Clone::clone)
+    }
+}
+
+/// Loads a library for the rest of the process.
+fn open(name: &CStr) -> Result<*mut c_void, Missing> {
+    // SAFETY: the library's initialisation code runs, as that of any library that a program is linked with.
+    let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+    if !handle.is_null() {
+        return Ok(handle);
+    }
+    // SAFETY: the call returns null or the text of this thread's last error, which stays until its next call.
+    let text = unsafe { libc::dlerror() };
+    if text.is_null() {
+        return Err(Missing::Library("no reason is given".to_owned()));
+    }
+    // SAFETY: the text is not null and ends with a zero.
+    let text = unsafe { CStr::from_ptr(text) };
+    Err(Missing::Library(text.to_string_lossy().into_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_library_that_is_not_there_is_named() {
+        let missing = open(c"libno-such-library.so.7").unwrap_err();
+        assert!(
+            missing.to_string().contains("libno-such-library.so.7"),
+            "{missing}"
+        );
+    }
+
+    #[test]
+    fn a_library_without_the_functions_is_refused() {
+        let missing = Library::lookup(open(c"libc.so.6").unwrap()).unwrap_err();
+        assert_eq!(missing, Missing::Function("ibv_get_device_list"));
+    }
+}

@@ -1,0 +1,110 @@
+//! RDMA through libibverbs: devices, queue pairs, and the memory that they may access.
+//!
+//! The library is loaded when it is first needed ([`Library::load`]), so that a program starts without it. An
+//! [`Endpoint`] owns a queue pair with its completion queues and one [region](Endpoint::remote) of registered memory.
+//! Requests name places in that region alone, and the region lives longer than the queue pair.
+
+#![expect(
+    unsafe_code,
+    reason = "libibverbs has no safe binding that a program can start without"
+)]
+
+mod abi;
+mod chain;
+mod device;
+mod endpoint;
+mod library;
+mod make;
+mod region;
+mod status;
+
+pub use device::{Device, Limits, LinkLayer, Port, PortState, names};
+pub use endpoint::{Completion, Endpoint, Peer, Queue, QueuePlan, Request, Route, Service, Verb};
+pub use library::{Library, Missing};
+pub use region::{Region, Remote};
+pub use status::Status;
+
+use std::ffi::c_int;
+use std::io;
+use std::ptr::NonNull;
+
+/// A call of the library that failed.
+#[derive(Debug)]
+pub struct Refused {
+    /// Name of the function, such as `ibv_create_qp`.
+    pub call: &'static str,
+    /// Error that the library reported.
+    pub source: io::Error,
+}
+
+impl std::fmt::Display for Refused {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.call, self.source)
+    }
+}
+
+impl std::error::Error for Refused {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.source)
+    }
+}
+
+impl Refused {
+    /// The error of a function that sets `errno`.
+    fn last(call: &'static str) -> Self {
+        Self {
+            call,
+            source: io::Error::last_os_error(),
+        }
+    }
+
+    /// The error of a function that returns an error number, zero for success. Some return -1 and set `errno`.
+    fn check(call: &'static str, result: c_int) -> Result<(), Self> {
+        match result {
+            0 => Ok(()),
+            ..0 => Err(Self::last(call)),
+            number => Err(Self {
+                call,
+                source: io::Error::from_raw_os_error(number),
+            }),
+        }
+    }
+}
+
+/// An object that the library made, and the function that destroys it.
+struct Owned<T> {
+    at: NonNull<T>,
+    destroy: unsafe extern "C" fn(*mut T) -> c_int,
+}
+
+impl<T> Owned<T> {
+    /// Takes an object from a function that returns null and sets `errno` if it fails.
+    ///
+    /// # Safety
+    /// `made` is null, or an object that nothing else destroys, for which `destroy` is the right function.
+    unsafe fn take(
+        call: &'static str,
+        made: *mut T,
+        destroy: unsafe extern "C" fn(*mut T) -> c_int,
+    ) -> Result<Self, Refused> {
+        let at = NonNull::new(made).ok_or_else(|| Refused::last(call))?;
+        Ok(Self { at, destroy })
+    }
+
+    fn as_ptr(&self) -> *mut T {
+        self.at.as_ptr()
+    }
+}
+
+impl<T> Drop for Owned<T> {
+    fn drop(&mut self) {
+        // SAFETY: the object exists until here, and its maker promised that this function destroys it. A failure, for
+        // example of a device that was removed, leaves nothing to be done.
+        unsafe {
+            (self.destroy)(self.at.as_ptr());
+        }
+    }
+}
+
+// SAFETY: objects of libibverbs may be used and destroyed by any thread.
+unsafe impl<T> Send for Owned<T> {}

@@ -1,0 +1,154 @@
+//! Memory that a device may access.
+
+use std::ffi::{c_int, c_uint};
+use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
+
+use super::abi::{Mr, Pd, access};
+use super::device::Device;
+use super::{Owned, Refused};
+use crate::array::Array;
+
+/// Memory of this end that the other end may access.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Remote {
+    /// Address in the other end's process.
+    pub address: u64,
+    /// Key that permits the access.
+    pub key: u32,
+    /// Size in bytes.
+    pub len: u64,
+}
+
+/// Registered memory with a protection domain of its own.
+///
+/// The device may read and write it at any time, at the request of the other end as well. No reference to its bytes
+/// exists: they are copied in and out, and nothing is derived from them but a comparison with expected bytes.
+pub struct Region {
+    mr: Owned<Mr>,
+    pub(super) pd: Owned<Pd>,
+    memory: Array,
+    /// Keeps the device open.
+    pub(super) device: Arc<Device>,
+}
+
+// SAFETY: a shared region gives out numbers alone; its bytes are copied by methods that need `&mut self`, or that read
+// single bytes as the type describes.
+unsafe impl Sync for Region {}
+
+impl Region {
+    /// Allocates and registers `len` bytes, at least one. They are near the CPU of the calling thread. The other end may
+    /// access them only if it is told their address and key.
+    pub fn new(device: &Arc<Device>, len: usize) -> Result<Self, Refused> {
+        let library = device.library;
+        // SAFETY: the context is open, and the domain is deallocated once.
+        let pd = unsafe {
+            let pd = (library.ibv_alloc_pd)(device.context.as_ptr());
+            Owned::take("ibv_alloc_pd", pd, library.ibv_dealloc_pd)
+        }?;
+        let mut memory = Array::new(len).map_err(|source| Refused {
+            call: "mmap",
+            source,
+        })?;
+        memory.fill(0);
+        let allowed: c_uint = access::LOCAL_WRITE
+            | access::REMOTE_WRITE
+            | access::REMOTE_READ
+            | access::REMOTE_ATOMIC;
+        // SAFETY: the memory is this value's own mapping. The fields are dropped in their order, so that it is
+        // unmapped after the device lost access to it.
+        let mr = unsafe {
+            let start = memory.as_mut_ptr().cast();
+            let mr = (library.ibv_reg_mr)(pd.as_ptr(), start, len, allowed as c_int);
+            Owned::take("ibv_reg_mr", mr, library.ibv_dereg_mr)
+        }?;
+        Ok(Self {
+            mr,
+            pd,
+            memory,
+            device: Arc::clone(device),
+        })
+    }
+
+    /// Returns the number of bytes.
+    pub fn size(&self) -> usize {
+        self.memory.len()
+    }
+
+    /// Returns what the other end must know to access the memory.
+    pub fn remote(&self) -> Remote {
+        // SAFETY: the region is registered, and the library does not change the structure any more.
+        let key = unsafe { (*self.mr.as_ptr()).rkey };
+        Remote {
+            address: self.memory.start() as u64,
+            key,
+            len: self.memory.len() as u64,
+        }
+    }
+
+    /// Returns the address of `len` bytes at an offset, and the key for requests of this end.
+    ///
+    /// # Panics
+    /// If they are not all inside.
+    pub(super) fn local(&self, offset: usize, len: usize) -> (u64, u32) {
+        let start = self.at(offset, len) as u64;
+        // SAFETY: as in `remote`.
+        (start, unsafe { (*self.mr.as_ptr()).lkey })
+    }
+
+    #[inline]
+    fn at(&self, offset: usize, len: usize) -> *const u8 {
+        let end = offset.checked_add(len);
+        assert!(
+            end.is_some_and(|end| end <= self.memory.len()),
+            "{len} bytes at {offset} of {}",
+            self.memory.len()
+        );
+        self.memory.start().wrapping_add(offset)
+    }
+
+    /// Returns one byte as it is now.
+    ///
+    /// # Panics
+    /// If it is outside.
+    #[inline]
+    pub fn byte(&self, offset: usize) -> u8 {
+        // SAFETY: the byte is inside the mapping. The device may write it meanwhile: a byte is read whole.
+        let byte = unsafe { ptr::read_volatile(self.at(offset, 1)) };
+        fence(Ordering::Acquire);
+        byte
+    }
+
+    /// Sets one byte.
+    ///
+    /// # Panics
+    /// If it is outside.
+    #[inline]
+    pub fn set_byte(&mut self, offset: usize, byte: u8) {
+        fence(Ordering::Release);
+        // SAFETY: the byte is inside the mapping, which this value alone accesses from this process.
+        unsafe { ptr::write_volatile(self.at(offset, 1).cast_mut(), byte) }
+    }
+
+    /// Copies bytes to an offset.
+    ///
+    /// # Panics
+    /// If they are not all inside.
+    pub fn write(&mut self, offset: usize, bytes: &[u8]) {
+        let to = self.at(offset, bytes.len()).cast_mut();
+        // SAFETY: the range is inside the mapping, and no reference to it exists. Bytes that the device writes
+        // meanwhile end up mixed with these, which is tolerated.
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) }
+    }
+
+    /// Copies bytes from an offset.
+    ///
+    /// # Panics
+    /// If they are not all inside.
+    pub fn read(&self, offset: usize, into: &mut [u8]) {
+        let from = self.at(offset, into.len());
+        // SAFETY: as in `write`.
+        unsafe { ptr::copy_nonoverlapping(from, into.as_mut_ptr(), into.len()) }
+    }
+}
