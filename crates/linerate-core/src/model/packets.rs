@@ -32,7 +32,7 @@ impl<'a> Sender<'a> {
         match self.transport {
             Transport::Tcp => self.of_connections(window),
             Transport::Udp => of_datagrams(made),
-            Transport::Memory | Transport::Shm | Transport::Other => None,
+            Transport::Rdma | Transport::Memory | Transport::Shm | Transport::Other => None,
         }
     }
 
@@ -44,9 +44,11 @@ impl<'a> Sender<'a> {
                 .sockets()
                 .filter_map(|socket| last_segment(socket, self.is_ipv6))
                 .max(),
-            Transport::Udp | Transport::Memory | Transport::Shm | Transport::Other => {
-                packets?.packet
-            }
+            Transport::Udp
+            | Transport::Rdma
+            | Transport::Memory
+            | Transport::Shm
+            | Transport::Other => packets?.packet,
         }
     }
 

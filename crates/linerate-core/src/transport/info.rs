@@ -2,6 +2,7 @@
 
 use super::Transport;
 use super::options::{ACCESS, MEMORY_NODE, OptionInfo, RING};
+use super::rdma;
 
 /// The pattern in which bytes are moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -126,6 +127,16 @@ pub static SHM: TransportInfo = TransportInfo {
     ..TransportInfo::BASE
 };
 
+/// Requests to RDMA devices: InfiniBand, or RDMA over Ethernet.
+pub static RDMA: TransportInfo = TransportInfo {
+    name: "rdma",
+    class: Transport::Rdma,
+    doc: "RDMA verbs of InfiniBand and RoCE devices",
+    patterns: &[PatternKind::Stream, PatternKind::RoundTrips],
+    options: rdma::OPTIONS,
+    ..TransportInfo::BASE
+};
+
 /// The memory of this host. Each thread works on an array of its own. A round trip is a load from memory whose result is
 /// the address of the next one.
 pub static MEMORY: TransportInfo = TransportInfo {
@@ -150,7 +161,7 @@ pub static NULL: TransportInfo = TransportInfo {
 };
 
 /// All transports, in display order.
-pub static TRANSPORTS: &[&TransportInfo] = &[&TCP, &UDP, &CONNECT, &SHM, &MEMORY, &NULL];
+pub static TRANSPORTS: &[&TransportInfo] = &[&TCP, &UDP, &CONNECT, &SHM, &RDMA, &MEMORY, &NULL];
 
 /// The transport with this name.
 pub fn named(name: &str) -> Option<&'static TransportInfo> {

@@ -2,12 +2,13 @@
 
 mod info;
 mod options;
+pub mod rdma;
 
 use std::fmt;
 
 pub use info::{
-    CONNECT, FarEnd, MEMORY, NULL, PatternKind, SHM, TCP, TRANSPORTS, TransportInfo, UDP, named,
-    with_option,
+    CONNECT, FarEnd, MEMORY, NULL, PatternKind, RDMA, SHM, TCP, TRANSPORTS, TransportInfo, UDP,
+    named, with_option,
 };
 pub use options::{ACCESS, Kind, MEMORY_NODE, OptionInfo, Options, RING, RING_DEFAULT, Setting};
 
@@ -20,6 +21,8 @@ pub enum Transport {
     Udp,
     /// Memory that two processes of one host share.
     Shm,
+    /// Requests to an RDMA device, without the kernel in between.
+    Rdma,
     /// The memory of the host, without a kernel or a far end in between.
     Memory,
     /// A transport of which only bytes, operations and their times are known.
@@ -28,7 +31,14 @@ pub enum Transport {
 
 impl Transport {
     /// All classes of transports.
-    pub const ALL: [Self; 5] = [Self::Tcp, Self::Udp, Self::Shm, Self::Memory, Self::Other];
+    pub const ALL: [Self; 6] = [
+        Self::Tcp,
+        Self::Udp,
+        Self::Shm,
+        Self::Rdma,
+        Self::Memory,
+        Self::Other,
+    ];
 
     /// The transport of an engine, by its name in records. The simulated path moves bytes as TCP does.
     pub fn of(engine: &str) -> Self {
@@ -45,6 +55,7 @@ impl fmt::Display for Transport {
             Self::Tcp => "TCP",
             Self::Udp => "UDP",
             Self::Shm => "shared memory",
+            Self::Rdma => "RDMA",
             Self::Memory => "memory",
             Self::Other => "another transport",
         })

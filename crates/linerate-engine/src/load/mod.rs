@@ -7,6 +7,7 @@ use std::time::Duration;
 use linerate_core::facts::Gap;
 use linerate_core::plan::Access;
 use linerate_core::record::{Exact, Table};
+use linerate_sys::ibverbs::Status;
 
 use crate::change::ChangeError;
 use crate::host::Machine;
@@ -35,6 +36,20 @@ pub enum LoadError {
         stream: u32,
         /// Error of the system call.
         source: std::io::Error,
+    },
+    /// A request to an RDMA device was not carried out.
+    #[error("a {kind} of stream {stream} of set {set} ended with {status}{}", vendor_words(*vendor))]
+    Request {
+        /// Set of the queue pair.
+        set: u32,
+        /// Stream of the set.
+        stream: u32,
+        /// `request` or `receive request`.
+        kind: &'static str,
+        /// How it ended.
+        status: Status,
+        /// Error code of the device's maker; zero if it gave none.
+        vendor: u32,
     },
     /// The other end broke the protocol of the transport.
     #[error("{what}")]
@@ -79,6 +94,16 @@ impl LoadError {
                 "use fewer --streams, or raise the hard limit of open files (`ulimit -Hn` shows it: nofile in \
                  /etc/security/limits.conf, LimitNOFILE= of a service)"
             }
+            Self::Call { call, source, .. } if call.starts_with("ibv_") && lacks_memory(source) => {
+                "raise the limit of locked memory (`ulimit -l` shows it in KiB): memlock in \
+                 /etc/security/limits.conf, LimitMEMLOCK= of a service"
+            }
+            Self::Request {
+                status: Status::RETRIES_EXCEEDED,
+                ..
+            } => {
+                "compare the MTU of both ports and of the switches between them, and let UDP port 4791 (RoCE) pass"
+            }
             Self::NoDatagrams { .. } => {
                 "allow UDP to the far host, at the ports of net.ipv4.ip_local_port_range there, or \
                  measure with --engine tcp"
@@ -90,6 +115,19 @@ impl LoadError {
             _ => "",
         }
     }
+}
+
+/// Names the error code of a device's maker.
+fn vendor_words(code: u32) -> String {
+    match code {
+        0 => String::new(),
+        code => format!(" (vendor error 0x{code:x})"),
+    }
+}
+
+/// Returns whether a call failed because memory could not be had, or not be locked.
+fn lacks_memory(error: &std::io::Error) -> bool {
+    error.raw_os_error() == Some(rustix::io::Errno::NOMEM.raw_os_error())
 }
 
 /// Returns whether a call failed because no descriptors are left.

@@ -360,8 +360,16 @@ mod tests {
             assert_eq!(fits(engine, key), Ok(()), "{engine} {key}");
         }
         for (engine, key, others) in [
-            ("shm", "open", "--engine tcp or udp or connect has it"),
-            ("memory", "port", "--engine tcp or udp or connect has it"),
+            (
+                "shm",
+                "open",
+                "--engine tcp or udp or connect or rdma has it",
+            ),
+            (
+                "memory",
+                "port",
+                "--engine tcp or udp or connect or rdma has it",
+            ),
             ("udp", "nodelay", "--engine tcp or connect has it"),
             ("memory", "ring", "--engine shm has it"),
         ] {

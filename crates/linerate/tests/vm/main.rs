@@ -12,6 +12,7 @@ mod guest;
 mod host;
 mod machine;
 mod path;
+mod rdma;
 #[path = "../command/schema.rs"]
 mod schema;
 
@@ -24,7 +25,7 @@ use linerate_test::skip;
 type Case = fn(&mut Guest);
 
 /// The last one ends the guest. Names that start with `long::` are left to `./test.sh --long`.
-const CASES: [(&str, Case); 19] = [
+const CASES: [(&str, Case); 21] = [
     ("facts_are_those_of_the_machine", host::facts),
     (
         "ports_and_disks_are_told_as_they_are",
@@ -51,6 +52,8 @@ const CASES: [(&str, Case); 19] = [
         "ports_that_cannot_ask_an_infiniband_network",
         fabric::ports_that_cannot_ask,
     ),
+    ("rdma_operations", rdma::operations),
+    ("long::rdma_operations_both_ways", rdma::all_operations),
     ("programs_and_their_ends", machine::programs),
     ("long::a_command_in_a_machine", machine::command),
     ("long::what_takes_too_long_or_dies", machine::ends),

@@ -1,10 +1,12 @@
 //! Transports move bytes. Each transport is one file or folder here and one row of the table `TRANSPORTS`.
 
+mod abort;
 mod connect;
 pub(crate) mod icmp;
 pub(crate) mod line;
 pub mod memory;
 mod null;
+mod rdma;
 mod shm;
 pub(crate) mod tcp;
 pub(crate) mod udp;
@@ -29,6 +31,7 @@ pub static TRANSPORTS: &[&dyn Transport] = &[
     &udp::Udp,
     &connect::Connect,
     &shm::Shm,
+    &rdma::Rdma,
     &memory::Memory,
     &null::Null,
 ];

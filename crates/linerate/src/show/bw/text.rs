@@ -95,7 +95,7 @@ fn taken(engine: &str) -> &'static str {
     match Transport::of(engine) {
         Transport::Shm => "written to shared memory",
         Transport::Tcp | Transport::Udp => "taken by this end's kernel",
-        Transport::Memory | Transport::Other => "done at this end",
+        Transport::Rdma | Transport::Memory | Transport::Other => "done at this end",
     }
 }
 

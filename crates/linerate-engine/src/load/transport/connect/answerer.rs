@@ -12,11 +12,11 @@ use std::time::{Duration, Instant};
 use linerate_core::parse::run::Mark;
 use linerate_sys::socket;
 
-use super::abort::Abort;
 use super::asker::PATIENCE;
 use super::meeting::Door;
 use crate::load::pages::Pages;
 use crate::load::pattern::Answerer;
+use crate::load::transport::abort::Abort;
 use crate::load::transport::line::{BLOCK, Line, MarkPart, unless_paused};
 use crate::load::{LoadError, Probe};
 

@@ -14,10 +14,10 @@ use linerate_sys::{clock, socket};
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, SocketType, connect, ipproto, socket_with};
 
-use super::abort::Abort;
 use super::meeting::is_lost;
 use crate::load::pages::Pages;
 use crate::load::pattern::{Answer, Asker, Wait, closed_loop};
+use crate::load::transport::abort::Abort;
 use crate::load::transport::line::{BLOCK, Line, MarkPart, is_pause, unless_paused};
 use crate::load::{LoadError, Probe};
 

@@ -5,7 +5,6 @@
 //! port of its listener, and the near end sends the end of a step. Payload counts the answered messages; no
 //! goodput is derived from it.
 
-mod abort;
 mod answerer;
 mod asker;
 mod meeting;

@@ -1,0 +1,181 @@
+//! Options of RDMA loads, in the words of InfiniBand.
+
+use super::PatternKind;
+use super::options::{Kind, OptionInfo, Options};
+
+/// The operation that carries the payload.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Operation {
+    /// The sender writes into the receiver's memory. The program there takes no part.
+    #[default]
+    Write,
+    /// The sender sends, the receiver has posted receive requests.
+    Send,
+    /// The receiver reads from the sender's memory. The program there takes no part.
+    Read,
+    /// Atomic additions to eight bytes of the far end's memory.
+    Atomic,
+}
+
+impl Operation {
+    /// All operations.
+    pub const ALL: [Self; 4] = [Self::Write, Self::Send, Self::Read, Self::Atomic];
+
+    /// The word used in options, text and JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Write => "write",
+            Self::Send => "send",
+            Self::Read => "read",
+            Self::Atomic => "atomic",
+        }
+    }
+
+    /// The setting of a load's options.
+    pub fn of(options: &Options) -> Self {
+        let asked = options.word(OPERATION.key);
+        let named = Self::ALL.into_iter().find(|op| Some(op.name()) == asked);
+        named.unwrap_or_default()
+    }
+
+    /// Whether the program at the other end takes no part in the operation.
+    pub const fn is_one_sided(self) -> bool {
+        !matches!(self, Self::Send)
+    }
+
+    /// Whether a timed operation is a whole round trip by itself. Otherwise the other end answers with the same
+    /// operation.
+    pub const fn returns(self) -> bool {
+        matches!(self, Self::Read | Self::Atomic)
+    }
+}
+
+/// The operation.
+pub const OPERATION: OptionInfo = OptionInfo {
+    key: "op",
+    help: "RDMA operation that carries the payload [default: write]",
+    kind: Kind::Word(&["write", "send", "read", "atomic"]),
+    pattern: None,
+};
+
+/// Requests in flight.
+pub const DEPTH: OptionInfo = OptionInfo {
+    key: "depth",
+    help: "Requests that each queue pair keeps in flight [default: 128]",
+    kind: Kind::Count {
+        least: 1,
+        most: 8192,
+    },
+    pattern: Some(PatternKind::Stream),
+};
+
+/// Requests in flight where [`DEPTH`] is not set.
+pub const DEPTH_DEFAULT: u64 = 128;
+
+/// Requests of which one completes.
+pub const SIGNAL_EVERY: OptionInfo = OptionInfo {
+    key: "signal-every",
+    help: "Requests for which the device reports one completion [default: 1 from 8 KiB on, below as many as fit]",
+    kind: Kind::Count {
+        least: 1,
+        most: 1024,
+    },
+    pattern: Some(PatternKind::Stream),
+};
+
+/// Payload that is copied into a request.
+pub const INLINE: OptionInfo = OptionInfo {
+    key: "inline",
+    help: "Payload up to this size is copied into the request, as far as the device allows [default: 220]",
+    kind: Kind::Size {
+        least: 0,
+        most: 4096,
+    },
+    pattern: None,
+};
+
+/// Inline payload where [`INLINE`] is not set, as perftest asks for.
+//= linux-rdma/perftest, src/perftest_parameters.h: DEF_INLINE_WRITE
+pub const INLINE_DEFAULT: u64 = 220;
+
+/// Size of packets.
+pub const MTU: OptionInfo = OptionInfo {
+    key: "mtu",
+    help: "Largest payload of a packet: 256, 512, 1024, 2048 or 4096 [default: the smaller one of both ports]",
+    kind: Kind::Size {
+        least: 256,
+        most: 4096,
+    },
+    pattern: None,
+};
+
+/// Index of the address in the port's table.
+pub const GID_INDEX: OptionInfo = OptionInfo {
+    key: "gid-index",
+    help: "Use this entry of both ports' tables of GIDs [default: chosen by the path's IP addresses]",
+    kind: Kind::Count {
+        least: 0,
+        most: 255,
+    },
+    pattern: None,
+};
+
+/// The service level.
+pub const SERVICE_LEVEL: OptionInfo = OptionInfo {
+    key: "service-level",
+    help: "Service level of InfiniBand packets, priority of RoCE packets [default: 0]",
+    kind: Kind::Count { least: 0, most: 15 },
+    pattern: None,
+};
+
+/// The traffic class.
+pub const TRAFFIC_CLASS: OptionInfo = OptionInfo {
+    key: "traffic-class",
+    help: "Traffic class of routed packets; RoCE's DSCP is a quarter of it [default: 0]",
+    kind: Kind::Count {
+        least: 0,
+        most: 255,
+    },
+    pattern: None,
+};
+
+/// Sleeping instead of polling.
+pub const EVENTS: OptionInfo = OptionInfo {
+    key: "events",
+    help: "Sleep until the device reports a completion, instead of polling for it",
+    kind: Kind::Switch,
+    pattern: None,
+};
+
+/// All options of the transport.
+pub const OPTIONS: &[OptionInfo] = &[
+    OPERATION,
+    DEPTH,
+    SIGNAL_EVERY,
+    INLINE,
+    MTU,
+    GID_INDEX,
+    SERVICE_LEVEL,
+    TRAFFIC_CLASS,
+    EVENTS,
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transport::Setting;
+
+    #[test]
+    fn the_words_of_operations_are_those_of_the_option() {
+        let Kind::Word(words) = OPERATION.kind else {
+            panic!("{:?}", OPERATION.kind)
+        };
+        assert_eq!(words, Operation::ALL.map(Operation::name));
+        for op in Operation::ALL {
+            let mut options = Options::default();
+            options.set(OPERATION.key, Setting::Word(op.name().to_owned()));
+            assert_eq!(Operation::of(&options), op);
+        }
+        assert_eq!(Operation::of(&Options::default()), Operation::Write);
+    }
+}

@@ -1,0 +1,248 @@
+//! Which port of which device an end uses, and which of its addresses.
+
+use std::net::{IpAddr, Ipv6Addr};
+
+use linerate_core::facts::infiniband::{Gid, IbDevice, IbPort, Infiniband, Layer};
+
+use super::hello::Addressing;
+
+/// A port, with the address that packets carry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Choice {
+    pub(super) device: String,
+    pub(super) port: u8,
+    /// Entry of the port's table of GIDs; `None` if packets carry local identifiers alone.
+    pub(super) gid_index: Option<u8>,
+    pub(super) addressing: Addressing,
+    /// NUMA node of the device.
+    pub(super) node: Option<u32>,
+}
+
+/// The kind of a GID whose packets are routed by IP, as sysfs writes it.
+const ROUTED: &str = "RoCE v2";
+
+/// Returns the port whose own address is `local`, the address by which this end talks to the other one. If no port has
+/// it, the only active port is taken. `gid_index` overrides the choice of the GID. The error is a lowercase fragment.
+pub(super) fn choose(
+    rdma: &Infiniband,
+    local: IpAddr,
+    gid_index: Option<u8>,
+) -> Result<Choice, String> {
+    let ports = || {
+        let of = |device| move |port| (device, port);
+        let devices = rdma.devices.iter();
+        devices.flat_map(move |device: &IbDevice| device.ports.iter().map(of(device)))
+    };
+    if rdma.devices.is_empty() {
+        return Err("this host has no RDMA device".to_owned());
+    }
+    let own = ports().find(|(device, port)| owns(rdma, device, port, local));
+    let (device, port) = match own {
+        Some(own) => own,
+        None => only(ports().filter(|(_, port)| port.is_active()), local)?,
+    };
+    let number = u8::try_from(port.number).map_err(|_| "a port has an impossible number")?;
+    let (addressing, index) = address(port, local, gid_index)
+        .map_err(|why| format!("port {number} of {}: {why}", device.name))?;
+    Ok(Choice {
+        device: device.name.clone(),
+        port: number,
+        gid_index: index,
+        addressing,
+        node: device.node,
+    })
+}
+
+/// Returns whether an address is a port's own: one of its GIDs, or that of its interface of IP over InfiniBand.
+fn owns(rdma: &Infiniband, device: &IbDevice, port: &IbPort, local: IpAddr) -> bool {
+    let by_gid = port.gids.iter().any(|gid| is(gid, local));
+    let mut interfaces = rdma.interfaces.iter();
+    let by_interface = interfaces.any(|interface| {
+        let is_of = !interface.pci.is_empty()
+            && interface.pci == device.pci
+            && interface.port == Some(port.number);
+        let addresses = interface.addresses.iter().flatten();
+        is_of && { addresses }.any(|address| bare(address).parse() == Ok(local))
+    });
+    by_gid || by_interface
+}
+
+/// An address without the length of its prefix.
+fn bare(address: &str) -> &str {
+    address.split('/').next().unwrap_or(address)
+}
+
+/// Returns the only active port.
+fn only<'a>(
+    mut active: impl Iterator<Item = (&'a IbDevice, &'a IbPort)>,
+    local: IpAddr,
+) -> Result<(&'a IbDevice, &'a IbPort), String> {
+    match (active.next(), active.next()) {
+        (None, _) => Err("no port of an RDMA device is active".to_owned()),
+        (Some(only), None) => Ok(only),
+        (Some((first, _)), Some((second, _))) => Err(format!(
+            "several RDMA ports are active ({}, {} ...), and none of them has the address {local}",
+            first.name, second.name
+        )),
+    }
+}
+
+/// Returns how a port's packets are addressed, with the entry of its table of GIDs.
+fn address(
+    port: &IbPort,
+    local: IpAddr,
+    asked: Option<u8>,
+) -> Result<(Addressing, Option<u8>), String> {
+    if port.layer != Some(Layer::Ethernet) && asked.is_none() {
+        return Ok((Addressing::Lid, None));
+    }
+    let gid = match asked {
+        Some(index) => port.gids.iter().find(|gid| gid.index == u32::from(index)),
+        None => best(&port.gids, local),
+    };
+    let gid = gid.ok_or_else(|| match asked {
+        Some(index) => format!("its table of GIDs has nothing at {index}"),
+        None => "its table of GIDs is empty".to_owned(),
+    })?;
+    let addressing = match (port.layer, gid.kind.as_str()) {
+        (Some(Layer::InfiniBand), _) => Addressing::Lid,
+        (_, ROUTED) => Addressing::RoceV2,
+        _ => Addressing::RoceV1,
+    };
+    let index = u8::try_from(gid.index).map_err(|_| "its GID has an impossible index")?;
+    Ok((addressing, Some(index)))
+}
+
+/// Returns the GID that reaches farthest: routed before not routed, then the end's own address, then one that is valid
+/// beyond its link.
+fn best(gids: &[Gid], local: IpAddr) -> Option<&Gid> {
+    let rank = |gid: &&Gid| {
+        let routed = gid.kind == ROUTED;
+        let address: Option<Ipv6Addr> = gid.gid.parse().ok();
+        let global = address.is_some_and(|a| !a.is_unicast_link_local());
+        let mapped = address.is_some_and(|a| a.to_ipv4_mapped().is_some());
+        (routed, is(gid, local), mapped, global, u32::MAX - gid.index)
+    };
+    gids.iter().max_by_key(rank)
+}
+
+/// Returns whether a GID is an IP address.
+fn is(gid: &Gid, address: IpAddr) -> bool {
+    let gid: Option<Ipv6Addr> = gid.gid.parse().ok();
+    gid.is_some_and(|gid| IpAddr::V6(gid).to_canonical() == address.to_canonical())
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_core::facts::infiniband::{Ipoib, LinkState};
+
+    use super::*;
+
+    fn gid(index: u32, gid: &str, kind: &str) -> Gid {
+        Gid {
+            index,
+            gid: gid.to_owned(),
+            kind: kind.to_owned(),
+            netdev: "eth0".to_owned(),
+        }
+    }
+
+    fn device(name: &str, layer: Layer, gids: Vec<Gid>) -> IbDevice {
+        IbDevice {
+            name: name.to_owned(),
+            pci: format!("0000:{name}"),
+            ports: vec![IbPort {
+                number: 1,
+                state: Some(LinkState::Active),
+                layer: Some(layer),
+                gids,
+                ..IbPort::default()
+            }],
+            ..IbDevice::default()
+        }
+    }
+
+    fn roce(name: &str, address: &str) -> IbDevice {
+        let mapped = format!("0000:0000:0000:0000:0000:ffff:{address}");
+        let local = "fe80:0000:0000:0000:0a00:27ff:fe00:0001";
+        let gids = vec![
+            gid(0, local, "IB/RoCE v1"),
+            gid(1, local, "RoCE v2"),
+            gid(2, &mapped, "IB/RoCE v1"),
+            gid(3, &mapped, "RoCE v2"),
+        ];
+        device(name, Layer::Ethernet, gids)
+    }
+
+    fn host(devices: Vec<IbDevice>) -> Infiniband {
+        Infiniband {
+            devices,
+            ..Infiniband::default()
+        }
+    }
+
+    fn at(address: &str) -> IpAddr {
+        address.parse().unwrap()
+    }
+
+    #[test]
+    fn the_port_that_has_the_address_is_taken_with_its_routed_gid() {
+        let two = host(vec![roce("a", "0a09:0001"), roce("b", "0a09:0002")]);
+        let choice = choose(&two, at("10.9.0.2"), None).unwrap();
+        assert_eq!((choice.device.as_str(), choice.gid_index), ("b", Some(3)));
+        assert_eq!(choice.addressing, Addressing::RoceV2);
+        let choice = choose(&two, at("::ffff:10.9.0.1"), None).unwrap();
+        assert_eq!(choice.device, "a");
+        let choice = choose(&two, at("10.9.0.2"), Some(2)).unwrap();
+        assert_eq!(
+            (choice.gid_index, choice.addressing),
+            (Some(2), Addressing::RoceV1)
+        );
+        let refused = choose(&two, at("10.9.0.2"), Some(9)).unwrap_err();
+        assert!(
+            refused.contains("port 1 of b") && refused.contains("at 9"),
+            "{refused}"
+        );
+    }
+
+    #[test]
+    fn without_the_address_the_only_active_port_is_taken() {
+        let one = host(vec![roce("a", "0a09:0001")]);
+        assert_eq!(
+            choose(&one, at("192.0.2.1"), None).unwrap().gid_index,
+            Some(3)
+        );
+        let mut two = host(vec![roce("a", "0a09:0001"), roce("b", "0a09:0002")]);
+        let refused = choose(&two, at("192.0.2.1"), None).unwrap_err();
+        assert!(
+            refused.contains("a, b") && refused.contains("192.0.2.1"),
+            "{refused}"
+        );
+        two.devices[0].ports[0].state = Some(LinkState::Down);
+        assert_eq!(choose(&two, at("192.0.2.1"), None).unwrap().device, "b");
+        two.devices[1].ports[0].state = Some(LinkState::Initializing);
+        let refused = choose(&two, at("192.0.2.1"), None).unwrap_err();
+        assert!(refused.contains("no port"), "{refused}");
+        let refused = choose(&host(Vec::new()), at("192.0.2.1"), None).unwrap_err();
+        assert!(refused.contains("no RDMA device"), "{refused}");
+    }
+
+    #[test]
+    fn a_port_of_infiniband_is_found_by_the_address_of_its_interface() {
+        let devices = vec![
+            device("a", Layer::InfiniBand, Vec::new()),
+            device("b", Layer::InfiniBand, Vec::new()),
+        ];
+        let mut two = host(devices);
+        two.interfaces = vec![Ipoib {
+            name: "ib1".to_owned(),
+            pci: "0000:b".to_owned(),
+            port: Some(1),
+            addresses: Some(vec!["10.1.0.2/24".to_owned()]),
+            ..Ipoib::default()
+        }];
+        let choice = choose(&two, at("10.1.0.2"), None).unwrap();
+        assert_eq!((choice.device.as_str(), choice.gid_index), ("b", None));
+        assert_eq!(choice.addressing, Addressing::Lid);
+    }
+}

@@ -1,0 +1,200 @@
+//! RDMA verbs: requests to the device, which moves payload between the memories of both ends without the kernel.
+//!
+//! Each stream has a queue pair, and a TCP connection of the session on which its ends introduce their queue pairs and
+//! say when a step is over. Goodput of sends is payload that the receiver's device reported to the receiver. Writes and
+//! reads involve one program alone: it counts completions, which prove that the other end's device has acknowledged a
+//! write, or that read payload is in this end's memory, and reports them to the other end.
+
+mod choice;
+mod hello;
+mod meeting;
+mod pair;
+mod receiver;
+mod requester;
+mod shape;
+mod trips;
+mod witness;
+
+use linerate_core::facts::HostFacts;
+use linerate_core::path::Side;
+use linerate_core::plan::{Pattern, SetPlan};
+use linerate_core::record::SetEnd;
+use linerate_core::transport::rdma::{INLINE, MTU, Operation};
+use linerate_core::transport::{self, TransportInfo};
+use linerate_core::units::Bytes;
+use linerate_core::wire::limits::THREADS_MAX;
+use linerate_sys::ibverbs::{Request, Verb};
+
+use self::pair::Pair;
+use self::receiver::Receiver;
+use self::requester::Requester;
+use self::shape::{ATOMIC, SIZE_MAX, Shape};
+use self::trips::{ByReturn, BySend, ByWrite, RdmaAnswerer, RdmaAsker, Way};
+use self::witness::Witness;
+use super::{
+    Connected, Lines, Notice, Prepared, Transport, abort, refused, streams, unmade, without_sockets,
+};
+use crate::load::pattern::echo::Echo;
+use crate::load::pattern::round_trips;
+use crate::load::{LoadError, Worker};
+
+/// Transport by RDMA verbs.
+pub(super) struct Rdma;
+
+impl Transport for Rdma {
+    fn info(&self) -> &'static TransportInfo {
+        &transport::RDMA
+    }
+
+    fn check(&self, _: Side, _: &HostFacts, _: &SetPlan) -> Vec<Notice> {
+        Vec::new()
+    }
+
+    fn bounds(&self, plan: &SetPlan) -> Result<(), String> {
+        bounds(plan)
+    }
+
+    fn room(&self, _: Side, plan: &SetPlan) -> Option<Bytes> {
+        Some(Bytes(Shape::of(plan).memory() as u64))
+    }
+
+    fn prepare(&self, side: Side, plan: &SetPlan) -> Result<Box<dyn Prepared>, LoadError> {
+        Ok(unmade(side, plan, connect))
+    }
+}
+
+/// Refuses plans that RDMA cannot carry out, and plans that cost an end more than a measurement needs.
+fn bounds(plan: &SetPlan) -> Result<(), String> {
+    let knobs = &plan.knobs;
+    streams(plan, THREADS_MAX)?;
+    without_sockets(knobs, "RDMA")?;
+    let op = Operation::of(&knobs.options);
+    let size = match plan.pattern {
+        Pattern::PingPong { size, .. } => size.0,
+        _ => knobs.write_size.0.max(1),
+    };
+    if !(1..=SIZE_MAX).contains(&size) {
+        return Err(format!(
+            "a request of {}: allowed are 1 B to 64 MiB",
+            Bytes(size)
+        ));
+    }
+    let is_set = plan.pattern.kind() != transport::PatternKind::Stream || knobs.write_size.0 > 0;
+    if op == Operation::Atomic && is_set && size != u64::from(ATOMIC) {
+        return Err(format!(
+            "an atomic operation of {}: it has 8 B",
+            Bytes(size)
+        ));
+    }
+    if knobs.open_loop && op == Operation::Write {
+        let why = "writes in open loop would overwrite each other: use the operation send or read";
+        return Err(why.to_owned());
+    }
+    if knobs
+        .options
+        .number(MTU.key)
+        .is_some_and(|mtu| !mtu.is_power_of_two())
+    {
+        return Err("a packet size that is none of 256, 512, 1024, 2048 and 4096".to_owned());
+    }
+    Ok(())
+}
+
+/// Connects one end of a set.
+fn connect(side: Side, plan: &SetPlan, lines: &mut dyn Lines) -> Result<Connected, LoadError> {
+    let shape = Shape::of(plan);
+    let met = meeting::meet(plan, &shape, lines)?;
+    let inline = met.pairs.iter().map(|pair| pair.endpoint.inline()).min();
+    let asked = plan.knobs.options.number(INLINE.key);
+    let mut end = SetEnd {
+        write_size: shape.size.into(),
+        read_size: shape.size.into(),
+        ..SetEnd::default()
+    };
+    if let (Some(asked), Some(granted)) = (asked, inline)
+        && u64::from(granted) < asked
+    {
+        let why = format!("the device grants {granted} B of {asked} B");
+        end.gaps.push(refused(INLINE.key, &why));
+    }
+    let workers = met.pairs.into_iter();
+    Ok(Connected {
+        workers: workers
+            .map(|pair| worker(side, plan, shape, pair))
+            .collect(),
+        end,
+    })
+}
+
+/// Makes the worker of a queue pair.
+fn worker(side: Side, plan: &SetPlan, shape: Shape, pair: Pair) -> Box<dyn Worker> {
+    match plan.pattern {
+        Pattern::PingPong { interval, .. } => {
+            let verb = match shape.op {
+                Operation::Send => return by(side, plan, shape, pair, BySend::new(shape)),
+                Operation::Write => return by(side, plan, shape, pair, ByWrite::new(shape)),
+                Operation::Read => Verb::Read,
+                Operation::Atomic => Verb::FetchAndAdd,
+            };
+            match side {
+                Side::Near => {
+                    let asker = RdmaAsker::new(pair, shape, ByReturn::new(verb, shape));
+                    round_trips(asker, interval, &plan.knobs)
+                }
+                Side::Far => Box::new(Witness::new(pair, false)),
+            }
+        }
+        Pattern::Stream { direction } => {
+            let sends = direction.sender() == side;
+            let [local, remote] = [0, shape.half()];
+            let request = |verb, local, remote| Request {
+                verb,
+                len: shape.size,
+                local,
+                remote: remote as u64,
+            };
+            match (shape.op, sends) {
+                (Operation::Send, false) => Box::new(Receiver::new(pair, shape)),
+                (Operation::Write | Operation::Atomic, false) => {
+                    Box::new(Witness::new(pair, false))
+                }
+                (Operation::Read, true) => Box::new(Witness::new(pair, true)),
+                (Operation::Send, true) => {
+                    Box::new(Requester::new(pair, shape, request(Verb::Send, local, 0)))
+                }
+                (Operation::Write, true) => Box::new(Requester::new(
+                    pair,
+                    shape,
+                    request(Verb::Write, local, remote),
+                )),
+                (Operation::Atomic, true) => {
+                    let request = request(Verb::FetchAndAdd, local, remote);
+                    Box::new(Requester::new(pair, shape, request))
+                }
+                (Operation::Read, false) => Box::new(Requester::new(
+                    pair,
+                    shape,
+                    request(Verb::Read, remote, local),
+                )),
+            }
+        }
+        // Refused by `possible`: the transport's row does not list the pattern.
+        Pattern::Operations { .. } => Box::new(Witness::new(pair, false)),
+    }
+}
+
+/// Makes the worker of round trips that are answered in the same way.
+fn by(
+    side: Side,
+    plan: &SetPlan,
+    shape: Shape,
+    pair: Pair,
+    way: impl Way + 'static,
+) -> Box<dyn Worker> {
+    match (side, plan.pattern) {
+        (Side::Near, Pattern::PingPong { interval, .. }) => {
+            round_trips(RdmaAsker::new(pair, shape, way), interval, &plan.knobs)
+        }
+        _ => Box::new(Echo::new(RdmaAnswerer::new(pair, shape, way))),
+    }
+}

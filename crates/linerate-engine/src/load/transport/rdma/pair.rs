@@ -1,0 +1,170 @@
+//! A connected queue pair, with the connection on which its ends say when a step is over.
+
+use std::time::Duration;
+
+use linerate_core::parse::run::Mark;
+use linerate_sys::clock;
+use linerate_sys::ibverbs::{Completion, Endpoint, Queue, Refused, Request, Status};
+
+use crate::load::LoadError;
+use crate::load::transport::line::{Line, MarkPart};
+
+/// Polls of an empty queue between two readings of the clock.
+const POLLS: u32 = 64;
+/// Time without a completion after which the connection is read as well, in nanoseconds.
+const QUIET: u64 = 1_000_000;
+
+/// A queue pair and its connection.
+pub(super) struct Pair {
+    pub(super) endpoint: Endpoint,
+    pub(super) line: Line,
+    /// Whether the thread sleeps until a completion.
+    events: bool,
+    part: MarkPart,
+    put: MarkPart,
+    /// Time at which the connection was last read.
+    looked: u64,
+}
+
+impl Pair {
+    pub(super) fn new(endpoint: Endpoint, line: Line, events: bool) -> Self {
+        Self {
+            endpoint,
+            line,
+            events,
+            part: MarkPart::default(),
+            put: MarkPart::default(),
+            looked: 0,
+        }
+    }
+
+    /// Sets the request that is posted from now on.
+    pub(super) fn prepare(&mut self, request: Request) {
+        self.endpoint.prepare(request, 1);
+    }
+
+    /// Posts the prepared request.
+    #[inline]
+    pub(super) fn post(&mut self, signalled: bool, id: u64) -> Result<(), LoadError> {
+        let posted = self.endpoint.post(signalled, id);
+        posted.map_err(|refused| failed(&self.line, refused))
+    }
+
+    /// Posts a receive request.
+    #[inline]
+    pub(super) fn post_receive(&mut self, offset: usize, len: usize) -> Result<(), LoadError> {
+        let posted = self.endpoint.post_receive(offset, len, 0);
+        posted.map_err(|refused| failed(&self.line, refused))
+    }
+
+    /// Passes the completions of a queue to `take`, at most `most` of them; returns their number.
+    #[inline]
+    pub(super) fn poll(
+        &mut self,
+        queue: Queue,
+        most: usize,
+        mut take: impl FnMut(&Completion),
+    ) -> Result<usize, LoadError> {
+        let Self { endpoint, line, .. } = self;
+        let polled = endpoint.poll(queue, most);
+        let completions = polled.map_err(|refused| failed(line, refused))?;
+        for completion in completions {
+            if completion.status() != Status::SUCCESS {
+                return Err(ended(line, queue, completion));
+            }
+            take(completion);
+        }
+        Ok(completions.len())
+    }
+
+    /// Passes completions to `take` as [`Pair::poll`] does, and waits for the first one for at most `most`.
+    #[inline]
+    pub(super) fn wait(
+        &mut self,
+        queue: Queue,
+        batch: usize,
+        most: Duration,
+        mut take: impl FnMut(&Completion),
+    ) -> Result<usize, LoadError> {
+        let got = self.poll(queue, batch, &mut take)?;
+        if got > 0 || most.is_zero() {
+            return Ok(got);
+        }
+        if self.events {
+            return self.sleep(queue, batch, most, take);
+        }
+        let until = clock::now() + most.as_nanos() as u64;
+        loop {
+            for _ in 0..POLLS {
+                let got = self.poll(queue, batch, &mut take)?;
+                if got > 0 {
+                    return Ok(got);
+                }
+                std::hint::spin_loop();
+            }
+            if clock::now() >= until {
+                return Ok(0);
+            }
+        }
+    }
+
+    /// Sleeps until a completion, for at most `most`.
+    fn sleep(
+        &mut self,
+        queue: Queue,
+        batch: usize,
+        most: Duration,
+        mut take: impl FnMut(&Completion),
+    ) -> Result<usize, LoadError> {
+        let armed = self.endpoint.arm(queue);
+        armed.map_err(|refused| failed(&self.line, refused))?;
+        // A completion before the queue was armed ends no sleep.
+        let got = self.poll(queue, batch, &mut take)?;
+        if got > 0 {
+            return Ok(got);
+        }
+        let slept = self.endpoint.sleep(most);
+        slept.map_err(|refused| failed(&self.line, refused))?;
+        self.poll(queue, batch, take)
+    }
+
+    /// Tells the other end; returns true once all of it is sent. Until then it must be called with the same mark.
+    pub(super) fn tell(&mut self, mark: Mark) -> Result<bool, LoadError> {
+        self.put.put(&self.line, mark, false)
+    }
+
+    /// Returns what the other end tells, within the block time if it may `wait`.
+    pub(super) fn told(&mut self, wait: bool) -> Result<Option<Mark>, LoadError> {
+        self.part.get(&self.line, wait)
+    }
+
+    /// Returns what the other end tells, if that was not asked in the last millisecond.
+    #[inline]
+    pub(super) fn told_sometimes(&mut self) -> Result<Option<Mark>, LoadError> {
+        let now = clock::now();
+        if now - self.looked < QUIET {
+            return Ok(None);
+        }
+        self.looked = now;
+        self.told(false)
+    }
+}
+
+/// Makes an error of a call that failed.
+fn failed(line: &Line, refused: Refused) -> LoadError {
+    line.failed(refused.call, refused.source)
+}
+
+/// Makes an error of a request that failed.
+fn ended(line: &Line, queue: Queue, completion: &Completion) -> LoadError {
+    LoadError::Request {
+        set: line.set,
+        stream: line.stream,
+        kind: match queue {
+            Queue::Sent => "request",
+            Queue::Received => "receive request",
+        },
+        status: completion.status(),
+        vendor: completion.vendor_error(),
+    }
+}
