@@ -2,8 +2,7 @@
 //! and its clock can be set.
 
 use linerate_core::model::{Model, derive};
-use linerate_core::path::Direction;
-use linerate_core::path::{Place, Stage};
+use linerate_core::path::{Direction, Measure, Place, Stage};
 use linerate_core::record::{End, Record};
 use linerate_core::verdict::{Disturbance, Limit, Verdict, judge};
 use linerate_engine::store::Store;
@@ -29,10 +28,11 @@ struct Measured {
 }
 
 impl Measured {
+    /// What limits the goodput of the direction that was loaded. Its latency may have a cause of its own.
     fn limits(&self) -> Vec<&Limit> {
         let limits = self.verdict.limits.iter();
         limits
-            .filter(|l| l.direction == Direction::Forward)
+            .filter(|l| l.direction == Direction::Forward && l.metric == Measure::Goodput)
             .collect()
     }
 
