@@ -239,3 +239,71 @@ fn get(line: &Line, until: Instant, lines: &dyn Lines) -> Result<[u8; HELLO_BYTE
 fn failed(line: &Line, refused: Refused) -> LoadError {
     line.failed(refused.call, refused.source)
 }
+
+#[cfg(test)]
+mod tests {
+    use linerate_core::path::Direction;
+    use linerate_core::plan::{Knobs, Pattern};
+    use linerate_core::transport::Setting;
+    use linerate_sys::ibverbs::Remote;
+
+    use super::super::hello::Addressing;
+    use super::*;
+
+    fn hello(addressing: Addressing, mtu: u16, reads_in: u8) -> Hello {
+        Hello {
+            addressing,
+            mtu,
+            lid: 7,
+            reads_in,
+            number: 9,
+            first_packet: 11,
+            gid: [1; 16],
+            memory: Remote::default(),
+        }
+    }
+
+    fn routed(own: Hello, other: Hello) -> Result<(Peer, Route), String> {
+        let mut knobs = Knobs::default();
+        knobs.options.set(SERVICE_LEVEL.key, Setting::Number(3));
+        let plan = SetPlan {
+            id: 0,
+            pattern: Pattern::Stream {
+                direction: Direction::Forward,
+            },
+            knobs,
+        };
+        let choice = Choice {
+            device: "mlx5_0".to_owned(),
+            port: 1,
+            gid_index: Some(3),
+            addressing: own.addressing,
+            node: None,
+        };
+        route(&choice, &plan, &own, &other)
+    }
+
+    #[test]
+    fn the_smaller_packets_and_the_fewer_reads_of_both_ends_are_taken() {
+        let [own, other] =
+            [(4096, 16), (1024, 4)].map(|(mtu, reads)| hello(Addressing::RoceV2, mtu, reads));
+        let (peer, route) = routed(own, other).unwrap();
+        assert_eq!((route.mtu, route.reads_out, route.reads_in), (1024, 4, 16));
+        assert_eq!((route.service_level, route.gid_index), (3, Some(3)));
+        assert_eq!((peer.number, peer.first_packet, peer.lid), (9, 11, 7));
+        let (_, route) = routed(other, own).unwrap();
+        assert_eq!((route.mtu, route.reads_out, route.reads_in), (1024, 4, 4));
+    }
+
+    #[test]
+    fn ends_that_address_packets_differently_are_refused() {
+        let own = hello(Addressing::RoceV2, 1024, 1);
+        for other in [Addressing::Lid, Addressing::RoceV1] {
+            let why = routed(own, hello(other, 1024, 1)).unwrap_err();
+            assert!(
+                why.contains("RoCE v2") && why.contains(other.name()),
+                "{why}"
+            );
+        }
+    }
+}

@@ -93,3 +93,91 @@ impl Shape {
         (self.size as usize).next_multiple_of(64)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use linerate_core::path::Direction;
+    use linerate_core::plan::Knobs;
+    use linerate_core::transport::Setting;
+    use linerate_core::transport::rdma::OPERATION;
+    use linerate_core::units::{Bytes, Nanos};
+
+    use super::*;
+
+    fn stream(size: u64, numbers: &[(&str, u64)]) -> Shape {
+        let mut knobs = Knobs {
+            write_size: Bytes(size),
+            ..Knobs::default()
+        };
+        for (key, number) in numbers {
+            knobs.options.set(key, Setting::Number(*number));
+        }
+        let pattern = Pattern::Stream {
+            direction: Direction::Forward,
+        };
+        Shape::of(&SetPlan {
+            id: 0,
+            pattern,
+            knobs,
+        })
+    }
+
+    #[test]
+    fn small_requests_complete_in_groups_of_at_most_half_the_depth() {
+        for (size, numbers, every) in [
+            (8191, &[][..], 64),
+            (8192, &[], 1),
+            (0, &[], 1),
+            (64, &[(DEPTH.key, 1000)], 100),
+            (64, &[(DEPTH.key, 2)], 1),
+            (64, &[(DEPTH.key, 1)], 1),
+            (8192, &[(SIGNAL_EVERY.key, 8)], 8),
+            (8192, &[(SIGNAL_EVERY.key, 8), (DEPTH.key, 8)], 4),
+        ] {
+            assert_eq!(
+                stream(size, numbers).signal_every,
+                every,
+                "{size} {numbers:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_sent_and_what_is_received_do_not_overlap() {
+        for size in [1, 63, 64, 65, 1 << 20] {
+            let shape = stream(size, &[]);
+            assert!(shape.half() >= size as usize && shape.half() < size as usize + 64);
+            assert_eq!(shape.memory(), 2 * shape.half());
+        }
+    }
+
+    #[test]
+    fn atomic_operations_have_eight_bytes_and_round_trips_complete_one_by_one() {
+        let mut knobs = Knobs::default();
+        knobs
+            .options
+            .set(OPERATION.key, Setting::Word("atomic".to_owned()));
+        let load = SetPlan {
+            id: 0,
+            pattern: Pattern::Stream {
+                direction: Direction::Forward,
+            },
+            knobs: knobs.clone(),
+        };
+        assert_eq!(Shape::of(&load).size, 8);
+        let pattern = Pattern::PingPong {
+            size: Bytes(8),
+            interval: Nanos(0),
+        };
+        let trips = SetPlan {
+            id: 0,
+            pattern,
+            knobs,
+        };
+        let shape = Shape::of(&trips);
+        assert_eq!(
+            (shape.signal_every, shape.receives(), shape.trips),
+            (1, 1, true)
+        );
+    }
+}
