@@ -3,49 +3,76 @@
 use std::ffi::c_uint;
 use std::ptr::NonNull;
 
-use super::abi::{SendWr, Sge, flag};
+use super::abi::{RecvWr, SendWr, Sge, flag};
+
+/// A request that can be linked to another one.
+pub(super) trait Link: Copy {
+    /// Sets the payload, and the request that follows.
+    fn link(&mut self, sge: *mut Sge, next: *mut Self);
+}
+
+impl Link for SendWr {
+    fn link(&mut self, sge: *mut Sge, next: *mut Self) {
+        (self.sg_list, self.next) = (sge, next);
+    }
+}
+
+impl Link for RecvWr {
+    fn link(&mut self, sge: *mut Sge, next: *mut Self) {
+        (self.sg_list, self.next) = (sge, next);
+    }
+}
 
 /// Equal requests in a chain. They are only accessed by pointers: each refers to the next one.
-pub(super) struct Chain {
-    wrs: NonNull<[SendWr]>,
+pub(super) struct Chain<W: Link> {
+    wrs: NonNull<[W]>,
     sge: NonNull<Sge>,
 }
 
 // SAFETY: the pointers refer to memory that this value alone owns.
-unsafe impl Send for Chain {}
+unsafe impl<W: Link> Send for Chain<W> {}
 
-impl Chain {
+impl<W: Link> Chain<W> {
     /// Makes a chain of `len` requests, at least one, all with the same payload.
-    pub(super) fn new(wr: SendWr, sge: Sge, len: usize) -> Self {
+    pub(super) fn new(wr: W, sge: Sge, len: usize) -> Self {
         let sge = NonNull::from(Box::leak(Box::new(sge)));
-        let wr = SendWr {
-            sg_list: sge.as_ptr(),
-            ..wr
-        };
         let wrs = NonNull::from(Box::leak(vec![wr; len.max(1)].into_boxed_slice()));
         let chain = Self { wrs, sge };
-        for at in 1..chain.wrs.len() {
-            // SAFETY: both elements are inside the slice, to which no reference exists.
-            unsafe { (*chain.at(at - 1)).next = chain.at(at) }
+        for at in 0..chain.len() {
+            let follows = at + 1 < chain.len();
+            let next = if follows {
+                chain.at(at + 1)
+            } else {
+                std::ptr::null_mut()
+            };
+            // SAFETY: the element is inside the slice, to which no other reference exists.
+            unsafe { (*chain.at(at)).link(sge.as_ptr(), next) }
         }
         chain
     }
 
+    /// Returns the number of requests.
+    pub(super) const fn len(&self) -> usize {
+        self.wrs.len()
+    }
+
     /// Returns a request of the chain, which must have it.
-    const fn at(&self, index: usize) -> *mut SendWr {
+    const fn at(&self, index: usize) -> *mut W {
         self.first().wrapping_add(index)
     }
 
     /// Returns the first request.
     #[inline]
-    pub(super) const fn first(&self) -> *mut SendWr {
+    pub(super) const fn first(&self) -> *mut W {
         self.wrs.as_ptr().cast()
     }
+}
 
+impl Chain<SendWr> {
     /// Sets whether the last request completes, and by which number.
     #[inline]
     pub(super) fn sign(&mut self, signalled: bool, id: u64) {
-        let last = self.at(self.wrs.len() - 1);
+        let last = self.at(self.len() - 1);
         // SAFETY: the slice has at least one element, and no reference to it exists.
         unsafe {
             (*last).wr_id = id;
@@ -55,7 +82,7 @@ impl Chain {
     }
 }
 
-impl Drop for Chain {
+impl<W: Link> Drop for Chain<W> {
     fn drop(&mut self) {
         // SAFETY: both were made by leaking a box, and no pointer to them is used any more: a provider copies requests.
         unsafe {

@@ -167,14 +167,11 @@ pub struct Endpoint {
     plan: QueuePlan,
     inline: u32,
     /// Requests that are posted in one call; `None` before they are prepared.
-    chain: Option<Chain>,
-    receive: Box<(RecvWr, Sge)>,
+    chain: Option<Chain<SendWr>>,
+    receives: Option<Chain<RecvWr>>,
     completions: [Completion; POLLED],
     peer: Peer,
 }
-
-// SAFETY: the pointers in the receive request refer to a box of this value. Objects of the library may be used by any thread.
-unsafe impl Send for Endpoint {}
 
 impl Endpoint {
     /// Makes a queue pair whose requests name places in `region`. If the device has less room for inline payload than
@@ -196,7 +193,7 @@ impl Endpoint {
             plan,
             inline,
             chain: None,
-            receive: Box::new((RecvWr::none(), Sge::default())),
+            receives: None,
             completions: [Completion(Wc::default()); POLLED],
             peer: Peer::default(),
         };
@@ -431,32 +428,47 @@ impl Endpoint {
         Refused::check("ibv_post_send", result)
     }
 
-    /// Posts a receive request for a message of `len` bytes at an offset.
+    /// Sets the receive requests that [`Endpoint::post_receives`] posts: for messages of at most `len` bytes, all at the
+    /// same offset, `chained` of them in one call.
     ///
     /// # Panics
     /// If they are not inside this end's region.
-    #[inline]
-    pub fn post_receive(&mut self, offset: usize, len: usize, id: u64) -> Result<(), Refused> {
+    pub fn prepare_receives(&mut self, offset: usize, len: usize, chained: usize) {
         let (addr, lkey) = self.region.local(offset, len);
-        let (wr, sge) = &mut *self.receive;
-        *sge = Sge {
+        let wr = RecvWr {
+            wr_id: 0,
+            next: ptr::null_mut(),
+            sg_list: ptr::null_mut(),
+            num_sge: c_int::from(len > 0),
+        };
+        let sge = Sge {
             addr,
             length: len as u32,
             lkey,
         };
-        wr.wr_id = id;
-        wr.sg_list = sge;
-        wr.num_sge = c_int::from(len > 0);
+        self.receives = Some(Chain::new(wr, sge, chained));
+    }
+
+    /// Posts the prepared receive requests; returns their number.
+    ///
+    /// # Panics
+    /// If none were prepared.
+    #[inline]
+    pub fn post_receives(&mut self) -> Result<u32, Refused> {
+        let Some(chain) = &self.receives else {
+            panic!("no receive request was prepared");
+        };
         let mut bad = ptr::null_mut();
         // SAFETY: as in `post`.
         let result = unsafe {
             let qp = self.qp.as_ptr();
             match (*(*qp).context).ops.post_recv {
-                Some(post) => post(qp, wr, &raw mut bad),
+                Some(post) => post(qp, chain.first(), &raw mut bad),
                 None => libc::ENOSYS,
             }
         };
-        Refused::check("ibv_post_recv", result)
+        Refused::check("ibv_post_recv", result)?;
+        Ok(chain.len() as u32)
     }
 
     /// Returns completions of a queue, at most `most` of them, without waiting.
@@ -548,16 +560,5 @@ impl Verb {
     /// Whether payload goes with the request, so that it can be inline.
     const fn carries_payload(self) -> bool {
         matches!(self, Self::Send | Self::Write | Self::WriteWithImmediate)
-    }
-}
-
-impl RecvWr {
-    const fn none() -> Self {
-        Self {
-            wr_id: 0,
-            next: ptr::null_mut(),
-            sg_list: ptr::null_mut(),
-            num_sge: 0,
-        }
     }
 }

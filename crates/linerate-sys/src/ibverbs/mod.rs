@@ -58,15 +58,23 @@ impl Refused {
         }
     }
 
-    /// The error of a function that returns an error number, zero for success. Some return -1 and set `errno`.
+    /// Checks what a function returns: an error number, zero for success. Some return -1 and set `errno`.
+    #[inline]
     fn check(call: &'static str, result: c_int) -> Result<(), Self> {
-        match result {
-            0 => Ok(()),
-            ..0 => Err(Self::last(call)),
-            number => Err(Self {
-                call,
-                source: io::Error::from_raw_os_error(number),
-            }),
+        if result == 0 {
+            return Ok(());
+        }
+        Err(Self::numbered(call, result))
+    }
+
+    #[cold]
+    fn numbered(call: &'static str, result: c_int) -> Self {
+        if result < 0 {
+            return Self::last(call);
+        }
+        Self {
+            call,
+            source: io::Error::from_raw_os_error(result),
         }
     }
 }

@@ -144,13 +144,19 @@ impl<'a> Devices<'a> {
 
     fn begin_port(&mut self, number: u32) {
         self.end_port();
-        let port = IbPort {
-            number,
-            ..IbPort::default()
+        let Some(device) = self.device().filter(|d| d.ports.len() < MOST) else {
+            return;
         };
-        if let Some(device) = self.device().filter(|d| d.ports.len() < MOST) {
-            device.ports.push(port);
-        }
+        // A port that is shown again goes on: what is shown later counts.
+        let same = device.ports.iter().position(|port| port.number == number);
+        let port = match same {
+            Some(at) => device.ports.remove(at),
+            None => IbPort {
+                number,
+                ..IbPort::default()
+            },
+        };
+        device.ports.push(port);
     }
 
     fn port(&mut self) -> Option<&mut IbPort> {

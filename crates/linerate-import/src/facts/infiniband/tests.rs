@@ -16,6 +16,18 @@ fn ports(name: &str) -> Vec<IbPort> {
 const GIGA: u64 = 1_000_000_000;
 
 #[test]
+fn a_port_that_is_shown_twice_is_one() {
+    let text = text("ibstat/two-ports.txt");
+    let body = text.split_once("Port 1:").unwrap().1;
+    let (all, _) = merged(&[&format!("{text}\tPort 1:{body}")]);
+    let (once, _) = merged(&[&text]);
+    let numbers = |all: &[IbPort]| all.iter().map(|port| port.number).collect::<Vec<_>>();
+    let ports = &all.infiniband.devices[0].ports;
+    assert_eq!(numbers(ports), [1, 2]);
+    assert_eq!(ports, &once.infiniband.devices[0].ports);
+}
+
+#[test]
 fn ibstat_of_a_port_without_a_manager() {
     let (all, notes) = of(&["ibstat/before-manager.txt"]);
     let device = &all.infiniband.devices[0];

@@ -50,10 +50,16 @@ impl Pair {
         posted.map_err(|refused| failed(&self.line, refused))
     }
 
-    /// Posts a receive request.
+    /// Sets the receive requests that are posted from now on, `chained` at a time.
+    pub(super) fn prepare_receives(&mut self, offset: usize, len: u32, chained: u32) {
+        let (len, chained) = (len as usize, chained as usize);
+        self.endpoint.prepare_receives(offset, len, chained);
+    }
+
+    /// Posts the prepared receive requests; returns their number.
     #[inline]
-    pub(super) fn post_receive(&mut self, offset: usize, len: usize) -> Result<(), LoadError> {
-        let posted = self.endpoint.post_receive(offset, len, 0);
+    pub(super) fn post_receives(&mut self) -> Result<u32, LoadError> {
+        let posted = self.endpoint.post_receives();
         posted.map_err(|refused| failed(&self.line, refused))
     }
 
@@ -151,11 +157,13 @@ impl Pair {
 }
 
 /// Makes an error of a call that failed.
+#[cold]
 fn failed(line: &Line, refused: Refused) -> LoadError {
     line.failed(refused.call, refused.source)
 }
 
 /// Makes an error of a request that failed.
+#[cold]
 fn ended(line: &Line, queue: Queue, completion: &Completion) -> LoadError {
     LoadError::Request {
         set: line.set,

@@ -11,7 +11,7 @@ use super::pair::Pair;
 use super::shape::Shape;
 use crate::load::{Advice, Done, LoadError, Op, Probe, Worker};
 
-/// Completions that are taken at a time.
+/// Completions that are taken at a time, and receive requests that are posted at a time.
 const BATCH: usize = 16;
 /// Longest wait for a message before the connection is read as well.
 const QUIET: Duration = Duration::from_millis(1);
@@ -38,10 +38,15 @@ impl Receiver {
         }
     }
 
+    /// Receive requests that are posted at a time.
+    fn chained(&self) -> u32 {
+        self.shape.receives().min(BATCH as u32)
+    }
+
+    #[inline]
     fn fill(&mut self) -> Result<(), LoadError> {
-        while self.posted < self.shape.receives() {
-            self.pair.post_receive(0, self.shape.size as usize)?;
-            self.posted += 1;
+        while self.shape.receives() - self.posted >= self.chained() {
+            self.posted += self.pair.post_receives()?;
         }
         Ok(())
     }
@@ -50,6 +55,8 @@ impl Receiver {
 impl Worker for Receiver {
     fn begin(&mut self, _: &Arc<Advice>) -> Result<(), LoadError> {
         (self.moved, self.total) = (0, None);
+        let chained = self.chained();
+        self.pair.prepare_receives(0, self.shape.size, chained);
         self.fill()
     }
 

@@ -94,23 +94,22 @@ impl Requester {
             moved,
             ..
         } = self;
-        let mut lied = false;
+        let mut covered = 0;
         pair.wait(Queue::Sent, BATCH, wait, |completion| {
-            let covers = completion.id() as u32;
-            lied |= covers > *in_flight;
-            *in_flight = in_flight.saturating_sub(covers);
-            *moved += u64::from(covers) * u64::from(shape.size);
-            let one = Done {
-                op: *op,
-                bytes: shape.size,
-            };
-            done.extend(std::iter::repeat_n(one, covers as usize));
+            covered += completion.id() as u32;
         })?;
-        if lied {
+        if covered > *in_flight {
             return Err(pair
                 .line
                 .garbled("more requests completed than were posted"));
         }
+        *in_flight -= covered;
+        *moved += u64::from(covered) * u64::from(shape.size);
+        let one = Done {
+            op: *op,
+            bytes: shape.size,
+        };
+        done.extend(std::iter::repeat_n(one, covered as usize));
         Ok(())
     }
 

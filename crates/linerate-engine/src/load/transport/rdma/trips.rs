@@ -46,8 +46,7 @@ impl BySend {
 
     fn fill(&mut self, pair: &mut Pair) -> Result<(), LoadError> {
         while self.posted < self.shape.receives() {
-            pair.post_receive(self.shape.half(), self.shape.size as usize)?;
-            self.posted += 1;
+            self.posted += pair.post_receives()?;
         }
         Ok(())
     }
@@ -61,6 +60,7 @@ impl Way for BySend {
             local: 0,
             remote: 0,
         });
+        pair.prepare_receives(shape.half(), shape.size, 1);
         self.fill(pair)
     }
 
