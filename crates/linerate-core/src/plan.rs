@@ -4,7 +4,7 @@
 //! more sets for a time. A trial's two settings are two sets, measured in turn.
 
 use crate::path::{Direction, Measure};
-use crate::transport::{self, ACCESS, Options, PatternKind};
+use crate::transport::{self, ACCESS, Options, PatternKind, Transport};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -294,10 +294,14 @@ pub struct SetPlan {
 
 impl SetPlan {
     /// Makes a set of the transport `engine`. The set keeps those of the transport's options that apply to
-    /// the pattern.
+    /// the pattern. Whether threads of RDMA loads poll follows from these options.
     pub fn of(engine: &str, id: u32, pattern: Pattern, mut knobs: Knobs) -> Self {
-        let rows = transport::named(engine).map_or(&[][..], |info| info.options);
+        let info = transport::named(engine);
+        let rows = info.map_or(&[][..], |info| info.options);
         knobs.options = knobs.options.of(rows, pattern.kind());
+        if info.is_some_and(|info| info.class == Transport::Rdma) {
+            knobs.busy_poll = transport::rdma::polls(&knobs.options);
+        }
         Self { id, pattern, knobs }
     }
 }
@@ -416,6 +420,23 @@ mod tests {
             let written = Value::serialized(&way).unwrap();
             assert_eq!(written, Value::Text(way.name().to_owned()));
         }
+    }
+
+    #[test]
+    fn threads_of_rdma_loads_poll_unless_they_wait_for_events() {
+        let pattern = Pattern::PingPong {
+            size: Bytes(64),
+            interval: Nanos(0),
+        };
+        let polls = |engine: &str, events: bool| {
+            let mut knobs = Knobs::default();
+            let key = transport::rdma::EVENTS.key;
+            knobs.options.set(key, Setting::Switch(events));
+            SetPlan::of(engine, 0, pattern, knobs).knobs.busy_poll
+        };
+        assert!(polls("rdma", false));
+        assert!(!polls("rdma", true));
+        assert!(!polls("tcp", false));
     }
 
     #[test]

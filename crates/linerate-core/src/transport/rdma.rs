@@ -147,6 +147,11 @@ pub const EVENTS: OptionInfo = OptionInfo {
     pattern: None,
 };
 
+/// Whether threads poll for completions with these options: they are busy at any load.
+pub fn polls(options: &Options) -> bool {
+    !options.is_on(EVENTS.key)
+}
+
 /// All options of the transport.
 pub const OPTIONS: &[OptionInfo] = &[
     OPERATION,

@@ -5,17 +5,19 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use linerate_core::parse::sysctl;
 use linerate_core::plan::SetPlan;
 use linerate_core::transport::rdma::{GID_INDEX, MTU, SERVICE_LEVEL, TRAFFIC_CLASS};
 use linerate_sys::ibverbs::{
     Device, Endpoint, Library, Peer, QueuePlan, Refused, Region, Route, Service,
 };
+use linerate_sys::thread;
 
 use super::choice::{Choice, choose};
 use super::hello::{HELLO_BYTES, Hello, NONE};
 use super::pair::Pair;
 use super::shape::Shape;
-use crate::host::{self, Live};
+use crate::host::{self, Live, Machine};
 use crate::load::LoadError;
 use crate::load::transport::Lines;
 use crate::load::transport::line::Line;
@@ -78,12 +80,41 @@ fn introduce(
         what: "a set without streams".to_owned(),
     })?;
     let port = Port::open(plan, local(first)?)?;
-    let made = lines.iter().map(|line| port.endpoint(plan, shape, line));
-    let made = made.collect::<Result<Vec<_>, LoadError>>()?;
-    for (line, (_, hello)) in lines.iter().zip(&made) {
+    let pairs = near(port.choice.node, || {
+        let each = lines.iter().map(|line| port.endpoint(plan, shape, line));
+        each.collect::<Result<Vec<_>, LoadError>>()
+    })?;
+    for (line, (_, hello)) in lines.iter().zip(&pairs) {
         put(line, &hello.encode(), until)?;
     }
-    Ok((port, made))
+    Ok((port, pairs))
+}
+
+/// Runs `work` on a CPU of a NUMA node, so that what it allocates is on that node. Without such a CPU it runs where the
+/// scheduler places it.
+fn near<T: Send>(node: Option<u32>, work: impl FnOnce() -> T + Send) -> T {
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(move || {
+            if let Some(cpu) = node.and_then(cpu_of) {
+                // A CPU that cannot be used now is as good as none.
+                let _ = thread::pin(cpu);
+            }
+            work()
+        });
+        match thread.join() {
+            Ok(result) => result,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    })
+}
+
+/// Returns a CPU of a NUMA node that this process may use.
+fn cpu_of(node: u32) -> Option<u32> {
+    let path = format!("/sys/devices/system/node/node{node}/cpulist");
+    let text = Live::new().file(&path).ok()?;
+    let cpus = sysctl::list(&text).ok()?;
+    let allowed = thread::allowed_cpus().ok()?;
+    cpus.into_iter().find(|cpu| allowed.contains(cpu))
 }
 
 /// A port that is open.
@@ -293,6 +324,22 @@ mod tests {
         assert_eq!((peer.number, peer.first_packet, peer.lid), (9, 11, 7));
         let (_, route) = routed(other, own).unwrap();
         assert_eq!((route.mtu, route.reads_out, route.reads_in), (1024, 4, 4));
+    }
+
+    #[test]
+    fn work_near_a_node_runs_on_one_of_its_cpus_or_anywhere() {
+        let here = thread::allowed_cpus().unwrap();
+        let on = |node| near(node, || thread::allowed_cpus().unwrap());
+        assert_eq!(on(None), here);
+        assert_eq!(on(Some(9999)), here, "no such node");
+        let pinned = on(Some(0));
+        let cpu = cpu_of(0).map_or(here.clone(), |cpu| vec![cpu]);
+        assert_eq!(pinned, cpu);
+        assert_eq!(
+            thread::allowed_cpus().unwrap(),
+            here,
+            "the caller is not pinned"
+        );
     }
 
     #[test]
