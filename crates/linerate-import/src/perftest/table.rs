@@ -35,7 +35,7 @@ pub(crate) static TABLE: Format = Format {
             "4.5+0.17 over Soft-RoCE: latency of reads, writes and sends, with events and with the list of single times (-U), and a run whose clock failed; rates of all sizes, cut off, of four queue pairs and both ways",
         ),
     ],
-    unknown: "The longest time, unless single times are listed (-H, -U): versions with percentiles leave the two longest times out of everything but t_max, which is the second longest.",
+    unknown: "The longest time, unless single times are listed (-H, -U): versions with percentiles leave the two longest times out of everything but t_max, which is the second longest (seen with 4.5+0.17: findings/perftest-t-max-is-second.sh).",
     starts,
     read,
 };
