@@ -63,6 +63,14 @@ pub enum LoadError {
         /// Requested feature that the transport lacks.
         what: String,
     },
+    /// An end lacks a device, a library or a right that the transport needs.
+    #[error("{what}")]
+    Lacking {
+        /// What the end lacks.
+        what: String,
+        /// The command or change that helps.
+        hint: &'static str,
+    },
     /// Datagrams are lost on a path where connections work.
     #[error("no UDP datagram reaches {address}")]
     NoDatagrams {
@@ -111,6 +119,7 @@ impl LoadError {
             Self::NoConnections { .. } => {
                 "allow TCP to the far host, at the ports of net.ipv4.ip_local_port_range there"
             }
+            Self::Lacking { hint, .. } => hint,
             Self::Change(error) => error.hint(),
             _ => "",
         }

@@ -18,6 +18,25 @@ pub(super) struct Choice {
     pub(super) node: Option<u32>,
 }
 
+/// Why an end has no port for a measurement, and the command or change that helps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Lack {
+    /// Lowercase fragment.
+    pub(super) what: String,
+    pub(super) hint: &'static str,
+}
+
+impl Lack {
+    pub(super) fn new(what: impl Into<String>, hint: &'static str) -> Self {
+        let what = what.into();
+        Self { what, hint }
+    }
+}
+
+/// Where the state of devices and ports is shown.
+const LOOK: &str =
+    "`linerate host` shows the RDMA devices of a host, their ports, and what they lack";
+
 /// The kind of a GID whose packets are routed by IP, as sysfs writes it.
 const ROUTED: &str = "RoCE v2";
 
@@ -27,23 +46,24 @@ pub(super) fn choose(
     rdma: &Infiniband,
     local: IpAddr,
     gid_index: Option<u8>,
-) -> Result<Choice, String> {
+) -> Result<Choice, Lack> {
     let ports = || {
         let of = |device| move |port| (device, port);
         let devices = rdma.devices.iter();
         devices.flat_map(move |device: &IbDevice| device.ports.iter().map(of(device)))
     };
     if rdma.devices.is_empty() {
-        return Err("this host has no RDMA device".to_owned());
+        return Err(Lack::new("this host has no RDMA device", LOOK));
     }
     let own = ports().find(|(device, port)| owns(rdma, device, port, local));
     let (device, port) = match own {
         Some(own) => own,
         None => only(ports().filter(|(_, port)| port.is_active()), local)?,
     };
-    let number = u8::try_from(port.number).map_err(|_| "a port has an impossible number")?;
+    let number = u8::try_from(port.number)
+        .map_err(|_| Lack::new("a port has an impossible number", LOOK))?;
     let (addressing, index) = address(port, local, gid_index)
-        .map_err(|why| format!("port {number} of {}: {why}", device.name))?;
+        .map_err(|why| Lack::new(format!("port {number} of {}: {why}", device.name), LOOK))?;
     Ok(Choice {
         device: device.name.clone(),
         port: number,
@@ -76,13 +96,16 @@ fn bare(address: &str) -> &str {
 fn only<'a>(
     mut active: impl Iterator<Item = (&'a IbDevice, &'a IbPort)>,
     local: IpAddr,
-) -> Result<(&'a IbDevice, &'a IbPort), String> {
+) -> Result<(&'a IbDevice, &'a IbPort), Lack> {
     match (active.next(), active.next()) {
-        (None, _) => Err("no port of an RDMA device is active".to_owned()),
+        (None, _) => Err(Lack::new("no port of an RDMA device is active", LOOK)),
         (Some(only), None) => Ok(only),
-        (Some((first, _)), Some((second, _))) => Err(format!(
-            "several RDMA ports are active ({}, {} ...), and none of them has the address {local}",
-            first.name, second.name
+        (Some((first, _)), Some((second, _))) => Err(Lack::new(
+            format!(
+                "several RDMA ports are active ({}, {} ...), and none of them has the address {local}",
+                first.name, second.name
+            ),
+            "give the far host by the IP address of its RDMA port",
         )),
     }
 }
@@ -198,7 +221,7 @@ mod tests {
             (choice.gid_index, choice.addressing),
             (Some(2), Addressing::RoceV1)
         );
-        let refused = choose(&two, at("10.9.0.2"), Some(9)).unwrap_err();
+        let refused = choose(&two, at("10.9.0.2"), Some(9)).unwrap_err().what;
         assert!(
             refused.contains("port 1 of b") && refused.contains("at 9"),
             "{refused}"
@@ -213,7 +236,7 @@ mod tests {
             Some(3)
         );
         let mut two = host(vec![roce("a", "0a09:0001"), roce("b", "0a09:0002")]);
-        let refused = choose(&two, at("192.0.2.1"), None).unwrap_err();
+        let refused = choose(&two, at("192.0.2.1"), None).unwrap_err().what;
         assert!(
             refused.contains("a, b") && refused.contains("192.0.2.1"),
             "{refused}"
@@ -221,9 +244,11 @@ mod tests {
         two.devices[0].ports[0].state = Some(LinkState::Down);
         assert_eq!(choose(&two, at("192.0.2.1"), None).unwrap().device, "b");
         two.devices[1].ports[0].state = Some(LinkState::Initializing);
-        let refused = choose(&two, at("192.0.2.1"), None).unwrap_err();
+        let refused = choose(&two, at("192.0.2.1"), None).unwrap_err().what;
         assert!(refused.contains("no port"), "{refused}");
-        let refused = choose(&host(Vec::new()), at("192.0.2.1"), None).unwrap_err();
+        let refused = choose(&host(Vec::new()), at("192.0.2.1"), None)
+            .unwrap_err()
+            .what;
         assert!(refused.contains("no RDMA device"), "{refused}");
     }
 

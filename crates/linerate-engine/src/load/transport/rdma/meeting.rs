@@ -13,7 +13,7 @@ use linerate_sys::ibverbs::{
 };
 use linerate_sys::thread;
 
-use super::choice::{Choice, choose};
+use super::choice::{Choice, Lack, choose};
 use super::hello::{HELLO_BYTES, Hello, NONE};
 use super::pair::Pair;
 use super::shape::Shape;
@@ -22,6 +22,9 @@ use crate::load::LoadError;
 use crate::load::transport::Lines;
 use crate::load::transport::line::Line;
 
+/// What a host needs for verbs.
+const INSTALL: &str = "install libibverbs with its providers (Debian, Ubuntu: libibverbs1 ibverbs-providers; Fedora: \
+                       libibverbs), load ib_uverbs (sudo modprobe ib_uverbs), and let this user open /dev/infiniband/uverbs*";
 /// Time for both ends to introduce themselves.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Reads in flight of each queue pair, as far as both devices allow.
@@ -130,19 +133,19 @@ struct Port {
 impl Port {
     /// Opens the port by which this end, at the address `local`, reaches the other one.
     fn open(plan: &SetPlan, local: IpAddr) -> Result<Self, LoadError> {
-        let unsupported = |what: String| LoadError::Unsupported { what };
         let options = &plan.knobs.options;
         let facts = host::infiniband(&Live::new());
         let asked = options.number(GID_INDEX.key).map(|index| index as u8);
-        let choice = choose(&facts, local, asked).map_err(unsupported)?;
-        let library = Library::load().map_err(|missing| unsupported(missing.to_string()))?;
+        let choice = choose(&facts, local, asked).map_err(lacking)?;
+        let library = Library::load();
+        let library =
+            library.map_err(|missing| lacking(Lack::new(missing.to_string(), INSTALL)))?;
         let name = &choice.device;
-        let refused = |refused: Refused| unsupported(format!("{name}: {refused}"));
+        let refused = |refused: Refused| lacking(Lack::new(format!("{name}: {refused}"), INSTALL));
         let device = Device::open(library, name).map_err(refused)?;
         let device = device.ok_or_else(|| {
-            unsupported(format!(
-                "libibverbs has no driver for {name}, or no access to it"
-            ))
+            let what = format!("libibverbs has no driver for {name}, or no access to it");
+            lacking(Lack::new(what, INSTALL))
         })?;
         let limits = device.limits().map_err(refused)?;
         let state = device.port(choice.port).map_err(refused)?;
@@ -195,6 +198,10 @@ impl Port {
         };
         Ok((endpoint, hello))
     }
+}
+
+fn lacking(Lack { what, hint }: Lack) -> LoadError {
+    LoadError::Lacking { what, hint }
 }
 
 /// Returns how packets get to the other end. The error says why they cannot, as a lowercase fragment.
