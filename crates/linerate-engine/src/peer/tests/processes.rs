@@ -25,14 +25,14 @@ fn memory_is_shared_with_no_stranger_whoever_has_the_key() {
 fn an_engine_that_a_server_does_not_have_is_refused_in_words() {
     let far = Harness::keyed();
     let options = ClientOptions {
-        engine: "rdma".into(),
+        engine: "carrier-pigeon".into(),
         ..far.options(far.key.as_ref())
     };
     let error = Client::connect(&options).map(drop).unwrap_err();
     assert_eq!(
         error.to_string(),
         format!(
-            "the server at {} refused: it has no engine `rdma`",
+            "the server at {} refused: it has no engine `carrier-pigeon`",
             far.address
         )
     );
