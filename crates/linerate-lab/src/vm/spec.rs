@@ -15,6 +15,8 @@ pub struct Spec {
     pub distance: u8,
     /// PCIe slots of the guest. Ports of network cards are joined by one hub.
     pub slots: Vec<Slot>,
+    /// Whether the guest has two Soft-RoCE devices with a wire between them: `rxe0` at 10.9.0.1, `rxe1` at 10.9.0.2.
+    pub soft_rdma: bool,
     /// Text that is added to the command line of the guest's kernel.
     pub arguments: Vec<String>,
     /// Longest time from a start until the guest accepts programs; after that it is started again, twice at most.
@@ -31,6 +33,7 @@ impl Default for Spec {
             }],
             distance: 21,
             slots: Vec::new(),
+            soft_rdma: false,
             arguments: Vec::new(),
             boot_within: Duration::from_secs(60),
         }
@@ -84,6 +87,8 @@ pub enum Card {
     VirtioNet,
 }
 
+/// Commands that make the Soft-RoCE devices.
+const SOFT_RDMA: &str = include_str!("guest/rdma");
 /// Widths that a link can have.
 //= PCI Express Base Specification 4.0, section 7.5.3.6: Maximum Link Width.
 const LANES: [u8; 7] = [1, 2, 4, 8, 12, 16, 32];
@@ -198,7 +203,8 @@ impl Spec {
                  sleep 0.1\n  set -- /dev/nvme*n1\ndone\n"
             ),
         };
-        load + &wait
+        let rdma = if self.soft_rdma { SOFT_RDMA } else { "" };
+        load + &wait + rdma
     }
 }
 
@@ -347,5 +353,8 @@ mod tests {
         let text = spec.setup();
         assert!(text.starts_with("modprobe -a nvme nvme\n"), "{text}");
         assert!(text.contains("$# -ge 2"), "{text}");
+        assert!(!text.contains("rxe"), "{text}");
+        spec.soft_rdma = true;
+        assert_eq!(spec.setup(), text + SOFT_RDMA);
     }
 }

@@ -58,6 +58,9 @@ enum What {
     /// Needs Debian's packages qemu-system-x86, busybox-static and kmod. If no kernel is installed,
     /// Debian's is downloaded with apt-get into $XDG_CACHE_HOME/linerate/kernels.
     Vm {
+        /// Add two Soft-RoCE devices with a wire between them: rxe0 at 10.9.0.1, rxe1 at 10.9.0.2
+        #[arg(long)]
+        rdma: bool,
         /// Command with its arguments [default: a shell on this terminal]
         #[arg(trailing_var_arg = true, value_name = "COMMAND")]
         command: Vec<String>,
@@ -112,7 +115,7 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
         } => run_in(faults, congestion.clone(), far.as_deref(), command),
         #[cfg(feature = "lab-dev")]
         What::Score(args) => score::run(args, options),
-        What::Vm { command } => vm::run(command),
+        What::Vm { rdma, command } => vm::run(*rdma, command),
         What::Ib(args) => ib::run(args),
     }
 }

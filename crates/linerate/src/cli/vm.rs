@@ -15,8 +15,8 @@ use super::exit::{Exit, Failure, of_command, tell};
 /// Longest time that a command in the machine may take.
 const WITHIN: Duration = Duration::from_secs(60 * 60);
 
-/// Runs a command in a virtual machine, or a shell.
-pub(super) fn run(command: &[String]) -> Result<Exit, Failure> {
+/// Runs a command in a virtual machine, or a shell; with `rdma` the machine has Soft-RoCE devices.
+pub(super) fn run(rdma: bool, command: &[String]) -> Result<Exit, Failure> {
     let interactive = io::stdin().is_terminal() && io::stdout().is_terminal();
     if command.is_empty() && !interactive {
         let error = anyhow::anyhow!("a shell in a virtual machine needs a terminal");
@@ -31,21 +31,24 @@ pub(super) fn run(command: &[String]) -> Result<Exit, Failure> {
         "processors emulated in software (QEMU's TCG): facts and counts are right, speeds are not";
     tell(&format!("note: Linux {}, {note}\n", kernel.version));
     let status = match command {
-        [] => shell(&kernel),
-        [name, arguments @ ..] => one(&kernel, &Program::new(name).args(arguments)),
+        [] => shell(&machine(rdma), &kernel),
+        [name, arguments @ ..] => {
+            let program = Program::new(name).args(arguments);
+            one(&machine(rdma), &kernel, &program)
+        }
     }?;
     Ok(of_command("the virtual machine", status))
 }
 
-fn one(kernel: &Kernel, program: &Program) -> Result<ExitStatus, Failure> {
+fn one(machine: &Spec, kernel: &Kernel, program: &Program) -> Result<ExitStatus, Failure> {
     let program = program.clone();
     let program = program.stdout(Output::Inherit).stderr(Output::Inherit);
-    let mut vm = Vm::boot(&machine(), kernel).map_err(Failure::not_measured)?;
+    let mut vm = Vm::boot(machine, kernel).map_err(Failure::not_measured)?;
     let finished = vm.run(&program, WITHIN).map_err(Failure::not_measured)?;
     Ok(finished.status)
 }
 
-fn shell(kernel: &Kernel) -> Result<ExitStatus, Failure> {
+fn shell(machine: &Spec, kernel: &Kernel) -> Result<ExitStatus, Failure> {
     tell("note: a shell starts in some seconds; exit ends the machine, so does Ctrl-A X\n");
     let mut program = Program::new("bash").current_dir("/root");
     // A serial line knows neither.
@@ -58,11 +61,11 @@ fn shell(kernel: &Kernel) -> Result<ExitStatus, Failure> {
             program = program.env(name, value.to_string());
         }
     }
-    Vm::shell(&machine(), kernel, &program).map_err(Failure::not_measured)
+    Vm::shell(machine, kernel, &program).map_err(Failure::not_measured)
 }
 
 /// Two nodes, and a card of each kind in a slot of its own.
-fn machine() -> Spec {
+fn machine(soft_rdma: bool) -> Spec {
     let node = Node {
         cpus: 2,
         memory: Bytes(1 << 30),
@@ -80,6 +83,7 @@ fn machine() -> Spec {
             slot(0, Card::E1000e),
             slot(1, Card::VirtioNet),
         ],
+        soft_rdma,
         ..Spec::default()
     }
 }

@@ -47,6 +47,11 @@ pub(crate) fn command(_: &mut Guest) {
     for want in ["TCG", "told\n", "exit status: 5"] {
         assert!(told.contains(want), "{want}: {told}");
     }
+    let output = linerate(&["--rdma", "--", "rdma", "link"]);
+    let links = String::from_utf8_lossy(&output.stdout);
+    for port in ["rxe0/1 state ACTIVE", "rxe1/1 state ACTIVE"] {
+        assert!(links.contains(port), "{links}");
+    }
     // Without a terminal there is no shell.
     let output = linerate(&[]);
     let told = String::from_utf8_lossy(&output.stderr);
