@@ -1,7 +1,7 @@
 //! RDMA through libibverbs: devices, queue pairs, and the memory that they may access.
 //!
 //! The library is loaded when it is first needed ([`Library::load`]), so that a program starts without it. An
-//! [`Endpoint`] owns a queue pair with its completion queues and one [region](Endpoint::remote) of registered memory.
+//! [`Endpoint`] owns a queue pair with its completion queues and one [region](Endpoint::region) of registered memory.
 //! Requests name places in that region alone, and the region lives longer than the queue pair.
 
 #![expect(
