@@ -162,7 +162,7 @@ pub(crate) fn by_hand(name: &str) -> &'static str {
 const ADDED_FIGURES: [&str; 3] = ["operations_per_sec", "messages_per_sec", "lost_share"];
 
 /// Engines added since. Documents have the same fields for them as for others.
-const ADDED_ENGINES: [&str; 2] = ["shm", "memory"];
+const ADDED_ENGINES: [&str; 3] = ["shm", "memory", "rdma"];
 
 /// Keys of an advice that were added since: its parts, wherever it stands.
 const ADDED_TO_ADVICE: [&str; 5] = ["what", "steps", "undo_steps", "lost_at_boot", "joined"];
