@@ -100,13 +100,13 @@ impl Pair {
             return self.sleep(queue, batch, most, take);
         }
         let until = clock::now() + most.as_nanos() as u64;
+        // Without a pause for the processor: it may last as long as a tenth of a round trip.
         loop {
             for _ in 0..POLLS {
                 let got = self.poll(queue, batch, &mut take)?;
                 if got > 0 {
                     return Ok(got);
                 }
-                std::hint::spin_loop();
             }
             if clock::now() >= until {
                 return Ok(0);

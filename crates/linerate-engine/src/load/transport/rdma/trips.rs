@@ -145,7 +145,6 @@ impl Way for ByWrite {
                     self.awaited = self.awaited.wrapping_add(1);
                     return Ok(1);
                 }
-                std::hint::spin_loop();
             }
             let now = clock::now();
             if now >= *until.get_or_insert(now + wait.as_nanos() as u64) {
