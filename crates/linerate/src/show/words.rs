@@ -6,7 +6,8 @@ use linerate_core::model::{DirectionModel, Estimate, Latency, Load};
 use linerate_core::path::{Measure, Place, Side, Stage};
 use linerate_core::plan::{Handover, Knobs};
 use linerate_core::stats::Interval;
-use linerate_core::transport::{self, Transport};
+use linerate_core::transport::rdma::Operation;
+use linerate_core::transport::{self, Options, Transport};
 use linerate_core::units::{Nanos, PerSecond, Rate};
 use linerate_core::verdict::{Disturbance, Limit};
 
@@ -316,6 +317,15 @@ pub(super) fn how_sent(knobs: &Knobs) -> String {
     said.map(|(_, words)| *words).collect()
 }
 
+/// `UDP`, `RDMA write`: an engine, with the operation that carries its payload if there are several.
+pub(super) fn engine(name: &str, options: &Options) -> String {
+    let upper = name.to_uppercase();
+    if Transport::of(name) != Transport::Rdma {
+        return upper;
+    }
+    format!("{upper} {}", Operation::of(options).name())
+}
+
 /// Whether messages may be lost, or never be answered.
 pub(super) fn may_lose(engine: &str) -> bool {
     transport::named(engine).is_some_and(|info| info.loses_messages)
@@ -339,6 +349,16 @@ mod tests {
     use linerate_core::model::Datagrams;
 
     use super::*;
+
+    #[test]
+    fn an_rdma_engine_is_named_with_its_operation() {
+        let mut options = Options::default();
+        assert_eq!(engine("rdma", &options), "RDMA write");
+        let read = transport::Setting::Word("read".to_owned());
+        options.set(transport::rdma::OPERATION.key, read);
+        assert_eq!(engine("rdma", &options), "RDMA read");
+        assert_eq!(engine("udp", &options), "UDP");
+    }
 
     fn estimate(mean: f64, half: f64) -> Estimate {
         Estimate {

@@ -56,7 +56,7 @@ fn head(probe: &Probe) -> String {
     };
     let engine = match probe.engine.as_str() {
         "tcp" => String::new(),
-        other => format!("{}, ", other.to_uppercase()),
+        other => format!("{}, ", words::engine(other, &probe.options)),
     };
     let streams = count(u64::from(probe.streams), "stream");
     let each = if probe.results.len() > 1 { " each" } else { "" };

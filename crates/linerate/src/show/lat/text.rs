@@ -86,7 +86,7 @@ fn head(probe: &Probe) -> String {
     let what = if probe.makes_connections() {
         format!("connections with {} there and back", probe.size)
     } else {
-        let engine = probe.engine.to_uppercase();
+        let engine = words::engine(&probe.engine, &probe.options);
         format!("{engine} round trips of {}", probe.size)
     };
     format!(

@@ -182,7 +182,7 @@ fn head(probe: &Probe) -> String {
     let sizes = count(probe.rows.len() as u64, "size");
     format!(
         "{far}, {}, closed loop{how}, idle path, {sizes} in turn in {}{shared}",
-        probe.engine.to_uppercase(),
+        words::engine(&probe.engine, &probe.options),
         probe.time
     )
 }

@@ -254,7 +254,7 @@ fn put(line: &Line, bytes: &[u8], until: Instant) -> Result<(), LoadError> {
     let mut at = 0;
     while at < bytes.len() {
         at += line.send(&bytes[at..], false)?;
-        if Instant::now() >= until {
+        if at < bytes.len() && Instant::now() >= until {
             return Err(line.garbled("the other end takes no introduction"));
         }
     }
