@@ -33,8 +33,6 @@ pub(super) struct Shape {
     pub(super) signal_every: u32,
     pub(super) inline: u32,
     pub(super) events: bool,
-    /// Whether round trips are timed.
-    pub(super) trips: bool,
 }
 
 impl Shape {
@@ -53,7 +51,6 @@ impl Shape {
                 signal_every: 1,
                 inline,
                 events,
-                trips: true,
             };
         }
         let size = match plan.knobs.write_size.0 {
@@ -71,7 +68,6 @@ impl Shape {
             signal_every,
             inline,
             events,
-            trips: false,
         }
     }
 
@@ -175,9 +171,6 @@ mod tests {
             knobs,
         };
         let shape = Shape::of(&trips);
-        assert_eq!(
-            (shape.signal_every, shape.receives(), shape.trips),
-            (1, 1, true)
-        );
+        assert_eq!((shape.signal_every, shape.receives()), (1, 1));
     }
 }
