@@ -25,6 +25,7 @@ use linerate_sys::thread;
 
 use self::lane::Lane;
 pub use self::running::Running;
+pub(crate) use self::running::is_unfinished;
 use crate::change::{ChangeError, Changes, Ledger};
 use crate::host::{self, Machine, Sources, Toward};
 use crate::load::application::Role;

@@ -1,7 +1,7 @@
 //! The table of transports: what is known of each without a machine.
 
 use super::Transport;
-use super::options::{ACCESS, MEMORY_NODE, OptionInfo, RING};
+use super::options::{ACCESS, MEMORY_NODE, OptionInfo, Options, RING};
 use super::rdma;
 
 /// The pattern in which bytes are moved.
@@ -45,9 +45,9 @@ pub struct TransportInfo {
     pub far_end: FarEnd,
     /// The name of one sample of the transport's round trips.
     pub sample: &'static str,
-    /// Whether a message may be sent and never answered.
+    /// Whether a message may be sent and never answered, with any options.
     pub loses_messages: bool,
-    /// Whether payload may be lost on the path: the sent and the received payload may differ.
+    /// Whether payload may be lost on the path with any options: the sent and the received payload may differ.
     pub lossy: bool,
     /// Whether the transport can receive without copying to the user ([`crate::plan::Receive::Discard`]).
     pub discard: bool,
@@ -61,6 +61,21 @@ impl TransportInfo {
     /// Whether the transport has a pattern.
     pub fn has(&self, pattern: PatternKind) -> bool {
         self.patterns.contains(&pattern)
+    }
+
+    /// Whether a message may be lost, or never be answered, with these options.
+    pub fn may_lose_messages(&self, options: &Options) -> bool {
+        self.loses_messages || self.is_unreliable(options)
+    }
+
+    /// Whether payload may be lost on the path, with these options.
+    pub fn may_lose_payload(&self, options: &Options) -> bool {
+        self.lossy || self.is_unreliable(options)
+    }
+
+    /// Whether an option chose an unreliable service.
+    fn is_unreliable(&self, options: &Options) -> bool {
+        self.class == Transport::Rdma && rdma::Service::of(options).is_lossy()
     }
 
     /// Whether the transport carries a load.
@@ -176,6 +191,7 @@ pub fn with_option(key: &str) -> impl Iterator<Item = &'static TransportInfo> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Setting;
     use super::*;
 
     #[test]
@@ -186,6 +202,19 @@ mod tests {
                 assert!(info.options[..number].iter().all(|o| o.key != row.key));
             }
         }
+    }
+
+    #[test]
+    fn rdma_loses_messages_with_unreliable_services_alone() {
+        let with = |service: &str| {
+            let mut options = Options::default();
+            options.set(rdma::SERVICE.key, Setting::Word(service.to_owned()));
+            [&RDMA, &TCP, &UDP].map(|info| info.may_lose_messages(&options))
+        };
+        assert_eq!(with("rc"), [false, false, true]);
+        assert_eq!(with("uc"), [true, false, true]);
+        assert_eq!(with("ud"), [true, false, true]);
+        assert!(!RDMA.may_lose_payload(&Options::default()));
     }
 
     #[test]

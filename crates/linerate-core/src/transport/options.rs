@@ -46,6 +46,17 @@ pub enum Kind {
     },
     /// The value is one of the listed words.
     Word(&'static [&'static str]),
+    /// The value is the name of something on a host, such as a device. The text is an example.
+    Name(&'static str),
+}
+
+/// Longest name, in bytes.
+const NAME_MAX: usize = 64;
+
+/// Whether a text can be a name: of letters, digits and a few signs.
+fn is_name(text: &str) -> bool {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.:".contains(&byte);
+    (1..=NAME_MAX).contains(&text.len()) && text.bytes().all(allowed)
 }
 
 /// A value of an option.
@@ -139,7 +150,7 @@ impl Options {
         }
     }
 
-    /// The value of an option of words.
+    /// The value of an option of words or names.
     pub fn word(&self, key: &str) -> Option<&str> {
         match self.0.get(key) {
             Some(Setting::Word(word)) => Some(word),
@@ -201,6 +212,9 @@ impl OptionInfo {
                     .then_some(())
                     .ok_or_else(|| format!("{key} takes one of {list}"))
             }
+            (Kind::Name(example), Setting::Word(name)) => is_name(name)
+                .then_some(())
+                .ok_or_else(|| format!("{key} takes a name such as {example}")),
             _ => Err(format!("{key} has a value of another kind")),
         }
     }
@@ -210,7 +224,13 @@ impl OptionInfo {
 mod tests {
     use super::*;
 
-    const ROWS: [OptionInfo; 3] = [
+    const ROWS: [OptionInfo; 4] = [
+        OptionInfo {
+            key: "port",
+            help: "",
+            kind: Kind::Name("mlx5_0:1"),
+            pattern: None,
+        },
         OptionInfo {
             key: "inline",
             help: "",
@@ -247,6 +267,12 @@ mod tests {
             ("inline", Setting::Switch(true), false),
             ("verb", Setting::Word("read".into()), true),
             ("verb", Setting::Word("reads".into()), false),
+            ("port", Setting::Word("mlx5_0:1".into()), true),
+            ("port", Setting::Word("x".repeat(64)), true),
+            ("port", Setting::Word("x".repeat(65)), false),
+            ("port", Setting::Word(String::new()), false),
+            ("port", Setting::Word("../mlx5_0".into()), false),
+            ("port", Setting::Number(1), false),
             ("direct", Setting::Switch(false), true),
             ("direct", Setting::Word("yes".into()), false),
             ("other", Setting::Switch(true), false),

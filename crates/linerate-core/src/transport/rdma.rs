@@ -9,6 +9,8 @@ pub enum Operation {
     /// The sender writes into the receiver's memory. The program there takes no part.
     #[default]
     Write,
+    /// As [`Operation::Write`], but each write uses up a receive request, whose completion tells the receiver of it.
+    WriteWithImmediate,
     /// The sender sends, the receiver has posted receive requests.
     Send,
     /// The receiver reads from the sender's memory. The program there takes no part.
@@ -19,12 +21,19 @@ pub enum Operation {
 
 impl Operation {
     /// All operations.
-    pub const ALL: [Self; 4] = [Self::Write, Self::Send, Self::Read, Self::Atomic];
+    pub const ALL: [Self; 5] = [
+        Self::Write,
+        Self::WriteWithImmediate,
+        Self::Send,
+        Self::Read,
+        Self::Atomic,
+    ];
 
     /// The word used in options, text and JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Write => "write",
+            Self::WriteWithImmediate => "write-imm",
             Self::Send => "send",
             Self::Read => "read",
             Self::Atomic => "atomic",
@@ -40,7 +49,7 @@ impl Operation {
 
     /// Whether the program at the other end takes no part in the operation.
     pub const fn is_one_sided(self) -> bool {
-        !matches!(self, Self::Send)
+        !matches!(self, Self::Send | Self::WriteWithImmediate)
     }
 
     /// Whether a timed operation is a whole round trip by itself. Otherwise the other end answers with the same
@@ -50,11 +59,108 @@ impl Operation {
     }
 }
 
+/// The transport service of queue pairs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Service {
+    /// Reliable connection: each packet is acknowledged, and sent again if it is lost.
+    #[default]
+    Rc,
+    /// Unreliable connection: a message that misses a packet is dropped.
+    Uc,
+    /// Unreliable datagrams: each message is one packet.
+    Ud,
+}
+
+impl Service {
+    /// All services.
+    pub const ALL: [Self; 3] = [Self::Rc, Self::Uc, Self::Ud];
+
+    /// The word used in options, text and JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Rc => "rc",
+            Self::Uc => "uc",
+            Self::Ud => "ud",
+        }
+    }
+
+    /// The setting of a load's options.
+    pub fn of(options: &Options) -> Self {
+        let asked = options.word(SERVICE.key);
+        let named = Self::ALL.into_iter().find(|s| Some(s.name()) == asked);
+        named.unwrap_or_default()
+    }
+
+    /// Whether messages may be lost.
+    pub const fn is_lossy(self) -> bool {
+        !matches!(self, Self::Rc)
+    }
+
+    /// Whether it carries an operation in a way in which one of the ends knows what arrived.
+    //= InfiniBand Architecture Specification 1.4, section 9.2, table of operations by service. A plain write by UC tells
+    //= neither end that it arrived.
+    pub const fn carries(self, op: Operation) -> bool {
+        match self {
+            Self::Rc => true,
+            Self::Uc => matches!(op, Operation::Send | Operation::WriteWithImmediate),
+            Self::Ud => matches!(op, Operation::Send),
+        }
+    }
+}
+
 /// The operation.
 pub const OPERATION: OptionInfo = OptionInfo {
     key: "op",
     help: "RDMA operation that carries the payload [default: write]",
-    kind: Kind::Word(&["write", "send", "read", "atomic"]),
+    kind: Kind::Word(&["write", "write-imm", "send", "read", "atomic"]),
+    pattern: None,
+};
+
+/// The transport service.
+pub const SERVICE: OptionInfo = OptionInfo {
+    key: "service",
+    help: "Transport service: rc (reliable), uc (unreliable; send, write-imm) or ud (datagrams; send) [default: rc]",
+    kind: Kind::Word(&["rc", "uc", "ud"]),
+    pattern: None,
+};
+
+/// The device of this end.
+pub const DEVICE: OptionInfo = OptionInfo {
+    key: "device",
+    help: "RDMA device of this host, with or without its port, such as mlx5_0:1 [default: the one that has the path's IP address]",
+    kind: Kind::Name("mlx5_0:1"),
+    pattern: None,
+};
+
+/// The device of the far end.
+pub const FAR_DEVICE: OptionInfo = OptionInfo {
+    key: "far-device",
+    help: "RDMA device of the far host, as for --device",
+    kind: Kind::Name("mlx5_0:1"),
+    pattern: None,
+};
+
+/// Queue pairs of each stream.
+pub const QUEUE_PAIRS: OptionInfo = OptionInfo {
+    key: "qps",
+    help: "Queue pairs of each stream, which its thread serves in turn [default: 1]",
+    kind: Kind::Count { least: 1, most: 64 },
+    pattern: Some(PatternKind::Stream),
+};
+
+/// Requests that are posted by one call.
+pub const POST_LIST: OptionInfo = OptionInfo {
+    key: "post-list",
+    help: "Requests that are posted to a queue pair by one call, at most half the depth [default: 1]",
+    kind: Kind::Count { least: 1, most: 64 },
+    pattern: Some(PatternKind::Stream),
+};
+
+/// Whether payload is compared with what was sent.
+pub const VERIFY: OptionInfo = OptionInfo {
+    key: "verify",
+    help: "Compare received payload with what was sent. This takes time of the threads that is measured as well",
+    kind: Kind::Switch,
     pattern: None,
 };
 
@@ -155,7 +261,12 @@ pub fn polls(options: &Options) -> bool {
 /// All options of the transport.
 pub const OPTIONS: &[OptionInfo] = &[
     OPERATION,
+    SERVICE,
+    DEVICE,
+    FAR_DEVICE,
+    QUEUE_PAIRS,
     DEPTH,
+    POST_LIST,
     SIGNAL_EVERY,
     INLINE,
     MTU,
@@ -163,6 +274,7 @@ pub const OPTIONS: &[OptionInfo] = &[
     SERVICE_LEVEL,
     TRAFFIC_CLASS,
     EVENTS,
+    VERIFY,
 ];
 
 #[cfg(test)]
@@ -182,5 +294,26 @@ mod tests {
             assert_eq!(Operation::of(&options), op);
         }
         assert_eq!(Operation::of(&Options::default()), Operation::Write);
+    }
+
+    #[test]
+    fn the_words_of_services_are_those_of_the_option() {
+        let Kind::Word(words) = SERVICE.kind else {
+            panic!("{:?}", SERVICE.kind)
+        };
+        assert_eq!(words, Service::ALL.map(Service::name));
+        assert_eq!(Service::of(&Options::default()), Service::Rc);
+        for (service, carried) in [
+            (Service::Rc, &Operation::ALL[..]),
+            (
+                Service::Uc,
+                &[Operation::WriteWithImmediate, Operation::Send],
+            ),
+            (Service::Ud, &[Operation::Send]),
+        ] {
+            let all = Operation::ALL.into_iter();
+            let carries: Vec<_> = all.filter(|op| service.carries(*op)).collect();
+            assert_eq!(carries, carried, "{service:?}");
+        }
     }
 }

@@ -320,8 +320,16 @@ fn total(lane: &Lane, stream: u32, moved: u64, complete: bool) -> Total {
 
 fn unfinished(lane: &Lane, why: String) -> Gap {
     Gap {
-        what: format!("worker {}", lane.subject()),
+        what: format!("{WORKER}{}", lane.subject()),
         why,
         hint: String::new(),
     }
+}
+
+/// What a gap of a thread that did not end in order begins with.
+const WORKER: &str = "worker ";
+
+/// Returns whether a gap says why a thread did not end in order.
+pub(crate) fn is_unfinished(gap: &Gap) -> bool {
+    gap.what.starts_with(WORKER)
 }

@@ -335,7 +335,6 @@ pub(super) mod state {
     pub(in super::super) const INIT: c_int = 1;
     pub(in super::super) const RTR: c_int = 2;
     pub(in super::super) const RTS: c_int = 3;
-    pub(in super::super) const ERR: c_int = 6;
 }
 
 /// `enum ibv_qp_attr_mask`.
@@ -374,6 +373,7 @@ pub(super) mod opcode {
     pub(in super::super) const RDMA_WRITE: c_int = 0;
     pub(in super::super) const RDMA_WRITE_WITH_IMM: c_int = 1;
     pub(in super::super) const SEND: c_int = 2;
+    pub(in super::super) const SEND_WITH_IMM: c_int = 3;
     pub(in super::super) const RDMA_READ: c_int = 4;
     pub(in super::super) const ATOMIC_FETCH_AND_ADD: c_int = 6;
 }

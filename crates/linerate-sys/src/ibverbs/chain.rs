@@ -80,6 +80,14 @@ impl Chain<SendWr> {
             (*last).send_flags = others | (c_uint::from(signalled) * flag::SIGNALED);
         }
     }
+
+    /// Sets the immediate value of the last request, in network order.
+    #[inline]
+    pub(super) fn number(&mut self, immediate: u32) {
+        let last = self.at(self.len() - 1);
+        // SAFETY: as in `sign`.
+        unsafe { (*last).imm_data = immediate }
+    }
 }
 
 impl<W: Link> Drop for Chain<W> {

@@ -27,6 +27,10 @@ const QKEY: u32 = 0x1111_1111;
 /// Hops that a routed packet may take.
 const HOPS: u8 = 64;
 
+/// Bytes in front of a received datagram, for the global route header.
+//= rdma-core 65.0, libibverbs/man/ibv_post_recv.3
+pub const DATAGRAM: usize = 40;
+
 /// The transport service of a queue pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Service {
@@ -43,6 +47,8 @@ pub enum Service {
 pub enum Verb {
     /// To a receive request that the other end has posted.
     Send,
+    /// As [`Verb::Send`], with a number that the receiver's completion has.
+    SendWithImmediate,
     /// To the other end's memory.
     Write,
     /// To the other end's memory, with a completion there, which uses up a receive request.
@@ -53,15 +59,17 @@ pub enum Verb {
     FetchAndAdd,
 }
 
-/// What a queue pair is made for.
+/// What queue pairs are made for.
 #[derive(Debug, Clone, Copy)]
 pub struct QueuePlan {
     pub service: Service,
+    /// Number of queue pairs, at least one.
+    pub pairs: u32,
     /// Port of the device, from 1.
     pub port: u8,
-    /// Most requests in flight.
+    /// Most requests in flight, of each queue pair.
     pub depth: u32,
-    /// Most receive requests posted.
+    /// Most receive requests posted, of each queue pair.
     pub receives: u32,
     /// Payload that should be copied into a request; less may be granted.
     pub inline: u32,
@@ -148,63 +156,88 @@ impl Completion {
         self.0.vendor_err
     }
 
-    /// Bytes that were received; undefined for requests that were sent.
+    /// Bytes that were received; undefined for requests that were sent. Those of a datagram include [`DATAGRAM`].
     #[inline]
     pub fn bytes(&self) -> u32 {
         self.0.byte_len
     }
+
+    /// Number that a request with an immediate value had.
+    #[inline]
+    pub fn immediate(&self) -> u32 {
+        u32::from_be(self.0.imm_data)
+    }
 }
 
-/// A queue pair with its completion queues and its memory.
-pub struct Endpoint {
-    // The order is that in which they are destroyed.
+/// A queue pair, with the requests that are posted to it.
+struct QueuePair {
     qp: Owned<Qp>,
     address: Option<Owned<Ah>>,
+    peer: Peer,
+    /// Requests that are posted in one call; `None` before they are prepared.
+    chain: Option<Chain<SendWr>>,
+    receives: Option<Chain<RecvWr>>,
+}
+
+/// Queue pairs with common completion queues and memory. Those that it has are numbered from zero.
+pub struct Endpoint {
+    // The order is that in which they are destroyed.
+    pairs: Vec<QueuePair>,
     sent: Owned<Cq>,
     received: Owned<Cq>,
     channel: Option<Owned<CompChannel>>,
     region: Region,
     plan: QueuePlan,
     inline: u32,
-    /// Requests that are posted in one call; `None` before they are prepared.
-    chain: Option<Chain<SendWr>>,
-    receives: Option<Chain<RecvWr>>,
     completions: [Completion; POLLED],
-    peer: Peer,
 }
 
 impl Endpoint {
-    /// Makes a queue pair whose requests name places in `region`. If the device has less room for inline payload than
+    /// Makes queue pairs whose requests name places in `region`. If the device has less room for inline payload than
     /// is wanted, less is granted.
     pub fn new(region: Region, plan: QueuePlan) -> Result<Self, Refused> {
         let device = Arc::clone(&region.device);
         let channel = plan.events.then(|| channel(&device)).transpose()?;
         let to = channel.as_ref().map_or(ptr::null_mut(), Owned::as_ptr);
-        let sent = completions(&device, plan.depth, to)?;
-        let received = completions(&device, plan.receives.max(1), to)?;
-        let (qp, inline) = queue_pair(&region, &plan, [&sent, &received])?;
+        let count = plan.pairs.max(1);
+        let sent = completions(&device, plan.depth.saturating_mul(count), to)?;
+        let received = completions(&device, plan.receives.max(1).saturating_mul(count), to)?;
         let mut endpoint = Self {
-            qp,
-            address: None,
+            pairs: Vec::new(),
             sent,
             received,
             channel,
             region,
             plan,
-            inline,
-            chain: None,
-            receives: None,
+            inline: plan.inline,
             completions: [Completion(Wc::default()); POLLED],
-            peer: Peer::default(),
         };
-        endpoint.initialize()?;
+        for _ in 0..count {
+            endpoint.add()?;
+        }
         Ok(endpoint)
     }
 
-    /// Returns the number of the queue pair.
-    pub fn number(&self) -> u32 {
+    /// Makes one more queue pair.
+    fn add(&mut self) -> Result<(), Refused> {
+        let queues = [&self.sent, &self.received];
+        let (qp, inline) = queue_pair(&self.region, &self.plan, queues)?;
+        self.inline = self.inline.min(inline);
+        self.pairs.push(QueuePair {
+            qp,
+            address: None,
+            peer: Peer::default(),
+            chain: None,
+            receives: None,
+        });
+        self.initialize(self.pairs.len() - 1)
+    }
+
+    /// Returns the numbers by which the other end addresses the queue pairs.
+    pub fn numbers(&self) -> impl Iterator<Item = u32> {
         // SAFETY: the queue pair exists, and its number never changes.
-        unsafe { (*self.qp.as_ptr()).qp_num }
+        let number = |pair: &QueuePair| unsafe { (*pair.qp.as_ptr()).qp_num };
+        self.pairs.iter().map(number)
     }
 
     /// Returns how much payload is copied into a request.
@@ -222,16 +255,16 @@ impl Endpoint {
         &mut self.region
     }
 
-    fn modify(&mut self, mut attr: QpAttr, what: c_int) -> Result<(), Refused> {
+    fn modify(&mut self, at: usize, mut attr: QpAttr, what: c_int) -> Result<(), Refused> {
         // SAFETY: the queue pair exists, and the structure is as large as the library's.
         let result = unsafe {
             let modify = self.region.device.library.ibv_modify_qp;
-            modify(self.qp.as_ptr(), &raw mut attr, what)
+            modify(self.pairs[at].qp.as_ptr(), &raw mut attr, what)
         };
         Refused::check("ibv_modify_qp", result)
     }
 
-    fn initialize(&mut self) -> Result<(), Refused> {
+    fn initialize(&mut self, at: usize) -> Result<(), Refused> {
         let of_service = match self.plan.service {
             Service::Ud => mask::QKEY,
             Service::Rc | Service::Uc => mask::ACCESS_FLAGS,
@@ -248,14 +281,24 @@ impl Endpoint {
             ..QpAttr::default()
         };
         self.modify(
+            at,
             attr,
             mask::STATE | mask::PKEY_INDEX | mask::PORT | of_service,
         )
     }
 
-    /// Connects the queue pair to the other end's. `first_packet` is the number of this end's first packet.
-    pub fn connect(&mut self, peer: Peer, route: &Route, first_packet: u32) -> Result<(), Refused> {
-        self.peer = peer;
+    /// Connects a queue pair to one of the other end's. `first_packet` is the number of this end's first packet.
+    ///
+    /// # Panics
+    /// If there is no queue pair with this number, as all methods do that take one.
+    pub fn connect(
+        &mut self,
+        at: usize,
+        peer: Peer,
+        route: &Route,
+        first_packet: u32,
+    ) -> Result<(), Refused> {
+        self.pairs[at].peer = peer;
         let mut address = AhAttr {
             dlid: peer.lid,
             sl: route.service_level,
@@ -272,21 +315,27 @@ impl Endpoint {
                 traffic_class: route.traffic_class,
             };
         }
-        self.start_receiving(address, route)?;
-        self.start_sending(route, first_packet)?;
+        self.start_receiving(at, address, route)?;
+        self.start_sending(at, route, first_packet)?;
         if self.plan.service == Service::Ud {
-            self.address = Some(self.handle(address)?);
+            self.pairs[at].address = Some(self.handle(address)?);
         }
         Ok(())
     }
 
     /// Makes the queue pair ready to receive.
-    fn start_receiving(&mut self, address: AhAttr, route: &Route) -> Result<(), Refused> {
+    fn start_receiving(
+        &mut self,
+        at: usize,
+        address: AhAttr,
+        route: &Route,
+    ) -> Result<(), Refused> {
+        let peer = self.pairs[at].peer;
         let attr = QpAttr {
             qp_state: state::RTR,
             path_mtu: mtu_number(route.mtu),
-            dest_qp_num: self.peer.number,
-            rq_psn: self.peer.first_packet,
+            dest_qp_num: peer.number,
+            rq_psn: peer.first_packet,
             max_dest_rd_atomic: route.reads_in,
             // 0.64 ms until the other end asks again.
             //= InfiniBand Architecture Specification 1.4, section 9.7.5.2.8, table of RNR NAK timer encodings
@@ -306,11 +355,16 @@ impl Endpoint {
             Service::Uc => mask::AV | mask::PATH_MTU | mask::DEST_QPN | mask::RQ_PSN,
             Service::Ud => 0,
         };
-        self.modify(attr, mask::STATE | of_service)
+        self.modify(at, attr, mask::STATE | of_service)
     }
 
     /// Makes the queue pair ready to send.
-    fn start_sending(&mut self, route: &Route, first_packet: u32) -> Result<(), Refused> {
+    fn start_sending(
+        &mut self,
+        at: usize,
+        route: &Route,
+        first_packet: u32,
+    ) -> Result<(), Refused> {
         let attr = QpAttr {
             qp_state: state::RTS,
             sq_psn: first_packet,
@@ -326,7 +380,7 @@ impl Endpoint {
             }
             Service::Uc | Service::Ud => 0,
         };
-        self.modify(attr, mask::STATE | mask::SQ_PSN | of_service)
+        self.modify(at, attr, mask::STATE | mask::SQ_PSN | of_service)
     }
 
     /// Makes the address of datagrams.
@@ -339,16 +393,7 @@ impl Endpoint {
         }
     }
 
-    /// Puts the queue pair into its error state: all requests complete, most of them as flushed.
-    pub fn fail(&mut self) -> Result<(), Refused> {
-        let attr = QpAttr {
-            qp_state: state::ERR,
-            ..QpAttr::default()
-        };
-        self.modify(attr, mask::STATE)
-    }
-
-    /// Sets the request that [`Endpoint::post`] posts, `chained` of them in one call.
+    /// Sets the request that [`Endpoint::post`] posts to each queue pair, `chained` of them in one call.
     ///
     /// # Panics
     /// If its payload is not inside this end's region, or if none is chained.
@@ -356,72 +401,69 @@ impl Endpoint {
         assert!(chained > 0);
         let (addr, lkey) = self.region.local(request.local, request.len as usize);
         let inline = request.verb.carries_payload() && request.len <= self.inline;
-        let wr = SendWr {
-            wr_id: 0,
-            next: ptr::null_mut(),
-            sg_list: ptr::null_mut(),
-            num_sge: 1,
-            opcode: request.verb.opcode(),
-            send_flags: if inline { flag::INLINE } else { 0 },
-            imm_data: 0,
-            kind: self.kind(request),
-            unused: [0; 7],
-        };
         let sge = Sge {
             addr,
             length: request.len,
             lkey,
         };
-        self.chain = Some(Chain::new(wr, sge, chained));
-    }
-
-    /// What a request needs besides its payload.
-    fn kind(&self, request: Request) -> WrKind {
-        let Remote { address, key, .. } = self.peer.memory;
-        let remote_addr = address.wrapping_add(request.remote);
-        match (self.plan.service, request.verb) {
-            (Service::Ud, _) => WrKind {
-                ud: WrUd {
-                    ah: self.address.as_ref().map_or(ptr::null_mut(), Owned::as_ptr),
-                    remote_qpn: self.peer.number,
-                    remote_qkey: QKEY,
-                },
-            },
-            (_, Verb::FetchAndAdd) => WrKind {
-                atomic: WrAtomic {
-                    remote_addr,
-                    compare_add: 1,
-                    swap: 0,
-                    rkey: key,
-                },
-            },
-            _ => WrKind {
-                rdma: WrRdma {
-                    remote_addr,
-                    rkey: key,
-                },
-            },
+        for pair in &mut self.pairs {
+            let wr = SendWr {
+                wr_id: 0,
+                next: ptr::null_mut(),
+                sg_list: ptr::null_mut(),
+                num_sge: 1,
+                opcode: request.verb.opcode(),
+                send_flags: if inline { flag::INLINE } else { 0 },
+                imm_data: 0,
+                kind: pair.kind(self.plan.service, request),
+                unused: [0; 7],
+            };
+            pair.chain = Some(Chain::new(wr, sge, chained));
         }
     }
 
-    /// Posts the prepared requests. The last one completes if it is `signalled`, with `id`; so do all requests before
-    /// it that were not.
+    /// Posts the prepared requests to a queue pair. The last one completes if it is `signalled`, with `id`; so do all
+    /// requests before it that were not.
     ///
     /// # Panics
     /// If no request was prepared.
     #[inline]
-    pub fn post(&mut self, signalled: bool, id: u64) -> Result<(), Refused> {
-        let Some(chain) = &mut self.chain else {
+    pub fn post(&mut self, at: usize, signalled: bool, id: u64) -> Result<(), Refused> {
+        let chain = self.chain(at);
+        chain.sign(signalled, id);
+        self.post_chain(at)
+    }
+
+    /// Posts the prepared request with an immediate value to the first queue pair.
+    ///
+    /// # Panics
+    /// If no request was prepared.
+    #[inline]
+    pub fn post_with(&mut self, immediate: u32, signalled: bool, id: u64) -> Result<(), Refused> {
+        let chain = self.chain(0);
+        chain.sign(signalled, id);
+        chain.number(immediate.to_be());
+        self.post_chain(0)
+    }
+
+    #[inline]
+    fn chain(&mut self, at: usize) -> &mut Chain<SendWr> {
+        let Some(chain) = &mut self.pairs[at].chain else {
             panic!("no request was prepared");
         };
-        chain.sign(signalled, id);
+        chain
+    }
+
+    #[inline]
+    fn post_chain(&mut self, at: usize) -> Result<(), Refused> {
+        let first = self.chain(at).first();
         let mut bad = ptr::null_mut();
         // SAFETY: the queue pair exists, and its provider has the function, as is checked. The chain and the memory that
         // it names live as long as this value. The provider copies the requests.
         let result = unsafe {
-            let qp = self.qp.as_ptr();
+            let qp = self.pairs[at].qp.as_ptr();
             match (*(*qp).context).ops.post_send {
-                Some(post) => post(qp, chain.first(), &raw mut bad),
+                Some(post) => post(qp, first, &raw mut bad),
                 None => libc::ENOSYS,
             }
         };
@@ -429,39 +471,42 @@ impl Endpoint {
     }
 
     /// Sets the receive requests that [`Endpoint::post_receives`] posts: for messages of at most `len` bytes, all at the
-    /// same offset, `chained` of them in one call.
+    /// same offset, `chained` of them in one call. They complete with the number of their queue pair.
     ///
     /// # Panics
     /// If they are not inside this end's region.
     pub fn prepare_receives(&mut self, offset: usize, len: usize, chained: usize) {
         let (addr, lkey) = self.region.local(offset, len);
-        let wr = RecvWr {
-            wr_id: 0,
-            next: ptr::null_mut(),
-            sg_list: ptr::null_mut(),
-            num_sge: c_int::from(len > 0),
-        };
         let sge = Sge {
             addr,
             length: len as u32,
             lkey,
         };
-        self.receives = Some(Chain::new(wr, sge, chained));
+        for (wr_id, pair) in (0..).zip(&mut self.pairs) {
+            let wr = RecvWr {
+                wr_id,
+                next: ptr::null_mut(),
+                sg_list: ptr::null_mut(),
+                num_sge: c_int::from(len > 0),
+            };
+            pair.receives = Some(Chain::new(wr, sge, chained));
+        }
     }
 
-    /// Posts the prepared receive requests; returns their number.
+    /// Posts the prepared receive requests to a queue pair; returns their number.
     ///
     /// # Panics
     /// If none were prepared.
     #[inline]
-    pub fn post_receives(&mut self) -> Result<u32, Refused> {
-        let Some(chain) = &self.receives else {
+    pub fn post_receives(&mut self, at: usize) -> Result<u32, Refused> {
+        let pair = &self.pairs[at];
+        let Some(chain) = &pair.receives else {
             panic!("no receive request was prepared");
         };
         let mut bad = ptr::null_mut();
-        // SAFETY: as in `post`.
+        // SAFETY: as in `post_chain`.
         let result = unsafe {
-            let qp = self.qp.as_ptr();
+            let qp = pair.qp.as_ptr();
             match (*(*qp).context).ops.post_recv {
                 Some(post) => post(qp, chain.first(), &raw mut bad),
                 None => libc::ENOSYS,
@@ -546,10 +591,42 @@ impl Endpoint {
     }
 }
 
+impl QueuePair {
+    /// What a request needs besides its payload.
+    fn kind(&self, service: Service, request: Request) -> WrKind {
+        let Remote { address, key, .. } = self.peer.memory;
+        let remote_addr = address.wrapping_add(request.remote);
+        match (service, request.verb) {
+            (Service::Ud, _) => WrKind {
+                ud: WrUd {
+                    ah: self.address.as_ref().map_or(ptr::null_mut(), Owned::as_ptr),
+                    remote_qpn: self.peer.number,
+                    remote_qkey: QKEY,
+                },
+            },
+            (_, Verb::FetchAndAdd) => WrKind {
+                atomic: WrAtomic {
+                    remote_addr,
+                    compare_add: 1,
+                    swap: 0,
+                    rkey: key,
+                },
+            },
+            _ => WrKind {
+                rdma: WrRdma {
+                    remote_addr,
+                    rkey: key,
+                },
+            },
+        }
+    }
+}
+
 impl Verb {
     const fn opcode(self) -> c_int {
         match self {
             Self::Send => opcode::SEND,
+            Self::SendWithImmediate => opcode::SEND_WITH_IMM,
             Self::Write => opcode::RDMA_WRITE,
             Self::WriteWithImmediate => opcode::RDMA_WRITE_WITH_IMM,
             Self::Read => opcode::RDMA_READ,
@@ -559,6 +636,6 @@ impl Verb {
 
     /// Whether payload goes with the request, so that it can be inline.
     const fn carries_payload(self) -> bool {
-        matches!(self, Self::Send | Self::Write | Self::WriteWithImmediate)
+        !matches!(self, Self::Read | Self::FetchAndAdd)
     }
 }

@@ -19,7 +19,9 @@ mod region;
 mod status;
 
 pub use device::{Device, Limits, LinkLayer, Port, PortState, names};
-pub use endpoint::{Completion, Endpoint, Peer, Queue, QueuePlan, Request, Route, Service, Verb};
+pub use endpoint::{
+    Completion, DATAGRAM, Endpoint, Peer, Queue, QueuePlan, Request, Route, Service, Verb,
+};
 pub use library::{Library, Missing};
 pub use region::{Region, Remote};
 pub use status::Status;

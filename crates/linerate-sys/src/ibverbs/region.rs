@@ -142,6 +142,22 @@ impl Region {
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) }
     }
 
+    /// Returns whether the bytes at an offset are those of `expected`.
+    ///
+    /// # Panics
+    /// If they are not all inside.
+    pub fn holds(&self, offset: usize, expected: &[u8]) -> bool {
+        let mut part = [0; 4096];
+        let parts = expected.chunks(part.len()).zip((offset..).step_by(4096));
+        let mut parts = parts.map(|(expected, at)| {
+            let own = &mut part[..expected.len()];
+            self.read(at, own);
+            *own == *expected
+        });
+        fence(Ordering::Acquire);
+        parts.all(|same| same)
+    }
+
     /// Copies bytes from an offset.
     ///
     /// # Panics

@@ -6,7 +6,7 @@ use linerate_core::model::{DirectionModel, Estimate, Latency, Load};
 use linerate_core::path::{Measure, Place, Side, Stage};
 use linerate_core::plan::{Handover, Knobs};
 use linerate_core::stats::Interval;
-use linerate_core::transport::rdma::Operation;
+use linerate_core::transport::rdma::{Operation, Service};
 use linerate_core::transport::{self, Options, Transport};
 use linerate_core::units::{Nanos, PerSecond, Rate};
 use linerate_core::verdict::{Disturbance, Limit};
@@ -317,18 +317,22 @@ pub(super) fn how_sent(knobs: &Knobs) -> String {
     said.map(|(_, words)| *words).collect()
 }
 
-/// `UDP`, `RDMA write`: an engine, with the operation that carries its payload if there are several.
+/// `UDP`, `RDMA write`, `RDMA send by UD`: an engine, with the operation that carries its payload if there are several.
 pub(super) fn engine(name: &str, options: &Options) -> String {
     let upper = name.to_uppercase();
     if Transport::of(name) != Transport::Rdma {
         return upper;
     }
-    format!("{upper} {}", Operation::of(options).name())
+    let op = Operation::of(options).name();
+    match Service::of(options) {
+        Service::Rc => format!("{upper} {op}"),
+        service => format!("{upper} {op} by {}", service.name().to_uppercase()),
+    }
 }
 
 /// Whether messages may be lost, or never be answered.
-pub(super) fn may_lose(engine: &str) -> bool {
-    transport::named(engine).is_some_and(|info| info.loses_messages)
+pub(super) fn may_lose(engine: &str, options: &Options) -> bool {
+    transport::named(engine).is_some_and(|info| info.may_lose_messages(options))
 }
 
 /// The name of a protocol of reported results.

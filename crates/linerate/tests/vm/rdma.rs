@@ -46,51 +46,101 @@ fn beside(guest: &mut Guest, part: fn(&mut Guest)) {
     guest.ask(GONE);
 }
 
-/// Round trips by an operation.
-fn timed(guest: &mut Guest, op: &str, size: u64) {
-    let result = measured(guest, &format!("lat 10.9.8.1 --op {op} --size {size}B"));
-    assert!(result["samples"].as_u64() > Some(5), "{op}: {result}");
+/// Round trips by an operation, whose payload is compared.
+fn timed(guest: &mut Guest, op: &str, size: u64, options: &str) {
+    let result = measured(
+        guest,
+        &format!("lat 10.9.8.1 --op {op} --size {size}B --verify {options}"),
+    );
+    assert!(result["samples"].as_u64() > Some(3), "{op}: {result}");
     assert_eq!(result["complete"], true, "{op}: {result}");
     assert_eq!(result["options"]["op"], op, "{result}");
 }
 
-/// Goodput by an operation. Both ends count the same payload, as far as it arrived by the end of the time.
-fn moved(guest: &mut Guest, op: &str, direction: &str) {
-    let result = measured(
-        guest,
-        &format!("bw 10.9.8.1 --op {op} --direction {direction}"),
-    );
+/// Goodput by an operation, whose payload is compared. Both ends count the same payload, as far as it arrived by the
+/// end of the time.
+fn moved(guest: &mut Guest, op: &str, direction: &str, options: &str) {
+    let words = format!("bw 10.9.8.1 --op {op} --direction {direction} --verify {options}");
+    let result = measured(guest, &words);
+    assert_eq!(result["complete"], true, "{words}: {result}");
     let flow = &result["directions"][direction];
+    let least = if op == "atomic" { 1 << 10 } else { 1 << 20 };
     assert!(
-        flow["received_bytes"].as_u64() > Some(1 << 20),
-        "{op}: {result}"
+        flow["received_bytes"].as_u64() > Some(least),
+        "{words}: {result}"
     );
     let ends = ["near", "far"].map(|end| flow[end]["bytes"].as_f64().unwrap());
     let ratio = ends[0] / ends[1];
-    assert!((0.5..2.0).contains(&ratio), "{op} {direction}: {flow}");
+    assert!((0.5..2.0).contains(&ratio), "{words}: {flow}");
 }
 
 pub(crate) fn operations(guest: &mut Guest) {
     beside(guest, |guest| {
-        timed(guest, "write", 64);
-        timed(guest, "read", 1);
-        moved(guest, "send", "forward");
+        timed(guest, "write", 64, "");
+        timed(guest, "read", 1, "");
+        moved(guest, "send", "forward", "--qps 3 --post-list 2");
+        a_flipped_byte(guest);
         refusals(guest);
     });
 }
 
 pub(crate) fn all_operations(guest: &mut Guest) {
     beside(guest, |guest| {
-        timed(guest, "send", 4096);
-        timed(guest, "atomic", 8);
+        timed(guest, "send", 4096, "");
+        timed(guest, "write-imm", 4096, "");
+        timed(guest, "atomic", 8, "");
+        timed(guest, "send", 1024, "--service ud");
+        timed(guest, "send", 65_536, "--service uc");
+        timed(guest, "write-imm", 1, "--service uc");
         for direction in ["forward", "reverse"] {
-            for op in ["write", "send", "read"] {
-                moved(guest, op, direction);
+            for op in ["write", "write-imm", "send", "read", "atomic"] {
+                moved(guest, op, direction, "");
             }
+            moved(guest, "send", direction, "--service uc");
+            moved(guest, "write-imm", direction, "--service uc");
+            moved(guest, "send", direction, "--service ud");
         }
+        moved(guest, "write", "forward", "--qps 64 --depth 2");
+        moved(guest, "read", "forward", "--streams 2 --depth 1");
         let result = measured(guest, "lat 10.9.8.1 --op send --events --size 64B");
-        assert!(result["samples"].as_u64() > Some(5), "{result}");
+        assert!(result["samples"].as_u64() > Some(3), "{result}");
     });
+}
+
+/// Changes a byte of the payload in the memory of the process $1. The payload of stream 0 of set 0 begins with the
+/// bytes that are searched.
+const FLIP: &str = r#"my $head = pack("H*", "afcd1d7b39a820e2f465b9a16a9e786e");
+for (1 .. 300) {
+  my $found = 0;
+  open(my $maps, "<", "/proc/$ARGV[0]/maps") or die;
+  open(my $memory, "+<", "/proc/$ARGV[0]/mem") or die;
+  while (<$maps>) {
+    /^([0-9a-f]+)-([0-9a-f]+) rw/ or next;
+    my ($from, $to) = (hex $1, hex $2);
+    sysseek($memory, $from, 0);
+    sysread($memory, my $bytes, $to - $from) or next;
+    my $at = index($bytes, $head);
+    $at < 0 and next;
+    sysseek($memory, $from + $at + 100, 0);
+    syswrite($memory, chr(ord(substr($bytes, $at + 100, 1)) ^ 1));
+    $found++;
+  }
+  $found and exit;
+  select(undef, undef, undef, 0.1);
+}
+die "the payload was not found";"#;
+
+/// A byte that differs from what was sent ends a measurement that compares.
+fn a_flipped_byte(guest: &mut Guest) {
+    let told = guest.ask(&format!(
+        "cat >/run/flip <<'END'\n{FLIP}\nEND
+{PROGRAM} bw 10.9.8.1 --open --engine rdma --op send --verify --time 60s --quiet >/run/flipped 2>&1 &
+perl /run/flip $!
+wait $! && exit 9
+cat /run/flipped"
+    ));
+    let wanted = "the received payload is not what was sent";
+    assert!(told.contains(wanted), "{told}");
 }
 
 /// What cannot be measured, in words.
@@ -118,7 +168,38 @@ fn refusals(guest: &mut Guest) {
             "ibv_reg_mr failed",
         ),
         (
-            "mount -t tmpfs hidden /sys/class/infiniband;",
+            "",
+            "bw 10.9.8.1 --device rxe9",
+            "this host has no RDMA device rxe9: it has rxe8",
+        ),
+        ("", "bw 10.9.8.1 --far-device rxe8:2", "rxe8 has no port 2"),
+        (
+            "",
+            "bw 10.9.8.1 --op write --service uc",
+            "use the operation write-imm",
+        ),
+        (
+            "",
+            "lat 10.9.8.1 --op send --service ud --size 8KiB",
+            "a datagram of 8 KiB: a packet of this path carries 4 KiB",
+        ),
+        (
+            "",
+            "bw 10.9.8.1 --post-list 9 --depth 16",
+            "allowed is half of it",
+        ),
+        (
+            "",
+            "bw 10.9.8.1 --qps 64 --depth 8192",
+            "65536 requests in flight",
+        ),
+        (
+            "ip link set verbs0 down;",
+            "bw 10.9.8.1 --device rxe8",
+            "port 1 of rxe8: it is down",
+        ),
+        (
+            "ip link set verbs0 up; mount -t tmpfs hidden /sys/class/infiniband;",
             "lat 10.9.8.1 --size 64B",
             "this host has no RDMA device",
         ),

@@ -65,13 +65,21 @@ pub struct ClientOptions {
     pub changes: Option<Ledger>,
 }
 
+/// What is known of a set that is connected.
+#[derive(Debug, Clone, Copy)]
+struct Joined {
+    pattern: Pattern,
+    /// Whether all payload that one end sends arrives at the other end.
+    paired: bool,
+}
+
 /// A session with a far end.
 pub struct Client {
     channel: Channel,
     end: LocalEnd,
     dialler: Dialler,
     // Sets that are connected.
-    sets: HashMap<u32, Pattern>,
+    sets: HashMap<u32, Joined>,
     address: SocketAddr,
     access: Access,
     // The highest protocol version that both ends support.
@@ -283,7 +291,8 @@ impl Client {
 
     /// Returns whether the payload of a set flows only to this end.
     fn receives(&self, set: u32) -> bool {
-        let Some(Pattern::Stream { direction }) = self.sets.get(&set) else {
+        let pattern = self.sets.get(&set).map(|joined| joined.pattern);
+        let Some(Pattern::Stream { direction }) = pattern else {
             return false;
         };
         direction.receiver() == Side::Near
@@ -317,7 +326,12 @@ impl Client {
         };
         match self.receive(CONNECT)? {
             Answer::Connected { end: far } => {
-                self.sets.insert(set, plan.pattern);
+                let options = &plan.knobs.options;
+                let paired = self.end.info().is_some_and(|info| {
+                    info.far_end != FarEnd::Absent && !info.may_lose_payload(options)
+                });
+                let pattern = plan.pattern;
+                self.sets.insert(set, Joined { pattern, paired });
                 Ok(Set {
                     plan: plan.clone(),
                     ends: vec![near, far],

@@ -6,11 +6,10 @@ use std::time::{Duration, Instant};
 use linerate_core::path::Side;
 use linerate_core::plan::{Pattern, StepPlan};
 use linerate_core::record::{ClockPair, EndReadings, Step, Total, Trouble};
-use linerate_core::transport::FarEnd;
 use linerate_core::wire::message::{Answer, Ask};
 
-use super::{ANSWER, Client, load};
-use crate::end::Running;
+use super::{ANSWER, Client, Joined, load};
+use crate::end::{Running, is_unfinished};
 use crate::link::{Ended, Link, LinkError, Live, StepControl};
 use crate::peer::channel::ChannelError;
 
@@ -72,30 +71,29 @@ pub(super) fn run(
         Err(e @ LinkError::Interrupted) => return Err(e),
     }
     if step.trouble.is_none() {
-        let paired = client
-            .end
-            .info()
-            .is_some_and(|t| t.far_end != FarEnd::Absent && !t.lossy);
-        step.trouble = disorder(&step.ends, &client.sets, paired);
+        step.trouble = disorder(&step.ends, &client.sets);
     }
     Ok(step)
 }
 
 /// Finds the first stream that did not end in order: an end missed the end mark, or received a different number of
-/// bytes than the other end sent. Byte counts are compared only if `paired`: other ends exchange nothing, or may lose
-/// payload.
-fn disorder(ends: &[EndReadings], sets: &HashMap<u32, Pattern>, paired: bool) -> Option<Trouble> {
+/// bytes than the other end sent. Byte counts are compared only if the set is paired: other ends exchange nothing, or
+/// may lose payload.
+fn disorder(ends: &[EndReadings], sets: &HashMap<u32, Joined>) -> Option<Trouble> {
     let [near, far] = ends else {
         return None;
     };
     for (side, end) in [(Side::Near, near), (Side::Far, far)] {
         if let Some(t) = end.totals.iter().find(|t| !t.complete) {
             let what = format!("stream {} of set {} did not end in order", t.stream, t.set);
-            return Some(trouble(side, &what));
+            return Some(trouble(side, &format!("{what}{}", reasons(ends))));
         }
     }
-    let directed = |set| match sets.get(&set) {
-        Some(Pattern::Stream { direction }) if paired => Some(*direction),
+    let directed = |set| match sets.get(&set).copied() {
+        Some(Joined {
+            pattern: Pattern::Stream { direction },
+            paired: true,
+        }) => Some(direction),
         _ => None,
     };
     let same = |a: &Total, b: &Total| (a.set, a.stream) == (b.set, b.stream);
@@ -112,6 +110,18 @@ fn disorder(ends: &[EndReadings], sets: &HashMap<u32, Pattern>, paired: bool) ->
         );
         (put != got).then(|| trouble(receiver, &what))
     })
+}
+
+/// The reasons of both ends for streams that did not end in order. One may be the consequence of the other.
+fn reasons(ends: &[EndReadings]) -> String {
+    let mut all = String::new();
+    for (side, end) in [Side::Near, Side::Far].into_iter().zip(ends) {
+        if let Some(gap) = end.gaps.iter().find(|gap| is_unfinished(gap)) {
+            let before = if all.is_empty() { ':' } else { ';' };
+            all += &format!("{before} {} end: {}", side.name(), gap.why);
+        }
+    }
+    all
 }
 
 fn trouble(side: Side, what: &str) -> Trouble {
@@ -318,6 +328,8 @@ fn clock(client: &mut Client) -> Result<Clock, LinkError> {
 
 #[cfg(test)]
 mod tests {
+    use linerate_core::facts::Gap;
+
     use super::*;
     use linerate_core::path::Direction;
     use proptest::prelude::*;
@@ -338,14 +350,24 @@ mod tests {
 
     #[test]
     fn a_stream_that_does_not_end_in_order_taints_the_step() {
-        let sets = |direction| HashMap::from([(4, Pattern::Stream { direction })]);
+        let of = |pattern, paired| HashMap::from([(4, Joined { pattern, paired })]);
+        let sets = |direction| of(Pattern::Stream { direction }, true);
         let (forward, reverse) = (sets(Direction::Forward), sets(Direction::Reverse));
-        let side = |ends: [EndReadings; 2], sets, paired| {
-            disorder(&ends, sets, paired).map(|trouble| trouble.side)
-        };
+        let side = |ends: [EndReadings; 2], sets| disorder(&ends, sets).map(|trouble| trouble.side);
         let (all, got) = (|ok| ended(7, 0, ok), |n, ok| ended(0, n, ok));
-        assert_eq!(side([all(true), got(7, true)], &forward, true), None);
-        assert_eq!(side([got(7, true), all(true)], &reverse, true), None);
+        assert_eq!(side([all(true), got(7, true)], &forward), None);
+        assert_eq!(side([got(7, true), all(true)], &reverse), None);
+        let mut gone = got(7, false);
+        gone.gaps.push(Gap {
+            what: "worker s4/0".to_owned(),
+            why: "its thread failed".to_owned(),
+            hint: String::new(),
+        });
+        let what = disorder(&[all(true), gone], &forward).unwrap().what;
+        assert_eq!(
+            what,
+            "stream 0 of set 4 did not end in order: far end: its thread failed"
+        );
         for (ends, sets, at) in [
             ([all(true), got(6, true)], &forward, Side::Far),
             ([got(6, true), all(true)], &reverse, Side::Near),
@@ -353,22 +375,21 @@ mod tests {
             ([all(true), got(7, false)], &forward, Side::Far),
             ([all(true), EndReadings::default()], &forward, Side::Far),
         ] {
-            assert_eq!(side(ends, sets, true), Some(at));
+            assert_eq!(side(ends, sets), Some(at));
         }
         // Without a far end both ends only send.
-        assert_eq!(side([all(true), ended(9, 0, true)], &forward, false), None);
-        let pings = HashMap::from([(
-            4,
-            Pattern::PingPong {
-                size: linerate_core::units::Bytes(1),
-                interval: linerate_core::units::Nanos(0),
-            },
-        )]);
-        assert_eq!(
-            side([ended(9, 9, true), ended(8, 8, true)], &pings, true),
-            None
-        );
-        let lost = side([ended(9, 9, true), ended(8, 8, false)], &pings, true);
+        let stream = Pattern::Stream {
+            direction: Direction::Forward,
+        };
+        let unpaired = of(stream, false);
+        assert_eq!(side([all(true), ended(9, 0, true)], &unpaired), None);
+        let trips = Pattern::PingPong {
+            size: linerate_core::units::Bytes(1),
+            interval: linerate_core::units::Nanos(0),
+        };
+        let trips = of(trips, true);
+        assert_eq!(side([ended(9, 9, true), ended(8, 8, true)], &trips), None);
+        let lost = side([ended(9, 9, true), ended(8, 8, false)], &trips);
         assert_eq!(lost, Some(Side::Far));
     }
 

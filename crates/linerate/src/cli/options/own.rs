@@ -136,6 +136,7 @@ impl Flag {
             Kind::Count { .. } => arg.value_name("N").allow_hyphen_values(true),
             Kind::Size { .. } => arg.value_name("SIZE").allow_hyphen_values(true),
             Kind::Word(_) => arg.value_name("WHAT"),
+            Kind::Name(_) => arg.value_name("NAME"),
         }
     }
 
@@ -146,6 +147,7 @@ impl Flag {
             Kind::Count { least, .. } => least.to_string(),
             Kind::Size { least, .. } => format!("\"{least}B\""),
             Kind::Word(words) => format!("\"{}\"", words.first().unwrap_or(&"")),
+            Kind::Name(example) => format!("\"{example}\""),
         }
     }
 }
@@ -155,7 +157,7 @@ fn parser(row: &'static OptionInfo) -> ValueParser {
     match row.kind {
         Kind::Word(words) => PossibleValuesParser::new(words).map(Setting::Word).into(),
         Kind::Switch => BoolValueParser::new().map(Setting::Switch).into(),
-        Kind::Count { .. } | Kind::Size { .. } => {
+        Kind::Count { .. } | Kind::Size { .. } | Kind::Name(_) => {
             ValueParser::from(move |text: &str| written(row, text))
         }
     }
@@ -168,7 +170,7 @@ fn written(row: &OptionInfo, text: &str) -> Result<Setting, String> {
         Kind::Size { least, most } => {
             Setting::Number(quantity::read(text, (Bytes(least), Bytes(most)))?.0)
         }
-        Kind::Switch | Kind::Word(_) => Setting::Word(text.to_owned()),
+        Kind::Switch | Kind::Word(_) | Kind::Name(_) => Setting::Word(text.to_owned()),
     };
     row.check(&setting)?;
     Ok(setting)

@@ -194,7 +194,7 @@ impl Probe {
         let times = self
             .times
             .as_ref()
-            .filter(|_| words::may_lose(&self.engine));
+            .filter(|_| words::may_lose(&self.engine, &self.options));
         times.map(|times| times.lost)
     }
 

@@ -189,7 +189,10 @@ impl Probe {
 
     /// Messages of a size without an answer, of an engine that may lose them.
     fn lost(&self, row: &SizeTrips) -> Option<u64> {
-        let times = row.times.as_ref().filter(|_| words::may_lose(&self.engine));
+        let times = row
+            .times
+            .as_ref()
+            .filter(|_| words::may_lose(&self.engine, &self.options));
         times.map(|times| times.lost)
     }
 }

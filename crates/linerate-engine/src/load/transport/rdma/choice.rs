@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-use linerate_core::facts::infiniband::{Gid, IbDevice, IbPort, Infiniband, Layer};
+use linerate_core::facts::infiniband::{Gid, IbDevice, IbPort, Infiniband, Layer, LinkState};
 
 use super::hello::Addressing;
 
@@ -40,30 +40,32 @@ const LOOK: &str =
 /// The kind of a GID whose packets are routed by IP, as sysfs writes it.
 const ROUTED: &str = "RoCE v2";
 
-/// Returns the port whose own address is `local`, the address by which this end talks to the other one. If no port has
-/// it, the only active port is taken. `gid_index` overrides the choice of the GID. The error is a lowercase fragment.
-pub(super) fn choose(
-    rdma: &Infiniband,
-    local: IpAddr,
-    gid_index: Option<u8>,
-) -> Result<Choice, Lack> {
-    let ports = || {
-        let of = |device| move |port| (device, port);
-        let devices = rdma.devices.iter();
-        devices.flat_map(move |device: &IbDevice| device.ports.iter().map(of(device)))
-    };
+/// What the user asked for.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Asked<'a> {
+    /// Name of a device, or `NAME:PORT`.
+    pub(super) device: Option<&'a str>,
+    /// Entry of the port's table of GIDs.
+    pub(super) gid_index: Option<u8>,
+}
+
+/// Returns the port that was asked for, or else the port whose own address is `local`, the address by which this end
+/// talks to the other one. If no port has it, the only active port is taken.
+pub(super) fn choose(rdma: &Infiniband, local: IpAddr, asked: Asked) -> Result<Choice, Lack> {
     if rdma.devices.is_empty() {
         return Err(Lack::new("this host has no RDMA device", LOOK));
     }
-    let own = ports().find(|(device, port)| owns(rdma, device, port, local));
-    let (device, port) = match own {
-        Some(own) => own,
-        None => only(ports().filter(|(_, port)| port.is_active()), local)?,
+    let (device, port) = match asked.device {
+        Some(name) => named(rdma, name, local)?,
+        None => of_path(rdma, local)?,
     };
     let number = u8::try_from(port.number)
         .map_err(|_| Lack::new("a port has an impossible number", LOOK))?;
-    let (addressing, index) = address(port, local, gid_index)
-        .map_err(|why| Lack::new(format!("port {number} of {}: {why}", device.name), LOOK))?;
+    let at = |why: &str| Lack::new(format!("port {number} of {}: {why}", device.name), LOOK);
+    if let Some(why) = unusable(port) {
+        return Err(at(why));
+    }
+    let (addressing, index) = address(port, local, asked.gid_index).map_err(|why| at(&why))?;
     Ok(Choice {
         device: device.name.clone(),
         port: number,
@@ -71,6 +73,67 @@ pub(super) fn choose(
         addressing,
         node: device.node,
     })
+}
+
+/// Returns why no packet passes a port, if that is known.
+fn unusable(port: &IbPort) -> Option<&'static str> {
+    match port.state? {
+        LinkState::Down => Some("it is down: it has no link, or was switched off"),
+        LinkState::Initializing => {
+            Some("it is Initializing: no subnet manager has configured it (`linerate fabric`)")
+        }
+        LinkState::Armed => Some("it is Armed: the subnet manager has not activated it yet"),
+        LinkState::Active | LinkState::ActiveDefer => None,
+    }
+}
+
+/// Returns the device of a name, with the port of that number, or else the port that has the address, or else its first
+/// active port.
+fn named<'a>(
+    rdma: &'a Infiniband,
+    name: &str,
+    local: IpAddr,
+) -> Result<(&'a IbDevice, &'a IbPort), Lack> {
+    let by_name = |name: &str| rdma.devices.iter().find(|device| device.name == name);
+    let (name, number) = match name.rsplit_once(':') {
+        Some((device, number)) if by_name(name).is_none() => (device, Some(number)),
+        _ => (name, None),
+    };
+    let device = by_name(name).ok_or_else(|| {
+        let all: Vec<_> = rdma.devices.iter().map(|d| d.name.as_str()).collect();
+        let all = all.join(", ");
+        Lack::new(
+            format!("this host has no RDMA device {name}: it has {all}"),
+            LOOK,
+        )
+    })?;
+    let mut ports = device.ports.iter();
+    let port = match number {
+        Some(number) => ports.find(|port| port.number.to_string() == number),
+        None => ports
+            .clone()
+            .find(|port| owns(rdma, device, port, local))
+            .or_else(|| ports.clone().find(|port| port.is_active()))
+            .or_else(|| ports.next()),
+    };
+    let port = port.ok_or_else(|| {
+        let number = number.map_or(String::new(), |number| format!(" {number}"));
+        Lack::new(format!("{name} has no port{number}"), LOOK)
+    })?;
+    Ok((device, port))
+}
+
+/// Returns the port that has the address, or the only active one.
+fn of_path(rdma: &Infiniband, local: IpAddr) -> Result<(&IbDevice, &IbPort), Lack> {
+    let ports = || {
+        let of = |device| move |port| (device, port);
+        let devices = rdma.devices.iter();
+        devices.flat_map(move |device: &IbDevice| device.ports.iter().map(of(device)))
+    };
+    match ports().find(|(device, port)| owns(rdma, device, port, local)) {
+        Some(own) => Ok(own),
+        None => only(ports().filter(|(_, port)| port.is_active()), local),
+    }
 }
 
 /// Returns whether an address is a port's own: one of its GIDs, or that of its interface of IP over InfiniBand.
@@ -157,7 +220,7 @@ fn is(gid: &Gid, address: IpAddr) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::facts::infiniband::{Ipoib, LinkState};
+    use linerate_core::facts::infiniband::Ipoib;
 
     use super::*;
 
@@ -204,6 +267,13 @@ mod tests {
         }
     }
 
+    fn by_index(index: u8) -> Asked<'static> {
+        Asked {
+            gid_index: Some(index),
+            ..Asked::default()
+        }
+    }
+
     fn at(address: &str) -> IpAddr {
         address.parse().unwrap()
     }
@@ -211,17 +281,17 @@ mod tests {
     #[test]
     fn the_port_that_has_the_address_is_taken_with_its_routed_gid() {
         let two = host(vec![roce("a", "0a09:0001"), roce("b", "0a09:0002")]);
-        let choice = choose(&two, at("10.9.0.2"), None).unwrap();
+        let choice = choose(&two, at("10.9.0.2"), Asked::default()).unwrap();
         assert_eq!((choice.device.as_str(), choice.gid_index), ("b", Some(3)));
         assert_eq!(choice.addressing, Addressing::RoceV2);
-        let choice = choose(&two, at("::ffff:10.9.0.1"), None).unwrap();
+        let choice = choose(&two, at("::ffff:10.9.0.1"), Asked::default()).unwrap();
         assert_eq!(choice.device, "a");
-        let choice = choose(&two, at("10.9.0.2"), Some(2)).unwrap();
+        let choice = choose(&two, at("10.9.0.2"), by_index(2)).unwrap();
         assert_eq!(
             (choice.gid_index, choice.addressing),
             (Some(2), Addressing::RoceV1)
         );
-        let refused = choose(&two, at("10.9.0.2"), Some(9)).unwrap_err().what;
+        let refused = choose(&two, at("10.9.0.2"), by_index(9)).unwrap_err().what;
         assert!(
             refused.contains("port 1 of b") && refused.contains("at 9"),
             "{refused}"
@@ -232,21 +302,32 @@ mod tests {
     fn without_the_address_the_only_active_port_is_taken() {
         let one = host(vec![roce("a", "0a09:0001")]);
         assert_eq!(
-            choose(&one, at("192.0.2.1"), None).unwrap().gid_index,
+            choose(&one, at("192.0.2.1"), Asked::default())
+                .unwrap()
+                .gid_index,
             Some(3)
         );
         let mut two = host(vec![roce("a", "0a09:0001"), roce("b", "0a09:0002")]);
-        let refused = choose(&two, at("192.0.2.1"), None).unwrap_err().what;
+        let refused = choose(&two, at("192.0.2.1"), Asked::default())
+            .unwrap_err()
+            .what;
         assert!(
             refused.contains("a, b") && refused.contains("192.0.2.1"),
             "{refused}"
         );
         two.devices[0].ports[0].state = Some(LinkState::Down);
-        assert_eq!(choose(&two, at("192.0.2.1"), None).unwrap().device, "b");
+        assert_eq!(
+            choose(&two, at("192.0.2.1"), Asked::default())
+                .unwrap()
+                .device,
+            "b"
+        );
         two.devices[1].ports[0].state = Some(LinkState::Initializing);
-        let refused = choose(&two, at("192.0.2.1"), None).unwrap_err().what;
+        let refused = choose(&two, at("192.0.2.1"), Asked::default())
+            .unwrap_err()
+            .what;
         assert!(refused.contains("no port"), "{refused}");
-        let refused = choose(&host(Vec::new()), at("192.0.2.1"), None)
+        let refused = choose(&host(Vec::new()), at("192.0.2.1"), Asked::default())
             .unwrap_err()
             .what;
         assert!(refused.contains("no RDMA device"), "{refused}");
@@ -266,8 +347,71 @@ mod tests {
             addresses: Some(vec!["10.1.0.2/24".to_owned()]),
             ..Ipoib::default()
         }];
-        let choice = choose(&two, at("10.1.0.2"), None).unwrap();
+        let choice = choose(&two, at("10.1.0.2"), Asked::default()).unwrap();
         assert_eq!((choice.device.as_str(), choice.gid_index), ("b", None));
         assert_eq!(choice.addressing, Addressing::Lid);
+    }
+
+    #[test]
+    fn a_device_or_a_port_that_is_named_is_taken() {
+        let mut two = host(vec![roce("a", "0a09:0001"), roce("b", "0a09:0002")]);
+        let mut second = two.devices[1].ports[0].clone();
+        second.number = 2;
+        second.gids.clear();
+        two.devices[1].ports.insert(0, second);
+        let chosen = |two: &Infiniband, name, local| {
+            let asked = Asked {
+                device: Some(name),
+                ..Asked::default()
+            };
+            let choice = choose(two, at(local), asked);
+            choice
+                .map(|choice| (choice.device, choice.port))
+                .map_err(|lack| lack.what)
+        };
+        let is = |name: &str, port| Ok((name.to_owned(), port));
+        assert_eq!(chosen(&two, "a", "10.9.0.2"), is("a", 1));
+        assert_eq!(
+            chosen(&two, "b", "10.9.0.2"),
+            is("b", 1),
+            "the port with the address"
+        );
+        assert_eq!(chosen(&two, "b:1", "10.9.0.1"), is("b", 1));
+        let why = chosen(&two, "b:2", "10.9.0.2").unwrap_err();
+        assert_eq!(why, "port 2 of b: its table of GIDs is empty");
+        let why = chosen(&two, "b:3", "10.9.0.2").unwrap_err();
+        assert_eq!(why, "b has no port 3");
+        let why = chosen(&two, "c", "10.9.0.2").unwrap_err();
+        assert_eq!(why, "this host has no RDMA device c: it has a, b");
+        two.devices[1].ports[1].state = Some(LinkState::Down);
+        two.devices[1].ports[0].gids = two.devices[0].ports[0].gids.clone();
+        assert_eq!(
+            chosen(&two, "b", "192.0.2.1"),
+            is("b", 2),
+            "the active port"
+        );
+    }
+
+    #[test]
+    fn a_port_that_is_not_active_is_refused_with_its_state() {
+        for (state, wanted) in [
+            (Some(LinkState::Down), Some("it is down")),
+            (Some(LinkState::Initializing), Some("no subnet manager")),
+            (Some(LinkState::Armed), Some("has not activated it")),
+            (Some(LinkState::Active), None),
+            (Some(LinkState::ActiveDefer), None),
+            (None, None),
+        ] {
+            let mut one = host(vec![roce("a", "0a09:0001")]);
+            one.devices[0].ports[0].state = state;
+            let refused = choose(&one, at("10.9.0.1"), Asked::default());
+            match (refused, wanted) {
+                (Ok(choice), None) => assert_eq!(choice.port, 1),
+                (Err(lack), Some(wanted)) => {
+                    assert!(lack.what.contains(wanted), "{}", lack.what);
+                }
+                (got, _) => panic!("{state:?}: {got:?}"),
+            }
+        }
     }
 }

@@ -6,14 +6,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use linerate_core::parse::sysctl;
+use linerate_core::path::Side;
 use linerate_core::plan::SetPlan;
-use linerate_core::transport::rdma::{GID_INDEX, MTU, SERVICE_LEVEL, TRAFFIC_CLASS};
+use linerate_core::transport::rdma::{
+    DEVICE, FAR_DEVICE, GID_INDEX, MTU, Operation, SERVICE_LEVEL, Service, TRAFFIC_CLASS,
+};
 use linerate_sys::ibverbs::{
-    Device, Endpoint, Library, Peer, QueuePlan, Refused, Region, Route, Service,
+    self, Device, Endpoint, Library, Limits, Peer, QueuePlan, Refused, Region, Route,
 };
 use linerate_sys::thread;
 
-use super::choice::{Choice, Lack, choose};
+use super::choice::{Asked, Choice, Lack, choose};
 use super::hello::{HELLO_BYTES, Hello, NONE};
 use super::pair::Pair;
 use super::shape::Shape;
@@ -31,8 +34,9 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const READS: u32 = 16;
 /// Time without an acknowledgement until a packet is sent again: 4.096 us x 2^14, 67 ms.
 const TIMEOUT: u8 = 14;
-/// How often it is sent again: the most that there is.
-const RETRIES: u8 = 7;
+/// How often it is sent again. The most that there is would be 7, which Soft-RoCE takes for "without an end".
+//= torvalds/linux, drivers/infiniband/sw/rxe/rxe_comp.c: a retry_cnt of 7 is not lowered
+const RETRIES: u8 = 6;
 /// A sender waits without an end for a receive request; the end of a step ends the wait.
 const RNR_RETRIES: u8 = 7;
 
@@ -42,53 +46,68 @@ pub(super) struct Met {
 }
 
 /// Makes the queue pairs of one end of a set, and connects them to the other end's.
-pub(super) fn meet(plan: &SetPlan, shape: &Shape, lines: &mut dyn Lines) -> Result<Met, LoadError> {
+pub(super) fn meet(
+    side: Side,
+    plan: &SetPlan,
+    shape: &mut Shape,
+    lines: &mut dyn Lines,
+) -> Result<Met, LoadError> {
     let fds = lines.lines(plan.id, plan.knobs.streams, &mut |_, _| Ok(()))?;
     let mut taken = Vec::new();
     for (stream, fd) in fds.into_iter().enumerate() {
         taken.push(Line::new(fd, plan.id, stream as u32)?);
     }
     let until = Instant::now() + PATIENCE;
-    let made = introduce(plan, shape, &taken, until);
+    let made = introduce(side, plan, shape, &taken, until);
     if made.is_err() {
         // The other end need not wait. Its connection may be gone as well.
         for line in &taken {
             let _ = put(line, &NONE, until);
         }
     }
-    let (port, pairs) = made?;
-    let pairs = pairs.into_iter().zip(taken);
-    let pairs = pairs.map(|((mut endpoint, own), line)| {
-        let other = Hello::decode(&get(&line, until, lines)?);
-        let other = other.map_err(|why| line.garbled(&why))?;
-        let (peer, route) = route(&port.choice, plan, &own, &other)
-            .map_err(|what| LoadError::Unsupported { what })?;
-        let connected = endpoint.connect(peer, &route, own.first_packet);
-        connected.map_err(|refused| failed(&line, refused))?;
-        Ok(Pair::new(endpoint, line, shape.events))
-    });
-    Ok(Met {
-        pairs: pairs.collect::<Result<_, LoadError>>()?,
-    })
+    let (port, made) = made?;
+    let mut pairs = Vec::new();
+    for ((mut endpoint, own), line) in made.into_iter().zip(taken) {
+        for (at, own) in own.iter().enumerate() {
+            let other = Hello::decode(&get(&line, until, lines)?);
+            let other = other.map_err(|why| line.garbled(&why))?;
+            let (peer, route) = route(&port.choice, plan, own, &other).map_err(unsupported)?;
+            shape.fit(plan, route.mtu).map_err(unsupported)?;
+            let connected = endpoint.connect(at, peer, &route, own.first_packet);
+            connected.map_err(|refused| failed(&line, refused))?;
+        }
+        pairs.push(Pair::new(endpoint, line, shape));
+    }
+    Ok(Met { pairs })
 }
+
+fn unsupported(what: String) -> LoadError {
+    LoadError::Unsupported { what }
+}
+
+/// The queue pairs of a stream, with the introduction of each.
+type Made = (Endpoint, Vec<Hello>);
 
 /// Makes the queue pairs of this end, and introduces them to the other end.
 fn introduce(
+    side: Side,
     plan: &SetPlan,
     shape: &Shape,
     lines: &[Line],
     until: Instant,
-) -> Result<(Port, Vec<(Endpoint, Hello)>), LoadError> {
+) -> Result<(Port, Vec<Made>), LoadError> {
     let first = lines.first().ok_or_else(|| LoadError::Unsupported {
         what: "a set without streams".to_owned(),
     })?;
-    let port = Port::open(plan, local(first)?)?;
+    let port = Port::open(side, plan, local(first)?)?;
     let pairs = near(port.choice.node, || {
         let each = lines.iter().map(|line| port.endpoint(plan, shape, line));
         each.collect::<Result<Vec<_>, LoadError>>()
     })?;
-    for (line, (_, hello)) in lines.iter().zip(&pairs) {
-        put(line, &hello.encode(), until)?;
+    for (line, (_, hellos)) in lines.iter().zip(&pairs) {
+        for hello in hellos {
+            put(line, &hello.encode(), until)?;
+        }
     }
     Ok((port, pairs))
 }
@@ -124,18 +143,25 @@ fn cpu_of(node: u32) -> Option<u32> {
 struct Port {
     choice: Choice,
     device: Arc<Device>,
-    state: linerate_sys::ibverbs::Port,
-    reads_in: u8,
+    state: ibverbs::Port,
+    limits: Limits,
     /// Identifier of a GID-addressed port.
     gid: [u8; 16],
 }
 
 impl Port {
     /// Opens the port by which this end, at the address `local`, reaches the other one.
-    fn open(plan: &SetPlan, local: IpAddr) -> Result<Self, LoadError> {
+    fn open(side: Side, plan: &SetPlan, local: IpAddr) -> Result<Self, LoadError> {
         let options = &plan.knobs.options;
         let facts = host::infiniband(&Live::new());
-        let asked = options.number(GID_INDEX.key).map(|index| index as u8);
+        let named = match side {
+            Side::Near => options.word(DEVICE.key),
+            Side::Far => options.word(FAR_DEVICE.key),
+        };
+        let asked = Asked {
+            device: named,
+            gid_index: options.number(GID_INDEX.key).map(|index| index as u8),
+        };
         let choice = choose(&facts, local, asked).map_err(lacking)?;
         let library = Library::load();
         let library =
@@ -157,47 +183,80 @@ impl Port {
             choice,
             device,
             state,
-            reads_in: limits.reads_in.min(READS) as u8,
+            limits,
             gid,
         })
     }
 
-    /// Makes a queue pair, with what the other end must know of it.
-    fn endpoint(
-        &self,
-        plan: &SetPlan,
-        shape: &Shape,
-        line: &Line,
-    ) -> Result<(Endpoint, Hello), LoadError> {
+    /// Refuses queues that the device does not have.
+    fn check(&self, shape: &Shape) -> Result<(), LoadError> {
+        let Limits {
+            requests,
+            completions,
+            atomics,
+            ..
+        } = self.limits;
+        let name = &self.choice.device;
+        let asked = shape.depth + shape.list;
+        if asked.max(shape.receives()) > requests {
+            let what = format!("{name} has queues of {requests} requests, not of {asked}");
+            return Err(unsupported(what));
+        }
+        let asked = asked.max(shape.receives()).saturating_mul(shape.pairs);
+        if asked > completions {
+            let what = format!("{name} has queues of {completions} completions, not of {asked}");
+            return Err(unsupported(what));
+        }
+        if shape.op == Operation::Atomic && !atomics {
+            return Err(unsupported(format!("{name} has no atomic operations")));
+        }
+        Ok(())
+    }
+
+    /// Makes the queue pairs of a stream, with what the other end must know of each.
+    fn endpoint(&self, plan: &SetPlan, shape: &Shape, line: &Line) -> Result<Made, LoadError> {
+        self.check(shape)?;
         let refused = |refused| failed(line, refused);
         let region = Region::new(&self.device, shape.memory()).map_err(refused)?;
         let memory = region.remote();
         let queues = QueuePlan {
-            service: Service::Rc,
+            service: match shape.service {
+                Service::Rc => ibverbs::Service::Rc,
+                Service::Uc => ibverbs::Service::Uc,
+                Service::Ud => ibverbs::Service::Ud,
+            },
+            pairs: shape.pairs,
             port: self.choice.port,
-            depth: shape.depth,
+            depth: shape.depth + shape.list,
             receives: shape.receives(),
             inline: shape.inline,
             events: shape.events,
         };
         let endpoint = Endpoint::new(region, queues).map_err(refused)?;
-        let mut random = [0; 4];
-        getrandom::fill(&mut random)
-            .map_err(|e| line.failed("getrandom", std::io::Error::other(e)))?;
         let asked = plan.knobs.options.number(MTU.key);
         let mtu = asked.map_or(self.state.mtu, |asked| self.state.mtu.min(asked as u32));
-        let hello = Hello {
-            addressing: self.choice.addressing,
-            mtu: mtu as u16,
-            lid: self.state.lid,
-            reads_in: self.reads_in,
-            number: endpoint.number(),
-            first_packet: u32::from_be_bytes(random) >> 8,
-            gid: self.gid,
-            memory,
-        };
-        Ok((endpoint, hello))
+        let hellos = endpoint.numbers().map(|number| {
+            Ok(Hello {
+                addressing: self.choice.addressing,
+                mtu: mtu as u16,
+                lid: self.state.lid,
+                reads_in: self.limits.reads_in.min(READS) as u8,
+                number,
+                first_packet: random(line)? >> 8,
+                gid: self.gid,
+                memory,
+            })
+        });
+        let hellos = hellos.collect::<Result<_, LoadError>>()?;
+        Ok((endpoint, hellos))
     }
+}
+
+/// Returns a random number, so that packets of an earlier queue pair of the same number are not taken for new ones.
+fn random(line: &Line) -> Result<u32, LoadError> {
+    let mut random = [0; 4];
+    getrandom::fill(&mut random).map_err(|e| line.failed("getrandom", std::io::Error::other(e)))?;
+    Ok(u32::from_be_bytes(random))
 }
 
 fn lacking(Lack { what, hint }: Lack) -> LoadError {

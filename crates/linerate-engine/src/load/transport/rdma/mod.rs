@@ -6,6 +6,7 @@
 //! write, or that read payload is in this end's memory, and reports them to the other end.
 
 mod choice;
+mod content;
 mod hello;
 mod meeting;
 mod pair;
@@ -19,7 +20,9 @@ use linerate_core::facts::HostFacts;
 use linerate_core::path::Side;
 use linerate_core::plan::{Pattern, SetPlan};
 use linerate_core::record::SetEnd;
-use linerate_core::transport::rdma::{INLINE, MTU, Operation};
+use linerate_core::transport::rdma::{
+    DEPTH, INLINE, MTU, Operation, POST_LIST, QUEUE_PAIRS, Service,
+};
 use linerate_core::transport::{self, TransportInfo};
 use linerate_core::units::Bytes;
 use linerate_core::wire::limits::THREADS_MAX;
@@ -29,7 +32,7 @@ use self::pair::Pair;
 use self::receiver::Receiver;
 use self::requester::Requester;
 use self::shape::{ATOMIC, SIZE_MAX, Shape};
-use self::trips::{ByReturn, BySend, ByWrite, RdmaAnswerer, RdmaAsker, Way};
+use self::trips::{ByReceive, ByReturn, ByWrite, RdmaAnswerer, RdmaAsker, Way};
 use self::witness::Witness;
 use super::{
     Connected, Lines, Notice, Prepared, Transport, abort, refused, streams, unmade, without_sockets,
@@ -37,6 +40,9 @@ use super::{
 use crate::load::pattern::echo::Echo;
 use crate::load::pattern::round_trips;
 use crate::load::{LoadError, Worker};
+
+/// Most requests in flight of a stream, over all its queue pairs.
+const QUEUED_MAX: u32 = 64 << 10;
 
 /// Transport by RDMA verbs.
 pub(super) struct Rdma;
@@ -55,7 +61,7 @@ impl Transport for Rdma {
     }
 
     fn room(&self, _: Side, plan: &SetPlan) -> Option<Bytes> {
-        Some(Bytes(Shape::of(plan).memory() as u64))
+        Some(Bytes(Shape::of(plan).room()))
     }
 
     fn prepare(&self, side: Side, plan: &SetPlan) -> Result<Box<dyn Prepared>, LoadError> {
@@ -86,6 +92,30 @@ fn bounds(plan: &SetPlan) -> Result<(), String> {
             Bytes(size)
         ));
     }
+    let shape = Shape::of(plan);
+    if !shape.service.carries(op) {
+        let words = match (shape.service, op) {
+            (Service::Uc, Operation::Write) => {
+                "a write of an unreliable connection, of which no end knows whether it arrived: use the operation \
+                 write-imm"
+                    .to_owned()
+            }
+            (service, op) => format!("the operation {} by {}", op.name(), service.name()),
+        };
+        return Err(words);
+    }
+    if shape.list > (shape.depth / 2).max(1) {
+        return Err(format!(
+            "{} {} at a {} of {}: allowed is half of it",
+            POST_LIST.key, shape.list, DEPTH.key, shape.depth
+        ));
+    }
+    if shape.pairs * shape.depth > QUEUED_MAX {
+        return Err(format!(
+            "{} {} of {} {}: allowed are {QUEUED_MAX} requests in flight of a stream",
+            QUEUE_PAIRS.key, shape.pairs, DEPTH.key, shape.depth
+        ));
+    }
     if knobs.open_loop && op == Operation::Write {
         let why = "writes in open loop would overwrite each other: use the operation send or read";
         return Err(why.to_owned());
@@ -102,8 +132,8 @@ fn bounds(plan: &SetPlan) -> Result<(), String> {
 
 /// Connects one end of a set.
 fn connect(side: Side, plan: &SetPlan, lines: &mut dyn Lines) -> Result<Connected, LoadError> {
-    let shape = Shape::of(plan);
-    let met = meeting::meet(plan, &shape, lines)?;
+    let mut shape = Shape::of(plan);
+    let met = meeting::meet(side, plan, &mut shape, lines)?;
     let inline = met.pairs.iter().map(|pair| pair.endpoint.inline()).min();
     let asked = plan.knobs.options.number(INLINE.key);
     let mut end = SetEnd {
@@ -130,56 +160,64 @@ fn connect(side: Side, plan: &SetPlan, lines: &mut dyn Lines) -> Result<Connecte
 fn worker(side: Side, plan: &SetPlan, shape: Shape, pair: Pair) -> Box<dyn Worker> {
     match plan.pattern {
         Pattern::PingPong { interval, .. } => {
-            let verb = match shape.op {
-                Operation::Send => return by(side, plan, shape, pair, BySend::new(shape)),
-                Operation::Write => return by(side, plan, shape, pair, ByWrite::new(shape)),
-                Operation::Read => Verb::Read,
-                Operation::Atomic => Verb::FetchAndAdd,
+            let verb = match (shape.op, shape.service) {
+                (Operation::Read, _) => Verb::Read,
+                (Operation::Atomic, _) => Verb::FetchAndAdd,
+                (Operation::Write, _) => return by(side, plan, shape, pair, ByWrite::new(shape)),
+                (Operation::Send, Service::Rc) => {
+                    let way = ByReceive::<false>::new(Verb::Send, shape);
+                    return by(side, plan, shape, pair, way);
+                }
+                (Operation::WriteWithImmediate, Service::Rc) => {
+                    let way = ByReceive::<false>::new(Verb::WriteWithImmediate, shape);
+                    return by(side, plan, shape, pair, way);
+                }
+                (Operation::Send, _) => {
+                    let way = ByReceive::<true>::new(Verb::SendWithImmediate, shape);
+                    return by(side, plan, shape, pair, way);
+                }
+                (Operation::WriteWithImmediate, _) => {
+                    let way = ByReceive::<true>::new(Verb::WriteWithImmediate, shape);
+                    return by(side, plan, shape, pair, way);
+                }
             };
             match side {
                 Side::Near => {
                     let asker = RdmaAsker::new(pair, shape, ByReturn::new(verb, shape));
                     round_trips(asker, interval, &plan.knobs)
                 }
-                Side::Far => Box::new(Witness::new(pair, false)),
+                Side::Far => Box::new(Witness::new(pair, shape, false)),
             }
         }
         Pattern::Stream { direction } => {
             let sends = direction.sender() == side;
-            let [local, remote] = [0, shape.half()];
-            let request = |verb, local, remote| Request {
+            let verb = match (shape.op, sends) {
+                (Operation::Send | Operation::WriteWithImmediate, false) => {
+                    return Box::new(Receiver::new(pair, shape));
+                }
+                (Operation::Write | Operation::Atomic, false) | (Operation::Read, true) => {
+                    return Box::new(Witness::new(pair, shape, sends));
+                }
+                (Operation::Send, true) => Verb::Send,
+                (Operation::Write, true) => Verb::Write,
+                (Operation::WriteWithImmediate, true) => Verb::WriteWithImmediate,
+                (Operation::Atomic, true) => Verb::FetchAndAdd,
+                (Operation::Read, false) => Verb::Read,
+            };
+            let [local, remote] = match verb {
+                Verb::Read => [shape.half(), 0],
+                _ => [0, shape.half()],
+            };
+            let request = Request {
                 verb,
                 len: shape.size,
                 local,
                 remote: remote as u64,
             };
-            match (shape.op, sends) {
-                (Operation::Send, false) => Box::new(Receiver::new(pair, shape)),
-                (Operation::Write | Operation::Atomic, false) => {
-                    Box::new(Witness::new(pair, false))
-                }
-                (Operation::Read, true) => Box::new(Witness::new(pair, true)),
-                (Operation::Send, true) => {
-                    Box::new(Requester::new(pair, shape, request(Verb::Send, local, 0)))
-                }
-                (Operation::Write, true) => Box::new(Requester::new(
-                    pair,
-                    shape,
-                    request(Verb::Write, local, remote),
-                )),
-                (Operation::Atomic, true) => {
-                    let request = request(Verb::FetchAndAdd, local, remote);
-                    Box::new(Requester::new(pair, shape, request))
-                }
-                (Operation::Read, false) => Box::new(Requester::new(
-                    pair,
-                    shape,
-                    request(Verb::Read, remote, local),
-                )),
-            }
+            Box::new(Requester::new(pair, shape, request))
         }
         // Refused by `possible`: the transport's row does not list the pattern.
-        Pattern::Operations { .. } => Box::new(Witness::new(pair, false)),
+        Pattern::Operations { .. } => Box::new(Witness::new(pair, shape, false)),
     }
 }
 

@@ -1,4 +1,4 @@
-//! A connected queue pair, with the connection on which its ends say when a step is over.
+//! The connected queue pairs of a stream, with the connection on which its ends say when a step is over.
 
 use std::time::Duration;
 
@@ -6,6 +6,8 @@ use linerate_core::parse::run::Mark;
 use linerate_sys::clock;
 use linerate_sys::ibverbs::{Completion, Endpoint, Queue, Refused, Request, Status};
 
+use super::content::Content;
+use super::shape::Shape;
 use crate::load::LoadError;
 use crate::load::transport::line::{Line, MarkPart};
 
@@ -14,10 +16,12 @@ const POLLS: u32 = 64;
 /// Time without a completion after which the connection is read as well, in nanoseconds.
 const QUIET: u64 = 1_000_000;
 
-/// A queue pair and its connection.
+/// Queue pairs and their connection.
 pub(super) struct Pair {
     pub(super) endpoint: Endpoint,
     pub(super) line: Line,
+    /// The payload that is sent and awaited, if it is compared.
+    content: Option<Content>,
     /// Whether the thread sleeps until a completion.
     events: bool,
     part: MarkPart,
@@ -27,27 +31,71 @@ pub(super) struct Pair {
 }
 
 impl Pair {
-    pub(super) fn new(endpoint: Endpoint, line: Line, events: bool) -> Self {
+    pub(super) fn new(mut endpoint: Endpoint, line: Line, shape: &Shape) -> Self {
+        let content = shape
+            .verify
+            .then(|| Content::new(line.set, line.stream, shape.size));
+        if let Some(content) = &content {
+            endpoint.region_mut().write(0, content.bytes());
+        }
         Self {
             endpoint,
             line,
-            events,
+            content,
+            events: shape.events,
             part: MarkPart::default(),
             put: MarkPart::default(),
             looked: 0,
         }
     }
 
-    /// Sets the request that is posted from now on.
-    pub(super) fn prepare(&mut self, request: Request) {
-        self.endpoint.prepare(request, 1);
+    /// Sets the request that is posted from now on, `chained` of them by one call.
+    pub(super) fn prepare(&mut self, request: Request, chained: u32) {
+        self.endpoint.prepare(request, chained as usize);
     }
 
-    /// Posts the prepared request.
+    /// Posts the prepared requests to a queue pair.
     #[inline]
-    pub(super) fn post(&mut self, signalled: bool, id: u64) -> Result<(), LoadError> {
-        let posted = self.endpoint.post(signalled, id);
+    pub(super) fn post(&mut self, at: usize, signalled: bool, id: u64) -> Result<(), LoadError> {
+        let posted = self.endpoint.post(at, signalled, id);
         posted.map_err(|refused| failed(&self.line, refused))
+    }
+
+    /// Posts the prepared request to the first queue pair, with a number that the receiver's completion has if the
+    /// request can have one.
+    #[inline]
+    pub(super) fn post_numbered(&mut self, number: u32) -> Result<(), LoadError> {
+        let posted = self.endpoint.post_with(number, true, 1);
+        posted.map_err(|refused| failed(&self.line, refused))
+    }
+
+    /// Removes received payload before a step, so that what is compared later is what the step moved. No end sends
+    /// before both have begun.
+    pub(super) fn clear(&mut self, shape: &Shape) {
+        if let Some(content) = &self.content {
+            let zeros = vec![0; content.bytes().len()];
+            self.endpoint.region_mut().write(shape.landing(), &zeros);
+        }
+    }
+
+    /// Compares the first `len` bytes of received payload with what was sent, if that is asked for.
+    #[inline]
+    pub(super) fn compare(&self, shape: &Shape, len: u32) -> Result<(), LoadError> {
+        match &self.content {
+            Some(content) => self.differ(content, shape.landing(), len as usize),
+            None => Ok(()),
+        }
+    }
+
+    #[cold]
+    fn differ(&self, content: &Content, at: usize, len: usize) -> Result<(), LoadError> {
+        let expected = &content.bytes()[..len];
+        if self.endpoint.region().holds(at, expected) {
+            return Ok(());
+        }
+        Err(self
+            .line
+            .garbled("the received payload is not what was sent"))
     }
 
     /// Sets the receive requests that are posted from now on, `chained` at a time.
@@ -56,10 +104,10 @@ impl Pair {
         self.endpoint.prepare_receives(offset, len, chained);
     }
 
-    /// Posts the prepared receive requests; returns their number.
+    /// Posts the prepared receive requests to a queue pair; returns their number.
     #[inline]
-    pub(super) fn post_receives(&mut self) -> Result<u32, LoadError> {
-        let posted = self.endpoint.post_receives();
+    pub(super) fn post_receives(&mut self, at: usize) -> Result<u32, LoadError> {
+        let posted = self.endpoint.post_receives(at);
         posted.map_err(|refused| failed(&self.line, refused))
     }
 

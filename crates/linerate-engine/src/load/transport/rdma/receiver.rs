@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use linerate_core::parse::run::Mark;
+use linerate_sys::clock;
 use linerate_sys::ibverbs::Queue;
 
 use super::abort::Abort;
@@ -15,26 +16,32 @@ use crate::load::{Advice, Done, LoadError, Op, Probe, Worker};
 const BATCH: usize = 16;
 /// Longest wait for a message before the connection is read as well.
 const QUIET: Duration = Duration::from_millis(1);
+/// Time without a message after which messages of a step that is over are lost, if messages may be lost; in
+/// nanoseconds.
+const LOST: u64 = 200_000_000;
 
 /// Receives the messages of a load.
 pub(super) struct Receiver {
     pair: Pair,
     shape: Shape,
-    /// Receive requests that are posted.
-    posted: u32,
+    /// Receive requests that are posted, by queue pair.
+    posted: Box<[u32]>,
     moved: u64,
     /// Payload that was sent in this step, once the sender has told.
     total: Option<u64>,
+    /// Time of the last message, once the sender has told.
+    last: u64,
 }
 
 impl Receiver {
     pub(super) fn new(pair: Pair, shape: Shape) -> Self {
         Self {
             pair,
+            posted: vec![0; shape.pairs as usize].into(),
             shape,
-            posted: 0,
             moved: 0,
             total: None,
+            last: 0,
         }
     }
 
@@ -45,18 +52,28 @@ impl Receiver {
 
     #[inline]
     fn fill(&mut self) -> Result<(), LoadError> {
-        while self.shape.receives() - self.posted >= self.chained() {
-            self.posted += self.pair.post_receives()?;
+        let chained = self.chained();
+        for (at, posted) in self.posted.iter_mut().enumerate() {
+            while self.shape.receives() - *posted >= chained {
+                *posted += self.pair.post_receives(at)?;
+            }
         }
         Ok(())
+    }
+
+    /// Returns whether no more messages are expected, since some were lost.
+    fn is_quiet(&self) -> bool {
+        self.shape.service.is_lossy() && clock::now().saturating_sub(self.last) > LOST
     }
 }
 
 impl Worker for Receiver {
     fn begin(&mut self, _: &Arc<Advice>) -> Result<(), LoadError> {
         (self.moved, self.total) = (0, None);
+        self.pair.clear(&self.shape);
         let chained = self.chained();
-        self.pair.prepare_receives(0, self.shape.size, chained);
+        self.pair
+            .prepare_receives(self.shape.half(), self.shape.received(), chained);
         self.fill()
     }
 
@@ -67,22 +84,32 @@ impl Worker for Receiver {
 
     fn reap(&mut self, _: usize, wait: Duration, done: &mut Vec<Done>) -> Result<(), LoadError> {
         let Self { posted, moved, .. } = self;
+        let ahead = (self.shape.landing() - self.shape.half()) as u32;
         let got = self
             .pair
             .wait(Queue::Received, BATCH, wait.min(QUIET), |completion| {
-                let bytes = completion.bytes();
+                let bytes = completion.bytes().saturating_sub(ahead);
                 *moved += u64::from(bytes);
-                *posted = posted.saturating_sub(1);
+                if let Some(posted) = posted.get_mut(completion.id() as usize) {
+                    *posted = posted.saturating_sub(1);
+                }
                 done.push(Done {
                     op: Op::Receive(bytes),
                     bytes,
                 });
             })?;
-        if got == 0
-            && self.total.is_none()
+        if got > 0 {
+            self.pair.compare(&self.shape, self.shape.size)?;
+        }
+        if self.total.is_some() {
+            if got > 0 {
+                self.last = clock::now();
+            }
+        } else if got == 0
             && let Some(Mark::End(total)) = self.pair.told(false)?
         {
             self.total = Some(total);
+            self.last = clock::now();
         }
         Ok(())
     }
@@ -93,7 +120,8 @@ impl Worker for Receiver {
                 .pair
                 .line
                 .garbled("more payload was received than was sent")),
-            total => Ok(total == Some(self.moved)),
+            Some(total) => Ok(total == self.moved || self.is_quiet()),
+            None => Ok(false),
         }
     }
 

@@ -25,9 +25,10 @@ pub(super) struct Requester {
     /// Operation whose payload is counted: sent or received.
     op: Op,
     request: Request,
-    /// Requests in flight, and how many of them were posted since the last one that completes.
-    in_flight: u32,
-    unsignalled: u32,
+    /// What each queue pair has in flight.
+    queues: Box<[Queued]>,
+    /// The queue pair whose turn it is.
+    turn: usize,
     /// Payload of this step that is known to have arrived, and the part that the other end was told of.
     moved: u64,
     reported: u64,
@@ -37,6 +38,14 @@ pub(super) struct Requester {
     stage: Stage,
     /// Whether the other end said that the step is over.
     over: bool,
+}
+
+/// Requests of a queue pair.
+#[derive(Debug, Clone, Copy, Default)]
+struct Queued {
+    /// Requests in flight, and how many of them were posted since the last one that completes.
+    in_flight: u32,
+    unsignalled: u32,
 }
 
 /// How far the end of a step is.
@@ -61,8 +70,8 @@ impl Requester {
             shape,
             op,
             request,
-            in_flight: 0,
-            unsignalled: 0,
+            queues: vec![Queued::default(); shape.pairs as usize].into(),
+            turn: 0,
             moved: 0,
             reported: 0,
             reporting: None,
@@ -72,45 +81,116 @@ impl Requester {
         }
     }
 
-    /// Posts one request, which completes if it is the last of its group or `flush`.
+    /// Posts the requests of one call, of which the last completes if it is the last of its group or `flush`.
     #[inline]
-    fn post(&mut self, flush: bool) -> Result<(), LoadError> {
-        let covers = self.unsignalled + 1;
+    fn post(&mut self, at: usize, flush: bool) -> Result<(), LoadError> {
+        let list = self.shape.list;
+        let covers = self.queues[at].unsignalled + list;
         let signalled = flush || covers >= self.shape.signal_every;
-        self.pair.post(signalled, covers.into())?;
-        self.unsignalled = if signalled { 0 } else { covers };
-        self.in_flight += 1;
+        let id = (at as u64) << 32 | u64::from(covers);
+        self.pair.post(at, signalled, id)?;
+        let queued = &mut self.queues[at];
+        queued.unsignalled = if signalled { 0 } else { covers };
+        queued.in_flight += list;
         Ok(())
+    }
+
+    /// Whether a queue pair has room for the requests of one call.
+    #[inline]
+    fn has_room(&self, at: usize) -> bool {
+        self.queues[at].in_flight + self.shape.list <= self.shape.depth
+    }
+
+    /// Requests in flight.
+    fn in_flight(&self) -> u32 {
+        self.queues.iter().map(|queued| queued.in_flight).sum()
+    }
+
+    /// Posts requests to one queue pair after the other, until `most` are posted or all queues are full.
+    #[inline]
+    fn fill(&mut self, most: usize) -> Result<usize, LoadError> {
+        let (mut posted, mut full) = (0, 0);
+        while posted < most && full < self.queues.len() {
+            let at = self.turn;
+            self.turn = if at + 1 == self.queues.len() {
+                0
+            } else {
+                at + 1
+            };
+            if self.has_room(at) {
+                self.post(at, false)?;
+                posted += self.shape.list as usize;
+                full = 0;
+            } else {
+                full += 1;
+            }
+        }
+        Ok(posted.min(most))
     }
 
     /// Takes completions; waits for the first one for at most `wait`.
     #[inline]
     fn complete(&mut self, wait: Duration, done: &mut Vec<Done>) -> Result<(), LoadError> {
+        if self.drain(wait, done)? == 0 && !wait.is_zero() {
+            // The reason may be that the other end is gone.
+            self.heed()?;
+        }
+        Ok(())
+    }
+
+    /// Reads whether the other end ended the step. Only the end that decides how long it lasts may do so.
+    fn heed(&mut self) -> Result<(), LoadError> {
+        match self.pair.told_sometimes()? {
+            Some(Mark::End(_)) if !self.decides() => self.over = true,
+            Some(_) => {
+                return Err(self
+                    .pair
+                    .line
+                    .garbled("a mark from the end that only counts"));
+            }
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// Takes completions; returns the number of requests that they cover.
+    #[inline]
+    fn drain(&mut self, wait: Duration, done: &mut Vec<Done>) -> Result<u32, LoadError> {
         let Self {
             pair,
             shape,
             op,
-            in_flight,
+            queues,
             moved,
             ..
         } = self;
-        let mut covered = 0;
+        let (mut covered, mut odd) = (0, false);
         pair.wait(Queue::Sent, BATCH, wait, |completion| {
-            covered += completion.id() as u32;
+            let id = completion.id();
+            let covers = id as u32;
+            match queues.get_mut((id >> 32) as usize) {
+                Some(queued) if covers <= queued.in_flight => {
+                    queued.in_flight -= covers;
+                    covered += covers;
+                }
+                _ => odd = true,
+            }
         })?;
-        if covered > *in_flight {
+        if odd {
             return Err(pair
                 .line
-                .garbled("more requests completed than were posted"));
+                .garbled("a completion belongs to no request in flight"));
         }
-        *in_flight -= covered;
+        if covered > 0 && matches!(op, Op::Receive(_)) {
+            pair.compare(shape, shape.size)?;
+        }
         *moved += u64::from(covered) * u64::from(shape.size);
         let one = Done {
             op: *op,
             bytes: shape.size,
         };
         done.extend(std::iter::repeat_n(one, covered as usize));
-        Ok(())
+        Ok(covered)
     }
 
     /// Tells the other end what arrived, if it cannot know by itself; returns true once all of that is told.
@@ -150,12 +230,14 @@ impl Requester {
     /// Drains the queue and tells the other end the total; returns true once that is done.
     fn end(&mut self) -> Result<bool, LoadError> {
         if self.stage == Stage::Posting {
-            if self.unsignalled > 0 {
-                self.post(true)?;
+            for at in 0..self.queues.len() {
+                if self.queues[at].unsignalled > 0 {
+                    self.post(at, true)?;
+                }
             }
             self.stage = Stage::Flushed;
         }
-        if self.in_flight > 0 {
+        if self.in_flight() > 0 {
             return Ok(false);
         }
         if self.stage == Stage::Flushed {
@@ -170,7 +252,10 @@ impl Requester {
 
 impl Worker for Requester {
     fn begin(&mut self, _: &Arc<Advice>) -> Result<(), LoadError> {
-        self.pair.prepare(self.request);
+        self.pair.prepare(self.request, self.shape.list);
+        if matches!(self.op, Op::Receive(_)) {
+            self.pair.clear(&self.shape);
+        }
         (self.moved, self.reported, self.next_report) = (0, 0, 0);
         self.stage = Stage::Posting;
         self.over = false;
@@ -181,22 +266,19 @@ impl Worker for Requester {
         if self.stage != Stage::Posting || self.over {
             return Ok(0);
         }
-        let room = (self.shape.depth - self.in_flight) as usize;
-        let taken = ops.len().min(room);
-        for _ in 0..taken {
-            self.post(false)?;
-        }
-        Ok(taken)
+        self.fill(ops.len())
     }
 
     fn reap(&mut self, _: usize, wait: Duration, done: &mut Vec<Done>) -> Result<(), LoadError> {
-        if self.in_flight > 0 {
+        if self.in_flight() > 0 {
             // Only where nothing can be posted is there something to wait for: requests of a group that is not complete
             // yet do not complete.
-            let is_full = self.in_flight == self.shape.depth || self.stage != Stage::Posting;
+            let is_full = (0..self.queues.len()).all(|at| !self.has_room(at));
+            let is_full = is_full || self.stage != Stage::Posting;
             self.complete(if is_full { wait } else { Duration::ZERO }, done)?;
         }
-        if self.stage == Stage::Posting {
+        // Until the end: an end that hears of no payload for seconds takes the step for stuck.
+        if self.stage != Stage::Ending {
             self.report_sometimes()?;
         }
         Ok(())
@@ -204,7 +286,7 @@ impl Worker for Requester {
 
     fn finish(&mut self) -> Result<bool, LoadError> {
         if !self.decides() && !self.over {
-            self.over = matches!(self.pair.told_sometimes()?, Some(Mark::End(_)));
+            self.heed()?;
             return Ok(false);
         }
         self.end()

@@ -3,8 +3,11 @@
 use linerate_core::plan::{Pattern, SetPlan};
 use linerate_core::transport::OptionInfo;
 use linerate_core::transport::rdma::{
-    DEPTH, DEPTH_DEFAULT, EVENTS, INLINE, INLINE_DEFAULT, Operation, SIGNAL_EVERY,
+    DEPTH, DEPTH_DEFAULT, EVENTS, INLINE, INLINE_DEFAULT, Operation, POST_LIST, QUEUE_PAIRS,
+    SIGNAL_EVERY, Service, VERIFY,
 };
+use linerate_core::units::Bytes;
+use linerate_sys::ibverbs::DATAGRAM;
 
 /// Payload of a request if the plan leaves it open, as perftest's.
 pub(super) const SIZE: u32 = 64 << 10;
@@ -20,73 +23,140 @@ const TRIPS: u32 = 512;
 pub(super) const ATOMIC: u32 = 8;
 /// Receive requests for each request that may be in flight, so that the sender never waits for one.
 const RECEIVES: u32 = 2;
+/// Largest datagram: one packet.
+const DATAGRAM_MAX: u32 = 4096;
+/// Bytes that a request, and its completion, take in the queues.
+//= rdma-core 65.0, providers/mlx5: 64 B each for a request of one segment and a completion
+const QUEUED: u64 = 128;
 
 /// The numbers of a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Shape {
     pub(super) op: Operation,
+    pub(super) service: Service,
     /// Payload of a request, in bytes.
     pub(super) size: u32,
-    /// Requests in flight.
+    /// Queue pairs of a stream.
+    pub(super) pairs: u32,
+    /// Requests in flight, of each queue pair.
     pub(super) depth: u32,
+    /// Requests that are posted by one call.
+    pub(super) list: u32,
     /// Requests of which one completes.
     pub(super) signal_every: u32,
     pub(super) inline: u32,
     pub(super) events: bool,
+    /// Whether received payload is compared with what was sent.
+    pub(super) verify: bool,
 }
 
 impl Shape {
     pub(super) fn of(plan: &SetPlan) -> Self {
         let options = &plan.knobs.options;
-        let op = Operation::of(options);
         let number =
             |row: OptionInfo, default: u64| options.number(row.key).unwrap_or(default) as u32;
-        let inline = number(INLINE, INLINE_DEFAULT);
-        let events = options.is_on(EVENTS.key);
+        let common = Self {
+            op: Operation::of(options),
+            service: Service::of(options),
+            size: 0,
+            pairs: 1,
+            depth: 2,
+            list: 1,
+            signal_every: 1,
+            inline: number(INLINE, INLINE_DEFAULT),
+            events: options.is_on(EVENTS.key),
+            verify: options.is_on(VERIFY.key),
+        };
         if let Pattern::PingPong { size, .. } = plan.pattern {
             return Self {
-                op,
                 size: size.0 as u32,
                 depth: if plan.knobs.open_loop { TRIPS } else { 2 },
-                signal_every: 1,
-                inline,
-                events,
+                ..common
             };
         }
         let size = match plan.knobs.write_size.0 {
-            _ if op == Operation::Atomic => ATOMIC,
+            _ if common.op == Operation::Atomic => ATOMIC,
+            0 if common.service == Service::Ud => DATAGRAM_MAX,
             0 => SIZE,
             size => size as u32,
         };
         let depth = number(DEPTH, DEPTH_DEFAULT);
         let group = if size < LARGE { GROUP } else { 1 };
-        let signal_every = number(SIGNAL_EVERY, group).min((depth / 2).max(1));
         Self {
-            op,
             size,
+            pairs: number(QUEUE_PAIRS, 1),
             depth,
-            signal_every,
-            inline,
-            events,
+            list: number(POST_LIST, 1),
+            signal_every: number(SIGNAL_EVERY, group).min((depth / 2).max(1)),
+            ..common
         }
     }
 
-    /// Receive requests that are posted.
+    /// Fits the size of datagrams to the packets of the path: those of a plan that leaves it open fill a packet. The
+    /// error is a lowercase fragment.
+    pub(super) fn fit(&mut self, plan: &SetPlan, mtu: u32) -> Result<(), String> {
+        if self.service != Service::Ud || self.size <= mtu {
+            return Ok(());
+        }
+        let is_stream = !matches!(plan.pattern, Pattern::PingPong { .. });
+        if is_stream && plan.knobs.write_size.0 == 0 {
+            self.size = mtu;
+            return Ok(());
+        }
+        Err(format!(
+            "a datagram of {}: a packet of this path carries {}",
+            Bytes(self.size.into()),
+            Bytes(mtu.into())
+        ))
+    }
+
+    /// Receive requests that are posted to each queue pair.
     pub(super) const fn receives(&self) -> u32 {
-        match self.op {
-            Operation::Send => self.depth * RECEIVES,
-            Operation::Write | Operation::Read | Operation::Atomic => 1,
+        if self.op.is_one_sided() {
+            1
+        } else {
+            self.depth * RECEIVES
         }
     }
 
-    /// Bytes of the memory of each queue pair: what is sent, then what is received.
+    /// Payload for which a receive request has room, with what the device puts in front of it.
+    pub(super) const fn received(&self) -> u32 {
+        match (self.op, self.service) {
+            // The payload is where the request wrote it.
+            (Operation::WriteWithImmediate, _) => 0,
+            (_, Service::Ud) => self.size + DATAGRAM as u32,
+            _ => self.size,
+        }
+    }
+
+    /// Bytes of the memory of a stream: what is sent, then what is received.
     pub(super) const fn memory(&self) -> usize {
         2 * self.half()
     }
 
-    /// Where the received bytes begin. Both halves begin at a cache line.
+    /// Bytes that an end of a stream takes, with its queues.
+    pub(super) const fn room(&self) -> u64 {
+        let requests = (self.pairs as u64) * (self.depth + self.list + self.receives()) as u64;
+        let content = if self.verify { self.size as u64 } else { 0 };
+        self.memory() as u64 + content + requests * QUEUED
+    }
+
+    /// Where the bytes begin that the device stores. Both halves begin at a cache line.
     pub(super) const fn half(&self) -> usize {
-        (self.size as usize).next_multiple_of(64)
+        (self.size as usize + self.ahead()).next_multiple_of(64)
+    }
+
+    /// Where the received payload begins.
+    pub(super) const fn landing(&self) -> usize {
+        self.half() + self.ahead()
+    }
+
+    /// Bytes in front of received payload.
+    const fn ahead(&self) -> usize {
+        match self.service {
+            Service::Ud => DATAGRAM,
+            Service::Rc | Service::Uc => 0,
+        }
     }
 }
 
@@ -95,7 +165,7 @@ mod tests {
     use linerate_core::path::Direction;
     use linerate_core::plan::Knobs;
     use linerate_core::transport::Setting;
-    use linerate_core::transport::rdma::OPERATION;
+    use linerate_core::transport::rdma::{OPERATION, SERVICE};
     use linerate_core::units::{Bytes, Nanos};
 
     use super::*;
@@ -135,6 +205,49 @@ mod tests {
                 every,
                 "{size} {numbers:?}"
             );
+        }
+    }
+
+    #[test]
+    fn datagrams_fit_into_a_packet() {
+        let plan = |size, round| {
+            let mut knobs = Knobs {
+                write_size: Bytes(size),
+                ..Knobs::default()
+            };
+            knobs
+                .options
+                .set(SERVICE.key, Setting::Word("ud".to_owned()));
+            let interval = Nanos(0);
+            let direction = Direction::Forward;
+            let pattern = match round {
+                Some(size) => Pattern::PingPong {
+                    size: Bytes(size),
+                    interval,
+                },
+                None => Pattern::Stream { direction },
+            };
+            SetPlan {
+                id: 0,
+                pattern,
+                knobs,
+            }
+        };
+        for (size, round, mtu, fits) in [
+            (0, None, 1024, Some(1024)),
+            (0, None, 4096, Some(4096)),
+            (1024, None, 1024, Some(1024)),
+            (1025, None, 1024, None),
+            (0, Some(2048), 2048, Some(2048)),
+            (0, Some(2049), 2048, None),
+        ] {
+            let plan = plan(size, round);
+            let mut shape = Shape::of(&plan);
+            let fit = shape.fit(&plan, mtu).map(|()| shape.size).ok();
+            assert_eq!(fit, fits, "{size} {round:?} {mtu}");
+            assert_eq!(shape.landing(), shape.half() + 40);
+            assert_eq!(shape.received(), shape.size + 40);
+            assert!(shape.memory() >= shape.landing() + shape.size as usize);
         }
     }
 

@@ -4,14 +4,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use linerate_core::parse::run::Mark;
+use linerate_core::transport::rdma::Operation;
 
 use super::abort::Abort;
 use super::pair::Pair;
+use super::shape::Shape;
 use crate::load::{Advice, Done, LoadError, Op, Probe, Worker};
 
 /// Counts what the requester reports.
 pub(super) struct Witness {
     pair: Pair,
+    shape: Shape,
     /// Whether this end decides how long a step lasts.
     decides: bool,
     /// Whether this end has told the other one that the step is over.
@@ -21,14 +24,28 @@ pub(super) struct Witness {
 }
 
 impl Witness {
-    pub(super) fn new(pair: Pair, decides: bool) -> Self {
+    pub(super) fn new(pair: Pair, shape: Shape, decides: bool) -> Self {
         Self {
             pair,
+            shape,
             decides,
             said: false,
             ended: false,
             moved: 0,
         }
+    }
+
+    /// Whether the other end writes into the memory of this one.
+    fn stores(&self) -> bool {
+        self.shape.op == Operation::Write && !self.decides
+    }
+
+    /// Compares what the other end wrote in the step.
+    fn compare(&self) -> Result<(), LoadError> {
+        if self.stores() && self.moved > 0 {
+            self.pair.compare(&self.shape, self.shape.size)?;
+        }
+        Ok(())
     }
 
     fn take(&mut self, mark: Mark, done: &mut Vec<Done>) -> Result<(), LoadError> {
@@ -43,7 +60,10 @@ impl Witness {
                 };
                 done.push(Done { op, bytes });
             }
-            Mark::End(total) if total == self.moved => self.ended = true,
+            Mark::End(total) if total == self.moved => {
+                self.compare()?;
+                self.ended = true;
+            }
             Mark::End(_) => {
                 let what = "the total of the step is not what was reported";
                 return Err(self.pair.line.garbled(what));
@@ -56,6 +76,9 @@ impl Witness {
 impl Worker for Witness {
     fn begin(&mut self, _: &Arc<Advice>) -> Result<(), LoadError> {
         (self.said, self.ended, self.moved) = (false, false, 0);
+        if self.stores() {
+            self.pair.clear(&self.shape);
+        }
         Ok(())
     }
 

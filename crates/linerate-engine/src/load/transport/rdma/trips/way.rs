@@ -1,0 +1,244 @@
+//! How messages of round trips are moved, and how their arrival is noticed.
+
+use std::time::Duration;
+
+use linerate_sys::clock;
+use linerate_sys::ibverbs::{Queue, Request, Verb};
+
+use crate::load::LoadError;
+use crate::load::transport::line::BLOCK;
+use crate::load::transport::rdma::pair::Pair;
+use crate::load::transport::rdma::shape::Shape;
+
+/// Polls of memory between two readings of the clock.
+const POLLS: u32 = 64;
+
+/// How messages are moved, and how their arrival is noticed.
+pub(in super::super) trait Way: Send {
+    /// Shortest and longest timeout of an answer, in nanoseconds; `None` if no message is lost.
+    const PATIENCE: Option<(u64, u64)> = None;
+
+    /// Prepares the pair for a step.
+    fn begin(&mut self, pair: &mut Pair, shape: &Shape) -> Result<(), LoadError>;
+    /// Posts a message with its number, which only arrives if messages may be lost.
+    fn post(&mut self, pair: &mut Pair, number: u32) -> Result<(), LoadError>;
+    /// Passes the numbers of the messages that have arrived since the last call to `take`, and waits for the first one
+    /// for at most `wait`.
+    fn arrived(
+        &mut self,
+        pair: &mut Pair,
+        wait: Duration,
+        take: impl FnMut(u32),
+    ) -> Result<(), LoadError>;
+}
+
+/// Messages that use up receive requests. If they may be `LOSSY`, they have numbers.
+pub(in super::super) struct ByReceive<const LOSSY: bool> {
+    verb: Verb,
+    shape: Shape,
+    /// Receive requests that are posted, and requests in flight.
+    posted: u32,
+    in_flight: u32,
+}
+
+impl<const LOSSY: bool> ByReceive<LOSSY> {
+    pub(in super::super) const fn new(verb: Verb, shape: Shape) -> Self {
+        Self {
+            verb,
+            shape,
+            posted: 0,
+            in_flight: 0,
+        }
+    }
+
+    fn fill(&mut self, pair: &mut Pair) -> Result<(), LoadError> {
+        while self.posted < self.shape.receives() {
+            self.posted += pair.post_receives(0)?;
+        }
+        Ok(())
+    }
+}
+
+impl<const LOSSY: bool> Way for ByReceive<LOSSY> {
+    // As datagrams of UDP.
+    const PATIENCE: Option<(u64, u64)> = if LOSSY {
+        Some((50_000_000, 1_000_000_000))
+    } else {
+        None
+    };
+
+    fn begin(&mut self, pair: &mut Pair, shape: &Shape) -> Result<(), LoadError> {
+        let request = Request {
+            verb: self.verb,
+            len: shape.size,
+            local: 0,
+            remote: shape.half() as u64,
+        };
+        pair.prepare(request, 1);
+        pair.prepare_receives(shape.half(), shape.received(), 1);
+        self.fill(pair)
+    }
+
+    #[inline]
+    fn post(&mut self, pair: &mut Pair, number: u32) -> Result<(), LoadError> {
+        make_room(pair, &mut self.in_flight, self.shape.depth)?;
+        pair.post_numbered(number)
+    }
+
+    #[inline]
+    fn arrived(
+        &mut self,
+        pair: &mut Pair,
+        wait: Duration,
+        mut take: impl FnMut(u32),
+    ) -> Result<(), LoadError> {
+        let most = self.shape.depth as usize;
+        let got = pair.wait(Queue::Received, most, wait, |completion| {
+            take(completion.immediate());
+        })? as u32;
+        if got > 0 {
+            pair.compare(&self.shape, self.shape.size)?;
+        }
+        self.posted -= got.min(self.posted);
+        self.fill(pair)
+    }
+}
+
+/// Counts one more request in flight. If the queue would be full, waits for the completion of earlier ones.
+#[inline]
+fn make_room(pair: &mut Pair, in_flight: &mut u32, depth: u32) -> Result<(), LoadError> {
+    while *in_flight >= depth {
+        let got = pair.wait(Queue::Sent, depth as usize, BLOCK, |_| {})?;
+        *in_flight -= (got as u32).min(*in_flight);
+        if got == 0 {
+            return Err(pair.line.garbled("a request does not complete"));
+        }
+    }
+    *in_flight += 1;
+    Ok(())
+}
+
+/// Messages that are written into the other end's memory. Their last byte is a number that changes with each message:
+/// a device writes the bytes of a message in their order.
+pub(in super::super) struct ByWrite {
+    shape: Shape,
+    in_flight: u32,
+    /// Number in the last byte of the next message to be sent, and of the next one to arrive.
+    next: u8,
+    awaited: u8,
+}
+
+impl ByWrite {
+    pub(in super::super) const fn new(shape: Shape) -> Self {
+        Self {
+            shape,
+            in_flight: 0,
+            next: 1,
+            awaited: 1,
+        }
+    }
+
+    /// Polls the memory until a message arrives, for at most `wait`.
+    #[inline]
+    fn wait(&mut self, pair: &mut Pair, wait: Duration) -> Result<bool, LoadError> {
+        let last = self.shape.half() + self.shape.size as usize - 1;
+        let mut until = None;
+        loop {
+            for _ in 0..POLLS {
+                if pair.endpoint.region().byte(last) == self.awaited {
+                    self.awaited = self.awaited.wrapping_add(1);
+                    return Ok(true);
+                }
+            }
+            let now = clock::now();
+            if now >= *until.get_or_insert(now + wait.as_nanos() as u64) {
+                // A request that failed is the reason why nothing arrives.
+                let got = pair.poll(Queue::Sent, 1, |_| {})?;
+                self.in_flight -= (got as u32).min(self.in_flight);
+                return Ok(false);
+            }
+        }
+    }
+}
+
+impl Way for ByWrite {
+    fn begin(&mut self, pair: &mut Pair, shape: &Shape) -> Result<(), LoadError> {
+        let request = Request {
+            verb: Verb::Write,
+            len: shape.size,
+            local: 0,
+            remote: shape.half() as u64,
+        };
+        pair.prepare(request, 1);
+        Ok(())
+    }
+
+    #[inline]
+    fn post(&mut self, pair: &mut Pair, _: u32) -> Result<(), LoadError> {
+        // A message that is still being sent must not change. With inline payload it was copied already.
+        make_room(pair, &mut self.in_flight, 1)?;
+        let last = self.shape.size as usize - 1;
+        pair.endpoint.region_mut().set_byte(last, self.next);
+        self.next = self.next.wrapping_add(1);
+        pair.post(0, true, 1)
+    }
+
+    #[inline]
+    fn arrived(
+        &mut self,
+        pair: &mut Pair,
+        wait: Duration,
+        mut take: impl FnMut(u32),
+    ) -> Result<(), LoadError> {
+        if self.wait(pair, wait)? {
+            pair.compare(&self.shape, self.shape.size - 1)?;
+            take(0);
+        }
+        Ok(())
+    }
+}
+
+/// Operations that are whole round trips by themselves.
+pub(in super::super) struct ByReturn {
+    verb: Verb,
+    shape: Shape,
+}
+
+impl ByReturn {
+    pub(in super::super) const fn new(verb: Verb, shape: Shape) -> Self {
+        Self { verb, shape }
+    }
+}
+
+impl Way for ByReturn {
+    fn begin(&mut self, pair: &mut Pair, shape: &Shape) -> Result<(), LoadError> {
+        let request = Request {
+            verb: self.verb,
+            len: shape.size,
+            local: shape.half(),
+            remote: 0,
+        };
+        pair.prepare(request, 1);
+        Ok(())
+    }
+
+    #[inline]
+    fn post(&mut self, pair: &mut Pair, _: u32) -> Result<(), LoadError> {
+        pair.post(0, true, 1)
+    }
+
+    #[inline]
+    fn arrived(
+        &mut self,
+        pair: &mut Pair,
+        wait: Duration,
+        mut take: impl FnMut(u32),
+    ) -> Result<(), LoadError> {
+        let most = self.shape.depth as usize;
+        let got = pair.wait(Queue::Sent, most, wait, |_| take(0))?;
+        if got > 0 && self.verb == Verb::Read {
+            pair.compare(&self.shape, self.shape.size)?;
+        }
+        Ok(())
+    }
+}
