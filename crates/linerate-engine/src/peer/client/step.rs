@@ -114,14 +114,17 @@ fn disorder(ends: &[EndReadings], sets: &HashMap<u32, Joined>) -> Option<Trouble
 
 /// The reasons of both ends for streams that did not end in order. One may be the consequence of the other.
 fn reasons(ends: &[EndReadings]) -> String {
-    let mut all = String::new();
-    for (side, end) in [Side::Near, Side::Far].into_iter().zip(ends) {
-        if let Some(gap) = end.gaps.iter().find(|gap| is_unfinished(gap)) {
-            let before = if all.is_empty() { ':' } else { ';' };
-            all += &format!("{before} {} end: {}", side.name(), gap.why);
-        }
+    let sides = [Side::Near, Side::Far].into_iter().zip(ends);
+    let reasons: Vec<_> = sides
+        .filter_map(|(side, end)| {
+            let gap = end.gaps.iter().find(|gap| is_unfinished(gap))?;
+            Some(format!("{} end: {}", side.name(), gap.why))
+        })
+        .collect();
+    if reasons.is_empty() {
+        return String::new();
     }
-    all
+    format!(": {}", reasons.join("; "))
 }
 
 fn trouble(side: Side, what: &str) -> Trouble {
