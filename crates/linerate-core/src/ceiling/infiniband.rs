@@ -2,11 +2,15 @@
 
 use super::ethernet::{Ip, Transport};
 use super::{Bounds, Packet};
+use crate::transport::rdma::Operation;
 
 /// Bytes around the payload of a packet in the middle of a message: local route header 8, base
 /// transport header 12, invariant check 4, variant check 2.
 //= InfiniBand Architecture Specification 1.4, volume 1, chapters 7 and 9
 const PACKET: u32 = 8 + 12 + 4 + 2;
+/// Global route header.
+//= InfiniBand Architecture Specification 1.4, volume 1, chapter 8
+pub(super) const GLOBAL_ROUTE: u32 = 40;
 /// Bytes that a datagram has besides.
 //= InfiniBand Architecture Specification 1.4, volume 1, chapter 9
 const DATAGRAM: u32 = 8;
@@ -92,6 +96,43 @@ pub fn capacity(speed: Speed, width: u32) -> Bounds {
 pub fn rdma(mtus: &[u32]) -> Option<Packet> {
     let kinds: Vec<_> = mtus.iter().map(|mtu| (*mtu, mtu + PACKET)).collect();
     Packet::any(&kinds)
+}
+
+/// Bytes that the packets of a request of RDMA have besides those of a packet in the middle of it: the address in the first
+/// packet of a write, the acknowledgement in the first and the last packet of an answer to a read.
+//= InfiniBand Architecture Specification 1.4, volume 1, chapter 9
+pub(super) const fn request(op: Operation, packets: u32) -> u32 {
+    const ADDRESS: u32 = 16;
+    const ACKNOWLEDGEMENT: u32 = 4;
+    match op {
+        Operation::Write => ADDRESS,
+        Operation::Read if packets > 1 => 2 * ACKNOWLEDGEMENT,
+        Operation::Read => ACKNOWLEDGEMENT,
+        Operation::Send | Operation::Atomic => 0,
+    }
+}
+
+/// The packets of a request of RDMA with `size` bytes of payload, as one; `is_global`: with a global route header. `None`
+/// without payload, or without a size of packets.
+pub fn message(op: Operation, size: u32, mtu: u32, is_global: bool) -> Option<Packet> {
+    let each = if is_global {
+        PACKET + GLOBAL_ROUTE
+    } else {
+        PACKET
+    };
+    whole(op, size, mtu, each)
+}
+
+/// The packets of a request with `each` bytes of headers in each of them.
+pub(super) fn whole(op: Operation, size: u32, mtu: u32, each: u32) -> Option<Packet> {
+    if size == 0 || mtu == 0 {
+        return None;
+    }
+    let packets = size.div_ceil(mtu);
+    let headers = packets
+        .checked_mul(each)?
+        .checked_add(request(op, packets))?;
+    Some(Packet::sized(size, size.checked_add(headers)?))
 }
 
 /// Full packets of IP, as large as any of `ip_mtus`, over packets as large as any of `mtus`: one

@@ -2,18 +2,16 @@
 
 use super::Packet;
 use super::ethernet::{self, Ip};
-use super::infiniband::MTUS;
+use super::infiniband::{GLOBAL_ROUTE, MTUS, whole};
+use crate::transport::rdma::Operation;
 
 /// Base transport header 12 and invariant check 4.
 //= InfiniBand Architecture Specification 1.4, volume 1, annexes A16 and A17
 const TRANSPORT: u32 = 12 + 4;
-/// Global route header, which the first version has instead of IP.
-//= InfiniBand Architecture Specification 1.4, volume 1, annex A16
-const GLOBAL_ROUTE: u32 = 40;
 /// Bytes that drivers reserve in addition to the payload when they choose the packet size: global route header
 /// 40, UDP 8, base transport header 12, extended header 4, atomic header 28, check 4.
 //= Linux, include/rdma/ib_addr.h, iboe_get_mtu
-const RESERVED: u32 = 40 + 8 + 12 + 4 + 28 + 4;
+pub(crate) const RESERVED: u32 = 40 + 8 + 12 + 4 + 28 + 4;
 
 /// Version of the encapsulation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +25,7 @@ pub enum Version {
 /// Bytes on the wire in addition to the payload, for a packet in the middle of a message.
 pub const fn overhead(version: Version, vlans: u32) -> u32 {
     let network = match version {
+        // It has this header instead of IP.
         Version::V1 => GLOBAL_ROUTE,
         Version::V2(ip) => ip.header() + ethernet::UDP,
     };
@@ -51,6 +50,12 @@ pub fn packet(mtus: &[u32], versions: &[Version], vlans: u32) -> Option<Packet> 
         );
     }
     Packet::any(&kinds)
+}
+
+/// The packets of a request of RDMA with `size` bytes of payload, as one. `None` without payload, or without a size of
+/// packets.
+pub fn message(op: Operation, size: u32, mtu: u32, version: Version, vlans: u32) -> Option<Packet> {
+    whole(op, size, mtu, overhead(version, vlans))
 }
 
 #[cfg(test)]

@@ -24,6 +24,7 @@ pub mod nic;
 pub mod odd;
 mod pasted;
 pub mod pci;
+pub mod rdma;
 pub mod route;
 pub mod shaping;
 pub mod topology;

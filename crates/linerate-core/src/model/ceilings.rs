@@ -1,7 +1,9 @@
 //! The ceilings of a direction of a run: from the hosts' facts about the path, and the sizes of the packets
 //! sent.
 
-use super::{Ceiling, Packets, Shaping};
+mod verbs;
+
+use super::{Ceiling, Load, Packets, Shaping};
 use crate::ceiling::part::{Description, Kind, Links, Part, Slots, Usb};
 use crate::ceiling::{Bounds, Link, ethernet, pcie};
 use crate::facts::crossing::{self, Crossing, is_default, is_made_up};
@@ -9,10 +11,20 @@ use crate::facts::nic::Nic;
 use crate::facts::route::Route;
 use crate::path::{Direction, Place, Side, Stage};
 use crate::record::Host;
+use crate::transport::Transport;
 use crate::units::{Bytes, Rate};
 
 /// Highest possible goodput of a link in multiples of its ceiling, whatever the error of a measurement.
 const BEYOND: f64 = 1.02;
+
+/// The ceilings of a load in a direction.
+pub(super) fn of_load(hosts: &[Host], direction: Direction, load: &Load) -> Vec<Ceiling> {
+    if load.transport == Transport::Rdma {
+        return verbs::of_rdma(hosts, direction, load);
+    }
+    let shapers = load.shapers.as_deref().unwrap_or_default();
+    ceilings(hosts, direction, load.packets, shapers, load.goodput.mean)
+}
 
 /// The most goodput that each wire and slot, and each shaper of the sender's own ports, allows, the lowest
 /// first. Empty if no capacity or no packet size is known: no ceiling is better than a false one.

@@ -3,7 +3,7 @@
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 
-use super::ceilings::ceilings;
+use super::ceilings::of_load;
 use super::ends::{asked, end, is_alone};
 use super::interruptions::{Away, outages_beside, stalled};
 use super::load::{load, stream_set};
@@ -110,13 +110,7 @@ impl Deriver {
         base.interruptions.extend(outages_beside(others));
         Some(DirectionModel {
             direction,
-            ceilings: ceilings(
-                &record.hosts,
-                direction,
-                base.packets,
-                base.shapers.as_deref().unwrap_or_default(),
-                base.goodput.mean,
-            ),
+            ceilings: of_load(&record.hosts, direction, &base),
             base,
             sweep,
         })

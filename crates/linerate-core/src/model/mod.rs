@@ -90,6 +90,7 @@ pub use vanished::{Vanished, vanished};
 use crate::ceiling::Bounds;
 use crate::factor::Factor;
 use crate::facts::Gap;
+use crate::facts::rdma::RdmaEnd;
 use crate::path::{ByRole, Direction, Side};
 use crate::plan::Knobs;
 use crate::record::{Host, SetEnd, TrialPlan};
@@ -371,6 +372,14 @@ pub struct Load {
     pub keeps_losing: bool,
     /// The interruptions of the load, in words.
     pub interruptions: Vec<String>,
+}
+
+impl Load {
+    /// The port of an RDMA device that the load uses at an end; `None` for other transports, and in records of older
+    /// versions.
+    pub fn rdma(&self, direction: Direction, side: Side) -> Option<&RdmaEnd> {
+        self.made.at(direction, side).rdma.as_ref()
+    }
 }
 
 /// The effect of a CPU quota on an end: among the program's control groups, the one that was stopped longest.

@@ -17,6 +17,7 @@ use std::borrow::Cow;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::facts::rdma::RdmaEnd;
 use crate::facts::{Gap, HostFacts};
 use crate::metric::{self, Kind, Metric, Unit};
 use crate::path::{Direction, Side};
@@ -172,6 +173,10 @@ pub struct SetEnd {
     pub read_size: u64,
     /// Datagrams that a sender which keeps a rate hands over at once; zero if it keeps none.
     pub burst: u64,
+    /// The port of an RDMA device that carries the payload, with the sizes in force. `None` for other transports, and in
+    /// records of older versions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rdma: Option<RdmaEnd>,
     /// The requests that were refused.
     pub gaps: Vec<Gap>,
 }

@@ -1,7 +1,40 @@
 //! Options of RDMA loads, in the words of InfiniBand.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use super::PatternKind;
 use super::options::{Kind, OptionInfo, Options};
+
+/// How packets of a port are addressed. Both ends must use the same.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(rename = "RdmaAddressing")]
+pub enum Addressing {
+    /// By the local identifiers of an InfiniBand subnet.
+    #[default]
+    Lid,
+    /// RoCE, version 1: by Ethernet addresses.
+    #[serde(rename = "roce-v1")]
+    RoceV1,
+    /// RoCE, version 2: by IP addresses.
+    #[serde(rename = "roce-v2")]
+    RoceV2,
+}
+
+impl Addressing {
+    /// All ways.
+    pub const ALL: [Self; 3] = [Self::Lid, Self::RoceV1, Self::RoceV2];
+
+    /// The name in text.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Lid => "InfiniBand",
+            Self::RoceV1 => "RoCE v1",
+            Self::RoceV2 => "RoCE v2",
+        }
+    }
+}
 
 /// The operation that carries the payload.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -41,7 +41,7 @@ mod thread;
 
 pub use capture::{Answer, Capture, Captured, Failure, Replay};
 pub use facts::block::storage;
-pub use facts::infiniband::infiniband;
+pub use facts::infiniband::{infiniband, rdma_end};
 pub use facts::irq::interrupts;
 pub use facts::nic::network;
 pub use facts::{Room, Watch, facts, facts_alone, inventory, room};

@@ -110,6 +110,8 @@ pub struct Port {
     pub link_layer: LinkLayer,
     /// Bytes of payload in the largest packet.
     pub mtu: u32,
+    /// The same in the largest packet that the port supports.
+    pub mtu_most: u32,
     /// Most bytes in a message.
     pub message: u32,
     /// Local identifier that the subnet manager gave it; zero if it has none.
@@ -177,6 +179,7 @@ impl Device {
                 _ => LinkLayer::Unknown,
             },
             mtu: mtu_bytes(attr.active_mtu),
+            mtu_most: mtu_bytes(attr.max_mtu),
             message: attr.max_msg_sz,
             lid: attr.lid,
             gids: u32::try_from(attr.gid_tbl_len).unwrap_or(0),

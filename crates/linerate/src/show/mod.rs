@@ -26,6 +26,7 @@ pub mod stream;
 pub mod sweep;
 pub mod text;
 pub mod trips;
+mod verbs;
 pub(crate) mod whatif;
 mod words;
 

@@ -207,6 +207,7 @@ fn hosts(doc: &mut Document, model: &Model) {
         let text = known.collect::<Vec<_>>().join(", ");
         table.row_or(&cells, Entry::new(cells[0].1, &[(Tone::Plain, &text)], 2));
         path::below(&mut table, &stages, host);
+        path::rdma(&mut table, model, host);
     }
     doc.table(table);
 }

@@ -14,9 +14,11 @@ use crate::host::{Machine, gap, read};
 
 mod attached;
 mod function;
+mod in_use;
 
 pub(super) use attached::claims;
 pub(in crate::host) use function::SOFTWARE;
+pub use in_use::rdma_end;
 
 const CLASS: &str = "/sys/class/infiniband";
 /// Why the maximum width and speed of a port are not known.

@@ -52,7 +52,12 @@ impl Reader<'_> {
     }
 
     /// Adds a card, and each bridge above it that was not added yet.
-    fn chain(&mut self, card: Address, all: &mut Vec<Device>, hidden: &mut Vec<Address>) {
+    pub(super) fn chain(
+        &mut self,
+        card: Address,
+        all: &mut Vec<Device>,
+        hidden: &mut Vec<Address>,
+    ) {
         let mut at = card;
         for _ in 0..BRIDGES {
             if all.iter().any(|device| device.address == at) {

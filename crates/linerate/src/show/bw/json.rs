@@ -18,6 +18,7 @@ use super::super::flows::{FlowOut, flow_out};
 use super::super::json::{
     FigureOut, Format, ci, described_elsewhere, exact, figures, integer, one_of, text,
 };
+use super::super::verbs::{self, RdmaOut};
 use super::memory::{self, MemoryOut};
 use super::{Datagrams, DirectionResult, End, FarEnd, Probe};
 
@@ -65,6 +66,8 @@ pub(in crate::show) struct Output<'a> {
     /// step. Null if none was asked for.
     search: Option<SearchOut>,
     directions: Directions<'a>,
+    /// The ports of RDMA devices that carry the load, near first. Empty for other engines.
+    rdma: Vec<RdmaOut>,
     /// The load of this host's memory, whose rate is in `directions`. Null for loads of a path.
     memory: Option<MemoryOut<'a>>,
     /// With iperf3 as the far end: the connections of this end as `linerate flows` shows them, the one that carries most
@@ -313,6 +316,7 @@ pub(in crate::show) fn output<'a>(probe: &'a Probe, record: Option<&'a Record>) 
             .iter()
             .flat_map(|look| look.flows.iter().filter_map(flow_out))
             .collect(),
+        rdma: verbs::out(&probe.rdma),
         figures: figures(&probe.summary()),
         unknown: &probe.gaps,
         record,

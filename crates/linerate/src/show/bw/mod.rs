@@ -11,6 +11,7 @@ mod search;
 pub(super) mod text;
 
 use linerate_core::facts::Gap;
+use linerate_core::facts::rdma::RdmaEnd;
 use linerate_core::figure::{
     CPU, Entry, GOODPUT, LOSS, MESSAGES, RETRANSMITS, Subject, Summary, Value,
 };
@@ -54,6 +55,8 @@ pub struct Probe {
     engine: String,
     /// The options of the transport that are set.
     options: Options,
+    /// The ports of RDMA devices that carry the load, near first; none for other transports.
+    rdma: Vec<(Side, RdmaEnd)>,
     /// The load of this host's memory, if that was measured.
     memory: Option<MemoryLoad>,
     streams: u32,

@@ -11,6 +11,7 @@ use linerate_core::search::Search;
 use linerate_core::transport::Transport;
 use linerate_core::units::{Bytes, Nanos};
 
+use super::super::verbs;
 use super::{Datagrams, DirectionResult, End, FarEnd, Probe, gap, memory};
 
 /// Both ends, as they stand in records.
@@ -67,6 +68,7 @@ impl Probe {
             address: address.to_owned(),
             engine: plan.engine.clone(),
             options: plan.knobs.options.clone(),
+            rdma: verbs::ends(record),
             memory,
             streams: plan.knobs.streams,
             time: step.map_or(plan.time, |step| step.plan.measure),

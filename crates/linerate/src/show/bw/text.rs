@@ -8,6 +8,7 @@ use linerate_core::transport::Transport;
 use linerate_core::units::{Bytes, Nanos, Rate};
 
 use super::super::flows;
+use super::super::verbs;
 use super::super::words::{self, count};
 use super::super::{Document, Tone};
 use super::{DirectionResult, End, FarEnd, Probe, datagrams, memory, search};
@@ -30,7 +31,11 @@ pub(crate) fn page(probe: &Probe) -> Document {
         }
         goodput(&mut doc, probe, result);
         figures(&mut doc, result, probe.far_end);
+        if let Some(text) = verbs::proof(&probe.engine, &probe.options, result.direction) {
+            doc.entry("counted", &[(Tone::Plain, &text)], 2);
+        }
     }
+    verbs::lines(&mut doc, &probe.rdma);
     busiest(&mut doc, probe);
     doc.gap();
     doc.line(&[(Tone::Dim, &head(probe))], 0);

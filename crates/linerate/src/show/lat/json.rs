@@ -15,6 +15,7 @@ use serde::Serialize;
 use super::super::json::{
     FigureOut, Format, described_elsewhere, exact, figures, integer, one_of, text,
 };
+use super::super::verbs::{self, RdmaOut};
 use super::{Beside, PERCENTILES, Probe};
 
 /// Version of the document; raised when a key changes its meaning or is removed.
@@ -106,6 +107,8 @@ pub(in crate::show) struct Output<'a> {
     /// The part of round trips from the kernel's receipt of an answer until the program here read it. Null if the kernel
     /// does not report it.
     unread: Option<Unread>,
+    /// The ports of RDMA devices that carry the messages, near first. Empty for other engines.
+    rdma: Vec<RdmaOut>,
     /// Loads on the path at the same time.
     beside: Vec<LoadOut<'a>>,
     /// What could not be measured, or was refused.
@@ -208,6 +211,7 @@ pub(in crate::show) fn output<'a>(probe: &'a Probe, record: Option<&'a Record>) 
         mean_ns: moments.map(|found| found.mean),
         deviation_ns: moments.map(|found| found.deviation),
         percentiles: times.map_or_else(Vec::new, percentiles),
+        rdma: verbs::out(&probe.rdma),
         figures: figures(&probe.summary()),
         histogram: times.map_or_else(Vec::new, histogram),
         unread: probe.unread().map(|unread| Unread {

@@ -6,11 +6,12 @@ mod sample;
 mod text;
 
 use linerate_core::facts::Gap;
+use linerate_core::facts::rdma::RdmaEnd;
 use linerate_core::figure::{Entry, GOODPUT, LOSS, Subject, Summary, percentiles};
 use linerate_core::model::{
     Latency, delayed, is_alone, latency_of, once, round_trip_rate, round_trips, same_machine,
 };
-use linerate_core::path::Direction;
+use linerate_core::path::{Direction, Side};
 use linerate_core::plan::{Knobs, Pattern};
 use linerate_core::record::{Histogram, Record};
 use linerate_core::stats::samples;
@@ -23,7 +24,7 @@ pub(crate) use text::page;
 
 use super::bw::own::{broken, lasted, refused};
 use super::like::Timed;
-use super::words;
+use super::{verbs, words};
 
 /// Percentiles that are shown if there are enough samples.
 const PERCENTILES: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
@@ -38,6 +39,8 @@ pub struct Probe {
     engine: String,
     /// The options of the transport that are set.
     options: Options,
+    /// The ports of RDMA devices that carry the messages, near first; none for other transports.
+    rdma: Vec<(Side, RdmaEnd)>,
     /// The array that loads go through, where memory is what answers; of other round trips `None`.
     array: Option<Bytes>,
     size: Bytes,
@@ -129,6 +132,7 @@ impl Probe {
             address: address.to_owned(),
             engine: plan.engine.clone(),
             options: plan.knobs.options.clone(),
+            rdma: verbs::ends(record),
             array: array(record),
             size: asked.map_or(Bytes(0), |(size, ..)| size),
             interval,

@@ -7,6 +7,7 @@ use linerate_engine::load::transport::memory::BATCH;
 
 use super::super::bw::text::{ended_early, unknown};
 use super::super::document::{LABEL, Table};
+use super::super::verbs;
 use super::super::words::{self, count, share};
 use super::super::{Document, Tone};
 use super::{Beside, PERCENTILES, Probe};
@@ -48,6 +49,10 @@ pub(crate) fn page(probe: &Probe) -> Document {
         beside(&mut doc, load, &probe.knobs);
     }
     histogram(&mut doc, probe);
+    if let Some(text) = verbs::proof_of_time(&probe.engine, &probe.options) {
+        doc.entry("timed", &[(Tone::Plain, &text)], 2);
+    }
+    verbs::lines(&mut doc, &probe.rdma);
     doc.gap();
     doc.line(&[(Tone::Dim, &head(probe))], 0);
     unknown(&mut doc, &probe.gaps);

@@ -5,7 +5,7 @@ use linerate_core::path::{Place, Stage};
 use linerate_core::record::Host;
 
 use super::super::document::{Columns, Item, Table};
-use super::super::{Document, Tone};
+use super::super::{Document, Tone, verbs};
 
 /// Columns before the name of a host.
 const MARGIN: Columns = Columns { wide: 6, narrow: 2 };
@@ -36,6 +36,17 @@ pub(super) fn below(table: &mut Table, stages: &[PathStage], host: &Host) {
         told.push(format!("slot {}", slot.join(", ")));
     }
     for text in told {
+        let item = Item::new(&[(Tone::Plain, &text)]).depth(1);
+        table.below(item.indent(MARGIN, MARGIN.plus(2)));
+    }
+}
+
+/// The port of the RDMA device that carries the load at an end.
+pub(super) fn rdma(table: &mut Table, model: &Model, host: &Host) {
+    let direction = model.directions.first();
+    let end = direction.and_then(|dir| dir.base.rdma(dir.direction, host.side));
+    if let Some(end) = end {
+        let text = format!("RDMA: {}", verbs::whole(end));
         let item = Item::new(&[(Tone::Plain, &text)]).depth(1);
         table.below(item.indent(MARGIN, MARGIN.plus(2)));
     }

@@ -3,8 +3,7 @@
 use std::net::{IpAddr, Ipv6Addr};
 
 use linerate_core::facts::infiniband::{Gid, IbDevice, IbPort, Infiniband, Layer, LinkState};
-
-use super::hello::Addressing;
+use linerate_core::transport::rdma::Addressing;
 
 /// A port, with the address that packets carry.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,5 +1,6 @@
 //! What each end of a queue pair tells the other one before they are connected.
 
+use linerate_core::transport::rdma::Addressing;
 use linerate_sys::ibverbs::Remote;
 
 /// Size of a hello in bytes.
@@ -10,29 +11,6 @@ const MAGIC: [u8; 5] = *b"lnrv\x01";
 
 /// What an end says instead of a hello if it has no queue pair.
 pub(super) const NONE: [u8; HELLO_BYTES] = [0; HELLO_BYTES];
-
-/// How packets of a port are addressed. Both ends must use the same.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Addressing {
-    /// By the local identifiers of an InfiniBand subnet.
-    Lid,
-    /// RoCE, version 1: by Ethernet addresses.
-    RoceV1,
-    /// RoCE, version 2: by IP addresses.
-    RoceV2,
-}
-
-impl Addressing {
-    const ALL: [Self; 3] = [Self::Lid, Self::RoceV1, Self::RoceV2];
-
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Lid => "InfiniBand",
-            Self::RoceV1 => "RoCE v1",
-            Self::RoceV2 => "RoCE v2",
-        }
-    }
-}
 
 /// One end's queue pair, its port and its memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,6 +5,8 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use linerate_core::facts::infiniband::Infiniband;
+use linerate_core::facts::rdma::RdmaEnd;
 use linerate_core::parse::sysctl;
 use linerate_core::path::Side;
 use linerate_core::plan::SetPlan;
@@ -43,6 +45,8 @@ const RNR_RETRIES: u8 = 7;
 /// The queue pairs of a set, connected.
 pub(super) struct Met {
     pub(super) pairs: Vec<Pair>,
+    /// The port that they use, with the sizes in force.
+    pub(super) end: RdmaEnd,
 }
 
 /// Makes the queue pairs of one end of a set, and connects them to the other end's.
@@ -66,6 +70,7 @@ pub(super) fn meet(
         }
     }
     let (port, made) = made?;
+    let mut end = port.end(shape);
     let mut pairs = Vec::new();
     for ((mut endpoint, own), line) in made.into_iter().zip(taken) {
         for (at, own) in own.iter().enumerate() {
@@ -73,12 +78,21 @@ pub(super) fn meet(
             let other = other.map_err(|why| line.garbled(&why))?;
             let (peer, route) = route(&port.choice, plan, own, &other).map_err(unsupported)?;
             shape.fit(plan, route.mtu).map_err(unsupported)?;
+            agreed(&mut end, &endpoint, &route);
             let connected = endpoint.connect(at, peer, &route, own.first_packet);
             connected.map_err(|refused| failed(&line, refused))?;
         }
         pairs.push(Pair::new(endpoint, line, shape));
     }
-    Ok(Met { pairs })
+    Ok(Met { pairs, end })
+}
+
+/// Notes what was agreed for a queue pair; the least of all counts.
+fn agreed(end: &mut RdmaEnd, endpoint: &Endpoint, route: &Route) {
+    end.mtu = route.mtu;
+    end.reads_out = route.reads_out.into();
+    end.reads_in = route.reads_in.into();
+    end.inline = end.inline.min(endpoint.inline());
 }
 
 fn unsupported(what: String) -> LoadError {
@@ -147,6 +161,8 @@ struct Port {
     limits: Limits,
     /// Identifier of a GID-addressed port.
     gid: [u8; 16],
+    /// What sysfs says about the port.
+    described: RdmaEnd,
 }
 
 impl Port {
@@ -180,12 +196,27 @@ impl Port {
             None => [0; 16],
         };
         Ok(Self {
+            described: described(&facts, &choice),
             choice,
             device,
             state,
             limits,
             gid,
         })
+    }
+
+    /// Describes the port for the record, before anything is agreed.
+    fn end(&self, shape: &Shape) -> RdmaEnd {
+        RdmaEnd {
+            addressing: self.choice.addressing,
+            lid: self.state.lid.into(),
+            mtu_own: self.state.mtu,
+            mtu_most: self.state.mtu_most,
+            inline: u32::MAX,
+            depth: shape.depth,
+            polls: !shape.events,
+            ..self.described.clone()
+        }
     }
 
     /// Refuses queues that the device does not have.
@@ -257,6 +288,18 @@ fn random(line: &Line) -> Result<u32, LoadError> {
     let mut random = [0; 4];
     getrandom::fill(&mut random).map_err(|e| line.failed("getrandom", std::io::Error::other(e)))?;
     Ok(u32::from_be_bytes(random))
+}
+
+/// Reads what sysfs says about a port.
+fn described(facts: &Infiniband, choice: &Choice) -> RdmaEnd {
+    let devices = facts.devices.iter();
+    let mut ports = devices.flat_map(|device| device.ports.iter().map(move |port| (device, port)));
+    let number = u32::from(choice.port);
+    let used = ports.find(|(device, port)| device.name == choice.device && port.number == number);
+    let index = choice.gid_index.map(u32::from);
+    used.map_or_else(RdmaEnd::default, |used| {
+        host::rdma_end(&Live::new(), facts, used, index)
+    })
 }
 
 fn lacking(Lack { what, hint }: Lack) -> LoadError {
@@ -342,9 +385,9 @@ mod tests {
     use linerate_core::path::Direction;
     use linerate_core::plan::{Knobs, Pattern};
     use linerate_core::transport::Setting;
+    use linerate_core::transport::rdma::Addressing;
     use linerate_sys::ibverbs::Remote;
 
-    use super::super::hello::Addressing;
     use super::*;
 
     fn hello(addressing: Addressing, mtu: u16, reads_in: u8) -> Hello {

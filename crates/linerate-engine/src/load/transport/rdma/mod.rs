@@ -134,16 +134,15 @@ fn bounds(plan: &SetPlan) -> Result<(), String> {
 fn connect(side: Side, plan: &SetPlan, lines: &mut dyn Lines) -> Result<Connected, LoadError> {
     let mut shape = Shape::of(plan);
     let met = meeting::meet(side, plan, &mut shape, lines)?;
-    let inline = met.pairs.iter().map(|pair| pair.endpoint.inline()).min();
+    let granted = met.end.inline;
     let asked = plan.knobs.options.number(INLINE.key);
     let mut end = SetEnd {
         write_size: shape.size.into(),
         read_size: shape.size.into(),
+        rdma: Some(met.end),
         ..SetEnd::default()
     };
-    if let (Some(asked), Some(granted)) = (asked, inline)
-        && u64::from(granted) < asked
-    {
+    if let Some(asked) = asked.filter(|asked| u64::from(granted) < *asked) {
         let why = format!("the device grants {granted} B of {asked} B");
         end.gaps.push(refused(INLINE.key, &why));
     }

@@ -1,0 +1,195 @@
+//! The ports of RDMA devices that a load uses, and what its completions prove, for people and for programs.
+
+use linerate_core::facts::rdma::RdmaEnd;
+use linerate_core::path::{Direction, Side};
+use linerate_core::record::Record;
+use linerate_core::transport::rdma::{Addressing, Operation};
+use linerate_core::transport::{Options, Transport};
+use linerate_core::units::Rate;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{Document, Tone};
+
+/// What a software device is.
+const SOFTWARE: &str =
+    "made by software: the CPUs of its host do its work, and its nominal rate says nothing";
+
+/// The ports that the loads of a record use, near first; none for other transports, and for records of older versions.
+pub(super) fn ends(record: &Record) -> Vec<(Side, RdmaEnd)> {
+    let mut sets = record.sets.iter();
+    let set = sets.find(|set| set.ends.iter().any(|end| end.rdma.is_some()));
+    let ends = set.map_or(&[][..], |set| &set.ends);
+    let sides = [Side::Near, Side::Far].into_iter().zip(ends);
+    sides
+        .filter_map(|(side, end)| Some((side, end.rdma.clone()?)))
+        .collect()
+}
+
+/// `rxe0 port 1, RoCE v2, GID 1 (10.9.0.1), packets of 1024 B`.
+pub(super) fn port(end: &RdmaEnd) -> String {
+    let mut parts = vec![end.name(), end.addressing.name().to_owned()];
+    match (end.gid_index, end.gid) {
+        (Some(index), Some(gid)) => {
+            let gid = end.address().map_or(gid.to_string(), |ip| ip.to_string());
+            parts.push(format!("GID {index} ({gid})"));
+        }
+        (Some(index), None) => parts.push(format!("GID {index}")),
+        (None, _) => parts.push(format!("LID {}", end.lid)),
+    }
+    let room = end.mtu_possible();
+    let of = if room > end.mtu {
+        format!(" ({room} B possible)")
+    } else {
+        String::new()
+    };
+    parts.push(format!("packets of {} B{of}", end.mtu));
+    parts.join(", ")
+}
+
+/// `inline to 220 B, depth 128, reads at once 16 out and 16 in, polling`.
+fn sizes(end: &RdmaEnd) -> String {
+    let waits = if end.polls { "polling" } else { "events" };
+    format!(
+        "inline to {} B, depth {}, reads at once: {} out, {} in, {waits}",
+        end.inline, end.depth, end.reads_out, end.reads_in
+    )
+}
+
+/// What is known of the link: its rate, or that there is none.
+fn link(end: &RdmaEnd) -> Option<String> {
+    if end.software {
+        return Some(SOFTWARE.to_owned());
+    }
+    let netdev = end.netdev.as_ref().map(|netdev| netdev.name.as_str());
+    let on = netdev.map_or(String::new(), |name| format!(" on {name}"));
+    end.link().map(|link| format!("{link}{on}"))
+}
+
+/// All that is said of a port.
+pub(super) fn whole(end: &RdmaEnd) -> String {
+    let parts = [Some(port(end)), Some(sizes(end)), link(end)];
+    parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
+}
+
+/// Writes the ports of both ends.
+pub(super) fn lines(doc: &mut Document, ends: &[(Side, RdmaEnd)]) {
+    for (side, end) in ends {
+        let label = format!("{} RDMA", side.name());
+        doc.entry(&label, &[(Tone::Plain, &whole(end))], 2);
+    }
+}
+
+/// Who counted a load of a direction, and what a completion proves; `None` for other transports and for sends, which the
+/// receiver counts as everywhere.
+pub(super) fn proof(engine: &str, options: &Options, direction: Direction) -> Option<String> {
+    let op = one_sided(engine, options)?;
+    let side = match op {
+        Operation::Read => direction.receiver(),
+        _ => direction.sender(),
+    };
+    Some(format!(
+        "counted by the {} end, on its clock; {}",
+        side.name(),
+        proves(op)
+    ))
+}
+
+/// What the time of a round trip is, and what its completion proves; `None` for other transports and for sends.
+pub(super) fn proof_of_time(engine: &str, options: &Options) -> Option<String> {
+    let op = one_sided(engine, options)?;
+    let what = if op == Operation::Write {
+        "the far program saw the message in its memory, and answered with a write that this program saw".to_owned()
+    } else {
+        format!("one operation is a whole round trip; {}", proves(op))
+    };
+    Some(format!("timed by this end, on its clock; {what}"))
+}
+
+fn one_sided(engine: &str, options: &Options) -> Option<Operation> {
+    let op = Operation::of(options);
+    (Transport::of(engine) == Transport::Rdma && op.is_one_sided()).then_some(op)
+}
+
+fn proves(op: Operation) -> &'static str {
+    match op {
+        Operation::Read => {
+            "a completion proves that the payload is in its memory; the program at the other end takes no part"
+        }
+        Operation::Atomic => {
+            "a completion proves that the other end's device has carried out the operation; the program there takes no part"
+        }
+        _ => {
+            "a completion proves that the other end's device has acknowledged the payload; the program there takes no part"
+        }
+    }
+}
+
+/// A port of an RDMA device that carries a load, and the sizes in force.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "RdmaEnd")]
+pub(in crate::show) struct RdmaOut {
+    side: Side,
+    /// Name of the device.
+    device: String,
+    /// Number of its port.
+    port: u32,
+    addressing: Addressing,
+    /// Entry of the port's table of GIDs. Null if packets carry local identifiers alone.
+    gid_index: Option<u32>,
+    /// That entry, as an address of IPv6. Null without an index.
+    gid: Option<String>,
+    /// Local identifier. 0 on Ethernet.
+    lid: u32,
+    /// Largest payload of a packet in force.
+    mtu_bytes: u32,
+    /// Largest payload of a packet that the port could carry with another setting of its network.
+    mtu_possible_bytes: u32,
+    /// Largest payload that the device takes inside of a request.
+    inline_bytes: u32,
+    /// Requests that each queue pair keeps in flight.
+    depth: u32,
+    /// Reads and atomic operations in flight of each queue pair.
+    reads_out: u32,
+    /// Reads and atomic operations that each queue pair answers at a time.
+    reads_in: u32,
+    /// Whether threads poll for completions, and are busy at any load.
+    polls: bool,
+    /// Whether software makes the device: the CPUs of its host do its work.
+    software: bool,
+    /// Data rate of the link. Null if unknown, and for a device that software makes.
+    link_bps: Option<u64>,
+    /// Network port of the device's port. Null if there is none.
+    netdev: Option<String>,
+    /// NUMA node of the device. Null if unknown or without meaning.
+    node: Option<u32>,
+}
+
+/// The ports for a document, near first.
+pub(super) fn out(ends: &[(Side, RdmaEnd)]) -> Vec<RdmaOut> {
+    ends.iter().map(|(side, end)| one(*side, end)).collect()
+}
+
+fn one(side: Side, end: &RdmaEnd) -> RdmaOut {
+    let rate = |bytes: f64| Rate((bytes * 8.0) as u64).0;
+    RdmaOut {
+        side,
+        device: end.device.clone(),
+        port: end.port,
+        addressing: end.addressing,
+        gid_index: end.gid_index,
+        gid: end.gid.map(|gid| gid.to_string()),
+        lid: end.lid,
+        mtu_bytes: end.mtu,
+        mtu_possible_bytes: end.mtu_possible(),
+        inline_bytes: end.inline,
+        depth: end.depth,
+        reads_out: end.reads_out,
+        reads_in: end.reads_in,
+        polls: end.polls,
+        software: end.software,
+        link_bps: end.link().map(|link| rate(link.capacity().low())),
+        netdev: end.netdev.as_ref().map(|netdev| netdev.name.clone()),
+        node: end.node,
+    }
+}
