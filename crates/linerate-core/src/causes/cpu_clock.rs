@@ -12,7 +12,7 @@ use crate::path::{Direction, Place, Side, Stage};
 use crate::record::TrialPlan;
 use crate::shell::word;
 use crate::signs::percent;
-use crate::signs::threads::{busiest, threads, wanted};
+use crate::signs::threads::{busiest, polls, threads, wanted};
 use crate::stats::Range;
 use crate::transport::Scope;
 use crate::units::Hertz;
@@ -75,7 +75,8 @@ impl Cause for CpuClock {
         Ok(Finding {
             side: Place::from(slow.side),
             share: 1.0 - slow.ratio(),
-            enough: slow.ratio() < ENOUGH && slow.busy >= USED_UP,
+            // A thread that polls wants its CPU at any load.
+            enough: slow.ratio() < ENOUGH && slow.busy >= USED_UP && !polls(model, direction),
             reached: false,
             evidence: vec![format!(
                 "CPU {} of {} ran at {}, {} of its nominal {}, while a thread wanted it {} of the \

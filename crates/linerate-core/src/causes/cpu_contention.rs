@@ -9,7 +9,7 @@ use crate::model::{Cpu, Load, Model, Thread, idle};
 use crate::path::{Direction, Place, Side, Stage};
 use crate::record::TrialPlan;
 use crate::signs::percent;
-use crate::signs::threads::{need, threads};
+use crate::signs::threads::{need, polls, threads};
 use crate::stats::Range;
 use crate::transport::Scope;
 
@@ -85,7 +85,8 @@ impl Cause for CpuContention {
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         let crowded = worst(model, direction)?;
-        let used_up = crowded.need >= ENOUGH;
+        // A thread that polls needs its CPU at any load.
+        let used_up = crowded.need >= ENOUGH && !polls(model, direction);
         Ok(Finding {
             side: Place::from(crowded.side),
             share: crowded.waiting,
@@ -110,7 +111,8 @@ impl Cause for CpuContention {
         disturbed.map(cost).collect()
     }
     fn is_last(&self, model: &Model, direction: Direction) -> bool {
-        worst(model, direction).is_ok_and(|crowded| crowded.need >= NEEDS)
+        let needs = |crowded: Crowded| crowded.need >= NEEDS && !polls(model, direction);
+        worst(model, direction).is_ok_and(needs)
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         let crowded = worst(model, trial.direction).ok()?;

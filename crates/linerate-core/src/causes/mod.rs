@@ -35,6 +35,9 @@ mod pause_frames;
 mod pcie_slot;
 mod predict;
 mod queue_depth;
+mod rdma_mtu;
+mod rdma_one_port;
+mod rdma_port;
 mod receive_window;
 mod receiver_app;
 mod receiver_core;
@@ -112,6 +115,8 @@ pub const CAUSES: &[&dyn Cause] = &[
     &receiver_app::ReceiverApp,
     &sender_app::SenderApp,
     &queue_depth::QueueDepth,
+    &rdma_mtu::RdmaMtu,
+    &rdma_one_port::RdmaOnePort,
     &latency_nagle::LatencyNagle,
     &latency_idle_states::LatencyIdleStates,
     &latency_interrupts::LatencyInterrupts,

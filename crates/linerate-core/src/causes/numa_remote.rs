@@ -63,9 +63,10 @@ impl Cause for NumaRemote {
             // A full core is the limit itself; remote memory is a reason for it. The share of remote memory
             // is unknown without a trial.
             share: remote.share / 2.0,
-            enough: !remote.off.threads.is_empty() && at_work >= ENOUGH,
+            // A thread that polls needs its CPU at any load.
+            enough: !load.knobs.busy_poll && !remote.off.threads.is_empty() && at_work >= ENOUGH,
             reached: false,
-            evidence: evidence(model, &remote),
+            evidence: evidence(port(model, load, direction, remote.side), &remote),
         })
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
@@ -165,9 +166,8 @@ fn wants(load: &Load, direction: Direction, side: Side, interrupts: &[u32]) -> O
     [thread, served].into_iter().flatten().reduce(f64::max)
 }
 
-fn evidence(model: &Model, remote: &Remote) -> Vec<String> {
-    let Remote { side, share, off } = remote;
-    let port = port(model, *side);
+fn evidence(port: &str, remote: &Remote) -> Vec<String> {
+    let Remote { share, off, .. } = remote;
     let mut all = Vec::new();
     let s = |cpus: &[u32]| if cpus.len() == 1 { "" } else { "s" };
     let home = format!(
@@ -192,7 +192,15 @@ fn evidence(model: &Model, remote: &Remote) -> Vec<String> {
     all
 }
 
-fn port(model: &Model, side: Side) -> &str {
+/// The port of an end, or its RDMA device.
+fn port<'a>(model: &'a Model, load: &'a Load, direction: Direction, side: Side) -> &'a str {
+    match load.rdma(direction, side) {
+        Some(end) => &end.device,
+        None => netdev(model, side),
+    }
+}
+
+fn netdev(model: &Model, side: Side) -> &str {
     let host = model.host(side);
     let port = host.and_then(|h| h.facts.port.as_ref());
     port.map_or("the port", |p| p.name.as_str())
@@ -205,7 +213,7 @@ fn interrupts_back(model: &Model, side: Side, off: &OffNode) -> Advice {
     let wires = route.and_then(Route::wires).unwrap_or_default();
     let mut ports: Vec<&str> = wires.iter().map(|nic| nic.name.as_str()).collect();
     if ports.is_empty() {
-        ports.push(port(model, side));
+        ports.push(netdev(model, side));
     }
     let folders = ports
         .iter()

@@ -1,7 +1,7 @@
 //! The link of a card's slot is full: the port could carry more.
 
 use super::predict::{one_rate, scaled};
-use super::{Answer, BUSY, Cause, CauseInfo, FULL, Finding, NoFinding, base, wire};
+use super::{Answer, BUSY, Cause, CauseInfo, FULL, Finding, NoFinding, base, rdma_port, wire};
 use crate::advice::Advice;
 use crate::ceiling::usb;
 use crate::factor::Factor;
@@ -26,12 +26,12 @@ pub(super) struct PcieSlot;
 
 /// Goodput that any link allows: the slowest moves 2 Gb/s, and headers use less than half of it.
 //= PCI Express Base Specification 1.0: one lane of 2.5 GT/s with 8b/10b
-const ANY: f64 = 1e9;
+pub(super) const ANY: f64 = 1e9;
 
 static INFO: CauseInfo = CauseInfo {
     id: "pcie-slot",
     name: "the PCIe slot is full",
-    scope: Scope::Sockets,
+    scope: Scope::Cards,
     stage: Stage::Pcie,
     proves_itself: true,
     decided_by: &[Factor::MoreStreams],
@@ -72,7 +72,7 @@ impl Cause for PcieSlot {
 fn full<'a>(
     model: &'a Model,
     direction: Direction,
-    load: &Load,
+    load: &'a Load,
 ) -> Result<(&'a Ceiling, Crossing<'a>), String> {
     let none = || "no port at the ends is in a slot that could limit it".to_owned();
     let dir = model.direction(direction).ok_or_else(none)?;
@@ -90,20 +90,30 @@ fn full<'a>(
             ceiling.words()
         ));
     }
-    let crossing = narrowest(model, ceiling).ok_or_else(none)?;
+    let crossing = narrowest(model, direction, load, ceiling).ok_or_else(none)?;
     Ok((ceiling, crossing))
 }
 
 /// The link that gives a ceiling: the slowest between the cards of its host and the processor.
-fn narrowest<'a>(model: &'a Model, ceiling: &Ceiling) -> Option<Crossing<'a>> {
+fn narrowest<'a>(
+    model: &'a Model,
+    direction: Direction,
+    load: &'a Load,
+    ceiling: &Ceiling,
+) -> Option<Crossing<'a>> {
     let host = model
         .hosts
         .iter()
         .find(|h| Place::from(h.side) == ceiling.side)?;
-    let route = host.facts.route.as_ref()?;
-    let cards = route.wires()?.into_iter();
-    cards
-        .flat_map(|nic| route.crossings(nic))
+    let crossings: Vec<Crossing<'_>> = if rdma_port::carries(load) {
+        load.rdma(direction, host.side)?.crossings()
+    } else {
+        let route = host.facts.route.as_ref()?;
+        let cards = route.wires()?.into_iter();
+        cards.flat_map(|nic| route.crossings(nic)).collect()
+    };
+    crossings
+        .into_iter()
         .filter(|crossing| crossing.rate().is_some())
         .min_by_key(Crossing::rate)
 }
@@ -130,9 +140,11 @@ fn finding(load: &Load, ceiling: &Ceiling, crossing: &Crossing<'_>, binds: bool)
         evidence.push("the payload of its packets was not read: 128 to 512 bytes".to_owned());
     }
     // A thread without time left may as well be what ends inside of an estimate.
-    let busy = [&load.senders, &load.receivers]
-        .into_iter()
-        .any(|threads| wanted(threads).is_none_or(|w| w > BUSY));
+    // One that polls is busy at any load.
+    let busy = !load.knobs.busy_poll
+        && [&load.senders, &load.receivers]
+            .into_iter()
+            .any(|threads| wanted(threads).is_none_or(|w| w > BUSY));
     Finding {
         side: ceiling.side,
         share: share.min(1.0),
@@ -180,6 +192,10 @@ fn bonded(model: &Model) -> bool {
 
 /// The answer where no slot is known to be full, but one that was not read may be; `None` if none can be.
 fn open(model: &Model, direction: Direction, load: &Load) -> Option<NoFinding> {
+    if rdma_port::carries(load) {
+        let gap = rdma_port::unread_slot(load, direction)?;
+        return Some(NoFinding::Unknown(vec![gap]));
+    }
     let of = |host| match usb_gap(host, load) {
         None if load.goodput.mean >= ANY => gap(host, direction, load),
         usb => usb,

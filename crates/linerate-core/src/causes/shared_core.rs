@@ -10,7 +10,7 @@ use crate::model::{Cpu, Load, Model, idle};
 use crate::path::{Direction, Place, Side, Stage};
 use crate::record::TrialPlan;
 use crate::signs::percent;
-use crate::signs::threads::{busiest, need, threads};
+use crate::signs::threads::{busiest, need, polls, threads};
 use crate::stats::Range;
 use crate::transport::Scope;
 
@@ -45,9 +45,11 @@ impl Shared {
     /// Whether the contended resource is used up: the thread's time or, if both ends can use no other CPU, the
     /// time of the CPU. On one CPU each end gets the time that the other leaves; it waits for that asleep as
     /// well as in the run queue.
-    fn is_used_up(&self) -> bool {
+    ///
+    /// A thread that polls needs its CPU at any load.
+    fn is_used_up(&self, polls: bool) -> bool {
         let by_both = self.busy + self.threads;
-        self.need >= ENOUGH || (self.idle.is_empty() && by_both >= ENOUGH)
+        (self.need >= ENOUGH && !polls) || (self.idle.is_empty() && by_both >= ENOUGH)
     }
 
     /// The end whose trial is used: if both share the CPU, the one that has more work.
@@ -76,7 +78,7 @@ impl Cause for SharedCore {
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         let shared = worst(model, direction)?;
-        let used_up = shared.is_used_up();
+        let used_up = shared.is_used_up(polls(model, direction));
         let beside = [
             (shared.threads, "other threads of this run"),
             (shared.interrupts, "interrupts of the port"),

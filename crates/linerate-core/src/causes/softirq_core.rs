@@ -3,7 +3,7 @@
 use super::cpu_share::{cpus, worst};
 use super::predict::bystander;
 use super::shared_core::serves;
-use super::{Answer, Cause, CauseInfo, Finding, NoFinding, base};
+use super::{Answer, Cause, CauseInfo, Finding, NoFinding, base, rdma_port};
 use crate::advice::{Advice, Kept};
 use crate::factor::Factor;
 use crate::model::{Cpu, Load, Local, LocalEvent, Model};
@@ -35,7 +35,7 @@ struct Full<'a> {
 static INFO: CauseInfo = CauseInfo {
     id: "softirq-core",
     name: "one CPU handles all packets",
-    scope: Scope::Sockets,
+    scope: Scope::Cards,
     stage: Stage::Cpu,
     decided_by: &[Factor::MoreStreams, Factor::HostSpread],
     page: include_str!("pages/softirq-core.md"),
@@ -163,6 +163,11 @@ fn fullest(model: &Model, direction: Direction) -> Result<Full<'_>, NoFinding> {
 
 fn at(model: &Model, direction: Direction, side: Side) -> Result<Full<'_>, NoFinding> {
     let load = base(model, direction)?;
+    if rdma_port::carries(load) && !rdma_port::is_software(load, direction) {
+        return Err(NoFinding::Clear(
+            "RDMA devices move payload without the kernel".to_owned(),
+        ));
+    }
     let all = cpus(load, direction, side);
     if let (true, Some((_, gap))) = (all.is_empty(), unread(model, side)) {
         return Err(NoFinding::Unknown(vec![gap.clone()]));

@@ -1,7 +1,7 @@
 //! The port's wire is full: the best verdict there is.
 
 use super::predict::one_rate;
-use super::{Answer, Cause, CauseInfo, FULL, Finding, NoFinding, base, port_at, wire};
+use super::{Answer, Cause, CauseInfo, FULL, Finding, NoFinding, base, port_at, rdma_port, wire};
 use crate::advice::Advice;
 use crate::factor::Factor;
 use crate::facts::Gap;
@@ -21,7 +21,7 @@ pub(super) struct WireFull;
 static INFO: CauseInfo = CauseInfo {
     id: "wire-full",
     name: "full speed, the wire is full",
-    scope: Scope::Sockets,
+    scope: Scope::Cards,
     stage: Stage::Net,
     proves_itself: true,
     full_speed: true,
@@ -39,7 +39,9 @@ impl Cause for WireFull {
         let load = base(model, direction)?;
         let ceiling = wire(model, direction);
         let Some(full) = ceiling.filter(|ceiling| ceiling.reached(load) >= FULL) else {
-            return Err(unread(model, direction, load).unwrap_or_else(|| clear(load, ceiling)));
+            return Err(
+                unread(model, direction, load).unwrap_or_else(|| clear(load, direction, ceiling))
+            );
         };
         let share = full.reached(load);
         Ok(Finding {
@@ -100,7 +102,7 @@ fn spread(model: &Model, direction: Direction) -> Option<Advice> {
         })
 }
 
-fn clear(load: &Load, ceiling: Option<&Ceiling>) -> NoFinding {
+fn clear(load: &Load, direction: Direction, ceiling: Option<&Ceiling>) -> NoFinding {
     NoFinding::Clear(match ceiling {
         Some(ceiling) => format!(
             "goodput was {} of what {} carries, {} = {}",
@@ -109,6 +111,7 @@ fn clear(load: &Load, ceiling: Option<&Ceiling>) -> NoFinding {
             ceiling.formula,
             ceiling.rate
         ),
+        None if rdma_port::carries(load) => rdma_port::without_wire(load, direction),
         None => "no port at the ends has a wire of its own".to_owned(),
     })
 }
@@ -116,6 +119,10 @@ fn clear(load: &Load, ceiling: Option<&Ceiling>) -> NoFinding {
 /// A wire may be full if its speed is unknown, or whether it carries the path.
 pub(super) fn unread(model: &Model, direction: Direction, load: &Load) -> Option<NoFinding> {
     let known = wire(model, direction).is_some();
+    if rdma_port::carries(load) {
+        let gaps = rdma_port::unread_links(load, direction);
+        return (!gaps.is_empty()).then_some(NoFinding::Unknown(gaps));
+    }
     let hosts = model.hosts.iter();
     let gaps: Vec<Gap> = hosts
         .filter_map(|host| gap(host, direction, load, known))

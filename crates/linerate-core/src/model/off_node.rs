@@ -3,8 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::{Load, Model};
+use crate::facts::rdma::RdmaEnd;
 use crate::facts::{Gap, HostFacts};
 use crate::path::{Direction, Side};
+use crate::transport::Transport;
 
 /// The NUMA nodes of an end's threads and interrupts, compared with that of its port.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,6 +42,9 @@ pub(crate) fn nodes(facts: &HostFacts, load: &Load, direction: Direction, side: 
             Nodes::Alike(format!("all CPUs of {} are on one node", side.name()))
         };
     }
+    if let Some(end) = load.rdma(direction, side) {
+        return of_device(facts, end, load, direction, side);
+    }
     let Some(port) = &facts.port else {
         return Nodes::Unknown(gap(side, "the port is unknown", ""));
     };
@@ -62,9 +67,7 @@ pub(crate) fn nodes(facts: &HostFacts, load: &Load, direction: Direction, side: 
         return Nodes::Unknown(gap(side, &why, ""));
     };
     let far = |cpu: &u32| close.binary_search(cpu).is_err();
-    let mut threads: Vec<u32> = ran_on(load, direction, side).filter(far).collect();
-    threads.sort_unstable();
-    threads.dedup();
+    let threads = far_threads(&close, load, direction, side);
     let interrupts = if port.served_by.iter().all(far) {
         port.served_by.clone()
     } else {
@@ -75,6 +78,51 @@ pub(crate) fn nodes(facts: &HostFacts, load: &Load, direction: Direction, side: 
         near,
         threads,
         interrupts,
+    })
+}
+
+/// The CPUs of an end's threads that are not close to a node, each once.
+fn far_threads(close: &[u32], load: &Load, direction: Direction, side: Side) -> Vec<u32> {
+    let ran = ran_on(load, direction, side);
+    let mut threads: Vec<u32> = ran
+        .filter(|cpu| close.binary_search(cpu).is_err())
+        .collect();
+    threads.sort_unstable();
+    threads.dedup();
+    threads
+}
+
+/// Compares the threads of an RDMA load with the node of its device. Interrupts play no part in it: threads poll, or sleep
+/// until one wakes them.
+fn of_device(
+    facts: &HostFacts,
+    end: &RdmaEnd,
+    load: &Load,
+    direction: Direction,
+    side: Side,
+) -> Nodes {
+    let topology = &facts.topology;
+    if end.software {
+        return Nodes::Alike(format!(
+            "{} {} is made by software",
+            side.name(),
+            end.device
+        ));
+    }
+    let node = end
+        .node
+        .and_then(|node| Some((node, topology.near(node)?, topology.close_to(node)?)));
+    let Some((node, near, close)) = node else {
+        let what = format!("the node of {} {}", side.name(), end.device);
+        let why = "nothing says on which node it is".to_owned();
+        let hint = "linerate host".to_owned();
+        return Nodes::Unknown(Gap { what, why, hint });
+    };
+    Nodes::Apart(OffNode {
+        node,
+        threads: far_threads(&close, load, direction, side),
+        near,
+        interrupts: Vec::new(),
     })
 }
 
@@ -93,6 +141,9 @@ fn ran_on(load: &Load, direction: Direction, side: Side) -> impl Iterator<Item =
 /// end comes first: its work begins in interrupts.
 pub(crate) fn follows(model: &Model, direction: Direction) -> Option<(Side, u32)> {
     let load = &model.direction(direction)?.base;
+    if load.transport == Transport::Rdma {
+        return None;
+    }
     let ends = [
         (direction.receiver(), &load.made.receiver),
         (direction.sender(), &load.made.sender),

@@ -3,11 +3,12 @@
 use super::{Ceiling, DirectionModel, Load, Model};
 use crate::facts::crossing::Crossing;
 use crate::facts::nic::{Nic, speed_of_mbps};
+use crate::facts::rdma::RdmaEnd;
 use crate::facts::underlay::Underlay;
 use crate::facts::{HostFacts, Port};
 use crate::path::{Direction, Place, Side, Stage};
 use crate::record::Host;
-use crate::transport::Scope;
+use crate::transport::{Scope, Transport};
 use crate::units::Bytes;
 
 /// A stage of the chain that bytes cross, at one place.
@@ -37,6 +38,15 @@ const INWARD: [Stage; 6] = [
     Stage::Port,
 ];
 
+/// The stages of one host whose RDMA device moves the payload: without sockets.
+const DEVICE: [Stage; 5] = [
+    Stage::App,
+    Stage::Cpu,
+    Stage::Memory,
+    Stage::Pcie,
+    Stage::Port,
+];
+
 /// The stages of one host whose processes share memory.
 const SHARED: [Stage; 3] = [Stage::App, Stage::Cpu, Stage::Memory];
 
@@ -44,7 +54,11 @@ const SHARED: [Stage; 3] = [Stage::App, Stage::Cpu, Stage::Memory];
 pub fn stages(model: &Model) -> Vec<PathStage> {
     let transport = model.directions.first().map(|d| d.base.transport);
     let ports = transport.is_none_or(|transport| Scope::Ports.includes(transport));
-    let inward = if ports { &INWARD[..] } else { &SHARED };
+    let inward = match transport {
+        Some(Transport::Rdma) => &DEVICE[..],
+        _ if ports => &INWARD,
+        _ => &SHARED,
+    };
     let near = model.host(Side::Near);
     let far = model.host(Side::Far);
     let of = |host: &Host, stage| {
@@ -85,6 +99,13 @@ fn ceilings(model: &Model, stage: Stage, side: Place) -> [Option<Ceiling>; 2] {
 
 fn parts(model: &Model, host: &Host, stage: Stage) -> Vec<String> {
     let facts = &host.facts;
+    let device = model.directions.first();
+    let device = device.and_then(|dir| dir.base.rdma(dir.direction, host.side));
+    match (stage, device) {
+        (Stage::Pcie, Some(end)) => return slots_of(end),
+        (Stage::Port, Some(end)) => return vec![device_port(end)],
+        _ => {}
+    }
     match stage {
         Stage::App => app(model, facts),
         Stage::Socket => socket(model, host.side),
@@ -140,6 +161,28 @@ fn cpu(facts: &HostFacts) -> Vec<String> {
         parts.push(count(facts.nodes as usize, "node"));
     }
     parts
+}
+
+/// The links between memory and an RDMA device, those nearest to memory first.
+fn slots_of(end: &RdmaEnd) -> Vec<String> {
+    if end.software {
+        return vec!["none: software makes the device".to_owned()];
+    }
+    let links = end.crossings();
+    let node = end.node.map(|node| format!("node {node}"));
+    links.iter().rev().map(link).chain(node).collect()
+}
+
+/// `mlx5_0 port 1 (4x HDR, packets of 4096 B)`.
+fn device_port(end: &RdmaEnd) -> String {
+    let link = end.link().map(|link| format!("{link}, "));
+    let link = link.unwrap_or_default();
+    let on = end
+        .netdev
+        .as_ref()
+        .map(|netdev| format!(" on {}", netdev.name));
+    let on = on.unwrap_or_default();
+    format!("{}{on} ({link}packets of {} B)", end.name(), end.mtu)
 }
 
 /// The links between memory and the cards, those nearest to memory first.

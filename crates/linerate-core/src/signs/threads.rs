@@ -1,6 +1,6 @@
 //! The shares of their CPUs that the threads of a load need.
 
-use crate::model::{Load, Thread};
+use crate::model::{Load, Model, Thread};
 use crate::path::{Direction, Side};
 
 /// Share of time in which the busiest thread runs, waits for its CPU, or loses it to interrupts and the
@@ -24,6 +24,13 @@ pub(crate) fn need(thread: &Thread) -> Option<f64> {
 pub(crate) fn busiest(threads: &[Thread]) -> Option<&Thread> {
     let need = |thread| need(thread).unwrap_or(0.0);
     threads.iter().max_by(|a, b| need(a).total_cmp(&need(b)))
+}
+
+/// Whether the threads of a load poll: they need their CPUs at any load.
+pub(crate) fn polls(model: &Model, direction: Direction) -> bool {
+    model
+        .direction(direction)
+        .is_some_and(|dir| dir.base.knobs.busy_poll)
 }
 
 /// The threads of one end.

@@ -8,7 +8,7 @@ mod verdict;
 
 use linerate_core::causes::Cause;
 use linerate_core::model::{Ceiling, DirectionModel, Load, Model};
-use linerate_core::path::{Direction, Measure, Stage};
+use linerate_core::path::{Direction, Measure, Side, Stage};
 use linerate_core::record::{End, Host, Record};
 use linerate_core::verdict::{Answered, Verdict};
 
@@ -364,7 +364,17 @@ fn no_ceiling(model: &Model) -> String {
         .hosts
         .iter()
         .filter_map(|host| host.facts.port.as_ref());
-    let why = if ports.into_iter().any(|port| port.is_virtual) {
+    let soft = |dir: &DirectionModel| {
+        let mut ends = [Side::Near, Side::Far].into_iter();
+        ends.any(|side| {
+            dir.base
+                .rdma(dir.direction, side)
+                .is_some_and(|end| end.software)
+        })
+    };
+    let why = if model.directions.iter().any(soft) {
+        " (software makes an RDMA device)"
+    } else if ports.into_iter().any(|port| port.is_virtual) {
         " (a port is virtual)"
     } else {
         ""
