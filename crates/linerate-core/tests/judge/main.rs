@@ -27,6 +27,7 @@ mod port;
 mod program;
 mod proof;
 mod rate;
+mod rdma;
 #[path = "../slot/mod.rs"]
 mod slot;
 mod steal;
