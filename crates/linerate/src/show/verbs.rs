@@ -193,3 +193,102 @@ fn one(side: Side, end: &RdmaEnd) -> RdmaOut {
         node: end.node,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use linerate_core::facts::infiniband::{IbRate, Layer};
+    use linerate_core::facts::rdma::Netdev;
+    use linerate_core::transport::Setting;
+    use linerate_core::transport::rdma::OPERATION;
+
+    use super::*;
+
+    fn roce() -> RdmaEnd {
+        RdmaEnd {
+            device: "mlx5_0".to_owned(),
+            port: 1,
+            layer: Some(Layer::Ethernet),
+            addressing: Addressing::RoceV2,
+            gid_index: Some(3),
+            gid: "::ffff:10.9.0.1".parse().ok(),
+            mtu: 1024,
+            mtu_own: 1024,
+            mtu_most: 4096,
+            inline: 220,
+            depth: 128,
+            reads_out: 16,
+            reads_in: 16,
+            polls: true,
+            netdev: Some(Netdev {
+                name: "eth0".to_owned(),
+                speed: Some(Rate(100_000_000_000)),
+                mtu: Some(1500),
+            }),
+            ..RdmaEnd::default()
+        }
+    }
+
+    #[test]
+    fn a_port_is_told_with_its_address_and_the_sizes_in_force() {
+        assert_eq!(
+            whole(&roce()),
+            "mlx5_0 port 1, RoCE v2, GID 3 (10.9.0.1), packets of 1024 B (4096 B possible); inline to 220 B, depth 128, \
+             reads at once: 16 out, 16 in, polling; 100 Gb/s on eth0"
+        );
+        let infiniband = RdmaEnd {
+            layer: Some(Layer::InfiniBand),
+            addressing: Addressing::Lid,
+            gid_index: None,
+            gid: None,
+            lid: 7,
+            mtu: 4096,
+            rate: Some(IbRate {
+                rate: Rate(100_000_000_000),
+                width: 2,
+                speed: "HDR".to_owned(),
+            }),
+            netdev: None,
+            ..roce()
+        };
+        let text = whole(&infiniband);
+        assert!(
+            text.starts_with("mlx5_0 port 1, InfiniBand, LID 7, packets of 4096 B;"),
+            "{text}"
+        );
+        assert!(text.ends_with("; 2x HDR"), "{text}");
+    }
+
+    #[test]
+    fn the_rate_of_a_software_device_is_not_told() {
+        let soft = RdmaEnd {
+            software: true,
+            ..roce()
+        };
+        let text = whole(&soft);
+        assert!(text.ends_with(SOFTWARE) && !text.contains("Gb/s"), "{text}");
+        assert_eq!(one(Side::Near, &soft).link_bps, None);
+        assert_eq!(one(Side::Near, &roce()).link_bps, Some(100_000_000_000));
+    }
+
+    #[test]
+    fn one_sided_operations_say_who_counted_and_what_that_proves() {
+        let told = |op: &str, direction| {
+            let mut options = Options::default();
+            options.set(OPERATION.key, Setting::Word(op.to_owned()));
+            proof("rdma", &options, direction)
+        };
+        assert_eq!(told("send", Direction::Forward), None);
+        assert_eq!(proof("tcp", &Options::default(), Direction::Forward), None);
+        for (op, direction, side, what) in [
+            ("write", Direction::Forward, "near", "acknowledged"),
+            ("write", Direction::Reverse, "far", "acknowledged"),
+            ("read", Direction::Forward, "far", "in its memory"),
+            ("read", Direction::Reverse, "near", "in its memory"),
+            ("atomic", Direction::Forward, "near", "carried out"),
+        ] {
+            let text = told(op, direction).unwrap();
+            let who = format!("counted by the {side} end, on its clock");
+            assert!(text.starts_with(&who) && text.contains(what), "{text}");
+        }
+    }
+}
