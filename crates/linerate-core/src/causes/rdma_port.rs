@@ -6,6 +6,7 @@ use crate::facts::crossing::is_made_up;
 use crate::facts::rdma::RdmaEnd;
 use crate::model::Load;
 use crate::path::{Direction, Side};
+use crate::shell::word;
 use crate::transport::Transport;
 use crate::units::Rate;
 
@@ -37,7 +38,8 @@ pub(super) fn without_wire(load: &Load, direction: Direction) -> String {
     };
     let all: Vec<String> = ends(load, direction).into_iter().filter_map(soft).collect();
     if all.is_empty() {
-        "no payload fills the wire, or its ports have none of their own".to_owned()
+        "no port gives it a ceiling: its operations carry hardly any payload, or more arrived than the nominal rate allows"
+            .to_owned()
     } else {
         all.join("; ")
     }
@@ -53,7 +55,8 @@ pub(super) fn unread_links(load: &Load, direction: Direction) -> Vec<Gap> {
             why: "without it the capacity of the wire is unknown".to_owned(),
             hint: format!(
                 "cat /sys/class/infiniband/{}/ports/{}/rate",
-                end.device, end.port
+                word(&end.device),
+                end.port
             ),
         }),
     };

@@ -133,7 +133,8 @@ impl RdmaEnd {
     /// The least MTU of the network port at which packets have this payload.
     pub fn netdev_mtu_for(payload: u32) -> u32 {
         // A round number, as all vendors recommend for 4096 B.
-        (payload + roce::RESERVED).next_multiple_of(100)
+        let room = payload.saturating_add(roce::RESERVED);
+        room.checked_next_multiple_of(100).unwrap_or(u32::MAX)
     }
 }
 
@@ -198,6 +199,7 @@ mod tests {
     #[test]
     fn large_packets_need_a_large_mtu_of_ethernet() {
         assert_eq!(RdmaEnd::netdev_mtu_for(4096), 4200);
+        assert_eq!(RdmaEnd::netdev_mtu_for(u32::MAX), u32::MAX);
         for payload in [1024, 2048, 4096] {
             let mtu = RdmaEnd::netdev_mtu_for(payload);
             assert_eq!(roce::payload(mtu), Some(payload));

@@ -5,10 +5,10 @@ use linerate_core::path::{Direction, Side};
 use linerate_core::record::Record;
 use linerate_core::transport::rdma::{Addressing, Operation};
 use linerate_core::transport::{Options, Transport};
-use linerate_core::units::Rate;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::json::exact;
 use super::{Document, Tone};
 
 /// What a software device is.
@@ -171,7 +171,7 @@ pub(super) fn out(ends: &[(Side, RdmaEnd)]) -> Vec<RdmaOut> {
 }
 
 fn one(side: Side, end: &RdmaEnd) -> RdmaOut {
-    let rate = |bytes: f64| Rate((bytes * 8.0) as u64).0;
+    let rate = |bytes: f64| (bytes * 8.0).round() as u64;
     RdmaOut {
         side,
         device: end.device.clone(),
@@ -188,7 +188,7 @@ fn one(side: Side, end: &RdmaEnd) -> RdmaOut {
         reads_in: end.reads_in,
         polls: end.polls,
         software: end.software,
-        link_bps: end.link().map(|link| rate(link.capacity().low())),
+        link_bps: end.link().map(|link| exact(rate(link.capacity().low()))),
         netdev: end.netdev.as_ref().map(|netdev| netdev.name.clone()),
         node: end.node,
     }
@@ -200,6 +200,7 @@ mod tests {
     use linerate_core::facts::rdma::Netdev;
     use linerate_core::transport::Setting;
     use linerate_core::transport::rdma::OPERATION;
+    use linerate_core::units::Rate;
 
     use super::*;
 
