@@ -99,13 +99,15 @@ pub fn rdma(mtus: &[u32]) -> Option<Packet> {
 }
 
 /// Bytes that the packets of a request of RDMA have besides those of a packet in the middle of it: the address in the first
-/// packet of a write, the acknowledgement in the first and the last packet of an answer to a read.
+/// packet of a write, the immediate value in its last one, the acknowledgement in the first and the last packet of an answer to a read.
 //= InfiniBand Architecture Specification 1.4, volume 1, chapter 9
 pub(super) const fn request(op: Operation, packets: u32) -> u32 {
     const ADDRESS: u32 = 16;
+    const IMMEDIATE: u32 = 4;
     const ACKNOWLEDGEMENT: u32 = 4;
     match op {
         Operation::Write => ADDRESS,
+        Operation::WriteWithImmediate => ADDRESS + IMMEDIATE,
         Operation::Read if packets > 1 => 2 * ACKNOWLEDGEMENT,
         Operation::Read => ACKNOWLEDGEMENT,
         Operation::Send | Operation::Atomic => 0,
