@@ -92,6 +92,12 @@ pub(super) fn check(model: &Model, direction: Direction, role: Role) -> Answer {
     if model.ends(direction).all(|end| end != side) {
         return Err(NoFinding::Clear("there is no far end".to_owned()));
     }
+    if load.transport == Transport::Rdma && load.knobs.busy_poll {
+        return Err(NoFinding::Clear(format!(
+            "the {} thread polls for completions, and is busy at any load",
+            role.word()
+        )));
+    }
     let workers = threads(load, direction, side);
     let Some(share) = wanted(workers) else {
         return Err(lacks(model, "thread", side));

@@ -321,6 +321,9 @@ fn threads_that_poll_are_no_limit_by_that() {
             assert!(!enough, "{} of {}", cause.id(), end.device);
         }
         assert!(named(&m).is_empty(), "{:?}", named(&m));
+        for id in ["sender-core", "receiver-core"] {
+            assert_eq!(outcome(&m, id), "clear", "{id}");
+        }
         // One that sleeps and has no time left is another matter.
         m.directions[0].base.knobs.busy_poll = false;
         assert_eq!(outcome(&m, "cpu-contention"), "enough");

@@ -89,7 +89,7 @@ pub(super) fn proof(engine: &str, options: &Options, direction: Direction) -> Op
         _ => direction.sender(),
     };
     Some(format!(
-        "counted by the {} end, on its clock; {}",
+        "by the {} end, on its clock; {}",
         side.name(),
         proves(op)
     ))
@@ -103,7 +103,7 @@ pub(super) fn proof_of_time(engine: &str, options: &Options) -> Option<String> {
     } else {
         format!("one operation is a whole round trip; {}", proves(op))
     };
-    Some(format!("timed by this end, on its clock; {what}"))
+    Some(format!("by this end, on its clock; {what}"))
 }
 
 fn one_sided(engine: &str, options: &Options) -> Option<Operation> {
@@ -114,7 +114,7 @@ fn one_sided(engine: &str, options: &Options) -> Option<Operation> {
 fn proves(op: Operation) -> &'static str {
     match op {
         Operation::Read => {
-            "a completion proves that the payload is in its memory; the program at the other end takes no part"
+            "a completion proves that the payload is in the memory of that end; the program at the other end takes no part"
         }
         Operation::Atomic => {
             "a completion proves that the other end's device has carried out the operation; the program there takes no part"
@@ -283,12 +283,12 @@ mod tests {
         for (op, direction, side, what) in [
             ("write", Direction::Forward, "near", "acknowledged"),
             ("write", Direction::Reverse, "far", "acknowledged"),
-            ("read", Direction::Forward, "far", "in its memory"),
-            ("read", Direction::Reverse, "near", "in its memory"),
+            ("read", Direction::Forward, "far", "in the memory"),
+            ("read", Direction::Reverse, "near", "in the memory"),
             ("atomic", Direction::Forward, "near", "carried out"),
         ] {
             let text = told(op, direction).unwrap();
-            let who = format!("counted by the {side} end, on its clock");
+            let who = format!("by the {side} end, on its clock");
             assert!(text.starts_with(&who) && text.contains(what), "{text}");
         }
     }
