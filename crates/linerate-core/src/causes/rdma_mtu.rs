@@ -14,7 +14,7 @@ use crate::shell::word;
 use crate::signs::percent;
 use crate::stats::Range;
 use crate::transport::Scope;
-use crate::transport::rdma::{MTU, Operation};
+use crate::transport::rdma::{MTU, Operation, Service};
 
 /// Cause `rdma-mtu`.
 pub(super) struct RdmaMtu;
@@ -151,8 +151,13 @@ fn small(load: &Load, direction: Direction) -> Result<Small<'_>, String> {
             "each request of {size} B fits into one packet of {now} B"
         ));
     }
-    let op = Operation::of(&load.knobs.options);
-    let wire = |mtu| packet(op, size, mtu, at_near).map(|packet| packet.wire_per_byte.low());
+    let options = &load.knobs.options;
+    let request = infiniband::Request {
+        op: Operation::of(options),
+        service: Service::of(options),
+        size,
+    };
+    let wire = |mtu| packet(request, mtu, at_near).map(|packet| packet.wire_per_byte.low());
     let gain = wire(now)
         .zip(wire(possible))
         .map(|(now, then)| now / then - 1.0);
@@ -166,11 +171,11 @@ fn small(load: &Load, direction: Direction) -> Result<Small<'_>, String> {
 }
 
 /// The packets of a request; IPv4 stands for both versions, which differ by one part in a hundred.
-fn packet(op: Operation, size: u32, mtu: u32, end: &RdmaEnd) -> Option<Packet> {
+fn packet(request: infiniband::Request, mtu: u32, end: &RdmaEnd) -> Option<Packet> {
     let version = roce::Version::V2(crate::ceiling::ethernet::Ip::V4);
     match end.layer? {
-        Layer::InfiniBand => infiniband::message(op, size, mtu, false),
-        Layer::Ethernet => roce::message(op, size, mtu, version, 0),
+        Layer::InfiniBand => infiniband::message(request, mtu, false),
+        Layer::Ethernet => roce::message(request, mtu, version, 0),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::ethernet::{Ip, Transport};
 use super::{Bounds, Packet};
-use crate::transport::rdma::Operation;
+use crate::transport::rdma::{Operation, Service};
 
 /// Bytes around the payload of a packet in the middle of a message: local route header 8, base
 /// transport header 12, invariant check 4, variant check 2.
@@ -98,10 +98,22 @@ pub fn rdma(mtus: &[u32]) -> Option<Packet> {
     Packet::any(&kinds)
 }
 
+/// A request of RDMA.
+#[derive(Debug, Clone, Copy)]
+pub struct Request {
+    /// The operation that carries the payload.
+    pub op: Operation,
+    /// The transport service of its queue pair.
+    pub service: Service,
+    /// Payload in bytes.
+    pub size: u32,
+}
+
 /// Bytes that the packets of a request of RDMA have besides those of a packet in the middle of it: the address in the first
-/// packet of a write, the immediate value in its last one, the acknowledgement in the first and the last packet of an answer to a read.
+/// packet of a write, the immediate value in the last packet, the acknowledgement in the first and the last packet of an
+/// answer to a read.
 //= InfiniBand Architecture Specification 1.4, volume 1, chapter 9
-pub(super) const fn request(op: Operation, packets: u32) -> u32 {
+const fn once(op: Operation, packets: u32) -> u32 {
     const ADDRESS: u32 = 16;
     const IMMEDIATE: u32 = 4;
     const ACKNOWLEDGEMENT: u32 = 4;
@@ -114,26 +126,30 @@ pub(super) const fn request(op: Operation, packets: u32) -> u32 {
     }
 }
 
-/// The packets of a request of RDMA with `size` bytes of payload, as one; `is_global`: with a global route header. `None`
-/// without payload, or without a size of packets.
-pub fn message(op: Operation, size: u32, mtu: u32, is_global: bool) -> Option<Packet> {
+/// The packets of a request of RDMA, as one; `is_global`: with a global route header. `None` without payload, or without a
+/// size of packets.
+pub fn message(request: Request, mtu: u32, is_global: bool) -> Option<Packet> {
     let each = if is_global {
         PACKET + GLOBAL_ROUTE
     } else {
         PACKET
     };
-    whole(op, size, mtu, each)
+    whole(request, mtu, each)
 }
 
 /// The packets of a request with `each` bytes of headers in each of them.
-pub(super) fn whole(op: Operation, size: u32, mtu: u32, each: u32) -> Option<Packet> {
+pub(super) fn whole(request: Request, mtu: u32, each: u32) -> Option<Packet> {
+    let Request { op, service, size } = request;
     if size == 0 || mtu == 0 {
         return None;
     }
+    let each = each
+        + match service {
+            Service::Ud => DATAGRAM,
+            Service::Rc | Service::Uc => 0,
+        };
     let packets = size.div_ceil(mtu);
-    let headers = packets
-        .checked_mul(each)?
-        .checked_add(request(op, packets))?;
+    let headers = packets.checked_mul(each)?.checked_add(once(op, packets))?;
     Some(Packet::sized(size, size.checked_add(headers)?))
 }
 
@@ -207,6 +223,25 @@ mod tests {
             let got = goodput(speed, width, mtu);
             assert!((got / published - 1.0).abs() < 2e-4, "{speed:?}: {got}");
         }
+    }
+
+    #[test]
+    fn headers_depend_on_the_operation_and_the_service() {
+        let wire = |op, service, size| {
+            let request = Request { op, service, size };
+            let packet = message(request, 1024, false).unwrap();
+            (packet.wire_per_byte.low() * f64::from(size)).round() as u32 - size
+        };
+        for (op, one, two) in [
+            (Operation::Send, 26, 52),
+            (Operation::Write, 42, 68),
+            (Operation::WriteWithImmediate, 46, 72),
+            (Operation::Read, 30, 60),
+        ] {
+            assert_eq!(wire(op, Service::Rc, 1024), one, "{op:?}");
+            assert_eq!(wire(op, Service::Rc, 2048), two, "{op:?}");
+        }
+        assert_eq!(wire(Operation::Send, Service::Ud, 1024), 34);
     }
 
     #[test]

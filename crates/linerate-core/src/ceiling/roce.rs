@@ -2,8 +2,7 @@
 
 use super::Packet;
 use super::ethernet::{self, Ip};
-use super::infiniband::{GLOBAL_ROUTE, MTUS, whole};
-use crate::transport::rdma::Operation;
+use super::infiniband::{GLOBAL_ROUTE, MTUS, Request, whole};
 
 /// Base transport header 12 and invariant check 4.
 //= InfiniBand Architecture Specification 1.4, volume 1, annexes A16 and A17
@@ -52,10 +51,9 @@ pub fn packet(mtus: &[u32], versions: &[Version], vlans: u32) -> Option<Packet> 
     Packet::any(&kinds)
 }
 
-/// The packets of a request of RDMA with `size` bytes of payload, as one. `None` without payload, or without a size of
-/// packets.
-pub fn message(op: Operation, size: u32, mtu: u32, version: Version, vlans: u32) -> Option<Packet> {
-    whole(op, size, mtu, overhead(version, vlans))
+/// The packets of a request of RDMA, as one. `None` without payload, or without a size of packets.
+pub fn message(request: Request, mtu: u32, version: Version, vlans: u32) -> Option<Packet> {
+    whole(request, mtu, overhead(version, vlans))
 }
 
 #[cfg(test)]

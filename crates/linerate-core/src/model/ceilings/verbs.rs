@@ -11,7 +11,7 @@ use crate::facts::rdma::RdmaEnd;
 use crate::model::Load;
 use crate::path::{Direction, Place, Side, Stage};
 use crate::record::Host;
-use crate::transport::rdma::{Addressing, Operation};
+use crate::transport::rdma::{Addressing, Operation, Service};
 use crate::units::Rate;
 
 /// The most goodput that the ports and slots of both ends allow, the lowest first. A device made by software has neither.
@@ -77,13 +77,16 @@ fn is_emulated(end: &RdmaEnd, host: Option<&Host>) -> bool {
 
 /// The packets of a request. An atomic operation carries no payload to speak of.
 fn packet(end: &RdmaEnd, host: Option<&Host>, load: &Load) -> Option<Packet> {
-    let op = Operation::of(&load.knobs.options);
+    let options = &load.knobs.options;
+    let op = Operation::of(options);
     let size = u32::try_from(load.made.sender.write_size).ok();
     let size = size.filter(|size| *size > 0 && op != Operation::Atomic)?;
+    let service = Service::of(options);
+    let request = infiniband::Request { op, service, size };
     let is_global = end.gid_index.is_some();
     match end.layer? {
-        Layer::InfiniBand => infiniband::message(op, size, end.mtu, is_global),
-        Layer::Ethernet => roce::message(op, size, end.mtu, version(end)?, tags(end, host)),
+        Layer::InfiniBand => infiniband::message(request, end.mtu, is_global),
+        Layer::Ethernet => roce::message(request, end.mtu, version(end)?, tags(end, host)),
     }
 }
 
