@@ -64,6 +64,9 @@ factors! {
     MoreStreams Parallel Any "Twice the streams.";
     Crowd Parallel Tcp "Sixteen times the streams, compared with four times as many: what counts is how much larger a share they lose.";
     MoreDepth Parallel Any "Twice the operations in flight.";
+    MoreQueuePairs Parallel Rdma "Twice the queue pairs, with the same number of requests in flight.";
+    MoreReads Parallel Rdma "Twice the reads that the devices keep in flight.";
+    MoreInline Calls Rdma "Payload inside of requests.";
     LargerWindow LargerBuffer Sockets "A larger receive buffer, as far as the host allows.";
     LargerSendBuffer LargerBuffer Tcp "A larger send buffer, as far as the host allows.";
     HostWindow LargerBuffer Tcp "A host that allows a larger receive buffer.";

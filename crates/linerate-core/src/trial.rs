@@ -7,6 +7,7 @@
 mod host;
 mod settings;
 mod slice;
+mod verbs;
 
 pub use slice::{slice_time, washout};
 
@@ -99,6 +100,24 @@ pub const TRIALS: &[TrialKind] = &[
         factor: Factor::MoreDepth,
         words: "whether twice the operations in flight help",
         change: "twice the operations in flight",
+    },
+    TrialKind {
+        id: "more-reads",
+        factor: Factor::MoreReads,
+        words: "whether twice the reads in flight help",
+        change: "twice the reads in flight",
+    },
+    TrialKind {
+        id: "more-queue-pairs",
+        factor: Factor::MoreQueuePairs,
+        words: "whether the same requests gain on twice the queue pairs",
+        change: "twice the queue pairs for the same requests",
+    },
+    TrialKind {
+        id: "more-inline",
+        factor: Factor::MoreInline,
+        words: "whether payload inside of requests helps",
+        change: "payload inside of requests",
     },
     TrialKind {
         id: "other-congestion",

@@ -35,9 +35,14 @@ mod pause_frames;
 mod pcie_slot;
 mod predict;
 mod queue_depth;
+mod rdma_depth;
+mod rdma_inline;
 mod rdma_mtu;
 mod rdma_one_port;
+mod rdma_one_qp;
 mod rdma_port;
+mod rdma_queues;
+mod rdma_read_depth;
 mod receive_window;
 mod receiver_app;
 mod receiver_core;
@@ -115,6 +120,10 @@ pub const CAUSES: &[&dyn Cause] = &[
     &receiver_app::ReceiverApp,
     &sender_app::SenderApp,
     &queue_depth::QueueDepth,
+    &rdma_depth::RdmaDepth,
+    &rdma_read_depth::RdmaReadDepth,
+    &rdma_one_qp::RdmaOneQp,
+    &rdma_inline::RdmaInline,
     &rdma_mtu::RdmaMtu,
     &rdma_one_port::RdmaOnePort,
     &latency_nagle::LatencyNagle,

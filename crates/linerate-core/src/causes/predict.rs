@@ -64,7 +64,15 @@ pub(super) fn bystander(model: &Model, trial: &TrialPlan) -> Option<Range> {
     let may_lose = |low: f64| Some(Range { low, ..EQUAL });
     match (factor.class(), factor) {
         (Class::LargerBuffer | Class::Redial, _)
-        | (_, Factor::MoreDepth | Factor::Unpaced | Factor::Discard) => Some(EQUAL),
+        | (
+            _,
+            Factor::MoreDepth
+            | Factor::MoreQueuePairs
+            | Factor::MoreReads
+            | Factor::MoreInline
+            | Factor::Unpaced
+            | Factor::Discard,
+        ) => Some(EQUAL),
         // The next limit may be anything. Half the pace carries half, whatever the limit is.
         (Class::Parallel | Class::Congestion | Class::Pace, _) => None,
         // A send buffer holds at most half its memory as payload in flight.

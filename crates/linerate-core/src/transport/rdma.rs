@@ -211,6 +211,27 @@ pub const DEPTH: OptionInfo = OptionInfo {
 /// Requests in flight where [`DEPTH`] is not set.
 pub const DEPTH_DEFAULT: u64 = 128;
 
+/// Requests that each queue pair keeps in flight with these options.
+pub fn depth(options: &Options) -> u32 {
+    let depth = options.number(DEPTH.key).unwrap_or(DEPTH_DEFAULT);
+    u32::try_from(depth).unwrap_or(u32::MAX)
+}
+
+/// Reads in flight.
+pub const READS: OptionInfo = OptionInfo {
+    key: "reads",
+    help: "Reads and atomic operations that a queue pair's device keeps in flight, as far as both devices allow [default: 16]",
+    kind: Kind::Count {
+        least: 1,
+        most: 128,
+    },
+    pattern: None,
+};
+
+/// Reads in flight where [`READS`] is not set.
+//= linux-rdma/rdma-core, providers: 16 is what most devices have
+pub const READS_DEFAULT: u64 = 16;
+
 /// Requests of which one completes.
 pub const SIGNAL_EVERY: OptionInfo = OptionInfo {
     key: "signal-every",
@@ -301,6 +322,7 @@ pub const OPTIONS: &[OptionInfo] = &[
     DEPTH,
     POST_LIST,
     SIGNAL_EVERY,
+    READS,
     INLINE,
     MTU,
     GID_INDEX,

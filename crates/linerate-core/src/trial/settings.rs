@@ -1,7 +1,7 @@
 //! Settings of the tool's own connections that a trial changes.
 
 use super::slice::loses_little;
-use super::{SMALL_MSS, WORK_SHARE, host};
+use super::{SMALL_MSS, WORK_SHARE, host, verbs};
 use crate::causes::{ROOM, crowded, raised};
 use crate::factor::Factor;
 use crate::facts::BufferLimits;
@@ -36,7 +36,11 @@ pub(super) fn settings(
     let mut after = before.clone();
     match factor {
         Factor::MoreStreams => after.streams = twice(before.streams, MOST_STREAMS)?,
+        Factor::MoreDepth if load.transport == Transport::Rdma => verbs::depth(&mut after)?,
         Factor::MoreDepth => after.depth = twice(before.depth, MOST_DEPTH)?,
+        Factor::MoreQueuePairs => verbs::queue_pairs(&mut after)?,
+        Factor::MoreReads => verbs::reads(&mut after)?,
+        Factor::MoreInline => verbs::inline(&mut after, load, direction)?,
         Factor::Crowd => [before.streams, after.streams] = crowds(model, direction)?,
         Factor::LargerWindow => {
             let limit = buffers(model, direction.receiver()).rmem_max;

@@ -11,7 +11,8 @@ use linerate_core::parse::sysctl;
 use linerate_core::path::Side;
 use linerate_core::plan::SetPlan;
 use linerate_core::transport::rdma::{
-    DEVICE, FAR_DEVICE, GID_INDEX, MTU, Operation, SERVICE_LEVEL, Service, TRAFFIC_CLASS,
+    DEVICE, FAR_DEVICE, GID_INDEX, MTU, Operation, READS, READS_DEFAULT, SERVICE_LEVEL, Service,
+    TRAFFIC_CLASS,
 };
 use linerate_sys::ibverbs::{
     self, Device, Endpoint, Library, Limits, Peer, QueuePlan, Refused, Region, Route,
@@ -32,8 +33,6 @@ const INSTALL: &str = "install libibverbs with its providers (Debian, Ubuntu: li
                        libibverbs), load ib_uverbs (sudo modprobe ib_uverbs), and let this user open /dev/infiniband/uverbs*";
 /// Time for both ends to introduce themselves.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Reads in flight of each queue pair, as far as both devices allow.
-const READS: u32 = 16;
 /// Time without an acknowledgement until a packet is sent again: 4.096 us x 2^14, 67 ms.
 const TIMEOUT: u8 = 14;
 /// How often it is sent again. The most that there is would be 7, which Soft-RoCE takes for "without an end".
@@ -266,12 +265,14 @@ impl Port {
         let endpoint = Endpoint::new(region, queues).map_err(refused)?;
         let asked = plan.knobs.options.number(MTU.key);
         let mtu = asked.map_or(self.state.mtu, |asked| self.state.mtu.min(asked as u32));
+        let reads = plan.knobs.options.number(READS.key);
+        let reads = reads.unwrap_or(READS_DEFAULT) as u32;
         let hellos = endpoint.numbers().map(|number| {
             Ok(Hello {
                 addressing: self.choice.addressing,
                 mtu: mtu as u16,
                 lid: self.state.lid,
-                reads_in: self.limits.reads_in.min(READS) as u8,
+                reads_in: self.limits.reads_in.min(reads) as u8,
                 number,
                 first_packet: random(line)? >> 8,
                 gid: self.gid,

@@ -1,0 +1,120 @@
+//! Requests in flight of an RDMA load, for causes about too few of them.
+
+use super::rdma_port::carries;
+use super::{FULL, NoFinding, base};
+use crate::facts::Gap;
+use crate::model::{Load, Model};
+use crate::path::{Direction, Place, Side};
+use crate::signs::round_trips::median;
+use crate::transport::rdma::{self, Operation, QUEUE_PAIRS};
+use crate::units::Nanos;
+
+/// Time of a request in a full queue, relative to one that is alone. Up to this ratio nothing queues.
+pub(super) const UNQUEUED: f64 = 1.2;
+
+/// Minimum ratio at which requests queue at another limit.
+pub(super) const QUEUED: f64 = 2.0;
+
+/// The queues of a load, which are kept full.
+pub(super) struct Queues<'a> {
+    pub(super) load: &'a Load,
+    /// The end that posts the requests.
+    pub(super) requester: Side,
+    /// Queue pairs of all streams.
+    pub(super) pairs: u32,
+    /// Requests in flight, of each queue pair.
+    pub(super) depth: u32,
+    /// Payload of a request, in bytes.
+    size: f64,
+    /// Round trip of a message that is alone, in seconds.
+    trip: f64,
+    /// Bits per second that the port carries at most; `None` if unknown.
+    wire: Option<f64>,
+}
+
+impl<'a> Queues<'a> {
+    /// The queues of a direction's load.
+    pub(super) fn of(model: &'a Model, direction: Direction) -> Result<Self, NoFinding> {
+        let load = base(model, direction)?;
+        let options = &load.knobs.options;
+        let trip = median(model.idle.as_ref());
+        let trip = trip.ok_or_else(|| {
+            NoFinding::Unknown(vec![Gap {
+                what: "the round trip of a message that is alone".to_owned(),
+                why: "it was not timed".to_owned(),
+                hint: String::new(),
+            }])
+        })?;
+        let op = Operation::of(options);
+        let ceilings = model.direction(direction).map(|dir| &dir.ceilings);
+        let wire = ceilings.into_iter().flatten().map(|c| c.rate.0).min();
+        Ok(Self {
+            load,
+            requester: requester(op, direction),
+            pairs: load.streams.max(1) * options.number(QUEUE_PAIRS.key).unwrap_or(1) as u32,
+            depth: rdma::depth(options),
+            size: load.made.at(direction, direction.sender()).write_size as f64,
+            trip: trip.0 as f64 / 1e9,
+            wire: wire.map(|rate| rate as f64),
+        })
+    }
+
+    /// Seconds that a request was in flight, where each queue pair had `depth` in flight.
+    //= Little, "A Proof for the Queuing Formula: L = lambda W", Operations Research 9 (3), 1961
+    pub(super) fn time(&self, depth: u32) -> f64 {
+        f64::from(self.pairs) * f64::from(depth) * self.alone_on_wire(None)
+    }
+
+    /// Seconds that the payload of a request takes on a wire that carries no more than this load did, or `rate`.
+    fn alone_on_wire(&self, rate: Option<f64>) -> f64 {
+        self.size * 8.0 / rate.unwrap_or(self.load.goodput.mean).max(1.0)
+    }
+
+    /// How much longer a request was in flight than one that is alone, at least: the wire may be faster than the load
+    /// showed.
+    pub(super) fn least_ratio(&self, depth: u32) -> f64 {
+        self.time(depth) / (self.trip + self.alone_on_wire(None)).max(1e-12)
+    }
+
+    /// The same with the rate of the wire; `None` if that is unknown.
+    pub(super) fn ratio(&self, depth: u32) -> Option<f64> {
+        let alone = self.trip + self.alone_on_wire(Some(self.wire?));
+        Some(self.time(depth) / alone.max(1e-12))
+    }
+
+    /// `a request of 65536 B was in flight for 12 us; a message alone takes 10 us there and back`.
+    pub(super) fn words(&self, depth: u32) -> String {
+        let nanos = |secs: f64| Nanos((secs * 1e9) as u64);
+        format!(
+            "a request of {} B was in flight for {}, and a message alone takes {} there and back",
+            self.size,
+            nanos(self.time(depth)),
+            nanos(self.trip)
+        )
+    }
+
+    /// Whether a port or a slot is full.
+    pub(super) fn fills_wire(&self) -> bool {
+        let goodput = self.load.goodput.at_most();
+        self.wire.is_some_and(|wire| goodput >= wire * FULL)
+    }
+
+    /// Where the requests are posted.
+    pub(super) fn place(&self) -> Place {
+        Place::from(self.requester)
+    }
+}
+
+/// The end that posts the requests: the reader of reads, else the sender.
+fn requester(op: Operation, direction: Direction) -> Side {
+    match op {
+        Operation::Read => direction.receiver(),
+        _ => direction.sender(),
+    }
+}
+
+/// The load, if requests to RDMA devices carry it.
+pub(super) fn load(model: &Model, direction: Direction) -> Option<&Load> {
+    let load = model.direction(direction).map(|dir| &dir.base);
+    load.filter(|load| carries(load))
+}

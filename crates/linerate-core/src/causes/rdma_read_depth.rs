@@ -1,0 +1,105 @@
+//! The devices keep fewer reads in flight than the program posts.
+
+use super::predict::{bystander, per_stream};
+use super::rdma_queues::{QUEUED, Queues, UNQUEUED};
+use super::{Answer, Cause, CauseInfo, Finding, NoFinding};
+use crate::advice::Advice;
+use crate::factor::Factor;
+use crate::facts::Gap;
+use crate::model::Model;
+use crate::path::{Direction, Stage};
+use crate::record::TrialPlan;
+use crate::signs::GAIN;
+use crate::stats::{EQUAL, Range};
+use crate::transport::Scope;
+use crate::transport::rdma::Operation;
+
+/// Cause `rdma-read-depth`.
+pub(super) struct RdmaReadDepth;
+
+/// How much twice the reads in flight, or twice the queue pairs, may carry.
+const TWICE: Range = Range {
+    low: GAIN,
+    high: 2.2,
+};
+
+static INFO: CauseInfo = CauseInfo {
+    id: "rdma-read-depth",
+    name: "the devices keep too few reads in flight",
+    scope: Scope::Rdma,
+    stage: Stage::Port,
+    decided_by: &[Factor::MoreReads],
+    page: include_str!("pages/rdma-read-depth.md"),
+    ..CauseInfo::BASE
+};
+
+impl Cause for RdmaReadDepth {
+    fn info(&self) -> &'static CauseInfo {
+        &INFO
+    }
+    fn check(&self, model: &Model, direction: Direction) -> Answer {
+        let queues = Queues::of(model, direction)?;
+        let op = Operation::of(&queues.load.knobs.options);
+        if !op.returns() {
+            return Err(NoFinding::Clear(format!(
+                "only reads and atomic operations are limited in number, not the operation {}",
+                op.name()
+            )));
+        }
+        let reads = queues.load.rdma(direction, queues.requester);
+        let reads = reads.map(|end| end.reads_out).filter(|reads| *reads > 0);
+        let reads = reads.ok_or_else(|| {
+            NoFinding::Unknown(vec![Gap {
+                what: "how many reads both devices allow in flight".to_owned(),
+                why: "the record does not say it".to_owned(),
+                hint: "ibv_devinfo -v | grep rd_atom".to_owned(),
+            }])
+        })?;
+        if reads >= queues.depth {
+            return Err(NoFinding::Clear(format!(
+                "the devices allow {reads} in flight, and the program posts {}",
+                queues.depth
+            )));
+        }
+        let words = format!(
+            "{}, if the {reads} were in flight that the devices allow of each queue pair's {}",
+            queues.words(reads),
+            queues.depth
+        );
+        let (least, ratio) = (queues.least_ratio(reads), queues.ratio(reads));
+        if least >= QUEUED || ratio.is_some_and(|ratio| ratio >= QUEUED) {
+            return Err(NoFinding::Clear(format!(
+                "{words}: reads queue for something else"
+            )));
+        }
+        Ok(Finding {
+            side: queues.place(),
+            share: (QUEUED - ratio.unwrap_or(least)).clamp(0.0, 1.0),
+            enough: ratio.is_some_and(|ratio| ratio < UNQUEUED),
+            reached: false,
+            evidence: vec![words],
+        })
+    }
+    fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
+        match trial.factor()? {
+            Factor::MoreReads => Some(TWICE),
+            // A queue pair more has reads of its own in flight, as long as enough are posted.
+            Factor::MoreQueuePairs => Some(Range {
+                low: EQUAL.low,
+                ..TWICE
+            }),
+            Factor::MoreStreams => Some(per_stream(trial)),
+            _ => bystander(model, trial),
+        }
+    }
+    fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
+        let gain = model.tried(direction, Factor::MoreReads);
+        let gain = gain.and_then(|trial| trial.effect).map(|effect| effect.mid);
+        let more = Advice::new(
+            "let the program ask for more reads in flight when it connects (max_rd_atomic, max_dest_rd_atomic), up to \
+             what both devices have",
+        );
+        let other = Advice::new("use larger reads, more queue pairs, or writes from the other end");
+        vec![more.gain(gain), other]
+    }
+}
