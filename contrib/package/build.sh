@@ -54,6 +54,7 @@ compile() {
 # split PROGRAM: the program without symbols, and a file of its own that has them.
 split() {
   objcopy --only-keep-debug "$1" "$name.debug"
+  chmod 644 "$name.debug"
   objcopy --strip-all --add-gnu-debuglink="$name.debug" "$1" linerate
 }
 
@@ -144,7 +145,7 @@ changelog() {
   cat <<END
 linerate ($version-1) unstable; urgency=medium
 
-  * Built from $commit. /usr/share/doc/linerate/changelog.gz says what is new.
+  * Built from $commit; changelog.gz says what is new.
 
  -- $maintainer  $(LC_ALL=C date -u -R -d "@$SOURCE_DATE_EPOCH")
 END
