@@ -26,7 +26,8 @@ die() { echo "error: $1" >&2 && echo "hint: $2" >&2 && exit 1; }
 # command:package
 needs() {
   local need
-  for need in cargo:rustup python3:python3 objcopy:binutils readelf:binutils dpkg-deb:dpkg gzip:gzip git:git; do
+  command -v cargo >/dev/null || die "cargo is not installed" "install Rust: https://rustup.rs"
+  for need in python3:python3 objcopy:binutils readelf:binutils dpkg-deb:dpkg gzip:gzip git:git; do
     command -v "${need%:*}" >/dev/null ||
       die "${need%:*} is not installed" "install ${need#*:}: sudo apt-get install ${need#*:}"
   done
