@@ -24,6 +24,8 @@ packages=(
   zsh:zsh fish:fish groff:groff-base ssh:openssh-client nft:nftables
   ibsim:ibsim-utils opensm:opensm
 )
+# What the package is built, installed and read with.
+[[ -n $long ]] && packages+=(debootstrap:debootstrap lintian:lintian man:man-db objcopy:binutils)
 # Debian starts an ssh server where it is installed: only a machine of continuous integration gets one.
 [[ ${CI:-} == true ]] && packages+=(sshd:openssh-server)
 readonly packages
@@ -247,6 +249,8 @@ else
   echo "note: cargo-deny is not installed; licences and sources were checked without it, advisories were not"
 fi
 step "documentation" env RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps
+# A release build, and three fresh systems.
+[[ -z $long ]] || step "package" contrib/package/check.sh
 step "fuzz targets" cargo check --locked --manifest-path fuzz/Cargo.toml --target-dir target
 
 if ! after=$(tree); then
