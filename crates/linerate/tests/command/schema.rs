@@ -42,6 +42,9 @@ const ADDED: &[(&str, &str, &str)] = &[
     ("bw", "/options", OPTIONS),
     ("lat", "/options", OPTIONS),
     ("sweep", "/options", OPTIONS),
+    ("sweep", "/bandwidth_delay", QUEUES),
+    ("sweep", "/settings/*/depth", QUEUES),
+    ("sweep", "/settings/*/queue_pairs", QUEUES),
     ("sweep", "/engine", MEMORY),
     ("sweep", "/falls", MEMORY),
     ("bw", "/memory", MEMORY),
@@ -98,6 +101,7 @@ const DISTURBANCES: &str = "what disturbs a measurement";
 const NAGLE: &str = "time held by Nagle's algorithm";
 const TUNNEL: &str = "packets that are too large for a tunnel";
 const INFINIBAND: &str = "InfiniBand subnets and virtual functions";
+const QUEUES: &str = "requests in flight, and queue pairs";
 const NVME: &str = "NVMe multipath";
 
 pub(crate) fn validator(schema: &str) -> Validator {
@@ -112,11 +116,12 @@ pub(crate) fn refused(schema: &Validator, document: &Value) -> Vec<String> {
 }
 
 /// Documents that are newer than the schemas by hand.
-const SINCE: [&str; 7] = [
+const SINCE: [&str; 8] = [
     "fabric",
     "fabric-ping",
     "fabric-route",
     "import",
+    "lat-each",
     "lat-sweep",
     "list",
     "whatif-compare",
