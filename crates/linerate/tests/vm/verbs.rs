@@ -139,6 +139,50 @@ pub(crate) fn bandwidth(guest: &mut Guest) {
 /// Length of a stall in nanoseconds. The histogram keeps three digits.
 const STALL: f64 = 19.9e6;
 
+/// Several operations, and several depths, by one command.
+pub(crate) fn several(guest: &mut Guest) {
+    beside(guest, |guest| {
+        let told = linerate(
+            guest,
+            "lat 10.9.8.1 --op read,write,send --size 64B --time 1s",
+        );
+        let all = told["measurements"].as_array().unwrap();
+        assert_eq!((all.len(), &told["complete"]), (3, &true.into()), "{told}");
+        for (one, op) in all.iter().zip(OPS) {
+            assert_eq!(
+                (&one["value"], &one["record"]),
+                (&op.into(), &Value::Null),
+                "{told}"
+            );
+            assert!(one["result"]["samples"].as_u64() > Some(5), "{told}");
+        }
+        let words = "lat 10.9.8.1 --open --engine rdma --op read,send --size 64B --time 1s --quiet";
+        let table = guest.ask(&format!("{PROGRAM} {words} --like perftest"));
+        assert!(
+            table.contains("op read\n") && table.contains("op send\n"),
+            "{table}"
+        );
+        assert_eq!(rows(&table).len(), 2, "{table}");
+        let told = linerate(
+            guest,
+            "bw 10.9.8.1 --op write --size 4KiB --sweep depth --time 60s",
+        );
+        let depths = told["settings"].as_array().unwrap();
+        assert_eq!(
+            (depths.len(), &depths[10]["depth"]),
+            (11, &1024.into()),
+            "{told}"
+        );
+        let rate = |at: usize| depths[at]["goodput_bps"].as_f64();
+        println!(
+            "write of 4 KiB by depth: {:?}",
+            (0..11).map(rate).collect::<Vec<_>>()
+        );
+        println!("knee {}, {}", told["knee"], told["bandwidth_delay"]);
+        assert!(rate(0) > Some(0.0) && rate(4) > rate(0), "{told}");
+    });
+}
+
 /// Stops the serving end for 20 ms and longer again and again, while round trips are timed.
 const STALLS: &str = "server=$(pgrep -f '[s]erve --open')
 (while sleep 0.01; do
