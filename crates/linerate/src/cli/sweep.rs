@@ -155,9 +155,9 @@ fn fits(swept: Swept, engine: &str, base: &Knobs) -> Result<(), Failure> {
             let what = format!("--sweep {name} measures several values of --{name}");
             refuse(&what, &format!("leave out --{name}"))
         }
-        Swept::Copy if engine == RDMA.name => refuse(
+        Swept::Copy if engine != TCP.name => refuse(
             "--sweep copy needs a transport through the kernel",
-            "--sweep size, depth, qps or streams",
+            "--sweep size, or --sweep streams",
         ),
         Swept::Size if Operation::of(&base.options) == Operation::Atomic => refuse(
             "an atomic operation has 8 B",
@@ -174,15 +174,12 @@ fn of_memory(swept: Swept, base: &mut Knobs, most: Option<u32>) -> Result<Vec<Kn
         access: Access::of(&base.options),
     };
     match swept {
-        Swept::Copy => {
-            let error = anyhow!("--sweep copy needs a transport through the kernel");
-            Err(Failure::usage(error).hint("--sweep size, or --sweep streams"))
-        }
         Swept::Size => Ok(Swept::sizes(
             base,
             memory::sizes(&room, pattern, base.streams),
         )),
-        Swept::Streams => {
+        // Others were refused.
+        Swept::Streams | Swept::Copy | Swept::Depth | Swept::Qps => {
             let most =
                 most.unwrap_or_else(|| available_parallelism().map_or(1, |cpus| cpus.get() as u32));
             // 1, 2, 4 and so on to the most are fewer than twice as many.

@@ -169,6 +169,9 @@ const ADDED_FIGURES: [&str; 3] = ["operations_per_sec", "messages_per_sec", "los
 /// Engines added since. Documents have the same fields for them as for others.
 const ADDED_ENGINES: [&str; 3] = ["shm", "memory", "rdma"];
 
+/// Factors of a sweep added since.
+const ADDED_FACTORS: [&str; 2] = ["depth", "qps"];
+
 /// Keys of an advice that were added since: its parts, wherever it stands.
 const ADDED_TO_ADVICE: [&str; 5] = ["what", "steps", "undo_steps", "lost_at_boot", "joined"];
 
@@ -194,6 +197,11 @@ pub(crate) fn without_added(name: &str, document: &Value) -> Value {
         && ADDED_ENGINES.iter().any(|added| *engine == *added)
     {
         *engine = "tcp".into();
+    }
+    if let Some(swept) = before.get_mut("swept")
+        && ADDED_FACTORS.iter().any(|added| *swept == *added)
+    {
+        *swept = "streams".into();
     }
     if before.get("far_end").is_some_and(|end| *end == "none") {
         before["far_end"] = "linerate".into();
