@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::plan::{Handover, Knobs};
 use crate::stats::FEWEST;
 use crate::transport::Setting;
-use crate::transport::rdma::DEPTH;
+use crate::transport::rdma::{DEPTH, QUEUE_PAIRS};
 use crate::units::{Bytes, Nanos};
 
 /// The factor that a sweep varies.
@@ -40,9 +40,6 @@ const WAYS: [Handover; 4] = [
 
 /// Smallest and largest operation: below, a call costs more than its payload; above, nothing is gained by fewer.
 const SIZES: [u64; 2] = [1 << 10, 4 << 20];
-
-/// The option that sets the queue pairs of each stream.
-const QUEUE_PAIRS: &str = "qps";
 
 /// Most requests in flight, and most queue pairs. A device that takes fewer refuses the settings beyond, which are left out.
 const DEPTHS: u64 = 1024;
@@ -75,7 +72,7 @@ impl Swept {
                 .map(|streams| with(&|knobs| knobs.streams = streams as u32))
                 .collect(),
             Self::Depth => Self::numbers(base, DEPTH.key, DEPTHS),
-            Self::Qps => Self::numbers(base, QUEUE_PAIRS, PAIRS),
+            Self::Qps => Self::numbers(base, QUEUE_PAIRS.key, PAIRS),
         }
     }
 
@@ -106,7 +103,7 @@ impl Swept {
             Self::Size => knobs.write_size.to_string(),
             Self::Streams => counted(u64::from(knobs.streams), "stream"),
             Self::Depth => format!("depth {}", number(knobs, DEPTH.key)),
-            Self::Qps => counted(number(knobs, QUEUE_PAIRS), "queue pair"),
+            Self::Qps => counted(number(knobs, QUEUE_PAIRS.key), "queue pair"),
         }
     }
 }

@@ -11,7 +11,7 @@ use linerate_core::record::Record;
 use linerate_core::stats::{FEWEST, Interval};
 use linerate_core::sweep::Swept;
 use linerate_core::transport::Options;
-use linerate_core::transport::rdma::DEPTH;
+use linerate_core::transport::rdma::{DEPTH, QUEUE_PAIRS};
 use linerate_core::units::Bytes;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -221,7 +221,7 @@ fn setting(probe: &Probe, setting: &Setting) -> SettingOut {
         size_bytes: (size != Bytes(0)).then_some(size.0),
         streams: setting.knobs.streams,
         depth: setting.knobs.options.number(DEPTH.key),
-        queue_pairs: setting.knobs.options.number("qps"),
+        queue_pairs: setting.knobs.options.number(QUEUE_PAIRS.key),
         rounds: setting.goodput.map_or(0, |goodput| goodput.samples as u64),
         goodput_bps: setting.goodput.map(|goodput| integer(goodput.mean)),
         goodput_ci_bps: setting.goodput.as_ref().and_then(ci),

@@ -15,6 +15,7 @@ use linerate_core::record::Record;
 use linerate_core::stats::Interval;
 use linerate_core::sweep::{Pace, Swept};
 use linerate_core::transport::Options;
+use linerate_core::transport::rdma::QUEUE_PAIRS;
 use linerate_core::units::{Bytes, Nanos};
 use linerate_engine::run::SweepPlan;
 
@@ -162,7 +163,7 @@ fn request(record: &Record, asked: &SweepPlan) -> Option<Bytes> {
 
 /// Queue pairs of a setting, of all streams together.
 fn pairs(knobs: &Knobs) -> u64 {
-    let each = knobs.options.number("qps").unwrap_or(1);
+    let each = knobs.options.number(QUEUE_PAIRS.key).unwrap_or(1);
     u64::from(knobs.streams) * each
 }
 
