@@ -1,9 +1,9 @@
 //! Round trips with each of several values of an option, for programs.
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 
-use super::super::json::{Format, described_elsewhere, text};
+use super::super::json::{Format, text};
 use super::super::{lat, trips};
 use super::{Each, Part, View};
 
@@ -37,10 +37,15 @@ struct PartOut<'a> {
     /// Name of the saved record. Null if it was not saved.
     record: Option<&'a str>,
     /// The document of lat.schema.json, with `--sweep` that of lat-sweep.schema.json. Null if nothing was measured.
-    #[schemars(schema_with = "described_elsewhere")]
+    #[schemars(schema_with = "of_lat")]
     result: Option<ViewOut<'a>>,
     /// Why nothing was measured. Null if something was.
     not_measured: Option<&'a str>,
+}
+
+/// Another document, or null.
+fn of_lat(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": ["object", "null"] })
 }
 
 /// The document of a measurement.
