@@ -47,8 +47,8 @@ fn by_value(doc: &mut Document, each: &Each<'_>) {
     let mut table = Table::new(&trips::WIDTHS).head(&heads).least(trips::WIDE);
     for (value, done) in each.done() {
         let timed = done.view.timed();
-        let times = timed.first().map(|one| one.times);
-        let cells = trips::times(value.to_owned(), times);
+        let first = timed.first().map(|one| one.times);
+        let cells = trips::times(value.to_owned(), first);
         let typical = format!("typical {}", cells[2]);
         let spans = cells.each_ref().map(|cell| (Tone::Plain, cell.as_str()));
         let entry = Entry::new(value, &[(Tone::Plain, &typical)], 2);
