@@ -10,6 +10,8 @@ use serde::Serialize;
 
 use crate::plan::{Handover, Knobs};
 use crate::stats::FEWEST;
+use crate::transport::Setting;
+use crate::transport::rdma::{DEPTH, QUEUE_PAIRS};
 use crate::units::{Bytes, Nanos};
 
 /// The factor that a sweep varies.
@@ -22,6 +24,10 @@ pub enum Swept {
     Size,
     /// Connections.
     Streams,
+    /// Requests in flight on each queue pair.
+    Depth,
+    /// Queue pairs of each stream.
+    Qps,
 }
 
 /// Ways to hand payload over.
@@ -35,6 +41,10 @@ const WAYS: [Handover; 4] = [
 /// Smallest and largest operation: below, a call costs more than its payload; above, nothing is gained by fewer.
 const SIZES: [u64; 2] = [1 << 10, 4 << 20];
 
+/// Most requests in flight, and most queue pairs. A device that takes fewer refuses the settings beyond, which are left out.
+const DEPTHS: u64 = 1024;
+const PAIRS: u64 = 64;
+
 impl Swept {
     /// The word used in text and JSON.
     pub const fn name(self) -> &'static str {
@@ -42,6 +52,8 @@ impl Swept {
             Self::Copy => "copy",
             Self::Size => "size",
             Self::Streams => "streams",
+            Self::Depth => "depth",
+            Self::Qps => "qps",
         }
     }
 
@@ -59,6 +71,8 @@ impl Swept {
             Self::Streams => doubled(1, u64::from(most.max(1)))
                 .map(|streams| with(&|knobs| knobs.streams = streams as u32))
                 .collect(),
+            Self::Depth => Self::numbers(base, DEPTH.key, DEPTHS),
+            Self::Qps => Self::numbers(base, QUEUE_PAIRS.key, PAIRS),
         }
     }
 
@@ -72,15 +86,36 @@ impl Swept {
         doubled(ends[0], ends[1]).map(sized).collect()
     }
 
+    /// The settings of a sweep of an option that is a number, from 1 to `most`.
+    fn numbers(base: &Knobs, key: &str, most: u64) -> Vec<Knobs> {
+        let with = |number| {
+            let mut knobs = base.clone();
+            knobs.options.set(key, Setting::Number(number));
+            knobs
+        };
+        doubled(1, most).map(with).collect()
+    }
+
     /// The setting in words: `zerocopy`, `64 KiB`, `4 streams`.
     pub fn words(self, knobs: &Knobs) -> String {
         match self {
             Self::Copy => knobs.copy.name().to_owned(),
             Self::Size => knobs.write_size.to_string(),
-            Self::Streams if knobs.streams == 1 => "1 stream".to_owned(),
-            Self::Streams => format!("{} streams", knobs.streams),
+            Self::Streams => counted(u64::from(knobs.streams), "stream"),
+            Self::Depth => format!("depth {}", number(knobs, DEPTH.key)),
+            Self::Qps => counted(number(knobs, QUEUE_PAIRS.key), "queue pair"),
         }
     }
+}
+
+/// An option of the settings; one if it is not set.
+fn number(knobs: &Knobs, key: &str) -> u64 {
+    knobs.options.number(key).unwrap_or(1)
+}
+
+fn counted(number: u64, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {noun}{plural}")
 }
 
 /// Powers of two times `first` below `last`, and `last`.
@@ -185,6 +220,16 @@ mod tests {
         assert_eq!(
             (sizes.len(), &*sizes[0], &*sizes[12]),
             (13, "1 KiB", "4 MiB")
+        );
+        let depths = words(Swept::Depth, 9);
+        assert_eq!(
+            (depths.len(), &*depths[0], &*depths[10]),
+            (11, "depth 1", "depth 1024")
+        );
+        let pairs = words(Swept::Qps, 9);
+        assert_eq!(
+            (pairs.len(), &*pairs[0], &*pairs[6]),
+            (7, "1 queue pair", "64 queue pairs")
         );
         for knobs in Swept::Size.settings(&base, 1) {
             assert_eq!((knobs.streams, knobs.nodelay), (3, true));

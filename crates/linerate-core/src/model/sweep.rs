@@ -232,7 +232,7 @@ fn reference(swept: Swept, settings: &[Setting]) -> Option<usize> {
     let measured = (0..settings.len()).filter(|at| goodput(at).is_some());
     match swept {
         Swept::Copy => measured.take(1).find(|at| *at == 0),
-        Swept::Size | Swept::Streams => measured.max_by(|a, b| {
+        Swept::Size | Swept::Streams | Swept::Depth | Swept::Qps => measured.max_by(|a, b| {
             let of = |at| goodput(at).unwrap_or_default();
             of(a).total_cmp(&of(b))
         }),

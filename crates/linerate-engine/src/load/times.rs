@@ -130,6 +130,19 @@ mod tests {
     }
 
     #[test]
+    fn one_long_time_of_a_thousand_stays() {
+        let mut times = Times::default();
+        times.renew().unwrap();
+        times.record(2_000, 500);
+        times.record(100_000, 1);
+        times.record(2_000, 499);
+        assert_eq!(times.exact().map(|exact| exact.most), Some(100_000));
+        let told = times.take();
+        assert_eq!((told[0], told[1].1), ((2_000, 999), 1));
+        assert!(told[1].0.abs_diff(100_000) < 100, "{told:?}");
+    }
+
+    #[test]
     fn sums_are_exact_where_counts_are_not() {
         let mut times = Times::default();
         assert_eq!(times.exact(), None);

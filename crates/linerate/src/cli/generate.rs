@@ -13,8 +13,8 @@ use super::exit::{Exit, Failure};
 use super::options::own;
 use super::{help, out};
 use crate::show::{
-    bw, diff, fabric, flows, guide, host, import, json, lat, list, repeat, stream, sweep, trips,
-    whatif,
+    bw, diff, each, fabric, flows, guide, host, import, json, lat, list, repeat, stream, sweep,
+    trips, whatif,
 };
 
 // `linerate generate`.
@@ -51,7 +51,7 @@ struct Schema {
     text: &'static str,
 }
 
-const SCHEMAS: [Schema; 18] = [
+const SCHEMAS: [Schema; 19] = [
     Schema {
         name: "run",
         of: "linerate run --json, linerate show --json",
@@ -96,6 +96,11 @@ const SCHEMAS: [Schema; 18] = [
         name: "lat-sweep",
         of: "linerate lat --sweep --json",
         text: trips::SCHEMA,
+    },
+    Schema {
+        name: "lat-each",
+        of: "linerate lat --op read,write --json",
+        text: each::SCHEMA,
     },
     Schema {
         name: "host",

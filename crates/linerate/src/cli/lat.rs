@@ -12,8 +12,8 @@ use super::options::own::{self, Flags};
 use super::options::{self, Options, TripPattern};
 use super::quantity::{Pace, Streams};
 use super::resolve::Needs;
-use super::single::{self, Shared, THIS_HOST, What, directions};
-use super::{out, resolve, trips};
+use super::single::{self, Measured, Shared, THIS_HOST, What, directions};
+use super::{each, out, resolve, trips};
 use crate::expect::Found;
 use crate::show::lat::{self, Probe};
 use crate::show::{like, noted};
@@ -28,6 +28,7 @@ pub(crate) struct Verb;
 
 impl own::Verb for Verb {
     const NEEDS: Needs = Needs::RoundTrips;
+    const SEVERAL: bool = true;
 }
 
 // `linerate lat`.
@@ -106,10 +107,28 @@ fn fits(on_line: &[String], options: &Options) -> Result<(), Failure> {
 
 pub(crate) fn run(args: &Args, options: &Options, on_line: &[String]) -> Result<Exit, Failure> {
     fits(on_line, options)?;
-    if options.lat.sweep.is_some() {
-        return trips::run(args.target.as_deref(), options);
+    let target = args.target.as_deref();
+    let options = &if options.lat.sweep.is_some() {
+        options.clone()
+    } else {
+        single::kept_on_request(options, on_line)
+    };
+    match args.own.each.as_slice() {
+        [] if options.lat.sweep.is_some() => trips::run(target, options),
+        [] => once(target, options),
+        [each] => each::run(target, each, options),
+        [(one, _), (other, _), ..] => {
+            let error = anyhow!("--{one} and --{other} have several values each");
+            Err(Failure::usage(error).hint("several values of one of them"))
+        }
     }
-    let options = &single::kept_on_request(options, on_line);
+}
+
+/// Times round trips once.
+pub(super) fn measure(
+    target: Option<&str>,
+    options: &Options,
+) -> Result<(Measured, Probe), Failure> {
     let asked = &options.lat;
     let trips = RoundTrips {
         size: if resolve::is_alone(&options.run) {
@@ -124,15 +143,19 @@ pub(crate) fn run(args: &Args, options: &Options, on_line: &[String]) -> Result<
         nagle: asked.nodelay == Some(false),
         two_writes: asked.pattern == Some(TripPattern::WriteWriteRead),
     };
-    let target = args.target.as_deref();
     let beside = asked.beside.map(directions).unwrap_or_default();
     let time = asked.time.map_or(TIME, |t| t.0);
-    let mut measured = single::measure(target, beside, time, What::Trips(trips), options)?;
+    let measured = single::measure(target, beside, time, What::Trips(trips), options)?;
     let probe = Probe::of(
         target.unwrap_or(THIS_HOST),
         &measured.address,
         &measured.record,
     );
+    Ok((measured, probe))
+}
+
+fn once(target: Option<&str>, options: &Options) -> Result<Exit, Failure> {
+    let (mut measured, probe) = measure(target, options)?;
     if let Some(like) = options.lat.like {
         let timed: Vec<_> = probe.timed().into_iter().collect();
         out::print(&like::page(like.into(), &timed))?;

@@ -8,6 +8,7 @@ mod changes;
 mod config;
 mod demo;
 mod diff;
+mod each;
 mod environment;
 mod exit;
 mod fabric;

@@ -87,7 +87,7 @@ fn for_people(
 }
 
 /// Whether anything was expected of the result.
-fn is_bound(options: &Options) -> bool {
+pub(super) fn is_bound(options: &Options) -> bool {
     options.report.expect.iter().any(|all| !all.is_empty())
 }
 

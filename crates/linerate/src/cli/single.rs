@@ -72,7 +72,7 @@ pub(crate) struct Measured {
     pub(crate) address: String,
     error: Option<LinkError>,
     /// Name under which the record was kept.
-    saved: Option<String>,
+    pub(crate) saved: Option<String>,
     pub(crate) stream: Option<Stream<Beside>>,
 }
 
@@ -206,11 +206,11 @@ impl Measured {
     }
 
     /// How the program ends, once the result is printed.
-    pub(crate) fn exit(self, complete: bool, found: &Found<'_>, options: &Options) -> Exit {
-        if let Some(name) = self.saved {
+    pub(crate) fn exit(&mut self, complete: bool, found: &Found<'_>, options: &Options) -> Exit {
+        if let Some(name) = &self.saved {
             tell(&format!("saved as {name}\n"));
         }
-        if let Some(error) = self.error {
+        if let Some(error) = self.error.take() {
             tell(&session::link_failure(error).words());
         }
         let asked = &self.record.start.plan.directions;

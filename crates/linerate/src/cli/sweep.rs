@@ -7,7 +7,8 @@ use linerate_core::path::Direction;
 use linerate_core::plan::{Access, Knobs, Pattern, Plan};
 use linerate_core::record::Made;
 use linerate_core::sweep::{Pace, Swept};
-use linerate_core::transport::{MEMORY, TCP};
+use linerate_core::transport::rdma::Operation;
+use linerate_core::transport::{MEMORY, RDMA, TCP};
 use linerate_core::units::Nanos;
 use linerate_engine::load::transport::memory;
 use linerate_engine::run::{SweepPlan, sweep};
@@ -23,8 +24,8 @@ use crate::show::sweep::{self as show, Probe};
 /// Time of all rounds if none is asked for.
 const TIME: Nanos = Nanos::from_secs(60);
 
-/// The engines that can vary the factor: one of a path, and the memory of this host.
-const ENGINES: [&str; 2] = [TCP.name, MEMORY.name];
+/// The engines that can vary a factor: those of a path with streams that lose nothing, and the memory of this host.
+const ENGINES: [&str; 3] = [TCP.name, RDMA.name, MEMORY.name];
 
 /// Largest number of streams if no bound is given.
 const STREAMS: u32 = 64;
@@ -101,7 +102,7 @@ fn asked(what: options::SweepFactor, options: &Options) -> Result<SweepPlan, Fai
     let engine = resolve::engine(&options.run, Needs::Load)?;
     if !ENGINES.contains(&&*engine) {
         return refuse(
-            "--sweep works only with TCP and memory",
+            "--sweep works only with TCP, RDMA and memory",
             "leave out --engine",
         );
     }
@@ -109,6 +110,8 @@ fn asked(what: options::SweepFactor, options: &Options) -> Result<SweepPlan, Fai
         options::SweepFactor::Copy => Swept::Copy,
         options::SweepFactor::Size => Swept::Size,
         options::SweepFactor::Streams => Swept::Streams,
+        options::SweepFactor::Depth => Swept::Depth,
+        options::SweepFactor::Qps => Swept::Qps,
     };
     let sized = load.size.or(load.write_size).or(load.read_size);
     if swept == Swept::Size && sized.is_some() {
@@ -124,6 +127,7 @@ fn asked(what: options::SweepFactor, options: &Options) -> Result<SweepPlan, Fai
         );
     }
     let mut base = resolve::knobs_of(options);
+    fits(swept, &engine, &base)?;
     let most = load.streams.map(|streams| streams.0);
     let settings = if engine == MEMORY.name {
         of_memory(swept, &mut base, most)?
@@ -139,6 +143,30 @@ fn asked(what: options::SweepFactor, options: &Options) -> Result<SweepPlan, Fai
     })
 }
 
+/// Refuses a factor that the engine does not have, or that is set.
+fn fits(swept: Swept, engine: &str, base: &Knobs) -> Result<(), Failure> {
+    let name = swept.name();
+    match swept {
+        Swept::Depth | Swept::Qps if engine != RDMA.name => {
+            let what = format!("--sweep {name} is of RDMA's queue pairs");
+            refuse(&what, "--engine rdma, or --sweep streams")
+        }
+        Swept::Depth | Swept::Qps if base.options.number(name).is_some() => {
+            let what = format!("--sweep {name} measures several values of --{name}");
+            refuse(&what, &format!("leave out --{name}"))
+        }
+        Swept::Copy if engine != TCP.name => refuse(
+            "--sweep copy needs a transport through the kernel",
+            "--sweep size, or --sweep streams",
+        ),
+        Swept::Size if Operation::of(&base.options) == Operation::Atomic => refuse(
+            "an atomic operation has 8 B",
+            "--sweep depth, or another --op",
+        ),
+        _ => Ok(()),
+    }
+}
+
 /// The settings of a sweep of memory. The arrays of all of them are there at the same time.
 fn of_memory(swept: Swept, base: &mut Knobs, most: Option<u32>) -> Result<Vec<Knobs>, Failure> {
     let room = memory::room();
@@ -146,15 +174,12 @@ fn of_memory(swept: Swept, base: &mut Knobs, most: Option<u32>) -> Result<Vec<Kn
         access: Access::of(&base.options),
     };
     match swept {
-        Swept::Copy => {
-            let error = anyhow!("--sweep copy needs a transport through the kernel");
-            Err(Failure::usage(error).hint("--sweep size, or --sweep streams"))
-        }
         Swept::Size => Ok(Swept::sizes(
             base,
             memory::sizes(&room, pattern, base.streams),
         )),
-        Swept::Streams => {
+        // Others were refused.
+        Swept::Streams | Swept::Copy | Swept::Depth | Swept::Qps => {
             let most =
                 most.unwrap_or_else(|| available_parallelism().map_or(1, |cpus| cpus.get() as u32));
             // 1, 2, 4 and so on to the most are fewer than twice as many.

@@ -11,6 +11,7 @@ use linerate_engine::run::{RoundTrips, TripSweep, trip_sizes, trip_sweep};
 use super::exit::{Exit, Failure, tell};
 use super::options::{Options, TripPattern};
 use super::resolve::{self, Needs};
+use super::single::Measured;
 use super::{out, single};
 use crate::expect::Found;
 use crate::show::trips::{self as show, Probe};
@@ -19,7 +20,11 @@ use crate::show::{like, noted};
 /// Time of the whole sweep if none is asked for.
 const TIME: Nanos = Nanos::from_secs(20);
 
-pub(crate) fn run(target: Option<&str>, options: &Options) -> Result<Exit, Failure> {
+/// Times round trips of several sizes.
+pub(super) fn measure(
+    target: Option<&str>,
+    options: &Options,
+) -> Result<(Measured, Probe), Failure> {
     refuse(options)?;
     let engine = resolve::engine(&options.run, Needs::RoundTrips)?;
     let peer = resolve::far_end(&engine, target)?;
@@ -34,11 +39,16 @@ pub(crate) fn run(target: Option<&str>, options: &Options) -> Result<Exit, Failu
         trials: false,
     };
     let mut sweep = asked(&plan, options)?;
-    let mut measured = single::open(plan, Made::Lat, options, |link, plan, label, sink| {
+    let measured = single::open(plan, Made::Lat, options, |link, plan, label, sink| {
         trip_sweep(link, plan, &mut sweep, label, sink)
     })?;
     let mut probe = Probe::of(&measured.record);
     probe.refused(&sweep.left_out);
+    Ok((measured, probe))
+}
+
+pub(crate) fn run(target: Option<&str>, options: &Options) -> Result<Exit, Failure> {
+    let (mut measured, probe) = measure(target, options)?;
     if let Some(like) = options.lat.like {
         out::print(&like::page(like.into(), &probe.timed()))?;
         tell(&not_measured(&probe));
@@ -74,7 +84,7 @@ pub(super) fn shown(record: &Record, options: &Options) -> Result<Exit, Failure>
 }
 
 /// The sizes that a table of another tool leaves out.
-fn not_measured(probe: &Probe) -> String {
+pub(super) fn not_measured(probe: &Probe) -> String {
     let lacking = probe.lacking();
     let line = |(why, sizes): &(String, Vec<Bytes>)| {
         let sizes: Vec<String> = sizes.iter().map(Bytes::to_string).collect();

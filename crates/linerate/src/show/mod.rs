@@ -5,6 +5,7 @@ mod advice;
 pub mod bw;
 pub mod diff;
 pub(crate) mod document;
+pub mod each;
 pub mod fabric;
 mod fitted;
 pub mod flows;

@@ -330,6 +330,11 @@ pub(super) fn engine(name: &str, options: &Options) -> String {
     }
 }
 
+/// Whether a timed operation of an engine is a round trip by itself, which no other end answers.
+pub(super) fn returns(engine: &str, options: &Options) -> bool {
+    Transport::of(engine) == Transport::Rdma && Operation::of(options).returns()
+}
+
 /// Whether messages may be lost, or never be answered.
 pub(super) fn may_lose(engine: &str, options: &Options) -> bool {
     transport::named(engine).is_some_and(|info| info.may_lose_messages(options))

@@ -42,6 +42,9 @@ const ADDED: &[(&str, &str, &str)] = &[
     ("bw", "/options", OPTIONS),
     ("lat", "/options", OPTIONS),
     ("sweep", "/options", OPTIONS),
+    ("sweep", "/bandwidth_delay", QUEUES),
+    ("sweep", "/settings/*/depth", QUEUES),
+    ("sweep", "/settings/*/queue_pairs", QUEUES),
     ("sweep", "/engine", MEMORY),
     ("sweep", "/falls", MEMORY),
     ("bw", "/memory", MEMORY),
@@ -98,6 +101,7 @@ const DISTURBANCES: &str = "what disturbs a measurement";
 const NAGLE: &str = "time held by Nagle's algorithm";
 const TUNNEL: &str = "packets that are too large for a tunnel";
 const INFINIBAND: &str = "InfiniBand subnets and virtual functions";
+const QUEUES: &str = "requests in flight, and queue pairs";
 const NVME: &str = "NVMe multipath";
 
 pub(crate) fn validator(schema: &str) -> Validator {
@@ -112,11 +116,12 @@ pub(crate) fn refused(schema: &Validator, document: &Value) -> Vec<String> {
 }
 
 /// Documents that are newer than the schemas by hand.
-const SINCE: [&str; 7] = [
+const SINCE: [&str; 8] = [
     "fabric",
     "fabric-ping",
     "fabric-route",
     "import",
+    "lat-each",
     "lat-sweep",
     "list",
     "whatif-compare",
@@ -164,6 +169,9 @@ const ADDED_FIGURES: [&str; 3] = ["operations_per_sec", "messages_per_sec", "los
 /// Engines added since. Documents have the same fields for them as for others.
 const ADDED_ENGINES: [&str; 3] = ["shm", "memory", "rdma"];
 
+/// Factors of a sweep added since.
+const ADDED_FACTORS: [&str; 2] = ["depth", "qps"];
+
 /// Keys of an advice that were added since: its parts, wherever it stands.
 const ADDED_TO_ADVICE: [&str; 5] = ["what", "steps", "undo_steps", "lost_at_boot", "joined"];
 
@@ -189,6 +197,11 @@ pub(crate) fn without_added(name: &str, document: &Value) -> Value {
         && ADDED_ENGINES.iter().any(|added| *engine == *added)
     {
         *engine = "tcp".into();
+    }
+    if let Some(swept) = before.get_mut("swept")
+        && ADDED_FACTORS.iter().any(|added| *swept == *added)
+    {
+        *swept = "streams".into();
     }
     if before.get("far_end").is_some_and(|end| *end == "none") {
         before["far_end"] = "linerate".into();

@@ -15,6 +15,7 @@ mod path;
 mod rdma;
 #[path = "../command/schema.rs"]
 mod schema;
+mod verbs;
 
 use guest::Guest;
 use linerate_lab::vm::VmError;
@@ -25,7 +26,7 @@ use linerate_test::skip;
 type Case = fn(&mut Guest);
 
 /// The last one ends the guest. Names that start with `long::` are left to `./test.sh --long`.
-const CASES: [(&str, Case); 21] = [
+const CASES: [(&str, Case); 26] = [
     ("facts_are_those_of_the_machine", host::facts),
     (
         "ports_and_disks_are_told_as_they_are",
@@ -54,6 +55,11 @@ const CASES: [(&str, Case); 21] = [
     ),
     ("rdma_operations", rdma::operations),
     ("long::rdma_operations_both_ways", rdma::all_operations),
+    ("long::rdma_tables_beside_perftest", verbs::tables),
+    ("long::rdma_round_trips_beside_perftest", verbs::round_trips),
+    ("long::rdma_bandwidth_beside_perftest", verbs::bandwidth),
+    ("long::rdma_several_operations", verbs::several),
+    ("long::rdma_stalls_are_kept", verbs::stalls),
     ("programs_and_their_ends", machine::programs),
     ("long::a_command_in_a_machine", machine::command),
     ("long::what_takes_too_long_or_dies", machine::ends),

@@ -40,7 +40,7 @@ fn refused(guest: &mut Guest, before: &str, words: &str) -> String {
 }
 
 /// Runs a part of the tests between making the port and removing it.
-fn beside(guest: &mut Guest, part: fn(&mut Guest)) {
+pub(crate) fn beside(guest: &mut Guest, part: fn(&mut Guest)) {
     guest.ask(&HOST.replace("PROGRAM", PROGRAM));
     part(guest);
     guest.ask(GONE);

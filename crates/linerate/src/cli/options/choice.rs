@@ -54,6 +54,11 @@ pub(crate) enum SweepFactor {
     Size,
     /// 1, 2, 4 and so on to --streams connections (64): finds the number from which more gain nothing.
     Streams,
+    /// RDMA: 1 to 1024 requests in flight on each queue pair, as far as the device allows: finds the number from
+    /// which more gain nothing.
+    Depth,
+    /// RDMA: 1 to 64 queue pairs of each stream: finds the number from which more gain nothing.
+    Qps,
 }
 
 /// What a sweep of round trips varies.

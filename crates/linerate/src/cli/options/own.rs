@@ -65,18 +65,32 @@ impl Own {
         }
         options
     }
+
+    /// The same with another value of an option.
+    pub(crate) fn with(&self, key: &'static str, setting: &Setting) -> Self {
+        let mut own = self.clone();
+        own.0.insert(key, setting.clone());
+        own
+    }
 }
 
 /// A verb that takes options of transports.
 pub(crate) trait Verb: Clone + Send + Sync + 'static {
     /// The kinds of traffic that the verb needs of a transport.
     const NEEDS: Needs;
+    /// Whether an option that is a word takes several: the verb measures with each.
+    const SEVERAL: bool = false;
 }
+
+/// The key of an option, and its words in the order in which they were typed.
+pub(crate) type Each = (&'static str, Vec<Setting>);
 
 /// Options of the transports that a verb can use, as flags.
 #[derive(Debug, Clone)]
 pub(crate) struct Flags<V> {
     pub(crate) set: Own,
+    /// Options with several words, of which the first is set.
+    pub(crate) each: Vec<Each>,
     verb: PhantomData<V>,
 }
 
@@ -92,7 +106,10 @@ impl<V: Verb> Flags<V> {
 
 impl<V: Verb> Args for Flags<V> {
     fn augment_args(command: Command) -> Command {
-        command.args(Self::of_verb().map(Flag::arg))
+        command.args(Self::of_verb().map(|flag| match flag.row.kind {
+            Kind::Word(_) if V::SEVERAL => flag.arg().value_delimiter(',').value_name("WHAT,..."),
+            _ => flag.arg(),
+        }))
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -106,8 +123,13 @@ impl<V: Verb> FromArgMatches for Flags<V> {
             let setting = matches.get_one::<Setting>(flag.row.key)?;
             Some((flag.row.key, setting.clone()))
         };
+        let several = |flag: &'static Flag| {
+            let words: Vec<Setting> = matches.get_many(flag.row.key)?.cloned().collect();
+            (words.len() > 1).then_some((flag.row.key, words))
+        };
         Ok(Self {
             set: Own(Self::of_verb().filter_map(set).collect()),
+            each: Self::of_verb().filter_map(several).collect(),
             verb: PhantomData,
         })
     }

@@ -168,6 +168,7 @@ impl Probe {
                 .filter(|times| !times.counts.is_empty())?,
             lasted: self.lasted,
             washout: self.washout,
+            whole: words::returns(&self.engine, &self.options),
         })
     }
 

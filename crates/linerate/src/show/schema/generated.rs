@@ -7,8 +7,8 @@ use schemars::{JsonSchema, Schema};
 use serde_json::Value;
 
 use super::super::{
-    bw, diff, fabric, flows, guide, host, import, json, lat, list, repeat, stream, sweep, trips,
-    whatif,
+    bw, diff, each, fabric, flows, guide, host, import, json, lat, list, repeat, stream, sweep,
+    trips, whatif,
 };
 use crate::cli::kept;
 
@@ -103,6 +103,7 @@ fn the_kept_schemas_are_those_of_the_types() {
     check::<sweep::Output<'_>>("sweep");
     check::<lat::Output<'_>>("lat");
     check::<trips::Output<'_>>("lat-sweep");
+    check::<each::Output<'_>>("lat-each");
     check::<host::json::Output<'_>>("host");
     check::<fabric::json::Output<'_>>("fabric");
     check::<fabric::way::PingOutput<'_>>("fabric-ping");

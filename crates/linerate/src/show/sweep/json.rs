@@ -11,12 +11,13 @@ use linerate_core::record::Record;
 use linerate_core::stats::{FEWEST, Interval};
 use linerate_core::sweep::Swept;
 use linerate_core::transport::Options;
+use linerate_core::transport::rdma::{DEPTH, QUEUE_PAIRS};
 use linerate_core::units::Bytes;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::super::fitted::{FitOut, fit_out};
-use super::super::json::{Format, ci, described_elsewhere, ends, integer, text};
+use super::super::json::{Format, ci, described_elsewhere, ends, exact, integer, text};
 use super::{Probe, cpu};
 
 /// Version of the document; raised when a key changes its meaning or is removed.
@@ -64,8 +65,11 @@ pub(in crate::show) struct Output<'a> {
     /// Index of the setting that ratios refer to: plain copies, else the one with the most goodput. Null if it was not
     /// measured.
     reference: Option<usize>,
-    /// Knee of sizes or streams. Null if unknown, and for sizes of memory.
+    /// Knee of sizes, streams, depths or queue pairs. Null if unknown, and for sizes of memory.
     knee: Option<KneeOut>,
+    /// Depth: the product of bandwidth and delay. Null for other factors, and if a queue of one request was not compared with
+    /// the best.
+    bandwidth_delay: Option<HeldOut>,
     /// Sizes of memory: where the rate falls, because a cache is full. Empty for other sweeps.
     falls: &'a [Fall],
     /// Sizes: what the times of operations say, size over goodput. Without candidates if both ends are on one machine. Null if too few sizes are large
@@ -92,6 +96,12 @@ struct SettingOut {
     /// Connections.
     #[schemars(range(min = 1))]
     streams: u32,
+    /// Requests in flight on each queue pair. Null if the engine chose the number, or has none.
+    #[schemars(range(min = 1))]
+    depth: Option<u64>,
+    /// Queue pairs of each stream. Null if the engine chose the number, or has none.
+    #[schemars(range(min = 1))]
+    queue_pairs: Option<u64>,
     /// Slices that were measured completely and undisturbed.
     rounds: u64,
     /// Mean over the rounds of payload that the receiver counted, over its clock. Null if none was measured.
@@ -142,6 +152,22 @@ struct KneeOut {
     setting_ci: [usize; 2],
 }
 
+/// What moves at the best goodput in the time of a request that is alone in flight.
+#[derive(Serialize, JsonSchema)]
+struct HeldOut {
+    /// Payload of a request.
+    #[schemars(range(min = 1))]
+    request_bytes: u64,
+    /// Time of a request that is alone in flight: its payload over the goodput of a queue pair.
+    alone_ns: u64,
+    /// The product in requests of each queue pair.
+    #[schemars(range(min = 0))]
+    requests: f64,
+    /// 95 % interval of `requests`.
+    #[schemars(inner(range(min = 0)))]
+    requests_ci: [f64; 2],
+}
+
 /// The sweep as one JSON document, with a line feed at its end; with the raw readings where `record` has
 /// them.
 pub fn json(probe: &Probe, record: Option<&Record>) -> serde_json::Result<String> {
@@ -169,6 +195,12 @@ pub(in crate::show) fn output<'a>(probe: &'a Probe, record: Option<&'a Record>) 
         ended_early: Some(probe.broken.as_str()).filter(|why| !why.is_empty()),
         settings: found.settings.iter().map(|s| setting(probe, s)).collect(),
         reference: found.reference,
+        bandwidth_delay: probe.held().map(|held| HeldOut {
+            request_bytes: held.size.0,
+            alone_ns: exact(held.time.0),
+            requests: held.requests.mid,
+            requests_ci: ends(held.requests),
+        }),
         falls: &probe.found.falls,
         knee: found.knee.map(|knee| KneeOut {
             setting: knee.at,
@@ -188,6 +220,8 @@ fn setting(probe: &Probe, setting: &Setting) -> SettingOut {
         copy: setting.knobs.copy,
         size_bytes: (size != Bytes(0)).then_some(size.0),
         streams: setting.knobs.streams,
+        depth: setting.knobs.options.number(DEPTH.key),
+        queue_pairs: setting.knobs.options.number(QUEUE_PAIRS.key),
         rounds: setting.goodput.map_or(0, |goodput| goodput.samples as u64),
         goodput_bps: setting.goodput.map(|goodput| integer(goodput.mean)),
         goodput_ci_bps: setting.goodput.as_ref().and_then(ci),
@@ -233,6 +267,18 @@ mod tests {
         let size = output(&sample::size());
         assert_eq!(size["knee"]["setting"], 5);
         assert_eq!(size["settings"][5]["size_bytes"], 32_768);
+        let depth = output(&sample::depth());
+        fits(SCHEMA, &depth);
+        let held = &depth["bandwidth_delay"];
+        assert_eq!(
+            (&depth["settings"][4]["depth"], &held["request_bytes"]),
+            (&16.into(), &65_536.into())
+        );
+        assert!(
+            (held["requests"].as_f64().unwrap() - 5.0).abs() < 1e-9,
+            "{held}"
+        );
+        assert_eq!(held["alone_ns"], 52_429);
         let memory = output(&sample::memory());
         fits(SCHEMA, &memory);
         assert_eq!(memory["falls"][0]["from"], 1);

@@ -10,10 +10,13 @@ use linerate_core::facts::Gap;
 use linerate_core::figure::{Entry, GOODPUT, Subject, Summary};
 use linerate_core::model::{self, Estimate, Setting, hardware, is_alone, same_machine};
 use linerate_core::path::{Direction, Side};
+use linerate_core::plan::Knobs;
 use linerate_core::record::Record;
+use linerate_core::stats::Interval;
 use linerate_core::sweep::{Pace, Swept};
 use linerate_core::transport::Options;
-use linerate_core::units::Nanos;
+use linerate_core::transport::rdma::QUEUE_PAIRS;
+use linerate_core::units::{Bytes, Nanos};
 use linerate_engine::run::SweepPlan;
 
 pub use json::{FORMAT, SCHEMA, json};
@@ -43,6 +46,8 @@ pub struct Probe {
     options: Options,
     /// Whether there is no far end.
     alone: bool,
+    /// Payload of a request, where all settings have the same one; `None` if it is unknown.
+    request: Option<Bytes>,
     /// Why the sweep ended early; empty if it did not.
     broken: String,
     found: model::Sweep,
@@ -75,6 +80,7 @@ impl Probe {
             engine: record.start.plan.engine.clone(),
             options: record.start.plan.knobs.options.clone(),
             alone,
+            request: request(record, asked),
             broken: broken(record),
             found,
             gaps,
@@ -112,6 +118,29 @@ impl Probe {
         self.found.settings.iter().filter_map(point).collect()
     }
 
+    /// What the goodput of one request in flight says: how long a request takes, and how many of them the path holds at the
+    /// best goodput. `None` for other factors, and if a queue of one was not compared with the best.
+    fn held(&self) -> Option<Held> {
+        let best = self.found.reference?;
+        let first = self.found.settings.first()?;
+        let size = self.request?;
+        let ratio = first.goodput_ratio.filter(|ratio| ratio.low > 0.0)?;
+        if self.swept != Swept::Depth || best == 0 {
+            return None;
+        }
+        let one = first.goodput?.mean / pairs(&first.knobs) as f64;
+        let time = size.0 as f64 * 8e9 / one;
+        Some(Held {
+            size,
+            time: Nanos(time.round() as u64),
+            requests: Interval {
+                low: 1.0 / ratio.high,
+                mid: 1.0 / ratio.mid,
+                high: 1.0 / ratio.low,
+            },
+        })
+    }
+
     /// What the rate of a fit may be compared with.
     fn agreement(&self) -> &Agreement {
         &self.agreement
@@ -120,6 +149,33 @@ impl Probe {
     fn name(&self, at: usize) -> String {
         self.swept.words(&self.found.settings[at].knobs)
     }
+}
+
+/// Payload of a request of a sweep whose settings do not differ in it.
+fn request(record: &Record, asked: &SweepPlan) -> Option<Bytes> {
+    if asked.swept == Swept::Size {
+        return None;
+    }
+    let mut made = record.sets.iter().flat_map(|set| &set.ends);
+    let size = made.next()?.write_size;
+    (size > 0).then_some(Bytes(size))
+}
+
+/// Queue pairs of a setting, of all streams together.
+fn pairs(knobs: &Knobs) -> u64 {
+    let each = knobs.options.number(QUEUE_PAIRS.key).unwrap_or(1);
+    u64::from(knobs.streams) * each
+}
+
+/// The product of bandwidth and delay, in requests of each queue pair.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Held {
+    /// Payload of a request.
+    size: Bytes,
+    /// Time of a request that is alone in flight.
+    time: Nanos,
+    /// Requests that move at the best goodput in that time.
+    requests: Interval,
 }
 
 /// CPU time of one end for each byte, where it was read.

@@ -9,7 +9,7 @@ use linerate_core::plan::Knobs;
 use linerate_core::stats::Interval;
 use linerate_core::sweep::{Pace, Swept};
 use linerate_core::transport::Options;
-use linerate_core::units::Nanos;
+use linerate_core::units::{Bytes, Nanos};
 
 use super::Probe;
 
@@ -55,6 +55,7 @@ fn probe(swept: Swept, found: Sweep) -> Probe {
         engine: "tcp".to_owned(),
         options: Options::default(),
         alone: false,
+        request: None,
         broken: String::new(),
         found,
         gaps: Vec::new(),
@@ -141,6 +142,49 @@ pub(super) fn streams() -> Probe {
             hint: "ulimit -n 4096".to_owned(),
         }],
         ..probe(Swept::Streams, found)
+    }
+}
+
+/// A queue of 16 requests, or of 8, fills the path, which holds five of them.
+pub(super) fn depth() -> Probe {
+    let all = Swept::Depth.settings(&Knobs::default(), 1);
+    let goodput = |at: usize| [10.0, 19.0, 34.0, 47.0, 49.0, 50.0][at.min(5)];
+    let of = |(at, knobs)| setting(knobs, goodput(at), 0.01, (at != 10).then_some((50.0, 0.01)));
+    let found = Sweep {
+        settings: all.into_iter().enumerate().map(of).collect(),
+        reference: Some(10),
+        knee: Some(Knee {
+            at: 4,
+            from: 3,
+            to: 4,
+        }),
+        falls: Vec::new(),
+    };
+    Probe {
+        engine: "rdma".to_owned(),
+        request: Some(Bytes(64 << 10)),
+        ..probe(Swept::Depth, found)
+    }
+}
+
+/// One queue pair gives as much as several.
+pub(super) fn queue_pairs() -> Probe {
+    let all = Swept::Qps.settings(&Knobs::default(), 1);
+    let of = |(at, knobs)| setting(knobs, 48.0, 0.01, (at != 2).then_some((48.5, 0.01)));
+    let found = Sweep {
+        settings: all.into_iter().enumerate().map(of).collect(),
+        reference: Some(2),
+        knee: Some(Knee {
+            at: 0,
+            from: 0,
+            to: 0,
+        }),
+        falls: Vec::new(),
+    };
+    Probe {
+        engine: "rdma".to_owned(),
+        request: Some(Bytes(64 << 10)),
+        ..probe(Swept::Qps, found)
     }
 }
 

@@ -6,13 +6,13 @@ use linerate_core::path::Side;
 use linerate_core::plan::Access;
 use linerate_core::stats::Interval;
 use linerate_core::sweep::Swept;
-use linerate_core::units::Rate;
+use linerate_core::units::{Bytes, Rate};
 
 use super::super::bw::text::unknown;
 use super::super::document::{Columns, Entry, Item, LABEL, NARROW, Table};
 use super::super::words::{self, count};
 use super::super::{Document, Tone, fitted};
-use super::{Probe, copied, cpu};
+use super::{Held, Probe, copied, cpu};
 
 /// Columns of goodput, and of CPU time at either end.
 const WIDTHS: [usize; 4] = [LABEL, 22, 20, 20];
@@ -33,7 +33,11 @@ pub(crate) fn page(probe: &Probe) -> Document {
     match probe.swept {
         Swept::Size if probe.alone => falls(&mut doc, probe),
         Swept::Copy => pays(&mut doc, probe),
-        Swept::Size | Swept::Streams => knee(&mut doc, probe),
+        Swept::Depth => {
+            knee(&mut doc, probe);
+            held(&mut doc, probe);
+        }
+        Swept::Size | Swept::Streams | Swept::Qps => knee(&mut doc, probe),
     }
     doc.gap();
     settings(&mut doc, probe);
@@ -62,7 +66,9 @@ fn head(probe: &Probe) -> String {
     let streams = first.map_or(1, |setting| u64::from(setting.knobs.streams));
     let load = match probe.swept {
         Swept::Streams => String::new(),
-        Swept::Copy | Swept::Size => format!("{}, ", count(streams, "stream")),
+        Swept::Copy | Swept::Size | Swept::Depth | Swept::Qps => {
+            format!("{}, ", count(streams, "stream"))
+        }
     };
     if probe.alone {
         let access = match Access::of(&probe.options) {
@@ -305,6 +311,25 @@ fn knee(doc: &mut Document, probe: &Probe) {
     );
 }
 
+/// Writes how many requests the path holds: its bandwidth times its delay.
+fn held(doc: &mut Document, probe: &Probe) {
+    let Some(Held {
+        size,
+        time,
+        requests,
+    }) = probe.held()
+    else {
+        return;
+    };
+    let Interval { low, mid, high } = requests;
+    let bytes = Bytes((mid * size.0 as f64) as u64);
+    let text = format!(
+        "A request of {size} takes {time} if it is alone in flight. In that time the most goodput moves {mid:.1} \
+         ({low:.1} to {high:.1}) of them on each queue pair, {bytes}: the bandwidth-delay product"
+    );
+    doc.line(&[(Tone::Plain, &text)], 2);
+}
+
 #[cfg(test)]
 mod tests {
     use linerate_core::path::Direction;
@@ -324,6 +349,8 @@ mod tests {
         insta::assert_snapshot!("sweep_size", page(&sample::size()));
         insta::assert_snapshot!("sweep_memory", page(&sample::memory()));
         insta::assert_snapshot!("sweep_streams", page(&sample::streams()));
+        insta::assert_snapshot!("sweep_depth", page(&sample::depth()));
+        insta::assert_snapshot!("sweep_qps", page(&sample::queue_pairs()));
         let narrow = Style {
             width: 40,
             color: false,

@@ -2,7 +2,7 @@
 
 mod json;
 #[cfg(test)]
-mod sample;
+pub(super) mod sample;
 mod text;
 
 use std::mem::discriminant;
@@ -22,6 +22,7 @@ use linerate_engine::run::{RoundTrips, trip_sizes};
 pub use json::{FORMAT, SCHEMA, json};
 pub(super) use json::{Output, output};
 pub(crate) use text::page;
+pub(super) use text::{HEADS, WIDE, WIDTHS, times};
 
 use super::bw::own::{broken, refused};
 use super::fitted::Agreement;
@@ -169,7 +170,9 @@ impl Probe {
 
     /// The sizes that were timed, for the form of another tool.
     pub fn timed(&self) -> Vec<Timed<'_>> {
-        self.rows.iter().filter_map(timed).collect()
+        let whole = words::returns(&self.engine, &self.options);
+        let timed = self.rows.iter().filter_map(|row| timed(row, whole));
+        timed.collect()
     }
 
     /// The sizes that were not timed, by the reason in words.
@@ -197,12 +200,13 @@ impl Probe {
     }
 }
 
-fn timed(row: &SizeTrips) -> Option<Timed<'_>> {
+fn timed(row: &SizeTrips, whole: bool) -> Option<Timed<'_>> {
     Some(Timed {
         size: row.size,
         times: row.times.as_ref()?,
         lasted: row.lasted,
         washout: row.washout,
+        whole,
     })
 }
 

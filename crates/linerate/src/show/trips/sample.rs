@@ -68,12 +68,12 @@ fn probe(rows: Vec<SizeTrips>) -> Probe {
 }
 
 /// All sizes over a path of 12.4 Gb/s.
-pub(super) fn whole() -> Probe {
+pub(in crate::show) fn whole() -> Probe {
     probe(rows(12.4))
 }
 
 /// A slow path, on which the largest messages did not fit.
-pub(super) fn slow() -> Probe {
+pub(in crate::show) fn slow() -> Probe {
     let mut rows = rows(0.01);
     for row in &mut rows[20..] {
         row.times = None;
@@ -85,7 +85,7 @@ pub(super) fn slow() -> Probe {
 }
 
 /// A sweep that was interrupted in its first round, of which some sizes were refused.
-pub(super) fn broken() -> Probe {
+pub(in crate::show) fn broken() -> Probe {
     let mut rows = rows(12.4);
     for row in &mut rows[3..] {
         (row.times, row.first) = (None, None);
@@ -103,7 +103,7 @@ pub(super) fn broken() -> Probe {
 }
 
 /// Datagrams, some of which are lost.
-pub(super) fn lossy() -> Probe {
+pub(in crate::show) fn lossy() -> Probe {
     let mut rows: Vec<SizeTrips> = (5..8).map(|k| row(1 << k, 60_000)).collect();
     for (row, lost) in rows.iter_mut().zip([0, 2, 120]) {
         row.times.as_mut().unwrap().lost = lost;

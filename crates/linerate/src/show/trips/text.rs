@@ -1,7 +1,7 @@
 //! Round trips by message size, for people.
 
-use linerate_core::model::SizeTrips;
-use linerate_core::stats::{moments, percentile};
+use linerate_core::record::Histogram;
+use linerate_core::stats::{middle, moments, percentile, samples};
 use linerate_core::units::{Bytes, Nanos};
 
 use super::super::bw::text::unknown;
@@ -11,13 +11,13 @@ use super::super::{Document, Tone, fitted};
 use super::{Probe, number};
 
 /// Columns of the size, of each time, and of the number of samples.
-const WIDTHS: [usize; 9] = [9, 9, 9, 9, 9, 9, 9, 9, 0];
-const HEADS: [&str; 9] = [
+pub(in crate::show) const WIDTHS: [usize; 9] = [9, 9, 9, 9, 9, 9, 9, 9, 0];
+pub(in crate::show) const HEADS: [&str; 9] = [
     "size", "least", "typical", "mean", "std dev", "p99", "p99.9", "most", "samples",
 ];
 
 /// Least number of columns of a page for the table.
-const WIDE: usize = 80;
+pub(in crate::show) const WIDE: usize = 80;
 
 /// The page of a sweep.
 pub(crate) fn page(probe: &Probe) -> Document {
@@ -47,30 +47,26 @@ fn title(probe: &Probe) -> String {
     }
 }
 
-/// Cells of a row: the size, seven times and the number of samples.
-fn cells(row: &SizeTrips) -> [String; 9] {
+/// Cells of a row: its name, seven times and the number of samples.
+pub(in crate::show) fn times(name: String, times: Option<&Histogram>) -> [String; 9] {
     let none = String::new;
     let time =
         |nanos: Option<f64>| nanos.map_or_else(none, |n| Nanos(n.round() as u64).to_string());
     let whole = |nanos: Option<u64>| time(nanos.map(|n| n as f64));
-    let times = row.times.as_ref();
     let exact = times.and_then(|times| times.exact);
     let found = times.and_then(moments);
+    let number = times.map_or(0, samples);
     let share = |q| whole(times.and_then(|times| percentile(times, q)));
     [
-        row.size.to_string(),
+        name,
         whole(exact.map(|exact| exact.least)),
-        whole(row.typical().map(|typical| typical.0)),
+        whole(times.and_then(middle)),
         time(found.map(|found| found.mean)),
-        time(
-            found
-                .filter(|_| number(row) > 1)
-                .map(|found| found.deviation),
-        ),
+        time(found.filter(|_| number > 1).map(|found| found.deviation)),
         share(0.99),
         share(0.999),
         whole(exact.map(|exact| exact.most)),
-        number(row).to_string(),
+        number.to_string(),
     ]
 }
 
@@ -79,7 +75,7 @@ fn sizes(doc: &mut Document, probe: &Probe) {
     let mut table = Table::new(&WIDTHS).head(&heads).least(WIDE);
     for row in probe.rows.iter().filter(|row| row.times.is_some()) {
         let size = row.size.to_string();
-        let cells = cells(row);
+        let cells = times(size.clone(), row.times.as_ref());
         let body = narrow(&cells, number(row));
         let entry = Entry::new(&size, &[(Tone::Plain, &body)], 2);
         let tone = |at: usize| match at {

@@ -131,6 +131,12 @@ fn what_contradicts_a_sweep_of_round_trips_is_refused_in_words() {
     refused(&with(&["--expect", "latency.p50<1s"]), "--size with");
     refused(&["--sweep", "size", "--engine", "memory"], "linerate bw");
     refused(&["127.0.0.1", "--no-save"], "add --sweep size");
+    let verbs = |more: &[&'static str]| [&["127.0.0.1", "--engine", "rdma"], more].concat();
+    refused(&verbs(&["--op", "read,send,read"]), "name each value once");
+    refused(
+        &verbs(&["--op", "read,send", "--stream-json"]),
+        "--json prints one document",
+    );
     refused(
         &[
             "127.0.0.1",
