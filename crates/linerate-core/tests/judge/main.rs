@@ -26,6 +26,7 @@ mod path;
 mod port;
 mod program;
 mod proof;
+mod queues;
 mod rate;
 mod rdma;
 #[path = "../slot/mod.rs"]

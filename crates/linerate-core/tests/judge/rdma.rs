@@ -15,7 +15,7 @@ use super::slot::card_in;
 use super::*;
 
 /// A port of HDR100, in packets of 4096 B.
-fn hdr100() -> RdmaEnd {
+pub(super) fn hdr100() -> RdmaEnd {
     RdmaEnd {
         device: "mlx5_0".to_owned(),
         port: 1,
@@ -53,7 +53,7 @@ fn roce() -> RdmaEnd {
     }
 }
 
-fn soft() -> RdmaEnd {
+pub(super) fn soft() -> RdmaEnd {
     RdmaEnd {
         device: "rxe0".to_owned(),
         software: true,
@@ -64,7 +64,7 @@ fn soft() -> RdmaEnd {
 }
 
 /// A load of writes of 64 KiB between two ports of a kind, by threads that poll.
-fn rdma(end: &RdmaEnd, goodput: f64) -> Model {
+pub(super) fn rdma(end: &RdmaEnd, goodput: f64) -> Model {
     let mut base = Load {
         transport: Transport::Rdma,
         goodput: steady(goodput),
@@ -81,7 +81,7 @@ fn rdma(end: &RdmaEnd, goodput: f64) -> Model {
     model(base)
 }
 
-fn with_ceiling(end: &RdmaEnd, stage: Stage, ceiling_at: f64, goodput: f64) -> Model {
+pub(super) fn with_ceiling(end: &RdmaEnd, stage: Stage, ceiling_at: f64, goodput: f64) -> Model {
     let mut m = rdma(end, goodput);
     m.directions[0].ceilings = vec![ceiling(stage, ceiling_at, ceiling_at)];
     m
