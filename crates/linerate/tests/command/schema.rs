@@ -48,6 +48,8 @@ const ADDED: &[(&str, &str, &str)] = &[
     ("sweep", "/engine", MEMORY),
     ("sweep", "/falls", MEMORY),
     ("bw", "/memory", MEMORY),
+    ("bw", "/rdma", RDMA),
+    ("lat", "/rdma", RDMA),
     ("lat", "/array_bytes", MEMORY),
     ("lat", "/mean_load_ns", MEMORY),
     ("diff", "/figures/*/better", FIGURES),
@@ -95,6 +97,7 @@ const EXACT: &str = "sums to the nanosecond";
 const WRITES: &str = "Nagle's algorithm, and messages of two writes";
 const ADVICE: &str = "what to do, with commands apart";
 const OPTIONS: &str = "options of engines";
+const RDMA: &str = "the ports of RDMA devices";
 const MEMORY: &str = "the memory of this host";
 const HEADLINE: &str = "the answer to read first";
 const DISTURBANCES: &str = "what disturbs a measurement";
