@@ -35,6 +35,9 @@ mod pause_frames;
 mod pcie_slot;
 mod predict;
 mod queue_depth;
+mod rdma_link_down;
+mod rdma_loss;
+mod rdma_receiver_not_ready;
 mod receive_window;
 mod receiver_app;
 mod receiver_core;
@@ -46,6 +49,7 @@ mod small_packets;
 mod socket_drops;
 mod softirq_core;
 mod tunnel;
+mod verbs;
 mod wire_full;
 mod wrong_route;
 
@@ -112,6 +116,9 @@ pub const CAUSES: &[&dyn Cause] = &[
     &receiver_app::ReceiverApp,
     &sender_app::SenderApp,
     &queue_depth::QueueDepth,
+    &rdma_link_down::RdmaLinkDown,
+    &rdma_loss::RdmaLoss,
+    &rdma_receiver_not_ready::RdmaReceiverNotReady,
     &latency_nagle::LatencyNagle,
     &latency_idle_states::LatencyIdleStates,
     &latency_interrupts::LatencyInterrupts,

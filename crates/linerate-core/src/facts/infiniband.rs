@@ -1,5 +1,8 @@
 //! InfiniBand and RoCE: devices and their ports, and what their states mean.
 
+pub mod counted;
+mod port_in_use;
+
 use std::fmt;
 use std::net::Ipv6Addr;
 
@@ -9,6 +12,8 @@ use serde::{Deserialize, Serialize};
 use super::Gap;
 use super::nic::Counter;
 use crate::units::Rate;
+
+pub use port_in_use::PortInUse;
 
 /// All RDMA devices of a host.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -248,7 +253,7 @@ const NO_LIDS: [u64; 3] = [0, 0xffff, 0xffff_ffff];
 impl IbPort {
     /// Whether the link is in use.
     pub fn is_active(&self) -> bool {
-        matches!(self.state, Some(LinkState::Active | LinkState::ActiveDefer))
+        self.state.is_some_and(LinkState::is_active)
     }
 
     /// The rate of a port that is in use.
@@ -293,6 +298,11 @@ impl Layer {
 }
 
 impl LinkState {
+    /// Whether the link is in use.
+    pub fn is_active(self) -> bool {
+        matches!(self, Self::Active | Self::ActiveDefer)
+    }
+
     /// The name in a word or two.
     pub fn name(self) -> &'static str {
         match self {

@@ -19,6 +19,7 @@ use super::room::Writer;
 use super::shaping::shapers;
 use super::silence::heard;
 use super::tcp::{came_twice, tcp};
+use super::verbs::verbs;
 use super::workers::at_work;
 use super::{Cpu, Estimate, Load, TcpShares, Thread};
 use crate::metric as m;
@@ -194,6 +195,7 @@ pub(super) fn load_over(
         queues: queues(sending, set.plan.id, window, quiet(record, ends[0])),
         packet_bytes: packet_bytes(step, direction, window),
         paused: paused(&record.hosts, step, direction, window),
+        verbs: verbs(set, step, direction, window),
         allowances: allowances(&record.hosts, step, direction, window),
         fragments: fragments(step, direction, window),
         in_use: sender.last_packet(packets),
@@ -350,6 +352,7 @@ impl Load {
             queues: None,
             packet_bytes: ByRole::default(),
             paused: ByRole::default(),
+            verbs: ByRole::default(),
             allowances: Vec::new(),
             fragments: ByRole::default(),
             in_use: None,

@@ -17,6 +17,7 @@ use std::borrow::Cow;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::facts::infiniband::PortInUse;
 use crate::facts::{Gap, HostFacts};
 use crate::metric::{self, Kind, Metric, Unit};
 use crate::path::{Direction, Side};
@@ -172,6 +173,9 @@ pub struct SetEnd {
     pub read_size: u64,
     /// Datagrams that a sender which keeps a rate hands over at once; zero if it keeps none.
     pub burst: u64,
+    /// The RDMA port that carries the set; `None` for other transports.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rdma: Option<PortInUse>,
     /// The requests that were refused.
     pub gaps: Vec<Gap>,
 }

@@ -75,6 +75,8 @@ pub enum Scope {
     Tcp,
     /// Datagrams alone: without congestion control and retransmissions.
     Udp,
+    /// Requests to RDMA devices alone.
+    Rdma,
     /// Transports that keep a number of operations in flight.
     Other,
 }
@@ -88,6 +90,7 @@ impl Scope {
             Self::Sockets => matches!(transport, Transport::Tcp | Transport::Udp),
             Self::Tcp => matches!(transport, Transport::Tcp),
             Self::Udp => matches!(transport, Transport::Udp),
+            Self::Rdma => matches!(transport, Transport::Rdma),
             Self::Other => matches!(transport, Transport::Other),
         }
     }
@@ -104,6 +107,7 @@ impl Scope {
             Self::Udp => {
                 "it is about datagrams, which have no congestion control and no retransmissions"
             }
+            Self::Rdma => "it is about requests to an RDMA device",
             Self::Other => "it is about operations in flight",
         }
     }

@@ -191,6 +191,7 @@ fn set(id: u32, pattern: Pattern, knobs: &Knobs) -> Set {
         write_size: 131_072,
         read_size: 131_072,
         burst: 0,
+        rdma: None,
         gaps: Vec::new(),
     };
     Set {

@@ -2,7 +2,9 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-use linerate_core::facts::infiniband::{Gid, IbDevice, IbPort, Infiniband, Layer, LinkState};
+use linerate_core::facts::infiniband::{
+    Gid, IbDevice, IbPort, Infiniband, Layer, LinkState, PortInUse,
+};
 
 use super::hello::Addressing;
 
@@ -14,8 +16,27 @@ pub(super) struct Choice {
     /// Entry of the port's table of GIDs; `None` if packets carry local identifiers alone.
     pub(super) gid_index: Option<u8>,
     pub(super) addressing: Addressing,
+    /// What carries the port's packets.
+    pub(super) layer: Option<Layer>,
+    /// Whether the device is made by software.
+    pub(super) software: bool,
+    /// Network port that owns the address; empty if none does.
+    pub(super) netdev: String,
     /// NUMA node of the device.
     pub(super) node: Option<u32>,
+}
+
+impl Choice {
+    /// Returns the port as records describe it.
+    pub(super) fn in_use(&self) -> PortInUse {
+        PortInUse {
+            device: self.device.clone(),
+            port: self.port,
+            layer: self.layer,
+            software: self.software,
+            netdev: self.netdev.clone(),
+        }
+    }
 }
 
 /// Why an end has no port for a measurement, and the command or change that helps.
@@ -71,6 +92,9 @@ pub(super) fn choose(rdma: &Infiniband, local: IpAddr, asked: Asked) -> Result<C
         port: number,
         gid_index: index,
         addressing,
+        layer: port.layer,
+        software: device.software,
+        netdev: netdev(port, index),
         node: device.node,
     })
 }
@@ -134,6 +158,13 @@ fn of_path(rdma: &Infiniband, local: IpAddr) -> Result<(&IbDevice, &IbPort), Lac
         Some(own) => Ok(own),
         None => only(ports().filter(|(_, port)| port.is_active()), local),
     }
+}
+
+/// Returns the network port that owns an entry of a port's table of GIDs.
+fn netdev(port: &IbPort, index: Option<u8>) -> String {
+    let mut gids = port.gids.iter();
+    let gid = gids.find(|gid| Some(gid.index) == index.map(u32::from));
+    gid.map(|gid| gid.netdev.clone()).unwrap_or_default()
 }
 
 /// Returns whether an address is a port's own: one of its GIDs, or that of its interface of IP over InfiniBand.
@@ -284,6 +315,12 @@ mod tests {
         let choice = choose(&two, at("10.9.0.2"), Asked::default()).unwrap();
         assert_eq!((choice.device.as_str(), choice.gid_index), ("b", Some(3)));
         assert_eq!(choice.addressing, Addressing::RoceV2);
+        let told = choice.in_use();
+        assert_eq!(
+            (told.name().as_str(), told.netdev.as_str()),
+            ("b/1", "eth0")
+        );
+        assert_eq!((told.layer, told.software), (Some(Layer::Ethernet), false));
         let choice = choose(&two, at("::ffff:10.9.0.1"), Asked::default()).unwrap();
         assert_eq!(choice.device, "a");
         let choice = choose(&two, at("10.9.0.2"), by_index(2)).unwrap();

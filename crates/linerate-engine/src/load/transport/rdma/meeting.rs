@@ -5,11 +5,12 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use linerate_core::facts::infiniband::PortInUse;
 use linerate_core::parse::sysctl;
 use linerate_core::path::Side;
 use linerate_core::plan::SetPlan;
 use linerate_core::transport::rdma::{
-    DEVICE, FAR_DEVICE, GID_INDEX, MTU, Operation, SERVICE_LEVEL, Service, TRAFFIC_CLASS,
+    ACK_TIMEOUT, DEVICE, FAR_DEVICE, GID_INDEX, MTU, Operation, SERVICE_LEVEL, Service, TRAFFIC_CLASS,
 };
 use linerate_sys::ibverbs::{
     self, Device, Endpoint, Library, Limits, Peer, QueuePlan, Refused, Region, Route,
@@ -32,8 +33,6 @@ const INSTALL: &str = "install libibverbs with its providers (Debian, Ubuntu: li
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Reads in flight of each queue pair, as far as both devices allow.
 const READS: u32 = 16;
-/// Time without an acknowledgement until a packet is sent again: 4.096 us x 2^14, 67 ms.
-const TIMEOUT: u8 = 14;
 /// How often it is sent again. The most that there is would be 7, which Soft-RoCE takes for "without an end".
 //= torvalds/linux, drivers/infiniband/sw/rxe/rxe_comp.c: a retry_cnt of 7 is not lowered
 const RETRIES: u8 = 6;
@@ -43,6 +42,7 @@ const RNR_RETRIES: u8 = 7;
 /// The queue pairs of a set, connected.
 pub(super) struct Met {
     pub(super) pairs: Vec<Pair>,
+    pub(super) port: PortInUse,
 }
 
 /// Makes the queue pairs of one end of a set, and connects them to the other end's.
@@ -65,6 +65,7 @@ pub(super) fn meet(
             let _ = put(line, &NONE, until);
         }
     }
+<<<<<<< HEAD
     let (port, made) = made?;
     let mut pairs = Vec::new();
     for ((mut endpoint, own), line) in made.into_iter().zip(taken) {
@@ -79,6 +80,23 @@ pub(super) fn meet(
         pairs.push(Pair::new(endpoint, line, shape));
     }
     Ok(Met { pairs })
+=======
+    let (port, pairs) = made?;
+    let pairs = pairs.into_iter().zip(taken);
+    let pairs = pairs.map(|((mut endpoint, own), line)| {
+        let other = Hello::decode(&get(&line, until, lines)?);
+        let other = other.map_err(|why| line.garbled(&why))?;
+        let (peer, route) = route(&port.choice, plan, &own, &other)
+            .map_err(|what| LoadError::Unsupported { what })?;
+        let connected = endpoint.connect(peer, &route, own.first_packet);
+        connected.map_err(|refused| failed(&line, refused))?;
+        Ok(Pair::new(endpoint, line, shape.events))
+    });
+    Ok(Met {
+        pairs: pairs.collect::<Result<_, LoadError>>()?,
+        port: port.choice.in_use(),
+    })
+>>>>>>> f17e9e32 (Count what RDMA ports lose, refuse and go down by)
 }
 
 fn unsupported(what: String) -> LoadError {
@@ -286,7 +304,7 @@ fn route(
         traffic_class: number(TRAFFIC_CLASS.key),
         reads_out: own.reads_in.min(other.reads_in),
         reads_in: own.reads_in,
-        timeout: TIMEOUT,
+        timeout: ACK_TIMEOUT,
         retries: RETRIES,
         rnr_retries: RNR_RETRIES,
     };

@@ -139,6 +139,7 @@ fn connect(side: Side, plan: &SetPlan, lines: &mut dyn Lines) -> Result<Connecte
     let mut end = SetEnd {
         write_size: shape.size.into(),
         read_size: shape.size.into(),
+        rdma: Some(met.port),
         ..SetEnd::default()
     };
     if let (Some(asked), Some(granted)) = (asked, inline)

@@ -1,0 +1,78 @@
+//! What causes need of the RDMA ports of a load.
+
+use super::{NoFinding, lacks};
+use crate::facts::Gap;
+use crate::facts::infiniband::counted::Meaning;
+use crate::model::{Load, Model, Verbs};
+use crate::path::{Direction, Side};
+use crate::transport::rdma::Operation;
+
+/// Share of the samples from which something happens throughout a load, and not at times.
+pub(super) const THROUGHOUT: f64 = 0.5;
+
+/// The port of an end.
+#[derive(Clone, Copy)]
+pub(super) struct End<'a> {
+    pub(super) side: Side,
+    pub(super) verbs: &'a Verbs,
+}
+
+impl End<'_> {
+    /// The end and its port, for sentences: `near mlx5_0/1`.
+    pub(super) fn name(&self) -> String {
+        format!("{} {}", self.side.name(), self.verbs.port.name())
+    }
+
+    /// Events per second with one of these meanings. `what` is what the counters are about.
+    pub(super) fn counted(&self, meanings: &[Meaning], what: &str) -> Result<f64, NoFinding> {
+        self.verbs.per_sec(meanings).ok_or_else(|| {
+            let port = self.verbs.port.name();
+            NoFinding::Unknown(vec![Gap {
+                what: format!("{what} of {}", self.name()),
+                why: "no counter of it was read".to_owned(),
+                hint: format!("rdma statistic show link {port}"),
+            }])
+        })
+    }
+}
+
+/// Both ends of a load.
+pub(super) struct Ends<'a> {
+    /// The end whose device is given the requests: the reader of reads, else the sender.
+    pub(super) requester: End<'a>,
+    /// The other end.
+    pub(super) responder: End<'a>,
+}
+
+impl<'a> Ends<'a> {
+    /// The ends of a load; unknown if the port of one is unknown.
+    pub(super) fn of(
+        model: &Model,
+        load: &'a Load,
+        direction: Direction,
+    ) -> Result<Self, NoFinding> {
+        let end = |side: Side, verbs: &'a Option<Verbs>| {
+            let verbs = verbs.as_ref();
+            verbs
+                .map(|verbs| End { side, verbs })
+                .ok_or_else(|| lacks(model, "rdma", side))
+        };
+        let sender = end(direction.sender(), &load.verbs.sender)?;
+        let receiver = end(direction.receiver(), &load.verbs.receiver)?;
+        Ok(match Operation::of(&load.knobs.options) {
+            Operation::Read => Self {
+                requester: receiver,
+                responder: sender,
+            },
+            _ => Self {
+                requester: sender,
+                responder: receiver,
+            },
+        })
+    }
+
+    /// Both ends, the requester first.
+    pub(super) fn both(&self) -> [End<'a>; 2] {
+        [self.requester, self.responder]
+    }
+}
