@@ -25,7 +25,7 @@ pub(super) struct RdmaLoss;
 const MATTERS: f64 = 0.05;
 
 /// Fewer events than this in a load are stray.
-const FEW: f64 = 10.0;
+const FEW: f64 = 5.0;
 
 /// Share of the events that an end's damaged or discarded packets must make up for the loss to be there.
 const MOST: f64 = 0.5;
@@ -90,7 +90,7 @@ impl Cause for RdmaLoss {
         Ok(Finding {
             side: place(&ends, &lost),
             share: least.max(MATTERS),
-            enough: least >= MATTERS && lost.missing > 0.0 && lost.spread >= THROUGHOUT,
+            enough: least >= MATTERS && lost.missing > 0.0 && lost.quarters >= THROUGHOUT,
             reached: false,
             evidence: evidence(model, load, &ends, [least, most]),
         })
@@ -127,8 +127,8 @@ struct Lost {
     timed_out: f64,
     /// Events of both kinds.
     count: f64,
-    /// Share of the samples in which there were any.
-    spread: f64,
+    /// Quarters of the time in which there were any.
+    quarters: u8,
 }
 
 impl Lost {
@@ -151,7 +151,7 @@ impl Lost {
                 missing: most.map_or(seen, |most| most.per_sec),
                 timed_out: 0.0,
                 count: most.map_or(0.0, |most| most.count),
-                spread: most.map_or(0.0, |most| most.spread),
+                quarters: most.map_or(0, |most| most.quarters),
             });
         }
         requester.counted(&SENT_AGAIN, WHAT)?;
@@ -160,7 +160,7 @@ impl Lost {
             missing: requester.verbs.per_sec(&MISSING).unwrap_or(0.0),
             timed_out: requester.verbs.per_sec(&[Meaning::TimedOut]).unwrap_or(0.0),
             count: all().map(|count| count.count).sum(),
-            spread: all().map(|count| count.spread).fold(0.0, f64::max),
+            quarters: all().map(|count| count.quarters).max().unwrap_or(0),
         })
     }
 }

@@ -64,7 +64,7 @@ impl Cause for RdmaReceiverNotReady {
                 percent(share)
             )));
         }
-        let spread = end.verbs.of(meanings).map(|count| count.spread);
+        let quarters = end.verbs.of(meanings).map(|count| count.quarters);
         let told = |end: super::verbs::End<'_>, what: &str, meanings: &[Meaning]| {
             let words = end.verbs.words(meanings)?;
             Some(format!("{} {what}: {words}", end.name()))
@@ -80,7 +80,7 @@ impl Cause for RdmaReceiverNotReady {
         Ok(Finding {
             side: Place::from(responder.side),
             share: share.min(1.0),
-            enough: spread.fold(0.0, f64::max) >= THROUGHOUT,
+            enough: quarters.max() >= Some(THROUGHOUT),
             reached: false,
             evidence: evidence.into_iter().flatten().collect(),
         })

@@ -7,8 +7,8 @@ use crate::model::{Load, Model, Verbs};
 use crate::path::{Direction, Side};
 use crate::transport::rdma::Operation;
 
-/// Share of the samples from which something happens throughout a load, and not at times.
-pub(super) const THROUGHOUT: f64 = 0.5;
+/// Quarters of the time in which something happens that happens throughout a load, and not at its beginning or end.
+pub(super) const THROUGHOUT: u8 = 3;
 
 /// The port of an end.
 #[derive(Clone, Copy)]

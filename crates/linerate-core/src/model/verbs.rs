@@ -8,6 +8,9 @@ use crate::metric as m;
 use crate::path::{ByRole, Direction, Side};
 use crate::record::{Set, Step, Table};
 
+/// Parts of the time that show whether something happens throughout.
+const QUARTERS: usize = 4;
+
 /// What the RDMA port of one end counted while it carried a load.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Verbs {
@@ -32,8 +35,8 @@ pub struct VerbsCount {
     pub count: f64,
     /// Events per second.
     pub per_sec: f64,
-    /// Share of the samples in which it grew.
-    pub spread: f64,
+    /// Quarters of the time in which it grew, of four.
+    pub quarters: u8,
 }
 
 impl Verbs {
@@ -115,13 +118,16 @@ fn of_port(port: PortInUse, step: &Step, side: Side, window: Window) -> Verbs {
 fn counted(table: &Table, name: String, meaning: Meaning, window: Window) -> Option<VerbsCount> {
     let (count, secs) = growth(table, m::RDMA_COUNT, window)?;
     let values: Vec<f64> = gauge(table, m::RDMA_COUNT, window).collect();
-    let grew = values.windows(2).filter(|pair| pair[1] > pair[0]).count();
+    let at = |quarter: usize| values.get((values.len().saturating_sub(1)) * quarter / QUARTERS);
+    let grew = (0..QUARTERS)
+        .filter(|quarter| at(*quarter) < at(quarter + 1))
+        .count();
     Some(VerbsCount {
         name,
         meaning,
         count,
         per_sec: count / secs,
-        spread: grew as f64 / (values.len().saturating_sub(1)).max(1) as f64,
+        quarters: grew as u8,
     })
 }
 
@@ -156,7 +162,7 @@ mod tests {
         let missing = [Meaning::MissingReported];
         assert_eq!(verbs.per_sec(&missing), Some(7.0));
         assert_eq!(verbs.words(&missing).as_deref(), Some("rcvd_seq_err 7"));
-        assert_eq!(verbs.of(&missing).next().map(|c| c.spread), Some(1.0));
+        assert_eq!(verbs.of(&missing).next().map(|c| c.quarters), Some(1));
         assert_eq!(verbs.per_sec(&[Meaning::NotReadySent]), Some(0.0));
         assert_eq!(verbs.words(&[Meaning::NotReadySent]), None);
         assert_eq!(verbs.per_sec(&[Meaning::OutOfOrder]), None);

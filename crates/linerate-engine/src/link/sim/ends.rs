@@ -45,6 +45,7 @@ impl Sim {
             write_size: or(knobs.write_size, &host.send),
             read_size: or(knobs.read_size, &host.receive),
             burst: 0,
+            rdma: None,
             gaps: refused
                 .map(|name| Gap {
                     what: "set.congestion".into(),
