@@ -16,7 +16,7 @@ use crate::signs::percent;
 use crate::signs::round_trips::{idle_at_least, median};
 use crate::stats::{EQUAL, Range};
 use crate::transport::Scope;
-use crate::transport::rdma::{ACK_WAIT, TRAFFIC_CLASS};
+use crate::transport::rdma::{ACK_WAIT, Operation, TRAFFIC_CLASS};
 
 /// Cause `rdma-loss`.
 pub(super) struct RdmaLoss;
@@ -73,6 +73,9 @@ impl Cause for RdmaLoss {
         let load = base(model, direction)?;
         let ends = Ends::of(model, load, direction)?;
         let lost = Lost::of(&ends)?;
+        if let Some(gap) = untold(load, &ends) {
+            return Err(NoFinding::Unknown(vec![gap]));
+        }
         if lost.count < FEW {
             return Err(NoFinding::Clear(format!(
                 "{:.0} packets were missed or not acknowledged in time",
@@ -163,6 +166,24 @@ impl Lost {
             quarters: all().map(|count| count.quarters).max().unwrap_or(0),
         })
     }
+}
+
+/// The gap of reads by a software device that often had to ask again: it counts lost responses with timers that expired
+/// without need.
+fn untold(load: &Load, ends: &Ends<'_>) -> Option<Gap> {
+    let reads = Operation::of(&load.knobs.options) == Operation::Read;
+    let asked = ends.requester;
+    let mut retries = asked.verbs.of(&[Meaning::Retried]);
+    let retries = retries.find(|_| reads && asked.verbs.port.software)?;
+    let share = retries.per_sec * ACK_WAIT.secs() / f64::from(load.streams.max(1));
+    (retries.count >= FEW && share >= MATTERS).then(|| Gap {
+        what: format!("lost responses to {}", asked.name()),
+        why: format!(
+            "it asked again {:.0} times, and its driver counts timers that expired without need as well",
+            retries.count
+        ),
+        hint: "linerate run --op write, whose losses the other end counts".to_owned(),
+    })
 }
 
 /// The share of the time that the losses cost at least, and at most. What was sent behind a lost packet is sent again:
