@@ -25,7 +25,7 @@ use linerate_test::skip;
 type Case = fn(&mut Guest);
 
 /// The last one ends the guest. Names that start with `long::` are left to `./test.sh --long`.
-const CASES: [(&str, Case); 21] = [
+const CASES: [(&str, Case); 22] = [
     ("facts_are_those_of_the_machine", host::facts),
     (
         "ports_and_disks_are_told_as_they_are",
@@ -54,6 +54,7 @@ const CASES: [(&str, Case); 21] = [
     ),
     ("rdma_operations", rdma::operations),
     ("long::rdma_operations_both_ways", rdma::all_operations),
+    ("long::rdma_that_loses_packets", rdma::loss),
     ("programs_and_their_ends", machine::programs),
     ("long::a_command_in_a_machine", machine::command),
     ("long::what_takes_too_long_or_dies", machine::ends),
