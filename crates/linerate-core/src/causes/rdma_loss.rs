@@ -2,7 +2,7 @@
 
 use super::predict::bystander;
 use super::verbs::{End, Ends, THROUGHOUT};
-use super::{Answer, Cause, CauseInfo, Finding, NoFinding, base};
+use super::{Answer, Cause, CauseInfo, Finding, NoFinding, again, base};
 use crate::advice::{Advice, Step};
 use crate::factor::Factor;
 use crate::facts::Gap;
@@ -73,7 +73,7 @@ impl Cause for RdmaLoss {
         let load = base(model, direction)?;
         let ends = Ends::of(model, load, direction)?;
         let lost = Lost::of(&ends)?;
-        if let Some(gap) = untold(load, &ends) {
+        if let Some(gap) = untold(model, load, &ends) {
             return Err(NoFinding::Unknown(vec![gap]));
         }
         if lost.count < FEW {
@@ -170,7 +170,7 @@ impl Lost {
 
 /// The gap of reads by a software device that often had to ask again: it counts lost responses with timers that expired
 /// without need.
-fn untold(load: &Load, ends: &Ends<'_>) -> Option<Gap> {
+fn untold(model: &Model, load: &Load, ends: &Ends<'_>) -> Option<Gap> {
     let reads = Operation::of(&load.knobs.options) == Operation::Read;
     let asked = ends.requester;
     let mut retries = asked.verbs.of(&[Meaning::Retried]);
@@ -182,7 +182,8 @@ fn untold(load: &Load, ends: &Ends<'_>) -> Option<Gap> {
             "it asked again {:.0} times, and its driver counts timers that expired without need as well",
             retries.count
         ),
-        hint: "linerate run --op write, whose losses the other end counts".to_owned(),
+        // The other end counts gaps between writes.
+        hint: again(model, " --op write"),
     })
 }
 
