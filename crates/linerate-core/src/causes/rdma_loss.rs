@@ -1,7 +1,7 @@
 //! Packets are lost or overtaken below RDMA, and the device sends again.
 
 use super::predict::bystander;
-use super::verbs::{End, Ends, THROUGHOUT};
+use super::verbs::{End, Ends, THROUGHOUT, only_reliable, queue_pairs};
 use super::{Answer, Cause, CauseInfo, Finding, NoFinding, again, base};
 use crate::advice::{Advice, Step};
 use crate::factor::Factor;
@@ -71,6 +71,7 @@ impl Cause for RdmaLoss {
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         let load = base(model, direction)?;
+        only_reliable(load)?;
         let ends = Ends::of(model, load, direction)?;
         let lost = Lost::of(&ends)?;
         if let Some(gap) = untold(model, load, &ends) {
@@ -175,7 +176,7 @@ fn untold(model: &Model, load: &Load, ends: &Ends<'_>) -> Option<Gap> {
     let asked = ends.requester;
     let mut retries = asked.verbs.of(&[Meaning::Retried]);
     let retries = retries.find(|_| reads && asked.verbs.port.software)?;
-    let share = retries.per_sec * ACK_WAIT.secs() / f64::from(load.streams.max(1));
+    let share = retries.per_sec * ACK_WAIT.secs() / queue_pairs(load);
     (retries.count >= FEW && share >= MATTERS).then(|| Gap {
         what: format!("lost responses to {}", asked.name()),
         why: format!(
@@ -200,10 +201,9 @@ fn cost(model: &Model, load: &Load, lost: &Lost) -> Result<[f64; 2], NoFinding> 
             hint: String::new(),
         }]));
     };
-    let streams = f64::from(load.streams.max(1));
     Ok([least, most].map(|trip| {
         let time = lost.missing * trip.secs() + lost.timed_out * ACK_WAIT.secs();
-        (time / streams).min(1.0)
+        (time / queue_pairs(load)).min(1.0)
     }))
 }
 

@@ -1,7 +1,7 @@
 //! The receiver posts its receive requests too late.
 
 use super::predict::bystander;
-use super::verbs::{Ends, THROUGHOUT};
+use super::verbs::{End, Ends, THROUGHOUT, only_reliable, queue_pairs};
 use super::{Answer, Cause, CauseInfo, Finding, NoFinding, base};
 use crate::advice::Advice;
 use crate::factor::Factor;
@@ -40,6 +40,7 @@ impl Cause for RdmaReceiverNotReady {
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         let load = base(model, direction)?;
+        only_reliable(load)?;
         let op = Operation::of(&load.knobs.options);
         if op.is_one_sided() {
             return Err(NoFinding::Clear(format!(
@@ -57,7 +58,7 @@ impl Cause for RdmaReceiverNotReady {
         };
         let per_sec = end.counted(meanings, "refusals for want of a receive request")?;
         // A sender waits at least so long each time.
-        let share = per_sec * RNR_WAIT.secs() / f64::from(load.streams.max(1));
+        let share = per_sec * RNR_WAIT.secs() / queue_pairs(load);
         if share < MATTERS {
             return Err(NoFinding::Clear(format!(
                 "senders waited {} of the time for receive requests",
@@ -65,7 +66,7 @@ impl Cause for RdmaReceiverNotReady {
             )));
         }
         let quarters = end.verbs.of(meanings).map(|count| count.quarters);
-        let told = |end: super::verbs::End<'_>, what: &str, meanings: &[Meaning]| {
+        let told = |end: End<'_>, what: &str, meanings: &[Meaning]| {
             let words = end.verbs.words(meanings)?;
             Some(format!("{} {what}: {words}", end.name()))
         };

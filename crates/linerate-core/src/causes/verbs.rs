@@ -5,7 +5,7 @@ use crate::facts::Gap;
 use crate::facts::infiniband::counted::Meaning;
 use crate::model::{Load, Model, Verbs};
 use crate::path::{Direction, Side};
-use crate::transport::rdma::Operation;
+use crate::transport::rdma::{Operation, QUEUE_PAIRS, Service};
 
 /// Quarters of the time in which something happens that happens throughout a load, and not at its beginning or end.
 pub(super) const THROUGHOUT: u8 = 3;
@@ -34,6 +34,24 @@ impl End<'_> {
             }])
         })
     }
+}
+
+/// Queue pairs of a load: each waits for itself.
+pub(super) fn queue_pairs(load: &Load) -> f64 {
+    let each = load.knobs.options.number(QUEUE_PAIRS.key).unwrap_or(1);
+    f64::from(load.streams.max(1)) * each.max(1) as f64
+}
+
+/// Refuses services that send nothing again and refuse no request: what they lose is lost.
+pub(super) fn only_reliable(load: &Load) -> Result<(), NoFinding> {
+    let service = Service::of(&load.knobs.options);
+    if service.is_lossy() {
+        return Err(NoFinding::Clear(format!(
+            "the service {} neither sends again nor waits for receive requests",
+            service.name()
+        )));
+    }
+    Ok(())
 }
 
 /// Both ends of a load.

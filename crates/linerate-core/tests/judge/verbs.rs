@@ -201,6 +201,19 @@ fn refused_sends_count_by_the_time_that_they_wait() {
 }
 
 #[test]
+fn queue_pairs_share_the_waits_and_unreliable_services_have_none() {
+    let with = |key: &str, setting| {
+        let mut m = lossy(&[("packet_seq_err", 6_000.0)]);
+        m.directions[0].base.knobs.options.set(key, setting);
+        outcome(&m, "rdma-loss")
+    };
+    assert_eq!(with("qps", Setting::Number(1)), "enough");
+    assert_eq!(with("qps", Setting::Number(2)), "suspect");
+    assert_eq!(with("qps", Setting::Number(4)), "clear");
+    assert_eq!(with("service", Setting::Word("uc".to_owned())), "clear");
+}
+
+#[test]
 fn a_link_that_goes_down_is_a_cause_if_payload_stops() {
     let mut m = carried("write", verbs("mlx5_0", HEALTHY), verbs("mlx5_1", HEALTHY));
     let answer = |m: &Model| outcome(m, "rdma-link-down");

@@ -10,7 +10,8 @@ use linerate_core::parse::sysctl;
 use linerate_core::path::Side;
 use linerate_core::plan::SetPlan;
 use linerate_core::transport::rdma::{
-    ACK_TIMEOUT, DEVICE, FAR_DEVICE, GID_INDEX, MTU, Operation, SERVICE_LEVEL, Service, TRAFFIC_CLASS,
+    ACK_TIMEOUT, DEVICE, FAR_DEVICE, GID_INDEX, MTU, Operation, SERVICE_LEVEL, Service,
+    TRAFFIC_CLASS,
 };
 use linerate_sys::ibverbs::{
     self, Device, Endpoint, Library, Limits, Peer, QueuePlan, Refused, Region, Route,
@@ -65,7 +66,6 @@ pub(super) fn meet(
             let _ = put(line, &NONE, until);
         }
     }
-<<<<<<< HEAD
     let (port, made) = made?;
     let mut pairs = Vec::new();
     for ((mut endpoint, own), line) in made.into_iter().zip(taken) {
@@ -79,24 +79,10 @@ pub(super) fn meet(
         }
         pairs.push(Pair::new(endpoint, line, shape));
     }
-    Ok(Met { pairs })
-=======
-    let (port, pairs) = made?;
-    let pairs = pairs.into_iter().zip(taken);
-    let pairs = pairs.map(|((mut endpoint, own), line)| {
-        let other = Hello::decode(&get(&line, until, lines)?);
-        let other = other.map_err(|why| line.garbled(&why))?;
-        let (peer, route) = route(&port.choice, plan, &own, &other)
-            .map_err(|what| LoadError::Unsupported { what })?;
-        let connected = endpoint.connect(peer, &route, own.first_packet);
-        connected.map_err(|refused| failed(&line, refused))?;
-        Ok(Pair::new(endpoint, line, shape.events))
-    });
     Ok(Met {
-        pairs: pairs.collect::<Result<_, LoadError>>()?,
+        pairs,
         port: port.choice.in_use(),
     })
->>>>>>> f17e9e32 (Count what RDMA ports lose, refuse and go down by)
 }
 
 fn unsupported(what: String) -> LoadError {
@@ -393,6 +379,9 @@ mod tests {
             port: 1,
             gid_index: Some(3),
             addressing: own.addressing,
+            layer: None,
+            software: false,
+            netdev: String::new(),
             node: None,
         };
         route(&choice, &plan, &own, &other)
