@@ -63,33 +63,35 @@ for name in accept_local rp_filter arp_ignore; do
   echo 0 >/proc/sys/net/ipv4/conf/all/$name
 done";
 
-/// The causes about RDMA that a run over the wire names, and the run.
-fn named(guest: &mut Guest, op: &str) -> (Vec<String>, Value) {
+/// The result of a run over the wire.
+fn ran(guest: &mut Guest, op: &str) -> Value {
     let told = guest.ask(&format!(
-        "{PROGRAM} run 10.9.7.2 --open --engine rdma --op {op} --events --direction forward --time 10s --no-trials \
+        "{PROGRAM} run 10.9.7.2 --open --engine rdma --op {op} --events --direction forward --time 20s --no-trials \\
          --quiet --json"
     ));
-    let result: Value = serde_json::from_str(&told).unwrap();
-    let limits = result["verdict"]["limits"].as_array().unwrap();
-    let causes = limits.iter().map(|limit| limit["cause"].as_str().unwrap());
-    let own = causes.filter(|cause| cause.starts_with("rdma-"));
-    (own.map(str::to_owned).collect(), result)
+    serde_json::from_str(&told).unwrap()
+}
+
+/// What a run names as a limit, or leaves as one of several that it cannot tell apart: a busy machine adds others.
+fn suspects(result: &Value) -> String {
+    let verdict = &result["verdict"];
+    format!("{} {}", verdict["limits"], verdict["unknown"])
 }
 
 /// Loss of what the sender sends is named; loss of acknowledgements costs next to nothing, and is not.
 pub(crate) fn loss(guest: &mut Guest) {
     guest.ask(&WIRE.replace("PROGRAM", PROGRAM));
     for (port, op, wanted) in [
-        (None, "write", None),
-        (Some("between1"), "write", Some("rdma-loss")),
-        (Some("between1"), "send", Some("rdma-loss")),
-        (Some("between0"), "write", None),
+        (None, "write", false),
+        (Some("between1"), "write", true),
+        (Some("between1"), "send", true),
+        (Some("between0"), "write", false),
     ] {
         if let Some(port) = port {
             guest.ask(&format!("tc qdisc add dev {port} root netem loss 3%"));
         }
-        let (causes, result) = named(guest, op);
-        let found = causes.first().map(String::as_str);
+        let result = ran(guest, op);
+        let found = suspects(&result).contains("rdma-");
         assert_eq!(found, wanted, "{port:?} {op}: {result}");
         if let Some(port) = port {
             guest.ask(&format!("tc qdisc del dev {port} root"));

@@ -50,7 +50,7 @@ pub(super) const REPLAYS: &[Replay] = &[
             words: "RDMA over a link that went down",
             show: |r| goes_down(r, true),
             named: &["rdma-link-down"],
-            disturbed: &["interrupted"],
+            disturbed: &[],
         },
         under: Shown {
             words: "a link that went down while payload arrived",
