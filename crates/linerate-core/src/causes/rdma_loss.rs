@@ -27,6 +27,9 @@ const MATTERS: f64 = 0.05;
 /// Fewer events than this in a load are stray.
 const FEW: f64 = 5.0;
 
+/// Share of the samples without payload from which fewer events than that matter: devices may need long to recover.
+const STALLED: f64 = 0.5;
+
 /// Share of the events that an end's damaged or discarded packets must make up for the loss to be there.
 const MOST: f64 = 0.5;
 
@@ -77,13 +80,15 @@ impl Cause for RdmaLoss {
         if let Some(gap) = untold(model, load, &ends) {
             return Err(NoFinding::Unknown(vec![gap]));
         }
-        if lost.count < FEW {
+        let stalls = stalls(load, &lost);
+        if lost.count < FEW && stalls < STALLED {
             return Err(NoFinding::Clear(format!(
                 "{:.0} packets were missed or not acknowledged in time",
                 lost.count
             )));
         }
         let [least, most] = cost(model, load, &lost)?;
+        let most = most.max(stalls);
         if most < MATTERS {
             return Err(NoFinding::Clear(format!(
                 "packets were sent again {:.0} times a second, which takes {} of the time",
@@ -94,7 +99,7 @@ impl Cause for RdmaLoss {
         Ok(Finding {
             side: place(&ends, &lost),
             share: least.max(MATTERS),
-            enough: least >= MATTERS && lost.missing > 0.0 && lost.quarters >= THROUGHOUT,
+            enough: least >= MATTERS && lost.is_certain(),
             reached: false,
             evidence: evidence(model, load, &ends, [least, most]),
         })
@@ -169,6 +174,16 @@ impl Lost {
     }
 }
 
+/// The share of the samples in which nothing arrived, if packets were missing.
+fn stalls(load: &Load, lost: &Lost) -> f64 {
+    let silent = load.ticks.iter().filter(|rate| **rate <= 0.0).count();
+    if lost.count > 0.0 {
+        silent as f64 / load.ticks.len().max(1) as f64
+    } else {
+        0.0
+    }
+}
+
 /// The gap of reads by a software device that often had to ask again: it counts lost responses with timers that expired
 /// without need.
 fn untold(model: &Model, load: &Load, ends: &Ends<'_>) -> Option<Gap> {
@@ -186,6 +201,13 @@ fn untold(model: &Model, load: &Load, ends: &Ends<'_>) -> Option<Gap> {
         // The other end counts gaps between writes.
         hint: again(model, " --op write"),
     })
+}
+
+impl Lost {
+    /// Whether packets are missing, again and again.
+    fn is_certain(&self) -> bool {
+        self.missing > 0.0 && self.count >= FEW && self.quarters >= THROUGHOUT
+    }
 }
 
 /// The share of the time that the losses cost at least, and at most. What was sent behind a lost packet is sent again:

@@ -158,13 +158,12 @@ pub(super) fn load_over(
     let made = |side: Side| set.ends.get(index(side)).cloned().unwrap_or_default();
     let goodput = over.goodput(receiving, set.plan.id, window)?;
     let heard = heard(step, &ticks, &beside(record, step));
-    let datagrams = datagrams([sending, receiving], set.plan.id, window);
     let tcp = connections(record, set.plan.id, direction, [sending, receiving], window);
     let sender = sender(record, sending, set.plan.id);
     let packets = sender.packets(&made(direction.sender()), window);
     let ends = [direction.sender(), direction.receiver()];
-    let cpus = ends.map(|side| cpus(step, side, super::derive::same_machine(record), window));
-    let cpus = ByRole::from(cpus);
+    let shared = super::derive::same_machine(record);
+    let cpus = ByRole::from(ends.map(|side| cpus(step, side, shared, window)));
     let workers = format!("s{}/tx", set.plan.id);
     let receivers = receivers(receiving, &set.plan, &cpus.receiver, window);
     Some(Load {
@@ -204,7 +203,7 @@ pub(super) fn load_over(
         interruptions: interruptions(step, set.plan.id, &heard, &tcp, set.plan.knobs.streams),
         tcp,
         packets,
-        datagrams,
+        datagrams: datagrams([sending, receiving], set.plan.id, window),
         ticks: rates,
     })
 }

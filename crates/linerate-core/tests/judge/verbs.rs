@@ -131,6 +131,17 @@ fn a_few_losses_or_losses_at_times_are_not_enough() {
 }
 
 #[test]
+fn a_few_losses_of_a_load_that_stalls_are_suspected() {
+    let stalled = |silent: usize, count| {
+        let mut m = lossy(&[("packet_seq_err", count)]);
+        m.directions[0].base.ticks[..silent].fill(0.0);
+        outcome(&m, "rdma-loss")
+    };
+    assert_eq!([stalled(49, 2.0), stalled(50, 2.0)], ["clear", "suspect"]);
+    assert_eq!(stalled(90, 0.0), "clear", "nothing is missing");
+}
+
+#[test]
 fn a_software_device_is_judged_by_gaps_and_not_by_its_timers() {
     let at = |op, near: &[(&str, f64)], seen| {
         let far = verbs(
