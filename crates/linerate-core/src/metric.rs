@@ -211,6 +211,8 @@ metrics! {
     SHAPER_DELAY = "shaper" "delay_ns" Nanos Gauge "Time by which it delays each packet on purpose.";
     SHAPER_LIMIT = "shaper" "limit_packets" Packets Gauge "The most packets that it holds, 0 if that was not read; a group of segments that is passed on as one counts as one.";
     DRIVER_COUNT = "driver" "count" Count Counter "A counter of the driver about drops, pauses or allowances of a cloud; subject is `PORT COUNTER`, with `*` for the number of a queue.";
+    RDMA_COUNT = "rdma" "count" Count Counter "A counter of an RDMA port about lost packets, receive requests, congestion or its link, from `counters` and `hw_counters` of sysfs; subject is `DEVICE/PORT COUNTER`.";
+    RDMA_ACTIVE = "rdma" "active" Count Gauge "1 while the RDMA port is active; subject is `DEVICE/PORT`.";
     FRAGMENTS_CREATED = "fragments" "created" Packets Counter "Fragments that this network namespace made of packets that were too large for a port: FragCreates of /proc/net/snmp and Ip6FragCreates of /proc/net/snmp6; subject is `ip`.";
     FRAGMENTS_RECEIVED = "fragments" "received" Packets Counter "Fragments received to be put together again: ReasmReqds and Ip6ReasmReqds.";
     CGROUP_PERIODS = "cgroup" "nr_periods" Count Counter "cpu.stat of our own cgroup (v1 or v2), and of each one above it that has a quota; subject is the cgroup's path.";

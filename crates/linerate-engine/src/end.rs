@@ -10,12 +10,13 @@ mod sampler;
 mod schedule;
 mod step;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use linerate_core::change::HostChange;
 use linerate_core::facts::HostFacts;
 use linerate_core::facts::nic::Nic;
+use linerate_core::facts::rdma::RdmaEnd;
 use linerate_core::path::Side;
 use linerate_core::plan::{Access, Pattern, SetPlan, StepPlan};
 use linerate_core::record::SetEnd;
@@ -59,6 +60,8 @@ struct EndSet {
     prepared: Option<Box<dyn Prepared>>,
     /// Lanes of the set; empty until it is connected.
     lanes: Vec<Arc<Lane>>,
+    /// The RDMA port that carries the set; `None` for other transports, and until it is connected.
+    rdma: Option<RdmaEnd>,
 }
 
 impl LocalEnd {
@@ -176,6 +179,7 @@ impl LocalEnd {
             plan: plan.clone(),
             prepared: Some(prepared),
             lanes: Vec::new(),
+            rdma: None,
         };
         self.sets.insert(plan.id, set);
         Ok(offer)
@@ -237,6 +241,7 @@ impl LocalEnd {
             plan: plan.clone(),
             prepared: None,
             lanes: made,
+            rdma: got.rdma.clone(),
         };
         self.sets.insert(plan.id, set_of_lanes);
         Ok(got)
@@ -304,7 +309,15 @@ impl LocalEnd {
         }
         let cards = ports.filter(|nic| !nic.device.is_empty()).take(BELOW_MAX);
         sources.watch_drivers(cards.map(|nic| (nic.index, nic.name.clone())));
+        sources.watch_rdma(self.rdma_ports(plan));
         Running::arm(plan, lanes, sources, goes_on)
+    }
+
+    /// Returns the RDMA ports that carry the sets of a step, each once.
+    fn rdma_ports(&self, plan: &StepPlan) -> BTreeSet<(String, u32)> {
+        let sets = plan.sets.iter().filter_map(|set| self.sets.get(set));
+        let ports = sets.filter_map(|set| set.rdma.as_ref());
+        ports.map(|port| (port.device.clone(), port.port)).collect()
     }
 
     /// Prepares a set if the transport supports it.

@@ -37,12 +37,15 @@ mod predict;
 mod queue_depth;
 mod rdma_depth;
 mod rdma_inline;
+mod rdma_link_down;
+mod rdma_loss;
 mod rdma_mtu;
 mod rdma_one_port;
 mod rdma_one_qp;
 mod rdma_port;
 mod rdma_queues;
 mod rdma_read_depth;
+mod rdma_receiver_not_ready;
 mod receive_window;
 mod receiver_app;
 mod receiver_core;
@@ -54,6 +57,7 @@ mod small_packets;
 mod socket_drops;
 mod softirq_core;
 mod tunnel;
+mod verbs;
 mod wire_full;
 mod wrong_route;
 
@@ -126,6 +130,9 @@ pub const CAUSES: &[&dyn Cause] = &[
     &rdma_inline::RdmaInline,
     &rdma_mtu::RdmaMtu,
     &rdma_one_port::RdmaOnePort,
+    &rdma_link_down::RdmaLinkDown,
+    &rdma_loss::RdmaLoss,
+    &rdma_receiver_not_ready::RdmaReceiverNotReady,
     &latency_nagle::LatencyNagle,
     &latency_idle_states::LatencyIdleStates,
     &latency_interrupts::LatencyInterrupts,

@@ -1,5 +1,7 @@
 //! InfiniBand and RoCE: devices and their ports, and what their states mean.
 
+pub mod counted;
+
 use std::fmt;
 use std::net::Ipv6Addr;
 
@@ -248,7 +250,7 @@ const NO_LIDS: [u64; 3] = [0, 0xffff, 0xffff_ffff];
 impl IbPort {
     /// Whether the link is in use.
     pub fn is_active(&self) -> bool {
-        matches!(self.state, Some(LinkState::Active | LinkState::ActiveDefer))
+        self.state.is_some_and(LinkState::is_active)
     }
 
     /// The rate of a port that is in use.
@@ -293,6 +295,11 @@ impl Layer {
 }
 
 impl LinkState {
+    /// Whether the link is in use.
+    pub fn is_active(self) -> bool {
+        matches!(self, Self::Active | Self::ActiveDefer)
+    }
+
     /// The name in a word or two.
     pub fn name(self) -> &'static str {
         match self {

@@ -99,6 +99,16 @@ impl RdmaEnd {
         format!("{} port {}", self.device, self.port)
     }
 
+    /// `mlx5_0/1`: the port as the program `rdma` writes it, and the subject of its counters in records.
+    pub fn id(&self) -> String {
+        format!("{}/{}", self.device, self.port)
+    }
+
+    /// Name of its network port; empty if none is known.
+    pub fn netdev_name(&self) -> &str {
+        self.netdev.as_ref().map_or("", |netdev| &netdev.name)
+    }
+
     /// The link of the port; `None` if its speed is unknown, and if software makes the device.
     pub fn link(&self) -> Option<Link> {
         if self.software {

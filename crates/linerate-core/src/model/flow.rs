@@ -198,6 +198,7 @@ fn load(
         packet_bytes: ByRole::default(),
         throttled: ByRole::default(),
         paused: paused(hosts, &step, direction, window),
+        verbs: ByRole::default(),
         allowances: allowances(hosts, &step, direction, window),
         fragments: fragments(&step, direction, window),
         in_use: sender(flow).last_packet(packets).filter(|_| sends),

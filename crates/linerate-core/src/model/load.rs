@@ -19,6 +19,7 @@ use super::room::Writer;
 use super::shaping::shapers;
 use super::silence::heard;
 use super::tcp::{came_twice, tcp};
+use super::verbs::verbs;
 use super::workers::at_work;
 use super::{Cpu, Estimate, Load, TcpShares, Thread};
 use crate::metric as m;
@@ -157,13 +158,12 @@ pub(super) fn load_over(
     let made = |side: Side| set.ends.get(index(side)).cloned().unwrap_or_default();
     let goodput = over.goodput(receiving, set.plan.id, window)?;
     let heard = heard(step, &ticks, &beside(record, step));
-    let datagrams = datagrams([sending, receiving], set.plan.id, window);
     let tcp = connections(record, set.plan.id, direction, [sending, receiving], window);
     let sender = sender(record, sending, set.plan.id);
     let packets = sender.packets(&made(direction.sender()), window);
     let ends = [direction.sender(), direction.receiver()];
-    let cpus = ends.map(|side| cpus(step, side, super::derive::same_machine(record), window));
-    let cpus = ByRole::from(cpus);
+    let shared = super::derive::same_machine(record);
+    let cpus = ByRole::from(ends.map(|side| cpus(step, side, shared, window)));
     let workers = format!("s{}/tx", set.plan.id);
     let receivers = receivers(receiving, &set.plan, &cpus.receiver, window);
     Some(Load {
@@ -194,6 +194,7 @@ pub(super) fn load_over(
         queues: queues(sending, set.plan.id, window, quiet(record, ends[0])),
         packet_bytes: packet_bytes(step, direction, window),
         paused: paused(&record.hosts, step, direction, window),
+        verbs: verbs(set, step, direction, window),
         allowances: allowances(&record.hosts, step, direction, window),
         fragments: fragments(step, direction, window),
         in_use: sender.last_packet(packets),
@@ -202,7 +203,7 @@ pub(super) fn load_over(
         interruptions: interruptions(step, set.plan.id, &heard, &tcp, set.plan.knobs.streams),
         tcp,
         packets,
-        datagrams,
+        datagrams: datagrams([sending, receiving], set.plan.id, window),
         ticks: rates,
     })
 }
@@ -350,6 +351,7 @@ impl Load {
             queues: None,
             packet_bytes: ByRole::default(),
             paused: ByRole::default(),
+            verbs: ByRole::default(),
             allowances: Vec::new(),
             fragments: ByRole::default(),
             in_use: None,

@@ -49,6 +49,7 @@ mod tcp;
 mod testing;
 mod trials;
 mod vanished;
+mod verbs;
 mod workers;
 
 pub(crate) use behind::a_read;
@@ -86,6 +87,7 @@ pub use sweep::{Cost, Fall, Knee, Setting, Sweep, sweep};
 pub use trials::effect;
 pub(crate) use trials::stayed;
 pub use vanished::{Vanished, vanished};
+pub use verbs::{Verbs, VerbsCount};
 
 use crate::ceiling::Bounds;
 use crate::factor::Factor;
@@ -357,6 +359,9 @@ pub struct Load {
     pub packet_bytes: ByRole<Option<f64>>,
     /// Pauses at the port of the sender and of the receiver; `None` if nothing counts them.
     pub paused: ByRole<Option<Paused>>,
+    /// What the RDMA ports of the sender and of the receiver counted; `None` of a port that is unknown, as for other
+    /// transports.
+    pub verbs: ByRole<Option<Verbs>>,
     /// Allowances of a cloud that were counted, exceeded or not.
     pub allowances: Vec<Allowance>,
     /// Fragments in a second: those that the sender's host made, and those that the receiver's host received;

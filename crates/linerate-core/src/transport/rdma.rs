@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::PatternKind;
 use super::options::{Kind, OptionInfo, Options};
+use crate::units::Nanos;
 
 /// How packets of a port are addressed. Both ends must use the same.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -306,6 +307,16 @@ pub const EVENTS: OptionInfo = OptionInfo {
     kind: Kind::Switch,
     pattern: None,
 };
+
+/// Time without an acknowledgement until a packet is sent again, as the number that requests it.
+pub const ACK_TIMEOUT: u8 = 14;
+
+/// The same as time, 67 ms. A device may take up to four times as long.
+//= InfiniBand Architecture Specification 1.4, section 9.7.6.1.3: 4.096 us x 2^number
+pub const ACK_WAIT: Nanos = Nanos(4_096 << ACK_TIMEOUT);
+
+/// Time that a sender waits at least after the other end had no receive request. Endpoints ask for it.
+pub const RNR_WAIT: Nanos = Nanos::from_micros(640);
 
 /// Whether threads poll for completions with these options: they are busy at any load.
 pub fn polls(options: &Options) -> bool {

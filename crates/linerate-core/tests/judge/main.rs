@@ -36,6 +36,7 @@ mod thresholds;
 mod told;
 mod transport;
 mod underlay;
+mod verbs;
 mod window;
 mod wire;
 

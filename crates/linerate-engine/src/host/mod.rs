@@ -28,6 +28,7 @@ pub(crate) mod netlink;
 mod port;
 mod psi;
 mod qdisc;
+mod rdma;
 mod sheets;
 mod sock_diag;
 pub(crate) mod socket;

@@ -16,6 +16,7 @@ use super::memory::Memory;
 use super::port::PortCounters;
 use super::psi::Psi;
 use super::qdisc::Qdisc;
+use super::rdma::RdmaPort;
 use super::softnet::Softnet;
 use super::thread::Thread;
 use super::{Machine, Query, Toward, invalid, unreadable};
@@ -144,6 +145,13 @@ impl Sources {
     pub fn watch_drivers(&mut self, ports: impl IntoIterator<Item = (u32, String)>) {
         for (port, name) in ports {
             self.host.push(Slot::new(Counters::new(port, name)));
+        }
+    }
+
+    /// Watches these RDMA ports, by the name of the device and the number of the port.
+    pub fn watch_rdma(&mut self, ports: impl IntoIterator<Item = (String, u32)>) {
+        for (device, port) in ports {
+            self.host.push(Slot::new(RdmaPort::new(&device, port)));
         }
     }
 

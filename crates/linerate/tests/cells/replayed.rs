@@ -3,6 +3,7 @@
 
 mod cpu;
 mod ports;
+mod verbs;
 
 use std::fmt::Write as _;
 
@@ -35,7 +36,10 @@ struct Shown {
 const SIMULATED: &str = "a simulated path";
 
 fn replays() -> impl Iterator<Item = &'static Replay> {
-    ports::REPLAYS.iter().chain(cpu::REPLAYS)
+    ports::REPLAYS
+        .iter()
+        .chain(cpu::REPLAYS)
+        .chain(verbs::REPLAYS)
 }
 
 impl Replay {

@@ -1,4 +1,4 @@
-//! RDMA verbs over Soft-RoCE: both ends in the guest, on one port.
+//! RDMA verbs over Soft-RoCE: both ends in the guest, on one port, or on two with a wire between them.
 
 use serde_json::Value;
 
@@ -23,6 +23,82 @@ exit 1";
 const GONE: &str = "pkill -f '[s]erve --open'
 rdma link delete rxe8
 ip link delete verbs0";
+
+/// Two ports with a bridge between them, and a serving end at the second one, which connections from this host reach from
+/// the address of the first one.
+const WIRE: &str = r"modprobe -a veth bridge sch_netem rdma_rxe ib_uverbs
+ip link add name verbs4 type bridge
+ip link set verbs4 mtu 4500 up
+for n in 0 1; do
+  ip link add verbs$n mtu 4500 type veth peer name between$n mtu 4500
+  ip addr add 10.9.7.$((n + 1))/24 dev verbs$n
+  ip link set verbs$n up
+  ip link set between$n master verbs4 up
+done
+for port in all verbs0 verbs1; do
+  echo 1 >/proc/sys/net/ipv4/conf/$port/accept_local
+  echo 0 >/proc/sys/net/ipv4/conf/$port/rp_filter
+  echo 1 >/proc/sys/net/ipv4/conf/$port/arp_ignore
+done
+for n in 0 1; do
+  rdma link add rxe$n type rxe netdev verbs$n
+done
+ip route replace local 10.9.7.2 dev verbs1 table local proto kernel scope host src 10.9.7.1
+timeout -k 5 900 setsid PROGRAM serve --open >/run/served 2>&1 </dev/null &
+for _ in $(seq 200); do
+  grep -q listening /run/served && exit
+  sleep 0.1
+done
+cat /run/served >&2
+exit 1";
+
+/// Ends the serving end and removes the ports.
+const NO_WIRE: &str = "pkill -f '[s]erve --open'
+rdma link delete rxe0
+rdma link delete rxe1
+ip link delete verbs0
+ip link delete verbs1
+ip link delete verbs4
+for name in accept_local rp_filter arp_ignore; do
+  echo 0 >/proc/sys/net/ipv4/conf/all/$name
+done";
+
+/// The result of a run over the wire.
+fn ran(guest: &mut Guest, op: &str) -> Value {
+    let told = guest.ask(&format!(
+        "{PROGRAM} run 10.9.7.2 --open --engine rdma --op {op} --events --direction forward --time 20s --no-trials \\
+         --quiet --json"
+    ));
+    serde_json::from_str(&told).unwrap()
+}
+
+/// What a run names as a limit, or leaves as one of several that it cannot tell apart: a busy machine adds others.
+fn suspects(result: &Value) -> String {
+    let verdict = &result["verdict"];
+    format!("{} {}", verdict["limits"], verdict["unknown"])
+}
+
+/// Loss of what the sender sends is named; loss of acknowledgements costs next to nothing, and is not.
+pub(crate) fn loss(guest: &mut Guest) {
+    guest.ask(&WIRE.replace("PROGRAM", PROGRAM));
+    for (port, op, wanted) in [
+        (None, "write", false),
+        (Some("between1"), "write", true),
+        (Some("between1"), "send", true),
+        (Some("between0"), "write", false),
+    ] {
+        if let Some(port) = port {
+            guest.ask(&format!("tc qdisc add dev {port} root netem loss 3%"));
+        }
+        let result = ran(guest, op);
+        let found = suspects(&result).contains("rdma-");
+        assert_eq!(found, wanted, "{port:?} {op}: {result}");
+        if let Some(port) = port {
+            guest.ask(&format!("tc qdisc del dev {port} root"));
+        }
+    }
+    guest.ask(NO_WIRE);
+}
 
 /// The result of a measurement of one second.
 fn measured(guest: &mut Guest, words: &str) -> Value {

@@ -11,8 +11,8 @@ use linerate_core::parse::sysctl;
 use linerate_core::path::Side;
 use linerate_core::plan::SetPlan;
 use linerate_core::transport::rdma::{
-    DEVICE, FAR_DEVICE, GID_INDEX, MTU, Operation, READS, READS_DEFAULT, SERVICE_LEVEL, Service,
-    TRAFFIC_CLASS,
+    ACK_TIMEOUT, DEVICE, FAR_DEVICE, GID_INDEX, MTU, Operation, READS, READS_DEFAULT,
+    SERVICE_LEVEL, Service, TRAFFIC_CLASS,
 };
 use linerate_sys::ibverbs::{
     self, Device, Endpoint, Library, Limits, Peer, QueuePlan, Refused, Region, Route,
@@ -33,8 +33,6 @@ const INSTALL: &str = "install libibverbs with its providers (Debian, Ubuntu: li
                        libibverbs), load ib_uverbs (sudo modprobe ib_uverbs), and let this user open /dev/infiniband/uverbs*";
 /// Time for both ends to introduce themselves.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Time without an acknowledgement until a packet is sent again: 4.096 us x 2^14, 67 ms.
-const TIMEOUT: u8 = 14;
 /// How often it is sent again. The most that there is would be 7, which Soft-RoCE takes for "without an end".
 //= torvalds/linux, drivers/infiniband/sw/rxe/rxe_comp.c: a retry_cnt of 7 is not lowered
 const RETRIES: u8 = 6;
@@ -330,7 +328,7 @@ fn route(
         traffic_class: number(TRAFFIC_CLASS.key),
         reads_out: own.reads_in.min(other.reads_in),
         reads_in: own.reads_in,
-        timeout: TIMEOUT,
+        timeout: ACK_TIMEOUT,
         retries: RETRIES,
         rnr_retries: RNR_RETRIES,
     };

@@ -1,0 +1,112 @@
+//! The receiver posts its receive requests too late.
+
+use super::predict::bystander;
+use super::verbs::{End, Ends, THROUGHOUT, only_reliable, queue_pairs};
+use super::{Answer, Cause, CauseInfo, Finding, NoFinding, base};
+use crate::advice::Advice;
+use crate::factor::Factor;
+use crate::facts::infiniband::counted::Meaning;
+use crate::model::Model;
+use crate::path::{Direction, Place, Stage};
+use crate::record::TrialPlan;
+use crate::signs::percent;
+use crate::stats::{EQUAL, Range};
+use crate::transport::Scope;
+use crate::transport::rdma::{Operation, RNR_WAIT};
+
+/// Cause `rdma-receiver-not-ready`.
+pub(super) struct RdmaReceiverNotReady;
+
+/// Share of the time from which waiting for receive requests matters.
+const MATTERS: f64 = 0.05;
+
+const SENT: [Meaning; 1] = [Meaning::NotReadySent];
+const RECEIVED: [Meaning; 1] = [Meaning::NotReadyReceived];
+
+static INFO: CauseInfo = CauseInfo {
+    id: "rdma-receiver-not-ready",
+    name: "the receiver has no receive request ready",
+    scope: Scope::Rdma,
+    stage: Stage::App,
+    explains: &["receiver-core", "shared-core", "cpu-contention"],
+    decided_by: &[],
+    page: include_str!("pages/rdma-receiver-not-ready.md"),
+    ..CauseInfo::BASE
+};
+
+impl Cause for RdmaReceiverNotReady {
+    fn info(&self) -> &'static CauseInfo {
+        &INFO
+    }
+    fn check(&self, model: &Model, direction: Direction) -> Answer {
+        let load = base(model, direction)?;
+        only_reliable(load)?;
+        let op = Operation::of(&load.knobs.options);
+        if op.is_one_sided() {
+            return Err(NoFinding::Clear(format!(
+                "the operation {} needs no receive request",
+                op.name()
+            )));
+        }
+        let Ends {
+            requester,
+            responder,
+        } = Ends::of(model, load, direction)?;
+        let (end, meanings) = match requester.verbs.per_sec(&RECEIVED) {
+            Some(_) => (requester, &RECEIVED),
+            None => (responder, &SENT),
+        };
+        let per_sec = end.counted(meanings, "refusals for want of a receive request")?;
+        // A sender waits at least so long each time.
+        let share = per_sec * RNR_WAIT.secs() / queue_pairs(load);
+        if share < MATTERS {
+            return Err(NoFinding::Clear(format!(
+                "senders waited {} of the time for receive requests",
+                percent(share)
+            )));
+        }
+        let quarters = end.verbs.of(meanings).map(|count| count.quarters);
+        let told = |end: End<'_>, what: &str, meanings: &[Meaning]| {
+            let words = end.verbs.words(meanings)?;
+            Some(format!("{} {what}: {words}", end.name()))
+        };
+        let evidence = [
+            told(requester, "was told that there is none", &RECEIVED),
+            told(responder, "had no receive request", &SENT),
+            Some(format!(
+                "the sender waits {RNR_WAIT} or more each time: {} of the time at least",
+                percent(share.min(1.0))
+            )),
+        ];
+        Ok(Finding {
+            side: Place::from(responder.side),
+            share: share.min(1.0),
+            enough: quarters.max() >= Some(THROUGHOUT),
+            reached: false,
+            evidence: evidence.into_iter().flatten().collect(),
+        })
+    }
+    fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
+        match trial.factor()? {
+            // More queue pairs have more requests posted; the program may be too slow for all of them together.
+            Factor::MoreStreams => Some(Range {
+                low: EQUAL.low,
+                high: trial.stream_ratio() * 1.1,
+            }),
+            // More sends in flight overrun the same number of receive requests, or come with more of them.
+            Factor::MoreDepth => None,
+            // The receiver lacks time.
+            Factor::ReceiverWork => Some(Range {
+                low: 0.0,
+                high: EQUAL.high,
+            }),
+            _ => bystander(model, trial),
+        }
+    }
+    fn advice(&self, _: &Model, _: Direction) -> Vec<Advice> {
+        vec![Advice::new(
+            "let the receiving program post more receive requests, and post new ones before it works on what arrived; \
+             linerate itself does: see whether its receiving thread gets its CPU",
+        )]
+    }
+}

@@ -1,0 +1,96 @@
+//! What causes need of the RDMA ports of a load.
+
+use super::{NoFinding, lacks};
+use crate::facts::Gap;
+use crate::facts::infiniband::counted::Meaning;
+use crate::model::{Load, Model, Verbs};
+use crate::path::{Direction, Side};
+use crate::transport::rdma::{Operation, QUEUE_PAIRS, Service};
+
+/// Quarters of the time in which something happens that happens throughout a load, and not at its beginning or end.
+pub(super) const THROUGHOUT: u8 = 3;
+
+/// The port of an end.
+#[derive(Clone, Copy)]
+pub(super) struct End<'a> {
+    pub(super) side: Side,
+    pub(super) verbs: &'a Verbs,
+}
+
+impl End<'_> {
+    /// The end and its port, for sentences: `near mlx5_0/1`.
+    pub(super) fn name(&self) -> String {
+        format!("{} {}", self.side.name(), self.verbs.port.id())
+    }
+
+    /// Events per second with one of these meanings. `what` is what the counters are about.
+    pub(super) fn counted(&self, meanings: &[Meaning], what: &str) -> Result<f64, NoFinding> {
+        self.verbs.per_sec(meanings).ok_or_else(|| {
+            let port = self.verbs.port.id();
+            NoFinding::Unknown(vec![Gap {
+                what: format!("{what} of {}", self.name()),
+                why: "no counter of it was read".to_owned(),
+                hint: format!("rdma statistic show link {port}"),
+            }])
+        })
+    }
+}
+
+/// Queue pairs of a load: each waits for itself.
+pub(super) fn queue_pairs(load: &Load) -> f64 {
+    let each = load.knobs.options.number(QUEUE_PAIRS.key).unwrap_or(1);
+    f64::from(load.streams.max(1)) * each.max(1) as f64
+}
+
+/// Refuses services that send nothing again and refuse no request: what they lose is lost.
+pub(super) fn only_reliable(load: &Load) -> Result<(), NoFinding> {
+    let service = Service::of(&load.knobs.options);
+    if service.is_lossy() {
+        return Err(NoFinding::Clear(format!(
+            "the service {} neither sends again nor waits for receive requests",
+            service.name()
+        )));
+    }
+    Ok(())
+}
+
+/// Both ends of a load.
+pub(super) struct Ends<'a> {
+    /// The end whose device is given the requests: the reader of reads, else the sender.
+    pub(super) requester: End<'a>,
+    /// The other end.
+    pub(super) responder: End<'a>,
+}
+
+impl<'a> Ends<'a> {
+    /// The ends of a load; unknown if the port of one is unknown.
+    pub(super) fn of(
+        model: &Model,
+        load: &'a Load,
+        direction: Direction,
+    ) -> Result<Self, NoFinding> {
+        let end = |side: Side, verbs: &'a Option<Verbs>| {
+            let verbs = verbs.as_ref();
+            verbs
+                .map(|verbs| End { side, verbs })
+                .ok_or_else(|| lacks(model, "rdma", side))
+        };
+        let sender = end(direction.sender(), &load.verbs.sender)?;
+        let receiver = end(direction.receiver(), &load.verbs.receiver)?;
+        Ok(match Operation::of(&load.knobs.options) {
+            Operation::Read => Self {
+                requester: receiver,
+                responder: sender,
+            },
+            _ => Self {
+                requester: sender,
+                responder: receiver,
+            },
+        })
+    }
+
+    /// Both ends, the requester first.
+    pub(super) fn both(&self) -> [End<'a>; 2] {
+        [self.requester, self.responder]
+    }
+}

@@ -1,0 +1,187 @@
+//! What the RDMA ports of a load counted.
+
+use super::ends::{end, index};
+use super::readings::{Window, gauge, growth};
+use crate::facts::infiniband::counted::Meaning;
+use crate::facts::rdma::RdmaEnd;
+use crate::metric as m;
+use crate::path::{ByRole, Direction, Side};
+use crate::record::{Set, Step, Table};
+
+/// Parts of the time that show whether something happens throughout.
+const QUARTERS: usize = 4;
+
+/// What the RDMA port of one end counted while it carried a load.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Verbs {
+    /// The port.
+    pub port: RdmaEnd,
+    /// Its counters that have a meaning. Empty if none was read.
+    pub counts: Vec<VerbsCount>,
+    /// How often its link went down in the whole step; `None` if that was not counted.
+    pub downs: Option<f64>,
+    /// Whether it was active in all samples of the step; `None` if that was not read.
+    pub active: Option<bool>,
+}
+
+/// A counter of an RDMA port.
+#[derive(Debug, Clone, PartialEq)]
+pub struct VerbsCount {
+    /// Its own name: `out_of_sequence`.
+    pub name: String,
+    /// Its meaning.
+    pub meaning: Meaning,
+    /// Events.
+    pub count: f64,
+    /// Events per second.
+    pub per_sec: f64,
+    /// Quarters of the time in which it grew, of four.
+    pub quarters: u8,
+}
+
+impl Verbs {
+    /// The counters that have one of these meanings.
+    pub fn of(&self, meanings: &[Meaning]) -> impl Iterator<Item = &VerbsCount> {
+        let counts = self.counts.iter();
+        counts.filter(|count| meanings.contains(&count.meaning))
+    }
+
+    /// Events per second with one of these meanings; `None` if no counter has any of them.
+    pub fn per_sec(&self, meanings: &[Meaning]) -> Option<f64> {
+        self.of(meanings)
+            .map(|count| count.per_sec)
+            .reduce(|a, b| a + b)
+    }
+
+    /// The counters with one of these meanings that counted something, each with its value: `out_of_sequence 12`.
+    pub fn words(&self, meanings: &[Meaning]) -> Option<String> {
+        let counted = self.of(meanings).filter(|count| count.count > 0.0);
+        let each: Vec<String> = counted
+            .map(|count| format!("{} {:.0}", count.name, count.count))
+            .collect();
+        (!each.is_empty()).then(|| each.join(", "))
+    }
+}
+
+/// What the ports of both ends counted; `None` of an end whose port is unknown, as for other transports.
+pub(super) fn verbs(
+    set: &Set,
+    step: &Step,
+    direction: Direction,
+    window: Window,
+) -> ByRole<Option<Verbs>> {
+    let of = |side: Side| {
+        let port = set.ends.get(index(side))?.rdma.clone()?;
+        Some(of_port(port, step, side, window))
+    };
+    ByRole {
+        sender: of(direction.sender()),
+        receiver: of(direction.receiver()),
+    }
+}
+
+fn of_port(port: RdmaEnd, step: &Step, side: Side, window: Window) -> Verbs {
+    let name = port.id();
+    let tables = || {
+        let tables = end(step, side).into_iter();
+        tables.flat_map(|end| end.about("rdma", |_| true))
+    };
+    let own = |table: &'_ Table| {
+        let (of, counter) = table.subject.split_once(' ')?;
+        (of == name).then(|| counter.to_owned())
+    };
+    let mut downs = None;
+    let mut counts = Vec::new();
+    for (table, name) in tables().filter_map(|table| Some((table, own(table)?))) {
+        let Some(meaning) = Meaning::of(&name) else {
+            continue;
+        };
+        if meaning == Meaning::LinkDowned {
+            downs = growth(table, m::RDMA_COUNT, Window::WHOLE).map(|(grown, _)| grown);
+        }
+        counts.extend(counted(table, name, meaning, window));
+    }
+    let state = tables().find(|table| table.subject == name);
+    let active = state.and_then(|table| {
+        let mut samples = gauge(table, m::RDMA_ACTIVE, Window::WHOLE).peekable();
+        samples.peek()?;
+        Some(samples.all(|active| active > 0.0))
+    });
+    Verbs {
+        port,
+        counts,
+        downs,
+        active,
+    }
+}
+
+fn counted(table: &Table, name: String, meaning: Meaning, window: Window) -> Option<VerbsCount> {
+    let (count, secs) = growth(table, m::RDMA_COUNT, window)?;
+    let values: Vec<f64> = gauge(table, m::RDMA_COUNT, window).collect();
+    let at = |quarter: usize| values.get((values.len().saturating_sub(1)) * quarter / QUARTERS);
+    let grew = (0..QUARTERS)
+        .filter(|quarter| at(*quarter) < at(quarter + 1))
+        .count();
+    Some(VerbsCount {
+        name,
+        meaning,
+        count,
+        per_sec: count / secs,
+        quarters: grew as u8,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::local::tests::loaded;
+    use super::super::testing::{WHOLE, table};
+    use super::*;
+
+    /// What a step's tables say of `rxe0/1`.
+    fn read(tables: Vec<Table>) -> Verbs {
+        let step = loaded(tables);
+        let port = RdmaEnd {
+            device: "rxe0".to_owned(),
+            port: 1,
+            ..RdmaEnd::default()
+        };
+        of_port(port, &step, Side::Far, WHOLE)
+    }
+
+    #[test]
+    fn only_the_own_port_and_counters_with_a_meaning_count() {
+        let count = |subject: &str, values| table(subject, &[(m::RDMA_COUNT, values)]);
+        let verbs = read(vec![
+            table("rxe0/1", &[(m::RDMA_ACTIVE, [1, 1])]),
+            count("rxe0/1 rcvd_seq_err", [5, 12]),
+            count("rxe0/1 send_rnr_err", [0, 0]),
+            count("rxe0/1 link_downed", [1, 2]),
+            count("rxe0/1 ack_deferred", [5, 9]),
+            count("rxe1/1 out_of_seq_request", [5, 9]),
+        ]);
+        let missing = [Meaning::MissingReported];
+        assert_eq!(verbs.per_sec(&missing), Some(7.0));
+        assert_eq!(verbs.words(&missing).as_deref(), Some("rcvd_seq_err 7"));
+        assert_eq!(verbs.of(&missing).next().map(|c| c.quarters), Some(1));
+        assert_eq!(verbs.per_sec(&[Meaning::NotReadySent]), Some(0.0));
+        assert_eq!(verbs.words(&[Meaning::NotReadySent]), None);
+        assert_eq!(verbs.per_sec(&[Meaning::OutOfOrder]), None);
+        assert_eq!((verbs.downs, verbs.active), (Some(1.0), Some(true)));
+        assert_eq!(verbs.counts.len(), 3);
+    }
+
+    #[test]
+    fn without_readings_nothing_is_known() {
+        let verbs = read(Vec::new());
+        assert_eq!((verbs.downs, verbs.active), (None, None));
+        assert!(verbs.counts.is_empty());
+        let verbs = read(vec![table("rxe0/1", &[(m::RDMA_ACTIVE, [1, 0])])]);
+        assert_eq!(verbs.active, Some(false));
+        // A counter that falls was reset.
+        let verbs = read(vec![table(
+            "rxe0/1 rcvd_seq_err",
+            &[(m::RDMA_COUNT, [9, 3])],
+        )]);
+        assert!(verbs.counts.is_empty());
+    }
+}

@@ -1,0 +1,134 @@
+//! RDMA ports, and what their counters say.
+
+use linerate_core::facts::infiniband::Layer;
+use linerate_core::facts::rdma::{Netdev, RdmaEnd};
+use linerate_core::metric as m;
+use linerate_core::path::Side;
+use linerate_core::record::Record;
+use linerate_core::transport::Setting;
+use linerate_core::transport::rdma::OPERATION;
+
+use super::super::hardware::{column, reads, round_trips, tables};
+use super::{Replay, Shown};
+
+pub(super) const REPLAYS: &[Replay] = &[
+    Replay {
+        cause: "rdma-loss",
+        on: "path-rate-1g",
+        over: Shown {
+            words: "RDMA that misses 600 packets a second, at round trips of 100 us",
+            show: |r| loses(r, 600.0),
+            named: &["rdma-loss"],
+            disturbed: &[],
+        },
+        under: Shown {
+            words: "400 packets",
+            show: |r| loses(r, 400.0),
+            named: &[],
+            disturbed: &[],
+        },
+    },
+    Replay {
+        cause: "rdma-receiver-not-ready",
+        on: "path-rate-1g",
+        over: Shown {
+            words: "RDMA whose receiver refuses 100 sends a second",
+            show: |r| refuses(r, 100.0),
+            named: &["rdma-receiver-not-ready"],
+            disturbed: &[],
+        },
+        under: Shown {
+            words: "50 sends",
+            show: |r| refuses(r, 50.0),
+            named: &[],
+            disturbed: &[],
+        },
+    },
+    Replay {
+        cause: "rdma-link-down",
+        on: "path-rate-1g",
+        over: Shown {
+            words: "RDMA over a link that went down",
+            show: |r| goes_down(r, true),
+            named: &["rdma-link-down"],
+            disturbed: &[],
+        },
+        under: Shown {
+            words: "a link that went down while payload arrived",
+            show: |r| goes_down(r, false),
+            named: &[],
+            disturbed: &[],
+        },
+    },
+];
+
+/// The counters of a healthy port.
+const HEALTHY: [&str; 4] = [
+    "packet_seq_err",
+    "out_of_sequence",
+    "rnr_nak_retry_err",
+    "link_downed",
+];
+
+/// The same run by sends of RDMA between two cards, of which `counted` of a side grew by so much in a second.
+fn by_sends(record: &mut Record, side: Side, counted: &str, per_sec: f64) {
+    record.trials.clear();
+    "rdma".clone_into(&mut record.start.plan.engine);
+    for set in &mut record.sets {
+        let send = Setting::Word("send".to_owned());
+        set.plan.knobs.options.set(OPERATION.key, send);
+        for end in &mut set.ends {
+            end.rdma = Some(RdmaEnd {
+                device: "mlx5_0".to_owned(),
+                port: 1,
+                layer: Some(Layer::Ethernet),
+                software: false,
+                netdev: Some(Netdev {
+                    name: "eth0".to_owned(),
+                    ..Netdev::default()
+                }),
+                ..RdmaEnd::default()
+            });
+        }
+    }
+    let of_sockets = ["tcp", "socket"];
+    for end in record.steps.iter_mut().flat_map(|step| &mut step.ends) {
+        end.tables
+            .retain(|table| !of_sockets.contains(&table.source.as_str()));
+    }
+    round_trips(record, 100, 100);
+    for own in [Side::Near, Side::Far] {
+        reads(record, own, (m::RDMA_ACTIVE, "mlx5_0/1"), |_| 1.0);
+        for name in HEALTHY {
+            let grown = if own == side && name == counted {
+                per_sec
+            } else {
+                0.0
+            };
+            let subject = format!("mlx5_0/1 {name}");
+            reads(record, own, (m::RDMA_COUNT, &subject), |secs| secs * grown);
+        }
+    }
+}
+
+fn loses(record: &mut Record, per_sec: f64) {
+    by_sends(record, Side::Near, "packet_seq_err", per_sec);
+}
+
+fn refuses(record: &mut Record, per_sec: f64) {
+    by_sends(record, Side::Near, "rnr_nak_retry_err", per_sec);
+}
+
+/// The far link went down once, and nothing arrived for half a second if payload stopped.
+fn goes_down(record: &mut Record, stops: bool) {
+    by_sends(record, Side::Far, "link_downed", 1.0);
+    if stops {
+        for table in tables(record, Side::Far, "worker") {
+            let bytes = column(table, m::WORKER_BYTES);
+            let half = bytes.len() / 2;
+            let stood = bytes[half];
+            let until = (half + 5).min(bytes.len());
+            bytes[half..until].fill(stood);
+        }
+    }
+}
