@@ -202,6 +202,10 @@ impl Verb {
 /// Parses the arguments, runs the command, and returns its exit code.
 pub fn main() -> ExitCode {
     signal::large_files_fail_in_words();
+    if let Some(ended) = linerate_engine::load::transport::program::started_as(std::env::args_os())
+    {
+        return ended.map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS);
+    }
     let exit = exit::guarded(|| match parse() {
         Ok((cli, typed)) => obey(cli, &typed),
         Err(error) => usage(&error),
