@@ -9,7 +9,7 @@ use super::super::{Document, Tone};
 use super::{Layer, Layers};
 
 /// Columns of the name of a figure, and of each layer.
-const NAME: usize = 22;
+const NAME: usize = 26;
 const EACH: usize = 13;
 /// The percentiles that are shown.
 const PERCENTILES: [(f64, &str); 2] = [(50.0, "median"), (99.0, "p99")];
@@ -104,8 +104,11 @@ fn rows(layers: &Layers) -> Vec<Row> {
     for size in &layers.sizes {
         for (percent, name) in PERCENTILES {
             let cell = |layer: &Layer| {
-                let nanos = layer.trips(*size)?.percentile(percent)?;
-                Some(Nanos(nanos.round() as u64).to_string())
+                let nanos = layer.trips(*size)?.percentile(percent);
+                Some(nanos.map_or_else(
+                    || "too few".to_owned(),
+                    |nanos| Nanos(nanos.round() as u64).to_string(),
+                ))
             };
             rows.push(row(format!("{size} round trip, {name}"), &cell));
         }

@@ -156,7 +156,10 @@ impl Handle {
             if let Some(report) = self.next(BLOCK)? {
                 return Ok(report);
             }
-            if Instant::now() >= until || given_up() {
+            if given_up() {
+                return Err(self.line.garbled("it was given up before the programs met"));
+            }
+            if Instant::now() >= until {
                 return Err(self.line.garbled("the program made no connection in time"));
             }
         }

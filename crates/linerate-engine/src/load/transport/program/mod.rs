@@ -152,7 +152,11 @@ fn connect(side: Side, plan: &SetPlan, lines: &mut dyn Lines) -> Result<Connecte
     let mut workers: Vec<Box<dyn Worker>> = Vec::new();
     for (stream, fd) in (0..).zip(fds) {
         let line = Line::new(fd, plan.id, stream)?;
-        workers.push(Box::new(meet(side, plan, line, &|| lines.given_up())?));
+        let met = meet(side, plan, line, &|| lines.given_up());
+        let preload = plan.knobs.options.is_on(PRELOAD.key);
+        workers.push(Box::new(
+            met.map_err(|e| if preload { of_preload(e) } else { e })?,
+        ));
     }
     let end = SetEnd {
         write_size: size(plan),
@@ -190,7 +194,10 @@ fn meet(
         orders.address = at_port(address(getsockname(line.fd()).map(Some), &line)?, 0);
         getrandom::fill(&mut orders.token)
             .map_err(|e| line.failed("getrandom", io::Error::other(e)))?;
-        let listening = library.and_then(|library| listen(&orders, library, &line, until));
+        let listening = library.and_then(|library| {
+            let program = Handle::start(&orders, library, &line)?;
+            listening(program, &line, until, given_up)
+        });
         let port = listening.as_ref().map_or(0, |(_, port)| *port);
         let mut told = [0; WHERE_BYTES];
         told[..2].copy_from_slice(&port.to_be_bytes());
@@ -208,17 +215,27 @@ fn meet(
     }
 }
 
-/// Starts the far end's program; returns the port at which it listens.
-fn listen(
-    orders: &Orders,
-    library: Option<&Path>,
+/// Waits until the far end's program listens; returns the port.
+fn listening(
+    mut program: Handle,
     line: &Line,
     until: Instant,
+    given_up: &dyn Fn() -> bool,
 ) -> Result<(Handle, u16), LoadError> {
-    let mut program = Handle::start(orders, library, line)?;
-    match program.within(until, &|| false)? {
+    match program.within(until, given_up)? {
         Report::Listening(port) => Ok((program, port)),
         report => Err(line.garbled(&format!("the program reports {report:?}"))),
+    }
+}
+
+/// Adds to a call of a program that failed before it was connected what the preload needs.
+fn of_preload(error: LoadError) -> LoadError {
+    match error {
+        LoadError::Call { call, source, .. } => LoadError::Lacking {
+            what: format!("{call} failed through the preload library: {source}"),
+            hint: ROUTE,
+        },
+        other => other,
     }
 }
 
