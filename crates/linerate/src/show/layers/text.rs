@@ -4,7 +4,7 @@ use linerate_core::path::{Direction, Side};
 use linerate_core::units::{Nanos, Rate};
 
 use super::super::bw::text::unknown;
-use super::super::document::{Entry, Table};
+use super::super::document::Table;
 use super::super::{Document, Tone};
 use super::{Layer, Layers};
 
@@ -67,8 +67,8 @@ fn table(doc: &mut Document, layers: &Layers) {
     }
     let names = layers.layers.iter().map(|layer| (Tone::Strong, layer.name));
     let heads: Vec<_> = [(Tone::Dim, "")].into_iter().chain(names).collect();
-    let least = NAME + EACH * layers.layers.len();
-    let mut table = Table::new(&widths).head(&heads).least(least);
+    let mut narrow = Document::new();
+    let mut table = Table::new(&widths).head(&heads);
     for row in rows(layers) {
         let cells = row.cells.iter().map(|cell| match cell {
             Some(cell) => (Tone::Plain, cell.as_str()),
@@ -78,20 +78,22 @@ fn table(doc: &mut Document, layers: &Layers) {
             .into_iter()
             .chain(cells)
             .collect();
-        table.row_or(&cells, narrow(&row, layers));
+        table.row(&cells);
+        narrow.line(&[(Tone::Plain, &in_line(&row, layers))], 2);
     }
-    doc.table(table);
+    let least = NAME + EACH * layers.layers.len();
+    doc.table(table.least(least).narrow(narrow));
 }
 
 /// A row on a page that is too narrow for the table.
-fn narrow(row: &Row, layers: &Layers) -> Entry {
+fn in_line(row: &Row, layers: &Layers) -> String {
     let each = layers.layers.iter().zip(&row.cells);
     let each = each.map(|(layer, cell)| {
         let cell = cell.as_deref().unwrap_or(NONE);
         format!("{} {cell}", layer.name)
     });
-    let text = each.collect::<Vec<_>>().join(", ");
-    Entry::new(&row.name, &[(Tone::Plain, &text)], 2)
+    let all = each.collect::<Vec<_>>().join(", ");
+    format!("{}: {all}", row.name)
 }
 
 /// The figures: round trips by size, then the loads of each direction.
