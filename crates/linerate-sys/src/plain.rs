@@ -196,7 +196,7 @@ fn encode(address: &SocketAddr) -> (libc::sockaddr_storage, libc::socklen_t) {
     // SAFETY: all bytes zero is a valid address storage.
     let mut raw: libc::sockaddr_storage = unsafe { mem::zeroed() };
     let len = match address {
-        SocketAddr::V4(v4) => put(&mut raw, v4_of(v4)),
+        SocketAddr::V4(v4) => put(&mut raw, v4_of(*v4)),
         SocketAddr::V6(v6) => put(&mut raw, v6_of(v6)),
     };
     (raw, len)
@@ -213,7 +213,7 @@ fn put<T: Copy>(raw: &mut libc::sockaddr_storage, address: T) -> libc::socklen_t
     size_of::<T>() as libc::socklen_t
 }
 
-fn v4_of(address: &SocketAddrV4) -> libc::sockaddr_in {
+fn v4_of(address: SocketAddrV4) -> libc::sockaddr_in {
     let ip: &Ipv4Addr = address.ip();
     libc::sockaddr_in {
         sin_family: libc::AF_INET as libc::sa_family_t,

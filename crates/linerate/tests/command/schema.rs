@@ -123,6 +123,7 @@ const SINCE: [&str; 8] = [
     "import",
     "lat-each",
     "lat-sweep",
+    "layers",
     "list",
     "whatif-compare",
 ];
