@@ -30,7 +30,7 @@ pub(in crate::show) struct Output<'a> {
     target: &'a str,
     /// Whether both ends run on one machine and share its CPUs. Null if nothing was measured.
     same_machine: Option<bool>,
-    /// False if a figure of any layer is missing.
+    /// False if any layer lacks round trips of a size, or goodput of a direction.
     complete: bool,
     /// Verbs, sockets, an ordinary program, and that program with the socket preload.
     layers: Vec<LayerOut<'a>>,

@@ -69,10 +69,11 @@ pub struct Load {
 }
 
 impl Layers {
-    /// Whether everything was measured.
+    /// Whether each layer has round trips of all sizes, and goodput of all directions.
     pub fn complete(&self) -> bool {
         let all = |layer: &Layer| {
-            let trips = layer.trips.len() == self.sizes.len();
+            let timed = layer.trips.iter().filter(|trips| trips.samples > 0);
+            let trips = timed.count() == self.sizes.len();
             let loads = layer.loads.iter().all(|load| load.goodput().is_some());
             trips && loads && layer.loads.len() == self.directions.len()
         };
@@ -130,7 +131,8 @@ mod tests {
     #[test]
     fn a_layer_that_lacks_anything_is_not_complete() {
         assert!(sample::all().complete());
-        let lacks: [fn(&mut Layer); 3] = [
+        let lacks: [fn(&mut Layer); 4] = [
+            |layer| layer.trips[1].samples = 0,
             |layer| drop(layer.trips.pop()),
             |layer| drop(layer.loads.pop()),
             |layer| layer.loads[0].summary = Summary::default(),

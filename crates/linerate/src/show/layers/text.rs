@@ -136,10 +136,15 @@ fn rows(layers: &Layers) -> Vec<Row> {
     rows
 }
 
-/// `0.083 ns/B`.
+/// `0.083 ns/B`, `12.4 ns/B`.
 fn cpu(layer: &Layer, direction: Direction, side: Side) -> Option<String> {
     let nanos = layer.load(direction)?.cpu(side)?;
-    Some(format!("{nanos:.3} ns/B"))
+    let digits = match nanos {
+        100.0.. => 0,
+        10.0.. => 1,
+        _ => 3,
+    };
+    Some(format!("{nanos:.digits$} ns/B"))
 }
 
 /// What to know of the figures.
