@@ -350,12 +350,10 @@ mod tests {
 
     /// Runs a step of some time; returns what both ends reported.
     fn step([near, far]: &mut [Running; 2], asks: usize) -> [(Vec<Report>, u64); 2] {
-        let sides = [near, far];
-        for side in 0..2 {
-            sides[side].orders.write_all(&[GO]).unwrap();
+        for end in [&mut *near, &mut *far] {
+            end.orders.write_all(&[GO]).unwrap();
         }
         thread::sleep(Duration::from_millis(50));
-        let [near, far] = sides;
         [&mut *near, &mut *far][asks]
             .orders
             .write_all(&[STOP])
