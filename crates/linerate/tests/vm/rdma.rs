@@ -190,7 +190,11 @@ fn without_preload(guest: &mut Guest) {
         "{told}"
     );
     let no_device = "mount -t tmpfs hidden /dev/infiniband;";
-    ends_in(guest, no_device, "connect failed through the preload library");
+    ends_in(
+        guest,
+        no_device,
+        "connect failed through the preload library",
+    );
 }
 
 /// What cannot be measured, in words.
