@@ -26,11 +26,14 @@ const SIZES: [Bytes; 2] = [Bytes(64), Bytes(4096)];
 /// Least measured time of each part.
 const LEAST: Nanos = Nanos::from_millis(200);
 
+/// The key of an option, and its setting.
+type Chosen = (&'static str, fn() -> Setting);
+
 /// A layer: its name, its transport, and an option of it.
 struct Kind {
     name: &'static str,
     info: &'static TransportInfo,
-    option: Option<(&'static str, fn() -> Setting)>,
+    option: Option<Chosen>,
 }
 
 /// The layers, in the order of columns. Messages of verbs are sent, not written: both programs take part, as with sockets.
