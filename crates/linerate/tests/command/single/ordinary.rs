@@ -82,7 +82,7 @@ fn a_killed_program_ends_the_measurement_and_not_the_server() {
     let far = Far::start();
     for of_server in [false, true] {
         let mut command = far.command(&["lat", "--engine", "program", "-t", "60s"]);
-        let mut near = Started::new(&mut command);
+        let near = Started::new(&mut command);
         let parent = if of_server {
             far.server.pid()
         } else {
