@@ -51,7 +51,7 @@ struct Schema {
     text: &'static str,
 }
 
-const SCHEMAS: [Schema; 19] = [
+const SCHEMAS: [Schema; 20] = [
     Schema {
         name: "run",
         of: "linerate run --json, linerate show --json",
