@@ -13,6 +13,7 @@ pub mod memory;
 pub mod namespace;
 pub mod netlink;
 pub mod packet;
+pub mod plain;
 pub mod process;
 pub mod shared;
 pub mod socket;

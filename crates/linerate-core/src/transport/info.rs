@@ -1,7 +1,7 @@
 //! The table of transports: what is known of each without a machine.
 
 use super::Transport;
-use super::options::{ACCESS, MEMORY_NODE, OptionInfo, Options, RING};
+use super::options::{ACCESS, MEMORY_NODE, OptionInfo, Options, PRELOAD, RING};
 use super::rdma;
 
 /// The pattern in which bytes are moved.
@@ -152,6 +152,15 @@ pub static RDMA: TransportInfo = TransportInfo {
     ..TransportInfo::BASE
 };
 
+/// An ordinary program at each end: a process that uses sockets and `poll`.
+pub static PROGRAM: TransportInfo = TransportInfo {
+    name: "program",
+    doc: "an ordinary program with a socket and poll, at each end",
+    patterns: &[PatternKind::Stream, PatternKind::RoundTrips],
+    options: &[PRELOAD],
+    ..TransportInfo::BASE
+};
+
 /// The memory of this host. Each thread works on an array of its own. A round trip is a load from memory whose result is
 /// the address of the next one.
 pub static MEMORY: TransportInfo = TransportInfo {
@@ -176,7 +185,8 @@ pub static NULL: TransportInfo = TransportInfo {
 };
 
 /// All transports, in display order.
-pub static TRANSPORTS: &[&TransportInfo] = &[&TCP, &UDP, &CONNECT, &SHM, &RDMA, &MEMORY, &NULL];
+pub static TRANSPORTS: &[&TransportInfo] =
+    &[&TCP, &UDP, &CONNECT, &SHM, &RDMA, &PROGRAM, &MEMORY, &NULL];
 
 /// The transport with this name.
 pub fn named(name: &str) -> Option<&'static TransportInfo> {

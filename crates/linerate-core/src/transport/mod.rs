@@ -7,10 +7,12 @@ pub mod rdma;
 use std::fmt;
 
 pub use info::{
-    CONNECT, FarEnd, MEMORY, NULL, PatternKind, RDMA, SHM, TCP, TRANSPORTS, TransportInfo, UDP,
-    named, with_option,
+    CONNECT, FarEnd, MEMORY, NULL, PROGRAM, PatternKind, RDMA, SHM, TCP, TRANSPORTS, TransportInfo,
+    UDP, named, with_option,
 };
-pub use options::{ACCESS, Kind, MEMORY_NODE, OptionInfo, Options, RING, RING_DEFAULT, Setting};
+pub use options::{
+    ACCESS, Kind, MEMORY_NODE, OptionInfo, Options, PRELOAD, RING, RING_DEFAULT, Setting,
+};
 
 /// The mechanism that moves the bytes of a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

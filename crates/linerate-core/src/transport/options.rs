@@ -113,6 +113,14 @@ pub const RING: OptionInfo = OptionInfo {
     pattern: None,
 };
 
+/// The library that takes the place of the program's sockets.
+pub const PRELOAD: OptionInfo = OptionInfo {
+    key: "preload",
+    help: "Start the programs with librdmacm's socket preload (librspreload), which carries their bytes by RDMA",
+    kind: Kind::Switch,
+    pattern: None,
+};
+
 /// Bytes of the ring of a stream where [`RING`] is not set.
 pub const RING_DEFAULT: u64 = 4 << 20;
 

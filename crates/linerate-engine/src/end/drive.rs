@@ -8,7 +8,7 @@ use linerate_core::facts::Gap;
 use linerate_sys::thread;
 
 use super::lane::Lane;
-use super::step::{Outcome, Step};
+use super::step::{Doer, Outcome, Step};
 use crate::load::application::Role;
 use crate::load::{BATCH, Done, LoadError, Op, Worker};
 
@@ -42,7 +42,10 @@ pub(super) fn run(index: usize, lane: &Lane, step: &Step, mut worker: Box<dyn Wo
     for gap in worker.lacks() {
         step.lacks(gap);
     }
-    if !step.ready(lane.subject(), thread::id()) {
+    let doer = worker
+        .process()
+        .map_or_else(|| Doer::Thread(thread::id()), Doer::Process);
+    if !step.ready(lane.subject(), doer) {
         // No payload was moved yet, but the connection is already shut down.
         return;
     }

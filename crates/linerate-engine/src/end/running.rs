@@ -14,7 +14,7 @@ use linerate_sys::clock;
 use super::drive;
 use super::lane::Lane;
 use super::sampler::Sampler;
-use super::step::{Outcome, Step};
+use super::step::{Doer, Outcome, Step};
 use crate::host::Sources;
 use crate::link::Live;
 use crate::load::application::Role;
@@ -76,8 +76,11 @@ impl Running {
             lanes,
         };
         running.spawn_workers(workers)?;
-        for (subject, tid) in running.step.wait_ready(goes_on)? {
-            sources.watch_thread(&subject, tid);
+        for (subject, doer) in running.step.wait_ready(goes_on)? {
+            match doer {
+                Doer::Thread(id) => sources.watch_thread(&subject, id),
+                Doer::Process(id) => sources.watch_process(&subject, id),
+            }
         }
         let cpus: BTreeSet<u32> = running.lanes.iter().filter_map(|l| l.cpu).collect();
         sources.watch_clocks(cpus.into_iter().collect());

@@ -10,6 +10,15 @@ use linerate_sys::clock;
 
 use crate::load::{LoadError, Probe, Timed};
 
+/// Who moves the payload of a lane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Doer {
+    /// A thread of this process, by its kernel id.
+    Thread(i32),
+    /// The first thread of another process.
+    Process(u32),
+}
+
 /// Longest time for all threads of a step to get ready, while the other end waits.
 const READY: Duration = Duration::from_secs(45);
 
@@ -31,7 +40,7 @@ pub(super) struct Outcome {
 #[derive(Debug, Default)]
 struct State {
     /// Threads that wait at the barrier: the subjects of their tables, and their thread ids.
-    ready: Vec<(String, i32)>,
+    ready: Vec<(String, Doer)>,
     /// Why a thread could not get ready.
     failed: Option<LoadError>,
     /// Time at which the barrier was opened, on the monotonic clock; `None` while it is closed.
@@ -128,9 +137,9 @@ impl Step {
     }
 
     /// Called by a step's thread: waits at the barrier until it opens; returns false if the step is aborted instead.
-    pub(super) fn ready(&self, subject: String, tid: i32) -> bool {
+    pub(super) fn ready(&self, subject: String, doer: Doer) -> bool {
         let mut state = self.state();
-        state.ready.push((subject, tid));
+        state.ready.push((subject, doer));
         self.change.notify_all();
         while state.began.is_none() && state.aborted.is_none() {
             state = self.rest(state);
@@ -171,7 +180,7 @@ impl Step {
     pub(super) fn wait_ready(
         &self,
         goes_on: &mut dyn FnMut() -> bool,
-    ) -> Result<Vec<(String, i32)>, LoadError> {
+    ) -> Result<Vec<(String, Doer)>, LoadError> {
         let until = Instant::now() + READY;
         let mut look = Instant::now() + LOOK;
         let mut state = self.state();
@@ -318,9 +327,9 @@ mod tests {
     fn threads_that_are_ready_are_taken_without_a_question() {
         let step = Step::new(1, Vec::new());
         std::thread::scope(|scope| {
-            scope.spawn(|| step.ready("s0/tx0".to_owned(), 7));
+            scope.spawn(|| step.ready("s0/tx0".to_owned(), Doer::Thread(7)));
             let found = step.wait_ready(&mut || true).unwrap();
-            assert_eq!(found, [("s0/tx0".to_owned(), 7)]);
+            assert_eq!(found, [("s0/tx0".to_owned(), Doer::Thread(7))]);
             step.abort("the test is over");
         });
         assert_eq!(step.wait_ready(&mut || panic!("asked")).unwrap().len(), 1);

@@ -129,6 +129,12 @@ impl Sources {
         self.threads.push(Slot::new(Thread::new(subject, tid)));
     }
 
+    /// Watches the first thread of another process, under `subject`.
+    pub fn watch_process(&mut self, subject: &str, process: u32) {
+        self.threads
+            .push(Slot::new(Thread::of_process(subject, process)));
+    }
+
     /// Samples the clocks of these CPUs, after all other sources.
     pub fn watch_clocks(&mut self, cpus: Vec<u32>) {
         self.host.push(Slot::new(Clock::new(cpus)));

@@ -65,7 +65,15 @@ enum Seen {
 impl Thread {
     /// Makes a reader of the thread with the kernel id `tid`, which must have run already.
     pub(super) fn new(subject: &str, tid: i32) -> Self {
-        let task = format!("/proc/self/task/{tid}");
+        Self::at(subject, &format!("/proc/self/task/{tid}"))
+    }
+
+    /// Makes a reader of the first thread of another process.
+    pub(super) fn of_process(subject: &str, process: u32) -> Self {
+        Self::at(subject, &format!("/proc/{process}/task/{process}"))
+    }
+
+    fn at(subject: &str, task: &str) -> Self {
         Self {
             subject: subject.to_owned(),
             stat: File::new(format!("{task}/stat")),

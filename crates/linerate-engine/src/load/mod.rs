@@ -215,6 +215,10 @@ pub trait Worker: Send {
     fn moved(&self) -> Vec<(u32, u64)> {
         Vec::new()
     }
+    /// Returns the process that moves the payload in place of this thread, if there is one.
+    fn process(&self) -> Option<u32> {
+        None
+    }
     /// Returns probes with which other threads read the counters of the worker's connections (TCP_INFO ...) while it
     /// works, one for each connection.
     fn probes(&self) -> Vec<Box<dyn Probe>>;

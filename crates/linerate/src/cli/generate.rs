@@ -13,8 +13,8 @@ use super::exit::{Exit, Failure};
 use super::options::own;
 use super::{help, out};
 use crate::show::{
-    bw, diff, each, fabric, flows, guide, host, import, json, lat, list, repeat, stream, sweep,
-    trips, whatif,
+    bw, diff, each, fabric, flows, guide, host, import, json, lat, layers, list, repeat, stream,
+    sweep, trips, whatif,
 };
 
 // `linerate generate`.
@@ -51,7 +51,7 @@ struct Schema {
     text: &'static str,
 }
 
-const SCHEMAS: [Schema; 19] = [
+const SCHEMAS: [Schema; 20] = [
     Schema {
         name: "run",
         of: "linerate run --json, linerate show --json",
@@ -61,6 +61,11 @@ const SCHEMAS: [Schema; 19] = [
         name: "repeat",
         of: "linerate run --repeat N --json",
         text: repeat::SCHEMA,
+    },
+    Schema {
+        name: "layers",
+        of: "linerate run --layers --json",
+        text: layers::SCHEMA,
     },
     Schema {
         name: "stream",

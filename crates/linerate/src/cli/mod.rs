@@ -24,6 +24,7 @@ mod import;
 pub(crate) mod kept;
 mod lab;
 mod lat;
+mod layers;
 mod list;
 mod log;
 mod note;
@@ -202,6 +203,10 @@ impl Verb {
 /// Parses the arguments, runs the command, and returns its exit code.
 pub fn main() -> ExitCode {
     signal::large_files_fail_in_words();
+    if let Some(ended) = linerate_engine::load::transport::program::started_as(std::env::args_os())
+    {
+        return ended.map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS);
+    }
     let exit = exit::guarded(|| match parse() {
         Ok((cli, typed)) => obey(cli, &typed),
         Err(error) => usage(&error),
@@ -259,11 +264,12 @@ fn obey(cli: Cli, on_line: &[String]) -> Result<Exit, Failure> {
             anyhow::anyhow!("`--format csv` is only for the table of `linerate whatif --compare`");
         return Err(Failure::usage(why).hint("--json prints every result for programs"));
     }
-    if cli.verb.has_engine() {
+    // Each layer takes the options that it has.
+    if cli.verb.has_engine() && options.run.layers != Some(true) {
         resolve::fits(on_line, &options.run)?;
     }
     match &cli.verb {
-        Verb::Run(args) => run::run(args, &options),
+        Verb::Run(args) => run::run(args, &options, on_line),
         Verb::Serve(args) => serve::run(args, &options),
         Verb::Bw(args) => bw::run(args, &options, on_line),
         Verb::Lat(args) => lat::run(args, &options, on_line),

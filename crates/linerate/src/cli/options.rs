@@ -145,6 +145,14 @@ pub(crate) struct Run {
     )]
     pub(crate) repeat: Option<Times>,
 
+    /// Measure the path by RDMA verbs, by TCP sockets, and by an ordinary program with and without
+    /// librdmacm's socket preload, and compare them, without a verdict
+    #[arg(long, env = "LINERATE_LAYERS", value_name = "BOOL", num_args = 0..=1,
+          require_equals = true, default_missing_value = "true", hide_possible_values = true,
+          conflicts_with_all = ["repeat", "engine", "stream_json", "expect", "no_trials",
+                                "allow_changes", "with_record"])]
+    pub(crate) layers: Option<bool>,
+
     /// Let experiments change settings of the hosts: limits of buffers and queues, offloads and
     /// `rps_cpus`. Needs root. Each setting is restored after its experiment, or by the next start if
     /// linerate is killed. Settings of the far machine need `serve --allow-changes` there

@@ -9,7 +9,7 @@ use super::options::{self, Options, Records};
 use super::report::{self, Shown};
 use super::resolve::Needs;
 use super::session::{self, FirstEnds};
-use super::{out, reach, repeat, resolve, signal};
+use super::{layers, out, reach, repeat, resolve, signal, single};
 
 /// The verb; it has the options of the transports that it can use.
 #[derive(Debug, Clone)]
@@ -42,8 +42,12 @@ pub(crate) struct Args {
     pub(crate) records: Records,
 }
 
-pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
+pub(crate) fn run(args: &Args, options: &Options, on_line: &[String]) -> Result<Exit, Failure> {
     let plan = resolve::plan(options, args.peer.as_deref())?;
+    if options.run.layers == Some(true) {
+        let target = layers::target(args.peer.as_deref())?;
+        return layers::run(&plan, target, &single::kept_on_request(options, on_line));
+    }
     resolve::possible(&plan, None)?;
     if let Some(times) = options.run.repeat {
         return repeat::run(&plan, times.0, options);

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use anyhow::anyhow;
 use clap::Args;
 use linerate_core::path::Direction;
 use linerate_core::plan::Plan;
-use linerate_core::record::{Made, Record};
+use linerate_core::record::{End, Made, Record};
 use linerate_core::units::{Nanos, Rate};
 use linerate_engine::event::Sink;
 use linerate_engine::link::{Link, LinkError};
@@ -200,6 +201,15 @@ pub(crate) fn over(
 }
 
 impl Measured {
+    /// The record, if nothing ended the measurement early.
+    pub(crate) fn whole(self) -> Result<Record, Failure> {
+        match (self.error, &self.record.end) {
+            (Some(error), _) => Err(session::link_failure(error)),
+            (None, Some(End::Interrupted)) => Err(Failure::not_measured(anyhow!("interrupted"))),
+            (None, _) => Ok(self.record),
+        }
+    }
+
     /// The raw readings, if the user wants them in the document.
     pub(crate) fn told(&self, options: &Options) -> Option<&Record> {
         (options.report.with_record == Some(true)).then_some(&self.record)

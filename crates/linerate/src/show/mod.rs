@@ -14,6 +14,7 @@ pub mod host;
 pub mod import;
 pub mod json;
 pub mod lat;
+pub mod layers;
 pub mod like;
 pub mod list;
 mod names;

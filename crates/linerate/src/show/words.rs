@@ -317,8 +317,13 @@ pub(super) fn how_sent(knobs: &Knobs) -> String {
     said.map(|(_, words)| *words).collect()
 }
 
-/// `UDP`, `RDMA write`, `RDMA send by UD`: an engine, with the operation that carries its payload if there are several.
+/// `UDP`, `RDMA send by UD`, `preloaded program`: an engine, with the operation that carries its payload if there are several.
 pub(super) fn engine(name: &str, options: &Options) -> String {
+    if name == transport::PROGRAM.name {
+        let preloaded = options.is_on(transport::PRELOAD.key);
+        let kind = if preloaded { "preloaded" } else { "ordinary" };
+        return format!("{kind} {name}");
+    }
     let upper = name.to_uppercase();
     if Transport::of(name) != Transport::Rdma {
         return upper;
@@ -367,6 +372,10 @@ mod tests {
         options.set(transport::rdma::OPERATION.key, read);
         assert_eq!(engine("rdma", &options), "RDMA read");
         assert_eq!(engine("udp", &options), "UDP");
+        assert_eq!(engine("program", &options), "ordinary program");
+        let on = transport::Setting::Switch(true);
+        options.set(transport::PRELOAD.key, on);
+        assert_eq!(engine("program", &options), "preloaded program");
     }
 
     fn estimate(mean: f64, half: f64) -> Estimate {

@@ -119,13 +119,14 @@ pub(crate) fn refused(schema: &Validator, document: &Value) -> Vec<String> {
 }
 
 /// Documents that are newer than the schemas by hand.
-const SINCE: [&str; 8] = [
+const SINCE: [&str; 9] = [
     "fabric",
     "fabric-ping",
     "fabric-route",
     "import",
     "lat-each",
     "lat-sweep",
+    "layers",
     "list",
     "whatif-compare",
 ];
@@ -170,7 +171,7 @@ pub(crate) fn by_hand(name: &str) -> &'static str {
 const ADDED_FIGURES: [&str; 3] = ["operations_per_sec", "messages_per_sec", "lost_share"];
 
 /// Engines added since. Documents have the same fields for them as for others.
-const ADDED_ENGINES: [&str; 3] = ["shm", "memory", "rdma"];
+const ADDED_ENGINES: [&str; 4] = ["shm", "memory", "rdma", "program"];
 
 /// Factors of a sweep added since.
 const ADDED_FACTORS: [&str; 2] = ["depth", "qps"];

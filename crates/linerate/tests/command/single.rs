@@ -1,5 +1,6 @@
 //! `linerate bw` and `linerate lat` with `linerate serve` on this machine.
 
+mod ordinary;
 mod sizes;
 mod sweeps;
 mod trips;

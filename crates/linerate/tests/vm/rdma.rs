@@ -1,8 +1,10 @@
 //! RDMA verbs over Soft-RoCE: both ends in the guest, on one port, or on two with a wire between them.
 
+use linerate::show::layers as show;
 use serde_json::Value;
 
 use super::guest::{Guest, PROGRAM};
+use super::schema::fits;
 
 /// A port with an address, and a serving end.
 const HOST: &str = r"modprobe -a veth rdma_rxe ib_uverbs
@@ -217,6 +219,58 @@ cat /run/flipped"
     ));
     let wanted = "the received payload is not what was sent";
     assert!(told.contains(wanted), "{told}");
+}
+
+/// Verbs, sockets, and an ordinary program with and without the preload. Both ends of the preload are on one port.
+pub(crate) fn layers(guest: &mut Guest) {
+    beside(guest, |guest| {
+        guest.ask("modprobe rdma_ucm");
+        let told = guest.ask(&format!(
+            "{PROGRAM} run 10.9.8.1 --layers --open --events --time 30s --quiet --json"
+        ));
+        let told: Value = serde_json::from_str(&told).unwrap();
+        fits(show::SCHEMA, &told);
+        assert_eq!(told["complete"], true, "{told}");
+        for (layer, name) in ["verbs", "sockets", "program", "preload"]
+            .iter()
+            .enumerate()
+        {
+            let layer = &told["layers"][layer];
+            assert_eq!(&layer["name"], name);
+            for trips in layer["round_trips"].as_array().unwrap() {
+                assert!(trips["samples"].as_u64() > Some(0), "{layer}");
+            }
+            for load in layer["loads"].as_array().unwrap() {
+                assert!(load["goodput_bps"].as_u64() > Some(0), "{layer}");
+            }
+        }
+        without_preload(guest);
+    });
+}
+
+/// A library that is missing, and a preload that leaves the connection to TCP: the first must not hide other layers.
+fn without_preload(guest: &mut Guest) {
+    let args = "lat 10.9.8.1 --open --engine program --preload --time 1s --quiet 2>&1";
+    let ends_in = |guest: &mut Guest, before: &str, wanted: &str| {
+        let told = guest.ask(&format!("{before} {PROGRAM} {args} && exit 9 || true"));
+        assert!(told.contains(wanted), "{told}");
+    };
+    // The server sees the files as they are.
+    let hidden = "mount -t tmpfs hidden /usr/lib/x86_64-linux-gnu/rsocket;";
+    ends_in(guest, hidden, "no librspreload");
+    let told = guest.ask(&format!(
+        "{hidden} {PROGRAM} run 10.9.8.1 --layers --open --events --time 20s --quiet || test $? = 3"
+    ));
+    assert!(
+        told.contains("no librspreload") && told.contains("verbs"),
+        "{told}"
+    );
+    let no_device = "mount -t tmpfs hidden /dev/infiniband;";
+    ends_in(
+        guest,
+        no_device,
+        "connect failed through the preload library",
+    );
 }
 
 /// What cannot be measured, in words.

@@ -6,6 +6,7 @@ pub(crate) mod icmp;
 pub(crate) mod line;
 pub mod memory;
 mod null;
+pub mod program;
 mod rdma;
 mod shm;
 pub(crate) mod tcp;
@@ -32,6 +33,7 @@ pub static TRANSPORTS: &[&dyn Transport] = &[
     &connect::Connect,
     &shm::Shm,
     &rdma::Rdma,
+    &program::Program,
     &memory::Memory,
     &null::Null,
 ];

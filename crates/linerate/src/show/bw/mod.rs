@@ -180,6 +180,11 @@ impl Probe {
         self.broken.is_empty() && found && as_asked && counted
     }
 
+    /// What could not be measured, or was refused.
+    pub(crate) fn gaps(&self) -> &[Gap] {
+        &self.gaps
+    }
+
     /// The figures of the measurement.
     pub fn summary(&self) -> Summary {
         Summary::sorted(self.results.iter().flat_map(DirectionResult::figures))

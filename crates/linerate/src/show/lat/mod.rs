@@ -178,6 +178,16 @@ impl Probe {
         self.broken.is_empty() && loads && self.latency.is_some() && self.unanswered() == 0
     }
 
+    /// Number of round trips that were timed.
+    pub(crate) fn samples(&self) -> u64 {
+        self.latency.as_ref().map_or(0, |latency| latency.samples)
+    }
+
+    /// What could not be measured, or was refused.
+    pub(crate) fn gaps(&self) -> &[Gap] {
+        &self.gaps
+    }
+
     /// Round trips that were due and not answered; they count with the least time that they took.
     fn unanswered(&self) -> u64 {
         self.times.as_ref().map_or(0, |times| times.unanswered)

@@ -7,8 +7,8 @@ use schemars::{JsonSchema, Schema};
 use serde_json::Value;
 
 use super::super::{
-    bw, diff, each, fabric, flows, guide, host, import, json, lat, list, repeat, stream, sweep,
-    trips, whatif,
+    bw, diff, each, fabric, flows, guide, host, import, json, lat, layers, list, repeat, stream,
+    sweep, trips, whatif,
 };
 use crate::cli::kept;
 
@@ -97,6 +97,7 @@ fn the_kept_schemas_are_those_of_the_types() {
     }
     check::<json::Output<'_>>("run");
     check::<repeat::json::Repeated<'_>>("repeat");
+    check::<layers::json::Output<'_>>("layers");
     check::<stream::Line<'_>>("stream");
     check::<diff::json::Output<'_>>("diff");
     check::<bw::Output<'_>>("bw");
