@@ -61,7 +61,7 @@ struct EndSet {
     /// Lanes of the set; empty until it is connected.
     lanes: Vec<Arc<Lane>>,
     /// The RDMA port that carries the set; `None` for other transports, and until it is connected.
-    rdma: Option<RdmaEnd>,
+    rdma: Option<Box<RdmaEnd>>,
 }
 
 impl LocalEnd {

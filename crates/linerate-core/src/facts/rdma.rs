@@ -162,12 +162,12 @@ fn infiniband(rate: &IbRate) -> Option<Link> {
 mod tests {
     use super::*;
 
-    fn rate(width: u32, speed: &str) -> Option<IbRate> {
-        Some(IbRate {
+    fn rate(width: u32, speed: &str) -> IbRate {
+        IbRate {
             rate: Rate(40_000_000_000),
             width,
             speed: speed.to_owned(),
-        })
+        }
     }
 
     fn capacity(end: &RdmaEnd) -> Option<f64> {
@@ -178,7 +178,7 @@ mod tests {
     fn a_link_has_the_rate_of_its_data() {
         let end = |width, speed: &str| RdmaEnd {
             layer: Some(Layer::InfiniBand),
-            rate: rate(width, speed),
+            rate: Some(rate(width, speed)),
             ..RdmaEnd::default()
         };
         // The kernel shows the signalling rate of 40 Gb/s for QDR.
@@ -197,7 +197,7 @@ mod tests {
         };
         let end = |software| RdmaEnd {
             layer: Some(Layer::Ethernet),
-            rate: rate(1, "FDR10"),
+            rate: Some(rate(1, "FDR10")),
             netdev: Some(netdev.clone()),
             software,
             ..RdmaEnd::default()

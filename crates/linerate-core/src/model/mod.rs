@@ -383,7 +383,7 @@ impl Load {
     /// The port of an RDMA device that the load uses at an end; `None` for other transports, and in records of older
     /// versions.
     pub fn rdma(&self, direction: Direction, side: Side) -> Option<&RdmaEnd> {
-        self.made.at(direction, side).rdma.as_ref()
+        self.made.at(direction, side).rdma.as_deref()
     }
 }
 

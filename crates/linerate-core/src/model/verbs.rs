@@ -71,7 +71,7 @@ pub(super) fn verbs(
     window: Window,
 ) -> ByRole<Option<Verbs>> {
     let of = |side: Side| {
-        let port = set.ends.get(index(side))?.rdma.clone()?;
+        let port = set.ends.get(index(side))?.rdma.as_deref()?.clone();
         Some(of_port(port, step, side, window))
     };
     ByRole {

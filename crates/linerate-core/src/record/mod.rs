@@ -176,7 +176,7 @@ pub struct SetEnd {
     /// The port of an RDMA device that carries the payload, with the sizes in force. `None` for other transports, and in
     /// records of older versions.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub rdma: Option<RdmaEnd>,
+    pub rdma: Option<Box<RdmaEnd>>,
     /// The requests that were refused.
     pub gaps: Vec<Gap>,
 }

@@ -32,15 +32,24 @@ pub(super) fn settings(
     direction: Direction,
     load: &Load,
 ) -> Option<(Knobs, Knobs)> {
+    if load.transport == Transport::Rdma && verbs::has(factor) {
+        return verbs::settings(factor, direction, load);
+    }
+    common(factor, model, direction, load)
+}
+
+/// The settings of factors that are no option of a transport.
+fn common(
+    factor: Factor,
+    model: &Model,
+    direction: Direction,
+    load: &Load,
+) -> Option<(Knobs, Knobs)> {
     let mut before = load.knobs.clone();
     let mut after = before.clone();
     match factor {
         Factor::MoreStreams => after.streams = twice(before.streams, MOST_STREAMS)?,
-        Factor::MoreDepth if load.transport == Transport::Rdma => verbs::depth(&mut after)?,
         Factor::MoreDepth => after.depth = twice(before.depth, MOST_DEPTH)?,
-        Factor::MoreQueuePairs => verbs::queue_pairs(&mut after)?,
-        Factor::MoreReads => verbs::reads(&mut after)?,
-        Factor::MoreInline => verbs::inline(&mut after, load, direction)?,
         Factor::Crowd => [before.streams, after.streams] = crowds(model, direction)?,
         Factor::LargerWindow => {
             let limit = buffers(model, direction.receiver()).rmem_max;
@@ -93,6 +102,7 @@ pub(super) fn settings(
             crowded(model, direction)?;
             after.other_ports = true;
         }
+        Factor::MoreQueuePairs | Factor::MoreReads | Factor::MoreInline => return None,
     }
     Some((before, after))
 }

@@ -76,8 +76,8 @@ pub(super) fn rdma(end: &RdmaEnd, goodput: f64) -> Model {
     };
     base.knobs.busy_poll = end.polls;
     base.made.sender.write_size = 65_536;
-    base.made.sender.rdma = Some(end.clone());
-    base.made.receiver.rdma = Some(end.clone());
+    base.made.sender.rdma = Some(Box::new(end.clone()));
+    base.made.receiver.rdma = Some(Box::new(end.clone()));
     model(base)
 }
 

@@ -22,7 +22,7 @@ pub(super) fn ends(record: &Record) -> Vec<(Side, RdmaEnd)> {
     let ends = set.map_or(&[][..], |set| &set.ends);
     let sides = [Side::Near, Side::Far].into_iter().zip(ends);
     sides
-        .filter_map(|(side, end)| Some((side, end.rdma.clone()?)))
+        .filter_map(|(side, end)| Some((side, end.rdma.as_deref()?.clone())))
         .collect()
 }
 

@@ -273,67 +273,70 @@ fn without_preload(guest: &mut Guest) {
     );
 }
 
+/// What precedes the program, its words, and a part of the message.
+const REFUSALS: &[(&str, &str, &str)] = &[
+    (
+        "",
+        "lat 10.9.8.1 --op atomic --size 64B",
+        "an atomic operation of 64 B",
+    ),
+    (
+        "",
+        "lat 10.9.8.1 --gid-index 99 --size 64B",
+        "port 1 of rxe8: its table of GIDs has nothing at 99",
+    ),
+    (
+        "",
+        "bw 10.9.8.1 --mtu 300B",
+        "none of 256, 512, 1024, 2048 and 4096",
+    ),
+    // The far end has the right to lock memory.
+    (
+        "ulimit -l 64; setpriv --reuid 65534 --regid 65534 --clear-groups env HOME=/",
+        "bw 10.9.8.1 --size 1MiB",
+        "ibv_reg_mr failed",
+    ),
+    (
+        "",
+        "bw 10.9.8.1 --device rxe9",
+        "this host has no RDMA device rxe9: it has rxe8",
+    ),
+    ("", "bw 10.9.8.1 --far-device rxe8:2", "rxe8 has no port 2"),
+    (
+        "",
+        "bw 10.9.8.1 --op write --service uc",
+        "use the operation write-imm",
+    ),
+    (
+        "",
+        "lat 10.9.8.1 --op send --service ud --size 8KiB",
+        "a datagram of 8 KiB: a packet of this path carries 4 KiB",
+    ),
+    (
+        "",
+        "bw 10.9.8.1 --post-list 9 --depth 16",
+        "allowed is half of it",
+    ),
+    (
+        "",
+        "bw 10.9.8.1 --qps 64 --depth 8192",
+        "65536 requests in flight",
+    ),
+    (
+        "ip link set verbs0 down;",
+        "bw 10.9.8.1 --device rxe8",
+        "port 1 of rxe8: it is down",
+    ),
+    (
+        "ip link set verbs0 up; mount -t tmpfs hidden /sys/class/infiniband;",
+        "lat 10.9.8.1 --size 64B",
+        "this host has no RDMA device",
+    ),
+];
+
 /// What cannot be measured, in words.
 fn refusals(guest: &mut Guest) {
-    for (before, words, wanted) in [
-        (
-            "",
-            "lat 10.9.8.1 --op atomic --size 64B",
-            "an atomic operation of 64 B",
-        ),
-        (
-            "",
-            "lat 10.9.8.1 --gid-index 99 --size 64B",
-            "port 1 of rxe8: its table of GIDs has nothing at 99",
-        ),
-        (
-            "",
-            "bw 10.9.8.1 --mtu 300B",
-            "none of 256, 512, 1024, 2048 and 4096",
-        ),
-        // The far end has the right to lock memory.
-        (
-            "ulimit -l 64; setpriv --reuid 65534 --regid 65534 --clear-groups env HOME=/",
-            "bw 10.9.8.1 --size 1MiB",
-            "ibv_reg_mr failed",
-        ),
-        (
-            "",
-            "bw 10.9.8.1 --device rxe9",
-            "this host has no RDMA device rxe9: it has rxe8",
-        ),
-        ("", "bw 10.9.8.1 --far-device rxe8:2", "rxe8 has no port 2"),
-        (
-            "",
-            "bw 10.9.8.1 --op write --service uc",
-            "use the operation write-imm",
-        ),
-        (
-            "",
-            "lat 10.9.8.1 --op send --service ud --size 8KiB",
-            "a datagram of 8 KiB: a packet of this path carries 4 KiB",
-        ),
-        (
-            "",
-            "bw 10.9.8.1 --post-list 9 --depth 16",
-            "allowed is half of it",
-        ),
-        (
-            "",
-            "bw 10.9.8.1 --qps 64 --depth 8192",
-            "65536 requests in flight",
-        ),
-        (
-            "ip link set verbs0 down;",
-            "bw 10.9.8.1 --device rxe8",
-            "port 1 of rxe8: it is down",
-        ),
-        (
-            "ip link set verbs0 up; mount -t tmpfs hidden /sys/class/infiniband;",
-            "lat 10.9.8.1 --size 64B",
-            "this host has no RDMA device",
-        ),
-    ] {
+    for (before, words, wanted) in REFUSALS {
         let told = refused(guest, before, words);
         assert!(told.contains(wanted), "{words}: {told}");
     }

@@ -8,6 +8,7 @@ use crate::ceiling::{Bounds, Link, Packet, infiniband, roce};
 use crate::facts::crossing::{self, is_made_up};
 use crate::facts::infiniband::Layer;
 use crate::facts::rdma::RdmaEnd;
+use crate::facts::route::Route;
 use crate::model::Load;
 use crate::path::{Direction, Place, Side, Stage};
 use crate::record::Host;
@@ -40,7 +41,7 @@ fn described(
     load: &Load,
 ) -> Option<Description> {
     let packet = packet(end, host, load)?;
-    let part = |(stage, name, kind)| Part {
+    let described = |(stage, name, kind)| Part {
         name,
         stage,
         side: Place::from(side),
@@ -63,7 +64,7 @@ fn described(
         streams: vec![Bounds::exact(1.0)],
         operation: packet.payload,
         packet,
-        parts: port.into_iter().chain(slots).map(part).collect(),
+        parts: port.into_iter().chain(slots).map(described).collect(),
     })
 }
 
@@ -109,7 +110,7 @@ fn tags(end: &RdmaEnd, host: Option<&Host>) -> u32 {
     let same = first
         .zip(netdev)
         .is_some_and(|(nic, netdev)| nic.name == netdev.name);
-    route.filter(|_| same).map_or(0, |route| route.tags())
+    route.filter(|_| same).map_or(0, Route::tags)
 }
 
 /// The links between a device and the processor, its own first. The device adds and removes the headers of packets.
@@ -222,9 +223,9 @@ mod tests {
         let mut load = Load::bare(Transport::Rdma, 1, goodput);
         let word = Setting::Word(op.to_owned());
         load.knobs.options.set(rdma::OPERATION.key, word);
-        load.made.sender.rdma = Some(near);
+        load.made.sender.rdma = Some(Box::new(near));
         load.made.sender.write_size = size;
-        load.made.receiver.rdma = Some(far);
+        load.made.receiver.rdma = Some(Box::new(far));
         load
     }
 

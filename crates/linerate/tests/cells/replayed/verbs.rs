@@ -78,7 +78,7 @@ fn by_sends(record: &mut Record, side: Side, counted: &str, per_sec: f64) {
         let send = Setting::Word("send".to_owned());
         set.plan.knobs.options.set(OPERATION.key, send);
         for end in &mut set.ends {
-            end.rdma = Some(RdmaEnd {
+            end.rdma = Some(Box::new(RdmaEnd {
                 device: "mlx5_0".to_owned(),
                 port: 1,
                 layer: Some(Layer::Ethernet),
@@ -88,7 +88,7 @@ fn by_sends(record: &mut Record, side: Side, counted: &str, per_sec: f64) {
                     ..Netdev::default()
                 }),
                 ..RdmaEnd::default()
-            });
+            }));
         }
     }
     let of_sockets = ["tcp", "socket"];

@@ -139,7 +139,7 @@ fn connect(side: Side, plan: &SetPlan, lines: &mut dyn Lines) -> Result<Connecte
     let mut end = SetEnd {
         write_size: shape.size.into(),
         read_size: shape.size.into(),
-        rdma: Some(met.end),
+        rdma: Some(Box::new(met.end)),
         ..SetEnd::default()
     };
     if let Some(asked) = asked.filter(|asked| u64::from(granted) < *asked) {
