@@ -1,7 +1,7 @@
 //! Too few requests of an RDMA load are in flight: each waits for an earlier one, and nothing on the path is full.
 
 use super::predict::{bystander, per_stream};
-use super::rdma_queues::{QUEUED, Queues, UNQUEUED, load};
+use super::rdma_queues::{Queues, load};
 use super::{Answer, Cause, CauseInfo, Finding, NoFinding};
 use crate::advice::Advice;
 use crate::factor::Factor;
@@ -40,17 +40,15 @@ impl Cause for RdmaDepth {
             "{}, with {depth} in flight in each queue pair",
             queues.words(depth)
         );
-        let least = queues.least_ratio(depth);
-        let ratio = queues.ratio(depth);
-        if least >= QUEUED || ratio.is_some_and(|ratio| ratio >= QUEUED) {
+        if queues.wait(depth) {
             return Err(NoFinding::Clear(format!(
                 "{words}: requests queue for something else"
             )));
         }
         Ok(Finding {
             side: queues.place(),
-            share: (QUEUED - ratio.unwrap_or(least)).clamp(0.0, 1.0),
-            enough: ratio.is_some_and(|ratio| ratio < UNQUEUED),
+            share: queues.share(depth),
+            enough: queues.runs_dry(depth),
             reached: false,
             evidence: vec![words],
         })

@@ -1,8 +1,8 @@
 //! The link of an RDMA port went down during the load.
 
 use super::predict::bystander;
-use super::verbs::{End, Ends};
-use super::{Answer, Cause, CauseInfo, Finding, NoFinding, base};
+use super::verbs::{End, Ends, MATTERS, silent};
+use super::{Answer, Cause, CauseInfo, Finding, NoFinding, again, base};
 use crate::advice::{Advice, Step};
 use crate::facts::Gap;
 use crate::model::Model;
@@ -42,14 +42,20 @@ impl Cause for RdmaLinkDown {
                 NoFinding::Unknown(unread)
             });
         };
-        let silent = load.ticks.iter().filter(|rate| **rate <= 0.0).count();
-        if silent == 0 {
+        let share = silent(load).ok_or_else(|| {
+            NoFinding::Unknown(vec![Gap {
+                what: "the time in which nothing arrived".to_owned(),
+                why: format!("{}, and requests are too large to see it", words(end)),
+                hint: again(model, " --size 64KiB"),
+            }])
+        })?;
+        if share < MATTERS {
             return Err(NoFinding::Clear(format!(
-                "{}, but payload arrived in every sample",
-                words(end)
+                "{}, but payload arrived in all but {} of the samples",
+                words(end),
+                percent(share)
             )));
         }
-        let share = silent as f64 / load.ticks.len() as f64;
         Ok(Finding {
             side: Place::from(end.side),
             share,
@@ -95,7 +101,7 @@ fn words(end: &End<'_>) -> String {
 
 /// The gap of an end whose state was not read.
 fn unread(end: &End<'_>) -> Option<Gap> {
-    let port = end.verbs.port.id();
+    let port = word(&end.verbs.port.id());
     end.verbs.active.is_none().then(|| Gap {
         what: format!("the state of {}", end.name()),
         why: "it was not read".to_owned(),

@@ -1,7 +1,7 @@
 //! Packets are lost or overtaken below RDMA, and the device sends again.
 
 use super::predict::bystander;
-use super::verbs::{End, Ends, THROUGHOUT, only_reliable, queue_pairs};
+use super::verbs::{End, Ends, MATTERS, THROUGHOUT, only_reliable, queue_pairs, silent};
 use super::{Answer, Cause, CauseInfo, Finding, NoFinding, again, base};
 use crate::advice::{Advice, Step};
 use crate::factor::Factor;
@@ -20,9 +20,6 @@ use crate::transport::rdma::{ACK_WAIT, Operation, TRAFFIC_CLASS};
 
 /// Cause `rdma-loss`.
 pub(super) struct RdmaLoss;
-
-/// Share of the time from which retransmissions matter.
-const MATTERS: f64 = 0.05;
 
 /// Fewer events than this in a load are stray.
 const FEW: f64 = 5.0;
@@ -176,12 +173,7 @@ impl Lost {
 
 /// The share of the samples in which nothing arrived, if packets were missing.
 fn stalls(load: &Load, lost: &Lost) -> f64 {
-    let silent = load.ticks.iter().filter(|rate| **rate <= 0.0).count();
-    if lost.count > 0.0 {
-        silent as f64 / load.ticks.len().max(1) as f64
-    } else {
-        0.0
-    }
+    silent(load).filter(|_| lost.count > 0.0).unwrap_or(0.0)
 }
 
 /// The gap of reads by a software device that often had to ask again: it counts lost responses with timers that expired

@@ -4,17 +4,16 @@ use super::predict::one_rate;
 use super::rdma_port::{ends, is_software};
 use super::{Answer, Cause, CauseInfo, FULL, Finding, NoFinding, base, wire};
 use crate::advice::Advice;
-use crate::ceiling::{Packet, infiniband, roce};
 use crate::facts::infiniband::Layer;
 use crate::facts::rdma::RdmaEnd;
-use crate::model::{Load, Model};
+use crate::model::{Load, Model, rdma_packet};
 use crate::path::{Direction, Place, Side, Stage};
 use crate::record::TrialPlan;
 use crate::shell::word;
-use crate::signs::percent;
+use crate::signs::{GAIN, percent};
 use crate::stats::Range;
 use crate::transport::Scope;
-use crate::transport::rdma::{MTU, Operation, Service};
+use crate::transport::rdma::MTU;
 
 /// Cause `rdma-mtu`.
 pub(super) struct RdmaMtu;
@@ -48,13 +47,15 @@ impl Cause for RdmaMtu {
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         let load = base(model, direction)?;
-        let small = small(load, direction).map_err(NoFinding::Clear)?;
+        let small = small(model, load, direction).map_err(NoFinding::Clear)?;
         let reached = wire(model, direction).map(|wire| wire.reached(load));
         let is_full = reached.is_some_and(|share| share >= FULL);
         let per_packet = per_packet(load, direction);
-        if !is_full && per_packet.is_none() {
+        let matters = is_full && small.gain >= GAIN - 1.0;
+        if !matters && per_packet.is_none() {
+            let full = if is_full { "" } else { "is not full, and " };
             return Err(NoFinding::Clear(format!(
-                "{}; the wire is not full, and would carry {} more at the most",
+                "{}; the wire {full}would carry {} more at the most",
                 small.words(),
                 percent(small.gain)
             )));
@@ -76,7 +77,7 @@ impl Cause for RdmaMtu {
     }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         let load = model.direction(direction).map(|dir| &dir.base);
-        let small = load.and_then(|load| Some((load, small(load, direction).ok()?)));
+        let small = load.and_then(|load| Some((load, small(model, load, direction).ok()?)));
         small.map_or_else(Vec::new, |(load, small)| small.advice(load))
     }
 }
@@ -133,7 +134,7 @@ fn raise(advice: Advice, side: Side, end: &RdmaEnd, mtu: u32) -> Advice {
 }
 
 /// Returns the packets of a load if both ports could carry larger ones; else why not.
-fn small(load: &Load, direction: Direction) -> Result<Small<'_>, String> {
+fn small<'a>(model: &Model, load: &'a Load, direction: Direction) -> Result<Small<'a>, String> {
     let [(near, Some(at_near)), (far, Some(at_far))] = ends(load, direction) else {
         return Err("the ports were not reported".to_owned());
     };
@@ -151,13 +152,8 @@ fn small(load: &Load, direction: Direction) -> Result<Small<'_>, String> {
             "each request of {size} B fits into one packet of {now} B"
         ));
     }
-    let options = &load.knobs.options;
-    let request = infiniband::Request {
-        op: Operation::of(options),
-        service: Service::of(options),
-        size,
-    };
-    let wire = |mtu| packet(request, mtu, at_near).map(|packet| packet.wire_per_byte.low());
+    let host = model.host(near);
+    let wire = |mtu| rdma_packet(at_near, host, load, mtu).map(|packet| packet.wire_per_byte.low());
     let gain = wire(now)
         .zip(wire(possible))
         .map(|(now, then)| now / then - 1.0);
@@ -168,15 +164,6 @@ fn small(load: &Load, direction: Direction) -> Result<Small<'_>, String> {
         possible,
         gain,
     })
-}
-
-/// The packets of a request; IPv4 stands for both versions, which differ by one part in a hundred.
-fn packet(request: infiniband::Request, mtu: u32, end: &RdmaEnd) -> Option<Packet> {
-    let version = roce::Version::V2(crate::ceiling::ethernet::Ip::V4);
-    match end.layer? {
-        Layer::InfiniBand => infiniband::message(request, mtu, false),
-        Layer::Ethernet => roce::message(request, mtu, version, 0),
-    }
 }
 
 /// The CPU that has no time for more packets of a software device, in words.

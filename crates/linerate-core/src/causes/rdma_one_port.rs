@@ -15,6 +15,9 @@ use crate::transport::Scope;
 /// Cause `rdma-one-port`.
 pub(super) struct RdmaOnePort;
 
+/// Least rate of another port, as a share of the used one's, at which it is worth to be used.
+const WORTH: f64 = 0.5;
+
 static INFO: CauseInfo = CauseInfo {
     id: "rdma-one-port",
     name: "one of several RDMA ports carries all",
@@ -109,5 +112,11 @@ fn other<'a>(
             networks.any(|(own, bits)| shares_network((own.to_canonical(), *bits), peer))
         })
     };
-    load.rdma(direction, side)?.others.iter().find(reaches)
+    let used = load.rdma(direction, side)?;
+    let own = used.rate.as_ref().map(|rate| rate.rate.0 as f64);
+    let is_worth = |other: &&OtherPort| {
+        let rate = other.rate.map(|rate| rate.0 as f64);
+        own.zip(rate).is_none_or(|(own, rate)| rate >= own * WORTH)
+    };
+    used.others.iter().filter(is_worth).find(reaches)
 }

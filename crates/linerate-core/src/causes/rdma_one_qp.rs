@@ -2,7 +2,7 @@
 
 use super::predict::{bystander, per_stream};
 use super::rdma_port::is_software;
-use super::rdma_queues::{QUEUED, Queues};
+use super::rdma_queues::Queues;
 use super::{Answer, Cause, CauseInfo, Finding, NoFinding};
 use crate::advice::Advice;
 use crate::factor::Factor;
@@ -55,7 +55,7 @@ impl Cause for RdmaOneQp {
                 "a software device works on queue pairs with the CPUs of its host".to_owned(),
             ));
         }
-        if queues.least_ratio(queues.depth) < QUEUED {
+        if !queues.wait(queues.depth) {
             return Err(NoFinding::Clear(
                 "requests do not queue for the device".to_owned(),
             ));

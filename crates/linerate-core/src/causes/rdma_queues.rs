@@ -1,19 +1,20 @@
 //! Requests in flight of an RDMA load, for causes about too few of them.
 
 use super::rdma_port::carries;
+use super::verbs::{queue_pairs, requester};
 use super::{FULL, NoFinding, base};
 use crate::facts::Gap;
 use crate::model::{Load, Model};
 use crate::path::{Direction, Place, Side};
 use crate::signs::round_trips::median;
-use crate::transport::rdma::{self, Operation, QUEUE_PAIRS};
+use crate::transport::rdma::{self, Operation};
 use crate::units::Nanos;
 
 /// Time of a request in a full queue, relative to one that is alone. Up to this ratio nothing queues.
-pub(super) const UNQUEUED: f64 = 1.2;
+const UNQUEUED: f64 = 1.2;
 
 /// Minimum ratio at which requests queue at another limit.
-pub(super) const QUEUED: f64 = 2.0;
+const QUEUED: f64 = 2.0;
 
 /// The queues of a load, which are kept full.
 pub(super) struct Queues<'a> {
@@ -45,13 +46,12 @@ impl<'a> Queues<'a> {
                 hint: String::new(),
             }])
         })?;
-        let op = Operation::of(options);
         let ceilings = model.direction(direction).map(|dir| &dir.ceilings);
         let wire = ceilings.into_iter().flatten().map(|c| c.rate.0).min();
         Ok(Self {
             load,
-            requester: requester(op, direction),
-            pairs: load.streams.max(1) * options.number(QUEUE_PAIRS.key).unwrap_or(1) as u32,
+            requester: requester(load, direction),
+            pairs: queue_pairs(load) as u32,
             depth: rdma::depth(options),
             size: load.made.at(direction, direction.sender()).write_size as f64,
             trip: trip.0 as f64 / 1e9,
@@ -61,25 +61,43 @@ impl<'a> Queues<'a> {
 
     /// Seconds that a request was in flight, where each queue pair had `depth` in flight.
     //= Little, "A Proof for the Queuing Formula: L = lambda W", Operations Research 9 (3), 1961
-    pub(super) fn time(&self, depth: u32) -> f64 {
-        f64::from(self.pairs) * f64::from(depth) * self.alone_on_wire(None)
+    fn time(&self, depth: u32) -> f64 {
+        f64::from(self.pairs) * f64::from(depth) * self.on_wire(None)
     }
 
-    /// Seconds that the payload of a request takes on a wire that carries no more than this load did, or `rate`.
-    fn alone_on_wire(&self, rate: Option<f64>) -> f64 {
+    /// Seconds that the payload of a request takes on a wire of this rate, or else of no more than the load carried.
+    fn on_wire(&self, rate: Option<f64>) -> f64 {
         self.size * 8.0 / rate.unwrap_or(self.load.goodput.mean).max(1.0)
     }
 
-    /// How much longer a request was in flight than one that is alone, at least: the wire may be faster than the load
-    /// showed.
-    pub(super) fn least_ratio(&self, depth: u32) -> f64 {
-        self.time(depth) / (self.trip + self.alone_on_wire(None)).max(1e-12)
+    /// How much longer a request was in flight than one that is alone, at least. That one takes a round trip at most.
+    fn ratio(&self, depth: u32) -> f64 {
+        self.time(depth) / (self.trip + self.on_wire(self.wire)).max(1e-12)
     }
 
-    /// The same with the rate of the wire; `None` if that is unknown.
-    pub(super) fn ratio(&self, depth: u32) -> Option<f64> {
-        let alone = self.trip + self.alone_on_wire(Some(self.wire?));
-        Some(self.time(depth) / alone.max(1e-12))
+    /// Whether requests wait in the queue, or the wire is full: more of them in flight carry no more.
+    pub(super) fn wait(&self, depth: u32) -> bool {
+        self.fills_wire() || self.ratio(depth) >= QUEUED
+    }
+
+    /// Whether requests were in flight no longer than one that is alone, so that the queue runs dry. It is known where
+    /// the rate of the wire is, and the program polls. A message that is answered by another one takes half a round trip
+    /// at least.
+    pub(super) fn runs_dry(&self, depth: u32) -> bool {
+        let op = Operation::of(&self.load.knobs.options);
+        let trip = if op.returns() {
+            self.trip
+        } else {
+            self.trip / 2.0
+        };
+        let alone = self.wire.map(|wire| trip + self.on_wire(Some(wire)));
+        let polls = rdma::polls(&self.load.knobs.options);
+        polls && alone.is_some_and(|alone| self.time(depth) < alone * UNQUEUED)
+    }
+
+    /// The part of the goodput that may be missing.
+    pub(super) fn share(&self, depth: u32) -> f64 {
+        (QUEUED - self.ratio(depth)).clamp(0.0, 1.0)
     }
 
     /// `a request of 65536 B was in flight for 12 us; a message alone takes 10 us there and back`.
@@ -102,14 +120,6 @@ impl<'a> Queues<'a> {
     /// Where the requests are posted.
     pub(super) fn place(&self) -> Place {
         Place::from(self.requester)
-    }
-}
-
-/// The end that posts the requests: the reader of reads, else the sender.
-fn requester(op: Operation, direction: Direction) -> Side {
-    match op {
-        Operation::Read => direction.receiver(),
-        _ => direction.sender(),
     }
 }
 

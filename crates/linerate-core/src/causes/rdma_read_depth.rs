@@ -1,7 +1,7 @@
 //! The devices keep fewer reads in flight than the program posts.
 
 use super::predict::{bystander, per_stream};
-use super::rdma_queues::{QUEUED, Queues, UNQUEUED};
+use super::rdma_queues::Queues;
 use super::{Answer, Cause, CauseInfo, Finding, NoFinding};
 use crate::advice::Advice;
 use crate::factor::Factor;
@@ -66,16 +66,15 @@ impl Cause for RdmaReadDepth {
             queues.words(reads),
             queues.depth
         );
-        let (least, ratio) = (queues.least_ratio(reads), queues.ratio(reads));
-        if least >= QUEUED || ratio.is_some_and(|ratio| ratio >= QUEUED) {
+        if queues.wait(reads) {
             return Err(NoFinding::Clear(format!(
                 "{words}: reads queue for something else"
             )));
         }
         Ok(Finding {
             side: queues.place(),
-            share: (QUEUED - ratio.unwrap_or(least)).clamp(0.0, 1.0),
-            enough: ratio.is_some_and(|ratio| ratio < UNQUEUED),
+            share: queues.share(reads),
+            enough: queues.runs_dry(reads),
             reached: false,
             evidence: vec![words],
         })

@@ -1,7 +1,7 @@
 //! The receiver posts its receive requests too late.
 
 use super::predict::bystander;
-use super::verbs::{End, Ends, THROUGHOUT, only_reliable, queue_pairs};
+use super::verbs::{End, Ends, MATTERS, THROUGHOUT, only_reliable, queue_pairs};
 use super::{Answer, Cause, CauseInfo, Finding, NoFinding, base};
 use crate::advice::Advice;
 use crate::factor::Factor;
@@ -16,9 +16,6 @@ use crate::transport::rdma::{Operation, RNR_WAIT};
 
 /// Cause `rdma-receiver-not-ready`.
 pub(super) struct RdmaReceiverNotReady;
-
-/// Share of the time from which waiting for receive requests matters.
-const MATTERS: f64 = 0.05;
 
 const SENT: [Meaning; 1] = [Meaning::NotReadySent];
 const RECEIVED: [Meaning; 1] = [Meaning::NotReadyReceived];

@@ -5,6 +5,7 @@ use crate::facts::Gap;
 use crate::facts::infiniband::counted::Meaning;
 use crate::model::{Load, Model, Verbs};
 use crate::path::{Direction, Side};
+use crate::shell::word;
 use crate::transport::rdma::{Operation, QUEUE_PAIRS, Service};
 
 /// Quarters of the time in which something happens that happens throughout a load, and not at its beginning or end.
@@ -15,6 +16,21 @@ pub(super) const THROUGHOUT: u8 = 3;
 pub(super) struct End<'a> {
     pub(super) side: Side,
     pub(super) verbs: &'a Verbs,
+}
+
+/// Least share of the time at which something matters.
+pub(super) const MATTERS: f64 = 0.05;
+
+/// Longest time of one request at which a sample without payload shows a stall: samples are 100 ms apart.
+const BETWEEN: f64 = 0.05;
+
+/// The share of the samples in which nothing arrived; `None` where requests are so large that this is usual.
+pub(super) fn silent(load: &Load) -> Option<f64> {
+    let (silent, others): (Vec<f64>, Vec<f64>) = load.ticks.iter().partition(|rate| **rate <= 0.0);
+    let rate = others.iter().sum::<f64>() / others.len().max(1) as f64;
+    let request = load.made.sender.write_size as f64 * 8.0 / rate.max(1.0);
+    let all = (silent.len() + others.len()).max(1);
+    (request < BETWEEN || others.is_empty()).then(|| silent.len() as f64 / all as f64)
 }
 
 impl End<'_> {
@@ -30,7 +46,7 @@ impl End<'_> {
             NoFinding::Unknown(vec![Gap {
                 what: format!("{what} of {}", self.name()),
                 why: "no counter of it was read".to_owned(),
-                hint: format!("rdma statistic show link {port}"),
+                hint: format!("rdma statistic show link {}", word(&port)),
             }])
         })
     }
@@ -52,6 +68,14 @@ pub(super) fn only_reliable(load: &Load) -> Result<(), NoFinding> {
         )));
     }
     Ok(())
+}
+
+/// The end whose device is given the requests: the reader of reads, else the sender.
+pub(super) fn requester(load: &Load, direction: Direction) -> Side {
+    match Operation::of(&load.knobs.options) {
+        Operation::Read => direction.receiver(),
+        _ => direction.sender(),
+    }
 }
 
 /// Both ends of a load.
@@ -77,15 +101,16 @@ impl<'a> Ends<'a> {
         };
         let sender = end(direction.sender(), &load.verbs.sender)?;
         let receiver = end(direction.receiver(), &load.verbs.receiver)?;
-        Ok(match Operation::of(&load.knobs.options) {
-            Operation::Read => Self {
+        Ok(if requester(load, direction) == receiver.side {
+            Self {
                 requester: receiver,
                 responder: sender,
-            },
-            _ => Self {
+            }
+        } else {
+            Self {
                 requester: sender,
                 responder: receiver,
-            },
+            }
         })
     }
 

@@ -91,6 +91,8 @@ pub struct OtherPort {
     pub port: u32,
     /// Interface name of its network port; empty if unknown.
     pub netdev: String,
+    /// Its rate as the kernel reports it; `None` if unknown.
+    pub rate: Option<Rate>,
 }
 
 impl RdmaEnd {

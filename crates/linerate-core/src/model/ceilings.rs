@@ -3,6 +3,8 @@
 
 mod verbs;
 
+pub(crate) use verbs::rdma_packet;
+
 use super::{Ceiling, Load, Packets, Shaping};
 use crate::ceiling::part::{Description, Kind, Links, Part, Slots, Usb};
 use crate::ceiling::{Bounds, Link, ethernet, pcie};

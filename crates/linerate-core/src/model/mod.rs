@@ -54,7 +54,7 @@ mod workers;
 
 pub(crate) use behind::a_read;
 pub use by_size::{SizeTrips, by_size, is_by_size, shortest_trip};
-pub(crate) use ceilings::least_of;
+pub(crate) use ceilings::{least_of, rdma_packet};
 pub use crowd::{Crowd, crowd};
 pub use datagrams::{Counted, Datagrams};
 pub use delayed::{delayed, may_be_delayed};

@@ -315,7 +315,11 @@ pub const ACK_TIMEOUT: u8 = 14;
 //= InfiniBand Architecture Specification 1.4, section 9.7.6.1.3: 4.096 us x 2^number
 pub const ACK_WAIT: Nanos = Nanos(4_096 << ACK_TIMEOUT);
 
-/// Time that a sender waits at least after the other end had no receive request. Endpoints ask for it.
+/// Time until a sender asks again after the other end had no receive request, as the number that requests it.
+pub const RNR_TIMER: u8 = 12;
+
+/// The same as time, at least.
+//= InfiniBand Architecture Specification 1.4, section 9.7.5.2.8, table of RNR NAK timer encodings: 12 is 0.64 ms
 pub const RNR_WAIT: Nanos = Nanos::from_micros(640);
 
 /// Whether threads poll for completions with these options: they are busy at any load.

@@ -40,13 +40,15 @@ fn reads(reads_out: u32) -> RdmaEnd {
 #[test]
 fn a_queue_that_runs_dry_is_named_and_one_whose_requests_wait_is_not() {
     for (depth, gbps, expected) in [
-        (1, 50.0, "enough"),
-        (1, 43.0, "enough"),
-        (1, 42.0, "suspect"),
+        (1, 60.0, "enough"),
+        (1, 57.0, "enough"),
+        (1, 55.0, "suspect"),
         (1, 26.0, "suspect"),
         (1, 25.0, "clear"),
-        (2, 90.0, "enough"),
+        (2, 90.0, "suspect"),
         (4, 90.0, "clear"),
+        // The wire is full.
+        (2, 98.0, "clear"),
         (128, 90.0, "clear"),
     ] {
         let m = at(&hdr100(), gbps, &[("depth", depth)], "write");
@@ -55,7 +57,14 @@ fn a_queue_that_runs_dry_is_named_and_one_whose_requests_wait_is_not() {
     // Four queue pairs of one request each.
     let m = at(&hdr100(), 90.0, &[("depth", 1), ("qps", 4)], "write");
     assert_eq!(outcome(&m, "rdma-depth"), "clear");
-    let mut m = at(&hdr100(), 50.0, &[("depth", 1)], "write");
+    // Threads that sleep take time to wake.
+    let mut m = at(&hdr100(), 60.0, &[("depth", 1)], "write");
+    m.directions[0]
+        .base
+        .knobs
+        .options
+        .set("events", Setting::Switch(true));
+    assert_eq!(outcome(&m, "rdma-depth"), "suspect");
     m.idle = None;
     assert_eq!(outcome(&m, "rdma-depth"), "unknown");
 }
@@ -87,6 +96,7 @@ fn reads_that_the_devices_hold_back_are_named_and_proved() {
         (1, 128, 25.0, "read", "clear"),
         (4, 128, 90.0, "read", "clear"),
         (16, 128, 60.0, "read", "clear"),
+        (2, 128, 98.0, "read", "clear"),
         (1, 1, 50.0, "read", "clear"),
         (1, 128, 50.0, "write", "clear"),
         (0, 128, 50.0, "read", "unknown"),

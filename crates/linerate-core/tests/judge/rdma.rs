@@ -254,6 +254,7 @@ fn two_ports(address: &str, goodput: f64) -> Model {
             device: "mlx5_1".to_owned(),
             port: 1,
             netdev: "eth1".to_owned(),
+            rate: Some(Rate(100_000_000_000)),
         }],
         ..roce()
     };
@@ -291,6 +292,12 @@ fn a_second_port_to_the_same_network_is_told_where_the_first_is_full() {
         "clear",
         "another network"
     );
+    for (rate, expected) in [(49, "clear"), (50, "enough")] {
+        let mut other = full.clone();
+        let end = other.directions[0].base.made.receiver.rdma.as_mut();
+        end.expect("an end").others[0].rate = Some(Rate(rate * 1_000_000_000));
+        assert_eq!(outcome(&other, "rdma-one-port"), expected, "{rate} Gb/s");
+    }
     let mut down = full;
     let end = down.directions[0].base.made.receiver.rdma.as_mut();
     end.expect("an end").others.clear();

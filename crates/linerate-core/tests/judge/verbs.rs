@@ -231,8 +231,14 @@ fn a_link_that_goes_down_is_a_cause_if_payload_stops() {
     let answer = |m: &Model| outcome(m, "rdma-link-down");
     sender(&mut m).downs = Some(1.0);
     assert_eq!(answer(&m), "clear", "payload went on");
-    m.directions[0].base.ticks[50] = 0.0;
+    m.directions[0].base.ticks[50..54].fill(0.0);
+    assert_eq!(answer(&m), "clear", "4 of 100 samples");
+    m.directions[0].base.ticks[54] = 0.0;
     assert_eq!(answer(&m), "enough");
+    // A request of 12 MiB takes a sample by itself.
+    let mut large = m.clone();
+    large.directions[0].base.made.sender.write_size = 12 << 20;
+    assert_eq!(answer(&large), "unknown");
     sender(&mut m).downs = Some(0.0);
     assert_eq!(answer(&m), "clear", "another interruption");
     let receiver = m.directions[0].base.verbs.receiver.as_mut();

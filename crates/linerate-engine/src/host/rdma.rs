@@ -39,6 +39,8 @@ struct File {
     name: String,
     path: String,
     kept: Kept,
+    /// Whether it could not be read once.
+    failed: bool,
 }
 
 impl File {
@@ -83,6 +85,7 @@ impl RdmaPort {
                     path: format!("{folder}/{name}"),
                     name,
                     kept: Kept::default(),
+                    failed: false,
                 };
                 let is_new = files.iter().all(|known| known.name != file.name);
                 if is_new && Meaning::of(&file.name).is_some() && file.value(machine).is_ok() {
@@ -119,11 +122,18 @@ impl Source for RdmaPort {
             self.files = Some(files);
         }
         for (number, file) in self.files.iter_mut().flatten().enumerate() {
-            let value = file.value(machine);
-            let value =
-                value.map_err(|error| unreadable("rdma", &file.path, &error, "rdma statistic"))?;
-            let subject = || format!("{} {}", self.name, file.name);
-            self.counts.push(number, subject, at, &[Some(value)], gaps);
+            match file.value(machine) {
+                Ok(value) => {
+                    let subject = || format!("{} {}", self.name, file.name);
+                    self.counts.push(number, subject, at, &[Some(value)], gaps);
+                }
+                // The others are read all the same.
+                Err(error) if !file.failed => {
+                    file.failed = true;
+                    gaps.push(unreadable("rdma", &file.path, &error, "rdma statistic"));
+                }
+                Err(_) => {}
+            }
         }
         Ok(())
     }

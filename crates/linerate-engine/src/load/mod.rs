@@ -102,7 +102,7 @@ impl LoadError {
                 "use fewer --streams, or raise the hard limit of open files (`ulimit -Hn` shows it: nofile in \
                  /etc/security/limits.conf, LimitNOFILE= of a service)"
             }
-            Self::Call { call, source, .. } if call.starts_with("ibv_") && lacks_memory(source) => {
+            Self::Call { call, source, .. } if *call == "ibv_reg_mr" && lacks_memory(source) => {
                 "raise the limit of locked memory (`ulimit -l` shows it in KiB): memlock in \
                  /etc/security/limits.conf, LimitMEMLOCK= of a service"
             }

@@ -47,12 +47,6 @@ impl Drop for List {
     }
 }
 
-/// Returns the names of the devices for which the library has a provider and a device node.
-pub fn names(library: &'static Library) -> Result<Vec<String>, Refused> {
-    let list = List::get(library)?;
-    Ok(list.devices().map(|device| list.name(device)).collect())
-}
-
 /// A device that is open.
 pub struct Device {
     pub(super) library: &'static Library,
@@ -75,39 +69,11 @@ pub struct Limits {
     pub reads_in: u32,
     /// Whether it carries out atomic operations.
     pub atomics: bool,
-    /// Number of ports.
-    pub ports: u8,
-}
-
-/// The state of a port.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PortState {
-    /// No link.
-    Down,
-    /// A link, but no subnet manager has configured it.
-    Initializing,
-    /// Configured, but not yet activated.
-    Armed,
-    /// Ready.
-    Active,
-    /// A state that has another number.
-    Other(u32),
-}
-
-/// The protocol of a port's link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LinkLayer {
-    InfiniBand,
-    Ethernet,
-    /// Unknown to the library.
-    Unknown,
 }
 
 /// A port of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Port {
-    pub state: PortState,
-    pub link_layer: LinkLayer,
     /// Bytes of payload in the largest packet.
     pub mtu: u32,
     /// The same in the largest packet that the port supports.
@@ -116,8 +82,6 @@ pub struct Port {
     pub message: u32,
     /// Local identifier that the subnet manager gave it; zero if it has none.
     pub lid: u16,
-    /// Number of entries in its table of GIDs.
-    pub gids: u32,
 }
 
 impl Device {
@@ -151,7 +115,6 @@ impl Device {
             reads_out: count(attr.max_qp_init_rd_atom),
             reads_in: count(attr.max_qp_rd_atom),
             atomics: attr.atomic_cap > 0,
-            ports: attr.phys_port_cnt,
         })
     }
 
@@ -166,23 +129,10 @@ impl Device {
         // SAFETY: all fields are numbers, for which any bytes are valid.
         let attr = unsafe { attr.assume_init() };
         Ok(Port {
-            state: match attr.state {
-                1 => PortState::Down,
-                2 => PortState::Initializing,
-                3 => PortState::Armed,
-                4 => PortState::Active,
-                other => PortState::Other(other.cast_unsigned()),
-            },
-            link_layer: match attr.link_layer {
-                1 => LinkLayer::InfiniBand,
-                2 => LinkLayer::Ethernet,
-                _ => LinkLayer::Unknown,
-            },
             mtu: mtu_bytes(attr.active_mtu),
             mtu_most: mtu_bytes(attr.max_mtu),
             message: attr.max_msg_sz,
             lid: attr.lid,
-            gids: u32::try_from(attr.gid_tbl_len).unwrap_or(0),
         })
     }
 

@@ -96,6 +96,8 @@ pub struct Route {
     pub retries: u8,
     /// How often a request is repeated if the other end has no receive request posted; 7 is without an end.
     pub rnr_retries: u8,
+    /// Time until the other end repeats it, as the number of the InfiniBand specification's table.
+    pub rnr_timer: u8,
 }
 
 /// The other end of a queue pair.
@@ -337,9 +339,7 @@ impl Endpoint {
             dest_qp_num: peer.number,
             rq_psn: peer.first_packet,
             max_dest_rd_atomic: route.reads_in,
-            // 0.64 ms until the other end asks again.
-            //= InfiniBand Architecture Specification 1.4, section 9.7.5.2.8, table of RNR NAK timer encodings
-            min_rnr_timer: 12,
+            min_rnr_timer: route.rnr_timer,
             ah_attr: address,
             ..QpAttr::default()
         };

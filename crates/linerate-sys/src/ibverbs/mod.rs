@@ -18,7 +18,7 @@ mod make;
 mod region;
 mod status;
 
-pub use device::{Device, Limits, LinkLayer, Port, PortState, names};
+pub use device::{Device, Limits, Port};
 pub use endpoint::{
     Completion, DATAGRAM, Endpoint, Peer, Queue, QueuePlan, Request, Route, Service, Verb,
 };

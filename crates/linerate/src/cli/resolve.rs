@@ -363,12 +363,12 @@ mod tests {
             (
                 "shm",
                 "open",
-                "--engine tcp or udp or connect or rdma has it",
+                "--engine tcp or udp or connect or rdma or program has it",
             ),
             (
                 "memory",
                 "port",
-                "--engine tcp or udp or connect or rdma has it",
+                "--engine tcp or udp or connect or rdma or program has it",
             ),
             ("udp", "nodelay", "--engine tcp or connect has it"),
             ("memory", "ring", "--engine shm has it"),

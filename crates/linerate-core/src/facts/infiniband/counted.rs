@@ -30,18 +30,10 @@ pub enum Meaning {
     CongestionReceived,
     /// Packets that the port discarded.
     Discarded,
-    /// Ticks in which the port had something to send, and no credit.
-    CreditAwaited,
     /// Times that the link went down.
     LinkDowned,
-    /// Times that the link recovered from errors.
-    LinkRecovered,
     /// Symbols or packets that were damaged on the wire.
     Damaged,
-    /// Packets sent.
-    PacketsSent,
-    /// Packets received.
-    PacketsReceived,
 }
 
 /// Meanings, each with the names of counters that have it.
@@ -119,9 +111,7 @@ const TABLE: &[(Meaning, &[&str])] = &[
         Meaning::Discarded,
         &["port_xmit_discards", "rx_roce_discards"],
     ),
-    (Meaning::CreditAwaited, &["port_xmit_wait"]),
     (Meaning::LinkDowned, &["link_downed"]),
-    (Meaning::LinkRecovered, &["link_error_recovery"]),
     (
         Meaning::Damaged,
         &[
@@ -131,14 +121,6 @@ const TABLE: &[(Meaning, &[&str])] = &[
             "excessive_buffer_overrun_errors",
             "rx_icrc_encapsulated",
         ],
-    ),
-    (
-        Meaning::PacketsSent,
-        &["port_xmit_packets", "sent_pkts", "tx_pkts"],
-    ),
-    (
-        Meaning::PacketsReceived,
-        &["port_rcv_packets", "rcvd_pkts", "rx_pkts"],
     ),
 ];
 
@@ -173,7 +155,7 @@ mod tests {
             ("completer_retry_err", Some(Meaning::Retried)),
             ("rnr_naks_rcvd", Some(Meaning::NotReadyReceived)),
             ("link_downed", Some(Meaning::LinkDowned)),
-            ("port_xmit_wait", Some(Meaning::CreditAwaited)),
+            ("port_xmit_wait", None),
             ("lifespan", None),
             ("ack_deferred", None),
             ("vport_out_of_sequence", None),

@@ -40,7 +40,7 @@ fn described(
     direction: Direction,
     load: &Load,
 ) -> Option<Description> {
-    let packet = packet(end, host, load)?;
+    let packet = rdma_packet(end, host, load, end.mtu)?;
     let described = |(stage, name, kind)| Part {
         name,
         stage,
@@ -77,7 +77,12 @@ fn is_emulated(end: &RdmaEnd, host: Option<&Host>) -> bool {
 }
 
 /// The packets of a request. An atomic operation carries no payload to speak of.
-fn packet(end: &RdmaEnd, host: Option<&Host>, load: &Load) -> Option<Packet> {
+pub(crate) fn rdma_packet(
+    end: &RdmaEnd,
+    host: Option<&Host>,
+    load: &Load,
+    mtu: u32,
+) -> Option<Packet> {
     let options = &load.knobs.options;
     let op = Operation::of(options);
     let size = u32::try_from(load.made.sender.write_size).ok();
@@ -86,8 +91,8 @@ fn packet(end: &RdmaEnd, host: Option<&Host>, load: &Load) -> Option<Packet> {
     let request = infiniband::Request { op, service, size };
     let is_global = end.gid_index.is_some();
     match end.layer? {
-        Layer::InfiniBand => infiniband::message(request, end.mtu, is_global),
-        Layer::Ethernet => roce::message(request, end.mtu, version(end)?, tags(end, host)),
+        Layer::InfiniBand => infiniband::message(request, mtu, is_global),
+        Layer::Ethernet => roce::message(request, mtu, version(end)?, tags(end, host)),
     }
 }
 

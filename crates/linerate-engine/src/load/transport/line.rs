@@ -65,6 +65,38 @@ impl Line {
         }
     }
 
+    /// Sends all bytes; returns false if that is not done when it no longer `goes_on`.
+    pub(super) fn send_all(
+        &self,
+        bytes: &[u8],
+        goes_on: impl Fn() -> bool,
+    ) -> Result<bool, LoadError> {
+        let mut at = 0;
+        while at < bytes.len() {
+            at += self.send(&bytes[at..], false)?;
+            if at < bytes.len() && !goes_on() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Receives all bytes; returns false if that is not done when it no longer `goes_on`.
+    pub(super) fn receive_all(
+        &self,
+        into: &mut [u8],
+        goes_on: impl Fn() -> bool,
+    ) -> Result<bool, LoadError> {
+        let mut at = 0;
+        while at < into.len() {
+            at += self.receive(&mut into[at..], true)?;
+            if at < into.len() && !goes_on() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     /// Waits, at most for `most`, until there is something to receive or, if `wanted`, room to send; returns
     /// both states.
     pub(super) fn ready(&self, wanted: bool, most: Duration) -> Result<[bool; 2], LoadError> {

@@ -65,13 +65,17 @@ fn others(all: &Infiniband, (device, port): (&IbDevice, &IbPort)) -> Vec<OtherPo
         .devices
         .iter()
         .flat_map(|device| device.ports.iter().map(move |port| (device, port)));
+    // Software and virtual functions share a port with another device.
     let others = ports.filter(|(other, number)| {
-        number.is_active() && (&other.name, number.number) != (&device.name, port.number)
+        let is_own = !other.software && other.virtual_of.is_none();
+        let is_same = (&other.name, number.number) == (&device.name, port.number);
+        is_own && number.is_active() && !is_same
     });
     let others = others.map(|(device, port)| OtherPort {
         device: device.name.clone(),
         port: port.number,
         netdev: netdev_of(all, device, port),
+        rate: port.rate.as_ref().map(|rate| rate.rate),
     });
     others.take(OTHERS_MAX).collect()
 }

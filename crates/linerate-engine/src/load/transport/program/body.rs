@@ -24,7 +24,7 @@ pub(super) const STOP: u8 = b's';
 /// Longest wait of a call.
 const BLOCK: Duration = Duration::from_millis(100);
 /// Time for a new connection to prove itself.
-const PROOF: Duration = Duration::from_secs(2);
+const PROOF: Duration = Duration::from_millis(500);
 /// First bytes of messages and writes.
 const PAYLOAD: u8 = 0;
 const END: u8 = 1;

@@ -270,12 +270,8 @@ fn find(
     given_up: &dyn Fn() -> bool,
 ) -> Result<(u16, Token), LoadError> {
     let mut told = [0; WHERE_BYTES];
-    let mut at = 0;
-    while at < told.len() {
-        at += line.receive(&mut told[at..], true)?;
-        if at < told.len() && (Instant::now() >= until || given_up()) {
-            return Err(line.garbled("the other end's program does not listen"));
-        }
+    if !line.receive_all(&mut told, || Instant::now() < until && !given_up())? {
+        return Err(line.garbled("the other end's program does not listen"));
     }
     let mut token = Token::default();
     token.copy_from_slice(&told[2..]);
@@ -287,14 +283,10 @@ fn find(
 
 /// Sends all bytes.
 fn put(line: &Line, bytes: &[u8], until: Instant) -> Result<(), LoadError> {
-    let mut at = 0;
-    while at < bytes.len() {
-        at += line.send(&bytes[at..], false)?;
-        if at < bytes.len() && Instant::now() >= until {
-            return Err(line.garbled("the other end does not ask where the program listens"));
-        }
+    if line.send_all(bytes, || Instant::now() < until)? {
+        return Ok(());
     }
-    Ok(())
+    Err(line.garbled("the other end does not ask where the program listens"))
 }
 
 fn address(

@@ -84,6 +84,20 @@ impl Hello {
         Ok(hello)
     }
 
+    /// Returns whether another queue pair has the same port and the same limits.
+    pub(super) fn is_alike(&self, other: &Self) -> bool {
+        let of = |hello: &Self| {
+            (
+                hello.addressing,
+                hello.mtu,
+                hello.lid,
+                hello.reads_in,
+                hello.gid,
+            )
+        };
+        of(self) == of(other)
+    }
+
     fn check(&self) -> Result<(), String> {
         if !(256..=4096).contains(&self.mtu) || !self.mtu.is_power_of_two() {
             return Err(format!("the other end has packets of {} B", self.mtu));

@@ -11,7 +11,7 @@ use linerate_core::parse::sysctl;
 use linerate_core::path::Side;
 use linerate_core::plan::SetPlan;
 use linerate_core::transport::rdma::{
-    ACK_TIMEOUT, DEVICE, FAR_DEVICE, GID_INDEX, MTU, Operation, READS, READS_DEFAULT,
+    ACK_TIMEOUT, DEVICE, FAR_DEVICE, GID_INDEX, MTU, Operation, READS, READS_DEFAULT, RNR_TIMER,
     SERVICE_LEVEL, Service, TRAFFIC_CLASS,
 };
 use linerate_sys::ibverbs::{
@@ -69,11 +69,16 @@ pub(super) fn meet(
     let (port, made) = made?;
     let mut end = port.end(shape);
     let mut pairs = Vec::new();
+    let mut first = None;
     for ((mut endpoint, own), line) in made.into_iter().zip(taken) {
         for (at, own) in own.iter().enumerate() {
             let other = Hello::decode(&get(&line, until, lines)?);
             let other = other.map_err(|why| line.garbled(&why))?;
-            let (peer, route) = route(&port.choice, plan, own, &other).map_err(unsupported)?;
+            if !first.get_or_insert(other).is_alike(&other) {
+                return Err(line.garbled("the other end's queue pairs are of different ports"));
+            }
+            let (peer, route) = route(&port.choice, port.reads_out(plan), plan, own, &other)
+                .map_err(unsupported)?;
             shape.fit(plan, route.mtu).map_err(unsupported)?;
             agreed(&mut end, &endpoint, &route);
             let connected = endpoint.connect(at, peer, &route, own.first_packet);
@@ -216,7 +221,12 @@ impl Port {
         }
     }
 
-    /// Refuses queues that the device does not have.
+    /// Reads that a queue pair may have in flight.
+    fn reads_out(&self, plan: &SetPlan) -> u8 {
+        self.limits.reads_out.min(reads(plan)) as u8
+    }
+
+    /// Refuses queues and messages that the device does not have.
     fn check(&self, shape: &Shape) -> Result<(), LoadError> {
         let Limits {
             requests,
@@ -233,6 +243,11 @@ impl Port {
         let asked = asked.max(shape.receives()).saturating_mul(shape.pairs);
         if asked > completions {
             let what = format!("{name} has queues of {completions} completions, not of {asked}");
+            return Err(unsupported(what));
+        }
+        if shape.size > self.state.message {
+            let most = self.state.message;
+            let what = format!("{name} has messages of {most} B, not of {} B", shape.size);
             return Err(unsupported(what));
         }
         if shape.op == Operation::Atomic && !atomics {
@@ -263,14 +278,12 @@ impl Port {
         let endpoint = Endpoint::new(region, queues).map_err(refused)?;
         let asked = plan.knobs.options.number(MTU.key);
         let mtu = asked.map_or(self.state.mtu, |asked| self.state.mtu.min(asked as u32));
-        let reads = plan.knobs.options.number(READS.key);
-        let reads = reads.unwrap_or(READS_DEFAULT) as u32;
         let hellos = endpoint.numbers().map(|number| {
             Ok(Hello {
                 addressing: self.choice.addressing,
                 mtu: mtu as u16,
                 lid: self.state.lid,
-                reads_in: self.limits.reads_in.min(reads) as u8,
+                reads_in: self.limits.reads_in.min(reads(plan)) as u8,
                 number,
                 first_packet: random(line)? >> 8,
                 gid: self.gid,
@@ -280,6 +293,12 @@ impl Port {
         let hellos = hellos.collect::<Result<_, LoadError>>()?;
         Ok((endpoint, hellos))
     }
+}
+
+/// Reads in flight that are asked for.
+fn reads(plan: &SetPlan) -> u32 {
+    let asked = plan.knobs.options.number(READS.key);
+    asked.unwrap_or(READS_DEFAULT) as u32
 }
 
 /// Returns a random number, so that packets of an earlier queue pair of the same number are not taken for new ones.
@@ -308,6 +327,7 @@ fn lacking(Lack { what, hint }: Lack) -> LoadError {
 /// Returns how packets get to the other end. The error says why they cannot, as a lowercase fragment.
 fn route(
     choice: &Choice,
+    reads_out: u8,
     plan: &SetPlan,
     own: &Hello,
     other: &Hello,
@@ -320,17 +340,21 @@ fn route(
         ));
     }
     let options = &plan.knobs.options;
+    if Operation::of(options).returns() && other.reads_in == 0 {
+        return Err("the other end's device answers no reads and no atomic operations".to_owned());
+    }
     let number = |key: &str| options.number(key).unwrap_or(0) as u8;
     let route = Route {
         mtu: own.mtu.min(other.mtu).into(),
         gid_index: choice.gid_index,
         service_level: number(SERVICE_LEVEL.key),
         traffic_class: number(TRAFFIC_CLASS.key),
-        reads_out: own.reads_in.min(other.reads_in),
+        reads_out: reads_out.min(other.reads_in),
         reads_in: own.reads_in,
         timeout: ACK_TIMEOUT,
         retries: RETRIES,
         rnr_retries: RNR_RETRIES,
+        rnr_timer: RNR_TIMER,
     };
     let peer = Peer {
         number: other.number,
@@ -350,29 +374,22 @@ fn local(line: &Line) -> Result<IpAddr, LoadError> {
     Ok(name.ip().to_canonical())
 }
 
-/// Sends all bytes.
-fn put(line: &Line, bytes: &[u8], until: Instant) -> Result<(), LoadError> {
-    let mut at = 0;
-    while at < bytes.len() {
-        at += line.send(&bytes[at..], false)?;
-        if at < bytes.len() && Instant::now() >= until {
-            return Err(line.garbled("the other end takes no introduction"));
-        }
-    }
-    Ok(())
-}
-
 /// Receives a hello.
 fn get(line: &Line, until: Instant, lines: &dyn Lines) -> Result<[u8; HELLO_BYTES], LoadError> {
     let mut raw = [0; HELLO_BYTES];
-    let mut at = 0;
-    while at < raw.len() {
-        at += line.receive(&mut raw[at..], true)?;
-        if at < raw.len() && (Instant::now() >= until || lines.given_up()) {
-            return Err(line.garbled("the other end introduces no queue pair"));
-        }
+    let goes_on = || Instant::now() < until && !lines.given_up();
+    if line.receive_all(&mut raw, goes_on)? {
+        return Ok(raw);
     }
-    Ok(raw)
+    Err(line.garbled("the other end introduces no queue pair"))
+}
+
+/// Sends all bytes.
+fn put(line: &Line, bytes: &[u8], until: Instant) -> Result<(), LoadError> {
+    if line.send_all(bytes, || Instant::now() < until)? {
+        return Ok(());
+    }
+    Err(line.garbled("the other end takes no introduction"))
 }
 
 fn failed(line: &Line, refused: Refused) -> LoadError {
@@ -419,7 +436,7 @@ mod tests {
             addressing: own.addressing,
             node: None,
         };
-        route(&choice, &plan, &own, &other)
+        route(&choice, 16, &plan, &own, &other)
     }
 
     #[test]
@@ -431,7 +448,7 @@ mod tests {
         assert_eq!((route.service_level, route.gid_index), (3, Some(3)));
         assert_eq!((peer.number, peer.first_packet, peer.lid), (9, 11, 7));
         let (_, route) = routed(other, own).unwrap();
-        assert_eq!((route.mtu, route.reads_out, route.reads_in), (1024, 4, 4));
+        assert_eq!((route.mtu, route.reads_out, route.reads_in), (1024, 16, 4));
     }
 
     #[test]

@@ -116,6 +116,14 @@ fn bounds(plan: &SetPlan) -> Result<(), String> {
             QUEUE_PAIRS.key, shape.pairs, DEPTH.key, shape.depth
         ));
     }
+    let is_timed = plan.pattern.kind() == transport::PatternKind::RoundTrips;
+    if is_timed && shape.events && op == Operation::Write {
+        let why = "round trips by write whose threads sleep: they wait for bytes in memory. Use the operation send";
+        return Err(why.to_owned());
+    }
+    if shape.verify && op == Operation::Atomic {
+        return Err("verified atomic operations: they carry no payload".to_owned());
+    }
     if knobs.open_loop && op == Operation::Write {
         let why = "writes in open loop would overwrite each other: use the operation send or read";
         return Err(why.to_owned());

@@ -124,7 +124,8 @@ impl Pair {
         let completions = polled.map_err(|refused| failed(line, refused))?;
         for completion in completions {
             if completion.status() != Status::SUCCESS {
-                return Err(ended(line, queue, completion));
+                let first = ended(line, queue, completion);
+                return Err(reason(endpoint, line).unwrap_or(first));
             }
             take(completion);
         }
@@ -208,6 +209,25 @@ impl Pair {
 #[cold]
 fn failed(line: &Line, refused: Refused) -> LoadError {
     line.failed(refused.call, refused.source)
+}
+
+/// Returns why a queue pair is in error, if a request says it: the one that failed ends all others, which are flushed.
+#[cold]
+fn reason(endpoint: &mut Endpoint, line: &Line) -> Option<LoadError> {
+    for queue in [Queue::Sent, Queue::Received] {
+        while let Ok(completions) = endpoint.poll(queue, usize::MAX) {
+            if completions.is_empty() {
+                break;
+            }
+            let is_reason = |completion: &&Completion| {
+                ![Status::SUCCESS, Status::FLUSHED].contains(&completion.status())
+            };
+            if let Some(failed) = completions.iter().find(is_reason) {
+                return Some(ended(line, queue, failed));
+            }
+        }
+    }
+    None
 }
 
 /// Makes an error of a request that failed.

@@ -21,8 +21,10 @@ const GROUP: u64 = 100;
 const TRIPS: u32 = 512;
 /// Payload of an atomic operation, in bytes.
 pub(super) const ATOMIC: u32 = 8;
-/// Receive requests for each request that may be in flight, so that the sender never waits for one.
+/// Receive requests for each request that may be in flight, and the least number of them. The device acknowledges a
+/// message before the program has posted a new receive request, so that the depth of the sender is no bound.
 const RECEIVES: u32 = 2;
+const RECEIVES_LEAST: u32 = 64;
 /// Largest datagram: one packet.
 const DATAGRAM_MAX: u32 = 4096;
 /// Bytes that a request, and its completion, take in the queues.
@@ -115,7 +117,12 @@ impl Shape {
         if self.op.is_one_sided() {
             1
         } else {
-            self.depth * RECEIVES
+            let by_depth = self.depth * RECEIVES;
+            if by_depth < RECEIVES_LEAST {
+                RECEIVES_LEAST
+            } else {
+                by_depth
+            }
         }
     }
 

@@ -6,7 +6,6 @@ use linerate_sys::clock;
 use linerate_sys::ibverbs::{Queue, Request, Verb};
 
 use crate::load::LoadError;
-use crate::load::transport::line::BLOCK;
 use crate::load::transport::rdma::pair::Pair;
 use crate::load::transport::rdma::shape::Shape;
 
@@ -104,11 +103,15 @@ impl<const LOSSY: bool> Way for ByReceive<LOSSY> {
     }
 }
 
+/// Longest wait for the completion of a request. A device reports one that was sent again without an answer before.
+//= InfiniBand Architecture Specification 1.4, section 9.7.6.1.3: up to four times the timeout, for each retry
+const COMPLETION: Duration = Duration::from_secs(5);
+
 /// Counts one more request in flight. If the queue would be full, waits for the completion of earlier ones.
 #[inline]
 fn make_room(pair: &mut Pair, in_flight: &mut u32, depth: u32) -> Result<(), LoadError> {
     while *in_flight >= depth {
-        let got = pair.wait(Queue::Sent, depth as usize, BLOCK, |_| {})?;
+        let got = pair.wait(Queue::Sent, depth as usize, COMPLETION, |_| {})?;
         *in_flight -= (got as u32).min(*in_flight);
         if got == 0 {
             return Err(pair.line.garbled("a request does not complete"));
