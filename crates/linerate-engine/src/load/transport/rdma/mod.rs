@@ -74,7 +74,6 @@ fn bounds(plan: &SetPlan) -> Result<(), String> {
     let knobs = &plan.knobs;
     streams(plan, THREADS_MAX)?;
     without_sockets(knobs, "RDMA")?;
-    let op = Operation::of(&knobs.options);
     let size = match plan.pattern {
         Pattern::PingPong { size, .. } => size.0,
         _ => knobs.write_size.0.max(1),
@@ -85,25 +84,61 @@ fn bounds(plan: &SetPlan) -> Result<(), String> {
             Bytes(size)
         ));
     }
-    let is_set = plan.pattern.kind() != transport::PatternKind::Stream || knobs.write_size.0 > 0;
-    if op == Operation::Atomic && is_set && size != u64::from(ATOMIC) {
+    let mtu = knobs.options.number(MTU.key);
+    if mtu.is_some_and(|mtu| !mtu.is_power_of_two()) {
+        return Err("a packet size that is none of 256, 512, 1024, 2048 and 4096".to_owned());
+    }
+    operation(plan, size)?;
+    queues(&Shape::of(plan))
+}
+
+/// Refuses what an operation does not have.
+fn operation(plan: &SetPlan, size: u64) -> Result<(), String> {
+    let shape = Shape::of(plan);
+    let op = shape.op;
+    let is_timed = plan.pattern.kind() != transport::PatternKind::Stream;
+    let is_write = op == Operation::Write;
+    let is_uncounted = is_write && shape.service == Service::Uc;
+    if !is_uncounted && !shape.service.carries(op) {
+        return Err(format!(
+            "the operation {} by {}",
+            op.name(),
+            shape.service.name()
+        ));
+    }
+    let is_sized = is_timed || plan.knobs.write_size.0 > 0;
+    if op == Operation::Atomic && is_sized && size != u64::from(ATOMIC) {
         return Err(format!(
             "an atomic operation of {}: it has 8 B",
             Bytes(size)
         ));
     }
-    let shape = Shape::of(plan);
-    if !shape.service.carries(op) {
-        let words = match (shape.service, op) {
-            (Service::Uc, Operation::Write) => {
-                "a write of an unreliable connection, of which no end knows whether it arrived: use the operation \
-                 write-imm"
-                    .to_owned()
-            }
-            (service, op) => format!("the operation {} by {}", op.name(), service.name()),
-        };
-        return Err(words);
+    let refused = [
+        (
+            is_uncounted,
+            "a write of an unreliable connection, of which no end knows whether it arrived: use the operation write-imm",
+        ),
+        (
+            is_timed && shape.events && is_write,
+            "round trips by write whose threads sleep: they wait for bytes in memory. Use the operation send",
+        ),
+        (
+            shape.verify && op == Operation::Atomic,
+            "verified atomic operations: they carry no payload",
+        ),
+        (
+            plan.knobs.open_loop && is_write,
+            "writes in open loop would overwrite each other: use the operation send or read",
+        ),
+    ];
+    match refused.iter().find(|(is_so, _)| *is_so) {
+        Some((_, why)) => Err((*why).to_owned()),
+        None => Ok(()),
     }
+}
+
+/// Refuses queues of sizes that do not fit together, or that cost too much.
+fn queues(shape: &Shape) -> Result<(), String> {
     if shape.list > (shape.depth / 2).max(1) {
         return Err(format!(
             "{} {} at a {} of {}: allowed is half of it",
@@ -115,25 +150,6 @@ fn bounds(plan: &SetPlan) -> Result<(), String> {
             "{} {} of {} {}: allowed are {QUEUED_MAX} requests in flight of a stream",
             QUEUE_PAIRS.key, shape.pairs, DEPTH.key, shape.depth
         ));
-    }
-    let is_timed = plan.pattern.kind() == transport::PatternKind::RoundTrips;
-    if is_timed && shape.events && op == Operation::Write {
-        let why = "round trips by write whose threads sleep: they wait for bytes in memory. Use the operation send";
-        return Err(why.to_owned());
-    }
-    if shape.verify && op == Operation::Atomic {
-        return Err("verified atomic operations: they carry no payload".to_owned());
-    }
-    if knobs.open_loop && op == Operation::Write {
-        let why = "writes in open loop would overwrite each other: use the operation send or read";
-        return Err(why.to_owned());
-    }
-    if knobs
-        .options
-        .number(MTU.key)
-        .is_some_and(|mtu| !mtu.is_power_of_two())
-    {
-        return Err("a packet size that is none of 256, 512, 1024, 2048 and 4096".to_owned());
     }
     Ok(())
 }
@@ -241,5 +257,83 @@ fn by(
             round_trips(RdmaAsker::new(pair, shape, way), interval, &plan.knobs)
         }
         _ => Box::new(Echo::new(RdmaAnswerer::new(pair, shape, way))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_core::path::Direction;
+    use linerate_core::plan::Knobs;
+    use linerate_core::transport::Setting;
+    use linerate_core::units::Nanos;
+
+    use super::*;
+
+    /// Why a load with these options, as `key=value`, is refused; round trips if it has a size.
+    fn refused(options: &str, trips: Option<u64>) -> Option<String> {
+        let mut knobs = Knobs::default();
+        for option in options.split_whitespace() {
+            let (key, value) = option.split_once('=').unwrap();
+            let setting = match (value, value.parse()) {
+                ("on", _) => Setting::Switch(true),
+                (_, Ok(number)) => Setting::Number(number),
+                (word, _) => Setting::Word(word.to_owned()),
+            };
+            knobs.options.set(key, setting);
+        }
+        let direction = Direction::Forward;
+        let interval = Nanos(0);
+        let pattern = match trips {
+            Some(size) => Pattern::PingPong {
+                size: Bytes(size),
+                interval,
+            },
+            None => Pattern::Stream { direction },
+        };
+        bounds(&SetPlan {
+            id: 0,
+            pattern,
+            knobs,
+        })
+        .err()
+    }
+
+    #[test]
+    fn what_does_not_fit_together_is_refused_in_words() {
+        for (options, trips, wanted) in [
+            ("", None, None),
+            ("", Some(1), None),
+            ("", Some(0), Some("allowed are 1 B to 64 MiB")),
+            ("", Some(64 << 20), None),
+            ("", Some((64 << 20) + 1), Some("allowed are 1 B to 64 MiB")),
+            ("mtu=300", None, Some("none of 256")),
+            ("mtu=512", None, None),
+            ("op=atomic", Some(8), None),
+            ("op=atomic", Some(9), Some("it has 8 B")),
+            ("op=atomic", None, None),
+            ("op=atomic verify=on", None, Some("no payload")),
+            ("op=write service=uc", None, Some("write-imm")),
+            ("op=write-imm service=uc", None, None),
+            ("op=read service=uc", None, Some("the operation read by uc")),
+            ("op=write-imm service=ud", None, Some("write-imm by ud")),
+            ("op=send service=ud", Some(64), None),
+            ("events=on", Some(64), Some("Use the operation send")),
+            ("events=on", None, None),
+            ("op=send events=on", Some(64), None),
+            ("depth=16 post-list=8", None, None),
+            ("depth=16 post-list=9", None, Some("half of it")),
+            ("depth=1 post-list=1", None, None),
+            ("depth=1024 qps=64", None, None),
+            ("depth=1025 qps=64", None, Some("65536 requests")),
+        ] {
+            let why = refused(options, trips);
+            match wanted {
+                None => assert_eq!(why, None, "{options} {trips:?}"),
+                Some(wanted) => {
+                    let why = why.unwrap_or_default();
+                    assert!(why.contains(wanted), "{options} {trips:?}: {why}");
+                }
+            }
+        }
     }
 }
