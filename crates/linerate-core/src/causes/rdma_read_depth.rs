@@ -62,7 +62,7 @@ impl Cause for RdmaReadDepth {
             )));
         }
         let words = format!(
-            "{}, if the {reads} were in flight that the devices allow of each queue pair's {}",
+            "{}, with {reads} in flight in each queue pair: the devices allow no more of its {}",
             queues.words(reads),
             queues.depth
         );

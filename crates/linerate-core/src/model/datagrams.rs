@@ -91,7 +91,7 @@ pub(super) fn counted(
         to: window.from,
     };
     let earlier = sum(receiving, set, m::UDP_LOST, before).unwrap_or(0.0);
-    let in_all = missing(sending, receiving, set).unwrap_or(0) / size.max(1);
+    let in_all = missing(sending, receiving, set).map_or(0, |(missing, _)| missing) / size.max(1);
     let later = in_all.saturating_sub(earlier.max(0.0) as u64);
     let most = handed.map_or(0, |all| all.saturating_sub(came));
     let told = count(receiving, m::UDP_LOST)?;
@@ -115,11 +115,16 @@ pub(super) fn counted(
     })
 }
 
-/// The exact number of bytes of a whole step that were sent and did not arrive; `None` if a stream did not end
-/// in order.
-fn missing(sending: &EndReadings, receiving: &EndReadings, set: u32) -> Option<u64> {
+/// The exact number of bytes of a whole step that were sent and did not arrive, and that were sent; `None` if a stream
+/// did not end in order.
+pub(super) fn missing(
+    sending: &EndReadings,
+    receiving: &EndReadings,
+    set: u32,
+) -> Option<(u64, u64)> {
     let handed = total(sending, set, |t| t.sent)?;
-    Some(handed.saturating_sub(total(receiving, set, |t| t.received)?))
+    let arrived = total(receiving, set, |t| t.received)?;
+    Some((handed.saturating_sub(arrived), handed))
 }
 
 /// A sum over the streams of a set; `None` if one of them did not end in order.

@@ -1,6 +1,6 @@
 //! A step that was measured once and alone: the result of a single probe.
 
-use super::datagrams::{Counted, counted, jitter};
+use super::datagrams::{Counted, counted, jitter, missing};
 use super::ends::{end, is_alone, receiving, sending};
 use super::load::{Over, load_over, stream_set};
 use super::readings::{Window, growth, per_second};
@@ -10,6 +10,7 @@ use crate::metric as m;
 use crate::path::{ByRole, Direction, Side};
 use crate::record::{EndReadings, Histogram, Record, Step, Table};
 use crate::stats::{Interval, merge};
+use crate::transport;
 use crate::units::{Bytes, Nanos};
 
 /// Least length of an interval, and the time by which a row may be early, in nanoseconds.
@@ -51,6 +52,9 @@ pub struct Once {
     pub program: ByRole<Option<f64>>,
     /// The counts of its datagrams in that time; `None` for a load without datagrams.
     pub datagrams: Option<Counted>,
+    /// Payload of the whole step that was sent and did not arrive, and all that was sent; `None` for a transport that
+    /// loses none, for counted datagrams, and if a stream did not end in order.
+    pub missing: Option<(Bytes, Bytes)>,
     /// Jitter of the datagrams as the receiver smooths it; `None` if the receiver does not report it.
     pub jitter: Option<Nanos>,
     /// Times between sends in the measured time, of a sender that keeps a rate by itself.
@@ -84,6 +88,11 @@ pub fn once(record: &Record, step: &Step, direction: Direction) -> Option<Once> 
     };
     let moved = |end, role: &str| moved(end, &format!("s{set}/{role}"), over(end));
     let datagrams = counted(sending, receiving, set, load.made.sender.write_size, window);
+    let info = transport::named(&record.start.plan.engine);
+    let may_lose = info.is_some_and(|info| info.may_lose_payload(&load.knobs.options));
+    let missing = missing(sending, receiving, set)
+        .filter(|_| may_lose && datagrams.is_none())
+        .map(|(missing, sent)| (Bytes(missing), Bytes(sent)));
     // Without a far end there are no receivers.
     let receivers = if is_alone(record) { "tx" } else { "rx" };
     Some(Once {
@@ -108,6 +117,7 @@ pub fn once(record: &Record, step: &Step, direction: Direction) -> Option<Once> 
             receiver: spent(&load.receivers, program.receiver),
         },
         program,
+        missing,
         jitter: jitter(receiving, set).filter(|_| datagrams.is_some_and(|found| found.came > 0)),
         datagrams,
         send_gaps: merge(sending.send_gaps.iter().filter(|gaps| gaps.set == set)),

@@ -38,7 +38,7 @@ pub enum LoadError {
         source: std::io::Error,
     },
     /// A request to an RDMA device was not carried out.
-    #[error("a {kind} of stream {stream} of set {set} ended with {status}{}", vendor_words(*vendor))]
+    #[error("a {kind} of stream {stream} of set {set} ended with {status}{}{}", vendor_words(*vendor), after(checked))]
     Request {
         /// Set of the queue pair.
         set: u32,
@@ -50,6 +50,8 @@ pub enum LoadError {
         status: Status,
         /// Error code of the device's maker; zero if it gave none.
         vendor: u32,
+        /// What was checked at this end, as a fragment; empty if nothing was.
+        checked: String,
     },
     /// The other end broke the protocol of the transport.
     #[error("{what}")]
@@ -123,6 +125,14 @@ impl LoadError {
             Self::Change(error) => error.hint(),
             _ => "",
         }
+    }
+}
+
+/// Appends a fragment to a message.
+fn after(fragment: &str) -> String {
+    match fragment {
+        "" => String::new(),
+        fragment => format!("; {fragment}"),
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod cpu;
 mod ports;
+mod queues;
 mod verbs;
 
 use std::fmt::Write as _;
@@ -40,6 +41,7 @@ fn replays() -> impl Iterator<Item = &'static Replay> {
         .iter()
         .chain(cpu::REPLAYS)
         .chain(verbs::REPLAYS)
+        .chain(queues::REPLAYS)
 }
 
 impl Replay {

@@ -185,28 +185,28 @@ pub(crate) fn all_operations(guest: &mut Guest) {
     });
 }
 
-/// Changes a byte of the payload in the memory of the process $1. The payload of stream 0 of set 0 begins with the
-/// bytes that are searched.
+/// Changes a byte of the payload in the memory of the process $1, again and again until that ends: copies of the payload may
+/// be on their way to the queue pair's memory. The payload of stream 0 of set 0 begins with the bytes that are searched.
 const FLIP: &str = r#"my $head = pack("H*", "afcd1d7b39a820e2f465b9a16a9e786e");
+my $changed;
 for (1 .. 300) {
-  my $found = 0;
-  open(my $maps, "<", "/proc/$ARGV[0]/maps") or die;
-  open(my $memory, "+<", "/proc/$ARGV[0]/mem") or die;
-  while (<$maps>) {
+  open(my $maps, "<", "/proc/$ARGV[0]/maps") or exit;
+  open(my $memory, "+<", "/proc/$ARGV[0]/mem") or exit;
+  my @maps = <$maps> or exit;
+  for (@maps) {
     /^([0-9a-f]+)-([0-9a-f]+) rw/ or next;
     my ($from, $to) = (hex $1, hex $2);
     sysseek($memory, $from, 0);
     sysread($memory, my $bytes, $to - $from) or next;
     my $at = index($bytes, $head);
     $at < 0 and next;
+    $changed //= chr(ord(substr($bytes, $at + 100, 1)) ^ 1);
     sysseek($memory, $from + $at + 100, 0);
-    syswrite($memory, chr(ord(substr($bytes, $at + 100, 1)) ^ 1));
-    $found++;
+    syswrite($memory, $changed);
   }
-  $found and exit;
   select(undef, undef, undef, 0.1);
 }
-die "the payload was not found";"#;
+die "the measurement went on";"#;
 
 /// A byte that differs from what was sent ends a measurement that compares.
 fn a_flipped_byte(guest: &mut Guest) {

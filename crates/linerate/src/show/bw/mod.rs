@@ -110,6 +110,8 @@ pub(super) struct DirectionResult {
     min_rtt: Option<Nanos>,
     /// The counts of the direction's datagrams; `None` if it sends none.
     datagrams: Option<Datagrams>,
+    /// Payload that did not arrive, and all that was sent, of a service of RDMA that may lose it.
+    missing: Option<(Bytes, Bytes)>,
     near: Option<End>,
     far: Option<End>,
 }
@@ -209,6 +211,7 @@ impl DirectionResult {
             rtt: None,
             min_rtt: None,
             datagrams: None,
+            missing: None,
             near: None,
             far: None,
         }
@@ -233,6 +236,8 @@ impl DirectionResult {
         let datagrams = self.datagrams.as_ref();
         let messages = datagrams.map(|found| Entry::bare(&MESSAGES, of, found.per_sec));
         let lost = datagrams.and_then(|found| found.counted.share_lost());
+        let missing = self.missing.filter(|(_, sent)| sent.0 > 0);
+        let lost = lost.or(missing.map(|(missing, sent)| missing.0 as f64 / sent.0 as f64));
         let lost = lost.map(|share| Entry::bare(&LOSS, of, share));
         let cpu = [Side::Near, Side::Far].map(|side| {
             let cost = self.end(side)?.cpu_per_byte?;

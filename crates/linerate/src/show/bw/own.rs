@@ -226,6 +226,7 @@ fn result_of(record: &Record, step: Option<&Step>, direction: Direction) -> Dire
         rtt: load.tcp.rtt,
         min_rtt: load.tcp.min_rtt,
         datagrams: datagrams(&once),
+        missing: once.missing,
         near: end(Side::Near),
         // Without a far end, this end counted both.
         far: end(Side::Far).filter(|_| !is_alone(record)),

@@ -215,6 +215,17 @@ fn figures(doc: &mut Document, result: &DirectionResult, far_end: FarEnd) {
     if let Some(found) = &result.datagrams {
         datagrams::lines(doc, result, found);
     }
+    if let Some((missing, sent)) = result.missing {
+        let (tone, text) = match missing.0 {
+            0 => (Tone::Plain, "none".to_owned()),
+            n => {
+                let share = words::share(n, sent.0);
+                let text = format!("{share} ({missing} of {sent} sent in the whole step)");
+                (Tone::Warning, text)
+            }
+        };
+        doc.entry("lost", &[(tone, &text)], 2);
+    }
     if let Some(n) = result.again {
         doc.entry("retransmitted", &[(Tone::Plain, &count(n, "segment"))], 2);
     }

@@ -70,25 +70,39 @@ const HEALTHY: [&str; 4] = [
     "link_downed",
 ];
 
+/// A port of a card.
+pub(super) fn port() -> RdmaEnd {
+    RdmaEnd {
+        device: "mlx5_0".to_owned(),
+        port: 1,
+        layer: Some(Layer::Ethernet),
+        netdev: Some(Netdev {
+            name: "eth0".to_owned(),
+            ..Netdev::default()
+        }),
+        ..RdmaEnd::default()
+    }
+}
+
 /// The same run by sends of RDMA between two cards, of which `counted` of a side grew by so much in a second.
 fn by_sends(record: &mut Record, side: Side, counted: &str, per_sec: f64) {
     record.trials.clear();
+    carried(record, &port(), "send", (side, counted, per_sec));
+}
+
+/// The same run by an operation of RDMA between two such ports, of which `counted` of a side grew by so much in a second.
+pub(super) fn carried(
+    record: &mut Record,
+    port: &RdmaEnd,
+    op: &str,
+    (side, counted, per_sec): (Side, &str, f64),
+) {
     "rdma".clone_into(&mut record.start.plan.engine);
     for set in &mut record.sets {
-        let send = Setting::Word("send".to_owned());
-        set.plan.knobs.options.set(OPERATION.key, send);
+        let op = Setting::Word(op.to_owned());
+        set.plan.knobs.options.set(OPERATION.key, op);
         for end in &mut set.ends {
-            end.rdma = Some(Box::new(RdmaEnd {
-                device: "mlx5_0".to_owned(),
-                port: 1,
-                layer: Some(Layer::Ethernet),
-                software: false,
-                netdev: Some(Netdev {
-                    name: "eth0".to_owned(),
-                    ..Netdev::default()
-                }),
-                ..RdmaEnd::default()
-            }));
+            end.rdma = Some(Box::new(port.clone()));
         }
     }
     let of_sockets = ["tcp", "socket"];

@@ -68,7 +68,7 @@ pub(super) fn meet(
     }
     let (port, made) = made?;
     let mut end = port.end(shape);
-    let mut pairs = Vec::new();
+    let mut connected = Vec::new();
     let mut first = None;
     for ((mut endpoint, own), line) in made.into_iter().zip(taken) {
         for (at, own) in own.iter().enumerate() {
@@ -81,11 +81,16 @@ pub(super) fn meet(
                 .map_err(unsupported)?;
             shape.fit(plan, route.mtu).map_err(unsupported)?;
             agreed(&mut end, &endpoint, &route);
-            let connected = endpoint.connect(at, peer, &route, own.first_packet);
-            connected.map_err(|refused| failed(&line, refused))?;
+            let ready = endpoint.connect(at, peer, &route, own.first_packet);
+            ready.map_err(|refused| failed(&line, refused))?;
         }
-        pairs.push(Pair::new(endpoint, line, shape));
+        connected.push((endpoint, line));
     }
+    let shared = Arc::new(end.clone());
+    let connected = connected.into_iter();
+    let pairs = connected
+        .map(|(endpoint, line)| Pair::new(endpoint, line, shape, Arc::clone(&shared)))
+        .collect();
     Ok(Met { pairs, end })
 }
 

@@ -10,6 +10,7 @@ mod content;
 mod hello;
 mod meeting;
 mod pair;
+mod reason;
 mod receiver;
 mod requester;
 mod shape;

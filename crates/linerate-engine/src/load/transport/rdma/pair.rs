@@ -1,12 +1,15 @@
 //! The connected queue pairs of a stream, with the connection on which its ends say when a step is over.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use linerate_core::facts::rdma::RdmaEnd;
 use linerate_core::parse::run::Mark;
 use linerate_sys::clock;
 use linerate_sys::ibverbs::{Completion, Endpoint, Queue, Refused, Request, Status};
 
 use super::content::Content;
+use super::reason::checked;
 use super::shape::Shape;
 use crate::load::LoadError;
 use crate::load::transport::line::{Line, MarkPart};
@@ -20,6 +23,8 @@ const QUIET: u64 = 1_000_000;
 pub(super) struct Pair {
     pub(super) endpoint: Endpoint,
     pub(super) line: Line,
+    /// The port of the queue pairs.
+    port: Arc<RdmaEnd>,
     /// The payload that is sent and awaited, if it is compared.
     content: Option<Content>,
     /// Whether the thread sleeps until a completion.
@@ -31,7 +36,12 @@ pub(super) struct Pair {
 }
 
 impl Pair {
-    pub(super) fn new(mut endpoint: Endpoint, line: Line, shape: &Shape) -> Self {
+    pub(super) fn new(
+        mut endpoint: Endpoint,
+        line: Line,
+        shape: &Shape,
+        port: Arc<RdmaEnd>,
+    ) -> Self {
         let content = shape
             .verify
             .then(|| Content::new(line.set, line.stream, shape.size));
@@ -41,6 +51,7 @@ impl Pair {
         Self {
             endpoint,
             line,
+            port,
             content,
             events: shape.events,
             part: MarkPart::default(),
@@ -119,13 +130,18 @@ impl Pair {
         most: usize,
         mut take: impl FnMut(&Completion),
     ) -> Result<usize, LoadError> {
-        let Self { endpoint, line, .. } = self;
+        let Self {
+            endpoint,
+            line,
+            port,
+            ..
+        } = self;
         let polled = endpoint.poll(queue, most);
         let completions = polled.map_err(|refused| failed(line, refused))?;
         for completion in completions {
             if completion.status() != Status::SUCCESS {
-                let first = ended(line, queue, completion);
-                return Err(reason(endpoint, line).unwrap_or(first));
+                let first = (queue, *completion);
+                return Err(ended(line, port, reason(endpoint).unwrap_or(first)));
             }
             take(completion);
         }
@@ -211,9 +227,9 @@ fn failed(line: &Line, refused: Refused) -> LoadError {
     line.failed(refused.call, refused.source)
 }
 
-/// Returns why a queue pair is in error, if a request says it: the one that failed ends all others, which are flushed.
+/// Returns the completion of the request that failed, if there is one: it ends all others, which are flushed.
 #[cold]
-fn reason(endpoint: &mut Endpoint, line: &Line) -> Option<LoadError> {
+fn reason(endpoint: &mut Endpoint) -> Option<(Queue, Completion)> {
     for queue in [Queue::Sent, Queue::Received] {
         while let Ok(completions) = endpoint.poll(queue, usize::MAX) {
             if completions.is_empty() {
@@ -223,7 +239,7 @@ fn reason(endpoint: &mut Endpoint, line: &Line) -> Option<LoadError> {
                 ![Status::SUCCESS, Status::FLUSHED].contains(&completion.status())
             };
             if let Some(failed) = completions.iter().find(is_reason) {
-                return Some(ended(line, queue, failed));
+                return Some((queue, *failed));
             }
         }
     }
@@ -232,7 +248,8 @@ fn reason(endpoint: &mut Endpoint, line: &Line) -> Option<LoadError> {
 
 /// Makes an error of a request that failed.
 #[cold]
-fn ended(line: &Line, queue: Queue, completion: &Completion) -> LoadError {
+fn ended(line: &Line, port: &RdmaEnd, (queue, completion): (Queue, Completion)) -> LoadError {
+    let status = completion.status();
     LoadError::Request {
         set: line.set,
         stream: line.stream,
@@ -240,7 +257,12 @@ fn ended(line: &Line, queue: Queue, completion: &Completion) -> LoadError {
             Queue::Sent => "request",
             Queue::Received => "receive request",
         },
-        status: completion.status(),
+        status,
         vendor: completion.vendor_error(),
+        checked: if status == Status::RETRIES_EXCEEDED {
+            checked(line, port)
+        } else {
+            String::new()
+        },
     }
 }
