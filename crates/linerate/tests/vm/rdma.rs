@@ -124,11 +124,22 @@ pub(crate) fn beside(guest: &mut Guest, part: fn(&mut Guest)) {
     guest.ask(GONE);
 }
 
+/// The option that compares payload, of an operation that has any.
+fn verify(op: &str) -> &'static str {
+    match op {
+        "atomic" => "",
+        _ => "--verify",
+    }
+}
+
 /// Round trips by an operation, whose payload is compared.
 fn timed(guest: &mut Guest, op: &str, size: u64, options: &str) {
     let result = measured(
         guest,
-        &format!("lat 10.9.8.1 --op {op} --size {size}B --verify {options}"),
+        &format!(
+            "lat 10.9.8.1 --op {op} --size {size}B {} {options}",
+            verify(op)
+        ),
     );
     assert!(result["samples"].as_u64() > Some(3), "{op}: {result}");
     assert_eq!(result["complete"], true, "{op}: {result}");
@@ -138,7 +149,8 @@ fn timed(guest: &mut Guest, op: &str, size: u64, options: &str) {
 /// Goodput by an operation, whose payload is compared. Both ends count the same payload, as far as it arrived by the
 /// end of the time.
 fn moved(guest: &mut Guest, op: &str, direction: &str, options: &str) {
-    let words = format!("bw 10.9.8.1 --op {op} --direction {direction} --verify {options}");
+    let verify = verify(op);
+    let words = format!("bw 10.9.8.1 --op {op} --direction {direction} {verify} {options}");
     let result = measured(guest, &words);
     assert_eq!(result["complete"], true, "{words}: {result}");
     let flow = &result["directions"][direction];
