@@ -262,7 +262,7 @@ pub trait Cause: Sync {
 
 /// The command that measures the same path again, with more options.
 fn again(model: &Model, options: &str) -> String {
-    format!("linerate run{}{options}", model.asked)
+    model.asked.run(options)
 }
 
 /// The cause with a given id.

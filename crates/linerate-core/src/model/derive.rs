@@ -3,8 +3,9 @@
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 
+use super::asked::Asked;
 use super::ceilings::of_load;
-use super::ends::{asked, end, is_alone};
+use super::ends::{end, is_alone};
 use super::interruptions::{Away, outages_beside, stalled};
 use super::load::{load, stream_set};
 use super::readings::{Window, per_second};
@@ -82,7 +83,7 @@ impl Deriver {
             watched: false,
             reported: false,
             alone: is_alone(record),
-            asked: asked(&record.start.plan),
+            asked: Asked::of(&record.start.plan),
         }
     }
 

@@ -1,24 +1,12 @@
 //! The ends of a step: which one sent, which one received.
 
 use crate::path::{Direction, Side};
-use crate::plan::Plan;
 use crate::record::{EndReadings, Record, Step};
-use crate::shell::word;
-use crate::transport::TCP;
 
 /// Whether there is no far end: this host alone moved the bytes. In other runs a step may have readings of only
 /// one end too, if the far end was lost.
 pub fn is_alone(record: &Record) -> bool {
     record.hosts.len() == 1 && record.start.plan.peer.is_none()
-}
-
-/// The far end, the options that reach it, and the transport of a plan, as arguments of `linerate run`.
-pub(super) fn asked(plan: &Plan) -> String {
-    let peer = plan.peer.iter().map(|peer| format!(" {}", word(peer)));
-    let engine = Some(&plan.engine).filter(|engine| *engine != TCP.name);
-    let engine = engine.map(|engine| format!(" --engine {}", word(engine)));
-    let reach = plan.reach.iter().map(|option| format!(" {}", word(option)));
-    peer.chain(reach).chain(engine).collect()
 }
 
 /// Index of a side in lists of both ends.

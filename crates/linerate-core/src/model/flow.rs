@@ -3,6 +3,7 @@
 //! This end is `near`. Nothing is read at the far end, and no experiment is made: readings of the far host are
 //! gaps.
 
+use super::asked::Asked;
 use std::net::SocketAddr;
 
 use super::behind::behind;
@@ -119,7 +120,7 @@ pub fn flow(flow: &Flow) -> Option<Model> {
         watched: true,
         reported: false,
         alone: false,
-        asked: String::new(),
+        asked: Asked::default(),
     })
 }
 

@@ -3,6 +3,7 @@
 //! A share is a part of time or of bytes, from 0 to 1. What could not be read is `None`; nothing
 //! is filled in.
 
+mod asked;
 mod behind;
 mod by_size;
 mod ceilings;
@@ -52,6 +53,7 @@ mod vanished;
 mod verbs;
 mod workers;
 
+pub use asked::Asked;
 pub(crate) use behind::a_read;
 pub use by_size::{SizeTrips, by_size, is_by_size, shortest_trip};
 pub(crate) use ceilings::{least_of, rdma_packet};
@@ -129,8 +131,8 @@ pub struct Model {
     pub reported: bool,
     /// Whether there is no far end: this host alone moved the bytes, to a disk or within its memory.
     pub alone: bool,
-    /// The far end and the transport, as arguments of `linerate run`. Begins with a space, or is empty.
-    pub asked: String,
+    /// How the run was asked for.
+    pub asked: Asked,
 }
 
 impl Model {

@@ -2,6 +2,7 @@
 //!
 //! The client is `near`. What the program did not report are gaps, and no experiment was made.
 
+use super::asked::Asked;
 use super::ceilings::ceilings;
 use super::load::estimate;
 use super::{DirectionModel, Load, Model, Packets, TcpShares, Thread};
@@ -64,7 +65,7 @@ pub fn reported(told: Told<'_>) -> Model {
         watched: false,
         reported: true,
         alone: false,
-        asked: " HOST".to_owned(),
+        asked: Asked::path(" HOST"),
     }
 }
 

@@ -303,6 +303,7 @@ mod tests {
     use crate::facts::memory::Channels;
     use crate::facts::nic::Duplex;
     use crate::facts::route::Route;
+    use crate::model::Asked;
     use crate::units::{Rate, Transfers};
 
     fn host(side: Side) -> Host {
@@ -321,7 +322,7 @@ mod tests {
         Model {
             hosts,
             same_machine: false,
-            asked: String::new(),
+            asked: Asked::default(),
             idle: None,
             directions: Vec::new(),
             both: Vec::new(),

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::PatternKind;
+use crate::shell::word;
 
 /// Largest number of options in a plan: a peer's plan is bounded before it is checked.
 const OPTIONS_MAX: usize = 32;
@@ -201,6 +202,16 @@ impl OptionInfo {
     /// Whether a pattern has the option.
     pub fn is_of(&self, pattern: PatternKind) -> bool {
         self.pattern.is_none_or(|own| own == pattern)
+    }
+
+    /// A value as it follows the flag on a command line: ` read`, ` 64B`, nothing for a switch that is on.
+    pub fn argument(&self, setting: &Setting) -> String {
+        match (self.kind, setting) {
+            (Kind::Switch, Setting::Switch(true)) => String::new(),
+            (Kind::Switch, _) => "=false".to_owned(),
+            (Kind::Size { .. }, Setting::Number(bytes)) => format!(" {bytes}B"),
+            (_, setting) => format!(" {}", word(&setting.to_string())),
+        }
     }
 
     /// Whether it accepts a value; if not, the reason as a lowercase fragment.

@@ -279,7 +279,7 @@ fn nothing_upheld(case: &Case<'_>, direction: Direction, what: String) -> Unknow
             && !case.model.watched
             && most_telling(case, direction, case.model.trials.len() as u32).is_some()
         {
-            format!("linerate run{} --thorough", case.model.asked)
+            case.model.asked.run(" --thorough")
         } else {
             String::new()
         },

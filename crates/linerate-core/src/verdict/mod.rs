@@ -151,7 +151,7 @@ fn again(model: &Model) -> String {
     if model.watched {
         return FLOWS.to_owned();
     }
-    format!("linerate run{}", model.asked)
+    model.asked.run("")
 }
 
 impl Unknown {

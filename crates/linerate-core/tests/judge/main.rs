@@ -155,7 +155,7 @@ fn model(base: Load) -> Model {
     Model {
         hosts: vec![host(Side::Near), host(Side::Far)],
         same_machine: false,
-        asked: String::new(),
+        asked: linerate_core::model::Asked::default(),
         idle: Some(Latency {
             percentiles: vec![(50.0, Nanos::from_micros(100))],
             samples: 500,

@@ -207,7 +207,7 @@ pub(crate) fn healthy() -> Result {
         watched: false,
         reported: false,
         alone: false,
-        asked: " brook".to_owned(),
+        asked: linerate_core::model::Asked::path(" brook"),
     };
     for d in &mut model.directions {
         d.sweep = vec![load(2, 9.4e9), load(4, 9.4e9)];
