@@ -118,13 +118,13 @@ fn reasons(ends: &[EndReadings]) -> String {
     let reasons: Vec<_> = sides
         .filter_map(|(side, end)| {
             let gap = end.gaps.iter().find(|gap| is_unfinished(gap))?;
-            Some(format!("{} end: {}", side.name(), gap.why))
+            Some(format!("{}: {}", side.name(), gap.why))
         })
         .collect();
     if reasons.is_empty() {
         return String::new();
     }
-    format!(": {}", reasons.join("; "))
+    format!(" ({})", reasons.join("; "))
 }
 
 fn trouble(side: Side, what: &str) -> Trouble {
@@ -369,7 +369,7 @@ mod tests {
         let what = disorder(&[all(true), gone], &forward).unwrap().what;
         assert_eq!(
             what,
-            "stream 0 of set 4 did not end in order: far end: its thread failed"
+            "stream 0 of set 4 did not end in order (far: its thread failed)"
         );
         for (ends, sets, at) in [
             ([all(true), got(6, true)], &forward, Side::Far),

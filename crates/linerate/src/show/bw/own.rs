@@ -2,7 +2,7 @@
 
 use linerate_core::facts::Gap;
 use linerate_core::model::{
-    Once, is_alone, looks, memory_load, moved_by, once, same_machine, vanished,
+    Load, Once, is_alone, looks, memory_load, moved_by, once, same_machine, vanished,
 };
 use linerate_core::path::{Direction, Side};
 use linerate_core::plan::{Purpose, Receive};
@@ -116,6 +116,17 @@ fn blocked(record: &Record, step: &Step, result: &DirectionResult) -> Option<Gap
     Some(gap(what, &why, &hint))
 }
 
+/// The interruptions of a load, but for the one that ended the step, which the page begins with.
+fn interruptions(step: &Step, load: &Load) -> Vec<String> {
+    let trouble = step.trouble.as_ref();
+    let end = trouble.map(|trouble| format!("{}: {}", trouble.side.name(), trouble.what));
+    let others = load.interruptions.iter();
+    others
+        .filter(|words| Some(*words) != end.as_ref())
+        .cloned()
+        .collect()
+}
+
 /// Why a record of one step is not complete; empty if it is.
 pub(in crate::show) fn broken(record: &Record) -> String {
     let trouble = record.steps.iter().find_map(|step| step.trouble.as_ref());
@@ -217,7 +228,7 @@ fn result_of(record: &Record, step: Option<&Step>, direction: Direction) -> Dire
         received: once.moved.receiver,
         ramp: once.ramp,
         steady: once.sampled.then_some(load.steady),
-        interruptions: load.interruptions.clone(),
+        interruptions: interruptions(step, load),
         handed: Some((load.knobs.copy, load.copied)),
         discarded: load.knobs.receive == Receive::Discard,
         intervals: once.intervals.clone(),

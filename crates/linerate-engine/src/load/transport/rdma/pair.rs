@@ -259,10 +259,6 @@ fn ended(line: &Line, port: &RdmaEnd, (queue, completion): (Queue, Completion)) 
         },
         status,
         vendor: completion.vendor_error(),
-        checked: if status == Status::RETRIES_EXCEEDED {
-            checked(line, port)
-        } else {
-            String::new()
-        },
+        checked: checked(line, port, status),
     }
 }

@@ -1,9 +1,10 @@
-//! Why a request was acknowledged by nobody: what can be checked at this end once it failed.
+//! Why a request failed: what can be checked at this end.
 
 use linerate_core::ceiling::roce;
 use linerate_core::facts::infiniband::{Layer, LinkState};
 use linerate_core::facts::rdma::RdmaEnd;
 use linerate_core::parse::{infiniband, sysctl};
+use linerate_sys::ibverbs::Status;
 
 use crate::host::{Live, Machine};
 use crate::load::transport::line::Line;
@@ -19,8 +20,9 @@ struct Found {
     mtu: Option<u32>,
 }
 
-/// Checks the likely causes one by one; returns the one that was found, or what was excluded, as a fragment.
-pub(super) fn checked(line: &Line, end: &RdmaEnd) -> String {
+/// Checks the likely causes one by one; returns the one that was found, as a fragment. Of a request that nobody
+/// acknowledged it returns what was excluded, if none was found; else the text is empty.
+pub(super) fn checked(line: &Line, end: &RdmaEnd, status: Status) -> String {
     let machine = Live::new();
     let path = format!(
         "/sys/class/infiniband/{}/ports/{}/state",
@@ -32,20 +34,30 @@ pub(super) fn checked(line: &Line, end: &RdmaEnd) -> String {
     let mtu = machine.file(&path).ok();
     let mtu = mtu.and_then(|text| u32::try_from(sysctl::number(&text).ok()?).ok());
     let closed = line.receive(&mut [0], false).is_err();
-    words(end, Found { closed, state, mtu })
+    let found = Found { closed, state, mtu };
+    let gone = gone(end, found);
+    gone.unwrap_or_else(|| match status {
+        Status::RETRIES_EXCEEDED => unanswered(end, found),
+        _ => String::new(),
+    })
 }
 
-fn words(end: &RdmaEnd, found: Found) -> String {
+/// Returns what is gone: the other end, or this end's link.
+fn gone(end: &RdmaEnd, found: Found) -> Option<String> {
+    if found.closed {
+        return Some("the other end has closed its connection: its program has ended".to_owned());
+    }
+    let is_down = found.state.is_some_and(|state| !state.is_active());
+    is_down.then(|| {
+        let port = end.name();
+        format!("{port} is no longer active: its link is down, or its subnet manager is gone")
+    })
+}
+
+/// Returns why packets may get no acknowledgement, with what was excluded.
+fn unanswered(end: &RdmaEnd, found: Found) -> String {
     let port = end.name();
     let packets = end.mtu;
-    if found.closed {
-        return "the other end has closed its connection: its program has ended".to_owned();
-    }
-    if found.state.is_some_and(|state| !state.is_active()) {
-        return format!(
-            "{port} is no longer active: its link is down, or its subnet manager is gone"
-        );
-    }
     let netdev = end.netdev_name();
     let is_ethernet = end.layer == Some(Layer::Ethernet);
     if let Some(mtu) = found.mtu.filter(|_| is_ethernet)
@@ -62,9 +74,9 @@ fn words(end: &RdmaEnd, found: Found) -> String {
         format!(", packets of {packets} B fit into the MTU of {netdev}, {mtu} B")
     });
     let path = if is_ethernet {
-        "the path between the ports loses packets, or those of UDP port 4791, or those of this size"
+        "the other end's port is down, or the path loses packets, or those of UDP port 4791, or those of this size"
     } else {
-        "the path between the ports loses packets (`linerate fabric` shows its links)"
+        "the other end's port is down, or the path loses packets (`linerate fabric` shows its links)"
     };
     format!("{state}{fits}, and the other end's connection is open: {path}")
 }
@@ -87,7 +99,7 @@ mod tests {
             }),
             ..RdmaEnd::default()
         };
-        words(&end, found)
+        gone(&end, found).unwrap_or_else(|| unanswered(&end, found))
     }
 
     #[test]
