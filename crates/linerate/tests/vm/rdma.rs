@@ -6,14 +6,16 @@ use serde_json::Value;
 use super::guest::{Guest, PROGRAM};
 use super::schema::fits;
 
-/// A port with an address, and a serving end.
+/// A port with an address.
 const HOST: &str = r"modprobe -a veth rdma_rxe ib_uverbs
 ip link add verbs0 mtu 4500 type veth peer name verbs1 mtu 4500
 ip addr add 10.9.8.1/24 dev verbs0
 ip link set verbs1 up
 ip link set verbs0 up
-rdma link add rxe8 type rxe netdev verbs0
-timeout -k 5 300 setsid PROGRAM serve --open >/run/served 2>&1 </dev/null &
+rdma link add rxe8 type rxe netdev verbs0";
+
+/// Starts a serving end, and waits until it listens.
+const SERVE: &str = "timeout -k 5 900 setsid PROGRAM serve --open >/run/served 2>&1 </dev/null &
 for _ in $(seq 200); do
   grep -q listening /run/served && exit
   sleep 0.1
@@ -21,12 +23,18 @@ done
 cat /run/served >&2
 exit 1";
 
+/// Makes ports by a script, and starts a serving end on this host.
+fn serving(guest: &mut Guest, ports: &str) {
+    let serve = SERVE.replace("PROGRAM", PROGRAM);
+    guest.ask(&format!("{ports}\n{serve}"));
+}
+
 /// Ends the serving end and removes the port.
 const GONE: &str = "pkill -f '[s]erve --open'
 rdma link delete rxe8
 ip link delete verbs0";
 
-/// Two ports with a bridge between them, and a serving end at the second one, which connections from this host reach from
+/// Two ports with a bridge between them. A serving end is at the second one, which connections from this host reach from
 /// the address of the first one.
 const WIRE: &str = r"modprobe -a veth bridge sch_netem rdma_rxe ib_uverbs
 ip link add name verbs4 type bridge
@@ -45,14 +53,7 @@ done
 for n in 0 1; do
   rdma link add rxe$n type rxe netdev verbs$n
 done
-ip route replace local 10.9.7.2 dev verbs1 table local proto kernel scope host src 10.9.7.1
-timeout -k 5 900 setsid PROGRAM serve --open >/run/served 2>&1 </dev/null &
-for _ in $(seq 200); do
-  grep -q listening /run/served && exit
-  sleep 0.1
-done
-cat /run/served >&2
-exit 1";
+ip route replace local 10.9.7.2 dev verbs1 table local proto kernel scope host src 10.9.7.1";
 
 /// Ends the serving end and removes the ports.
 const NO_WIRE: &str = "pkill -f '[s]erve --open'
@@ -82,7 +83,7 @@ fn suspects(result: &Value) -> String {
 
 /// Loss of what the sender sends is named; loss of acknowledgements costs next to nothing, and is not.
 pub(crate) fn loss(guest: &mut Guest) {
-    guest.ask(&WIRE.replace("PROGRAM", PROGRAM));
+    serving(guest, WIRE);
     for (port, op, wanted) in [
         (None, "write", false),
         (Some("between1"), "write", true),
@@ -119,7 +120,7 @@ fn refused(guest: &mut Guest, before: &str, words: &str) -> String {
 
 /// Runs a part of the tests between making the port and removing it.
 pub(crate) fn beside(guest: &mut Guest, part: fn(&mut Guest)) {
-    guest.ask(&HOST.replace("PROGRAM", PROGRAM));
+    serving(guest, HOST);
     part(guest);
     guest.ask(GONE);
 }
