@@ -20,7 +20,7 @@ impl Asked {
         let engine = Some(&plan.engine).filter(|engine| *engine != TCP.name);
         let engine = engine.map(|engine| format!(" --engine {}", word(engine)));
         let reach = plan.reach.iter().map(|option| format!(" {}", word(option)));
-        let rows = transport::named(&plan.engine).map_or(&[][..], |info| info.options);
+        let rows = transport::options_of(&plan.engine);
         let row = |key: &str| rows.iter().find(|row| row.key == key);
         let options = plan.knobs.options.iter();
         let options = options.filter_map(|(key, setting)| {

@@ -193,6 +193,11 @@ pub fn named(name: &str) -> Option<&'static TransportInfo> {
     TRANSPORTS.iter().find(|info| info.name == name).copied()
 }
 
+/// The options of the transport with this name; none of an unknown one.
+pub fn options_of(name: &str) -> &'static [OptionInfo] {
+    named(name).map_or(&[], |info| info.options)
+}
+
 /// The transports that have an option.
 pub fn with_option(key: &str) -> impl Iterator<Item = &'static TransportInfo> {
     let has = move |info: &&TransportInfo| info.options.iter().any(|row| row.key == key);

@@ -8,7 +8,7 @@ use std::fmt;
 
 pub use info::{
     CONNECT, FarEnd, MEMORY, NULL, PROGRAM, PatternKind, RDMA, SHM, TCP, TRANSPORTS, TransportInfo,
-    UDP, named, with_option,
+    UDP, named, options_of, with_option,
 };
 pub use options::{
     ACCESS, Kind, MEMORY_NODE, OptionInfo, Options, PRELOAD, RING, RING_DEFAULT, Setting,

@@ -24,6 +24,8 @@ pub struct OptionInfo {
     pub kind: Kind,
     /// The only pattern that has the option; `None` if all patterns have it.
     pub pattern: Option<PatternKind>,
+    /// Whether it selects the path, so that a probe of the same path needs it too.
+    pub of_path: bool,
 }
 
 /// The values that an option accepts.
@@ -89,6 +91,7 @@ pub const ACCESS: OptionInfo = OptionInfo {
     help: "What each operation does with the memory [default: copy]",
     kind: Kind::Word(&["read", "write", "copy"]),
     pattern: Some(PatternKind::Operations),
+    of_path: false,
 };
 
 /// The NUMA node whose memory is used.
@@ -101,6 +104,7 @@ pub const MEMORY_NODE: OptionInfo = OptionInfo {
         most: 1023,
     },
     pattern: None,
+    of_path: true,
 };
 
 /// Room in the memory of each stream and direction.
@@ -112,6 +116,7 @@ pub const RING: OptionInfo = OptionInfo {
         most: 16 << 20,
     },
     pattern: None,
+    of_path: false,
 };
 
 /// The library that takes the place of the program's sockets.
@@ -120,6 +125,7 @@ pub const PRELOAD: OptionInfo = OptionInfo {
     help: "Start the programs with librdmacm's socket preload (librspreload), which carries their bytes by RDMA",
     kind: Kind::Switch,
     pattern: None,
+    of_path: true,
 };
 
 /// Bytes of the ring of a stream where [`RING`] is not set.
@@ -177,6 +183,14 @@ impl Options {
     pub fn of(&self, rows: &[OptionInfo], pattern: PatternKind) -> Self {
         let has = |key: &str| rows.iter().any(|row| row.key == key && row.is_of(pattern));
         let own = self.0.iter().filter(|(key, _)| has(key));
+        Self(own.map(|(key, set)| (key.clone(), set.clone())).collect())
+    }
+
+    /// The set options that select the path, for a transport with these `rows`.
+    #[must_use]
+    pub fn of_path(&self, rows: &[OptionInfo]) -> Self {
+        let selects = |key: &str| rows.iter().any(|row| row.key == key && row.of_path);
+        let own = self.0.iter().filter(|(key, _)| selects(key));
         Self(own.map(|(key, set)| (key.clone(), set.clone())).collect())
     }
 
@@ -249,24 +263,28 @@ mod tests {
             help: "",
             kind: Kind::Name("mlx5_0:1"),
             pattern: None,
+            of_path: true,
         },
         OptionInfo {
             key: "inline",
             help: "",
             kind: Kind::Size { least: 1, most: 9 },
             pattern: None,
+            of_path: false,
         },
         OptionInfo {
             key: "verb",
             help: "",
             kind: Kind::Word(&["read", "write"]),
             pattern: None,
+            of_path: false,
         },
         OptionInfo {
             key: "direct",
             help: "",
             kind: Kind::Switch,
             pattern: Some(PatternKind::Operations),
+            of_path: false,
         },
     ];
 
@@ -325,6 +343,10 @@ mod tests {
         );
         assert_eq!(options.of(&ROWS, PatternKind::Operations), options);
         assert!(own.check(&ROWS, timed).is_ok());
+        options.set("port", Setting::Word("mlx5_0".into()));
+        let of_path = options.of_path(&ROWS);
+        let keys: Vec<_> = of_path.iter().map(|(key, _)| key).collect();
+        assert_eq!(keys, ["port"]);
     }
 
     #[test]

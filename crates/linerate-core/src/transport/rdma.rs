@@ -148,6 +148,7 @@ pub const OPERATION: OptionInfo = OptionInfo {
     help: "RDMA operation that carries the payload [default: write]",
     kind: Kind::Word(&["write", "write-imm", "send", "read", "atomic"]),
     pattern: None,
+    of_path: false,
 };
 
 /// The transport service.
@@ -156,6 +157,7 @@ pub const SERVICE: OptionInfo = OptionInfo {
     help: "Transport service: rc (reliable), uc (unreliable; send, write-imm) or ud (datagrams; send) [default: rc]",
     kind: Kind::Word(&["rc", "uc", "ud"]),
     pattern: None,
+    of_path: false,
 };
 
 /// The device of this end.
@@ -164,6 +166,7 @@ pub const DEVICE: OptionInfo = OptionInfo {
     help: "RDMA device of this host, with or without its port, such as mlx5_0:1 [default: the one that has the path's IP address]",
     kind: Kind::Name("mlx5_0:1"),
     pattern: None,
+    of_path: true,
 };
 
 /// The device of the far end.
@@ -172,6 +175,7 @@ pub const FAR_DEVICE: OptionInfo = OptionInfo {
     help: "RDMA device of the far host, as for --device",
     kind: Kind::Name("mlx5_0:1"),
     pattern: None,
+    of_path: true,
 };
 
 /// Queue pairs of each stream.
@@ -180,6 +184,7 @@ pub const QUEUE_PAIRS: OptionInfo = OptionInfo {
     help: "Queue pairs of each stream, which its thread serves in turn [default: 1]",
     kind: Kind::Count { least: 1, most: 64 },
     pattern: Some(PatternKind::Stream),
+    of_path: false,
 };
 
 /// Requests that are posted by one call.
@@ -188,6 +193,7 @@ pub const POST_LIST: OptionInfo = OptionInfo {
     help: "Requests that are posted to a queue pair by one call, at most half the depth [default: 1]",
     kind: Kind::Count { least: 1, most: 64 },
     pattern: Some(PatternKind::Stream),
+    of_path: false,
 };
 
 /// Whether payload is compared with what was sent.
@@ -196,6 +202,7 @@ pub const VERIFY: OptionInfo = OptionInfo {
     help: "Compare received payload with what was sent. This takes time of the threads that is measured as well",
     kind: Kind::Switch,
     pattern: None,
+    of_path: false,
 };
 
 /// Requests in flight.
@@ -207,6 +214,7 @@ pub const DEPTH: OptionInfo = OptionInfo {
         most: 8192,
     },
     pattern: Some(PatternKind::Stream),
+    of_path: false,
 };
 
 /// Requests in flight where [`DEPTH`] is not set.
@@ -227,6 +235,7 @@ pub const READS: OptionInfo = OptionInfo {
         most: 128,
     },
     pattern: None,
+    of_path: false,
 };
 
 /// Reads in flight where [`READS`] is not set.
@@ -242,6 +251,7 @@ pub const SIGNAL_EVERY: OptionInfo = OptionInfo {
         most: 1024,
     },
     pattern: Some(PatternKind::Stream),
+    of_path: false,
 };
 
 /// Payload that is copied into a request.
@@ -253,6 +263,7 @@ pub const INLINE: OptionInfo = OptionInfo {
         most: 4096,
     },
     pattern: None,
+    of_path: false,
 };
 
 /// Inline payload where [`INLINE`] is not set, as perftest asks for.
@@ -268,6 +279,7 @@ pub const MTU: OptionInfo = OptionInfo {
         most: 4096,
     },
     pattern: None,
+    of_path: false,
 };
 
 /// Index of the address in the port's table.
@@ -279,6 +291,7 @@ pub const GID_INDEX: OptionInfo = OptionInfo {
         most: 255,
     },
     pattern: None,
+    of_path: true,
 };
 
 /// The service level.
@@ -287,6 +300,7 @@ pub const SERVICE_LEVEL: OptionInfo = OptionInfo {
     help: "Service level of InfiniBand packets, priority of RoCE packets [default: 0]",
     kind: Kind::Count { least: 0, most: 15 },
     pattern: None,
+    of_path: true,
 };
 
 /// The traffic class.
@@ -298,6 +312,7 @@ pub const TRAFFIC_CLASS: OptionInfo = OptionInfo {
         most: 255,
     },
     pattern: None,
+    of_path: true,
 };
 
 /// Sleeping instead of polling.
@@ -306,6 +321,7 @@ pub const EVENTS: OptionInfo = OptionInfo {
     help: "Sleep until the device reports a completion, instead of polling for it",
     kind: Kind::Switch,
     pattern: None,
+    of_path: false,
 };
 
 /// Time without an acknowledgement until a packet is sent again, as the number that requests it.

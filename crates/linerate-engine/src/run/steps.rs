@@ -6,6 +6,7 @@ use linerate_core::model::latency_of;
 use linerate_core::path::{Direction, Side};
 use linerate_core::plan::{Knobs, Pattern, Purpose, SetPlan, StepPlan};
 use linerate_core::record::Step;
+use linerate_core::transport::options_of;
 use linerate_core::units::{Bytes, Nanos};
 use linerate_core::wire::samples::{read_of, tick};
 
@@ -255,13 +256,14 @@ impl Run<'_> {
             size: PROBE,
             interval,
         };
-        self.set(
-            pattern,
-            Knobs {
-                nodelay: true,
-                ..Knobs::default()
-            },
-        )
+        let plan = &self.record.start.plan;
+        let rows = options_of(&plan.engine);
+        let knobs = Knobs {
+            nodelay: true,
+            options: plan.knobs.options.of_path(rows),
+            ..Knobs::default()
+        };
+        self.set(pattern, knobs)
     }
 
     pub(super) fn stream(&mut self, direction: Direction, knobs: Knobs) -> Result<u32, LinkError> {

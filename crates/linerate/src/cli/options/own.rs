@@ -280,6 +280,7 @@ mod tests {
         help: "",
         kind: Kind::Switch,
         pattern: None,
+        of_path: false,
     };
     const SIZE: OptionInfo = OptionInfo {
         key: "inline",
@@ -289,6 +290,7 @@ mod tests {
             most: 1024,
         },
         pattern: None,
+        of_path: false,
     };
 
     fn file(text: &str) -> Result<Own, String> {
