@@ -26,7 +26,7 @@ use linerate_test::skip;
 type Case = fn(&mut Guest);
 
 /// The last one ends the guest. Names that start with `long::` are left to `./test.sh --long`.
-const CASES: [(&str, Case); 28] = [
+const CASES: [(&str, Case); 29] = [
     ("facts_are_those_of_the_machine", host::facts),
     (
         "ports_and_disks_are_told_as_they_are",
@@ -61,6 +61,7 @@ const CASES: [(&str, Case); 28] = [
     ("long::rdma_several_operations", verbs::several),
     ("long::rdma_stalls_are_kept", verbs::stalls),
     ("long::rdma_that_loses_packets", rdma::loss),
+    ("long::rdma_queues_that_run_dry", rdma::queues),
     ("long::an_rdma_path_by_layers", rdma::layers),
     ("programs_and_their_ends", machine::programs),
     ("long::a_command_in_a_machine", machine::command),

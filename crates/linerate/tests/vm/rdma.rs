@@ -67,10 +67,9 @@ for name in accept_local rp_filter arp_ignore; do
 done";
 
 /// The result of a run over the wire.
-fn ran(guest: &mut Guest, op: &str) -> Value {
+fn ran(guest: &mut Guest, words: &str) -> Value {
     let told = guest.ask(&format!(
-        "{PROGRAM} run 10.9.7.2 --open --engine rdma --op {op} --events --direction forward --time 20s --no-trials \\
-         --quiet --json"
+        "{PROGRAM} run 10.9.7.2 --open --engine rdma {words} --direction forward --quiet --json"
     ));
     serde_json::from_str(&told).unwrap()
 }
@@ -93,12 +92,40 @@ pub(crate) fn loss(guest: &mut Guest) {
         if let Some(port) = port {
             guest.ask(&format!("tc qdisc add dev {port} root netem loss 3%"));
         }
-        let result = ran(guest, op);
+        let words = format!("--op {op} --events --time 20s --no-trials");
+        let result = ran(guest, &words);
         let found = suspects(&result).contains("rdma-");
         assert_eq!(found, wanted, "{port:?} {op}: {result}");
         if let Some(port) = port {
             guest.ask(&format!("tc qdisc del dev {port} root"));
         }
+    }
+    guest.ask(NO_WIRE);
+}
+
+/// A queue that runs dry on a long path is named, and one that is long enough is not.
+pub(crate) fn queues(guest: &mut Guest) {
+    serving(guest, WIRE);
+    guest.ask("for n in 0 1; do tc qdisc add dev between$n root netem delay 2ms limit 10000; done");
+    let depth = ["rdma-depth", "rdma-read-depth"];
+    for (words, wanted) in [
+        ("--op write --depth 1", [true, false]),
+        ("--op read --reads 1 --depth 64", [false, true]),
+        ("--op write --depth 16", [false, false]),
+    ] {
+        let result = ran(guest, &format!("{words} --time 40s"));
+        let limits = result["verdict"]["limits"].as_array().unwrap();
+        let is_limit = |cause: &str| limits.iter().any(|limit| limit["cause"] == cause);
+        // A busy machine may leave it open, but suspects the other one no more than an idle one.
+        let unknown = result["verdict"]["unknown"].to_string();
+        let found = depth.map(|cause| is_limit(cause) || unknown.contains(cause));
+        assert_eq!(found, wanted, "{words}: {}", result["verdict"]);
+        // A probe goes by the same wire as the load.
+        let idle = result["latency"]["idle"]["p50_ns"].as_u64();
+        assert!(
+            idle.is_none_or(|idle| idle > 4_000_000),
+            "{words}: {result}"
+        );
     }
     guest.ask(NO_WIRE);
 }
