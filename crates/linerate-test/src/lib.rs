@@ -4,6 +4,7 @@
 //! - [`ask()`]: a test on a disturbed machine measures again, and counts when it could not decide.
 //! - [`turn()`]: only one test of a program loads the machine at a time.
 //! - [`free_ports()`]: ports for the servers of a test.
+//! - [`unwrapped()`]: a page as one line of words.
 //! - [`program`]: test programs that cannot use libtest, because they need a process with one thread.
 //!
 //! No other crate depends on this one outside of tests, and it depends on nothing.
@@ -15,12 +16,14 @@ mod ports;
 pub mod program;
 mod skip;
 mod turn;
+mod unwrapped;
 
 pub use ask::ask;
 pub use disturbed::{Disturbance, Watch};
 pub use ports::free_ports;
 pub use skip::{has, skip};
 pub use turn::{Turn, turn};
+pub use unwrapped::unwrapped;
 
 /// Writes a line to stdout. The test runner captures what `println!` writes, and shows it only of
 /// tests that fail; `test.sh` must find and count these lines.

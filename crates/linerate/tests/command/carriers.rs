@@ -178,7 +178,7 @@ fn a_port_that_its_link_caps_comes_first_and_a_slot_that_suffices_last() {
     tree.file(source, "hpet\n");
     assert_eq!(tree.odd(), ["port-carrier", "clock-source", "pcie-slot"]);
     let page = tree.page();
-    let words = page.split_whitespace().collect::<Vec<_>>().join(" ");
+    let words = linerate_test::unwrapped(&page);
     assert!(
         words.starts_with(
             "3 oddities, read and not measured; 1 (!) limits eth0 ! 0000:01:00.0 eth0: PCIe leaves "

@@ -82,7 +82,7 @@ impl Tree {
     /// The page, its lines joined.
     fn page(&self) -> String {
         let page = printed(&["--root", self.0.path().to_str().unwrap()]);
-        page.split_whitespace().collect::<Vec<_>>().join(" ")
+        linerate_test::unwrapped(&page)
     }
 }
 

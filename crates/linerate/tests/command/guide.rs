@@ -52,7 +52,7 @@ fn page(root: &Path) -> String {
         text.lines()
             .all(|line| line.chars().count() <= 80 || !line.starts_with(' '))
     );
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    linerate_test::unwrapped(&text)
 }
 
 fn check<'a>(document: &'a Value, id: &str) -> &'a Value {

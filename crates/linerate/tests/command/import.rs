@@ -40,7 +40,7 @@ fn page(bytes: &[u8]) -> String {
         page.lines().all(|line| line.chars().count() <= 80),
         "{page}"
     );
-    page.split_whitespace().collect::<Vec<_>>().join(" ")
+    linerate_test::unwrapped(&page)
 }
 
 /// What is said of a file that is refused: an error with its reason, and a hint.
@@ -53,7 +53,7 @@ fn refused(output: &Output, why: &str) {
         said.starts_with("error: ") && said.contains("hint: "),
         "{said}"
     );
-    let line = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = linerate_test::unwrapped(&said);
     assert!(line.contains(why), "no `{why}` in: {said}");
 }
 
@@ -215,7 +215,7 @@ fn a_file_with_nothing_to_read_is_a_note_where_another_has_something() {
             "{page}{}",
             words(&output.stderr)
         );
-        let page = page.split_whitespace().collect::<Vec<_>>().join(" ");
+        let page = linerate_test::unwrapped(&page);
         assert!(
             page.contains("ping: ping") && page.contains("hello: not read"),
             "{page}"

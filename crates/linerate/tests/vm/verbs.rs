@@ -61,7 +61,7 @@ fn parts(op: &str) -> f64 {
 pub(crate) fn tables(guest: &mut Guest) {
     beside(guest, |guest| {
         for op in OPS {
-            let sweep = format!("lat 10.9.8.1 --op {op} --sweep size --time 60s --no-save");
+            let sweep = format!("lat 10.9.8.1 --op {op} --sweep size --time 120s --no-save");
             let ours = linerate(guest, &sweep);
             let theirs = perftest(guest, &format!("ib_{op}_lat -a -n 20"));
             println!("{op}: whole round trips in us, typical: bytes, linerate, perftest");

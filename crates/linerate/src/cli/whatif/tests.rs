@@ -276,7 +276,7 @@ fn several_paths_stand_in_one_table() {
         "each Gb/s at the ceiling: 277 to 314 JPY; each Gb/s at the best: 814 JPY",
         "next limit: near slot, 1.07 Gb/s",
     ] {
-        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let words = linerate_test::unwrapped(&text);
         assert!(words.contains(part), "{text}");
     }
     let markdown = page.markdown();
