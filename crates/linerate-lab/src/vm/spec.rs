@@ -1,5 +1,6 @@
 //! The parts of a virtual machine, and the arguments of QEMU for them.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use linerate_core::units::Bytes;
@@ -17,6 +18,8 @@ pub struct Spec {
     pub slots: Vec<Slot>,
     /// Whether the guest has two Soft-RoCE devices with a wire between them: `rxe0` at 10.9.0.1, `rxe1` at 10.9.0.2.
     pub soft_rdma: bool,
+    /// A network cable to another machine.
+    pub cable: Option<Cable>,
     /// Text that is added to the command line of the guest's kernel.
     pub arguments: Vec<String>,
     /// Longest time from a start until the guest accepts programs; after that it is started again, twice at most.
@@ -34,6 +37,7 @@ impl Default for Spec {
             distance: 21,
             slots: Vec::new(),
             soft_rdma: false,
+            cable: None,
             arguments: Vec::new(),
             boot_within: Duration::from_secs(60),
         }
@@ -87,6 +91,23 @@ pub enum Card {
     VirtioNet,
 }
 
+/// An end of a cable between two machines: a virtio network port, for packets of 4,500 B at the most.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cable {
+    /// The UNIX socket that stands for the cable. The machine at its first end makes it, and must have booted before the other one starts.
+    pub socket: PathBuf,
+    pub end: CableEnd,
+}
+
+/// The end of a cable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CableEnd {
+    /// The port has the address `52:54:00:00:01:01`.
+    First,
+    /// The port has the address `52:54:00:00:01:02`.
+    Second,
+}
+
 /// Commands that make the Soft-RoCE devices.
 const SOFT_RDMA: &str = include_str!("guest/rdma");
 /// Widths that a link can have.
@@ -124,6 +145,7 @@ impl Spec {
         for (index, slot) in self.slots.iter().enumerate() {
             words.extend(slot.qemu(index + 1));
         }
+        words.extend(self.cable.iter().flat_map(Cable::qemu));
         Ok(words)
     }
 
@@ -189,7 +211,8 @@ impl Spec {
     /// drivers.
     pub(super) fn setup(&self) -> String {
         let cards: Vec<Card> = self.slots.iter().filter_map(|s| s.card).collect();
-        let drivers: Vec<&str> = cards.iter().map(|c| c.driver()).collect();
+        let mut drivers: Vec<&str> = cards.iter().map(|c| c.driver()).collect();
+        drivers.extend(self.cable.iter().map(|_| Card::VirtioNet.driver()));
         let disks = cards.iter().filter(|c| matches!(c, Card::Nvme(_))).count();
         let load = match drivers[..] {
             [] => String::new(),
@@ -265,6 +288,29 @@ impl Card {
     }
 }
 
+impl Cable {
+    fn qemu(&self) -> [String; 4] {
+        let (number, server) = match self.end {
+            CableEnd::First => (1, "on"),
+            CableEnd::Second => (2, "off"),
+        };
+        let stream = format!("stream,id=cable,server={server},addr.type=unix,addr.path=");
+        let port = format!("netdev=cable,mac=52:54:00:00:01:{number:02},host_mtu=4500,romfile=");
+        [
+            "-netdev".to_owned(),
+            joined(&stream, &self.socket, ""),
+            "-device".to_owned(),
+            format!("virtio-net-pci,{port},bus=pcie.0"),
+        ]
+    }
+}
+
+/// Returns an option of QEMU with a path, in which commas are doubled.
+pub(super) fn joined(before: &str, path: &Path, after: &str) -> String {
+    let path = path.to_string_lossy().replace(',', ",,");
+    format!("{before}{path}{after}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -320,6 +366,27 @@ mod tests {
             assert!(words.contains(want), "{want}: {words}");
         }
         assert!(!words.contains("id=node0"), "{words}");
+    }
+
+    #[test]
+    fn a_cable_has_two_ends() {
+        let ends = [CableEnd::First, CableEnd::Second].map(|end| {
+            let socket = PathBuf::from("/run/a,b");
+            let spec = Spec {
+                cable: Some(Cable { socket, end }),
+                ..Spec::default()
+            };
+            assert_eq!(spec.setup(), "modprobe -a virtio_net\n");
+            spec.qemu().unwrap().join(" ")
+        });
+        for (words, server, address) in [(&ends[0], "on", "01:01"), (&ends[1], "off", "01:02")] {
+            let netdev = format!("server={server},addr.type=unix,addr.path=/run/a,,b -device");
+            assert!(words.contains(&netdev), "{words}");
+            assert!(
+                words.contains(&format!("mac=52:54:00:00:{address},")),
+                "{words}"
+            );
+        }
     }
 
     #[test]
