@@ -324,6 +324,15 @@ pub const EVENTS: OptionInfo = OptionInfo {
     of_path: false,
 };
 
+/// Posting requests as lists.
+pub const POST_SEND: OptionInfo = OptionInfo {
+    key: "post-send",
+    help: "Post requests by ibv_post_send, also where the driver has the functions ibv_wr_*",
+    kind: Kind::Switch,
+    pattern: None,
+    of_path: false,
+};
+
 /// Time without an acknowledgement until a packet is sent again, as the number that requests it.
 pub const ACK_TIMEOUT: u8 = 14;
 
@@ -360,6 +369,7 @@ pub const OPTIONS: &[OptionInfo] = &[
     SERVICE_LEVEL,
     TRAFFIC_CLASS,
     EVENTS,
+    POST_SEND,
     VERIFY,
 ];
 

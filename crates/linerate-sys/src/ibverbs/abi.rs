@@ -9,6 +9,8 @@
     reason = "fields have the names of the header"
 )]
 
+pub(super) mod extended;
+
 use std::ffi::{c_int, c_uint, c_void};
 
 /// `struct ibv_device`: only passed by reference.
@@ -171,7 +173,7 @@ pub(super) struct QpCap {
     pub(super) max_inline_data: u32,
 }
 
-/// `struct ibv_qp_init_attr`.
+/// `struct ibv_qp_init_attr_ex`, which begins as `struct ibv_qp_init_attr` does.
 #[repr(C)]
 pub(super) struct QpInitAttr {
     pub(super) qp_context: *mut c_void,
@@ -181,6 +183,10 @@ pub(super) struct QpInitAttr {
     pub(super) cap: QpCap,
     pub(super) qp_type: c_int,
     pub(super) sq_sig_all: c_int,
+    pub(super) comp_mask: u32,
+    pub(super) pd: *mut Pd,
+    pub(super) unused: [u64; 7],
+    pub(super) send_ops_flags: u64,
 }
 
 /// `struct ibv_global_route`.
@@ -410,7 +416,7 @@ mod layout {
     }
 
     size! {
-        ContextOps = 256, DeviceAttr = 232, PortAttr = 112, QpCap = 20, QpInitAttr = 64, GlobalRoute = 24,
+        ContextOps = 256, DeviceAttr = 232, PortAttr = 112, QpCap = 20, QpInitAttr = 136, GlobalRoute = 24,
         AhAttr = 32, QpAttr = 144, Sge = 16, SendWr = 128, RecvWr = 32, Wc = 48, Mr = 48,
     }
     at! {
@@ -420,7 +426,8 @@ mod layout {
         Mr.rkey = 40, DeviceAttr.max_qp = 108, DeviceAttr.max_qp_wr = 112, DeviceAttr.max_cqe = 132,
         DeviceAttr.max_qp_rd_atom = 144, DeviceAttr.max_qp_init_rd_atom = 156, DeviceAttr.atomic_cap = 164,
         DeviceAttr.phys_port_cnt = 227, PortAttr.lid = 34, PortAttr.phys_state = 45, PortAttr.link_layer = 46,
-        QpInitAttr.cap = 32, QpInitAttr.qp_type = 52, GlobalRoute.sgid_index = 20, AhAttr.dlid = 24,
+        QpInitAttr.cap = 32, QpInitAttr.qp_type = 52, QpInitAttr.comp_mask = 60,
+        QpInitAttr.pd = 64, QpInitAttr.send_ops_flags = 128, GlobalRoute.sgid_index = 20, AhAttr.dlid = 24,
         AhAttr.is_global = 29, AhAttr.port_num = 30, QpAttr.cap = 36, QpAttr.ah_attr = 56,
         QpAttr.pkey_index = 120, QpAttr.max_rd_atomic = 126, QpAttr.port_num = 129, QpAttr.rnr_retry = 132,
         QpAttr.rate_limit = 136, SendWr.imm_data = 36, SendWr.kind = 40, WrRdma.rkey = 8, WrAtomic.rkey = 24,

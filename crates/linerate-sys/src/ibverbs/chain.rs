@@ -69,24 +69,17 @@ impl<W: Link> Chain<W> {
 }
 
 impl Chain<SendWr> {
-    /// Sets whether the last request completes, and by which number.
+    /// Sets whether the last request completes, by which number, and its immediate value in network order.
     #[inline]
-    pub(super) fn sign(&mut self, signalled: bool, id: u64) {
+    pub(super) fn sign(&mut self, signalled: bool, id: u64, immediate: u32) {
         let last = self.at(self.len() - 1);
         // SAFETY: the slice has at least one element, and no reference to it exists.
         unsafe {
             (*last).wr_id = id;
             let others = (*last).send_flags & !flag::SIGNALED;
             (*last).send_flags = others | (c_uint::from(signalled) * flag::SIGNALED);
+            (*last).imm_data = immediate;
         }
-    }
-
-    /// Sets the immediate value of the last request, in network order.
-    #[inline]
-    pub(super) fn number(&mut self, immediate: u32) {
-        let last = self.at(self.len() - 1);
-        // SAFETY: as in `sign`.
-        unsafe { (*last).imm_data = immediate }
     }
 }
 
@@ -135,20 +128,20 @@ mod tests {
                 lkey: 3,
             };
             let mut chain = Chain::new(wr(), sge, len);
-            chain.sign(true, 5);
+            chain.sign(true, 5, 7);
             let mut seen = Vec::new();
             let mut at = chain.first();
             while !at.is_null() {
                 // SAFETY: the chain has this request, and lives.
                 let (wr, sge) = unsafe { (*at, *(*at).sg_list) };
                 assert_eq!((sge.addr, sge.length, sge.lkey), (1, 2, 3));
-                seen.push((wr.wr_id, wr.send_flags));
+                seen.push((wr.wr_id, wr.send_flags, wr.imm_data));
                 at = wr.next;
             }
             assert_eq!(seen.len(), len);
-            assert_eq!(seen.pop(), Some((5, flag::INLINE | flag::SIGNALED)));
-            assert!(seen.iter().all(|wr| *wr == (0, flag::INLINE)));
-            chain.sign(false, 6);
+            assert_eq!(seen.pop(), Some((5, flag::INLINE | flag::SIGNALED, 7)));
+            assert!(seen.iter().all(|wr| *wr == (0, flag::INLINE, 0)));
+            chain.sign(false, 6, 0);
             // SAFETY: as above.
             assert_eq!(unsafe { (*chain.at(len - 1)).send_flags }, flag::INLINE);
         }

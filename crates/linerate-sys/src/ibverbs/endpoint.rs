@@ -1,6 +1,7 @@
 //! Queue pairs: requests are posted to them, and completions say how the requests ended.
 
 mod connect;
+mod post;
 
 pub use connect::Route;
 
@@ -13,14 +14,14 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::BorrowedFd;
 
-use super::abi::{
-    Ah, CompChannel, Cq, Qp, RecvWr, SendWr, Sge, Wc, WrAtomic, WrKind, WrRdma, WrUd, flag, opcode,
-};
+use super::abi::{Ah, CompChannel, Cq, Qp, RecvWr, Wc};
+use super::calls::Builder;
 use super::chain::Chain;
-use super::make::{channel, completions, queue_pair};
+use super::make::{Made, channel, completions, queue_pair};
 use super::region::{Region, Remote};
 use super::status::Status;
 use super::{Owned, Refused};
+use post::Prepared;
 
 /// Most completions that one poll returns.
 const POLLED: usize = 16;
@@ -75,6 +76,9 @@ pub struct QueuePlan {
     pub inline: u32,
     /// Whether the thread sleeps until a completion.
     pub events: bool,
+    /// Whether the provider's functions build requests (`ibv_wr_*`), if it has them. They are posted as lists
+    /// (`ibv_post_send`) otherwise.
+    pub calls: bool,
 }
 
 /// The other end of a queue pair.
@@ -153,8 +157,10 @@ struct QueuePair {
     qp: Owned<Qp>,
     address: Option<Owned<Ah>>,
     peer: Peer,
+    /// The same queue pair, for requests that its provider's functions build.
+    calls: Option<Builder>,
     /// Requests that are posted in one call; `None` before they are prepared.
-    chain: Option<Chain<SendWr>>,
+    prepared: Option<Prepared>,
     receives: Option<Chain<RecvWr>>,
 }
 
@@ -200,13 +206,14 @@ impl Endpoint {
     /// Makes one more queue pair.
     fn add(&mut self) -> Result<(), Refused> {
         let queues = [&self.sent, &self.received];
-        let (qp, inline) = queue_pair(&self.region, &self.plan, queues)?;
+        let Made { qp, calls, inline } = queue_pair(&self.region, &self.plan, queues)?;
         self.inline = self.inline.min(inline);
         self.pairs.push(QueuePair {
             qp,
             address: None,
             peer: Peer::default(),
-            chain: None,
+            calls,
+            prepared: None,
             receives: None,
         });
         self.initialize(self.pairs.len() - 1)
@@ -232,129 +239,6 @@ impl Endpoint {
     /// Returns the memory of this end, to be written.
     pub fn region_mut(&mut self) -> &mut Region {
         &mut self.region
-    }
-
-    /// Sets the request that [`Endpoint::post`] posts to each queue pair, `chained` of them in one call.
-    ///
-    /// # Panics
-    /// If its payload is not inside this end's region, or if none is chained.
-    pub fn prepare(&mut self, request: Request, chained: usize) {
-        assert!(chained > 0);
-        let (addr, lkey) = self.region.local(request.local, request.len as usize);
-        let inline = request.verb.carries_payload() && request.len <= self.inline;
-        let sge = Sge {
-            addr,
-            length: request.len,
-            lkey,
-        };
-        for pair in &mut self.pairs {
-            let wr = SendWr {
-                wr_id: 0,
-                next: ptr::null_mut(),
-                sg_list: ptr::null_mut(),
-                num_sge: 1,
-                opcode: request.verb.opcode(),
-                send_flags: if inline { flag::INLINE } else { 0 },
-                imm_data: 0,
-                kind: pair.kind(self.plan.service, request),
-                unused: [0; 7],
-            };
-            pair.chain = Some(Chain::new(wr, sge, chained));
-        }
-    }
-
-    /// Posts the prepared requests to a queue pair. The last one completes if it is `signalled`, with `id`; so do all
-    /// requests before it that were not.
-    ///
-    /// # Panics
-    /// If no request was prepared.
-    #[inline]
-    pub fn post(&mut self, at: usize, signalled: bool, id: u64) -> Result<(), Refused> {
-        let chain = self.chain(at);
-        chain.sign(signalled, id);
-        self.post_chain(at)
-    }
-
-    /// Posts the prepared request with an immediate value to the first queue pair.
-    ///
-    /// # Panics
-    /// If no request was prepared.
-    #[inline]
-    pub fn post_with(&mut self, immediate: u32, signalled: bool, id: u64) -> Result<(), Refused> {
-        let chain = self.chain(0);
-        chain.sign(signalled, id);
-        chain.number(immediate.to_be());
-        self.post_chain(0)
-    }
-
-    #[inline]
-    fn chain(&mut self, at: usize) -> &mut Chain<SendWr> {
-        let Some(chain) = &mut self.pairs[at].chain else {
-            panic!("no request was prepared");
-        };
-        chain
-    }
-
-    #[inline]
-    fn post_chain(&mut self, at: usize) -> Result<(), Refused> {
-        let first = self.chain(at).first();
-        let mut bad = ptr::null_mut();
-        // SAFETY: the queue pair exists, and its provider has the function, as is checked. The chain and the memory that
-        // it names live as long as this value. The provider copies the requests.
-        let result = unsafe {
-            let qp = self.pairs[at].qp.as_ptr();
-            match (*(*qp).context).ops.post_send {
-                Some(post) => post(qp, first, &raw mut bad),
-                None => libc::ENOSYS,
-            }
-        };
-        Refused::check("ibv_post_send", result)
-    }
-
-    /// Sets the receive requests that [`Endpoint::post_receives`] posts: for messages of at most `len` bytes, all at the
-    /// same offset, `chained` of them in one call. They complete with the number of their queue pair.
-    ///
-    /// # Panics
-    /// If they are not inside this end's region.
-    pub fn prepare_receives(&mut self, offset: usize, len: usize, chained: usize) {
-        let (addr, lkey) = self.region.local(offset, len);
-        let sge = Sge {
-            addr,
-            length: len as u32,
-            lkey,
-        };
-        for (wr_id, pair) in (0..).zip(&mut self.pairs) {
-            let wr = RecvWr {
-                wr_id,
-                next: ptr::null_mut(),
-                sg_list: ptr::null_mut(),
-                num_sge: c_int::from(len > 0),
-            };
-            pair.receives = Some(Chain::new(wr, sge, chained));
-        }
-    }
-
-    /// Posts the prepared receive requests to a queue pair; returns their number.
-    ///
-    /// # Panics
-    /// If none were prepared.
-    #[inline]
-    pub fn post_receives(&mut self, at: usize) -> Result<u32, Refused> {
-        let pair = &self.pairs[at];
-        let Some(chain) = &pair.receives else {
-            panic!("no receive request was prepared");
-        };
-        let mut bad = ptr::null_mut();
-        // SAFETY: as in `post_chain`.
-        let result = unsafe {
-            let qp = pair.qp.as_ptr();
-            match (*(*qp).context).ops.post_recv {
-                Some(post) => post(qp, chain.first(), &raw mut bad),
-                None => libc::ENOSYS,
-            }
-        };
-        Refused::check("ibv_post_recv", result)?;
-        Ok(chain.len() as u32)
     }
 
     /// Returns completions of a queue, at most `most` of them, without waiting.
@@ -429,54 +313,5 @@ impl Endpoint {
             }
         };
         Refused::check("ibv_req_notify_cq", result)
-    }
-}
-
-impl QueuePair {
-    /// What a request needs besides its payload.
-    fn kind(&self, service: Service, request: Request) -> WrKind {
-        let Remote { address, key, .. } = self.peer.memory;
-        let remote_addr = address.wrapping_add(request.remote);
-        match (service, request.verb) {
-            (Service::Ud, _) => WrKind {
-                ud: WrUd {
-                    ah: self.address.as_ref().map_or(ptr::null_mut(), Owned::as_ptr),
-                    remote_qpn: self.peer.number,
-                    remote_qkey: QKEY,
-                },
-            },
-            (_, Verb::FetchAndAdd) => WrKind {
-                atomic: WrAtomic {
-                    remote_addr,
-                    compare_add: 1,
-                    swap: 0,
-                    rkey: key,
-                },
-            },
-            _ => WrKind {
-                rdma: WrRdma {
-                    remote_addr,
-                    rkey: key,
-                },
-            },
-        }
-    }
-}
-
-impl Verb {
-    const fn opcode(self) -> c_int {
-        match self {
-            Self::Send => opcode::SEND,
-            Self::SendWithImmediate => opcode::SEND_WITH_IMM,
-            Self::Write => opcode::RDMA_WRITE,
-            Self::WriteWithImmediate => opcode::RDMA_WRITE_WITH_IMM,
-            Self::Read => opcode::RDMA_READ,
-            Self::FetchAndAdd => opcode::ATOMIC_FETCH_AND_ADD,
-        }
-    }
-
-    /// Whether payload goes with the request, so that it can be inline.
-    const fn carries_payload(self) -> bool {
-        !matches!(self, Self::Read | Self::FetchAndAdd)
     }
 }

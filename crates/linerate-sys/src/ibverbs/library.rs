@@ -3,6 +3,7 @@
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::OnceLock;
 
+use super::abi::extended::QpEx;
 use super::abi::{
     Ah, AhAttr, CompChannel, Context, Cq, Device, DeviceAttr, Mr, Pd, PortAttr, Qp, QpAttr,
     QpInitAttr,
@@ -31,36 +32,49 @@ impl std::fmt::Display for Missing {
 
 impl std::error::Error for Missing {}
 
-/// Declares the functions of the library once: field, type and symbol.
+/// Declares the functions of the library once: field, type and symbol. Older versions lack those that are optional.
 macro_rules! functions {
-    ($($name:ident: fn($($argument:ty),*) $(-> $result:ty)?;)*) => {
+    (
+        $($name:ident: fn($($argument:ty),*) $(-> $result:ty)?;)*
+        [optional] $only:ident: fn($($of:ty),*) -> $to:ty;
+    ) => {
         /// The loaded library: its functions. It is never unloaded.
         #[derive(Debug)]
         pub struct Library {
             $(pub(super) $name: unsafe extern "C" fn($($argument),*) $(-> $result)?,)*
+            pub(super) $only: Option<unsafe extern "C" fn($($of),*) -> $to>,
         }
 
         impl Library {
             /// Looks all functions up in a library that was loaded.
             fn lookup(handle: *mut c_void) -> Result<Self, Missing> {
-                Ok(Self {
-                    $($name: {
-                        let name = concat!(stringify!($name), "\0").as_ptr().cast::<c_char>();
-                        // SAFETY: the handle is that of a library which stays loaded; the name ends with a zero.
-                        let symbol = unsafe { libc::dlsym(handle, name) };
-                        if symbol.is_null() {
-                            return Err(Missing::Function(stringify!($name)));
-                        }
-                        // SAFETY: the symbol is the function of that name, whose signature the table declares as the
-                        // header of this version of the interface does.
-                        unsafe {
-                            std::mem::transmute::<*mut c_void, unsafe extern "C" fn($($argument),*) $(-> $result)?>(symbol)
-                        }
-                    },)*
-                })
+                // SAFETY: each symbol is the function of that name, whose signature the table declares as the header of
+                // this version of the interface does. A null pointer is no function.
+                unsafe {
+                    Ok(Self {
+                        $($name: std::mem::transmute::<
+                            *mut c_void,
+                            Option<unsafe extern "C" fn($($argument),*) $(-> $result)?>,
+                        >(symbol(handle, concat!(stringify!($name), "\0")))
+                        .ok_or(Missing::Function(stringify!($name)))?,)*
+                        $only: std::mem::transmute::<
+                            *mut c_void,
+                            Option<unsafe extern "C" fn($($of),*) -> $to>,
+                        >(symbol(handle, concat!(stringify!($only), "\0"))),
+                    })
+                }
             }
         }
     };
+}
+
+/// Returns a function of a library, or null.
+///
+/// # Safety
+/// The handle is that of a library which stays loaded; the name ends with a zero.
+unsafe fn symbol(handle: *mut c_void, name: &str) -> *mut c_void {
+    // SAFETY: as for this function.
+    unsafe { libc::dlsym(handle, name.as_ptr().cast::<c_char>()) }
 }
 
 functions! {
@@ -87,6 +101,7 @@ functions! {
     ibv_destroy_qp: fn(*mut Qp) -> c_int;
     ibv_create_ah: fn(*mut Pd, *mut AhAttr) -> *mut Ah;
     ibv_destroy_ah: fn(*mut Ah) -> c_int;
+    [optional] ibv_qp_to_qp_ex: fn(*mut Qp) -> *mut QpEx;
 }
 
 impl Library {

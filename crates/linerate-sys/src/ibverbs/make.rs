@@ -1,9 +1,11 @@
 //! How queues are made.
 
 use std::ffi::c_int;
-use std::ptr;
+use std::ptr::{self, NonNull};
 
+use super::abi::extended::{attr, creator, send_ops};
 use super::abi::{CompChannel, Cq, Qp, QpCap, QpInitAttr};
+use super::calls::Builder;
 use super::device::Device;
 use super::endpoint::{QueuePlan, Service};
 use super::region::Region;
@@ -39,45 +41,111 @@ pub(super) fn completions(
     }
 }
 
-/// Makes a queue pair; returns it with the inline payload that was granted.
+/// A queue pair that was made.
+pub(super) struct Made {
+    pub(super) qp: Owned<Qp>,
+    /// The same for functions that build requests, if its provider has them.
+    pub(super) calls: Option<Builder>,
+    /// Inline payload that was granted.
+    pub(super) inline: u32,
+}
+
+/// Makes a queue pair.
 pub(super) fn queue_pair(
     region: &Region,
     plan: &QueuePlan,
-    [sent, received]: [&Owned<Cq>; 2],
-) -> Result<(Owned<Qp>, u32), Refused> {
-    let library = region.device.library;
+    queues: [&Owned<Cq>; 2],
+) -> Result<Made, Refused> {
     let mut inline = plan.inline;
     loop {
-        let mut attr = QpInitAttr {
-            qp_context: ptr::null_mut(),
-            send_cq: sent.as_ptr(),
-            recv_cq: received.as_ptr(),
-            srq: ptr::null_mut(),
-            cap: QpCap {
-                max_send_wr: plan.depth,
-                max_recv_wr: plan.receives,
-                max_send_sge: 1,
-                max_recv_sge: 1,
-                max_inline_data: inline,
-            },
-            qp_type: match plan.service {
-                Service::Rc => 2,
-                Service::Uc => 3,
-                Service::Ud => 4,
-            },
-            sq_sig_all: 0,
-        };
-        // SAFETY: domain and queues exist, and outlive the queue pair, as the order of `Endpoint`'s fields says.
-        let made = unsafe {
-            let made = (library.ibv_create_qp)(region.pd.as_ptr(), &raw mut attr);
-            Owned::take("ibv_create_qp", made, library.ibv_destroy_qp)
-        };
-        match made {
-            // The library writes back what was granted, which may be more.
-            Ok(qp) => return Ok((qp, attr.cap.max_inline_data.min(plan.inline))),
+        match made(region, plan, queues, inline) {
             // Which of its numbers a device refuses is not reported. Only this one can be lowered without a loss.
             Err(_) if inline > 0 => inline /= 2,
-            Err(refused) => return Err(refused),
+            result => return result,
         }
+    }
+}
+
+/// Makes a queue pair with room for inline payload.
+fn made(
+    region: &Region,
+    plan: &QueuePlan,
+    queues: [&Owned<Cq>; 2],
+    inline: u32,
+) -> Result<Made, Refused> {
+    let mut attr = attributes(region, plan, queues, inline);
+    let (qp, calls) = if let Some((qp, calls)) = with_calls(region, plan, &mut attr) {
+        (qp, Some(calls))
+    } else {
+        attr = attributes(region, plan, queues, inline);
+        (plain(region, &mut attr)?, None)
+    };
+    // The library writes back what was granted, which may be more.
+    let inline = attr.cap.max_inline_data.min(plan.inline);
+    Ok(Made { qp, calls, inline })
+}
+
+fn attributes(
+    region: &Region,
+    plan: &QueuePlan,
+    [sent, received]: [&Owned<Cq>; 2],
+    inline: u32,
+) -> QpInitAttr {
+    let (qp_type, send_ops_flags) = match plan.service {
+        Service::Rc => (2, UNRELIABLE | send_ops::READ | send_ops::FETCH_AND_ADD),
+        Service::Uc => (3, UNRELIABLE),
+        Service::Ud => (4, DATAGRAMS),
+    };
+    QpInitAttr {
+        qp_context: ptr::null_mut(),
+        send_cq: sent.as_ptr(),
+        recv_cq: received.as_ptr(),
+        srq: ptr::null_mut(),
+        cap: QpCap {
+            max_send_wr: plan.depth,
+            max_recv_wr: plan.receives,
+            max_send_sge: 1,
+            max_recv_sge: 1,
+            max_inline_data: inline,
+        },
+        qp_type,
+        sq_sig_all: 0,
+        comp_mask: attr::PD | attr::SEND_OPS,
+        pd: region.pd.as_ptr(),
+        unused: [0; 7],
+        send_ops_flags,
+    }
+}
+
+/// Requests of unreliable datagrams, and of unreliable connections.
+const DATAGRAMS: u64 = send_ops::SEND | send_ops::SEND_WITH_IMM;
+const UNRELIABLE: u64 = DATAGRAMS | send_ops::WRITE | send_ops::WRITE_WITH_IMM;
+
+/// Makes a queue pair with functions that build requests; `None` if they are not wanted or the provider has none.
+fn with_calls(
+    region: &Region,
+    plan: &QueuePlan,
+    attr: &mut QpInitAttr,
+) -> Option<(Owned<Qp>, Builder)> {
+    let device = &region.device;
+    let convert = device.library.ibv_qp_to_qp_ex.filter(|_| plan.calls)?;
+    // SAFETY: the context is open. Domain and queues exist, and outlive the queue pair, as the order of `Endpoint`'s fields
+    // says.
+    unsafe {
+        let context = device.context.as_ptr();
+        let made = creator(context)?(context, attr);
+        let qp = Owned::take("create_qp_ex", made, device.library.ibv_destroy_qp).ok()?;
+        let calls = NonNull::new(convert(qp.as_ptr())).map(Builder)?;
+        Some((qp, calls))
+    }
+}
+
+/// Makes a queue pair to which lists of requests are posted.
+fn plain(region: &Region, attr: &mut QpInitAttr) -> Result<Owned<Qp>, Refused> {
+    let library = region.device.library;
+    // SAFETY: as in `with_calls`.
+    unsafe {
+        let made = (library.ibv_create_qp)(region.pd.as_ptr(), attr);
+        Owned::take("ibv_create_qp", made, library.ibv_destroy_qp)
     }
 }

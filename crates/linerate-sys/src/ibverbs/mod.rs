@@ -10,6 +10,7 @@
 )]
 
 mod abi;
+mod calls;
 mod chain;
 mod device;
 mod endpoint;

@@ -279,6 +279,7 @@ impl Port {
             receives: shape.receives(),
             inline: shape.inline,
             events: shape.events,
+            calls: shape.calls,
         };
         let endpoint = Endpoint::new(region, queues).map_err(refused)?;
         let asked = plan.knobs.options.number(MTU.key);
@@ -403,6 +404,9 @@ fn failed(line: &Line, refused: Refused) -> LoadError {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+    use std::os::unix::net::UnixStream;
+
     use linerate_core::path::Direction;
     use linerate_core::plan::{Knobs, Pattern};
     use linerate_core::transport::Setting;
@@ -410,6 +414,7 @@ mod tests {
     use linerate_sys::ibverbs::Remote;
 
     use super::*;
+    use crate::load::transport::NoLines;
 
     fn hello(addressing: Addressing, mtu: u16, reads_in: u8) -> Hello {
         Hello {
@@ -454,6 +459,34 @@ mod tests {
         assert_eq!((peer.number, peer.first_packet, peer.lid), (9, 11, 7));
         let (_, route) = routed(other, own).unwrap();
         assert_eq!((route.mtu, route.reads_out, route.reads_in), (1024, 16, 4));
+    }
+
+    /// Reads the hello that an end sends as `sent`, and closes its connection or keeps it.
+    fn got(sent: &[u8], closes: bool) -> Result<Hello, String> {
+        let (own, mut other) = UnixStream::pair().unwrap();
+        let line = Line::new(own.into(), 0, 0).unwrap();
+        other.write_all(sent).unwrap();
+        let kept = (!closes).then_some(other);
+        let until = Instant::now() + Duration::from_millis(50);
+        let raw = get(&line, until, &NoLines).map_err(|e| e.to_string());
+        drop(kept);
+        Hello::decode(&raw?)
+    }
+
+    #[test]
+    fn an_end_that_introduces_no_queue_pair_is_not_waited_for() {
+        let good = hello(Addressing::RoceV2, 1024, 1).encode();
+        assert_eq!(got(&good, true), Ok(hello(Addressing::RoceV2, 1024, 1)));
+        for (sent, closes, wanted) in [
+            (&[][..], false, "introduces no queue pair"),
+            (&good[1..], false, "introduces no queue pair"),
+            (&good[1..], true, "closed stream 0 of set 0"),
+            (&[b'x'; HELLO_BYTES], false, "introduced no queue pair"),
+            (&NONE, false, "given up"),
+        ] {
+            let why = got(sent, closes).unwrap_err();
+            assert!(why.contains(wanted), "{wanted}: {why}");
+        }
     }
 
     #[test]

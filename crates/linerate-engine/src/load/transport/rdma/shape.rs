@@ -3,8 +3,8 @@
 use linerate_core::plan::{Pattern, SetPlan};
 use linerate_core::transport::OptionInfo;
 use linerate_core::transport::rdma::{
-    DEPTH, DEPTH_DEFAULT, EVENTS, INLINE, INLINE_DEFAULT, Operation, POST_LIST, QUEUE_PAIRS,
-    SIGNAL_EVERY, Service, VERIFY,
+    DEPTH, DEPTH_DEFAULT, EVENTS, INLINE, INLINE_DEFAULT, Operation, POST_LIST, POST_SEND,
+    QUEUE_PAIRS, SIGNAL_EVERY, Service, VERIFY,
 };
 use linerate_core::units::Bytes;
 use linerate_sys::ibverbs::DATAGRAM;
@@ -48,6 +48,8 @@ pub(super) struct Shape {
     pub(super) signal_every: u32,
     pub(super) inline: u32,
     pub(super) events: bool,
+    /// Whether functions of the driver build requests, if it has them.
+    pub(super) calls: bool,
     /// Whether received payload is compared with what was sent.
     pub(super) verify: bool,
 }
@@ -67,6 +69,7 @@ impl Shape {
             signal_every: 1,
             inline: number(INLINE, INLINE_DEFAULT),
             events: options.is_on(EVENTS.key),
+            calls: !options.is_on(POST_SEND.key),
             verify: options.is_on(VERIFY.key),
         };
         if let Pattern::PingPong { size, .. } = plan.pattern {

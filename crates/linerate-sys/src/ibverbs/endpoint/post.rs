@@ -1,0 +1,224 @@
+//! Requests of an endpoint: prepared once, and posted as often as wanted.
+
+use std::ffi::c_int;
+use std::ptr;
+
+use super::super::abi::{RecvWr, SendWr, Sge, WrAtomic, WrKind, WrRdma, WrUd, flag, opcode};
+use super::super::calls::{Calls, Each};
+use super::super::chain::Chain;
+use super::super::region::Remote;
+use super::super::{Owned, Refused};
+use super::{Endpoint, QKEY, QueuePair, Request, Service, Verb};
+
+/// Requests that are posted together.
+pub(super) enum Prepared {
+    List(Chain<SendWr>),
+    Calls(Calls),
+}
+
+impl Endpoint {
+    /// Sets the request that [`Endpoint::post`] posts to each queue pair, `chained` of them in one call.
+    ///
+    /// # Panics
+    /// If its payload is not inside this end's region, or if none is chained.
+    pub fn prepare(&mut self, request: Request, chained: usize) {
+        assert!(chained > 0);
+        let (addr, lkey) = self.region.local(request.local, request.len as usize);
+        let inline = request.verb.carries_payload() && request.len <= self.inline;
+        let sge = Sge {
+            addr,
+            length: request.len,
+            lkey,
+        };
+        for pair in &mut self.pairs {
+            let each = Each {
+                verb: request.verb,
+                sge,
+                inline,
+                remote: pair.remote(request),
+                address: (self.plan.service == Service::Ud).then(|| pair.address()),
+            };
+            pair.prepared = Some(pair.prepared(each, chained));
+        }
+    }
+
+    /// Posts the prepared requests to a queue pair. The last one completes if it is `signalled`, with `id`; so do all
+    /// requests before it that were not.
+    ///
+    /// # Panics
+    /// If no request was prepared.
+    #[inline]
+    pub fn post(&mut self, at: usize, signalled: bool, id: u64) -> Result<(), Refused> {
+        self.post_prepared(at, signalled, id, 0)
+    }
+
+    /// Posts the prepared request with an immediate value to the first queue pair.
+    ///
+    /// # Panics
+    /// If no request was prepared.
+    #[inline]
+    pub fn post_with(&mut self, immediate: u32, signalled: bool, id: u64) -> Result<(), Refused> {
+        self.post_prepared(0, signalled, id, immediate.to_be())
+    }
+
+    #[inline]
+    fn post_prepared(
+        &mut self,
+        at: usize,
+        signalled: bool,
+        id: u64,
+        immediate: u32,
+    ) -> Result<(), Refused> {
+        let pair = &mut self.pairs[at];
+        let Some(prepared) = &mut pair.prepared else {
+            panic!("no request was prepared");
+        };
+        match prepared {
+            Prepared::Calls(calls) => {
+                // SAFETY: the memory is that of the region, which lives as long as this value.
+                let result = unsafe { calls.post(signalled, id, immediate) };
+                Refused::check("ibv_wr_complete", result)
+            }
+            Prepared::List(chain) => {
+                chain.sign(signalled, id, immediate);
+                let mut bad = ptr::null_mut();
+                // SAFETY: the queue pair exists, and its provider has the function, as is checked. The chain and the
+                // memory that it names live as long as this value. The provider copies the requests.
+                let result = unsafe {
+                    let qp = pair.qp.as_ptr();
+                    match (*(*qp).context).ops.post_send {
+                        Some(post) => post(qp, chain.first(), &raw mut bad),
+                        None => libc::ENOSYS,
+                    }
+                };
+                Refused::check("ibv_post_send", result)
+            }
+        }
+    }
+
+    /// Sets the receive requests that [`Endpoint::post_receives`] posts: for messages of at most `len` bytes, all at the
+    /// same offset, `chained` of them in one call. They complete with the number of their queue pair.
+    ///
+    /// # Panics
+    /// If they are not inside this end's region.
+    pub fn prepare_receives(&mut self, offset: usize, len: usize, chained: usize) {
+        let (addr, lkey) = self.region.local(offset, len);
+        let sge = Sge {
+            addr,
+            length: len as u32,
+            lkey,
+        };
+        for (wr_id, pair) in (0..).zip(&mut self.pairs) {
+            let wr = RecvWr {
+                wr_id,
+                next: ptr::null_mut(),
+                sg_list: ptr::null_mut(),
+                num_sge: c_int::from(len > 0),
+            };
+            pair.receives = Some(Chain::new(wr, sge, chained));
+        }
+    }
+
+    /// Posts the prepared receive requests to a queue pair; returns their number.
+    ///
+    /// # Panics
+    /// If none were prepared.
+    #[inline]
+    pub fn post_receives(&mut self, at: usize) -> Result<u32, Refused> {
+        let pair = &self.pairs[at];
+        let Some(chain) = &pair.receives else {
+            panic!("no receive request was prepared");
+        };
+        let mut bad = ptr::null_mut();
+        // SAFETY: as in `post_prepared`.
+        let result = unsafe {
+            let qp = pair.qp.as_ptr();
+            match (*(*qp).context).ops.post_recv {
+                Some(post) => post(qp, chain.first(), &raw mut bad),
+                None => libc::ENOSYS,
+            }
+        };
+        Refused::check("ibv_post_recv", result)?;
+        Ok(chain.len() as u32)
+    }
+}
+
+impl QueuePair {
+    /// Prepares `chained` requests in the way that the queue pair was made for.
+    fn prepared(&self, each: Each, chained: usize) -> Prepared {
+        let list = Prepared::List(Chain::new(each.wr(), each.sge, chained));
+        // SAFETY: the queue pair exists as long as this value, which will own the requests.
+        let calls = self
+            .calls
+            .and_then(|qp| unsafe { Calls::new(qp, each, chained) });
+        calls.map_or(list, Prepared::Calls)
+    }
+
+    /// Where a request goes in the other end's memory.
+    const fn remote(&self, request: Request) -> Remote {
+        let memory = self.peer.memory;
+        Remote {
+            address: memory.address.wrapping_add(request.remote),
+            ..memory
+        }
+    }
+
+    /// Where datagrams go.
+    fn address(&self) -> WrUd {
+        WrUd {
+            ah: self.address.as_ref().map_or(ptr::null_mut(), Owned::as_ptr),
+            remote_qpn: self.peer.number,
+            remote_qkey: QKEY,
+        }
+    }
+}
+
+impl Each {
+    /// The same as an entry of a list.
+    fn wr(&self) -> SendWr {
+        let Remote { address, key, .. } = self.remote;
+        let rdma = WrRdma {
+            remote_addr: address,
+            rkey: key,
+        };
+        let atomic = WrAtomic {
+            remote_addr: address,
+            compare_add: 1,
+            swap: 0,
+            rkey: key,
+        };
+        SendWr {
+            wr_id: 0,
+            next: ptr::null_mut(),
+            sg_list: ptr::null_mut(),
+            num_sge: 1,
+            opcode: self.verb.opcode(),
+            send_flags: if self.inline { flag::INLINE } else { 0 },
+            imm_data: 0,
+            kind: match (self.address, self.verb) {
+                (Some(ud), _) => WrKind { ud },
+                (None, Verb::FetchAndAdd) => WrKind { atomic },
+                (None, _) => WrKind { rdma },
+            },
+            unused: [0; 7],
+        }
+    }
+}
+
+impl Verb {
+    const fn opcode(self) -> c_int {
+        match self {
+            Self::Send => opcode::SEND,
+            Self::SendWithImmediate => opcode::SEND_WITH_IMM,
+            Self::Write => opcode::RDMA_WRITE,
+            Self::WriteWithImmediate => opcode::RDMA_WRITE_WITH_IMM,
+            Self::Read => opcode::RDMA_READ,
+            Self::FetchAndAdd => opcode::ATOMIC_FETCH_AND_ADD,
+        }
+    }
+
+    /// Whether payload goes with the request, so that it can be inline.
+    const fn carries_payload(self) -> bool {
+        !matches!(self, Self::Read | Self::FetchAndAdd)
+    }
+}
