@@ -36,16 +36,18 @@ link() {
 }
 "#;
 
-/// A machine with two nodes and five slots.
 pub(crate) struct Guest {
     pub(crate) vm: Vm,
 }
 
 impl Guest {
+    /// Boots a machine with two nodes and five slots.
     pub(crate) fn boot() -> Result<Self, VmError> {
-        let mut guest = Self {
-            vm: boot(&machine())?,
-        };
+        Self::boot_as(&machine())
+    }
+
+    pub(crate) fn boot_as(spec: &Spec) -> Result<Self, VmError> {
+        let mut guest = Self { vm: boot(spec)? };
         fs::copy(
             env!("CARGO_BIN_EXE_linerate"),
             guest.vm.shared().join("linerate"),

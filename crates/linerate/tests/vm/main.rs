@@ -8,8 +8,10 @@
 #[path = "../command/document.rs"]
 mod document;
 mod fabric;
+mod faults;
 mod guest;
 mod host;
+mod layers;
 mod machine;
 mod path;
 mod rdma;
@@ -56,13 +58,13 @@ const CASES: [(&str, Case); 29] = [
     ("rdma_operations", rdma::operations),
     ("long::rdma_operations_both_ways", rdma::all_operations),
     ("long::rdma_tables_beside_perftest", verbs::tables),
-    ("long::rdma_round_trips_beside_perftest", verbs::round_trips),
-    ("long::rdma_bandwidth_beside_perftest", verbs::bandwidth),
     ("long::rdma_several_operations", verbs::several),
     ("long::rdma_stalls_are_kept", verbs::stalls),
-    ("long::rdma_that_loses_packets", rdma::loss),
-    ("long::rdma_queues_that_run_dry", rdma::queues),
-    ("long::an_rdma_path_by_layers", rdma::layers),
+    ("long::rdma_that_loses_packets", faults::loss),
+    ("long::rdma_queues_that_run_dry", faults::queues),
+    ("long::rdma_ports_receivers_and_links", faults::ports),
+    ("long::an_rdma_path_by_layers", layers::one_guest),
+    ("long::an_rdma_path_between_two_guests", layers::two_guests),
     ("programs_and_their_ends", machine::programs),
     ("long::a_command_in_a_machine", machine::command),
     ("long::what_takes_too_long_or_dies", machine::ends),

@@ -1,11 +1,10 @@
-//! RDMA verbs over Soft-RoCE: both ends in the guest, on one port, or on two with a wire between them.
+//! RDMA verbs over Soft-RoCE: both ends in the guest, on one port.
 
-use linerate::show::layers as show;
 use linerate_test::unwrapped;
 use serde_json::Value;
 
+use super::faults::NO_WIRE;
 use super::guest::{Guest, PROGRAM};
-use super::schema::fits;
 
 /// A port with an address.
 const HOST: &str = r"modprobe -a veth rdma_rxe ib_uverbs
@@ -25,7 +24,7 @@ cat /run/served >&2
 exit 1";
 
 /// Makes ports by a script, and starts a serving end on this host.
-fn serving(guest: &mut Guest, ports: &str) {
+pub(crate) fn serving(guest: &mut Guest, ports: &str) {
     // A case that failed has left its own.
     guest.ask(&format!("({GONE}\n{NO_WIRE}) 2>/run/gone || true"));
     let serve = SERVE.replace("PROGRAM", PROGRAM);
@@ -36,102 +35,6 @@ fn serving(guest: &mut Guest, ports: &str) {
 const GONE: &str = "pkill -f '[s]erve --open'
 rdma link delete rxe8
 ip link delete verbs0";
-
-/// Two ports with a bridge between them. A serving end is at the second one, which connections from this host reach from
-/// the address of the first one.
-const WIRE: &str = r"modprobe -a veth bridge sch_netem rdma_rxe ib_uverbs
-ip link add name verbs4 type bridge
-ip link set verbs4 mtu 4500 up
-for n in 0 1; do
-  ip link add verbs$n mtu 4500 type veth peer name between$n mtu 4500
-  ip addr add 10.9.7.$((n + 1))/24 dev verbs$n
-  ip link set verbs$n up
-  ip link set between$n master verbs4 up
-done
-for port in all verbs0 verbs1; do
-  echo 1 >/proc/sys/net/ipv4/conf/$port/accept_local
-  echo 0 >/proc/sys/net/ipv4/conf/$port/rp_filter
-  echo 1 >/proc/sys/net/ipv4/conf/$port/arp_ignore
-done
-for n in 0 1; do
-  rdma link add rxe$n type rxe netdev verbs$n
-done
-ip route replace local 10.9.7.2 dev verbs1 table local proto kernel scope host src 10.9.7.1";
-
-/// Ends the serving end and removes the ports.
-const NO_WIRE: &str = "pkill -f '[s]erve --open'
-rdma link delete rxe0
-rdma link delete rxe1
-ip link delete verbs0
-ip link delete verbs1
-ip link delete verbs4
-for name in accept_local rp_filter arp_ignore; do
-  echo 0 >/proc/sys/net/ipv4/conf/all/$name
-done";
-
-/// The result of a run over the wire.
-fn ran(guest: &mut Guest, words: &str) -> Value {
-    let told = guest.ask(&format!(
-        "{PROGRAM} run 10.9.7.2 --open --engine rdma {words} --direction forward --quiet --json"
-    ));
-    serde_json::from_str(&told).unwrap()
-}
-
-/// What a run names as a limit, or leaves as one of several that it cannot tell apart: a busy machine adds others.
-fn suspects(result: &Value) -> String {
-    let verdict = &result["verdict"];
-    format!("{} {}", verdict["limits"], verdict["unknown"])
-}
-
-/// Loss of what the sender sends is named; loss of acknowledgements costs next to nothing, and is not.
-pub(crate) fn loss(guest: &mut Guest) {
-    serving(guest, WIRE);
-    for (port, op, wanted) in [
-        (None, "write", false),
-        (Some("between1"), "write", true),
-        (Some("between1"), "send", true),
-        (Some("between0"), "write", false),
-    ] {
-        if let Some(port) = port {
-            guest.ask(&format!("tc qdisc add dev {port} root netem loss 3%"));
-        }
-        let words = format!("--op {op} --events --time 20s --no-trials");
-        let result = ran(guest, &words);
-        let found = suspects(&result).contains("rdma-");
-        assert_eq!(found, wanted, "{port:?} {op}: {result}");
-        if let Some(port) = port {
-            guest.ask(&format!("tc qdisc del dev {port} root"));
-        }
-    }
-    guest.ask(NO_WIRE);
-}
-
-/// A queue that runs dry on a long path is named, and one that is long enough is not.
-pub(crate) fn queues(guest: &mut Guest) {
-    serving(guest, WIRE);
-    guest.ask("for n in 0 1; do tc qdisc add dev between$n root netem delay 2ms limit 10000; done");
-    let depth = ["rdma-depth", "rdma-read-depth"];
-    for (words, wanted) in [
-        ("--op write --depth 1", [true, false]),
-        ("--op read --reads 1 --depth 64", [false, true]),
-        ("--op write --depth 16", [false, false]),
-    ] {
-        let result = ran(guest, &format!("{words} --time 40s"));
-        let limits = result["verdict"]["limits"].as_array().unwrap();
-        let is_limit = |cause: &str| limits.iter().any(|limit| limit["cause"] == cause);
-        // A busy machine may leave it open, but suspects the other one no more than an idle one.
-        let unknown = result["verdict"]["unknown"].to_string();
-        let found = depth.map(|cause| is_limit(cause) || unknown.contains(cause));
-        assert_eq!(found, wanted, "{words}: {}", result["verdict"]);
-        // A probe goes by the same wire as the load.
-        let idle = result["latency"]["idle"]["p50_ns"].as_u64();
-        assert!(
-            idle.is_none_or(|idle| idle > 4_000_000),
-            "{words}: {result}"
-        );
-    }
-    guest.ask(NO_WIRE);
-}
 
 /// The result of a measurement of one second.
 fn measured(guest: &mut Guest, words: &str) -> Value {
@@ -198,7 +101,7 @@ fn moved(guest: &mut Guest, op: &str, direction: &str, options: &str) {
 pub(crate) fn operations(guest: &mut Guest) {
     beside(guest, |guest| {
         timed(guest, "write", 64, "");
-        timed(guest, "read", 1, "");
+        timed(guest, "read", 1, "--post-send");
         moved(guest, "send", "forward", "--qps 3 --post-list 2");
         a_flipped_byte(guest);
         refusals(guest);
@@ -221,6 +124,9 @@ pub(crate) fn all_operations(guest: &mut Guest) {
             moved(guest, "write-imm", direction, "--service uc");
             moved(guest, "send", direction, "--service ud");
         }
+        moved(guest, "write", "forward", "--post-send --post-list 4");
+        moved(guest, "atomic", "forward", "--post-send");
+        moved(guest, "send", "forward", "--post-send --service ud");
         moved(guest, "write", "forward", "--qps 64 --depth 2");
         moved(guest, "read", "forward", "--streams 2 --depth 1");
         let result = measured(guest, "lat 10.9.8.1 --op send --events --size 64B");
@@ -262,59 +168,6 @@ cat /run/flipped"
     ));
     let wanted = "the received payload is not what was sent";
     assert!(unwrapped(&told).contains(wanted), "{told}");
-}
-
-/// Verbs, sockets, and an ordinary program with and without the preload. Both ends of the preload are on one port.
-pub(crate) fn layers(guest: &mut Guest) {
-    beside(guest, |guest| {
-        guest.ask("modprobe rdma_ucm");
-        let told = guest.ask(&format!(
-            "{PROGRAM} run 10.9.8.1 --layers --open --events --time 30s --quiet --json"
-        ));
-        let told: Value = serde_json::from_str(&told).unwrap();
-        fits(show::SCHEMA, &told);
-        assert_eq!(told["complete"], true, "{told}");
-        for (layer, name) in ["verbs", "sockets", "program", "preload"]
-            .iter()
-            .enumerate()
-        {
-            let layer = &told["layers"][layer];
-            assert_eq!(&layer["name"], name);
-            for trips in layer["round_trips"].as_array().unwrap() {
-                assert!(trips["samples"].as_u64() > Some(0), "{layer}");
-            }
-            for load in layer["loads"].as_array().unwrap() {
-                assert!(load["goodput_bps"].as_u64() > Some(0), "{layer}");
-            }
-        }
-        without_preload(guest);
-    });
-}
-
-/// A library that is missing, and a preload that leaves the connection to TCP: the first must not hide other layers.
-fn without_preload(guest: &mut Guest) {
-    let args = "lat 10.9.8.1 --open --engine program --preload --time 1s --quiet 2>&1";
-    let ends_in = |guest: &mut Guest, before: &str, wanted: &str| {
-        let told = guest.ask(&format!("{before} {PROGRAM} {args} && exit 9 || true"));
-        assert!(unwrapped(&told).contains(wanted), "{told}");
-    };
-    // The server sees the files as they are.
-    let hidden = "mount -t tmpfs hidden /usr/lib/x86_64-linux-gnu/rsocket;";
-    ends_in(guest, hidden, "no librspreload");
-    let told = guest.ask(&format!(
-        "{hidden} {PROGRAM} run 10.9.8.1 --layers --open --events --time 20s --quiet || test $? = 3"
-    ));
-    let words = unwrapped(&told);
-    assert!(
-        words.contains("no librspreload") && words.contains("verbs"),
-        "{told}"
-    );
-    let no_device = "mount -t tmpfs hidden /dev/infiniband;";
-    ends_in(
-        guest,
-        no_device,
-        "connect failed through the preload library",
-    );
 }
 
 /// What precedes the program, its words, and a part of the message.

@@ -1,5 +1,5 @@
-//! RDMA beside perftest in the same guest: tables of all sizes, round trips and bandwidth in interleaved pairs, and
-//! stalls of the serving end.
+//! RDMA beside perftest in the same guest: tables of all sizes, several operations, and stalls of the serving end.
+//! Times are compared by `benches/peers/verbs/beside.py`, with a program that is optimized as perftest is.
 
 use serde_json::Value;
 
@@ -7,13 +7,6 @@ use super::guest::{Guest, PROGRAM};
 use super::rdma::beside;
 
 const OPS: [&str; 3] = ["read", "write", "send"];
-const SIZES: [u64; 3] = [2, 4 << 10, 64 << 10];
-/// Pairs of measurements in turn, and the ranks that bound the median of so many in 95 of 100 cases.
-//= Conover, Practical Nonparametric Statistics, 3rd edition, section 3.2
-const PAIRS: usize = 20;
-const RANKS: [usize; 2] = [5, 14];
-/// The ratios to perftest's values that count as equal.
-const EQUAL: [f64; 2] = [0.8, 1.25];
 
 /// Runs both ends of a program of perftest, and prints what the client printed.
 const PERFTEST: &str = r#"perftest() {
@@ -75,63 +68,6 @@ pub(crate) fn tables(guest: &mut Guest) {
                 println!("{bytes} {:.1} {:.1}", typical / 1e3, row[4] * parts(op));
                 assert_eq!(row[0].to_bits(), bytes.to_bits(), "{op}: {row:?}");
             }
-        }
-    });
-}
-
-/// The median of ratios of pairs, and its interval.
-fn ratio(mut ratios: Vec<f64>) -> [f64; 3] {
-    assert_eq!(ratios.len(), PAIRS);
-    ratios.sort_by(f64::total_cmp);
-    let middle = f64::midpoint(ratios[PAIRS / 2 - 1], ratios[PAIRS / 2]);
-    [ratios[RANKS[0]], middle, ratios[RANKS[1]]]
-}
-
-/// The ratio of values that two programs measure in turn.
-fn compared(guest: &mut Guest, what: &str, pair: impl Fn(&mut Guest) -> [f64; 2]) -> [f64; 3] {
-    let mut pairs = Vec::new();
-    for _ in 0..PAIRS {
-        pairs.push(pair(guest));
-    }
-    let [low, middle, high] = ratio(pairs.iter().map(|[ours, theirs]| ours / theirs).collect());
-    println!("{what}: {middle:.3} ({low:.3} to {high:.3}) of perftest's: {pairs:.1?}");
-    [low, middle, high]
-}
-
-/// Shows that linerate's values are not those of perftest if the whole interval is outside.
-pub(crate) fn round_trips(guest: &mut Guest) {
-    beside(guest, |guest| {
-        for (op, size) in OPS.into_iter().flat_map(|op| SIZES.map(|size| (op, size))) {
-            let [low, _, high] = compared(guest, &format!("{op} {size} B, us"), |guest| {
-                let words = format!("lat 10.9.8.1 --op {op} --size {size}B --time 1s");
-                let ours = linerate(guest, &words);
-                let ours = ours["percentiles"][0]["ns"].as_f64().unwrap() / 1e3;
-                let theirs = perftest(guest, &format!("ib_{op}_lat -s {size} -n 300"));
-                [ours, theirs[0][4] * parts(op)]
-            });
-            assert!(
-                low <= EQUAL[1] && high >= EQUAL[0],
-                "{op} {size} B: {low} to {high}"
-            );
-        }
-    });
-}
-
-pub(crate) fn bandwidth(guest: &mut Guest) {
-    beside(guest, |guest| {
-        for op in OPS {
-            let [_, _, high] = compared(guest, &format!("{op} 64 KiB, Gb/s"), |guest| {
-                let words = format!("bw 10.9.8.1 --op {op} --size 64KiB --time 2s");
-                let ours = linerate(guest, &words);
-                let ours = ours["directions"]["forward"]["goodput_bps"]
-                    .as_f64()
-                    .unwrap()
-                    / 1e9;
-                let words = format!("ib_{op}_bw -s 65536 -D 2 --report_gbits");
-                let theirs = perftest(guest, &words);
-                [ours, theirs[0][3]]
-            });
-            assert!(high >= EQUAL[0], "{op}: at most {high} of perftest's");
         }
     });
 }

@@ -1,0 +1,165 @@
+//! Faults of a path with RDMA: two Soft-RoCE ports of the guest with a wire between them.
+
+use serde_json::Value;
+
+use super::guest::{Guest, PROGRAM};
+use super::rdma::serving;
+
+/// Two ports with a bridge between them. A serving end is at the second one, which connections from this host reach from
+/// the address of the first one.
+const WIRE: &str = r"modprobe -a veth bridge sch_netem rdma_rxe ib_uverbs
+ip link add name verbs4 type bridge
+ip link set verbs4 mtu 4500 up
+for n in 0 1; do
+  ip link add verbs$n mtu 4500 type veth peer name between$n mtu 4500
+  ip addr add 10.9.7.$((n + 1))/24 dev verbs$n
+  ip link set verbs$n up
+  ip link set between$n master verbs4 up
+done
+for port in all verbs0 verbs1; do
+  echo 1 >/proc/sys/net/ipv4/conf/$port/accept_local
+  echo 0 >/proc/sys/net/ipv4/conf/$port/rp_filter
+  echo 1 >/proc/sys/net/ipv4/conf/$port/arp_ignore
+done
+for n in 0 1; do
+  rdma link add rxe$n type rxe netdev verbs$n
+done
+ip route replace local 10.9.7.2 dev verbs1 table local proto kernel scope host src 10.9.7.1";
+
+/// Ends the serving end and removes the ports.
+pub(crate) const NO_WIRE: &str = "pkill -f '[s]erve --open'
+rdma link delete rxe0
+rdma link delete rxe1
+ip link delete verbs0
+ip link delete verbs1
+ip link delete verbs4
+for name in accept_local rp_filter arp_ignore; do
+  echo 0 >/proc/sys/net/ipv4/conf/all/$name
+done";
+
+/// The result of a run over the wire.
+fn ran(guest: &mut Guest, words: &str) -> Value {
+    let told = guest.ask(&format!(
+        "{PROGRAM} run 10.9.7.2 --open --engine rdma {words} --direction forward --quiet --json"
+    ));
+    serde_json::from_str(&told).unwrap()
+}
+
+/// What a run names as a limit, or leaves as one of several that it cannot tell apart: a busy machine adds others.
+fn suspects(result: &Value) -> String {
+    let verdict = &result["verdict"];
+    format!("{} {}", verdict["limits"], verdict["unknown"])
+}
+
+/// Loss of what the sender sends is named; loss of acknowledgements costs next to nothing, and is not.
+pub(crate) fn loss(guest: &mut Guest) {
+    serving(guest, WIRE);
+    for (port, op, wanted) in [
+        (None, "write", false),
+        (Some("between1"), "write", true),
+        (Some("between1"), "send", true),
+        (Some("between0"), "write", false),
+    ] {
+        if let Some(port) = port {
+            guest.ask(&format!("tc qdisc add dev {port} root netem loss 3%"));
+        }
+        let words = format!("--op {op} --events --time 20s --no-trials");
+        let result = ran(guest, &words);
+        let found = suspects(&result).contains("rdma-");
+        assert_eq!(found, wanted, "{port:?} {op}: {result}");
+        if let Some(port) = port {
+            guest.ask(&format!("tc qdisc del dev {port} root"));
+        }
+    }
+    guest.ask(NO_WIRE);
+}
+
+/// A queue that runs dry on a long path is named, and one that is long enough is not.
+pub(crate) fn queues(guest: &mut Guest) {
+    serving(guest, WIRE);
+    guest.ask("for n in 0 1; do tc qdisc add dev between$n root netem delay 2ms limit 10000; done");
+    let depth = ["rdma-depth", "rdma-read-depth"];
+    for (words, wanted) in [
+        ("--op write --depth 1", [true, false]),
+        ("--op read --reads 1 --depth 64", [false, true]),
+        ("--op write --depth 16", [false, false]),
+    ] {
+        let result = ran(guest, &format!("{words} --time 40s"));
+        let limits = result["verdict"]["limits"].as_array().unwrap();
+        let is_limit = |cause: &str| limits.iter().any(|limit| limit["cause"] == cause);
+        // A busy machine may leave it open, but suspects the other one no more than an idle one.
+        let unknown = result["verdict"]["unknown"].to_string();
+        let found = depth.map(|cause| is_limit(cause) || unknown.contains(cause));
+        assert_eq!(found, wanted, "{words}: {}", result["verdict"]);
+        // A probe goes by the same wire as the load.
+        let idle = result["latency"]["idle"]["p50_ns"].as_u64();
+        assert!(
+            idle.is_none_or(|idle| idle > 4_000_000),
+            "{words}: {result}"
+        );
+    }
+    guest.ask(NO_WIRE);
+}
+
+/// Starts a loop in the background, and ends it.
+const LOOP: &str =
+    "(while sleep PAUSE; do\nBODY\ndone) >/dev/null 2>&1 </dev/null & echo $! >/run/loop";
+const NO_LOOP: &str = "kill $(cat /run/loop)";
+
+/// Stops the serving end again and again: it posts no receive requests meanwhile.
+const STOPS: &str =
+    "server=$(pgrep -f '[s]erve --open')\nkill -STOP $server; sleep 0.02; kill -CONT $server";
+/// Takes the link of the second port down for a while.
+const DOWN: &str = "ip link set between1 down; sleep 0.3; ip link set between1 up";
+
+/// A fault, how it is made and undone, and what a run names with it.
+struct Fault {
+    plant: String,
+    undo: String,
+    words: &'static str,
+    cause: Option<&'static str>,
+}
+
+/// Small packets, a receiver without requests, and a link that goes down are named.
+pub(crate) fn ports(guest: &mut Guest) {
+    serving(guest, WIRE);
+    let repeated = |pause: &str, body: &str| LOOP.replace("PAUSE", pause).replace("BODY", body);
+    for fault in [
+        Fault {
+            plant: String::new(),
+            undo: String::new(),
+            words: "--op write",
+            cause: None,
+        },
+        Fault {
+            plant: "ip link set verbs1 mtu 1500".to_owned(),
+            undo: "ip link set verbs1 mtu 4500".to_owned(),
+            words: "--op write",
+            cause: Some("rdma-mtu"),
+        },
+        Fault {
+            plant: repeated("0.01", STOPS),
+            undo: format!("{NO_LOOP}; sleep 0.1; pkill -CONT -f '[s]erve --open'"),
+            words: "--op send --size 4KiB --depth 4",
+            cause: Some("rdma-receiver-not-ready"),
+        },
+        Fault {
+            plant: repeated("2", DOWN),
+            undo: format!("{NO_LOOP}; sleep 0.5; ip link set between1 up; sleep 1"),
+            words: "--op write --size 16KiB",
+            cause: Some("rdma-link-down"),
+        },
+    ] {
+        let words = fault.words;
+        guest.ask(&fault.plant);
+        let result = ran(guest, &format!("{words} --events --time 20s --no-trials"));
+        guest.ask(&fault.undo);
+        let found = suspects(&result);
+        println!("{words}: {found}");
+        match fault.cause {
+            Some(cause) => assert!(found.contains(cause), "{cause}: {result}"),
+            None => assert!(!found.contains("rdma-"), "{words}: {result}"),
+        }
+    }
+    guest.ask(NO_WIRE);
+}

@@ -1,0 +1,114 @@
+//! An RDMA path by its layers: in one guest, where no wire lies between the ends, and between two.
+
+use linerate::show::layers as show;
+use linerate_lab::vm::{Cable, CableEnd, Spec};
+use linerate_test::unwrapped;
+use serde_json::Value;
+
+use super::guest::{Guest, PROGRAM};
+use super::rdma::{beside, serving};
+use super::schema::fits;
+
+const LAYERS: [&str; 4] = ["verbs", "sockets", "program", "preload"];
+
+/// Verbs, sockets, and an ordinary program with and without the preload. Both ends of the preload are on one port.
+pub(crate) fn one_guest(guest: &mut Guest) {
+    beside(guest, |guest| {
+        guest.ask("modprobe rdma_ucm");
+        measured(guest, "10.9.8.1");
+        without_preload(guest);
+    });
+}
+
+/// The port of a guest at the end of a cable; ADDRESS is its own.
+const PORT: &str = "modprobe -a rdma_rxe ib_uverbs rdma_ucm
+ip addr add ADDRESS/24 dev eth0
+ip link set eth0 up
+rdma link add rxe0 type rxe netdev eth0";
+
+/// Two guests with a cable between them: first without RDMA at the far end, then with it.
+pub(crate) fn two_guests(_: &mut Guest) {
+    let folder = tempfile::tempdir().unwrap();
+    let [mut near, mut far] = [CableEnd::First, CableEnd::Second].map(|end| {
+        let socket = folder.path().join("cable");
+        let cable = Some(Cable { socket, end });
+        Guest::boot_as(&Spec {
+            cable,
+            ..Spec::default()
+        })
+        .unwrap()
+    });
+    near.ask(&PORT.replace("ADDRESS", "10.9.6.1"));
+    serving(&mut far, &PORT.replace("ADDRESS", "10.9.6.2"));
+
+    far.ask("rdma link delete rxe0");
+    let words = "bw 10.9.6.2 --open --engine rdma --time 1s --quiet";
+    let told = near.ask(&format!("{PROGRAM} {words} 2>&1 && exit 9 || true"));
+    let wanted = "the far end: this host has no RDMA device";
+    assert!(unwrapped(&told).contains(wanted), "{told}");
+    let layers = run(&mut near, "10.9.6.2", "--json || test $? = 3");
+    let layers: Value = serde_json::from_str(&layers).unwrap();
+    fits(show::SCHEMA, &layers);
+    for (name, has) in LAYERS.into_iter().zip([false, true, true, false]) {
+        let gaps = layer(&layers, name)["unknown"].as_array().unwrap();
+        assert_eq!(gaps.is_empty(), has, "{name}: {layers}");
+    }
+
+    far.ask("rdma link add rxe0 type rxe netdev eth0");
+    measured(&mut near, "10.9.6.2");
+    println!("{}", run(&mut near, "10.9.6.2", ""));
+}
+
+fn layer<'a>(layers: &'a Value, name: &str) -> &'a Value {
+    let all = layers["layers"].as_array().unwrap();
+    all.iter().find(|layer| layer["name"] == name).unwrap()
+}
+
+fn run(guest: &mut Guest, far: &str, rest: &str) -> String {
+    guest.ask(&format!(
+        "{PROGRAM} run {far} --layers --open --events --time 30s --quiet {rest}"
+    ))
+}
+
+/// All layers have figures.
+fn measured(guest: &mut Guest, far: &str) {
+    let told = run(guest, far, "--json");
+    let told: Value = serde_json::from_str(&told).unwrap();
+    fits(show::SCHEMA, &told);
+    assert_eq!(told["complete"], true, "{told}");
+    for name in LAYERS {
+        let layer = layer(&told, name);
+        for trips in layer["round_trips"].as_array().unwrap() {
+            assert!(trips["samples"].as_u64() > Some(0), "{layer}");
+        }
+        for load in layer["loads"].as_array().unwrap() {
+            assert!(load["goodput_bps"].as_u64() > Some(0), "{layer}");
+        }
+    }
+}
+
+/// A library that is missing, and a preload that leaves the connection to TCP: the first must not hide other layers.
+fn without_preload(guest: &mut Guest) {
+    let args = "lat 10.9.8.1 --open --engine program --preload --time 1s --quiet 2>&1";
+    let ends_in = |guest: &mut Guest, before: &str, wanted: &str| {
+        let told = guest.ask(&format!("{before} {PROGRAM} {args} && exit 9 || true"));
+        assert!(unwrapped(&told).contains(wanted), "{told}");
+    };
+    // The server sees the files as they are.
+    let hidden = "mount -t tmpfs hidden /usr/lib/x86_64-linux-gnu/rsocket;";
+    ends_in(guest, hidden, "no librspreload");
+    let told = guest.ask(&format!(
+        "{hidden} {PROGRAM} run 10.9.8.1 --layers --open --events --time 20s --quiet || test $? = 3"
+    ));
+    let words = unwrapped(&told);
+    assert!(
+        words.contains("no librspreload") && words.contains("verbs"),
+        "{told}"
+    );
+    let no_device = "mount -t tmpfs hidden /dev/infiniband;";
+    ends_in(
+        guest,
+        no_device,
+        "connect failed through the preload library",
+    );
+}
