@@ -126,6 +126,7 @@ impl Cause for RdmaLoss {
 }
 
 /// Packets that did not arrive in their order, or at all.
+#[derive(Default)]
 struct Lost {
     /// Gaps that an end noticed, per second.
     missing: f64,
@@ -140,7 +141,7 @@ struct Lost {
 impl Lost {
     /// A requester counts for itself. The one of a software device does not count all gaps that it is told of, but
     /// there the responder counts each gap once; other responders count each packet behind one, or packets that were
-    /// only overtaken.
+    /// only overtaken. A refusal for want of a receive request leaves a gap too: the requests behind it were on their way.
     fn of(ends: &Ends<'_>) -> Result<Self, NoFinding> {
         const WHAT: &str = "retransmissions";
         let Ends {
@@ -149,16 +150,21 @@ impl Lost {
         } = ends;
         if requester.verbs.port.software {
             requester.counted(&MISSING, WHAT)?;
-            let seen = responder.counted(&[Meaning::OutOfOrder], WHAT)?;
-            let counters = requester.verbs.of(&MISSING);
-            let counters = counters.chain(responder.verbs.of(&[Meaning::OutOfOrder]));
-            let most = counters.max_by(|a, b| a.count.total_cmp(&b.count));
-            return Ok(Self {
-                missing: most.map_or(seen, |most| most.per_sec),
+            responder.counted(&[Meaning::OutOfOrder], WHAT)?;
+            let refused = responder.verbs.of(&[Meaning::NotReadySent]).next();
+            let of_refusals =
+                refused.map_or([0.0, 0.0], |refused| [refused.count, refused.per_sec]);
+            let gaps = responder.verbs.of(&[Meaning::OutOfOrder]);
+            let gaps = gaps.map(|gaps| (gaps, of_refusals));
+            let told = requester.verbs.of(&MISSING).map(|told| (told, [0.0, 0.0]));
+            let each = told.chain(gaps).map(|(counter, [count, per_sec])| Self {
+                missing: (counter.per_sec - per_sec).max(0.0),
                 timed_out: 0.0,
-                count: most.map_or(0.0, |most| most.count),
-                quarters: most.map_or(0, |most| most.quarters),
+                count: (counter.count - count).max(0.0),
+                quarters: counter.quarters,
             });
+            let most = each.max_by(|a, b| a.count.total_cmp(&b.count));
+            return Ok(most.unwrap_or_default());
         }
         requester.counted(&SENT_AGAIN, WHAT)?;
         let all = || requester.verbs.of(&SENT_AGAIN);

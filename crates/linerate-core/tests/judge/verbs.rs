@@ -170,6 +170,24 @@ fn a_software_device_is_judged_by_gaps_and_not_by_its_timers() {
 }
 
 #[test]
+fn gaps_behind_refused_sends_are_no_losses() {
+    let at = |refused, gaps| {
+        let near = verbs(
+            "rxe0",
+            &[("out_of_seq_request", 0.0), ("rcvd_seq_err", 0.0)],
+        );
+        let far = [("out_of_seq_request", gaps), ("send_rnr_err", refused)];
+        let mut m = carried("send", near, verbs("rxe0", &far));
+        // The receiver is stopped again and again.
+        m.directions[0].base.ticks[..60].fill(0.0);
+        outcome(&m, "rdma-loss")
+    };
+    assert_eq!(at(6_000.0, 6_000.0), "clear");
+    assert_eq!(at(6_000.0, 12_000.0), "enough");
+    assert_eq!(at(0.0, 6_000.0), "enough");
+}
+
+#[test]
 fn loss_is_where_a_port_damages_or_discards_packets() {
     let place = |damaged, layer| {
         let mut m = lossy(&[("packet_seq_err", 6_000.0), ("symbol_error", damaged)]);

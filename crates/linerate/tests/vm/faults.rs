@@ -108,7 +108,7 @@ const NO_LOOP: &str = "kill $(cat /run/loop)";
 
 /// Stops the serving end again and again: it posts no receive requests meanwhile.
 const STOPS: &str =
-    "server=$(pgrep -f '[s]erve --open')\nkill -STOP $server; sleep 0.02; kill -CONT $server";
+    "server=$(pgrep -f '[s]erve --open')\nkill -STOP $server; sleep 2; kill -CONT $server";
 /// Takes the link of the second port down for a while.
 const DOWN: &str = "ip link set between1 down; sleep 0.3; ip link set between1 up";
 
@@ -138,7 +138,7 @@ pub(crate) fn ports(guest: &mut Guest) {
             cause: Some("rdma-mtu"),
         },
         Fault {
-            plant: repeated("0.01", STOPS),
+            plant: repeated("0.05", STOPS),
             undo: format!("{NO_LOOP}; sleep 0.1; pkill -CONT -f '[s]erve --open'"),
             words: "--op send --size 4KiB --depth 4",
             cause: Some("rdma-receiver-not-ready"),
