@@ -1,7 +1,7 @@
 //! Packets are lost or overtaken below RDMA, and the device sends again.
 
 use super::predict::bystander;
-use super::verbs::{End, Ends, MATTERS, THROUGHOUT, only_reliable, queue_pairs, silent};
+use super::verbs::{End, Ends, MATTERS, STALLED, THROUGHOUT, only_reliable, queue_pairs, silent};
 use super::{Answer, Cause, CauseInfo, Finding, NoFinding, again, base};
 use crate::advice::{Advice, Step};
 use crate::factor::Factor;
@@ -23,9 +23,6 @@ pub(super) struct RdmaLoss;
 
 /// Fewer events than this in a load are stray.
 const FEW: f64 = 5.0;
-
-/// Share of the samples without payload from which fewer events than that matter: devices may need long to recover.
-const STALLED: f64 = 0.5;
 
 /// Share of the events that an end's damaged or discarded packets must make up for the loss to be there.
 const MOST: f64 = 0.5;

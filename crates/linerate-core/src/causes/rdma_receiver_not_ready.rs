@@ -1,7 +1,7 @@
 //! The receiver posts its receive requests too late.
 
 use super::predict::bystander;
-use super::verbs::{End, Ends, MATTERS, THROUGHOUT, only_reliable, queue_pairs};
+use super::verbs::{End, Ends, MATTERS, STALLED, THROUGHOUT, only_reliable, queue_pairs, silent};
 use super::{Answer, Cause, CauseInfo, Finding, NoFinding, base};
 use crate::advice::Advice;
 use crate::factor::Factor;
@@ -12,7 +12,7 @@ use crate::record::TrialPlan;
 use crate::signs::percent;
 use crate::stats::{EQUAL, Range};
 use crate::transport::Scope;
-use crate::transport::rdma::{Operation, RNR_WAIT};
+use crate::transport::rdma::{Operation, RECEIVES, RNR_WAIT};
 
 /// Cause `rdma-receiver-not-ready`.
 pub(super) struct RdmaReceiverNotReady;
@@ -56,7 +56,9 @@ impl Cause for RdmaReceiverNotReady {
         let per_sec = end.counted(meanings, "refusals for want of a receive request")?;
         // A sender waits at least so long each time.
         let share = per_sec * RNR_WAIT.secs() / queue_pairs(load);
-        if share < MATTERS {
+        // A timer of a device may take much longer.
+        let stalls = silent(load).filter(|silent| per_sec > 0.0 && *silent >= STALLED);
+        if share < MATTERS && stalls.is_none() {
             return Err(NoFinding::Clear(format!(
                 "senders waited {} of the time for receive requests",
                 percent(share)
@@ -74,11 +76,12 @@ impl Cause for RdmaReceiverNotReady {
                 "the sender waits {RNR_WAIT} or more each time: {} of the time at least",
                 percent(share.min(1.0))
             )),
+            stalls.map(|silent| format!("nothing arrived in {} of the samples", percent(silent))),
         ];
         Ok(Finding {
             side: Place::from(responder.side),
-            share: share.min(1.0),
-            enough: quarters.max() >= Some(THROUGHOUT),
+            share: share.clamp(MATTERS, 1.0),
+            enough: share >= MATTERS && quarters.max() >= Some(THROUGHOUT),
             reached: false,
             evidence: evidence.into_iter().flatten().collect(),
         })
@@ -100,10 +103,14 @@ impl Cause for RdmaReceiverNotReady {
             _ => bystander(model, trial),
         }
     }
-    fn advice(&self, _: &Model, _: Direction) -> Vec<Advice> {
-        vec![Advice::new(
-            "let the receiving program post more receive requests, and post new ones before it works on what arrived; \
-             linerate itself does: see whether its receiving thread gets its CPU",
-        )]
+    fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
+        let load = model.direction(direction).map(|dir| &dir.base);
+        let few = load.and_then(|load| load.knobs.options.number(RECEIVES.key));
+        vec![Advice::new(match few {
+            Some(few) => format!("post more receive requests: leave out --receives, or ask for more than {few}"),
+            None => "let the receiving program post more receive requests, and post new ones before it works on what \
+                     arrived; linerate itself does: see whether its receiving thread gets its CPU"
+                .to_owned(),
+        })]
     }
 }

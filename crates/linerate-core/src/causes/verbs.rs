@@ -21,6 +21,9 @@ pub(super) struct End<'a> {
 /// Least share of the time at which something matters.
 pub(super) const MATTERS: f64 = 0.05;
 
+/// Share of the samples without payload from which few events matter: devices may need long to recover.
+pub(super) const STALLED: f64 = 0.5;
+
 /// Longest time of one request at which a sample without payload shows a stall: samples are 100 ms apart.
 const BETWEEN: f64 = 0.05;
 

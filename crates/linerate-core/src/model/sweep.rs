@@ -10,7 +10,7 @@ use super::readings::Window;
 use super::workers::threads;
 use super::{Estimate, handover, undisturbed};
 use crate::path::{ByRole, Direction};
-use crate::plan::{Knobs, Purpose};
+use crate::plan::{Knobs, Purpose, SetPlan};
 use crate::record::{Record, Step};
 use crate::stats::{EQUAL, Interval, is_equal, rounds_ci, rounds_ratio};
 use crate::sweep::Swept;
@@ -164,7 +164,8 @@ fn slices(record: &Record, knobs: &Knobs, direction: Direction) -> Vec<Option<Sl
     let mut warm = Vec::new();
     let mut rounds = Vec::new();
     for step in &record.steps {
-        let set = stream_set(record, step, direction).filter(|set| set.plan.knobs == *knobs);
+        let set = stream_set(record, step, direction);
+        let set = set.filter(|set| has_setting(&set.plan, &record.start.plan.engine, knobs));
         let (Purpose::Sweep { .. }, Some(set)) = (step.plan.purpose, set) else {
             continue;
         };
@@ -178,6 +179,11 @@ fn slices(record: &Record, knobs: &Knobs, direction: Direction) -> Vec<Option<Sl
         }
     }
     rounds
+}
+
+/// Whether a set was made with the settings `knobs`. Some follow from others, and from the engine.
+fn has_setting(set: &SetPlan, engine: &str, knobs: &Knobs) -> bool {
+    SetPlan::of(engine, set.id, set.pattern, knobs.clone()).knobs == set.knobs
 }
 
 fn slice(record: &Record, step: &Step, set: u32, direction: Direction) -> Option<Slice> {
@@ -324,6 +330,35 @@ fn falls_of(known: &[usize], ratio: impl Fn(usize, usize) -> Option<Interval>) -
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::Pattern;
+
+    #[test]
+    fn the_sets_of_a_setting_are_found_although_their_threads_poll() {
+        let pattern = Pattern::Stream {
+            direction: Direction::Forward,
+        };
+        for engine in ["tcp", "rdma"] {
+            let settings = Swept::Depth.settings(&Knobs::default(), 1);
+            for (at, knobs) in settings.iter().enumerate() {
+                let set = SetPlan::of(engine, 0, pattern, knobs.clone());
+                let found = settings
+                    .iter()
+                    .map(|other| has_setting(&set, engine, other));
+                let others: Vec<usize> = (0..)
+                    .zip(found)
+                    .filter(|(_, is)| *is)
+                    .map(|(at, _)| at)
+                    .collect();
+                // Sockets have no depth.
+                let all: Vec<usize> = (0..settings.len()).collect();
+                assert_eq!(
+                    others,
+                    if engine == "rdma" { vec![at] } else { all },
+                    "{engine}"
+                );
+            }
+        }
+    }
 
     #[test]
     fn a_fall_is_beyond_noise_and_goes_on_until_the_rate_holds() {

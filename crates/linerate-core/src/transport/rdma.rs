@@ -217,6 +217,18 @@ pub const DEPTH: OptionInfo = OptionInfo {
     of_path: false,
 };
 
+/// Receive requests that are posted.
+pub const RECEIVES: OptionInfo = OptionInfo {
+    key: "receives",
+    help: "Receive requests posted to each queue pair, for sends and writes with immediate [default: twice the depth, 64 at least]",
+    kind: Kind::Count {
+        least: 1,
+        most: 16_384,
+    },
+    pattern: Some(PatternKind::Stream),
+    of_path: false,
+};
+
 /// Requests in flight where [`DEPTH`] is not set.
 pub const DEPTH_DEFAULT: u64 = 128;
 
@@ -360,6 +372,7 @@ pub const OPTIONS: &[OptionInfo] = &[
     FAR_DEVICE,
     QUEUE_PAIRS,
     DEPTH,
+    RECEIVES,
     POST_LIST,
     SIGNAL_EVERY,
     READS,

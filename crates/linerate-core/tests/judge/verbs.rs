@@ -221,6 +221,17 @@ fn refused_sends_count_by_the_time_that_they_wait() {
     sender(&mut m).counts[0].quarters = 1;
     assert_eq!(answer(&m), "suspect");
     assert_eq!(answer(&at("write", "rnr_nak_retry_err", 1e5)), "clear");
+    // Few, but the load stands still: the timer of a device may take longer.
+    let stalled = |silent: usize, count| {
+        let mut m = at("send", "rnr_nak_retry_err", count);
+        m.directions[0].base.ticks[..silent].fill(0.0);
+        answer(&m)
+    };
+    assert_eq!(
+        [stalled(49, 300.0), stalled(50, 300.0)],
+        ["clear", "suspect"]
+    );
+    assert_eq!(stalled(90, 0.0), "clear");
     // Only the receiver counts.
     assert_eq!(answer(&at("send", "packet_seq_err", 0.0)), "enough");
     let limits = judge(&at("send", "rnr_nak_retry_err", 5_000.0)).limits;

@@ -4,7 +4,7 @@ use linerate_core::plan::{Pattern, SetPlan};
 use linerate_core::transport::OptionInfo;
 use linerate_core::transport::rdma::{
     DEPTH, DEPTH_DEFAULT, EVENTS, INLINE, INLINE_DEFAULT, Operation, POST_LIST, POST_SEND,
-    QUEUE_PAIRS, SIGNAL_EVERY, Service, VERIFY,
+    QUEUE_PAIRS, RECEIVES, SIGNAL_EVERY, Service, VERIFY,
 };
 use linerate_core::units::Bytes;
 use linerate_sys::ibverbs::DATAGRAM;
@@ -23,7 +23,7 @@ const TRIPS: u32 = 512;
 pub(super) const ATOMIC: u32 = 8;
 /// Receive requests for each request that may be in flight, and the least number of them. The device acknowledges a
 /// message before the program has posted a new receive request, so that the depth of the sender is no bound.
-const RECEIVES: u32 = 2;
+const FOR_EACH: u32 = 2;
 const RECEIVES_LEAST: u32 = 64;
 /// Largest datagram: one packet.
 const DATAGRAM_MAX: u32 = 4096;
@@ -42,6 +42,8 @@ pub(super) struct Shape {
     pub(super) pairs: u32,
     /// Requests in flight, of each queue pair.
     pub(super) depth: u32,
+    /// Receive requests that are asked for; zero leaves their number open.
+    receives: u32,
     /// Requests that are posted by one call.
     pub(super) list: u32,
     /// Requests of which one completes.
@@ -65,6 +67,7 @@ impl Shape {
             size: 0,
             pairs: 1,
             depth: 2,
+            receives: 0,
             list: 1,
             signal_every: 1,
             inline: number(INLINE, INLINE_DEFAULT),
@@ -91,6 +94,7 @@ impl Shape {
             size,
             pairs: number(QUEUE_PAIRS, 1),
             depth,
+            receives: number(RECEIVES, 0),
             list: number(POST_LIST, 1),
             signal_every: number(SIGNAL_EVERY, group).min((depth / 2).max(1)),
             ..common
@@ -117,15 +121,15 @@ impl Shape {
 
     /// Receive requests that are posted to each queue pair.
     pub(super) const fn receives(&self) -> u32 {
+        let by_depth = self.depth * FOR_EACH;
         if self.op.is_one_sided() {
             1
+        } else if self.receives > 0 {
+            self.receives
+        } else if by_depth < RECEIVES_LEAST {
+            RECEIVES_LEAST
         } else {
-            let by_depth = self.depth * RECEIVES;
-            if by_depth < RECEIVES_LEAST {
-                RECEIVES_LEAST
-            } else {
-                by_depth
-            }
+            by_depth
         }
     }
 
@@ -215,6 +219,23 @@ mod tests {
                 every,
                 "{size} {numbers:?}"
             );
+        }
+    }
+
+    #[test]
+    fn receive_requests_are_twice_the_depth_unless_a_number_is_asked_for() {
+        for (numbers, receives) in [
+            (&[][..], 256),
+            (&[(DEPTH.key, 31)], 64),
+            (&[(DEPTH.key, 33)], 66),
+            (&[(DEPTH.key, 33), (RECEIVES.key, 1)], 1),
+            (&[(RECEIVES.key, 16_384)], 16_384),
+        ] {
+            let mut shape = stream(64, numbers);
+            shape.op = Operation::Send;
+            assert_eq!(shape.receives(), receives, "{numbers:?}");
+            shape.op = Operation::Read;
+            assert_eq!(shape.receives(), 1, "{numbers:?}");
         }
     }
 
