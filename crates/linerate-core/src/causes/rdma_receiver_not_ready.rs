@@ -6,7 +6,7 @@ use super::{Answer, Cause, CauseInfo, Finding, NoFinding, base};
 use crate::advice::Advice;
 use crate::factor::Factor;
 use crate::facts::infiniband::counted::Meaning;
-use crate::model::Model;
+use crate::model::{Load, Model};
 use crate::path::{Direction, Place, Stage};
 use crate::record::TrialPlan;
 use crate::signs::percent;
@@ -19,6 +19,9 @@ pub(super) struct RdmaReceiverNotReady;
 
 const SENT: [Meaning; 1] = [Meaning::NotReadySent];
 const RECEIVED: [Meaning; 1] = [Meaning::NotReadyReceived];
+
+/// Refusals for each message from which on the time that they take is suspected to be long.
+const OFTEN: f64 = 0.5;
 
 static INFO: CauseInfo = CauseInfo {
     id: "rdma-receiver-not-ready",
@@ -58,7 +61,9 @@ impl Cause for RdmaReceiverNotReady {
         let share = per_sec * RNR_WAIT.secs() / queue_pairs(load);
         // A timer of a device may take much longer.
         let stalls = silent(load).filter(|silent| per_sec > 0.0 && *silent >= STALLED);
-        if share < MATTERS && stalls.is_none() {
+        let refused = refused_share(load, per_sec);
+        let often = refused.filter(|refused| *refused >= OFTEN);
+        if share < MATTERS && stalls.or(often).is_none() {
             return Err(NoFinding::Clear(format!(
                 "senders waited {} of the time for receive requests",
                 percent(share)
@@ -76,6 +81,8 @@ impl Cause for RdmaReceiverNotReady {
                 "the sender waits {RNR_WAIT} or more each time: {} of the time at least",
                 percent(share.min(1.0))
             )),
+            often
+                .map(|refused| format!("for each message that arrived, {refused:.1} were refused")),
             stalls.map(|silent| format!("nothing arrived in {} of the samples", percent(silent))),
         ];
         Ok(Finding {
@@ -113,4 +120,10 @@ impl Cause for RdmaReceiverNotReady {
                 .to_owned(),
         })]
     }
+}
+
+/// Refusals for each message of a load; `None` if no payload arrived.
+fn refused_share(load: &Load, per_sec: f64) -> Option<f64> {
+    let messages = load.goodput.mean / 8.0 / load.made.sender.write_size as f64;
+    (messages > 0.0 && messages.is_finite()).then(|| per_sec / messages)
 }
