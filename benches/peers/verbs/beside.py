@@ -24,38 +24,50 @@ SIZES = [2, 4096, 65536]
 
 
 def perftest(words):
-    """Runs both ends; returns the numbers of the row that the client prints."""
+    """Runs both ends; returns the numbers of the rows that the client prints."""
     server = subprocess.Popen(words + DEVICE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         for _ in range(100):
-            client = subprocess.run(words + DEVICE + [ADDRESS], capture_output=True, text=True, timeout=60)
+            client = subprocess.run(words + DEVICE + [ADDRESS], capture_output=True, text=True, timeout=300)
             if client.returncode == 0:
                 break
             time.sleep(0.1)
         server.wait(20)
     finally:
         server.kill()
-    rows = [line.split() for line in client.stdout.splitlines() if line[:2].strip().isdigit() or line.startswith(" ")]
-    rows = [row for row in rows if row and row[0].isdigit() and len(row) > 4]
-    return [float(cell) for cell in rows[-1]]
+    rows = [line.split() for line in client.stdout.splitlines()]
+    return [[float(cell) for cell in row] for row in rows if len(row) > 4 and row[0].isdigit()]
 
 
-def linerate(program, words):
+def linerate(program, words, within=120):
     words = [program, words[0], ADDRESS, "--open", "--engine", "rdma", "--quiet", "--json"] + words[1:]
-    return json.loads(subprocess.run(words, capture_output=True, text=True, timeout=120).stdout)
+    return json.loads(subprocess.run(words, capture_output=True, text=True, timeout=within).stdout)
 
 
 def round_trips(program, op, size):
     ours = linerate(program, ["lat", "--op", op, "--size", f"{size}B", "--time", "1s"])
-    theirs = perftest([f"ib_{op}_lat", "-s", str(size), "-n", "1000"])
+    theirs = perftest([f"ib_{op}_lat", "-s", str(size), "-n", "1000"])[-1]
     halves = 1 if op == "read" else 2
     return ours["percentiles"][0]["ns"] / 1e3, theirs[4] * halves
 
 
 def bandwidth(program, op, size):
     ours = linerate(program, ["bw", "--op", op, "--size", f"{size}B", "--time", "2s"])
-    theirs = perftest([f"ib_{op}_bw", "-s", str(size), "-D", "2", "--report_gbits"])
+    theirs = perftest([f"ib_{op}_bw", "-s", str(size), "-D", "2", "--report_gbits"])[-1]
     return ours["directions"]["forward"]["goodput_bps"] / 1e9, theirs[3]
+
+
+def table(program, op):
+    """All sizes from 2 B to 8 MiB: the typical whole round trip of both, in microseconds."""
+    ours = linerate(program, ["lat", "--op", op, "--sweep", "size", "--time", "120s", "--no-save"], 600)["sizes"]
+    theirs = perftest([f"ib_{op}_lat", "-a", "-n", "20"])
+    halves = 1 if op == "read" else 2
+    print(f"{op}: bytes, linerate, perftest, us", flush=True)
+    by_size = {int(row[0]): row[4] * halves for row in theirs}
+    for size in ours:
+        typical = size["typical_ns"] or size["least_ns"]
+        us = f"{typical / 1e3:.1f}" if typical else size["not_measured"]
+        print(f"{size['size_bytes']} {us} {by_size.get(size['size_bytes'], 0):.1f}", flush=True)
 
 
 def compared(what, pair):
@@ -75,10 +87,12 @@ def compared(what, pair):
 
 
 def main():
-    program, kinds = sys.argv[1], sys.argv[2:] or ["lat", "bw"]
+    program, kinds = sys.argv[1], sys.argv[2:] or ["table", "lat", "bw"]
     server = subprocess.Popen([program, "serve", "--open"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     time.sleep(2)
     try:
+        for op in OPS if "table" in kinds else []:
+            table(program, op)
         for op in OPS if "lat" in kinds else []:
             for size in SIZES:
                 compared(f"{op} of {size} B, us", lambda op=op, size=size: round_trips(program, op, size))

@@ -28,7 +28,7 @@ use linerate_test::skip;
 type Case = fn(&mut Guest);
 
 /// The last one ends the guest. Names that start with `long::` are left to `./test.sh --long`.
-const CASES: [(&str, Case); 29] = [
+const CASES: [(&str, Case); 28] = [
     ("facts_are_those_of_the_machine", host::facts),
     (
         "ports_and_disks_are_told_as_they_are",
@@ -57,7 +57,6 @@ const CASES: [(&str, Case); 29] = [
     ),
     ("rdma_operations", rdma::operations),
     ("long::rdma_operations_both_ways", rdma::all_operations),
-    ("long::rdma_tables_beside_perftest", verbs::tables),
     ("long::rdma_several_operations", verbs::several),
     ("long::rdma_stalls_are_kept", verbs::stalls),
     ("long::rdma_that_loses_packets", faults::loss),

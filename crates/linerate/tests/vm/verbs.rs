@@ -1,5 +1,5 @@
-//! RDMA beside perftest in the same guest: tables of all sizes, several operations, and stalls of the serving end.
-//! Times are compared by `benches/peers/verbs/beside.py`, with a program that is optimized as perftest is.
+//! RDMA in a guest: several operations by one command, depths, and stalls of the serving end. `benches/peers/verbs/beside.py`
+//! compares times with perftest's, by a program that is optimized as perftest is.
 
 use serde_json::Value;
 
@@ -8,21 +8,7 @@ use super::rdma::beside;
 
 const OPS: [&str; 3] = ["read", "write", "send"];
 
-/// Runs both ends of a program of perftest, and prints what the client printed.
-const PERFTEST: &str = r#"perftest() {
-  timeout -k 5 110 "$@" -d rxe8 -x 1 -F >/run/perftest.server 2>&1 &
-  local server=$!
-  for _ in $(seq 100); do
-    "$@" -d rxe8 -x 1 -F 10.9.8.1 >/run/perftest.client 2>&1 && break
-    kill -0 $server || break
-    sleep 0.2
-  done
-  wait $server || true
-  cat /run/perftest.client
-}
-"#;
-
-/// The rows of a table of perftest: those that begin with a number.
+/// The rows of a table in perftest's form: those that begin with a number.
 fn rows(table: &str) -> Vec<Vec<f64>> {
     let cells = |line: &str| {
         line.split_whitespace()
@@ -33,43 +19,10 @@ fn rows(table: &str) -> Vec<Vec<f64>> {
     rows.filter(|row: &Vec<f64>| row.len() > 4).collect()
 }
 
-fn perftest(guest: &mut Guest, words: &str) -> Vec<Vec<f64>> {
-    let told = guest.ask(&format!("{PERFTEST}\nperftest {words}"));
-    let rows = rows(&told);
-    assert!(!rows.is_empty(), "{words}: {told}");
-    rows
-}
-
 fn linerate(guest: &mut Guest, words: &str) -> Value {
     let words = format!("{PROGRAM} {words} --open --engine rdma --quiet --json");
     let told = guest.ask(&format!("{words} || [ $? = 3 ]"));
     serde_json::from_str(&told).unwrap()
-}
-
-/// Parts of a round trip that perftest prints: of operations that are answered it prints halves.
-fn parts(op: &str) -> f64 {
-    if op == "read" { 1.0 } else { 2.0 }
-}
-
-pub(crate) fn tables(guest: &mut Guest) {
-    beside(guest, |guest| {
-        for op in OPS {
-            let sweep = format!("lat 10.9.8.1 --op {op} --sweep size --time 120s --no-save");
-            let ours = linerate(guest, &sweep);
-            let theirs = perftest(guest, &format!("ib_{op}_lat -a -n 20"));
-            println!("{op}: whole round trips in us, typical: bytes, linerate, perftest");
-            let sizes = ours["sizes"].as_array().unwrap();
-            assert_eq!((sizes.len(), theirs.len()), (23, 23), "{op}: {ours}");
-            for (size, row) in sizes.iter().zip(&theirs) {
-                let bytes = size["size_bytes"].as_f64().unwrap();
-                let least = size["least_ns"].as_f64();
-                let typical = size["typical_ns"].as_f64().or(least);
-                let typical = typical.unwrap_or_else(|| panic!("{op}: {size}"));
-                println!("{bytes} {:.1} {:.1}", typical / 1e3, row[4] * parts(op));
-                assert_eq!(row[0].to_bits(), bytes.to_bits(), "{op}: {row:?}");
-            }
-        }
-    });
 }
 
 /// Length of a stall in nanoseconds. The histogram keeps three digits.
