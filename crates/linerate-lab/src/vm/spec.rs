@@ -94,7 +94,8 @@ pub enum Card {
 /// An end of a cable between two machines: a virtio network port, for packets of 4,500 B at the most.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cable {
-    /// The UNIX socket that stands for the cable. The machine at its first end makes it, and must have booted before the other one starts.
+    /// The UNIX socket that stands for the cable. The machine at its first end makes it, and must have booted before the
+    /// other one starts.
     pub socket: PathBuf,
     pub end: CableEnd,
 }

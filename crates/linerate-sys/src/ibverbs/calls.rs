@@ -100,9 +100,8 @@ impl Calls {
                 Payload::Registered(of.wr_set_sge?)
             },
             sge: each.sge,
-            // Soft-RoCE takes copied payload for a list of places without the flag (rdma-core 44.0, Linux 6.1,
-            // findings/rxe-inline-needs-flag.sh), although it
-            // belongs to lists of requests alone.
+            // Soft-RoCE takes copied payload for a list of places without this flag of requests in lists (rdma-core 44.0,
+            // Linux 6.1, findings/rxe-inline-needs-flag.sh).
             flags: if each.inline { flag::INLINE } else { 0 },
             len,
         })
