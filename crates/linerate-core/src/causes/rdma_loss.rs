@@ -8,7 +8,7 @@ use crate::factor::Factor;
 use crate::facts::Gap;
 use crate::facts::infiniband::Layer;
 use crate::facts::infiniband::counted::Meaning;
-use crate::model::{Load, Model};
+use crate::model::{Load, Model, VerbsCount};
 use crate::path::{Direction, Place, Stage};
 use crate::record::TrialPlan;
 use crate::shell::word;
@@ -149,18 +149,11 @@ impl Lost {
             requester.counted(&MISSING, WHAT)?;
             responder.counted(&[Meaning::OutOfOrder], WHAT)?;
             let refused = responder.verbs.of(&[Meaning::NotReadySent]).next();
-            let of_refusals =
-                refused.map_or([0.0, 0.0], |refused| [refused.count, refused.per_sec]);
+            let told = requester.verbs.of(&MISSING);
+            let told = told.map(|told| Self::noticed(told, None));
             let gaps = responder.verbs.of(&[Meaning::OutOfOrder]);
-            let gaps = gaps.map(|gaps| (gaps, of_refusals));
-            let told = requester.verbs.of(&MISSING).map(|told| (told, [0.0, 0.0]));
-            let each = told.chain(gaps).map(|(counter, [count, per_sec])| Self {
-                missing: (counter.per_sec - per_sec).max(0.0),
-                timed_out: 0.0,
-                count: (counter.count - count).max(0.0),
-                quarters: counter.quarters,
-            });
-            let most = each.max_by(|a, b| a.count.total_cmp(&b.count));
+            let gaps = gaps.map(|gaps| Self::noticed(gaps, refused));
+            let most = told.chain(gaps).max_by(|a, b| a.count.total_cmp(&b.count));
             return Ok(most.unwrap_or_default());
         }
         requester.counted(&SENT_AGAIN, WHAT)?;
@@ -171,6 +164,17 @@ impl Lost {
             count: all().map(|count| count.count).sum(),
             quarters: all().map(|count| count.quarters).max().unwrap_or(0),
         })
+    }
+
+    /// The gaps that a counter noticed, without those that refusals leave.
+    fn noticed(gaps: &VerbsCount, refused: Option<&VerbsCount>) -> Self {
+        let others = |of: fn(&VerbsCount) -> f64| (of(gaps) - refused.map_or(0.0, of)).max(0.0);
+        Self {
+            missing: others(|counter| counter.per_sec),
+            timed_out: 0.0,
+            count: others(|counter| counter.count),
+            quarters: gaps.quarters,
+        }
     }
 }
 

@@ -81,8 +81,7 @@ impl Cause for RdmaReceiverNotReady {
                 "the sender waits {RNR_WAIT} or more each time: {} of the time at least",
                 percent(share.min(1.0))
             )),
-            often
-                .map(|refused| format!("for each message that arrived, {refused:.1} were refused")),
+            often.map(|refused| format!("{refused:.1} refusals for each message that arrived")),
             stalls.map(|silent| format!("nothing arrived in {} of the samples", percent(silent))),
         ];
         Ok(Finding {

@@ -65,7 +65,8 @@ pub(crate) fn loss(guest: &mut Guest) {
         }
         let words = format!("--op {op} --events --time 20s --no-trials");
         let result = ran(guest, &words);
-        let found = suspects(&result).contains("rdma-");
+        let cause = if wanted { "rdma-loss" } else { "rdma-" };
+        let found = suspects(&result).contains(cause);
         assert_eq!(found, wanted, "{port:?} {op}: {result}");
         if let Some(port) = port {
             guest.ask(&format!("tc qdisc del dev {port} root"));
@@ -126,6 +127,12 @@ pub(crate) fn ports(guest: &mut Guest) {
             plant: String::new(),
             undo: String::new(),
             words: "--op write",
+            cause: None,
+        },
+        Fault {
+            plant: String::new(),
+            undo: String::new(),
+            words: "--op send --size 4KiB --depth 64",
             cause: None,
         },
         Fault {
