@@ -297,7 +297,7 @@ impl SetPlan {
     /// the pattern. Whether threads of RDMA loads poll follows from these options.
     pub fn of(engine: &str, id: u32, pattern: Pattern, mut knobs: Knobs) -> Self {
         let info = transport::named(engine);
-        let rows = info.map_or(&[][..], |info| info.options);
+        let rows = transport::options_of(engine);
         knobs.options = knobs.options.of(rows, pattern.kind());
         if info.is_some_and(|info| info.class == Transport::Rdma) {
             knobs.busy_poll = transport::rdma::polls(&knobs.options);

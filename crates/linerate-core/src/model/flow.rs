@@ -3,9 +3,9 @@
 //! This end is `near`. Nothing is read at the far end, and no experiment is made: readings of the far host are
 //! gaps.
 
-use super::asked::Asked;
 use std::net::SocketAddr;
 
+use super::asked::Asked;
 use super::behind::behind;
 use super::ceilings::ceilings;
 use super::cpus::cpus;

@@ -100,8 +100,8 @@ impl Calls {
                 Payload::Registered(of.wr_set_sge?)
             },
             sge: each.sge,
-            // Soft-RoCE takes copied payload for a list of places without this flag of requests in lists (rdma-core 44.0,
-            // Linux 6.1, findings/rxe-inline-needs-flag.sh).
+            // Soft-RoCE needs the flag, though the setter of inline payload says as much: without it, the copied payload is
+            // taken for a list of places in memory (rdma-core 44.0, Linux 6.1: findings/rxe-inline-needs-flag.sh).
             flags: if each.inline { flag::INLINE } else { 0 },
             len,
         })
