@@ -20,7 +20,7 @@ pub(super) fn not_found(doc: &mut Document, verdict: &Verdict) {
     let next = if verdict.unknown.iter().any(|u| is_command(&u.hint)) {
         "The commands below read or measure what is missing."
     } else {
-        "Measure again while the hosts and the path are quiet; --explain shows what each cause answered."
+        "Measure again while the hosts and the path are quiet; `linerate show --explain` shows what each cause answered."
     };
     let text =
         format!("[unknown]: the rate was measured, but no single cause fits the readings. {next}");
@@ -37,7 +37,7 @@ pub(super) fn unknown(
 ) {
     let n = verdict.unknown.len();
     if !shows_all && n > 1 {
-        let text = format!("{n} readings; --explain lists them");
+        let text = format!("{n} readings; `linerate show --explain` lists them");
         doc.entry("Not read", &[(Tone::Plain, &text)], 2);
         return;
     }
