@@ -6,13 +6,14 @@ use super::{Answer, Cause, CauseInfo, Finding, NoFinding, base};
 use crate::advice::Advice;
 use crate::factor::Factor;
 use crate::facts::infiniband::counted::Meaning;
-use crate::model::{Load, Model};
+use crate::model::Model;
 use crate::path::{Direction, Place, Stage};
 use crate::record::TrialPlan;
 use crate::signs::percent;
 use crate::stats::{EQUAL, Range};
 use crate::transport::Scope;
 use crate::transport::rdma::{Operation, RECEIVES, RNR_WAIT};
+use crate::units::Nanos;
 
 /// Cause `rdma-receiver-not-ready`.
 pub(super) struct RdmaReceiverNotReady;
@@ -20,8 +21,10 @@ pub(super) struct RdmaReceiverNotReady;
 const SENT: [Meaning; 1] = [Meaning::NotReadySent];
 const RECEIVED: [Meaning; 1] = [Meaning::NotReadyReceived];
 
-/// Refusals for each message from which on the time that they take is suspected to be long.
-const OFTEN: f64 = 0.5;
+/// Time that a software device waits after a refusal, at least and at most. Its timer counts ticks of the kernel, of 1 to
+/// 10 ms, and ends after one or two of them.
+//= torvalds/linux, drivers/infiniband/sw/rxe/rxe_comp.c: rnrnak_jiffies
+const SOFTWARE_WAIT: [Nanos; 2] = [Nanos::from_millis(1), Nanos::from_millis(20)];
 
 static INFO: CauseInfo = CauseInfo {
     id: "rdma-receiver-not-ready",
@@ -57,16 +60,18 @@ impl Cause for RdmaReceiverNotReady {
             None => (responder, &SENT),
         };
         let per_sec = end.counted(meanings, "refusals for want of a receive request")?;
-        // A sender waits at least so long each time.
-        let share = per_sec * RNR_WAIT.secs() / queue_pairs(load);
-        // A timer of a device may take much longer.
+        let wait = if requester.verbs.port.software {
+            SOFTWARE_WAIT
+        } else {
+            [RNR_WAIT; 2]
+        };
+        let [least, most] = wait.map(|wait| per_sec * wait.secs() / queue_pairs(load));
+        // A device may take longer than its timer says.
         let stalls = silent(load).filter(|silent| per_sec > 0.0 && *silent >= STALLED);
-        let refused = refused_share(load, per_sec);
-        let often = refused.filter(|refused| *refused >= OFTEN);
-        if share < MATTERS && stalls.or(often).is_none() {
+        if most < MATTERS && stalls.is_none() {
             return Err(NoFinding::Clear(format!(
                 "senders waited {} of the time for receive requests",
-                percent(share)
+                percent(most)
             )));
         }
         let quarters = end.verbs.of(meanings).map(|count| count.quarters);
@@ -78,16 +83,16 @@ impl Cause for RdmaReceiverNotReady {
             told(requester, "was told that there is none", &RECEIVED),
             told(responder, "had no receive request", &SENT),
             Some(format!(
-                "the sender waits {RNR_WAIT} or more each time: {} of the time at least",
-                percent(share.min(1.0))
+                "the sender waits {} or more each time: {} of the time at least",
+                wait[0],
+                percent(least.min(1.0))
             )),
-            often.map(|refused| format!("{refused:.1} refusals for each message that arrived")),
             stalls.map(|silent| format!("nothing arrived in {} of the samples", percent(silent))),
         ];
         Ok(Finding {
             side: Place::from(responder.side),
-            share: share.clamp(MATTERS, 1.0),
-            enough: share >= MATTERS && quarters.max() >= Some(THROUGHOUT),
+            share: least.clamp(MATTERS, 1.0),
+            enough: least >= MATTERS && quarters.max() >= Some(THROUGHOUT),
             reached: false,
             evidence: evidence.into_iter().flatten().collect(),
         })
@@ -119,10 +124,4 @@ impl Cause for RdmaReceiverNotReady {
                 .to_owned(),
         })]
     }
-}
-
-/// Refusals for each message of a load; `None` if no payload arrived.
-fn refused_share(load: &Load, per_sec: f64) -> Option<f64> {
-    let messages = load.goodput.mean / 8.0 / load.made.sender.write_size as f64;
-    (messages > 0.0 && messages.is_finite()).then(|| per_sec / messages)
 }
