@@ -102,18 +102,25 @@ pub(crate) fn queues(guest: &mut Guest) {
     guest.ask(NO_WIRE);
 }
 
-/// Starts a loop in the background, and ends it.
-const LOOP: &str =
-    "(while sleep PAUSE; do\nBODY\ndone) >/dev/null 2>&1 </dev/null & echo $! >/run/loop";
-const NO_LOOP: &str = "kill $(cat /run/loop)";
-
-/// Takes the link of the second port down for a while.
-const DOWN: &str = "ip link set between1 down; sleep 0.3; ip link set between1 up";
+/// Takes the link of the second port down again and again, from when the load runs: a run is refused at a port that is
+/// down when it begins.
+const FLAPS: &str = r"sent() { cat /sys/class/net/verbs0/statistics/tx_bytes; }
+(
+  before=$(sent)
+  until [ $(($(sent) - before)) -gt 1000000 ]; do sleep 0.2; done
+  while sleep 1; do
+    ip link set between1 down
+    sleep 0.3
+    ip link set between1 up
+  done
+) >/dev/null 2>&1 </dev/null &
+echo $! >/run/flaps";
+const NO_FLAPS: &str = "kill $(cat /run/flaps); sleep 0.5; ip link set between1 up; sleep 1";
 
 /// A fault, how it is made and undone, and what a run names with it.
 struct Fault {
-    plant: String,
-    undo: String,
+    plant: &'static str,
+    undo: &'static str,
     words: &'static str,
     cause: Option<&'static str>,
 }
@@ -121,43 +128,42 @@ struct Fault {
 /// Small packets, a receiver without requests, and a link that goes down are named.
 pub(crate) fn ports(guest: &mut Guest) {
     serving(guest, WIRE);
-    let repeated = |pause: &str, body: &str| LOOP.replace("PAUSE", pause).replace("BODY", body);
     for fault in [
         Fault {
-            plant: String::new(),
-            undo: String::new(),
-            words: "--op write",
+            plant: "",
+            undo: "",
+            words: "--op write --time 20s",
             cause: None,
         },
         Fault {
-            plant: String::new(),
-            undo: String::new(),
-            words: "--op send --size 4KiB --depth 64",
+            plant: "",
+            undo: "",
+            words: "--op send --size 4KiB --depth 64 --time 20s",
             cause: None,
         },
         Fault {
-            plant: "ip link set verbs1 mtu 1500".to_owned(),
-            undo: "ip link set verbs1 mtu 4500".to_owned(),
-            words: "--op write",
+            plant: "ip link set verbs1 mtu 1500",
+            undo: "ip link set verbs1 mtu 4500",
+            words: "--op write --time 20s",
             cause: Some("rdma-mtu"),
         },
         Fault {
-            plant: String::new(),
-            undo: String::new(),
-            words: "--op send --size 4KiB --depth 64 --receives 1",
+            plant: "",
+            undo: "",
+            words: "--op send --size 4KiB --depth 64 --receives 1 --time 20s",
             cause: Some("rdma-receiver-not-ready"),
         },
         Fault {
-            plant: repeated("2", DOWN),
-            undo: format!("{NO_LOOP}; sleep 0.5; ip link set between1 up; sleep 1"),
-            words: "--op write --size 16KiB",
+            plant: FLAPS,
+            undo: NO_FLAPS,
+            words: "--op write --size 16KiB --time 40s",
             cause: Some("rdma-link-down"),
         },
     ] {
         let words = fault.words;
-        guest.ask(&fault.plant);
-        let result = ran(guest, &format!("{words} --events --time 20s --no-trials"));
-        guest.ask(&fault.undo);
+        guest.ask(fault.plant);
+        let result = ran(guest, &format!("{words} --events --no-trials"));
+        guest.ask(fault.undo);
         let found = suspects(&result);
         println!("{words}: {found}");
         match fault.cause {
