@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 
 use linerate_core::advice::{Advice, Step};
-use linerate_core::causes::CAUSES;
+use linerate_core::causes::{CAUSES, Cause};
 use linerate_core::facts::odd;
 use linerate_core::verdict::judge;
 
@@ -41,7 +41,8 @@ impl Advised {
     }
 }
 
-/// The advice of all causes on all cells, found or not, and of all oddities; each with the first that gives it.
+/// The advice of all causes on all cells whose transport they are about, found or not, and of all oddities; each with the
+/// first that gives it.
 fn all() -> BTreeMap<Advised, String> {
     let mut all = BTreeMap::new();
     let mut add = |advice: &Advice, of: String| {
@@ -56,8 +57,13 @@ fn all() -> BTreeMap<Advised, String> {
     let variants = variants::all();
     let cells = CELLS.iter().map(|cell| &cell.model);
     for model in cells.filter(|model| knows_ports(model)).chain(&variants) {
-        let directions = model.directions.iter().map(|dir| dir.direction);
-        for (direction, cause) in directions.flat_map(|d| CAUSES.iter().map(move |c| (d, c))) {
+        let directions = model.directions.iter();
+        let fits = directions.flat_map(|dir| {
+            let is_about = |cause: &&&dyn Cause| cause.info().scope.includes(dir.base.transport);
+            let causes = CAUSES.iter().filter(is_about);
+            causes.map(|cause| (dir.direction, cause))
+        });
+        for (direction, cause) in fits {
             for advice in cause.advice(model, direction) {
                 add(&advice, cause.id().to_owned());
             }

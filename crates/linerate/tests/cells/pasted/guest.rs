@@ -48,7 +48,7 @@ const PACKAGES: [&str; 23] = [
 ];
 
 /// What a command with these words may fail with, because the guest lacks what it is about.
-const LACKING: [(&str, &str, &str); 22] = [
+const LACKING: [(&str, &str, &str); 25] = [
     ("ibstat ", "device can't be found", "no InfiniBand"),
     ("speed 1000 duplex half", "Invalid argument", "no such mode"),
     ("lsusb", "/sys/bus/usb", "no USB"),
@@ -91,6 +91,9 @@ const LACKING: [(&str, &str, &str); 22] = [
     ("mtu 65520", "device maximum", "no IP over InfiniBand"),
     ("vf 3", "not supported", "no virtual functions"),
     ("ethtool -m ", "not supported", "no transceiver"),
+    ("--engine rdma", "no RDMA device", "no RDMA device"),
+    ("rdma link show ", "Wrong device name", "no RDMA device"),
+    ("dcb pfc show ", "not supported", "no port with PFC"),
 ];
 
 /// What the guest's card ignores, since it negotiates: the advice is for another one.
@@ -176,6 +179,12 @@ fn names() -> BTreeSet<String> {
         all.extend(route.map(|nic| nic.name.clone()));
         let others = facts.route.iter().flat_map(|route| &route.others);
         all.extend(others.map(|other| other.name.clone()));
+    }
+    let loads = CELLS.iter().flat_map(|cell| &cell.model.directions);
+    for made in loads.map(|direction| &direction.base.made) {
+        let ends = [&made.sender, &made.receiver].into_iter();
+        let ports = ends.filter_map(|end| end.rdma.as_ref()?.netdev.as_ref());
+        all.extend(ports.map(|port| port.name.clone()));
     }
     for machine in machines() {
         all.extend(machine.network.nics.into_iter().map(|nic| nic.name));
