@@ -55,6 +55,11 @@ impl Array {
         Ok(Self { start, len })
     }
 
+    /// The number of bytes. Unlike the length of the slice it needs no borrow of them.
+    pub const fn size(&self) -> usize {
+        self.len
+    }
+
     /// Requests that pages which are not allocated yet come from a NUMA node. If that node has no room, the kernel
     /// uses others; [`Array::nodes`] shows them.
     //= https://man7.org/linux/man-pages/man2/mbind.2.html, MPOL_PREFERRED

@@ -13,7 +13,7 @@ use crate::record::TrialPlan;
 use crate::signs::GAIN;
 use crate::stats::Range;
 use crate::transport::Scope;
-use crate::transport::rdma::{INLINE_DEFAULT, Operation};
+use crate::transport::rdma::{INLINE_DEFAULT, Operation, inline};
 
 /// Cause `rdma-inline`.
 pub(super) struct RdmaInline;
@@ -68,6 +68,12 @@ impl Cause for RdmaInline {
             return Err(NoFinding::Clear(format!(
                 "payload of {size} B is inside of the request, which has room for {} B",
                 end.inline
+            )));
+        }
+        if inline(&load.knobs.options) >= size {
+            return Err(NoFinding::Clear(format!(
+                "{} takes no more than {} B inside of a request",
+                end.device, end.inline
             )));
         }
         Ok(Finding {

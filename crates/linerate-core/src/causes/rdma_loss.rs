@@ -1,7 +1,9 @@
 //! Packets are lost or overtaken below RDMA, and the device sends again.
 
 use super::predict::bystander;
-use super::verbs::{End, Ends, MATTERS, STALLED, THROUGHOUT, only_reliable, queue_pairs, silent};
+use super::verbs::{
+    End, Ends, MATTERS, STALLED, THROUGHOUT, only_reliable, queue_pairs, silent, stack,
+};
 use super::{Answer, Cause, CauseInfo, Finding, NoFinding, again, base};
 use crate::advice::{Advice, Step};
 use crate::factor::Factor;
@@ -17,11 +19,12 @@ use crate::signs::round_trips::{idle_at_least, median};
 use crate::stats::{EQUAL, Range};
 use crate::transport::Scope;
 use crate::transport::rdma::{ACK_WAIT, Operation, TRAFFIC_CLASS};
+use crate::units::Nanos;
 
 /// Cause `rdma-loss`.
 pub(super) struct RdmaLoss;
 
-/// Fewer events than this in a load are stray.
+/// Fewer events than this in a load are stray, unless timers of them took time.
 const FEW: f64 = 5.0;
 
 /// Share of the events that an end's damaged or discarded packets must make up for the loss to be there.
@@ -75,7 +78,7 @@ impl Cause for RdmaLoss {
             return Err(NoFinding::Unknown(vec![gap]));
         }
         let stalls = stalls(load, &lost);
-        if lost.count < FEW && stalls < STALLED {
+        if lost.count < FEW && stalls < STALLED && lost.waits(load) < MATTERS {
             return Err(NoFinding::Clear(format!(
                 "{:.0} packets were missed or not acknowledged in time",
                 lost.count
@@ -117,7 +120,7 @@ impl Cause for RdmaLoss {
         if is_infiniband(&ends) {
             vec![cable(&ends)]
         } else {
-            vec![counters(&ends), lossless(&ends)]
+            vec![counters(model, &ends), lossless(model, &ends)]
         }
     }
 }
@@ -183,13 +186,13 @@ fn stalls(load: &Load, lost: &Lost) -> f64 {
     silent(load).filter(|_| lost.count > 0.0).unwrap_or(0.0)
 }
 
-/// The gap of reads by a software device that often had to ask again: it counts lost responses with timers that expired
-/// without need.
+/// The gap of reads and atomic operations of a software device that often had to ask again: it counts lost responses with
+/// timers that expired without need.
 fn untold(model: &Model, load: &Load, ends: &Ends<'_>) -> Option<Gap> {
-    let reads = Operation::of(&load.knobs.options) == Operation::Read;
+    let returns = Operation::of(&load.knobs.options).returns();
     let asked = ends.requester;
     let mut retries = asked.verbs.of(&[Meaning::Retried]);
-    let retries = retries.find(|_| reads && asked.verbs.port.software)?;
+    let retries = retries.find(|_| returns && asked.verbs.port.software)?;
     let share = retries.per_sec * ACK_WAIT.secs() / queue_pairs(load);
     (retries.count >= FEW && share >= MATTERS).then(|| Gap {
         what: format!("lost responses to {}", asked.name()),
@@ -203,6 +206,12 @@ fn untold(model: &Model, load: &Load, ends: &Ends<'_>) -> Option<Gap> {
 }
 
 impl Lost {
+    /// The share of the time that timers take at most. Those of devices that adapt them take less.
+    //= NVIDIA, MLNX_OFED documentation, "Adaptive Retransmission": the timeout of the queue pair is the longest one
+    fn waits(&self, load: &Load) -> f64 {
+        self.timed_out * ACK_WAIT.secs() / queue_pairs(load)
+    }
+
     /// Whether packets are missing, again and again.
     fn is_certain(&self) -> bool {
         self.missing > 0.0 && self.count >= FEW && self.quarters >= THROUGHOUT
@@ -210,8 +219,8 @@ impl Lost {
 }
 
 /// The share of the time that the losses cost at least, and at most. What was sent behind a lost packet is sent again:
-/// that is what fits into a round trip, without queues at least, and with those under load at most. A timer takes its
-/// time.
+/// that is what fits into a round trip, without queues at least, and with those under load at most. An acknowledgement
+/// that is late costs a round trip at least, and the time of the timer at most.
 fn cost(model: &Model, load: &Load, lost: &Lost) -> Result<[f64; 2], NoFinding> {
     let least = idle_at_least(model);
     let most = median(load.latency.as_ref()).max(least);
@@ -222,10 +231,10 @@ fn cost(model: &Model, load: &Load, lost: &Lost) -> Result<[f64; 2], NoFinding> 
             hint: String::new(),
         }]));
     };
-    Ok([least, most].map(|trip| {
-        let time = lost.missing * trip.secs() + lost.timed_out * ACK_WAIT.secs();
-        (time / queue_pairs(load)).min(1.0)
-    }))
+    let again = |events: f64, trip: Nanos| events * trip.secs() / queue_pairs(load);
+    let least = again(lost.missing + lost.timed_out, least);
+    let most = again(lost.missing, most) + lost.waits(load);
+    Ok([least, most.max(least)].map(|share| share.min(1.0)))
 }
 
 /// The end whose port lost most of the packets itself, by its counters.
@@ -272,7 +281,8 @@ fn evidence(model: &Model, load: &Load, ends: &Ends<'_>, [least, most]: [f64; 2]
     let mut all: Vec<String> = [again, gaps, Some(takes)].into_iter().flatten().collect();
     all.extend(at_ports);
     if is_infiniband(ends) {
-        let none = "an InfiniBand network loses no packet for want of room: cables and ports do";
+        let none = "an InfiniBand network loses packets by damage, or discards those that waited too long for a slow \
+                    receiver (PortXmitDiscards)";
         all.push(none.to_owned());
     } else {
         all.extend(setup(model, load, ends));
@@ -315,49 +325,60 @@ fn pauses(model: &Model, end: &End<'_>) -> Option<String> {
     ))
 }
 
-fn counters(ends: &Ends<'_>) -> Advice {
+/// The physical network ports of an end, as words of a command: they have the counters and the settings, not a VLAN or a
+/// bond on top of them.
+fn wires(model: &Model, end: &End<'_>) -> Vec<String> {
+    let port = &end.verbs.port;
+    let below = stack(model, end.side, port).iter();
+    let physical = below.filter(|nic| nic.kind.is_empty());
+    let mut names: Vec<String> = physical.map(|nic| word(&nic.name)).collect();
+    if names.is_empty() {
+        names.push(match port.netdev_name() {
+            "" => "PORT".to_owned(),
+            name => word(name),
+        });
+    }
+    names
+}
+
+fn counters(model: &Model, ends: &Ends<'_>) -> Advice {
     let look =
         "find where packets are lost: counters of both ports, and of each switch port between them";
     ends.both().iter().fold(Advice::new(look), |advice, end| {
-        let port = &end.verbs.port;
-        let netdev = if port.netdev_name().is_empty() {
-            "PORT"
-        } else {
-            port.netdev_name()
-        };
+        let port = word(&end.verbs.port.id());
+        let wires = wires(model, end)
+            .into_iter()
+            .map(|wire| format!("; ethtool -S {wire} | grep -iE 'discard|drop|err|pause|pfc'"));
+        let commands = wires.collect::<String>();
         advice.step(Step::on(
             end.side,
-            format!(
-                "rdma statistic show link {}; ethtool -S {} | grep -iE 'discard|drop|err|pause|pfc'",
-                word(&port.id()),
-                word(netdev)
-            ),
+            format!("rdma statistic show link {port}{commands}"),
         ))
     })
 }
 
-fn lossless(ends: &Ends<'_>) -> Advice {
+fn lossless(model: &Model, ends: &Ends<'_>) -> Advice {
     let set = "let the network lose no packets of this priority: PFC or global pauses, and ECN, alike at both ports and in \
                all switches between them";
     ends.both().iter().fold(Advice::new(set), |advice, end| {
-        let port = end.verbs.port.netdev_name();
-        let port = if port.is_empty() { "PORT" } else { port };
-        let port = word(port);
-        advice.step(Step::on(
-            end.side,
-            format!("mlnx_qos -i {port} || dcb pfc show dev {port}"),
-        ))
+        wires(model, end).into_iter().fold(advice, |advice, wire| {
+            advice.step(Step::on(
+                end.side,
+                format!("mlnx_qos -i {wire} || dcb pfc show dev {wire}"),
+            ))
+        })
     })
 }
 
 fn cable(ends: &Ends<'_>) -> Advice {
-    let look = "find the link that damages packets, and replace its cable or transceiver";
+    let look = "find the port that counts errors: replace its cable or transceiver; where a switch port counts \
+                PortXmitDiscards alone, find why the receiver behind it is slow";
     ends.both().iter().fold(Advice::new(look), |advice, end| {
         let device = word(&end.verbs.port.device);
         let port = end.verbs.port.port;
         advice.step(Step::on(
             end.side,
-            format!("perfquery -x -C {device} -P {port}"),
+            format!("sudo perfquery -C {device} -P {port}"),
         ))
     })
 }

@@ -2,6 +2,7 @@
 
 use super::predict::one_rate;
 use super::rdma_port::{ends, is_software};
+use super::verbs::stack;
 use super::{Answer, Cause, CauseInfo, FULL, Finding, NoFinding, base, wire};
 use crate::advice::Advice;
 use crate::facts::infiniband::Layer;
@@ -78,7 +79,7 @@ impl Cause for RdmaMtu {
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         let load = model.direction(direction).map(|dir| &dir.base);
         let small = load.and_then(|load| Some((load, small(model, load, direction).ok()?)));
-        small.map_or_else(Vec::new, |(load, small)| small.advice(load))
+        small.map_or_else(Vec::new, |(load, small)| small.advice(model, load))
     }
 }
 
@@ -92,7 +93,7 @@ impl Small<'_> {
     }
 
     /// What lets packets be as large as possible: of options, of network ports, or of a subnet.
-    fn advice(&self, load: &Load) -> Vec<Advice> {
+    fn advice(&self, model: &Model, load: &Load) -> Vec<Advice> {
         let least = self.ends.iter().map(|(_, end)| end.mtu_own).min();
         if load.knobs.options.number(MTU.key).is_some() && least.is_some_and(|own| own > self.now) {
             return vec![Advice::new(
@@ -105,32 +106,42 @@ impl Small<'_> {
             .all(|(_, end)| end.layer == Some(Layer::InfiniBand))
         {
             return vec![Advice::new(format!(
-                "let the subnet manager use packets of {} B (opensm: partitions.conf, mtu=5 is 4096 B), at every switch on \
-                 the path",
+                "find the port on the path, of a switch or an adapter, that supports less than {} B, and raise it there: the \
+                 subnet manager sets each link to what both of its ports support (`sudo smpquery portinfo LID PORT`: MtuCap, \
+                 NeighborMTU)",
                 self.possible
             ))];
         }
         let mtu = RdmaEnd::netdev_mtu_for(self.possible);
         let all = Advice::new(format!(
-            "use an MTU of {mtu} or more, at both ends and on every switch in between"
+            "use an MTU of {mtu} or more, at both ends, on every switch in between, and at the other hosts of that network"
         ));
-        vec![
-            self.ends
-                .iter()
-                .fold(all, |advice, (side, end)| raise(advice, *side, end, mtu)),
-        ]
+        let ends = self.ends.iter();
+        vec![ends.fold(all, |advice, (side, end)| {
+            raise(advice, model, (*side, end), mtu)
+        })]
     }
 }
 
-/// Adds the command that raises the MTU of an end's network port, if it is too small.
-fn raise(advice: Advice, side: Side, end: &RdmaEnd, mtu: u32) -> Advice {
-    let netdev = end.netdev.as_ref();
-    let known = netdev.and_then(|netdev| Some((word(&netdev.name), netdev.mtu?)));
-    let Some((name, now)) = known.filter(|(_, now)| *now < mtu) else {
-        return advice;
-    };
-    let set = |to: u32| format!("sudo ip link set dev {name} mtu {to}");
-    advice.set(side, set(mtu)).undo_on(side, set(now))
+/// Adds the commands that raise the MTU of an end's network port, if it is too small. That of a VLAN follows the port
+/// below it, which has to be raised first.
+//= torvalds/linux, net/8021q/vlan_dev.c: vlan_dev_change_mtu
+fn raise(advice: Advice, model: &Model, (side, end): (Side, &RdmaEnd), mtu: u32) -> Advice {
+    let netdev = end.netdev.iter();
+    let own = netdev.filter_map(|netdev| Some((netdev.name.as_str(), netdev.mtu?)));
+    let stack = stack(model, side, end);
+    let vlans = stack.iter().take_while(|nic| nic.kind == "vlan").count();
+    let below = stack.iter().skip(1).take(vlans);
+    let below = below.filter_map(|nic| Some((nic.name.as_str(), nic.mtu?)));
+    let small: Vec<(&str, u32)> = own.chain(below).filter(|(_, now)| *now < mtu).collect();
+    let set = |name: &str, to: u32| format!("sudo ip link set dev {} mtu {to}", word(name));
+    let advice = small
+        .iter()
+        .rev()
+        .fold(advice, |advice, (name, _)| advice.set(side, set(name, mtu)));
+    small.iter().fold(advice, |advice, (name, now)| {
+        advice.undo_on(side, set(name, *now))
+    })
 }
 
 /// Returns the packets of a load if both ports could carry larger ones; else why not.

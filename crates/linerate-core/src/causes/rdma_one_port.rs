@@ -18,6 +18,9 @@ pub(super) struct RdmaOnePort;
 /// Least rate of another port, as a share of the used one's, at which it is worth to be used.
 const WORTH: f64 = 0.5;
 
+/// Least rate of a slot, relative to one port, at which a second port of the same card carries more.
+const BOTH: f64 = 1.5;
+
 static INFO: CauseInfo = CauseInfo {
     id: "rdma-one-port",
     name: "one of several RDMA ports carries all",
@@ -39,6 +42,9 @@ impl Cause for RdmaOnePort {
         let Some(first) = full.first() else {
             return Err(NoFinding::Clear("no port is full".to_owned()));
         };
+        if let Some(slot) = shared_slot(model, load, direction, &full) {
+            return Err(NoFinding::Clear(slot));
+        }
         let mut unused = Vec::new();
         for ceiling in &full {
             let Some(side) = side(ceiling) else { continue };
@@ -88,6 +94,32 @@ fn full<'a>(model: &'a Model, direction: Direction, load: &Load) -> Vec<&'a Ceil
         .flatten()
         .filter(|c| c.stage == Stage::Net);
     of_ports.filter(|c| c.reached(load) >= FULL).collect()
+}
+
+/// Says that the slot of a full port holds little more than that port, if the other port is of the same card.
+fn shared_slot(
+    model: &Model,
+    load: &Load,
+    direction: Direction,
+    full: &[&Ceiling],
+) -> Option<String> {
+    let slots = &model.direction(direction)?.ceilings;
+    full.iter().find_map(|port| {
+        let side = side(port)?;
+        let used = load.rdma(direction, side)?;
+        let other = other(model, load, direction, side)?;
+        let mut slots = slots.iter();
+        let slot = slots.find(|slot| slot.stage == Stage::Pcie && slot.side == port.side)?;
+        let holds = slot.rate.0 as f64 / port.rate.0 as f64;
+        (used.shares_card(other) && holds < BOTH).then(|| {
+            format!(
+                "{} {} is a port of the same card, whose slot holds {} of one port",
+                side.name(),
+                other.device,
+                percent(holds)
+            )
+        })
+    })
 }
 
 fn side(ceiling: &Ceiling) -> Option<Side> {

@@ -55,7 +55,7 @@ impl Cause for RdmaOneQp {
                 "a software device works on queue pairs with the CPUs of its host".to_owned(),
             ));
         }
-        if !queues.wait(queues.depth) {
+        if !queues.wait(queues.in_flight()) {
             return Err(NoFinding::Clear(
                 "requests do not queue for the device".to_owned(),
             ));

@@ -23,8 +23,11 @@ pub(super) struct Queues<'a> {
     pub(super) requester: Side,
     /// Queue pairs of all streams.
     pub(super) pairs: u32,
-    /// Requests in flight, of each queue pair.
+    /// Requests that the program posts to each queue pair.
     pub(super) depth: u32,
+    /// Reads and atomic operations that the devices keep in flight of each queue pair; `None` of other operations, and if
+    /// unknown.
+    pub(super) reads: Option<u32>,
     /// Payload of a request, in bytes.
     size: f64,
     /// Round trip of a message that is alone, in seconds.
@@ -48,15 +51,24 @@ impl<'a> Queues<'a> {
         })?;
         let ceilings = model.direction(direction).map(|dir| &dir.ceilings);
         let wire = ceilings.into_iter().flatten().map(|c| c.rate.0).min();
+        let requester = requester(load, direction);
+        let reads = load.rdma(direction, requester).map(|end| end.reads_out);
+        let returns = Operation::of(options).returns();
         Ok(Self {
             load,
-            requester: requester(load, direction),
+            requester,
+            reads: reads.filter(|reads| returns && *reads > 0),
             pairs: queue_pairs(load) as u32,
             depth: rdma::depth(options),
             size: load.made.at(direction, direction.sender()).write_size as f64,
             trip: trip.0 as f64 / 1e9,
             wire: wire.map(|rate| rate as f64),
         })
+    }
+
+    /// Requests in flight, of each queue pair.
+    pub(super) fn in_flight(&self) -> u32 {
+        self.reads.unwrap_or(u32::MAX).min(self.depth)
     }
 
     /// Seconds that a request was in flight, where each queue pair had `depth` in flight.

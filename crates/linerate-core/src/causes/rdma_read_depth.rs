@@ -6,13 +6,13 @@ use super::{Answer, Cause, CauseInfo, Finding, NoFinding};
 use crate::advice::Advice;
 use crate::factor::Factor;
 use crate::facts::Gap;
-use crate::model::Model;
+use crate::model::{Load, Model};
 use crate::path::{Direction, Stage};
 use crate::record::TrialPlan;
 use crate::signs::GAIN;
 use crate::stats::{EQUAL, Range};
 use crate::transport::Scope;
-use crate::transport::rdma::Operation;
+use crate::transport::rdma::{Operation, READS};
 
 /// Cause `rdma-read-depth`.
 pub(super) struct RdmaReadDepth;
@@ -46,9 +46,7 @@ impl Cause for RdmaReadDepth {
                 op.name()
             )));
         }
-        let reads = queues.load.rdma(direction, queues.requester);
-        let reads = reads.map(|end| end.reads_out).filter(|reads| *reads > 0);
-        let reads = reads.ok_or_else(|| {
+        let reads = queues.reads.ok_or_else(|| {
             NoFinding::Unknown(vec![Gap {
                 what: "how many reads both devices allow in flight".to_owned(),
                 why: "the record does not say it".to_owned(),
@@ -61,8 +59,13 @@ impl Cause for RdmaReadDepth {
                 queues.depth
             )));
         }
+        let bound = if asked(queues.load) == Some(reads.into()) {
+            "--reads asked for"
+        } else {
+            "the devices allow"
+        };
         let words = format!(
-            "{}, with {reads} in flight in each queue pair: the devices allow no more of its {}",
+            "{}, with {reads} in flight in each queue pair: {bound} no more of its {}",
             queues.words(reads),
             queues.depth
         );
@@ -96,9 +99,18 @@ impl Cause for RdmaReadDepth {
         let gain = gain.and_then(|trial| trial.effect).map(|effect| effect.mid);
         let more = Advice::new(
             "let the program ask for more reads in flight when it connects (max_rd_atomic, max_dest_rd_atomic), up to \
-             what both devices have",
+             what both devices have; linerate does so without --reads",
         );
         let other = Advice::new("use larger reads, more queue pairs, or writes from the other end");
-        vec![more.gain(gain), other]
+        let load = model.direction(direction).map(|dir| &dir.base);
+        match load.and_then(asked) {
+            Some(_) => vec![more.gain(gain), other],
+            None => vec![other],
+        }
     }
+}
+
+/// Reads in flight that the load asked for; `None` if it took as many as both devices have.
+fn asked(load: &Load) -> Option<u64> {
+    load.knobs.options.number(READS.key)
 }

@@ -3,6 +3,8 @@
 use super::{NoFinding, lacks};
 use crate::facts::Gap;
 use crate::facts::infiniband::counted::Meaning;
+use crate::facts::nic::Nic;
+use crate::facts::rdma::RdmaEnd;
 use crate::model::{Load, Model, Verbs};
 use crate::path::{Direction, Side};
 use crate::shell::word;
@@ -53,6 +55,18 @@ impl End<'_> {
             }])
         })
     }
+}
+
+/// The network port of an RDMA port, with the ports below it: a VLAN, its bond, the ports of the bond. Empty if the route
+/// of the host does not leave by it, so that those below are unknown.
+pub(super) fn stack<'a>(model: &'a Model, side: Side, port: &RdmaEnd) -> &'a [Nic] {
+    let host = model.host(side);
+    let route = host.and_then(|host| host.facts.route.as_ref());
+    let ports = route.map_or(&[][..], |route| &route.ports);
+    let leaves = ports
+        .first()
+        .is_some_and(|nic| nic.name == port.netdev_name());
+    if leaves { ports } else { &[] }
 }
 
 /// Queue pairs of a load: each waits for itself.

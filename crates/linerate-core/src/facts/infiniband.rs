@@ -70,6 +70,8 @@ pub struct IbDevice {
     pub firmware: String,
     /// The maker's name of the board: two boards of the same name can be compared.
     pub board: String,
+    /// The kind of the device; `None` if unknown.
+    pub kind: Option<NodeType>,
     /// Address on the PCI bus.
     pub pci: String,
     /// NUMA node.
@@ -82,6 +84,18 @@ pub struct IbDevice {
     pub software: bool,
     /// The ports of the device.
     pub ports: Vec<IbPort>,
+}
+
+/// The kind of an RDMA device, by what its queue pairs speak.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NodeType {
+    /// InfiniBand or RoCE.
+    ChannelAdapter,
+    /// iWARP.
+    Iwarp,
+    /// A protocol of its maker.
+    Other,
 }
 
 /// The physical function that a virtual one belongs to.

@@ -49,6 +49,10 @@ pub struct RdmaEnd {
     pub reads_out: u32,
     /// Reads and atomic operations that each queue pair answers at a time.
     pub reads_in: u32,
+    /// The most that [`RdmaEnd::reads_out`] may be with this device; 0 if unknown.
+    pub reads_out_most: u32,
+    /// The most that [`RdmaEnd::reads_in`] may be with this device; 0 if unknown.
+    pub reads_in_most: u32,
     /// Whether threads poll for completions: they are busy at any load.
     pub polls: bool,
     /// Whether software makes the device: the CPUs of its host do its work, and its rate is nominal.
@@ -93,6 +97,8 @@ pub struct OtherPort {
     pub netdev: String,
     /// Its rate as the kernel reports it; `None` if unknown.
     pub rate: Option<Rate>,
+    /// Address of the device on the PCI bus; empty if it has none.
+    pub pci: String,
 }
 
 impl RdmaEnd {
@@ -134,6 +140,13 @@ impl RdmaEnd {
         let card = self.pci.parse().ok();
         let card = card.and_then(|address| pci::at(&self.slots, address));
         card.map_or_else(Vec::new, |card| crossing::crossings(&self.slots, card))
+    }
+
+    /// Whether another port is of the same card, so that both share its slot.
+    pub fn shares_card(&self, other: &OtherPort) -> bool {
+        let card = |pci: &str| pci.rsplit_once('.').map(|(card, _)| card.to_owned());
+        other.device == self.device
+            || card(&self.pci).is_some_and(|own| card(&other.pci) == Some(own))
     }
 
     /// The largest payload of a packet that this port could have with another setting: of its network port, or of the
@@ -206,6 +219,27 @@ mod tests {
         };
         assert_eq!(capacity(&end(false)), Some(25.0));
         assert_eq!(capacity(&end(true)), None);
+    }
+
+    #[test]
+    fn the_functions_of_a_card_share_its_slot() {
+        let shares = |device: &str, pci: &str| {
+            let end = RdmaEnd {
+                device: "mlx5_0".to_owned(),
+                pci: "0000:01:00.0".to_owned(),
+                ..RdmaEnd::default()
+            };
+            end.shares_card(&OtherPort {
+                device: device.to_owned(),
+                pci: pci.to_owned(),
+                ..OtherPort::default()
+            })
+        };
+        assert!(shares("mlx5_1", "0000:01:00.1"));
+        assert!(shares("mlx5_0", ""), "another port of the device");
+        assert!(!shares("mlx5_1", "0000:02:00.0"));
+        assert!(!shares("mlx5_1", "0001:01:00.1"));
+        assert!(!shares("mlx5_1", ""));
     }
 
     #[test]

@@ -157,6 +157,7 @@ pub(super) fn load_over(
     let rates = rates(&ticks);
     let made = |side: Side| set.ends.get(index(side)).cloned().unwrap_or_default();
     let goodput = over.goodput(receiving, set.plan.id, window)?;
+    let steady = estimate(goodput, &rates[begin.unwrap_or(0).min(rates.len())..]);
     let heard = heard(step, &ticks, &beside(record, step));
     let tcp = connections(record, set.plan.id, direction, [sending, receiving], window);
     let sender = sender(record, sending, set.plan.id);
@@ -164,18 +165,17 @@ pub(super) fn load_over(
     let ends = [direction.sender(), direction.receiver()];
     let shared = super::derive::same_machine(record);
     let cpus = ByRole::from(ends.map(|side| cpus(step, side, shared, window)));
-    let workers = format!("s{}/tx", set.plan.id);
     let receivers = receivers(receiving, &set.plan, &cpus.receiver, window);
     Some(Load {
         transport: sender.transport,
         streams: set.plan.knobs.streams,
         knobs: set.plan.knobs.clone(),
         made: ends.map(made).into(),
-        goodput: estimate(goodput, &rates[begin.unwrap_or(0).min(rates.len())..]),
-        operations: operations(record, receiving, set.plan.id, window),
+        goodput: steady,
+        operations: operations(record, receiving, set, &steady, window),
         goodput_with_ramp: over.goodput(receiving, set.plan.id, Window::of(step))?,
         steady: begin.is_some(),
-        senders: at_work(sending, &workers, &cpus.sender, window),
+        senders: senders(sending, set.plan.id, &cpus.sender, window),
         copied: copied(sending, set.plan.id, window),
         unread: socket_mean(receiving, set.plan.id, m::SOCKET_UNREAD, window),
         behind: behind(receiving, set.plan.id, window, goodput, &receivers),
@@ -194,7 +194,7 @@ pub(super) fn load_over(
         queues: queues(sending, set.plan.id, window, quiet(record, ends[0])),
         packet_bytes: packet_bytes(step, direction, window),
         paused: paused(&record.hosts, step, direction, window),
-        verbs: verbs(set, step, direction, window),
+        verbs: verbs(set, step, idle(record), direction, window),
         allowances: allowances(&record.hosts, step, direction, window),
         fragments: fragments(step, direction, window),
         in_use: sender.last_packet(packets),
@@ -208,18 +208,36 @@ pub(super) fn load_over(
     })
 }
 
-/// Operations, or messages, of a set in a second; `None` of sockets.
+/// Operations, or messages, of a set in a second; `None` of sockets. Each message of RDMA is a request of the same size.
 fn operations(
     record: &Record,
     receiving: &EndReadings,
-    set: u32,
+    set: &Set,
+    goodput: &Estimate,
     window: Window,
 ) -> Option<Estimate> {
-    let mean = operations_rate(record, receiving, set, window)?;
-    Some(estimate(
-        mean,
-        &rates(&ticks(receiving, set, m::WORKER_OPS, window)),
-    ))
+    let id = set.plan.id;
+    if Transport::of(&record.start.plan.engine) == Transport::Rdma {
+        return messages(goodput, set.ends.first()?.write_size);
+    }
+    let mean = operations_rate(record, receiving, id, window)?;
+    let ticks = ticks(receiving, id, m::WORKER_OPS, window);
+    Some(estimate(mean, &rates(&ticks)))
+}
+
+/// Messages of RDMA in a second: each is one request of `size` bytes.
+fn messages(goodput: &Estimate, size: u64) -> Option<Estimate> {
+    let each = |bits: f64| bits / (size as f64 * 8.0);
+    let interval = goodput.interval.map(|interval| Interval {
+        low: each(interval.low),
+        mid: each(interval.mid),
+        high: each(interval.high),
+    });
+    (size > 0).then(|| Estimate {
+        mean: each(goodput.mean),
+        interval,
+        samples: goodput.samples,
+    })
 }
 
 /// The least share of duplicate segments that a receiver reports.
@@ -245,6 +263,11 @@ fn connections(
     let needless = [shares.needless, counted].into_iter().flatten();
     shares.needless = needless.reduce(f64::max);
     shares
+}
+
+/// The threads that send.
+fn senders(end: &EndReadings, set: u32, cpus: &[Cpu], window: Window) -> Vec<Thread> {
+    at_work(end, &format!("s{set}/tx"), cpus, window)
 }
 
 /// The threads that receive, with the CPUs that receive the packets of their streams.

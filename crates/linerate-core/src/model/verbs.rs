@@ -1,7 +1,7 @@
 //! What the RDMA ports of a load counted.
 
 use super::ends::{end, index};
-use super::readings::{Window, gauge, growth};
+use super::readings::{Window, gauge, growth, per_second};
 use crate::facts::infiniband::counted::Meaning;
 use crate::facts::rdma::RdmaEnd;
 use crate::metric as m;
@@ -31,9 +31,9 @@ pub struct VerbsCount {
     pub name: String,
     /// Its meaning.
     pub meaning: Meaning,
-    /// Events.
+    /// Events, without those of other programs: what the port counted on the idle path is theirs, and goes on.
     pub count: f64,
-    /// Events per second.
+    /// Such events per second.
     pub per_sec: f64,
     /// Quarters of the time in which it grew, of four.
     pub quarters: u8,
@@ -63,16 +63,18 @@ impl Verbs {
     }
 }
 
-/// What the ports of both ends counted; `None` of an end whose port is unknown, as for other transports.
+/// What the ports of both ends counted; `None` of an end whose port is unknown, as for other transports. `idle` is the step
+/// with an idle path.
 pub(super) fn verbs(
     set: &Set,
     step: &Step,
+    idle: Option<&Step>,
     direction: Direction,
     window: Window,
 ) -> ByRole<Option<Verbs>> {
     let of = |side: Side| {
         let port = set.ends.get(index(side))?.rdma.as_deref()?.clone();
-        Some(of_port(port, step, side, window))
+        Some(of_port(port, step, idle, side, window))
     };
     ByRole {
         sender: of(direction.sender()),
@@ -80,11 +82,14 @@ pub(super) fn verbs(
     }
 }
 
-fn of_port(port: RdmaEnd, step: &Step, side: Side, window: Window) -> Verbs {
+fn of_port(port: RdmaEnd, step: &Step, idle: Option<&Step>, side: Side, window: Window) -> Verbs {
     let name = port.id();
-    let tables = || {
-        let tables = end(step, side).into_iter();
-        tables.flat_map(|end| end.about("rdma", |_| true))
+    let tables = || tables(step, side);
+    let others = |subject: &str| {
+        let idle = idle?;
+        let mut tables = self::tables(idle, side);
+        let table = tables.find(|table| table.subject == subject)?;
+        per_second(table, m::RDMA_COUNT, Window::of(idle))
     };
     let own = |table: &'_ Table| {
         let (of, counter) = table.subject.split_once(' ')?;
@@ -99,7 +104,8 @@ fn of_port(port: RdmaEnd, step: &Step, side: Side, window: Window) -> Verbs {
         if meaning == Meaning::LinkDowned {
             downs = growth(table, m::RDMA_COUNT, Window::WHOLE).map(|(grown, _)| grown);
         }
-        counts.extend(counted(table, name, meaning, window));
+        let others = others(&table.subject).unwrap_or(0.0);
+        counts.extend(counted(table, (name, meaning), others, window));
     }
     let state = tables().find(|table| table.subject == name);
     let active = state.and_then(|table| {
@@ -115,8 +121,21 @@ fn of_port(port: RdmaEnd, step: &Step, side: Side, window: Window) -> Verbs {
     }
 }
 
-fn counted(table: &Table, name: String, meaning: Meaning, window: Window) -> Option<VerbsCount> {
+/// The readings of RDMA ports of an end.
+fn tables(step: &Step, side: Side) -> impl Iterator<Item = &Table> {
+    let tables = end(step, side).into_iter();
+    tables.flat_map(|end| end.about("rdma", |_| true))
+}
+
+/// What a counter counted, without `others` in each second.
+fn counted(
+    table: &Table,
+    (name, meaning): (String, Meaning),
+    others: f64,
+    window: Window,
+) -> Option<VerbsCount> {
     let (count, secs) = growth(table, m::RDMA_COUNT, window)?;
+    let count = (count - others * secs).max(0.0);
     let values: Vec<f64> = gauge(table, m::RDMA_COUNT, window).collect();
     let at = |quarter: usize| values.get((values.len().saturating_sub(1)) * quarter / QUARTERS);
     let grew = (0..QUARTERS)
@@ -145,7 +164,36 @@ mod tests {
             port: 1,
             ..RdmaEnd::default()
         };
-        of_port(port, &step, Side::Far, WHOLE)
+        of_port(port, &step, None, Side::Far, WHOLE)
+    }
+
+    #[test]
+    fn what_is_counted_on_the_idle_path_is_of_other_programs() {
+        let port = RdmaEnd {
+            device: "rxe0".to_owned(),
+            port: 1,
+            ..RdmaEnd::default()
+        };
+        let counted = |name: &str, grown: i64| {
+            let subject = format!("rxe0/1 {name}");
+            loaded(vec![table(&subject, &[(m::RDMA_COUNT, [5, 5 + grown])])])
+        };
+        let missing = |idle: &Step| {
+            let verbs = of_port(
+                port.clone(),
+                &counted("rcvd_seq_err", 100),
+                Some(idle),
+                Side::Far,
+                WHOLE,
+            );
+            let count = &verbs.counts[0];
+            (count.count, count.per_sec)
+        };
+        assert_eq!(missing(&counted("rcvd_seq_err", 0)), (100.0, 100.0));
+        assert_eq!(missing(&counted("rcvd_seq_err", 60)), (40.0, 40.0));
+        assert_eq!(missing(&counted("rcvd_seq_err", 110)), (0.0, 0.0));
+        assert_eq!(missing(&counted("send_rnr_err", 60)), (100.0, 100.0));
+        assert_eq!(missing(&loaded(Vec::new())), (100.0, 100.0));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Files of a port below `/sys/class/infiniband`.
 
 use super::{Malformed, text};
-use crate::facts::infiniband::{Guid, IbRate};
+use crate::facts::infiniband::{Guid, IbRate, NodeType};
 use crate::units::Rate;
 
 /// A state such as `4: ACTIVE`: its number.
@@ -11,6 +11,16 @@ pub fn state(text: &[u8]) -> Result<u32, Malformed> {
     let number = line.split(|&b| b == b':').next().unwrap_or_default();
     let number = text::decimal(number.trim_ascii()).and_then(|n| u32::try_from(n).ok());
     number.ok_or(Malformed::NotANumber(WHAT))
+}
+
+/// The kind of a device, such as `1: CA` or `4: RNIC`; `None` if the text says none.
+//= torvalds/linux, include/rdma/ib_verbs.h: enum rdma_node_type
+pub fn node_type(text: &str) -> Option<NodeType> {
+    Some(match text.split(':').next()?.parse().ok()? {
+        1u32 => NodeType::ChannelAdapter,
+        4 => NodeType::Iwarp,
+        _ => NodeType::Other,
+    })
 }
 
 /// A rate such as `56 Gb/sec (4X FDR)`, `2.5 Gb/sec (1X SDR)`, or `10 Gb/sec (4X)`.
@@ -72,8 +82,22 @@ fn tenths(field: &[u8]) -> Option<u64> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{guid, rate, state};
+    use super::{NodeType, guid, node_type, rate, state};
     use crate::units::Rate;
+
+    #[test]
+    fn a_device_has_a_kind() {
+        for (text, kind) in [
+            ("1: CA", Some(NodeType::ChannelAdapter)),
+            ("4: RNIC", Some(NodeType::Iwarp)),
+            ("5: usNIC", Some(NodeType::Other)),
+            ("7: unspecified", Some(NodeType::Other)),
+            ("", None),
+            ("CA", None),
+        ] {
+            assert_eq!(node_type(text), kind, "{text}");
+        }
+    }
 
     #[test]
     fn states_are_their_numbers() {

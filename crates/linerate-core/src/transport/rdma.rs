@@ -241,7 +241,7 @@ pub fn depth(options: &Options) -> u32 {
 /// Reads in flight.
 pub const READS: OptionInfo = OptionInfo {
     key: "reads",
-    help: "Reads and atomic operations that a queue pair's device keeps in flight, as far as both devices allow [default: 16]",
+    help: "Reads and atomic operations that a queue pair's device keeps in flight, as far as both devices allow [default: as many as they allow]",
     kind: Kind::Count {
         least: 1,
         most: 128,
@@ -250,9 +250,8 @@ pub const READS: OptionInfo = OptionInfo {
     of_path: false,
 };
 
-/// Reads in flight where [`READS`] is not set.
-//= linux-rdma/rdma-core, providers: 16 is what most devices have
-pub const READS_DEFAULT: u64 = 16;
+/// Reads in flight that are asked for where [`READS`] is not set: more than any device has.
+pub const READS_DEFAULT: u64 = 128;
 
 /// Requests of which one completes.
 pub const SIGNAL_EVERY: OptionInfo = OptionInfo {
@@ -281,6 +280,11 @@ pub const INLINE: OptionInfo = OptionInfo {
 /// Inline payload where [`INLINE`] is not set, as perftest asks for.
 //= linux-rdma/perftest, src/perftest_parameters.h: DEF_INLINE_WRITE
 pub const INLINE_DEFAULT: u64 = 220;
+
+/// Inline payload that a load with these options asks for.
+pub fn inline(options: &Options) -> u64 {
+    options.number(INLINE.key).unwrap_or(INLINE_DEFAULT)
+}
 
 /// Size of packets.
 pub const MTU: OptionInfo = OptionInfo {

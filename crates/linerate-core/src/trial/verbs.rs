@@ -2,11 +2,11 @@
 
 use crate::factor::Factor;
 use crate::model::Load;
-use crate::path::Direction;
+use crate::path::{Direction, Side};
 use crate::plan::Knobs;
 use crate::transport::Setting;
 use crate::transport::rdma::{
-    DEPTH, INLINE, INLINE_DEFAULT, POST_LIST, QUEUE_PAIRS, READS, READS_DEFAULT, depth as depth_of,
+    DEPTH, INLINE, INLINE_DEFAULT, POST_LIST, QUEUE_PAIRS, READS, depth as depth_of,
 };
 
 /// Most requests that a trial keeps in flight in one queue pair.
@@ -34,7 +34,7 @@ pub(super) fn settings(
     match factor {
         Factor::MoreDepth => depth(&mut after)?,
         Factor::MoreQueuePairs => queue_pairs(&mut after)?,
-        Factor::MoreReads => reads(&mut after)?,
+        Factor::MoreReads => reads(&mut after, load, direction)?,
         Factor::MoreInline => inline(&mut after, load, direction)?,
         _ => return None,
     }
@@ -60,10 +60,21 @@ fn queue_pairs(knobs: &mut Knobs) -> Option<()> {
     Some(())
 }
 
-/// Twice as many reads in flight, if fewer were asked for than devices usually have.
-fn reads(knobs: &mut Knobs) -> Option<()> {
+/// Twice as many reads in flight, if fewer were asked for than both devices have.
+fn reads(knobs: &mut Knobs, load: &Load, direction: Direction) -> Option<()> {
     let twice = knobs.options.number(READS.key)? * 2;
-    option(knobs, READS.key, (twice <= READS_DEFAULT).then_some(twice)?);
+    let [near, far] = [Side::Near, Side::Far].map(|side| load.rdma(direction, side));
+    let (near, far) = near.zip(far)?;
+    // Either end may be the one that reads.
+    let ends = [near, far].into_iter();
+    let most = ends
+        .map(|end| end.reads_out_most.min(end.reads_in_most))
+        .min();
+    option(
+        knobs,
+        READS.key,
+        (twice <= u64::from(most?)).then_some(twice)?,
+    );
     Some(())
 }
 

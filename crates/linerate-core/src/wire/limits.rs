@@ -25,7 +25,7 @@ pub struct PlanLimits {
 /// `THREADS_MAX` threads.
 pub const THREADS_MAX: u32 = 64;
 /// Largest operation or message in bytes: each thread has one or two buffers of its size.
-const OPERATION_MAX: Bytes = Bytes(16 * 1024 * 1024);
+pub const OPERATION_MAX: Bytes = Bytes(64 * 1024 * 1024);
 /// Buffers of all streams of a set together.
 const OPERATIONS_MAX: Bytes = Bytes(1 << 30);
 /// Buffers of all sets of a session together: as many as the maximum number of streams need if the plan does
@@ -353,7 +353,7 @@ mod tests {
     fn the_buffers_of_all_sets_are_bounded_together() {
         let large = stream(Knobs {
             streams: 64,
-            write_size: OPERATION_MAX,
+            write_size: Bytes(OPERATIONS_MAX.0 / 64),
             ..Knobs::default()
         });
         let mut held = Taken::default();
@@ -605,10 +605,13 @@ mod tests {
                 ..Knobs::default()
             })
         };
-        assert!(alone(&write(10_000, OPERATION_MAX.0)).is_ok());
+        // 64 threads have a buffer each: 1 GiB together.
+        let large = OPERATIONS_MAX.0 / 64;
+        assert!(alone(&write(10_000, large)).is_ok());
+        assert!(alone(&write(10_000, large + 1)).is_err());
         let ping = |streams| SetPlan {
             knobs: write(streams, 1).knobs,
-            ..pings(OPERATION_MAX.0)
+            ..pings(large)
         };
         assert!(alone(&ping(64)).is_ok());
         assert!(alone(&ping(65)).is_err());

@@ -105,7 +105,12 @@ fn reads_that_the_devices_hold_back_are_named_and_proved() {
         let got = outcome(&m, "rdma-read-depth");
         assert_eq!(got, expected, "{allowed} {depth} {gbps} {op}");
     }
-    let mut m = at(&reads(1), 40.0, &[("reads", 1)], "read");
+    let of_16 = |reads_out| RdmaEnd {
+        reads_out_most: 16,
+        reads_in_most: 16,
+        ..reads(reads_out)
+    };
+    let mut m = at(&of_16(1), 40.0, &[("reads", 1)], "read");
     let kind = kind("more-reads").expect("a kind");
     let plan = kind.propose(&m, Direction::Forward, 0).expect("a trial");
     assert_eq!(plan.after.options.number("reads"), Some(2));
@@ -115,9 +120,32 @@ fn reads_that_the_devices_hold_back_are_named_and_proved() {
         (limit.cause, limit.certainty),
         ("rdma-read-depth", Certainty::Proved)
     );
-    // As many as devices usually have: there is nothing to try.
-    let m = at(&reads(16), 40.0, &[("reads", 16)], "read");
-    assert!(kind.propose(&m, Direction::Forward, 0).is_none());
+    // As many as the devices have, or all of them: there is nothing to try.
+    let most = |options: &[(&str, u64)]| {
+        let m = at(&of_16(16), 40.0, options, "read");
+        kind.propose(&m, Direction::Forward, 0).is_none()
+    };
+    assert!(most(&[("reads", 16)]) && most(&[]) && !most(&[("reads", 8)]));
+    let unknown = at(&reads(1), 40.0, &[("reads", 1)], "read");
+    assert!(kind.propose(&unknown, Direction::Forward, 0).is_none());
+    // Who is to blame for the number.
+    let words = |options: &[(&str, u64)]| {
+        let cause = cause("rdma-read-depth").expect("a cause");
+        let m = at(&of_16(1), 50.0, options, "read");
+        let found = cause.check(&m, Direction::Forward).expect("a finding");
+        let advice = cause.advice(&m, Direction::Forward).len();
+        (found.evidence[0].clone(), advice)
+    };
+    let (why, advice) = words(&[("reads", 1)]);
+    assert!(
+        why.contains("--reads asked for no more") && advice == 2,
+        "{why}"
+    );
+    let (why, advice) = words(&[]);
+    assert!(
+        why.contains("the devices allow no more") && advice == 1,
+        "{why}"
+    );
 }
 
 #[test]
@@ -143,6 +171,11 @@ fn one_queue_pair_is_only_named_by_a_trial() {
         outcome(&with(rdma(&soft(), 1e9), &[], "write"), "rdma-one-qp"),
         "clear"
     );
+    // Of the requests that are posted few are in flight.
+    for (allowed, expected) in [(1, "clear"), (16, "suspect")] {
+        let m = at(&reads(allowed), 50.0, &[], "read");
+        assert_eq!(outcome(&m, "rdma-one-qp"), expected, "{allowed}");
+    }
     let mut m = at(&hdr100(), 60.0, &[], "write");
     let named = |m: &Model| {
         let limits = judge(m).limits;
@@ -163,19 +196,23 @@ fn one_queue_pair_is_only_named_by_a_trial() {
 
 #[test]
 fn payload_that_the_device_fetches_is_a_suspect_where_it_would_fit() {
-    for (size, granted, op, expected) in [
-        (64, 0, "write", "suspect"),
-        (64, 63, "send", "suspect"),
-        (64, 64, "write", "clear"),
-        (220, 0, "write", "suspect"),
-        (221, 0, "write", "clear"),
-        (64, 0, "read", "clear"),
+    for (size, asked, granted, op, expected) in [
+        (64, Some(0), 0, "write", "suspect"),
+        (64, Some(63), 63, "send", "suspect"),
+        (64, Some(64), 64, "write", "clear"),
+        (220, Some(0), 0, "write", "suspect"),
+        (221, Some(0), 0, "write", "clear"),
+        (64, Some(0), 0, "read", "clear"),
+        // The device takes no more.
+        (128, None, 96, "write", "clear"),
+        (64, Some(64), 48, "write", "clear"),
     ] {
         let end = RdmaEnd {
             inline: granted,
             ..hdr100()
         };
-        let mut m = at(&end, 5.0, &[], op);
+        let asked: Vec<_> = asked.map(|asked| ("inline", asked)).into_iter().collect();
+        let mut m = at(&end, 5.0, &asked, op);
         m.directions[0].base.made.sender.write_size = size;
         m.directions[0].base.made.receiver.write_size = size;
         assert_eq!(

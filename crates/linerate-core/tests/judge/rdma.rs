@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use linerate_core::causes::CAUSES;
 use linerate_core::facts::infiniband::{IbRate, Layer};
+use linerate_core::facts::nic::Nic;
 use linerate_core::facts::rdma::{Netdev, OtherPort, RdmaEnd};
 use linerate_core::facts::route::{Other, Route};
 use linerate_core::facts::topology::{Node, Topology};
@@ -213,6 +214,29 @@ fn small_packets_count_where_the_wire_is_full() {
         "{text}"
     );
     assert!(advice[0].undo_text().contains("mtu 1500"));
+    // The port below a VLAN first, and back after it.
+    let mut tagged = at(92e9);
+    for host in &mut tagged.hosts {
+        let nic = |name: &str, kind: &str| Nic {
+            name: name.to_owned(),
+            kind: kind.to_owned(),
+            mtu: Some(1500),
+            ..Nic::default()
+        };
+        host.facts.route = Some(Route {
+            ports: vec![nic("eth0", "vlan"), nic("port0", "")],
+            ..Route::default()
+        });
+    }
+    let advice = &cause("rdma-mtu")
+        .expect("a cause")
+        .advice(&tagged, Direction::Forward)[0];
+    let order = |text: &str, first: &str, second: &str| {
+        let at = |name: &str| text.find(&format!("dev {name} mtu")).expect(name);
+        assert!(at(first) < at(second), "{text}");
+    };
+    order(&advice.text(), "port0", "eth0");
+    order(&advice.undo_text(), "eth0", "port0");
     // One end can do no more.
     let mut m = at(92e9);
     let end = m.directions[0].base.made.receiver.rdma.as_mut();
@@ -255,6 +279,7 @@ fn two_ports(address: &str, goodput: f64) -> Model {
             port: 1,
             netdev: "eth1".to_owned(),
             rate: Some(Rate(100_000_000_000)),
+            pci: "0000:02:00.0".to_owned(),
         }],
         ..roce()
     };
@@ -297,6 +322,25 @@ fn a_second_port_to_the_same_network_is_told_where_the_first_is_full() {
         let end = other.directions[0].base.made.receiver.rdma.as_mut();
         end.expect("an end").others[0].rate = Some(Rate(rate * 1_000_000_000));
         assert_eq!(outcome(&other, "rdma-one-port"), expected, "{rate} Gb/s");
+    }
+    // The second port of a card has the same slot.
+    for (pci, slot, expected) in [
+        ("0000:01:00.1", 112e9, "clear"),
+        ("0000:01:00.1", 146e9, "clear"),
+        ("0000:01:00.1", 148e9, "enough"),
+        ("0000:02:00.0", 112e9, "enough"),
+    ] {
+        let mut same = full.clone();
+        let made = &mut same.directions[0].base.made;
+        for end in [&mut made.sender, &mut made.receiver] {
+            pci.clone_into(&mut end.rdma.as_mut().expect("an end").others[0].pci);
+        }
+        for side in [Place::Near, Place::Far] {
+            let mut slot = ceiling(Stage::Pcie, slot, slot);
+            slot.side = side;
+            same.directions[0].ceilings.push(slot);
+        }
+        assert_eq!(outcome(&same, "rdma-one-port"), expected, "{pci} {slot}");
     }
     let mut down = full;
     let end = down.directions[0].base.made.receiver.rdma.as_mut();

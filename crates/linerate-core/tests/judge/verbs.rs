@@ -1,8 +1,11 @@
 //! Causes found by the counters of RDMA ports.
 
+use linerate_core::advice::Advice;
 use linerate_core::facts::infiniband::Layer;
 use linerate_core::facts::infiniband::counted::Meaning;
-use linerate_core::facts::rdma::RdmaEnd;
+use linerate_core::facts::nic::Nic;
+use linerate_core::facts::rdma::{Netdev, RdmaEnd};
+use linerate_core::facts::route::Route;
 use linerate_core::model::{Verbs, VerbsCount};
 use linerate_core::transport::Setting;
 
@@ -108,7 +111,9 @@ fn losses_count_by_the_time_that_they_cost() {
         // 67 ms each. Acknowledgements may be late for other reasons.
         ("local_ack_timeout_err", 7.0, "clear"),
         ("local_ack_timeout_err", 8.0, "suspect"),
+        // A device that adapts its timer may have lost no time by that.
         ("local_ack_timeout_err", 500.0, "suspect"),
+        ("local_ack_timeout_err", 5_100.0, "suspect"),
     ] {
         let m = lossy(&[(counted, count)]);
         assert_eq!(outcome(&m, "rdma-loss"), answer, "{counted} {count}");
@@ -129,6 +134,28 @@ fn a_few_losses_or_losses_at_times_are_not_enough() {
         outcome(&m, "rdma-loss")
     };
     assert_eq!([at_times(2), at_times(3)], ["suspect", "enough"]);
+}
+
+#[test]
+fn few_timers_matter_by_the_time_that_they_take() {
+    let in_a_second = |count: f64| {
+        let mut m = lossy(&[("local_ack_timeout_err", count)]);
+        sender(&mut m).counts[0].per_sec = count;
+        outcome(&m, "rdma-loss")
+    };
+    assert_eq!([in_a_second(0.0), in_a_second(1.0)], ["clear", "suspect"]);
+}
+
+#[test]
+fn timers_that_may_have_been_short_are_no_proof() {
+    let with = |timed_out| {
+        let counts = [
+            ("packet_seq_err", 10.0),
+            ("local_ack_timeout_err", timed_out),
+        ];
+        outcome(&lossy(&counts), "rdma-loss")
+    };
+    assert_eq!([with(0.0), with(20.0)], ["clear", "suspect"]);
 }
 
 #[test]
@@ -167,6 +194,16 @@ fn a_software_device_is_judged_by_gaps_and_not_by_its_timers() {
         outcome(&carried("read", near, verbs("rxe0", &far)), "rdma-loss")
     };
     assert_eq!([reads(7.0), reads(8.0)], ["clear", "unknown"]);
+    // So does the end that asks for atomic operations, which is the sender.
+    let atomic = |retried| {
+        let far = verbs(
+            "rxe0",
+            &[("out_of_seq_request", 0.0), ("rcvd_seq_err", 0.0)],
+        );
+        let near = verbs("rxe0", &told(0.0, retried));
+        outcome(&carried("atomic", near, far), "rdma-loss")
+    };
+    assert_eq!([atomic(7.0), atomic(8.0)], ["clear", "unknown"]);
 }
 
 #[test]
@@ -204,6 +241,50 @@ fn loss_is_where_a_port_damages_or_discards_packets() {
     assert_eq!((side, stage), (Place::Near, Stage::Port));
     assert!(words.contains("symbol_error 3100"), "{words}");
     assert!(!words.contains("PFC"), "{words}");
+}
+
+#[test]
+fn counters_are_read_at_the_physical_ports() {
+    let advice = |ports: &[(&str, &str)]| {
+        let mut m = lossy(&[("packet_seq_err", 6_000.0)]);
+        sender(&mut m).port.netdev = Some(Netdev {
+            name: "bond0.7".to_owned(),
+            ..Netdev::default()
+        });
+        let nic = |(name, kind): &(&str, &str)| Nic {
+            name: (*name).to_owned(),
+            kind: (*kind).to_owned(),
+            ..Nic::default()
+        };
+        for host in &mut m.hosts {
+            host.facts.route = Some(Route {
+                ports: ports.iter().map(nic).collect(),
+                ..Route::default()
+            });
+        }
+        let cause = cause("rdma-loss").expect("a cause");
+        let all = cause.advice(&m, Direction::Forward);
+        let texts: Vec<String> = all.iter().map(Advice::text).collect();
+        texts.join("; ")
+    };
+    let stack = [
+        ("bond0.7", "vlan"),
+        ("bond0", "bond"),
+        ("eth1", ""),
+        ("eth2", ""),
+    ];
+    let text = advice(&stack);
+    assert!(
+        text.contains("ethtool -S eth1") && text.contains("ethtool -S eth2"),
+        "{text}"
+    );
+    assert!(
+        text.contains("dcb pfc show dev eth2") && !text.contains("bond0"),
+        "{text}"
+    );
+    // What is below is unknown.
+    let text = advice(&[("eth9", "")]);
+    assert!(text.contains("ethtool -S bond0.7"), "{text}");
 }
 
 #[test]

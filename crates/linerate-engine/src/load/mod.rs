@@ -104,7 +104,7 @@ impl LoadError {
                 "use fewer --streams, or raise the hard limit of open files (`ulimit -Hn` shows it: nofile in \
                  /etc/security/limits.conf, LimitNOFILE= of a service)"
             }
-            Self::Call { call, source, .. } if *call == "ibv_reg_mr" && lacks_memory(source) => {
+            Self::Call { call, source, .. } if PINS.contains(call) && lacks_memory(source) => {
                 "raise the limit of locked memory (`ulimit -l` shows it in KiB): memlock in \
                  /etc/security/limits.conf, LimitMEMLOCK= of a service"
             }
@@ -143,6 +143,9 @@ fn vendor_words(code: u32) -> String {
         code => format!(" (vendor error 0x{code:x})"),
     }
 }
+
+/// Calls that lock memory: a queue is memory that the device reads as well.
+const PINS: [&str; 3] = ["ibv_reg_mr", "ibv_create_cq", "ibv_create_qp"];
 
 /// Returns whether a call failed because memory could not be had, or not be locked.
 fn lacks_memory(error: &std::io::Error) -> bool {

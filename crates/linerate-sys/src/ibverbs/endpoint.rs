@@ -76,6 +76,8 @@ pub struct QueuePlan {
     pub inline: u32,
     /// Whether the thread sleeps until a completion.
     pub events: bool,
+    /// Which of the device's interrupts reports completions: the rest of its division by their number.
+    pub vector: u32,
     /// Whether the provider's functions build requests (`ibv_wr_*`), if it has them. They are posted as lists
     /// (`ibv_post_send`) otherwise.
     pub calls: bool,
@@ -145,6 +147,12 @@ impl Completion {
         self.0.byte_len
     }
 
+    /// Number of the queue pair that sent a datagram; undefined for other services.
+    #[inline]
+    pub fn source(&self) -> u32 {
+        self.0.src_qp
+    }
+
     /// Number that a request with an immediate value had.
     #[inline]
     pub fn immediate(&self) -> u32 {
@@ -185,8 +193,9 @@ impl Endpoint {
         let channel = plan.events.then(|| channel(&device)).transpose()?;
         let to = channel.as_ref().map_or(ptr::null_mut(), Owned::as_ptr);
         let count = plan.pairs.max(1);
-        let sent = completions(&device, plan.depth.saturating_mul(count), to)?;
-        let received = completions(&device, plan.receives.max(1).saturating_mul(count), to)?;
+        let queue = |most: u32| completions(&device, most.saturating_mul(count), to, plan.vector);
+        let sent = queue(plan.depth)?;
+        let received = queue(plan.receives.max(1))?;
         let mut endpoint = Self {
             pairs: Vec::new(),
             sent,
@@ -236,9 +245,28 @@ impl Endpoint {
         &self.region
     }
 
-    /// Returns the memory of this end, to be written.
-    pub fn region_mut(&mut self) -> &mut Region {
-        &mut self.region
+    /// Copies bytes to an offset of the memory of this end.
+    ///
+    /// # Panics
+    /// If they are not all inside.
+    pub fn write(&mut self, offset: usize, bytes: &[u8]) {
+        self.region.write(offset, bytes);
+    }
+
+    /// Sets one byte of the memory of this end.
+    ///
+    /// # Panics
+    /// If it is outside.
+    #[inline]
+    pub fn set_byte(&mut self, offset: usize, byte: u8) {
+        self.region.set_byte(offset, byte);
+    }
+
+    /// Returns the number of the other end's queue pair that one of this end's is connected to; `None` if there is no
+    /// queue pair with this number.
+    #[inline]
+    pub fn peer(&self, at: usize) -> Option<u32> {
+        Some(self.pairs.get(at)?.peer.number)
     }
 
     /// Returns completions of a queue, at most `most` of them, without waiting.
@@ -246,8 +274,8 @@ impl Endpoint {
     pub fn poll(&mut self, queue: Queue, most: usize) -> Result<&[Completion], Refused> {
         let cq = self.queue(queue);
         let most = most.min(POLLED) as c_int;
-        // SAFETY: the queue exists, and its provider has the function, as `completions` checked. There is room for
-        // this many completions, whose layout `Completion` has.
+        // SAFETY: the queue exists, and its provider has the function, or it is not called. There is room for this many
+        // completions, whose layout `Completion` has.
         let got = unsafe {
             match (*(*cq).context).ops.poll_cq {
                 Some(poll) => poll(cq, most, self.completions.as_mut_ptr().cast()),

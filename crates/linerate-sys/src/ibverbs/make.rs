@@ -25,18 +25,21 @@ pub(super) fn channel(device: &Device) -> Result<Owned<CompChannel>, Refused> {
     }
 }
 
-/// Makes a queue with room for `most` completions.
+/// Makes a queue with room for `most` completions, which one of the device's interrupts reports.
 pub(super) fn completions(
     device: &Device,
     most: u32,
     channel: *mut CompChannel,
+    vector: u32,
 ) -> Result<Owned<Cq>, Refused> {
     let library = device.library;
     let most = c_int::try_from(most).unwrap_or(c_int::MAX);
     // SAFETY: the context is open, and the channel is null or exists longer than the queue.
     unsafe {
         let context = device.context.as_ptr();
-        let made = (library.ibv_create_cq)(context, most, ptr::null_mut(), channel, 0);
+        let vectors = (*context).num_comp_vectors.max(1).cast_unsigned();
+        let vector = (vector % vectors).cast_signed();
+        let made = (library.ibv_create_cq)(context, most, ptr::null_mut(), channel, vector);
         Owned::take("ibv_create_cq", made, library.ibv_destroy_cq)
     }
 }
@@ -56,14 +59,23 @@ pub(super) fn queue_pair(
     plan: &QueuePlan,
     queues: [&Owned<Cq>; 2],
 ) -> Result<Made, Refused> {
-    let mut inline = plan.inline;
-    loop {
-        match made(region, plan, queues, inline) {
-            // Which of its numbers a device refuses is not reported. Only this one can be lowered without a loss.
-            Err(_) if inline > 0 => inline /= 2,
-            result => return result,
+    // Which of its numbers a device refuses is not reported. Only this one can be lowered without a loss.
+    let mut result = made(region, plan, queues, plan.inline);
+    for inline in smaller(plan.inline) {
+        if result.is_ok() {
+            break;
         }
+        result = made(region, plan, queues, inline);
     }
+    result
+}
+
+/// The sizes of inline payload that are asked for one after the other where a device refuses `asked`.
+//= torvalds/linux, drivers/infiniband/hw/bnxt_re/qplib_fp.h: BNXT_QPLIB_SWQE_MAX_INLINE_LENGTH, 96
+//= torvalds/linux, drivers/infiniband/hw/irdma/i40iw_hw.h: I40IW_MAX_INLINE_DATA_SIZE, 48
+fn smaller(asked: u32) -> impl Iterator<Item = u32> {
+    let sizes = [2048, 1024, 512, 256, 128, 96, 64, 48, 32, 16, 0];
+    sizes.into_iter().filter(move |size| *size < asked)
 }
 
 /// Makes a queue pair with room for inline payload.
@@ -147,5 +159,20 @@ fn plain(region: &Region, attr: &mut QpInitAttr) -> Result<Owned<Qp>, Refused> {
     unsafe {
         let made = (library.ibv_create_qp)(region.pd.as_ptr(), attr);
         Owned::take("ibv_create_qp", made, library.ibv_destroy_qp)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::smaller;
+
+    #[test]
+    fn a_device_that_refuses_is_asked_for_less_down_to_nothing() {
+        let all = |asked| smaller(asked).collect::<Vec<_>>();
+        assert_eq!(all(220), [128, 96, 64, 48, 32, 16, 0]);
+        assert_eq!(all(64), [48, 32, 16, 0], "not the same again");
+        assert_eq!(all(4096)[0], 2048);
+        assert_eq!(all(1), [0]);
+        assert_eq!(all(0), [0; 0]);
     }
 }

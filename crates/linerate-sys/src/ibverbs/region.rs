@@ -10,10 +10,10 @@ use super::device::Device;
 use super::{Owned, Refused};
 use crate::array::Array;
 
-/// Memory of this end that the other end may access.
+/// Memory of an end that the other end may access.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Remote {
-    /// Address in the other end's process.
+    /// Address in the process of the end that has it.
     pub address: u64,
     /// Key that permits the access.
     pub key: u32,
@@ -32,10 +32,6 @@ pub struct Region {
     /// Keeps the device open.
     pub(super) device: Arc<Device>,
 }
-
-// SAFETY: a shared region gives out numbers alone; its bytes are copied by methods that need `&mut self`, or that read
-// single bytes as the type describes.
-unsafe impl Sync for Region {}
 
 impl Region {
     /// Allocates and registers `len` bytes, at least one. They are near the CPU of the calling thread. The other end may
@@ -73,7 +69,7 @@ impl Region {
 
     /// Returns the number of bytes.
     pub fn size(&self) -> usize {
-        self.memory.len()
+        self.memory.size()
     }
 
     /// Returns what the other end must know to access the memory.
@@ -83,7 +79,7 @@ impl Region {
         Remote {
             address: self.memory.start() as u64,
             key,
-            len: self.memory.len() as u64,
+            len: self.memory.size() as u64,
         }
     }
 
@@ -101,9 +97,9 @@ impl Region {
     fn at(&self, offset: usize, len: usize) -> *const u8 {
         let end = offset.checked_add(len);
         assert!(
-            end.is_some_and(|end| end <= self.memory.len()),
+            end.is_some_and(|end| end <= self.memory.size()),
             "{len} bytes at {offset} of {}",
-            self.memory.len()
+            self.memory.size()
         );
         self.memory.start().wrapping_add(offset)
     }

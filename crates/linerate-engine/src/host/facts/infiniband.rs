@@ -80,6 +80,7 @@ impl Reader<'_> {
             model: self.optional_line(&format!("{folder}/hca_type")),
             firmware: self.optional_line(&format!("{folder}/fw_ver")),
             board: self.optional_line(&format!("{folder}/board_id")),
+            kind: infiniband::node_type(&self.optional_line(&format!("{folder}/node_type"))),
             node: self.node_of(&pci),
             node_guid: read(
                 self.machine,

@@ -77,7 +77,10 @@ impl Endpoint {
         route: &Route,
         first_packet: u32,
     ) -> Result<(), Refused> {
-        self.pairs[at].peer = peer;
+        let pair = &mut self.pairs[at];
+        pair.peer = peer;
+        // They name the address that is replaced.
+        pair.prepared = None;
         let mut address = AhAttr {
             dlid: peer.lid,
             sl: route.service_level,

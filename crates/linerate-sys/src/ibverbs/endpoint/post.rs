@@ -3,11 +3,11 @@
 use std::ffi::c_int;
 use std::ptr;
 
+use super::super::Refused;
 use super::super::abi::{RecvWr, SendWr, Sge, WrAtomic, WrKind, WrRdma, WrUd, flag, opcode};
 use super::super::calls::{Calls, Each};
 use super::super::chain::Chain;
 use super::super::region::Remote;
-use super::super::{Owned, Refused};
 use super::{Endpoint, QKEY, QueuePair, Request, Service, Verb};
 
 /// Requests that are posted together.
@@ -20,7 +20,7 @@ impl Endpoint {
     /// Sets the request that [`Endpoint::post`] posts to each queue pair, `chained` of them in one call.
     ///
     /// # Panics
-    /// If its payload is not inside this end's region, or if none is chained.
+    /// If its payload is not inside this end's region, if none is chained, or if a queue pair of datagrams is not connected.
     pub fn prepare(&mut self, request: Request, chained: usize) {
         assert!(chained > 0);
         let (addr, lkey) = self.region.local(request.local, request.len as usize);
@@ -42,8 +42,8 @@ impl Endpoint {
         }
     }
 
-    /// Posts the prepared requests to a queue pair. The last one completes if it is `signalled`, with `id`; so do all
-    /// requests before it that were not.
+    /// Posts the prepared requests to a queue pair. The last one completes if it is `signalled`, with `id`. Its completion
+    /// proves that all earlier ones are done.
     ///
     /// # Panics
     /// If no request was prepared.
@@ -165,8 +165,11 @@ impl QueuePair {
 
     /// Where datagrams go.
     fn address(&self) -> WrUd {
+        let Some(address) = &self.address else {
+            panic!("the queue pair is not connected");
+        };
         WrUd {
-            ah: self.address.as_ref().map_or(ptr::null_mut(), Owned::as_ptr),
+            ah: address.as_ptr(),
             remote_qpn: self.peer.number,
             remote_qkey: QKEY,
         }

@@ -5,7 +5,7 @@ use linerate_core::facts::route::{Other, Route};
 use linerate_core::path::Side;
 use linerate_core::record::Record;
 use linerate_core::transport::Setting;
-use linerate_core::transport::rdma::{Addressing, DEPTH};
+use linerate_core::transport::rdma::{Addressing, DEPTH, INLINE};
 use linerate_core::units::Rate;
 
 use super::verbs::{carried, port};
@@ -154,13 +154,17 @@ fn reads(record: &mut Record, (depth, allowed): (u64, u32), size: u64) {
     sized(record, size);
 }
 
-/// Writes of this size over 10 Gb/s, of which the record's trial is of another kind.
+/// Writes of this size over 10 Gb/s, none of them inline, of which the record's trial is of another kind.
 fn tried(record: &mut Record, kind: &str, size: u64) {
     record.trials.retain(|trial| trial.kind == "more-streams");
     for trial in &mut record.trials {
         kind.clone_into(&mut trial.kind);
     }
     carried(record, &rated(10_000_000_000), "write", NOTHING);
+    for set in &mut record.sets {
+        let none = Setting::Number(0);
+        set.plan.knobs.options.set(INLINE.key, none);
+    }
     sized(record, size);
 }
 
@@ -179,6 +183,7 @@ fn full(record: &mut Record, mtu: u32, speed: u64, other: Option<u8>) {
             port: 1,
             netdev: "roce1".to_owned(),
             rate: None,
+            pci: String::new(),
         });
     }
     carried(record, &end, "write", NOTHING);

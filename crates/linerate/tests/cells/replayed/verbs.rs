@@ -4,7 +4,8 @@ use linerate_core::facts::infiniband::Layer;
 use linerate_core::facts::rdma::{Netdev, RdmaEnd};
 use linerate_core::metric as m;
 use linerate_core::path::Side;
-use linerate_core::record::Record;
+use linerate_core::plan::Purpose;
+use linerate_core::record::{Record, Step};
 use linerate_core::transport::Setting;
 use linerate_core::transport::rdma::OPERATION;
 
@@ -121,6 +122,17 @@ pub(super) fn carried(
             };
             let subject = format!("mlx5_0/1 {name}");
             reads(record, own, (m::RDMA_COUNT, &subject), |secs| secs * grown);
+        }
+    }
+    // Nothing happens on the idle path.
+    let idle = |step: &&mut Step| step.plan.purpose == Purpose::IdleLatency;
+    let steps = record.steps.iter_mut().filter(idle);
+    for table in steps
+        .flat_map(|step| &mut step.ends)
+        .flat_map(|end| &mut end.tables)
+    {
+        if table.column(m::RDMA_COUNT).is_some() {
+            column(table, m::RDMA_COUNT).fill(0);
         }
     }
 }

@@ -76,6 +76,7 @@ fn others(all: &Infiniband, (device, port): (&IbDevice, &IbPort)) -> Vec<OtherPo
         port: port.number,
         netdev: netdev_of(all, device, port),
         rate: port.rate.as_ref().map(|rate| rate.rate),
+        pci: device.pci.clone(),
     });
     others.take(OTHERS_MAX).collect()
 }

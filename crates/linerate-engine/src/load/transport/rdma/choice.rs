@@ -2,7 +2,9 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-use linerate_core::facts::infiniband::{Gid, IbDevice, IbPort, Infiniband, Layer, LinkState};
+use linerate_core::facts::infiniband::{
+    Gid, IbDevice, IbPort, Infiniband, Layer, LinkState, NodeType,
+};
 use linerate_core::transport::rdma::Addressing;
 
 /// A port, with the address that packets carry.
@@ -36,6 +38,9 @@ impl Lack {
 const LOOK: &str =
     "`linerate host` shows the RDMA devices of a host, their ports, and what they lack";
 
+/// What measures a device that linerate cannot.
+const OTHERS: &str = "use --engine tcp; perftest's -R connects iWARP, and the maker's tools or libfabric's fi_pingpong others";
+
 /// The kind of a GID whose packets are routed by IP, as sysfs writes it.
 const ROUTED: &str = "RoCE v2";
 
@@ -60,6 +65,9 @@ pub(super) fn choose(rdma: &Infiniband, local: IpAddr, asked: Asked) -> Result<C
     };
     let number = u8::try_from(port.number)
         .map_err(|_| Lack::new("a port has an impossible number", LOOK))?;
+    if let Some(why) = foreign(device) {
+        return Err(Lack::new(format!("{}: {why}", device.name), OTHERS));
+    }
     let at = |why: &str| Lack::new(format!("port {number} of {}: {why}", device.name), LOOK);
     if let Some(why) = unusable(port) {
         return Err(at(why));
@@ -72,6 +80,19 @@ pub(super) fn choose(rdma: &Infiniband, local: IpAddr, asked: Asked) -> Result<C
         addressing,
         node: device.node,
     })
+}
+
+/// Returns why queue pairs of a device cannot be connected, if it speaks neither InfiniBand nor RoCE.
+fn foreign(device: &IbDevice) -> Option<&'static str> {
+    match device.kind? {
+        NodeType::ChannelAdapter => None,
+        NodeType::Iwarp => Some(
+            "it speaks iWARP, whose queue pairs only librdmacm connects, which linerate does not use",
+        ),
+        NodeType::Other => {
+            Some("it speaks neither InfiniBand nor RoCE, but a protocol of its maker")
+        }
+    }
 }
 
 /// Returns why no packet passes a port, if that is known.
@@ -389,6 +410,24 @@ mod tests {
             is("b", 2),
             "the active port"
         );
+    }
+
+    #[test]
+    fn a_device_of_another_protocol_is_refused() {
+        for (kind, wanted) in [
+            (None, None),
+            (Some(NodeType::ChannelAdapter), None),
+            (Some(NodeType::Iwarp), Some("iWARP")),
+            (Some(NodeType::Other), Some("a protocol of its maker")),
+        ] {
+            let mut one = host(vec![roce("a", "0a09:0001")]);
+            one.devices[0].kind = kind;
+            let refused = choose(&one, at("10.9.0.1"), Asked::default()).err();
+            let refused = refused.map(|lack| lack.what);
+            assert_eq!(refused.is_some(), wanted.is_some(), "{refused:?}");
+            let says = refused.zip(wanted);
+            assert!(says.is_none_or(|(what, wanted)| what.contains(wanted)));
+        }
     }
 
     #[test]

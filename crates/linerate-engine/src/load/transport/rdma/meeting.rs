@@ -1,6 +1,7 @@
 //! How the ends of a set get their queue pairs and connect them.
 
-use std::net::IpAddr;
+use std::io;
+use std::net::{IpAddr, Ipv6Addr};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,8 +12,8 @@ use linerate_core::parse::sysctl;
 use linerate_core::path::Side;
 use linerate_core::plan::SetPlan;
 use linerate_core::transport::rdma::{
-    ACK_TIMEOUT, DEVICE, FAR_DEVICE, GID_INDEX, MTU, Operation, READS, READS_DEFAULT, RNR_TIMER,
-    SERVICE_LEVEL, Service, TRAFFIC_CLASS,
+    ACK_TIMEOUT, Addressing, DEVICE, FAR_DEVICE, GID_INDEX, MTU, Operation, READS, READS_DEFAULT,
+    RNR_TIMER, SERVICE_LEVEL, Service, TRAFFIC_CLASS,
 };
 use linerate_sys::ibverbs::{
     self, Device, Endpoint, Library, Limits, Peer, QueuePlan, Refused, Region, Route,
@@ -77,6 +78,9 @@ pub(super) fn meet(
             if !first.get_or_insert(other).is_alike(&other) {
                 return Err(line.garbled("the other end's queue pairs are of different ports"));
             }
+            if shape.service.is_lossy() {
+                expects(&other, peer(&line)?, &port.owned).map_err(unsupported)?;
+            }
             let (peer, route) = route(&port.choice, port.reads_out(plan), plan, own, &other)
                 .map_err(unsupported)?;
             shape.fit(plan, route.mtu).map_err(unsupported)?;
@@ -94,7 +98,7 @@ pub(super) fn meet(
     Ok(Met { pairs, end })
 }
 
-/// Notes what was agreed for a queue pair; the least of all counts.
+/// Notes what was agreed for a queue pair: the same for all but inline payload, of which the least counts.
 fn agreed(end: &mut RdmaEnd, endpoint: &Endpoint, route: &Route) {
     end.mtu = route.mtu;
     end.reads_out = route.reads_out.into();
@@ -124,7 +128,8 @@ fn introduce(
     let pairs = near(port.choice.node, || {
         let each = lines.iter().map(|line| port.endpoint(plan, shape, line));
         each.collect::<Result<Vec<_>, LoadError>>()
-    })?;
+    });
+    let pairs = pairs.map_err(|error| first.failed("pthread_create", error))??;
     for (line, (_, hellos)) in lines.iter().zip(&pairs) {
         for hello in hellos {
             put(line, &hello.encode(), until)?;
@@ -135,17 +140,17 @@ fn introduce(
 
 /// Runs `work` on a CPU of a NUMA node, so that what it allocates is on that node. Without such a CPU it runs where the
 /// scheduler places it.
-fn near<T: Send>(node: Option<u32>, work: impl FnOnce() -> T + Send) -> T {
+fn near<T: Send>(node: Option<u32>, work: impl FnOnce() -> T + Send) -> io::Result<T> {
     std::thread::scope(|scope| {
-        let thread = scope.spawn(move || {
+        let thread = std::thread::Builder::new().spawn_scoped(scope, move || {
             if let Some(cpu) = node.and_then(cpu_of) {
                 // A CPU that cannot be used now is as good as none.
                 let _ = thread::pin(cpu);
             }
             work()
-        });
+        })?;
         match thread.join() {
-            Ok(result) => result,
+            Ok(result) => Ok(result),
             Err(panic) => std::panic::resume_unwind(panic),
         }
     })
@@ -170,6 +175,8 @@ struct Port {
     gid: [u8; 16],
     /// What sysfs says about the port.
     described: RdmaEnd,
+    /// The addresses of all RDMA ports of this host.
+    owned: Vec<IpAddr>,
 }
 
 impl Port {
@@ -204,6 +211,7 @@ impl Port {
         };
         Ok(Self {
             described: described(&facts, &choice),
+            owned: owned(&facts),
             choice,
             device,
             state,
@@ -220,6 +228,8 @@ impl Port {
             mtu_own: self.state.mtu,
             mtu_most: self.state.mtu_most,
             inline: u32::MAX,
+            reads_out_most: self.limits.reads_out,
+            reads_in_most: self.limits.reads_in,
             depth: shape.depth,
             polls: !shape.events,
             ..self.described.clone()
@@ -240,12 +250,12 @@ impl Port {
             ..
         } = self.limits;
         let name = &self.choice.device;
-        let asked = shape.depth + shape.list;
-        if asked.max(shape.receives()) > requests {
+        let asked = (shape.depth + shape.list).max(shape.receives());
+        if asked > requests {
             let what = format!("{name} has queues of {requests} requests, not of {asked}");
             return Err(unsupported(what));
         }
-        let asked = asked.max(shape.receives()).saturating_mul(shape.pairs);
+        let asked = asked.saturating_mul(shape.pairs);
         if asked > completions {
             let what = format!("{name} has queues of {completions} completions, not of {asked}");
             return Err(unsupported(what));
@@ -279,6 +289,7 @@ impl Port {
             receives: shape.receives(),
             inline: shape.inline,
             events: shape.events,
+            vector: line.stream,
             calls: shape.calls,
         };
         let endpoint = Endpoint::new(region, queues).map_err(refused)?;
@@ -310,7 +321,7 @@ fn reads(plan: &SetPlan) -> u32 {
 /// Returns a random number, so that packets of an earlier queue pair of the same number are not taken for new ones.
 fn random(line: &Line) -> Result<u32, LoadError> {
     let mut random = [0; 4];
-    getrandom::fill(&mut random).map_err(|e| line.failed("getrandom", std::io::Error::other(e)))?;
+    getrandom::fill(&mut random).map_err(|e| line.failed("getrandom", io::Error::other(e)))?;
     Ok(u32::from_be_bytes(random))
 }
 
@@ -372,11 +383,52 @@ fn route(
     Ok((peer, route))
 }
 
+/// Refuses to send what nobody acknowledges to a third host: only to the other end's address on the connection, `peer`, and
+/// to this host's own addresses. The error is a lowercase fragment.
+fn expects(other: &Hello, peer: IpAddr, owned: &[IpAddr]) -> Result<(), String> {
+    let to = IpAddr::V6(Ipv6Addr::from(other.gid)).to_canonical();
+    let is_routed = other.addressing == Addressing::RoceV2;
+    if !is_routed || to == peer || owned.contains(&to) {
+        return Ok(());
+    }
+    Err(format!(
+        "services uc and ud to {to}, while the connection is to {peer}: give the far host by the address of its RDMA port"
+    ))
+}
+
+/// Returns the addresses of all RDMA ports of a host.
+fn owned(facts: &Infiniband) -> Vec<IpAddr> {
+    let ports = facts.devices.iter().flat_map(|device| &device.ports);
+    let gids = ports.flat_map(|port| &port.gids);
+    let addresses = gids.filter_map(|gid| gid.gid.parse::<Ipv6Addr>().ok());
+    addresses
+        .map(|address| IpAddr::V6(address).to_canonical())
+        .collect()
+}
+
 /// Returns this end's address on a connection.
 fn local(line: &Line) -> Result<IpAddr, LoadError> {
-    let name = rustix::net::getsockname(line.fd().as_fd());
+    address(
+        line,
+        "getsockname",
+        rustix::net::getsockname(line.fd().as_fd()),
+    )
+}
+
+/// Returns the other end's address on a connection.
+fn peer(line: &Line) -> Result<IpAddr, LoadError> {
+    let name = rustix::net::getpeername(line.fd().as_fd());
+    let known = name.and_then(|name| name.ok_or(rustix::io::Errno::NOTCONN));
+    address(line, "getpeername", known)
+}
+
+fn address(
+    line: &Line,
+    call: &'static str,
+    name: rustix::io::Result<rustix::net::SocketAddrAny>,
+) -> Result<IpAddr, LoadError> {
     let name = name.and_then(std::net::SocketAddr::try_from);
-    let name = name.map_err(|e| line.failed("getsockname", e.into()))?;
+    let name = name.map_err(|error| line.failed(call, error.into()))?;
     Ok(name.ip().to_canonical())
 }
 
@@ -461,6 +513,26 @@ mod tests {
         assert_eq!((route.mtu, route.reads_out, route.reads_in), (1024, 16, 4));
     }
 
+    #[test]
+    fn what_nobody_acknowledges_goes_to_no_third_host() {
+        let [own, far, third] = ["10.9.0.1", "10.9.0.2", "10.9.0.3"].map(|ip| ip.parse().unwrap());
+        let to = |addressing, ip: &str| {
+            let gid: Ipv6Addr = ip.parse().unwrap();
+            let hello = Hello {
+                gid: gid.octets(),
+                ..hello(addressing, 1024, 1)
+            };
+            expects(&hello, far, &[own])
+        };
+        assert_eq!(to(Addressing::RoceV2, "::ffff:10.9.0.2"), Ok(()));
+        assert_eq!(to(Addressing::RoceV2, "::ffff:10.9.0.1"), Ok(()));
+        let why = to(Addressing::RoceV2, "::ffff:10.9.0.3").unwrap_err();
+        assert!(why.contains(&format!("{third}")), "{why}");
+        // Packets of these do not leave the network that both are in.
+        assert_eq!(to(Addressing::RoceV1, "fe80::3"), Ok(()));
+        assert_eq!(to(Addressing::Lid, "fe80::3"), Ok(()));
+    }
+
     /// Reads the hello that an end sends as `sent`, and closes its connection or keeps it.
     fn got(sent: &[u8], closes: bool) -> Result<Hello, String> {
         let (own, mut other) = UnixStream::pair().unwrap();
@@ -492,7 +564,7 @@ mod tests {
     #[test]
     fn work_near_a_node_runs_on_one_of_its_cpus_or_anywhere() {
         let here = thread::allowed_cpus().unwrap();
-        let on = |node| near(node, || thread::allowed_cpus().unwrap());
+        let on = |node| near(node, || thread::allowed_cpus().unwrap()).unwrap();
         assert_eq!(on(None), here);
         assert_eq!(on(Some(9999)), here, "no such node");
         let pinned = on(Some(0));

@@ -26,13 +26,13 @@ use linerate_core::transport::rdma::{
 };
 use linerate_core::transport::{self, TransportInfo};
 use linerate_core::units::Bytes;
-use linerate_core::wire::limits::THREADS_MAX;
+use linerate_core::wire::limits::{OPERATION_MAX, THREADS_MAX};
 use linerate_sys::ibverbs::{Request, Verb};
 
 use self::pair::Pair;
 use self::receiver::Receiver;
 use self::requester::Requester;
-use self::shape::{ATOMIC, SIZE_MAX, Shape};
+use self::shape::{ATOMIC, Shape};
 use self::trips::{ByReceive, ByReturn, ByWrite, RdmaAnswerer, RdmaAsker, Way};
 use self::witness::Witness;
 use super::{
@@ -79,9 +79,9 @@ fn bounds(plan: &SetPlan) -> Result<(), String> {
         Pattern::PingPong { size, .. } => size.0,
         _ => knobs.write_size.0.max(1),
     };
-    if !(1..=SIZE_MAX).contains(&size) {
+    if !(1..=OPERATION_MAX.0).contains(&size) {
         return Err(format!(
-            "a request of {}: allowed are 1 B to 64 MiB",
+            "a request of {}: allowed are 1 B to {OPERATION_MAX}",
             Bytes(size)
         ));
     }

@@ -46,7 +46,7 @@ impl Pair {
             .verify
             .then(|| Content::new(line.set, line.stream, shape.size));
         if let Some(content) = &content {
-            endpoint.region_mut().write(0, content.bytes());
+            endpoint.write(0, content.bytes());
         }
         Self {
             endpoint,
@@ -80,13 +80,25 @@ impl Pair {
         posted.map_err(|refused| failed(&self.line, refused))
     }
 
-    /// Removes received payload before a step, so that what is compared later is what the step moved. No end sends
-    /// before both have begun.
-    pub(super) fn clear(&mut self, shape: &Shape) {
-        if let Some(content) = &self.content {
-            let zeros = vec![0; content.bytes().len()];
-            self.endpoint.region_mut().write(shape.landing(), &zeros);
+    /// Removes the first `len` bytes of received payload, so that what is compared later is what was moved since. The other
+    /// end must send nothing meanwhile: no end does before both have begun.
+    pub(super) fn clear(&mut self, shape: &Shape, len: u32) {
+        if self.content.is_some() {
+            self.endpoint.write(shape.landing(), &vec![0; len as usize]);
         }
+    }
+
+    /// As [`Pair::compare`], for messages of round trips. Where one is under way at a time it is removed afterwards, so
+    /// that the next one is not taken for it.
+    #[inline]
+    pub(super) fn take(&mut self, shape: &Shape, len: u32) -> Result<(), LoadError> {
+        if self.content.is_some() {
+            self.compare(shape, len)?;
+            if shape.is_alone() {
+                self.clear(shape, len);
+            }
+        }
+        Ok(())
     }
 
     /// Compares the first `len` bytes of received payload with what was sent, if that is asked for.

@@ -254,7 +254,7 @@ impl Worker for Requester {
     fn begin(&mut self, _: &Arc<Advice>) -> Result<(), LoadError> {
         self.pair.prepare(self.request, self.shape.list);
         if matches!(self.op, Op::Receive(_)) {
-            self.pair.clear(&self.shape);
+            self.pair.clear(&self.shape, self.shape.size);
         }
         (self.moved, self.reported, self.next_report) = (0, 0, 0);
         self.stage = Stage::Posting;
@@ -278,7 +278,7 @@ impl Worker for Requester {
             self.complete(if is_full { wait } else { Duration::ZERO }, done)?;
         }
         // Until the end: an end that hears of no payload for seconds takes the step for stuck.
-        if self.stage != Stage::Ending {
+        if self.stage != Stage::Ending && self.reported < self.moved {
             self.report_sometimes()?;
         }
         Ok(())

@@ -11,8 +11,6 @@ use linerate_sys::ibverbs::DATAGRAM;
 
 /// Payload of a request if the plan leaves it open, as perftest's.
 pub(super) const SIZE: u32 = 64 << 10;
-/// Largest payload of a request.
-pub(super) const SIZE_MAX: u64 = 64 << 20;
 /// Size from which on each request completes: the time of its payload exceeds that of a completion many times.
 const LARGE: u32 = 8 << 10;
 /// Requests of small payload of which one completes, as in perftest.
@@ -117,6 +115,11 @@ impl Shape {
             Bytes(self.size.into()),
             Bytes(mtu.into())
         ))
+    }
+
+    /// Whether a message of round trips is the only one under way.
+    pub(super) const fn is_alone(&self) -> bool {
+        self.depth < TRIPS
     }
 
     /// Receive requests that are posted to each queue pair.

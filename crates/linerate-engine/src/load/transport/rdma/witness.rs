@@ -77,7 +77,7 @@ impl Worker for Witness {
     fn begin(&mut self, _: &Arc<Advice>) -> Result<(), LoadError> {
         (self.said, self.ended, self.moved) = (false, false, 0);
         if self.stores() {
-            self.pair.clear(&self.shape);
+            self.pair.clear(&self.shape, self.shape.size);
         }
         Ok(())
     }

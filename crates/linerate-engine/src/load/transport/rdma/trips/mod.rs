@@ -29,8 +29,9 @@ pub(super) struct RdmaAsker<W> {
     first: u32,
     sent: u64,
     answered: u64,
-    /// Numbers of answers that have arrived and were not looked at.
+    /// Numbers of answers that have arrived and were not looked at, and the time at which they were noticed.
     arrived: VecDeque<u32>,
+    at: u64,
 }
 
 impl<W: Way> RdmaAsker<W> {
@@ -43,6 +44,7 @@ impl<W: Way> RdmaAsker<W> {
             sent: 0,
             answered: 0,
             arrived: VecDeque::with_capacity(TAKEN),
+            at: 0,
         }
     }
 
@@ -50,12 +52,19 @@ impl<W: Way> RdmaAsker<W> {
     #[inline]
     fn wait(&mut self, wait: Duration) -> Result<(), LoadError> {
         let Self {
-            pair, way, arrived, ..
+            pair,
+            way,
+            arrived,
+            at,
+            ..
         } = self;
-        if !arrived.is_empty() {
-            return Ok(());
+        if arrived.is_empty() {
+            way.arrived(pair, wait, |number| {
+                *at = clock::now();
+                arrived.push_back(number);
+            })?;
         }
-        way.arrived(pair, wait, |number| arrived.push_back(number))
+        Ok(())
     }
 
     /// Whether one more message may be in flight. How many are lost is unknown.
@@ -117,7 +126,7 @@ impl<W: Way> Asker for RdmaAsker<W> {
             Wait::Asleep | Wait::Busy => BLOCK,
         };
         self.wait(most)?;
-        let at = clock::now();
+        let at = self.at;
         // A far end that is gone answers nothing, and its connection says so.
         if self.arrived.is_empty() && most > Duration::ZERO && self.pair.told(false)?.is_some() {
             return Err(self.pair.line.garbled("a mark instead of an answer"));

@@ -6,6 +6,7 @@ use linerate_sys::clock;
 use linerate_sys::ibverbs::{Queue, Request, Verb};
 
 use crate::load::LoadError;
+use crate::load::transport::line::BLOCK;
 use crate::load::transport::rdma::pair::Pair;
 use crate::load::transport::rdma::shape::Shape;
 
@@ -50,6 +51,8 @@ impl<const LOSSY: bool> ByReceive<LOSSY> {
         }
     }
 
+    /// Posts as many receive requests as are missing.
+    #[inline]
     fn fill(&mut self, pair: &mut Pair) -> Result<(), LoadError> {
         while self.posted < self.shape.receives() {
             self.posted += pair.post_receives(0)?;
@@ -75,13 +78,17 @@ impl<const LOSSY: bool> Way for ByReceive<LOSSY> {
         };
         pair.prepare(request, 1);
         pair.prepare_receives(shape.half(), shape.received(), 1);
+        pair.clear(shape, shape.size);
         self.fill(pair)
     }
 
     #[inline]
     fn post(&mut self, pair: &mut Pair, number: u32) -> Result<(), LoadError> {
         make_room(pair, &mut self.in_flight, self.shape.depth)?;
-        pair.post_numbered(number)
+        pair.post_numbered(number)?;
+        // The message is on its way: what is left to do takes no time of the round trip.
+        self.fill(pair)?;
+        completed(pair, &mut self.in_flight, Duration::ZERO)
     }
 
     #[inline]
@@ -96,10 +103,14 @@ impl<const LOSSY: bool> Way for ByReceive<LOSSY> {
             take(completion.immediate());
         })? as u32;
         if got > 0 {
-            pair.compare(&self.shape, self.shape.size)?;
+            pair.take(&self.shape, self.shape.size)?;
         }
         self.posted -= got.min(self.posted);
-        self.fill(pair)
+        // Answers may arrive while nothing is sent.
+        if self.posted <= self.shape.receives() / 2 {
+            self.fill(pair)?;
+        }
+        Ok(())
     }
 }
 
@@ -110,14 +121,31 @@ const COMPLETION: Duration = Duration::from_secs(5);
 /// Counts one more request in flight. If the queue would be full, waits for the completion of earlier ones.
 #[inline]
 fn make_room(pair: &mut Pair, in_flight: &mut u32, depth: u32) -> Result<(), LoadError> {
+    if *in_flight >= depth {
+        wait_for_room(pair, in_flight, depth)?;
+    }
+    *in_flight += 1;
+    Ok(())
+}
+
+/// Waits until fewer than `depth` requests are in flight. A sleep may end early, by an event of the other queue.
+#[cold]
+fn wait_for_room(pair: &mut Pair, in_flight: &mut u32, depth: u32) -> Result<(), LoadError> {
+    let until = clock::now() + COMPLETION.as_nanos() as u64;
     while *in_flight >= depth {
-        let got = pair.wait(Queue::Sent, depth as usize, COMPLETION, |_| {})?;
-        *in_flight -= (got as u32).min(*in_flight);
-        if got == 0 {
+        completed(pair, in_flight, BLOCK)?;
+        if *in_flight >= depth && clock::now() >= until {
             return Err(pair.line.garbled("a request does not complete"));
         }
     }
-    *in_flight += 1;
+    Ok(())
+}
+
+/// Takes completions of requests, and waits for the first one for at most `wait`.
+#[inline]
+fn completed(pair: &mut Pair, in_flight: &mut u32, wait: Duration) -> Result<(), LoadError> {
+    let got = pair.wait(Queue::Sent, usize::MAX, wait, |_| {})?;
+    *in_flight -= (got as u32).min(*in_flight);
     Ok(())
 }
 
@@ -152,12 +180,13 @@ impl ByWrite {
                     self.awaited = self.awaited.wrapping_add(1);
                     return Ok(true);
                 }
+                // Completions are taken while there is nothing else to do.
+                if self.in_flight > 0 {
+                    completed(pair, &mut self.in_flight, Duration::ZERO)?;
+                }
             }
             let now = clock::now();
             if now >= *until.get_or_insert(now + wait.as_nanos() as u64) {
-                // A request that failed is the reason why nothing arrives.
-                let got = pair.poll(Queue::Sent, 1, |_| {})?;
-                self.in_flight -= (got as u32).min(self.in_flight);
                 return Ok(false);
             }
         }
@@ -173,6 +202,8 @@ impl Way for ByWrite {
             remote: shape.half() as u64,
         };
         pair.prepare(request, 1);
+        // The last byte is the number of a message.
+        pair.clear(shape, shape.size - 1);
         Ok(())
     }
 
@@ -181,7 +212,7 @@ impl Way for ByWrite {
         // A message that is still being sent must not change. With inline payload it was copied already.
         make_room(pair, &mut self.in_flight, 1)?;
         let last = self.shape.size as usize - 1;
-        pair.endpoint.region_mut().set_byte(last, self.next);
+        pair.endpoint.set_byte(last, self.next);
         self.next = self.next.wrapping_add(1);
         pair.post(0, true, 1)
     }
@@ -194,7 +225,7 @@ impl Way for ByWrite {
         mut take: impl FnMut(u32),
     ) -> Result<(), LoadError> {
         if self.wait(pair, wait)? {
-            pair.compare(&self.shape, self.shape.size - 1)?;
+            pair.take(&self.shape, self.shape.size - 1)?;
             take(0);
         }
         Ok(())
@@ -222,6 +253,9 @@ impl Way for ByReturn {
             remote: 0,
         };
         pair.prepare(request, 1);
+        if self.verb == Verb::Read {
+            pair.clear(shape, shape.size);
+        }
         Ok(())
     }
 
@@ -240,7 +274,7 @@ impl Way for ByReturn {
         let most = self.shape.depth as usize;
         let got = pair.wait(Queue::Sent, most, wait, |_| take(0))?;
         if got > 0 && self.verb == Verb::Read {
-            pair.compare(&self.shape, self.shape.size)?;
+            pair.take(&self.shape, self.shape.size)?;
         }
         Ok(())
     }
