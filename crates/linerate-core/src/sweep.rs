@@ -41,6 +41,9 @@ const WAYS: [Handover; 4] = [
 /// Smallest and largest operation: below, a call costs more than its payload; above, nothing is gained by fewer.
 const SIZES: [u64; 2] = [1 << 10, 4 << 20];
 
+/// Smallest and largest request of RDMA, as in the tables of perftest: the smallest show how many a device carries.
+pub const SIZES_OF_RDMA: [u64; 2] = [2, 8 << 20];
+
 /// Most requests in flight, and most queue pairs. A device that takes fewer refuses the settings beyond, which are left out.
 const DEPTHS: u64 = 1024;
 const PAIRS: u64 = 64;

@@ -6,7 +6,7 @@ use anyhow::anyhow;
 use linerate_core::path::Direction;
 use linerate_core::plan::{Access, Knobs, Pattern, Plan};
 use linerate_core::record::Made;
-use linerate_core::sweep::{Pace, Swept};
+use linerate_core::sweep::{Pace, SIZES_OF_RDMA, Swept};
 use linerate_core::transport::rdma::Operation;
 use linerate_core::transport::{MEMORY, RDMA, TCP};
 use linerate_core::units::Nanos;
@@ -131,6 +131,8 @@ fn asked(what: options::SweepFactor, options: &Options) -> Result<SweepPlan, Fai
     let most = load.streams.map(|streams| streams.0);
     let settings = if engine == MEMORY.name {
         of_memory(swept, &mut base, most)?
+    } else if engine == RDMA.name && swept == Swept::Size {
+        Swept::sizes(&base, SIZES_OF_RDMA)
     } else {
         swept.settings(&base, most.unwrap_or(STREAMS))
     };

@@ -50,7 +50,8 @@ pub(crate) enum HandOver {
 pub(crate) enum SweepFactor {
     /// How the sender passes payload to the kernel: finds which costs least CPU time per byte.
     Copy,
-    /// Bytes of each read and write, 1 KiB to 4 MiB: finds the size from which larger ones gain nothing.
+    /// Bytes of each read and write, 1 KiB to 4 MiB (RDMA: 2 B to 8 MiB): finds the size from which larger ones gain
+    /// nothing.
     Size,
     /// 1, 2, 4 and so on to --streams connections (64): finds the number from which more gain nothing.
     Streams,

@@ -110,6 +110,8 @@ pub(super) struct DirectionResult {
     min_rtt: Option<Nanos>,
     /// The counts of the direction's datagrams; `None` if it sends none.
     datagrams: Option<Datagrams>,
+    /// Messages of RDMA in a second; `None` of other transports.
+    messages: Option<Estimate>,
     /// Payload that did not arrive, and all that was sent, of a service of RDMA that may lose it.
     missing: Option<(Bytes, Bytes)>,
     near: Option<End>,
@@ -211,6 +213,7 @@ impl DirectionResult {
             rtt: None,
             min_rtt: None,
             datagrams: None,
+            messages: None,
             missing: None,
             near: None,
             far: None,
@@ -234,7 +237,15 @@ impl DirectionResult {
                 .map_or(Value::bare(goodput.mean), Value::within)),
         });
         let datagrams = self.datagrams.as_ref();
-        let messages = datagrams.map(|found| Entry::bare(&MESSAGES, of, found.per_sec));
+        let of_datagrams = datagrams.map(|found| Entry::bare(&MESSAGES, of, found.per_sec));
+        let messages = self.messages.map(|found| Entry {
+            figure: &MESSAGES,
+            of,
+            value: Ok(found
+                .interval
+                .map_or(Value::bare(found.mean), Value::within)),
+        });
+        let messages = of_datagrams.or(messages);
         let lost = datagrams.and_then(|found| found.counted.share_lost());
         let missing = self.missing.filter(|(_, sent)| sent.0 > 0);
         let lost = lost.or(missing.map(|(missing, sent)| missing.0 as f64 / sent.0 as f64));

@@ -237,6 +237,9 @@ fn result_of(record: &Record, step: Option<&Step>, direction: Direction) -> Dire
         rtt: load.tcp.rtt,
         min_rtt: load.tcp.min_rtt,
         datagrams: datagrams(&once),
+        messages: load
+            .operations
+            .filter(|_| load.transport == Transport::Rdma),
         missing: once.missing,
         near: end(Side::Near),
         // Without a far end, this end counted both.

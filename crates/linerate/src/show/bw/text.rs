@@ -215,6 +215,10 @@ fn figures(doc: &mut Document, result: &DirectionResult, far_end: FarEnd) {
     if let Some(found) = &result.datagrams {
         datagrams::lines(doc, result, found);
     }
+    if let Some(messages) = &result.messages {
+        let text = format!("{} a second", words::per_second(messages));
+        doc.entry("messages", &[(Tone::Plain, &text)], 2);
+    }
     if let Some((missing, sent)) = result.missing {
         let (tone, text) = match missing.0 {
             0 => (Tone::Plain, "none".to_owned()),
