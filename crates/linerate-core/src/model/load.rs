@@ -586,3 +586,26 @@ fn memory(end: &EndReadings, window: Window) -> Option<f64> {
     let rates: Vec<f64> = rates.collect::<Option<_>>()?;
     (!rates.is_empty()).then(|| rates.iter().sum())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_of_rdma_is_a_request() {
+        let goodput = Estimate {
+            mean: 512e6,
+            interval: Some(Interval {
+                low: 511e6,
+                mid: 512e6,
+                high: 513e6,
+            }),
+            samples: 7,
+        };
+        let found = messages(&goodput, 64).unwrap();
+        assert_eq!((found.mean, found.samples), (1e6, 7));
+        let interval = found.interval.unwrap();
+        assert!(interval.low < 1e6 && interval.high > 1e6, "{interval:?}");
+        assert!(messages(&goodput, 0).is_none(), "its size is unknown");
+    }
+}

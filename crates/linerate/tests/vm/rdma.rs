@@ -93,6 +93,12 @@ fn moved(guest: &mut Guest, op: &str, direction: &str, options: &str) {
         flow["received_bytes"].as_u64() > Some(least),
         "{words}: {result}"
     );
+    let figures = result["figures"].as_array().unwrap();
+    let messages = figures.iter().find(|f| f["figure"] == "messages_per_sec");
+    assert!(
+        messages.is_some_and(|f| f["value"].as_f64() > Some(0.0)),
+        "{words}: {figures:?}"
+    );
     let ends = ["near", "far"].map(|end| flow[end]["bytes"].as_f64().unwrap());
     let ratio = ends[0] / ends[1];
     assert!((0.5..2.0).contains(&ratio), "{words}: {flow}");

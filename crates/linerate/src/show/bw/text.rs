@@ -216,7 +216,7 @@ fn figures(doc: &mut Document, result: &DirectionResult, far_end: FarEnd) {
         datagrams::lines(doc, result, found);
     }
     if let Some(messages) = &result.messages {
-        let text = format!("{} a second", words::per_second(messages));
+        let text = words::per_second(messages);
         doc.entry("messages", &[(Tone::Plain, &text)], 2);
     }
     if let Some((missing, sent)) = result.missing {

@@ -117,9 +117,9 @@ impl Shape {
         ))
     }
 
-    /// Whether a message of round trips is the only one under way.
+    /// Whether a message of round trips is the only one under way. One that is not waited for any more may still arrive.
     pub(super) const fn is_alone(&self) -> bool {
-        self.depth < TRIPS
+        self.depth < TRIPS && !self.service.is_lossy()
     }
 
     /// Receive requests that are posted to each queue pair.
