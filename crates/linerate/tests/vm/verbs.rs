@@ -62,13 +62,12 @@ pub(crate) fn several(guest: &mut Guest) {
             (11, &1024.into()),
             "{told}"
         );
-        let rate = |at: usize| depths[at]["goodput_bps"].as_f64();
-        println!(
-            "write of 4 KiB by depth: {:?}",
-            (0..11).map(rate).collect::<Vec<_>>()
-        );
+        // Without a delay more requests may gain nothing: see `faults::queues`.
+        let rates = depths.iter().map(|depth| depth["goodput_bps"].as_f64());
+        let rates: Vec<_> = rates.collect();
+        println!("write of 4 KiB by depth: {rates:?}");
         println!("knee {}, {}", told["knee"], told["bandwidth_delay"]);
-        assert!(rate(0) > Some(0.0) && rate(4) > rate(0), "{told}");
+        assert!(rates.iter().all(|rate| *rate > Some(0.0)), "{told}");
     });
 }
 
