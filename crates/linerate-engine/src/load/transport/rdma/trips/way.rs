@@ -202,8 +202,6 @@ impl Way for ByWrite {
             remote: shape.half() as u64,
         };
         pair.prepare(request, 1);
-        // The last byte is the number of a message.
-        pair.clear(shape, shape.size - 1);
         Ok(())
     }
 
@@ -225,7 +223,9 @@ impl Way for ByWrite {
         mut take: impl FnMut(u32),
     ) -> Result<(), LoadError> {
         if self.wait(pair, wait)? {
-            pair.take(&self.shape, self.shape.size - 1)?;
+            // What arrived before is left there: Soft-RoCE may copy a message backwards, so that its last byte is there first.
+            //= torvalds/linux, arch/x86/lib/memcpy_64.S: copy_backward
+            pair.compare(&self.shape, self.shape.size - 1)?;
             take(0);
         }
         Ok(())
