@@ -13,7 +13,7 @@ use crate::factor::{Class, Factor};
 use crate::model::{Cpu, Load, Model, Thread, TrialModel};
 use crate::path::{Direction, Place, Side};
 use crate::record::TrialPlan;
-use crate::signs::threads::{at_work, busiest, ps_per_byte, threads, wanted};
+use crate::signs::threads::{at_work, busiest, ps_per_byte, threads, wanted, wanted_at};
 use crate::signs::{GAIN, percent};
 use crate::stats::{EQUAL, Range};
 use crate::transport::Transport;
@@ -99,7 +99,7 @@ pub(super) fn check(model: &Model, direction: Direction, role: Role) -> Answer {
         )));
     }
     let workers = threads(load, direction, side);
-    let Some(share) = wanted(workers) else {
+    let Some(share) = wanted_at(load, direction, side) else {
         return Err(lacks(model, "thread", side));
     };
     if share < SUSPECT {
@@ -148,7 +148,8 @@ pub(super) fn is_last(model: &Model, direction: Direction, role: Role) -> bool {
         .is_some_and(|dir| {
             let workers = threads(&dir.base, direction, side);
             let used = busiest(workers).and_then(|t| used(t, cpus(&dir.base, direction, side)));
-            wanted(workers).is_some_and(|share| share > BUSY) && used.is_some_and(|u| u >= SUSPECT)
+            wanted_at(&dir.base, direction, side).is_some_and(|share| share > BUSY)
+                && used.is_some_and(|u| u >= SUSPECT)
         })
 }
 

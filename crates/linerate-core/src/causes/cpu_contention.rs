@@ -9,7 +9,7 @@ use crate::model::{Cpu, Load, Model, Thread, idle};
 use crate::path::{Direction, Place, Side, Stage};
 use crate::record::TrialPlan;
 use crate::signs::percent;
-use crate::signs::threads::{need, polls, threads};
+use crate::signs::threads::{kept_up, need, polls, threads};
 use crate::stats::Range;
 use crate::transport::Scope;
 
@@ -96,15 +96,17 @@ impl Cause for CpuContention {
         })
     }
     fn costs(&self, model: &Model, direction: Direction) -> Vec<Cost> {
+        let load = model.direction(direction).map(|dir| &dir.base);
         let sides = model.ends(direction);
         let waited = sides.filter_map(|side| waits(model, direction, side).ok());
         let disturbed = waited.filter(|c| {
             let quota = cpu_share::stands(&CpuQuota, model, direction, c.side);
             c.waiting >= DISTURBS && c.explains_waiting() && !quota
         });
+        let lost = |side| load.is_some_and(|load| !kept_up(load, direction, side));
         let cost = |crowded: Crowded| Cost {
             side: Place::from(crowded.side),
-            share: Some(crowded.waiting),
+            share: Some(crowded.waiting).filter(|_| lost(crowded.side)),
             evidence: vec![crowded.words()],
             advice: vec![advice(model, direction, &crowded, None)],
         };
@@ -125,7 +127,7 @@ impl Cause for CpuContention {
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         let crowded = worst(model, direction).into_iter();
         let advise = |crowded: Crowded| {
-            let gain = cpu_share::gain(model, direction, crowded.got());
+            let gain = cpu_share::gain_of_one(model, direction, crowded.got());
             advice(model, direction, &crowded, gain)
         };
         crowded.map(advise).collect()
@@ -187,6 +189,12 @@ fn at(model: &Model, direction: Direction, side: Side) -> Result<Crowded, NoFind
     }
     if cpu_share::stands(&CpuQuota, model, direction, side) {
         return Err(NoFinding::Clear(format!("a CPU quota stopped {name}")));
+    }
+    if kept_up(base(model, direction)?, direction, side) {
+        return Err(NoFinding::Clear(format!(
+            "threads of {name} waited for their CPUs {}, and served their connections in time all the same",
+            percent(crowded.waiting)
+        )));
     }
     match crowded.others {
         None => Err(lacks(model, "cpu", side)),

@@ -7,7 +7,7 @@ use super::{Cause, NoFinding, excludes};
 use crate::advice::{Advice, Step};
 use crate::factor::Factor;
 use crate::facts::odd::ranges;
-use crate::model::{Cpu, Load, Model, Thread};
+use crate::model::{Cpu, DirectionModel, Load, Model, Thread};
 use crate::path::{Direction, Side};
 use crate::record::TrialPlan;
 use crate::signs::GAIN;
@@ -108,7 +108,29 @@ pub(super) fn predict(model: &Model, trial: &TrialPlan, side: Side, got: f64) ->
     }
 }
 
-/// The most that a thread gains which gets all it needs: up to the lowest ceiling.
+/// Share of what its streams promise that a doubling must carry, at least, for nothing that they share to stop it.
+const SCALES: f64 = 0.9;
+
+/// The gain at which more streams stopped: each had a thread of its own, and something else limits them together.
+/// `None` if they carried in proportion, or were not measured.
+fn stopped(dir: &DirectionModel) -> Option<f64> {
+    let base = &dir.base;
+    let more = dir.sweep.iter().filter(|load| load.streams > base.streams);
+    let best = more.max_by(|a, b| a.goodput.mean.total_cmp(&b.goodput.mean))?;
+    let gain = best.goodput.mean / base.goodput.mean.max(1.0);
+    let promised = f64::from(best.streams) / f64::from(base.streams.max(1));
+    (gain < promised * SCALES).then_some(gain)
+}
+
+/// The most that one thread gains which gets all it needs: up to what more streams carried, each by a thread of its own.
+/// `None` if nothing is left to gain.
+pub(super) fn gain_of_one(model: &Model, direction: Direction, got: f64) -> Option<f64> {
+    let gain = gain(model, direction, got)?;
+    let stopped = stopped(model.direction(direction)?);
+    Some(stopped.map_or(gain, |most| gain.min(most))).filter(|gain| *gain >= GAIN)
+}
+
+/// The most that threads gain which get all they need: up to the lowest ceiling.
 pub(super) fn gain(model: &Model, direction: Direction, got: f64) -> Option<f64> {
     let dir = model.direction(direction)?;
     let ceiling = dir

@@ -12,7 +12,7 @@ use crate::model::{Cpu, Load, Model, Thread};
 use crate::path::{Direction, Place, Side, Stage};
 use crate::record::TrialPlan;
 use crate::signs::percent;
-use crate::signs::threads::{busiest, need, threads};
+use crate::signs::threads::{busiest, kept_up, need, threads};
 use crate::stats::Range;
 use crate::transport::{Scope, Transport};
 
@@ -156,7 +156,7 @@ impl Cause for CpuSteal {
             let (place, steal, busy) = most_stolen(model, load, direction, side)?;
             (steal >= DISTURBS).then(|| Cost {
                 side: Place::from(side),
-                share: Some(steal),
+                share: Some(steal).filter(|_| !kept_up(load, direction, side)),
                 evidence: vec![format!(
                     "{place} of the {} host was stolen {} of the time, and idle {}",
                     side.name(),
@@ -181,9 +181,9 @@ impl Cause for CpuSteal {
     }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         let robbed = worst(model, direction).ok();
-        vec![advice(
-            robbed.and_then(|r| cpu_share::gain(model, direction, r.got())),
-        )]
+        vec![advice(robbed.and_then(|r| {
+            cpu_share::gain_of_one(model, direction, r.got())
+        }))]
     }
 }
 

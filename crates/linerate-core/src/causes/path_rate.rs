@@ -19,7 +19,7 @@ use crate::record::TrialPlan;
 use crate::signs::crowd::GROWS;
 use crate::signs::lossy::{erratic, filled, lost, marked, of_a_rate, often_sent_again};
 use crate::signs::queue::{mostly_queued, standing_queue};
-use crate::signs::threads::{threads, wanted};
+use crate::signs::threads::wanted_at;
 use crate::signs::{GAIN, percent};
 use crate::stats::{EQUAL, Interval, Range};
 use crate::transport::{Scope, Transport};
@@ -259,7 +259,7 @@ pub(super) fn on_cpus(model: &Model, load: &Load, direction: Direction) -> Optio
     [direction.sender(), direction.receiver()]
         .into_iter()
         .find_map(|side| {
-            let busy = wanted(threads(load, direction, side)).filter(|w| *w > BUSY);
+            let busy = wanted_at(load, direction, side).filter(|w| *w > BUSY);
             let busy = busy.filter(|_| !had_time(model, direction, side));
             let thread = busy.map(|w| {
                 let w = percent(w);

@@ -6,8 +6,7 @@ use crate::path::Direction;
 use crate::record::TrialPlan;
 use crate::signs::GAIN;
 use crate::signs::lossy::{filled, of_other_congestion};
-use crate::signs::threads::wanted;
-use crate::signs::threads::{at_work, ps_per_byte};
+use crate::signs::threads::{at_work, ps_per_byte, wanted_at};
 use crate::stats::{EQUAL, Range};
 
 /// Minimum share of its CPU that a thread wants, at which it has no time left that could be relied on.
@@ -60,6 +59,9 @@ pub(super) fn around(ratio: f64, by: f64) -> Range {
 pub(super) fn bystander(model: &Model, trial: &TrialPlan) -> Option<Range> {
     let load = &model.direction(trial.direction)?.base;
     let factor = trial.factor()?;
+    let direction = trial.direction;
+    let ends = [direction.sender(), direction.receiver()];
+    let [sender, receiver] = ends.map(|side| wanted_at(load, direction, side));
     // Only a part of the path that lacks time, room or CPU gains. All others may lose, down to a new limit.
     let may_lose = |low: f64| Some(Range { low, ..EQUAL });
     match (factor.class(), factor) {
@@ -78,15 +80,10 @@ pub(super) fn bystander(model: &Model, trial: &TrialPlan) -> Option<Range> {
         // A send buffer holds at most half its memory as payload in flight.
         (_, Factor::HalfSendBuffer) => roomy(load, trial.after.send_buffer?.0).then_some(EQUAL),
         (Class::HalfBuffer, _) => roomy(load, trial.after.window_clamp?.0).then_some(EQUAL),
-        (_, Factor::SenderWork) => {
-            Some(work(wanted(&load.senders), added_work(model, trial, true)?))
-        }
-        (Class::Work, _) => Some(work(
-            wanted(&load.receivers),
-            added_work(model, trial, false)?,
-        )),
-        (_, Factor::SmallerWrites) => cheap(wanted(&load.senders)),
-        (Class::Calls, _) => cheap(wanted(&load.receivers)),
+        (_, Factor::SenderWork) => Some(work(sender, added_work(model, trial, true)?)),
+        (Class::Work, _) => Some(work(receiver, added_work(model, trial, false)?)),
+        (_, Factor::SmallerWrites) => cheap(sender),
+        (Class::Calls, _) => cheap(receiver),
         // Bursts may overrun a queue on the path.
         (Class::Packets, _) => may_lose(0.3),
         // Smaller segments cost more. They gain only where larger ones vanish.

@@ -10,7 +10,7 @@ use crate::path::{Direction, Place, Side, Stage};
 use crate::record::{Host, TrialPlan};
 use crate::shell::word;
 use crate::signs::percent;
-use crate::signs::threads::{threads, wanted};
+use crate::signs::threads::wanted_at;
 use crate::stats::Range;
 use crate::transport::Scope;
 
@@ -103,7 +103,7 @@ impl Cause for SmallPackets {
 
 /// The busiest thread or CPU of an end that has no time left, in words.
 fn busy(load: &Load, direction: Direction, side: Side) -> Option<String> {
-    let share = wanted(threads(load, direction, side)).filter(|w| *w > BUSY);
+    let share = wanted_at(load, direction, side).filter(|w| *w > BUSY);
     let thread = share.map(|w| format!("a {} thread needed its CPU {}", side.name(), percent(w)));
     let cpus = load.cpus.at(direction, side);
     let mut full = cpus.iter().filter(|cpu| cpu.softirq >= FULL_SOFTIRQ);

@@ -10,7 +10,7 @@ use crate::path::{ByRole, Direction, Place, Side, Stage};
 use crate::record::{Host, TrialPlan};
 use crate::shell::word;
 use crate::signs::percent;
-use crate::signs::threads::{threads, wanted};
+use crate::signs::threads::wanted_at;
 use crate::stats::Range;
 use crate::transport::Scope;
 
@@ -234,8 +234,7 @@ fn too_large(top: &Nic, mtu: u32, inner: u32, over: &Overflow<'_>) -> String {
 /// A CPU of an end that has no time left. A CPU of our threads is enough evidence; a CPU busy with other work
 /// may be the one that makes the tunnel's packets.
 fn costly(load: &Load, direction: Direction, side: Side) -> Option<(Place, bool, String)> {
-    let ours = threads(load, direction, side);
-    if let Some(share) = wanted(ours).filter(|w| *w > BUSY) {
+    if let Some(share) = wanted_at(load, direction, side).filter(|w| *w > BUSY) {
         let why = format!("a {} thread needed its CPU {}", side.name(), percent(share));
         return Some((Place::from(side), true, why));
     }

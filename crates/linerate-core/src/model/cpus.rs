@@ -131,13 +131,17 @@ fn clock(end: &EndReadings, cpu: &str, window: Window) -> Option<Hertz> {
     Some(Hertz((mean(kilohertz)?.max(0.0) * 1e3) as u64))
 }
 
-/// The share of a thread's CPU that interrupts and the hypervisor used. It is never more than the CPU's busy
-/// time, so time counted twice is left out.
+/// The share of its CPU's time that interrupts and the hypervisor took from a thread. They take time from whoever
+/// runs: what they take from other programs costs the thread nothing, since it sleeps then, or waits, which is counted.
+/// With the thread's own time it is never more than the CPU's busy time, so time counted twice is left out.
 pub(super) fn taken(thread: &Thread, cpus: &[Cpu]) -> Option<f64> {
     let home = thread.home?;
     let cpu = cpus.iter().find(|cpu| cpu.number == home)?;
     let own = thread.busy? + thread.waiting.unwrap_or(0.0);
-    Some(((own + cpu.softirq + cpu.steal).min(cpu.busy) - own).max(0.0))
+    let taken = cpu.softirq + cpu.steal;
+    let of_others = cpu.others.unwrap_or(0.0) / (1.0 - taken).max(f64::EPSILON);
+    let ours = taken * (1.0 - of_others).max(0.0);
+    Some(((own + ours).min(cpu.busy) - own).max(0.0))
 }
 
 /// The control group of an end whose quota stopped it longest.
@@ -265,6 +269,31 @@ mod tests {
         assert!((at(0.3) - 0.55).abs() < 1e-9, "accounted apart");
         assert!((at(0.9) - 0.05).abs() < 1e-9, "accounted in the thread");
         assert_eq!(taken(&Thread::default(), &[cpu]), None);
+    }
+
+    #[test]
+    fn interrupts_take_nothing_from_a_thread_while_other_programs_run() {
+        let taken = |others, busy, waiting| {
+            let cpu = Cpu {
+                busy: 1.0,
+                softirq: 0.4,
+                others: Some(others),
+                ..Cpu::default()
+            };
+            let thread = Thread {
+                busy: Some(busy),
+                waiting: Some(waiting),
+                home: Some(0),
+                ..Thread::default()
+            };
+            taken(&thread, &[cpu]).expect("read")
+        };
+        let close = |got: f64, want: f64| assert!((got - want).abs() < 1e-9, "{got}");
+        // Of the time without interrupts others had two thirds, so two thirds of the interrupts hit them.
+        close(taken(0.4, 0.2, 0.24), 0.4 / 3.0);
+        close(taken(0.6, 0.0, 0.0), 0.0);
+        // Alone on its CPU the thread loses all of it.
+        close(taken(0.0, 0.6, 0.0), 0.4);
     }
 
     #[test]

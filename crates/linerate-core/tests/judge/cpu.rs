@@ -4,6 +4,7 @@ use linerate_core::change::Setting;
 use linerate_core::facts::Gap;
 use linerate_core::model::{Cpu, Local, LocalEvent, Throttled};
 
+use super::steal::disturbed;
 use super::*;
 
 /// A receiving thread that stays on CPU 1 of four, runs and waits for these shares of time.
@@ -74,6 +75,43 @@ fn a_thread_contends_where_it_waits_needs_the_cpu_and_others_use_it() {
         let core = outcome(&m, "receiver-core");
         assert!(core == "clear" || expected == "clear", "{what}: {core}");
     }
+}
+
+#[test]
+fn a_thread_that_waits_and_serves_its_connection_in_time_contends_for_nothing() {
+    let answers = |behind, caught_up, window| {
+        let mut m = crowded(0.27, 0.69, 0.5);
+        let base = &mut m.directions[0].base;
+        (base.behind, base.caught_up) = (Some(behind), Some(caught_up));
+        base.tcp.rwnd_limited = Some(window);
+        let answers = ["cpu-contention", "path-rate", "receiver-core"];
+        (answers.map(|cause| outcome(&m, cause)), disturbed(&m))
+    };
+    // Late: payload gathers unread, the queue is seldom empty, or the window closes.
+    for (behind, caught_up, window) in [(0.06, 0.9, 0.0), (0.0, 0.49, 0.0), (0.0, 0.9, 0.06)] {
+        let (told, _) = answers(behind, caught_up, window);
+        assert_eq!(told[0], "enough", "{behind} {caught_up} {window}");
+    }
+    let (told, disturbed) = answers(0.04, 0.51, 0.04);
+    assert_eq!(told, ["clear", "enough", "clear"]);
+    assert_eq!(
+        disturbed,
+        [("cpu-contention", Place::Far, None)],
+        "without a gain"
+    );
+}
+
+#[test]
+fn no_gain_is_promised_above_what_more_streams_carried() {
+    let gain = |more: f64| {
+        let mut m = crowded(0.5, 0.46, 0.5);
+        m.directions[0].sweep[0].goodput.mean = m.directions[0].base.goodput.mean * more;
+        judge(&m).limits[0].advice[0].gain
+    };
+    assert_eq!(gain(1.04), None);
+    assert_eq!(gain(1.5), Some(1.5));
+    let all = Some(0.96 / 0.5);
+    assert_eq!(gain(1.81), all, "each stream carried its part");
 }
 
 #[test]

@@ -9,6 +9,8 @@ fn sending(busy: f64, others: f64) -> Model {
     base.senders = vec![kept(busy, others)];
     base.cpus.sender = cpus(busy, others);
     base.made.sender.cpus = vec![1];
+    // A sender that waits empties its socket.
+    base.tcp.starved = Some(if others > 0.0 { 0.3 } else { 0.0 });
     model(base)
 }
 

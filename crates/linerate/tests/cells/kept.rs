@@ -5,8 +5,10 @@
 
 use std::path::{Path, PathBuf};
 
-use linerate_core::causes::CAUSES;
+use linerate_core::causes::{CAUSES, cause};
+use linerate_core::model::derive;
 use linerate_core::record::{Record, frame};
+use linerate_core::verdict::judge;
 
 use super::{CELLS, Cell};
 
@@ -47,6 +49,17 @@ const DISTURBED: &[Disturbed] = &[
         "interrupted",
     ),
     ("interrupted-over", [&[], &["interrupted"]], "contended"),
+    // The path carries 300 Mb/s, on two CPUs that other programs use as well. Without trials.
+    (
+        "path-rate-crowded",
+        [&["path-rate"], &["cpu-contention"]],
+        "receiver-core",
+    ),
+    (
+        "path-rate-long-name",
+        [&["path-rate"], &["cpu-contention"]],
+        "receiver-core",
+    ),
     // Datagrams at 3 Gb/s into a buffer of 32 KiB; without a pace through 300 Mb/s. Without trials, on a machine
     // whose CPUs others used for three quarters of the time.
     (
@@ -131,6 +144,47 @@ fn each_names_what_bound_it_and_not_what_nearly_did() {
         .map(|cell| format!("{}: {:?}", cell.name, cell.named(CAUSES)))
         .collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Least factor at which a gain is said to be more than another one.
+const MORE: f64 = 1.02;
+
+#[test]
+fn no_limit_contradicts_the_trials_and_the_streams_beside_it() {
+    for name in names() {
+        let model = derive(&record(name));
+        for limit in judge(&model).limits {
+            let Some(dir) = model.direction(limit.direction) else {
+                continue;
+            };
+            // A thread of its own for each stream: what all of them carry is more than one can gain.
+            let of_one = ["cpu-contention", "cpu-steal"].contains(&limit.cause);
+            let gains = limit.advice.iter().filter_map(|advice| advice.gain);
+            let gain = gains.fold(1.0, f64::max);
+            let most = dir
+                .sweep
+                .iter()
+                .map(|l| l.goodput.mean / dir.base.goodput.mean);
+            let most = most.fold(1.0, f64::max);
+            let doubled = most >= 1.8;
+            assert!(
+                !of_one || doubled || gain <= most * MORE,
+                "{name}: {limit:#?}"
+            );
+            let cause = cause(limit.cause).unwrap();
+            let mut own = model
+                .trials
+                .iter()
+                .filter(|t| t.plan.direction == limit.direction && cause.is_about(&model, &t.plan));
+            let denied = own.find(|t| {
+                let differs = cause
+                    .predict(&model, &t.plan)
+                    .is_some_and(|p| p.high < 0.95 || p.low > 1.05);
+                differs && t.effect.is_some_and(|e| e.low > 0.97 && e.high < 1.03)
+            });
+            assert!(denied.is_none(), "{name}: {limit:#?} {denied:#?}");
+        }
+    }
 }
 
 #[test]
