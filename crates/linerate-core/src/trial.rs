@@ -9,7 +9,7 @@ mod settings;
 mod slice;
 mod verbs;
 
-pub use slice::{slice_time, washout};
+pub use slice::{next_slice, slice_time, washout};
 
 use std::cmp::Ordering;
 
@@ -246,13 +246,14 @@ impl TrialKind {
             return None;
         }
         let (before, after) = settings::settings(self.factor, model, direction, load)?;
+        let slice = next_slice(model, direction, self.factor)?;
         (before != after).then(|| TrialPlan {
             id,
             kind: self.id.to_owned(),
             direction,
             before,
             after,
-            max_blocks: match slice_time(load, Some(self.factor)).cmp(&slice::SLICE) {
+            max_blocks: match slice.cmp(&slice::SLICE) {
                 Ordering::Less => SHORT_BLOCKS,
                 Ordering::Equal => BLOCKS,
                 Ordering::Greater => LONG_BLOCKS,

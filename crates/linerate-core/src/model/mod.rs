@@ -153,17 +153,41 @@ impl Model {
         self.directions.iter().find(|d| d.direction == direction)
     }
 
-    /// The trial of a factor in a direction: there is at most one of each.
+    /// The trial of a factor in a direction: the last one, which had longer slices, where the first did not decide.
     pub fn tried(&self, direction: Direction, factor: Factor) -> Option<&TrialModel> {
         let of = |t: &&TrialModel| t.plan.direction == direction && t.plan.factor() == Some(factor);
-        self.trials.iter().find(of)
+        let mut all = self.trials.iter().rev().filter(of);
+        let last = all.next();
+        last.filter(|t| t.effect.is_some())
+            .or_else(|| all.next())
+            .or(last)
     }
 
     /// The direction that carries less than half of the other one: a user reads it first.
     pub fn slower(&self) -> Option<Direction> {
         far_slower(|direction| Some(self.direction(direction)?.base.rate().mean))
     }
+
+    /// The direction that surely carries less than the other one: the intervals of their rates are apart, and a gain of
+    /// the difference would count. Without intervals it carries less than half.
+    pub fn lesser(&self) -> Option<Direction> {
+        let [forward, reverse] =
+            Direction::ALL.map(|direction| Some(self.direction(direction)?.base.rate()));
+        let apart = |less: &Estimate, more: &Estimate| {
+            let ends = less.interval.zip(more.interval);
+            more.mean > less.mean * APART && ends.is_some_and(|(less, more)| less.high < more.low)
+        };
+        let (forward, reverse) = forward.zip(reverse)?;
+        if apart(forward, reverse) {
+            return Some(Direction::Forward);
+        }
+        let lesser = apart(reverse, forward).then_some(Direction::Reverse);
+        lesser.or_else(|| self.slower())
+    }
 }
+
+/// Least ratio of two rates at which a difference counts, however well both are known.
+const APART: f64 = 1.05;
 
 /// The direction whose rate is less than half of the other one's.
 pub fn far_slower(rate: impl Fn(Direction) -> Option<f64>) -> Option<Direction> {

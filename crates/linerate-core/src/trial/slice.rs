@@ -1,7 +1,8 @@
 //! How long slices of a trial last.
 
 use crate::factor::Factor;
-use crate::model::{Load, TcpShares};
+use crate::model::{Load, Model, TcpShares};
+use crate::path::Direction;
 use crate::signs::lossy::often_sent_again;
 use crate::units::Nanos;
 
@@ -27,6 +28,14 @@ const LOSSES: f64 = 4.0;
 
 /// Round trips under load that a slice should hold, for a meaningful median.
 const ROUND_TRIPS: f64 = 8.0;
+
+/// Time of a slice of the next trial of a factor that counts. It is twice as long where the same trial was made before,
+/// and did not decide.
+pub fn next_slice(model: &Model, direction: Direction, factor: Factor) -> Option<Nanos> {
+    let time = slice_time(&model.direction(direction)?.base, Some(factor));
+    let again = model.tried(direction, factor).is_some();
+    Some(if again { Nanos(time.0 * 2) } else { time })
+}
 
 /// Time of a slice of a trial of `factor` that counts: long enough to lose some segments, or for some
 /// round trips, where they are what is counted.

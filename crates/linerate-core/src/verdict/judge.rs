@@ -1,7 +1,6 @@
 //! The judge: from a model to its verdict.
 
 use super::case::{Case, Party, Proof};
-use super::next::most_telling;
 use super::{Answered, Certainty, Decided, Disturbance, Limit, Unknown, Verdict, after, again};
 use crate::causes::{CAUSES, Cause, Finding, NoFinding, raised};
 use crate::model::{DirectionModel, Model, TrialModel};
@@ -275,15 +274,20 @@ fn nothing_upheld(case: &Case<'_>, direction: Direction, what: String) -> Unknow
     Unknown {
         what,
         why,
-        hint: if case.trials.is_empty()
-            && !case.model.watched
-            && most_telling(case, direction, case.model.trials.len() as u32).is_some()
-        {
-            case.model.asked.run(" --thorough")
-        } else {
-            String::new()
-        },
+        hint: next_step(case, direction),
     }
+}
+
+/// The command that would tell more: a longer run. Once trials were made, all of its time goes to this direction, and a
+/// trial that did not decide is made again with longer slices.
+fn next_step(case: &Case<'_>, direction: Direction) -> String {
+    let model = case.model;
+    if model.watched || model.reported {
+        return String::new();
+    }
+    let alone = format!(" --direction {} --thorough", direction.name());
+    let both = case.trials.is_empty() && model.directions.len() > 1;
+    model.asked.run(if both { " --thorough" } else { &alone })
 }
 
 /// A trial that excluded all findings: no cause predicted its result.

@@ -6,7 +6,7 @@ use crate::model::{Model, TrialModel};
 use crate::path::{Direction, Slowness};
 use crate::record::TrialPlan;
 use crate::stats::Interval;
-use crate::trial::TRIALS;
+use crate::trial::{TRIALS, TrialKind};
 
 /// The most informative trial for each of `directions`, numbered `id`, the best first: the others may not be
 /// made if time is short. Leaves out a direction with a proved cause, and one for which no trial could separate
@@ -45,29 +45,54 @@ pub(super) fn most_telling(
     if suspects.is_empty() {
         return None;
     }
-    let mut best: Option<(f64, TrialPlan)> = None;
-    for plan in untried(case.model, direction, id) {
-        let score = expected(case, &suspects, &plan);
-        // Among equals the earlier row wins.
-        if score > best.as_ref().map_or(0.0, |(s, _)| *s) {
-            best = Some((score, plan));
+    let best = |plans: Vec<TrialPlan>| {
+        let mut best: Option<(f64, TrialPlan)> = None;
+        for plan in plans {
+            let score = expected(case, &suspects, &plan);
+            // Among equals the earlier row wins.
+            if score > best.as_ref().map_or(0.0, |(s, _)| *s) {
+                best = Some((score, plan));
+            }
         }
-    }
-    best
+        best
+    };
+    best(untried(case.model, direction, id)).or_else(|| best(undecided(case.model, direction, id)))
+}
+
+/// The trials of a kind in `direction`.
+fn made<'a>(
+    model: &'a Model,
+    direction: Direction,
+    kind: &TrialKind,
+) -> impl Iterator<Item = (usize, &'a TrialModel)> {
+    let trials = model.trials.iter().enumerate();
+    trials.filter(move |(_, t)| t.plan.direction == direction && t.plan.kind == kind.id)
 }
 
 /// The trials of `direction` that can be made and were not.
-fn untried(model: &Model, direction: Direction, id: u32) -> impl Iterator<Item = TrialPlan> {
-    let tried = move |kind: &str| {
-        model
-            .trials
-            .iter()
-            .any(|t| t.plan.direction == direction && t.plan.kind == kind)
+fn untried(model: &Model, direction: Direction, id: u32) -> Vec<TrialPlan> {
+    let untried = |kind: &&TrialKind| made(model, direction, kind).next().is_none();
+    let plans = TRIALS.iter().filter(untried);
+    plans
+        .filter_map(|kind| kind.propose(model, direction, id))
+        .collect()
+}
+
+/// The trials of `direction` that were made once and did not decide: once more, with longer slices.
+fn undecided(model: &Model, direction: Direction, id: u32) -> Vec<TrialPlan> {
+    let once = |kind: &&TrialKind| {
+        let mut made = made(model, direction, kind);
+        let (Some((at, trial)), None) = (made.next(), made.next()) else {
+            return false;
+        };
+        let mut before = model.clone();
+        before.trials.remove(at);
+        trial.effect.is_some() && !decides(&before, trial)
     };
-    TRIALS
-        .iter()
-        .filter(move |kind| !tried(kind.id))
-        .filter_map(move |kind| kind.propose(model, direction, id))
+    let plans = TRIALS.iter().filter(once);
+    plans
+        .filter_map(|kind| kind.propose(model, direction, id))
+        .collect()
 }
 
 /// The expected information of `plan`: the mean of its worth if each suspect in turn were the cause, weighted

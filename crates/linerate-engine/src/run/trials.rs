@@ -6,7 +6,7 @@ use linerate_core::model::{self, Crowd, Load, Model, effect, stalled, undisturbe
 use linerate_core::path::{Direction, Slowness};
 use linerate_core::plan::Purpose;
 use linerate_core::record::{Step, TrialPlan};
-use linerate_core::trial::{kind, slice_time, washout};
+use linerate_core::trial::{kind, next_slice, washout};
 use linerate_core::units::Nanos;
 use linerate_core::verdict::{Certainty, Limit, decides, judge, next_trials};
 
@@ -43,7 +43,7 @@ const LOOK: Nanos = Nanos::from_millis(200);
 
 impl Run<'_> {
     /// Runs trials for goodput, then for latency, in all directions. Each round runs one trial for each open
-    /// direction, the most informative one. A direction that is far slower than the other is tried first. Ends when
+    /// direction, the most informative one. The direction that carries less comes first, with all of the time. Ends when
     /// each direction has a proof, no trial is left, or the time is up.
     pub(super) fn trials(&mut self) -> Result<(), LinkError> {
         // Earlier steps with many streams took longer to end than trials do, so they are not counted.
@@ -52,8 +52,8 @@ impl Run<'_> {
             let model = self.deriver.derive(&self.record);
             let first = self.record.trials.len() as u32;
             let mut open = open(&model, &self.record.start.plan.directions, first);
+            self.lesser_first(&model, &mut open);
             let mut waiting = open.len() as u64;
-            self.slower_first(&model, &mut open);
             if self.any_doubled(&open)? {
                 // The new steps may show that another trial is more informative.
                 continue;
@@ -95,11 +95,11 @@ impl Run<'_> {
         Ok(measured)
     }
 
-    /// Leaves out the trials of the faster direction if the time suffices for a trial of a far slower direction.
-    fn slower_first(&self, model: &Model, open: &mut Vec<TrialPlan>) {
+    /// Leaves out the trial of the other direction if the time suffices for one of the direction that carries less.
+    fn lesser_first(&self, model: &Model, open: &mut Vec<TrialPlan>) {
         let now = self.link.now();
         let of = |plan: &TrialPlan| {
-            Some(plan.direction) == model.slower()
+            Some(plan.direction) == model.lesser()
                 && self.budget.affords(now, self.cost(model, plan))
         };
         if open.iter().any(of) {
@@ -401,9 +401,12 @@ fn open(model: &Model, directions: &[Direction], first: u32) -> Vec<TrialPlan> {
 
 /// Returns the washout of a slice, and the time of the slice that counts.
 fn times(model: &Model, plan: &TrialPlan) -> [Nanos; 2] {
-    model
-        .direction(plan.direction)
-        .map_or_else(Default::default, |d| {
-            [washout(&d.base.tcp), slice_time(&d.base, plan.factor())]
-        })
+    let base = model.direction(plan.direction).map(|d| &d.base);
+    let measure = plan
+        .factor()
+        .and_then(|factor| next_slice(model, plan.direction, factor));
+    let times = base.zip(measure);
+    times.map_or_else(Default::default, |(base, measure)| {
+        [washout(&base.tcp), measure]
+    })
 }
