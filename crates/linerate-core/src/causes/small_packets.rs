@@ -3,14 +3,15 @@
 use super::softirq_core::FULL as FULL_SOFTIRQ;
 use super::{Answer, BUSY, Cause, CauseInfo, Finding, NoFinding, base, port_of};
 use crate::advice::{Advice, Step};
+use crate::factor::Factor;
 use crate::facts::Gap;
 use crate::facts::nic::{Nic, Offloads};
 use crate::model::{Load, Model};
 use crate::path::{Direction, Place, Side, Stage};
 use crate::record::{Host, TrialPlan};
 use crate::shell::word;
-use crate::signs::percent;
 use crate::signs::threads::wanted_at;
+use crate::signs::{GAIN, percent};
 use crate::stats::Range;
 use crate::transport::Scope;
 
@@ -43,7 +44,7 @@ static INFO: CauseInfo = CauseInfo {
     scope: Scope::Sockets,
     stage: Stage::Cpu,
     explains: &["sender-core", "receiver-core", "softirq-core"],
-    decided_by: &[],
+    decided_by: &[Factor::HostOffloads],
     page: include_str!("pages/small-packets.md"),
     ..CauseInfo::BASE
 };
@@ -81,6 +82,9 @@ impl Cause for SmallPackets {
         }
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
+        if trial.factor() == Some(Factor::HostOffloads) {
+            return switched_on(model, trial);
+        }
         // Small packets predict the same effect as the full core that they explain.
         let receiver = Place::from(trial.direction.receiver());
         let id = match self.check(model, trial.direction) {
@@ -97,8 +101,29 @@ impl Cause for SmallPackets {
         let full = sides.filter(|side| busy(load, direction, *side).is_some());
         let found = full.map(|side| handled(model, load, direction, side));
         let mut found = found.filter_map(|handled| advice(model, handled));
-        found.next().into_iter().collect()
+        let tried = model.tried(direction, Factor::HostOffloads);
+        let gain = tried.and_then(|trial| Some(trial.effect?.mid));
+        let advice = found.next();
+        let advice = advice.map(|advice| advice.gain(gain.filter(|gain| *gain >= GAIN)));
+        advice.into_iter().collect()
     }
+}
+
+/// The effect of offloads that are switched on at the end where they are missed.
+fn switched_on(model: &Model, trial: &TrialPlan) -> Option<Range> {
+    let direction = trial.direction;
+    let load = &model.direction(direction)?.base;
+    let sides = [direction.sender(), direction.receiver()].into_iter();
+    let mut full = sides.filter(|side| busy(load, direction, *side).is_some());
+    let missed = |side| match handled(model, load, direction, side) {
+        Handled::Single(at, _) => Some(at),
+        _ => None,
+    };
+    let at = full.find_map(missed)?;
+    (trial.after.host?.side == at).then_some(Range {
+        low: GAIN,
+        high: f64::MAX,
+    })
 }
 
 /// The busiest thread or CPU of an end that has no time left, in words.

@@ -160,13 +160,20 @@ impl<'a> Case<'a> {
             return Some(Proof::Ceiling);
         }
         let apart = |other: &Party| self.splits() && are_apart(other, party, self.direction);
-        let rival = |other: &Party| is_rival(other, party) && !apart(other);
-        let alone = !self.parties.iter().any(rival);
-        if !alone || !party.stands() {
+        let rivals = self.parties.iter();
+        let rivals = rivals.filter(|other| is_rival(other, party) && !apart(other));
+        let rivals: Vec<&Party> = rivals.collect();
+        if !party.stands() {
             return None;
         }
+        // What the party explains is no rival in a trial of the reason alone.
+        let explained = |other: &Party, trial: &TrialModel| {
+            party.cause.info().explains.contains(&other.cause.id())
+                && !other.cause.is_about(self.model, &trial.plan)
+        };
         self.trials
             .iter()
+            .filter(|(trial, _)| rivals.iter().all(|other| explained(other, trial)))
             .filter(|(trial, _)| {
                 let about = party.cause.is_about(self.model, &trial.plan);
                 let own = Expected::of(party.cause, self.model, &trial.plan);

@@ -9,8 +9,8 @@ use crate::stats::Interval;
 use crate::trial::{TRIALS, TrialKind};
 
 /// The most informative trial for each of `directions`, numbered `id`, the best first: the others may not be
-/// made if time is short. Leaves out a direction with a proved cause, and one for which no trial could separate
-/// the remaining causes.
+/// made if time is short. Leaves out a direction with a proved cause whose reason is known or cannot be tried, and one
+/// for which no trial could separate the remaining causes.
 pub fn next_trials(
     model: &Model,
     directions: &[Direction],
@@ -30,8 +30,10 @@ pub(super) fn most_telling(
     direction: Direction,
     id: u32,
 ) -> Option<(f64, TrialPlan)> {
-    if case.parties.iter().any(|p| case.proof(p).is_some()) {
-        return None;
+    let parties = case.parties.iter();
+    let proved: Vec<&Party> = parties.filter(|p| case.proof(p).is_some()).collect();
+    if !proved.is_empty() {
+        return of_reason(case, &proved, direction, id);
     }
     let suspects: Vec<(&Party, f64)> = case
         .parties
@@ -57,6 +59,31 @@ pub(super) fn most_telling(
         best
     };
     best(untried(case.model, direction, id)).or_else(|| best(undecided(case.model, direction, id)))
+}
+
+/// The trial of a reason for a proved cause, where counters speak for the reason: it shows what its remedy gains.
+fn of_reason(
+    case: &Case<'_>,
+    proved: &[&Party],
+    direction: Direction,
+    id: u32,
+) -> Option<(f64, TrialPlan)> {
+    let explains = |party: &&Party| {
+        let of = party.cause.info().explains;
+        proved.iter().any(|proved| of.contains(&proved.cause.id()))
+    };
+    let is_found = |party: &&Party| matches!(&party.answer, Ok(found) if found.enough);
+    let reasons = case.parties.iter().filter(|party| party.stands());
+    let mut open = reasons
+        .filter(is_found)
+        .filter(explains)
+        .filter(|party| case.proof(party).is_none());
+    let plans = untried(case.model, direction, id);
+    let about = |party: &Party| {
+        let mut about = plans.iter();
+        about.find(|plan| party.cause.is_about(case.model, plan))
+    };
+    open.find_map(about).map(|plan| (1.0, plan.clone()))
 }
 
 /// The trials of a kind in `direction`.

@@ -1,8 +1,10 @@
 //! Trials that change a setting of a host: only where it was allowed, only where nothing else would do.
 
 use linerate_core::change::{HostChange, Setting};
+use linerate_core::factor::Factor;
 use linerate_core::model::{Local, LocalEvent};
 use linerate_core::record::TrialPlan;
+use linerate_core::trial::next_slice;
 
 use super::*;
 
@@ -208,4 +210,75 @@ fn room_that_gains_proves_drops_of_the_host_and_room_that_does_not_excludes_them
         let answer = verdict.answers.iter().find(|a| a.cause == "local-drops");
         assert_eq!(answer.expect("an answer").outcome, drops, "x{ratio}");
     }
+}
+
+#[test]
+fn a_trial_that_did_not_decide_is_made_once_more_with_longer_slices() {
+    let effect = |low, high| {
+        let mut m = model(load());
+        tried(&mut m, "more-streams", 1.0);
+        let (low, mid) = (low, f64::midpoint(low, high));
+        m.trials[0].effect = Some(Interval { low, mid, high });
+        m
+    };
+    let next = |m: &Model| next_trial(m, Direction::Forward, 1).map(|plan| plan.kind);
+    let slice = |m: &Model| next_slice(m, Direction::Forward, Factor::MoreStreams);
+    // One rate predicts up to 1.05, a cap of each stream at least that.
+    let mut wide = effect(0.9, 2.0);
+    let others = |m: &Model| next(m).is_some_and(|kind| kind != "more-streams");
+    while others(&wide) {
+        let kind = next(&wide).expect("a trial");
+        tried(&mut wide, &kind, 1.0);
+        let silent = wide.trials.last_mut().expect("just tried");
+        silent.effect = None;
+    }
+    assert_eq!(next(&wide).as_deref(), Some("more-streams"));
+    let first = slice(&model(load())).expect("a load");
+    assert_eq!(slice(&wide), Some(Nanos(first.0 * 2)));
+    tried(&mut wide, "more-streams", 1.0);
+    wide.trials.last_mut().expect("just tried").effect = wide.trials[0].effect;
+    assert_eq!(next(&wide), None, "twice, and no more");
+    assert_eq!(next(&effect(0.99, 1.01)), None, "it proved the path");
+}
+
+#[test]
+fn the_direction_that_surely_carries_less_comes_first() {
+    let lesser = |forward: (f64, f64), reverse: (f64, f64)| {
+        let of = |(mean, half): (f64, f64)| Load {
+            goodput: Estimate {
+                mean,
+                interval: (half > 0.0).then_some(Interval {
+                    low: mean - half,
+                    mid: mean,
+                    high: mean + half,
+                }),
+                samples: 30,
+            },
+            ..load()
+        };
+        let mut m = model(of(forward));
+        let mut other = model(of(reverse)).directions.remove(0);
+        other.direction = Direction::Reverse;
+        m.directions.push(other);
+        m.lesser()
+    };
+    let [forward, reverse] = Direction::ALL.map(Some);
+    assert_eq!(lesser((1.0e9, 1e6), (1.06e9, 1e6)), forward);
+    assert_eq!(lesser((1.06e9, 1e6), (1.0e9, 1e6)), reverse);
+    assert_eq!(
+        lesser((1.0e9, 1e6), (1.04e9, 1e6)),
+        None,
+        "less than counts"
+    );
+    assert_eq!(lesser((1.0e9, 2e8), (1.3e9, 2e8)), None, "not surely");
+    assert_eq!(
+        lesser((1.0e9, 0.0), (1.9e9, 0.0)),
+        None,
+        "how surely is unknown"
+    );
+    assert_eq!(
+        lesser((1.0e9, 0.0), (2.1e9, 0.0)),
+        forward,
+        "less than half"
+    );
 }

@@ -132,6 +132,35 @@ fn on_a_port_made_by_software_the_packets_tell() {
 }
 
 #[test]
+fn offloads_are_tried_once_the_full_core_is_proved_and_what_they_gain_is_told() {
+    let may = |id: &str| {
+        let mut m = cards(busy(0.99, 0.2), [TSO, &[]]);
+        m.hosts[0].facts.changeable = vec![id.to_owned()];
+        tried(&mut m, "sender-work", 0.82);
+        m
+    };
+    let next = |m: &Model| next_trial(m, Direction::Forward, 1).map(|plan| plan.kind);
+    assert_eq!(next(&may("backlog")), None, "not allowed");
+    let m = may("send-offloads");
+    assert_eq!(next(&m).as_deref(), Some("host-offloads"));
+    let judged = |ratio| {
+        let mut m = m.clone();
+        tried(&mut m, "host-offloads", ratio);
+        assert_eq!(next(&m), None, "once is enough");
+        let limits = judge(&m).limits.into_iter();
+        let small = limits.filter(|l| l.cause == "small-packets");
+        let told = small.map(|l| (l.certainty, l.advice[0].gain));
+        told.collect::<Vec<_>>()
+    };
+    assert_eq!(judged(1.6), [(Certainty::Proved, Some(1.6))]);
+    assert_eq!(
+        judged(1.0),
+        [],
+        "they are no reason where they gain nothing"
+    );
+}
+
+#[test]
 fn the_full_core_is_proved_and_the_reason_stands_beside_it() {
     let mut m = cards(busy(0.99, 0.2), [TSO, &[]]);
     tried(&mut m, "sender-work", 0.82);
