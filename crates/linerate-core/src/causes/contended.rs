@@ -2,7 +2,7 @@
 
 use super::{Answer, Cause, CauseInfo, Cost, disturbed};
 use crate::advice::Advice;
-use crate::model::Model;
+use crate::model::{Load, Model};
 use crate::path::{Direction, Place, Stage};
 use crate::record::TrialPlan;
 use crate::signs::percent;
@@ -15,6 +15,11 @@ pub(super) struct Contended;
 /// Minimum ratio of other programs' bytes to ours at which they matter. Two ends read their counters up to a
 /// sample apart, which is a twentieth of a short step.
 pub(super) const FOREIGN: f64 = 0.2;
+
+/// Whether others use the path as well, or may: a rate that this load reached is then none of the path.
+pub(super) fn is_shared(load: &Load) -> bool {
+    load.contended || load.foreign.is_some_and(|foreign| foreign.share >= FOREIGN)
+}
 
 static INFO: CauseInfo = CauseInfo {
     id: "contended",

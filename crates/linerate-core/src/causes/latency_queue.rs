@@ -1,6 +1,7 @@
 //! There is a queue on the path while it is loaded, and all packets wait in it.
 
 use super::congestion_control::use_bbr;
+use super::contended;
 use super::latency::{Raised, raised};
 use super::path_rate::on_cpus;
 use super::{Answer, Cause, CauseInfo, Finding, NoFinding, base, lacks};
@@ -184,14 +185,19 @@ fn fair(load: &Load, side: Side, queue: &Queue) -> Option<Advice> {
     Some(Advice::new(what).replacing_queue(side, port, &kind))
 }
 
-/// A shaper of our own port just below the rate of the path, so that the queue forms here.
+/// A shaper of our own port just below the rate of the path, so that the queue forms here. `None` while others use the
+/// path: its rate is then unknown.
 fn shaped(model: &Model, load: &Load, side: Side) -> Option<Advice> {
+    if contended::is_shared(load) {
+        return None;
+    }
     let port = &model.host(side)?.facts.port.as_ref()?.name;
     let sizes = load.packets?;
     let (packet, payload) = (sizes.packet?.0 as f64, sizes.payload.0.max(1) as f64);
     let rate = Rate((load.goodput.mean * packet / payload * BELOW) as u64);
     let what = format!(
-        "limit {port} to just below the rate of the path, {rate}, so that the queue stands here and is short"
+        "limit all traffic that leaves by {port}, to whatever host, to just below the rate of this path, {rate}, so that the \
+         queue stands here and is short"
     );
     let kind = format!("cake bandwidth {}kbit", rate.0 / 1000);
     Some(Advice::new(what).replacing_queue(side, port, &kind))

@@ -87,17 +87,18 @@ impl Cause for PathRate {
         }
     }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
-        let rate = model
-            .direction(direction)
-            .map(|d| Rate(d.base.goodput.mean as u64));
-        rate.map(|rate| {
-            Advice::new(format!(
-                "ask the operator of the network what limits it to about {rate} of payload: a shaper, a slower link or a \
-                 contract"
-            ))
-        })
-        .into_iter()
-        .collect()
+        let Some(load) = model.direction(direction).map(|d| &d.base) else {
+            return Vec::new();
+        };
+        let rate = Rate(load.goodput.mean as u64);
+        let to = if contended::is_shared(load) {
+            "what it carries".to_owned()
+        } else {
+            format!("about {rate} of payload")
+        };
+        vec![Advice::new(format!(
+            "ask the operator of the network what limits it to {to}: a shaper, a slower link or a contract"
+        ))]
     }
 }
 

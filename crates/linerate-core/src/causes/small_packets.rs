@@ -238,7 +238,10 @@ fn advice(model: &Model, handled: Handled) -> Option<Advice> {
                     .collect();
                 format!("sudo ethtool -K {name} {}", each.join(" "))
             };
-            let advice = Advice::new(format!("let the port do the work: {} on", off.join(", ")));
+            let advice = Advice::new(format!(
+                "let the port do the work: {} on, unless something needs it off (a tunnel, or a driver that fails with it)",
+                off.join(", ")
+            ));
             Some(advice.set(side, set("on")).undo_on(side, set("off")))
         }
         Handled::Frames(_) => {
