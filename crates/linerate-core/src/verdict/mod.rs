@@ -8,7 +8,7 @@ mod next;
 
 pub use answers::{Entry, entries, headline};
 pub use judge::{judge, judge_by, notes};
-pub use next::{decides, next_trials};
+pub use next::{decides, next_trials, unused};
 
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -1,12 +1,14 @@
 //! Chooses the trial that runs next, and says when a trial has decided.
 
 use super::case::{Case, Party};
+use super::{Certainty, Verdict};
 use crate::causes::{CAUSES, Effects, Expected, Fit, shown};
 use crate::model::{Model, TrialModel};
 use crate::path::{Direction, Slowness};
-use crate::record::TrialPlan;
+use crate::record::{End, Record, TrialPlan};
 use crate::stats::Interval;
-use crate::trial::{TRIALS, TrialKind};
+use crate::trial::{TRIALS, TrialKind, kind};
+use crate::units::Nanos;
 
 /// The most informative trial for each of `directions`, numbered `id`, the best first: the others may not be
 /// made if time is short. Leaves out a direction with a proved cause whose reason is known or cannot be tried, and one
@@ -22,6 +24,37 @@ pub fn next_trials(
     // The sort is stable: among equals, the direction that was requested first comes first.
     told.sort_by(|(a, _), (b, _)| b.total_cmp(a));
     told.into_iter().map(|(_, plan)| plan).collect()
+}
+
+/// Least share of its time that a run must leave for the page to say why.
+const LEFT: f64 = 0.1;
+
+/// The time that a run with trials left, and why, where a direction has no proof; `None` if it used its time, was cut
+/// short, or has proofs.
+pub fn unused(record: &Record, model: &Model, verdict: &Verdict) -> Option<(Nanos, String)> {
+    let plan = &record.start.plan;
+    let ended = record.steps.iter().map(|step| step.ended().0).max()?;
+    let left = Nanos(plan.time.0.saturating_sub(ended));
+    let is_proved = |direction: &Direction| {
+        let mut limits = verdict.limits.iter();
+        limits.any(|l| l.direction == *direction && l.certainty == Certainty::Proved)
+    };
+    let open = plan.directions.iter().copied().filter(|d| !is_proved(d));
+    let open: Vec<Direction> = open.collect();
+    let matters = left.0 as f64 >= plan.time.0 as f64 * LEFT;
+    if !plan.trials || record.end != Some(End::Complete) || open.is_empty() || !matters {
+        return None;
+    }
+    let number = record.trials.len() as u32;
+    let next = Slowness::ALL
+        .into_iter()
+        .flat_map(|slowness| next_trials(model, &open, slowness, number));
+    let next = next.filter_map(|plan| kind(&plan.kind)).next();
+    let why = next.map_or_else(
+        || "no trial is left that would tell more".to_owned(),
+        |kind| format!("the next trial, {}, takes longer", kind.words),
+    );
+    Some((left, why))
 }
 
 /// The most informative trial for a case, with its expected information.

@@ -10,6 +10,7 @@ use linerate_core::causes::Cause;
 use linerate_core::model::{Ceiling, DirectionModel, Load, Model};
 use linerate_core::path::{Direction, Measure, Side, Stage};
 use linerate_core::record::{End, Host, Record};
+use linerate_core::units::Nanos;
 use linerate_core::verdict::{Answered, Verdict};
 
 use super::bw::own::refused_of_base;
@@ -42,6 +43,7 @@ pub(crate) fn verdict(
     }
     verdict::limits(&mut doc, model, judged, &names);
     doc.gap();
+    unused(&mut doc, record, model, judged);
     verdict::disturbances(&mut doc, judged, &names);
     doc.gap();
     verdict::next(&mut doc, judged, &names);
@@ -60,6 +62,17 @@ pub(crate) fn verdict(
         doc.entry("Saved", &[(Tone::Plain, name), (Tone::Dim, &shown_by)], 0);
     }
     doc
+}
+
+/// Writes how much of its time a run left, and why, where something is not proved.
+fn unused(doc: &mut Document, record: &Record, model: &Model, judged: &Verdict) {
+    let Some((left, why)) = linerate_core::verdict::unused(record, model, judged) else {
+        return;
+    };
+    let whole = |time: Nanos| Nanos::from_secs(time.0 / 1_000_000_000);
+    let (left, all) = (whole(left), whole(record.start.plan.time));
+    let text = format!("{left} of {all} unused: {why}");
+    doc.entry("Time", &[(Tone::Plain, &text)], 2);
 }
 
 /// Writes the limits of a model that is no run's, with their reasons and remedies.

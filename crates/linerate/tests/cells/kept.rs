@@ -153,7 +153,14 @@ const MORE: f64 = 1.02;
 fn no_limit_contradicts_the_trials_and_the_streams_beside_it() {
     for name in names() {
         let model = derive(&record(name));
-        for limit in judge(&model).limits {
+        let verdict = judge(&model);
+        for unknown in &verdict.unknown {
+            assert!(
+                !unknown.hint.is_empty(),
+                "{name}: no next step: {unknown:#?}"
+            );
+        }
+        for limit in verdict.limits {
             let Some(dir) = model.direction(limit.direction) else {
                 continue;
             };
