@@ -3,35 +3,75 @@
 use linerate_core::model::Model;
 use linerate_core::path::{Direction, Side};
 
-/// The names of both hosts, for people; near first.
+use super::document::width_of;
+
+/// Longest name that is repeated in sentences: a third of a page of 80 columns.
+const LONGEST: usize = 26;
+
+/// The names of both hosts, for people.
 #[derive(Debug, Clone)]
-pub(super) struct Names(pub(super) [String; 2]);
+pub(super) struct Names {
+    /// The words that stand for the hosts in sentences; near first.
+    called: [String; 2],
+    /// The names of the hosts, where they are known and differ.
+    hosts: Option<[String; 2]>,
+}
 
 impl Names {
-    /// The names of the hosts, if they differ; `near` and `far` otherwise.
+    /// The names of the hosts, if they differ and are short enough for a sentence; `near` and `far` otherwise.
     pub(super) fn of_hosts(model: &Model) -> Self {
         let name = |side| model.host(side).map_or("", |host| host.facts.name.as_str());
-        match [Side::Near, Side::Far].map(name) {
-            [near, far] if near != far && !near.is_empty() && !far.is_empty() => {
-                Self([near, far].map(str::to_owned))
-            }
-            _ => Self::sides(),
+        let hosts = [Side::Near, Side::Far].map(name);
+        if hosts[0] == hosts[1] || hosts.contains(&"") {
+            return Self::sides();
+        }
+        let is_long = hosts.iter().any(|name| width_of(name) > LONGEST);
+        let hosts = hosts.map(str::to_owned);
+        Self {
+            called: if is_long {
+                Self::sides().called
+            } else {
+                hosts.clone()
+            },
+            hosts: Some(hosts),
+        }
+    }
+
+    /// Words for hosts whose names are not known; near first.
+    pub(super) fn called(words: [&str; 2]) -> Self {
+        Self {
+            called: words.map(str::to_owned),
+            hosts: None,
         }
     }
 
     /// The names `near` and `far`, for hosts without known names.
     pub(super) fn sides() -> Self {
-        Self([Side::Near, Side::Far].map(|side| side.name().to_owned()))
+        Self::called([Side::Near, Side::Far].map(Side::name))
     }
 
-    /// A sentence that explains near, far and forward for these hosts.
-    pub(super) fn explained(&self) -> String {
-        let [near, far] = &self.0;
-        if near == Side::Near.name() {
-            return "near: where linerate ran, far: the other end; forward: from near to far"
-                .to_owned();
+    /// Whether the names are told once, and `near` and `far` stand for them elsewhere.
+    pub(super) fn are_long(&self) -> bool {
+        let called = self.hosts.as_ref();
+        called.is_some_and(|hosts| *hosts != self.called)
+    }
+
+    /// Lines that explain near, far and forward for these hosts.
+    pub(super) fn explained(&self) -> Vec<String> {
+        const FORWARD: &str = "forward: from near to far";
+        match &self.hosts {
+            None => vec![format!(
+                "near: where linerate ran, far: the other end; {FORWARD}"
+            )],
+            Some([near, far]) if self.are_long() => {
+                vec![
+                    format!("near: {near}"),
+                    format!("far: {far}"),
+                    FORWARD.to_owned(),
+                ]
+            }
+            Some([near, far]) => vec![format!("near: {near}, far: {far}; {FORWARD}")],
         }
-        format!("near: {near}, far: {far}; forward: from near to far")
     }
 
     /// The hosts of a direction, from the sender to the receiver: `ripple -> brook`.
@@ -41,6 +81,28 @@ impl Names {
     }
 
     pub(super) fn of(&self, side: Side) -> &str {
-        &self.0[usize::from(side == Side::Far)]
+        &self.called[usize::from(side == Side::Far)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample;
+    use super::*;
+
+    #[test]
+    fn a_name_of_more_than_a_third_of_a_page_is_told_once() {
+        let (_, mut model, _) = sample::healthy();
+        for (columns, way) in [
+            (LONGEST, format!("ripple -> {}", "b".repeat(LONGEST))),
+            (LONGEST + 1, "near -> far".to_owned()),
+        ] {
+            let far = "b".repeat(columns);
+            model.hosts[1].facts.name.clone_from(&far);
+            let names = Names::of_hosts(&model);
+            assert_eq!(names.way(Direction::Forward), way);
+            assert_eq!(names.are_long(), columns > LONGEST);
+            assert_eq!(names.explained().concat().matches(&far).count(), 1);
+        }
     }
 }

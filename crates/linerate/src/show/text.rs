@@ -31,7 +31,9 @@ pub(crate) fn verdict(
     incomplete(&mut doc, record);
     verdict::answer(&mut doc, model, judged, &names);
     if !model.alone {
-        doc.line(&[(Tone::Dim, &names.explained())], 2);
+        for line in names.explained() {
+            doc.line(&[(Tone::Dim, &line)], 2);
+        }
     }
     together(&mut doc, record, model);
     not_set(&mut doc, record);
@@ -51,7 +53,7 @@ pub(crate) fn verdict(
     table(&mut doc, model, &names);
     ceilings(&mut doc, model);
     doc.gap();
-    hosts(&mut doc, model);
+    hosts(&mut doc, model, &names);
     doc.gap();
     if !is_open {
         unknown::unknown(&mut doc, record, judged, &names, false);
@@ -196,20 +198,25 @@ fn answered(doc: &mut Document, answer: &Answered, column: usize) {
     doc.item(item.head(tone, &head).indent(2, hang));
 }
 
-fn hosts(doc: &mut Document, model: &Model) {
-    let column = |text: fn(&Host) -> String| {
+/// Writes the parts of each host in a line; its name as well, if it was not told above.
+fn hosts(doc: &mut Document, model: &Model, names: &Names) {
+    let column = |text: &dyn Fn(&Host) -> String| {
         let width = model.hosts.iter().map(|h| width_of(&text(h))).max();
-        width.map_or(0, |w| w + 3)
+        width.filter(|w| *w > 0).map_or(0, |w| w + 3)
     };
-    let name = column(|h| h.facts.name.clone());
-    let processors = column(|h| words::processors(&h.facts));
+    let called = |host: &Host| match names.are_long() {
+        true => String::new(),
+        false => host.facts.name.clone(),
+    };
+    let name = column(&called);
+    let processors = column(&|h| words::processors(&h.facts));
     let mut table = Table::new(&[6, name, processors, 0]);
     let stages = linerate_core::model::stages(model);
     for host in &model.hosts {
         let port = host.facts.port.as_ref().map(words::port);
         let cells = [
             (Tone::Strong, host.side.name()),
-            (Tone::Strong, host.facts.name.as_str()),
+            (Tone::Strong, &called(host)),
             (Tone::Plain, &words::processors(&host.facts)),
             (Tone::Plain, &port.unwrap_or_default()),
         ];

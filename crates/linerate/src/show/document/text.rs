@@ -60,11 +60,16 @@ impl Page {
     }
 
     fn columns(&self, columns: Columns) -> usize {
-        if self.is_narrow() {
+        if self.is_narrow() || self.is_short_of(columns.wide) {
             columns.narrow
         } else {
             columns.wide
         }
+    }
+
+    /// Whether text that begins at a column has less than a third of the page, as after names of 63 characters.
+    fn is_short_of(&self, column: usize) -> bool {
+        column + self.style.width / 3 > self.style.width
     }
 
     fn blocks(&mut self, blocks: &[Block]) {
@@ -123,7 +128,7 @@ impl Page {
         self.text.push('\n');
     }
 
-    /// A head that is not wrapped, and text to its right that is.
+    /// A head that is not wrapped, and text to its right that is; below a head that leaves too little of the line.
     fn item(&mut self, item: &Item) {
         let hang = self.columns(item.hang);
         let mut head = " ".repeat(self.columns(item.margin));
@@ -139,9 +144,17 @@ impl Page {
             let pad = self.columns(*least).saturating_sub(width_of(cell));
             head.extend(std::iter::repeat_n(' ', pad));
         }
+        let column = width_of(&head) + 2;
+        let body: usize = item.body.iter().map(|(_, text)| width_of(text)).sum();
+        if self.is_short_of(column) && column + body > self.style.width {
+            self.paint(item.tone, head.trim_end());
+            self.text.push('\n');
+            self.space(hang);
+            return self.wrap(&item.body, hang, hang);
+        }
         self.paint(item.tone, &head);
         self.text.push_str("  ");
-        self.wrap(&item.body, width_of(&head) + 2, hang);
+        self.wrap(&item.body, column, hang);
     }
 
     fn table(&mut self, table: &Table) {

@@ -78,7 +78,7 @@ pub(crate) fn one(doc: &mut Document, judged: &Judged) {
     for note in judged.notes() {
         doc.entry("", &[(Tone::Dim, "note: "), (Tone::Plain, &note)], 2);
     }
-    let names = Names(["this host".to_owned(), judged.far().clone()]);
+    let names = Names::called(["this host", &judged.far()]);
     for advice in judged.verdict.limits.iter().flat_map(|l| &l.advice) {
         advise(doc, "do", advice, "", &names);
     }

@@ -114,7 +114,7 @@ mod tests {
             why: "it was not read".to_owned(),
             hint: hint.to_owned(),
         });
-        let names = Names(["ripple", "brook"].map(str::to_owned));
+        let names = Names::called(["ripple", "brook"]);
         let mut doc = Document::new();
         unknown(&mut doc, &record, &verdict, &names, true);
         let page = doc.text(Style::PLAIN);
