@@ -92,6 +92,15 @@ impl Transfers {
 }
 
 impl Rate {
+    /// The rate in both units that people use: `16.3 Gb/s (2.04 GB/s)`; nothing beside zero.
+    pub fn with_bytes(self) -> String {
+        if self.0 == 0 {
+            return self.to_string();
+        }
+        let steps = [(8e9, "GB/s"), (8e6, "MB/s"), (8e3, "kB/s"), (8.0, "B/s")];
+        format!("{self} ({})", scaled(self.0 as f64, &steps))
+    }
+
     /// The rate of `bytes` moved in `time`; zero when no time has passed.
     pub fn of(bytes: Bytes, time: Nanos) -> Self {
         if time.0 == 0 {

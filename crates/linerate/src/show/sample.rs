@@ -281,6 +281,55 @@ pub(crate) fn limited() -> Result {
     (record, model, verdict)
 }
 
+/// Forward as fast as a CPU of the sender, which more streams would relieve; reverse at the wire.
+pub(crate) fn at_its_cpu() -> Result {
+    let (record, mut model, mut verdict) = limited();
+    let forward = &mut model.directions[0];
+    forward.base.senders = vec![linerate_core::model::Thread {
+        busy: Some(0.99),
+        user: Some(0.02),
+        ..linerate_core::model::Thread::default()
+    }];
+    let advice = Advice::new("use 2 streams, so that more CPUs share the work")
+        .on(Side::Near, "linerate run brook --streams 2")
+        .gain(Some(1.99));
+    verdict.limits[0] = Limit {
+        cause: "sender-core",
+        stage: Stage::Cpu,
+        side: Place::Near,
+        evidence: vec![
+            "one sending thread on CPU 1 was 99 % busy, 98 % of it in the kernel".into(),
+        ],
+        trial: window().trial.map(|trial| Decided {
+            words: "25 % more work on the sending thread",
+            ..trial
+        }),
+        advice: vec![advice],
+        ..window()
+    };
+    verdict.next.clear();
+    verdict.unknown.clear();
+    verdict.answers = vec![
+        answer("small-packets", "clear", "packets are joined"),
+        answer("sender-core", "finding", "one sending thread was 99 % busy"),
+    ];
+    (record, model, verdict)
+}
+
+/// A result between hosts with names as clouds and clusters give them.
+pub(crate) fn with_long_names((mut record, mut model, verdict): Result) -> Result {
+    let names = [
+        "ip-10-0-112-34.eu-central-1.compute.internal",
+        "kafka-broker-2.kafka-headless.streaming-prod.svc.cluster.local.",
+    ];
+    for hosts in [&mut record.hosts, &mut model.hosts] {
+        for (host, name) in hosts.iter_mut().zip(names) {
+            name.clone_into(&mut host.facts.name);
+        }
+    }
+    (record, model, verdict)
+}
+
 fn trial(id: u32, kind: &str, effect: Option<Interval>) -> TrialModel {
     TrialModel {
         plan: TrialPlan {

@@ -2,6 +2,7 @@
 
 mod path;
 mod placement;
+mod sound;
 mod trials;
 mod unknown;
 mod verdict;
@@ -37,9 +38,10 @@ pub(crate) fn verdict(
     }
     together(&mut doc, record, model);
     not_set(&mut doc, record);
-    let is_open = unknown::is_open(model, judged);
+    let open = unknown::open(model, judged);
+    let is_open = !open.is_empty();
     if is_open {
-        unknown::not_found(&mut doc, judged);
+        unknown::not_found(&mut doc, model, judged, &open, &names);
         doc.gap();
         unknown::unknown(&mut doc, record, judged, &names, true);
     }
@@ -204,27 +206,36 @@ fn hosts(doc: &mut Document, model: &Model, names: &Names) {
         let width = model.hosts.iter().map(|h| width_of(&text(h))).max();
         width.filter(|w| *w > 0).map_or(0, |w| w + 3)
     };
-    let called = |host: &Host| match names.are_long() {
-        true => String::new(),
-        false => host.facts.name.clone(),
+    let called = |host: &Host| {
+        if names.are_long() {
+            String::new()
+        } else {
+            host.facts.name.clone()
+        }
     };
-    let name = column(&called);
     let processors = column(&|h| words::processors(&h.facts));
-    let mut table = Table::new(&[6, name, processors, 0]);
+    let widths = [6, column(&called), processors, 0];
+    // Names that were told above have no column.
+    let untold = usize::from(names.are_long());
+    let mut table = Table::new(&[&widths[..1], &widths[1 + untold..]].concat());
     let stages = linerate_core::model::stages(model);
     for host in &model.hosts {
         let port = host.facts.port.as_ref().map(words::port);
+        let (name, cpus) = (called(host), words::processors(&host.facts));
+        let port = port.unwrap_or_default();
+        let told = [&*name, &*cpus, &*port];
+        let known: Vec<&str> = told.into_iter().filter(|text| !text.is_empty()).collect();
+        if known.is_empty() {
+            continue;
+        }
         let cells = [
             (Tone::Strong, host.side.name()),
-            (Tone::Strong, &called(host)),
-            (Tone::Plain, &words::processors(&host.facts)),
-            (Tone::Plain, &port.unwrap_or_default()),
+            (Tone::Strong, &*name),
+            (Tone::Plain, &*cpus),
+            (Tone::Plain, &*port),
         ];
-        let known = cells[1..]
-            .iter()
-            .map(|c| c.1)
-            .filter(|text| !text.is_empty());
-        let text = known.collect::<Vec<_>>().join(", ");
+        let cells = [&cells[..1], &cells[1 + untold..]].concat();
+        let text = known.join(", ");
         table.row_or(&cells, Entry::new(cells[0].1, &[(Tone::Plain, &text)], 2));
         path::below(&mut table, &stages, host);
         path::rdma(&mut table, model, host);
@@ -410,7 +421,7 @@ fn rows(model: &Model) -> Vec<Row> {
     };
     let both = |d: &DirectionModel| {
         let found = model.both.iter().find(|(way, _)| *way == d.direction);
-        found.map(|(_, estimate)| words::goodput(estimate))
+        found.map(|(_, estimate)| words::bits(estimate))
     };
     let idle = model.idle.as_ref().and_then(words::latency);
     let mut rows = vec![
@@ -420,7 +431,8 @@ fn rows(model: &Model) -> Vec<Row> {
         }),
         row("operations", &|d| of_kind(&d.base, Measure::Operations)),
         row("messages", &|d| of_kind(&d.base, Measure::Goodput)),
-        row("goodput", &|d| Some(words::base(&d.base))),
+        row("goodput", &|d| Some(words::goodput(&d.base.goodput))),
+        row("", &|d| Some(words::streams(&d.base))),
         row("", &|d| words::uneven(&d.base.goodput)),
         row("", &|d| words::copied(d.base.knobs.copy, d.base.copied)),
         row("", &|d| words::lost(&d.base)),
@@ -460,6 +472,38 @@ mod tests {
         insta::assert_snapshot!("interrupted", view(sample::interrupted(), 80, false));
         insta::assert_snapshot!("disturbed", view(sample::disturbed(), 80, false));
         insta::assert_snapshot!("queued", view(sample::queued(), 80, false));
+    }
+
+    #[test]
+    fn goldens_of_long_names_at_80_columns() {
+        for (name, result) in [
+            ("long_proved", sample::limited()),
+            ("long_at_its_cpu", sample::at_its_cpu()),
+            ("long_unknown", sample::unknowing()),
+            ("long_disturbed", sample::disturbed()),
+        ] {
+            insta::assert_snapshot!(name, view(sample::with_long_names(result), 80, false));
+        }
+        insta::assert_snapshot!("at_its_cpu", view(sample::at_its_cpu(), 80, false));
+    }
+
+    #[test]
+    fn no_answer_stands_one_word_a_line_whatever_the_names() {
+        for width in [48, 60, 80, 100] {
+            for columns in 1..70 {
+                let (record, mut model, judged) = sample::limited();
+                for host in &mut model.hosts {
+                    host.facts.name = format!("{}{}", host.side.name(), "x".repeat(columns));
+                }
+                let page = verdict(&record, &model, &judged, None);
+                let page = page.text(Style {
+                    width,
+                    color: false,
+                });
+                let answer = page.lines().take_while(|line| !line.starts_with("near:"));
+                assert!(answer.count() <= 14, "{width} {columns}\n{page}");
+            }
+        }
     }
 
     #[test]

@@ -62,7 +62,7 @@ pub(super) fn rate(doc: &mut Document, load: &MemoryLoad, rate: &Estimate, how: 
         Access::Copy => "copied",
     };
     let bytes = rate.mean / 8e9;
-    let figure = format!("{}, {bytes:.3} GB/s", words::goodput(rate));
+    let figure = format!("{}, {bytes:.3} GB/s", words::bits(rate));
     doc.entry(label, &[(Tone::Good, &figure), (Tone::Plain, how)], 2);
     if load.access == Access::Copy {
         doc.remark(&[(

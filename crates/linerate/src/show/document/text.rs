@@ -300,8 +300,8 @@ fn opened(word: &str) -> Option<char> {
 }
 
 const UNITS: &[&str] = &[
-    "%", "B", "KiB", "MiB", "GiB", "b/s", "kb/s", "Mb/s", "Gb/s", "/s", "k/s", "M/s", "ns", "us",
-    "ms", "s", "ns/B", "kHz", "MHz", "GHz", "MT/s", "GT/s",
+    "%", "B", "KiB", "MiB", "GiB", "b/s", "kb/s", "Mb/s", "Gb/s", "B/s", "kB/s", "MB/s", "GB/s",
+    "/s", "k/s", "M/s", "ns", "us", "ms", "s", "ns/B", "kHz", "MHz", "GHz", "MT/s", "GT/s",
 ];
 
 /// Columns that a text takes; one for each character. Wide and combining characters are not counted right.

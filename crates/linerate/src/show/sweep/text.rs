@@ -133,7 +133,7 @@ fn settings(doc: &mut Document, probe: &Probe) {
         let goodput = setting
             .goodput
             .as_ref()
-            .map_or("not measured".to_owned(), words::goodput);
+            .map_or("not measured".to_owned(), words::bits);
         let tone = setting.goodput.map_or(Tone::Warning, |_| Tone::Good);
         let [here, there] = [Side::Near, Side::Far].map(|side| spent(setting, probe, side));
         let cpu = if probe.alone {

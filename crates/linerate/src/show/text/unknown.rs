@@ -1,30 +1,68 @@
 //! The unknown part of a result: which limit was not found, which readings are missing, and what would tell.
 
 use linerate_core::model::Model;
-use linerate_core::path::Side;
+use linerate_core::path::{Direction, Side};
 use linerate_core::record::Record;
 use linerate_core::units::Nanos;
 use linerate_core::verdict::{self, Entry, Verdict, entries};
 
+use super::super::advice::advise;
 use super::super::names::Names;
 use super::super::{Document, Tone};
+use super::sound;
+use super::verdict::rate_after;
 
-/// Whether the limit of a direction is unknown.
-pub(super) fn is_open(model: &Model, verdict: &Verdict) -> bool {
-    let mut all = entries(model, verdict).into_iter();
-    all.any(|entry| matches!(entry, Entry::Unknown(_)))
+/// The directions whose limit is unknown.
+pub(super) fn open(model: &Model, verdict: &Verdict) -> Vec<Direction> {
+    let all = entries(model, verdict).into_iter();
+    let unknown = all.filter_map(|entry| match entry {
+        Entry::Unknown(direction) => Some(direction),
+        Entry::Limit(_) => None,
+    });
+    unknown.collect()
 }
 
-/// Writes what an unknown answer means, and what to do next.
-pub(super) fn not_found(doc: &mut Document, verdict: &Verdict) {
+/// Writes what an unknown answer means, what to do next, and what can be had until then.
+pub(super) fn not_found(
+    doc: &mut Document,
+    model: &Model,
+    verdict: &Verdict,
+    open: &[Direction],
+    names: &Names,
+) {
     let next = if verdict.unknown.iter().any(|u| is_command(&u.hint)) {
         "The commands below read or measure what is missing."
     } else {
         "Measure again while the hosts and the path are quiet; `linerate show --explain` shows what each cause answered."
     };
-    let text =
-        format!("[unknown]: the rate was measured, but no single cause fits the readings. {next}");
+    let fitting = match sound::candidates(verdict, open).as_slice() {
+        [] => "no cause that linerate knows fits the readings".to_owned(),
+        [one] => format!("one cause fits the readings, and nothing proved it: {one}"),
+        several => format!(
+            "{} causes fit the readings, and no experiment told them apart: {}",
+            several.len(),
+            several.join("; ")
+        ),
+    };
+    let text = format!(
+        "[unknown]: the rate was measured. {}. {next}",
+        capital(&fitting)
+    );
     doc.line(&[(Tone::Plain, &text)], 0);
+    for found in open.iter().filter_map(|of| model.direction(*of)) {
+        if let Some(advice) = sound::more_streams(model, found) {
+            doc.gap();
+            let gain = rate_after(found, &advice);
+            advise(doc, "Until then", &advice, &gain, names);
+        }
+    }
+}
+
+/// A sentence from its words.
+fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    let first = chars.next().map(|c| c.to_ascii_uppercase());
+    first.into_iter().chain(chars).collect()
 }
 
 /// Writes the unknown facts. Where the verdict does not depend on them, several facts are only counted.

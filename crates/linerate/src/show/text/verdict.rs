@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use linerate_core::advice::Advice;
 use linerate_core::causes::cause;
-use linerate_core::model::Model;
+use linerate_core::model::{DirectionModel, Load, Model};
 use linerate_core::path::{Direction, Measure, Place, Slowness};
 use linerate_core::stats::Interval;
 use linerate_core::units::{Nanos, PerSecond, Rate};
@@ -16,12 +16,13 @@ use super::super::advice::{advise, joint};
 use super::super::document::{Columns, Item, width_of};
 use super::super::names::Names;
 use super::super::{Document, Tone, words};
+use super::sound;
 
 /// The answer: a line for each direction, and for each further limit.
 pub(super) fn answer(doc: &mut Document, model: &Model, verdict: &Verdict, names: &Names) {
     let lines: Vec<Line> = entries(model, verdict)
         .into_iter()
-        .map(|entry| Line::of(model, entry, names))
+        .map(|entry| Line::of(model, verdict, entry, names))
         .collect();
     let column = |text: fn(&Line) -> &str| lines.iter().map(|l| width_of(text(l))).max();
     let way = column(|line| &line.way).unwrap_or(0);
@@ -68,38 +69,121 @@ struct Line {
 }
 
 impl Line {
-    fn of(model: &Model, entry: Entry<'_>, names: &Names) -> Self {
+    fn of(model: &Model, verdict: &Verdict, entry: Entry<'_>, names: &Names) -> Self {
         match entry {
-            Entry::Unknown(direction) => Self {
-                way: names.way(direction),
-                figure: figure(model, direction, Measure::Goodput),
-                what: "what limits it was not found".to_owned(),
-                state: "unknown",
-                tone: Tone::Warning,
-                gain: String::new(),
+            Entry::Unknown(direction) => Self::unknown(model, verdict, direction, names),
+            Entry::Limit(limit) if sound::is_as_fast_as_its_ends(model, verdict, limit) => Self {
+                what: as_fast_as_the_ends(model, limit, names),
+                tone: Tone::Good,
+                gain: match first_gain(model, limit) {
+                    gain if gain.is_empty() => NO_FAULT.to_owned(),
+                    gain => format!("no fault was found; faster: {gain}"),
+                },
+                ..Self::limit(model, verdict, limit, names)
             },
             Entry::Limit(limit) => {
-                let full = cause(limit.cause).is_some_and(|cause| cause.info().full_speed);
-                let gain = limit
-                    .advice
-                    .first()
-                    .map(|advice| gain(model, limit, advice));
-                let gain = gain.filter(|text| !text.is_empty());
-                Self {
-                    way: names.way(limit.direction),
-                    figure: figure(model, limit.direction, limit.metric),
-                    what: words::named(limit, names),
-                    state: limit.certainty.name(),
-                    tone: match (full, limit.certainty) {
-                        (true, _) => Tone::Good,
-                        (false, Certainty::Proved) => Tone::Strong,
-                        (false, Certainty::Supported) => Tone::Warning,
-                    },
-                    gain: gain.map_or(String::new(), |gain| format!("after the fix: {gain}")),
-                }
+                let line = Self::limit(model, verdict, limit, names);
+                let supported = limit.certainty == Certainty::Supported
+                    && limit.metric.slowness() == Slowness::Rate;
+                let disturbed = sound::disturbance(verdict, limit.direction).filter(|_| supported);
+                let and = if line.gain.is_empty() { "" } else { "; " };
+                let gain = disturbed.map_or(line.gain.clone(), |disturbance| {
+                    let told = disturbed_by(disturbance, names);
+                    format!("disturbed, {told}{and}{}", line.gain)
+                });
+                Self { gain, ..line }
             }
         }
     }
+
+    /// The line of a direction whose limit was not found: what disturbed it, and what more streams carry.
+    fn unknown(model: &Model, verdict: &Verdict, direction: Direction, names: &Names) -> Self {
+        let found = model.direction(direction);
+        let gain = found.and_then(|found| {
+            let advice = sound::more_streams(model, found)?;
+            let knee = found.knee();
+            let rate = measured(knee);
+            let times = advice.gain.unwrap_or(1.0);
+            Some(format!(
+                "{} streams carried {rate} (x{times:.2})",
+                knee.streams
+            ))
+        });
+        let disturbed = sound::disturbance(verdict, direction);
+        Self {
+            way: names.way(direction),
+            figure: figure(model, direction, Measure::Goodput),
+            what: disturbed.map_or_else(
+                || "what limits it was not found".to_owned(),
+                |disturbance| {
+                    let told = disturbed_by(disturbance, names);
+                    format!("{told}; what limits it else was not found")
+                },
+            ),
+            state: "unknown",
+            tone: Tone::Warning,
+            gain: gain.unwrap_or_default(),
+        }
+    }
+
+    fn limit(model: &Model, verdict: &Verdict, limit: &Limit, names: &Names) -> Self {
+        let full = cause(limit.cause).is_some_and(|cause| cause.info().full_speed);
+        let gain = first_gain(model, limit);
+        let alone = sound::is_alone(verdict, limit);
+        Self {
+            way: names.way(limit.direction),
+            figure: figure(model, limit.direction, limit.metric),
+            what: words::named(limit, names),
+            state: limit.certainty.name(),
+            tone: match (full, limit.certainty) {
+                (true, _) => Tone::Good,
+                (false, Certainty::Proved) => Tone::Strong,
+                (false, Certainty::Supported) => Tone::Warning,
+            },
+            gain: match (gain.is_empty(), full && alone) {
+                (true, true) => NO_FAULT.to_owned(),
+                (true, false) => gain,
+                (false, _) => format!("after the fix: {gain}"),
+            },
+        }
+    }
+}
+
+/// `far: the hypervisor takes CPU time, explains about x1.32 of goodput`.
+fn disturbed_by(disturbance: &Disturbance, names: &Names) -> String {
+    let host = words::host(disturbance.side, names);
+    let name = words::cause_of(disturbance);
+    format!("{host}: {name}, {}", words::explains(disturbance))
+}
+
+/// The rate of a load, as it is judged.
+fn measured(load: &Load) -> String {
+    let rate = load.rate().mean.max(0.0);
+    match load.measure() {
+        Measure::Operations => PerSecond(rate).to_string(),
+        _ => Rate(rate as u64).to_string(),
+    }
+}
+
+/// The second line of an answer that needs no remedy.
+const NO_FAULT: &str = "no fault was found: nothing to mend";
+
+/// `as fast as these machines are with 1 stream: one CPU of brook is full`.
+fn as_fast_as_the_ends(model: &Model, limit: &Limit, names: &Names) -> String {
+    let streams = model.direction(limit.direction).map(|d| d.base.streams);
+    // More streams carry more: they are not the machines' own limit yet.
+    let with = streams.filter(|_| limit.advice.iter().any(|advice| advice.gain.is_some()));
+    let with = with.map_or(String::new(), |n| {
+        format!(" with {}", words::count(u64::from(n), "stream"))
+    });
+    let host = words::host(limit.side, names);
+    format!("as fast as these machines are{with}: one CPU of {host} is full")
+}
+
+/// The gain that the first advice promises; empty if it is unknown.
+fn first_gain(model: &Model, limit: &Limit) -> String {
+    let advice = limit.advice.first();
+    advice.map_or(String::new(), |advice| gain(model, limit, advice))
 }
 
 /// The measured value of the limited quantity.
@@ -121,10 +205,13 @@ fn figure(model: &Model, direction: Direction, metric: Measure) -> String {
 
 /// `about 9.38 Gb/s (x1.99)`, of the rate that is judged; empty if the gain is unknown.
 fn gain(model: &Model, limit: &Limit, advice: &Advice) -> String {
+    let found = model.direction(limit.direction);
+    found.map_or(String::new(), |found| rate_after(found, advice))
+}
+
+/// The rate that an advice promises a direction; empty if it is unknown.
+pub(super) fn rate_after(found: &DirectionModel, advice: &Advice) -> String {
     let Some(gain) = advice.gain else {
-        return String::new();
-    };
-    let Some(found) = model.direction(limit.direction) else {
         return String::new();
     };
     let load = &found.base;
@@ -156,7 +243,12 @@ pub(super) fn limits(doc: &mut Document, model: &Model, verdict: &Verdict, names
         let of = |answer: &&Answered| answer.direction == limit.direction;
         proof(doc, model, limit, alike, verdict.answers.iter().filter(of));
         let advised: Vec<&Advice> = above.iter().flat_map(|limit| &limit.advice).collect();
-        mend(doc, model, limit, &advised, names);
+        let label = if sound::is_as_fast_as_its_ends(model, verdict, limit) {
+            "Faster"
+        } else {
+            "Fix"
+        };
+        mend(doc, model, limit, label, &advised, names);
         above.push(limit);
     }
 }
@@ -304,9 +396,16 @@ fn excluded<'a>(trial: &Decided, answers: impl Iterator<Item = &'a Answered>) ->
 }
 
 /// Writes the advice. Commands that stand above are not repeated.
-fn mend(doc: &mut Document, model: &Model, limit: &Limit, advised: &[&Advice], names: &Names) {
+fn mend(
+    doc: &mut Document,
+    model: &Model,
+    limit: &Limit,
+    first: &str,
+    advised: &[&Advice],
+    names: &Names,
+) {
     for (i, advice) in limit.advice.iter().enumerate() {
-        let label = if i == 0 { "Fix" } else { joint(advice) };
+        let label = if i == 0 { first } else { joint(advice) };
         let gain = gain(model, limit, advice);
         if advised.iter().any(|other| is_same(other, advice)) {
             let gain = if gain.is_empty() {
