@@ -56,13 +56,15 @@ impl<W: Write> Progress<W> {
         self.put(&format!("{text}\n"))
     }
 
-    /// A line that the next one replaces.
-    fn replace(&mut self, text: &str) -> io::Result<()> {
+    /// A line that the next one replaces: the step, and what changes while it lasts, which is not cut.
+    fn replace(&mut self, step: &str, now: &str) -> io::Result<()> {
         let Mode::Rewritten(columns) = self.mode else {
             return Ok(());
         };
         // The last column stays free: some terminals wrap as soon as it is written.
-        let text: String = text.chars().take(columns.saturating_sub(1)).collect();
+        let columns = columns.saturating_sub(1);
+        let step = cut(step, columns.saturating_sub(width_of(now)));
+        let text: String = step.chars().chain(now.chars()).take(columns).collect();
         let width = width_of(&text);
         let pad = " ".repeat(self.standing.saturating_sub(width));
         self.put(&format!("\r{text}{pad}"))?;
@@ -86,7 +88,7 @@ impl<W: Write> Progress<W> {
             Mode::Lines if again => Ok(()),
             Mode::Quiet => Ok(()),
             Mode::Lines => self.say(&format!("{words}  ({})", time_left(left))),
-            Mode::Rewritten(_) => self.replace(&format!("{words}  {}", time_left(left))),
+            Mode::Rewritten(_) => self.replace(words, &format!("  {}", time_left(left))),
         }
     }
 
@@ -96,15 +98,16 @@ impl<W: Write> Progress<W> {
         direction: Option<Direction>,
         left: Nanos,
     ) -> io::Result<()> {
-        let mut text = self.step.clone();
+        let step = self.step.clone();
+        let mut now = String::new();
         if let Some(rate) = rate {
-            let _ = write!(text, "  {rate}");
+            let _ = write!(now, "  {rate}");
             // A step that loads one direction names it already.
-            if let Some(direction) = direction.filter(|d| !text.contains(d.name())) {
-                let _ = write!(text, " {}", direction.name());
+            if let Some(direction) = direction.filter(|d| !step.contains(d.name())) {
+                let _ = write!(now, " {}", direction.name());
             }
         }
-        self.replace(&format!("{text}  {}", time_left(left)))
+        self.replace(&step, &format!("{now}  {}", time_left(left)))
     }
 
     fn tell(&mut self, event: &Event<'_>) -> io::Result<()> {
@@ -146,6 +149,17 @@ impl<W: Write> Progress<W> {
             _ => Ok(()),
         }
     }
+}
+
+/// The beginning of a text that does not fit, marked as such.
+fn cut(text: &str, columns: usize) -> String {
+    const MARK: &str = "...";
+    if width_of(text) <= columns {
+        return text.to_owned();
+    }
+    let kept = columns.saturating_sub(MARK.len());
+    let text: String = text.chars().take(kept).collect();
+    text.trim_end().to_owned() + MARK
 }
 
 /// `22 s left`; nothing is promised beyond the budget.
@@ -249,6 +263,15 @@ mod tests {
         assert_eq!(told(Mode::Lines), line);
         assert_eq!(told(Mode::Rewritten(80)), line);
         assert_eq!(told(Mode::Quiet), "");
+    }
+
+    #[test]
+    fn a_long_step_is_cut_and_the_time_left_is_not() {
+        assert_eq!(cut("twice the streams", 17), "twice the streams");
+        assert_eq!(cut("twice the streams", 16), "twice the str...");
+        let text = run(Mode::Rewritten(36));
+        let line = "\rforward, 1...  4.71 Gb/s  22 s left";
+        assert!(text.contains(line), "{text}");
     }
 
     #[test]
