@@ -97,6 +97,7 @@ fn alone(limit: &Limit, other: &Judged<'_>, fate: Fate) -> LimitChange {
             format!("{} was not measured", limit.direction.name())
         }
         None => "not asked".to_owned(),
+        Some(answer) if answer.outcome == "excluded" => excluded(&answer.why),
         Some(answer) => format!("{}: {}", outcome(answer.outcome), answer.why.join("; ")),
     };
     let certainty = Some(limit.certainty);
@@ -107,6 +108,19 @@ fn alone(limit: &Limit, other: &Judged<'_>, fate: Fate) -> LimitChange {
         before: certainty.filter(|_| !came),
         after: certainty.filter(|_| came),
         why,
+    }
+}
+
+/// Why a cause was excluded: what excluded it first, since the evidence alone reads as if it had been found.
+fn excluded(why: &[String]) -> String {
+    let (trials, evidence): (Vec<&str>, Vec<&str>) = why
+        .iter()
+        .map(String::as_str)
+        .partition(|text| text.ends_with("excluded it"));
+    match (trials.as_slice(), evidence.as_slice()) {
+        ([], evidence) => format!("excluded: {}", evidence.join("; ")),
+        (trials, []) => trials.join("; "),
+        (trials, evidence) => format!("{}, although {}", trials.join("; "), evidence.join("; ")),
     }
 }
 

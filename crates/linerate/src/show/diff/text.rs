@@ -62,7 +62,7 @@ fn answer(doc: &mut Document, diff: &Diff, names: &Names) {
         };
         let way = names.way(direction);
         let rates = format!("{} -> {}", rate(&change.before), rate(&change.after));
-        let what = outcome(change.outcome);
+        let what = format!("{}{}", outcome(change.outcome), because(change));
         let head = [(way.as_str(), 0.into()), (rates.as_str(), 0.into())];
         let item = Item::new(&[(tone(change.outcome), &what)]).indent(0, 2);
         doc.item(item.head(Tone::Strong, &head));
@@ -191,7 +191,7 @@ fn value(unit: Unit, value: &Value) -> String {
     let words = unit.words(value.mid);
     let interval = value.interval();
     match unit {
-        Unit::BitsPerSecond => words::goodput(&Estimate {
+        Unit::BitsPerSecond => words::bits(&Estimate {
             mean: value.mid,
             interval,
             samples: 0,
@@ -206,15 +206,45 @@ fn value(unit: Unit, value: &Value) -> String {
     }
 }
 
-/// The ratio with the ends of its 95 % interval.
+/// Largest ratio that is shown: a larger one is over about zero.
+const MOST: f64 = 100.0;
+
+/// Largest ratio of the ends of an interval that says something.
+const SPREAD: f64 = 10.0;
+
+/// The ratio with the ends of its 95 % interval; words where one of the values is about zero, or the interval says
+/// nothing.
 fn outcome(outcome: Outcome) -> String {
     let ends = |i: Interval| format!("({} to {})", digits(i.low), digits(i.high));
+    let says_nothing = |i: Interval| i.low <= 0.0 || i.high > i.low * SPREAD;
     match outcome {
+        Outcome::Differ(i) if i.mid > MOST => format!("more than x{MOST}"),
+        Outcome::Differ(i) if i.mid < 1.0 / MOST => format!("less than x{}", 1.0 / MOST),
+        Outcome::Differ(i) if says_nothing(i) && i.mid > 1.0 => "more, x not known".to_owned(),
+        Outcome::Differ(i) if says_nothing(i) => "less, x not known".to_owned(),
+        Outcome::Unsure(i) if says_nothing(i) => "unclear".to_owned(),
         Outcome::Differ(i) => format!("x{} {}", digits(i.mid), ends(i)),
         Outcome::Same(i) => format!("equal {}", ends(i)),
         Outcome::Unsure(i) => format!("unclear {}", ends(i)),
         Outcome::Nothing(why) => why.to_owned(),
         Outcome::OtherPlan => "not comparable".to_owned(),
+    }
+}
+
+/// Why a change is unclear: the value without an interval, else the one that varied most. Empty if it is clear.
+fn because(change: &FigureChange) -> String {
+    if !matches!(change.outcome, Outcome::Unsure(_)) {
+        return String::new();
+    }
+    let deviation = |value: &Option<Value>| value.as_ref()?.interval()?.relative();
+    let [before, after] = [deviation(&change.before), deviation(&change.after)];
+    let varied =
+        |half: f64, when| format!(": it varied by {} {when}", words::plus_minus(half * 100.0));
+    match (before, after) {
+        (None, _) => ": too few samples before for an interval".to_owned(),
+        (_, None) => ": too few samples after for an interval".to_owned(),
+        (Some(before), Some(after)) if before > after => varied(before, "before"),
+        (_, Some(after)) => varied(after, "after"),
     }
 }
 
@@ -331,6 +361,21 @@ mod tests {
     #[test]
     fn golden_at_80_columns() {
         insta::assert_snapshot!("diff", view(80, false));
+    }
+
+    #[test]
+    fn no_ratio_stands_over_about_zero_or_within_an_absurd_interval() {
+        let of = |low, mid, high| Interval { low, mid, high };
+        let shown = |low, mid, high| outcome(Outcome::Differ(of(low, mid, high)));
+        assert_eq!(shown(60.0, 100.0, 140.0), "x100 (60.0 to 140)");
+        assert_eq!(shown(60.0, 101.0, 140.0), "more than x100");
+        assert_eq!(shown(0.005, 0.0099, 0.02), "less than x0.01");
+        assert_eq!(shown(1.7, 15.0, 17.0), "x15.0 (1.70 to 17.0)");
+        assert_eq!(shown(1.7, 15.0, 17.1), "more, x not known");
+        assert_eq!(shown(0.0, 0.5, 0.9), "less, x not known");
+        let unclear = |low, high| outcome(Outcome::Unsure(of(low, 1.0, high)));
+        assert_eq!(unclear(0.5, 5.0), "unclear (0.50 to 5.00)");
+        assert_eq!(unclear(0.5, 5.1), "unclear");
     }
 
     #[test]
