@@ -11,8 +11,7 @@ use crate::factor::Factor;
 use crate::model::{DirectionModel, Load, Model};
 use crate::path::{Direction, Place, Side, Stage};
 use crate::record::TrialPlan;
-use crate::signs::lossy::{lost, of_a_rate, of_other_congestion, only_dropped};
-use crate::signs::percent;
+use crate::signs::lossy::{lost, lost_in_words, of_a_rate, of_other_congestion, only_dropped};
 use crate::stats::Range;
 use crate::transport::Scope;
 
@@ -65,7 +64,7 @@ impl Cause for FlowRateCap {
         }
         let mut evidence = vec![held.why.clone()];
         let lossy = lost(held.load);
-        evidence.extend(lossy.map(|r| format!("{} of the bytes were lost", percent(r))));
+        evidence.extend(lossy.map(|share| lost_in_words(held.load, share)));
         let scaled = model.direction(direction).and_then(scales);
         // One short measurement with more streams is no experiment: a rate of each stream stays a rival until
         // a trial separates it from a rate that all streams share.

@@ -13,7 +13,7 @@ use crate::record::TrialPlan;
 use crate::shell::word;
 use crate::signs::crowd::ALIKE;
 use crate::signs::lossy::{
-    Late, STAYS, erratic, explains, late, loss_leaves, loss_leaves_at_least, lost,
+    Late, STAYS, erratic, explains, late, loss_leaves, loss_leaves_at_least, lost, lost_in_words,
     often_sent_again, overrun, sent_again,
 };
 use crate::signs::own_loss::{self, own_loss};
@@ -91,8 +91,8 @@ impl Cause for PathLoss {
         }
         if let Some(left) = leaves(load, lost).filter(|_| !explains(load, lost)) {
             return Err(NoFinding::Clear(format!(
-                "{} of the bytes were lost, which would leave {left}",
-                percent(lost)
+                "{}, which would leave {left}",
+                lost_in_words(load, lost)
             )));
         }
         let evidence = evidence(model, direction, load, lost);
@@ -248,7 +248,7 @@ fn bbr_may_slow(load: &Load, lost: f64) -> bool {
 }
 
 fn evidence(model: &Model, direction: Direction, load: &Load, lost: f64) -> Vec<String> {
-    let again = format!("{} of the bytes were lost", percent(lost));
+    let again = lost_in_words(load, lost);
     let rtt = load.tcp.rtt.unwrap_or_default();
     let name = load.made.sender.congestion.as_str();
     let law = leaves(load, lost).map(|left| {

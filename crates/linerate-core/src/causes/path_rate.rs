@@ -17,7 +17,9 @@ use crate::model::{DirectionModel, Load, Model, TrialModel};
 use crate::path::{Direction, Place, Side, Stage};
 use crate::record::TrialPlan;
 use crate::signs::crowd::GROWS;
-use crate::signs::lossy::{erratic, filled, lost, marked, of_a_rate, often_sent_again};
+use crate::signs::lossy::{
+    erratic, filled, lost, lost_in_words, marked, of_a_rate, often_sent_again,
+};
 use crate::signs::queue::{mostly_queued, standing_queue};
 use crate::signs::threads::wanted_at;
 use crate::signs::{GAIN, percent};
@@ -314,7 +316,7 @@ fn finding(model: &Model, direction: Direction, held: &Held<'_>) -> Answer {
     let queue = standing_queue(model, load);
     evidence.extend(queue.clone());
     let lossy = lost(load);
-    evidence.extend(lossy.map(|r| format!("{} of the bytes were lost", percent(r))));
+    evidence.extend(lossy.map(|share| lost_in_words(load, share)));
     let marked = marked(load);
     evidence.extend(marked.map(|r| format!("a queue marked {} of the segments (ECN)", percent(r))));
     evidence.extend(shared(load));

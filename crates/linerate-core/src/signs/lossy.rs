@@ -1,7 +1,7 @@
 //! Loss on the path, and the effect that half the pace has on it.
 
 use super::queue::{mostly_queued, standing_queue};
-use super::{LOSSY, bbr};
+use super::{LOSSY, bbr, percent};
 use crate::factor::Factor;
 use crate::model::{Load, Model, TIMEOUT};
 use crate::record::TrialPlan;
@@ -47,6 +47,20 @@ pub(crate) fn sent_again(load: &Load) -> Option<f64> {
 pub(crate) fn lost(load: &Load) -> Option<f64> {
     let lost = sent_again(load)? * on_time(load);
     (lost > LOSSY || matters_far(load, lost)).then_some(lost)
+}
+
+/// A share that was lost, by the name of its counter: a kernel counts what it retransmits, which is more than was lost
+/// where segments only arrived late.
+pub(crate) fn lost_in_words(load: &Load, lost: f64) -> String {
+    let again = load.tcp.retransmitted.filter(|_| load.datagrams.is_none());
+    let [lost, again] = [Some(lost), again].map(|share| share.map(percent).unwrap_or_default());
+    if again == lost {
+        format!("{again} of the bytes were retransmitted")
+    } else if again.is_empty() {
+        format!("{lost} of the bytes were lost")
+    } else {
+        format!("{again} of the bytes were retransmitted, and {lost} of them all were lost")
+    }
 }
 
 /// The same, where the loss is high enough that every slice of a trial sees some.
