@@ -51,8 +51,18 @@ pub(super) fn seen(scene: &Scene<'_>) -> Answer {
         None => "no card for InfiniBand on the PCI bus".to_owned(),
     };
     let look = "lspci -nn | grep -i -e infiniband -e mellanox";
-    let advice = Advice::new("seat the card in its slot, or try another slot; then look again");
-    (what, State::Wrong(advice.on(None, look)))
+    let advice = match scene.inventory.machine.platform.guest {
+        Some(true) => {
+            "this is a virtual machine: hand it a card of its host, or a virtual function of one (PCI passthrough), or \
+             take a type of machine that has one; then look again"
+        }
+        Some(false) => "seat the card in its slot, or try another slot; then look again",
+        None => {
+            "seat the card in its slot, or try another slot; a virtual machine is handed a card by its host (PCI \
+             passthrough); then look again"
+        }
+    };
+    (what, State::Wrong(Advice::new(advice).on(None, look)))
 }
 
 /// The functions of the bus that are cards for InfiniBand, by class, maker or RDMA device.

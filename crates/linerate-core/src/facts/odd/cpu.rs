@@ -220,15 +220,18 @@ pub(super) fn busy(inventory: &Inventory) -> Vec<Oddity> {
 
 /// Advice that moves the process that uses the full CPUs most to free CPUs, if there are any.
 fn elsewhere(inventory: &Inventory, full: &[u32]) -> Advice {
-    let advice = Advice::new("stop what is not needed, or bind it to other CPUs");
+    let busiest = "ps -eo pid,user,psr,pcpu,args --sort=-pcpu | head";
     let free: Vec<u32> = inventory.processors.cpus.iter().map(|cpu| cpu.id).collect();
     let free: Vec<u32> = free.into_iter().filter(|id| !full.contains(id)).collect();
     // Threads of the kernel whose names have a slash are bound to their CPUs.
     let is_there = |p: &&Process| full.contains(&p.last_cpu) && !p.name.contains('/');
     let mut processes = inventory.busy.iter().flat_map(|busy| &busy.processes);
     let Some(process) = processes.find(is_there).filter(|_| !free.is_empty()) else {
-        return advice;
+        let what = "see what runs there; end what is not needed, by its own command";
+        return Advice::new(what).on(None, busiest);
     };
+    let advice = Advice::new("see what runs there, and bind the busiest to other CPUs");
+    let advice = advice.on(None, busiest);
     let pid = process.pid;
     let kept = Kept {
         save: format!("taskset -acp {pid} | tee taskset-before.txt"),
