@@ -61,12 +61,20 @@ pub(super) fn rate(doc: &mut Document, what: &str, fit: Option<&Fit>, agrees: &A
     let rate = fine(Bounds::exact(fit.rate));
     let body = [(Tone::Strong, rate.as_str()), (Tone::Plain, &text)];
     doc.item(Item::new(&body).indent(0, 4));
-    for knee in &fit.knees {
-        let rate = Rate(knee.rate as u64);
-        below(
-            doc,
-            &format!("but {rate} from {} to {}", knee.from, knee.to),
-        );
+    let others: Vec<String> = fit
+        .knees
+        .iter()
+        .map(|knee| {
+            format!(
+                "{} from {} to {}",
+                Rate(knee.rate as u64),
+                knee.from,
+                knee.to
+            )
+        })
+        .collect();
+    if !others.is_empty() {
+        below(doc, &format!("but {}", others.join(", ")));
     }
     if let Agreement::Path(facts) = agrees {
         hardware(doc, &candidates(fit, facts));
