@@ -13,3 +13,13 @@ pub(crate) fn check(name: &str, now: &str) {
         "{name} is out of date: LINERATE_TEST_BLESS=1 cargo test -p linerate --lib"
     );
 }
+
+/// Fails if the file `name` of the repository does not contain `part`.
+pub(crate) fn has_part(name: &str, part: &str) {
+    let path = format!("{}/../../{name}", env!("CARGO_MANIFEST_DIR"));
+    let kept = std::fs::read_to_string(&path).unwrap();
+    assert!(
+        kept.contains(part.trim()),
+        "{name} lacks this part:\n{part}"
+    );
+}

@@ -11,6 +11,7 @@ mod diff;
 mod each;
 mod environment;
 mod exit;
+mod explain;
 mod fabric;
 mod far_end;
 mod flows;
@@ -119,6 +120,8 @@ enum Verb {
     Whatif(whatif::Args),
     /// List the causes that can limit a path, or explain one of them
     Causes(causes::Args),
+    /// Explain the words of a field, such as those of InfiniBand
+    Explain(explain::Args),
     /// Run a command in a test network or a virtual machine that is made on this machine
     Lab(lab::Args),
     /// Print the manual page, shell completions, JSON schemas or a configuration file
@@ -181,6 +184,7 @@ impl Verb {
             Self::Whatif(args) => args.json.typed(&mut options.report),
             Self::Import(args) => args.typed(&mut options),
             Self::Causes(args) => args.form.typed(&mut options.report),
+            Self::Explain(args) => args.form.typed(&mut options.report),
             Self::Fabric(args) => args.typed(&mut options.report),
             Self::Lab(_) | Self::Generate(_) => {}
         }
@@ -285,6 +289,7 @@ fn obey(cli: Cli, on_line: &[String]) -> Result<Exit, Failure> {
         Verb::Whatif(args) => whatif::run(args, &options),
         Verb::Import(args) => import::run(args, &options),
         Verb::Causes(args) => causes::run(args, &options),
+        Verb::Explain(args) => explain::run(args, &options),
         Verb::Lab(args) => lab::run(args, &options),
         Verb::Generate(args) => generate::run(args),
     }

@@ -296,7 +296,7 @@ pub(crate) struct Report {
     pub(crate) expect: Option<Vec<crate::expect::Expect>>,
 }
 
-// The form in which people read a result. `causes` has only this group: it has no JSON.
+// The form in which people read a result. `causes` and `explain` have only this group: they have no JSON.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Form {
     /// Print the result as text or as Markdown

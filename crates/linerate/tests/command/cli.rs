@@ -25,7 +25,7 @@ fn refusal(args: &[&str]) -> (Option<i32>, String) {
 fn help_of_every_verb() {
     for verb in [
         "run", "serve", "bw", "lat", "pair", "show", "diff", "host", "flows", "demo", "whatif",
-        "causes", "lab", "generate", "guide", "list", "import",
+        "causes", "lab", "generate", "guide", "list", "import", "explain",
     ] {
         for flag in ["-h", "--help"] {
             let output = run(&[verb, flag]);
