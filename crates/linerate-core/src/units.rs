@@ -111,6 +111,14 @@ impl Rate {
 }
 
 impl Nanos {
+    /// Whether this is no time at all.
+    #[expect(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "serde passes a reference"
+    )]
+    pub const fn is_zero(&self) -> bool {
+        self.0 == 0
+    }
     /// `n` microseconds.
     pub const fn from_micros(n: u64) -> Self {
         Self(n * 1_000)

@@ -1,5 +1,8 @@
 //! Events of a run, and the sinks that receive them.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use linerate_core::facts::Gap;
 use linerate_core::path::{Direction, Side};
 use linerate_core::plan::StepPlan;
@@ -80,10 +83,28 @@ pub enum RunControl {
     Stop,
 }
 
+/// A far end that does not answer.
+#[derive(Debug, Clone, Copy)]
+pub struct Silence {
+    /// Time without an answer.
+    pub lasted: Duration,
+    /// Time until the far end is given up.
+    pub left: Duration,
+}
+
+/// Is called about ten times a second while the far end does not answer, and with `None` once it does again.
+pub type Silences = Arc<dyn Fn(Option<Silence>) + Send + Sync>;
+
 /// Receives the events of a run. The progress line, the recorder and the screen are sinks; a pair of sinks is a sink.
 pub trait Sink {
     /// Receives one event. [`RunControl::Stop`] asks the run to end early and keep its results.
     fn event(&mut self, event: &Event<'_>) -> RunControl;
+
+    /// Returns who is told of a far end that does not answer. A silence is no event: it may come at any time, also while
+    /// no step runs.
+    fn silences(&self) -> Option<Silences> {
+        None
+    }
 }
 
 impl<A: Sink, B: Sink> Sink for (A, B) {
@@ -95,11 +116,19 @@ impl<A: Sink, B: Sink> Sink for (A, B) {
             RunControl::Go
         }
     }
+
+    fn silences(&self) -> Option<Silences> {
+        self.1.silences().or_else(|| self.0.silences())
+    }
 }
 
 impl<S: Sink + ?Sized> Sink for &mut S {
     fn event(&mut self, event: &Event<'_>) -> RunControl {
         (**self).event(event)
+    }
+
+    fn silences(&self) -> Option<Silences> {
+        (**self).silences()
     }
 }
 

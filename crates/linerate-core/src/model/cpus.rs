@@ -212,6 +212,7 @@ mod tests {
             ends: threads.iter().map(end).collect(),
             began: Nanos(0),
             clock: None,
+            took: Nanos(0),
             trouble: None,
         }
     }

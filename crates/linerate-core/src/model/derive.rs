@@ -343,6 +343,7 @@ mod tests {
             began: Nanos(0),
             ends: Vec::new(),
             clock: None,
+            took: Nanos(0),
             trouble: None,
         };
         let after = |millis| has_started(&step, Some(Nanos::from_millis(millis)));

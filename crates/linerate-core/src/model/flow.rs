@@ -268,6 +268,7 @@ fn as_step(near: &EndReadings, direction: Direction, window: Window) -> Step {
         began: Nanos(0),
         ends: vec![near.clone()],
         clock: None,
+        took: Nanos(0),
         trouble: None,
     }
 }

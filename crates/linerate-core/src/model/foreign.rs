@@ -141,6 +141,7 @@ mod tests {
                 .collect(),
             began: Nanos(0),
             clock: None,
+            took: Nanos(0),
             trouble: None,
         };
         foreign(&step, 3, Direction::Forward)

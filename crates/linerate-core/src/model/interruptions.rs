@@ -328,6 +328,7 @@ mod tests {
             began: Nanos(0),
             ends: vec![EndReadings::default(), far],
             clock: None,
+            took: Nanos(0),
             trouble: None,
         }
     }
@@ -446,6 +447,7 @@ mod tests {
             began: Nanos(0),
             ends: vec![near, EndReadings::default()],
             clock: None,
+            took: Nanos(0),
             trouble: None,
         };
         let tcp = TcpShares {

@@ -183,6 +183,7 @@ pub(super) mod tests {
             began: Nanos(0),
             ends: vec![EndReadings::default(), far],
             clock: None,
+            took: Nanos(0),
             trouble: None,
         }
     }

@@ -107,6 +107,7 @@ mod tests {
             began: Nanos(0),
             ends: vec![near, EndReadings::default()],
             clock: None,
+            took: Nanos(0),
             trouble: None,
         };
         let all = super::super::local::local(&[], None, &step, WHOLE).into_iter();

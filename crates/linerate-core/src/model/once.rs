@@ -274,6 +274,7 @@ mod tests {
             began: Nanos(0),
             ends: Vec::new(),
             clock: None,
+            took: Nanos(0),
             trouble: None,
         };
         let millis: Vec<u64> = (0..=rates.len() as u64).map(|i| 1000 + 100 * i).collect();

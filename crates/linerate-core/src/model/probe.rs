@@ -88,6 +88,7 @@ mod tests {
                 began: Nanos(0),
                 ends: vec![end(waits[0], &[(20_000_000, 10)]), end(waits[1], &[])],
                 clock: None,
+                took: Nanos(0),
                 trouble: None,
             }],
             end: None,

@@ -161,6 +161,7 @@ mod tests {
             began: Nanos(0),
             ends: vec![near, EndReadings::default()],
             clock: None,
+            took: Nanos(0),
             trouble: None,
         };
         let ticks: Vec<(u64, f64)> = (0..).step_by(100_000_000).zip(rates).collect();

@@ -187,6 +187,7 @@ mod tests {
             began: Nanos(0),
             ends: ends.into(),
             clock: None,
+            took: Nanos(0),
             trouble: None,
         }
     }

@@ -209,6 +209,10 @@ pub struct Step {
     pub ends: Vec<EndReadings>,
     /// Far clock minus near clock at the start of the step, with its bound; `None` if it was not measured.
     pub clock: Option<ClockPair>,
+    /// Time from the start of the step until both ends had ended it and their readings were there; zero where it is
+    /// unknown, as in records of older versions.
+    #[serde(default, skip_serializing_if = "Nanos::is_zero")]
+    pub took: Nanos,
     /// How the step ended, when not as planned.
     pub trouble: Option<Trouble>,
 }

@@ -25,6 +25,8 @@ pub(super) struct StoredStep<'a> {
     #[serde(borrow)]
     ends: Vec<StoredEnd<'a>>,
     clock: Option<ClockPair>,
+    #[serde(default, skip_serializing_if = "Nanos::is_zero")]
+    took: Nanos,
     trouble: Option<Trouble>,
 }
 
@@ -123,6 +125,7 @@ impl<'a> From<&'a Step> for StoredStep<'a> {
             began: step.began,
             ends: step.ends.iter().map(StoredEnd::from).collect(),
             clock: step.clock,
+            took: step.took,
             trouble: step.trouble.clone(),
         }
     }
@@ -241,6 +244,7 @@ impl StoredStep<'_> {
             began: self.began,
             ends: ends.collect::<Result<_, _>>()?,
             clock: self.clock,
+            took: self.took,
             trouble: self.trouble,
         })
     }

@@ -46,7 +46,7 @@ pub enum Ask {
         /// The set.
         set: u32,
     },
-    /// Asks for the far end's clock. Answer: [`Answer::Pong`].
+    /// Asks for the far end's clock, and whether it is still there. Answer: [`Answer::Pong`].
     Ping,
     /// Arm a step. Answer: [`Answer::Armed`].
     Step {

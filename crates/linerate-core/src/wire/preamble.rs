@@ -9,8 +9,10 @@ pub const HELLO_LEN: usize = 32;
 /// Size of a [`Reply`].
 pub const REPLY_LEN: usize = 96;
 /// The versions of the protocol that this build supports: lowest and highest. From 2 on a plan may request
-/// io_uring.
-pub const VERSIONS: Versions = Versions { low: 1, high: 2 };
+/// io_uring; from [`BEATS`] on a far end also answers during a step.
+pub const VERSIONS: Versions = Versions { low: 1, high: 3 };
+/// The first version in which a far end answers [`super::message::Ask::Ping`] during a step.
+pub const BEATS: u16 = 3;
 
 const HELLO_MAGIC: &[u8; 8] = b"LINERATE";
 // Different from the other one, or a service that echoes would look like a server.

@@ -235,6 +235,7 @@ fn idle_step(dice: &mut Dice) -> Step {
             offset_ns: -1_234_567,
             bound_ns: 21_000,
         }),
+        took: Nanos(0),
         trouble: None,
     }
 }
@@ -251,6 +252,7 @@ fn load_step(streams: u32, rows: usize, dice: &mut Dice) -> Step {
             end(streams, rows, "rx", dice),
         ],
         clock: None,
+        took: Nanos(0),
         trouble: None,
     }
 }

@@ -107,6 +107,7 @@ impl Link for Alone {
             began,
             ends: vec![readings],
             clock: None,
+            took: Nanos(0),
             trouble: trouble.map(|what| Trouble {
                 side: Side::Near,
                 what,

@@ -252,6 +252,7 @@ impl Link for Iperf3 {
             began: began.into(),
             ends: vec![near, far],
             clock: None,
+            took: Nanos(0),
             trouble: broken.or(stopped),
         })
     }

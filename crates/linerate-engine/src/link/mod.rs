@@ -8,9 +8,13 @@ pub mod iperf3;
 #[cfg(feature = "lab-dev")]
 pub mod sim;
 
+use std::time::Duration;
+
 use linerate_core::plan::{SetPlan, StepPlan};
 use linerate_core::record::{Host, Set, Step};
 use linerate_core::units::{Bytes, Nanos, Rate};
+
+use crate::event::Silences;
 
 /// Why a link could not fulfil a request. Texts are lowercase sentence fragments; `hint` is the command or change
 /// that helps, empty when there is none.
@@ -85,6 +89,12 @@ impl Ended {
         before != (self.enough, self.stopped)
     }
 
+    /// Records that the other end has been silent for the last `silent`: what this end measured since then does not count.
+    pub(crate) fn unanswered(&mut self, live: Live, silent: Duration) {
+        let until = live.elapsed.0.saturating_sub(Nanos::from(silent).0);
+        self.enough = self.enough.or(Some(Nanos(until)));
+    }
+
     /// Returns whether the end of the step was requested.
     pub(crate) fn is_asked(&self) -> bool {
         self.enough.is_some() || self.stopped
@@ -102,6 +112,8 @@ impl Ended {
 
 /// Two ends of a path.
 pub trait Link {
+    /// Sets who is told while the far end does not answer. A link without such waits ignores it.
+    fn tell_silences(&mut self, _: Option<Silences>) {}
     /// Returns the time since the run began, on the near clock.
     fn now(&self) -> Nanos;
     /// Returns the facts of the hosts, the near one first.

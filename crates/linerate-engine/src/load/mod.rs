@@ -97,6 +97,11 @@ pub enum LoadError {
 }
 
 impl LoadError {
+    /// Returns whether the other end was waited for in vain.
+    pub(crate) fn is_late(&self) -> bool {
+        matches!(self, Self::Call { source, .. } if source.kind() == std::io::ErrorKind::TimedOut)
+    }
+
     /// Returns the command or change that helps; empty if there is none.
     pub fn hint(&self) -> &'static str {
         match self {

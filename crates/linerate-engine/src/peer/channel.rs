@@ -156,6 +156,8 @@ pub(crate) struct Channel {
     // Sealed bytes that are not a complete frame yet: length prefix and body.
     sealed: Vec<u8>,
     plain: Vec<u8>,
+    // Time at which the last byte arrived.
+    heard: Instant,
 }
 
 impl Channel {
@@ -175,7 +177,13 @@ impl Channel {
             assembler: Assembler::new(limit),
             sealed: Vec::new(),
             plain: vec![0; FRAME_MAX],
+            heard: Instant::now(),
         })
+    }
+
+    /// Returns the time at which the last byte arrived.
+    pub(crate) fn heard(&self) -> Instant {
+        self.heard
     }
 
     /// Returns the socket, to wait on it together with others.
@@ -268,7 +276,10 @@ impl Channel {
         self.sealed.truncate(have + got.as_ref().map_or(0, |n| *n));
         match got {
             Ok(0) => Err(ChannelError::Closed),
-            Ok(_) => Ok(true),
+            Ok(_) => {
+                self.heard = Instant::now();
+                Ok(true)
+            }
             Err(e) => retry(e).map(|()| false),
         }
     }

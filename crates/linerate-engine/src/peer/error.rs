@@ -8,6 +8,7 @@ use linerate_core::wire::preamble::Versions;
 use super::PORT;
 use super::address::Family;
 use super::channel::ChannelError;
+use super::client::GIVEN_UP;
 use crate::link::LinkError;
 
 /// Why a session could not be opened.
@@ -142,6 +143,14 @@ pub enum PeerError {
         /// What failed.
         what: String,
     },
+    /// A server of linerate stopped answering before the session was open.
+    #[error("the session with {address} could not be opened: no answer for {seconds} s")]
+    Unanswered {
+        /// Address of the server.
+        address: SocketAddr,
+        /// Waiting time in seconds.
+        seconds: u64,
+    },
     /// The user stopped before the session was open.
     #[error("interrupted while connecting to the far end")]
     Interrupted,
@@ -162,6 +171,10 @@ pub enum PeerError {
         source: io::Error,
     },
 }
+
+/// What helps if a server stopped answering, although its host's system keeps the connection open.
+pub(super) const SUSPENDED: &str =
+    "check whether `linerate serve` there, or its host, is suspended";
 
 fn range(versions: Versions) -> String {
     if versions.low == versions.high {
@@ -199,10 +212,16 @@ impl PeerError {
                  excludes this host",
                 address.port()
             ),
-            Self::Silent { address, .. } | Self::NotLinerate { address, .. } => format!(
+            Self::Silent { address, .. } => format!(
+                "check the port: {} belongs to another service there, or `linerate serve` there, or its \
+                 host, is suspended",
+                address.port()
+            ),
+            Self::NotLinerate { address, .. } => format!(
                 "check the port: {} belongs to another service there",
                 address.port()
             ),
+            Self::Unanswered { .. } => SUSPENDED.into(),
             Self::Version { theirs, ours, .. } if theirs.low > ours.high => {
                 "update linerate on this host".into()
             }
@@ -243,9 +262,15 @@ impl PeerError {
     }
 
     pub(crate) fn broken(address: SocketAddr, error: &ChannelError) -> Self {
-        Self::Broken {
-            address,
-            what: error.to_string(),
+        match error {
+            ChannelError::TimedOut => Self::Unanswered {
+                address,
+                seconds: GIVEN_UP.as_secs(),
+            },
+            error => Self::Broken {
+                address,
+                what: error.to_string(),
+            },
         }
     }
 

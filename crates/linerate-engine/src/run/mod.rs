@@ -78,6 +78,7 @@ fn session(
     sink: &mut dyn Sink,
     body: impl FnOnce(&mut Run<'_>) -> Result<(), LinkError>,
 ) -> (Record, Option<LinkError>) {
+    link.tell_silences(sink.silences());
     let budget = Budget::new(&plan, link.now());
     let start = Start {
         format: FORMAT,

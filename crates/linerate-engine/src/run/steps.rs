@@ -351,7 +351,8 @@ impl Run<'_> {
             self.stopped = true;
             return Ok(());
         }
-        let step = self.watched(&plan, direction_of(purpose), left, enough)?;
+        let mut step = self.watched(&plan, direction_of(purpose), left, enough)?;
+        step.took = Nanos(self.link.now().0.saturating_sub(step.began.0));
         // After a step with trouble, the wait for an unresponsive end does not predict the time of the next step.
         if step.trouble.is_none() {
             let own = step.plan.washout.0.saturating_add(step.plan.measure.0);

@@ -321,6 +321,7 @@ mod tests {
                     ..EndReadings::default()
                 }],
                 clock: None,
+                took: Nanos(0),
                 trouble: None,
             })
         }

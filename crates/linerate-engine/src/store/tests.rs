@@ -59,6 +59,7 @@ fn step() -> Step {
         began: Nanos(0),
         ends: Vec::new(),
         clock: None,
+        took: Nanos(0),
         trouble: None,
     }
 }

@@ -27,6 +27,20 @@ impl Giver {
     }
 }
 
+/// A write accepts the whole text or nothing, and never waits.
+impl Write for Giver {
+    fn write(&mut self, text: &[u8]) -> io::Result<usize> {
+        let given = self.give(text.to_vec());
+        given
+            .then_some(text.len())
+            .ok_or(io::ErrorKind::BrokenPipe.into())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 /// A thread that writes texts, one after another.
 pub(crate) struct Beside {
     texts: Giver,

@@ -1,21 +1,22 @@
 //! A session that measures: reaching the far end, showing progress, keeping the record. All verbs that measure use it.
 
+use std::cell::Cell;
 use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::anyhow;
 use linerate_core::plan::Plan;
 use linerate_core::record::{End, Made, Record};
 use linerate_core::transport;
 use linerate_engine::change::Ledger;
-use linerate_engine::event::{Event, RunControl, Sink};
+use linerate_engine::event::{Event, RunControl, Silence, Sink};
 use linerate_engine::host::Live;
 use linerate_engine::link::alone::Alone;
 use linerate_engine::link::{Link, LinkError};
 use linerate_engine::load::transport::is_alone;
-use linerate_engine::peer::client::{Client, ClientOptions};
+use linerate_engine::peer::client::{Client, ClientOptions, GIVEN_UP};
 use linerate_engine::run::Label;
 use linerate_engine::store::{Recorder, Store};
 
@@ -25,7 +26,7 @@ use super::far_end::FarEnd;
 use super::options::{Options, Records};
 use super::reach::Origin;
 use super::{changes, out, reach, ssh};
-use crate::show::progress::{Mode, Progress};
+use crate::show::progress::{Mode, Progress, unanswered};
 use crate::show::stream::Stream;
 
 /// Lines of progress or of a stream that may wait for their reader: ten minutes of lines.
@@ -33,6 +34,10 @@ const WAITING: usize = 16_384;
 
 /// Time for the last of the progress.
 const LAST: Duration = Duration::from_secs(1);
+
+/// Time after which the user is told that the far end does not answer the call. A host that is not there is reported
+/// before.
+const SILENT: Duration = Duration::from_millis(5_500);
 
 /// The result of one run.
 pub(super) struct Outcome {
@@ -125,11 +130,10 @@ pub(crate) fn watched(
         _ if io::stderr().is_terminal() => Mode::Rewritten(out::columns()),
         _ => Mode::Lines,
     };
-    let mut beside = Beside::to(WAITING, io::stderr());
-    let mut stderr = io::stderr();
-    let out: &mut dyn Write = match &mut beside {
-        Ok(beside) => beside,
-        Err(_) => &mut stderr,
+    let beside = Beside::to(WAITING, io::stderr());
+    let out: Box<dyn Write + Send> = match &beside {
+        Ok(beside) => Box::new(beside.giver()),
+        Err(_) => Box::new(io::stderr()),
     };
     let mut sink = (sinks, Progress::new(out, how, Arc::clone(stop)));
     let measured = measure(label, &mut sink);
@@ -236,7 +240,16 @@ pub(crate) fn connect(
         machine,
         changes,
     };
-    let client = Client::connect_unless(&session, stopped);
+    let told = Cell::new(options.global.quiet == Some(true));
+    let began = Instant::now();
+    let client = Client::connect_unless(&session, &|| {
+        if began.elapsed() >= SILENT && !told.replace(true) {
+            let (lasted, left) = (SILENT, GIVEN_UP.saturating_sub(SILENT));
+            let silence = Silence { lasted, left };
+            tell(&format!("note: {}\n", unanswered(silence)));
+        }
+        stopped()
+    });
     let client = client.map_err(|error| reach::session_failure(error, origin))?;
     Ok(Reached::session(client, far, stop))
 }

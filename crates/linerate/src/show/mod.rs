@@ -18,6 +18,7 @@ pub mod layers;
 pub mod like;
 pub mod list;
 mod names;
+mod overtime;
 pub mod progress;
 pub mod repeat;
 #[cfg(test)]
@@ -32,8 +33,12 @@ mod verbs;
 pub(crate) mod whatif;
 mod words;
 
-/// A page with the note of its record below it, if there is one.
+/// A page with what is said of its record itself below it: why it took longer than was asked for, and its note.
 pub(crate) fn noted(mut page: Document, record: &linerate_core::record::Record) -> Document {
+    if let Some(why) = overtime::overtime(record) {
+        page.gap();
+        page.line(&[(Tone::Plain, &why)], 0);
+    }
     let note = &record.start.note;
     if !note.is_empty() {
         page.entry("Note", &[(Tone::Plain, note)], 0);

@@ -2,12 +2,12 @@
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use linerate_core::path::Direction;
 use linerate_core::units::{Nanos, Rate};
-use linerate_engine::event::{Event, Level, RunControl, Sink};
+use linerate_engine::event::{Event, Level, RunControl, Silence, Silences, Sink};
 
 use super::document::width_of;
 use super::words;
@@ -25,26 +25,39 @@ pub enum Mode {
 
 /// A sink that shows progress, and that stops the run once `stop` is set.
 pub struct Progress<W> {
+    screen: Arc<Mutex<Screen<W>>>,
+    stop: Arc<AtomicBool>,
+}
+
+/// What is shown, and where.
+struct Screen<W> {
     out: W,
     mode: Mode,
-    stop: Arc<AtomicBool>,
     step: String,
     /// Columns of the line that stands on the terminal without a line feed.
     standing: usize,
+    /// Silence of the far end that lasts and that the user was told of.
+    silence: Option<Silence>,
 }
 
 impl<W: Write> Progress<W> {
     /// Progress on `out`, which is never flushed; `stop` is set by Ctrl-C.
     pub fn new(out: W, mode: Mode, stop: Arc<AtomicBool>) -> Self {
-        Self {
+        let screen = Screen {
             out,
             mode,
-            stop,
             step: String::new(),
             standing: 0,
+            silence: None,
+        };
+        Self {
+            screen: Arc::new(Mutex::new(screen)),
+            stop,
         }
     }
+}
 
+impl<W: Write> Screen<W> {
     /// Writes text in one call.
     fn put(&mut self, text: &str) -> io::Result<()> {
         self.out.write_all(text.as_bytes())
@@ -98,6 +111,9 @@ impl<W: Write> Progress<W> {
         direction: Option<Direction>,
         left: Nanos,
     ) -> io::Result<()> {
+        if self.silence.is_some() {
+            return Ok(());
+        }
         let step = self.step.clone();
         let mut now = String::new();
         if let Some(rate) = rate {
@@ -108,6 +124,21 @@ impl<W: Write> Progress<W> {
             }
         }
         self.replace(&step, &format!("{now}  {}", time_left(left)))
+    }
+
+    /// Says that the far end does not answer, and for how long it is waited for; `None` where it answers again.
+    fn silent(&mut self, silence: Option<Silence>) -> io::Result<()> {
+        let before = std::mem::replace(&mut self.silence, silence);
+        match (self.mode, before, silence) {
+            (Mode::Quiet, ..) | (_, None, None) => Ok(()),
+            (Mode::Lines, None, Some(now)) => self.say(&format!("note: {}", unanswered(now))),
+            (Mode::Lines, Some(_), Some(_)) => Ok(()),
+            (Mode::Rewritten(_), _, Some(now)) => self.replace(&unanswered(now), ""),
+            (_, Some(before), None) => self.say(&format!(
+                "note: the far end answers again, after {} s",
+                before.lasted.as_secs()
+            )),
+        }
     }
 
     fn tell(&mut self, event: &Event<'_>) -> io::Result<()> {
@@ -162,20 +193,38 @@ fn cut(text: &str, columns: usize) -> String {
     text.trim_end().to_owned() + MARK
 }
 
+/// Words for a far end that does not answer. They are short, because a narrow terminal shows one line.
+pub(crate) fn unanswered(silence: Silence) -> String {
+    format!(
+        "no answer from the far end for {} s, given up in {} s",
+        silence.lasted.as_secs(),
+        silence.left.as_secs_f64().ceil()
+    )
+}
+
 /// `22 s left`; nothing is promised beyond the budget.
 fn time_left(left: Nanos) -> String {
     format!("{:.0} s left", left.secs().ceil())
 }
 
-impl<W: Write> Sink for Progress<W> {
+impl<W: Write + Send + 'static> Sink for Progress<W> {
     fn event(&mut self, event: &Event<'_>) -> RunControl {
+        let mut screen = self.screen.lock().unwrap_or_else(PoisonError::into_inner);
         // A closed stderr is no reason to lose a measurement.
-        let _ = self.tell(event);
+        let _ = screen.tell(event);
         if self.stop.load(Ordering::Relaxed) {
             RunControl::Stop
         } else {
             RunControl::Go
         }
+    }
+
+    fn silences(&self) -> Option<Silences> {
+        let screen = Arc::clone(&self.screen);
+        Some(Arc::new(move |silence| {
+            let mut screen = screen.lock().unwrap_or_else(PoisonError::into_inner);
+            let _ = screen.silent(silence);
+        }))
     }
 }
 
@@ -185,7 +234,28 @@ mod tests {
     use linerate_core::plan::{Purpose, StepPlan};
     use linerate_core::verdict::{Certainty, Limit};
 
+    use std::time::Duration;
+
     use super::*;
+
+    /// What was written.
+    #[derive(Clone, Default)]
+    struct Paper(Arc<Mutex<Vec<u8>>>);
+
+    impl Paper {
+        fn text(&self) -> String {
+            String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+        }
+    }
+
+    impl Write for Paper {
+        fn write(&mut self, text: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().write(text)
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
 
     fn run(mode: Mode) -> String {
         let plan = StepPlan {
@@ -196,8 +266,8 @@ mod tests {
             measure: Nanos(0),
             tick: Nanos(0),
         };
-        let mut out = Vec::new();
-        let mut sink = Progress::new(&mut out, mode, Arc::default());
+        let out = Paper::default();
+        let mut sink = Progress::new(out.clone(), mode, Arc::default());
         let left = Nanos::from_millis(21_500);
         for words in ["forward, 1 stream", "both", "both"] {
             sink.event(&Event::StepBegan {
@@ -212,7 +282,7 @@ mod tests {
             });
         }
         sink.event(&Event::Ended(&linerate_core::record::End::Complete));
-        String::from_utf8(out).unwrap()
+        out.text()
     }
 
     #[test]
@@ -252,12 +322,12 @@ mod tests {
             advice: Vec::new(),
         };
         let told = |mode| {
-            let mut out = Vec::new();
-            Progress::new(&mut out, mode, Arc::default()).event(&Event::Proved {
+            let out = Paper::default();
+            Progress::new(out.clone(), mode, Arc::default()).event(&Event::Proved {
                 limit: &limit,
                 after: Nanos::from_millis(15_400),
             });
-            String::from_utf8(out).unwrap()
+            out.text()
         };
         let line = "proved after 15 s: net: path-rate, forward\n";
         assert_eq!(told(Mode::Lines), line);
@@ -272,6 +342,36 @@ mod tests {
         let text = run(Mode::Rewritten(36));
         let line = "\rforward, 1...  4.71 Gb/s  22 s left";
         assert!(text.contains(line), "{text}");
+    }
+
+    #[test]
+    fn a_far_end_that_does_not_answer_is_told_of_until_it_does() {
+        let told = |mode, answers: bool| {
+            let out = Paper::default();
+            let sink = Progress::new(out.clone(), mode, Arc::default());
+            let silences = sink.silences().unwrap();
+            silences(None);
+            for lasted in [5, 6] {
+                let (lasted, left) = (Duration::from_secs(lasted), Duration::from_millis(6_900));
+                silences(Some(Silence { lasted, left }));
+            }
+            if answers {
+                silences(None);
+                silences(None);
+            }
+            out.text()
+        };
+        let first = "note: no answer from the far end for 5 s, given up in 7 s\n";
+        let again = "note: the far end answers again, after 6 s\n";
+        assert_eq!(told(Mode::Lines, false), first);
+        assert_eq!(told(Mode::Lines, true), format!("{first}{again}"));
+        assert_eq!(told(Mode::Quiet, true), "");
+        let text = told(Mode::Rewritten(80), true);
+        assert!(
+            text.contains("\rno answer from the far end for 6 s, given up in 7 s"),
+            "{text}"
+        );
+        assert!(text.ends_with(again), "{text}");
     }
 
     #[test]

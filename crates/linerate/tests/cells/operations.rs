@@ -119,6 +119,7 @@ fn step(index: u32, purpose: Purpose, set: u32, depth: u32, nanos: u64) -> Step 
             ..EndReadings::default()
         }],
         clock: None,
+        took: Nanos(0),
         trouble: None,
     }
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::mpsc::Receiver;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use linerate_test::{Turn, free_ports, skip, turn};
 use rustix::process::Signal;
@@ -107,6 +107,45 @@ fn stands_still(near_end: bool) {
 #[test]
 fn a_far_end_that_stood_still_interrupted_the_run() {
     stands_still(false);
+}
+
+/// Starts a measurement of some seconds, and stops the far end once the load has begun.
+fn far_end_stops(time: &str) -> (Far, Started, TempDir) {
+    let home = TempDir::new().unwrap();
+    let far = Far::start(home.path());
+    let mut bw = command(PROGRAM, home.path());
+    bw.args(["bw", "127.0.0.1", "--open", "--time", time, "--port"]);
+    let mut near = Started::new(bw.arg(far.port.to_string()));
+    near.until("forward, 1 stream");
+    thread::sleep(WELL_INTO);
+    far.server.signal(Signal::STOP);
+    (far, near, home)
+}
+
+#[test]
+fn a_far_end_that_stops_is_told_of_and_given_up() {
+    let began = Instant::now();
+    let (_far, mut near, _home) = far_end_stops("2s");
+    near.until("note: no answer from the far end for 5 s");
+    let output = near.end();
+    let [page, said] = [&output.stdout, &output.stderr].map(|bytes| words(bytes));
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(page.contains("Ended early: lost the far end"), "{page}");
+    assert!(page.contains("sent  "), "{page}");
+    assert!(said.contains("no answer for 12 s"), "{said}");
+    // It would take two minutes to wait for all that a far end may still do.
+    assert!(began.elapsed() < Duration::from_secs(70), "{said}");
+}
+
+#[test]
+fn a_far_end_that_stops_for_some_seconds_is_measured_to_the_end() {
+    let (far, mut near, _home) = far_end_stops("15s");
+    near.until("note: no answer from the far end for 5 s");
+    far.server.signal(Signal::CONT);
+    near.until("note: the far end answers again");
+    let (code, page, said) = finish(near);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(page.contains("the far end took no sample for"), "{page}");
 }
 
 #[test]
@@ -305,7 +344,7 @@ mod long {
         assert_eq!(code, Some(3), "{said}");
         assert!(json.contains(r#""complete": false"#), "{json}");
         // Not by its own deadline, which has not come yet.
-        assert!(!said.contains("no answer in time"), "{said}");
+        assert!(!said.contains("no answer for"), "{said}");
         assert!(json.contains(r#""idle": {"#), "{json}");
     }
 }

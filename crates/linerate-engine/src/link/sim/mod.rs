@@ -458,6 +458,7 @@ impl Link for Sim {
                 offset_ns: 1_234_567_890,
                 bound_ns: self.path.rtt.0 / 2,
             }),
+            took: Nanos(0),
             trouble,
         })
     }

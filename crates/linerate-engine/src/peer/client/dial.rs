@@ -13,14 +13,15 @@ use rustix::event::PollFlags;
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, SocketType, connect, ipproto, socket_with, sockopt};
 
+use super::waiting::GIVEN_UP;
 use crate::peer::PeerError;
 use crate::peer::address::{Family, Target};
 use crate::peer::channel::{Channel, ChannelError, read_exact, tune, wait, write_all};
 use crate::peer::handshake::{MESSAGE_LEN, Preamble, conclude, status};
 use crate::peer::keys::Key;
 
-/// Time to establish a connection, and again for the server's first answer.
-pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+/// Time to establish a connection.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// Longest time in which all addresses of a host together may answer.
 const PATIENCE_ALL: Duration = Duration::from_secs(15);
 
@@ -89,7 +90,7 @@ fn one(
         (Access::Open, None) => return Err(PeerError::NotAskedOpen { address, host }),
         (Access::Open, Some(_)) => return Err(PeerError::UnexpectedlyOpen { address, host }),
     };
-    let channel = shake(stream, &preamble, key, address, host)?;
+    let channel = shake(stream, &preamble, key, (address, host), stopped)?;
     Ok((channel, reply))
 }
 
@@ -131,7 +132,7 @@ pub(crate) fn connected_unless(
 }
 
 /// Waits for a socket until the deadline; at most for [`HEED`] longer once `stopped` returns true.
-fn wait_unless(
+pub(super) fn wait_unless(
     fd: &impl AsFd,
     events: PollFlags,
     deadline: Instant,
@@ -175,7 +176,7 @@ fn preamble(
     address: SocketAddr,
     stopped: &dyn Fn() -> bool,
 ) -> Result<(Preamble, Reply), PeerError> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + GIVEN_UP;
     let hello = hello.encode();
     write_all(stream, &hello, None, deadline).map_err(|e| PeerError::broken(address, &e))?;
     let bytes = first_bytes(stream, address, deadline, stopped)?;
@@ -219,7 +220,7 @@ fn first_bytes(
                     Err(ChannelError::TimedOut) => {
                         return Err(PeerError::Silent {
                             address,
-                            seconds: PATIENCE.as_secs(),
+                            seconds: GIVEN_UP.as_secs(),
                         });
                     }
                     Err(e) => return Err(PeerError::broken(address, &e)),
@@ -253,15 +254,16 @@ fn shake(
     stream: TcpStream,
     preamble: &Preamble,
     key: &Key,
-    address: SocketAddr,
-    host: String,
+    (address, host): (SocketAddr, String),
+    stopped: &dyn Fn() -> bool,
 ) -> Result<Channel, PeerError> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + GIVEN_UP;
     let broken = |e: ChannelError| PeerError::broken(address, &e);
     let crypto = |_| PeerError::Impostor { address };
     let (message, state) = preamble.initiate(key).map_err(crypto)?;
     write_all(&stream, &message, None, deadline).map_err(broken)?;
     let mut said = [0];
+    wait_unless(&stream, PollFlags::IN, deadline, stopped).map_err(broken)?;
     read_exact(&stream, &mut said, deadline).map_err(broken)?;
     match said[0] {
         status::OK => {}

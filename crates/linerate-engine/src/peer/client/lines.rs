@@ -17,7 +17,8 @@ use linerate_core::wire::proof::{Claim, PROOF_LEN, Prover};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 
-use super::dial::{HEED, PATIENCE, begin, socket};
+use super::dial::{HEED, begin, socket};
+use super::waiting::{GIVEN_UP, Waiting};
 use crate::load::LoadError;
 use crate::load::transport::{ConfigureEach, Datagrams, Lines};
 use crate::peer::channel::{hasten, timespec};
@@ -54,6 +55,8 @@ pub(in crate::peer) struct Dialler {
     pub(in crate::peer) secret: Secret,
     /// Flag that is set once the user wants to stop: nothing more is dialled.
     pub(in crate::peer) stop: Arc<AtomicBool>,
+    /// The wait for the server's answers to the connections that are being opened.
+    pub(in crate::peer) waiting: Waiting,
 }
 
 /// Size of the server's longest message.
@@ -139,12 +142,26 @@ impl Dialler {
     /// Opens the connections of some streams, authenticated and non-blocking. Each continues when its server answers,
     /// so a connection whose packets were lost does not delay the others.
     fn wave(
-        &self,
+        &mut self,
         set: u32,
         streams: Range<u32>,
         configure: ConfigureEach<'_>,
     ) -> Result<Vec<TcpStream>, LoadError> {
-        let until = Instant::now() + PATIENCE;
+        let began = Instant::now();
+        self.waiting.asked();
+        let made = self.made(set, streams, configure, began);
+        self.waiting.answered();
+        made
+    }
+
+    /// Opens the connections of a wave that began at `began`.
+    fn made(
+        &mut self,
+        set: u32,
+        streams: Range<u32>,
+        configure: ConfigureEach<'_>,
+        began: Instant,
+    ) -> Result<Vec<TcpStream>, LoadError> {
         let mut all = Vec::new();
         for stream in streams {
             all.push(self.begin(stream, configure)?);
@@ -153,7 +170,7 @@ impl Dialler {
             if self.is_stopped() {
                 return Err(call("connect", late.stream, ErrorKind::Interrupted));
             }
-            if Instant::now() >= until {
+            if self.waiting.is_over(began, GIVEN_UP) {
                 let call_of = if matches!(late.stage, Stage::Making) {
                     "connect"
                 } else {
@@ -358,6 +375,7 @@ mod tests {
             session: [1; 16],
             secret: Secret([2; 32]),
             stop: Arc::default(),
+            waiting: Waiting::default(),
         }
     }
 

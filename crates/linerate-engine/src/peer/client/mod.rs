@@ -6,6 +6,7 @@ mod local;
 mod pair;
 mod step;
 mod version;
+pub(super) mod waiting;
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -21,15 +22,18 @@ use linerate_core::record::{Host, Set, Step};
 use linerate_core::transport::FarEnd;
 use linerate_core::units::Nanos;
 use linerate_core::wire::message::{Answer, Ask};
-use linerate_core::wire::preamble::{Access, VERSIONS};
+use linerate_core::wire::preamble::{Access, BEATS, VERSIONS};
+use rustix::event::PollFlags;
 
 use super::address::{Family, Target};
 use super::channel::{Channel, ChannelError};
+use super::error::SUSPENDED;
 use super::keys::Key;
 use super::server::Limits;
 use super::{PeerError, boot_id, descriptors};
 use crate::change::{Ledger, SETTINGS_GAP};
 use crate::end::LocalEnd;
+use crate::event::Silences;
 use crate::host::socket::of_tcp;
 use crate::host::{Machine, Toward};
 use crate::link::{Link, LinkError, Live, StepControl};
@@ -40,11 +44,15 @@ use lines::Dialler;
 use local::LocalServer;
 pub use pair::{PairError, pair, verify};
 use version::understood;
+pub use waiting::GIVEN_UP;
+use waiting::{Waiting, for_streams};
 
-/// Time for a request that the far end can answer at once; its host may be loaded.
-const ANSWER: Duration = Duration::from_secs(15);
-/// Time for the far end to report whether all its data connections have arrived.
-const CONNECT: Duration = Duration::from_secs(30);
+/// Time for an answer once the user wants to stop.
+const STOPPED: Duration = Duration::from_secs(3);
+/// Time for a last answer after connections that were waited for in vain.
+const GRACE: Duration = Duration::from_secs(2);
+/// Time between two questions during a step whether the far end is still there.
+const BEAT: Duration = Duration::from_secs(1);
 /// Time to send the session's last message.
 const BYE: Duration = Duration::from_millis(500);
 
@@ -71,6 +79,7 @@ struct Joined {
     pattern: Pattern,
     /// Whether all payload that one end sends arrives at the other end.
     paired: bool,
+    streams: u32,
 }
 
 /// A session with a far end.
@@ -78,6 +87,10 @@ pub struct Client {
     channel: Channel,
     end: LocalEnd,
     dialler: Dialler,
+    waiting: Waiting,
+    // Heartbeats that are not answered yet, and the time of the last one.
+    beats: u32,
+    beaten: Instant,
     // Sets that are connected.
     sets: HashMap<u32, Joined>,
     address: SocketAddr,
@@ -117,7 +130,7 @@ impl Client {
             engine: options.engine.clone(),
             boot_id: near.clone(),
         };
-        let (session, secret, far) = match greet(&mut channel, &hello) {
+        let (session, secret, far) = match greet(&mut channel, &hello, stopped) {
             Ok(Answer::Welcome {
                 session,
                 secret,
@@ -150,7 +163,11 @@ impl Client {
                 session,
                 secret,
                 stop: Arc::default(),
+                waiting: Waiting::default(),
             },
+            waiting: Waiting::default(),
+            beats: 0,
+            beaten: epoch,
             sets: HashMap::new(),
             address,
             access: reply.access,
@@ -207,41 +224,96 @@ impl Client {
         let sent = ask
             .encode()
             .map_err(ChannelError::Wire)
-            .and_then(|bytes| self.channel.send(&bytes, Instant::now() + ANSWER));
+            .and_then(|bytes| self.channel.send(&bytes, Instant::now() + GIVEN_UP));
         sent.map_err(|e| match e {
             // The message is too large for the protocol, and nothing was sent.
             ChannelError::Wire(e) => refused(e.to_string()),
-            e => self.broke(&e),
-        })
+            e => self.broke(&e, GIVEN_UP),
+        })?;
+        if !matches!(ask, Ask::Stop | Ask::Bye) {
+            self.waiting.asked();
+        }
+        Ok(())
     }
 
-    fn receive(&mut self, time: Duration) -> Result<Answer, LinkError> {
-        match self.receive_by(Instant::now() + time)? {
-            Some(answer) => Ok(answer),
-            None => Err(self.broke(&ChannelError::TimedOut)),
+    /// Waits for an answer until the far end was silent for `patience`. A stop by the user ends a wait that has lasted for
+    /// some time already.
+    fn receive(&mut self, patience: Duration) -> Result<Answer, LinkError> {
+        loop {
+            if let Some(answer) = self.receive_by(Instant::now() + dial::HEED)? {
+                return Ok(answer);
+            }
+            self.still(patience)?;
+            if self.dialler.is_stopped() && self.silent() >= STOPPED {
+                // The answer may still come, and would belong to no request.
+                let _ = self.lose("the user stopped the wait for an answer", "");
+                return Err(LinkError::Interrupted);
+            }
         }
+    }
+
+    /// Returns how long the far end has owed an answer.
+    fn silent(&self) -> Duration {
+        self.waiting.silent(self.channel.heard())
+    }
+
+    /// Tells the user of a silence; fails if it has lasted for `patience`.
+    fn still(&mut self, patience: Duration) -> Result<(), LinkError> {
+        if self.waiting.is_over(self.channel.heard(), patience) {
+            return Err(self.broke(&ChannelError::TimedOut, patience));
+        }
+        Ok(())
+    }
+
+    /// Asks the far end during a step whether it is still there, unless it owes an answer or was heard a moment ago. Older
+    /// far ends do not understand it.
+    fn beat(&mut self) -> Result<(), LinkError> {
+        let heard = self.channel.heard().max(self.beaten);
+        if self.version < BEATS || self.beats > 0 || heard.elapsed() < BEAT {
+            return Ok(());
+        }
+        self.send(&Ask::Ping)?;
+        self.beaten = Instant::now();
+        self.beats += 1;
+        Ok(())
     }
 
     /// Returns the next answer; `None` if it is not complete by the deadline. The part received is kept.
     fn receive_by(&mut self, deadline: Instant) -> Result<Option<Answer>, LinkError> {
         self.alive()?;
-        let received = self.channel.receive(deadline);
-        let decoded = received.and_then(|bytes| Ok(Answer::decode(&bytes)?));
-        match decoded {
-            Ok(Answer::Bye { what }) => Err(self.lose(&what, "")),
-            Ok(Answer::Refused { what, hint }) => Err(LinkError::Refused {
-                what: format!("the far end refused: {what}"),
-                hint,
-            }),
-            Ok(answer) => Ok(Some(answer)),
-            Err(ChannelError::TimedOut) => Ok(None),
-            Err(e) => Err(self.broke(&e)),
+        loop {
+            let received = self.channel.receive(deadline);
+            match received.and_then(|bytes| Ok(Answer::decode(&bytes)?)) {
+                Ok(answer) => match self.heard(answer)? {
+                    None => {}
+                    answer => return Ok(answer),
+                },
+                Err(ChannelError::TimedOut) => return Ok(None),
+                Err(e) => return Err(self.broke(&e, GIVEN_UP)),
+            }
         }
     }
 
-    fn request(&mut self, ask: &Ask, time: Duration) -> Result<Answer, LinkError> {
+    /// Takes an answer; `None` for the answer to a heartbeat. Answers have the order of their requests.
+    fn heard(&mut self, answer: Answer) -> Result<Option<Answer>, LinkError> {
+        self.waiting.answered();
+        match answer {
+            Answer::Pong { .. } if self.beats > 0 => {
+                self.beats -= 1;
+                Ok(None)
+            }
+            Answer::Bye { what } => Err(self.lose(&what, "")),
+            Answer::Refused { what, hint } => Err(LinkError::Refused {
+                what: format!("the far end refused: {what}"),
+                hint,
+            }),
+            answer => Ok(Some(answer)),
+        }
+    }
+
+    fn request(&mut self, ask: &Ask) -> Result<Answer, LinkError> {
         self.send(ask)?;
-        self.receive(time)
+        self.receive(GIVEN_UP)
     }
 
     fn alive(&self) -> Result<(), LinkError> {
@@ -260,17 +332,16 @@ impl Client {
         LinkError::Lost { what, hint }
     }
 
-    /// Notes that the connection failed, so that no more requests are possible.
-    fn broke(&mut self, e: &ChannelError) -> LinkError {
+    /// Notes that the connection failed, so that no more requests are possible. `patience` is the time that was waited for
+    /// an answer.
+    fn broke(&mut self, e: &ChannelError, patience: Duration) -> LinkError {
         let process = self
             .end
             .info()
             .is_some_and(|t| t.far_end == FarEnd::Process);
         let hint = match (e, process) {
             // The far host's system still keeps the connection open; otherwise its end would have been noticed.
-            (ChannelError::TimedOut, false) => {
-                "check whether `linerate serve` there, or its host, is suspended"
-            }
+            (ChannelError::TimedOut, false) => SUSPENDED,
             (ChannelError::TimedOut, true) => {
                 "the second process of linerate is stopped, or its host is overloaded: `ps -C linerate` shows its state"
             }
@@ -282,7 +353,11 @@ impl Client {
             }
             _ => "",
         };
-        self.lose(&e.to_string(), hint)
+        let why = match e {
+            ChannelError::TimedOut => format!("no answer for {} s", patience.as_secs()),
+            e => e.to_string(),
+        };
+        self.lose(&why, hint)
     }
 
     fn out_of_turn(&mut self) -> LinkError {
@@ -313,9 +388,13 @@ impl Client {
             Err(e) => {
                 // Asks the far end to stop waiting, and reads its answers to both requests. If the far end has a
                 // reason of its own, it arrives first and is more precise.
+                if e.is_late() {
+                    // The far end was silent for as long.
+                    self.waiting.since(GIVEN_UP.saturating_sub(GRACE));
+                }
                 self.send(&Ask::Release { set })?;
-                let far = self.receive(CONNECT);
-                self.receive(ANSWER)?;
+                let far = self.receive(GIVEN_UP);
+                self.receive(GIVEN_UP)?;
                 return Err(match far {
                     Err(LinkError::Refused { what, hint }) if !what.contains("given up") => {
                         LinkError::Refused { what, hint }
@@ -324,14 +403,24 @@ impl Client {
                 });
             }
         };
-        match self.receive(CONNECT)? {
+        // The far end reports when all data connections have arrived, which took as long as this end dialled them.
+        self.waiting.again();
+        match self.receive(for_streams(plan.knobs.streams))? {
             Answer::Connected { end: far } => {
                 let options = &plan.knobs.options;
                 let paired = self.end.info().is_some_and(|info| {
                     info.far_end != FarEnd::Absent && !info.may_lose_payload(options)
                 });
                 let pattern = plan.pattern;
-                self.sets.insert(set, Joined { pattern, paired });
+                let streams = plan.knobs.streams;
+                self.sets.insert(
+                    set,
+                    Joined {
+                        pattern,
+                        paired,
+                        streams,
+                    },
+                );
                 Ok(Set {
                     plan: plan.clone(),
                     ends: vec![near, far],
@@ -342,9 +431,15 @@ impl Client {
     }
 }
 
-fn greet(channel: &mut Channel, hello: &Ask) -> Result<Answer, ChannelError> {
-    channel.send(&hello.encode()?, Instant::now() + ANSWER)?;
-    let bytes = channel.receive(Instant::now() + ANSWER)?;
+fn greet(
+    channel: &mut Channel,
+    hello: &Ask,
+    stopped: &dyn Fn() -> bool,
+) -> Result<Answer, ChannelError> {
+    let deadline = Instant::now() + GIVEN_UP;
+    channel.send(&hello.encode()?, deadline)?;
+    dial::wait_unless(channel.stream(), PollFlags::IN, deadline, stopped)?;
+    let bytes = channel.receive(deadline)?;
     Ok(Answer::decode(&bytes)?)
 }
 
@@ -375,13 +470,18 @@ fn near_end(options: &ClientOptions, address: SocketAddr, channel: &Channel) -> 
 }
 
 impl Link for Client {
+    fn tell_silences(&mut self, tell: Option<Silences>) {
+        self.dialler.waiting.tell(tell.clone());
+        self.waiting.tell(tell);
+    }
+
     fn now(&self) -> Nanos {
         self.epoch.elapsed().into()
     }
 
     fn hosts(&mut self) -> Result<Vec<Host>, LinkError> {
         let near = self.end.facts();
-        let Answer::Facts { facts: mut far } = self.request(&Ask::Facts, ANSWER)? else {
+        let Answer::Facts { facts: mut far } = self.request(&Ask::Facts)? else {
             return Err(self.out_of_turn());
         };
         if !self.changes {
@@ -397,7 +497,7 @@ impl Link for Client {
         understood(plan, self.version)?;
         let plan_of_set = Box::new(plan.clone());
         let ask = Ask::Prepare { plan: plan_of_set };
-        let Answer::Offered { offer } = self.request(&ask, ANSWER)? else {
+        let Answer::Offered { offer } = self.request(&ask)? else {
             return Err(self.out_of_turn());
         };
         let joined = self.join(plan, &offer);
@@ -420,7 +520,7 @@ impl Link for Client {
     fn release(&mut self, set: u32) -> Result<(), LinkError> {
         self.end.release(set);
         self.sets.remove(&set);
-        match self.request(&Ask::Release { set }, ANSWER)? {
+        match self.request(&Ask::Release { set })? {
             Answer::Released => Ok(()),
             _ => Err(self.out_of_turn()),
         }

@@ -6,9 +6,12 @@ use std::time::{Duration, Instant};
 use linerate_core::path::Side;
 use linerate_core::plan::{Pattern, StepPlan};
 use linerate_core::record::{ClockPair, EndReadings, Step, Total, Trouble};
+use linerate_core::units::Nanos;
 use linerate_core::wire::message::{Answer, Ask};
+use linerate_core::wire::preamble::BEATS;
 
-use super::{ANSWER, Client, Joined, load};
+use super::waiting::{GIVEN_UP, TOLD, for_streams, look};
+use super::{Client, Joined, load};
 use crate::end::{Running, is_unfinished};
 use crate::link::{Ended, Link, LinkError, Live, StepControl};
 use crate::peer::channel::ChannelError;
@@ -19,8 +22,6 @@ const LOOK: Duration = Duration::from_millis(100);
 const OVERTIME: Duration = Duration::from_secs(20);
 /// Maximum time before its planned end at which a step may end without a failure.
 const EARLY: Duration = Duration::from_secs(1);
-/// Time for the far end to prepare its threads, sometimes hundreds of them.
-const ARM: Duration = Duration::from_secs(60);
 /// Time for the far end to end its step, including the longest drain, and to send its readings.
 const READINGS: Duration = Duration::from_secs(110);
 /// Time for the far end to send its readings once the user wants to stop. Without them, the near readings are kept.
@@ -58,6 +59,7 @@ pub(super) fn run(
         began: began.into(),
         ends: vec![readings],
         clock: Some(clock.since(began, far_began)),
+        took: Nanos(0),
         trouble: None,
     };
     let answer = far(client, &mut watch);
@@ -93,6 +95,7 @@ fn disorder(ends: &[EndReadings], sets: &HashMap<u32, Joined>) -> Option<Trouble
         Some(Joined {
             pattern: Pattern::Stream { direction },
             paired: true,
+            ..
         }) => Some(direction),
         _ => None,
     };
@@ -137,13 +140,16 @@ fn trouble(side: Side, what: &str) -> Trouble {
 /// Arms the far end, then the near one.
 fn arm(client: &mut Client, plan: &StepPlan) -> Result<Running, LinkError> {
     let ask = Ask::Step { plan: plan.clone() };
-    match client.request(&ask, ARM)? {
+    let sets = client.sets.iter().filter(|(id, _)| plan.sets.contains(id));
+    let streams = sets.map(|(_, joined)| joined.streams).sum();
+    client.send(&ask)?;
+    match client.receive(for_streams(streams))? {
         Answer::Armed => {}
         _ => return Err(client.out_of_turn()),
     }
     match client.end.arm(plan) {
         Ok(running) => Ok(running),
-        Err(e) => match client.request(&Ask::Disarm, ANSWER)? {
+        Err(e) => match client.request(&Ask::Disarm)? {
             Answer::Disarmed => Err(load(&e)),
             _ => Err(client.out_of_turn()),
         },
@@ -161,7 +167,7 @@ fn go(
     if near_first {
         running.go();
     }
-    let Answer::Going { began: far_began } = client.request(&Ask::Go, ANSWER)? else {
+    let Answer::Going { began: far_began } = client.request(&Ask::Go)? else {
         return Err(client.out_of_turn());
     };
     if !near_first {
@@ -202,6 +208,7 @@ fn drive(
 ) -> EndReadings {
     let planned = Instant::now() + plan.washout.duration() + plan.measure.duration();
     let deadline = planned + OVERTIME;
+    let mut silent = Duration::ZERO;
     while !running.done(LOOK) {
         watch.live = running.live();
         if watch.ends() {
@@ -209,10 +216,14 @@ fn drive(
             let _ = client.send(&Ask::Stop);
             running.stop();
         }
-        if !silent(client) || Instant::now() >= deadline {
+        if !goes_on(client) || Instant::now() >= deadline {
             running.abort();
             break;
         }
+        silent = client.silent();
+    }
+    if client.lost.is_some() && silent >= TOLD {
+        watch.ended.unanswered(watch.live, silent);
     }
     if Instant::now() + EARLY < planned && !watch.ended.is_asked() && client.lost.is_none() {
         // The near readings say why the step ended early here. The far end need not continue alone.
@@ -221,36 +232,48 @@ fn drive(
     running.finish()
 }
 
-/// Returns whether the far end has sent nothing, which is right during a step. Any message ends the session.
-fn silent(client: &mut Client) -> bool {
-    let message = match client.channel.try_receive() {
-        Ok(None) => return true,
-        Ok(Some(message)) => Answer::decode(&message).map_err(|e| e.to_string()),
-        Err(e) => Err(e.to_string()),
-    };
-    match message {
-        Ok(Answer::Bye { what }) | Err(what) => drop(client.lose(&what, "")),
-        Ok(_) => drop(client.out_of_turn()),
+/// Returns whether the far end is still there. During a step it answers heartbeats and sends nothing else: any other
+/// message ends the session.
+fn goes_on(client: &mut Client) -> bool {
+    let went = client
+        .receive_by(Instant::now())
+        .and_then(|answer| match answer {
+            None => client.beat(),
+            Some(_) => Err(client.out_of_turn()),
+        })
+        .and_then(|()| client.still(GIVEN_UP));
+    if let Err(LinkError::Refused { .. }) = went {
+        drop(client.out_of_turn());
     }
-    false
+    went.is_ok()
 }
 
 /// Returns the far end's readings. When the user wants to stop, the wait is short even if the far end is silent or
 /// sends one byte at a time.
 fn far(client: &mut Client, watch: &mut Watch<'_>) -> Result<EndReadings, LinkError> {
     client.send(&Ask::Read)?;
-    let patience = |stopped| if stopped { READINGS_STOPPED } else { READINGS };
-    let mut until = Instant::now() + patience(watch.ended.stopped);
+    let most = |stopped| if stopped { READINGS_STOPPED } else { READINGS };
+    let mut until = Instant::now() + most(watch.ended.stopped);
+    // An older far end is silent until its step has ended.
+    let patience = if client.version < BEATS {
+        READINGS
+    } else {
+        GIVEN_UP
+    };
     loop {
-        let look = until.min(Instant::now() + LOOK);
-        match client.receive_by(look)? {
+        match client.receive_by(look(until))? {
             Some(Answer::Readings { end }) => return Ok(end),
             Some(_) => return Err(client.out_of_turn()),
-            None if look == until => return Err(client.broke(&ChannelError::TimedOut)),
-            None => {}
+            None if Instant::now() >= until => {
+                return Err(client.broke(&ChannelError::TimedOut, most(watch.ended.stopped)));
+            }
+            None => {
+                client.beat()?;
+                client.still(patience)?;
+            }
         }
         if watch.stops() {
-            until = Instant::now() + patience(true);
+            until = Instant::now() + most(true);
         }
     }
 }
@@ -317,7 +340,7 @@ fn clock(client: &mut Client) -> Result<Clock, LinkError> {
             break;
         }
         let sent = client.now().0;
-        let Answer::Pong { at } = client.request(&Ask::Ping, ANSWER)? else {
+        let Answer::Pong { at } = client.request(&Ask::Ping)? else {
             return Err(client.out_of_turn());
         };
         let clock = Clock::of(sent, at, client.now().0);
@@ -353,7 +376,15 @@ mod tests {
 
     #[test]
     fn a_stream_that_does_not_end_in_order_taints_the_step() {
-        let of = |pattern, paired| HashMap::from([(4, Joined { pattern, paired })]);
+        let of = |pattern, paired| {
+            let streams = 1;
+            let joined = Joined {
+                pattern,
+                paired,
+                streams,
+            };
+            HashMap::from([(4, joined)])
+        };
         let sets = |direction| of(Pattern::Stream { direction }, true);
         let (forward, reverse) = (sets(Direction::Forward), sets(Direction::Reverse));
         let side = |ends: [EndReadings; 2], sets| disorder(&ends, sets).map(|trouble| trouble.side);
@@ -388,7 +419,7 @@ mod tests {
         assert_eq!(side([all(true), ended(9, 0, true)], &unpaired), None);
         let trips = Pattern::PingPong {
             size: linerate_core::units::Bytes(1),
-            interval: linerate_core::units::Nanos(0),
+            interval: Nanos(0),
         };
         let trips = of(trips, true);
         assert_eq!(side([ended(9, 9, true), ended(8, 8, true)], &trips), None);

@@ -278,10 +278,7 @@ impl Session {
                 self.release(set);
                 self.answer(&Answer::Released)
             }
-            Ask::Ping => {
-                let at = self.now();
-                self.answer(&Answer::Pong { at })
-            }
+            Ask::Ping => self.pong(),
             Ask::Step { plan } => self.step(&plan),
             Ask::Bye => Err(Ended::Bye),
             Ask::Hello { .. } | Ask::Disarm | Ask::Go | Ask::Stop | Ask::Read => {
@@ -443,6 +440,7 @@ impl Session {
                 match decode(&message)? {
                     Ask::Stop => running.stop(),
                     Ask::Read => asked = true,
+                    Ask::Ping => self.pong()?,
                     Ask::Bye => return Err(Ended::Bye),
                     other => return Err(out_of_turn(&other)),
                 }
@@ -463,6 +461,7 @@ impl Session {
                 // The message was sent before the near end knew that the step had ended here.
                 Ask::Stop => {}
                 Ask::Read => asked = true,
+                Ask::Ping => self.pong()?,
                 Ask::Bye => return Err(Ended::Bye),
                 other => return Err(out_of_turn(&other)),
             }
@@ -471,6 +470,11 @@ impl Session {
             Ok(bytes) => self.send(&bytes, self.limits.readings),
             Err(e) => self.refuse(&format!("the far end has too many readings to send: {e}")),
         }
+    }
+
+    fn pong(&mut self) -> Result<(), Ended> {
+        let at = self.now();
+        self.answer(&Answer::Pong { at })
     }
 
     fn now(&self) -> u64 {

@@ -87,6 +87,7 @@ impl Raw {
             session: self.session,
             secret: self.secret,
             stop: Arc::default(),
+            waiting: Default::default(),
         }
     }
 

@@ -156,9 +156,10 @@ struct DirectionResultOut<'a> {
     steady: Option<bool>,
     /// The interruptions of the measurement, in words. They are part of the measured time.
     interruptions: &'a [String],
-    /// Payload that the goodput is computed from. Null if unknown.
+    /// Payload that the goodput is computed from, or, where the goodput is null because only this end counted, the
+    /// payload that this end read. Null if unknown.
     received_bytes: Option<u64>,
-    /// Time that the goodput is computed from. Null if unknown.
+    /// Time in which that payload arrived. Null if unknown.
     received_ns: Option<u64>,
     /// What the receiver read in each second or so; the sum is `received_bytes`. Empty if not reported.
     intervals: Vec<IntervalOut>,

@@ -215,8 +215,13 @@ fn result_of(record: &Record, step: Option<&Step>, direction: Direction) -> Dire
     let Some((step, once)) = step.and_then(|step| Some((step, once(record, step, direction)?)))
     else {
         let sent = step.and_then(|step| sent(record, step, direction));
+        let near_receives = direction.receiver() == Side::Near;
+        let received = step
+            .filter(|_| near_receives)
+            .and_then(|step| moved_by(record, step, direction, Side::Near));
         return DirectionResult {
             near: sent,
+            received,
             ..DirectionResult::unknown(direction)
         };
     };
@@ -305,7 +310,12 @@ fn sent(record: &Record, step: &Step, direction: Direction) -> Option<End> {
 fn lacking(result: &DirectionResult, transport: Transport, sides: &[Side]) -> Vec<Gap> {
     let name = result.direction.name();
     if result.goodput.is_none() {
-        return vec![gap(format!("{name} goodput"), "nothing was counted", "")];
+        let why = if result.near.is_some() || result.received.is_some() {
+            "only this end counted, and the far end reported nothing"
+        } else {
+            "nothing was counted"
+        };
+        return vec![gap(format!("{name} goodput"), why, "")];
     }
     untold(result, transport, sides)
 }

@@ -118,6 +118,11 @@ fn goodput(doc: &mut Document, probe: &Probe, result: &DirectionResult) {
             let how = format!("({} in {time}), {}", near.bytes, taken(&probe.engine));
             doc.entry("sent", &[(Tone::Strong, &rate), (Tone::Plain, &how)], 2);
         }
+        if let Some((bytes, time)) = result.received {
+            let rate = format!("{} ", Rate::of(bytes, time));
+            let how = format!("({bytes} in {time}), read by this end");
+            doc.entry("received", &[(Tone::Strong, &rate), (Tone::Plain, &how)], 2);
+        }
         return;
     };
     let how = how(result, goodput, memory.is_some());
