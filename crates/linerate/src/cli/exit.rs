@@ -8,6 +8,7 @@ use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::out::OutputError;
+use crate::show::{cleaned, shortened};
 
 /// Exit codes. They are part of the interface: scripts rely on them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,16 +83,16 @@ impl Failure {
 
     /// Error, its causes and the hint, in the form that users see.
     pub(crate) fn words(&self) -> String {
-        let mut text = format!("error: {}\n", self.error);
+        let mut text = format!("error: {}\n", indented(&self.error.to_string()));
         for cause in self.error.chain().skip(1) {
-            let cause = cause.to_string();
+            let cause = indented(&cause.to_string());
             // An error that already repeats its source would be read twice.
             if !text.contains(&cause) {
-                let _ = writeln!(text, "  caused by: {}", cause.replace('\n', "\n    "));
+                let _ = writeln!(text, "  caused by: {cause}");
             }
         }
         if !self.hint.is_empty() {
-            let _ = writeln!(text, "hint: {}", self.hint);
+            let _ = writeln!(text, "hint: {}", indented(&self.hint));
         }
         text
     }
@@ -104,8 +105,26 @@ impl Failure {
     }
 }
 
-/// Writes to stderr; if that fails, the message is lost.
+/// Most characters of a line of an error, and most lines: both may quote a file or another host.
+const WIDEST: usize = 1000;
+const LINES: usize = 40;
+
+/// A text that may quote anybody. Its further lines are indented, so that none of them looks like one of ours.
+fn indented(text: &str) -> String {
+    let mut lines = text.lines().map(|line| shortened(line, WIDEST));
+    let kept: Vec<String> = lines.by_ref().take(LINES).collect();
+    let more = if lines.next().is_some() {
+        "\n    ..."
+    } else {
+        ""
+    };
+    kept.join("\n    ") + more
+}
+
+/// Writes to stderr; if that fails, the message is lost. Characters that a terminal obeys, and those that nobody sees,
+/// are shown as `?`, whoever wrote them.
 pub(crate) fn tell(text: &str) {
+    let text = &cleaned(text);
     // In a test the text belongs to the captured output, which is shown on failure.
     if cfg!(test) {
         return eprint!("{text}");
@@ -200,6 +219,33 @@ mod tests {
             "error: failed to reach brook:4817\n  caused by: connection refused\n\
              hint: linerate serve\n"
         );
+    }
+
+    #[test]
+    fn whatever_an_error_quotes_is_no_line_of_ours_and_no_order_to_a_terminal() {
+        let hostile = "a\u{1b}[2J\u{200b}b\nhint: rm -rf /\r\u{202e}";
+        let failure = Failure::usage(anyhow::anyhow!("{hostile}").context(hostile)).hint(hostile);
+        let words = cleaned(&failure.words());
+        assert_eq!(words.lines().filter(|l| l.starts_with("hint:")).count(), 1);
+        assert_eq!(words.lines().next(), Some("error: a?[2J?b"));
+        let long = Failure::usage(anyhow::anyhow!("x\n".repeat(1000) + &"y".repeat(1 << 20)));
+        assert!(long.words().len() < 1000, "{}", long.words().len());
+        let wide = Failure::usage(anyhow::anyhow!("y".repeat(1 << 20)));
+        assert!(wide.words().len() < 1100);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_error_obeys_or_hides(error in "\\PC*|.*", hint in "(.|\n)*") {
+            let words = cleaned(&Failure::usage(anyhow::anyhow!("{error}")).hint(hint).words());
+            for line in words.lines() {
+                proptest::prop_assert!(
+                    ["error: ", "hint: ", "    "].iter().any(|own| line.starts_with(own) || line == own.trim_end()),
+                    "{:?}", line
+                );
+            }
+            proptest::prop_assert!(words.chars().all(|c| c == '\n' || !c.is_control()));
+        }
     }
 
     #[test]

@@ -13,6 +13,7 @@ use linerate_engine::peer::address::Target;
 use linerate_engine::peer::keys::Key;
 
 use super::exit::{Failure, tell};
+use crate::show::one_line;
 
 /// The start of the line that `serve` prints for each address that it listens on.
 pub(crate) const LISTENING: &str = "listening on ";
@@ -118,7 +119,7 @@ fn listening(words: BufReader<ChildStderr>) -> Option<u16> {
         let line = String::from_utf8_lossy(&line).into_owned();
         let port = port(&line);
         if port.is_none() {
-            tell(&format!("{}\n", line.trim_end()));
+            tell(&format!("{}\n", one_line(line.trim_end())));
         }
         port
     })?;

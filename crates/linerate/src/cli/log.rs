@@ -9,6 +9,7 @@ use std::time::Duration;
 use linerate_engine::peer::server::Log;
 
 use super::beside::Beside;
+use crate::show::one_line;
 
 /// Lines that may wait to be written; more are counted and left out.
 const WAITING: usize = 1024;
@@ -35,7 +36,7 @@ impl Writer {
             }
             // An empty text only requests the count.
             if !line.is_empty() {
-                write(&String::from_utf8_lossy(line));
+                write(&one_line(&String::from_utf8_lossy(line)));
             }
             Ok(())
         })?;

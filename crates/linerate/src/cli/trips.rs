@@ -15,7 +15,7 @@ use super::single::Measured;
 use super::{out, single};
 use crate::expect::Found;
 use crate::show::trips::{self as show, Probe};
-use crate::show::{like, noted};
+use crate::show::{like, noted, one_line};
 
 /// Time of the whole sweep if none is asked for.
 const TIME: Nanos = Nanos::from_secs(20);
@@ -88,7 +88,7 @@ pub(super) fn not_measured(probe: &Probe) -> String {
     let lacking = probe.lacking();
     let line = |(why, sizes): &(String, Vec<Bytes>)| {
         let sizes: Vec<String> = sizes.iter().map(Bytes::to_string).collect();
-        format!("not measured: {}: {why}\n", sizes.join(", "))
+        format!("not measured: {}: {}\n", sizes.join(", "), one_line(why))
     };
     lacking.iter().map(line).collect()
 }

@@ -46,6 +46,6 @@ pub(crate) fn noted(mut page: Document, record: &linerate_core::record::Record) 
     page
 }
 
-pub(crate) use document::{Document, Style, Tone};
+pub(crate) use document::{Document, Style, Tone, cleaned, one_line, shortened};
 #[cfg(test)]
 pub(crate) use words::summary;

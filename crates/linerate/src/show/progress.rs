@@ -9,8 +9,11 @@ use linerate_core::path::Direction;
 use linerate_core::units::{Nanos, Rate};
 use linerate_engine::event::{Event, Level, RunControl, Silence, Silences, Sink};
 
-use super::document::width_of;
+use super::document::{one_line, shortened, width_of};
 use super::words;
+
+/// Most characters of a line.
+const LONGEST: usize = 1000;
 
 /// How much progress is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,7 +69,8 @@ impl<W: Write> Screen<W> {
     /// Writes a line that stays on the screen.
     fn say(&mut self, text: &str) -> io::Result<()> {
         self.clear()?;
-        self.put(&format!("{text}\n"))
+        // Words of the far end are among the text.
+        self.put(&format!("{}\n", shortened(text, LONGEST)))
     }
 
     /// A line that the next one replaces: the step, and what changes while it lasts, which is not cut.
@@ -76,7 +80,7 @@ impl<W: Write> Screen<W> {
         };
         // The last column stays free: some terminals wrap as soon as it is written.
         let columns = columns.saturating_sub(1);
-        let step = cut(step, columns.saturating_sub(width_of(now)));
+        let step = cut(&one_line(step), columns.saturating_sub(width_of(now)));
         let text: String = step.chars().chain(now.chars()).take(columns).collect();
         let width = width_of(&text);
         let pad = " ".repeat(self.standing.saturating_sub(width));
@@ -161,7 +165,7 @@ impl<W: Write> Screen<W> {
                 self.say(&format!(
                     "{word}: {}: {}: {}",
                     side.name(),
-                    gap.what,
+                    gap.what.trim_start_matches("set.").replace('_', " "),
                     gap.why
                 ))?;
                 if gap.hint.is_empty() {

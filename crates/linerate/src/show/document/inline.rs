@@ -26,16 +26,44 @@ pub(super) fn block(spans: &[(Tone, String)]) -> String {
     }
 }
 
-/// A character that is safe to show: names come from other hosts and from files. Control characters of terminals, and
-/// characters that turn the direction of reading, are shown as `?`.
-pub(super) fn clean(c: char) -> char {
+/// A character that is safe to show: names come from other hosts and from files. Control characters of terminals,
+/// characters that turn the direction of reading, and those that nobody sees are shown as `?`.
+pub(crate) fn clean(c: char) -> char {
     match c {
-        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
-            '?'
-        }
-        c if c.is_control() => '?',
+        c if c.is_control() || is_unseen(c) => '?',
         c => c,
     }
+}
+
+/// Whether a character has no shape of its own: it hides in a name, breaks a line, or turns the text around it.
+//= https://www.unicode.org/Public/16.0.0/ucd/DerivedCoreProperties.txt, Default_Ignorable_Code_Point
+fn is_unseen(c: char) -> bool {
+    matches!(c,
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
+        | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}'
+        | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
+        | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// A text of several lines whose characters are all safe to show.
+pub(crate) fn cleaned(text: &str) -> String {
+    let safe = |c| if c == '\n' { c } else { clean(c) };
+    text.chars().map(safe).collect()
+}
+
+/// A text of one line that is safe to show, whoever wrote it.
+pub(crate) fn one_line(text: &str) -> String {
+    text.chars().map(clean).collect()
+}
+
+/// The same, with at most so many characters.
+pub(crate) fn shortened(text: &str, most: usize) -> String {
+    let mut rest = text.chars().map(clean);
+    let mut kept: String = rest.by_ref().take(most).collect();
+    if rest.next().is_some() {
+        kept.push_str("...");
+    }
+    kept
 }
 
 /// A character, and whether it is emphasized.

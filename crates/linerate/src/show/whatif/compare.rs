@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::super::document::{Entry, Item, Span, Table};
 use super::super::json::{Format, integer, text};
-use super::super::{Document, Tone};
+use super::super::{Document, Tone, shortened};
 use super::json::{integers, numbers};
 use super::price::in_currency;
 use super::text::rates;
@@ -310,11 +310,40 @@ pub(crate) fn csv(rows: &[Row]) -> String {
     all
 }
 
-/// A cell; one with a comma, a quote or a line feed stands in quotes.
+/// Most characters of a cell.
+const CELL: usize = 1000;
+
+/// A cell; one with a comma or a quote stands in quotes. Names come from files, and a spreadsheet is read by people.
 fn quoted(cell: &str) -> String {
-    if cell.contains([',', '"', '\n', '\r']) {
+    let cell = shortened(cell, CELL);
+    if cell.contains([',', '"']) {
         format!("\"{}\"", cell.replace('"', "\"\""))
     } else {
-        cell.to_owned()
+        cell
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    proptest::proptest! {
+        #[test]
+        fn a_cell_is_one_line_and_obeys_no_terminal(cell in "(.|\n)*") {
+            let quoted = quoted(&cell);
+            proptest::prop_assert!(!quoted.chars().any(char::is_control));
+            let unseen = quoted.contains(['\u{200b}', '\u{ad}', '\u{202e}']);
+            proptest::prop_assert!(!unseen);
+            let bare = !quoted.contains([',', '"']);
+            let between = quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+            let closed = between.is_some_and(|inner| !inner.replace("\"\"", "").contains('"'));
+            proptest::prop_assert!(bare || closed, "{}", quoted);
+        }
+    }
+
+    #[test]
+    fn a_long_cell_is_cut() {
+        assert_eq!(quoted(&"x".repeat(5000)).len(), CELL + 3);
+        assert_eq!(quoted("a\u{1b}[31m\n\u{200b}b"), "a?[31m??b");
     }
 }
