@@ -14,6 +14,7 @@ use std::ops::Range;
 use linerate_core::record::frame::{Cut, Damage, Frame, FrameError, decode, encode, encode_all};
 use linerate_core::record::frame::{header, values};
 use linerate_core::record::{FORMAT, Record};
+use linerate_core::units::Nanos;
 use proptest::prelude::*;
 
 fn small() -> Record {
@@ -43,6 +44,17 @@ fn borders(record: &Record) -> Vec<usize> {
     at
 }
 
+/// The first damaged place.
+fn first(damage: Option<Damage>) -> Option<Cut> {
+    damage?.cuts.into_iter().next()
+}
+
+/// The number of frames of a record.
+fn frames_of(record: &Record) -> usize {
+    let lists = [record.hosts.len(), record.sets.len(), record.trials.len()];
+    1 + lists.iter().sum::<usize>() + record.steps.len() + usize::from(record.end.is_some())
+}
+
 /// The first `frames` frames of `record`.
 fn front(record: &Record, frames: usize) -> Record {
     let mut left = frames - 1;
@@ -64,7 +76,8 @@ fn front(record: &Record, frames: usize) -> Record {
 
 #[test]
 fn a_whole_record_comes_back_without_damage() {
-    let record = small();
+    let mut record = small();
+    record.steps[0].took = Nanos(7);
     let bytes = encode_all(&record).unwrap();
     assert_eq!(decode(&bytes), Ok((record, None)));
 }
@@ -86,7 +99,7 @@ fn cut_at_any_byte_loses_the_frame_it_is_in_and_says_so() {
             Ok((read, damage)) => {
                 assert_eq!(read, front(&record, whole - 1));
                 let border = borders[whole - 1];
-                let cut = damage.and_then(|d| d.cut).map(|c| (c.at, c.lost));
+                let cut = first(damage).map(|c| (c.at, c.lost));
                 let lost = length - border;
                 assert_eq!(cut, (lost > 0).then_some((border, lost)));
             }
@@ -95,13 +108,13 @@ fn cut_at_any_byte_loses_the_frame_it_is_in_and_says_so() {
 }
 
 #[test]
-fn a_flip_in_any_byte_is_noticed_and_what_stands_before_it_is_kept() {
+fn a_flip_in_any_byte_costs_the_frame_it_is_in() {
     flips_are_noticed(|at| at % 8..at % 8 + 1);
 }
 
 mod long {
     #[test]
-    fn a_flip_of_any_bit_is_noticed_and_what_stands_before_it_is_kept() {
+    fn a_flip_of_any_bit_costs_the_frame_it_is_in() {
         super::flips_are_noticed(|_| 0..8);
     }
 }
@@ -117,9 +130,13 @@ fn flips_are_noticed(bits: impl Fn(usize) -> Range<usize>) {
             let before = borders.iter().filter(|b| **b <= at).count();
             match decode(&bytes) {
                 Ok((read, damage)) => {
-                    assert_eq!(read, front(&record, before - 1));
-                    let cut = damage.and_then(|d| d.cut).unwrap();
-                    assert_eq!(cut.at, borders[before - 1]);
+                    let damage = damage.unwrap();
+                    // That frame is lost, and no other: also where its length is wrong.
+                    assert_eq!(damage.cuts.len(), 1, "{damage}");
+                    let cut = &damage.cuts[0];
+                    let lost = borders[before] - borders[before - 1];
+                    assert_eq!((cut.at, cut.lost), (borders[before - 1], lost));
+                    assert_eq!(frames_of(&read) + 1, borders.len() - 1);
                 }
                 Err(FrameError::NotARecord) => assert!(at < 8),
                 Err(FrameError::UnknownFormat { .. }) => assert!((8..12).contains(&at)),
@@ -132,6 +149,36 @@ fn flips_are_noticed(bits: impl Fn(usize) -> Range<usize>) {
 }
 
 #[test]
+fn two_damaged_places_are_both_told() {
+    let record = small();
+    let mut bytes = encode_all(&record).unwrap();
+    let borders = borders(&record);
+    let [one, other] = [1, borders.len() - 3];
+    for frame in [one, other] {
+        bytes[borders[frame] + 20] ^= 4;
+    }
+    let (read, damage) = decode(&bytes).unwrap();
+    let damage = damage.unwrap();
+    let at: Vec<usize> = damage.cuts.iter().map(|cut| cut.at).collect();
+    assert_eq!(at, [borders[one], borders[other]]);
+    assert_eq!(frames_of(&read), borders.len() - 3);
+    assert!(read.end.is_some(), "{damage}");
+}
+
+#[test]
+fn the_search_for_a_frame_among_claims_of_frames_ends() {
+    let record = small();
+    let start = encode(&Frame::Start(&record.start)).unwrap();
+    let mut bytes = [header(), start].concat();
+    // Each tenth byte claims a frame that reaches far.
+    for _ in 0..60_000 {
+        bytes.extend([0, 0, 4, 0, 1, 2, 3, 4, 5, 0xa0]);
+    }
+    let (_, damage) = decode(&bytes).unwrap();
+    assert_eq!(damage.unwrap().cuts.len(), 1);
+}
+
+#[test]
 fn garbage_behind_a_record_costs_nothing_but_itself() {
     let record = small();
     let mut bytes = encode_all(&record).unwrap();
@@ -141,7 +188,7 @@ fn garbage_behind_a_record_costs_nothing_but_itself() {
     assert_eq!(read, record);
     let damage = damage.unwrap();
     assert_eq!(
-        damage.cut.as_ref().map(|c| (c.at, c.lost)),
+        damage.cuts.first().map(|c| (c.at, c.lost)),
         Some((length, 77))
     );
     assert!(damage.to_string().contains("77 bytes"), "{damage}");
@@ -160,7 +207,7 @@ fn frames_of_an_unknown_kind_are_skipped_and_counted() {
     .concat();
     let skipped = Damage {
         skipped: 1,
-        cut: None,
+        cuts: Vec::new(),
     };
     assert_eq!(decode(&newer), Ok((record, Some(skipped))));
 }
@@ -186,12 +233,12 @@ fn a_newer_format_is_refused_by_its_number() {
 }
 
 #[test]
-fn a_second_start_ends_the_reading() {
+fn a_second_start_is_passed_over() {
     let record = small();
     let start = encode(&Frame::Start(&record.start)).unwrap();
     let bytes = [header(), start.clone(), start].concat();
     let (_, damage) = decode(&bytes).unwrap();
-    let cut = damage.and_then(|d| d.cut).unwrap();
+    let cut = first(damage).unwrap();
     assert!(cut.what.contains("second start"), "{cut}");
 }
 
@@ -215,7 +262,7 @@ fn a_claimed_length_allocates_nothing() {
         for kind in 2..=6 {
             let bytes = [header(), start.clone(), frame(kind, &payload)].concat();
             let (_, damage) = decode(&bytes).unwrap();
-            assert!(damage.and_then(|d| d.cut).is_some());
+            assert!(first(damage).is_some());
         }
     }
 }
@@ -226,7 +273,7 @@ fn deep_nesting_is_refused() {
     let start = encode(&Frame::Start(&record.start)).unwrap();
     let bytes = [header(), start, frame(5, &vec![0x81; 100_000])].concat();
     let (_, damage) = decode(&bytes).unwrap();
-    assert!(damage.and_then(|d| d.cut).is_some());
+    assert!(first(damage).is_some());
 }
 
 #[test]
@@ -286,7 +333,7 @@ proptest! {
         let bytes = [header(), start, frame(kind, &payload)].concat();
         let (read, damage) = decode(&bytes).unwrap();
         prop_assert_eq!(read.start, record.start);
-        if let Some(Cut { at, lost, .. }) = damage.and_then(|d| d.cut) {
+        if let Some(Cut { at, lost, .. }) = first(damage) {
             prop_assert_eq!(at + lost, bytes.len());
         }
     }

@@ -110,6 +110,11 @@ impl Loaded {
         })
     }
 
+    /// Returns whether parts of the record are lost.
+    pub fn is_damaged(&self) -> bool {
+        self.damage.as_ref().is_some_and(|d| !d.cuts.is_empty())
+    }
+
     /// Says in words which parts of the record are lost and which survive; `None` if the file is complete.
     pub fn warning(&self) -> Option<String> {
         let damage = self.damage.as_ref()?;

@@ -9,16 +9,16 @@
 //! A payload is one CBOR item with definite lengths and without tags. The first frame is the start and there is one; the frame of the end
 //! is the last.
 //!
-//! The guarantee: every frame before the first damaged byte is read, nothing at or after it is, and
-//! the reader says where that byte is. Frames of a kind that this version does not know are skipped
-//! and counted. Memory grows with the bytes that are there, never with a length that they claim.
+//! The guarantee: every intact frame is read, and the reader says which bytes were lost. Behind a damaged frame it
+//! goes on at the place that the frame's length names, and otherwise at the next bytes that are a frame with a right
+//! checksum. Frames of a kind that this version does not know are skipped and counted. Memory grows with the bytes that are there, never with a length that they claim.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use super::stored::{Budget, StoredStep};
-use super::{End, FORMAT, Host, Imported, Record, Set, Start, Step, TrialPlan};
+use super::{End, FORMAT, Host, Imported, Made, Record, Set, Start, Step, TrialPlan};
 use crate::cbor;
 
 /// The first bytes of a record. The first byte is not text and both kinds of line ends occur, so that a
@@ -28,6 +28,16 @@ pub const MAGIC: [u8; 8] = *b"\x89LNR\r\n\x1a\n";
 /// Largest number of values, times included, that the tables of one record may hold: 2 GiB once unpacked, or
 /// more than an hour of 64 streams at 100 ms.
 pub const MAX_VALUES: u64 = 1 << 28;
+
+/// Damaged places that are named one by one.
+const PLACES: usize = 3;
+
+/// Most bytes that may be hashed in search of the next frame, in multiples of the file: any byte may claim that a frame
+/// begins there.
+const SEARCHED: usize = 8;
+
+/// Largest kind that is looked for there: newer versions may have more than this one.
+const KINDS: u8 = 32;
 
 const FILE_HEADER: usize = MAGIC.len() + 4;
 const FRAME_HEADER: usize = 9;
@@ -68,16 +78,16 @@ pub enum FrameError {
 pub struct Damage {
     /// Frames of kinds that this version does not know; the rest was read.
     pub skipped: u32,
-    /// The byte at which reading stopped early, if it did.
-    pub cut: Option<Cut>,
+    /// The parts that were lost, in order.
+    pub cuts: Vec<Cut>,
 }
 
-/// The place of damage in a record. Everything before it is intact.
+/// A damaged part of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cut {
     /// First byte that is not used, counted from the start of the file.
     pub at: usize,
-    /// Bytes from there to the end: all lost.
+    /// Bytes from there on that are lost.
     pub lost: usize,
     /// The problem there, as a lowercase sentence fragment.
     pub what: String,
@@ -95,10 +105,14 @@ impl fmt::Display for Cut {
 
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(cut) = &self.cut {
-            write!(f, "{cut}")?;
+        for (n, cut) in self.cuts.iter().take(PLACES).enumerate() {
+            let between = if n > 0 { "; " } else { "" };
+            write!(f, "{between}{cut}")?;
         }
-        if self.cut.is_some() && self.skipped > 0 {
+        if let Some(more) = self.cuts.len().checked_sub(PLACES).filter(|n| *n > 0) {
+            write!(f, "; and at {more} more places")?;
+        }
+        if !self.cuts.is_empty() && self.skipped > 0 {
             f.write_str("; ")?;
         }
         if self.skipped > 0 {
@@ -227,9 +241,12 @@ fn checksum(length: u32, rest: &[u8]) -> u32 {
 pub fn decode(bytes: &[u8]) -> Result<(Record, Option<Damage>), FrameError> {
     let mut reader = opened(bytes)?;
     let mut record = reader.start().map_err(FrameError::NoStart)?;
-    let cut = reader.rest(&mut record).err();
+    let mut cuts = Vec::new();
+    while let Err(cut) = reader.rest(&mut record) {
+        cuts.push(reader.resumed(cut, &record));
+    }
     let skipped = reader.skipped;
-    let damage = (skipped > 0 || cut.is_some()).then_some(Damage { skipped, cut });
+    let damage = (skipped > 0 || !cuts.is_empty()).then_some(Damage { skipped, cuts });
     Ok((record, damage))
 }
 
@@ -251,6 +268,7 @@ fn opened(bytes: &[u8]) -> Result<Reader<'_>, FrameError> {
     Ok(Reader {
         bytes,
         at: FILE_HEADER,
+        searched: 0,
         skipped: 0,
         budget: Budget(MAX_VALUES),
     })
@@ -264,6 +282,8 @@ fn number(bytes: &[u8]) -> u32 {
 struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
+    /// Bytes that were hashed in search of the next frame.
+    searched: usize,
     skipped: u32,
     budget: Budget,
 }
@@ -275,6 +295,58 @@ impl<'a> Reader<'a> {
             lost: self.bytes.len() - self.at,
             what: what.into(),
         }
+    }
+
+    /// Moves on behind the damage, and says what it cost.
+    fn resumed(&mut self, cut: Cut, record: &Record) -> Cut {
+        let next = self.next(record).unwrap_or(self.bytes.len());
+        self.at = next;
+        Cut {
+            lost: next - cut.at,
+            ..cut
+        }
+    }
+
+    /// Where the next frame begins behind the damaged one at `at`.
+    fn next(&mut self, record: &Record) -> Option<usize> {
+        if record.end.is_some() {
+            return None;
+        }
+        // Mostly the length is intact, and only that frame is lost.
+        let length = self
+            .bytes
+            .get(self.at..)
+            .filter(|b| b.len() >= 4)
+            .map(number)?;
+        let named = self.at + FRAME_HEADER + length as usize;
+        if named == self.bytes.len() || self.begins(named) {
+            return Some(named);
+        }
+        // Outputs of other programs may hold frames of other records.
+        if record.start.made == Made::Import {
+            return None;
+        }
+        (self.at + 1..self.bytes.len()).find(|at| self.begins(*at))
+    }
+
+    /// Whether an intact frame begins at `at`.
+    fn begins(&mut self, at: usize) -> bool {
+        let Some([head @ .., kind, first]) = self.bytes.get(at..at + FRAME_HEADER + 1) else {
+            return false;
+        };
+        // The payload is a map, or the name of an end.
+        if !(kind::HOST..=KINDS).contains(kind) || !matches!(first >> 5, 3 | 5) {
+            return false;
+        }
+        let length = number(head);
+        let Some(rest) = self.bytes[at + 8..].get(..=length as usize) else {
+            return false;
+        };
+        if self.searched.saturating_add(rest.len()) > self.bytes.len().saturating_mul(SEARCHED) {
+            return false;
+        }
+        self.searched += rest.len();
+        checksum(length, rest) == number(&head[4..])
     }
 
     /// Kind and payload of the frame at `at`, and where the next one is.
@@ -312,7 +384,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// All other frames, until the end of the file or the first damage.
+    /// All other frames, until the end of the file or the next damage.
     fn rest(&mut self, record: &mut Record) -> Result<(), Cut> {
         while self.at < self.bytes.len() {
             if record.end.is_some() {

@@ -30,8 +30,8 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
-    let before = show::load(&options.records, &args.before)?;
-    let after = show::load(&options.records, &args.after)?;
+    let (before, whole) = show::load(&options.records, &args.before)?;
+    let (after, exit) = show::load(&options.records, &args.after)?;
     let materials = [import::material(&before), import::material(&after)];
     let before = judged(&before, &materials[0]);
     let after = judged(&after, &materials[1]);
@@ -42,7 +42,7 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
         diff: &diff,
     };
     out::result(options, || json(&compared), || page(&compared))?;
-    Ok(Exit::Done)
+    Ok(whole.or(exit))
 }
 
 /// A record with its verdict; `material` is that of an import.

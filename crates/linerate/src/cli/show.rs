@@ -9,6 +9,7 @@ use super::options::{self, Options, Records};
 use super::report::{self, Shown};
 use super::session::records_of;
 use super::{bw, import, lat, trips};
+use crate::show::one_line;
 
 // `linerate show`.
 #[derive(Debug, Parser)]
@@ -32,32 +33,42 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
-    let record = load(&options.records, &args.record)?;
+    let (record, whole) = load(&options.records, &args.record)?;
+    shown(args, &record, options).map(|exit| whole.or(exit))
+}
+
+fn shown(args: &Args, record: &Record, options: &Options) -> Result<Exit, Failure> {
     match record.start.kind() {
-        _ if record.imported.is_some() => return import::show(&record, None, options),
-        _ if is_by_size(&record) => return trips::shown(&record, options),
-        RecordKind::Bw => return bw::again(&record, options),
-        RecordKind::Lat => return lat::again(&record, options),
+        _ if record.imported.is_some() => return import::show(record, None, options),
+        _ if is_by_size(record) => return trips::shown(record, options),
+        RecordKind::Bw => return bw::again(record, options),
+        RecordKind::Lat => return lat::again(record, options),
         RecordKind::Run | RecordKind::Sweep | RecordKind::Import => {}
     }
     let how = Shown {
         saved: None,
         explain: args.explain,
     };
-    report::show(&record, &how, options)
+    report::show(record, &how, options)
 }
 
-/// The record called `name`. Warns of unusable parts of its file.
-pub(super) fn load(records: &Records, name: &str) -> Result<Record, Failure> {
+/// The record called `name`, and how the program ends for its sake: parts that are lost were measured, but are not shown.
+/// Warns of them.
+pub(super) fn load(records: &Records, name: &str) -> Result<(Record, Exit), Failure> {
     let loaded = records_of(records)?.load(name).map_err(|e| {
         let hint = e.hint();
         Failure::not_measured(e).hint(hint)
     })?;
     if let Some(choice) = loaded.choice() {
-        tell(&format!("note: {choice}\n"));
+        tell(&format!("note: {}\n", one_line(&choice)));
     }
     if let Some(warning) = loaded.warning() {
-        tell(&format!("warning: {warning}\n"));
+        tell(&format!("warning: {}\n", one_line(&warning)));
     }
-    Ok(loaded.record)
+    let exit = if loaded.is_damaged() {
+        Exit::NotMeasured
+    } else {
+        Exit::Done
+    };
+    Ok((loaded.record, exit))
 }

@@ -134,7 +134,7 @@ fn is_record(path: &Path) -> bool {
 }
 
 fn of_record(records: &Records, name: &str) -> Result<String, Failure> {
-    let record = show::load(records, name)?;
+    let (record, _) = show::load(records, name)?;
     let case = match record.imported {
         Some(_) => imported(&import::material(&record)),
         None => measured(&record),

@@ -123,7 +123,7 @@ fn a_damaged_record_is_compared_as_far_as_it_goes_and_that_is_told() {
     std::fs::write(file.path(), &whole[..whole.len() - 100]).unwrap();
     let name = file.path().to_str().unwrap();
     let output = diff(&["pacing-under", name]);
-    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(output.status.code(), Some(3));
     assert!(words(&output.stderr).contains("warning: "));
     assert!(words(&output.stdout).contains("the second run was cut short"));
     std::fs::write(file.path(), &whole[..whole.len() / 2]).unwrap();
