@@ -11,7 +11,7 @@ use linerate_engine::host::Live;
 use linerate_engine::iperf3::server as iperf3;
 use linerate_engine::peer::keys::{self, Key};
 use linerate_engine::peer::server::{Limits, Log, Server, ServerOptions};
-use linerate_engine::peer::{PeerError, Stop};
+use linerate_engine::peer::{PORT, PeerError, Stop};
 use linerate_engine::rights;
 
 use super::exit::{Exit, Failure, tell};
@@ -197,19 +197,25 @@ fn key(options: &Options) -> Result<(Option<Key>, String), Failure> {
     // A key is never logged, and a saved key is not shown on a terminal with --quiet.
     let quiet = options.global.quiet == Some(true);
     let show = (new || !quiet) && std::io::stderr().is_terminal();
-    let words = key_words(&key, new, show, &keys::server_file(&directory));
+    let file = keys::server_file(&directory);
+    let words = key_words(&key, new, show, &file, reach::port(&options.peer));
     Ok((Some(key), words))
 }
 
 /// The key itself if it may be shown, else where it is.
-fn key_words(key: &Key, new: bool, show: bool, file: &Path) -> String {
+fn key_words(key: &Key, new: bool, show: bool, file: &Path, port: u16) -> String {
     let which = if new { "new" } else { "the" };
     let what = if show {
         format!("{which} key: {}", key.text())
     } else {
         format!("{which} key is in {0}    (cat {0})", file.display())
     };
-    format!("{what}\nto use it: linerate pair THIS-HOST    (on the machine that measures, once)\n")
+    let port = (port != PORT)
+        .then(|| format!(" --port {port}"))
+        .unwrap_or_default();
+    format!(
+        "{what}\nto use it: linerate pair THIS-HOST{port}    (on the machine that measures, once)\n"
+    )
 }
 
 /// Stops when the program that started this one has ended, or no longer needs it.
@@ -231,7 +237,10 @@ mod tests {
     #[test]
     fn a_key_is_shown_only_where_it_may_be() {
         let key = Key::generate();
-        let words = |new, show| key_words(&key, new, show, Path::new("/home/a/serve.key"));
+        let at = |new, show, port| key_words(&key, new, show, Path::new("/home/a/serve.key"), port);
+        let words = |new, show| at(new, show, PORT);
+        assert!(words(false, true).contains("linerate pair THIS-HOST  "));
+        assert!(at(false, true, 6011).contains("linerate pair THIS-HOST --port 6011  "));
         for new in [false, true] {
             let hidden = words(new, false);
             assert!(!hidden.contains(&key.text()));

@@ -56,6 +56,8 @@ pub(super) struct Guest {
 #[derive(Debug)]
 enum Ended {
     Bye,
+    /// The client left before it asked for anything: it has the key, and so does the server.
+    Checked,
     /// The client sent no request for this time, since the given event.
     Idle(&'static str, Duration),
     /// An answer could not be sent for this time.
@@ -69,6 +71,7 @@ impl fmt::Display for Ended {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Bye => f.write_str("the client left"),
+            Self::Checked => f.write_str("the client checked the key, as `linerate pair` does"),
             Self::Idle(since, time) => {
                 let time = Nanos::from(*time);
                 write!(f, "the client sent no request for {time} {since}")
@@ -204,13 +207,12 @@ impl Session {
             .map_err(ChannelError::Io)?;
         let epoch = Instant::now();
         let first = Ask::decode(&channel.receive(epoch + guest.limits.proof)?);
-        let Ok(Ask::Hello {
-            engine,
-            boot_id: near,
-            ..
-        }) = first
-        else {
-            return Err(Ended::Broke("no hello at the start".into()));
+        let (engine, near) = match first {
+            Ok(Ask::Hello {
+                engine, boot_id, ..
+            }) => (engine, boot_id),
+            Ok(Ask::Bye) => return Err(Ended::Checked),
+            _ => return Err(Ended::Broke("no hello at the start".into())),
         };
         if let Some((refused, ended)) = unserved(&engine, guest.process) {
             let bytes = refused.encode().map_err(ChannelError::Wire)?;

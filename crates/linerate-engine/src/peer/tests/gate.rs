@@ -264,6 +264,7 @@ fn a_key_is_kept_only_when_the_server_accepts_it() {
     assert!(client_key(home.path(), &target.host).unwrap().is_none());
     let key = server.key.clone().unwrap();
     let file = pair(home.path(), &target, None, &key).unwrap();
+    server.logged("the client checked the key");
     assert!(file.starts_with(home.path()));
     assert_eq!(client_key(home.path(), &target.host).unwrap(), Some(key));
 }
