@@ -91,9 +91,17 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     known_port(args.near_port.as_deref(), &material.near)?;
     known_port(args.far_port.as_deref(), &material.far)?;
     let saved = kept(&record, options)?;
+    // An import is kept unasked; its note asks for it.
+    let lacks = saved.is_none() && options.records.note.is_some();
+    let lacks = lacks && options.records.no_save != Some(true);
     let shown_by = saved.as_ref().map(|name| format!("linerate show {name}"));
     let saved = saved.as_deref().zip(shown_by.as_deref());
-    show(&record, saved, options)
+    let exit = show(&record, saved, options)?;
+    Ok(if lacks {
+        exit.or(Exit::NotMeasured)
+    } else {
+        exit
+    })
 }
 
 /// Refuses the name of a port that no output has facts of.

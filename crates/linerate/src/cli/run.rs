@@ -75,6 +75,11 @@ pub(crate) fn run(args: &Args, options: &Options, on_line: &[String]) -> Result<
     if let Some(error) = outcome.error {
         tell(&session::link_failure(error).words());
     }
+    // A run is kept unasked: then a full disk costs the record alone.
+    let is_asked = options.records.note.is_some() || on_line.iter().any(|id| id == "save");
+    if is_asked && options.records.no_save != Some(true) && outcome.saved.is_none() {
+        return Ok(exit.or(Exit::NotMeasured));
+    }
     Ok(exit)
 }
 

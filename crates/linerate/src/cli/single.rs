@@ -7,7 +7,7 @@ use anyhow::anyhow;
 use clap::Args;
 use linerate_core::path::Direction;
 use linerate_core::plan::Plan;
-use linerate_core::record::{End, Made, Record};
+use linerate_core::record::{End, Made, Record, RecordKind};
 use linerate_core::units::{Nanos, Rate};
 use linerate_engine::event::Sink;
 use linerate_engine::link::{Link, LinkError};
@@ -74,6 +74,8 @@ pub(crate) struct Measured {
     error: Option<LinkError>,
     /// Name under which the record was kept.
     pub(crate) saved: Option<String>,
+    /// Whether a record was asked for that could not be kept.
+    unsaved: bool,
     pub(crate) stream: Option<Stream<Beside>>,
 }
 
@@ -191,12 +193,16 @@ pub(crate) fn over(
         }
         return Err(session::nothing(&record, error));
     }
+    let saved = recorder.as_ref().and_then(session::kept);
+    // Only a sweep of round trips is kept unasked.
+    let is_asked = options.records.note.is_some() || record.start.kind() != RecordKind::Sweep;
     Ok(Measured {
         record,
         address,
         error,
         stream,
-        saved: recorder.as_ref().and_then(session::kept),
+        unsaved: recorder.is_some() && saved.is_none() && is_asked,
+        saved,
     })
 }
 
@@ -224,7 +230,7 @@ impl Measured {
             tell(&session::link_failure(error).words());
         }
         let asked = &self.record.start.plan.directions;
-        exit(complete, asked, found, options)
+        exit(complete && !self.unsaved, asked, found, options)
     }
 }
 
