@@ -26,6 +26,7 @@ pub(crate) mod kept;
 mod lab;
 mod lat;
 mod layers;
+mod letters;
 mod list;
 mod log;
 mod note;
@@ -249,6 +250,9 @@ fn usage(error: &clap::Error) -> Result<Exit, Failure> {
         return Ok(Exit::Done);
     }
     exit::tell(&error.render().to_string());
+    if let Some(hint) = letters::hint(error) {
+        exit::tell(&hint);
+    }
     let set = environment::set();
     if !set.is_empty() {
         exit::tell(&format!(
