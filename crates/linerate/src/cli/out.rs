@@ -61,7 +61,8 @@ pub(crate) fn failed(error: io::Error) -> Failure {
 /// The style for standard output and the user's options.
 pub(crate) fn style(global: &Global) -> Style {
     let terminal = io::stdout().is_terminal();
-    let refused = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
+    let refused = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty())
+        || std::env::var_os("TERM").is_some_and(|v| v == "dumb");
     Style {
         width: if terminal {
             columns()
