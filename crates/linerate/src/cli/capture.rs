@@ -3,8 +3,9 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::fs::File;
-use std::io::Read;
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write as _};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use anyhow::Context;
@@ -101,7 +102,19 @@ pub(crate) fn save(path: &Path, mut captured: Captured, unmasked: bool) -> anyho
             .collect::<anyhow::Result<_>>()?,
     };
     let text = rows(&serde_json::to_value(saved)?);
-    std::fs::write(path, text).with_context(|| format!("failed to write {}", path.display()))
+    written(path, &text, !unmasked).with_context(|| format!("failed to write {}", path.display()))
+}
+
+/// Writes the file. One that names people and serial numbers is for its owner alone, and replaces nothing.
+fn written(path: &Path, text: &str, masked: bool) -> std::io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true);
+    if masked {
+        options.create(true).truncate(true);
+    } else {
+        options.create_new(true).mode(0o600);
+    }
+    options.open(path)?.write_all(text.as_bytes())
 }
 
 /// The capture as JSON with one line for each question, which can be read, searched and compared.
@@ -162,7 +175,21 @@ fn parse(text: &[u8]) -> anyhow::Result<Captured> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
+
+    #[test]
+    fn what_is_unmasked_is_for_its_owner_and_replaces_nothing() {
+        let dir = tempfile::TempDir::new().unwrap();
+        let path = dir.path().join("capture");
+        save(&path, Captured::default(), true).unwrap();
+        let mode = path.metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        let again = save(&path, Captured::default(), true).unwrap_err();
+        assert!(again.to_string().contains("failed to write"), "{again}");
+        save(&path, Captured::default(), false).unwrap();
+    }
 
     #[test]
     fn text_stays_text_and_every_byte_comes_back() {

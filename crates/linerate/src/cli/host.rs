@@ -142,6 +142,15 @@ fn look(
     };
     let machine = Capture::new(machine);
     let inventory = inventory(&machine, pause);
-    capture::save(path, machine.captured(), is_unmasked).map_err(Failure::not_measured)?;
+    capture::save(path, machine.captured(), is_unmasked).map_err(|error| {
+        let cause = error.downcast_ref::<std::io::Error>();
+        let exists = cause.is_some_and(|e| e.kind() == std::io::ErrorKind::AlreadyExists);
+        let hint = if exists {
+            "name a new file: an unmasked capture replaces none"
+        } else {
+            ""
+        };
+        Failure::not_measured(error).hint(hint)
+    })?;
     Ok(inventory)
 }
