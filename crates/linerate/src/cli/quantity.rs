@@ -52,13 +52,22 @@ impl Exact for Percent {
     }
 }
 
+/// Upper bound of sizes that each engine bounds further.
+const ENGINE_MOST: Bytes = Bytes(1 << 40);
+
 /// Reads `text` and holds it against the range, which every message names.
 pub(super) fn read<T>(text: &str, (low, high): (T, T)) -> Result<T, String>
 where
     T: FromStr + PartialOrd + fmt::Display,
     T::Err: fmt::Display,
 {
-    let range = format!("allowed: {low} to {high}");
+    let most = high.to_string();
+    // The bound of an engine is said by the engine.
+    let range = if most == ENGINE_MOST.to_string() {
+        format!("allowed: {low} or more, as much as the engine takes")
+    } else {
+        format!("allowed: {low} to {most}")
+    };
     let value: T = text.parse().map_err(|e: T::Err| {
         let why = e.to_string();
         // Errors of plain integers do not repeat what was typed.
@@ -126,7 +135,7 @@ quantity! {
     /// Budget of a run. Below five seconds not even one direction can be measured.
     Budget(Nanos) Nanos::from_secs(5), Nanos::from_secs(3600);
     /// Payload of one read or write, or the array of memory that operations go through. Each transport bounds it further.
-    OpSize(Bytes) Bytes(1), Bytes(1 << 40);
+    OpSize(Bytes) Bytes(1), ENGINE_MOST;
     /// A socket buffer. Kernels refuse less than 4 KiB or so, and count in 31 bits, doubled.
     Buffer(Bytes) Bytes(4096), Bytes(1 << 30);
     /// Pace of one stream. The kernel's slowest useful pace, and well beyond any port.
@@ -146,7 +155,7 @@ quantity! {
     /// Messages in a second: what one thread can send at all.
     MessageRate(u32) 1, 1_000_000;
     /// A message of a round trip, or the array of memory that loads go through. Each transport bounds it further.
-    Message(Bytes) Bytes(1), Bytes(1 << 40);
+    Message(Bytes) Bytes(1), ENGINE_MOST;
     /// Connections that are shown.
     Top(u32) 1, 100;
     /// Clients of a server at a time; each has a thread, and one for each of its streams.

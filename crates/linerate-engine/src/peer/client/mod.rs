@@ -304,7 +304,7 @@ impl Client {
             }
             Answer::Bye { what } => Err(self.lose(&what, "")),
             Answer::Refused { what, hint } => Err(LinkError::Refused {
-                what: format!("the far end refused: {what}"),
+                what: format!("the far end refused: {}", of_far(&what)),
                 hint,
             }),
             answer => Ok(Some(answer)),
@@ -441,6 +441,14 @@ fn greet(
     dial::wait_unless(channel.stream(), PollFlags::IN, deadline, stopped)?;
     let bytes = channel.receive(deadline)?;
     Ok(Answer::decode(&bytes)?)
+}
+
+/// Words of the far end about its own host, as they are read at this one.
+fn of_far(what: &str) -> String {
+    match what.strip_prefix("this host ") {
+        Some(rest) => format!("the far host {rest}"),
+        None => what.to_owned(),
+    }
 }
 
 fn refused(what: String) -> LinkError {
