@@ -171,7 +171,7 @@ fn unsaid(host: &Host) -> Option<String> {
     let slow_nic = |nic: &Nic| slow(nic.link.speed.map(|rate| rate.0 / 1_000_000));
     let found = |ports: &[&Nic], open: fn(Option<DuplexMode>) -> bool| {
         let mut ports = ports.iter();
-        let nic = ports.find(|nic| open(nic.link.duplex) && slow_nic(nic));
+        let nic = ports.find(|nic| open(nic.duplex()) && slow_nic(nic));
         nic.map(|nic| nic.name.clone())
     };
     match host.facts.underlay() {

@@ -111,7 +111,7 @@ fn way(known: &mut Known, route: &Route, port: Option<&Port>) {
             known.tell(format!("{name}: MTU"), nic.mtu);
             known.tell(format!("{name}: link"), nic.link.speed);
         }
-        let duplex = nic.link.duplex.map(|duplex| match duplex {
+        let duplex = nic.duplex().map(|duplex| match duplex {
             Duplex::Half => "half",
             Duplex::Full => "full",
         });

@@ -86,7 +86,7 @@ impl Route {
     /// A wire of the route with half duplex, if there is one.
     pub fn half_duplex(&self) -> Option<&Nic> {
         let mut wires = self.wires()?.into_iter();
-        wires.find(|nic| nic.link.is_half())
+        wires.find(|nic| nic.is_half())
     }
 
     /// Whether the counters of the port that the route leaves by cover all that its wires carry. A VLAN port

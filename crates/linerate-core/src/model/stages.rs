@@ -256,7 +256,7 @@ fn in_brief(port: &Port) -> Nic {
 /// `eth0 (mlx5_core, 100 Gb/s, MTU 9000)`.
 fn nic(nic: &Nic) -> String {
     let speed = nic.link.speed.filter(|_| !nic.is_virtual);
-    let half = nic.link.is_half() && !nic.is_virtual;
+    let half = nic.is_half() && !nic.is_virtual;
     let bond = nic.stack.bond.as_ref().map(|bond| bond.mode.clone());
     let details: Vec<String> = [
         Some(nic.driver.clone()),

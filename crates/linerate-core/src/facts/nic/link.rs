@@ -3,7 +3,26 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::Nic;
 use crate::units::Rate;
+
+/// Drivers of USB classes and of modems, whose devices do not report duplex: kernels before 6.18 show half for them.
+//= USB Class Definitions for Communications Devices 1.2: no duplex; Linux drivers/net/usb/usbnet.c,
+//= usbnet_get_link_ksettings_internal, and the drivers that use it
+const WITHOUT_DUPLEX: [&str; 12] = [
+    "cdc_ncm",
+    "cdc_ether",
+    "cdc_mbim",
+    "cdc_eem",
+    "cdc_subset",
+    "cdc_phonet",
+    "huawei_cdc_ncm",
+    "qmi_wwan",
+    "r8153_ecm",
+    "rndis_host",
+    "sierra_net",
+    "ipheth",
+];
 
 /// The link modes that the two ends of a wire agreed on.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,8 +96,46 @@ impl LinkModes {
 
     /// The fastest mode that both ends offer; `None` if the other end's are unknown.
     pub fn fastest_common(&self) -> Option<Rate> {
-        let common = self.advertised.iter().filter(|m| self.peer.contains(m));
+        self.fastest_of(&self.advertised)
+    }
+
+    /// The fastest mode that this port supports and the other end offers, whether or not this port offers it.
+    pub fn fastest_possible(&self) -> Option<Rate> {
+        self.fastest_of(&self.supported)
+    }
+
+    /// The fastest mode that this port offers.
+    pub fn fastest_offered(&self) -> Option<Rate> {
+        let offered = self.advertised.iter();
+        offered.filter_map(|mode| mode_speed(mode)).max()
+    }
+
+    /// The supported modes that the port does not offer.
+    pub fn withheld(&self) -> impl Iterator<Item = &str> {
+        let is_withheld =
+            |mode: &&String| mode_speed(mode).is_some() && !self.advertised.contains(mode);
+        self.supported
+            .iter()
+            .filter(is_withheld)
+            .map(String::as_str)
+    }
+
+    fn fastest_of(&self, own: &[String]) -> Option<Rate> {
+        let common = own.iter().filter(|mode| self.peer.contains(mode));
         common.filter_map(|mode| mode_speed(mode)).max()
+    }
+}
+
+impl Nic {
+    /// Duplex of its link; `None` if its driver cannot know it, whatever the kernel shows.
+    pub fn duplex(&self) -> Option<Duplex> {
+        let is_told = !WITHOUT_DUPLEX.contains(&self.driver.as_str());
+        self.link.duplex.filter(|_| is_told)
+    }
+
+    /// Whether only one end of its link may send at a time, by [`LinkModes::is_half`].
+    pub fn is_half(&self) -> bool {
+        self.duplex().is_some() && self.link.is_half()
     }
 }
 
@@ -141,6 +198,43 @@ mod tests {
         assert!(half(duplex, Some(1_000)) && half(duplex, None));
         assert!(!half(duplex, Some(2_500)) && !half(Some(Duplex::Full), Some(10)));
         assert!(!half(None, Some(10)));
+    }
+
+    #[test]
+    fn what_a_driver_of_a_usb_class_shows_as_half_is_unknown() {
+        let nic = |driver: &str| Nic {
+            driver: driver.to_owned(),
+            link: LinkModes {
+                duplex: Some(Duplex::Half),
+                speed: speed_of_mbps(1_000),
+                ..LinkModes::default()
+            },
+            ..Nic::default()
+        };
+        for driver in WITHOUT_DUPLEX {
+            let nic = nic(driver);
+            assert_eq!((nic.duplex(), nic.is_half()), (None, false), "{driver}");
+        }
+        for driver in ["r8152", "8139too", "ax88179_178a", ""] {
+            let nic = nic(driver);
+            let half = Some(Duplex::Half);
+            assert_eq!((nic.duplex(), nic.is_half()), (half, true), "{driver}");
+        }
+    }
+
+    #[test]
+    fn the_fastest_possible_mode_is_that_of_what_the_port_supports() {
+        let text = |modes: &[&str]| modes.iter().map(|&m| m.to_owned()).collect();
+        let link = LinkModes {
+            supported: text(&["100baseT/Full", "1000baseT/Full", "2500baseT/Full"]),
+            advertised: text(&["100baseT/Full"]),
+            peer: text(&["100baseT/Full", "1000baseT/Full"]),
+            ..LinkModes::default()
+        };
+        assert_eq!(link.fastest_common(), Some(Rate(100_000_000)));
+        assert_eq!(link.fastest_possible(), Some(Rate(1_000_000_000)));
+        let withheld: Vec<_> = link.withheld().collect();
+        assert_eq!(withheld, ["1000baseT/Full", "2500baseT/Full"]);
     }
 
     #[test]

@@ -90,7 +90,7 @@ fn card(inventory: &Inventory, nic: &Nic) -> String {
         None if nic.up => Some("speed unknown".to_owned()),
         None => None,
     });
-    if link.is_half() {
+    if nic.is_half() {
         parts.push("half duplex".to_owned());
     }
     parts.extend(state(nic));

@@ -308,7 +308,7 @@ fn port<'a>(inventory: &'a Inventory, nic: &'a Nic, irqs: Vec<&'a Irq>) -> PortO
         mtu_bytes: nic.mtu,
         mtu_max_bytes: nic.mtu_max,
         speed_bps: nic.link.speed.map(|s| exact(s.0)),
-        duplex: nic.link.duplex,
+        duplex: nic.duplex(),
         lanes: nic.link.lanes,
         autonegotiation: nic.link.autoneg,
         modes: modes(&nic.link),
