@@ -276,8 +276,8 @@ fn infiniband_load(name: String, port: &IbPort) -> Option<PortLoad> {
     })
 }
 
-/// Whether a port is a standby member of a bond that sends through one member, or may be one of a team, whose
-/// mode is unknown. If the active member of a bond is unknown, the first one counts as active.
+/// Whether a port is a standby member of a bond that sends through one member, is in an aggregator that carries nothing,
+/// or may be a standby member of a team, whose mode is unknown. If the active member of a bond is unknown, the first one counts as active.
 fn stands_by(inventory: &Inventory, nic: &Nic) -> bool {
     let above = nic
         .stack
@@ -285,6 +285,9 @@ fn stands_by(inventory: &Inventory, nic: &Nic) -> bool {
         .and_then(|index| inventory.network.nic(index));
     above.is_some_and(|above| {
         let bond = above.stack.bond.as_ref();
+        if bond.is_some_and(|bond| !bond.aggregates(nic)) {
+            return true;
+        }
         let bond = bond.filter(|bond| bond.mode == "active-backup");
         let active = bond.and_then(|bond| bond.active.or(above.stack.below.first().copied()));
         above.kind == "team" || active.is_some_and(|active| active != nic.index)

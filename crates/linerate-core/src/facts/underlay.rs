@@ -154,7 +154,8 @@ fn in_use<'a>(nic: &Nic, members: &[&'a Nic]) -> Option<Vec<&'a Nic>> {
     if !SPREADING.contains(&bond.mode.as_str()) {
         return None;
     }
-    let up: Vec<&Nic> = members.iter().copied().filter(|m| m.up).collect();
+    let carries = |member: &&Nic| member.up && bond.aggregates(member);
+    let up: Vec<&Nic> = members.iter().copied().filter(carries).collect();
     (!up.is_empty()).then_some(up)
 }
 
@@ -322,6 +323,23 @@ mod tests {
         let many = |count| underlay(vec![nic(9, "bridge", &vec![1; count]), card(1)]);
         assert_eq!(many(PORTS_MAX), "wires 1");
         assert_eq!(many(PORTS_MAX + 1), "hidden");
+    }
+
+    #[test]
+    fn a_member_of_another_aggregator_carries_nothing() {
+        let carried = |aggregators: [u16; 2], mode: &str| {
+            let mut bond = bond(mode, None, &[1, 2]);
+            bond.stack.bond.as_mut().unwrap().aggregator = Some(1);
+            let mut members = [card(1), card(2)];
+            for (member, aggregator) in members.iter_mut().zip(aggregators) {
+                member.stack.aggregator = Some(aggregator);
+            }
+            let [one, two] = members;
+            underlay(vec![bond, one, two])
+        };
+        assert_eq!(carried([1, 1], "802.3ad"), "wires 1 2");
+        assert_eq!(carried([1, 2], "802.3ad"), "wires 1");
+        assert_eq!(carried([1, 2], "balance-xor"), "wires 1 2");
     }
 
     #[test]

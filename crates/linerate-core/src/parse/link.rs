@@ -50,6 +50,8 @@ pub struct Link<'a> {
     pub qdisc: Cow<'a, str>,
     /// The attributes that only ports of its kind have, undecoded.
     pub(super) details: &'a [u8],
+    /// Kind of the port that this one is a member of, and the attributes that its members have, undecoded.
+    slave: (Cow<'a, str>, &'a [u8]),
     /// Name of the device that it belongs to (5.14+): `0000:03:00.0`, `virtio1`.
     pub device: Cow<'a, str>,
     /// Bus of the port's device: `pci`, `virtio`.
@@ -87,7 +89,9 @@ pub fn mask(reply: &mut [u8], mut address: impl FnMut(&mut [u8])) {
 
 /// Like [`mask`], for `IFLA_LINKINFO`.
 fn mask_info(value: &mut [u8], address: &mut impl FnMut(&mut [u8])) {
-    let kind = info(value).map_or(String::new(), |(kind, _)| kind.into_owned());
+    let named = |which| info(value, which).map_or(String::new(), |(kind, _)| kind.into_owned());
+    let kind = named([INFO_KIND, INFO_DATA]);
+    let is_member = named([SLAVE_KIND, SLAVE_DATA]) == "bond";
     let read = match kind.as_str() {
         "bond" => vec![1, 2, 14],
         "vlan" => vec![1],
@@ -95,14 +99,30 @@ fn mask_info(value: &mut [u8], address: &mut impl FnMut(&mut [u8])) {
     };
     let ends = tunnel::addresses(&kind);
     netlink::change_attributes(value, |number, value| match number {
-        1 => {}
-        2 => netlink::change_attributes(value, |number, value| {
-            if ends.contains(&number) {
+        INFO_KIND | SLAVE_KIND => {}
+        SLAVE_DATA if is_member => netlink::change_attributes(value, |number, value| {
+            if number != SLAVE_AGGREGATOR {
+                value.fill(0);
+            }
+        }),
+        INFO_DATA => netlink::change_attributes(value, |number, value| {
+            if kind == "bond" && number == BOND_AD_INFO {
+                mask_aggregation(value, address);
+            } else if ends.contains(&number) {
                 address(value);
             } else if !read.contains(&number) {
                 value.fill(0);
             }
         }),
+        _ => value.fill(0),
+    });
+}
+
+/// Like [`mask`], for `IFLA_BOND_AD_INFO`.
+fn mask_aggregation(value: &mut [u8], address: &mut impl FnMut(&mut [u8])) {
+    netlink::change_attributes(value, |number, value| match number {
+        AD_PARTNER => address(value),
+        AD_AGGREGATOR => {}
         _ => value.fill(0),
     });
 }
@@ -126,7 +146,10 @@ fn link(body: &[u8]) -> Result<Link<'_>, Malformed> {
             5 => link.lower = Some(u32_at(value, 0, WHAT)?).filter(|&index| index > 0),
             6 => link.qdisc = string(value),
             10 => link.master = Some(u32_at(value, 0, WHAT)?),
-            18 => (link.kind, link.details) = info(value)?,
+            18 => {
+                (link.kind, link.details) = info(value, [INFO_KIND, INFO_DATA])?;
+                link.slave = info(value, [SLAVE_KIND, SLAVE_DATA])?;
+            }
             23 => link.stats = Some(stats(value)?),
             35 => link.carrier_changes = Some(u32_at(value, 0, "carrier changes")?),
             37 => link.lower_elsewhere = true,
@@ -139,13 +162,27 @@ fn link(body: &[u8]) -> Result<Link<'_>, Malformed> {
     Ok(link)
 }
 
-/// `IFLA_INFO_KIND` and `IFLA_INFO_DATA` in `IFLA_LINKINFO`.
-fn info(info: &[u8]) -> Result<(Cow<'_, str>, &[u8]), Malformed> {
+/// Attributes of `IFLA_LINKINFO`.
+//= include/uapi/linux/if_link.h, IFLA_INFO_KIND, IFLA_INFO_DATA, IFLA_INFO_SLAVE_KIND, IFLA_INFO_SLAVE_DATA
+const INFO_KIND: u16 = 1;
+const INFO_DATA: u16 = 2;
+const SLAVE_KIND: u16 = 4;
+const SLAVE_DATA: u16 = 5;
+/// Attributes of bonds and of their members.
+//= include/uapi/linux/if_link.h, IFLA_BOND_AD_INFO, IFLA_BOND_AD_INFO_AGGREGATOR, IFLA_BOND_AD_INFO_PARTNER_MAC,
+//= IFLA_BOND_SLAVE_AD_AGGREGATOR_ID
+const BOND_AD_INFO: u16 = 23;
+const AD_AGGREGATOR: u16 = 1;
+const AD_PARTNER: u16 = 5;
+const SLAVE_AGGREGATOR: u16 = 6;
+
+/// The attributes of a kind and of its details in `IFLA_LINKINFO`.
+fn info(info: &[u8], [kind_of, details_of]: [u16; 2]) -> Result<(Cow<'_, str>, &[u8]), Malformed> {
     let (mut kind, mut details) = (Cow::Borrowed(""), &[][..]);
     for attribute in attributes(info) {
         match attribute? {
-            (1, value) => kind = string(value),
-            (2, value) => details = value,
+            (number, value) if number == kind_of => kind = string(value),
+            (number, value) if number == details_of => details = value,
             _ => {}
         }
     }
@@ -161,6 +198,10 @@ pub struct BondDetails {
     pub hash: Option<u8>,
     /// Index of the member in use.
     pub active: Option<u32>,
+    /// Aggregator of LACP whose members carry the traffic.
+    pub aggregator: Option<u16>,
+    /// Hardware address of the other system in this aggregator.
+    pub partner: Option<[u8; 6]>,
 }
 
 impl Link<'_> {
@@ -175,10 +216,24 @@ impl Link<'_> {
                 (1, value) => bond.mode = value.first().copied(),
                 (2, value) => bond.active = Some(u32_at(value, 0, WHAT)?),
                 (14, value) => bond.hash = value.first().copied(),
+                (BOND_AD_INFO, value) => {
+                    (bond.aggregator, bond.partner) = aggregation(value)?;
+                }
                 _ => {}
             }
         }
         Ok(Some(bond))
+    }
+
+    /// The aggregator of LACP that a member of a bond is in; `None` for other ports.
+    pub fn aggregator(&self) -> Result<Option<u16>, Malformed> {
+        let (kind, details) = &self.slave;
+        for attribute in attributes(details).filter(|_| kind == "bond") {
+            if let (SLAVE_AGGREGATOR, value) = attribute? {
+                return u16_at(value, 0, WHAT).map(Some);
+            }
+        }
+        Ok(None)
     }
 
     /// Tag of a VLAN (`IFLA_VLAN_ID`); `None` for other kinds.
@@ -193,6 +248,19 @@ impl Link<'_> {
         }
         Ok(None)
     }
+}
+
+/// The aggregator and the partner in `IFLA_BOND_AD_INFO`.
+fn aggregation(value: &[u8]) -> Result<(Option<u16>, Option<[u8; 6]>), Malformed> {
+    let (mut aggregator, mut partner) = (None, None);
+    for attribute in attributes(value) {
+        match attribute? {
+            (AD_AGGREGATOR, value) => aggregator = Some(u16_at(value, 0, WHAT)?),
+            (AD_PARTNER, value) => partner = value.try_into().ok(),
+            _ => {}
+        }
+    }
+    Ok((aggregator, partner))
 }
 
 fn stats(value: &[u8]) -> Result<LinkStats, Malformed> {
@@ -296,6 +364,30 @@ mod tests {
         assert_eq!((vlan.vlan(), vlan.bond()), (Ok(Some(100)), Ok(None)));
         let reply = stacked(b"vlan\0", &[attr(1, &[1])]);
         assert!(parse(&reply).next().unwrap().unwrap().vlan().is_err());
+    }
+
+    #[test]
+    fn aggregators_of_a_bond_and_of_its_members_are_read_and_its_partner_is_masked() {
+        let info = [
+            attr(1, &7u16.to_ne_bytes()),
+            attr(3, b"secret"),
+            attr(5, b"secret"),
+        ];
+        let mut reply = stacked(b"bond\0", &[attr(23, &info.concat())]);
+        let of_member = [attr(4, b"secret"), attr(6, &8u16.to_ne_bytes())].concat();
+        let member = [attr(4, b"bond\0"), attr(5, &of_member)].concat();
+        reply.extend(msg(16, &[vec![0; 16], attr(18, &member)].concat()));
+        let read = |reply: &[u8]| {
+            let links: Vec<Link<'_>> = parse(reply).map(Result::unwrap).collect();
+            let bond = links[0].bond().unwrap().unwrap();
+            let aggregators = [&links[0], &links[1]].map(|link| link.aggregator().unwrap());
+            (bond.aggregator, bond.partner, aggregators)
+        };
+        let secret = Some(*b"secret");
+        assert_eq!(read(&reply), (Some(7), secret, [None, Some(8)]));
+        super::mask(&mut reply, |address| address.fill(9));
+        assert_eq!(read(&reply), (Some(7), Some([9; 6]), [None, Some(8)]));
+        assert!(!reply.windows(6).any(|w| w == b"secret"), "{reply:?}");
     }
 
     #[test]

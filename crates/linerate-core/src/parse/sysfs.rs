@@ -27,6 +27,12 @@ pub fn mask(text: &[u8]) -> Result<Vec<u32>, Malformed> {
     Ok(set)
 }
 
+/// A hardware address as sysfs writes it: `02:00:00:00:00:07`.
+pub fn hardware_address(bytes: &[u8]) -> String {
+    let bytes: Vec<String> = bytes.iter().map(|b| format!("{b:02x}")).collect();
+    bytes.join(":")
+}
+
 /// The one in brackets of a line such as `none [mq-deadline] kyber`; the whole line where none is.
 pub fn chosen(text: &[u8]) -> Result<String, Malformed> {
     let line = text::trimmed(text::first_line(text, "choice")?);

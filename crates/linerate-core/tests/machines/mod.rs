@@ -7,7 +7,7 @@ use linerate_core::facts::infiniband::{
 };
 use linerate_core::facts::irq::Irq;
 use linerate_core::facts::memory::Module;
-use linerate_core::facts::nic::{Counter, Duplex, Nic, Offloads, TunnelKind};
+use linerate_core::facts::nic::{Bond, Counter, Duplex, Nic, Offloads, TunnelKind};
 use linerate_core::facts::pci::{self, Buses, Device, Link, Payload, PortKind};
 use linerate_core::facts::{Inventory, usb};
 use linerate_core::units::{Bytes, Hertz, Rate, Transfers};
@@ -65,6 +65,40 @@ fn ports() -> Inventory {
     adapter.usb_hubs = Vec::<usb::Hub>::new();
     let mut machine = Inventory::default();
     machine.network.nics = vec![half, slow, plain, cloud, dark, bond, tunnel, adapter];
+    machine
+}
+
+/// A link that offers too little, a bond of two halves, and offloads that are off below a tunnel.
+fn links() -> Inventory {
+    let modes = |all: &[&str]| all.iter().map(|&mode| mode.to_owned()).collect::<Vec<_>>();
+    let mut shy = port(2, 1);
+    shy.link.supported = modes(&["1000baseT/Full", "10000baseT/Full"]);
+    shy.link.advertised = modes(&["1000baseT/Full"]);
+    shy.link.peer.clone_from(&shy.link.supported);
+    let member = |index: u32, aggregator: u16| {
+        let mut member = port(index, 25);
+        member.stack.aggregator = Some(aggregator);
+        member
+    };
+    let mut bond = port(5, 25);
+    (bond.kind, bond.is_virtual) = ("bond".to_owned(), true);
+    bond.stack.below = vec![3, 4];
+    bond.stack.bond = Some(Bond {
+        mode: "802.3ad".to_owned(),
+        aggregator: Some(1),
+        partner: "00:00:5e:00:53:07".to_owned(),
+        ..Bond::default()
+    });
+    let mut plain = port(6, 25);
+    plain.offloads = Some(Offloads {
+        off: vec!["tx-checksum-ipv4".to_owned()],
+        ..Offloads::default()
+    });
+    let mut tunnel = port(7, 25);
+    "vxlan".clone_into(&mut tunnel.kind);
+    (tunnel.mtu, tunnel.stack.below) = (Some(1400), vec![6]);
+    let mut machine = Inventory::default();
+    machine.network.nics = vec![shy, member(3, 1), member(4, 2), bond, plain, tunnel];
     machine
 }
 
@@ -324,6 +358,7 @@ fn small_packets(mode: &str) -> Inventory {
 pub(crate) fn machines() -> Vec<Inventory> {
     let mut all = vec![
         ports(),
+        links(),
         interrupts(),
         processors(),
         bus((8, 4), (8, 8), (8, 4)),

@@ -185,7 +185,8 @@ fn mask_mount(line: &[u8], groups: &mut Groups) -> Vec<u8> {
 /// Masks a file of a device.
 fn mask_device(path: &str, text: &mut Vec<u8>, addresses: &mut Addresses) {
     let is_port = path.starts_with("/sys/class/net/");
-    if is_port && (path.ends_with("/address") || path.ends_with("/broadcast")) {
+    const ADDRESSES: [&str; 3] = ["/address", "/broadcast", "/ad_partner_mac"];
+    if is_port && ADDRESSES.iter().any(|name| path.ends_with(name)) {
         addresses.in_text(text);
     } else if path.ends_with("/uevent") {
         keep_lines(text, |line| UEVENT.iter().any(|key| line.starts_with(key)));

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::Nic;
 use crate::units::Rate;
 
-/// Drivers of USB classes and of modems, whose devices do not report duplex: kernels before 6.18 show half for them.
+/// Drivers of USB classes and of modems, whose devices do not report duplex: older kernels show half for them.
 //= USB Class Definitions for Communications Devices 1.2: no duplex; Linux drivers/net/usb/usbnet.c,
 //= usbnet_get_link_ksettings_internal, and the drivers that use it
 const WITHOUT_DUPLEX: [&str; 12] = [

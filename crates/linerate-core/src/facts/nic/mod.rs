@@ -154,6 +154,9 @@ pub struct Stack {
     pub below: Vec<u32>,
     /// True if the lower port is in another network namespace.
     pub below_hidden: bool,
+    /// Aggregator of LACP that a member of a bond is in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub aggregator: Option<u16>,
     /// Tag of a VLAN.
     pub vlan: Option<u16>,
     /// How a bond spreads traffic.
@@ -173,13 +176,34 @@ pub struct Bond {
     pub hash: String,
     /// Index of the only member in use, if there is one.
     pub active: Option<u32>,
+    /// Aggregator of LACP whose members carry the traffic.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub aggregator: Option<u16>,
+    /// Hardware address of the system that answers by LACP in this aggregator; zeros if none does, empty if unknown.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub partner: String,
 }
+
+/// The mode of a bond that agrees with the other end by LACP.
+pub const AGGREGATED: &str = "802.3ad";
 
 /// Fields that a bond may hash and that are the same for all packets between two hosts.
 //= Linux Documentation/networking/bonding.rst, xmit_hash_policy
 const OF_HOSTS: [&str; 4] = ["layer2", "layer2+3", "encap2+3", "vlan+srcmac"];
 
 impl Bond {
+    /// Whether a member carries traffic of an aggregated bond, as far as its aggregator says so: LACP uses the ports of
+    /// one aggregator.
+    pub fn aggregates(&self, member: &Nic) -> bool {
+        let own = self.aggregator.zip(member.stack.aggregator);
+        self.mode != AGGREGATED || own.is_none_or(|(own, of_member)| own == of_member)
+    }
+
+    /// Whether no system answers by LACP.
+    pub fn has_no_partner(&self) -> bool {
+        self.mode == AGGREGATED && self.partner == "00:00:00:00:00:00"
+    }
+
     /// Whether all traffic to one host leaves the bond by one member.
     pub fn sends_by_one(&self) -> bool {
         self.mode != "balance-rr" && OF_HOSTS.contains(&self.hash.as_str())
@@ -221,6 +245,17 @@ impl Network {
         self.nics.iter().find(|nic| nic.index == index)
     }
 
+    /// The tunnels that leave checksums and segmentation to the port with this index, or may: the port below some is
+    /// unknown.
+    pub fn wrapping_over(&self, index: u32) -> Vec<&Nic> {
+        let may_leave_by = |nic: &&Nic| {
+            let leaves = self.leaves(nic.index);
+            leaves.contains(&index) || leaves == [nic.index] && !nic.stack.below_hidden
+        };
+        let tunnels = self.nics.iter().filter(|nic| nic.is_wrapping());
+        tunnels.filter(may_leave_by).collect()
+    }
+
     /// The ports at the bottom of the one with this index, through bonds, bridges, VLANs and
     /// tunnels; the port itself if nothing is below. A loop, which no kernel makes, ends.
     pub fn leaves(&self, index: u32) -> Vec<u32> {
@@ -257,6 +292,24 @@ pub(super) mod tests {
             stack,
             ..Nic::default()
         }
+    }
+
+    #[test]
+    fn a_tunnel_leaves_its_work_to_the_port_below_or_perhaps_to_any() {
+        let over = |below: &[u32], hidden, kind: &str| {
+            let mut tunnel = nic(9, below);
+            kind.clone_into(&mut tunnel.kind);
+            tunnel.stack.below_hidden = hidden;
+            let network = Network {
+                nics: vec![tunnel, nic(5, &[2]), nic(2, &[]), nic(3, &[])],
+                ..Network::default()
+            };
+            [2, 3].map(|index| network.wrapping_over(index).len())
+        };
+        assert_eq!(over(&[5], false, "vxlan"), [1, 0]);
+        assert_eq!(over(&[], false, "geneve"), [1, 1]);
+        assert_eq!(over(&[], true, "geneve"), [0, 0], "in another namespace");
+        assert_eq!(over(&[5], false, "wireguard"), [0, 0]);
     }
 
     #[test]

@@ -22,6 +22,20 @@ impl Nic {
         let old = format!("off speed {} duplex {duplex}", speed.0 / 1_000_000);
         advice.set(host, set("on")).undo_on(host, set(&old))
     }
+
+    /// Offers all modes that the port supports: what `autoneg on` means without a mode, a speed or a duplex.
+    //= ethtool, netlink/settings.c, nl_sset_compat_linkmodes; undo: ethtool 5.6 or later
+    pub(crate) fn offer_all(&self, what: &str) -> Advice {
+        let name = word(&self.name);
+        let withheld = self
+            .link
+            .withheld()
+            .map(|mode| format!(" {} off", word(mode)));
+        let withheld: String = withheld.collect();
+        Advice::new(what)
+            .set(None, format!("sudo ethtool -s {name} autoneg on"))
+            .undo_on(None, format!("sudo ethtool -s {name} advertise{withheld}"))
+    }
 }
 
 /// The commands that save the link's settings as `ethtool` shows them, and restore them. Settings that

@@ -132,7 +132,46 @@ impl Tunnel {
     }
 }
 
+/// Kinds whose packets the kernel wraps into others, and leaves checksums and segmentation to the port below. Each may
+/// be `external`: a program or a switch sets the destination of each packet, and limits its size.
+const WRAPPING: [&str; 12] = [
+    "vxlan",
+    "geneve",
+    "gre",
+    "gretap",
+    "ip6gre",
+    "ip6gretap",
+    "erspan",
+    "ip6erspan",
+    "ipip",
+    "sit",
+    "ip6tnl",
+    "bareudp",
+];
+
+/// Whether this is the name that Open vSwitch or Cilium gives to its tunnels, all of which are `external`.
+//= Open vSwitch, lib/netdev-vport.c: genev_sys_6081, vxlan_sys_4789, gre_sys; Cilium, pkg/defaults: cilium_vxlan
+fn is_of_switch(name: &str) -> bool {
+    name.contains("_sys_") || name.ends_with("_sys") || name.starts_with("cilium_")
+}
+
 impl Nic {
+    /// Whether the port is a tunnel that leaves checksums and segmentation of its packets to the port below.
+    pub fn is_wrapping(&self) -> bool {
+        WRAPPING.contains(&self.kind.as_str())
+    }
+
+    /// Whether a program or a switch sets the destination of each packet of a tunnel, and limits its size; `None` if that
+    /// is unknown, as of a tree of files.
+    pub fn is_led(&self) -> Option<bool> {
+        let told = self.stack.tunnel.as_ref().map(|tunnel| tunnel.external);
+        match told {
+            _ if is_of_switch(&self.name) => Some(true),
+            None if self.is_wrapping() => None,
+            told => Some(told == Some(true)),
+        }
+    }
+
     /// The bytes that a tunnel adds to packets; `None` for other ports. Older records do not have them: then
     /// the bytes that a tunnel of its kind adds over IPv4.
     pub fn tunnel(&self) -> Option<Tunnel> {
@@ -250,6 +289,32 @@ mod tests {
     fn over(chain: &[Nic], size: u32) -> Option<(u32, u32, Option<u32>)> {
         let chain: Vec<&Nic> = chain.iter().collect();
         overflow(&chain, size).map(|over| (over.outer, over.room, over.fits))
+    }
+
+    #[test]
+    fn who_leads_a_tunnel_is_told_by_the_kernel_or_by_its_name() {
+        let led = |kind: &str, name: &str, external: Option<bool>| {
+            let mut nic = nic(kind, 1500);
+            name.clone_into(&mut nic.name);
+            nic.stack.tunnel = external.map(|external| Tunnel {
+                external,
+                ..Tunnel::default()
+            });
+            nic.is_led()
+        };
+        assert_eq!(led("vxlan", "vx0", None), None);
+        assert_eq!(led("vxlan", "vx0", Some(true)), Some(true));
+        assert_eq!(led("vxlan", "vx0", Some(false)), Some(false));
+        for name in [
+            "genev_sys_6081",
+            "vxlan_sys_4789",
+            "gre_sys",
+            "cilium_vxlan",
+        ] {
+            assert_eq!(led("geneve", name, None), Some(true), "{name}");
+        }
+        assert_eq!(led("wireguard", "wg0", None), Some(false));
+        assert_eq!(led("", "eth0", None), Some(false));
     }
 
     #[test]

@@ -11,12 +11,14 @@ use crate::advice::{Advice, Step};
 
 mod affinity;
 mod block;
+mod bond;
 mod carrier;
 mod cpu;
 pub(crate) mod infiniband;
 mod interrupts;
 mod memory;
 mod nic;
+mod offload;
 mod overlay;
 mod pci;
 
@@ -123,6 +125,8 @@ type Rule = fn(&Inventory) -> Vec<Oddity>;
 const FIRST: &[Rule] = &[
     nic::half_duplex,
     nic::below_common,
+    nic::offers_less,
+    bond::apart,
     infiniband::not_set_up,
     infiniband::held_down,
     infiniband::narrow,
@@ -135,7 +139,7 @@ const MIDDLE: &[Rule] = &[
     infiniband::small_packets,
     overlay::mtu,
     nic::refused,
-    nic::offloads_off,
+    offload::off,
     interrupts::crowded,
     memory::empty_node,
     memory::channels,

@@ -33,7 +33,7 @@ pub(super) fn no_link(inventory: &Inventory) -> Vec<Oddity> {
 /// Ports on whose link only one end sends at a time.
 pub(super) fn half_duplex(inventory: &Inventory) -> Vec<Oddity> {
     let odd = |nic: &Nic| {
-        (nic.up && nic.link.is_half()).then(|| Oddity {
+        (nic.up && nic.is_half()).then(|| Oddity {
             id: "port-half-duplex",
             subject: nic.name.clone(),
             what: "half duplex: the two ends never talk at once".to_owned(),
@@ -74,38 +74,31 @@ pub(super) fn below_common(inventory: &Inventory) -> Vec<Oddity> {
     ports(inventory, odd)
 }
 
-/// The step that reads a transceiver's own data.
-fn transceiver(nic: &Nic) -> Step {
-    Step::on(None, format!("sudo ethtool -m {}", word(&nic.name))).about("if it has a transceiver")
-}
-
-/// A fast port whose CPUs process each packet separately, although the card could combine many.
-pub(super) fn offloads_off(inventory: &Inventory) -> Vec<Oddity> {
+/// A link that is slow because this port offers less than it supports, while the other end offers more.
+pub(super) fn offers_less(inventory: &Inventory) -> Vec<Oddity> {
     let odd = |nic: &Nic| {
-        let offloads = nic.offloads.as_ref()?;
-        let lacking = offloads.lacking();
-        (nic.up && nic.is_fast() && !lacking.is_empty()).then(|| Oddity {
-            id: "port-offload",
+        let (speed, possible) = (nic.link.speed?, nic.link.fastest_possible()?);
+        let offered = nic.link.fastest_offered()?;
+        let negotiates = nic.link.autoneg != Some(false);
+        (nic.up && negotiates && speed < possible && offered < possible).then(|| Oddity {
+            id: "port-offer",
             subject: nic.name.clone(),
-            what: format!("switched off: {}", lacking.join(", ")),
-            why: "a CPU handles each packet by itself, and is full long before the link is",
+            what: format!(
+                "runs at {speed}: it offers {offered} at most, though it supports {possible}, which the other end offers"
+            ),
+            why: "a setting of this machine, or what its driver left after a sleep, keeps the port from offering more; \
+                  the cable is not to blame",
             limits: vec![nic.name.clone()],
-            fix: switch_on(nic, &offloads.lacking_features()),
+            fix: nic.offer_all("offer all modes; the link goes down for some seconds"),
             ..Oddity::default()
         })
     };
     ports(inventory, odd)
 }
 
-/// Switches offloads on.
-fn switch_on(nic: &Nic, features: &[&str]) -> Advice {
-    let to = |state: &str| {
-        let each: Vec<String> = features.iter().map(|f| format!("{f} {state}")).collect();
-        format!("sudo ethtool -K {} {}", word(&nic.name), each.join(" "))
-    };
-    Advice::new("switch this on, unless something needs it off")
-        .set(None, to("on"))
-        .undo_on(None, to("off"))
+/// The step that reads a transceiver's own data.
+fn transceiver(nic: &Nic) -> Step {
+    Step::on(None, format!("sudo ethtool -m {}", word(&nic.name))).about("if it has a transceiver")
 }
 
 /// Whether a counter of a port's driver has this meaning.
@@ -256,7 +249,7 @@ mod tests {
     use crate::facts::cpu::Node;
     use crate::facts::irq::Irq;
     use crate::facts::nic::tests::nic;
-    use crate::facts::nic::{Counter, Duplex, Nic, Offloads};
+    use crate::facts::nic::{Counter, Duplex, Nic};
     use crate::units::Rate;
 
     fn machine(nics: &[Nic]) -> Inventory {
@@ -292,30 +285,35 @@ mod tests {
     }
 
     #[test]
-    fn offloads_that_are_off_are_odd_on_a_fast_port() {
+    fn a_port_that_offers_less_than_both_ends_could_is_odd() {
+        let modes = |names: &[&str]| names.iter().map(|n| format!("{n}/Full")).collect();
         let mut card = nic(2, &[]);
         card.up = true;
-        card.link.speed = Some(Rate(10_000_000_000));
-        let mut offloads = Offloads {
-            off: vec!["rx-lro".to_owned()],
-            ..Offloads::default()
-        };
-        card.offloads = Some(offloads.clone());
+        card.link.autoneg = Some(true);
+        card.link.speed = Some(Rate(100_000_000));
+        card.link.supported = modes(&["100baseT", "1000baseT", "2500baseT"]);
+        card.link.advertised = modes(&["100baseT"]);
+        card.link.peer = modes(&["100baseT", "1000baseT"]);
+        let found = find(&machine(&[card.clone()]));
+        let told = "runs at 100 Mb/s: it offers 100 Mb/s at most, though it supports 1 Gb/s, which the other end offers";
+        assert_eq!((found.len(), found[0].what.as_str()), (1, told));
         assert_eq!(
-            whats(&[card.clone()]),
-            [""; 0],
-            "bulk traffic does without LRO"
+            found[0].to_do(),
+            "offer all modes; the link goes down for some seconds: sudo ethtool -s eth2 autoneg on \
+             (undo: sudo ethtool -s eth2 advertise 1000baseT/Full off 2500baseT/Full off)"
         );
-        offloads.off = vec!["rx-gro".to_owned()];
-        card.offloads = Some(offloads);
-        assert_eq!(whats(&[card.clone()]), ["port-offload: switched off: GRO"]);
-        card.link.speed = Some(Rate(9_999_999_999));
-        assert_eq!(whats(&[card.clone()]), [""; 0]);
-        card.link.speed = None;
-        assert_eq!(whats(&[card.clone()]), [""; 0]);
-        card.link.speed = Some(Rate(10_000_000_000));
-        card.is_virtual = true;
-        assert_eq!(whats(&[card]), [""; 0], "its speed is nominal");
+        let told = |change: fn(&mut Nic)| {
+            let mut other = card.clone();
+            change(&mut other);
+            ids(&machine(&[other]))
+        };
+        assert_eq!(told(|n| n.link.peer.truncate(1)), [""; 0], "the partner");
+        assert_eq!(told(|n| n.link.peer.clear()), [""; 0], "unknown");
+        assert_eq!(told(|n| n.link.autoneg = Some(false)), [""; 0], "forced");
+        assert_eq!(told(|n| n.link.advertised.clear()), [""; 0], "unknown");
+        assert_eq!(told(|n| n.up = false), [""; 0]);
+        let offers_it = told(|n| n.link.advertised.push("1000baseT/Full".to_owned()));
+        assert_eq!(offers_it, ["port-speed"], "the cable");
     }
 
     #[test]

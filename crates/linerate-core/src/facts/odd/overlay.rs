@@ -89,6 +89,9 @@ impl<'a> Ports<'a> {
 
 fn too_large<'a>(ports: &Ports<'a>, nic: &'a Nic) -> Option<Oddity> {
     let chain = chain(ports, nic);
+    if chain.iter().any(|nic| nic.is_led() != Some(false)) {
+        return None;
+    }
     let own = nic.mtu?;
     let Some(over) = overflow(&chain, own) else {
         return nowhere(ports, nic);
@@ -173,7 +176,7 @@ fn fragments(network: &Network) -> String {
 /// A tunnel whose lower port is unknown, and whose packets fit no port that could carry it.
 fn nowhere(ports: &Ports<'_>, nic: &Nic) -> Option<Oddity> {
     let hidden = !nic.stack.below.is_empty() || nic.stack.below_hidden;
-    let tunnel = nic.tunnel().filter(|t| !hidden && !t.external)?;
+    let tunnel = nic.tunnel().filter(|_| !hidden)?;
     let (own, least) = (nic.mtu?, tunnel.least?);
     // Ports on top of the tunnel do not carry it.
     let upon = ports.up_from(vec![nic.index]);
@@ -296,6 +299,20 @@ mod tests {
             told(&[tunnel("xfrm", 1500, None, &[2]), port(2, "", 1500, &[])]),
             []
         );
+    }
+
+    #[test]
+    fn a_tunnel_that_others_may_lead_is_not_judged() {
+        let at = |name: &str, is_read: bool| {
+            let mut vxlan = tunnel("vxlan", 1500, Some(4), &[2]);
+            name.clone_into(&mut vxlan.name);
+            vxlan.stack.tunnel = vxlan.stack.tunnel.filter(|_| is_read);
+            let tagged = port(6, "vlan", 1500, &[9]);
+            told(&[tagged, vxlan, port(2, "", 1500, &[])]).len()
+        };
+        assert_eq!(at("vx0", true), 1);
+        assert_eq!(at("vx0", false), 0, "a tree of files");
+        assert_eq!(at("vxlan_sys_4789", true), 0, "Open vSwitch");
     }
 
     #[test]

@@ -228,7 +228,13 @@ impl PortReader<'_, '_> {
             mode: nth(&MODES, bond.mode),
             hash: nth(&HASHES, bond.hash),
             active: bond.active,
+            aggregator: bond.aggregator,
+            partner: bond
+                .partner
+                .map_or(String::new(), |mac| sysfs::hardware_address(&mac)),
         });
+        let aggregator = link.aggregator().map_err(invalid);
+        nic.stack.aggregator = self.settle("bond", aggregator, &hint).flatten();
         let vlan = link.vlan().map_err(invalid);
         nic.stack.vlan = self.settle("vlan", vlan, &hint).flatten();
     }

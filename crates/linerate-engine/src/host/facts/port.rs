@@ -8,7 +8,7 @@ use linerate_core::facts::irq::{Irq, Served};
 use linerate_core::facts::nic::{Nic, VIRTUAL_BUSES, VIRTUAL_DRIVERS, speed_of_mbps};
 use linerate_core::facts::route::Route;
 use linerate_core::parse::link::{ETHERNET, LOOPBACK, Link};
-use linerate_core::parse::sysctl;
+use linerate_core::parse::{sysctl, sysfs};
 
 use super::{Reader, SYS};
 use crate::host::sources::{no_route, route_toward};
@@ -108,8 +108,8 @@ impl Reader<'_> {
         let folder = format!("/sys/class/net/{}", link.name);
         let index = read(self.machine, &format!("{folder}/ifindex"), sysctl::number).ok()?;
         let address = self.machine.file(&format!("{folder}/address")).ok()?;
-        let bytes: Vec<String> = link.address.iter().map(|b| format!("{b:02x}")).collect();
-        let same = index == u64::from(link.index) && sysctl::line(&address) == bytes.join(":");
+        let own = sysfs::hardware_address(link.address);
+        let same = index == u64::from(link.index) && sysctl::line(&address) == own;
         same.then_some(folder)
     }
 

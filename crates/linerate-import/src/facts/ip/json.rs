@@ -1,11 +1,14 @@
 //! `ip -j link` and `ip -j addr`.
 
+use std::collections::BTreeMap;
+
 use linerate_core::facts::nic::PortErrors;
 use linerate_core::reported::{Note, Tool};
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::super::lines::MOST;
-use super::{Shown, UNKNOWN, VERSIONS, keep};
+use super::{Ends, OPTIONS, Shown, UNKNOWN, VERSIONS, keep};
 use crate::format::{Evidence, Format, Found, Holds, Section};
 
 pub(crate) static IP_JSON: Format = Format {
@@ -53,6 +56,21 @@ struct Port {
 struct Info {
     info_kind: String,
     info_data: Data,
+    info_slave_kind: String,
+    info_slave_data: Member,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Member {
+    ad_aggregator_id: Option<u16>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Aggregation {
+    aggregator: Option<u16>,
+    partner_mac: String,
 }
 
 #[derive(Deserialize, Default)]
@@ -62,6 +80,34 @@ struct Data {
     xmit_hash_policy: Option<String>,
     active_slave: Option<String>,
     id: Option<u32>,
+    ad_info: Aggregation,
+    /// What tunnels have, among others.
+    #[serde(flatten)]
+    others: BTreeMap<String, Value>,
+}
+
+impl Data {
+    fn text(&self, keys: &[&str]) -> String {
+        let mut texts = keys
+            .iter()
+            .filter_map(|key| self.others.get(*key)?.as_str());
+        texts.next().unwrap_or_default().to_owned()
+    }
+
+    /// Whether one of these is set; a flag is `true`, or null.
+    fn has(&self, keys: &[&str]) -> bool {
+        let mut set = keys.iter().filter_map(|key| self.others.get(*key));
+        set.any(|value| *value != Value::Bool(false))
+    }
+
+    fn ends(&self, kind: &str) -> Ends {
+        Ends {
+            outer: self.text(&["remote", "remote6", "local", "local6"]),
+            carrier: self.text(&["link"]),
+            is_external: self.has(&["external"]),
+            has_options: kind.starts_with("ip6") || self.has(&OPTIONS),
+        }
+    }
 }
 
 #[derive(Deserialize, Default)]
@@ -120,6 +166,8 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
 fn shown(port: Port) -> Shown {
     let data = port.linkinfo.info_data;
     let is_vlan = port.linkinfo.info_kind == "vlan";
+    let of_member = port.linkinfo.info_slave_data.ad_aggregator_id;
+    let is_member = port.linkinfo.info_slave_kind == "bond";
     let global = |all: Vec<Address>| {
         let global = all.into_iter().filter(|address| address.scope == "global");
         global.map(|address| address.local).take(MOST).collect()
@@ -127,6 +175,9 @@ fn shown(port: Port) -> Shown {
     let mut shown = Shown {
         index: port.ifindex,
         name: port.ifname,
+        tunnel: data.ends(&port.linkinfo.info_kind),
+        aggregator: data.ad_info.aggregator.or(of_member.filter(|_| is_member)),
+        partner: data.ad_info.partner_mac,
         is_lower_hidden: port.link.is_none() && port.link_index.is_some_and(|index| index > 0),
         lower: port.link.unwrap_or_default(),
         master: port.master,

@@ -9,10 +9,11 @@ pub(crate) use json::IP_JSON;
 pub(crate) use text::IP;
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use linerate_core::facts::Inventory;
 use linerate_core::facts::infiniband::Ipoib;
-use linerate_core::facts::nic::{Bond, Nic, PortErrors, VIRTUAL_BUSES};
+use linerate_core::facts::nic::{Bond, Nic, PortErrors, Tunnel, TunnelKind, VIRTUAL_BUSES};
 
 const VERSIONS: &str = "iproute2 4.0 to 6.15";
 const UNKNOWN: &str =
@@ -21,6 +22,11 @@ const IPOIB: &str = "ipoib";
 /// Kinds with one port below, which the name shows behind `@`.
 const ON_ONE: [&str; 7] = [
     "vlan", "macvlan", "macvtap", "ipvlan", "ipvtap", "macsec", "ipoib",
+];
+
+/// Words for options that add bytes to the headers of a tunnel.
+const OPTIONS: [&str; 10] = [
+    "key", "ikey", "okey", "csum", "icsum", "ocsum", "seq", "iseq", "oseq", "encap",
 ];
 
 /// A port as `ip` shows it. Text that is unknown is empty.
@@ -45,11 +51,28 @@ struct Shown {
     hash: String,
     active: String,
     vlan: Option<u16>,
+    /// Aggregator of LACP: that of a bond, or that of its member.
+    aggregator: Option<u16>,
+    partner: String,
+    tunnel: Ends,
     bus: String,
     device: String,
     /// Addresses that are valid beyond the link; `None` if they are not shown.
     addresses: Option<Vec<String>>,
     errors: PortErrors,
+}
+
+/// How a tunnel is set, where `-d` shows it.
+#[derive(Debug, Default)]
+struct Ends {
+    /// An outer address, its own or that of its other end.
+    outer: String,
+    /// The port that it is bound to.
+    carrier: String,
+    /// Whether a program sets the destination of each packet.
+    is_external: bool,
+    /// Whether options add bytes to its headers.
+    has_options: bool,
 }
 
 impl Shown {
@@ -129,7 +152,22 @@ fn stack(nic: &mut Nic, port: &Shown, index: &impl Fn(&str) -> Option<u32>) {
             mode: port.mode.clone(),
             hash: port.hash.clone(),
             active: index(&port.active),
+            aggregator: port.aggregator,
+            partner: port.partner.clone(),
         });
+    } else {
+        nic.stack.aggregator = port.aggregator;
+    }
+    if let Some(kind) = TunnelKind::named(&nic.kind).filter(|_| nic.is_wrapping()) {
+        let ends = &port.tunnel;
+        let outer: Option<IpAddr> = ends.outer.parse().ok();
+        let version = outer.map(|ip| if ip.is_ipv4() { 4 } else { 6 });
+        let besides = (!ends.has_options).then_some(0);
+        nic.stack.tunnel = Some(Tunnel {
+            external: ends.is_external,
+            ..kind.tunnel(version, kind.frames, besides)
+        });
+        nic.stack.below.extend(index(&ends.carrier));
     }
 }
 

@@ -53,6 +53,53 @@ fn text_and_json_say_the_same() {
 }
 
 #[test]
+fn a_tunnel_and_its_mode_are_read_of_text_and_of_json() {
+    let text = "5: vx0: <BROADCAST,UP,LOWER_UP> mtu 1500 qdisc noqueue state UNKNOWN mode DEFAULT group default\n    \
+                link/ether 00:00:5e:00:53:01 brd ff:ff:ff:ff:ff:ff promiscuity 0\n    \
+                vxlan WHAT srcport 0 0 dstport 4789\n2: eth0: <BROADCAST,UP,LOWER_UP> mtu 1500 qdisc mq state UP\n    \
+                link/ether 00:00:5e:00:53:02 brd ff:ff:ff:ff:ff:ff\n";
+    let json = r#"[{"ifindex":5,"ifname":"vx0","flags":["UP","LOWER_UP"],"mtu":1500,"linkinfo":{"info_kind":"vxlan",
+                "info_data":{WHAT}}},{"ifindex":2,"ifname":"eth0","flags":["UP","LOWER_UP"],"mtu":1500}]"#;
+    let read = |sample: &str, what: &str| {
+        let (all, _) = merged(&[&sample.replace("WHAT", what)]);
+        let stack = port(&all, "vx0").stack.clone();
+        let tunnel = stack.tunnel.unwrap();
+        let odd = linerate_core::facts::odd::find(&all).len();
+        (stack.below, tunnel.version, tunnel.external, odd)
+    };
+    let plain = (vec![2], Some(4), false, 1);
+    assert_eq!(read(text, "id 12 local 10.20.0.7 dev eth0"), plain);
+    let keys = r#""id":12,"local":"10.20.0.7","link":"eth0""#;
+    assert_eq!(read(json, keys), plain);
+    let led = (vec![], None, true, 0);
+    assert_eq!(read(text, "external id 0"), led);
+    assert_eq!(read(json, r#""external":true,"id":0"#), led);
+}
+
+#[test]
+fn a_bond_and_its_members_have_aggregators() {
+    let text = "9: bond0: <BROADCAST,MASTER,UP,LOWER_UP> mtu 1500 qdisc noqueue state UP mode DEFAULT group default\n    \
+                link/ether 00:00:5e:00:53:01 brd ff:ff:ff:ff:ff:ff promiscuity 0\n    \
+                bond mode 802.3ad miimon 100 xmit_hash_policy layer3+4 ad_aggregator 1 ad_num_ports 1 \
+                ad_partner_mac 00:00:5e:00:53:07\n\
+                2: eth0: <BROADCAST,SLAVE,UP,LOWER_UP> mtu 1500 qdisc mq master bond0 state UP\n    \
+                link/ether 00:00:5e:00:53:01 brd ff:ff:ff:ff:ff:ff\n    \
+                bond_slave state ACTIVE mii_status UP ad_aggregator_id 2 ad_actor_oper_port_state 61\n";
+    let json = r#"[{"ifindex":9,"ifname":"bond0","linkinfo":{"info_kind":"bond","info_data":{"mode":"802.3ad",
+                "ad_info":{"aggregator":1,"partner_mac":"00:00:5e:00:53:07"}}}},{"ifindex":2,"ifname":"eth0",
+                "master":"bond0","linkinfo":{"info_slave_kind":"bond","info_slave_data":{"ad_aggregator_id":2}}}]"#;
+    for sample in [text, json] {
+        let (all, _) = merged(&[sample]);
+        let bond = port(&all, "bond0").stack.bond.clone().unwrap();
+        assert_eq!(
+            (bond.aggregator, bond.partner.as_str()),
+            (Some(1), "00:00:5e:00:53:07")
+        );
+        assert_eq!(port(&all, "eth0").stack.aggregator, Some(2));
+    }
+}
+
+#[test]
 fn counters_are_found_by_their_names() {
     let (all, notes) = of(&["ip/counters.txt"]);
     let errors = port(&all, "eth0").errors;

@@ -3,7 +3,7 @@
 use linerate_core::facts::nic::PortErrors;
 
 use super::super::lines::{Line, MOST, Reading, decimal, first_line, small};
-use super::{Shown, UNKNOWN, VERSIONS, keep};
+use super::{Ends, OPTIONS, Shown, UNKNOWN, VERSIONS, keep};
 use crate::format::{Evidence, Format, Found, Holds, Section};
 use crate::text::command;
 
@@ -95,8 +95,8 @@ fn take<'a>(port: &mut Shown, line: Line<'a>, table: &mut Option<&'a str>) -> bo
     match first {
         "RX:" | "TX:" | "RX" | "TX" if text.contains(':') => *table = Some(text),
         "inet" | "inet6" => address(port, text),
-        "valid_lft" | "alias" | "altname" | "vf" | "prog/xdp" | "bridge_slave" | "bond_slave"
-        | "team_slave" => {}
+        "bond_slave" => port.aggregator = number(text, "ad_aggregator_id"),
+        "valid_lft" | "alias" | "altname" | "vf" | "prog/xdp" | "bridge_slave" | "team_slave" => {}
         _ if port.kind.is_empty() && is_kind(first) => {
             first.clone_into(&mut port.kind);
             of_kind(port, text);
@@ -131,11 +131,25 @@ fn of_kind(port: &mut Shown, text: &str) {
     port.mode = word("mode");
     port.hash = word("xmit_hash_policy");
     port.active = word("active_slave");
+    port.partner = word("ad_partner_mac");
+    port.aggregator = number(text, "ad_aggregator");
     if port.kind == "vlan" {
-        port.vlan = after(text, "id")
-            .and_then(small)
-            .and_then(|id| u16::try_from(id).ok());
+        port.vlan = number(text, "id");
     }
+    let mut ends = [word("remote"), word("local")].into_iter();
+    let has = |words: &[&str]| text.split_whitespace().any(|word| words.contains(&word));
+    port.tunnel = Ends {
+        outer: ends
+            .find(|end| end.contains(['.', ':']))
+            .unwrap_or_default(),
+        carrier: word("dev"),
+        is_external: has(&["external"]),
+        has_options: port.kind.starts_with("ip6") || has(&OPTIONS),
+    };
+}
+
+fn number(text: &str, key: &str) -> Option<u16> {
+    after(text, key).and_then(small)?.try_into().ok()
 }
 
 fn address(port: &mut Shown, text: &str) {

@@ -260,6 +260,7 @@ fn network() -> Network {
         mode: "802.3ad".to_owned(),
         hash: "layer3+4".to_owned(),
         active: None,
+        ..Bond::default()
     });
     let mut vlan = software("bond0.7", 10, "vlan");
     vlan.stack.below = vec![9];

@@ -369,6 +369,7 @@ fn oddities(doc: &mut Document, explained: &Explained<'_>) {
                 2,
             );
             doc.detail(&[(Tone::Dim, odd.why)], 2);
+            doc.detail(&[(Tone::Plain, &odd.fix.what)], 2);
             super::super::advice::do_steps(doc, &odd.fix.steps, |_| None);
         }
     }

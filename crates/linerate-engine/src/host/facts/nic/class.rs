@@ -28,7 +28,21 @@ impl Reader<'_> {
             self.gaps.push(gap("facts.nic", &why, "ip link"));
         }
         nics.sort_by_key(|nic| nic.index);
+        self.leads(&nics);
         nics
+    }
+
+    /// Reports tunnels that may take the destination of each packet from a program: no file shows that.
+    fn leads(&mut self, nics: &[Nic]) {
+        let unknown = nics.iter().filter(|nic| nic.is_led().is_none());
+        let names: Vec<&str> = unknown.map(|nic| nic.name.as_str()).collect();
+        if !names.is_empty() {
+            let why = format!(
+                "no file shows whether a program sends their packets on (`external`), so that their MTU is not judged: {}",
+                few(&names)
+            );
+            self.gaps.push(gap("facts.nic.tunnel", &why, "ip -d link"));
+        }
     }
 
     fn listed_nic(&mut self, name: &str) -> Option<Nic> {
@@ -115,12 +129,16 @@ impl Reader<'_> {
             let line = self.optional_line(&format!("{folder}/bonding/{file}"));
             line.split(' ').next().unwrap_or_default().to_owned()
         };
+        let number = |file: &str| u16::try_from(self.whole(&format!("{folder}/{file}"))?).ok();
         let mode = word("mode");
         nic.stack.bond = (!mode.is_empty()).then(|| Bond {
             mode,
             hash: word("xmit_hash_policy"),
             active: None,
+            aggregator: number("bonding/ad_aggregator"),
+            partner: word("ad_partner_mac"),
         });
+        nic.stack.aggregator = number("bonding_slave/ad_aggregator_id");
     }
 
     /// Reads the link of a port. A port that is down has neither speed nor duplex; this is not a gap.
@@ -222,12 +240,21 @@ mod tests {
                 &[
                     ("bonding/mode", "802.3ad 4\n"),
                     ("bonding/xmit_hash_policy", "layer3+4 1\n"),
+                    ("bonding/ad_aggregator", "1\n"),
+                    ("bonding/ad_partner_mac", "02:00:00:00:00:07\n"),
                     ("lower_a", "->../a"),
                     ("lower_b", "->../b"),
                 ],
             ),
             ("a", &[("master", "->../bond0"), ("speed", "65535\n")]),
-            ("b", &[("master", "->../bond0"), ("speed", "-1\n")]),
+            (
+                "b",
+                &[
+                    ("master", "->../bond0"),
+                    ("speed", "-1\n"),
+                    ("bonding_slave/ad_aggregator_id", "2\n"),
+                ],
+            ),
         ]);
         let stack = &network.nics[0].stack;
         assert_eq!((stack.below.as_slice(), stack.above), (&[2, 3][..], None));
@@ -236,10 +263,30 @@ mod tests {
             (bond.mode.as_str(), bond.hash.as_str()),
             ("802.3ad", "layer3+4")
         );
+        assert_eq!(
+            (bond.aggregator, bond.partner.as_str()),
+            (Some(1), "02:00:00:00:00:07")
+        );
+        let aggregators = [1, 2].map(|at| network.nics[at].stack.aggregator);
+        assert_eq!(aggregators, [None, Some(2)]);
         for member in &network.nics[1..] {
             assert_eq!((member.stack.above, member.link.speed), (Some(1), None));
         }
         assert_eq!(network.leaves(1), [2, 3]);
+    }
+
+    #[test]
+    fn who_leads_a_tunnel_of_a_tree_is_a_gap() {
+        let gap = |name: &str, kind: &str| {
+            let uevent = format!("DEVTYPE={kind}\n");
+            let network = of(&[(name, &[("uevent", uevent.as_str())])]);
+            let mut gaps = network.gaps.into_iter();
+            gaps.find(|gap| gap.what == "facts.nic.tunnel")
+                .map(|gap| gap.why)
+        };
+        assert!(gap("vx0", "vxlan").unwrap().ends_with("not judged: vx0"));
+        assert_eq!(gap("genev_sys_6081", "geneve"), None);
+        assert_eq!(gap("wg0", "wireguard"), None);
     }
 
     #[test]

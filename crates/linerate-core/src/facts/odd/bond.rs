@@ -1,0 +1,153 @@
+//! Bonds of which not all members carry traffic.
+
+use super::{Oddity, few};
+use crate::advice::{Advice, Step};
+use crate::facts::Inventory;
+use crate::facts::nic::{AGGREGATED, Bond, Nic};
+use crate::shell::word;
+use crate::units::Rate;
+
+/// Bonds by LACP with members that are up in another aggregator, or without a system that answers by LACP: traffic
+/// uses the members of one aggregator.
+pub(super) fn apart(inventory: &Inventory) -> Vec<Oddity> {
+    let nics = &inventory.network.nics;
+    let odd = |nic: &Nic| {
+        let bond = nic.stack.bond.as_ref()?;
+        let members = nic.stack.below.iter();
+        let members = members.filter_map(|index| inventory.network.nic(*index));
+        let members: Vec<&Nic> = members.filter(|member| member.up).collect();
+        let is_split = nic.up && bond.mode == AGGREGATED && members.len() > 1;
+        is_split.then(|| of(nic, bond, &members)).flatten()
+    };
+    nics.iter().filter_map(odd).collect()
+}
+
+fn of(nic: &Nic, bond: &Bond, members: &[&Nic]) -> Option<Oddity> {
+    let (used, apart): (Vec<&Nic>, Vec<&Nic>) =
+        members.iter().copied().partition(|m| bond.aggregates(m));
+    if apart.is_empty() && !bond.has_no_partner() {
+        return None;
+    }
+    let partner = match bond.partner.as_str() {
+        "" => String::new(),
+        _ if bond.has_no_partner() => "; no system answers by LACP".to_owned(),
+        partner => format!("; the partner is {partner}"),
+    };
+    let carry = if used.len() == 1 { "carries" } else { "carry" };
+    Some(Oddity {
+        id: "bond-split",
+        subject: nic.name.clone(),
+        what: format!(
+            "{} of {} members that are up {carry} traffic: {}{partner}{}",
+            used.len(),
+            members.len(),
+            aggregators(members),
+            ceiling(&used, members)
+        ),
+        brief: format!(
+            "{} of {} members that are up {carry} traffic",
+            used.len(),
+            members.len()
+        ),
+        why: "LACP uses the ports of one aggregator: those whose other ends are one system, in one group, at one speed",
+        limits: vec![nic.name.clone()],
+        fix: fix(nic),
+    })
+}
+
+/// `ens1f0 in aggregator 1, ens1f1 in aggregator 2`.
+fn aggregators(members: &[&Nic]) -> String {
+    let words = |member: &&Nic| match member.stack.aggregator {
+        Some(aggregator) => format!("{} in aggregator {aggregator}", member.name),
+        None => member.name.clone(),
+    };
+    few(&members.iter().map(words).collect::<Vec<_>>())
+}
+
+/// `; it carries 25 Gb/s at most, not 50 Gb/s`.
+fn ceiling(used: &[&Nic], members: &[&Nic]) -> String {
+    let sum = |all: &[&Nic]| {
+        let rates: Option<Vec<u64>> = all.iter().map(|m| Some(m.link.speed?.0)).collect();
+        rates.map(|rates| Rate(rates.into_iter().fold(0, u64::saturating_add)))
+    };
+    match (sum(used), sum(members)) {
+        (Some(most), Some(all)) if most < all => format!("; it carries {most} at most, not {all}"),
+        _ => String::new(),
+    }
+}
+
+fn fix(nic: &Nic) -> Advice {
+    let show = format!("sudo cat /proc/net/bonding/{}", word(&nic.name));
+    let show = Step::on(None, show);
+    Advice::new(
+        "at the other end, put these ports into one group that uses LACP: on one switch, or on switches that act as one; \
+         unless the second group is meant as a standby",
+    )
+    .step(show.about("the system, the key and the aggregator of each member"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::find;
+    use crate::facts::Inventory;
+    use crate::facts::nic::tests::nic;
+    use crate::facts::nic::{Bond, Nic};
+    use crate::units::Rate;
+
+    const PARTNER: &str = "0e:11:22:33:44:55";
+
+    /// A bond of two ports of 25 Gb/s by this mode, with these aggregators: its own, and those of its members.
+    fn bond(mode: &str, own: Option<u16>, members: [Option<u16>; 2], partner: &str) -> Vec<Nic> {
+        let mut bond = nic(9, &[2, 3]);
+        bond.up = true;
+        bond.stack.bond = Some(Bond {
+            mode: mode.to_owned(),
+            aggregator: own,
+            partner: partner.to_owned(),
+            ..Bond::default()
+        });
+        let member = |(index, aggregator): (u32, Option<u16>)| {
+            let mut member = nic(index, &[]);
+            (member.up, member.link.speed) = (true, Some(Rate(25_000_000_000)));
+            (member.stack.above, member.stack.aggregator) = (Some(9), aggregator);
+            member
+        };
+        let members = [2, 3].into_iter().zip(members).map(member);
+        std::iter::once(bond).chain(members).collect()
+    }
+
+    fn whats(nics: Vec<Nic>) -> Vec<String> {
+        let mut machine = Inventory::default();
+        machine.network.nics = nics;
+        find(&machine).into_iter().map(|odd| odd.what).collect()
+    }
+
+    #[test]
+    fn members_of_another_aggregator_are_odd() {
+        let told = |own, members| whats(bond("802.3ad", own, members, PARTNER));
+        assert_eq!(
+            told(Some(1), [Some(1), Some(2)]),
+            [
+                "1 of 2 members that are up carries traffic: eth2 in aggregator 1, eth3 in aggregator 2; the partner is \
+              0e:11:22:33:44:55; it carries 25 Gb/s at most, not 50 Gb/s"
+            ]
+        );
+        assert_eq!(told(Some(1), [Some(1), Some(1)]), [""; 0]);
+        assert_eq!(told(None, [Some(1), Some(2)]), [""; 0], "not known");
+        assert_eq!(told(Some(1), [Some(1), None]), [""; 0], "not known");
+        let others = bond("balance-xor", Some(1), [Some(1), Some(2)], "");
+        assert_eq!(whats(others), [""; 0], "no LACP");
+        let mut down = bond("802.3ad", Some(1), [Some(1), Some(2)], PARTNER);
+        down[2].up = false;
+        assert_eq!(whats(down), [""; 0], "a cable is out");
+    }
+
+    #[test]
+    fn a_bond_that_nobody_answers_is_odd() {
+        let alone = bond("802.3ad", Some(1), [Some(1), Some(2)], "00:00:00:00:00:00");
+        let what = &whats(alone)[0];
+        assert!(what.contains("no system answers by LACP"), "{what}");
+        let other = bond("balance-rr", None, [None, None], "00:00:00:00:00:00");
+        assert_eq!(whats(other), [""; 0]);
+    }
+}
