@@ -1,5 +1,7 @@
 //! What to do about a cause.
 
+mod tools;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -54,6 +54,8 @@ pub struct Inventory {
     pub storage: block::Storage,
     /// Settings that matter to a path.
     pub tunables: Vec<Tunable>,
+    /// The table of connections that the kernel tracks; `None` if it tracks none, or if unknown.
+    pub conntrack: Option<Conntrack>,
     /// The activity of the machine's CPUs; `None` if it cannot be read twice.
     pub busy: Option<cpu::Busy>,
     /// The gaps of all facts.
@@ -65,6 +67,23 @@ impl Inventory {
     pub fn lacks(&self, fact: &str) -> bool {
         self.gaps.iter().any(|gap| gap.what == fact)
     }
+}
+
+/// The table of connections that the kernel tracks for firewalls and address translation.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Conntrack {
+    /// Entries in use.
+    #[serde(rename = "live_entries", serialize_with = "exact::exact")]
+    pub entries: u64,
+    /// Largest number of entries; 0 is no limit.
+    #[serde(rename = "entries_max", serialize_with = "exact::exact")]
+    pub most: u64,
+    /// Entries evicted since boot because the table was full. Null if unknown.
+    #[serde(rename = "live_evicted", serialize_with = "exact::exact")]
+    pub evicted: Option<u64>,
+    /// Packets dropped since boot, for this or another reason. Null if unknown.
+    #[serde(rename = "live_dropped", serialize_with = "exact::exact")]
+    pub dropped: Option<u64>,
 }
 
 /// A setting of the kernel.

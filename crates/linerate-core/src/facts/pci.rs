@@ -197,6 +197,72 @@ pub struct Limited {
     pub at: Option<Address>,
 }
 
+/// How an IOMMU handles the accesses of a device to memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Iommu {
+    /// It translates them, and forgets each buffer as soon as it was used.
+    Strict,
+    /// It translates them, and forgets buffers some time after they were used.
+    Lazy,
+    /// Like lazy, because whoever set up the boot asked for an IOMMU, and not for one that passes accesses on.
+    LazyByRequest,
+    /// It passes them on.
+    Passed,
+}
+
+impl Iommu {
+    /// By the type of the default domain of a device's group, the release of the kernel, and the parameters that it was
+    /// booted with.
+    pub fn of(domain: &str, kernel: &str, boot: &[String]) -> Option<Self> {
+        match domain {
+            "identity" => Some(Self::Passed),
+            "DMA-FQ" => match Self::of_boot(boot) {
+                Some(Self::LazyByRequest) => Some(Self::LazyByRequest),
+                _ => Some(Self::Lazy),
+            },
+            // Older kernels call both modes so.
+            //= Linux 5.15, drivers/iommu/iommu.c: IOMMU_DOMAIN_DMA_FQ
+            "DMA" if is_since(kernel, (5, 15)) => Some(Self::Strict),
+            "DMA" | "" => Self::of_boot(boot),
+            _ => None,
+        }
+    }
+
+    //= Linux, Documentation/admin-guide/kernel-parameters.txt: intel_iommu, amd_iommu, iommu, iommu.strict, iommu.passthrough
+    fn of_boot(boot: &[String]) -> Option<Self> {
+        let has = |name: &str, value: &str| {
+            let values = boot
+                .iter()
+                .filter_map(|word| word.strip_prefix(name)?.strip_prefix('='));
+            values
+                .flat_map(|values| values.split(','))
+                .any(|own| own == value)
+        };
+        let strict = has("intel_iommu", "strict")
+            || has("iommu.strict", "1")
+            || has("amd_iommu", "fullflush");
+        match () {
+            () if has("intel_iommu", "off") || has("iommu", "off") || has("amd_iommu", "off") => {
+                None
+            }
+            () if has("iommu", "pt") || has("iommu.passthrough", "1") => Some(Self::Passed),
+            () if strict => Some(Self::Strict),
+            () if has("intel_iommu", "on") => Some(Self::LazyByRequest),
+            () => None,
+        }
+    }
+}
+
+/// Whether a kernel's release is this one or a later one; `false` if it is unknown.
+fn is_since(kernel: &str, least: (u32, u32)) -> bool {
+    let mut numbers = kernel.split(|c: char| !c.is_ascii_digit()).map(str::parse);
+    match (numbers.next(), numbers.next()) {
+        (Some(Ok(major)), Some(Ok(minor))) => (major, minor) >= least,
+        _ => false,
+    }
+}
+
 /// A PCI device.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -233,6 +299,9 @@ pub struct Device {
     pub node: Option<u32>,
     /// IOMMU group.
     pub iommu_group: Option<u32>,
+    /// How the IOMMU handles its accesses to memory; `None` if unknown, or without an IOMMU.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub iommu: Option<Iommu>,
     /// Whether the device is a virtual function of another one.
     pub is_virtual: bool,
     /// Whether the device can be removed, as the kernel says, while something is attached to the machine by
@@ -358,6 +427,35 @@ mod tests {
         all.iter()
             .map(|d| d.parent.map_or(String::new(), name))
             .collect()
+    }
+
+    #[test]
+    fn an_iommu_is_strict_by_its_domain_or_by_what_was_asked_for_at_boot() {
+        let of = |domain: &str, kernel: &str, boot: &str| {
+            let boot: Vec<String> = boot.split(' ').map(str::to_owned).collect();
+            Iommu::of(domain, kernel, &boot)
+        };
+        let (strict, lazy) = (Some(Iommu::Strict), Some(Iommu::Lazy));
+        let (asked, passed) = (Some(Iommu::LazyByRequest), Some(Iommu::Passed));
+        for (domain, kernel, boot, want) in [
+            ("DMA", "5.15.0-1", "", strict),
+            ("DMA", "5.14.21", "", None),
+            ("DMA", "5.14.21", "intel_iommu=on", asked),
+            ("DMA", "5.14.21", "intel_iommu=on,strict", strict),
+            ("DMA", "", "", None),
+            ("DMA-FQ", "6.1.0", "", lazy),
+            ("identity", "6.1.0", "intel_iommu=on iommu=pt", passed),
+            ("blocked", "6.1.0", "", None),
+            ("", "6.1.0", "quiet intel_iommu=on", asked),
+            ("DMA-FQ", "6.1.0", "intel_iommu=on", asked),
+            ("", "6.1.0", "intel_iommu=on iommu.strict=1", strict),
+            ("", "6.1.0", "intel_iommu=on iommu=pt", passed),
+            ("", "6.1.0", "amd_iommu=fullflush", strict),
+            ("", "6.1.0", "intel_iommu=off iommu.strict=1", None),
+            ("", "6.1.0", "quiet", None),
+        ] {
+            assert_eq!(of(domain, kernel, boot), want, "{domain} {kernel} {boot}");
+        }
     }
 
     #[test]

@@ -35,6 +35,20 @@ pub fn parse(reply: &[u8]) -> impl Iterator<Item = Result<Address, Malformed>> {
     })
 }
 
+/// Overwrites everything that [`parse`] does not read. An address becomes the result of `address`.
+pub fn mask(reply: &mut [u8], mut address: impl FnMut(&mut [u8])) {
+    netlink::change_messages(reply, |kind, body| {
+        let attributes = body.split_at_mut_checked(FIXED);
+        let Some((_, attributes)) = attributes.filter(|_| kind == NEW_ADDRESS) else {
+            return;
+        };
+        netlink::change_attributes(attributes, |kind, value| match kind {
+            1 | 2 => address(value),
+            _ => value.fill(0),
+        });
+    });
+}
+
 fn one(body: &[u8]) -> Result<Option<Address>, Malformed> {
     let port = u32_at(body, 4, WHAT)?;
     let (prefix, flags, scope) = (body[1], body[2], body[3]);
@@ -97,6 +111,23 @@ mod tests {
         }
         let own = attr(2, &[192, 0, 2, 7]);
         assert_eq!(all(&message([2, 33, 0, 0], &[own])), [], "no such prefix");
+    }
+
+    #[test]
+    fn a_masked_reply_has_other_addresses_and_nothing_else() {
+        let mut reply = message(
+            [2, 24, 0, 0],
+            &[attr(2, &[192, 0, 2, 7]), attr(3, b"secret")],
+        );
+        super::mask(&mut reply, |address| address.fill(9));
+        let want = Address {
+            port: 7,
+            ip: [9; 4].into(),
+            prefix: 24,
+            is_global: true,
+        };
+        assert_eq!(all(&reply), [want]);
+        assert!(!reply.windows(6).any(|w| w == b"secret"), "{reply:?}");
     }
 
     #[test]

@@ -7,6 +7,7 @@
 pub mod address;
 pub mod alias;
 pub mod cgroup;
+pub mod conntrack;
 pub mod control;
 pub mod cpu_stat;
 pub mod cpuinfo;
@@ -30,6 +31,7 @@ pub mod pressure;
 pub mod proc_stat;
 pub mod qdisc;
 pub mod route;
+pub mod routes;
 pub mod run;
 pub mod schedstat;
 pub mod shaping;

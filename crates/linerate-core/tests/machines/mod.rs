@@ -7,9 +7,11 @@ use linerate_core::facts::infiniband::{
 };
 use linerate_core::facts::irq::Irq;
 use linerate_core::facts::memory::Module;
-use linerate_core::facts::nic::{Bond, Counter, Duplex, Nic, Offloads, TunnelKind};
+use linerate_core::facts::nic::{
+    Bond, Channels, Counter, Duplex, Nic, Offloads, Setting, TunnelKind,
+};
 use linerate_core::facts::pci::{self, Buses, Device, Link, Payload, PortKind};
-use linerate_core::facts::{Inventory, usb};
+use linerate_core::facts::{Conntrack, Inventory, Tunable, usb};
 use linerate_core::units::{Bytes, Hertz, Rate, Transfers};
 
 /// A name that others chose, which a shell would run if it were not quoted.
@@ -100,6 +102,74 @@ fn links() -> Inventory {
     let mut machine = Inventory::default();
     machine.network.nics = vec![shy, member(3, 1), member(4, 2), bond, plain, tunnel];
     machine
+}
+
+/// Ports that one CPU serves, that lose packets or their link, or that are no wire at all.
+fn receivers() -> Inventory {
+    let single = |index: u32, most: Option<u32>| {
+        let mut single = port(index, 10);
+        let combined = Setting { now: Some(1), most };
+        single.channels = Some(Channels {
+            combined,
+            ..Channels::default()
+        });
+        single
+    };
+    let mut losing = port(4, 1);
+    losing.errors.rx_packets = Some(1_000_000);
+    losing.errors.rx_missed = Some(5_000);
+    losing.errors.carrier_changes = Some(5_000);
+    let mut air = port(5, 1);
+    air.is_wifi = true;
+    let mut copied = port(6, 1);
+    (copied.driver, copied.is_virtual) = ("hv_netvsc".to_owned(), true);
+    let mut machine = processors();
+    machine.machine.platform.cloud = "Azure";
+    machine.network.default_ports = Some(vec![air.name.clone()]);
+    machine.network.nics = vec![single(2, Some(8)), single(3, Some(1)), losing, air, copied];
+    machine
+}
+
+/// A kernel whose settings and tables hold connections back, and an IOMMU that translates.
+fn kernel() -> Inventory {
+    let mut machine = bus((8, 8), (8, 8), (8, 8));
+    machine.pci[1].iommu = Some(pci::Iommu::Strict);
+    let settings = [
+        ("tcp_sack", "0"),
+        ("tcp_window_scaling", "0"),
+        ("tcp_rmem", "4096 131072 262144"),
+    ];
+    let tunable = |(name, value): (&str, &str)| Tunable {
+        name: format!("net.ipv4.{name}"),
+        value: value.to_owned(),
+    };
+    machine.tunables = settings.map(tunable).to_vec();
+    machine.conntrack = Some(Conntrack {
+        entries: 1000,
+        most: 1000,
+        evicted: Some(7),
+        dropped: Some(7),
+    });
+    machine
+}
+
+/// A port of RoCE that loses packets.
+fn lossy() -> Inventory {
+    let mut device = rdma(
+        LinkState::Active,
+        PhysicalState::LinkUp,
+        Layer::Ethernet,
+        (4, 56),
+    );
+    let counter = |name: &str, value| Counter {
+        name: name.to_owned(),
+        value,
+    };
+    device.ports[0].counters = vec![
+        counter("hw.out_of_sequence", 5_000),
+        counter("hw.np_ecn_marked_roce_packets", 0),
+    ];
+    fabric(&[device], "mlx5_core")
 }
 
 /// Ports whose interrupts go to few CPUs, or to distant ones; the old ones are known of the first port.
@@ -359,6 +429,9 @@ pub(crate) fn machines() -> Vec<Inventory> {
     let mut all = vec![
         ports(),
         links(),
+        receivers(),
+        kernel(),
+        lossy(),
         interrupts(),
         processors(),
         bus((8, 4), (8, 8), (8, 4)),

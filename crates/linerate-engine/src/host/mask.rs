@@ -3,7 +3,7 @@
 use std::mem;
 
 use linerate_core::facts::machine::CLOUD_TAGS;
-use linerate_core::parse::{ethtool, link, route, smbios, sysctl};
+use linerate_core::parse::{self, ethtool, link, route, routes, smbios, sysctl};
 
 use super::facts::block::tells_speed;
 use super::facts::infiniband::SOFTWARE;
@@ -78,6 +78,9 @@ impl Captured {
                     Query::Link(_) | Query::Links => {
                         link::mask(reply, |address| addresses.replace(address));
                     }
+                    Query::Addresses => {
+                        parse::address::mask(reply, |address| addresses.replace(address));
+                    }
                     Query::Ethtool(Ethtool::Rss, _) => ethtool::mask_rss(reply),
                     Query::Route(_) => route::mask(reply),
                     _ => {}
@@ -135,6 +138,12 @@ fn is_of_process(path: &str, file: &str) -> bool {
 fn mask(path: &str, text: &mut Vec<u8>, known: &mut Known) {
     match path {
         "/proc/sys/kernel/hostname" => *text = MASKED.to_vec(),
+        "/proc/cmdline" => {
+            let words = sysctl::words(text).into_iter();
+            let words = words.filter(|word| word.contains("iommu"));
+            *text = (words.collect::<Vec<_>>().join(" ") + "\n").into_bytes();
+        }
+        "/proc/net/route" => routes::mask(text),
         "/proc/cpuinfo" => keep_lines(text, |line| !line.starts_with(b"Serial")),
         "/sys/class/dmi/id/chassis_asset_tag" => {
             let tag = sysctl::line(text);
@@ -284,6 +293,8 @@ mod tests {
         assert_eq!(file(node, "brook mlx5_0\n"), "masked\n");
         let played = "Software iWARP stack\n";
         assert_eq!(file(node, played), played);
+        let boot = "root=UUID=1-2 quiet intel_iommu=on\n";
+        assert_eq!(file("/proc/cmdline", boot), "intel_iommu=on\n");
         let tag = "/sys/class/dmi/id/chassis_asset_tag";
         assert_eq!(file(tag, "rack 7\n"), "masked\n");
         assert_eq!(file(tag, "OracleCloud.com\n"), "OracleCloud.com\n");

@@ -139,6 +139,7 @@ fn link(joiner: &mut Joiner, into: &mut LinkModes, from: LinkModes) {
 /// Counters grow: the later value counts.
 fn errors(into: &mut PortErrors, from: &PortErrors) {
     let PortErrors {
+        rx_packets,
         rx_errors,
         tx_errors,
         rx_dropped,
@@ -150,6 +151,7 @@ fn errors(into: &mut PortErrors, from: &PortErrors) {
         carrier_changes,
     } = into;
     for (into, from) in [
+        (rx_packets, from.rx_packets),
         (rx_errors, from.rx_errors),
         (tx_errors, from.tx_errors),
         (rx_dropped, from.rx_dropped),

@@ -80,6 +80,19 @@ const ADDED: &[(&str, &str, &str)] = &[
     ("host", "/rdma/*/software", INFINIBAND),
     ("host", "/rdma/*/ports/*/nominal_bps", INFINIBAND),
     ("host", "/rdma/*/ports/*/guid", INFINIBAND),
+    ("host", "/ports/*/hardware_address", ADDRESSES),
+    ("host", "/ports/*/addresses", ADDRESSES),
+    ("host", "/ports/*/wifi", "Wi-Fi ports"),
+    ("host", "/ports/*/aggregator", LACP),
+    ("host", "/ports/*/bond/aggregator", LACP),
+    ("host", "/ports/*/bond/partner", LACP),
+    (
+        "host",
+        "/ports/*/live_errors/rx_packets",
+        "the share of packets that were dropped",
+    ),
+    ("host", "/pci/*/iommu", "how an IOMMU translates"),
+    ("host", "/conntrack", "the table of connections"),
     ("host", "/odd/*/brief", ADVICE),
     ("host", "/odd/*/limits", ADVICE),
     ("host", "/odd/*/advice", ADVICE),
@@ -102,6 +115,8 @@ const MEMORY: &str = "the memory of this host";
 const HEADLINE: &str = "the answer to read first";
 const DISTURBANCES: &str = "what disturbs a measurement";
 const NAGLE: &str = "time held by Nagle's algorithm";
+const ADDRESSES: &str = "addresses of ports";
+const LACP: &str = "aggregators of LACP";
 const TUNNEL: &str = "packets that are too large for a tunnel";
 const INFINIBAND: &str = "InfiniBand subnets and virtual functions";
 const QUEUES: &str = "requests in flight, and queue pairs";

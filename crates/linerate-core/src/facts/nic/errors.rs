@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PortErrors {
+    /// Packets received.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rx_packets: Option<u64>,
     /// Bad packets received.
     pub rx_errors: Option<u64>,
     /// Packets that could not be sent.

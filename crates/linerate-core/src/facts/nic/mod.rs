@@ -55,8 +55,25 @@ pub struct Network {
     pub nics: Vec<Nic>,
     /// Packets that this network namespace cut up since boot; `None` if it was not read, or if there is no tunnel.
     pub fragments: Option<Fragments>,
+    /// Addresses of the ports that have any.
+    pub addresses: Vec<PortAddresses>,
+    /// Names of the ports by which packets without a route of their own leave; `None` if unknown. Read if there is a Wi-Fi
+    /// port.
+    pub default_ports: Option<Vec<String>>,
     /// The readings of network ports that failed.
     pub gaps: Vec<Gap>,
+}
+
+/// The addresses of a port.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PortAddresses {
+    /// Index of the port.
+    pub port: u32,
+    /// Hardware address; empty if it has none, or if unknown.
+    pub hardware: String,
+    /// Addresses of IP that are valid beyond the link, with the leading bits of their networks: `192.0.2.7/24`.
+    pub ip: Vec<String>,
 }
 
 /// IP fragments since boot, IPv4 and IPv6 together.
@@ -101,6 +118,9 @@ pub struct Nic {
     pub usb_hubs: Vec<Hub>,
     /// NUMA node.
     pub node: Option<u32>,
+    /// Whether it is a Wi-Fi port.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_wifi: bool,
     /// Whether the port has no wire of its own: its speed is nominal and gives no ceiling.
     pub is_virtual: bool,
     /// Whether the port is up and its lower layer has carrier.
@@ -235,11 +255,21 @@ impl Nic {
 
     /// Whether the port has a wire of [`FAST`] or more: slower wires are filled with any settings.
     pub fn is_fast(&self) -> bool {
-        !self.is_virtual && self.link.speed.is_some_and(|speed| speed >= FAST)
+        !self.is_virtual && self.has_fast_speed()
+    }
+
+    /// Whether its speed, which may be nominal, is [`FAST`] or more.
+    pub fn has_fast_speed(&self) -> bool {
+        self.link.speed.is_some_and(|speed| speed >= FAST)
     }
 }
 
 impl Network {
+    /// The addresses of the port with this index.
+    pub fn addresses_of(&self, index: u32) -> Option<&PortAddresses> {
+        self.addresses.iter().find(|known| known.port == index)
+    }
+
     /// The port with this index.
     pub fn nic(&self, index: u32) -> Option<&Nic> {
         self.nics.iter().find(|nic| nic.index == index)

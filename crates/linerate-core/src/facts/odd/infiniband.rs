@@ -11,10 +11,12 @@ pub(crate) mod driver;
 mod function;
 pub(crate) mod ipoib;
 mod manager;
+mod roce;
 
 pub(super) use driver::missing as no_driver;
 pub(super) use ipoib::small_packets;
 pub(super) use manager::not_set_up;
+pub(super) use roce::lossy;
 
 /// Counters of a port that should not grow.
 const FAULTS: [&str; 5] = [

@@ -8,7 +8,7 @@ use crate::advice::{Advice, Step};
 use crate::facts::Inventory;
 use crate::facts::cpu::{Cpu, Processors};
 use crate::facts::irq::{Irq, Served};
-use crate::facts::nic::{Direction, FAST, Nic};
+use crate::facts::nic::{Direction, Nic};
 
 /// Largest number of CPUs that serve crowded interrupts: with three CPUs, somebody spread them.
 const CROWDED: usize = 2;
@@ -33,7 +33,7 @@ pub(super) fn crowded(inventory: &Inventory) -> Vec<Oddity> {
 /// Whether a port is in use and fast. The speed of a virtual port is nominal and no ceiling, but its interrupts are
 /// real.
 fn is_fast(nic: &Nic) -> bool {
-    nic.up && !nic.is_software() && nic.link.speed.is_some_and(|speed| speed >= FAST)
+    nic.up && !nic.is_software() && nic.has_fast_speed()
 }
 
 /// The interrupts of the receive queues: as the kernel lists them, else by their names, else all of the port.
@@ -69,7 +69,7 @@ fn is_spread_later(nic: &Nic, by: &BTreeSet<u32>) -> bool {
 }
 
 /// CPUs that interrupts may be spread over: those that are kept for other work are left out.
-fn usable(all: &Processors) -> Vec<&Cpu> {
+pub(super) fn usable(all: &Processors) -> Vec<&Cpu> {
     let kept: BTreeSet<&u32> = all.isolated.iter().chain(&all.tickless).collect();
     let usable = |cpu: &&Cpu| !kept.contains(&cpu.id);
     all.cpus.iter().filter(usable).collect()
@@ -139,6 +139,7 @@ fn spread(nic: &Nic, queues: &[&Irq], all: &Processors) -> Advice {
 mod tests {
     use super::super::{find, ids};
     use super::*;
+    use crate::facts::nic::FAST;
     use crate::facts::nic::Queue;
     use crate::units::Rate;
 

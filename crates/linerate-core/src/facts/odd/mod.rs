@@ -10,6 +10,7 @@ use super::carrier::carriers;
 use crate::advice::{Advice, Step};
 
 mod affinity;
+mod beneath;
 mod block;
 mod bond;
 mod carrier;
@@ -21,6 +22,9 @@ mod nic;
 mod offload;
 mod overlay;
 mod pci;
+mod queues;
+mod settings;
+mod wire;
 
 /// Something that makes a path across this machine slower than its parts could.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
@@ -141,6 +145,14 @@ const MIDDLE: &[Rule] = &[
     nic::refused,
     offload::off,
     interrupts::crowded,
+    queues::one,
+    beneath::no_function,
+    settings::full_table,
+    settings::switched_off,
+    settings::small_buffers,
+    wire::wifi,
+    wire::drops,
+    infiniband::lossy,
     memory::empty_node,
     memory::channels,
     memory::speed,
@@ -153,12 +165,14 @@ const MIDDLE: &[Rule] = &[
     cpu::clock_source,
     cpu::clock_follows_load,
     nic::damaged,
+    wire::flaps,
     infiniband::faults,
     block::dead_ways,
     block::idle_ways,
     nic::remote_interrupts,
     cpu::offline,
     pci::payload,
+    beneath::translated,
     pci::unknown_node,
 ];
 

@@ -8,6 +8,7 @@ use linerate_core::facts::{Gap, Inventory};
 
 use super::block::storage_of;
 use super::infiniband::{claims, infiniband};
+use super::iommu::translations;
 use super::irq::interrupts;
 use super::nic::network;
 use super::{PROC, Reader, few};
@@ -34,9 +35,12 @@ pub fn inventory(machine: &dyn Machine, pause: &dyn Fn(Duration)) -> Inventory {
         infiniband: infiniband(machine),
         storage: storage_of(machine, &groups.mounts),
         tunables: reader.tunables(),
+        conntrack: reader.conntrack(),
         busy: reader.busy(pause),
         gaps: reader.gaps,
     };
+    let kernel = &inventory.machine.kernel;
+    translations(machine, kernel, &mut inventory.pci);
     let rdma = &inventory.infiniband;
     let claims = claims(machine, &inventory.pci, &inventory.machine.kernel, rdma);
     inventory.infiniband.claims = claims;

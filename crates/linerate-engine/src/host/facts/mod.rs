@@ -12,9 +12,11 @@ use super::{Machine, Query, Toward, gap, invalid, read, unreadable};
 
 pub(super) mod block;
 mod busy;
+mod conntrack;
 mod cpu;
 pub(super) mod infiniband;
 mod inventory;
+mod iommu;
 pub(super) mod irq;
 mod machine;
 mod memory;

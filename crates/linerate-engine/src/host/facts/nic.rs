@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::io;
 
 use linerate_core::facts::nic::{
-    Bond, Direction, Network, Nic, PortErrors, Queue, VIRTUAL_BUSES, VIRTUAL_DRIVERS, counted,
+    Bond, Direction, Network, Nic, PortAddresses, PortErrors, Queue, VIRTUAL_BUSES,
+    VIRTUAL_DRIVERS, counted,
 };
 use linerate_core::parse::link::{INFINIBAND, LOOPBACK, Link};
 use linerate_core::parse::{Malformed, driver, ethtool, link, netdev, sysctl, sysfs};
@@ -15,6 +16,7 @@ use super::port::HIDDEN;
 use super::{Reader, SYS};
 use crate::host::{Ethtool, Machine, Query, gap, invalid, read};
 
+mod addresses;
 mod class;
 mod fragments;
 mod shapers;
@@ -55,27 +57,31 @@ pub fn network(machine: &dyn Machine) -> Network {
         machine,
         gaps: Vec::new(),
     };
-    let nics = reader.nics();
+    let (nics, addresses) = reader.nics();
     Network {
         fragments: reader.fragments(&nics),
+        default_ports: reader.default_ports(&nics),
         nics,
+        addresses,
         gaps: reader.gaps,
     }
 }
 
 impl Reader<'_> {
-    fn nics(&mut self) -> Vec<Nic> {
+    fn nics(&mut self) -> (Vec<Nic>, Vec<PortAddresses>) {
         let reply = match self.machine.query(&Query::Links) {
             Ok(reply) => reply,
             Err(error) => {
                 self.miss("network", WHAT, &error, HINT);
                 // In a tree of files, the ports are those that its own /sys shows.
                 let files_only = Errno::from_io_error(&error).is_none();
-                return if files_only {
+                let nics = if files_only {
                     self.listed_nics()
                 } else {
                     Vec::new()
                 };
+                let addresses = self.listed_addresses(&nics);
+                return (nics, addresses);
             }
         };
         let links = self.links(&reply);
@@ -83,7 +89,8 @@ impl Reader<'_> {
         stack(&links, &mut nics);
         self.tunnels(&links, &mut nics);
         self.shapers(&mut nics);
-        nics
+        let addresses = self.port_addresses(&links);
+        (nics, addresses)
     }
 
     /// Returns the links of a reply, up to an invalid one.
@@ -145,6 +152,9 @@ impl PortReader<'_, '_> {
         }
         let class = self.reader.class_folder(link);
         let has_device = self.brief(&mut nic, link, class.as_deref());
+        nic.is_wifi = class
+            .as_deref()
+            .is_some_and(|class| self.reader.is_wifi(class));
         nic.offloads = self.ask(Ethtool::Features, ethtool::features);
         self.queues(&mut nic, class.as_deref());
         if has_device {
@@ -389,6 +399,7 @@ fn basic(link: &Link<'_>) -> Nic {
         mtu_max: link.mtu_max,
         qdisc: link.qdisc.to_string(),
         errors: PortErrors {
+            rx_packets: stats.map(|s| s.rx_packets),
             rx_errors: stats.map(|s| s.rx_errors),
             tx_errors: stats.map(|s| s.tx_errors),
             rx_dropped: stats.map(|s| s.rx_dropped),

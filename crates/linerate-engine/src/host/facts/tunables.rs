@@ -25,6 +25,7 @@ const SYSCTLS: &[&str] = &[
     "net.ipv4.udp_mem",
     "net.ipv4.tcp_congestion_control",
     "net.ipv4.tcp_window_scaling",
+    "net.ipv4.tcp_moderate_rcvbuf",
     "net.ipv4.tcp_sack",
     "net.ipv4.tcp_dsack",
     "net.ipv4.tcp_timestamps",

@@ -127,6 +127,7 @@ struct Stats {
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Counts {
+    packets: Option<u64>,
     errors: Option<u64>,
     dropped: Option<u64>,
     missed_errors: Option<u64>,
@@ -206,6 +207,7 @@ fn shown(port: Port) -> Shown {
 fn errors(stats: Stats) -> PortErrors {
     let Stats { rx, tx } = stats;
     PortErrors {
+        rx_packets: rx.packets,
         rx_errors: rx.errors,
         tx_errors: tx.errors,
         rx_dropped: rx.dropped,

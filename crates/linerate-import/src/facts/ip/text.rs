@@ -165,6 +165,7 @@ fn counts(errors: &mut PortErrors, names: &str, values: &str) -> bool {
     let mut all = true;
     for (name, value) in names.split_whitespace().zip(values.split_whitespace()) {
         let into = match (table, name) {
+            ("RX", "packets") => &mut errors.rx_packets,
             ("RX", "errors") => &mut errors.rx_errors,
             ("RX", "dropped") => &mut errors.rx_dropped,
             ("RX" | "RX errors", "missed") => &mut errors.rx_missed,

@@ -13,7 +13,7 @@ use linerate_core::facts::machine::Machine;
 use linerate_core::facts::memory::{Memory, Module};
 use linerate_core::facts::nic::Fragments;
 use linerate_core::facts::odd::{self, Oddity};
-use linerate_core::facts::{Gap, Inventory};
+use linerate_core::facts::{Conntrack, Gap, Inventory};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -66,6 +66,8 @@ pub(in crate::show) struct Output<'a> {
     filesystems: Vec<FileSystemOut<'a>>,
     /// Settings of the kernel by name, as they read.
     settings: BTreeMap<&'a str, &'a str>,
+    /// The table of connections that the kernel tracks. Null if it tracks none, or if unknown.
+    conntrack: Option<Conntrack>,
     /// What the machine did for a tenth of a second, or less where all CPUs were idle. Null if unknown.
     live_busy: Option<&'a Busy>,
     /// What could not be read.
@@ -231,6 +233,7 @@ pub fn json(inventory: &Inventory) -> serde_json::Result<String> {
         settings: settings
             .map(|t| (t.name.as_str(), t.value.as_str()))
             .collect(),
+        conntrack: inventory.conntrack,
         live_busy: inventory.busy.as_ref(),
         unknown: &inventory.gaps,
     };

@@ -3,6 +3,7 @@
 mod disks;
 mod foot;
 pub(super) mod json;
+mod looked;
 mod odd;
 mod pci;
 mod ports;

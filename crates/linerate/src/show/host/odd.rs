@@ -8,6 +8,7 @@ use linerate_core::facts::odd::{self, Oddity, few};
 use super::super::advice::{do_step, do_steps};
 use super::super::document::Item;
 use super::super::{Document, Style, Tone};
+use super::looked;
 
 /// Number of lines of a screen.
 const SCREEN: usize = 24;
@@ -26,8 +27,7 @@ pub(super) fn oddities(doc: &mut Document, inventory: &Inventory, explain: bool)
         format!("{name}: ")
     };
     if found.is_empty() {
-        let text = format!("{host}nothing odd, as far as it could be read");
-        return doc.line(&[(Tone::Good, &text)], 2);
+        return nothing(doc, &host, inventory);
     }
     let text = format!("{host}{}", headline(&found));
     doc.line(&[(Tone::Strong, &text)], 2);
@@ -48,6 +48,25 @@ pub(super) fn oddities(doc: &mut Document, inventory: &Inventory, explain: bool)
         lasting(doc, found.iter());
     } else {
         first_screen(doc, &lines, name);
+    }
+}
+
+/// Nothing is odd: an answer about what was read, and about nothing else.
+fn nothing(doc: &mut Document, host: &str, inventory: &Inventory) {
+    let (read, not_read) = (looked::read(inventory), looked::not_read(inventory));
+    if read.is_empty() {
+        let text = format!("{host}nothing was read, so that nothing odd was found");
+        return doc.line(&[(Tone::Warning, &text)], 2);
+    }
+    doc.line(
+        &[(
+            Tone::Good,
+            &format!("{host}nothing odd in what was read: {read}"),
+        )],
+        2,
+    );
+    if !not_read.is_empty() {
+        doc.line(&[(Tone::Dim, "Not read: "), (Tone::Plain, &not_read)], 2);
     }
 }
 
@@ -202,6 +221,15 @@ fn mend(doc: &mut Document, odd: &Oddity, name: &str) {
     do_steps(doc, &odd.fix.steps, |_| host);
     for step in &odd.fix.undo {
         do_step(doc, "undo", host, step);
+    }
+    let tools = odd.fix.tools().into_iter();
+    let words = tools.map(|(tool, package)| match package {
+        same if same == tool => tool.to_owned(),
+        package => format!("{tool} (package {package})"),
+    });
+    let words: Vec<String> = words.collect();
+    if !words.is_empty() {
+        doc.entry("Needs", &[(Tone::Plain, &words.join(", "))], 2);
     }
 }
 

@@ -50,6 +50,7 @@ fn card_lines(inventory: &Inventory, cards: &[&Nic]) -> Vec<String> {
             parts.extend(served(nic, own));
             parts.extend(place(inventory, nic.node, &nic.pci));
             parts.extend(usb(nic));
+            parts.extend(addresses(&inventory.network, nic));
             return Some(format!("{}: {}", nic.name, parts.join(", ")));
         }
         let names: Vec<&str> = alike.iter().map(|nic| nic.name.as_str()).collect();
@@ -58,6 +59,18 @@ fn card_lines(inventory: &Inventory, cards: &[&Nic]) -> Vec<String> {
         is_first.then(|| format!("{}: {}", few(&names), parts.join(", ")))
     };
     words.iter().zip(cards).filter_map(line).collect()
+}
+
+/// Hardware address of a port with a device, then those of IP.
+fn addresses(network: &Network, nic: &Nic) -> Vec<String> {
+    let Some(known) = network.addresses_of(nic.index) else {
+        return Vec::new();
+    };
+    // That of IP over InfiniBand is long, and is the GUID of its port.
+    let hardware = Some(&known.hardware).filter(|own| !own.is_empty() && nic.kind != IPOIB);
+    let hardware = hardware.filter(|_| has_device(nic));
+    let ip = (!known.ip.is_empty()).then(|| few(&known.ip));
+    hardware.cloned().into_iter().chain(ip).collect()
 }
 
 /// USB speed of a port, and a slower hub above it.
@@ -70,6 +83,7 @@ fn usb(nic: &Nic) -> Option<String> {
     Some(format!("USB at {own}{hub}"))
 }
 
+/// Whether a port belongs to a device.
 fn has_device(nic: &Nic) -> bool {
     !nic.is_virtual || !nic.pci.is_empty() || !nic.device.is_empty()
 }
@@ -78,6 +92,12 @@ fn has_device(nic: &Nic) -> bool {
 fn card(inventory: &Inventory, nic: &Nic) -> String {
     let link = &nic.link;
     let mut parts = vec![kind(nic)];
+    if !nic.firmware.is_empty() {
+        parts.push(format!("firmware {}", nic.firmware));
+    }
+    if nic.is_wifi {
+        parts.push("Wi-Fi".to_owned());
+    }
     if nic.kind == IPOIB {
         parts.push("IP over InfiniBand".to_owned());
     }
@@ -190,6 +210,7 @@ fn made(network: &Network, nic: &Nic) -> String {
     parts.extend(state(nic));
     parts.extend(settings(nic));
     parts.extend(stack(network, nic));
+    parts.extend(addresses(network, nic));
     parts.join(", ")
 }
 

@@ -7,7 +7,7 @@ use linerate_core::facts::infiniband::{
 use linerate_core::facts::irq::{Interrupts, Irq};
 use linerate_core::facts::nic::{
     Bond, Channels, Coalesce, Counter, Direction, Duplex, Fec, LinkModes, Network, Nic, Offloads,
-    Pause, Queue, Rings, Rss, Setting, Stack,
+    Pause, PortAddresses, Queue, Rings, Rss, Setting, Stack,
 };
 use linerate_core::facts::pci::{Buses, Device, Link, Payload, PortKind, find_parents};
 use linerate_core::facts::shaping::{Shaper, Shaping};
@@ -279,6 +279,11 @@ fn network() -> Network {
     let nics = cards().into_iter().chain([bond, vlan]).chain(pairs);
     Network {
         nics: nics.collect(),
+        addresses: vec![PortAddresses {
+            port: 2,
+            hardware: "00:00:5e:00:53:02".to_owned(),
+            ip: vec!["192.0.2.7/24".to_owned()],
+        }],
         ..Network::default()
     }
 }

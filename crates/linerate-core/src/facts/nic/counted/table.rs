@@ -278,6 +278,15 @@ counters! {
         Collided: "tx_single_collisions" "tx_multi_collisions";
         Failed: "tx_underrun";
     }
+    //= Linux drivers/net/usb/lan78xx.c, lan78xx_gstrings; drivers/net/ethernet/microchip/lan743x_ethtool.c
+    ["lan78xx" "lan743x"] {
+        BufferFull: "RX Dropped Frames";
+        Damaged: "RX FCS Errors" "RX Alignment Errors";
+        WrongSize: "Rx Fragment Errors" "RX Jabber Errors" "RX Undersize Frame Errors" "RX Oversize Frame Errors";
+        Failed: "TX FCS Errors" "TX Carrier Errors" "TX Excess Deferral Errors";
+        Collided: "TX Single Collisions" "TX Multiple Collisions" "TX Excessive Collision" "TX Late Collisions";
+        Benign: "TX Bad Byte Count";
+    }
     //= Linux drivers/net/ethernet/hisilicon/hns3/hns3_ethtool.c, hns3pf/hclge_main.c
     ["hns3"] {
         SendDropped: "txq*_dropped" "txq#*_dropped";

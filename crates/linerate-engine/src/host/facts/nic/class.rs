@@ -58,6 +58,7 @@ impl Reader<'_> {
                 .and_then(|mtu| u32::try_from(mtu).ok()),
             kind: self.of_uevent(&folder, "DEVTYPE"),
             errors: self.listed_errors(&folder),
+            is_wifi: self.is_wifi(&folder),
             ..Nic::default()
         };
         let hardware = self.whole(&format!("{folder}/type"));
@@ -159,10 +160,17 @@ impl Reader<'_> {
         }
     }
 
+    /// Returns whether the port in `folder` is one of Wi-Fi.
+    //= Linux net/wireless/core.c: SET_NETDEV_DEVTYPE(dev, &wiphy_type), which is named wlan
+    pub(super) fn is_wifi(&self, folder: &str) -> bool {
+        self.of_uevent(folder, "DEVTYPE") == "wlan"
+    }
+
     fn listed_errors(&self, folder: &str) -> PortErrors {
         let count = |name: &str| self.whole(&format!("{folder}/statistics/{name}"));
         let changes = self.whole(&format!("{folder}/carrier_changes"));
         PortErrors {
+            rx_packets: count("rx_packets"),
             rx_errors: count("rx_errors"),
             tx_errors: count("tx_errors"),
             rx_dropped: count("rx_dropped"),

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use linerate_core::facts::crossing::shows_tunnel;
-use linerate_core::facts::pci::{Device, Link, Payload, PortKind};
+use linerate_core::facts::pci::{Device, Iommu, Link, Payload, PortKind};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 
@@ -48,6 +48,8 @@ pub(super) struct DeviceOut<'a> {
     node: Option<u32>,
     /// IOMMU group. Null if there is none, or if unknown.
     iommu_group: Option<u32>,
+    /// How the IOMMU handles what a network card reads and writes in memory. Null if there is none, or if unknown.
+    iommu: Option<Iommu>,
     /// Whether it is a virtual function of another device.
     #[serde(rename = "virtual")]
     is_virtual: bool,
@@ -108,6 +110,7 @@ fn device<'a>(all: &[Device], device: &'a Device) -> DeviceOut<'a> {
         read_request_bytes: payload(|p| p.read_request),
         node: device.node,
         iommu_group: device.iommu_group,
+        iommu: device.iommu,
         is_virtual: device.is_virtual,
     }
 }

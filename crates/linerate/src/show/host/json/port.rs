@@ -24,6 +24,10 @@ pub(super) struct PortOut<'a> {
     name: &'a str,
     /// Index in its network namespace.
     index: u32,
+    /// Hardware address. Null if it has none, or if unknown.
+    hardware_address: Option<&'a str>,
+    /// Addresses that are valid beyond the link, with the length of their prefix: 192.0.2.7/24. Empty if unknown.
+    addresses: &'a [String],
     /// Kind of a port made by software: veth, bond, vlan. Null for other ports.
     kind: Option<&'a str>,
     /// Driver. Null if unknown.
@@ -33,6 +37,8 @@ pub(super) struct PortOut<'a> {
     /// Whether it has no wire of its own; its speed is then nominal.
     #[serde(rename = "virtual")]
     is_virtual: bool,
+    /// Whether it is a Wi-Fi port.
+    wifi: bool,
     /// Whether it is up and the layer below has a carrier.
     up: bool,
     /// Why there is no link. Null if the driver does not report it.
@@ -78,6 +84,8 @@ pub(super) struct PortOut<'a> {
     vlan: Option<u16>,
     /// How a bond distributes traffic. Null for other ports.
     bond: Option<BondOut<'a>>,
+    /// Aggregator of LACP that a member of a bond is in. Null for other ports, and if unknown.
+    aggregator: Option<u16>,
     /// Ports that it is made of.
     below: Vec<&'a str>,
     /// Whether what is below is in another network namespace.
@@ -260,11 +268,17 @@ struct BondOut<'a> {
     hash: Option<&'a str>,
     /// The one member in use. Null if there is not exactly one.
     active: Option<&'a str>,
+    /// Aggregator of LACP whose members carry the traffic. Null if unknown.
+    aggregator: Option<u16>,
+    /// Hardware address of the system that answers by LACP; zeros if none does. Null if unknown.
+    partner: Option<&'a str>,
 }
 
 /// Packets and changes since boot.
 #[derive(Serialize, JsonSchema)]
 struct ErrorsOut {
+    /// Packets received. Null if unknown.
+    rx_packets: Option<u64>,
     /// Bad packets received. Null if unknown.
     rx_errors: Option<u64>,
     /// Packets that could not be sent. Null if unknown.
@@ -296,13 +310,17 @@ fn port<'a>(inventory: &'a Inventory, nic: &'a Nic, irqs: Vec<&'a Irq>) -> PortO
     let name = |index: u32| Some(inventory.network.nic(index)?.name.as_str());
     let queues = |way| Some(nic.queues_of(way)).filter(|&n| n > 0);
     let counters = nic.counters.iter();
+    let addresses = inventory.network.addresses_of(nic.index);
     PortOut {
         name: &nic.name,
         index: nic.index,
+        hardware_address: addresses.and_then(|own| known(&own.hardware)),
+        addresses: addresses.map_or(&[], |own| &own.ip),
         kind: known(&nic.kind),
         driver: known(&nic.driver),
         firmware: known(&nic.firmware),
         is_virtual: nic.is_virtual,
+        wifi: nic.is_wifi,
         up: nic.up,
         down_reason: known(&nic.down),
         mtu_bytes: nic.mtu,
@@ -329,7 +347,10 @@ fn port<'a>(inventory: &'a Inventory, nic: &'a Nic, irqs: Vec<&'a Irq>) -> PortO
             mode: known(&bond.mode),
             hash: known(&bond.hash),
             active: bond.active.and_then(name),
+            aggregator: bond.aggregator,
+            partner: known(&bond.partner),
         }),
+        aggregator: nic.stack.aggregator,
         below: nic.stack.below.iter().copied().filter_map(name).collect(),
         below_hidden: nic.stack.below_hidden,
         above: nic.stack.above.and_then(name),
@@ -442,6 +463,7 @@ fn irq(irq: &Irq) -> IrqOut<'_> {
 
 fn errors(errors: &PortErrors) -> ErrorsOut {
     ErrorsOut {
+        rx_packets: errors.rx_packets.map(exact),
         rx_errors: errors.rx_errors.map(exact),
         tx_errors: errors.tx_errors.map(exact),
         rx_dropped: errors.rx_dropped.map(exact),
