@@ -53,38 +53,6 @@ pub enum Effect {
     Act,
 }
 
-/// Words of commands, and what they need that not every installation has.
-const NEEDS: &[(&[&str], &str)] = &[
-    (&["ethtool"], "ethtool"),
-    (&["tc"], "tc (package iproute2)"),
-    (&["cake"], "kernel module sch_cake"),
-    (&["fq_codel"], "kernel module sch_fq_codel"),
-    (&["fq"], "kernel module sch_fq"),
-    (&["bbr"], "kernel module tcp_bbr"),
-    (
-        &["cpupower", "turbostat"],
-        "cpupower (package linux-cpupower)",
-    ),
-    (
-        &[
-            "sminfo",
-            "perfquery",
-            "iblinkinfo",
-            "ibportstate",
-            "ibping",
-            "ibhosts",
-            "smpquery",
-        ],
-        "infiniband-diags",
-    ),
-    (&["opensm"], "opensm"),
-    (&["mstconfig", "mstflint"], "mstflint"),
-    (&["lspci", "setpci"], "pciutils"),
-    (&["dmidecode"], "dmidecode"),
-    (&["nvme"], "nvme-cli"),
-    (&["numactl"], "numactl"),
-];
-
 /// How an advice relates to the one above it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -173,21 +141,6 @@ impl Advice {
     /// resets.
     pub fn is_lost_at_boot(&self) -> bool {
         self.steps.iter().any(|step| step.effect == Effect::Set)
-    }
-
-    /// Programs and kernel modules that its commands need and that a host may lack, each once.
-    pub fn needs(&self) -> Vec<&'static str> {
-        let steps = self.steps.iter().chain(&self.undo);
-        let words: Vec<&str> = steps
-            .flat_map(|step| step.command.split([' ', '=', ';']))
-            .collect();
-        let mut needs: Vec<&str> = Vec::new();
-        for (names, need) in NEEDS {
-            if names.iter().any(|name| words.contains(name)) && !needs.contains(need) {
-                needs.push(need);
-            }
-        }
-        needs
     }
 
     /// Whether it has commands and they only look: then there is nothing to undo.

@@ -1,9 +1,9 @@
-//! Programs that commands of an advice need, and that a machine may lack.
+//! Programs and kernel modules that commands of an advice need, and that a machine may lack.
 
 use super::Advice;
 
 /// Programs, each with the Debian package that has it.
-const TOOLS: [(&str, &str); 17] = [
+const TOOLS: [(&str, &str); 20] = [
     ("cpupower", "linux-cpupower"),
     ("dcb", "iproute2"),
     ("dmidecode", "dmidecode"),
@@ -17,19 +17,50 @@ const TOOLS: [(&str, &str); 17] = [
     ("mstflint", "mstflint"),
     ("multipath", "multipath-tools"),
     ("nstat", "iproute2"),
+    ("numactl", "numactl"),
     ("nvme", "nvme-cli"),
     ("opensm", "opensm"),
     ("perfquery", "infiniband-diags"),
     ("sminfo", "infiniband-diags"),
+    ("tc", "iproute2"),
+    ("turbostat", "linux-cpupower"),
+];
+
+/// Words of commands, each with the kernel module that has what it names.
+const MODULES: [(&str, &str); 4] = [
+    ("bbr", "tcp_bbr"),
+    ("cake", "sch_cake"),
+    ("fq", "sch_fq"),
+    ("fq_codel", "sch_fq_codel"),
 ];
 
 impl Advice {
-    /// The programs that its commands call and a machine may lack, each with its Debian package, in the order of the table.
-    pub fn tools(&self) -> Vec<(&'static str, &'static str)> {
-        let commands = self.steps.iter().chain(&self.undo);
-        let called: Vec<&str> = commands.flat_map(|step| calls(&step.command)).collect();
-        let needed = TOOLS.iter().filter(|(tool, _)| called.contains(tool));
-        needed.copied().collect()
+    /// What its commands need and a machine may lack, in words: programs with their Debian packages, kernel modules.
+    pub fn needs(&self) -> Vec<String> {
+        let steps = self.steps.iter().chain(&self.undo);
+        let lines: Vec<&str> = steps.map(|step| step.command.as_str()).collect();
+        let called = |tool: &str| {
+            lines
+                .iter()
+                .any(|line| calls(line).any(|call| call == tool))
+        };
+        let programs = TOOLS.iter().filter(|(tool, _)| called(tool));
+        let programs = programs.map(|(tool, package)| {
+            if tool == package {
+                (*tool).to_owned()
+            } else {
+                format!("{tool} (package {package})")
+            }
+        });
+        let named = |word: &str| {
+            lines
+                .iter()
+                .any(|line| line.split([' ', '=']).any(|w| w == word))
+        };
+        let modules = MODULES.iter().filter(|(word, _)| named(word));
+        programs
+            .chain(modules.map(|(_, module)| format!("kernel module {module}")))
+            .collect()
     }
 }
 
@@ -50,22 +81,22 @@ mod tests {
     fn programs_are_those_that_are_called() {
         let tools = |command: &str| {
             let advice = Advice::new("").on(None, command);
-            advice
-                .tools()
-                .into_iter()
-                .map(|(tool, _)| tool)
-                .collect::<Vec<_>>()
+            advice.needs()
         };
         assert_eq!(tools("sudo ethtool -K eth0 rx-gro on"), ["ethtool"]);
         assert_eq!(tools("ethtool eth0 | tee link-before.txt"), ["ethtool"]);
         assert_eq!(
             tools("for n in 1 2; do sudo cpupower idle-set -d $n; done"),
-            ["cpupower"]
+            ["cpupower (package linux-cpupower)"]
         );
         assert_eq!(tools("sudo dmesg | grep -i ethtool"), [""; 0]);
         assert_eq!(
             tools("sudo ip link set $(ibstat -p) mtu 9000; iw dev x link"),
-            ["ibstat", "iw"]
+            ["ibstat (package infiniband-diags)", "iw"]
+        );
+        assert_eq!(
+            tools("sudo tc qdisc replace dev eth0 root cake bandwidth 1mbit"),
+            ["tc (package iproute2)", "kernel module sch_cake"]
         );
         assert_eq!(tools(""), [""; 0]);
     }
@@ -73,6 +104,6 @@ mod tests {
     #[test]
     fn an_undo_needs_its_programs_too() {
         let advice = Advice::new("").undo_on(None, "sudo ethtool -s eth0 autoneg on");
-        assert_eq!(advice.tools(), [("ethtool", "ethtool")]);
+        assert_eq!(advice.needs(), ["ethtool"]);
     }
 }

@@ -17,6 +17,11 @@ pub(super) fn advise(doc: &mut Document, label: &str, advice: &Advice, gain: &st
     for step in &advice.undo {
         do_step(doc, "undo", host(step), step);
     }
+    let needs = advice.needs();
+    if !needs.is_empty() {
+        let text = format!("Needs {}.", needs.join(", "));
+        doc.detail(&[(Tone::Dim, &text)], 2);
+    }
     if advice.is_lost_at_boot() {
         doc.detail(
             &[(Tone::Dim, "The new settings last until the next boot.")],

@@ -222,14 +222,9 @@ fn mend(doc: &mut Document, odd: &Oddity, name: &str) {
     for step in &odd.fix.undo {
         do_step(doc, "undo", host, step);
     }
-    let tools = odd.fix.tools().into_iter();
-    let words = tools.map(|(tool, package)| match package {
-        same if same == tool => tool.to_owned(),
-        package => format!("{tool} (package {package})"),
-    });
-    let words: Vec<String> = words.collect();
-    if !words.is_empty() {
-        doc.entry("Needs", &[(Tone::Plain, &words.join(", "))], 2);
+    let needs = odd.fix.needs();
+    if !needs.is_empty() {
+        doc.entry("Needs", &[(Tone::Plain, &needs.join(", "))], 2);
     }
 }
 
