@@ -6,7 +6,10 @@ use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 
 use clap::Parser;
+use linerate_core::model::Model;
+use linerate_core::record::Record;
 use linerate_core::units::{Nanos, Rate};
+use linerate_core::verdict::Verdict;
 use linerate_engine::store::Store;
 use linerate_lab::{Cell, CellKind};
 use tempfile::TempDir;
@@ -14,9 +17,9 @@ use tempfile::TempDir;
 use super::exit::{Exit, Failure};
 use super::options::{self, Options};
 use super::session::records_of;
-use super::{out, reach};
-use crate::demo::{Loader, Outcome, Report, Shown, Wish, planted, show};
-use crate::show::{Document, Tone};
+use super::{out, reach, run, signal};
+use crate::demo::{Loader, Outcome, Problem, Report, Scored, Shown, Wish, planted, show};
+use crate::show::{Document, Style, Tone, text};
 
 // `linerate demo`.
 #[derive(Debug, Parser)]
@@ -40,6 +43,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "WHO", default_value = "linerate")]
     truth: Loader,
 
+    /// Measure both directions, and not only the one with the fault
+    #[arg(long)]
+    both: bool,
+
     #[command(flatten)]
     pub(crate) demo: options::Demo,
 
@@ -47,8 +54,11 @@ pub(crate) struct Args {
     pub(crate) records: options::Records,
 }
 
-/// Time of the run, where no layer of options says: all is done in 40 s then.
+/// Time of the run of both directions, where no layer of options says: all is done in 40 s then.
 const DEFAULT_TIME: Nanos = Nanos::from_secs(33);
+
+/// The same of one direction, which has as much time for its trials.
+const ONE_WAY_TIME: Nanos = Nanos::from_secs(20);
 
 /// The kind, seed and cell that were drawn at random.
 struct Drawn {
@@ -71,28 +81,88 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
         out::print(&opening(&drawn, args).text(style))?;
     }
     let save = Kept::of(options)?;
-    let time = options.demo.time.map_or(DEFAULT_TIME, |t| t.0);
-    let shown = show(&Wish {
-        cell: &drawn.cell,
-        congestion: args.congestion.clone(),
-        run_args: vec!["--time".to_owned(), format!("{}ns", time.0)],
-        loader: args.truth,
-        audible: !args.json,
-        save: save.directory(),
-    })
+    let stop = reach::system(signal::interrupted(), "cannot watch for Ctrl-C")?;
+    let mut page = Ok(());
+    let shown = show(
+        &Wish {
+            cell: &drawn.cell,
+            congestion: args.congestion.clone(),
+            run_args: run_args(&drawn.cell, args, options),
+            loader: args.truth,
+            audible: !args.json && options.global.quiet != Some(true),
+            save: save.directory(),
+            stop: &stop,
+        },
+        |record, model, verdict, name| {
+            if !args.json {
+                page = out::print(&answer(record, model, verdict, (name, &save), options));
+            }
+        },
+    )
     .map_err(Failure::not_measured)?;
-    let text = if args.json {
-        line(&drawn, args, &shown)?
-    } else {
-        // Apart from the run's own page above.
-        let page = closing(&drawn, &shown, matches!(save, Kept::Not(_)));
-        format!("\n{}", page.text(style))
+    page?;
+    end(&drawn, args, &shown, &save, style)
+}
+
+/// Prints the planted truth, and holds the verdict against it.
+fn end(
+    drawn: &Drawn,
+    args: &Args,
+    shown: &Shown,
+    save: &Kept,
+    style: Style,
+) -> Result<Exit, Failure> {
+    let text = match (&shown.scored, args.json) {
+        (None, true) => return Err(Failure::not_measured(Problem::Interrupted)),
+        (Some(scored), true) => line(drawn, args, shown, scored)?,
+        (_, false) => {
+            let page = closing(drawn, shown, matches!(save, Kept::Not(_)));
+            format!("\n{}", page.text(style))
+        }
     };
     out::print(&text)?;
-    Ok(match shown.scored.outcome {
-        Outcome::Right | Outcome::Acceptable => Exit::Done,
-        Outcome::Unknown | Outcome::Wrong => Exit::Missed,
+    Ok(match shown.scored.as_ref().map(|scored| scored.outcome) {
+        Some(Outcome::Right | Outcome::Acceptable) => Exit::Done,
+        Some(Outcome::Unknown | Outcome::Wrong) => Exit::Missed,
+        None => Exit::NotMeasured,
     })
+}
+
+/// The options of the run: one direction where one has the fault, unless a score wants to see the other one too.
+fn run_args(cell: &Cell, args: &Args, options: &Options) -> Vec<String> {
+    let one = cell.direction.filter(|_| !args.both);
+    let usual = one.map_or(DEFAULT_TIME, |_| ONE_WAY_TIME);
+    let time = options.demo.time.map_or(usual, |t| t.0);
+    let mut all = vec!["--time".to_owned(), format!("{}ns", time.0)];
+    if let Some(direction) = one {
+        all.extend(["--direction", direction.name()].map(str::to_owned));
+    }
+    all
+}
+
+/// The page of the run, without commands: the network that they are for is gone.
+fn answer(
+    record: &Record,
+    model: &Model,
+    verdict: &Verdict,
+    (name, kept): (&str, &Kept),
+    options: &Options,
+) -> String {
+    let mut verdict = verdict.clone();
+    let limits = verdict.limits.iter_mut().chain(&mut verdict.next);
+    let of_limits = limits.flat_map(|limit| &mut limit.advice);
+    let disturbances = verdict.disturbances.iter_mut();
+    for advice in of_limits.chain(disturbances.flat_map(|d| &mut d.advice)) {
+        advice.steps.clear();
+        advice.undo.clear();
+    }
+    for unknown in &mut verdict.unknown {
+        unknown.hint.clear();
+    }
+    let shown_by = run::shown_by("last", &options.records);
+    let saved = matches!(kept, Kept::In(_)).then_some((name, &*shown_by));
+    let page = text::verdict(record, model, &verdict, saved).without_commands();
+    page.text(out::style(&options.global))
 }
 
 fn draw(args: &Args, options: &Options) -> Result<Drawn, Failure> {
@@ -165,7 +235,8 @@ fn opening(drawn: &Drawn, args: &Args) -> Document {
     let text = format!(
         "Two hosts, near and far, with a router between them, are made of namespaces on this \
          machine. This network may have a fault. The run that follows does not know which (seed \
-         {seed}: `{again}` plants the same again)."
+         {seed}: `{again}` plants the same again). The network is removed at the end, so the answer has no commands \
+         for it."
     );
     doc.line(&[(Tone::Plain, &text)], 0);
     doc.gap();
@@ -196,18 +267,19 @@ fn closing(drawn: &Drawn, shown: &Shown, forgotten: bool) -> Document {
         );
         doc.entry("Truth", &[(Tone::Plain, &text)], 0);
     }
-    doc.entry(
-        "Expected",
-        &[(Tone::Plain, &shown.scored.expected.join(" or "))],
-        0,
-    );
-    let (tone, text) = judgement(shown);
+    let Some(scored) = &shown.scored else {
+        let text = "not compared with the truth: the demo was interrupted";
+        doc.entry("The verdict was", &[(Tone::Warning, text)], 0);
+        return doc;
+    };
+    let expected = scored.expected.join(" or ");
+    doc.entry("Expected", &[(Tone::Plain, &expected)], 0);
+    let (tone, text) = judgement(scored);
     doc.entry("The verdict was", &[(tone, &text)], 0);
     doc
 }
 
-fn judgement(shown: &Shown) -> (Tone, String) {
-    let scored = &shown.scored;
+fn judgement(scored: &Scored) -> (Tone, String) {
     let named = scored.named.as_ref().map_or("nothing", |l| l.cause);
     let disturbs = scored.named.as_ref().is_some_and(|l| l.certainty.is_none());
     match scored.outcome {
@@ -224,9 +296,9 @@ fn judgement(shown: &Shown) -> (Tone, String) {
 }
 
 /// One line of JSON, for a score of many runs.
-fn line(drawn: &Drawn, args: &Args, shown: &Shown) -> Result<String, Failure> {
+fn line(drawn: &Drawn, args: &Args, shown: &Shown, scored: &Scored) -> Result<String, Failure> {
     let which = (drawn.kind.id, drawn.seed, &drawn.cell);
-    let report = Report::of(which, args.congestion.as_deref(), shown);
+    let report = Report::of(which, args.congestion.as_deref(), (shown, scored));
     let json = serde_json::to_string(&report).map_err(Failure::not_measured)?;
     Ok(json + "\n")
 }
@@ -234,6 +306,20 @@ fn line(drawn: &Drawn, args: &Args, shown: &Shown) -> Result<String, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_direction_is_measured_where_one_has_the_fault() {
+        let mut args = Args::parse_from(["demo", "path-rate", "--seed", "1"]);
+        let options = Options::default();
+        let mut with_direction = |kind: &str, both| {
+            args.both = both;
+            let cell = CellKind::named(kind).unwrap().cell(1);
+            run_args(&cell, &args, &options).contains(&"--direction".to_owned())
+        };
+        assert!(with_direction("path-rate", false));
+        assert!(!with_direction("path-rate", true));
+        assert!(!with_direction("healthy", false));
+    }
 
     #[test]
     fn a_record_that_nobody_wants_goes_with_the_story() {

@@ -12,8 +12,10 @@ pub(crate) use stage::{Problem, Stage};
 pub(crate) use truth::{Loader, Truth};
 
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
-use linerate_core::model::derive;
+use linerate_core::model::{Model, derive};
 use linerate_core::record::Record;
 use linerate_core::verdict::{Verdict, entries, judge};
 use linerate_lab::{Cell, Company};
@@ -24,10 +26,11 @@ pub(crate) struct Shown {
     pub(crate) record: Record,
     /// The verdict of the run.
     pub(crate) verdict: Verdict,
-    /// The measured truth; `None` for a path without a fault, and for an event, which needs no measurement.
+    /// The measured truth; `None` for a path without a fault, for an event, which needs no measurement, and if the
+    /// user ended the demonstration.
     pub(crate) truth: Option<Truth>,
-    /// Whether the verdict is right.
-    pub(crate) scored: Scored,
+    /// Whether the verdict is right; `None` if the user ended the demonstration before that could be known.
+    pub(crate) scored: Option<Scored>,
 }
 
 /// The settings of a demonstration.
@@ -40,26 +43,37 @@ pub(crate) struct Wish<'a> {
     pub(crate) run_args: Vec<String>,
     /// The program whose load measures the truth.
     pub(crate) loader: Loader,
-    /// Whether the run's text goes to our own output.
+    /// Whether the progress of the run is shown.
     pub(crate) audible: bool,
     /// Directory that the record is kept in.
     pub(crate) save: &'a Path,
+    /// Set by Ctrl-C.
+    pub(crate) stop: &'a Arc<AtomicBool>,
 }
 
-/// Builds the lab, runs, and measures the truth.
-pub(crate) fn show(wish: &Wish<'_>) -> Result<Shown, Problem> {
+/// Builds the lab, runs, tells what the run found, and measures the truth.
+pub(crate) fn show(
+    wish: &Wish<'_>,
+    told: impl FnOnce(&Record, &Model, &Verdict, &str),
+) -> Result<Shown, Problem> {
     let planted = wish.cell.planted().cloned().collect();
     let stage = Stage::on_path(wish.cell.path, planted, wish.congestion.clone())?;
+    let stage = stage.heed(wish.stop);
     let company = wish.cell.company;
-    let record = stage.run(&wish.run_args, company, wish.save, wish.audible)?;
+    let (record, name) = stage.run(&wish.run_args, company, wish.save, wish.audible)?;
     let model = derive(&record);
     let verdict = judge(&model);
-    let truth = match wish.cell.direction {
-        Some(direction) => Some(truth::measure(&stage, wish.cell, direction, wish.loader)?),
+    told(&record, &model, &verdict, &name);
+    let truth = match wish.cell.direction.filter(|_| !stage.is_stopped()) {
+        Some(direction) => match truth::measure(&stage, wish.cell, direction, wish.loader) {
+            Err(Problem::Interrupted) => None,
+            measured => Some(measured?),
+        },
         None => None,
     };
     let answers = entries(&model, &verdict);
-    let scored = score(wish.cell, truth.as_ref(), &answers, &verdict.disturbances);
+    let scored = || score(wish.cell, truth.as_ref(), &answers, &verdict.disturbances);
+    let scored = (!stage.is_stopped()).then(scored);
     Ok(Shown {
         record,
         verdict,

@@ -6,7 +6,7 @@ use linerate_core::verdict::{Certainty, Disturbance, Limit};
 use linerate_lab::{Cell, Fault};
 use serde::{Deserialize, Serialize};
 
-use super::{Named, Outcome, Shown};
+use super::{Named, Outcome, Scored, Shown};
 
 /// The line of one demonstration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -105,9 +105,8 @@ impl Report {
     pub(crate) fn of(
         (fault, seed, cell): (&str, u64, &Cell),
         congestion: Option<&str>,
-        shown: &Shown,
+        (shown, scored): (&Shown, &Scored),
     ) -> Self {
-        let scored = &shown.scored;
         let named = scored.named.as_ref();
         Self {
             fault: fault.to_owned(),

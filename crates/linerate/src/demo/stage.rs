@@ -2,13 +2,15 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use linerate_core::path::Direction;
 use linerate_core::record::{End, Record};
 use linerate_engine::store::Store;
 use linerate_lab::{
-    Company, Fault, Host, Lab, LabError, Output, Path as LabPath, Program, Running, Spec,
+    Company, Fault, Host, Lab, LabError, Output, Path as LabPath, Program, Running, Signal, Spec,
 };
 
 /// Why a demonstration could not be shown.
@@ -35,6 +37,9 @@ pub(crate) enum Problem {
     /// The load that measures the truth reported no goodput.
     #[error("the load that measures the truth reported no goodput")]
     Untold,
+    /// The user ended the demonstration.
+    #[error("interrupted before anything was measured")]
+    Interrupted,
     /// This program could not find itself.
     #[error("cannot find the program's own file")]
     Myself(#[source] std::io::Error),
@@ -49,6 +54,8 @@ const LOADED: u64 = 100_000_000;
 /// The lab of a demonstration: two hosts and a router, with the planted faults.
 pub(crate) struct Stage {
     lab: Lab,
+    /// Set by Ctrl-C: what runs in the lab is asked to end.
+    stop: Arc<AtomicBool>,
     /// Whether far is reached by its IPv6 address.
     v6: bool,
     myself: std::path::PathBuf,
@@ -75,9 +82,21 @@ impl Stage {
         };
         Ok(Self {
             lab: Lab::build(&spec)?,
+            stop: Arc::default(),
             v6: path.v6,
             myself,
         })
+    }
+
+    /// Ends what runs in the lab once `stop` is set.
+    pub(crate) fn heed(mut self, stop: &Arc<AtomicBool>) -> Self {
+        self.stop = Arc::clone(stop);
+        self
+    }
+
+    /// Whether the user ended the demonstration.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
     }
 
     /// Removes a fault.
@@ -95,34 +114,25 @@ impl Stage {
         }))
     }
 
-    /// Runs the program from near to far and returns what it recorded. Another client may measure
-    /// in the meantime.
+    /// Runs the program from near to far and returns what it recorded, with the name of the record. Another client
+    /// may measure in the meantime. The progress of the run is shown if it is `audible`.
     pub(crate) fn run(
         &self,
         args: &[String],
         company: Option<Company>,
         save: &Path,
         audible: bool,
-    ) -> Result<Record, Problem> {
+    ) -> Result<(Record, String), Problem> {
         let mut server = self.serve(&[])?;
-        let output = if audible {
-            Output::Inherit
-        } else {
-            Output::Null
-        };
-        let mut run = self
-            .client(args)
-            .arg("--save")
-            .arg(save)
-            .stdout(output)
-            .stderr(output);
+        let mut run = self.client(args).arg("--save").arg(save);
+        run = run.stdout(Output::Null).stderr(Output::Inherit);
         if !audible {
             run = run.arg("--quiet");
         }
         let store = Store::new(save);
         let before = store.last().ok();
         let company = company.map(|company| self.company(company)).transpose()?;
-        let finished = self.lab.spawn(Host::Near, &run)?.finish()?;
+        let status = self.end_of(self.lab.spawn(Host::Near, &run)?)?;
         for mut other in company.into_iter().flatten() {
             match other.wait_for(Duration::ZERO)? {
                 Some(status) if !status.success() => return Err(Problem::Company(status)),
@@ -130,16 +140,38 @@ impl Stage {
             };
         }
         server.kill()?;
-        let errors = String::from_utf8_lossy(&finished.stderr).trim().to_owned();
         let path = store
             .last()
             .ok()
             .filter(|last| Some(last) != before.as_ref());
-        let record = path
-            .and_then(|path| store.load(&path.to_string_lossy()).ok())
-            .map(|loaded| loaded.record)
-            .filter(|r| finished.status.success() && matches!(r.end, Some(End::Complete)));
-        record.ok_or_else(|| Problem::NoRecord(format!("{}: {errors}", finished.status)))
+        let loaded = path.and_then(|path| Some((store.load(&path.to_string_lossy()).ok()?, path)));
+        let kept = loaded.filter(|(loaded, _)| match loaded.record.end {
+            Some(End::Complete) => status.success(),
+            Some(End::Interrupted) => self.is_stopped() && !loaded.record.steps.is_empty(),
+            _ => false,
+        });
+        match kept {
+            Some((loaded, path)) => {
+                let name = path.file_stem().unwrap_or_default();
+                Ok((loaded.record, name.to_string_lossy().into_owned()))
+            }
+            None if self.is_stopped() => Err(Problem::Interrupted),
+            None => Err(Problem::NoRecord(status.to_string())),
+        }
+    }
+
+    /// Waits for the end of a program, which gets the Ctrl-C of the user: the lab has no terminal of its own.
+    fn end_of(&self, mut running: Running) -> Result<std::process::ExitStatus, Problem> {
+        let mut told = false;
+        loop {
+            if let Some(status) = running.wait_for(Duration::from_millis(50))? {
+                return Ok(status);
+            }
+            if self.is_stopped() && !told {
+                running.signal(Signal::INT)?;
+                told = true;
+            }
+        }
     }
 
     /// Starts another client, with a server of its own if the company is apart, and waits until the client

@@ -131,6 +131,10 @@ fn rate(stage: &Stage, direction: Direction, loader: Loader) -> Result<f64, Prob
         if let Some(status) = run.wait_for(TICK)? {
             break status;
         }
+        if stage.is_stopped() {
+            run.kill()?;
+            return Err(Problem::Interrupted);
+        }
         // A load that never ends, because its other end is lost say, must not hold a score for ever.
         if seen[0].0.elapsed() > LONGEST {
             return Err(Problem::Endless);

@@ -94,7 +94,7 @@ fn demonstrate(case: &Case<'_>, wish: &Wish<'_>) -> Result<Kept, ScoreError> {
     let myself = std::env::current_exe().map_err(ScoreError::Start)?;
     let mut command = Command::new(myself);
     command
-        .args(["demo", case.kind.id, "--json", "--quiet"])
+        .args(["demo", case.kind.id, "--json", "--quiet", "--both"])
         .args(["--seed", &case.seed.to_string()])
         .args(["--congestion", case.congestion])
         .args(["--truth", wish.truth.name()])

@@ -185,6 +185,29 @@ impl Document {
         self.blocks.append(&mut other.blocks);
     }
 
+    /// The same without commands, and without the details that lead to them.
+    pub(crate) fn without_commands(self) -> Self {
+        let leads = |block: &Block| match block {
+            Block::Entry(entry) => {
+                entry.rank == Rank::Detail
+                    && entry
+                        .body
+                        .last()
+                        .is_some_and(|(_, text)| text.ends_with(':'))
+            }
+            _ => false,
+        };
+        let mut blocks: Vec<Block> = Vec::new();
+        for block in self.blocks {
+            if !matches!(block, Block::Command(_)) {
+                blocks.push(block);
+            } else if blocks.last().is_some_and(leads) {
+                blocks.pop();
+            }
+        }
+        Self { blocks }
+    }
+
     /// Space before what follows.
     pub(crate) fn gap(&mut self) {
         self.blocks.push(Block::Gap);
