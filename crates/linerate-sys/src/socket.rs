@@ -200,6 +200,19 @@ pub fn set_busy_poll(fd: BorrowedFd<'_>, micros: u32) -> io::Result<()> {
     set(fd, libc::SOL_SOCKET, SO_BUSY_POLL, int(micros.into()))
 }
 
+/// Marks the packets that a socket sends. A socket of IPv6 may carry IPv4 too, so both are set where there are both.
+pub fn set_dscp(fd: BorrowedFd<'_>, dscp: u8) -> io::Result<()> {
+    // The lowest two bits are those of ECN, which the kernel keeps (ip(7), IP_TOS).
+    let class = int(u64::from(dscp) << 2);
+    let of_six = set(fd, libc::IPPROTO_IPV6, libc::IPV6_TCLASS, class);
+    set(fd, libc::IPPROTO_IP, libc::IP_TOS, class).or(of_six)
+}
+
+/// Keeps a socket on a device (`SO_BINDTODEVICE`).
+pub fn set_device(fd: BorrowedFd<'_>, name: &str) -> io::Result<()> {
+    set_raw(fd, libc::SOL_SOCKET, libc::SO_BINDTODEVICE, name.as_bytes())
+}
+
 /// Returns the congestion control in force.
 pub fn congestion(fd: BorrowedFd<'_>) -> io::Result<String> {
     // The longest name has 16 bytes (TCP_CA_NAME_MAX).

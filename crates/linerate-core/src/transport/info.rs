@@ -1,7 +1,7 @@
 //! The table of transports: what is known of each without a machine.
 
 use super::Transport;
-use super::options::{ACCESS, MEMORY_NODE, OptionInfo, Options, PRELOAD, RING};
+use super::options::{ACCESS, BIND, DSCP, MEMORY_NODE, OptionInfo, Options, PRELOAD, RING};
 use super::rdma;
 
 /// The pattern in which bytes are moved.
@@ -106,6 +106,7 @@ pub static TCP: TransportInfo = TransportInfo {
     doc: "TCP connections",
     patterns: &[PatternKind::Stream, PatternKind::RoundTrips],
     discard: true,
+    options: &[BIND, DSCP],
     ..TransportInfo::BASE
 };
 
@@ -115,6 +116,7 @@ pub static UDP: TransportInfo = TransportInfo {
     class: Transport::Udp,
     doc: "UDP datagrams",
     patterns: &[PatternKind::Stream, PatternKind::RoundTrips],
+    options: &[BIND, DSCP],
     loses_messages: true,
     lossy: true,
     ..TransportInfo::BASE

@@ -11,7 +11,8 @@ pub use info::{
     UDP, named, options_of, with_option,
 };
 pub use options::{
-    ACCESS, Kind, MEMORY_NODE, OptionInfo, Options, PRELOAD, RING, RING_DEFAULT, Setting,
+    ACCESS, BIND, DSCP, Kind, MEMORY_NODE, OptionInfo, Options, PRELOAD, RING, RING_DEFAULT,
+    Setting,
 };
 
 /// The mechanism that moves the bytes of a load.

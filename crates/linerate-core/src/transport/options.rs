@@ -128,6 +128,25 @@ pub const PRELOAD: OptionInfo = OptionInfo {
     of_path: true,
 };
 
+/// The mark of packets for the queues on the path, which both ends set on what they send.
+pub const DSCP: OptionInfo = OptionInfo {
+    key: "dscp",
+    help: "DSCP of all packets of the load and its round trips, at both ends, such as 46 [default: 0]",
+    //= RFC 2474, section 3: six bits
+    kind: Kind::Count { least: 0, most: 63 },
+    pattern: None,
+    of_path: true,
+};
+
+/// The address or the device of this end from which connections are made. The far end does not look at it.
+pub const BIND: OptionInfo = OptionInfo {
+    key: "bind",
+    help: "Source of the load on this machine: one of its addresses, or a device such as eth1 [default: by the route]",
+    kind: Kind::Name("10.0.0.2"),
+    pattern: None,
+    of_path: true,
+};
+
 /// Bytes of the ring of a stream where [`RING`] is not set.
 pub const RING_DEFAULT: u64 = 4 << 20;
 

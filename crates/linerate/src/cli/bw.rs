@@ -247,6 +247,14 @@ fn can(directions: &[Direction], options: &Options) -> Result<(Protocol, Directi
             "-d reverse, so that this end receives, or `linerate serve` there",
         );
     }
+    let name = options.run.engine.as_deref().unwrap_or(transport::TCP.name);
+    let own = transport::named(name).map(|info| options.engine.of(info));
+    if own.is_some_and(|own| own.get(transport::BIND.key).is_some()) {
+        return refuse(
+            "--bind does not work with an iperf3 server",
+            "leave out --bind, or `linerate serve` there",
+        );
+    }
     let protocol = match resolve::engine(&options.run, Needs::Load)?.as_str() {
         "tcp" => Protocol::Tcp,
         "udp" => Protocol::Udp,

@@ -3,7 +3,7 @@
 use clap::error::{ContextKind, ContextValue};
 
 /// Options of iperf3, and what they are called here.
-const ROWS: [(&str, &str); 16] = [
+const ROWS: [(&str, &str); 18] = [
     ("-R", "-d reverse"),
     ("--reverse", "-d reverse"),
     ("--bidir", "-d both"),
@@ -30,6 +30,8 @@ const ROWS: [(&str, &str); 16] = [
     ("-M", "--mss BYTES"),
     ("-C", "--congestion NAME"),
     ("-Z", "--copy zerocopy"),
+    ("-S", "--dscp N: a quarter of the type of service"),
+    ("--tos", "--dscp N: a quarter of the type of service"),
     ("-J", "--json"),
     ("-O", "nothing: the first second never counts"),
 ];

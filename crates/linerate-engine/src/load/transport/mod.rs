@@ -12,15 +12,17 @@ mod shm;
 pub(crate) mod tcp;
 pub(crate) mod udp;
 
+use std::io;
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 
 use linerate_core::facts::{Gap, HostFacts};
 use linerate_core::path::Side;
 use linerate_core::plan::{Handover, Knobs, Pattern, Receive, SetPlan};
 use linerate_core::record::SetEnd;
-use linerate_core::transport::{FarEnd, PatternKind, TransportInfo};
+use linerate_core::transport::{DSCP, FarEnd, PatternKind, TransportInfo};
 use linerate_core::units::Bytes;
+use linerate_sys::socket;
 
 use super::application::WORK_MAX_PS;
 use super::{LoadError, Worker};
@@ -220,6 +222,12 @@ fn without(who: &str, options: &[(bool, &str)]) -> Result<(), String> {
         Some((_, what)) => Err(format!("{who} has no {what}")),
         None => Ok(()),
     }
+}
+
+/// Marks the packets of a socket as `knobs` ask; `None` if they do not.
+pub(crate) fn marked(fd: BorrowedFd<'_>, knobs: &Knobs) -> Option<io::Result<()>> {
+    let dscp = knobs.options.number(DSCP.key)?;
+    Some(socket::set_dscp(fd, dscp.min(63) as u8))
 }
 
 /// Makes a gap for an option that an end of a set lacks, or has less of than requested.

@@ -4,9 +4,9 @@
 //! minutes.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::ops::Range;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -14,8 +14,10 @@ use std::time::{Duration, Instant};
 use linerate_core::wire::message::Secret;
 use linerate_core::wire::preamble::{HELLO_LEN, Hello, Kind, REPLY_LEN, Reply, VERSIONS};
 use linerate_core::wire::proof::{Claim, PROOF_LEN, Prover};
+use linerate_sys::socket::set_device;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
+use rustix::net::bind;
 
 use super::dial::{HEED, begin, socket};
 use super::waiting::{GIVEN_UP, Waiting};
@@ -55,6 +57,8 @@ pub(in crate::peer) struct Dialler {
     pub(in crate::peer) secret: Secret,
     /// Flag that is set once the user wants to stop: nothing more is dialled.
     pub(in crate::peer) stop: Arc<AtomicBool>,
+    /// Where connections begin, if the user chose it: an address or a device of this host.
+    pub(in crate::peer) source: Option<String>,
     /// The wait for the server's answers to the connections that are being opened.
     pub(in crate::peer) waiting: Waiting,
 }
@@ -215,6 +219,9 @@ impl Dialler {
     fn begin(&self, stream: u32, configure: ConfigureEach<'_>) -> Result<Young, LoadError> {
         let socket = socket(self.address).map_err(|e| call("socket", stream, e))?;
         configure(stream, &socket)?;
+        if let Some(source) = &self.source {
+            from(&socket, source, self.address).map_err(|e| call("bind", stream, e))?;
+        }
         begin(&socket, self.address).map_err(|e| call("connect", stream, e))?;
         Ok(Young {
             stream,
@@ -333,17 +340,41 @@ impl Lines for Dialler {
         let mut hastened =
             |_, line: &OwnedFd| hasten(line).map_err(|e| call("setsockopt", stream, e));
         let one = self.wave(set, stream..stream + 1, &mut hastened)?;
+        let device = self
+            .source
+            .clone()
+            .filter(|source| address(source).is_none());
+        let mut placed = |fd: &OwnedFd| {
+            if let Some(device) = &device {
+                set_device(fd.as_fd(), device).map_err(|e| call("bind", stream, e))?;
+            }
+            configure(fd)
+        };
         let secret = &self.secret;
         let of = Meeting {
             secret,
             set,
             stream,
         };
-        of.dial(&one[0], configure)
+        of.dial(&one[0], &mut placed)
     }
 
     fn given_up(&self) -> bool {
         self.is_stopped()
+    }
+}
+
+/// The address that a source names; `None` for a device.
+fn address(source: &str) -> Option<IpAddr> {
+    source.parse().ok()
+}
+
+/// Lets connections of `socket` to `far` begin at a source.
+fn from(socket: &OwnedFd, source: &str, far: SocketAddr) -> io::Result<()> {
+    match address(source) {
+        None => set_device(socket.as_fd(), source),
+        Some(own) if own.is_ipv4() == far.is_ipv4() => Ok(bind(socket, &SocketAddr::new(own, 0))?),
+        Some(_) => Err(ErrorKind::AddrNotAvailable.into()),
     }
 }
 
@@ -375,6 +406,7 @@ mod tests {
             session: [1; 16],
             secret: Secret([2; 32]),
             stop: Arc::default(),
+            source: None,
             waiting: Waiting::default(),
         }
     }
@@ -393,6 +425,26 @@ mod tests {
             panic!("{error}");
         };
         assert_eq!(source.kind(), ErrorKind::Interrupted);
+    }
+
+    #[test]
+    fn connections_begin_where_the_user_says() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let mut dialler = dialler(&listener);
+        let mut begun = |source: &str| {
+            dialler.source = Some(source.to_owned());
+            dialler.begin(0, &mut |_, _| Ok(()))
+        };
+        let made = begun("127.0.0.9").unwrap();
+        let own = made.line.local_addr().unwrap().ip();
+        assert_eq!(own.to_string(), "127.0.0.9");
+        assert!(begun("lo").is_ok());
+        for wrong in ["192.0.2.9", "::1", "nosuch0"] {
+            let Err(error) = begun(wrong).map(drop) else {
+                panic!("{wrong}");
+            };
+            assert!(error.to_string().starts_with("bind failed"), "{error}");
+        }
     }
 
     #[test]

@@ -19,7 +19,7 @@ use linerate_core::metric::TCP_MIN_RTT;
 use linerate_core::path::Side;
 use linerate_core::plan::{Pattern, SetPlan, StepPlan};
 use linerate_core::record::{Host, Set, Step};
-use linerate_core::transport::FarEnd;
+use linerate_core::transport::{BIND, FarEnd};
 use linerate_core::units::Nanos;
 use linerate_core::wire::message::{Answer, Ask};
 use linerate_core::wire::preamble::{Access, BEATS, VERSIONS};
@@ -163,6 +163,7 @@ impl Client {
                 session,
                 secret,
                 stop: Arc::default(),
+                source: None,
                 waiting: Waiting::default(),
             },
             waiting: Waiting::default(),
@@ -381,6 +382,8 @@ impl Client {
             set,
             offer: near_offer,
         })?;
+        let source = plan.knobs.options.word(BIND.key);
+        self.dialler.source = source.map(str::to_owned);
         let near = match self.end.connect(set, far_offer, &mut self.dialler) {
             Ok(near) => near,
             // The far end sees the end of the session.

@@ -87,6 +87,7 @@ impl Raw {
             session: self.session,
             secret: self.secret,
             stop: Arc::default(),
+            source: None,
             waiting: Default::default(),
         }
     }

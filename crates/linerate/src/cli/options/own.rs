@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 
 use clap::builder::{BoolValueParser, PossibleValuesParser, TypedValueParser, ValueParser};
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
-use linerate_core::transport::{self, Kind, OptionInfo, Setting, TRANSPORTS, TransportInfo};
+use linerate_core::transport::{self, BIND, Kind, OptionInfo, Setting, TRANSPORTS, TransportInfo};
 use linerate_core::units::Bytes;
 use serde::de::{self, MapAccess, Visitor};
 use serde::ser::SerializeMap;
@@ -148,6 +148,12 @@ impl Flag {
             .help(self.help.as_str())
             .help_heading("Load")
             .value_parser(parser(self.row));
+        // Other tools have this letter for it.
+        let arg = if self.row.key == BIND.key {
+            arg.short('B')
+        } else {
+            arg
+        };
         match self.row.kind {
             Kind::Switch => arg
                 .value_name("BOOL")

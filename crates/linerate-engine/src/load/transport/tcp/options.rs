@@ -9,7 +9,7 @@ use linerate_core::plan::{Handover, Pattern, SetPlan};
 use linerate_core::record::SetEnd;
 use linerate_sys::{socket, zerocopy};
 
-use crate::load::transport::refused;
+use crate::load::transport::{marked, refused};
 
 /// Time in microseconds for which a busy receive polls the device's queue, as kernel documentation suggests for one
 /// socket.
@@ -36,6 +36,9 @@ pub(crate) fn set(fd: &OwnedFd, side: Side, plan: &SetPlan) -> Vec<Gap> {
             gaps.push(refused(what, &e.to_string()));
         }
     };
+    if let Some(result) = marked(fd, knobs) {
+        note("dscp", result);
+    }
     if knobs.nodelay || (ping_pong && !knobs.nagle) {
         note("nodelay", socket::set_nodelay(fd, true));
     }
@@ -158,6 +161,7 @@ mod tests {
 
     use linerate_core::path::Direction;
     use linerate_core::plan::Knobs;
+    use linerate_core::transport::Setting;
     use linerate_core::units::{Bytes, Rate};
 
     use super::*;
@@ -199,6 +203,20 @@ mod tests {
         assert_eq!(end.send_buffer, Some(40_000));
         assert_eq!(end.recv_buffer, Some(60_000));
         assert_eq!(end.congestion, "reno");
+    }
+
+    #[test]
+    fn packets_are_marked_at_either_end_if_the_plan_says_so() {
+        let mut knobs = Knobs::default();
+        let class = |knobs: &Knobs, side| {
+            let (fd, _listener) = near();
+            assert_eq!(set(&fd, side, &plan(knobs.clone())), []);
+            rustix::net::sockopt::ip_tos(&fd).unwrap()
+        };
+        assert_eq!(class(&knobs, Side::Near), 0);
+        knobs.options.set("dscp", Setting::Number(46));
+        assert_eq!(class(&knobs, Side::Near), 46 << 2);
+        assert_eq!(class(&knobs, Side::Far), 46 << 2);
     }
 
     #[test]

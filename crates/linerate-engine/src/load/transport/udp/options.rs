@@ -7,7 +7,7 @@ use linerate_core::parse::datagram::DATAGRAM_MAX;
 use linerate_core::plan::Knobs;
 use linerate_sys::socket;
 
-use crate::load::transport::refused;
+use crate::load::transport::{marked, refused};
 
 /// Requested receive buffer if the plan does not fix it, in bytes of memory. The system's default holds some hundred
 /// small datagrams, so a receiver that waits briefly for its CPU loses some.
@@ -42,6 +42,9 @@ pub(crate) fn buffers(fd: &OwnedFd, knobs: &Knobs) -> Vec<Gap> {
             gaps.push(refused(what, &e.to_string()));
         }
     };
+    if let Some(result) = marked(fd.as_fd(), knobs) {
+        note("dscp", result);
+    }
     note("recv_buffer", socket::set_recv_buffer(fd.as_fd(), asked));
     if let Some(bytes) = knobs.send_buffer {
         note("send_buffer", socket::set_send_buffer(fd.as_fd(), bytes.0));
