@@ -112,10 +112,6 @@ impl Rate {
 
 impl Nanos {
     /// Whether this is no time at all.
-    #[expect(
-        clippy::trivially_copy_pass_by_ref,
-        reason = "serde passes a reference"
-    )]
     pub const fn is_zero(&self) -> bool {
         self.0 == 0
     }

@@ -48,7 +48,8 @@ impl Run<'_> {
     pub(super) fn trials(&mut self) -> Result<(), LinkError> {
         // Earlier steps with many streams took longer to end than trials do, so they are not counted.
         self.beyond = Beyond::default();
-        while !self.stopped {
+        // On a slow path the base loads alone may take all of the time: they end when their payload has arrived.
+        while !self.stopped && self.budget.left(self.link.now()).0 > 0 {
             let model = self.deriver.derive(&self.record);
             let first = self.record.trials.len() as u32;
             let mut open = open(&model, &self.record.start.plan.directions, first);

@@ -134,9 +134,8 @@ impl<W: Write> Screen<W> {
     fn silent(&mut self, silence: Option<Silence>) -> io::Result<()> {
         let before = std::mem::replace(&mut self.silence, silence);
         match (self.mode, before, silence) {
-            (Mode::Quiet, ..) | (_, None, None) => Ok(()),
+            (Mode::Quiet, ..) | (_, None, None) | (Mode::Lines, Some(_), Some(_)) => Ok(()),
             (Mode::Lines, None, Some(now)) => self.say(&format!("note: {}", unanswered(now))),
-            (Mode::Lines, Some(_), Some(_)) => Ok(()),
             (Mode::Rewritten(_), _, Some(now)) => self.replace(&unanswered(now), ""),
             (_, Some(before), None) => self.say(&format!(
                 "note: the far end answers again, after {} s",

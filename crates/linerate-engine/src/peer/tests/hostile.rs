@@ -88,7 +88,7 @@ impl Raw {
             secret: self.secret,
             stop: Arc::default(),
             source: None,
-            waiting: Default::default(),
+            waiting: super::super::client::waiting::Waiting::default(),
         }
     }
 
