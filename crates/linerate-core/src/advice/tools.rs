@@ -3,7 +3,7 @@
 use super::Advice;
 
 /// Programs, each with the Debian package that has it.
-const TOOLS: [(&str, &str); 20] = [
+const TOOLS: [(&str, &str); 19] = [
     ("cpupower", "linux-cpupower"),
     ("dcb", "iproute2"),
     ("dmidecode", "dmidecode"),
@@ -22,7 +22,6 @@ const TOOLS: [(&str, &str); 20] = [
     ("opensm", "opensm"),
     ("perfquery", "infiniband-diags"),
     ("sminfo", "infiniband-diags"),
-    ("tc", "iproute2"),
     ("turbostat", "linux-cpupower"),
 ];
 
@@ -96,7 +95,7 @@ mod tests {
         );
         assert_eq!(
             tools("sudo tc qdisc replace dev eth0 root cake bandwidth 1mbit"),
-            ["tc (package iproute2)", "kernel module sch_cake"]
+            ["kernel module sch_cake"]
         );
         assert_eq!(tools(""), [""; 0]);
     }

@@ -314,10 +314,7 @@ fn a_queue_on_the_way_is_kept_short_by_a_shaper_below_its_rate_or_by_bbr() {
             .ends_with("tcp_congestion_control=cubic")
     );
     assert!(limit.advice.iter().all(|a| !a.undo_text().is_empty()));
-    assert_eq!(
-        limit.advice[0].needs(),
-        ["tc (package iproute2)", "kernel module sch_cake"]
-    );
+    assert_eq!(limit.advice[0].needs(), ["kernel module sch_cake"]);
     assert_eq!(limit.advice[1].needs(), ["kernel module tcp_bbr"]);
     // Where others have a part of the path, what this load carried is not its rate.
     for (share, advised) in [(0.19, 2), (0.21, 1)] {
