@@ -122,6 +122,7 @@ metrics! {
     TCP_SSTHRESH = "tcp" "ssthresh" Packets Gauge "tcpi_snd_ssthresh.";
     TCP_SND_MSS = "tcp" "snd_mss" Bytes Gauge "tcpi_snd_mss.";
     TCP_RCV_MSS = "tcp" "rcv_mss" Bytes Gauge "tcpi_rcv_mss.";
+    TCP_ADVMSS = "tcp" "advmss" Bytes Gauge "Payload of the largest segment that this end told the other one it takes, tcpi_advmss; without the room of timestamps.";
     TCP_PMTU = "tcp" "pmtu" Bytes Gauge "tcpi_pmtu.";
     TCP_UNACKED = "tcp" "unacked" Packets Gauge "Segments in flight, tcpi_unacked.";
     TCP_LOST = "tcp" "lost" Packets Gauge "tcpi_lost.";

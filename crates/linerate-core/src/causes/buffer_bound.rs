@@ -1,7 +1,7 @@
 //! The common part of the two buffer causes: a buffer that is smaller than the path could use.
 
 use super::predict::{around, bystander, per_stream};
-use super::{Answer, Finding, NoFinding};
+use super::{Answer, Finding, NoFinding, ack_way};
 use crate::advice::Advice;
 use crate::factor::Factor;
 use crate::facts::BufferLimits;
@@ -24,8 +24,8 @@ pub(super) const ENOUGH: f64 = 0.5;
 const WAITS: f64 = 0.5;
 
 /// The answer if data kept for retransmission fills any buffer: nothing arrives, or the sender waits for its
-/// timers most of the time.
-pub(super) fn overruled(load: &Load) -> Option<Answer> {
+/// timers most of the time. So do acknowledgements that wait on their way.
+pub(super) fn overruled(model: &Model, direction: Direction, load: &Load) -> Option<Answer> {
     let silent = load.silent().map(|silent| {
         format!(
             "no payload arrived in {} of the samples, whatever a buffer holds",
@@ -39,7 +39,9 @@ pub(super) fn overruled(load: &Load) -> Option<Answer> {
             percent(share)
         )
     });
-    silent.or(waits).map(|why| Err(NoFinding::Clear(why)))
+    let late = silent.or(waits);
+    let late = late.or_else(|| ack_way::holds(model, direction));
+    late.map(|why| Err(NoFinding::Clear(why)))
 }
 
 /// The buffer of one of the two ends.

@@ -1,6 +1,8 @@
 //! Causes of slowness. One cause is one file here and one row in [`CAUSES`].
 
+mod ack_way;
 mod buffer_bound;
+mod burst_credit;
 mod cloud_allowance;
 mod congestion_control;
 mod contended;
@@ -12,6 +14,7 @@ mod cpu_share;
 mod cpu_steal;
 mod datagrams;
 mod duplex;
+mod exchange_deadlock;
 mod expected;
 mod flow_rate_cap;
 mod hash_collision;
@@ -49,6 +52,7 @@ mod rdma_receiver_not_ready;
 mod receive_window;
 mod receiver_app;
 mod receiver_core;
+mod segment_size;
 mod send_buffer;
 mod sender_app;
 mod sender_core;
@@ -62,6 +66,7 @@ mod wire_full;
 mod wrong_route;
 
 use crate::advice::Advice;
+pub(crate) use ack_way::collapses;
 pub(crate) use datagrams::moot;
 pub(crate) use expected::{Effects, Expected, Fit, excludes, shown};
 pub(crate) use hash_collision::crowded;
@@ -95,6 +100,9 @@ pub const CAUSES: &[&dyn Cause] = &[
     &wrong_route::WrongRoute,
     &duplex::Duplex,
     &path_rate::PathRate,
+    &burst_credit::BurstCredit,
+    &segment_size::SegmentSize,
+    &ack_way::AckWay,
     &flow_rate_cap::FlowRateCap,
     &path_loss::PathLoss,
     &path_reordering::PathReordering,
@@ -123,6 +131,7 @@ pub const CAUSES: &[&dyn Cause] = &[
     &mtu_black_hole::MtuBlackHole,
     &receiver_app::ReceiverApp,
     &sender_app::SenderApp,
+    &exchange_deadlock::ExchangeDeadlock,
     &queue_depth::QueueDepth,
     &rdma_depth::RdmaDepth,
     &rdma_read_depth::RdmaReadDepth,

@@ -8,8 +8,8 @@ use super::duplex::Duplex;
 use super::predict::one_rate;
 use super::softirq_core::SoftirqCore;
 use super::{
-    Answer, BUSY, Cause, CauseInfo, Finding, NoFinding, base, contended, host_shaping, lacks,
-    local_drops, path_reordering, reached,
+    Answer, BUSY, Cause, CauseInfo, Finding, NoFinding, ack_way, base, burst_credit, contended,
+    host_shaping, lacks, local_drops, path_reordering, reached, segment_size,
 };
 use crate::advice::Advice;
 use crate::factor::Factor;
@@ -52,16 +52,12 @@ impl Cause for PathRate {
         &INFO
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
-        if let Some(answer) = of_datagrams(model, direction) {
-            return answer;
-        }
-        match held_by_network(model, direction) {
-            Ok(held) => path_reordering::alone(model, direction).map_or_else(
-                || finding(model, direction, &held),
-                |why| Err(NoFinding::Clear(why)),
-            ),
-            Err(answer) => Err(answer),
-        }
+        let small = || base(model, direction).ok().and_then(segment_size::holds);
+        let other = burst_credit::holds(model, direction).or_else(small);
+        other.map_or_else(
+            || of_any(model, direction),
+            |why| Err(NoFinding::Clear(why)),
+        )
     }
     fn is_last(&self, model: &Model, direction: Direction) -> bool {
         // Datagrams have no standing queue to go by: their loss decides.
@@ -104,6 +100,20 @@ impl Cause for PathRate {
     }
 }
 
+/// The answer for any load, whether the rate always was the same or not.
+pub(super) fn of_any(model: &Model, direction: Direction) -> Answer {
+    of_datagrams(model, direction).unwrap_or_else(|| of_connections(model, direction))
+}
+
+/// The answer for a load by connections, whatever fills the rate.
+pub(super) fn of_connections(model: &Model, direction: Direction) -> Answer {
+    let held = held_by_network(model, direction)?;
+    path_reordering::alone(model, direction).map_or_else(
+        || finding(model, direction, &held),
+        |why| Err(NoFinding::Clear(why)),
+    )
+}
+
 /// A load whose sender is limited by the network, not by a window, a buffer or a CPU.
 pub(super) struct Held<'a> {
     /// The load.
@@ -116,8 +126,14 @@ pub(super) struct Held<'a> {
     pub(super) lifted: bool,
 }
 
-/// The load of a direction if the network may limit it; else why not.
+/// The load of a direction if the way of its payload may limit it; else why not.
 pub(super) fn held_by_network(model: &Model, direction: Direction) -> Result<Held<'_>, NoFinding> {
+    let held = beyond_hosts(model, direction)?;
+    ack_way::holds(model, direction).map_or(Ok(held), |why| Err(NoFinding::Clear(why)))
+}
+
+/// The load of a direction if the network may limit it, one way or the other; else why not.
+pub(super) fn beyond_hosts(model: &Model, direction: Direction) -> Result<Held<'_>, NoFinding> {
     let held = held_back(model, direction)?;
     if let Some(own) = of_a_host(model, held.load, direction) {
         return Err(NoFinding::Clear(format!("a host does it itself: {own}")));
@@ -296,7 +312,11 @@ fn finding(model: &Model, direction: Direction, held: &Held<'_>) -> Answer {
     if let Some((more, gain)) = sure.filter(|g| g.1.low > SAME.max(filled(model, load).high)) {
         return Err(NoFinding::Clear(carried(more, gain.mid)));
     }
-    if let Some((more, gain)) = gains.iter().max_by(|a, b| a.1.mid.total_cmp(&b.1.mid)) {
+    // Where twice the streams carried no more, a short look at even more counts only if it is sure.
+    let twice = |more: &Load| Some(more.streams) == load.streams.checked_mul(2);
+    let same_in_twice = gains.iter().find(|g| twice(g.0) && g.1.mid <= SAME);
+    let most = gains.iter().max_by(|a, b| a.1.mid.total_cmp(&b.1.mid));
+    if let Some((more, gain)) = same_in_twice.or(most) {
         let gain = gain.mid;
         evidence.push(if gain > SAME {
             format!(

@@ -45,7 +45,7 @@ impl Cause for ReceiveWindow {
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         let load = base(model, direction)?;
-        if let Some(answer) = buffer_bound::overruled(load) {
+        if let Some(answer) = buffer_bound::overruled(model, direction, load) {
             return answer;
         }
         let Some(limited) = load.tcp.rwnd_limited else {

@@ -63,6 +63,7 @@ fn judged<'a>(record: &'a Record, directions: &[Direction], verdict: Verdict) ->
         base: load(),
         sweep: Vec::new(),
         ceilings: Vec::new(),
+        fell: None,
     };
     judged.model.directions = directions.iter().map(model).collect();
     judged.verdict = verdict;

@@ -6,15 +6,16 @@ use std::collections::{HashMap, HashSet};
 use super::asked::Asked;
 use super::ceilings::of_load;
 use super::ends::{end, is_alone};
+use super::fell::{Fall, Sample};
 use super::interruptions::{Away, outages_beside, stalled};
-use super::load::{load, stream_set};
+use super::load::{load, samples_of, stream_set};
 use super::readings::{Window, per_second};
 use super::trials::{Slice, trial_of};
 use super::{DirectionModel, Estimate, Latency, Load, Model, PERCENTILES, TrialModel};
 use crate::facts::Gap;
 use crate::metric as m;
 use crate::path::{Direction, Side};
-use crate::plan::{Pattern, Purpose};
+use crate::plan::{Knobs, Pattern, Purpose};
 use crate::record::{End, Histogram, Record, Step, TrialPlan};
 use crate::stats::{merge, percentile, samples};
 use crate::units::Nanos;
@@ -55,6 +56,8 @@ struct Basis {
 struct StepModel {
     /// The load of the step in each direction.
     loads: [OnceCell<Option<Box<Load>>>; 2],
+    /// What arrived in each direction.
+    samples: [OnceCell<Vec<Sample>>; 2],
     away: OnceCell<Away>,
     slice: OnceCell<Option<Slice>>,
 }
@@ -73,11 +76,7 @@ impl Deriver {
                 .filter_map(|direction| self.direction(record, direction))
                 .collect(),
             both: self.both(record),
-            trials: record
-                .trials
-                .iter()
-                .filter_map(|t| self.trial(record, t.id))
-                .collect(),
+            trials: self.trials(record),
             gaps: gaps(record),
             complete: matches!(record.end, Some(End::Complete)),
             watched: false,
@@ -87,6 +86,20 @@ impl Deriver {
         }
     }
 
+    /// The trials, without the effects of those that a fall of the rate has overtaken.
+    fn trials(&mut self, record: &Record) -> Vec<TrialModel> {
+        let falls = Direction::ALL.map(|direction| self.fall(record, direction));
+        let all = record.trials.iter();
+        all.filter_map(|t| {
+            let trial = self.trial(record, t.id)?;
+            Some(match of_direction(&falls, t.direction) {
+                Some(fall) => fall.without_old(trial),
+                None => trial,
+            })
+        })
+        .collect()
+    }
+
     /// Derives one direction; `None` if no base load was measured.
     pub fn direction(&mut self, record: &Record, direction: Direction) -> Option<DirectionModel> {
         self.follow(record);
@@ -94,11 +107,22 @@ impl Deriver {
         let is_base =
             |s: &Step| matches!(s.plan.purpose, Purpose::Base { direction: d } if d == direction);
         let mut bases = steps().filter(|(_, s)| is_base(s));
-        let base = bases.find_map(|(at, _)| self.load(record, at, direction))?;
-        let mut base = base.clone();
+        let (first, base) =
+            bases.find_map(|(at, _)| Some((at, self.load(record, at, direction)?)))?;
+        let fall = self.fall(record, direction);
+        let mut base = fall.as_ref().map_or_else(
+            || base.clone(),
+            |fall| {
+                let last = Some(fall.last).filter(|last| *last != first);
+                let last = last.and_then(|at| self.load(record, at, direction));
+                fall.lasting(last.unwrap_or(base))
+            },
+        );
+        let since = fall.as_ref().map_or(0, |fall| fall.step + 1);
         let is_sweep =
             |s: &Step| matches!(s.plan.purpose, Purpose::Sweep { direction: d } if d == direction);
-        let sweep = steps().filter(|(_, s)| is_sweep(s) && has_started(s, base.tcp.min_rtt));
+        let sweep = steps().skip(since);
+        let sweep = sweep.filter(|(_, s)| is_sweep(s) && has_started(s, base.tcp.min_rtt));
         let sweep = sweep.filter_map(|(at, _)| self.load(record, at, direction));
         let mut sweep: Vec<Load> = sweep.cloned().collect();
         sweep.sort_by_key(|l| l.streams);
@@ -114,7 +138,21 @@ impl Deriver {
             ceilings: of_load(&record.hosts, direction, &base),
             base,
             sweep,
+            fell: fall.map(|fall| fall.told),
         })
+    }
+
+    /// The fall of the rate of a direction for good, over all steps that loaded it alone.
+    fn fall(&self, record: &Record, direction: Direction) -> Option<Fall> {
+        let alone = |step: &Step| !matches!(step.plan.purpose, Purpose::Both);
+        let own = |knobs: &Knobs| *knobs == record.start.plan.knobs;
+        let samples = |at: usize| {
+            let cell = of_direction(&self.steps[at].samples, direction);
+            cell.get_or_init(|| samples_of(record, at, direction, own))
+        };
+        let steps = (0..record.steps.len()).filter(|at| alone(&record.steps[*at]));
+        let all: Vec<Sample> = steps.flat_map(samples).copied().collect();
+        Fall::of(&all)
     }
 
     fn both(&self, record: &Record) -> Vec<(Direction, Estimate)> {
@@ -175,11 +213,7 @@ impl Deriver {
 
     /// The load of one direction in the step at index `at`.
     fn load(&self, record: &Record, at: usize, direction: Direction) -> Option<&Load> {
-        let [forward, reverse] = &self.steps[at].loads;
-        let cell = match direction {
-            Direction::Forward => forward,
-            Direction::Reverse => reverse,
-        };
+        let cell = of_direction(&self.steps[at].loads, direction);
         let derived = || load(record, &record.steps[at], direction).map(Box::new);
         cell.get_or_init(derived).as_deref()
     }
@@ -203,6 +237,14 @@ impl Deriver {
         }
         let steps = record.steps.len();
         self.steps.resize_with(steps, StepModel::default);
+    }
+}
+
+/// The one of two that belongs to a direction.
+fn of_direction<T>([forward, reverse]: &[T; 2], direction: Direction) -> &T {
+    match direction {
+        Direction::Forward => forward,
+        Direction::Reverse => reverse,
     }
 }
 

@@ -4,21 +4,23 @@ use super::behind::{behind, caught_up};
 use super::cpus::{cpus, throttled};
 use super::crowd::takes_in;
 use super::datagrams::{datagrams, lost};
+use super::derive::undisturbed;
 use super::driver::{allowances, packet_bytes, paused};
 use super::ends::{end, index, receiving, sending};
+use super::fell::Sample;
 use super::fragments::fragments;
 use super::handover::copied;
 use super::interruptions::interruptions;
 use super::local::local;
 use super::losses::{loses_again, loses_throughout};
-use super::packets::Sender;
+use super::packets::{Sender, takes};
 use super::probe::waited;
 use super::queues::queues;
 use super::readings::{Window, gauge, growth, mean, per_second};
 use super::room::Writer;
 use super::shaping::shapers;
 use super::silence::heard;
-use super::tcp::{came_twice, tcp};
+use super::tcp::{came_twice, segments_sent, tcp};
 use super::verbs::verbs;
 use super::workers::at_work;
 use super::{Cpu, Estimate, Load, TcpShares, Thread};
@@ -167,11 +169,8 @@ pub(super) fn load_over(
     let cpus = ByRole::from(ends.map(|side| cpus(step, side, shared, window)));
     let receivers = receivers(receiving, &set.plan, &cpus.receiver, window);
     Some(Load {
-        transport: sender.transport,
-        streams: set.plan.knobs.streams,
         knobs: set.plan.knobs.clone(),
         made: ends.map(made).into(),
-        goodput: steady,
         operations: operations(record, receiving, set, &steady, window),
         goodput_with_ramp: over.goodput(receiving, set.plan.id, Window::of(step))?,
         steady: begin.is_some(),
@@ -203,8 +202,11 @@ pub(super) fn load_over(
         interruptions: interruptions(step, set.plan.id, &heard, &tcp, set.plan.knobs.streams),
         tcp,
         packets,
+        acknowledgements: segments_sent(receiving, set.plan.id, window),
+        takes: takes([sending, receiving], set.plan.id, window),
         datagrams: datagrams([sending, receiving], set.plan.id, window),
         ticks: rates,
+        ..Load::bare(sender.transport, set.plan.knobs.streams, steady)
     })
 }
 
@@ -354,6 +356,9 @@ impl Load {
             steady: false,
             tcp: TcpShares::default(),
             packets: None,
+            takes: None,
+            acknowledgements: None,
+            deadlock: None,
             datagrams: None,
             senders: Vec::new(),
             receivers: Vec::new(),
@@ -497,6 +502,35 @@ fn operations_rate(
 ) -> Option<f64> {
     let counted = Transport::of(&record.start.plan.engine) == Transport::Other;
     slice_rate(receiving, set, m::WORKER_OPS, window).filter(|_| counted)
+}
+
+/// What arrived in a direction during a step, washout included. `own` says whether the step has the load that the
+/// verdict explains.
+pub(super) fn samples_of(
+    record: &Record,
+    at: usize,
+    direction: Direction,
+    own: impl Fn(&Knobs) -> bool,
+) -> Vec<Sample> {
+    let step = record.steps.get(at);
+    let loaded = step.and_then(|step| {
+        let set = stream_set(record, step, direction)?;
+        Some((step, set, receiving(record, step, direction)?))
+    });
+    let Some((step, set, receiving)) = loaded else {
+        return Vec::new();
+    };
+    let from = Window::of(step).from;
+    let own = own(&set.plan.knobs) && undisturbed(step);
+    goodput_ticks(receiving, set.plan.id, Window::WHOLE)
+        .into_iter()
+        .map(|(began, rate)| Sample {
+            step: at,
+            secs: step.plan.tick.secs(),
+            rate,
+            own: own && began >= from,
+        })
+        .collect()
 }
 
 /// Start time and rate (bits per second) of each tick at the receiver, all streams.

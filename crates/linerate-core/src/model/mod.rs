@@ -10,11 +10,13 @@ mod ceilings;
 mod cpus;
 mod crowd;
 mod datagrams;
+mod deadlock;
 mod delayed;
 mod derive;
 mod driver;
 mod elsewhere;
 mod ends;
+mod fell;
 mod flow;
 mod foreign;
 mod fragments;
@@ -59,6 +61,7 @@ pub use by_size::{SizeTrips, by_size, is_by_size, shortest_trip};
 pub(crate) use ceilings::{least_of, rdma_packet};
 pub use crowd::{Crowd, crowd};
 pub use datagrams::{Counted, Datagrams};
+pub use deadlock::Deadlock;
 pub use delayed::{delayed, may_be_delayed};
 use derive::contended;
 pub use derive::{
@@ -67,6 +70,7 @@ pub use derive::{
 pub use driver::{Allowance, Paused};
 pub(crate) use elsewhere::{elsewhere, idle};
 pub use ends::is_alone;
+pub use fell::Fell;
 pub use flow::{Flow, Owner, carried, flow, name_of};
 pub use hardware::hardware;
 pub(crate) use interruptions::TIMEOUT;
@@ -242,6 +246,8 @@ pub struct DirectionModel {
     pub sweep: Vec<Load>,
     /// The ceilings that are known, the lowest first.
     pub ceilings: Vec<Ceiling>,
+    /// The two rates of a direction that fell for good while it was loaded; `base` and `sweep` are then of the second.
+    pub fell: Option<Fell>,
 }
 
 impl DirectionModel {
@@ -339,6 +345,13 @@ pub struct Load {
     pub tcp: TcpShares,
     /// Sizes of the packets that it sends; `None` if unknown, as for other transports.
     pub packets: Option<Packets>,
+    /// Payload of the largest segment that both ends of each connection said they take; `None` if one was not read.
+    pub takes: Option<Bytes>,
+    /// Segments in a second that the receivers sent back: acknowledgements, since they carry no payload. `None` if they
+    /// were not counted.
+    pub acknowledgements: Option<f64>,
+    /// Whether both of its programs send and neither reads; only of connections of other programs.
+    pub deadlock: Option<Deadlock>,
     /// The counts of its datagrams; `None` if they were not counted, and for other transports.
     pub datagrams: Option<Datagrams>,
     /// The sending threads.

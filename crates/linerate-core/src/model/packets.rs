@@ -89,6 +89,30 @@ pub(super) fn received(table: &Table, window: Window) -> Option<Packets> {
     })
 }
 
+/// Payload of the largest segment that both ends of the connections of a set said they take. A device on the way may
+/// rewrite what they said. `None` if an end was not read, or if the sender changed the size of its segments during the
+/// step: then it looks for the size by itself.
+pub(super) fn takes(
+    [sending, receiving]: [&EndReadings; 2],
+    set: u32,
+    window: Window,
+) -> Option<Bytes> {
+    let prefix = format!("s{set}/");
+    let of = |end: &EndReadings| {
+        let sockets = end.about("tcp", |subject| subject.starts_with(&prefix));
+        let said = sockets.flat_map(|socket| gauge(socket, m::TCP_ADVMSS, window));
+        said.filter(|bytes| *bytes > 0.0).reduce(f64::min)
+    };
+    let changed = |socket: &Table| {
+        let sizes = socket.column(m::TCP_SND_MSS).unwrap_or_default();
+        sizes.windows(2).any(|pair| pair.first() != pair.last())
+    };
+    let mut senders = sending.about("tcp", |subject| subject.starts_with(&prefix));
+    let searches = senders.any(changed);
+    let least = of(sending)?.min(of(receiving)?);
+    (!searches).then(|| whole(least))
+}
+
 /// Each datagram is an IPv4 packet: 20 more bytes of IPv6 are 1.3 % of a full one. Packet sizes of fragmented
 /// datagrams are unknown.
 fn of_datagrams(sender: &SetEnd) -> Option<Packets> {
@@ -212,6 +236,29 @@ mod tests {
             None
         );
         assert_eq!(sizes(Transport::Other, &sender, &datagrams), None);
+    }
+
+    #[test]
+    fn the_lesser_of_what_both_ends_take_counts_where_both_were_read() {
+        let end = |mss: Option<i64>, segments: [i64; 2]| EndReadings {
+            tables: mss
+                .map(|mss| [(m::TCP_ADVMSS, [mss; 2]), (m::TCP_SND_MSS, segments)])
+                .map(|rows| table("s0/0", &rows))
+                .into_iter()
+                .collect(),
+            ..EndReadings::default()
+        };
+        let sent = |one, other, segments| {
+            let ends = [&end(one, segments), &end(other, [536, 80])];
+            takes(ends, 0, WHOLE).map(|bytes| bytes.0)
+        };
+        let of = |one, other| sent(one, other, [80; 2]);
+        assert_eq!(of(Some(8948), Some(1448)), Some(1448));
+        assert_eq!(of(Some(1348), Some(1448)), Some(1348));
+        assert_eq!(of(Some(1448), None), None);
+        assert_eq!(of(Some(0), Some(1448)), None, "not told");
+        let searching = sent(Some(1448), Some(1448), [1024, 512]);
+        assert_eq!(searching, None, "it looks for the size by itself");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 
 use super::asked::Asked;
 use super::ceilings::ceilings;
+use super::fell::{Fall, Sample};
 use super::load::estimate;
 use super::{DirectionModel, Load, Model, Packets, TcpShares, Thread};
 use crate::ceiling::ethernet::{self, Ip};
@@ -95,13 +96,36 @@ fn of_direction(
     loads.retain(|load| load.transport == first);
     loads.sort_by_key(|load| load.streams);
     loads.dedup_by_key(|load| load.streams);
-    let base = loads.remove(0);
+    let mut base = loads.remove(0);
+    let fall = fall(told, direction, &base);
+    if let Some(fall) = &fall {
+        base = fall.lasting(&base);
+    }
     Some(DirectionModel {
+        fell: fall.map(|fall| fall.told),
         direction,
         ceilings: ceilings(hosts, direction, base.packets, &[], base.goodput.mean),
         base,
         sweep: loads,
     })
+}
+
+/// What the buffers of both ends may hold at most: a sender counts it before it is on the way.
+const BUFFERED: Bytes = Bytes(32 << 20);
+
+/// The fall of the rate of a transfer for good, where its first intervals carried more than buffers hold.
+fn fall(told: Told<'_>, direction: Direction, base: &Load) -> Option<Fall> {
+    let mut all = told.transfers.iter().map(|(_, one)| one);
+    let one = all.find(|one| one.direction == direction && one.ticks == base.ticks)?;
+    let secs = one.tick?;
+    let sample = |rate: &f64| Sample {
+        step: 0,
+        secs,
+        rate: *rate,
+        own: true,
+    };
+    let samples: Vec<Sample> = one.ticks.iter().map(sample).collect();
+    Fall::of(&samples).filter(|fall| fall.told.bytes > BUFFERED)
 }
 
 fn load(tool: &Tool, one: &Transfer, hosts: &[Host]) -> Option<Load> {

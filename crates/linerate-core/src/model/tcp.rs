@@ -3,7 +3,7 @@
 use super::TcpShares;
 use super::held::Held;
 use super::interruptions::TIMEOUT;
-use super::readings::{Window, gauge, growth, mean};
+use super::readings::{Window, gauge, growth, mean, per_second};
 use super::room::Writer;
 use crate::metric as m;
 use crate::record::{EndReadings, Table};
@@ -66,6 +66,18 @@ pub(super) fn sent_again(sending: &EndReadings, set: u32, window: Window) -> Opt
         .collect();
     let all = each.filter(|all| !all.is_empty())?;
     Some(all.iter().sum::<f64>() * stands_for(sending, set))
+}
+
+/// Segments in a second that the connections of a set sent at one end, with payload and without; `None` if not all were
+/// counted.
+pub(super) fn segments_sent(end: &EndReadings, set: u32, window: Window) -> Option<f64> {
+    let prefix = format!("s{set}/");
+    let each = about_tcp(end, &prefix).into_iter();
+    let each: Option<Vec<f64>> = each
+        .map(|table| per_second(table, m::TCP_SEGS_OUT, window))
+        .collect();
+    let all = each.filter(|all| !all.is_empty())?;
+    Some(all.iter().sum::<f64>() * stands_for(end, set))
 }
 
 /// The least time by which the readings of two ends may differ, whatever their clocks say; and how small a

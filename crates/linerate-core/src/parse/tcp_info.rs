@@ -73,6 +73,7 @@ const FIELDS: &[(Metric, usize, Store)] = &[
     (metric::TCP_RTTVAR, 72, Store::U32),
     (metric::TCP_SSTHRESH, 76, Store::U32),
     (metric::TCP_CWND, 80, Store::U32),
+    (metric::TCP_ADVMSS, 84, Store::U32),
     (metric::TCP_RCV_RTT, 92, Store::U32),
     (metric::TCP_RCV_SPACE, 96, Store::U32),
     (metric::TCP_RETRANS, 100, Store::U32),

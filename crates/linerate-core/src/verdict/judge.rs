@@ -2,7 +2,7 @@
 
 use super::case::{Case, Party, Proof};
 use super::{Answered, Certainty, Decided, Disturbance, Limit, Unknown, Verdict, after, again};
-use crate::causes::{CAUSES, Cause, Finding, NoFinding, raised};
+use crate::causes::{CAUSES, Cause, Finding, NoFinding, collapses, raised};
 use crate::model::{DirectionModel, Model, TrialModel};
 use crate::path::{Direction, Measure, Slowness};
 use crate::stats::Interval;
@@ -18,6 +18,14 @@ pub fn notes(model: &Model) -> Vec<String> {
     let directions = model.directions.iter();
     directions
         .filter_map(|dir| crate::causes::mended(model, dir.direction))
+        .collect()
+}
+
+/// Remarks on directions that carry next to nothing while the other one is loaded.
+pub fn collapsed(model: &Model) -> Vec<String> {
+    let directions = model.directions.iter();
+    directions
+        .filter_map(|dir| collapses(model, dir.direction))
         .collect()
 }
 

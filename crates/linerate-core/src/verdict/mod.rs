@@ -7,7 +7,7 @@ mod judge;
 mod next;
 
 pub use answers::{Entry, entries, headline};
-pub use judge::{judge, judge_by, notes};
+pub use judge::{collapsed, judge, judge_by, notes};
 pub use next::{decides, next_trials, unused};
 
 use schemars::JsonSchema;

@@ -37,6 +37,7 @@ mod told;
 mod transport;
 mod underlay;
 mod verbs;
+mod ways;
 mod window;
 mod wire;
 
@@ -53,7 +54,9 @@ use linerate_core::stats::Interval;
 use linerate_core::transport::Transport;
 use linerate_core::trial::kind;
 use linerate_core::units::{Bytes, Nanos, Rate};
-use linerate_core::verdict::{Certainty, Disturbance, Verdict, decides, judge, next_trials, notes};
+use linerate_core::verdict::{
+    Certainty, Disturbance, Verdict, collapsed, decides, judge, next_trials, notes,
+};
 
 /// Full packets of TCP over IPv4.
 const FULL: Packets = Packets {
@@ -166,6 +169,7 @@ fn model(base: Load) -> Model {
             base,
             sweep: vec![sweep],
             ceilings: Vec::new(),
+            fell: None,
         }],
         both: Vec::new(),
         trials: Vec::new(),

@@ -172,6 +172,7 @@ fn direction(direction: Direction, mean: f64, ceilings: Vec<Ceiling>) -> Directi
         base: load(1, mean),
         sweep: Vec::new(),
         ceilings,
+        fell: None,
     }
 }
 

@@ -12,7 +12,7 @@ use linerate_core::model::{Ceiling, DirectionModel, Load, Model};
 use linerate_core::path::{Direction, Measure, Side, Stage};
 use linerate_core::record::{End, Host, Record};
 use linerate_core::units::Nanos;
-use linerate_core::verdict::{Answered, Verdict};
+use linerate_core::verdict::{Answered, Verdict, collapsed};
 
 use super::bw::own::refused_of_base;
 use super::document::{Columns, Entry, Item, LABEL, NARROW, Span, Table, width_of};
@@ -54,6 +54,9 @@ pub(crate) fn verdict(
     doc.gap();
     table(&mut doc, model, &names);
     ceilings(&mut doc, model);
+    for remark in collapsed(model) {
+        doc.line(&[(Tone::Plain, &remark)], 0);
+    }
     doc.gap();
     hosts(&mut doc, model, &names);
     doc.gap();

@@ -104,6 +104,10 @@ const PLANTED: &[Kept] = &[
         "flow-rate-cap",
     ),
     ("planted-jitter-bbr", &["path-reordering"], "flow-rate-cap"),
+    // 400 Mb/s until 110 MB are sent, then 60 Mb/s.
+    ("planted-burst-credit", &["burst-credit"], "path-rate"),
+    // bbr over 20 ms, and 200 kb/s for what comes back.
+    ("planted-ack-way", &["ack-way"], "path-rate"),
     // 38 % of the packets, over 1 ms: next to nothing arrives.
     ("planted-loss-in-rows", &["path-loss"], "mtu-black-hole"),
 ];

@@ -30,7 +30,7 @@ use linerate_core::record::{Record, frame};
 use linerate_core::verdict::{Verdict, judge_by};
 
 /// Causes of the connections of other programs: no record of a run has them. `tests/labs/flows.rs` plants them.
-const OF_FLOWS: [&str; 1] = ["latency-nagle"];
+const OF_FLOWS: [&str; 2] = ["latency-nagle", "exchange-deadlock"];
 
 /// All of them.
 static CELLS: LazyLock<Vec<Cell>> = LazyLock::new(|| {

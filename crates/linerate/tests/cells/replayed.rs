@@ -5,6 +5,7 @@ mod cpu;
 mod ports;
 mod queues;
 mod verbs;
+mod ways;
 
 use std::fmt::Write as _;
 
@@ -42,6 +43,7 @@ fn replays() -> impl Iterator<Item = &'static Replay> {
         .chain(cpu::REPLAYS)
         .chain(verbs::REPLAYS)
         .chain(queues::REPLAYS)
+        .chain(ways::REPLAYS)
 }
 
 impl Replay {

@@ -186,6 +186,43 @@ fn small_writes_that_wait_for_a_delayed_acknowledgement_are_nagles_algorithm() {
     assert!(advice.contains("TCP_NODELAY"), "{advice}");
 }
 
+/// A program that writes more at once than the buffers of both ends hold, and reads then.
+const WRITES: &str = "_.sendall(bytes(1 << 28))
+while _.recv(1 << 18): pass
+";
+
+#[test]
+fn two_programs_that_both_send_first_are_a_deadlock_and_no_slow_reader() {
+    let programs = ["s", "c"].map(|socket| WRITES.replace('_', socket));
+    let programs = [&*programs[0], &*programs[1]];
+    let Some(document) = between(&["delay:1ms"], programs, &["exchange-deadlock"]) else {
+        return;
+    };
+    let flow = only(&document);
+    let advice = flow["limits"][0]["advice"][0]["do"].as_str().unwrap();
+    assert!(advice.contains("read while it sends"), "{advice}");
+    assert!(flow["prove"].is_null(), "no load of linerate's shows it");
+}
+
+/// The near miss: the other program waits as well, and has written nothing.
+#[test]
+fn a_program_that_writes_to_one_that_does_nothing_is_no_deadlock() {
+    let writes = WRITES.replace('_', "s");
+    let faults = ["delay:1ms"];
+    let programs = [&*writes, "import time\ntime.sleep(60)\n"];
+    let far = format!("exec python3 -c '{ACCEPT}{}'", programs[1]);
+    let near = format!(
+        "python3 -c '{CONNECT}{}' \"$1\" & sleep 3; $PROGRAM flows :7001 --json --time 3s; kill $!",
+        programs[0]
+    );
+    let turn = turn();
+    let Some(document) = seen_once(&turn, &faults, [&near, &far]).unwrap() else {
+        return;
+    };
+    let named = causes(only(&document), "limits");
+    assert!(!named.contains(&"exchange-deadlock"), "{document:#}");
+}
+
 mod long {
     use super::*;
 

@@ -3,6 +3,7 @@
 mod claims;
 mod files;
 mod links;
+mod rates;
 mod sizes;
 mod streams;
 
