@@ -37,6 +37,8 @@ pub(super) struct Base {
     swept: Option<u32>,
     /// Whether the step with twice the streams was measured or left out.
     doubled: bool,
+    /// Twice the streams, where they gained nothing: flows may have been hashed onto the same of several links.
+    flat: Option<u32>,
 }
 
 impl Run<'_> {
@@ -59,6 +61,7 @@ impl Run<'_> {
                 set: (!broke).then_some(set),
                 swept: plan.sweep.then_some(plan.knobs.streams),
                 doubled: false,
+                flat: None,
             });
         }
         self.link.release(beside)?;
@@ -121,7 +124,22 @@ impl Run<'_> {
         for set in sets {
             self.link.release(set)?;
         }
+        for base in &bases {
+            self.once_more(base)?;
+        }
         Ok(())
+    }
+
+    /// Doubles the streams once more where twice as many gained nothing, if time is left: two flows may share one of
+    /// several links, and hashing rarely puts four on one.
+    fn once_more(&mut self, base: &Base) -> Result<(), LinkError> {
+        let Budget { washout, sweep, .. } = self.budget;
+        let needed = Nanos(washout.0.saturating_add(sweep.0));
+        let affords = self.budget.affords(self.link.now(), needed);
+        match base.flat.filter(|_| affords) {
+            Some(streams) => self.swept(base.direction, streams).map(drop),
+            None => Ok(()),
+        }
     }
 
     /// Returns the time for the steps after the trials.
@@ -175,6 +193,7 @@ impl Run<'_> {
         let swept = self.swept(direction, streams)?;
         if let Some(base) = self.base_of(direction) {
             base.swept = swept;
+            base.flat = swept.xor(streams.checked_mul(2));
         }
         self.budget.keep(self.rest_of());
         Ok(true)
@@ -197,6 +216,9 @@ impl Run<'_> {
                 break;
             }
             base.swept = self.swept(base.direction, streams)?;
+            if !std::mem::replace(&mut base.doubled, true) {
+                base.flat = base.swept.xor(streams.checked_mul(2));
+            }
         }
         Ok(())
     }
