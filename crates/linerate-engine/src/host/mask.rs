@@ -26,6 +26,8 @@ const NAMES: [&str; 7] = [
     "/dm/name",
     "/loop/backing_file",
 ];
+/// Files of a port with a hardware address.
+const ADDRESSES: [&str; 3] = ["/address", "/broadcast", "/ad_partner_mac"];
 /// Files with a GUID.
 const GUIDS: [&str; 2] = ["/node_guid", "/sys_image_guid"];
 /// Lines of a device's `uevent` that are read.
@@ -194,7 +196,6 @@ fn mask_mount(line: &[u8], groups: &mut Groups) -> Vec<u8> {
 /// Masks a file of a device.
 fn mask_device(path: &str, text: &mut Vec<u8>, addresses: &mut Addresses) {
     let is_port = path.starts_with("/sys/class/net/");
-    const ADDRESSES: [&str; 3] = ["/address", "/broadcast", "/ad_partner_mac"];
     if is_port && ADDRESSES.iter().any(|name| path.ends_with(name)) {
         addresses.in_text(text);
     } else if path.ends_with("/uevent") {
@@ -463,6 +464,9 @@ mod tests {
         }
         whole.network.nics[0].name = "enx000000000001".to_owned();
         whole.interrupts.irqs[0].name = "enx000000000001-rx-0".to_owned();
+        for port in &mut whole.network.addresses {
+            "00:00:00:00:00:01".clone_into(&mut port.hardware);
+        }
         let device = &mut whole.infiniband.devices[0];
         let gid = &mut device.ports[0].gids[0].gid;
         let lower = gid.split_off("fe80:0000:0000:0000:".len());

@@ -82,7 +82,6 @@ const ADDED: &[(&str, &str, &str)] = &[
     ("host", "/rdma/*/ports/*/guid", INFINIBAND),
     ("host", "/ports/*/hardware_address", ADDRESSES),
     ("host", "/ports/*/addresses", ADDRESSES),
-    ("host", "/ports/*/wifi", "Wi-Fi ports"),
     ("host", "/ports/*/aggregator", LACP),
     ("host", "/ports/*/bond/aggregator", LACP),
     ("host", "/ports/*/bond/partner", LACP),

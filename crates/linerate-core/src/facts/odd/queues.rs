@@ -102,18 +102,21 @@ fn fix(nic: &Nic, cpus: &[u32]) -> Advice {
     advice.step(spread).undo_on(None, set("0"))
 }
 
-/// A mask of CPUs as sysfs takes it: `f`, `1,00000000`.
+/// A mask of CPUs as sysfs takes it: `f`, `1,00000000`. Numbers that no machine has are left out.
 fn mask(cpus: &[u32]) -> String {
+    const MOST: u32 = 8192;
+    let cpus: Vec<u32> = cpus.iter().copied().filter(|cpu| *cpu < MOST).collect();
     let words = cpus.iter().max().map_or(1, |most| most / 32 + 1);
     let word = |at: u32| {
         let own = cpus.iter().filter(|cpu| **cpu / 32 == at);
         own.fold(0u32, |bits, cpu| bits | 1 << (cpu % 32))
     };
-    let mut text = format!("{:x}", word(words - 1));
-    for at in (0..words - 1).rev() {
-        text += &format!(",{:08x}", word(at));
-    }
-    text
+    let first = format!("{:x}", word(words - 1));
+    let rest = (0..words - 1).rev().map(|at| format!("{:08x}", word(at)));
+    std::iter::once(first)
+        .chain(rest)
+        .collect::<Vec<_>>()
+        .join(",")
 }
 
 #[cfg(test)]
@@ -231,5 +234,6 @@ mod tests {
         assert_eq!(mask(&[0, 1, 2, 3]), "f");
         assert_eq!(mask(&[31, 32]), "1,80000000");
         assert_eq!(mask(&[64]), "1,00000000,00000000");
+        assert_eq!(mask(&[0, u32::MAX]), "1");
     }
 }

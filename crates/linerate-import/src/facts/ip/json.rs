@@ -54,10 +54,14 @@ struct Port {
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Info {
-    info_kind: String,
-    info_data: Data,
-    info_slave_kind: String,
-    info_slave_data: Member,
+    #[serde(rename = "info_kind")]
+    kind: String,
+    #[serde(rename = "info_data")]
+    data: Data,
+    #[serde(rename = "info_slave_kind")]
+    slave_kind: String,
+    #[serde(rename = "info_slave_data")]
+    slave_data: Member,
 }
 
 #[derive(Deserialize, Default)]
@@ -165,10 +169,10 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
 }
 
 fn shown(port: Port) -> Shown {
-    let data = port.linkinfo.info_data;
-    let is_vlan = port.linkinfo.info_kind == "vlan";
-    let of_member = port.linkinfo.info_slave_data.ad_aggregator_id;
-    let is_member = port.linkinfo.info_slave_kind == "bond";
+    let data = port.linkinfo.data;
+    let is_vlan = port.linkinfo.kind == "vlan";
+    let of_member = port.linkinfo.slave_data.ad_aggregator_id;
+    let is_member = port.linkinfo.slave_kind == "bond";
     let global = |all: Vec<Address>| {
         let global = all.into_iter().filter(|address| address.scope == "global");
         global.map(|address| address.local).take(MOST).collect()
@@ -176,7 +180,7 @@ fn shown(port: Port) -> Shown {
     let mut shown = Shown {
         index: port.ifindex,
         name: port.ifname,
-        tunnel: data.ends(&port.linkinfo.info_kind),
+        tunnel: data.ends(&port.linkinfo.kind),
         aggregator: data.ad_info.aggregator.or(of_member.filter(|_| is_member)),
         partner: data.ad_info.partner_mac,
         is_lower_hidden: port.link.is_none() && port.link_index.is_some_and(|index| index > 0),
@@ -186,7 +190,7 @@ fn shown(port: Port) -> Shown {
         mtu_max: port.max_mtu.filter(|most| *most > 0),
         qdisc: port.qdisc,
         hardware: port.link_type,
-        kind: port.linkinfo.info_kind,
+        kind: port.linkinfo.kind,
         mode: data.mode.unwrap_or_default(),
         hash: data.xmit_hash_policy.unwrap_or_default(),
         active: data.active_slave.unwrap_or_default(),

@@ -43,6 +43,9 @@ pub(super) fn oddities(doc: &mut Document, inventory: &Inventory, explain: bool)
             doc.gap();
             doc.append(details(line, name, ALIKE));
             left(doc, line);
+            if !line.is_rest {
+                needs(doc, line);
+            }
         }
         doc.gap();
         lasting(doc, found.iter());
@@ -222,7 +225,13 @@ fn mend(doc: &mut Document, odd: &Oddity, name: &str) {
     for step in &odd.fix.undo {
         do_step(doc, "undo", host, step);
     }
-    let needs = odd.fix.needs();
+}
+
+/// What the remedies need and a machine may lack.
+fn needs(doc: &mut Document, line: &Line<'_>) {
+    let mut needs: Vec<String> = line.all.iter().flat_map(|odd| odd.fix.needs()).collect();
+    needs.sort_unstable();
+    needs.dedup();
     if !needs.is_empty() {
         doc.entry("Needs", &[(Tone::Plain, &needs.join(", "))], 2);
     }
@@ -309,10 +318,14 @@ mod tests {
     #[test]
     fn a_machine_without_oddities_is_well() {
         let mut well = Inventory::default();
-        let line = "nothing odd, as far as it could be read\n";
-        assert_eq!(page(&well, false, 80), line);
+        let unread = "nothing was read, so that nothing odd was found\n";
+        assert_eq!(page(&well, false, 80), unread);
         well.machine.name = "brook".to_owned();
-        assert_eq!(page(&well, true, 80), format!("brook: {line}"));
+        well.network.nics = vec![linerate_core::facts::nic::Nic::default()];
+        assert_eq!(
+            page(&well, true, 80),
+            "brook: nothing odd in what was read: 1 port\nNot read: CPUs, interrupts, settings, memory modules and 1 more\n"
+        );
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Addresses of ports, and the ports of default routes.
 
+use std::collections::BTreeMap;
+
 use linerate_core::facts::nic::{Nic, PortAddresses};
 use linerate_core::parse::link::{LOOPBACK, Link};
 use linerate_core::parse::{address, routes, sysfs};
@@ -24,13 +26,13 @@ impl Reader<'_> {
                 Vec::new()
             }
         };
+        let places = all.iter().enumerate().map(|(at, port)| (port.port, at));
+        let places: BTreeMap<u32, usize> = places.collect();
         for address in address::parse(&reply) {
             match address {
                 Ok(address) if address.is_global => {
-                    let mut ports = all.iter_mut();
-                    let port = ports.find(|port| port.port == address.port);
-                    let port = port.filter(|port| port.ip.len() < ADDRESSES_MAX);
-                    if let Some(port) = port {
+                    let port = places.get(&address.port).map(|at| &mut all[*at]);
+                    if let Some(port) = port.filter(|port| port.ip.len() < ADDRESSES_MAX) {
                         port.ip.push(format!("{}/{}", address.ip, address.prefix));
                     }
                 }

@@ -64,9 +64,16 @@ fn replies() -> Vec<(Query, Vec<u8>)> {
             .collect();
         (Query::Ethtool(what, 7), generic(&words))
     };
+    let address = [
+        &[2, 24, 0, 0][..],
+        &7u32.to_ne_bytes(),
+        &attr(2, &[192, 0, 2, 7]),
+    ];
+    let address = msg(20, &address.concat());
     let table: Vec<u8> = [0u32, 1].iter().flat_map(|w| w.to_ne_bytes()).collect();
     vec![
         (Query::Links, link),
+        (Query::Addresses, address),
         ask(Ethtool::LinkModes, &[(5, 100_000)]),
         ask(Ethtool::Features, &[(1, 0)]),
         ask(Ethtool::Fec, &[(4, 50)]),
@@ -252,8 +259,14 @@ fn gaps_that_all_ports_share_are_told_once() {
     ));
     assert_eq!(network.nics.len(), 50);
     let whats: Vec<_> = network.gaps.iter().map(|g| g.what.as_str()).collect();
-    let want = ["link", "offloads", "queues", "shapers"].map(|fact| format!("facts.nic.{fact}"));
-    assert_eq!(whats, want);
+    let facts = [
+        "nic.link",
+        "nic.offloads",
+        "nic.queues",
+        "nic.shapers",
+        "network.addresses",
+    ];
+    assert_eq!(whats, facts.map(|fact| format!("facts.{fact}")));
 }
 
 #[test]
@@ -266,8 +279,8 @@ fn a_thousand_ports_cost_a_hundred_times_what_ten_do() {
         let machine = Capture::new(Replay::new(fake.0));
         assert_eq!(network(&machine).nics.len(), ports as usize);
         let captured = machine.captured();
-        // Two questions are asked once, whatever ports there are.
-        captured.queries.len() + captured.files.len() + captured.lists.len() - 2
+        // Three questions are asked once, whatever ports there are.
+        captured.queries.len() + captured.files.len() + captured.lists.len() - 3
     };
     assert_eq!(asked(1000), 100 * asked(10));
 }

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use linerate_core::facts::Inventory;
 use linerate_core::facts::irq::Irq;
 use linerate_core::facts::nic::{
-    Channels, Coalesce, Counter, Direction, Duplex, Fec, LinkModes, Nic, Offloads, Pause,
-    PortErrors, Queue, Rings, Rss, counted,
+    Bond, Channels, Coalesce, Counter, Direction, Duplex, Fec, LinkModes, Nic, Offloads, Pause,
+    PortErrors, Queue, Rings, Rss, Tunnel, counted,
 };
 use linerate_core::facts::shaping::Shaper;
 use linerate_core::facts::usb::Hub;
@@ -37,8 +37,6 @@ pub(super) struct PortOut<'a> {
     /// Whether it has no wire of its own; its speed is then nominal.
     #[serde(rename = "virtual")]
     is_virtual: bool,
-    /// Whether it is a Wi-Fi port.
-    wifi: bool,
     /// Whether it is up and the layer below has a carrier.
     up: bool,
     /// Why there is no link. Null if the driver does not report it.
@@ -320,7 +318,6 @@ fn port<'a>(inventory: &'a Inventory, nic: &'a Nic, irqs: Vec<&'a Irq>) -> PortO
         driver: known(&nic.driver),
         firmware: known(&nic.firmware),
         is_virtual: nic.is_virtual,
-        wifi: nic.is_wifi,
         up: nic.up,
         down_reason: known(&nic.down),
         mtu_bytes: nic.mtu,
@@ -343,13 +340,7 @@ fn port<'a>(inventory: &'a Inventory, nic: &'a Nic, irqs: Vec<&'a Irq>) -> PortO
         queues: nic.queues.iter().map(queue).collect(),
         interrupts: irqs.into_iter().map(irq).collect(),
         vlan: nic.stack.vlan,
-        bond: nic.stack.bond.as_ref().map(|bond| BondOut {
-            mode: known(&bond.mode),
-            hash: known(&bond.hash),
-            active: bond.active.and_then(name),
-            aggregator: bond.aggregator,
-            partner: known(&bond.partner),
-        }),
+        bond: nic.stack.bond.as_ref().map(|own| bond(own, name)),
         aggregator: nic.stack.aggregator,
         below: nic.stack.below.iter().copied().filter_map(name).collect(),
         below_hidden: nic.stack.below_hidden,
@@ -366,12 +357,26 @@ fn port<'a>(inventory: &'a Inventory, nic: &'a Nic, irqs: Vec<&'a Irq>) -> PortO
             .map(|c| (c.name.as_str(), exact(c.value)))
             .collect(),
         counter_meanings: nic.counters.iter().map(|c| meaning(nic, c)).collect(),
-        tunnel: nic.stack.tunnel.as_ref().map(|tunnel| TunnelOut {
-            header_bytes: tunnel.least,
-            header_most_bytes: tunnel.most,
-            ip_version: tunnel.version,
-            route_mtu_bytes: tunnel.route_mtu,
-        }),
+        tunnel: nic.stack.tunnel.as_ref().map(tunnel),
+    }
+}
+
+fn bond<'a>(bond: &'a Bond, name: impl Fn(u32) -> Option<&'a str>) -> BondOut<'a> {
+    BondOut {
+        mode: known(&bond.mode),
+        hash: known(&bond.hash),
+        active: bond.active.and_then(name),
+        aggregator: bond.aggregator,
+        partner: known(&bond.partner),
+    }
+}
+
+fn tunnel(tunnel: &Tunnel) -> TunnelOut {
+    TunnelOut {
+        header_bytes: tunnel.least,
+        header_most_bytes: tunnel.most,
+        ip_version: tunnel.version,
+        route_mtu_bytes: tunnel.route_mtu,
     }
 }
 
