@@ -216,6 +216,11 @@ metrics! {
     RDMA_ACTIVE = "rdma" "active" Count Gauge "1 while the RDMA port is active; subject is `DEVICE/PORT`.";
     FRAGMENTS_CREATED = "fragments" "created" Packets Counter "Fragments that this network namespace made of packets that were too large for a port: FragCreates of /proc/net/snmp and Ip6FragCreates of /proc/net/snmp6; subject is `ip`.";
     FRAGMENTS_RECEIVED = "fragments" "received" Packets Counter "Fragments received to be put together again: ReasmReqds and Ip6ReasmReqds.";
+    NETSTAT_UDP_DAMAGED = "netstat" "udp_in_csum_errors" Packets Counter "Datagrams that this network namespace discarded because their checksum did not fit, of all its sockets: InCsumErrors of Udp in /proc/net/snmp and Udp6InCsumErrors of /proc/net/snmp6; subject is `all`.";
+    NETSTAT_TCP_DAMAGED = "netstat" "tcp_in_csum_errors" Packets Counter "Segments discarded because their checksum did not fit, InCsumErrors of Tcp in /proc/net/snmp.";
+    NETSTAT_SACKS_DISCARDED = "netstat" "sack_discard" Count Counter "Blocks of selective acknowledgements that were ignored because nothing like them had been sent, TCPSACKDiscard of /proc/net/netstat.";
+    NETSTAT_PRUNED = "netstat" "prune_called" Count Counter "Times that a receive queue was cut down for want of room, PruneCalled of /proc/net/netstat.";
+    NETSTAT_QUEUE_DROPS = "netstat" "rcvq_drop" Packets Counter "Segments in order that the receive queue had no memory for, TCPRcvQDrop of /proc/net/netstat (4.20+).";
     CGROUP_PERIODS = "cgroup" "nr_periods" Count Counter "cpu.stat of our own cgroup (v1 or v2), and of each one above it that has a quota; subject is the cgroup's path.";
     CGROUP_THROTTLED = "cgroup" "nr_throttled" Count Counter "cpu.stat.";
     CGROUP_THROTTLED_TIME = "cgroup" "throttled_ns" Nanos Counter "cpu.stat.";

@@ -18,6 +18,10 @@ const PART: f64 = 0.3;
 /// quarter too low: a smaller rest proves nothing.
 const REST: f64 = 0.5;
 
+/// The ways in which the receiving host discards datagrams.
+pub(super) const AT_SOCKET: &str = "dropped at the receiver's socket";
+pub(super) const DAMAGED: &str = "discarded by the receiving host for a bad checksum";
+
 /// Largest number of datagrams that are dropped as one.
 //= Linux, include/linux/udp.h: UDP_MAX_SEGMENTS is 128 since 6.9, 64 before
 const JOINED: f64 = 128.0;
@@ -100,18 +104,26 @@ pub(super) fn on_the_way(
     direction: Direction,
     (load, told): (&Load, &Datagrams),
 ) -> Result<f64, NoFinding> {
-    let dropped = dropped(model, direction, told)?;
+    let discarded = dropped(model, direction, told)? + told.damaged.unwrap_or(0.0);
     let own =
         host_shaping::holds(load, direction).or_else(|| local_drops::holds(model, load, direction));
     if let Some(own) = own {
         return Err(NoFinding::Clear(format!("a host does it itself: {own}")));
     }
-    let way = told.lost - dropped;
+    let way = told.lost - discarded;
     if way < OVERRUN.max(told.lost * REST) {
         return Err(NoFinding::Clear(format!(
-            "{} of the datagrams were lost, about {} of them at the receiver's socket",
+            "{} of the datagrams were lost, about {} of them {}",
             share(told.lost),
-            share(dropped)
+            share(discarded),
+            if told
+                .damaged
+                .is_some_and(|damaged| damaged * 2.0 > discarded)
+            {
+                "by the receiving host, for their bad checksum"
+            } else {
+                "at the receiver's socket"
+            }
         )));
     }
     Ok(way)
@@ -119,7 +131,8 @@ pub(super) fn on_the_way(
 
 /// Whether most of the loss was certainly not at the socket, however many datagrams the kernel had joined.
 pub(super) fn surely_on_the_way(told: &Datagrams) -> bool {
-    let most = told.at_socket.map(|drops| drops * JOINED);
+    let damaged = told.damaged.unwrap_or(0.0);
+    let most = told.at_socket.map(|drops| drops * JOINED + damaged);
     most.is_some_and(|most| told.lost - most >= told.lost * REST)
 }
 
@@ -130,15 +143,19 @@ pub(super) fn at_the_socket(
     direction: Direction,
     told: &Datagrams,
 ) -> Result<f64, NoFinding> {
-    let dropped = dropped(model, direction, told)?;
-    if dropped < OVERRUN.max(told.lost * PART) {
+    surely(told, dropped(model, direction, told)?, AT_SOCKET)
+}
+
+/// The share of the datagrams that was discarded in this way, if it is a good part of the loss.
+pub(super) fn surely(told: &Datagrams, discarded: f64, way: &str) -> Result<f64, NoFinding> {
+    if discarded < OVERRUN.max(told.lost * PART) {
         return Err(NoFinding::Clear(format!(
-            "{} of the datagrams were lost, and only {} dropped at the receiver's socket",
+            "{} of the datagrams were lost, and only {} {way}",
             share(told.lost),
-            share(dropped)
+            share(discarded)
         )));
     }
-    Ok(dropped)
+    Ok(discarded)
 }
 
 fn dropped(model: &Model, direction: Direction, told: &Datagrams) -> Result<f64, NoFinding> {

@@ -1,6 +1,7 @@
 //! Causes of slowness. One cause is one file here and one row in [`CAUSES`].
 
 mod ack_way;
+mod bad_checksums;
 mod buffer_bound;
 mod burst_credit;
 mod cloud_allowance;
@@ -105,6 +106,7 @@ pub const CAUSES: &[&dyn Cause] = &[
     &ack_way::AckWay,
     &flow_rate_cap::FlowRateCap,
     &path_loss::PathLoss,
+    &bad_checksums::BadChecksums,
     &path_reordering::PathReordering,
     &congestion_control::CongestionControl,
     &receive_window::ReceiveWindow,

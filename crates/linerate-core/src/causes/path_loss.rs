@@ -1,10 +1,11 @@
 //! Packets are lost on the path at any rate, and congestion control mistakes the loss for a full path.
 
+use super::bad_checksums;
 use super::congestion_control::use_bbr;
 use super::datagrams::{self, on_the_way};
 use super::path_rate::{held_by_network, of_a_host, of_each_stream, scales};
 use super::predict::{bystander, per_stream};
-use super::{Answer, Cause, CauseInfo, Finding, NoFinding, lacks, port_of};
+use super::{Answer, Cause, CauseInfo, Finding, NoFinding, base, lacks, port_of};
 use crate::advice::{Advice, Step, save_queue};
 use crate::factor::Factor;
 use crate::model::{Load, Local, Model};
@@ -68,36 +69,12 @@ impl Cause for PathLoss {
         }
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
-        let apart = of_datagrams(model, direction).or_else(|| of_silence(model, direction));
-        if let Some(answer) = apart {
-            return answer;
+        let found = found(model, direction)?;
+        let load = base(model, direction)?;
+        match bad_checksums::of_segments(load) {
+            Some(damaged) => Err(NoFinding::Clear(format!("they did arrive: {damaged}"))),
+            None => Ok(found),
         }
-        let held = held_by_network(model, direction)?;
-        let load = held.load;
-        let Some(share) = load.tcp.retransmitted else {
-            return Err(lacks(model, "tcp", direction.sender()));
-        };
-        let Some(lost) = lost(load) else {
-            return Err(NoFinding::Clear(too_few(load, share)));
-        };
-        if let Some(queue) = overrun(model, load, lost) {
-            return Err(NoFinding::Clear(format!("it is the overflow of {queue}")));
-        }
-        if shrugged_off(model, direction, lost) {
-            return Err(NoFinding::Clear(format!(
-                "bbr does not slow down where {} of the bytes are lost",
-                percent(lost)
-            )));
-        }
-        if let Some(left) = leaves(load, lost).filter(|_| !explains(load, lost)) {
-            return Err(NoFinding::Clear(format!(
-                "{}, which would leave {left}",
-                lost_in_words(load, lost)
-            )));
-        }
-        let evidence = evidence(model, direction, load, lost);
-        let share = held.share * of_each_stream(model, direction);
-        Ok(finding(load, direction, share, evidence))
     }
     fn is_last(&self, model: &Model, direction: Direction) -> bool {
         // Half the pace would show nothing of what is lost so seldom; and another congestion control may not be there.
@@ -141,6 +118,40 @@ impl Cause for PathLoss {
         }
         advice
     }
+}
+
+/// The loss that limits a load, whether the packets did not arrive or arrived damaged.
+pub(super) fn found(model: &Model, direction: Direction) -> Answer {
+    let apart = of_datagrams(model, direction).or_else(|| of_silence(model, direction));
+    if let Some(answer) = apart {
+        return answer;
+    }
+    let held = held_by_network(model, direction)?;
+    let load = held.load;
+    let Some(share) = load.tcp.retransmitted else {
+        return Err(lacks(model, "tcp", direction.sender()));
+    };
+    let Some(lost) = lost(load) else {
+        return Err(NoFinding::Clear(too_few(load, share)));
+    };
+    if let Some(queue) = overrun(model, load, lost) {
+        return Err(NoFinding::Clear(format!("it is the overflow of {queue}")));
+    }
+    if shrugged_off(model, direction, lost) {
+        return Err(NoFinding::Clear(format!(
+            "bbr does not slow down where {} of the bytes are lost",
+            percent(lost)
+        )));
+    }
+    if let Some(left) = leaves(load, lost).filter(|_| !explains(load, lost)) {
+        return Err(NoFinding::Clear(format!(
+            "{}, which would leave {left}",
+            lost_in_words(load, lost)
+        )));
+    }
+    let evidence = evidence(model, direction, load, lost);
+    let share = held.share * of_each_stream(model, direction);
+    Ok(finding(load, direction, share, evidence))
 }
 
 /// The answer for a load by datagrams; `None` for a load by connections.

@@ -1,7 +1,7 @@
 //! Datagrams reach the receiving host and find no room at the socket, although its reader has time.
 
 use super::core_bound::kept_from_its_cpu;
-use super::datagrams::{FEWER, at_the_socket, has_room, reader, words};
+use super::datagrams::{AT_SOCKET, FEWER, at_the_socket, has_room, reader, words};
 use super::predict::bystander;
 use super::{Answer, BUSY, Cause, CauseInfo, Finding, NoFinding, base, lacks};
 use crate::advice::{Advice, Kept};
@@ -69,7 +69,7 @@ impl Cause for SocketDrops {
             share: dropped,
             enough: busy < IDLE,
             reached: false,
-            evidence: std::iter::once(words(told, dropped, "dropped at the receiver's socket"))
+            evidence: std::iter::once(words(told, dropped, AT_SOCKET))
                 .chain(reader(load))
                 .chain(memory.map(|bytes| format!("its receive buffer has {bytes} of memory")))
                 .collect(),

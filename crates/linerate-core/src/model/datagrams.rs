@@ -6,6 +6,10 @@ use crate::record::{EndReadings, Table, Total};
 use crate::stats::Count;
 use crate::units::Nanos;
 
+/// Least part of the drops at a socket that counts as something else than bad checksums: both counters are not read at
+/// the same times.
+const APART: f64 = 0.05;
+
 /// Datagrams of a load, all streams, over the time that counts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Datagrams {
@@ -16,8 +20,12 @@ pub struct Datagrams {
     /// Share of the sent datagrams that were not received.
     pub lost: f64,
     /// The part of the loss that was dropped at the receiver's socket because its buffer was full, as a lower
-    /// bound: coalesced datagrams (UDP_GRO) are dropped as one. `None` if it was not read.
+    /// bound: coalesced datagrams (UDP_GRO) are dropped as one. `None` if it was not read. If bad checksums were
+    /// not counted, it holds those as well.
     pub at_socket: Option<f64>,
+    /// The part of the loss that the receiver's host discarded because of a bad checksum; `None` if it was not
+    /// counted.
+    pub damaged: Option<f64>,
     /// Mean number of datagrams in a message: those that the kernel joined. `None` if it was not counted, or
     /// nothing was read.
     pub joined: Option<f64>,
@@ -35,6 +43,30 @@ impl Datagrams {
         let joined = self.joined.filter(|_| least > 0.0);
         let likely = joined.map(|joined| (least * joined).min(self.lost));
         likely.or((least <= 0.0).then_some(0.0))
+    }
+
+    /// Takes the datagrams with a bad checksum, of which so many came in a second, out of the drops at the socket:
+    /// the kernel counts them there too. Other sockets may have discarded some as well, so they are at most as many
+    /// as this one dropped.
+    pub(super) fn without(self, damaged: Option<f64>) -> Self {
+        let share = |per_sec: f64| {
+            let share = if self.sent > 0.0 {
+                per_sec / self.sent
+            } else {
+                0.0
+            };
+            share.min(self.lost).min(self.at_socket.unwrap_or(1.0))
+        };
+        let damaged = damaged.map(share);
+        let rest = |drops: f64| {
+            let rest = drops - damaged.unwrap_or(0.0);
+            if rest <= drops * APART { 0.0 } else { rest }
+        };
+        Self {
+            damaged,
+            at_socket: self.at_socket.map(rest),
+            ..self
+        }
     }
 }
 
@@ -160,6 +192,7 @@ pub(super) fn datagrams(ends: [&EndReadings; 2], set: u32, window: Window) -> Op
         per_sec: came / secs,
         lost: of(missing, all),
         at_socket: sum(m::UDP_DROPS).map(|drops| of(drops.min(missing), all)),
+        damaged: None,
         joined: sum(m::UDP_MESSAGES)
             .filter(|messages| *messages > 0.0)
             .map(|messages| (came / messages).max(1.0)),
@@ -280,6 +313,7 @@ mod tests {
                 per_sec: 80.0,
                 lost: 0.2,
                 at_socket,
+                damaged: None,
                 joined,
                 reordered: 0.0,
                 duplicated: 0.0,
@@ -291,6 +325,40 @@ mod tests {
         assert_eq!(of(Some(0.01), None), None, "nobody knows how many each was");
         assert_eq!(of(Some(0.0), None), Some(0.0));
         assert_eq!(of(None, Some(10.0)), None);
+    }
+
+    #[test]
+    fn bad_checksums_are_no_drops_for_want_of_room() {
+        let of = |lost, at_socket, damaged: Option<f64>| {
+            let told = Datagrams {
+                sent: 1000.0,
+                per_sec: 1000.0 * (1.0 - lost),
+                lost,
+                at_socket,
+                damaged: None,
+                joined: Some(1.0),
+                reordered: 0.0,
+                duplicated: 0.0,
+            };
+            let told = told.without(damaged);
+            let exact = |share: f64| (share * 1e6).round() as u64;
+            (told.damaged.map(exact), told.at_socket.map(exact))
+        };
+        assert_eq!(of(0.08, Some(0.08), Some(80.0)), (Some(80_000), Some(0)));
+        assert_eq!(
+            of(0.08, Some(0.08), Some(20.0)),
+            (Some(20_000), Some(60_000))
+        );
+        // Read at other times.
+        assert_eq!(of(0.08, Some(0.08), Some(77.0)), (Some(77_000), Some(0)));
+        assert_eq!(
+            of(0.08, Some(0.08), Some(75.0)),
+            (Some(75_000), Some(5_000))
+        );
+        // Another socket discarded most of them.
+        assert_eq!(of(0.08, Some(0.01), Some(60.0)), (Some(10_000), Some(0)));
+        assert_eq!(of(0.08, None, Some(100.0)), (Some(80_000), None));
+        assert_eq!(of(0.08, Some(0.08), None), (None, Some(80_000)));
     }
 
     #[test]

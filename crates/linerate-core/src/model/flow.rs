@@ -195,6 +195,8 @@ fn load(
         paused: paused(hosts, &step, direction, window),
         allowances: allowances(hosts, &step, direction, window),
         fragments: fragments(&step, direction, window),
+        // It counts all connections, and one of them is looked at.
+        netstat: ByRole::default(),
         in_use: sender(flow).last_packet(packets).filter(|_| sends),
         keeps_losing: sends && loses_again(near, 0, window, None),
         // What only the far end or an experiment would know is a gap. Too short a look shows no reader that caught up.

@@ -13,6 +13,7 @@ use super::handover::copied;
 use super::interruptions::interruptions;
 use super::local::local;
 use super::losses::{loses_again, loses_throughout};
+use super::netstat::netstat;
 use super::packets::{Sender, takes};
 use super::probe::waited;
 use super::queues::queues;
@@ -165,6 +166,9 @@ pub(super) fn load_over(
     let sender = sender(record, sending, set.plan.id);
     let packets = sender.packets(&made(direction.sender()), window);
     let ends = [direction.sender(), direction.receiver()];
+    let netstat = ByRole::from(ends.map(|side| netstat(step, side, sender.transport, window)));
+    let datagrams = datagrams([sending, receiving], set.plan.id, window)
+        .map(|told| told.without(netstat.receiver.damaged));
     let shared = super::derive::same_machine(record);
     let cpus = ByRole::from(ends.map(|side| cpus(step, side, shared, window)));
     let receivers = receivers(receiving, &set.plan, &cpus.receiver, window);
@@ -196,6 +200,7 @@ pub(super) fn load_over(
         verbs: verbs(set, step, idle(record), direction, window),
         allowances: allowances(&record.hosts, step, direction, window),
         fragments: fragments(step, direction, window),
+        netstat,
         in_use: sender.last_packet(packets),
         collided: ends.map(|side| collided(step, side, window)).into(),
         keeps_losing: loses_throughout(step) || loses_again(sending, set.plan.id, window, tcp.rtt),
@@ -204,7 +209,7 @@ pub(super) fn load_over(
         packets,
         acknowledgements: segments_sent(receiving, set.plan.id, window),
         takes: takes([sending, receiving], set.plan.id, window),
-        datagrams: datagrams([sending, receiving], set.plan.id, window),
+        datagrams,
         ticks: rates,
         ..Load::bare(sender.transport, set.plan.knobs.streams, steady)
     })
@@ -382,6 +387,7 @@ impl Load {
             verbs: ByRole::default(),
             allowances: Vec::new(),
             fragments: ByRole::default(),
+            netstat: ByRole::default(),
             in_use: None,
             collided: ByRole::default(),
             keeps_losing: false,

@@ -30,6 +30,7 @@ mod local;
 mod look;
 mod losses;
 mod memory;
+mod netstat;
 mod off_node;
 mod on_purpose;
 mod once;
@@ -79,6 +80,7 @@ pub use load::load;
 pub use local::{Local, LocalEvent};
 pub use look::looks;
 pub use memory::{CACHES, MemoryLoad, ModuleCeiling, memory_load};
+pub use netstat::Netstat;
 pub(crate) use off_node::{Nodes, OffNode, follows, nodes};
 pub use once::{Once, moved_by, once};
 pub use packets::Packets;
@@ -406,6 +408,8 @@ pub struct Load {
     /// Fragments in a second: those that the sender's host made, and those that the receiver's host received;
     /// `None` if they were not counted.
     pub fragments: ByRole<Option<f64>>,
+    /// Packets that the kernel of the sender's and of the receiver's host discarded, of all programs.
+    pub netstat: ByRole<Netstat>,
     /// Bytes of the largest packets that were sent last; `None` if the sender was not read.
     pub in_use: Option<Bytes>,
     /// Collisions for each packet that the port of the sender and of the receiver sent; `None` if

@@ -15,6 +15,7 @@ fn told(lost: f64, at_socket: f64) -> Datagrams {
         per_sec: 1e5 * (1.0 - lost),
         lost,
         at_socket: Some(at_socket),
+        damaged: Some(0.0),
         joined: Some(1.0),
         reordered: 0.0,
         duplicated: 0.0,
@@ -172,6 +173,34 @@ fn drops_at_the_socket_are_its_room_where_the_reader_has_time() {
     assert_eq!(outcome(&m, "path-loss"), "unknown", "it may be all of it");
     let connections = model(load());
     assert_eq!(outcome(&connections, "socket-drops"), "clear");
+}
+
+#[test]
+fn what_is_discarded_for_its_checksum_neither_lacked_room_nor_was_lost_on_the_way() {
+    let with = |lost, damaged| {
+        let told = Datagrams {
+            damaged,
+            ..told(lost, 0.0)
+        };
+        scaled(datagrams(told, [0.5, 0.3]), 1.0, 1.0)
+    };
+    let at = |lost, damaged| {
+        let m = with(lost, damaged);
+        ["bad-checksums", "socket-drops", "path-loss"].map(|id| outcome(&m, id))
+    };
+    assert_eq!(at(0.2, Some(0.061)), ["enough", "clear", "suspect"]);
+    assert_eq!(at(0.2, Some(0.059)), ["clear", "clear", "suspect"]);
+    assert_eq!(at(0.2, Some(0.099)), ["enough", "clear", "suspect"]);
+    assert_eq!(at(0.2, Some(0.101)), ["enough", "clear", "clear"]);
+    assert_eq!(at(0.06, Some(0.051)), ["enough", "clear", "clear"]);
+    assert_eq!(at(0.06, Some(0.049)), ["clear", "clear", "clear"]);
+    // An older record may hide them among the drops, and that hides no other cause.
+    assert_eq!(at(0.2, None), ["unknown", "clear", "suspect"]);
+    assert_eq!(at(0.0, None)[0], "clear");
+    let mut m = with(0.2, Some(0.2));
+    assert_eq!(named(&m), [("bad-checksums", Certainty::Supported)]);
+    tried_with_loss(&mut m, "half-pace", 0.5, (0.8, 1.2));
+    assert_eq!(named(&m), [("bad-checksums", Certainty::Proved)]);
 }
 
 #[test]

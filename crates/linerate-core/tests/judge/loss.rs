@@ -115,6 +115,38 @@ fn loss_is_suspected_from_its_threshold_and_where_it_explains_the_goodput() {
 }
 
 #[test]
+fn segments_that_arrive_with_a_bad_checksum_are_not_lost_on_the_way() {
+    let with = |damaged: Option<f64>| {
+        let mut m = held_by_loss(2.0);
+        let base = &mut m.directions[0].base;
+        base.tcp.repeated = Some(6.0);
+        base.netstat.receiver.damaged = damaged;
+        m
+    };
+    let at = |damaged| {
+        let m = with(damaged);
+        ["bad-checksums", "path-loss"].map(|id| outcome(&m, id))
+    };
+    assert_eq!(at(Some(3.1)), ["enough", "clear"]);
+    assert_eq!(at(Some(2.9)), ["clear", "suspect"]);
+    assert_eq!(at(Some(0.0)), ["clear", "suspect"]);
+    assert_eq!(at(None), ["unknown", "suspect"]);
+    let proved = |damaged| {
+        let mut m = with(damaged);
+        tried_with_loss(&mut m, "half-pace", 0.5, (0.8, 1.2));
+        first_limit(&m)
+    };
+    let certain = |id| Some((id, Certainty::Proved));
+    assert_eq!(proved(Some(6.0)), certain("bad-checksums"));
+    assert_eq!(proved(Some(0.0)), certain("path-loss"));
+    assert_eq!(proved(None), certain("path-loss"), "an older record");
+    // Where nothing is retransmitted, another program's segments were damaged.
+    let mut m = model(load());
+    m.directions[0].base.netstat.receiver.damaged = Some(100.0);
+    assert_eq!(outcome(&m, "bad-checksums"), "clear");
+}
+
+#[test]
 fn no_law_of_windows_clears_loss_that_makes_a_sender_wait_for_timers() {
     // 15 % over 0.5 ms: windows alone would leave 73 Mb/s; one segment in 37 ms is 313 kb/s.
     let at = |goodput, timeouts| {

@@ -13,7 +13,7 @@ use super::sources::Source;
 use super::{Machine, invalid, unreadable};
 
 pub(super) const SNMP: &str = "/proc/net/snmp";
-const SNMP6: &str = "/proc/net/snmp6";
+pub(super) const SNMP6: &str = "/proc/net/snmp6";
 const METRICS: &[Metric] = &[metric::FRAGMENTS_CREATED, metric::FRAGMENTS_RECEIVED];
 /// The subject of the table.
 const SUBJECT: &str = "ip";

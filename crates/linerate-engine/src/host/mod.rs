@@ -25,6 +25,7 @@ mod live;
 mod mask;
 mod memory;
 pub(crate) mod netlink;
+mod netstat;
 mod port;
 mod psi;
 mod qdisc;

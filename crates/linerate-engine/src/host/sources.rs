@@ -13,6 +13,7 @@ use super::counters::Counters;
 use super::cpu::Cpu;
 use super::fragments::Fragments;
 use super::memory::Memory;
+use super::netstat::Netstat;
 use super::port::PortCounters;
 use super::psi::Psi;
 use super::qdisc::Qdisc;
@@ -90,6 +91,7 @@ impl Sources {
                 Slot::new(Softnet::new()),
                 Slot::new(PortCounters::new(port)),
                 Slot::new(Qdisc::new(qdisc)),
+                Slot::new(Netstat::new()),
             ],
         );
         sources

@@ -118,12 +118,18 @@ pub(crate) fn streams(load: &Load) -> String {
 /// `25.00 % of the datagrams lost, about 20.00 % at the socket`, for a load with datagrams.
 pub(crate) fn lost(load: &Load) -> Option<String> {
     let told = load.datagrams?;
-    let at_socket = told.dropped().filter(|share| *share > 0.0);
-    let at_socket = at_socket.map_or(String::new(), |share| {
-        format!(", about {:.2} % at the socket", share * 100.0)
-    });
+    let of = |share: Option<f64>, place: &str| {
+        let share = share.filter(|share| *share > 0.0);
+        share.map_or(String::new(), |share| {
+            format!(", about {:.2} % {place}", share * 100.0)
+        })
+    };
+    let at_socket = of(told.dropped(), "at the socket");
+    let damaged = of(told.damaged, "by bad checksums");
     let lost = told.lost * 100.0;
-    Some(format!("{lost:.2} % of the datagrams lost{at_socket}"))
+    Some(format!(
+        "{lost:.2} % of the datagrams lost{at_socket}{damaged}"
+    ))
 }
 
 /// `x0.20 (0.10 to 0.40) of the share retransmitted`, or of the share of datagrams lost.
@@ -441,6 +447,7 @@ mod tests {
             per_sec: 75e3,
             lost: 0.25,
             at_socket: None,
+            damaged: None,
             joined: Some(4.0),
             reordered: 0.0,
             duplicated: 0.0,
@@ -454,6 +461,12 @@ mod tests {
         assert_eq!(
             lost(&load).as_deref(),
             Some("25.00 % of the datagrams lost, about 20.00 % at the socket")
+        );
+        let told = load.datagrams.as_mut().expect("such");
+        (told.at_socket, told.damaged) = (Some(0.0), Some(0.25));
+        assert_eq!(
+            lost(&load).as_deref(),
+            Some("25.00 % of the datagrams lost, about 25.00 % by bad checksums")
         );
     }
 

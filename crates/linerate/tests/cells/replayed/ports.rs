@@ -162,6 +162,22 @@ pub(super) const REPLAYS: &[Replay] = &[
         },
     },
     Replay {
+        cause: "bad-checksums",
+        on: "planted-loss",
+        over: Shown {
+            words: "the receiver discards 60 % of what is retransmitted for its checksum",
+            show: |r| damaged(r, 0.6),
+            named: &["bad-checksums"],
+            disturbed: &[],
+        },
+        under: Shown {
+            words: "40 %",
+            show: |r| damaged(r, 0.4),
+            named: &["path-loss"],
+            disturbed: &[],
+        },
+    },
+    Replay {
         cause: "congestion-control",
         on: SIMULATED,
         over: Shown {
@@ -328,6 +344,24 @@ fn dropped(record: &mut Record, share: f64) {
             "eth0 pfifo 1:".clone_into(&mut queue.subject);
             *column(queue, m::QDISC_DROPS) = share_of(&sum, share);
         }
+    }
+}
+
+/// The receiver discards a share of what the sender retransmits for its checksum.
+fn damaged(record: &mut Record, share: f64) {
+    let again: Vec<(Vec<u64>, Vec<i64>)> = ends(record, Side::Near)
+        .map(|end| {
+            let of = |metric| {
+                let mut tables = end.tables.iter().filter(|t| t.source == "tcp");
+                tables.find_map(|t| Some((t.at.clone(), t.column(metric)?.to_vec())))
+            };
+            of(m::TCP_RETRANS).unwrap_or_default()
+        })
+        .collect();
+    for (end, (at, counted)) in ends(record, Side::Far).zip(again) {
+        let counted = share_of(&counted, share);
+        let counted = table(m::NETSTAT_TCP_DAMAGED, "all", at, counted);
+        end.tables.push(counted);
     }
 }
 

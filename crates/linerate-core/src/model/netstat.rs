@@ -1,0 +1,36 @@
+//! Packets that the kernels of the ends discarded, of all sockets of their network namespaces.
+
+use super::ends::end;
+use super::readings::{Window, per_second};
+use crate::metric as m;
+use crate::path::Side;
+use crate::record::Step;
+use crate::transport::Transport;
+
+/// What the kernel of one end counted, in a second; `None` of what was not counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Netstat {
+    /// Packets of the load's transport that arrived with a checksum that does not fit, and were discarded.
+    pub damaged: Option<f64>,
+    /// Blocks of selective acknowledgements that were ignored because nothing like them had been sent.
+    pub sacks_discarded: Option<f64>,
+    /// Times that a receive queue was cut down for want of room.
+    pub pruned: Option<f64>,
+    /// Segments that a receive queue had no memory for.
+    pub queue_drops: Option<f64>,
+}
+
+/// The counts of an end during a load by this transport.
+pub(super) fn netstat(step: &Step, side: Side, transport: Transport, window: Window) -> Netstat {
+    let table = end(step, side).and_then(|end| end.about("netstat", |_| true).next());
+    let of = |metric| per_second(table?, metric, window);
+    Netstat {
+        damaged: of(match transport {
+            Transport::Udp => m::NETSTAT_UDP_DAMAGED,
+            _ => m::NETSTAT_TCP_DAMAGED,
+        }),
+        sacks_discarded: of(m::NETSTAT_SACKS_DISCARDED),
+        pruned: of(m::NETSTAT_PRUNED),
+        queue_drops: of(m::NETSTAT_QUEUE_DROPS),
+    }
+}
