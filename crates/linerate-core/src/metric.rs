@@ -216,6 +216,7 @@ metrics! {
     RDMA_ACTIVE = "rdma" "active" Count Gauge "1 while the RDMA port is active; subject is `DEVICE/PORT`.";
     FRAGMENTS_CREATED = "fragments" "created" Packets Counter "Fragments that this network namespace made of packets that were too large for a port: FragCreates of /proc/net/snmp and Ip6FragCreates of /proc/net/snmp6; subject is `ip`.";
     FRAGMENTS_RECEIVED = "fragments" "received" Packets Counter "Fragments received to be put together again: ReasmReqds and Ip6ReasmReqds.";
+    ARRIVAL_BYTES = "arrival" "rx_bytes" Bytes Counter "Bytes that a port received, for each port that has an address in the network of this end's address, if there are several; link statistics; subject is the port's name.";
     NETSTAT_UDP_DAMAGED = "netstat" "udp_in_csum_errors" Packets Counter "Datagrams that this network namespace discarded because their checksum did not fit, of all its sockets: InCsumErrors of Udp in /proc/net/snmp and Udp6InCsumErrors of /proc/net/snmp6; subject is `all`.";
     NETSTAT_TCP_DAMAGED = "netstat" "tcp_in_csum_errors" Packets Counter "Segments discarded because their checksum did not fit, InCsumErrors of Tcp in /proc/net/snmp.";
     NETSTAT_SACKS_DISCARDED = "netstat" "sack_discard" Count Counter "Blocks of selective acknowledgements that were ignored because nothing like them had been sent, TCPSACKDiscard of /proc/net/netstat.";
@@ -224,6 +225,11 @@ metrics! {
     CGROUP_PERIODS = "cgroup" "nr_periods" Count Counter "cpu.stat of our own cgroup (v1 or v2), and of each one above it that has a quota; subject is the cgroup's path.";
     CGROUP_THROTTLED = "cgroup" "nr_throttled" Count Counter "cpu.stat.";
     CGROUP_THROTTLED_TIME = "cgroup" "throttled_ns" Nanos Counter "cpu.stat.";
+    CONNTRACK_DROPPED = "conntrack" "drop" Packets Counter "Packets of new connections that were dropped because the table of tracked connections was full, `drop` of /proc/net/stat/nf_conntrack; subject is `nf_conntrack`.";
+    SOCKET_MEMORY_USED = "socket_memory" "used" Bytes Gauge "Memory that counts against a limit of TCP's memory: memory.kmem.tcp.usage_in_bytes or memory.current of a control group, `mem` of TCP in /proc/net/sockstat for the system; subject is the path of the limit, or `net.ipv4.tcp_mem`.";
+    SOCKET_MEMORY_REFUSED = "socket_memory" "refused" Count Counter "Times that the limit was reached: memory.kmem.tcp.failcnt (Linux 6.12 and later do not count it), `max` or `high` of memory.events, TCPMemoryPressures of /proc/net/netstat.";
+    SOCKET_MEMORY_LIMIT = "socket_memory" "limit" Bytes Gauge "The limit: memory.kmem.tcp.limit_in_bytes, memory.max or memory.high; the second number of tcp_mem, absent where the network namespace does not show it.";
+    SOCKET_MEMORY_EVER = "socket_memory" "most_used" Bytes Gauge "The most that was ever in use: memory.kmem.tcp.max_usage_in_bytes.";
     MEMORY_BYTES = "memory" "bytes" Bytes Counter "Bytes that CPUs moved to and from memory, mbm_total_bytes of resctrl; subject is the third-level cache.";
     PSI_CPU_SOME = "psi" "cpu_some_us" Micros Counter "/proc/pressure/cpu, the whole machine; subject is `cpu`.";
 }

@@ -307,6 +307,8 @@ impl LocalEnd {
         if ports.clone().any(Nic::is_tunnel) {
             sources.watch_fragments();
         }
+        let siblings = facts.route.iter().flat_map(|route| &route.siblings);
+        sources.watch_arrivals(siblings.map(|port| port.index).collect());
         let cards = ports.filter(|nic| !nic.device.is_empty()).take(BELOW_MAX);
         sources.watch_drivers(cards.map(|nic| (nic.index, nic.name.clone())));
         sources.watch_rdma(self.rdma_ports(plan));

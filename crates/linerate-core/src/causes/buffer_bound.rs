@@ -21,7 +21,7 @@ pub(super) const SUSPECT: f64 = 0.2;
 pub(super) const ENOUGH: f64 = 0.5;
 
 /// Share of time that a sender must wait for its timers for the path to be why its buffers are full.
-const WAITS: f64 = 0.5;
+pub(super) const WAITS: f64 = 0.5;
 
 /// The answer if data kept for retransmission fills any buffer: nothing arrives, or the sender waits for its
 /// timers most of the time. So do acknowledgements that wait on their way.
@@ -54,7 +54,7 @@ pub(super) enum Buffer {
 }
 
 impl Buffer {
-    fn side(self, direction: Direction) -> Side {
+    pub(super) fn side(self, direction: Direction) -> Side {
         match self {
             Self::Receive => direction.receiver(),
             Self::Send => direction.sender(),

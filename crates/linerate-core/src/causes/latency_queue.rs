@@ -4,7 +4,7 @@ use super::congestion_control::use_bbr;
 use super::contended;
 use super::latency::{Raised, raised};
 use super::path_rate::on_cpus;
-use super::{Answer, Cause, CauseInfo, Finding, NoFinding, base, lacks};
+use super::{Answer, Cause, CauseInfo, Finding, NoFinding, arp_flux, base, lacks};
 use crate::advice::Advice;
 use crate::factor::Factor;
 use crate::facts::Gap;
@@ -79,6 +79,8 @@ impl Cause for LatencyQueue {
         };
         let shorter = match own_queue(load, raised) {
             Some(queue) => fair(load, direction.sender(), queue),
+            // A shaper here would keep the path as slow as the wrong port is.
+            None if arp_flux::holds(model, direction).is_some() => None,
             None => shaped(model, load, direction.sender()),
         };
         shorter

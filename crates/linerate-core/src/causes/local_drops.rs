@@ -1,5 +1,5 @@
-//! Packets that the hosts drop themselves: a queue, a ring or a backlog has no room for them, or a filter lets no more
-//! pass.
+//! Packets that the hosts drop themselves: a queue, a ring, a backlog or the table of tracked connections has no room for
+//! them, or a filter lets no more pass.
 
 use super::cpu_share::is_excluded;
 use super::path_rate::held_back;
@@ -217,6 +217,13 @@ fn room(local: &Local, direction: Direction) -> Option<Advice> {
                 Kept::sysctl(setting),
                 format!("sudo sysctl -w {setting}=10000"),
             )
+        }
+        (LocalEvent::Connection, _) => {
+            let setting = "net.netfilter.nf_conntrack_max";
+            let what = "let the table of tracked connections hold more, at about 320 bytes of memory for each; or let the \
+                        firewall not track this traffic";
+            let set = format!("sudo sysctl -w {setting}=$(($(sysctl -n {setting}) * 4))");
+            Advice::new(what).keeping(side, Kept::sysctl(setting), set)
         }
         (LocalEvent::Departure, Some(_)) => ring(side, name, "tx"),
         (LocalEvent::Departure, None) => {

@@ -1,6 +1,7 @@
 //! Causes of slowness. One cause is one file here and one row in [`CAUSES`].
 
 mod ack_way;
+mod arp_flux;
 mod bad_checksums;
 mod buffer_bound;
 mod burst_credit;
@@ -53,6 +54,7 @@ mod rdma_receiver_not_ready;
 mod receive_window;
 mod receiver_app;
 mod receiver_core;
+mod sack_discarded;
 mod segment_size;
 mod send_buffer;
 mod sender_app;
@@ -60,6 +62,7 @@ mod sender_core;
 mod shared_core;
 mod small_packets;
 mod socket_drops;
+mod socket_memory;
 mod softirq_core;
 mod tunnel;
 mod verbs;
@@ -100,6 +103,7 @@ pub const CAUSES: &[&dyn Cause] = &[
     &pcie_slot::PcieSlot,
     &wrong_route::WrongRoute,
     &duplex::Duplex,
+    &arp_flux::ArpFlux,
     &path_rate::PathRate,
     &burst_credit::BurstCredit,
     &segment_size::SegmentSize,
@@ -107,8 +111,10 @@ pub const CAUSES: &[&dyn Cause] = &[
     &flow_rate_cap::FlowRateCap,
     &path_loss::PathLoss,
     &bad_checksums::BadChecksums,
+    &sack_discarded::SackDiscarded,
     &path_reordering::PathReordering,
     &congestion_control::CongestionControl,
+    &socket_memory::SocketMemory,
     &receive_window::ReceiveWindow,
     &send_buffer::SendBuffer,
     &socket_drops::SocketDrops,

@@ -5,7 +5,10 @@ use super::congestion_control::use_bbr;
 use super::datagrams::{self, on_the_way};
 use super::path_rate::{held_by_network, of_a_host, of_each_stream, scales};
 use super::predict::{bystander, per_stream};
-use super::{Answer, Cause, CauseInfo, Finding, NoFinding, base, lacks, port_of};
+use super::{
+    Answer, Cause, CauseInfo, Finding, NoFinding, base, lacks, port_of, sack_discarded,
+    socket_memory,
+};
 use crate::advice::{Advice, Step, save_queue};
 use crate::factor::Factor;
 use crate::model::{Load, Local, Model};
@@ -71,8 +74,14 @@ impl Cause for PathLoss {
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         let found = found(model, direction)?;
         let load = base(model, direction)?;
-        match bad_checksums::of_segments(load) {
-            Some(damaged) => Err(NoFinding::Clear(format!("they did arrive: {damaged}"))),
+        let arrived = bad_checksums::of_segments(load)
+            .or_else(|| socket_memory::drops(load))
+            .or_else(|| socket_memory::holds(model, load, direction, direction.receiver()));
+        let other = arrived
+            .map(|arrived| format!("they did arrive: {arrived}"))
+            .or_else(|| sack_discarded::ignored(load));
+        match other {
+            Some(why) => Err(NoFinding::Clear(why)),
             None => Ok(found),
         }
     }

@@ -8,8 +8,8 @@ use super::duplex::Duplex;
 use super::predict::one_rate;
 use super::softirq_core::SoftirqCore;
 use super::{
-    Answer, BUSY, Cause, CauseInfo, Finding, NoFinding, ack_way, base, burst_credit, contended,
-    host_shaping, lacks, local_drops, path_reordering, reached, segment_size,
+    Answer, BUSY, Cause, CauseInfo, Finding, NoFinding, ack_way, arp_flux, base, burst_credit,
+    contended, host_shaping, lacks, local_drops, path_reordering, reached, segment_size,
 };
 use crate::advice::Advice;
 use crate::factor::Factor;
@@ -37,12 +37,15 @@ const HELD: f64 = 0.5;
 /// Gain of goodput below which more streams carry the same.
 const SAME: f64 = 1.05;
 
+/// The factors whose trials can prove a rate that all traffic shares.
+pub(super) const DECIDED_BY: &[Factor] = &[Factor::MoreStreams, Factor::Paced, Factor::Crowd];
+
 static INFO: CauseInfo = CauseInfo {
     id: "path-rate",
     name: "the total rate is limited",
     scope: Scope::Sockets,
     stage: Stage::Net,
-    decided_by: &[Factor::MoreStreams, Factor::Paced, Factor::Crowd],
+    decided_by: DECIDED_BY,
     page: include_str!("pages/path-rate.md"),
     ..CauseInfo::BASE
 };
@@ -53,11 +56,14 @@ impl Cause for PathRate {
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         let small = || base(model, direction).ok().and_then(segment_size::holds);
-        let other = burst_credit::holds(model, direction).or_else(small);
-        other.map_or_else(
-            || of_any(model, direction),
-            |why| Err(NoFinding::Clear(why)),
-        )
+        if let Some(why) = burst_credit::holds(model, direction).or_else(small) {
+            return Err(NoFinding::Clear(why));
+        }
+        let found = of_any(model, direction)?;
+        match arp_flux::holds(model, direction) {
+            Some(why) => Err(NoFinding::Clear(format!("it is another path: {why}"))),
+            None => Ok(found),
+        }
     }
     fn is_last(&self, model: &Model, direction: Direction) -> bool {
         // Datagrams have no standing queue to go by: their loss decides.

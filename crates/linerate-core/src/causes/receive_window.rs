@@ -1,7 +1,7 @@
 //! The receiver's window is smaller than the path could use.
 
 use super::buffer_bound::{self, Buffer, SUSPECT, held, proves};
-use super::{Answer, Cause, CauseInfo, Finding, NoFinding, base, lacks};
+use super::{Answer, Cause, CauseInfo, Finding, NoFinding, base, lacks, socket_memory};
 use crate::advice::{Advice, Step};
 use crate::factor::Factor;
 use crate::facts::Gap;
@@ -69,6 +69,9 @@ impl Cause for ReceiveWindow {
                 "{} of the window was payload that the application had not read",
                 percent(unread)
             )));
+        }
+        if let Some(why) = socket_memory::holds(model, load, direction, direction.receiver()) {
+            return Err(NoFinding::Clear(why));
         }
         let found =
             buffer_bound::finding(model, direction, Buffer::Receive, limited, evidence(load));

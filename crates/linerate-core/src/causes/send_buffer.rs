@@ -1,7 +1,7 @@
 //! The send buffer is smaller than the path could use.
 
 use super::buffer_bound::{self, Buffer, SUSPECT, held, proves};
-use super::{Answer, Cause, CauseInfo, NoFinding, base, lacks};
+use super::{Answer, Cause, CauseInfo, NoFinding, base, lacks, socket_memory};
 use crate::advice::Advice;
 use crate::factor::Factor;
 use crate::model::{Load, Model};
@@ -45,6 +45,9 @@ impl Cause for SendBuffer {
         };
         if limited < SUSPECT {
             return Err(NoFinding::Clear(held(Buffer::Send, limited, "only ")));
+        }
+        if let Some(why) = socket_memory::holds(model, load, direction, direction.sender()) {
+            return Err(NoFinding::Clear(why));
         }
         let more = evidence(load);
         Ok(buffer_bound::finding(

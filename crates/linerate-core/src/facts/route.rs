@@ -38,6 +38,22 @@ pub struct Route {
     /// Other ports that have a wire, carrier and an address of their own.
     #[serde(deserialize_with = "at_most::<_, _, OTHERS_MAX>")]
     pub others: Vec<Other>,
+    /// The ports that have an address in the network of this end's address, the one that owns it among them; empty if
+    /// there is no other one, and in records from before they were read.
+    #[serde(deserialize_with = "at_most::<_, _, OTHERS_MAX>")]
+    pub siblings: Vec<Sibling>,
+}
+
+/// A port in the network of this end's address.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Sibling {
+    /// Index in its network namespace.
+    pub index: u32,
+    /// Interface name.
+    pub name: String,
+    /// Whether the address of this end is its own.
+    pub owns: bool,
 }
 
 /// A port that the route does not use.

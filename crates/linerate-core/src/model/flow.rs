@@ -165,8 +165,10 @@ fn load(
     };
     let threads = placed(sends, threads(near, window));
     let (tcp, packets) = counted(flow, (table, &ticks), sends, window);
+    let estimate = estimate(goodput, &rates);
     Some(Load {
         made: placed(sends, own_end(flow)),
+        goodput_with_ramp: goodput,
         steady: steady_state(&rates).is_some(),
         ticks: rates.clone(),
         tcp,
@@ -195,12 +197,11 @@ fn load(
         paused: paused(hosts, &step, direction, window),
         allowances: allowances(hosts, &step, direction, window),
         fragments: fragments(&step, direction, window),
-        // It counts all connections, and one of them is looked at.
-        netstat: ByRole::default(),
         in_use: sender(flow).last_packet(packets).filter(|_| sends),
         keeps_losing: sends && loses_again(near, 0, window, None),
-        // What only the far end or an experiment would know is a gap. Too short a look shows no reader that caught up.
-        ..Load::bare(Transport::Tcp, 1, estimate(goodput, &rates))
+        // What only the far end or an experiment would know is a gap. Too short a look shows no reader that caught up. The
+        // kernel counts all connections, and the control group of the owner was not read.
+        ..Load::bare(Transport::Tcp, 1, estimate)
     })
 }
 

@@ -22,6 +22,7 @@ pub(super) fn packet_bytes(
         LocalEvent::Ring => [received(), None],
         LocalEvent::Backlog | LocalEvent::Arrival => [received(), taken_in(end, port?, window)],
         LocalEvent::Departure => [sent(), None],
+        LocalEvent::Connection => [None; 2],
         _ if sees_arrivals(&table.subject) => [None; 2],
         _ => [sent(), queued(table, window)],
     };

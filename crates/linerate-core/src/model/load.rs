@@ -1,5 +1,6 @@
 //! One direction of one step under load.
 
+use super::arrivals::arrivals;
 use super::behind::{behind, caught_up};
 use super::cpus::{cpus, throttled};
 use super::crowd::takes_in;
@@ -21,6 +22,7 @@ use super::readings::{Window, gauge, growth, mean, per_second};
 use super::room::Writer;
 use super::shaping::shapers;
 use super::silence::heard;
+use super::socket_memory::socket_memory;
 use super::tcp::{came_twice, segments_sent, tcp};
 use super::verbs::verbs;
 use super::workers::at_work;
@@ -166,13 +168,10 @@ pub(super) fn load_over(
     let sender = sender(record, sending, set.plan.id);
     let packets = sender.packets(&made(direction.sender()), window);
     let ends = [direction.sender(), direction.receiver()];
-    let netstat = ByRole::from(ends.map(|side| netstat(step, side, sender.transport, window)));
-    let datagrams = datagrams([sending, receiving], set.plan.id, window)
-        .map(|told| told.without(netstat.receiver.damaged));
     let shared = super::derive::same_machine(record);
     let cpus = ByRole::from(ends.map(|side| cpus(step, side, shared, window)));
     let receivers = receivers(receiving, &set.plan, &cpus.receiver, window);
-    Some(Load {
+    let load = Load {
         knobs: set.plan.knobs.clone(),
         made: ends.map(made).into(),
         operations: operations(record, receiving, set, &steady, window),
@@ -200,7 +199,6 @@ pub(super) fn load_over(
         verbs: verbs(set, step, idle(record), direction, window),
         allowances: allowances(&record.hosts, step, direction, window),
         fragments: fragments(step, direction, window),
-        netstat,
         in_use: sender.last_packet(packets),
         collided: ends.map(|side| collided(step, side, window)).into(),
         keeps_losing: loses_throughout(step) || loses_again(sending, set.plan.id, window, tcp.rtt),
@@ -209,10 +207,25 @@ pub(super) fn load_over(
         packets,
         acknowledgements: segments_sent(receiving, set.plan.id, window),
         takes: takes([sending, receiving], set.plan.id, window),
-        datagrams,
+        datagrams: datagrams([sending, receiving], set.plan.id, window),
         ticks: rates,
         ..Load::bare(sender.transport, set.plan.knobs.streams, steady)
-    })
+    };
+    Some(with_kernels(load, step, direction, window))
+}
+
+/// Adds what the kernels of both ends counted for all their programs.
+fn with_kernels(load: Load, step: &Step, direction: Direction, window: Window) -> Load {
+    let ends = [direction.sender(), direction.receiver()];
+    let netstat = ByRole::from(ends.map(|side| netstat(step, side, load.transport, window)));
+    let damaged = netstat.receiver.damaged;
+    Load {
+        netstat,
+        socket_memory: ends.map(|side| socket_memory(step, side, window)).into(),
+        arrivals: arrivals(step, direction.receiver(), window),
+        datagrams: load.datagrams.map(|told| told.without(damaged)),
+        ..load
+    }
 }
 
 /// Operations, or messages, of a set in a second; `None` of sockets. Each message of RDMA is a request of the same size.
@@ -388,6 +401,8 @@ impl Load {
             allowances: Vec::new(),
             fragments: ByRole::default(),
             netstat: ByRole::default(),
+            arrivals: Vec::new(),
+            socket_memory: ByRole::default(),
             in_use: None,
             collided: ByRole::default(),
             keeps_losing: false,

@@ -48,9 +48,11 @@ pub enum LocalEvent {
     Ring,
     /// Collisions.
     Collision,
+    /// Packets for which the table of tracked connections had no entry left.
+    Connection,
 }
 
-const COUNTERS: [(m::Metric, LocalEvent); 7] = [
+const COUNTERS: [(m::Metric, LocalEvent); 8] = [
     (m::QDISC_DROPS, LocalEvent::Queue),
     (m::QDISC_OVERLIMITS, LocalEvent::Held),
     (m::SOFTNET_DROPPED, LocalEvent::Backlog),
@@ -58,6 +60,7 @@ const COUNTERS: [(m::Metric, LocalEvent); 7] = [
     (m::PORT_TX_DROPPED, LocalEvent::Departure),
     (m::PORT_RX_MISSED, LocalEvent::Ring),
     (m::PORT_COLLISIONS, LocalEvent::Collision),
+    (m::CONNTRACK_DROPPED, LocalEvent::Connection),
 ];
 
 impl LocalEvent {
@@ -71,6 +74,7 @@ impl LocalEvent {
             Self::Departure => "dropped while sending by",
             Self::Ring => "missed by the ring of",
             Self::Collision => "collided at",
+            Self::Connection => "dropped for want of an entry by",
         }
     }
 }

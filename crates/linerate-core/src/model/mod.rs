@@ -3,6 +3,7 @@
 //! A share is a part of time or of bytes, from 0 to 1. What could not be read is `None`; nothing
 //! is filled in.
 
+mod arrivals;
 mod asked;
 mod behind;
 mod by_size;
@@ -45,6 +46,7 @@ mod room;
 mod shaping;
 mod shares;
 mod silence;
+mod socket_memory;
 mod spread;
 mod stages;
 mod sweep;
@@ -56,6 +58,7 @@ mod vanished;
 mod verbs;
 mod workers;
 
+pub use arrivals::Arrival;
 pub use asked::Asked;
 pub(crate) use behind::a_read;
 pub use by_size::{SizeTrips, by_size, is_by_size, shortest_trip};
@@ -89,6 +92,7 @@ pub use queues::Queue;
 pub use reported::{Told, reported};
 pub use shaping::Shaping;
 pub use shares::TcpShares;
+pub use socket_memory::SocketMemory;
 pub use spread::{Part, base_round_trips, idle_round_trips, parts};
 pub use stages::{PathStage, stages};
 pub use sweep::{Cost, Fall, Knee, Setting, Sweep, sweep};
@@ -408,6 +412,10 @@ pub struct Load {
     /// Fragments in a second: those that the sender's host made, and those that the receiver's host received;
     /// `None` if they were not counted.
     pub fragments: ByRole<Option<f64>>,
+    /// The limits of the memory for TCP at the sender and at the receiver; `None` if they were not read.
+    pub socket_memory: ByRole<Option<Vec<SocketMemory>>>,
+    /// What each port in the network of the receiver's address received; empty if there is one only.
+    pub arrivals: Vec<Arrival>,
     /// Packets that the kernel of the sender's and of the receiver's host discarded, of all programs.
     pub netstat: ByRole<Netstat>,
     /// Bytes of the largest packets that were sent last; `None` if the sender was not read.

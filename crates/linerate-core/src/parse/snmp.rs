@@ -1,4 +1,4 @@
-//! `/proc/net/snmp` and `/proc/net/snmp6`: what the kernel counts of IP in a network namespace.
+//! `/proc/net/snmp`, `/proc/net/netstat`, `/proc/net/snmp6` and `/proc/net/sockstat`: what the kernel counts of IP in a network namespace.
 
 use super::text;
 
@@ -24,11 +24,22 @@ pub fn count6(text: &[u8], name: &str) -> Option<u64> {
     })
 }
 
+/// The number behind a word of a line of /proc/net/sockstat, as `mem` of `TCP: inuse 4 mem 7`.
+pub fn pair(text: &[u8], line: &str, word: &str) -> Option<u64> {
+    let mut lines = text::lines(text, "sockstat").filter_map(Result::ok);
+    let mut fields = lines.find_map(|text| {
+        let mut fields = text::fields(text);
+        (fields.next()?.strip_suffix(b":")? == line.as_bytes()).then_some(fields)
+    })?;
+    fields.find(|field| *field == word.as_bytes())?;
+    text::decimal(fields.next()?)
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
-    use super::{count, count6};
+    use super::{count, count6, pair};
 
     const SNMP: &[u8] =
         b"Ip: Forwarding ReasmReqds FragCreates\nIp: 1 4 10\nTcp: RtoMin MaxConn\nTcp: 200 -1\n";
@@ -49,10 +60,20 @@ mod tests {
         assert_eq!(count6(six, "Ip6"), None);
     }
 
+    #[test]
+    fn a_number_stands_behind_its_word() {
+        let text = b"sockets: used 9\nTCP: inuse 1 mem 19\nUDP: inuse 0 mem 7\n";
+        assert_eq!(pair(text, "TCP", "mem"), Some(19));
+        assert_eq!(pair(text, "UDP", "mem"), Some(7));
+        assert_eq!(pair(text, "TCP", "orphan"), None);
+        assert_eq!(pair(b"TCP: mem\n", "TCP", "mem"), None, "cut");
+    }
+
     proptest! {
         #[test]
         fn arbitrary_bytes_never_panic(bytes: Vec<u8>) {
             let _ = (count(&bytes, "Ip", "FragCreates"), count6(&bytes, "Ip6FragCreates"));
+            let _ = (pair(&bytes, "TCP", "mem"), pair(&[b"TCP: mem ", &bytes[..]].concat(), "TCP", "mem"));
         }
     }
 }

@@ -75,6 +75,8 @@ pub(crate) fn dropped<'a>(model: &Model, load: &'a Load, direction: Direction) -
                 }
             }
             LocalEvent::Departure if local.side == sender => counters.push(local),
+            // Packets are tracked where they leave and where they arrive.
+            LocalEvent::Connection => counters.push(local),
             LocalEvent::Ring if local.side == receiver => counters.push(local),
             LocalEvent::Backlog if local.side == receiver => backlog.push(local),
             LocalEvent::Arrival if local.side == receiver => arrival.push(local),

@@ -147,6 +147,43 @@ fn segments_that_arrive_with_a_bad_checksum_are_not_lost_on_the_way() {
 }
 
 #[test]
+fn a_sender_that_cannot_use_selective_acknowledgements_has_another_cause_than_loss() {
+    let with = |discarded: Option<f64>, again: f64| {
+        let mut m = held_by_loss(2.0);
+        let base = &mut m.directions[0].base;
+        base.tcp.repeated = Some(again);
+        base.netstat.sender.sacks_discarded = discarded;
+        m
+    };
+    let at = |discarded, again| {
+        let m = with(discarded, again);
+        ["sack-discarded", "path-loss"].map(|id| outcome(&m, id))
+    };
+    assert_eq!(at(Some(3.1), 6.0), ["enough", "clear"]);
+    assert_eq!(at(Some(2.9), 6.0), ["clear", "suspect"]);
+    assert_eq!(
+        (at(Some(1.1), 1.0)[0], at(Some(0.9), 1.0)[0]),
+        ("enough", "clear")
+    );
+    assert_eq!(at(None, 6.0), ["unknown", "suspect"]);
+    let mut m = with(Some(30.0), 6.0);
+    tried_with_loss(&mut m, "half-pace", 0.5, (0.8, 1.2));
+    assert_eq!(first_limit(&m), Some(("sack-discarded", Certainty::Proved)));
+    // Buffers are full while the sender waits for its timers.
+    let waits = |share| {
+        let mut m = with(Some(30.0), 6.0);
+        let tcp = &mut m.directions[0].base.tcp;
+        (tcp.network, tcp.sndbuf_limited, tcp.timer_limited) = (Some(0.4), Some(0.6), share);
+        outcome(&m, "sack-discarded")
+    };
+    assert_eq!((waits(Some(0.51)), waits(Some(0.49))), ("enough", "clear"));
+    // Where nothing is lost, those of other connections are ignored.
+    let mut m = model(load());
+    m.directions[0].base.netstat.sender.sacks_discarded = Some(30.0);
+    assert_eq!(outcome(&m, "sack-discarded"), "clear");
+}
+
+#[test]
 fn no_law_of_windows_clears_loss_that_makes_a_sender_wait_for_timers() {
     // 15 % over 0.5 ms: windows alone would leave 73 Mb/s; one segment in 37 ms is 313 kb/s.
     let at = |goodput, timeouts| {

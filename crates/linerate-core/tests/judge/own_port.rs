@@ -1,7 +1,9 @@
 //! The effect of a host's own port on its packets: loss on purpose, drops of groups of segments, filters in
 //! both directions, and shapers that do not count delayed packets.
 
-use linerate_core::model::{Local, LocalEvent, Queue, Shaping};
+use linerate_core::facts::nic::Nic;
+use linerate_core::facts::route::{Route, Sibling};
+use linerate_core::model::{Arrival, Local, LocalEvent, Queue, Shaping};
 
 use super::loss::{held_by_loss, tried_with_loss};
 use super::*;
@@ -272,4 +274,105 @@ fn a_delay_of_the_own_port_is_no_queue_of_it() {
     let none = found(0);
     assert_eq!(none.side, Place::Path);
     assert!(words(&none).starts_with("none of it in the queue"));
+}
+
+/// A standing queue at a rate that two streams share, to a receiver with two ports in one network, by which these shares
+/// of the payload arrive; the first owns the address.
+fn two_ports(shares: [f64; 2]) -> Model {
+    let mut base = load();
+    base.goodput = steady(1e9);
+    let names = ["f0", "w0"];
+    base.arrivals = names
+        .into_iter()
+        .zip(shares)
+        .map(|(port, share)| Arrival {
+            port: port.to_owned(),
+            per_sec: 1.25e8 * share,
+        })
+        .collect();
+    let mut m = model(base);
+    let sibling = |(index, name): (u32, &str)| Sibling {
+        index,
+        name: name.to_owned(),
+        owns: index == 0,
+    };
+    m.hosts[1].facts.route = Some(Route {
+        own: "10.75.0.21".parse().ok(),
+        ports: vec![Nic {
+            name: "f0".to_owned(),
+            is_virtual: true,
+            ..Nic::default()
+        }],
+        siblings: (0..).zip(names).map(sibling).collect(),
+        ..Route::default()
+    });
+    m
+}
+
+#[test]
+fn payload_that_arrives_by_another_port_than_the_owner_s_is_no_rate_of_the_path() {
+    let at = |shares| {
+        let m = two_ports(shares);
+        ["arp-flux", "path-rate"].map(|id| outcome(&m, id))
+    };
+    assert_eq!(at([0.0, 1.04]), ["enough", "clear"]);
+    assert_eq!(at([0.49, 0.51]), ["enough", "clear"]);
+    assert_eq!(at([0.51, 0.51]), ["clear", "enough"], "other traffic");
+    assert_eq!(at([0.49, 0.49]), ["clear", "enough"], "by neither of them");
+    assert_eq!(at([1.04, 0.0]), ["clear", "enough"]);
+    let mut m = two_ports([0.0, 1.04]);
+    tried(&mut m, "more-streams", 1.0);
+    let limit = judge(&m).limits.remove(0);
+    assert_eq!((limit.cause, limit.side), ("arp-flux", Place::Far));
+    assert_eq!(limit.certainty, Certainty::Proved);
+    assert!(limit.evidence[0].contains("f0, which owns 10.75.0.21, 0 %"));
+    // Not read: nothing is known, and no other proof suffers.
+    m.directions[0].base.arrivals.clear();
+    assert_eq!(outcome(&m, "arp-flux"), "unknown");
+    assert_eq!(judge(&m).limits[0].cause, "path-rate");
+}
+
+#[test]
+fn no_shaper_is_advised_in_front_of_a_port_that_is_not_meant() {
+    let shaped = |shares| {
+        let mut m = two_ports(shares);
+        let base = &mut m.directions[0].base;
+        base.latency = Some(Latency {
+            percentiles: vec![(50.0, Nanos::from_millis(30))],
+            samples: 500,
+            least: Nanos::from_micros(80),
+        });
+        base.packets = Some(FULL);
+        let advice = cause("latency-queue")
+            .expect("a cause")
+            .advice(&m, Direction::Forward);
+        let steps = advice.iter().flat_map(|advice| &advice.steps);
+        steps.filter(|step| step.command.contains("cake")).count()
+    };
+    assert_eq!((shaped([0.0, 1.0]), shaped([1.0, 0.0])), (0, 1));
+}
+
+#[test]
+fn a_full_table_of_connections_drops_at_both_hosts() {
+    for side in Side::ALL {
+        let at = |per_sec| {
+            let mut m = held_by_loss(2.0);
+            let base = &mut m.directions[0].base;
+            (base.tcp.segments, base.tcp.repeated) = (Some(1000.0), Some(10.0));
+            base.local = vec![count(side, LocalEvent::Connection, "nf_conntrack", per_sec)];
+            (outcome(&m, "local-drops"), m)
+        };
+        // Each packet may hold several segments.
+        assert_eq!((at(5.1).0, at(4.9).0), ("enough", "suspect"));
+        assert_eq!(at(0.01).0, "clear");
+        let advice = cause("local-drops")
+            .expect("a cause")
+            .advice(&at(5.1).1, Direction::Forward);
+        let step = advice[0].steps.last().expect("a command");
+        assert!(
+            step.command
+                .contains("sysctl -w net.netfilter.nf_conntrack_max=")
+        );
+        assert_eq!(step.host, Some(side));
+    }
 }

@@ -1,5 +1,7 @@
 //! What bounds a flight: windows, buffers, and who keeps them small.
 
+use linerate_core::model::SocketMemory;
+
 use super::proof::more_streams_prove_the_path;
 use super::*;
 
@@ -321,4 +323,153 @@ fn a_send_buffer_below_a_group_of_segments_takes_one_all_the_same() {
     // Half of four groups of 64 KiB.
     assert_eq!(asked("half-send-buffer", 262_143), None);
     assert_eq!(asked("half-send-buffer", 262_144), Some(65_536));
+}
+
+/// A limit of the memory for TCP of which 1 MiB is allowed, that was reached so often in a second.
+fn limit_of(name: &str, refused: f64, used: u64) -> SocketMemory {
+    SocketMemory {
+        limit: name.to_owned(),
+        most: Some(Bytes(1 << 20)),
+        used: Bytes(used),
+        ever: None,
+        refused,
+    }
+}
+
+const TCP_OF_GROUP: &str = "/sys/fs/cgroup/memory/a/memory.kmem.tcp.limit_in_bytes";
+const ALL_OF_GROUP: &str = "/sys/fs/cgroup/a/memory.max";
+const SYSTEM: &str = "net.ipv4.tcp_mem";
+
+/// What the causes of a window say where the receiver has this limit.
+fn with_limit(limit: SocketMemory) -> [&'static str; 2] {
+    let mut base = held_by_window();
+    base.socket_memory.receiver = Some(vec![limit]);
+    let m = model(base);
+    ["socket-memory", "receive-window"].map(|id| outcome(&m, id))
+}
+
+#[test]
+fn a_window_is_clamped_where_the_memory_for_tcp_is_used_up() {
+    let group = |refused, used| with_limit(limit_of(TCP_OF_GROUP, refused, used));
+    assert_eq!(group(1.01, 0), ["enough", "clear"]);
+    assert_eq!(group(0.99, 0), ["clear", "enough"]);
+    assert_eq!(group(0.0, 997_000), ["enough", "clear"]);
+    assert_eq!(group(0.0, 995_000), ["clear", "enough"]);
+    // Once it was full. Queues that are cut down now are a sign that it is again.
+    let once = |ever, pruned| {
+        let mut base = held_by_window();
+        let limit = SocketMemory {
+            ever: Some(Bytes(ever)),
+            ..limit_of(TCP_OF_GROUP, 0.0, 4096)
+        };
+        base.socket_memory.receiver = Some(vec![limit]);
+        base.netstat.receiver.pruned = pruned;
+        outcome(&model(base), "socket-memory")
+    };
+    assert_eq!(once(768 << 10, Some(0.5)), "enough");
+    assert_eq!(once((768 << 10) - 1, Some(0.5)), "clear");
+    assert_eq!(
+        (once(1 << 20, Some(0.0)), once(1 << 20, None)),
+        ("clear", "clear")
+    );
+    // Cached files reach the limit of all memory of a group.
+    let all = |refused| with_limit(limit_of(ALL_OF_GROUP, refused, 1 << 20));
+    assert_eq!(
+        (all(1.01), all(0.99)),
+        (["suspect", "enough"], ["clear", "enough"])
+    );
+    let system = |refused, used| with_limit(limit_of(SYSTEM, refused, used));
+    assert_eq!(system(0.0, 1 << 20), ["enough", "clear"]);
+    assert_eq!(system(0.0, (1 << 20) - 1), ["clear", "enough"]);
+    assert_eq!(system(0.1, 0), ["enough", "clear"], "it was reached");
+    // What the receiver drops for want of memory is sent again.
+    let sends_again = |again, pruned| {
+        let mut base = load();
+        (base.tcp.retransmitted, base.tcp.rtt) = (Some(again), UNQUEUED);
+        base.netstat.receiver.pruned = Some(pruned);
+        base.socket_memory.receiver = Some(vec![limit_of(TCP_OF_GROUP, 9.0, 1 << 20)]);
+        outcome(&model(base), "socket-memory")
+    };
+    assert_eq!(sends_again(0.001, 1.0), "enough");
+    assert_eq!(
+        (sends_again(0.0004, 1.0), sends_again(0.001, 0.0)),
+        ("clear", "clear")
+    );
+    // Nobody is held by it.
+    let mut base = load();
+    base.socket_memory.receiver = Some(vec![limit_of(TCP_OF_GROUP, 9.0, 1 << 20)]);
+    assert_eq!(outcome(&model(base), "socket-memory"), "clear");
+    let unread = model(held_by_window());
+    assert_eq!(outcome(&unread, "socket-memory"), "unknown");
+    assert_eq!(outcome(&unread, "receive-window"), "enough");
+}
+
+#[test]
+fn the_limit_of_a_group_is_named_with_its_file_and_no_buffer_is_advised() {
+    let advised = |base: Load| {
+        let limits = judge(&model(base)).limits;
+        let steps = limits.iter().flat_map(|limit| &limit.advice);
+        let steps = steps.flat_map(|advice| advice.steps.iter().chain(&advice.undo));
+        let steps = steps
+            .map(|step| (step.host, step.command.clone()))
+            .collect::<Vec<_>>();
+        (limits[0].cause, limits[0].side, steps)
+    };
+    let set = |side, bytes: u64| {
+        (
+            Some(side),
+            format!("echo {bytes} | sudo tee {TCP_OF_GROUP}"),
+        )
+    };
+    let limits = || Some(vec![limit_of(TCP_OF_GROUP, 400.0, 2 << 20)]);
+    let mut base = held_by_window();
+    base.socket_memory.receiver = limits();
+    let steps = |side| vec![set(side, 64 << 20), set(side, 1 << 20)];
+    let found = ("socket-memory", Place::Far, steps(Side::Far));
+    assert_eq!(advised(base), found);
+    // The sender's, where its buffer holds it.
+    let mut base = held_by_window();
+    std::mem::swap(&mut base.tcp.rwnd_limited, &mut base.tcp.sndbuf_limited);
+    base.socket_memory = [limits(), Some(Vec::new())].into();
+    assert_eq!(outcome(&model(base.clone()), "send-buffer"), "clear");
+    let found = ("socket-memory", Place::Near, steps(Side::Near));
+    assert_eq!(advised(base), found);
+}
+
+#[test]
+fn a_larger_window_that_gains_shows_that_memory_was_left() {
+    let mut base = held_by_window();
+    base.socket_memory.receiver = Some(vec![limit_of(TCP_OF_GROUP, 400.0, 2 << 20)]);
+    let mut m = model(base);
+    tried(&mut m, "larger-window", 2.0);
+    let limit = &judge(&m).limits[0];
+    assert_eq!(
+        (limit.cause, limit.certainty),
+        ("receive-window", Certainty::Proved)
+    );
+}
+
+#[test]
+fn data_that_nobody_reads_is_the_reader_s_and_no_lack_of_memory() {
+    let mut base = held_by_window();
+    base.socket_memory.receiver = Some(vec![limit_of(TCP_OF_GROUP, 400.0, 2 << 20)]);
+    base.unread = Some(1e6);
+    let m = model(base);
+    let told = ["socket-memory", "receiver-app"].map(|id| outcome(&m, id));
+    assert_eq!(told, ["clear", "enough"]);
+}
+
+#[test]
+fn segments_that_the_receiver_has_no_memory_for_are_not_lost_on_the_way() {
+    let at = |dropped| {
+        let mut m = loss::held_by_loss(2.0);
+        let base = &mut m.directions[0].base;
+        base.tcp.repeated = Some(6.0);
+        base.netstat.receiver.queue_drops = dropped;
+        base.socket_memory.receiver = Some(Vec::new());
+        ["socket-memory", "path-loss"].map(|id| outcome(&m, id))
+    };
+    assert_eq!(at(Some(3.1)), ["enough", "clear"]);
+    assert_eq!(at(Some(2.9)), ["clear", "suspect"]);
+    assert_eq!(at(None), ["clear", "suspect"]);
 }

@@ -16,8 +16,8 @@ use super::sheets::Sheets;
 use super::sources::Source;
 use super::{Machine, gap, invalid, read, unreadable};
 
-const MEMBERSHIP: &str = "/proc/self/cgroup";
-const MOUNTS: &str = "/proc/self/mountinfo";
+pub(super) const MEMBERSHIP: &str = "/proc/self/cgroup";
+pub(super) const MOUNTS: &str = "/proc/self/mountinfo";
 const METRICS: &[Metric] = &[
     metric::CGROUP_PERIODS,
     metric::CGROUP_THROTTLED,
@@ -110,7 +110,8 @@ fn groups(machine: &dyn Machine) -> Result<Vec<Group>, Gap> {
 }
 
 /// Usual reason why a program cannot see the control group hierarchy.
-const UNSEEN: &str = "`ip netns exec` hides /sys/fs/cgroup, nsenter --net=/run/netns/NAME does not";
+pub(super) const UNSEEN: &str =
+    "`ip netns exec` hides /sys/fs/cgroup, nsenter --net=/run/netns/NAME does not";
 
 const HINT: &str = "echo +cpu | sudo tee /sys/fs/cgroup/cgroup.subtree_control";
 

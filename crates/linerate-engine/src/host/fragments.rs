@@ -73,7 +73,8 @@ mod tests {
 
     #[test]
     fn fragments_of_both_versions_are_one() {
-        let texts = [snmp(1, 10), snmp(2, 30)];
+        // The first is read for the counters of all sockets.
+        let texts = [snmp(1, 10), snmp(1, 10), snmp(2, 30)];
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
         let six = "Ip6ReasmReqds 5\nIp6FragFails 0\nIp6FragCreates 7\n";
         let fake = Fake::default()
@@ -91,7 +92,9 @@ mod tests {
     #[test]
     fn without_ipv6_those_of_ipv4_are_all() {
         let text = snmp(1, 10);
-        let mut sources = Fake::default().file("/proc/net/snmp", &[&text]).sources();
+        let mut sources = Fake::default()
+            .file("/proc/net/snmp", &[text.as_str(); 2])
+            .sources();
         sources.watch_fragments();
         sources.observe(0);
         let (tables, gaps) = of("fragments", sources.take());

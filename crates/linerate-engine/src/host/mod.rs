@@ -11,9 +11,11 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use linerate_core::facts::Gap;
 use serde::{Deserialize, Serialize};
 
+mod arrivals;
 mod capture;
 mod cgroup;
 mod clock;
+mod conntrack;
 mod counters;
 mod cpu;
 mod driver;
@@ -33,6 +35,7 @@ mod rdma;
 mod sheets;
 mod sock_diag;
 pub(crate) mod socket;
+mod socket_memory;
 mod softnet;
 mod sources;
 #[cfg(test)]

@@ -10,7 +10,7 @@ use super::sheets::Sheets;
 use super::sources::Source;
 use super::{Machine, unreadable};
 
-const NETSTAT: &str = "/proc/net/netstat";
+pub(super) const NETSTAT: &str = "/proc/net/netstat";
 const METRICS: &[Metric] = &[
     metric::NETSTAT_UDP_DAMAGED,
     metric::NETSTAT_TCP_DAMAGED,

@@ -7,8 +7,10 @@ use linerate_core::facts::Gap;
 use linerate_core::parse::route::{self, Route};
 use linerate_core::record::Table;
 
+use super::arrivals::Arrivals;
 use super::cgroup::Cgroup;
 use super::clock::Clock;
+use super::conntrack::Conntrack;
 use super::counters::Counters;
 use super::cpu::Cpu;
 use super::fragments::Fragments;
@@ -18,6 +20,7 @@ use super::port::PortCounters;
 use super::psi::Psi;
 use super::qdisc::Qdisc;
 use super::rdma::RdmaPort;
+use super::socket_memory::SocketMemory;
 use super::softnet::Softnet;
 use super::thread::Thread;
 use super::{Machine, Query, Toward, invalid, unreadable};
@@ -92,6 +95,8 @@ impl Sources {
                 Slot::new(PortCounters::new(port)),
                 Slot::new(Qdisc::new(qdisc)),
                 Slot::new(Netstat::new()),
+                Slot::new(SocketMemory::new()),
+                Slot::new(Conntrack::new()),
             ],
         );
         sources
@@ -153,6 +158,13 @@ impl Sources {
     pub fn watch_drivers(&mut self, ports: impl IntoIterator<Item = (u32, String)>) {
         for (port, name) in ports {
             self.host.push(Slot::new(Counters::new(port, name)));
+        }
+    }
+
+    /// Watches by which of these ports payload arrives.
+    pub fn watch_arrivals(&mut self, ports: Vec<u32>) {
+        if !ports.is_empty() {
+            self.host.push(Slot::new(Arrivals::new(ports)));
         }
     }
 

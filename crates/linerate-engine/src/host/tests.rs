@@ -109,8 +109,12 @@ fn a_machine_with_nothing_has_gaps_for_everything() {
         let (tables, gaps) = sources.take();
         assert_eq!(tables, []);
         let whats: Vec<_> = gaps.iter().map(|g| g.what.as_str()).collect();
-        let want = ["thread", "cpu", "softnet", "port", "qdisc", "cgroup", "psi"];
-        assert_eq!(whats, want);
+        let of_kernel = ["netstat", "socket_memory", "conntrack"];
+        let want = [
+            &["thread", "cpu", "softnet", "port", "qdisc"][..],
+            &of_kernel,
+        ];
+        assert_eq!(whats, [&want.concat()[..], &["cgroup", "psi"]].concat());
     }
 }
 
@@ -138,10 +142,15 @@ fn every_live_source_reads_and_its_columns_are_equally_long() {
         sources.observe(at);
     }
     let (tables, gaps) = sources.take();
+    // These are read in some rows only.
+    let seldom = ["netstat", "socket_memory", "conntrack"];
     for table in &tables {
-        assert_eq!(table.at, [5, 105, 207], "{}", table.source);
+        if !seldom.contains(&&*table.source) {
+            assert_eq!(table.at, [5, 105, 207], "{}", table.source);
+        }
+        let rows = table.at.len();
         assert!(
-            table.columns.iter().all(|c| c.values.len() == 3),
+            table.columns.iter().all(|c| c.values.len() == rows),
             "{}",
             table.source
         );

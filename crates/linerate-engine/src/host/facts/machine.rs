@@ -163,7 +163,7 @@ pub(super) struct Groups {
 }
 
 /// Returns the folders of our cgroup and of its parents: the lowest limit among them applies.
-pub(super) fn folders(place: &Place) -> Vec<String> {
+pub(in super::super) fn folders(place: &Place) -> Vec<String> {
     let mut all = Vec::new();
     let mut group = place.group.as_str();
     loop {

@@ -31,6 +31,7 @@ mod tunables;
 mod watch;
 
 pub use inventory::inventory;
+pub(super) use machine::folders;
 pub use room::{Room, room};
 pub use watch::Watch;
 

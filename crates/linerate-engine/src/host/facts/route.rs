@@ -16,15 +16,17 @@ const BRIDGES: usize = 16;
 impl Reader<'_> {
     /// Reads the ports and devices below a route.
     pub(super) fn route(&mut self, toward: Toward, route: &route::Route) -> Route {
-        let (ports, others) = self.stack_of(route.port);
+        let own = toward.own.or(route.source);
+        let (ports, others, siblings) = self.stack_of(route.port, own);
         let pci = self.pci_of(&ports);
         Route {
-            own: toward.own.or(route.source),
+            own,
             peer: Some(toward.peer),
             gateway: route.gateway,
             ports,
             pci,
             others,
+            siblings,
         }
     }
 
@@ -113,6 +115,15 @@ mod tests {
         msg(20, &[fixed, attr(2, &address)].concat())
     }
 
+    /// The route to anywhere by port 2, from this address.
+    fn route_from(own: [u8; 4]) -> Vec<u8> {
+        let attributes = [number(4, 2), attr(7, &own)].concat();
+        msg(
+            24,
+            &[vec![2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], attributes].concat(),
+        )
+    }
+
     /// A VLAN (7) on a card (2), and two other cards, one of which has an address for others.
     fn machine() -> Fake {
         let on = |device: &str| [attr(57, b"pci"), attr(56, device.as_bytes())].concat();
@@ -184,6 +195,44 @@ mod tests {
         };
         assert_eq!(other.name, "eth1");
         assert_eq!(other.networks, [([198, 51, 100, 7].into(), 24)]);
+    }
+
+    #[test]
+    fn ports_in_the_network_of_the_own_address_are_told_if_there_are_several() {
+        let siblings = |addresses: &[(u32, [u8; 4])], dummy: bool| {
+            let info = attr(1, if dummy { b"dummy" } else { b"veth!" });
+            let links = [
+                link(2, "eth0", &[attr(18, &info)]),
+                link(3, "eth1", &[]),
+                link(4, "eth2", &[]),
+            ];
+            let addresses = addresses
+                .iter()
+                .map(|(port, ip)| own_address(*port, 0, *ip));
+            let fake = Fake::default()
+                .reply(
+                    Query::Route(LOOPBACK.into()),
+                    &[&route_from([192, 0, 2, 7])],
+                )
+                .reply(Query::Link(2), &[&links[0]])
+                .reply(Query::Links, &[&links.concat()])
+                .reply(Query::Addresses, &[&addresses.collect::<Vec<_>>().concat()]);
+            let (route, _) = read(fake);
+            let told = route.siblings.into_iter();
+            told.map(|port| (port.name, port.index, port.owns))
+                .collect::<Vec<_>>()
+        };
+        let own = (2, [192, 0, 2, 7]);
+        let all = [own, (3, [192, 0, 2, 8]), (4, [198, 51, 100, 7])];
+        let want = [("eth0".to_owned(), 2, true), ("eth1".to_owned(), 3, false)];
+        assert_eq!(siblings(&all, false), want);
+        assert_eq!(siblings(&[own, all[2]], false), [], "another network");
+        assert_eq!(siblings(&all[1..], false), [], "nobody owns it");
+        assert_eq!(
+            siblings(&all, true),
+            [],
+            "other ports answer for it on purpose"
+        );
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use linerate_core::facts::nic::{Duplex, Nic, Pause};
-use linerate_core::facts::route::Other;
+use linerate_core::facts::route::{Other, Sibling};
 use linerate_core::metric as m;
 use linerate_core::path::Side;
 use linerate_core::record::Record;
@@ -162,6 +162,38 @@ pub(super) const REPLAYS: &[Replay] = &[
         },
     },
     Replay {
+        cause: "socket-memory",
+        on: "receive-window-over",
+        over: Shown {
+            words: "the far control group refuses TCP more memory twice a second",
+            show: |r| refused(r, 2.1),
+            named: &["socket-memory"],
+            disturbed: &[],
+        },
+        under: Shown {
+            words: "less than once a second",
+            show: |r| refused(r, 0.6),
+            named: &["receive-window"],
+            disturbed: &[],
+        },
+    },
+    Replay {
+        cause: "arp-flux",
+        on: "path-rate-1g",
+        over: Shown {
+            words: "40 % of the payload arrives by the port that owns the address",
+            show: |r| answered_for(r, 0.4),
+            named: &["arp-flux"],
+            disturbed: &[],
+        },
+        under: Shown {
+            words: "60 %",
+            show: |r| answered_for(r, 0.6),
+            named: &["path-rate"],
+            disturbed: &[],
+        },
+    },
+    Replay {
         cause: "bad-checksums",
         on: "planted-loss",
         over: Shown {
@@ -173,6 +205,22 @@ pub(super) const REPLAYS: &[Replay] = &[
         under: Shown {
             words: "40 %",
             show: |r| damaged(r, 0.4),
+            named: &["path-loss"],
+            disturbed: &[],
+        },
+    },
+    Replay {
+        cause: "sack-discarded",
+        on: "planted-loss",
+        over: Shown {
+            words: "the sender ignores 60 blocks of selective acknowledgements for 100 segments retransmitted",
+            show: |r| ignored(r, 0.6),
+            named: &["sack-discarded"],
+            disturbed: &[],
+        },
+        under: Shown {
+            words: "40",
+            show: |r| ignored(r, 0.4),
             named: &["path-loss"],
             disturbed: &[],
         },
@@ -347,21 +395,72 @@ fn dropped(record: &mut Record, share: f64) {
     }
 }
 
+/// TCP in the far control group may use 1 MiB, uses half of it when it is read, and is refused more so often in a second.
+fn refused(record: &mut Record, often: f64) {
+    record.trials.clear();
+    let subject = "/sys/fs/cgroup/memory/pod/memory.kmem.tcp.limit_in_bytes";
+    for end in ends(record, Side::Far) {
+        let axis = end.tables.iter().find(|t| t.source == "port");
+        let at = axis.unwrap().at.clone();
+        let counted = at
+            .iter()
+            .map(|ns| (*ns as f64 / 1e9 * often) as i64)
+            .collect();
+        let mut limit = table(m::SOCKET_MEMORY_REFUSED, subject, at.clone(), counted);
+        for (metric, most) in [
+            (m::SOCKET_MEMORY_USED, 1 << 19),
+            (m::SOCKET_MEMORY_LIMIT, 1 << 20),
+        ] {
+            let gauge = table(metric, subject, at.clone(), vec![most; at.len()]);
+            limit.columns.extend(gauge.columns);
+        }
+        end.tables.push(limit);
+    }
+}
+
+/// The far host has two ports in the network of its address, and its own one takes in a share of the payload.
+fn answered_for(record: &mut Record, share: f64) {
+    let port = |index, name: &str, owns| Sibling {
+        index,
+        name: name.to_owned(),
+        owns,
+    };
+    let route = route(record, Side::Far);
+    route.own = "10.77.2.2".parse().ok();
+    route.siblings = vec![port(2, "eth0", true), port(3, "eth1", false)];
+    let bytes = |share: f64| move |secs: f64| secs * ONE * 1e6 / 8.0 * share;
+    reads(record, Side::Far, (m::ARRIVAL_BYTES, "eth0"), bytes(share));
+    reads(
+        record,
+        Side::Far,
+        (m::ARRIVAL_BYTES, "eth1"),
+        bytes(1.0 - share),
+    );
+}
+
 /// The receiver discards a share of what the sender retransmits for its checksum.
 fn damaged(record: &mut Record, share: f64) {
+    counts_again(record, Side::Far, m::NETSTAT_TCP_DAMAGED, share);
+}
+
+/// The sender ignores selective acknowledgements, this many for each segment that it retransmits.
+fn ignored(record: &mut Record, share: f64) {
+    counts_again(record, Side::Near, m::NETSTAT_SACKS_DISCARDED, share);
+}
+
+/// A host counts something, this often for each segment that the near one retransmits.
+fn counts_again(record: &mut Record, side: Side, metric: m::Metric, share: f64) {
     let again: Vec<(Vec<u64>, Vec<i64>)> = ends(record, Side::Near)
         .map(|end| {
-            let of = |metric| {
-                let mut tables = end.tables.iter().filter(|t| t.source == "tcp");
-                tables.find_map(|t| Some((t.at.clone(), t.column(metric)?.to_vec())))
-            };
-            of(m::TCP_RETRANS).unwrap_or_default()
+            let mut tables = end.tables.iter().filter(|t| t.source == "tcp");
+            let found =
+                tables.find_map(|t| Some((t.at.clone(), t.column(m::TCP_RETRANS)?.to_vec())));
+            found.unwrap_or_default()
         })
         .collect();
-    for (end, (at, counted)) in ends(record, Side::Far).zip(again) {
+    for (end, (at, counted)) in ends(record, side).zip(again) {
         let counted = share_of(&counted, share);
-        let counted = table(m::NETSTAT_TCP_DAMAGED, "all", at, counted);
-        end.tables.push(counted);
+        end.tables.push(table(metric, "all", at, counted));
     }
 }
 

@@ -1,7 +1,11 @@
 //! Brief facts of the ports that a route uses, and of those that it might have used: a run waits for them.
 
+use std::net::IpAddr;
+
 use linerate_core::facts::nic::Nic;
-use linerate_core::facts::route::{NETWORKS_MAX, OTHERS_MAX, Other, PORTS_MAX};
+use linerate_core::facts::route::{
+    NETWORKS_MAX, OTHERS_MAX, Other, PORTS_MAX, Sibling, shares_network,
+};
 use linerate_core::parse::address::{self, Address};
 use linerate_core::parse::ethtool;
 use linerate_core::parse::link::{LOOPBACK, Link};
@@ -11,13 +15,17 @@ use crate::host::{Ethtool, Query, gap, invalid};
 
 impl Reader<'_> {
     /// Returns the port with this index, then the ports below it; and the other ports with a wire, a carrier and an
-    /// address.
-    pub(in super::super) fn stack_of(&mut self, index: u32) -> (Vec<Nic>, Vec<Other>) {
+    /// address; and the ports in the network of `own`.
+    pub(in super::super) fn stack_of(
+        &mut self,
+        index: u32,
+        own: Option<IpAddr>,
+    ) -> (Vec<Nic>, Vec<Other>, Vec<Sibling>) {
         let reply = match self.machine.query(&Query::Links) {
             Ok(reply) => reply,
             Err(error) => {
                 self.miss("route.ports", WHAT, &error, HINT);
-                return (Vec::new(), Vec::new());
+                return (Vec::new(), Vec::new(), Vec::new());
             }
         };
         let links = self.links(&reply);
@@ -35,8 +43,10 @@ impl Reader<'_> {
             Some(self.in_brief(nics[at].clone(), &links[at]))
         });
         let ports = ports.collect();
-        let others = self.others(&links, &nics, &used);
-        (ports, others)
+        let addresses = self.addresses();
+        let siblings = own.map(|own| siblings(&links, &nics, &addresses, own));
+        let others = self.others(&links, &nics, &used, &addresses);
+        (ports, others, siblings.unwrap_or_default())
     }
 
     fn in_brief(&mut self, mut nic: Nic, link: &Link<'_>) -> Nic {
@@ -62,8 +72,13 @@ impl Reader<'_> {
         nic
     }
 
-    fn others(&mut self, links: &[Link<'_>], nics: &[Nic], used: &[u32]) -> Vec<Other> {
-        let addresses = self.addresses();
+    fn others(
+        &mut self,
+        links: &[Link<'_>],
+        nics: &[Nic],
+        used: &[u32],
+        addresses: &[Address],
+    ) -> Vec<Other> {
         let mut others = Vec::new();
         for (nic, link) in nics.iter().zip(links) {
             let networks = addresses.iter().filter(|a| a.port == nic.index);
@@ -107,6 +122,34 @@ impl Reader<'_> {
         }
         all
     }
+}
+
+/// Kinds of ports that receive no frames of a network: an address on them is answered for by other ports on purpose.
+const APART: [&str; 2] = ["dummy", "ifb"];
+
+/// Returns the ports with an address in the network of `own`, which one of them owns; empty if there is no other one, or
+/// if the owner receives no frames.
+//= RFC 1122, section 3.3.4.2: in the weak model a host takes packets for any of its addresses on any port
+fn siblings(links: &[Link<'_>], nics: &[Nic], addresses: &[Address], own: IpAddr) -> Vec<Sibling> {
+    let mut found: Vec<Sibling> = Vec::new();
+    for (nic, link) in nics.iter().zip(links) {
+        let receives = nic.up && link.hardware != LOOPBACK && !APART.contains(&&*nic.kind);
+        let of_port = addresses.iter().filter(|a| a.port == nic.index);
+        let mut within = of_port
+            .filter(|a| shares_network((a.ip, a.prefix), own))
+            .peekable();
+        if receives && within.peek().is_some() {
+            found.push(Sibling {
+                index: nic.index,
+                name: nic.name.clone(),
+                owns: within.any(|a| a.ip == own),
+            });
+        }
+    }
+    let owned = found.iter().filter(|port| port.owns).count() == 1;
+    // Neighbours of version 6 are asked for on the port of the address.
+    let may = owned && own.is_ipv4() && (2..=OTHERS_MAX).contains(&found.len());
+    if may { found } else { Vec::new() }
 }
 
 /// Returns a port and the ports below it, each once, the nearest first; at most one more than is kept.
