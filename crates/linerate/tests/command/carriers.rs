@@ -102,6 +102,7 @@ impl Tree {
             ("operstate", if up { "up" } else { "down" }.to_owned()),
             ("speed", mbps.to_string()),
             ("queues/rx-0/rps_cpus", "0".to_owned()),
+            ("queues/rx-1/rps_cpus", "0".to_owned()),
         ] {
             self.file(&format!("{folder}/{file}"), format!("{text}\n"));
         }
