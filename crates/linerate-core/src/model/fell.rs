@@ -11,7 +11,8 @@ const FALLS: f64 = 1.5;
 /// Time for which each of the two rates must have been seen: a burst of a policer, or of a queue that fills, is over
 /// sooner.
 const FIRST: Nanos = Nanos::from_millis(500);
-const LASTING: Nanos = Nanos(1_000_000_000);
+/// Four slices of a trial are the least that shows a rate.
+const LASTING: Nanos = Nanos::from_millis(750);
 
 /// Share of the samples before and after the fall that must be on their own side of both rates.
 const APART: f64 = 0.9;
@@ -191,7 +192,8 @@ mod tests {
         };
         assert!(of(6, 1.2e8, 11));
         assert!(!of(4, 1.2e8, 11), "a burst");
-        assert!(!of(6, 1.2e8, 9), "too short to last");
+        assert!(of(6, 1.2e8, 8), "as in four slices");
+        assert!(!of(6, 1.2e8, 7), "too short to last");
         assert_eq!((of(6, 9.1e7, 11), of(6, 8.9e7, 11)), (true, false));
     }
 

@@ -189,7 +189,6 @@ pub(super) fn load_over(
         memory: [sending, receiving].map(|end| memory(end, window)).into(),
         latency: super::latency_of(record, step),
         probe_waited: ends.map(|side| waited(record, step, side)).into(),
-        contended: super::contended(step),
         foreign: super::foreign::foreign(step, set.plan.id, direction),
         local: local(&record.hosts, idle(record), step, window),
         shapers: shapers(sending, set.plan.id, window),
@@ -220,6 +219,7 @@ fn with_kernels(load: Load, step: &Step, direction: Direction, window: Window) -
     let netstat = ByRole::from(ends.map(|side| netstat(step, side, load.transport, window)));
     let damaged = netstat.receiver.damaged;
     Load {
+        contended: super::contended(step),
         netstat,
         socket_memory: ends.map(|side| socket_memory(step, side, window)).into(),
         arrivals: arrivals(step, direction.receiver(), window),

@@ -46,10 +46,10 @@ pub fn unused(record: &Record, model: &Model, verdict: &Verdict) -> Option<(Nano
         return None;
     }
     let number = record.trials.len() as u32;
-    let next = Slowness::ALL
+    let mut next = Slowness::ALL
         .into_iter()
         .flat_map(|slowness| next_trials(model, &open, slowness, number));
-    let next = next.filter_map(|plan| kind(&plan.kind)).next();
+    let next = next.find_map(|plan| kind(&plan.kind));
     let why = next.map_or_else(
         || "no trial is left that would tell more".to_owned(),
         |kind| format!("the next trial, {}, takes longer", kind.words),

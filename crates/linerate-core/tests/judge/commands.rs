@@ -85,7 +85,7 @@ fn loads() -> Vec<Load> {
         receivers: vec![Thread::default()],
         ..load()
     };
-    let all = [load(), held_by_window(), silent, lossy, slow, unread];
+    let all = vec![load(), held_by_window(), silent, lossy, slow, unread];
     all.iter().cloned().map(busy).chain(all.clone()).collect()
 }
 

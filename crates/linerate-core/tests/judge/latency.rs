@@ -319,7 +319,7 @@ fn a_queue_on_the_way_is_kept_short_by_a_shaper_below_its_rate_or_by_bbr() {
     // Where others have a part of the path, what this load carried is not its rate.
     for (share, advised) in [(0.19, 2), (0.21, 1)] {
         let side = Side::Far;
-        base(&mut m).foreign = Some(linerate_core::model::Foreign { side, share });
+        base(&mut m).foreign = Some(Foreign { side, share });
         assert_eq!(of_latency(&m).remove(0).advice.len(), advised, "{share}");
     }
 }
