@@ -11,6 +11,7 @@ use crate::facts::Gap;
 use crate::model::{Load, Model, Queue};
 use crate::path::{Direction, Place, Side, Slowness, Stage};
 use crate::record::TrialPlan;
+use crate::signs::GAIN;
 use crate::stats::Range;
 use crate::transport::{Scope, Transport};
 use crate::units::Rate;
@@ -81,7 +82,7 @@ impl Cause for LatencyQueue {
             Some(queue) => fair(load, direction.sender(), queue),
             // A shaper here would keep the path as slow as the wrong port is.
             None if arp_flux::holds(model, direction).is_some() => None,
-            None => shaped(model, load, direction.sender()),
+            None => shaped(model, load, direction),
         };
         shorter
             .into_iter()
@@ -187,12 +188,15 @@ fn fair(load: &Load, side: Side, queue: &Queue) -> Option<Advice> {
     Some(Advice::new(what).replacing_queue(side, port, &kind))
 }
 
-/// A shaper of our own port just below the rate of the path, so that the queue forms here. `None` while others use the
-/// path: its rate is then unknown.
-fn shaped(model: &Model, load: &Load, side: Side) -> Option<Advice> {
-    if contended::is_shared(load) {
+/// A shaper of our own port just below the rate of the path, so that the queue forms here. `None` where that rate is
+/// unknown: others use the path, the load was interrupted, or more streams carried more.
+fn shaped(model: &Model, load: &Load, direction: Direction) -> Option<Advice> {
+    let most = model.direction(direction)?.knee().goodput.mean;
+    let carried_more = most > load.goodput.mean * GAIN;
+    if contended::is_shared(load) || !load.interruptions.is_empty() || carried_more {
         return None;
     }
+    let side = direction.sender();
     let port = &model.host(side)?.facts.port.as_ref()?.name;
     let sizes = load.packets?;
     let (packet, payload) = (sizes.packet?.0 as f64, sizes.payload.0.max(1) as f64);

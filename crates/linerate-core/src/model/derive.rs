@@ -124,6 +124,7 @@ impl Deriver {
         let sweep = steps().skip(since);
         let sweep = sweep.filter(|(_, s)| is_sweep(s) && has_started(s, base.tcp.min_rtt));
         let sweep = sweep.filter_map(|(at, _)| self.load(record, at, direction));
+        let sweep = sweep.filter(|load| fall.as_ref().is_none_or(|fall| fall.is_after(load)));
         let mut sweep: Vec<Load> = sweep.cloned().collect();
         sweep.sort_by_key(|l| l.streams);
         let loaded = steps().filter(|(_, s)| stream_set(record, s, direction).is_some());

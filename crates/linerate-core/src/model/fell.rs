@@ -112,6 +112,12 @@ impl Fall {
         }
     }
 
+    /// Whether a later load ran at the lasting rate. A credit that filled again while the direction was idle shows the
+    /// first rate once more.
+    pub(super) fn is_after(&self, load: &Load) -> bool {
+        load.goodput.mean <= self.border
+    }
+
     /// A trial without its effect, if its own base ran at the first rate.
     pub(super) fn without_old(&self, mut trial: TrialModel) -> TrialModel {
         if trial.goodput[0] > self.border {
@@ -149,6 +155,7 @@ fn middle(values: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transport::Transport;
 
     /// Samples of a tenth of a second: a number of them in a row at each rate.
     fn samples(parts: &[(usize, usize, f64, bool)]) -> Vec<Sample> {
@@ -213,5 +220,13 @@ mod tests {
         let all = samples(&[(1, 10, 4e8, true), (2, 20, 6e7, true)]);
         let border = Fall::of(&all).unwrap().border;
         assert!((border - (4e8_f64 * 6e7).sqrt()).abs() < 1.0);
+    }
+
+    #[test]
+    fn a_later_load_at_the_first_rate_had_a_credit_that_filled_again() {
+        let fall = Fall::of(&samples(&[(1, 10, 4e8, true), (2, 20, 6e7, true)])).unwrap();
+        let load = |rate| Load::bare(Transport::Tcp, 4, estimate(rate, &[rate; 8]));
+        assert!(fall.is_after(&load(1.5e8)));
+        assert!(!fall.is_after(&load(1.6e8)));
     }
 }

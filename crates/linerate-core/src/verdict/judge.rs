@@ -286,12 +286,16 @@ fn nothing_upheld(case: &Case<'_>, direction: Direction, what: String) -> Unknow
     }
 }
 
-/// The command that would tell more: a longer run. Once trials were made, all of its time goes to this direction, and a
+/// The command that would tell more: the same run where this one was interrupted, else a longer one. Once trials were made, all of its time goes to this direction, and a
 /// trial that did not decide is made again with longer slices.
 fn next_step(case: &Case<'_>, direction: Direction) -> String {
     let model = case.model;
     if model.watched || model.reported {
         return String::new();
+    }
+    let load = model.direction(direction).map(|dir| &dir.base);
+    if load.is_some_and(|load| !load.interruptions.is_empty()) {
+        return model.asked.run("");
     }
     let alone = format!(" --direction {} --thorough", direction.name());
     let both = case.trials.is_empty() && model.directions.len() > 1;

@@ -52,7 +52,7 @@ pub fn unused(record: &Record, model: &Model, verdict: &Verdict) -> Option<(Nano
     let next = next.find_map(|plan| kind(&plan.kind));
     let why = next.map_or_else(
         || "no trial is left that would tell more".to_owned(),
-        |kind| format!("the next trial, {}, takes longer", kind.words),
+        |kind| format!("the next trial may take longer: {}", kind.words),
     );
     Some((left, why))
 }

@@ -291,6 +291,9 @@ pub(crate) fn at_its_cpu() -> Result {
         user: Some(0.02),
         ..linerate_core::model::Thread::default()
     }];
+    let tried = &mut model.trials[0];
+    tried.effect = Some(interval(0.78, 0.80, 0.82));
+    tried.goodput[1] = tried.goodput[0] * 0.8;
     let advice = Advice::new("use 2 streams, so that more CPUs share the work")
         .on(Side::Near, "linerate run brook --streams 2")
         .gain(Some(1.99));
@@ -303,6 +306,7 @@ pub(crate) fn at_its_cpu() -> Result {
         ],
         trial: window().trial.map(|trial| Decided {
             words: "25 % more work on the sending thread",
+            effect: interval(0.78, 0.80, 0.82),
             ..trial
         }),
         advice: vec![advice],
