@@ -71,6 +71,7 @@ install_packages() {
   done
   # A library has no program: the package's own folder is looked for.
   compgen -G "/usr/lib/*/umad2sim/libumad2sim.so" >/dev/null || missing+=(libumad2sim0)
+  [[ -e /etc/libibverbs.d/rxe.driver ]] || missing+=(ibverbs-providers)
   # Without a kernel here the tests fetch one, for which apt's lists must be fresh.
   if [[ ${#missing[@]} -eq 0 ]] &&
     { compgen -G "/boot/vmlinuz-*" || compgen -G "$kernels/*"; } >/dev/null; then

@@ -372,6 +372,11 @@ pub(crate) fn capture(guest: &mut Guest) {
     for system in live["filesystems"].as_array_mut().unwrap() {
         system["point"] = json!("/masked");
     }
+    // Hardware addresses are masked.
+    for port in [&mut live, &mut elsewhere].map(|page| page["ports"].as_array_mut().unwrap()) {
+        port.iter_mut()
+            .for_each(|port| port["hardware_address"] = json!(null));
+    }
     without_live(&mut live);
     without_live(&mut elsewhere);
     let unlike = unlike(&live, &elsewhere, "");
