@@ -129,7 +129,8 @@ impl Line {
     fn limit(model: &Model, verdict: &Verdict, limit: &Limit, names: &Names) -> Self {
         let full = cause(limit.cause).is_some_and(|cause| cause.info().full_speed);
         let gain = first_gain(model, limit);
-        let alone = sound::is_alone(verdict, limit);
+        let has_steps = limit.advice.iter().any(|advice| !advice.steps.is_empty());
+        let alone = sound::is_alone(verdict, limit) && model.complete && !has_steps;
         Self {
             way: names.way(limit.direction),
             figure: figure(model, limit.direction, limit.metric),
