@@ -3,6 +3,7 @@
 
 use super::WireError;
 use crate::plan::{Handover, SetPlan};
+use crate::transport::{BIND, DSCP};
 
 /// Size of a [`Hello`].
 pub const HELLO_LEN: usize = 32;
@@ -39,6 +40,13 @@ impl Versions {
 /// The first version in which a far end understands this plan. To an older version the message would be
 /// malformed.
 pub fn since(plan: &SetPlan) -> u16 {
+    let options = &plan.knobs.options;
+    if [BIND.key, DSCP.key]
+        .iter()
+        .any(|key| options.get(key).is_some())
+    {
+        return 3;
+    }
     match plan.knobs.copy {
         Handover::IoUring => 2,
         Handover::Copy | Handover::Zerocopy | Handover::Sendfile => 1,

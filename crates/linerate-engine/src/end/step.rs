@@ -19,8 +19,8 @@ pub(super) enum Doer {
     Process(u32),
 }
 
-/// Longest time for all threads of a step to get ready, while the other end waits.
-const READY: Duration = Duration::from_secs(45);
+/// Longest time for all threads of a step to get ready. The other end gives this one up a little later.
+const READY: Duration = Duration::from_secs(10);
 
 /// Time between checks whether to continue waiting for threads to get ready.
 const LOOK: Duration = Duration::from_millis(100);

@@ -249,11 +249,16 @@ fn can(directions: &[Direction], options: &Options) -> Result<(Protocol, Directi
     }
     let name = options.run.engine.as_deref().unwrap_or(transport::TCP.name);
     let own = transport::named(name).map(|info| options.engine.of(info));
-    if own.is_some_and(|own| own.get(transport::BIND.key).is_some()) {
-        return refuse(
-            "--bind does not work with an iperf3 server",
-            "leave out --bind, or `linerate serve` there",
-        );
+    for option in [&transport::BIND, &transport::DSCP] {
+        if own
+            .as_ref()
+            .is_some_and(|own| own.get(option.key).is_some())
+        {
+            return refuse(
+                &format!("--{} does not work with an iperf3 server", option.key),
+                &format!("leave out --{}, or `linerate serve` there", option.key),
+            );
+        }
     }
     let protocol = match resolve::engine(&options.run, Needs::Load)?.as_str() {
         "tcp" => Protocol::Tcp,

@@ -154,7 +154,10 @@ impl Dialler {
         let began = Instant::now();
         self.waiting.asked();
         let made = self.made(set, streams, configure, began);
-        self.waiting.answered();
+        match made {
+            Ok(_) => self.waiting.answered(),
+            Err(_) => self.waiting.ended(),
+        }
         made
     }
 

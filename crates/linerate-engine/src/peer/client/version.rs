@@ -1,6 +1,7 @@
 //! The requests that a far end with an older protocol version understands.
 
 use linerate_core::plan::SetPlan;
+use linerate_core::transport::{BIND, DSCP};
 use linerate_core::wire::preamble::since;
 
 use crate::link::LinkError;
@@ -11,12 +12,16 @@ pub(super) fn understood(plan: &SetPlan, version: u16) -> Result<(), LinkError> 
     if version >= since(plan) {
         return Ok(());
     }
+    let options = &plan.knobs.options;
+    let newer = [BIND.key, DSCP.key].into_iter();
+    let mut newer = newer.filter(|key| options.get(key).is_some());
+    let (option, flag) = newer.next().map_or_else(
+        || (format!("--copy {}", plan.knobs.copy.name()), "copy"),
+        |key| (format!("--{key}"), key),
+    );
     Err(LinkError::Refused {
-        what: format!(
-            "linerate on the far host is too old for `--copy {}`",
-            plan.knobs.copy.name()
-        ),
-        hint: "update linerate on the far host, or leave out --copy".into(),
+        what: format!("linerate on the far host is too old for `{option}`"),
+        hint: format!("update linerate on the far host, or leave out --{flag}"),
     })
 }
 

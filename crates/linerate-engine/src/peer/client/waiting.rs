@@ -70,6 +70,12 @@ impl Waiting {
         }
     }
 
+    /// Notes that a request came to its end without an answer: nothing is told of that here.
+    pub(super) fn ended(&mut self) {
+        self.due = self.due.saturating_sub(1);
+        self.told = false;
+    }
+
     /// Returns how long the far end has been silent, if it owes an answer; `heard` is the time of the last byte from it.
     pub(super) fn silent(&self, heard: Instant) -> Duration {
         let asked = self.asked.filter(|_| self.due > 0);
