@@ -142,7 +142,7 @@ impl Way {
 
     fn words(&self) -> String {
         format!(
-            "{:.0} acknowledgements were sent in a second, which need {} with their headers; the way back carries {}",
+            "{:.0} acknowledgements arrived in a second, which need {} with their headers; the way back carries {}",
             self.sent, self.needs, self.carries
         )
     }

@@ -27,6 +27,9 @@ const OFTEN: f64 = 1.0;
 /// Share of a group's limit in use from which more is refused: memory is taken in batches.
 const FULL: f64 = 0.95;
 
+/// Share of the system's limit in use from which it is taken to be under pressure, where it was so at times.
+const PRESSED: f64 = 0.5;
+
 /// Memory that a group of segments may ask for at once, and is refused: 64 KiB of payload, and what the kernel needs for
 /// it.
 const GROUP: u64 = 256 << 10;
@@ -57,7 +60,7 @@ impl Cause for SocketMemory {
     }
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         let load = base(model, direction)?;
-        if let Some(answer) = of_queue(direction, load) {
+        if let Some(answer) = of_queue(model, direction, load) {
             return answer;
         }
         let mut answers = [Buffer::Receive, Buffer::Send]
@@ -102,13 +105,14 @@ impl Cause for SocketMemory {
 }
 
 /// The finding where the receiver has no memory for segments that arrive, and drops them.
-fn of_queue(direction: Direction, load: &Load) -> Option<Answer> {
+fn of_queue(model: &Model, direction: Direction, load: &Load) -> Option<Answer> {
     let dropped = drops(load)?;
+    let held = held_back(model, direction).ok()?;
     let side = direction.receiver();
     let limit = pressed(load, direction, side).map(|limit| words(side, limit));
     Some(Ok(Finding {
         side: Place::from(side),
-        share: 1.0,
+        share: held.share,
         enough: true,
         reached: limit.is_some(),
         evidence: std::iter::once(dropped).chain(limit).collect(),
@@ -184,7 +188,8 @@ impl Limit {
             most.is_some_and(|most| used.0 as f64 >= most)
         };
         if self.is_of_system() {
-            self.refused > 0.0 || is_full(self.used, 1.0)
+            // Another program may have entered the pressure for a moment.
+            (self.refused > 0.0 && is_full(self.used, PRESSED)) || is_full(self.used, 1.0)
         } else if self.is_of_tcp() {
             let once = |ever: Bytes| is_full(Bytes(ever.0.saturating_add(GROUP)), 1.0);
             let once = self.ever.is_some_and(once);

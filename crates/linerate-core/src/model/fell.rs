@@ -14,6 +14,14 @@ const FIRST: Nanos = Nanos::from_millis(500);
 /// Four slices of a trial are the least that shows a rate.
 const LASTING: Nanos = Nanos::from_millis(750);
 
+/// Least number of samples of the lasting rate.
+const FEWEST: usize = 4;
+
+/// Least time of all loads since the fall, and its least share of the time before: a disturbance at the end of a run is
+/// no rate that lasts.
+const LATE: Nanos = Nanos::from_millis(1_500);
+const SHARE: f64 = 0.5;
+
 /// Share of the samples before and after the fall that must be on their own side of both rates.
 const APART: f64 = 0.9;
 
@@ -81,6 +89,10 @@ impl Fall {
         let carried = samples.get(..until)?;
         let bits: f64 = carried.iter().map(|one| one.rate * one.secs).sum();
         let loaded: f64 = carried.iter().map(|one| one.secs).sum();
+        let late: f64 = samples.get(until..)?.iter().map(|one| one.secs).sum();
+        if since.len() < FEWEST || late < LATE.secs().max(loaded * SHARE) {
+            return None;
+        }
         Some(Self {
             told: Fell {
                 first: Rate(first as u64),
@@ -197,11 +209,15 @@ mod tests {
         let of = |first: usize, high: f64, lasting: usize| {
             Fall::of(&samples(&[(1, first, high, true), (2, lasting, 6e7, true)])).is_some()
         };
-        assert!(of(6, 1.2e8, 11));
-        assert!(!of(4, 1.2e8, 11), "a burst");
-        assert!(of(6, 1.2e8, 8), "as in four slices");
-        assert!(!of(6, 1.2e8, 7), "too short to last");
-        assert_eq!((of(6, 9.1e7, 11), of(6, 8.9e7, 11)), (true, false));
+        assert!(of(6, 1.2e8, 16));
+        assert!(!of(4, 1.2e8, 16), "a burst");
+        assert!(!of(6, 1.2e8, 14), "too short to last");
+        assert_eq!(
+            (of(40, 1.2e8, 21), of(40, 1.2e8, 19)),
+            (true, false),
+            "late"
+        );
+        assert_eq!((of(6, 9.1e7, 16), of(6, 8.9e7, 16)), (true, false));
     }
 
     #[test]

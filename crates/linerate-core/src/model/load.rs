@@ -23,7 +23,7 @@ use super::room::Writer;
 use super::shaping::shapers;
 use super::silence::heard;
 use super::socket_memory::socket_memory;
-use super::tcp::{came_twice, segments_sent, tcp};
+use super::tcp::{came_twice, segments_received, tcp};
 use super::verbs::verbs;
 use super::workers::at_work;
 use super::{Cpu, Estimate, Load, TcpShares, Thread};
@@ -204,19 +204,24 @@ pub(super) fn load_over(
         interruptions: interruptions(step, set.plan.id, &heard, &tcp, set.plan.knobs.streams),
         tcp,
         packets,
-        acknowledgements: segments_sent(receiving, set.plan.id, window),
+        acknowledgements: segments_received(sending, set.plan.id, window),
         takes: takes([sending, receiving], set.plan.id, window),
         datagrams: datagrams([sending, receiving], set.plan.id, window),
         ticks: rates,
         ..Load::bare(sender.transport, set.plan.knobs.streams, steady)
     };
-    Some(with_kernels(load, step, direction, window))
+    Some(with_kernels(load, (step, idle(record)), direction, window))
 }
 
 /// Adds what the kernels of both ends counted for all their programs.
-fn with_kernels(load: Load, step: &Step, direction: Direction, window: Window) -> Load {
+fn with_kernels(
+    load: Load,
+    (step, idle): (&Step, Option<&Step>),
+    direction: Direction,
+    window: Window,
+) -> Load {
     let ends = [direction.sender(), direction.receiver()];
-    let netstat = ByRole::from(ends.map(|side| netstat(step, side, load.transport, window)));
+    let netstat = ByRole::from(ends.map(|side| netstat(step, idle, side, load.transport, window)));
     let damaged = netstat.receiver.damaged;
     Load {
         contended: super::contended(step),

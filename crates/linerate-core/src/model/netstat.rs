@@ -20,10 +20,22 @@ pub struct Netstat {
     pub queue_drops: Option<f64>,
 }
 
-/// The counts of an end during a load by this transport.
-pub(super) fn netstat(step: &Step, side: Side, transport: Transport, window: Window) -> Netstat {
-    let table = end(step, side).and_then(|end| end.about("netstat", |_| true).next());
-    let of = |metric| per_second(table?, metric, window);
+/// The counts of an end during a load by this transport. What it counted as often on the `idle` path belongs to other
+/// programs.
+pub(super) fn netstat(
+    step: &Step,
+    idle: Option<&Step>,
+    side: Side,
+    transport: Transport,
+    window: Window,
+) -> Netstat {
+    let table = |step| end(step, side).and_then(|end| end.about("netstat", |_| true).next());
+    let others = idle.and_then(|idle| Some((table(idle)?, Window::of(idle))));
+    let of = |metric| {
+        let others = others.and_then(|(table, window)| per_second(table, metric, window));
+        let all = per_second(table(step)?, metric, window)?;
+        Some((all - others.unwrap_or(0.0)).max(0.0))
+    };
     Netstat {
         damaged: of(match transport {
             Transport::Udp => m::NETSTAT_UDP_DAMAGED,

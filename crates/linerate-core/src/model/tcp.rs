@@ -68,13 +68,13 @@ pub(super) fn sent_again(sending: &EndReadings, set: u32, window: Window) -> Opt
     Some(all.iter().sum::<f64>() * stands_for(sending, set))
 }
 
-/// Segments in a second that the connections of a set sent at one end, with payload and without; `None` if not all were
-/// counted.
-pub(super) fn segments_sent(end: &EndReadings, set: u32, window: Window) -> Option<f64> {
+/// Segments in a second that the connections of a set received at one end, with payload and without; `None` if not all
+/// were counted.
+pub(super) fn segments_received(end: &EndReadings, set: u32, window: Window) -> Option<f64> {
     let prefix = format!("s{set}/");
     let each = about_tcp(end, &prefix).into_iter();
     let each: Option<Vec<f64>> = each
-        .map(|table| per_second(table, m::TCP_SEGS_OUT, window))
+        .map(|table| per_second(table, m::TCP_SEGS_IN, window))
         .collect();
     let all = each.filter(|all| !all.is_empty())?;
     Some(all.iter().sum::<f64>() * stands_for(end, set))

@@ -75,8 +75,8 @@ pub(crate) fn dropped<'a>(model: &Model, load: &'a Load, direction: Direction) -
                 }
             }
             LocalEvent::Departure if local.side == sender => counters.push(local),
-            // Packets are tracked where they leave and where they arrive.
-            LocalEvent::Connection => counters.push(local),
+            // A full table drops packets of connections that it does not have. Those of a TCP load stand, and have entries.
+            LocalEvent::Connection if load.transport == Transport::Udp => counters.push(local),
             LocalEvent::Ring if local.side == receiver => counters.push(local),
             LocalEvent::Backlog if local.side == receiver => backlog.push(local),
             LocalEvent::Arrival if local.side == receiver => arrival.push(local),

@@ -4,7 +4,7 @@ use linerate_core::causes::CAUSES;
 use linerate_core::model::{Datagrams, LocalEvent};
 use linerate_core::trial::TRIALS;
 
-use super::loss::tried_with_loss;
+use super::loss::{held_by_loss, tried_with_loss};
 use super::*;
 
 /// The counts for 100,000 datagrams a second: the share that was lost, and the share of that which was dropped
@@ -416,6 +416,40 @@ fn what_a_senders_own_port_drops_is_a_rival_of_the_path() {
     // What a full queue refused was sent later, and is not lost.
     let own = |lost| outcome(&at(9_000.0, lost), "local-drops");
     assert_eq!((own(0.049), own(0.051)), ("clear", "enough"));
+}
+
+#[test]
+fn a_full_table_of_connections_drops_datagrams_and_no_segment_of_a_connection_that_stands() {
+    for side in Side::ALL {
+        let full = |per_sec: f64| {
+            vec![linerate_core::model::Local {
+                side,
+                what: LocalEvent::Connection,
+                subject: "nf_conntrack".into(),
+                count: per_sec * 3.0,
+                per_sec,
+                bytes: None,
+                meant: None,
+            }]
+        };
+        let at = |per_sec| {
+            let mut base = datagrams(told(0.2, 0.0), [0.5, 0.3]);
+            base.local = full(per_sec);
+            model(base)
+        };
+        assert_eq!(outcome(&at(9_900.0), "local-drops"), "suspect");
+        assert_eq!(outcome(&at(0.0), "local-drops"), "clear");
+        let advice = cause("local-drops")
+            .expect("a cause")
+            .advice(&at(9_900.0), Direction::Forward);
+        let step = advice[0].steps.last().expect("a command");
+        let sets = "sysctl -w net.netfilter.nf_conntrack_max=";
+        assert!(step.command.contains(sets), "{}", step.command);
+        assert_eq!(step.host, Some(side));
+        let mut m = held_by_loss(2.0);
+        m.directions[0].base.local = full(9_900.0);
+        assert_eq!(outcome(&m, "local-drops"), "clear");
+    }
 }
 
 #[test]

@@ -351,28 +351,3 @@ fn no_shaper_is_advised_in_front_of_a_port_that_is_not_meant() {
     };
     assert_eq!((shaped([0.0, 1.0]), shaped([1.0, 0.0])), (0, 1));
 }
-
-#[test]
-fn a_full_table_of_connections_drops_at_both_hosts() {
-    for side in Side::ALL {
-        let at = |per_sec| {
-            let mut m = held_by_loss(2.0);
-            let base = &mut m.directions[0].base;
-            (base.tcp.segments, base.tcp.repeated) = (Some(1000.0), Some(10.0));
-            base.local = vec![count(side, LocalEvent::Connection, "nf_conntrack", per_sec)];
-            (outcome(&m, "local-drops"), m)
-        };
-        // Each packet may hold several segments.
-        assert_eq!((at(5.1).0, at(4.9).0), ("enough", "suspect"));
-        assert_eq!(at(0.01).0, "clear");
-        let advice = cause("local-drops")
-            .expect("a cause")
-            .advice(&at(5.1).1, Direction::Forward);
-        let step = advice[0].steps.last().expect("a command");
-        assert!(
-            step.command
-                .contains("sysctl -w net.netfilter.nf_conntrack_max=")
-        );
-        assert_eq!(step.host, Some(side));
-    }
-}

@@ -381,7 +381,9 @@ fn a_window_is_clamped_where_the_memory_for_tcp_is_used_up() {
     let system = |refused, used| with_limit(limit_of(SYSTEM, refused, used));
     assert_eq!(system(0.0, 1 << 20), ["enough", "clear"]);
     assert_eq!(system(0.0, (1 << 20) - 1), ["clear", "enough"]);
-    assert_eq!(system(0.1, 0), ["enough", "clear"], "it was reached");
+    // Under pressure at times, and half of it in use: another program may have been that for a moment.
+    assert_eq!(system(0.1, 512 << 10), ["enough", "clear"]);
+    assert_eq!(system(0.1, (512 << 10) - 1), ["clear", "enough"]);
     // What the receiver drops for want of memory is sent again.
     let sends_again = |again, pruned| {
         let mut base = load();

@@ -55,11 +55,11 @@ pub(super) fn translated(inventory: &Inventory) -> Vec<Oddity> {
             what: format!("the IOMMU translates what its card reads and writes {words}"),
             why: "this costs CPU time for each packet, and small packets most",
             fix: Advice::new(
-                "boot with iommu=pt, unless guests, untrusted devices or programs with devices of their own need the \
+                "boot with iommu.passthrough=1, unless guests, untrusted devices or programs with devices of their own need the \
                  translation; the card can then reach all of memory",
             )
             .step(Step::by_hand(
-                "add iommu=pt to the kernel's command line in the configuration of the boot loader, then boot",
+                "add iommu.passthrough=1 to the kernel's command line in the configuration of the boot loader, then boot",
             )),
             ..Oddity::default()
         })
