@@ -373,9 +373,10 @@ pub(crate) fn capture(guest: &mut Guest) {
         system["point"] = json!("/masked");
     }
     // Hardware addresses are masked.
-    for port in [&mut live, &mut elsewhere].map(|page| page["ports"].as_array_mut().unwrap()) {
-        port.iter_mut()
-            .for_each(|port| port["hardware_address"] = json!(null));
+    for page in [&mut live, &mut elsewhere] {
+        for port in page["ports"].as_array_mut().unwrap() {
+            port["hardware_address"] = json!(null);
+        }
     }
     without_live(&mut live);
     without_live(&mut elsewhere);
