@@ -19,7 +19,7 @@ import time
 FAR = "10.77.2.2"  # the far host of a lab
 FIREWALL = (
     "nft add table inet t; nft add chain inet t o '{ type filter hook output priority 0; }'; "
-    "nft add rule inet t o tcp dport != 5377 meta length '>' 500 limit rate over 20 mbytes/second drop; exec "
+    "nft add rule inet t o meta length '>' 500 limit rate over 20 mbytes/second drop; exec "
 )
 # Name, faults, congestion control, and the causes that are right forward.
 CELLS = [
