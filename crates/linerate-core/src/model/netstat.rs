@@ -46,3 +46,47 @@ pub(super) fn netstat(
         queue_drops: of(m::NETSTAT_QUEUE_DROPS),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{WHOLE, table};
+    use super::*;
+    use crate::plan::{Purpose, StepPlan};
+    use crate::record::EndReadings;
+    use crate::units::Nanos;
+
+    /// A second in which the near host counted so many segments with a bad checksum.
+    fn second(damaged: i64) -> Step {
+        Step {
+            plan: StepPlan {
+                index: 0,
+                purpose: Purpose::IdleLatency,
+                sets: Vec::new(),
+                washout: Nanos(0),
+                measure: Nanos::from_secs(1),
+                tick: Nanos::from_secs(1),
+            },
+            ends: vec![EndReadings {
+                tables: vec![table("all", &[(m::NETSTAT_TCP_DAMAGED, [7, 7 + damaged])])],
+                ..EndReadings::default()
+            }],
+            began: Nanos(0),
+            took: Nanos(0),
+            clock: None,
+            trouble: None,
+        }
+    }
+
+    #[test]
+    fn what_is_counted_on_the_idle_path_belongs_to_others() {
+        let damaged = |load, idle: Option<i64>| {
+            let idle = idle.map(second);
+            let load = second(load);
+            netstat(&load, idle.as_ref(), Side::Near, Transport::Tcp, WHOLE).damaged
+        };
+        assert_eq!(damaged(60, Some(0)), Some(60.0));
+        assert_eq!(damaged(60, Some(50)), Some(10.0));
+        assert_eq!(damaged(60, Some(70)), Some(0.0));
+        assert_eq!(damaged(60, None), Some(60.0));
+    }
+}
