@@ -76,7 +76,11 @@ impl Cause for PathLoss {
         let load = base(model, direction)?;
         let arrived = bad_checksums::of_segments(load)
             .or_else(|| socket_memory::drops(load))
-            .or_else(|| socket_memory::holds(model, load, direction, direction.receiver()));
+            .or_else(|| {
+                let side = direction.receiver();
+                socket_memory::holds(model, load, direction, side)
+                    .filter(|_| socket_memory::drops_some(load))
+            });
         let other = arrived
             .map(|arrived| format!("they did arrive: {arrived}"))
             .or_else(|| sack_discarded::ignored(load));

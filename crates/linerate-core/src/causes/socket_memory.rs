@@ -63,17 +63,11 @@ impl Cause for SocketMemory {
         if let Some(answer) = of_queue(model, direction, load) {
             return answer;
         }
-        let mut answers = [Buffer::Receive, Buffer::Send]
-            .into_iter()
-            .map(|buffer| of_buffer(model, direction, buffer));
-        let first = answers
-            .next()
-            .unwrap_or_else(|| Err(NoFinding::Unknown(Vec::new())));
-        match (first, answers.next()) {
-            (Ok(found), _) | (_, Some(Ok(found))) => Ok(found),
+        match [Buffer::Receive, Buffer::Send].map(|buffer| of_buffer(model, direction, buffer)) {
+            [Ok(found), _] | [_, Ok(found)] => Ok(found),
             // What is not known comes before what is clear.
-            (Err(NoFinding::Clear(_)), Some(other)) => other,
-            (first, _) => first,
+            [Err(NoFinding::Clear(_)), other] => other,
+            [first, _] => first,
         }
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
@@ -142,6 +136,12 @@ fn of_buffer(model: &Model, direction: Direction, buffer: Buffer) -> Answer {
     if load.socket_memory.at(direction, side).is_none() {
         return Err(lacks(model, "socket_memory", side));
     }
+    // A container does not see the limit of the system, and counts how often it was reached.
+    let is_unseen = |limit: &Limit| limit.most.is_none() && limit.refused > 0.0;
+    let mut limits = load.socket_memory.at(direction, side).iter().flatten();
+    if limits.any(is_unseen) {
+        return Err(lacks(model, "socket_memory", side));
+    }
     let Some(limit) = pressed(load, direction, side) else {
         return Err(NoFinding::Clear(format!(
             "no limit of the memory for TCP was reached on {}",
@@ -205,6 +205,11 @@ fn short(load: &Load) -> f64 {
     let counted = load.netstat.receiver;
     let [pruned, dropped] = [counted.pruned, counted.queue_drops].map(Option::unwrap_or_default);
     pruned.max(dropped)
+}
+
+/// Whether the receiving host had no room for segments that had arrived.
+pub(super) fn drops_some(load: &Load) -> bool {
+    short(load) > 0.0
 }
 
 /// The limit that an end has reached; that of TCP alone first.
@@ -291,6 +296,14 @@ fn more(side: Side, limit: &Limit) -> Advice {
     let file = word(&limit.limit);
     let set = |bytes: u64| format!("echo {bytes} | sudo tee {file}");
     let most = limit.most.map_or(0, |most| most.0);
+    if !limit.is_of_tcp() {
+        // It protects the whole machine: how much more it can give is for its owner to say.
+        return Advice::new(
+            "let the control group of the program use more memory, or the program use less: a container or service by its own \
+             setting (--memory, MemoryMax=)",
+        )
+        .on(Some(side), format!("cat {file}"));
+    }
     let room = most.saturating_mul(TIMES).max(ROOM);
     Advice::new(format!(
         "let the control group of the program use more memory, {}: a container or service by its own setting \

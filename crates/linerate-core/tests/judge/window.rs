@@ -372,6 +372,15 @@ fn a_window_is_clamped_where_the_memory_for_tcp_is_used_up() {
         (once(1 << 20, Some(0.0)), once(1 << 20, None)),
         ("clear", "clear")
     );
+    // A container counts that the system was short, and does not see of how much.
+    let unseen = |refused| {
+        let limit = SocketMemory {
+            most: None,
+            ..limit_of(SYSTEM, refused, 4096)
+        };
+        with_limit(limit)[0]
+    };
+    assert_eq!((unseen(1.0), unseen(0.0)), ("unknown", "clear"));
     // Cached files reach the limit of all memory of a group.
     let all = |refused| with_limit(limit_of(ALL_OF_GROUP, refused, 1 << 20));
     assert_eq!(
