@@ -5,6 +5,7 @@ use super::predict::bystander;
 use super::{Answer, Cause, CauseInfo, Finding, NoFinding, base, lacks};
 use crate::advice::Advice;
 use crate::ceiling::ethernet::ETHERNET;
+use crate::facts::Gap;
 use crate::model::{Load, Model};
 use crate::path::{Direction, Place, Stage};
 use crate::record::TrialPlan;
@@ -53,6 +54,13 @@ impl Cause for AckWay {
                 "its acknowledgements need {used} of the way back"
             )));
         }
+        if !way.queued {
+            return Err(NoFinding::Unknown(vec![Gap {
+                what: "the rate of the way back".to_owned(),
+                why: "no queue shows how much it carries".to_owned(),
+                hint: String::new(),
+            }]));
+        }
         let load = base(model, direction)?;
         let enough = way.is_full(model, load);
         let share = match beyond_hosts(model, direction) {
@@ -72,14 +80,14 @@ impl Cause for AckWay {
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         let way = way(model, trial.direction).ok();
-        way.filter(|way| way.used() >= SUSPECT)?;
+        way.filter(|way| way.queued && way.used() >= SUSPECT)?;
         bystander(model, trial)
     }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         let Ok(way) = way(model, direction) else {
             return Vec::new();
         };
-        let back = other(direction);
+        let back = direction.reversed();
         vec![Advice::new(format!(
             "raise the rate of the way from {} to {}, and not that from {} to {}: ask the operator of the network what \
              limits it to about {}. How much more {} then carries is not known before",
@@ -106,7 +114,7 @@ pub(crate) fn collapses(model: &Model, direction: Direction) -> Option<String> {
     let (_, both) = model.both.iter().find(|(of, _)| *of == direction)?;
     let most = both.interval.map_or(both.mean, |both| both.high);
     let tcp = alone.transport == Transport::Tcp;
-    let back = &model.direction(other(direction))?.base;
+    let back = &model.direction(direction.reversed())?.base;
     standing_queue(model, back)?;
     (tcp && most < alone.goodput.mean * COLLAPSES).then(|| {
         let [alone, both] = [alone.goodput.mean, both.mean].map(|rate| Rate(rate as u64));
@@ -127,6 +135,8 @@ struct Way {
     needs: Rate,
     /// What the way carries, counted in the same manner.
     carries: Rate,
+    /// Whether a queue shows that it carries no more.
+    queued: bool,
 }
 
 impl Way {
@@ -137,7 +147,7 @@ impl Way {
     /// Whether the way carries no more: it has a queue, or it is asked for more than it can carry for long.
     fn is_full(&self, model: &Model, load: &Load) -> bool {
         let queued = standing_queue(model, load).is_some();
-        self.used() >= if queued { FULL } else { EXCEEDED }
+        self.queued && self.used() >= if queued { FULL } else { EXCEEDED }
     }
 
     fn words(&self) -> String {
@@ -160,14 +170,9 @@ fn way(model: &Model, direction: Direction) -> Result<Way, NoFinding> {
     let Some((sent, (payload, packet))) = acks else {
         return Err(lacks(model, "tcp", direction.receiver()));
     };
-    let back = other(direction);
+    let back = direction.reversed();
     base(model, back)?;
     let held = held_back(model, back)?;
-    if standing_queue(model, held.load).is_none() {
-        return Err(NoFinding::Clear(
-            "no queue shows how much the way back carries".to_owned(),
-        ));
-    }
     let Some((full, frame)) = sizes(held.load) else {
         return Err(lacks(model, "tcp", back.sender()));
     };
@@ -182,12 +187,6 @@ fn way(model: &Model, direction: Direction) -> Result<Way, NoFinding> {
         sent,
         needs: bits(sent * (packet - payload) * 8.0),
         carries: bits(most / full * frame),
+        queued: standing_queue(model, held.load).is_some(),
     })
-}
-
-fn other(direction: Direction) -> Direction {
-    match direction {
-        Direction::Forward => Direction::Reverse,
-        Direction::Reverse => Direction::Forward,
-    }
 }

@@ -1,5 +1,6 @@
 //! The path gives a high rate until a credit is used up, and a lower one from then on.
 
+use super::contended;
 use super::path_rate::{self, PathRate};
 use super::{Answer, Cause, CauseInfo, Finding, NoFinding, base};
 use crate::advice::Advice;
@@ -86,7 +87,11 @@ pub(super) fn holds(model: &Model, direction: Direction) -> Option<String> {
 }
 
 fn fell(model: &Model, direction: Direction) -> Option<&Fell> {
-    model.direction(direction)?.fell.as_ref()
+    let dir = model.direction(direction)?;
+    // Other traffic that began during the run takes as much.
+    dir.fell
+        .as_ref()
+        .filter(|_| !contended::is_shared(&dir.base))
 }
 
 fn words(fell: &Fell) -> String {

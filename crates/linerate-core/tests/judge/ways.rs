@@ -142,7 +142,11 @@ fn a_way_back_without_a_queue_does_not_tell_what_it_carries() {
         change(&mut m);
         outcome(&m, "ack-way")
     };
-    assert_eq!(at(|m| m.directions[1].base.tcp.rtt = UNQUEUED), "clear");
+    assert_eq!(at(|m| m.directions[1].base.tcp.rtt = UNQUEUED), "unknown");
+    // Acknowledgements that need little of what it was seen to carry have room.
+    let mut little = ways(needing(0.1));
+    little.directions[1].base.tcp.rtt = UNQUEUED;
+    assert_eq!(outcome(&little, "ack-way"), "clear");
     assert_eq!(at(|m| m.directions[0].base.tcp.rtt = UNQUEUED), "suspect");
     assert_eq!(at(|m| m.directions.truncate(1)), "unknown");
     let unread: fn(&mut Model) = |m| m.directions[0].base.acknowledgements = None;
@@ -204,6 +208,9 @@ fn a_credit_that_is_used_up_stands_for_the_lasting_rate() {
     m.directions[0].base.senders = vec![thread(0.95)];
     assert_eq!(outcome(&m, "burst-credit"), "clear", "a thread holds it");
     m.directions[0].base.senders = vec![thread(0.2)];
+    m.directions[0].base.contended = true;
+    assert_eq!(outcome(&m, "burst-credit"), "clear", "others began to send");
+    m.directions[0].base.contended = false;
     m.directions[0].fell = None;
     assert_eq!(first_limit(&m), Some(("path-rate", Certainty::Proved)));
 }
