@@ -234,8 +234,17 @@ mod tests {
     #[test]
     fn a_trial_at_the_first_rate_proves_nothing_about_the_lasting_one() {
         let all = samples(&[(1, 10, 4e8, true), (2, 20, 6e7, true)]);
-        let border = Fall::of(&all).unwrap().border;
-        assert!((border - (4e8_f64 * 6e7).sqrt()).abs() < 1.0);
+        let fall = Fall::of(&all).unwrap();
+        let effect = |rate: f64| {
+            let trial = TrialModel {
+                goodput: [rate, rate * 2.0],
+                ..super::super::testing::trial()
+            };
+            fall.without_old(trial).effect
+        };
+        // The border is between both rates.
+        assert_eq!(effect(1.6e8), None);
+        assert!(effect(1.5e8).is_some());
     }
 
     #[test]

@@ -1,14 +1,46 @@
 //! Readings that tests of the model are made from.
 
+use super::TrialModel;
 use super::readings::Window;
 use crate::metric::Metric;
-use crate::record::{Column, Table};
+use crate::path::Direction;
+use crate::plan::Knobs;
+use crate::record::{Column, Table, TrialPlan};
+use crate::stats::Interval;
 
 /// The whole second.
 pub(super) const WHOLE: Window = Window {
     from: 0,
     to: 1_000_000_000,
 };
+
+/// A trial that had an effect.
+pub(super) fn trial() -> TrialModel {
+    let plan = TrialPlan {
+        id: 0,
+        kind: "more-streams".to_owned(),
+        direction: Direction::Forward,
+        before: Knobs::default(),
+        after: Knobs::default(),
+        max_blocks: 1,
+    };
+    let effect = Interval {
+        mid: 2.0,
+        low: 1.9,
+        high: 2.1,
+    };
+    TrialModel {
+        plan,
+        effect: Some(effect),
+        slices: 4,
+        goodput: [0.0; 2],
+        cost: [None; 2],
+        lost: [None; 2],
+        changed: None,
+        loss: None,
+        latency: None,
+    }
+}
 
 /// The readings of a subject before and after a second.
 pub(super) fn table(subject: &str, columns: &[(Metric, [i64; 2])]) -> Table {

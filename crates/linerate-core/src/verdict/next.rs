@@ -5,7 +5,7 @@ use super::{Certainty, Verdict};
 use crate::causes::{CAUSES, Effects, Expected, Fit, shown};
 use crate::model::{Model, TrialModel};
 use crate::path::{Direction, Slowness};
-use crate::record::{End, Record, TrialPlan};
+use crate::record::{End, Record, Step, TrialPlan};
 use crate::stats::Interval;
 use crate::trial::{TRIALS, TrialKind, kind};
 use crate::units::Nanos;
@@ -33,7 +33,12 @@ const LEFT: f64 = 0.1;
 /// short, or has proofs.
 pub fn unused(record: &Record, model: &Model, verdict: &Verdict) -> Option<(Nanos, String)> {
     let plan = &record.start.plan;
-    let ended = record.steps.iter().map(|step| step.ended().0).max()?;
+    let took = |step: &Step| step.began.0.saturating_add(step.took.0);
+    let ended = record
+        .steps
+        .iter()
+        .map(|step| step.ended().0.max(took(step)))
+        .max()?;
     let left = Nanos(plan.time.0.saturating_sub(ended));
     let is_proved = |direction: &Direction| {
         let mut limits = verdict.limits.iter();
@@ -147,7 +152,11 @@ fn undecided(model: &Model, direction: Direction, id: u32) -> Vec<TrialPlan> {
         };
         let mut before = model.clone();
         before.trials.remove(at);
-        trial.effect.is_some() && !decides(&before, trial)
+        // A fall of the rate leaves a trial before it without an effect.
+        let is_overtaken = model
+            .direction(direction)
+            .is_some_and(|dir| dir.fell.is_some());
+        (trial.effect.is_some() || is_overtaken) && !decides(&before, trial)
     };
     let plans = TRIALS.iter().filter(once);
     plans
