@@ -29,8 +29,8 @@ pub(super) fn deadlock(tcp: &Table, socket: &Table, window: Window) -> Option<De
         offered < segment
     } else {
         let rows = gauge(socket, m::SOCKET_RMEM_ALLOC, window);
-        let mut rows = rows.zip(gauge(socket, m::SOCKET_RCVBUF, window));
-        rows.all(|(used, all)| used * 2.0 >= all)
+        let mut rows = rows.zip(gauge(socket, m::SOCKET_RCVBUF, window)).peekable();
+        rows.peek().is_some() && rows.all(|(used, all)| used * 2.0 >= all)
     };
     let stands = still(m::TCP_BYTES_ACKED) && still(m::TCP_BYTES_RECEIVED) && arrived && full;
     (stands && unsent > 0.0 && unread > 0.0).then_some(Deadlock {

@@ -119,8 +119,9 @@ pub(super) fn local(
         let (metric, what) = (*metric, *what);
         let grown = move |(side, table): (Side, &Table)| {
             let (count, secs) = growth(table, metric, window)?;
-            let comes_in = what == LocalEvent::Arrival || sees_arrivals(&table.subject);
-            let strays = idle.filter(|_| comes_in);
+            let of_others = matches!(what, LocalEvent::Arrival | LocalEvent::Connection)
+                || sees_arrivals(&table.subject);
+            let strays = idle.filter(|_| of_others);
             let strays = strays.and_then(|idle| at_rest(idle, side, table, metric));
             let count = count - strays.unwrap_or(0.0) * secs;
             (count > 0.0).then(|| Local {

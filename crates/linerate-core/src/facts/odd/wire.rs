@@ -72,8 +72,8 @@ pub(super) fn drops(inventory: &Inventory) -> Vec<Oddity> {
     const LEAST: u64 = 1_000;
     let odd = |nic: &Nic| {
         let (name, lost) = lost(nic)?;
-        let share = lost as f64 / nic.errors.rx_packets? as f64;
-        (nic.up && lost >= LEAST && share >= SHARE && share.is_finite()).then(|| Oddity {
+        let share = lost as f64 / (lost as f64 + nic.errors.rx_packets? as f64).max(1.0);
+        (nic.up && lost >= LEAST && share >= SHARE).then(|| Oddity {
             id: "port-drops",
             subject: nic.name.clone(),
             what: format!(
@@ -190,8 +190,10 @@ mod tests {
             ids(&machine(vec![card], None))
         };
         let usb = |lost, packets| told("lan78xx", "RX Dropped Frames", lost, packets);
-        assert_eq!(usb(1_000, Some(1_000_000)), ["port-drops"]);
-        assert_eq!(usb(1_000, Some(1_000_001)), [""; 0]);
+        // Of all that arrived, those that were dropped are a part.
+        assert_eq!(usb(1_000, Some(999_000)), ["port-drops"]);
+        assert_eq!(usb(1_000, Some(999_001)), [""; 0]);
+        assert_eq!(usb(1_000, Some(0)), ["port-drops"]);
         assert_eq!(usb(999, Some(1_000)), [""; 0]);
         assert_eq!(usb(5_000, None), [""; 0], "of how many?");
         assert_eq!(

@@ -12,11 +12,12 @@ const GROUPS: &str = "/sys/kernel/iommu_groups";
 pub(super) fn translations(machine: &dyn Machine, kernel: &str, all: &mut [Device]) {
     let boot = read(machine, BOOT, |text| Ok(sysctl::words(text))).unwrap_or_default();
     for card in all.iter_mut().filter(|device| device.is_network()) {
-        let domain = card.iommu_group.map(|group| {
+        // Without a group none translates, whatever the parameters ask for.
+        card.iommu = card.iommu_group.and_then(|group| {
             let path = format!("{GROUPS}/{group}/type");
-            read(machine, &path, |text| Ok(sysctl::line(text))).unwrap_or_default()
+            let domain = read(machine, &path, |text| Ok(sysctl::line(text)));
+            Iommu::of(&domain.unwrap_or_default(), kernel, &boot)
         });
-        card.iommu = Iommu::of(&domain.unwrap_or_default(), kernel, &boot);
     }
 }
 
