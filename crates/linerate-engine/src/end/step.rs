@@ -19,8 +19,11 @@ pub(super) enum Doer {
     Process(u32),
 }
 
-/// Longest time for all threads of a step to get ready. The other end gives this one up a little later.
+/// Longest time for all threads of a step to get ready, and what each of them adds up to a bound. The other end gives
+/// this one up a little later.
 const READY: Duration = Duration::from_secs(10);
+const EACH: Duration = Duration::from_millis(10);
+const MOST: Duration = Duration::from_secs(55);
 
 /// Time between checks whether to continue waiting for threads to get ready.
 const LOOK: Duration = Duration::from_millis(100);
@@ -181,7 +184,8 @@ impl Step {
         &self,
         goes_on: &mut dyn FnMut() -> bool,
     ) -> Result<Vec<(String, Doer)>, LoadError> {
-        let until = Instant::now() + READY;
+        let ready = (READY + EACH * u32::try_from(self.threads).unwrap_or(u32::MAX)).min(MOST);
+        let until = Instant::now() + ready;
         let mut look = Instant::now() + LOOK;
         let mut state = self.state();
         loop {
@@ -200,7 +204,7 @@ impl Step {
                     "{} of {} threads were ready after {} s",
                     state.ready.len(),
                     self.threads,
-                    READY.as_secs()
+                    ready.as_secs()
                 );
                 return Err(LoadError::Protocol { what });
             }
