@@ -19,11 +19,11 @@ const ROWS: [(&str, &str); 18] = [
     ),
     (
         "-i",
-        "nothing: `bw` prints the rate of each second by itself, and --stream-json as it is measured",
+        "not needed: `bw` prints the rate of each second by itself, and --stream-json as it is measured",
     ),
     (
         "-n",
-        "nothing: a measurement has a time, not an amount: --time 10s",
+        "an amount, and here a measurement has a time: --time 10s",
     ),
     ("-l", "--size SIZE"),
     ("-w", "--send-buffer SIZE and --recv-buffer SIZE"),
@@ -33,7 +33,7 @@ const ROWS: [(&str, &str); 18] = [
     ("-S", "--dscp N: a quarter of the type of service"),
     ("--tos", "--dscp N: a quarter of the type of service"),
     ("-J", "--json"),
-    ("-O", "nothing: the first second never counts"),
+    ("-O", "not needed: the first second never counts"),
 ];
 
 /// What an option of iperf3 that was typed is called here; `None` if the error is about another option.
@@ -41,8 +41,19 @@ pub(super) fn hint(error: &clap::Error) -> Option<String> {
     let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidArg) else {
         return None;
     };
+    // Other verbs have no such options.
+    let Some(ContextValue::StyledStr(usage)) = error.get(ContextKind::Usage) else {
+        return None;
+    };
+    let usage = usage.to_string();
+    if !["bw", "lat", "run"]
+        .iter()
+        .any(|verb| usage.contains(&format!("linerate {verb} ")))
+    {
+        return None;
+    }
     let row = ROWS.iter().find(|(letter, _)| letter == typed);
-    row.map(|(letter, here)| format!("hint: {letter} of iperf3 is here: {here}\n"))
+    row.map(|(letter, here)| format!("hint: iperf3's {letter} is here: {here}\n"))
 }
 
 #[cfg(test)]
@@ -57,10 +68,29 @@ mod tests {
     }
 
     #[test]
+    fn the_options_that_are_named_exist() {
+        let command = help::command();
+        let bw = command.find_subcommand("bw").unwrap();
+        let is_known = |name: &str| bw.get_arguments().any(|arg| arg.get_long() == Some(name));
+        for (letter, here) in ROWS {
+            let words = here.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-'));
+            let named = words.filter_map(|word| word.strip_prefix("--"));
+            for name in named.filter(|name| !name.is_empty()) {
+                assert!(is_known(name), "{letter}: --{name}");
+            }
+        }
+        // A verb without such options has no hint.
+        let error = help::command()
+            .try_get_matches_from(["linerate", "list", "-n", "5"])
+            .unwrap_err();
+        assert_eq!(hint(&error), None);
+    }
+
+    #[test]
     fn letters_of_iperf3_are_answered_by_their_names_here() {
         assert_eq!(
             hinted(&["-R"]).unwrap(),
-            "hint: -R of iperf3 is here: -d reverse\n"
+            "hint: iperf3's -R is here: -d reverse\n"
         );
         for (typed, here) in [
             (&["-u"][..], "--engine udp"),
@@ -69,6 +99,7 @@ mod tests {
             (&["-i", "1"], "each second"),
             (&["-n", "1G"], "--time"),
             (&["--bidir"], "-d both"),
+            (&["-O", "1"], "not needed"),
         ] {
             let said = hinted(typed).unwrap();
             assert!(said.contains(here), "{typed:?}: {said}");
