@@ -59,7 +59,7 @@ pub(crate) fn lost_in_words(load: &Load, lost: f64) -> String {
     } else if again.is_empty() {
         format!("{lost} of the bytes were lost")
     } else {
-        format!("{again} of the bytes were retransmitted, and {lost} of them all were lost")
+        format!("{again} of the bytes were retransmitted, and {lost} of all bytes were lost")
     }
 }
 

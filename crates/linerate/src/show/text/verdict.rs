@@ -142,7 +142,7 @@ impl Line {
                 (false, Certainty::Supported) => Tone::Warning,
             },
             gain: match (gain.is_empty(), full && alone) {
-                (true, true) => NO_FAULT.to_owned(),
+                (true, true) => PORT_FULL.to_owned(),
                 (true, false) => gain,
                 (false, _) => format!("after the fix: {gain}"),
             },
@@ -168,6 +168,9 @@ fn measured(load: &Load) -> String {
 
 /// The second line of an answer that needs no remedy.
 const NO_FAULT: &str = "no fault was found: nothing to mend";
+
+/// The same of a full port, which a run knows only as it is linked.
+const PORT_FULL: &str = "no fault was found as the port is linked";
 
 /// `as fast as these machines are with 1 stream: one CPU of brook is full`.
 fn as_fast_as_the_ends(model: &Model, limit: &Limit, names: &Names) -> String {
