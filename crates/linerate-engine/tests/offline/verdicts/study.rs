@@ -1,5 +1,7 @@
 //! Paths drawn at random: how often a proof is wrong.
 
+use linerate_core::model::Load;
+
 use super::*;
 
 /// Takes one limit of a path away.
@@ -27,6 +29,19 @@ const RELAX: &[(&str, Relax)] = &[
 
 /// Goodput of the base load without noise.
 fn clean(path: &SimPath, knobs: &Knobs) -> f64 {
+    base(path, knobs).goodput.mean
+}
+
+/// Whether the base load without noise makes the round trip as long as `latency-queue` says: twice the path's own, and
+/// at least 5 ms longer.
+fn queues(path: &SimPath, knobs: &Knobs) -> bool {
+    let loaded = base(path, knobs).tcp.rtt.unwrap_or_default();
+    let added = loaded.0.saturating_sub(path.rtt.0);
+    loaded.0 >= 2 * path.rtt.0 && added >= Nanos::from_millis(5).0
+}
+
+/// The base load without noise.
+fn base(path: &SimPath, knobs: &Knobs) -> Load {
     let mut path = path.clone();
     path.forward.noise = (Class::White, 0.0);
     let mut sim = Sim::new(path, 1);
@@ -41,7 +56,7 @@ fn clean(path: &SimPath, knobs: &Knobs) -> f64 {
         linerate_engine::run::Label::default(),
         &mut (),
     );
-    derive(&record).directions[0].base.goodput.mean
+    derive(&record).directions.remove(0).base
 }
 
 /// Makes one limit of a path tighter by a tenth.
@@ -83,8 +98,12 @@ const TIGHTEN: &[(&str, Tighten)] = &[
 /// Whether a limit holds: to take it away gains more than "nothing" (3 %), or, where two limits
 /// stand at the same height and neither alone gains, to tighten it by a tenth loses 5 %.
 ///
-/// What the simulation does not have cannot hold.
+/// What the simulation does not have cannot hold. A queue is a limit of the round trip, which a full path of the
+/// simulation has.
 fn holds(path: &SimPath, knobs: &Knobs, cause: &str) -> bool {
+    if cause == "latency-queue" {
+        return queues(path, knobs);
+    }
     let before = clean(path, knobs);
     let ratio = |table: &[(&str, Relax)]| {
         let (_, change) = table.iter().find(|(id, _)| *id == cause)?;
