@@ -5,10 +5,12 @@ use crate::disk::{copies, dd, diskspd, fio, hdparm, marks};
 use crate::fi_pingpong::FI_PINGPONG;
 use crate::format::Format;
 use crate::netpipe::NETPIPE;
+use crate::nstat::{NETSTAT, NSTAT};
 use crate::osu::OSU;
 use crate::ping::{self, IBPING, PING};
 use crate::ping_windows::PING_WINDOWS;
 use crate::sockperf::{self, SOCKPERF};
+use crate::ss::SS;
 use crate::ucx_perftest::UCX_PERFTEST;
 use crate::{facts, iperf2, iperf3, netperf, nuttcp, perftest, qperf};
 
@@ -31,6 +33,9 @@ pub static FORMATS: &[&Format] = &[
     &PING,
     &PING_WINDOWS,
     &IBPING,
+    &SS,
+    &NSTAT,
+    &NETSTAT,
     &fio::JSON,
     &fio::TEXT,
     &marks::CRYSTAL,
@@ -53,6 +58,7 @@ pub static FORMATS: &[&Format] = &[
     &facts::IP_JSON,
     &facts::NUMACTL,
     &facts::LSCPU,
+    &facts::NPROC,
     &facts::LSCPU_LIST,
     &facts::INTERRUPTS,
     &facts::HARDWARE,
@@ -80,6 +86,9 @@ pub(crate) static GO_ON: &[(&Format, GoesOn)] = &[
     (&IBPING, ping::goes_on),
     (&perftest::TABLE, perftest::goes_on),
     (&SOCKPERF, sockperf::goes_on),
+    (&SS, |_, _| true),
+    (&NSTAT, |_, _| true),
+    (&NETSTAT, |_, _| true),
 ];
 
 /// Formats of which a first line may occur again within an output. Their readers find the end of an output, and of

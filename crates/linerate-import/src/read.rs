@@ -12,7 +12,7 @@ use crate::FORMATS;
 use crate::format::{Format, Found, Holds, Section};
 use crate::formats::{FIND_OWN_END, GO_ON};
 use crate::peel::{Peeled, peeled};
-use crate::text::{command, decoded, plain, tidy};
+use crate::text::{command, decoded, plain, run, tidy};
 
 /// Largest input, in bytes.
 pub const MOST_BYTES: usize = 256 << 20;
@@ -23,8 +23,11 @@ const MOST_NOTES: usize = 50;
 /// Characters of a line that a note quotes.
 const QUOTED: usize = 60;
 
-/// Lines of no output that each have a note.
+/// Lines of no output that each have a note, and those whose numbers are kept.
 const MOST_STRAY: usize = 3;
+const MOST_NUMBERS: usize = 10_000;
+/// Ranges of lines that a note lists.
+const MOST_RANGES: usize = 12;
 /// Most prefixes of lines, one behind the other.
 const MOST_PREFIXES: u32 = 4;
 
@@ -158,9 +161,9 @@ struct Reader<'a> {
     failed: usize,
     /// The first output that could not be read, and its first line.
     damaged: Option<(u64, &'static Format, String)>,
-    /// Lines that no format understood: the first ones' numbers and texts, and how many there are.
+    /// Lines that no format understood: the texts of the first ones, and the numbers of all.
     stray: Vec<(u64, String)>,
-    strays: u64,
+    strays: Vec<u64>,
     /// Prefixes that were taken from each line of the text.
     prefixes: u32,
     /// Bytes of `rest` behind lines whose common prefix hides no output.
@@ -178,7 +181,7 @@ impl<'a> Reader<'a> {
             failed: 0,
             damaged: None,
             stray: Vec::new(),
-            strays: 0,
+            strays: Vec::new(),
             prefixes: 0,
             bare: usize::MAX,
         }
@@ -324,14 +327,18 @@ impl<'a> Reader<'a> {
         if self.hidden() {
             return;
         }
-        let known = command(line);
-        if known.is_none() {
-            self.strays += 1;
+        let known = run(line).or_else(|| command(line));
+        // What follows is of the same command, whatever of it is understood; a rule says nothing.
+        self.command = known.or(self.command);
+        let is_rule = line.trim().bytes().all(|byte| b"- ".contains(&byte));
+        if known.is_none() && !is_rule {
+            if self.strays.len() < MOST_NUMBERS {
+                self.strays.push(self.line);
+            }
             if self.stray.len() < MOST_STRAY {
                 self.stray.push((self.line, quoted(line)));
             }
         }
-        self.command = known;
         self.rest = rest;
         self.line += 1;
     }
@@ -370,7 +377,7 @@ impl<'a> Reader<'a> {
         self.damaged = self.damaged.take().or(damaged);
         self.stray.extend(stray);
         self.stray.truncate(MOST_STRAY);
-        self.strays += strays;
+        self.strays.extend(strays);
         for note in notes {
             self.note(note.line, note.what);
         }
@@ -380,14 +387,15 @@ impl<'a> Reader<'a> {
 
     fn note_strays(&mut self) {
         let stray = std::mem::take(&mut self.stray);
-        if self.strays <= MOST_STRAY as u64 {
+        if self.strays.len() <= MOST_STRAY {
             for (line, text) in stray {
                 self.note(Some(line), format!("not understood: `{text}`"));
             }
         } else if let Some((line, text)) = stray.first() {
-            let count = self.strays;
-            let what =
-                format!("{count} lines that are no output of a known program, the first: `{text}`");
+            let (count, lines) = (self.strays.len(), ranges(&self.strays));
+            let what = format!(
+                "{count} lines that are no output of a known program ({lines}), the first: `{text}`"
+            );
             self.note(Some(*line), what);
         }
     }
@@ -397,6 +405,26 @@ impl<'a> Reader<'a> {
             self.notes.push(Note { line, what });
         }
     }
+}
+
+/// Numbers of lines, those that follow each other as a range: `3, 7-9`.
+fn ranges(lines: &[u64]) -> String {
+    let mut all: Vec<(u64, u64)> = Vec::new();
+    for line in lines {
+        match all.last_mut() {
+            Some((_, last)) if *last + 1 == *line => *last = *line,
+            _ => all.push((*line, *line)),
+        }
+    }
+    let more = if all.len() > MOST_RANGES { ", ..." } else { "" };
+    let named = all.iter().take(MOST_RANGES).map(|(first, last)| {
+        if first == last {
+            first.to_string()
+        } else {
+            format!("{first}-{last}")
+        }
+    });
+    format!("{}{more}", named.collect::<Vec<_>>().join(", "))
 }
 
 /// Bytes of the JSON value that begins here; `None` if it is damaged, and its end not known.
@@ -439,12 +467,17 @@ fn extent(text: &str, own: &Format) -> usize {
     };
     let ends = text.match_indices('\n').map(|(at, _)| at + 1);
     let mut starts = ends.filter(|at| *at < text.len());
+    let is_run = |rest: &str| own.holds == Holds::Results && run(first_line(rest)).is_some();
     let is_end = |at: &usize| {
         let (before, rest) = text.split_at(*at);
-        starting(rest).is_some_and(|next| !continues(next, before, rest))
+        is_run(rest) || starting(rest).is_some_and(|next| !continues(next, before, rest))
     };
     let next = starts.find(is_end);
     next.map_or(text.len(), |at| before_prompt(text, at))
+}
+
+fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap_or_default()
 }
 
 /// Bytes of the first lines, up to a number of bytes and the end of a line.

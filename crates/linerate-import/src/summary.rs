@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use linerate_core::reported::{Measured, Transfer};
+use linerate_core::reported::{CpuOf, Measured, Transfer};
 
 use crate::{Parsed, read};
 
@@ -165,7 +165,11 @@ fn transfer_line(title: &str, line: u64, t: &Transfer) -> String {
         add(
             name,
             cpu.map(|cpu| {
-                let machine = if cpu.machine { " of the machine" } else { "" };
+                let machine = if cpu.of == CpuOf::Program {
+                    ""
+                } else {
+                    " of the machine"
+                };
                 let system = cpu.system.map_or("?".to_owned(), |n| format!("{n:.4}"));
                 format!("{:.4} ({system}){machine}", cpu.total)
             }),

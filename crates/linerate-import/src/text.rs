@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use crate::iperf_row::bracket;
+
 /// The text that bytes hold; `None` if they are binary.
 pub(crate) fn decoded(bytes: &[u8]) -> Option<Cow<'_, str>> {
     match bytes {
@@ -61,6 +63,18 @@ const ENTITIES: &[(&str, &str)] = &[
     ("&#37;", "%"),
     ("&amp;", "&"),
 ];
+/// Signs that programs for letters and web pages put for those that other programs print.
+const SIGNS: &[(&str, &str)] = &[
+    ("\u{201c}", "\""),
+    ("\u{201d}", "\""),
+    ("\u{2018}", "'"),
+    ("\u{2019}", "'"),
+    ("\u{2010}", "-"),
+    ("\u{2011}", "-"),
+    ("\u{2012}", "-"),
+    ("\u{2013}", "-"),
+    ("\u{2212}", "-"),
+];
 /// Tags of HTML that stand at the ends of lines.
 const TAGS: &[&str] = &["br", "pre", "code", "p"];
 /// Longest tag, with its attributes.
@@ -68,9 +82,101 @@ const MOST_TAG: usize = 100;
 /// Most tags at one end of a line.
 const MOST_TAGS: usize = 8;
 
-/// The text without what web pages add to it: entities, tags at the ends of lines, fences of Markdown. It has as
-/// many lines.
+/// The text without what web pages and mail add to it: entities, tags at the ends of lines, fences of Markdown, signs
+/// of letters, tabs and broken rows. It has as many lines.
 pub(crate) fn tidy(text: &str) -> Cow<'_, str> {
+    let text = signs(text);
+    match whole_rows(&text) {
+        Some(whole) => Cow::Owned(without_marks(&whole).into_owned()),
+        None => match text {
+            Cow::Borrowed(text) => without_marks(text),
+            Cow::Owned(text) => Cow::Owned(without_marks(&text).into_owned()),
+        },
+    }
+}
+
+fn signs(text: &str) -> Cow<'_, str> {
+    if text.is_ascii() || !SIGNS.iter().any(|(sign, _)| text.contains(sign)) {
+        return Cow::Borrowed(text);
+    }
+    let put = |text: String, (sign, put): &(&str, &str)| text.replace(sign, put);
+    Cow::Owned(SIGNS.iter().fold(text.to_owned(), put))
+}
+
+/// Longest rest of a broken row that stands on a line of its own.
+const BROKEN: usize = 40;
+/// Shortest line of a row that mail breaks.
+const BREAKS: usize = 40;
+
+/// The text with the rows of iperf whole, where mail broke them or their columns became tabs; `None` if none was.
+/// Blank lines stand for the rests.
+fn whole_rows(text: &str) -> Option<String> {
+    let rows = || text.lines().filter(|line| line.starts_with('['));
+    let has_tabs = rows().take(MOST_ROWS).any(|row| row.contains('\t'));
+    let is_rest_next = |pair: (&str, &str)| is_broken(pair.0) && is_rest(pair.1);
+    let has_broken = || text.lines().zip(text.lines().skip(1)).any(is_rest_next);
+    if !has_tabs && !(rows().next().is_some() && has_broken()) {
+        return None;
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut lines = text.lines().peekable();
+    while let Some(line) = lines.next() {
+        if !line.starts_with('[') {
+            out.push_str(line);
+            out.push('\n');
+            continue;
+        }
+        out.push_str(&line.replacen("[\t", "[  ", 1).replace('\t', "   "));
+        let mut blank = 0;
+        while let Some(rest) = lines.next_if(|next| is_broken(line) && is_rest(next)) {
+            out.push(' ');
+            out.push_str(rest.trim());
+            blank += 1;
+        }
+        (0..=blank).for_each(|_| out.push('\n'));
+    }
+    Some(out)
+}
+
+/// Rows of a text that are looked at for tabs.
+const MOST_ROWS: usize = 100;
+
+fn is_broken(line: &str) -> bool {
+    line.len() >= BREAKS && bracket(line).is_some()
+}
+
+/// Whether a line is the end of a row of iperf: words of its last columns, and nothing else.
+fn is_rest(line: &str) -> bool {
+    const WORDS: [&str; 15] = [
+        "sender",
+        "receiver",
+        "Retr",
+        "Cwnd",
+        "Bytes",
+        "KBytes",
+        "MBytes",
+        "GBytes",
+        "Bitrate",
+        "Jitter",
+        "ms",
+        "Lost/Total",
+        "Datagrams",
+        "port",
+        "(omitted)",
+    ];
+    let is_column = |word: &str| {
+        let is_figure = word.starts_with(|c: char| c.is_ascii_digit())
+            && word
+                .bytes()
+                .all(|b| b.is_ascii_digit() || b"./%".contains(&b));
+        let is_share = word.starts_with('(') && word.ends_with("%)");
+        is_figure || is_share || WORDS.contains(&word) || word.ends_with("bits/sec")
+    };
+    line.len() <= BROKEN && !line.trim().is_empty() && line.split_whitespace().all(is_column)
+}
+
+/// The text without entities, tags at the ends of lines and fences of Markdown.
+fn without_marks(text: &str) -> Cow<'_, str> {
     if !text.contains(['&', '<', '`', '~', '\u{a0}']) {
         return Cow::Borrowed(text);
     }
@@ -150,6 +256,118 @@ pub(crate) fn command(line: &str) -> Option<&str> {
     (!command.is_empty()).then_some(command)
 }
 
+/// Programs whose output is read, and begins a run of its own.
+const PROGRAMS: &[&str] = &[
+    "iperf",
+    "iperf2",
+    "iperf3",
+    "nuttcp",
+    "netperf",
+    "qperf",
+    "sockperf",
+    "ucx_perftest",
+    "fi_pingpong",
+    "ping",
+    "ibping",
+    "fio",
+    "dd",
+    "diskspd",
+    "hdparm",
+    "rsync",
+    "scp",
+    "ss",
+    "nstat",
+    "netstat",
+    "iostat",
+    "multipath",
+    "mpirun",
+    "mpiexec",
+    "srun",
+    "ethtool",
+    "ibstat",
+    "ibv_devinfo",
+    "lspci",
+    "numactl",
+    "lscpu",
+    "mlxlink",
+    "perfquery",
+    "ibqueryerrors",
+    "nvme",
+    "sysctl",
+    "lsblk",
+    "nproc",
+    "nfsstat",
+    "mount",
+    "ifconfig",
+    "dmesg",
+];
+/// Starts of the names of such programs.
+const FAMILIES: &[&str] = &[
+    "ib_write_",
+    "ib_read_",
+    "ib_send_",
+    "ib_atomic_",
+    "raw_ethernet_",
+    "osu_",
+    "IMB-",
+];
+/// Programs that run the one behind them; some of its words may be their own options.
+const WRAPPERS: &[&str] = &[
+    "sudo", "env", "time", "numactl", "taskset", "ip", "nice", "chrt", "stdbuf", "timeout",
+    "mpirun", "mpiexec", "srun",
+];
+/// Most words before the program.
+const MOST_BEFORE: usize = 12;
+
+/// The command in a line that runs a program whose output is read: behind a prompt, or with an option.
+pub(crate) fn run(line: &str) -> Option<&str> {
+    if let Some(command) = command(line).filter(|command| program(command).is_some()) {
+        return Some(command);
+    }
+    let line = line.trim();
+    let words = || line.split_whitespace();
+    let is_option = |word: &str| {
+        let rest = word.trim_start_matches('-');
+        rest.len() < word.len() && rest.starts_with(|c: char| c.is_ascii_alphanumeric())
+            || word.contains("=/")
+    };
+    // Rows of outputs and sentences begin otherwise.
+    let starts = line.starts_with(|c: char| c.is_ascii_alphabetic() || c == '.' || c == '/');
+    let is_setting =
+        |word: &str| word.contains('=') && word.starts_with(|c: char| c.is_ascii_uppercase());
+    let is_name =
+        |word: &str| program(word).is_some() || WRAPPERS.contains(&word) || is_setting(word);
+    (starts
+        && words().next().is_some_and(is_name)
+        && words().skip(1).any(is_option)
+        && program(line).is_some())
+    .then_some(line)
+}
+
+/// The program that a command runs, without its folder and behind those that start it.
+pub(crate) fn program(command: &str) -> Option<&str> {
+    let name = |word: &'_ str| -> Option<usize> {
+        let start = word.rfind(['/', '\\']).map_or(0, |at| at + 1);
+        let name = word[start..].trim_end_matches(".exe");
+        let is_known =
+            PROGRAMS.contains(&name) || FAMILIES.iter().any(|start| name.starts_with(start));
+        is_known.then_some(start)
+    };
+    let first = command.split_whitespace().next()?;
+    let is_wrapper = WRAPPERS.contains(&first) || first.contains('=');
+    let most = if is_wrapper { MOST_BEFORE } else { 1 };
+    let known = || {
+        command
+            .split_whitespace()
+            .take(most)
+            .filter(|word| name(word).is_some())
+    };
+    let inner = known()
+        .find(|word| !WRAPPERS.contains(word))
+        .or_else(|| known().next())?;
+    Some(inner[name(inner)?..].trim_end_matches(".exe"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -187,6 +405,66 @@ mod tests {
         assert_eq!(tidy("x\n```json\n{}\n```\n"), "x\n\n{}\n\n");
         for same in ["4: eth0: <UP>", "a <b", "``` two words", "<i>a", "p > q"] {
             assert_eq!(tidy(same), same);
+        }
+    }
+
+    #[test]
+    fn broken_rows_are_whole_and_tabs_are_columns() {
+        let row = "[  5]   0.00-1.00   sec    141 MBytes  1.18 Gbits/sec    1   612 KBytes";
+        let broken = row.replace("    1   612", "   \n1   612");
+        assert_eq!(
+            tidy(&format!("a\n{broken}\nb\n")),
+            format!("a\n{}\n\nb\n", row.replace("    1   612", "    1   612"))
+        );
+        let summary =
+            "[  5]   0.00-3.00   sec    422 MBytes  1.18 Gbits/sec    \n             receiver\n";
+        assert!(
+            tidy(summary).starts_with(
+                "[  5]   0.00-3.00   sec    422 MBytes  1.18 Gbits/sec     receiver\n\n"
+            )
+        );
+        let tabs = "[\t5]\t0.00-1.00\tsec\t112 MBytes\t941 Mbits/sec\n";
+        assert_eq!(
+            tidy(tabs),
+            "[  5]   0.00-1.00   sec   112 MBytes   941 Mbits/sec\n"
+        );
+        // Words, and rows that are whole.
+        for same in [
+            "[  5]   0.00-1.00   sec    141 MBytes  1.18 Gbits/sec\nafter the change\n",
+            "[a]\n1 2\n",
+            "\tSpeed: 1\n",
+        ] {
+            assert_eq!(tidy(same), same);
+        }
+        assert_eq!(tidy("\u{201c}a\u{201d}: 1\u{2013}2"), "\"a\": 1-2");
+    }
+
+    #[test]
+    fn a_line_that_runs_a_known_program_is_a_run() {
+        for (line, runs) in [
+            ("root@gw:~# iperf3 -c 192.0.2.1", Some("iperf3")),
+            (
+                "[ops@n1 ~]$ sudo numactl -N 0 ib_write_bw -d mlx5_0",
+                Some("ib_write_bw"),
+            ),
+            ("PS C:\\> .\\iperf3.exe -c 192.0.2.1", Some("iperf3")),
+            ("iperf3 -c 192.0.2.1 -u -b 200M", Some("iperf3")),
+            ("LD_PRELOAD=x taskset -c 8 ./osu_bw -m 4", Some("osu_bw")),
+            ("dd if=/mnt/a of=/dev/null bs=1M", Some("dd")),
+            ("$ nproc", Some("nproc")),
+            // Lines of outputs, and sentences.
+            ("iperf Done.", None),
+            ("iperf 3.18 (cJSON 1.7)", None),
+            ("ping is fine", None),
+            ("fio-3.28", None),
+            ("# Size      Bandwidth (MB/s)", None),
+            ("iperf3 says this - and nothing else", None),
+            (
+                "[  5] local 192.0.2.1 port 1 connected to 192.0.2.2 port 2",
+                None,
+            ),
+        ] {
+            assert_eq!(run(line).and_then(program), runs, "{line}");
         }
     }
 

@@ -56,7 +56,7 @@ fn medium(links: &[Link]) -> Option<Medium> {
 }
 
 /// The links of ports that are up.
-fn links(host: &Inventory) -> Vec<Link> {
+pub(super) fn links(host: &Inventory) -> Vec<Link> {
     let ethernet = |nic: &Nic| {
         let has_wire = !nic.is_virtual && nic.kind != "ipoib" && nic.down.is_empty();
         nic.link.speed.filter(|_| has_wire).map(Link::Ethernet)

@@ -8,6 +8,7 @@ mod best;
 mod claim;
 mod facts;
 mod hardware;
+mod headline;
 pub mod rule;
 mod summary;
 mod table;
@@ -15,7 +16,8 @@ mod table;
 pub use best::Best;
 pub use claim::{Claim, ClaimError, Said};
 pub use hardware::{Hardware, Part};
-pub use rule::{RULES, Remark, Rule, Stands};
+pub use headline::{Answered, Headline};
+pub use rule::{Answer, Next, RULES, Remark, Rule, Run, Stands};
 pub use table::Table;
 
 use crate::facts::odd::{self, Oddity};
@@ -23,7 +25,7 @@ use crate::facts::{Inventory, host_of};
 use crate::figure::Summary;
 use crate::model::{Model, Told, reported};
 use crate::path::{Direction, Side};
-use crate::reported::{Disk, Measured, Source, Transfer};
+use crate::reported::{Disk, Measured, Outcome, Source, Transfer};
 use crate::verdict::{Verdict, judge};
 
 /// Results and facts about one path.
@@ -46,6 +48,12 @@ pub struct Material {
 }
 
 impl Material {
+    /// All results with their outputs, in the order of the input.
+    pub fn runs(&self) -> impl Iterator<Item = (&Source, &Outcome)> {
+        let each = self.sources.iter();
+        each.flat_map(|source| source.results.iter().map(move |result| (source, result)))
+    }
+
     /// All transfers with their outputs.
     pub fn transfers(&self) -> impl Iterator<Item = (&Source, &Transfer)> {
         self.all(|measured| match measured {
@@ -113,6 +121,8 @@ pub struct Explained<'a> {
     pub verdict: Verdict,
     /// The tables of sizes, each with its fit.
     pub tables: Vec<Table<'a>>,
+    /// The answer to read first; `None` if there are only facts.
+    pub headline: Option<Headline>,
     /// What the figures show otherwise, the findings first.
     pub remarks: Vec<Remark>,
     /// Oddities of the near and the far host, by their facts.
@@ -132,10 +142,12 @@ pub fn explain(material: &Material) -> Explained<'_> {
         model,
         verdict,
         tables,
+        headline: None,
         remarks: Vec::new(),
         oddities: [&material.near, &material.far].map(odd::find),
     };
     explained.remarks = rule::remarks(&explained);
+    explained.headline = Headline::of(&explained);
     explained
 }
 

@@ -11,7 +11,7 @@ use crate::ceiling::ethernet::{self, Ip};
 use crate::facts::{Gap, HostFacts};
 use crate::path::{Direction, Side};
 use crate::record::Host;
-use crate::reported::{Carrier, Cpu, Tool, Transfer};
+use crate::reported::{Carrier, Cpu, CpuOf, Tool, Transfer};
 use crate::stats::steady_state;
 use crate::transport::Transport;
 use crate::units::{Bytes, Nanos, Rate};
@@ -148,7 +148,7 @@ fn load(tool: &Tool, one: &Transfer, hosts: &[Host]) -> Option<Load> {
 /// The threads of an end. Programs report the time of all their threads together: one thread's time is known if
 /// there is one, and bounded if all of them used little.
 fn threads(tool: &Tool, cpu: Option<Cpu>, streams: u32) -> Vec<Thread> {
-    let Some(cpu) = cpu.filter(|cpu| !cpu.machine) else {
+    let Some(cpu) = cpu.filter(|cpu| cpu.of == CpuOf::Program) else {
         return Vec::new();
     };
     if streams > 1 && !is_single_threaded(tool) && cpu.total >= IDLE {
@@ -197,7 +197,8 @@ fn shares(one: &Transfer, streams: u32) -> TcpShares {
         .map(|(bytes, segment)| bytes / f64::from(segment.max(1)));
     let repeated = one.retransmits.map(|n| n as f64);
     TcpShares {
-        rwnd_limited: full(one.offered).map(f64::from),
+        rwnd_limited: one.held.window.or(full(one.offered).map(f64::from)),
+        sndbuf_limited: one.held.buffer,
         in_flight: flight.map(|bytes| Bytes(bytes as u64)),
         window: one.offered,
         cwnd: one.window,

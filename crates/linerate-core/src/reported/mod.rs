@@ -10,7 +10,7 @@ mod transfer;
 
 pub use disk::{Access, Disk, DiskRow, Does};
 pub use sizes::{SizeRow, Sizes, Trip};
-pub use transfer::{Carrier, Counted, Cpu, Lost, RoundTrips, Transfer};
+pub use transfer::{Carrier, Counted, Cpu, CpuOf, Held, Lost, RoundTrips, Transfer};
 
 use serde::{Deserialize, Serialize};
 
@@ -56,6 +56,25 @@ pub enum Measured {
     Sizes(Sizes),
     /// Operations on a disk or a file.
     Disk(Disk),
+    /// Counters of a host.
+    Counters(Counters),
+}
+
+/// Counters of a host, as a program printed them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counters {
+    /// Name and value of each.
+    pub values: Vec<(String, u64)>,
+    /// Whether they counted from one reading to the next, and not since the host started.
+    pub grew: bool,
+}
+
+impl Counters {
+    /// The value of a counter; `None` if it is not there.
+    pub fn value(&self, name: &str) -> Option<u64> {
+        let found = self.values.iter().find(|(known, _)| known == name)?;
+        Some(found.1)
+    }
 }
 
 /// The results of one output of a program.

@@ -42,8 +42,20 @@ pub struct Cpu {
     pub total: f64,
     /// CPU time in the kernel on behalf of the program; `None` if unknown.
     pub system: Option<f64>,
-    /// Whether it is the load of the whole machine, as some programs report, and not of the program.
-    pub machine: bool,
+    /// What was counted.
+    pub of: CpuOf,
+}
+
+/// Whose CPU time a program reports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CpuOf {
+    /// Its own.
+    Program,
+    /// That of the whole machine.
+    Machine,
+    /// That of the whole machine, as a share of all its CPUs together: how many there are is not known.
+    AllCpus,
 }
 
 /// Datagrams of a transfer.
@@ -66,6 +78,15 @@ pub struct RoundTrips {
     pub mean: Option<Nanos>,
     /// The longest.
     pub most: Option<Nanos>,
+}
+
+/// Shares of the time in which a connection had data to send, by the clocks of its sender's kernel.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Held {
+    /// The receiver's window was full; `None` if unknown.
+    pub window: Option<f64>,
+    /// The send buffer was full; `None` if unknown.
+    pub buffer: Option<f64>,
 }
 
 /// Payload moved over a network in one direction.
@@ -104,6 +125,10 @@ pub struct Transfer {
     pub buffer: Option<Bytes>,
     /// Round-trip times that the sender's kernel estimated.
     pub round_trip: RoundTrips,
+    /// What held the sender.
+    pub held: Held,
+    /// Whether both ends have one address: nothing crossed a network. `None` if unknown.
+    pub local: Option<bool>,
     /// CPU time of the program at the sending and the receiving end.
     pub cpu: ByRole<Option<Cpu>>,
     /// Datagrams and their loss; `None` of other protocols, and if unknown.
@@ -140,6 +165,8 @@ impl Transfer {
             offered: None,
             buffer: None,
             round_trip: RoundTrips::default(),
+            held: Held::default(),
+            local: None,
             cpu: ByRole::default(),
             datagrams: None,
             messages: None,
@@ -149,4 +176,22 @@ impl Transfer {
             error: None,
         }
     }
+
+    /// Share of the segments that were sent again; `None` if unknown. A segment of unknown size is taken for the usual
+    /// one, and at least those that were sent again were sent.
+    pub fn repeated(&self) -> Option<f64> {
+        let repeated = self.retransmits? as f64;
+        let bytes = self.goodput.0 as f64 / 8.0 * self.seconds?;
+        let segments = bytes / f64::from(self.segment.unwrap_or(USUAL_SEGMENT).max(1));
+        Some(repeated / (segments + repeated).max(1.0))
+    }
+
+    /// Share of the datagrams that did not arrive; `None` of other protocols, and if unknown.
+    pub fn lost(&self) -> Option<f64> {
+        let counts = self.datagrams.filter(|counts| counts.of > 0)?;
+        Some(counts.lost as f64 / counts.of as f64)
+    }
 }
+
+/// Payload of a segment over IPv4 with timestamps in packets of 1500 bytes.
+const USUAL_SEGMENT: u32 = 1448;

@@ -14,7 +14,7 @@ pub(crate) mod samples;
 mod sysctl;
 mod tree;
 
-pub(crate) use cpu::{INTERRUPTS, LSCPU, LSCPU_LIST, NUMACTL};
+pub(crate) use cpu::{INTERRUPTS, LSCPU, LSCPU_LIST, NPROC, NUMACTL};
 pub(crate) use dmesg::DMESG;
 pub(crate) use ethtool::{COUNTERS, DRIVER, FEATURES, PARAMETERS, SETTINGS};
 pub(crate) use infiniband::{IBSTAT, IBSTATUS, IBV_DEVINFO};

@@ -7,7 +7,7 @@ use crate::format::{Evidence, Format, Found, Holds, Section};
 
 pub(crate) static SYSCTL: Format = Format {
     id: "sysctl",
-    label: "sysctl, settings of the network (net.core.rmem_max = 212992)",
+    label: "sysctl, settings of the network",
     holds: Holds::Facts,
     versions: "procps 3 and 4",
     evidence: &[Evidence::RunHere("procps-ng 4.0.2")],

@@ -7,6 +7,7 @@ use linerate_core::reported::{Carrier, Counted, Lost, Note, RoundTrips, Transfer
 use linerate_core::units::{Bytes, Nanos, Rate};
 
 use super::text::{Connection, Lines, Test};
+use crate::iperf_command::asked;
 use crate::iperf_row::{CONTRADICTS, Row, number, word};
 
 /// The transfers of a test.
@@ -47,6 +48,12 @@ pub(super) fn all(
     let transfers: Vec<Transfer> = views
         .iter()
         .filter_map(|view| view.transfer(both))
+        .map(|mut one| {
+            if let Some(command) = command {
+                asked(&mut one, command);
+            }
+            one
+        })
         .collect();
     let rows = || test.rows.iter().chain(&test.server);
     if rows().any(|row| row.comma) {

@@ -19,7 +19,7 @@ pub(crate) static FORMAT: Format = Format {
     evidence: &[Evidence::RunHere(
         "2.7.1, built from its source, on loopback",
     )],
-    unknown: "CPU time: netperf prints shares of a whole machine, without the number of its CPUs. Percentiles, unless \
+    unknown: "CPU time of one CPU: netperf prints shares of all of them, without their number. Percentiles, unless \
               -k asks for them. Retransmits and segment, unless -k asks for them.",
     starts,
     read,

@@ -1,8 +1,8 @@
 //! The tables: lines of column heads, an empty line, and rows of numbers.
 
-use linerate_core::path::Direction;
+use linerate_core::path::{ByRole, Direction};
 use linerate_core::reported::{
-    Carrier, Counted, Lost, Measured, Note, SizeRow, Sizes, Transfer, Trip,
+    Carrier, Counted, Cpu, CpuOf, Lost, Measured, Note, SizeRow, Sizes, Transfer, Trip,
 };
 use linerate_core::units::{Bytes, Nanos, Rate};
 
@@ -19,18 +19,19 @@ pub(super) fn read(
     line: u64,
 ) -> Result<(Measured, usize), String> {
     let mut rows: Vec<Vec<f64>> = Vec::new();
-    let mut unit = None;
+    let (mut unit, mut has_cpu) = (None, false);
     let (mut at, mut used) = (0, 0);
     for whole in text.split_inclusive('\n').take(MOST_LINES) {
         at += whole.len();
         let words: Vec<&str> = whole.split_whitespace().collect();
-        let numbers: Option<Vec<f64>> = words.iter().map(|word| number(word)).collect();
+        let numbers: Option<Vec<f64>> = words.iter().map(|word| known(word)).collect();
         match numbers {
             _ if words.is_empty() => continue,
             Some(numbers) => rows.push(numbers),
             // Lines behind the rows are none of the table.
             None if !rows.is_empty() => break,
             None => {
+                has_cpu |= words.contains(&"remote") || words.contains(&"Utilization");
                 unit = words
                     .iter()
                     .find(|word| bits(word).is_some())
@@ -45,7 +46,12 @@ pub(super) fn read(
             let unit = unit.ok_or("its table names no unit of the throughput")?;
             binary(unit, line, notes);
             let bits = bits(unit).unwrap_or(1.0);
-            boxed(stream(&rows, banner, direction, bits).ok_or("its table has no complete row")?)
+            let mut transfer =
+                stream(&rows, banner, direction, bits).ok_or("its table has no complete row")?;
+            if has_cpu {
+                transfer.cpu = processors(&rows, direction);
+            }
+            boxed(transfer)
         }
         Kind::Requests | Kind::Connections => {
             let (sizes, response) =
@@ -63,6 +69,33 @@ pub(super) fn read(
         }
     };
     Ok((measured, used))
+}
+
+/// A number; negative is what netperf writes for unknown.
+fn known(word: &str) -> Option<f64> {
+    number(word.strip_prefix('-').unwrap_or(word))
+        .map(|value| if word.starts_with('-') { -1.0 } else { value })
+}
+
+/// The shares of all CPUs, of the client and of the server, which `-c` and `-C` add behind the throughput.
+fn processors(rows: &[Vec<f64>], direction: Direction) -> ByRole<Option<Cpu>> {
+    let share = |at: usize| {
+        let percent = rows
+            .first()?
+            .get(at)
+            .copied()
+            .filter(|percent| *percent > 0.0)?;
+        Some(Cpu {
+            total: percent / 100.0,
+            system: None,
+            of: CpuOf::AllCpus,
+        })
+    };
+    let (client, server) = (share(5), share(6));
+    match direction {
+        Direction::Forward => [client, server].into(),
+        Direction::Reverse => [server, client].into(),
+    }
 }
 
 /// TCP: receive socket, send socket, message, seconds, throughput. UDP: socket, message, seconds, messages, errors,

@@ -5,7 +5,7 @@ mod tests;
 
 use linerate_core::path::{ByRole, Direction};
 use linerate_core::reported::{
-    Carrier, Counted, Cpu, Lost, Measured, Note, Outcome, Tool, Transfer,
+    Carrier, Counted, Cpu, CpuOf, Lost, Measured, Note, Outcome, Tool, Transfer,
 };
 use linerate_core::units::{Bytes, Rate};
 
@@ -335,7 +335,7 @@ fn cpu(total: f64) -> Cpu {
     Cpu {
         total,
         system: None,
-        machine: false,
+        of: CpuOf::Program,
     }
 }
 

@@ -5,7 +5,7 @@ mod tests;
 
 use linerate_core::path::{ByRole, Direction};
 use linerate_core::reported::{
-    Carrier, Counted, Cpu, Measured, Note, Outcome, SizeRow, Sizes, Tool, Transfer, Trip,
+    Carrier, Counted, Cpu, CpuOf, Measured, Note, Outcome, SizeRow, Sizes, Tool, Transfer, Trip,
 };
 use linerate_core::units::{Bytes, Nanos, Rate};
 
@@ -384,7 +384,7 @@ impl Test<'_> {
         Some(Cpu {
             total: share("used")?,
             system: kernel.map(|kernel| kernel + share("intr").unwrap_or(0.0)),
-            machine: true,
+            of: CpuOf::Machine,
         })
     }
 }

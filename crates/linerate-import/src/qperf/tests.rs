@@ -34,7 +34,7 @@ fn figures_are_those_of_the_text() {
     assert_eq!(transfer(&plain[2]).goodput.0, 16_800_000_000);
     let wordy = results(&text("0.4.11-vv.txt"));
     let cpu = transfer(&wordy[0]).cpu.sender.unwrap();
-    assert!(cpu.machine && (cpu.total - 2.01).abs() < 1e-9);
+    assert!(cpu.of == CpuOf::Machine && (cpu.total - 2.01).abs() < 1e-9);
     assert_eq!(transfer(&wordy[0]).size.map(|n| n.0), Some(65536));
     assert_eq!(notes(&text("0.4.11-vv.txt")), "");
 }

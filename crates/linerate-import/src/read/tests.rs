@@ -47,6 +47,6 @@ fn lines_of_no_output_have_few_notes() {
     let expected = [(1, "a"), (3, "b"), (5, "c")];
     let expected = expected.map(|(line, text)| (Some(line), format!("not understood: `{text}`")));
     assert_eq!(three, expected);
-    let four = "4 lines that are no output of a known program, the first: `a`";
+    let four = "4 lines that are no output of a known program (2, 4, 6-7), the first: `a`";
     assert_eq!(notes("\na\n\nb\n", "c\nd\n"), [(Some(2), four.to_owned())]);
 }

@@ -135,16 +135,23 @@ const FILLS: std::ops::RangeInclusive<f64> = 0.985..=1.005;
 /// The hardware of a kind that a rate (bits per second) of a carrier fills, and the way to use it; `None` if none is
 /// full.
 pub fn filled(rate: f64, kind: Kind, carrier: Carrier) -> Option<(String, Variant)> {
-    let rows = table::rows().into_iter().filter(|row| row.kind == kind);
-    let ways = rows.flat_map(|row| {
+    let off = |way: &Variant| (rate / way.rate - 1.0).abs();
+    ways(kind, carrier)
+        .filter(|(_, way)| FILLS.contains(&(rate / way.rate)))
+        .min_by(|(_, a), (_, b)| off(a).total_cmp(&off(b)))
+}
+
+/// The ways in which a carrier can use the hardware of a kind, with its name.
+pub fn ways(kind: Kind, carrier: Carrier) -> impl Iterator<Item = (String, Variant)> {
+    let rows = table::rows()
+        .into_iter()
+        .filter(move |row| row.kind == kind);
+    let all = rows.flat_map(|row| {
         let name = row.name;
         let ways = row.variants.into_iter();
         ways.map(move |way| (name.clone(), way))
     });
-    let off = |way: &Variant| (rate / way.rate - 1.0).abs();
-    let usable = |way: &Variant| way.carrier.is_none_or(|by| by == carrier);
-    ways.filter(|(_, way)| usable(way) && FILLS.contains(&(rate / way.rate)))
-        .min_by(|(_, a), (_, b)| off(a).total_cmp(&off(b)))
+    all.filter(move |(_, way)| way.carrier.is_none_or(|by| by == carrier))
 }
 
 /// The same, of the given rows.

@@ -13,7 +13,11 @@ use crate::reported::{Carrier, Transfer};
 pub(super) fn at_one(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
     let mut seen: Vec<(Direction, String)> = Vec::new();
     let mut all = Vec::new();
-    for (_, one) in explained.material.transfers() {
+    let verbs = explained
+        .material
+        .transfers()
+        .filter(|(_, one)| one.carrier == Carrier::Rdma);
+    for (_, one) in verbs {
         let known = |model: &Model| has_ceiling(model, one.direction);
         if explained.model.as_ref().is_some_and(known) {
             continue;
@@ -34,18 +38,14 @@ fn has_ceiling(model: &Model, direction: Direction) -> bool {
 }
 
 fn full(explained: &Explained<'_>, one: &Transfer, id: &'static str) -> Option<(String, Remark)> {
-    let (kinds, carrier): (&[Kind], _) = match one.carrier {
-        Carrier::Tcp | Carrier::Udp => (&[Kind::Ethernet], print::Carrier::Sockets),
-        Carrier::Rdma => (&[Kind::InfiniBand, Kind::Ethernet], print::Carrier::Verbs),
-        Carrier::Sockets | Carrier::Sctp | Carrier::Messages => return None,
-    };
+    let kinds = [Kind::InfiniBand, Kind::Ethernet];
     // A rate that was asked for, or that two directions share, says nothing of a link.
     if one.both || one.asked.is_some() {
         return None;
     }
     let goodput = one.goodput.0 as f64;
     let links = links(explained);
-    let of = |kind: &Kind| filled(goodput, *kind, carrier);
+    let of = |kind: &Kind| filled(goodput, *kind, print::Carrier::Verbs);
     let is_known = |name: &str| links.iter().any(|link| name_of(*link) == name);
     let found: Vec<_> = kinds.iter().filter_map(of).collect();
     let known = found.iter().find(|(name, _)| is_known(name));
@@ -67,7 +67,9 @@ fn full(explained: &Explained<'_>, one: &Transfer, id: &'static str) -> Option<(
         )
     };
     let evidence = format!("{}: {}", way.name, rate(way.rate));
-    let remark = Remark::new(id, Stands::Good, what).because(evidence);
+    let remark = Remark::new(id, Stands::Good, what)
+        .because(evidence)
+        .of(one.direction);
     Some((
         name,
         if is_known {

@@ -2,7 +2,7 @@
 //! call them a limit; here the reported figures alone agree with one.
 
 use super::super::Explained;
-use super::{Remark, Stands};
+use super::{Remark, Stands, course, rate};
 use crate::model::{DirectionModel, Load};
 use crate::reported::{Carrier, Transfer};
 use crate::signs::lossy::loss_leaves;
@@ -57,7 +57,8 @@ pub(super) fn window(explained: &Explained<'_>, id: &'static str) -> Vec<Remark>
                 "each stream had {flight} in flight of {name} of {window}: with a round trip of {rtt} that is the rate \
                  it reached, and a larger one may carry more"
             );
-            let remark = Remark::new(id, Stands::Finding, what);
+            let cause = if one.buffer == Some(window) { "send-buffer" } else { "receive-window" };
+            let remark = Remark::new(id, Stands::Finding, what).names(&[cause]).of(of.direction);
             if one.buffer.is_some() {
                 remark.next("let the kernel size the buffers: leave out -w", "")
             } else {
@@ -66,6 +67,59 @@ pub(super) fn window(explained: &Explained<'_>, id: &'static str) -> Vec<Remark>
         })
     };
     bases(explained).filter_map(remark).collect()
+}
+
+/// Share of the time from which what holds a sender is its limit.
+const HOLDS: f64 = 0.5;
+
+pub(super) fn held(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+    let remark = |(source, result, one): course::Of<'_>| {
+        let ends = [
+            (
+                one.held.window,
+                "receive-window",
+                "the receiver's window",
+                one.direction.receiver(),
+            ),
+            (
+                one.held.buffer,
+                "send-buffer",
+                "the send buffer",
+                one.direction.sender(),
+            ),
+        ];
+        let (share, cause, name, side) = ends
+            .into_iter()
+            .filter_map(|(share, cause, name, side)| {
+                Some((share.filter(|share| *share >= HOLDS)?, cause, name, side))
+            })
+            .max_by(|a, b| a.0.total_cmp(&b.0))?;
+        let what = format!(
+            "{}: {name} held the sender for {:.1} % of the time in which it had data, at {}",
+            course::way(one.direction),
+            share * 100.0,
+            rate(one.goodput.0 as f64)
+        );
+        let flight = one.round_trip.mean.map(|rtt| {
+            let bytes = Bytes((one.goodput.0 as f64 / 8.0 * rtt.secs()) as u64);
+            format!("with a round trip of {rtt} that is {bytes} in flight")
+        });
+        let next = match cause {
+            "receive-window" => (
+                "whether its program reads, and how large its buffer may grow",
+                "sysctl net.ipv4.tcp_rmem",
+            ),
+            _ => ("how large the buffer may grow", "sysctl net.ipv4.tcp_wmem"),
+        };
+        let remark = Remark::new(id, Stands::Finding, what)
+            .names(&[cause])
+            .of(one.direction)
+            .at(side)
+            .shown_by(source, result)
+            .next(next.0, next.1);
+        Some(flight.into_iter().fold(remark, Remark::because))
+    };
+    course::transfers(explained).filter_map(remark).collect()
 }
 
 /// The smallest known bound of the data in flight of a stream.
@@ -80,7 +134,15 @@ fn narrowest(one: &Transfer) -> Option<(Bytes, &'static str)> {
 
 pub(super) fn loss(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
     let bases = bases(explained);
-    bases.filter_map(|of| lossy(&of.base, id)).collect()
+    bases
+        .filter_map(|of| {
+            Some(
+                lossy(&of.base, id)?
+                    .names(&["path-loss", "path-rate"])
+                    .of(of.direction),
+            )
+        })
+        .collect()
 }
 
 fn lossy(load: &Load, id: &'static str) -> Option<Remark> {

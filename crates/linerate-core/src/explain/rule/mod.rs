@@ -4,21 +4,29 @@
 
 mod ceiling;
 mod claims;
+mod compare;
 mod connections;
+mod counters;
+mod course;
 mod datagrams;
 mod direction;
 mod disk;
+mod full;
 mod hardware;
 mod layers;
 mod sizes;
 mod streams;
 
 use super::Explained;
+use crate::path::{Direction, Side};
+use crate::reported::{Outcome, Source};
 pub(super) use direction::may_cross;
 
 /// How a remark is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stands {
+    /// Two figures of the input cannot both hold.
+    Contradiction,
     /// The figures show a reason, or exclude one.
     Finding,
     /// A claim or a figure that the results do not support.
@@ -31,6 +39,7 @@ impl Stands {
     /// The word used in text and JSON.
     pub const fn name(self) -> &'static str {
         match self {
+            Self::Contradiction => "contradiction",
             Self::Finding => "finding",
             Self::Doubt => "doubt",
             Self::Good => "good",
@@ -51,6 +60,33 @@ pub struct Remark {
     pub evidence: Vec<String>,
     /// What would tell more, with its command; empty if nothing would.
     pub next: Vec<Next>,
+    /// What it answers to "why is it slow"; `None` if it is beside the question.
+    pub answer: Option<Answer>,
+}
+
+/// The answer to "why is it slow" that a remark gives.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Answer {
+    /// Ids of causes. One is named as the limit; of several it is unknown which one it is. Of a path that is as it
+    /// should be there is none.
+    pub causes: Vec<&'static str>,
+    /// Ids of causes that the figures rule out.
+    pub ruled_out: Vec<&'static str>,
+    /// The direction that it is about; `None` if it is about no direction, or both.
+    pub direction: Option<Direction>,
+    /// The host at which the limit is; `None` if it is at none, or unknown.
+    pub side: Option<Side>,
+    /// The run that shows it; `None` if no single one does.
+    pub run: Option<Run>,
+}
+
+/// Where a run stands in the input.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Run {
+    /// Name of the file, without its folder.
+    pub file: String,
+    /// The line at which its result begins, from 1.
+    pub line: u64,
 }
 
 /// A next step.
@@ -70,7 +106,41 @@ impl Remark {
             what: what.into(),
             evidence: Vec::new(),
             next: Vec::new(),
+            answer: None,
         }
+    }
+
+    /// The remark answers the question with these causes.
+    fn names(mut self, causes: &[&'static str]) -> Self {
+        self.answer.get_or_insert_default().causes = causes.to_vec();
+        self
+    }
+
+    /// The answer rules these causes out.
+    fn rules_out(mut self, causes: &[&'static str]) -> Self {
+        self.answer.get_or_insert_default().ruled_out = causes.to_vec();
+        self
+    }
+
+    /// The answer is about a direction.
+    fn of(mut self, direction: Direction) -> Self {
+        self.answer.get_or_insert_default().direction = Some(direction);
+        self
+    }
+
+    /// The limit is at a host.
+    fn at(mut self, side: Side) -> Self {
+        self.answer.get_or_insert_default().side = Some(side);
+        self
+    }
+
+    /// The run that shows it.
+    fn shown_by(mut self, source: &Source, result: &Outcome) -> Self {
+        self.answer.get_or_insert_default().run = Some(Run {
+            file: source.file.clone(),
+            line: result.line,
+        });
+        self
     }
 
     fn because(mut self, evidence: impl Into<String>) -> Self {
@@ -96,8 +166,73 @@ pub struct Rule {
     find: fn(&Explained<'_>, &'static str) -> Vec<Remark>,
 }
 
-/// Every rule.
+/// Every rule. Of two that answer the question alike the first one is the headline.
 pub static RULES: &[Rule] = &[
+    Rule {
+        id: "impossible-rate",
+        doc: "A rate that is more than all ports carry that the facts of a host show.",
+        find: full::impossible,
+    },
+    Rule {
+        id: "same-host",
+        doc: "A transfer whose ends have one address.",
+        find: course::same_host,
+    },
+    Rule {
+        id: "nothing-arrived",
+        doc: "A transfer of which nothing arrived: what was sent again and the congestion window tell what may hold it.",
+        find: course::nothing,
+    },
+    Rule {
+        id: "datagrams-lost",
+        doc: "Loads by UDP of one direction: loss that begins at a rate, or that is a share of any rate.",
+        find: course::ladder,
+    },
+    Rule {
+        id: "segments-lost",
+        doc: "A transfer of which one segment in a thousand or more was sent again; from one in a hundred loss itself is named.",
+        find: course::loses,
+    },
+    Rule {
+        id: "rate-stepped-down",
+        doc: "A rate that falls by a quarter or more within a run, and stays.",
+        find: course::step,
+    },
+    Rule {
+        id: "held-by-a-window",
+        doc: "A sender that the receiver's window or its own buffer held for half of the time or more, by the kernel's clocks.",
+        find: connections::held,
+    },
+    Rule {
+        id: "retransmits-counted",
+        doc: "Retransmissions that the kernel counts: lost, or needless by what the receiver answered.",
+        find: counters::retransmits,
+    },
+    Rule {
+        id: "one-core-of-many",
+        doc: "CPU time of a whole machine that is one of its CPUs.",
+        find: counters::one_core,
+    },
+    Rule {
+        id: "streams-held",
+        doc: "Several streams that carry more than 1.3 times what one does.",
+        find: compare::flows,
+    },
+    Rule {
+        id: "ways-differ",
+        doc: "A direction that carries less than two thirds of the other one.",
+        find: compare::ways,
+    },
+    Rule {
+        id: "a-round-limit",
+        doc: "A flat rate without loss at a round figure that no port leaves to TCP.",
+        find: full::round,
+    },
+    Rule {
+        id: "as-small-packets",
+        doc: "A transfer in packets of 9000 bytes at the rate that those of 1500 leave of a link.",
+        find: full::small_packets,
+    },
     Rule {
         id: "host-limits",
         doc: "A port or a slot of a host that is slower than it could be, beside results.",
@@ -197,7 +332,17 @@ pub static RULES: &[Rule] = &[
     Rule {
         id: "at-a-ceiling",
         doc: "A rate at which a standard link is full.",
+        find: full::at_one,
+    },
+    Rule {
+        id: "verbs-at-a-ceiling",
+        doc: "A rate of verbs at which a standard link is full.",
         find: ceiling::at_one,
+    },
+    Rule {
+        id: "ports-full",
+        doc: "Streams of which each fills a standard link: as many ports are full.",
+        find: full::each,
     },
     Rule {
         id: "hardware",
@@ -215,7 +360,7 @@ pub static RULES: &[Rule] = &[
         find: ceiling::below,
     },
     Rule {
-        id: "headline",
+        id: "claim-not-reached",
         doc: "A claimed rate, time or capacity, held against the figures; a claim that no figure stands beside.",
         find: claims::headline,
     },

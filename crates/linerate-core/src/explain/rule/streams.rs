@@ -18,16 +18,16 @@ const DIFFER: f64 = 0.5;
 /// Rates to which clouds limit one flow.
 //= https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-instance-network-bandwidth.html: 5 Gb/s outside of a
 //= cluster placement group, 10 Gb/s within one
-const FLOW_CAPS: [Rate; 2] = [Rate(5_000_000_000), Rate(10_000_000_000)];
+pub(super) const FLOW_CAPS: [Rate; 2] = [Rate(5_000_000_000), Rate(10_000_000_000)];
 
 /// Range of a capped flow's goodput, as shares of the cap: headers take some, and limiters have a margin.
-const CAPPED: std::ops::RangeInclusive<f64> = 0.93..=1.02;
+pub(super) const CAPPED: std::ops::RangeInclusive<f64> = 0.93..=1.02;
 
 /// Share of the hardware's ceiling from which it limits all streams together.
 const FULL: f64 = 0.9;
 
 /// Streams from which on equal rates are a pattern.
-const PATTERN: usize = 3;
+pub(super) const PATTERN: usize = 3;
 
 /// Standard links of Ethernet that several capped streams could fill, in Gb/s.
 const LINKS: [f64; 6] = [25.0, 40.0, 50.0, 100.0, 200.0, 400.0];
@@ -153,13 +153,7 @@ fn cap(explained: &Explained<'_>, one: &Transfer, id: &'static str) -> Option<Re
     let ceiling = explained.material.hardware.goodput();
     let is_full = |least: f64| one.goodput.0 as f64 >= least * FULL;
     // Streams that share a full link alike, or keep a rate, are not capped one by one.
-    let total = if one.each.is_empty() {
-        one.goodput.0 as f64
-    } else {
-        one.each.iter().sum()
-    };
-    let link = || fills_link(total);
-    if ceiling.map_or_else(link, |ceiling| is_full(ceiling.low())) || one.asked.is_some() {
+    if ceiling.is_some_and(|ceiling| is_full(ceiling.low())) || one.asked.is_some() {
         return None;
     }
     let at = |rate: f64, cap: Rate| CAPPED.contains(&(rate / cap.0 as f64));
@@ -173,12 +167,28 @@ fn cap(explained: &Explained<'_>, one: &Transfer, id: &'static str) -> Option<Re
         let all = |cap: &Rate| one.each.iter().all(|each| at(*each, *cap));
         (one.each.len(), "", FLOW_CAPS.into_iter().find(all)?)
     };
+    if streams < PATTERN {
+        return None;
+    }
     let what = format!(
         "each of {streams} streams carried {how}about {cap}: so much a cloud allows one flow; one full processor for \
          all of them would look alike"
     );
-    (streams >= PATTERN).then(|| {
-        Remark::new(id, Stands::Finding, what).next(
+    let remark = Remark::new(id, Stands::Finding, what).of(one.direction);
+    let total: f64 = one.each.iter().sum();
+    Some(if ceiling.is_none() && fills_link(total) {
+        remark
+            .because(format!(
+                "all together carried {}: a full link that they share alike looks the same",
+                rate(total)
+            ))
+            .names(&["flow-rate-cap", "wire-full"])
+            .next(
+                "fewer streams: a cap leaves each its rate, and a full link gives each more",
+                "iperf3 -c HOST -P 2",
+            )
+    } else {
+        remark.names(&["flow-rate-cap"]).next(
             "tell a cap of each flow from a full processor",
             "linerate run HOST",
         )

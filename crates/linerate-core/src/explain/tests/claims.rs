@@ -20,7 +20,10 @@ fn rdma_is_not_shown_by_files_as_fast_as_tcp() {
 fn a_headline_is_held_against_the_best_figure() {
     let says = |claim: &str| {
         let all = remarks(home(375.0, &SWEEP), &[claim]);
-        all.into_iter().find(|(id, _)| *id == "headline").unwrap().1
+        all.into_iter()
+            .find(|(id, _)| *id == "claim-not-reached")
+            .unwrap()
+            .1
     };
     let words = says("goodput>=20Gbit/s");
     assert!(

@@ -96,7 +96,10 @@ fn disks_of_the_host_itself_say_nothing_of_the_path() {
     for (target, at_disk) in [("/dev/nvme0n1", None), ("", Some(Bytes(1)))] {
         assert!(!has("direction-cleared", with(target, at_disk), &[]));
         let all = remarks(with(target, at_disk), &claim);
-        let headline = all.iter().find(|(id, _)| *id == "headline").unwrap();
+        let headline = all
+            .iter()
+            .find(|(id, _)| *id == "claim-not-reached")
+            .unwrap();
         assert!(headline.1.starts_with("no figure reaches"), "{headline:?}");
     }
     let alone = vec![with("/dev/nvme0n1", None).remove(0)];

@@ -1,5 +1,6 @@
 //! Rules on material made by hand, each on both sides of its threshold.
 
+mod answers;
 mod claims;
 mod files;
 mod links;

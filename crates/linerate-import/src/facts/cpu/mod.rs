@@ -3,6 +3,7 @@
 mod interrupts;
 mod lscpu;
 mod lscpu_list;
+mod nproc;
 mod numactl;
 #[cfg(test)]
 mod tests;
@@ -10,6 +11,7 @@ mod tests;
 pub(crate) use interrupts::INTERRUPTS;
 pub(crate) use lscpu::LSCPU;
 pub(crate) use lscpu_list::LSCPU_LIST;
+pub(crate) use nproc::NPROC;
 pub(crate) use numactl::NUMACTL;
 
 use linerate_core::facts::cpu::{Cpu, Node, Processors};

@@ -1,7 +1,7 @@
 //! From a document to transfers.
 
 use linerate_core::path::{ByRole, Direction};
-use linerate_core::reported::{Carrier, Counted, Cpu, Lost, Note, RoundTrips, Transfer};
+use linerate_core::reported::{Carrier, Counted, Cpu, CpuOf, Lost, Note, RoundTrips, Transfer};
 use linerate_core::units::{Bytes, Nanos, Rate};
 
 use super::document::{Document, Kernel, Ticks};
@@ -238,7 +238,7 @@ impl<'a> View<'a> {
             Some(Cpu {
                 total: row.positive(total)? / 100.0,
                 system: row.get(system).map(|percent| percent / 100.0),
-                machine: false,
+                of: CpuOf::Program,
             })
         };
         let host = of(F::HostTotal, F::HostSystem);

@@ -15,7 +15,6 @@ const PASSED_OVER: &[&str] = &[
     "-----",
     "Accepted connection from ",
     "Server listening on ",
-    "Control connection MSS",
     "Time: ",
     "Linux ",
     "Cookie: ",
@@ -49,6 +48,10 @@ pub(super) struct Lines<'a> {
     pub(super) segment: Option<u32>,
     /// Lines that name a connection of the test.
     pub(super) connections: usize,
+    /// Whether both ends of a connection have one address.
+    pub(super) local: Option<bool>,
+    /// Largest segment of the control connection, whose route the test takes.
+    pub(super) control_segment: Option<u32>,
     pub(super) cpu: Vec<CpuLine>,
     pub(super) congestion: Option<&'a str>,
     pub(super) error: Option<String>,
@@ -165,6 +168,9 @@ impl<'a> Lines<'a> {
         }
         let connected = rest.starts_with("local ") && rest.contains(" connected to ");
         self.connections += usize::from(connected);
+        if connected {
+            self.local = self.local.or(is_local(rest));
+        }
         connected
             || rest.ends_with("datagrams received out-of-order")
             || rest.ends_with("statistics not available)")
@@ -188,6 +194,8 @@ impl<'a> Lines<'a> {
             let mss = mss.split(' ').next().and_then(|n| n.parse().ok());
             // A server does not know it, and writes zero.
             self.segment = mss.filter(|n| *n > 0);
+        } else if let Some(mss) = line.strip_prefix("Control connection MSS ") {
+            self.control_segment = mss.trim().parse().ok().filter(|n| *n > 0);
         } else if let Some(name) = line.strip_prefix("snd_tcp_congestion ") {
             self.congestion = Some(name);
         } else if let Some(settings) = line.strip_prefix("Starting Test: protocol: ") {
@@ -216,6 +224,16 @@ impl<'a> Lines<'a> {
             }
         }
     }
+}
+
+/// Whether the ends of `local 192.0.2.1 port 41000 connected to 192.0.2.2 port 5201` have one address.
+pub(crate) fn is_local(rest: &str) -> Option<bool> {
+    let mut words = rest.split_whitespace().skip(1);
+    let own = words.next()?;
+    let other = words
+        .skip_while(|word| *word != "to" && *word != "with")
+        .nth(1)?;
+    Some(own == other)
 }
 
 /// Whether a row says whose count it is, as only rows of a summary do.

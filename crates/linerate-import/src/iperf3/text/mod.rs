@@ -110,8 +110,8 @@ pub(crate) fn goes_on(before: &str, text: &str) -> bool {
     if line.starts_with("iperf3: ") || repeated.into_iter().any(|line| line == "Server output:") {
         return true;
     }
-    if row(line).is_some() {
-        return true;
+    if let Some(row) = row(line) {
+        return !begins_anew(&row, before);
     }
     let last = before.rev().filter(|line| !line.trim().is_empty());
     if is_header(line) || line.starts_with("Test Complete.") {
@@ -119,6 +119,24 @@ pub(crate) fn goes_on(before: &str, text: &str) -> bool {
     } else {
         is_beginning(last)
     }
+}
+
+/// Whether a row is the first one of another test: a summary has each end of a stream once, and an interval at the
+/// start comes before all later ones.
+fn begins_anew<'a>(next: &Row<'_>, before: impl DoubleEndedIterator<Item = &'a str>) -> bool {
+    let mut last = before.rev().map_while(row);
+    if next.from > 0.0 {
+        return false;
+    }
+    if is_marked(next) {
+        let end = |row: &Row<'_>| row.rest.ends_with("sender");
+        return last.any(|row| {
+            is_marked(&row) && row.id == next.id && row.role == next.role && end(&row) == end(next)
+        });
+    }
+    last.next().is_some_and(|row| {
+        row.from > 0.0 && next.to < row.to * 0.95 || is_marked(&row) && next.to < row.to * 0.5
+    })
 }
 
 /// Whether the last lines, from behind, are those of a test before its rows. Lines of no output end it.

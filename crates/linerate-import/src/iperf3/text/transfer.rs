@@ -1,11 +1,12 @@
 //! From lines to transfers.
 
 use linerate_core::path::{ByRole, Direction};
-use linerate_core::reported::{Carrier, Counted, Cpu, Lost, Note, Transfer};
+use linerate_core::reported::{Carrier, Counted, Cpu, CpuOf, Lost, Note, Transfer};
 use linerate_core::units::{Bytes, Nanos, Rate};
 
 use super::lines::Lines;
 use crate::format::Section;
+use crate::iperf_command::asked;
 use crate::iperf_row::{CONTRADICTS, Row, bytes, number, word};
 
 /// The transfers of an output: one, or one in each direction.
@@ -37,12 +38,23 @@ pub(super) fn all(
     };
     let views = directions.into_iter().map(|direction| {
         let sends = server == (direction == Direction::Reverse);
-        View::new(lines, direction, both, sends)
+        View::new(lines, direction, both, (server, sends))
     });
     let views: Vec<View<'_>> = views.collect();
-    let transfers: Vec<Transfer> = views.iter().filter_map(View::transfer).collect();
+    let mut transfers: Vec<Transfer> = views.iter().filter_map(View::transfer).collect();
     if transfers.is_empty() {
         return transfers;
+    }
+    if let Some(command) = section.command {
+        transfers.iter_mut().for_each(|one| asked(one, command));
+    }
+    for (view, one) in views.iter().zip(&transfers) {
+        if let (0, Some(sent)) = (one.goodput.0, view.totals[0].filter(|row| row.bytes > 0.0)) {
+            let sent = Rate(sent.rate as u64);
+            note(&format!(
+                "the sender put {sent} on its way, and nothing arrived: the rate is 0"
+            ));
+        }
     }
     let mut rows = lines.intervals.iter().chain(&lines.summary);
     if rows.clone().any(|row| row.comma) {
@@ -126,6 +138,8 @@ struct View<'a> {
     lines: &'a Lines<'a>,
     direction: Direction,
     both: bool,
+    /// Whether the server wrote the output.
+    server: bool,
     /// Whether the end that wrote the output sends.
     sends: bool,
     intervals: Vec<&'a Row<'a>>,
@@ -136,7 +150,12 @@ struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    fn new(lines: &'a Lines<'a>, direction: Direction, both: bool, sends: bool) -> Self {
+    fn new(
+        lines: &'a Lines<'a>,
+        direction: Direction,
+        both: bool,
+        (server, sends): (bool, bool),
+    ) -> Self {
         let side = if sends { "TX" } else { "RX" };
         let own = |row: &&Row<'_>| row.role.is_empty() || row.role.starts_with(side);
         let rows: Vec<&Row<'_>> = lines.intervals.iter().filter(own).collect();
@@ -161,6 +180,7 @@ impl<'a> View<'a> {
             lines,
             direction,
             both,
+            server,
             sends,
             intervals,
             // Behind the sender's row, one whose end is cut off is the receiver's.
@@ -191,7 +211,8 @@ impl<'a> View<'a> {
         (transfer.ticks, transfer.tick) = self.ticks();
         transfer.each = self.each(counted);
         transfer.retransmits = self.retransmits();
-        transfer.segment = self.lines.segment;
+        transfer.segment = self.lines.segment.or(self.lines.control_segment);
+        transfer.local = self.lines.local;
         transfer.window = self.window();
         transfer.cpu = self.cpu();
         transfer.datagrams = self.lost();
@@ -218,12 +239,37 @@ impl<'a> View<'a> {
         };
         let [sent, received, unnamed] = self.totals;
         let ticks = self.mean().map(|(rate, seconds)| (rate, seconds, own));
+        if self.is_nothing() {
+            return Some((0.0, self.length(), Counted::Receiver));
+        }
         of(received, Counted::Receiver)
             .or_else(|| ticks.filter(|_| !self.sends))
             .or_else(|| of(sent, Counted::Sender))
             .or_else(|| self.by_loss())
             .or_else(|| of(unnamed, Counted::Sender))
             .or(ticks)
+    }
+
+    /// Whether nothing arrived. A server does not know what it did not count itself, nor does a client whose test
+    /// ended early.
+    fn is_nothing(&self) -> bool {
+        let [sent, received, _] = self.totals;
+        let is_told =
+            received.filter(|_| sent.is_some() && !self.server && self.lines.error.is_none());
+        let is_still =
+            |rows: &[&Row<'_>]| rows.len() > 1 && rows.iter().all(|row| row.bytes == 0.0);
+        match is_told {
+            Some(row) => row.bytes == 0.0,
+            None => {
+                received.or(sent).is_none_or(|row| row.bytes == 0.0) && is_still(&self.intervals)
+            }
+        }
+    }
+
+    /// Seconds of the test, by the rows that there are.
+    fn length(&self) -> f64 {
+        let rows = self.totals.iter().flatten().chain(&self.intervals);
+        rows.map(|row| row.to).fold(0.0, f64::max)
     }
 
     /// Up to version 3.1 the row of UDP has the sender's bytes, and the receiver's losses.
@@ -245,7 +291,8 @@ impl<'a> View<'a> {
         if self.datagrams {
             return None;
         }
-        if self.totals.iter().flatten().any(|row| row.bytes > 0.0) {
+        let is_counted = |row: &Row<'_>| row.bytes > 0.0 || self.sends && self.is_nothing();
+        if self.totals.iter().flatten().any(|row| is_counted(row)) {
             return self.totals[0].and_then(retransmits);
         }
         let of = |row: &&Row<'_>| word(row.rest)?.0.parse::<u64>().ok();
@@ -312,7 +359,7 @@ impl<'a> View<'a> {
             Some(Cpu {
                 total,
                 system: Some(system),
-                machine: false,
+                of: CpuOf::Program,
             })
         };
         if self.sends {
@@ -322,19 +369,23 @@ impl<'a> View<'a> {
         }
     }
 
-    /// `0.007 ms  0/3570 (0%)  receiver`, of the receiver or of a row without a name.
+    /// `0.007 ms  0/3570 (0%)  receiver`, of the receiver or of a row without a name; without a summary the sum of the
+    /// intervals.
     fn lost(&self) -> Option<Lost> {
-        let [_, received, unnamed] = self.totals;
+        let [sent, received, unnamed] = self.totals;
         let named = received.filter(|row| row.bytes > 0.0 || !self.sends);
-        let row = named.or(unnamed.filter(|_| received.is_none()))?;
-        let (jitter, rest) = row.rest.split_once(" ms")?;
-        let (counts, _) = word(rest)?;
-        let (lost, of) = counts.split_once('/')?;
-        Some(Lost {
-            lost: lost.parse().ok()?,
-            of: of.parse().ok().filter(|of| *of > 0)?,
-            jitter: number(jitter.trim()).map(|(ms, _)| Nanos((ms * 1e6) as u64)),
-        })
+        let row = named.or(unnamed.filter(|_| received.is_none()));
+        if let Some(row) = row {
+            return counts(row);
+        }
+        let is_counted = sent.is_none() && !self.sends;
+        let mut each = self.intervals.iter().filter_map(|row| counts(row));
+        let first = each.next().filter(|_| is_counted)?;
+        Some(each.fold(first, |sum, one| Lost {
+            lost: sum.lost.saturating_add(one.lost),
+            of: sum.of.saturating_add(one.of),
+            jitter: one.jitter,
+        }))
     }
 }
 
@@ -351,6 +402,17 @@ fn count(rows: &[&Row<'_>]) -> usize {
 }
 
 fn retransmits(row: &Row<'_>) -> Option<u64> {
-    row.bytes.gt(&0.0).then_some(())?;
     word(row.rest)?.0.parse().ok()
+}
+
+/// `0.007 ms  0/3570 (0%)` of a row.
+fn counts(row: &Row<'_>) -> Option<Lost> {
+    let (jitter, rest) = row.rest.split_once(" ms")?;
+    let (counts, _) = word(rest)?;
+    let (lost, of) = counts.split_once('/')?;
+    Some(Lost {
+        lost: lost.parse().ok()?,
+        of: of.parse().ok().filter(|of| *of > 0)?,
+        jitter: number(jitter.trim()).map(|(ms, _)| Nanos((ms * 1e6) as u64)),
+    })
 }

@@ -1,6 +1,6 @@
 //! Reported results and what they say, for programs. The schema of the document is made from `Output`.
 
-use linerate_core::explain::{Explained, Remark, Table};
+use linerate_core::explain::{Explained, Headline, Next, Remark, Table};
 use linerate_core::facts::odd::Oddity;
 use linerate_core::path::{Direction, Side};
 use linerate_core::reported::{
@@ -37,6 +37,8 @@ pub(in crate::show) struct Output<'a> {
 /// Results of one path, and what they say.
 #[derive(Serialize, JsonSchema)]
 pub(in crate::show) struct Results<'a> {
+    /// The answer to read first. Null if there are only facts.
+    headline: Option<HeadlineOut<'a>>,
     /// What limits the transfers, by the judge.
     limits: Vec<LimitOut<'a>>,
     /// What the judge does not know.
@@ -59,6 +61,44 @@ pub(in crate::show) struct Results<'a> {
     sources: Vec<ReadOut<'a>>,
 }
 
+/// The one answer to "why is it slow".
+#[derive(Serialize, JsonSchema)]
+struct HeadlineOut<'a> {
+    /// `contradiction` (two figures cannot both hold), `limit`, `unknown` or `healthy`.
+    stands: &'static str,
+    /// The rule that answers. Null if it is the judge, or nobody.
+    rule: Option<&'static str>,
+    /// The cause that limits. Null without one.
+    cause: Option<&'static str>,
+    /// The host at which the limit is. Null if it is at none, or unknown.
+    side: Option<Side>,
+    /// Null if it is about no direction, or both.
+    direction: Option<Direction>,
+    /// Null without a cause.
+    certainty: Option<Certainty>,
+    /// The answer in a sentence.
+    what: &'a str,
+    /// Numbers, in sentences.
+    evidence: &'a [String],
+    /// The run that shows it. Null if no single one does.
+    run: Option<RunOut<'a>>,
+    /// Causes of which one may be it, at most three.
+    candidates: &'a [&'static str],
+    /// Causes that the figures rule out.
+    ruled_out: &'a [&'static str],
+    /// The step that tells more. Null if none would.
+    next: Option<NextOut<'a>>,
+}
+
+/// Where a run stands in the input.
+#[derive(Serialize, JsonSchema)]
+struct RunOut<'a> {
+    /// The file that has it.
+    file: &'a str,
+    /// The line at which its result begins.
+    line: u64,
+}
+
 /// A limit of the transfers.
 #[derive(Serialize, JsonSchema)]
 struct LimitOut<'a> {
@@ -75,7 +115,7 @@ struct LimitOut<'a> {
 struct RemarkOut<'a> {
     /// Stable id of the rule: `direction-cleared`.
     rule: &'static str,
-    /// `finding`, `doubt` (a claim or a figure that the results do not support) or `good`.
+    /// `contradiction` (two figures cannot both hold), `finding`, `doubt` (a claim or a figure that the results do not support) or `good`.
     stands: &'static str,
     /// The remark in a sentence.
     what: &'a str,
@@ -224,6 +264,7 @@ impl<'a> Results<'a> {
     pub(in crate::show) fn of(explained: &'a Explained<'a>) -> Self {
         let material = explained.material;
         Self {
+            headline: explained.headline.as_ref().map(headline),
             limits: explained.verdict.limits.iter().map(limit).collect(),
             unknown: &explained.verdict.unknown,
             remarks: explained.remarks.iter().map(remark).collect(),
@@ -238,6 +279,33 @@ impl<'a> Results<'a> {
     }
 }
 
+fn headline(headline: &Headline) -> HeadlineOut<'_> {
+    HeadlineOut {
+        stands: headline.stands.name(),
+        rule: headline.rule,
+        cause: headline.cause,
+        side: headline.side,
+        direction: headline.direction,
+        certainty: headline.certainty,
+        what: &headline.what,
+        evidence: &headline.evidence,
+        run: headline.run.as_ref().map(|run| RunOut {
+            file: &run.file,
+            line: run.line,
+        }),
+        candidates: &headline.candidates,
+        ruled_out: &headline.ruled_out,
+        next: headline.next.as_ref().map(next),
+    }
+}
+
+fn next(next: &Next) -> NextOut<'_> {
+    NextOut {
+        what: &next.what,
+        command: Some(next.command.as_str()).filter(|command| !command.is_empty()),
+    }
+}
+
 fn limit(limit: &Limit) -> LimitOut<'_> {
     LimitOut {
         cause: limit.cause,
@@ -248,10 +316,7 @@ fn limit(limit: &Limit) -> LimitOut<'_> {
 }
 
 fn remark(remark: &Remark) -> RemarkOut<'_> {
-    let next = remark.next.iter().map(|next| NextOut {
-        what: &next.what,
-        command: Some(next.command.as_str()).filter(|command| !command.is_empty()),
-    });
+    let next = remark.next.iter().map(next);
     RemarkOut {
         rule: remark.id,
         stands: remark.stands.name(),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use linerate_core::explain::{Explained, Remark, Stands, Table as Sized};
+use linerate_core::explain::{Answered, Explained, Headline, Remark, Stands, Table as Sized};
 use linerate_core::path::Side;
 use linerate_core::reported::{
     Access, Counted, Disk, DiskRow, Does, SizeRow, Sizes, Transfer, Trip,
@@ -39,11 +39,49 @@ pub(crate) fn page(explained: &Explained<'_>, saved: Option<(&str, &str)>) -> Do
 
 /// Writes what the results say.
 pub(in crate::show) fn answer(doc: &mut Document, explained: &Explained<'_>) {
-    judged(doc, explained);
+    let headline = explained.headline.as_ref();
+    let rule = headline.and_then(|headline| headline.rule);
+    let is_first = |remark: &&Remark| Some(remark.id) == rule && headline.is_some_and(|h| h.what == remark.what);
+    let first = explained.remarks.iter().find(is_first);
+    if let Some((headline, remark)) = headline.zip(first) {
+        told(doc, headline, remark);
+        doc.gap();
+    }
+    // Where a rule answers, the judge's line that it found nothing says less.
+    if first.is_none() || !explained.verdict.limits.is_empty() {
+        judged(doc, explained);
+        doc.gap();
+    }
+    let rest = explained.remarks.iter().filter(|remark| first.is_none_or(|first| !std::ptr::eq(first, *remark)));
+    remarks(doc, rest);
+    if first.is_none() {
+        unknown(doc, explained);
+    }
     doc.gap();
-    remarks(doc, &explained.remarks);
-    unknown(doc, explained);
-    doc.gap();
+}
+
+/// Writes the answer that a rule gives: what it is, why, and the step that tells more.
+fn told(doc: &mut Document, headline: &Headline, remark: &Remark) {
+    let (label, tone) = match headline.stands {
+        Answered::Contradiction => ("Contradiction", Tone::Warning),
+        Answered::Limit => ("Limit", Tone::Strong),
+        Answered::Unknown => ("Unknown", Tone::Warning),
+        Answered::Healthy => ("As it should", Tone::Good),
+    };
+    let id = match (headline.cause, headline.certainty) {
+        (Some(cause), Some(certainty)) => format!(" [{cause}, {}]", certainty.name()),
+        _ => format!(" ({})", remark.id),
+    };
+    doc.entry(label, &[(tone, &headline.what), (Tone::Dim, &id)], 2);
+    if !headline.candidates.is_empty() {
+        let maybe = format!("it may be {}", headline.candidates.join(" or "));
+        doc.entry("", &[(Tone::Plain, &maybe)], 2);
+    }
+    if !headline.ruled_out.is_empty() {
+        let not = format!("it is not {}", headline.ruled_out.join(", nor "));
+        doc.entry("", &[(Tone::Plain, &not)], 2);
+    }
+    because(doc, remark);
 }
 
 /// Writes the results themselves, and what was read.
@@ -98,24 +136,30 @@ fn unknown(doc: &mut Document, explained: &Explained<'_>) {
     doc.detail_command((Tone::Strong, "linerate run HOST"), 0);
 }
 
-fn remarks(doc: &mut Document, remarks: &[Remark]) {
+fn remarks<'a>(doc: &mut Document, remarks: impl Iterator<Item = &'a Remark>) {
     for remark in remarks {
         let (label, tone) = match remark.stands {
+            Stands::Contradiction => ("Contradiction", Tone::Warning),
             Stands::Finding => ("Found", Tone::Strong),
             Stands::Doubt => ("In doubt", Tone::Warning),
             Stands::Good => ("As it should", Tone::Good),
         };
         let id = format!(" ({})", remark.id);
         doc.entry(label, &[(tone, &remark.what), (Tone::Dim, &id)], 2);
-        for evidence in &remark.evidence {
-            doc.evidence(evidence);
-        }
-        for next in &remark.next {
-            let end = if next.command.is_empty() { "" } else { ":" };
-            doc.detail(&[(Tone::Dim, &format!("{}{end}", next.what))], 2);
-            if !next.command.is_empty() {
-                doc.detail_command((Tone::Strong, &next.command), 0);
-            }
+        because(doc, remark);
+    }
+}
+
+/// Writes the numbers of a remark, and what would tell more.
+fn because(doc: &mut Document, remark: &Remark) {
+    for evidence in &remark.evidence {
+        doc.evidence(evidence);
+    }
+    for next in &remark.next {
+        let end = if next.command.is_empty() { "" } else { ":" };
+        doc.detail(&[(Tone::Dim, &format!("{}{end}", next.what))], 2);
+        if !next.command.is_empty() {
+            doc.detail_command((Tone::Strong, &next.command), 0);
         }
     }
 }

@@ -1,0 +1,240 @@
+//! The one answer to transfers, each rule on both sides of its threshold.
+
+use super::*;
+use crate::explain::Answered;
+use crate::facts::nic::Nic;
+use crate::reported::{Counters, Cpu, CpuOf, Lost};
+
+/// How the question is answered: the cause, or the candidates, or the word alone.
+fn answer(sources: Vec<Source>, near: Inventory) -> String {
+    let material = Material {
+        sources,
+        near,
+        ..Material::default()
+    };
+    let explained = explain(&material);
+    let headline = explained.headline.unwrap();
+    let word = headline.stands.name();
+    match (headline.stands, headline.cause) {
+        (Answered::Limit, Some(cause)) => cause.to_owned(),
+        (Answered::Unknown, _) if !headline.candidates.is_empty() => headline.candidates.join("|"),
+        _ => word.to_owned(),
+    }
+}
+
+fn of(results: Vec<Measured>) -> String {
+    answer(near(results), Inventory::default())
+}
+
+/// A transfer of 10 s with retransmissions; its direction is forward unless changed.
+fn run(streams: u32, gigabits: f64, retransmits: u64) -> Measured {
+    changed(streams, gigabits, |one| {
+        (one.seconds, one.retransmits) = (Some(10.0), Some(retransmits));
+    })
+}
+
+fn back(mut of: Measured) -> Measured {
+    if let Measured::Transfer(one) = &mut of {
+        one.direction = Direction::Reverse;
+    }
+    of
+}
+
+fn ticks(gigabits: &[f64]) -> Measured {
+    let mean = gigabits.iter().sum::<f64>() / gigabits.len() as f64;
+    changed(1, mean, |one| {
+        one.ticks = gigabits.iter().map(|rate| rate * 1e9).collect();
+        (one.tick, one.seconds) = (Some(1.0), Some(gigabits.len() as f64));
+        one.retransmits = Some(0);
+    })
+}
+
+#[test]
+fn a_full_link_is_healthy_only_where_little_is_lost_and_nothing_is_faster() {
+    assert_eq!(of(vec![run(1, 9.41, 8)]), "healthy");
+    // 1 in 1000 segments of 8.1 M.
+    assert_ne!(of(vec![run(1, 9.41, 8_100)]), "healthy");
+    assert_ne!(of(vec![run(1, 9.15, 8)]), "healthy");
+    // More than TCP gets of a port of 10 Gb/s.
+    assert_ne!(of(vec![run(1, 9.96, 0)]), "healthy");
+    // Many streams carry more: the one is held.
+    assert_eq!(of(vec![run(1, 9.53, 0), run(32, 47.7, 0)]), "flow-rate-cap");
+    assert_eq!(of(vec![run(1, 9.41, 0), run(32, 9.41, 0)]), "healthy");
+    assert_eq!(
+        of(vec![run(1, 3.0, 0), run(8, 11.0, 0)]),
+        "sender-core|receive-window|flow-rate-cap"
+    );
+}
+
+#[test]
+fn a_rate_that_steps_down_is_two_rates() {
+    assert_eq!(of(vec![ticks(&[0.7, 0.4, 0.4, 0.41])]), "path-rate");
+    assert_eq!(of(vec![ticks(&[5.0, 5.0, 3.0, 3.0, 3.1])]), "path-rate");
+    // A slow start and one dip; too little to be a step; too short.
+    assert_eq!(
+        of(vec![ticks(&[
+            3.0, 7.0, 9.41, 9.42, 5.0, 9.41, 9.41, 9.41, 9.41, 9.41
+        ])]),
+        "healthy"
+    );
+    assert_eq!(of(vec![ticks(&[5.0, 5.0, 4.2, 4.2, 4.2])]), "unknown");
+    assert_eq!(of(vec![ticks(&[0.7, 0.4, 0.4])]), "unknown");
+}
+
+#[test]
+fn loss_is_of_the_way_that_has_it() {
+    // 3 % of the segments.
+    let lossy = || back(run(1, 0.186, 5_200));
+    assert_eq!(of(vec![run(1, 0.934, 4), lossy()]), "path-loss");
+    assert_eq!(
+        of(vec![run(1, 0.934, 4), back(run(1, 0.934, 11))]),
+        "healthy"
+    );
+    assert_eq!(
+        of(vec![run(1, 0.934, 4), back(run(1, 0.5, 4))]),
+        "path-rate|receiver-core|sender-core"
+    );
+    // A policer leaves a flat rate.
+    let flat = changed(1, 0.3, |one| {
+        (one.seconds, one.retransmits) = (Some(6.0), Some(3_000));
+        (one.ticks, one.tick) = (vec![0.3e9; 6], Some(1.0));
+    });
+    assert_eq!(of(vec![flat]), "path-rate|path-loss");
+}
+
+#[test]
+fn nothing_that_arrives_is_told_apart_by_window_and_retransmissions() {
+    let still = |window: u64, retransmits: u64| {
+        of(vec![changed(1, 0.0, |one| {
+            (one.window, one.retransmits, one.seconds) =
+                (Some(Bytes(window)), Some(retransmits), Some(5.0));
+        })])
+    };
+    assert_eq!(still(8_948, 5), "mtu-black-hole");
+    assert_eq!(still(1_448, 5), "mtu-black-hole|path-loss");
+    assert_eq!(still(30_000, 5), "path-loss|mtu-black-hole");
+    assert_eq!(still(30_000, 0), "unknown");
+}
+
+fn datagrams(offered: f64, share: f64) -> Measured {
+    let got = offered * (1.0 - share);
+    changed(1, got, |one| {
+        one.carrier = Carrier::Udp;
+        one.datagrams = Some(Lost {
+            lost: (share * 1e6) as u64,
+            of: 1_000_000,
+            jitter: None,
+        });
+    })
+}
+
+#[test]
+fn datagrams_are_lost_from_a_rate_on_or_at_any_rate() {
+    let knee = vec![
+        datagrams(0.2, 0.0),
+        datagrams(0.4, 0.0001),
+        datagrams(0.8, 0.23),
+    ];
+    assert_eq!(of(knee), "path-rate");
+    let share = vec![
+        datagrams(0.2, 0.19),
+        datagrams(0.4, 0.2),
+        datagrams(0.8, 0.195),
+    ];
+    assert_eq!(of(share), "path-loss");
+    assert_eq!(
+        of(vec![datagrams(0.2, 0.19)]),
+        "path-rate|path-loss|socket-drops"
+    );
+    assert_eq!(of(vec![datagrams(0.2, 0.01)]), "unknown");
+}
+
+#[test]
+fn a_rate_above_its_port_is_a_contradiction() {
+    let port = |mbps: u64| {
+        let mut nic = Nic {
+            name: "eth0".to_owned(),
+            up: true,
+            ..Nic::default()
+        };
+        nic.link.speed = Some(Rate(mbps * 1_000_000));
+        let mut inventory = Inventory::default();
+        inventory.network.nics.push(nic);
+        inventory
+    };
+    let beside = |mbps: u64| answer(near(vec![run(1, 5.63, 0)]), port(mbps));
+    assert_eq!(beside(1_000), "contradiction");
+    assert_ne!(beside(10_000), "contradiction");
+}
+
+#[test]
+fn the_cpu_time_of_a_machine_is_one_core_where_the_number_of_cpus_is_known() {
+    let with = |share: f64, cpus: u32| {
+        let one = changed(1, 13.4, |one| {
+            one.cpu.receiver = Some(Cpu {
+                total: share,
+                system: None,
+                of: CpuOf::AllCpus,
+            });
+        });
+        let mut host = Inventory::default();
+        host.processors.cpus = (0..cpus)
+            .map(|_| crate::facts::cpu::Cpu::default())
+            .collect();
+        answer(near(vec![one]), host)
+    };
+    assert_eq!(with(0.1248, 8), "receiver-core");
+    assert_eq!(with(0.06, 8), "unknown");
+    assert_eq!(with(0.1248, 0), "unknown");
+}
+
+#[test]
+fn retransmissions_that_were_needless_are_no_loss() {
+    let counted = |repeated: u64, needless: u64| {
+        let values = [
+            ("TcpOutSegs", 6_000_000),
+            ("TcpRetransSegs", repeated),
+            ("TcpExtTCPDSACKRecv", needless),
+        ];
+        let values = values
+            .map(|(name, value)| (name.to_owned(), value))
+            .to_vec();
+        of(vec![Measured::Counters(Counters { values, grew: true })])
+    };
+    assert_eq!(counted(2_210, 2_098), "receiver-core|path-reordering");
+    assert_eq!(counted(47_000, 900), "path-loss");
+    assert_eq!(counted(2_210, 900), "unknown");
+}
+
+#[test]
+fn ends_with_one_address_measure_no_network() {
+    let local = |local| of(vec![changed(1, 40.0, |one| one.local = Some(local))]);
+    assert_eq!(local(true), "not-a-measurement");
+    assert_eq!(local(false), "unknown");
+}
+
+#[test]
+fn full_links_are_healthy_and_rates_with_loss_are_not() {
+    let ways: Vec<f64> = crate::ceiling::fingerprint::ways(
+        crate::ceiling::fingerprint::Kind::Ethernet,
+        crate::ceiling::fingerprint::Carrier::Sockets,
+    )
+    .filter(|(_, way)| way.name.starts_with("TCP"))
+    .map(|(_, way)| way.rate / 1e9)
+    .collect();
+    let share = |rate: f64, share: f64| {
+        let segments = rate * 1e9 / 8.0 * 10.0 / 1448.0;
+        of(vec![run(1, rate, (segments * share) as u64)])
+    };
+    for rate in &ways {
+        for off in [0.992, 0.996, 1.0] {
+            assert_eq!(share(rate * off, 1e-5), "healthy", "{rate} x {off}");
+        }
+    }
+    let steps = 400;
+    let healthy = (0..steps).filter(|step| {
+        let rate = 0.05 * (4_000.0_f64).powf(f64::from(*step) / f64::from(steps));
+        share(rate, 1e-3) == "healthy"
+    });
+    assert!(healthy.count() <= 4);
+}

@@ -1,0 +1,91 @@
+//! What the command of iperf 2 or iperf3 says of a transfer.
+
+use linerate_core::reported::{Carrier, Transfer};
+use linerate_core::units::{Bytes, Rate};
+
+use crate::iperf_row::number;
+use crate::scaled::{flag, option};
+
+/// What the options of the command say of a transfer: the output has it only with `-V`.
+pub(crate) fn asked(one: &mut Transfer, command: &str) {
+    let count = |names: &[&str]| option(command, names).and_then(|text| text.parse::<u32>().ok());
+    if let Some(streams) = count(&["-P", "--parallel"]).filter(|n| *n > 0) {
+        one.streams.get_or_insert(streams);
+    }
+    if flag(command, &["-u", "--udp"]) {
+        one.carrier = Carrier::Udp;
+    }
+    // Each stream has the rate that was asked for.
+    let streams = one.streams.unwrap_or(1).max(1);
+    let rate =
+        option(command, &["-b", "--bitrate", "--bandwidth"]).and_then(|text| scaled(text, 1e3));
+    let rate = rate
+        .filter(|rate| *rate > 0.0)
+        .map(|rate| rate * f64::from(streams));
+    one.asked = one.asked.or(rate.map(|rate| Rate(rate as u64)));
+    let binary = |names: &[&str]| option(command, names).and_then(|text| scaled(text, 1024.0));
+    let bytes = |names: &[&str]| binary(names).map(|bytes| Bytes(bytes as u64));
+    one.buffer = one.buffer.or(bytes(&["-w", "--window"]));
+    one.size = one.size.or(bytes(&["-l", "--length"]));
+    one.segment = one.segment.or(count(&["-M", "--set-mss"]));
+    let congestion = option(command, &["-C", "--congestion"]).map(str::to_owned);
+    one.congestion = one.congestion.take().or(congestion);
+}
+
+/// `500M`, `1.5G`, `64k`, with the step from one letter to the next one.
+//= iperf3: units.c, unit_atof and unit_atof_rate
+fn scaled(text: &str, step: f64) -> Option<f64> {
+    let end = text
+        .find(|c: char| c.is_ascii_alphabetic())
+        .unwrap_or(text.len());
+    let (value, unit) = text.split_at(end);
+    let power = match unit.to_ascii_lowercase().as_str() {
+        "" => 0,
+        "k" => 1,
+        "m" => 2,
+        "g" => 3,
+        "t" => 4,
+        _ => return None,
+    };
+    Some(number(value)?.0 * step.powi(power))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_core::path::Direction;
+    use linerate_core::reported::Counted;
+
+    #[test]
+    fn options_are_facts_of_a_transfer() {
+        let of = |command: &str| {
+            let mut one =
+                Transfer::new(Carrier::Tcp, Direction::Forward, Rate(1), Counted::Receiver);
+            asked(&mut one, command);
+            one
+        };
+        let one = of("iperf3 -c h -P 4 -b 500M -w 2M -l 128k -M 1400 -C bbr");
+        assert_eq!(
+            (one.streams, one.asked),
+            (Some(4), Some(Rate(2_000_000_000)))
+        );
+        assert_eq!(
+            (one.buffer, one.size),
+            (Some(Bytes(2 << 20)), Some(Bytes(128 << 10)))
+        );
+        assert_eq!(
+            (one.segment, one.congestion.as_deref()),
+            (Some(1400), Some("bbr"))
+        );
+        let one = of("iperf3 -u -c h --bitrate=1.5g -P2");
+        assert_eq!(
+            (one.carrier, one.streams, one.asked),
+            (Carrier::Udp, Some(2), Some(Rate(3_000_000_000)))
+        );
+        // No limit, and no number.
+        assert_eq!(
+            (of("iperf3 -c h -b 0").asked, of("iperf3 -c h -b x").asked),
+            (None, None)
+        );
+    }
+}

@@ -1,0 +1,177 @@
+//! `nstat` and `netstat -s`: counters of the kernel's network.
+
+use linerate_core::reported::{Counters, Measured, Outcome, Tool};
+
+use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::text::run;
+
+/// nstat.
+pub(crate) static NSTAT: Format = Format {
+    id: "nstat",
+    label: "nstat",
+    holds: Holds::Results,
+    versions: "iproute2 2.6 to 6",
+    evidence: &[Evidence::RunHere("iproute2 6.1")],
+    unknown: "Which connection a count belongs to; whether it grew since the last call, or since the start (-a).",
+    starts: starts_nstat,
+    read: read_nstat,
+};
+
+/// netstat -s.
+pub(crate) static NETSTAT: Format = Format {
+    id: "netstat",
+    label: "netstat -s",
+    holds: Holds::Results,
+    versions: "net-tools 1.60 and 2.10, of Linux",
+    evidence: &[Evidence::RunHere("net-tools 2.10")],
+    unknown: "Which connection a count belongs to, and what it was before: it counts since the host started.",
+    starts: starts_netstat,
+    read: read_netstat,
+};
+
+/// Most counters that are kept.
+const MOST: usize = 1_000;
+
+/// Sentences of `netstat -s` and the kernel's names of their counters.
+//= net-tools: statistics.c, Tcptab and Tcpexttab
+const SENTENCES: [(&str, &str); 10] = [
+    ("segments sent out", "TcpOutSegs"),
+    ("segments send out", "TcpOutSegs"),
+    ("segments received", "TcpInSegs"),
+    ("segments retransmitted", "TcpRetransSegs"),
+    ("segments retransmited", "TcpRetransSegs"),
+    ("DSACKs received", "TcpExtTCPDSACKRecv"),
+    ("packet receive errors", "UdpInErrors"),
+    ("receive buffer errors", "UdpRcvbufErrors"),
+    ("fast retransmits", "TcpExtTCPFastRetrans"),
+    ("other TCP timeouts", "TcpExtTCPTimeouts"),
+];
+
+/// Starts of names of counters.
+const GROUPS: [&str; 8] = [
+    "Ip", "Icmp", "Tcp", "Udp", "IpExt", "TcpExt", "MPTcpExt", "Sctp",
+];
+
+/// `TcpOutSegs                      6120442            0.0`
+fn counter(line: &str) -> Option<(&str, u64)> {
+    let mut words = line.split_whitespace();
+    let (name, value) = (words.next()?, words.next()?);
+    let is_name = GROUPS.iter().any(|group| name.starts_with(group))
+        && name.bytes().all(|b| b.is_ascii_alphanumeric());
+    let is_rate = words.next().is_none_or(|rate| rate.parse::<f64>().is_ok());
+    (is_name && is_rate && words.next().is_none()).then_some((name, value.parse().ok()?))
+}
+
+fn starts_nstat(text: &str) -> bool {
+    let mut lines = text.lines();
+    let first = lines.next().unwrap_or_default();
+    counter(first).is_some()
+        || first.trim() == "#kernel" && lines.next().and_then(counter).is_some()
+}
+
+fn read_nstat(section: &Section<'_>) -> Result<Found, String> {
+    // With -a, or under a wrapper that resets nothing, it counts since the start.
+    let is_all = |command: &str| {
+        command
+            .split_whitespace()
+            .any(|word| word.starts_with('-') && word.contains('a'))
+    };
+    let grew = section
+        .command
+        .is_some_and(|command| !is_all(command) && command.contains("sleep"));
+    let take = |line: &str| counter(line).map(|(name, value)| (name.to_owned(), value));
+    found(section, "nstat", grew, take, |line| line.starts_with('#'))
+}
+
+fn starts_netstat(text: &str) -> bool {
+    let mut lines = text.lines();
+    let first = lines.next().unwrap_or_default();
+    let is_group = GROUPS
+        .iter()
+        .any(|group| first.strip_prefix(group) == Some(":"));
+    let is_count = |line: &str| line.starts_with(' ') && line.chars().any(|c| c.is_ascii_digit());
+    is_group && lines.next().is_some_and(is_count)
+}
+
+fn read_netstat(section: &Section<'_>) -> Result<Found, String> {
+    let take = |line: &str| {
+        let (value, words) = line.trim().split_once(' ')?;
+        let (_, name) = SENTENCES.iter().find(|(sentence, _)| words == *sentence)?;
+        Some(((*name).to_owned(), value.parse().ok()?))
+    };
+    let is_other = |line: &str| line.starts_with(' ') || line.ends_with(':');
+    found(section, "netstat", false, take, is_other)
+}
+
+/// The counters that a section has; lines that are neither one nor passed over end it.
+fn found(
+    section: &Section<'_>,
+    tool: &str,
+    grew: bool,
+    take: impl Fn(&str) -> Option<(String, u64)>,
+    is_other: impl Fn(&str) -> bool,
+) -> Result<Found, String> {
+    let (mut values, mut at, mut used) = (Vec::new(), 0, 0);
+    for whole in section.text.split_inclusive('\n') {
+        let line = whole.trim_end();
+        at += whole.len();
+        match take(line) {
+            Some(value) if values.len() < MOST => values.push(value),
+            Some(_) => {}
+            None if line.is_empty() => continue,
+            None if !is_other(line) || run(line).is_some() => break,
+            None => {}
+        }
+        used = at;
+    }
+    Ok(Found {
+        tool: Tool::named(tool),
+        results: vec![Outcome {
+            title: String::new(),
+            line: section.line,
+            measured: Measured::Counters(Counters { values, grew }),
+        }],
+        used: Some(used),
+        ..Found::default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_core::reported::{Counters, Measured};
+
+    fn counters(text: &str) -> Counters {
+        match crate::sample::part(text).results.remove(0).measured {
+            Measured::Counters(counters) => counters,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn counters_have_their_names() {
+        let text = "$ nstat -n; sleep 5; nstat\n#kernel\nTcpOutSegs                      6120            0.0\nTcpRetransSegs  22  0.0\n";
+        let found = counters(text);
+        assert_eq!(
+            (found.value("TcpOutSegs"), found.value("TcpRetransSegs")),
+            (Some(6120), Some(22))
+        );
+        assert!(found.grew);
+        assert!(!counters("$ nstat -az\n#kernel\nTcpOutSegs 1 0.0\n").grew);
+    }
+
+    #[test]
+    fn sentences_of_netstat_are_counters() {
+        let text = "$ netstat -s\nTcp:\n    3 active connection openings\n    900 segments sent out\n    9 segments retransmitted\nTcpExt:\n    7 DSACKs received\n";
+        let found = counters(text);
+        let value = |name| found.value(name);
+        assert_eq!(
+            (
+                value("TcpOutSegs"),
+                value("TcpRetransSegs"),
+                value("TcpExtTCPDSACKRecv")
+            ),
+            (Some(900), Some(9), Some(7))
+        );
+        assert!(!found.grew);
+    }
+}

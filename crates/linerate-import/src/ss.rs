@@ -1,0 +1,232 @@
+//! `ss -ti`: the clocks and counters of TCP connections, by their sender's kernel.
+
+use linerate_core::path::Direction;
+use linerate_core::reported::{
+    Carrier, Counted, Held, Measured, Note, Outcome, RoundTrips, Tool, Transfer,
+};
+use linerate_core::units::{Bytes, Nanos, Rate};
+
+use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::text::command;
+
+/// ss.
+pub(crate) static SS: Format = Format {
+    id: "ss",
+    label: "ss -ti",
+    holds: Holds::Results,
+    versions: "iproute2 4.6 to 6.1",
+    evidence: &[Evidence::RunHere("iproute2 6.1, on loopback")],
+    unknown: "What the connections carried before and after; what limits them where the kernel has no clocks (before Linux 4.10).",
+    starts,
+    read,
+};
+
+/// Most connections that are read.
+const MOST: usize = 256;
+/// Payload from which a connection carries a load.
+const LOAD: f64 = 1e6;
+
+fn starts(text: &str) -> bool {
+    let mut lines = text.lines();
+    let first = lines.next().unwrap_or_default();
+    let is_head = ["State", "Netid"]
+        .iter()
+        .any(|word| first.starts_with(word))
+        && first.contains("Recv-Q");
+    let next = if is_head {
+        lines.next().unwrap_or_default()
+    } else {
+        first
+    };
+    is_info(next)
+        || is_connection(next) && (is_info_part(next) || lines.next().is_some_and(is_info))
+}
+
+/// `ESTAB 0 2211840 10.0.0.1:50512 10.0.0.2:5201`, perhaps behind the protocol.
+fn is_connection(line: &str) -> bool {
+    let mut words = line.split_whitespace().skip_while(|word| *word == "tcp");
+    words.next().is_some_and(|word| word == "ESTAB")
+}
+
+fn is_info(line: &str) -> bool {
+    line.starts_with([' ', '\t', 'c', 'b', 'r', 't', 's'])
+        && !is_connection(line)
+        && is_info_part(line)
+}
+
+fn is_info_part(line: &str) -> bool {
+    line.contains(" rto:") && line.contains(" cwnd:")
+}
+
+fn read(section: &Section<'_>) -> Result<Found, String> {
+    let (mut at, mut used) = (0, 0);
+    let mut found = Found {
+        tool: Tool::named("ss"),
+        ..Found::default()
+    };
+    let mut idle = 0_u32;
+    let mut place = section.line;
+    for (number, whole) in (section.line..).zip(section.text.split_inclusive('\n')) {
+        let line = whole.trim_end();
+        at += whole.len();
+        let is_ours = is_connection(line)
+            || is_info(line)
+            || line.starts_with("State")
+            || line.starts_with("Netid");
+        if !is_ours {
+            if used > 0 && (command(line).is_some() || !line.trim().is_empty()) {
+                break;
+            }
+            continue;
+        }
+        used = at;
+        if is_connection(line) {
+            place = number;
+        }
+        if is_info_part(line) && found.results.len() < MOST {
+            match transfer(line) {
+                Some(one) => found.results.push(Outcome {
+                    title: String::new(),
+                    line: place,
+                    measured: Measured::Transfer(Box::new(one)),
+                }),
+                None => idle += 1,
+            }
+        }
+    }
+    if idle > 0 {
+        found.notes.push(Note {
+            line: Some(section.line),
+            what: format!("{idle} connections that sent less than 1 MB, or whose rate is not there, are left out"),
+        });
+    }
+    found.used = Some(used);
+    Ok(found)
+}
+
+/// A connection that sends; `None` if it sends next to nothing.
+fn transfer(line: &str) -> Option<Transfer> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let text = |name: &str| {
+        words
+            .iter()
+            .find_map(|word| word.strip_prefix(name)?.strip_prefix(':'))
+    };
+    let number = |name: &str| positive(text(name)?);
+    let millis = |name: &str| positive(text(name)?.split("ms").next()?);
+    let after = |name: &str| {
+        let at = words.iter().position(|word| *word == name)?;
+        bits(words.get(at + 1)?)
+    };
+    let (acked, received) = (
+        number("bytes_acked").or(number("bytes_sent")),
+        number("bytes_received"),
+    );
+    if acked.unwrap_or(0.0) < received.unwrap_or(0.0).max(LOAD) {
+        return None;
+    }
+    let secs = millis("busy")
+        .map(|busy| busy / 1e3)
+        .filter(|secs| *secs > 0.0);
+    let mean = || Some(acked? * 8.0 / secs?);
+    let rate = mean().or_else(|| after("delivery_rate"))?;
+    let mut one = Transfer::new(
+        Carrier::Tcp,
+        Direction::Forward,
+        Rate(rate as u64),
+        Counted::Receiver,
+    );
+    one.streams = Some(1);
+    one.seconds = secs;
+    let segment = number("mss");
+    one.segment = segment.map(|bytes| bytes as u32);
+    one.window = number("cwnd")
+        .zip(segment)
+        .map(|(cwnd, segment)| Bytes((cwnd * segment) as u64));
+    let pair = |name: &str| text(name)?.split_once('/');
+    one.retransmits = match (pair("retrans"), text("busy")) {
+        (Some((_, all)), _) => positive(all).map(|n| n as u64),
+        // It is printed where there are any.
+        (None, Some(_)) => Some(0),
+        (None, None) => None,
+    };
+    let nanos = |ms: f64| Nanos((ms * 1e6) as u64);
+    one.round_trip = RoundTrips {
+        least: number("minrtt").map(nanos),
+        mean: pair("rtt").and_then(|(mean, _)| positive(mean)).map(nanos),
+        most: None,
+    };
+    let share = |name: &str| Some((millis(name).unwrap_or(0.0) / 1e3 / secs?).min(1.0));
+    one.held = Held {
+        window: share("rwnd_limited"),
+        buffer: share("sndbuf_limited"),
+    };
+    one.congestion = words
+        .iter()
+        .find(|word| CONTROLS.contains(word))
+        .map(|&name| name.to_owned());
+    Some(one)
+}
+
+/// Congestion controls of Linux.
+const CONTROLS: [&str; 9] = [
+    "cubic", "bbr", "reno", "dctcp", "htcp", "vegas", "westwood", "bbr2", "bbr3",
+];
+
+fn positive(text: &str) -> Option<f64> {
+    let value: f64 = text.parse().ok()?;
+    (value.is_finite() && (0.0..1e18).contains(&value)).then_some(value)
+}
+
+/// `49.1Mbps`, `49100000bps`.
+fn bits(text: &str) -> Option<f64> {
+    let text = text.strip_suffix("bps")?;
+    let scales = [("K", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12)];
+    let scaled = scales
+        .iter()
+        .find_map(|(unit, scale)| Some(positive(text.strip_suffix(unit)?)? * scale));
+    scaled.or_else(|| positive(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::sample::{notes, part, transfer};
+
+    const HEAD: &str = "State  Recv-Q Send-Q Local Address:Port  Peer Address:Port\n";
+    const INFO: &str = "\t cubic wscale:9,7 rto:244 rtt:20.5/0.3 mss:1448 cwnd:100 bytes_sent:252000000 bytes_acked:250000000 \
+                        segs_out:173000 send 5Mbps delivery_rate 21Mbps busy:100000ms rwnd_limited:90000ms(90.0%) \
+                        retrans:0/12 minrtt:19.8\n";
+
+    #[test]
+    fn a_connection_that_sends_is_a_transfer() {
+        let line = "ESTAB  0      2211840  10.0.0.1:50512     10.0.0.2:5201\n";
+        let part = part(&format!("$ ss -tin\n{HEAD}{line}{INFO}$ next\n"));
+        let one = transfer(&part.results[0]);
+        assert_eq!((one.goodput.0, one.retransmits), (20_000_000, Some(12)));
+        assert_eq!((one.held.window, one.held.buffer), (Some(0.9), Some(0.0)));
+        assert_eq!(one.window.map(|bytes| bytes.0), Some(144_800));
+        assert_eq!(one.round_trip.mean.map(|n| n.0), Some(20_500_000));
+        assert_eq!(one.congestion.as_deref(), Some("cubic"));
+        // The info alone, as people paste it, and without clocks.
+        let old = INFO
+            .replace(" busy:100000ms rwnd_limited:90000ms(90.0%)", "")
+            .replace(" retrans:0/12", "");
+        let part = crate::sample::part(&old);
+        let one = transfer(&part.results[0]);
+        assert_eq!(
+            (one.goodput.0, one.retransmits, one.held.window),
+            (21_000_000, None, None)
+        );
+    }
+
+    #[test]
+    fn a_connection_that_carries_next_to_nothing_is_left_out() {
+        let idle = INFO.replace("250000000", "2500");
+        let part = part(&format!(
+            "{HEAD}ESTAB 0 0 10.0.0.1:22 10.0.0.2:999\n{idle}ESTAB 0 9 10.0.0.1:1 10.0.0.2:2\n{INFO}"
+        ));
+        assert_eq!(part.results.len(), 1);
+        assert_eq!(part.results[0].line, 4);
+        assert!(notes(&part, "1 connections"));
+    }
+}
