@@ -5,6 +5,7 @@ use super::{Case, CaseError, Host, Slot};
 use crate::ceiling::latency::{self, Part};
 use crate::ceiling::{Bounds, Ceiling, Link, Path, Solution, cpu, memory};
 use crate::path::{Direction, Place, Side, Stage};
+use crate::units::Nanos;
 
 /// Bytes of the small message whose least latency is computed.
 const SMALL: f64 = 64.0;
@@ -174,9 +175,9 @@ fn floor(case: &Case) -> Vec<Part> {
     let slowest = rates.min_by(|a, b| a.high().total_cmp(&b.high()));
     parts.extend(slowest.map(|rate| latency::serialisation("link", SMALL, rate)));
     parts.extend(case.net.cable.map(latency::propagation));
-    if let (Some(count), Some(each)) = (case.net.switches, case.net.switch_latency) {
-        parts.push(latency::switches(count, each.secs()));
-    }
+    let each = case.net.switch_latency.map(Nanos::secs);
+    let switches = case.net.switches;
+    parts.extend(switches.map(|count| latency::switches(count, each)));
     parts.extend(slot(Side::Far, &case.far));
     parts
 }

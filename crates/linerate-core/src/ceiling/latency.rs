@@ -32,12 +32,13 @@ pub fn propagation(metres: f64) -> Part {
     }
 }
 
-/// The time in switches, each of which takes `seconds`.
-pub fn switches(count: u32, seconds: f64) -> Part {
+/// The time in switches, each of which takes `seconds`; one whose time is not known counts as none.
+pub fn switches(count: u32, seconds: Option<f64>) -> Part {
     let s = if count == 1 { "" } else { "es" };
+    let unknown = seconds.map_or(" as 0 ns", |_| "");
     Part {
-        words: format!("{count} switch{s}"),
-        seconds: f64::from(count) * seconds,
+        words: format!("{count} switch{s}{unknown}"),
+        seconds: f64::from(count) * seconds.unwrap_or(0.0),
     }
 }
 
@@ -53,6 +54,9 @@ mod tests {
             12.3e-6
         ));
         assert!(near(propagation(1000.0), 4.9e-6));
-        assert!(near(switches(2, 170e-9), 340e-9));
+        assert!(near(switches(2, Some(170e-9)), 340e-9));
+        let unknown = switches(1, None);
+        assert_eq!(unknown.words, "1 switch as 0 ns");
+        assert!(unknown.seconds.abs() < f64::EPSILON);
     }
 }

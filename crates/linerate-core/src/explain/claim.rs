@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::reported::Carrier;
 use crate::units::{Nanos, Rate};
 
 /// A claim about results.
@@ -21,13 +22,33 @@ pub enum Said {
     Reaches(Rate),
     /// `latency<=2us`: round trips are no longer than this.
     Within(Nanos),
-    /// `before.latency=6us`: round trips took this long before a change.
-    Before(Nanos),
+    /// `before.udp.latency=6us`: whole round trips of a kind took this long before a change; `None` if the claim
+    /// does not name the kind.
+    Before(Option<Kind>, Nanos),
     /// `ceiling=3.2GB/s`: the hardware carries this much.
     Ceiling(Rate),
     /// `transport=rdma`: the bytes went by RDMA.
     Rdma,
 }
+
+/// What a round trip goes through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A test program, over this protocol; [`Carrier::Sockets`] is TCP or UDP.
+    Test(Carrier),
+    /// Two applications, with the work that they do.
+    Application,
+}
+
+/// The words of kinds in claims.
+const KINDS: [(&str, Kind); 6] = [
+    ("tcp", Kind::Test(Carrier::Tcp)),
+    ("udp", Kind::Test(Carrier::Udp)),
+    ("sockets", Kind::Test(Carrier::Sockets)),
+    ("verbs", Kind::Test(Carrier::Rdma)),
+    ("messages", Kind::Test(Carrier::Messages)),
+    ("application", Kind::Application),
+];
 
 /// Why a claim could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -37,8 +58,8 @@ pub struct ClaimError {
     why: String,
 }
 
-const FORMS: &str =
-    "expected goodput>=RATE, latency<=TIME, before.latency=TIME, ceiling=RATE or transport=rdma";
+const FORMS: &str = "expected goodput>=RATE, latency<=TIME, before.KIND.latency=TIME (KIND: tcp, udp, sockets, verbs, messages \
+                     or application), ceiling=RATE or transport=rdma";
 
 impl FromStr for Claim {
     type Err = ClaimError;
@@ -63,7 +84,7 @@ impl FromStr for Claim {
         let forms = [
             "goodput>=",
             "latency<=",
-            "before.latency=",
+            "before.",
             "ceiling=",
             "transport=",
         ];
@@ -74,7 +95,10 @@ impl FromStr for Claim {
         let said = match found {
             Some(("goodput>=", value)) => Said::Reaches(rate(value)?),
             Some(("latency<=", value)) => Said::Within(time(value)?),
-            Some(("before.latency=", value)) => Said::Before(time(value)?),
+            Some(("before.", rest)) => {
+                let (kind, value) = before(rest).ok_or_else(|| refuse(FORMS.to_owned()))?;
+                Said::Before(kind, time(value)?)
+            }
             Some(("ceiling=", value)) => Said::Ceiling(rate(value)?),
             Some(("transport=", "rdma")) => Said::Rdma,
             _ => return Err(refuse(FORMS.to_owned())),
@@ -84,6 +108,17 @@ impl FromStr for Claim {
             said,
         })
     }
+}
+
+/// The kind and the value in `udp.latency=6us`, or in `latency=6us`, which names no kind.
+fn before(rest: &str) -> Option<(Option<Kind>, &str)> {
+    let (name, value) = rest.split_once("latency=")?;
+    if name.is_empty() {
+        return Some((None, value));
+    }
+    let named = |(word, _): &&(&str, Kind)| name.strip_suffix('.') == Some(*word);
+    let (_, kind) = KINDS.iter().find(named)?;
+    Some((Some(*kind), value))
 }
 
 impl fmt::Display for Claim {
@@ -104,13 +139,29 @@ mod tests {
             Ok(Said::Reaches(Rate(20_000_000_000)))
         );
         assert_eq!(said("latency<=2us"), Ok(Said::Within(Nanos(2_000))));
-        assert_eq!(said("before.latency=6.5us"), Ok(Said::Before(Nanos(6_500))));
+        let before = |kind| Ok(Said::Before(kind, Nanos(6_500)));
+        let udp = Some(Kind::Test(Carrier::Udp));
+        assert_eq!(said("before.latency=6.5us"), before(None));
+        assert_eq!(said("before.udp.latency = 6.5us"), before(udp));
+        assert_eq!(
+            said("before.application.latency=6.5us"),
+            before(Some(Kind::Application))
+        );
         assert_eq!(
             said("ceiling=3.2GB/s"),
             Ok(Said::Ceiling(Rate(25_600_000_000)))
         );
         assert_eq!(said("transport=rdma"), Ok(Said::Rdma));
-        for wrong in ["", "fast", "goodput<=1Gbit/s", "transport=tcp"] {
+        for wrong in [
+            "",
+            "fast",
+            "goodput<=1Gbit/s",
+            "transport=tcp",
+            "before.latency<1us",
+            "before.fast.latency=1us",
+            "before..latency=1us",
+            "before.udplatency=1us",
+        ] {
             assert!(
                 said(wrong)
                     .unwrap_err()

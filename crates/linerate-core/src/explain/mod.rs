@@ -14,7 +14,7 @@ mod summary;
 mod table;
 
 pub use best::Best;
-pub use claim::{Claim, ClaimError, Said};
+pub use claim::{Claim, ClaimError, Kind, Said};
 pub use hardware::{Hardware, Part};
 pub use headline::{Answered, Headline};
 pub use rule::{Answer, Next, RULES, Remark, Rule, Run, Stands};

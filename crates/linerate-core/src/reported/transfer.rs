@@ -23,6 +23,20 @@ pub enum Carrier {
     Messages,
 }
 
+impl Carrier {
+    /// Its name in a sentence.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Tcp => "TCP",
+            Self::Udp => "UDP",
+            Self::Sockets => "sockets",
+            Self::Sctp => "SCTP",
+            Self::Rdma => "RDMA",
+            Self::Messages => "a message library",
+        }
+    }
+}
+
 /// The end whose count the goodput is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -47,14 +47,19 @@ pub(super) fn read(section: &Section<'_>, body: &str) -> Result<Found, String> {
     let (Some(least), Some(most)) = (times.first(), times.last()) else {
         return Err("it has no answer with a time".into());
     };
+    let count = times.len() as u64;
+    let sum = times
+        .iter()
+        .fold(0_u64, |sum, time| sum.saturating_add(time.0));
     let row = SizeRow {
         size: DATAGRAM,
-        samples: Some(times.len() as u64),
+        samples: Some(count),
         least: Some(*least),
         typical: times
             .get(times.len() / 2)
             .copied()
             .filter(|_| times.len() >= ENOUGH),
+        mean: Some(Nanos(sum / count.max(1))),
         most: Some(*most),
         ..SizeRow::default()
     };

@@ -104,6 +104,7 @@ fn answers_without_statistics_have_their_extremes_and_from_three_on_a_median() {
     let row = sizes(&two.results[0]).rows[0];
     assert_eq!((row.least, row.most), (ns(239_000), ns(625_000)));
     assert_eq!((row.samples, row.typical), (Some(2), None));
+    assert_eq!(row.mean, ns(432_000));
     let three = format!("{PONGS}Pong from host-3 (Lid 4): time 0.3 ms\n");
     let three = part(&three);
     assert_eq!(sizes(&three.results[0]).rows[0].typical, ns(300_000));

@@ -46,7 +46,7 @@ pub(crate) struct Args {
     title: Option<String>,
 
     /// Claim to hold against the figures, such as 'goodput>=20Gbit/s', 'latency<=2us',
-    /// 'before.latency=6us' or transport=rdma; may be repeated
+    /// 'before.udp.latency=6us' or transport=rdma; may be repeated
     #[arg(long = "claim", value_name = "CLAIM", allow_hyphen_values = true)]
     claims: Vec<Claim>,
 

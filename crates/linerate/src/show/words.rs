@@ -368,19 +368,6 @@ pub(super) fn may_lose(engine: &str, options: &Options) -> bool {
     transport::named(engine).is_some_and(|info| info.may_lose_messages(options))
 }
 
-/// The name of a protocol of reported results.
-pub(super) fn carrier(carrier: linerate_core::reported::Carrier) -> &'static str {
-    use linerate_core::reported::Carrier;
-    match carrier {
-        Carrier::Tcp => "TCP",
-        Carrier::Udp => "UDP",
-        Carrier::Sockets => "sockets",
-        Carrier::Sctp => "SCTP",
-        Carrier::Rdma => "RDMA",
-        Carrier::Messages => "a message library",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use linerate_core::model::Datagrams;

@@ -1,11 +1,12 @@
 //! Rules about claims.
 
-use super::super::{Best, Claim, Explained, Said, Table};
+use super::super::{Best, Claim, Explained, Kind, Said, Table};
 use super::direction::network;
 use super::{Remark, Stands, rate};
+use crate::ceiling::Relation;
 use crate::path::Direction;
 use crate::reported::{Carrier, Measured, Trip};
-use crate::units::Nanos;
+use crate::units::{Bytes, Nanos, Rate};
 
 /// How many times the rate of TCP files must move at before TCP is excluded.
 const BEYOND_TCP: f64 = 1.3;
@@ -16,6 +17,9 @@ const ABOVE_CEILING: f64 = 1.02;
 /// How many times the time before a change the time after it must be to be longer: runs differ a little.
 const LONGER: f64 = 1.05;
 
+/// Tables that are named beside a time of another kind.
+const FEW: usize = 5;
+
 pub(super) fn headline(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
     let claims = explained.material.claims.iter();
     let remark = |claim: &Claim| {
@@ -23,7 +27,7 @@ pub(super) fn headline(explained: &Explained<'_>, id: &'static str) -> Vec<Remar
             Said::Reaches(claimed) => reaches(explained, &claim.text, claimed.0 as f64, id),
             Said::Within(time) => within(explained, &claim.text, time, id),
             Said::Ceiling(claimed) => ceiling(explained, &claim.text, claimed.0 as f64, id),
-            Said::Before(_) | Said::Rdma => return None,
+            Said::Before(..) | Said::Rdma => return None,
         };
         Some(found.unwrap_or_else(|| alone(&claim.text, id)))
     };
@@ -62,6 +66,13 @@ fn reaches(
 ) -> Option<Remark> {
     let best = Best::of(explained.material)?;
     let words = format!("the best is {} ({})", rate(best.rate), best.file);
+    if let Some(most) = rounded(explained, &best, claimed) {
+        let what = format!(
+            "`{claim}` is more than the hardware as described carries, {most}: {words}, which is rounded or counts \
+             more than payload"
+        );
+        return Some(Remark::new(id, Stands::Doubt, what));
+    }
     Some(if best.rate >= claimed {
         Remark::new(id, Stands::Good, format!("`{claim}` holds: {words}"))
     } else {
@@ -71,6 +82,14 @@ fn reaches(
             format!("no figure reaches `{claim}`: {words}"),
         )
     })
+}
+
+/// The ceiling of the hardware, if a figure just above it reaches a claim that no payload can.
+fn rounded(explained: &Explained<'_>, best: &Best, claimed: f64) -> Option<Rate> {
+    let ceiling = explained.material.hardware.goodput()?;
+    let is_near = Relation::to_ceiling(best.rate, ceiling) != Relation::Above;
+    let reaches = best.rate >= claimed && claimed > ceiling.high();
+    (is_near && reaches).then(|| Rate(ceiling.high() as u64))
 }
 
 /// A claimed time that only halves of round trips keep is not kept.
@@ -105,40 +124,109 @@ fn within(explained: &Explained<'_>, claim: &str, time: Nanos, id: &'static str)
 
 pub(super) fn before(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
     let claims = explained.material.claims.iter();
-    let befores = claims.filter_map(|claim| match claim.said {
-        Said::Before(time) => Some((claim, time)),
+    let now = Trips::all(explained);
+    let remark = |claim: &Claim| match claim.said {
+        Said::Before(..) if now.is_empty() => Some(alone(&claim.text, id)),
+        Said::Before(kind, before) => held(&now, kind, before, claim, id),
         _ => None,
-    });
-    let is_known = explained
-        .tables
-        .iter()
-        .any(|t| t.is_sockets() && t.smallest().is_some());
-    befores
-        .flat_map(|(claim, time)| {
-            if is_known {
-                slower(explained, time, id)
-            } else {
-                vec![alone(&claim.text, id)]
-            }
-        })
-        .collect()
+    };
+    claims.filter_map(remark).collect()
 }
 
-/// The tables whose small messages take longer than before, sockets named as such: a program that stays with
-/// sockets loses by the change. Both the times and the one from before are taken as the program reports them.
-fn slower(explained: &Explained<'_>, before: Nanos, id: &'static str) -> Vec<Remark> {
-    let tables = explained.tables.iter().filter(|table| table.is_sockets());
-    let remark = |table: &Table<'_>| {
-        let time = table.smallest()?.time()?;
-        (time.0 as f64 > before.0 as f64 * LONGER).then(|| {
-            let what = format!(
-                "{}: {time} is slower than the {before} before the change, for programs that stay with sockets",
-                table.name
-            );
-            Remark::new(id, Stands::Finding, what)
-        })
+/// Whole round trips of the smallest messages of a table.
+struct Trips<'a> {
+    table: &'a Table<'a>,
+    carrier: Carrier,
+    size: Bytes,
+    time: Nanos,
+}
+
+impl<'a> Trips<'a> {
+    /// Those of each table that names a protocol, and says whether its times are halves.
+    fn all(explained: &'a Explained<'_>) -> Vec<Self> {
+        let of = |table: &'a Table<'_>| {
+            let row = table.smallest()?;
+            Some(Self {
+                table,
+                carrier: table.sizes.carrier?,
+                size: row.size,
+                time: table.whole(row.time()?)?,
+            })
+        };
+        explained.tables.iter().filter_map(of).collect()
+    }
+
+    fn words(&self) -> String {
+        let Self {
+            table,
+            carrier,
+            size,
+            time,
+        } = self;
+        format!(
+            "{}: {time} through {}, whole round trips of {size}",
+            table.name,
+            carrier.words()
+        )
+    }
+}
+
+/// A time from before is held only against whole round trips of its own kind, of which the shortest counts.
+fn held(
+    now: &[Trips<'_>],
+    kind: Option<Kind>,
+    before: Nanos,
+    claim: &Claim,
+    id: &'static str,
+) -> Option<Remark> {
+    let is_alike = |trips: &&Trips<'_>| match kind {
+        Some(Kind::Test(Carrier::Sockets)) => trips.table.is_sockets(),
+        Some(Kind::Test(carrier)) => carrier == trips.carrier,
+        Some(Kind::Application) | None => false,
     };
-    tables.filter_map(remark).collect()
+    let Some(best) = now.iter().filter(is_alike).min_by_key(|trips| trips.time) else {
+        return Some(unlike(now, kind, before, claim, id));
+    };
+    (best.time.0 as f64 > before.0 as f64 * LONGER).then(|| {
+        let what = format!(
+            "{}: whole round trips of {} take {}, longer than the {before} before the change",
+            best.table.name, best.size, best.time
+        );
+        Remark::new(id, Stands::Finding, what)
+    })
+}
+
+/// A time from before of another kind than those that were read.
+fn unlike(
+    now: &[Trips<'_>],
+    kind: Option<Kind>,
+    before: Nanos,
+    claim: &Claim,
+    id: &'static str,
+) -> Remark {
+    let what = match kind {
+        None => format!(
+            "`{}` does not say what took {before}: it is not held against the times that were read",
+            claim.text
+        ),
+        Some(Kind::Application) => format!(
+            "the {before} before are of two applications, and no time that was read is: a test program does none of \
+             their work"
+        ),
+        Some(Kind::Test(carrier)) => format!(
+            "the {before} before are through {}, and no time that was read is: they are not of one kind",
+            carrier.words()
+        ),
+    };
+    let mut remark = Remark::new(id, Stands::Doubt, what);
+    remark.evidence = now.iter().take(FEW).map(Trips::words).collect();
+    if kind.is_some() {
+        return remark;
+    }
+    remark.next(
+        "name the kind: tcp, udp, sockets, verbs, messages or application",
+        "linerate import FILE --claim before.KIND.latency=TIME",
+    )
 }
 
 pub(super) fn transport(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {

@@ -64,7 +64,12 @@ fn above(
     let alike = crossing(explained).filter(|(at, row)| {
         row.access == Access::Sequential && way(*at, row.does) == Some(direction)
     });
-    let (_, best) = alike.max_by(|a, b| a.1.bytes_per_sec.total_cmp(&b.1.bytes_per_sec))?;
+    // Of the same host, if it has any.
+    let rank = |(at, row): &(Side, &DiskRow)| (*at == side, row.bytes_per_sec);
+    let (_, best) = alike.max_by(|a, b| {
+        let (a, b) = (rank(a), rank(b));
+        a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
+    })?;
     if copy.bytes_per_sec < best.bytes_per_sec * ABOVE {
         return None;
     }

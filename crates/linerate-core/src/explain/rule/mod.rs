@@ -366,7 +366,8 @@ pub static RULES: &[Rule] = &[
     },
     Rule {
         id: "slower-than-before",
-        doc: "Round trips that take more than 1.05 times as long as those before the change.",
+        doc: "Whole round trips that take more than 1.05 times as long as those of the same kind before the change; a time of \
+              another kind.",
         find: claims::before,
     },
     Rule {

@@ -31,6 +31,14 @@ fn a_copy_is_compared_with_the_row_of_its_direction() {
     };
     assert!(has("copy-above-row", with(562.0), &[]));
     assert!(!has("copy-above-row", with(380.0), &[]));
+    // The other host reads faster in that direction: the row of the same host counts.
+    let beside = |megabytes: f64| {
+        let mut sources = with(megabytes);
+        sources.push(source(Side::Far, vec![disk(vec![file(Does::Read, 718.0)])]));
+        sources
+    };
+    assert!(has("copy-above-row", beside(562.0), &[]));
+    assert!(!has("copy-above-row", beside(380.0), &[]));
 }
 
 #[test]

@@ -23,16 +23,6 @@ fn sockets_are_compared_with_verbs_as_whole_round_trips() {
         "{words}"
     );
     assert!(!has("sockets-slower", with(2.0), &[]));
-    assert!(has(
-        "slower-than-before",
-        with(9.133),
-        &["before.latency=6.5us"]
-    ));
-    assert!(!has(
-        "slower-than-before",
-        with(6.0),
-        &["before.latency=6.5us"]
-    ));
     assert!(has("half-and-whole", with(9.133), &[]));
 }
 

@@ -34,8 +34,9 @@ linerate show last                     # the import again, by the rules of this 
 - `ethtool -i eth0`, `ethtool -S eth0` and the like print no name of the port: keep the line of the prompt with the command before
   the output.
 - `--near-port NAME` and `--far-port NAME` say which port carries the path, where facts show several.
-- `--claim` holds a statement against the figures: `goodput>=RATE`, `latency<=TIME` (whole round trips), `before.latency=TIME`,
-  `ceiling=RATE` or `transport=rdma`.
+- `--claim` holds a statement against the figures: `goodput>=RATE`, `latency<=TIME` (whole round trips), `ceiling=RATE`,
+  `transport=rdma` or `before.KIND.latency=TIME`: whole round trips before a change, of KIND `tcp`, `udp`, `sockets`, `verbs`,
+  `messages` or `application`. They are held against times of the same kind alone.
 - `-` reads standard input, once. `--json` prints the document of `linerate generate schema import`, `--expect` sets bounds.
 - Programs that print half of a round trip as latency (perftest, sockperf, qperf, OSU) are compared after doubling; tables say which.
 

@@ -318,7 +318,7 @@ fn transfer(one: &Transfer) -> String {
     let cpu = |what: &str, cpu: Option<linerate_core::reported::Cpu>| {
         cpu.map(|cpu| format!("{what} CPU {:.0} %", cpu.total * 100.0))
     };
-    let carrier = words::carrier(one.carrier).to_owned();
+    let carrier = one.carrier.words().to_owned();
     let parts = [
         Some(carrier),
         streams,
