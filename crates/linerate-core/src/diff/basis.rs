@@ -1,5 +1,6 @@
 //! What the figures of a record are of, where an import is compared: two programs rarely measure the same.
 
+use super::rows::{self, Row};
 use crate::explain::{Explained, Table};
 use crate::figure::Subject;
 use crate::path::Direction;
@@ -18,10 +19,12 @@ pub struct Basis {
     pub loads: Vec<Loaded>,
     /// Whether times were reported of which nobody knows if they are halves of round trips.
     pub has_unknown_trips: bool,
+    /// The rows of its results.
+    pub(super) rows: Vec<Row>,
 }
 
 /// Round trips on the idle path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trips {
     /// The protocol; `None` if unknown.
     pub carrier: Option<Carrier>,
@@ -29,6 +32,8 @@ pub struct Trips {
     pub doubled: bool,
     /// Payload of a message; `None` if unknown.
     pub size: Option<Bytes>,
+    /// The operation, by verbs: the card answers a read, and a program a send; empty of others.
+    pub verb: String,
 }
 
 /// The load of one direction.
@@ -42,6 +47,8 @@ pub struct Loaded {
     pub streams: Option<u32>,
     /// The rate of all streams that was asked for; `None` if it was not limited, or this is unknown.
     pub asked: Option<Rate>,
+    /// Payload of a message or datagram; `None` if unknown, and of TCP, which knows none.
+    pub size: Option<Bytes>,
 }
 
 impl Basis {
@@ -58,15 +65,18 @@ impl Basis {
             carrier,
             streams: Some(plan.knobs.streams),
             asked: plan.knobs.rate(),
+            size: None,
         };
         Self {
             trips: sizes.next().map(|size| Trips {
                 carrier,
                 doubled: false,
                 size: Some(size),
+                verb: String::new(),
             }),
             loads: plan.directions.iter().map(load).collect(),
             has_unknown_trips: false,
+            rows: rows::of_record(record),
         }
     }
 
@@ -78,6 +88,10 @@ impl Basis {
                 carrier: table.sizes.carrier,
                 doubled: table.sizes.trip == Trip::Half,
                 size: Some(row.size),
+                verb: match table.sizes.carrier {
+                    Some(Carrier::Rdma) => table.sizes.operation.clone(),
+                    _ => String::new(),
+                },
             })
         };
         let unknown =
@@ -87,6 +101,7 @@ impl Basis {
             carrier: Some(one.carrier),
             streams: one.streams,
             asked: one.asked,
+            size: one.size.filter(|_| one.carrier != Carrier::Tcp),
         };
         let loads = Direction::ALL.into_iter();
         Self {
@@ -95,6 +110,7 @@ impl Basis {
                 .filter_map(|direction| explained.material.base(direction).map(load))
                 .collect(),
             has_unknown_trips: explained.tables.iter().any(unknown),
+            rows: rows::of_import(explained),
         }
     }
 
@@ -104,7 +120,7 @@ impl Basis {
 }
 
 /// The protocol of an engine; `None` of one whose figures no other program has.
-fn carrier(engine: &str) -> Option<Carrier> {
+pub(super) fn carrier(engine: &str) -> Option<Carrier> {
     match Transport::of(engine) {
         Transport::Tcp => Some(Carrier::Tcp),
         Transport::Udp => Some(Carrier::Udp),
@@ -116,8 +132,9 @@ fn carrier(engine: &str) -> Option<Carrier> {
 pub(super) fn unlike(before: &Basis, after: &Basis, of: Subject) -> Option<&'static str> {
     match of.direction {
         None => {
-            let (a, b) = (before.trips?, after.trips?);
+            let (a, b) = (before.trips.as_ref()?, after.trips.as_ref()?);
             protocols(a.carrier, b.carrier)
+                .or((a.verb != b.verb).then_some("another operation"))
                 .or((a.size != b.size).then_some("messages of another size"))
         }
         Some(direction) => {
@@ -125,6 +142,11 @@ pub(super) fn unlike(before: &Basis, after: &Basis, of: Subject) -> Option<&'sta
             protocols(a.carrier, b.carrier)
                 .or((a.streams != b.streams).then_some("another number of streams"))
                 .or((a.asked != b.asked).then_some("another rate was asked for"))
+                .or(a
+                    .size
+                    .zip(b.size)
+                    .filter(|(a, b)| a != b)
+                    .map(|_| "messages of another size"))
         }
     }
 }
@@ -142,7 +164,7 @@ fn protocols(before: Option<Carrier>, after: Option<Carrier>) -> Option<&'static
 
 /// What one must know of the round trips.
 pub(super) fn notes(which: &str, basis: &Basis) -> Vec<String> {
-    let doubled = basis.trips.is_some_and(|trips| trips.doubled);
+    let doubled = basis.trips.as_ref().is_some_and(|trips| trips.doubled);
     let doubled = doubled.then(|| {
         format!("the {which} record reports halves of round trips: twice of them stands here")
     });
@@ -162,18 +184,21 @@ mod tests {
             carrier,
             doubled: false,
             size: Some(Bytes(64)),
+            verb: String::new(),
         };
         let mut load = Loaded {
             direction: Direction::Forward,
             carrier,
             streams: Some(1),
             asked: None,
+            size: None,
         };
         change(&mut trips, &mut load);
         Basis {
             trips: Some(trips),
             loads: vec![load],
             has_unknown_trips: false,
+            rows: Vec::new(),
         }
     }
 
@@ -186,6 +211,15 @@ mod tests {
         assert_eq!((idle(&same), loaded(&same)), (None, None));
         let verbs = basis(|trips, _| trips.carrier = Some(Carrier::Rdma));
         assert_eq!(idle(&verbs), Some("an application before, verbs after"));
+        let of = |verb: &str| {
+            basis(|trips, _| {
+                trips.carrier = Some(Carrier::Rdma);
+                trips.verb = verb.to_owned();
+            })
+        };
+        let verbs_of = |a, b| unlike(&of(a), &of(b), Subject::default());
+        assert_eq!(verbs_of("RDMA read", "RDMA read"), None);
+        assert_eq!(verbs_of("RDMA read", "send"), Some("another operation"));
         let larger = basis(|trips, _| trips.size = Some(Bytes(65)));
         assert_eq!(idle(&larger), Some("messages of another size"));
         let unknown = basis(|trips, _| trips.carrier = None);
@@ -196,6 +230,10 @@ mod tests {
         assert_eq!(loaded(&more), Some("another number of streams"));
         let paced = basis(|_, load| load.asked = Some(Rate(1)));
         assert_eq!(loaded(&paced), Some("another rate was asked for"));
+        let of = |bytes| basis(|_, load| load.size = Some(Bytes(bytes)));
+        let other = unlike(&of(1400), &of(64), Subject::load(Direction::Forward));
+        assert_eq!(other, Some("messages of another size"));
+        assert_eq!(loaded(&of(1400)), None);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::basis::unlike;
 use super::{Judged, PlanChange};
-use crate::figure::{Entry, Figure, Subject, Summary, Value};
+use crate::figure::{Entry, Evidence, Figure, Subject, Summary, Value};
 use crate::stats::{EQUAL, Interval, is_equal};
 
 /// How two values of a figure compare. Intervals are for the ratio of the second value to the first.
@@ -14,6 +14,8 @@ pub enum Outcome {
     Same(Interval),
     /// The interval of the ratio does not decide.
     Unsure(Interval),
+    /// The ratio of values of which at least one has no interval: it is not known how much runs differ.
+    Bare(f64),
     /// There is no ratio of the values; the text says why.
     Nothing(&'static str),
     /// The second record was made with another load, so values are not compared.
@@ -91,14 +93,26 @@ fn compared(before: &Summary, after: &Summary) -> Vec<FigureChange> {
         .collect()
 }
 
-fn outcome(before: Option<&Value>, after: Option<&Value>) -> Outcome {
+/// How a figure compares in two records.
+pub(super) fn outcome(before: Option<&Value>, after: Option<&Value>) -> Outcome {
     match (before, after) {
         (None, _) => Outcome::Nothing("not known before"),
         (_, None) => Outcome::Nothing("not known after"),
         (Some(a), Some(b)) if a.is_no_event() && b.is_no_event() => {
             Outcome::Nothing("none in either")
         }
-        (Some(a), Some(b)) => b.over(a).map_or(Outcome::Nothing("no interval"), of_ratio),
+        (Some(a), Some(b)) => b.over(a).map_or_else(|| bare(a, b), of_ratio),
+    }
+}
+
+/// The outcome of values that have no interval of their ratio.
+fn bare(a: &Value, b: &Value) -> Outcome {
+    let ratio = b.mid / a.mid;
+    let is_bare = a.evidence == Evidence::None || b.evidence == Evidence::None;
+    if is_bare && a.mid > 0.0 && b.mid > 0.0 && ratio.is_finite() {
+        Outcome::Bare(ratio)
+    } else {
+        Outcome::Nothing("no interval")
     }
 }
 
@@ -116,7 +130,7 @@ fn of_ratio(ratio: Interval) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figure::{CPU, Evidence, GOODPUT, LATENCY, RETRANSMITS};
+    use crate::figure::{CPU, GOODPUT, LATENCY, RETRANSMITS};
     use crate::path::{Direction, Side};
     use crate::stats::Count;
 
@@ -163,6 +177,10 @@ mod tests {
         assert!(matches!(outcomes(&one, &one)[..], [Outcome::Unsure(_)]));
         let zero = some(of(0.0, 2.0));
         assert_eq!(outcomes(&zero, &one), unknown("no interval"));
+        let bare = |mid| summary(&[(&CPU, forward, Value::bare(mid))]);
+        assert_eq!(outcomes(&bare(2.0), &bare(3.0)), [Outcome::Bare(1.5)]);
+        assert_eq!(outcomes(&one, &bare(3.0)), [Outcome::Bare(2.0)]);
+        assert_eq!(outcomes(&bare(0.0), &bare(3.0)), unknown("no interval"));
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod facts;
 mod figures;
 mod limits;
 mod plan;
+mod rows;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -25,6 +26,7 @@ pub use disturbances::DisturbanceChange;
 pub use figures::{FigureChange, Outcome};
 pub use limits::{Fate, LimitChange};
 pub use plan::PlanChange;
+pub use rows::{RowChange, RowFigure};
 
 /// A record with its present verdict.
 #[derive(Debug)]
@@ -122,6 +124,8 @@ pub struct Diff {
     pub facts: Vec<(Side, Change)>,
     /// The figures that were measured in either record.
     pub figures: Vec<FigureChange>,
+    /// The rows that both records have alike: sizes of messages, operations on a disk, transfers.
+    pub rows: Vec<RowChange>,
     /// Limits that were upheld in either record.
     pub limits: Vec<LimitChange>,
     /// The disturbances of the measurement in either record.
@@ -129,7 +133,7 @@ pub struct Diff {
 }
 
 /// Why two records cannot be compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DiffError {
     /// Both names mean the same run.
     #[error("both are records of the same run")]
@@ -140,9 +144,14 @@ pub enum DiffError {
     /// One of the records is of a sweep.
     #[error("the {0} record is of a sweep, which has figures for each size and no single one")]
     Sweep(&'static str),
-    /// One of the records is an import that has no figure of a network.
-    #[error("the {0} record is an import without transfers and without whole round trips")]
-    NoNetwork(&'static str),
+    /// One of the records is an import that has no results.
+    #[error(
+        "the {0} record is an import without transfers, tables by size and operations on a disk"
+    )]
+    NoResults(&'static str),
+    /// The rows of one record are of other things than those of the other record.
+    #[error("no row of one record is like a row of the other: {0}")]
+    Rows(String),
     /// One of the records has loads, and the other round trips on the idle path.
     #[error("one record has only round trips, and the other only loads")]
     Unlike,
@@ -156,38 +165,77 @@ pub enum DiffError {
     },
 }
 
+/// Differences that a refusal names.
+const NAMED: usize = 2;
+
+impl DiffError {
+    fn rows(unlike: &[String]) -> Self {
+        let named = unlike.iter().take(NAMED).map(String::as_str);
+        let more = (unlike.len() > NAMED).then_some("and more");
+        Self::Rows(named.chain(more).collect::<Vec<_>>().join("; "))
+    }
+}
+
 /// Compares two records.
 pub fn diff(before: &Judged<'_>, after: &Judged<'_>) -> Result<Diff, DiffError> {
-    refuse(before, after)?;
-    let plan = if before.is_import() || after.is_import() {
+    if before.record == after.record {
+        return Err(DiffError::Same);
+    }
+    let is_import = before.is_import() || after.is_import();
+    let plan = if is_import {
         Vec::new()
     } else {
         plan::changes(&before.record.start.plan, &after.record.start.plan)
     };
+    let another = plan.iter().any(|plan| plan.idle);
+    let another = another.then_some(Outcome::OtherPlan);
+    let rows = rows::compared(&before.basis.rows, &after.basis.rows, another);
+    // A sweep has figures for each size, and its verdict is on none.
+    let is_swept = is_by_size(before.record) || is_by_size(after.record);
+    let figures = figures::changes(before, after, &plan);
+    let figures: Vec<FigureChange> = figures.into_iter().filter(|_| !is_swept).collect();
+    let has_both = |change: &FigureChange| change.before.is_some() && change.after.is_some();
+    if rows.rows.is_empty() {
+        refuse(before, after, &rows.unlike)?;
+        if is_import && !rows.unlike.is_empty() && !figures.iter().any(has_both) {
+            return Err(DiffError::rows(&rows.unlike));
+        }
+    }
+    let mut notes = notes(before, after);
+    notes.extend(rows.notes);
+    if is_swept || before.is_import() && after.is_import() {
+        let unlike = rows.unlike.iter();
+        notes.extend(unlike.map(|what| format!("not compared: {what}")));
+    }
     Ok(Diff {
-        notes: notes(before, after),
+        notes,
         facts: facts::changes(before, after),
-        figures: figures::changes(before, after, &plan),
-        limits: limits::changes(before, after),
+        figures,
+        rows: rows.rows,
+        limits: if is_swept {
+            Vec::new()
+        } else {
+            limits::changes(before, after)
+        },
         disturbances: disturbances::changes(before, after),
         plan,
     })
 }
 
-fn refuse(before: &Judged<'_>, after: &Judged<'_>) -> Result<(), DiffError> {
-    if before.record == after.record {
-        return Err(DiffError::Same);
-    }
+/// Refuses records that have no rows alike and no figures in common.
+fn refuse(before: &Judged<'_>, after: &Judged<'_>, unlike: &[String]) -> Result<(), DiffError> {
     for (which, judged) in [("first", before), ("second", after)] {
-        if is_by_size(judged.record) {
-            return Err(DiffError::Sweep(which));
+        let has_figures = !judged.directions().is_empty() || judged.has_figure(None);
+        let is_sweep = is_by_size(judged.record);
+        if has_figures && !is_sweep {
+            continue;
         }
-        if judged.directions().is_empty() && !judged.has_figure(None) {
-            return Err(match judged.record.imported {
-                None => DiffError::Empty(which),
-                Some(_) => DiffError::NoNetwork(which),
-            });
-        }
+        return Err(match judged.record.imported {
+            _ if !unlike.is_empty() => DiffError::rows(unlike),
+            _ if is_sweep => DiffError::Sweep(which),
+            None => DiffError::Empty(which),
+            Some(_) => DiffError::NoResults(which),
+        });
     }
     let [a, b] = [before.directions(), after.directions()];
     match (a.as_slice(), b.as_slice()) {

@@ -18,6 +18,7 @@ pub use claim::{Claim, ClaimError, Kind, Said};
 pub use hardware::{Hardware, Part};
 pub use headline::{Answered, Headline};
 pub use rule::{Answer, Next, RULES, Remark, Rule, Run, Stands};
+pub(crate) use summary::load as load_figures;
 pub use table::Table;
 
 use crate::facts::odd::{self, Oddity};

@@ -17,7 +17,8 @@ pub(super) fn of(material: &Material, tables: &[Table<'_>]) -> Summary {
     Summary::sorted(loads.flat_map(load).chain(trips))
 }
 
-fn load(one: &Transfer) -> Vec<Entry> {
+/// The figures of a transfer.
+pub(crate) fn load(one: &Transfer) -> Vec<Entry> {
     let subject = Subject::load(one.direction);
     let goodput = (one.counted != Counted::Sender).then(|| Entry {
         figure: &GOODPUT,

@@ -7,6 +7,8 @@ use crate::units::{Nanos, PerSecond, Percent, Rate, UnitError, digits};
 pub enum Unit {
     /// Bits per second.
     BitsPerSecond,
+    /// Bytes per second.
+    BytesPerSecond,
     /// A number of events per second.
     PerSecond,
     /// A part of a whole, 0 to 1; written in percent.
@@ -17,11 +19,16 @@ pub enum Unit {
     NanosPerByte,
 }
 
+/// Bytes in a second from which a rate is written in GB/s: disks are compared by their MB/s below.
+const IN_GB: f64 = 1e10;
+
 impl Unit {
     /// A value with its unit: `9.41 Gb/s`, `0.12 %`.
     pub fn words(self, value: f64) -> String {
         match self {
             Self::BitsPerSecond => Rate(value.max(0.0) as u64).to_string(),
+            Self::BytesPerSecond if value < IN_GB => format!("{:.1} MB/s", value.max(0.0) / 1e6),
+            Self::BytesPerSecond => format!("{:.1} GB/s", value / 1e9),
             Self::PerSecond => PerSecond(value.max(0.0)).to_string(),
             Self::Share => format!("{} %", digits(value * 100.0)),
             Self::Nanos => Nanos(value.max(0.0) as u64).to_string(),
@@ -33,6 +40,7 @@ impl Unit {
     pub fn parse(self, text: &str) -> Result<f64, UnitError> {
         Ok(match self {
             Self::BitsPerSecond => text.parse::<Rate>()?.0 as f64,
+            Self::BytesPerSecond => text.parse::<Rate>()?.0 as f64 / 8.0,
             Self::PerSecond => text.parse::<PerSecond>()?.0,
             Self::Share => text.parse::<Percent>()?.0 / 100.0,
             Self::Nanos => text.parse::<Nanos>()?.0 as f64,
@@ -66,6 +74,8 @@ mod tests {
     fn values_are_written_with_their_unit_and_read_back() {
         for (unit, value, text) in [
             (Unit::BitsPerSecond, 9.41e9, "9.41 Gb/s"),
+            (Unit::BytesPerSecond, 9_999.9e6, "9999.9 MB/s"),
+            (Unit::BytesPerSecond, 1e10, "10.0 GB/s"),
             (Unit::PerSecond, 190_400.0, "190 k/s"),
             (Unit::Share, 0.0123, "1.23 %"),
             (Unit::Nanos, 58_000.0, "58 us"),

@@ -35,7 +35,7 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     let materials = [import::material(&before), import::material(&after)];
     let before = judged(&before, &materials[0]);
     let after = judged(&after, &materials[1]);
-    let diff = diff(&before, &after).map_err(|error| refusal(error, args))?;
+    let diff = diff(&before, &after).map_err(|error| refusal(&error, args))?;
     let compared = Compared {
         before: &before,
         after: &after,
@@ -54,12 +54,17 @@ pub(super) fn judged<'a>(record: &'a Record, material: &Material) -> Judged<'a> 
     }
 }
 
-fn refusal(error: DiffError, args: &Args) -> Failure {
+fn refusal(error: &DiffError, args: &Args) -> Failure {
     let Args { before, after, .. } = args;
-    let words = anyhow::Error::new(error).context(format!("cannot compare {before} and {after}"));
+    let words =
+        anyhow::Error::new(error.clone()).context(format!("cannot compare {before} and {after}"));
     match error {
         DiffError::Same => Failure::usage(words).hint("name two runs: linerate diff BEFORE AFTER"),
-        DiffError::Empty(_) | DiffError::NoNetwork(_) | DiffError::Sweep(_) | DiffError::Unlike => {
+        DiffError::Empty(_)
+        | DiffError::NoResults(_)
+        | DiffError::Sweep(_)
+        | DiffError::Rows(_)
+        | DiffError::Unlike => {
             Failure::not_measured(words).hint("linerate show NAME shows a record")
         }
         DiffError::Apart { .. } => {

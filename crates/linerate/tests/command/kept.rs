@@ -219,6 +219,48 @@ fn an_import_and_a_run_are_compared_where_they_measure_the_same() {
     assert!(page.contains("halves of round trips"), "{page}");
 }
 
+/// Imports two outputs, and compares them.
+fn diff_of(before: &str, after: &str, code: i32) -> (String, String) {
+    let home = TempDir::new().unwrap();
+    for (name, text) in [("before", before), ("after", after)] {
+        let file = home.path().join(name);
+        fs::write(&file, text).unwrap();
+        let file = file.to_str().unwrap();
+        told(home.path(), &["import", file, "--note", name], 0);
+    }
+    told(home.path(), &["diff", "note:before", "note:after"], code)
+}
+
+#[test]
+fn imports_of_tables_and_disks_are_compared_row_by_row() {
+    let text = |name: &str| fs::read_to_string(sample(name)).unwrap();
+    let crystal = text("crystaldiskmark/6.0.2.txt");
+    let sockets = text("columns/ge1000tc-sockets.txt");
+    let mpich = text("columns/ge1000tc-mpich.txt");
+    let udp = text("columns/sockperf-udp.txt");
+    let tcp = text("columns/sockperf-tcp.txt");
+    let fio = text("fio-text/cells-3.33.txt");
+    for (before, after, part) in [
+        (&sockets, &mpich, "ping-pong, whole round trips: mean"),
+        (&udp, &tcp, "ping-pong, sockets, whole round trips: mean"),
+        (
+            &crystal,
+            &crystal.replace("471.231", "235.615"),
+            "471.2 MB/s        235.6 MB/s        x0.50, no interval",
+        ),
+        (&fio, &fio, "sequential read, 1 MiB, 4 in flight"),
+    ] {
+        let (page, _) = diff_of(before, after, 0);
+        assert!(page.contains(part), "{part}: {page}");
+        assert!(page.contains("no interval"), "{page}");
+    }
+    let (_, why) = diff_of(&crystal, &sockets, 3);
+    assert!(why.contains("operations on a disk only before"), "{why}");
+    let deeper = crystal.replace("(Q= 32", "(Q= 16");
+    let (page, _) = diff_of(&crystal, &deeper, 0);
+    assert!(page.contains("in flight 32 before, 16 after"), "{page}");
+}
+
 #[test]
 fn an_import_without_figures_of_a_network_is_not_compared() {
     let home = TempDir::new().unwrap();

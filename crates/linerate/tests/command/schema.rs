@@ -39,6 +39,7 @@ const ADDED: &[(&str, &str, &str)] = &[
     ("whatif", "/sweeps/*/fit/candidates/*/names", EQUAL_CEILINGS),
     ("whatif", "/sweeps/*/fit/candidates/*/margin", RULED_OUT),
     ("whatif", "/sweeps/*/fit/candidates/*/known", RULED_OUT),
+    ("diff", "/rows", "rows of results that both records have"),
     ("bw", "/options", OPTIONS),
     ("lat", "/options", OPTIONS),
     ("sweep", "/options", OPTIONS),

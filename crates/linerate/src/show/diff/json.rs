@@ -3,7 +3,7 @@
 //! Its schema is made from `Output`.
 
 use linerate_core::diff::{
-    Change, Diff, DisturbanceChange, Fate, FigureChange, Judged, LimitChange, Outcome,
+    Change, Diff, DisturbanceChange, Fate, FigureChange, Judged, LimitChange, Outcome, RowChange,
 };
 use linerate_core::path::{Measure, Side};
 use linerate_core::record::End;
@@ -11,7 +11,7 @@ use linerate_core::verdict::Certainty;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::super::json::{FigureId, Format, Located, ValueOut, ends, text};
+use super::super::json::{FigureId, Format, Located, ValueOut, ends, exact, text};
 use super::Compared;
 
 /// Version of the document; raised when a key changes its meaning or is removed.
@@ -35,6 +35,8 @@ pub(in crate::show) struct Output<'a> {
     /// Differences between the plans.
     plan: Vec<PlanOut<'a>>,
     figures: Vec<FigureOut>,
+    /// Rows of results that both records have alike: sizes of messages, operations on a disk, transfers.
+    rows: Vec<RowOut<'a>>,
     limits: Vec<LimitOut<'a>>,
     /// What disturbed the measurement in either record.
     disturbances: Vec<DisturbanceOut>,
@@ -73,13 +75,38 @@ struct FigureOut {
     before: Option<ValueOut>,
     /// In the second record. Null if unknown.
     after: Option<ValueOut>,
+    #[serde(flatten)]
+    told: RatioOut,
+}
+
+/// A figure of a row of both records.
+#[derive(Serialize, JsonSchema)]
+struct RowOut<'a> {
+    /// What the rows are of.
+    of: &'a str,
+    /// Payload of a message, of tables by size. Null of others.
+    #[schemars(range(min = 0))]
+    size_bytes: Option<u64>,
+    /// Its figure, with the unit in its name: `median_ns`.
+    figure: &'static str,
+    /// In the first record.
+    before: ValueOut,
+    /// In the second record.
+    after: ValueOut,
+    #[serde(flatten)]
+    told: RatioOut,
+}
+
+/// How two values compare.
+#[derive(Serialize, JsonSchema)]
+struct RatioOut {
     told: ToldOut,
     /// The second value over the first one. Null if there is no ratio.
     #[schemars(range(min = 0))]
     ratio: Option<f64>,
-    /// 95 % interval of the ratio. Null if there is no ratio.
+    /// 95 % interval of the ratio. Null if it is not known.
     ratio_ci: Option<[f64; 2]>,
-    /// Why there is no ratio. Null if there is one.
+    /// Why there is no ratio, or no interval. Null if there are both.
     why: Option<&'static str>,
 }
 
@@ -140,6 +167,7 @@ pub fn json(compared: &Compared<'_>) -> serde_json::Result<String> {
         plan,
         facts,
         figures,
+        rows,
         limits,
         disturbances,
     } = compared.diff;
@@ -157,6 +185,7 @@ pub fn json(compared: &Compared<'_>) -> serde_json::Result<String> {
             })
             .collect(),
         figures: figures.iter().map(figure).collect(),
+        rows: rows.iter().map(row).collect(),
         limits: limits.iter().map(limit).collect(),
         disturbances: disturbances.iter().map(disturbance).collect(),
         facts: facts
@@ -181,19 +210,41 @@ fn record<'a>(judged: &'a Judged<'_>) -> RecordOut<'a> {
 }
 
 fn figure(change: &FigureChange) -> FigureOut {
-    let (told, ratio, why) = match change.outcome {
-        Outcome::Differ(i) => (ToldOut::Differ, Some(i), None),
-        Outcome::Same(i) => (ToldOut::Same, Some(i), None),
-        Outcome::Unsure(i) => (ToldOut::Untold, Some(i), None),
-        Outcome::Nothing(why) => (ToldOut::Nothing, None, Some(why)),
-        Outcome::OtherPlan => (ToldOut::NotComparable, None, None),
-    };
     FigureOut {
         id: FigureId::new(change.figure, change.of),
         before: change.before.as_ref().map(ValueOut::from),
         after: change.after.as_ref().map(ValueOut::from),
+        told: told(change.outcome),
+    }
+}
+
+fn row(change: &RowChange) -> RowOut<'_> {
+    RowOut {
+        of: &change.title,
+        size_bytes: change.size.map(|size| exact(size.0)),
+        figure: change.figure.key,
+        before: ValueOut::from(&change.before),
+        after: ValueOut::from(&change.after),
+        told: told(change.outcome),
+    }
+}
+
+fn told(outcome: Outcome) -> RatioOut {
+    let (told, ratio, why) = match outcome {
+        Outcome::Differ(i) => (ToldOut::Differ, Some(i), None),
+        Outcome::Same(i) => (ToldOut::Same, Some(i), None),
+        Outcome::Unsure(i) => (ToldOut::Untold, Some(i), None),
+        Outcome::Bare(_) => (ToldOut::Untold, None, Some("no interval")),
+        Outcome::Nothing(why) => (ToldOut::Nothing, None, Some(why)),
+        Outcome::OtherPlan => (ToldOut::NotComparable, None, None),
+    };
+    let bare = match outcome {
+        Outcome::Bare(ratio) => Some(ratio),
+        _ => None,
+    };
+    RatioOut {
         told,
-        ratio: ratio.map(|i| i.mid),
+        ratio: ratio.map(|i| i.mid).or(bare),
         ratio_ci: ratio.map(ends),
         why,
     }
@@ -232,7 +283,8 @@ mod tests {
     fn the_document_obeys_its_schema_and_the_schema_refuses_others() {
         let plain = sample::with(|compared| json(compared).unwrap());
         let other = sample::with_other_plans(|compared| json(compared).unwrap());
-        for text in [&plain, &other] {
+        let rows = sample::with_rows(|compared| json(compared).unwrap());
+        for text in [&plain, &other, &rows] {
             fits(SCHEMA, &serde_json::from_str(text).unwrap());
         }
         let good: Value = serde_json::from_str(&plain).unwrap();

@@ -2,11 +2,14 @@
 
 use linerate_core::diff::{
     Basis, Change, Diff, DisturbanceChange, Fate, FigureChange, Judged, LimitChange, Outcome,
-    PlanChange,
+    PlanChange, RowChange, RowFigure,
 };
-use linerate_core::figure::{CPU, Figure, GOODPUT, LATENCY, RETRANSMITS, Subject, Summary, Value};
+use linerate_core::figure::{
+    CPU, Figure, GOODPUT, LATENCY, RETRANSMITS, Subject, Summary, Unit, Value,
+};
 use linerate_core::path::{Direction, Side};
 use linerate_core::stats::Interval;
+use linerate_core::units::Bytes;
 use linerate_core::verdict::Certainty;
 
 use super::super::sample;
@@ -57,9 +60,63 @@ fn widened() -> Diff {
             (Side::Far, change("net.ipv4.tcp_rmem", rmem[0], rmem[1])),
         ],
         figures: figures(),
+        rows: Vec::new(),
         limits: limits(),
         disturbances: disturbances(),
     }
+}
+
+/// A sweep of two sizes, and a row of a disk.
+fn rows() -> Vec<RowChange> {
+    let row = |title: &str, size: Option<u64>, (key, label, unit), values: [f64; 2], outcome| {
+        let figure = RowFigure { key, label, unit };
+        RowChange {
+            title: title.to_owned(),
+            size: size.map(Bytes),
+            figure,
+            before: Value::bare(values[0]),
+            after: Value::bare(values[1]),
+            outcome,
+        }
+    };
+    let median = ("median_ns", "median", Unit::Nanos);
+    let mean = ("mean_ns", "mean", Unit::Nanos);
+    let p99 = ("p99_ns", "p99", Unit::Nanos);
+    let trips = "ping-pong, TCP, whole round trips";
+    let less = Outcome::Differ(interval(0.88, 0.9, 0.92));
+    let disk = "sequential read, 1 MiB, 8 in flight, 1 thread";
+    vec![
+        row(trips, Some(64), median, [20e3, 18e3], less),
+        row(trips, Some(64), mean, [21e3, 19e3], Outcome::Bare(0.905)),
+        row(trips, Some(64), p99, [40e3, 40e3], Outcome::Bare(1.0)),
+        row(trips, Some(65536), mean, [90e3, 81e3], Outcome::Bare(0.9)),
+        row(
+            disk,
+            None,
+            ("bytes_per_sec", "rate", Unit::BytesPerSecond),
+            [2201e6, 718e6],
+            Outcome::Bare(0.3262),
+        ),
+        row(
+            disk,
+            None,
+            ("mean_ns", "mean", Unit::Nanos),
+            [3800e3, 11700e3],
+            Outcome::Nothing("no interval"),
+        ),
+    ]
+}
+
+/// A comparison of rows alone.
+pub(super) fn with_rows<T>(view: impl FnOnce(&Compared<'_>) -> T) -> T {
+    let mut diff = widened();
+    diff.notes = vec!["not compared: message size only before: 8 MiB".into()];
+    diff.facts.clear();
+    diff.figures.clear();
+    diff.limits.clear();
+    diff.disturbances.clear();
+    diff.rows = rows();
+    shown(&diff, view)
 }
 
 fn figures() -> Vec<FigureChange> {

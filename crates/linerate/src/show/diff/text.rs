@@ -1,11 +1,13 @@
 //! Two records compared, for people.
 
-use linerate_core::diff::{Diff, Fate, FigureChange, Judged, LimitChange, Outcome};
+use std::collections::BTreeMap;
+
+use linerate_core::diff::{Diff, Fate, FigureChange, Judged, LimitChange, Outcome, RowChange};
 use linerate_core::figure::{GOODPUT, Unit, Value};
 use linerate_core::model::Estimate;
 use linerate_core::path::Side;
 use linerate_core::stats::Interval;
-use linerate_core::units::digits;
+use linerate_core::units::{Bytes, digits};
 use linerate_engine::store::stamp;
 
 use super::super::document::{Entry, Item, LABEL, Table};
@@ -36,13 +38,14 @@ pub(crate) fn page(compared: &Compared<'_>) -> Document {
         doc.line(&[(Tone::Warning, "Note:"), (Tone::Plain, &note)], 2);
     }
     doc.gap();
-    limits(&mut doc, diff, &names);
+    limits(&mut doc, compared, &names);
     doc.gap();
     disturbances(&mut doc, diff, &names);
     doc.gap();
     facts(&mut doc, diff, &names);
     doc.gap();
     figures(&mut doc, diff, &names);
+    rows(&mut doc, diff);
     doc.gap();
     record(&mut doc, "before", before);
     record(&mut doc, "after", after);
@@ -126,7 +129,7 @@ fn figures(doc: &mut Document, diff: &Diff, names: &Names) {
     for alike in shown.chunk_by(|a, b| a.of.direction == b.of.direction) {
         let of = alike[0].of.direction;
         let of = of.map_or("idle path".to_owned(), |direction| names.way(direction));
-        let cells = [of.as_str(), "before", "after", "ratio (95 % interval)"];
+        let cells = [of.as_str(), "before", "after", RATIO];
         let mut narrow = Document::new();
         narrow.heading(&of);
         let mut table = Table::new(&WIDTHS)
@@ -141,6 +144,66 @@ fn figures(doc: &mut Document, diff: &Diff, names: &Names) {
     }
 }
 
+/// Writes the rows of a table by size for each figure, and the figures of other rows together.
+fn rows(doc: &mut Document, diff: &Diff) {
+    let first = standing(diff);
+    let mut shown: Vec<&RowChange> = diff
+        .rows
+        .iter()
+        .filter(|row| is_row_shown(row, &first))
+        .collect();
+    let figure = |row: &RowChange| row.size.map(|_| row.figure.label);
+    shown.sort_by(|a, b| (&a.title, figure(a), a.size).cmp(&(&b.title, figure(b), b.size)));
+    for alike in shown.chunk_by(|a, b| a.title == b.title && figure(a) == figure(b)) {
+        let first = alike[0];
+        let of = figure(first).map_or(String::new(), |figure| format!(": {figure}"));
+        doc.gap();
+        doc.heading(&format!("{}{of}", first.title));
+        let mut table = Table::new(&WIDTHS)
+            .head(&["", "before", "after", RATIO].map(|cell| (Tone::Strong, cell)))
+            .least(WIDTHS.iter().sum())
+            .narrow(Document::new());
+        for change in alike {
+            let label = change
+                .size
+                .map_or_else(|| change.figure.label.to_owned(), |size| size.to_string());
+            let cells = [&change.before, &change.after].map(|v| value(change.figure.unit, v));
+            cells_of(&mut table, &label, cells, change.outcome);
+        }
+        doc.table(table);
+    }
+}
+
+/// The first of [`KEYS`] that each size of a table has: the figure that stands for it.
+fn standing(diff: &Diff) -> BTreeMap<(&str, Bytes), usize> {
+    let mut first = BTreeMap::new();
+    for row in &diff.rows {
+        let at = KEYS.iter().position(|key| *key == row.figure.key);
+        if let (Some(size), Some(at)) = (row.size, at) {
+            let least = first.entry((row.title.as_str(), size)).or_insert(at);
+            *least = at.min(*least);
+        }
+    }
+    first
+}
+
+/// Whether a figure of a row is on the page: of a size the one that stands for it, and the tail; the rest is in JSON.
+fn is_row_shown(row: &RowChange, first: &BTreeMap<(&str, Bytes), usize>) -> bool {
+    row.size.is_none_or(|size| {
+        let stands = first.get(&(row.title.as_str(), size)).map(|at| KEYS[*at]);
+        row.figure.key == P99 || stands == Some(row.figure.key)
+    })
+}
+
+/// Figures of a size, from the one that stands for it.
+const KEYS: [&str; 4] = ["median_ns", "mean_ns", "least_ns", "goodput_bps"];
+
+/// The tail of the times of a size.
+const P99: &str = "p99_ns";
+
+/// The head of the column of changes.
+const RATIO: &str = "ratio (95 % interval)";
+
 fn is_shown(change: &FigureChange) -> bool {
     change.of.percentile.is_none_or(|p| SHOWN.contains(&p))
 }
@@ -150,20 +213,21 @@ fn row(table: &mut Table, change: &FigureChange) {
         Some(v) => value(change.figure.unit, v),
         None => "-".to_owned(),
     };
-    let cells = [
-        cell(&change.before),
-        cell(&change.after),
-        outcome(change.outcome),
-    ];
-    let label = label(change);
-    let tone = tone(change.outcome);
-    let text = format!("{}, then {}: ", cells[0], cells[1]);
-    let entry = Entry::new(&label, &[(Tone::Plain, &text), (tone, &cells[2])], 2);
+    let cells = [cell(&change.before), cell(&change.after)];
+    cells_of(table, &label(change), cells, change.outcome);
+}
+
+/// Writes the values before and after, and the change.
+fn cells_of(table: &mut Table, label: &str, [before, after]: [String; 2], change: Outcome) {
+    let tone = tone(change);
+    let change = outcome(change);
+    let text = format!("{before}, then {after}: ");
+    let entry = Entry::new(label, &[(Tone::Plain, &text), (tone, &change)], 2);
     let row = [
-        (Tone::Plain, label.as_str()),
-        (Tone::Plain, &cells[0]),
-        (Tone::Plain, &cells[1]),
-        (tone, &cells[2]),
+        (Tone::Plain, label),
+        (Tone::Plain, &before),
+        (Tone::Plain, &after),
+        (tone, &change),
     ];
     table.row_or(&row, entry);
 }
@@ -196,7 +260,7 @@ fn value(unit: Unit, value: &Value) -> String {
             interval,
             samples: 0,
         }),
-        Unit::Nanos | Unit::Share => words,
+        Unit::Nanos | Unit::Share | Unit::BytesPerSecond => words,
         Unit::PerSecond | Unit::NanosPerByte => {
             let percent = interval.and_then(Interval::relative);
             percent.map_or(words.clone(), |half| {
@@ -226,6 +290,9 @@ fn outcome(outcome: Outcome) -> String {
         Outcome::Differ(i) => format!("x{} {}", digits(i.mid), ends(i)),
         Outcome::Same(i) => format!("equal {}", ends(i)),
         Outcome::Unsure(i) => format!("unclear {}", ends(i)),
+        Outcome::Bare(ratio) if ratio > MOST => format!("more than x{MOST}"),
+        Outcome::Bare(ratio) if ratio < 1.0 / MOST => format!("less than x{}", 1.0 / MOST),
+        Outcome::Bare(ratio) => format!("x{}, no interval", digits(ratio)),
         Outcome::Nothing(why) => why.to_owned(),
         Outcome::OtherPlan => "not comparable".to_owned(),
     }
@@ -248,10 +315,23 @@ fn because(change: &FigureChange) -> String {
     }
 }
 
-fn limits(doc: &mut Document, diff: &Diff, names: &Names) {
+fn limits(doc: &mut Document, compared: &Compared<'_>, names: &Names) {
+    let Compared {
+        before,
+        after,
+        diff,
+    } = compared;
     doc.heading("Limits");
     if diff.limits.is_empty() {
-        doc.line(&[(Tone::Plain, "  none was found in either record")], 2);
+        let is_judged = [before, after]
+            .iter()
+            .any(|judged| !judged.verdict.answers.is_empty());
+        let none = if is_judged {
+            "  none was found in either record"
+        } else {
+            "  neither record has a load that is judged"
+        };
+        doc.line(&[(Tone::Plain, none)], 2);
     }
     for change in &diff.limits {
         limit(doc, change, names);
@@ -334,14 +414,20 @@ fn facts(doc: &mut Document, diff: &Diff, names: &Names) {
 
 /// The meanings of the words that the table uses.
 fn legend(doc: &mut Document, diff: &Diff) {
-    let shown = || diff.figures.iter().filter(|f| is_shown(f));
-    let any = |is: fn(&Outcome) -> bool| shown().any(|f| is(&f.outcome));
+    let figures = diff.figures.iter().filter(|f| is_shown(f));
+    let figures = figures.map(|f| f.outcome);
+    let rows = diff.rows.iter().map(|row| row.outcome);
+    let shown: Vec<Outcome> = figures.chain(rows).collect();
+    let any = |is: fn(&Outcome) -> bool| shown.iter().any(is);
     let mut text = String::new();
     if any(|t| matches!(t, Outcome::Same(_))) {
         text += "equal: within 3 %. ";
     }
     if any(|t| matches!(t, Outcome::Unsure(_))) {
         text += "unclear: a difference cannot be shown; the 95 % interval reaches into x0.97 to x1.03. ";
+    }
+    if any(|t| matches!(t, Outcome::Bare(_))) {
+        text += "no interval: how much the figure varies is not known. ";
     }
     text += "Intervals are of these two runs; runs of one path may differ by more.";
     doc.line(&[(Tone::Dim, &text)], 0);
@@ -382,6 +468,18 @@ mod tests {
     fn golden_of_other_plans() {
         let view = sample::with_other_plans(|compared| page(compared).text(Style::PLAIN));
         insta::assert_snapshot!("diff_other_plans", view);
+    }
+
+    #[test]
+    fn golden_of_rows() {
+        let view = sample::with_rows(|compared| page(compared).text(Style::PLAIN));
+        insta::assert_snapshot!("diff_rows", view);
+        let narrow = Style {
+            width: 60,
+            color: false,
+        };
+        let view = sample::with_rows(|compared| page(compared).text(narrow));
+        insta::assert_snapshot!("diff_rows_narrow", view);
     }
 
     #[test]
