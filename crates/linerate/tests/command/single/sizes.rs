@@ -94,6 +94,34 @@ fn engines_go_as_far_as_they_carry() {
 }
 
 #[test]
+fn two_sweeps_of_one_protocol_are_compared_size_by_size() {
+    let far = Far::start();
+    for (engine, note) in [("tcp", "a"), ("tcp", "b"), ("udp", "c")] {
+        far.run(&[
+            "lat", "--sweep", "size", "-t", "2s", "--engine", engine, "--note", note,
+        ]);
+    }
+    let diff = |before, after| {
+        let mut diff = linerate(far.home.path());
+        diff.args(["diff", before, after, "--json"])
+            .output()
+            .unwrap()
+    };
+    let output = diff("note:a", "note:b");
+    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+    fits(linerate::show::diff::SCHEMA, &told);
+    let rows = told["rows"].as_array().unwrap();
+    let has_ratio = |row: &Value| row["figure"] == "median_ns" && row["ratio"].is_f64();
+    assert!(rows.iter().any(has_ratio), "{told}");
+    assert!(rows.iter().all(|row| row["size_bytes"].is_u64()), "{told}");
+    assert_eq!(told["figures"].as_array().unwrap().len(), 0);
+    let refused = diff("note:a", "note:c");
+    let why = words(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(3), "{why}");
+    assert!(why.contains("protocol TCP before, UDP after"), "{why}");
+}
+
+#[test]
 fn a_sweep_of_round_trips_streams_its_document_last_and_prints_tables_of_other_tools() {
     let far = Far::start();
     let args = ["lat", "--sweep", "size", "-t", "1s", "--engine", "connect"];

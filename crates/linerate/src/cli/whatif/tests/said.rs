@@ -188,7 +188,7 @@ fn case3_finds_the_code_counted_twice_and_holds_each_card_beside_its_slot() {
                 &[("mps=128", "mps=256")],
             ),
             (
-                "the best figure is 98 % of `ceiling=3.2GB/s`: 25.2 Gb/s (3.15 GB/s) (SRP over one card)",
+                "the best figure is 98 % of `ceiling=3.2GB/s`: 25.2 Gb/s (3.15 GB/s) (SRP over one card, taken for reads)",
                 &[("read,3148", "read,3000")],
             ),
         ],
