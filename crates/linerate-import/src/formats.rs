@@ -1,7 +1,7 @@
 //! The table of formats.
 
 use crate::columns::COLUMNS;
-use crate::disk::{copies, dd, diskspd, fio, hdparm, marks};
+use crate::disk::{copies, dd, diskspd, fio, hdparm, iostat, marks, progress};
 use crate::fi_pingpong::FI_PINGPONG;
 use crate::format::Format;
 use crate::netpipe::NETPIPE;
@@ -45,6 +45,8 @@ pub static FORMATS: &[&Format] = &[
     &dd::DD,
     &copies::ROBOCOPY,
     &copies::RSYNC,
+    &progress::SCP,
+    &iostat::IOSTAT,
     &facts::IBSTAT,
     &facts::IBSTATUS,
     &facts::IBV_DEVINFO,
@@ -69,6 +71,10 @@ pub static FORMATS: &[&Format] = &[
     &facts::PCM_MEMORY,
     &facts::DMESG,
     &facts::SYSCTL,
+    &facts::MULTIPATH,
+    &facts::MOUNTS,
+    &facts::NVME,
+    &facts::LSBLK,
     // Any table with a head: after all that have a name.
     &COLUMNS,
 ];
@@ -89,6 +95,7 @@ pub(crate) static GO_ON: &[(&Format, GoesOn)] = &[
     (&SS, |_, _| true),
     (&NSTAT, |_, _| true),
     (&NETSTAT, |_, _| true),
+    (&dd::DD, dd::goes_on),
 ];
 
 /// Formats of which a first line may occur again within an output. Their readers find the end of an output, and of
@@ -96,7 +103,10 @@ pub(crate) static GO_ON: &[(&Format, GoesOn)] = &[
 pub(crate) static FIND_OWN_END: &[&Format] = &[
     &fio::TEXT,
     &marks::CRYSTAL,
+    &marks::KDISK,
     &diskspd::DISKSPD,
     &copies::ROBOCOPY,
     &copies::RSYNC,
+    &progress::SCP,
+    &iostat::IOSTAT,
 ];

@@ -206,9 +206,12 @@ pub struct Path {
     pub address: String,
     /// `live`, `connecting` ... of a controller; `running`, `offline` ... of a disk.
     pub state: String,
-    /// The target's state of an NVMe path (ANA): `optimized`, `non-optimized`, `inaccessible`,
-    /// `persistent-loss`, `change`.
+    /// The target's state of an NVMe path (ANA), or of a SCSI path (ALUA): `optimized`, `non-optimized`,
+    /// `inaccessible`, `persistent-loss`, `change`.
     pub ana_state: String,
+    /// Whether the path is in the group that carries requests, of a device mapper with groups of paths; `None` if
+    /// unknown.
+    pub in_use: Option<bool>,
     /// Hidden block device of an NVMe path: `nvme0c1n1`.
     pub device: String,
     /// NUMA node.

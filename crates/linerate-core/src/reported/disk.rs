@@ -14,6 +14,8 @@ pub enum Access {
     Random,
     /// The copy of a file.
     Copy,
+    /// In any order, or the program does not say.
+    Unknown,
 }
 
 /// The kind of operation.
@@ -39,6 +41,9 @@ pub struct Disk {
     pub best_of: Option<u32>,
     /// Whether the cache of the operating system was bypassed; `None` if unknown.
     pub direct: Option<bool>,
+    /// The engine that did the operations, by the program's name: `libaio`; empty if unknown.
+    #[serde(default)]
+    pub engine: String,
     /// The rows.
     pub rows: Vec<DiskRow>,
 }
@@ -74,6 +79,22 @@ pub struct DiskRow {
     pub seconds: Option<f64>,
     /// Bytes that the disk itself moved meanwhile, by its own counters; `None` if unknown.
     pub at_disk: Option<Bytes>,
+    /// Operations that each thread was asked to keep in flight, if the engine keeps one whatever is asked, and `depth`
+    /// is 1; else `None`.
+    #[serde(default)]
+    pub asked: Option<u32>,
+    /// Mean time to submit an operation, which is part of the time of the operation; `None` if unknown.
+    #[serde(default)]
+    pub submit: Option<Nanos>,
+    /// Flushes to the disk that the program waited for, for each operation: 1 after each, 0 never; `None` if unknown.
+    #[serde(default)]
+    pub flushed: Option<f64>,
+    /// Mean time of a flush that is no part of the time of an operation; `None` if unknown.
+    #[serde(default)]
+    pub flush: Option<Nanos>,
+    /// Share of the time in which the disk had a request, by the kernel's count; `None` if unknown.
+    #[serde(default)]
+    pub busy: Option<f64>,
 }
 
 impl DiskRow {
@@ -94,6 +115,11 @@ impl DiskRow {
             most: None,
             seconds: None,
             at_disk: None,
+            asked: None,
+            submit: None,
+            flushed: None,
+            flush: None,
+            busy: None,
         }
     }
 }

@@ -4,6 +4,7 @@ use linerate_core::reported::{Access, Disk, DiskRow, Does, Tool};
 use linerate_core::units::Bytes;
 
 use super::figures::{number, outcome, say, some};
+use super::progress;
 use crate::format::{Evidence, Format, Found, Holds, Section};
 use crate::text::command;
 
@@ -126,11 +127,19 @@ fn read_robocopy(section: &Section<'_>) -> Result<Found, String> {
 
 fn starts_rsync(text: &str) -> bool {
     let line = text.lines().next().unwrap_or_default();
+    is_list(line)
+        || line.starts_with("Number of files: ")
+        || is_sent(line)
+        || progress::is_rsync(line)
+}
+
+/// Whether it is the first line of a run with -v.
+fn is_list(line: &str) -> bool {
     let first = [
         "sending incremental file list",
         "receiving incremental file list",
     ];
-    first.contains(&line.trim_end()) || line.starts_with("Number of files: ") || is_sent(line)
+    first.contains(&line.trim_end())
 }
 
 /// Whether it is `sent 30,007,434 bytes  received 38 bytes  60,014,944.00 bytes/sec`.
@@ -141,14 +150,21 @@ fn is_sent(line: &str) -> bool {
 
 fn read_rsync(section: &Section<'_>) -> Result<Found, String> {
     let lines = section.text.split_inclusive('\n');
-    let lines = lines.take_while(|text| command(text).is_none());
+    // A sign of per cent looks like a prompt.
+    let is_end = |text: &str| command(text).is_some() && !progress::is_rsync(text);
+    let lines = lines.enumerate();
+    let lines = lines.take_while(|(at, text)| !(is_end(text) || *at > 0 && is_list(text)));
+    let lines = lines.map(|(_, text)| text);
     let mut lines = (section.line..).zip(lines);
     let mut used = 0;
     let sent = lines.by_ref().find_map(|(at, text)| {
         used += text.len();
         is_sent(text).then_some((at, text))
     });
-    let (at, text) = sent.ok_or("its last lines are missing: it had not finished")?;
+    let Some((at, text)) = sent else {
+        let found = progress::read(section);
+        return found.map_err(|_| "its last lines are missing: it had not finished".to_owned());
+    };
     let words = text.split_whitespace();
     let mut numbers = words.filter(|word| word.starts_with(|c: char| c.is_ascii_digit()));
     let mut next = || numbers.next().and_then(grouped);

@@ -6,6 +6,7 @@ use linerate_core::units::Bytes;
 use super::figures::{number, outcome, say, size, some};
 use crate::format::{Evidence, Format, Found, Holds, Section};
 use crate::read::quoted;
+use crate::scaled::command_of;
 
 /// The end of dd.
 pub(crate) static DD: Format = Format {
@@ -14,7 +15,8 @@ pub(crate) static DD: Format = Format {
     holds: Holds::Results,
     versions: "coreutils 5 to 9, busybox",
     evidence: &[Evidence::RunHere("coreutils 9.1")],
-    unknown: "Which way it went, and whether the cache was bypassed, is known only from the command line.",
+    unknown: "Whether it read or wrote, with what payload, and whether the cache was bypassed or the disk waited for, is known \
+              only from the command line.",
     starts,
     read,
 };
@@ -27,12 +29,31 @@ const NOT_DISKS: &[&str] = &[
     "/dev/random",
     "/dev/full",
 ];
-/// Words of `conv=` and `oflag=` after which dd waits for the disk.
-const WAITS: &[&str] = &["fdatasync", "fsync", "dsync", "sync"];
+/// Words of `conv=` after which dd waits for the disk at its end.
+const WAITS: &[&str] = &["fdatasync", "fsync"];
+/// Words of `oflag=` by which each write waits for the disk.
+const WAITS_EACH: &[&str] = &["dsync", "sync"];
+/// Lines of an output: one of progress, two of records, one of those that were cut, one of the sum.
+const LINES: usize = 5;
 
 fn starts(text: &str) -> bool {
     let line = text.lines().next().unwrap_or_default();
-    records(line, "in")
+    line.contains('+') && is_records(line) || line.contains(" copied, ") && copied(line).is_some()
+}
+
+fn is_records(line: &str) -> bool {
+    records(line, "in") || records(line, "out")
+}
+
+/// Whether an output goes on at a line: each of its lines would begin one as well.
+pub(crate) fn goes_on(before: &str, rest: &str) -> bool {
+    let next = rest.lines().next().unwrap_or_default();
+    let Some(last) = before.lines().next_back() else {
+        return false;
+    };
+    // Before the records there may be a line of progress.
+    let is_progress = || records(next, "in") && !before.lines().rev().take(LINES).any(is_records);
+    is_records(last) && !records(next, "in") || copied(last).is_some() && is_progress()
 }
 
 /// Whether it is `64+0 records in`.
@@ -46,51 +67,54 @@ fn records(line: &str, way: &str) -> bool {
 }
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
-    let mut used = 0;
-    let mut total = None;
-    for line in section.text.split_inclusive('\n').take(4) {
+    let (mut used, mut total, mut has_records) = (0, None, false);
+    for line in section.text.split_inclusive('\n').take(LINES) {
+        let sum = copied(line);
+        if total.is_some() && !is_records(line) && !has_records {
+            break;
+        }
         used += line.len();
-        total = copied(line);
-        if total.is_some() {
+        has_records |= is_records(line);
+        total = sum.or(total);
+        if has_records && sum.is_some() {
             break;
         }
     }
     let (bytes, seconds, comma) =
         total.ok_or("the line with bytes and seconds is missing, or not in English")?;
     let rate = some(bytes / seconds).ok_or("nothing was copied")?;
-    let command = section.command.ok_or(
-        "nothing says whether it read or wrote: the command is missing in the line before it",
-    )?;
-    let options = Options::of(command);
-    let (does, access, target) = options.way()?;
-    let mut row = DiskRow::new(access, does, rate);
-    row.seconds = Some(seconds);
-    row.block = options.block();
-    row.depth = Some(1);
-    row.threads = Some(1);
     let mut found = Found {
         tool: Tool::named("dd"),
         used: Some(used),
         ..Found::default()
     };
+    let mut say = |what: &str| say(&mut found.notes, section.line, what);
     if comma {
-        let what = "its decimal comma is that of a locale";
-        say(&mut found.notes, section.line, what);
+        say("its decimal comma is that of a locale");
     }
-    let direct = options.has(&["iflag", "oflag"], &["direct"]);
-    if does == Does::Write && !direct && !options.has(&["conv", "oflag"], WAITS) {
-        let what = "it did not wait for the disk: bytes may still have been in memory at its end";
-        say(&mut found.notes, section.line, what);
-    }
-    let disk = Disk {
-        target: target.to_owned(),
-        file: Some(Bytes(bytes as u64)),
-        best_of: None,
-        direct: Some(direct),
-        rows: vec![row],
+    let options = command_of(section, |program| program == "dd").map(Options::of);
+    let mut disk = if let Some(options) = &options {
+        options.disk(bytes, seconds)?
+    } else {
+        say("whether it read or wrote is unknown: the command is missing in the line before it");
+        one(DiskRow::new(Access::Unknown, Does::Mix, rate))
     };
+    disk.file = Some(Bytes(bytes as u64));
+    for row in &mut disk.rows {
+        row.seconds = Some(seconds);
+        if row.does == Does::Write && disk.direct == Some(false) && row.flushed == Some(0.0) {
+            say("it did not wait for the disk: bytes may still have been in memory at its end");
+        }
+    }
     found.results.push(outcome("", section.line, disk));
     Ok(found)
+}
+
+fn one(row: DiskRow) -> Disk {
+    Disk {
+        rows: vec![row],
+        ..Disk::default()
+    }
 }
 
 /// Bytes, seconds, and whether these have a decimal comma, of `67108864 bytes (67 MB, 64 MiB) copied, 0.096316 s, 697 MB/s`.
@@ -127,6 +151,43 @@ impl<'a> Options<'a> {
         values
             .flat_map(|value| value.split(','))
             .any(|flag| flags.contains(&flag))
+    }
+
+    /// What it did: bytes in seconds.
+    fn disk(&self, bytes: f64, seconds: f64) -> Result<Disk, String> {
+        let (does, access, target) = self.way()?;
+        let mut row = DiskRow::new(access, does, bytes / seconds);
+        row.block = self.block();
+        row.depth = Some(1);
+        row.threads = Some(1);
+        // It does one operation after the other.
+        let count = row.block.and_then(|block| some(bytes / block.0 as f64));
+        row.operations = count.and_then(|count| some(count / seconds));
+        if does == Does::Write {
+            row.flushed = self.flushed(count);
+        }
+        let flags: &[&str] = match does {
+            Does::Read => &["iflag"],
+            Does::Write => &["oflag"],
+            Does::Mix => &["iflag", "oflag"],
+        };
+        let direct = flags.iter().all(|flag| self.has(&[flag], &["direct"]));
+        Ok(Disk {
+            target: target.to_owned(),
+            direct: Some(direct),
+            ..one(row)
+        })
+    }
+
+    /// Flushes for each write, of which `count` were done; `None` if unknown.
+    fn flushed(&self, count: Option<f64>) -> Option<f64> {
+        if self.has(&["oflag"], WAITS_EACH) {
+            return Some(1.0);
+        }
+        if self.has(&["conv"], WAITS) {
+            return count.map(f64::recip);
+        }
+        Some(0.0)
     }
 
     /// The way that bytes went, and the file or disk.

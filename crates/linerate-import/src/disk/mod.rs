@@ -8,7 +8,9 @@ pub(crate) mod diskspd;
 mod figures;
 pub(crate) mod fio;
 pub(crate) mod hdparm;
+pub(crate) mod iostat;
 pub(crate) mod marks;
+pub(crate) mod progress;
 
 #[cfg(test)]
 mod helper;

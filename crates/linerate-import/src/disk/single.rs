@@ -44,12 +44,75 @@ fn the_command_says_which_way_dd_went() {
         way("dd if=f of=/dev/null iflag=direct,x"),
         (Does::Read, sequential, bytes, Some(true), false)
     );
+    // The flags of the other side bypass nothing.
+    assert_eq!(
+        way("dd if=f of=/dev/null oflag=direct"),
+        (Does::Read, sequential, bytes, Some(false), false)
+    );
+    assert_eq!(
+        way("sudo /bin/dd if=f of=g iflag=direct oflag=direct"),
+        (Does::Mix, Access::Copy, bytes, Some(true), false)
+    );
     assert_eq!(
         way("dd if=f of=g"),
         (Does::Mix, Access::Copy, bytes, Some(false), false)
     );
-    assert!(refused(RUN).contains("the command is missing"));
+    let alone = read(RUN.as_bytes()).unwrap();
+    let row = &disks(&alone)[0].rows[0];
+    assert_eq!(
+        (row.access, row.does, rate(row)),
+        (Access::Unknown, Does::Mix, bytes)
+    );
+    assert!(notes(&alone).contains("the command is missing"));
     assert!(refused(&format!("$ dd if=/dev/zero of=/dev/null\n{RUN}")).contains("no disk"));
+}
+
+#[test]
+fn flushes_of_dd_are_counted_for_each_write() {
+    let flushed = |options: &str| {
+        let text = format!("$ dd if=/dev/zero of=f bs=4096 {options}\n{RUN}");
+        let parsed = read(text.as_bytes()).unwrap();
+        let row = disks(&parsed)[0].rows[0].clone();
+        assert_eq!(row.operations, Some(10_000.0));
+        row.flushed
+    };
+    assert_eq!(flushed(""), Some(0.0));
+    assert_eq!(flushed("oflag=direct,dsync"), Some(1.0));
+    assert_eq!(flushed("conv=fdatasync"), Some(1.0 / 5_000.0));
+}
+
+#[test]
+fn the_last_lines_of_dd_are_enough() {
+    let (_, out) = RUN.split_once('\n').unwrap();
+    let (_, last) = out.split_once('\n').unwrap();
+    for text in [out, last] {
+        let parsed = read(text.as_bytes()).unwrap();
+        assert_eq!(
+            (parsed.parts.len(), rate(&disks(&parsed)[0].rows[0])),
+            (1, 40_960_000),
+            "{text}"
+        );
+        assert!(notes(&parsed).contains("the command is missing"), "{text}");
+    }
+    let progress = "1234567 bytes (1.2 MB, 1.2 MiB) copied, 0.1 s, 12.3 MB/s\n";
+    let with = format!("$ dd if=f of=/dev/null bs=4k status=progress\n{progress}{RUN}");
+    let parsed = read(with.as_bytes()).unwrap();
+    let row = &disks(&parsed)[0].rows[0];
+    assert_eq!(
+        (parsed.parts.len(), rate(row), row.does),
+        (1, 40_960_000, Does::Read)
+    );
+    assert_eq!(
+        read(format!("{RUN}{RUN}").as_bytes()).unwrap().parts.len(),
+        2
+    );
+    assert_eq!(
+        read(format!("{last}{last}").as_bytes())
+            .unwrap()
+            .parts
+            .len(),
+        2
+    );
 }
 
 #[test]

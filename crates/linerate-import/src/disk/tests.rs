@@ -29,7 +29,9 @@ const SAMPLES: &[Sample] = samples! {
     "hdparm": "9.65.txt";
     "dd": "9.1.txt";
     "robocopy": "german.txt", "older.txt", "server.txt";
-    "rsync": "3.5.0.txt";
+    "rsync": "3.5.0.txt", "progress-3.5.0.txt";
+    "scp": "9.8.txt";
+    "iostat": "12.6.1.txt";
 };
 
 /// All that was read, in a form for people.

@@ -11,6 +11,7 @@ mod pcm;
 mod powershell;
 #[cfg(test)]
 pub(crate) mod samples;
+mod storage;
 mod sysctl;
 mod tree;
 
@@ -23,6 +24,7 @@ pub(crate) use lines::MOST;
 pub(crate) use lspci::LSPCI;
 pub(crate) use pcm::{PCM_MEMORY, PCM_PCIE};
 pub(crate) use powershell::{ADAPTER, ADVANCED, HARDWARE, RDMA};
+pub(crate) use storage::{LSBLK, MOUNTS, MULTIPATH, NVME};
 pub(crate) use sysctl::SYSCTL;
 pub(crate) use tree::link_up;
 

@@ -95,7 +95,8 @@ fn lines_that_are_not_understood_are_few() {
 }
 
 /// What is really odd about samples. About all others nothing is said, whatever they lack.
-const ODD: [(&str, &[&str]); 9] = [
+const ODD: [(&str, &[&str]); 10] = [
+    ("multipath/failed.txt", &["disk-way-dead"]),
     ("dmesg/bandwidth.txt", &["pcie-slot"]),
     ("lspci/alone.txt", &["pcie-slot"]),
     (

@@ -4,6 +4,7 @@ mod join;
 mod port;
 mod rdma;
 mod settle;
+mod storage;
 #[cfg(test)]
 mod tests;
 
@@ -46,20 +47,7 @@ pub fn merge(into: &mut Inventory, from: Inventory) -> Vec<Note> {
     irqs.sort_by_key(|irq| irq.number);
     gaps(&mut into.interrupts.gaps, from.interrupts.gaps);
     rdma::infiniband(&mut joiner, &mut into.infiniband, from.infiniband);
-    let (storage, theirs) = (&mut into.storage, from.storage);
-    keyed(
-        &mut storage.devices,
-        theirs.devices,
-        |device| device.name.clone(),
-        |into, from| *into = from,
-    );
-    keyed(
-        &mut storage.filesystems,
-        theirs.filesystems,
-        |fs| fs.point.clone(),
-        |into, from| *into = from,
-    );
-    gaps(&mut storage.gaps, theirs.gaps);
+    storage::storage(&mut joiner, &mut into.storage, from.storage);
     keyed(
         &mut into.tunables,
         from.tunables,

@@ -21,7 +21,8 @@ pub(super) fn way(side: Side, does: Does) -> Option<Direction> {
 /// Whether a result may be of files at the other end of the path: block devices, and files whose disk the program
 /// knows, are of the host itself.
 pub(in crate::explain) fn may_cross(source: &Source, disk: &Disk) -> bool {
-    let is_device = source.tool.name == "hdparm" || disk.target.starts_with("/dev/");
+    let of_devices = ["hdparm", "iostat"].contains(&source.tool.name.as_str());
+    let is_device = of_devices || disk.target.starts_with("/dev/");
     !is_device && disk.rows.iter().all(|row| row.at_disk.is_none())
 }
 

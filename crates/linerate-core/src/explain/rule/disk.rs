@@ -27,11 +27,12 @@ fn rows<'a>(explained: &'a Explained<'_>) -> impl Iterator<Item = (Side, &'a Dis
 }
 
 /// A row in words: `sequential read, 1 MiB, depth 8`.
-fn words(row: &DiskRow) -> String {
+pub(super) fn words(row: &DiskRow) -> String {
     let access = match row.access {
-        Access::Sequential => "sequential",
-        Access::Random => "random",
-        Access::Copy => "copy,",
+        Access::Sequential => "sequential ",
+        Access::Random => "random ",
+        Access::Copy => "copy, ",
+        Access::Unknown => "",
     };
     let does = match row.does {
         Does::Read => "read",
@@ -42,7 +43,7 @@ fn words(row: &DiskRow) -> String {
     let depth = row.depth.map_or(String::new(), |n| format!(", depth {n}"));
     let threads = row.threads.filter(|n| *n > 1);
     let threads = threads.map_or(String::new(), |n| format!(", {n} threads"));
-    format!("{access} {does}{block}{depth}{threads}")
+    format!("{access}{does}{block}{depth}{threads}")
 }
 
 pub(super) fn copies(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {

@@ -44,6 +44,8 @@ pub(super) struct Job {
     pub(super) write: Option<Box<Way>>,
     pub(super) trim: Option<Box<Way>>,
     pub(super) mixed: Option<Box<Way>>,
+    /// Flushes of all kinds.
+    pub(super) sync: Option<Box<Way>>,
 }
 
 /// Operations of one kind.

@@ -53,7 +53,13 @@ pub(super) fn disk(context: &Context<'_>) -> Result<(Disk, Vec<String>), String>
             ));
             continue;
         }
-        rows.extend(row(*does, way, pattern, options));
+        let Some(mut row) = row(*does, way, pattern, options) else {
+            continue;
+        };
+        if *does != Does::Read {
+            flushes(&mut row, way, job.sync.as_deref(), options);
+        }
+        rows.push(row);
     }
     if own {
         flight(context, &ways, &mut rows, &mut said);
@@ -63,6 +69,7 @@ pub(super) fn disk(context: &Context<'_>) -> Result<(Disk, Vec<String>), String>
         file: options.file(),
         best_of: None,
         direct: options.direct(),
+        engine: options.engine().to_owned(),
         rows,
     };
     Ok((disk, said))
@@ -116,12 +123,28 @@ fn row(does: Does, way: &Way, pattern: Pattern, options: &Options<'_>) -> Option
     let whole = lat.filter(measured).or(clat.filter(measured));
     row.mean = whole.and_then(|(times, unit)| time(times.mean?, unit));
     row.most = whole.and_then(|(times, unit)| time(times.max?, unit));
+    let slat = way.slat_ns.as_ref().map(|times| (times, 1.0));
+    let slat = slat.or(way.slat.as_ref().map(|times| (times, 1e3)));
+    row.submit = slat.and_then(|(times, unit)| time(times.mean?, unit));
     // Whole operations have percentiles only if the user asked for them.
     let has = |(times, _): &(&Times, f64)| times.percentile.is_some();
     if let Some((times, unit)) = lat.filter(has).or(clat.filter(has)) {
         [row.typical, row.p99, row.p999] = percentiles(times, unit, way);
     }
     Some(row)
+}
+
+/// Fills in how often writes were flushed, and how long that took.
+fn flushes(row: &mut DiskRow, way: &Way, sync: Option<&Way>, options: &Options<'_>) {
+    let times = sync.and_then(|sync| sync.lat_ns.as_ref());
+    let count = times
+        .and_then(|times| times.samples)
+        .or(sync.and_then(|sync| sync.total_ios));
+    let counted = count
+        .zip(way.total_ios)
+        .map(|(flushes, writes)| flushes / writes);
+    row.flushed = counted.and_then(some).or(options.flushed());
+    row.flush = times.and_then(|times| time(times.mean?, 1.0));
 }
 
 /// Payload of an operation: bytes by operations, where that is whole, else what was asked, if it agrees.
@@ -189,7 +212,9 @@ fn flight(
     }
     // Reads and writes share the operations in flight: the share of either is unknown.
     let shared = ways.iter().filter(|(does, _)| *does != Does::Mix).count() > 1;
+    let ignored = asked.filter(|asked| *asked > depth);
     for row in rows {
+        row.asked = ignored;
         row.threads = Some(threads);
         row.depth = (!shared || row.does == Does::Mix).then_some(depth);
     }

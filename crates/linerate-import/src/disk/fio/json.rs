@@ -5,11 +5,11 @@
 
 use linerate_core::reported::{Does, Measured, Outcome};
 use linerate_core::units::Bytes;
-use serde_json::{Deserializer, Value, error::Category};
+use serde_json::{Deserializer, error::Category};
 
 use super::document::{Document, Job, MOST_JOBS, Used, Words};
 use super::job::{Context, disk};
-use super::options::Options;
+use super::options::{Options, given};
 use super::tool;
 use crate::disk::figures::{outcome, say, some};
 use crate::format::{Evidence, Format, Found, Holds, Section};
@@ -88,6 +88,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         }
         earlier += 1;
     }
+    // fio writes no options before 2.13.
     if let (Some(command), [job]) = (section.command, last.document.jobs.as_mut_slice()) {
         job.options = job.options.take().or_else(|| given(command));
     }
@@ -98,24 +99,6 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         say(&mut found.notes, section.line, what);
     }
     Ok(found)
-}
-
-/// The options of the one job of a command: fio writes no options before 2.13.
-fn given(command: &str) -> Option<Words> {
-    let words = command.split_whitespace();
-    let mut words = words.skip_while(|word| !word.ends_with("fio"));
-    words.next()?;
-    let mut options = Words::new();
-    for word in words {
-        let Some((key, value)) = word.trim_start_matches('-').split_once('=') else {
-            continue;
-        };
-        let twice = options.insert(key.to_owned(), Value::from(value)).is_some();
-        if twice && key == "name" {
-            return None;
-        }
-    }
-    options.contains_key("name").then_some(options)
 }
 
 fn lines(text: &str) -> u64 {

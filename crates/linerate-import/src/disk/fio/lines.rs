@@ -1,8 +1,9 @@
 //! The lines of fio's normal output.
 
-use linerate_core::reported::{DiskRow, Does};
-use linerate_core::units::Bytes;
+use linerate_core::reported::{Access, DiskRow, Does};
+use linerate_core::units::{Bytes, Nanos};
 
+use super::options::Options;
 use super::{Pattern, Percentiles, Range, SYNCHRONOUS};
 use crate::disk::figures::{number, size, some, time};
 
@@ -31,7 +32,6 @@ const PASSED: &[&str] = &[
     "WRITE: ",
     "TRIM: ",
     "MIXED: ",
-    "sync (",
     "fsync/fdatasync",
 ];
 /// Heads of percentiles, and whether they are of whole operations.
@@ -112,16 +112,39 @@ impl Spec {
         })
     }
 
+    /// Of the options of a command, where the line is missing.
+    pub(super) fn given(options: &Options<'_>) -> Option<Self> {
+        let block = options.block().filter(|_| !options.of_several_sizes());
+        Some(Self {
+            name: String::new(),
+            group: 0,
+            rw: options.rw()?.to_owned(),
+            blocks: [block, block],
+            engine: options.engine().to_owned(),
+            depth: options.depth(),
+        })
+    }
+
     pub(super) fn pattern(&self) -> Option<Pattern> {
         Pattern::of(&self.rw)
     }
 
+    fn is_synchronous(&self) -> bool {
+        SYNCHRONOUS.contains(&self.engine.as_str())
+    }
+
     /// Operations in flight.
     pub(super) fn depth(&self) -> Option<u32> {
-        if SYNCHRONOUS.contains(&self.engine.as_str()) {
+        if self.is_synchronous() {
             return Some(1);
         }
         self.depth
+    }
+
+    /// Operations in flight that were asked, if the engine keeps fewer.
+    pub(super) fn ignored(&self) -> Option<u32> {
+        self.depth
+            .filter(|depth| self.is_synchronous() && *depth > 1)
     }
 }
 
@@ -138,10 +161,11 @@ fn blocks_of(text: &str) -> [Option<Bytes>; 2] {
 }
 
 /// The line that begins the results of a job, or of a group of jobs.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Head {
     pub(super) name: String,
     pub(super) group: u64,
+    /// Jobs; 0 if the line is missing.
     pub(super) jobs: u32,
     pub(super) error: i64,
 }
@@ -171,6 +195,7 @@ pub(super) struct Kind {
     rate: f64,
     operations: Option<f64>,
     seconds: Option<f64>,
+    slat: Times,
     lat: Times,
     clat: Times,
     percentiles: Percentiles,
@@ -203,17 +228,47 @@ impl Kind {
         let operations = ["IOPS=", "iops="].iter().find_map(|key| value(rest, key));
         let runtime = value(rest, "runt=").or_else(|| rest.rsplit_once('/').map(|(_, end)| end))?;
         Some(Self {
-            does: *does,
-            rate,
             operations: operations.and_then(count).and_then(some),
             seconds: milliseconds(runtime),
+            ..Self::at(*does, rate)
+        })
+    }
+
+    /// Of the sum over all jobs, `  READ: bw=858MiB/s (900MB/s), .., io=1720MiB (1804MB), run=2005-2005msec`, and of
+    /// fio 2's `   READ: io=1720.0MB, aggrb=878490KB/s, minb=.., maxb=.., mint=2005msec, maxt=2005msec`.
+    pub(super) fn summed(line: &str) -> Option<Self> {
+        let (word, rest) = line.trim_start().split_once(": ")?;
+        let is_sum = |name: &str| {
+            word.chars()
+                .eq(name.chars().map(|c| c.to_ascii_uppercase()))
+        };
+        let (_, does) = KINDS.iter().find(|(name, _)| is_sum(name))?;
+        let rate = match value(rest, "aggrb=") {
+            Some(rate) => old_rate(rate)?,
+            None => rate_of(value(rest, "bw=")?)?,
+        };
+        let longest = value(rest, "run=").and_then(|range| Some(range.split_once('-')?.1));
+        let longest = longest.or(value(rest, "maxt="));
+        Some(Self {
+            seconds: longest.and_then(milliseconds),
+            ..Self::at(*does, rate)
+        })
+    }
+
+    fn at(does: Option<Does>, rate: f64) -> Self {
+        Self {
+            does,
+            rate,
+            operations: None,
+            seconds: None,
+            slat: Times::default(),
             lat: Times::default(),
             clat: Times::default(),
             percentiles: Percentiles::default(),
             unit: 0.0,
             whole: false,
             reading: false,
-        })
+        }
     }
 
     /// Takes a line with times; `false` if it is none.
@@ -232,7 +287,7 @@ impl Kind {
         match (word.trim(), times) {
             ("lat", Some(times)) => self.lat = times,
             ("clat", Some(times)) => self.clat = times,
-            ("slat", Some(_)) => {}
+            ("slat", Some(times)) => self.slat = times,
             _ => return false,
         }
         true
@@ -274,8 +329,8 @@ impl Kind {
     }
 
     /// The row, of operations in this order.
-    pub(super) fn row(&self, pattern: Pattern, does: Does) -> Option<DiskRow> {
-        let mut row = DiskRow::new(pattern.access(), does, some(self.rate)?);
+    pub(super) fn row(&self, access: Access, does: Does) -> Option<DiskRow> {
+        let mut row = DiskRow::new(access, does, some(self.rate)?);
         row.operations = self.operations;
         row.seconds = self.seconds;
         let whole = if self.lat.mean.is_some() {
@@ -285,6 +340,7 @@ impl Kind {
         };
         row.mean = whole.mean.and_then(|t| time(t, 1.0));
         row.most = whole.most.and_then(|t| time(t, 1.0));
+        row.submit = self.slat.mean.and_then(|t| time(t, 1.0));
         let of = if self.whole { self.lat } else { self.clat };
         let range = Range {
             least: of.least.map(|t| t / self.unit),
@@ -311,6 +367,20 @@ impl Times {
             most: of("max="),
         })
     }
+}
+
+/// The mean time of `    sync (msec): min=4, max=61, avg= 8.43, stdev= 3.20`, a line about flushes.
+pub(super) fn flush(line: &str) -> Option<Nanos> {
+    let times = Times::of(line.trim_start().strip_prefix("sync (")?)?;
+    times.mean.and_then(|mean| time(mean, 1.0))
+}
+
+/// Flushes for each write of `     issued rwts: total=0,8192,0,8191 short=0,0,0,0`; `None` if there are none.
+pub(super) fn flushed(line: &str) -> Option<f64> {
+    let rest = line.trim_start().strip_prefix("issued rwt")?;
+    let mut counts = rest.split_once("total=")?.1.split([',', ' ']).map(number);
+    let (writes, flushes) = (counts.nth(1)??, counts.nth(1)??);
+    some(flushes / writes)
 }
 
 /// Jobs of `Starting 4 processes`, `Starting 1 thread and 2 processes`.

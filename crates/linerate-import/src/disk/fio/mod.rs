@@ -111,7 +111,9 @@ impl Pattern {
 
 /// Engines that keep one operation in flight, whatever depth was asked.
 //= fio, HOWTO, "iodepth": "Note that increasing iodepth beyond 1 will not affect synchronous ioengines"
-const SYNCHRONOUS: &[&str] = &["sync", "psync", "vsync", "pvsync", "pvsync2", "mmap"];
+const SYNCHRONOUS: &[&str] = &[
+    "sync", "psync", "vsync", "pvsync", "pvsync2", "mmap", "splice",
+];
 
 /// Operations of a job in flight on average, by Little's law.
 fn in_flight(rows: &[DiskRow]) -> f64 {

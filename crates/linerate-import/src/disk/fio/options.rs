@@ -44,12 +44,13 @@ impl<'a> Options<'a> {
         self.word(names).is_some()
     }
 
-    /// What the job does; reads one after the other are the default.
+    /// What the job does, in fio's word; reads one after the other are the default.
+    pub(super) fn rw(&self) -> Option<&'a str> {
+        self.word(&["rw", "readwrite"]).or(self.own.map(|_| "read"))
+    }
+
     pub(super) fn pattern(&self) -> Option<Pattern> {
-        match self.word(&["rw", "readwrite"]) {
-            Some(word) => Pattern::of(word),
-            None => self.own.and(Pattern::of("read")),
-        }
+        Pattern::of(self.rw()?)
     }
 
     /// Operations that a thread was asked to keep in flight.
@@ -68,10 +69,32 @@ impl<'a> Options<'a> {
         }
     }
 
+    /// The engine; empty if unknown.
+    pub(super) fn engine(&self) -> &'a str {
+        self.word(&["ioengine"]).unwrap_or_default()
+    }
+
     /// Whether the engine keeps one operation in flight; `None` if the engine is unknown.
     pub(super) fn synchronous(&self) -> Option<bool> {
         let engine = self.word(&["ioengine"])?;
         Some(SYNCHRONOUS.contains(&engine))
+    }
+
+    /// Flushes that were asked for each operation; `None` if unknown.
+    //= fio, HOWTO, "fsync": "issue an fsync(2) ... for every number of blocks given"; "sync": "O_SYNC", "O_DSYNC"
+    pub(super) fn flushed(&self) -> Option<f64> {
+        let sync = self.word(&["sync"]);
+        if sync.is_some_and(|word| ["1", "", "sync", "dsync"].contains(&word)) {
+            return Some(1.0);
+        }
+        match self.word(&["fsync", "fdatasync"]) {
+            Some("0") => Some(0.0),
+            Some(word) => word
+                .parse()
+                .ok()
+                .map(|every: u32| f64::from(every.max(1)).recip()),
+            None => self.complete.then_some(0.0),
+        }
     }
 
     pub(super) fn direct(&self) -> Option<bool> {
@@ -100,6 +123,33 @@ impl<'a> Options<'a> {
         let size = figures::size(self.word(&["filesize", "size"])?)?;
         (size.0 > 0).then_some(size)
     }
+}
+
+/// The options of the one job of a command; `None` if it has several, or the options are in a file.
+pub(super) fn given(command: &str) -> Option<Words> {
+    let words = command.split_whitespace();
+    let mut words = words.skip_while(|word| !word.ends_with("fio"));
+    words.next()?;
+    let mut words = words.peekable();
+    let mut options = Words::new();
+    while let Some(word) = words.next() {
+        let bare = word.trim_start_matches('-');
+        let (key, value) = match bare.split_once('=') {
+            Some(pair) => pair,
+            None if word.starts_with("--") => (
+                bare,
+                words
+                    .next_if(|next| !next.starts_with('-'))
+                    .unwrap_or_default(),
+            ),
+            None => continue,
+        };
+        let twice = options.insert(key.to_owned(), Value::from(value)).is_some();
+        if twice && key == "name" {
+            return None;
+        }
+    }
+    options.contains_key("name").then_some(options)
 }
 
 /// Whether this version lists options without a value.

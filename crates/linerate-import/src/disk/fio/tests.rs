@@ -223,12 +223,64 @@ fn text_of_fio_1_and_2_has_kib() {
 }
 
 #[test]
-fn results_without_the_option_rw_are_refused() {
+fn results_without_their_description_have_no_order_of_places() {
     let from = TEXT.find("seq: (groupid").unwrap();
-    let refused = read(&TEXT.as_bytes()[from..]).unwrap_err().to_string();
-    assert!(refused.contains("rw is missing"), "{refused}");
+    let cut = parsed(&TEXT[from..]);
+    let row = &disks(&cut)[0].rows[0];
+    assert_eq!(
+        (row.access, row.does, row.block, row.depth),
+        (Access::Unknown, Does::Read, None, None)
+    );
+    assert_eq!((rate(row), row.threads), (858 << 20, Some(1)));
+    assert!(notes(&cut).contains("the line with its options is missing"));
     let banner = read(&TEXT.as_bytes()[..from]).unwrap_err().to_string();
     assert!(banner.contains("only the banner"), "{banner}");
+}
+
+#[test]
+fn a_command_has_what_the_missing_description_would() {
+    let from = ONE_OF_FOUR.find("  write:").unwrap();
+    let with = |command: &str| {
+        let all = parsed(&format!("$ {command}\n{}", &ONE_OF_FOUR[from..]));
+        (disks(&all)[0].clone(), only_row(&all).clone())
+    };
+    let (disk, row) = with(
+        "sudo fio --name=a --rw=randwrite --bs=64k --ioengine=libaio --iodepth=8 --direct=1 --filename=/dev/sdx",
+    );
+    assert_eq!(
+        (row.access, row.block.map(|b| b.0), row.depth, row.threads),
+        (Access::Random, Some(65_536), Some(8), Some(1))
+    );
+    assert_eq!(
+        (disk.direct, disk.target.as_str(), disk.engine.as_str()),
+        (Some(true), "/dev/sdx", "libaio")
+    );
+    assert_eq!(row.flushed, Some(0.0));
+    let (_, spaced) = with("fio --name a --rw randwrite --bs 64k --fdatasync 4 --numjobs 4");
+    assert_eq!(
+        (spaced.access, spaced.flushed, spaced.threads),
+        (Access::Random, Some(0.25), None)
+    );
+    let (_, file) = with("fio job.fio");
+    assert_eq!((file.access, file.flushed), (Access::Unknown, None));
+}
+
+#[test]
+fn times_to_submit_and_to_flush_are_read_in_both_forms() {
+    let sync = r#""lat_ns": {"min": 1, "max": 9000000, "mean": 4200000.0, "N": 500}"#;
+    let text = document("fio-3.33", r#""rw": "randwrite", "bs": "4k""#, "").replace(
+        r#""read": {}"#,
+        &format!(r#""write": {{{WAY}}}, "sync": {{"total_ios": 0, {sync}}}"#),
+    );
+    let json = parsed(&text);
+    let row = only_row(&json);
+    assert_eq!(
+        (row.submit.map(|t| t.0), row.flush.map(|t| t.0)),
+        (Some(5), Some(4_200_000))
+    );
+    assert_eq!(row.flushed, Some(0.5));
+    let cells = parsed(TEXT);
+    assert_eq!(disks(&cells)[0].rows[0].submit.map(|t| t.0), Some(52_900));
 }
 
 #[test]

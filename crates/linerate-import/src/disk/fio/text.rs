@@ -1,9 +1,11 @@
 //! fio's normal output.
 
-use linerate_core::reported::{Disk, DiskRow, Does};
+use linerate_core::reported::{Access, Disk, DiskRow, Does};
+use linerate_core::units::{Bytes, Nanos};
 
-use super::document::MOST_JOBS;
-use super::lines::{Head, Kind, Spec, passed, started};
+use super::document::{MOST_JOBS, Words};
+use super::lines::{Head, Kind, Spec, flush, flushed, passed, started};
+use super::options::{Options, given};
 use super::{IN_FLIGHT_SLACK, Pattern, in_flight, tool};
 use crate::disk::figures::{outcome, say};
 use crate::format::{Evidence, Format, Found, Holds, Section};
@@ -17,8 +19,9 @@ pub(crate) static TEXT: Format = Format {
     holds: Holds::Results,
     versions: "2.0 to 3.42",
     evidence: &[Evidence::RunHere("2.2.10, 2.21, 3.33, 3.42")],
-    unknown: "Whether the cache was bypassed and how large the file was is known only from the command line; rates \
-              have four digits; of jobs that are reported together the depth is known only if all have the same.",
+    unknown: "Whether the cache was bypassed and which file it was is known only from the command line; rates have \
+              four digits; of jobs that are reported together the depth is known only if all have the same; of a text \
+              without its first lines the order of the places, unless the command is there.",
     starts,
     read,
 };
@@ -27,17 +30,50 @@ pub(crate) static TEXT: Format = Format {
 const JOB_FILES: &[&str] = &["fio", "job", "ini", "cfg"];
 /// Kinds of operations of a job, at the most.
 const MOST_KINDS: usize = 8;
+/// A version that lists all options, as a command has all of its job.
+const COMPLETE: &str = "3.42";
 
 fn starts(text: &str) -> bool {
     let line = text.lines().next().unwrap_or_default();
-    Spec::at(text).is_some() || Head::of(line).is_some()
+    let is_result = line.contains("B/s") && Kind::of(line).is_some();
+    Spec::at(text).is_some() || Head::of(line).is_some() || is_result || is_summary(line)
+}
+
+/// Whether the sums over all jobs begin at a line.
+fn is_summary(line: &str) -> bool {
+    line.trim_start().starts_with("Run status group")
 }
 
 /// The results of a job until its last line.
+#[derive(Default)]
 struct Entry {
     head: Head,
     line: u64,
     kinds: Vec<Kind>,
+    /// Mean time of a flush.
+    flush: Option<Nanos>,
+    /// Flushes for each write.
+    flushed: Option<f64>,
+}
+
+impl Entry {
+    /// Takes a line about flushes; `false` if it is none.
+    fn takes(&mut self, text: &str) -> bool {
+        let time = flush(text);
+        let share = flushed(text);
+        self.flush = time.or(self.flush);
+        self.flushed = share.or(self.flushed);
+        time.is_some() || share.is_some()
+    }
+
+    /// Takes the results of a kind of operation; `false` if it has such results, and these are of another run.
+    fn takes_kind(&mut self, kind: &Kind) -> bool {
+        let is_other = self.kinds.iter().any(|known| known.does == kind.does);
+        if !is_other && self.kinds.len() < MOST_KINDS {
+            self.kinds.push(kind.clone());
+        }
+        !is_other
+    }
 }
 
 #[derive(Default)]
@@ -50,7 +86,11 @@ struct Reader<'a> {
     ended: u64,
     /// Whether the summary has begun, behind which every line that is not understood ends the output.
     ending: bool,
+    /// The sums over all jobs.
+    sums: Entry,
     command: Option<&'a str>,
+    /// The options of the command, if it has those of one job.
+    given: Option<Words>,
     found: Found,
 }
 
@@ -64,6 +104,7 @@ enum Step {
 fn read(section: &Section<'_>) -> Result<Found, String> {
     let mut reader = Reader {
         command: section.command,
+        given: section.command.and_then(given),
         ..Reader::default()
     };
     reader.found.tool = tool("");
@@ -74,6 +115,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         line += count as u64;
     }
     reader.finish();
+    reader.summed();
     reader.missing();
     let mut found = reader.found;
     if found.results.is_empty() {
@@ -122,8 +164,11 @@ impl Reader<'_> {
             }
             self.finish();
             self.ended = self.ended.saturating_add(u64::from(head.jobs));
-            let kinds = Vec::new();
-            self.entry = Some(Entry { head, line, kinds });
+            self.entry = Some(Entry {
+                head,
+                line,
+                ..Entry::default()
+            });
             return Step::On;
         }
         self.takes_rest(line, text)
@@ -131,8 +176,10 @@ impl Reader<'_> {
 
     fn takes_rest(&mut self, line: u64, text: &str) -> Step {
         let trimmed = text.trim();
-        if trimmed.starts_with("Run status group") || trimmed.starts_with("Disk stats") {
-            self.ending = true;
+        if is_summary(text) || trimmed.starts_with("Disk stats") {
+            return self.ends(line, is_summary(text));
+        }
+        if self.ending && Kind::summed(text).is_some_and(|kind| self.sums.takes_kind(&kind)) {
             return Step::On;
         }
         if trimmed.is_empty() || self.ending && trimmed.contains(": ios=") {
@@ -145,16 +192,13 @@ impl Reader<'_> {
             self.found.tool = tool(version);
             return Step::On;
         }
-        if let Some(entry) = &mut self.entry {
-            if let Some(kind) = Kind::of(text) {
-                if entry.kinds.len() < MOST_KINDS {
-                    entry.kinds.push(kind);
-                }
-                return Step::On;
-            }
-            if entry.kinds.last_mut().is_some_and(|kind| kind.takes(text)) {
-                return Step::On;
-            }
+        if let Some(kind) = Kind::of(text) {
+            return self.takes_kind(line, kind);
+        }
+        if let Some(entry) = &mut self.entry
+            && (entry.kinds.last_mut().is_some_and(|kind| kind.takes(text)) || entry.takes(text))
+        {
+            return Step::On;
         }
         if let Some(count) = started(text) {
             self.started = Some((line, count));
@@ -168,7 +212,65 @@ impl Reader<'_> {
         }
         let what = format!("not understood: `{}`", quoted(text));
         say(&mut self.found.notes, line, what);
+        // Prose between two runs: no line of fio's results begins at the margin.
+        if !text.starts_with(' ')
+            && self
+                .entry
+                .as_ref()
+                .is_some_and(|entry| !entry.kinds.is_empty())
+        {
+            self.finish();
+        }
         Step::On
+    }
+
+    /// Begins the summary, or goes on with its disks. Sums alone of a second group are another output.
+    fn ends(&mut self, line: u64, is_sum: bool) -> Step {
+        if is_sum && !self.sums.kinds.is_empty() && self.found.results.is_empty() {
+            return Step::End;
+        }
+        self.finish();
+        self.ending = true;
+        if is_sum {
+            self.sums.line = line;
+        }
+        Step::On
+    }
+
+    /// Takes the results of a kind of operation: of the job, or of one whose first line is missing.
+    fn takes_kind(&mut self, line: u64, kind: Kind) -> Step {
+        if self.ending || self.found.results.len() == MOST_JOBS {
+            return Step::End;
+        }
+        if self
+            .entry
+            .as_mut()
+            .is_some_and(|entry| entry.takes_kind(&kind))
+        {
+            return Step::On;
+        }
+        self.finish();
+        let kinds = vec![kind];
+        self.entry = Some(Entry {
+            line,
+            kinds,
+            ..Entry::default()
+        });
+        Step::On
+    }
+
+    /// Without the results of any job, the sums over all are the results.
+    fn summed(&mut self) {
+        if self.found.results.is_empty() && !self.sums.kinds.is_empty() {
+            let line = self.sums.line;
+            say(
+                &mut self.found.notes,
+                line,
+                "only the sums over all jobs are in the text",
+            );
+            self.entry = Some(std::mem::take(&mut self.sums));
+            self.finish();
+        }
     }
 
     /// Says how many jobs have no results in the text.
@@ -185,39 +287,53 @@ impl Reader<'_> {
 
     /// Ends the results of a job.
     fn finish(&mut self) {
-        let Some(entry) = self.entry.take() else {
+        let Some(mut entry) = self.entry.take() else {
             return;
         };
-        let Entry { head, line, kinds } = entry;
-        let name = &head.name;
-        let shown = quoted(name);
-        let mut say = |what: String| {
-            say(
-                &mut self.found.notes,
-                line,
-                format!("job `{shown}`: {what}"),
-            );
+        let line = entry.line;
+        let job = match entry.head.name.as_str() {
+            "" => String::new(),
+            name => format!("job `{}`: ", quoted(name)),
         };
-        if head.error != 0 {
-            say(format!("ended with error {}", head.error));
+        let mut say = |what: String| say(&mut self.found.notes, line, format!("{job}{what}"));
+        if entry.head.error != 0 {
+            say(format!("ended with error {}", entry.head.error));
         }
-        if kinds.is_empty() {
+        if entry.kinds.is_empty() {
             return say(
                 "left out: no operation was done, or the end of the output is missing".to_owned(),
             );
         }
-        let specs: Vec<&Spec> = own(&self.specs, &head);
-        let rows = match rows(&specs, &head, &kinds, &mut say) {
+        let none = Words::new();
+        let options = Options::new(&none, self.given.as_ref(), COMPLETE);
+        let given = self.given.as_ref().and_then(|_| Spec::given(&options));
+        let mut specs: Vec<&Spec> = own(&self.specs, &entry.head);
+        specs.extend(given.as_ref().filter(|_| self.specs.is_empty()));
+        if entry.head.jobs == 0 {
+            // Of several jobs it is unknown whether they are reported together.
+            entry.head.jobs = options.jobs().filter(|jobs| *jobs == 1).unwrap_or(0);
+        }
+        let mut rows = match rows(&specs, &entry, &mut say) {
             Ok(rows) if rows.is_empty() => return,
             Ok(rows) => rows,
             Err(why) => return say(format!("left out: {why}")),
         };
+        let writes = rows.iter_mut().filter(|row| row.does != Does::Read);
+        for row in writes {
+            row.flush = entry.flush;
+            row.flushed = entry.flushed.or(options.flushed());
+        }
+        let engine = specs.first().map(|spec| spec.engine.as_str());
         let disk = Disk {
+            target: options.target().to_owned(),
             direct: self.command.and_then(direct),
+            engine: engine.unwrap_or_default().to_owned(),
             rows,
             ..Disk::default()
         };
-        self.found.results.push(outcome(name, line, disk));
+        self.found
+            .results
+            .push(outcome(&entry.head.name, line, disk));
     }
 }
 
@@ -236,61 +352,89 @@ fn own<'a>(specs: &'a [Spec], head: &Head) -> Vec<&'a Spec> {
 
 fn rows(
     specs: &[&Spec],
-    head: &Head,
-    kinds: &[Kind],
+    entry: &Entry,
     say: &mut dyn FnMut(String),
 ) -> Result<Vec<DiskRow>, &'static str> {
-    let Some(first) = specs.first() else {
-        return Err(
-            "the line with its option rw is missing, so the order of the places is unknown",
+    let (head, kinds) = (&entry.head, &entry.kinds);
+    if specs.is_empty() {
+        say(
+            "the line with its options is missing: the order of the places, the payload of an operation and the depth \
+             are unknown"
+                .to_owned(),
         );
-    };
-    let shared = kinds
-        .iter()
-        .filter(|kind| kind.does != Some(Does::Mix))
-        .count()
-        > 1;
+    }
     let mut rows = Vec::new();
     for kind in kinds {
         let Some(does) = kind.does else {
             say("trims are left out".to_owned());
             continue;
         };
-        let Some(pattern) = pattern(specs, does) else {
+        let Some(access) = access(specs, does) else {
             say(
                 "is a group, in which the order of the places is unknown: some rows are left out"
                     .to_owned(),
             );
             continue;
         };
-        let mut row = kind.row(pattern, does).ok_or("its rate is zero")?;
-        let index = usize::from(does == Does::Write);
-        let block = first.blocks[index];
-        let same = specs.iter().all(|spec| spec.blocks[index] == block);
-        row.block =
-            block.filter(|_| same && !(does == Does::Mix && first.blocks[0] != first.blocks[1]));
-        row.threads = Some(head.jobs);
+        let mut row = kind.row(access, does).ok_or("its rate is zero")?;
+        row.block = block(specs, does);
+        row.threads = Some(head.jobs).filter(|jobs| *jobs > 0);
         if let Some(what) = contradicts(&row) {
             say(what);
             row.operations = None;
         }
         rows.push(row);
     }
-    let depth = first.depth();
-    let depth = depth.filter(|_| specs.iter().all(|spec| spec.depth() == depth));
-    let fits = |depth: &u32| {
-        in_flight(&rows) <= f64::from(*depth) * f64::from(head.jobs) * IN_FLIGHT_SLACK
+    flight(specs, entry, &mut rows, say);
+    Ok(rows)
+}
+
+/// Fills in the depth, where that of the job is known.
+fn flight(specs: &[&Spec], entry: &Entry, rows: &mut [DiskRow], say: &mut dyn FnMut(String)) {
+    let Some(first) = specs.first() else {
+        return;
     };
-    let depth = depth.filter(fits);
-    for row in &mut rows {
+    let of_all = |depth: fn(&Spec) -> Option<u32>| {
+        let depth_of_first = depth(first);
+        depth_of_first.filter(|_| specs.iter().all(|spec| depth(spec) == depth_of_first))
+    };
+    let jobs = f64::from(entry.head.jobs.max(1));
+    let flying = in_flight(rows);
+    let depth =
+        of_all(Spec::depth).filter(|depth| flying <= f64::from(*depth) * jobs * IN_FLIGHT_SLACK);
+    let ignored = of_all(Spec::ignored).filter(|_| depth.is_some());
+    let shared = entry
+        .kinds
+        .iter()
+        .filter(|kind| kind.does != Some(Does::Mix))
+        .count()
+        > 1;
+    for row in rows {
         row.depth = depth.filter(|_| !shared || row.does == Does::Mix);
+        row.asked = ignored;
     }
     match depth {
         None => say("the depth of its jobs is unknown".to_owned()),
         Some(depth) if shared => say(format!("reads and writes share the depth of {depth}")),
         Some(_) => {}
     }
-    Ok(rows)
+}
+
+/// The order of the places, if all jobs have the same; unknown without their descriptions.
+fn access(specs: &[&Spec], does: Does) -> Option<Access> {
+    if specs.is_empty() {
+        return Some(Access::Unknown);
+    }
+    pattern(specs, does).map(Pattern::access)
+}
+
+/// The payload of an operation, if all jobs have the same.
+fn block(specs: &[&Spec], does: Does) -> Option<Bytes> {
+    let index = usize::from(does == Does::Write);
+    let blocks = specs.first()?.blocks;
+    let same = specs.iter().all(|spec| spec.blocks[index] == blocks[index]);
+    let is_one = same && (does != Does::Mix || blocks[0] == blocks[1]);
+    blocks[index].filter(|_| is_one)
 }
 
 /// Factor by which the rate by the payload may differ from the operations in a second, which the last, short

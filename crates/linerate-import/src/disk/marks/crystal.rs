@@ -3,7 +3,9 @@
 use linerate_core::reported::{Access, Disk, DiskRow, Does, Tool};
 use linerate_core::units::Bytes;
 
-use super::lines::{MOST_ROWS, Result as Line, Test, passed, section, value};
+use super::lines::{
+    Asks, MOST_ROWS, Result as Line, Test, is_headless, is_prose, passed, section, value,
+};
 use crate::disk::figures::{number, outcome, say, some};
 use crate::format::{Evidence, Format, Found, Holds, Section};
 use crate::read::quoted;
@@ -44,17 +46,35 @@ fn version(line: &str) -> Option<&str> {
 }
 
 fn starts(text: &str) -> bool {
+    let first = text.lines().next().unwrap_or_default();
+    ruled(text) || version(first).is_some() || is_headless(text, is_row) || is_old_row(first)
+}
+
+/// Whether the heading begins with a line of dashes here.
+fn ruled(text: &str) -> bool {
     let mut lines = text.lines();
-    let first = lines.next().unwrap_or_default();
-    let ruled =
-        first.starts_with("------") && lines.next().is_some_and(|line| version(line).is_some());
-    ruled || version(first).is_some()
+    let is_rule = lines.next().is_some_and(|line| line.starts_with("------"));
+    is_rule && lines.next().is_some_and(|line| version(line).is_some())
+}
+
+/// Whether a line is a row of version 7 or later, with a payload such as `1MiB`.
+fn is_row(line: &str) -> bool {
+    line.split_whitespace()
+        .nth(1)
+        .is_some_and(|size| size.ends_with("iB"))
+}
+
+/// Whether a line is a row of versions 3 to 6, which say in each whether it reads or writes.
+fn is_old_row(line: &str) -> bool {
+    line.contains(" MB/s") && Line::of(line).is_some_and(|row| row.does.is_some())
 }
 
 #[derive(Default)]
 struct Reader {
     version: Option<String>,
     does: Option<Does>,
+    /// What the rows that were read measure.
+    lines: Vec<Asks>,
     disk: Disk,
     /// Seconds that each run lasts.
     seconds: Option<f64>,
@@ -69,7 +89,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     let mut used = 0;
     for (line, text) in (section.line..).zip(section.text.split_inclusive('\n')) {
         let begun = reader.version.is_some();
-        let again = begun && (version(text).is_some() || starts(&section.text[used..]));
+        let again = begun && (version(text).is_some() || ruled(&section.text[used..]));
         if again || !reader.takes(line, text.trim_end()) {
             break;
         }
@@ -86,8 +106,16 @@ impl Reader {
         if let Some(version) = version(text) {
             self.version = Some(version.to_owned());
         } else if let Some(does) = section(text) {
+            // The rows of a kind again are those of another run, without a heading.
+            if self.disk.rows.iter().any(|row| row.does == does) {
+                return false;
+            }
             self.does = Some(does);
         } else if let Some(result) = Line::of(text).filter(|_| self.disk.rows.len() < MOST_ROWS) {
+            if result.does.is_some() && self.lines.contains(&result.asks()) {
+                return false;
+            }
+            self.lines.push(result.asks());
             self.row(line, &result);
         } else if let Some(test) = Test::of(text) {
             self.disk.file = test.file;
@@ -97,7 +125,8 @@ impl Reader {
             self.seconds = measured(time);
         } else if passed(text) {
             self.last |= value(text, "OS").is_some();
-        } else if self.last {
+        } else if self.last || !self.disk.rows.is_empty() && is_prose(text) {
+            // Behind the rows only lines about the system follow, all of them known.
             return false;
         } else {
             let what = format!("not understood: `{}`", quoted(text));

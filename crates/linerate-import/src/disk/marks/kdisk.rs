@@ -6,7 +6,7 @@
 use linerate_core::reported::{Disk, DiskRow, Does, Tool};
 use linerate_core::units::Bytes;
 
-use super::lines::{self, MOST_ROWS, Test, passed, section, value};
+use super::lines::{self, MOST_ROWS, Test, is_headless, is_prose, passed, section, value};
 use crate::disk::figures::{outcome, say, some};
 use crate::format::{Evidence, Format, Found, Holds, Section};
 use crate::read::quoted;
@@ -72,6 +72,14 @@ fn starts(text: &str) -> bool {
     // A link to the program is no report.
     version(first).is_some()
         || is_without_version(first) && lines.take(HEAD_LINES).any(|line| section(line).is_some())
+        || is_headless(text, is_row)
+}
+
+/// Whether a line is a row of this program, which writes `1 MiB` where CrystalDiskMark has `1MiB`.
+fn is_row(line: &str) -> bool {
+    line.split_whitespace()
+        .nth(2)
+        .is_some_and(|unit| unit.ends_with("iB"))
 }
 
 fn parts(version: &str) -> Version {
@@ -86,6 +94,10 @@ fn parts(version: &str) -> Version {
 struct Reader {
     version: String,
     does: Option<Does>,
+    /// The sections that were begun.
+    done: Vec<Does>,
+    /// Whether the line with the system has been read, which is the last but a comment.
+    last: bool,
     rows: Vec<(u64, DiskRow)>,
     test: Test,
     target: String,
@@ -99,20 +111,33 @@ struct Reader {
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
     let mut reader = Reader::default();
-    for (line, text) in (section.line..).zip(section.text.lines()) {
-        reader.takes(line, text);
+    let mut used = 0;
+    for (line, text) in (section.line..).zip(section.text.split_inclusive('\n')) {
+        let is_next = used > 0 && (version(text).is_some() || is_without_version(text));
+        if is_next || !reader.takes(line, text.trim_end()) {
+            break;
+        }
+        used += text.len();
     }
-    reader.finish(section.line)
+    let mut found = reader.finish(section.line)?;
+    found.used = Some(used);
+    Ok(found)
 }
 
 impl Reader {
-    fn takes(&mut self, line: u64, text: &str) {
+    /// Takes a line; `false` if it is behind the report.
+    fn takes(&mut self, line: u64, text: &str) -> bool {
         if let Some(version) = version(text) {
             version.clone_into(&mut self.version);
         } else if is_without_version(text) {
             let what = "the report has no version";
             say(&mut self.found.notes, line, what);
         } else if let Some(does) = section(text) {
+            // The rows of a kind again are those of another run, without a heading.
+            if self.done.contains(&does) {
+                return false;
+            }
+            self.done.push(does);
             self.does = Some(does);
         } else if let Some(result) = lines::Result::of(text).filter(|_| self.rows.len() < MOST_ROWS)
         {
@@ -127,10 +152,16 @@ impl Reader {
                 .split_whitespace()
                 .take_while(|word| !word.ends_with('%'));
             self.target = path.collect::<Vec<_>>().join(" ");
-        } else if !passed(text) {
+        } else if passed(text) {
+            self.last |= value(text, "OS").is_some();
+        } else if self.last || !self.rows.is_empty() && is_prose(text) {
+            // Behind the rows only lines about the system follow, all of them known.
+            return false;
+        } else {
             let what = format!("not understood: `{}`", quoted(text));
             say(&mut self.found.notes, line, what);
         }
+        true
     }
 
     fn row(&mut self, line: u64, result: &lines::Result) {
@@ -177,8 +208,8 @@ impl Reader {
             target: self.target,
             file: self.test.file,
             best_of: self.test.loops.filter(|_| !self.means),
-            direct: None,
             rows: self.rows.into_iter().map(|(_, row)| row).collect(),
+            ..Disk::default()
         };
         self.found.tool = Tool {
             name: "KDiskMark".to_owned(),

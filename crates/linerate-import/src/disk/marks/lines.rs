@@ -41,7 +41,21 @@ pub(super) struct Result {
     pub(super) mean: Option<Nanos>,
 }
 
+/// What a line measures: two lines of one report differ in it.
+pub(super) type Asks = (
+    Access,
+    Option<Does>,
+    Option<Bytes>,
+    Option<u32>,
+    Option<u32>,
+);
+
 impl Result {
+    /// What the line measures.
+    pub(super) fn asks(&self) -> Asks {
+        (self.access, self.does, self.block, self.depth, self.threads)
+    }
+
     /// Of `  SEQ    1MiB (Q=  8, T= 1):   804.157 MB/s [    766.9 IOPS] < 10402.77 us>`, and of the older
     /// `   Random Read 4KB (QD=32) :   271.859 MB/s [ 66371.9 IOPS]`.
     pub(super) fn of(line: &str) -> Option<Self> {
@@ -109,6 +123,21 @@ pub(super) fn section(line: &str) -> Option<Does> {
     ]
     .into_iter()
     .find_map(|(start, does)| line.starts_with(start).then_some(does))
+}
+
+/// Whether a report without its heading begins here: with a section, and a row of the program.
+pub(super) fn is_headless(text: &str, is_row: fn(&str) -> bool) -> bool {
+    let mut lines = text.lines();
+    let first = lines.next().unwrap_or_default();
+    section(first).is_some()
+        && lines
+            .find(|line| !line.trim().is_empty())
+            .is_some_and(|line| is_row(line) && Result::of(line).is_some())
+}
+
+/// Whether a line that is not understood is no row that was damaged.
+pub(super) fn is_prose(line: &str) -> bool {
+    !line.starts_with(' ') && !line.contains("B/s")
 }
 
 /// The line `Test: 1 GiB (x5) [C: 4% (79/1862GiB)]`.

@@ -214,7 +214,7 @@ struct DiskOut<'a> {
 /// One kind of operation.
 #[derive(Serialize, JsonSchema)]
 struct DiskRowOut {
-    /// `sequential`, `random` or `copy`.
+    /// `sequential`, `random`, `copy` or `unknown`.
     access: &'static str,
     /// `read`, `write` or `mix`.
     does: &'static str,
@@ -404,6 +404,7 @@ fn disk_row(row: &DiskRow) -> DiskRowOut {
             Access::Sequential => "sequential",
             Access::Random => "random",
             Access::Copy => "copy",
+            Access::Unknown => "unknown",
         },
         does: match row.does {
             Does::Read => "read",

@@ -376,6 +376,7 @@ fn disk_row(disk: &Disk, row: &DiskRow) -> String {
         Access::Sequential => "sequential",
         Access::Random => "random",
         Access::Copy => "copy by",
+        Access::Unknown => "",
     };
     let does = match row.does {
         Does::Read => "read",
@@ -384,7 +385,7 @@ fn disk_row(disk: &Disk, row: &DiskRow) -> String {
     };
     let best = disk.best_of.filter(|runs| *runs > 1);
     let parts = [
-        Some(format!("{access} {does}")),
+        Some(format!("{access} {does}").trim_start().to_owned()),
         row.block.map(|size| size.to_string()),
         row.depth.map(|n| format!("depth {n}")),
         row.threads.map(|n| words::count(u64::from(n), "thread")),
