@@ -13,6 +13,8 @@ pub(crate) mod marks;
 pub(crate) mod progress;
 
 #[cfg(test)]
+mod answers;
+#[cfg(test)]
 mod helper;
 #[cfg(test)]
 mod single;

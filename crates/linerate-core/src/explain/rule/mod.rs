@@ -2,6 +2,7 @@
 //!
 //! A rule states only what the figures show. Where a figure that it needs is missing, it is silent.
 
+mod again;
 mod ceiling;
 mod claims;
 mod compare;
@@ -12,8 +13,14 @@ mod datagrams;
 mod direction;
 mod disk;
 mod full;
+mod disk_cache;
+mod disk_depth;
+mod disk_latency;
+mod disk_open;
 mod hardware;
 mod layers;
+mod paths;
+mod rows;
 mod sizes;
 mod streams;
 
@@ -290,6 +297,47 @@ pub static RULES: &[Rule] = &[
         find: disk::depth,
     },
     Rule {
+        id: "disk-page-cache",
+        doc: "Bytes that move faster than a rotating disk (300 MB/s), Serial ATA (600 MB/s) or one disk at all (15.75 GB/s), where \
+              the cache was not bypassed.",
+        find: disk_cache::cached,
+    },
+    Rule {
+        id: "disk-one-path",
+        doc: "A multipath disk of which paths of the group in use, or all of the preferred group, have failed.",
+        find: paths::lost,
+    },
+    Rule {
+        id: "nfs-io-size",
+        doc: "A mount with requests below 64 KiB, beside larger operations or none.",
+        find: paths::split,
+    },
+    Rule {
+        id: "disk-sync",
+        doc: "Flushes of 200 us or more that are at least half of the time of each write.",
+        find: disk_cache::flushed,
+    },
+    Rule {
+        id: "disk-submit",
+        doc: "A thread that submits for 0.9 of its time or more.",
+        find: disk_depth::submits,
+    },
+    Rule {
+        id: "disk-queue-depth",
+        doc: "One operation in flight, by Little's law, where more were asked; or small ones, one after the other, of less than 2 ms.",
+        find: disk_depth::depth,
+    },
+    Rule {
+        id: "disk-latency",
+        doc: "Operations of 100 ms or more at 20 or fewer in a second, or small ones, one after the other, of 2 ms or more.",
+        find: disk_latency::latency,
+    },
+    Rule {
+        id: "disk-link",
+        doc: "A later run of the same benchmark that reads large blocks at less than 0.6 of the rate, and small ones as quickly.",
+        find: again::narrower,
+    },
+    Rule {
         id: "window-full",
         doc: "Data in flight, by the rate and the round trip, that fill the offered window or a requested buffer.",
         find: connections::window,
@@ -374,6 +422,11 @@ pub static RULES: &[Rule] = &[
         id: "transport-not-shown",
         doc: "A claim of RDMA that no figure shows: files move as fast as TCP does.",
         find: claims::transport,
+    },
+    Rule {
+        id: "disk-open",
+        doc: "Results of disks alone: what they rule out, and what would tell more.",
+        find: disk_open::open,
     },
 ];
 

@@ -2,6 +2,7 @@
 
 mod answers;
 mod claims;
+mod disks;
 mod files;
 mod links;
 mod rates;

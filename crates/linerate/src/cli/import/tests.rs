@@ -90,7 +90,11 @@ fn goldens_of_pages() {
 }
 
 /// First words of lines that are commands to copy.
-const COMMANDS: [&str; 16] = [
+const COMMANDS: [&str; 20] = [
+    "lsblk ",
+    "dd ",
+    "nfsstat ",
+    "pidstat ",
     "linerate ",
     "modinfo ",
     "grep ",
