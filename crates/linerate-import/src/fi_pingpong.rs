@@ -3,7 +3,7 @@
 //! A transfer (`usec/xfer`) is half a round trip, and the rate is the size over that time.
 //= https://github.com/ofiwg/libfabric, util/pingpong.c, show_perf
 
-use linerate_core::reported::{Carrier, SizeRow, Sizes, Tool, Trip};
+use linerate_core::reported::{Carrier, Setup, SizeRow, Sizes, Tool, Trip};
 
 use crate::format::{Evidence, Format, Found, Holds, Section};
 use crate::scaled::{MICRO, Notes, body, bytes, count, lines, nanos, number, rate};
@@ -63,6 +63,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
                 trip: Trip::Half,
                 both: true,
                 rows,
+                setup: Setup::default(),
             },
             body.len(),
         )

@@ -19,6 +19,7 @@ mod iperf2;
 mod iperf3;
 mod iperf_command;
 mod iperf_row;
+mod launch;
 mod merge;
 mod netperf;
 mod netpipe;

@@ -4,7 +4,7 @@
 //! bytes, 10^9 bits in a second (mean, least, most), microseconds. The file has no header, so the figures of its
 //! first lines must prove which it is. A time is half a round trip, and the rate is the size over that time.
 
-use linerate_core::reported::{Carrier, SizeRow, Sizes, Tool, Trip};
+use linerate_core::reported::{Carrier, Setup, SizeRow, Sizes, Tool, Trip};
 use linerate_core::units::Bytes;
 
 use crate::format::{Evidence, Format, Found, Holds, Section};
@@ -168,6 +168,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
                 trip: Trip::Half,
                 both: true,
                 rows,
+                setup: Setup::default(),
             },
             body.len(),
         )

@@ -2,10 +2,11 @@
 //!
 //! `MB/s` is 10^6 bytes. The latency of two processes that answer each other is half a round trip.
 
-use linerate_core::reported::{Carrier, Measured, Outcome, SizeRow, Sizes, Tool, Trip};
+use linerate_core::reported::{Carrier, Measured, Outcome, Setup, SizeRow, Sizes, Tool, Trip};
 use linerate_core::units::Bytes;
 
 use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::launch::hosts;
 use crate::scaled::{MICRO, Notes, body, count, lines, nanos, number, quoted, rate};
 
 /// The row of the table of formats.
@@ -140,14 +141,42 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
             name: "OSU Micro-Benchmarks".into(),
             version: Some(quoted(version)),
         },
-        results: vec![outcome(section.line, name, rows)],
+        results: vec![outcome(section, name, rows)],
         notes: notes.0,
         used: Some(body.len()),
         ..Found::default()
     })
 }
 
-fn outcome(line: u64, name: &str, rows: Vec<SizeRow>) -> Outcome {
+/// Operations of many processes, by the starts of their names behind `MPI `.
+const COLLECTIVES: &[&str] = &[
+    "All",
+    "Barrier",
+    "Bcast",
+    "Broadcast",
+    "Gather",
+    "Reduce",
+    "Scatter",
+    "Iall",
+    "Ibarrier",
+    "Ibcast",
+    "Igather",
+    "Ireduce",
+    "Iscatter",
+    "Non-blocking",
+    "Neighbor",
+];
+
+fn setup(section: &Section<'_>, name: &str) -> Setup {
+    let operation = name.split_once(' ').map_or("", |(_, operation)| operation);
+    Setup {
+        hosts: section.command.map(hosts).unwrap_or_default(),
+        collective: COLLECTIVES.iter().any(|known| operation.starts_with(known)),
+        ..Setup::default()
+    }
+}
+
+fn outcome(section: &Section<'_>, name: &str, rows: Vec<SizeRow>) -> Outcome {
     let trip = trip(name);
     let operation = match trip {
         Trip::Half => "MPI ping-pong",
@@ -155,13 +184,14 @@ fn outcome(line: u64, name: &str, rows: Vec<SizeRow>) -> Outcome {
     };
     Outcome {
         title: quoted(name),
-        line,
+        line: section.line,
         measured: Measured::Sizes(Sizes {
             carrier: Some(Carrier::Messages),
             operation: quoted(operation),
             trip,
             both: name.contains("Bi-Directional"),
             rows,
+            setup: setup(section, name),
         }),
     }
 }

@@ -2,7 +2,7 @@
 
 mod pong;
 
-use linerate_core::reported::{SizeRow, Sizes, Tool, Trip};
+use linerate_core::reported::{Setup, SizeRow, Sizes, Tool, Trip};
 use linerate_core::units::Bytes;
 
 use crate::format::{Evidence, Format, Found, Holds, Section};
@@ -139,6 +139,7 @@ fn statistics(
                 trip: Trip::Whole,
                 both: false,
                 rows: vec![row],
+                setup: Setup::default(),
             },
             body.len(),
         )

@@ -1,6 +1,6 @@
 //! The statistics of `ping` of Windows, in English: whole round trips of one size, in whole milliseconds.
 
-use linerate_core::reported::{SizeRow, Sizes, Tool, Trip};
+use linerate_core::reported::{Setup, SizeRow, Sizes, Tool, Trip};
 use linerate_core::units::{Bytes, Nanos};
 
 use crate::format::{Evidence, Format, Found, Holds, Section};
@@ -73,6 +73,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
                 trip: Trip::Whole,
                 both: false,
                 rows: vec![row],
+                setup: Setup::default(),
             },
             body.len(),
         )

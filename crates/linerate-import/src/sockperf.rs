@@ -5,7 +5,7 @@
 
 use linerate_core::path::Direction;
 use linerate_core::reported::{
-    Carrier, Counted, Measured, Outcome, SizeRow, Sizes, Tool, Transfer, Trip,
+    Carrier, Counted, Measured, Outcome, Setup, SizeRow, Sizes, Tool, Transfer, Trip,
 };
 use linerate_core::units::{Bytes, Nanos, Rate};
 
@@ -378,6 +378,7 @@ impl Reading {
                 },
                 both: false,
                 rows: vec![row],
+                setup: Setup::default(),
             }),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use linerate_core::reported::{CpuOf, Measured, Transfer};
+use linerate_core::reported::{CpuOf, Measured, Setup, Transfer};
 
 use crate::{Parsed, read};
 
@@ -105,7 +105,10 @@ fn lines(parsed: &Parsed) -> String {
         );
         for result in &part.results {
             let Measured::Transfer(transfer) = &result.measured else {
-                let _ = writeln!(out, "  {} {:?}", result.title, result.measured);
+                // A set-up of which nothing is known.
+                let unknown = format!(", setup: {:?}", Setup::default());
+                let measured = format!("{:?}", result.measured).replace(&unknown, "");
+                let _ = writeln!(out, "  {} {measured}", result.title);
                 continue;
             };
             let title = &result.title;

@@ -5,7 +5,7 @@
 
 use linerate_core::path::Direction;
 use linerate_core::reported::{
-    Carrier, Counted, Measured, Outcome, SizeRow, Sizes, Tool, Transfer, Trip,
+    Carrier, Counted, Measured, Outcome, Setup, SizeRow, Sizes, Tool, Transfer, Trip,
 };
 use linerate_core::units::Bytes;
 
@@ -224,6 +224,7 @@ fn measured(figures: &Figures, size: Bytes, said: &Said) -> Measured {
             messages,
             ..SizeRow::default()
         }],
+        setup: Setup::default(),
     })
 }
 

@@ -8,7 +8,7 @@ use crate::ceiling::Bounds;
 use crate::ceiling::fingerprint::Point;
 use crate::explain::{Claim, Hardware, Material, Part};
 use crate::path::{Direction, Side};
-use crate::reported::{Measured, Outcome, SizeRow, Sizes, Source, Tool, Trip};
+use crate::reported::{Measured, Outcome, Setup, SizeRow, Sizes, Source, Tool, Trip};
 
 /// An output of a program, as it was published.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -140,6 +140,7 @@ fn source(series: &SizeSeries) -> Source {
         trip: Trip::Unknown,
         both: false,
         rows: series.points.iter().map(row).collect(),
+        setup: Setup::default(),
     };
     Source {
         file: series.what.clone(),

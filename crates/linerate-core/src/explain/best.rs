@@ -40,7 +40,10 @@ fn highest(source: &Source, measured: &Measured, has_path: bool) -> Option<f64> 
             (!is_only_sent).then_some(one.goodput.0 as f64)
         }
         Measured::Sizes(sizes) => {
-            let rates = sizes.rows.iter().filter_map(|row| Table::rate(sizes, row));
+            let rates = sizes
+                .rows
+                .iter()
+                .filter_map(|row| Table::each_way(sizes, row));
             most(&mut rates.map(|rate| rate.0 as f64))
         }
         Measured::Counters(_) => None,

@@ -5,8 +5,9 @@ use crate::ceiling::Link;
 use crate::ceiling::fingerprint::{self as print, Facts, Known, Medium};
 use crate::ceiling::infiniband::Speed;
 use crate::facts::Inventory;
-use crate::facts::infiniband::{IbPort, LinkState};
+use crate::facts::infiniband::{IbDevice, IbPort, Layer, LinkState};
 use crate::facts::nic::Nic;
+use crate::path::Side;
 use crate::reported::Carrier;
 
 /// The facts for results that a protocol moved. Ports say nothing about links behind a switch, so that no link is
@@ -37,11 +38,32 @@ pub(super) fn of(material: &Material, carrier: Option<Carrier>) -> Facts {
     }
 }
 
+/// A port that is up, with its link.
+pub(super) struct Port {
+    /// The host that has it.
+    pub side: Side,
+    /// Its name, with that of its interface: `mlx4_0 port 1, ib0`.
+    pub name: String,
+    /// Its link.
+    pub link: Link,
+    /// Whether programs reach it by verbs.
+    pub is_rdma: bool,
+}
+
+/// The ports that are up, of both hosts.
+pub(super) fn ports_of(material: &Material) -> Vec<Port> {
+    let hosts = [(Side::Near, &material.near), (Side::Far, &material.far)];
+    hosts
+        .into_iter()
+        .flat_map(|(side, host)| ports(side, host))
+        .collect()
+}
+
 /// The links of ports that are up, of both hosts.
 pub(super) fn links_of(material: &Material) -> Vec<Link> {
-    [&material.near, &material.far]
+    ports_of(material)
         .into_iter()
-        .flat_map(links)
+        .map(|port| port.link)
         .collect()
 }
 
@@ -55,18 +77,41 @@ fn medium(links: &[Link]) -> Option<Medium> {
     })
 }
 
-/// The links of ports that are up.
-pub(super) fn links(host: &Inventory) -> Vec<Link> {
+fn ports(side: Side, host: &Inventory) -> Vec<Port> {
+    let named = |name: String, link: Link, is_rdma: bool| Port {
+        side,
+        name,
+        link,
+        is_rdma,
+    };
     let ethernet = |nic: &Nic| {
         let has_wire = !nic.is_virtual && nic.kind != "ipoib" && nic.down.is_empty();
-        nic.link.speed.filter(|_| has_wire).map(Link::Ethernet)
+        let speed = nic.link.speed.filter(|_| has_wire)?;
+        Some(named(nic.name.clone(), Link::Ethernet(speed), false))
     };
-    let ports = host.infiniband.devices.iter().flat_map(|d| &d.ports);
-    let nics = host.network.nics.iter();
-    ports
-        .filter_map(infiniband)
-        .chain(nics.filter_map(ethernet))
+    let devices = host.infiniband.devices.iter();
+    let all = devices.flat_map(|device| device.ports.iter().map(move |port| (device, port)));
+    let rdma = all.filter_map(|(device, port)| {
+        let mut name = format!("{} port {}", device.name, port.number);
+        if let Some(interface) = interface(host, device, port) {
+            name = format!("{name}, {interface}");
+        }
+        Some(named(name, infiniband(port)?, true))
+    });
+    rdma.chain(host.network.nics.iter().filter_map(ethernet))
         .collect()
+}
+
+/// The interface of IP over InfiniBand of a port, by its GUID, or by card and number.
+fn interface<'a>(host: &'a Inventory, device: &IbDevice, port: &IbPort) -> Option<&'a str> {
+    let guid = port.guid();
+    let mut all = host.infiniband.interfaces.iter();
+    let found = all.find(|interface| {
+        let is_same = guid.is_some() && interface.guid == guid;
+        let at = !device.pci.is_empty() && interface.pci == device.pci;
+        is_same || at && interface.port == Some(port.number)
+    });
+    found.map(|interface| interface.name.as_str())
 }
 
 /// Rates of four lanes in Gb/s, as programs print them, that only one speed of a lane has.
@@ -80,6 +125,9 @@ const FOUR_LANES: [(u64, Speed); 4] = [
 fn infiniband(port: &IbPort) -> Option<Link> {
     let rate = port.rate.as_ref()?;
     let is_up = port.state.is_none_or(|state| state != LinkState::Down);
+    if port.layer == Some(Layer::Ethernet) {
+        return is_up.then_some(Link::Ethernet(rate.rate));
+    }
     let named = Speed::NAMES.iter().find(|(name, _)| *name == rate.speed);
     let named = named.filter(|_| rate.width > 0);
     // A rate alone is that of four lanes, where only one speed of a lane gives it.

@@ -1,5 +1,7 @@
 //! A table of sizes, with the line through its times.
 
+use std::collections::BTreeMap;
+
 use super::Material;
 use super::facts;
 use crate::ceiling::fingerprint::{Facts, Fit, Point, Timer, fit, timer};
@@ -26,29 +28,33 @@ pub struct Table<'a> {
 impl<'a> Table<'a> {
     /// The tables of all outputs.
     pub(super) fn all(material: &'a Material) -> Vec<Self> {
-        let found: Vec<(&Source, &Sizes)> = material
-            .all(|measured| match measured {
-                Measured::Sizes(sizes) => Some(sizes),
+        let found: Vec<(&Source, u64, &Sizes)> = material
+            .runs()
+            .filter_map(|(source, outcome)| match &outcome.measured {
+                Measured::Sizes(sizes) => Some((source, outcome.line, sizes)),
                 _ => None,
             })
             .collect();
-        let alike = |sizes: &Sizes| {
-            let same = |(_, other): &&(&Source, &Sizes)| other.operation == sizes.operation;
-            found.iter().filter(same).count()
-        };
-        let table = |(source, sizes): &(&'a Source, &'a Sizes)| {
-            let is_name = !sizes.operation.is_empty() && alike(sizes) == 1;
-            let name = if is_name {
-                &sizes.operation
-            } else {
-                &source.file
+        // Tables by their operations, and by their operations and files.
+        let mut alike: BTreeMap<(&str, Option<&str>), usize> = BTreeMap::new();
+        for (source, _, sizes) in &found {
+            for file in [None, Some(source.file.as_str())] {
+                *alike.entry((&sizes.operation, file)).or_default() += 1;
+            }
+        }
+        let count = |key: (&str, Option<&str>)| alike.get(&key).copied().unwrap_or(0);
+        let table = |(source, line, sizes): &(&'a Source, u64, &'a Sizes)| {
+            let (operation, file) = (sizes.operation.as_str(), source.file.as_str());
+            let mut name = match (count((operation, None)), count((operation, Some(file)))) {
+                (1, _) if !operation.is_empty() => operation.to_owned(),
+                (_, 1) => file.to_owned(),
+                _ if operation.is_empty() => format!("{file}, line {line}"),
+                _ => format!("{operation} (line {line})"),
             };
-            Self::new(
-                source,
-                sizes,
-                name.clone(),
-                facts::of(material, sizes.carrier),
-            )
+            if Self::is_sum(sizes) {
+                name.push_str(" (rates are the sum of both ways)");
+            }
+            Self::new(source, sizes, name, facts::of(material, sizes.carrier))
         };
         found.iter().map(table).collect()
     }
@@ -60,7 +66,9 @@ impl<'a> Table<'a> {
                 time: moved_in(sizes, row.time()?),
             })
         };
-        let points: Vec<Point> = sizes.rows.iter().filter_map(point).collect();
+        // The time of an operation of many processes is not that of its bytes.
+        let rows = sizes.rows.iter().filter(|_| !sizes.setup.collective);
+        let points: Vec<Point> = rows.filter_map(point).collect();
         Self {
             source,
             sizes,
@@ -99,13 +107,26 @@ impl<'a> Table<'a> {
         timed.min_by_key(|row| row.size)
     }
 
-    /// The rate of a row in one direction: as reported, else its size over the time in which it moves one way. An
-    /// echo moves one way at a time: a rate that counts both directions is that of either, while it is busy.
+    /// The rate of a row: as reported, which is the sum of both ways where `both` says so; else its size over the time in
+    /// which it moves one way.
     pub fn rate(sizes: &Sizes, row: &SizeRow) -> Option<Rate> {
-        let ways = if sizes.both && !is_echo(sizes) { 2 } else { 1 };
-        let reported = row.rate.map(|rate| Rate(rate.0 / ways));
         let moved = || Some(Rate::of(row.size, moved_in(sizes, row.time()?)));
-        reported.or_else(moved)
+        row.rate
+            .or_else(|| moved().filter(|_| !sizes.setup.collective))
+    }
+
+    /// The rate of a row in one direction.
+    pub fn each_way(sizes: &Sizes, row: &SizeRow) -> Option<Rate> {
+        let ways = if Self::is_sum(sizes) { 2 } else { 1 };
+        let reported = row.rate.map(|rate| Rate(rate.0 / ways));
+        reported.or_else(|| Self::rate(sizes, row))
+    }
+
+    /// Whether the reported rates are sums of both ways, which were loaded at once. An exchange moves one way at a time:
+    /// its rate is that of either.
+    pub fn is_sum(sizes: &Sizes) -> bool {
+        let has_time = || sizes.rows.first().is_some_and(|row| row.time().is_some());
+        sizes.both && (sizes.trip == Trip::Unknown || !has_time())
     }
 }
 

@@ -56,6 +56,9 @@ pub struct Ipoib {
     pub connectable: Option<bool>,
     /// Its addresses that are valid beyond its link; `None` if unknown.
     pub addresses: Option<Vec<String>>,
+    /// GUID of its port, which its hardware address ends with; `None` if unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub guid: Option<Guid>,
 }
 
 /// An RDMA device. Text that is unknown is empty.
@@ -111,6 +114,19 @@ pub struct VirtualOf {
 /// A globally unique identifier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Guid(pub u64);
+
+impl IbDevice {
+    /// The name of the device; where no output shows it, the LID of its port or its GUID.
+    pub fn called(&self) -> String {
+        let lid = self.ports.first().and_then(|port| port.lid);
+        match (self.name.is_empty(), lid, self.node_guid) {
+            (false, ..) => self.name.clone(),
+            (true, Some(lid), _) => format!("LID {lid}"),
+            (true, None, Some(guid)) => format!("GUID {guid}"),
+            (true, None, None) => "the device".to_owned(),
+        }
+    }
+}
 
 impl Guid {
     /// Value of a device or port that has no GUID.
@@ -170,6 +186,24 @@ pub struct IbPort {
     pub gids: Vec<Gid>,
     /// Counters since they were last cleared: first those of the port, then those of the device (prefix `hw.`).
     pub counters: Vec<Counter>,
+    /// The same counters at an earlier time, where outputs show both; empty if there is one reading.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub before: Vec<Counter>,
+    /// Largest payload of a packet in bytes, as it is set; `None` if unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mtu: Option<u32>,
+    /// Largest payload that the port supports; `None` if unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mtu_max: Option<u32>,
+    /// Whether a subnet manager of this host is bound to the port; `None` if unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub manages: Option<bool>,
+}
+
+/// Whether a capability mask of a port says that a subnet manager is bound to it.
+//= InfiniBand Architecture Specification 1.4, volume 1, section 14.2.5.6: PortInfo.CapabilityMask, bit 1 is IsSM
+pub const fn is_manager(mask: u64) -> bool {
+    mask & 0b10 != 0
 }
 
 /// The rate that a link runs at, with its width and speed.

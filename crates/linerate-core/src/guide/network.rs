@@ -5,6 +5,7 @@ use crate::advice::{Advice, Step};
 use crate::fabric::finding::{self, Finding};
 use crate::fabric::network::Network;
 use crate::facts::infiniband::LinkState;
+use crate::facts::odd::infiniband::manager::managed_beside;
 use crate::shell::word;
 
 /// Findings that say why a port has no address.
@@ -23,6 +24,13 @@ pub(super) fn managed(scene: &Scene<'_>, own: DevicePort<'_>) -> Answer {
             |lid| format!("the subnet manager at LID {lid} has set the port up"),
         );
         return ok(by);
+    }
+    // That a manager runs on this host, for another port, says more than a walk from this port can.
+    if let Some(odd) = scene
+        .odd(&["ib-not-set-up"], own)
+        .filter(|_| managed_beside(scene.inventory, own).is_some())
+    {
+        return wrong(odd);
     }
     if let Some((what, fix)) = network.and_then(unserved) {
         return (what, State::Wrong(fix));

@@ -77,6 +77,7 @@ fn host() -> Inventory {
             mode: "datagram".to_owned(),
             connectable: Some(true),
             addresses: Some(vec!["10.0.0.1/24".to_owned()]),
+            guid: None,
         }],
         ..Infiniband::default()
     };

@@ -5,10 +5,12 @@
 //! each time.
 
 mod disk;
+mod setup;
 mod sizes;
 mod transfer;
 
 pub use disk::{Access, Disk, DiskRow, Does};
+pub use setup::Setup;
 pub use sizes::{SizeRow, Sizes, Trip};
 pub use transfer::{Carrier, Counted, Cpu, CpuOf, Held, Lost, RoundTrips, Transfer};
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Carrier;
+use super::{Carrier, Setup};
 use crate::units::{Bytes, Nanos, Rate};
 
 /// What the times of a table are.
@@ -30,6 +30,9 @@ pub struct Sizes {
     pub both: bool,
     /// The rows, in the order of the table; not empty.
     pub rows: Vec<SizeRow>,
+    /// How the test was set up.
+    #[serde(default)]
+    pub setup: Setup,
 }
 
 /// The messages of one size. What the table does not have is `None`.

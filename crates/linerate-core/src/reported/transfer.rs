@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Setup;
 use crate::path::{ByRole, Direction};
 use crate::units::{Bytes, Nanos, Rate};
 
@@ -157,6 +158,9 @@ pub struct Transfer {
     pub congestion: Option<String>,
     /// Why the transfer ended early, in the program's words; `None` if it did not.
     pub error: Option<String>,
+    /// How a test of messages was set up.
+    #[serde(default)]
+    pub setup: Setup,
 }
 
 impl Transfer {
@@ -188,6 +192,7 @@ impl Transfer {
             asked: None,
             congestion: None,
             error: None,
+            setup: Setup::default(),
         }
     }
 

@@ -103,6 +103,15 @@ impl Column {
         matches!(self.kind, Kind::Key(_))
     }
 
+    /// Whether the name of a size says its unit: `size` alone says none.
+    pub(super) fn says_bytes(&self) -> bool {
+        let words = words(&self.name);
+        words.iter().any(|word| {
+            let word = word.to_lowercase();
+            word != "size" && of(KEYS, &word).is_some()
+        })
+    }
+
     pub(super) const fn is_unknown(&self) -> bool {
         matches!(self.kind, Kind::Unknown)
     }
@@ -117,9 +126,10 @@ impl Column {
     /// Whether it may be the time of all messages of a row, if another column counts them.
     pub(super) fn is_total(&self) -> bool {
         match self.kind {
-            Kind::Time(Stat::Total, Some(_)) => true,
-            Kind::Time(Stat::Plain, Some(unit)) => {
-                unit == SECOND
+            Kind::Time(Stat::Total, _) => true,
+            // A rate beside it must prove that a time without a unit is in seconds.
+            Kind::Time(Stat::Plain, unit) => {
+                unit.is_none_or(|unit| unit == SECOND)
                     && self.trip == Trip::Unknown
                     && !self.name.to_lowercase().contains("lat")
             }

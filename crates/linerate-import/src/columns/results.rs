@@ -2,12 +2,12 @@
 
 use linerate_core::path::Direction;
 use linerate_core::reported::{
-    Access, Carrier, Counted, Disk, DiskRow, Does, Measured, Outcome, Sizes, Transfer, Trip,
+    Access, Carrier, Counted, Disk, DiskRow, Does, Measured, Outcome, Setup, Sizes, Transfer, Trip,
 };
 use linerate_core::units::Rate;
 
 use super::name::{Column, Key, Kind, Stat, Unit};
-use super::table::Table;
+use super::table::{Proof, Table};
 use crate::scaled::{Notes, nanos, quoted, rate};
 
 /// Bytes of a word.
@@ -20,8 +20,16 @@ impl Table<'_> {
             return Err("no row of it has a time or a rate".into());
         }
         self.note(line, notes);
+        self.proof = self.proven();
         let unit = self.unit()?;
+        let bytes = self.proof.map_or(1, |proof| proof.bytes);
+        if bytes > 1 {
+            notes.whole(format!(
+                "sizes are words of {bytes} bytes: count, time and rate prove it"
+            ));
+        }
         for line in &mut self.lines {
+            line.row.size.0 = line.row.size.0.saturating_mul(bytes);
             line.row.rate = line
                 .rate
                 .zip(unit)
@@ -38,7 +46,7 @@ impl Table<'_> {
             Key::Operation => self.disk(line, notes),
             Key::Streams => self.transfers(notes),
             Key::Size(bytes) => {
-                let is_proven = unit.is_some_and(|unit| self.proves(unit));
+                let is_proven = self.proof.is_some();
                 if bytes.round() as u64 == WORD && !is_proven {
                     notes.whole("words are taken for 8 bytes");
                 }
@@ -85,40 +93,83 @@ impl Table<'_> {
     }
 
     fn is_both(&self) -> bool {
-        self.columns.iter().any(|column| column.both)
+        self.proof.is_some_and(|proof| proof.ways == 2)
+            || self.columns.iter().any(|column| column.both)
     }
 
-    /// Bits in the unit of the rates. One that is not clear is proven by size, count and seconds of all rows.
+    /// Bits in the unit of the rates. One that is not clear must be proven, and so must the unit of a time.
     fn unit(&self) -> Result<Option<f64>, String> {
+        let is_open =
+            |column: &&Column| matches!(column.kind, Kind::Time(_, None)) && column.is_total();
+        if let (Some(column), None) = (self.columns.iter().find(is_open), self.proof) {
+            let name = &column.name;
+            return Err(format!(
+                "the column `{name}` does not say its unit of time, and the other columns prove none"
+            ));
+        }
         let Some(column) = self.rate_column() else {
             return Ok(None);
         };
-        match column.kind {
-            Kind::Rate(Unit::Bits(unit)) => Ok(Some(unit)),
-            Kind::Rate(Unit::Unclear(prefix)) => {
-                let found = [prefix, prefix * 8.0]
-                    .into_iter()
-                    .find(|unit| self.proves(*unit));
+        match (column.kind, self.proof) {
+            (Kind::Rate(Unit::Bits(unit)), _) => Ok(Some(unit)),
+            (_, Some(proof)) => Ok(Some(proof.unit)),
+            (Kind::Rate(Unit::Unclear(_)), None) => {
                 let name = &column.name;
-                found.map(Some).ok_or_else(|| {
-                    format!("the column `{name}` does not say bits or bytes, and the other columns prove neither")
-                })
+                Err(format!(
+                    "the column `{name}` does not say bits or bytes, and the other columns prove neither"
+                ))
             }
             _ => Ok(None),
         }
     }
 
-    /// Whether all rates are the payload over the seconds, if they are in this unit.
-    fn proves(&self, unit: f64) -> bool {
-        let directions = if self.is_both() { 2.0 } else { 1.0 };
+    /// The units with which all rates are the payload over the seconds. Names that say a unit count.
+    fn proven(&self) -> Option<Proof> {
+        let units = match self.rate_column()?.kind {
+            Kind::Rate(Unit::Bits(unit)) => vec![unit],
+            Kind::Rate(Unit::Unclear(prefix)) => vec![prefix, prefix * 8.0],
+            _ => return None,
+        };
+        let is_plain = self
+            .columns
+            .get(self.key.0)
+            .is_some_and(|column| !column.says_bytes());
+        // Neither bits nor bytes, and neither bytes nor words: several ways to read it would fit.
+        let is_vague = is_plain && units.len() > 1;
+        let sizes: &[u64] = if is_plain && !is_vague {
+            &[1, WORD]
+        } else {
+            &[1]
+        };
+        let says_both = self.columns.iter().any(|column| column.both);
+        let ways: &[u64] = match (says_both, is_vague) {
+            (true, _) => &[2],
+            (false, true) => &[1],
+            (false, false) => &[1, 2],
+        };
+        let each = sizes
+            .iter()
+            .flat_map(|bytes| ways.iter().map(move |ways| (*bytes, *ways)));
+        let mut each = each.flat_map(|(bytes, ways)| {
+            units.iter().map(move |unit| Proof {
+                bytes,
+                ways,
+                unit: *unit,
+            })
+        });
+        each.find(|proof| self.fits(*proof))
+    }
+
+    fn fits(&self, proof: Proof) -> bool {
         self.lines.iter().all(|line| {
             let (Some(value), Some(seconds), Some(count)) =
                 (line.rate, line.seconds, line.row.samples)
             else {
                 return false;
             };
-            let bits = line.row.size.0 as f64 * 8.0 * count as f64 * directions;
-            (value * unit * seconds / bits - 1.0).abs() < 0.01
+            let moved = line.row.size.0 as f64 * 8.0 * count as f64;
+            let bits = moved * proof.bytes as f64 * proof.ways as f64;
+            (value * proof.unit * seconds / bits - 1.0).abs() < 0.01
         })
     }
 
@@ -167,6 +218,7 @@ impl Table<'_> {
                 trip,
                 both: self.is_both(),
                 rows: self.lines.iter().map(|line| line.row).collect(),
+                setup: Setup::default(),
             }),
         }
     }

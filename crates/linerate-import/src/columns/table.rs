@@ -22,6 +22,17 @@ pub(super) struct Line {
     pub(super) streams: Option<u32>,
 }
 
+/// What the figures of a row prove of its units.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Proof {
+    /// Bytes of a unit of the size.
+    pub(super) bytes: u64,
+    /// Directions that the rate counts.
+    pub(super) ways: u64,
+    /// Bits in a second of a unit of the rate.
+    pub(super) unit: f64,
+}
+
 /// A table while it is read.
 pub(super) struct Table<'a> {
     pub(super) columns: &'a [Column],
@@ -29,6 +40,8 @@ pub(super) struct Table<'a> {
     pub(super) key: (usize, Key),
     /// Whether a column of seconds is the time of all messages of a row.
     pub(super) is_total: bool,
+    /// What size, count, seconds and rate of all rows prove.
+    pub(super) proof: Option<Proof>,
     pub(super) lines: Vec<Line>,
     pub(super) has_comma: bool,
     pub(super) has_letters: bool,
@@ -53,6 +66,7 @@ impl<'a> Table<'a> {
             columns,
             key: (at, key),
             is_total: has_count && columns.iter().any(Column::is_total),
+            proof: None,
             lines: Vec::new(),
             has_comma: false,
             has_letters: false,
@@ -70,7 +84,7 @@ impl<'a> Table<'a> {
                         "the column `{name}` does not say whether it counts by 1000 or by 1024 bytes, as `KiB` does"
                     ));
                 }
-                Kind::Time(_, None) => {
+                Kind::Time(_, None) if !self.may_prove(column) => {
                     return Err(format!(
                         "the column `{name}` does not say its unit of time, as `{name}_us` does"
                     ));
@@ -89,6 +103,16 @@ impl<'a> Table<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Whether a rate may prove the unit of a column of times.
+    fn may_prove(&self, column: &Column) -> bool {
+        let has_rate = || {
+            self.columns
+                .iter()
+                .any(|column| matches!(column.kind, Kind::Rate(_)))
+        };
+        self.is_total && column.is_total() && has_rate()
     }
 
     /// Reads a row; whether it is one.
@@ -152,7 +176,8 @@ impl<'a> Table<'a> {
     fn figure(&self, line: &mut Line, column: &Column, value: f64) {
         let row = &mut line.row;
         match column.kind {
-            Kind::Time(_, Some(unit)) if self.is_total && column.is_total() => {
+            Kind::Time(_, unit) if self.is_total && column.is_total() => {
+                let unit = unit.unwrap_or(crate::scaled::SECOND);
                 line.seconds = Some(value * unit / crate::scaled::SECOND);
             }
             Kind::Time(stat, Some(unit)) => {

@@ -93,6 +93,37 @@ fn small_letters_are_proven_or_refused() {
 }
 
 #[test]
+fn words_count_and_seconds_are_known_by_any_name() {
+    let rows = GE1000TC.split_once('\n').unwrap().1;
+    for names in [
+        "words,count,seconds,MB/s",
+        "words,count,seconds,mb_per_s",
+        "size,count,seconds,MB/s",
+        "size,count,wall clock time,MB/s",
+        "size,iterations,time,rate (MB/s)",
+        "words,n,elapsed,MB/s",
+    ] {
+        let part = part(&format!("{names}\n{rows}"));
+        let table = sizes(&part.results[0]);
+        assert_eq!(
+            (table.rows[0].size, table.trip),
+            (Bytes(8), Trip::Whole),
+            "{names}"
+        );
+        assert!(
+            table.rows[0].mean.unwrap().0.abs_diff(400_037) <= 1,
+            "{names}"
+        );
+        assert_eq!(table.rows[0].rate, bits(319_968), "{names}");
+    }
+    // One way, in bytes.
+    let bytes = part("size,count,time,MB/s\n1000,10,1.0,0.01\n2000,10,1.0,0.02\n");
+    assert_eq!(sizes(&bytes.results[0]).rows[1].size, Bytes(2000));
+    assert!(!sizes(&bytes.results[0]).both);
+    assert!(why("size,count,time,MB/s\n1000,10,1.0,0.013\n").contains("prove none"));
+}
+
+#[test]
 fn units_of_rates() {
     for (name, expected) in [
         ("gbit_per_s", 2_000_000_000),

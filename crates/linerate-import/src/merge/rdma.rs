@@ -9,12 +9,9 @@ use super::join::{Joiner, keyed};
 use super::port::counters;
 
 pub(super) fn infiniband(joiner: &mut Joiner, into: &mut Infiniband, from: Infiniband) {
-    keyed(
-        &mut into.devices,
-        from.devices,
-        |device| device.name.clone(),
-        |into, from| device(joiner, into, from),
-    );
+    keyed(&mut into.devices, from.devices, place, |into, from| {
+        device(joiner, into, from);
+    });
     into.devices.sort_by(|a, b| a.name.cmp(&b.name));
     keyed(
         &mut into.interfaces,
@@ -34,6 +31,15 @@ pub(super) fn infiniband(joiner: &mut Joiner, into: &mut Infiniband, from: Infin
     gaps(&mut into.gaps, from.gaps);
 }
 
+/// What tells devices apart: the name; of one whose name no output shows its LID, or its GUID.
+fn place(device: &IbDevice) -> (String, Option<u64>, Option<u64>) {
+    if !device.name.is_empty() {
+        return (device.name.clone(), None, None);
+    }
+    let lid = device.ports.first().and_then(|port| port.lid);
+    (String::new(), lid, device.node_guid.map(|guid| guid.0))
+}
+
 fn interface(joiner: &mut Joiner, into: &mut Ipoib, from: Ipoib) {
     joiner.about(&into.name);
     joiner.text("slot", &mut into.pci, from.pci);
@@ -41,6 +47,7 @@ fn interface(joiner: &mut Joiner, into: &mut Ipoib, from: Ipoib) {
     joiner.option("port", &mut into.port, from.port);
     joiner.option("connected mode", &mut into.connectable, from.connectable);
     into.addresses = from.addresses.or(into.addresses.take());
+    into.guid = from.guid.or(into.guid);
 }
 
 fn device(joiner: &mut Joiner, into: &mut IbDevice, from: IbDevice) {
@@ -87,6 +94,15 @@ fn port(joiner: &mut Joiner, into: &mut IbPort, from: IbPort) {
         into.rate = None;
     }
     keyed(&mut into.gids, from.gids, |gid| gid.index, gid);
+    joiner.option("MTU", &mut into.mtu, from.mtu);
+    joiner.option("largest MTU", &mut into.mtu_max, from.mtu_max);
+    into.manages = from.manages.or(into.manages);
+    // The first reading shows what has grown since.
+    let is_second =
+        into.before.is_empty() && !into.counters.is_empty() && !from.counters.is_empty();
+    if is_second {
+        into.before.clone_from(&into.counters);
+    }
     counters(&mut into.counters, from.counters);
 }
 

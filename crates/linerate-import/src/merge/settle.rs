@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use linerate_core::facts::Inventory;
+use linerate_core::facts::infiniband::{Guid, IbDevice, IbPort};
 use linerate_core::facts::nic::counted;
 use linerate_core::facts::pci::{Address, DRIVERS, Device, NODES};
 
@@ -14,6 +15,8 @@ pub(super) fn settle(all: &mut Inventory) {
     link_up(&mut all.pci);
     names(all);
     devices_of_ports(all);
+    ports_by_lid(all);
+    ports_of_interfaces(all);
     kept_counters(all);
     let data = || all.pci.iter().filter(|device| device.carries_data());
     let has_drivers = data().all(|device| !device.driver.is_empty());
@@ -61,6 +64,70 @@ fn devices_of_ports(all: &mut Inventory) {
     for device in &mut all.infiniband.devices {
         let node = devices.get(&device.pci).and_then(|device| device.node);
         device.node = device.node.or(node);
+    }
+}
+
+/// Gives the counters of a port that an output calls by its LID to the port with that LID.
+fn ports_by_lid(all: &mut Inventory) {
+    let devices = &mut all.infiniband.devices;
+    let is_named = |device: &IbDevice| !device.name.is_empty();
+    let mut known: BTreeMap<u64, (usize, usize)> = BTreeMap::new();
+    for (at, device) in devices
+        .iter()
+        .enumerate()
+        .filter(|(_, device)| is_named(device))
+    {
+        for (number, port) in device.ports.iter().enumerate() {
+            known.extend(
+                port.lid
+                    .filter(|lid| *lid > 0)
+                    .map(|lid| (lid, (at, number))),
+            );
+        }
+    }
+    let counted: Vec<IbPort> = devices
+        .iter_mut()
+        .filter(|device| !is_named(device))
+        .flat_map(|device| {
+            let is_known = |port: &IbPort| port.lid.is_some_and(|lid| known.contains_key(&lid));
+            let (counted, left): (Vec<_>, Vec<_>) = std::mem::take(&mut device.ports)
+                .into_iter()
+                .partition(is_known);
+            device.ports = left;
+            counted
+        })
+        .collect();
+    for port in counted {
+        let place = port.lid.and_then(|lid| known.get(&lid));
+        let own = place.and_then(|(at, number)| devices.get_mut(*at)?.ports.get_mut(*number));
+        if let Some(own) = own {
+            if own.before.is_empty() {
+                own.before = if port.before.is_empty() {
+                    std::mem::take(&mut own.counters)
+                } else {
+                    port.before
+                };
+            }
+            super::port::counters(&mut own.counters, port.counters);
+        }
+    }
+    devices.retain(|device| is_named(device) || !device.ports.is_empty());
+}
+
+/// Gives interfaces of IP over InfiniBand the number and the card of their ports, by the GUID.
+fn ports_of_interfaces(all: &mut Inventory) {
+    let ports = all.infiniband.devices.iter().flat_map(|device| {
+        let of = |port: &IbPort| Some((port.guid()?, (port.number, device.pci.clone())));
+        device.ports.iter().filter_map(of)
+    });
+    let ports: BTreeMap<Guid, (u32, String)> = ports.collect();
+    for interface in &mut all.infiniband.interfaces {
+        let known = interface.guid.and_then(|guid| ports.get(&guid));
+        let Some((number, pci)) = known else { continue };
+        interface.port = interface.port.or(Some(*number));
+        if interface.pci.is_empty() {
+            interface.pci.clone_from(pci);
+        }
     }
 }
 

@@ -1,7 +1,9 @@
 //! Lines of a name and a value, which `-k` asks for: `THROUGHPUT=10141.54`.
 
 use linerate_core::path::Direction;
-use linerate_core::reported::{Carrier, Counted, Measured, Note, SizeRow, Sizes, Transfer, Trip};
+use linerate_core::reported::{
+    Carrier, Counted, Measured, Note, Setup, SizeRow, Sizes, Transfer, Trip,
+};
 use linerate_core::units::{Bytes, Nanos, Rate};
 
 use super::{Banner, Kind, binary, bits, boxed, number};
@@ -151,6 +153,7 @@ impl Pairs<'_> {
             trip: Trip::Whole,
             both: false,
             rows: vec![row],
+            setup: Setup::default(),
         }))
     }
 }

@@ -2,7 +2,7 @@
 
 use linerate_core::path::{ByRole, Direction};
 use linerate_core::reported::{
-    Carrier, Counted, Cpu, CpuOf, Lost, Measured, Note, SizeRow, Sizes, Transfer, Trip,
+    Carrier, Counted, Cpu, CpuOf, Lost, Measured, Note, Setup, SizeRow, Sizes, Transfer, Trip,
 };
 use linerate_core::units::{Bytes, Nanos, Rate};
 
@@ -151,6 +151,7 @@ fn requests(rows: &[Vec<f64>], banner: Banner) -> Option<(Sizes, Option<String>)
             messages: Some(rate),
             ..SizeRow::default()
         }],
+        setup: Setup::default(),
     };
     Some((sizes, note))
 }

@@ -113,3 +113,17 @@ fn a_table_without_rows_is_refused() {
     let part = part(&OLD.replace("1024                    2.18", "1024   2,18"));
     assert!(notes(&part, "1024   2,18"));
 }
+
+#[test]
+fn hosts_of_the_launcher_and_collectives_are_known() {
+    let of = |command: &str, text: &str| {
+        let part = part(&format!("$ {command}\n{text}"));
+        sizes(&part.results[0]).setup.clone()
+    };
+    let within = of("mpirun -np 2 --host c7:2 ./osu_bw", BW);
+    assert_eq!((within.only_host(), within.collective), (Some("c7"), false));
+    assert_eq!(of("mpirun -np 2 -H c7,c8 ./osu_bw", BW).hosts, ["c7", "c8"]);
+    assert_eq!(of("cat bw.txt", BW).hosts, [""; 0]);
+    let all = LATENCY.replace("MPI Latency", "MPI Allreduce Latency");
+    assert!(of("mpirun -np 8 ./osu_allreduce", &all).collective);
+}

@@ -110,10 +110,12 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     if row.time().is_none() && row.rate.is_none() {
         return Err("nothing was measured: its figures are missing, 0, inf or nan".into());
     }
+    let mut setup = super::setup(command);
     let queues = pairs.get("Number_of_qps").and_then(|n| n.parse().ok());
+    setup.queues = queues.or(setup.queues);
     Ok(Found {
         tool: Tool::named("perftest"),
-        results: vec![test.outcome(section.line, vec![row], queues)],
+        results: vec![test.outcome(section.line, vec![row], setup)],
         notes: notes.0,
         used: Some(used),
         ..Found::default()

@@ -14,11 +14,12 @@ pub(crate) use table::{TABLE, goes_on};
 
 use linerate_core::path::Direction;
 use linerate_core::reported::{
-    Carrier, Counted, Measured, Outcome, SizeRow, Sizes, Transfer, Trip,
+    Carrier, Counted, Measured, Outcome, Setup, SizeRow, Sizes, Transfer, Trip,
 };
 
 use crate::format::Section;
-use crate::scaled::{Notes, command_of, flag, quoted};
+use crate::launch::{bound, itself};
+use crate::scaled::{Notes, command_of, flag, option, quoted};
 
 /// An operation.
 struct Verb {
@@ -98,14 +99,19 @@ impl<'a> Test<'a> {
     /// The test of a table without a title, by the command that printed it.
     fn untitled(command: Option<&'a str>, is_latency: bool) -> Self {
         let end = if is_latency { "lat" } else { "bw" };
-        let is_of = |verb: &&Verb| {
+        let of = |verb: &'static Verb| {
             let name = format!("ib_{}_{end}", verb.program);
-            let mut words = command.unwrap_or("").split_whitespace();
-            words.any(|word| word.rsplit('/').next() == Some(name.as_str()))
+            let mut words = command?.split_whitespace();
+            let program = words.find_map(|word| {
+                let program = word.rsplit('/').next()?;
+                (program == name).then_some(program)
+            });
+            Some((verb, program?))
         };
-        let verb = VERBS.iter().find(is_of);
+        let found = VERBS.iter().find_map(of);
+        let verb = found.map(|(verb, _)| verb);
         Self {
-            name: command.filter(|_| verb.is_some()).unwrap_or("perftest"),
+            name: found.map_or("perftest", |(_, program)| program),
             operation: verb.map_or("", |verb| verb.operation),
             trip: verb.map_or(Trip::Unknown, |verb| verb.trip),
             direction: verb.map(|verb| verb.direction),
@@ -123,9 +129,9 @@ impl<'a> Test<'a> {
     }
 
     /// The result of these rows, which are not empty. One size in one direction is a plain transfer.
-    fn outcome(self, line: u64, rows: Vec<SizeRow>, queues: Option<u32>) -> Outcome {
+    fn outcome(self, line: u64, rows: Vec<SizeRow>, setup: Setup) -> Outcome {
         let plain = match rows.as_slice() {
-            [row] if !self.is_latency && !self.both => self.transfer(row, queues),
+            [row] if !self.is_latency && !self.both => self.transfer(row, &setup),
             _ => None,
         };
         let measured = plain.unwrap_or_else(|| {
@@ -139,6 +145,7 @@ impl<'a> Test<'a> {
                 },
                 both: self.both,
                 rows,
+                setup,
             })
         });
         Outcome {
@@ -148,7 +155,7 @@ impl<'a> Test<'a> {
         }
     }
 
-    fn transfer(self, row: &SizeRow, queues: Option<u32>) -> Option<Measured> {
+    fn transfer(self, row: &SizeRow, setup: &Setup) -> Option<Measured> {
         // The client measures: it receives what it reads, and sends all else.
         let direction = self.direction?;
         let counted = match direction {
@@ -156,9 +163,13 @@ impl<'a> Test<'a> {
             Direction::Reverse => Counted::Receiver,
         };
         let mut transfer = Transfer::new(Carrier::Rdma, direction, row.rate?, counted);
-        transfer.streams = queues;
+        transfer.streams = setup.queues;
         transfer.messages = row.messages;
         transfer.size = Some(row.size);
+        transfer.setup = Setup {
+            messages: row.samples,
+            ..setup.clone()
+        };
         Some(Measured::Transfer(Box::new(transfer)))
     }
 }
@@ -177,6 +188,21 @@ fn command<'a>(section: &Section<'a>) -> Option<&'a str> {
         let is_ours = program.starts_with("ib_") || program.starts_with("raw_ethernet_");
         is_ours && (program.ends_with("_bw") || program.ends_with("_lat"))
     })
+}
+
+/// What a command says of the set-up.
+fn setup(command: Option<&str>) -> Setup {
+    let Some(command) = command else {
+        return Setup::default();
+    };
+    let (cpu, node) = bound(command);
+    Setup {
+        hosts: itself(command),
+        cpu,
+        node,
+        queues: option(command, &["-q", "--qp"]).and_then(|count| count.parse().ok()),
+        ..Setup::default()
+    }
 }
 
 /// Says what is wrong with the output of a server.

@@ -1,6 +1,7 @@
 //! The tables.
 
-use linerate_core::reported::{SizeRow, Tool};
+use linerate_core::facts::infiniband::Layer;
+use linerate_core::reported::{Setup, SizeRow, Tool};
 use linerate_core::units::Bytes;
 
 use super::known::is_known;
@@ -47,17 +48,17 @@ fn starts(text: &str) -> bool {
     let mut lines = text.lines();
     let first = lines.next().unwrap_or("");
     if is_rule(first) {
-        let title = lines.next().unwrap_or("");
-        return Test::named(title.trim()).is_some();
+        let next = lines.next().unwrap_or("");
+        return Test::named(next.trim()).is_some() || is_header(next);
     }
     if Test::named(first.trim()).is_some() {
         // A heading in prose is no title.
         return lines.take(HEAD_LINES).any(is_header);
     }
-    is_header(first)
+    is_header(first) || bare(first).is_some()
 }
 
-/// Whether an output goes on at a title or at the head of a table.
+/// Whether an output goes on at a title, at the head of a table, or at a row.
 pub(crate) fn goes_on(before: &str, rest: &str) -> bool {
     let mut first = before.lines();
     let is_first = first.next().is_some_and(is_rule) && first.next().is_none();
@@ -67,7 +68,49 @@ pub(crate) fn goes_on(before: &str, rest: &str) -> bool {
             .take(2)
             .any(|line| Test::named(line.trim()).is_some())
     };
-    is_first || rest.lines().next().is_some_and(is_header) && has_title()
+    let mut lines = rest.lines();
+    let next = lines.next().unwrap_or("");
+    // The head of a table stands below a rule.
+    let next = if is_rule(next) {
+        lines.next().unwrap_or("")
+    } else {
+        next
+    };
+    is_first || is_header(next) && has_title() || bare(next).is_some()
+}
+
+/// Decimals of the rate of messages.
+//= https://github.com/linux-rdma/perftest, src/perftest_parameters.h, REPORT_FMT
+const DECIMALS: usize = 6;
+/// Largest difference of two figures of a row that agree: they are rounded.
+const ROUNDED: f64 = 0.01;
+
+/// The columns of a row of rates without the head of its table: size and messages prove the unit of the rate.
+fn bare(line: &str) -> Option<[Column; 5]> {
+    // This is asked at each line of each input: what is quick to see goes first.
+    if !line.trim_start().starts_with(|c: char| c.is_ascii_digit()) {
+        return None;
+    }
+    let cells: Vec<&str> = line.split_whitespace().take(6).collect();
+    let [size, iterations, peak, average, messages] = cells.as_slice() else {
+        return None;
+    };
+    let (_, decimals) = messages.split_once('.')?;
+    if decimals.len() != DECIMALS {
+        return None;
+    }
+    let (size, _, _) = (count(size)?, count(iterations)?, number(peak)?);
+    let bits = number(messages)? * 1e6 * size as f64 * 8.0;
+    let average = number(average)?;
+    let is_unit = |unit: &f64| bits > 0.0 && (average * unit / bits - 1.0).abs() < ROUNDED;
+    let unit = [SECOND, MEBIBYTE].into_iter().find(is_unit)?;
+    Some([
+        Column::Size,
+        Column::Iterations,
+        Column::Passed,
+        Column::Rate(unit),
+        Column::Messages,
+    ])
 }
 
 /// Whether a line is the head of a table. The marks `#` may be lost on the way.
@@ -147,7 +190,7 @@ struct Reading<'a> {
     singles: Vec<f64>,
     /// The longest of the times that are listed before the next row.
     longest: Option<f64>,
-    queues: Option<u32>,
+    setup: Setup,
     /// Whether a line ended the table.
     has_end: bool,
     /// Whether the output is a table without a title.
@@ -163,17 +206,15 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     let body = body(section);
     let mut first = body.lines().take(2);
     let title = first.find_map(|line| Test::named(line.trim()));
-    let is_latency = body
-        .lines()
-        .next()
-        .is_some_and(|line| line.contains("[usec]"));
+    let is_latency = body.lines().take(2).any(|line| line.contains("[usec]"));
+    let columns = body.lines().next().and_then(bare);
     let mut reading = Reading {
         test: title.unwrap_or_else(|| Test::untitled(super::command(section), is_latency)),
-        columns: Vec::new(),
+        columns: columns.map(Vec::from).unwrap_or_default(),
         rows: Vec::new(),
         singles: Vec::new(),
         longest: None,
-        queues: None,
+        setup: super::setup(super::command(section)),
         has_end: false,
         is_bare: title.is_none(),
         is_of_one_side: false,
@@ -194,13 +235,13 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     let Reading {
         test,
         rows,
-        queues,
+        setup,
         notes,
         ..
     } = reading;
     Ok(Found {
         tool: Tool::named("perftest"),
-        results: vec![test.outcome(section.line, rows, queues)],
+        results: vec![test.outcome(section.line, rows, setup)],
         notes: notes.0,
         used: Some(used),
         ..Found::default()
@@ -270,7 +311,19 @@ impl Reading<'_> {
         match key.trim() {
             "Number of qps" => {
                 let first = value.split_whitespace().next();
-                self.queues = first.and_then(|count| count.parse().ok());
+                let queues = first.and_then(|count| count.parse().ok());
+                self.setup.queues = queues.or(self.setup.queues);
+            }
+            "Mtu" => {
+                let bytes = value.trim().strip_suffix("[B]");
+                self.setup.mtu = bytes.and_then(|bytes| bytes.parse().ok());
+            }
+            "Link type" => {
+                self.setup.layer = match value.trim() {
+                    "IB" => Some(Layer::InfiniBand),
+                    "Ethernet" => Some(Layer::Ethernet),
+                    _ => None,
+                };
             }
             "TX depth" => self.sides.1 = true,
             "Data ex. method" => self.sides.0 = true,

@@ -440,3 +440,65 @@ fn prose_behind_the_table_is_no_part_of_it() {
     assert_eq!(parsed.parts[0].notes, part(GBITS).notes);
     assert_eq!(parsed.notes.len(), 2);
 }
+
+#[test]
+fn tables_without_heads_belong_to_the_commands_before_them() {
+    let rule = "-".repeat(87);
+    let head = " #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]";
+    let row = |messages: u64, rate: &str, many: &str| {
+        format!(" 8192       {messages}           0.00               {rate}              {many}")
+    };
+    let table = |row: &str| format!("{rule}\n{head}\n{row}\n{rule}\n");
+    let (short, long) = (
+        row(300, "18.10", "0.276184"),
+        row(700_000, "96.60", "1.474000"),
+    );
+    for wrapper in [
+        "",
+        "taskset -c 3 ",
+        "sudo numactl -N 0 ",
+        "env A=b /usr/bin/",
+    ] {
+        let command =
+            format!("# {wrapper}ib_write_bw -d mlx5_9 -s 8192 -q 2 --report_gbits 192.0.2.1");
+        for text in [
+            format!("{command}\n{}\n{command}\n{}", table(&short), table(&long)),
+            format!("{command} | tail -2\n{short}\n{rule}\n{command} | tail -2\n{long}\n{rule}\n"),
+        ] {
+            let parsed = read(text.as_bytes()).unwrap();
+            assert_eq!(parsed.parts.len(), 2, "{text}");
+            for (part, (messages, rate)) in parsed
+                .parts
+                .iter()
+                .zip([(300, 18_100_000_000), (700_000, 96_600_000_000)])
+            {
+                let one = transfer(&part.results[0]);
+                assert_eq!(part.results[0].title, "ib_write_bw", "{text}");
+                assert_eq!(
+                    (one.goodput, one.direction),
+                    (Rate(rate), Direction::Forward)
+                );
+                assert_eq!((one.streams, one.setup.messages), (Some(2), Some(messages)));
+                assert!(
+                    !notes(part, "direction are unknown") && !notes(part, "not understood"),
+                    "{:?}",
+                    part.notes
+                );
+            }
+        }
+    }
+    // Both ways are a table, whose rate is the sum; without a command nothing says which test it is.
+    let both = part(&format!("$ ib_write_bw -b host\n{}", table(&long)));
+    assert!(sizes(&both.results[0]).both);
+    assert!(notes(&part(&format!("{long}\n")), "direction are unknown"));
+    // A row whose figures do not agree is none.
+    assert!(read(long.replace("96.60", "95.60").as_bytes()).is_err());
+}
+
+#[test]
+fn settings_of_the_test_are_kept() {
+    let one = part(GBITS);
+    let setup = &transfer(&one.results[0]).setup;
+    assert!(setup.mtu.is_some() && setup.layer.is_some(), "{setup:?}");
+    assert_eq!(setup.queues, Some(1));
+}

@@ -1,7 +1,7 @@
 //! Single answers of `ibping`, without its statistics: those of a run that was cut short, or a part of its output.
 //= infiniband-diags 44, ibping.c: "Pong from %s (%s): time %" PRIu64 ".%03" PRIu64 " ms\n"
 
-use linerate_core::reported::{SizeRow, Sizes, Tool, Trip};
+use linerate_core::reported::{Setup, SizeRow, Sizes, Tool, Trip};
 use linerate_core::units::Nanos;
 
 use super::DATAGRAM;
@@ -75,6 +75,7 @@ pub(super) fn read(section: &Section<'_>, body: &str) -> Result<Found, String> {
                 trip: Trip::Whole,
                 both: false,
                 rows: vec![row],
+                setup: Setup::default(),
             },
             body.len(),
         )

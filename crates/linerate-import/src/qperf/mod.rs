@@ -5,7 +5,7 @@ mod tests;
 
 use linerate_core::path::{ByRole, Direction};
 use linerate_core::reported::{
-    Carrier, Counted, Cpu, CpuOf, Measured, Note, Outcome, SizeRow, Sizes, Tool, Transfer, Trip,
+    Carrier, Counted, Cpu, CpuOf, Measured, Note, Outcome, Setup, SizeRow, Sizes, Tool, Transfer, Trip,
 };
 use linerate_core::units::{Bytes, Nanos, Rate};
 
@@ -278,6 +278,7 @@ impl Test<'_> {
                 trip: self.trip(),
                 both: self.name.contains("_bi_"),
                 rows: vec![row],
+                setup: Setup::default(),
             }),
             guess,
         ))
@@ -286,7 +287,9 @@ impl Test<'_> {
     /// qperf divides the time by the messages that both ends received. One end alone receives in a read.
     //= qperf 0.4.11: qperf.c, calc_results; rdma.c, rd_client_rdma_read_lat
     fn trip(&self) -> Trip {
-        if self.name.ends_with("read_lat") || !self.name.ends_with("_lat") {
+        if self.name.ends_with("_bw") {
+            Trip::Unknown
+        } else if self.name.ends_with("read_lat") || !self.name.ends_with("_lat") {
             Trip::Whole
         } else {
             Trip::Half

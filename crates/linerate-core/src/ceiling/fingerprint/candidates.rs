@@ -11,7 +11,9 @@ use statrs::distribution::{ContinuousCDF, Normal};
 use super::facts::{Facts, slot_words};
 use super::fit::Fit;
 use super::table::{self, Carrier, Kind, Part, Row, Variant};
-use crate::ceiling::{Bounds, pcie};
+use crate::ceiling::infiniband::Speed;
+use crate::ceiling::{Bounds, Link, pcie};
+use crate::units::Rate;
 
 /// Least share of a ceiling that large messages reach.
 //= docs/cases.md: 0.93 of a PCIe 2.0 x8 slot in case 3, 0.99 of a port in case 1, 1.0 of a slot in case 5
@@ -152,6 +154,90 @@ pub fn ways(kind: Kind, carrier: Carrier) -> impl Iterator<Item = (String, Varia
         ways.map(move |way| (name.clone(), way))
     });
     all.filter(move |(_, way)| way.carrier.is_none_or(|by| by == carrier))
+}
+
+/// Range of a rate that is at a ceiling, as shares of it: rates are rounded, and a program counts a little of its start.
+const AT: std::ops::RangeInclusive<f64> = 0.99..=1.005;
+
+/// Lanes of a link of InfiniBand between ports as they are sold: others are links that fell back, or bundles.
+const USUAL_LANES: u32 = 4;
+
+/// Slowest port of Ethernet that cards with RDMA have.
+const LEAST_ROCE: Rate = Rate(10_000_000_000);
+
+/// The segments that systems send unless they are set otherwise.
+const USUAL_SEGMENTS: &str = "TCP with timestamps";
+
+/// Payload in bits per second that ports reach although the link would carry more: link, how, rate.
+//= MVAPICH project, published rates of osu_bw: 6356 MB/s with ConnectX-3 and FDR in a slot of PCIe 3.0 x8; perftest prints as
+//= much (6060 MiB/s)
+const REACHED_BY: [(Speed, &str, f64); 1] =
+    [(Speed::Fdr, "RDMA by a ConnectX-3 in PCIe gen3 x8", 50.95e9)];
+
+/// Hardware that a rate is at.
+#[derive(Debug, Clone, PartialEq)]
+pub struct At {
+    /// Name of the hardware: `InfiniBand EDR 4x`.
+    pub name: String,
+    /// Its kind.
+    pub kind: Kind,
+    /// The link, if it is one.
+    pub link: Option<Link>,
+    /// The way to use it.
+    pub way: Variant,
+}
+
+/// The ways to use common links, slots and buses of USB whose ceiling a rate (bits per second) is within 1 % of, the nearest
+/// first.
+pub fn at(rate: f64, carrier: Carrier) -> Vec<At> {
+    let is_usual = |row: &Row| match row.part {
+        Part::Link(Link::InfiniBand { width, .. }) => width == USUAL_LANES,
+        Part::Link(Link::Ethernet(rate)) => carrier == Carrier::Sockets || rate >= LEAST_ROCE,
+        Part::Slot { .. } => !row.is_rare,
+        Part::Other => row.kind == Kind::Usb && carrier == Carrier::Sockets,
+    };
+    let rows = table::rows().into_iter().filter(is_usual);
+    let mut found: Vec<At> = rows.flat_map(|row| of_row(row, carrier)).collect();
+    let share = |at: &At| rate / at.way.rate;
+    found.retain(|at| AT.contains(&share(at)));
+    let off = |at: &At| (share(at) - 1.0).abs();
+    found.sort_by(|a, b| off(a).total_cmp(&off(b)));
+    found
+}
+
+/// The ways to use a row.
+fn of_row(row: Row, carrier: Carrier) -> Vec<At> {
+    let link = match row.part {
+        Part::Link(link) => Some(link),
+        Part::Slot { .. } | Part::Other => None,
+    };
+    let reached = REACHED_BY.iter().filter(
+        |(speed, ..)| matches!(link, Some(Link::InfiniBand { speed: own, .. }) if own == *speed),
+    );
+    let reached = reached.map(|(_, name, rate)| Variant::plain(name, *rate));
+    let usable = |way: &Variant| match way.carrier {
+        Some(Carrier::Sockets) => {
+            carrier == Carrier::Sockets && way.name.starts_with(USUAL_SEGMENTS)
+        }
+        by => by.is_none_or(|by| by == carrier),
+    };
+    let Row {
+        name,
+        kind,
+        variants,
+        ..
+    } = row;
+    let ways = variants
+        .into_iter()
+        .filter(usable)
+        .chain(reached.filter(|_| carrier == Carrier::Verbs));
+    let at = |way| At {
+        name: name.clone(),
+        kind,
+        link,
+        way,
+    };
+    ways.map(at).collect()
 }
 
 /// The same, of the given rows.

@@ -44,7 +44,7 @@ mod published;
 mod study;
 
 pub use candidates::{
-    Candidate, Candidates, Excluded, Named, Standing, Stated, candidates, filled, ways,
+    At, Candidate, Candidates, Excluded, Named, Standing, Stated, at, candidates, filled, ways,
 };
 pub use facts::{Facts, Known, Medium};
 pub use fit::{Fit, Knee, MOST_POINTS, Point, fit};

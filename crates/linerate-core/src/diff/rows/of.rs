@@ -209,13 +209,14 @@ fn operation(row: &DiskRow) -> String {
         Access::Sequential => "sequential",
         Access::Random => "random",
         Access::Copy => "copy by",
+        Access::Unknown => "",
     };
     let does = match row.does {
         Does::Read => "read",
         Does::Write => "write",
         Does::Mix => "reads and writes",
     };
-    format!("{access} {does}")
+    format!("{access} {does}").trim_start().to_owned()
 }
 
 /// A transfer. The sender's count is compared with none but the sender's.

@@ -4,7 +4,7 @@ use super::*;
 use crate::explain::{Material, explain};
 use crate::path::{Direction, Side};
 use crate::reported::{
-    Access, Carrier, Counted, Disk, DiskRow, Does, Measured, Outcome as Result, SizeRow, Sizes,
+    Access, Carrier, Counted, Disk, DiskRow, Does, Measured, Outcome as Result, Setup, SizeRow, Sizes,
     Source, Transfer, Trip,
 };
 use crate::units::{Nanos, Rate};
@@ -73,6 +73,7 @@ fn table(carrier: Option<Carrier>, trip: Trip, rows: &[(u64, u64)]) -> Measured 
         operation: "ping".to_owned(),
         trip,
         both: false,
+        setup: Setup::default(),
         rows: rows.iter().map(row).collect(),
     })
 }

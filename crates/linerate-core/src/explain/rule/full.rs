@@ -295,14 +295,11 @@ fn limited((source, result, one): Of<'_>, id: &'static str) -> Option<Remark> {
 const ABOVE: f64 = 1.02;
 
 pub(super) fn impossible(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
-    let speed = |link: &Link| link.capacity().high() * 8.0;
-    let hosts = [
-        (Side::Near, &explained.material.near),
-        (Side::Far, &explained.material.far),
-    ];
-    let ports = hosts.into_iter().filter_map(|(side, host)| {
-        let all: Vec<f64> = facts::links(host).iter().map(speed).collect();
-        (!all.is_empty()).then(|| (side, all.iter().sum::<f64>(), all.len()))
+    let all = facts::ports_of(explained.material);
+    let ports = Side::ALL.into_iter().filter_map(|side| {
+        let own = all.iter().filter(|port| port.side == side);
+        let speeds: Vec<f64> = own.map(|port| port.link.capacity().high() * 8.0).collect();
+        (!speeds.is_empty()).then(|| (side, speeds.iter().sum::<f64>(), speeds.len()))
     });
     let Some((side, carries, count)) = ports.min_by(|a, b| a.1.total_cmp(&b.1)) else {
         return Vec::new();

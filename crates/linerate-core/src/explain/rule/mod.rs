@@ -12,17 +12,22 @@ mod course;
 mod datagrams;
 mod direction;
 mod disk;
-mod full;
 mod disk_cache;
 mod disk_depth;
 mod disk_latency;
 mod disk_open;
+mod fabric;
+mod full;
 mod hardware;
 mod layers;
+mod moved;
 mod paths;
+mod ports;
 mod rows;
+mod runs;
 mod sizes;
 mod streams;
+mod tables;
 
 use super::Explained;
 use crate::path::{Direction, Side};
@@ -150,6 +155,15 @@ impl Remark {
         self
     }
 
+    /// Where it answers, the limit is at a host.
+    fn at_if(self, side: Side) -> Self {
+        if self.answer.is_some() {
+            self.at(side)
+        } else {
+            self
+        }
+    }
+
     fn because(mut self, evidence: impl Into<String>) -> Self {
         self.evidence.push(evidence.into());
         self
@@ -246,6 +260,51 @@ pub static RULES: &[Rule] = &[
         find: ceiling::host,
     },
     Rule {
+        id: "slot-full",
+        doc: "A rate at what the slot of a card carries, where its port carries more.",
+        find: ports::slot,
+    },
+    Rule {
+        id: "wrong-node",
+        doc: "A program that its command binds to another NUMA node than that of the card, at a rate that fills no link.",
+        find: fabric::node,
+    },
+    Rule {
+        id: "port-down",
+        doc: "A port of InfiniBand that carries nothing: it waits for a subnet manager, is held down, or has no cable.",
+        find: ports::down,
+    },
+    Rule {
+        id: "port-errors",
+        doc: "Errors of a port of InfiniBand as a share of its packets: 1e-4 of them, grown between two readings, slow a path down.",
+        find: ports::errors,
+    },
+    Rule {
+        id: "too-short",
+        doc: "A rate of less than 10 ms of traffic, or of fewer than 100 messages.",
+        find: runs::short,
+    },
+    Rule {
+        id: "within-one-host",
+        doc: "Messages between processes of one host: at the rate of a card they do not go through shared memory.",
+        find: fabric::one_host,
+    },
+    Rule {
+        id: "small-mtu",
+        doc: "A port of RDMA whose packets are smaller than it supports, where a full link would carry 2 % more.",
+        find: fabric::mtu,
+    },
+    Rule {
+        id: "one-queue-pair",
+        doc: "Several queue pairs that carry more than 1.3 times what fewer do, with messages of one size.",
+        find: runs::queues,
+    },
+    Rule {
+        id: "both-ways",
+        doc: "Both ways together that carry less than 1.3 times one way alone.",
+        find: runs::both,
+    },
+    Rule {
         id: "timer",
         doc: "Times that stand at whole multiples of one time, whatever the size: a timer sets them.",
         find: sizes::timer,
@@ -254,6 +313,21 @@ pub static RULES: &[Rule] = &[
         id: "rate-falls",
         doc: "Larger messages that move at less than 0.8 of the rate of smaller ones, and never catch up.",
         find: sizes::falls,
+    },
+    Rule {
+        id: "second-knee",
+        doc: "Larger messages at 0.8 to 0.98 of the highest rate, which smaller ones reached.",
+        find: tables::knee,
+    },
+    Rule {
+        id: "outlier",
+        doc: "A size at which the order of two tables is turned, and at no other.",
+        find: tables::outlier,
+    },
+    Rule {
+        id: "datagrams-slower",
+        doc: "Large datagrams of UDP that take longer than the same bytes over TCP, where small ones take less.",
+        find: tables::datagrams,
     },
     Rule {
         id: "long-tail",
@@ -380,11 +454,6 @@ pub static RULES: &[Rule] = &[
     Rule {
         id: "at-a-ceiling",
         doc: "A rate at which a standard link is full.",
-        find: full::at_one,
-    },
-    Rule {
-        id: "verbs-at-a-ceiling",
-        doc: "A rate of verbs at which a standard link is full.",
         find: ceiling::at_one,
     },
     Rule {
@@ -404,8 +473,8 @@ pub static RULES: &[Rule] = &[
     },
     Rule {
         id: "link-unused",
-        doc: "A transfer by verbs at less than 0.9 of the link that the facts of a host name.",
-        find: ceiling::below,
+        doc: "The best transfer at less than 0.9 of the slowest port that could have carried it, by the facts of the hosts.",
+        find: ports::unused,
     },
     Rule {
         id: "claim-not-reached",

@@ -121,6 +121,6 @@ fn a_transfer_by_verbs_is_held_against_the_link_of_the_facts() {
         remarks.map(|remark| remark.id).collect::<Vec<_>>()
     };
     assert_eq!(ids(47.1), ["link-unused"]);
-    assert_eq!(ids(98.4), ["verbs-at-a-ceiling"]);
+    assert_eq!(ids(98.4), ["at-a-ceiling"]);
     assert_eq!(ids(92.0), [""; 0], "neither full nor far from it");
 }

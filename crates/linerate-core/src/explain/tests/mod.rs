@@ -3,16 +3,18 @@
 mod answers;
 mod claims;
 mod disks;
+mod fabric;
 mod files;
 mod links;
 mod rates;
 mod sizes;
 mod streams;
+mod tables;
 
 use super::*;
 use crate::path::Direction;
 use crate::reported::{
-    Access, Carrier, Counted, DiskRow, Does, Outcome, SizeRow, Sizes, Tool, Trip,
+    Access, Carrier, Counted, DiskRow, Does, Outcome, Setup, SizeRow, Sizes, Tool, Trip,
 };
 use crate::units::{Bytes, Nanos, Rate};
 
@@ -62,6 +64,7 @@ fn sizes(carrier: Carrier, trip: Trip, rows: &[(u64, f64)]) -> Sizes {
         trip,
         both: false,
         rows: rows.iter().map(row).collect(),
+        setup: Setup::default(),
     }
 }
 

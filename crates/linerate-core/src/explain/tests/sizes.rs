@@ -103,7 +103,7 @@ fn an_echo_that_counts_both_directions_moves_one_way_at_a_time() {
     let rate = |trip: Trip| {
         let mut table = sizes(Carrier::Messages, trip, &[(1000, 20.0)]);
         (table.both, table.rows[0].rate) = (true, Some(Rate(800_000_000)));
-        Table::rate(&table, &table.rows[0]).unwrap()
+        Table::each_way(&table, &table.rows[0]).unwrap()
     };
     assert_eq!(rate(Trip::Whole), Rate(800_000_000));
     assert_eq!(rate(Trip::Unknown), Rate(400_000_000));

@@ -10,7 +10,7 @@ use crate::shell::word;
 pub(crate) mod driver;
 mod function;
 pub(crate) mod ipoib;
-mod manager;
+pub(crate) mod manager;
 mod roce;
 
 pub(super) use driver::missing as no_driver;
@@ -47,7 +47,7 @@ fn ports(
         let brief = what.split_once(". ").map_or("", |(first, _)| first);
         Some(Oddity {
             id,
-            subject: format!("{} port {}", device.name, port.number),
+            subject: format!("{} port {}", device.called(), port.number),
             brief: brief.to_owned(),
             what,
             why,
@@ -260,7 +260,13 @@ pub(super) fn faults(inventory: &Inventory) -> Vec<Oddity> {
                 let count = |name: &str| format!("ethtool -S {name}");
                 return advice.step(of_netdev(inventory, device, port, count));
             }
-            let query = format!("sudo perfquery {}", at(device, port));
+            let nameless = device.name.is_empty();
+            let place = match (nameless, port.lid, device.node_guid) {
+                (true, Some(lid), _) => format!("{lid} {}", port.number),
+                (true, None, Some(guid)) => format!("-G {guid} {}", port.number),
+                _ => at(device, port),
+            };
+            let query = format!("sudo perfquery {place}");
             let clear = format!("{query} -R");
             advice
                 .step(save(&query, "counters-before.txt").about("save the present counters"))

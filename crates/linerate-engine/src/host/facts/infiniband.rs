@@ -4,7 +4,7 @@
 use std::io;
 
 use linerate_core::facts::infiniband::{
-    Gid, IbDevice, IbPort, Infiniband, Layer, LinkState, PhysicalState,
+    Gid, IbDevice, IbPort, Infiniband, Layer, LinkState, PhysicalState, is_manager,
 };
 use linerate_core::facts::nic::Counter;
 use linerate_core::parse::{Malformed, infiniband, sysctl, sysfs};
@@ -121,7 +121,21 @@ impl Reader<'_> {
             sm_lid: self.ib("sm_lid", &folder, "sm_lid", sysfs::hexadecimal_or_decimal),
             gids: self.gids(&folder),
             counters: self.ib_counters(&folder),
+            before: Vec::new(),
+            mtu: None,
+            mtu_max: None,
+            manages: self.manages(&folder),
         }
+    }
+
+    /// Whether a subnet manager is bound to a port: the mask is there where the kernel can manage a network.
+    fn manages(&self, folder: &str) -> Option<bool> {
+        let mask = read(
+            self.machine,
+            &format!("{folder}/cap_mask"),
+            sysfs::hexadecimal_or_decimal,
+        );
+        mask.ok().map(is_manager)
     }
 
     fn ib<T>(

@@ -3,7 +3,7 @@
 use linerate_core::facts::cpu::Cache;
 use linerate_core::units::Bytes;
 
-use super::super::lines::{Line, MOST, Reading, decimal, list, scaled, small};
+use super::super::lines::{Line, MOST, Reading, decimal, first_line, list, scaled, small};
 use super::{node, numbered};
 use crate::format::{Evidence, Format, Found, Holds, Section};
 
@@ -24,7 +24,9 @@ pub(crate) static LSCPU: Format = Format {
 };
 
 fn starts(text: &str) -> bool {
-    text.starts_with("Architecture:")
+    // Often only the lines about nodes are pasted: `lscpu | grep NUMA`.
+    let is_node = |line: &str| line.starts_with("NUMA node") && line.contains("(s):");
+    text.starts_with("Architecture:") || is_node(first_line(text))
 }
 
 /// Hypervisors by the names of lscpu, with those used here.

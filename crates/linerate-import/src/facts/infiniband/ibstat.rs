@@ -1,6 +1,6 @@
 //! `ibstat`.
 
-use linerate_core::facts::infiniband::{Guid, IbPort};
+use linerate_core::facts::infiniband::{Guid, IbPort, is_manager};
 
 use super::super::lines::{Line, Reading, decimal, hexadecimal, small};
 use super::{Devices, gids_of, layer, physical, rate_of, state};
@@ -98,7 +98,8 @@ fn of_port(port: &mut IbPort, key: &str, value: &str) -> bool {
             port.layer = port.layer.or(layer);
             return true;
         }
-        "LMC" | "Capability mask" => return true,
+        "Capability mask" => port.manages = hexadecimal(value).map(is_manager),
+        "LMC" => return true,
         _ => return false,
     }
     match key {
@@ -106,6 +107,7 @@ fn of_port(port: &mut IbPort, key: &str, value: &str) -> bool {
         "Physical state" => port.physical.is_some(),
         "Base lid" => port.lid.is_some(),
         "SM lid" => port.sm_lid.is_some(),
+        "Capability mask" => port.manages.is_some(),
         _ => !port.gids.is_empty(),
     }
 }

@@ -137,6 +137,14 @@ fn port_fact(port: &mut IbPort, key: &str, value: &str) -> Option<bool> {
             port.physical = physical(name);
             port.physical.is_some()
         }
+        "max_mtu" => {
+            port.mtu_max = small(name);
+            port.mtu_max.is_some()
+        }
+        "active_mtu" => {
+            port.mtu = small(name);
+            port.mtu.is_some()
+        }
         "sm_lid" => {
             port.sm_lid = small(value).map(u64::from);
             port.sm_lid.is_some()

@@ -167,3 +167,20 @@ fn a_cut_output_keeps_what_is_whole() {
     let near = crate::read(b"CA: 'mlx4_0'\n\tState: Active\n");
     assert!(near.is_err(), "{near:?}");
 }
+
+#[test]
+fn masks_and_packets_of_ports_are_kept() {
+    let (all, _) = of(&["ibstat/before-manager.txt"]);
+    assert_eq!(all.infiniband.devices[0].ports[0].manages, Some(false));
+    let managing = text("ibstat/before-manager.txt").replacen("0x90580000", "0x9058000a", 1);
+    let (all, _) = merged(&[&managing]);
+    let managed: Vec<_> = all.infiniband.devices[0]
+        .ports
+        .iter()
+        .map(|port| port.manages)
+        .collect();
+    assert_eq!(managed, [Some(true), Some(false)]);
+    let (all, _) = of(&["ibv-devinfo/plain.txt"]);
+    let port = &all.infiniband.devices[0].ports[0];
+    assert_eq!((port.mtu, port.mtu_max), (Some(1024), Some(4096)));
+}

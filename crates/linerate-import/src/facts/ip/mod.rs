@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use linerate_core::facts::Inventory;
-use linerate_core::facts::infiniband::Ipoib;
+use linerate_core::facts::infiniband::{Guid, Ipoib};
 use linerate_core::facts::nic::{Bond, Nic, PortErrors, Tunnel, TunnelKind, VIRTUAL_BUSES};
 
 const VERSIONS: &str = "iproute2 4.0 to 6.15";
@@ -44,6 +44,8 @@ struct Shown {
     qdisc: String,
     /// `ether`, `loopback`, `infiniband`, `none`.
     hardware: String,
+    /// Its address.
+    address: String,
     /// Kind, which only `-d` shows.
     kind: String,
     /// Mode of a bond or of IP over InfiniBand.
@@ -171,6 +173,16 @@ fn stack(nic: &mut Nic, port: &Shown, index: &impl Fn(&str) -> Option<u32>) {
     }
 }
 
+/// The GUID of a port of InfiniBand: the last 8 of the 20 bytes of its hardware address.
+//= RFC 4391, section 9.1.1
+fn guid(address: &str) -> Option<Guid> {
+    let bytes: Vec<&str> = address.split(':').take(21).collect();
+    let last = bytes.get(12..20).filter(|_| bytes.len() == 20)?;
+    let is_byte = |byte: &&str| byte.len() == 2 && byte.bytes().all(|b| b.is_ascii_hexdigit());
+    let digits = last.iter().all(is_byte).then(|| last.concat())?;
+    u64::from_str_radix(&digits, 16).ok().map(Guid)
+}
+
 fn interface(port: &Shown) -> Ipoib {
     Ipoib {
         name: port.name.clone(),
@@ -185,6 +197,7 @@ fn interface(port: &Shown) -> Ipoib {
             String::new()
         },
         addresses: port.addresses.clone(),
+        guid: guid(&port.address),
         ..Ipoib::default()
     }
 }

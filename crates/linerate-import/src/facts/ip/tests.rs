@@ -192,3 +192,15 @@ fn json_ends_where_its_document_ends() {
     assert_eq!(words(&notes), [""; 0]);
     assert!(crate::read(b"[{\"ifindex\":1,\"ifname\":\"lo\"").is_err());
 }
+
+#[test]
+fn an_interface_is_that_of_the_port_with_its_guid() {
+    let link = "4: ib0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 2044 qdisc mq state UP mode DEFAULT group default qlen 256\n    \
+                link/infiniband 80:00:02:08:fe:80:00:00:00:00:00:00:00:02:c9:03:00:aa:bb:c1 brd 00:ff:ff:ff\n";
+    let stat = text("ibstat/before-manager.txt");
+    let (all, _) = merged(&[link, &stat]);
+    assert_eq!(all.infiniband.interfaces[0].port, Some(1));
+    let other = link.replace("bb:c1", "bb:c9");
+    let (all, _) = merged(&[&other, &stat]);
+    assert_eq!(all.infiniband.interfaces[0].port, None);
+}

@@ -89,6 +89,8 @@ fn take<'a>(port: &mut Shown, line: Line<'a>, table: &mut Option<&'a str>) -> bo
     let first = text.split(' ').next().unwrap_or_default();
     if let Some(hardware) = first.strip_prefix("link/") {
         hardware.clone_into(&mut port.hardware);
+        let address = text.split_whitespace().nth(1);
+        address.unwrap_or_default().clone_into(&mut port.address);
         details(port, text);
         return true;
     }

@@ -89,6 +89,16 @@ fn served_beside<'a>(inventory: &'a Inventory, own: DevicePort<'_>) -> Option<De
     others.find(|port| !is_same(*port, own))
 }
 
+/// A port of another wire of this host that a subnet manager is bound to: it serves the network of that port only.
+pub(crate) fn managed_beside<'a>(
+    inventory: &'a Inventory,
+    own: DevicePort<'_>,
+) -> Option<DevicePort<'a>> {
+    let mut others =
+        all(inventory).filter(|port| !share_a_wire(own, *port) && port.1.manages == Some(true));
+    others.find(|port| !is_same(*port, own))
+}
+
 fn initializing(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> Odd {
     const WHAT: &str = "Initializing: the wire works, but the port has no address yet";
     let own = (device, port);
@@ -121,6 +131,13 @@ fn initializing(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> Odd 
         );
         return (what, BESIDE, bind(inventory, device, port));
     }
+    if let Some(other) = managed_beside(inventory, own) {
+        let what = format!(
+            "{WHAT}. A subnet manager of this host is bound to {}",
+            name(other)
+        );
+        return (what, BOUND, bind(inventory, device, port));
+    }
     (WHAT.to_owned(), NONE, start(inventory, device, port))
 }
 
@@ -128,6 +145,8 @@ const PASSED_OVER: &str = "the manager has not reached this port yet, ignores it
                            network would do damage";
 const BESIDE: &str = "this port's network has no manager, or the manager runs on this host and is bound to the other \
                       port: it serves the network of one port only";
+const BOUND: &str =
+    "a manager serves the network of one port only, and the cable is in another one";
 const NONE: &str = "no subnet manager runs on this fabric, or it does not reach this port";
 
 /// Advice to find out why a subnet manager does not set up a port.
@@ -183,8 +202,29 @@ fn manage(advice: Advice, (device, port): DevicePort<'_>, about: &str) -> Advice
         .undo_on(None, format!("{read}{end}"))
 }
 
+/// Names that WinOF, the driver of Windows, gives its devices.
+const OF_WINDOWS: &str = "ibv_device";
+
+/// The same advice for Windows, which has none of the commands of Linux; `None` for a device of another system.
+fn on_windows(device: &IbDevice, port: &IbPort) -> Option<Advice> {
+    let guid = port.guid().filter(|guid| *guid != Guid::NONE);
+    let command = guid.map_or_else(
+        || "opensm -g GUID".to_owned(),
+        |guid| format!("opensm -g {guid}"),
+    );
+    let about = "in a console with the rights of an administrator, with the GUID that ibstat shows for the port";
+    let advice = Advice::new(
+        "start a subnet manager for this port, if none serves the network on its cable",
+    );
+    let is_windows = device.name.starts_with(OF_WINDOWS);
+    is_windows.then(|| advice.step(Step::act(None, command).about(about)))
+}
+
 /// Advice that makes a subnet manager serve the network of one more port.
 fn bind(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> Advice {
+    if let Some(advice) = on_windows(device, port) {
+        return advice;
+    }
     let own = bound_to(inventory, (device, port));
     if is_omni_path(inventory, device) {
         let guid = own.1.guid().filter(|guid| *guid != Guid::NONE);
@@ -224,25 +264,42 @@ fn add_instance(guid: &str) -> Advice {
 
 /// Advice to start a first subnet manager.
 fn start(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> Advice {
+    if let Some(advice) = on_windows(device, port) {
+        return advice;
+    }
     let (service, seen) = if is_omni_path(inventory, device) {
         ("opafm", "opafabricinfo".to_owned())
     } else {
         ("opensm", format!("sudo sminfo {}", at(device, port)))
     };
-    let advice = Advice::new("start a subnet manager on one host, if the fabric has none")
-        .step(Step::on(None, seen).about("see whether one answers already"))
+    let look = Advice::new("start a subnet manager on one host, if the fabric has none")
+        .step(Step::on(None, seen).about("see whether one answers already"));
+    let own = (device, port);
+    let others =
+        || all(inventory).filter(|other| !share_a_wire(own, *other) && !is_same(*other, own));
+    let has_wired = others().any(|other| is_wired(other.1));
+    if service == "opensm" && !has_wired && is_behind_another(inventory, own) {
+        let about = "only if none answers: without a GUID it serves the first port";
+        return manage(look, bound_to(inventory, own), about);
+    }
+    let advice = look
         .step(
             Step::set(None, format!("sudo systemctl start {service}"))
                 .about("only if none answers; then look again"),
         )
         .undo_on(None, format!("sudo systemctl stop {service}"));
-    let own = (device, port);
-    let mut others = all(inventory).filter(|other| !share_a_wire(own, *other) && is_wired(other.1));
-    if service == "opensm" && others.any(|other| !is_same(other, own)) {
+    if service == "opensm" && has_wired {
         let port = bound_to(inventory, own);
         return manage(advice, port, "it serves one port of a host; for this one");
     }
     advice
+}
+
+/// Whether another port of InfiniBand of the same card comes before a port.
+fn is_behind_another(inventory: &Inventory, own: DevicePort<'_>) -> bool {
+    let mut card = all(inventory).filter(|other| other.0.name == own.0.name);
+    let first = card.find(|other| is_infiniband(other.1));
+    first.is_some_and(|first| !is_same(first, own))
 }
 
 #[cfg(test)]

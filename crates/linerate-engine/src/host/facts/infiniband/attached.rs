@@ -74,6 +74,7 @@ impl Reader<'_> {
             mode: self.optional_line(&format!("{folder}/mode")),
             connectable: connectable(&hardware),
             addresses: index.and_then(own),
+            guid: None,
             name,
         }
     }

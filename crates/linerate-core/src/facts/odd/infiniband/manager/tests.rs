@@ -244,6 +244,56 @@ fn a_manager_of_another_port_does_not_serve_this_one() {
 }
 
 #[test]
+fn a_manager_that_is_bound_to_a_port_without_a_cable_does_not_serve_the_cabled_one() {
+    let first = |manages| IbPort {
+        physical: Some(PhysicalState::Polling),
+        manages,
+        ..port(1, LinkState::Down, 0)
+    };
+    let beside = |first: IbPort| {
+        odd(&machine(
+            &[card("mlx4_0", CARD, &[first, port(2, Initializing, 0)])],
+            "mlx4_core",
+        ))
+    };
+    let bound = "sudo opensm -B -g 0x0002c903004c5e32";
+    let found = beside(first(Some(true)));
+    assert!(
+        found[0].what.contains("bound to mlx4_0 port 1"),
+        "{found:?}"
+    );
+    assert!(found[0].to_do().contains(bound), "{found:?}");
+    assert!(!found[0].to_do().contains("systemctl start"), "{found:?}");
+    // Nothing shows a manager: it would serve the first port, which has no cable.
+    for manages in [Some(false), None] {
+        let found = beside(first(manages));
+        assert!(!found[0].what.contains("bound to"), "{found:?}");
+        assert!(found[0].to_do().contains(bound), "{found:?}");
+    }
+    // The port itself has the manager: it has just started.
+    let own = IbPort {
+        manages: Some(true),
+        ..port(1, Initializing, 0)
+    };
+    let alone = one(&[card("mlx4_0", CARD, &[own])], "mlx4_core");
+    assert!(!alone.what.contains("bound to"), "{alone:?}");
+    // Windows has none of these commands.
+    let windows = card(
+        "ibv_device0",
+        "",
+        &[first(Some(true)), port(2, Initializing, 0)],
+    );
+    let mut machine = Inventory::default();
+    machine.infiniband.devices = vec![windows];
+    let found = odd(&machine);
+    assert!(
+        found[0].to_do().contains("opensm -g 0x0002c903004c5e32"),
+        "{found:?}"
+    );
+    assert!(!found[0].to_do().contains("sudo"), "{found:?}");
+}
+
+#[test]
 fn a_port_of_ethernet_serves_nobody() {
     let roce = IbPort {
         layer: Some(Layer::Ethernet),
