@@ -4,6 +4,8 @@ use crate::columns::COLUMNS;
 use crate::disk::{copies, dd, diskspd, fio, hdparm, iostat, marks, progress};
 use crate::fi_pingpong::FI_PINGPONG;
 use crate::format::Format;
+use crate::imb::{self, IMB};
+use crate::nccl::{self, NCCL};
 use crate::netpipe::NETPIPE;
 use crate::nstat::{NETSTAT, NSTAT};
 use crate::osu::OSU;
@@ -12,6 +14,7 @@ use crate::ping_windows::PING_WINDOWS;
 use crate::sockperf::{self, SOCKPERF};
 use crate::ss::SS;
 use crate::ucx_perftest::UCX_PERFTEST;
+use crate::wall_clock::{self, WALL_CLOCK};
 use crate::{facts, iperf2, iperf3, netperf, nuttcp, perftest, qperf};
 
 /// Every format. The first that recognises a text reads it.
@@ -27,9 +30,12 @@ pub static FORMATS: &[&Format] = &[
     &perftest::TABLE,
     &SOCKPERF,
     &OSU,
+    &IMB,
+    &NCCL,
     &NETPIPE,
     &FI_PINGPONG,
     &UCX_PERFTEST,
+    &WALL_CLOCK,
     &PING,
     &PING_WINDOWS,
     &IBPING,
@@ -50,6 +56,9 @@ pub static FORMATS: &[&Format] = &[
     &facts::IBSTAT,
     &facts::IBSTATUS,
     &facts::IBV_DEVINFO,
+    &facts::PERFQUERY,
+    &facts::IBQUERYERRORS,
+    &facts::MLXLINK,
     &facts::LSPCI,
     &facts::SETTINGS,
     &facts::FEATURES,
@@ -58,6 +67,7 @@ pub static FORMATS: &[&Format] = &[
     &facts::DRIVER,
     &facts::IP,
     &facts::IP_JSON,
+    &facts::IFCONFIG,
     &facts::NUMACTL,
     &facts::LSCPU,
     &facts::NPROC,
@@ -96,6 +106,9 @@ pub(crate) static GO_ON: &[(&Format, GoesOn)] = &[
     (&NSTAT, |_, _| true),
     (&NETSTAT, |_, _| true),
     (&dd::DD, dd::goes_on),
+    (&IMB, imb::goes_on),
+    (&WALL_CLOCK, wall_clock::goes_on),
+    (&NCCL, nccl::goes_on),
 ];
 
 /// Formats of which a first line may occur again within an output. Their readers find the end of an output, and of

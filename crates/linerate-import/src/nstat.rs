@@ -117,12 +117,14 @@ fn found(
         at += whole.len();
         match take(line) {
             Some(value) if values.len() < MOST => values.push(value),
-            Some(_) => {}
             None if line.is_empty() => continue,
             None if !is_other(line) || run(line).is_some() => break,
-            None => {}
+            _ => {}
         }
         used = at;
+    }
+    if values.is_empty() {
+        return Err("it has no counter that is read".to_owned());
     }
     Ok(Found {
         tool: Tool::named(tool),

@@ -100,6 +100,9 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
             what: format!("{idle} connections that sent less than 1 MB, or whose rate is not there, are left out"),
         });
     }
+    if used == 0 {
+        return Err("it has no connection".to_owned());
+    }
     found.used = Some(used);
     Ok(found)
 }
@@ -182,10 +185,10 @@ fn positive(text: &str) -> Option<f64> {
 fn bits(text: &str) -> Option<f64> {
     let text = text.strip_suffix("bps")?;
     let scales = [("K", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12)];
-    let scaled = scales
+    let with_unit = scales
         .iter()
         .find_map(|(unit, scale)| Some(positive(text.strip_suffix(unit)?)? * scale));
-    scaled.or_else(|| positive(text))
+    with_unit.or_else(|| positive(text))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use linerate_core::reported::{CpuOf, Measured, Setup, Transfer};
+use linerate_core::reported::{Cpu, CpuOf, Measured, Setup, Transfer};
 
 use crate::{Parsed, read};
 
@@ -124,6 +124,15 @@ fn lines(parsed: &Parsed) -> String {
     out
 }
 
+fn cpu_words(cpu: Cpu) -> String {
+    let of = match cpu.of {
+        CpuOf::Program => "",
+        CpuOf::Machine | CpuOf::AllCpus => " of the machine",
+    };
+    let system = cpu.system.map_or("?".to_owned(), |n| format!("{n:.4}"));
+    format!("{:.4} ({system}){of}", cpu.total)
+}
+
 fn transfer_line(title: &str, line: u64, t: &Transfer) -> String {
     let mut out = format!(
         "{title}@{line} {:?} {:?} {} b/s by {:?}",
@@ -165,18 +174,7 @@ fn transfer_line(title: &str, line: u64, t: &Transfer) -> String {
         ("cpu sender", t.cpu.sender),
         ("cpu receiver", t.cpu.receiver),
     ] {
-        add(
-            name,
-            cpu.map(|cpu| {
-                let machine = if cpu.of == CpuOf::Program {
-                    ""
-                } else {
-                    " of the machine"
-                };
-                let system = cpu.system.map_or("?".to_owned(), |n| format!("{n:.4}"));
-                format!("{:.4} ({system}){machine}", cpu.total)
-            }),
-        );
+        add(name, cpu.map(cpu_words));
     }
     add(
         "lost",

@@ -2,7 +2,7 @@
 
 use super::rule::{Answer, Next, Remark, Run, Stands};
 use super::{Explained, side_name};
-use crate::causes::cause;
+use crate::causes::{Cause, cause};
 use crate::path::{Direction, Place, Side};
 use crate::verdict::{Certainty, Limit, suspects};
 
@@ -130,7 +130,7 @@ impl Headline {
             Place::Far => Some(Side::Far),
             Place::Path => None,
         };
-        let info = cause(limit.cause).map(|cause| cause.info());
+        let info = cause(limit.cause).map(Cause::info);
         let name = info.map_or(limit.cause, |info| info.name);
         let is_full = info.is_some_and(|info| info.full_speed);
         let host = side.map_or(String::new(), |side| format!("{}: ", side_name(side)));

@@ -95,8 +95,13 @@ fn lines_that_are_not_understood_are_few() {
 }
 
 /// What is really odd about samples. About all others nothing is said, whatever they lack.
-const ODD: [(&str, &[&str]); 10] = [
+const ODD: [(&str, &[&str]); 15] = [
     ("multipath/failed.txt", &["disk-way-dead"]),
+    ("ifconfig/linux.txt", &["port-damaged"]),
+    ("ifconfig/old.txt", &["port-damaged"]),
+    ("perfquery/plain.txt", &["ib-errors"]),
+    ("ibqueryerrors/star.txt", &["ib-errors", "ib-errors"]),
+    ("mlxlink/infiniband.txt", &["ib-errors"]),
     ("dmesg/bandwidth.txt", &["pcie-slot"]),
     ("lspci/alone.txt", &["pcie-slot"]),
     (

@@ -5,7 +5,8 @@ mod tests;
 
 use linerate_core::path::{ByRole, Direction};
 use linerate_core::reported::{
-    Carrier, Counted, Cpu, CpuOf, Measured, Note, Outcome, Setup, SizeRow, Sizes, Tool, Transfer, Trip,
+    Carrier, Counted, Cpu, CpuOf, Measured, Note, Outcome, Setup, SizeRow, Sizes, Tool, Transfer,
+    Trip,
 };
 use linerate_core::units::{Bytes, Nanos, Rate};
 

@@ -4,8 +4,8 @@ use super::*;
 use crate::explain::{Material, explain};
 use crate::path::{Direction, Side};
 use crate::reported::{
-    Access, Carrier, Counted, Disk, DiskRow, Does, Measured, Outcome as Result, Setup, SizeRow, Sizes,
-    Source, Transfer, Trip,
+    Access, Carrier, Counted, Disk, DiskRow, Does, Measured, Outcome as Result, Setup, SizeRow,
+    Sizes, Source, Transfer, Trip,
 };
 use crate::units::{Nanos, Rate};
 

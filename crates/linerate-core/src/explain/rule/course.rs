@@ -289,8 +289,8 @@ pub(super) fn ladder(explained: &Explained<'_>, id: &'static str) -> Vec<Remark>
 
 /// Loads by UDP of one direction, by the rate that was offered: where loss begins, or that it is a share of any load.
 fn knee(runs: &[(Of<'_>, f64, f64)], id: &'static str) -> Option<Remark> {
-    let (first, last) = (runs.first()?, runs.last()?);
-    let ((source, result, one), offered, lost) = *last;
+    let (gentlest, hardest) = (runs.first()?, runs.last()?);
+    let ((source, result, one), offered, lost) = *hardest;
     if lost < LOSSY {
         return None;
     }
@@ -309,7 +309,7 @@ fn knee(runs: &[(Of<'_>, f64, f64)], id: &'static str) -> Option<Remark> {
         )
     };
     let shares = || runs.iter().map(|run| run.2);
-    let (least, most) = (shares().fold(1.0, f64::min), shares().fold(0.0, f64::max));
+    let (smallest, largest) = (shares().fold(1.0, f64::min), shares().fold(0.0, f64::max));
     let remark = if let Some(whole) = runs.iter().rev().find(|run| run.2 < WHOLE) {
         told(format!(
             "{way}: the path carries about {got}: {} arrived whole, and of more a part is lost",
@@ -319,16 +319,16 @@ fn knee(runs: &[(Of<'_>, f64, f64)], id: &'static str) -> Option<Remark> {
         .rules_out(&["path-loss"])
         .because(row(whole))
         .next("rates between both", "iperf3 -c HOST -u -b RATE")
-    } else if offered >= first.1 * APART && most <= least * APART {
+    } else if offered >= gentlest.1 * APART && largest <= smallest * APART {
         told(format!("{way}: {:.0} % of the datagrams are lost at every rate: a link or a port loses them, and no limit of the rate does", lost * 100.0))
             .names(&["path-loss"])
             .rules_out(&["path-rate"])
-            .because(row(first))
+            .because(row(gentlest))
             .next("the counters of every port of the path", "ethtool -S PORT")
     } else {
         told(format!("{way}: {:.1} % of the datagrams were lost, and {got} arrived", lost * 100.0))
             .names(&["path-rate", "path-loss", "socket-drops"])
             .next("half the rate: loss that stays a share is the link's, loss that ends is a limit of the rate", "iperf3 -c HOST -u -b RATE")
     };
-    Some(remark.because(row(last)))
+    Some(remark.because(row(hardest)))
 }

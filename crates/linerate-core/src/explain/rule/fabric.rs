@@ -2,13 +2,12 @@
 
 use super::super::{Explained, facts};
 use super::moved::{Moved, runs};
+use super::packets::{GAIN, are_small, wire};
 use super::{Remark, Stands, rate};
 use crate::ceiling::Link;
 use crate::ceiling::fingerprint::{self as print, At, Kind};
-use crate::ceiling::{infiniband, roce};
-use crate::facts::Inventory;
+use crate::ceiling::roce;
 use crate::facts::infiniband::Layer;
-use crate::path::Side;
 use crate::reported::Carrier;
 use crate::units::Rate;
 
@@ -52,7 +51,7 @@ fn words(at: &At) -> String {
 }
 
 /// Payload of the packets of a way to use a link; `None` if the way does not say it.
-fn payload(at: &At) -> Option<u32> {
+pub(super) fn payload(at: &At) -> Option<u32> {
     // `RDMA, MTU 4096` of InfiniBand; the name of Ethernet has the MTU of Ethernet.
     let (_, named) = at.way.name.rsplit_once("MTU ")?;
     let named = named.parse().ok()?;
@@ -103,8 +102,7 @@ pub(super) fn full(explained: &Explained<'_>, id: &'static str) -> Option<Remark
     let all = runs(explained);
     let run = top(explained, &all)?;
     // Both ways that share something, and packets that could be larger, are no link that is as fast as it can be.
-    let is_small = || small(explained).any(|port| port.gain() >= Some(GAIN) && is_full(&port, run));
-    if super::runs::share(explained) || is_small() {
+    if super::runs::share(explained) || are_small(explained, run) {
         return None;
     }
     let known = facts::links_of(explained.material);
@@ -224,14 +222,20 @@ fn within_one(known: &[Link], (run, host): (&Moved<'_>, &str), id: &'static str)
     let is_card =
         |at: &At| at.kind == Kind::InfiniBand || at.link.is_some_and(|link| known.contains(&link));
     let card = at(run).into_iter().find(|at| is_card(at) && run.is_level);
-    let both = if run.carrier == Carrier::Rdma {
-        "both ends are"
-    } else {
-        "all processes ran"
-    };
+    // Verbs cross the card even between two programs of one host.
+    if run.carrier == Carrier::Rdma {
+        let what = format!(
+            "both ends are on one host, {host}: {} is a rate of its card and slot, and not of the network",
+            rate(run.each_way())
+        );
+        return Remark::new(id, Stands::Finding, what)
+            .names(&["not-a-measurement"])
+            .shown_by(run.source, run.outcome)
+            .next("the same between two hosts", "ib_write_bw HOST");
+    }
     let Some(card) = card else {
         let what = format!(
-            "{both} on one host, {host}: {} is no rate of the network",
+            "all processes ran on one host, {host}: {} is no rate of the network",
             rate(run.each_way())
         );
         return Remark::new(id, Stands::Doubt, what).next(
@@ -240,7 +244,7 @@ fn within_one(known: &[Link], (run, host): (&Moved<'_>, &str), id: &'static str)
         );
     };
     let what = format!(
-        "{both} on one host, {host}, and {} is what a card of {} carries: the messages cross the card, and shared memory is \
+        "all processes ran on one host, {host}, and {} is what a card of {} carries: the messages cross the card, and shared memory is \
          not used",
         rate(run.each_way()),
         words(&card)
@@ -259,193 +263,4 @@ fn within_one(known: &[Link], (run, host): (&Moved<'_>, &str), id: &'static str)
             "the same through shared memory, with Open MPI alone",
             "mpirun -np 2 --mca pml ob1 --mca btl self,vader --host HOST:2 ./osu_bw",
         )
-}
-
-/// Gain of a larger MTU from which on it matters.
-const GAIN: f64 = 1.02;
-/// Share of the ceiling of its packets from which on a rate is limited by them.
-const FULL: f64 = 0.97;
-
-/// A port whose packets are smaller than it supports.
-struct Small {
-    name: String,
-    now: u32,
-    most: u32,
-    layer: Layer,
-    /// Data of the link in bits per second; `None` if unknown.
-    link: Option<f64>,
-}
-
-impl Small {
-    /// How many times as much a full link carries with the largest packets.
-    fn gain(&self) -> Option<f64> {
-        Some(wire(self.layer, self.now)? / wire(self.layer, self.most)?)
-    }
-
-    /// Payload of the full link with its packets.
-    fn ceiling(&self) -> Option<f64> {
-        Some(self.link? / wire(self.layer, self.now)?)
-    }
-}
-
-/// Bytes on the wire for each byte of payload, in full packets.
-fn wire(layer: Layer, mtu: u32) -> Option<f64> {
-    let packet = match layer {
-        Layer::InfiniBand => infiniband::rdma(&[mtu])?,
-        Layer::Ethernet => {
-            let around = roce::overhead(roce::Version::V2(crate::ceiling::ethernet::Ip::V4), 0);
-            return Some(1.0 + f64::from(around) / f64::from(mtu.max(1)));
-        }
-    };
-    Some(packet.wire_per_byte.low())
-}
-
-/// The ports of both hosts with small packets.
-fn small<'a>(explained: &'a Explained<'_>) -> impl Iterator<Item = Small> + 'a {
-    let ports = facts::ports_of(explained.material);
-    let hosts = [&explained.material.near, &explained.material.far];
-    let devices = hosts.into_iter().flat_map(|host| &host.infiniband.devices);
-    devices.flat_map(move |device| {
-        let of = |port: &crate::facts::infiniband::IbPort| {
-            let name = format!("{} port {}", device.name, port.number);
-            let link = ports.iter().find(|known| known.name.starts_with(&name));
-            Some(Small {
-                now: port.mtu?,
-                most: port
-                    .mtu_max
-                    .filter(|most| port.mtu.is_some_and(|now| now < *most))?,
-                layer: port.layer?,
-                link: link.map(|known| known.link.capacity().high() * 8.0),
-                name,
-            })
-        };
-        device.ports.iter().filter_map(of).collect::<Vec<_>>()
-    })
-}
-
-pub(super) fn mtu(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
-    let all = runs(explained);
-    let best = all
-        .iter()
-        .max_by(|a, b| a.each_way().total_cmp(&b.each_way()));
-    small(explained)
-        .filter_map(|port| smaller(&port, best, id))
-        .collect()
-}
-
-/// Whether a rate is that of a full link with the packets of a port.
-fn is_full(port: &Small, run: &Moved<'_>) -> bool {
-    let by_fact = port
-        .ceiling()
-        .map(|ceiling| run.each_way() >= ceiling * FULL);
-    // Where the link is unknown, the rate may be at the ceiling of one.
-    let by_rate = || {
-        let kind = match port.layer {
-            Layer::InfiniBand => Kind::InfiniBand,
-            Layer::Ethernet => Kind::Ethernet,
-        };
-        print::at(run.each_way(), print::Carrier::Verbs)
-            .iter()
-            .any(|at| at.kind == kind && payload(at) == Some(port.now))
-    };
-    by_fact.unwrap_or_else(by_rate)
-}
-
-fn smaller(port: &Small, best: Option<&Moved<'_>>, id: &'static str) -> Option<Remark> {
-    let gain = port.gain().filter(|gain| *gain >= GAIN)?;
-    let what = format!(
-        "{}: packets of {} B, and the port supports {} B: a full link carries {:.0} % more with them",
-        port.name,
-        port.now,
-        port.most,
-        (gain - 1.0) * 100.0
-    );
-    // Beside a rate that is far from full, packets are not what limits.
-    let answers = best.is_none_or(|run| is_full(port, run));
-    let remark = Remark::new(
-        id,
-        if answers {
-            Stands::Finding
-        } else {
-            Stands::Doubt
-        },
-        what,
-    );
-    let remark = match port.layer {
-        Layer::Ethernet => remark
-            .because(
-                "the packets of RoCE follow the MTU of Ethernet, at every switch and at both ends",
-            )
-            .next(
-                "a larger MTU, at both ends and at the switches between",
-                "sudo ip link set PORT mtu 9000",
-            ),
-        Layer::InfiniBand => remark.next(
-            "the MTU is given by the subnet manager: `mtu=5` in its partitions.conf is 4096",
-            "",
-        ),
-    };
-    Some(if answers {
-        remark.names(&["rdma-mtu"])
-    } else {
-        remark
-    })
-}
-
-/// The node of the cards of a host, if all of them that say one have the same.
-fn card_node(host: &Inventory) -> Option<u32> {
-    let rdma = host
-        .infiniband
-        .devices
-        .iter()
-        .filter_map(|device| device.node);
-    let network = host
-        .pci
-        .iter()
-        .filter(|device| device.class >> 16 == NETWORK || device.class >> 8 == INFINIBAND);
-    let mut nodes = rdma.chain(network.filter_map(|device| device.node));
-    let first = nodes.next()?;
-    nodes.all(|node| node == first).then_some(first)
-}
-
-/// Classes of PCI: networks, and InfiniBand.
-const NETWORK: u32 = 0x02;
-const INFINIBAND: u32 = 0x0c06;
-
-/// The node that a command binds its program to.
-fn bound(run: &Moved<'_>, host: &Inventory) -> Option<u32> {
-    let of_cpu = |cpu: u32| {
-        let mut nodes = host.processors.nodes.iter();
-        let is_of = |node: &&crate::facts::cpu::Node| {
-            node.cpus.as_ref().is_some_and(|cpus| cpus.contains(&cpu))
-        };
-        nodes.find(is_of).map(|node| node.id)
-    };
-    run.setup.node.or_else(|| run.setup.cpu.and_then(of_cpu))
-}
-
-/// A program on another node than the card.
-pub(super) fn node(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
-    let host = &explained.material.near;
-    let all = runs(explained);
-    let best = all
-        .iter()
-        .max_by(|a, b| a.each_way().total_cmp(&b.each_way()));
-    let remark = best.and_then(|run| {
-        let (own, card) = (bound(run, host)?, card_node(host)?);
-        let is_full = full(explained, id).is_some();
-        (own != card && !is_full).then(|| {
-            let what = format!(
-                "{}: its command binds the program to node {own}, and the card sits at node {card}: each message crosses the \
-                 link between both",
-                rate(run.each_way())
-            );
-            Remark::new(id, Stands::Finding, what)
-                .names(&["numa-remote"])
-                .at(Side::Near)
-                .shown_by(run.source, run.outcome)
-                .next("the same on the node of the card", &format!("numactl --cpunodebind={card} --membind={card} ib_write_bw HOST"))
-        })
-    });
-    remark.into_iter().collect()
 }

@@ -17,15 +17,19 @@ mod disk_depth;
 mod disk_latency;
 mod disk_open;
 mod fabric;
+mod fabric_counters;
 mod full;
 mod hardware;
 mod layers;
 mod moved;
+mod node;
+mod packets;
 mod paths;
 mod ports;
 mod rows;
 mod runs;
 mod sizes;
+mod slots;
 mod streams;
 mod tables;
 
@@ -262,12 +266,12 @@ pub static RULES: &[Rule] = &[
     Rule {
         id: "slot-full",
         doc: "A rate at what the slot of a card carries, where its port carries more.",
-        find: ports::slot,
+        find: slots::slot,
     },
     Rule {
         id: "wrong-node",
-        doc: "A program that its command binds to another NUMA node than that of the card, at a rate that fills no link.",
-        find: fabric::node,
+        doc: "A program that its command binds to another NUMA node than that of the card, at a rate that fills no link; or runs that differ in the node or the CPU, and by more than 1.3 times in the rate.",
+        find: node::node,
     },
     Rule {
         id: "port-down",
@@ -277,7 +281,7 @@ pub static RULES: &[Rule] = &[
     Rule {
         id: "port-errors",
         doc: "Errors of a port of InfiniBand as a share of its packets: 1e-4 of them, grown between two readings, slow a path down.",
-        find: ports::errors,
+        find: fabric_counters::errors,
     },
     Rule {
         id: "too-short",
@@ -292,7 +296,7 @@ pub static RULES: &[Rule] = &[
     Rule {
         id: "small-mtu",
         doc: "A port of RDMA whose packets are smaller than it supports, where a full link would carry 2 % more.",
-        find: fabric::mtu,
+        find: packets::mtu,
     },
     Rule {
         id: "one-queue-pair",

@@ -157,10 +157,14 @@ struct Ways<'a> {
 /// The pair of runs whose ways share most.
 fn ways<'a>(all: &'a [Moved<'a>]) -> Option<Ways<'a>> {
     let of = |both: &'a Moved<'a>| {
-        let ones = all.iter().filter(|one| !one.both && one.is_like(both));
-        let pairs = ones.map(|one| {
-            one.beside(both)
-                .map_or((one.best, both.best), |(_, one, both)| (one, both))
+        let ones = all
+            .iter()
+            .filter(|one| !one.both && one.is_like(both) && one.setup.queues == both.setup.queues);
+        let has_size = |run: &Moved<'_>| run.rows.keys().any(|size| size.0 > 0);
+        let pairs = ones.filter_map(|one| match one.beside(both) {
+            Some((_, one, both)) => Some((one, both)),
+            None if has_size(one) && has_size(both) => None,
+            None => Some((one.best, both.best)),
         });
         let (one, sum) = pairs.max_by(|a, b| a.0.total_cmp(&b.0))?;
         Some(Ways { both, one, sum })

@@ -35,7 +35,7 @@ fn rates(carrier: Carrier, rows: &[(u64, f64)]) -> Sizes {
 
 fn both_ways(size: u64, gigabits: f64) -> Measured {
     let mut sizes = rates(Carrier::Rdma, &[(size, gigabits)]);
-    sizes.both = true;
+    (sizes.both, sizes.setup.queues) = (true, Some(2));
     Measured::Sizes(sizes)
 }
 
@@ -198,6 +198,11 @@ fn both_ways_together_carry_twice_one_way_or_share_something() {
         words.1.ends_with("(rates are the sum of both ways)"),
         "{words:?}"
     );
+    // Another number of queue pairs, or another size, differs in two things.
+    let other = vec![verbs(1, 65_536, 300_000, 197.1), both_ways(65_536, 203.4)];
+    assert_ne!(alone(other).1, "both-ways");
+    let other = vec![verbs(2, 1 << 20, 300_000, 197.1), both_ways(65_536, 203.4)];
+    assert_ne!(alone(other).1, "both-ways");
     // The sum alone may be that of one full port.
     assert_eq!(alone(vec![both_ways(65_536, 198.0)]).0, "unknown");
 }
@@ -283,6 +288,13 @@ fn messages_within_a_host_at_the_rate_of_a_card_are_not_as_they_should_be() {
         words.contains("one host, node07") && words.contains("InfiniBand FDR 4x"),
         "{words}"
     );
+    // Verbs cross the card even within a host.
+    let Measured::Transfer(mut one) = verbs(1, 65_536, 5_000_000, 98.9) else {
+        unreachable!()
+    };
+    one.setup.hosts = vec!["localhost".to_owned()];
+    let found = alone(vec![Measured::Transfer(one)]);
+    assert_eq!((found.0, found.2), ("limit", "not-a-measurement"));
     // Two hosts: the port is full.
     assert_eq!(alone(of(&["node07", "node08"], &rows)).0, "healthy");
     assert_eq!(alone(of(&[], &rows)).0, "healthy");
@@ -451,6 +463,10 @@ fn a_port_that_waits_is_the_answer_where_nothing_was_measured() {
     };
     assert_eq!(of(host(vec![fdr(), second(unplugged())]), vec![]), None);
     assert_eq!(of(host(vec![fdr(), second(waits())]), vec![]), down);
+    // A port of Ethernet without a cable waits for nobody.
+    let mut ethernet = unplugged();
+    ethernet.layer = Some(Layer::Ethernet);
+    assert_eq!(of(host(vec![ethernet]), vec![]), None);
     // Results went another way: the port is no reason for their rate.
     assert_ne!(of(host(vec![waits()]), vec![tcp(1, 0.94)]), down);
     assert_ne!(
@@ -576,6 +592,39 @@ fn a_program_on_another_node_than_the_card_is_named_where_no_link_is_full() {
     assert_eq!(of(2, 70.0).2, "");
     assert_eq!(of(0, 99.0).0, "healthy");
     assert_eq!(of(9, 70.0).2, "", "a CPU of no known node");
+}
+
+#[test]
+fn two_runs_from_two_cpus_show_that_the_place_matters() {
+    let from = |cpu: u32, node: Option<u32>, gigabits: f64| {
+        let Measured::Transfer(mut one) = verbs(1, 65_536, 5_000_000, gigabits) else {
+            unreachable!()
+        };
+        (one.setup.cpu, one.setup.node) = (Some(cpu), node);
+        Measured::Transfer(one)
+    };
+    let of = |node: Option<u32>, other: Option<u32>, slow: f64| {
+        alone(vec![from(2, node, slow), from(40, other, 96.9)])
+    };
+    assert_eq!(
+        of(Some(0), Some(1), 61.0),
+        ("limit", "wrong-node", "numa-remote", vec![])
+    );
+    assert_eq!(
+        of(None, None, 61.0),
+        (
+            "unknown",
+            "wrong-node",
+            "",
+            vec!["numa-remote", "sender-core"]
+        )
+    );
+    assert_eq!(of(Some(1), Some(1), 61.0).1, "at-a-ceiling", "one node");
+    assert_eq!(
+        of(None, None, 75.0).1,
+        "at-a-ceiling",
+        "less than 1.3 times"
+    );
 }
 
 #[test]

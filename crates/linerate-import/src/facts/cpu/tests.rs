@@ -100,15 +100,15 @@ fn interrupts_with_the_cpus_that_served_them() {
 
 #[test]
 fn lines_about_nodes_alone_are_lscpu() {
-    let (all, notes) = merged(&[
+    let (facts, said) = merged(&[
         "$ lscpu | grep NUMA\nNUMA node(s):        2\nNUMA node0 CPU(s):   0-3\nNUMA node1 CPU(s):   4-7\n",
     ]);
-    let nodes: Vec<_> = all
+    let cpus: Vec<_> = facts
         .processors
         .nodes
         .iter()
         .map(|node| node.cpus.clone())
         .collect();
-    assert_eq!(nodes, [Some(vec![0, 1, 2, 3]), Some(vec![4, 5, 6, 7])]);
-    assert_eq!(words(&notes), [""; 0]);
+    assert_eq!(cpus, [Some(vec![0, 1, 2, 3]), Some(vec![4, 5, 6, 7])]);
+    assert_eq!(words(&said), [""; 0]);
 }

@@ -1,14 +1,18 @@
 //! The programs that show RDMA devices: `ibstat`, `ibstatus`, `ibv_devinfo`.
 
+mod counters;
 mod ibstat;
 mod ibstatus;
 mod ibv;
+mod mlxlink;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use counters::{IBQUERYERRORS, PERFQUERY};
 pub(crate) use ibstat::IBSTAT;
 pub(crate) use ibstatus::IBSTATUS;
 pub(crate) use ibv::IBV_DEVINFO;
+pub(crate) use mlxlink::MLXLINK;
 
 use linerate_core::facts::infiniband::{
     Gid, Guid, IbDevice, IbPort, IbRate, Layer, LinkState, PhysicalState,

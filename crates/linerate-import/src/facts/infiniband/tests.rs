@@ -169,6 +169,124 @@ fn a_cut_output_keeps_what_is_whole() {
 }
 
 #[test]
+fn perfquery_counts_by_lid_and_two_readings_stay_apart() {
+    let first = text("perfquery/plain.txt");
+    let later = first.replace(
+        "PortRcvErrors:...................120",
+        "PortRcvErrors:...................170",
+    );
+    let (all, notes) = merged(&[&format!(
+        "# perfquery\n{first}# sleep 60; perfquery\n{later}"
+    )]);
+    let device = &all.infiniband.devices[0];
+    assert_eq!((device.called().as_str(), device.ports.len()), ("LID 3", 1));
+    let port = &device.ports[0];
+    let of = |counters: &[linerate_core::facts::nic::Counter], name: &str| {
+        counters
+            .iter()
+            .find(|counter| counter.name == name)
+            .map(|counter| counter.value)
+    };
+    assert_eq!((port.number, port.lid), (1, Some(3)));
+    assert_eq!(
+        (
+            of(&port.before, "port_rcv_errors"),
+            of(&port.counters, "port_rcv_errors")
+        ),
+        (Some(120), Some(170))
+    );
+    assert_eq!(of(&port.counters, "port_rcv_packets"), Some(9));
+    assert_eq!(of(&port.counters, "symbol_error"), Some(4242));
+    assert_eq!(words(&notes), [""; 0]);
+    // One reading has nothing before it.
+    let (all, _) = merged(&[&first]);
+    assert!(all.infiniband.devices[0].ports[0].before.is_empty());
+    // The port of the host with this LID; the command may name the device.
+    let stat = text("ibstat/two-ports.txt");
+    let (all, _) = merged(&[&stat, &first.replace("Lid 3 ", "Lid 39 ")]);
+    assert_eq!(all.infiniband.devices.len(), 1);
+    assert_eq!(
+        of(&all.infiniband.devices[0].ports[1].counters, "symbol_error"),
+        Some(4242)
+    );
+    let (all, _) = merged(&[&format!("$ perfquery -C mlx5_1 -P 1\n{first}")]);
+    assert_eq!(all.infiniband.devices[0].name, "mlx5_1");
+}
+
+#[test]
+fn ibqueryerrors_names_ports_of_nodes() {
+    let (all, notes) = of(&["ibqueryerrors/star.txt"]);
+    let devices = &all.infiniband.devices;
+    let found: Vec<_> = devices
+        .iter()
+        .map(|device| (device.called(), device.ports[0].number))
+        .collect();
+    let switch = ("GUID 0x0000000000200000".to_owned(), 2);
+    assert_eq!(found, [switch, ("GUID 0x0000000000100003".to_owned(), 1)]);
+    let counters = |at: usize| {
+        let all = devices[at].ports[0].counters.iter();
+        all.map(|c| (c.name.as_str(), c.value)).collect::<Vec<_>>()
+    };
+    assert_eq!(counters(0), [("symbol_error", 77)]);
+    assert_eq!(
+        counters(1),
+        [("symbol_error", 4242), ("port_rcv_errors", 120)]
+    );
+    assert_eq!(words(&notes), [""; 0]);
+    // Counts in units of 1024 stand in brackets behind large ones.
+    let large = "Errors for \"a\"\n   GUID 0x5 port 1: [PortXmitWait == 14681376621 (13.673G)]\n";
+    let (all, _) = merged(&[large]);
+    assert_eq!(
+        all.infiniband.devices[0].ports[0].counters[0].value,
+        14_681_376_621
+    );
+}
+
+#[test]
+fn mlxlink_shows_the_link_and_what_is_wrong_with_it() {
+    let port = |name: &str| {
+        let (all, notes) = merged(&[&format!("# mlxlink -d mlx5_3 -c\n{}", text(name))]);
+        let device = all.infiniband.devices.into_iter().next().unwrap();
+        assert_eq!(device.name, "mlx5_3");
+        (device.ports.into_iter().next().unwrap(), words(&notes))
+    };
+    let (port_of_ib, notes) = port("mlxlink/infiniband.txt");
+    assert_eq!(
+        port_of_ib.rate.as_ref().unwrap().to_string(),
+        "200 Gb/s (4X HDR)"
+    );
+    assert_eq!(
+        (port_of_ib.state, port_of_ib.physical),
+        (Some(LinkState::Active), Some(PhysicalState::LinkUp))
+    );
+    let counters: Vec<_> = port_of_ib
+        .counters
+        .iter()
+        .map(|c| (c.name.as_str(), c.value))
+        .collect();
+    assert_eq!(
+        counters,
+        [
+            ("symbol_error", 3),
+            ("link_downed", 2),
+            ("link_error_recovery", 1)
+        ]
+    );
+    assert_eq!(notes, [""; 0]);
+    let (ethernet, _) = port("mlxlink/ethernet.txt");
+    assert_eq!(
+        (ethernet.layer, ethernet.rate.unwrap().rate),
+        (Some(Layer::Ethernet), Rate(200 * GIGA))
+    );
+    let (unplugged, notes) = port("mlxlink/unplugged.txt");
+    assert_eq!(
+        (unplugged.state, unplugged.rate),
+        (Some(LinkState::Down), None)
+    );
+    assert_eq!(notes, ["the card says of this link: Cable is unplugged."]);
+}
+
+#[test]
 fn masks_and_packets_of_ports_are_kept() {
     let (all, _) = of(&["ibstat/before-manager.txt"]);
     assert_eq!(all.infiniband.devices[0].ports[0].manages, Some(false));

@@ -1,10 +1,12 @@
 //! `ip link` and `ip addr`, as text and as JSON.
 
+mod ifconfig;
 mod json;
 #[cfg(test)]
 mod tests;
 mod text;
 
+pub(crate) use ifconfig::IFCONFIG;
 pub(crate) use json::IP_JSON;
 pub(crate) use text::IP;
 

@@ -194,6 +194,36 @@ fn json_ends_where_its_document_ends() {
 }
 
 #[test]
+fn ifconfig_of_linux_and_macos() {
+    for (name, mtu) in [("ifconfig/linux.txt", 1500), ("ifconfig/old.txt", 9000)] {
+        let (all, notes) = of(&[name]);
+        let nic = &all.network.nics[0];
+        assert_eq!(
+            (nic.name.as_str(), nic.up, nic.mtu),
+            ("eth0", true, Some(mtu)),
+            "{name}"
+        );
+        assert_eq!(nic.errors.rx_packets, Some(73_012), "{name}");
+        assert_eq!(
+            (
+                nic.errors.rx_errors,
+                nic.errors.rx_dropped,
+                nic.errors.rx_crc
+            ),
+            (Some(4), Some(12), Some(3)),
+            "{name}"
+        );
+        assert!(all.network.nics.last().unwrap().is_virtual, "{name}");
+        assert_eq!(words(&notes), [""; 0], "{name}");
+    }
+    let (all, _) = of(&["ifconfig/linux.txt"]);
+    assert_eq!(all.infiniband.interfaces[0].name, "ib0");
+    let (all, _) = of(&["ifconfig/macos.txt"]);
+    let up: Vec<bool> = all.network.nics.iter().map(|nic| nic.up).collect();
+    assert_eq!(up, [true, false]);
+}
+
+#[test]
 fn an_interface_is_that_of_the_port_with_its_guid() {
     let link = "4: ib0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 2044 qdisc mq state UP mode DEFAULT group default qlen 256\n    \
                 link/infiniband 80:00:02:08:fe:80:00:00:00:00:00:00:00:02:c9:03:00:aa:bb:c1 brd 00:ff:ff:ff\n";

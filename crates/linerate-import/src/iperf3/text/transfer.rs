@@ -46,7 +46,9 @@ pub(super) fn all(
         return transfers;
     }
     if let Some(command) = section.command {
-        transfers.iter_mut().for_each(|one| asked(one, command));
+        for one in &mut transfers {
+            asked(one, command);
+        }
     }
     for (view, one) in views.iter().zip(&transfers) {
         if let (0, Some(sent)) = (one.goodput.0, view.totals[0].filter(|row| row.bytes > 0.0)) {
@@ -56,30 +58,39 @@ pub(super) fn all(
             ));
         }
     }
-    let mut rows = lines.intervals.iter().chain(&lines.summary);
-    if rows.clone().any(|row| row.comma) {
-        note("the numbers have a decimal comma");
-    }
-    if rows.any(|row| row.binary) {
-        note(
-            "rates in Bytes/sec have multiples of 1024, as iperf3 counts them: they were converted",
-        );
-    }
-    if lines.summary.iter().any(Row::contradicts) {
-        note(CONTRADICTS);
-    }
-    // A server of version 3.1 writes a row of zero for the end that it does not count.
-    if !lines.summary.iter().any(|row| row.bytes > 0.0) {
-        note(
-            "the summary is missing: the rate is that of the intervals, and so is the sum of retransmits",
-        );
-    }
-    if views.iter().any(View::is_by_loss) {
-        note(
-            "the row of the summary has the rate that was sent: the goodput is the share of it that was not lost",
-        );
+    for what in said(lines, &views) {
+        note(what);
     }
     transfers
+}
+
+/// What is to be said of the figures of an output.
+fn said(lines: &Lines<'_>, views: &[View<'_>]) -> Vec<&'static str> {
+    let mut rows = lines.intervals.iter().chain(&lines.summary);
+    // A server of version 3.1 writes a row of zero for the end that it does not count.
+    let is_summed = lines.summary.iter().any(|row| row.bytes > 0.0);
+    let all = [
+        (
+            rows.clone().any(|row| row.comma),
+            "the numbers have a decimal comma",
+        ),
+        (
+            rows.any(|row| row.binary),
+            "rates in Bytes/sec have multiples of 1024, as iperf3 counts them: they were converted",
+        ),
+        (lines.summary.iter().any(Row::contradicts), CONTRADICTS),
+        (
+            !is_summed && !views.iter().any(View::is_nothing),
+            "the summary is missing: the rate is that of the intervals, and so is the sum of retransmits",
+        ),
+        (
+            views.iter().any(View::is_by_loss),
+            "the row of the summary has the rate that was sent: the goodput is the share of it that was not lost",
+        ),
+    ];
+    all.into_iter()
+        .filter_map(|(is, what)| is.then_some(what))
+        .collect()
 }
 
 /// Whether a server wrote an output that lacks its first lines.
@@ -134,6 +145,7 @@ fn reverse(lines: &Lines<'_>, section: &Section<'_>, server: bool) -> (bool, boo
 }
 
 /// A direction of an output.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 struct View<'a> {
     lines: &'a Lines<'a>,
     direction: Direction,

@@ -41,7 +41,9 @@ pub(crate) fn page(explained: &Explained<'_>, saved: Option<(&str, &str)>) -> Do
 pub(in crate::show) fn answer(doc: &mut Document, explained: &Explained<'_>) {
     let headline = explained.headline.as_ref();
     let rule = headline.and_then(|headline| headline.rule);
-    let is_first = |remark: &&Remark| Some(remark.id) == rule && headline.is_some_and(|h| h.what == remark.what);
+    let is_first = |remark: &&Remark| {
+        Some(remark.id) == rule && headline.is_some_and(|h| h.what == remark.what)
+    };
     let first = explained.remarks.iter().find(is_first);
     if let Some((headline, remark)) = headline.zip(first) {
         told(doc, headline, remark);
@@ -52,7 +54,10 @@ pub(in crate::show) fn answer(doc: &mut Document, explained: &Explained<'_>) {
         judged(doc, explained);
         doc.gap();
     }
-    let rest = explained.remarks.iter().filter(|remark| first.is_none_or(|first| !std::ptr::eq(first, *remark)));
+    let rest = explained
+        .remarks
+        .iter()
+        .filter(|remark| first.is_none_or(|first| !std::ptr::eq(first, *remark)));
     remarks(doc, rest);
     if first.is_none() {
         unknown(doc, explained);

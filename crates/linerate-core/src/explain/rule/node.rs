@@ -1,0 +1,145 @@
+//! A rule about the NUMA node that a command binds a program to.
+
+use super::super::Explained;
+use super::fabric::full;
+use super::moved::{Moved, runs};
+use super::{Remark, Stands, rate};
+use crate::facts::Inventory;
+use crate::path::Side;
+use crate::units::Bytes;
+
+/// The node of the cards of a host, if all of them that say one have the same.
+fn card_node(host: &Inventory) -> Option<u32> {
+    let rdma = host
+        .infiniband
+        .devices
+        .iter()
+        .filter_map(|device| device.node);
+    let network = host
+        .pci
+        .iter()
+        .filter(|device| device.class >> 16 == NETWORK || device.class >> 8 == INFINIBAND);
+    let mut nodes = rdma.chain(network.filter_map(|device| device.node));
+    let first = nodes.next()?;
+    nodes.all(|node| node == first).then_some(first)
+}
+
+/// Classes of PCI: networks, and InfiniBand.
+const NETWORK: u32 = 0x02;
+const INFINIBAND: u32 = 0x0c06;
+
+/// The node that a command binds its program to.
+fn bound(run: &Moved<'_>, host: &Inventory) -> Option<u32> {
+    let of_cpu = |cpu: u32| {
+        let mut nodes = host.processors.nodes.iter();
+        let is_of = |node: &&crate::facts::cpu::Node| {
+            node.cpus.as_ref().is_some_and(|cpus| cpus.contains(&cpu))
+        };
+        nodes.find(is_of).map(|node| node.id)
+    };
+    run.setup.node.or_else(|| run.setup.cpu.and_then(of_cpu))
+}
+
+/// How many times the rate of another node a node must have to make the difference.
+const MORE: f64 = 1.3;
+/// Messages from which on their bytes take longer than their number.
+const LARGE: Bytes = Bytes(65_536);
+
+/// A program on another node than the card, or one that is faster from another node.
+pub(super) fn node(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+    let all = runs(explained);
+    let compared = compared(&all, &explained.material.near, id);
+    compared
+        .or_else(|| alone(explained, &all, id))
+        .into_iter()
+        .collect()
+}
+
+/// Two runs that differ in the node, or in the CPU, of the program.
+fn compared(all: &[Moved<'_>], host: &Inventory, id: &'static str) -> Option<Remark> {
+    let bound: Vec<_> = all
+        .iter()
+        .map(|run| (run, run.setup.cpu, bound(run, host)))
+        .collect();
+    let pairs = bound
+        .iter()
+        .flat_map(|slow| bound.iter().map(move |fast| (slow, fast)));
+    let mut found = pairs.filter_map(|((slow, cpu, node), (fast, other_cpu, other_node))| {
+        let same =
+            slow.both == fast.both && slow.setup.queues == fast.setup.queues && slow.is_like(fast);
+        let (_, less, more) = slow.beside(fast).filter(|_| same)?;
+        let is_known = node.is_some() && other_node.is_some();
+        let differ = if is_known {
+            node != other_node
+        } else {
+            cpu.zip(*other_cpu).is_some_and(|(a, b)| a != b)
+        };
+        let place = |node: &Option<u32>, cpu: &Option<u32>| match (node.filter(|_| is_known), cpu) {
+            (Some(node), _) => format!("node {node}"),
+            (None, Some(cpu)) => format!("CPU {cpu}"),
+            (None, None) => "another CPU".to_owned(),
+        };
+        (differ && more > less * MORE).then(|| {
+            let places = (place(node, cpu), place(other_node, other_cpu));
+            let what = format!(
+                "{} from {} and {} from {}: where the program runs makes the difference",
+                rate(less),
+                places.0,
+                rate(more),
+                places.1
+            );
+            let causes: &[&'static str] = if is_known {
+                &["numa-remote"]
+            } else {
+                &["numa-remote", "sender-core"]
+            };
+            Remark::new(id, Stands::Finding, what)
+                .names(causes)
+                .at(Side::Near)
+                .shown_by(slow.source, slow.outcome)
+                .next(
+                    "the node of the card, and the CPUs of the nodes",
+                    "cat /sys/class/infiniband/*/device/numa_node; lscpu | grep NUMA",
+                )
+        })
+    });
+    found.next()
+}
+
+/// The best run, bound to another node than that of the card.
+fn alone(explained: &Explained<'_>, all: &[Moved<'_>], id: &'static str) -> Option<Remark> {
+    let host = &explained.material.near;
+    let run = all
+        .iter()
+        .max_by(|a, b| a.each_way().total_cmp(&b.each_way()))?;
+    let (own, card) = (bound(run, host)?, card_node(host)?);
+    if own == card || full(explained, id).is_some() {
+        return None;
+    }
+    let what = format!(
+        "{}: its command binds the program to node {own}, and the card sits at node {card}: each message crosses the link \
+         between both",
+        rate(run.each_way())
+    );
+    // The number of small messages may be what limits.
+    let is_large = run
+        .rows
+        .keys()
+        .next_back()
+        .is_some_and(|size| *size >= LARGE);
+    let causes: &[&'static str] = if is_large {
+        &["numa-remote"]
+    } else {
+        &["numa-remote", "rdma-one-qp", "rdma-depth"]
+    };
+    Some(
+        Remark::new(id, Stands::Finding, what)
+            .names(causes)
+            .at(Side::Near)
+            .shown_by(run.source, run.outcome)
+            .next(
+                "the same on the node of the card",
+                &format!("numactl --cpunodebind={card} --membind={card} ib_write_bw HOST"),
+            ),
+    )
+}

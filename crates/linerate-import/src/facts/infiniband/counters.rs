@@ -1,0 +1,218 @@
+//! `perfquery` and `ibqueryerrors`: counters of ports of InfiniBand.
+
+use linerate_core::facts::infiniband::{Guid, IbPort};
+use linerate_core::facts::nic::Counter;
+
+use super::super::lines::{Line, Reading, decimal, first_line, small};
+use super::{Devices, MOST};
+use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::scaled::option;
+
+pub(crate) static PERFQUERY: Format = Format {
+    id: "perfquery",
+    label: "perfquery",
+    holds: Holds::Facts,
+    versions: "infiniband-diags 1.5 to rdma-core 60, plain and with -x",
+    evidence: &[Evidence::RunHere(
+        "perfquery of rdma-core 44.0, on networks that ibsim 0.10 simulates",
+    )],
+    unknown: "Whether an error is new: one reading has what was counted since the counters were last cleared. Two outputs of \
+              one port show it.",
+    starts: is_perfquery,
+    read: read_perfquery,
+};
+
+pub(crate) static IBQUERYERRORS: Format = Format {
+    id: "ibqueryerrors",
+    label: "ibqueryerrors",
+    holds: Holds::Facts,
+    versions: "infiniband-diags 1.5 to rdma-core 60",
+    evidence: &[
+        Evidence::RunHere("ibqueryerrors of rdma-core 44.0, on networks that ibsim 0.10 simulates"),
+        Evidence::Published("https://github.com/openucx/ucx/issues/9590 (with sizes in brackets)"),
+    ],
+    unknown: "Whether an error is new, as with perfquery; packets, beside which an error is many or few; ports below its \
+              thresholds.",
+    starts: is_ibqueryerrors,
+    read: read_ibqueryerrors,
+};
+
+const PERFQUERY_HEADS: [&str; 2] = ["# Port counters: Lid ", "# Port extended counters: Lid "];
+const NODE: &str = "Errors for ";
+
+fn is_perfquery(text: &str) -> bool {
+    let line = first_line(text);
+    PERFQUERY_HEADS.iter().any(|head| line.starts_with(head))
+}
+
+fn is_ibqueryerrors(text: &str) -> bool {
+    let line = first_line(text);
+    line.starts_with(NODE) && (line.contains('"') || line.contains(" 0x"))
+}
+
+/// Counters by the names that both programs print, and those of the kernel.
+//= rdma-core, libibmad/fields.c; torvalds/linux, Documentation/ABI/stable/sysfs-class-infiniband
+const NAMES: [(&str, &str); 19] = [
+    ("SymbolErrorCounter", "symbol_error"),
+    ("LinkErrorRecoveryCounter", "link_error_recovery"),
+    ("LinkDownedCounter", "link_downed"),
+    ("PortRcvErrors", "port_rcv_errors"),
+    (
+        "PortRcvRemotePhysicalErrors",
+        "port_rcv_remote_physical_errors",
+    ),
+    ("PortRcvSwitchRelayErrors", "port_rcv_switch_relay_errors"),
+    ("PortXmitDiscards", "port_xmit_discards"),
+    ("PortXmitConstraintErrors", "port_xmit_constraint_errors"),
+    ("PortRcvConstraintErrors", "port_rcv_constraint_errors"),
+    ("LocalLinkIntegrityErrors", "local_link_integrity_errors"),
+    (
+        "ExcessiveBufferOverrunErrors",
+        "excessive_buffer_overrun_errors",
+    ),
+    ("VL15Dropped", "VL15_dropped"),
+    ("PortXmitData", "port_xmit_data"),
+    ("PortRcvData", "port_rcv_data"),
+    ("PortXmitPkts", "port_xmit_packets"),
+    ("PortRcvPkts", "port_rcv_packets"),
+    ("PortXmitWait", "port_xmit_wait"),
+    ("PortUnicastXmitPkts", "unicast_xmit_packets"),
+    ("PortUnicastRcvPkts", "unicast_rcv_packets"),
+];
+
+/// Keys of lines of perfquery that hold no count of a port.
+const PASSED: [&str; 7] = [
+    "PortSelect",
+    "CounterSelect",
+    "CounterSelect2",
+    "QP1Dropped",
+    "PortMulticastXmitPkts",
+    "PortMulticastRcvPkts",
+    "PortMalformedPktErrors",
+];
+
+fn known(name: &str) -> Option<&'static str> {
+    let found = NAMES.iter().find(|(theirs, _)| *theirs == name);
+    found.map(|(_, own)| *own)
+}
+
+/// Adds a counter to a port, or replaces it.
+fn count(port: &mut IbPort, name: &str, value: u64) {
+    let has_room = port.counters.len() < MOST;
+    match port.counters.iter_mut().find(|known| known.name == name) {
+        Some(known) => known.value = value,
+        None if has_room => port.counters.push(Counter {
+            name: name.to_owned(),
+            value,
+        }),
+        None => {}
+    }
+}
+
+/// The lines up to the next prompt. Those of perfquery begin with `#`, as prompts of root do.
+fn lines<'a>(section: &Section<'a>, is_own: fn(&str) -> bool) -> Reading<'a> {
+    Reading::until(section, move |line| {
+        !line.starts_with([' ', '\t']) && !is_own(line) && crate::text::command(line).is_some()
+    })
+}
+
+fn read_perfquery(section: &Section<'_>) -> Result<Found, String> {
+    let device = section
+        .command
+        .and_then(|command| option(command, &["-C", "--Ca"]));
+    let mut devices = Devices::new(lines(section, is_perfquery));
+    for line in std::mem::take(&mut devices.reading.lines) {
+        if !of_perfquery(&mut devices, line, device.unwrap_or("")) {
+            devices.reading.strange(line);
+        }
+    }
+    devices.finish("perfquery")
+}
+
+/// Reads a line: `SymbolErrorCounter:..............4242`. Returns whether it is understood.
+fn of_perfquery(devices: &mut Devices<'_>, line: Line<'_>, device: &str) -> bool {
+    let text = line.trimmed();
+    let head = PERFQUERY_HEADS
+        .iter()
+        .find_map(|head| text.strip_prefix(head));
+    if let Some(rest) = head {
+        let mut words = rest.split_whitespace();
+        let lid = words.next().and_then(decimal);
+        // `port 1`, or `port: ALL` of all ports together.
+        let port = words.nth(1).and_then(small);
+        devices.begin(device);
+        devices.begin_port(port.unwrap_or(0));
+        if let Some(port) = devices.port() {
+            port.lid = lid;
+        }
+        return lid.is_some();
+    }
+    let Some((name, value)) = line.pair() else {
+        return false;
+    };
+    let value = decimal(value.trim_start_matches('.'));
+    match (known(name), value, devices.port()) {
+        (Some(name), Some(value), Some(port)) => {
+            count(port, name, value);
+            true
+        }
+        _ => PASSED.contains(&name),
+    }
+}
+
+fn read_ibqueryerrors(section: &Section<'_>) -> Result<Found, String> {
+    let is_own = |line: &str| line.starts_with(NODE) || line.starts_with("##");
+    let mut devices = Devices::new(lines(section, is_own));
+    for line in std::mem::take(&mut devices.reading.lines) {
+        if !of_ibqueryerrors(&mut devices, line.trimmed()) {
+            devices.reading.strange(line);
+        }
+    }
+    devices.finish("ibqueryerrors")
+}
+
+/// Reads a line: `GUID 0x200000 port 5: [SymbolErrorCounter == 4242] [LinkDownedCounter == 7]`. Returns whether it is
+/// understood.
+fn of_ibqueryerrors(devices: &mut Devices<'_>, text: &str) -> bool {
+    let is_passed = ["##", "Link info:", "Suppressing:", NODE]
+        .iter()
+        .any(|known| text.starts_with(known));
+    let Some(rest) = text.strip_prefix("GUID ").filter(|_| !is_passed) else {
+        return is_passed;
+    };
+    let Some((place, counters)) = rest.split_once(':') else {
+        return false;
+    };
+    let mut words = place.split_whitespace();
+    let guid = words.next().and_then(super::super::lines::hexadecimal);
+    let (Some(guid), Some("port")) = (guid, words.next()) else {
+        return false;
+    };
+    // The sum over all ports stands beside them.
+    let Some(number) = words.next().and_then(small) else {
+        return true;
+    };
+    if devices
+        .device()
+        .is_none_or(|device| device.node_guid != Some(Guid(guid)))
+    {
+        devices.begin("");
+    }
+    if let Some(device) = devices.device() {
+        device.node_guid = Some(Guid(guid));
+    }
+    devices.begin_port(number);
+    let Some(port) = devices.port() else {
+        return false;
+    };
+    for each in counters.split('[').skip(1) {
+        let pair = each.split_once(" == ").map(|(name, value)| {
+            let digits = value.split([' ', ']']).next().unwrap_or("");
+            (known(name.trim()), decimal(digits))
+        });
+        if let Some((Some(name), Some(value))) = pair {
+            count(port, name, value);
+        }
+    }
+    true
+}

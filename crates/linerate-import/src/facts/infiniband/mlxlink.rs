@@ -1,0 +1,126 @@
+//! `mlxlink`: the link of a port as the firmware of the card sees it.
+
+use linerate_core::facts::infiniband::{IbPort, IbRate, Layer, LinkState, PhysicalState};
+use linerate_core::facts::nic::Counter;
+use linerate_core::units::Rate;
+
+use super::super::lines::{Line, Reading, decimal, first_line, quoted, small};
+use super::{Devices, LANES};
+use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::scaled::option;
+
+pub(crate) static MLXLINK: Format = Format {
+    id: "mlxlink",
+    label: "mlxlink, mstlink, text",
+    holds: Holds::Facts,
+    versions: "MFT 4.18 to 4.30, plain and with -c and -m",
+    evidence: &[Evidence::Published(
+        "a guide to mlxlink and ConnectX-6 cards on the web (Ethernet, -m -c), https://github.com/MrBr-github/lshca/issues/11 (InfiniBand, names and values)",
+    )],
+    unknown: "The device, unless the command has it. Error rates per lane, eyes and modules are passed over.",
+    starts,
+    read,
+};
+
+fn starts(text: &str) -> bool {
+    first_line(text).trim_end() == "Operational Info"
+}
+
+/// Prefix of the speeds of InfiniBand.
+const INFINIBAND: &str = "IB-";
+/// What a link without a fault says.
+const NO_ISSUE: &str = "No issue";
+
+fn read(section: &Section<'_>) -> Result<Found, String> {
+    let value = |names: &[&str]| section.command.and_then(|command| option(command, names));
+    let device = value(&["-d", "--device"]).unwrap_or("");
+    let number = value(&["-p", "--port"]).and_then(small).unwrap_or(1);
+    let mut devices = Devices::new(Reading::of(section));
+    // A path of a device, or its address, is not the name of an RDMA device.
+    devices.begin(if device.contains(['/', ':']) {
+        ""
+    } else {
+        device
+    });
+    devices.begin_port(number);
+    let mut width = 0;
+    for line in std::mem::take(&mut devices.reading.lines) {
+        take(&mut devices, line, &mut width);
+    }
+    devices.finish("mlxlink")
+}
+
+/// Reads a line. Most lines hold no fact that is used here.
+fn take(devices: &mut Devices<'_>, line: Line<'_>, width: &mut u32) {
+    let Some((key, value)) = line.pair() else {
+        return;
+    };
+    let is_issue = key == "Recommendation" && !value.starts_with(NO_ISSUE);
+    if is_issue && !value.is_empty() {
+        let what = format!("the card says of this link: {}", quoted(value));
+        devices.reading.note(line.number, what);
+    }
+    let Some(port) = devices.port() else { return };
+    match key {
+        "State" => port.state = state(value),
+        "Physical state" => port.physical = physical(value, port.state),
+        "Speed" => rate(port, value, *width),
+        "Width" => {
+            *width = value.strip_suffix('x').and_then(small).unwrap_or(0);
+            if let Some(rate) = port.rate.as_mut().filter(|rate| !rate.speed.is_empty()) {
+                // The rate of a link of InfiniBand is that of all its lanes.
+                let each = rate.rate.0 / u64::from(rate.width.max(1));
+                (rate.rate, rate.width) = (Rate(each * u64::from(*width)), *width);
+            }
+        }
+        "Symbol Errors" => count(port, "symbol_error", value),
+        "Link Down Counter" => count(port, "link_downed", value),
+        "Link Error Recovery Counter" => count(port, "link_error_recovery", value),
+        _ => {}
+    }
+}
+
+fn state(value: &str) -> Option<LinkState> {
+    match value {
+        "Active" => Some(LinkState::Active),
+        "Disable" | "Polling" | "Down" | "Port PLL Down" => Some(LinkState::Down),
+        _ => super::state(value),
+    }
+}
+
+/// On Ethernet the state is that of a machine that goes on while the link is up.
+fn physical(value: &str, state: Option<LinkState>) -> Option<PhysicalState> {
+    let is_up = value.starts_with("ETH_") && state == Some(LinkState::Active);
+    let up = is_up.then_some(PhysicalState::LinkUp);
+    up.or_else(|| super::physical(value))
+}
+
+/// `IB-HDR`, or `100G` and `25GbE` of Ethernet.
+fn rate(port: &mut IbPort, value: &str, width: u32) {
+    if let Some(name) = value.strip_prefix(INFINIBAND) {
+        port.layer = Some(Layer::InfiniBand);
+        let width = width.max(1);
+        port.rate = LANES
+            .iter()
+            .find(|(known, _)| *known == name)
+            .map(|(name, tenths)| IbRate {
+                rate: Rate(tenths * 100_000_000 * u64::from(width)),
+                width,
+                speed: (*name).to_owned(),
+            });
+    } else if let Some((digits, _)) = value.split_once('G') {
+        port.layer = Some(Layer::Ethernet);
+        port.rate = small(digits).map(|gigabits| IbRate {
+            rate: Rate(u64::from(gigabits) * 1_000_000_000),
+            width: 0,
+            speed: String::new(),
+        });
+    }
+}
+
+fn count(port: &mut IbPort, name: &str, value: &str) {
+    port.counters.extend(decimal(value).map(|value| Counter {
+        name: name.to_owned(),
+        value,
+    }));
+}

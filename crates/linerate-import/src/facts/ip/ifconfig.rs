@@ -1,0 +1,154 @@
+//! `ifconfig` of Linux (both forms), of macOS and of the BSDs.
+
+use super::super::lines::{Line, Reading, decimal, first_line, small};
+use super::{Shown, keep};
+use crate::facts::MOST;
+use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::text::command;
+
+pub(crate) static IFCONFIG: Format = Format {
+    id: "ifconfig",
+    label: "ifconfig",
+    holds: Holds::Facts,
+    versions: "net-tools 1.60 and 2.10, macOS",
+    evidence: &[Evidence::RunHere(
+        "net-tools 2.10: loopback and a virtio port; the older form and that of macOS are made up after their manuals",
+    )],
+    unknown: "Driver, speed and settings of a port are not in it; neither is its kind.",
+    starts,
+    read,
+};
+
+/// Indices of ports that the output does not number: no kernel gives them.
+const UNNUMBERED: u32 = 1 << 31;
+
+fn starts(text: &str) -> bool {
+    let line = first_line(text);
+    (line.contains("flags=") || line.contains("Link encap:")) && head(line).is_some()
+}
+
+/// `eth0: flags=4163<UP,BROADCAST,RUNNING,MULTICAST>  mtu 1500`, or `eth0      Link encap:Ethernet  HWaddr ...`.
+fn head(line: &str) -> Option<Shown> {
+    let name = line
+        .split([' ', ':'])
+        .next()
+        .filter(|name| !name.is_empty())?;
+    let rest = line[name.len()..].trim_start_matches(':').trim_start();
+    let mut port = Shown {
+        name: name.to_owned(),
+        ..Shown::default()
+    };
+    if let Some(kind) = rest.strip_prefix("Link encap:") {
+        port.hardware = hardware(kind.split("  ").next().unwrap_or(""));
+        return Some(port);
+    }
+    let (flags, rest) = rest
+        .strip_prefix("flags=")?
+        .split_once('<')?
+        .1
+        .split_once('>')?;
+    port.is_up = is_up(flags.split(','));
+    port.mtu = rest
+        .split_once("mtu ")
+        .and_then(|(_, mtu)| small(mtu.split_whitespace().next()?));
+    Some(port)
+}
+
+fn is_up<'a>(flags: impl Iterator<Item = &'a str>) -> bool {
+    let (mut up, mut running) = (false, false);
+    flags.for_each(|flag| {
+        up |= flag == "UP";
+        running |= flag == "RUNNING";
+    });
+    up && running
+}
+
+/// The kind of hardware as `ip` names it.
+fn hardware(name: &str) -> String {
+    let lower = name.trim().to_ascii_lowercase();
+    let known = [
+        ("local loopback", "loopback"),
+        ("ethernet", "ether"),
+        ("infiniband", "infiniband"),
+    ];
+    let found = known.iter().find(|(theirs, _)| lower.starts_with(theirs));
+    found.map_or(String::new(), |(_, own)| (*own).to_owned())
+}
+
+fn read(section: &Section<'_>) -> Result<Found, String> {
+    let ends = |line: &str| {
+        !line.starts_with([' ', '\t']) && command(line).is_some() && head(line).is_none()
+    };
+    let mut reading = Reading::until(section, ends);
+    let mut all: Vec<Shown> = Vec::new();
+    for line in std::mem::take(&mut reading.lines) {
+        if let Some(mut port) = head(line.text).filter(|_| !line.is_indented()) {
+            if all.len() >= MOST {
+                reading.note(line.number, "further ports are left out");
+                break;
+            }
+            port.index = UNNUMBERED + all.len() as u32;
+            all.push(port);
+        } else if !all.last_mut().is_some_and(|port| take(port, line)) {
+            reading.strange(line);
+        }
+    }
+    keep(&mut reading.facts, &all);
+    reading.found("ifconfig")
+}
+
+/// Reads a line of a port. Most lines hold no fact that is used here; a line that is not indented is none of it.
+fn take(port: &mut Shown, line: Line<'_>) -> bool {
+    let text = line.trimmed();
+    let mut words = text.split_whitespace();
+    match words.next().unwrap_or("") {
+        "RX" | "TX" => counts(port, text),
+        "inet" => address(port, words.next()),
+        "loop" => "loopback".clone_into(&mut port.hardware),
+        first @ ("ether" | "infiniband") => first.clone_into(&mut port.hardware),
+        "status:" => port.is_up &= words.next() == Some("active"),
+        "UP" | "BROADCAST" => {
+            let flags = || text.split_whitespace();
+            port.is_up = is_up(flags());
+            port.mtu = flags().find_map(|word| small(word.strip_prefix("MTU:")?));
+        }
+        _ => {}
+    }
+    line.is_indented()
+}
+
+/// An address: `inet 192.0.2.1  netmask ...`, or `inet addr:192.0.2.1  Bcast:...`.
+fn address(port: &mut Shown, word: Option<&str>) {
+    let word = word.map(|word| word.strip_prefix("addr:").unwrap_or(word));
+    let all = port.addresses.get_or_insert_default();
+    let is_own = |word: &&str| !word.starts_with("127.") && all.len() < MOST;
+    if let Some(word) = word.filter(is_own) {
+        all.push(word.to_owned());
+    }
+}
+
+/// Counters: `RX errors 0  dropped 12  overruns 0  frame 0`, or `RX packets:123 errors:0 dropped:12`.
+fn counts(port: &mut Shown, text: &str) {
+    let spaced = text.replace(':', " ");
+    let mut words = spaced.split_whitespace();
+    let table = words.next().unwrap_or("");
+    let words: Vec<&str> = words.collect();
+    for pair in words.windows(2) {
+        let (name, Some(value)) = (pair[0], decimal(pair[1])) else {
+            continue;
+        };
+        let errors = &mut port.errors;
+        let into = match (table, name) {
+            ("RX", "packets") => &mut errors.rx_packets,
+            ("RX", "errors") => &mut errors.rx_errors,
+            ("RX", "dropped") => &mut errors.rx_dropped,
+            ("RX", "overruns") => &mut errors.rx_fifo,
+            ("RX", "frame") => &mut errors.rx_crc,
+            ("TX", "errors") => &mut errors.tx_errors,
+            ("TX", "dropped") => &mut errors.tx_dropped,
+            ("TX", "collisions") => &mut errors.collisions,
+            _ => continue,
+        };
+        *into = Some(value);
+    }
+}
