@@ -6,6 +6,10 @@ use linerate_core::units::{Bytes, Rate};
 use crate::iperf_row::number;
 use crate::scaled::{flag, option};
 
+/// Bits per second that each stream of datagrams has where none are asked for.
+//= iperf3: iperf.h, UDP_RATE; iperf2: Settings.cpp, kDefault_UDPRate
+const UDP_RATE: f64 = 1024.0 * 1024.0;
+
 /// What the options of the command say of a transfer: the output has it only with `-V`.
 pub(crate) fn asked(one: &mut Transfer, command: &str) {
     let count = |names: &[&str]| option(command, names).and_then(|text| text.parse::<u32>().ok());
@@ -22,7 +26,11 @@ pub(crate) fn asked(one: &mut Transfer, command: &str) {
     let rate = rate
         .filter(|rate| *rate > 0.0)
         .map(|rate| rate * f64::from(streams));
-    one.asked = one.asked.or(rate.map(|rate| Rate(rate as u64)));
+    let has_rate = command
+        .split_whitespace()
+        .any(|word| word.starts_with("-b") || word.starts_with("--b"));
+    let usual = (one.carrier == Carrier::Udp && !has_rate).then_some(UDP_RATE * f64::from(streams));
+    one.asked = one.asked.or(rate.or(usual).map(|rate| Rate(rate as u64)));
     let binary = |names: &[&str]| option(command, names).and_then(|text| scaled(text, 1024.0));
     let bytes = |names: &[&str]| binary(names).map(|bytes| Bytes(bytes as u64));
     one.buffer = one.buffer.or(bytes(&["-w", "--window"]));

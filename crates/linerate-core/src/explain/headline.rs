@@ -6,6 +6,9 @@ use crate::causes::{Cause, cause};
 use crate::path::{Direction, Place, Side};
 use crate::verdict::{Certainty, Limit, suspects};
 
+/// The cause of a rate that was asked for: what else is found says more.
+const ASKED: &str = "pacing";
+
 /// Most causes that may be it.
 const CANDIDATES: usize = 3;
 
@@ -85,15 +88,16 @@ impl Headline {
             };
             remarks().any(is)
         };
-        let judged = || {
+        let judged = |is_asked: bool| {
             let mut limits = explained.verdict.limits.iter();
-            limits.find(|limit| !is_full(limit.direction))
+            limits.find(|limit| !is_full(limit.direction) && (limit.cause == ASKED) == is_asked)
         };
         first(Stands::Contradiction, |_| true)
             .or_else(|| first(Stands::Finding, |n| n == 1))
             .map(Self::told)
-            .or_else(|| judged().map(Self::judged))
+            .or_else(|| judged(false).map(Self::judged))
             .or_else(|| first(Stands::Finding, |n| n != 1).map(Self::told))
+            .or_else(|| judged(true).map(Self::judged))
             .or_else(|| first(Stands::Good, |_| true).map(Self::told))
             .or_else(|| has_results.then(|| Self::unknown(explained)))
     }

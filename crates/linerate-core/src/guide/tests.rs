@@ -284,3 +284,33 @@ fn a_port_that_leaves_requests_to_its_lid_without_a_reply_is_wrong() {
     assert_eq!(state, "wrong", "{what}");
     assert!(what.contains("did not answer there"), "{what}");
 }
+
+#[test]
+fn a_manager_of_this_host_that_is_bound_to_another_port_is_told() {
+    let waits = |manages: Option<bool>| {
+        changed("manager", |host| {
+            let card = &mut host.infiniband.devices[0];
+            card.ports[0].number = 2;
+            card.ports[0].state = Some(LinkState::Initializing);
+            (card.ports[0].lid, card.ports[0].sm_lid) = (Some(0), Some(0));
+            let first = IbPort {
+                number: 1,
+                state: Some(LinkState::Down),
+                physical: Some(PhysicalState::Polling),
+                layer: Some(Layer::InfiniBand),
+                manages,
+                ..IbPort::default()
+            };
+            card.ports.insert(0, first);
+        })
+    };
+    let (state, what, commands) = waits(Some(true));
+    assert_eq!(state, "wrong", "{what}");
+    assert!(what.contains("bound to mlx4_0 port 1"), "{what}");
+    assert!(
+        commands.contains("opensm -B -g 0x0000000000100002"),
+        "{commands}"
+    );
+    let (_, what, _) = waits(Some(false));
+    assert!(!what.contains("bound to"), "{what}");
+}

@@ -52,6 +52,10 @@ fn starts(text: &str) -> bool {
     if first == RULE {
         return second.is_some_and(is_banner);
     }
+    // What is left of an output whose first lines were cut.
+    if first.ends_with("Server Report:") && bracket(first).is_some() {
+        return second.and_then(row).is_some();
+    }
     let connects = |line: &str| bracket(line).is_some_and(|(_, rest)| is_connection(rest));
     // The lines of the first connections may stand before the banner.
     if connects(first) {
@@ -207,6 +211,10 @@ impl<'a> Lines<'a> {
             self.notes.append(&mut strange);
             self.used = section.text.len();
         }
+        // A report alone stands for the rows of the client, which were cut.
+        for test in self.tests.iter_mut().filter(|test| test.rows.is_empty()) {
+            test.rows.clone_from(&test.server);
+        }
     }
 
     fn test(&mut self, line: u64) -> Option<&mut Test<'a>> {
@@ -220,6 +228,7 @@ impl<'a> Lines<'a> {
     }
 
     fn row(&mut self, row: Row<'a>, line: u64, server: bool) {
+        self.udp |= row.rest.contains(" ms ") && row.rest.ends_with("%)");
         let apart = std::mem::take(&mut self.apart) && !server && row.from == 0.0;
         let begun = |test: &Test<'_>| {
             let mut rows = test.rows.iter();

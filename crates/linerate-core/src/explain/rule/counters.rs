@@ -4,7 +4,7 @@ use super::super::{Explained, side_name};
 use super::course::transfers;
 use super::{Remark, Stands};
 use crate::path::Side;
-use crate::reported::{CpuOf, Measured};
+use crate::reported::{Counters, CpuOf, Measured};
 
 /// Share of the retransmissions that DSACK calls needless from which next to none of them was.
 const NEEDLESS: f64 = 0.8;
@@ -15,6 +15,27 @@ const LOSES: f64 = 1e-3;
 /// Share of one processor from which it is full, and the most that one thread and its interrupts take.
 const FULL: std::ops::RangeInclusive<f64> = 0.9..=1.3;
 
+/// Whether next to none of the retransmissions that a host counts was needed.
+pub(super) fn is_needless(explained: &Explained<'_>) -> bool {
+    explained
+        .material
+        .runs()
+        .any(|(_, result)| match &result.measured {
+            Measured::Counters(counters) => {
+                needless(counters).is_some_and(|share| share > NEEDLESS)
+            }
+            _ => false,
+        })
+}
+
+/// The share of the retransmissions that were needless, by DSACK.
+fn needless(counters: &Counters) -> Option<f64> {
+    let repeated = counters
+        .value("TcpRetransSegs")
+        .filter(|count| *count > 0)?;
+    Some(counters.value("TcpExtTCPDSACKRecv").unwrap_or(0) as f64 / repeated as f64)
+}
+
 pub(super) fn retransmits(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
     let all = explained.material.runs();
     all.filter_map(|(source, result)| {
@@ -24,23 +45,27 @@ pub(super) fn retransmits(explained: &Explained<'_>, id: &'static str) -> Vec<Re
         let of = |name: &str| counters.value(name).map(|value| value as f64);
         let (sent, repeated) = (of("TcpOutSegs")?, of("TcpRetransSegs")?);
         let share = repeated / sent.max(1.0);
-        let needless = of("TcpExtTCPDSACKRecv").unwrap_or(0.0) / repeated.max(1.0);
+        let needless = needless(counters).unwrap_or(0.0);
         let told = |what: String| Remark::new(id, Stands::Finding, what).shown_by(source, result);
         let counts = format!("{repeated:.0} of {sent:.0} segments were sent again, {:.3} %", share * 100.0);
+        let dsack = format!("{:.0} % of the retransmissions were needless, by DSACK", needless * 100.0);
         let remark = if repeated > 0.0 && needless > NEEDLESS {
-            told("next to nothing was lost: the data had arrived, and the acknowledgements came late".to_owned())
-                .because(format!("{:.0} % of the retransmissions were needless, by DSACK", needless * 100.0))
-                .names(&["receiver-core", "path-reordering"])
-                .rules_out(&["path-loss"])
-                .next("see whether a processor of the receiver is full", "mpstat -P ALL 1")
+            let late = told("next to nothing was lost: the data had arrived, and the acknowledgements came late".to_owned());
+            // Beside transfers their rates answer, without these retransmissions.
+            if transfers(explained).next().is_some() {
+                Remark { answer: None, ..late }
+            } else {
+                late.names(&["receiver-core", "path-reordering"]).rules_out(&["path-loss"])
+            }
+            .next("see whether a processor of the receiver is full", "mpstat -P ALL 1")
         } else if share >= LOSES {
             told("segments are lost on the path".to_owned())
-                .because(format!("{:.0} % of the retransmissions were needless, by DSACK", needless * 100.0))
                 .names(&["path-loss"])
                 .next("the counters of every port of the path", "ethtool -S PORT")
         } else {
             return None;
         };
+        let remark = remark.because(dsack);
         let remark = remark.because(counts);
         Some(if counters.grew {
             remark

@@ -1,7 +1,7 @@
 //! Rules about the course of one transfer: what its rows say before any ceiling.
 
 use super::super::Explained;
-use super::{Remark, Stands, rate};
+use super::{Remark, Stands, counters, rate};
 use crate::path::Direction;
 use crate::reported::{Carrier, Counted, Measured, Outcome, Source, Transfer};
 use crate::units::{Bytes, Rate};
@@ -123,7 +123,7 @@ fn losing(explained: &Explained<'_>, of: Of<'_>, id: &'static str) -> Option<Rem
     let share = one
         .repeated()
         .filter(|share| *share >= SOME && one.goodput.0 > 0)?;
-    if fell(explained, one) {
+    if fell(explained, one) || counters::is_needless(explained) {
         return None;
     }
     let what = format!(
@@ -263,10 +263,13 @@ pub(super) fn same_host(explained: &Explained<'_>, id: &'static str) -> Vec<Rema
 
 /// Share of the offered datagrams below which the path carried the load, and from which it did not.
 const WHOLE: f64 = 0.005;
-const LOSSY: f64 = 0.02;
+const LOSSY: f64 = 0.005;
 
 /// Ratio of loads whose shares of loss tell a bad link from a full one, and the ratio within which these are one share.
 const APART: f64 = 1.5;
+
+/// Ratio of two offered rates from which they are one.
+const SAME: f64 = 0.95;
 
 pub(super) fn ladder(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
     let of = |direction| {
@@ -289,11 +292,9 @@ pub(super) fn ladder(explained: &Explained<'_>, id: &'static str) -> Vec<Remark>
 
 /// Loads by UDP of one direction, by the rate that was offered: where loss begins, or that it is a share of any load.
 fn knee(runs: &[(Of<'_>, f64, f64)], id: &'static str) -> Option<Remark> {
-    let (gentlest, hardest) = (runs.first()?, runs.last()?);
+    let gentlest = runs.first()?;
+    let hardest = runs.iter().rev().find(|run| run.2 >= LOSSY)?;
     let ((source, result, one), offered, lost) = *hardest;
-    if lost < LOSSY {
-        return None;
-    }
     let way = way(one.direction);
     let got = Rate(one.goodput.0);
     let told = |what: String| {
@@ -310,7 +311,18 @@ fn knee(runs: &[(Of<'_>, f64, f64)], id: &'static str) -> Option<Remark> {
     };
     let shares = || runs.iter().map(|run| run.2);
     let (smallest, largest) = (shares().fold(1.0, f64::min), shares().fold(0.0, f64::max));
-    let remark = if let Some(whole) = runs.iter().rev().find(|run| run.2 < WHOLE) {
+    let whole = runs.iter().rev().find(|run| run.2 < WHOLE);
+    let remark = if let Some(whole) = whole.filter(|whole| whole.1 >= offered * SAME) {
+        told(format!(
+            "{way}: {:.1} % of the datagrams were lost, and another run at that rate lost next to none: not the rate loses \
+             them, but how they are sent, or something that comes and goes",
+            lost * 100.0
+        ))
+        .names(&["path-loss", "socket-drops"])
+        .rules_out(&["path-rate"])
+        .because(row(whole))
+        .next("the same run again, in turns", "iperf3 -c HOST -u -b RATE")
+    } else if let Some(whole) = whole {
         told(format!(
             "{way}: the path carries about {got}: {} arrived whole, and of more a part is lost",
             Rate(whole.1 as u64)

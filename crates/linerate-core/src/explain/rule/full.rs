@@ -3,7 +3,7 @@
 use super::super::{Explained, facts, side_name};
 use super::course::{Of, fell, is_flat, median, transfers, way};
 use super::streams::{CAPPED, FLOW_CAPS, PATTERN};
-use super::{Remark, Stands, rate};
+use super::{Remark, Stands, counters, rate};
 use crate::ceiling::Link;
 use crate::ceiling::fingerprint::{Carrier as By, Kind, Variant, ways};
 use crate::path::Side;
@@ -52,10 +52,11 @@ fn lasting(one: &Transfer) -> Option<f64> {
 }
 
 /// Whether it lost more than a healthy path does; of an output without counts it is not known.
-fn loses(one: &Transfer) -> bool {
+fn loses(explained: &Explained<'_>, one: &Transfer) -> bool {
     one.repeated()
         .or(one.lost())
         .is_some_and(|share| share > CLEAN)
+        && !(one.carrier == Carrier::Tcp && counters::is_needless(explained))
 }
 
 /// The ways in which the packets of a transfer can use a link of Ethernet.
@@ -134,7 +135,7 @@ fn full(explained: &Explained<'_>, of: Of<'_>, id: &'static str) -> Option<Remar
     }
     let words = rate(bits);
     let ceiling = format!("{}: {}", carries.name, rate(carries.rate));
-    if loses(one) || lasting(one).is_none() {
+    if loses(explained, one) || lasting(one).is_none() {
         let what = format!(
             "{words} is near what {name} carries, and the run was not steady or lost packets: it may be chance"
         );
@@ -182,8 +183,8 @@ fn capped(one: &Transfer) -> Option<Rate> {
 }
 
 pub(super) fn each(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
-    let several =
-        transfers(explained).filter(|(_, _, one)| counts(one) && one.each.len() > 1 && !loses(one));
+    let several = transfers(explained)
+        .filter(|(_, _, one)| counts(one) && one.each.len() > 1 && !loses(explained, one));
     several.filter_map(|of| ports(of, id)).collect()
 }
 
@@ -253,7 +254,7 @@ const AT_ROUND: std::ops::RangeInclusive<f64> = 0.99..=1.003;
 
 pub(super) fn round(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
     let one_flow = transfers(explained).filter(|(_, _, one)| {
-        let is_flat = is_flat(&one.ticks) && !loses(one) && one.repeated().is_some();
+        let is_flat = is_flat(&one.ticks) && !loses(explained, one) && one.repeated().is_some();
         counts(one) && one.carrier == Carrier::Tcp && is_flat && !is_beaten(explained, one)
     });
     one_flow.filter_map(|of| limited(of, id)).collect()

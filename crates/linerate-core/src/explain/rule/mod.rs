@@ -239,6 +239,21 @@ pub static RULES: &[Rule] = &[
         find: counters::one_core,
     },
     Rule {
+        id: "buffers-differ",
+        doc: "A stream that carries 1.5 times as much with another buffer.",
+        find: compare::buffers,
+    },
+    Rule {
+        id: "window-by-ping",
+        doc: "A window that fills once in each round trip, by the window and the ping of the input, where nothing is lost.",
+        find: compare::window,
+    },
+    Rule {
+        id: "ways-share",
+        doc: "Both ways together that carry less than 1.3 times what one does alone.",
+        find: compare::both,
+    },
+    Rule {
         id: "streams-held",
         doc: "Several streams that carry more than 1.3 times what one does.",
         find: compare::flows,

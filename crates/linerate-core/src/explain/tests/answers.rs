@@ -136,6 +136,8 @@ fn datagrams_are_lost_from_a_rate_on_or_at_any_rate() {
         datagrams(0.8, 0.23),
     ];
     assert_eq!(of(knee), "path-rate");
+    let same = vec![datagrams(0.1, 0.29), datagrams(0.1, 0.0)];
+    assert_eq!(of(same), "path-loss|socket-drops");
     let share = vec![
         datagrams(0.2, 0.19),
         datagrams(0.4, 0.2),
@@ -146,7 +148,17 @@ fn datagrams_are_lost_from_a_rate_on_or_at_any_rate() {
         of(vec![datagrams(0.2, 0.19)]),
         "path-rate|path-loss|socket-drops"
     );
-    assert_eq!(of(vec![datagrams(0.2, 0.01)]), "unknown");
+    assert_eq!(of(vec![datagrams(0.2, 0.004)]), "unknown");
+    // What was asked for is no answer where a part of it is lost.
+    let asked = |share: f64| {
+        let Measured::Transfer(mut one) = datagrams(0.1, share) else {
+            unreachable!();
+        };
+        (one.asked, one.size) = (Some(Rate(100_000_000)), Some(Bytes(1448)));
+        of(vec![Measured::Transfer(one)])
+    };
+    assert_eq!(asked(0.015), "path-rate|path-loss|socket-drops");
+    assert_eq!(asked(0.0), "pacing");
 }
 
 #[test]
@@ -237,4 +249,66 @@ fn full_links_are_healthy_and_rates_with_loss_are_not() {
         share(rate, 1e-3) == "healthy"
     });
     assert!(healthy.count() <= 4);
+}
+
+#[test]
+fn counters_of_the_input_tell_needless_retransmissions_from_loss() {
+    let beside = |needless: u64| {
+        let values = [
+            ("TcpOutSegs", 815_601),
+            ("TcpRetransSegs", 3_107),
+            ("TcpExtTCPDSACKRecv", needless),
+        ];
+        let values = values
+            .map(|(name, value)| (name.to_owned(), value))
+            .to_vec();
+        of(vec![
+            run(1, 0.941, 3_107),
+            Measured::Counters(Counters { values, grew: true }),
+        ])
+    };
+    assert_eq!(beside(3_081), "healthy");
+    assert_eq!(beside(81), "path-loss");
+}
+
+#[test]
+fn runs_that_differ_in_their_buffer_or_way_are_compared() {
+    let with = |gigabits: f64, buffer: Option<u64>| {
+        changed(1, gigabits, |one| one.buffer = buffer.map(Bytes))
+    };
+    let held = "receive-window|send-buffer";
+    assert_eq!(
+        of(vec![with(0.0054, None), with(0.0848, Some(1 << 20))]),
+        held
+    );
+    assert_ne!(
+        of(vec![with(0.08, None), with(0.0848, Some(1 << 20))]),
+        held
+    );
+    // 4 MiB in 80 ms are 419 Mb/s.
+    let long = |gigabits: f64| {
+        of(vec![changed(1, gigabits, |one| {
+            (one.window, one.retransmits, one.seconds) =
+                (Some(Bytes(4 << 20)), Some(0), Some(10.0));
+            one.round_trip.mean = Some(Nanos::from_millis(80));
+        })])
+    };
+    assert_eq!(
+        (long(0.417).as_str(), long(0.2).as_str()),
+        (held, "unknown")
+    );
+    let ways = |forward: f64, reverse: f64| {
+        let both = |of: Measured| match of {
+            Measured::Transfer(mut one) => {
+                one.both = true;
+                Measured::Transfer(one)
+            }
+            other => other,
+        };
+        let alone = [run(1, 0.912, 0), back(run(1, 0.908, 2))];
+        let together = [both(run(1, forward, 3)), both(back(run(1, reverse, 4)))];
+        of(alone.into_iter().chain(together).collect())
+    };
+    assert_eq!(ways(0.498, 0.41), "duplex|sender-core|path-rate");
+    assert_ne!(ways(0.9, 0.88), "duplex|sender-core|path-rate");
 }

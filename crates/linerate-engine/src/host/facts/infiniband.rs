@@ -338,6 +338,26 @@ mod tests {
     }
 
     #[test]
+    fn the_mask_says_whether_a_manager_is_bound_to_a_port() {
+        // Seen with ibsim, on the host of the manager and on another one.
+        for (mask, manages) in [
+            (Some("0x0050c04a"), Some(true)),
+            (Some("0x0050c048"), Some(false)),
+            (None, None),
+        ] {
+            let mut files = port("4: ACTIVE", "5: LinkUp", "40 Gb/sec (4X QDR)", "InfiniBand");
+            let path = format!("{DEVICE}/ports/1/cap_mask");
+            files.extend(mask.map(|mask| (path, format!("{mask}\n"))));
+            let root = plant(&files);
+            assert_eq!(
+                of(root.path()).devices[0].ports[0].manages,
+                manages,
+                "{mask:?}"
+            );
+        }
+    }
+
+    #[test]
     fn what_the_states_mean() {
         for (state, physical, layer, want) in [
             ("4: ACTIVE", "5: LinkUp", "InfiniBand", None),

@@ -268,13 +268,15 @@ impl<'a> View<'a> {
         let [sent, received, _] = self.totals;
         let is_told =
             received.filter(|_| sent.is_some() && !self.server && self.lines.error.is_none());
-        let is_still =
-            |rows: &[&Row<'_>]| rows.len() > 1 && rows.iter().all(|row| row.bytes == 0.0);
+        // The first interval of a sender fills its buffer.
+        let later = self
+            .intervals
+            .get(usize::from(self.sends)..)
+            .unwrap_or_default();
+        let is_still = later.len() > 1 && later.iter().all(|row| row.bytes == 0.0);
         match is_told {
             Some(row) => row.bytes == 0.0,
-            None => {
-                received.or(sent).is_none_or(|row| row.bytes == 0.0) && is_still(&self.intervals)
-            }
+            None => received.is_none_or(|row| row.bytes == 0.0) && is_still,
         }
     }
 
