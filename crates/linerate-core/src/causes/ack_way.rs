@@ -80,7 +80,7 @@ impl Cause for AckWay {
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         let way = way(model, trial.direction).ok();
-        way.filter(|way| way.queued && way.used() >= SUSPECT)?;
+        way.filter(Way::is_suspect)?;
         bystander(model, trial)
     }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
@@ -106,6 +106,11 @@ pub(super) fn holds(model: &Model, direction: Direction) -> Option<String> {
     let way = way(model, direction).ok()?;
     let load = base(model, direction).ok()?;
     way.is_full(model, load).then(|| way.words())
+}
+
+/// Whether the acknowledgements of a load may fill the way back: a queue that delays its packets may be that way's.
+pub(super) fn may_hold(model: &Model, direction: Direction) -> bool {
+    way(model, direction).is_ok_and(|way| way.is_suspect())
 }
 
 /// A remark that a direction carries next to nothing while the other one is loaded.
@@ -142,6 +147,11 @@ struct Way {
 impl Way {
     fn used(&self) -> f64 {
         self.needs.0 as f64 / (self.carries.0 as f64).max(1.0)
+    }
+
+    /// Whether it may be that the way carries no more.
+    fn is_suspect(&self) -> bool {
+        self.queued && self.used() >= SUSPECT
     }
 
     /// Whether the way carries no more: it has a queue, or it is asked for more than it can carry for long.

@@ -4,7 +4,7 @@ use super::congestion_control::use_bbr;
 use super::contended;
 use super::latency::{Raised, raised};
 use super::path_rate::on_cpus;
-use super::{Answer, Cause, CauseInfo, Finding, NoFinding, arp_flux, base, lacks};
+use super::{Answer, Cause, CauseInfo, Finding, NoFinding, ack_way, arp_flux, base, lacks};
 use crate::advice::Advice;
 use crate::factor::Factor;
 use crate::facts::Gap;
@@ -82,6 +82,8 @@ impl Cause for LatencyQueue {
             Some(queue) => fair(load, direction.sender(), queue),
             // A shaper here would keep the path as slow as the wrong port is.
             None if arp_flux::holds(model, direction).is_some() => None,
+            // The queue may be that of the way back, where this one shapes nothing.
+            None if ack_way::may_hold(model, direction) => None,
             None => shaped(model, load, direction),
         };
         shorter

@@ -349,7 +349,9 @@ fn finding(model: &Model, direction: Direction, held: &Held<'_>) -> Answer {
     Ok(Finding {
         side: Place::Path,
         share: held.share,
+        // A queue on the way of its acknowledgements looks like one on its own.
         enough: same
+            && !ack_way::may_hold(model, direction)
             && (queue.is_some()
                 || held.lifted
                 || (lossy.and(often_sent_again(load)).or(marked).is_some() && !erratic(load))),

@@ -125,14 +125,35 @@ fn acknowledgements_that_fill_the_way_back_are_the_limit_and_no_other() {
         (outcome(&m, "ack-way"), outcome(&m, "path-rate"))
     };
     assert_eq!(at(0.64), ("clear", "enough"));
-    assert_eq!(at(0.66), ("suspect", "enough"));
-    assert_eq!(at(0.79), ("suspect", "enough"));
+    assert_eq!(at(0.66), ("suspect", "suspect"));
+    assert_eq!(at(0.79), ("suspect", "suspect"));
     assert_eq!(at(0.81), ("enough", "clear"));
     let m = ways(needing(2.0));
     assert_eq!(first_limit(&m), Some(("ack-way", Certainty::Supported)));
     for other in ["path-loss", "flow-rate-cap", "congestion-control"] {
         assert_eq!(outcome(&m, other), "clear", "{other}");
     }
+}
+
+#[test]
+fn a_way_back_that_may_be_full_leaves_the_rate_open_and_no_shaper_is_advised() {
+    let at = |share| {
+        let mut m = ways(needing(share));
+        m.hosts[0].facts.port.get_or_insert_default().name = "eth0".to_owned();
+        m.directions[0].base.latency = Some(Latency {
+            percentiles: vec![(50.0, Nanos::from_millis(30))],
+            samples: 500,
+            least: Nanos::from_micros(80),
+        });
+        let queue = cause("latency-queue").expect("a cause");
+        let advice = queue.advice(&m, Direction::Forward);
+        let steps = advice.iter().flat_map(|advice| &advice.steps);
+        let shapers = steps.filter(|step| step.command.contains("cake")).count();
+        (first_limit(&m), shapers)
+    };
+    assert_eq!(at(0.64), (Some(("path-rate", Certainty::Supported)), 1));
+    assert_eq!(at(0.66), (None, 0), "one of two");
+    assert_eq!(at(0.81), (Some(("ack-way", Certainty::Supported)), 0));
 }
 
 #[test]
