@@ -230,6 +230,7 @@ metrics! {
     SOCKET_MEMORY_REFUSED = "socket_memory" "refused" Count Counter "Times that the limit was reached: memory.kmem.tcp.failcnt (Linux 6.12 and later do not count it), `max` or `high` of memory.events, TCPMemoryPressures of /proc/net/netstat.";
     SOCKET_MEMORY_LIMIT = "socket_memory" "limit" Bytes Gauge "The limit: memory.kmem.tcp.limit_in_bytes, memory.max or memory.high; the second number of tcp_mem, absent where the network namespace does not show it.";
     SOCKET_MEMORY_EVER = "socket_memory" "most_used" Bytes Gauge "The most that was ever in use: memory.kmem.tcp.max_usage_in_bytes.";
+    SOCKET_MEMORY_PRESSED = "socket_memory" "pressed" Count Gauge "1 while the kernel saves memory for TCP on the whole system: `press` of TCP in /proc/net/protocols, which every network namespace shows.";
     MEMORY_BYTES = "memory" "bytes" Bytes Counter "Bytes that CPUs moved to and from memory, mbm_total_bytes of resctrl; subject is the third-level cache.";
     PSI_CPU_SOME = "psi" "cpu_some_us" Micros Counter "/proc/pressure/cpu, the whole machine; subject is `cpu`.";
 }

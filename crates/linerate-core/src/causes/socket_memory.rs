@@ -30,6 +30,10 @@ const FULL: f64 = 0.95;
 /// Share of the system's limit in use from which it is taken to be under pressure, where it was so at times.
 const PRESSED: f64 = 0.5;
 
+/// Share of the readings in which the kernel saves the system's memory from which it did so throughout: another program may
+/// enter the pressure for a moment.
+const SAVING: f64 = 0.5;
+
 /// Memory that a group of segments may ask for at once, and is refused: 64 KiB of payload, and what the kernel needs for
 /// it.
 const GROUP: u64 = 256 << 10;
@@ -137,7 +141,8 @@ fn of_buffer(model: &Model, direction: Direction, buffer: Buffer) -> Answer {
         return Err(lacks(model, "socket_memory", side));
     }
     // A container does not see the limit of the system, and counts how often it was reached.
-    let is_unseen = |limit: &Limit| limit.most.is_none() && limit.refused > 0.0;
+    let is_unseen =
+        |limit: &Limit| limit.most.is_none() && limit.refused > 0.0 && !limit.is_saved();
     let mut limits = load.socket_memory.at(direction, side).iter().flatten();
     if limits.any(is_unseen) {
         return Err(lacks(model, "socket_memory", side));
@@ -181,6 +186,11 @@ impl Limit {
         self.is_of_system() || self.limit.contains(".tcp.")
     }
 
+    /// Whether the kernel saved the system's memory throughout the load: that may have begun long before.
+    fn is_saved(&self) -> bool {
+        self.pressed.is_some_and(|share| share >= SAVING)
+    }
+
     /// Whether it was reached during the load, in which the receiving host was so often short of memory.
     fn is_reached(&self, short: f64) -> bool {
         let is_full = |used: Bytes, share: f64| {
@@ -189,7 +199,9 @@ impl Limit {
         };
         if self.is_of_system() {
             // Another program may have entered the pressure for a moment.
-            (self.refused > 0.0 && is_full(self.used, PRESSED)) || is_full(self.used, 1.0)
+            let pressed = self.refused > 0.0 && is_full(self.used, PRESSED);
+            // Once under pressure, the kernel saves memory until less than the first number is in use.
+            self.is_saved() || pressed || is_full(self.used, 1.0)
         } else if self.is_of_tcp() {
             let once = |ever: Bytes| is_full(Bytes(ever.0.saturating_add(GROUP)), 1.0);
             let once = self.ever.is_some_and(once);
@@ -266,9 +278,15 @@ fn words(side: Side, limit: &Limit) -> String {
     } else {
         String::new()
     };
+    let side = side.name();
+    if limit.is_saved() {
+        return format!(
+            "the kernel of {side} saved memory for TCP (press in /proc/net/protocols): all its TCP used up to {used}, and {SYSTEM} \
+             limits that{often}"
+        );
+    }
     format!(
-        "{whose} {} used up to {used}{most} that {} allows{often}",
-        side.name(),
+        "{whose} {side} used up to {used}{most} that {} allows{often}",
         limit.limit
     )
 }

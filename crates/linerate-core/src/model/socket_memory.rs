@@ -1,7 +1,7 @@
 //! The memory that the kernels of the ends let TCP have.
 
 use super::ends::end;
-use super::readings::{Window, gauge, per_second};
+use super::readings::{Window, gauge, mean, per_second};
 use crate::metric as m;
 use crate::path::Side;
 use crate::record::{Step, Table};
@@ -18,6 +18,8 @@ pub struct SocketMemory {
     pub used: Bytes,
     /// The most that was ever in use; `None` if that is not counted.
     pub ever: Option<Bytes>,
+    /// Share of the readings in which the kernel saved memory on the whole system; `None` of groups, and if it was not read.
+    pub pressed: Option<f64>,
     /// How often in a second more was refused, or the limit was exceeded.
     pub refused: f64,
 }
@@ -37,6 +39,7 @@ fn limit(table: &Table, window: Window) -> Option<SocketMemory> {
         most: most(m::SOCKET_MEMORY_LIMIT).map(bytes),
         ever: most(m::SOCKET_MEMORY_EVER).map(bytes),
         used: bytes(most(m::SOCKET_MEMORY_USED)?),
+        pressed: mean(gauge(table, m::SOCKET_MEMORY_PRESSED, window)),
         refused: per_second(table, m::SOCKET_MEMORY_REFUSED, window)?,
     })
 }

@@ -1,4 +1,5 @@
-//! `/proc/net/snmp`, `/proc/net/netstat`, `/proc/net/snmp6` and `/proc/net/sockstat`: what the kernel counts of IP in a network namespace.
+//! `/proc/net/snmp`, `/proc/net/netstat`, `/proc/net/snmp6`, `/proc/net/sockstat` and `/proc/net/protocols`: what the kernel counts of IP
+//! in a network namespace.
 
 use super::text;
 
@@ -35,11 +36,24 @@ pub fn pair(text: &[u8], line: &str, word: &str) -> Option<u64> {
     text::decimal(fields.next()?)
 }
 
+/// Whether the kernel saves memory of all sockets of a protocol (`TCP`): the column `press` of /proc/net/protocols.
+pub fn is_pressed(text: &[u8], protocol: &str) -> Option<bool> {
+    let mut rows = text::lines(text, "protocols").filter_map(Result::ok);
+    let mut names = text::fields(rows.next()?);
+    let at = names.position(|field| field == b"press")?;
+    let is_named = |row: &&[u8]| text::fields(row).next() == Some(protocol.as_bytes());
+    match text::fields(rows.find(is_named)?).nth(at)? {
+        b"yes" => Some(true),
+        b"no" => Some(false),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
-    use super::{count, count6, pair};
+    use super::{count, count6, is_pressed, pair};
 
     const SNMP: &[u8] =
         b"Ip: Forwarding ReasmReqds FragCreates\nIp: 1 4 10\nTcp: RtoMin MaxConn\nTcp: 200 -1\n";
@@ -69,10 +83,25 @@ mod tests {
         assert_eq!(pair(b"TCP: mem\n", "TCP", "mem"), None, "cut");
     }
 
+    #[test]
+    fn the_pressure_of_a_protocol_is_in_its_row() {
+        let table = |tcp: &str| {
+            let names = "protocol  size sockets  memory press maxhdr";
+            let rows = "TCPv6 2432 0 19 no 192\nRAW 1152 0 -1 NI 0";
+            format!("{names}\n{rows}\nTCP 2304 1 19 {tcp}\n").into_bytes()
+        };
+        assert_eq!(is_pressed(&table("yes 192"), "TCP"), Some(true));
+        assert_eq!(is_pressed(&table("no 192"), "TCP"), Some(false));
+        assert_eq!(is_pressed(&table("no 192"), "RAW"), None, "not counted");
+        assert_eq!(is_pressed(&table(""), "TCP"), None, "cut");
+        assert_eq!(is_pressed(b"TCP 2304 1 19 yes 192\n", "TCP"), None);
+    }
+
     proptest! {
         #[test]
         fn arbitrary_bytes_never_panic(bytes: Vec<u8>) {
             let _ = (count(&bytes, "Ip", "FragCreates"), count6(&bytes, "Ip6FragCreates"));
+            let _ = is_pressed(&[b"protocol press\n", &bytes[..]].concat(), "TCP");
             let _ = (pair(&bytes, "TCP", "mem"), pair(&[b"TCP: mem ", &bytes[..]].concat(), "TCP", "mem"));
         }
     }

@@ -332,6 +332,7 @@ fn limit_of(name: &str, refused: f64, used: u64) -> SocketMemory {
         most: Some(Bytes(1 << 20)),
         used: Bytes(used),
         ever: None,
+        pressed: None,
         refused,
     }
 }
@@ -393,6 +394,19 @@ fn a_window_is_clamped_where_the_memory_for_tcp_is_used_up() {
     // Under pressure at times, and half of it in use: another program may have been that for a moment.
     assert_eq!(system(0.1, 512 << 10), ["enough", "clear"]);
     assert_eq!(system(0.1, (512 << 10) - 1), ["clear", "enough"]);
+    // The pressure began before the load, and the limit is not shown.
+    let saving = |share, refused| {
+        let limit = SocketMemory {
+            most: None,
+            pressed: Some(share),
+            ..limit_of(SYSTEM, refused, 41 << 20)
+        };
+        with_limit(limit)
+    };
+    assert_eq!(saving(0.5, 0.0), ["enough", "clear"]);
+    assert_eq!(saving(0.5, 1.0), ["enough", "clear"]);
+    assert_eq!(saving(0.49, 0.0), ["clear", "enough"]);
+    assert_eq!(saving(0.49, 1.0)[0], "unknown");
     // What the receiver drops for want of memory is sent again.
     let sends_again = |again, pruned| {
         let mut base = load();

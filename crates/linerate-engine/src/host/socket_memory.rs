@@ -19,6 +19,7 @@ use super::sources::Source;
 use super::{Machine, invalid, read, unreadable};
 
 const SOCKSTAT: &str = "/proc/net/sockstat";
+const PROTOCOLS: &str = "/proc/net/protocols";
 const SYSTEM: &str = "/proc/sys/net/ipv4/tcp_mem";
 /// The subject of the system's limit.
 const SYSCTL: &str = "net.ipv4.tcp_mem";
@@ -27,6 +28,13 @@ const METRICS: &[Metric] = &[
     metric::SOCKET_MEMORY_REFUSED,
     metric::SOCKET_MEMORY_LIMIT,
     metric::SOCKET_MEMORY_EVER,
+];
+/// Those of the system, whose limit may be absent.
+const OF_SYSTEM: &[Metric] = &[
+    metric::SOCKET_MEMORY_USED,
+    metric::SOCKET_MEMORY_REFUSED,
+    metric::SOCKET_MEMORY_PRESSED,
+    metric::SOCKET_MEMORY_LIMIT,
 ];
 /// Number of rows per reading of the system, whose counters the kernel adds up over all CPUs. What a group uses changes
 /// much from row to row.
@@ -53,6 +61,7 @@ pub(super) struct SocketMemory {
     limits: Option<Vec<Limit>>,
     /// Number of rows that were begun.
     rows: usize,
+    system: Sheets<()>,
     sheets: Sheets<usize>,
 }
 
@@ -67,6 +76,7 @@ impl SocketMemory {
         Self {
             limits: None,
             rows: 0,
+            system: Sheets::new(OF_SYSTEM, ""),
             sheets: Sheets::new(METRICS, ""),
         }
     }
@@ -77,8 +87,8 @@ impl Source for SocketMemory {
         self.rows += 1;
         if self.rows % EVERY == 1 {
             let values = system(machine)?;
-            self.sheets
-                .push(usize::MAX, || SYSCTL.to_owned(), at, &values, gaps);
+            self.system
+                .push((), || SYSCTL.to_owned(), at, &values, gaps);
         }
         let limits = match &mut self.limits {
             Some(limits) => limits,
@@ -94,12 +104,14 @@ impl Source for SocketMemory {
     fn take(&mut self) -> Vec<Table> {
         self.limits = None;
         self.rows = 0;
-        self.sheets.take()
+        let mut tables = self.system.take();
+        tables.extend(self.sheets.take());
+        tables
     }
 }
 
 /// The memory of all TCP sockets of the machine, the times that the limit was exceeded from which on the kernel saves
-/// memory, and that limit, unless this network namespace does not show it.
+/// memory, whether it does so, and that limit, unless this network namespace does not show it.
 fn system(machine: &dyn Machine) -> Result<Vec<Option<u64>>, Gap> {
     let file = |path| {
         let read = machine.file(path);
@@ -109,7 +121,9 @@ fn system(machine: &dyn Machine) -> Result<Vec<Option<u64>>, Gap> {
     let exceeded = snmp::count(&file(NETSTAT)?, "TcpExt", "TCPMemoryPressures");
     let page = rustix::param::page_size() as u64;
     let bytes = |pages: u64| pages.saturating_mul(page);
-    let mut values = vec![pages.map(bytes), exceeded];
+    let protocols = machine.file(PROTOCOLS).ok();
+    let pressed = protocols.and_then(|text| snmp::is_pressed(&text, "TCP"));
+    let mut values = vec![pages.map(bytes), exceeded, pressed.map(u64::from)];
     match read(machine, SYSTEM, sysctl::numbers::<3>) {
         Ok([_, pressure, _]) => values.push(Some(bytes(pressure))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -207,6 +221,10 @@ mod tests {
                 "/proc/net/sockstat",
                 &["sockets: used 9\nTCP: inuse 1 mem 19\nUDP: mem 7\n"],
             )
+            .file(
+                super::PROTOCOLS,
+                &["protocol size sockets memory press\nTCP 2304 1 19 yes\n"],
+            )
             .file("/proc/net/snmp", &["Tcp: InCsumErrors\nTcp: 0\n"])
             .file(
                 "/proc/net/netstat",
@@ -261,6 +279,15 @@ mod tests {
     }
 
     #[test]
+    fn the_pressure_is_seen_where_the_limit_is_not() {
+        let (tables, gaps) = fake("0::/\n").watch("socket_memory", 1);
+        let columns = tables[0].columns.iter();
+        let told: Vec<_> = columns.map(|c| (&*c.name, c.values[0])).collect();
+        assert_eq!(told[1..], [("refused", 2), ("pressed", 1)]);
+        assert_eq!(gaps, []);
+    }
+
+    #[test]
     fn the_system_has_a_limit_in_the_first_network_namespace() {
         let fake = fake("0::/\n").file("/proc/sys/net/ipv4/tcp_mem", &["10\t20\t30\n"]);
         let (tables, gaps) = fake.watch("socket_memory", 1);
@@ -268,8 +295,8 @@ mod tests {
             panic!("one limit: {tables:?}")
         };
         assert_eq!(
-            (*subject, values[1], values[0] * 20),
-            ("net.ipv4.tcp_mem", 2, values[2] * 19)
+            (*subject, &values[1..3], values[0] * 20),
+            ("net.ipv4.tcp_mem", &[2, 1][..], values[3] * 19)
         );
         assert_eq!(gaps, []);
     }
