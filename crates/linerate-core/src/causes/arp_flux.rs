@@ -3,7 +3,7 @@
 use super::path_rate::{self, PathRate};
 use super::{Answer, Cause, CauseInfo, Finding, NoFinding, base, lacks};
 use crate::advice::{Advice, Kept, Step};
-use crate::facts::route::Route;
+use crate::facts::route::{Route, Sibling};
 use crate::model::{Load, Model};
 use crate::path::{Direction, Place, Side, Stage};
 use crate::record::TrialPlan;
@@ -20,9 +20,9 @@ const MOST: f64 = 0.5;
 
 /// Payload that arrives by another port.
 struct Flux<'a> {
-    /// Names of the two ports, and the share of the payload that each took in.
-    other: (&'a str, f64),
-    owner: (&'a str, f64),
+    /// The two ports, and the share of the payload that each took in.
+    other: (&'a Sibling, f64),
+    owner: (&'a Sibling, f64),
 }
 
 static INFO: CauseInfo = CauseInfo {
@@ -48,7 +48,7 @@ impl Cause for ArpFlux {
             return Err(lacks(model, "facts.route", side));
         };
         if route.siblings.is_empty() {
-            let why = "no other port is in the network of its address, as far as was read";
+            let why = "no other port may answer for its address, as far as was read";
             return Err(NoFinding::Clear(why.to_owned()));
         }
         // Whether a rate limits the load is the same question as of any other port on the way.
@@ -63,7 +63,8 @@ impl Cause for ArpFlux {
         };
         Ok(Finding {
             side: Place::from(side),
-            enough: true,
+            // Why a port without an address takes it in is not known.
+            enough: !flux.other.0.is_bare,
             evidence: std::iter::once(words(route, &flux))
                 .chain(found.evidence)
                 .collect(),
@@ -104,8 +105,8 @@ fn flux<'a>(route: &'a Route, load: &Load) -> Option<Flux<'a>> {
     let most = others.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
     let (other, took) = most.filter(|(_, took)| *took >= MOST && *had < MOST)?;
     Some(Flux {
-        other: (&other.name, took),
-        owner: (&owner.name, *had),
+        other: (other, took),
+        owner: (owner, *had),
     })
 }
 
@@ -122,9 +123,16 @@ fn words(route: &Route, flux: &Flux<'_>) -> String {
     let address = route
         .own
         .map_or("the address".to_owned(), |own| own.to_string());
+    let bare = if other.is_bare {
+        ", which has no address,"
+    } else {
+        ""
+    };
     format!(
-        "{other} took in {} of the payload, and {owner}, which owns {address}, {}",
+        "{}{bare} took in {} of the payload, and {}, which owns {address}, {}",
+        other.name,
         percent(took.min(1.0)),
+        owner.name,
         percent(had.min(1.0))
     )
 }

@@ -38,13 +38,13 @@ pub struct Route {
     /// Other ports that have a wire, carrier and an address of their own.
     #[serde(deserialize_with = "at_most::<_, _, OTHERS_MAX>")]
     pub others: Vec<Other>,
-    /// The ports that have an address in the network of this end's address, the one that owns it among them; empty if
-    /// there is no other one, and in records from before they were read.
+    /// The ports that may answer for this end's address: those with an address in its network, the one that owns it among
+    /// them, and those without any; empty if there is no other one, and in records from before they were read.
     #[serde(deserialize_with = "at_most::<_, _, OTHERS_MAX>")]
     pub siblings: Vec<Sibling>,
 }
 
-/// A port in the network of this end's address.
+/// A port that may answer for this end's address.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Sibling {
@@ -54,6 +54,9 @@ pub struct Sibling {
     pub name: String,
     /// Whether the address of this end is its own.
     pub owns: bool,
+    /// Whether it has no address of version 4 itself.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_bare: bool,
 }
 
 /// A port that the route does not use.

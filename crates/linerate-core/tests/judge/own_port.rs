@@ -295,6 +295,7 @@ fn two_ports(shares: [f64; 2]) -> Model {
         index,
         name: name.to_owned(),
         owns: index == 0,
+        is_bare: false,
     };
     m.hosts[1].facts.route = Some(Route {
         own: "10.75.0.21".parse().ok(),
@@ -330,6 +331,36 @@ fn payload_that_arrives_by_another_port_than_the_owner_s_is_no_rate_of_the_path(
     m.directions[0].base.arrivals.clear();
     assert_eq!(outcome(&m, "arp-flux"), "unknown");
     assert_eq!(judge(&m).limits[0].cause, "path-rate");
+}
+
+#[test]
+fn a_port_without_an_address_is_suspected_of_answering_until_a_trial_decides() {
+    let bare = |shares| {
+        let mut m = two_ports(shares);
+        let route = m.hosts[1].facts.route.as_mut().expect("a route");
+        route.siblings[1].is_bare = true;
+        m
+    };
+    let at = |shares| {
+        let m = bare(shares);
+        ["arp-flux", "path-rate"].map(|id| outcome(&m, id))
+    };
+    assert_eq!(at([0.49, 0.51]), ["suspect", "clear"]);
+    assert_eq!(at([0.51, 0.51]), ["clear", "enough"]);
+    let mut m = bare([0.0, 1.04]);
+    assert!(
+        judge(&m)
+            .limits
+            .iter()
+            .all(|limit| limit.cause != "arp-flux")
+    );
+    tried(&mut m, "more-streams", 1.0);
+    let limit = judge(&m).limits.remove(0);
+    assert_eq!(
+        (limit.cause, limit.certainty),
+        ("arp-flux", Certainty::Proved)
+    );
+    assert!(limit.evidence[0].starts_with("w0, which has no address, took in 100 %"));
 }
 
 #[test]

@@ -199,11 +199,15 @@ mod tests {
 
     #[test]
     fn ports_in_the_network_of_the_own_address_are_told_if_there_are_several() {
-        let siblings = |addresses: &[(u32, [u8; 4])], dummy: bool| {
-            let info = attr(1, if dummy { b"dummy" } else { b"veth!" });
+        let told = |addresses: &[(u32, [u8; 4])], kind: &[u8], part_of: Option<u32>| {
+            let info = attr(1, kind);
             let links = [
                 link(2, "eth0", &[attr(18, &info)]),
-                link(3, "eth1", &[]),
+                link(
+                    3,
+                    "eth1",
+                    &Vec::from_iter(part_of.map(|it| attr(10, &it.to_ne_bytes()))),
+                ),
                 link(4, "eth2", &[]),
             ];
             let addresses = addresses
@@ -219,14 +223,24 @@ mod tests {
                 .reply(Query::Addresses, &[&addresses.collect::<Vec<_>>().concat()]);
             let (route, _) = read(fake);
             let told = route.siblings.into_iter();
-            told.map(|port| (port.name, port.index, port.owns))
+            told.map(|port| (port.name, port.index, port.owns, port.is_bare))
                 .collect::<Vec<_>>()
+        };
+        let siblings = |addresses: &[(u32, [u8; 4])], dummy| {
+            let kind: &[u8] = if dummy { b"dummy" } else { b"veth!" };
+            told(addresses, kind, Some(4))
         };
         let own = (2, [192, 0, 2, 7]);
         let all = [own, (3, [192, 0, 2, 8]), (4, [198, 51, 100, 7])];
-        let want = [("eth0".to_owned(), 2, true), ("eth1".to_owned(), 3, false)];
-        assert_eq!(siblings(&all, false), want);
+        let want = |bare| {
+            let port = |name: &str, index, owns, bare| (name.to_owned(), index, owns, bare);
+            [port("eth0", 2, true, false), port("eth1", 3, false, bare)]
+        };
+        assert_eq!(siblings(&all, false), want(false));
         assert_eq!(siblings(&[own, all[2]], false), [], "another network");
+        let bare = |part_of| told(&[own, all[2]], b"veth!", part_of);
+        assert_eq!(bare(None), want(true), "without an address");
+        assert_eq!(bare(Some(2)), [], "a part of the owner");
         assert_eq!(siblings(&all[1..], false), [], "nobody owns it");
         assert_eq!(
             siblings(&all, true),

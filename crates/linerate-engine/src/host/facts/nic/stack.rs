@@ -8,14 +8,14 @@ use linerate_core::facts::route::{
 };
 use linerate_core::parse::address::{self, Address};
 use linerate_core::parse::ethtool;
-use linerate_core::parse::link::{LOOPBACK, Link};
+use linerate_core::parse::link::{ETHERNET, LOOPBACK, Link};
 
 use super::{HINT, PortReader, Reader, WHAT, basic, stack};
 use crate::host::{Ethtool, Query, gap, invalid};
 
 impl Reader<'_> {
     /// Returns the port with this index, then the ports below it; and the other ports with a wire, a carrier and an
-    /// address; and the ports in the network of `own`.
+    /// address; and the ports that may answer for `own`.
     pub(in super::super) fn stack_of(
         &mut self,
         index: u32,
@@ -44,7 +44,7 @@ impl Reader<'_> {
         });
         let ports = ports.collect();
         let addresses = self.addresses();
-        let siblings = own.map(|own| siblings(&links, &nics, &addresses, own));
+        let siblings = own.map(|own| siblings(&links, &nics, &addresses, (own, index)));
         let others = self.others(&links, &nics, &used, &addresses);
         (ports, others, siblings.unwrap_or_default())
     }
@@ -127,29 +127,79 @@ impl Reader<'_> {
 /// Kinds of ports that receive no frames of a network: an address on them is answered for by other ports on purpose.
 const APART: [&str; 2] = ["dummy", "ifb"];
 
-/// Returns the ports with an address in the network of `own`, which one of them owns; empty if there is no other one, or
-/// if the owner receives no frames.
+/// Returns the ports with an address in the network of `own`, which one of them owns; then those without an address, if
+/// the route leaves by the owner's. Empty if there is no other one, or if the owner receives no frames.
 //= RFC 1122, section 3.3.4.2: in the weak model a host takes packets for any of its addresses on any port
-fn siblings(links: &[Link<'_>], nics: &[Nic], addresses: &[Address], own: IpAddr) -> Vec<Sibling> {
+fn siblings(
+    links: &[Link<'_>],
+    nics: &[Nic],
+    addresses: &[Address],
+    (own, index): (IpAddr, u32),
+) -> Vec<Sibling> {
     let mut found: Vec<Sibling> = Vec::new();
     for (nic, link) in nics.iter().zip(links) {
-        let receives = nic.up && link.hardware != LOOPBACK && !APART.contains(&&*nic.kind);
         let of_port = addresses.iter().filter(|a| a.port == nic.index);
         let mut within = of_port
             .filter(|a| shares_network((a.ip, a.prefix), own))
             .peekable();
-        if receives && within.peek().is_some() {
+        if receives(nic, link) && within.peek().is_some() {
             found.push(Sibling {
-                index: nic.index,
-                name: nic.name.clone(),
                 owns: within.any(|a| a.ip == own),
+                ..sibling(nic)
             });
         }
     }
-    let owned = found.iter().filter(|port| port.owns).count() == 1;
+    let owners: Vec<u32> = found.iter().filter(|p| p.owns).map(|p| p.index).collect();
+    if owners == [index] {
+        let bare = bare(links, nics, addresses, index);
+        found.extend(bare.take(OTHERS_MAX.saturating_sub(found.len())));
+    }
     // Neighbours of version 6 are asked for on the port of the address.
-    let may = owned && own.is_ipv4() && (2..=OTHERS_MAX).contains(&found.len());
+    let may = owners.len() == 1 && own.is_ipv4() && (2..=OTHERS_MAX).contains(&found.len());
     if may { found } else { Vec::new() }
+}
+
+/// Returns the ports without an address that answer on their own wire for the address of `owner`: neither parts of another
+/// port nor stacked with it. Those that software did not make come first.
+fn bare(
+    links: &[Link<'_>],
+    nics: &[Nic],
+    addresses: &[Address],
+    owner: u32,
+) -> impl Iterator<Item = Sibling> {
+    let beneath = below(nics, owner);
+    let is_bare = |nic: &Nic| {
+        !addresses
+            .iter()
+            .any(|a| a.port == nic.index && a.ip.is_ipv4())
+    };
+    let is_apart = |nic: &Nic| {
+        let is_part = nic.stack.above.is_some() || beneath.contains(&nic.index);
+        !is_part && !below(nics, nic.index).contains(&owner)
+    };
+    let all = nics.iter().zip(links);
+    let may = all.filter(|(nic, link)| receives(nic, link) && link.hardware == ETHERNET);
+    let may = may.map(|(nic, _)| nic);
+    let mut found: Vec<&Nic> = may.filter(|nic| is_bare(nic) && is_apart(nic)).collect();
+    found.sort_by_key(|nic| !nic.kind.is_empty());
+    let bare = |nic| Sibling {
+        is_bare: true,
+        ..sibling(nic)
+    };
+    found.into_iter().map(bare)
+}
+
+/// Whether a port receives frames of a network.
+fn receives(nic: &Nic, link: &Link<'_>) -> bool {
+    nic.up && link.hardware != LOOPBACK && !APART.contains(&&*nic.kind)
+}
+
+fn sibling(nic: &Nic) -> Sibling {
+    Sibling {
+        index: nic.index,
+        name: nic.name.clone(),
+        ..Sibling::default()
+    }
 }
 
 /// Returns a port and the ports below it, each once, the nearest first; at most one more than is kept.
