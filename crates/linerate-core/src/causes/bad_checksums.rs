@@ -41,12 +41,14 @@ impl Cause for BadChecksums {
         }
         // Whether so much loss limits the load is the same question as of any other loss.
         let found = path_loss::found(model, direction)?;
-        let Some(damaged) = load.netstat.receiver.damaged else {
+        let counted = load.netstat.receiver;
+        let Some(damaged) = counted.damaged else {
             return Err(lacks(model, "netstat", direction.receiver()));
         };
+        let damaged = damaged + counted.damaged_tunnel.unwrap_or_default();
         let Some(damaged) = of_segments(load) else {
             return Err(NoFinding::Clear(format!(
-                "{damaged:.0} segments in a second arrived with a bad checksum: not most of those that were lost"
+                "{damaged:.0} packets in a second arrived with a bad checksum: not most of those that were lost"
             )));
         };
         Ok(Finding {
@@ -93,13 +95,24 @@ fn of_datagrams(model: &Model, direction: Direction, load: &Load) -> Answer {
 
 /// The segments with a bad checksum, in words, where they are most of those that were retransmitted.
 pub(super) fn of_segments(load: &Load) -> Option<String> {
-    let (damaged, again) = load.netstat.receiver.damaged.zip(load.tcp.repeated)?;
-    (damaged > 0.0 && damaged >= again * MOST).then(|| {
-        format!(
-            "{damaged:.0} segments in a second arrived with a bad checksum (TcpInCsumErrors), and {again:.0} were \
-             retransmitted"
-        )
-    })
+    let counted = load.netstat.receiver;
+    let (damaged, again) = counted.damaged.zip(load.tcp.repeated)?;
+    let outside = counted.damaged_tunnel.unwrap_or_default();
+    let all = damaged + outside;
+    let words = || {
+        if outside > damaged {
+            format!(
+                "{outside:.0} datagrams of the tunnel in a second arrived with a bad checksum (UdpInCsumErrors), and {again:.0} \
+                 segments were retransmitted"
+            )
+        } else {
+            format!(
+                "{damaged:.0} segments in a second arrived with a bad checksum (TcpInCsumErrors), and {again:.0} were \
+                 retransmitted"
+            )
+        }
+    };
+    (all > 0.0 && all >= again * MOST).then(words)
 }
 
 /// The sender's CPU computes the checksums. `None` if it does so already.

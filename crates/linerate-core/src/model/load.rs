@@ -27,6 +27,7 @@ use super::tcp::{came_twice, segments_received, tcp};
 use super::verbs::verbs;
 use super::workers::at_work;
 use super::{Cpu, Estimate, Load, TcpShares, Thread};
+use crate::facts::nic::Nic;
 use crate::metric as m;
 use crate::path::{ByRole, Direction, Measure, Side};
 use crate::plan::{Knobs, Pattern, Purpose, SetPlan};
@@ -210,18 +211,24 @@ pub(super) fn load_over(
         ticks: rates,
         ..Load::bare(sender.transport, set.plan.knobs.streams, steady)
     };
-    Some(with_kernels(load, (step, idle(record)), direction, window))
+    Some(with_kernels(load, (record, step), direction, window))
 }
 
 /// Adds what the kernels of both ends counted for all their programs.
 fn with_kernels(
     load: Load,
-    (step, idle): (&Step, Option<&Step>),
+    (record, step): (&Record, &Step),
     direction: Direction,
     window: Window,
 ) -> Load {
     let ends = [direction.sender(), direction.receiver()];
-    let netstat = ByRole::from(ends.map(|side| netstat(step, idle, side, load.transport, window)));
+    let idle = idle(record);
+    let netstat = ByRole::from(ends.map(|side| {
+        let route = record.hosts.get(index(side));
+        let route = route.and_then(|host| host.facts.route.as_ref());
+        let tunnelled = route.is_some_and(|route| route.ports.iter().any(Nic::is_over_udp));
+        netstat((step, idle), side, (load.transport, tunnelled), window)
+    }));
     let damaged = netstat.receiver.damaged;
     Load {
         contended: super::contended(step),

@@ -12,6 +12,8 @@ use crate::transport::Transport;
 pub struct Netstat {
     /// Packets of the load's transport that arrived with a checksum that does not fit, and were discarded.
     pub damaged: Option<f64>,
+    /// Datagrams with such a checksum, where the load's packets are inside those of a tunnel; `None` without one.
+    pub damaged_tunnel: Option<f64>,
     /// Blocks of selective acknowledgements that were ignored because nothing like them had been sent.
     pub sacks_discarded: Option<f64>,
     /// Times that a receive queue was cut down for want of room.
@@ -20,13 +22,12 @@ pub struct Netstat {
     pub queue_drops: Option<f64>,
 }
 
-/// The counts of an end during a load by this transport. What it counted as often on the `idle` path belongs to other
-/// programs.
+/// The counts of an end during a load by this transport, whose packets datagrams carry where they are `tunnelled`. What it
+/// counted as often on the `idle` path belongs to other programs.
 pub(super) fn netstat(
-    step: &Step,
-    idle: Option<&Step>,
+    (step, idle): (&Step, Option<&Step>),
     side: Side,
-    transport: Transport,
+    (transport, tunnelled): (Transport, bool),
     window: Window,
 ) -> Netstat {
     let table = |step| end(step, side).and_then(|end| end.about("netstat", |_| true).next());
@@ -41,6 +42,9 @@ pub(super) fn netstat(
             Transport::Udp => m::NETSTAT_UDP_DAMAGED,
             _ => m::NETSTAT_TCP_DAMAGED,
         }),
+        damaged_tunnel: (tunnelled && transport == Transport::Tcp)
+            .then(|| of(m::NETSTAT_UDP_DAMAGED))
+            .flatten(),
         sacks_discarded: of(m::NETSTAT_SACKS_DISCARDED),
         pruned: of(m::NETSTAT_PRUNED),
         queue_drops: of(m::NETSTAT_QUEUE_DROPS),
@@ -67,7 +71,13 @@ mod tests {
                 tick: Nanos::from_secs(1),
             },
             ends: vec![EndReadings {
-                tables: vec![table("all", &[(m::NETSTAT_TCP_DAMAGED, [7, 7 + damaged])])],
+                tables: vec![table(
+                    "all",
+                    &[
+                        (m::NETSTAT_TCP_DAMAGED, [7, 7 + damaged]),
+                        (m::NETSTAT_UDP_DAMAGED, [7, 7 + 2 * damaged]),
+                    ],
+                )],
                 ..EndReadings::default()
             }],
             began: Nanos(0),
@@ -82,11 +92,24 @@ mod tests {
         let damaged = |load, idle: Option<i64>| {
             let idle = idle.map(second);
             let load = second(load);
-            netstat(&load, idle.as_ref(), Side::Near, Transport::Tcp, WHOLE).damaged
+            let kind = (Transport::Tcp, false);
+            netstat((&load, idle.as_ref()), Side::Near, kind, WHOLE).damaged
         };
         assert_eq!(damaged(60, Some(0)), Some(60.0));
         assert_eq!(damaged(60, Some(50)), Some(10.0));
         assert_eq!(damaged(60, Some(70)), Some(0.0));
         assert_eq!(damaged(60, None), Some(60.0));
+    }
+
+    #[test]
+    fn datagrams_count_for_connections_inside_a_tunnel() {
+        let outside = |transport, tunnelled| {
+            let (load, idle) = (second(60), second(10));
+            let kind = (transport, tunnelled);
+            netstat((&load, Some(&idle)), Side::Near, kind, WHOLE).damaged_tunnel
+        };
+        assert_eq!(outside(Transport::Tcp, true), Some(100.0));
+        assert_eq!(outside(Transport::Tcp, false), None);
+        assert_eq!(outside(Transport::Udp, true), None, "counted already");
     }
 }

@@ -140,6 +140,15 @@ fn segments_that_arrive_with_a_bad_checksum_are_not_lost_on_the_way() {
     assert_eq!(proved(Some(6.0)), certain("bad-checksums"));
     assert_eq!(proved(Some(0.0)), certain("path-loss"));
     assert_eq!(proved(None), certain("path-loss"), "an older record");
+    // The segments are inside a tunnel, whose datagrams are damaged.
+    let inside = |damaged| {
+        let mut m = with(Some(0.0));
+        m.directions[0].base.netstat.receiver.damaged_tunnel = damaged;
+        ["bad-checksums", "path-loss"].map(|id| outcome(&m, id))
+    };
+    assert_eq!(inside(Some(3.1)), ["enough", "clear"]);
+    assert_eq!(inside(Some(2.9)), ["clear", "suspect"]);
+    assert_eq!(inside(None), ["clear", "suspect"], "no tunnel");
     // Where nothing is retransmitted, another program's segments were damaged.
     let mut m = model(load());
     m.directions[0].base.netstat.receiver.damaged = Some(100.0);

@@ -149,6 +149,9 @@ const WRAPPING: [&str; 12] = [
     "bareudp",
 ];
 
+/// Kinds that put each packet into a datagram.
+const OVER_UDP: [&str; 4] = ["vxlan", "geneve", "bareudp", "wireguard"];
+
 /// Whether this is the name that Open vSwitch or Cilium gives to its tunnels, all of which are `external`.
 //= Open vSwitch, lib/netdev-vport.c: genev_sys_6081, vxlan_sys_4789, gre_sys; Cilium, pkg/defaults: cilium_vxlan
 fn is_of_switch(name: &str) -> bool {
@@ -159,6 +162,20 @@ impl Nic {
     /// Whether the port is a tunnel that leaves checksums and segmentation of its packets to the port below.
     pub fn is_wrapping(&self) -> bool {
         WRAPPING.contains(&self.kind.as_str())
+    }
+
+    /// Whether the port is a tunnel that puts each packet into a datagram of UDP: by its kind, or by FOU or GUE.
+    pub fn is_over_udp(&self) -> bool {
+        let (kind, told) = (TunnelKind::named(&self.kind), self.stack.tunnel.as_ref());
+        let usual = |(kind, told): (&TunnelKind, &Tunnel)| {
+            kind.tunnel(told.version, told.frames, None).least
+        };
+        let more = kind
+            .zip(told)
+            .and_then(usual)
+            .zip(told.and_then(|told| told.least));
+        let has_header = more.is_some_and(|(usual, least)| least >= usual.saturating_add(UDP));
+        OVER_UDP.contains(&self.kind.as_str()) || self.is_wrapping() && has_header
     }
 
     /// Whether a program or a switch sets the destination of each packet of a tunnel, and limits its size; `None` if that
@@ -289,6 +306,21 @@ mod tests {
     fn over(chain: &[Nic], size: u32) -> Option<(u32, u32, Option<u32>)> {
         let chain: Vec<&Nic> = chain.iter().collect();
         overflow(&chain, size).map(|over| (over.outer, over.room, over.fits))
+    }
+
+    #[test]
+    fn tunnels_over_udp_are_told_by_kind_and_by_their_headers() {
+        let over = |kind: &str, besides: Option<u32>| {
+            let mut nic = nic(kind, 1400);
+            let tunnel = |kind: &TunnelKind| kind.tunnel(Some(4), kind.frames, besides);
+            nic.stack.tunnel = TunnelKind::named(kind).map(tunnel);
+            nic.is_over_udp()
+        };
+        assert!(over("vxlan", Some(0)) && over("wireguard", Some(0)));
+        assert!(over("ipip", Some(8)), "FOU");
+        assert!(!over("ipip", Some(7)) && !over("gre", Some(4)), "a key");
+        assert!(!over("xfrm", None) && !over("vlan", None));
+        assert!(!nic("ipip", 1400).is_over_udp() && nic("geneve", 1400).is_over_udp());
     }
 
     #[test]
