@@ -52,6 +52,25 @@ fn a_window_that_somebody_on_the_way_offers_is_not_the_far_ends() {
     assert_eq!(judged(2_101), (None, true));
 }
 
+#[test]
+fn an_answer_that_does_not_fit_a_window_shows_no_relay() {
+    // An answer takes twice as long as an acknowledgement.
+    let at = |window| {
+        let mut base = held_by_window();
+        (base.tcp.min_rtt, base.tcp.rtt) =
+            (Some(Nanos::from_millis(40)), Some(Nanos::from_millis(40)));
+        base.tcp.window = Some(Bytes(window));
+        let mut m = model(base);
+        let idle = m.idle.as_mut().expect("timed");
+        idle.least = Nanos::from_micros(80_300);
+        idle.percentiles = vec![(50.0, idle.least)];
+        outcome(&m, "receive-window")
+    };
+    assert_eq!(at(63), "enough");
+    assert_eq!((at(64), at(1 << 16)), ("unknown", "unknown"));
+    assert_eq!(at(0), "unknown", "a relay that is full");
+}
+
 /// A window that is full nearly all the time, on a path of 10 ms whose round trip took this many times as long.
 fn window_beside_a_queue(times: f64) -> Model {
     let mut base = held_by_window();
