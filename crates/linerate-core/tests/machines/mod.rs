@@ -70,13 +70,16 @@ fn ports() -> Inventory {
     machine
 }
 
-/// A link that offers too little, a bond of two halves, and offloads that are off below a tunnel.
+/// A link that offers too little, one that was set by hand, a bond of two halves, and offloads that are off below a tunnel.
 fn links() -> Inventory {
     let modes = |all: &[&str]| all.iter().map(|&mode| mode.to_owned()).collect::<Vec<_>>();
     let mut shy = port(2, 1);
     shy.link.supported = modes(&["1000baseT/Full", "10000baseT/Full"]);
     shy.link.advertised = modes(&["1000baseT/Full"]);
     shy.link.peer.clone_from(&shy.link.supported);
+    let mut set = port(8, 1);
+    set.link.supported = modes(&["1000baseT/Full", "10000baseT/Full"]);
+    set.link.autoneg = Some(false);
     let member = |index: u32, aggregator: u16| {
         let mut member = port(index, 25);
         member.stack.aggregator = Some(aggregator);
@@ -100,7 +103,7 @@ fn links() -> Inventory {
     "vxlan".clone_into(&mut tunnel.kind);
     (tunnel.mtu, tunnel.stack.below) = (Some(1400), vec![6]);
     let mut machine = Inventory::default();
-    machine.network.nics = vec![shy, member(3, 1), member(4, 2), bond, plain, tunnel];
+    machine.network.nics = vec![shy, member(3, 1), member(4, 2), bond, plain, tunnel, set];
     machine
 }
 

@@ -110,6 +110,20 @@ impl LinkModes {
         offered.filter_map(|mode| mode_speed(mode)).max()
     }
 
+    /// The fastest mode of twisted pairs that the port supports, which negotiates; `None` if it has modes of another medium.
+    //= IEEE 802.3-2022, section 40.5.1: all 1000BASE-T PHYs negotiate
+    pub fn fastest_of_pairs(&self) -> Option<Rate> {
+        const NEGOTIATES: Rate = Rate(1_000_000_000);
+        let is_of_pairs = |mode: &&String| mode.contains("baseT/");
+        let mut modes = self
+            .supported
+            .iter()
+            .filter(|mode| mode_speed(mode).is_some());
+        let speeds = modes.clone().filter_map(|mode| mode_speed(mode));
+        let fastest = speeds.max().filter(|fastest| *fastest >= NEGOTIATES);
+        fastest.filter(|_| modes.all(|mode| is_of_pairs(&mode)))
+    }
+
     /// The supported modes that the port does not offer.
     pub fn withheld(&self) -> impl Iterator<Item = &str> {
         let is_withheld =

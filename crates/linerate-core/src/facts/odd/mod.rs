@@ -130,6 +130,7 @@ const FIRST: &[Rule] = &[
     nic::half_duplex,
     nic::below_common,
     nic::offers_less,
+    nic::fixed,
     bond::apart,
     infiniband::not_set_up,
     infiniband::held_down,

@@ -96,6 +96,28 @@ pub(super) fn offers_less(inventory: &Inventory) -> Vec<Oddity> {
     ports(inventory, odd)
 }
 
+/// A link of twisted pairs that was set by hand to less than the port supports.
+pub(super) fn fixed(inventory: &Inventory) -> Vec<Oddity> {
+    let odd = |nic: &Nic| {
+        let (speed, supported) = (nic.link.speed?, nic.link.fastest_of_pairs()?);
+        let is_fixed = nic.link.autoneg == Some(false) && nic.link.peer.is_empty();
+        (nic.up && is_fixed && !nic.is_half() && speed < supported).then(|| Oddity {
+            id: "port-fixed",
+            subject: nic.name.clone(),
+            what: format!("runs at {speed} without negotiation, though it supports {supported}"),
+            why: "its speed was set by hand; an other end that negotiates gets no answer, and then talks half duplex, where \
+                  packets collide",
+            limits: vec![nic.name.clone()],
+            fix: nic.negotiate(
+                None,
+                "negotiate, and let the other end do so; the link goes down for some seconds",
+            ),
+            ..Oddity::default()
+        })
+    };
+    ports(inventory, odd)
+}
+
 /// The step that reads a transceiver's own data.
 fn transceiver(nic: &Nic) -> Step {
     Step::on(None, format!("sudo ethtool -m {}", word(&nic.name))).about("if it has a transceiver")
@@ -314,6 +336,45 @@ mod tests {
         assert_eq!(told(|n| n.up = false), [""; 0]);
         let offers_it = told(|n| n.link.advertised.push("1000baseT/Full".to_owned()));
         assert_eq!(offers_it, ["port-speed"], "the cable");
+    }
+
+    #[test]
+    fn a_port_that_was_set_to_less_than_it_supports_is_odd() {
+        let modes = |names: &[&str]| names.iter().map(|n| format!("{n}/Full")).collect();
+        let mut card = nic(2, &[]);
+        (card.up, card.link.autoneg) = (true, Some(false));
+        card.link.speed = Some(Rate(100_000_000));
+        card.link.duplex = Some(Duplex::Full);
+        card.link.supported = modes(&["10baseT", "100baseT", "1000baseT"]);
+        card.link.advertised = modes(&["100baseT"]);
+        let found = find(&machine(&[card.clone()]));
+        assert_eq!(
+            found[0].what,
+            "runs at 100 Mb/s without negotiation, though it supports 1 Gb/s"
+        );
+        assert_eq!(
+            found[0].to_do(),
+            "negotiate, and let the other end do so; the link goes down for some seconds: sudo ethtool -s eth2 autoneg on \
+             (undo: sudo ethtool -s eth2 autoneg off speed 100 duplex full)"
+        );
+        let told = |change: fn(&mut Nic)| {
+            let mut other = card.clone();
+            change(&mut other);
+            ids(&machine(&[other]))
+        };
+        assert_eq!(told(|_| ()), ["port-fixed"]);
+        let half = told(|n| n.link.duplex = Some(Duplex::Half));
+        assert_eq!(half, ["port-half-duplex"]);
+        let nothing = [
+            told(|n| n.link.speed = Some(Rate(1_000_000_000))),
+            told(|n| n.link.autoneg = Some(true)),
+            told(|n| n.link.autoneg = None),
+            told(|n| n.link.supported.push("10000baseSR/Full".to_owned())),
+            // Negotiation belongs to 1000BASE-T, and not to what was before.
+            told(|n| n.link.supported.truncate(2)),
+            told(|n| n.up = false),
+        ];
+        assert!(nothing.iter().all(Vec::is_empty), "{nothing:?}");
     }
 
     #[test]
