@@ -51,7 +51,7 @@ fn of(nic: &Nic, bond: &Bond, members: &[&Nic]) -> Option<Oddity> {
         ),
         why: "LACP uses the ports of one aggregator: those whose other ends are one system, in one group, at one speed",
         limits: vec![nic.name.clone()],
-        fix: fix(nic),
+        fix: fix(nic, members),
     })
 }
 
@@ -76,14 +76,31 @@ fn ceiling(used: &[&Nic], members: &[&Nic]) -> String {
     }
 }
 
-fn fix(nic: &Nic) -> Advice {
+fn fix(nic: &Nic, members: &[&Nic]) -> Advice {
     let show = format!("sudo cat /proc/net/bonding/{}", word(&nic.name));
-    let show = Step::on(None, show);
-    Advice::new(
-        "at the other end, put these ports into one group that uses LACP: on one switch, or on switches that act as one; \
-         unless the second group is meant as a standby",
-    )
-    .step(show.about("the system, the key and the aggregator of each member"))
+    let show = Step::on(None, show).about("the system, the key and the aggregator of each member");
+    let speeds = || {
+        members
+            .iter()
+            .filter_map(|member| Some((member.link.speed?, member)))
+    };
+    let (least, most) = (
+        speeds().min_by_key(|at| at.0),
+        speeds().max_by_key(|at| at.0),
+    );
+    let differ = least.zip(most).filter(|(least, most)| least.0 < most.0);
+    let what = match differ {
+        // LACP never joins them, whatever the other end does.
+        Some(((rate, port), (fast, _))) => format!(
+            "take the ports that are slower than {fast} out of this bond ({} runs at {rate}), or bring them to its speed: LACP \
+             joins ports of one speed only; where the slow one is meant as a standby, use the mode active-backup at both ends",
+            port.name
+        ),
+        None => "at the other end, put these ports into one group that uses LACP: on one switch, or on switches that act as \
+                 one; unless the second group is meant as a standby"
+            .to_owned(),
+    };
+    Advice::new(what).step(show)
 }
 
 #[cfg(test)]
@@ -140,6 +157,21 @@ mod tests {
         let mut down = bond("802.3ad", Some(1), [Some(1), Some(2)], PARTNER);
         down[2].up = false;
         assert_eq!(whats(down), [""; 0], "a cable is out");
+    }
+
+    #[test]
+    fn ports_of_different_speeds_are_not_told_to_join_one_group() {
+        let fix = |speed| {
+            let mut machine = Inventory::default();
+            machine.network.nics = bond("802.3ad", Some(1), [Some(1), Some(2)], PARTNER);
+            machine.network.nics[2].link.speed = speed;
+            find(&machine).remove(0).fix.what
+        };
+        let slow = fix(Some(Rate(1_000_000_000)));
+        assert!(slow.contains("slower than 25 Gb/s out of this bond (eth3 runs at 1 Gb/s)"));
+        let group = "at the other end, put these ports into one group";
+        assert!(fix(Some(Rate(25_000_000_000))).starts_with(group));
+        assert!(fix(None).starts_with(group), "not known");
     }
 
     #[test]
