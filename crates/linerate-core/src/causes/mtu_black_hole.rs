@@ -101,8 +101,15 @@ impl Cause for MtuBlackHole {
         let datagrams = model
             .direction(direction)
             .is_some_and(|d| d.base.transport == Transport::Udp);
+        let sender = model.host(direction.sender());
         let until = if datagrams {
             Advice::new("let the program send smaller datagrams")
+        } else if sender.is_some_and(|host| host.facts.probes_mtu == Some(true)) {
+            Advice::new(format!(
+                "let long connections go on: each one is silent for about 3 s, until TCP of {} finds the size that passes \
+                 (net.ipv4.tcp_mtu_probing is set already), and then sends smaller segments",
+                direction.sender().name()
+            ))
         } else {
             let name = "net.ipv4.tcp_mtu_probing";
             Advice::new("let TCP find the size that passes").keeping(

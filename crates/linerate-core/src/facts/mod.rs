@@ -203,6 +203,10 @@ pub struct HostFacts {
     /// Whether it reports duplicate segments to its peers, `net.ipv4.tcp_dsack`. `None` in records made before
     /// this was read.
     pub tells_duplicates: Option<bool>,
+    /// Whether it looks for smaller segments where none is acknowledged, `net.ipv4.tcp_mtu_probing`. `None` in records made
+    /// before this was read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub probes_mtu: Option<bool>,
     /// Settings that a trial may change on this host, by their ids in [`crate::change::SETTINGS`]: its
     /// user allowed it, and so does the system.
     pub changeable: Vec<String>,

@@ -62,6 +62,28 @@ fn large_packets_that_vanish_are_told_from_a_path_that_is_slow() {
 }
 
 #[test]
+fn no_setting_is_advised_that_the_sender_has() {
+    let advised = |probes| {
+        let mut m = held_by_loss(1.0);
+        m.hosts[0].facts.probes_mtu = probes;
+        let hole = cause("mtu-black-hole").expect("a cause");
+        let until = hole.advice(&m, Direction::Forward).remove(1);
+        (until.steps.len(), until.what)
+    };
+    assert_eq!(advised(Some(false)), advised(None));
+    let (steps, what) = advised(Some(false));
+    assert_eq!(
+        (steps, what.as_str()),
+        (2, "let TCP find the size that passes")
+    );
+    let (steps, what) = advised(Some(true));
+    assert!(
+        steps == 0 && what.contains("silent for about 3 s"),
+        "{what}"
+    );
+}
+
+#[test]
 fn segments_are_halved_down_to_what_every_link_carries() {
     let mss = |mss| {
         let mut base = load();

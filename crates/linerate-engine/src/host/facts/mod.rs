@@ -85,7 +85,8 @@ fn facts_of(machine: &dyn Machine, toward: Option<Toward>) -> HostFacts {
             "/proc/sys/net/ipv4/tcp_congestion_control",
         ),
         buffers: reader.buffers(),
-        tells_duplicates: reader.tells_duplicates(),
+        tells_duplicates: reader.is_set("tcp_dsack"),
+        probes_mtu: reader.is_set("tcp_mtu_probing"),
         changeable: Vec::new(),
         ticks_per_sec: reader.ticks(),
         cpus,
@@ -299,9 +300,10 @@ impl Reader<'_> {
         }
     }
 
-    fn tells_duplicates(&mut self) -> Option<bool> {
-        let path = "/proc/sys/net/ipv4/tcp_dsack";
-        self.look("tcp_dsack", path, sysctl::number)
+    /// Whether a setting of IP that older kernels lack is other than 0.
+    fn is_set(&mut self, name: &str) -> Option<bool> {
+        let path = format!("/proc/sys/net/ipv4/{name}");
+        self.look(name, &path, sysctl::number)
             .map(|set: u64| set != 0)
     }
 

@@ -136,6 +136,7 @@ impl Sim {
                 .into(),
             congestion_default: self.path.congestion.name().into(),
             tells_duplicates: Some(true),
+            probes_mtu: Some(false),
             buffers: BufferLimits {
                 tcp_rmem: Some(limits(into)),
                 tcp_wmem: Some([4096, 16_384, 2 * out.send_buffer.0]),
