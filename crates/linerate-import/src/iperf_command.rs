@@ -26,10 +26,13 @@ pub(crate) fn asked(one: &mut Transfer, command: &str) {
     let rate = rate
         .filter(|rate| *rate > 0.0)
         .map(|rate| rate * f64::from(streams));
-    let has_rate = command
-        .split_whitespace()
-        .any(|word| word.starts_with("-b") || word.starts_with("--b"));
-    let usual = (one.carrier == Carrier::Udp && !has_rate).then_some(UDP_RATE * f64::from(streams));
+    let has = |start: &str| {
+        command
+            .split_whitespace()
+            .any(|word| word.starts_with(start))
+    };
+    let is_usual = one.carrier == Carrier::Udp && has("-c") && !has("-b") && !has("--b");
+    let usual = is_usual.then_some(UDP_RATE * f64::from(streams));
     one.asked = one.asked.or(rate.or(usual).map(|rate| Rate(rate as u64)));
     let binary = |names: &[&str]| option(command, names).and_then(|text| scaled(text, 1024.0));
     let bytes = |names: &[&str]| binary(names).map(|bytes| Bytes(bytes as u64));
@@ -90,6 +93,9 @@ mod tests {
             (one.carrier, one.streams, one.asked),
             (Carrier::Udp, Some(2), Some(Rate(3_000_000_000)))
         );
+        // Datagrams have a rate without one, of a client.
+        assert_eq!(of("iperf3 -u -c h").asked, Some(Rate(1_048_576)));
+        assert_eq!(of("iperf -s -u").asked, None);
         // No limit, and no number.
         assert_eq!(
             (of("iperf3 -c h -b 0").asked, of("iperf3 -c h -b x").asked),

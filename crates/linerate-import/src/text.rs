@@ -415,7 +415,7 @@ mod tests {
         let broken = row.replace("    1   612", "   \n1   612");
         assert_eq!(
             tidy(&format!("a\n{broken}\nb\n")),
-            format!("a\n{}\n\nb\n", row)
+            format!("a\n{row}\n\nb\n")
         );
         let summary =
             "[  5]   0.00-3.00   sec    422 MBytes  1.18 Gbits/sec    \n             receiver\n";

@@ -369,6 +369,34 @@ fn with_limit(limit: SocketMemory) -> [&'static str; 2] {
 }
 
 #[test]
+fn a_container_does_not_see_how_much_memory_tcp_may_use() {
+    let unseen = |refused| {
+        let limit = SocketMemory {
+            most: None,
+            ..limit_of(SYSTEM, refused, 4096)
+        };
+        with_limit(limit)[0]
+    };
+    assert_eq!((unseen(1.0), unseen(0.0)), ("unknown", "clear"));
+}
+
+#[test]
+fn memory_that_is_short_since_before_the_load_clamps_a_window() {
+    let saving = |share, refused| {
+        let limit = SocketMemory {
+            most: None,
+            pressed: Some(share),
+            ..limit_of(SYSTEM, refused, 41 << 20)
+        };
+        with_limit(limit)
+    };
+    assert_eq!(saving(0.5, 0.0), ["enough", "clear"]);
+    assert_eq!(saving(0.5, 1.0), ["enough", "clear"]);
+    assert_eq!(saving(0.49, 0.0), ["clear", "enough"]);
+    assert_eq!(saving(0.49, 1.0)[0], "unknown");
+}
+
+#[test]
 fn a_window_is_clamped_where_the_memory_for_tcp_is_used_up() {
     let group = |refused, used| with_limit(limit_of(TCP_OF_GROUP, refused, used));
     assert_eq!(group(1.01, 0), ["enough", "clear"]);
@@ -392,15 +420,6 @@ fn a_window_is_clamped_where_the_memory_for_tcp_is_used_up() {
         (once(1 << 20, Some(0.0)), once(1 << 20, None)),
         ("clear", "clear")
     );
-    // A container counts that the system was short, and does not see of how much.
-    let unseen = |refused| {
-        let limit = SocketMemory {
-            most: None,
-            ..limit_of(SYSTEM, refused, 4096)
-        };
-        with_limit(limit)[0]
-    };
-    assert_eq!((unseen(1.0), unseen(0.0)), ("unknown", "clear"));
     // Cached files reach the limit of all memory of a group.
     let all = |refused| with_limit(limit_of(ALL_OF_GROUP, refused, 1 << 20));
     assert_eq!(
@@ -413,19 +432,6 @@ fn a_window_is_clamped_where_the_memory_for_tcp_is_used_up() {
     // Under pressure at times, and half of it in use: another program may have been that for a moment.
     assert_eq!(system(0.1, 512 << 10), ["enough", "clear"]);
     assert_eq!(system(0.1, (512 << 10) - 1), ["clear", "enough"]);
-    // The pressure began before the load, and the limit is not shown.
-    let saving = |share, refused| {
-        let limit = SocketMemory {
-            most: None,
-            pressed: Some(share),
-            ..limit_of(SYSTEM, refused, 41 << 20)
-        };
-        with_limit(limit)
-    };
-    assert_eq!(saving(0.5, 0.0), ["enough", "clear"]);
-    assert_eq!(saving(0.5, 1.0), ["enough", "clear"]);
-    assert_eq!(saving(0.49, 0.0), ["clear", "enough"]);
-    assert_eq!(saving(0.49, 1.0)[0], "unknown");
     // What the receiver drops for want of memory is sent again.
     let sends_again = |again, pruned| {
         let mut base = load();

@@ -198,13 +198,11 @@ const FILLS: std::ops::RangeInclusive<f64> = 0.7..=1.2;
 const LONG: Nanos = Nanos::from_millis(1);
 
 pub(super) fn window(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
-    let pings = explained
+    let mut pings = explained
         .tables
         .iter()
         .filter(|table| table.source.tool.name == "ping");
-    let ping = pings
-        .filter_map(|table| table.whole(table.smallest()?.time()?))
-        .next();
+    let ping = pings.find_map(|table| table.whole(table.smallest()?.time()?));
     let held = |(source, result, one): Of<'_>| {
         let rtt = one.round_trip.mean.or(ping).filter(|rtt| *rtt >= LONG)?;
         let window = one.buffer.or(one.window)?;

@@ -421,6 +421,7 @@ fn refused(record: &mut Record, often: f64) {
 /// The far host has two ports in the network of its address, and its own one takes in a share of the payload.
 fn answered_for(record: &mut Record, share: f64) {
     let port = |index, name: &str, owns| Sibling {
+        is_bare: false,
         index,
         name: name.to_owned(),
         owns,
