@@ -12,6 +12,7 @@ fuzz_target!(|text: &[u8]| {
     let _ = (
         snmp::count(text, "Ip", "FragCreates"),
         snmp::count6(text, "Ip6FragCreates"),
+        snmp::is_pressed(text, "TCP"),
     );
     let _ = (
         schedstat::parse(text),

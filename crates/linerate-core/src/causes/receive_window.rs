@@ -9,7 +9,7 @@ use crate::model::{Load, Model, a_read, stayed};
 use crate::path::{Direction, Side, Stage};
 use crate::record::TrialPlan;
 use crate::signs::percent;
-use crate::signs::relay::relayed;
+use crate::signs::relay::{is_silly, relayed};
 use crate::signs::threads::wanted;
 use crate::stats::Range;
 use crate::transport::Scope;
@@ -153,6 +153,12 @@ fn advice(model: &Model, direction: Direction) -> Option<Advice> {
                 .step(set(1))
                 .undo(set(0).about("at the same end")),
         );
+    }
+    if is_silly(load) {
+        return Some(Advice::new(
+            "find the firewall or router that rewrites the scale of windows in the handshake: no receiver offers so little by \
+             itself, and `ss -ti` (wscale) of one connection shows another scale at each end",
+        ));
     }
     let knobs = &load.knobs;
     if knobs.recv_buffer.is_some() || knobs.window_clamp.is_some() {

@@ -303,6 +303,14 @@ fn cut(load: &Load) -> Option<String> {
 
 /// A larger limit.
 fn more(side: Side, limit: &Limit) -> Advice {
+    if limit.is_of_system() && limit.most.is_none() {
+        // The setting is neither shown nor to be changed here.
+        return Advice::new(format!(
+            "outside of this network namespace, in the first one of the machine: close connections that hold data which nobody \
+             reads (`ss -tmn` shows it there), or let TCP use more memory ({SYSTEM})"
+        ))
+        .on(Some(side), "grep -E '^(protocol|TCP) ' /proc/net/protocols");
+    }
     if limit.is_of_system() {
         let larger = format!(
             "sudo sysctl -w {SYSTEM}=\"$(awk '{{print 4*$1, 4*$2, 4*$3}}' /proc/sys/net/ipv4/tcp_mem)\""

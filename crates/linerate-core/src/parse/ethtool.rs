@@ -353,6 +353,7 @@ mod tests {
             speed: Some(Rate(1_000_000_000)),
             duplex: Some(Duplex::Full),
             autoneg: Some(true),
+            downshifted: false,
             lanes: Some(4),
             supported: vec!["1000baseT/Full".to_owned(), "10000baseT/Full".to_owned()],
             advertised: vec!["1000baseT/Full".to_owned()],

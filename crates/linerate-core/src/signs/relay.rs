@@ -14,13 +14,18 @@ const LONGER: Nanos = Nanos(2_000_000);
 //= RFC 9293, section 3.8.6.2.2: the receiver avoids silly windows
 const ANSWER: Bytes = Bytes(64);
 
+/// Whether the sender sees a window that no receiver offers by itself.
+pub(crate) fn is_silly(load: &Load) -> bool {
+    let window = load.tcp.window;
+    window.is_some_and(|window| window > Bytes(0) && window < ANSWER)
+}
+
 /// A sentence that something other than the far end acknowledges the data: the shortest acknowledgement took
 /// far less time than the shortest answer.
 pub(crate) fn relayed(model: &Model, load: &Load) -> Option<String> {
     let answer = model.idle.as_ref()?.least;
     let acknowledged = load.tcp.min_rtt?;
-    let is_split = |window: Bytes| window > Bytes(0) && window < ANSWER;
-    if load.tcp.window.is_some_and(is_split) {
+    if is_silly(load) {
         return None;
     }
     let sooner = answer.0 as f64 > acknowledged.0 as f64 * TIMES

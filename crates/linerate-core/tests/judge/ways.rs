@@ -124,8 +124,8 @@ fn acknowledgements_that_fill_the_way_back_are_the_limit_and_no_other() {
         let m = ways(needing(share));
         (outcome(&m, "ack-way"), outcome(&m, "path-rate"))
     };
-    assert_eq!(at(0.64), ("clear", "enough"));
-    assert_eq!(at(0.66), ("suspect", "suspect"));
+    assert_eq!(at(0.59), ("clear", "enough"));
+    assert_eq!(at(0.61), ("suspect", "suspect"));
     assert_eq!(at(0.79), ("suspect", "suspect"));
     assert_eq!(at(0.81), ("enough", "clear"));
     let m = ways(needing(2.0));
@@ -151,8 +151,8 @@ fn a_way_back_that_may_be_full_leaves_the_rate_open_and_no_shaper_is_advised() {
         let shapers = steps.filter(|step| step.command.contains("cake")).count();
         (first_limit(&m), shapers)
     };
-    assert_eq!(at(0.64), (Some(("path-rate", Certainty::Supported)), 1));
-    assert_eq!(at(0.66), (None, 0), "one of two");
+    assert_eq!(at(0.59), (Some(("path-rate", Certainty::Supported)), 1));
+    assert_eq!(at(0.61), (None, 0), "one of two");
     assert_eq!(at(0.81), (Some(("ack-way", Certainty::Supported)), 0));
 }
 

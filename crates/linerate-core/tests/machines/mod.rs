@@ -77,9 +77,9 @@ fn links() -> Inventory {
     shy.link.supported = modes(&["1000baseT/Full", "10000baseT/Full"]);
     shy.link.advertised = modes(&["1000baseT/Full"]);
     shy.link.peer.clone_from(&shy.link.supported);
-    let mut set = port(8, 1);
-    set.link.supported = modes(&["1000baseT/Full", "10000baseT/Full"]);
-    set.link.autoneg = Some(false);
+    let mut forced = port(8, 1);
+    forced.link.supported = modes(&["1000baseT/Full", "10000baseT/Full"]);
+    forced.link.autoneg = Some(false);
     let member = |index: u32, aggregator: u16| {
         let mut member = port(index, 25);
         member.stack.aggregator = Some(aggregator);
@@ -94,6 +94,19 @@ fn links() -> Inventory {
         partner: "00:00:5e:00:53:07".to_owned(),
         ..Bond::default()
     });
+    let mut hashed = port(11, 25);
+    (hashed.kind, hashed.is_virtual) = ("bond".to_owned(), true);
+    hashed.stack.below = vec![9, 10];
+    hashed.stack.bond = Some(Bond {
+        mode: "balance-xor".to_owned(),
+        hash: "layer2".to_owned(),
+        ..Bond::default()
+    });
+    let sent = |index, bytes| {
+        let mut member = port(index, 25);
+        member.errors.tx_bytes = Some(bytes);
+        member
+    };
     let mut plain = port(6, 25);
     plain.offloads = Some(Offloads {
         off: vec!["tx-checksum-ipv4".to_owned()],
@@ -103,7 +116,9 @@ fn links() -> Inventory {
     "vxlan".clone_into(&mut tunnel.kind);
     (tunnel.mtu, tunnel.stack.below) = (Some(1400), vec![6]);
     let mut machine = Inventory::default();
-    machine.network.nics = vec![shy, member(3, 1), member(4, 2), bond, plain, tunnel, set];
+    machine.network.nics = vec![shy, member(3, 1), member(4, 2), bond, plain, tunnel, forced];
+    let more = [sent(9, 1 << 40), sent(10, 1), hashed];
+    machine.network.nics.extend(more);
     machine
 }
 

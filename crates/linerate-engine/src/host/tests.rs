@@ -99,7 +99,7 @@ fn a_machine_with_nothing_has_gaps_for_everything() {
     let nothing = Replay::new(Captured::default());
     let facts = facts(&nothing, LOOPBACK);
     assert_eq!((facts.nodes, facts.port, facts.ticks_per_sec), (1, None, 0));
-    assert_eq!(facts.gaps.len(), 17, "{:#?}", facts.gaps);
+    assert_eq!(facts.gaps.len(), 18, "{:#?}", facts.gaps);
 
     let mut sources = Fake::default().sources();
     sources.watch_thread("s0/tx0", 1);

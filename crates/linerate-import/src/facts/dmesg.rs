@@ -26,8 +26,17 @@ pub(crate) static DMESG: Format = Format {
     read,
 };
 
+/// What the driver of a PHY says of a link that fell back to a lower speed, and what its port says when it is up.
+//= torvalds/linux, drivers/net/phy/phy-core.c: phy_check_downshift; drivers/net/phy/phy.c: phy_print_status
+const DOWNSHIFT: &str = ": Downshift occurred from negotiated speed ";
+const DOWNSHIFTED: &str = "(downshifted)";
+
 fn starts(text: &str) -> bool {
     let line = first_line(text);
+    // It comes before the line with the name of the port.
+    if line.contains(DOWNSHIFT) {
+        return true;
+    }
     // Most lines of most texts are none of these.
     if !(line.contains("ink ") || line.contains("PCIe bandwidth")) {
         return false;
@@ -199,6 +208,7 @@ fn keep(reading: &mut Reading<'_>, line: Line<'_>, message: &Message<'_>, fact: 
     };
     let mut modes = std::mem::take(&mut nic.link);
     modes.speed = speed.and_then(speed_of_mbps);
+    modes.downshifted = up && message.text.contains(DOWNSHIFTED);
     *nic = Nic {
         name: message.port.to_owned(),
         device: message.address.to_string(),

@@ -123,6 +123,8 @@ fn device(joiner: &mut Joiner, into: &mut Nic, from: String) {
 }
 
 fn link(joiner: &mut Joiner, into: &mut LinkModes, from: LinkModes) {
+    let is_another = from.speed.is_some() && into.speed != from.speed;
+    into.downshifted = from.downshifted || into.downshifted && !is_another;
     joiner.option("speed", &mut into.speed, from.speed);
     joiner.shown("duplex", &mut into.duplex, from.duplex, |duplex| {
         format!("{duplex:?}").to_lowercase()
@@ -140,6 +142,7 @@ fn link(joiner: &mut Joiner, into: &mut LinkModes, from: LinkModes) {
 fn errors(into: &mut PortErrors, from: &PortErrors) {
     let PortErrors {
         rx_packets,
+        tx_bytes,
         rx_errors,
         tx_errors,
         rx_dropped,
@@ -152,6 +155,7 @@ fn errors(into: &mut PortErrors, from: &PortErrors) {
     } = into;
     for (into, from) in [
         (rx_packets, from.rx_packets),
+        (tx_bytes, from.tx_bytes),
         (rx_errors, from.rx_errors),
         (tx_errors, from.tx_errors),
         (rx_dropped, from.rx_dropped),

@@ -141,6 +141,9 @@ fn kept_counters(all: &mut Inventory) {
         .filter(|nic| !nic.driver.is_empty())
     {
         let driver = &nic.driver;
+        // Those that tell of no trouble go, and with them the packets of which others are a part.
+        let received = nic.errors.rx_packets;
+        nic.errors.rx_packets = received.or_else(|| counted::received(&nic.counters));
         nic.counters
             .retain(|counter| counted::is_kept(driver, counter));
     }

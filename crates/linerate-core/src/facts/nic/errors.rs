@@ -9,6 +9,9 @@ pub struct PortErrors {
     /// Packets received.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rx_packets: Option<u64>,
+    /// Bytes sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tx_bytes: Option<u64>,
     /// Bad packets received.
     pub rx_errors: Option<u64>,
     /// Packets that could not be sent.

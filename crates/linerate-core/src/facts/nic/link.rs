@@ -34,6 +34,9 @@ pub struct LinkModes {
     pub duplex: Option<Duplex>,
     /// Whether the speed is agreed with the other end.
     pub autoneg: Option<bool>,
+    /// Whether the port fell back to its speed from a faster one that was negotiated, by what its driver logged.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub downshifted: bool,
     /// Lanes in use.
     pub lanes: Option<u32>,
     /// Modes that the port and its transceiver support: `100000baseCR4/Full`.

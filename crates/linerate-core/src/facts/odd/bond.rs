@@ -5,7 +5,7 @@ use crate::advice::{Advice, Step};
 use crate::facts::Inventory;
 use crate::facts::nic::{AGGREGATED, Bond, Nic};
 use crate::shell::word;
-use crate::units::Rate;
+use crate::units::{Bytes, Rate};
 
 /// Bonds by LACP with members that are up in another aggregator, or without a system that answers by LACP: traffic
 /// uses the members of one aggregator.
@@ -20,6 +20,60 @@ pub(super) fn apart(inventory: &Inventory) -> Vec<Oddity> {
         is_split.then(|| of(nic, bond, &members)).flatten()
     };
     nics.iter().filter_map(odd).collect()
+}
+
+/// Bytes that a bond has sent from which their spread tells something.
+const MUCH: Bytes = Bytes(100_000_000_000);
+
+/// Share of them at most that a member has sent which hardly carries anything.
+const LITTLE: f64 = 0.01;
+
+/// Bonds one of whose members sends next to nothing, where their hash covers hosts only.
+pub(super) fn one_way(inventory: &Inventory) -> Vec<Oddity> {
+    let odd = |nic: &Nic| {
+        let bond = nic.stack.bond.as_ref().filter(|bond| bond.sends_by_one())?;
+        let is_hashed = [AGGREGATED, "balance-xor"].contains(&bond.mode.as_str());
+        let below = nic.stack.below.iter();
+        let members = below.filter_map(|index| inventory.network.nic(*index));
+        let members = members.filter(|member| member.up && bond.aggregates(member));
+        let sent: Option<Vec<_>> = members.map(|m| Some((m.errors.tx_bytes?, m))).collect();
+        let sent = sent.filter(|sent| nic.up && is_hashed && sent.len() > 1)?;
+        let all = sent
+            .iter()
+            .fold(0u64, |all, (bytes, _)| all.saturating_add(*bytes));
+        let (least, member) = sent.into_iter().min_by_key(|(bytes, _)| *bytes)?;
+        let is_odd = all >= MUCH.0 && (least as f64) <= all as f64 * LITTLE;
+        is_odd.then(|| {
+            hashed(
+                nic,
+                bond,
+                &format!("{} sent {} of {}", member.name, Bytes(least), Bytes(all)),
+            )
+        })
+    };
+    inventory.network.nics.iter().filter_map(odd).collect()
+}
+
+fn hashed(nic: &Nic, bond: &Bond, shares: &str) -> Oddity {
+    let set = |hash: &str| {
+        let (name, hash) = (word(&nic.name), word(hash));
+        format!("sudo ip link set dev {name} type bond xmit_hash_policy {hash}")
+    };
+    Oddity {
+        id: "bond-hash",
+        subject: nic.name.clone(),
+        what: format!(
+            "{shares} since boot: it chooses the member by {}",
+            bond.hash
+        ),
+        why: "all that goes to one host, and by layer 2 to all hosts behind one router, leaves by one member",
+        fix: Advice::new(
+            "choose by the ports of connections too; one connection still uses one member",
+        )
+        .set(None, set("layer3+4"))
+        .undo_on(None, set(&bond.hash)),
+        ..Oddity::default()
+    }
 }
 
 fn of(nic: &Nic, bond: &Bond, members: &[&Nic]) -> Option<Oddity> {
@@ -172,6 +226,32 @@ mod tests {
         let group = "at the other end, put these ports into one group";
         assert!(fix(Some(Rate(25_000_000_000))).starts_with(group));
         assert!(fix(None).starts_with(group), "not known");
+    }
+
+    #[test]
+    fn a_member_that_sends_next_to_nothing_by_a_hash_of_hosts_is_odd() {
+        let told = |mode, hash: &str, sent: [Option<u64>; 2]| {
+            let mut nics = bond(mode, Some(1), [Some(1), Some(1)], PARTNER);
+            hash.clone_into(&mut nics[0].stack.bond.as_mut().unwrap().hash);
+            (nics[1].errors.tx_bytes, nics[2].errors.tx_bytes) = (sent[0], sent[1]);
+            whats(nics)
+        };
+        let some = |a: u64, b: u64| [Some(a), Some(b)];
+        let giga = 1_000_000_000;
+        let little = some(99 * giga, giga);
+        assert_eq!(
+            told("802.3ad", "layer2", little),
+            ["eth3 sent 954 MiB of 93.1 GiB since boot: it chooses the member by layer2"]
+        );
+        assert_eq!(told("balance-xor", "layer2+3", little).len(), 1);
+        let nothing = [
+            told("802.3ad", "layer3+4", little),
+            told("balance-rr", "layer2", little),
+            told("802.3ad", "layer2", some(99 * giga, giga + 1)),
+            told("802.3ad", "layer2", some(98 * giga, giga)),
+            told("802.3ad", "layer2", [Some(99 * giga), None]),
+        ];
+        assert!(nothing.iter().all(Vec::is_empty), "{nothing:?}");
     }
 
     #[test]

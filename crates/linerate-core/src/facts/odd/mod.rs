@@ -144,6 +144,7 @@ const MIDDLE: &[Rule] = &[
     infiniband::small_packets,
     overlay::mtu,
     nic::refused,
+    bond::one_way,
     offload::off,
     interrupts::crowded,
     queues::one,

@@ -51,18 +51,26 @@ pub(super) fn half_duplex(inventory: &Inventory) -> Vec<Oddity> {
     ports(inventory, odd)
 }
 
-/// A link below the fastest mode that both ends offer.
+/// A link below the fastest mode that both ends offer, or that fell back from a faster one.
 pub(super) fn below_common(inventory: &Inventory) -> Vec<Oddity> {
     let odd = |nic: &Nic| {
-        let (speed, common) = (nic.link.speed?, nic.link.fastest_common()?);
-        (nic.up && speed < common).then(|| Oddity {
+        let speed = nic.link.speed?;
+        let fell = nic.link.downshifted;
+        let common = nic.link.fastest_common().filter(|common| speed < *common);
+        let what = match common {
+            Some(common) => format!("runs at {speed}, both ends offer {common}"),
+            None => format!("fell back to {speed} from a faster speed that was negotiated"),
+        };
+        (nic.up && (fell || common.is_some())).then(|| Oddity {
             id: "port-speed",
             subject: nic.name.clone(),
-            what: format!("runs at {speed}, both ends offer {common}"),
+            what,
             why: "a cable with a bad pair or lane, or a speed that was set by hand",
             limits: vec![nic.name.clone()],
             fix: match nic.link.autoneg {
-                Some(true) => Advice::new("try another cable: both ends negotiate already"),
+                on if fell || on == Some(true) => {
+                    Advice::new("try another cable: both ends negotiate already")
+                }
                 _ => nic.negotiate(
                     None,
                     "let the two ends negotiate; try another cable if that does not help",
@@ -300,6 +308,12 @@ mod tests {
         card.link.peer.push("10000baseT/Full".to_owned());
         let got = whats(&[card.clone()]);
         assert_eq!(got, ["port-speed: runs at 1 Gb/s, both ends offer 10 Gb/s"]);
+        card.link.peer.clear();
+        assert_eq!(whats(&[card.clone()]), [""; 0]);
+        card.link.downshifted = true;
+        let got = whats(&[card.clone()]);
+        let told = "port-speed: fell back to 1 Gb/s from a faster speed that was negotiated";
+        assert_eq!(got, [told]);
         card.up = false;
         assert_eq!(whats(&[card.clone()]), [""; 0]);
         card.down = "no cable".to_owned();

@@ -400,6 +400,7 @@ fn basic(link: &Link<'_>) -> Nic {
         qdisc: link.qdisc.to_string(),
         errors: PortErrors {
             rx_packets: stats.map(|s| s.rx_packets),
+            tx_bytes: stats.map(|s| s.tx_bytes),
             rx_errors: stats.map(|s| s.rx_errors),
             tx_errors: stats.map(|s| s.tx_errors),
             rx_dropped: stats.map(|s| s.rx_dropped),

@@ -72,6 +72,32 @@ fn links_of_many_drivers() {
 }
 
 #[test]
+fn a_link_that_fell_back_is_a_cable_until_it_is_up_at_another_speed() {
+    let line = |text: &str| format!("Jun 14 14:09:14 box kernel: {text}\n");
+    let phy = line(
+        "Realtek Internal NBASE-T PHY r8169-0-a00:00: Downshift occurred from negotiated speed 1Gbps to actual speed 100Mbps, \
+         check cabling!",
+    );
+    let up = |how: &str| {
+        line(&format!(
+            "r8169 0000:0a:00.0 eno1: Link is Up - {how} - flow control off"
+        ))
+    };
+    let slow = up("100Mbps/Full (downshifted)");
+    let odd = |text: &[&str]| super::super::samples::ids(&merged(text).0);
+    assert_eq!(odd(&[&format!("{phy}{slow}")]), ["port-speed"]);
+    assert_eq!(odd(&[&up("100Mbps/Full")]), [""; 0]);
+    assert_eq!(odd(&[&format!("{slow}{}", up("1Gbps/Full"))]), [""; 0]);
+    let down = line("r8169 0000:0a:00.0 eno1: Link is Down");
+    assert_eq!(odd(&[&format!("{slow}{down}")]), [""; 0]);
+    // Another output tells the speed of now.
+    let shown =
+        |speed: u32| format!("Settings for eno1:\n\tSpeed: {speed}Mb/s\n\tLink detected: yes\n");
+    assert_eq!(odd(&[&slow, &shown(100)]), ["port-speed"]);
+    assert_eq!(odd(&[&slow, &shown(1000)]), [""; 0]);
+}
+
+#[test]
 fn lines_with_other_stamps_are_read_and_other_lines_are_not() {
     let line = "Nov 17 13:44:29 host kernel: [12966.683279] ixgbe 0000:06:00.1 eth4: NIC Link is Up 10 Gbps";
     let (all, _) = merged(&[line]);

@@ -184,3 +184,29 @@ fn the_driver_links_a_port_to_its_slot() {
         "{refused}"
     );
 }
+
+#[test]
+fn drops_are_a_share_of_the_packets_that_the_driver_counts() {
+    let odd = |unicast: u64, dropped: u64, kernel: Option<&str>| {
+        let port = "$ ethtool eth0\nSettings for eth0:\n\tSpeed: 1000Mb/s\n\tLink detected: yes\n";
+        let driver = "$ ethtool -i eth0\ndriver: lan78xx\nversion: 4.19.42-v7+\nbus-info: usb-3f980000.usb-1.1.1\n";
+        let counters = format!(
+            "$ ethtool -S eth0\nNIC statistics:\n     RX Dropped Frames: {dropped}\n     RX Unicast Frames: {unicast}\n     \
+             RX Broadcast Frames: 133\n     RX Multicast Frames: 20\n"
+        );
+        let all = [port, driver, &counters].into_iter().chain(kernel);
+        ids(&merged(&all.collect::<Vec<_>>()).0)
+    };
+    assert_eq!(odd(36_542, 2_291, None), ["port-drops"]);
+    assert_eq!(odd(36_542, 3, None), [""; 0]);
+    assert_eq!(odd(2_291_000, 2_291, None), [""; 0], "a thousandth of them");
+    let kernel = "2: eth0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc mq state UP mode DEFAULT group default qlen 1000\n    \
+        link/ether b8:27:eb:00:00:01 brd ff:ff:ff:ff:ff:ff\n    \
+        RX: bytes  packets  errors  dropped overrun mcast\n    55213310 9900000 0 0 0 0\n    \
+        TX: bytes  packets  errors  dropped carrier collsns\n    1512204 19231 0 0 0 0\n";
+    assert_eq!(
+        odd(36_542, 2_291, Some(kernel)),
+        [""; 0],
+        "the kernel counts more"
+    );
+}

@@ -132,6 +132,7 @@ struct Stats {
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Counts {
+    bytes: Option<u64>,
     packets: Option<u64>,
     errors: Option<u64>,
     dropped: Option<u64>,
@@ -214,6 +215,7 @@ fn errors(stats: Stats) -> PortErrors {
     let Stats { rx, tx } = stats;
     PortErrors {
         rx_packets: rx.packets,
+        tx_bytes: tx.bytes,
         rx_errors: rx.errors,
         tx_errors: tx.errors,
         rx_dropped: rx.dropped,

@@ -173,6 +173,7 @@ fn counts(errors: &mut PortErrors, names: &str, values: &str) -> bool {
             ("RX" | "RX errors", "missed") => &mut errors.rx_missed,
             ("RX errors", "crc") => &mut errors.rx_crc,
             ("RX errors", "fifo") => &mut errors.rx_fifo,
+            ("TX", "bytes") => &mut errors.tx_bytes,
             ("TX", "errors") => &mut errors.tx_errors,
             ("TX", "dropped") => &mut errors.tx_dropped,
             ("TX", "collsns") => &mut errors.collisions,

@@ -228,5 +228,24 @@ pub fn is_kept(driver: &str, counter: &Counter) -> bool {
     }
 }
 
+/// Names of counters that together have all packets that a port received; the last are those of lan78xx and lan743x.
+const RECEIVED: [&[&str]; 2] = [
+    &["rx_packets"],
+    &[
+        "RX Unicast Frames",
+        "RX Broadcast Frames",
+        "RX Multicast Frames",
+    ],
+];
+
+/// The packets that a port received, by its driver's own counters; `None` if one of these is missing.
+pub fn received(counters: &[Counter]) -> Option<u64> {
+    let count = |name: &&str| counters.iter().find(|c| c.name == *name).map(|c| c.value);
+    RECEIVED.iter().find_map(|names| {
+        let counts: Option<Vec<u64>> = names.iter().map(count).collect();
+        Some(counts?.into_iter().fold(0, u64::saturating_add))
+    })
+}
+
 #[cfg(test)]
 mod tests;

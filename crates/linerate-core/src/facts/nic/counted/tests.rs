@@ -232,3 +232,23 @@ proptest::proptest! {
         let _ = (meaning(&driver, &name), sounds_bad(&name), name::starred(&name));
     }
 }
+
+#[test]
+fn the_packets_that_a_driver_received_are_those_of_all_kinds() {
+    let of = |names: &[&str]| {
+        let counter = |(value, name): (u64, &&str)| Counter {
+            name: (*name).to_owned(),
+            value,
+        };
+        received(&(1..).zip(names).map(counter).collect::<Vec<_>>())
+    };
+    let all = [
+        "RX Unicast Frames",
+        "RX Broadcast Frames",
+        "RX Multicast Frames",
+    ];
+    assert_eq!(of(&all), Some(6));
+    assert_eq!(of(&all[..2]), None, "a part is missing");
+    assert_eq!(of(&["rx_bytes", "rx_packets"]), Some(2));
+    assert_eq!(of(&["rx_queue_0_packets"]), None);
+}

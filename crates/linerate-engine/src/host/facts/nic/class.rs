@@ -171,6 +171,7 @@ impl Reader<'_> {
         let changes = self.whole(&format!("{folder}/carrier_changes"));
         PortErrors {
             rx_packets: count("rx_packets"),
+            tx_bytes: count("tx_bytes"),
             rx_errors: count("rx_errors"),
             tx_errors: count("tx_errors"),
             rx_dropped: count("rx_dropped"),
