@@ -31,7 +31,7 @@ pub mod plan;
 pub mod record;
 pub mod reported;
 pub mod search;
-mod shell;
+pub mod shell;
 mod signs;
 pub mod stats;
 pub mod sweep;

@@ -1,7 +1,7 @@
 //! Text that is quoted for a shell.
 
 /// A name as one word of a shell: names of ports and peers are chosen by others.
-pub(crate) fn word(name: &str) -> String {
+pub fn word(name: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._:@%+,/=-".contains(c);
     if !name.is_empty() && name.chars().all(is_plain) {
         return name.to_owned();

@@ -112,11 +112,11 @@ const BREAKS: usize = 40;
 /// Blank lines stand for the rests.
 fn whole_rows(text: &str) -> Option<String> {
     let rows = || text.lines().filter(|line| line.starts_with('['));
+    rows().next()?;
     let has_tabs = rows().take(MOST_ROWS).any(|row| row.contains('\t'));
     let is_rest_next = |pair: (&str, &str)| is_broken(pair.0) && is_rest(pair.1);
     let has_broken = || text.lines().zip(text.lines().skip(1)).any(is_rest_next);
-    let is_broken_somewhere = rows().next().is_some() && has_broken();
-    if !has_tabs && !is_broken_somewhere {
+    if !has_tabs && !has_broken() {
         return None;
     }
     let mut out = String::with_capacity(text.len());

@@ -19,6 +19,7 @@ use linerate_import::{merge, read};
 
 use super::exit::{Exit, Failure};
 use super::options::{self, Options};
+use super::run::shown_by;
 use super::{out, report, session};
 use crate::expect::Found;
 use crate::show::{import as view, noted};
@@ -85,19 +86,19 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
         );
         return Err(Failure::usage(error).hint("import the files of one path"));
     }
-    let files = file::imported(&named)?;
+    let (files, is_short) = file::imported(&named)?;
     let record = record(args, files, session::note(options));
     let material = material(&record);
     known_port(args.near_port.as_deref(), &material.near)?;
     known_port(args.far_port.as_deref(), &material.far)?;
     let saved = kept(&record, options)?;
-    // An import is kept unasked; its note asks for it.
-    let lacks = saved.is_none() && options.records.note.is_some();
-    let lacks = lacks && options.records.no_save != Some(true);
-    let shown_by = saved.as_ref().map(|name| format!("linerate show {name}"));
-    let saved = saved.as_deref().zip(shown_by.as_deref());
+    // An import is kept unasked; its note, or a folder that is named, asks for it.
+    let is_asked = options.records.note.is_some() || args.records.save.is_some();
+    let lacks = saved.is_none() && is_asked && options.records.no_save != Some(true);
+    let command = saved.as_ref().map(|name| shown_by(name, &options.records));
+    let saved = saved.as_deref().zip(command.as_deref());
     let exit = show(&record, saved, options)?;
-    Ok(if lacks {
+    Ok(if lacks || is_short {
         exit.or(Exit::NotMeasured)
     } else {
         exit

@@ -18,6 +18,17 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
         .map_err(failed)
 }
 
+/// Prints a result. A reader that has seen enough does not change how the program ends.
+pub(crate) fn last(text: &str) -> Result<(), Failure> {
+    print(text).or_else(|failure| {
+        if failure.is_broken_pipe() {
+            Ok(())
+        } else {
+            Err(failure)
+        }
+    })
+}
+
 /// Prints a result in the form that `options` ask for: one JSON document, or a document for people.
 pub(crate) fn result(
     options: &Options,
@@ -25,9 +36,9 @@ pub(crate) fn result(
     document: impl FnOnce() -> Document,
 ) -> Result<(), Failure> {
     if options.report.json == Some(true) {
-        print(&json().map_err(Failure::not_measured)?)
+        last(&json().map_err(Failure::not_measured)?)
     } else {
-        print(&rendered(&document(), options))
+        last(&rendered(&document(), options))
     }
 }
 

@@ -34,7 +34,7 @@ pub(crate) fn show(record: &Record, how: &Shown<'_>, options: &Options) -> Resul
     } else {
         for_people(record, &model, &verdict, how, options)
     };
-    out::print(&words)?;
+    out::last(&words)?;
     Ok(exit(record, &model, &verdict, options))
 }
 

@@ -1,6 +1,7 @@
 //! `linerate run`: measures the path, and shows what limits it.
 
 use clap::Parser;
+use linerate_core::shell::word;
 use linerate_engine::store::Store;
 
 use super::exit::{Exit, Failure, tell};
@@ -88,7 +89,9 @@ pub(super) fn shown_by(name: &str, records: &Records) -> String {
     let own = Store::of_user(|name| std::env::var_os(name)).ok();
     let own = own.as_ref().map(Store::dir);
     let elsewhere = records.save.as_deref().filter(|dir| Some(*dir) != own);
-    let save = elsewhere.map_or_else(String::new, |dir| format!(" --save {}", dir.display()));
+    let save = elsewhere.map_or_else(String::new, |dir| {
+        format!(" --save {}", word(&dir.to_string_lossy()))
+    });
     format!("linerate show {name}{save}")
 }
 
@@ -107,6 +110,10 @@ mod tests {
         };
         assert_eq!(shown(None), "linerate show last");
         assert_eq!(shown(Some("/srv/r")), "linerate show last --save /srv/r");
+        assert_eq!(
+            shown(Some("/srv/a b")),
+            "linerate show last --save '/srv/a b'"
+        );
         let own = Store::of_user(|name| std::env::var_os(name)).ok();
         let own = own.and_then(|store| Some(store.dir().to_str()?.to_owned()));
         assert!(own.is_none_or(|own| shown(Some(&own)) == "linerate show last"));

@@ -226,9 +226,9 @@ fn a_file_with_nothing_to_read_is_a_note_where_another_has_something() {
         &import(&["hello", "empty"]),
         "hello: no output of a known program",
     );
-    // A file that is not there was named by mistake.
+    // A file that is not there leaves what the others say, and is told.
     let output = import(&["ping", "nowhere"]);
-    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(output.status.code(), Some(3));
     assert!(words(&output.stderr).contains("failed to read nowhere"));
 }
 
@@ -255,4 +255,45 @@ fn standard_input_is_read_to_the_limit() {
     let output = piped(&["-"], File::open(&path).unwrap());
     assert!(words(&output.stdout).contains("standard input: ping"));
     fs::remove_dir_all(path.parent().unwrap()).unwrap();
+}
+
+#[test]
+fn a_file_that_cannot_be_opened_beside_others_is_told_and_ends_with_3() {
+    let home = TempDir::new().unwrap();
+    let text = sample("iperf3-text/3.12-tcp.txt");
+    fs::write(home.path().join("input"), text).unwrap();
+    let with = |files: &[&str]| {
+        let mut command = linerate(home.path());
+        command.args(["import", "--no-save"]).args(files);
+        command.output().unwrap()
+    };
+    let output = with(&["input", "not; there"]);
+    assert_eq!(output.status.code(), Some(3));
+    assert!(words(&output.stdout).contains("Transfers"));
+    let said = words(&output.stderr);
+    assert!(said.contains("hint: ls -l 'not; there'"), "{said}");
+    // One alone is refused, and none is known of both.
+    assert_eq!(with(&["absent"]).status.code(), Some(2));
+    assert_eq!(with(&["absent", "away"]).status.code(), Some(2));
+}
+
+#[test]
+fn a_reader_that_leaves_does_not_change_the_exit_code() {
+    let home = TempDir::new().unwrap();
+    fs::write(
+        home.path().join("input"),
+        sample("iperf3-text/3.12-tcp.txt"),
+    )
+    .unwrap();
+    let mut command = linerate(home.path());
+    let args = [
+        "import",
+        "--no-save",
+        "input",
+        "--expect",
+        "goodput>=900Gbit/s",
+    ];
+    let mut running = command.args(args).stdout(Stdio::piped()).spawn().unwrap();
+    drop(running.stdout.take());
+    assert_eq!(running.wait().unwrap().code(), Some(4));
 }

@@ -10,9 +10,10 @@ use linerate_core::facts::Inventory;
 use linerate_core::path::Side;
 use linerate_core::record::{Blob, Import, Kept};
 use linerate_core::reported::{Note, Tool};
+use linerate_core::shell::word;
 use linerate_import::{MOST_BYTES, Parsed, Refused, read};
 
-use crate::cli::exit::Failure;
+use crate::cli::exit::{Failure, tell};
 
 /// Longest output of which the bytes are kept; of a longer one the results are.
 pub(super) const KEPT: usize = 16 << 20;
@@ -26,13 +27,20 @@ const PIPE: &str = "PROGRAM | linerate import -";
 pub(super) const NOT_READ: &str = "not read";
 
 /// Reads files, and what is kept of them. A file with nothing to read is a note where others have something; if none
-/// has, the first one's reason is the error.
-pub(super) fn imported(named: &[(Side, &PathBuf)]) -> Result<Vec<Import>, Failure> {
+/// has, the first one's reason is the error. Also returns whether a file could not be opened: the user is told.
+pub(super) fn imported(named: &[(Side, &PathBuf)]) -> Result<(Vec<Import>, bool), Failure> {
     let mut files = Vec::new();
     let mut refused = None;
+    let mut unopened = None;
     let mut has_any = false;
     for (side, path) in named {
-        let bytes = bytes(path)?;
+        let bytes = match bytes(path) {
+            Ok(bytes) => bytes,
+            Err(failure) => {
+                unopened.get_or_insert(failure);
+                continue;
+            }
+        };
         let kept = match read(&bytes) {
             Ok(parsed) => {
                 has_any = true;
@@ -50,13 +58,19 @@ pub(super) fn imported(named: &[(Side, &PathBuf)]) -> Result<Vec<Import>, Failur
             kept,
         });
     }
-    match refused {
+    match (refused, unopened) {
         // What cannot be read is refused before anything is kept.
-        Some((path, why)) if !has_any => {
+        (Some((path, why)), None) if !has_any => {
             let hint = hint(&why);
             Err(Failure::usage(anyhow!("{}: {why}", path.display())).hint(hint))
         }
-        _ => Ok(files),
+        (_, Some(failure)) if !has_any => Err(failure),
+        (_, unopened) => {
+            if let Some(failure) = &unopened {
+                tell(&failure.words());
+            }
+            Ok((files, unopened.is_some()))
+        }
     }
 }
 
@@ -90,8 +104,11 @@ fn unread(why: &Refused) -> Kept {
 }
 
 /// What helps where an input has nothing to read.
-const fn hint(why: &Refused) -> &'static str {
+fn hint(why: &Refused) -> &'static str {
     match why {
+        Refused::Damaged { why, .. } if why.contains("onnect") => {
+            "the program reached no server: start it on the other host (iperf3 -s), and let its port pass"
+        }
         Refused::Empty => "some programs print results to standard error: PROGRAM > FILE 2>&1",
         Refused::TooLong => "leave out what is no result, such as intervals",
         Refused::Binary => "import reads text or JSON, as the programs print it",
@@ -107,7 +124,7 @@ fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
     let failed = |error: io::Error| {
         let what = format!("failed to read {}", path.display());
         let failure = Failure::usage(anyhow::Error::new(error).context(what));
-        failure.hint(format!("ls -l {}", path.display()))
+        failure.hint(format!("ls -l {}", word(&path.to_string_lossy())))
     };
     let mut bytes = Vec::new();
     // A pipe has no length to trust.
