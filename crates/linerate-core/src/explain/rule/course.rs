@@ -212,9 +212,20 @@ pub(super) fn step(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
     all.filter_map(|of| stepped(of, id)).collect()
 }
 
+/// Most intervals that are compared with all others.
+const MOST: usize = 256;
+
+/// The means of intervals that are joined until they are few enough, and how many of them each has.
+fn few(ticks: &[f64]) -> (Vec<f64>, usize) {
+    let joined = ticks.len().div_ceil(MOST).max(1);
+    let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;
+    (ticks.chunks(joined).map(mean).collect(), joined)
+}
+
 fn stepped((source, result, one): Of<'_>, id: &'static str) -> Option<Remark> {
-    let (at, before, after) = (1..one.ticks.len()).find_map(|at| {
-        let (first, later) = one.ticks.split_at(at);
+    let (ticks, joined) = few(&one.ticks);
+    let (at, before, after) = (1..ticks.len()).find_map(|at| {
+        let (first, later) = ticks.split_at(at);
         let (before, after) = (median(first), median(later));
         let least = if at == 1 { FIRST } else { STEP };
         let is_apart = first.iter().all(|tick| *tick > after * STEP.sqrt())
@@ -224,7 +235,7 @@ fn stepped((source, result, one): Of<'_>, id: &'static str) -> Option<Remark> {
         (later.len() >= HOLDS && after > 0.0 && before >= after * least && is_apart)
             .then_some((at, before, after))
     })?;
-    let secs = one.tick.unwrap_or(1.0) * at as f64;
+    let secs = one.tick.unwrap_or(1.0) * (at * joined) as f64;
     let what = format!(
         "{}: {} for {secs:.0} s, then {}, which lasts: a bucket of tokens or a credit was used up",
         way(one.direction),

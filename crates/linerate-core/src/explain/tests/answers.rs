@@ -70,6 +70,10 @@ fn a_full_link_is_healthy_only_where_little_is_lost_and_nothing_is_faster() {
 fn a_rate_that_steps_down_is_two_rates() {
     assert_eq!(of(vec![ticks(&[0.7, 0.4, 0.4, 0.41])]), "path-rate");
     assert_eq!(of(vec![ticks(&[5.0, 5.0, 3.0, 3.0, 3.1])]), "path-rate");
+    // Many intervals take no time that grows with their square.
+    let long = |first: usize| ticks(&[vec![5.0; first], vec![3.0; 40_000 - first]].concat());
+    assert_eq!(of(vec![long(9_999)]), "burst-credit");
+    assert_eq!(of(vec![long(0)]), "unknown");
     // A slow start and one dip; too little to be a step; too short.
     assert_eq!(
         of(vec![ticks(&[
