@@ -1,7 +1,7 @@
 //! Rules about what kernels count: the clocks of connections, and the processors of a host.
 
 use super::super::{Explained, side_name};
-use super::course::transfers;
+use super::course::{MOST_RUNS, transfers};
 use super::{Remark, Stands};
 use crate::path::Side;
 use crate::reported::{Counters, CpuOf, Measured};
@@ -17,15 +17,11 @@ const FULL: std::ops::RangeInclusive<f64> = 0.9..=1.3;
 
 /// Whether next to none of the retransmissions that a host counts was needed.
 pub(super) fn is_needless(explained: &Explained<'_>) -> bool {
-    explained
-        .material
-        .runs()
-        .any(|(_, result)| match &result.measured {
-            Measured::Counters(counters) => {
-                needless(counters).is_some_and(|share| share > NEEDLESS)
-            }
-            _ => false,
-        })
+    let mut runs = explained.material.runs().take(MOST_RUNS);
+    runs.any(|(_, result)| match &result.measured {
+        Measured::Counters(counters) => needless(counters).is_some_and(|share| share > NEEDLESS),
+        _ => false,
+    })
 }
 
 /// The share of the retransmissions that were needless, by DSACK.

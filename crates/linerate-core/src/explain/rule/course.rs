@@ -9,15 +9,17 @@ use crate::units::{Bytes, Rate};
 /// A transfer, and where it stands.
 pub(super) type Of<'a> = (&'a Source, &'a Outcome, &'a Transfer);
 
-/// All transfers with their place in the input.
+/// Most runs that are compared with each other: their pairs are many more.
+pub(super) const MOST_RUNS: usize = 1_000;
+
+/// The transfers with their place in the input, up to a bound.
 pub(super) fn transfers<'a>(explained: &'a Explained<'_>) -> impl Iterator<Item = Of<'a>> {
-    explained
-        .material
-        .runs()
-        .filter_map(|(source, result)| match &result.measured {
-            Measured::Transfer(one) => Some((source, result, &**one)),
-            _ => None,
-        })
+    let runs = explained.material.runs();
+    let all = runs.filter_map(|(source, result)| match &result.measured {
+        Measured::Transfer(one) => Some((source, result, &**one)),
+        _ => None,
+    });
+    all.take(MOST_RUNS)
 }
 
 /// `client to server`.
