@@ -95,7 +95,14 @@ fn starts_netstat(text: &str) -> bool {
 
 fn read_netstat(section: &Section<'_>) -> Result<Found, String> {
     let take = |line: &str| {
-        let (value, words) = line.trim().split_once(' ')?;
+        let line = line.trim();
+        // Counters without a sentence stand under the kernel's names: all of them are of TCP's extension.
+        if let Some((name, value)) = line.split_once(": ") {
+            let is_name =
+                name.starts_with("TCP") && name.bytes().all(|b| b.is_ascii_alphanumeric());
+            return is_name.then_some((format!("TcpExt{name}"), value.parse().ok()?));
+        }
+        let (value, words) = line.split_once(' ')?;
         let (_, name) = SENTENCES.iter().find(|(sentence, _)| words == *sentence)?;
         Some(((*name).to_owned(), value.parse().ok()?))
     };
@@ -142,6 +149,8 @@ fn found(
 mod tests {
     use linerate_core::reported::{Counters, Measured};
 
+    use crate::summary::sample;
+
     fn counters(text: &str) -> Counters {
         match crate::sample::part(text).results.remove(0).measured {
             Measured::Counters(counters) => counters,
@@ -159,6 +168,25 @@ mod tests {
         );
         assert!(found.grew);
         assert!(!counters("$ nstat -az\n#kernel\nTcpOutSegs 1 0.0\n").grew);
+    }
+
+    #[test]
+    fn real_outputs_have_their_counters() {
+        let nstat = counters(&sample("nstat/6.1.0.txt"));
+        assert_eq!(
+            (nstat.value("TcpOutSegs"), nstat.value("TcpRetransSegs")),
+            (Some(60_358), None)
+        );
+        let netstat = counters(&sample("netstat/2.10.txt"));
+        let value = |name| netstat.value(name);
+        assert_eq!(
+            (value("TcpOutSegs"), value("TcpRetransSegs")),
+            (Some(206_974_141), Some(355_869))
+        );
+        assert_eq!(
+            (value("TcpExtTCPDSACKRecv"), value("UdpInErrors")),
+            (Some(302_391), Some(418_242))
+        );
     }
 
     #[test]

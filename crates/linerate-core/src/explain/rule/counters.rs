@@ -15,16 +15,19 @@ const LOSES: f64 = 1e-3;
 /// Share of one processor from which it is full, and the most that one thread and its interrupts take.
 const FULL: std::ops::RangeInclusive<f64> = 0.9..=1.3;
 
-/// Whether next to none of the retransmissions that a host counts was needed.
+/// Whether next to none of the retransmissions of the transfers was needed, by what the host counted meanwhile.
 pub(super) fn is_needless(explained: &Explained<'_>) -> bool {
     let mut runs = explained.material.runs().take(MOST_RUNS);
     runs.any(|(_, result)| match &result.measured {
-        Measured::Counters(counters) => needless(counters).is_some_and(|share| share > NEEDLESS),
+        Measured::Counters(counters) => {
+            let most = needless(counters).is_some_and(|share| share > NEEDLESS);
+            most && is_of_run(explained, counters)
+        }
         _ => false,
     })
 }
 
-/// The share of the retransmissions that were needless, by DSACK.
+/// The share of the retransmissions that were needless, by DSACK. Programs leave out counters of zero.
 fn needless(counters: &Counters) -> Option<f64> {
     let repeated = counters
         .value("TcpRetransSegs")
@@ -32,44 +35,93 @@ fn needless(counters: &Counters) -> Option<f64> {
     Some(counters.value("TcpExtTCPDSACKRecv").unwrap_or(0) as f64 / repeated as f64)
 }
 
+/// Most by which the retransmissions of a host and of a transfer differ where they are the same ones.
+const ALIKE: f64 = 0.1;
+
+/// Whether counters are of a run: from one reading to the next, or as many retransmissions as a transfer had.
+fn is_of_run(explained: &Explained<'_>, counters: &Counters) -> bool {
+    let repeated = counters.value("TcpRetransSegs").unwrap_or(0) as f64;
+    let is_same = |own: u64| repeated > 0.0 && (own as f64 / repeated - 1.0).abs() <= ALIKE;
+    counters.grew || transfers(explained).any(|(_, _, one)| one.retransmits.is_some_and(is_same))
+}
+
 pub(super) fn retransmits(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
-    let all = explained.material.runs();
-    all.filter_map(|(source, result)| {
-        let Measured::Counters(counters) = &result.measured else {
-            return None;
-        };
-        let of = |name: &str| counters.value(name).map(|value| value as f64);
-        let (sent, repeated) = (of("TcpOutSegs")?, of("TcpRetransSegs")?);
-        let share = repeated / sent.max(1.0);
-        let needless = needless(counters).unwrap_or(0.0);
-        let told = |what: String| Remark::new(id, Stands::Finding, what).shown_by(source, result);
-        let counts = format!("{repeated:.0} of {sent:.0} segments were sent again, {:.3} %", share * 100.0);
-        let dsack = format!("{:.0} % of the retransmissions were needless, by DSACK", needless * 100.0);
-        let remark = if repeated > 0.0 && needless > NEEDLESS {
-            let late = told("next to nothing was lost: the data had arrived, and the acknowledgements came late".to_owned());
-            // Beside transfers their rates answer, without these retransmissions.
-            if transfers(explained).next().is_some() {
-                Remark { answer: None, ..late }
+    let all = explained.material.runs().take(MOST_RUNS);
+    all.filter_map(|(source, result)| match &result.measured {
+        Measured::Counters(counters) => {
+            let remark = repeated(explained, counters, id)?;
+            Some(if remark.answer.is_some() {
+                remark.shown_by(source, result)
             } else {
-                late.names(&["receiver-core", "path-reordering"]).rules_out(&["path-loss"])
-            }
-            .next("see whether a processor of the receiver is full", "mpstat -P ALL 1")
-        } else if share >= LOSES {
-            told("segments are lost on the path".to_owned())
-                .names(&["path-loss"])
-                .next("the counters of every port of the path", "ethtool -S PORT")
-        } else {
-            return None;
-        };
-        let remark = remark.because(dsack);
-        let remark = remark.because(counts);
-        Some(if counters.grew {
-            remark
-        } else {
-            remark.because("one reading counts since the host started: what a test adds is not known")
-        })
+                remark
+            })
+        }
+        _ => None,
     })
     .collect()
+}
+
+fn repeated(explained: &Explained<'_>, counters: &Counters, id: &'static str) -> Option<Remark> {
+    let (sent, again) = (
+        counters.value("TcpOutSegs")?,
+        counters.value("TcpRetransSegs").unwrap_or(0),
+    );
+    let share = again as f64 / (sent as f64).max(1.0);
+    let needless = needless(counters).unwrap_or(0.0);
+    let told = |what: &str| {
+        let counts = format!(
+            "{again} of {sent} segments were sent again, {:.3} %",
+            share * 100.0
+        );
+        Remark::new(id, Stands::Finding, what).because(counts)
+    };
+    let dsack = format!(
+        "{:.0} % of the retransmissions were needless, by DSACK",
+        needless * 100.0
+    );
+    // Beside transfers their rates answer.
+    let is_alone = transfers(explained).next().is_none();
+    let open = |remark: Remark, causes: &[&'static str]| {
+        if is_alone {
+            remark.names(causes).rules_out(&["path-loss"])
+        } else {
+            remark
+        }
+    };
+    Some(if !is_of_run(explained, counters) {
+        let remark = told(
+            "segments were sent again since the host started, or since they were read before: whether the load adds to them \
+             is not known",
+        );
+        let remark = if is_alone { remark.names(&[]) } else { remark };
+        remark
+            .because(dsack)
+            .next("what is counted from now on", "nstat -n; sleep 10; nstat")
+    } else if needless > NEEDLESS {
+        let late =
+            "next to nothing was lost: the data had arrived, and the acknowledgements came late";
+        open(
+            told(late).because(dsack),
+            &["receiver-core", "path-reordering"],
+        )
+        .next(
+            "see whether a processor of the receiver is full",
+            "mpstat -P ALL 1",
+        )
+    } else if share >= LOSES {
+        told("segments are lost on the path")
+            .because(dsack)
+            .names(&["path-loss"])
+            .next("the counters of every port of the path", "ethtool -S PORT")
+    } else {
+        open(
+            told(
+                "next to none of the segments were sent again: loss does not limit the connections",
+            ),
+            &[],
+        )
+        .next("see what does", "ss -ti")
+    })
 }
 
 pub(super) fn one_core(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
