@@ -70,11 +70,7 @@ impl Headline {
     /// The answer that results have; `None` if there are only facts. A fault stands before a full link, and a full link
     /// before a busy processor in its direction.
     pub(super) fn of(explained: &Explained<'_>) -> Option<Self> {
-        let has_results = explained
-            .material
-            .sources
-            .iter()
-            .any(|s| !s.results.is_empty());
+        let has_results = explained.material.has_results();
         let remarks = || {
             let all = explained.remarks.iter();
             all.filter_map(|remark| Some((remark, remark.answer.as_ref()?)))

@@ -49,6 +49,11 @@ pub struct Material {
 }
 
 impl Material {
+    /// Whether anything was measured; else there are only facts.
+    pub(crate) fn has_results(&self) -> bool {
+        self.runs().next().is_some()
+    }
+
     /// All results with their outputs, in the order of the input.
     pub fn runs(&self) -> impl Iterator<Item = (&Source, &Outcome)> {
         let each = self.sources.iter();

@@ -8,6 +8,23 @@ use serde::{Deserialize, Serialize};
 use super::Gap;
 use crate::units::Bytes;
 
+/// Mount options that the speed of network file systems depends on; addresses and names are left out.
+pub const MOUNT_OPTIONS: [&str; 13] = [
+    "vers",
+    "proto",
+    "rsize",
+    "wsize",
+    "nconnect",
+    "rdma",
+    "multichannel",
+    "max_channels",
+    "cache",
+    "seal",
+    "sec",
+    "sync",
+    "noac",
+];
+
 /// All block devices and file systems of a host.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]

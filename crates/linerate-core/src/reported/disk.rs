@@ -98,6 +98,22 @@ pub struct DiskRow {
 }
 
 impl DiskRow {
+    /// The operation in words: `sequential read`, `copy by reads and writes`.
+    pub fn operation(&self) -> String {
+        let access = match self.access {
+            Access::Sequential => "sequential ",
+            Access::Random => "random ",
+            Access::Copy => "copy by ",
+            Access::Unknown => "",
+        };
+        let does = match self.does {
+            Does::Read => "read",
+            Does::Write => "write",
+            Does::Mix => "reads and writes",
+        };
+        format!("{access}{does}")
+    }
+
     /// A row of which only the kind and the rate are known.
     pub const fn new(access: Access, does: Does, bytes_per_sec: f64) -> Self {
         Self {

@@ -4,7 +4,7 @@ use super::{Row, RowFigure, SIZE, STREAMS, Trait};
 use crate::explain::{Explained, Table, load_figures, side_name};
 use crate::figure::{Evidence, GOODPUT, Unit, Value};
 use crate::path::{Direction, Side};
-use crate::reported::{Access, Carrier, Counted, Disk, DiskRow, Does, Outcome, SizeRow, Sizes};
+use crate::reported::{Carrier, Counted, Disk, DiskRow, Outcome, SizeRow, Sizes};
 use crate::reported::{Measured, Source, Transfer, Trip};
 use crate::stats::mean_ci;
 use crate::units::{Bytes, Nanos};
@@ -167,7 +167,7 @@ fn of_disk(disk: &Disk, names: &[String]) -> Vec<Row> {
         number("best of how many runs", disk.best_of),
     ];
     let row = |row: &DiskRow| {
-        let operation = operation(row);
+        let operation = row.operation();
         let parts = [
             Some(operation.clone()),
             row.block.map(|size| size.to_string()),
@@ -201,22 +201,6 @@ fn of_disk(disk: &Disk, names: &[String]) -> Vec<Row> {
         }
     };
     disk.rows.iter().map(row).collect()
-}
-
-/// `sequential read`, `copy by reads and writes`.
-fn operation(row: &DiskRow) -> String {
-    let access = match row.access {
-        Access::Sequential => "sequential",
-        Access::Random => "random",
-        Access::Copy => "copy by",
-        Access::Unknown => "",
-    };
-    let does = match row.does {
-        Does::Read => "read",
-        Does::Write => "write",
-        Does::Mix => "reads and writes",
-    };
-    format!("{access} {does}").trim_start().to_owned()
 }
 
 /// A transfer. The sender's count is compared with none but the sender's.

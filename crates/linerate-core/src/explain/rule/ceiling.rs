@@ -18,9 +18,8 @@ const DOWN: [&str; 2] = ["ib-not-set-up", "ib-held-down"];
 
 /// Ports and slots of hosts that are slower than they could be, beside results that may have crossed them.
 pub(super) fn host(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
-    let sources = &explained.material.sources;
     // Facts alone have a section of their own.
-    if sources.iter().all(|source| source.results.is_empty()) {
+    if !explained.material.has_results() {
         return Vec::new();
     }
     let each = Side::ALL.into_iter().zip(&explained.oddities);

@@ -45,11 +45,7 @@ fn is_down(host: &Inventory, odd: &Oddity) -> bool {
 
 /// A port of InfiniBand that carries nothing.
 pub(super) fn down(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
-    let has_results = explained
-        .material
-        .sources
-        .iter()
-        .any(|source| !source.results.is_empty());
+    let has_results = explained.material.has_results();
     let of = |(side, host): (Side, &Inventory)| {
         let at = Side::ALL
             .into_iter()

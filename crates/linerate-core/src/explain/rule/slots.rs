@@ -43,11 +43,7 @@ pub(super) fn slot(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
 
 /// Cards of which the kernel says that a link limits them, where nothing was measured.
 fn limited(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
-    let has_results = explained
-        .material
-        .sources
-        .iter()
-        .any(|source| !source.results.is_empty());
+    let has_results = explained.material.has_results();
     let of = |(side, host): (Side, &Inventory)| {
         let device = host.pci.iter().find(|device| device.limited.is_some())?;
         let now = device.limited?.now;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 
 use linerate_core::facts::block::{
-    BlockDevice, FileSystem, Layer, Namespace, Path, QueueLimits, Storage,
+    BlockDevice, FileSystem, Layer, MOUNT_OPTIONS, Namespace, Path, QueueLimits, Storage,
 };
 use linerate_core::parse::mounts::{self, Mount};
 use linerate_core::parse::{sysctl, sysfs};
@@ -30,22 +30,6 @@ const REMOTE: [&str; 10] = [
     "beegfs",
     "9p",
     "virtiofs",
-];
-/// Mount options that the speed of network file systems depends on; addresses and names are left out.
-const OPTIONS: [&str; 13] = [
-    "vers",
-    "proto",
-    "rsize",
-    "wsize",
-    "nconnect",
-    "rdma",
-    "multichannel",
-    "max_channels",
-    "cache",
-    "seal",
-    "sec",
-    "sync",
-    "noac",
 ];
 
 /// Reads all block devices and file systems. An unreadable fact has a gap: `facts.block.queue`.
@@ -340,7 +324,7 @@ fn telling(options: &[String]) -> Vec<String> {
 
 /// Returns whether a mount option affects speed. Such options name neither hosts nor people.
 pub(in crate::host) fn tells_speed(option: &str) -> bool {
-    OPTIONS.contains(&option.split('=').next().unwrap_or_default())
+    MOUNT_OPTIONS.contains(&option.split('=').next().unwrap_or_default())
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Mounted file systems on other hosts: `mount`, `nfsstat -m`, `/proc/mounts`.
 
-use linerate_core::facts::block::FileSystem;
+use linerate_core::facts::block::{FileSystem, MOUNT_OPTIONS};
 
 use super::super::lines::{MOST, Reading, first_line, head};
 use crate::format::{Evidence, Format, Found, Holds, Section};
@@ -22,22 +22,6 @@ pub(crate) static MOUNTS: Format = Format {
 
 /// File systems on other hosts whose options are read.
 const KINDS: [&str; 4] = ["nfs", "nfs4", "cifs", "smb3"];
-/// Options that speed depends on.
-const OPTIONS: [&str; 13] = [
-    "vers",
-    "proto",
-    "rsize",
-    "wsize",
-    "nconnect",
-    "rdma",
-    "multichannel",
-    "max_channels",
-    "cache",
-    "seal",
-    "sec",
-    "sync",
-    "noac",
-];
 /// Words of a line of mounts.
 const MOST_WORDS: usize = 16;
 
@@ -103,7 +87,7 @@ fn flags(line: &str) -> Option<&str> {
 fn telling(options: &str) -> Vec<String> {
     let tells = |option: &&str| {
         let name = option.split('=').next().unwrap_or_default();
-        OPTIONS.contains(&name)
+        MOUNT_OPTIONS.contains(&name)
     };
     options
         .split(',')

@@ -4,9 +4,7 @@ use std::collections::BTreeSet;
 
 use linerate_core::explain::{Answered, Explained, Headline, Remark, Stands, Table as Sized};
 use linerate_core::path::Side;
-use linerate_core::reported::{
-    Access, Counted, Disk, DiskRow, Does, SizeRow, Sizes, Transfer, Trip,
-};
+use linerate_core::reported::{Counted, Disk, DiskRow, SizeRow, Sizes, Transfer, Trip};
 use linerate_core::units::{Nanos, Rate};
 use linerate_core::verdict::suspects;
 
@@ -377,20 +375,9 @@ fn disk_rate(bytes: f64) -> String {
 }
 
 fn disk_row(disk: &Disk, row: &DiskRow) -> String {
-    let access = match row.access {
-        Access::Sequential => "sequential",
-        Access::Random => "random",
-        Access::Copy => "copy by",
-        Access::Unknown => "",
-    };
-    let does = match row.does {
-        Does::Read => "read",
-        Does::Write => "write",
-        Does::Mix => "reads and writes",
-    };
     let best = disk.best_of.filter(|runs| *runs > 1);
     let parts = [
-        Some(format!("{access} {does}").trim_start().to_owned()),
+        Some(row.operation()),
         row.block.map(|size| size.to_string()),
         row.depth.map(|n| format!("depth {n}")),
         row.threads.map(|n| words::count(u64::from(n), "thread")),
