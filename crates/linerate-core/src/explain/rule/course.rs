@@ -239,7 +239,7 @@ fn stepped((source, result, one): Of<'_>, id: &'static str) -> Option<Remark> {
     })?;
     let secs = one.tick.unwrap_or(1.0) * (at * joined) as f64;
     let what = format!(
-        "{}: {} for {secs:.0} s, then {}, which lasts: a bucket of tokens or a credit was used up",
+        "{}: {} for {secs:.0} s, then {}, which lasts",
         way(one.direction),
         rate(before),
         rate(after)
@@ -247,16 +247,20 @@ fn stepped((source, result, one): Of<'_>, id: &'static str) -> Option<Remark> {
     let bytes = Bytes((before / 8.0 * secs) as u64);
     let remark =
         Remark::new(id, Stands::Finding, what).because(format!("{bytes} went at the first rate"));
-    Some(
+    // A bucket is full when a load begins. Later on other traffic that begins takes as much.
+    let remark = if at == 1 {
         remark
+            .because("a bucket of tokens or a credit that is used up looks so")
             .names(&["path-rate"])
-            .of(one.direction)
-            .shown_by(source, result)
-            .next(
-                "see whether the second rate lasts, and what a pause gives back",
-                "iperf3 -c HOST -t 60",
-            ),
-    )
+    } else {
+        remark
+            .because("a credit that is used up looks so, and so does other traffic that began")
+            .names(&["path-rate", "contended"])
+    };
+    Some(remark.of(one.direction).shown_by(source, result).next(
+        "see whether the second rate lasts, and what a pause gives back",
+        "iperf3 -c HOST -t 60",
+    ))
 }
 
 pub(super) fn same_host(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {

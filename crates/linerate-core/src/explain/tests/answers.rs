@@ -69,7 +69,11 @@ fn a_full_link_is_healthy_only_where_little_is_lost_and_nothing_is_faster() {
 #[test]
 fn a_rate_that_steps_down_is_two_rates() {
     assert_eq!(of(vec![ticks(&[0.7, 0.4, 0.4, 0.41])]), "path-rate");
-    assert_eq!(of(vec![ticks(&[5.0, 5.0, 3.0, 3.0, 3.1])]), "path-rate");
+    // Later than the first interval other traffic may have begun.
+    assert_eq!(
+        of(vec![ticks(&[5.0, 5.0, 3.0, 3.0, 3.1])]),
+        "path-rate|contended"
+    );
     // Many intervals take no time that grows with their square.
     let long = |first: usize| ticks(&[vec![5.0; first], vec![3.0; 40_000 - first]].concat());
     assert_eq!(of(vec![long(9_999)]), "burst-credit");

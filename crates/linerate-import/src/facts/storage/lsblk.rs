@@ -10,7 +10,7 @@ use crate::text::command;
 
 pub(crate) static LSBLK: Format = Format {
     id: "lsblk",
-    label: "lsblk, with any columns",
+    label: "lsblk",
     holds: Holds::Facts,
     versions: "util-linux 2.20 to 2.41",
     evidence: &[Evidence::RunHere("2.38.1")],
