@@ -1,7 +1,8 @@
 //! Rules about links and ports: full, used in part, or slower than they could be.
 
 use super::super::{Explained, side_name};
-use super::{Remark, Stands, fabric, full, ports};
+use super::fabric::ports;
+use super::{Remark, Stands, fabric, full};
 use crate::facts::odd::Oddity;
 use crate::path::Side;
 

@@ -2,7 +2,6 @@
 //!
 //! A rule states only what the figures show. Where a figure that it needs is missing, it is silent.
 
-mod again;
 mod ceiling;
 mod claims;
 mod compare;
@@ -12,24 +11,13 @@ mod course;
 mod datagrams;
 mod direction;
 mod disk;
-mod disk_cache;
-mod disk_depth;
-mod disk_latency;
-mod disk_open;
 mod fabric;
-mod fabric_counters;
 mod full;
 mod hardware;
 mod layers;
 mod moved;
-mod node;
-mod packets;
-mod paths;
-mod ports;
-mod rows;
 mod runs;
 mod sizes;
-mod slots;
 mod streams;
 mod tables;
 
@@ -281,22 +269,22 @@ pub static RULES: &[Rule] = &[
     Rule {
         id: "slot-full",
         doc: "A rate at what the slot of a card carries, where its port carries more.",
-        find: slots::slot,
+        find: fabric::slots::slot,
     },
     Rule {
         id: "wrong-node",
         doc: "A program that its command binds to another NUMA node than that of the card, at a rate that fills no link; or runs that differ in the node or the CPU, and by more than 1.3 times in the rate.",
-        find: node::node,
+        find: fabric::node::node,
     },
     Rule {
         id: "port-down",
         doc: "A port of InfiniBand that carries nothing: it waits for a subnet manager, is held down, or has no cable.",
-        find: ports::down,
+        find: fabric::ports::down,
     },
     Rule {
         id: "port-errors",
         doc: "Errors of a port of InfiniBand as a share of its packets: 1e-4 of them, grown between two readings, slow a path down.",
-        find: fabric_counters::errors,
+        find: fabric::counters::errors,
     },
     Rule {
         id: "too-short",
@@ -311,7 +299,7 @@ pub static RULES: &[Rule] = &[
     Rule {
         id: "small-mtu",
         doc: "A port of RDMA whose packets are smaller than it supports, where a full link would carry 2 % more.",
-        find: packets::mtu,
+        find: fabric::packets::mtu,
     },
     Rule {
         id: "one-queue-pair",
@@ -393,42 +381,42 @@ pub static RULES: &[Rule] = &[
         id: "disk-page-cache",
         doc: "Bytes that move faster than a rotating disk (300 MB/s), Serial ATA (600 MB/s) or one disk at all (15.75 GB/s), where \
               the cache was not bypassed.",
-        find: disk_cache::cached,
+        find: disk::cache::cached,
     },
     Rule {
         id: "disk-one-path",
         doc: "A multipath disk of which paths of the group in use, or all of the preferred group, have failed.",
-        find: paths::lost,
+        find: disk::paths::lost,
     },
     Rule {
         id: "nfs-io-size",
         doc: "A mount with requests below 64 KiB, beside larger operations or none.",
-        find: paths::split,
+        find: disk::paths::split,
     },
     Rule {
         id: "disk-sync",
         doc: "Flushes of 200 us or more that are at least half of the time of each write.",
-        find: disk_cache::flushed,
+        find: disk::cache::flushed,
     },
     Rule {
         id: "disk-submit",
         doc: "A thread that submits for 0.9 of its time or more.",
-        find: disk_depth::submits,
+        find: disk::depth::submits,
     },
     Rule {
         id: "disk-queue-depth",
         doc: "One operation in flight, by Little's law, where more were asked; or small ones, one after the other, of less than 2 ms.",
-        find: disk_depth::depth,
+        find: disk::depth::depth,
     },
     Rule {
         id: "disk-latency",
         doc: "Operations of 100 ms or more at 20 or fewer in a second, or small ones, one after the other, of 2 ms or more.",
-        find: disk_latency::latency,
+        find: disk::latency::latency,
     },
     Rule {
         id: "disk-link",
         doc: "A later run of the same benchmark that reads large blocks at less than 0.6 of the rate, and small ones as quickly.",
-        find: again::narrower,
+        find: disk::again::narrower,
     },
     Rule {
         id: "window-full",
@@ -493,7 +481,7 @@ pub static RULES: &[Rule] = &[
     Rule {
         id: "link-unused",
         doc: "The best transfer at less than 0.9 of the slowest port that could have carried it, by the facts of the hosts.",
-        find: ports::unused,
+        find: fabric::ports::unused,
     },
     Rule {
         id: "claim-not-reached",
@@ -514,7 +502,7 @@ pub static RULES: &[Rule] = &[
     Rule {
         id: "disk-open",
         doc: "Results of disks alone: what they rule out, and what would tell more.",
-        find: disk_open::open,
+        find: disk::open::open,
     },
 ];
 

@@ -1,8 +1,8 @@
 //! Rules about the way to a disk, by the facts of a host: paths that failed, and requests that are split.
 
-use super::super::{Explained, side_name};
+use super::super::super::{Explained, side_name};
+use super::super::{Remark, Stands};
 use super::rows::{At, all};
-use super::{Remark, Stands};
 use crate::ceiling::fingerprint::{Carrier, Kind, filled};
 use crate::facts::block::{BlockDevice, FileSystem, Layer, Path};
 use crate::path::Side;
@@ -27,7 +27,7 @@ fn shown(name: &str) -> String {
         .collect()
 }
 
-pub(super) fn lost(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(in crate::explain::rule) fn lost(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
     let hosts = [
         (Side::Near, &explained.material.near),
         (Side::Far, &explained.material.far),
@@ -103,7 +103,7 @@ fn is_worse(used: &[&Path]) -> bool {
     !used.is_empty() && used.iter().all(|path| path.ana_state == "non-optimized")
 }
 
-pub(super) fn split(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(in crate::explain::rule) fn split(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
     let hosts = [
         (Side::Near, &explained.material.near),
         (Side::Far, &explained.material.far),

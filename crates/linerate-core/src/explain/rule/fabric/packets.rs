@@ -1,15 +1,15 @@
 //! A rule about the size of packets of RDMA.
 
-use super::super::{Explained, facts};
-use super::fabric::payload;
-use super::moved::{Moved, runs};
-use super::{Remark, Stands};
+use super::super::super::{Explained, facts};
+use super::super::moved::{Moved, runs};
+use super::super::{Remark, Stands};
+use super::payload;
 use crate::ceiling::fingerprint::{self as print, Kind};
 use crate::ceiling::{infiniband, roce};
 use crate::facts::infiniband::Layer;
 
 /// Gain of a larger MTU from which on it matters.
-pub(super) const GAIN: f64 = 1.02;
+pub(in crate::explain::rule) const GAIN: f64 = 1.02;
 /// Share of the ceiling of its packets from which on a rate is limited by them.
 const FULL: f64 = 0.97;
 
@@ -36,7 +36,7 @@ impl Small {
 }
 
 /// Bytes on the wire for each byte of payload, in full packets.
-pub(super) fn wire(layer: Layer, mtu: u32) -> Option<f64> {
+pub(in crate::explain::rule) fn wire(layer: Layer, mtu: u32) -> Option<f64> {
     let packet = match layer {
         Layer::InfiniBand => infiniband::rdma(&[mtu])?,
         Layer::Ethernet => {
@@ -71,11 +71,11 @@ fn small<'a>(explained: &'a Explained<'_>) -> impl Iterator<Item = Small> + 'a {
 }
 
 /// Whether a rate is that of a link that is full of packets which could be larger.
-pub(super) fn are_small(explained: &Explained<'_>, run: &Moved<'_>) -> bool {
+pub(in crate::explain::rule) fn are_small(explained: &Explained<'_>, run: &Moved<'_>) -> bool {
     small(explained).any(|port| port.gain() >= Some(GAIN) && is_full(&port, run))
 }
 
-pub(super) fn mtu(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(in crate::explain::rule) fn mtu(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
     let all = runs(explained);
     let best = all
         .iter()

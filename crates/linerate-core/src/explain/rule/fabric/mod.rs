@@ -1,8 +1,13 @@
 //! Rules about rates of messages beside what links and slots carry.
 
+pub(super) mod counters;
+pub(super) mod node;
+pub(super) mod packets;
+pub(super) mod ports;
+pub(super) mod slots;
+
 use super::super::{Explained, facts};
 use super::moved::{Moved, runs};
-use super::packets::{GAIN, are_small, wire};
 use super::{Remark, Stands, rate};
 use crate::ceiling::Link;
 use crate::ceiling::fingerprint::{self as print, At, Kind};
@@ -10,6 +15,7 @@ use crate::ceiling::roce;
 use crate::facts::infiniband::Layer;
 use crate::reported::Carrier;
 use crate::units::Rate;
+use packets::{GAIN, are_small, wire};
 
 /// Other hardware with the same ceiling that is named.
 const BESIDE: usize = 2;

@@ -1,9 +1,10 @@
 //! A rule about results of disks for which no other rule has an answer.
 
-use super::super::{Explained, Hardware};
-use super::disk_cache::ROTATING;
+use super::super::super::{Explained, Hardware};
+use super::super::{Next, Remark, Stands, rate};
+use super::cache::ROTATING;
 use super::rows::{At, LINK, all, are_alone};
-use super::{Next, Remark, Stands, again, disk_cache, disk_depth, disk_latency, paths, rate};
+use super::{again, cache, depth, latency, paths};
 use crate::ceiling::fingerprint::{Carrier, Kind, filled};
 use crate::units::Nanos;
 
@@ -14,17 +15,17 @@ const USED: f64 = 0.7;
 
 /// The rules that answer what limits a disk.
 static ANSWERS: &[fn(&Explained<'_>, &'static str) -> Vec<Remark>] = &[
-    disk_cache::cached,
-    disk_cache::flushed,
-    disk_depth::submits,
-    disk_depth::depth,
-    disk_latency::latency,
+    cache::cached,
+    cache::flushed,
+    depth::submits,
+    depth::depth,
+    latency::latency,
     paths::lost,
     paths::split,
     again::narrower,
 ];
 
-pub(super) fn open(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(in crate::explain::rule) fn open(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
     let is_answered = || ANSWERS.iter().any(|find| !find(explained, id).is_empty());
     // Hardware that is described has rules of its own.
     let is_described = explained.material.hardware != Hardware::default();

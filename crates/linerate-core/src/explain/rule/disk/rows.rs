@@ -1,8 +1,8 @@
 //! Rows of disks with the outputs that have them, as the rules about what limits a disk read them.
 
-use super::super::Explained;
-use super::Remark;
-use super::disk::words;
+use super::super::super::Explained;
+use super::super::Remark;
+use super::words;
 use crate::facts::Inventory;
 use crate::facts::block::{BlockDevice, Storage};
 use crate::path::Side;
@@ -16,27 +16,27 @@ const SMALL: Bytes = Bytes(64 << 10);
 const ONE: std::ops::RangeInclusive<f64> = 0.9..=1.1;
 
 /// Seconds of an operation from which on a disk that turns would explain it: half a turn at 15,000 a minute.
-pub(super) const SEEK: f64 = 0.002;
+pub(in crate::explain::rule) const SEEK: f64 = 0.002;
 
 /// Most remarks of a rule: runs of a series are alike.
-pub(super) const SHOWN: usize = 8;
+pub(in crate::explain::rule) const SHOWN: usize = 8;
 
 /// Most rows that are judged, so that a long paste takes no long time.
 const JUDGED: usize = 10_000;
 
 /// A step that shows the link of a disk in a slot, with its command.
-pub(super) const LINK: (&str, &str) = (
+pub(in crate::explain::rule) const LINK: (&str, &str) = (
     "the width and the speed of the link of the disk (LnkSta), beside what it can do (LnkCap)",
     "sudo lspci -vv",
 );
 
 /// A row, and where it stands.
 #[derive(Clone, Copy)]
-pub(super) struct At<'a> {
-    pub(super) source: &'a Source,
-    pub(super) result: &'a Outcome,
-    pub(super) disk: &'a Disk,
-    pub(super) row: &'a DiskRow,
+pub(in crate::explain::rule) struct At<'a> {
+    pub(in crate::explain::rule) source: &'a Source,
+    pub(in crate::explain::rule) result: &'a Outcome,
+    pub(in crate::explain::rule) disk: &'a Disk,
+    pub(in crate::explain::rule) row: &'a DiskRow,
 }
 
 fn first<'a>(source: &'a Source, result: &'a Outcome) -> Option<At<'a>> {
@@ -53,7 +53,7 @@ fn first<'a>(source: &'a Source, result: &'a Outcome) -> Option<At<'a>> {
 }
 
 /// The rows of disks of one output.
-pub(super) fn of(source: &Source) -> impl Iterator<Item = At<'_>> {
+pub(in crate::explain::rule) fn of(source: &Source) -> impl Iterator<Item = At<'_>> {
     let firsts = source
         .results
         .iter()
@@ -62,7 +62,9 @@ pub(super) fn of(source: &Source) -> impl Iterator<Item = At<'_>> {
 }
 
 /// The first row of each result of a disk, in the order of the input.
-pub(super) fn firsts<'a>(explained: &Explained<'a>) -> impl Iterator<Item = At<'a>> {
+pub(in crate::explain::rule) fn firsts<'a>(
+    explained: &Explained<'a>,
+) -> impl Iterator<Item = At<'a>> {
     explained
         .material
         .runs()
@@ -71,49 +73,49 @@ pub(super) fn firsts<'a>(explained: &Explained<'a>) -> impl Iterator<Item = At<'
 }
 
 /// All rows of disks, in the order of the input.
-pub(super) fn all<'a>(explained: &Explained<'a>) -> impl Iterator<Item = At<'a>> {
+pub(in crate::explain::rule) fn all<'a>(explained: &Explained<'a>) -> impl Iterator<Item = At<'a>> {
     firsts(explained).flat_map(At::siblings).take(JUDGED)
 }
 
 /// Whether each row is of small operations of which one was asked at a time: nobody compared depths.
-pub(super) fn are_single(explained: &Explained<'_>) -> bool {
+pub(in crate::explain::rule) fn are_single(explained: &Explained<'_>) -> bool {
     all(explained).all(|at| at.is_device() || at.is_single() && at.is_small())
 }
 
 /// Seconds in words.
-pub(super) fn time(seconds: f64) -> String {
+pub(in crate::explain::rule) fn time(seconds: f64) -> String {
     Nanos((seconds.max(0.0) * 1e9) as u64).to_string()
 }
 
 /// Whether all results are of disks: nothing else can be what limits.
-pub(super) fn are_alone(explained: &Explained<'_>) -> bool {
+pub(in crate::explain::rule) fn are_alone(explained: &Explained<'_>) -> bool {
     let mut runs = explained.material.runs().peekable();
     runs.peek().is_some() && runs.all(|(_, result)| matches!(result.measured, Measured::Disk(_)))
 }
 
 impl At<'_> {
     /// All rows of the same result.
-    pub(super) fn siblings(self) -> impl Iterator<Item = Self> {
+    pub(in crate::explain::rule) fn siblings(self) -> impl Iterator<Item = Self> {
         self.disk.rows.iter().map(move |row| Self { row, ..self })
     }
 
     /// Whether the kernel counted it at a device: what programs asked for is unknown.
-    pub(super) fn is_device(&self) -> bool {
+    pub(in crate::explain::rule) fn is_device(&self) -> bool {
         self.source.tool.name == "iostat"
     }
 
     /// Whether a program of Windows measured it.
-    pub(super) fn is_windows(&self) -> bool {
+    pub(in crate::explain::rule) fn is_windows(&self) -> bool {
         ["CrystalDiskMark", "DiskSpd"].contains(&self.source.tool.name.as_str())
     }
 
     /// Whether it is the copy of a file.
-    pub(super) fn is_copy(&self) -> bool {
+    pub(in crate::explain::rule) fn is_copy(&self) -> bool {
         self.row.access == Access::Copy
     }
 
     /// The row in words, with the name of a device.
-    pub(super) fn words(&self) -> String {
+    pub(in crate::explain::rule) fn words(&self) -> String {
         let device = if self.is_device() {
             format!("{}: ", self.disk.target)
         } else {
@@ -123,42 +125,42 @@ impl At<'_> {
     }
 
     /// Threads; one if their number is unknown.
-    pub(super) fn threads(&self) -> f64 {
+    pub(in crate::explain::rule) fn threads(&self) -> f64 {
         f64::from(self.row.threads.unwrap_or(1).max(1))
     }
 
     /// Seconds that a thread has for an operation.
-    pub(super) fn each(&self) -> Option<f64> {
+    pub(in crate::explain::rule) fn each(&self) -> Option<f64> {
         Some(self.threads() / self.row.operations?)
     }
 
     /// Operations in flight of a thread, by Little's law.
-    pub(super) fn in_flight(&self) -> Option<f64> {
+    pub(in crate::explain::rule) fn in_flight(&self) -> Option<f64> {
         Some(self.row.operations? * self.row.mean?.secs() / self.threads())
     }
 
     /// Whether a thread had one operation in flight.
-    pub(super) fn is_one(&self) -> bool {
+    pub(in crate::explain::rule) fn is_one(&self) -> bool {
         self.in_flight().is_some_and(|flight| ONE.contains(&flight))
     }
 
     /// Whether its operations are small.
-    pub(super) fn is_small(&self) -> bool {
+    pub(in crate::explain::rule) fn is_small(&self) -> bool {
         self.row.block.is_some_and(|block| block <= SMALL)
     }
 
     /// Whether one operation was asked at a time.
-    pub(super) fn is_single(&self) -> bool {
+    pub(in crate::explain::rule) fn is_single(&self) -> bool {
         self.row.depth == Some(1) && self.row.asked.is_none() && self.row.threads == Some(1)
     }
 
     /// Whether the cache of the system was bypassed. hdparm empties it before it reads.
-    pub(super) fn is_direct(&self) -> bool {
+    pub(in crate::explain::rule) fn is_direct(&self) -> bool {
         self.disk.direct == Some(true) || self.source.tool.name == "hdparm"
     }
 
     /// Such operations with many in flight.
-    pub(super) fn deeper(&self) -> &'static str {
+    pub(in crate::explain::rule) fn deeper(&self) -> &'static str {
         if self.row.access == Access::Random || self.is_small() {
             "fio --name=deep --filename=FILE --size=1G --rw=randread --bs=4k --direct=1 --ioengine=io_uring --iodepth=64"
         } else {
@@ -167,7 +169,7 @@ impl At<'_> {
     }
 
     /// The same operations past the cache.
-    pub(super) fn directly(&self) -> &'static str {
+    pub(in crate::explain::rule) fn directly(&self) -> &'static str {
         match (self.source.tool.name.as_str(), self.row.does) {
             ("dd", Does::Write) => "dd if=/dev/zero of=FILE bs=1M count=4096 oflag=direct",
             ("dd", _) => "dd if=FILE of=/dev/null bs=1M iflag=direct",
@@ -179,12 +181,12 @@ impl At<'_> {
     }
 
     /// The remark, shown by this run.
-    pub(super) fn shows(&self, remark: Remark) -> Remark {
+    pub(in crate::explain::rule) fn shows(&self, remark: Remark) -> Remark {
         remark.shown_by(self.source, self.result)
     }
 
     /// Facts of the host that has the disk.
-    pub(super) fn host<'e>(&self, explained: &Explained<'e>) -> &'e Inventory {
+    pub(in crate::explain::rule) fn host<'e>(&self, explained: &Explained<'e>) -> &'e Inventory {
         match self.source.side {
             Some(Side::Far) => &explained.material.far,
             _ => &explained.material.near,
@@ -192,7 +194,10 @@ impl At<'_> {
     }
 
     /// The disk below the target, if the facts of its host have one, or have one disk alone.
-    pub(super) fn device<'e>(&self, explained: &Explained<'e>) -> Option<&'e BlockDevice> {
+    pub(in crate::explain::rule) fn device<'e>(
+        &self,
+        explained: &Explained<'e>,
+    ) -> Option<&'e BlockDevice> {
         let storage = &self.host(explained).storage;
         let target = self.disk.target.as_str();
         let name = match target.strip_prefix("/dev/") {

@@ -1,8 +1,8 @@
 //! A rule about two runs of a disk, one after a change.
 
-use super::super::Explained;
+use super::super::super::Explained;
+use super::super::{Remark, Stands, rate};
 use super::rows::{At, LINK, firsts, time};
-use super::{Remark, Stands, rate};
 use crate::reported::{Access, Does, Source};
 use crate::units::{Bytes, Nanos};
 
@@ -36,7 +36,10 @@ const ABOVE_SATA: f64 = 600e6;
 const ABOVE_USB: f64 = 2.5e9;
 
 /// The link of a disk that was slower in the later run.
-pub(super) fn narrower(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(in crate::explain::rule) fn narrower(
+    explained: &Explained<'_>,
+    id: &'static str,
+) -> Vec<Remark> {
     let mut runs: Vec<&Source> = Vec::new();
     for at in firsts(explained) {
         if !at.is_device()

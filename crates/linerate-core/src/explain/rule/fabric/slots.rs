@@ -1,8 +1,8 @@
 //! A rule about the slots of cards beside rates.
 
-use super::super::{Explained, facts, side_name};
+use super::super::super::{Explained, facts, side_name};
+use super::super::{Remark, Stands, rate};
 use super::ports::{best_of_all, capacity, hosts};
-use super::{Remark, Stands, rate};
 use crate::ceiling::pcie::{Slot, USUAL_PAYLOADS, generation};
 use crate::facts::Inventory;
 use crate::facts::pci::{Device, Link};
@@ -15,7 +15,7 @@ const HELD: [f64; 2] = [0.97, 1.01];
 const FASTER: f64 = 1.05;
 
 /// A rate at what the slot of a card carries, where its port carries more.
-pub(super) fn slot(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(in crate::explain::rule) fn slot(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
     let Some(best) = best_of_all(explained) else {
         return limited(explained, id);
     };

@@ -1,8 +1,8 @@
 //! A rule about the errors that ports of InfiniBand count.
 
-use super::super::Explained;
+use super::super::super::Explained;
+use super::super::{Remark, Stands};
 use super::ports::hosts;
-use super::{Remark, Stands};
 use crate::facts::Inventory;
 use crate::facts::infiniband::{IbDevice, IbPort};
 use crate::facts::nic::Counter;
@@ -32,7 +32,7 @@ fn grown(port: &IbPort, name: &str) -> Option<u64> {
 }
 
 /// Errors of ports as shares of their packets.
-pub(super) fn errors(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(in crate::explain::rule) fn errors(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
     let of = |(side, host): (Side, &Inventory)| {
         let devices = host.infiniband.devices.iter();
         let ports = devices.flat_map(|device| device.ports.iter().map(move |port| (device, port)));

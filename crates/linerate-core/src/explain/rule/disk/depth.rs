@@ -1,8 +1,8 @@
 //! Rules about operations in flight: a thread that does nothing but submit, and one operation after the other.
 
-use super::super::Explained;
+use super::super::super::Explained;
+use super::super::{Remark, Stands};
 use super::rows::{At, SEEK, SHOWN, all, are_single, firsts, time};
-use super::{Remark, Stands};
 use crate::units::Nanos;
 
 /// Share of a thread's time from which on it does nothing but submit.
@@ -12,7 +12,10 @@ const BLOCKS: Nanos = Nanos::from_micros(50);
 /// Longest name of an engine that is shown.
 const NAME: usize = 20;
 
-pub(super) fn submits(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(in crate::explain::rule) fn submits(
+    explained: &Explained<'_>,
+    id: &'static str,
+) -> Vec<Remark> {
     firsts(explained)
         .filter_map(|at| submitting(&at, id))
         .take(SHOWN)
@@ -56,7 +59,7 @@ fn submitting(at: &At<'_>, id: &'static str) -> Option<Remark> {
     Some(at.shows(remark))
 }
 
-pub(super) fn depth(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(in crate::explain::rule) fn depth(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
     let single = are_single(explained);
     all(explained)
         .filter_map(|at| one_at_a_time(&at, single, id))

@@ -1,9 +1,9 @@
 //! A rule about the NUMA node that a command binds a program to.
 
-use super::super::Explained;
-use super::fabric::full;
-use super::moved::{Moved, runs};
-use super::{Remark, Stands, rate};
+use super::super::super::Explained;
+use super::super::moved::{Moved, runs};
+use super::super::{Remark, Stands, rate};
+use super::full;
 use crate::facts::Inventory;
 use crate::path::Side;
 use crate::units::Bytes;
@@ -46,7 +46,7 @@ const MORE: f64 = 1.3;
 const LARGE: Bytes = Bytes(65_536);
 
 /// A program on another node than the card, or one that is faster from another node.
-pub(super) fn node(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(in crate::explain::rule) fn node(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
     let all = runs(explained);
     let compared = compared(&all, &explained.material.near, id);
     compared

@@ -1,8 +1,8 @@
 //! Rules about ports by the facts of the hosts: down, or used in part.
 
-use super::super::{Explained, facts};
-use super::ceiling::slower;
-use super::{Remark, Stands, rate};
+use super::super::super::{Explained, facts};
+use super::super::ceiling::slower;
+use super::super::{Remark, Stands, rate};
 use crate::facts::Inventory;
 use crate::facts::infiniband::{IbPort, Layer};
 use crate::facts::odd::Oddity;
@@ -14,7 +14,9 @@ const WAITING: [&str; 2] = ["ib-not-set-up", "ib-held-down"];
 /// The oddity of a port without a cable. It is one only where no other port works.
 const UNPLUGGED: &str = "ib-no-link";
 
-pub(super) fn hosts<'a>(explained: &'a Explained<'_>) -> [(Side, &'a Inventory); 2] {
+pub(in crate::explain::rule) fn hosts<'a>(
+    explained: &'a Explained<'_>,
+) -> [(Side, &'a Inventory); 2] {
     [
         (Side::Near, &explained.material.near),
         (Side::Far, &explained.material.far),
@@ -44,7 +46,7 @@ fn is_down(host: &Inventory, odd: &Oddity) -> bool {
 }
 
 /// A port of InfiniBand that carries nothing.
-pub(super) fn down(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(in crate::explain::rule) fn down(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
     let has_results = explained.material.has_results();
     let of = |(side, host): (Side, &Inventory)| {
         let at = Side::ALL
@@ -83,7 +85,7 @@ const KINDS: [&[Carrier]; 2] = [
 ];
 
 /// The best transfer of each kind and direction, beside the slowest port that could have carried it.
-pub(super) fn unused(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(in crate::explain::rule) fn unused(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
     let ports = facts::ports_of(explained.material);
     let of = |kind: &&[Carrier], direction: Direction| {
         let (carrier, best) = best(explained, kind, direction)?;
@@ -104,7 +106,7 @@ pub(super) fn unused(explained: &Explained<'_>, id: &'static str) -> Vec<Remark>
         .collect()
 }
 
-pub(super) fn capacity(port: &facts::Port) -> f64 {
+pub(in crate::explain::rule) fn capacity(port: &facts::Port) -> f64 {
     port.link.capacity().high() * 8.0
 }
 
@@ -127,12 +129,14 @@ fn best(
         .filter(|(_, one)| one.direction == direction && counts(one));
     let transfers = transfers.map(|(_, one)| (one.carrier, one.goodput.0 as f64));
     // A table has no direction: it is that of the client's messages.
-    let tables = super::moved::runs(explained).into_iter().filter(|run| {
-        let is_own = kind.contains(&run.carrier)
-            && run.direction.is_none()
-            && direction == Direction::Forward;
-        is_own && run.setup.only_host().is_none()
-    });
+    let tables = super::super::moved::runs(explained)
+        .into_iter()
+        .filter(|run| {
+            let is_own = kind.contains(&run.carrier)
+                && run.direction.is_none()
+                && direction == Direction::Forward;
+            is_own && run.setup.only_host().is_none()
+        });
     let tables = tables.map(|run| (run.carrier, run.each_way()));
     transfers.chain(tables).max_by(|a, b| a.1.total_cmp(&b.1))
 }
@@ -174,7 +178,7 @@ fn leaves(
 }
 
 /// The best rate of all kinds and directions.
-pub(super) fn best_of_all(explained: &Explained<'_>) -> Option<f64> {
+pub(in crate::explain::rule) fn best_of_all(explained: &Explained<'_>) -> Option<f64> {
     let each = KINDS
         .iter()
         .flat_map(|kind| Direction::ALL.map(|direction| best(explained, kind, direction)));
@@ -185,7 +189,11 @@ pub(super) fn best_of_all(explained: &Explained<'_>) -> Option<f64> {
 const NARROW: [&str; 2] = ["ib-narrow", "ib-slower"];
 
 /// Whether results fill the port of an oddity, which is slower than it could be.
-pub(super) fn is_filled(explained: &Explained<'_>, side: Side, odd: &Oddity) -> bool {
+pub(in crate::explain::rule) fn is_filled(
+    explained: &Explained<'_>,
+    side: Side,
+    odd: &Oddity,
+) -> bool {
     let ports = facts::ports_of(explained.material);
     let mut own = ports
         .iter()

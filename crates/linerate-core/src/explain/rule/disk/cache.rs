@@ -1,15 +1,15 @@
 //! Rules about what was measured instead of a disk, or besides it: memory, and flushes.
 
-use super::super::Explained;
+use super::super::super::Explained;
+use super::super::{Remark, Stands, rate};
 use super::rows::{At, SHOWN, all, time};
-use super::{Remark, Stands, rate};
 use crate::facts::block::BlockDevice;
 use crate::reported::Does;
 use crate::units::Nanos;
 
 /// Bytes in a second above which a rotating disk alone is excluded.
 //= the fastest disks with one actuator move up to 285 MB/s at their outer edge (data sheets of 2021 to 2024)
-pub(super) const ROTATING: f64 = 300e6;
+pub(in crate::explain::rule) const ROTATING: f64 = 300e6;
 /// Bytes in a second that no Serial ATA link carries.
 //= Serial ATA Revision 3.5: 6 Gb/s, of which 8b/10b leaves 600 MB/s
 const SATA: f64 = 600e6;
@@ -41,7 +41,7 @@ const TURNS: [(u32, f64); 4] = [
 /// Share by which a flush may differ from a turn that it waits for, or from one for each write.
 const NEAR: f64 = 0.05;
 
-pub(super) fn cached(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(in crate::explain::rule) fn cached(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
     all(explained)
         .filter_map(|at| from_memory(explained, &at, id))
         .take(SHOWN)
@@ -119,7 +119,10 @@ fn is_plain(disk: &BlockDevice) -> bool {
         && ["", "ata", "sas"].contains(&disk.transport.as_str())
 }
 
-pub(super) fn flushed(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(in crate::explain::rule) fn flushed(
+    explained: &Explained<'_>,
+    id: &'static str,
+) -> Vec<Remark> {
     all(explained)
         .filter_map(|at| waits_for_flush(&at, id))
         .take(SHOWN)

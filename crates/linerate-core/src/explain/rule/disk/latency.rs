@@ -1,8 +1,8 @@
 //! Rules about the answer of a disk: far too slow, or as slow as a seek.
 
-use super::super::Explained;
+use super::super::super::Explained;
+use super::super::{Remark, Stands};
 use super::rows::{At, SEEK, SHOWN, all, are_single, firsts, time};
-use super::{Remark, Stands};
 use crate::facts::block::BlockDevice;
 use crate::reported::Does;
 use crate::units::Nanos;
@@ -12,7 +12,10 @@ const SICK: f64 = 0.1;
 /// Operations in a second up to which a queue does not explain such times: a rotating disk does 75 or more.
 const FEW: f64 = 20.0;
 
-pub(super) fn latency(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(in crate::explain::rule) fn latency(
+    explained: &Explained<'_>,
+    id: &'static str,
+) -> Vec<Remark> {
     let single = are_single(explained);
     let kinds = firsts(explained)
         .flat_map(|at| [Does::Read, Does::Write, Does::Mix].map(|does| (at, does)));

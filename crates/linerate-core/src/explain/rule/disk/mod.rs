@@ -1,5 +1,13 @@
 //! Rules about disks and files.
 
+pub(super) mod again;
+pub(super) mod cache;
+pub(super) mod depth;
+pub(super) mod latency;
+pub(super) mod open;
+pub(super) mod paths;
+pub(super) mod rows;
+
 use super::super::{Explained, side_name};
 use super::direction::{rows as crossing, way};
 use super::{Remark, Stands, rate};
