@@ -3,7 +3,8 @@
 //! The guarantee: each frame is passed to the kernel in one write when its event arrives. If linerate crashes or is
 //! killed, no written frame is lost, and at most the frame that is being written. The file is flushed to disk
 //! (`fdatasync`) only at the end of the run, because disk writes would disturb the measurement: a power failure
-//! during a run may lose the record. A file is never overwritten, and only its owner may read it.
+//! during a run may lose the record. A file is never overwritten, and only its owner may read it. A run that ends
+//! without a measurement leaves no file.
 //!
 //! A record that cannot be written never ends a run: see [`Recorder::problem`].
 
@@ -13,6 +14,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use linerate_core::record::frame::{self, Damage, FrameError};
 use linerate_core::record::{Record, Start};
@@ -24,6 +26,9 @@ const EXTENSION: &str = "lnr";
 
 /// What stands before a note where a record is named: `note:before the new cable`.
 const NOTE: &str = "note:";
+
+/// Largest file that is read, in bytes.
+const LARGEST: u64 = 1 << 30;
 
 /// Most bytes at the beginning of a file in which its start has to lie. The longest that linerate writes is a tenth of it.
 const START: u64 = 16 << 10;
@@ -277,19 +282,27 @@ pub fn start(path: &Path) -> Result<Start, StoreError> {
 }
 
 /// Returns the sort key of a record file: the time in its name, then its modification time if two names have the same
-/// second.
-fn age(path: &Path) -> (String, Option<std::time::SystemTime>) {
+/// second. A name without a time, which somebody else gave, is as old as its modification.
+fn age(path: &Path) -> (String, Option<SystemTime>) {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let stamp = name.chars().take(recorder::STAMP).collect();
     let modified = path.metadata().and_then(|m| m.modified()).ok();
-    (stamp, modified)
+    let named: String = name.chars().take(recorder::STAMP).collect();
+    let form = |c: char| if c.is_ascii_digit() { '0' } else { c };
+    if named.chars().map(form).eq("0000-00-00T00-00-00".chars()) {
+        return (named, modified);
+    }
+    let since = modified.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+    (stamp(since.map_or(0, |d| d.as_secs())), modified)
 }
 
 /// Reads a whole file.
 fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let mut file = regular(path)?;
     let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes)?;
+    regular(path)?.take(LARGEST + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > LARGEST {
+        let why = format!("it is larger than {} MiB", LARGEST >> 20);
+        return Err(io::Error::other(why));
+    }
     Ok(bytes)
 }
 

@@ -9,6 +9,7 @@ use linerate_core::facts::Gap;
 use linerate_core::record::frame::{self, Frame, MAX_VALUES};
 use linerate_core::record::{Record, Start};
 
+use super::Loaded;
 use crate::event::{Event, RunControl, Sink};
 
 /// Length of the time at the start of a file's name, in characters: `2026-11-21T10-31-07`.
@@ -40,6 +41,8 @@ struct Open {
     length: u64,
     /// Number of values in the steps written so far; a record has a limit.
     values: u64,
+    /// Whether a step was written.
+    measured: bool,
 }
 
 impl Recorder {
@@ -75,6 +78,30 @@ impl Recorder {
         self.finish();
     }
 
+    /// Copies the file of a record, byte by byte, to a file of its own.
+    pub fn copy(&mut self, loaded: &Loaded) {
+        let opened = File::open(&loaded.path)
+            .and_then(|from| Ok((from, create(&self.dir, &loaded.record.start)?)));
+        let (mut from, (path, file)) = match opened {
+            Ok(opened) => opened,
+            Err(e) => return self.give_up(&format!("no file could be made: {e}"), e.kind()),
+        };
+        let open = self.open.insert(Open {
+            file,
+            length: 0,
+            values: 0,
+            measured: false,
+        });
+        let copied = io::copy(&mut from, &mut open.file);
+        self.path = Some(path);
+        if let Err(e) = copied {
+            self.give_up(&format!("writing failed: {e}"), e.kind());
+            // Half a record would be taken for the last one.
+            self.remove_unless_begun();
+        }
+        self.finish();
+    }
+
     /// Replaces the file for the next frames, to test how its errors are handled.
     #[cfg(test)]
     pub(super) fn replace_file(&mut self, file: File) {
@@ -90,6 +117,7 @@ impl Recorder {
                     file,
                     length: 0,
                     values: 0,
+                    measured: false,
                 });
                 self.append(&frame::header());
                 self.write(&Frame::Start(start));
@@ -112,6 +140,7 @@ impl Recorder {
     fn write(&mut self, frame: &Frame<'_>) {
         let Some(open) = &mut self.open else { return };
         if let Frame::Step(step) = frame {
+            open.measured = true;
             open.values += frame::values(step);
             if open.values > MAX_VALUES {
                 return self.give_up("it is full", io::ErrorKind::Other);
@@ -170,6 +199,11 @@ impl Sink for Recorder {
             Event::Step(step) => self.write(&Frame::Step(step)),
             Event::Ended(end) => {
                 self.write(&Frame::End(end));
+                if self.open.as_ref().is_some_and(|open| !open.measured) {
+                    // A run that measured nothing has told why, and is not the last one that can be shown.
+                    self.open = None;
+                    self.remove_unless_begun();
+                }
                 self.finish();
             }
             Event::StepBegan { .. }

@@ -3,6 +3,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, SystemTime};
 
 use linerate_core::facts::HostFacts;
 use linerate_core::path::{Direction, Side};
@@ -131,6 +132,51 @@ fn the_last_is_the_newest_by_the_time_in_its_name() {
         fs::write(temp.path().join(name), b"").unwrap();
     }
     assert!(store.last().unwrap().ends_with("2026-11-21T10-31-08-a.lnr"));
+    // A name without a time is as old as its file.
+    let copy = temp.path().join("a copy.lnr");
+    fs::write(&copy, b"").unwrap();
+    let days = |n: u64| SystemTime::UNIX_EPOCH + Duration::from_secs(WALL + 86_400 * n);
+    let file = File::options().write(true).open(&copy).unwrap();
+    for (at, want) in [
+        (days(0) - Duration::from_secs(86_400), false),
+        (days(1), true),
+    ] {
+        file.set_modified(at).unwrap();
+        assert_eq!(store.last().unwrap() == copy, want);
+    }
+}
+
+#[test]
+fn a_run_that_measured_nothing_leaves_no_record() {
+    let temp = tempfile::tempdir().unwrap();
+    let store = Store::new(temp.path());
+    run(&mut store.recorder());
+    let mut recorder = store.recorder();
+    recorder.event(&Event::Started(&start()));
+    assert_eq!(store.list().unwrap().len(), 2);
+    recorder.event(&Event::Host(&host("ripple")));
+    recorder.event(&Event::Ended(&End::Interrupted));
+    assert_eq!((recorder.path(), recorder.problem()), (None, None));
+    assert_eq!(store.list().unwrap().len(), 1);
+}
+
+#[test]
+fn a_copy_is_a_record_of_its_own() {
+    let [from, to] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    let [from, to] = [&from, &to].map(|dir| Store::new(dir.path().join("records")));
+    run(&mut from.recorder());
+    let loaded = from.load("last").unwrap();
+    for n in 1..=2 {
+        let mut recorder = to.recorder();
+        recorder.copy(&loaded);
+        assert_eq!(recorder.problem(), None);
+        let path = recorder.path().unwrap();
+        assert_eq!(fs::read(path).unwrap(), fs::read(&loaded.path).unwrap());
+        assert_eq!((mode(path), to.list().unwrap().len()), (0o600, n));
+    }
+    let mut recorder = Store::new("/dev/null/x").recorder();
+    recorder.copy(&loaded);
+    assert!(recorder.path().is_none() && recorder.problem().is_some());
 }
 
 #[test]
@@ -304,6 +350,7 @@ fn noted(store: &Store, note: &str) -> String {
     let mut recorder = store.recorder();
     let note = note.to_owned();
     recorder.event(&Event::Started(&Start { note, ..start() }));
+    recorder.event(&Event::Step(&step()));
     recorder.event(&Event::Ended(&End::Complete));
     let name = recorder.path().unwrap().file_stem().unwrap();
     name.to_string_lossy().into_owned()

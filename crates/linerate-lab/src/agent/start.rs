@@ -7,7 +7,6 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::process::{Command, Stdio};
 
-use linerate_core::application;
 use linerate_sys::process;
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions};
@@ -67,10 +66,14 @@ impl Programs {
             .stdin(Stdio::from(stdin))
             .stdout(Stdio::from(stdout))
             .stderr(Stdio::from(stderr));
-        // If the owner itself has the lab's variable for slow applications, programs in the hosts do not inherit it.
-        command
-            .env_remove(application::VARIABLE)
-            .envs(surroundings.environment);
+        // Settings of the owner are for its own paths: programs in the hosts do not inherit them.
+        for (name, _) in std::env::vars_os() {
+            let bytes = name.as_encoded_bytes();
+            if bytes.starts_with(b"LINERATE_") && !bytes.starts_with(b"LINERATE_TEST_") {
+                command.env_remove(name);
+            }
+        }
+        command.envs(surroundings.environment);
         for (name, value) in &start.env {
             command.env(OsStr::from_bytes(name), OsStr::from_bytes(value));
         }

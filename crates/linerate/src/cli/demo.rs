@@ -3,20 +3,17 @@
 mod wrong_port;
 
 use std::hash::{BuildHasher, RandomState};
-use std::path::Path;
 
 use clap::Parser;
 use linerate_core::model::Model;
 use linerate_core::record::Record;
 use linerate_core::units::{Nanos, Rate};
 use linerate_core::verdict::Verdict;
-use linerate_engine::store::Store;
 use linerate_lab::{Cell, CellKind};
-use tempfile::TempDir;
 
 use super::exit::{Exit, Failure};
 use super::options::{self, Options};
-use super::session::records_of;
+use super::session::{kept, records_of};
 use super::{out, reach, run, signal};
 use crate::demo::{Loader, Outcome, Problem, Report, Scored, Shown, Wish, planted, show};
 use crate::show::{Document, Style, Tone, text};
@@ -80,7 +77,14 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     if !args.json {
         out::print(&opening(&drawn, args).text(style))?;
     }
-    let save = Kept::of(options)?;
+    let folder = reach::system(
+        tempfile::Builder::new().prefix("linerate-demo-").tempdir(),
+        "cannot make a folder for the record",
+    )?;
+    let store = match options.records.no_save {
+        Some(true) => None,
+        _ => Some(records_of(&options.records)?),
+    };
     let stop = reach::system(signal::interrupted(), "cannot watch for Ctrl-C")?;
     let mut page = Ok(());
     let shown = show(
@@ -90,18 +94,24 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
             run_args: run_args(&drawn.cell, args, options),
             loader: args.truth,
             audible: !args.json && options.global.quiet != Some(true),
-            save: save.directory(),
+            folder: folder.path(),
             stop: &stop,
         },
-        |record, model, verdict, name| {
+        |loaded, model, verdict| {
+            let name = store.as_ref().and_then(|store| {
+                let mut recorder = store.recorder();
+                recorder.copy(loaded);
+                kept(&recorder)
+            });
             if !args.json {
-                page = out::print(&answer(record, model, verdict, (name, &save), options));
+                let answer = answer(&loaded.record, model, verdict, name.as_deref(), options);
+                page = out::print(&answer);
             }
         },
     )
     .map_err(Failure::not_measured)?;
     page?;
-    end(&drawn, args, &shown, &save, style)
+    end(&drawn, args, &shown, store.is_some(), style)
 }
 
 /// Prints the planted truth, and holds the verdict against it.
@@ -109,14 +119,14 @@ fn end(
     drawn: &Drawn,
     args: &Args,
     shown: &Shown,
-    save: &Kept,
+    saves: bool,
     style: Style,
 ) -> Result<Exit, Failure> {
     let text = match (&shown.scored, args.json) {
         (None, true) => return Err(Failure::not_measured(Problem::Interrupted)),
         (Some(scored), true) => line(drawn, args, shown, scored)?,
         (_, false) => {
-            let page = closing(drawn, shown, matches!(save, Kept::Not(_)));
+            let page = closing(drawn, shown, !saves);
             format!("\n{}", page.text(style))
         }
     };
@@ -145,7 +155,7 @@ fn answer(
     record: &Record,
     model: &Model,
     verdict: &Verdict,
-    (name, kept): (&str, &Kept),
+    name: Option<&str>,
     options: &Options,
 ) -> String {
     let mut verdict = verdict.clone();
@@ -160,7 +170,7 @@ fn answer(
         unknown.hint.clear();
     }
     let shown_by = run::shown_by("last", &options.records);
-    let saved = matches!(kept, Kept::In(_)).then_some((name, &*shown_by));
+    let saved = name.map(|name| (name, &*shown_by));
     let page = text::verdict(record, model, &verdict, saved).without_commands();
     page.text(out::style(&options.global))
 }
@@ -190,31 +200,6 @@ fn draw(args: &Args, options: &Options) -> Result<Drawn, Failure> {
 /// The kind of this name, if its cause is one that can be named.
 fn offered(id: &str) -> Option<&'static CellKind> {
     CellKind::named(id).filter(|kind| kind.is_answerable())
-}
-
-/// The place where the run's record is kept.
-enum Kept {
-    /// The record is kept in the directory of the user's records, or in the one that the user named.
-    In(Store),
-    /// The record is not kept: it is deleted after the demonstration.
-    Not(TempDir),
-}
-
-impl Kept {
-    fn of(options: &Options) -> Result<Self, Failure> {
-        if options.records.no_save == Some(true) {
-            let dir = reach::system(TempDir::new(), "cannot make a folder for the record");
-            return dir.map(Self::Not);
-        }
-        records_of(&options.records).map(Self::In)
-    }
-
-    fn directory(&self) -> &Path {
-        match self {
-            Self::In(store) => store.dir(),
-            Self::Not(dir) => dir.path(),
-        }
-    }
 }
 
 fn list() -> Document {
@@ -319,20 +304,5 @@ mod tests {
         assert!(with_direction("path-rate", false));
         assert!(!with_direction("path-rate", true));
         assert!(!with_direction("healthy", false));
-    }
-
-    #[test]
-    fn a_record_that_nobody_wants_goes_with_the_story() {
-        let mut options = Options::default();
-        options.records.no_save = Some(true);
-        let kept = Kept::of(&options).unwrap();
-        let folder = kept.directory().to_owned();
-        assert!(folder.is_dir());
-        drop(kept);
-        assert!(!folder.exists());
-        options.records.no_save = None;
-        options.records.save = Some("/srv/r".into());
-        let kept = Kept::of(&options).unwrap();
-        assert_eq!(kept.directory(), Path::new("/srv/r"));
     }
 }

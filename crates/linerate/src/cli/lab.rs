@@ -10,7 +10,7 @@ use super::exit::{Exit, Failure, of_command};
 use super::options::Options;
 #[cfg(feature = "lab-dev")]
 use super::score;
-use super::{ib, out, vm};
+use super::{ib, out, reach, signal, vm};
 use crate::demo::Stage;
 
 // `linerate lab`.
@@ -138,6 +138,8 @@ fn run_in(
     command: &[String],
 ) -> Result<Exit, Failure> {
     let stage = Stage::build(faults, congestion).map_err(Failure::not_measured)?;
+    let stop = reach::system(signal::interrupted(), "cannot watch for Ctrl-C")?;
+    let stage = stage.heed(&stop);
     let status = stage.command(far, command).map_err(Failure::not_measured)?;
     Ok(of_command("the lab", status))
 }

@@ -18,6 +18,7 @@ use std::sync::atomic::AtomicBool;
 use linerate_core::model::{Model, derive};
 use linerate_core::record::Record;
 use linerate_core::verdict::{Verdict, entries, judge};
+use linerate_engine::store::Loaded;
 use linerate_lab::{Cell, Company};
 
 /// The result of one demonstration.
@@ -45,8 +46,8 @@ pub(crate) struct Wish<'a> {
     pub(crate) loader: Loader,
     /// Whether the progress of the run is shown.
     pub(crate) audible: bool,
-    /// Directory that the record is kept in.
-    pub(crate) save: &'a Path,
+    /// Folder of the run's record; no other program may write there.
+    pub(crate) folder: &'a Path,
     /// Set by Ctrl-C.
     pub(crate) stop: &'a Arc<AtomicBool>,
 }
@@ -54,16 +55,16 @@ pub(crate) struct Wish<'a> {
 /// Builds the lab, runs, tells what the run found, and measures the truth.
 pub(crate) fn show(
     wish: &Wish<'_>,
-    told: impl FnOnce(&Record, &Model, &Verdict, &str),
+    told: impl FnOnce(&Loaded, &Model, &Verdict),
 ) -> Result<Shown, Problem> {
     let planted = wish.cell.planted().cloned().collect();
     let stage = Stage::on_path(wish.cell.path, planted, wish.congestion.clone())?;
     let stage = stage.heed(wish.stop);
     let company = wish.cell.company;
-    let (record, name) = stage.run(&wish.run_args, company, wish.save, wish.audible)?;
-    let model = derive(&record);
+    let loaded = stage.run(&wish.run_args, company, wish.folder, wish.audible)?;
+    let model = derive(&loaded.record);
     let verdict = judge(&model);
-    told(&record, &model, &verdict, &name);
+    told(&loaded, &model, &verdict);
     let truth = match wish.cell.direction.filter(|_| !stage.is_stopped()) {
         Some(direction) => match truth::measure(&stage, wish.cell, direction, wish.loader) {
             Err(Problem::Interrupted) => None,
@@ -75,7 +76,7 @@ pub(crate) fn show(
     let scored = || score(wish.cell, truth.as_ref(), &answers, &verdict.disturbances);
     let scored = (!stage.is_stopped()).then(scored);
     Ok(Shown {
-        record,
+        record: loaded.record,
         verdict,
         truth,
         scored,

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use linerate_core::path::Direction;
-use linerate_core::record::{End, Record};
-use linerate_engine::store::Store;
+use linerate_core::record::End;
+use linerate_engine::store::{Loaded, Store};
 use linerate_lab::{
     Company, Fault, Host, Lab, LabError, Output, Path as LabPath, Program, Running, Signal, Spec,
 };
@@ -17,7 +17,7 @@ use linerate_lab::{
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Problem {
     /// The lab could not be built, or broke down.
-    #[error("cannot build the lab")]
+    #[error(transparent)]
     Lab(#[from] LabError),
     /// The serving end in the lab did not come up.
     #[error("the serving end in the lab did not start: {0}")]
@@ -114,23 +114,21 @@ impl Stage {
         }))
     }
 
-    /// Runs the program from near to far and returns what it recorded, with the name of the record. Another client
-    /// may measure in the meantime. The progress of the run is shown if it is `audible`.
+    /// Runs the program from near to far and returns its record, which lies in `folder`. No other program may write
+    /// there. Another client may measure in the meantime. The progress of the run is shown if it is `audible`.
     pub(crate) fn run(
         &self,
         args: &[String],
         company: Option<Company>,
-        save: &Path,
+        folder: &Path,
         audible: bool,
-    ) -> Result<(Record, String), Problem> {
+    ) -> Result<Loaded, Problem> {
         let mut server = self.serve(&[])?;
-        let mut run = self.client(args).arg("--save").arg(save);
+        let mut run = self.client(args).arg("--save").arg(folder);
         run = run.stdout(Output::Null).stderr(Output::Inherit);
         if !audible {
             run = run.arg("--quiet");
         }
-        let store = Store::new(save);
-        let before = store.last().ok();
         let company = company.map(|company| self.company(company)).transpose()?;
         let status = self.end_of(self.lab.spawn(Host::Near, &run)?)?;
         for mut other in company.into_iter().flatten() {
@@ -140,21 +138,14 @@ impl Stage {
             };
         }
         server.kill()?;
-        let path = store
-            .last()
-            .ok()
-            .filter(|last| Some(last) != before.as_ref());
-        let loaded = path.and_then(|path| Some((store.load(&path.to_string_lossy()).ok()?, path)));
-        let kept = loaded.filter(|(loaded, _)| match loaded.record.end {
+        let loaded = Store::new(folder).load("last").ok();
+        let kept = loaded.filter(|loaded| match loaded.record.end {
             Some(End::Complete) => status.success(),
             Some(End::Interrupted) => self.is_stopped() && !loaded.record.steps.is_empty(),
             _ => false,
         });
         match kept {
-            Some((loaded, path)) => {
-                let name = path.file_stem().unwrap_or_default();
-                Ok((loaded.record, name.to_string_lossy().into_owned()))
-            }
+            Some(loaded) => Ok(loaded),
             None if self.is_stopped() => Err(Problem::Interrupted),
             None => Err(Problem::NoRecord(status.to_string())),
         }
@@ -274,7 +265,7 @@ impl Stage {
             }
         };
         let program = program.stdout(Output::Inherit).stderr(Output::Inherit);
-        let status = self.lab.spawn(Host::Near, &program)?.wait()?;
+        let status = self.end_of(self.lab.spawn(Host::Near, &program)?)?;
         server.kill()?;
         Ok(status)
     }
@@ -288,15 +279,17 @@ impl Stage {
 
     fn client(&self, args: &[String]) -> Program {
         let far = self.far();
-        Program::new(&self.myself)
-            .args(["run", &far, "--open"])
-            .args(args)
+        self.own().args(["run", &far, "--open"]).args(args)
+    }
+
+    /// This program, with its default options: the user's configuration is for other paths.
+    fn own(&self) -> Program {
+        Program::new(&self.myself).args(["--config", "/dev/null"])
     }
 
     /// Starts the serving end and waits until it listens.
     fn serve(&self, args: &[&str]) -> Result<Running, Problem> {
-        let program = Program::new(&self.myself);
-        self.listen(program.args(["serve", "--open"]).args(args))
+        self.listen(self.own().args(["serve", "--open"]).args(args))
     }
 
     /// Starts a server on far and waits until it says on standard error that it listens.
