@@ -3,15 +3,16 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::fs::{File, OpenOptions};
-use std::io::{Read, Write as _};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::{File, OpenOptions, Permissions};
+use std::io::{self, Read, Write as _};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use anyhow::Context;
 use linerate_engine::host::{Answer, Captured, Query};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use tempfile::NamedTempFile;
 
 /// Version of the file; raised when a key changes its meaning or is removed.
 const FORMAT: u32 = 1;
@@ -102,19 +103,53 @@ pub(crate) fn save(path: &Path, mut captured: Captured, unmasked: bool) -> anyho
             .collect::<anyhow::Result<_>>()?,
     };
     let text = rows(&serde_json::to_value(saved)?);
-    written(path, &text, !unmasked).with_context(|| format!("failed to write {}", path.display()))
+    // It names people and serial numbers.
+    Pending::begin(path, unmasked)
+        .and_then(|file| file.end(path, unmasked, &text))
+        .with_context(|| format!("failed to write {}", path.display()))
 }
 
-/// Writes the file. One that names people and serial numbers is for its owner alone, and replaces nothing.
-fn written(path: &Path, text: &str, masked: bool) -> std::io::Result<()> {
-    let mut options = OpenOptions::new();
-    options.write(true);
-    if masked {
-        options.create(true).truncate(true);
-    } else {
-        options.create_new(true).mode(0o600);
+/// A file that replaces an older one once all of it is written: a full disk costs no older capture.
+pub(crate) enum Pending {
+    Beside(NamedTempFile),
+    /// What cannot be replaced: a device or a pipe.
+    Itself(File),
+}
+
+impl Pending {
+    /// Makes the file, readable as every new file is, or by its owner alone.
+    pub(crate) fn begin(path: &Path, private: bool) -> io::Result<Self> {
+        if path.metadata().is_ok_and(|found| !found.is_file()) {
+            let file = OpenOptions::new().write(true).open(path);
+            return file.map(Self::Itself);
+        }
+        let folder = match path.parent() {
+            Some(folder) if folder != Path::new("") => folder,
+            _ => Path::new("."),
+        };
+        // The umask takes from these rights.
+        let mode = Permissions::from_mode(if private { 0o600 } else { 0o666 });
+        let file = tempfile::Builder::new()
+            .permissions(mode)
+            .tempfile_in(folder);
+        file.map(Self::Beside)
     }
-    options.open(path)?.write_all(text.as_bytes())
+
+    /// Writes the text. A private file replaces nothing.
+    pub(crate) fn end(self, path: &Path, private: bool, text: &str) -> io::Result<()> {
+        match self {
+            Self::Itself(mut file) => file.write_all(text.as_bytes())?,
+            Self::Beside(mut file) => {
+                file.write_all(text.as_bytes())?;
+                if private {
+                    file.persist_noclobber(path)?;
+                } else {
+                    file.persist(path)?;
+                }
+            }
+        }
+        Ok(())
+    }
 }
 
 /// The capture as JSON with one line for each question, which can be read, searched and compared.
@@ -175,8 +210,6 @@ fn parse(text: &[u8]) -> anyhow::Result<Captured> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
     use super::*;
 
     #[test]
@@ -189,6 +222,12 @@ mod tests {
         let again = save(&path, Captured::default(), true).unwrap_err();
         assert!(again.to_string().contains("failed to write"), "{again}");
         save(&path, Captured::default(), false).unwrap();
+        // What is not written to its end leaves the older one as it is, and nothing beside it.
+        let before = std::fs::read(&path).unwrap();
+        drop(Pending::begin(&path, false).unwrap());
+        assert_eq!(std::fs::read(&path).unwrap(), before);
+        assert_eq!(dir.path().read_dir().unwrap().count(), 1);
+        save(Path::new("/dev/null"), Captured::default(), false).unwrap();
     }
 
     #[test]

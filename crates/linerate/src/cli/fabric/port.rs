@@ -2,7 +2,7 @@
 
 use std::env;
 use std::fs;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::path::Path;
 
 use anyhow::{Context, anyhow};
@@ -12,6 +12,7 @@ use linerate_engine::fabric::{
 };
 use linerate_engine::host::Live;
 
+use super::super::capture::Pending;
 use super::super::exit::Failure;
 use super::{Args, failed};
 
@@ -52,15 +53,15 @@ pub(super) fn through<T>(
             anyhow::Error::new(error).context(format!("failed to write {}", path.display()));
         Failure::not_measured(error)
     };
-    // A file that cannot be made is known before the walk. Without a port an older file is kept.
-    let mut file = fs::File::create(path).map_err(unwritten)?;
+    // A file that cannot be made is known before the walk.
+    let file = Pending::begin(path, false).map_err(unwritten)?;
     let mut port = Capturing::new(port, &name);
     let asked = ask(&mut port, name);
     // What was seen before a failure is worth keeping.
     let whole = asked
         .as_ref()
         .is_ok_and(|asked| asked.ended == Ended::Whole);
-    let written = file.write_all(port.captured(whole).encode().as_bytes());
+    let written = file.end(path, false, &port.captured(whole).encode());
     Ok((asked?, written.err().map(unwritten)))
 }
 
