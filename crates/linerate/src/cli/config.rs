@@ -2,8 +2,8 @@
 //!
 //! Layers are merged as TOML tables and read once, so that no option is named here.
 
-use std::fs;
-use std::io::ErrorKind;
+use std::fs::File;
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -13,6 +13,9 @@ use super::exit::{Failure, tell};
 use super::options::Options;
 
 pub(crate) const DEFAULTS: &str = include_str!("../defaults.toml");
+
+/// Longest configuration file that is read, in bytes.
+const LONGEST: u64 = 1 << 20;
 
 /// An option that is set in one layer and unsets others of the layers below.
 const OUTRANKS: &[(&str, &str, &[&str])] = &[
@@ -70,8 +73,10 @@ pub(super) fn user_folder(variable: &str, in_home: &str) -> Option<PathBuf> {
 
 /// Reads a file; a missing file is an error only if the user named it.
 fn read(path: &Path, wanted: bool) -> Result<Table, Failure> {
-    let text = match fs::read_to_string(path) {
-        Ok(text) => text,
+    let mut text = String::new();
+    let read = File::open(path).and_then(|file| file.take(LONGEST).read_to_string(&mut text));
+    match read {
+        Ok(_) => {}
         Err(e) if e.kind() == ErrorKind::NotFound && !wanted => return Ok(Table::new()),
         // A change of the user often keeps HOME.
         Err(e)
@@ -92,7 +97,7 @@ fn read(path: &Path, wanted: bool) -> Result<Table, Failure> {
             let failure = Failure::usage(anyhow::Error::new(e).context(what));
             return Err(failure.hint("linerate generate config > FILE writes one"));
         }
-    };
+    }
     parse(&text).map_err(|e| {
         let what = format!("the configuration file {} is not valid", path.display());
         Failure::usage(anyhow::anyhow!("{}", e.trim_end()).context(what))

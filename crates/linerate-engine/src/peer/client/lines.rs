@@ -223,7 +223,7 @@ impl Dialler {
         let socket = socket(self.address).map_err(|e| call("socket", stream, e))?;
         configure(stream, &socket)?;
         if let Some(source) = &self.source {
-            from(&socket, source, self.address).map_err(|e| call("bind", stream, e))?;
+            from(&socket, source, self.address).map_err(|e| unbound(source, &e))?;
         }
         begin(&socket, self.address).map_err(|e| call("connect", stream, e))?;
         Ok(Young {
@@ -349,7 +349,7 @@ impl Lines for Dialler {
             .filter(|source| address(source).is_none());
         let mut placed = |fd: &OwnedFd| {
             if let Some(device) = &device {
-                set_device(fd.as_fd(), device).map_err(|e| call("bind", stream, e))?;
+                set_device(fd.as_fd(), device).map_err(|e| unbound(device, &e))?;
             }
             configure(fd)
         };
@@ -392,6 +392,13 @@ fn call(call: &'static str, stream: u32, source: impl Into<io::Error>) -> LoadEr
         call,
         stream,
         source: source.into(),
+    }
+}
+
+fn unbound(source: &str, error: &io::Error) -> LoadError {
+    LoadError::Lacking {
+        what: format!("cannot send from {source}: {error}"),
+        hint: "ip address",
     }
 }
 
@@ -446,7 +453,10 @@ mod tests {
             let Err(error) = begun(wrong).map(drop) else {
                 panic!("{wrong}");
             };
-            assert!(error.to_string().starts_with("bind failed"), "{error}");
+            assert!(
+                error.to_string().starts_with("cannot send from "),
+                "{error}"
+            );
         }
     }
 

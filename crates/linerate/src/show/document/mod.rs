@@ -7,7 +7,7 @@ mod markdown;
 mod table;
 mod text;
 
-pub(crate) use inline::{cleaned, one_line, shortened};
+pub(crate) use inline::{clean, cleaned, one_line, shortened};
 pub(crate) use table::Table;
 pub(crate) use text::{Style, width_of};
 

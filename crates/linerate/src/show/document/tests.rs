@@ -261,7 +261,7 @@ fn read(markdown: &str) -> (Vec<String>, Vec<String>) {
 
 /// As Markdown shows it: what is not safe is `?`, and white space is one space.
 fn shown(text: &str) -> String {
-    let safe: String = text.chars().map(inline::clean).collect();
+    let safe: String = text.chars().map(clean).collect();
     linerate_test::unwrapped(&safe)
 }
 

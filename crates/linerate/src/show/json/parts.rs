@@ -1,6 +1,7 @@
 //! Parts that several documents have in common.
 
 use std::borrow::Cow;
+use std::fmt::Write;
 
 use linerate_core::causes::CAUSES;
 use linerate_core::model::Estimate;
@@ -10,6 +11,8 @@ use linerate_core::units::EXACT;
 use linerate_core::verdict::{Certainty, Disturbance, Limit};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Serialize, Serializer};
+
+use crate::show::document::clean;
 
 /// The version of a document, which is a constant of its type.
 pub(in crate::show) struct Format<const N: u32>;
@@ -158,9 +161,19 @@ impl From<&Estimate> for Goodput {
     }
 }
 
-/// A document as text, with a line feed at its end.
+/// A document as text, with a line feed at its end. Characters that a terminal obeys, and those that nobody sees, are
+/// escaped.
 pub(in crate::show) fn text(document: &impl Serialize) -> serde_json::Result<String> {
-    let mut text = serde_json::to_string_pretty(document)?;
+    let mut text = String::new();
+    for c in serde_json::to_string_pretty(document)?.chars() {
+        if c == '\n' || clean(c) == c {
+            text.push(c);
+        } else {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                let _ = write!(text, "\\u{unit:04x}");
+            }
+        }
+    }
     text.push('\n');
     Ok(text)
 }
