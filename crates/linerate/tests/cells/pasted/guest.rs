@@ -48,7 +48,7 @@ const PACKAGES: [&str; 23] = [
 ];
 
 /// What a command with these words may fail with, because the guest lacks what it is about.
-const LACKING: [(&str, &str, &str); 25] = [
+const LACKING: [(&str, &str, &str); 34] = [
     ("ibstat ", "device can't be found", "no InfiniBand"),
     ("speed 1000 duplex half", "Invalid argument", "no such mode"),
     ("lsusb", "/sys/bus/usb", "no USB"),
@@ -94,14 +94,44 @@ const LACKING: [(&str, &str, &str); 25] = [
     ("--engine rdma", "no RDMA device", "no RDMA device"),
     ("rdma link show ", "Wrong device name", "no RDMA device"),
     ("dcb pfc show ", "not supported", "no port with PFC"),
+    ("ethtool -l ", "not supported", "a card of one queue"),
+    ("ethtool -L ", "not supported", "a card of one queue"),
+    ("/rps_cpus", "Value too large", "fewer CPUs"),
+    (
+        "kmem.tcp.limit_in_bytes",
+        "No such file",
+        "no such control group",
+    ),
+    (
+        "rdma statistic show ",
+        "Wrong device name",
+        "no RDMA device",
+    ),
+    ("/proc/net/bonding/", "No such file", "no bond"),
+    (
+        "nf_conntrack_max",
+        "No such file",
+        "no tracking of connections",
+    ),
+    (" to ADDRESS ", "ADDRESS", "no address that the user puts"),
+    // It ends with 2 where a folder is missing, and shows what is in the others.
+    (
+        "grep -rs ethtool ",
+        "/etc/network/",
+        "not all of the folders",
+    ),
 ];
 
-/// What the guest's card ignores, since it negotiates: the advice is for another one.
-const IGNORED: [&str; 1] = ["sudo ethtool -A eth0 rx off"];
+/// What changes nothing in the guest: its card negotiates, and the undo of another advice has set this already.
+const IGNORED: [&str; 2] = [
+    "sudo ethtool -A eth0 rx off",
+    "sudo sysctl -w net.ipv4.tcp_sack=0",
+];
 
-/// Programs of the makers of cards, and service managers, which the guest lacks.
-const FOREIGN: [(&str, &str); 5] = [
+/// Programs of the makers of cards, of radios, and service managers, which the guest lacks.
+const FOREIGN: [(&str, &str); 6] = [
     ("opafabricinfo", "not found"),
+    ("iw dev ", "not found"),
     ("opaportconfig", "not found"),
     ("systemctl", "not been booted with systemd"),
     ("multipath", "not found"),
