@@ -4,6 +4,7 @@ use linerate_core::reported::{Carrier, Transfer};
 use linerate_core::units::{Bytes, Rate};
 
 use crate::iperf_row::number;
+use crate::launch::bound;
 use crate::scaled::{flag, option};
 
 /// Bits per second that each stream of datagrams has where none are asked for.
@@ -39,6 +40,11 @@ pub(crate) fn asked(one: &mut Transfer, command: &str) {
     one.buffer = one.buffer.or(bytes(&["-w", "--window"]));
     one.size = one.size.or(bytes(&["-l", "--length"]));
     one.segment = one.segment.or(count(&["-M", "--set-mss"]));
+    let (cpu, node) = bound(command);
+    // `-A 3,5`: the CPU of this end, and that of the other one.
+    let own = option(command, &["-A", "--affinity"]).and_then(|list| list.split([',', '/']).next());
+    one.setup.cpu = cpu.or_else(|| own?.parse().ok());
+    one.setup.node = node;
     let congestion = option(command, &["-C", "--congestion"]).map(str::to_owned);
     one.congestion = one.congestion.take().or(congestion);
 }
@@ -96,6 +102,10 @@ mod tests {
         // Datagrams have a rate without one, of a client.
         assert_eq!(of("iperf3 -u -c h").asked, Some(Rate(1_048_576)));
         assert_eq!(of("iperf -s -u").asked, None);
+        let of_place = |command: &str| (of(command).setup.cpu, of(command).setup.node);
+        assert_eq!(of_place("numactl -N 1 iperf3 -c h -C bbr"), (None, Some(1)));
+        assert_eq!(of_place("taskset -c 3 iperf3 -c h"), (Some(3), None));
+        assert_eq!(of_place("iperf3 -c h -A 7,9"), (Some(7), None));
         // No limit, and no number.
         assert_eq!(
             (of("iperf3 -c h -b 0").asked, of("iperf3 -c h -b x").asked),

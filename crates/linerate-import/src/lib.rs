@@ -15,6 +15,7 @@ mod facts;
 mod fi_pingpong;
 mod format;
 mod formats;
+mod heads;
 mod imb;
 mod iperf2;
 mod iperf3;

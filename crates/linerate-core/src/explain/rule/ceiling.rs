@@ -34,7 +34,9 @@ pub(super) fn host(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
             remark
         }
     };
-    limiting.map(remark).collect()
+    let mut remarks: Vec<Remark> = limiting.map(remark).collect();
+    remarks.extend(ports::below_modes(explained, id));
+    remarks
 }
 
 pub(super) fn slower(side: Side, odd: &Oddity, id: &'static str) -> Remark {

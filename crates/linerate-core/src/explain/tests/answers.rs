@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::explain::Answered;
-use crate::facts::nic::Nic;
 use crate::reported::{Counters, Cpu, CpuOf, Lost};
+use crate::facts::nic::Nic;
 
 /// How the question is answered: the cause, or the candidates, or the word alone.
 fn answer(sources: Vec<Source>, near: Inventory) -> String {
@@ -327,4 +327,63 @@ fn runs_that_differ_in_their_buffer_or_way_are_compared() {
     };
     assert_eq!(ways(0.498, 0.41), "duplex|sender-core|path-rate");
     assert_ne!(ways(0.9, 0.88), "duplex|sender-core|path-rate");
+}
+
+#[test]
+fn a_full_port_below_its_own_speed_is_the_limit() {
+    let of = |speed: u64, own: &str, gigabits: f64| {
+        let mut nic = Nic {
+            name: "eth0".to_owned(),
+            up: true,
+            ..Nic::default()
+        };
+        nic.link.speed = Some(Rate(speed * 1_000_000));
+        nic.link.advertised = vec![own.to_owned()];
+        let mut near = Inventory::default();
+        near.network.nics.push(nic);
+        answer(vec![source(Side::Near, vec![run(1, gigabits, 0)])], near)
+    };
+    assert_eq!(of(100, "1000baseT/Full", 0.0938), "wire-full");
+    assert_eq!(of(1000, "1000baseT/Full", 0.938), "healthy");
+    assert_eq!(of(100, "1000baseT/Full", 0.060), "unknown");
+}
+
+#[test]
+fn the_same_from_two_nodes_shows_that_the_place_matters() {
+    let from = |node: u32, gigabits: f64| {
+        let Measured::Transfer(mut one) = run(4, gigabits, 0) else {
+            unreachable!()
+        };
+        one.setup.node = Some(node);
+        Measured::Transfer(one)
+    };
+    let time = |node: u32, nanos: u64| {
+        let row = SizeRow {
+            size: Bytes(8),
+            typical: Some(Nanos(nanos)),
+            ..SizeRow::default()
+        };
+        Measured::Sizes(Sizes {
+            carrier: Some(Carrier::Rdma),
+            operation: "send".to_owned(),
+            trip: Trip::Half,
+            both: false,
+            rows: vec![row],
+            setup: Setup {
+                node: Some(node),
+                ..Setup::default()
+            },
+        })
+    };
+    assert_eq!(of(vec![from(0, 37.0), from(1, 22.0)]), "numa-remote");
+    assert_eq!(of(vec![time(0, 1_120), time(1, 1_690)]), "numa-remote");
+    for other in [
+        vec![from(0, 37.0), from(1, 30.0)],
+        vec![from(0, 37.0), from(0, 22.0)],
+        // One node alone differs as much.
+        vec![from(0, 37.0), from(1, 22.0), from(1, 36.0)],
+        vec![time(0, 1_120), time(1, 1_400)],
+    ] {
+        assert!(!of(other).contains("numa-remote"));
+    }
 }

@@ -109,8 +109,12 @@ impl LinkModes {
 
     /// The fastest mode that this port offers.
     pub fn fastest_offered(&self) -> Option<Rate> {
-        let offered = self.advertised.iter();
-        offered.filter_map(|mode| mode_speed(mode)).max()
+        fastest(&self.advertised)
+    }
+
+    /// The fastest mode that this port offers; of one of which that is not known, the fastest that it supports.
+    pub fn fastest_own(&self) -> Option<Rate> {
+        self.fastest_offered().or_else(|| fastest(&self.supported))
     }
 
     /// The fastest mode of twisted pairs that the port supports, which negotiates; `None` if it has modes of another medium.
@@ -141,6 +145,10 @@ impl LinkModes {
         let common = own.iter().filter(|mode| self.peer.contains(mode));
         common.filter_map(|mode| mode_speed(mode)).max()
     }
+}
+
+fn fastest(modes: &[String]) -> Option<Rate> {
+    modes.iter().filter_map(|mode| mode_speed(mode)).max()
 }
 
 impl Nic {

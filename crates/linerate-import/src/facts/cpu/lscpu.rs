@@ -46,10 +46,20 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     let mut reading = Reading::of(section);
     // CPUs that were not given to a node yet.
     let mut left = MOST;
+    let mut count = None;
     for line in std::mem::take(&mut reading.lines) {
+        if let Some(("CPU(s)", value)) = line.pair() {
+            count = small(value).filter(|count| *count as usize <= MOST);
+            continue;
+        }
         if !take(&mut reading, &mut left, line) {
             reading.strange(line);
         }
+    }
+    // Of `lscpu | grep "CPU(s)"` only the number may be left.
+    let processors = &mut reading.facts.processors;
+    if let Some(count) = count.filter(|_| processors.cpus.is_empty()) {
+        processors.cpus = numbered(&(0..count).collect::<Vec<u32>>());
     }
     let count = reading.facts.processors.cpus.len();
     for cache in &mut reading.facts.processors.caches {

@@ -2,7 +2,7 @@
 
 use linerate_core::facts::nic::{Counter, counted};
 
-use super::super::lines::{Line, Reading, decimal};
+use super::super::lines::{Line, Reading, decimal, first_line};
 use super::{PROGRAM, VERSIONS, port};
 use crate::format::{Evidence, Format, Found, Holds, Section};
 
@@ -29,7 +29,9 @@ fn starts(text: &str) -> bool {
 fn read(section: &Section<'_>) -> Result<Found, String> {
     let mut reading = Reading::of(section);
     let lines = std::mem::take(&mut reading.lines);
-    let Some(name) = reading.argument(PROGRAM).map(str::to_owned) else {
+    let said = first_line(section.text).strip_prefix(START).map(str::trim);
+    let said = said.filter(|name| !name.is_empty());
+    let Some(name) = said.or(reading.argument(PROGRAM)).map(str::to_owned) else {
         return Err(
             "the name of the port is missing: paste the command too, `ethtool -S PORT`".to_owned(),
         );

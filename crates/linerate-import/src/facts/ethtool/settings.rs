@@ -25,15 +25,26 @@ pub(crate) static SETTINGS: Format = Format {
 const START: &str = "Settings for ";
 
 fn starts(text: &str) -> bool {
-    named(first_line(text).trim_end(), START).is_some()
+    let first = first_line(text).trim_end();
+    named(first, START).is_some() || is_speed(first)
+}
+
+/// The name of a port of which only the speed was pasted.
+const NAMELESS: &str = "port";
+
+/// `Speed: 1000Mb/s`, as `grep` leaves it: no other program writes a speed so.
+fn is_speed(line: &str) -> bool {
+    let speed = line.trim().strip_prefix("Speed: ");
+    let number = speed.and_then(|speed| speed.strip_suffix("Mb/s"));
+    number.is_some_and(|number| decimal(number).is_some())
 }
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
     let mut reader = Reader {
         reading: Reading::of(section),
-        name: String::new(),
+        name: NAMELESS.to_owned(),
         list: None,
-        ended: true,
+        ended: !is_speed(first_line(section.text)),
     };
     for line in super::lines(&mut reader.reading) {
         if !reader.take(line) {
@@ -108,6 +119,13 @@ impl Reader<'_> {
     /// Says that the end of a port's lines is missing.
     fn end(&mut self) {
         if self.ended {
+            return;
+        }
+        // A speed says that there is a link.
+        if let Some(nic) =
+            port(&mut self.reading, &self.name).filter(|nic| nic.link.speed.is_some())
+        {
+            nic.up = true;
             return;
         }
         self.ended = true;

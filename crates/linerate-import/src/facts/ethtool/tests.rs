@@ -64,8 +64,11 @@ fn what_only_root_may_read_is_passed_over() {
 #[test]
 fn a_cut_output_says_that_its_end_is_missing() {
     let whole = text("ethtool/two-ports.txt");
-    let (all, notes) = merged(&[&whole[..whole.find("\tLink detected: yes").unwrap()]]);
+    let cut = |at: &str| merged(&[&whole[..whole.find(at).unwrap()]]);
+    let (all, notes) = cut("\tLink detected: yes");
     assert_eq!(port(&all, "eth1").link.speed, Some(Rate(10_000_000_000)));
+    assert!(port(&all, "eth1").up && notes.is_empty(), "a speed says it");
+    let (_, notes) = cut("\tSpeed: 10000Mb/s");
     assert_eq!(
         words(&notes),
         ["the end about eth1 is missing: whether it has a link is unknown"]

@@ -42,8 +42,11 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
 fn take(devices: &mut Devices<'_>, line: Line<'_>) -> bool {
     let text = line.trimmed();
     if let Some(rest) = text.strip_prefix("CA '") {
-        let name = rest.split('\'').next().unwrap_or_default();
+        let (name, rest) = rest.split_once('\'').unwrap_or((rest, ""));
         devices.begin(name);
+        if let Some(number) = rest.strip_prefix(" port ").and_then(small) {
+            devices.begin_port(number);
+        }
         return true;
     }
     let Some((key, value)) = line.pair() else {

@@ -6,6 +6,7 @@ use super::super::{Remark, Stands, rate};
 use super::full;
 use crate::facts::Inventory;
 use crate::path::Side;
+use crate::reported::{Measured, Outcome, Setup, Sizes, Source, Transfer};
 use crate::units::Bytes;
 
 /// The node of the cards of a host, if all of them that say one have the same.
@@ -29,7 +30,7 @@ const NETWORK: u32 = 0x02;
 const INFINIBAND: u32 = 0x0c06;
 
 /// The node that a command binds its program to.
-fn bound(run: &Moved<'_>, host: &Inventory) -> Option<u32> {
+fn bound(setup: &Setup, host: &Inventory) -> Option<u32> {
     let of_cpu = |cpu: u32| {
         let mut nodes = host.processors.nodes.iter();
         let is_of = |node: &&crate::facts::cpu::Node| {
@@ -37,7 +38,7 @@ fn bound(run: &Moved<'_>, host: &Inventory) -> Option<u32> {
         };
         nodes.find(is_of).map(|node| node.id)
     };
-    run.setup.node.or_else(|| run.setup.cpu.and_then(of_cpu))
+    setup.node.or_else(|| setup.cpu.and_then(of_cpu))
 }
 
 /// How many times the rate of another node a node must have to make the difference.
@@ -50,6 +51,7 @@ pub(in crate::explain::rule) fn node(explained: &Explained<'_>, id: &'static str
     let all = runs(explained);
     let compared = compared(&all, &explained.material.near, id);
     compared
+        .or_else(|| placed(explained, id))
         .or_else(|| alone(explained, &all, id))
         .into_iter()
         .collect()
@@ -59,7 +61,7 @@ pub(in crate::explain::rule) fn node(explained: &Explained<'_>, id: &'static str
 fn compared(all: &[Moved<'_>], host: &Inventory, id: &'static str) -> Option<Remark> {
     let bound: Vec<_> = all
         .iter()
-        .map(|run| (run, run.setup.cpu, bound(run, host)))
+        .map(|run| (run, run.setup.cpu, bound(run.setup, host)))
         .collect();
     let pairs = bound
         .iter()
@@ -106,13 +108,111 @@ fn compared(all: &[Moved<'_>], host: &Inventory, id: &'static str) -> Option<Rem
     found.next()
 }
 
+/// A time of messages, or a rate of sockets, of a program on a known node.
+struct Placed<'a> {
+    source: &'a Source,
+    outcome: &'a Outcome,
+    node: u32,
+    /// What was measured: only the same is compared.
+    what: String,
+    /// More is better.
+    speed: f64,
+    words: String,
+}
+
+impl<'a> Placed<'a> {
+    fn of(source: &'a Source, outcome: &'a Outcome, host: &Inventory) -> Option<Self> {
+        let (setup, what, speed, words) = match &outcome.measured {
+            Measured::Sizes(table) => {
+                let (row, time) = table.rows.iter().find_map(|row| Some((row, row.time()?)))?;
+                let Sizes {
+                    carrier,
+                    operation,
+                    trip,
+                    ..
+                } = table;
+                let what = format!("{carrier:?} {operation} {trip:?} {}", row.size);
+                (
+                    &table.setup,
+                    what,
+                    1.0 / time.0.max(1) as f64,
+                    time.to_string(),
+                )
+            }
+            Measured::Transfer(one) => {
+                let Transfer {
+                    carrier,
+                    direction,
+                    streams,
+                    both,
+                    buffer,
+                    size,
+                    ..
+                } = &**one;
+                let counts = one.asked.is_none() && one.error.is_none();
+                let bits = counts.then_some(one.goodput.0 as f64)?;
+                let what =
+                    format!("{carrier:?} {direction:?} {streams:?} {both} {buffer:?} {size:?}");
+                (&one.setup, what, bits, rate(bits))
+            }
+            Measured::Disk(_) | Measured::Counters(_) => return None,
+        };
+        Some(Self {
+            source,
+            outcome,
+            node: bound(setup, host)?,
+            what: format!("{} {what}", source.tool.name),
+            speed,
+            words,
+        })
+    }
+}
+
+/// Two runs of the same, of which one is slower from another node.
+fn placed(explained: &Explained<'_>, id: &'static str) -> Option<Remark> {
+    let host = &explained.material.near;
+    let all = explained.material.runs().take(MOST);
+    let all: Vec<Placed<'_>> = all
+        .filter_map(|(source, outcome)| Placed::of(source, outcome, host))
+        .collect();
+    let is_slower = |slow: &Placed<'_>, fast: &Placed<'_>| {
+        slow.what == fast.what && slow.node != fast.node && fast.speed > slow.speed * MORE
+    };
+    // Runs on one node that differ as much say that something else makes the difference.
+    let differs = |one: &Placed<'_>| {
+        all.iter().any(|other| {
+            other.what == one.what && other.node == one.node && other.speed > one.speed * MORE
+        })
+    };
+    let pairs = all
+        .iter()
+        .flat_map(|slow| all.iter().map(move |fast| (slow, fast)));
+    let (slow, fast) = pairs
+        .filter(|(slow, fast)| is_slower(slow, fast))
+        .find(|(slow, fast)| !differs(slow) && !differs(fast))?;
+    let what = format!(
+        "{} from node {} and {} from node {}: where the program runs makes the difference",
+        slow.words, slow.node, fast.words, fast.node
+    );
+    let remark = Remark::new(id, Stands::Finding, what)
+        .names(&["numa-remote"])
+        .at(Side::Near)
+        .shown_by(slow.source, slow.outcome);
+    Some(remark.next("the node of each card, and the CPUs of the nodes", NODES))
+}
+
+/// The nodes of network cards, and the CPUs of each node.
+const NODES: &str = "grep . /sys/class/net/*/device/numa_node; lscpu | grep NUMA";
+/// Most results that are compared: each is held against each.
+const MOST: usize = 64;
+
 /// The best run, bound to another node than that of the card.
 fn alone(explained: &Explained<'_>, all: &[Moved<'_>], id: &'static str) -> Option<Remark> {
     let host = &explained.material.near;
     let run = all
         .iter()
         .max_by(|a, b| a.each_way().total_cmp(&b.each_way()))?;
-    let (own, card) = (bound(run, host)?, card_node(host)?);
+    let (own, card) = (bound(run.setup, host)?, card_node(host)?);
     if own == card || full(explained, id).is_some() {
         return None;
     }

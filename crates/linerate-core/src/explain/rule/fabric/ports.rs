@@ -1,10 +1,11 @@
 //! Rules about ports by the facts of the hosts: down, or used in part.
 
-use super::super::super::{Explained, facts};
+use super::super::super::{Explained, facts, side_name};
 use super::super::ceiling::slower;
 use super::super::{Remark, Stands, rate};
 use crate::facts::Inventory;
 use crate::facts::infiniband::{IbPort, Layer};
+use crate::facts::nic::Nic;
 use crate::facts::odd::Oddity;
 use crate::path::{Direction, Side};
 use crate::reported::{Carrier, Counted, Transfer};
@@ -185,8 +186,14 @@ pub(in crate::explain::rule) fn best_of_all(explained: &Explained<'_>) -> Option
     each.flatten().map(|(_, rate)| rate).reduce(f64::max)
 }
 
-/// Oddities of a link of InfiniBand that is slower than it could be.
-const NARROW: [&str; 2] = ["ib-narrow", "ib-slower"];
+/// Oddities of a link that is slower than it could be.
+const NARROW: [&str; 5] = [
+    "ib-narrow",
+    "ib-slower",
+    "port-speed",
+    "port-offer",
+    "port-fixed",
+];
 
 /// Whether results fill the port of an oddity, which is slower than it could be.
 pub(in crate::explain::rule) fn is_filled(
@@ -194,13 +201,55 @@ pub(in crate::explain::rule) fn is_filled(
     side: Side,
     odd: &Oddity,
 ) -> bool {
+    NARROW.contains(&odd.id) && fills(explained, side, &odd.subject).is_some()
+}
+
+/// The best rate, if it fills the port of a side whose name begins so.
+fn fills(explained: &Explained<'_>, side: Side, name: &str) -> Option<f64> {
     let ports = facts::ports_of(explained.material);
     let mut own = ports
         .iter()
-        .filter(|port| port.side == side && port.name.starts_with(&odd.subject));
-    let Some(port) = own.next().filter(|_| NARROW.contains(&odd.id)) else {
-        return false;
+        .filter(|port| port.side == side && port.name.starts_with(name));
+    let port = own.next()?;
+    let filled = capacity(port) * LEAVES..=capacity(port) * ROUNDED;
+    best_of_all(explained).filter(|best| filled.contains(best))
+}
+
+/// Full ports that run below a speed of their own, where what the other end offers is not known. Of those about which it
+/// is known an oddity tells.
+pub(in crate::explain::rule) fn below_modes(
+    explained: &Explained<'_>,
+    id: &'static str,
+) -> Vec<Remark> {
+    let of = |side: Side, nic: &Nic| {
+        let (speed, own) = (nic.link.speed?, nic.link.fastest_own()?);
+        let is_told = explained
+            .oddities
+            .iter()
+            .flatten()
+            .any(|odd| NARROW.contains(&odd.id) && odd.subject == nic.name);
+        let best = fills(explained, side, &nic.name).filter(|_| own > speed && !is_told)?;
+        let what = format!(
+            "{} of the {}: {} fill it at {speed}, and it can run at {own}",
+            nic.name,
+            side_name(side),
+            rate(best),
+        );
+        let remark = Remark::new(id, Stands::Finding, what)
+            .names(&["wire-full"])
+            .at(side);
+        let remark = remark.because("the other end offers no more, or the cable carries no more");
+        Some(remark.next(
+            "what the other end offers, and another cable",
+            "ethtool PORT",
+        ))
     };
-    best_of_all(explained)
-        .is_some_and(|best| (capacity(port) * LEAVES..=capacity(port) * ROUNDED).contains(&best))
+    let each = hosts(explained).into_iter();
+    each.flat_map(|(side, host)| {
+        host.network
+            .nics
+            .iter()
+            .filter_map(move |nic| of(side, nic))
+    })
+    .collect()
 }
