@@ -5,6 +5,7 @@ use crate::disk::{copies, dd, diskspd, fio, hdparm, iostat, marks, progress};
 use crate::fi_pingpong::FI_PINGPONG;
 use crate::format::Format;
 use crate::imb::{self, IMB};
+use crate::mpstat::MPSTAT;
 use crate::nccl::{self, NCCL};
 use crate::netpipe::NETPIPE;
 use crate::nstat::{NETSTAT, NSTAT};
@@ -42,6 +43,7 @@ pub static FORMATS: &[&Format] = &[
     &SS,
     &NSTAT,
     &NETSTAT,
+    &MPSTAT,
     &fio::JSON,
     &fio::TEXT,
     &marks::CRYSTAL,
@@ -105,6 +107,7 @@ pub(crate) static GO_ON: &[(&Format, GoesOn)] = &[
     (&SS, |_, _| true),
     (&NSTAT, |_, _| true),
     (&NETSTAT, |_, _| true),
+    (&MPSTAT, |_, _| true),
     (&dd::DD, dd::goes_on),
     (&IMB, imb::goes_on),
     (&WALL_CLOCK, wall_clock::goes_on),

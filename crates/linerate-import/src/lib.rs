@@ -23,6 +23,7 @@ mod iperf_command;
 mod iperf_row;
 mod launch;
 mod merge;
+mod mpstat;
 mod nccl;
 mod netperf;
 mod netpipe;

@@ -280,6 +280,7 @@ const PROGRAMS: &[&str] = &[
     "nstat",
     "netstat",
     "iostat",
+    "mpstat",
     "multipath",
     "mpirun",
     "mpiexec",

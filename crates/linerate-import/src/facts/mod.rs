@@ -18,7 +18,9 @@ mod tree;
 pub(crate) use cpu::{INTERRUPTS, LSCPU, LSCPU_LIST, NPROC, NUMACTL};
 pub(crate) use dmesg::DMESG;
 pub(crate) use ethtool::{COUNTERS, DRIVER, FEATURES, PARAMETERS, SETTINGS};
-pub(crate) use infiniband::{IBQUERYERRORS, IBSTAT, IBSTATUS, IBV_DEVINFO, MLXLINK, PERFQUERY};
+pub(crate) use infiniband::{
+    IBQUERYERRORS, IBSTAT, IBSTATUS, IBV_DEVINFO, MLXLINK, PERFQUERY, is_software,
+};
 pub(crate) use ip::{IFCONFIG, IP, IP_JSON};
 pub(crate) use lines::MOST;
 pub(crate) use lspci::LSPCI;

@@ -1,11 +1,13 @@
 //! The tables.
 
-use linerate_core::facts::infiniband::Layer;
+use linerate_core::facts::Inventory;
+use linerate_core::facts::infiniband::{IbDevice, Layer};
 use linerate_core::reported::{Setup, SizeRow, Tool};
 use linerate_core::units::Bytes;
 
 use super::known::is_known;
 use super::{FEWEST, Test, are_no_cycles, note_server};
+use crate::facts::is_software;
 use crate::format::{Evidence, Format, Found, Holds, Section};
 use crate::scaled::{
     MEBIBYTE, MICRO, Notes, SECOND, body, count, flag, lines, nanos, number, quoted, rate, supports,
@@ -202,6 +204,27 @@ struct Reading<'a> {
     notes: Notes,
 }
 
+/// The device that the head names, if it is one of software: `Device         : rxe0`.
+fn software(body: &str) -> Inventory {
+    let device = body.lines().find_map(|line| {
+        let (_, rest) = line.split_once(" Device ")?;
+        let name = rest
+            .trim_start()
+            .strip_prefix(':')?
+            .split_whitespace()
+            .next()?;
+        is_software(name).then(|| quoted(name))
+    });
+    let device = device.map(|name| IbDevice {
+        name,
+        software: true,
+        ..IbDevice::default()
+    });
+    let mut facts = Inventory::default();
+    facts.infiniband.devices.extend(device);
+    facts
+}
+
 fn read(section: &Section<'_>) -> Result<Found, String> {
     let body = body(section);
     let mut first = body.lines().take(2);
@@ -240,6 +263,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         ..
     } = reading;
     Ok(Found {
+        facts: software(&body[..used]),
         tool: Tool::named("perftest"),
         results: vec![test.outcome(section.line, rows, setup)],
         notes: notes.0,

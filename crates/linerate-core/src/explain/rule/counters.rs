@@ -154,6 +154,97 @@ pub(super) fn one_core(explained: &Explained<'_>, id: &'static str) -> Vec<Remar
     .collect()
 }
 
+/// Datagrams that the receiver's host dropped for want of room in the socket, as many as a transfer lost.
+pub(super) fn dropped(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+    let all = explained.material.runs().take(MOST_RUNS);
+    let counted = all.filter_map(|(source, result)| match &result.measured {
+        Measured::Counters(counters) => {
+            let dropped = counters
+                .value("UdpRcvbufErrors")
+                .filter(|count| *count > 0)?;
+            Some((source, result, dropped))
+        }
+        _ => None,
+    });
+    let lost = |dropped: u64| {
+        let is_same = |lost: u64| (dropped as f64 / lost.max(1) as f64 - 1.0).abs() <= ALIKE;
+        transfers(explained)
+            .find(move |(_, _, one)| one.datagrams.is_some_and(|all| is_same(all.lost)))
+    };
+    counted
+        .filter_map(|(source, result, dropped)| {
+            let (_, _, one) = lost(dropped)?;
+            let what = format!(
+                "{dropped} datagrams arrived at the receiver and were dropped for want of room in its socket: as many as were lost"
+            );
+            let remark = Remark::new(id, Stands::Finding, what)
+                .names(&["socket-drops"])
+                .rules_out(&["path-loss", "path-rate"])
+                .of(one.direction)
+                .at(one.direction.receiver())
+                .shown_by(source, result)
+                .because("its program does not read fast enough, or its buffer is small");
+            Some(remark.next("the largest buffer that a program may ask for", "sysctl net.core.rmem_max"))
+        })
+        .collect()
+}
+
+/// Share of a CPU's time from which it is full, and the share of all CPUs together up to which the others rest.
+const CPU_FULL: f64 = 0.95;
+const OTHERS_REST: f64 = 0.8;
+
+/// A CPU that is full while others rest, by a table of all of them.
+pub(super) fn full_cpu(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+    let all = explained.material.runs().take(MOST_RUNS);
+    all.filter_map(|(source, result)| {
+        let Measured::Counters(counters) = &result.measured else {
+            return None;
+        };
+        let share = |name: &str| Some(counters.value(name)? as f64 / 1e4);
+        let busy = counters.values.iter().filter_map(|(name, value)| {
+            let cpu = name.strip_prefix("cpu.")?.strip_suffix(".busy")?;
+            (cpu != "all").then_some((cpu, *value as f64 / 1e4))
+        });
+        let (cpu, most) = busy.max_by(|a, b| a.1.total_cmp(&b.1))?;
+        let others = share("cpu.all.busy").is_none_or(|all| all <= OTHERS_REST);
+        let packets = share(&format!("cpu.{cpu}.interrupts"))?;
+        if most < CPU_FULL || !others {
+            return None;
+        }
+        let rest = |remark: Remark| match share("cpu.all.busy") {
+            Some(all) => remark.because(format!(
+                "all CPUs together are busy {:.0} % of the time",
+                all * 100.0
+            )),
+            None => remark,
+        };
+        let shown = |what: String, causes: &[&'static str]| {
+            let remark = Remark::new(id, Stands::Finding, what)
+                .names(causes)
+                .shown_by(source, result);
+            rest(match source.side {
+                Some(side) => remark.at(side),
+                None => remark,
+            })
+        };
+        Some(if packets >= most / 2.0 {
+            let what = format!(
+                "CPU {cpu} is full, {:.1} % of its time with packets: one CPU takes them in",
+                packets * 100.0
+            );
+            shown(what, &["softirq-core"]).next(
+                "which CPUs the queues of the port interrupt",
+                "cat /proc/interrupts",
+            )
+        } else {
+            let what =
+                format!("CPU {cpu} is full, and the others are not: one thread can do no more");
+            shown(what, &["sender-core", "receiver-core"]).next("the program on that CPU", "top -H")
+        })
+    })
+    .collect()
+}
+
 /// The number of CPUs of a host. Where one host alone is known, the other one is taken to be alike.
 fn cpus(explained: &Explained<'_>, side: Side) -> Option<usize> {
     let of = |side: Side| {

@@ -227,6 +227,16 @@ pub static RULES: &[Rule] = &[
         find: counters::one_core,
     },
     Rule {
+        id: "socket-drops-counted",
+        doc: "As many datagrams dropped for want of room in the receiver's socket as a transfer lost, within 10 %.",
+        find: counters::dropped,
+    },
+    Rule {
+        id: "one-cpu-full",
+        doc: "A CPU that is busy 95 % of the time or more while all together are 80 % or less, by mpstat.",
+        find: counters::full_cpu,
+    },
+    Rule {
         id: "buffers-differ",
         doc: "A stream that carries 1.5 times as much with another buffer.",
         find: compare::buffers,
@@ -300,6 +310,24 @@ pub static RULES: &[Rule] = &[
         id: "small-mtu",
         doc: "A port of RDMA whose packets are smaller than it supports, where a full link would carry 2 % more.",
         find: fabric::packets::mtu,
+    },
+    Rule {
+        id: "datagram-mode",
+        doc: "Sockets over InfiniBand in packets of 4092 bytes or fewer, where verbs carry twice as much.",
+        find: |explained, id| {
+            fabric::packets::datagrams(explained, id)
+                .into_iter()
+                .collect()
+        },
+    },
+    Rule {
+        id: "software-rdma",
+        doc: "Verbs over a device that is made by software.",
+        find: |explained, id| {
+            fabric::packets::software(explained, id)
+                .into_iter()
+                .collect()
+        },
     },
     Rule {
         id: "one-queue-pair",

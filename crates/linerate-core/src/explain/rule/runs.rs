@@ -1,8 +1,10 @@
 //! Rules about runs of messages that differ in one thing: how long they were, their queue pairs, one way or both.
 
 use super::super::Explained;
+use super::course::transfers;
 use super::moved::{Moved, runs};
 use super::{Remark, Stands, rate};
+use crate::reported::{Carrier, Transfer};
 use crate::units::Bytes;
 
 /// Shortest traffic, in seconds, that shows a rate: the first messages wait for pages of memory, for the slot and for the
@@ -32,9 +34,42 @@ pub(super) fn short(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> 
     let shorts = all
         .iter()
         .filter_map(|run| Some((run, length(run).filter(|length| is_short(*length))?)));
-    shorts
+    let mut remarks: Vec<Remark> = shorts
         .filter_map(|(run, length)| too_short(&all, run, length, id))
-        .collect()
+        .collect();
+    remarks.extend(starts(explained, id));
+    remarks
+}
+
+/// Seconds in which a connection still opens its window, and a loss is chance.
+const START: f64 = 0.5;
+
+/// A transfer by sockets that was over before its rate was that of the path, where no longer one of its direction is
+/// there.
+fn starts(explained: &Explained<'_>, id: &'static str) -> Option<Remark> {
+    let is_start = |one: &Transfer| {
+        one.goodput.0 > 0
+            && one
+                .seconds
+                .is_some_and(|seconds| seconds > 0.0 && seconds < START)
+    };
+    let counts =
+        |one: &Transfer| matches!(one.carrier, Carrier::Tcp | Carrier::Udp) && one.error.is_none();
+    let all = || transfers(explained).filter(|(_, _, one)| counts(one));
+    let (source, result, one) = all().find(|(_, _, one)| is_start(one))?;
+    if all().any(|(_, _, other)| other.direction == one.direction && !is_start(other)) {
+        return None;
+    }
+    let what = format!(
+        "{} says nothing of the path: the run was over in {:.0} ms, the start included",
+        rate(one.goodput.0 as f64),
+        one.seconds.unwrap_or(0.0) * 1e3
+    );
+    let remark = Remark::new(id, Stands::Finding, what)
+        .names(&["test-too-short"])
+        .of(one.direction)
+        .shown_by(source, result);
+    Some(remark.next("for 10 seconds", "iperf3 -c HOST -t 10"))
 }
 
 fn too_short(

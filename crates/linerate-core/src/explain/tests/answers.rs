@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::explain::Answered;
-use crate::reported::{Counters, Cpu, CpuOf, Lost};
 use crate::facts::nic::Nic;
+use crate::reported::{Counters, Cpu, CpuOf, Lost};
 
 /// How the question is answered: the cause, or the candidates, or the word alone.
 fn answer(sources: Vec<Source>, near: Inventory) -> String {
@@ -386,4 +386,56 @@ fn the_same_from_two_nodes_shows_that_the_place_matters() {
     ] {
         assert!(!of(other).contains("numa-remote"));
     }
+}
+
+fn counted(values: &[(&str, u64)]) -> Measured {
+    Measured::Counters(Counters {
+        values: values
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), *value))
+            .collect(),
+        grew: true,
+    })
+}
+
+#[test]
+fn a_full_cpu_is_the_limit_where_others_rest() {
+    let with = |busy: u64, packets: u64, all: u64| {
+        let cpus = counted(&[
+            ("cpu.3.busy", busy),
+            ("cpu.3.interrupts", packets),
+            ("cpu.all.busy", all),
+        ]);
+        of(vec![run(8, 13.2, 0), cpus])
+    };
+    assert_eq!(with(9_900, 9_800, 2_000), "softirq-core");
+    assert_eq!(with(9_900, 1_000, 2_000), "sender-core|receiver-core");
+    assert_eq!(with(9_400, 9_300, 2_000), "unknown");
+    assert_eq!(with(9_900, 9_800, 8_100), "unknown", "all are busy");
+}
+
+#[test]
+fn datagrams_dropped_at_the_socket_are_those_that_were_lost() {
+    let of_dropped = |dropped: u64| {
+        let lost = changed(1, 4.47, |one| {
+            one.carrier = Carrier::Udp;
+            one.datagrams = Some(Lost {
+                lost: 460_895,
+                of: 4_315_891,
+                jitter: None,
+            });
+        });
+        of(vec![lost, counted(&[("UdpRcvbufErrors", dropped)])])
+    };
+    assert_eq!(of_dropped(460_000), "socket-drops");
+    assert_ne!(of_dropped(300_000), "socket-drops");
+    assert_ne!(of_dropped(0), "socket-drops");
+}
+
+#[test]
+fn a_run_of_milliseconds_says_nothing_unless_a_longer_one_is_there() {
+    let lasted = |seconds: f64| changed(1, 0.203, |one| one.seconds = Some(seconds));
+    assert_eq!(of(vec![lasted(0.04)]), "test-too-short");
+    assert_eq!(of(vec![lasted(0.6)]), "unknown");
+    assert_ne!(of(vec![lasted(0.04), lasted(10.0)]), "test-too-short");
 }

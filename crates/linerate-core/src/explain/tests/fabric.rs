@@ -678,3 +678,45 @@ fn tables_of_one_operation_in_one_file_have_names_of_their_own() {
     });
     assert_eq!(names, ["a.txt, line 1", "a.txt, line 2"]);
 }
+
+#[test]
+fn sockets_in_small_packets_beside_fast_verbs_cost_processors() {
+    let of = |kind: &str, mtu: u32, gigabits: f64| {
+        let mut near = Inventory::default();
+        near.network.nics.push(Nic {
+            name: "ib0".to_owned(),
+            kind: kind.to_owned(),
+            mtu: Some(mtu),
+            ..Nic::default()
+        });
+        let sockets = changed(1, gigabits, |one| one.seconds = Some(10.0));
+        headline(near, vec![sockets, verbs(1, 65_536, 500_000, 48.5)]).1
+    };
+    assert_eq!(of("ipoib", 2_044, 11.0), "datagram-mode");
+    for (kind, mtu, gigabits) in [
+        ("ipoib", 65_520, 11.0),
+        ("ipoib", 2_044, 30.0),
+        ("", 1_500, 11.0),
+    ] {
+        assert_ne!(of(kind, mtu, gigabits), "datagram-mode");
+    }
+}
+
+#[test]
+fn verbs_over_a_device_of_software_show_no_card() {
+    let of = |software: bool, gigabits: f64| {
+        let mut near = Inventory::default();
+        near.infiniband.devices.push(IbDevice {
+            name: "rxe0".to_owned(),
+            software,
+            ..IbDevice::default()
+        });
+        headline(near, vec![verbs(1, 65_536, 500_000, gigabits)])
+    };
+    // Not even a rate at that of a card.
+    assert_eq!(
+        (of(true, 0.72).1, of(true, 97.0).1),
+        ("software-rdma", "software-rdma")
+    );
+    assert_ne!(of(false, 0.72).1, "software-rdma");
+}

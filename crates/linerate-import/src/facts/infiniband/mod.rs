@@ -123,6 +123,11 @@ struct Devices<'a> {
     rate_line: Option<(u64, String)>,
 }
 
+/// Whether a device is made by software, by the name that the kernel's drivers and their guides give: rxe0, siw_eth0.
+pub(crate) fn is_software(name: &str) -> bool {
+    ["rxe", "siw"].iter().any(|driver| name.starts_with(driver))
+}
+
 impl<'a> Devices<'a> {
     fn new(reading: Reading<'a>) -> Self {
         Self {
@@ -137,6 +142,7 @@ impl<'a> Devices<'a> {
         if devices.len() < MOST {
             devices.push(IbDevice {
                 name: name.to_owned(),
+                software: is_software(name),
                 ..IbDevice::default()
             });
         }

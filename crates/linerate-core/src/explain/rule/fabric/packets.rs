@@ -1,12 +1,15 @@
 //! A rule about the size of packets of RDMA.
 
 use super::super::super::{Explained, facts};
+use super::super::course::transfers;
 use super::super::moved::{Moved, runs};
-use super::super::{Remark, Stands};
+use super::super::{Remark, Stands, rate};
 use super::payload;
 use crate::ceiling::fingerprint::{self as print, Kind};
 use crate::ceiling::{infiniband, roce};
 use crate::facts::infiniband::Layer;
+use crate::facts::nic::Nic;
+use crate::reported::Carrier;
 
 /// Gain of a larger MTU from which on it matters.
 pub(in crate::explain::rule) const GAIN: f64 = 1.02;
@@ -142,4 +145,80 @@ fn smaller(port: &Small, best: Option<&Moved<'_>>, id: &'static str) -> Option<R
     } else {
         remark
     })
+}
+
+/// Times the rate of sockets that verbs must carry through one port.
+const VERBS_MORE: f64 = 2.0;
+/// Largest packet of datagram mode.
+//= torvalds/linux, Documentation/infiniband/ipoib.rst: the MTU of the link less 4 bytes
+const DATAGRAM: u32 = 4_092;
+
+/// Sockets over InfiniBand in the small packets of datagram mode, where verbs carry twice as much.
+pub(in crate::explain::rule) fn datagrams(
+    explained: &Explained<'_>,
+    id: &'static str,
+) -> Option<Remark> {
+    let verbs = runs(explained)
+        .iter()
+        .map(Moved::each_way)
+        .reduce(f64::max)?;
+    let (source, result, one) = transfers(explained)
+        .filter(|(_, _, one)| one.carrier == Carrier::Tcp && !one.both && one.asked.is_none())
+        .max_by_key(|(_, _, one)| one.goodput)?;
+    let sockets = one.goodput.0 as f64;
+    let hosts = [&explained.material.near, &explained.material.far];
+    let small = hosts.into_iter().find_map(|host| {
+        let mut nics = host.network.nics.iter();
+        let is_own = |nic: &&Nic| nic.kind == "ipoib" && nic.mtu.is_some_and(|mtu| mtu <= DATAGRAM);
+        nics.find(is_own)
+    })?;
+    if verbs < sockets * VERBS_MORE {
+        return None;
+    }
+    let what = format!(
+        "{} through sockets of {} in packets of {} bytes, and {} by verbs: each packet costs the processors, and the fabric is not the limit",
+        rate(sockets),
+        small.name,
+        small.mtu.unwrap_or_default(),
+        rate(verbs)
+    );
+    Some(
+        Remark::new(id, Stands::Finding, what)
+            .names(&["sender-core", "receiver-core"])
+            .rules_out(&["wire-full"])
+            .of(one.direction)
+            .shown_by(source, result)
+            .because("connected mode carries packets of 65520 bytes, where the driver has it")
+            .next(
+                "the mode, then the same on both hosts",
+                "cat /sys/class/net/PORT/mode",
+            ),
+    )
+}
+
+/// Verbs over a device that is made by software.
+pub(in crate::explain::rule) fn software(
+    explained: &Explained<'_>,
+    id: &'static str,
+) -> Option<Remark> {
+    runs(explained)
+        .iter()
+        .find(|run| run.carrier == Carrier::Rdma)?;
+    let hosts = [&explained.material.near, &explained.material.far];
+    let mut devices = hosts.into_iter().flat_map(|host| &host.infiniband.devices);
+    let name = devices
+        .find(|device| device.software)
+        .map(|device| &device.name)?;
+    let what = format!(
+        "{name} is made by software on top of a network port: the processors of both ends do the work of a card, and what a \
+         card carries is not shown"
+    );
+    Some(
+        Remark::new(id, Stands::Finding, what)
+            .names(&["sender-core", "receiver-core"])
+            .next(
+                "the same path through sockets, which cost less there",
+                "linerate run HOST",
+            ),
+    )
 }

@@ -1,0 +1,190 @@
+//! `mpstat -P ALL`: how busy each CPU of a host was, and with what.
+
+use std::collections::BTreeMap;
+
+use linerate_core::reported::{Counters, Measured, Outcome, Tool};
+
+use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::text::{command, run};
+
+/// mpstat.
+pub(crate) static MPSTAT: Format = Format {
+    id: "mpstat",
+    label: "mpstat -P ALL",
+    holds: Holds::Results,
+    versions: "sysstat 10 to 12",
+    evidence: &[Evidence::Published(
+        "netdev: fec copybreak handling throughput, 2020 (broken by mail), with other figures",
+    )],
+    unknown: "Which program and which packets the time went to; of several samples the last one counts, or their mean.",
+    starts,
+    read,
+};
+
+/// Most CPUs that are kept.
+const MOST: usize = 1_024;
+/// Shares are kept in hundredths of a percent.
+const HUNDREDTHS: f64 = 100.0;
+
+fn starts(text: &str) -> bool {
+    let mut lines = text.lines().filter(|line| !line.trim().is_empty());
+    let first = lines.next().unwrap_or_default();
+    let is_banner = first.starts_with("Linux ") && first.ends_with(" CPU)");
+    is_head(first) || is_banner && lines.next().is_some_and(is_head)
+}
+
+/// `23:38:51     CPU    %usr   %nice    %sys ...`; mail may have broken it.
+fn is_head(line: &str) -> bool {
+    let mut words = line.split_whitespace();
+    words.by_ref().take(3).any(|word| word == "CPU")
+        && words
+            .next()
+            .is_some_and(|word| matches!(word, "%usr" | "%user"))
+}
+
+#[derive(Default)]
+struct Reading<'a> {
+    head: Vec<&'a str>,
+    row: Vec<&'a str>,
+    values: BTreeMap<String, u64>,
+}
+
+impl<'a> Reading<'a> {
+    /// Reads a line; `false` if it is no part of the table.
+    fn line(&mut self, line: &'a str) -> bool {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        if is_head(line) {
+            (self.head, self.row) = (words, Vec::new());
+        } else if words.iter().all(|word| word.starts_with('%')) && !self.head.contains(&"%idle") {
+            self.head.extend(words);
+        } else if self.is_row(&words) {
+            self.row.extend(words);
+            if self.row.len() >= self.head.len() {
+                self.end_row();
+            }
+        } else {
+            return self.head.is_empty();
+        }
+        true
+    }
+
+    /// Whether words are a row, or the rest of one: a time, a CPU and shares.
+    fn is_row(&self, words: &[&str]) -> bool {
+        let is_share = |word: &&str| word.replace(',', ".").parse::<f64>().is_ok();
+        let is_time = |word: &str| word == "Average:" || word.split(':').count() == 3;
+        let first = words.first().copied().unwrap_or_default();
+        let last = words.last().is_some_and(is_share);
+        !self.head.is_empty()
+            && last
+            && (is_time(first) || !self.row.is_empty() && is_share(&first))
+    }
+
+    fn end_row(&mut self) {
+        let row = std::mem::take(&mut self.row);
+        let of = |name: &str| {
+            let at = self.head.iter().position(|known| *known == name)?;
+            row.get(at).copied()
+        };
+        let share = |name: &str| of(name)?.replace(',', ".").parse::<f64>().ok();
+        let hundredths = |share: f64| (share.clamp(0.0, 100.0) * HUNDREDTHS).round() as u64;
+        let (Some(cpu), Some(idle)) = (of("CPU"), share("%idle")) else {
+            return;
+        };
+        let waits = share("%iowait").unwrap_or(0.0);
+        let packets = share("%soft").unwrap_or(0.0) + share("%irq").unwrap_or(0.0);
+        for (what, value) in [("busy", 100.0 - idle - waits), ("interrupts", packets)] {
+            let name = format!("cpu.{cpu}.{what}");
+            let value = hundredths(value);
+            if self.values.len() < 2 * MOST || self.values.contains_key(&name) {
+                self.values.insert(name, value);
+            }
+        }
+    }
+}
+
+fn read(section: &Section<'_>) -> Result<Found, String> {
+    let mut reading = Reading::default();
+    let (mut at, mut used) = (0, 0);
+    for whole in section.text.split_inclusive('\n') {
+        let line = whole.trim_end();
+        let is_end = used > 0 && (run(line).is_some() || command(line).is_some());
+        if is_end || !line.is_empty() && !reading.line(line) {
+            break;
+        }
+        at += whole.len();
+        used = at;
+    }
+    if reading.values.is_empty() {
+        return Err("it has no row with a CPU and its idle time".to_owned());
+    }
+    Ok(Found {
+        tool: Tool::named("mpstat"),
+        results: vec![Outcome {
+            title: String::new(),
+            line: section.line,
+            measured: Measured::Counters(Counters {
+                values: reading.values.into_iter().collect(),
+                grew: true,
+            }),
+        }],
+        used: Some(used),
+        ..Found::default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::part;
+
+    fn values(text: &str) -> Vec<(String, u64)> {
+        match &part(text).results[0].measured {
+            Measured::Counters(counters) => counters.values.clone(),
+            _ => Vec::new(),
+        }
+    }
+
+    const ROWS: &str = "12:10:01 AM  CPU    %usr   %nice    %sys %iowait    %irq   %soft  %steal  %guest   %idle\n\
+        12:10:02 AM  all    1.00    0.00    9.00    0.50    0.00   25.00    0.00    0.00   64.50\n\
+        12:10:02 AM    2    0.00    0.00    1.00    0.00    0.50   98.00    0.00    0.00    0.50\n";
+
+    #[test]
+    fn each_cpu_has_the_share_of_its_work_and_of_its_interrupts() {
+        let name = |cpu: &str, what: &str| format!("cpu.{cpu}.{what}");
+        let want = [
+            (name("2", "busy"), 9_950),
+            (name("2", "interrupts"), 9_850),
+            (name("all", "busy"), 3_500),
+            (name("all", "interrupts"), 2_500),
+        ];
+        assert_eq!(values(ROWS), want);
+        assert_eq!(
+            values(&format!(
+                "Linux 6.1.0 (n1) \t11/03/26 \t_x86_64_\t(4 CPU)\n\n{ROWS}"
+            )),
+            want
+        );
+        let broken = ROWS
+            .replace("  %steal", "\n%steal")
+            .replace("  0.00    0.00   64.50", "\n0.00 0.00 64.50");
+        assert_eq!(values(&broken), want);
+        // A mean counts more than the samples before it.
+        let mean = ROWS
+            .replace("12:10:01 AM", "Average:")
+            .replace("12:10:02 AM", "Average:")
+            .replace("98.00", "90.00");
+        assert_eq!(values(&format!("{ROWS}\n{mean}"))[1].1, 9_050);
+    }
+
+    #[test]
+    fn a_table_ends_where_another_command_begins() {
+        let parsed =
+            crate::read(format!("$ mpstat -P ALL 1 1\n{ROWS}$ uptime\n up 3 days\n").as_bytes())
+                .unwrap();
+        assert_eq!(parsed.parts.len(), 1);
+        assert_eq!(parsed.notes.len(), 1);
+        for none in ["CPU %usr\n", "1 CPU %usr %idle\nx 0 1\n"] {
+            assert!(crate::read(none.as_bytes()).is_err());
+        }
+    }
+}
