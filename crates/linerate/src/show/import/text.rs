@@ -112,10 +112,25 @@ fn judged(doc: &mut Document, explained: &Explained<'_>) {
     }
 }
 
+/// Says that neither a rule nor the judge has an answer.
+fn not_known(doc: &mut Document, explained: &Explained<'_>) {
+    let odd = explained.oddities.iter().any(|all| !all.is_empty());
+    let what = match &explained.headline {
+        Some(headline) => headline.what.as_str(),
+        None if odd => return,
+        None => "it has no result of a test, and no fault was recognised in the facts of the hosts",
+    };
+    doc.entry("Unknown", &[(Tone::Plain, what)], 2);
+}
+
 /// Writes what the judge cannot tell from the figures, and what would.
 fn unknown(doc: &mut Document, explained: &Explained<'_>) {
     let verdict = &explained.verdict;
     if verdict.unknown.is_empty() || !verdict.limits.is_empty() {
+        // Remarks say what is known.
+        if explained.remarks.is_empty() && verdict.limits.is_empty() {
+            not_known(doc, explained);
+        }
         return;
     }
     let found = suspects(verdict);
