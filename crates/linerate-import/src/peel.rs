@@ -33,15 +33,17 @@ enum Prefix<'a> {
     Number(u64),
     Indent,
     Log,
+    /// The rank and the stream that Open MPI puts before each line.
+    Rank,
     Title(&'a str),
 }
 
 impl<'a> Prefix<'a> {
     /// Those that a line may have.
-    fn all(line: &'a str) -> [Option<Self>; 5] {
+    fn all(line: &'a str) -> [Option<Self>; 6] {
         let inside = line.trim_start();
         if inside.is_empty() {
-            return [None; 5];
+            return [None; 6];
         }
         let mark = MARKS.iter().find(|mark| inside.starts_with(**mark));
         [
@@ -49,6 +51,7 @@ impl<'a> Prefix<'a> {
             number(line).map(|(number, _)| Self::Number(number)),
             (inside.len() < line.len()).then_some(Self::Indent),
             logged(line).map(|_| Self::Log),
+            ranked(line).map(|_| Self::Rank),
             title(line).map(Self::Title),
         ]
     }
@@ -57,7 +60,7 @@ impl<'a> Prefix<'a> {
     const fn least(self) -> usize {
         match self {
             Self::Mark(_) | Self::Indent => 1,
-            Self::Number(_) | Self::Log | Self::Title(_) => 2,
+            Self::Number(_) | Self::Log | Self::Rank | Self::Title(_) => 2,
         }
     }
 
@@ -79,12 +82,25 @@ impl<'a> Prefix<'a> {
                 .then_some("")
                 .or_else(|| line.starts_with([' ', '\t']).then_some(line)),
             Self::Log => logged(line),
+            Self::Rank => ranked(line),
             Self::Title(title) => {
                 let is_empty = line == title.trim_end();
                 line.strip_prefix(*title).or(is_empty.then_some(""))
             }
         }
     }
+}
+
+/// The line behind `[1,0]<stdout>:`.
+//= Open MPI: mpirun --tag-output
+fn ranked(line: &str) -> Option<&str> {
+    let (job, rest) = line.strip_prefix('[')?.split_once(']')?;
+    let (job, rank) = job.split_once(',')?;
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let rest = ["<stdout>:", "<stderr>:"]
+        .iter()
+        .find_map(|stream| rest.strip_prefix(stream));
+    rest.filter(|_| is_number(job) && is_number(rank))
 }
 
 /// The lines in a row that have a prefix, and how many they are.
@@ -193,6 +209,7 @@ Connecting to host 192.0.2.1, port 5201
             with(|_| "200:  ".to_owned()),
             with(|at| format!("{:3}: ", at + 8)),
             with(|at| format!("{:6}\t", at + 1)),
+            with(|at| format!("[1,{}]<stdout>:", at % 2)),
             with(|at| format!("Nov 28 10:00:0{at} host iperf3[12]: ")),
             with(|at| format!("2026-11-28T10:00:0{at}+00:00 host iperf3[12]: ")),
         ] {
