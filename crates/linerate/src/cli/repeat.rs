@@ -14,8 +14,14 @@ use super::session::{self, FirstEnds, Outcome};
 use super::{out, reach, report, run, signal};
 use crate::show::repeat::{self, Run};
 
-/// Runs a plan `times` times; a run that was ended, or that failed, is the last one.
-pub(super) fn run(plan: &Plan, times: u32, options: &Options) -> Result<Exit, Failure> {
+/// Runs a plan `times` times; a run that was ended, or that failed, is the last one. Records that were `asked` for and
+/// cannot be kept are a failure.
+pub(super) fn run(
+    plan: &Plan,
+    times: u32,
+    options: &Options,
+    asked: bool,
+) -> Result<Exit, Failure> {
     if options.run.stream_json == Some(true) {
         let error = anyhow!("--stream-json reports only one run");
         return Err(Failure::usage(error).hint("--json prints one document of all runs"));
@@ -50,6 +56,9 @@ pub(super) fn run(plan: &Plan, times: u32, options: &Options) -> Result<Exit, Fa
             }
         };
         exit = exit.or(told(&outcome, number, of, options)?);
+        if asked && outcome.saved.is_none() {
+            exit = exit.or(Exit::NotMeasured);
+        }
         let last = outcome.error.is_some() || outcome.record.end == Some(End::Interrupted);
         if let Some(error) = outcome.error.take() {
             tell(&session::link_failure(error).words());

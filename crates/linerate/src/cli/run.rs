@@ -51,7 +51,7 @@ pub(crate) fn run(args: &Args, options: &Options, on_line: &[String]) -> Result<
     }
     resolve::possible(&plan, None)?;
     if let Some(times) = options.run.repeat {
-        return repeat::run(&plan, times.0, options);
+        return repeat::run(&plan, times.0, options, is_kept_asked(options, on_line));
     }
     let mut stream = session::stream(options)?;
     let stop = reach::system(signal::interrupted(), "cannot watch for Ctrl-C")?;
@@ -76,12 +76,16 @@ pub(crate) fn run(args: &Args, options: &Options, on_line: &[String]) -> Result<
     if let Some(error) = outcome.error {
         tell(&session::link_failure(error).words());
     }
-    // A run is kept unasked: then a full disk costs the record alone.
-    let is_asked = options.records.note.is_some() || on_line.iter().any(|id| id == "save");
-    if is_asked && options.records.no_save != Some(true) && outcome.saved.is_none() {
+    if is_kept_asked(options, on_line) && outcome.saved.is_none() {
         return Ok(exit.or(Exit::NotMeasured));
     }
     Ok(exit)
+}
+
+/// Whether the user asked for the record. A run is kept unasked: then a full disk costs the record alone.
+fn is_kept_asked(options: &Options, on_line: &[String]) -> bool {
+    let is_asked = options.records.note.is_some() || on_line.iter().any(|id| id == "save");
+    is_asked && options.records.no_save != Some(true)
 }
 
 /// The command that shows a record.
