@@ -196,3 +196,17 @@ pub(in crate::show) fn integer(value: f64) -> u64 {
 pub(in crate::show) fn exact(value: u64) -> u64 {
     value.min(EXACT)
 }
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn what_a_terminal_obeys_is_escaped() {
+        let value = "a\u{9b}2J\u{202e}\u{7f}\u{e0041}\u{e9}\u{1f600}\n";
+        let text = super::text(&value).unwrap();
+        assert_eq!(
+            text,
+            "\"a\\u009b2J\\u202e\\u007f\\udb40\\udc41\u{e9}\u{1f600}\\n\"\n"
+        );
+        assert_eq!(serde_json::from_str::<String>(&text).unwrap(), value);
+    }
+}
