@@ -248,12 +248,19 @@ fn without_entities(line: &str, to: &mut String) {
 /// The command in a line that begins with the prompt of a shell.
 pub(crate) fn command(line: &str) -> Option<&str> {
     let line = line.trim();
+    // A prompt is short: `user@host:~/folder$ `, `[root@host ~]# `, `PS C:\> `.
+    let is_prompt = |before: &str| before.len() <= 60 && before.split(' ').count() <= 3;
     let after = ["$ ", "# ", "> ", "% "].iter().find_map(|prompt| {
         let (before, command) = line.split_once(prompt)?;
-        // A prompt is short: `user@host:~/folder$ `, `[root@host ~]# `, `PS C:\> `.
-        (before.len() <= 60 && before.split(' ').count() <= 3).then_some(command)
-    })?;
-    let command = after.trim();
+        is_prompt(before).then_some(command)
+    });
+    // `C:\>iperf3`: that of Windows has no blank behind it.
+    let of_windows = || {
+        let (before, command) = line.split_once('>')?;
+        let is_folder = before.is_empty() || before.contains(":\\");
+        (is_folder && is_prompt(before) && program(command).is_some()).then_some(command)
+    };
+    let command = after.or_else(of_windows)?.trim();
     (!command.is_empty()).then_some(command)
 }
 

@@ -11,13 +11,13 @@ mod table;
 mod tests;
 
 use cells::{Separator, split};
-use name::{Column, Key};
+use name::{Column, Key, Kind, Stat};
 use table::Table;
 
-use linerate_core::reported::Tool;
+use linerate_core::reported::{Measured, Outcome, Tool};
 
 use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::scaled::{Notes, body, lines};
+use crate::scaled::{Notes, body, lines, quoted};
 
 /// The row of the table of formats.
 pub(crate) static COLUMNS: Format = Format {
@@ -109,16 +109,27 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
             format!("the column `{}` is passed over", column.name),
         );
     }
-    let mut table = Table::new(&columns)?;
-    for (number, line) in lines(section, body).skip(1) {
-        let is_comment = line.trim_start().starts_with('#') || line.trim().is_empty();
-        let cells = split(line, separator);
-        let fits = cells.len() == columns.len();
-        if !is_comment && (!fits || !table.row(number, &cells, separator, &mut notes)) {
-            notes.strange(number, line);
+    let alike = alike(&columns);
+    let mut results = Vec::new();
+    for own in &alike {
+        let mut one = columns.clone();
+        for other in alike.iter().filter(|other| *other != own) {
+            one[*other].kind = Kind::Unknown;
+        }
+        let mut of_one = Notes::default();
+        let found = table(section, (separator, &one), &mut of_one)?;
+        results.extend(
+            found
+                .into_iter()
+                .map(|outcome| called(outcome, &columns[*own].name)),
+        );
+        if results.len() < 2 {
+            notes.0.append(&mut of_one.0);
         }
     }
-    let results = table.results(section.line, &mut notes)?;
+    if alike.is_empty() {
+        results = table(section, (separator, &columns), &mut notes)?;
+    }
     Ok(Found {
         tool: Tool::default(),
         results,
@@ -126,6 +137,65 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         used: Some(body.len()),
         ..Found::default()
     })
+}
+
+/// Most columns of times that are tables of their own.
+const MOST_ALIKE: usize = 8;
+
+/// The columns of times that say the same, in one unit, of different things: each is a table of its own. Empty if there is
+/// but one.
+fn alike(columns: &[Column]) -> Vec<usize> {
+    let times = columns
+        .iter()
+        .enumerate()
+        .filter_map(|(at, column)| match column.kind {
+            Kind::Time(stat, unit) => Some((at, stat, unit)),
+            _ => None,
+        });
+    let times: Vec<(usize, Stat, Option<f64>)> = times.collect();
+    let of = |wanted: Stat| {
+        let mut own = times.iter().filter(|(_, stat, _)| *stat == wanted);
+        let first = own.clone().next().map(|(_, _, unit)| *unit);
+        let is_one = own.all(|(_, _, unit)| Some(*unit) == first);
+        let own = times
+            .iter()
+            .filter(|(_, stat, _)| is_one && *stat == wanted);
+        own.map(|(at, ..)| *at)
+            .take(MOST_ALIKE)
+            .collect::<Vec<usize>>()
+    };
+    let mut all = [Stat::Plain, Stat::Mean, Stat::Typical, Stat::Total]
+        .map(of)
+        .into_iter();
+    all.find(|found| found.len() > 1).unwrap_or_default()
+}
+
+/// A table with the name of its column of times.
+fn called(mut outcome: Outcome, column: &str) -> Outcome {
+    if let Measured::Sizes(sizes) = &mut outcome.measured {
+        let words = [sizes.operation.as_str(), column];
+        let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
+        sizes.operation = quoted(&words.join(", "));
+    }
+    outcome
+}
+
+/// The results of the rows, read by these columns.
+fn table(
+    section: &Section<'_>,
+    (separator, columns): (Separator, &[Column]),
+    notes: &mut Notes,
+) -> Result<Vec<Outcome>, String> {
+    let mut table = Table::new(columns)?;
+    for (number, line) in lines(section, body(section)).skip(1) {
+        let is_comment = line.trim_start().starts_with('#') || line.trim().is_empty();
+        let cells = split(line, separator);
+        let fits = cells.len() == columns.len();
+        if !is_comment && (!fits || !table.row(number, &cells, separator, notes)) {
+            notes.strange(number, line);
+        }
+    }
+    table.results(section.line, notes)
 }
 
 /// The key that names the rows of a table: the first of these that it has.

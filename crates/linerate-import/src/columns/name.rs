@@ -151,11 +151,20 @@ impl Column {
 /// The words of a name. A unit is one word: `gbit_per_s` is `gbit/s`.
 fn words(name: &str) -> Vec<String> {
     let name = name.replace("_per_", "/").replace(" per ", "/");
-    let words = name.split(|c: char| c.is_whitespace() || "_()[]-:,#".contains(c));
+    let parts = name.split(|c: char| c.is_whitespace() || "_()[]-:,#".contains(c));
+    let mut words: Vec<String> = Vec::new();
+    for part in parts.filter(|part| !part.is_empty()) {
+        // `MB_s` is a rate, and no time in seconds.
+        let whole = words.last().map(|last| format!("{last}/{part}"));
+        match whole.filter(|whole| rate_unit(whole).is_some()) {
+            Some(whole) => {
+                words.pop();
+                words.push(whole);
+            }
+            None => words.push(part.to_owned()),
+        }
+    }
     words
-        .filter(|word| !word.is_empty())
-        .map(str::to_owned)
-        .collect()
 }
 
 const TIMES: &[(&str, f64)] = &[
@@ -238,6 +247,10 @@ const COUNTS: &[&str] = &[
     "samples",
     "repetitions",
     "reps",
+    "repeats",
+    "loops",
+    "trips",
+    "number",
     "n",
 ];
 const MESSAGES: &[&str] = &[

@@ -4,12 +4,14 @@ use linerate_core::path::Direction;
 use linerate_core::reported::{
     Access, Carrier, Counted, Disk, DiskRow, Does, Measured, Outcome, Setup, Sizes, Transfer, Trip,
 };
-use linerate_core::units::Rate;
+use linerate_core::units::{Nanos, Rate};
 
 use super::name::{Column, Key, Kind, Stat, Unit};
-use super::table::{Proof, Table};
+use super::table::{Line, Proof, Table};
 use crate::scaled::{Notes, nanos, quoted, rate};
 
+/// Messages from which on a time is that of many: no test keeps more of them in flight.
+const MANY: f64 = 1_000.0;
 /// Bytes of a word.
 const WORD: u64 = 8;
 
@@ -42,6 +44,7 @@ impl Table<'_> {
                 line.row.mean = nanos(seconds / count as f64, crate::scaled::SECOND);
             }
         }
+        self.of_many(notes);
         match self.key.1 {
             Key::Operation => self.disk(line, notes),
             Key::Streams => self.transfers(notes),
@@ -54,6 +57,42 @@ impl Table<'_> {
             }
             Key::UnclearSize => Err("the unit of its sizes is not clear".into()),
         }
+    }
+
+    /// Times of many messages together, which size and rate of each row prove: those of one, if the number is known, else
+    /// none.
+    fn of_many(&mut self, notes: &mut Notes) {
+        let messages = |line: &Line| {
+            let (rate, time) = (line.row.rate?, line.row.mean?);
+            let bits = line.row.size.0 as f64 * 8.0;
+            (bits > 0.0).then(|| rate.0 as f64 * time.0 as f64 / 1e9 / bits)
+        };
+        let all: Option<Vec<f64>> = self.lines.iter().map(messages).collect();
+        let Some(all) = all else { return };
+        let is_count = |(line, many): (&Line, &f64)| {
+            let ways = many / line.row.samples.unwrap_or(0).max(1) as f64;
+            [1.0, 2.0]
+                .iter()
+                .any(|known| (ways / known - 1.0).abs() < 0.02)
+        };
+        // A rate that follows from the time of one message counts one.
+        let is_known = self.lines.iter().any(|line| line.row.samples > Some(2))
+            && self.lines.iter().zip(&all).all(is_count);
+        if !is_known && all.iter().all(|many| *many < MANY) {
+            return;
+        }
+        for row in self.lines.iter_mut().map(|line| &mut line.row) {
+            let count = row.samples.filter(|_| is_known);
+            row.mean = row
+                .mean
+                .zip(count)
+                .map(|(time, count)| Nanos(time.0 / count.max(1)));
+        }
+        notes.whole(if is_known {
+            "a time is that of all messages of its row: size, count and rate prove it"
+        } else {
+            "a time is that of many messages, as size and rate of its row prove, and no column says how many: times are left out"
+        });
     }
 
     fn note(&self, line: u64, notes: &mut Notes) {

@@ -267,3 +267,63 @@ fn the_number_of_rows_is_bounded() {
     assert_eq!(sizes(&part.results[0]).rows.len(), 100_000);
     assert!(notes(&part, "left out"));
 }
+
+/// A ping-pong of 2 kB and 4 kB: seconds of 1000 round trips, and the payload of both ways.
+fn pingpong(header: &str, scale: f64) -> String {
+    let row = |bytes: f64, seconds: f64| {
+        let rate = bytes * 1000.0 * 2.0 / seconds / 1e6;
+        format!("{bytes},1000,{},{rate:.4}\n", seconds * scale)
+    };
+    format!("{header}\n{}{}", row(2048.0, 0.1), row(4096.0, 0.16))
+}
+
+#[test]
+fn the_rate_and_the_count_have_many_names() {
+    for header in [
+        "bytes,count,seconds,MB/s",
+        "bytes,count,seconds,MB_s",
+        "bytes,repeats,seconds,MB_s",
+        "bytes,round_trips,s,MB_sec",
+        "bytes,loops,elapsed_s,MBps",
+        "bytes,number,seconds,MB/s",
+    ] {
+        let part = part(&pingpong(header, 1.0));
+        let row = sizes(&part.results[0]).rows[0];
+        assert_eq!(
+            (row.mean, row.rate),
+            (ns(100_000), bits(327_680_000)),
+            "{header}"
+        );
+    }
+}
+
+#[test]
+fn a_time_of_many_messages_is_not_that_of_one() {
+    // In milliseconds, beside a count that proves it.
+    let part_of = |text: &str| part(text);
+    let one = part_of(&pingpong("bytes,count,ms,MB/s", 1e3));
+    assert_eq!(sizes(&one.results[0]).rows[1].mean, ns(160_000));
+    assert!(notes(&one, "prove it"));
+    // The count has no name that is known.
+    let none = part_of(&pingpong("bytes,zzz,seconds,MB/s", 1.0));
+    assert_eq!(sizes(&none.results[0]).rows[0].mean, None);
+    assert!(notes(&none, "times are left out"));
+    // A rate that follows from the time.
+    let each = part_of("bytes,count,us,MB/s\n2048,1000,100,20.48\n4096,1000,160,25.6\n");
+    assert_eq!(sizes(&each.results[0]).rows[0].mean, ns(100_000));
+}
+
+#[test]
+fn each_of_several_times_is_a_table() {
+    let part = part("size,read_us,write_us\n2,2.3,1.2\n4,2.4,1.3\n");
+    let tables: Vec<_> = part.results.iter().map(sizes).collect();
+    let means: Vec<_> = tables.iter().map(|table| table.rows[1].mean).collect();
+    assert_eq!(means, [ns(2_400), ns(1_300)]);
+    assert_eq!(
+        (tables[0].operation.as_str(), tables[1].operation.as_str()),
+        ("read_us", "write_us")
+    );
+    // A mean and a maximum are of one table.
+    let one = crate::sample::part("size,avg_us,max_us\n2,2.3,9.2\n4,2.4,9.3\n");
+    assert_eq!(one.results.len(), 1);
+}
