@@ -43,24 +43,51 @@ fn is_alike(one: (&Source, &Transfer), other: (&Source, &Transfer)) -> bool {
     settings(one) == settings(other)
 }
 
+/// Most groups of transfers that are alike.
+const GROUPS: usize = 32;
+/// Times by which two runs with as many streams may differ and be of one path.
+const ONE_PATH: f64 = 2.0;
+
 /// Whole transfers over TCP of one direction at the full rate, which differ in the number of streams alone; the fewest
-/// streams first, one for each number.
+/// streams first, one for each number. Of several groups that are alike, the one with the most numbers. Empty where runs
+/// with as many streams are of several paths.
 fn by_streams<'a>(explained: &'a Explained<'_>, direction: Direction) -> Vec<(u32, &'a Transfer)> {
     let is_whole = |one: &Transfer| !one.both && one.asked.is_none() && one.error.is_none();
     let transfers = explained.material.transfers();
-    let mut of = transfers.filter(|(_, one)| {
+    let of = transfers.filter(|(_, one)| {
         one.direction == direction && one.carrier == Carrier::Tcp && is_whole(one)
     });
-    let Some(first) = of.next() else {
-        return Vec::new();
+    let mut groups: Vec<Vec<(&Source, &Transfer)>> = Vec::new();
+    for one in of.filter(|(_, one)| one.streams.is_some()) {
+        let known = groups.iter().position(|group| is_alike(group[0], one));
+        match known {
+            Some(at) => groups[at].push(one),
+            None if groups.len() < GROUPS => groups.push(vec![one]),
+            None => {}
+        }
+    }
+    let numbered = |group: Vec<(&'a Source, &'a Transfer)>| {
+        let mut all: Vec<(u32, &Transfer)> = group
+            .into_iter()
+            .filter_map(|(_, one)| Some((one.streams?, one)))
+            .collect();
+        all.sort_by_key(|(streams, one)| (*streams, std::cmp::Reverse(one.goodput)));
+        let ratio = |pair: &[(u32, &Transfer)]| {
+            pair[0].1.goodput.0 as f64 / (pair[1].1.goodput.0 as f64).max(1.0)
+        };
+        let differ = all.chunk_by(|a, b| a.0 == b.0).any(|same| {
+            let ends = [same[0], same[same.len() - 1]];
+            ratio(&ends) >= ONE_PATH
+        });
+        if differ {
+            all.clear();
+        }
+        all.dedup_by_key(|(streams, _)| *streams);
+        all
     };
-    let mut all: Vec<(u32, &Transfer)> = std::iter::once(first)
-        .chain(of.filter(|other| is_alike(first, *other)))
-        .filter_map(|(_, one)| Some((one.streams?, one)))
-        .collect();
-    all.sort_by_key(|(streams, _)| *streams);
-    all.dedup_by_key(|(streams, _)| *streams);
-    all
+    let all = groups.into_iter().map(numbered);
+    // The first of several that are as long.
+    all.rev().max_by_key(Vec::len).unwrap_or_default()
 }
 
 pub(super) fn jumps(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
