@@ -85,8 +85,11 @@ fn of_path(text: &str, case: &Case, set: Vec<String>) -> Result<Reported, CaseEr
         hardware: hardware(&path, &answer(&path)?),
         ..Material::default()
     };
+    // Any path of the case may refute a ceiling; what was reached is said of the case itself.
+    let is_own = |claim: &&ClaimKey| set.is_empty() || claim.says.text.starts_with("ceiling");
+    let claims = case.claim.iter().filter(is_own);
+    material.claims = claims.map(|claim| claim.says.clone()).collect();
     if set.is_empty() {
-        material.claims = case.claim.iter().map(|claim| claim.says.clone()).collect();
         material.sources = case.sweep.iter().map(source).collect();
     }
     let outputs = case.output.iter().filter(|output| output.set == set);

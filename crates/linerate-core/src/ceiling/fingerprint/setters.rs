@@ -11,6 +11,8 @@ pub struct Setter {
     pub name: &'static str,
     /// The command that shows its value. `PORT` is the port's name.
     pub look: &'static str,
+    /// The command without which it waits no more; empty if there is none that fits each system.
+    pub off: &'static str,
     /// Its periods.
     periods: Periods,
     /// The only drivers that have it; empty if any can.
@@ -43,6 +45,7 @@ const LONGEST: f64 = 10_000.0;
 const BASE: Setter = Setter {
     name: "",
     look: "",
+    off: "",
     periods: Periods::Of(&[]),
     drivers: &[],
     carrier: None,
@@ -54,6 +57,7 @@ static SETTERS: [Setter; 11] = [
     Setter {
         name: "driver ns83820, its parameter ihr in units of 100 us, 2 by default: it holds interrupts back",
         look: "modinfo -p ns83820; grep -rs ns83820 /etc/modprobe.d /proc/cmdline",
+        off: "echo options ns83820 ihr=0 | sudo tee /etc/modprobe.d/ns83820.conf",
         periods: Periods::Units(100.0, 127),
         drivers: &["ns83820"],
         ..BASE
@@ -109,6 +113,7 @@ static SETTERS: [Setter; 11] = [
     Setter {
         name: "interrupt coalescing of a card: rx-usecs or tx-usecs is this time",
         look: "ethtool -c PORT",
+        off: "sudo ethtool -C PORT adaptive-rx off adaptive-tx off rx-usecs 0 tx-usecs 0",
         periods: Periods::From(1.0, LONGEST),
         ..BASE
     },

@@ -47,7 +47,15 @@ fn timed(table: &Table<'_>, id: &'static str) -> Option<Remark> {
     let setters = setters(timer.period, &table.facts);
     let named = setters.iter().take(NAMED);
     Some(named.fold(remark, |remark, setter| {
-        remark.next(&format!("it may be the {}", setter.name), setter.look)
+        let remark = remark.next(&format!("it may be the {}", setter.name), setter.look);
+        if setter.off.is_empty() {
+            return remark;
+        }
+        let less = format!(
+            "without that each time here is shorter by up to {}; the driver takes it when it is loaded or the port is set",
+            timer.period
+        );
+        remark.next(&less, setter.off)
     }))
 }
 

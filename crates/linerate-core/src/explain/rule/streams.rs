@@ -1,6 +1,7 @@
 //! Rules about the streams of transfers.
 
 use super::super::Explained;
+use super::course::MOST_RUNS;
 use super::{Remark, Stands, rate};
 use crate::path::Direction;
 use crate::reported::{Carrier, Source, Transfer};
@@ -184,11 +185,27 @@ fn cap(explained: &Explained<'_>, one: &Transfer, id: &'static str) -> Option<Re
         return None;
     }
     let at = |rate: f64, cap: Rate| CAPPED.contains(&(rate / cap.0 as f64));
+    let mean = |one: &Transfer| one.goodput.0 as f64 / f64::from(one.streams.unwrap_or(1).max(1));
     let (streams, how, cap) = if one.each.is_empty() {
-        // The mean of all streams is also what a full link leaves them: it must be known that none is full.
-        let streams = one.streams.filter(|_| ceiling.is_some())?;
-        let mean = one.goodput.0 as f64 / f64::from(streams.max(1));
-        let cap = FLOW_CAPS.into_iter().find(|cap| at(mean, *cap))?;
+        // The mean of all streams is also what a full link leaves them: it must be known that none is full, or another
+        // number of streams must leave each as much.
+        let cap = FLOW_CAPS.into_iter().find(|cap| at(mean(one), *cap))?;
+        let is_like = |other: &Transfer| {
+            other.direction == one.direction
+                && other
+                    .streams
+                    .zip(one.streams)
+                    .is_some_and(|(more, few)| more >= few * 2)
+                && at(mean(other), cap)
+        };
+        let others = || {
+            explained
+                .material
+                .transfers()
+                .take(MOST_RUNS)
+                .any(|(_, other)| is_like(other))
+        };
+        let streams = one.streams.filter(|_| ceiling.is_some() || others())?;
         (streams as usize, "on average ", cap)
     } else {
         let all = |cap: &Rate| one.each.iter().all(|each| at(*each, *cap));
@@ -203,6 +220,13 @@ fn cap(explained: &Explained<'_>, one: &Transfer, id: &'static str) -> Option<Re
     );
     let remark = Remark::new(id, Stands::Finding, what).of(one.direction);
     let total: f64 = one.each.iter().sum();
+    // The rate of each stream is not known: one processor for all of them is as likely.
+    if one.each.is_empty() {
+        return Some(remark.names(&["flow-rate-cap", "sender-core"]).next(
+            "tell a cap of each flow from a full processor",
+            "linerate run HOST",
+        ));
+    }
     Some(if ceiling.is_none() && fills_link(total) {
         remark
             .because(format!(

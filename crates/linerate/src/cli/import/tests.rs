@@ -90,7 +90,7 @@ fn goldens_of_pages() {
 }
 
 /// First words of lines that are commands to copy.
-const COMMANDS: [&str; 20] = [
+const COMMANDS: [&str; 21] = [
     "lsblk ",
     "dd ",
     "nfsstat ",
@@ -99,6 +99,7 @@ const COMMANDS: [&str; 20] = [
     "modinfo ",
     "grep ",
     "powercfg ",
+    "echo options ",
     "ss ",
     "netsh ",
     "nstat ",
