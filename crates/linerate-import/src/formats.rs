@@ -8,6 +8,7 @@ use crate::imb::{self, IMB};
 use crate::mpstat::MPSTAT;
 use crate::nccl::{self, NCCL};
 use crate::netpipe::NETPIPE;
+use crate::network_quality::{self, NETWORK_QUALITY};
 use crate::nstat::{NETSTAT, NSTAT};
 use crate::osu::OSU;
 use crate::ping::{self, IBPING, PING};
@@ -39,6 +40,7 @@ pub static FORMATS: &[&Format] = &[
     &WALL_CLOCK,
     &PING,
     &PING_WINDOWS,
+    &NETWORK_QUALITY,
     &IBPING,
     &SS,
     &NSTAT,
@@ -102,6 +104,7 @@ pub(crate) static GO_ON: &[(&Format, GoesOn)] = &[
     (&nuttcp::FORMAT, nuttcp::goes_on),
     (&qperf::FORMAT, qperf::goes_on),
     (&IBPING, ping::goes_on),
+    (&NETWORK_QUALITY, network_quality::goes_on),
     (&perftest::TABLE, perftest::goes_on),
     (&SOCKPERF, sockperf::goes_on),
     (&SS, |_, _| true),

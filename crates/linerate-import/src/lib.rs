@@ -27,6 +27,7 @@ mod mpstat;
 mod nccl;
 mod netperf;
 mod netpipe;
+mod network_quality;
 mod nstat;
 mod nuttcp;
 mod osu;

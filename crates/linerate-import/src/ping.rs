@@ -100,6 +100,8 @@ const PASSED: &[&str] = &[
     " statistics ---",
     "packets transmitted",
     "seq=",
+    // The answer may still come: the statistics count it.
+    "Request timeout for icmp_seq",
     pong::MARK,
 ];
 
@@ -110,24 +112,30 @@ fn statistics(
     (name, target, operation): (&str, &str, &str),
 ) -> Result<Found, String> {
     let mut notes = Notes::default();
-    let mut received = None;
+    let mut counted = None;
     let mut times = None;
+    let mut ttl = Ttl::default();
     for (number, line) in lines(section, body).skip(1) {
         let line = line.trim();
+        ttl.see(line, "ttl=");
         if line.contains("packets transmitted") {
-            received = counts(line, number, &mut notes);
+            counted = counts(line, number, &mut notes);
         } else if line.contains("min/avg/max") {
             times = line.split_once('=').map(|(_, values)| values.trim());
         } else if !PASSED.iter().any(|mark| line.contains(mark)) && !is_progress(line) {
             notes.strange(number, line);
         }
     }
-    let received = received.ok_or("it has no statistics: the end is missing")?;
+    let (received, lost) = counted.ok_or("it has no statistics: the end is missing")?;
     if received == 0 {
         return Err("no packet was answered".into());
     }
     let times = times.ok_or("it has no times: the end is missing")?;
-    let row = row(size, received, times, &mut notes)?;
+    let row = SizeRow {
+        lost: Some(lost),
+        ttl: ttl.same(),
+        ..row(size, received, times, &mut notes)?
+    };
     Ok(Found {
         notes: notes.0,
         ..Found::table(
@@ -154,8 +162,8 @@ fn is_progress(line: &str) -> bool {
             .all(|c| c.is_whitespace() || c.is_control() || c == '.')
 }
 
-/// The number of answers in `5 packets transmitted, 5 received, 0% packet loss`.
-fn counts(line: &str, number: u64, notes: &mut Notes) -> Option<u64> {
+/// The numbers of answers and of losses in `5 packets transmitted, 5 received, 0% packet loss`.
+fn counts(line: &str, number: u64, notes: &mut Notes) -> Option<(u64, u64)> {
     let mut parts = line.split(", ");
     let sent = count(parts.next()?.split(' ').next()?)?;
     let received = count(parts.next()?.split(' ').next()?)?;
@@ -165,7 +173,30 @@ fn counts(line: &str, number: u64, notes: &mut Notes) -> Option<u64> {
             format!("{} of {sent} packets were not answered", sent - received),
         );
     }
-    Some(received)
+    Some((received, sent.saturating_sub(received)))
+}
+
+/// The time to live of answers.
+#[derive(Debug, Default)]
+pub(crate) struct Ttl {
+    first: Option<u8>,
+    differs: bool,
+}
+
+impl Ttl {
+    /// Reads that of a line: the number behind a mark, `ttl=64`.
+    pub(crate) fn see(&mut self, line: &str, mark: &str) {
+        let behind = line.split_once(mark).map(|(_, rest)| rest);
+        let digits = behind.and_then(|rest| rest.split(|c: char| !c.is_ascii_digit()).next());
+        if let Some(ttl) = digits.and_then(|digits| digits.parse().ok()) {
+            self.differs |= *self.first.get_or_insert(ttl) != ttl;
+        }
+    }
+
+    /// That of all lines; `None` if they differ, or have none.
+    pub(crate) fn same(&self) -> Option<u8> {
+        self.first.filter(|_| !self.differs)
+    }
 }
 
 /// The row of `0.022/0.029/0.047/0.009 ms`, behind which other figures may stand.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::Material;
 use super::facts;
 use crate::ceiling::fingerprint::{Facts, Fit, Point, Timer, fit, timer};
-use crate::reported::{Carrier, Measured, SizeRow, Sizes, Source, Trip};
+use crate::reported::{Carrier, Measured, Outcome, SizeRow, Sizes, Source, Trip};
 use crate::units::{Nanos, Rate};
 
 /// A table of sizes, and what its times show.
@@ -13,6 +13,8 @@ use crate::units::{Nanos, Rate};
 pub struct Table<'a> {
     /// The output that has it.
     pub source: &'a Source,
+    /// Its result.
+    pub outcome: &'a Outcome,
     /// The table.
     pub sizes: &'a Sizes,
     /// Its name: the operation, or the file if other tables have the same operation.
@@ -28,10 +30,10 @@ pub struct Table<'a> {
 impl<'a> Table<'a> {
     /// The tables of all outputs.
     pub(super) fn all(material: &'a Material) -> Vec<Self> {
-        let found: Vec<(&Source, u64, &Sizes)> = material
+        let found: Vec<(&Source, &Outcome, &Sizes)> = material
             .runs()
             .filter_map(|(source, outcome)| match &outcome.measured {
-                Measured::Sizes(sizes) => Some((source, outcome.line, sizes)),
+                Measured::Sizes(sizes) => Some((source, outcome, sizes)),
                 _ => None,
             })
             .collect();
@@ -43,7 +45,8 @@ impl<'a> Table<'a> {
             }
         }
         let count = |key: (&str, Option<&str>)| alike.get(&key).copied().unwrap_or(0);
-        let table = |(source, line, sizes): &(&'a Source, u64, &'a Sizes)| {
+        let table = |(source, outcome, sizes): &(&'a Source, &'a Outcome, &'a Sizes)| {
+            let line = outcome.line;
             let (operation, file) = (sizes.operation.as_str(), source.file.as_str());
             let mut name = match (count((operation, None)), count((operation, Some(file)))) {
                 (1, _) if !operation.is_empty() => operation.to_owned(),
@@ -54,12 +57,18 @@ impl<'a> Table<'a> {
             if Self::is_sum(sizes) {
                 name.push_str(" (rates are the sum of both ways)");
             }
-            Self::new(source, sizes, name, facts::of(material, sizes.carrier))
+            let facts = facts::of(material, sizes.carrier);
+            Self::new((source, outcome), sizes, name, facts)
         };
         found.iter().map(table).collect()
     }
 
-    fn new(source: &'a Source, sizes: &'a Sizes, name: String, facts: Facts) -> Self {
+    fn new(
+        (source, outcome): (&'a Source, &'a Outcome),
+        sizes: &'a Sizes,
+        name: String,
+        facts: Facts,
+    ) -> Self {
         let point = |row: &SizeRow| {
             Some(Point {
                 size: row.size,
@@ -71,6 +80,7 @@ impl<'a> Table<'a> {
         let points: Vec<Point> = rows.filter_map(point).collect();
         Self {
             source,
+            outcome,
             sizes,
             name,
             fit: fit(&points),

@@ -42,6 +42,12 @@ pub struct SizeRow {
     pub size: Bytes,
     /// Number of times, or of messages.
     pub samples: Option<u64>,
+    /// Messages that were not answered; `None` if unknown.
+    #[serde(default)]
+    pub lost: Option<u64>,
+    /// Time to live (hop limit) with which all answers arrived; `None` if unknown, or if it differs.
+    #[serde(default)]
+    pub ttl: Option<u8>,
     /// Shortest time.
     pub least: Option<Nanos>,
     /// Median time.

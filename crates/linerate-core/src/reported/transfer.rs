@@ -84,7 +84,7 @@ pub struct Lost {
     pub jitter: Option<Nanos>,
 }
 
-/// Round-trip times that the sender's kernel estimated during a transfer.
+/// Round-trip times during a transfer, as the sender's kernel estimated them, or the program measured them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RoundTrips {
     /// The shortest.
@@ -138,7 +138,7 @@ pub struct Transfer {
     pub offered: Option<Bytes>,
     /// Size of socket buffers that the user requested, in bytes; `None` if none were requested or this is unknown.
     pub buffer: Option<Bytes>,
-    /// Round-trip times that the sender's kernel estimated.
+    /// Round-trip times.
     pub round_trip: RoundTrips,
     /// What held the sender.
     pub held: Held,

@@ -74,6 +74,22 @@ fn lost_packets_are_said_and_none_are_refused() {
 }
 
 #[test]
+fn late_answers_are_no_loss_and_the_time_to_live_is_that_of_all() {
+    let late = "PING h (192.0.2.1): 56 data bytes\nRequest timeout for icmp_seq 0\n64 bytes from 192.0.2.1: icmp_seq=0 ttl=57 time=1106.7 ms\n64 bytes from 192.0.2.1: icmp_seq=1 ttl=57 time=904.0 ms\n\n--- h ping statistics ---\n2 packets transmitted, 2 packets received, 0.0% packet loss\nround-trip min/avg/max/stddev = 904.0/1005.3/1106.7/101.3 ms\n";
+    let whole = part(late);
+    let row = sizes(&whole.results[0]).rows[0];
+    assert_eq!((row.lost, row.ttl), (Some(0), Some(57)));
+    assert_eq!(whole.notes, []);
+    let other = part(
+        &late
+            .replace("seq=1 ttl=57", "seq=1 ttl=58")
+            .replace("2 packets received", "1 packets received"),
+    );
+    let row = sizes(&other.results[0]).rows[0];
+    assert_eq!((row.lost, row.ttl), (Some(1), None));
+}
+
+#[test]
 fn a_decimal_comma_is_clear_between_strokes() {
     let german = V4.replace("0.022/0.029/0.047/0.009", "0,022/0,029/0,047/0,009");
     let german = part(&german);

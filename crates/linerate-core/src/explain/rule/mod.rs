@@ -11,6 +11,7 @@ mod course;
 mod datagrams;
 mod direction;
 mod disk;
+mod echo;
 mod fabric;
 mod full;
 mod hardware;
@@ -235,6 +236,11 @@ pub static RULES: &[Rule] = &[
         id: "one-cpu-full",
         doc: "A CPU that is busy 95 % of the time or more while all together are 80 % or less, by mpstat.",
         find: counters::full_cpu,
+    },
+    Rule {
+        id: "queue-fills",
+        doc: "Round trips that take five times as long, and 30 ms more, while the path is loaded.",
+        find: echo::queue,
     },
     Rule {
         id: "buffers-differ",

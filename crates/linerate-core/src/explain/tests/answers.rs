@@ -6,7 +6,7 @@ use crate::facts::nic::Nic;
 use crate::reported::{Counters, Cpu, CpuOf, Lost};
 
 /// How the question is answered: the cause, or the candidates, or the word alone.
-fn answer(sources: Vec<Source>, near: Inventory) -> String {
+pub(super) fn answer(sources: Vec<Source>, near: Inventory) -> String {
     let material = Material {
         sources,
         near,

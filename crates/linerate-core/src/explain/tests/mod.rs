@@ -3,6 +3,7 @@
 mod answers;
 mod claims;
 mod disks;
+mod echoes;
 mod fabric;
 mod files;
 mod links;

@@ -1,0 +1,111 @@
+//! Rules about the round trips of packets, each on both sides of its threshold.
+
+use super::answers::answer;
+use super::*;
+
+/// A ping of a host: shortest, mean and longest time in milliseconds, and packets that were lost.
+fn ping(host: &str, [least, mean, most]: [f64; 3], lost: u64) -> Source {
+    let time = |millis: f64| Some(Nanos((millis * 1e6) as u64));
+    let mut sizes = sizes(Carrier::Udp, Trip::Whole, &[]);
+    (sizes.carrier, sizes.operation) = (None, "ICMP echo".to_owned());
+    sizes.rows = vec![SizeRow {
+        size: Bytes(56),
+        samples: Some(20),
+        lost: Some(lost),
+        least: time(least),
+        mean: time(mean),
+        most: time(most),
+        ..SizeRow::default()
+    }];
+    let mut source = source(Side::Near, vec![Measured::Sizes(sizes)]);
+    source.tool = Tool::named("ping");
+    source.results[0].title = host.to_owned();
+    source
+}
+
+fn ttl(mut source: Source, ttl: u8) -> Source {
+    if let Measured::Sizes(sizes) = &mut source.results[0].measured {
+        sizes.rows[0].ttl = Some(ttl);
+    }
+    source
+}
+
+fn of(sources: Vec<Source>) -> String {
+    answer(sources, Inventory::default())
+}
+
+const IDLE: [f64; 3] = [10.0, 12.0, 15.0];
+
+fn beside_idle(host: &str, times: [f64; 3], lost: u64) -> String {
+    of(vec![ping("a", IDLE, 0), ping(host, times, lost)])
+}
+
+#[test]
+fn round_trips_that_grow_under_load_are_a_queue() {
+    assert_eq!(beside_idle("a", [50.0, 60.0, 80.0], 0), "latency-queue");
+    assert_eq!(beside_idle("a", [50.0, 59.0, 80.0], 0), "unknown");
+    // 30 ms more.
+    let short = |mean: f64| {
+        of(vec![
+            ping("a", [5.0, 6.0, 7.0], 0),
+            ping("a", [20.0, mean, 40.0], 0),
+        ])
+    };
+    assert_eq!(
+        (short(36.0), short(35.9)),
+        ("latency-queue".into(), "unknown".into())
+    );
+    // Another host, another path, or loss.
+    assert_eq!(beside_idle("b", [50.0, 60.0, 80.0], 0), "unknown");
+    assert_eq!(beside_idle("a", [50.0, 60.0, 80.0], 1), "unknown");
+    let far = ttl(ping("a", [50.0, 60.0, 80.0], 0), 51);
+    assert_eq!(of(vec![ttl(ping("a", IDLE, 0), 57), far]), "unknown");
+    // Some of the packets did not wait.
+    let some = vec![ping("a", IDLE, 0), ping("a", [23.9, 80.0, 400.0], 0)];
+    assert_eq!(of(some.clone()), "unknown");
+    assert!(has("queue-fills", some, &[]));
+}
+
+#[test]
+fn the_only_direction_that_is_loaded_is_that_of_the_queue() {
+    let material = Material {
+        sources: vec![
+            ping("a", IDLE, 0),
+            ping("a", [50.0, 60.0, 80.0], 0),
+            source(Side::Near, vec![tcp(1, 0.04)]),
+        ],
+        ..Material::default()
+    };
+    let headline = explain(&material).headline.unwrap();
+    assert_eq!(headline.cause, Some("latency-queue"));
+    assert_eq!(headline.direction, Some(Direction::Forward));
+}
+
+/// What networkQuality says of a direction.
+fn quality(direction: Direction, idle: u64, loaded: u64) -> Source {
+    let rate = Rate(20_000_000);
+    let mut one = Transfer::new(Carrier::Sockets, direction, rate, Counted::Unknown);
+    one.round_trip.least = Some(Nanos::from_millis(idle));
+    one.round_trip.mean = Some(Nanos::from_millis(loaded));
+    let mut source = source(Side::Near, vec![Measured::Transfer(Box::new(one))]);
+    source.tool = Tool::named("networkQuality");
+    source
+}
+
+#[test]
+fn a_loaded_round_trip_of_network_quality_is_that_of_its_direction() {
+    let fine = quality(Direction::Reverse, 17, 47);
+    let sources = vec![fine.clone(), quality(Direction::Forward, 17, 1_200)];
+    let material = Material {
+        sources,
+        ..Material::default()
+    };
+    let headline = explain(&material).headline.unwrap();
+    assert_eq!(
+        (headline.cause, headline.direction),
+        (Some("latency-queue"), Some(Direction::Forward))
+    );
+    assert_eq!(of(vec![fine]), "unknown");
+    // Nothing but a long round trip of the path.
+    assert_eq!(of(vec![quality(Direction::Forward, 240, 260)]), "unknown");
+}
