@@ -25,6 +25,10 @@ pub(crate) static SS: Format = Format {
 const MOST: usize = 256;
 /// Payload from which a connection carries a load.
 const LOAD: f64 = 1e6;
+/// Seconds with data to send from which it has one whatever it sent: what holds it back is the question.
+const BUSY: f64 = 1.0;
+/// Segments sent again that are a share of so small a load; fewer may be probes of a window that is closed.
+const FEW: f64 = 10.0;
 
 fn starts(text: &str) -> bool {
     let mut lines = text.lines();
@@ -107,7 +111,9 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     if idle > 0 {
         found.notes.push(Note {
             line: Some(section.line),
-            what: format!("left out: {idle} that sent less than 1 MB, or whose rate is not there"),
+            what: format!(
+                "left out: {idle} that sent less than 1 MB and was busy for less than 1 s, or whose rate is not there"
+            ),
         });
     }
     if used == 0 {
@@ -135,12 +141,14 @@ fn transfer(line: &str) -> Option<Transfer> {
         number("bytes_acked").or(number("bytes_sent")),
         number("bytes_received"),
     );
-    if acked.unwrap_or(0.0) < received.unwrap_or(0.0).max(LOAD) {
-        return None;
-    }
     let secs = millis("busy")
         .map(|busy| busy / 1e3)
         .filter(|secs| *secs > 0.0);
+    let is_large = acked.unwrap_or(0.0) >= LOAD;
+    let is_load = is_large || secs.is_some_and(|secs| secs >= BUSY);
+    if !is_load || acked.unwrap_or(0.0) < received.unwrap_or(0.0) {
+        return None;
+    }
     let mean = || Some(acked? * 8.0 / secs?);
     let rate = mean().or_else(|| after("delivery_rate"))?;
     let mut one = Transfer::new(
@@ -158,7 +166,9 @@ fn transfer(line: &str) -> Option<Transfer> {
         .map(|(cwnd, segment)| Bytes((cwnd * segment) as u64));
     let pair = |name: &str| text(name)?.split_once('/');
     one.retransmits = match (pair("retrans"), text("busy")) {
-        (Some((_, all)), _) => positive(all).map(|n| n as u64),
+        (Some((_, all)), _) => positive(all)
+            .filter(|all| is_large || *all >= FEW)
+            .map(|n| n as u64),
         // It is printed where there are any.
         (None, Some(_)) => Some(0),
         (None, None) => None,
@@ -251,12 +261,34 @@ mod tests {
 
     #[test]
     fn a_connection_that_carries_next_to_nothing_is_left_out() {
-        let idle = INFO.replace("250000000", "2500");
+        let idle = INFO
+            .replace("250000000", "2500")
+            .replace("busy:100000ms", "busy:999ms");
         let part = part(&format!(
             "{HEAD}ESTAB 0 0 10.0.0.1:22 10.0.0.2:999\n{idle}ESTAB 0 9 10.0.0.1:1 10.0.0.2:2\n{INFO}"
         ));
         assert_eq!(part.results.len(), 1);
         assert_eq!(part.results[0].line, 4);
         assert!(notes(&part, "left out: 1 that"));
+    }
+
+    #[test]
+    fn a_connection_that_was_busy_and_sent_next_to_nothing_is_held() {
+        let line = "ESTAB 0 45104 10.0.0.1:50512 10.0.0.2:5201\n";
+        let held = INFO
+            .replace("250000000", "150000")
+            .replace("busy:100000ms", "busy:1000ms")
+            .replace("rwnd_limited:90000ms(90.0%)", "rwnd_limited:970ms(97.0%)")
+            .replace("0/12", "0/9");
+        let one = part(&format!("{line}{held}"));
+        let one = transfer(&one.results[0]);
+        assert_eq!((one.goodput.0, one.held.window), (1_200_000, Some(0.97)));
+        // Nine of about a hundred segments may be probes.
+        assert_eq!(one.retransmits, None);
+        let many = part(&format!("{line}{}", held.replace("0/9", "0/10")));
+        assert_eq!(transfer(&many.results[0]).retransmits, Some(10));
+        // It receives.
+        let answers = held.replace("minrtt", "bytes_received:150001 minrtt");
+        assert!(crate::read(format!("{line}{answers}").as_bytes()).is_err());
     }
 }

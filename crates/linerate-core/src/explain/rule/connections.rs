@@ -72,6 +72,11 @@ pub(super) fn window(explained: &Explained<'_>, id: &'static str) -> Vec<Remark>
 /// Share of the time from which what holds a sender is its limit.
 const HOLDS: f64 = 0.5;
 
+/// Whether the receiver's window held the sender: what it sends again then are probes, and the little that was lost.
+pub(super) fn is_held(one: &Transfer) -> bool {
+    one.held.window.is_some_and(|share| share >= HOLDS)
+}
+
 pub(super) fn held(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
     let remark = |(source, result, one): course::Of<'_>| {
         let ends = [

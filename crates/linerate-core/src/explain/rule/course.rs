@@ -1,7 +1,7 @@
 //! Rules about the course of one transfer: what its rows say before any ceiling.
 
 use super::super::Explained;
-use super::{Remark, Stands, counters, rate};
+use super::{Remark, Stands, connections, counters, rate};
 use crate::path::Direction;
 use crate::reported::{Carrier, Counted, Measured, Outcome, Source, Transfer};
 use crate::units::{Bytes, Rate};
@@ -125,7 +125,7 @@ fn losing(explained: &Explained<'_>, of: Of<'_>, id: &'static str) -> Option<Rem
     let share = one
         .repeated()
         .filter(|share| *share >= SOME && one.goodput.0 > 0)?;
-    if fell(explained, one) || counters::is_needless(explained) {
+    if fell(explained, one) || counters::is_needless(explained) || connections::is_held(one) {
         return None;
     }
     let what = format!(

@@ -438,4 +438,15 @@ fn a_run_of_milliseconds_says_nothing_unless_a_longer_one_is_there() {
     assert_eq!(of(vec![lasted(0.04)]), "test-too-short");
     assert_eq!(of(vec![lasted(0.6)]), "unknown");
     assert_ne!(of(vec![lasted(0.04), lasted(10.0)]), "test-too-short");
+#[test]
+fn what_a_closed_window_makes_a_sender_repeat_is_no_loss() {
+    // One segment in 16.
+    let held = |share: f64| {
+        of(vec![changed(1, 0.000_04, |one| {
+            (one.seconds, one.retransmits) = (Some(38.0), Some(9));
+            one.held.window = Some(share);
+        })])
+    };
+    assert_eq!(held(0.5), "receive-window");
+    assert_eq!(held(0.49), "path-loss");
 }
