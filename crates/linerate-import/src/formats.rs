@@ -12,7 +12,7 @@ use crate::network_quality::{self, NETWORK_QUALITY};
 use crate::nstat::{NETSTAT, NSTAT};
 use crate::osu::OSU;
 use crate::ping::{self, IBPING, PING};
-use crate::ping_windows::PING_WINDOWS;
+use crate::ping_windows::{self, PING_WINDOWS};
 use crate::sockperf::{self, SOCKPERF};
 use crate::ss::SS;
 use crate::ucx_perftest::UCX_PERFTEST;
@@ -104,6 +104,7 @@ pub(crate) static GO_ON: &[(&Format, GoesOn)] = &[
     (&nuttcp::FORMAT, nuttcp::goes_on),
     (&qperf::FORMAT, qperf::goes_on),
     (&IBPING, ping::goes_on),
+    (&PING_WINDOWS, ping_windows::goes_on),
     (&NETWORK_QUALITY, network_quality::goes_on),
     (&perftest::TABLE, perftest::goes_on),
     (&SOCKPERF, sockperf::goes_on),

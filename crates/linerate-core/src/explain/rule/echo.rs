@@ -123,3 +123,46 @@ fn direction(explained: &Explained<'_>) -> Option<Direction> {
     all.all(|one| one.direction == first && !one.both)
         .then_some(first)
 }
+
+/// Times to live with which systems send: an answer that arrives with one crossed no router.
+//= Linux and macOS send 64, Windows 128, routers and small devices 255
+const FRESH: [u8; 3] = [64, 128, 255];
+
+/// How many times the shortest round trip the longest one takes where something holds packets at times.
+const VARIES: f64 = 5.0;
+
+/// Answers that show how times vary.
+const FEWEST: u64 = 4;
+
+pub(super) fn held(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+    let all = explained.tables.iter().take(MOST);
+    all.filter(|table| table.source.tool.name == "ping")
+        .filter_map(|table| held_near(table, id))
+        .collect()
+}
+
+/// Long round trips to a host behind no router, of which none was lost: distance does not make them.
+fn held_near(table: &Table<'_>, id: &'static str) -> Option<Remark> {
+    let row = table.sizes.rows.first()?;
+    let ttl = row.ttl.filter(|ttl| FRESH.contains(ttl))?;
+    let samples = row.samples.filter(|samples| *samples >= FEWEST)?;
+    let (mean, most) = (row.mean.filter(|mean| *mean >= LONGER)?, row.most?);
+    // A shortest time that is not known is one below what the program tells.
+    let varies = row
+        .least
+        .is_none_or(|least| most.0 as f64 >= least.0 as f64 * VARIES);
+    let least = row
+        .least
+        .map_or("less than 1 ms".to_owned(), |least| least.to_string());
+    (varies && row.lost == Some(0)).then(|| {
+        let what = format!(
+            "no packet was lost, but round trips to a host without a router between take {least} to {most}, {mean} in the \
+             mean: far too long for a local network, and no distance"
+        );
+        Remark::new(id, Stands::Finding, what)
+            .because(format!("{samples} answers, all with a time to live of {ttl}, as hosts send them"))
+            .because("Wi-Fi (its power save, a weak signal, a busy channel) and a busy device look alike; a ping says nothing of the rate")
+            .names(&[])
+            .next("the same with power save off, then by cable", "sudo iw dev PORT set power_save off")
+    })
+}

@@ -243,6 +243,11 @@ pub static RULES: &[Rule] = &[
         find: echo::queue,
     },
     Rule {
+        id: "held-nearby",
+        doc: "Round trips of 30 ms or more without loss, the longest five times the shortest, to a host without a router between.",
+        find: echo::held,
+    },
+    Rule {
         id: "buffers-differ",
         doc: "A stream that carries 1.5 times as much with another buffer.",
         find: compare::buffers,

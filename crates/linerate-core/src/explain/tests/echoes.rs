@@ -109,3 +109,26 @@ fn a_loaded_round_trip_of_network_quality_is_that_of_its_direction() {
     // Nothing but a long round trip of the path.
     assert_eq!(of(vec![quality(Direction::Forward, 240, 260)]), "unknown");
 }
+
+#[test]
+fn long_round_trips_to_a_host_nearby_are_not_distance_and_not_healthy() {
+    let told = |times: [f64; 3], lost: u64, hops: u8| {
+        let sources = vec![ttl(ping("a", times, lost), hops)];
+        assert_eq!(of(sources.clone()), "unknown");
+        has("held-nearby", sources, &[])
+    };
+    for fresh in [64, 128, 255] {
+        assert!(told([6.0, 30.0, 200.0], 0, fresh));
+    }
+    assert!(told([40.0, 90.0, 200.0], 0, 64));
+    assert!(!told([40.1, 90.0, 200.0], 0, 64));
+    assert!(!told([6.0, 29.9, 200.0], 0, 64));
+    assert!(!told([6.0, 30.0, 200.0], 1, 64));
+    assert!(!told([6.0, 30.0, 200.0], 0, 57));
+    // Windows tells no time below a millisecond.
+    let mut zero = ttl(ping("a", [0.0, 30.0, 200.0], 0), 128);
+    if let Measured::Sizes(sizes) = &mut zero.results[0].measured {
+        sizes.rows[0].least = None;
+    }
+    assert!(has("held-nearby", vec![zero], &[]));
+}
