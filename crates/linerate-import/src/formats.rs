@@ -6,6 +6,7 @@ use crate::fi_pingpong::FI_PINGPONG;
 use crate::format::Format;
 use crate::imb::{self, IMB};
 use crate::mpstat::MPSTAT;
+use crate::mtr::{self, MTR};
 use crate::nccl::{self, NCCL};
 use crate::netpipe::NETPIPE;
 use crate::network_quality::{self, NETWORK_QUALITY};
@@ -41,6 +42,7 @@ pub static FORMATS: &[&Format] = &[
     &PING,
     &PING_WINDOWS,
     &NETWORK_QUALITY,
+    &MTR,
     &IBPING,
     &SS,
     &NSTAT,
@@ -105,6 +107,7 @@ pub(crate) static GO_ON: &[(&Format, GoesOn)] = &[
     (&qperf::FORMAT, qperf::goes_on),
     (&IBPING, ping::goes_on),
     (&PING_WINDOWS, ping_windows::goes_on),
+    (&MTR, mtr::goes_on),
     (&NETWORK_QUALITY, network_quality::goes_on),
     (&perftest::TABLE, perftest::goes_on),
     (&SOCKPERF, sockperf::goes_on),

@@ -24,6 +24,7 @@ mod iperf_row;
 mod launch;
 mod merge;
 mod mpstat;
+mod mtr;
 mod nccl;
 mod netperf;
 mod netpipe;

@@ -277,6 +277,8 @@ const PROGRAMS: &[&str] = &[
     "fi_pingpong",
     "ping",
     "ibping",
+    "mtr",
+    "networkQuality",
     "fio",
     "dd",
     "diskspd",

@@ -11,7 +11,7 @@ mod transfer;
 
 pub use disk::{Access, Disk, DiskRow, Does};
 pub use setup::Setup;
-pub use sizes::{SizeRow, Sizes, Trip};
+pub use sizes::{Hop, SizeRow, Sizes, Trip};
 pub use transfer::{Carrier, Counted, Cpu, CpuOf, Held, Lost, RoundTrips, Transfer};
 
 use serde::{Deserialize, Serialize};
@@ -60,6 +60,8 @@ pub enum Measured {
     Disk(Disk),
     /// Counters of a host.
     Counters(Counters),
+    /// The hops of a path, the nearest first.
+    Hops(Vec<Hop>),
 }
 
 /// Counters of a host, as a program printed them.

@@ -35,6 +35,25 @@ pub struct Sizes {
     pub setup: Setup,
 }
 
+/// A router on a path, or the host at its end.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Hop {
+    /// Its place on the path, from 1.
+    pub number: u32,
+    /// Its name or address; empty if it never answered.
+    pub host: String,
+    /// Its answers.
+    pub row: SizeRow,
+}
+
+impl Hop {
+    /// Packets that it did not answer, and those that were sent to it; `None` if it never answered, or if unknown.
+    pub fn lost(&self) -> Option<(u64, u64)> {
+        let (answers, lost) = (self.row.samples?, self.row.lost?);
+        (answers > 0 && !self.host.is_empty()).then(|| (lost, answers.saturating_add(lost)))
+    }
+}
+
 /// The messages of one size. What the table does not have is `None`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct SizeRow {

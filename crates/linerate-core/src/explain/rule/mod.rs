@@ -15,6 +15,7 @@ mod echo;
 mod fabric;
 mod full;
 mod hardware;
+mod hops;
 mod layers;
 mod moved;
 mod runs;
@@ -246,6 +247,11 @@ pub static RULES: &[Rule] = &[
         id: "held-nearby",
         doc: "Round trips of 30 ms or more without loss, the longest five times the shortest, to a host without a router between.",
         find: echo::held,
+    },
+    Rule {
+        id: "hops",
+        doc: "Loss that begins at a hop and stays to the last one; loss of a hop alone is none of the path.",
+        find: hops::path,
     },
     Rule {
         id: "buffers-differ",

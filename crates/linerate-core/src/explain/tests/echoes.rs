@@ -2,6 +2,7 @@
 
 use super::answers::answer;
 use super::*;
+use crate::reported::Hop;
 
 /// A ping of a host: shortest, mean and longest time in milliseconds, and packets that were lost.
 fn ping(host: &str, [least, mean, most]: [f64; 3], lost: u64) -> Source {
@@ -131,4 +132,84 @@ fn long_round_trips_to_a_host_nearby_are_not_distance_and_not_healthy() {
         sizes.rows[0].least = None;
     }
     assert!(has("held-nearby", vec![zero], &[]));
+}
+
+/// A report of mtr: of each hop the packets that were lost of 200, with the round trip of the last one in milliseconds.
+fn hops(lost: &[u64], [least, mean, most]: [u64; 3]) -> Source {
+    let hop = |(at, lost): (usize, &u64)| Hop {
+        number: at as u32 + 1,
+        host: format!("host{}", at + 1),
+        row: SizeRow {
+            samples: Some(200 - lost),
+            lost: Some(*lost),
+            least: Some(Nanos::from_millis(least)),
+            mean: Some(Nanos::from_millis(mean)),
+            most: Some(Nanos::from_millis(most)),
+            ..SizeRow::default()
+        },
+    };
+    let all = lost.iter().enumerate().map(hop).collect();
+    source(Side::Near, vec![Measured::Hops(all)])
+}
+
+const STEADY: [u64; 3] = [9, 10, 15];
+
+#[test]
+fn loss_of_a_middle_hop_is_none_of_the_path() {
+    let of_hops = |lost: &[u64], times| of(vec![hops(lost, times)]);
+    assert_eq!(of_hops(&[0, 0, 143, 0, 4, 0], STEADY), "healthy");
+    // Distance or a queue.
+    assert_eq!(of_hops(&[0, 0], [40, 50, 69]), "healthy");
+    assert_eq!(of_hops(&[0, 0], [50, 51, 60]), "unknown");
+    assert_eq!(of_hops(&[0, 0], [9, 20, 39]), "unknown");
+    // One packet of the last hop is no answer yet, and a hop that is silent at the end is none.
+    assert_eq!(of_hops(&[0, 0, 1], STEADY), "unknown");
+    assert_eq!(of_hops(&[0, 0, 200], STEADY), "unknown");
+    // Too few packets.
+    let mut few = hops(&[0, 0], STEADY);
+    if let Measured::Hops(hops) = &mut few.results[0].measured {
+        hops[1].row.samples = Some(99);
+    }
+    assert_eq!(of(vec![few]), "unknown");
+    // It answers nothing about a transfer beside it.
+    let beside = vec![
+        hops(&[0, 143, 0], STEADY),
+        source(Side::Near, vec![tcp(1, 0.2)]),
+    ];
+    assert_eq!(of(beside), "unknown");
+}
+
+#[test]
+fn loss_that_stays_to_the_last_hop_is_of_the_path() {
+    let told = |lost: &[u64]| {
+        let material = Material {
+            sources: vec![hops(lost, STEADY)],
+            ..Material::default()
+        };
+        let headline = explain(&material).headline.unwrap();
+        (headline.cause, headline.what)
+    };
+    let (cause, what) = told(&[0, 0, 20, 24, 18]);
+    assert_eq!(cause, Some("path-loss"));
+    assert!(
+        what.contains("between hop 2 (host2) and hop 3 (host3)"),
+        "{what}"
+    );
+    // A router that limits its answers before it says nothing of where it begins.
+    let (_, what) = told(&[0, 143, 20, 18]);
+    assert!(
+        what.contains("between hop 1 (host1) and hop 3 (host3)"),
+        "{what}"
+    );
+    let (_, what) = told(&[10, 10]);
+    assert!(
+        what.contains("between this host and hop 1 (host1)"),
+        "{what}"
+    );
+    // Half of it, three packets, and one in a hundred.
+    assert_eq!(told(&[0, 9, 18]).0, Some("path-loss"));
+    assert_eq!(told(&[0, 8, 18]).0, None);
+    assert_eq!(told(&[0, 3, 3]).0, Some("path-loss"));
+    assert_eq!(told(&[0, 2, 2]).0, None);
+    assert_eq!(told(&[0, 0, 18]).0, None);
 }
