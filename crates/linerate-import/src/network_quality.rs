@@ -111,6 +111,9 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
             both = time(value);
         }
     }
+    if ways.is_empty() {
+        return Err("it has no capacity".to_owned());
+    }
     let result = |(line, direction, rate): (u64, Direction, Rate)| {
         let own = loaded.iter().find(|(of, _)| *of == direction);
         let mut one = Transfer::new(Carrier::Sockets, direction, rate, Counted::Unknown);

@@ -165,14 +165,10 @@ fn transfer(line: &str) -> Option<Transfer> {
         .zip(segment)
         .map(|(cwnd, segment)| Bytes((cwnd * segment) as u64));
     let pair = |name: &str| text(name)?.split_once('/');
-    one.retransmits = match (pair("retrans"), text("busy")) {
-        (Some((_, all)), _) => positive(all)
-            .filter(|all| is_large || *all >= FEW)
-            .map(|n| n as u64),
-        // It is printed where there are any.
-        (None, Some(_)) => Some(0),
-        (None, None) => None,
-    };
+    let again = pair("retrans").and_then(|(_, all)| positive(all));
+    // It is printed where there are any, and clocks are printed by kernels that count them.
+    let again = again.or(text("busy").map(|_| 0.0));
+    one.retransmits = again.filter(|n| is_large || *n >= FEW).map(|n| n as u64);
     let nanos = |ms: f64| Nanos((ms * 1e6) as u64);
     one.round_trip = RoundTrips {
         least: number("minrtt").map(nanos),

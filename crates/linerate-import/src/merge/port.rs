@@ -46,6 +46,7 @@ fn tells_state(nic: &Nic) -> bool {
 
 fn port(joiner: &mut Joiner, into: &mut Nic, from: Nic) {
     joiner.about(&into.name);
+    earlier(into, &from);
     state(joiner, into, &from);
     if is_numbered(&from) {
         if is_numbered(into) && into.index != from.index {
@@ -92,6 +93,17 @@ fn port(joiner: &mut Joiner, into: &mut Nic, from: Nic) {
     }
     errors(&mut into.errors, &from.errors);
     counters(&mut into.counters, from.counters);
+}
+
+/// Keeps the first reading of what a later one replaces: it shows what has changed since.
+fn earlier(into: &mut Nic, from: &Nic) {
+    if from.coalesce.is_some() {
+        let first = into.before.coalesce.or(into.coalesce);
+        into.before.coalesce = first.or(from.before.coalesce);
+    }
+    if into.before.counters.is_empty() && !from.counters.is_empty() {
+        into.before.counters.clone_from(&into.counters);
+    }
 }
 
 /// Joins whether a port has a link. Where it has none, the speed of an earlier output is not its speed.

@@ -18,7 +18,7 @@ const MOST: f64 = 1.5;
 const EXPLAINED: std::ops::RangeInclusive<f64> = 0.4..=2.5;
 
 /// Least share of retransmitted segments that slows a sender down.
-const MATTERS: f64 = 1e-5;
+pub(super) const MATTERS: f64 = 1e-5;
 
 fn bases<'a>(explained: &'a Explained<'_>) -> impl Iterator<Item = &'a DirectionModel> {
     let model = explained.model.iter();

@@ -59,20 +59,20 @@ fn of_path(hops: &[Hop], is_alone: bool, id: &'static str) -> Option<Remark> {
     // Beside other results what is not known of the path is no answer.
     let open = |remark: Remark| if is_alone { remark.names(&[]) } else { remark };
     let last = hops.last()?;
-    let Some((lost, sent)) = last.lost() else {
+    let Some(counted @ (lost, of)) = last.lost() else {
         let what = "the last hop does not answer: loss of the hops before it may be theirs alone";
         let next = "with packets that the host answers";
         return Some(open(told(what.to_owned())).next(next, "mtr -rw -c 200 -T -P 443 HOST"));
     };
-    let counts = format!("{lost} of {sent} packets to {} were lost", named(last));
+    let counts = format!("{lost} of {of} packets to {} were lost", named(last));
     if lost == 0 {
-        return Some(whole(hops, last, sent, is_alone, id));
+        return Some(whole(hops, last, of, is_alone, id));
     }
-    if lost < FEWEST || share((lost, sent)) < LOSES {
+    if lost < FEWEST || share(counted) < LOSES {
         let what = format!("{counts}: too few to tell loss from chance");
         return Some(open(told(what)).next("more packets", "mtr -rw -c 1000 HOST"));
     }
-    let of_path = share((lost, sent));
+    let of_path = share(counted);
     let answering: Vec<(&Hop, f64)> = hops
         .iter()
         .filter_map(|hop| Some((hop, share(hop.lost()?))))

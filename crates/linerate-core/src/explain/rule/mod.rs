@@ -8,6 +8,7 @@ mod compare;
 mod connections;
 mod counters;
 mod course;
+mod damaged;
 mod datagrams;
 mod direction;
 mod disk;
@@ -252,6 +253,11 @@ pub static RULES: &[Rule] = &[
         id: "hops",
         doc: "Loss that begins at a hop and stays to the last one; loss of a hop alone is none of the path.",
         find: hops::path,
+    },
+    Rule {
+        id: "damaged-packets",
+        doc: "Packets that the wire damaged, grown between two readings of a port beside a transfer into it that lost as many.",
+        find: damaged::damaged,
     },
     Rule {
         id: "buffers-differ",

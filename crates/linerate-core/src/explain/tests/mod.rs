@@ -1,6 +1,7 @@
 //! Rules on material made by hand, each on both sides of its threshold.
 
 mod answers;
+mod changed;
 mod claims;
 mod disks;
 mod echoes;

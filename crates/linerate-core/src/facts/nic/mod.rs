@@ -162,6 +162,18 @@ pub struct Nic {
     pub errors: PortErrors,
     /// The driver's own counters that [`counted::is_kept`] keeps, added up over all queues.
     pub counters: Vec<Counter>,
+    /// What an earlier reading of the same text showed; a record of a run has none.
+    #[serde(skip)]
+    pub before: Earlier,
+}
+
+/// What the first of several readings of a port showed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Earlier {
+    /// The driver's counters; empty if they were read once.
+    pub counters: Vec<Counter>,
+    /// Interrupt coalescing; `None` if it was read once.
+    pub coalesce: Option<Coalesce>,
 }
 
 /// The ports below a port, and the port that it is a part of.

@@ -5,6 +5,7 @@ use linerate_core::facts::nic::{Counter, counted};
 use super::super::lines::{Line, Reading, decimal, first_line};
 use super::{PROGRAM, VERSIONS, port};
 use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::text::command;
 
 pub(crate) static COUNTERS: Format = Format {
     id: "ethtool-counters",
@@ -27,7 +28,11 @@ fn starts(text: &str) -> bool {
 }
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
-    let mut reading = Reading::of(section);
+    // The next port, or the next reading of this one, is an output of its own where its name stands.
+    let mut reading = Reading::until(section, |line| {
+        let is_next = line.trim_end().len() > START.len() && line.starts_with(START);
+        is_next || !line.starts_with([' ', '\t']) && command(line).is_some()
+    });
     let lines = std::mem::take(&mut reading.lines);
     let said = first_line(section.text).strip_prefix(START).map(str::trim);
     let said = said.filter(|name| !name.is_empty());

@@ -77,7 +77,10 @@ fn begin(reading: &mut Reading<'_>, (name, table): (&str, Table)) -> bool {
     match table {
         Table::Rings => nic.rings = Some(Rings::default()),
         Table::Channels => nic.channels = Some(Channels::default()),
-        Table::Coalesce => nic.coalesce = Some(Coalesce::default()),
+        Table::Coalesce => {
+            nic.before.coalesce = nic.before.coalesce.or(nic.coalesce);
+            nic.coalesce = Some(Coalesce::default());
+        }
         Table::Pause => nic.pause = Some(Pause::default()),
     }
     true

@@ -1,5 +1,5 @@
 use linerate_core::facts::Inventory;
-use linerate_core::facts::nic::{Duplex, Nic, Setting};
+use linerate_core::facts::nic::{Coalesce, Counter, Duplex, Nic, Setting};
 use linerate_core::units::Rate;
 
 use super::super::samples::{ids, merged, of, text, words};
@@ -212,4 +212,32 @@ fn drops_are_a_share_of_the_packets_that_the_driver_counts() {
         [""; 0],
         "the kernel counts more"
     );
+}
+
+#[test]
+fn the_first_of_two_readings_shows_what_has_changed() {
+    let crc = |count: u32| format!("$ ethtool -S eth0 | grep crc\n     rx_crc_errors: {count}\n");
+    let delay = |micros: u32| {
+        format!("Coalesce parameters for eth0:\nAdaptive RX: off  TX: off\nrx-usecs: {micros}\n")
+    };
+    let of = |text: &str| merged(&[text]).0.network.nics.remove(0);
+    let value = |counters: &[Counter]| counters.first().map(|counter| counter.value);
+    for text in [
+        format!("{}{}", crc(5), crc(9)),
+        format!("{}words\n{}{}", crc(5), crc(7), crc(9)),
+    ] {
+        let nic = of(&text);
+        assert_eq!(
+            (value(&nic.before.counters), value(&nic.counters)),
+            (Some(5), Some(9))
+        );
+    }
+    assert_eq!(value(&of(&crc(5)).before.counters), None);
+    let nic = of(&format!("{}words\n{}", delay(50), delay(0)));
+    let micros = |coalesce: Option<Coalesce>| coalesce.and_then(|coalesce| coalesce.rx_usecs);
+    assert_eq!(
+        (micros(nic.before.coalesce), micros(nic.coalesce)),
+        (Some(50), Some(0))
+    );
+    assert_eq!(of(&delay(50)).before.coalesce, None);
 }
