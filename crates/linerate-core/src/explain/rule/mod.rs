@@ -19,6 +19,7 @@ mod hardware;
 mod hops;
 mod layers;
 mod moved;
+mod repeats;
 mod runs;
 mod sizes;
 mod streams;
@@ -391,6 +392,11 @@ pub static RULES: &[Rule] = &[
         id: "long-tail",
         doc: "A longest time of ten or more times the typical one.",
         find: sizes::tail,
+    },
+    Rule {
+        id: "runs-differ",
+        doc: "Two runs of one test of latency that differ by 1.3 times: by the delay of the card's interrupts, if it explains it.",
+        find: repeats::repeats,
     },
     Rule {
         id: "half-and-whole",

@@ -1,8 +1,8 @@
-//! Rules about two readings of a host, each on both sides of its threshold.
+//! Rules about two readings and two runs, each on both sides of its threshold.
 
 use super::answers::answer;
 use super::*;
-use crate::facts::nic::{Counter, Nic};
+use crate::facts::nic::{Coalesce, Counter, Nic};
 
 fn with(nic: Nic) -> Inventory {
     let mut host = Inventory::default();
@@ -92,5 +92,83 @@ fn damage_is_of_the_direction_and_the_side_of_the_port() {
     assert_eq!(
         (headline.direction, headline.side),
         (Some(Direction::Forward), Some(Side::Far))
+    );
+}
+
+/// A run of a test of latency: the mean time in microseconds.
+fn latency(operation: &str, trip: Trip, micros: f64) -> Source {
+    let mut sizes = sizes(Carrier::Udp, trip, &[(14, micros)]);
+    sizes.operation = operation.to_owned();
+    source(Side::Near, vec![Measured::Sizes(sizes)])
+}
+
+fn coalesced(micros: u32, adaptive: bool) -> Inventory {
+    with(Nic {
+        coalesce: Some(Coalesce {
+            rx_usecs: Some(micros),
+            adaptive_rx: Some(adaptive),
+            ..Coalesce::default()
+        }),
+        ..Nic::default()
+    })
+}
+
+fn two(trip: Trip, slow: f64, fast: f64) -> Vec<Source> {
+    vec![
+        latency("ping-pong", trip, slow),
+        latency("ping-pong", trip, fast),
+    ]
+}
+
+#[test]
+fn runs_that_differ_by_the_delay_of_interrupts_are_of_it() {
+    let of = |trip, slow, fast, micros| answer(two(trip, slow, fast), coalesced(micros, false));
+    assert_eq!(of(Trip::Half, 65.0, 16.0, 50), "latency-interrupts");
+    assert_eq!(of(Trip::Half, 16.0, 65.0, 50), "latency-interrupts");
+    // One way, up to 1.5 times and down to a fifth.
+    assert_eq!(of(Trip::Half, 91.0, 16.0, 50), "latency-interrupts");
+    assert_eq!(of(Trip::Half, 91.5, 16.0, 50), "unknown");
+    assert_eq!(of(Trip::Whole, 166.0, 16.0, 50), "latency-interrupts");
+    assert_eq!(of(Trip::Half, 26.0, 16.0, 50), "latency-interrupts");
+    assert_eq!(of(Trip::Half, 25.9, 16.0, 50), "unknown");
+    // 10 us.
+    assert_eq!(of(Trip::Half, 26.0, 16.0, 10), "latency-interrupts");
+    assert_eq!(of(Trip::Half, 25.0, 16.0, 9), "unknown");
+    assert_eq!(of(Trip::Unknown, 65.0, 16.0, 50), "unknown");
+    // 1.3 times.
+    assert_eq!(of(Trip::Half, 52.0, 40.0, 12), "latency-interrupts");
+    assert!(!has("runs-differ", two(Trip::Half, 51.9, 40.0), &[]));
+    assert_eq!(
+        answer(two(Trip::Half, 65.0, 16.0), coalesced(50, true)),
+        "unknown"
+    );
+    // The delay of the slower run was read before it was changed.
+    let mut off = coalesced(0, false);
+    off.network.nics[0].before.coalesce = coalesced(50, false).network.nics[0].coalesce;
+    assert_eq!(
+        answer(two(Trip::Half, 65.0, 16.0), off),
+        "latency-interrupts"
+    );
+}
+
+#[test]
+fn runs_that_differ_without_such_facts_have_no_cause() {
+    assert!(has("runs-differ", two(Trip::Half, 65.0, 16.0), &[]));
+    assert_eq!(
+        answer(two(Trip::Half, 65.0, 16.0), Inventory::default()),
+        "unknown"
+    );
+    // Another operation is another test, and three times of one are told once.
+    let other = vec![
+        latency("send", Trip::Half, 65.0),
+        latency("write", Trip::Half, 16.0),
+    ];
+    assert!(!has("runs-differ", other, &[]));
+    let mut three = two(Trip::Half, 65.0, 16.0);
+    three.push(latency("ping-pong", Trip::Half, 40.0));
+    let told = remarks(three, &[]);
+    assert_eq!(
+        told.iter().filter(|(id, _)| *id == "runs-differ").count(),
+        1
     );
 }
