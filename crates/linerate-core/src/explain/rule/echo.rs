@@ -1,5 +1,7 @@
 //! Rules about the round trips of packets: those of an idle path beside those of a full one.
 
+use std::net::Ipv4Addr;
+
 use super::super::{Explained, Table};
 use super::course::transfers;
 use super::{Remark, Stands};
@@ -144,7 +146,18 @@ pub(super) fn held(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
 /// Long round trips to a host behind no router, of which none was lost: distance does not make them.
 fn held_near(table: &Table<'_>, id: &'static str) -> Option<Remark> {
     let row = table.sizes.rows.first()?;
-    let ttl = row.ttl.filter(|ttl| FRESH.contains(ttl))?;
+    let address = table.outcome.title.parse::<Ipv4Addr>();
+    let (host, why) = match row.ttl {
+        Some(ttl) if FRESH.contains(&ttl) => (
+            "a host without a router between",
+            format!("with a time to live of {ttl}, as hosts send them"),
+        ),
+        None if address.is_ok_and(|address| address.is_private()) => (
+            "a private address",
+            "from a private address; without a tunnel it is nearby".to_owned(),
+        ),
+        _ => return None,
+    };
     let samples = row.samples.filter(|samples| *samples >= FEWEST)?;
     let (mean, most) = (row.mean.filter(|mean| *mean >= LONGER)?, row.most?);
     // A shortest time that is not known is one below what the program tells.
@@ -156,11 +169,11 @@ fn held_near(table: &Table<'_>, id: &'static str) -> Option<Remark> {
         .map_or("less than 1 ms".to_owned(), |least| least.to_string());
     (varies && row.lost == Some(0)).then(|| {
         let what = format!(
-            "no packet was lost, but round trips to a host without a router between take {least} to {most}, {mean} in the \
+            "no packet was lost, but round trips to {host} take {least} to {most}, {mean} in the \
              mean: far too long for a local network, and no distance"
         );
         Remark::new(id, Stands::Finding, what)
-            .because(format!("{samples} answers, all with a time to live of {ttl}, as hosts send them"))
+            .because(format!("{samples} answers {why}"))
             .because("Wi-Fi (its power save, a weak signal, a busy channel) and a busy device look alike; a ping says nothing of the rate")
             .names(&[])
             .next("the same with power save off, then by cable", "sudo iw dev PORT set power_save off")

@@ -247,7 +247,7 @@ pub static RULES: &[Rule] = &[
     },
     Rule {
         id: "held-nearby",
-        doc: "Round trips of 30 ms or more without loss, the longest five times the shortest, to a host without a router between.",
+        doc: "Round trips of 30 ms or more without loss, the longest five times the shortest, to a host nearby.",
         find: echo::held,
     },
     Rule {

@@ -126,6 +126,10 @@ fn long_round_trips_to_a_host_nearby_are_not_distance_and_not_healthy() {
     assert!(!told([6.0, 29.9, 200.0], 0, 64));
     assert!(!told([6.0, 30.0, 200.0], 1, 64));
     assert!(!told([6.0, 30.0, 200.0], 0, 57));
+    // Statistics alone have no time to live.
+    let alone = |host: &str| has("held-nearby", vec![ping(host, [6.0, 30.0, 200.0], 0)], &[]);
+    assert!(alone("192.168.1.5") && alone("10.0.0.9"));
+    assert!(!alone("192.0.2.5") && !alone("host"));
     // Windows tells no time below a millisecond.
     let mut zero = ttl(ping("a", [0.0, 30.0, 200.0], 0), 128);
     if let Measured::Sizes(sizes) = &mut zero.results[0].measured {
