@@ -63,6 +63,33 @@ pub(crate) fn hosts(command: &str) -> Vec<String> {
     names
 }
 
+/// The words of a command but the list of hosts, up to a pipe.
+pub(crate) fn without_hosts(command: &str) -> String {
+    let mut words = command
+        .split_whitespace()
+        .take_while(|word| !word.starts_with(['|', '>', ';', '&']));
+    let mut kept: Vec<&str> = Vec::new();
+    while let Some(word) = words.next() {
+        if HOSTS.contains(&word) {
+            words.next();
+        } else if !HOSTS.iter().any(|name| is_joined(word, name)) {
+            kept.push(word);
+        }
+        if kept.len() == MOST {
+            break;
+        }
+    }
+    kept.join(" ")
+}
+
+/// `--host=a,b`.
+fn is_joined(word: &str, name: &str) -> bool {
+    name.starts_with("--")
+        && word
+            .strip_prefix(name)
+            .is_some_and(|rest| rest.starts_with('='))
+}
+
 /// `node07:2`: the name of a host, and its slots.
 fn slots(text: &str) -> Option<(&str, u32)> {
     let (name, slots) = text.rsplit_once(':').unwrap_or((text, "1"));
@@ -130,6 +157,17 @@ mod tests {
             ("ssh -H c1 osu_bw", ""),
         ] {
             assert_eq!(hosts(command).join(" "), expected, "{command}");
+        }
+    }
+
+    #[test]
+    fn runs_at_other_hosts_have_the_same_words() {
+        for command in [
+            "mpirun -np 2 -H c1,c2 osu_bw",
+            "mpirun -np 2 --host=c3,c4 osu_bw | tee c3.txt",
+            "mpirun  -np 2 -hosts c5,c6 osu_bw",
+        ] {
+            assert_eq!(without_hosts(command), "mpirun -np 2 osu_bw", "{command}");
         }
     }
 

@@ -8,6 +8,7 @@ use linerate_core::reported::{Carrier, Measured, Outcome, Setup, SizeRow, Sizes,
 use linerate_core::units::Bytes;
 
 use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::launch::{hosts, without_hosts};
 use crate::scaled::{MICRO, Notes, body, count, lines, nanos, number, quoted, rate};
 
 /// The row of the table of formats.
@@ -35,14 +36,14 @@ const PROGRAM: &str = "_perf";
 const MESSAGES: &str = "sendrecv";
 /// Bits in a second of a GB/s.
 const GIGABYTE: f64 = 8e9;
-/// Lines at the end of an output, of which one has the mean of the rates.
-const LAST_LINES: usize = 3;
+/// Lines at the end of an output, of which one has the mean of the rates: lines of the log may follow it.
+const LAST_LINES: usize = 64;
 /// Most hosts that are kept.
 const MOST_HOSTS: usize = 64;
 
 fn starts(text: &str) -> bool {
     let line = text.lines().next().unwrap_or("");
-    is_settings(line) || is_places(line) || is_header(line)
+    is_settings(line) || is_places(line) || is_header(line) || log::said(line).is_some()
 }
 
 fn is_settings(line: &str) -> bool {
@@ -57,12 +58,17 @@ fn is_header(line: &str) -> bool {
     line.starts_with('#') && line.contains(" algbw ") && line.contains(" busbw ")
 }
 
-/// Whether an output goes on: each process may write its settings.
+/// Whether an output goes on: each process may write its settings, and its log before and within the table.
 pub(crate) fn goes_on(before: &str, rest: &str) -> bool {
+    let line = rest.lines().next().unwrap_or("");
+    if !is_settings(line) && !log::begins(line) {
+        return true;
+    }
     let mut last = before.trim_end().rsplit('\n').take(LAST_LINES).peekable();
-    let is_head = last.peek().is_some_and(|line| line.starts_with('#'))
-        && !last.any(|line| line.starts_with("# Avg bus"));
-    is_head || !rest.lines().next().is_some_and(is_settings)
+    let is_open = last
+        .peek()
+        .is_some_and(|line| line.starts_with('#') || log::is_part(line));
+    is_open && !last.any(|line| line.starts_with("# Avg bus"))
 }
 
 /// One of the two halves of a row.
@@ -101,7 +107,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         reading.line(number, line.trim_end(), &mut notes);
     }
     let name = operation(section.command, body);
-    let results = reading.results(section.line, name);
+    let results = reading.results(section, name);
     if results.is_empty() {
         return Err("it has no table of sizes with a time".into());
     }
@@ -136,6 +142,8 @@ struct Reading {
     halves: Vec<Half>,
     rows: [Vec<SizeRow>; 2],
     hosts: Vec<String>,
+    processes: u32,
+    log: log::Log,
 }
 
 impl Reading {
@@ -143,9 +151,11 @@ impl Reading {
         if is_header(line) {
             self.halves = halves(line);
             self.columns = line.trim_start_matches('#').split_whitespace().count();
+        } else if let Some(said) = log::said(line) {
+            self.log.line(said);
         } else if let Some(rest) = line.strip_prefix('#') {
             self.host(rest);
-        } else if !line.trim().is_empty() && !self.row(number, line, notes) {
+        } else if !line.trim().is_empty() && !log::is_part(line) && !self.row(number, line, notes) {
             notes.strange(number, line);
         }
     }
@@ -155,6 +165,7 @@ impl Reading {
         let rest = line.trim_start().strip_prefix("Rank ");
         let host = rest.and_then(|rest| rest.split_once(" on ")?.1.split_whitespace().next());
         let Some(host) = host.map(quoted) else { return };
+        self.processes = self.processes.saturating_add(1);
         if self.hosts.len() < MOST_HOSTS && !self.hosts.contains(&host) {
             self.hosts.push(host);
         }
@@ -185,11 +196,34 @@ impl Reading {
         true
     }
 
-    fn results(self, line: u64, name: &str) -> Vec<Outcome> {
-        let setup = Setup {
-            hosts: self.hosts,
+    fn setup(&mut self, command: Option<&str>, name: &str) -> Setup {
+        let mut setup = Setup {
+            hosts: std::mem::take(&mut self.hosts),
+            command: command.map(without_hosts).unwrap_or_default(),
+            processes: Some(self.processes).filter(|processes| *processes > 0),
             collective: name != MESSAGES,
             ..Setup::default()
+        };
+        if setup.hosts.is_empty() {
+            setup.hosts = command.map(hosts).unwrap_or_default();
+        }
+        setup.ports = self.log.ports();
+        if setup.ports.is_empty() {
+            setup.ports = command.map(log::asked).unwrap_or_default();
+        }
+        setup.layer = self.log.layer();
+        setup.no_rdma = std::mem::take(&mut self.log.no_rdma);
+        setup
+    }
+
+    fn results(mut self, section: &Section<'_>, name: &str) -> Vec<Outcome> {
+        let line = section.line;
+        let setup = self.setup(section.command, name);
+        // The log names a network even where all processes are at one host.
+        let carrier = if self.log.is_sockets(setup.hosts.len()) {
+            Carrier::Sockets
+        } else {
+            Carrier::Messages
         };
         let places = ["out of place", "in place"].into_iter().zip(self.rows);
         let of = |(place, rows): (&str, Vec<SizeRow>)| Outcome {
@@ -203,7 +237,7 @@ impl Reading {
             ),
             line,
             measured: Measured::Sizes(Sizes {
-                carrier: Some(Carrier::Messages),
+                carrier: Some(carrier),
                 operation: format!("NCCL {} {place}", quoted(name)).replace("  ", " "),
                 trip: Trip::Unknown,
                 both: false,
@@ -218,5 +252,6 @@ impl Reading {
     }
 }
 
+mod log;
 #[cfg(test)]
 mod tests;

@@ -6,7 +6,7 @@ use linerate_core::reported::{Carrier, Measured, Outcome, Setup, SizeRow, Sizes,
 use linerate_core::units::Bytes;
 
 use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::launch::hosts;
+use crate::launch::{hosts, without_hosts};
 use crate::scaled::{MICRO, Notes, body, count, lines, nanos, number, quoted, rate};
 
 /// The row of the table of formats.
@@ -171,6 +171,7 @@ fn setup(section: &Section<'_>, name: &str) -> Setup {
     let operation = name.split_once(' ').map_or("", |(_, operation)| operation);
     Setup {
         hosts: section.command.map(hosts).unwrap_or_default(),
+        command: section.command.map(without_hosts).unwrap_or_default(),
         collective: COLLECTIVES.iter().any(|known| operation.starts_with(known)),
         ..Setup::default()
     }

@@ -335,7 +335,8 @@ pub(crate) fn run(line: &str) -> Option<&str> {
     if let Some(command) = command(line).filter(|command| program(command).is_some()) {
         return Some(command);
     }
-    let line = line.trim();
+    // `set -x` of a shell writes `+ ` before a command.
+    let line = line.trim().trim_start_matches('+').trim_start();
     let words = || line.split_whitespace();
     let is_option = |word: &str| {
         let rest = word.trim_start_matches('-');

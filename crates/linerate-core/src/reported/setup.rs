@@ -22,6 +22,14 @@ pub struct Setup {
     pub cpu: Option<u32>,
     /// The NUMA node that its command binds it to; `None` if it binds it to none, or if unknown.
     pub node: Option<u32>,
+    /// Words of its command but the list of hosts: runs with other words differ in more than the hosts. Empty if unknown.
+    pub command: String,
+    /// Processes that take part; `None` if unknown.
+    pub processes: Option<u32>,
+    /// Ports that carry the messages, as the program or its command names them; empty if unknown.
+    pub ports: Vec<String>,
+    /// Why it does not use RDMA, in the program's own words; empty if it does not say.
+    pub no_rdma: String,
     /// Whether many processes take part in each operation: then its time is not that of a message.
     pub collective: bool,
 }

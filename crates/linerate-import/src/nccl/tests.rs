@@ -1,4 +1,5 @@
-use linerate_core::reported::Carrier;
+use linerate_core::facts::infiniband::Layer;
+use linerate_core::reported::{Carrier, Setup};
 use linerate_core::units::Bytes;
 
 use crate::read;
@@ -60,4 +61,126 @@ fn what_is_wrong_is_said() {
             .as_str())
         .contains("no table")
     );
+}
+
+/// A line of the log.
+fn info(said: &str) -> String {
+    format!("gpu-a:77:81 [0] NCCL INFO {said}\n")
+}
+
+/// The set-up and the protocol of the table with these lines before it, or within it.
+fn with(lines: &[&str], is_before: bool) -> (Option<Carrier>, Setup) {
+    let log: String = lines.iter().map(|said| info(said)).collect();
+    let at = if is_before {
+        0
+    } else {
+        TWO.find("#                    ").unwrap()
+    };
+    let part = part(&format!("{}{log}{}", &TWO[..at], &TWO[at..]));
+    assert_eq!(part.notes, [], "{lines:?}");
+    let table = sizes(&part.results[0]).clone();
+    (table.carrier, table.setup)
+}
+
+#[test]
+fn the_log_says_what_carries_the_messages() {
+    let sockets = [
+        "NET/IB : No device found.",
+        "NET/Socket : Using [0]enp7s0:192.0.2.5<0>",
+        "Using network Socket",
+    ];
+    for is_before in [true, false] {
+        let (carrier, setup) = with(&sockets, is_before);
+        assert_eq!(carrier, Some(Carrier::Sockets));
+        assert_eq!(setup.ports, ["enp7s0"]);
+        assert_eq!(setup.no_rdma, "NET/IB : No device found.");
+    }
+    let (_, setup) = with(
+        &[&["Failed to open libibverbs.so[.1]"], &sockets[..]].concat(),
+        true,
+    );
+    assert_eq!(setup.no_rdma, "Failed to open libibverbs.so[.1]");
+    let rdma = "NET/IB : Using [0]mlx5_2:1/IB [1]mlx5_3:1/IB/SHARP [RO]; OOB enp7s0:192.0.2.5<0>";
+    let (carrier, setup) = with(&[rdma, "Using network IB"], true);
+    assert_eq!(carrier, Some(Carrier::Messages));
+    assert_eq!(setup.ports, ["mlx5_2", "mlx5_3"]);
+    assert_eq!(setup.layer, Some(Layer::InfiniBand));
+    assert_eq!((setup.no_rdma.as_str(), setup.processes), ("", Some(2)));
+    let (_, roce) = with(
+        &["NET/IB : Using [0]rocep1s0:1/RoCE ; OOB lo:127.0.0.1<0>"],
+        false,
+    );
+    assert_eq!(roce.layer, Some(Layer::Ethernet));
+}
+
+#[test]
+fn sockets_that_a_host_does_not_need_carry_nothing() {
+    let alone = TWO.replace("gpu-b", "gpu-a");
+    let named = format!("{}{alone}", info("Using network Socket"));
+    assert_eq!(
+        sizes(&part(&named).results[0]).carrier,
+        Some(Carrier::Messages)
+    );
+    let used = format!(
+        "{named}{}",
+        info("Channel 00 : 0[7] -> 1[7] via NET/Socket/0")
+    );
+    assert_eq!(
+        sizes(&part(&used).results[0]).carrier,
+        Some(Carrier::Sockets)
+    );
+    // A log without a table has no result.
+    assert!(why(&info("Using network Socket")).contains("no table"));
+}
+
+#[test]
+fn logs_belong_to_the_table_behind_them() {
+    let end = info("comm 0x5 rank 0 nranks 2 - Destroy COMPLETE");
+    let log = |name: &str| {
+        format!(
+            "{}{}",
+            info("Bootstrap : Using lo:127.0.0.1<0>"),
+            info(name)
+        )
+    };
+    let text = format!(
+        "{}{TWO}{end}{}{TWO}{end}",
+        log("Using network Socket"),
+        log("Using network IB")
+    );
+    let parts = read(text.as_bytes()).unwrap().parts;
+    let carriers: Vec<_> = parts
+        .iter()
+        .map(|part| (part.results.len(), sizes(&part.results[0]).carrier))
+        .collect();
+    let (sockets, messages) = (Some(Carrier::Sockets), Some(Carrier::Messages));
+    assert_eq!(carriers, [(2, sockets), (2, messages)]);
+}
+
+#[test]
+fn the_command_names_hosts_and_ports() {
+    let table = &TWO[TWO.find("#                    ").unwrap()..];
+    let with = |options: &str| {
+        let text =
+            format!("+ mpirun -np 16 -H n1:8,n2:8 {options} ./all_reduce_perf -g 1\n{table}");
+        sizes(&part(&text).results[0]).setup.clone()
+    };
+    let setup = with("-x NCCL_IB_HCA=mlx5_0,mlx5_1:1");
+    assert_eq!(setup.hosts, ["n1", "n2"]);
+    assert_eq!(setup.ports, ["mlx5_0", "mlx5_1"]);
+    assert!(!setup.command.contains("n1:8") && setup.command.ends_with("-g 1"));
+    // The start of names, and those that are left out, are no list.
+    for options in ["-x NCCL_IB_HCA=mlx5", "-x NCCL_IB_HCA=^mlx5_3", ""] {
+        assert_eq!(with(options).ports, [""; 0], "{options}");
+    }
+    // Each command has a run of its own.
+    let both = format!(
+        "+ mpirun -H a,b ./all_reduce_perf\n{table}+ mpirun -H a,c ./all_reduce_perf\n{table}"
+    );
+    let parts = read(both.as_bytes()).unwrap().parts;
+    let hosts: Vec<_> = parts
+        .iter()
+        .map(|part| sizes(&part.results[0]).setup.hosts.join(" "))
+        .collect();
+    assert_eq!(hosts, ["a b", "a c"]);
 }

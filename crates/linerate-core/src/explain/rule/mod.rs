@@ -331,6 +331,22 @@ pub static RULES: &[Rule] = &[
         find: fabric::one_host,
     },
     Rule {
+        id: "messages-by-sockets",
+        doc: "Operations of many processes whose messages go over TCP sockets, by the log of the program.",
+        find: fabric::collective::sockets,
+    },
+    Rule {
+        id: "hosts-differ",
+        doc: "Runs of the same at other hosts, of which the fastest carries more than 1.3 times the slow ones: the host that only \
+              those have.",
+        find: fabric::collective::hosts,
+    },
+    Rule {
+        id: "bus-bandwidth",
+        doc: "The rate of an operation of many processes beside all ports of a host, if they are known: 0.9 of them is full.",
+        find: fabric::collective::bus,
+    },
+    Rule {
         id: "small-mtu",
         doc: "A port of RDMA whose packets are smaller than it supports, where a full link would carry 2 % more.",
         find: fabric::packets::mtu,

@@ -98,6 +98,20 @@ pub(super) fn runs<'a>(explained: &'a Explained<'_>) -> Vec<Moved<'a>> {
         Measured::Transfer(one) => of_transfer(source, outcome, one),
         Measured::Sizes(sizes) => of_table(source, outcome, sizes),
         Measured::Disk(_) | Measured::Counters(_) | Measured::Hops(_) => None,
+        Measured::Sizes(sizes) => {
+            of_table(source, outcome, sizes).filter(|run| is_messages(run.carrier))
+        }
+        Measured::Disk(_) | Measured::Counters(_) => None,
+    });
+    found.take(MOST).collect()
+}
+
+/// The tables of rates whose processes ran at several hosts, whatever carries them.
+pub(super) fn between_hosts<'a>(explained: &'a Explained<'_>) -> Vec<Moved<'a>> {
+    let all = explained.material.runs();
+    let found = all.filter_map(|(source, outcome)| match &outcome.measured {
+        Measured::Sizes(sizes) if sizes.setup.hosts.len() > 1 => of_table(source, outcome, sizes),
+        _ => None,
     });
     found.take(MOST).collect()
 }
@@ -128,7 +142,7 @@ fn of_transfer<'a>(
 }
 
 fn of_table<'a>(source: &'a Source, outcome: &'a Outcome, sizes: &'a Sizes) -> Option<Moved<'a>> {
-    let carrier = sizes.carrier.filter(|carrier| is_messages(*carrier))?;
+    let carrier = sizes.carrier?;
     let mut rows: BTreeMap<Bytes, (f64, Option<u64>)> = BTreeMap::new();
     for row in &sizes.rows {
         // A rate that follows from a time is that of one message at a time.

@@ -3,6 +3,7 @@
 mod answers;
 mod changed;
 mod claims;
+mod collective;
 mod disks;
 mod echoes;
 mod fabric;

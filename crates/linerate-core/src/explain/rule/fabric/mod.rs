@@ -1,5 +1,6 @@
 //! Rules about rates of messages beside what links and slots carry.
 
+pub(super) mod collective;
 pub(super) mod counters;
 pub(super) mod node;
 pub(super) mod packets;
@@ -108,7 +109,7 @@ pub(super) fn full(explained: &Explained<'_>, id: &'static str) -> Option<Remark
     let all = runs(explained);
     let run = top(explained, &all)?;
     // Both ways that share something, and packets that could be larger, are no link that is as fast as it can be.
-    if super::runs::share(explained) || are_small(explained, run) {
+    if super::runs::share(explained) || are_small(explained, run) || collective::is_spread(run) {
         return None;
     }
     let known = facts::links_of(explained.material);
@@ -193,7 +194,8 @@ pub(super) fn slot(explained: &Explained<'_>, id: &'static str) -> Option<Remark
     let all = runs(explained);
     let run = top(explained, &all).filter(|run| !run.both)?;
     let found = at(run);
-    if found.iter().any(|at| at.link.is_some()) || run.rows.len() == 1 {
+    let is_one = run.rows.len() == 1 || collective::is_spread(run);
+    if found.iter().any(|at| at.link.is_some()) || is_one {
         return None;
     }
     let first = found.first()?;
