@@ -1,7 +1,7 @@
 //! The table of formats.
 
 use crate::columns::COLUMNS;
-use crate::disk::{copies, dd, diskspd, fio, hdparm, iostat, marks, progress};
+use crate::disk::{copies, dd, diskspd, fio, hdparm, iostat, marks, nfsiostat, progress};
 use crate::fi_pingpong::FI_PINGPONG;
 use crate::format::Format;
 use crate::imb::{self, IMB};
@@ -59,6 +59,7 @@ pub static FORMATS: &[&Format] = &[
     &copies::RSYNC,
     &progress::SCP,
     &iostat::IOSTAT,
+    &nfsiostat::NFSIOSTAT,
     &facts::IBSTAT,
     &facts::IBSTATUS,
     &facts::IBV_DEVINFO,
@@ -132,4 +133,5 @@ pub(crate) static FIND_OWN_END: &[&Format] = &[
     &copies::RSYNC,
     &progress::SCP,
     &iostat::IOSTAT,
+    &nfsiostat::NFSIOSTAT,
 ];

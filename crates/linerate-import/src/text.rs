@@ -290,6 +290,7 @@ const PROGRAMS: &[&str] = &[
     "netstat",
     "iostat",
     "mpstat",
+    "nfsiostat",
     "multipath",
     "mpirun",
     "mpiexec",

@@ -229,6 +229,10 @@ pub struct Path {
     /// Whether the path is in the group that carries requests, of a device mapper with groups of paths; `None` if
     /// unknown.
     pub in_use: Option<bool>,
+    /// Number of its group, from 1, of a device mapper with groups of paths; `None` if unknown.
+    pub group: Option<u32>,
+    /// Priority of its group; `None` if unknown.
+    pub priority: Option<u32>,
     /// Hidden block device of an NVMe path: `nvme0c1n1`.
     pub device: String,
     /// NUMA node.

@@ -10,6 +10,7 @@ pub(crate) mod fio;
 pub(crate) mod hdparm;
 pub(crate) mod iostat;
 pub(crate) mod marks;
+pub(crate) mod nfsiostat;
 pub(crate) mod progress;
 
 #[cfg(test)]

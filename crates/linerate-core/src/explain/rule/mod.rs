@@ -458,13 +458,14 @@ pub static RULES: &[Rule] = &[
     },
     Rule {
         id: "disk-one-path",
-        doc: "A multipath disk of which paths of the group in use, or all of the preferred group, have failed.",
+        doc: "A multipath disk of which paths of the group in use, or all of the preferred group, have failed, or of which each path is \
+              a group of its own with the same priority.",
         find: disk::paths::lost,
     },
     Rule {
         id: "nfs-io-size",
-        doc: "A mount with requests below 64 KiB, beside larger operations or none.",
-        find: disk::paths::split,
+        doc: "A mount with requests below 64 KiB, by its options or as the kernel counts them, beside larger operations or none.",
+        find: disk::mounts::split,
     },
     Rule {
         id: "disk-sync",

@@ -3,6 +3,7 @@
 use super::*;
 use crate::explain::Answered;
 use crate::facts::block::{BlockDevice, FileSystem, Layer, Path};
+use crate::facts::nic::Nic;
 
 /// An output of a program with one disk.
 fn of(tool: &str, disk: Disk) -> Source {
@@ -416,6 +417,65 @@ fn a_failed_path_of_the_group_in_use_is_the_limit() {
 }
 
 #[test]
+fn paths_that_are_groups_of_their_own_leave_one_to_carry_all() {
+    let with = |groups: &[(u32, u32)], rate: f64, block: u64, device: &str, busy: &[&str]| {
+        let path = |(at, (group, priority)): (usize, &(u32, u32))| Path {
+            name: format!("sd{at}"),
+            state: "running".to_owned(),
+            in_use: Some(at == 0),
+            group: Some(*group),
+            priority: Some(*priority),
+            ..Path::default()
+        };
+        let mut near = with_disk("dm-4", None, "", "");
+        near.storage.devices[0].layer = Layer::Multipath;
+        near.storage.devices[0].label = "mpathq".to_owned();
+        near.storage.devices[0].paths = groups.iter().enumerate().map(path).collect();
+        let mut one = dd(rate, Some(true));
+        if let Measured::Disk(disk) = &mut one.results[0].measured {
+            disk.rows[0].block = Some(Bytes(block));
+            device.clone_into(&mut disk.target);
+        }
+        let mut sources = vec![one];
+        sources.extend(busy.iter().map(|name| {
+            let mut counted = iostat(&[(200.0, 20.0)]);
+            if let Measured::Disk(disk) = &mut counted.results[0].measured {
+                (*name).clone_into(&mut disk.target);
+            }
+            counted
+        }));
+        let causes = answer(sources, near).1;
+        causes.contains(&"disk-one-path").then_some(causes.len())
+    };
+    const OWN: [(u32, u32); 3] = [(1, 50), (2, 50), (3, 50)];
+    let at = |rate: f64, block: u64| with(&OWN, rate, block, "/dev/mapper/mpathq", &["sd0"]);
+    assert_eq!(at(110.1, 4 << 20), Some(1));
+    assert_eq!(at(125.1, 4 << 20), Some(2));
+    assert_eq!(at(109.9, 4 << 20), Some(2));
+    assert_eq!(at(109.9, 64 << 10), None);
+    assert_eq!(with(&OWN, 115.0, 4 << 20, "/dev/dm-4", &[]), Some(1));
+    assert_eq!(with(&OWN, 115.0, 4 << 20, "/dev/sdx", &[]), None);
+    // Other paths carry requests, too.
+    assert_eq!(
+        with(&OWN, 115.0, 4 << 20, "/dev/dm-4", &["sd0", "sd1"]),
+        None
+    );
+    // One group, or one that the target prefers, is as it should be.
+    for groups in [
+        &[(1, 50), (1, 50), (1, 50)][..],
+        &[(1, 50), (2, 10)],
+        &[(1, 50), (2, 50), (2, 50)],
+        &[(1, 50)],
+    ] {
+        assert_eq!(
+            with(groups, 115.0, 4 << 20, "/dev/dm-4", &[]),
+            None,
+            "{groups:?}"
+        );
+    }
+}
+
+#[test]
 fn small_requests_of_a_mount_split_larger_operations() {
     let at = |megabytes: f64, size: u64, block: Option<u64>, target: &str| {
         let mut near = Inventory::default();
@@ -474,7 +534,94 @@ fn small_requests_of_a_mount_split_larger_operations() {
         answer(vec![of("rsync", disk)], near).1
     };
     assert_eq!(copied(20.0), ["nfs-io-size"]);
-    assert_eq!(copied(117.0), [""; 0]);
+    assert_eq!(copied(117.0), ["nfs-io-size", "wire-full"]);
+}
+
+#[test]
+fn a_rate_of_a_full_link_beside_small_requests_is_either_until_the_link_is_known() {
+    let with = |megabytes: f64, port: Option<u64>, network: Option<f64>| {
+        let mut near = Inventory::default();
+        near.storage.filesystems = vec![FileSystem {
+            point: "/mnt/a".to_owned(),
+            options: vec!["rsize=16384".to_owned()],
+            ..FileSystem::default()
+        }];
+        near.network.nics.extend(port.map(|gigabits| {
+            let mut nic = Nic {
+                name: "eth0".to_owned(),
+                ..Nic::default()
+            };
+            nic.link.speed = Some(Rate(gigabits * 1_000_000_000));
+            nic
+        }));
+        let mut one = dd(megabytes, Some(true));
+        if let Measured::Disk(disk) = &mut one.results[0].measured {
+            disk.rows[0].block = Some(Bytes(1 << 20));
+            "/mnt/a/f".clone_into(&mut disk.target);
+        }
+        let mut sources = vec![one];
+        sources.extend(network.map(|gigabits| source(Side::Near, vec![tcp(1, gigabits)])));
+        let material = Material {
+            sources,
+            near,
+            ..Material::default()
+        };
+        let all = explain(&material).remarks;
+        let found = all.into_iter().find(|remark| remark.id == "nfs-io-size");
+        found.map_or(Vec::new(), |remark| remark.answer.unwrap().causes)
+    };
+    let either = vec!["nfs-io-size", "wire-full"];
+    assert_eq!(with(117.0, None, None), either);
+    assert_eq!(with(117.0, Some(10), None), ["nfs-io-size"]);
+    assert_eq!(with(117.0, Some(1), None), [""; 0]);
+    // 1.3 x 117 MB/s are 1.217 Gb/s.
+    assert_eq!(with(117.0, None, Some(1.22)), ["nfs-io-size"]);
+    assert_eq!(with(117.0, None, Some(1.21)), either);
+    assert_eq!(with(90.0, Some(1), None), ["nfs-io-size"]);
+}
+
+#[test]
+fn small_requests_that_the_kernel_counts_are_those_of_the_mount_or_of_the_program() {
+    let with = |size: u64, operations: f64, option: Option<u64>, block: Option<u64>| {
+        let mut row = row(Does::Read, operations, 1_000.0);
+        (row.block, row.bytes_per_sec) = (Some(Bytes(size)), operations * size as f64);
+        (row.access, row.depth, row.threads) = (Access::Unknown, None, None);
+        let disk = Disk {
+            target: "/mnt/a".to_owned(),
+            rows: vec![row],
+            ..Disk::default()
+        };
+        let mut near = Inventory::default();
+        near.storage
+            .filesystems
+            .extend(option.map(|size| FileSystem {
+                point: "/mnt/a".to_owned(),
+                options: vec![format!("rsize={size}")],
+                ..FileSystem::default()
+            }));
+        let mut sources = vec![of("nfsiostat", disk)];
+        sources.extend(block.map(|block| {
+            let mut one = dd(90.0, Some(true));
+            if let Measured::Disk(disk) = &mut one.results[0].measured {
+                disk.rows[0].block = Some(Bytes(block));
+                "/mnt/a/f".clone_into(&mut disk.target);
+            }
+            one
+        }));
+        answer(sources, near)
+    };
+    let open = (Answered::Unknown, vec!["nfs-io-size", "disk-queue-depth"]);
+    let limit = (Answered::Limit, vec!["nfs-io-size"]);
+    assert_eq!(with(8_300, 9_000.0, None, None), open);
+    assert_eq!(with(8_300, 9_000.0, Some(8_192), None), open);
+    assert_eq!(with(8_300, 9_000.0, None, Some(1 << 20)), limit);
+    assert_eq!(with(8_300, 9_000.0, Some(8_192), Some(1 << 20)), limit);
+    assert_ne!(with(65_536, 1_000.0, None, None), open);
+    assert_ne!(with(8_300, 99.0, None, None), open);
+    // Programs ask for less than the mount allows.
+    assert_ne!(with(4_200, 9_000.0, Some(8_192), None), open);
+    assert_ne!(with(8_300, 9_000.0, Some(1 << 20), None), open);
+    assert_ne!(with(8_300, 9_000.0, None, Some(8_192)), limit);
 }
 
 /// A report of CrystalDiskMark: MB/s of large reads, and microseconds of small ones.

@@ -150,10 +150,10 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         !(known || is_head || line.trim().is_empty())
     };
     let mut reading = Reading::until(section, is_other);
-    let (mut alua, mut group) = (false, None);
+    let (mut alua, mut group, mut number) = (false, None, 0_u32);
     for line in std::mem::take(&mut reading.lines) {
         if let Some((label, name)) = map(line.text) {
-            (alua, group) = (false, None);
+            (alua, group, number) = (false, None, 0);
             add(&mut reading, label, name);
         } else if let Some(found) = Group::of(line.text) {
             // Of a text that was cut the device has no name.
@@ -164,9 +164,14 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
                 found.policy.clone_into(&mut device.policy);
             }
             group = Some(found);
+            number = number.saturating_add(1);
         } else if line.text.contains("size=") {
             alua = line.text.contains("alua");
         } else if let Some(path) = path(line.text) {
+            let path = Path {
+                group: Some(number),
+                ..path
+            };
             take(&mut reading, line, path, group.as_ref(), alua);
         }
     }
@@ -206,6 +211,7 @@ fn take(
         device.paths.push(Path {
             ana_state: ana_state.to_owned(),
             in_use: group.active,
+            priority: group.priority,
             ..path
         });
     }
@@ -251,6 +257,13 @@ mod tests {
             ana,
             ["optimized", "optimized", "non-optimized", "non-optimized"]
         );
+        let groups: Vec<_> = device
+            .paths
+            .iter()
+            .map(|path| (path.group, path.priority))
+            .collect();
+        let (first, second) = ((Some(1), Some(50)), (Some(2), Some(10)));
+        assert_eq!(groups, [first, first, second, second]);
         let dead: Vec<bool> = device
             .paths
             .iter()

@@ -4,6 +4,7 @@ pub(super) mod again;
 pub(super) mod cache;
 pub(super) mod depth;
 pub(super) mod latency;
+pub(super) mod mounts;
 pub(super) mod open;
 pub(super) mod paths;
 pub(super) mod rows;

@@ -4,7 +4,7 @@ use super::super::super::{Explained, Hardware};
 use super::super::{Next, Remark, Stands, rate};
 use super::cache::ROTATING;
 use super::rows::{At, LINK, all, are_alone};
-use super::{again, cache, depth, latency, paths};
+use super::{again, cache, depth, latency, mounts, paths};
 use crate::ceiling::fingerprint::{Carrier, Kind, filled};
 use crate::units::Nanos;
 
@@ -21,7 +21,7 @@ static ANSWERS: &[fn(&Explained<'_>, &'static str) -> Vec<Remark>] = &[
     depth::depth,
     latency::latency,
     paths::lost,
-    paths::split,
+    mounts::split,
     again::narrower,
 ];
 

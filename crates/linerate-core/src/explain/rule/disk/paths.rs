@@ -1,26 +1,21 @@
-//! Rules about the way to a disk, by the facts of a host: paths that failed, and requests that are split.
+//! Rules about the paths to a disk, by the facts of a host.
 
-use super::super::super::{Explained, side_name};
-use super::super::{Remark, Stands};
+use std::collections::BTreeSet;
+
+use super::super::super::Explained;
+use super::super::{Remark, Stands, rate};
 use super::rows::{At, all};
-use crate::ceiling::fingerprint::{Carrier, Kind, filled};
-use crate::facts::block::{BlockDevice, FileSystem, Layer, Path};
+use crate::facts::block::{BlockDevice, Layer, Path};
 use crate::path::Side;
-use crate::reported::Does;
 use crate::units::Bytes;
 
-/// Requests below which a mount is slow over any network but the nearest.
-//= Linux, nfs(5): the largest rsize and wsize are 1,048,576 bytes; client and server agree on the largest that both have
-const SMALL: Bytes = Bytes(64 << 10);
-/// Most mounts that are judged.
-const MOUNTS: usize = 64;
 /// Paths that are named.
 const NAMED: usize = 4;
 /// Longest name that is shown.
 const LONGEST: usize = 60;
 
 /// A name from a paste.
-fn shown(name: &str) -> String {
+pub(super) fn shown(name: &str) -> String {
     name.chars()
         .filter(|c| !c.is_control())
         .take(LONGEST)
@@ -41,8 +36,18 @@ pub(in crate::explain::rule) fn lost(explained: &Explained<'_>, id: &'static str
         several.map(move |device| (side, device))
     });
     devices
-        .filter_map(|(side, device)| fewer(side, device, id))
+        .filter_map(|(side, device)| {
+            fewer(side, device, id).or_else(|| apart(explained, side, device, id))
+        })
         .collect()
+}
+
+fn label(device: &BlockDevice) -> String {
+    shown(if device.label.is_empty() {
+        &device.name
+    } else {
+        &device.label
+    })
 }
 
 fn fewer(side: Side, device: &BlockDevice, id: &'static str) -> Option<Remark> {
@@ -53,12 +58,7 @@ fn fewer(side: Side, device: &BlockDevice, id: &'static str) -> Option<Remark> {
         .partition(|path| path.in_use != Some(false));
     let dead: Vec<&Path> = used.iter().copied().filter(is_dead).collect();
     let has_group = used.iter().any(|path| path.in_use == Some(true));
-    let label = if device.label.is_empty() {
-        &device.name
-    } else {
-        &device.label
-    };
-    let label = shown(label);
+    let label = label(device);
     let (dead, what) = if has_group && !dead.is_empty() {
         let left = used.len() - dead.len();
         let what = format!(
@@ -98,98 +98,96 @@ fn fewer(side: Side, device: &BlockDevice, id: &'static str) -> Option<Remark> {
     Some(remark)
 }
 
+/// Bytes in a second of the ports that paths usually go by: Ethernet of 1, 10 and 25 Gb/s, and Fibre Channel of 8, 16 and 32.
+//= INCITS FC-PI-5 and FC-PI-6: 800, 1600 and 3200 MB/s in each direction
+const PORTS: [f64; 6] = [125e6, 1.25e9, 3.125e9, 0.8e9, 1.6e9, 3.2e9];
+/// Share of such a port that iSCSI and Fibre Channel leave to the data, at least and at most.
+const FILLS: std::ops::RangeInclusive<f64> = 0.88..=1.0;
+/// Smallest operations that may fill a path.
+const LARGE: Bytes = Bytes(128 << 10);
+
+/// A disk of which each path is a group of its own, and all are alike: one of them carries all requests.
+fn apart(
+    explained: &Explained<'_>,
+    side: Side,
+    device: &BlockDevice,
+    id: &'static str,
+) -> Option<Remark> {
+    let live: Vec<&Path> = device
+        .paths
+        .iter()
+        .filter(|path| path.is_live() == Some(true))
+        .collect();
+    let groups: BTreeSet<u32> = device.paths.iter().filter_map(|path| path.group).collect();
+    let priorities: BTreeSet<Option<u32>> = live.iter().map(|path| path.priority).collect();
+    let is_alike = priorities.len() == 1 && !priorities.contains(&None);
+    let mut used = live.iter().filter(|path| path.in_use == Some(true));
+    let (one, None) = (used.next()?, used.next()) else {
+        return None;
+    };
+    if live.len() < 2 || groups.len() != device.paths.len() || !is_alike {
+        return None;
+    }
+    let own = |at: &At<'_>| at.source.side.unwrap_or(Side::Near) == side;
+    let counted = |path: &&Path| {
+        all(explained).any(|at| at.is_device() && own(&at) && at.disk.target == path.name)
+    };
+    let carry = live.iter().copied().filter(counted).count();
+    if carry > 1 {
+        return None;
+    }
+    let what = format!(
+        "{}: each of its {} paths is a group of its own, and all have one priority: only {} carries requests",
+        label(device),
+        live.len(),
+        shown(&one.name)
+    );
+    let mut remark = Remark::new(id, Stands::Finding, what).next(
+        "all paths in one group, if the target serves all alike: path_grouping_policy multibus or group_by_prio in \
+         /etc/multipath.conf, then see the groups",
+        "sudo multipath -ll",
+    );
+    if carry == 1 {
+        remark = remark.because("the kernel counted requests of no other path");
+    }
+    let rows = || all(explained).filter(|at| own(at) && is_of(at, device, one));
+    let best = rows().map(|at| at.row.bytes_per_sec).reduce(f64::max);
+    let port = best.and_then(|best| {
+        PORTS
+            .into_iter()
+            .find(|port| FILLS.contains(&(best / port)))
+    });
+    let is_large = rows().any(|at| at.row.block.is_some_and(|block| block >= LARGE));
+    let causes: &[&'static str] = match port {
+        Some(port) => {
+            let words = format!(
+                "{} is what one port of {} carries",
+                rate(best.unwrap_or(0.0) * 8.0),
+                rate(port * 8.0)
+            );
+            remark = remark.because(words);
+            &["disk-one-path"]
+        }
+        None if !explained.material.has_results() => &["disk-one-path"],
+        None if is_large => &["disk-one-path", "disk-queue-depth"],
+        // Beside the question: small operations do not fill a path, nor do those of other disks.
+        None => return Some(remark),
+    };
+    Some(remark.names(causes).at(side))
+}
+
+/// Whether a row is of the disk, or of the path that carries its requests.
+fn is_of(at: &At<'_>, device: &BlockDevice, path: &Path) -> bool {
+    let target = at.disk.target.as_str();
+    let name = target.strip_prefix("/dev/").unwrap_or(target);
+    let name = name.strip_prefix("mapper/").unwrap_or(name);
+    !name.is_empty()
+        && [&device.name, &device.label, &path.name]
+            .iter()
+            .any(|known| *known == name)
+}
+
 /// Whether the paths in use are those that the target does not prefer.
 fn is_worse(used: &[&Path]) -> bool {
     !used.is_empty() && used.iter().all(|path| path.ana_state == "non-optimized")
-}
-
-pub(in crate::explain::rule) fn split(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
-    let hosts = [
-        (Side::Near, &explained.material.near),
-        (Side::Far, &explained.material.far),
-    ];
-    let mounts = hosts
-        .into_iter()
-        .flat_map(|(side, host)| host.storage.filesystems.iter().map(move |fs| (side, fs)));
-    mounts
-        .take(MOUNTS)
-        .filter_map(|(side, fs)| small(explained, side, fs, id))
-        .collect()
-}
-
-/// A mount whose requests are smaller than the operations that programs do, or small at all if no program is known.
-fn small(
-    explained: &Explained<'_>,
-    side: Side,
-    fs: &FileSystem,
-    id: &'static str,
-) -> Option<Remark> {
-    let request = |name: &str| {
-        let mut values = fs
-            .options
-            .iter()
-            .filter_map(|option| option.split_once('='));
-        let (_, value) = values.find(|(key, _)| *key == name)?;
-        value
-            .parse()
-            .ok()
-            .map(Bytes)
-            .filter(|size| size.0 > 0 && *size < SMALL)
-    };
-    let kinds = [("rsize", Does::Read), ("wsize", Does::Write)];
-    let found = kinds
-        .into_iter()
-        .filter_map(|(name, does)| Some((name, does, request(name)?)));
-    let found: Vec<_> = found.collect();
-    // A full network is the limit, whatever the requests.
-    let is_full = |at: &At<'_>| {
-        filled(at.row.bytes_per_sec * 8.0, Kind::Ethernet, Carrier::Sockets).is_some()
-    };
-    let of = |at: &At<'_>| on(at, side, fs) && !is_full(at);
-    // What was measured elsewhere is not explained by it. Programs that copy files read large blocks.
-    let is_bare = explained.material.runs().next().is_none();
-    let is_open = is_bare || all(explained).any(|at| at.is_copy() && of(&at));
-    let larger = |does: Does, size: Bytes| {
-        let rows = all(explained).filter(|at| of(at) && at.row.does == does);
-        rows.filter_map(|at| at.row.block)
-            .filter(|block| *block > size)
-            .max()
-    };
-    let (option, least, block) =
-        found
-            .into_iter()
-            .find_map(|(name, does, size)| match larger(does, size) {
-                Some(block) => Some((name, size, Some(block))),
-                None => is_open.then_some((name, size, None)),
-            })?;
-    let point = shown(&fs.point);
-    let what = match block {
-        Some(block) => format!(
-            "{point} ({}): requests of {least} ({option}) beside operations of {block}: each is split into {}",
-            side_name(side),
-            block.0.div_ceil(least.0)
-        ),
-        None => format!(
-            "{point} ({}): requests of {least} ({option}): larger operations are split",
-            side_name(side)
-        ),
-    };
-    let remark = Remark::new(id, Stands::Finding, what)
-        .because("each request waits for its answer over the network; a mount may have up to 1 MiB, if the server has it too")
-        .names(&["nfs-io-size"])
-        .at(side)
-        .next("mount it anew with rsize and wsize of 1 MiB, and see what the server agrees to", "nfsstat -m");
-    Some(remark)
-}
-
-/// Whether a row may be of files of the mount.
-fn on(at: &At<'_>, side: Side, fs: &FileSystem) -> bool {
-    let target = at.disk.target.as_str();
-    let is_below = || {
-        target
-            .strip_prefix(fs.point.trim_end_matches('/'))
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    };
-    let is_other = target.starts_with("/dev/") || target.starts_with('/') && !is_below();
-    at.source.side.unwrap_or(Side::Near) == side && !at.is_device() && !is_other
 }

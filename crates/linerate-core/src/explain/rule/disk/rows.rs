@@ -99,9 +99,14 @@ impl At<'_> {
         self.disk.rows.iter().map(move |row| Self { row, ..self })
     }
 
-    /// Whether the kernel counted it at a device: what programs asked for is unknown.
+    /// Whether the kernel counted it at a device or a mount: what programs asked for is unknown.
     pub(in crate::explain::rule) fn is_device(&self) -> bool {
-        self.source.tool.name == "iostat"
+        self.source.tool.name == "iostat" || self.is_mount()
+    }
+
+    /// Whether the kernel counted it at a mount of NFS.
+    pub(in crate::explain::rule) fn is_mount(&self) -> bool {
+        self.source.tool.name == "nfsiostat"
     }
 
     /// Whether a program of Windows measured it.
