@@ -92,6 +92,7 @@ pub static FORMATS: &[&Format] = &[
     &facts::MOUNTS,
     &facts::NVME,
     &facts::LSBLK,
+    &facts::LSUSB,
     // Any table with a head: after all that have a name.
     &COLUMNS,
 ];

@@ -307,6 +307,7 @@ const PROGRAMS: &[&str] = &[
     "nvme",
     "sysctl",
     "lsblk",
+    "lsusb",
     "nproc",
     "nfsstat",
     "mount",

@@ -52,6 +52,8 @@ pub struct Inventory {
     pub infiniband: infiniband::Infiniband,
     /// The machine's disks and their file systems.
     pub storage: block::Storage,
+    /// Functions of devices on USB but the hubs, as pasted facts list them; empty of a machine that was read.
+    pub usb: Vec<usb::Function>,
     /// Settings that matter to a path.
     pub tunables: Vec<Tunable>,
     /// The table of connections that the kernel tracks; `None` if it tracks none, or if unknown.

@@ -18,6 +18,17 @@ pub struct Hub {
     pub speed: Option<Rate>,
 }
 
+/// A function of a device on USB, which one driver serves.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Function {
+    /// Its class: `Mass Storage`, `Vendor Specific Class`.
+    pub class: String,
+    /// Its driver: `uas`, `r8152`; empty if it has none.
+    pub driver: String,
+    /// Signalling rate of its device's wire.
+    pub speed: Rate,
+}
+
 /// The slowest wire between an adapter and its host: the name of the hub, if the wire is a hub's, and its
 /// signalling rate. Among equally slow wires the farthest counts, since others share it.
 pub fn slowest(adapter: Rate, hubs: &[Hub]) -> (Option<&str>, Rate) {

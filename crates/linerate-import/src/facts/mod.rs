@@ -14,6 +14,7 @@ pub(crate) mod samples;
 mod storage;
 mod sysctl;
 mod tree;
+mod usb;
 
 pub(crate) use cpu::{INTERRUPTS, LSCPU, LSCPU_LIST, NPROC, NUMACTL};
 pub(crate) use dmesg::DMESG;
@@ -29,6 +30,7 @@ pub(crate) use powershell::{ADAPTER, ADVANCED, HARDWARE, RDMA};
 pub(crate) use storage::{LSBLK, MOUNTS, MULTIPATH, NVME};
 pub(crate) use sysctl::SYSCTL;
 pub(crate) use tree::link_up;
+pub(crate) use usb::LSUSB;
 
 use linerate_core::facts::nic::{Network, Nic};
 

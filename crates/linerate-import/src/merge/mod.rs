@@ -47,6 +47,9 @@ pub fn merge(into: &mut Inventory, from: Inventory) -> Vec<Note> {
     irqs.sort_by_key(|irq| irq.number);
     gaps(&mut into.interrupts.gaps, from.interrupts.gaps);
     rdma::infiniband(&mut joiner, &mut into.infiniband, from.infiniband);
+    if !from.usb.is_empty() {
+        into.usb = from.usb;
+    }
     storage::storage(&mut joiner, &mut into.storage, from.storage);
     keyed(
         &mut into.tunables,

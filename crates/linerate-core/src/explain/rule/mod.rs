@@ -24,6 +24,7 @@ mod runs;
 mod sizes;
 mod streams;
 mod tables;
+mod usb;
 
 use super::Explained;
 use crate::path::{Direction, Side};
@@ -304,6 +305,17 @@ pub static RULES: &[Rule] = &[
         id: "slot-full",
         doc: "A rate at what the slot of a card carries, where its port carries more.",
         find: fabric::slots::slot,
+    },
+    Rule {
+        id: "adapter-on-usb-2",
+        doc: "A transfer at what USB 2 carries (192 to 434 Mb/s), of a host whose network adapter hangs on it.",
+        find: usb::ports,
+    },
+    Rule {
+        id: "disk-on-usb-2",
+        doc: "A disk that moves large blocks at 30 to 45 MB/s, reads and writes alike and at each depth; or one that hangs on USB 2, at \
+              what that carries.",
+        find: usb::disks,
     },
     Rule {
         id: "wrong-node",

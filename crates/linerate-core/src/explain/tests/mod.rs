@@ -13,6 +13,7 @@ mod rates;
 mod sizes;
 mod streams;
 mod tables;
+mod usb;
 
 use super::*;
 use crate::path::Direction;

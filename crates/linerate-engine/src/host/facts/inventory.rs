@@ -34,6 +34,7 @@ pub fn inventory(machine: &dyn Machine, pause: &dyn Fn(Duration)) -> Inventory {
         interrupts: interrupts(machine),
         infiniband: infiniband(machine),
         storage: storage_of(machine, &groups.mounts),
+        usb: Vec::new(),
         tunables: reader.tunables(),
         conntrack: reader.conntrack(),
         busy: reader.busy(pause),

@@ -1,7 +1,7 @@
 //! A rule about results of disks for which no other rule has an answer.
 
 use super::super::super::{Explained, Hardware};
-use super::super::{Next, Remark, Stands, rate};
+use super::super::{Next, Remark, Stands, rate, usb};
 use super::cache::ROTATING;
 use super::rows::{At, LINK, all, are_alone};
 use super::{again, cache, depth, latency, mounts, paths};
@@ -23,6 +23,7 @@ static ANSWERS: &[fn(&Explained<'_>, &'static str) -> Vec<Remark>] = &[
     paths::lost,
     mounts::split,
     again::narrower,
+    usb::disks,
 ];
 
 pub(in crate::explain::rule) fn open(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
