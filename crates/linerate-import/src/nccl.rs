@@ -10,6 +10,7 @@ use linerate_core::units::Bytes;
 use crate::format::{Evidence, Format, Found, Holds, Section};
 use crate::launch::{hosts, without_hosts};
 use crate::scaled::{MICRO, Notes, body, count, lines, nanos, number, quoted, rate};
+use crate::text::run;
 
 /// The row of the table of formats.
 pub(crate) static NCCL: Format = Format {
@@ -38,6 +39,8 @@ const MESSAGES: &str = "sendrecv";
 const GIGABYTE: f64 = 8e9;
 /// Lines at the end of an output, of which one has the mean of the rates: lines of the log may follow it.
 const LAST_LINES: usize = 64;
+/// Lines between the log of a run and the head of its table.
+const NEXT_LINES: usize = 256;
 /// Most hosts that are kept.
 const MOST_HOSTS: usize = 64;
 
@@ -58,17 +61,25 @@ fn is_header(line: &str) -> bool {
     line.starts_with('#') && line.contains(" algbw ") && line.contains(" busbw ")
 }
 
-/// Whether an output goes on: each process may write its settings, and its log before and within the table.
+/// Whether an output goes on: each process may write its settings, and its log before, within and behind the table.
 pub(crate) fn goes_on(before: &str, rest: &str) -> bool {
     let line = rest.lines().next().unwrap_or("");
-    if !is_settings(line) && !log::begins(line) {
+    let is_log = log::begins(line);
+    if !is_settings(line) && !is_log {
         return true;
     }
     let mut last = before.trim_end().rsplit('\n').take(LAST_LINES).peekable();
     let is_open = last
         .peek()
         .is_some_and(|line| line.starts_with('#') || log::is_part(line));
-    is_open && !last.any(|line| line.starts_with("# Avg bus"))
+    let has_ended = last.any(|line| line.starts_with("# Avg bus"));
+    // A log behind a table is that of the next one, if one follows.
+    let follows = || {
+        let mut next = rest.lines().take(NEXT_LINES);
+        let head = next.position(is_header);
+        head.is_some_and(|head| !rest.lines().take(head).any(|line| run(line).is_some()))
+    };
+    is_open && !has_ended || is_log && !follows()
 }
 
 /// One of the two halves of a row.

@@ -155,6 +155,9 @@ fn logs_belong_to_the_table_behind_them() {
         .collect();
     let (sockets, messages) = (Some(Carrier::Sockets), Some(Carrier::Messages));
     assert_eq!(carriers, [(2, sockets), (2, messages)]);
+    // Behind the last table it is that of this one.
+    let behind = part(&format!("{TWO}{}", log("Using network Socket")));
+    assert_eq!(sizes(&behind.results[0]).carrier, sockets);
 }
 
 #[test]

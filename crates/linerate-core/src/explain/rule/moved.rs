@@ -106,11 +106,13 @@ pub(super) fn runs<'a>(explained: &'a Explained<'_>) -> Vec<Moved<'a>> {
     found.take(MOST).collect()
 }
 
-/// The tables of rates whose processes ran at several hosts, whatever carries them.
-pub(super) fn between_hosts<'a>(explained: &'a Explained<'_>) -> Vec<Moved<'a>> {
+/// The tables of rates whose processes did not all run at one host, as far as is known, whatever carries them.
+pub(super) fn tables<'a>(explained: &'a Explained<'_>) -> Vec<Moved<'a>> {
     let all = explained.material.runs();
     let found = all.filter_map(|(source, outcome)| match &outcome.measured {
-        Measured::Sizes(sizes) if sizes.setup.hosts.len() > 1 => of_table(source, outcome, sizes),
+        Measured::Sizes(sizes) if sizes.setup.only_host().is_none() => {
+            of_table(source, outcome, sizes)
+        }
         _ => None,
     });
     found.take(MOST).collect()

@@ -89,6 +89,7 @@ fn messages_over_sockets_beside_rdma_took_the_wrong_way() {
         "{words}"
     );
     assert_ne!(of(with(none(), &["a"], "", "eno1")), open);
+    assert_eq!(of(with(none(), &[], "", "eno1")), open);
 }
 
 #[test]
@@ -134,10 +135,10 @@ fn the_host_that_all_slow_runs_have_is_named() {
     );
     let other = vec![
         run(&["a", "b"], 90.0, |table| {
-            table.setup.command = "x -g 4".to_owned()
+            table.setup.command = "x -g 4".to_owned();
         }),
         run(&["a", "c"], 130.0, |table| {
-            table.setup.command = "x -g 8".to_owned()
+            table.setup.command = "x -g 8".to_owned();
         }),
     ];
     assert!(!answer(Inventory::default(), other).2.contains("each run"));
@@ -187,6 +188,18 @@ fn a_bus_bandwidth_is_held_against_all_ports_or_none() {
     for gigabits in [197.1, 395.0] {
         assert_eq!(of(0, 0, gigabits, &two).0, Answered::Unknown, "{gigabits}");
     }
+    // The largest messages do not hold the rate.
+    let falls = |last: f64| {
+        let table = run(&two, 760.0, |table| {
+            named(table, 4);
+            table.rows[1].rate = Some(Rate((last * 1e9) as u64));
+        });
+        answer(cards(4), vec![table]).0
+    };
+    assert_eq!(
+        (falls(721.0), falls(719.0)),
+        (Answered::Healthy, Answered::Unknown)
+    );
     let alone = run(&two, 197.1, |table| table.setup.processes = Some(2));
     assert_eq!(
         answer(Inventory::default(), vec![alone]).0,

@@ -418,6 +418,7 @@ fn a_failed_path_of_the_group_in_use_is_the_limit() {
 
 #[test]
 fn paths_that_are_groups_of_their_own_leave_one_to_carry_all() {
+    const OWN: [(u32, u32); 3] = [(1, 50), (2, 50), (3, 50)];
     let with = |groups: &[(u32, u32)], rate: f64, block: u64, device: &str, busy: &[&str]| {
         let path = |(at, (group, priority)): (usize, &(u32, u32))| Path {
             name: format!("sd{at}"),
@@ -447,7 +448,6 @@ fn paths_that_are_groups_of_their_own_leave_one_to_carry_all() {
         let causes = answer(sources, near).1;
         causes.contains(&"disk-one-path").then_some(causes.len())
     };
-    const OWN: [(u32, u32); 3] = [(1, 50), (2, 50), (3, 50)];
     let at = |rate: f64, block: u64| with(&OWN, rate, block, "/dev/mapper/mpathq", &["sd0"]);
     assert_eq!(at(110.1, 4 << 20), Some(1));
     assert_eq!(at(125.1, 4 << 20), Some(2));

@@ -24,6 +24,10 @@ fn causes(sources: Vec<Source>, near: Inventory, id: &str) -> Vec<&'static str> 
     found.map_or(Vec::new(), |remark| remark.answer.unwrap().causes)
 }
 
+fn near_of(megabits: f64) -> Vec<Source> {
+    near(vec![tcp(1, megabits / 1e3)])
+}
+
 #[test]
 fn an_adapter_on_usb_2_is_the_limit_at_what_the_bus_carries() {
     let with = |megabits: f64, speed: u64, ports: usize| {
@@ -38,9 +42,6 @@ fn an_adapter_on_usb_2_is_the_limit_at_what_the_bus_carries() {
         near.network.nics = (0..ports).map(nic).collect();
         causes(near_of(megabits), near, "adapter-on-usb-2")
     };
-    fn near_of(megabits: f64) -> Vec<Source> {
-        near(vec![tcp(1, megabits / 1e3)])
-    }
     assert_eq!(with(192.5, 480, 1), ["usb"]);
     assert_eq!(with(434.0, 480, 0), ["usb"]);
     for (megabits, speed) in [(191.5, 480), (436.0, 480), (94.0, 480), (300.0, 5_000)] {
@@ -61,7 +62,7 @@ fn bench(large: [f64; 4], small: f64) -> Vec<Source> {
         let does = if at < 2 { Does::Read } else { Does::Write };
         let mut row = file(does, megabytes);
         row.block = Some(Bytes(1 << 20));
-        (row.depth, row.threads) = (Some(if at % 2 == 0 { 8 } else { 1 }), Some(1));
+        (row.depth, row.threads) = (Some(if at.is_multiple_of(2) { 8 } else { 1 }), Some(1));
         row
     };
     let mut rows: Vec<DiskRow> = large

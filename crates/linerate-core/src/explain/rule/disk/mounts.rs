@@ -55,24 +55,24 @@ fn small(
     fs: &FileSystem,
     id: &'static str,
 ) -> Option<Remark> {
-    let size = |name: &str| {
+    let requests = |name: &str| {
         let mut values = fs
             .options
             .iter()
             .filter_map(|option| option.split_once('='));
         let (_, value) = values.find(|(key, _)| *key == name)?;
-        let size = value.parse().ok().map(Bytes);
-        size.filter(|size| size.0 > 0 && *size < SMALL)
+        let bytes = value.parse().ok().map(Bytes);
+        bytes.filter(|bytes| bytes.0 > 0 && *bytes < SMALL)
     };
     let found = OPTIONS.into_iter().filter_map(|(option, does)| {
-        let requests = Requests {
+        let one = Requests {
             side,
             point: &fs.point,
             option,
             does,
-            size: size(option)?,
+            size: requests(option)?,
         };
-        Some(requests)
+        Some(one)
     });
     let found: Vec<_> = found.collect();
     // What was measured elsewhere is not explained by it. Programs that copy files read large blocks.
@@ -81,8 +81,8 @@ fn small(
     let larger = |one: &&Requests<'_>| larger(explained, one).is_some();
     let whole = |one: &&Requests<'_>| {
         all(explained).any(|at| {
-            let size = at.row.block.map_or(0.0, |block| block.0 as f64);
-            is_counted(&at, one) && WHOLE.contains(&(size / one.size.0 as f64))
+            let each = at.row.block.map_or(0.0, |block| block.0 as f64);
+            is_counted(&at, one) && WHOLE.contains(&(each / one.size.0 as f64))
         })
     };
     let one = found.iter().find(larger);

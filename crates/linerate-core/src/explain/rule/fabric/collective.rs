@@ -2,7 +2,7 @@
 //! bandwidth beside the ports of a host.
 
 use super::super::super::{Explained, facts};
-use super::super::moved::{Moved, between_hosts, runs};
+use super::super::moved::{Moved, runs, tables};
 use super::super::{Remark, Stands, rate};
 use super::ports::capacity;
 use crate::path::Side;
@@ -16,7 +16,7 @@ pub(in crate::explain::rule) fn sockets(
     explained: &Explained<'_>,
     id: &'static str,
 ) -> Vec<Remark> {
-    let all = between_hosts(explained);
+    let all = tables(explained);
     let by_sockets = all
         .iter()
         .filter(|run| run.carrier == Carrier::Sockets && run.setup.collective);
@@ -68,11 +68,12 @@ const NAMED: usize = 4;
 
 /// Runs of the same at other hosts, of which some are slow: the host that only they have.
 pub(in crate::explain::rule) fn hosts(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
-    let all = between_hosts(explained);
-    let Some(top) = all.iter().max_by(|a, b| a.best.total_cmp(&b.best)) else {
+    let all = tables(explained);
+    let between = || all.iter().filter(|run| run.setup.hosts.len() > 1);
+    let Some(top) = between().max_by(|a, b| a.best.total_cmp(&b.best)) else {
         return Vec::new();
     };
-    let alike = all.iter().filter(|run| is_same(run, top));
+    let alike = between().filter(|run| is_same(run, top));
     // At the largest size that both have.
     let shares = alike.filter_map(|run| {
         let (_, own, best) = run.beside(top)?;
@@ -101,6 +102,22 @@ fn is_same(one: &Moved<'_>, other: &Moved<'_>) -> bool {
         && without(one.setup) == without(other.setup)
 }
 
+/// The rates of runs, in words.
+fn range(all: &[&Moved<'_>]) -> String {
+    let best = || all.iter().map(|run| run.best);
+    let ends = best().reduce(f64::min).zip(best().reduce(f64::max));
+    match ends {
+        Some((least, most)) if most >= least * 1.01 => format!("{} to {}", rate(least), rate(most)),
+        Some((_, most)) => rate(most),
+        None => String::new(),
+    }
+}
+
+fn named(hosts: &[String]) -> String {
+    let few: Vec<&str> = hosts.iter().take(NAMED).map(String::as_str).collect();
+    few.join(", ")
+}
+
 fn differ(slow: &[&Moved<'_>], fast: &[&Moved<'_>], id: &'static str) -> Option<Remark> {
     let (first, top) = (slow.first()?, fast.first()?);
     let has = |run: &Moved<'_>, host: &String| run.setup.hosts.contains(host);
@@ -119,19 +136,6 @@ fn differ(slow: &[&Moved<'_>], fast: &[&Moved<'_>], id: &'static str) -> Option<
         .filter(is_only_slow)
         .map(String::as_str)
         .collect();
-    let range = |all: &[&Moved<'_>]| {
-        let best = all.iter().map(|run| run.best);
-        best.clone()
-            .reduce(f64::min)
-            .zip(best.reduce(f64::max))
-            .map_or(String::new(), |(least, most)| {
-                if most < least * 1.01 {
-                    rate(most)
-                } else {
-                    format!("{} to {}", rate(least), rate(most))
-                }
-            })
-    };
     let (low, high) = (range(slow), range(fast));
     let what = match found.as_slice() {
         [host] => format!(
@@ -151,19 +155,10 @@ fn differ(slow: &[&Moved<'_>], fast: &[&Moved<'_>], id: &'static str) -> Option<
                 .join(" and ")
         ),
     };
-    let named = |run: &Moved<'_>| {
-        run.setup
-            .hosts
-            .iter()
-            .take(NAMED)
-            .cloned()
-            .collect::<Vec<_>>()
-            .join(", ")
-    };
     Some(
         Remark::new(id, Stands::Finding, what)
-            .because(format!("slow, such as {}: {}", named(first), rate(first.best)))
-            .because(format!("fast, such as {}: {}", named(top), rate(top.best)))
+            .because(format!("slow, such as {}: {}", named(&first.setup.hosts), rate(first.best)))
+            .because(format!("fast, such as {}: {}", named(&top.setup.hosts), rate(top.best)))
             .names(&[])
             .shown_by(first.source, first.outcome)
             .next(
@@ -234,16 +229,22 @@ fn beside_ports(explained: &Explained<'_>, run: &Moved<'_>, id: &'static str) ->
             share * 100.0,
             rate(sum)
         );
-        if share > ROUNDED {
+        // A rate that the largest messages do not hold is that of something else.
+        let held = run
+            .rows
+            .last_key_value()
+            .map_or(0.0, |(_, (rate, _))| rate / sum);
+        if share > ROUNDED || share >= FULL && held < FULL {
             return None;
         }
-        if share >= FULL && run.is_level {
+        if share >= FULL {
             let what = format!("{beside}: they are as full as such operations make them");
             Remark::new(id, Stands::Good, what)
                 .because("smaller messages take longer for each byte: their rates do not count")
         } else {
-            Remark::new(id, Stands::Finding, format!("{beside}: the ports are not the limit"))
-                .rules_out(&["wire-full"])
+            let what =
+                format!("{beside}: on a path without a fault such operations reach 90 % and more");
+            Remark::new(id, Stands::Finding, what)
                 .because("left are the slots of the cards, the links between processors, and ports that are not used")
                 .next("the network, the ports and the links that NCCL chooses", "NCCL_DEBUG=INFO ./build/all_reduce_perf -b 1G -e 8G -f 2")
         }
