@@ -268,7 +268,6 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         results: vec![test.outcome(section.line, rows, setup)],
         notes: notes.0,
         used: Some(used),
-        ..Found::default()
     })
 }
 

@@ -96,12 +96,10 @@ pub(super) fn runs<'a>(explained: &'a Explained<'_>) -> Vec<Moved<'a>> {
     let all = explained.material.runs();
     let found = all.filter_map(|(source, outcome)| match &outcome.measured {
         Measured::Transfer(one) => of_transfer(source, outcome, one),
-        Measured::Sizes(sizes) => of_table(source, outcome, sizes),
-        Measured::Disk(_) | Measured::Counters(_) | Measured::Hops(_) => None,
         Measured::Sizes(sizes) => {
             of_table(source, outcome, sizes).filter(|run| is_messages(run.carrier))
         }
-        Measured::Disk(_) | Measured::Counters(_) => None,
+        Measured::Disk(_) | Measured::Counters(_) | Measured::Hops(_) => None,
     });
     found.take(MOST).collect()
 }

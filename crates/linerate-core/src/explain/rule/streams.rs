@@ -177,6 +177,26 @@ pub(super) fn capped(explained: &Explained<'_>, id: &'static str) -> Vec<Remark>
     all.filter_map(|(_, one)| cap(explained, one, id)).collect()
 }
 
+fn is_at(rate: f64, cap: Rate) -> bool {
+    CAPPED.contains(&(rate / cap.0 as f64))
+}
+
+/// The cap at which the mean of all streams is. It is also what a full link leaves them: it must be known that none is
+/// full, or another number of streams must leave each as much.
+fn mean_cap(explained: &Explained<'_>, one: &Transfer, is_known: bool) -> Option<Rate> {
+    let mean = |one: &Transfer| one.goodput.0 as f64 / f64::from(one.streams.unwrap_or(1).max(1));
+    let cap = FLOW_CAPS.into_iter().find(|cap| is_at(mean(one), *cap))?;
+    let is_like = |other: &Transfer| {
+        let is_more = other
+            .streams
+            .zip(one.streams)
+            .is_some_and(|(more, few)| more >= few * 2);
+        other.direction == one.direction && is_more && is_at(mean(other), cap)
+    };
+    let mut others = explained.material.transfers().take(MOST_RUNS);
+    (is_known || others.any(|(_, other)| is_like(other))).then_some(cap)
+}
+
 fn cap(explained: &Explained<'_>, one: &Transfer, id: &'static str) -> Option<Remark> {
     let ceiling = explained.material.hardware.goodput();
     let is_full = |least: f64| one.goodput.0 as f64 >= least * FULL;
@@ -184,31 +204,14 @@ fn cap(explained: &Explained<'_>, one: &Transfer, id: &'static str) -> Option<Re
     if ceiling.is_some_and(|ceiling| is_full(ceiling.low())) || one.asked.is_some() {
         return None;
     }
-    let at = |rate: f64, cap: Rate| CAPPED.contains(&(rate / cap.0 as f64));
-    let mean = |one: &Transfer| one.goodput.0 as f64 / f64::from(one.streams.unwrap_or(1).max(1));
     let (streams, how, cap) = if one.each.is_empty() {
-        // The mean of all streams is also what a full link leaves them: it must be known that none is full, or another
-        // number of streams must leave each as much.
-        let cap = FLOW_CAPS.into_iter().find(|cap| at(mean(one), *cap))?;
-        let is_like = |other: &Transfer| {
-            other.direction == one.direction
-                && other
-                    .streams
-                    .zip(one.streams)
-                    .is_some_and(|(more, few)| more >= few * 2)
-                && at(mean(other), cap)
-        };
-        let others = || {
-            explained
-                .material
-                .transfers()
-                .take(MOST_RUNS)
-                .any(|(_, other)| is_like(other))
-        };
-        let streams = one.streams.filter(|_| ceiling.is_some() || others())?;
-        (streams as usize, "on average ", cap)
+        (
+            one.streams? as usize,
+            "on average ",
+            mean_cap(explained, one, ceiling.is_some())?,
+        )
     } else {
-        let all = |cap: &Rate| one.each.iter().all(|each| at(*each, *cap));
+        let all = |cap: &Rate| one.each.iter().all(|each| is_at(*each, *cap));
         (one.each.len(), "", FLOW_CAPS.into_iter().find(all)?)
     };
     if streams < PATTERN {

@@ -438,6 +438,8 @@ fn a_run_of_milliseconds_says_nothing_unless_a_longer_one_is_there() {
     assert_eq!(of(vec![lasted(0.04)]), "test-too-short");
     assert_eq!(of(vec![lasted(0.6)]), "unknown");
     assert_ne!(of(vec![lasted(0.04), lasted(10.0)]), "test-too-short");
+}
+
 #[test]
 fn what_a_closed_window_makes_a_sender_repeat_is_no_loss() {
     // One segment in 16.
