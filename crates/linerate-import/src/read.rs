@@ -9,6 +9,7 @@ use linerate_core::facts::Inventory;
 use linerate_core::reported::{Note, Outcome, Tool};
 
 use crate::FORMATS;
+use crate::facts::is_speed;
 use crate::format::{Format, Found, Holds, Section};
 use crate::formats::{FIND_OWN_END, GO_ON};
 use crate::heads::with_heads;
@@ -117,7 +118,7 @@ pub fn read(bytes: &[u8]) -> Result<Parsed, Refused> {
     let text = decoded(bytes).ok_or(Refused::Binary)?;
     let text = plain(&text);
     let text = tidy(&text);
-    let text = with_heads(&text, |rest| starting(rest).is_some());
+    let text = with_heads(&text, |rest| starting(rest).is_some() && !is_speed(rest));
     let first = text.lines().find(|line| !line.trim().is_empty());
     let first = quoted(first.ok_or(Refused::Empty)?);
     let mut reader = Reader::new(&text);

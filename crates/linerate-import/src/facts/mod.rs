@@ -18,7 +18,7 @@ mod usb;
 
 pub(crate) use cpu::{INTERRUPTS, LSCPU, LSCPU_LIST, NPROC, NUMACTL};
 pub(crate) use dmesg::DMESG;
-pub(crate) use ethtool::{COUNTERS, DRIVER, FEATURES, PARAMETERS, SETTINGS};
+pub(crate) use ethtool::{COUNTERS, DRIVER, FEATURES, PARAMETERS, SETTINGS, is_speed};
 pub(crate) use infiniband::{
     IBQUERYERRORS, IBSTAT, IBSTATUS, IBV_DEVINFO, MLXLINK, PERFQUERY, is_software,
 };

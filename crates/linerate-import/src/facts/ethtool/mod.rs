@@ -12,7 +12,7 @@ pub(crate) use counters::COUNTERS;
 pub(crate) use driver::DRIVER;
 pub(crate) use features::FEATURES;
 pub(crate) use parameters::PARAMETERS;
-pub(crate) use settings::SETTINGS;
+pub(crate) use settings::{SETTINGS, is_speed};
 
 use linerate_core::facts::nic::Nic;
 

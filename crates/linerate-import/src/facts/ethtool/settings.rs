@@ -26,15 +26,15 @@ const START: &str = "Settings for ";
 
 fn starts(text: &str) -> bool {
     let first = first_line(text).trim_end();
-    named(first, START).is_some() || is_speed(first)
+    named(first, START).is_some() || is_speed(text)
 }
 
 /// The name of a port of which only the speed was pasted.
 const NAMELESS: &str = "port";
 
-/// `Speed: 1000Mb/s`, as `grep` leaves it: no other program writes a speed so.
-fn is_speed(line: &str) -> bool {
-    let speed = line.trim().strip_prefix("Speed: ");
+/// Whether a text begins with `Speed: 1000Mb/s`, as `grep` leaves it: no other program writes a speed so.
+pub(crate) fn is_speed(text: &str) -> bool {
+    let speed = first_line(text).trim().strip_prefix("Speed: ");
     let number = speed.and_then(|speed| speed.strip_suffix("Mb/s"));
     number.is_some_and(|number| decimal(number).is_some())
 }
@@ -44,7 +44,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         reading: Reading::of(section),
         name: NAMELESS.to_owned(),
         list: None,
-        ended: !is_speed(first_line(section.text)),
+        ended: !is_speed(section.text),
     };
     for line in super::lines(&mut reader.reading) {
         if !reader.take(line) {

@@ -241,3 +241,21 @@ fn the_first_of_two_readings_shows_what_has_changed() {
     );
     assert_eq!(of(&delay(50)).before.coalesce, None);
 }
+
+#[test]
+fn parts_that_grep_left_are_of_the_port_of_the_command() {
+    let of = |text: &str| {
+        let (all, _) = merged(&[text]);
+        let nics = all.network.nics.into_iter();
+        nics.map(|nic| (nic.name, nic.link.speed, nic.up))
+            .collect::<Vec<_>>()
+    };
+    let speed = Some(Rate(1_000_000_000));
+    let whole = "$ ethtool eth7 | grep Speed\n\tSpeed: 1000Mb/s\n$ ethtool eth7\nSettings for eth7:\n\tSpeed: 1000Mb/s\n";
+    assert_eq!(of(whole), [("eth7".to_owned(), speed, true)]);
+    assert_eq!(
+        of("\tSpeed: 1000Mb/s\n\tDuplex: Full\n"),
+        [("port".to_owned(), speed, true)]
+    );
+    assert!(crate::read(b"Speed: 1000\n").is_err());
+}
