@@ -112,7 +112,7 @@ measure() {
   says "^Machine " alone "$1" linerate host
   says "SHM round trips" alone "$1" linerate lat --engine shm --time 1s
   says "TCP round trips" alone "$1" sh -c 'linerate serve --open 2>/tmp/serve & sleep 2; linerate lat 127.0.0.1 --open --time 1s'
-  says "this host has no RDMA device" rdma "$1"
+  says "has no RDMA device" rdma "$1"
   plant_device "$1"
   says "libibverbs.so.1: cannot open shared object file" rdma "$1"
   says "^hint: install libibverbs" rdma "$1"

@@ -422,7 +422,7 @@ fn a_measurement_is_kept_with_a_note_and_shown_again() {
     let at_home = |args: &[&str]| linerate(far.home.path()).args(args).output().unwrap();
     let list = || words(&at_home(&["list"]).stdout);
     far.run(&["bw", "--time", "1s"]);
-    assert!(list().starts_with("no record in "), "{}", list());
+    assert!(list().starts_with("no record in"), "{}", list());
     for verb in ["bw", "lat"] {
         let note = format!("{verb} of today");
         let told = far.run(&[verb, "--time", "1s", "--note", &note]);

@@ -44,7 +44,7 @@ pub(crate) fn two_guests(_: &mut Guest) {
     far.ask("rdma link delete rxe0");
     let words = "bw 10.9.6.2 --open --engine rdma --time 1s --quiet";
     let told = near.ask(&format!("{PROGRAM} {words} 2>&1 && exit 9 || true"));
-    let wanted = "the far end refused: this host has no RDMA device";
+    let wanted = "the far end refused: the far host has no RDMA device";
     assert!(unwrapped(&told).contains(wanted), "{told}");
     let layers = run(&mut near, "10.9.6.2", "--json || test $? = 3");
     let layers: Value = serde_json::from_str(&layers).unwrap();

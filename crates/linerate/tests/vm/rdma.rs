@@ -239,7 +239,7 @@ const REFUSALS: &[(&str, &str, &str)] = &[
     (
         "ip link set verbs0 up; mount -t tmpfs hidden /sys/class/infiniband;",
         "lat 10.9.8.1 --size 64B",
-        "this host has no RDMA device",
+        "has no RDMA device",
     ),
 ];
 
