@@ -25,7 +25,14 @@ const ETHTOOL: &[(&[&str], &str)] = &[
 
 /// The text with a first line for each part that has none. It has as many lines.
 pub(crate) fn with_heads(text: &str, is_known: impl Fn(&str) -> bool) -> Cow<'_, str> {
-    const PROGRAMS: [&str; 5] = ["ethtool ", "ibstat", "lscpu", "cat /", "sysctl -n "];
+    const PROGRAMS: [&str; 6] = [
+        "ethtool ",
+        "ibstat",
+        "perfquery ",
+        "lscpu",
+        "cat /",
+        "sysctl -n ",
+    ];
     if !PROGRAMS.iter().any(|program| text.contains(program)) {
         return Cow::Borrowed(text);
     }
@@ -73,7 +80,13 @@ fn typed(line: &str) -> Option<&str> {
 
 /// The first line for the part behind a command; for a single value, with the line in its place.
 fn head(command: &str, rest: &str) -> Option<(String, Option<String>)> {
-    let one = command.split(['|', ';', '&']).next()?.trim();
+    // `sleep 600; perfquery 318 1 | grep Err`
+    let one = command
+        .split('|')
+        .next()?
+        .split([';', '&'])
+        .next_back()?
+        .trim();
     let one = one.strip_prefix("sudo ").unwrap_or(one);
     let mut words = one.split_whitespace();
     match words.next()? {
@@ -118,6 +131,11 @@ fn part(command: &str, rest: &str) -> Option<String> {
                 .iter()
                 .all(|key| count(key) <= 1);
             is_one.then(|| format!("CA '{name}' port 1"))
+        }
+        "perfquery" => {
+            let number = |word: &str| word.bytes().all(|b| b.is_ascii_digit());
+            let (lid, port) = (words.next()?, words.next()?);
+            (number(lid) && number(port)).then(|| format!("# Port counters: Lid {lid} port {port}"))
         }
         "lscpu" => Some("Architecture: unknown".to_owned()),
         _ => None,
@@ -185,6 +203,11 @@ mod tests {
             ),
             ("$ ibstat | grep Rate", "CA 'HCA' port 1", "Rate: 100"),
             ("$ lscpu | grep CPU", "Architecture: unknown", "CPU(s): 8"),
+            (
+                "# sleep 9; perfquery 7 1 | grep Err",
+                "# Port counters: Lid 7 port 1",
+                "PortRcvErrors:..8",
+            ),
         ] {
             let text = format!("a\n{command}\n{line}\nb\n");
             assert_eq!(with(&text), format!("a\n{head}\n{line}\nb\n"));

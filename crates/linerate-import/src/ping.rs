@@ -3,7 +3,7 @@
 mod pong;
 
 use linerate_core::reported::{Setup, SizeRow, Sizes, Tool, Trip};
-use linerate_core::units::Bytes;
+use linerate_core::units::{Bytes, Nanos};
 
 use crate::format::{Evidence, Format, Found, Holds, Section};
 use crate::scaled::{MILLI, Notes, body, count, lines, nanos, number, quoted};
@@ -55,7 +55,23 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     let first = body.lines().next().unwrap_or("");
     let size = payload(first).ok_or("its first line has no size")?;
     let target = first.split_whitespace().nth(1).unwrap_or("");
-    statistics(section, body, size, ("ping", target, "ICMP echo"))
+    let names = ("ping", target, "ICMP echo");
+    // The start of an output that goes on, or was cut.
+    if !body.contains("packets transmitted") {
+        let of = pong::Of {
+            names,
+            size,
+            time: answered,
+        };
+        return pong::answers(section, body, &of, 1);
+    }
+    statistics(section, body, size, names)
+}
+
+/// The time in `64 bytes from 192.0.2.1: icmp_seq=1 ttl=64 time=4356 ms`.
+fn answered(line: &str) -> Option<Nanos> {
+    let (_, value) = line.split_once(" time=")?;
+    nanos(number(value.trim_end().strip_suffix(" ms")?)?, MILLI)
 }
 
 fn read_ib(section: &Section<'_>) -> Result<Found, String> {

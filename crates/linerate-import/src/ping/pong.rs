@@ -2,9 +2,9 @@
 //= infiniband-diags 44, ibping.c: "Pong from %s (%s): time %" PRIu64 ".%03" PRIu64 " ms\n"
 
 use linerate_core::reported::{Setup, SizeRow, Sizes, Tool, Trip};
-use linerate_core::units::Nanos;
+use linerate_core::units::{Bytes, Nanos};
 
-use super::DATAGRAM;
+use super::{DATAGRAM, Ttl};
 use crate::format::{Found, Section};
 use crate::scaled::{MILLI, MOST_ROWS, Notes, lines, nanos, number};
 
@@ -29,19 +29,49 @@ fn target(line: &str) -> Option<&str> {
     Some(line.strip_prefix(MARK)?.rsplit_once(": time ")?.0)
 }
 
+/// What single answers are of.
+pub(super) struct Of<'a> {
+    /// The program, the host that answered, and the operation.
+    pub(super) names: (&'static str, &'a str, &'static str),
+    pub(super) size: Bytes,
+    /// The time in a line.
+    pub(super) time: fn(&str) -> Option<Nanos>,
+}
+
 pub(super) fn read(section: &Section<'_>, body: &str) -> Result<Found, String> {
+    let first = body.lines().next().unwrap_or("");
+    let of = Of {
+        names: ("ibping", target(first).unwrap_or(""), "management datagram"),
+        size: DATAGRAM,
+        time,
+    };
+    answers(section, body, &of, 0)
+}
+
+/// The answers in the lines behind the first so many.
+pub(super) fn answers(
+    section: &Section<'_>,
+    body: &str,
+    of: &Of<'_>,
+    skip: usize,
+) -> Result<Found, String> {
     let mut notes = Notes::default();
     let mut times = Vec::new();
-    for (line, text) in lines(section, body) {
-        match time(text) {
+    let mut ttl = Ttl::default();
+    for (line, text) in lines(section, body).skip(skip) {
+        ttl.see(text, "ttl=");
+        match (of.time)(text) {
             Some(time) if times.len() < MOST_ROWS => times.push(time),
-            None if !text.trim().is_empty() => notes.strange(line, text),
+            None if !text.trim().is_empty() && text.trim() != "^C" => notes.strange(line, text),
             _ => {}
         }
     }
+    let (program, target, operation) = of.names;
     notes.at(
         section.line,
-        "the statistics of ibping are missing: only the answers in the text are counted",
+        format!(
+            "the statistics of {program} are missing: only the answers in the text are counted"
+        ),
     );
     times.sort_unstable();
     let (Some(least), Some(most)) = (times.first(), times.last()) else {
@@ -52,7 +82,7 @@ pub(super) fn read(section: &Section<'_>, body: &str) -> Result<Found, String> {
         .iter()
         .fold(0_u64, |sum, time| sum.saturating_add(time.0));
     let row = SizeRow {
-        size: DATAGRAM,
+        size: of.size,
         samples: Some(count),
         least: Some(*least),
         typical: times
@@ -61,17 +91,17 @@ pub(super) fn read(section: &Section<'_>, body: &str) -> Result<Found, String> {
             .filter(|_| times.len() >= ENOUGH),
         mean: Some(Nanos(sum / count.max(1))),
         most: Some(*most),
+        ttl: ttl.same(),
         ..SizeRow::default()
     };
-    let first = body.lines().next().unwrap_or("");
     Ok(Found {
         notes: notes.0,
         ..Found::table(
-            Tool::named("ibping"),
-            (target(first).unwrap_or(""), section.line),
+            Tool::named(program),
+            (target, section.line),
             Sizes {
                 carrier: None,
-                operation: "management datagram".to_owned(),
+                operation: operation.to_owned(),
                 trip: Trip::Whole,
                 both: false,
                 rows: vec![row],

@@ -197,6 +197,11 @@ const FILLS: std::ops::RangeInclusive<f64> = 0.7..=1.2;
 /// Round trips from which a window of the usual size holds a fast path.
 const LONG: Nanos = Nanos::from_millis(1);
 
+/// The largest window of a connection whose ends do not scale it, and the share of it that is in flight where it is full.
+//= RFC 7323, section 2.1: the window field has 16 bits
+const UNSCALED: Bytes = Bytes(65_535);
+const AT_UNSCALED: std::ops::RangeInclusive<f64> = 0.95..=1.03;
+
 pub(super) fn window(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
     let mut pings = explained
         .tables
@@ -205,13 +210,17 @@ pub(super) fn window(explained: &Explained<'_>, id: &'static str) -> Vec<Remark>
     let ping = pings.find_map(|table| table.whole(table.smallest()?.time()?));
     let held = |(source, result, one): Of<'_>| {
         let rtt = one.round_trip.mean.or(ping).filter(|rtt| *rtt >= LONG)?;
-        let window = one.buffer.or(one.window)?;
         let rate_now = if one.ticks.is_empty() {
             one.goodput.0 as f64
         } else {
             median(&one.ticks)
         };
         let flight = Bytes((rate_now / 8.0 * rtt.secs()) as u64);
+        let is_unscaled = AT_UNSCALED.contains(&(flight.0 as f64 / UNSCALED.0 as f64));
+        let window = one
+            .buffer
+            .or(one.window)
+            .or(is_unscaled.then_some(UNSCALED))?;
         let is_clean = one.repeated().is_some_and(|share| share < CLEAN) && one.streams == Some(1);
         let is_full = FILLS.contains(&(flight.0 as f64 / (window.0 as f64).max(1.0)));
         (is_clean && is_full && one.carrier == Carrier::Tcp).then(|| {

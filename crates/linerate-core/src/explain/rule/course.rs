@@ -307,6 +307,44 @@ pub(super) fn ladder(explained: &Explained<'_>, id: &'static str) -> Vec<Remark>
     Direction::ALL.into_iter().filter_map(of).collect()
 }
 
+/// Largest datagram that an MTU of 1500 carries in one packet, with the header of IPv4.
+const WHOLE_PACKET: Bytes = Bytes(1_472);
+
+/// Large datagrams that are lost, where small ones at that rate are not: each of their packets may be lost.
+fn split(
+    runs: &[(Of<'_>, f64, f64)],
+    hardest: &(Of<'_>, f64, f64),
+    id: &'static str,
+) -> Option<Remark> {
+    let ((source, result, one), offered, lost) = hardest;
+    let large = one.size.filter(|size| *size > WHOLE_PACKET)?;
+    let is_small =
+        |run: &&(Of<'_>, f64, f64)| run.0.2.size.is_some_and(|size| size <= WHOLE_PACKET);
+    let whole = runs
+        .iter()
+        .rev()
+        .filter(|run| run.2 < WHOLE && run.1 >= offered * SAME);
+    let small = whole.clone().find(is_small)?;
+    let what = format!(
+        "{}: {:.1} % of the datagrams of {large} were lost, and next to none of {} at that rate: a large one travels in \
+         several packets, and is lost with each of them",
+        way(one.direction),
+        lost * 100.0,
+        small.0.2.size.unwrap_or_default()
+    );
+    Some(
+        Remark::new(id, Stands::Finding, what)
+            .of(one.direction)
+            .shown_by(source, result)
+            .names(&["fragmentation"])
+            .rules_out(&["path-rate"])
+            .next(
+                "datagrams that fit a packet",
+                "iperf3 -c HOST -u -b RATE -l 1400",
+            ),
+    )
+}
+
 /// Loads by UDP of one direction, by the rate that was offered: where loss begins, or that it is a share of any load.
 fn knee(runs: &[(Of<'_>, f64, f64)], id: &'static str) -> Option<Remark> {
     let gentlest = runs.first()?;
@@ -329,7 +367,9 @@ fn knee(runs: &[(Of<'_>, f64, f64)], id: &'static str) -> Option<Remark> {
     let shares = || runs.iter().map(|run| run.2);
     let (smallest, largest) = (shares().fold(1.0, f64::min), shares().fold(0.0, f64::max));
     let whole = runs.iter().rev().find(|run| run.2 < WHOLE);
-    let remark = if let Some(whole) = whole.filter(|whole| whole.1 >= offered * SAME) {
+    let remark = if let Some(remark) = split(runs, hardest, id) {
+        remark
+    } else if let Some(whole) = whole.filter(|whole| whole.1 >= offered * SAME) {
         told(format!(
             "{way}: {:.1} % of the datagrams were lost, and another run at that rate lost next to none: not the rate loses \
              them, but how they are sent, or something that comes and goes",

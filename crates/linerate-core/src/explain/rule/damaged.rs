@@ -1,5 +1,7 @@
 //! A rule about packets that the wire damaged: counters of a port that grew beside a transfer that lost as many.
 
+use std::ops::RangeInclusive;
+
 use super::super::{Explained, side_name};
 use super::connections::MATTERS;
 use super::course::{Of, transfers, way};
@@ -12,44 +14,74 @@ use crate::reported::Transfer;
 
 /// Damaged packets for each one that was sent again, where they are the same ones. Other traffic between both readings has
 /// some as well, and of some frames neither end knows that they were lost.
-const SAME: std::ops::RangeInclusive<f64> = 0.5..=3.0;
+const SAME: RangeInclusive<f64> = 0.5..=3.0;
 
-/// Words of the names by which drivers count damaged frames.
-const WORDS: [&str; 4] = ["crc", "fcs", "symbol", "align"];
+/// The same of counts that nothing else changed.
+const SAME_COUNT: RangeInclusive<f64> = 0.98..=1.02;
+/// Packets that the port dropped for each one that was lost, where they are the same ones.
+const DROPPED: RangeInclusive<f64> = 0.8..=1.5;
 
-/// Whether a counter is of received frames that the wire damaged; by its name where the driver is not known.
-fn is_damage(nic: &Nic, counter: &Counter) -> bool {
-    if let Some(meaning) = counted::meaning(&nic.driver, &counter.name) {
-        return meaning == Meaning::Damaged;
-    }
-    let name = counter.name.to_ascii_lowercase();
-    nic.driver.is_empty()
-        && name.contains("err")
-        && !name.contains("tx")
-        && WORDS.iter().any(|word| name.contains(word))
+/// The counter of a meaning that has grown most between two readings of a port, and by how much.
+fn grown<'a>(nic: &'a Nic, meanings: &[Meaning]) -> Option<(&'a Counter, u64)> {
+    let is_own = |counter: &&Counter| {
+        let meaning = counted::likely(&nic.driver, &counter.name);
+        meaning.is_some_and(|meaning| meanings.contains(&meaning))
+    };
+    let more = nic.counters.iter().filter(is_own).filter_map(|counter| {
+        let mut before = nic.before.counters.iter();
+        let before = before.find(|old| old.name == counter.name)?;
+        Some((counter, counter.value.checked_sub(before.value)?))
+    });
+    more.filter(|(_, more)| *more > 0)
+        .max_by_key(|(_, more)| *more)
 }
 
-/// The counter of damage that has grown most between two readings of a port, and by how much.
-fn grown(nic: &Nic) -> Option<(&Counter, u64)> {
-    let own = nic
-        .counters
-        .iter()
-        .filter(|counter| is_damage(nic, counter));
-    let more = own.filter_map(|counter| {
-        let before = nic
-            .before
-            .counters
-            .iter()
-            .find(|old| old.name == counter.name)?;
-        Some((
-            counter,
-            counter
-                .value
-                .checked_sub(before.value)
-                .filter(|more| *more > 0)?,
+/// Packets that a port dropped for want of room, as many as a transfer lost.
+pub(super) fn dropped(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+    let of = |side: Side, nic: &Nic| {
+        let (counter, more) = grown(nic, &[Meaning::RingFull, Meaning::BufferFull])?;
+        // One count that is the other's is no chance, whichever host the counters are of.
+        let is_alike = |one: &Transfer, alike: &RangeInclusive<f64>| {
+            lost(one).is_some_and(|lost| alike.contains(&(more as f64 / lost as f64)))
+        };
+        let into = losing(explained, side).filter(|(_, _, one)| is_alike(one, &DROPPED));
+        let same = || transfers(explained).find(|(_, _, one)| is_alike(one, &SAME_COUNT));
+        let (source, result, one) = into.or_else(same)?;
+        let side = one.direction.receiver();
+        let what = format!(
+            "{}: {} of the {} dropped {more} packets for want of room, as many as were lost: {} grew by so much between two readings",
+            way(one.direction),
+            nic.name,
+            side_name(side),
+            counter.name
+        );
+        let remark = Remark::new(id, Stands::Finding, what)
+            .names(&["local-drops"])
+            .rules_out(&["path-loss", "path-rate"])
+            .of(one.direction)
+            .at(side)
+            .shown_by(source, result)
+            .because("bursts fill the ring faster than the CPU that serves it empties it");
+        Some(remark.next(
+            "a longer ring, if the port has one; then more queues",
+            "ethtool -g PORT",
         ))
-    });
-    more.max_by_key(|(_, more)| *more)
+    };
+    let each = hosts(explained).into_iter();
+    each.flat_map(|(side, host)| {
+        host.network
+            .nics
+            .iter()
+            .filter_map(move |nic| of(side, nic))
+    })
+    .collect()
+}
+
+/// The transfer into a side that lost most.
+fn losing<'a>(explained: &'a Explained<'_>, side: Side) -> Option<Of<'a>> {
+    let into = |(_, _, one): &Of<'_>| one.direction.receiver() == side && lost(one).is_some();
+    let losing = transfers(explained).filter(into);
+    losing.max_by_key(|(_, _, one)| lost(one))
 }
 
 pub(super) fn damaged(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
@@ -67,12 +99,8 @@ fn remark(
     (side, nic): (Side, &Nic),
     id: &'static str,
 ) -> Option<Remark> {
-    let (counter, more) = grown(nic)?;
-    let losing = |(_, _, one): &Of<'_>| one.direction.receiver() == side && lost(one).is_some();
-    let of = transfers(explained)
-        .filter(losing)
-        .max_by_key(|(_, _, one)| lost(one));
-    let (source, result, one) = of?;
+    let (counter, more) = grown(nic, &[Meaning::Damaged])?;
+    let (source, result, one) = losing(explained, side)?;
     let lost = lost(one)?;
     let what = format!(
         "{}: the link damages packets on the way into {} of the {}: {} grew by {more} between two readings, and {lost} \

@@ -167,10 +167,15 @@ fn held_near(table: &Table<'_>, id: &'static str) -> Option<Remark> {
     let least = row
         .least
         .map_or("less than 1 ms".to_owned(), |least| least.to_string());
-    (varies && row.lost == Some(0)).then(|| {
+    let loss = match row.lost {
+        Some(0) => "no packet was lost, but ",
+        Some(_) => return None,
+        None => "",
+    };
+    varies.then(|| {
         let what = format!(
-            "no packet was lost, but round trips to {host} take {least} to {most}, {mean} in the \
-             mean: far too long for a local network, and no distance"
+            "{loss}round trips to {host} take {least} to {most}, {mean} in the mean: far too long for a local network, and \
+             no distance"
         );
         Remark::new(id, Stands::Finding, what)
             .because(format!("{samples} answers {why}"))

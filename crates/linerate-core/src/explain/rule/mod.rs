@@ -257,6 +257,11 @@ pub static RULES: &[Rule] = &[
         find: hops::path,
     },
     Rule {
+        id: "port-dropped",
+        doc: "Packets that a port dropped for want of room between two readings, 0.8 to 1.5 for each one that a transfer lost.",
+        find: damaged::dropped,
+    },
+    Rule {
         id: "damaged-packets",
         doc: "Packets that the wire damaged, grown between two readings of a port beside a transfer into it that lost as many.",
         find: damaged::damaged,

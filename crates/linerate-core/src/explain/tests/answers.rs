@@ -452,3 +452,40 @@ fn what_a_closed_window_makes_a_sender_repeat_is_no_loss() {
     assert_eq!(held(0.5), "receive-window");
     assert_eq!(held(0.49), "path-loss");
 }
+
+#[test]
+fn large_datagrams_alone_that_are_lost_are_fragmented() {
+    let sized = |size: u64, share: f64| {
+        let Measured::Transfer(mut one) = datagrams(0.4, share) else {
+            unreachable!()
+        };
+        one.size = Some(Bytes(size));
+        Measured::Transfer(one)
+    };
+    assert_eq!(
+        of(vec![sized(8_192, 0.087), sized(1_472, 0.0)]),
+        "fragmentation"
+    );
+    // Both fit a packet, or neither does; and the small ones are lost.
+    for other in [
+        vec![sized(1_400, 0.087), sized(1_472, 0.0)],
+        vec![sized(8_192, 0.087), sized(1_473, 0.0)],
+        vec![sized(8_192, 0.0), sized(1_400, 0.087)],
+    ] {
+        assert_eq!(of(other), "path-loss|socket-drops");
+    }
+}
+
+#[test]
+fn a_stream_at_the_window_of_64_kib_is_held_by_it() {
+    let at = |megabits: f64, retransmits: u64| {
+        let mut one = run(1, megabits / 1e3, retransmits);
+        if let Measured::Transfer(one) = &mut one {
+            one.round_trip.mean = Some(Nanos::from_millis(38));
+        }
+        of(vec![one])
+    };
+    assert_eq!(at(13.7, 0), "receive-window|send-buffer");
+    assert_eq!(at(14.3, 0), "unknown");
+    assert_eq!(at(13.0, 0), "unknown");
+}

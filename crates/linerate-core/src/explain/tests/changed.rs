@@ -66,12 +66,35 @@ fn damage_that_grew_as_a_transfer_lost_is_the_link() {
             "{name}"
         );
     }
-    for name in [
-        "rx_missed_errors",
-        "tx_crc_errors",
-        "rx_csum_offload_errors",
-        "rx_packets",
-    ] {
+    // Packets for which the port had no room, as many as were lost.
+    let missed = |more| {
+        of(
+            counted("", "rx_missed_errors", more),
+            Direction::Reverse,
+            900,
+        )
+    };
+    assert_eq!(
+        (missed(720), missed(1_350)),
+        ("local-drops".to_owned(), "local-drops".to_owned())
+    );
+    assert_eq!(
+        (missed(719), missed(1_351)),
+        ("unknown".to_owned(), "unknown".to_owned())
+    );
+    // One count that is the other's, of a host that the paste does not name.
+    let other = |more| {
+        of(
+            counted("", "rx_missed_errors", more),
+            Direction::Forward,
+            900,
+        )
+    };
+    assert_eq!(
+        (other(890), other(850)),
+        ("local-drops".to_owned(), "unknown".to_owned())
+    );
+    for name in ["tx_crc_errors", "rx_csum_offload_errors", "rx_packets"] {
         assert_eq!(
             of(counted("", name, 900), Direction::Reverse, 900),
             "unknown",

@@ -141,7 +141,9 @@ pub(super) fn damaged(inventory: &Inventory) -> Vec<Oddity> {
     let odd = |nic: &Nic| {
         let some = |n: Option<u64>| n.filter(|&n| n > 0);
         let blocks = some(nic.fec.as_ref().and_then(|fec| fec.uncorrectable));
-        let damaged = |c: &&Counter| means(nic, c, Meaning::Damaged) && c.value > 0;
+        let damaged = |c: &&Counter| {
+            counted::likely(&nic.driver, &c.name) == Some(Meaning::Damaged) && c.value > 0
+        };
         let own = nic.counters.iter().find(damaged);
         let what = match (some(nic.errors.rx_crc), blocks, own) {
             (_, Some(blocks), _) => format!("{blocks} blocks could not be corrected"),

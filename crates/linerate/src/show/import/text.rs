@@ -118,7 +118,7 @@ fn not_known(doc: &mut Document, explained: &Explained<'_>) {
     let what = match &explained.headline {
         Some(headline) => headline.what.as_str(),
         None if odd => return,
-        None => "it has no result of a test, and no fault was recognised in the facts of the hosts",
+        None => "it has no result of a test: facts of hosts alone do not say what is slow",
     };
     doc.entry("Unknown", &[(Tone::Plain, what)], 2);
 }

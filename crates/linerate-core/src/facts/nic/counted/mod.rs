@@ -200,6 +200,34 @@ pub fn meaning(driver: &str, name: &str) -> Option<Meaning> {
     own.or_else(|| table::of_kernel(name))
 }
 
+/// Words of names, and what a counter of an unknown driver most likely means by them.
+const LIKELY: [(&str, Meaning); 9] = [
+    ("crc", Meaning::Damaged),
+    ("fcs", Meaning::Damaged),
+    ("symbol", Meaning::Damaged),
+    ("align", Meaning::Damaged),
+    ("missed", Meaning::BufferFull),
+    ("no_buf", Meaning::BufferFull),
+    ("out_of_buffer", Meaning::RingFull),
+    ("no_dma", Meaning::RingFull),
+    ("fifo", Meaning::BufferFull),
+];
+
+/// The meaning of a counter of received packets; by words of its name where the driver is not known.
+pub fn likely(driver: &str, name: &str) -> Option<Meaning> {
+    let known = meaning(driver, name);
+    if known.is_some() || !driver.is_empty() {
+        return known;
+    }
+    let name = name.to_ascii_lowercase();
+    let is_of_sending = name.contains("tx") || name.contains("bytes");
+    let mut rows = LIKELY
+        .iter()
+        .filter(|_| !is_of_sending && sounds_bad(&name));
+    rows.find(|(word, _)| name.contains(word))
+        .map(|(_, meaning)| *meaning)
+}
+
 /// The meaning of a driver's counter, as by [`meaning`], without the names that the kernel counts for every
 /// port by itself.
 pub fn own_meaning(driver: &str, name: &str) -> Option<Meaning> {

@@ -252,3 +252,23 @@ fn the_packets_that_a_driver_received_are_those_of_all_kinds() {
     assert_eq!(of(&["rx_bytes", "rx_packets"]), Some(2));
     assert_eq!(of(&["rx_queue_0_packets"]), None);
 }
+
+#[test]
+fn names_of_unknown_drivers_have_their_likely_meaning() {
+    for (name, meaning) in [
+        ("RxFcsErr", Some(Meaning::Damaged)),
+        ("rx_symbol_errs", Some(Meaning::Damaged)),
+        ("rx_missed_errors", Some(Meaning::RingFull)),
+        ("rx_no_dma_resource_errs", Some(Meaning::RingFull)),
+        ("TxFcsErr", None),
+        ("rx_bytes", None),
+        ("RxGood", None),
+    ] {
+        assert_eq!(likely("", name), meaning, "{name}");
+    }
+    assert_eq!(
+        likely("virtio_net", "RxFcsErr"),
+        None,
+        "its names are known"
+    );
+}
