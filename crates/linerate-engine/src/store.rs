@@ -14,7 +14,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use linerate_core::record::frame::{self, Damage, FrameError};
 use linerate_core::record::{Record, Start};
@@ -282,17 +282,16 @@ pub fn start(path: &Path) -> Result<Start, StoreError> {
 }
 
 /// Returns the sort key of a record file: the time in its name, then its modification time if two names have the same
-/// second. A name without a time, which somebody else gave, is as old as its modification.
-fn age(path: &Path) -> (String, Option<SystemTime>) {
+/// second. A name without a time, which somebody else gave, is older than all others, and sorts by itself.
+fn age(path: &Path) -> (String, Option<SystemTime>, String) {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let modified = path.metadata().and_then(|m| m.modified()).ok();
-    let named: String = name.chars().take(recorder::STAMP).collect();
+    let stamp: String = name.chars().take(recorder::STAMP).collect();
     let form = |c: char| if c.is_ascii_digit() { '0' } else { c };
-    if named.chars().map(form).eq("0000-00-00T00-00-00".chars()) {
-        return (named, modified);
+    if !stamp.chars().map(form).eq("0000-00-00T00-00-00".chars()) {
+        return (String::new(), None, name.into_owned());
     }
-    let since = modified.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
-    (stamp(since.map_or(0, |d| d.as_secs())), modified)
+    let modified = path.metadata().and_then(|m| m.modified()).ok();
+    (stamp, modified, String::new())
 }
 
 /// Reads a whole file.

@@ -7,6 +7,8 @@ use crate::text::{command, program};
 
 /// Longest part, in lines.
 const MOST_LINES: usize = 200;
+/// Most parts that get a first line.
+const MOST_HEADS: usize = 1_000;
 /// Name of a device of which the command names none.
 const NAMELESS: &str = "HCA";
 
@@ -37,7 +39,7 @@ pub(crate) fn with_heads(text: &str, is_known: impl Fn(&str) -> bool) -> Cow<'_,
         return Cow::Borrowed(text);
     }
     let mut out = String::new();
-    let mut done = 0;
+    let (mut done, mut heads) = (0, 0);
     let mut lines = text.split_inclusive('\n').scan(0, |at, line| {
         *at += line.len();
         Some((*at, line))
@@ -48,6 +50,10 @@ pub(crate) fn with_heads(text: &str, is_known: impl Fn(&str) -> bool) -> Cow<'_,
         let Some((head, value)) = part.and_then(|command| head(command, rest)) else {
             continue;
         };
+        heads += 1;
+        if heads > MOST_HEADS {
+            break;
+        }
         out.push_str(&text[done..end - line.len()]);
         out.push_str(&head);
         out.push('\n');
@@ -105,7 +111,7 @@ fn head(command: &str, rest: &str) -> Option<(String, Option<String>)> {
 fn part(command: &str, rest: &str) -> Option<String> {
     let lines = || {
         let lines = rest.lines().take(MOST_LINES);
-        lines.take_while(|line| !line.trim().is_empty() && self::command(line).is_none())
+        lines.take_while(|line| !line.trim().is_empty() && typed(line).is_none())
     };
     // A line of words is no part of an output.
     lines().next().filter(|line| line.contains(':'))?;
@@ -114,7 +120,8 @@ fn part(command: &str, rest: &str) -> Option<String> {
         "ethtool" => {
             let first = words.next()?;
             if !first.starts_with('-') {
-                return Some(format!("Settings for {first}:"));
+                return is_one(lines(), &["Speed:", "Duplex:"])
+                    .then(|| format!("Settings for {first}:"));
             }
             let (_, start) = ETHTOOL.iter().find(|(names, _)| names.contains(&first))?;
             let end = if first.contains('S') || first.contains("statistics") {
@@ -126,11 +133,7 @@ fn part(command: &str, rest: &str) -> Option<String> {
         }
         "ibstat" => {
             let name = words.next().unwrap_or(NAMELESS);
-            let count = |key: &str| lines().filter(|line| line.trim().starts_with(key)).count();
-            let is_one = ["State:", "Rate:", "Port "]
-                .iter()
-                .all(|key| count(key) <= 1);
-            is_one.then(|| format!("CA '{name}' port 1"))
+            is_one(lines(), &["State:", "Rate:", "Port "]).then(|| format!("CA '{name}' port 1"))
         }
         "perfquery" => {
             let number = |word: &str| word.bytes().all(|b| b.is_ascii_digit());
@@ -140,6 +143,22 @@ fn part(command: &str, rest: &str) -> Option<String> {
         "lscpu" => Some("Architecture: unknown".to_owned()),
         _ => None,
     }
+}
+
+/// Whether lines are of one device: no key stands twice.
+fn is_one<'a>(lines: impl Iterator<Item = &'a str>, keys: &[&str]) -> bool {
+    let mut seen = vec![false; keys.len()];
+    for line in lines {
+        let found = keys
+            .iter()
+            .position(|key| line.trim_start().starts_with(key));
+        if let Some(at) = found
+            && std::mem::replace(&mut seen[at], true)
+        {
+            return false;
+        }
+    }
+    true
 }
 
 /// What a file of the kernel holds, as a program prints it.

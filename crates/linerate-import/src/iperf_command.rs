@@ -4,7 +4,7 @@ use linerate_core::reported::{Carrier, Transfer};
 use linerate_core::units::{Bytes, Rate};
 
 use crate::iperf_row::number;
-use crate::launch::bound;
+use crate::launch::{behind, bound};
 use crate::scaled::{flag, option};
 
 /// Bits per second that each stream of datagrams has where none are asked for.
@@ -45,6 +45,9 @@ pub(crate) fn asked(one: &mut Transfer, command: &str) {
     let own = option(command, &["-A", "--affinity"]).and_then(|list| list.split([',', '/']).next());
     one.setup.cpu = cpu.or_else(|| own?.parse().ok());
     one.setup.node = node;
+    if node.is_some() || cpu.is_some() {
+        one.setup.command = behind(command);
+    }
     let congestion = option(command, &["-C", "--congestion"]).map(str::to_owned);
     one.congestion = one.congestion.take().or(congestion);
 }
@@ -106,6 +109,12 @@ mod tests {
         assert_eq!(of_place("numactl -N 1 iperf3 -c h -C bbr"), (None, Some(1)));
         assert_eq!(of_place("taskset -c 3 iperf3 -c h"), (Some(3), None));
         assert_eq!(of_place("iperf3 -c h -A 7,9"), (Some(7), None));
+        // What is bound is compared with the same command alone.
+        assert_eq!(
+            of("sudo numactl -N 1 iperf3 -c h -t 3").setup.command,
+            "iperf3 -c h -t 3"
+        );
+        assert_eq!(of("iperf3 -c h -t 3").setup.command, "");
         // No limit, and no number.
         assert_eq!(
             (of("iperf3 -c h -b 0").asked, of("iperf3 -c h -b x").asked),

@@ -1,6 +1,7 @@
 //! Hosts at which a launcher of parallel programs (`mpirun`, `mpiexec`, `srun`) started processes, by its command.
 
 use crate::scaled::option;
+use crate::text::program;
 
 /// Launchers, by the start of their names.
 const LAUNCHERS: &[&str] = &["mpirun", "mpiexec", "orterun", "prun"];
@@ -112,6 +113,19 @@ pub(crate) fn itself(command: &str) -> Vec<String> {
     is_itself
         .then(|| "localhost".to_owned())
         .into_iter()
+        .collect()
+}
+
+/// Longest command that is kept, in bytes.
+const MOST_COMMAND: usize = 256;
+
+/// A command from its program on, behind what binds it; runs with one command differ in the place alone.
+pub(crate) fn behind(command: &str) -> String {
+    let at = program(command).and_then(|name| command.find(name));
+    let own = at.and_then(|at| command.get(at..)).unwrap_or_default();
+    own.chars()
+        .take(MOST_COMMAND)
+        .filter(|c| !c.is_control())
         .collect()
 }
 

@@ -21,6 +21,8 @@ pub(crate) static MPSTAT: Format = Format {
     read,
 };
 
+/// Most columns.
+const MOST_COLUMNS: usize = 32;
 /// Most CPUs that are kept.
 const MOST: usize = 1_024;
 /// Shares are kept in hundredths of a percent.
@@ -55,7 +57,10 @@ impl<'a> Reading<'a> {
         let words: Vec<&str> = line.split_whitespace().collect();
         if is_head(line) {
             (self.head, self.row) = (words, Vec::new());
-        } else if words.iter().all(|word| word.starts_with('%')) && !self.head.contains(&"%idle") {
+        } else if words.iter().all(|word| word.starts_with('%'))
+            && self.head.len() < MOST_COLUMNS
+            && !self.head.contains(&"%idle")
+        {
             self.head.extend(words);
         } else if self.is_row(&words) {
             self.row.extend(words);
@@ -90,7 +95,12 @@ impl<'a> Reading<'a> {
         let (Some(cpu), Some(idle)) = (of("CPU"), share("%idle")) else {
             return;
         };
-        let waits = share("%iowait").unwrap_or(0.0);
+        let is_cpu = cpu == "all" || cpu.len() < 6 && cpu.bytes().all(|b| b.is_ascii_digit());
+        if !is_cpu {
+            return;
+        }
+        // What a hypervisor takes is no work of the host.
+        let waits = share("%iowait").unwrap_or(0.0) + share("%steal").unwrap_or(0.0);
         let packets = share("%soft").unwrap_or(0.0) + share("%irq").unwrap_or(0.0);
         for (what, value) in [("busy", 100.0 - idle - waits), ("interrupts", packets)] {
             let name = format!("cpu.{cpu}.{what}");

@@ -34,13 +34,15 @@ const MOST: usize = 1_000;
 
 /// Sentences of `netstat -s` and the kernel's names of their counters.
 //= net-tools: statistics.c, Tcptab and Tcpexttab
-const SENTENCES: [(&str, &str); 10] = [
+const SENTENCES: [(&str, &str); 12] = [
     ("segments sent out", "TcpOutSegs"),
     ("segments send out", "TcpOutSegs"),
     ("segments received", "TcpInSegs"),
     ("segments retransmitted", "TcpRetransSegs"),
     ("segments retransmited", "TcpRetransSegs"),
     ("DSACKs received", "TcpExtTCPDSACKRecv"),
+    ("packet reassembles failed", "IpReasmFails"),
+    ("packet reassemblies failed", "IpReasmFails"),
     ("packet receive errors", "UdpInErrors"),
     ("receive buffer errors", "UdpRcvbufErrors"),
     ("fast retransmits", "TcpExtTCPFastRetrans"),

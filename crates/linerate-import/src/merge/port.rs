@@ -101,7 +101,13 @@ fn earlier(into: &mut Nic, from: &Nic) {
         let first = into.before.coalesce.or(into.coalesce);
         into.before.coalesce = first.or(from.before.coalesce);
     }
-    if into.before.counters.is_empty() && !from.counters.is_empty() {
+    // Counters only grow: where one is smaller, the other reading is of another host.
+    let has_grown = |old: &Counter| {
+        let mut same = from.counters.iter().filter(|new| new.name == old.name);
+        same.all(|new| new.value >= old.value)
+    };
+    let is_later = !from.counters.is_empty() && into.counters.iter().all(has_grown);
+    if into.before.counters.is_empty() && is_later {
         into.before.counters.clone_from(&into.counters);
     }
 }

@@ -18,7 +18,7 @@ use linerate_core::reported::{
 };
 
 use crate::format::Section;
-use crate::launch::{bound, itself};
+use crate::launch::{behind, bound, itself};
 use crate::scaled::{Notes, command_of, flag, option, quoted};
 
 /// An operation.
@@ -200,6 +200,11 @@ fn setup(command: Option<&str>) -> Setup {
         hosts: itself(command),
         cpu,
         node,
+        command: if cpu.is_some() || node.is_some() {
+            behind(command)
+        } else {
+            String::new()
+        },
         queues: option(command, &["-q", "--qp"]).and_then(|count| count.parse().ok()),
         ..Setup::default()
     }

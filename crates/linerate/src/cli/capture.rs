@@ -123,16 +123,26 @@ impl Pending {
             let file = OpenOptions::new().write(true).open(path);
             return file.map(Self::Itself);
         }
+        // What a link names is replaced, and not the link.
+        let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let folder = match path.parent() {
             Some(folder) if folder != Path::new("") => folder,
             _ => Path::new("."),
         };
         // The umask takes from these rights.
         let mode = Permissions::from_mode(if private { 0o600 } else { 0o666 });
-        let file = tempfile::Builder::new()
+        let beside = tempfile::Builder::new()
             .permissions(mode)
             .tempfile_in(folder);
-        file.map(Self::Beside)
+        match beside {
+            Ok(file) => Ok(Self::Beside(file)),
+            // The folder may be another user's, and the file one's own.
+            Err(e) if e.kind() == io::ErrorKind::PermissionDenied && !private && path.is_file() => {
+                let file = OpenOptions::new().write(true).truncate(true).open(path);
+                file.map(Self::Itself)
+            }
+            Err(e) => Err(e),
+        }
     }
 
     /// Writes the text. A private file replaces nothing.
@@ -141,6 +151,11 @@ impl Pending {
             Self::Itself(mut file) => file.write_all(text.as_bytes())?,
             Self::Beside(mut file) => {
                 file.write_all(text.as_bytes())?;
+                let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
+                // An older file keeps its rights.
+                if let Ok(old) = path.metadata() {
+                    file.as_file().set_permissions(old.permissions())?;
+                }
                 if private {
                     file.persist_noclobber(path)?;
                 } else {

@@ -74,8 +74,15 @@ pub(super) fn user_folder(variable: &str, in_home: &str) -> Option<PathBuf> {
 /// Reads a file; a missing file is an error only if the user named it.
 fn read(path: &Path, wanted: bool) -> Result<Table, Failure> {
     let mut text = String::new();
-    let read = File::open(path).and_then(|file| file.take(LONGEST).read_to_string(&mut text));
+    let read = File::open(path).and_then(|file| file.take(LONGEST + 1).read_to_string(&mut text));
     match read {
+        Ok(length) if length as u64 > LONGEST => {
+            let error = anyhow::anyhow!(
+                "the configuration file {} is longer than 1 MiB",
+                path.display()
+            );
+            return Err(Failure::usage(error).hint("linerate generate config > FILE writes one"));
+        }
         Ok(_) => {}
         Err(e) if e.kind() == ErrorKind::NotFound && !wanted => return Ok(Table::new()),
         // A change of the user often keeps HOME.

@@ -224,13 +224,19 @@ pub(super) fn window(explained: &Explained<'_>, id: &'static str) -> Vec<Remark>
         let is_clean = one.repeated().is_some_and(|share| share < CLEAN) && one.streams == Some(1);
         let is_full = FILLS.contains(&(flight.0 as f64 / (window.0 as f64).max(1.0)));
         (is_clean && is_full && one.carrier == Carrier::Tcp).then(|| {
+            let is_told = one.buffer.or(one.window).is_some();
+            let (as_if, causes): (_, &[&'static str]) = if is_told {
+                ("the window holds the stream", &["receive-window", "send-buffer"])
+            } else {
+                ("as one that is not scaled would hold the stream", &["receive-window", "send-buffer", "path-rate"])
+            };
             let what = format!(
-                "{}: a window of {window} in each round trip of {rtt} is {}, and nothing was lost: the window holds the stream",
+                "{}: a window of {window} in each round trip of {rtt} is {}, and nothing was lost: {as_if}",
                 way(one.direction),
                 rate(rate_now)
             );
             Remark::new(id, Stands::Finding, what)
-                .names(&["receive-window", "send-buffer"])
+                .names(causes)
                 .rules_out(&["path-loss"])
                 .of(one.direction)
                 .shown_by(source, result)

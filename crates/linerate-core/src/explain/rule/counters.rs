@@ -2,6 +2,7 @@
 
 use super::super::{Explained, side_name};
 use super::course::{MOST_RUNS, transfers};
+use super::fabric::ports;
 use super::{Remark, Stands};
 use crate::path::Side;
 use crate::reported::{Counters, CpuOf, Measured};
@@ -154,6 +155,20 @@ pub(super) fn one_core(explained: &Explained<'_>, id: &'static str) -> Vec<Remar
     .collect()
 }
 
+/// Whether a host counts packets that it could not put together from their parts.
+pub(super) fn fails_to_join(explained: &Explained<'_>) -> bool {
+    let mut runs = explained.material.runs().take(MOST_RUNS);
+    runs.any(|(_, result)| match &result.measured {
+        Measured::Counters(counters) => counters
+            .value("IpReasmFails")
+            .is_some_and(|count| count >= FEWEST_LOST),
+        _ => false,
+    })
+}
+
+/// Losses from which on two counts that agree are no chance.
+pub(super) const FEWEST_LOST: u64 = 20;
+
 /// Datagrams that the receiver's host dropped for want of room in the socket, as many as a transfer lost.
 pub(super) fn dropped(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
     let all = explained.material.runs().take(MOST_RUNS);
@@ -167,7 +182,8 @@ pub(super) fn dropped(explained: &Explained<'_>, id: &'static str) -> Vec<Remark
         _ => None,
     });
     let lost = |dropped: u64| {
-        let is_same = |lost: u64| (dropped as f64 / lost.max(1) as f64 - 1.0).abs() <= ALIKE;
+        let is_same =
+            |lost: u64| lost >= FEWEST_LOST && (dropped as f64 / lost as f64 - 1.0).abs() <= ALIKE;
         transfers(explained)
             .find(move |(_, _, one)| one.datagrams.is_some_and(|all| is_same(all.lost)))
     };
@@ -205,41 +221,44 @@ pub(super) fn full_cpu(explained: &Explained<'_>, id: &'static str) -> Vec<Remar
             let cpu = name.strip_prefix("cpu.")?.strip_suffix(".busy")?;
             (cpu != "all").then_some((cpu, *value as f64 / 1e4))
         });
-        let (cpu, most) = busy.max_by(|a, b| a.1.total_cmp(&b.1))?;
-        let others = share("cpu.all.busy").is_none_or(|all| all <= OTHERS_REST);
+        let busy: Vec<(&str, f64)> = busy.collect();
+        let (cpu, most) = busy.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1))?;
+        let together = share("cpu.all.busy").filter(|all| *all <= OTHERS_REST)?;
         let packets = share(&format!("cpu.{cpu}.interrupts"))?;
-        if most < CPU_FULL || !others {
+        let full = busy.iter().filter(|(_, busy)| *busy >= CPU_FULL).count();
+        if most < CPU_FULL {
             return None;
         }
-        let rest = |remark: Remark| match share("cpu.all.busy") {
-            Some(all) => remark.because(format!(
-                "all CPUs together are busy {:.0} % of the time",
-                all * 100.0
-            )),
-            None => remark,
-        };
-        let shown = |what: String, causes: &[&'static str]| {
+        let shown = |what: String| {
             let remark = Remark::new(id, Stands::Finding, what)
-                .names(causes)
-                .shown_by(source, result);
-            rest(match source.side {
+                .shown_by(source, result)
+                .because(format!(
+                    "all CPUs together are busy {:.0} % of the time",
+                    together * 100.0
+                ));
+            match source.side {
                 Some(side) => remark.at(side),
                 None => remark,
-            })
+            }
         };
-        Some(if packets >= most / 2.0 {
+        let is_one = full == 1 && !ports::is_any_full(explained);
+        Some(if packets >= most / 2.0 && is_one {
             let what = format!(
                 "CPU {cpu} is full, {:.1} % of its time with packets: one CPU takes them in",
                 packets * 100.0
             );
-            shown(what, &["softirq-core"]).next(
+            shown(what).names(&["softirq-core"]).next(
                 "which CPUs the queues of the port interrupt",
                 "cat /proc/interrupts",
             )
         } else {
-            let what =
-                format!("CPU {cpu} is full, and the others are not: one thread can do no more");
-            shown(what, &["sender-core", "receiver-core"]).next("the program on that CPU", "top -H")
+            // Beside other rules: a busy thread may be of anything.
+            let what = format!("{full} of the CPUs in the table are full, CPU {cpu} most");
+            let remark = shown(what).next("the program on that CPU", "top -H");
+            Remark {
+                answer: None,
+                ..remark
+            }
         })
     })
     .collect()

@@ -302,7 +302,7 @@ pub(super) fn ladder(explained: &Explained<'_>, id: &'static str) -> Vec<Remark>
             })
             .collect();
         runs.sort_by(|a, b| a.1.total_cmp(&b.1));
-        knee(&runs, id)
+        knee(&runs, counters::fails_to_join(explained), id)
     };
     Direction::ALL.into_iter().filter_map(of).collect()
 }
@@ -314,10 +314,17 @@ const WHOLE_PACKET: Bytes = Bytes(1_472);
 fn split(
     runs: &[(Of<'_>, f64, f64)],
     hardest: &(Of<'_>, f64, f64),
+    fails: bool,
     id: &'static str,
 ) -> Option<Remark> {
     let ((source, result, one), offered, lost) = hardest;
     let large = one.size.filter(|size| *size > WHOLE_PACKET)?;
+    // A socket with room for few of them loses them alike.
+    let causes: &[&'static str] = if fails {
+        &["fragmentation"]
+    } else {
+        &["fragmentation", "socket-drops"]
+    };
     let is_small =
         |run: &&(Of<'_>, f64, f64)| run.0.2.size.is_some_and(|size| size <= WHOLE_PACKET);
     let whole = runs
@@ -336,7 +343,7 @@ fn split(
         Remark::new(id, Stands::Finding, what)
             .of(one.direction)
             .shown_by(source, result)
-            .names(&["fragmentation"])
+            .names(causes)
             .rules_out(&["path-rate"])
             .next(
                 "datagrams that fit a packet",
@@ -346,7 +353,7 @@ fn split(
 }
 
 /// Loads by UDP of one direction, by the rate that was offered: where loss begins, or that it is a share of any load.
-fn knee(runs: &[(Of<'_>, f64, f64)], id: &'static str) -> Option<Remark> {
+fn knee(runs: &[(Of<'_>, f64, f64)], fails: bool, id: &'static str) -> Option<Remark> {
     let gentlest = runs.first()?;
     let hardest = runs.iter().rev().find(|run| run.2 >= LOSSY)?;
     let ((source, result, one), offered, lost) = *hardest;
@@ -367,7 +374,7 @@ fn knee(runs: &[(Of<'_>, f64, f64)], id: &'static str) -> Option<Remark> {
     let shares = || runs.iter().map(|run| run.2);
     let (smallest, largest) = (shares().fold(1.0, f64::min), shares().fold(0.0, f64::max));
     let whole = runs.iter().rev().find(|run| run.2 < WHOLE);
-    let remark = if let Some(remark) = split(runs, hardest, id) {
+    let remark = if let Some(remark) = split(runs, hardest, fails, id) {
         remark
     } else if let Some(whole) = whole.filter(|whole| whole.1 >= offered * SAME) {
         told(format!(

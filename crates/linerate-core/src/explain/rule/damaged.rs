@@ -4,8 +4,9 @@ use std::ops::RangeInclusive;
 
 use super::super::{Explained, side_name};
 use super::connections::MATTERS;
+use super::counters::FEWEST_LOST;
 use super::course::{Of, transfers, way};
-use super::fabric::ports::hosts;
+use super::fabric::ports::{self, hosts};
 use super::{Remark, Stands};
 use crate::facts::nic::counted::{self, Meaning};
 use crate::facts::nic::{Counter, Nic};
@@ -116,12 +117,21 @@ fn remark(
         .at(side)
         .shown_by(source, result)
         .next("what the optic receives, if it has one; then another cable", "sudo ethtool -m PORT");
+    if ports::is_any_full(explained) {
+        return Some(Remark {
+            answer: None,
+            ..remark
+        });
+    }
     Some(if SAME.contains(&(more as f64 / lost as f64)) {
         remark.names(&["path-loss"])
     } else {
         remark.names(&["path-loss", "path-rate"])
     })
 }
+
+/// Share of datagrams from which their loss matters.
+const LOSES: f64 = 1e-3;
 
 /// The packets that a transfer lost, if they slow it down.
 fn lost(one: &Transfer) -> Option<u64> {
@@ -131,5 +141,7 @@ fn lost(one: &Transfer) -> Option<u64> {
     let lost = one
         .retransmits
         .or(one.datagrams.map(|counts| counts.lost))?;
-    Some(lost).filter(|lost| *lost > 0)
+    // Of datagrams so few cost nobody anything.
+    let matters = one.lost().is_none_or(|share| share >= LOSES);
+    Some(lost).filter(|lost| *lost >= FEWEST_LOST && matters)
 }

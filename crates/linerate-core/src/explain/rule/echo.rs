@@ -18,6 +18,9 @@ const LONGER: Nanos = Nanos::from_millis(30);
 /// save delay some.
 const ALL_WAIT: u64 = 2;
 
+/// Part of its mean by which the times behind a queue differ at least.
+const QUEUE_VARIES: f64 = 0.1;
+
 /// Pings that are compared with each other.
 const MOST: usize = 64;
 
@@ -86,18 +89,27 @@ fn pings(explained: &Explained<'_>, id: &'static str) -> Option<Remark> {
         })
         .take(MOST)
         .collect();
+    let has_load = transfers(explained).next().is_some();
     let is_pair = |a: &(&Table<'_>, &SizeRow, Nanos), b: &(&Table<'_>, &SizeRow, Nanos)| {
         // Another number of routers is another path.
-        let is_same_path = a.1.ttl.zip(b.1.ttl).is_none_or(|(a, b)| a == b);
+        let is_same_path = match a.1.ttl.zip(b.1.ttl) {
+            Some((a, b)) => a == b,
+            None => has_load,
+        };
         let same = a.0.outcome.title == b.0.outcome.title && a.1.size == b.1.size;
         same && is_same_path && has_grown(a.2, b.2)
     };
     let pair = |a| Some((a, all.iter().filter(|b| is_pair(a, b)).max_by_key(|b| b.2)?));
     let ((_, _, idle), (table, row, mean)) = all.iter().find_map(pair)?;
     let times = format!("round trips to one host took {idle}, and {mean} another time");
-    let all_wait = row
-        .least
-        .is_some_and(|least| least.0 >= idle.0.saturating_mul(ALL_WAIT));
+    // A distance is always the same, and a queue is not.
+    let varies = row.least.zip(row.most).is_some_and(|(least, most)| {
+        most.0.saturating_sub(least.0) as f64 >= mean.0 as f64 * QUEUE_VARIES
+    });
+    let all_wait = varies
+        && row
+            .least
+            .is_some_and(|least| least.0 >= idle.0.saturating_mul(ALL_WAIT));
     Some(if all_wait {
         let what = format!("the queue of the path fills: {times}, as under load");
         let remark = told(id, what)
@@ -174,8 +186,8 @@ fn held_near(table: &Table<'_>, id: &'static str) -> Option<Remark> {
     };
     varies.then(|| {
         let what = format!(
-            "{loss}round trips to {host} take {least} to {most}, {mean} in the mean: far too long for a local network, and \
-             no distance"
+            "{loss}round trips to {host} take {least} to {most}, {mean} in the mean: far too long for a local network; \
+             only through a tunnel it would be distance"
         );
         Remark::new(id, Stands::Finding, what)
             .because(format!("{samples} answers {why}"))

@@ -13,7 +13,7 @@ const FEWEST: u64 = 3;
 /// Parts of the loss of the last hop that a hop has at the least and at the most where its loss is that of the path. A
 /// router that limits its answers loses more.
 const LEAST: f64 = 0.5;
-const MOST: f64 = 2.0;
+const MOST: f64 = 1.5;
 
 /// Packets from which no loss excludes more than 3 % of it.
 //= rule of three: 3 / n bounds a share of which n trials show none, with 95 % confidence
@@ -83,7 +83,13 @@ fn of_path(hops: &[Hop], is_alone: bool, id: &'static str) -> Option<Remark> {
     let lossy = answering
         .get(clean.map_or(0, |at| at + 1)..)
         .unwrap_or_default();
-    if lossy.len() < 2 {
+    // A hop that loses more than the last one drops answers of its own, and confirms nothing.
+    if lossy
+        .iter()
+        .filter(|(_, lost)| *lost <= of_path * MOST)
+        .count()
+        < 2
+    {
         let what = format!(
             "{counts}, and none of the hops before it lose as much: that host limits its answers, or loses them, or the link before it does"
         );
@@ -118,6 +124,12 @@ fn shares(hops: &[(&Hop, f64)]) -> String {
     each.collect::<Vec<_>>().join(", ")
 }
 
+/// Whether a hop has a private address: the report of a path beyond it was cut there.
+fn is_inside(hop: &Hop) -> bool {
+    let address = hop.host.parse::<std::net::Ipv4Addr>();
+    address.is_ok_and(|address| address.is_private())
+}
+
 /// A path whose last hop answered each packet.
 fn whole(hops: &[Hop], last: &Hop, sent: u64, is_alone: bool, id: &'static str) -> Remark {
     let lossy: Vec<(&Hop, f64)> = hops
@@ -138,7 +150,7 @@ fn whole(hops: &[Hop], last: &Hop, sent: u64, is_alone: bool, id: &'static str) 
             Stands::Finding,
             format!("{what}: too few to exclude a loss of some percent"),
         )
-    } else if is_near {
+    } else if is_near && !is_inside(last) {
         (Stands::Good, format!("{what}: the path loses nothing"))
     } else {
         (

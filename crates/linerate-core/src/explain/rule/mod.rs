@@ -202,6 +202,11 @@ pub static RULES: &[Rule] = &[
         find: course::nothing,
     },
     Rule {
+        id: "socket-drops-counted",
+        doc: "As many datagrams dropped for want of room in the receiver's socket as a transfer lost, within 10 %.",
+        find: counters::dropped,
+    },
+    Rule {
         id: "datagrams-lost",
         doc: "Loads by UDP of one direction: loss that begins at a rate, or that is a share of any rate.",
         find: course::ladder,
@@ -230,11 +235,6 @@ pub static RULES: &[Rule] = &[
         id: "one-core-of-many",
         doc: "CPU time of a whole machine that is one of its CPUs.",
         find: counters::one_core,
-    },
-    Rule {
-        id: "socket-drops-counted",
-        doc: "As many datagrams dropped for want of room in the receiver's socket as a transfer lost, within 10 %.",
-        find: counters::dropped,
     },
     Rule {
         id: "one-cpu-full",

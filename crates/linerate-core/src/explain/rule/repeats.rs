@@ -4,6 +4,7 @@ use super::super::{Explained, Table, side_name};
 use super::course::transfers;
 use super::fabric::ports::hosts;
 use super::{Remark, Stands};
+use crate::facts::nic::Coalesce;
 use crate::path::Side;
 use crate::reported::Trip;
 use crate::units::Nanos;
@@ -83,17 +84,24 @@ fn remark(
         fast.time
     );
     let told = |what: String| Remark::new(id, Stands::Finding, what);
-    if let Some((side, port, micros)) = delayed(explained, slow, slow.time.0 - fast.time.0) {
+    if let Some((side, port, micros, has_changed)) =
+        delayed(explained, slow, slow.time.0 - fast.time.0)
+    {
         let what = format!(
             "{times}: in the slower one a packet waits for the interrupt of the card, up to {micros} us (rx-usecs of \
              {port}, not adaptive)"
         );
+        // One setting that both may have had explains less than one that has changed between them.
+        let causes: &[&'static str] = if has_changed {
+            &["latency-interrupts"]
+        } else {
+            &["latency-interrupts", "latency-wakeup"]
+        };
         return told(what)
             .because(
                 "the difference of one way is of the size of that delay; one end or both have it",
             )
-            .names(&["latency-interrupts"])
-            .rules_out(&["path-loss", "path-rate"])
+            .names(causes)
             .at(side)
             .shown_by(slow.table.source, slow.table.outcome)
             .next(
@@ -105,7 +113,7 @@ fn remark(
             );
     }
     let what = format!(
-        "{times}: the same test, so that what was changed between them makes the difference"
+        "{times}: if both are of one path, what was changed between them makes the difference"
     );
     let remark = told(what).next(
         "both in turns, three times each, and the settings of the card between them",
@@ -125,7 +133,7 @@ fn delayed<'a>(
     explained: &'a Explained<'_>,
     run: &Run<'_, '_>,
     difference: u64,
-) -> Option<(Side, &'a str, u32)> {
+) -> Option<(Side, &'a str, u32, bool)> {
     let ways = match run.table.sizes.trip {
         Trip::Whole => 2.0,
         Trip::Half => 1.0,
@@ -139,9 +147,12 @@ fn delayed<'a>(
             let both = [nic.before.coalesce, nic.coalesce].into_iter().flatten();
             let fixed = both.filter(|coalesce| coalesce.adaptive_rx == Some(false));
             let micros = fixed.filter_map(|coalesce| coalesce.rx_usecs).max()?;
-            Some((side, nic.name.as_str(), micros))
+            let usecs = |at: Option<Coalesce>| at.and_then(|at| at.rx_usecs);
+            let has_changed =
+                nic.before.coalesce.is_some() && usecs(nic.before.coalesce) != usecs(nic.coalesce);
+            Some((side, nic.name.as_str(), micros, has_changed))
         })
     };
     let mut all = hosts(explained).into_iter().flat_map(of);
-    all.find(|(_, _, micros)| *micros >= NOTABLE && explains(*micros) && run.table.is_sockets())
+    all.find(|(_, _, micros, _)| *micros >= NOTABLE && explains(*micros) && run.table.is_sockets())
 }

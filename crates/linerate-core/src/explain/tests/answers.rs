@@ -409,7 +409,22 @@ fn a_full_cpu_is_the_limit_where_others_rest() {
         of(vec![run(8, 13.2, 0), cpus])
     };
     assert_eq!(with(9_900, 9_800, 2_000), "softirq-core");
-    assert_eq!(with(9_900, 1_000, 2_000), "sender-core|receiver-core");
+    // A busy thread may be of anything, and several full CPUs are no single one.
+    assert_eq!(with(9_900, 1_000, 2_000), "unknown");
+    let two = counted(&[
+        ("cpu.3.busy", 9_900),
+        ("cpu.3.interrupts", 9_800),
+        ("cpu.4.busy", 9_800),
+        ("cpu.4.interrupts", 9_800),
+        ("cpu.all.busy", 5_000),
+    ]);
+    assert_eq!(of(vec![run(8, 13.2, 0), two]), "unknown");
+    let alone = counted(&[("cpu.3.busy", 9_900), ("cpu.3.interrupts", 9_800)]);
+    assert_eq!(
+        of(vec![run(8, 13.2, 0), alone]),
+        "unknown",
+        "the others are not known"
+    );
     assert_eq!(with(9_400, 9_300, 2_000), "unknown");
     assert_eq!(with(9_900, 9_800, 8_100), "unknown", "all are busy");
 }
@@ -429,6 +444,20 @@ fn datagrams_dropped_at_the_socket_are_those_that_were_lost() {
     };
     assert_eq!(of_dropped(460_000), "socket-drops");
     assert_ne!(of_dropped(300_000), "socket-drops");
+    let few = |lost: u64| {
+        let one = changed(1, 4.47, |one| {
+            one.carrier = Carrier::Udp;
+            one.datagrams = Some(Lost {
+                lost,
+                of: 4_315_891,
+                jitter: None,
+            });
+        });
+        of(vec![one, counted(&[("UdpRcvbufErrors", lost.max(1))])])
+    };
+    assert_eq!(few(20), "socket-drops");
+    assert_ne!(few(19), "socket-drops");
+    assert_ne!(few(0), "socket-drops");
     assert_ne!(of_dropped(0), "socket-drops");
 }
 
@@ -462,9 +491,16 @@ fn large_datagrams_alone_that_are_lost_are_fragmented() {
         one.size = Some(Bytes(size));
         Measured::Transfer(one)
     };
+    let both = || vec![sized(8_192, 0.087), sized(1_472, 0.0)];
+    assert_eq!(of(both()), "fragmentation|socket-drops");
+    let with = |count| {
+        let mut all = both();
+        all.push(counted(&[("IpReasmFails", count)]));
+        of(all)
+    };
     assert_eq!(
-        of(vec![sized(8_192, 0.087), sized(1_472, 0.0)]),
-        "fragmentation"
+        (with(20), with(19)),
+        ("fragmentation".into(), "fragmentation|socket-drops".into())
     );
     // Both fit a packet, or neither does; and the small ones are lost.
     for other in [
@@ -485,7 +521,7 @@ fn a_stream_at_the_window_of_64_kib_is_held_by_it() {
         }
         of(vec![one])
     };
-    assert_eq!(at(13.7, 0), "receive-window|send-buffer");
+    assert_eq!(at(13.7, 0), "receive-window|send-buffer|path-rate");
     assert_eq!(at(14.3, 0), "unknown");
     assert_eq!(at(13.0, 0), "unknown");
 }

@@ -45,6 +45,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         name: NAMELESS.to_owned(),
         list: None,
         ended: !is_speed(section.text),
+        speeds: 0,
     };
     for line in super::lines(&mut reader.reading) {
         if !reader.take(line) {
@@ -71,6 +72,8 @@ struct Reader<'a> {
     list: Option<List>,
     /// Whether the last line of the port was there.
     ended: bool,
+    /// Speeds of ports without a name.
+    speeds: u32,
 }
 
 impl Reader<'_> {
@@ -94,6 +97,8 @@ impl Reader<'_> {
         // All other values but those of messages fill one line.
         self.list = (key == "Current message level").then_some(List::Other);
         self.ended |= key == "Link detected";
+        // Of several ports without names nobody says which carries the path.
+        self.speeds += u32::from(key == "Speed" && self.name == NAMELESS);
         let Some(nic) = port(&mut self.reading, &self.name) else {
             return false;
         };
@@ -126,6 +131,9 @@ impl Reader<'_> {
             port(&mut self.reading, &self.name).filter(|nic| nic.link.speed.is_some())
         {
             nic.up = true;
+            if self.speeds > 1 {
+                nic.link.speed = None;
+            }
             return;
         }
         self.ended = true;

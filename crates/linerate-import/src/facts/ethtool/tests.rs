@@ -258,4 +258,6 @@ fn parts_that_grep_left_are_of_the_port_of_the_command() {
         [("port".to_owned(), speed, true)]
     );
     assert!(crate::read(b"Speed: 1000\n").is_err());
+    let two = of("\tSpeed: 1000Mb/s\n\tSpeed: 10000Mb/s\n");
+    assert_eq!(two, [("port".to_owned(), None, true)], "of two ports");
 }

@@ -222,6 +222,8 @@ fn on(at: &At<'_>, side: Side, point: &str) -> bool {
             .strip_prefix(point.trim_end_matches('/'))
             .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
-    let is_other = target.starts_with("/dev/") || target.starts_with('/') && !is_below();
-    at.source.side.unwrap_or(Side::Near) == side && !at.is_device() && !is_other
+    // Of a name without its folder it is not known where it is.
+    at.source.side.unwrap_or(Side::Near) == side
+        && !at.is_device()
+        && (target.is_empty() || is_below())
 }

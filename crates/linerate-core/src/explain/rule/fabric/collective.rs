@@ -237,7 +237,11 @@ fn beside_ports(explained: &Explained<'_>, run: &Moved<'_>, id: &'static str) ->
         if share > ROUNDED || share >= FULL && held < FULL {
             return None;
         }
-        if share >= FULL {
+        // A part of the list of ports fits as well.
+        if share >= FULL && run.setup.ports.is_empty() {
+            let what = format!("{beside}: they are full if these are all ports that carry it");
+            Remark::new(id, Stands::Finding, what).next("all ports of a host", "ibstat")
+        } else if share >= FULL {
             let what = format!("{beside}: they are as full as such operations make them");
             Remark::new(id, Stands::Good, what)
                 .because("smaller messages take longer for each byte: their rates do not count")

@@ -161,7 +161,8 @@ impl<'a> Placed<'a> {
             source,
             outcome,
             node: bound(setup, host)?,
-            what: format!("{} {what}", source.tool.name),
+            // Another target is another path.
+            what: format!("{} {what} {}", source.tool.name, setup.command),
             speed,
             words,
         })

@@ -215,6 +215,17 @@ fn fills(explained: &Explained<'_>, side: Side, name: &str) -> Option<f64> {
     best_of_all(explained).filter(|best| filled.contains(best))
 }
 
+/// Whether a transfer fills a port of the facts.
+pub(in crate::explain::rule) fn is_any_full(explained: &Explained<'_>) -> bool {
+    let ports = facts::ports_of(explained.material);
+    best_of_all(explained).is_some_and(|best| {
+        let is_full = |port: &facts::Port| {
+            (capacity(port) * LEAVES..=capacity(port) * ROUNDED).contains(&best)
+        };
+        ports.iter().any(is_full)
+    })
+}
+
 /// Full ports that run below a speed of their own, where what the other end offers is not known. Of those about which it
 /// is known an oddity tells.
 pub(in crate::explain::rule) fn below_modes(

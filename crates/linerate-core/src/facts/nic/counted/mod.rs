@@ -201,10 +201,9 @@ pub fn meaning(driver: &str, name: &str) -> Option<Meaning> {
 }
 
 /// Words of names, and what a counter of an unknown driver most likely means by them.
-const LIKELY: [(&str, Meaning); 9] = [
+const LIKELY: [(&str, Meaning); 8] = [
     ("crc", Meaning::Damaged),
     ("fcs", Meaning::Damaged),
-    ("symbol", Meaning::Damaged),
     ("align", Meaning::Damaged),
     ("missed", Meaning::BufferFull),
     ("no_buf", Meaning::BufferFull),

@@ -257,7 +257,7 @@ fn the_packets_that_a_driver_received_are_those_of_all_kinds() {
 fn names_of_unknown_drivers_have_their_likely_meaning() {
     for (name, meaning) in [
         ("RxFcsErr", Some(Meaning::Damaged)),
-        ("rx_symbol_errs", Some(Meaning::Damaged)),
+        ("rx_pcs_symbol_err_phy", None),
         ("rx_missed_errors", Some(Meaning::RingFull)),
         ("rx_no_dma_resource_errs", Some(Meaning::RingFull)),
         ("TxFcsErr", None),
