@@ -86,13 +86,12 @@ fn typed(line: &str) -> Option<&str> {
 
 /// The first line for the part behind a command; for a single value, with the line in its place.
 fn head(command: &str, rest: &str) -> Option<(String, Option<String>)> {
-    // `sleep 600; perfquery 318 1 | grep Err`
-    let one = command
-        .split('|')
-        .next()?
-        .split([';', '&'])
-        .next_back()?
-        .trim();
+    // `sleep 600; perfquery 318 1 | grep Err`. What a command behind the filter prints is of something else.
+    let (all, filter) = command.split_once('|').unwrap_or((command, ""));
+    if filter.contains([';', '&']) {
+        return None;
+    }
+    let one = all.split([';', '&']).next_back()?.trim();
     let one = one.strip_prefix("sudo ").unwrap_or(one);
     let mut words = one.split_whitespace();
     match words.next()? {
@@ -276,6 +275,8 @@ mod tests {
             "$ cat /sys/class/net/eth0/mtu\n9000\n",
             "$ cat /proc/sys/net/a /proc/sys/net/b\n1\n2\n",
             "cat /proc/sys/kernel/x\n1\n",
+            "$ ethtool -S eth0 | grep drop; ethtool -S eth1 | grep drop\n  rx_drops: 1\n  rx_drops: 2\n",
+            "$ ethtool eth0 | grep Speed && ethtool eth1 | grep Speed\n\tSpeed: 10Mb/s\n",
             "$ ethtool eth0",
             "$ sysctl -n net.core.rmem_max",
         ] {
