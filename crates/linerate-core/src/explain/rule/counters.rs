@@ -5,7 +5,7 @@ use super::course::{MOST_RUNS, transfers};
 use super::fabric::ports;
 use super::{Remark, Stands};
 use crate::path::Side;
-use crate::reported::{Counters, CpuOf, Measured};
+use crate::reported::{Counters, CpuOf, Measured, Outcome, Source, Transfer};
 
 /// Share of the retransmissions that DSACK calls needless from which next to none of them was.
 const NEEDLESS: f64 = 0.8;
@@ -155,41 +155,32 @@ pub(super) fn one_core(explained: &Explained<'_>, id: &'static str) -> Vec<Remar
     .collect()
 }
 
-/// Whether a host counts packets that it could not put together from their parts.
-pub(super) fn fails_to_join(explained: &Explained<'_>) -> bool {
-    let mut runs = explained.material.runs().take(MOST_RUNS);
-    runs.any(|(_, result)| match &result.measured {
-        Measured::Counters(counters) => counters
-            .value("IpReasmFails")
-            .is_some_and(|count| count >= FEWEST_LOST),
-        _ => false,
-    })
-}
-
 /// Losses from which on two counts that agree are no chance.
 pub(super) const FEWEST_LOST: u64 = 20;
 
+/// Each count of a host with the name that agrees with the datagrams that a transfer lost, and that transfer.
+pub(super) fn as_lost<'a>(
+    explained: &'a Explained<'_>,
+    name: &'a str,
+) -> impl Iterator<Item = (&'a Source, &'a Outcome, u64, &'a Transfer)> {
+    let all = explained.material.runs().take(MOST_RUNS);
+    all.filter_map(move |(source, result)| {
+        let Measured::Counters(counters) = &result.measured else {
+            return None;
+        };
+        let count = counters.value(name)?;
+        let is_same =
+            |lost: u64| lost >= FEWEST_LOST && (count as f64 / lost as f64 - 1.0).abs() <= ALIKE;
+        let (_, _, one) = transfers(explained)
+            .find(|(_, _, one)| one.datagrams.is_some_and(|all| is_same(all.lost)))?;
+        Some((source, result, count, one))
+    })
+}
+
 /// Datagrams that the receiver's host dropped for want of room in the socket, as many as a transfer lost.
 pub(super) fn dropped(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
-    let all = explained.material.runs().take(MOST_RUNS);
-    let counted = all.filter_map(|(source, result)| match &result.measured {
-        Measured::Counters(counters) => {
-            let dropped = counters
-                .value("UdpRcvbufErrors")
-                .filter(|count| *count > 0)?;
-            Some((source, result, dropped))
-        }
-        _ => None,
-    });
-    let lost = |dropped: u64| {
-        let is_same =
-            |lost: u64| lost >= FEWEST_LOST && (dropped as f64 / lost as f64 - 1.0).abs() <= ALIKE;
-        transfers(explained)
-            .find(move |(_, _, one)| one.datagrams.is_some_and(|all| is_same(all.lost)))
-    };
-    counted
-        .filter_map(|(source, result, dropped)| {
-            let (_, _, one) = lost(dropped)?;
+    as_lost(explained, "UdpRcvbufErrors")
+        .map(|(source, result, dropped, one)| {
             let what = format!(
                 "{dropped} datagrams arrived at the receiver and were dropped for want of room in its socket: as many as were lost"
             );
@@ -200,7 +191,7 @@ pub(super) fn dropped(explained: &Explained<'_>, id: &'static str) -> Vec<Remark
                 .at(one.direction.receiver())
                 .shown_by(source, result)
                 .because("its program does not read fast enough, or its buffer is small");
-            Some(remark.next("the largest buffer that a program may ask for", "sysctl net.core.rmem_max"))
+            remark.next("the largest buffer that a program may ask for", "sysctl net.core.rmem_max")
         })
         .collect()
 }

@@ -302,7 +302,7 @@ pub(super) fn ladder(explained: &Explained<'_>, id: &'static str) -> Vec<Remark>
             })
             .collect();
         runs.sort_by(|a, b| a.1.total_cmp(&b.1));
-        knee(&runs, counters::fails_to_join(explained), id)
+        knee(explained, &runs, id)
     };
     Direction::ALL.into_iter().filter_map(of).collect()
 }
@@ -312,14 +312,17 @@ const WHOLE_PACKET: Bytes = Bytes(1_472);
 
 /// Large datagrams that are lost, where small ones at that rate are not: each of their packets may be lost.
 fn split(
+    explained: &Explained<'_>,
     runs: &[(Of<'_>, f64, f64)],
     hardest: &(Of<'_>, f64, f64),
-    fails: bool,
     id: &'static str,
 ) -> Option<Remark> {
     let ((source, result, one), offered, lost) = hardest;
     let large = one.size.filter(|size| *size > WHOLE_PACKET)?;
     // A socket with room for few of them loses them alike.
+    let fails = counters::as_lost(explained, "IpReasmFails")
+        .next()
+        .is_some();
     let causes: &[&'static str] = if fails {
         &["fragmentation"]
     } else {
@@ -353,7 +356,11 @@ fn split(
 }
 
 /// Loads by UDP of one direction, by the rate that was offered: where loss begins, or that it is a share of any load.
-fn knee(runs: &[(Of<'_>, f64, f64)], fails: bool, id: &'static str) -> Option<Remark> {
+fn knee(
+    explained: &Explained<'_>,
+    runs: &[(Of<'_>, f64, f64)],
+    id: &'static str,
+) -> Option<Remark> {
     let gentlest = runs.first()?;
     let hardest = runs.iter().rev().find(|run| run.2 >= LOSSY)?;
     let ((source, result, one), offered, lost) = *hardest;
@@ -374,7 +381,7 @@ fn knee(runs: &[(Of<'_>, f64, f64)], fails: bool, id: &'static str) -> Option<Re
     let shares = || runs.iter().map(|run| run.2);
     let (smallest, largest) = (shares().fold(1.0, f64::min), shares().fold(0.0, f64::max));
     let whole = runs.iter().rev().find(|run| run.2 < WHOLE);
-    let remark = if let Some(remark) = split(runs, hardest, fails, id) {
+    let remark = if let Some(remark) = split(explained, runs, hardest, id) {
         remark
     } else if let Some(whole) = whole.filter(|whole| whole.1 >= offered * SAME) {
         told(format!(
