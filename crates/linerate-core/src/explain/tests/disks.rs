@@ -518,6 +518,26 @@ fn small_requests_of_a_mount_split_larger_operations() {
     assert_eq!(with(4096, Some(1 << 20), "/mnt/ab/f"), None);
     assert_eq!(with(4096, None, ""), found);
     assert_eq!(with(65_536, None, ""), None);
+}
+
+#[test]
+fn small_requests_of_nfs_alone_are_judged_and_a_copy_has_large_blocks() {
+    // The option of another network filesystem has another limit.
+    let bare = |kind: &str| {
+        let mut near = Inventory::default();
+        near.storage.filesystems = vec![FileSystem {
+            point: "/mnt/a".to_owned(),
+            kind: kind.to_owned(),
+            options: vec!["rsize=4096".to_owned()],
+            ..FileSystem::default()
+        }];
+        let material = Material {
+            near,
+            ..Material::default()
+        };
+        explain(&material).headline.and_then(|head| head.cause)
+    };
+    assert_eq!((bare("nfs"), bare("cifs")), (Some("nfs-io-size"), None));
     // The copy of a file has large blocks.
     let copied = |megabytes: f64| {
         let mut copy = file(Does::Mix, megabytes);
@@ -529,6 +549,7 @@ fn small_requests_of_a_mount_split_larger_operations() {
         let mut near = Inventory::default();
         near.storage.filesystems = vec![FileSystem {
             point: "/mnt/a".to_owned(),
+            kind: "nfs".to_owned(),
             options: vec!["wsize=8192".to_owned()],
             ..FileSystem::default()
         }];
@@ -544,6 +565,7 @@ fn a_rate_of_a_full_link_beside_small_requests_is_either_until_the_link_is_known
         let mut near = Inventory::default();
         near.storage.filesystems = vec![FileSystem {
             point: "/mnt/a".to_owned(),
+            kind: "nfs".to_owned(),
             options: vec!["rsize=16384".to_owned()],
             ..FileSystem::default()
         }];
@@ -597,6 +619,7 @@ fn small_requests_that_the_kernel_counts_are_those_of_the_mount_or_of_the_progra
             .filesystems
             .extend(option.map(|size| FileSystem {
                 point: "/mnt/a".to_owned(),
+                kind: "nfs4".to_owned(),
                 options: vec![format!("rsize={size}")],
                 ..FileSystem::default()
             }));
