@@ -1,6 +1,6 @@
 //! Joins network ports.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_core::facts::nic::{Counter, LinkModes, Network, Nic, PortErrors, Stack};
 
@@ -102,10 +102,12 @@ fn earlier(into: &mut Nic, from: &Nic) {
         into.before.coalesce = first.or(from.before.coalesce);
     }
     // Counters only grow: where one is smaller, the other reading is of another host.
-    let has_grown = |old: &Counter| {
-        let mut same = from.counters.iter().filter(|new| new.name == old.name);
-        same.all(|new| new.value >= old.value)
-    };
+    let later: BTreeMap<&str, u64> = from
+        .counters
+        .iter()
+        .map(|new| (&*new.name, new.value))
+        .collect();
+    let has_grown = |old: &Counter| later.get(&*old.name).is_none_or(|new| *new >= old.value);
     let is_later = !from.counters.is_empty() && into.counters.iter().all(has_grown);
     if into.before.counters.is_empty() && is_later {
         into.before.counters.clone_from(&into.counters);

@@ -1,5 +1,6 @@
 //! A rule about packets that the wire damaged: counters of a port that grew beside a transfer that lost as many.
 
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use super::super::{Explained, side_name};
@@ -24,14 +25,15 @@ const DROPPED: RangeInclusive<f64> = 0.8..=1.5;
 
 /// The counter of a meaning that has grown most between two readings of a port, and by how much.
 fn grown<'a>(nic: &'a Nic, meanings: &[Meaning]) -> Option<(&'a Counter, u64)> {
+    let before = nic.before.counters.iter();
+    let before: BTreeMap<&str, u64> = before.map(|old| (&*old.name, old.value)).collect();
     let is_own = |counter: &&Counter| {
         let meaning = counted::likely(&nic.driver, &counter.name);
         meaning.is_some_and(|meaning| meanings.contains(&meaning))
     };
     let more = nic.counters.iter().filter(is_own).filter_map(|counter| {
-        let mut before = nic.before.counters.iter();
-        let before = before.find(|old| old.name == counter.name)?;
-        Some((counter, counter.value.checked_sub(before.value)?))
+        let before = before.get(&*counter.name)?;
+        Some((counter, counter.value.checked_sub(*before)?))
     });
     more.filter(|(_, more)| *more > 0)
         .max_by_key(|(_, more)| *more)
