@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Read, Write as _};
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use linerate_engine::host::{Answer, Captured, Query};
@@ -105,58 +105,67 @@ pub(crate) fn save(path: &Path, mut captured: Captured, unmasked: bool) -> anyho
     let text = rows(&serde_json::to_value(saved)?);
     // It names people and serial numbers.
     Pending::begin(path, unmasked)
-        .and_then(|file| file.end(path, unmasked, &text))
+        .and_then(|file| file.end(&text))
         .with_context(|| format!("failed to write {}", path.display()))
 }
 
 /// A file that replaces an older one once all of it is written: a full disk costs no older capture.
-pub(crate) enum Pending {
-    Beside(NamedTempFile),
-    /// What cannot be replaced: a device or a pipe.
+pub(crate) struct Pending {
+    file: Written,
+    /// Whether its owner alone reads it. Such a file replaces nothing.
+    private: bool,
+}
+
+enum Written {
+    /// A new file in the folder of the path, and that path.
+    Beside(NamedTempFile, PathBuf),
+    /// The file itself: one in a folder of another user, a device or a pipe.
     Itself(File),
 }
 
 impl Pending {
     /// Makes the file, readable as every new file is, or by its owner alone.
     pub(crate) fn begin(path: &Path, private: bool) -> io::Result<Self> {
-        if path.metadata().is_ok_and(|found| !found.is_file()) {
-            let file = OpenOptions::new().write(true).open(path);
-            return file.map(Self::Itself);
-        }
-        // What a link names is replaced, and not the link.
-        let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        let folder = match path.parent() {
-            Some(folder) if folder != Path::new("") => folder,
-            _ => Path::new("."),
+        let itself = || {
+            OpenOptions::new()
+                .write(true)
+                .open(path)
+                .map(Written::Itself)
         };
-        // The umask takes from these rights.
-        let mode = Permissions::from_mode(if private { 0o600 } else { 0o666 });
-        let beside = tempfile::Builder::new()
-            .permissions(mode)
-            .tempfile_in(folder);
-        match beside {
-            Ok(file) => Ok(Self::Beside(file)),
-            // The folder may be another user's, and the file one's own.
-            Err(e) if e.kind() == io::ErrorKind::PermissionDenied && !private && path.is_file() => {
-                let file = OpenOptions::new().write(true).truncate(true).open(path);
-                file.map(Self::Itself)
+        let is_file = path.metadata().map(|found| found.is_file());
+        let file = if is_file.as_ref().is_ok_and(|is_file| !is_file) {
+            itself()?
+        } else {
+            match beside(path, private) {
+                Err(e)
+                    if e.kind() == io::ErrorKind::PermissionDenied
+                        && !private
+                        && is_file.is_ok() =>
+                {
+                    itself()?
+                }
+                beside => beside?,
             }
-            Err(e) => Err(e),
-        }
+        };
+        Ok(Self { file, private })
     }
 
-    /// Writes the text. A private file replaces nothing.
-    pub(crate) fn end(self, path: &Path, private: bool, text: &str) -> io::Result<()> {
-        match self {
-            Self::Itself(mut file) => file.write_all(text.as_bytes())?,
-            Self::Beside(mut file) => {
+    /// Writes the text.
+    pub(crate) fn end(self, text: &str) -> io::Result<()> {
+        match self.file {
+            Written::Itself(mut file) => {
+                if file.metadata()?.is_file() {
+                    file.set_len(0)?;
+                }
                 file.write_all(text.as_bytes())?;
-                let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
+            }
+            Written::Beside(mut file, path) => {
+                file.write_all(text.as_bytes())?;
                 // An older file keeps its rights.
                 if let Ok(old) = path.metadata() {
                     file.as_file().set_permissions(old.permissions())?;
                 }
-                if private {
+                if self.private {
                     file.persist_noclobber(path)?;
                 } else {
                     file.persist(path)?;
@@ -165,6 +174,21 @@ impl Pending {
         }
         Ok(())
     }
+}
+
+fn beside(path: &Path, private: bool) -> io::Result<Written> {
+    // What a link names is replaced, and not the link.
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let folder = match path.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    };
+    // The umask takes from these rights.
+    let mode = Permissions::from_mode(if private { 0o600 } else { 0o666 });
+    let file = tempfile::Builder::new()
+        .permissions(mode)
+        .tempfile_in(folder)?;
+    Ok(Written::Beside(file, path))
 }
 
 /// The capture as JSON with one line for each question, which can be read, searched and compared.
@@ -242,6 +266,18 @@ mod tests {
         drop(Pending::begin(&path, false).unwrap());
         assert_eq!(std::fs::read(&path).unwrap(), before);
         assert_eq!(dir.path().read_dir().unwrap().count(), 1);
+        // A file whose folder takes no new one is written itself, and nothing older stays behind its end.
+        let itself = || {
+            let file = File::options().write(true).open(&path).unwrap();
+            Pending {
+                file: Written::Itself(file),
+                private: false,
+            }
+        };
+        drop(itself());
+        assert_eq!(std::fs::read(&path).unwrap(), before);
+        itself().end("{}").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"{}");
         save(Path::new("/dev/null"), Captured::default(), false).unwrap();
     }
 

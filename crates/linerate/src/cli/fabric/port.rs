@@ -61,7 +61,7 @@ pub(super) fn through<T>(
     let whole = asked
         .as_ref()
         .is_ok_and(|asked| asked.ended == Ended::Whole);
-    let written = file.end(path, false, &port.captured(whole).encode());
+    let written = file.end(&port.captured(whole).encode());
     Ok((asked?, written.err().map(unwritten)))
 }
 
