@@ -13,11 +13,11 @@ use crate::reported::Carrier;
 /// The facts for results that a protocol moved. Ports say nothing about links behind a switch, so that no link is
 /// ruled out.
 pub(super) fn of(material: &Material, carrier: Option<Carrier>) -> Facts {
-    let hosts = [&material.near, &material.far];
     let links = links_of(material);
-    let cards = hosts
+    let cards = material
+        .hosts()
         .into_iter()
-        .flat_map(cards)
+        .flat_map(|(_, host)| cards(host))
         .collect::<Vec<_>>()
         .join(" ");
     Facts {
@@ -52,8 +52,8 @@ pub(super) struct Port {
 
 /// The ports that are up, of both hosts.
 pub(super) fn ports_of(material: &Material) -> Vec<Port> {
-    let hosts = [(Side::Near, &material.near), (Side::Far, &material.far)];
-    hosts
+    material
+        .hosts()
         .into_iter()
         .flat_map(|(side, host)| ports(side, host))
         .collect()

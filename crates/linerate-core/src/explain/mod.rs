@@ -21,6 +21,8 @@ pub use rule::{Answer, Next, RULES, Remark, Rule, Run, Stands};
 pub(crate) use summary::load as load_figures;
 pub use table::Table;
 
+use crate::facts::infiniband::IbDevice;
+use crate::facts::nic::Nic;
 use crate::facts::odd::{self, Oddity};
 use crate::facts::{Inventory, host_of};
 use crate::figure::Summary;
@@ -79,6 +81,26 @@ impl Material {
         let of = |(_, one): &(_, &Transfer)| one.direction == direction && !one.both;
         let all = self.transfers().filter(of);
         all.map(|(_, one)| one).min_by_key(|one| one.streams)
+    }
+
+    /// The facts of both hosts.
+    pub fn hosts(&self) -> [(Side, &Inventory); 2] {
+        [(Side::Near, &self.near), (Side::Far, &self.far)]
+    }
+
+    /// The network ports of both hosts.
+    pub(crate) fn nics(&self) -> impl Iterator<Item = (Side, &Nic)> {
+        let hosts = self.hosts().into_iter();
+        hosts.flat_map(|(side, host)| host.network.nics.iter().map(move |nic| (side, nic)))
+    }
+
+    /// The devices of InfiniBand and RoCE of both hosts.
+    pub(crate) fn rdma_devices(&self) -> impl Iterator<Item = (Side, &IbDevice)> {
+        let hosts = self.hosts().into_iter();
+        hosts.flat_map(|(side, host)| {
+            let devices = host.infiniband.devices.iter();
+            devices.map(move |device| (side, device))
+        })
     }
 
     /// The model of the transfers, and of both hosts. It has no direction without transfers over TCP or UDP.

@@ -257,17 +257,8 @@ pub(super) fn full_cpu(explained: &Explained<'_>, id: &'static str) -> Vec<Remar
 
 /// The number of CPUs of a host. Where one host alone is known, the other one is taken to be alike.
 fn cpus(explained: &Explained<'_>, side: Side) -> Option<usize> {
-    let of = |side: Side| {
-        let host = match side {
-            Side::Near => &explained.material.near,
-            Side::Far => &explained.material.far,
-        };
-        Some(host.processors.cpus.len()).filter(|count| *count > 1)
-    };
-    of(side).or_else(|| {
-        of(match side {
-            Side::Near => Side::Far,
-            Side::Far => Side::Near,
-        })
-    })
+    let mut hosts = explained.material.hosts();
+    hosts.sort_by_key(|(of, _)| *of != side);
+    let counts = hosts.map(|(_, host)| host.processors.cpus.len());
+    counts.into_iter().find(|count| *count > 1)
 }

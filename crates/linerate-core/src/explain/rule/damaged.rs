@@ -7,7 +7,7 @@ use super::super::{Explained, side_name};
 use super::connections::MATTERS;
 use super::counters::FEWEST_LOST;
 use super::course::{Of, transfers, way};
-use super::fabric::ports::{self, hosts};
+use super::fabric::ports;
 use super::{Remark, Stands};
 use crate::facts::nic::counted::{self, Meaning};
 use crate::facts::nic::{Counter, Nic};
@@ -70,14 +70,8 @@ pub(super) fn dropped(explained: &Explained<'_>, id: &'static str) -> Vec<Remark
             "ethtool -g PORT",
         ))
     };
-    let each = hosts(explained).into_iter();
-    each.flat_map(|(side, host)| {
-        host.network
-            .nics
-            .iter()
-            .filter_map(move |nic| of(side, nic))
-    })
-    .collect()
+    let nics = explained.material.nics();
+    nics.filter_map(|(side, nic)| of(side, nic)).collect()
 }
 
 /// The transfer into a side that lost most.
@@ -88,13 +82,8 @@ fn losing<'a>(explained: &'a Explained<'_>, side: Side) -> Option<Of<'a>> {
 }
 
 pub(super) fn damaged(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
-    let of = |(side, host): (Side, &_)| {
-        let host: &crate::facts::Inventory = host;
-        let nics = host.network.nics.iter();
-        let remarks = nics.filter_map(|nic| remark(explained, (side, nic), id));
-        remarks.collect::<Vec<_>>()
-    };
-    hosts(explained).into_iter().flat_map(of).collect()
+    let nics = explained.material.nics();
+    nics.filter_map(|nic| remark(explained, nic, id)).collect()
 }
 
 fn remark(

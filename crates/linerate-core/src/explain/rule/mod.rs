@@ -380,11 +380,7 @@ pub static RULES: &[Rule] = &[
     Rule {
         id: "software-rdma",
         doc: "Verbs over a device that is made by software.",
-        find: |explained, id| {
-            fabric::packets::software(explained, id)
-                .into_iter()
-                .collect()
-        },
+        find: |explained, id| fabric::ports::software(explained, id).into_iter().collect(),
     },
     Rule {
         id: "one-queue-pair",

@@ -2,9 +2,8 @@
 
 use super::super::{Explained, Table, side_name};
 use super::course::transfers;
-use super::fabric::ports::hosts;
 use super::{Remark, Stands};
-use crate::facts::nic::Coalesce;
+use crate::facts::nic::{Coalesce, Nic};
 use crate::path::Side;
 use crate::reported::Trip;
 use crate::units::Nanos;
@@ -141,18 +140,15 @@ fn delayed<'a>(
     };
     let one_way = difference as f64 / 1e3 / ways;
     let explains = |micros: u32| OF_DELAY.contains(&(one_way / f64::from(micros.max(1))));
-    let of = |(side, host): (Side, &'a crate::facts::Inventory)| {
-        let ports = host.network.nics.iter();
-        ports.filter_map(move |nic| {
-            let both = [nic.before.coalesce, nic.coalesce].into_iter().flatten();
-            let fixed = both.filter(|coalesce| coalesce.adaptive_rx == Some(false));
-            let micros = fixed.filter_map(|coalesce| coalesce.rx_usecs).max()?;
-            let usecs = |at: Option<Coalesce>| at.and_then(|at| at.rx_usecs);
-            let has_changed =
-                nic.before.coalesce.is_some() && usecs(nic.before.coalesce) != usecs(nic.coalesce);
-            Some((side, nic.name.as_str(), micros, has_changed))
-        })
+    let of = |(side, nic): (Side, &'a Nic)| {
+        let both = [nic.before.coalesce, nic.coalesce].into_iter().flatten();
+        let fixed = both.filter(|coalesce| coalesce.adaptive_rx == Some(false));
+        let micros = fixed.filter_map(|coalesce| coalesce.rx_usecs).max()?;
+        let usecs = |at: Option<Coalesce>| at.and_then(|at| at.rx_usecs);
+        let has_changed =
+            nic.before.coalesce.is_some() && usecs(nic.before.coalesce) != usecs(nic.coalesce);
+        Some((side, nic.name.as_str(), micros, has_changed))
     };
-    let mut all = hosts(explained).into_iter().flat_map(of);
+    let mut all = explained.material.nics().filter_map(of);
     all.find(|(_, _, micros, _)| *micros >= NOTABLE && explains(*micros) && run.table.is_sockets())
 }

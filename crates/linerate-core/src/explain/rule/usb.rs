@@ -58,10 +58,7 @@ fn is_adapter(one: &Function) -> bool {
 }
 
 pub(super) fn ports(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
-    let hosts = [
-        (Side::Near, &explained.material.near),
-        (Side::Far, &explained.material.far),
-    ];
+    let hosts = explained.material.hosts();
     hosts
         .into_iter()
         .filter_map(|(side, host)| port(explained, side, host, id))

@@ -26,11 +26,9 @@ const MORE: f64 = 1.3;
 const OPTIONS: [(&str, Does); 2] = [("rsize", Does::Read), ("wsize", Does::Write)];
 
 pub(in crate::explain::rule) fn split(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
-    let hosts = [
-        (Side::Near, &explained.material.near),
-        (Side::Far, &explained.material.far),
-    ];
-    let mounts = hosts
+    let mounts = explained
+        .material
+        .hosts()
         .into_iter()
         .flat_map(|(side, host)| host.storage.filesystems.iter().map(move |fs| (side, fs)));
     let told = mounts

@@ -23,18 +23,18 @@ pub(super) fn shown(name: &str) -> String {
 }
 
 pub(in crate::explain::rule) fn lost(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
-    let hosts = [
-        (Side::Near, &explained.material.near),
-        (Side::Far, &explained.material.far),
-    ];
-    let devices = hosts.into_iter().flat_map(|(side, host)| {
-        let several = host
-            .storage
-            .devices
-            .iter()
-            .filter(|device| device.layer == Layer::Multipath);
-        several.map(move |device| (side, device))
-    });
+    let devices = explained
+        .material
+        .hosts()
+        .into_iter()
+        .flat_map(|(side, host)| {
+            let several = host
+                .storage
+                .devices
+                .iter()
+                .filter(|device| device.layer == Layer::Multipath);
+            several.map(move |device| (side, device))
+        });
     devices
         .filter_map(|(side, device)| {
             fewer(side, device, id).or_else(|| apart(explained, side, device, id))

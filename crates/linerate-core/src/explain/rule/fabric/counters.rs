@@ -2,11 +2,8 @@
 
 use super::super::super::Explained;
 use super::super::{Remark, Stands};
-use super::ports::hosts;
-use crate::facts::Inventory;
 use crate::facts::infiniband::{IbDevice, IbPort};
 use crate::facts::nic::Counter;
-use crate::path::Side;
 
 /// Share of packets with an error from which on a path is slower for it.
 const MATTERS: f64 = 1e-4;
@@ -33,14 +30,14 @@ fn grown(port: &IbPort, name: &str) -> Option<u64> {
 
 /// Errors of ports as shares of their packets.
 pub(in crate::explain::rule) fn errors(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
-    let of = |(side, host): (Side, &Inventory)| {
-        let devices = host.infiniband.devices.iter();
-        let ports = devices.flat_map(|device| device.ports.iter().map(move |port| (device, port)));
-        let remarks =
-            ports.filter_map(move |port| damaged(port, id).map(|remark| remark.at_if(side)));
-        remarks.collect::<Vec<_>>()
-    };
-    hosts(explained).into_iter().flat_map(of).collect()
+    let devices = explained.material.rdma_devices();
+    let ports = devices.flat_map(|(side, device)| {
+        let ports = device.ports.iter();
+        ports.map(move |port| (side, (device, port)))
+    });
+    ports
+        .filter_map(|(side, port)| Some(damaged(port, id)?.at_if(side)))
+        .collect()
 }
 
 fn damaged((device, port): (&IbDevice, &IbPort), id: &'static str) -> Option<Remark> {

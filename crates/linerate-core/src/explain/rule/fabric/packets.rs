@@ -1,4 +1,4 @@
-//! A rule about the size of packets of RDMA.
+//! Rules about the size of packets: those of RDMA, and those of sockets over InfiniBand.
 
 use super::super::super::{Explained, facts};
 use super::super::course::transfers;
@@ -53,9 +53,8 @@ pub(in crate::explain::rule) fn wire(layer: Layer, mtu: u32) -> Option<f64> {
 /// The ports of both hosts with small packets.
 fn small<'a>(explained: &'a Explained<'_>) -> impl Iterator<Item = Small> + 'a {
     let ports = facts::ports_of(explained.material);
-    let hosts = [&explained.material.near, &explained.material.far];
-    let devices = hosts.into_iter().flat_map(|host| &host.infiniband.devices);
-    devices.flat_map(move |device| {
+    let devices = explained.material.rdma_devices();
+    devices.flat_map(move |(_, device)| {
         let of = |port: &crate::facts::infiniband::IbPort| {
             let name = format!("{} port {}", device.name, port.number);
             let link = ports.iter().find(|known| known.name.starts_with(&name));
@@ -166,12 +165,8 @@ pub(in crate::explain::rule) fn datagrams(
         .filter(|(_, _, one)| one.carrier == Carrier::Tcp && !one.both && one.asked.is_none())
         .max_by_key(|(_, _, one)| one.goodput)?;
     let sockets = one.goodput.0 as f64;
-    let hosts = [&explained.material.near, &explained.material.far];
-    let small = hosts.into_iter().find_map(|host| {
-        let mut nics = host.network.nics.iter();
-        let is_own = |nic: &&Nic| nic.kind == "ipoib" && nic.mtu.is_some_and(|mtu| mtu <= DATAGRAM);
-        nics.find(is_own)
-    })?;
+    let is_own = |nic: &Nic| nic.kind == "ipoib" && nic.mtu.is_some_and(|mtu| mtu <= DATAGRAM);
+    let (_, small) = explained.material.nics().find(|(_, nic)| is_own(nic))?;
     if verbs < sockets * VERBS_MORE {
         return None;
     }
@@ -192,33 +187,6 @@ pub(in crate::explain::rule) fn datagrams(
             .next(
                 "the mode, then the same on both hosts",
                 "cat /sys/class/net/PORT/mode",
-            ),
-    )
-}
-
-/// Verbs over a device that is made by software.
-pub(in crate::explain::rule) fn software(
-    explained: &Explained<'_>,
-    id: &'static str,
-) -> Option<Remark> {
-    runs(explained)
-        .iter()
-        .find(|run| run.carrier == Carrier::Rdma)?;
-    let hosts = [&explained.material.near, &explained.material.far];
-    let mut devices = hosts.into_iter().flat_map(|host| &host.infiniband.devices);
-    let name = devices
-        .find(|device| device.software)
-        .map(|device| &device.name)?;
-    let what = format!(
-        "{name} is made by software on top of a network port: the processors of both ends do the work of a card, and what a \
-         card carries is not shown"
-    );
-    Some(
-        Remark::new(id, Stands::Finding, what)
-            .names(&["sender-core", "receiver-core"])
-            .next(
-                "the same path through sockets, which cost less there",
-                "linerate run HOST",
             ),
     )
 }

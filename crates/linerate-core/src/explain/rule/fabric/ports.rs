@@ -1,10 +1,11 @@
-//! Rules about ports by the facts of the hosts: down, or used in part.
+//! Rules about ports by the facts of the hosts: down, made by software, or used in part.
 
 use super::super::super::{Explained, facts, side_name};
 use super::super::ceiling::slower;
+use super::super::moved::runs;
 use super::super::{Remark, Stands, rate};
 use crate::facts::Inventory;
-use crate::facts::infiniband::{IbPort, Layer};
+use crate::facts::infiniband::{IbDevice, IbPort, Layer};
 use crate::facts::nic::Nic;
 use crate::facts::odd::Oddity;
 use crate::path::{Direction, Side};
@@ -14,15 +15,6 @@ use crate::reported::{Carrier, Counted, Transfer};
 const WAITING: [&str; 2] = ["ib-not-set-up", "ib-held-down"];
 /// The oddity of a port without a cable. It is one only where no other port works.
 const UNPLUGGED: &str = "ib-no-link";
-
-pub(in crate::explain::rule) fn hosts<'a>(
-    explained: &'a Explained<'_>,
-) -> [(Side, &'a Inventory); 2] {
-    [
-        (Side::Near, &explained.material.near),
-        (Side::Far, &explained.material.far),
-    ]
-}
 
 fn has_active(host: &Inventory) -> bool {
     let mut ports = host
@@ -71,7 +63,12 @@ pub(in crate::explain::rule) fn down(explained: &Explained<'_>, id: &'static str
             remark.names(&["ib-port-down"]).at(side)
         })
     };
-    hosts(explained).into_iter().filter_map(of).collect()
+    explained
+        .material
+        .hosts()
+        .into_iter()
+        .filter_map(of)
+        .collect()
 }
 
 /// Share of its link below which a transfer leaves much of it unused.
@@ -130,14 +127,12 @@ fn best(
         .filter(|(_, one)| one.direction == direction && counts(one));
     let transfers = transfers.map(|(_, one)| (one.carrier, one.goodput.0 as f64));
     // A table has no direction: it is that of the client's messages.
-    let tables = super::super::moved::runs(explained)
-        .into_iter()
-        .filter(|run| {
-            let is_own = kind.contains(&run.carrier)
-                && run.direction.is_none()
-                && direction == Direction::Forward;
-            is_own && run.setup.only_host().is_none()
-        });
+    let tables = runs(explained).into_iter().filter(|run| {
+        let is_own = kind.contains(&run.carrier)
+            && run.direction.is_none()
+            && direction == Direction::Forward;
+        is_own && run.setup.only_host().is_none()
+    });
     let tables = tables.map(|run| (run.carrier, run.each_way()));
     transfers.chain(tables).max_by(|a, b| a.1.total_cmp(&b.1))
 }
@@ -255,12 +250,30 @@ pub(in crate::explain::rule) fn below_modes(
             "ethtool PORT",
         ))
     };
-    let each = hosts(explained).into_iter();
-    each.flat_map(|(side, host)| {
-        host.network
-            .nics
-            .iter()
-            .filter_map(move |nic| of(side, nic))
-    })
-    .collect()
+    let nics = explained.material.nics();
+    nics.filter_map(|(side, nic)| of(side, nic)).collect()
+}
+
+/// Verbs over a device that is made by software.
+pub(in crate::explain::rule) fn software(
+    explained: &Explained<'_>,
+    id: &'static str,
+) -> Option<Remark> {
+    runs(explained)
+        .iter()
+        .find(|run| run.carrier == Carrier::Rdma)?;
+    let mut devices = explained.material.rdma_devices();
+    let (_, IbDevice { name, .. }) = devices.find(|(_, device)| device.software)?;
+    let what = format!(
+        "{name} is made by software on top of a network port: the processors of both ends do the work of a card, and what a \
+         card carries is not shown"
+    );
+    Some(
+        Remark::new(id, Stands::Finding, what)
+            .names(&["sender-core", "receiver-core"])
+            .next(
+                "the same path through sockets, which cost less there",
+                "linerate run HOST",
+            ),
+    )
 }

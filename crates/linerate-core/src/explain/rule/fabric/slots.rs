@@ -2,7 +2,7 @@
 
 use super::super::super::{Explained, facts, side_name};
 use super::super::{Remark, Stands, rate};
-use super::ports::{best_of_all, capacity, hosts};
+use super::ports::{best_of_all, capacity};
 use crate::ceiling::pcie::{Slot, USUAL_PAYLOADS, generation};
 use crate::facts::Inventory;
 use crate::facts::pci::{Device, Link};
@@ -38,7 +38,12 @@ pub(in crate::explain::rule) fn slot(explained: &Explained<'_>, id: &'static str
         });
         held.take(1).collect::<Vec<_>>()
     };
-    hosts(explained).into_iter().flat_map(of).collect()
+    explained
+        .material
+        .hosts()
+        .into_iter()
+        .flat_map(of)
+        .collect()
 }
 
 /// Cards of which the kernel says that a link limits them, where nothing was measured.
@@ -61,7 +66,11 @@ fn limited(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
             "sudo lspci -vv",
         ))
     };
-    let all = hosts(explained).into_iter().filter(|_| !has_results);
+    let all = explained
+        .material
+        .hosts()
+        .into_iter()
+        .filter(|_| !has_results);
     all.filter_map(of).collect()
 }
 
