@@ -112,6 +112,18 @@ impl PartialEq for Format {
     }
 }
 
+/// The text without what pages did to it, and with the first lines of parts. A document of JSON is whole as it is.
+fn prepared(text: &str) -> Cow<'_, str> {
+    if is_json(text) {
+        return Cow::Borrowed(text);
+    }
+    let is_known = |rest: &str| starting(rest).is_some() && !is_speed(rest);
+    match tidy(text) {
+        Cow::Borrowed(text) => with_heads(text, is_known),
+        Cow::Owned(text) => Cow::Owned(with_heads(&text, is_known).into_owned()),
+    }
+}
+
 /// Reads an input.
 pub fn read(bytes: &[u8]) -> Result<Parsed, Refused> {
     if bytes.len() > MOST_BYTES {
@@ -119,17 +131,7 @@ pub fn read(bytes: &[u8]) -> Result<Parsed, Refused> {
     }
     let text = decoded(bytes).ok_or(Refused::Binary)?;
     let text = plain(&text);
-    let is_document = is_json(&text);
-    let tidied = if is_document {
-        Cow::Borrowed(&*text)
-    } else {
-        tidy(&text)
-    };
-    let text = if is_document {
-        Cow::Borrowed(&*tidied)
-    } else {
-        with_heads(&tidied, |rest| starting(rest).is_some() && !is_speed(rest))
-    };
+    let text = prepared(&text);
     let first = text.lines().find(|line| !line.trim().is_empty());
     let first = quoted(first.ok_or(Refused::Empty)?);
     let mut reader = Reader::new(&text);

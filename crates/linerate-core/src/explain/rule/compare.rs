@@ -217,15 +217,12 @@ pub(super) fn window(explained: &Explained<'_>, id: &'static str) -> Vec<Remark>
         };
         let flight = Bytes((rate_now / 8.0 * rtt.secs()) as u64);
         let is_unscaled = AT_UNSCALED.contains(&(flight.0 as f64 / UNSCALED.0 as f64));
-        let window = one
-            .buffer
-            .or(one.window)
-            .or(is_unscaled.then_some(UNSCALED))?;
+        let told = one.buffer.or(one.window);
+        let window = told.or(is_unscaled.then_some(UNSCALED))?;
         let is_clean = one.repeated().is_some_and(|share| share < CLEAN) && one.streams == Some(1);
         let is_full = FILLS.contains(&(flight.0 as f64 / (window.0 as f64).max(1.0)));
         (is_clean && is_full && one.carrier == Carrier::Tcp).then(|| {
-            let is_told = one.buffer.or(one.window).is_some();
-            let (as_if, causes): (_, &[&'static str]) = if is_told {
+            let (as_if, causes): (_, &[&'static str]) = if told.is_some() {
                 ("the window holds the stream", &["receive-window", "send-buffer"])
             } else {
                 ("as one that is not scaled would hold the stream", &["receive-window", "send-buffer", "path-rate"])
