@@ -73,6 +73,10 @@ fn is_sound(outcome: &Outcome) {
     let sound = |figure: f64| assert!(figure.is_finite() && figure >= 0.0, "{outcome:?}");
     match &outcome.measured {
         Measured::Counters(_) | Measured::Hops(_) => {}
+        Measured::Cpus(cpus) => cpus.iter().for_each(|cpu| {
+            sound(cpu.busy);
+            sound(cpu.interrupts);
+        }),
         Measured::Transfer(one) => {
             let single = [one.seconds, one.tick, one.messages];
             single.into_iter().flatten().for_each(sound);

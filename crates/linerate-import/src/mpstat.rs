@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use linerate_core::reported::{Counters, Measured, Outcome, Tool};
+use linerate_core::reported::{CpuTime, Measured, Outcome, Tool};
 
 use crate::format::{Evidence, Format, Found, Holds, Section};
 use crate::text::{command, run};
@@ -23,10 +23,8 @@ pub(crate) static MPSTAT: Format = Format {
 
 /// Most columns.
 const MOST_COLUMNS: usize = 32;
-/// Most CPUs that are kept.
-const MOST: usize = 1_024;
-/// Shares are kept in hundredths of a percent.
-const HUNDREDTHS: f64 = 100.0;
+/// CPUs that are kept: those with lower numbers.
+const MOST: u32 = 1_024;
 
 fn starts(text: &str) -> bool {
     let mut lines = text.lines().filter(|line| !line.trim().is_empty());
@@ -48,7 +46,7 @@ fn is_head(line: &str) -> bool {
 struct Reading<'a> {
     head: Vec<&'a str>,
     row: Vec<&'a str>,
-    values: BTreeMap<String, u64>,
+    cpus: BTreeMap<Option<u32>, CpuTime>,
 }
 
 impl<'a> Reading<'a> {
@@ -91,24 +89,23 @@ impl<'a> Reading<'a> {
             row.get(at).copied()
         };
         let share = |name: &str| of(name)?.replace(',', ".").parse::<f64>().ok();
-        let hundredths = |share: f64| (share.clamp(0.0, 100.0) * HUNDREDTHS).round() as u64;
+        let part = |percent: f64| (percent.clamp(0.0, 100.0) * 100.0).round() / 1e4;
         let (Some(cpu), Some(idle)) = (of("CPU"), share("%idle")) else {
             return;
         };
-        let is_cpu = cpu == "all" || cpu.len() < 6 && cpu.bytes().all(|b| b.is_ascii_digit());
-        if !is_cpu {
+        let number = cpu.parse().ok().filter(|number| *number < MOST);
+        if number.is_none() && cpu != "all" {
             return;
         }
         // What a hypervisor takes is no work of the host.
         let waits = share("%iowait").unwrap_or(0.0) + share("%steal").unwrap_or(0.0);
         let packets = share("%soft").unwrap_or(0.0) + share("%irq").unwrap_or(0.0);
-        for (what, value) in [("busy", 100.0 - idle - waits), ("interrupts", packets)] {
-            let name = format!("cpu.{cpu}.{what}");
-            let value = hundredths(value);
-            if self.values.len() < 2 * MOST || self.values.contains_key(&name) {
-                self.values.insert(name, value);
-            }
-        }
+        let time = CpuTime {
+            cpu: number,
+            busy: part(100.0 - idle - waits),
+            interrupts: part(packets),
+        };
+        self.cpus.insert(number, time);
     }
 }
 
@@ -124,7 +121,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         at += whole.len();
         used = at;
     }
-    if reading.values.is_empty() {
+    if reading.cpus.is_empty() {
         return Err("it has no row with a CPU and its idle time".to_owned());
     }
     Ok(Found {
@@ -132,10 +129,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         results: vec![Outcome {
             title: String::new(),
             line: section.line,
-            measured: Measured::Counters(Counters {
-                values: reading.values.into_iter().collect(),
-                grew: true,
-            }),
+            measured: Measured::Cpus(reading.cpus.into_values().collect()),
         }],
         used: Some(used),
         ..Found::default()
@@ -147,10 +141,14 @@ mod tests {
     use super::*;
     use crate::sample::part;
 
-    fn values(text: &str) -> Vec<(String, u64)> {
+    fn cpus(text: &str) -> Vec<(Option<u32>, f64, f64)> {
         match &part(text).results[0].measured {
-            Measured::Counters(counters) => counters.values.clone(),
-            _ => Vec::new(),
+            Measured::Cpus(cpus) => {
+                let each = cpus.iter();
+                each.map(|one| (one.cpu, one.busy, one.interrupts))
+                    .collect()
+            }
+            other => panic!("{other:?}"),
         }
     }
 
@@ -160,16 +158,10 @@ mod tests {
 
     #[test]
     fn each_cpu_has_the_share_of_its_work_and_of_its_interrupts() {
-        let name = |cpu: &str, what: &str| format!("cpu.{cpu}.{what}");
-        let want = [
-            (name("2", "busy"), 9_950),
-            (name("2", "interrupts"), 9_850),
-            (name("all", "busy"), 3_500),
-            (name("all", "interrupts"), 2_500),
-        ];
-        assert_eq!(values(ROWS), want);
+        let want = [(None, 0.35, 0.25), (Some(2), 0.995, 0.985)];
+        assert_eq!(cpus(ROWS), want);
         assert_eq!(
-            values(&format!(
+            cpus(&format!(
                 "Linux 6.1.0 (n1) \t11/03/26 \t_x86_64_\t(4 CPU)\n\n{ROWS}"
             )),
             want
@@ -177,13 +169,13 @@ mod tests {
         let broken = ROWS
             .replace("  %steal", "\n%steal")
             .replace("  0.00    0.00   64.50", "\n0.00 0.00 64.50");
-        assert_eq!(values(&broken), want);
+        assert_eq!(cpus(&broken), want);
         // A mean counts more than the samples before it.
         let mean = ROWS
             .replace("12:10:01 AM", "Average:")
             .replace("12:10:02 AM", "Average:")
             .replace("98.00", "90.00");
-        assert_eq!(values(&format!("{ROWS}\n{mean}"))[1].1, 9_050);
+        assert_eq!(cpus(&format!("{ROWS}\n{mean}"))[1], (Some(2), 0.995, 0.905));
     }
 
     #[test]

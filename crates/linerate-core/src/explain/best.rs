@@ -46,7 +46,7 @@ fn highest(source: &Source, measured: &Measured, has_path: bool) -> Option<f64> 
                 .filter_map(|row| Table::each_way(sizes, row));
             most(&mut rates.map(|rate| rate.0 as f64))
         }
-        Measured::Counters(_) | Measured::Hops(_) => None,
+        Measured::Counters(_) | Measured::Cpus(_) | Measured::Hops(_) => None,
         Measured::Disk(disk) if has_path && !may_cross(source, disk) => None,
         Measured::Disk(disk) => most(&mut disk.rows.iter().map(|row| row.bytes_per_sec * 8.0)),
     }

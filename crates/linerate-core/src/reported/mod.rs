@@ -60,6 +60,8 @@ pub enum Measured {
     Disk(Disk),
     /// Counters of a host.
     Counters(Counters),
+    /// What the CPUs of a host did.
+    Cpus(Vec<CpuTime>),
     /// The hops of a path, the nearest first.
     Hops(Vec<Hop>),
 }
@@ -79,6 +81,17 @@ impl Counters {
         let found = self.values.iter().find(|(known, _)| known == name)?;
         Some(found.1)
     }
+}
+
+/// What a CPU did, as shares of the time from 0 to 1.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct CpuTime {
+    /// Its number; `None` is the mean of all CPUs.
+    pub cpu: Option<u32>,
+    /// It did work of the host: what a hypervisor took is none.
+    pub busy: f64,
+    /// It served interrupts, and the packets that they announce.
+    pub interrupts: f64,
 }
 
 /// The results of one output of a program.

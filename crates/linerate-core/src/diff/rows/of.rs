@@ -76,7 +76,7 @@ pub(in crate::diff) fn of_import(explained: &Explained<'_>) -> Vec<Row> {
             Measured::Sizes(sizes) => of_sizes(sizes, &named),
             Measured::Disk(disk) => of_disk(disk, &named),
             // Counts of another time are no figures of a path.
-            Measured::Counters(_) | Measured::Hops(_) => Vec::new(),
+            Measured::Counters(_) | Measured::Cpus(_) | Measured::Hops(_) => Vec::new(),
             Measured::Transfer(one) => {
                 let is_base = bases
                     .iter()

@@ -204,20 +204,15 @@ const OTHERS_REST: f64 = 0.8;
 pub(super) fn full_cpu(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
     let all = explained.material.runs().take(MOST_RUNS);
     all.filter_map(|(source, result)| {
-        let Measured::Counters(counters) = &result.measured else {
+        let Measured::Cpus(cpus) = &result.measured else {
             return None;
         };
-        let share = |name: &str| Some(counters.value(name)? as f64 / 1e4);
-        let busy = counters.values.iter().filter_map(|(name, value)| {
-            let cpu = name.strip_prefix("cpu.")?.strip_suffix(".busy")?;
-            (cpu != "all").then_some((cpu, *value as f64 / 1e4))
-        });
-        let busy: Vec<(&str, f64)> = busy.collect();
-        let (cpu, most) = busy.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1))?;
-        let together = share("cpu.all.busy").filter(|all| *all <= OTHERS_REST)?;
-        let packets = share(&format!("cpu.{cpu}.interrupts"))?;
-        let full = busy.iter().filter(|(_, busy)| *busy >= CPU_FULL).count();
-        if most < CPU_FULL {
+        let mean = cpus.iter().find(|one| one.cpu.is_none());
+        let together = mean.map(|all| all.busy).filter(|all| *all <= OTHERS_REST)?;
+        let each = || cpus.iter().filter_map(|one| Some((one.cpu?, one)));
+        let (cpu, most) = each().max_by(|a, b| a.1.busy.total_cmp(&b.1.busy))?;
+        let full = each().filter(|(_, one)| one.busy >= CPU_FULL).count();
+        if full == 0 {
             return None;
         }
         let shown = |what: String| {
@@ -233,10 +228,10 @@ pub(super) fn full_cpu(explained: &Explained<'_>, id: &'static str) -> Vec<Remar
             }
         };
         let is_one = full == 1 && !ports::is_any_full(explained);
-        Some(if packets >= most / 2.0 && is_one {
+        Some(if most.interrupts >= most.busy / 2.0 && is_one {
             let what = format!(
                 "CPU {cpu} is full, {:.1} % of its time with packets: one CPU takes them in",
-                packets * 100.0
+                most.interrupts * 100.0
             );
             shown(what).names(&["softirq-core"]).next(
                 "which CPUs the queues of the port interrupt",

@@ -99,7 +99,7 @@ pub(super) fn runs<'a>(explained: &'a Explained<'_>) -> Vec<Moved<'a>> {
         Measured::Sizes(sizes) => {
             of_table(source, outcome, sizes).filter(|run| is_messages(run.carrier))
         }
-        Measured::Disk(_) | Measured::Counters(_) | Measured::Hops(_) => None,
+        Measured::Disk(_) | Measured::Counters(_) | Measured::Cpus(_) | Measured::Hops(_) => None,
     });
     found.take(MOST).collect()
 }

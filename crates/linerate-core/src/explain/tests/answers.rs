@@ -3,7 +3,7 @@
 use super::*;
 use crate::explain::Answered;
 use crate::facts::nic::Nic;
-use crate::reported::{Counters, Cpu, CpuOf, Lost};
+use crate::reported::{Counters, Cpu, CpuOf, CpuTime, Lost};
 
 /// How the question is answered: the cause, or the candidates, or the word alone.
 pub(super) fn answer(sources: Vec<Source>, near: Inventory) -> String {
@@ -400,33 +400,30 @@ fn counted(values: &[(&str, u64)]) -> Measured {
 
 #[test]
 fn a_full_cpu_is_the_limit_where_others_rest() {
-    let with = |busy: u64, packets: u64, all: u64| {
-        let cpus = counted(&[
-            ("cpu.3.busy", busy),
-            ("cpu.3.interrupts", packets),
-            ("cpu.all.busy", all),
-        ]);
+    let with = |each: &[(f64, f64)], all: Option<f64>| {
+        let time = |cpu, (busy, interrupts)| CpuTime {
+            cpu,
+            busy,
+            interrupts,
+        };
+        let mean = all.map(|busy| time(None, (busy, 0.0)));
+        let each = each.iter().zip(3..).map(|(one, cpu)| time(Some(cpu), *one));
+        let cpus = Measured::Cpus(mean.into_iter().chain(each).collect());
         of(vec![run(8, 13.2, 0), cpus])
     };
-    assert_eq!(with(9_900, 9_800, 2_000), "softirq-core");
+    let rest = Some(0.2);
+    assert_eq!(with(&[(0.95, 0.475)], Some(0.8)), "softirq-core");
     // A busy thread may be of anything, and several full CPUs are no single one.
-    assert_eq!(with(9_900, 1_000, 2_000), "unknown");
-    let two = counted(&[
-        ("cpu.3.busy", 9_900),
-        ("cpu.3.interrupts", 9_800),
-        ("cpu.4.busy", 9_800),
-        ("cpu.4.interrupts", 9_800),
-        ("cpu.all.busy", 5_000),
-    ]);
-    assert_eq!(of(vec![run(8, 13.2, 0), two]), "unknown");
-    let alone = counted(&[("cpu.3.busy", 9_900), ("cpu.3.interrupts", 9_800)]);
+    assert_eq!(with(&[(0.99, 0.494)], rest), "unknown");
+    let two = with(&[(0.99, 0.98), (0.98, 0.98)], Some(0.5));
+    assert_eq!(two, "unknown");
     assert_eq!(
-        of(vec![run(8, 13.2, 0), alone]),
+        with(&[(0.99, 0.98)], None),
         "unknown",
         "the others are not known"
     );
-    assert_eq!(with(9_400, 9_300, 2_000), "unknown");
-    assert_eq!(with(9_900, 9_800, 8_100), "unknown", "all are busy");
+    assert_eq!(with(&[(0.94, 0.93)], rest), "unknown");
+    assert_eq!(with(&[(0.99, 0.98)], Some(0.81)), "unknown", "all are busy");
 }
 
 #[test]

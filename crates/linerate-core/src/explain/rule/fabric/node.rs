@@ -155,7 +155,9 @@ impl<'a> Placed<'a> {
                     format!("{carrier:?} {direction:?} {streams:?} {both} {buffer:?} {size:?}");
                 (&one.setup, what, bits, rate(bits))
             }
-            Measured::Disk(_) | Measured::Counters(_) | Measured::Hops(_) => return None,
+            Measured::Disk(_) | Measured::Counters(_) | Measured::Cpus(_) | Measured::Hops(_) => {
+                return None;
+            }
         };
         Some(Self {
             source,
