@@ -9,10 +9,7 @@ fuzz_target!(|input: (&str, &str)| {
     let _ = reported(text);
     if let Ok(case) = Case::read(text, &[set]).or_else(|_| Case::read(text, &[""; 0])) {
         if let Ok(answer) = answer(&case) {
-            for solved in [&answer.forward, &answer.reverse, &answer.both]
-                .into_iter()
-                .flatten()
-            {
+            for solved in [&answer.forward, &answer.reverse, &answer.both].into_iter().flatten() {
                 assert!(solved.goodput.high().is_finite());
             }
         }

@@ -7,9 +7,7 @@ use linerate_core::wire::knock::{Knock, Place};
 
 // What one receive may give, with the tag of the stream and without.
 fuzz_target!(|bytes: &[u8]| {
-    let tag = bytes
-        .first_chunk()
-        .map_or(0, |raw: &[u8; 8]| u64::from_be_bytes(*raw));
+    let tag = bytes.first_chunk().map_or(0, |raw: &[u8; 8]| u64::from_be_bytes(*raw));
     let mut arrivals = Arrivals::default();
     for header in datagrams(bytes, tag).flatten() {
         // What was read is written again, and reads the same.

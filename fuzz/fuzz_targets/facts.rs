@@ -27,11 +27,7 @@ fuzz_target!(|bytes: &[u8]| {
         merge(&mut twice, part.facts);
     }
     assert!(size(&twice) <= size(&host), "{host:?} {twice:?}");
-    let mut material = Material {
-        sources: vec![transfer()],
-        near: host,
-        ..Material::default()
-    };
+    let mut material = Material { sources: vec![transfer()], near: host, ..Material::default() };
     let _ = explain(&material).remarks;
     material.far = std::mem::take(&mut material.near);
     let _ = explain(&material).remarks;
@@ -45,17 +41,8 @@ fn size(host: &Inventory) -> usize {
 /// A transfer, so that the judge compares the facts with a rate.
 fn transfer() -> Source {
     let each = |direction| {
-        let one = Transfer::new(
-            Carrier::Tcp,
-            direction,
-            Rate(9_400_000_000),
-            Counted::Receiver,
-        );
-        Outcome {
-            title: String::new(),
-            line: 1,
-            measured: Measured::Transfer(Box::new(one)),
-        }
+        let one = Transfer::new(Carrier::Tcp, direction, Rate(9_400_000_000), Counted::Receiver);
+        Outcome { title: String::new(), line: 1, measured: Measured::Transfer(Box::new(one)) }
     };
     Source {
         file: "a.txt".to_owned(),

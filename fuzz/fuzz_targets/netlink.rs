@@ -11,26 +11,10 @@ fuzz_target!(|reply: &[u8]| {
     for link in link::parse(reply).flatten() {
         let _ = (link.bond(), link.vlan(), link.tunnel());
     }
-    let _ = (
-        genetlink::family(reply),
-        netdev::queues(reply),
-        netdev::napis(reply),
-    );
-    let _ = (
-        ethtool::link_modes(reply),
-        ethtool::features(reply),
-        ethtool::rings(reply),
-    );
-    let _ = (
-        ethtool::channels(reply),
-        ethtool::coalesce(reply),
-        ethtool::pause(reply),
-    );
-    let _ = (
-        ethtool::fec(reply),
-        ethtool::rss(reply),
-        ethtool::link_state(reply),
-    );
+    let _ = (genetlink::family(reply), netdev::queues(reply), netdev::napis(reply));
+    let _ = (ethtool::link_modes(reply), ethtool::features(reply), ethtool::rings(reply));
+    let _ = (ethtool::channels(reply), ethtool::coalesce(reply), ethtool::pause(reply));
+    let _ = (ethtool::fec(reply), ethtool::rss(reply), ethtool::link_state(reply));
     let _ = (driver::info(reply), driver::counters(reply));
     let _ = std::str::from_utf8(reply).map(|name| counted::meaning("mlx5_core", name));
     for qdisc in qdisc::parse(reply).flatten() {

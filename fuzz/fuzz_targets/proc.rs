@@ -14,34 +14,15 @@ fuzz_target!(|text: &[u8]| {
         snmp::count6(text, "Ip6FragCreates"),
         snmp::is_pressed(text, "TCP"),
     );
-    let _ = (
-        schedstat::parse(text),
-        task_stat::parse(text),
-        cpu_stat::parse(text),
-    );
+    let _ = (schedstat::parse(text), task_stat::parse(text), cpu_stat::parse(text));
     let _ = (pressure::some_us(text), cpuinfo::model(text));
-    let _ = (
-        sysctl::line(text),
-        sysctl::words(text),
-        sysctl::number(text),
-    );
-    let _ = (
-        sysctl::numbers::<3>(text),
-        sysctl::list(text),
-        sysctl::size(text),
-    );
-    let _ = (
-        sysctl::value_list(text, "a"),
-        sysctl::value_hexadecimal(text, "a"),
-    );
+    let _ = (sysctl::line(text), sysctl::words(text), sysctl::number(text));
+    let _ = (sysctl::numbers::<3>(text), sysctl::list(text), sysctl::size(text));
+    let _ = (sysctl::value_list(text, "a"), sysctl::value_hexadecimal(text, "a"));
     let _ = (cpuinfo::clocks(text), cpuinfo::is_guest(text));
     let _ = (cgroup::quota(text), cgroup::limit(text), sysctl::id(text));
     let _ = (meminfo::bytes(text, "a"), meminfo::count(text, "a"));
-    let _ = (
-        pci_config::parse(text),
-        pci_config::speed(text),
-        pci_config::width(text),
-    );
+    let _ = (pci_config::parse(text), pci_config::speed(text), pci_config::width(text));
     let _ = (task_stat::identity(text), smbios::modules(text));
     smbios::mask(&mut text.to_vec());
     let _ = (

@@ -50,11 +50,6 @@ fuzz_target!(|bytes: &[u8]| {
     (0..3).for_each(|at| sources.observe(at));
     let (tables, _) = sources.take();
     for table in tables {
-        assert!(
-            table
-                .columns
-                .iter()
-                .all(|c| c.values.len() == table.at.len())
-        );
+        assert!(table.columns.iter().all(|c| c.values.len() == table.at.len()));
     }
 });

@@ -17,10 +17,7 @@ fuzz_target!(|bytes: &[u8]| {
     let Ok(parsed) = read(bytes) else { return };
     let lines = 1 + bytes.iter().filter(|b| **b == b'\n').count() as u64;
     let mut material = Material {
-        claims: CLAIMS
-            .iter()
-            .filter_map(|claim| claim.parse().ok())
-            .collect(),
+        claims: CLAIMS.iter().filter_map(|claim| claim.parse().ok()).collect(),
         ..Material::default()
     };
     assert_eq!(material.claims.len(), CLAIMS.len());
@@ -29,9 +26,7 @@ fuzz_target!(|bytes: &[u8]| {
         assert!(part.line <= lines && part.notes.len() <= NOTES);
         assert!(part.notes.iter().all(|note| note.what.len() <= NOTE));
         assert!(
-            part.notes
-                .iter()
-                .all(|note| note.line.is_none_or(|line| (1..=lines).contains(&line)))
+            part.notes.iter().all(|note| note.line.is_none_or(|line| (1..=lines).contains(&line)))
         );
         part.results.iter().for_each(is_sound);
         keeps(&part.results, bytes.len());
@@ -86,11 +81,7 @@ fn is_sound(outcome: &Outcome) {
         }
         Measured::Sizes(sizes) => {
             assert!(!sizes.rows.is_empty(), "{outcome:?}");
-            sizes
-                .rows
-                .iter()
-                .filter_map(|row| row.messages)
-                .for_each(sound);
+            sizes.rows.iter().filter_map(|row| row.messages).for_each(sound);
         }
         Measured::Disk(disk) => {
             for row in &disk.rows {

@@ -163,18 +163,12 @@ impl Step {
 
     /// A command that changes a setting of a host; `None` is the only machine that there is.
     pub fn set(host: impl Into<Option<Side>>, command: impl Into<String>) -> Self {
-        Self {
-            effect: Effect::Set,
-            ..Self::on(host, command)
-        }
+        Self { effect: Effect::Set, ..Self::on(host, command) }
     }
 
     /// A command that changes a host but no setting; `None` stands for the only machine.
     pub fn act(host: impl Into<Option<Side>>, command: impl Into<String>) -> Self {
-        Self {
-            effect: Effect::Act,
-            ..Self::on(host, command)
-        }
+        Self { effect: Effect::Act, ..Self::on(host, command) }
     }
 
     /// A step that a person does, without a command.
@@ -300,10 +294,7 @@ impl Advice {
         let back = Step::set(side, format!("sudo tc qdisc del dev {port} root"));
         let about = "the port gets its default queue; if qdisc-before.txt shows another one, set it as there";
         self.step(save_queue(side, &port))
-            .set(
-                side,
-                format!("sudo tc qdisc replace dev {port} root {kind}"),
-            )
+            .set(side, format!("sudo tc qdisc replace dev {port} root {kind}"))
             .undo(back.about(about))
     }
 }
@@ -311,10 +302,7 @@ impl Advice {
 /// Writes down which queues a port has.
 pub(crate) fn save_queue(side: Side, port: &str) -> Step {
     let saved = save(&format!("tc -d qdisc show dev {port}"), "qdisc-before.txt");
-    Step {
-        host: Some(side),
-        ..saved.about("save the old settings")
-    }
+    Step { host: Some(side), ..saved.about("save the old settings") }
 }
 
 /// Shows something and writes it to a file, on the only machine that there is.

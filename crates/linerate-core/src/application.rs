@@ -108,10 +108,9 @@ impl FromStr for Habit {
             }
             ("pause", value) => {
                 let time = value.strip_suffix("/op").ok_or_else(form)?;
-                let per_operation = time.parse().map_err(|error| HabitError::Pause {
-                    text: text.to_owned(),
-                    error,
-                })?;
+                let per_operation = time
+                    .parse()
+                    .map_err(|error| HabitError::Pause { text: text.to_owned(), error })?;
                 Burden::Pause { per_operation }
             }
             _ => return Err(form()),

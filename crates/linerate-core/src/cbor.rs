@@ -60,10 +60,7 @@ fn refuse<T>(why: &str) -> Result<T, Error> {
 
 /// The first item of `bytes`, and the rest.
 pub(crate) fn read<'de, T: Deserialize<'de>>(bytes: &'de [u8]) -> Result<(T, &'de [u8]), Error> {
-    let mut reader = Reader {
-        rest: bytes,
-        depth: 0,
-    };
+    let mut reader = Reader { rest: bytes, depth: 0 };
     let item = T::deserialize(&mut reader)?;
     Ok((item, reader.rest))
 }
@@ -157,10 +154,7 @@ impl<'de> Reader<'de> {
             return refuse("lists and maps are nested too deeply");
         }
         self.depth += 1;
-        let mut items = Items {
-            reader: self,
-            left: length,
-        };
+        let mut items = Items { reader: self, left: length };
         let taken = take(&mut items)?;
         let left = items.left;
         self.depth -= 1;
@@ -244,19 +238,13 @@ impl<'de> Deserializer<'de> for &mut Reader<'de> {
         _: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Error> {
-        if self
-            .rest
-            .first()
-            .is_some_and(|first| first >> 5 == major::TEXT)
-        {
+        if self.rest.first().is_some_and(|first| first >> 5 == major::TEXT) {
             return visitor.visit_enum(Plain(self));
         }
         match self.head()? {
-            Head {
-                major: major::MAP,
-                value: 1,
-                ..
-            } => self.items(1, |items| visitor.visit_enum(items)),
+            Head { major: major::MAP, value: 1, .. } => {
+                self.items(1, |items| visitor.visit_enum(items))
+            }
             _ => refuse("a variant is neither a text nor a map of one entry"),
         }
     }
@@ -310,11 +298,7 @@ impl<'de> de::SeqAccess<'de> for &mut Items<'_, 'de> {
         &mut self,
         seed: T,
     ) -> Result<Option<T::Value>, Error> {
-        if self.advance() {
-            seed.deserialize(&mut *self.reader).map(Some)
-        } else {
-            Ok(None)
-        }
+        if self.advance() { seed.deserialize(&mut *self.reader).map(Some) } else { Ok(None) }
     }
 
     fn size_hint(&self) -> Option<usize> {
@@ -329,11 +313,7 @@ impl<'de> de::MapAccess<'de> for &mut Items<'_, 'de> {
         &mut self,
         seed: K,
     ) -> Result<Option<K::Value>, Error> {
-        if self.advance() {
-            seed.deserialize(&mut *self.reader).map(Some)
-        } else {
-            Ok(None)
-        }
+        if self.advance() { seed.deserialize(&mut *self.reader).map(Some) } else { Ok(None) }
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Error> {
@@ -575,10 +555,7 @@ mod tests {
         }
         assert!(whole::<IgnoredAny>(&[0xc0, 0x00]).is_err());
         // A number below the least of 64 bits.
-        assert_eq!(
-            whole(&[&[0x3b, 0x7f], &[0xff; 7][..]].concat()),
-            Ok(i64::MIN)
-        );
+        assert_eq!(whole(&[&[0x3b, 0x7f], &[0xff; 7][..]].concat()), Ok(i64::MIN));
         assert!(whole::<i64>(&[&[0x3b, 0x80][..], &[0; 7]].concat()).is_err());
     }
 

@@ -213,8 +213,7 @@ impl SettingRow {
             Access::Spread => old.iter().all(|mask| *mask == 0) && old != new,
             Access::Sysctl(..) | Access::Limit(_) => {
                 let (old, new) = (old.last(), new.last());
-                old.zip(new)
-                    .is_some_and(|(old, new)| old.saturating_add(old / 2) <= *new)
+                old.zip(new).is_some_and(|(old, new)| old.saturating_add(old / 2) <= *new)
             }
         }
     }
@@ -331,11 +330,7 @@ mod tests {
             let row = setting.row();
             assert_eq!(row.setting, setting);
             assert_eq!(SETTINGS.iter().filter(|r| r.id == row.id).count(), 1);
-            let at = |value| HostChange {
-                side: Side::Far,
-                setting,
-                value,
-            };
+            let at = |value| HostChange { side: Side::Far, setting, value };
             let (least, most) = row.bounds;
             assert!(at(least).check().is_ok() && at(most).check().is_ok());
             assert!(at(most + 1).check().is_err());

@@ -98,11 +98,7 @@ pub struct ByRole<T> {
 impl<T> ByRole<T> {
     /// The value of a side in a direction.
     pub fn at(&self, direction: Direction, side: Side) -> &T {
-        if side == direction.sender() {
-            &self.sender
-        } else {
-            &self.receiver
-        }
+        if side == direction.sender() { &self.sender } else { &self.receiver }
     }
 }
 

@@ -34,9 +34,8 @@ pub fn seats(facts: &HostFacts, allowed: &[u32]) -> Vec<Seat> {
     let least = distances.values().min().copied().unwrap_or(0);
     let cores = Cores::of(facts, allowed, &serving);
     let kinds = &topology.kinds;
-    let kind: BTreeMap<u32, usize> = (0..kinds.len())
-        .flat_map(|at| kinds[at].cpus.iter().map(move |&cpu| (cpu, at)))
-        .collect();
+    let kind: BTreeMap<u32, usize> =
+        (0..kinds.len()).flat_map(|at| kinds[at].cpus.iter().map(move |&cpu| (cpu, at))).collect();
     let seat = |&cpu: &u32| Seat {
         away: distances.get(&cpu).map_or(0, |distance| distance - least),
         sibling: cores.best.get(&cpu).is_some_and(|best| *best != cpu),
@@ -98,11 +97,7 @@ mod tests {
                 nodes: nodes.iter().enumerate().map(of).collect(),
                 ..Topology::default()
             },
-            port: Some(Port {
-                node,
-                served_by: served.to_vec(),
-                ..Port::default()
-            }),
+            port: Some(Port { node, served_by: served.to_vec(), ..Port::default() }),
             ..HostFacts::default()
         }
     }
@@ -125,18 +120,8 @@ mod tests {
         for (what, facts, allowed, want) in [
             ("one CPU", host(&[&[0]], Some(0), &[0]), &[0][..], vec![0]),
             ("nothing known", HostFacts::default(), &[3, 5], vec![3, 5]),
-            (
-                "a port without node",
-                host(two, None, &[]),
-                &all,
-                all.clone(),
-            ),
-            (
-                "the port's node first",
-                host(two, Some(1), &[]),
-                &all,
-                vec![1, 3, 5, 7, 0, 2, 4, 6],
-            ),
+            ("a port without node", host(two, None, &[]), &all, all.clone()),
+            ("the port's node first", host(two, Some(1), &[]), &all, vec![1, 3, 5, 7, 0, 2, 4, 6]),
             (
                 "its interrupts last on their node",
                 host(two, Some(1), &[1, 3]),
@@ -149,18 +134,8 @@ mod tests {
                 &all,
                 vec![1, 3, 5, 7, 2, 4, 6, 0],
             ),
-            (
-                "interrupts everywhere",
-                host(&[&all], Some(0), &all),
-                &all,
-                all.clone(),
-            ),
-            (
-                "a mask without the node",
-                host(two, Some(1), &[1]),
-                &[0, 2],
-                vec![0, 2],
-            ),
+            ("interrupts everywhere", host(&[&all], Some(0), &all), &all, all.clone()),
+            ("a mask without the node", host(two, Some(1), &[1]), &[0, 2], vec![0, 2]),
         ] {
             assert_eq!(order(&facts, allowed), want, "{what}");
         }
@@ -171,24 +146,14 @@ mod tests {
         let all: Vec<u32> = (0..8).collect();
         let smt = |served| with_cores(host(&[&[0, 1, 2, 3, 4, 5, 6, 7]], Some(0), served), 8);
         for (what, facts, allowed, want) in [
-            (
-                "second threads of cores last",
-                smt(&[]),
-                &all[..],
-                all.clone(),
-            ),
+            ("second threads of cores last", smt(&[]), &all[..], all.clone()),
             (
                 "of a core the thread without interrupts, and cores without any before it",
                 smt(&[0, 1]),
                 &all,
                 vec![2, 3, 4, 5, 6, 7, 0, 1],
             ),
-            (
-                "a core of which one thread is allowed",
-                smt(&[]),
-                &[1, 4, 5],
-                vec![1, 4, 5],
-            ),
+            ("a core of which one thread is allowed", smt(&[]), &[1, 4, 5], vec![1, 4, 5]),
         ] {
             assert_eq!(order(&facts, allowed), want, "{what}");
         }
@@ -207,10 +172,7 @@ mod tests {
     fn strong_cores_come_before_weak_ones_and_both_before_second_threads() {
         let mut facts = host(&[], None, &[]);
         facts.topology.cores = vec![vec![0, 1], vec![2, 3]];
-        let kind = |cpus: &[u32]| Kind {
-            name: String::new(),
-            cpus: cpus.to_vec(),
-        };
+        let kind = |cpus: &[u32]| Kind { name: String::new(), cpus: cpus.to_vec() };
         facts.topology.kinds = vec![kind(&[0, 1, 2, 3]), kind(&[4, 5])];
         assert_eq!(order(&facts, &[0, 1, 2, 3, 4, 5]), [0, 2, 4, 5, 1, 3]);
         facts.port.as_mut().unwrap().served_by = vec![0, 2];

@@ -69,10 +69,7 @@ pub struct ExtraWork {
 
 /// The settings of the connections of one set that the tool controls: the factors of trials.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "independent factors of connections"
-)]
+#[expect(clippy::struct_excessive_bools, reason = "independent factors of connections")]
 #[serde(default)]
 pub struct Knobs {
     /// Connections, each with a thread at both ends.
@@ -185,11 +182,7 @@ fn is_false(is: &bool) -> bool {
 impl Knobs {
     /// The judged quantity of a load with these knobs: operations, if a number of them is kept in flight.
     pub const fn measure(&self) -> Measure {
-        if self.depth > 0 {
-            Measure::Operations
-        } else {
-            Measure::Goodput
-        }
+        if self.depth > 0 { Measure::Operations } else { Measure::Goodput }
     }
 
     /// The maximum rate of all streams together, if it is limited.
@@ -253,9 +246,7 @@ impl Access {
     /// The settings of a transport's options.
     pub fn of(options: &Options) -> Self {
         let asked = options.word(ACCESS.key);
-        let named = Self::ALL
-            .into_iter()
-            .find(|access| Some(access.name()) == asked);
+        let named = Self::ALL.into_iter().find(|access| Some(access.name()) == asked);
         named.unwrap_or_default()
     }
 }
@@ -394,9 +385,7 @@ impl Plan {
     pub fn load(&self, direction: Direction) -> Pattern {
         let has = |kind| transport::named(&self.engine).is_some_and(|info| info.has(kind));
         if has(PatternKind::Operations) && !has(PatternKind::Stream) {
-            return Pattern::Operations {
-                access: Access::of(&self.knobs.options),
-            };
+            return Pattern::Operations { access: Access::of(&self.knobs.options) };
         }
         Pattern::Stream { direction }
     }
@@ -411,12 +400,7 @@ mod tests {
 
     #[test]
     fn ways_are_called_the_same_in_records_and_on_the_screen() {
-        for way in [
-            Handover::Copy,
-            Handover::Zerocopy,
-            Handover::Sendfile,
-            Handover::IoUring,
-        ] {
+        for way in [Handover::Copy, Handover::Zerocopy, Handover::Sendfile, Handover::IoUring] {
             let written = Value::serialized(&way).unwrap();
             assert_eq!(written, Value::Text(way.name().to_owned()));
         }
@@ -424,10 +408,7 @@ mod tests {
 
     #[test]
     fn threads_of_rdma_loads_poll_unless_they_wait_for_events() {
-        let pattern = Pattern::PingPong {
-            size: Bytes(64),
-            interval: Nanos(0),
-        };
+        let pattern = Pattern::PingPong { size: Bytes(64), interval: Nanos(0) };
         let polls = |engine: &str, events: bool| {
             let mut knobs = Knobs::default();
             let key = transport::rdma::EVENTS.key;
@@ -441,9 +422,7 @@ mod tests {
 
     #[test]
     fn the_words_of_accesses_are_those_of_the_option() {
-        let Kind::Word(words) = ACCESS.kind else {
-            panic!("{:?}", ACCESS.kind)
-        };
+        let Kind::Word(words) = ACCESS.kind else { panic!("{:?}", ACCESS.kind) };
         assert_eq!(words, Access::ALL.map(Access::name));
         for access in Access::ALL {
             let mut options = Options::default();

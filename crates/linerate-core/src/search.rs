@@ -273,12 +273,7 @@ mod tests {
     }
 
     fn path(rate: f64) -> Path {
-        Path {
-            rate,
-            queue: 0.0,
-            sender: 1e11,
-            noise: 0.0,
-        }
+        Path { rate, queue: 0.0, sender: 1e11, noise: 0.0 }
     }
 
     #[test]
@@ -286,10 +281,7 @@ mod tests {
         for rate in [150e3, 3e6, 10e6, 95.7e6, 957e6, 25e9] {
             let search = path(rate).search(0.0, None);
             let found = search.found().unwrap();
-            assert!(
-                found.sent <= rate && found.sent >= rate * 0.98,
-                "{rate}: {found:?}"
-            );
+            assert!(found.sent <= rate && found.sent >= rate * 0.98, "{rate}: {found:?}");
             let next = search.failed().unwrap();
             assert!(next.asked > found.asked && next.lost > 0.0);
             assert_eq!(search.sender_limit(), None);
@@ -299,10 +291,7 @@ mod tests {
 
     #[test]
     fn a_queue_that_hides_a_rate_from_short_steps_does_not_from_the_long_one() {
-        let deep = Path {
-            queue: 10e6,
-            ..path(100e6)
-        };
+        let deep = Path { queue: 10e6, ..path(100e6) };
         let search = deep.search(0.0, None);
         let (short, found) = (search.passed().unwrap(), search.found().unwrap());
         assert!(short.asked.0 > 105_000_000, "{short:?}");
@@ -311,10 +300,7 @@ mod tests {
 
     #[test]
     fn a_sender_that_can_send_no_more_is_named_and_a_bound_is_kept() {
-        let slow = Path {
-            sender: 700e6,
-            ..path(1e12)
-        };
+        let slow = Path { sender: 700e6, ..path(1e12) };
         let search = slow.search(0.0, None);
         assert_eq!(search.sender_limit(), Some(700e6));
         assert!(search.found().is_some_and(|l| l.sent > 690e6));
@@ -327,10 +313,7 @@ mod tests {
 
     #[test]
     fn what_is_lost_at_every_rate_is_allowed_or_nothing_is_found() {
-        let lossy = Path {
-            noise: 0.001,
-            ..path(100e6)
-        };
+        let lossy = Path { noise: 0.001, ..path(100e6) };
         assert_eq!(lossy.search(0.0009, None).found(), None);
         let found = *lossy.search(0.001, None).found().unwrap();
         assert!(found.sent > 98e6 && found.sent < 101e6, "{found:?}");
@@ -345,17 +328,11 @@ mod tests {
         assert_eq!(search.next(), Ask::Short(FIRST));
         search.told(good);
         assert_eq!(search.next(), Ask::Short(Rate(20_000_000)));
-        let bad = Look {
-            lost: 0.5,
-            ..path(1e9).look(Rate(20_000_000), false)
-        };
+        let bad = Look { lost: 0.5, ..path(1e9).look(Rate(20_000_000), false) };
         search.told(bad);
         search.told(bad);
         assert_eq!(search.next(), Ask::Short(Rate(15_000_000)));
-        let late = Look {
-            sent: 1e6,
-            ..path(1e9).look(Rate(15_000_000), false)
-        };
+        let late = Look { sent: 1e6, ..path(1e9).look(Rate(15_000_000), false) };
         search.told(late);
         assert_eq!(search.next(), Ask::Short(Rate(15_000_000)));
         search.told(late);
@@ -427,20 +404,13 @@ mod tests {
         }
         let bound = by(|asked| asked * 0.93, 1e9, Some(Rate(50_000_000)));
         let found = bound.found().unwrap();
-        assert_eq!(
-            (found.asked, bound.sender_limit()),
-            (Rate(50_000_000), None)
-        );
+        assert_eq!((found.asked, bound.sender_limit()), (Rate(50_000_000), None));
     }
 
     #[test]
     fn a_sender_that_sends_less_when_it_is_pushed_is_at_its_limit() {
         let sent = |asked: f64| {
-            if asked > 6e9 {
-                4.5e9
-            } else {
-                asked.min(4.99e9)
-            }
+            if asked > 6e9 { 4.5e9 } else { asked.min(4.99e9) }
         };
         let search = by(sent, 1e12, None);
         assert!(search.looks().len() < 25, "{}", search.looks().len());

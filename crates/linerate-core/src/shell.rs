@@ -15,14 +15,7 @@ mod tests {
 
     #[test]
     fn what_a_shell_would_read_otherwise_is_quoted() {
-        for name in [
-            "eth0",
-            "enp3s0f1np1.100",
-            "10.0.0.2",
-            "fe80::1%eth0",
-            "/a-b_c",
-            "a,b",
-        ] {
+        for name in ["eth0", "enp3s0f1np1.100", "10.0.0.2", "fe80::1%eth0", "/a-b_c", "a,b"] {
             assert_eq!(word(name), name);
         }
         for (name, want) in [

@@ -31,12 +31,8 @@ pub enum Swept {
 }
 
 /// Ways to hand payload over.
-const WAYS: [Handover; 4] = [
-    Handover::Copy,
-    Handover::Zerocopy,
-    Handover::Sendfile,
-    Handover::IoUring,
-];
+const WAYS: [Handover; 4] =
+    [Handover::Copy, Handover::Zerocopy, Handover::Sendfile, Handover::IoUring];
 
 /// Smallest and largest operation: below, a call costs more than its payload; above, nothing is gained by fewer.
 const SIZES: [u64; 2] = [1 << 10, 4 << 20];
@@ -81,11 +77,8 @@ impl Swept {
 
     /// The settings of a sweep of sizes from the first to the last of `ends`.
     pub fn sizes(base: &Knobs, ends: [u64; 2]) -> Vec<Knobs> {
-        let sized = |size| Knobs {
-            write_size: Bytes(size),
-            read_size: Bytes(size),
-            ..base.clone()
-        };
+        let sized =
+            |size| Knobs { write_size: Bytes(size), read_size: Bytes(size), ..base.clone() };
         doubled(ends[0], ends[1]).map(sized).collect()
     }
 
@@ -204,11 +197,7 @@ mod tests {
 
     #[test]
     fn settings_differ_in_the_one_factor_and_end_at_the_bound() {
-        let base = Knobs {
-            streams: 3,
-            nodelay: true,
-            ..Knobs::default()
-        };
+        let base = Knobs { streams: 3, nodelay: true, ..Knobs::default() };
         let words = |swept: Swept, most| -> Vec<String> {
             let settings = swept.settings(&base, most);
             settings.iter().map(|knobs| swept.words(knobs)).collect()
@@ -220,20 +209,11 @@ mod tests {
         assert_eq!(words(Swept::Streams, 5), five);
         assert_eq!(words(Swept::Streams, 4), five[..3]);
         let sizes = words(Swept::Size, 9);
-        assert_eq!(
-            (sizes.len(), &*sizes[0], &*sizes[12]),
-            (13, "1 KiB", "4 MiB")
-        );
+        assert_eq!((sizes.len(), &*sizes[0], &*sizes[12]), (13, "1 KiB", "4 MiB"));
         let depths = words(Swept::Depth, 9);
-        assert_eq!(
-            (depths.len(), &*depths[0], &*depths[10]),
-            (11, "depth 1", "depth 1024")
-        );
+        assert_eq!((depths.len(), &*depths[0], &*depths[10]), (11, "depth 1", "depth 1024"));
         let pairs = words(Swept::Qps, 9);
-        assert_eq!(
-            (pairs.len(), &*pairs[0], &*pairs[6]),
-            (7, "1 queue pair", "64 queue pairs")
-        );
+        assert_eq!((pairs.len(), &*pairs[0], &*pairs[6]), (7, "1 queue pair", "64 queue pairs"));
         for knobs in Swept::Size.settings(&base, 1) {
             assert_eq!((knobs.streams, knobs.nodelay), (3, true));
             assert_eq!(knobs.write_size, knobs.read_size);
@@ -242,10 +222,7 @@ mod tests {
 
     #[test]
     fn rounds_run_there_and_back() {
-        assert_eq!(
-            [0, 1, 2].map(|r| order(r, 3)),
-            [[0, 1, 2], [2, 1, 0], [0, 1, 2]]
-        );
+        assert_eq!([0, 1, 2].map(|r| order(r, 3)), [[0, 1, 2], [2, 1, 0], [0, 1, 2]]);
     }
 
     #[test]

@@ -182,14 +182,8 @@ const RATES: &[(&str, f64)] = &[
 
 const EVENTS: &[(&str, f64)] = &[("/s", 1.0), ("k/s", 1e3), ("M/s", 1e6), ("G/s", 1e9)];
 
-const TIMES: &[(&str, f64)] = &[
-    ("ns", 1.0),
-    ("us", 1e3),
-    ("µs", 1e3),
-    ("ms", 1e6),
-    ("s", 1e9),
-    ("min", 60e9),
-];
+const TIMES: &[(&str, f64)] =
+    &[("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("ms", 1e6), ("s", 1e9), ("min", 60e9)];
 
 /// Splits `text` into number and unit, and multiplies.
 fn parse(
@@ -204,26 +198,14 @@ fn parse(
         .unwrap_or(trimmed.len());
     let (number, unit) = (&trimmed[..split], trimmed[split..].trim());
     let own = || text.to_owned();
-    let value: f64 = number.parse().map_err(|_| UnitError::NotANumber {
-        text: own(),
-        what,
-        example,
-    })?;
+    let value: f64 =
+        number.parse().map_err(|_| UnitError::NotANumber { text: own(), what, example })?;
     if unit.is_empty() {
-        return Err(UnitError::NoUnit {
-            text: own(),
-            example,
-        });
+        return Err(UnitError::NoUnit { text: own(), example });
     }
-    let (_, factor) = units
-        .iter()
-        .find(|(name, _)| *name == unit)
-        .ok_or_else(|| UnitError::WrongUnit {
-            text: own(),
-            unit: unit.to_owned(),
-            what,
-            example,
-        })?;
+    let (_, factor) = units.iter().find(|(name, _)| *name == unit).ok_or_else(|| {
+        UnitError::WrongUnit { text: own(), unit: unit.to_owned(), what, example }
+    })?;
     let scaled = (value * factor).round();
     // 2^53: beyond it JSON numbers and f64 lose bytes.
     if !(0.0..=9_007_199_254_740_992.0).contains(&scaled) {
@@ -244,16 +226,9 @@ impl FromStr for Percent {
         let number = s
             .trim()
             .strip_suffix('%')
-            .ok_or_else(|| UnitError::NoUnit {
-                text: text(),
-                example,
-            })?;
+            .ok_or_else(|| UnitError::NoUnit { text: text(), example })?;
         let read = number.trim().parse().ok().filter(|n: &f64| n.is_finite());
-        read.map(Self).ok_or_else(|| UnitError::NotANumber {
-            text: text(),
-            what: "share",
-            example,
-        })
+        read.map(Self).ok_or_else(|| UnitError::NotANumber { text: text(), what: "share", example })
     }
 }
 
@@ -334,12 +309,7 @@ fn scaled(value: f64, steps: &[(f64, &str)]) -> String {
 impl Rate {
     /// The text that reads back as exactly this rate: in the largest unit that divides it.
     pub fn exact(self) -> String {
-        let units = [
-            (1_000_000_000, "Gb/s"),
-            (1_000_000, "Mb/s"),
-            (1_000, "kb/s"),
-            (1, "b/s"),
-        ];
+        let units = [(1_000_000_000, "Gb/s"), (1_000_000, "Mb/s"), (1_000, "kb/s"), (1, "b/s")];
         exact(self.0, &units)
     }
 }
@@ -347,12 +317,7 @@ impl Rate {
 impl Nanos {
     /// The text that reads back as exactly this time: in the largest unit that divides it.
     pub fn exact(self) -> String {
-        let units = [
-            (1_000_000_000, "s"),
-            (1_000_000, "ms"),
-            (1_000, "us"),
-            (1, "ns"),
-        ];
+        let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us"), (1, "ns")];
         exact(self.0, &units)
     }
 }
@@ -360,12 +325,7 @@ impl Nanos {
 impl Bytes {
     /// The text that reads back as exactly this size: in the largest unit that divides it.
     pub fn exact(self) -> String {
-        let units = [
-            (1 << 30, "GiB"),
-            (1 << 20, "MiB"),
-            (1 << 10, "KiB"),
-            (1, "B"),
-        ];
+        let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B")];
         exact(self.0, &units)
     }
 }
@@ -404,12 +364,7 @@ impl fmt::Display for Nanos {
 
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let steps = [
-            (1_073_741_824.0, "GiB"),
-            (1_048_576.0, "MiB"),
-            (1024.0, "KiB"),
-            (1.0, "B"),
-        ];
+        let steps = [(1_073_741_824.0, "GiB"), (1_048_576.0, "MiB"), (1024.0, "KiB"), (1.0, "B")];
         f.pad(&scaled(self.0 as f64, &steps))
     }
 }
@@ -464,26 +419,11 @@ mod tests {
 
     #[test]
     fn what_is_not_a_quantity_is_refused_in_words() {
-        assert!(matches!(
-            "10".parse::<Nanos>(),
-            Err(UnitError::NoUnit { .. })
-        ));
-        assert!(matches!(
-            "10s".parse::<Bytes>(),
-            Err(UnitError::WrongUnit { .. })
-        ));
-        assert!(matches!(
-            "-1s".parse::<Nanos>(),
-            Err(UnitError::OutOfRange { .. })
-        ));
-        assert!(matches!(
-            "fast".parse::<Rate>(),
-            Err(UnitError::NotANumber { .. })
-        ));
-        assert!(matches!(
-            "99999999999GiB".parse::<Bytes>(),
-            Err(UnitError::OutOfRange { .. })
-        ));
+        assert!(matches!("10".parse::<Nanos>(), Err(UnitError::NoUnit { .. })));
+        assert!(matches!("10s".parse::<Bytes>(), Err(UnitError::WrongUnit { .. })));
+        assert!(matches!("-1s".parse::<Nanos>(), Err(UnitError::OutOfRange { .. })));
+        assert!(matches!("fast".parse::<Rate>(), Err(UnitError::NotANumber { .. })));
+        assert!(matches!("99999999999GiB".parse::<Bytes>(), Err(UnitError::OutOfRange { .. })));
     }
 
     #[test]

@@ -2,10 +2,7 @@
 //! and no file makes the reader panic.
 
 #![expect(clippy::disallowed_methods, reason = "the kept records are files")]
-#![expect(
-    clippy::unwrap_used,
-    reason = "clippy does not recognise helpers of tests"
-)]
+#![expect(clippy::unwrap_used, reason = "clippy does not recognise helpers of tests")]
 
 mod sample;
 
@@ -187,10 +184,7 @@ fn garbage_behind_a_record_costs_nothing_but_itself() {
     let (read, damage) = decode(&bytes).unwrap();
     assert_eq!(read, record);
     let damage = damage.unwrap();
-    assert_eq!(
-        damage.cuts.first().map(|c| (c.at, c.lost)),
-        Some((length, 77))
-    );
+    assert_eq!(damage.cuts.first().map(|c| (c.at, c.lost)), Some((length, 77)));
     assert!(damage.to_string().contains("77 bytes"), "{damage}");
 }
 
@@ -199,16 +193,8 @@ fn frames_of_an_unknown_kind_are_skipped_and_counted() {
     let record = small();
     let bytes = encode_all(&record).unwrap();
     let border = borders(&record)[2];
-    let newer = [
-        &bytes[..border],
-        &frame(200, b"from the future"),
-        &bytes[border..],
-    ]
-    .concat();
-    let skipped = Damage {
-        skipped: 1,
-        cuts: Vec::new(),
-    };
+    let newer = [&bytes[..border], &frame(200, b"from the future"), &bytes[border..]].concat();
+    let skipped = Damage { skipped: 1, cuts: Vec::new() };
     assert_eq!(decode(&newer), Ok((record, Some(skipped))));
 }
 
@@ -246,10 +232,7 @@ fn a_second_start_is_passed_over() {
 fn a_column_of_another_length_than_its_times_is_not_written() {
     let mut record = small();
     record.steps[1].ends[0].tables[0].columns[0].values.pop();
-    assert!(matches!(
-        encode_all(&record),
-        Err(FrameError::Ragged { .. })
-    ));
+    assert!(matches!(encode_all(&record), Err(FrameError::Ragged { .. })));
 }
 
 #[test]
@@ -295,10 +278,7 @@ fn a_record_of_format_1_is_read_for_ever() {
     }
     let golden = std::fs::read(path).unwrap();
     // Not assert_eq: the two records would fill the screen.
-    assert!(
-        decode(&golden) == Ok((expected, None)),
-        "the golden file reads differently"
-    );
+    assert!(decode(&golden) == Ok((expected, None)), "the golden file reads differently");
 }
 
 proptest! {

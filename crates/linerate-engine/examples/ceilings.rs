@@ -21,9 +21,7 @@ type Dress = (&'static str, fn() -> Route);
 /// Hardware that is put below both ends of a record.
 const DRESSES: [Dress; 5] = [
     ("one card", || routed(vec![card(3, 10_000)], vec![])),
-    ("a tagged card", || {
-        routed(vec![card(3, 10_000)], vec![vlan()])
-    }),
+    ("a tagged card", || routed(vec![card(3, 10_000)], vec![vlan()])),
     ("a bond", || {
         let members = vec![card(3, 10_000), card(4, 25_000)];
         routed(members, vec![bond("layer3+4")])
@@ -36,10 +34,7 @@ const DRESSES: [Dress; 5] = [
         let mut adapter = card(3, 2_500);
         (adapter.device, adapter.pci) = (String::new(), String::new());
         adapter.usb = Some(Rate(10_000_000_000));
-        adapter.usb_hubs = vec![Hub {
-            name: "6-1".to_owned(),
-            speed: Some(Rate(5_000_000_000)),
-        }];
+        adapter.usb_hubs = vec![Hub { name: "6-1".to_owned(), speed: Some(Rate(5_000_000_000)) }];
         routed(vec![adapter], vec![])
     }),
 ];
@@ -105,15 +100,7 @@ fn of_case(text: &str) {
                 for way in linerate_core::path::Direction::ALL {
                     lines(way.name(), &answer.ceilings(way));
                 }
-                println!(
-                    "{:?}",
-                    (
-                        &answer.forward,
-                        &answer.reverse,
-                        &answer.both,
-                        &answer.floor
-                    )
-                );
+                println!("{:?}", (&answer.forward, &answer.reverse, &answer.both, &answer.floor));
             }
             Err(error) => println!("{error}"),
         }
@@ -147,11 +134,7 @@ fn vlan() -> Nic {
         index: 7,
         kind: "vlan".to_owned(),
         is_virtual: true,
-        stack: Stack {
-            below: vec![10_000],
-            vlan: Some(100),
-            ..Stack::default()
-        },
+        stack: Stack { below: vec![10_000], vlan: Some(100), ..Stack::default() },
         ..Nic::default()
     }
 }
@@ -177,34 +160,18 @@ fn bond(hash: &str) -> Nic {
 
 /// Cards below `above`, in slots of the third generation; the first behind a switch.
 fn routed(cards: Vec<Nic>, above: Vec<Nic>) -> Route {
-    let link = |width: u8| {
-        Some(Link {
-            speed: Some(Transfers(8_000_000_000)),
-            width: Some(width),
-        })
-    };
+    let link = |width: u8| Some(Link { speed: Some(Transfers(8_000_000_000)), width: Some(width) });
     let device = |address: &str, kind, buses: Option<(u8, u8)>, width| Device {
-        address: address
-            .parse()
-            .unwrap_or_else(|_| unreachable!("{address} is an address")),
+        address: address.parse().unwrap_or_else(|_| unreachable!("{address} is an address")),
         kind: Some(kind),
-        buses: buses.map(|(secondary, subordinate)| Buses {
-            secondary,
-            subordinate,
-        }),
+        buses: buses.map(|(secondary, subordinate)| Buses { secondary, subordinate }),
         now: link(width),
         max: link(16),
         ..Device::default()
     };
-    let payload = Some(Payload {
-        now: 256,
-        max: 512,
-        read_request: 512,
-    });
-    let endpoint = |address: &str, payload| Device {
-        payload,
-        ..device(address, PortKind::Endpoint, None, 4)
-    };
+    let payload = Some(Payload { now: 256, max: 512, read_request: 512 });
+    let endpoint =
+        |address: &str, payload| Device { payload, ..device(address, PortKind::Endpoint, None, 4) };
     let mut pci = vec![
         device("0000:00:01.0", PortKind::Root, Some((1, 3)), 2),
         device("0000:00:02.0", PortKind::Root, Some((4, 4)), 4),
@@ -215,9 +182,5 @@ fn routed(cards: Vec<Nic>, above: Vec<Nic>) -> Route {
     ];
     pci.sort_by_key(|device| device.address);
     find_parents(&mut pci);
-    Route {
-        ports: above.into_iter().chain(cards).collect(),
-        pci,
-        ..Route::default()
-    }
+    Route { ports: above.into_iter().chain(cards).collect(), pci, ..Route::default() }
 }

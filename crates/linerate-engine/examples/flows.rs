@@ -14,16 +14,9 @@ use rustix::process::{Resource, Rlimit, setrlimit};
 const ROUNDS: u32 = 50;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let sockets: u64 = std::env::args()
-        .nth(1)
-        .as_deref()
-        .unwrap_or("10000")
-        .parse()?;
+    let sockets: u64 = std::env::args().nth(1).as_deref().unwrap_or("10000").parse()?;
     let room = Some(sockets + 100);
-    let limit = Rlimit {
-        current: room,
-        maximum: room,
-    };
+    let limit = Rlimit { current: room, maximum: room };
     setrlimit(Resource::Nofile, limit)?;
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let address = listener.local_addr()?;

@@ -33,11 +33,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut took: Vec<Duration> = took.collect();
     took.sort_unstable();
     let median = took[took.len() / 2];
-    println!(
-        "{} steps, {answers} answers, {} us",
-        record.steps.len(),
-        median.as_micros()
-    );
+    println!("{} steps, {answers} answers, {} us", record.steps.len(), median.as_micros());
     Ok(())
 }
 

@@ -29,10 +29,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let values: u64 = record.steps.iter().map(frame::values).sum();
     let [derived, judged] = times(&record);
     let limits = judge(&derive(&record)).limits.len();
-    println!(
-        "{values} values, {} steps, {limits} limits",
-        record.steps.len()
-    );
+    println!("{values} values, {} steps, {limits} limits", record.steps.len());
     println!("derived in {}", words(&derived));
     println!("judged in {}", words(&judged));
     let both: Vec<Duration> = derived.iter().zip(&judged).map(|(a, b)| *a + *b).collect();

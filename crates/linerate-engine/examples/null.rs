@@ -57,13 +57,8 @@ fn end(batch: usize) -> LocalEnd {
 fn connect(end: &mut LocalEnd, cpu: u32) -> Outcome<()> {
     let plan = SetPlan {
         id: 0,
-        pattern: Pattern::Stream {
-            direction: Direction::Forward,
-        },
-        knobs: Knobs {
-            sender_cpus: vec![cpu],
-            ..Knobs::default()
-        },
+        pattern: Pattern::Stream { direction: Direction::Forward },
+        knobs: Knobs { sender_cpus: vec![cpu], ..Knobs::default() },
     };
     let offer = end.prepare(&plan)?;
     let got = end.connect(plan.id, &offer, &mut NoLines)?;
@@ -77,9 +72,7 @@ fn connect(end: &mut LocalEnd, cpu: u32) -> Outcome<()> {
 fn step() -> StepPlan {
     StepPlan {
         index: 0,
-        purpose: Purpose::Base {
-            direction: Direction::Forward,
-        },
+        purpose: Purpose::Base { direction: Direction::Forward },
         sets: vec![0],
         washout: Nanos::from_millis(200),
         measure: Nanos::from_secs(1),

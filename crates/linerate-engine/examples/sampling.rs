@@ -48,11 +48,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let pairs = args.next().map_or(Ok(PAIRS), |arg| arg.parse())?;
     let streams = args.next().map_or(Ok(STREAMS), |arg| arg.parse())?;
     let mut ends = Pair::new();
-    let knobs = Knobs {
-        streams,
-        congestion: Some(CONGESTION.to_owned()),
-        ..Knobs::default()
-    };
+    let knobs = Knobs { streams, congestion: Some(CONGESTION.to_owned()), ..Knobs::default() };
     ends.connect(&stream(0, Direction::Forward, knobs));
     // The first step is slower: buffers grow.
     look(&mut ends, TICK)?;
@@ -63,11 +59,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             ticks.reverse();
         }
         let (first, second) = (look(&mut ends, ticks[0])?, look(&mut ends, ticks[1])?);
-        found.push(if pair % 2 == 1 {
-            (second, first)
-        } else {
-            (first, second)
-        });
+        found.push(if pair % 2 == 1 { (second, first) } else { (first, second) });
     }
     tell(&found, streams)
 }
@@ -101,20 +93,15 @@ fn sampled() -> Result<Duration, Box<dyn Error>> {
 }
 
 fn tell(pairs: &[(Seen, Seen)], streams: u32) -> Result<(), Box<dyn Error>> {
-    let rates: Vec<(f64, f64)> = pairs
-        .iter()
-        .map(|(often, seldom)| (often.goodput, seldom.goodput))
-        .collect();
+    let rates: Vec<(f64, f64)> =
+        pairs.iter().map(|(often, seldom)| (often.goodput, seldom.goodput)).collect();
     let ratio = rounds_ratio(&rates).ok_or("four pairs at least are needed")?;
     let median = |of: fn(&(Seen, Seen)) -> f64| {
         let mut all: Vec<f64> = pairs.iter().map(of).collect();
         all.sort_by(f64::total_cmp);
         all[all.len() / 2]
     };
-    println!(
-        "{streams} streams, {CONGESTION}, {} pairs of {MEASURE} ms, medians:",
-        pairs.len()
-    );
+    println!("{streams} streams, {CONGESTION}, {} pairs of {MEASURE} ms, medians:", pairs.len());
     println!(
         "rows each {TICK} ms: {:.2} Gb/s, sampling takes {:.3} % of one CPU",
         median(|pair| pair.0.goodput) * 8e-9,
@@ -125,10 +112,7 @@ fn tell(pairs: &[(Seen, Seen)], streams: u32) -> Result<(), Box<dyn Error>> {
         median(|pair| pair.1.goodput) * 8e-9,
         median(|pair| pair.1.sampling) * 100.0
     );
-    println!(
-        "ratio {:.4} (95 %: {:.4} to {:.4})",
-        ratio.mid, ratio.low, ratio.high
-    );
+    println!("ratio {:.4} (95 %: {:.4} to {:.4})", ratio.mid, ratio.low, ratio.high);
     Ok(())
 }
 

@@ -10,11 +10,7 @@ use std::time::Instant;
 use linerate_engine::host::{Live, Sources, facts};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let toward: IpAddr = std::env::args()
-        .nth(1)
-        .as_deref()
-        .unwrap_or("127.0.0.1")
-        .parse()?;
+    let toward: IpAddr = std::env::args().nth(1).as_deref().unwrap_or("127.0.0.1").parse()?;
     if let Some(root) = std::env::args().nth(2) {
         println!("{:#?}", facts(&Live::under(root.as_ref())?, toward));
         return Ok(());
@@ -47,10 +43,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         );
     }
     println!("{gaps:#?}");
-    println!(
-        "one row: {} us median, {} us p99",
-        costs[500] / 1000,
-        costs[990] / 1000
-    );
+    println!("one row: {} us median, {} us p99", costs[500] / 1000, costs[990] / 1000);
     Ok(())
 }

@@ -75,10 +75,7 @@ impl LocalEnd {
     ) -> Self {
         let info = transport::transport(engine).map(Transport::info);
         let passes = info.is_none_or(|info| info.far_end != FarEnd::Process);
-        Self {
-            toward: passes.then(|| toward.into()),
-            ..Self::alone(side, engine, machine)
-        }
+        Self { toward: passes.then(|| toward.into()), ..Self::alone(side, engine, machine) }
     }
 
     /// Makes an end without a far end and without sets.
@@ -175,12 +172,8 @@ impl LocalEnd {
         }
         let prepared = prepared?;
         let offer = prepared.offer();
-        let set = EndSet {
-            plan: plan.clone(),
-            prepared: Some(prepared),
-            lanes: Vec::new(),
-            rdma: None,
-        };
+        let set =
+            EndSet { plan: plan.clone(), prepared: Some(prepared), lanes: Vec::new(), rdma: None };
         self.sets.insert(plan.id, set);
         Ok(offer)
     }
@@ -192,12 +185,7 @@ impl LocalEnd {
         offer: &Offer,
         lines: &mut dyn Lines,
     ) -> Result<SetEnd, LoadError> {
-        let Some(EndSet {
-            plan,
-            prepared: Some(prepared),
-            ..
-        }) = self.sets.remove(&set)
-        else {
+        let Some(EndSet { plan, prepared: Some(prepared), .. }) = self.sets.remove(&set) else {
             return Err(LoadError::NotConnected { set });
         };
         let connected = prepared.connect(offer, lines)?;
@@ -214,10 +202,7 @@ impl LocalEnd {
         let alone = self.info().is_some_and(|t| t.far_end == FarEnd::Absent);
         let role = role(alone, self.side, plan.pattern);
         let facts = self.facts();
-        let end = placement::End {
-            side: self.side,
-            shared: self.shared,
-        };
+        let end = placement::End { side: self.side, shared: self.shared };
         let placement::Placed { mut cpus, meets } =
             placement::place(&facts, &self.cpus, end, &placed_as(alone, plan));
         // Several streams may share a thread.
@@ -237,12 +222,8 @@ impl LocalEnd {
         for (got, open) in [(&mut got.write_size, write), (&mut got.read_size, read)] {
             *got = if *got == 0 { open } else { *got };
         }
-        let set_of_lanes = EndSet {
-            plan: plan.clone(),
-            prepared: None,
-            lanes: made,
-            rdma: got.rdma.clone(),
-        };
+        let set_of_lanes =
+            EndSet { plan: plan.clone(), prepared: None, lanes: made, rdma: got.rdma.clone() };
         self.sets.insert(plan.id, set_of_lanes);
         Ok(got)
     }
@@ -288,12 +269,7 @@ impl LocalEnd {
         let wanted = |set| self.sets.get(set)?.plan.knobs.host;
         self.change(plan.sets.iter().find_map(wanted))?;
         if !self.watches_host {
-            return Running::arm(
-                plan,
-                lanes,
-                Sources::none(Arc::clone(&self.machine)),
-                goes_on,
-            );
+            return Running::arm(plan, lanes, Sources::none(Arc::clone(&self.machine)), goes_on);
         }
         let machine = Arc::clone(&self.machine);
         let mut sources = match self.toward {
@@ -350,17 +326,9 @@ fn role(alone: bool, side: Side, pattern: Pattern) -> Role {
 /// Returns the plan by which threads are placed. Sets that time round trips are left to the scheduler, except those
 /// without a far end: their memory or device is near one CPU and far from another.
 fn placed_as(alone: bool, plan: &SetPlan) -> SetPlan {
-    let pattern = if alone {
-        Pattern::Operations {
-            access: Access::default(),
-        }
-    } else {
-        plan.pattern
-    };
-    SetPlan {
-        pattern,
-        ..plan.clone()
-    }
+    let pattern =
+        if alone { Pattern::Operations { access: Access::default() } } else { plan.pattern };
+    SetPlan { pattern, ..plan.clone() }
 }
 
 /// Returns the largest writes and reads of a set: the sizes of the plan, or `cap` if the plan leaves them open.

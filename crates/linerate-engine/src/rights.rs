@@ -16,7 +16,5 @@ pub fn is_root() -> bool {
 /// Asks the kernel to send SIGTERM to this process when the process that started it has ended.
 pub fn end_with_parent() -> io::Result<()> {
     let signal = rustix::process::Signal::TERM;
-    Ok(rustix::process::set_parent_process_death_signal(Some(
-        signal,
-    ))?)
+    Ok(rustix::process::set_parent_process_death_signal(Some(signal))?)
 }

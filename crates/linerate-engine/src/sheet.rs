@@ -17,13 +17,7 @@ pub(crate) struct Sheet {
 
 impl Sheet {
     pub(crate) fn new(source: &'static str, subject: String) -> Self {
-        Self {
-            source,
-            subject,
-            at: Growing::default(),
-            columns: Vec::new(),
-            ended: false,
-        }
+        Self { source, subject, at: Growing::default(), columns: Vec::new(), ended: false }
     }
 
     /// Appends a row, which must have the same metrics in the same order each time. The row that ends the table is
@@ -109,11 +103,7 @@ mod tests {
                 let known = (row != hole).then_some(row);
                 gaps.extend(sheet.push(
                     row as u64,
-                    [
-                        (TCP_RTT, Some(row)),
-                        (TCP_MIN_RTT, known),
-                        (TCP_CWND, Some(9)),
-                    ],
+                    [(TCP_RTT, Some(row)), (TCP_MIN_RTT, known), (TCP_CWND, Some(9))],
                 ));
             }
             let table = sheet.take().unwrap();

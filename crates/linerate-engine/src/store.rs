@@ -82,10 +82,9 @@ impl StoreError {
             Self::NotFound { .. } => {
                 "linerate list shows all records, and `last` is the newest one"
             }
-            Self::Format {
-                source: FrameError::UnknownFormat { .. },
-                ..
-            } => "show it with the linerate that wrote it, or with a newer one",
+            Self::Format { source: FrameError::UnknownFormat { .. }, .. } => {
+                "show it with the linerate that wrote it, or with a newer one"
+            }
             Self::Read { .. } | Self::Format { .. } => "",
         }
     }
@@ -174,10 +173,7 @@ impl Store {
 
     /// Lists all record files, oldest first.
     pub fn list(&self) -> Result<Vec<PathBuf>, StoreError> {
-        let failed = |source| StoreError::Read {
-            path: self.dir.clone(),
-            source,
-        };
+        let failed = |source| StoreError::Read { path: self.dir.clone(), source };
         let entries = match std::fs::read_dir(&self.dir) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             other => other.map_err(failed)?,
@@ -195,9 +191,7 @@ impl Store {
 
     /// Returns the newest record file.
     pub fn last(&self) -> Result<PathBuf, StoreError> {
-        self.list()?.pop().ok_or_else(|| StoreError::NoneYet {
-            dir: self.dir.clone(),
-        })
+        self.list()?.pop().ok_or_else(|| StoreError::NoneYet { dir: self.dir.clone() })
     }
 
     /// Returns the file that `which` names: `last`, the name of a record with or without `.lnr`, a path, or the note of
@@ -219,10 +213,7 @@ impl Store {
             return Ok((path, 0));
         }
         let found = self.noted(note.unwrap_or(which))?;
-        found.ok_or_else(|| StoreError::NotFound {
-            name: which.to_owned(),
-            dir: self.dir.clone(),
-        })
+        found.ok_or_else(|| StoreError::NotFound { name: which.to_owned(), dir: self.dir.clone() })
     }
 
     /// The newest record with a note, and the number of older ones that have it.
@@ -239,10 +230,7 @@ impl Store {
     /// Reads the record that `which` names, as for [`Store::find`].
     pub fn load(&self, which: &str) -> Result<Loaded, StoreError> {
         let (path, alike) = self.choose(which)?;
-        Ok(Loaded {
-            alike,
-            ..open(path)?
-        })
+        Ok(Loaded { alike, ..open(path)? })
     }
 }
 
@@ -253,12 +241,7 @@ pub fn open(path: PathBuf) -> Result<Loaded, StoreError> {
         Err(source) => return Err(StoreError::Read { path, source }),
     };
     match frame::decode(&bytes) {
-        Ok((record, damage)) => Ok(Loaded {
-            path,
-            record,
-            alike: 0,
-            damage,
-        }),
+        Ok((record, damage)) => Ok(Loaded { path, record, alike: 0, damage }),
         Err(source) => Err(StoreError::Format { path, source }),
     }
 }
@@ -271,14 +254,8 @@ pub fn start(path: &Path) -> Result<Start, StoreError> {
         Ok(bytes)
     });
     let path = || path.to_owned();
-    let bytes = bytes.map_err(|source| StoreError::Read {
-        path: path(),
-        source,
-    })?;
-    frame::start(&bytes).map_err(|source| StoreError::Format {
-        path: path(),
-        source,
-    })
+    let bytes = bytes.map_err(|source| StoreError::Read { path: path(), source })?;
+    frame::start(&bytes).map_err(|source| StoreError::Format { path: path(), source })
 }
 
 /// Returns the sort key of a record file: the time in its name, then its modification time if two names have the same

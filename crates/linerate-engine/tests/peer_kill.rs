@@ -34,18 +34,12 @@ use linerate_test::skip;
 /// Names that start with `long::` are left to `./test.sh --long`.
 const CASES: [(&str, fn()); 4] = [
     ("killed_clients_leave_nothing", killed_clients_leave_nothing),
-    (
-        "a_killed_server_is_noticed_in_mid_step",
-        a_killed_server_is_noticed_in_mid_step,
-    ),
+    ("a_killed_server_is_noticed_in_mid_step", a_killed_server_is_noticed_in_mid_step),
     (
         "a_killed_process_that_shares_memory_is_noticed_at_every_step",
         a_killed_process_that_shares_memory_is_noticed_at_every_step,
     ),
-    (
-        "long::a_dead_link_is_noticed_by_both_ends",
-        a_dead_link_is_noticed_by_both_ends,
-    ),
+    ("long::a_dead_link_is_noticed_by_both_ends", a_dead_link_is_noticed_by_both_ends),
 ];
 const ROLE: &str = "LINERATE_TEST_ROLE";
 /// The engine that a client of this program measures with.
@@ -107,10 +101,7 @@ fn connect(address: SocketAddr, key: Key) -> Client {
 
 fn connect_by(engine: &str, address: SocketAddr, key: Key) -> Client {
     let options = ClientOptions {
-        target: Target {
-            host: address.ip().to_string(),
-            port: address.port(),
-        },
+        target: Target { host: address.ip().to_string(), port: address.port() },
         family: None,
         key: Some(key),
         open: false,
@@ -125,10 +116,7 @@ fn set(id: u32, direction: Direction) -> SetPlan {
     SetPlan {
         id,
         pattern: Pattern::Stream { direction },
-        knobs: Knobs {
-            streams: 2,
-            ..Knobs::default()
-        },
+        knobs: Knobs { streams: 2, ..Knobs::default() },
     }
 }
 
@@ -188,10 +176,7 @@ struct Held {
 
 fn held() -> Held {
     let count = |path: &str| fs::read_dir(path).unwrap().count();
-    Held {
-        descriptors: count("/proc/self/fd"),
-        threads: count("/proc/self/task"),
-    }
+    Held { descriptors: count("/proc/self/fd"), threads: count("/proc/self/task") }
 }
 
 fn resident_kib() -> u64 {
@@ -223,9 +208,7 @@ fn kill_clients(count: usize, address: SocketAddr, key: &Key, seed: &mut u64) {
     let mut left = count;
     while left > 0 {
         let batch = left.min(AT_ONCE);
-        let clients: Vec<_> = (0..batch)
-            .map(|_| child(&address.to_string(), key))
-            .collect();
+        let clients: Vec<_> = (0..batch).map(|_| child(&address.to_string(), key)).collect();
         for mut client in clients {
             thread::sleep(Duration::from_micros(random(seed) % 60_000));
             client.kill().unwrap();
@@ -254,10 +237,7 @@ fn killed_clients_leave_nothing() {
     while server.sessions() > 0 {
         thread::sleep(Duration::from_millis(10));
     }
-    let before = settles(&Held {
-        descriptors: held().descriptors,
-        threads: 2,
-    });
+    let before = settles(&Held { descriptors: held().descriptors, threads: 2 });
     kill_clients(CLIENTS / 4, address, &key, &mut seed);
     assert_eq!(settles(&before), before, "after {} clients", CLIENTS / 4);
     let resident = resident_kib();
@@ -268,18 +248,13 @@ fn killed_clients_leave_nothing() {
     assert!(begun > 0, "no client got as far as a session");
     let grown = resident_kib().saturating_sub(resident);
     // Each session has a buffer of 64 KiB and more; the allocator's ups and downs are about 5 MiB.
-    assert!(
-        grown < (64 * (CLIENTS - CLIENTS / 4)) as u64,
-        "resident memory grew by {grown} KiB"
-    );
+    assert!(grown < (64 * (CLIENTS - CLIENTS / 4)) as u64, "resident memory grew by {grown} KiB");
     println!("  {before:?} before and after; resident {resident} KiB, then {grown} KiB more");
     println!("  {begun} of {CLIENTS} clients had a session");
 
     let mut client = connect(address, key);
     client.prepare(&set(0, Direction::Forward)).unwrap();
-    let step = client
-        .step(&step(0, 50), &mut |_| StepControl::Continue)
-        .unwrap();
+    let step = client.step(&step(0, 50), &mut |_| StepControl::Continue).unwrap();
     assert_eq!(step.trouble, None);
     assert_eq!(step.ends[1].other_sessions, 0);
     drop(client);
@@ -292,9 +267,7 @@ fn a_killed_server_is_noticed_in_mid_step() {
         let key = Key::generate();
         let mut server = child("server", &key);
         let mut line = String::new();
-        BufReader::new(server.stdout.take().unwrap())
-            .read_line(&mut line)
-            .unwrap();
+        BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let mut client = connect(line.trim().parse().unwrap(), key);
         client.prepare(&set(0, direction)).unwrap();
         let (began, mut looks) = (Instant::now(), 0);
@@ -347,16 +320,8 @@ fn a_killed_process_that_shares_memory_is_noticed_at_every_step() {
         });
         let lost = (0..).find_map(|id| measured(&mut client, id).err());
         let why = lost.unwrap().to_string();
-        let words = [
-            "lost the far end",
-            "shared memory",
-            "connect failed",
-            "recvmsg failed",
-        ];
-        assert!(
-            words.iter().any(|w| why.contains(w)),
-            "after {wait:?}: {why}"
-        );
+        let words = ["lost the far end", "shared memory", "connect failed", "recvmsg failed"];
+        assert!(words.iter().any(|w| why.contains(w)), "after {wait:?}: {why}");
         killer.join().unwrap();
     }
     // A client is killed: the server lets go of the memory.
@@ -406,9 +371,7 @@ fn a_dead_link_is_noticed_by_both_ends() {
 }
 
 fn link(state: &str) {
-    let status = Command::new("ip")
-        .args(["link", "set", "lo", state])
-        .status();
+    let status = Command::new("ip").args(["link", "set", "lo", state]).status();
     assert!(status.unwrap().success());
 }
 

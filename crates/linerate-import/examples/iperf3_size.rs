@@ -4,10 +4,7 @@
 //!
 //! With a folder the documents are written there and kept, so that another program can read them as well.
 
-#![expect(
-    clippy::disallowed_methods,
-    reason = "documents and counters of the kernel are files"
-)]
+#![expect(clippy::disallowed_methods, reason = "documents and counters of the kernel are files")]
 
 use std::error::Error;
 use std::fmt::Write;

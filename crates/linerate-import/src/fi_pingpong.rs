@@ -14,24 +14,14 @@ pub(crate) static FI_PINGPONG: Format = Format {
     label: "fi_pingpong, text",
     holds: Holds::Results,
     versions: "libfabric 1.17",
-    evidence: &[Evidence::RunHere(
-        "1.17, provider sockets, both ends on one host",
-    )],
+    evidence: &[Evidence::RunHere("1.17, provider sockets, both ends on one host")],
     unknown: "The provider, and sizes and counts that were abbreviated to one decimal.",
     starts,
     read,
 };
 
-const HEADER: [&str; 8] = [
-    "bytes",
-    "#sent",
-    "#ack",
-    "total",
-    "time",
-    "MB/sec",
-    "usec/xfer",
-    "Mxfers/sec",
-];
+const HEADER: [&str; 8] =
+    ["bytes", "#sent", "#ack", "total", "time", "MB/sec", "usec/xfer", "Mxfers/sec"];
 
 fn starts(text: &str) -> bool {
     let line = text.lines().next().unwrap_or("");
@@ -76,10 +66,7 @@ fn row(line: &str, number_of_line: u64, notes: &mut Notes) -> Option<SizeRow> {
         return None;
     };
     if acknowledged.strip_prefix('=') != Some(sent) {
-        notes.at(
-            number_of_line,
-            format!("of {sent} messages, {acknowledged} were acknowledged"),
-        );
+        notes.at(number_of_line, format!("of {sent} messages, {acknowledged} were acknowledged"));
     }
     Some(SizeRow {
         size: bytes(size)?,

@@ -14,10 +14,7 @@ const NAMELESS: &str = "HCA";
 
 /// Options of ethtool, and the first lines of their outputs.
 const ETHTOOL: &[(&[&str], &str)] = &[
-    (
-        &["-k", "--show-features", "--show-offload"],
-        "Features for ",
-    ),
+    (&["-k", "--show-features", "--show-offload"], "Features for "),
     (&["-g", "--show-ring"], "Ring parameters for "),
     (&["-l", "--show-channels"], "Channel parameters for "),
     (&["-c", "--show-coalesce"], "Coalesce parameters for "),
@@ -27,14 +24,8 @@ const ETHTOOL: &[(&[&str], &str)] = &[
 
 /// The text with a first line for each part that has none. It has as many lines.
 pub(crate) fn with_heads(text: &str, is_known: impl Fn(&str) -> bool) -> Cow<'_, str> {
-    const PROGRAMS: [&str; 6] = [
-        "ethtool ",
-        "ibstat",
-        "perfquery ",
-        "lscpu",
-        "cat /",
-        "sysctl -n ",
-    ];
+    const PROGRAMS: [&str; 6] =
+        ["ethtool ", "ibstat", "perfquery ", "lscpu", "cat /", "sysctl -n "];
     if !PROGRAMS.iter().any(|program| text.contains(program)) {
         return Cow::Borrowed(text);
     }
@@ -67,11 +58,7 @@ pub(crate) fn with_heads(text: &str, is_known: impl Fn(&str) -> bool) -> Cow<'_,
         }
     }
     out.push_str(&text[done..]);
-    if done == 0 {
-        Cow::Borrowed(text)
-    } else {
-        Cow::Owned(out)
-    }
+    if done == 0 { Cow::Borrowed(text) } else { Cow::Owned(out) }
 }
 
 /// The command in a line: behind a prompt, or the line itself.
@@ -95,10 +82,7 @@ fn head(command: &str, rest: &str) -> Option<(String, Option<String>)> {
     let one = one.strip_prefix("sudo ").unwrap_or(one);
     let mut words = one.split_whitespace();
     match words.next()? {
-        "cat" => value(
-            words.next().filter(|_| words.next().is_none())?,
-            rest.lines().next()?,
-        ),
+        "cat" => value(words.next().filter(|_| words.next().is_none())?, rest.lines().next()?),
         "sysctl" if words.next() == Some("-n") => {
             let name = words.next().filter(|name| name.starts_with("net."))?;
             setting(name, rest.lines().next()?)
@@ -123,11 +107,7 @@ fn part(command: &str, rest: &str) -> Option<String> {
                     .then(|| format!("Settings for {first}:"));
             }
             let (_, start) = ETHTOOL.iter().find(|(names, _)| names.contains(&first))?;
-            let end = if first.contains('S') || first.contains("statistics") {
-                ""
-            } else {
-                ":"
-            };
+            let end = if first.contains('S') || first.contains("statistics") { "" } else { ":" };
             Some(format!("{start}{}{end}", words.next()?))
         }
         "ibstat" => {
@@ -148,9 +128,7 @@ fn part(command: &str, rest: &str) -> Option<String> {
 fn is_one<'a>(lines: impl Iterator<Item = &'a str>, keys: &[&str]) -> bool {
     let mut seen = vec![false; keys.len()];
     for line in lines {
-        let found = keys
-            .iter()
-            .position(|key| line.trim_start().starts_with(key));
+        let found = keys.iter().position(|key| line.trim_start().starts_with(key));
         if let Some(at) = found
             && std::mem::replace(&mut seen[at], true)
         {
@@ -170,10 +148,9 @@ fn value(path: &str, value: &str) -> Option<(String, Option<String>)> {
     let rest: Vec<&str> = parts.collect();
     let value = value.trim();
     match (class, &rest[..]) {
-        ("net", ["speed"]) => Some((
-            format!("Settings for {name}:"),
-            Some(format!("\tSpeed: {value}Mb/s")),
-        )),
+        ("net", ["speed"]) => {
+            Some((format!("Settings for {name}:"), Some(format!("\tSpeed: {value}Mb/s"))))
+        }
         ("infiniband", ["ports", number, what @ ("rate" | "state")]) => {
             let head = format!("Infiniband device '{name}' port {number} status:");
             Some((head, Some(format!("\t{what}: {value}"))))
@@ -198,27 +175,11 @@ mod tests {
     #[test]
     fn a_part_has_the_first_line_of_its_output() {
         for (command, head, line) in [
-            (
-                "$ ethtool eth0 | grep Speed",
-                "Settings for eth0:",
-                "\tSpeed: 10Mb/s",
-            ),
+            ("$ ethtool eth0 | grep Speed", "Settings for eth0:", "\tSpeed: 10Mb/s"),
             ("sudo ethtool eth0", "Settings for eth0:", "\tSpeed: 10Mb/s"),
-            (
-                "# ethtool -k eth0 | grep tcp",
-                "Features for eth0:",
-                "tcp-x: off",
-            ),
-            (
-                "$ ethtool -S eth0|grep drop",
-                "NIC statistics: eth0",
-                "  rx_drops: 1",
-            ),
-            (
-                "$ ibstat mlx5_1 | grep Rate",
-                "CA 'mlx5_1' port 1",
-                "Rate: 100",
-            ),
+            ("# ethtool -k eth0 | grep tcp", "Features for eth0:", "tcp-x: off"),
+            ("$ ethtool -S eth0|grep drop", "NIC statistics: eth0", "  rx_drops: 1"),
+            ("$ ibstat mlx5_1 | grep Rate", "CA 'mlx5_1' port 1", "Rate: 100"),
             ("$ ibstat | grep Rate", "CA 'HCA' port 1", "Rate: 100"),
             ("$ lscpu | grep CPU", "Architecture: unknown", "CPU(s): 8"),
             (
@@ -235,31 +196,16 @@ mod tests {
     #[test]
     fn a_value_is_that_of_the_file_or_the_setting() {
         for (command, value, lines) in [
-            (
-                "cat /proc/sys/net/ipv4/tcp_rmem",
-                "4096\t8\t9",
-                "\nnet.ipv4.tcp_rmem = 4096\t8\t9",
-            ),
-            (
-                "sysctl -n net.core.rmem_max",
-                "212992",
-                "\nnet.core.rmem_max = 212992",
-            ),
-            (
-                "cat /sys/class/net/eth0/speed",
-                "100",
-                "Settings for eth0:\n\tSpeed: 100Mb/s",
-            ),
+            ("cat /proc/sys/net/ipv4/tcp_rmem", "4096\t8\t9", "\nnet.ipv4.tcp_rmem = 4096\t8\t9"),
+            ("sysctl -n net.core.rmem_max", "212992", "\nnet.core.rmem_max = 212992"),
+            ("cat /sys/class/net/eth0/speed", "100", "Settings for eth0:\n\tSpeed: 100Mb/s"),
             (
                 "cat /sys/class/infiniband/mlx5_0/ports/2/rate",
                 "40 Gb/sec (4X QDR)",
                 "Infiniband device 'mlx5_0' port 2 status:\n\trate: 40 Gb/sec (4X QDR)",
             ),
         ] {
-            assert_eq!(
-                with(&format!("$ {command}\n{value}\nx")),
-                format!("{lines}\nx")
-            );
+            assert_eq!(with(&format!("$ {command}\n{value}\nx")), format!("{lines}\nx"));
         }
     }
 

@@ -53,20 +53,12 @@ fn starts(text: &str) -> bool {
 
 fn is_rule(line: &str) -> bool {
     line.len() > 20
-        && line
-            .strip_prefix('#')
-            .is_some_and(|rest| rest.trim_end().bytes().all(|b| b == b'-'))
+        && line.strip_prefix('#').is_some_and(|rest| rest.trim_end().bytes().all(|b| b == b'-'))
 }
 
 /// Columns behind those of the size and the repetitions.
-const COLUMNS: [&str; 6] = [
-    "t[usec]",
-    "t_min[usec]",
-    "t_max[usec]",
-    "t_avg[usec]",
-    "Mbytes/sec",
-    "Msg/sec",
-];
+const COLUMNS: [&str; 6] =
+    ["t[usec]", "t_min[usec]", "t_max[usec]", "t_avg[usec]", "Mbytes/sec", "Msg/sec"];
 
 fn is_header(line: &str) -> bool {
     let mut names = line.split_whitespace();
@@ -127,19 +119,14 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
 impl Reading<'_> {
     /// Reads a row; whether it is one.
     fn row(&mut self, line: &str, notes: &mut Notes) -> bool {
-        let cells: Vec<&str> = line
-            .split_whitespace()
-            .take(self.columns.len() + 1)
-            .collect();
+        let cells: Vec<&str> = line.split_whitespace().take(self.columns.len() + 1).collect();
         if self.columns.is_empty() || cells.len() != self.columns.len() {
             return false;
         }
         let (mut row, mut in_unit) = (SizeRow::default(), None);
         for (column, cell) in self.columns.iter().zip(cells) {
             let value = number(cell);
-            let time = value
-                .and_then(|value| nanos(value, MICRO))
-                .filter(|time| time.0 > 0);
+            let time = value.and_then(|value| nanos(value, MICRO)).filter(|time| time.0 > 0);
             match *column {
                 "#bytes" => match count(cell) {
                     Some(size) => row.size = Bytes(size),

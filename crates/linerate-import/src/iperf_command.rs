@@ -24,14 +24,8 @@ pub(crate) fn asked(one: &mut Transfer, command: &str) {
     let streams = one.streams.unwrap_or(1).max(1);
     let rate =
         option(command, &["-b", "--bitrate", "--bandwidth"]).and_then(|text| scaled(text, 1e3));
-    let rate = rate
-        .filter(|rate| *rate > 0.0)
-        .map(|rate| rate * f64::from(streams));
-    let has = |start: &str| {
-        command
-            .split_whitespace()
-            .any(|word| word.starts_with(start))
-    };
+    let rate = rate.filter(|rate| *rate > 0.0).map(|rate| rate * f64::from(streams));
+    let has = |start: &str| command.split_whitespace().any(|word| word.starts_with(start));
     let is_usual = one.carrier == Carrier::Udp && has("-c") && !has("-b") && !has("--b");
     let usual = is_usual.then_some(UDP_RATE * f64::from(streams));
     one.asked = one.asked.or(rate.or(usual).map(|rate| Rate(rate as u64)));
@@ -55,9 +49,7 @@ pub(crate) fn asked(one: &mut Transfer, command: &str) {
 /// `500M`, `1.5G`, `64k`, with the step from one letter to the next one.
 //= iperf3: units.c, unit_atof and unit_atof_rate
 fn scaled(text: &str, step: f64) -> Option<f64> {
-    let end = text
-        .find(|c: char| c.is_ascii_alphabetic())
-        .unwrap_or(text.len());
+    let end = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
     let (value, unit) = text.split_at(end);
     let power = match unit.to_ascii_lowercase().as_str() {
         "" => 0,
@@ -85,18 +77,9 @@ mod tests {
             one
         };
         let one = of("iperf3 -c h -P 4 -b 500M -w 2M -l 128k -M 1400 -C bbr");
-        assert_eq!(
-            (one.streams, one.asked),
-            (Some(4), Some(Rate(2_000_000_000)))
-        );
-        assert_eq!(
-            (one.buffer, one.size),
-            (Some(Bytes(2 << 20)), Some(Bytes(128 << 10)))
-        );
-        assert_eq!(
-            (one.segment, one.congestion.as_deref()),
-            (Some(1400), Some("bbr"))
-        );
+        assert_eq!((one.streams, one.asked), (Some(4), Some(Rate(2_000_000_000))));
+        assert_eq!((one.buffer, one.size), (Some(Bytes(2 << 20)), Some(Bytes(128 << 10))));
+        assert_eq!((one.segment, one.congestion.as_deref()), (Some(1400), Some("bbr")));
         let one = of("iperf3 -u -c h --bitrate=1.5g -P2");
         assert_eq!(
             (one.carrier, one.streams, one.asked),
@@ -110,15 +93,9 @@ mod tests {
         assert_eq!(of_place("taskset -c 3 iperf3 -c h"), (Some(3), None));
         assert_eq!(of_place("iperf3 -c h -A 7,9"), (Some(7), None));
         // What is bound is compared with the same command alone.
-        assert_eq!(
-            of("sudo numactl -N 1 iperf3 -c h -t 3").setup.command,
-            "iperf3 -c h -t 3"
-        );
+        assert_eq!(of("sudo numactl -N 1 iperf3 -c h -t 3").setup.command, "iperf3 -c h -t 3");
         assert_eq!(of("iperf3 -c h -t 3").setup.command, "");
         // No limit, and no number.
-        assert_eq!(
-            (of("iperf3 -c h -b 0").asked, of("iperf3 -c h -b x").asked),
-            (None, None)
-        );
+        assert_eq!((of("iperf3 -c h -b 0").asked, of("iperf3 -c h -b x").asked), (None, None));
     }
 }

@@ -173,10 +173,7 @@ mod tests {
         let got =
             row("[  5][TX-C]   0.00-1.00   sec  2.00 KBytes  3.50 MBytes/sec    0   1.31 MBytes")
                 .unwrap();
-        assert_eq!(
-            (got.id, got.role, got.from, got.to),
-            ("5", "TX-C", 0.0, 1.0)
-        );
+        assert_eq!((got.id, got.role, got.from, got.to), ("5", "TX-C", 0.0, 1.0));
         assert_eq!((got.bytes, got.rate), (2048.0, 3.5 * 8.0 * 1_048_576.0));
         assert_eq!((got.digits, got.rest), (2, "0   1.31 MBytes"));
         assert!(got.binary && !got.comma && !got.is_sum());

@@ -47,9 +47,8 @@ pub(crate) fn hosts(command: &str) -> Vec<String> {
     };
     let each: Vec<(&str, u32)> = list.split(',').filter_map(slots).take(MOST).collect();
     let processes = option(command, PROCESSES).and_then(|n| n.parse::<u32>().ok());
-    let is_spread = command
-        .split_whitespace()
-        .any(|word| SPREAD.iter().any(|known| word.starts_with(known)));
+    let is_spread =
+        command.split_whitespace().any(|word| SPREAD.iter().any(|known| word.starts_with(known)));
     // Without a word on how to spread them, processes fill the slots of the first host first.
     let filled = match (each.first(), processes) {
         (Some((_, slots)), Some(processes)) if !is_spread && *slots >= processes => 1,
@@ -66,9 +65,8 @@ pub(crate) fn hosts(command: &str) -> Vec<String> {
 
 /// The words of a command but the list of hosts, up to a pipe.
 pub(crate) fn without_hosts(command: &str) -> String {
-    let mut words = command
-        .split_whitespace()
-        .take_while(|word| !word.starts_with(['|', '>', ';', '&']));
+    let mut words =
+        command.split_whitespace().take_while(|word| !word.starts_with(['|', '>', ';', '&']));
     let mut kept: Vec<&str> = Vec::new();
     while let Some(word) = words.next() {
         if HOSTS.contains(&word) {
@@ -85,10 +83,7 @@ pub(crate) fn without_hosts(command: &str) -> String {
 
 /// `--host=a,b`.
 fn is_joined(word: &str, name: &str) -> bool {
-    name.starts_with("--")
-        && word
-            .strip_prefix(name)
-            .is_some_and(|rest| rest.starts_with('='))
+    name.starts_with("--") && word.strip_prefix(name).is_some_and(|rest| rest.starts_with('='))
 }
 
 /// `node07:2`: the name of a host, and its slots.
@@ -110,10 +105,7 @@ fn is_name(text: &str) -> bool {
 pub(crate) fn itself(command: &str) -> Vec<String> {
     let last = command.split_whitespace().last().unwrap_or("");
     let is_itself = ITSELF.contains(&last);
-    is_itself
-        .then(|| "localhost".to_owned())
-        .into_iter()
-        .collect()
+    is_itself.then(|| "localhost".to_owned()).into_iter().collect()
 }
 
 /// Longest command that is kept, in bytes.
@@ -123,10 +115,7 @@ const MOST_COMMAND: usize = 256;
 pub(crate) fn behind(command: &str) -> String {
     let at = program(command).and_then(|name| command.find(name));
     let own = at.and_then(|at| command.get(at..)).unwrap_or_default();
-    own.chars()
-        .take(MOST_COMMAND)
-        .filter(|c| !c.is_control())
-        .collect()
+    own.chars().take(MOST_COMMAND).filter(|c| !c.is_control()).collect()
 }
 
 /// The first CPU, and the node, that `taskset` and `numactl` before a program bind it to.
@@ -160,10 +149,7 @@ mod tests {
             ("env X=1 mpirun --np 2 --host=c1,c2 osu_bw", "c1 c2"),
             ("mpirun -np 2 --host c1:2,c2:2 osu_bw", "c1"),
             ("mpirun -np 4 --host c1:2,c2:2 osu_bw", "c1 c2"),
-            (
-                "mpirun -np 2 --map-by node --host c1:2,c2:2 osu_bw",
-                "c1 c2",
-            ),
+            ("mpirun -np 2 --map-by node --host c1:2,c2:2 osu_bw", "c1 c2"),
             ("mpirun -np 2 -npernode 1 --host c1:2,c2:2 osu_bw", "c1 c2"),
             ("mpirun -np 2 ./osu_bw", ""),
             ("mpirun -np 2 --hostfile hosts ./osu_bw", ""),
@@ -189,15 +175,9 @@ mod tests {
     fn a_command_may_bind_its_program() {
         for (command, expected) in [
             ("taskset -c 8 ib_write_bw h", (Some(8), None)),
-            (
-                "sudo taskset --cpu-list 8-15 ib_write_bw h",
-                (Some(8), None),
-            ),
+            ("sudo taskset --cpu-list 8-15 ib_write_bw h", (Some(8), None)),
             ("numactl -N 1 -m 1 ib_write_bw h", (None, Some(1))),
-            (
-                "numactl --cpunodebind=1 --membind=1 ib_write_bw h",
-                (None, Some(1)),
-            ),
+            ("numactl --cpunodebind=1 --membind=1 ib_write_bw h", (None, Some(1))),
             ("numactl -C 3,5 ib_write_bw h", (Some(3), None)),
             ("ib_write_bw -c RC h", (None, None)),
             ("taskset 0xf ib_write_bw h", (None, None)),

@@ -37,9 +37,7 @@ fn starts(text: &str) -> bool {
 fn is_head(line: &str) -> bool {
     let mut words = line.split_whitespace();
     words.by_ref().take(3).any(|word| word == "CPU")
-        && words
-            .next()
-            .is_some_and(|word| matches!(word, "%usr" | "%user"))
+        && words.next().is_some_and(|word| matches!(word, "%usr" | "%user"))
 }
 
 #[derive(Default)]
@@ -100,11 +98,8 @@ impl<'a> Reading<'a> {
         // What a hypervisor takes is no work of the host.
         let waits = share("%iowait").unwrap_or(0.0) + share("%steal").unwrap_or(0.0);
         let packets = share("%soft").unwrap_or(0.0) + share("%irq").unwrap_or(0.0);
-        let time = CpuTime {
-            cpu: number,
-            busy: part(100.0 - idle - waits),
-            interrupts: part(packets),
-        };
+        let time =
+            CpuTime { cpu: number, busy: part(100.0 - idle - waits), interrupts: part(packets) };
         self.cpus.insert(number, time);
     }
 }
@@ -145,8 +140,7 @@ mod tests {
         match &part(text).results[0].measured {
             Measured::Cpus(cpus) => {
                 let each = cpus.iter();
-                each.map(|one| (one.cpu, one.busy, one.interrupts))
-                    .collect()
+                each.map(|one| (one.cpu, one.busy, one.interrupts)).collect()
             }
             other => panic!("{other:?}"),
         }
@@ -161,9 +155,7 @@ mod tests {
         let want = [(None, 0.35, 0.25), (Some(2), 0.995, 0.985)];
         assert_eq!(cpus(ROWS), want);
         assert_eq!(
-            cpus(&format!(
-                "Linux 6.1.0 (n1) \t11/03/26 \t_x86_64_\t(4 CPU)\n\n{ROWS}"
-            )),
+            cpus(&format!("Linux 6.1.0 (n1) \t11/03/26 \t_x86_64_\t(4 CPU)\n\n{ROWS}")),
             want
         );
         let broken = ROWS

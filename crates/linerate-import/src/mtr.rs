@@ -29,10 +29,7 @@ const COLUMNS: [&str; 7] = ["Loss%", "Snt", "Last", "Avg", "Best", "Wrst", "StDe
 fn head(line: &str) -> Option<Vec<&str>> {
     let line = line.trim();
     let is_head = line.starts_with("HOST:") || line.starts_with("Host ");
-    let columns: Vec<&str> = line
-        .split_whitespace()
-        .skip_while(|word| *word != "Loss%")
-        .collect();
+    let columns: Vec<&str> = line.split_whitespace().skip_while(|word| *word != "Loss%").collect();
     (is_head && columns.contains(&"Snt") && columns.contains(&"Avg")).then_some(columns)
 }
 
@@ -60,11 +57,7 @@ fn is_start(line: &str) -> bool {
 fn starts(text: &str) -> bool {
     let mut lines = text.lines();
     let first = lines.next().unwrap_or_default();
-    let next = if is_start(first) {
-        lines.next().unwrap_or_default()
-    } else {
-        first
-    };
+    let next = if is_start(first) { lines.next().unwrap_or_default() } else { first };
     head(next).is_some() || is_hop(next)
 }
 
@@ -118,13 +111,9 @@ fn row(number_of: u32, rest: &str, columns: &[&str]) -> Hop {
         let at = columns.iter().position(|column| *column == name)?;
         Some(figures.get(at)?.trim_end_matches('%'))
     };
-    let share = figure("Loss%")
-        .and_then(number)
-        .filter(|share| *share <= 100.0);
+    let share = figure("Loss%").and_then(number).filter(|share| *share <= 100.0);
     let sent = figure("Snt").and_then(count);
-    let lost = share
-        .zip(sent)
-        .map(|(share, sent)| (share / 100.0 * sent as f64).round() as u64);
+    let lost = share.zip(sent).map(|(share, sent)| (share / 100.0 * sent as f64).round() as u64);
     let time = |name: &str| nanos(number(figure(name)?)?, MILLI);
     let answers = sent.zip(lost).map(|(sent, lost)| sent.saturating_sub(lost));
     // The number of the network stands before the name.
@@ -132,11 +121,7 @@ fn row(number_of: u32, rest: &str, columns: &[&str]) -> Hop {
     let host = names.iter().find(is_name).copied().unwrap_or_default();
     Hop {
         number: number_of,
-        host: if host == "???" || answers.is_none() {
-            String::new()
-        } else {
-            quoted(host)
-        },
+        host: if host == "???" || answers.is_none() { String::new() } else { quoted(host) },
         row: SizeRow {
             samples: answers,
             lost,
@@ -168,14 +153,8 @@ mod tests {
         let hops = hops(REPORT);
         let told: Vec<_> = hops.iter().map(|hop| (hop.number, hop.lost())).collect();
         let expected = [Some((0, 50)), None, Some((20, 50)), Some((1, 50))];
-        assert_eq!(
-            told,
-            [1, 2, 3, 4].into_iter().zip(expected).collect::<Vec<_>>()
-        );
-        assert_eq!(
-            (hops[0].host.as_str(), hops[1].host.as_str()),
-            ("2001:db8::1", "")
-        );
+        assert_eq!(told, [1, 2, 3, 4].into_iter().zip(expected).collect::<Vec<_>>());
+        assert_eq!((hops[0].host.as_str(), hops[1].host.as_str()), ("2001:db8::1", ""));
         let row = hops[3].row;
         assert_eq!(
             [row.least, row.mean, row.most, row.deviation].map(|time| time.unwrap().0),

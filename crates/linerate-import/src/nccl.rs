@@ -69,9 +69,7 @@ pub(crate) fn goes_on(before: &str, rest: &str) -> bool {
         return true;
     }
     let mut last = before.trim_end().rsplit('\n').take(LAST_LINES).peekable();
-    let is_open = last
-        .peek()
-        .is_some_and(|line| line.starts_with('#') || log::is_part(line));
+    let is_open = last.peek().is_some_and(|line| line.starts_with('#') || log::is_part(line));
     let has_ended = last.any(|line| line.starts_with("# Avg bus"));
     // A log behind a table is that of the next one, if one follows.
     let follows = || {
@@ -96,10 +94,7 @@ fn halves(header: &str) -> Vec<Half> {
     let mut found: Vec<Half> = Vec::new();
     for (at, name) in names.enumerate() {
         match (name, found.last_mut()) {
-            ("time", _) => found.push(Half {
-                time: at,
-                ..Half::default()
-            }),
+            ("time", _) => found.push(Half { time: at, ..Half::default() }),
             ("busbw", Some(half)) => half.rate = at,
             ("#wrong" | "error", Some(half)) => half.wrong = at,
             _ => {}
@@ -134,15 +129,10 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
 /// The operation, by the name of the program in the command or in the output.
 fn operation<'a>(command: Option<&'a str>, body: &'a str) -> &'a str {
     let of = |text: &'a str| {
-        let mut words = text
-            .split_whitespace()
-            .filter_map(|word| word.rsplit('/').next());
+        let mut words = text.split_whitespace().filter_map(|word| word.rsplit('/').next());
         words.find_map(|word| word.strip_suffix(PROGRAM))
     };
-    let said = || {
-        body.lines()
-            .find(|line| line.starts_with("# Collective test"))
-    };
+    let said = || body.lines().find(|line| line.starts_with("# Collective test"));
     command.and_then(of).or_else(|| of(said()?)).unwrap_or("")
 }
 
@@ -240,11 +230,7 @@ impl Reading {
         let of = |(place, rows): (&str, Vec<SizeRow>)| Outcome {
             title: format!(
                 "{}{place}",
-                if name.is_empty() {
-                    String::new()
-                } else {
-                    format!("{}, ", quoted(name))
-                }
+                if name.is_empty() { String::new() } else { format!("{}, ", quoted(name)) }
             ),
             line,
             measured: Measured::Sizes(Sizes {
@@ -256,10 +242,7 @@ impl Reading {
                 setup: setup.clone(),
             }),
         };
-        places
-            .filter(|(_, rows)| !rows.is_empty())
-            .map(of)
-            .collect()
+        places.filter(|(_, rows)| !rows.is_empty()).map(of).collect()
     }
 }
 

@@ -66,13 +66,7 @@ fn file_row(line: &str) -> Option<SizeRow> {
 }
 
 /// Units on the console: of sizes, of rates in version 3 and in version 5, of times.
-const SIZES: &[(&str, f64)] = &[
-    ("bytes", 1.0),
-    ("B", 1.0),
-    ("KB", 1e3),
-    ("MB", 1e6),
-    ("GB", 1e9),
-];
+const SIZES: &[(&str, f64)] = &[("bytes", 1.0), ("B", 1.0), ("KB", 1e3), ("MB", 1e6), ("GB", 1e9)];
 const TIMES: &[(&str, f64)] = &[
     ("nsecs", 1.0),
     ("usec", MICRO),
@@ -91,19 +85,8 @@ fn unit(units: &[(&str, f64)], name: &str) -> Option<f64> {
 /// A row of the console: `0: 1 bytes 2426 times --> 2.34 Mbps in 3.26 usec`.
 fn console_row(line: &str, is_old: bool) -> Option<SizeRow> {
     let words: Vec<&str> = line.split_whitespace().take(12).collect();
-    let [
-        index,
-        size,
-        size_unit,
-        times,
-        "times",
-        "-->",
-        value,
-        rate_unit,
-        "in",
-        time,
-        time_unit,
-    ] = words.as_slice()
+    let [index, size, size_unit, times, "times", "-->", value, rate_unit, "in", time, time_unit] =
+        words.as_slice()
     else {
         return None;
     };
@@ -129,17 +112,10 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     let mut rows = Vec::new();
     let first = body.lines().next().unwrap_or("");
     let is_file = is_file(body);
-    let is_old = if is_file {
-        first.split_whitespace().count() == 3
-    } else {
-        first.starts_with(HEADS[0])
-    };
+    let is_old =
+        if is_file { first.split_whitespace().count() == 3 } else { first.starts_with(HEADS[0]) };
     for (number, line) in lines(section, body).skip(usize::from(!is_file)) {
-        let row = if is_file {
-            file_row(line)
-        } else {
-            console_row(line, is_old)
-        };
+        let row = if is_file { file_row(line) } else { console_row(line, is_old) };
         match row {
             Some(row) => notes.keep(&mut rows, row),
             None if line.trim().is_empty() || line.starts_with("Completed with") => {}

@@ -23,10 +23,8 @@ pub(crate) static NETWORK_QUALITY: Format = Format {
 
 const HEAD: &str = "==== SUMMARY ====";
 /// Names of both directions, which older versions name otherwise.
-const WAYS: [(Direction, [&str; 2]); 2] = [
-    (Direction::Forward, ["Uplink", "Upload"]),
-    (Direction::Reverse, ["Downlink", "Download"]),
-];
+const WAYS: [(Direction, [&str; 2]); 2] =
+    [(Direction::Forward, ["Uplink", "Upload"]), (Direction::Reverse, ["Downlink", "Download"])];
 /// Round trips in a minute, the unit of responsiveness.
 //= draft-ietf-ippm-responsiveness: RPM is 60,000 over the round trip in milliseconds
 const MINUTE: f64 = 60.0;
@@ -34,11 +32,7 @@ const MINUTE: f64 = 60.0;
 fn starts(text: &str) -> bool {
     let mut lines = text.lines();
     let first = lines.next().unwrap_or_default();
-    let first = if first.trim() == HEAD {
-        lines.next().unwrap_or_default()
-    } else {
-        first
-    };
+    let first = if first.trim() == HEAD { lines.next().unwrap_or_default() } else { first };
     capacity(first).is_some()
 }
 
@@ -56,8 +50,7 @@ fn of_way<'a>(line: &'a str, what: &str) -> Option<(Direction, &'a str)> {
     let (name, value) = line.trim().split_once(": ")?;
     let (way, rest) = name.split_once(' ')?;
     let (direction, _) = WAYS.iter().find(|(_, names)| names.contains(&way))?;
-    rest.eq_ignore_ascii_case(what)
-        .then_some((*direction, value))
+    rest.eq_ignore_ascii_case(what).then_some((*direction, value))
 }
 
 fn capacity(line: &str) -> Option<(Direction, Rate)> {
@@ -118,16 +111,9 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         let own = loaded.iter().find(|(of, _)| *of == direction);
         let mut one = Transfer::new(Carrier::Sockets, direction, rate, Counted::Unknown);
         one.both = loaded.is_empty();
-        one.round_trip = RoundTrips {
-            least: idle,
-            mean: own.map(|(_, time)| *time).or(both),
-            most: None,
-        };
-        Outcome {
-            title: String::new(),
-            line,
-            measured: Measured::Transfer(Box::new(one)),
-        }
+        one.round_trip =
+            RoundTrips { least: idle, mean: own.map(|(_, time)| *time).or(both), most: None };
+        Outcome { title: String::new(), line, measured: Measured::Transfer(Box::new(one)) }
     };
     Ok(Found {
         tool: Tool::named("networkQuality"),
@@ -140,9 +126,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
 /// Whether a line is one of the summary: `Interface: en7`, and no prompt of a shell.
 fn is_line(line: &str) -> bool {
     crate::text::command(line).is_none()
-        && line
-            .split_once(": ")
-            .is_some_and(|(name, _)| name.split(' ').count() <= MOST_WORDS)
+        && line.split_once(": ").is_some_and(|(name, _)| name.split(' ').count() <= MOST_WORDS)
 }
 
 /// Most words of a name: `Uplink bytes transferred`.
@@ -159,14 +143,8 @@ mod tests {
     fn each_direction_has_its_capacity_and_round_trips() {
         let part = part(SEQUENTIAL);
         let [up, down] = [0, 1].map(|at| transfer(&part.results[at]));
-        assert_eq!(
-            (up.direction, up.goodput.0),
-            (Direction::Forward, 11_250_000)
-        );
-        assert_eq!(
-            (down.direction, down.goodput.0),
-            (Direction::Reverse, 96_400_000)
-        );
+        assert_eq!((up.direction, up.goodput.0), (Direction::Forward, 11_250_000));
+        assert_eq!((down.direction, down.goodput.0), (Direction::Reverse, 96_400_000));
         let times =
             |one: &Transfer| [one.round_trip.least, one.round_trip.mean].map(|n| n.unwrap().0);
         assert_eq!(times(up), [24_000_000, 810_500_000]);

@@ -50,9 +50,7 @@ const SENTENCES: [(&str, &str); 12] = [
 ];
 
 /// Starts of names of counters.
-const GROUPS: [&str; 8] = [
-    "Ip", "Icmp", "Tcp", "Udp", "IpExt", "TcpExt", "MPTcpExt", "Sctp",
-];
+const GROUPS: [&str; 8] = ["Ip", "Icmp", "Tcp", "Udp", "IpExt", "TcpExt", "MPTcpExt", "Sctp"];
 
 /// `TcpOutSegs                      6120442            0.0`
 fn counter(line: &str) -> Option<(&str, u64)> {
@@ -74,13 +72,9 @@ fn starts_nstat(text: &str) -> bool {
 fn read_nstat(section: &Section<'_>) -> Result<Found, String> {
     // With -a, or under a wrapper that resets nothing, it counts since the start.
     let is_all = |command: &str| {
-        command
-            .split_whitespace()
-            .any(|word| word.starts_with('-') && word.contains('a'))
+        command.split_whitespace().any(|word| word.starts_with('-') && word.contains('a'))
     };
-    let grew = section
-        .command
-        .is_some_and(|command| !is_all(command) && command.contains("sleep"));
+    let grew = section.command.is_some_and(|command| !is_all(command) && command.contains("sleep"));
     let take = |line: &str| counter(line).map(|(name, value)| (name.to_owned(), value));
     found(section, "nstat", grew, take, |line| line.starts_with('#'))
 }
@@ -88,9 +82,7 @@ fn read_nstat(section: &Section<'_>) -> Result<Found, String> {
 fn starts_netstat(text: &str) -> bool {
     let mut lines = text.lines();
     let first = lines.next().unwrap_or_default();
-    let is_group = GROUPS
-        .iter()
-        .any(|group| first.strip_prefix(group) == Some(":"));
+    let is_group = GROUPS.iter().any(|group| first.strip_prefix(group) == Some(":"));
     let is_count = |line: &str| line.starts_with(' ') && line.chars().any(|c| c.is_ascii_digit());
     is_group && lines.next().is_some_and(is_count)
 }
@@ -197,11 +189,7 @@ mod tests {
         let found = counters(text);
         let value = |name| found.value(name);
         assert_eq!(
-            (
-                value("TcpOutSegs"),
-                value("TcpRetransSegs"),
-                value("TcpExtTCPDSACKRecv")
-            ),
+            (value("TcpOutSegs"), value("TcpRetransSegs"), value("TcpExtTCPDSACKRecv")),
             (Some(900), Some(9), Some(7))
         );
         assert!(!found.grew);

@@ -75,17 +75,11 @@ const COLUMNS: &[(&str, Column)] = &[
 const HALVES: &[&str] = &["", "Multi", "Multi-threaded", "Multi-process", "Persistent"];
 
 fn trip(name: &str) -> Trip {
-    let kind = name
-        .strip_prefix("MPI")
-        .and_then(|rest| rest.strip_suffix("Latency Test"));
+    let kind = name.strip_prefix("MPI").and_then(|rest| rest.strip_suffix("Latency Test"));
     // The kind of memory stands right behind: `MPI-CUDA`.
     let kind = kind.filter(|kind| kind.starts_with([' ', '-']));
     let kind = kind.map(|kind| kind.trim_start_matches(|c: char| !c.is_whitespace()).trim());
-    if kind.is_some_and(|kind| HALVES.contains(&kind)) {
-        Trip::Half
-    } else {
-        Trip::Unknown
-    }
+    if kind.is_some_and(|kind| HALVES.contains(&kind)) { Trip::Half } else { Trip::Unknown }
 }
 
 /// Most columns of a table.
@@ -110,9 +104,7 @@ fn columns(header: &str, number: u64, notes: &mut Notes) -> Vec<Column> {
         notes.at(number, format!("the column `{name}` is passed over"));
     }
     let columns = names.iter().map(column);
-    columns
-        .map(|column| column.unwrap_or(Column::Passed))
-        .collect()
+    columns.map(|column| column.unwrap_or(Column::Passed)).collect()
 }
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
@@ -137,10 +129,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         return Err("it has no table of sizes with a rate or a time".into());
     }
     Ok(Found {
-        tool: Tool {
-            name: "OSU Micro-Benchmarks".into(),
-            version: Some(quoted(version)),
-        },
+        tool: Tool { name: "OSU Micro-Benchmarks".into(), version: Some(quoted(version)) },
         results: vec![outcome(section, name, rows)],
         notes: notes.0,
         used: Some(body.len()),

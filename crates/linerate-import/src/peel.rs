@@ -97,9 +97,7 @@ fn ranked(line: &str) -> Option<&str> {
     let (job, rest) = line.strip_prefix('[')?.split_once(']')?;
     let (job, rank) = job.split_once(',')?;
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    let rest = ["<stdout>:", "<stderr>:"]
-        .iter()
-        .find_map(|stream| rest.strip_prefix(stream));
+    let rest = ["<stdout>:", "<stderr>:"].iter().find_map(|stream| rest.strip_prefix(stream));
     rest.filter(|_| is_number(job) && is_number(rank))
 }
 

@@ -14,9 +14,7 @@ pub(crate) static PING: Format = Format {
     label: "ping, text",
     holds: Holds::Results,
     versions: "iputils, busybox and BSD: the lines of statistics",
-    evidence: &[Evidence::RunHere(
-        "iputils 20221126, with IPv4, IPv6, -q, -f and without answers",
-    )],
+    evidence: &[Evidence::RunHere("iputils 20221126, with IPv4, IPv6, -q, -f and without answers")],
     unknown: "Median and percentiles.",
     starts: |text| {
         let line = text.lines().next().unwrap_or("").trim_start();
@@ -58,11 +56,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     let names = ("ping", target, "ICMP echo");
     // The start of an output that goes on, or was cut.
     if !body.contains("packets transmitted") {
-        let of = pong::Of {
-            names,
-            size,
-            time: answered,
-        };
+        let of = pong::Of { names, size, time: answered };
         return pong::answers(section, body, &of, 1);
     }
     statistics(section, body, size, names)
@@ -97,9 +91,7 @@ pub(crate) fn goes_on(before: &str, _: &str) -> bool {
 /// The payload in `56(84) bytes of data.` or `56 data bytes`.
 fn payload(line: &str) -> Option<Bytes> {
     let words: Vec<&str> = line.split_whitespace().collect();
-    let at = words
-        .iter()
-        .position(|word| word.trim_end_matches('.') == "bytes")?;
+    let at = words.iter().position(|word| word.trim_end_matches('.') == "bytes")?;
     let behind = words.get(at.checked_sub(1)?)?;
     let word = match *behind {
         "data" => words.get(at.checked_sub(2)?)?,
@@ -147,11 +139,8 @@ fn statistics(
         return Err("no packet was answered".into());
     }
     let times = times.ok_or("it has no times: the end is missing")?;
-    let row = SizeRow {
-        lost: Some(lost),
-        ttl: ttl.same(),
-        ..row(size, received, times, &mut notes)?
-    };
+    let row =
+        SizeRow { lost: Some(lost), ttl: ttl.same(), ..row(size, received, times, &mut notes)? };
     Ok(Found {
         notes: notes.0,
         ..Found::table(
@@ -172,10 +161,7 @@ fn statistics(
 
 /// Whether a line is empty, or has the dots that a flood draws and takes back, or the sign of a key.
 fn is_progress(line: &str) -> bool {
-    line == "^C"
-        || line
-            .chars()
-            .all(|c| c.is_whitespace() || c.is_control() || c == '.')
+    line == "^C" || line.chars().all(|c| c.is_whitespace() || c.is_control() || c == '.')
 }
 
 /// The numbers of answers and of losses in `5 packets transmitted, 5 received, 0% packet loss`.
@@ -184,10 +170,7 @@ fn counts(line: &str, number: u64, notes: &mut Notes) -> Option<(u64, u64)> {
     let sent = count(parts.next()?.split(' ').next()?)?;
     let received = count(parts.next()?.split(' ').next()?)?;
     if received < sent {
-        notes.at(
-            number,
-            format!("{} of {sent} packets were not answered", sent - received),
-        );
+        notes.at(number, format!("{} of {sent} packets were not answered", sent - received));
     }
     Some((received, sent.saturating_sub(received)))
 }

@@ -31,11 +31,7 @@ const HEAD: &str = "Pinging ";
 const ANSWER: &str = "Reply from ";
 const STATISTICS: &str = "Ping statistics for ";
 /// What is printed in place of an answer.
-const SILENT: [&str; 3] = [
-    "Request timed out",
-    "General failure",
-    "PING: transmit failed",
-];
+const SILENT: [&str; 3] = ["Request timed out", "General failure", "PING: transmit failed"];
 
 /// Payload if none is set.
 //= ping of Windows: "-l size   Send buffer size", 32 by default
@@ -44,10 +40,7 @@ const USUAL: Bytes = Bytes(32);
 /// Whether an output goes on at its next answer or at its statistics.
 pub(crate) fn goes_on(before: &str, rest: &str) -> bool {
     let last = before.trim_end().rsplit('\n').next().unwrap_or("").trim();
-    let is_within = [HEAD, ANSWER]
-        .iter()
-        .chain(&SILENT)
-        .any(|start| last.starts_with(start));
+    let is_within = [HEAD, ANSWER].iter().chain(&SILENT).any(|start| last.starts_with(start));
     is_within && !rest.trim_start().starts_with(HEAD)
 }
 
@@ -108,8 +101,7 @@ impl Reading {
             let number_of = |name| value(line, name).and_then(count);
             self.counted = Some((number_of("Received = "), number_of("Lost = ")));
             if let Some(lost) = number_of("Lost = ").filter(|lost| *lost > 0) {
-                self.notes
-                    .at(number, format!("{lost} packets were not answered"));
+                self.notes.at(number, format!("{lost} packets were not answered"));
             }
         } else if line.starts_with("Minimum = ") {
             self.times =
@@ -132,20 +124,14 @@ impl Reading {
 
     /// `bytes=32 time=28ms TTL=255`, `bytes=32 time<1ms TTL=64`, of IPv6 `time=28ms`.
     fn answered(&mut self, rest: &str) {
-        self.size = self
-            .size
-            .or(value(rest, "bytes=").and_then(count).map(Bytes));
+        self.size = self.size.or(value(rest, "bytes=").and_then(count).map(Bytes));
         let millis = match value(rest, "time=") {
             Some(time) => time.strip_suffix("ms").and_then(count),
             None => rest.contains("time<1ms").then_some(0),
         };
         if let Some(millis) = millis {
             let (all, least, sum, most) = &mut self.answers;
-            *least = if *all == 0 {
-                millis
-            } else {
-                millis.min(*least)
-            };
+            *least = if *all == 0 { millis } else { millis.min(*least) };
             (*all, *sum, *most) = (*all + 1, sum.saturating_add(millis), millis.max(*most));
         }
     }
@@ -154,12 +140,8 @@ impl Reading {
     fn row(&mut self, line: u64) -> Result<SizeRow, String> {
         let (all, least, sum, most) = self.answers;
         let millis = |value: f64| nanos(value, MILLI).filter(|time| time.0 > 0);
-        let of_answers = [
-            least as f64,
-            sum as f64 / (all as f64).max(1.0),
-            most as f64,
-        ]
-        .map(millis);
+        let of_answers =
+            [least as f64, sum as f64 / (all as f64).max(1.0), most as f64].map(millis);
         let (samples, lost) = match self.counted {
             Some(counted) => counted,
             None if all > 0 => {
@@ -178,9 +160,7 @@ impl Reading {
             );
         }
         if self.size.is_none() {
-            self.notes.whole(format!(
-                "its size is not in the output: {USUAL} is the usual one"
-            ));
+            self.notes.whole(format!("its size is not in the output: {USUAL} is the usual one"));
         }
         Ok(SizeRow {
             size: self.size.unwrap_or(USUAL),

@@ -40,12 +40,8 @@ const MOST_OWN: usize = 1 << 20;
 
 /// Ends of the first lines of outputs that are words alone, and may stand before others.
 //= rsync: flist.c, send_file_list and recv_file_list; NetPIPE: netpipe.c
-const FIRST_WORDS: &[&str] = &[
-    "incremental file list",
-    "Now starting the main loop",
-    " BW Test",
-    " Latency Test",
-];
+const FIRST_WORDS: &[&str] =
+    &["incremental file list", "Now starting the main loop", " BW Test", " Latency Test"];
 
 /// Why an input has nothing to read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -138,15 +134,10 @@ pub fn read(bytes: &[u8]) -> Result<Parsed, Refused> {
     reader.run();
     match (reader.parts.is_empty(), reader.damaged) {
         (true, None) => Err(Refused::Unknown(first)),
-        (true, Some((line, format, why))) => Err(Refused::Damaged {
-            line,
-            label: format.label,
-            why,
-        }),
-        (false, _) => Ok(Parsed {
-            parts: reader.parts,
-            notes: reader.notes,
-        }),
+        (true, Some((line, format, why))) => {
+            Err(Refused::Damaged { line, label: format.label, why })
+        }
+        (false, _) => Ok(Parsed { parts: reader.parts, notes: reader.notes }),
     }
 }
 
@@ -158,11 +149,7 @@ fn is_json(text: &str) -> bool {
 /// The start of a line, for a note.
 pub(crate) fn quoted(line: &str) -> String {
     let line = line.trim();
-    let mut short: String = line
-        .chars()
-        .take(QUOTED)
-        .filter(|c| !c.is_control())
-        .collect();
+    let mut short: String = line.chars().take(QUOTED).filter(|c| !c.is_control()).collect();
     if line.chars().nth(QUOTED).is_some() {
         short.push_str("...");
     }
@@ -271,21 +258,11 @@ impl<'a> Reader<'a> {
 
     /// The first bytes that are left.
     fn section(&self, end: usize) -> Section<'a> {
-        Section {
-            text: &self.rest[..end],
-            line: self.line,
-            command: self.command,
-        }
+        Section { text: &self.rest[..end], line: self.line, command: self.command }
     }
 
     fn keep(&mut self, format: &'static Format, found: Found) {
-        let Found {
-            tool,
-            results,
-            facts,
-            mut notes,
-            ..
-        } = found;
+        let Found { tool, results, facts, mut notes, .. } = found;
         notes.truncate(MOST_NOTES);
         // An output with nothing in it could not be read: its first note says why.
         if format.holds == Holds::Results
@@ -300,21 +277,11 @@ impl<'a> Reader<'a> {
             }
             return self.refuse(format, why);
         }
-        self.parts.push(Part {
-            format,
-            line: self.line,
-            tool,
-            results,
-            facts,
-            notes,
-        });
+        self.parts.push(Part { format, line: self.line, tool, results, facts, notes });
     }
 
     fn refuse(&mut self, format: &'static Format, why: String) {
-        let what = format!(
-            "looks like output of {}, and cannot be read: {why}",
-            format.label
-        );
+        let what = format!("looks like output of {}, and cannot be read: {why}", format.label);
         self.note(Some(self.line), what);
         self.damaged.get_or_insert((self.line, format, why));
         self.failed += 1;
@@ -324,9 +291,8 @@ impl<'a> Reader<'a> {
     fn skip(&mut self, used: usize) {
         let floor = (0..=used).rev().find(|at| self.rest.is_char_boundary(*at));
         let used = floor.unwrap_or(0);
-        let to_end_of_line = self.rest[used..]
-            .find('\n')
-            .map_or(self.rest.len(), |at| used + at + 1);
+        let to_end_of_line =
+            self.rest[used..].find('\n').map_or(self.rest.len(), |at| used + at + 1);
         // An output that ends with its line has nothing left on it.
         let ended = used > 0 && self.rest[..used].ends_with('\n');
         let next = if ended { used } else { to_end_of_line };
@@ -384,15 +350,7 @@ impl<'a> Reader<'a> {
             self.bare = self.rest.len() - end;
             return false;
         }
-        let Reader {
-            parts,
-            notes,
-            failed,
-            damaged,
-            stray,
-            strays,
-            ..
-        } = inner;
+        let Reader { parts, notes, failed, damaged, stray, strays, .. } = inner;
         self.parts.extend(parts);
         self.failed += failed;
         self.damaged = self.damaged.take().or(damaged);
@@ -439,11 +397,7 @@ fn ranges(lines: &[u64]) -> String {
     }
     let more = if all.len() > MOST_RANGES { ", ..." } else { "" };
     let named = all.iter().take(MOST_RANGES).map(|(first, last)| {
-        if first == last {
-            first.to_string()
-        } else {
-            format!("{first}-{last}")
-        }
+        if first == last { first.to_string() } else { format!("{first}-{last}") }
     });
     format!("{}{more}", named.collect::<Vec<_>>().join(", "))
 }
@@ -471,9 +425,7 @@ fn is_prose(text: &str) -> bool {
     let (first, second) = (next(), next());
     let is_words = |byte: u8| byte.is_ascii_alphabetic() || b" ,.'!?".contains(&byte);
     first.bytes().all(is_words)
-        && !second
-            .bytes()
-            .any(|byte| byte.is_ascii_digit() || byte == b'-')
+        && !second.bytes().any(|byte| byte.is_ascii_digit() || byte == b'-')
         && !FIRST_WORDS.iter().any(|words| first.ends_with(words))
 }
 
@@ -512,11 +464,7 @@ fn whole_lines(text: &str, most: usize) -> usize {
 fn before_prompt(text: &str, at: usize) -> usize {
     let before = text[..at].trim_end_matches('\n');
     let start = before.rfind('\n').map_or(0, |at| at + 1);
-    if start > 0 && command(&before[start..]).is_some() {
-        start
-    } else {
-        at
-    }
+    if start > 0 && command(&before[start..]).is_some() { start } else { at }
 }
 
 /// Bytes up to the first prompt with a command behind the first line.

@@ -48,10 +48,7 @@ pub(crate) fn disk(outcome: &Outcome) -> &Disk {
 
 /// A row of a size, which tests fill further.
 pub(crate) fn row(size: u64) -> SizeRow {
-    SizeRow {
-        size: Bytes(size),
-        ..SizeRow::default()
-    }
+    SizeRow { size: Bytes(size), ..SizeRow::default() }
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "a field of a row is an option")]

@@ -35,9 +35,7 @@ pub(crate) fn count(text: &str) -> Option<u64> {
 
 fn whole(value: f64) -> Option<u64> {
     let value = value.round();
-    (0.0..=EXACT as f64)
-        .contains(&value)
-        .then_some(value as u64)
+    (0.0..=EXACT as f64).contains(&value).then_some(value as u64)
 }
 
 /// A time of `value` units of `unit` nanoseconds.
@@ -85,9 +83,7 @@ fn is_prompt(line: &str) -> bool {
     if line.starts_with("$ ") || line.starts_with("PS ") && line.contains("> ") {
         return true;
     }
-    let before = ["$ ", "# ", "% "]
-        .iter()
-        .find_map(|prompt| line.split_once(prompt));
+    let before = ["$ ", "# ", "% "].iter().find_map(|prompt| line.split_once(prompt));
     before.is_some_and(|(before, _)| {
         before.len() <= 60 && before.contains('@') && before.split(' ').count() <= 2
     })
@@ -108,9 +104,7 @@ pub(crate) fn command_of<'a>(
 ) -> Option<&'a str> {
     let command = section.command?;
     let mut words = command.split_whitespace();
-    words
-        .any(|word| is_program(word.rsplit('/').next().unwrap_or(word)))
-        .then_some(command)
+    words.any(|word| is_program(word.rsplit('/').next().unwrap_or(word))).then_some(command)
 }
 
 /// The value of an option in a command: `-m 64`, `-m64`, `--msg-size=64`, `--msg-size 64`.
@@ -188,11 +182,7 @@ impl Notes {
 pub(crate) fn quoted(text: &str) -> String {
     let text = text.trim();
     let short = text.chars().take(QUOTED).filter(|c| !c.is_control());
-    let more = if text.chars().nth(QUOTED).is_some() {
-        "..."
-    } else {
-        ""
-    };
+    let more = if text.chars().nth(QUOTED).is_some() { "..." } else { "" };
     short.chain(more.chars()).collect()
 }
 
@@ -231,12 +221,7 @@ mod tests {
 
     #[test]
     fn options_are_read_as_programs_read_them() {
-        for command in [
-            "x -m 64 -t 2",
-            "x -m64",
-            "x --msg-size=64",
-            "x --msg-size 64",
-        ] {
+        for command in ["x -m 64 -t 2", "x -m64", "x --msg-size=64", "x --msg-size 64"] {
             let value = option(command, &["-m", "--msg-size"]);
             assert_eq!(value, Some("64"), "{command}");
         }
@@ -247,11 +232,7 @@ mod tests {
     #[test]
     fn a_command_is_of_its_program() {
         let of = |command| {
-            let section = Section {
-                text: "",
-                line: 1,
-                command: Some(command),
-            };
+            let section = Section { text: "", line: 1, command: Some(command) };
             command_of(&section, |program| program == "sockperf").is_some()
         };
         assert!(of("sudo /usr/bin/sockperf pp"));
@@ -261,11 +242,7 @@ mod tests {
     #[test]
     fn an_output_ends_at_a_prompt() {
         let end = |text: &str| {
-            let section = Section {
-                text,
-                line: 1,
-                command: None,
-            };
+            let section = Section { text, line: 1, command: None };
             body(&section).len()
         };
         assert_eq!(end("a\nuser@host:~$ b\nc\n"), 2);

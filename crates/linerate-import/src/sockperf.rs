@@ -45,11 +45,7 @@ fn starts(text: &str) -> bool {
         return lines.next().is_some_and(is_version);
     }
     let is_log = first.starts_with("----------") && first.trim_end().bytes().all(|b| b == b'-');
-    is_version(first)
-        || is_log
-            && lines
-                .next()
-                .is_some_and(|line| line.starts_with(PARAMETERS))
+    is_version(first) || is_log && lines.next().is_some_and(|line| line.starts_with(PARAMETERS))
 }
 
 /// Whether an output goes on at a line with a version: it does behind the command alone.
@@ -63,16 +59,8 @@ fn is_version(line: &str) -> bool {
 }
 
 /// The modes of the client.
-const MODES: &[&str] = &[
-    "ping-pong",
-    "pp",
-    "under-load",
-    "ul",
-    "throughput",
-    "tp",
-    "playback",
-    "pb",
-];
+const MODES: &[&str] =
+    &["ping-pong", "pp", "under-load", "ul", "throughput", "tp", "playback", "pb"];
 
 /// The command in a line without a prompt, as it was typed, maybe with marks of Markdown.
 fn typed(line: &str) -> Option<&str> {
@@ -148,10 +136,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     }
     let results = reading.results(section)?;
     Ok(Found {
-        tool: Tool {
-            name: "sockperf".into(),
-            version: reading.version,
-        },
+        tool: Tool { name: "sockperf".into(), version: reading.version },
         results,
         notes: reading.notes.0,
         used: Some(body.len()),
@@ -201,8 +186,7 @@ impl Reading {
         } else if line.starts_with("# dropped messages") {
             self.dropped(at, line);
         } else if line.starts_with("No valid observations") || line.starts_with("ERROR") {
-            self.notes
-                .at(at, format!("sockperf says: {}", quoted(line)));
+            self.notes.at(at, format!("sockperf says: {}", quoted(line)));
         } else if !self.observation(line) && !KNOWN.iter().any(|known| line.starts_with(known)) {
             self.notes.strange(at, line);
         }
@@ -237,9 +221,7 @@ impl Reading {
             block.row.samples = line.split(' ').nth(1).and_then(count);
             return true;
         }
-        let Some((name, value)) = line
-            .strip_prefix("---> ")
-            .and_then(|line| line.split_once('='))
+        let Some((name, value)) = line.strip_prefix("---> ").and_then(|line| line.split_once('='))
         else {
             return false;
         };
@@ -257,10 +239,7 @@ impl Reading {
 
     fn bandwidth(&mut self, line: &str) {
         const GIGA: f64 = 1024.0;
-        let words: Vec<&str> = line
-            .split([' ', '(', ')'])
-            .filter(|w| !w.is_empty())
-            .collect();
+        let words: Vec<&str> = line.split([' ', '(', ')']).filter(|w| !w.is_empty()).collect();
         let unit = words.last().copied().unwrap_or("");
         let value = words.iter().rev().nth(1).and_then(|value| number(value));
         let unit = match unit {
@@ -271,17 +250,14 @@ impl Reading {
             _ => return,
         };
         self.rate = value.and_then(|value| rate(value, unit));
-        self.notes
-            .whole("the rate is converted: sockperf's Mbps and MBps are units of 2^20");
+        self.notes.whole("the rate is converted: sockperf's Mbps and MBps are units of 2^20");
     }
 
     fn dropped(&mut self, number: u64, line: &str) {
         let counts = line.split(['=', ';']).filter_map(|word| count(word.trim()));
         if counts.sum::<u64>() > 0 {
-            self.notes.at(
-                number,
-                format!("messages went wrong: {}", line.trim_start_matches("# ")),
-            );
+            self.notes
+                .at(number, format!("messages went wrong: {}", line.trim_start_matches("# ")));
         }
     }
 }
@@ -321,10 +297,8 @@ impl Reading {
             return Ok(vec![self.transfer(section, rate)?]);
         }
         let blocks = std::mem::take(&mut self.blocks);
-        let measured: Vec<Block> = blocks
-            .into_iter()
-            .filter(|block| block.row.mean.is_some())
-            .collect();
+        let measured: Vec<Block> =
+            blocks.into_iter().filter(|block| block.row.mean.is_some()).collect();
         if measured.is_empty() {
             return Err(if self.is_server {
                 "it is the output of the server, which measures nothing".into()
@@ -333,10 +307,7 @@ impl Reading {
             });
         }
         let size = self.size();
-        Ok(measured
-            .into_iter()
-            .map(|block| self.sizes(block, size))
-            .collect())
+        Ok(measured.into_iter().map(|block| self.sizes(block, size)).collect())
     }
 
     /// The size of the messages. It is in no output of a client but the log.
@@ -352,8 +323,7 @@ impl Reading {
     fn sizes(&mut self, block: Block, size: Bytes) -> Outcome {
         let mut row = SizeRow { size, ..block.row };
         if row.least.is_none() {
-            self.notes
-                .whole("the end is missing: the distribution is not complete");
+            self.notes.whole("the end is missing: the distribution is not complete");
         }
         let samples = row.samples.unwrap_or(0);
         let [typical, p99, p999] = block.percentiles;
@@ -371,11 +341,7 @@ impl Reading {
             measured: Measured::Sizes(Sizes {
                 carrier: self.carrier,
                 operation: self.operation().into(),
-                trip: if block.is_whole {
-                    Trip::Whole
-                } else {
-                    Trip::Half
-                },
+                trip: if block.is_whole { Trip::Whole } else { Trip::Half },
                 both: false,
                 rows: vec![row],
                 setup: Setup::default(),
@@ -386,17 +352,11 @@ impl Reading {
     /// The mode. Under load most messages ask for no answer.
     fn operation(&self) -> &'static str {
         let (sent, received) = self.messages_of_run;
-        if received.saturating_mul(2) < sent {
-            "under-load"
-        } else {
-            "ping-pong"
-        }
+        if received.saturating_mul(2) < sent { "under-load" } else { "ping-pong" }
     }
 
     fn transfer(&mut self, section: &Section<'_>, rate: Rate) -> Result<Outcome, String> {
-        let carrier = self
-            .carrier
-            .ok_or("it does not say whether TCP or UDP was used")?;
+        let carrier = self.carrier.ok_or("it does not say whether TCP or UDP was used")?;
         // The rate and the messages give the size, if the output does not.
         let size = self.messages.filter(|messages| *messages > 0.0);
         let size = size.map(|messages| Bytes((rate.0 as f64 / 8.0 / messages).round() as u64));
@@ -404,8 +364,7 @@ impl Reading {
         transfer.seconds = self.seconds;
         transfer.messages = self.messages;
         transfer.size = self.size.or(size);
-        self.notes
-            .whole("sockperf counts what was sent, and not what arrived");
+        self.notes.whole("sockperf counts what was sent, and not what arrived");
         Ok(Outcome {
             title: "throughput".into(),
             line: section.line,

@@ -33,15 +33,9 @@ const FEW: f64 = 10.0;
 fn starts(text: &str) -> bool {
     let mut lines = text.lines();
     let first = lines.next().unwrap_or_default();
-    let is_head = ["State", "Netid"]
-        .iter()
-        .any(|word| first.starts_with(word))
-        && first.contains("Recv-Q");
-    let next = if is_head {
-        lines.next().unwrap_or_default()
-    } else {
-        first
-    };
+    let is_head =
+        ["State", "Netid"].iter().any(|word| first.starts_with(word)) && first.contains("Recv-Q");
+    let next = if is_head { lines.next().unwrap_or_default() } else { first };
     is_info(next)
         || is_connection(next) && (is_info_part(next) || lines.next().is_some_and(is_info))
 }
@@ -54,10 +48,7 @@ fn is_connection(line: &str) -> bool {
 
 /// Whether both ends of a connection have one address.
 fn is_local(line: &str) -> Option<bool> {
-    let mut words = line
-        .split_whitespace()
-        .skip_while(|word| *word != "ESTAB")
-        .skip(3);
+    let mut words = line.split_whitespace().skip_while(|word| *word != "ESTAB").skip(3);
     let mut address = || words.next()?.rsplit_once(':').map(|(address, _)| address);
     Some(address()? == address()?)
 }
@@ -74,10 +65,7 @@ fn is_info_part(line: &str) -> bool {
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
     let (mut at, mut used) = (0, 0);
-    let mut found = Found {
-        tool: Tool::named("ss"),
-        ..Found::default()
-    };
+    let mut found = Found { tool: Tool::named("ss"), ..Found::default() };
     let mut idle = 0_u32;
     let (mut place, mut local) = (section.line, None);
     for (number, whole) in (section.line..).zip(section.text.split_inclusive('\n')) {
@@ -126,24 +114,17 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
 /// A connection that sends; `None` if it sends next to nothing.
 fn transfer(line: &str) -> Option<Transfer> {
     let words: Vec<&str> = line.split_whitespace().collect();
-    let text = |name: &str| {
-        words
-            .iter()
-            .find_map(|word| word.strip_prefix(name)?.strip_prefix(':'))
-    };
+    let text =
+        |name: &str| words.iter().find_map(|word| word.strip_prefix(name)?.strip_prefix(':'));
     let number = |name: &str| positive(text(name)?);
     let millis = |name: &str| positive(text(name)?.split("ms").next()?);
     let after = |name: &str| {
         let at = words.iter().position(|word| *word == name)?;
         bits(words.get(at + 1)?)
     };
-    let (acked, received) = (
-        number("bytes_acked").or(number("bytes_sent")),
-        number("bytes_received"),
-    );
-    let secs = millis("busy")
-        .map(|busy| busy / 1e3)
-        .filter(|secs| *secs > 0.0);
+    let (acked, received) =
+        (number("bytes_acked").or(number("bytes_sent")), number("bytes_received"));
+    let secs = millis("busy").map(|busy| busy / 1e3).filter(|secs| *secs > 0.0);
     let is_large = acked.unwrap_or(0.0) >= LOAD;
     let is_load = is_large || secs.is_some_and(|secs| secs >= BUSY);
     if !is_load || acked.unwrap_or(0.0) < received.unwrap_or(0.0) {
@@ -151,19 +132,13 @@ fn transfer(line: &str) -> Option<Transfer> {
     }
     let mean = || Some(acked? * 8.0 / secs?);
     let rate = mean().or_else(|| after("delivery_rate"))?;
-    let mut one = Transfer::new(
-        Carrier::Tcp,
-        Direction::Forward,
-        Rate(rate as u64),
-        Counted::Receiver,
-    );
+    let mut one =
+        Transfer::new(Carrier::Tcp, Direction::Forward, Rate(rate as u64), Counted::Receiver);
     one.streams = Some(1);
     one.seconds = secs;
     let segment = number("mss");
     one.segment = segment.map(|bytes| bytes as u32);
-    one.window = number("cwnd")
-        .zip(segment)
-        .map(|(cwnd, segment)| Bytes((cwnd * segment) as u64));
+    one.window = number("cwnd").zip(segment).map(|(cwnd, segment)| Bytes((cwnd * segment) as u64));
     let pair = |name: &str| text(name)?.split_once('/');
     let again = pair("retrans").and_then(|(_, all)| positive(all));
     // It is printed where there are any, and clocks are printed by kernels that count them.
@@ -176,21 +151,14 @@ fn transfer(line: &str) -> Option<Transfer> {
         most: None,
     };
     let share = |name: &str| Some((millis(name).unwrap_or(0.0) / 1e3 / secs?).min(1.0));
-    one.held = Held {
-        window: share("rwnd_limited"),
-        buffer: share("sndbuf_limited"),
-    };
-    one.congestion = words
-        .iter()
-        .find(|word| CONTROLS.contains(word))
-        .map(|&name| name.to_owned());
+    one.held = Held { window: share("rwnd_limited"), buffer: share("sndbuf_limited") };
+    one.congestion = words.iter().find(|word| CONTROLS.contains(word)).map(|&name| name.to_owned());
     Some(one)
 }
 
 /// Congestion controls of Linux.
-const CONTROLS: [&str; 9] = [
-    "cubic", "bbr", "reno", "dctcp", "htcp", "vegas", "westwood", "bbr2", "bbr3",
-];
+const CONTROLS: [&str; 9] =
+    ["cubic", "bbr", "reno", "dctcp", "htcp", "vegas", "westwood", "bbr2", "bbr3"];
 
 fn positive(text: &str) -> Option<f64> {
     let value: f64 = text.parse().ok()?;
@@ -201,9 +169,8 @@ fn positive(text: &str) -> Option<f64> {
 fn bits(text: &str) -> Option<f64> {
     let text = text.strip_suffix("bps")?;
     let scales = [("K", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12)];
-    let with_unit = scales
-        .iter()
-        .find_map(|(unit, scale)| Some(positive(text.strip_suffix(unit)?)? * scale));
+    let with_unit =
+        scales.iter().find_map(|(unit, scale)| Some(positive(text.strip_suffix(unit)?)? * scale));
     with_unit.or_else(|| positive(text))
 }
 
@@ -233,10 +200,7 @@ mod tests {
             .replace(" retrans:0/12", "");
         let part = crate::sample::part(&old);
         let one = transfer(&part.results[0]);
-        assert_eq!(
-            (one.goodput.0, one.retransmits, one.held.window),
-            (21_000_000, None, None)
-        );
+        assert_eq!((one.goodput.0, one.retransmits, one.held.window), (21_000_000, None, None));
     }
 
     #[test]
@@ -249,17 +213,12 @@ mod tests {
             (one.goodput.0, one.retransmits, one.local),
             (27_597_566_574, Some(9), Some(true))
         );
-        assert_eq!(
-            (one.segment, one.congestion.as_deref()),
-            (Some(65_483), Some("bbr"))
-        );
+        assert_eq!((one.segment, one.congestion.as_deref()), (Some(65_483), Some("bbr")));
     }
 
     #[test]
     fn a_connection_that_carries_next_to_nothing_is_left_out() {
-        let idle = INFO
-            .replace("250000000", "2500")
-            .replace("busy:100000ms", "busy:999ms");
+        let idle = INFO.replace("250000000", "2500").replace("busy:100000ms", "busy:999ms");
         let part = part(&format!(
             "{HEAD}ESTAB 0 0 10.0.0.1:22 10.0.0.2:999\n{idle}ESTAB 0 9 10.0.0.1:1 10.0.0.2:2\n{INFO}"
         ));

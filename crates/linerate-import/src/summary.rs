@@ -23,12 +23,10 @@ pub(crate) fn results(sample: &str) -> Vec<Measured> {
 
 /// The transfers in a sample.
 pub(crate) fn transfers(sample: &str) -> Vec<Transfer> {
-    let transfers = results(sample)
-        .into_iter()
-        .filter_map(|measured| match measured {
-            Measured::Transfer(transfer) => Some(*transfer),
-            _ => None,
-        });
+    let transfers = results(sample).into_iter().filter_map(|measured| match measured {
+        Measured::Transfer(transfer) => Some(*transfer),
+        _ => None,
+    });
     transfers.collect()
 }
 
@@ -42,9 +40,7 @@ pub(crate) fn transfer(sample: &str) -> Transfer {
 /// All notes of a sample, and why it was refused.
 pub(crate) fn notes(sample: &str) -> String {
     let kept = of(sample);
-    let notes = kept
-        .lines()
-        .filter(|line| line.contains("note ") || line.starts_with("refused"));
+    let notes = kept.lines().filter(|line| line.contains("note ") || line.starts_with("refused"));
     notes.collect::<Vec<_>>().join("\n")
 }
 
@@ -63,10 +59,7 @@ pub(crate) fn samples(folder: &str) -> Vec<(String, String)> {
     let names = files.map(|file| file.map(|file| file.file_name().to_string_lossy().into_owned()));
     let mut names: Vec<String> = names.collect::<Result<_, _>>().unwrap_or_default();
     names.sort();
-    names
-        .into_iter()
-        .map(|name| (name.clone(), sample(&format!("{folder}/{name}"))))
-        .collect()
+    names.into_iter().map(|name| (name.clone(), sample(&format!("{folder}/{name}")))).collect()
 }
 
 /// What the samples of a folder are read as.
@@ -98,11 +91,8 @@ fn lines(parsed: &Parsed) -> String {
     let mut out = String::new();
     for part in &parsed.parts {
         let version = part.tool.version.as_deref().unwrap_or("?");
-        let _ = writeln!(
-            out,
-            "{} {} {version}, line {}",
-            part.format.id, part.tool.name, part.line
-        );
+        let _ =
+            writeln!(out, "{} {} {version}, line {}", part.format.id, part.tool.name, part.line);
         for result in &part.results {
             let Measured::Transfer(transfer) = &result.measured else {
                 // A set-up of which nothing is known.
@@ -149,13 +139,7 @@ fn transfer_line(title: &str, line: u64, t: &Transfer) -> String {
     let ticks: Vec<u64> = t.ticks.iter().map(|n| *n as u64).collect();
     add(
         "ticks",
-        t.tick.map(|tick| {
-            format!(
-                "{} of {tick}: {:?}",
-                ticks.len(),
-                &ticks[..ticks.len().min(2)]
-            )
-        }),
+        t.tick.map(|tick| format!("{} of {tick}: {:?}", ticks.len(), &ticks[..ticks.len().min(2)])),
     );
     let each: Vec<u64> = t.each.iter().map(|n| *n as u64).collect();
     add("each", (!each.is_empty()).then(|| format!("{each:?}")));
@@ -166,20 +150,13 @@ fn transfer_line(title: &str, line: u64, t: &Transfer) -> String {
     add("buffer", t.buffer.map(|n| n.0.to_string()));
     let rtt = t.round_trip;
     let rtt = [rtt.least, rtt.mean, rtt.most].map(|n| n.map(|n| n.0));
-    add(
-        "rtt",
-        rtt.iter().any(Option::is_some).then(|| format!("{rtt:?}")),
-    );
-    for (name, cpu) in [
-        ("cpu sender", t.cpu.sender),
-        ("cpu receiver", t.cpu.receiver),
-    ] {
+    add("rtt", rtt.iter().any(Option::is_some).then(|| format!("{rtt:?}")));
+    for (name, cpu) in [("cpu sender", t.cpu.sender), ("cpu receiver", t.cpu.receiver)] {
         add(name, cpu.map(cpu_words));
     }
     add(
         "lost",
-        t.datagrams
-            .map(|lost| format!("{}/{} {:?}", lost.lost, lost.of, lost.jitter.map(|n| n.0))),
+        t.datagrams.map(|lost| format!("{}/{} {:?}", lost.lost, lost.of, lost.jitter.map(|n| n.0))),
     );
     add("messages", t.messages.map(|n| format!("{n:.1}")));
     add("size", t.size.map(|n| n.0.to_string()));

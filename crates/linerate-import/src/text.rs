@@ -167,9 +167,7 @@ fn is_rest(line: &str) -> bool {
     ];
     let is_column = |word: &str| {
         let is_figure = word.starts_with(|c: char| c.is_ascii_digit())
-            && word
-                .bytes()
-                .all(|b| b.is_ascii_digit() || b"./%".contains(&b));
+            && word.bytes().all(|b| b.is_ascii_digit() || b"./%".contains(&b));
         let is_share = word.starts_with('(') && word.ends_with("%)");
         is_figure || is_share || WORDS.contains(&word) || word.ends_with("bits/sec")
     };
@@ -196,8 +194,7 @@ fn without_marks(text: &str) -> Cow<'_, str> {
 fn is_fence(line: &str) -> bool {
     let line = line.trim();
     ["```", "~~~"].iter().any(|fence| {
-        line.strip_prefix(fence)
-            .is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_alphanumeric()))
+        line.strip_prefix(fence).is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_alphanumeric()))
     })
 }
 
@@ -220,16 +217,11 @@ fn without_tags(mut line: &str) -> &str {
 }
 
 fn is_tag(text: &str) -> bool {
-    let inside = text
-        .strip_prefix('<')
-        .and_then(|text| text.strip_suffix('>'));
-    inside
-        .filter(|text| text.len() <= MOST_TAG)
-        .is_some_and(|text| {
-            let name = text.trim_start_matches('/').split([' ', '/']).next();
-            TAGS.iter()
-                .any(|tag| name.is_some_and(|name| name.eq_ignore_ascii_case(tag)))
-        })
+    let inside = text.strip_prefix('<').and_then(|text| text.strip_suffix('>'));
+    inside.filter(|text| text.len() <= MOST_TAG).is_some_and(|text| {
+        let name = text.trim_start_matches('/').split([' ', '/']).next();
+        TAGS.iter().any(|tag| name.is_some_and(|name| name.eq_ignore_ascii_case(tag)))
+    })
 }
 
 fn without_entities(line: &str, to: &mut String) {
@@ -315,15 +307,8 @@ const PROGRAMS: &[&str] = &[
     "dmesg",
 ];
 /// Starts of the names of such programs.
-const FAMILIES: &[&str] = &[
-    "ib_write_",
-    "ib_read_",
-    "ib_send_",
-    "ib_atomic_",
-    "raw_ethernet_",
-    "osu_",
-    "IMB-",
-];
+const FAMILIES: &[&str] =
+    &["ib_write_", "ib_read_", "ib_send_", "ib_atomic_", "raw_ethernet_", "osu_", "IMB-"];
 /// Programs that run the one behind them; some of its words may be their own options.
 const WRAPPERS: &[&str] = &[
     "sudo", "env", "time", "numactl", "taskset", "ip", "nice", "chrt", "stdbuf", "timeout",
@@ -370,15 +355,8 @@ pub(crate) fn program(command: &str) -> Option<&str> {
     let first = command.split_whitespace().next()?;
     let is_wrapper = WRAPPERS.contains(&first) || first.contains('=');
     let most = if is_wrapper { MOST_BEFORE } else { 1 };
-    let known = || {
-        command
-            .split_whitespace()
-            .take(most)
-            .filter(|word| name(word).is_some())
-    };
-    let inner = known()
-        .find(|word| !WRAPPERS.contains(word))
-        .or_else(|| known().next())?;
+    let known = || command.split_whitespace().take(most).filter(|word| name(word).is_some());
+    let inner = known().find(|word| !WRAPPERS.contains(word)).or_else(|| known().next())?;
     Some(inner[name(inner)?..].trim_end_matches(".exe"))
 }
 
@@ -388,15 +366,9 @@ mod tests {
 
     #[test]
     fn text_of_windows_is_read_and_binary_is_not() {
-        let utf16: Vec<u8> = "\u{feff}a 1"
-            .encode_utf16()
-            .flat_map(u16::to_le_bytes)
-            .collect();
+        let utf16: Vec<u8> = "\u{feff}a 1".encode_utf16().flat_map(u16::to_le_bytes).collect();
         assert_eq!(decoded(&utf16).as_deref(), Some("a 1"));
-        let big: Vec<u8> = "\u{feff}a 1"
-            .encode_utf16()
-            .flat_map(u16::to_be_bytes)
-            .collect();
+        let big: Vec<u8> = "\u{feff}a 1".encode_utf16().flat_map(u16::to_be_bytes).collect();
         assert_eq!(decoded(&big).as_deref(), Some("a 1"));
         assert_eq!(decoded(b"\xef\xbb\xbfa").as_deref(), Some("a"));
         assert_eq!(decoded(b"a\xffb").as_deref(), Some("a\u{fffd}b"));
@@ -426,10 +398,7 @@ mod tests {
     fn broken_rows_are_whole_and_tabs_are_columns() {
         let row = "[  5]   0.00-1.00   sec    141 MBytes  1.18 Gbits/sec    1   612 KBytes";
         let broken = row.replace("    1   612", "   \n1   612");
-        assert_eq!(
-            tidy(&format!("a\n{broken}\nb\n")),
-            format!("a\n{row}\n\nb\n")
-        );
+        assert_eq!(tidy(&format!("a\n{broken}\nb\n")), format!("a\n{row}\n\nb\n"));
         let summary =
             "[  5]   0.00-3.00   sec    422 MBytes  1.18 Gbits/sec    \n             receiver\n";
         assert!(
@@ -438,10 +407,7 @@ mod tests {
             )
         );
         let tabs = "[\t5]\t0.00-1.00\tsec\t112 MBytes\t941 Mbits/sec\n";
-        assert_eq!(
-            tidy(tabs),
-            "[  5]   0.00-1.00   sec   112 MBytes   941 Mbits/sec\n"
-        );
+        assert_eq!(tidy(tabs), "[  5]   0.00-1.00   sec   112 MBytes   941 Mbits/sec\n");
         // Words, and rows that are whole.
         for same in [
             "[  5]   0.00-1.00   sec    141 MBytes  1.18 Gbits/sec\nafter the change\n",
@@ -457,10 +423,7 @@ mod tests {
     fn a_line_that_runs_a_known_program_is_a_run() {
         for (line, runs) in [
             ("root@gw:~# iperf3 -c 192.0.2.1", Some("iperf3")),
-            (
-                "[ops@n1 ~]$ sudo numactl -N 0 ib_write_bw -d mlx5_0",
-                Some("ib_write_bw"),
-            ),
+            ("[ops@n1 ~]$ sudo numactl -N 0 ib_write_bw -d mlx5_0", Some("ib_write_bw")),
             ("PS C:\\> .\\iperf3.exe -c 192.0.2.1", Some("iperf3")),
             ("iperf3 -c 192.0.2.1 -u -b 200M", Some("iperf3")),
             ("LD_PRELOAD=x taskset -c 8 ./osu_bw -m 4", Some("osu_bw")),
@@ -473,10 +436,7 @@ mod tests {
             ("fio-3.28", None),
             ("# Size      Bandwidth (MB/s)", None),
             ("iperf3 says this - and nothing else", None),
-            (
-                "[  5] local 192.0.2.1 port 1 connected to 192.0.2.2 port 2",
-                None,
-            ),
+            ("[  5] local 192.0.2.1 port 1 connected to 192.0.2.2 port 2", None),
         ] {
             assert_eq!(run(line).and_then(program), runs, "{line}");
         }

@@ -78,11 +78,7 @@ fn figures(line: &str) -> Option<Figures> {
         None if is_part => line.split_once(']')?.1,
         None => line,
     };
-    let cells: Vec<&str> = rest
-        .split([' ', ','])
-        .filter(|cell| !cell.is_empty())
-        .take(9)
-        .collect();
+    let cells: Vec<&str> = rest.split([' ', ',']).filter(|cell| !cell.is_empty()).take(9).collect();
     let [samples, typical, _, mean, _, rate, _, messages] = cells.as_slice() else {
         return None;
     };
@@ -112,10 +108,8 @@ impl Said {
             return Ok(Self::default());
         };
         let size = option(command, &["-s"]).map_or(Some(Bytes(DEFAULT_SIZE)), bytes);
-        let mut said = Self {
-            size: Some(size.ok_or("its size of messages is a list")?),
-            ..Self::default()
-        };
+        let mut said =
+            Self { size: Some(size.ok_or("its size of messages is a list")?), ..Self::default() };
         said.test(option(command, &["-t"]).unwrap_or(""));
         Ok(said)
     }
@@ -198,12 +192,8 @@ fn measured(figures: &Figures, size: Bytes, said: &Said) -> Measured {
     let rate = rate(figures.rate, MEBIBYTE);
     let messages = (figures.messages > 0.0).then_some(figures.messages);
     if let (Some(false), Some(goodput)) = (said.is_latency, rate) {
-        let mut transfer = Transfer::new(
-            Carrier::Messages,
-            Direction::Forward,
-            goodput,
-            Counted::Sender,
-        );
+        let mut transfer =
+            Transfer::new(Carrier::Messages, Direction::Forward, goodput, Counted::Sender);
         transfer.size = Some(size);
         transfer.messages = messages;
         return Measured::Transfer(Box::new(transfer));

@@ -159,10 +159,7 @@ mod tests {
         assert_eq!((upper.rows.len(), lower.rows.len()), (2, 2));
         assert_eq!((upper.trip, upper.both), (Trip::Whole, true));
         // 0.848137 s for 2000 round trips of a word of 8 bytes.
-        assert_eq!(
-            (upper.rows[0].size, upper.rows[0].samples),
-            (Bytes(8), Some(2000))
-        );
+        assert_eq!((upper.rows[0].size, upper.rows[0].samples), (Bytes(8), Some(2000)));
         assert!(upper.rows[0].mean.unwrap().0.abs_diff(424_068) <= 1);
         assert_eq!(lower.rows[1].rate, bits(163_248_728));
         assert!(notes(&part, "words of 8 bytes"));

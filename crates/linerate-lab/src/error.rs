@@ -71,9 +71,7 @@ impl LabError {
     pub(crate) fn step(what: impl Into<String>, error: &io::Error) -> Self {
         Self::Step {
             what: what.into(),
-            errno: error
-                .raw_os_error()
-                .unwrap_or(rustix::io::Errno::IO.raw_os_error()),
+            errno: error.raw_os_error().unwrap_or(rustix::io::Errno::IO.raw_os_error()),
         }
     }
 

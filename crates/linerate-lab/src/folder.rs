@@ -89,9 +89,7 @@ fn end_of(path: &Path) -> String {
         let _ = file.take(LAST_WORDS).read_to_end(&mut bytes);
     }
     let text = String::from_utf8_lossy(&bytes);
-    text.chars()
-        .filter(|c| !c.is_control() || *c == '\n')
-        .collect()
+    text.chars().filter(|c| !c.is_control() || *c == '\n').collect()
 }
 
 #[cfg(test)]

@@ -45,12 +45,8 @@ impl Lab {
         })?;
         drop(other);
         let built = reply(&own);
-        let mut lab = Self {
-            channel: Some(Mutex::new(own)),
-            outer,
-            topology: spec.topology,
-            v6: false,
-        };
+        let mut lab =
+            Self { channel: Some(Mutex::new(own)), outer, topology: spec.topology, v6: false };
         match built?.0 {
             Reply::Built(v6) => lab.v6 = v6,
             other => return Err(unexpected(&other)),
@@ -62,29 +58,20 @@ impl Lab {
     /// towards near.
     pub fn addresses(&self, host: Host) -> Addresses {
         let (link, number) = agent::station(self.topology, host);
-        Addresses {
-            v4: link.v4(number),
-            v6: self.v6.then(|| link.v6(number)),
-        }
+        Addresses { v4: link.v4(number), v6: self.v6.then(|| link.v6(number)) }
     }
 
     /// Starts a program in a host.
     pub fn spawn(&self, host: Host, program: &Program) -> Result<Running, LabError> {
         if host == Host::Router && self.topology == Topology::Direct {
-            return Err(LabError::NoSuchHost {
-                host: host.to_string(),
-            });
+            return Err(LabError::NoSuchHost { host: host.to_string() });
         }
         let bytes = |text: &std::ffi::OsStr| text.as_bytes().to_vec();
         let cwd = program.directory()?;
         let start = Start {
             host,
             argv: program.argv.iter().map(|a| bytes(a)).collect(),
-            env: program
-                .env
-                .iter()
-                .map(|(n, v)| (bytes(n), bytes(v)))
-                .collect(),
+            env: program.env.iter().map(|(n, v)| (bytes(n), bytes(v))).collect(),
             cwd: bytes(cwd.as_os_str()),
             cpus: program.cpus.clone(),
         };
@@ -144,10 +131,7 @@ impl Lab {
         request: &Request,
         descriptors: &[BorrowedFd<'_>],
     ) -> Result<(Reply, Vec<OwnedFd>), LabError> {
-        let channel = self
-            .channel
-            .as_ref()
-            .ok_or_else(|| LabError::gone("it was closed"))?;
+        let channel = self.channel.as_ref().ok_or_else(|| LabError::gone("it was closed"))?;
         let channel = channel.lock().unwrap_or_else(PoisonError::into_inner);
         channel.send(request, descriptors)?;
         reply(&channel)

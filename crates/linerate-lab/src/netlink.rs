@@ -60,12 +60,8 @@ pub(crate) struct Veth<'a> {
 
 impl Veth<'_> {
     fn attributes(&self) -> Vec<u8> {
-        [
-            text(LINK_NAME, self.name),
-            attribute(LINK_ADDRESS, &self.mac),
-            number(LINK_MTU, self.mtu),
-        ]
-        .concat()
+        [text(LINK_NAME, self.name), attribute(LINK_ADDRESS, &self.mac), number(LINK_MTU, self.mtu)]
+            .concat()
     }
 }
 
@@ -88,10 +84,7 @@ impl Netlink {
     pub(crate) fn open() -> io::Result<Self> {
         // The socket has no deadline, because other namespaces may hold the kernel's lock for seconds.
         let socket = Socket::open(None, None)?;
-        Ok(Self {
-            socket,
-            sequence: 0,
-        })
+        Ok(Self { socket, sequence: 0 })
     }
 
     /// Sends a request and returns the whole reply. A dump is repeated if something changed during it.
@@ -101,9 +94,7 @@ impl Netlink {
                 return Ok(reply);
             }
         }
-        Err(io::Error::other(
-            "the ports of this namespace changed each time they were read",
-        ))
+        Err(io::Error::other("the ports of this namespace changed each time they were read"))
     }
 
     /// Sends a request once and returns the whole reply; `None` if something changed during the dump.

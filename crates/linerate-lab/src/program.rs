@@ -125,12 +125,7 @@ impl Streams {
             let (stdout, out) = stream(program.stdout, io::stdout().as_fd())?;
             let (stderr, err) = stream(program.stderr, io::stderr().as_fd())?;
             let (exit, status) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
-            Ok(Self {
-                inner: [null.into(), out, err, status],
-                stdout,
-                stderr,
-                exit: exit.into(),
-            })
+            Ok(Self { inner: [null.into(), out, err, status], stdout, stderr, exit: exit.into() })
         };
         open().map_err(|e| LabError::step("cannot make pipes for a program", &e))
     }
@@ -140,13 +135,7 @@ impl Streams {
     }
 
     pub(crate) fn running(self, pidfd: OwnedFd) -> Running {
-        Running {
-            stdout: self.stdout,
-            stderr: self.stderr,
-            exit: self.exit,
-            pidfd,
-            status: None,
-        }
+        Running { stdout: self.stdout, stderr: self.stderr, exit: self.exit, pidfd, status: None }
     }
 }
 
@@ -238,11 +227,7 @@ impl Running {
         }
         let status = self.wait()?;
         let [stdout, stderr] = texts;
-        Ok(Finished {
-            status,
-            stdout,
-            stderr,
-        })
+        Ok(Finished { status, stdout, stderr })
     }
 }
 
@@ -268,10 +253,8 @@ fn readable(all: &[BorrowedFd<'_>], time: Option<Duration>) -> Result<bool, LabE
         tv_sec: time.as_secs() as i64,
         tv_nsec: i64::from(time.subsec_nanos()),
     });
-    let mut polled: Vec<_> = all
-        .iter()
-        .map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN))
-        .collect();
+    let mut polled: Vec<_> =
+        all.iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
     loop {
         match rustix::event::poll(&mut polled, timeout.as_ref()) {
             Ok(ready) => return Ok(ready > 0),

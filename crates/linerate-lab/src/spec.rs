@@ -71,12 +71,7 @@ pub struct Spec {
 
 impl Default for Spec {
     fn default() -> Self {
-        Self {
-            topology: Topology::Routed,
-            faults: Vec::new(),
-            congestion: None,
-            mtu: 1500,
-        }
+        Self { topology: Topology::Routed, faults: Vec::new(), congestion: None, mtu: 1500 }
     }
 }
 

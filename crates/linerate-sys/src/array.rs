@@ -1,8 +1,5 @@
 //! Arrays of memory whose NUMA node can be chosen and read back, and ways to access them.
-#![expect(
-    unsafe_code,
-    reason = "mappings, their NUMA policy, and wide loads have no safe binding"
-)]
+#![expect(unsafe_code, reason = "mappings, their NUMA policy, and wide loads have no safe binding")]
 
 use std::collections::BTreeMap;
 use std::io;
@@ -80,11 +77,7 @@ impl Array {
                 0,
             )
         };
-        if done == 0 {
-            Ok(())
-        } else {
-            Err(io::Error::last_os_error())
-        }
+        if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
     /// Counts pages by their NUMA node: `most` pages evenly over the array, or all pages if it has no more. Pages
@@ -118,9 +111,7 @@ impl Array {
                 return Err(io::Error::last_os_error());
             }
             // Negative values are errors, such as for a page that is not allocated.
-            let known = nodes[..some.len()]
-                .iter()
-                .filter_map(|node| u32::try_from(*node).ok());
+            let known = nodes[..some.len()].iter().filter_map(|node| u32::try_from(*node).ok());
             known.for_each(|node| *found.entry(node).or_default() += 1);
         }
         Ok(found)

@@ -60,10 +60,7 @@ impl Chain {
             let next = start + get(&links, line) * LINE;
             put(&mut links, line, next);
         }
-        Some(Self {
-            at: first.cast(),
-            links,
-        })
+        Some(Self { at: first.cast(), links })
     }
 
     /// Follows `links` links.

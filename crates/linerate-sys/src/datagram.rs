@@ -74,10 +74,7 @@ pub fn receive_told(
     control: &mut [u8],
     wait: bool,
 ) -> io::Result<(usize, usize)> {
-    let mut slice = libc::iovec {
-        iov_base: into.as_mut_ptr().cast(),
-        iov_len: into.len(),
-    };
+    let mut slice = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
     // SAFETY: all zeroes are a message head without name, buffers and control messages.
     let mut head: libc::msghdr = unsafe { mem::zeroed() };
     head.msg_iov = &raw mut slice;
@@ -98,26 +95,16 @@ pub fn receive_told(
 /// buffer.
 pub fn drain_errors(fd: BorrowedFd<'_>) -> usize {
     let flags = RecvFlags::ERRQUEUE | RecvFlags::DONTWAIT;
-    (0..BATCH)
-        .take_while(|_| recv(fd, &mut [0; 8], flags).is_ok())
-        .count()
+    (0..BATCH).take_while(|_| recv(fd, &mut [0; 8], flags).is_ok()).count()
 }
 
 /// Sets whether datagrams may be sent in fragments. If not, a datagram that is too large for the path is refused.
 pub fn set_fragments(fd: BorrowedFd<'_>, may: bool) -> io::Result<()> {
     if v6(fd)? {
-        let how = if may {
-            Ipv6PathMtuDiscovery::WANT
-        } else {
-            Ipv6PathMtuDiscovery::DO
-        };
+        let how = if may { Ipv6PathMtuDiscovery::WANT } else { Ipv6PathMtuDiscovery::DO };
         return Ok(sockopt::set_ipv6_mtu_discover(fd, how)?);
     }
-    let how = if may {
-        Ipv4PathMtuDiscovery::WANT
-    } else {
-        Ipv4PathMtuDiscovery::DO
-    };
+    let how = if may { Ipv4PathMtuDiscovery::WANT } else { Ipv4PathMtuDiscovery::DO };
     Ok(sockopt::set_ip_mtu_discover(fd, how)?)
 }
 
@@ -125,11 +112,8 @@ pub fn set_fragments(fd: BorrowedFd<'_>, may: bool) -> io::Result<()> {
 /// known.
 pub fn fits(fd: BorrowedFd<'_>) -> io::Result<u32> {
     // These are the sizes of the headers of IP and UDP, without options.
-    let (mtu, headers) = if v6(fd)? {
-        (sockopt::ipv6_mtu(fd)?, 40 + 8)
-    } else {
-        (sockopt::ip_mtu(fd)?, 20 + 8)
-    };
+    let (mtu, headers) =
+        if v6(fd)? { (sockopt::ipv6_mtu(fd)?, 40 + 8) } else { (sockopt::ip_mtu(fd)?, 20 + 8) };
     Ok(mtu.saturating_sub(headers))
 }
 
@@ -138,10 +122,7 @@ fn v6(fd: BorrowedFd<'_>) -> io::Result<bool> {
 }
 
 /// Sends at most [`BATCH`] messages in one call; returns how many were sent.
-#[expect(
-    clippy::missing_panics_doc,
-    reason = "there are as many slices as headers"
-)]
+#[expect(clippy::missing_panics_doc, reason = "there are as many slices as headers")]
 pub fn send_batch<'a>(
     fd: BorrowedFd<'_>,
     messages: impl Iterator<Item = &'a [u8]>,
@@ -177,11 +158,7 @@ impl Inbox {
 
     /// Makes buffers for `messages` messages, at most [`BATCH`]. Memory is allocated when it is first used.
     pub fn new(messages: usize) -> Self {
-        Self {
-            rooms: vec![0; Self::room(messages)],
-            lengths: [0; BATCH],
-            count: 0,
-        }
+        Self { rooms: vec![0; Self::room(messages)], lengths: [0; BATCH], count: 0 }
     }
 
     /// Receives available messages. It waits only for the first one, for at most the socket's `SO_RCVTIMEO`. Returns
@@ -193,10 +170,8 @@ impl Inbox {
         let (mut slices, mut headers): ([libc::iovec; BATCH], [libc::mmsghdr; BATCH]) =
             unsafe { mem::zeroed() };
         let mut rooms = 0;
-        for (room, (slice, header)) in self
-            .rooms
-            .chunks_exact_mut(STRIDE)
-            .zip(slices.iter_mut().zip(&mut headers))
+        for (room, (slice, header)) in
+            self.rooms.chunks_exact_mut(STRIDE).zip(slices.iter_mut().zip(&mut headers))
         {
             slice.iov_base = room.as_mut_ptr().cast();
             slice.iov_len = ROOM;
@@ -280,10 +255,7 @@ mod tests {
         set_segment(near.as_fd(), 100).unwrap();
         let bytes: Vec<u8> = (0..SEGMENTS * 100).map(|at| (at / 100) as u8).collect();
         let mut inbox = Inbox::new(4);
-        assert_eq!(
-            send_batch(near.as_fd(), [&bytes[..]].into_iter()).unwrap(),
-            1
-        );
+        assert_eq!(send_batch(near.as_fd(), [&bytes[..]].into_iter()).unwrap(), 1);
         let apart = drain(&far, &mut inbox);
         assert_eq!(apart.len(), SEGMENTS);
         assert!(apart.iter().all(|d| d.len() == 100));

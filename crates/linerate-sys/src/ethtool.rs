@@ -60,11 +60,7 @@ pub fn offload(fd: BorrowedFd<'_>, port: &str, which: Offload) -> io::Result<boo
 /// Switches an offload of a port. Needs `CAP_NET_ADMIN` over its network namespace. The driver may refuse without an
 /// error, so the offload must be read again.
 pub fn set_offload(fd: BorrowedFd<'_>, port: &str, which: Offload, on: bool) -> io::Result<()> {
-    ask(
-        fd,
-        port,
-        &mut request(&[which.commands().1, u32::from(on)], 8),
-    )
+    ask(fd, port, &mut request(&[which.commands().1, u32::from(on)], 8))
 }
 
 /// Returns `struct ethtool_drvinfo` of a port.

@@ -1,8 +1,5 @@
 //! Memory that two processes share: a file without a name that can neither shrink nor grow.
-#![expect(
-    unsafe_code,
-    reason = "a mapping that another process writes to at the same time"
-)]
+#![expect(unsafe_code, reason = "a mapping that another process writes to at the same time")]
 
 use std::io;
 use std::marker::PhantomData;
@@ -21,9 +18,7 @@ use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 
 /// With these seals no process can remove pages under a mapping; otherwise an access could end with SIGBUS.
-const SEALS: SealFlags = SealFlags::SHRINK
-    .union(SealFlags::GROW)
-    .union(SealFlags::SEAL);
+const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::SEAL);
 
 /// The mapping. [`SharedMemory`], which divides it, decides how each part may be accessed.
 #[derive(Debug)]
@@ -75,10 +70,7 @@ impl SharedMemory {
     /// this call and not a signal later.
     pub fn create(len: usize) -> io::Result<Self> {
         // The kernel would not only refuse a larger file, but also end the process with SIGXFSZ.
-        if getrlimit(Resource::Fsize)
-            .current
-            .is_some_and(|most| len as u64 > most)
-        {
+        if getrlimit(Resource::Fsize).current.is_some_and(|most| len as u64 > most) {
             return Err(Errno::FBIG.into());
         }
         let fd = file()?;
@@ -118,11 +110,7 @@ impl SharedMemory {
         }
         let start = NonNull::new(memory.cast());
         let start = start.ok_or_else(|| io::Error::other("memory was mapped at zero"))?;
-        Ok(Self {
-            mapping: Arc::new(Mapping { start, len }),
-            fd,
-            taken: 0,
-        })
+        Ok(Self { mapping: Arc::new(Mapping { start, len }), fd, taken: 0 })
     }
 
     /// Returns the file, to be passed to the other process.
@@ -146,12 +134,7 @@ impl SharedMemory {
     fn atomics<W>(&mut self, count: usize) -> Words<W> {
         assert!(self.mapping.at(self.taken).cast::<W>().is_aligned());
         let bytes = self.take(count.saturating_mul(size_of::<W>()));
-        Words {
-            mapping: Arc::clone(&self.mapping),
-            start: bytes.start,
-            count,
-            word: PhantomData,
-        }
+        Words { mapping: Arc::clone(&self.mapping), start: bytes.start, count, word: PhantomData }
     }
 
     /// Takes the next `count` words of 32 bits: those that an end can sleep on.
@@ -176,11 +159,7 @@ impl SharedMemory {
     /// If fewer are left.
     pub fn bytes(&mut self, len: usize) -> SharedBytes {
         let bytes = self.take(len);
-        SharedBytes {
-            mapping: Arc::clone(&self.mapping),
-            start: bytes.start,
-            len,
-        }
+        SharedBytes { mapping: Arc::clone(&self.mapping), start: bytes.start, len }
     }
 }
 
@@ -195,10 +174,7 @@ pub struct Words<W> {
 
 impl<W> Clone for Words<W> {
     fn clone(&self) -> Self {
-        Self {
-            mapping: Arc::clone(&self.mapping),
-            ..*self
-        }
+        Self { mapping: Arc::clone(&self.mapping), ..*self }
     }
 }
 
@@ -240,11 +216,7 @@ impl SharedBytes {
     #[inline]
     fn at(&self, offset: usize, len: usize) -> NonNull<u8> {
         let end = offset.checked_add(len);
-        assert!(
-            end.is_some_and(|end| end <= self.len),
-            "{len} bytes at {offset} of {}",
-            self.len
-        );
+        assert!(end.is_some_and(|end| end <= self.len), "{len} bytes at {offset} of {}", self.len);
         self.mapping.at(self.start + offset)
     }
 
@@ -304,11 +276,7 @@ mod tests {
 
     /// Numbers, words, and bytes up to the end.
     fn divide(mut memory: SharedMemory) -> (Words<AtomicU64>, Words<AtomicU32>, SharedBytes) {
-        (
-            memory.numbers(16),
-            memory.words(32),
-            memory.bytes(LEN - 256),
-        )
+        (memory.numbers(16), memory.words(32), memory.bytes(LEN - 256))
     }
 
     #[test]
@@ -342,11 +310,7 @@ mod tests {
         let mut read = [0; LEN - 256];
         bytes.read(0, &mut read);
         assert!(read.iter().all(|byte| *byte == 0xaa));
-        assert!(
-            words.all()[..31]
-                .iter()
-                .all(|w| w.load(Relaxed) == u32::MAX)
-        );
+        assert!(words.all()[..31].iter().all(|w| w.load(Relaxed) == u32::MAX));
     }
 
     #[test]

@@ -31,11 +31,7 @@ pub fn give_back() {
         // the file again, including the pages of this very function. Only changes by a debugger are lost. A
         // failure changes nothing.
         unsafe {
-            libc::madvise(
-                code.start as *mut libc::c_void,
-                code.len(),
-                libc::MADV_DONTNEED,
-            );
+            libc::madvise(code.start as *mut libc::c_void, code.len(), libc::MADV_DONTNEED);
         }
     }
     #[cfg(target_env = "gnu")]

@@ -1,8 +1,5 @@
 //! Namespaces: creating new ones, and entering existing ones.
-#![expect(
-    unsafe_code,
-    reason = "unshare is unsafe in rustix because of one flag"
-)]
+#![expect(unsafe_code, reason = "unshare is unsafe in rustix because of one flag")]
 
 use std::fs;
 use std::io;
@@ -56,9 +53,7 @@ impl Space {
 /// Fails with `EPERM` or `ENOSPC` if a setting or a filter forbids it, and with `EINVAL` for a user namespace while
 /// the process has more than one thread.
 pub fn unshare(spaces: &[Space]) -> io::Result<()> {
-    let flags = spaces
-        .iter()
-        .fold(UnshareFlags::empty(), |all, space| all | space.flag());
+    let flags = spaces.iter().fold(UnshareFlags::empty(), |all, space| all | space.flag());
     // SAFETY: the precondition concerns `CLONE_FILES` alone, which no `Space` stands for, so the
     // table of descriptors stays shared by all threads of the process.
     unsafe { rustix::thread::unshare_unsafe(flags) }?;

@@ -59,11 +59,7 @@ impl PacketPort {
         }
         // SAFETY: `raw` was just made and has no other owner.
         let socket = unsafe { OwnedFd::from_raw_fd(raw) };
-        set(
-            &socket,
-            libc::PACKET_VERSION,
-            &libc::tpacket_versions::TPACKET_V2,
-        )?;
+        set(&socket, libc::PACKET_VERSION, &libc::tpacket_versions::TPACKET_V2)?;
         set(&socket, libc::PACKET_VNET_HDR, &1_i32)?;
         set(&socket, libc::PACKET_IGNORE_OUTGOING, &1_i32)?;
         let request = libc::tpacket_req {
@@ -74,11 +70,7 @@ impl PacketPort {
         };
         set(&socket, libc::PACKET_RX_RING, &request)?;
         let ring = map(&socket)?;
-        let port = Self {
-            socket,
-            ring,
-            next: Cell::new(Some(0)),
-        };
+        let port = Self { socket, ring, next: Cell::new(Some(0)) };
         port.bind(index)?;
         Ok(port)
     }
@@ -101,11 +93,7 @@ impl PacketPort {
                 size_of::<libc::sockaddr_ll>() as u32,
             )
         };
-        if bound < 0 {
-            Err(io::Error::last_os_error())
-        } else {
-            Ok(())
-        }
+        if bound < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
     /// Passes every frame in the ring to `take`, oldest first, and frees its slot. A call from inside `take` finds
@@ -146,10 +134,7 @@ impl PacketPort {
 
     /// Returns the number of frames that found no room in the ring since the last call.
     pub fn take_lost(&self) -> io::Result<u64> {
-        let mut stats = libc::tpacket_stats {
-            tp_packets: 0,
-            tp_drops: 0,
-        };
+        let mut stats = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
         let mut length = size_of::<libc::tpacket_stats>() as u32;
         // SAFETY: `stats` is a whole structure of the size given in `length`, both outlive the
         // call.
@@ -203,9 +188,7 @@ unsafe fn frame<'a>(slot: NonNull<u8>) -> Frame<'a> {
     // SAFETY: the caller's precondition; the kernel wrote a whole header at the slot's start.
     let header = unsafe { slot.cast::<libc::tpacket2_hdr>().read() };
     // The range is limited to the slot, whatever the header says, so that no read leaves the mapping.
-    let start = usize::from(header.tp_mac)
-        .saturating_sub(OFFLOAD_HEADER)
-        .min(SLOT);
+    let start = usize::from(header.tp_mac).saturating_sub(OFFLOAD_HEADER).min(SLOT);
     let length = (header.tp_snaplen as usize + OFFLOAD_HEADER).min(SLOT - start);
     Frame {
         // SAFETY: start and length were just bounded by the slot, which the kernel has filled.
@@ -227,11 +210,7 @@ fn set<T>(socket: &OwnedFd, option: i32, value: &T) -> io::Result<()> {
             size_of::<T>() as u32,
         )
     };
-    if done < 0 {
-        Err(io::Error::last_os_error())
-    } else {
-        Ok(())
-    }
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 fn map(socket: &OwnedFd) -> io::Result<NonNull<u8>> {

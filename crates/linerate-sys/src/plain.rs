@@ -59,9 +59,7 @@ impl Socket {
             SocketAddr::V6(_) => libc::AF_INET6,
         };
         // SAFETY: the call takes no pointer.
-        let fd = done("socket", unsafe {
-            libc::socket(family, libc::SOCK_STREAM, 0)
-        })?;
+        let fd = done("socket", unsafe { libc::socket(family, libc::SOCK_STREAM, 0) })?;
         // SAFETY: the descriptor is new, and nothing else owns it.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
@@ -70,11 +68,7 @@ impl Socket {
     pub fn accept(&self) -> Result<Self, Failed> {
         // SAFETY: both pointers may be null: then no address is written.
         let fd = done("accept", unsafe {
-            libc::accept(
-                self.0.as_raw_fd(),
-                std::ptr::null_mut(),
-                std::ptr::null_mut(),
-            )
+            libc::accept(self.0.as_raw_fd(), std::ptr::null_mut(), std::ptr::null_mut())
         })?;
         // SAFETY: the descriptor is new, and nothing else owns it.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
@@ -129,11 +123,7 @@ impl Socket {
     /// Waits until something can be received, at most for `most`; returns whether it can.
     #[inline]
     pub fn readable(&self, most: Duration) -> Result<bool, Failed> {
-        let mut one = libc::pollfd {
-            fd: self.0.as_raw_fd(),
-            events: libc::POLLIN,
-            revents: 0,
-        };
+        let mut one = libc::pollfd { fd: self.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         let millis = c_int::try_from(most.as_millis()).unwrap_or(c_int::MAX);
         // SAFETY: `one` is one valid entry.
         match done("poll", unsafe { libc::poll(&raw mut one, 1, millis) }) {
@@ -162,12 +152,7 @@ impl Socket {
     pub fn receive(&self, into: &mut [u8]) -> Result<usize, Failed> {
         // SAFETY: at most `into.len()` bytes are written.
         let received = unsafe {
-            libc::recv(
-                self.0.as_raw_fd(),
-                into.as_mut_ptr().cast::<c_void>(),
-                into.len(),
-                0,
-            )
+            libc::recv(self.0.as_raw_fd(), into.as_mut_ptr().cast::<c_void>(), into.len(), 0)
         };
         moved("recv", received)
     }
@@ -185,10 +170,7 @@ fn done(call: &'static str, rc: c_int) -> Result<c_int, Failed> {
 /// Returns the bytes that a call moved.
 #[inline]
 fn moved(call: &'static str, rc: isize) -> Result<usize, Failed> {
-    usize::try_from(rc).map_err(|_| Failed {
-        call,
-        source: io::Error::last_os_error(),
-    })
+    usize::try_from(rc).map_err(|_| Failed { call, source: io::Error::last_os_error() })
 }
 
 /// Returns an address in the kernel's form, with its length. Both families begin with the same fields.
@@ -218,9 +200,7 @@ fn v4_of(address: SocketAddrV4) -> libc::sockaddr_in {
     libc::sockaddr_in {
         sin_family: libc::AF_INET as libc::sa_family_t,
         sin_port: address.port().to_be(),
-        sin_addr: libc::in_addr {
-            s_addr: u32::from_ne_bytes(ip.octets()),
-        },
+        sin_addr: libc::in_addr { s_addr: u32::from_ne_bytes(ip.octets()) },
         sin_zero: [0; 8],
     }
 }
@@ -231,9 +211,7 @@ fn v6_of(address: &SocketAddrV6) -> libc::sockaddr_in6 {
         sin6_family: libc::AF_INET6 as libc::sa_family_t,
         sin6_port: address.port().to_be(),
         sin6_flowinfo: address.flowinfo(),
-        sin6_addr: libc::in6_addr {
-            s6_addr: ip.octets(),
-        },
+        sin6_addr: libc::in6_addr { s6_addr: ip.octets() },
         sin6_scope_id: address.scope_id(),
     }
 }

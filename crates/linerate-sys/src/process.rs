@@ -166,11 +166,7 @@ pub fn prefer_short_slices(slice: Duration) -> io::Result<()> {
     };
     // SAFETY: `attributes` is a whole structure whose size it states itself, and outlives the call.
     let done = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
-    if done < 0 {
-        Err(io::Error::last_os_error())
-    } else {
-        Ok(())
-    }
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 #[cfg(test)]

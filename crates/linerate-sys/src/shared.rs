@@ -52,10 +52,7 @@ impl Drop for SharedCounters {
     fn drop(&mut self) {
         // SAFETY: the mapping is this value's own, with this size, and no borrow outlives it.
         unsafe {
-            libc::munmap(
-                self.counters.as_ptr().cast(),
-                size_of::<[AtomicU64; COUNTERS]>(),
-            );
+            libc::munmap(self.counters.as_ptr().cast(), size_of::<[AtomicU64; COUNTERS]>());
         }
     }
 }

@@ -61,11 +61,7 @@ pub fn discard(fd: BorrowedFd<'_>, scratch: &mut [u8], wait: bool) -> io::Result
 }
 
 fn waiting(wait: bool) -> RecvFlags {
-    if wait {
-        RecvFlags::empty()
-    } else {
-        RecvFlags::DONTWAIT
-    }
+    if wait { RecvFlags::empty() } else { RecvFlags::DONTWAIT }
 }
 
 /// Shuts both directions down, so that every thread that is blocked on the socket returns.
@@ -161,12 +157,7 @@ pub fn set_unsent_most(fd: BorrowedFd<'_>, bytes: u64) -> io::Result<()> {
 
 /// Sets `TCP_MAXSEG`, which works only before the socket is connected.
 pub fn set_max_segment(fd: BorrowedFd<'_>, bytes: u32) -> io::Result<()> {
-    set(
-        fd,
-        libc::IPPROTO_TCP,
-        libc::TCP_MAXSEG,
-        int(u64::from(bytes)),
-    )
+    set(fd, libc::IPPROTO_TCP, libc::TCP_MAXSEG, int(u64::from(bytes)))
 }
 
 /// Returns the payload of a full segment, in bytes.
@@ -272,11 +263,7 @@ fn set_raw(fd: BorrowedFd<'_>, level: c_int, name: c_int, value: &[u8]) -> io::R
             value.len() as libc::socklen_t,
         )
     };
-    if rc == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 fn get(fd: BorrowedFd<'_>, level: c_int, name: c_int, into: &mut [u8]) -> io::Result<usize> {
@@ -284,19 +271,9 @@ fn get(fd: BorrowedFd<'_>, level: c_int, name: c_int, into: &mut [u8]) -> io::Re
     // SAFETY: the descriptor is open for as long as it is borrowed; the kernel writes at most `len` bytes into
     // a slice of that length, and stores the number of bytes in `len` (getsockopt(2)).
     let rc = unsafe {
-        libc::getsockopt(
-            fd.as_raw_fd(),
-            level,
-            name,
-            into.as_mut_ptr().cast(),
-            &raw mut len,
-        )
+        libc::getsockopt(fd.as_raw_fd(), level, name, into.as_mut_ptr().cast(), &raw mut len)
     };
-    if rc == 0 {
-        Ok((len as usize).min(into.len()))
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    if rc == 0 { Ok((len as usize).min(into.len())) } else { Err(io::Error::last_os_error()) }
 }
 
 #[cfg(test)]
@@ -312,11 +289,7 @@ mod tests {
         match (network_cookie(a.as_fd()), network_cookie(b.as_fd())) {
             (Ok(a), Ok(b)) => assert!(a == b && a != 0),
             (Err(e), _) | (_, Err(e)) => {
-                assert_eq!(
-                    e.raw_os_error(),
-                    Some(libc::ENOPROTOOPT),
-                    "before Linux 5.14"
-                );
+                assert_eq!(e.raw_os_error(), Some(libc::ENOPROTOOPT), "before Linux 5.14");
             }
         }
     }

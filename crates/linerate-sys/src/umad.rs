@@ -45,10 +45,7 @@ pub fn enable_partition_key(fd: BorrowedFd<'_>) -> io::Result<()> {
 /// Registers an agent: a sender of requests on queue pair 0 or 1, of any class, that receives their replies and nothing
 /// else. Returns its number, which each header names. The kernel removes it when the file is closed.
 pub fn register(fd: BorrowedFd<'_>, queue_pair: u8) -> io::Result<u32> {
-    let mut registration = Registration {
-        queue_pair,
-        ..Registration::default()
-    };
+    let mut registration = Registration { queue_pair, ..Registration::default() };
     // SAFETY: the number of the request says that the kernel reads and writes a structure of the size of
     // `Registration`. It lives through the call, and any bytes that the kernel writes are valid in it.
     let request = unsafe { Updater::<REGISTER, Registration>::new(&mut registration) };

@@ -4,10 +4,7 @@
 //! unmapped while they are being sent stay with the kernel until then.
 //= https://docs.kernel.org/networking/msg_zerocopy.html
 
-#![expect(
-    unsafe_code,
-    reason = "memory that the kernel reads later, and its error queue"
-)]
+#![expect(unsafe_code, reason = "memory that the kernel reads later, and its error queue")]
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};

@@ -1,8 +1,5 @@
 //! What a program gives back to the system, in a process of its own: other tests take and free memory meanwhile.
-#![expect(
-    clippy::unwrap_used,
-    reason = "clippy does not recognise helpers of tests"
-)]
+#![expect(clippy::unwrap_used, reason = "clippy does not recognise helpers of tests")]
 
 use std::fs;
 use std::thread;

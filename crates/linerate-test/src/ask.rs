@@ -107,11 +107,7 @@ mod tests {
     use super::*;
 
     fn seen(late_ms: u64) -> Disturbance {
-        Disturbance {
-            late: Duration::from_millis(late_ms),
-            stolen: 0.0,
-            others: 0.0,
-        }
+        Disturbance { late: Duration::from_millis(late_ms), stolen: 0.0, others: 0.0 }
     }
 
     /// Attempts with these outcomes: `None` succeeds, otherwise the machine was late by this much.
@@ -140,20 +136,14 @@ mod tests {
     #[test]
     fn two_failures_on_a_quiet_machine_are_the_end() {
         assert_eq!(outcome(&[Some(0), Some(0)]), (Err(Why::Quiet), 2));
-        assert_eq!(
-            outcome(&[Some(0), Some(500), Some(0)]),
-            (Err(Why::Quiet), 3)
-        );
+        assert_eq!(outcome(&[Some(0), Some(500), Some(0)]), (Err(Why::Quiet), 3));
     }
 
     #[test]
     fn three_disturbed_attempts_tell_nothing() {
         let disturbed = [Some(500); 3];
         assert_eq!(outcome(&disturbed), (Err(Why::Disturbed), 3));
-        assert_eq!(
-            outcome(&[Some(0), Some(500), Some(500)]),
-            (Err(Why::Disturbed), 3)
-        );
+        assert_eq!(outcome(&[Some(0), Some(500), Some(500)]), (Err(Why::Disturbed), 3));
     }
 
     fn named<F: FnMut() -> usize + Send + 'static>(thread: &str, _: F) -> String {
@@ -174,9 +164,6 @@ mod tests {
     #[test]
     fn what_could_not_be_told_is_one_line() {
         let line = line("a_test", "{\n  \"a\": 1\n}", &seen(0));
-        assert_eq!(
-            line,
-            "COULD NOT TELL: a_test: the machine was quiet: { \"a\": 1 }"
-        );
+        assert_eq!(line, "COULD NOT TELL: a_test: the machine was quiet: { \"a\": 1 }");
     }
 }

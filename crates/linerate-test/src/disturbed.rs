@@ -75,13 +75,7 @@ impl Watch {
             let (stop, late) = (Arc::clone(&stop), Arc::clone(&late));
             move || watch(&stop, &late)
         });
-        Self {
-            stop,
-            late,
-            beat: Some(beat),
-            cpu: CpuTime::read(),
-            processes: Processes::read(),
-        }
+        Self { stop, late, beat: Some(beat), cpu: CpuTime::read(), processes: Processes::read() }
     }
 
     /// Stops to look, and says what was seen.
@@ -139,16 +133,9 @@ impl CpuTime {
     /// `cpu user nice system idle iowait irq softirq steal guest guest_nice`; guest time is also
     /// user time.
     fn parse(line: &str) -> Self {
-        let ticks: Vec<u64> = line
-            .split_whitespace()
-            .skip(1)
-            .take(8)
-            .map(|n| n.parse().unwrap_or(0))
-            .collect();
-        Self {
-            all: ticks.iter().sum(),
-            stolen: ticks.get(7).copied().unwrap_or(0),
-        }
+        let ticks: Vec<u64> =
+            line.split_whitespace().skip(1).take(8).map(|n| n.parse().unwrap_or(0)).collect();
+        Self { all: ticks.iter().sum(), stolen: ticks.get(7).copied().unwrap_or(0) }
     }
 }
 
@@ -178,10 +165,7 @@ impl Stat {
         let fields: Vec<&str> = rest.rsplit_once(") ")?.1.split(' ').collect();
         let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
         Some(Self {
-            process: Process {
-                id: id.parse().ok()?,
-                started: number(19)?,
-            },
+            process: Process { id: id.parse().ok()?, started: number(19)? },
             parent: number(1)? as u32,
             session: number(3)? as u32,
             own: number(11)? + number(12)?,
@@ -277,27 +261,15 @@ fn line_of(parents: &HashMap<u32, u32>, id: u32) -> impl Iterator<Item = u32> {
 mod tests {
     use super::*;
 
-    const QUIET: Disturbance = Disturbance {
-        late: Duration::from_millis(99),
-        stolen: 0.099,
-        others: 0.099,
-    };
+    const QUIET: Disturbance =
+        Disturbance { late: Duration::from_millis(99), stolen: 0.099, others: 0.099 };
 
     #[test]
     fn each_kind_counts_from_its_threshold_on() {
         assert!(!QUIET.counts());
-        let late = Disturbance {
-            late: Duration::from_millis(100),
-            ..QUIET
-        };
-        let stolen = Disturbance {
-            stolen: 0.1,
-            ..QUIET
-        };
-        let others = Disturbance {
-            others: 0.1,
-            ..QUIET
-        };
+        let late = Disturbance { late: Duration::from_millis(100), ..QUIET };
+        let stolen = Disturbance { stolen: 0.1, ..QUIET };
+        let others = Disturbance { others: 0.1, ..QUIET };
         for one in [late, stolen, others] {
             assert!(one.counts(), "{one:?}");
             assert!(one.to_string().contains("ms late"), "{one}");
@@ -317,22 +289,13 @@ mod tests {
         let text = "42 (a) (b c)) S 7 1 3 0 -1 0 0 0 0 0 5 6 20 40 20 0 1 0 99 0";
         let stat = Stat::parse(text).unwrap();
         assert_eq!((stat.process.id, stat.parent, stat.session), (42, 7, 3));
-        assert_eq!(
-            (stat.own, stat.children, stat.process.started),
-            (11, 60, 99)
-        );
+        assert_eq!((stat.own, stat.children, stat.process.started), (11, 60, 99));
         assert!(Stat::parse("42 (a").is_none() && Stat::parse("").is_none());
     }
 
     /// A process of a session of its own.
     fn stat(id: u32, parent: u32, own: u64, children: u64) -> Stat {
-        Stat {
-            process: Process { id, started: 1 },
-            parent,
-            session: id,
-            own,
-            children,
-        }
+        Stat { process: Process { id, started: 1 }, parent, session: id, own, children }
     }
 
     /// The test is process 10, a child of 9, which is a child of 1.
@@ -376,11 +339,7 @@ mod tests {
     #[test]
     fn what_an_ended_process_used_before_the_watch_does_not_count() {
         // 21 had used 500, and 22, its child, 70. Both end, after 8 and 2 more.
-        let before = [
-            stat(20, 1, 100, 0),
-            stat(21, 20, 500, 0),
-            stat(22, 21, 70, 0),
-        ];
+        let before = [stat(20, 1, 100, 0), stat(21, 20, 500, 0), stat(22, 21, 70, 0)];
         assert_eq!(taken(&before, &[stat(20, 1, 100, 580)]), 10);
         let one = [stat(20, 1, 100, 0), stat(21, 20, 500, 72)];
         assert_eq!(taken(&before, &one), 2);
@@ -392,10 +351,7 @@ mod tests {
     fn a_new_process_counts_unless_it_may_be_an_orphan_of_ours() {
         assert_eq!(taken(&[], &[stat(20, 1, 7, 30)]), 37);
         // 11, a child of the test, had a session, which its orphan 12 keeps.
-        let orphan = Stat {
-            session: 11,
-            ..stat(12, 1, 50, 0)
-        };
+        let orphan = Stat { session: 11, ..stat(12, 1, 50, 0) };
         assert_eq!(taken(&[stat(11, 10, 5, 0)], &[orphan]), 0);
         assert_eq!(taken(&[], &[stat(11, 10, 5, 0), orphan]), 0);
         assert_eq!(taken(&[], &[orphan]), 50);

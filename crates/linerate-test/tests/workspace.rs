@@ -1,9 +1,6 @@
 //! Rules of the workspace as a whole: which crate may use which, what may be linked, and where unsafe
 //! code may stand. They are read from `cargo metadata` and from the sources.
-#![expect(
-    clippy::unwrap_used,
-    reason = "clippy does not recognise helpers of tests"
-)]
+#![expect(clippy::unwrap_used, reason = "clippy does not recognise helpers of tests")]
 
 #[path = "workspace/modules.rs"]
 mod modules;
@@ -22,15 +19,7 @@ const ARROWS: [(&str, &[&str]); 7] = [
     ("linerate-engine", &["linerate-core", "linerate-sys"]),
     ("linerate-import", &["linerate-core"]),
     ("linerate-lab", &["linerate-core", "linerate-sys"]),
-    (
-        "linerate",
-        &[
-            "linerate-core",
-            "linerate-engine",
-            "linerate-import",
-            "linerate-lab",
-        ],
-    ),
+    ("linerate", &["linerate-core", "linerate-engine", "linerate-import", "linerate-lab"]),
     ("linerate-test", &[]),
 ];
 
@@ -129,11 +118,7 @@ fn a_licence_that_is_not_listed_is_refused() {
         ("MIT AND GPL-3.0-only", false),
         ("LicenseRef-MIT", false),
     ] {
-        assert_eq!(
-            is_allowed(expression, &allowed),
-            Ok(expected),
-            "{expression}"
-        );
+        assert_eq!(is_allowed(expression, &allowed), Ok(expected), "{expression}");
     }
     for nonsense in ["", "MIT OR", "no licence at all"] {
         assert!(is_allowed(nonsense, &allowed).is_err(), "{nonsense:?}");
@@ -228,9 +213,7 @@ fn only_the_crate_of_system_calls_has_unsafe_code() {
         assert!(!entries.is_empty(), "{} has no crate", folder.display());
         for path in entries {
             let text = fs::read_to_string(path).unwrap();
-            let forbids = text
-                .lines()
-                .any(|l| l == format!("#![forbid({KEYWORD}_code)]"));
+            let forbids = text.lines().any(|l| l == format!("#![forbid({KEYWORD}_code)]"));
             assert!(forbids, "{} does not forbid it", path.display());
         }
     }
@@ -238,10 +221,7 @@ fn only_the_crate_of_system_calls_has_unsafe_code() {
 
 #[test]
 fn the_keyword_is_found_wherever_it_stands() {
-    for line in [
-        concat!("un", "safe { }"),
-        concat!("    pub un", "safe fn f()"),
-    ] {
+    for line in [concat!("un", "safe { }"), concat!("    pub un", "safe fn f()")] {
         assert!(has_unsafe(line), "{line}");
     }
     for line in [concat!("// un", "safe"), concat!("un", "safe_code"), "safe"] {

@@ -76,10 +76,7 @@ fn names() -> String {
         _ => figure.id.to_owned(),
     };
     let all: Vec<String> = ALL.iter().map(name).collect();
-    format!(
-        "{} or cause, with forward. or reverse. before it for one direction",
-        all.join(", ")
-    )
+    format!("{} or cause, with forward. or reverse. before it for one direction", all.join(", "))
 }
 
 impl FromStr for Expect {
@@ -91,12 +88,9 @@ impl FromStr for Expect {
             at: text[..at].chars().count(),
             what,
         };
-        let split = text.find(['<', '>', '=']).ok_or_else(|| {
-            fail(
-                text.len(),
-                "expected a comparison: >=, <=, >, < or =".into(),
-            )
-        })?;
+        let split = text
+            .find(['<', '>', '='])
+            .ok_or_else(|| fail(text.len(), "expected a comparison: >=, <=, >, < or =".into()))?;
         let (direction, name) = direction_of(text[..split].trim());
         let with_equals = text[split + 1..].starts_with('=');
         let sign_end = split + if with_equals { 2 } else { 1 };
@@ -105,10 +99,7 @@ impl FromStr for Expect {
         let name_at = text[..split].trim_end().len() - name.len();
         let value_at = text.len() - text[sign_end..].trim_start().len();
         let no_sign = |expected: &str| {
-            fail(
-                split,
-                format!("`{sign}` cannot compare {name}: expected {expected}"),
-            )
+            fail(split, format!("`{sign}` cannot compare {name}: expected {expected}"))
         };
         let bound = if name == "cause" {
             if sign != "=" {
@@ -140,11 +131,7 @@ impl FromStr for Expect {
                 value: value.map_err(|error| fail(value_at, error.to_string()))?,
             })
         };
-        Ok(Self {
-            text: text.to_owned(),
-            direction,
-            bound,
-        })
+        Ok(Self { text: text.to_owned(), direction, bound })
     }
 }
 
@@ -218,10 +205,7 @@ pub struct Found<'a> {
 impl Found<'_> {
     /// Figures without a verdict.
     pub const fn figures(summary: Summary) -> Self {
-        Self {
-            summary,
-            verdict: None,
-        }
+        Self { summary, verdict: None }
     }
 }
 
@@ -263,9 +247,7 @@ impl Expect {
             return Ok(());
         }
         let found = in_reach.iter();
-        let found: Vec<_> = found
-            .map(|(cause, way)| format!("{cause} ({})", way.name()))
-            .collect();
+        let found: Vec<_> = found.map(|(cause, way)| format!("{cause} ({})", way.name())).collect();
         Err(if found.is_empty() {
             "no cause was found".into()
         } else {
@@ -281,9 +263,7 @@ impl FigureBound {
             None if self.figure.ends => &both[..],
             _ => &[self.side],
         };
-        sides
-            .iter()
-            .try_for_each(|side| self.check_one(load, *side, summary))
+        sides.iter().try_for_each(|side| self.check_one(load, *side, summary))
     }
 
     fn check_one(
@@ -292,11 +272,7 @@ impl FigureBound {
         side: Option<Side>,
         summary: &Summary,
     ) -> Result<(), String> {
-        let of = Subject {
-            direction,
-            side,
-            percentile: self.percentile,
-        };
+        let of = Subject { direction, side, percentile: self.percentile };
         let name = || self.name(of);
         let entry = summary.all(self.figure).find(|entry| entry.of == of);
         let entry = entry.ok_or_else(|| format!("{} was not measured", name()))?;
@@ -333,19 +309,12 @@ mod tests {
     use crate::show::sample;
 
     fn found((record, model, verdict): &sample::Result) -> Found<'_> {
-        Found {
-            summary: Summary::of(record, model),
-            verdict: Some(verdict),
-        }
+        Found { summary: Summary::of(record, model), verdict: Some(verdict) }
     }
 
     /// A measurement of one figure.
     fn measured(figure: &'static Figure, of: Subject, value: f64) -> Found<'static> {
-        Found::figures(Summary::sorted([Entry {
-            figure,
-            of,
-            value: Ok(Value::bare(value)),
-        }]))
+        Found::figures(Summary::sorted([Entry { figure, of, value: Ok(Value::bare(value)) }]))
     }
 
     fn check(text: &str) -> Result<(), String> {
@@ -378,14 +347,8 @@ mod tests {
         let missed = check("loss<2%", &[]).unwrap_err();
         assert_eq!(missed, "loss was 2.00 %");
         // Datagrams of round trips under load are not the load's.
-        for (text, asked) in [
-            ("loss<50%", &[Direction::Forward][..]),
-            ("forward.loss<50%", &[]),
-        ] {
-            assert!(
-                check(text, asked).unwrap_err().contains("not measured"),
-                "{text}"
-            );
+        for (text, asked) in [("loss<50%", &[Direction::Forward][..]), ("forward.loss<50%", &[])] {
+            assert!(check(text, asked).unwrap_err().contains("not measured"), "{text}");
         }
     }
 
@@ -394,20 +357,14 @@ mod tests {
         // The sample: forward 4.71 Gb/s, reverse 9.38 Gb/s, idle p99 58 us, forward p99 3.4 ms.
         assert_eq!(check("goodput>=4.7Gbit/s"), Ok(()));
         assert!(
-            check("goodput>=4.72Gbit/s")
-                .unwrap_err()
-                .contains("forward goodput was 4.71 Gb/s")
+            check("goodput>=4.72Gbit/s").unwrap_err().contains("forward goodput was 4.71 Gb/s")
         );
         assert_eq!(check("reverse.goodput >= 9Gbit/s"), Ok(()));
         assert!(check("reverse.goodput<9.38Gbit/s").is_err());
         assert_eq!(check("reverse.goodput<=9.38Gbit/s"), Ok(()));
         assert_eq!(check("latency.p99<=58us"), Ok(()));
         assert!(check("latency.p99<58us").is_err());
-        assert!(
-            check("forward.latency.p99<=3ms")
-                .unwrap_err()
-                .contains("3.4 ms")
-        );
+        assert!(check("forward.latency.p99<=3ms").unwrap_err().contains("3.4 ms"));
     }
 
     #[test]
@@ -435,15 +392,9 @@ mod tests {
 
     #[test]
     fn a_figure_of_each_end_is_bound_at_both_unless_one_is_named() {
-        let of = |side| Subject {
-            side: Some(side),
-            ..Subject::load(Direction::Forward)
-        };
-        let entry = |side, value| Entry {
-            figure: &CPU,
-            of: of(side),
-            value: Ok(Value::bare(value)),
-        };
+        let of = |side| Subject { side: Some(side), ..Subject::load(Direction::Forward) };
+        let entry =
+            |side, value| Entry { figure: &CPU, of: of(side), value: Ok(Value::bare(value)) };
         let both = [entry(Side::Near, 0.2), entry(Side::Far, 0.6)];
         let found = Found::figures(Summary::sorted(both));
         let check = |text: &str| {
@@ -455,11 +406,7 @@ mod tests {
         assert_eq!(check("cpu<0.7ns/B"), Ok(()));
         let why = check("cpu<0.5ns/B").unwrap_err();
         assert_eq!(why, "forward far cpu was 0.60 ns/B");
-        assert!(
-            check("reverse.cpu<1ns/B")
-                .unwrap_err()
-                .ends_with("was not measured")
-        );
+        assert!(check("reverse.cpu<1ns/B").unwrap_err().ends_with("was not measured"));
     }
 
     #[test]
@@ -474,11 +421,7 @@ mod tests {
     #[test]
     fn what_was_not_measured_fails_in_words() {
         assert!(check("latency.p99.9<=1s").unwrap_err().contains("too few"));
-        assert!(
-            check("reverse.latency.p50<=1s")
-                .unwrap_err()
-                .contains("not measured")
-        );
+        assert!(check("reverse.latency.p50<=1s").unwrap_err().contains("not measured"));
     }
 
     #[test]

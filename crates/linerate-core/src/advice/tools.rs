@@ -26,40 +26,22 @@ const TOOLS: [(&str, &str); 19] = [
 ];
 
 /// Words of commands, each with the kernel module that has what it names.
-const MODULES: [(&str, &str); 4] = [
-    ("bbr", "tcp_bbr"),
-    ("cake", "sch_cake"),
-    ("fq", "sch_fq"),
-    ("fq_codel", "sch_fq_codel"),
-];
+const MODULES: [(&str, &str); 4] =
+    [("bbr", "tcp_bbr"), ("cake", "sch_cake"), ("fq", "sch_fq"), ("fq_codel", "sch_fq_codel")];
 
 impl Advice {
     /// What its commands need and a machine may lack, in words: programs with their Debian packages, kernel modules.
     pub fn needs(&self) -> Vec<String> {
         let steps = self.steps.iter().chain(&self.undo);
         let lines: Vec<&str> = steps.map(|step| step.command.as_str()).collect();
-        let called = |tool: &str| {
-            lines
-                .iter()
-                .any(|line| calls(line).any(|call| call == tool))
-        };
+        let called = |tool: &str| lines.iter().any(|line| calls(line).any(|call| call == tool));
         let programs = TOOLS.iter().filter(|(tool, _)| called(tool));
         let programs = programs.map(|(tool, package)| {
-            if tool == package {
-                (*tool).to_owned()
-            } else {
-                format!("{tool} (package {package})")
-            }
+            if tool == package { (*tool).to_owned() } else { format!("{tool} (package {package})") }
         });
-        let named = |word: &str| {
-            lines
-                .iter()
-                .any(|line| line.split([' ', '=']).any(|w| w == word))
-        };
+        let named = |word: &str| lines.iter().any(|line| line.split([' ', '=']).any(|w| w == word));
         let modules = MODULES.iter().filter(|(word, _)| named(word));
-        programs
-            .chain(modules.map(|(_, module)| format!("kernel module {module}")))
-            .collect()
+        programs.chain(modules.map(|(_, module)| format!("kernel module {module}"))).collect()
     }
 }
 

@@ -88,9 +88,7 @@ pub fn answer(case: &Case) -> Result<Answer, CaseError> {
         both: path.solve(&Direction::ALL),
         estimates: estimates(case, [forward.as_ref(), reverse.as_ref()], payload),
         packets,
-        cycles: packets
-            .zip(clock)
-            .map(|(p, clock)| cpu::cycles(clock.hertz, p)),
+        cycles: packets.zip(clock).map(|(p, clock)| cpu::cycles(clock.hertz, p)),
         floor: floor(case),
         price: forward.as_ref().and_then(|s| price(case, s.goodput)),
         path,
@@ -159,10 +157,7 @@ fn typical_memory(case: &Case, side: Side, host: &Host) -> Option<Estimate> {
     Some(Estimate {
         stage: Stage::Memory,
         side: side.into(),
-        words: format!(
-            "{gigabits:.0} Gb/s received: {}, as is usual",
-            channels.words(crossings)
-        ),
+        words: format!("{gigabits:.0} Gb/s received: {}, as is usual", channels.words(crossings)),
     })
 }
 

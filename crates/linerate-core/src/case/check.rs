@@ -41,9 +41,7 @@ fn outputs(case: &Case) -> Result<(), CaseError> {
         ("published", case.published.len()),
     ] {
         if number > MOST {
-            return refuse(format!(
-                "{number} tables `[[{what}]]` are too many; allowed: {MOST}"
-            ));
+            return refuse(format!("{number} tables `[[{what}]]` are too many; allowed: {MOST}"));
         }
     }
     let sets = case.output.iter().map(|output| &output.set);
@@ -54,13 +52,8 @@ fn outputs(case: &Case) -> Result<(), CaseError> {
             set.len()
         ));
     }
-    let empty = case
-        .output
-        .iter()
-        .find(|output| output.text.trim().is_empty());
-    empty.map_or(Ok(()), |output| {
-        refuse(format!("the output `{}` has no text", output.name))
-    })
+    let empty = case.output.iter().find(|output| output.text.trim().is_empty());
+    empty.map_or(Ok(()), |output| refuse(format!("the output `{}` has no text", output.name)))
 }
 
 fn refuse<T>(why: impl Into<String>) -> Result<T, CaseError> {
@@ -71,9 +64,7 @@ fn mtus(case: &Case, infiniband: bool) -> Result<(), CaseError> {
     for (side, host) in [("near", &case.near), ("far", &case.far)] {
         let port = &host.port;
         if port.ip_mtu.is_some() && !infiniband {
-            return refuse(format!(
-                "`{side}.port.ip-mtu` belongs to InfiniBand; say `mtu`"
-            ));
+            return refuse(format!("`{side}.port.ip-mtu` belongs to InfiniBand; say `mtu`"));
         }
         if port.ip_mtu.is_some_and(|mtu| mtu < SMALLEST) {
             return refuse(format!("`{side}.port.ip-mtu` is below {SMALLEST}"));
@@ -81,9 +72,7 @@ fn mtus(case: &Case, infiniband: bool) -> Result<(), CaseError> {
         let Some(mtu) = port.mtu else { continue };
         if infiniband && !MTUS.contains(&mtu) {
             let there = MTUS.map(|m| m.to_string()).join(", ");
-            return refuse(format!(
-                "`{side}.port.mtu` is {mtu}; InfiniBand packets hold {there}"
-            ));
+            return refuse(format!("`{side}.port.mtu` is {mtu}; InfiniBand packets hold {there}"));
         }
         if !infiniband && mtu < SMALLEST {
             return refuse(format!("`{side}.port.mtu` is below {SMALLEST}"));
@@ -107,12 +96,8 @@ fn storage(storage: &Storage) -> Result<(), CaseError> {
 
 fn figures(case: &Case) -> Result<(), CaseError> {
     for p in &case.published {
-        let given = [
-            p.goodput.is_some(),
-            p.packets.is_some(),
-            p.cycles.is_some(),
-            p.round_trip.is_some(),
-        ];
+        let given =
+            [p.goodput.is_some(), p.packets.is_some(), p.cycles.is_some(), p.round_trip.is_some()];
         if given.iter().filter(|g| **g).count() != 1 {
             return refuse(format!(
                 "published `{}` needs one of `goodput`, `packets`, `cycles` and `round-trip`",

@@ -13,15 +13,8 @@ impl Case {
         let cards = ports.map(|port| port.card.as_str()).join(" ");
         Facts {
             medium: self.medium(&links),
-            links: Known {
-                parts: links,
-                all: false,
-            },
-            carrier: Some(if self.protocol.copies() {
-                Carrier::Sockets
-            } else {
-                Carrier::Verbs
-            }),
+            links: Known { parts: links, all: false },
+            carrier: Some(if self.protocol.copies() { Carrier::Sockets } else { Carrier::Verbs }),
             card: Some(cards).filter(|cards| !cards.trim().is_empty()),
             ..Facts::default()
         }
@@ -29,11 +22,8 @@ impl Case {
 
     /// The network, if no disk takes part. Both ends have the same one: another case is refused.
     fn medium(&self, links: &[Link]) -> Option<Medium> {
-        let medium = if links.first()?.is_infiniband() {
-            Medium::InfiniBand
-        } else {
-            Medium::Ethernet
-        };
+        let medium =
+            if links.first()?.is_infiniband() { Medium::InfiniBand } else { Medium::Ethernet };
         (self.storage == Storage::default()).then_some(medium)
     }
 }

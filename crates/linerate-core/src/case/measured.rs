@@ -57,10 +57,7 @@ fn of_model(model: &Model) -> Result<String, CaseError> {
     }
     for side in [Side::Near, Side::Far] {
         let host = model.host(side).map(|h| host(h, model)).transpose()?;
-        case.insert(
-            side.name().to_owned(),
-            Value::Table(host.unwrap_or_default()),
-        );
+        case.insert(side.name().to_owned(), Value::Table(host.unwrap_or_default()));
     }
     let tags = model.hosts.iter().filter_map(|h| h.facts.route.as_ref());
     let tags = tags.map(Route::tags).max().unwrap_or(0);
@@ -85,11 +82,7 @@ fn story(model: &Model) -> String {
     let each = |d: &DirectionModel| {
         let goodput = Rate(d.base.goodput.mean.max(0.0) as u64);
         let s = if d.base.streams == 1 { "" } else { "s" };
-        format!(
-            "{goodput} {}, {} stream{s}",
-            d.direction.name(),
-            d.base.streams
-        )
+        format!("{goodput} {}, {} stream{s}", d.direction.name(), d.base.streams)
     };
     let all: Vec<String> = model.directions.iter().map(each).collect();
     if all.is_empty() {
@@ -100,18 +93,11 @@ fn story(model: &Model) -> String {
 
 /// Version of IP and timestamps, as the largest packets show them.
 fn packets(case: &mut Table, model: &Model) {
-    let peers = model
-        .hosts
-        .iter()
-        .filter_map(|h| h.facts.route.as_ref()?.peer);
+    let peers = model.hosts.iter().filter_map(|h| h.facts.route.as_ref()?.peer);
     let Some(peer) = peers.into_iter().next() else {
         return;
     };
-    let (version, ip) = if peer.is_ipv4() {
-        (4, Ip::V4)
-    } else {
-        (6, Ip::V6)
-    };
+    let (version, ip) = if peer.is_ipv4() { (4, Ip::V4) } else { (6, Ip::V6) };
     put(case, "ip", version);
     let sizes = model.directions.first().and_then(|d| d.base.packets);
     let headers = sizes.and_then(|sizes| sizes.path_mtu?.0.checked_sub(sizes.payload.0));
@@ -130,10 +116,7 @@ fn host(host: &Host, model: &Model) -> Result<Table, CaseError> {
     let sizes = model.directions.first().and_then(|d| d.base.packets);
     let mtu = sizes.and_then(|sizes| Some(sizes.path_mtu?.0));
     // An MTU of the loopback is not a port's.
-    if let Some(mtu) = mtu
-        .and_then(|mtu| i64::try_from(mtu).ok())
-        .filter(|m| *m < 65_536)
-    {
+    if let Some(mtu) = mtu.and_then(|mtu| i64::try_from(mtu).ok()).filter(|m| *m < 65_536) {
         put(&mut port, "mtu", mtu);
     }
     match facts.route.as_ref().and_then(|r| Some((r, r.wires()?))) {
@@ -191,10 +174,7 @@ fn cards(
         put(table, "link", first.exact());
     }
     let chains: Vec<Vec<Crossing<'_>>> = wires.iter().map(|nic| route.crossings(nic)).collect();
-    let mut slots: Vec<_> = chains
-        .iter()
-        .filter_map(|c| Some(c.first()?.slot.address))
-        .collect();
+    let mut slots: Vec<_> = chains.iter().filter_map(|c| Some(c.first()?.slot.address)).collect();
     slots.sort_unstable();
     slots.dedup();
     let cards = slots.len().max(1);
@@ -223,13 +203,11 @@ fn slot(table: &mut Table, chain: &[Crossing<'_>]) {
     let generation = narrow.now.speed.and_then(pcie::generation);
     let lanes = narrow.now.width.map(u32::from);
     let lanes = lanes.filter(|lanes| pcie::WIDTHS.contains(lanes));
-    let words: Vec<String> = [
-        generation.map(|g| format!("gen{g}")),
-        lanes.map(|l| format!("x{l}")),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
+    let words: Vec<String> =
+        [generation.map(|g| format!("gen{g}")), lanes.map(|l| format!("x{l}"))]
+            .into_iter()
+            .flatten()
+            .collect();
     if !words.is_empty() {
         put(table, "pcie", words.concat());
     }
@@ -274,12 +252,7 @@ mod tests {
                 made: crate::record::Made::default(),
                 note: String::new(),
             },
-            hosts: [Side::Near, Side::Far]
-                .map(|side| Host {
-                    side,
-                    facts: facts.clone(),
-                })
-                .into(),
+            hosts: [Side::Near, Side::Far].map(|side| Host { side, facts: facts.clone() }).into(),
             sets: Vec::new(),
             trials: Vec::new(),
             steps: Vec::new(),
@@ -290,29 +263,19 @@ mod tests {
 
     /// A host whose name tries to be a key of the file, with a card of 100 Gb/s in a slot of x8.
     fn facts() -> HostFacts {
-        let link = Some(Link {
-            speed: Some(Transfers(8_000_000_000)),
-            width: Some(8),
-        });
+        let link = Some(Link { speed: Some(Transfers(8_000_000_000)), width: Some(8) });
         let card = Device {
             address: "0000:01:00.0".parse().unwrap(),
             kind: Some(PortKind::Endpoint),
             now: link,
             max: link,
-            payload: Some(Payload {
-                now: 256,
-                max: 512,
-                read_request: 512,
-            }),
+            payload: Some(Payload { now: 256, max: 512, read_request: 512 }),
             ..Device::default()
         };
         let root = Device {
             address: "0000:00:01.0".parse().unwrap(),
             kind: Some(PortKind::Root),
-            buses: Some(Buses {
-                secondary: 1,
-                subordinate: 1,
-            }),
+            buses: Some(Buses { secondary: 1, subordinate: 1 }),
             now: link,
             max: link,
             ..Device::default()
@@ -350,10 +313,7 @@ mod tests {
         let case = read(&facts(), &[]);
         let port = &case.near.port;
         assert_eq!(port.card, "mlx5_core");
-        assert_eq!(
-            port.link.map(|l| l.to_string()).as_deref(),
-            Some("100 Gb/s")
-        );
+        assert_eq!(port.link.map(|l| l.to_string()).as_deref(), Some("100 Gb/s"));
         assert_eq!(port.pcie.map(|p| p.to_string()).as_deref(), Some("gen3x8"));
         assert_eq!((port.mps, port.mrrs), (Some(256), Some(512)));
         assert_eq!(case.streams, None, "a name is a name");
@@ -374,10 +334,8 @@ mod tests {
             let mut facts = facts();
             let route = facts.route.as_mut().unwrap();
             for device in &mut route.pci {
-                device.max = Some(Link {
-                    speed: Some(Transfers(2_500_000_000)),
-                    width: Some(width),
-                });
+                device.max =
+                    Some(Link { speed: Some(Transfers(2_500_000_000)), width: Some(width) });
                 device.now = device.max;
             }
             let card = route.pci[1].clone();
@@ -413,10 +371,7 @@ mod tests {
             pcie.map(|slot| slot.to_string()).unwrap_or_default()
         };
         assert_eq!(slot(2, 1), "none");
-        assert_eq!(
-            (slot(1, 1).as_str(), slot(2, 4).as_str()),
-            ("gen1x1", "gen1x4")
-        );
+        assert_eq!((slot(1, 1).as_str(), slot(2, 4).as_str()), ("gen1x1", "gen1x4"));
     }
 
     #[test]
@@ -428,10 +383,7 @@ mod tests {
         old.route = None;
         old.port.as_mut().unwrap().is_virtual = true;
         let case = read(&old, &[]);
-        assert_eq!(
-            case.near.port.pcie.map(|p| p.to_string()).as_deref(),
-            Some("none")
-        );
+        assert_eq!(case.near.port.pcie.map(|p| p.to_string()).as_deref(), Some("none"));
         assert_eq!((case.near.port.link, case.ip), (None, None));
     }
 

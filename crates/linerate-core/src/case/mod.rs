@@ -298,12 +298,10 @@ fn replaced(table: &mut toml::Table, set: &str) -> Result<Case, CaseError> {
     let last = parts.pop().unwrap_or_default();
     let mut at = &mut *table;
     for part in parts {
-        let below = at
-            .entry(part.to_owned())
-            .or_insert_with(|| toml::Value::Table(toml::Table::new()));
-        at = below
-            .as_table_mut()
-            .ok_or_else(|| refuse(format!("`{part}` has no keys below it")))?;
+        let below =
+            at.entry(part.to_owned()).or_insert_with(|| toml::Value::Table(toml::Table::new()));
+        at =
+            below.as_table_mut().ok_or_else(|| refuse(format!("`{part}` has no keys below it")))?;
     }
     at.insert(last.to_owned(), typed(value.trim()));
     // Read as text, like a file: a second decoder for tables would double the compiled code.

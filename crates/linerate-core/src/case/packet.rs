@@ -43,8 +43,7 @@ fn transports(case: &Case) -> Vec<Transport> {
         return vec![Transport::Udp];
     }
     let with = |timestamps| Transport::Tcp { timestamps };
-    case.timestamps
-        .map_or(vec![with(false), with(true)], |t| vec![with(t)])
+    case.timestamps.map_or(vec![with(false), with(true)], |t| vec![with(t)])
 }
 
 fn versions(protocol: Protocol, ips: &[Ip]) -> Vec<Version> {

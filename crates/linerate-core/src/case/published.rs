@@ -90,12 +90,8 @@ fn check(one: &Both<'_>, before: &[Both<'_>]) -> FigureCheck {
 /// What more ports or cards change from one figure to another.
 fn change((from, before): &Both<'_>, (to, after): &Both<'_>) -> Option<String> {
     let kept = from.set.iter().all(|set| to.set.contains(set)) && from.way == to.way;
-    let more: Vec<&str> = to
-        .set
-        .iter()
-        .filter(|set| !from.set.contains(set))
-        .map(String::as_str)
-        .collect();
+    let more: Vec<&str> =
+        to.set.iter().filter(|set| !from.set.contains(set)).map(String::as_str).collect();
     let is_number = |set: &&str| {
         let key = set.split('=').next().unwrap_or_default().trim();
         NUMBERS.iter().any(|end| key.ends_with(end))
@@ -110,21 +106,13 @@ fn change((from, before): &Both<'_>, (to, after): &Both<'_>) -> Option<String> {
     } else {
         format!("makes the ceiling x{ratio:.2}")
     };
-    Some(format!(
-        "`{}` {computed} of `{}`; measured x{measured:.2}",
-        more.join(", "),
-        from.what
-    ))
+    Some(format!("`{}` {computed} of `{}`; measured x{measured:.2}", more.join(", "), from.what))
 }
 
 /// The figure as a number, and in words: as published, and also in bits if it was published in bytes.
 fn figure(p: &Published) -> (f64, String) {
     if let Some(Figure { rate, text }) = &p.goodput {
-        let words = if text.ends_with("B/s") {
-            format!("{text} = {rate}")
-        } else {
-            text.clone()
-        };
+        let words = if text.ends_with("B/s") { format!("{text} = {rate}") } else { text.clone() };
         return (rate.0 as f64, words);
     }
     if let Some(time) = p.round_trip {

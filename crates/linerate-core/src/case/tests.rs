@@ -35,9 +35,7 @@ fn solved(text: &str, sets: &[&str]) -> Answer {
 /// Forward goodput in Gb/s, and what binds.
 fn forward(text: &str, sets: &[&str]) -> (f64, f64, Vec<String>) {
     let forward = solved(text, sets).forward.unwrap();
-    let Solution {
-        goodput, binding, ..
-    } = forward;
+    let Solution { goodput, binding, .. } = forward;
     (goodput.low() / 1e9, goodput.high() / 1e9, binding)
 }
 
@@ -48,28 +46,12 @@ fn refused(text: &str, sets: &[&str]) -> String {
 #[test]
 fn a_path_that_is_wholly_known_has_a_ceiling_without_interval() {
     let (low, high, binding) = forward(WHOLE, NONE);
-    assert!(
-        (low - 9.415).abs() < 0.001 && (high - low).abs() < 1e-6,
-        "{low} {high}"
-    );
+    assert!((low - 9.415).abs() < 0.001 && (high - low).abs() < 1e-6, "{low} {high}");
     assert_eq!(binding, ["link"]);
     let answer = solved(WHOLE, NONE);
-    assert_eq!(
-        answer
-            .forward
-            .as_ref()
-            .unwrap()
-            .next
-            .as_ref()
-            .unwrap()
-            .binding,
-        ["far slot"]
-    );
-    let names: Vec<_> = answer
-        .ceilings(Direction::Reverse)
-        .iter()
-        .map(|c| c.resource.name.clone())
-        .collect();
+    assert_eq!(answer.forward.as_ref().unwrap().next.as_ref().unwrap().binding, ["far slot"]);
+    let names: Vec<_> =
+        answer.ceilings(Direction::Reverse).iter().map(|c| c.resource.name.clone()).collect();
     assert_eq!(names, ["near memory", "near slot", "link", "far slot"]);
     let price = answer.price.unwrap().per_gigabit;
     assert!((price.low() - 10.62).abs() < 0.01, "{price:?}");
@@ -96,30 +78,21 @@ fn a_second_link_adds_where_the_slot_allows_and_streams_use_it() {
     let (_, high, _) = forward(WHOLE, &two);
     assert!((high - 18.83).abs() < 0.01, "{high}");
     let (_, high, _) = forward(WHOLE, &[two[0], two[1], "streams=1"]);
-    assert!(
-        (high - 9.415).abs() < 0.01,
-        "one stream keeps to one link: {high}"
-    );
+    assert!((high - 9.415).abs() < 0.01, "one stream keeps to one link: {high}");
     let narrow = ["near.port.pcie=gen2x2", "far.port.pcie=gen2x2"];
     let before = forward(WHOLE, &narrow);
     let after = forward(WHOLE, &[narrow[0], narrow[1], two[0], two[1]]);
     assert_eq!(before, after, "the slot is full with one");
     let cards = ["near.port.cards=2", "far.port.cards=2"];
     let after = forward(WHOLE, &[narrow[0], narrow[1], cards[0], cards[1]]);
-    assert!(
-        (after.1 / before.1 - 2.0).abs() < 1e-9,
-        "a second slot doubles"
-    );
+    assert!((after.1 / before.1 - 2.0).abs() < 1e-9, "a second slot doubles");
 }
 
 #[test]
 fn a_bus_gives_no_more_in_two_directions_than_in_one() {
     let bus = ["near.port.pcie=pci-32/33", "far.port.pcie=gen3x8"];
     let answer = solved(WHOLE, &bus);
-    let (one, both) = (
-        answer.forward.unwrap().goodput,
-        answer.both.unwrap().goodput,
-    );
+    let (one, both) = (answer.forward.unwrap().goodput, answer.both.unwrap().goodput);
     assert!((one.low() / 8e6 - 133.3).abs() < 0.1);
     assert_eq!(one, both);
 }
@@ -134,30 +107,16 @@ fn limits_of_the_network_hold_for_all_and_for_each_stream() {
     let (_, high, binding) = forward(WHOLE, &["net.limit=5Gb/s"]);
     assert!((high - 5.0).abs() < 1e-9 && binding == ["network limit"]);
     let (_, high, binding) = forward(WHOLE, &["net.packet-limit=100000"]);
-    assert!(
-        (high - 1.1584).abs() < 1e-6 && binding == ["packet limit"],
-        "{high}"
-    );
+    assert!((high - 1.1584).abs() < 1e-6 && binding == ["packet limit"], "{high}");
 }
 
 #[test]
 fn storage_is_limited_by_depth_over_latency_and_by_its_paths() {
-    let deep = [
-        "storage.depth=32",
-        "storage.latency=1ms",
-        "storage.operation=4KiB",
-    ];
+    let deep = ["storage.depth=32", "storage.latency=1ms", "storage.operation=4KiB"];
     let (_, high, binding) = forward(WHOLE, &deep);
-    assert!(
-        (high - 32_000.0 * 4096.0 * 8.0 / 1e9).abs() < 1e-9,
-        "{high}"
-    );
+    assert!((high - 32_000.0 * 4096.0 * 8.0 / 1e9).abs() < 1e-9, "{high}");
     assert_eq!(binding, ["queue depth"]);
-    let paths = [
-        "near.port.ports=2",
-        "far.port.ports=2",
-        "storage.policy=failover",
-    ];
+    let paths = ["near.port.ports=2", "far.port.ports=2", "storage.policy=failover"];
     let (_, high, _) = forward(WHOLE, &paths);
     assert!((high - 9.415).abs() < 0.001, "{high}");
     let (_, high, binding) = forward(WHOLE, &["storage.rate=500MB/s"]);
@@ -170,10 +129,7 @@ fn memory_is_a_ceiling_only_where_cards_cannot_write_into_the_cache() {
     let reverse = |sets: &[&str]| solved(WHOLE, sets).reverse.unwrap();
     let bound = reverse(&narrow);
     assert_eq!(bound.binding, ["near memory"]);
-    assert!(
-        (bound.goodput.high() / 1e9 - 6.4).abs() < 1e-9,
-        "written once, read once"
-    );
+    assert!((bound.goodput.high() / 1e9 - 6.4).abs() < 1e-9, "written once, read once");
     let cached = [narrow[0], narrow[1], "near.memory.direct-cache=true"];
     assert_eq!(reverse(&cached).binding, ["link"]);
     assert!(!solved(WHOLE, &cached).estimates.is_empty());
@@ -187,36 +143,20 @@ fn what_is_left_out_is_an_interval_that_holds_every_case() {
     assert!(low < known && known < high, "{low} {high}");
     let answer = solved(bare, NONE);
     let link = &answer.ceilings(Direction::Forward)[1].resource.inputs[..2];
-    let sources: Vec<_> = link
-        .iter()
-        .map(|i| (i.key.as_str(), i.source.name()))
-        .collect();
-    assert_eq!(
-        sources,
-        [("near.port.link", "given"), ("far.port.link", "assumed")]
-    );
+    let sources: Vec<_> = link.iter().map(|i| (i.key.as_str(), i.source.name())).collect();
+    assert_eq!(sources, [("near.port.link", "given"), ("far.port.link", "assumed")]);
     let nothing = "title = 'x'\nprotocol = 'tcp'\n[near]\nport = { pcie = 'none' }\n[far]\nport = { pcie = 'none' }\n";
-    assert_eq!(
-        solved(nothing, NONE).forward,
-        None,
-        "nothing known is no ceiling"
-    );
+    assert_eq!(solved(nothing, NONE).forward, None, "nothing known is no ceiling");
 }
 
 #[test]
 fn a_typo_is_shown_with_line_caret_and_what_was_meant() {
-    let why = refused(
-        "title = 'x'\nprotocol = 'tcp'\n[near.port]\nmut = 9000\n",
-        NONE,
-    );
+    let why = refused("title = 'x'\nprotocol = 'tcp'\n[near.port]\nmut = 9000\n", NONE);
     for part in ["line 4", "^^^", "`mut`", "did you mean `mtu`?"] {
         assert!(why.contains(part), "no `{part}` in: {why}");
     }
     let why = refused(&WHOLE.replace("\"tcp\"", "\"tpc\""), NONE);
-    assert!(
-        why.contains("line 3") && why.contains("did you mean `tcp`?"),
-        "{why}"
-    );
+    assert!(why.contains("line 3") && why.contains("did you mean `tcp`?"), "{why}");
 }
 
 #[test]
@@ -314,31 +254,15 @@ fn more_ports_or_cards_are_compared_with_the_figure_before() {
     let with = |more: &str| format!("{narrow}, {more}");
     let figures = [
         figure("one", narrow, "6Gb/s"),
-        figure(
-            "ports",
-            &with("'near.port.ports=2', 'far.port.ports=2'"),
-            "6Gb/s",
-        ),
-        figure(
-            "cards",
-            &with("'near.port.cards=2', 'far.port.cards=2'"),
-            "12Gb/s",
-        ),
+        figure("ports", &with("'near.port.ports=2', 'far.port.ports=2'"), "6Gb/s"),
+        figure("cards", &with("'near.port.cards=2', 'far.port.cards=2'"), "12Gb/s"),
         figure("memory", &with("'streams=2'"), "6Gb/s"),
     ];
     let checks = check_figures(&format!("{WHOLE}{}", figures.concat())).unwrap();
     let changes: Vec<Option<&str>> = checks.iter().map(|c| c.change.as_deref()).collect();
     assert_eq!((changes[0], changes[3]), (None, None));
-    assert!(
-        changes[1]
-            .unwrap()
-            .contains("adds nothing to the ceiling of `one`; measured x1.00")
-    );
-    assert!(
-        changes[2]
-            .unwrap()
-            .contains("makes the ceiling x2.00 of `one`; measured x2.00")
-    );
+    assert!(changes[1].unwrap().contains("adds nothing to the ceiling of `one`; measured x1.00"));
+    assert!(changes[2].unwrap().contains("makes the ceiling x2.00 of `one`; measured x2.00"));
 }
 
 const OUTPUTS: &str = "
@@ -367,16 +291,8 @@ fn outputs_claims_and_times_belong_to_the_path_that_they_were_measured_on() {
         panic!("{all:?}");
     };
     let told = |one: &Reported| {
-        let outputs: Vec<_> = one
-            .outputs
-            .iter()
-            .map(|o| (o.name.clone(), o.side))
-            .collect();
-        (
-            outputs,
-            one.material.claims.len(),
-            one.material.sources.len(),
-        )
+        let outputs: Vec<_> = one.outputs.iter().map(|o| (o.name.clone(), o.side)).collect();
+        (outputs, one.material.claims.len(), one.material.sources.len())
     };
     assert_eq!(told(own), (vec![("a".to_owned(), Side::Near)], 1, 1));
     assert_eq!(told(other), (vec![("b".to_owned(), Side::Far)], 0, 0));
@@ -390,16 +306,10 @@ fn outputs_claims_and_times_belong_to_the_path_that_they_were_measured_on() {
 #[test]
 fn outputs_and_claims_that_say_nothing_are_refused() {
     for (more, part) in [
-        (
-            "[[output]]\nname = 'a'\ntext = ' '\n".to_owned(),
-            "`a` has no text",
-        ),
+        ("[[output]]\nname = 'a'\ntext = ' '\n".to_owned(), "`a` has no text"),
         ("[[claim]]\nsays = 'fast'\n".to_owned(), "is not a claim"),
         ("[[output]]\nname = 'a'\n".to_owned(), "text"),
-        (
-            "[[claim]]\nsays = 'transport=rdma'\n".repeat(101),
-            "101 tables `[[claim]]`",
-        ),
+        ("[[claim]]\nsays = 'transport=rdma'\n".repeat(101), "101 tables `[[claim]]`"),
     ] {
         let why = refused(&format!("{WHOLE}{more}"), NONE);
         assert!(why.contains(part), "no `{part}` in: {why}");

@@ -81,10 +81,8 @@ pub fn reported(text: &str) -> Result<Vec<Reported>, CaseError> {
 
 fn of_path(text: &str, case: &Case, set: Vec<String>) -> Result<Reported, CaseError> {
     let path = Case::read(text, &set)?;
-    let mut material = Material {
-        hardware: hardware(&path, &answer(&path)?),
-        ..Material::default()
-    };
+    let mut material =
+        Material { hardware: hardware(&path, &answer(&path)?), ..Material::default() };
     // Any path of the case may refute a ceiling; what was reached is said of the case itself.
     let is_own = |claim: &&ClaimKey| set.is_empty() || claim.says.text.starts_with("ceiling");
     let claims = case.claim.iter().filter(is_own);
@@ -93,19 +91,13 @@ fn of_path(text: &str, case: &Case, set: Vec<String>) -> Result<Reported, CaseEr
         material.sources = case.sweep.iter().map(source).collect();
     }
     let outputs = case.output.iter().filter(|output| output.set == set);
-    Ok(Reported {
-        outputs: outputs.cloned().collect(),
-        material,
-        set,
-    })
+    Ok(Reported { outputs: outputs.cloned().collect(), material, set })
 }
 
 /// The hardware that a case describes.
 fn hardware(case: &Case, answer: &Answer) -> Hardware {
     let ways = Direction::ALL.into_iter().filter_map(|way| answer.way(way));
-    let all = Direction::ALL
-        .into_iter()
-        .flat_map(|way| answer.ceilings(way));
+    let all = Direction::ALL.into_iter().flat_map(|way| answer.ceilings(way));
     let mut parts: Vec<Part> = Vec::new();
     for ceiling in all {
         let name = &ceiling.resource.name;
@@ -115,10 +107,7 @@ fn hardware(case: &Case, answer: &Answer) -> Hardware {
                 let ends = [one.low(), one.high(), other.low(), other.high()];
                 part.goodput = Bounds::of(ends);
             }
-            None => parts.push(Part {
-                name: name.clone(),
-                goodput: ceiling.goodput,
-            }),
+            None => parts.push(Part { name: name.clone(), goodput: ceiling.goodput }),
         }
     }
     let slot = |(name, host): (&str, &Host)| Some((name.to_owned(), express(host)?));
@@ -150,11 +139,7 @@ fn source(series: &SizeSeries) -> Source {
         side: None,
         label: "points of the case file".to_owned(),
         tool: Tool::default(),
-        results: vec![Outcome {
-            title: String::new(),
-            line: 1,
-            measured: Measured::Sizes(sizes),
-        }],
+        results: vec![Outcome { title: String::new(), line: 1, measured: Measured::Sizes(sizes) }],
         notes: Vec::new(),
     }
 }

@@ -64,11 +64,7 @@ mod tests {
     fn the_nearest_name_is_meant_and_a_far_one_is_not() {
         let message =
             |typed: &str| format!("unknown field `{typed}`, expected one of `mtu`, `pcie`, `link`");
-        for (typed, name) in [
-            ("mut", Some("mtu")),
-            ("pci", Some("pcie")),
-            ("temperature", None),
-        ] {
+        for (typed, name) in [("mut", Some("mtu")), ("pci", Some("pcie")), ("temperature", None)] {
             assert_eq!(meant(&message(typed)), name, "{typed}");
         }
         assert_eq!(meant("no quotes"), None);
@@ -77,12 +73,7 @@ mod tests {
 
     #[test]
     fn distances_count_characters() {
-        for (a, b, steps) in [
-            ("", "", 0),
-            ("", "ab", 2),
-            ("mtu", "mut", 2),
-            ("link", "lnk", 1),
-        ] {
+        for (a, b, steps) in [("", "", 0), ("", "ab", 2), ("mtu", "mut", 2), ("link", "lnk", 1)] {
             assert_eq!(distance(a, b), steps, "{a} {b}");
             assert_eq!(distance(b, a), steps, "{b} {a}");
         }

@@ -99,9 +99,7 @@ fn no_slot(text: &str) -> String {
 }
 
 fn generation_of(number: &str) -> Result<u32, String> {
-    let found = pcie::GENERATIONS
-        .into_iter()
-        .find(|g| g.to_string() == number);
+    let found = pcie::GENERATIONS.into_iter().find(|g| g.to_string() == number);
     found.ok_or_else(|| format!("there is no generation {number} of PCIe: expected 1 to 7"))
 }
 
@@ -109,18 +107,13 @@ fn lanes(width: &str, widths: &[u32], what: &str) -> Result<u32, String> {
     let found = widths.iter().find(|w| w.to_string() == width);
     found.copied().ok_or_else(|| {
         let there: Vec<String> = widths.iter().map(|w| format!("x{w}")).collect();
-        format!(
-            "no link of {what} has {width} lanes: there are {}",
-            there.join(", ")
-        )
+        format!("no link of {what} has {width} lanes: there are {}", there.join(", "))
     })
 }
 
 /// The row of a name, whatever its case.
 fn named<T: Copy>(text: &str, names: &[(&str, T)], what: &str) -> Result<T, String> {
-    let found = names
-        .iter()
-        .find(|(name, _)| name.eq_ignore_ascii_case(text));
+    let found = names.iter().find(|(name, _)| name.eq_ignore_ascii_case(text));
     found.map(|(_, value)| *value).ok_or_else(|| {
         let there: Vec<String> = names.iter().map(|(name, _)| format!("`{name}`")).collect();
         format!("there is no {what} `{text}`: expected {}", there.join(", "))
@@ -162,11 +155,7 @@ impl FromStr for Clock {
             .or_else(|| text.strip_suffix("MHz").map(|n| (n, 1e6)))
             .ok_or_else(refuse)?;
         let hertz = number.trim().parse::<f64>().map_err(|_| refuse())? * factor;
-        if (1e6..1e11).contains(&hertz) {
-            Ok(Self { hertz })
-        } else {
-            Err(refuse())
-        }
+        if (1e6..1e11).contains(&hertz) { Ok(Self { hertz }) } else { Err(refuse()) }
     }
 }
 
@@ -196,9 +185,7 @@ where
     D: Deserializer<'de>,
 {
     let number = i64::deserialize(d)?;
-    let fits = u32::try_from(number)
-        .ok()
-        .filter(|n| (1..=MOST).contains(n));
+    let fits = u32::try_from(number).ok().filter(|n| (1..=MOST).contains(n));
     let refuse = || Error::custom(format!("`{number}` is out of range; allowed: 1 to {MOST}"));
     fits.map(Some).ok_or_else(refuse)
 }
@@ -219,9 +206,7 @@ pub(super) fn amount<'de, D: Deserializer<'de>>(d: D) -> Result<f64, D::Error> {
     if number > 0.0 && number <= 1e15 {
         Ok(number)
     } else {
-        Err(Error::custom(format!(
-            "`{number}` is out of range; allowed: above 0, to 1e15"
-        )))
+        Err(Error::custom(format!("`{number}` is out of range; allowed: above 0, to 1e15")))
     }
 }
 
@@ -241,10 +226,7 @@ pub(super) fn points<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<Point>, D::E
     }
     let point = |(size, micros): (u64, f64)| {
         if micros > 0.0 && micros <= LONGEST_MICROS && size <= LARGEST_SIZE {
-            Ok(Point {
-                size: Bytes(size),
-                time: Nanos((micros * 1e3) as u64),
-            })
+            Ok(Point { size: Bytes(size), time: Nanos((micros * 1e3) as u64) })
         } else {
             Err(Error::custom(format!(
                 "`[{size}, {micros}]` is out of range; allowed: up to 1 PiB, above 0 to 1e12 us"
@@ -258,9 +240,7 @@ pub(super) fn ip<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Ip>, D::Error
     match i64::deserialize(d)? {
         4 => Ok(Some(Ip::V4)),
         6 => Ok(Some(Ip::V6)),
-        other => Err(Error::custom(format!(
-            "there is no IP version {other}: expected 4 or 6"
-        ))),
+        other => Err(Error::custom(format!("there is no IP version {other}: expected 4 or 6"))),
     }
 }
 
@@ -282,16 +262,9 @@ mod tests {
 
     #[test]
     fn slots_that_were_built_are_read_and_written_alike() {
-        for text in [
-            "gen3x8",
-            "gen1x1",
-            "gen7x16",
-            "gen4",
-            "x12",
-            "pci-32/33",
-            "pcix-64/133",
-            "none",
-        ] {
+        for text in
+            ["gen3x8", "gen1x1", "gen7x16", "gen4", "x12", "pci-32/33", "pcix-64/133", "none"]
+        {
             let card: Slot = text.parse().unwrap();
             assert_eq!(card.to_string(), text);
         }
@@ -325,10 +298,7 @@ mod tests {
     #[test]
     fn links_and_clocks_have_their_units() {
         assert_eq!("10Gb/s".parse(), Ok(Link::Ethernet(Rate(10_000_000_000))));
-        let fdr = Link::InfiniBand {
-            width: 4,
-            speed: Speed::Fdr,
-        };
+        let fdr = Link::InfiniBand { width: 4, speed: Speed::Fdr };
         assert_eq!("4x fdr".parse(), Ok(fdr));
         assert_eq!(fdr.to_string(), "4x FDR");
         assert!("3.3GHz".parse::<Clock>().is_ok());

@@ -65,9 +65,7 @@ impl Cause for ArpFlux {
             side: Place::from(side),
             // Why a port without an address takes it in is not known.
             enough: !flux.other.0.is_bare,
-            evidence: std::iter::once(words(route, &flux))
-                .chain(found.evidence)
-                .collect(),
+            evidence: std::iter::once(words(route, &flux)).chain(found.evidence).collect(),
             ..found
         })
     }
@@ -104,10 +102,7 @@ fn flux<'a>(route: &'a Route, load: &Load) -> Option<Flux<'a>> {
     let (owner, had) = own.first()?;
     let most = others.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
     let (other, took) = most.filter(|(_, took)| *took >= MOST && *had < MOST)?;
-    Some(Flux {
-        other: (other, took),
-        owner: (owner, *had),
-    })
+    Some(Flux { other: (other, took), owner: (owner, *had) })
 }
 
 /// Why the rate of the network is none: payload arrives by a port that is not meant.
@@ -120,14 +115,8 @@ pub(super) fn holds(model: &Model, direction: Direction) -> Option<String> {
 fn words(route: &Route, flux: &Flux<'_>) -> String {
     let (other, took) = flux.other;
     let (owner, had) = flux.owner;
-    let address = route
-        .own
-        .map_or("the address".to_owned(), |own| own.to_string());
-    let bare = if other.is_bare {
-        ", which has no address,"
-    } else {
-        ""
-    };
+    let address = route.own.map_or("the address".to_owned(), |own| own.to_string());
+    let bare = if other.is_bare { ", which has no address," } else { "" };
     format!(
         "{}{bare} took in {} of the payload, and {}, which owns {address}, {}",
         other.name,
@@ -146,9 +135,7 @@ fn answer_alone(route: &Route, direction: Direction) -> Advice {
         save: format!("sysctl {ignore} {announce} | tee arp-before.txt"),
         restore: "sudo sysctl -p arp-before.txt".to_owned(),
     };
-    let address = route
-        .own
-        .map_or("ADDRESS".to_owned(), |own| own.to_string());
+    let address = route.own.map_or("ADDRESS".to_owned(), |own| own.to_string());
     let again = if route.gateway.is_some() {
         Step::by_hand(format!("let the router next to it ask for {address} again"))
     } else {

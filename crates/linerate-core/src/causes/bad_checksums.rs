@@ -68,10 +68,7 @@ impl Cause for BadChecksums {
     }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         let sender = direction.sender();
-        computed(model, sender)
-            .into_iter()
-            .chain([search(model)])
-            .collect()
+        computed(model, sender).into_iter().chain([search(model)]).collect()
     }
 }
 

@@ -27,10 +27,7 @@ pub(super) const WAITS: f64 = 0.5;
 /// timers most of the time. So do acknowledgements that wait on their way.
 pub(super) fn overruled(model: &Model, direction: Direction, load: &Load) -> Option<Answer> {
     let silent = load.silent().map(|silent| {
-        format!(
-            "no payload arrived in {} of the samples, whatever a buffer holds",
-            percent(silent)
-        )
+        format!("no payload arrived in {} of the samples, whatever a buffer holds", percent(silent))
     });
     let waits = load.tcp.timer_limited.filter(|share| *share >= WAITS);
     let waits = waits.map(|share| {
@@ -118,11 +115,7 @@ impl Buffer {
 
 /// A sentence with the share of time that the buffer limited the sender.
 pub(super) fn held(buffer: Buffer, limited: f64, only: &str) -> String {
-    format!(
-        "the {} held the sender {only}{} of the time",
-        buffer.name(),
-        percent(limited)
-    )
+    format!("the {} held the sender {only}{} of the time", buffer.name(), percent(limited))
 }
 
 /// The finding of a buffer that limited the sender `limited` of the time.
@@ -134,19 +127,14 @@ pub(super) fn finding(
     evidence: Option<String>,
 ) -> Finding {
     // A standing queue on the path would fill any buffer. If a larger one gained, the path had room.
-    let queued = model
-        .direction(direction)
-        .is_some_and(|d| is_full(model, &d.base))
+    let queued = model.direction(direction).is_some_and(|d| is_full(model, &d.base))
         && !gained(model, direction, buffer);
     Finding {
         side: Place::from(buffer.side(direction)),
         share: limited,
         enough: limited >= ENOUGH && !queued,
         reached: false,
-        evidence: [Some(held(buffer, limited, "")), evidence]
-            .into_iter()
-            .flatten()
-            .collect(),
+        evidence: [Some(held(buffer, limited, "")), evidence].into_iter().flatten().collect(),
     }
 }
 
@@ -195,9 +183,7 @@ pub(super) fn proves(model: &Model, trial: &TrialPlan) -> bool {
 
 /// Whether a larger buffer carried more, although perhaps not certainly enough for a proof.
 fn gained(model: &Model, direction: Direction, buffer: Buffer) -> bool {
-    larger(model, direction, buffer)
-        .filter_map(|t| t.effect)
-        .any(|e| e.low > 1.0 && e.mid >= GAIN)
+    larger(model, direction, buffer).filter_map(|t| t.effect).any(|e| e.low > 1.0 && e.mid >= GAIN)
 }
 
 /// The trials that made the buffer larger.

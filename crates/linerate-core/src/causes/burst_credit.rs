@@ -49,10 +49,7 @@ impl Cause for BurstCredit {
             });
         }
         let found = path_rate::of_any(model, direction)?;
-        Ok(Finding {
-            evidence: std::iter::once(told).chain(found.evidence).collect(),
-            ..found
-        })
+        Ok(Finding { evidence: std::iter::once(told).chain(found.evidence).collect(), ..found })
     }
     fn is_last(&self, model: &Model, direction: Direction) -> bool {
         PathRate.is_last(model, direction)
@@ -89,9 +86,7 @@ pub(super) fn holds(model: &Model, direction: Direction) -> Option<String> {
 fn fell(model: &Model, direction: Direction) -> Option<&Fell> {
     let dir = model.direction(direction)?;
     // Other traffic that began during the run takes as much.
-    dir.fell
-        .as_ref()
-        .filter(|_| !contended::is_shared(&dir.base))
+    dir.fell.as_ref().filter(|_| !contended::is_shared(&dir.base))
 }
 
 fn words(fell: &Fell) -> String {

@@ -91,14 +91,8 @@ impl Cause for CongestionControl {
             // A clamp on the window may hold another congestion control as well, or may not.
             Factor::OtherCongestion if clamped => None,
             // A gain of any size, up to whatever binds next.
-            Factor::OtherCongestion => Some(Range {
-                low: GAIN,
-                high: f64::MAX,
-            }),
-            Factor::MoreStreams | Factor::Crowd => Some(Range {
-                low: 1.03,
-                ..per_stream(trial)
-            }),
+            Factor::OtherCongestion => Some(Range { low: GAIN, high: f64::MAX }),
+            Factor::MoreStreams | Factor::Crowd => Some(Range { low: 1.03, ..per_stream(trial) }),
             _ => bystander(model, trial),
         }
     }

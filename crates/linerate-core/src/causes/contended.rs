@@ -74,8 +74,6 @@ impl Cause for Contended {
         None
     }
     fn advice(&self, _: &Model, _: Direction) -> Vec<Advice> {
-        vec![Advice::new(
-            "wait until the other traffic has ended, then run again",
-        )]
+        vec![Advice::new("wait until the other traffic has ended, then run again")]
     }
 }

@@ -29,10 +29,7 @@ const SUSPECT: f64 = 0.8;
 const ENOUGH: f64 = 0.95;
 
 /// Effect on goodput of another size of buffers or batches, if a CPU is full.
-const MOVED: Range = Range {
-    low: 0.7,
-    high: 1.15,
-};
+const MOVED: Range = Range { low: 0.7, high: 1.15 };
 
 /// Least time to copy a received byte, in picoseconds: 40 GB/s. The newest received bytes were written by
 /// another core or by a port, so they come from a shared cache at best, and no core reads one that fast.
@@ -58,11 +55,7 @@ pub(super) enum Role {
 impl Role {
     /// The activity of an end's threads.
     pub(super) fn of(side: Side, direction: Direction) -> Self {
-        if side == direction.sender() {
-            Self::Sender
-        } else {
-            Self::Receiver
-        }
+        if side == direction.sender() { Self::Sender } else { Self::Receiver }
     }
     fn side(self, direction: Direction) -> Side {
         match self {
@@ -144,13 +137,12 @@ pub(super) fn check(model: &Model, direction: Direction, role: Role) -> Answer {
 pub(super) fn is_last(model: &Model, direction: Direction, role: Role) -> bool {
     let side = role.side(direction);
     let dir = model.direction(direction);
-    dir.filter(|dir| !dir.base.knobs.busy_poll)
-        .is_some_and(|dir| {
-            let workers = threads(&dir.base, direction, side);
-            let used = busiest(workers).and_then(|t| used(t, cpus(&dir.base, direction, side)));
-            wanted_at(&dir.base, direction, side).is_some_and(|share| share > BUSY)
-                && used.is_some_and(|u| u >= SUSPECT)
-        })
+    dir.filter(|dir| !dir.base.knobs.busy_poll).is_some_and(|dir| {
+        let workers = threads(&dir.base, direction, side);
+        let used = busiest(workers).and_then(|t| used(t, cpus(&dir.base, direction, side)));
+        wanted_at(&dir.base, direction, side).is_some_and(|share| share > BUSY)
+            && used.is_some_and(|u| u >= SUSPECT)
+    })
 }
 
 /// Describes the datagrams that a reader had no time for; else why there are none. `None` for a sender, and for
@@ -173,9 +165,7 @@ pub(super) fn kept_from_its_cpu(
     side: Side,
 ) -> Option<&'static str> {
     let causes: [&dyn Cause; 4] = [&CpuQuota, &CpuContention, &CpuSteal, &SharedCore];
-    let mut standing = causes
-        .into_iter()
-        .filter(|c| stands(*c, model, direction, side));
+    let mut standing = causes.into_iter().filter(|c| stands(*c, model, direction, side));
     let both = || shared_core::between(model, direction).then_some(SharedCore.id());
     standing.next().map(Cause::id).or_else(both)
 }
@@ -191,23 +181,15 @@ fn used(thread: &Thread, cpus: &[Cpu]) -> Option<f64> {
 
 fn sentence(thread: &Thread, role: Role) -> Option<String> {
     let busy = thread.busy?;
-    let place = thread
-        .cpu
-        .map_or(String::new(), |cpu| format!(" on CPU {cpu}"));
-    let kernel = thread.user.map_or(String::new(), |u| {
-        format!(", {} of it in the kernel", percent(1.0 - u))
-    });
+    let place = thread.cpu.map_or(String::new(), |cpu| format!(" on CPU {cpu}"));
+    let kernel = thread
+        .user
+        .map_or(String::new(), |u| format!(", {} of it in the kernel", percent(1.0 - u)));
     let waited = thread
         .waiting
         .filter(|w| *w >= 0.02)
-        .map_or(String::new(), |w| {
-            format!("; it waited for the CPU {} of the time", percent(w))
-        });
-    Some(format!(
-        "one {} thread{place} was {} busy{kernel}{waited}",
-        role.word(),
-        percent(busy)
-    ))
+        .map_or(String::new(), |w| format!("; it waited for the CPU {} of the time", percent(w)));
+    Some(format!("one {} thread{place} was {} busy{kernel}{waited}", role.word(), percent(busy)))
 }
 
 /// The expected effect of a trial: more work slows a thread without slack down in proportion.
@@ -219,14 +201,8 @@ pub(super) fn predict(model: &Model, trial: &TrialPlan, role: Role) -> Option<Ra
     }
     match factor {
         // The range reaches from threads that share one CPU to twice as many CPUs at work.
-        Factor::OtherCongestion => Some(Range {
-            low: 0.3,
-            high: 1.3,
-        }),
-        Factor::MoreStreams => Some(Range {
-            low: 0.6,
-            high: trial.stream_ratio() * 1.1,
-        }),
+        Factor::OtherCongestion => Some(Range { low: 0.3, high: 1.3 }),
+        Factor::MoreStreams => Some(Range { low: 0.6, high: trial.stream_ratio() * 1.1 }),
         // Buffers move the work of a full CPU between caches. The effect is unknown.
         _ if factor.class() == Class::LargerBuffer => Some(MOVED),
         // The gain is unknown. It depends on the cost of each packet (offloads), on how far the CPU is behind
@@ -240,24 +216,15 @@ pub(super) fn predict(model: &Model, trial: &TrialPlan, role: Role) -> Option<Ra
         Factor::ZeroCopy => match role {
             Role::Sender => handed_over(model, load, trial),
             // Payload stays out of caches that both ends may share.
-            Role::Receiver => Some(Range {
-                low: UNCOPIED.low,
-                ..MOVED
-            }),
+            Role::Receiver => Some(Range { low: UNCOPIED.low, ..MOVED }),
         },
         // Half of the buffer space in use may be the next limit, just below the present one.
         Factor::HalfWindow | Factor::HalfSendBuffer => {
             Some(bystander(model, trial).map_or(Range { low: 0.4, ..MOVED }, |_| MOVED))
         }
         // Calls cost between nothing and all of the thread's time.
-        Factor::SmallerReads if role == Role::Receiver => Some(Range {
-            low: 0.5,
-            high: 1.1,
-        }),
-        Factor::SmallerWrites if role == Role::Sender => Some(Range {
-            low: 0.5,
-            high: 1.1,
-        }),
+        Factor::SmallerReads if role == Role::Receiver => Some(Range { low: 0.5, high: 1.1 }),
+        Factor::SmallerWrites if role == Role::Sender => Some(Range { low: 0.5, high: 1.1 }),
         // Calls at the other end, which has time for them, change the size of the batches that arrive here.
         // The effect of these batches on a full CPU is unknown.
         Factor::SmallerReads | Factor::SmallerWrites => bystander(model, trial).map(|_| MOVED),
@@ -296,10 +263,7 @@ pub(super) fn made_cheaper(model: &Model, trial: &TrialModel) -> Option<[f64; 2]
 /// measured to leave 0.74 to 0.84.
 fn slowed(added: f64) -> Range {
     let proportional = 1.0 / (1.0 + added);
-    Range {
-        low: proportional * 0.8,
-        high: f64::midpoint(proportional, 1.0),
-    }
+    Range { low: proportional * 0.8, high: f64::midpoint(proportional, 1.0) }
 }
 
 /// A receiving thread without slack gains the time of the copy, up to the next limit. Only the least gain is
@@ -310,10 +274,7 @@ fn uncopied(load: &Load) -> Option<Range> {
         COPY_LEAST_PS / ps_per_byte(load.goodput.mean, at_work(&load.receivers, load.streams))?;
     let sender = 1.0 / wanted(&load.senders)?;
     let least = (1.0 / (1.0 - copy)).min(sender);
-    (copy < 1.0 && least > EQUAL.high).then_some(Range {
-        low: least,
-        high: f64::MAX,
-    })
+    (copy < 1.0 && least > EQUAL.high).then_some(Range { low: least, high: f64::MAX })
 }
 
 /// A sending thread without slack gains the CPU time that it saves on each byte, up to the next limit. The

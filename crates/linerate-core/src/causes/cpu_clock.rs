@@ -31,10 +31,7 @@ const LOW: f64 = 0.95;
 const ENOUGH: f64 = 0.9;
 
 /// Effect on goodput of another CPU, with another clock.
-const MOVED: Range = Range {
-    low: 0.5,
-    high: 2.0,
-};
+const MOVED: Range = Range { low: 0.5, high: 2.0 };
 
 /// A thread without time to spare on a CPU whose clock is low.
 struct Slow<'a> {
@@ -96,11 +93,8 @@ impl Cause for CpuClock {
         if matches!(trial.factor()?, Factor::NearInterrupts | Factor::OtherCpu) {
             return Some(MOVED);
         }
-        let role = if slow.side == trial.direction.sender() {
-            Role::Sender
-        } else {
-            Role::Receiver
-        };
+        let role =
+            if slow.side == trial.direction.sender() { Role::Sender } else { Role::Receiver };
         core_bound::predict(model, trial, role)
     }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
@@ -183,15 +177,7 @@ fn clock_of<'a>(
     let enough = clock.max.filter(|max| now.0 as f64 >= max.0 as f64 * LOW);
     let nominal = clock.nominal.or(enough).filter(|nominal| nominal.0 > 0);
     let nominal = nominal.ok_or_else(|| lacks("its nominal clock was not read".to_owned()))?;
-    Ok(Slow {
-        side,
-        busy,
-        cpu,
-        now,
-        nominal,
-        clock,
-        cpus: &kind.cpus,
-    })
+    Ok(Slow { side, busy, cpu, now, nominal, clock, cpus: &kind.cpus })
 }
 
 /// The known facts about who set the clock limit.
@@ -209,9 +195,7 @@ fn capped(clock: &Clock) -> Option<(Hertz, Hertz)> {
 }
 
 fn advice(slow: &Slow<'_>) -> Advice {
-    let Slow {
-        side, clock, cpus, ..
-    } = slow;
+    let Slow { side, clock, cpus, .. } = slow;
     let on = ranges(cpus);
     // Memory does not become faster with the clock: the gain is unknown.
     if let Some((limit, nominal)) = capped(clock) {

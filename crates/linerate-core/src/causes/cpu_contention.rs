@@ -55,9 +55,7 @@ impl Crowded {
     }
 
     fn words(&self) -> String {
-        let place = self
-            .cpu
-            .map_or("its CPUs".to_owned(), |cpu| format!("CPU {cpu}"));
+        let place = self.cpu.map_or("its CPUs".to_owned(), |cpu| format!("CPU {cpu}"));
         format!(
             "a thread of {} waited for {place} {} of the time and ran {}, while other programs ran there {} of \
              the time at least",
@@ -138,9 +136,8 @@ impl Cause for CpuContention {
 fn advice(model: &Model, direction: Direction, crowded: &Crowded, gain: Option<f64>) -> Advice {
     let free = idle(model, direction, crowded.side);
     let advice = if free.is_empty() {
-        let who = crowded.cpu.map_or(String::new(), |cpu| {
-            format!(" | awk 'NR == 1 || $2 == {cpu}'")
-        });
+        let who =
+            crowded.cpu.map_or(String::new(), |cpu| format!(" | awk 'NR == 1 || $2 == {cpu}'"));
         let look = format!("ps -eLo pid,psr,pcpu,comm --sort=-pcpu{who} | head");
         Advice::new("find the programs that use the same CPU, and stop or move them (taskset -acp)")
             .on(crowded.side, look)
@@ -151,12 +148,7 @@ fn advice(model: &Model, direction: Direction, crowded: &Crowded, gain: Option<f
 }
 
 fn worst(model: &Model, direction: Direction) -> Result<Crowded, NoFinding> {
-    cpu_share::worst(
-        model,
-        direction,
-        |side| at(model, direction, side),
-        |c| c.waiting,
-    )
+    cpu_share::worst(model, direction, |side| at(model, direction, side), |c| c.waiting)
 }
 
 /// The thread of an end that waited longest for its CPU.

@@ -82,10 +82,7 @@ impl Cause for CpuQuota {
         // The quota follows the program to any CPU, and all streams of the program share it.
         match trial.factor()? {
             Factor::OtherCpu => super::predict::bystander(model, trial),
-            Factor::MoreStreams => Some(Range {
-                low: 0.5,
-                high: 1.2,
-            }),
+            Factor::MoreStreams => Some(Range { low: 0.5, high: 1.2 }),
             _ => cpu_share::predict(model, trial, stopped.side, stopped.got()),
         }
     }
@@ -113,12 +110,7 @@ impl Cause for CpuQuota {
 }
 
 fn worst(model: &Model, direction: Direction) -> Result<Stopped<'_>, NoFinding> {
-    cpu_share::worst(
-        model,
-        direction,
-        |side| at(model, direction, side),
-        |s| s.lost,
-    )
+    cpu_share::worst(model, direction, |side| at(model, direction, side), |s| s.lost)
 }
 
 fn at(model: &Model, direction: Direction, side: Side) -> Result<Stopped<'_>, NoFinding> {
@@ -154,12 +146,7 @@ fn at(model: &Model, direction: Direction, side: Side) -> Result<Stopped<'_>, No
     }
     // Since 6.18 kernels no longer count it as time that the thread waited.
     let lost = waiting.max(by.time.min(1.0 - busy));
-    let stopped = Stopped {
-        side,
-        by,
-        busy,
-        lost,
-    };
+    let stopped = Stopped { side, by, busy, lost };
     if stopped.need() < SUSPECT {
         return Err(NoFinding::Clear(format!(
             "{name} needed its CPU only {} of the time",

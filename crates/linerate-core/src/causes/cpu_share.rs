@@ -88,22 +88,14 @@ pub(super) fn predict(model: &Model, trial: &TrialPlan, side: Side, got: f64) ->
             high: f64::midpoint(1.0 / (1.0 + added), 1.0),
         });
     }
-    let up_to = |low, gain: f64| {
-        Some(Range {
-            low,
-            high: gain / got,
-        })
-    };
+    let up_to = |low, gain: f64| Some(Range { low, high: gain / got });
     match factor {
         Factor::OtherCpu if moves(trial, direction, side) => up_to(GAIN, 1.15),
         // The other CPUs may be idle.
         Factor::MoreStreams => up_to(0.6, trial.stream_ratio() * 1.1),
         // Buffered data covers the time in which the thread does not run.
         Factor::LargerWindow | Factor::LargerSendBuffer => up_to(0.7, 1.15),
-        Factor::HalfWindow | Factor::HalfSendBuffer => Some(Range {
-            low: 0.4,
-            high: 1.15,
-        }),
+        Factor::HalfWindow | Factor::HalfSendBuffer => Some(Range { low: 0.4, high: 1.15 }),
         _ => core_bound::predict(model, trial, role),
     }
 }
@@ -133,14 +125,8 @@ pub(super) fn gain_of_one(model: &Model, direction: Direction, got: f64) -> Opti
 /// The most that threads gain which get all they need: up to the lowest ceiling.
 pub(super) fn gain(model: &Model, direction: Direction, got: f64) -> Option<f64> {
     let dir = model.direction(direction)?;
-    let ceiling = dir
-        .ceiling()
-        .map(|c| c.rate.0 as f64 / dir.base.goodput.mean.max(1.0));
-    Some(
-        (1.0 / got.max(0.05))
-            .min(ceiling.unwrap_or(f64::MAX))
-            .max(1.0),
-    )
+    let ceiling = dir.ceiling().map(|c| c.rate.0 as f64 / dir.base.goodput.mean.max(1.0));
+    Some((1.0 / got.max(0.05)).min(ceiling.unwrap_or(f64::MAX)).max(1.0))
 }
 
 /// Whether a cause was found at an end and no trial has excluded it.

@@ -105,10 +105,7 @@ impl Robbed {
         let (place, who) = match self.cpu {
             Some(cpu) if self.packets => (format!("CPU {cpu}"), "packets were handled there"),
             Some(cpu) => (format!("CPU {cpu}"), "a thread of the load ran there"),
-            None => (
-                "a CPU".to_owned(),
-                "a thread of the load moved between them, ran",
-            ),
+            None => ("a CPU".to_owned(), "a thread of the load moved between them, ran"),
         };
         format!(
             "{place} of the {} host was stolen {} of the time; {who} {} of the time, and needed it {}",
@@ -181,9 +178,7 @@ impl Cause for CpuSteal {
     }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         let robbed = worst(model, direction).ok();
-        vec![advice(robbed.and_then(|r| {
-            cpu_share::gain_of_one(model, direction, r.got())
-        }))]
+        vec![advice(robbed.and_then(|r| cpu_share::gain_of_one(model, direction, r.got())))]
     }
 }
 
@@ -230,9 +225,7 @@ fn most_stolen(
         return mean_of(model, all, side);
     };
     used.extend(softirq_core::of_the_load(model, load, direction, side));
-    let most = used
-        .into_iter()
-        .max_by(|a, b| a.steal.total_cmp(&b.steal))?;
+    let most = used.into_iter().max_by(|a, b| a.steal.total_cmp(&b.steal))?;
     Some((format!("CPU {}", most.number), most.steal, most.busy))
 }
 
@@ -245,12 +238,7 @@ fn mean_of(model: &Model, all: &[Cpu], side: Side) -> Option<(String, f64, f64)>
 }
 
 fn worst(model: &Model, direction: Direction) -> Result<Robbed, NoFinding> {
-    cpu_share::worst(
-        model,
-        direction,
-        |side| at(model, direction, side),
-        |r| r.lost,
-    )
+    cpu_share::worst(model, direction, |side| at(model, direction, side), |r| r.lost)
 }
 
 /// The work at an end that waits for a stolen CPU, if that may limit the load.

@@ -28,17 +28,11 @@ const JOINED: f64 = 128.0;
 
 /// Ratio of the loss with a larger receive buffer to the loss before, if too little room is the reason for
 /// the loss.
-pub(super) const FEWER: Range = Range {
-    low: 0.0,
-    high: 0.7,
-};
+pub(super) const FEWER: Range = Range { low: 0.0, high: 0.7 };
 
 /// Ratio of the loss with a larger receive buffer to the loss before, if the reader is too slow in the mean:
 /// the larger buffer is full a moment later.
-pub(super) const AS_MANY: Range = Range {
-    low: 0.71,
-    high: f64::MAX,
-};
+pub(super) const AS_MANY: Range = Range { low: 0.71, high: f64::MAX };
 
 /// Memory for some groups of joined datagrams of 64 KiB each.
 const GROUPS: f64 = (4 * (64 << 10)) as f64;
@@ -50,13 +44,9 @@ const WOKEN: f64 = 0.001;
 /// Whether a trial's larger receive buffer is so large that a reader which is only sometimes late loses
 /// nothing. The kernel doubles the requested size, and uses about half of it for itself.
 pub(super) fn has_room(load: &Load, trial: &TrialPlan) -> bool {
-    let arrives = load
-        .datagrams
-        .map(|told| load.goodput.mean / 8.0 / (1.0 - told.lost).max(0.01));
+    let arrives = load.datagrams.map(|told| load.goodput.mean / 8.0 / (1.0 - told.lost).max(0.01));
     let asked = trial.after.recv_buffer.map(|bytes| bytes.0 as f64);
-    arrives
-        .zip(asked)
-        .is_some_and(|(arrives, asked)| asked >= GROUPS.max(arrives * WOKEN))
+    arrives.zip(asked).is_some_and(|(arrives, asked)| asked >= GROUPS.max(arrives * WOKEN))
 }
 
 /// The reason why a finding at one end does not limit a load by datagrams. A slow sender is not the limit
@@ -78,12 +68,7 @@ pub(crate) fn moot(
     if aside || of_sender != lossy(&told).is_some() {
         return None;
     }
-    let few = || {
-        format!(
-            "only {} of the datagrams were lost: it keeps up",
-            share(told.lost)
-        )
-    };
+    let few = || format!("only {} of the datagrams were lost: it keeps up", share(told.lost));
     Some(Err(NoFinding::Clear(lossy(&told).unwrap_or_else(few))))
 }
 
@@ -116,10 +101,7 @@ pub(super) fn on_the_way(
             "{} of the datagrams were lost, about {} of them {}",
             share(told.lost),
             share(discarded),
-            if told
-                .damaged
-                .is_some_and(|damaged| damaged * 2.0 > discarded)
-            {
+            if told.damaged.is_some_and(|damaged| damaged * 2.0 > discarded) {
                 "by the receiving host, for their bad checksum"
             } else {
                 "at the receiver's socket"
@@ -165,26 +147,18 @@ fn dropped(model: &Model, direction: Direction, told: &Datagrams) -> Result<f64,
             share(told.lost)
         )));
     }
-    told.dropped()
-        .ok_or_else(|| lacks(model, "udp", direction.receiver()))
+    told.dropped().ok_or_else(|| lacks(model, "udp", direction.receiver()))
 }
 
 /// `21.30 % of 81000 datagrams a second were lost on the path`.
 pub(super) fn words(told: &Datagrams, part: f64, place: &str) -> String {
-    format!(
-        "{} of {:.0} datagrams a second were {place}",
-        share(part),
-        told.sent
-    )
+    format!("{} of {:.0} datagrams a second were {place}", share(part), told.sent)
 }
 
 /// Share of its CPU that the reading thread needed, in words.
 pub(super) fn reader(load: &Load) -> Option<String> {
     let busy = wanted(&load.receivers)?;
-    Some(format!(
-        "the receiving thread needed its CPU {} of the time",
-        percent(busy)
-    ))
+    Some(format!("the receiving thread needed its CPU {} of the time", percent(busy)))
 }
 
 /// A share of datagrams: small ones count.

@@ -83,21 +83,18 @@ impl Cause for Duplex {
                     hint: format!("ethtool {port}"),
                 }]))
             }
-            (None, Some(_)) => Err(NoFinding::Clear(
-                "no half-duplex port carries this much".to_owned(),
-            )),
-            (None, None) => Err(NoFinding::Clear(
-                "no port at the ends runs at half duplex".to_owned(),
-            )),
+            (None, Some(_)) => {
+                Err(NoFinding::Clear("no half-duplex port carries this much".to_owned()))
+            }
+            (None, None) => {
+                Err(NoFinding::Clear("no port at the ends runs at half duplex".to_owned()))
+            }
         }
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         match trial.factor()? {
             // More senders collide more, and never carry more than the wire does.
-            Factor::MoreStreams => Some(Range {
-                low: 0.5,
-                high: 1.2,
-            }),
+            Factor::MoreStreams => Some(Range { low: 0.5, high: 1.2 }),
             _ => bystander(model, trial),
         }
     }

@@ -66,10 +66,7 @@ impl Expected {
         };
         let fits: Vec<Fit> = self.0.into_iter().zip(effects).map(fit).collect();
         let order = [Fit::Outside, Fit::Cut, Fit::Inside];
-        order
-            .into_iter()
-            .find(|f| fits.contains(f))
-            .unwrap_or(Fit::Silent)
+        order.into_iter().find(|f| fits.contains(f)).unwrap_or(Fit::Silent)
     }
 }
 

@@ -105,10 +105,7 @@ impl Cause for FlowRateCap {
                     "use {} streams (your own program: several connections)",
                     knee.streams
                 ))
-                .on(
-                    Side::Near,
-                    again(model, &format!(" --streams {}", knee.streams)),
-                )
+                .on(Side::Near, again(model, &format!(" --streams {}", knee.streams)))
                 .gain(Some(knee.goodput.mean / base.goodput.mean))
             })
             .into_iter()
@@ -136,9 +133,7 @@ fn of_datagrams(model: &Model, direction: Direction) -> Option<Answer> {
         Err(answer) => return Some(Err(answer)),
     };
     if dir.base.silent().is_some() {
-        return Some(Err(NoFinding::Clear(
-            "no datagram arrived: that is no rate".to_owned(),
-        )));
+        return Some(Err(NoFinding::Clear("no datagram arrived: that is no rate".to_owned())));
     }
     let few = |more: &&Load| more.over(&dir.base).high < times(dir, more) * EACH;
     let scaled = |more: &Load| {

@@ -71,10 +71,8 @@ impl Cause for HashCollision {
         let crowded = crowded(model, trial.direction)?;
         if trial.factor()? == Factor::OtherPorts {
             // Streams that shared a queue gain at most a factor of the number of queues.
-            return spread_out(model, trial).then(|| Range {
-                low: GAIN,
-                high: f64::from(crowded.streams) * 1.1,
-            });
+            return spread_out(model, trial)
+                .then(|| Range { low: GAIN, high: f64::from(crowded.streams) * 1.1 });
         }
         SoftirqCore.predict(model, trial)
     }
@@ -138,10 +136,7 @@ fn check(model: &Model, direction: Direction) -> Result<Crowded, NoFinding> {
         return Err(lacks(model, "cpu", side));
     }
     let serving = all.iter().filter(|cpu| served.contains(&cpu.number));
-    let Some(full) = serving
-        .clone()
-        .max_by(|a, b| a.softirq.total_cmp(&b.softirq))
-    else {
+    let Some(full) = serving.clone().max_by(|a, b| a.softirq.total_cmp(&b.softirq)) else {
         return Err(lacks(model, "cpu", side));
     };
     if full.softirq < FULL {
@@ -151,10 +146,7 @@ fn check(model: &Model, direction: Direction) -> Result<Crowded, NoFinding> {
             percent(full.softirq)
         ));
     }
-    let idle: Vec<u32> = serving
-        .filter(|cpu| cpu.softirq < IDLE)
-        .map(|cpu| cpu.number)
-        .collect();
+    let idle: Vec<u32> = serving.filter(|cpu| cpu.softirq < IDLE).map(|cpu| cpu.number).collect();
     if idle.is_empty() {
         return clear(format!("no queue of the {} port was idle", side.name()));
     }

@@ -55,9 +55,7 @@ impl Used<'_> {
     /// if the path behind the shaper loses them.
     fn falls_short(&self) -> Option<f64> {
         let connections = !self.datagrams && self.share >= SHORT && self.holds();
-        self.shaper
-            .held
-            .filter(|held| connections && *held >= OFTEN)
+        self.shaper.held.filter(|held| connections && *held >= OFTEN)
     }
 
     /// Whether the shaper may be the limit.
@@ -116,10 +114,7 @@ impl Cause for HostShaping {
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         let shaper = tightest(model, trial.direction);
         match trial.factor()? {
-            Factor::OtherCongestion => Some(Range {
-                low: 0.3,
-                high: EQUAL.high,
-            }),
+            Factor::OtherCongestion => Some(Range { low: 0.3, high: EQUAL.high }),
             Factor::MoreStreams if shaper.is_some_and(|s| s.rate.is_none()) => {
                 Some(around(trial.stream_ratio(), 0.12))
             }
@@ -129,9 +124,7 @@ impl Cause for HostShaping {
     }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         let load = model.direction(direction).map(|d| &d.base);
-        load.and_then(|load| lift(load, direction))
-            .into_iter()
-            .collect()
+        load.and_then(|load| lift(load, direction)).into_iter().collect()
     }
 }
 
@@ -173,11 +166,7 @@ fn without(model: &Model, direction: Direction, load: &Load) -> NoFinding {
         return lacks(model, "tcp", sender);
     }
     let unread = |what: String, why: &str, hint: String| {
-        NoFinding::Unknown(vec![Gap {
-            what,
-            why: why.to_owned(),
-            hint,
-        }])
+        NoFinding::Unknown(vec![Gap { what, why: why.to_owned(), hint }])
     };
     let refused = |(side, gap): &&(_, Gap)| *side == sender && gap.what == "qdisc";
     let refused = model.gaps.iter().find(refused);
@@ -191,10 +180,7 @@ fn without(model: &Model, direction: Direction, load: &Load) -> NoFinding {
         Some(held) => unread(
             format!("the rate of {}", held.subject),
             &held.words(),
-            format!(
-                "tc -d qdisc show dev {0}; tc -d class show dev {0}",
-                held.port()
-            ),
+            format!("tc -d qdisc show dev {0}; tc -d class show dev {0}", held.port()),
         ),
         None => NoFinding::Clear(format!(
             "no shaper of the {} host's own port was passed",

@@ -59,18 +59,10 @@ pub(crate) fn raised(model: &Model, direction: Direction) -> Result<Raised, NoFi
     let idle = median(model.idle.as_ref()).or_else(least);
     let idle = idle.ok_or_else(|| untimed("the idle path", model.idle.as_ref()))?;
     let beside = load.latency.as_ref();
-    let raised = |loaded, at_least| Raised {
-        idle,
-        loaded,
-        at_least,
-    };
+    let raised = |loaded, at_least| Raised { idle, loaded, at_least };
     if let Some(loaded) = median(beside) {
         let raised = raised(loaded, false);
-        return if raised.is_far() {
-            Ok(raised)
-        } else {
-            Err(NoFinding::Clear(raised.words()))
-        };
+        return if raised.is_far() { Ok(raised) } else { Err(NoFinding::Clear(raised.words())) };
     }
     let few = beside.filter(|l| l.samples >= FEW);
     let least = few.map(|l| raised(l.least, true)).filter(|r| r.is_far());
@@ -91,9 +83,7 @@ pub(crate) fn raised(model: &Model, direction: Direction) -> Result<Raised, NoFi
 pub(super) fn idle(model: &Model, direction: Direction) -> Result<Nanos, NoFinding> {
     let first = model.directions.first().map(|dir| dir.direction);
     if first != Some(direction) {
-        return Err(NoFinding::Clear(
-            "it is reported for the other direction".to_owned(),
-        ));
+        return Err(NoFinding::Clear("it is reported for the other direction".to_owned()));
     }
     if let Ok(raised) = raised(model, direction) {
         return Err(NoFinding::Clear(raised.words()));

@@ -52,10 +52,7 @@ impl Cause for LatencyIdleStates {
     }
     fn advice(&self, model: &Model, _: Direction) -> Vec<Advice> {
         let of = |side: Side| {
-            deepest(model, side)
-                .ok()
-                .flatten()
-                .filter(|s| s.latency >= ADDED)?;
+            deepest(model, side).ok().flatten().filter(|s| s.latency >= ADDED)?;
             let micros = ADDED.0 / 1000;
             let advice = Advice::new(format!(
                 "forbid idle states of CPUs that take {micros} us or more to leave; this costs power"
@@ -86,16 +83,10 @@ fn rests(model: &Model, direction: Direction) -> Result<Finding, NoFinding> {
     let wakes = |state: Option<&IdleState>| state.map_or(0, |state| state.latency.0);
     let all = wakes(near) + wakes(far);
     if (all as f64) < added as f64 * MOST {
-        return Err(NoFinding::Clear(format!(
-            "{words}; CPUs wake in {} in all",
-            Nanos(all)
-        )));
+        return Err(NoFinding::Clear(format!("{words}; CPUs wake in {} in all", Nanos(all))));
     }
-    let (side, state) = if wakes(near) >= wakes(far) {
-        (Side::Near, near)
-    } else {
-        (Side::Far, far)
-    };
+    let (side, state) =
+        if wakes(near) >= wakes(far) { (Side::Near, near) } else { (Side::Far, far) };
     let deepest = state.map(|state| {
         format!(
             "CPUs of {} may rest in {}, which takes {} to leave",
@@ -118,9 +109,8 @@ fn undo(model: &Model, side: Side) -> String {
     let states = model.host(side).and_then(|h| h.facts.idle_states.as_ref());
     let off = states.into_iter().flatten().enumerate();
     let off = off.filter(|(_, state)| state.disabled);
-    let off: Vec<String> = off
-        .map(|(number, _)| format!("; sudo cpupower idle-set -d {number}"))
-        .collect();
+    let off: Vec<String> =
+        off.map(|(number, _)| format!("; sudo cpupower idle-set -d {number}")).collect();
     format!("sudo cpupower idle-set -E{}", off.concat())
 }
 
@@ -136,7 +126,5 @@ fn deepest(model: &Model, side: Side) -> Result<Option<&IdleState>, NoFinding> {
         }])
     })?;
     let allowed = states.iter().filter(|state| !state.disabled);
-    Ok(allowed
-        .filter(|state| state.latency.0 > 0)
-        .max_by_key(|state| state.latency))
+    Ok(allowed.filter(|state| state.latency.0 > 0).max_by_key(|state| state.latency))
 }

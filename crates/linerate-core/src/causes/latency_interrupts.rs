@@ -87,11 +87,8 @@ fn waits(model: &Model, direction: Direction) -> Result<Finding, NoFinding> {
     if share < SUSPECT || all < NOTABLE || share >= 1.0 {
         return Err(NoFinding::Clear(words));
     }
-    let (side, worst) = if micros(near) >= micros(far) {
-        (Side::Near, near)
-    } else {
-        (Side::Far, far)
-    };
+    let (side, worst) =
+        if micros(near) >= micros(far) { (Side::Near, near) } else { (Side::Far, far) };
     let told = worst.map(|held| {
         format!(
             "{} of {} waits {} us after a packet for more packets; together that is {} of the round \
@@ -119,11 +116,7 @@ fn held(model: &Model, side: Side) -> Result<Option<Held<'_>>, NoFinding> {
     let wires = route.and_then(Route::wires);
     let Some(wires) = wires else {
         let none = facts.is_some_and(|facts| !facts.has_card());
-        return if none {
-            Ok(None)
-        } else {
-            Err(unread(model, side))
-        };
+        return if none { Ok(None) } else { Err(unread(model, side)) };
     };
     let told: Option<Vec<Held<'_>>> = wires.into_iter().map(fixed).collect();
     let told = told.ok_or_else(|| unread(model, side))?;
@@ -133,9 +126,8 @@ fn held(model: &Model, side: Side) -> Result<Option<Held<'_>>, NoFinding> {
 /// Drivers of cards for which `rx-usecs` is the least time between two interrupts: a single packet interrupts
 /// at once.
 //= Intel 82599 and X710 datasheets, "interrupt throttling" (ITR)
-const THROTTLE: [&str; 9] = [
-    "e1000", "e1000e", "igb", "igbvf", "ixgbe", "ixgbevf", "i40e", "iavf", "ice",
-];
+const THROTTLE: [&str; 9] =
+    ["e1000", "e1000e", "igb", "igbvf", "ixgbe", "ixgbevf", "i40e", "iavf", "ice"];
 
 /// The fixed interrupt delay of one card; `None` if it was not read.
 fn fixed(card: &Nic) -> Option<Held<'_>> {
@@ -143,10 +135,7 @@ fn fixed(card: &Nic) -> Option<Held<'_>> {
     let at_once = set.adaptive_rx == Some(true)
         || set.rx_frames == Some(1)
         || THROTTLE.contains(&card.driver.as_str());
-    Some(Held {
-        port: &card.name,
-        micros: set.rx_usecs.filter(|_| !at_once).unwrap_or(0),
-    })
+    Some(Held { port: &card.name, micros: set.rx_usecs.filter(|_| !at_once).unwrap_or(0) })
 }
 
 fn unread(model: &Model, side: Side) -> NoFinding {

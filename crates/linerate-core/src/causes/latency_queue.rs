@@ -24,10 +24,7 @@ const MOST: f64 = 0.5;
 
 /// Ratio of goodput at half the pace to the goodput before: it followed the pace, and nothing else became
 /// slow.
-const FOLLOWS: Range = Range {
-    low: 0.35,
-    high: 0.75,
-};
+const FOLLOWS: Range = Range { low: 0.35, high: 0.75 };
 
 /// Share of the path's rate at which a shaper is set in front of it, so that the queue forms at the shaper,
 /// where it can be kept short.
@@ -66,10 +63,8 @@ impl Cause for LatencyQueue {
     fn predict_latency(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         let raised = raised(model, trial.direction).ok()?;
         // At half the rate there is no standing queue: at least half of the added delay disappears.
-        (trial.factor()? == Factor::Paced).then(|| Range {
-            low: 0.0,
-            high: 1.0 - raised.share() * MOST,
-        })
+        (trial.factor()? == Factor::Paced)
+            .then(|| Range { low: 0.0, high: 1.0 - raised.share() * MOST })
     }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         let Ok(raised) = raised(model, direction) else {
@@ -86,10 +81,7 @@ impl Cause for LatencyQueue {
             None if ack_way::may_hold(model, direction) => None,
             None => shaped(model, load, direction),
         };
-        shorter
-            .into_iter()
-            .chain(use_bbr(model, load, direction.sender(), None))
-            .collect()
+        shorter.into_iter().chain(use_bbr(model, load, direction.sender(), None)).collect()
     }
 }
 
@@ -123,23 +115,16 @@ fn finding(load: &Load, direction: Direction, raised: Raised) -> Finding {
     let sender = direction.sender();
     let standing = match (queue, longest(load)) {
         (Some(Queue { subject, wait }), _) => {
-            format!(
-                "packets waited {wait} in {subject} of the {} host",
-                sender.name()
-            )
+            format!("packets waited {wait} in {subject} of the {} host", sender.name())
         }
-        (None, Some(Queue { subject, wait })) if wait.0 == 0 => format!(
-            "none of it in the queue of the {} host's own port ({subject})",
-            sender.name()
-        ),
+        (None, Some(Queue { subject, wait })) if wait.0 == 0 => {
+            format!("none of it in the queue of the {} host's own port ({subject})", sender.name())
+        }
         (None, Some(Queue { subject, wait })) => format!(
             "only {wait} of it in the queue of the {} host's own port ({subject})",
             sender.name()
         ),
-        (None, None) => format!(
-            "no queue of the {} host's own port was counted",
-            sender.name()
-        ),
+        (None, None) => format!("no queue of the {} host's own port was counted", sender.name()),
     };
     let acknowledged = load.tcp.rtt;
     let acknowledged =
@@ -150,10 +135,7 @@ fn finding(load: &Load, direction: Direction, raised: Raised) -> Finding {
         // For datagrams only the separate round trips were timed: a trial must decide.
         enough: load.tcp.rtt.is_some() || queue.is_some(),
         reached: false,
-        evidence: std::iter::once(raised.words())
-            .chain(acknowledged)
-            .chain([standing])
-            .collect(),
+        evidence: std::iter::once(raised.words()).chain(acknowledged).chain([standing]).collect(),
     }
 }
 
@@ -173,19 +155,14 @@ fn fair(load: &Load, side: Side, queue: &Queue) -> Option<Advice> {
     let port = queue.subject.split(' ').next()?;
     let of_port = |subject: &str| subject.split(' ').next() == Some(port);
     let shapers = load.shapers.iter().flatten();
-    let rates: Vec<_> = shapers
-        .filter(|s| of_port(&s.subject))
-        .filter_map(|s| s.rate)
-        .collect();
+    let rates: Vec<_> = shapers.filter(|s| of_port(&s.subject)).filter_map(|s| s.rate).collect();
     // With several classes, one queue cannot be replaced at the port.
     if rates.len() > 1 {
         return None;
     }
     let rate = rates.first();
     // The present limit of the rate would disappear with its queue.
-    let kind = rate.map_or("fq_codel".to_owned(), |rate| {
-        format!("cake bandwidth {}bit", rate.0)
-    });
+    let kind = rate.map_or("fq_codel".to_owned(), |rate| format!("cake bandwidth {}bit", rate.0));
     let what = format!("keep the queue of {port} short, and apart for each flow");
     Some(Advice::new(what).replacing_queue(side, port, &kind))
 }

@@ -53,10 +53,8 @@ impl Cause for LatencyWakeup {
         // At half the pace, at most the time that packets waited for a CPU can go away; less work may also
         // let CPUs sleep.
         let share = total(&waited(model, trial.direction).ok()?);
-        (trial.factor()? == Factor::Paced).then(|| Range {
-            low: (1.0 - share * UNEVEN).max(0.0),
-            high: f64::MAX,
-        })
+        (trial.factor()? == Factor::Paced)
+            .then(|| Range { low: (1.0 - share * UNEVEN).max(0.0), high: f64::MAX })
     }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         let waits = waited(model, direction).ok();
@@ -111,9 +109,5 @@ fn total(waits: &[(Side, f64); 2]) -> f64 {
 }
 
 fn worst(waits: &[(Side, f64); 2]) -> (Side, f64) {
-    if waits[1].1 > waits[0].1 {
-        waits[1]
-    } else {
-        waits[0]
-    }
+    if waits[1].1 > waits[0].1 { waits[1] } else { waits[0] }
 }

@@ -47,26 +47,19 @@ impl Cause for LocalDrops {
         let held = held(model, load, direction, &dropped)?;
         match weigh(load, &dropped) {
             None => Err(lacks(model, "tcp", direction.sender())),
-            Some(Weight::Little) => Err(NoFinding::Clear(format!(
-                "{}, too few to hold it back",
-                words(load, &dropped)
-            ))),
+            Some(Weight::Little) => {
+                Err(NoFinding::Clear(format!("{}, too few to hold it back", words(load, &dropped))))
+            }
             Some(weight) => Ok(finding(direction, load, held, (&dropped, &weight))),
         }
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         match trial.factor()? {
             // Other streams that send through the same queue may find it full as well, or fill the gaps.
-            Factor::MoreStreams => Some(Range {
-                low: 0.5,
-                high: trial.stream_ratio() * 1.1,
-            }),
+            Factor::MoreStreams => Some(Range { low: 0.5, high: trial.stream_ratio() * 1.1 }),
             // Packets that are no longer dropped need no retransmission, and congestion control does not slow
             // down.
-            Factor::HostRoom => Some(Range {
-                low: GAIN,
-                high: f64::MAX,
-            }),
+            Factor::HostRoom => Some(Range { low: GAIN, high: f64::MAX }),
             // Less at once, or on more CPUs, may just fit.
             Factor::HalfWindow | Factor::HalfSendBuffer | Factor::HostSpread => None,
             _ => bystander(model, trial),
@@ -74,18 +67,14 @@ impl Cause for LocalDrops {
     }
     fn predict_loss(&self, _: &Model, trial: &TrialPlan) -> Option<Range> {
         // At half the pace the queue has room for all packets.
-        (trial.factor()? == Factor::Paced).then_some(Range {
-            low: 0.0,
-            high: 0.3,
-        })
+        (trial.factor()? == Factor::Paced).then_some(Range { low: 0.0, high: 0.3 })
     }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         let load = model.direction(direction).map(|d| &d.base);
         let most = load.and_then(|load| most(model, load, direction));
         let gain = lifted(model, direction);
-        let advice = most
-            .and_then(|most| room(most, direction))
-            .map(|advice| Advice { gain, ..advice });
+        let advice =
+            most.and_then(|most| room(most, direction)).map(|advice| Advice { gain, ..advice });
         advice.into_iter().collect()
     }
 }
@@ -133,11 +122,7 @@ fn words(load: &Load, dropped: &Dropped<'_>) -> String {
         Transport::Udp => format!(", and {again:.0} datagrams lost"),
         _ => format!(", and {again:.0} segments retransmitted"),
     });
-    format!(
-        "{}, {:.0} in a second{again}",
-        all.join("; "),
-        dropped.per_sec
-    )
+    format!("{}, {:.0} in a second{again}", all.join("; "), dropped.per_sec)
 }
 
 /// The share of segments that were dropped, and how many were dropped as one packet, in words.
@@ -147,22 +132,13 @@ fn part(load: &Load, dropped: &Dropped<'_>) -> Option<String> {
     let each = dropped.segments / dropped.per_sec;
     let (of, each) = if filtered {
         let most = most_of(load);
-        (
-            dropped.per_sec,
-            format!(" at least: a filter drops up to {most:.0} as one"),
-        )
+        (dropped.per_sec, format!(" at least: a filter drops up to {most:.0} as one"))
     } else if each >= GROUPS {
-        (
-            dropped.segments,
-            format!(", about {each:.0} in each of them"),
-        )
+        (dropped.segments, format!(", about {each:.0} in each of them"))
     } else {
         (dropped.segments, String::new())
     };
-    Some(format!(
-        "that is {} of the segments sent{each}",
-        percent(of / all)
-    ))
+    Some(format!("that is {} of the segments sent{each}", percent(of / all)))
 }
 
 fn finding(
@@ -174,19 +150,11 @@ fn finding(
     let of_sender = dropped.by_sender * 2.0 >= dropped.per_sec;
     let lost = part(load, dropped);
     Finding {
-        side: Place::from(if of_sender {
-            direction.sender()
-        } else {
-            direction.receiver()
-        }),
+        side: Place::from(if of_sender { direction.sender() } else { direction.receiver() }),
         share,
         enough: *weight == Weight::Most,
         reached: false,
-        evidence: why
-            .into_iter()
-            .chain([words(load, dropped)])
-            .chain(lost)
-            .collect(),
+        evidence: why.into_iter().chain([words(load, dropped)]).chain(lost).collect(),
     }
 }
 
@@ -197,11 +165,7 @@ fn room(local: &Local, direction: Direction) -> Option<Advice> {
     let port = &word(name);
     Some(match (local.what, words.next()) {
         (LocalEvent::Queue, Some("ingress" | "clsact")) => {
-            let hook = if side == direction.sender() {
-                "egress"
-            } else {
-                "ingress"
-            };
+            let hook = if side == direction.sender() { "egress" } else { "ingress" };
             Advice::new("remove the filter that drops, or raise its rate, burst and mtu")
                 .on(side, format!("tc -s filter show dev {port} {hook}"))
         }
@@ -252,9 +216,7 @@ fn ring(side: Side, name: &str, way: &str) -> Advice {
     let set = |to: &str| format!("sudo ethtool -G {port} {way} {to}");
     let kept = Kept {
         save: format!("ethtool -g {port} | tee {file}"),
-        restore: set(&format!(
-            "$(awk '/^{row}:/ {{n = $2}} END {{print n}}' {file})"
-        )),
+        restore: set(&format!("$(awk '/^{row}:/ {{n = $2}} END {{print n}}' {file})")),
     };
     let most = format!("$(awk '/^{row}:/ {{print $2; exit}}' {file})");
     let what = format!("give {name} its longest {way} ring");

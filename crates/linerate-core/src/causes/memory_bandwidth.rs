@@ -83,33 +83,25 @@ impl Cause for MemoryBandwidth {
             let added = added_work(model, trial, on_sender)?;
             // The loss is proportional to the added work if one thread waits for memory, and zero if many
             // threads do.
-            Some(Range {
-                low: 0.8 / (1.0 + added),
-                high: EQUAL.high,
-            })
+            Some(Range { low: 0.8 / (1.0 + added), high: EQUAL.high })
         };
         let factor = trial.factor()?;
         match (factor.class(), factor) {
             // A receiver that discards payload leaves one of three memory crossings.
-            (_, Factor::Discard) => Some(Range {
-                low: GAIN,
-                high: 3.0,
-            }),
+            (_, Factor::Discard) => Some(Range { low: GAIN, high: 3.0 }),
             // Sends without a copy leave one of three memory crossings at the sending end, if the channels
             // there are full.
             (_, Factor::ZeroCopy) => match self.check(model, trial.direction) {
-                Ok(found) if found.side == trial.direction.sender().into() => Some(Range {
-                    low: GAIN,
-                    high: 3.0,
-                }),
+                Ok(found) if found.side == trial.direction.sender().into() => {
+                    Some(Range { low: GAIN, high: 3.0 })
+                }
                 Err(NoFinding::Unknown(_)) => None,
                 _ => bystander(model, trial),
             },
             // All streams share the memory channels.
-            (_, Factor::MoreStreams | Factor::MoreDepth | Factor::OtherCongestion) => Some(Range {
-                low: 0.3,
-                high: GAIN,
-            }),
+            (_, Factor::MoreStreams | Factor::MoreDepth | Factor::OtherCongestion) => {
+                Some(Range { low: 0.3, high: GAIN })
+            }
             (_, Factor::SenderWork) => work(true),
             (_, Factor::ReceiverWork) => work(false),
             // With other sizes, more or less may fit into caches: the effect is unknown.
@@ -158,13 +150,7 @@ fn end(model: &Model, host: &Host, load: &Load, direction: Direction) -> End {
     let goodput = load.goodput.mean;
     let copied = load.knobs.receive == Receive::Copy;
     let typical = f64::from(memory::typical(copied)) * goodput;
-    let nodes = facts
-        .topology
-        .nodes
-        .iter()
-        .filter(|n| !n.cpus.is_empty())
-        .count()
-        .max(1);
+    let nodes = facts.topology.nodes.iter().filter(|n| !n.cpus.is_empty()).count().max(1);
     let known = facts.channels.map(|c| (c.capacity().0 * 8.0, c.words()));
     // The channels of one node: payload may not be spread over all nodes.
     let (least, words) = match &known {
@@ -255,9 +241,7 @@ fn counted(side: Side, channels: Channels, nodes: usize, traffic: f64, by_card: 
     let moved = Rate(traffic as u64);
     if at_most < FULL {
         let share = percent(at_most);
-        return End::Clear(format!(
-            "memory of {name} moved {moved}, {share} at most of {words}"
-        ));
+        return End::Clear(format!("memory of {name} moved {moved}, {share} at most of {words}"));
     }
     End::Busy(Finding {
         side: Place::from(side),

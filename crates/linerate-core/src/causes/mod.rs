@@ -159,10 +159,7 @@ pub const CAUSES: &[&dyn Cause] = &[
 
 /// The facts about a cause that are known before any load.
 #[derive(Debug, Clone, Copy)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "independent properties of a cause"
-)]
+#[expect(clippy::struct_excessive_bools, reason = "independent properties of a cause")]
 pub struct CauseInfo {
     /// Stable id: `receive-window`.
     pub id: &'static str,
@@ -269,9 +266,7 @@ pub trait Cause: Sync {
     /// Whether a trial tests the cause: its factor decides the cause, at the end where the cause is.
     fn is_about(&self, model: &Model, trial: &TrialPlan) -> bool {
         let _ = model;
-        trial
-            .factor()
-            .is_some_and(|f| self.info().decided_by.contains(&f))
+        trial.factor().is_some_and(|f| self.info().decided_by.contains(&f))
     }
     /// The remedy if the cause holds.
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice>;
@@ -360,10 +355,7 @@ fn base(model: &Model, direction: Direction) -> Result<&Load, NoFinding> {
 
 /// The answer of a cause that needs a reading of one end which is not there.
 fn lacks(model: &Model, what: &str, side: crate::path::Side) -> NoFinding {
-    let known = model
-        .gaps
-        .iter()
-        .find(|(s, g)| *s == side && g.what.starts_with(what));
+    let known = model.gaps.iter().find(|(s, g)| *s == side && g.what.starts_with(what));
     // In a run, the name of a reading includes its end, so that users know where to look.
     let named = |gap: &Gap| {
         if model.watched || side.is_named_in(&gap.what) {
@@ -378,10 +370,7 @@ fn lacks(model: &Model, what: &str, side: crate::path::Side) -> NoFinding {
             why: "the readings have no such counter".to_owned(),
             hint: String::new(),
         },
-        |(_, gap)| Gap {
-            what: named(gap),
-            ..gap.clone()
-        },
+        |(_, gap)| Gap { what: named(gap), ..gap.clone() },
     )])
 }
 

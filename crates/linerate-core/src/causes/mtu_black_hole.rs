@@ -43,9 +43,7 @@ impl Cause for MtuBlackHole {
         };
         if let Some(own) = own_loss(load, direction) {
             let why = own_loss::words(own);
-            return Err(NoFinding::Clear(format!(
-                "the sender's own port loses it: {why}"
-            )));
+            return Err(NoFinding::Clear(format!("the sender's own port loses it: {why}")));
         }
         // A connection without progress may see a drop per second for any reason.
         let holds = || local_drops::holds(model, load, direction);
@@ -70,9 +68,10 @@ impl Cause for MtuBlackHole {
                 return Err(NoFinding::Clear("nothing was retransmitted".to_owned()));
             }
         }
-        let timeouts = load.tcp.timeouts.map_or(String::new(), |n| {
-            format!(", after {n:.0} timeouts of the sender")
-        });
+        let timeouts = load
+            .tcp
+            .timeouts
+            .map_or(String::new(), |n| format!(", after {n:.0} timeouts of the sender"));
         Ok(Finding {
             side: Place::Path,
             share: silent,
@@ -80,27 +79,20 @@ impl Cause for MtuBlackHole {
             enough: !load.arrived() || flow(model, direction),
             reached: false,
             evidence: vec![
-                format!(
-                    "no payload arrived in {} of the samples{timeouts}",
-                    percent(silent)
-                ),
+                format!("no payload arrived in {} of the samples{timeouts}", percent(silent)),
                 format!("{} round trips of 64 bytes passed before", small.samples),
             ],
         })
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         match trial.factor()? {
-            Factor::SmallerMss => Some(Range {
-                low: FLOWS,
-                high: f64::MAX,
-            }),
+            Factor::SmallerMss => Some(Range { low: FLOWS, high: f64::MAX }),
             _ => bystander(model, trial),
         }
     }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
-        let datagrams = model
-            .direction(direction)
-            .is_some_and(|d| d.base.transport == Transport::Udp);
+        let datagrams =
+            model.direction(direction).is_some_and(|d| d.base.transport == Transport::Udp);
         let sender = model.host(direction.sender());
         let until = if datagrams {
             Advice::new("let the program send smaller datagrams")
@@ -135,15 +127,10 @@ const USUAL: u64 = 1500;
 /// any smaller MTU on the path.
 fn find(model: &Model, direction: Direction) -> Advice {
     let sender = direction.sender();
-    let route = model
-        .host(sender)
-        .and_then(|host| host.facts.route.as_ref());
+    let route = model.host(sender).and_then(|host| host.facts.route.as_ref());
     let peer = route.and_then(|route| route.peer);
-    let headers = if peer.is_some_and(|peer| peer.to_canonical().is_ipv6()) {
-        ECHO_V6
-    } else {
-        ECHO_V4
-    };
+    let headers =
+        if peer.is_some_and(|peer| peer.to_canonical().is_ipv6()) { ECHO_V6 } else { ECHO_V4 };
     let payload = full_packet(model, direction).saturating_sub(headers);
     let advice = Advice::new(
         "find what drops large packets, and let routers and firewalls forward ICMP \"fragmentation needed\" and \
@@ -177,8 +164,6 @@ fn full_packet(model: &Model, direction: Direction) -> u64 {
 
 /// Whether smaller packets got through.
 fn flow(model: &Model, direction: Direction) -> bool {
-    let effect = model
-        .tried(direction, Factor::SmallerMss)
-        .and_then(|trial| trial.effect);
+    let effect = model.tried(direction, Factor::SmallerMss).and_then(|trial| trial.effect);
     effect.is_some_and(|effect| effect.low >= FLOWS)
 }

@@ -77,17 +77,11 @@ impl Cause for NumaRemote {
             (Role::Receiver, trial.after.receiver_node)
         };
         if trial.factor()? == Factor::NearInterrupts && moved.is_some() {
-            return Some(Range {
-                low: GAIN,
-                high: MOST,
-            });
+            return Some(Range { low: GAIN, high: MOST });
         }
         if trial.factor()? == Factor::OtherCpu {
             // The thread may be on either node.
-            return Some(Range {
-                low: 0.5,
-                high: MOST,
-            });
+            return Some(Range { low: 0.5, high: MOST });
         }
         core_bound::predict(model, trial, role)
     }
@@ -149,11 +143,7 @@ fn worst(model: &Model, direction: Direction) -> Result<Remote, NoFinding> {
 }
 
 fn spare(side: Side, share: f64) -> String {
-    format!(
-        "{} needed its CPUs only {} of the time",
-        side.name(),
-        percent(share)
-    )
+    format!("{} needed its CPUs only {} of the time", side.name(), percent(share))
 }
 
 /// Share of its CPU that the busiest thread wants, or the busiest of the CPUs with interrupts.
@@ -170,25 +160,16 @@ fn evidence(port: &str, remote: &Remote) -> Vec<String> {
     let Remote { share, off, .. } = remote;
     let mut all = Vec::new();
     let s = |cpus: &[u32]| if cpus.len() == 1 { "" } else { "s" };
-    let home = format!(
-        "{port} is on node {} (CPUs {})",
-        off.node,
-        ranges(&off.near)
-    );
+    let home = format!("{port} is on node {} (CPUs {})", off.node, ranges(&off.near));
     if !off.threads.is_empty() {
         let cpus = format!("CPU{} {}", s(&off.threads), ranges(&off.threads));
         all.push(format!("threads ran on {cpus}; {home}"));
     }
     if !off.interrupts.is_empty() {
         let cpus = format!("CPU{} {}", s(&off.interrupts), ranges(&off.interrupts));
-        all.push(format!(
-            "all interrupts of {port} are sent to {cpus}; {home}"
-        ));
+        all.push(format!("all interrupts of {port} are sent to {cpus}; {home}"));
     }
-    all.push(format!(
-        "the busiest of these CPUs was wanted {} of the time",
-        percent(*share)
-    ));
+    all.push(format!("the busiest of these CPUs was wanted {} of the time", percent(*share)));
     all
 }
 
@@ -215,9 +196,7 @@ fn interrupts_back(model: &Model, side: Side, off: &OffNode) -> Advice {
     if ports.is_empty() {
         ports.push(netdev(model, side));
     }
-    let folders = ports
-        .iter()
-        .map(|p| format!("/sys/class/net/{}/device/msi_irqs/*", word(p)));
+    let folders = ports.iter().map(|p| format!("/sys/class/net/{}/device/msi_irqs/*", word(p)));
     let folders = folders.collect::<Vec<_>>().join(" ");
     // Each interrupt has its own list of CPUs.
     let show =

@@ -72,19 +72,14 @@ impl Cause for Pacing {
         match trial.factor()? {
             Factor::MoreStreams => Some(super::predict::per_stream(trial)),
             // A gain of any size, up to whatever binds next.
-            Factor::Unpaced => Some(Range {
-                low: GAIN,
-                high: f64::MAX,
-            }),
+            Factor::Unpaced => Some(Range { low: GAIN, high: f64::MAX }),
             _ => bystander(model, trial),
         }
     }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         let tried = model.tried(direction, Factor::Unpaced);
         let gain = tried.and_then(|t| t.effect).map(|effect| effect.mid);
-        let ours = model
-            .direction(direction)
-            .is_none_or(|d| d.base.knobs.pacing.is_some());
+        let ours = model.direction(direction).is_none_or(|d| d.base.knobs.pacing.is_some());
         let what = if model.reported {
             "run the program again with a higher rate, or with none: over UDP iperf3 sends 1 Mbit/s unless -b says \
              otherwise"

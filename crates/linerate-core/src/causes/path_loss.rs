@@ -74,9 +74,8 @@ impl Cause for PathLoss {
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         let found = found(model, direction)?;
         let load = base(model, direction)?;
-        let arrived = bad_checksums::of_segments(load)
-            .or_else(|| socket_memory::drops(load))
-            .or_else(|| {
+        let arrived =
+            bad_checksums::of_segments(load).or_else(|| socket_memory::drops(load)).or_else(|| {
                 let side = direction.receiver();
                 socket_memory::holds(model, load, direction, side)
                     .filter(|_| socket_memory::drops_some(load))
@@ -98,10 +97,7 @@ impl Cause for PathLoss {
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         let load = &model.direction(trial.direction)?.base;
         // A gain of any size, up to the next limit.
-        let any_gain = Range {
-            low: GAIN,
-            high: f64::MAX,
-        };
+        let any_gain = Range { low: GAIN, high: f64::MAX };
         match trial.factor()? {
             // One stream fills the pauses of another one.
             Factor::MoreStreams if bbr::sends(load) && erratic(load) => Some(any_gain),
@@ -193,10 +189,7 @@ fn finding(load: &Load, direction: Direction, share: f64, evidence: Vec<String>)
         share,
         enough: own.is_some(),
         reached: false,
-        evidence: evidence
-            .into_iter()
-            .chain(own.map(own_loss::words))
-            .collect(),
+        evidence: evidence.into_iter().chain(own.map(own_loss::words)).collect(),
     }
 }
 
@@ -216,9 +209,7 @@ fn of_silence(model: &Model, direction: Direction) -> Option<Answer> {
         return Some(Err(NoFinding::Clear(too_few(load, share))));
     };
     if let Some(own) = of_a_host(model, load, direction) {
-        return Some(Err(NoFinding::Clear(format!(
-            "a host does it itself: {own}"
-        ))));
+        return Some(Err(NoFinding::Clear(format!("a host does it itself: {own}"))));
     }
     let evidence = vec![
         format!("{} of the bytes were retransmitted", percent(share)),
@@ -278,11 +269,7 @@ fn evidence(model: &Model, direction: Direction, load: &Load, lost: f64) -> Vec<
     let law = leaves(load, lost).map(|left| {
         format!(
             "at a round trip of {rtt} that leaves {} {left}",
-            if name.is_empty() {
-                "congestion control"
-            } else {
-                name
-            }
+            if name.is_empty() { "congestion control" } else { name }
         )
     });
     let scaled = model.direction(direction).and_then(scales);
@@ -327,10 +314,7 @@ fn tolerant(model: &Model, direction: Direction) -> Option<Advice> {
 /// the discipline may do more than lose packets.
 fn without_own_loss(own: &Local) -> Advice {
     let port = own.port();
-    let (kind, id) = (
-        own.kind().unwrap_or_default(),
-        own.subject.split(' ').nth(2),
-    );
+    let (kind, id) = (own.kind().unwrap_or_default(), own.subject.split(' ').nth(2));
     let id = id.unwrap_or_default();
     let port = word(port);
     Advice::new(format!(

@@ -82,9 +82,8 @@ impl Cause for PathRate {
     }
     fn is_about(&self, model: &Model, trial: &TrialPlan) -> bool {
         // More streams of datagrams carry no more where their hosts have no time to send more, either.
-        let datagrams = model
-            .direction(trial.direction)
-            .is_some_and(|d| d.base.transport == Transport::Udp);
+        let datagrams =
+            model.direction(trial.direction).is_some_and(|d| d.base.transport == Transport::Udp);
         match trial.factor() {
             Some(Factor::MoreStreams) => !datagrams,
             factor => matches!(factor, Some(Factor::Paced | Factor::Crowd)),
@@ -114,10 +113,8 @@ pub(super) fn of_any(model: &Model, direction: Direction) -> Answer {
 /// The answer for a load by connections, whatever fills the rate.
 pub(super) fn of_connections(model: &Model, direction: Direction) -> Answer {
     let held = held_by_network(model, direction)?;
-    path_reordering::alone(model, direction).map_or_else(
-        || finding(model, direction, &held),
-        |why| Err(NoFinding::Clear(why)),
-    )
+    path_reordering::alone(model, direction)
+        .map_or_else(|| finding(model, direction, &held), |why| Err(NoFinding::Clear(why)))
 }
 
 /// A load whose sender is limited by the network, not by a window, a buffer or a CPU.
@@ -157,10 +154,7 @@ pub(super) fn of_a_host(model: &Model, load: &Load, direction: Direction) -> Opt
 }
 
 fn no_rate(silent: f64) -> String {
-    format!(
-        "no payload arrived in {} of the samples: that is no rate",
-        percent(silent)
-    )
+    format!("no payload arrived in {} of the samples: that is no rate", percent(silent))
 }
 
 fn carried(more: &Load, gain: f64) -> String {
@@ -180,11 +174,7 @@ pub(super) fn held_back(model: &Model, direction: Direction) -> Result<Held<'_>,
     // A window or buffer full of data that waits in a queue on the path is not the limit.
     let queued = mostly_queued(model, load);
     let lifted = lifted(model, direction);
-    let share = if queued {
-        1.0 - starved
-    } else {
-        network + lifted
-    };
+    let share = if queued { 1.0 - starved } else { network + lifted };
     if let Some(why) = on_cpus(model, load, direction) {
         return Err(NoFinding::Clear(why));
     }
@@ -200,12 +190,7 @@ pub(super) fn held_back(model: &Model, direction: Direction) -> Result<Held<'_>,
             percent(share)
         )));
     }
-    Ok(Held {
-        load,
-        share,
-        why: why(queued, network, share),
-        lifted: lifted >= SUSPECT,
-    })
+    Ok(Held { load, share, why: why(queued, network, share), lifted: lifted >= SUSPECT })
 }
 
 /// A sentence with the evidence that the network limited the sender for `share` of the time. The kernel's
@@ -243,10 +228,7 @@ fn lifted(model: &Model, direction: Direction) -> f64 {
         Some(held?.min(more))
     };
     let window = of(&LARGER_WINDOW, base.tcp.rwnd_limited);
-    let buffer = of(
-        &[Factor::LargerSendBuffer, Factor::HostSendBuffer],
-        base.tcp.sndbuf_limited,
-    );
+    let buffer = of(&[Factor::LargerSendBuffer, Factor::HostSendBuffer], base.tcp.sndbuf_limited);
     window.into_iter().chain(buffer).sum()
 }
 
@@ -259,9 +241,7 @@ pub(super) fn without_gain<'a>(
     direction: Direction,
     factors: &[Factor],
 ) -> Option<&'a TrialModel> {
-    let tried = factors
-        .iter()
-        .filter_map(|factor| model.tried(direction, *factor));
+    let tried = factors.iter().filter_map(|factor| model.tried(direction, *factor));
     let gained_nothing = |trial: &&TrialModel| {
         let effect = trial.effect;
         effect.is_some_and(|e| e.high < GAIN && e.mid >= EQUAL.low)
@@ -281,20 +261,18 @@ fn by_network(model: &Model, load: &Load) -> Option<f64> {
 
 /// Names the part of an end that has no time left: a thread, or a CPU that only handles packets.
 pub(super) fn on_cpus(model: &Model, load: &Load, direction: Direction) -> Option<String> {
-    [direction.sender(), direction.receiver()]
-        .into_iter()
-        .find_map(|side| {
-            let busy = wanted_at(load, direction, side).filter(|w| *w > BUSY);
-            let busy = busy.filter(|_| !had_time(model, direction, side));
-            let thread = busy.map(|w| {
-                let w = percent(w);
-                format!("the {} thread was busy {w} of the time", side.name())
-            });
-            thread.or_else(|| {
-                let full = stands(&SoftirqCore, model, direction, side);
-                full.then(|| format!("a CPU of {} is full of packets: softirq-core", side.name()))
-            })
+    [direction.sender(), direction.receiver()].into_iter().find_map(|side| {
+        let busy = wanted_at(load, direction, side).filter(|w| *w > BUSY);
+        let busy = busy.filter(|_| !had_time(model, direction, side));
+        let thread = busy.map(|w| {
+            let w = percent(w);
+            format!("the {} thread was busy {w} of the time", side.name())
+        });
+        thread.or_else(|| {
+            let full = stands(&SoftirqCore, model, direction, side);
+            full.then(|| format!("a CPU of {} is full of packets: softirq-core", side.name()))
         })
+    })
 }
 
 /// Whether the threads of an end got more work and carried as much: then they only looked busy.
@@ -309,10 +287,7 @@ fn finding(model: &Model, direction: Direction, held: &Held<'_>) -> Answer {
     let mut evidence = vec![held.why.clone()];
     let mut same = false;
     let sweep = model.direction(direction).map(|d| d.sweep.iter());
-    let gains = sweep
-        .into_iter()
-        .flatten()
-        .map(|more| (more, gain(model, direction, load, more)));
+    let gains = sweep.into_iter().flatten().map(|more| (more, gain(model, direction, load, more)));
     let gains: Vec<(&Load, Interval)> = gains.collect();
     let sure = gains.iter().max_by(|a, b| a.1.low.total_cmp(&b.1.low));
     if let Some((more, gain)) = sure.filter(|g| g.1.low > SAME.max(filled(model, load).high)) {
@@ -375,11 +350,7 @@ fn of_datagrams(model: &Model, direction: Direction) -> Option<Answer> {
     if let Some(silent) = dir.base.silent() {
         return Some(Err(NoFinding::Clear(no_rate(silent))));
     }
-    let gains = || {
-        dir.sweep
-            .iter()
-            .map(|more| (more, gain(model, direction, &dir.base, more)))
-    };
+    let gains = || dir.sweep.iter().map(|more| (more, gain(model, direction, &dir.base, more)));
     if let Some((more, gain)) = gains().find(|(_, gain)| gain.low > SAME) {
         return Some(Err(NoFinding::Clear(carried(more, gain.mid))));
     }
@@ -428,19 +399,13 @@ fn shared(load: &Load) -> Option<String> {
 fn gain(model: &Model, direction: Direction, load: &Load, more: &Load) -> Interval {
     let tried = model.tried(direction, Factor::MoreStreams);
     let tried = tried.filter(|t| t.plan.after.streams == more.streams);
-    tried
-        .and_then(|t| t.effect)
-        .unwrap_or_else(|| more.over(load))
+    tried.and_then(|t| t.effect).unwrap_or_else(|| more.over(load))
 }
 
 /// Factor for the evidence of a limit of each stream that a short look at twice as many streams leaves.
 pub(super) fn of_each_stream(model: &Model, direction: Direction) -> f64 {
     let scaled = model.direction(direction).and_then(scales);
-    if scaled.is_some_and(|(_, gain)| gain <= SAME) {
-        0.1
-    } else {
-        1.0
-    }
+    if scaled.is_some_and(|(_, gain)| gain <= SAME) { 0.1 } else { 1.0 }
 }
 
 /// Whether more streams carried more, as far as this was measured.

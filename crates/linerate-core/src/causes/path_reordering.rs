@@ -72,9 +72,7 @@ impl Cause for PathReordering {
             )));
         }
         if let Some(queue) = long_queue(model, load) {
-            return Err(NoFinding::Clear(format!(
-                "it costs nothing compared with {queue}"
-            )));
+            return Err(NoFinding::Clear(format!("it costs nothing compared with {queue}")));
         }
         Ok(Finding {
             side: Place::Path,
@@ -82,9 +80,7 @@ impl Cause for PathReordering {
             // On any path with several queues some packets are late. Only a trial shows whether that matters.
             enough: false,
             reached: false,
-            evidence: std::iter::once(words(late, again))
-                .chain(empties(model, load))
-                .collect(),
+            evidence: std::iter::once(words(late, again)).chain(empties(model, load)).collect(),
         })
     }
     fn is_last(&self, model: &Model, direction: Direction) -> bool {
@@ -96,10 +92,9 @@ impl Cause for PathReordering {
         match trial.factor()? {
             // A gain of any size, up to the next limit: BBR does not take reordering for a full path. The
             // effect is unknown for other congestion controls, and for BBR with too small a window.
-            Factor::OtherCongestion => bbr::has_room(model, trial).then_some(Range {
-                low: GAIN,
-                high: f64::MAX,
-            }),
+            Factor::OtherCongestion => {
+                bbr::has_room(model, trial).then_some(Range { low: GAIN, high: f64::MAX })
+            }
             Factor::MoreStreams => Some(per_stream(trial)),
             _ => bystander(model, trial),
         }

@@ -48,15 +48,9 @@ impl Cause for PauseFrames {
         let load = base(model, direction)?;
         let sender = direction.sender();
         let Some(nic) = wire(model, sender) else {
-            return Err(NoFinding::Clear(
-                "the sender's port has no wire of its own".to_owned(),
-            ));
+            return Err(NoFinding::Clear("the sender's port has no wire of its own".to_owned()));
         };
-        let ByRole {
-            sender: Some(paused),
-            receiver: there,
-        } = load.paused
-        else {
+        let ByRole { sender: Some(paused), receiver: there } = load.paused else {
             return Err(uncounted(sender, nic));
         };
         let Some((share, how)) = stopped(&paused, nic.link.speed) else {
@@ -77,11 +71,7 @@ impl Cause for PauseFrames {
             "the network between the hosts sent them".to_owned()
         };
         Ok(Finding {
-            side: if asked {
-                Place::from(direction.receiver())
-            } else {
-                Place::Path
-            },
+            side: if asked { Place::from(direction.receiver()) } else { Place::Path },
             share,
             enough: paused.stopped.is_some() || share >= OFTEN,
             reached: false,
@@ -106,26 +96,16 @@ impl Cause for PauseFrames {
             return Vec::new();
         };
         let set = |to: &str| {
-            let also = if negotiates_all(nic) {
-                format!("autoneg {to} ")
-            } else {
-                String::new()
-            };
+            let also = if negotiates_all(nic) { format!("autoneg {to} ") } else { String::new() };
             format!("sudo ethtool -A {} {also}rx {to}", word(&nic.name))
         };
         let find = Advice::new(
             "find out which device requests pauses, and why it cannot keep up: the counters of the receiver and of the switch",
         );
-        let count = format!(
-            "ethtool -S {} | grep -i pause",
-            word(port_of(model, receiver))
-        );
+        let count = format!("ethtool -S {} | grep -i pause", word(port_of(model, receiver)));
         let ignore =
             Advice::new("ignore pause requests; the device that requests them then drops packets");
-        vec![
-            find.on(receiver, count),
-            ignore.set(sender, set("off")).undo_on(sender, set("on")),
-        ]
+        vec![find.on(receiver, count), ignore.set(sender, set("off")).undo_on(sender, set("on"))]
     }
 }
 

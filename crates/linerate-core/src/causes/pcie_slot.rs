@@ -101,10 +101,7 @@ fn narrowest<'a>(
     load: &'a Load,
     ceiling: &Ceiling,
 ) -> Option<Crossing<'a>> {
-    let host = model
-        .hosts
-        .iter()
-        .find(|h| Place::from(h.side) == ceiling.side)?;
+    let host = model.hosts.iter().find(|h| Place::from(h.side) == ceiling.side)?;
     let crossings: Vec<Crossing<'_>> = if rdma_port::carries(load) {
         load.rdma(direction, host.side)?.crossings()
     } else {
@@ -112,10 +109,7 @@ fn narrowest<'a>(
         let cards = route.wires()?.into_iter();
         cards.flat_map(|nic| route.crossings(nic)).collect()
     };
-    crossings
-        .into_iter()
-        .filter(|crossing| crossing.rate().is_some())
-        .min_by_key(Crossing::rate)
+    crossings.into_iter().filter(|crossing| crossing.rate().is_some()).min_by_key(Crossing::rate)
 }
 
 /// `binds`: the wire carries more than the slot, whatever of its interval the slot leaves.

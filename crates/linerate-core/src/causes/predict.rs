@@ -16,10 +16,7 @@ const NO_TIME_LEFT: f64 = 0.92;
 const SCALES: f64 = 1.1;
 
 /// The effect of sending without a copy on a sender that has time left.
-pub(super) const UNCOPIED: Range = Range {
-    low: 0.3,
-    high: EQUAL.high,
-};
+pub(super) const UNCOPIED: Range = Range { low: 0.3, high: EQUAL.high };
 
 /// Work that a trial adds on one end, as a share of the wall time of each byte. The time is that of the trial's
 /// own setting A, once it was measured, since a load may run at another rate than before.
@@ -28,30 +25,19 @@ pub(super) fn added_work(model: &Model, trial: &TrialPlan, on_sender: bool) -> O
     let extra = if on_sender {
         b.sender_ps_per_byte.saturating_sub(a.sender_ps_per_byte)
     } else {
-        b.receiver_ps_per_byte
-            .saturating_sub(a.receiver_ps_per_byte)
+        b.receiver_ps_per_byte.saturating_sub(a.receiver_ps_per_byte)
     };
     let base = &model.direction(trial.direction)?.base;
     let measured = model.trials.iter().find(|t| t.plan.id == trial.id);
-    let goodput = measured
-        .map(|t| t.goodput[0])
-        .filter(|a| *a > 0.0)
-        .unwrap_or(base.goodput.mean);
-    let threads = if on_sender {
-        &base.senders
-    } else {
-        &base.receivers
-    };
+    let goodput = measured.map(|t| t.goodput[0]).filter(|a| *a > 0.0).unwrap_or(base.goodput.mean);
+    let threads = if on_sender { &base.senders } else { &base.receivers };
     let threads = at_work(threads, trial.before.streams);
     Some(extra as f64 / ps_per_byte(goodput, threads)?)
 }
 
 /// A range around a ratio, by a share of it.
 pub(super) fn around(ratio: f64, by: f64) -> Range {
-    Range {
-        low: ratio * (1.0 - by),
-        high: ratio * (1.0 + by),
-    }
+    Range { low: ratio * (1.0 - by), high: ratio * (1.0 + by) }
 }
 
 /// The prediction of a cause that a trial's factor does not touch: no change, unless the change would create a
@@ -126,23 +112,14 @@ pub(super) fn one_rate(model: &Model, trial: &TrialPlan) -> Option<Range> {
 fn work(wanted: Option<f64>, added: f64) -> Range {
     // If the CPU use was not read, the thread may have no time left.
     let need = wanted.unwrap_or(1.0) + added;
-    if need < NO_TIME_LEFT {
-        EQUAL
-    } else {
-        Range {
-            low: 0.95 / need.max(1.0),
-            high: EQUAL.high,
-        }
-    }
+    if need < NO_TIME_LEFT { EQUAL } else { Range { low: 0.95 / need.max(1.0), high: EQUAL.high } }
 }
 
 /// Whether `bytes` in flight for each stream carry the goodput with room to spare, by the round trip of an
 /// unqueued path.
 fn roomy(load: &Load, bytes: u64) -> bool {
     let per_stream = load.goodput.mean / f64::from(load.streams.max(1));
-    load.tcp
-        .min_rtt
-        .is_some_and(|rtt| bytes as f64 * 8.0 > 1.5 * per_stream * rtt.secs())
+    load.tcp.min_rtt.is_some_and(|rtt| bytes as f64 * 8.0 > 1.5 * per_stream * rtt.secs())
 }
 
 /// Twice the calls at most double a thread's work: no effect while that leaves it time.
@@ -153,8 +130,5 @@ fn cheap(wanted: Option<f64>) -> Option<Range> {
 /// Prediction of a limit of each single stream for more streams: each carries as much again, or less where
 /// another limit follows.
 pub(super) fn per_stream(trial: &TrialPlan) -> Range {
-    Range {
-        low: GAIN,
-        high: trial.stream_ratio() * 1.1,
-    }
+    Range { low: GAIN, high: trial.stream_ratio() * 1.1 }
 }

@@ -43,9 +43,7 @@ impl Cause for QueueDepth {
         let load = base(model, direction)?;
         let depth = load.knobs.depth;
         if depth == 0 {
-            return Err(NoFinding::Clear(
-                "it keeps no number of operations in flight".to_owned(),
-            ));
+            return Err(NoFinding::Clear("it keeps no number of operations in flight".to_owned()));
         }
         let [single, loaded] = [model.idle.as_ref(), load.latency.as_ref()].map(median);
         let Some((single, loaded)) = single.zip(loaded) else {
@@ -60,9 +58,7 @@ impl Cause for QueueDepth {
             "an operation took {loaded} with {depth} in flight in each stream, and {single} alone"
         );
         if ratio >= QUEUED {
-            return Err(NoFinding::Clear(format!(
-                "{words}: they queue for something else"
-            )));
+            return Err(NoFinding::Clear(format!("{words}: they queue for something else")));
         }
         Ok(Finding {
             side: Place::Near,
@@ -76,10 +72,7 @@ impl Cause for QueueDepth {
         match trial.factor()? {
             Factor::MoreDepth => {
                 let times = f64::from(trial.after.depth) / f64::from(trial.before.depth.max(1));
-                Some(Range {
-                    low: GAIN,
-                    high: times * MORE,
-                })
+                Some(Range { low: GAIN, high: times * MORE })
             }
             Factor::MoreStreams => Some(per_stream(trial)),
             _ => bystander(model, trial),

@@ -36,14 +36,9 @@ impl Cause for RdmaDepth {
     fn check(&self, model: &Model, direction: Direction) -> Answer {
         let queues = Queues::of(model, direction)?;
         let depth = queues.depth;
-        let words = format!(
-            "{}, with {depth} in flight in each queue pair",
-            queues.words(depth)
-        );
+        let words = format!("{}, with {depth} in flight in each queue pair", queues.words(depth));
         if queues.wait(depth) {
-            return Err(NoFinding::Clear(format!(
-                "{words}: requests queue for something else"
-            )));
+            return Err(NoFinding::Clear(format!("{words}: requests queue for something else")));
         }
         Ok(Finding {
             side: queues.place(),

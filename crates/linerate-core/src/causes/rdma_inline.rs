@@ -19,10 +19,7 @@ use crate::transport::rdma::{INLINE_DEFAULT, Operation, inline};
 pub(super) struct RdmaInline;
 
 /// How much inline payload may carry: a fetch costs the device about as much as the rest of a small request.
-const INLINED: Range = Range {
-    low: GAIN,
-    high: 3.0,
-};
+const INLINED: Range = Range { low: GAIN, high: 3.0 };
 
 static INFO: CauseInfo = CauseInfo {
     id: "rdma-inline",
@@ -50,9 +47,7 @@ impl Cause for RdmaInline {
         }
         let size = load.made.at(direction, direction.sender()).write_size;
         if size == 0 || size > INLINE_DEFAULT {
-            return Err(NoFinding::Clear(format!(
-                "payload of {size} B is fetched by any device"
-            )));
+            return Err(NoFinding::Clear(format!("payload of {size} B is fetched by any device")));
         }
         if is_software(load, direction) {
             return Err(NoFinding::Clear("software copies all payload".to_owned()));

@@ -31,11 +31,8 @@ const FEW: f64 = 5.0;
 const MOST: f64 = 0.5;
 
 /// Counters of a requester that each count another reason to send again.
-const SENT_AGAIN: [Meaning; 3] = [
-    Meaning::MissingReported,
-    Meaning::ResponseMissing,
-    Meaning::TimedOut,
-];
+const SENT_AGAIN: [Meaning; 3] =
+    [Meaning::MissingReported, Meaning::ResponseMissing, Meaning::TimedOut];
 
 /// Counters that tell of lost packets by themselves; a timer may expire for other reasons.
 const MISSING: [Meaning; 2] = [Meaning::MissingReported, Meaning::ResponseMissing];
@@ -43,11 +40,8 @@ const MISSING: [Meaning; 2] = [Meaning::MissingReported, Meaning::ResponseMissin
 /// Counters that say where packets are lost.
 const AT_A_PORT: [Meaning; 2] = [Meaning::Damaged, Meaning::Discarded];
 
-const CONGESTION: [Meaning; 3] = [
-    Meaning::CongestionMarked,
-    Meaning::CongestionSent,
-    Meaning::CongestionReceived,
-];
+const CONGESTION: [Meaning; 3] =
+    [Meaning::CongestionMarked, Meaning::CongestionSent, Meaning::CongestionReceived];
 
 static INFO: CauseInfo = CauseInfo {
     id: "rdma-loss",
@@ -104,10 +98,7 @@ impl Cause for RdmaLoss {
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         match trial.factor()? {
             // Streams fill each other's pauses, unless they overrun the same buffer.
-            Factor::MoreStreams => Some(Range {
-                low: EQUAL.low,
-                high: trial.stream_ratio() * 1.1,
-            }),
+            Factor::MoreStreams => Some(Range { low: EQUAL.low, high: trial.stream_ratio() * 1.1 }),
             _ => bystander(model, trial),
         }
     }
@@ -144,10 +135,7 @@ impl Lost {
     /// only overtaken. A refusal for want of a receive request leaves a gap too: the requests behind it were on their way.
     fn of(ends: &Ends<'_>) -> Result<Self, NoFinding> {
         const WHAT: &str = "retransmissions";
-        let Ends {
-            requester,
-            responder,
-        } = ends;
+        let Ends { requester, responder } = ends;
         if requester.verbs.port.software {
             requester.counted(&MISSING, WHAT)?;
             responder.counted(&[Meaning::OutOfOrder], WHAT)?;
@@ -254,30 +242,21 @@ fn is_infiniband(ends: &Ends<'_>) -> bool {
 }
 
 fn evidence(model: &Model, load: &Load, ends: &Ends<'_>, [least, most]: [f64; 2]) -> Vec<String> {
-    let Ends {
-        requester,
-        responder,
-    } = ends;
+    let Ends { requester, responder } = ends;
     let told = |end: &End<'_>, what: &str, meanings: &[Meaning]| {
         let words = end.verbs.words(meanings)?;
         Some(format!("{} {what}: {words}", end.name()))
     };
     let again = told(requester, "had to send again", &SENT_AGAIN);
-    let gaps = told(
-        responder,
-        "received requests behind a gap",
-        &[Meaning::OutOfOrder],
-    );
+    let gaps = told(responder, "received requests behind a gap", &[Meaning::OutOfOrder]);
     let of_the_time = if percent(least) == percent(most) {
         percent(least)
     } else {
         format!("{} to {}", percent(least), percent(most))
     };
     let takes = format!("to send again takes {of_the_time} of the time");
-    let at_ports = ends
-        .both()
-        .into_iter()
-        .filter_map(|end| told(&end, "lost or damaged packets", &AT_A_PORT));
+    let at_ports =
+        ends.both().into_iter().filter_map(|end| told(&end, "lost or damaged packets", &AT_A_PORT));
     let mut all: Vec<String> = [again, gaps, Some(takes)].into_iter().flatten().collect();
     all.extend(at_ports);
     if is_infiniband(ends) {
@@ -350,10 +329,7 @@ fn counters(model: &Model, ends: &Ends<'_>) -> Advice {
             .into_iter()
             .map(|wire| format!("; ethtool -S {wire} | grep -iE 'discard|drop|err|pause|pfc'"));
         let commands = wires.collect::<String>();
-        advice.step(Step::on(
-            end.side,
-            format!("rdma statistic show link {port}{commands}"),
-        ))
+        advice.step(Step::on(end.side, format!("rdma statistic show link {port}{commands}")))
     })
 }
 
@@ -362,10 +338,8 @@ fn lossless(model: &Model, ends: &Ends<'_>) -> Advice {
                all switches between them";
     ends.both().iter().fold(Advice::new(set), |advice, end| {
         wires(model, end).into_iter().fold(advice, |advice, wire| {
-            advice.step(Step::on(
-                end.side,
-                format!("mlnx_qos -i {wire} || dcb pfc show dev {wire}"),
-            ))
+            advice
+                .step(Step::on(end.side, format!("mlnx_qos -i {wire} || dcb pfc show dev {wire}")))
         })
     })
 }
@@ -376,9 +350,6 @@ fn cable(ends: &Ends<'_>) -> Advice {
     ends.both().iter().fold(Advice::new(look), |advice, end| {
         let device = word(&end.verbs.port.device);
         let port = end.verbs.port.port;
-        advice.step(Step::on(
-            end.side,
-            format!("sudo perfquery -C {device} -P {port}"),
-        ))
+        advice.step(Step::on(end.side, format!("sudo perfquery -C {device} -P {port}")))
     })
 }

@@ -96,15 +96,9 @@ impl Small<'_> {
     fn advice(&self, model: &Model, load: &Load) -> Vec<Advice> {
         let least = self.ends.iter().map(|(_, end)| end.mtu_own).min();
         if load.knobs.options.number(MTU.key).is_some() && least.is_some_and(|own| own > self.now) {
-            return vec![Advice::new(
-                "leave out --mtu: both ports are set to larger packets",
-            )];
+            return vec![Advice::new("leave out --mtu: both ports are set to larger packets")];
         }
-        if self
-            .ends
-            .iter()
-            .all(|(_, end)| end.layer == Some(Layer::InfiniBand))
-        {
+        if self.ends.iter().all(|(_, end)| end.layer == Some(Layer::InfiniBand)) {
             return vec![Advice::new(format!(
                 "find the port on the path, of a switch or an adapter, that supports less than {} B, and raise it there: the \
                  subnet manager sets each link to what both of its ports support (`sudo smpquery portinfo LID PORT`: MtuCap, \
@@ -117,9 +111,7 @@ impl Small<'_> {
             "use an MTU of {mtu} or more, at both ends, on every switch in between, and at the other hosts of that network"
         ));
         let ends = self.ends.iter();
-        vec![ends.fold(all, |advice, (side, end)| {
-            raise(advice, model, (*side, end), mtu)
-        })]
+        vec![ends.fold(all, |advice, (side, end)| raise(advice, model, (*side, end), mtu))]
     }
 }
 
@@ -135,13 +127,9 @@ fn raise(advice: Advice, model: &Model, (side, end): (Side, &RdmaEnd), mtu: u32)
     let below = below.filter_map(|nic| Some((nic.name.as_str(), nic.mtu?)));
     let small: Vec<(&str, u32)> = own.chain(below).filter(|(_, now)| *now < mtu).collect();
     let set = |name: &str, to: u32| format!("sudo ip link set dev {} mtu {to}", word(name));
-    let advice = small
-        .iter()
-        .rev()
-        .fold(advice, |advice, (name, _)| advice.set(side, set(name, mtu)));
-    small.iter().fold(advice, |advice, (name, now)| {
-        advice.undo_on(side, set(name, *now))
-    })
+    let advice =
+        small.iter().rev().fold(advice, |advice, (name, _)| advice.set(side, set(name, mtu)));
+    small.iter().fold(advice, |advice, (name, now)| advice.undo_on(side, set(name, *now)))
 }
 
 /// Returns the packets of a load if both ports could carry larger ones; else why not.
@@ -153,28 +141,17 @@ fn small<'a>(model: &Model, load: &'a Load, direction: Direction) -> Result<Smal
     let now = at_near.mtu.min(at_far.mtu);
     let possible = at_near.mtu_possible().min(at_far.mtu_possible());
     if now >= possible {
-        return Err(format!(
-            "packets carry {now} B, as many as the ports support"
-        ));
+        return Err(format!("packets carry {now} B, as many as the ports support"));
     }
     let size = u32::try_from(load.made.sender.write_size).unwrap_or(u32::MAX);
     if size <= now {
-        return Err(format!(
-            "each request of {size} B fits into one packet of {now} B"
-        ));
+        return Err(format!("each request of {size} B fits into one packet of {now} B"));
     }
     let host = model.host(near);
     let wire = |mtu| rdma_packet(at_near, host, load, mtu).map(|packet| packet.wire_per_byte.low());
-    let gain = wire(now)
-        .zip(wire(possible))
-        .map(|(now, then)| now / then - 1.0);
+    let gain = wire(now).zip(wire(possible)).map(|(now, then)| now / then - 1.0);
     let gain = gain.ok_or("the headers of its packets are unknown")?;
-    Ok(Small {
-        ends,
-        now,
-        possible,
-        gain,
-    })
+    Ok(Small { ends, now, possible, gain })
 }
 
 /// The CPU that has no time for more packets of a software device, in words.
@@ -183,21 +160,15 @@ fn per_packet(load: &Load, direction: Direction) -> Option<String> {
         return None;
     }
     let sides = [direction.sender(), direction.receiver()].into_iter();
-    let cpus = sides.flat_map(|side| {
-        load.cpus
-            .at(direction, side)
-            .iter()
-            .map(move |cpu| (side, cpu))
-    });
+    let cpus =
+        sides.flat_map(|side| load.cpus.at(direction, side).iter().map(move |cpu| (side, cpu)));
     let fullest = cpus.max_by(|a, b| a.1.softirq.total_cmp(&b.1.softirq));
-    fullest
-        .filter(|(_, cpu)| cpu.softirq >= PER_PACKET)
-        .map(|(side, cpu)| {
-            format!(
-                "{} CPU {} handled packets {} of the time, for a device that software makes",
-                side.name(),
-                cpu.number,
-                percent(cpu.softirq)
-            )
-        })
+    fullest.filter(|(_, cpu)| cpu.softirq >= PER_PACKET).map(|(side, cpu)| {
+        format!(
+            "{} CPU {} handled packets {} of the time, for a device that software makes",
+            side.name(),
+            cpu.number,
+            percent(cpu.softirq)
+        )
+    })
 }

@@ -63,11 +63,7 @@ impl Cause for RdmaOnePort {
             ));
         }
         let share = first.reached(load);
-        let evidence = format!(
-            "goodput was {} of what {} carries",
-            percent(share),
-            first.name
-        );
+        let evidence = format!("goodput was {} of what {} carries", percent(share), first.name);
         Ok(Finding {
             side: first.side,
             share: share.min(1.0),
@@ -89,10 +85,7 @@ impl Cause for RdmaOnePort {
 /// The ports that the load fills.
 fn full<'a>(model: &'a Model, direction: Direction, load: &Load) -> Vec<&'a Ceiling> {
     let ceilings = model.direction(direction).map(|dir| &dir.ceilings);
-    let of_ports = ceilings
-        .into_iter()
-        .flatten()
-        .filter(|c| c.stage == Stage::Net);
+    let of_ports = ceilings.into_iter().flatten().filter(|c| c.stage == Stage::Net);
     of_ports.filter(|c| c.reached(load) >= FULL).collect()
 }
 

@@ -20,10 +20,7 @@ pub(super) struct RdmaOneQp;
 const SEVERAL: u32 = 8;
 
 /// How much twice the queue pairs may carry.
-const TWICE: Range = Range {
-    low: GAIN,
-    high: 2.2,
-};
+const TWICE: Range = Range { low: GAIN, high: 2.2 };
 
 static INFO: CauseInfo = CauseInfo {
     id: "rdma-one-qp",
@@ -46,9 +43,7 @@ impl Cause for RdmaOneQp {
             return Err(NoFinding::Clear(format!("{pairs} queue pairs carried it")));
         }
         if queues.fills_wire() {
-            return Err(NoFinding::Clear(
-                "its queue pairs fill a port or a slot".to_owned(),
-            ));
+            return Err(NoFinding::Clear("its queue pairs fill a port or a slot".to_owned()));
         }
         if is_software(queues.load, direction) {
             return Err(NoFinding::Clear(
@@ -56,15 +51,10 @@ impl Cause for RdmaOneQp {
             ));
         }
         if !queues.wait(queues.in_flight()) {
-            return Err(NoFinding::Clear(
-                "requests do not queue for the device".to_owned(),
-            ));
+            return Err(NoFinding::Clear("requests do not queue for the device".to_owned()));
         }
-        let which = if pairs == 1 {
-            "one queue pair".to_owned()
-        } else {
-            format!("{pairs} queue pairs")
-        };
+        let which =
+            if pairs == 1 { "one queue pair".to_owned() } else { format!("{pairs} queue pairs") };
         Ok(Finding {
             side: queues.place(),
             share: 1.0 / f64::from(pairs),

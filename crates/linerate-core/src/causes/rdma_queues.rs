@@ -97,11 +97,7 @@ impl<'a> Queues<'a> {
     /// at least.
     pub(super) fn runs_dry(&self, depth: u32) -> bool {
         let op = Operation::of(&self.load.knobs.options);
-        let trip = if op.returns() {
-            self.trip
-        } else {
-            self.trip / 2.0
-        };
+        let trip = if op.returns() { self.trip } else { self.trip / 2.0 };
         let alone = self.wire.map(|wire| trip + self.on_wire(Some(wire)));
         let polls = rdma::polls(&self.load.knobs.options);
         polls && alone.is_some_and(|alone| self.time(depth) < alone * UNQUEUED)

@@ -18,10 +18,7 @@ use crate::transport::rdma::{Operation, READS};
 pub(super) struct RdmaReadDepth;
 
 /// How much twice the reads in flight, or twice the queue pairs, may carry.
-const TWICE: Range = Range {
-    low: GAIN,
-    high: 2.2,
-};
+const TWICE: Range = Range { low: GAIN, high: 2.2 };
 
 static INFO: CauseInfo = CauseInfo {
     id: "rdma-read-depth",
@@ -70,9 +67,7 @@ impl Cause for RdmaReadDepth {
             queues.depth
         );
         if queues.wait(reads) {
-            return Err(NoFinding::Clear(format!(
-                "{words}: reads queue for something else"
-            )));
+            return Err(NoFinding::Clear(format!("{words}: reads queue for something else")));
         }
         Ok(Finding {
             side: queues.place(),
@@ -86,10 +81,7 @@ impl Cause for RdmaReadDepth {
         match trial.factor()? {
             Factor::MoreReads => Some(TWICE),
             // A queue pair more has reads of its own in flight, as long as enough are posted.
-            Factor::MoreQueuePairs => Some(Range {
-                low: EQUAL.low,
-                ..TWICE
-            }),
+            Factor::MoreQueuePairs => Some(Range { low: EQUAL.low, ..TWICE }),
             Factor::MoreStreams => Some(per_stream(trial)),
             _ => bystander(model, trial),
         }

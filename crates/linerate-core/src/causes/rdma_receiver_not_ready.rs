@@ -51,20 +51,13 @@ impl Cause for RdmaReceiverNotReady {
                 op.name()
             )));
         }
-        let Ends {
-            requester,
-            responder,
-        } = Ends::of(model, load, direction)?;
+        let Ends { requester, responder } = Ends::of(model, load, direction)?;
         let (end, meanings) = match requester.verbs.per_sec(&RECEIVED) {
             Some(_) => (requester, &RECEIVED),
             None => (responder, &SENT),
         };
         let per_sec = end.counted(meanings, "refusals for want of a receive request")?;
-        let wait = if requester.verbs.port.software {
-            SOFTWARE_WAIT
-        } else {
-            [RNR_WAIT; 2]
-        };
+        let wait = if requester.verbs.port.software { SOFTWARE_WAIT } else { [RNR_WAIT; 2] };
         let [least, most] = wait.map(|wait| per_sec * wait.secs() / queue_pairs(load));
         // A device may take longer than its timer says.
         let stalls = silent(load).filter(|silent| per_sec > 0.0 && *silent >= STALLED);
@@ -100,17 +93,11 @@ impl Cause for RdmaReceiverNotReady {
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         match trial.factor()? {
             // More queue pairs have more requests posted; the program may be too slow for all of them together.
-            Factor::MoreStreams => Some(Range {
-                low: EQUAL.low,
-                high: trial.stream_ratio() * 1.1,
-            }),
+            Factor::MoreStreams => Some(Range { low: EQUAL.low, high: trial.stream_ratio() * 1.1 }),
             // More sends in flight overrun the same number of receive requests, or come with more of them.
             Factor::MoreDepth => None,
             // The receiver lacks time.
-            Factor::ReceiverWork => Some(Range {
-                low: 0.0,
-                high: EQUAL.high,
-            }),
+            Factor::ReceiverWork => Some(Range { low: 0.0, high: EQUAL.high }),
             _ => bystander(model, trial),
         }
     }

@@ -77,10 +77,7 @@ impl Cause for ReceiveWindow {
             buffer_bound::finding(model, direction, Buffer::Receive, limited, evidence(load));
         // A reader that has no time closes the window too.
         let has_time = wanted(&load.receivers).is_some_and(|w| w < BUSY);
-        Ok(Finding {
-            enough: found.enough && has_time,
-            ..found
-        })
+        Ok(Finding { enough: found.enough && has_time, ..found })
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         match trial.factor()? {
@@ -90,9 +87,7 @@ impl Cause for ReceiveWindow {
         }
     }
     fn is_about(&self, model: &Model, trial: &TrialPlan) -> bool {
-        let decides = trial
-            .factor()
-            .is_some_and(|f| self.info().decided_by.contains(&f));
+        let decides = trial.factor().is_some_and(|f| self.info().decided_by.contains(&f));
         decides && proves(model, trial)
     }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
@@ -106,11 +101,7 @@ pub(super) fn unread_share(load: &Load) -> Option<f64> {
     let unread = (load.unread? - a_read(&load.receivers)).max(0.0);
     let flight = load.tcp.in_flight?.0 as f64;
     let outstanding = unread + flight;
-    Some(if outstanding > 0.0 {
-        unread / outstanding
-    } else {
-        0.0
-    })
+    Some(if outstanding > 0.0 { unread / outstanding } else { 0.0 })
 }
 
 fn evidence(load: &Load) -> Option<String> {
@@ -121,9 +112,7 @@ fn evidence(load: &Load) -> Option<String> {
     } else {
         "; the ends did not agree to scale windows, and without that none exceeds 64 KiB"
     };
-    Some(format!(
-        "{flight} in flight of a window of {window}, and a round trip of {rtt}{unscaled}"
-    ))
+    Some(format!("{flight} in flight of a window of {window}, and a round trip of {rtt}{unscaled}"))
 }
 
 fn is_scaled(load: &Load) -> bool {
@@ -147,12 +136,7 @@ fn advice(model: &Model, direction: Direction) -> Option<Advice> {
             ..Step::set(Side::Near, format!("sudo sysctl -w {name}={to}"))
                 .about("at the end with 0")
         };
-        return Some(
-            advice
-                .step(look)
-                .step(set(1))
-                .undo(set(0).about("at the same end")),
-        );
+        return Some(advice.step(look).step(set(1)).undo(set(0).about("at the same end")));
     }
     if is_silly(load) {
         return Some(Advice::new(

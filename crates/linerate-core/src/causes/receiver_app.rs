@@ -88,12 +88,7 @@ impl Cause for ReceiverApp {
             }
             answer => answer,
         }?;
-        let idle = Idle {
-            side: direction.receiver(),
-            busy,
-            share,
-            seen,
-        };
+        let idle = Idle { side: direction.receiver(), busy, share, seen };
         Ok(idle.finding(model, load, direction))
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
@@ -104,10 +99,9 @@ impl Cause for ReceiverApp {
                 Some(around(1.0 / (1.0 + added_work(model, trial, false)?), 0.06))
             }
             // The receiver still pauses. Discarding payload saves only some of the time between pauses.
-            Factor::Discard => Some(Range {
-                high: EQUAL.high / (1.0 - wanted(&load.receivers)?),
-                ..EQUAL
-            }),
+            Factor::Discard => {
+                Some(Range { high: EQUAL.high / (1.0 - wanted(&load.receivers)?), ..EQUAL })
+            }
             Factor::MoreStreams => Some(per_stream(trial)),
             _ => bystander(model, trial),
         }
@@ -178,15 +172,10 @@ fn of_datagrams(
 ) -> Answer {
     let dropped = at_the_socket(model, direction, told)?;
     if busy >= BUSY {
-        return Err(NoFinding::Clear(format!(
-            "the receiving thread was busy {}",
-            percent(busy)
-        )));
+        return Err(NoFinding::Clear(format!("the receiving thread was busy {}", percent(busy))));
     }
     if let Some(id) = kept_from_its_cpu(model, direction, direction.receiver()) {
-        return Err(NoFinding::Clear(format!(
-            "the receiving thread does not get its CPU: {id}"
-        )));
+        return Err(NoFinding::Clear(format!("the receiving thread does not get its CPU: {id}")));
     }
     let idle = Idle {
         side: direction.receiver(),
@@ -196,10 +185,7 @@ fn of_datagrams(
     };
     let found = idle.finding(model, load, direction);
     // A buffer that is too small for a burst looks the same.
-    Ok(Finding {
-        enough: found.enough && room_did_not_help(model, load, direction),
-        ..found
-    })
+    Ok(Finding { enough: found.enough && room_did_not_help(model, load, direction), ..found })
 }
 
 /// Whether as many were lost with a larger receive buffer.
@@ -225,22 +211,14 @@ impl Idle {
     /// The finding. If a hypervisor or other programs took the rest of the CPU, the program may have waited
     /// for the CPU.
     pub(super) fn finding(self, model: &Model, load: &Load, direction: Direction) -> Finding {
-        let idle = format!(
-            "its thread used its CPU only {} of the time",
-            percent(self.busy)
-        );
+        let idle = format!("its thread used its CPU only {} of the time", percent(self.busy));
         let stolen = cpu_steal::most(model, load, direction, self.side);
         let crowded = cpu_contention::most(model, load, direction, self.side);
         let enough = self.busy + stolen + crowded < BUSY;
         let takers = [("the hypervisor", stolen), ("other programs", crowded)];
-        let taken = takers
-            .into_iter()
-            .filter(|(_, share)| !enough && *share >= TOLD);
+        let taken = takers.into_iter().filter(|(_, share)| !enough && *share >= TOLD);
         let taken = taken.map(|(who, share)| {
-            format!(
-                "{who} took {} of a CPU, which it may have waited for",
-                percent(share)
-            )
+            format!("{who} took {} of a CPU, which it may have waited for", percent(share))
         });
         Finding {
             side: Place::from(self.side),

@@ -72,13 +72,10 @@ impl Cause for SackDiscarded {
             share,
             enough: true,
             reached: false,
-            evidence: [
-                ignored,
-                format!("{} of the bytes were retransmitted", percent(again)),
-            ]
-            .into_iter()
-            .chain(waits)
-            .collect(),
+            evidence: [ignored, format!("{} of the bytes were retransmitted", percent(again))]
+                .into_iter()
+                .chain(waits)
+                .collect(),
         })
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {

@@ -49,10 +49,7 @@ impl Cause for SegmentSize {
         let cut = cut(load)?;
         let found = path_rate::of_connections(model, direction)?;
         let evidence = std::iter::once(cut.words()).chain([cut.outlook(load.goodput.mean)]);
-        Ok(Finding {
-            evidence: evidence.chain(found.evidence).collect(),
-            ..found
-        })
+        Ok(Finding { evidence: evidence.chain(found.evidence).collect(), ..found })
     }
     fn is_last(&self, model: &Model, direction: Direction) -> bool {
         PathRate.is_last(model, direction)
@@ -100,9 +97,7 @@ struct Cut {
 /// The segments of a load if they are far smaller than what both ends and the path take; else why not.
 fn cut(load: &Load) -> Result<Cut, NoFinding> {
     let clear = |why: String| Err(NoFinding::Clear(why));
-    let sizes = load
-        .packets
-        .zip(load.packets.and_then(|sizes| sizes.packet));
+    let sizes = load.packets.zip(load.packets.and_then(|sizes| sizes.packet));
     let Some((sizes, packet)) = sizes.filter(|(sizes, _)| sizes.payload.0 > 0) else {
         return Err(unread("the size of the segments"));
     };
@@ -111,16 +106,12 @@ fn cut(load: &Load) -> Result<Cut, NoFinding> {
         takes: Bytes(takes),
         headers: packet.0.saturating_sub(sizes.payload.0),
     };
-    let path = sizes
-        .path_mtu
-        .map(|mtu| mtu.0.saturating_sub(cut(0).headers));
+    let path = sizes.path_mtu.map(|mtu| mtu.0.saturating_sub(cut(0).headers));
     // What the ends take is of no interest where the path alone takes no more.
     let most = path.unwrap_or(USUAL);
     if cut(most).gain(ETHERNET) < LOSES {
         let size = sizes.payload.0;
-        return clear(format!(
-            "segments carry {size} bytes: few of the bytes are headers"
-        ));
+        return clear(format!("segments carry {size} bytes: few of the bytes are headers"));
     }
     if let Some(mss) = load.knobs.mss {
         return clear(format!("segments of {mss} bytes were asked for"));

@@ -50,21 +50,13 @@ impl Cause for SendBuffer {
             return Err(NoFinding::Clear(why));
         }
         let more = evidence(load);
-        Ok(buffer_bound::finding(
-            model,
-            direction,
-            Buffer::Send,
-            limited,
-            more,
-        ))
+        Ok(buffer_bound::finding(model, direction, Buffer::Send, limited, more))
     }
     fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
         buffer_bound::predict(model, trial, Buffer::Send)
     }
     fn is_about(&self, model: &Model, trial: &TrialPlan) -> bool {
-        let decides = trial
-            .factor()
-            .is_some_and(|f| self.info().decided_by.contains(&f));
+        let decides = trial.factor().is_some_and(|f| self.info().decided_by.contains(&f));
         decides && proves(model, trial)
     }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {

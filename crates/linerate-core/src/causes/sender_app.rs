@@ -35,21 +35,13 @@ fn of_datagrams(load: &Load, direction: Direction, busy: f64) -> Answer {
         return Err(NoFinding::Clear(lost));
     }
     if busy >= BUSY {
-        return Err(NoFinding::Clear(format!(
-            "the sending thread was busy {}",
-            percent(busy)
-        )));
+        return Err(NoFinding::Clear(format!("the sending thread was busy {}", percent(busy))));
     }
     if let Some(pace) = load.knobs.pacing {
-        return Err(NoFinding::Clear(format!(
-            "it waited for its pace of {pace}"
-        )));
+        return Err(NoFinding::Clear(format!("it waited for its pace of {pace}")));
     }
     Err(NoFinding::Unknown(vec![Gap {
-        what: format!(
-            "why the sending program of {} waited",
-            direction.sender().name()
-        ),
+        what: format!("why the sending program of {} waited", direction.sender().name()),
         why: format!(
             "its thread used its CPU only {} of the time, and almost everything that it sent arrived",
             percent(busy)
@@ -90,15 +82,10 @@ impl Cause for SenderApp {
             return Err(lacks(model, "tcp", direction.sender()));
         }
         if busy >= BUSY {
-            return Err(NoFinding::Clear(format!(
-                "the sending thread was busy {}",
-                percent(busy)
-            )));
+            return Err(NoFinding::Clear(format!("the sending thread was busy {}", percent(busy))));
         }
         if let Some(id) = kept_from_its_cpu(model, direction, direction.sender()) {
-            return Err(NoFinding::Clear(format!(
-                "the sending thread does not get its CPU: {id}"
-            )));
+            return Err(NoFinding::Clear(format!("the sending thread does not get its CPU: {id}")));
         }
         if sndbuf >= SUSPECT || tcp.rwnd_limited.is_some_and(|rwnd| rwnd >= SUSPECT) {
             return Err(NoFinding::Clear(
@@ -108,12 +95,8 @@ impl Cause for SenderApp {
         if starved < STARVED {
             return Err(NoFinding::Clear(left(load, "only ", starved)));
         }
-        let idle = Idle {
-            side: direction.sender(),
-            busy,
-            share: starved,
-            seen: left(load, "", starved),
-        };
+        let idle =
+            Idle { side: direction.sender(), busy, share: starved, seen: left(load, "", starved) };
         let mut finding = idle.finding(model, load, direction);
         finding.enough &= finding.share >= PAUSES;
         if model.watched {
@@ -127,10 +110,9 @@ impl Cause for SenderApp {
             Factor::SmallerWrites => halved(wanted(&load.senders)),
             Factor::SenderWork => Some(around(1.0 / (1.0 + added_work(model, trial, true)?), 0.06)),
             // The sender still pauses. Sending without a copy saves only some of the time between pauses.
-            Factor::ZeroCopy => Some(Range {
-                high: UNCOPIED.high / (1.0 - wanted(&load.senders)?),
-                ..UNCOPIED
-            }),
+            Factor::ZeroCopy => {
+                Some(Range { high: UNCOPIED.high / (1.0 - wanted(&load.senders)?), ..UNCOPIED })
+            }
             Factor::MoreStreams => Some(per_stream(trial)),
             _ => bystander(model, trial),
         }
@@ -157,10 +139,7 @@ fn left(load: &Load, only: &str, starved: f64) -> String {
     } else {
         "gave the connection too little to send"
     };
-    format!(
-        "the program {what} in {only}{} of the samples",
-        percent(starved)
-    )
+    format!("the program {what} in {only}{} of the samples", percent(starved))
 }
 
 /// Whether the program itself holds small pieces back.

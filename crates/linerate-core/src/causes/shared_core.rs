@@ -84,9 +84,8 @@ impl Cause for SharedCore {
             (shared.interrupts, "interrupts of the port"),
         ];
         let beside = beside.into_iter().filter(|(share, _)| *share >= LOST);
-        let beside: Vec<String> = beside
-            .map(|(share, who)| format!("{who} had it {}", percent(share)))
-            .collect();
+        let beside: Vec<String> =
+            beside.map(|(share, who)| format!("{who} had it {}", percent(share))).collect();
         Ok(Finding {
             side: Place::from(shared.side),
             share: shared.threads + shared.interrupts,
@@ -153,16 +152,10 @@ fn at(model: &Model, direction: Direction, side: Side) -> Result<Shared, NoFindi
         )));
     }
     let Some(cpu) = cpu_share::home(thread, cpu_share::cpus(load, direction, side)) else {
-        return Err(NoFinding::Clear(format!(
-            "threads of {name} are not pinned to one CPU"
-        )));
+        return Err(NoFinding::Clear(format!("threads of {name} are not pinned to one CPU")));
     };
     let threads = (cpu.ours.unwrap_or(busy) - busy).max(0.0);
-    let interrupts = if serves(model, side, cpu) {
-        cpu.softirq
-    } else {
-        0.0
-    };
+    let interrupts = if serves(model, side, cpu) { cpu.softirq } else { 0.0 };
     if cpu.busy < FULL || threads.max(interrupts) < LOST {
         return Err(NoFinding::Clear(format!(
             "CPU {} of {name} was busy {}, other threads of this run had it {}, interrupts sent there {}",
@@ -178,15 +171,7 @@ fn at(model: &Model, direction: Direction, side: Side) -> Result<Shared, NoFindi
             "no other CPU that {name} may use had time to spare"
         )));
     }
-    Ok(Shared {
-        side,
-        cpu: cpu.number,
-        busy,
-        need,
-        threads,
-        interrupts,
-        idle,
-    })
+    Ok(Shared { side, cpu: cpu.number, busy, need, threads, interrupts, idle })
 }
 
 /// Whether the two ends share a core, and no trial has excluded it.
@@ -213,11 +198,7 @@ fn of_the_other_end(
     side: Side,
     cpu: &Cpu,
 ) -> f64 {
-    let other = if side == direction.sender() {
-        direction.receiver()
-    } else {
-        direction.sender()
-    };
+    let other = if side == direction.sender() { direction.receiver() } else { direction.sender() };
     let there = threads(load, direction, other).iter();
     let there = there.filter(|t| model.same_machine && t.home == Some(cpu.number));
     there.filter_map(|t| t.busy).sum()

@@ -120,10 +120,7 @@ fn switched_on(model: &Model, trial: &TrialPlan) -> Option<Range> {
         _ => None,
     };
     let at = full.find_map(missed)?;
-    (trial.after.host?.side == at).then_some(Range {
-        low: GAIN,
-        high: f64::MAX,
-    })
+    (trial.after.host?.side == at).then_some(Range { low: GAIN, high: f64::MAX })
 }
 
 /// The busiest thread or CPU of an end that has no time left, in words.
@@ -133,12 +130,7 @@ fn busy(load: &Load, direction: Direction, side: Side) -> Option<String> {
     let cpus = load.cpus.at(direction, side);
     let mut full = cpus.iter().filter(|cpu| cpu.softirq >= FULL_SOFTIRQ);
     let softirq = full.next().map(|cpu| {
-        format!(
-            "{} CPU {} handled packets {}",
-            side.name(),
-            cpu.number,
-            percent(cpu.softirq)
-        )
+        format!("{} CPU {} handled packets {}", side.name(), cpu.number, percent(cpu.softirq))
     });
     thread.or(softirq)
 }
@@ -184,11 +176,7 @@ fn handled(model: &Model, load: &Load, direction: Direction, side: Side) -> Hand
     if nic.offloads.is_none() {
         return Handled::Unread(side);
     }
-    let off = lacking(
-        model,
-        side,
-        if side == sender { SENDING } else { RECEIVING },
-    );
+    let off = lacking(model, side, if side == sender { SENDING } else { RECEIVING });
     if !off.is_empty() {
         return Handled::Single(side, off);
     }
@@ -204,20 +192,13 @@ fn frames(model: &Model) -> Option<String> {
         if now >= JUMBO || most < JUMBO {
             return None;
         }
-        told.push(format!(
-            "{} {} has MTU {now} of {most}",
-            side.name(),
-            nic.name
-        ));
+        told.push(format!("{} {} has MTU {now} of {most}", side.name(), nic.name));
     }
     Some(told.join(", "))
 }
 
 fn finding(load: &Load, side: Side, busy: String, why: String, enough: bool) -> Finding {
-    let rate = load
-        .tcp
-        .segments
-        .map(|n| format!("{n:.0} segments were sent in a second"));
+    let rate = load.tcp.segments.map(|n| format!("{n:.0} segments were sent in a second"));
     Finding {
         side: Place::from(side),
         share: 0.5,
@@ -232,10 +213,8 @@ fn advice(model: &Model, handled: Handled) -> Option<Advice> {
         Handled::Single(side, off) => {
             let name = word(&port(model, side)?.name);
             let set = |to: &str| {
-                let each: Vec<String> = off
-                    .iter()
-                    .map(|offload| format!("{} {to}", offload.to_lowercase()))
-                    .collect();
+                let each: Vec<String> =
+                    off.iter().map(|offload| format!("{} {to}", offload.to_lowercase())).collect();
                 format!("sudo ethtool -K {name} {}", each.join(" "))
             };
             let advice = Advice::new(format!(

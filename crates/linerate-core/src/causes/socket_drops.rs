@@ -79,10 +79,9 @@ impl Cause for SocketDrops {
         let load = &model.direction(trial.direction)?.base;
         match trial.factor()? {
             // All or some of the lost datagrams arrive.
-            Factor::LargerWindow => Some(Range {
-                low: 0.97,
-                high: 1.1 / (1.0 - load.datagrams?.lost).max(0.01),
-            }),
+            Factor::LargerWindow => {
+                Some(Range { low: 0.97, high: 1.1 / (1.0 - load.datagrams?.lost).max(0.01) })
+            }
             // Each stream has its own socket.
             Factor::MoreStreams => Some(Range {
                 low: 0.6,
@@ -97,17 +96,13 @@ impl Cause for SocketDrops {
     }
     fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
         let load = model.direction(direction).map(|d| &d.base);
-        load.map(|load| room(model, load, direction.receiver()))
-            .into_iter()
-            .collect()
+        load.map(|load| room(model, load, direction.receiver())).into_iter().collect()
     }
 }
 
 /// A larger buffer: the program can request it up to the host's limit; beyond that the limit must be raised.
 fn room(model: &Model, load: &Load, side: Side) -> Advice {
-    let most = model
-        .host(side)
-        .and_then(|host| host.facts.buffers.rmem_max);
+    let most = model.host(side).and_then(|host| host.facts.buffers.rmem_max);
     let asked = load.recv_memory.map(|memory| memory.0 / 2);
     match most.zip(asked) {
         Some((most, asked)) if most > asked => Advice::new(format!(
@@ -118,9 +113,8 @@ fn room(model: &Model, load: &Load, side: Side) -> Advice {
         _ => {
             let name = "net.core.rmem_max";
             let set = |most: u64| format!("sudo sysctl -w {name}={most}");
-            let room = most.map_or(ROOM, |most| {
-                ROOM.max(most.saturating_mul(2)).min(BufferLimits::MOST)
-            });
+            let room =
+                most.map_or(ROOM, |most| ROOM.max(most.saturating_mul(2)).min(BufferLimits::MOST));
             let advice = Advice::new(format!(
                 "allow receive buffers of {}, and let the receiving program set that size (SO_RCVBUF)",
                 Bytes(room)

@@ -91,9 +91,8 @@ impl Cause for SocketMemory {
             return Vec::new();
         };
         let sides = [direction.receiver(), direction.sender()];
-        let pressed = sides
-            .into_iter()
-            .find_map(|side| Some((side, pressed(load, direction, side)?)));
+        let pressed =
+            sides.into_iter().find_map(|side| Some((side, pressed(load, direction, side)?)));
         let room = match pressed {
             Some((side, limit)) => Some(more(side, limit)),
             None => buffer_bound::advice(model, direction, Buffer::Receive),
@@ -170,9 +169,7 @@ fn of_buffer(model: &Model, direction: Direction, buffer: Buffer) -> Answer {
 fn lost_for_want(model: &Model, direction: Direction, buffer: Buffer) -> Option<f64> {
     let load = base(model, direction).ok()?;
     let lossy = buffer == Buffer::Receive && short(load) > 0.0 && sent_again(load).is_some();
-    lossy
-        .then(|| held_back(model, direction).ok())?
-        .map(|held| held.share)
+    lossy.then(|| held_back(model, direction).ok())?.map(|held| held.share)
 }
 
 impl Limit {
@@ -226,11 +223,7 @@ pub(super) fn drops_some(load: &Load) -> bool {
 
 /// The limit that an end has reached; that of TCP alone first.
 fn pressed(load: &Load, direction: Direction, side: Side) -> Option<&Limit> {
-    let short = if side == direction.receiver() {
-        short(load)
-    } else {
-        0.0
-    };
+    let short = if side == direction.receiver() { short(load) } else { 0.0 };
     let limits = load.socket_memory.at(direction, side).iter().flatten();
     let reached = limits.filter(|limit| limit.is_reached(short));
     reached.max_by_key(|limit| limit.is_of_tcp())
@@ -262,9 +255,7 @@ pub(super) fn drops(load: &Load) -> Option<String> {
 
 fn words(side: Side, limit: &Limit) -> String {
     let used = limit.ever.map_or(limit.used, |ever| ever.max(limit.used));
-    let most = limit
-        .most
-        .map_or(String::new(), |most| format!(" of the {most}"));
+    let most = limit.most.map_or(String::new(), |most| format!(" of the {most}"));
     let whose = if limit.is_of_system() {
         "all TCP of"
     } else if limit.is_of_tcp() {
@@ -285,10 +276,7 @@ fn words(side: Side, limit: &Limit) -> String {
              limits that{often}"
         );
     }
-    format!(
-        "{whose} {side} used up to {used}{most} that {} allows{often}",
-        limit.limit
-    )
+    format!("{whose} {side} used up to {used}{most} that {} allows{often}", limit.limit)
 }
 
 /// What the receiving host did for want of memory.

@@ -86,23 +86,11 @@ pub(super) fn of_full(model: &Model, trial: &TrialPlan) -> Option<Range> {
     match trial.factor()? {
         // More streams share a CPU if their packets arrive in one queue; in other queues they have CPUs of
         // their own.
-        Factor::MoreStreams => Some(Range {
-            low: 0.8,
-            high: trial.stream_ratio() * 1.1,
-        }),
-        Factor::OtherCongestion => Some(Range {
-            low: 0.3,
-            high: 1.3,
-        }),
+        Factor::MoreStreams => Some(Range { low: 0.8, high: trial.stream_ratio() * 1.1 }),
+        Factor::OtherCongestion => Some(Range { low: 0.3, high: 1.3 }),
         // A smaller window makes smaller batches, a larger one larger ones.
-        Factor::LargerWindow | Factor::LargerSendBuffer => Some(Range {
-            low: 0.8,
-            high: 1.2,
-        }),
-        Factor::HalfWindow | Factor::HalfSendBuffer => Some(Range {
-            low: 0.4,
-            high: 1.15,
-        }),
+        Factor::LargerWindow | Factor::LargerSendBuffer => Some(Range { low: 0.8, high: 1.2 }),
+        Factor::HalfWindow | Factor::HalfSendBuffer => Some(Range { low: 0.4, high: 1.15 }),
         // At best the work is spread over all CPUs of the new setting. The driver's part stays, and each flow
         // stays on one CPU: a trial without a gain proves nothing.
         Factor::HostSpread => {
@@ -110,17 +98,11 @@ pub(super) fn of_full(model: &Model, trial: &TrialPlan) -> Option<Range> {
             let measured = model.trials.iter().find(|t| t.plan.id == trial.id);
             let effect = measured.and_then(|t| t.effect);
             let told = effect.is_none_or(|effect| effect.low > EQUAL.high);
-            told.then_some(Range {
-                low: GAIN,
-                high: f64::from(more + 1) * 1.1,
-            })
+            told.then_some(Range { low: GAIN, high: f64::from(more + 1) * 1.1 })
         }
         // A CPU that is behind for a moment drops less. How far it is behind is unknown.
         Factor::HostRoom => None,
-        Factor::OtherCpu => Some(Range {
-            low: 0.7,
-            high: 1.5,
-        }),
+        Factor::OtherCpu => Some(Range { low: 0.7, high: 1.5 }),
         _ => bystander(model, trial),
     }
 }
@@ -153,20 +135,13 @@ pub(crate) fn side(model: &Model, direction: Direction) -> Option<Side> {
 
 /// The CPU that is fullest of packets, else the answer.
 fn fullest(model: &Model, direction: Direction) -> Result<Full<'_>, NoFinding> {
-    worst(
-        model,
-        direction,
-        |side| at(model, direction, side),
-        |full| full.cpu.softirq,
-    )
+    worst(model, direction, |side| at(model, direction, side), |full| full.cpu.softirq)
 }
 
 fn at(model: &Model, direction: Direction, side: Side) -> Result<Full<'_>, NoFinding> {
     let load = base(model, direction)?;
     if rdma_port::carries(load) && !rdma_port::is_software(load, direction) {
-        return Err(NoFinding::Clear(
-            "RDMA devices move payload without the kernel".to_owned(),
-        ));
+        return Err(NoFinding::Clear("RDMA devices move payload without the kernel".to_owned()));
     }
     let all = cpus(load, direction, side);
     if let (true, Some((_, gap))) = (all.is_empty(), unread(model, side)) {
@@ -201,11 +176,7 @@ fn apart<'a>(
     direction: Direction,
     side: Side,
 ) -> impl Iterator<Item = &'a Cpu> {
-    let other = if side == Side::Near {
-        Side::Far
-    } else {
-        Side::Near
-    };
+    let other = if side == Side::Near { Side::Far } else { Side::Near };
     let mine = move |cpu: &&Cpu| {
         !model.same_machine
             || serves(model, side, cpu)
@@ -215,10 +186,7 @@ fn apart<'a>(
         let by_port = serves(model, side, cpu);
         by_port || !runs(load, model.same_machine, direction, side, cpu.number)
     };
-    cpus(load, direction, side)
-        .iter()
-        .filter(mine)
-        .filter(apart)
+    cpus(load, direction, side).iter().filter(mine).filter(apart)
 }
 
 /// The CPU that processes most packets in addition to the load's threads, if these packets belong to the load.

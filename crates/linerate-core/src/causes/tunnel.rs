@@ -60,9 +60,7 @@ impl Cause for Tunnel {
         let load = base(model, direction)?;
         let tunnels = tunnels(model, direction);
         let Some(first) = tunnels.first() else {
-            return Err(NoFinding::Clear(
-                "the route goes through no tunnel".to_owned(),
-            ));
+            return Err(NoFinding::Clear("the route goes through no tunnel".to_owned()));
         };
         let split = |t: &Through<'_>| match fit(load, direction, t) {
             Fit::Cut(why) => Some((Place::Path, true, why)),
@@ -124,12 +122,10 @@ impl Cause for Tunnel {
 /// the port below, and the setting that avoids this: reported with any verdict.
 pub(crate) fn mended(model: &Model, direction: Direction) -> Option<String> {
     let load = &model.direction(direction)?.base;
-    tunnels(model, direction)
-        .iter()
-        .find_map(|tunnel| match fit(load, direction, tunnel) {
-            Fit::Mended(why) => Some(why),
-            _ => None,
-        })
+    tunnels(model, direction).iter().find_map(|tunnel| match fit(load, direction, tunnel) {
+        Fit::Mended(why) => Some(why),
+        _ => None,
+    })
 }
 
 /// The tunnels of both ends, the sender's first: the load's packets are the sender's.
@@ -144,20 +140,13 @@ fn through(host: &Host) -> Option<Through<'_>> {
     let route: &Route = host.facts.route.as_ref()?;
     let chain = route.carriers();
     let nic = *chain.iter().find(|nic| nic.is_tunnel())?;
-    Some(Through {
-        side: host.side,
-        nic,
-        chain,
-    })
+    Some(Through { side: host.side, nic, chain })
 }
 
 /// Whether the packets of a load fit the port below a tunnel. At the sender the packet size decides, and the
 /// fragments that it made, if they were counted; at the receiver, the fragments that both ends counted.
 fn fit(load: &Load, direction: Direction, tunnel: &Through<'_>) -> Fit {
-    let ByRole {
-        sender: made,
-        receiver: received,
-    } = load.fragments;
+    let ByRole { sender: made, receiver: received } = load.fragments;
     let is_cut = |per_sec| each(load, per_sec).map(|n| n >= CUT);
     if tunnel.side != direction.sender() {
         let words = || {
@@ -211,9 +200,7 @@ fn knows(tunnel: &Through<'_>) -> bool {
 }
 
 fn cut_up(inner: u32, over: &Overflow<'_>, made: Option<f64>) -> String {
-    let made = made.map_or(String::new(), |rate| {
-        format!(", and {rate:.0} fragments in a second")
-    });
+    let made = made.map_or(String::new(), |rate| format!(", and {rate:.0} fragments in a second"));
     format!(
         "its packets of {inner} bytes become {}, and {} below carries {}: each is sent as two{made}",
         over.outer, over.carrier.name, over.room
@@ -221,9 +208,8 @@ fn cut_up(inner: u32, over: &Overflow<'_>, made: Option<f64>) -> String {
 }
 
 fn too_large(top: &Nic, mtu: u32, inner: u32, over: &Overflow<'_>) -> String {
-    let fits = over.fits.map_or(String::new(), |fits| {
-        format!("; an MTU of {fits} fits from the start")
-    });
+    let fits =
+        over.fits.map_or(String::new(), |fits| format!("; an MTU of {fits} fits from the start"));
     format!(
         "{} takes packets of {mtu} bytes, which become {}, and {} below carries {}; path MTU discovery has corrected this: \
          packets of {inner} bytes are sent{fits}",
@@ -260,9 +246,8 @@ fn words(tunnel: &Through<'_>) -> String {
             None => format!("at least {least}"),
         })
     });
-    let grows = adds.map_or(String::new(), |bytes| {
-        format!(", which adds {bytes} bytes to each packet")
-    });
+    let grows =
+        adds.map_or(String::new(), |bytes| format!(", which adds {bytes} bytes to each packet"));
     format!(
         "the route of the {} host goes through {} ({}{mtu}){grows}",
         side.name(),

@@ -63,9 +63,7 @@ pub(super) fn stack<'a>(model: &'a Model, side: Side, port: &RdmaEnd) -> &'a [Ni
     let host = model.host(side);
     let route = host.and_then(|host| host.facts.route.as_ref());
     let ports = route.map_or(&[][..], |route| &route.ports);
-    let leaves = ports
-        .first()
-        .is_some_and(|nic| nic.name == port.netdev_name());
+    let leaves = ports.first().is_some_and(|nic| nic.name == port.netdev_name());
     if leaves { ports } else { &[] }
 }
 
@@ -112,22 +110,14 @@ impl<'a> Ends<'a> {
     ) -> Result<Self, NoFinding> {
         let end = |side: Side, verbs: &'a Option<Verbs>| {
             let verbs = verbs.as_ref();
-            verbs
-                .map(|verbs| End { side, verbs })
-                .ok_or_else(|| lacks(model, "rdma", side))
+            verbs.map(|verbs| End { side, verbs }).ok_or_else(|| lacks(model, "rdma", side))
         };
         let sender = end(direction.sender(), &load.verbs.sender)?;
         let receiver = end(direction.receiver(), &load.verbs.receiver)?;
         Ok(if requester(load, direction) == receiver.side {
-            Self {
-                requester: receiver,
-                responder: sender,
-            }
+            Self { requester: receiver, responder: sender }
         } else {
-            Self {
-                requester: sender,
-                responder: receiver,
-            }
+            Self { requester: sender, responder: receiver }
         })
     }
 

@@ -85,10 +85,7 @@ fn spread(model: &Model, direction: Direction) -> Option<Advice> {
     let nic = route.bond_by_host()?;
     let bond = nic.stack.bond.as_ref()?;
     let set = |hash: &str| {
-        format!(
-            "sudo ip link set dev {} type bond xmit_hash_policy {hash}",
-            word(&nic.name)
-        )
+        format!("sudo ip link set dev {} type bond xmit_hash_policy {hash}", word(&nic.name))
     };
     ["802.3ad", "balance-xor"]
         .contains(&bond.mode.as_str())
@@ -124,9 +121,7 @@ pub(super) fn unread(model: &Model, direction: Direction, load: &Load) -> Option
         return (!gaps.is_empty()).then_some(NoFinding::Unknown(gaps));
     }
     let hosts = model.hosts.iter();
-    let gaps: Vec<Gap> = hosts
-        .filter_map(|host| gap(host, direction, load, known))
-        .collect();
+    let gaps: Vec<Gap> = hosts.filter_map(|host| gap(host, direction, load, known)).collect();
     (!gaps.is_empty()).then_some(NoFinding::Unknown(gaps))
 }
 

@@ -166,11 +166,7 @@ fn alternative<'a>(near: &'a Route, far: &'a Route) -> Alternative<'a> {
             _ if slow => {}
             Some(speed) if !detour.speeds.contains(&None) => {
                 let best_yet = best.as_ref().is_none_or(|(_, most)| speed >= *most);
-                best = if best_yet {
-                    Some((detour, speed))
-                } else {
-                    best
-                };
+                best = if best_yet { Some((detour, speed)) } else { best };
             }
             _ => open = open.or(Some(detour)),
         }
@@ -225,18 +221,10 @@ fn meets(network: (IpAddr, u8), address: IpAddr) -> bool {
 
 /// Two ports that are in a network with each other.
 fn pair<'a>(a: &'a Other, b: &'a Other) -> Option<Detour<'a>> {
-    let both = a
-        .networks
-        .iter()
-        .flat_map(|x| b.networks.iter().map(move |y| (x, y)));
+    let both = a.networks.iter().flat_map(|x| b.networks.iter().map(move |y| (x, y)));
     let mut meet = both.filter(|(x, y)| x.0 != y.0 && x.1 == y.1 && meets(**x, y.0));
     let (own, other) = meet.next()?;
-    Some(Detour {
-        near: Some(a),
-        far: Some(b),
-        speeds: [a.speed, b.speed],
-        via: (own.0, other.0),
-    })
+    Some(Detour { near: Some(a), far: Some(b), speeds: [a.speed, b.speed], via: (own.0, other.0) })
 }
 
 /// The address of a port in a network with the address at which the other end is reached, and that address.
@@ -296,18 +284,11 @@ fn advice(detour: &Detour<'_>) -> Advice {
         let what = format!("measure the route over {other}, and use that address if it is faster");
         return Advice::new(what).on(Side::Near, format!("linerate run {other}"));
     }
-    let side = if near.is_some() {
-        Side::Near
-    } else {
-        Side::Far
-    };
+    let side = if near.is_some() { Side::Near } else { Side::Far };
     let name = near.or(far).map_or("", |port| &port.name);
     let bits = if other.is_ipv4() { 32 } else { 128 };
     let port = word(name);
     Advice::new(format!("send packets to {other} through {name}"))
-        .set(
-            side,
-            format!("sudo ip route add {other}/{bits} dev {port} src {own}"),
-        )
+        .set(side, format!("sudo ip route add {other}/{bits} dev {port} src {own}"))
         .undo_on(side, format!("sudo ip route del {other}/{bits} dev {port}"))
 }

@@ -37,10 +37,7 @@ impl Bounds {
     /// The range between two values, given in either order.
     pub fn new(a: f64, b: f64) -> Self {
         let (a, b) = (sane(a), sane(b));
-        Self {
-            low: a.min(b),
-            high: a.max(b),
-        }
+        Self { low: a.min(b), high: a.max(b) }
     }
 
     /// The interval of a value that is known exactly.
@@ -116,12 +113,7 @@ mod tests {
 
     #[test]
     fn nothing_makes_bounds_that_are_not_bounds() {
-        for (a, b) in [
-            (f64::NAN, 2.0),
-            (-1.0, 2.0),
-            (f64::INFINITY, 2.0),
-            (3.0, 2.0),
-        ] {
+        for (a, b) in [(f64::NAN, 2.0), (-1.0, 2.0), (f64::INFINITY, 2.0), (3.0, 2.0)] {
             let bounds = Bounds::new(a, b);
             assert!(0.0 <= bounds.low && bounds.low <= bounds.high, "{bounds:?}");
             assert!(bounds.high.is_finite());

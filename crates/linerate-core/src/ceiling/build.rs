@@ -9,10 +9,7 @@ impl Description {
     pub fn path(&self) -> Path {
         let mut builder = Builder {
             description: self,
-            path: Path {
-                resources: Vec::new(),
-                groups: self.groups(),
-            },
+            path: Path { resources: Vec::new(), groups: self.groups() },
         };
         for part in &self.parts {
             builder.part(part);
@@ -30,8 +27,7 @@ impl Description {
             demands: Vec::new(),
         };
         let ways = self.directions.iter();
-        ways.flat_map(|way| self.streams.iter().map(|streams| group(*way, streams)))
-            .collect()
+        ways.flat_map(|way| self.streams.iter().map(|streams| group(*way, streams))).collect()
     }
 }
 
@@ -74,10 +70,8 @@ impl Builder<'_> {
         let mut known: Vec<(usize, [usize; 2])> = Vec::new();
         for (at, (number, slot)) in slots.of_links.iter().enumerate() {
             let there = known.iter().find(|(known, _)| known == number);
-            let [to_card, to_memory] = there.map_or_else(
-                || [0, 1].map(|_| self.add(part, slot.capacity())),
-                |(_, pair)| *pair,
-            );
+            let [to_card, to_memory] = there
+                .map_or_else(|| [0, 1].map(|_| self.add(part, slot.capacity())), |(_, pair)| *pair);
             if there.is_none() {
                 known.push((*number, [to_card, to_memory]));
                 let inputs = &mut self.path.resources[to_memory].inputs;
@@ -153,11 +147,7 @@ impl Builder<'_> {
         };
         let at = first * self.description.streams.len() + link;
         if let Some(group) = self.path.groups.get_mut(at) {
-            group.demands.push(Demand {
-                resource,
-                cost,
-                formula,
-            });
+            group.demands.push(Demand { resource, cost, formula });
         }
     }
 }
@@ -205,18 +195,12 @@ mod tests {
     }
 
     fn wires(links: &[Link]) -> Kind {
-        Kind::Links(Links {
-            links: links.to_vec(),
-            times: String::new(),
-        })
+        Kind::Links(Links { links: links.to_vec(), times: String::new() })
     }
 
     #[test]
     fn every_kind_of_link_and_packet_is_described_alike() {
-        let edr = Link::InfiniBand {
-            width: 4,
-            speed: Speed::Edr,
-        };
+        let edr = Link::InfiniBand { width: 4, speed: Speed::Edr };
         let version = roce::Version::V2(ethernet::Ip::V4);
         let of_roce = roce::packet(&[4200], &[version], 0).unwrap();
         for (packet, link, tens) in [
@@ -255,10 +239,7 @@ mod tests {
         assert_eq!(two(slots(&[7, 7], None)), [low, high]);
         let counted = two(slots(&[7, 7], Some(1.1)));
         assert_eq!(counted[1], high);
-        assert!(
-            (counted[0] * 11).abs_diff(low * 10) <= 11,
-            "{counted:?} {low}"
-        );
+        assert!((counted[0] * 11).abs_diff(low * 10) <= 11, "{counted:?} {low}");
         let usb = |numbers: [usize; 2]| {
             two(Kind::Usb(Usb {
                 of_links: numbers.map(|n| (n, Rate(5_000_000_000))).to_vec(),

@@ -129,11 +129,7 @@ const fn once(op: Operation, packets: u32) -> u32 {
 /// The packets of a request of RDMA, as one; `is_global`: with a global route header. `None` without payload, or without a
 /// size of packets.
 pub fn message(request: Request, mtu: u32, is_global: bool) -> Option<Packet> {
-    let each = if is_global {
-        PACKET + GLOBAL_ROUTE
-    } else {
-        PACKET
-    };
+    let each = if is_global { PACKET + GLOBAL_ROUTE } else { PACKET };
     whole(request, mtu, each)
 }
 
@@ -162,10 +158,7 @@ pub fn ipoib(
     transports: &[Transport],
 ) -> Option<Packet> {
     let mut kinds = Vec::new();
-    for (mtu, ip_mtu) in mtus
-        .iter()
-        .flat_map(|m| ip_mtus.iter().map(move |i| (*m, *i)))
-    {
+    for (mtu, ip_mtu) in mtus.iter().flat_map(|m| ip_mtus.iter().map(move |i| (*m, *i))) {
         let wire = ipoib_wire(ip_mtu, mtu);
         for ip in ips {
             let payload = |t: &Transport| ip_mtu.saturating_sub(ip.header() + t.header());

@@ -18,18 +18,12 @@ pub struct Part {
 /// The time to transfer `bytes` over something with a capacity of `capacity` bytes per second, at its fastest.
 pub fn serialisation(name: &str, bytes: f64, capacity: Bounds) -> Part {
     let rate = capacity.high().max(1.0);
-    Part {
-        words: format!("{bytes} B on the {name}"),
-        seconds: bytes / rate,
-    }
+    Part { words: format!("{bytes} B on the {name}"), seconds: bytes / rate }
 }
 
 /// The propagation time on a cable of `metres` metres.
 pub fn propagation(metres: f64) -> Part {
-    Part {
-        words: format!("{metres} m of cable"),
-        seconds: metres * METRE,
-    }
+    Part { words: format!("{metres} m of cable"), seconds: metres * METRE }
 }
 
 /// The time in switches, each of which takes `seconds`; one whose time is not known counts as none.
@@ -49,10 +43,7 @@ mod tests {
     #[test]
     fn parts_take_the_time_that_they_must() {
         let near = |part: Part, seconds: f64| (part.seconds / seconds - 1.0).abs() < 1e-2;
-        assert!(near(
-            serialisation("link", 1538.0, Bounds::exact(125e6)),
-            12.3e-6
-        ));
+        assert!(near(serialisation("link", 1538.0, Bounds::exact(125e6)), 12.3e-6));
         assert!(near(propagation(1000.0), 4.9e-6));
         assert!(near(switches(2, Some(170e-9)), 340e-9));
         let unknown = switches(1, None);

@@ -62,10 +62,7 @@ mod tests {
 
     #[test]
     fn capacities_and_formulas_agree() {
-        let fdr = |width| Link::InfiniBand {
-            width,
-            speed: Speed::Fdr,
-        };
+        let fdr = |width| Link::InfiniBand { width, speed: Speed::Fdr };
         for (link, gigabits, words) in [
             (Link::Ethernet(Rate(10_000_000_000)), 10.0, "10 Gb/s"),
             (fdr(4), 54.5454, "4 lanes x 13.6364 Gb/s"),

@@ -59,10 +59,7 @@ mod tests {
 
     #[test]
     fn a_channel_has_its_published_rate() {
-        let one = Channels {
-            count: 1,
-            speed: 2666,
-        };
+        let one = Channels { count: 1, speed: 2666 };
         let gigabits = one.capacity().low() * 8.0 / 1e9;
         assert!((gigabits - 170.6).abs() < 0.1, "{gigabits}");
         assert_eq!(one.words(1), "1 x 2666 MT/s x 8 B, crossed once");

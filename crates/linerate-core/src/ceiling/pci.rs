@@ -43,10 +43,7 @@ impl Bus {
     /// The formula of the goodput.
     pub fn words(self) -> String {
         let clock = self.clock() / 1e6;
-        format!(
-            "{} bit x {clock:.1} MHz, shared by both directions",
-            self.bits
-        )
+        format!("{} bit x {clock:.1} MHz, shared by both directions", self.bits)
     }
 }
 
@@ -56,11 +53,9 @@ mod tests {
 
     #[test]
     fn buses_have_their_published_rates() {
-        for (name, megabytes) in [
-            ("pci-32/33", 133.3),
-            ("pci-64/66", 533.3),
-            ("pcix-64/133", 1066.7),
-        ] {
+        for (name, megabytes) in
+            [("pci-32/33", 133.3), ("pci-64/66", 533.3), ("pcix-64/133", 1066.7)]
+        {
             let bus = BUSES.into_iter().find(|b| b.name == name).unwrap();
             let got = bus.capacity().low() / 1e6;
             assert!((got - megabytes).abs() < 0.05, "{name}: {got}");

@@ -189,10 +189,7 @@ impl Slot {
             format!("({} to {})", four(lane.low()), four(lane.high()))
         };
         let payload = range(&self.payloads);
-        let most = self
-            .kept()
-            .map(|kept| (1.0 - kept) * 100.0)
-            .fold(0.0, f64::max);
+        let most = self.kept().map(|kept| (1.0 - kept) * 100.0).fold(0.0, f64::max);
         format!(
             "{lanes} lane{s} x {lane} Gb/s x {payload}/({payload} + {header}), less up to {most:.0} % for link packets"
         )
@@ -225,10 +222,7 @@ mod tests {
     /// Goodput in Gb/s.
     fn goodput(slot: &Slot, cost: &Cost) -> Bounds {
         let capacity = slot.capacity().low() * 8.0 / 1e9;
-        Bounds::new(
-            capacity / cost.per_byte.high(),
-            capacity / cost.per_byte.low(),
-        )
+        Bounds::new(capacity / cost.per_byte.high(), capacity / cost.per_byte.low())
     }
 
     fn about(got: f64, published: f64) {
@@ -304,16 +298,9 @@ mod tests {
     fn what_is_not_known_widens_the_interval_and_never_narrows_it() {
         let known = slot(3, 8, &[256]);
         let open = slot(3, 8, &USUAL_PAYLOADS);
-        let (a, b) = (
-            goodput(&known, &known.write()),
-            goodput(&open, &open.write()),
-        );
+        let (a, b) = (goodput(&known, &known.write()), goodput(&open, &open.write()));
         assert!(b.low() < a.low() && a.high() < b.high());
-        let any = Slot {
-            generations: GENERATIONS.to_vec(),
-            lanes: WIDTHS.to_vec(),
-            ..open
-        };
+        let any = Slot { generations: GENERATIONS.to_vec(), lanes: WIDTHS.to_vec(), ..open };
         assert!(any.capacity().contains(known.capacity().low()));
         assert!(any.write().per_byte.high() >= known.write().per_byte.high());
         assert_eq!(

@@ -52,11 +52,7 @@ impl Relation {
 
     /// A figure beside a floor.
     pub fn to_floor(figure: f64, floor: Bounds) -> Self {
-        if figure >= floor.low() {
-            Self::AboveFloor
-        } else {
-            Self::BelowFloor
-        }
+        if figure >= floor.low() { Self::AboveFloor } else { Self::BelowFloor }
     }
 
     /// The word used in JSON.
@@ -114,17 +110,12 @@ mod tests {
             assert_eq!(Relation::to_ceiling(figure, wide), expected, "{figure}");
         }
         let narrow = Bounds::new(100.0, 101.0);
-        for (figure, expected) in [
-            (101.4, Relation::Reached),
-            (98.1, Relation::Reached),
-            (97.9, Relation::About),
-        ] {
+        for (figure, expected) in
+            [(101.4, Relation::Reached), (98.1, Relation::Reached), (97.9, Relation::About)]
+        {
             assert_eq!(Relation::to_ceiling(figure, narrow), expected, "{figure}");
         }
         let floor = |figure| Relation::to_floor(figure, wide);
-        assert_eq!(
-            [floor(100.0), floor(99.0)],
-            [Relation::AboveFloor, Relation::BelowFloor]
-        );
+        assert_eq!([floor(100.0), floor(99.0)], [Relation::AboveFloor, Relation::BelowFloor]);
     }
 }

@@ -67,10 +67,7 @@ pub struct Cost {
 impl Cost {
     /// A cost that only payload has.
     pub fn bytes(per_byte: Bounds) -> Self {
-        Self {
-            per_byte,
-            ..Self::default()
-        }
+        Self { per_byte, ..Self::default() }
     }
 }
 

@@ -42,11 +42,7 @@ pub fn packet(mtus: &[u32], versions: &[Version], vlans: u32) -> Option<Packet> 
     let mut kinds = Vec::new();
     for mtu in mtus {
         let payload = payload(*mtu)?;
-        kinds.extend(
-            versions
-                .iter()
-                .map(|v| (payload, payload + overhead(*v, vlans))),
-        );
+        kinds.extend(versions.iter().map(|v| (payload, payload + overhead(*v, vlans))));
     }
     Packet::any(&kinds)
 }
@@ -62,12 +58,9 @@ mod tests {
 
     #[test]
     fn goodput_is_what_is_published() {
-        for (mtu, gbps, published) in [
-            (1500, 100.0, 92.59),
-            (2200, 100.0, 96.15),
-            (4200, 100.0, 98.04),
-            (4200, 400.0, 392.2),
-        ] {
+        for (mtu, gbps, published) in
+            [(1500, 100.0, 92.59), (2200, 100.0, 96.15), (4200, 100.0, 98.04), (4200, 400.0, 392.2)]
+        {
             let packet = packet(&[mtu], &[Version::V2(Ip::V4)], 0).unwrap();
             let got = gbps / packet.wire_per_byte.low();
             assert!((got / published - 1.0).abs() < 2e-4, "{mtu}: {got}");
@@ -84,13 +77,7 @@ mod tests {
 
     #[test]
     fn the_size_of_packets_follows_the_mtu_of_ethernet() {
-        for (mtu, size) in [
-            (1500, 1024),
-            (4191, 2048),
-            (4192, 4096),
-            (9000, 4096),
-            (352, 256),
-        ] {
+        for (mtu, size) in [(1500, 1024), (4191, 2048), (4192, 4096), (9000, 4096), (352, 256)] {
             assert_eq!(payload(mtu), Some(size), "{mtu}");
         }
         assert_eq!(payload(351), None);

@@ -57,15 +57,9 @@ impl Path {
     pub fn solve(&self, ways: &[Direction]) -> Option<Solution> {
         let (goodput, each, binding) = self.both_ends(ways, |_| true)?;
         let others = |r: &Resource| !binding.contains(&r.name);
-        let next = self
-            .both_ends(ways, others)
-            .map(|(goodput, _, binding)| Next { binding, goodput });
-        Some(Solution {
-            goodput,
-            each,
-            binding,
-            next,
-        })
+        let next =
+            self.both_ends(ways, others).map(|(goodput, _, binding)| Next { binding, goodput });
+        Some(Solution { goodput, each, binding, next })
     }
 
     /// The ceiling of every kind of resource in one direction, in the order of the path.
@@ -85,9 +79,7 @@ impl Path {
         let (low, high) = (low?, high?);
         let resource = self.resources.get(high.first)?;
         let demands = self.groups.iter().filter(|f| f.direction == way);
-        let demand = demands
-            .flat_map(|f| &f.demands)
-            .find(|d| d.resource == high.first)?;
+        let demand = demands.flat_map(|f| &f.demands).find(|d| d.resource == high.first)?;
         let total = |s: &Shared| s.rates.iter().sum::<f64>() * BITS;
         Some(Ceiling {
             resource,
@@ -227,20 +219,13 @@ mod tests {
                 resource("b", Bounds::exact(10.0)),
                 resource("c", Bounds::new(15.0, 20.0)),
             ],
-            groups: vec![group(
-                Direction::Forward,
-                1.0,
-                &[(0, one()), (1, one()), (2, one())],
-            )],
+            groups: vec![group(Direction::Forward, 1.0, &[(0, one()), (1, one()), (2, one())])],
         };
         let solved = path.solve(FORWARD).unwrap();
         assert_eq!(solved.goodput, Bounds::exact(80.0));
         assert_eq!(solved.binding, ["b"]);
         let next = solved.next.unwrap();
-        assert_eq!(
-            (next.binding, next.goodput),
-            (vec!["c".to_owned()], Bounds::new(120.0, 160.0))
-        );
+        assert_eq!((next.binding, next.goodput), (vec!["c".to_owned()], Bounds::new(120.0, 160.0)));
     }
 
     #[test]
@@ -281,14 +266,8 @@ mod tests {
             resources: vec![resource("packets", Bounds::exact(5.0))],
             groups: vec![one_group],
         };
-        assert_eq!(
-            path.solve(FORWARD).unwrap().goodput,
-            Bounds::exact(40_000.0)
-        );
-        path.groups[0].demands[0].cost = Cost {
-            per_operation: one(),
-            ..Cost::default()
-        };
+        assert_eq!(path.solve(FORWARD).unwrap().goodput, Bounds::exact(40_000.0));
+        path.groups[0].demands[0].cost = Cost { per_operation: one(), ..Cost::default() };
         let operations = path.solve(FORWARD).unwrap().goodput;
         assert_eq!(operations, Bounds::exact(5.0 * 4096.0 * 8.0));
     }

@@ -13,10 +13,8 @@ pub enum Policy {
 
 impl Policy {
     /// Names as users type them.
-    pub const NAMES: [(&'static str, Self); 2] = [
-        ("failover", Self::Failover),
-        ("round-robin", Self::RoundRobin),
-    ];
+    pub const NAMES: [(&'static str, Self); 2] =
+        [("failover", Self::Failover), ("round-robin", Self::RoundRobin)];
 
     /// Paths that carry data, of `there`.
     pub const fn used(self, there: u32) -> u32 {

@@ -10,10 +10,8 @@ pub const LEAST: f64 = 0.5;
 /// Payload bytes of bulk transfers that fit into a second at full and at high speed: 19 packets of 64 bytes in
 /// a frame of 1 ms, 13 packets of 512 bytes in a microframe of 125 us.
 //= Universal Serial Bus Specification 2.0, section 5.8.4, tables 5-9 and 5-10
-const BULK: [(u64, f64); 2] = [
-    (12_000_000, 19.0 * 64.0 * 1_000.0),
-    (480_000_000, 13.0 * 512.0 * 8_000.0),
-];
+const BULK: [(u64, f64); 2] =
+    [(12_000_000, 19.0 * 64.0 * 1_000.0), (480_000_000, 13.0 * 512.0 * 8_000.0)];
 
 /// First-generation lanes of USB 3.x: 5 Gb/s, or 10 Gb/s with two lanes. They carry 8 bits in 10.
 //= Universal Serial Bus 3.2 Specification, section 6.3: 8b/10b for Gen 1, 128b/132b for Gen 2
@@ -48,22 +46,12 @@ mod tests {
 
     #[test]
     fn each_speed_leaves_what_its_specification_says() {
-        for (mbps, most) in [
-            (12, 9.728e6),
-            (480, 425.984e6),
-            (5_000, 4e9),
-            (10_000, 9.697e9),
-            (20_000, 19.394e9),
-        ] {
+        for (mbps, most) in
+            [(12, 9.728e6), (480, 425.984e6), (5_000, 4e9), (10_000, 9.697e9), (20_000, 19.394e9)]
+        {
             let leaves = leaves(Rate(mbps * 1_000_000));
-            assert!(
-                (leaves.high() / most - 1.0).abs() < 1e-3,
-                "{mbps}: {leaves:?}"
-            );
-            assert!(
-                leaves.low() <= leaves.high() && leaves.low() > 0.0,
-                "{mbps}"
-            );
+            assert!((leaves.high() / most - 1.0).abs() < 1e-3, "{mbps}: {leaves:?}");
+            assert!(leaves.low() <= leaves.high() && leaves.low() > 0.0, "{mbps}");
         }
         let low = leaves(Rate(480_000_000)).low();
         assert!((low / 240e6 - 1.0).abs() < 1e-9, "{low}");

@@ -51,14 +51,7 @@ impl Entry {
 
     /// The line of the entry in a journal; `None` if a name cannot be written to the journal.
     pub fn line(&self) -> Option<String> {
-        let Self {
-            boot,
-            network,
-            setting,
-            port,
-            old,
-            new,
-        } = self;
+        let Self { boot, network, setting, port, old, new } = self;
         let id = setting.row().id;
         let text = [FORMAT, boot, network, id, port, &words(old), &words(new)].join("\t");
         let line = format!("{text}\t{:08x}\n", crc32fast::hash(text.as_bytes()));
@@ -126,11 +119,7 @@ fn is_name(text: &str) -> bool {
 }
 
 fn numbers(text: &str) -> Option<Vec<u64>> {
-    let of = |word: &str| {
-        word.bytes()
-            .all(|b| b.is_ascii_digit())
-            .then(|| word.parse().ok())?
-    };
+    let of = |word: &str| word.bytes().all(|b| b.is_ascii_digit()).then(|| word.parse().ok())?;
     text.split(' ').map(of).collect()
 }
 
@@ -203,14 +192,7 @@ mod tests {
             ["b", "n", "send-offloads", "eth0", "0 2", "1 1"],
             ["b", "n", "queue-bytes", "", "65536 1", "65536 9"],
             ["b", "n", "queue-bytes", "eth0", "1", "9"],
-            [
-                "b",
-                "n",
-                "queue-packets",
-                "eth0",
-                "65536 4294967296",
-                "65536 9",
-            ],
+            ["b", "n", "queue-packets", "eth0", "65536 4294967296", "65536 9"],
             ["b", "n", "packet-cpus", "eth0", "4294967296", "1"],
             ["b", "n", "packet-cpus", "eth0", &many, &many],
             ["", "n", "tcp-rmem", "", good, new],

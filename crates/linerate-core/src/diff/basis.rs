@@ -142,11 +142,7 @@ pub(super) fn unlike(before: &Basis, after: &Basis, of: Subject) -> Option<&'sta
             protocols(a.carrier, b.carrier)
                 .or((a.streams != b.streams).then_some("another number of streams"))
                 .or((a.asked != b.asked).then_some("another rate was asked for"))
-                .or(a
-                    .size
-                    .zip(b.size)
-                    .filter(|(a, b)| a != b)
-                    .map(|_| "messages of another size"))
+                .or(a.size.zip(b.size).filter(|(a, b)| a != b).map(|_| "messages of another size"))
         }
     }
 }
@@ -180,12 +176,8 @@ mod tests {
 
     fn basis(change: impl FnOnce(&mut Trips, &mut Loaded)) -> Basis {
         let carrier = Some(Carrier::Tcp);
-        let mut trips = Trips {
-            carrier,
-            doubled: false,
-            size: Some(Bytes(64)),
-            verb: String::new(),
-        };
+        let mut trips =
+            Trips { carrier, doubled: false, size: Some(Bytes(64)), verb: String::new() };
         let mut load = Loaded {
             direction: Direction::Forward,
             carrier,
@@ -194,12 +186,7 @@ mod tests {
             size: None,
         };
         change(&mut trips, &mut load);
-        Basis {
-            trips: Some(trips),
-            loads: vec![load],
-            has_unknown_trips: false,
-            rows: Vec::new(),
-        }
+        Basis { trips: Some(trips), loads: vec![load], has_unknown_trips: false, rows: Vec::new() }
     }
 
     #[test]
@@ -240,10 +227,7 @@ mod tests {
     fn one_must_know_of_halves() {
         assert_eq!(notes("first", &basis(|_, _| ())), [""; 0]);
         let halves = basis(|trips, _| trips.doubled = true);
-        let open = Basis {
-            has_unknown_trips: true,
-            ..halves
-        };
+        let open = Basis { has_unknown_trips: true, ..halves };
         assert_eq!(notes("first", &open).len(), 2);
     }
 }

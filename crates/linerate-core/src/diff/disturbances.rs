@@ -27,10 +27,7 @@ pub(super) fn changes(before: &Judged<'_>, after: &Judged<'_>) -> Vec<Disturbanc
 }
 
 fn change(fate: Fate, disturbance: &Disturbance) -> DisturbanceChange {
-    DisturbanceChange {
-        fate,
-        disturbance: disturbance.clone(),
-    }
+    DisturbanceChange { fate, disturbance: disturbance.clone() }
 }
 
 fn same<'a>(judged: &'a Judged<'_>, one: &Disturbance) -> Option<&'a Disturbance> {

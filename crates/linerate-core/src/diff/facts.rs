@@ -77,9 +77,7 @@ fn limits(known: &mut Known, facts: &HostFacts) {
     known.tell("net.ipv4.tcp_rmem", buffers.tcp_rmem.map(three));
     known.tell("net.ipv4.tcp_wmem", buffers.tcp_wmem.map(three));
     known.tell("net.ipv4.tcp_dsack", facts.tells_duplicates.map(u8::from));
-    let probes = facts
-        .probes_mtu
-        .map(|probes| if probes { "on" } else { "off" });
+    let probes = facts.probes_mtu.map(|probes| if probes { "on" } else { "off" });
     known.tell("net.ipv4.tcp_mtu_probing", probes);
     known.tell("net.core.rmem_max", buffers.rmem_max);
     known.tell("net.core.wmem_max", buffers.wmem_max);

@@ -78,19 +78,9 @@ fn compared(before: &Summary, after: &Summary) -> Vec<FigureChange> {
         let (figure, of) = (entry.figure, entry.of);
         let [before, after] = [before, after].map(|s| s.value(figure, of).cloned());
         let outcome = outcome(before.as_ref(), after.as_ref());
-        FigureChange {
-            figure,
-            of,
-            before,
-            after,
-            outcome,
-        }
+        FigureChange { figure, of, before, after, outcome }
     };
-    Summary::sorted(all)
-        .entries
-        .into_iter()
-        .map(change)
-        .collect()
+    Summary::sorted(all).entries.into_iter().map(change).collect()
 }
 
 /// How a figure compares in two records.
@@ -135,11 +125,7 @@ mod tests {
     use crate::stats::Count;
 
     fn of(low: f64, high: f64) -> Interval {
-        Interval {
-            low,
-            mid: f64::midpoint(low, high),
-            high,
-        }
+        Interval { low, mid: f64::midpoint(low, high), high }
     }
 
     #[test]
@@ -197,27 +183,12 @@ mod tests {
 
     #[test]
     fn figures_stand_in_one_order_whichever_record_has_them() {
-        let value = Value {
-            mid: 1.0,
-            evidence: Evidence::None,
-        };
+        let value = Value { mid: 1.0, evidence: Evidence::None };
         let forward = Subject::load(Direction::Forward);
-        let near = Subject {
-            side: Some(Side::Near),
-            ..forward
-        };
-        let idle = Subject {
-            percentile: Some(50.0),
-            ..Subject::default()
-        };
-        let a = summary(&[
-            (&CPU, near, value.clone()),
-            (&GOODPUT, forward, value.clone()),
-        ]);
-        let b = summary(&[
-            (&RETRANSMITS, forward, value.clone()),
-            (&LATENCY, idle, value),
-        ]);
+        let near = Subject { side: Some(Side::Near), ..forward };
+        let idle = Subject { percentile: Some(50.0), ..Subject::default() };
+        let a = summary(&[(&CPU, near, value.clone()), (&GOODPUT, forward, value.clone())]);
+        let b = summary(&[(&RETRANSMITS, forward, value.clone()), (&LATENCY, idle, value)]);
         let figures = |a, b| {
             let all = compared(a, b).into_iter();
             all.map(|change| change.figure.id).collect::<Vec<_>>()

@@ -51,25 +51,19 @@ pub struct LimitChange {
 
 /// All limits of both records: first the limits of the first record, then those that only the second has.
 pub(super) fn changes(before: &Judged<'_>, after: &Judged<'_>) -> Vec<LimitChange> {
-    let of_first = before
-        .verdict
-        .limits
-        .iter()
-        .map(|limit| match upheld(after, limit) {
-            Some(now) => LimitChange {
-                fate: Fate::Stayed,
-                limit: now.clone(),
-                before: Some(limit.certainty),
-                after: Some(now.certainty),
-                why: String::new(),
-            },
-            None => alone(limit, after, Fate::Went),
-        });
+    let of_first = before.verdict.limits.iter().map(|limit| match upheld(after, limit) {
+        Some(now) => LimitChange {
+            fate: Fate::Stayed,
+            limit: now.clone(),
+            before: Some(limit.certainty),
+            after: Some(now.certainty),
+            why: String::new(),
+        },
+        None => alone(limit, after, Fate::Went),
+    });
     let later = after.verdict.limits.iter();
     let later = later.filter(|limit| upheld(before, limit).is_none());
-    of_first
-        .chain(later.map(|limit| alone(limit, before, Fate::Came)))
-        .collect()
+    of_first.chain(later.map(|limit| alone(limit, before, Fate::Came))).collect()
 }
 
 /// Finds the same limit in another record.
@@ -113,10 +107,8 @@ fn alone(limit: &Limit, other: &Judged<'_>, fate: Fate) -> LimitChange {
 
 /// Why a cause was excluded: what excluded it first, since the evidence alone reads as if it had been found.
 fn excluded(why: &[String]) -> String {
-    let (trials, evidence): (Vec<&str>, Vec<&str>) = why
-        .iter()
-        .map(String::as_str)
-        .partition(|text| text.ends_with("excluded it"));
+    let (trials, evidence): (Vec<&str>, Vec<&str>) =
+        why.iter().map(String::as_str).partition(|text| text.ends_with("excluded it"));
     match (trials.as_slice(), evidence.as_slice()) {
         ([], evidence) => format!("excluded: {}", evidence.join("; ")),
         (trials, []) => trials.join("; "),

@@ -105,11 +105,7 @@ pub struct Change {
 impl Change {
     /// A change; `None` if both values are the same.
     fn of(what: impl Into<String>, before: String, after: String) -> Option<Self> {
-        (before != after).then(|| Self {
-            what: what.into(),
-            before,
-            after,
-        })
+        (before != after).then(|| Self { what: what.into(), before, after })
     }
 }
 
@@ -212,11 +208,7 @@ pub fn diff(before: &Judged<'_>, after: &Judged<'_>) -> Result<Diff, DiffError> 
         facts: facts::changes(before, after),
         figures,
         rows: rows.rows,
-        limits: if is_swept {
-            Vec::new()
-        } else {
-            limits::changes(before, after)
-        },
+        limits: if is_swept { Vec::new() } else { limits::changes(before, after) },
         disturbances: disturbances::changes(before, after),
         plan,
     })
@@ -240,10 +232,9 @@ fn refuse(before: &Judged<'_>, after: &Judged<'_>, unlike: &[String]) -> Result<
     let [a, b] = [before.directions(), after.directions()];
     match (a.as_slice(), b.as_slice()) {
         (first, second) if first.iter().any(|direction| second.contains(direction)) => Ok(()),
-        ([before, ..], [after, ..]) => Err(DiffError::Apart {
-            before: before.name(),
-            after: after.name(),
-        }),
+        ([before, ..], [after, ..]) => {
+            Err(DiffError::Apart { before: before.name(), after: after.name() })
+        }
         _ if before.has_figure(None) && after.has_figure(None) => Ok(()),
         _ => Err(DiffError::Unlike),
     }
@@ -260,20 +251,15 @@ fn notes(before: &Judged<'_>, after: &Judged<'_>) -> Vec<String> {
             && a != b
         {
             let side = side.name();
-            notes.push(format!(
-                "the {side} host is another one: {a} before, {b} after"
-            ));
+            notes.push(format!("the {side} host is another one: {a} before, {b} after"));
         }
     }
     for (which, judged) in [("first", before), ("second", after)] {
         notes.extend(basis::notes(which, &judged.basis));
     }
     if before.model.same_machine != after.model.same_machine && !import {
-        let (one, other) = if before.model.same_machine {
-            ("before", "after")
-        } else {
-            ("after", "before")
-        };
+        let (one, other) =
+            if before.model.same_machine { ("before", "after") } else { ("after", "before") };
         notes.push(format!("both ends were one machine {one}, and two {other}"));
     }
     if after.record.start.wall_secs < before.record.start.wall_secs {

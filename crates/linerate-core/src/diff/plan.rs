@@ -55,9 +55,7 @@ fn knobs(before: &Knobs, after: &Knobs) -> [Option<Change>; 11] {
         told("receive buffer", &|k| size(k.recv_buffer)),
         told("MSS", &|k| k.mss.map_or_else(open, |m| m.to_string())),
         told("pacing", &|k| pace(k.pacing)),
-        told("congestion control", &|k| {
-            k.congestion.clone().unwrap_or_else(open)
-        }),
+        told("congestion control", &|k| k.congestion.clone().unwrap_or_else(open)),
         told("send", &|k| k.copy.name().to_owned()),
         told("receive", &|k| {
             match k.receive {
@@ -124,11 +122,7 @@ mod tests {
         let (before, mut after) = (plan(), plan());
         change(&mut after);
         let told = |p: PlanChange| {
-            let Change {
-                what,
-                before,
-                after,
-            } = p.change;
+            let Change { what, before, after } = p.change;
             (format!("{what}: {before} -> {after}"), p.load, p.idle)
         };
         changes(&before, &after).into_iter().map(told).collect()

@@ -41,18 +41,11 @@ fn host(change: impl FnOnce(&mut HostFacts)) -> Host {
     let mut facts = HostFacts {
         name: "brook".into(),
         kernel: "6.12.0".into(),
-        port: Some(Port {
-            name: "eth0".into(),
-            mtu: Some(1500),
-            ..Port::default()
-        }),
+        port: Some(Port { name: "eth0".into(), mtu: Some(1500), ..Port::default() }),
         ..HostFacts::default()
     };
     change(&mut facts);
-    Host {
-        side: Side::Far,
-        facts,
-    }
+    Host { side: Side::Far, facts }
 }
 
 /// A record in which these directions were measured, with this verdict.
@@ -71,11 +64,7 @@ fn judged<'a>(record: &'a Record, directions: &[Direction], verdict: Verdict) ->
 }
 
 fn load() -> Load {
-    let goodput = Estimate {
-        mean: 1e9,
-        interval: None,
-        samples: 30,
-    };
+    let goodput = Estimate { mean: 1e9, interval: None, samples: 30 };
     Load {
         ticks: vec![1e9; 30],
         steady: true,
@@ -119,17 +108,11 @@ fn what_cannot_be_compared_is_refused() {
     let both = Direction::ALL;
     let refused = |a: &Judged<'_>, b: &Judged<'_>| diff(a, b).err();
     assert_eq!(refused(&of(&a, &both), &of(&b, &both)), None);
-    assert_eq!(
-        refused(&of(&a, &both), &of(&a, &both)),
-        Some(DiffError::Same)
-    );
+    assert_eq!(refused(&of(&a, &both), &of(&a, &both)), Some(DiffError::Same));
     let second = refused(&of(&a, &both), &of(&b, &[]));
     assert_eq!(second, Some(DiffError::Empty("second")));
     let apart = refused(&of(&a, &[both[0]]), &of(&b, &[both[1]]));
-    let want = DiffError::Apart {
-        before: "forward",
-        after: "reverse",
-    };
+    let want = DiffError::Apart { before: "forward", after: "reverse" };
     assert_eq!(apart, Some(want));
 }
 
@@ -171,10 +154,7 @@ fn only_what_both_records_know_can_differ() {
         .iter()
         .map(|(side, c)| format!("{} {}: {} -> {}", side.name(), c.what, c.before, c.after))
         .collect();
-    assert_eq!(
-        told,
-        ["far kernel: 6.12.0 -> 6.13.1", "far MTU: 1500 -> 9000"]
-    );
+    assert_eq!(told, ["far kernel: 6.12.0 -> 6.13.1", "far MTU: 1500 -> 9000"]);
 }
 
 /// What became of limits from one verdict to another, both directions measured in both.
@@ -190,12 +170,9 @@ fn a_limit_stays_comes_and_goes_only_where_both_records_are_sure() {
     const WINDOW: &str = "receive-window";
     let stayed = fates(limited(WINDOW), limited(WINDOW));
     assert_eq!(stayed, [(Fate::Stayed, String::new())]);
-    for (outcome, sure) in [
-        ("clear", true),
-        ("excluded", true),
-        ("unknown", false),
-        ("finding", false),
-    ] {
+    for (outcome, sure) in
+        [("clear", true), ("excluded", true), ("unknown", false), ("finding", false)]
+    {
         let fate = |fate| if sure { fate } else { Fate::Untold };
         let why = match outcome {
             "finding" => "not upheld, with evidence: for a reason".to_owned(),
@@ -276,10 +253,7 @@ fn a_disturbance_comes_and_goes_where_the_other_record_could_tell_of_it() {
     assert_eq!(fates(disturbed(), disturbed()), [Fate::Stayed]);
     assert_eq!(fates(disturbed(), clear()), [Fate::Went]);
     assert_eq!(fates(clear(), disturbed()), [Fate::Came]);
-    assert_eq!(
-        fates(disturbed(), answered("cpu-steal", "unknown")),
-        [Fate::Untold]
-    );
+    assert_eq!(fates(disturbed(), answered("cpu-steal", "unknown")), [Fate::Untold]);
     assert_eq!(fates(disturbed(), Verdict::default()), [Fate::Untold]);
     assert_eq!(fates(disturbed(), limited("cpu-steal")), [Fate::Stayed]);
 }

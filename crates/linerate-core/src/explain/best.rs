@@ -18,14 +18,8 @@ impl Best {
     pub fn of(material: &Material) -> Option<Self> {
         let has_path = material.transfers().next().is_some();
         let all = material.sources.iter().flat_map(|source| {
-            let each = source
-                .results
-                .iter()
-                .filter_map(|r| highest(source, &r.measured, has_path));
-            each.map(|rate| Self {
-                rate,
-                file: source.file.clone(),
-            })
+            let each = source.results.iter().filter_map(|r| highest(source, &r.measured, has_path));
+            each.map(|rate| Self { rate, file: source.file.clone() })
         });
         all.max_by(|a, b| a.rate.total_cmp(&b.rate))
     }
@@ -40,10 +34,7 @@ fn highest(source: &Source, measured: &Measured, has_path: bool) -> Option<f64> 
             (!is_only_sent).then_some(one.goodput.0 as f64)
         }
         Measured::Sizes(sizes) => {
-            let rates = sizes
-                .rows
-                .iter()
-                .filter_map(|row| Table::each_way(sizes, row));
+            let rates = sizes.rows.iter().filter_map(|row| Table::each_way(sizes, row));
             most(&mut rates.map(|rate| rate.0 as f64))
         }
         Measured::Counters(_) | Measured::Cpus(_) | Measured::Hops(_) => None,

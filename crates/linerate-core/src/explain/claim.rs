@@ -65,33 +65,12 @@ impl FromStr for Claim {
     type Err = ClaimError;
 
     fn from_str(text: &str) -> Result<Self, ClaimError> {
-        let refuse = |why: String| ClaimError {
-            text: text.to_owned(),
-            why,
-        };
-        let rate = |value: &str| {
-            value
-                .trim()
-                .parse::<Rate>()
-                .map_err(|e| refuse(e.to_string()))
-        };
-        let time = |value: &str| {
-            value
-                .trim()
-                .parse::<Nanos>()
-                .map_err(|e| refuse(e.to_string()))
-        };
-        let forms = [
-            "goodput>=",
-            "latency<=",
-            "before.",
-            "ceiling=",
-            "transport=",
-        ];
+        let refuse = |why: String| ClaimError { text: text.to_owned(), why };
+        let rate = |value: &str| value.trim().parse::<Rate>().map_err(|e| refuse(e.to_string()));
+        let time = |value: &str| value.trim().parse::<Nanos>().map_err(|e| refuse(e.to_string()));
+        let forms = ["goodput>=", "latency<=", "before.", "ceiling=", "transport="];
         let spaceless: String = text.chars().filter(|c| *c != ' ').collect();
-        let found = forms
-            .iter()
-            .find_map(|form| Some((*form, spaceless.strip_prefix(form)?)));
+        let found = forms.iter().find_map(|form| Some((*form, spaceless.strip_prefix(form)?)));
         let said = match found {
             Some(("goodput>=", value)) => Said::Reaches(rate(value)?),
             Some(("latency<=", value)) => Said::Within(time(value)?),
@@ -103,10 +82,7 @@ impl FromStr for Claim {
             Some(("transport=", "rdma")) => Said::Rdma,
             _ => return Err(refuse(FORMS.to_owned())),
         };
-        Ok(Self {
-            text: text.to_owned(),
-            said,
-        })
+        Ok(Self { text: text.to_owned(), said })
     }
 }
 
@@ -134,23 +110,14 @@ mod tests {
     #[test]
     fn claims_are_read_and_others_refused_with_the_forms() {
         let said = |text: &str| text.parse::<Claim>().map(|claim| claim.said);
-        assert_eq!(
-            said("goodput >= 20Gbit/s"),
-            Ok(Said::Reaches(Rate(20_000_000_000)))
-        );
+        assert_eq!(said("goodput >= 20Gbit/s"), Ok(Said::Reaches(Rate(20_000_000_000))));
         assert_eq!(said("latency<=2us"), Ok(Said::Within(Nanos(2_000))));
         let before = |kind| Ok(Said::Before(kind, Nanos(6_500)));
         let udp = Some(Kind::Test(Carrier::Udp));
         assert_eq!(said("before.latency=6.5us"), before(None));
         assert_eq!(said("before.udp.latency = 6.5us"), before(udp));
-        assert_eq!(
-            said("before.application.latency=6.5us"),
-            before(Some(Kind::Application))
-        );
-        assert_eq!(
-            said("ceiling=3.2GB/s"),
-            Ok(Said::Ceiling(Rate(25_600_000_000)))
-        );
+        assert_eq!(said("before.application.latency=6.5us"), before(Some(Kind::Application)));
+        assert_eq!(said("ceiling=3.2GB/s"), Ok(Said::Ceiling(Rate(25_600_000_000))));
         assert_eq!(said("transport=rdma"), Ok(Said::Rdma));
         for wrong in [
             "",
@@ -162,19 +129,8 @@ mod tests {
             "before..latency=1us",
             "before.udplatency=1us",
         ] {
-            assert!(
-                said(wrong)
-                    .unwrap_err()
-                    .to_string()
-                    .contains("expected goodput>="),
-                "{wrong}"
-            );
+            assert!(said(wrong).unwrap_err().to_string().contains("expected goodput>="), "{wrong}");
         }
-        assert!(
-            said("goodput>=20")
-                .unwrap_err()
-                .to_string()
-                .contains("no unit")
-        );
+        assert!(said("goodput>=20").unwrap_err().to_string().contains("no unit"));
     }
 }

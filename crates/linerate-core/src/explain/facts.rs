@@ -22,10 +22,7 @@ pub(super) fn of(material: &Material, carrier: Option<Carrier>) -> Facts {
         .join(" ");
     Facts {
         medium: medium(&links).or(carrier.map(|_| Medium::Network)),
-        links: Known {
-            parts: links,
-            all: false,
-        },
+        links: Known { parts: links, all: false },
         carrier: match carrier {
             Some(Carrier::Rdma) => Some(print::Carrier::Verbs),
             Some(Carrier::Tcp | Carrier::Udp | Carrier::Sockets | Carrier::Sctp) => {
@@ -52,38 +49,22 @@ pub(super) struct Port {
 
 /// The ports that are up, of both hosts.
 pub(super) fn ports_of(material: &Material) -> Vec<Port> {
-    material
-        .hosts()
-        .into_iter()
-        .flat_map(|(side, host)| ports(side, host))
-        .collect()
+    material.hosts().into_iter().flat_map(|(side, host)| ports(side, host)).collect()
 }
 
 /// The links of ports that are up, of both hosts.
 pub(super) fn links_of(material: &Material) -> Vec<Link> {
-    ports_of(material)
-        .into_iter()
-        .map(|port| port.link)
-        .collect()
+    ports_of(material).into_iter().map(|port| port.link).collect()
 }
 
 fn medium(links: &[Link]) -> Option<Medium> {
     let first = links.first()?.is_infiniband();
     let is_one = links.iter().all(|link| link.is_infiniband() == first);
-    is_one.then_some(if first {
-        Medium::InfiniBand
-    } else {
-        Medium::Ethernet
-    })
+    is_one.then_some(if first { Medium::InfiniBand } else { Medium::Ethernet })
 }
 
 fn ports(side: Side, host: &Inventory) -> Vec<Port> {
-    let named = |name: String, link: Link, is_rdma: bool| Port {
-        side,
-        name,
-        link,
-        is_rdma,
-    };
+    let named = |name: String, link: Link, is_rdma: bool| Port { side, name, link, is_rdma };
     let ethernet = |nic: &Nic| {
         let has_wire = !nic.is_virtual && nic.kind != "ipoib" && nic.down.is_empty();
         let speed = nic.link.speed.filter(|_| has_wire)?;
@@ -98,8 +79,7 @@ fn ports(side: Side, host: &Inventory) -> Vec<Port> {
         }
         Some(named(name, infiniband(port)?, true))
     });
-    rdma.chain(host.network.nics.iter().filter_map(ethernet))
-        .collect()
+    rdma.chain(host.network.nics.iter().filter_map(ethernet)).collect()
 }
 
 /// The interface of IP over InfiniBand of a port, by its GUID, or by card and number.
@@ -115,12 +95,8 @@ fn interface<'a>(host: &'a Inventory, device: &IbDevice, port: &IbPort) -> Optio
 }
 
 /// Rates of four lanes in Gb/s, as programs print them, that only one speed of a lane has.
-const FOUR_LANES: [(u64, Speed); 4] = [
-    (56, Speed::Fdr),
-    (100, Speed::Edr),
-    (200, Speed::Hdr),
-    (400, Speed::Ndr),
-];
+const FOUR_LANES: [(u64, Speed); 4] =
+    [(56, Speed::Fdr), (100, Speed::Edr), (200, Speed::Hdr), (400, Speed::Ndr)];
 
 fn infiniband(port: &IbPort) -> Option<Link> {
     let rate = port.rate.as_ref()?;
@@ -131,9 +107,7 @@ fn infiniband(port: &IbPort) -> Option<Link> {
     let named = Speed::NAMES.iter().find(|(name, _)| *name == rate.speed);
     let named = named.filter(|_| rate.width > 0);
     // A rate alone is that of four lanes, where only one speed of a lane gives it.
-    let alone = FOUR_LANES
-        .iter()
-        .find(|(giga, _)| rate.rate.0 == giga * 1_000_000_000);
+    let alone = FOUR_LANES.iter().find(|(giga, _)| rate.rate.0 == giga * 1_000_000_000);
     let (width, speed) = match (named, alone) {
         (Some((_, speed)), _) => (rate.width, *speed),
         (None, Some((_, speed))) => (4, *speed),
@@ -144,13 +118,6 @@ fn infiniband(port: &IbPort) -> Option<Link> {
 
 fn cards(host: &Inventory) -> Vec<&str> {
     let drivers = host.network.nics.iter().map(|nic| nic.driver.as_str());
-    let models = host
-        .infiniband
-        .devices
-        .iter()
-        .map(|device| device.model.as_str());
-    drivers
-        .chain(models)
-        .filter(|name| !name.is_empty())
-        .collect()
+    let models = host.infiniband.devices.iter().map(|device| device.model.as_str());
+    drivers.chain(models).filter(|name| !name.is_empty()).collect()
 }

@@ -26,10 +26,7 @@ pub struct Part {
 impl Hardware {
     /// Goodput that it allows, over both directions; `None` if no part has a ceiling.
     pub fn goodput(&self) -> Option<Bounds> {
-        let ends = self
-            .ways
-            .iter()
-            .flat_map(|way| [way.goodput.low(), way.goodput.high()]);
+        let ends = self.ways.iter().flat_map(|way| [way.goodput.low(), way.goodput.high()]);
         (!self.ways.is_empty()).then(|| Bounds::of(ends))
     }
 

@@ -136,11 +136,7 @@ impl Headline {
         let host = side.map_or(String::new(), |side| format!("{}: ", side_name(side)));
         let step = limit.advice.first();
         Self {
-            stands: if is_full {
-                Answered::Healthy
-            } else {
-                Answered::Limit
-            },
+            stands: if is_full { Answered::Healthy } else { Answered::Limit },
             rule: None,
             cause: Some(limit.cause),
             certainty: Some(limit.certainty),
@@ -156,10 +152,7 @@ impl Headline {
             ruled_out: Vec::new(),
             next: step.map(|advice| Next {
                 what: advice.what.clone(),
-                command: advice
-                    .steps
-                    .first()
-                    .map_or(String::new(), |s| s.command.clone()),
+                command: advice.steps.first().map_or(String::new(), |s| s.command.clone()),
             }),
         }
     }

@@ -105,10 +105,7 @@ impl Material {
 
     /// The model of the transfers, and of both hosts. It has no direction without transfers over TCP or UDP.
     pub fn model(&self) -> Model {
-        let transfers: Vec<_> = self
-            .transfers()
-            .map(|(source, one)| (&source.tool, one))
-            .collect();
+        let transfers: Vec<_> = self.transfers().map(|(source, one)| (&source.tool, one)).collect();
         let host = |side: Side, inventory: &Inventory, port: &Option<String>| {
             host_of(inventory, side_name(side), port.as_deref())
         };

@@ -28,24 +28,12 @@ pub(crate) fn load(one: &Transfer) -> Vec<Entry> {
             evidence: mean_ci(&one.ticks).map_or(Evidence::None, Evidence::Interval),
         }),
     });
-    let messages = one
-        .messages
-        .map(|rate| Entry::bare(&MESSAGES, subject, rate));
+    let messages = one.messages.map(|rate| Entry::bare(&MESSAGES, subject, rate));
     let lost = one.datagrams.and_then(|counts| {
-        let count = Count {
-            events: counts.lost as f64,
-            of: counts.of as f64,
-        };
-        Some(Entry {
-            figure: &LOSS,
-            of: subject,
-            value: Ok(Value::share(vec![count])?),
-        })
+        let count = Count { events: counts.lost as f64, of: counts.of as f64 };
+        Some(Entry { figure: &LOSS, of: subject, value: Ok(Value::share(vec![count])?) })
     });
-    [goodput, messages, retransmits(one, subject), lost]
-        .into_iter()
-        .flatten()
-        .collect()
+    [goodput, messages, retransmits(one, subject), lost].into_iter().flatten().collect()
 }
 
 /// Segments are counted from the payload and the size of a segment.
@@ -59,18 +47,11 @@ fn retransmits(one: &Transfer, subject: Subject) -> Option<Entry> {
 fn round_trips(table: &Table<'_>) -> Option<Vec<Entry>> {
     let row = table.smallest()?;
     let entry = |p: f64, time: Option<Nanos>| {
-        let subject = Subject {
-            percentile: Some(p),
-            ..Subject::default()
-        };
+        let subject = Subject { percentile: Some(p), ..Subject::default() };
         let whole = table.whole(time?)?;
         Some(Entry::bare(&LATENCY, subject, whole.0 as f64))
     };
-    let all = [
-        entry(50.0, row.typical),
-        entry(99.0, row.p99),
-        entry(99.9, row.p999),
-    ];
+    let all = [entry(50.0, row.typical), entry(99.0, row.p99), entry(99.9, row.p999)];
     let all: Vec<Entry> = all.into_iter().flatten().collect();
     (!all.is_empty()).then_some(all)
 }

@@ -69,24 +69,12 @@ impl<'a> Table<'a> {
         name: String,
         facts: Facts,
     ) -> Self {
-        let point = |row: &SizeRow| {
-            Some(Point {
-                size: row.size,
-                time: moved_in(sizes, row.time()?),
-            })
-        };
+        let point =
+            |row: &SizeRow| Some(Point { size: row.size, time: moved_in(sizes, row.time()?) });
         // The time of an operation of many processes is not that of its bytes.
         let rows = sizes.rows.iter().filter(|_| !sizes.setup.collective);
         let points: Vec<Point> = rows.filter_map(point).collect();
-        Self {
-            source,
-            outcome,
-            sizes,
-            name,
-            fit: fit(&points),
-            timer: timer(&points),
-            facts,
-        }
+        Self { source, outcome, sizes, name, fit: fit(&points), timer: timer(&points), facts }
     }
 
     /// Whether the messages go by verbs.
@@ -96,10 +84,7 @@ impl<'a> Table<'a> {
 
     /// Whether the messages go through sockets.
     pub(super) fn is_sockets(&self) -> bool {
-        matches!(
-            self.sizes.carrier,
-            Some(Carrier::Tcp | Carrier::Udp | Carrier::Sockets)
-        )
+        matches!(self.sizes.carrier, Some(Carrier::Tcp | Carrier::Udp | Carrier::Sockets))
     }
 
     /// A time of the table as a whole round trip; `None` if the table does not say what its times are.
@@ -121,8 +106,7 @@ impl<'a> Table<'a> {
     /// which it moves one way.
     pub fn rate(sizes: &Sizes, row: &SizeRow) -> Option<Rate> {
         let moved = || Some(Rate::of(row.size, moved_in(sizes, row.time()?)));
-        row.rate
-            .or_else(|| moved().filter(|_| !sizes.setup.collective))
+        row.rate.or_else(|| moved().filter(|_| !sizes.setup.collective))
     }
 
     /// The rate of a row in one direction.
@@ -143,11 +127,7 @@ impl<'a> Table<'a> {
 /// The part of a time in which the payload moves one way. An echo moves it there and back; a read by verbs moves it
 /// once in a whole round trip.
 fn moved_in(sizes: &Sizes, time: Nanos) -> Nanos {
-    if is_echo(sizes) {
-        Nanos(time.0 / 2)
-    } else {
-        time
-    }
+    if is_echo(sizes) { Nanos(time.0 / 2) } else { time }
 }
 
 fn is_echo(sizes: &Sizes) -> bool {

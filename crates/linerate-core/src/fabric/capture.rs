@@ -73,9 +73,7 @@ impl Captured {
         let through = self.through.replace(char::is_control, " ");
         let mut text = format!("{HEAD}\n{through}\n");
         for Exchange { at, request, reply } in &self.exchanges {
-            let reply = reply
-                .as_ref()
-                .map_or_else(|| LOST.to_owned(), |mad| hex(mad));
+            let reply = reply.as_ref().map_or_else(|| LOST.to_owned(), |mad| hex(mad));
             let _ = writeln!(text, "{} {} {reply}", at.0, hex(request));
         }
         if self.whole {
@@ -91,21 +89,14 @@ impl Captured {
         if lines.next().map(|(_, line)| line) != Some(HEAD) {
             return Err(CaptureError::Head);
         }
-        let through = lines
-            .next()
-            .map_or("", |(_, line)| line)
-            .replace(char::is_control, " ");
+        let through = lines.next().map_or("", |(_, line)| line).replace(char::is_control, " ");
         if text.len() / 40 > MOST && text.lines().count() > MOST {
             return Err(CaptureError::TooMany);
         }
         let whole = text.lines().next_back() == Some(END);
         let lines = lines.take_while(|(_, line)| *line != END);
         let exchanges = lines.map(|(n, line)| exchange(line).ok_or(CaptureError::Line(n + 1)));
-        Ok(Self {
-            through,
-            exchanges: exchanges.collect::<Result<_, _>>()?,
-            whole,
-        })
+        Ok(Self { through, exchanges: exchanges.collect::<Result<_, _>>()?, whole })
     }
 }
 
@@ -126,10 +117,7 @@ fn exchange(line: &str) -> Option<Exchange> {
 }
 
 fn hex(mad: &Mad) -> String {
-    let end = mad
-        .iter()
-        .rposition(|byte| *byte != 0)
-        .map_or(0, |last| last + 1);
+    let end = mad.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
     mad[..end].iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
         text
@@ -211,10 +199,7 @@ mod tests {
             (LAST, "9 0104000000000000000000000000000000g2 lost"),
             (LAST, "9 010400000000000000000000000000000012 loss"),
             (LAST, "9 0104 lost"),
-            (
-                LAST,
-                "86400000000001 010400000000000000000000000000000012 lost",
-            ),
+            (LAST, "86400000000001 010400000000000000000000000000000012 lost"),
         ] {
             let text = two().encode().replace(old, new);
             assert_eq!(Captured::decode(&text), Err(CaptureError::Line(4)), "{new}");

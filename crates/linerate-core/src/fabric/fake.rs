@@ -194,9 +194,7 @@ impl Fake {
     /// A switch `SW` with hosts `H1` and so on.
     pub fn star(hosts: u8) -> Self {
         let mut fake = Self::default();
-        let all: Vec<usize> = (1..=hosts)
-            .map(|n| fake.host(&format!("H{n}"), 1))
-            .collect();
+        let all: Vec<usize> = (1..=hosts).map(|n| fake.host(&format!("H{n}"), 1)).collect();
         let switch = fake.switch("SW", hosts + 2);
         for (n, host) in all.into_iter().enumerate() {
             fake.link((host, 1), (switch, n as u8 + 1));
@@ -274,10 +272,7 @@ impl Fake {
             let mut add: Vec<At> = self.port(at).peer.into_iter().collect();
             let node = &self.nodes[at.0];
             if node.kind == NodeKind::Switch {
-                let linked = node
-                    .ports
-                    .iter()
-                    .filter(|(n, is)| **n == 0 || is.peer.is_some());
+                let linked = node.ports.iter().filter(|(n, is)| **n == 0 || is.peer.is_some());
                 add.extend(linked.map(|(n, _)| (at.0, *n)));
             }
             add.retain(|at| !found.contains(at));
@@ -303,11 +298,7 @@ impl Fake {
             seen.push(node);
         }
         while let Some(node) = next.pop_front() {
-            let peers: Vec<At> = self.nodes[node]
-                .ports
-                .values()
-                .filter_map(|p| p.peer)
-                .collect();
+            let peers: Vec<At> = self.nodes[node].ports.values().filter_map(|p| p.peer).collect();
             for (peer, port) in peers {
                 if !seen.contains(&peer) && self.nodes[peer].kind == NodeKind::Switch {
                     self.nodes[peer].forwarding[lid] = port;
@@ -320,11 +311,7 @@ impl Fake {
 
     /// Lets the counters rise.
     pub fn pass_time(&mut self) {
-        for port in self
-            .nodes
-            .iter_mut()
-            .flat_map(|node| node.ports.values_mut())
-        {
+        for port in self.nodes.iter_mut().flat_map(|node| node.ports.values_mut()) {
             for (value, rise) in port.counters.iter_mut().zip(port.rise) {
                 *value = value.wrapping_add(rise);
             }
@@ -368,11 +355,7 @@ impl FakePort {
         let [speed, extended, extended2] = codes(speed);
         // A port has its own speed and the slower ones.
         let below = |code: u8| if code == 0 { 0 } else { code * 2 - 1 };
-        let low = if extended | extended2 == 0 {
-            below(speed)
-        } else {
-            7
-        };
+        let low = if extended | extended2 == 0 { below(speed) } else { 7 };
         let middle = if extended2 == 0 { below(extended) } else { 15 };
         (self.width[0], self.width[1]) = (width, width);
         for (of, code) in self.speed.iter_mut().zip([low, middle, extended2]) {

@@ -216,10 +216,7 @@ impl Get {
     /// Asks the port with a LID whether it is there. The request goes to the performance service, which every node has:
     /// no program runs at the far end, and no right to manage the subnet is needed.
     pub fn ping(lid: u16) -> Self {
-        Self {
-            to: To::Lid(lid),
-            attribute: Attribute::CounterSupport,
-        }
+        Self { to: To::Lid(lid), attribute: Attribute::CounterSupport }
     }
 
     fn class(&self) -> Class {

@@ -157,22 +157,15 @@ impl fmt::Display for Why {
             Self::NotSent => write!(f, "not sent, because the node no longer replied"),
             Self::Refused(status) => write!(f, "refused (status {status:#06x})"),
             Self::Unreadable => write!(f, "the reply does not fit the request"),
-            Self::TooMany => write!(
-                f,
-                "the network claims more nodes or ports than a walk takes"
-            ),
+            Self::TooMany => write!(f, "the network claims more nodes or ports than a walk takes"),
             Self::TooFar => write!(f, "a directed route has at most 63 links"),
             Self::NoSuchPort(port) => {
-                write!(
-                    f,
-                    "the request arrived at port {port}, which the node does not have"
-                )
+                write!(f, "the request arrived at port {port}, which the node does not have")
             }
             Self::NotPossible => write!(f, "it could not be asked for from here"),
-            Self::LimitedMember(1) => write!(
-                f,
-                "not asked: this host is a limited member of its partition"
-            ),
+            Self::LimitedMember(1) => {
+                write!(f, "not asked: this host is a limited member of its partition")
+            }
             Self::LimitedMember(nodes) => write!(
                 f,
                 "not asked, nor {} more nodes: this host is a limited member of its partition",
@@ -214,10 +207,7 @@ impl Port {
     /// Returns the lanes in use; `None` without a link, and if they are unknown.
     pub fn lanes(&self) -> Option<Lanes> {
         let info = self.info.filter(|_| self.has_link())?;
-        Some(Lanes {
-            width: info.width.active?,
-            speed: info.speed.active?,
-        })
+        Some(Lanes { width: info.width.active?, speed: info.speed.active? })
     }
 
     /// Whether the wire works.
@@ -324,9 +314,7 @@ impl Network {
 
     /// Whether a port is on this network.
     pub fn is_here(&self, at: PortAt) -> bool {
-        self.nodes
-            .get(at.node)
-            .is_some_and(|node| node.is_here(at.port))
+        self.nodes.get(at.node).is_some_and(|node| node.is_here(at.port))
     }
 
     /// Returns a port in words: `SRV port 2`.
@@ -374,11 +362,7 @@ impl Network {
         const DEFAULT: u64 = 0xfe80 << 48;
         let node = self.nodes.get(at.node)?;
         let port = node.ports.get(&at.port)?;
-        let guid = if node.is_switch() {
-            Some(node.info.port_guid)
-        } else {
-            port.guid
-        };
+        let guid = if node.is_switch() { Some(node.info.port_guid) } else { port.guid };
         let prefix = port.info.map_or(0, |info| info.prefix);
         Some(PortId {
             prefix: if prefix == 0 { DEFAULT } else { prefix },
@@ -393,8 +377,7 @@ impl Network {
 
     /// Returns the nodes at which a subnet manager runs.
     pub fn managers(&self) -> impl Iterator<Item = (usize, &ManagerInfo)> {
-        self.ports()
-            .filter_map(|(at, port)| Some((at.node, port.manager.as_ref()?)))
+        self.ports().filter_map(|(at, port)| Some((at.node, port.manager.as_ref()?)))
     }
 
     /// Returns the nodes that call themselves `name`; if there are none, those whose description begins with this word: a

@@ -36,10 +36,7 @@ struct Limits {
     ports: usize,
 }
 
-const LIMITS: Limits = Limits {
-    nodes: 49_152,
-    ports: 327_680,
-};
+const LIMITS: Limits = Limits { nodes: 49_152, ports: 327_680 };
 
 /// A part of a walk behind the search for all nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,13 +51,8 @@ pub enum Part {
 
 /// The parts of a walk, in order. Each begins when all requests of the part before are decided. Managers are asked
 /// twice: two masters for a moment are a handover.
-pub const PARTS: [Part; 5] = [
-    Part::Managers,
-    Part::Counters,
-    Part::Pause,
-    Part::Managers,
-    Part::Counters,
-];
+pub const PARTS: [Part; 5] =
+    [Part::Managers, Part::Counters, Part::Pause, Part::Managers, Part::Counters];
 
 /// A walk through a network.
 #[derive(Debug)]
@@ -244,9 +236,7 @@ impl Walk {
     pub fn ask_for_path(&mut self, from: PortAt, to: PortAt) {
         let network = &self.network;
         let own = network.own().and_then(|own| network.port(own));
-        let own = own
-            .filter(|port| port.is_active())
-            .and_then(|port| port.info);
+        let own = own.filter(|port| port.is_active()).and_then(|port| port.info);
         let manager = own.map(|info| info.manager_lid).filter(|lid| *lid != 0);
         let asked = manager.and_then(|lid| {
             let (from, to) = (network.id(from)?, network.id(to)?);
@@ -357,11 +347,6 @@ impl Walk {
             About::Node(node) => (Some(node), None),
             About::FarEnd(from) => (None, Some(from)),
         };
-        self.network.gaps.push(Silence {
-            node,
-            from,
-            what: asked.get.attribute.name(),
-            why,
-        });
+        self.network.gaps.push(Silence { node, from, what: asked.get.attribute.name(), why });
     }
 }

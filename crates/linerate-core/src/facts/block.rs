@@ -129,12 +129,8 @@ impl BlockDevice {
     //= torvalds/linux, drivers/nvme/host/multipath.c: __nvme_find_path and nvme_round_robin_path
     pub fn usable_ways(&self) -> usize {
         let of = |ana: &[&str]| {
-            let live = self
-                .paths
-                .iter()
-                .filter(|path| path.is_live() == Some(true));
-            live.filter(|path| ana.contains(&path.ana_state.as_str()))
-                .count()
+            let live = self.paths.iter().filter(|path| path.is_live() == Some(true));
+            live.filter(|path| ana.contains(&path.ana_state.as_str())).count()
         };
         match of(&["optimized", ""]) {
             0 => of(&["non-optimized"]),
@@ -188,19 +184,12 @@ impl Namespace {
             Some((subsystem, controller)) => (subsystem, Some(decimal(controller)?)),
             None => (left, None),
         };
-        Some(Self {
-            subsystem: decimal(subsystem)?,
-            controller,
-            number: decimal(number)?,
-        })
+        Some(Self { subsystem: decimal(subsystem)?, controller, number: decimal(number)? })
     }
 
     /// Whether this is one of the paths to the disk of that name.
     pub fn is_way_to(self, disk: &str) -> bool {
-        let head = Self {
-            controller: None,
-            ..self
-        };
+        let head = Self { controller: None, ..self };
         self.controller.is_some() && Self::of(disk) == Some(head)
     }
 }
@@ -309,11 +298,7 @@ mod tests {
     }
 
     fn mounted(point: &str, device: &str) -> FileSystem {
-        FileSystem {
-            point: point.to_owned(),
-            device: device.to_owned(),
-            ..FileSystem::default()
-        }
+        FileSystem { point: point.to_owned(), device: device.to_owned(), ..FileSystem::default() }
     }
 
     #[test]
@@ -370,19 +355,10 @@ mod tests {
     #[test]
     fn a_path_lies_on_what_was_mounted_last_at_its_longest_part() {
         let storage = Storage {
-            filesystems: vec![
-                mounted("/", "a"),
-                mounted("/data", "b"),
-                mounted("/data", "c"),
-            ],
+            filesystems: vec![mounted("/", "a"), mounted("/data", "b"), mounted("/data", "c")],
             ..Storage::default()
         };
-        for (path, want) in [
-            ("/", "a"),
-            ("/data", "c"),
-            ("/data/x", "c"),
-            ("/database", "a"),
-        ] {
+        for (path, want) in [("/", "a"), ("/data", "c"), ("/data/x", "c"), ("/database", "a")] {
             assert_eq!(storage.filesystem(path).unwrap().device, want, "{path}");
         }
         assert_eq!(Storage::default().filesystem("/"), None);

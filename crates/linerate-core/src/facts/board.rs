@@ -15,9 +15,8 @@ pub const MELLANOX: u16 = 0x15b3;
 
 /// Device ids of Mellanox virtual functions: a guest sees no other sign of them.
 //= torvalds/linux, mlx5_core_pci_table and mlx4_pci_table: the rows marked MLX5_PCI_DEV_IS_VF, MLX4_PCI_DEV_IS_VF
-const VIRTUAL: [u16; 10] = [
-    0x1002, 0x1004, 0x1012, 0x1014, 0x1016, 0x1018, 0x101a, 0x101c, 0x101e, 0xa2d3,
-];
+const VIRTUAL: [u16; 10] =
+    [0x1002, 0x1004, 0x1012, 0x1014, 0x1016, 0x1018, 0x101a, 0x101c, 0x101e, 0xa2d3];
 
 /// Classes of PCI functions for InfiniBand: the class of today, that of old cards, and that of Omni-Path.
 //= pci.ids: 02 07 "Infiniband controller", 02 08 "Fabric controller", 0c 06 "InfiniBand"
@@ -59,10 +58,7 @@ impl Board {
             1 => "1 port".to_owned(),
             n => format!("{n} ports"),
         };
-        format!(
-            "{ports}, each InfiniBand {} or Ethernet {}",
-            self.infiniband, self.ethernet
-        )
+        format!("{ports}, each InfiniBand {} or Ethernet {}", self.infiniband, self.ethernet)
     }
 
     /// Returns the newest firmware that is known for the board, if `own` is older. Only for boards of the chip's maker:

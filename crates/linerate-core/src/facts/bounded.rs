@@ -61,24 +61,10 @@ mod tests {
     /// Facts whose lists are all of this length.
     fn facts(length: usize) -> HostFacts {
         let numbers: Vec<u32> = (0..length as u32).collect();
-        let gap = Gap {
-            what: String::new(),
-            why: String::new(),
-            hint: String::new(),
-        };
-        let port = Port {
-            served_by: numbers.clone(),
-            ..Port::default()
-        };
-        let node = Node {
-            id: 0,
-            cpus: numbers.clone(),
-            distances: numbers.clone(),
-        };
-        let kind = Kind {
-            name: String::new(),
-            cpus: numbers.clone(),
-        };
+        let gap = Gap { what: String::new(), why: String::new(), hint: String::new() };
+        let port = Port { served_by: numbers.clone(), ..Port::default() };
+        let node = Node { id: 0, cpus: numbers.clone(), distances: numbers.clone() };
+        let kind = Kind { name: String::new(), cpus: numbers.clone() };
         let mut topology = Topology {
             nodes: vec![Node::default(); length],
             cores: vec![Vec::new(); length],
@@ -86,13 +72,7 @@ mod tests {
         };
         topology.nodes[0] = node;
         topology.cores[0].clone_from(&numbers);
-        topology.kinds.resize(
-            length,
-            Kind {
-                name: String::new(),
-                cpus: Vec::new(),
-            },
-        );
+        topology.kinds.resize(length, Kind { name: String::new(), cpus: Vec::new() });
         let mut clocks = vec![Clocked::default(); length];
         clocks[0].cpus.clone_from(&numbers);
         HostFacts {
@@ -115,28 +95,15 @@ mod tests {
     #[test]
     fn lists_that_no_host_has_are_cut_when_they_are_read() {
         let got = read(&facts(CPUS + 1));
-        let Topology {
-            nodes,
-            cores,
-            kinds,
-        } = &got.topology;
-        assert_eq!(
-            (got.cpus.len(), cores.len(), nodes.len()),
-            (CPUS, CPUS, NODES)
-        );
+        let Topology { nodes, cores, kinds } = &got.topology;
+        assert_eq!((got.cpus.len(), cores.len(), nodes.len()), (CPUS, CPUS, NODES));
         assert_eq!((cores[0].len(), kinds.len()), (THREADS, FEW));
-        assert_eq!(
-            (nodes[0].cpus.len(), nodes[0].distances.len()),
-            (CPUS, NODES)
-        );
+        assert_eq!((nodes[0].cpus.len(), nodes[0].distances.len()), (CPUS, NODES));
         assert_eq!(kinds[0].cpus.len(), CPUS);
         let clocks = got.clocks.unwrap();
         assert_eq!((clocks.len(), clocks[0].cpus.len()), (CPUS, CPUS));
         assert_eq!(got.port.unwrap().served_by.len(), CPUS);
-        assert_eq!(
-            (got.congestion_available.len(), got.gaps.len()),
-            (FEW, GAPS)
-        );
+        assert_eq!((got.congestion_available.len(), got.gaps.len()), (FEW, GAPS));
     }
 
     #[test]

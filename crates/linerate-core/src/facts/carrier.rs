@@ -180,22 +180,14 @@ fn chains(inventory: &Inventory) -> Vec<(PortLoad, Chain<'_>)> {
         let links = links(&inventory.pci, card, load.rate);
         (load, links)
     });
-    let on_usb = inventory
-        .network
-        .nics
-        .iter()
-        .filter(|nic| nic.usb.is_some());
+    let on_usb = inventory.network.nics.iter().filter(|nic| nic.usb.is_some());
     let on_usb = on_usb.filter_map(|nic| Some((ethernet_load(inventory, nic)?, usb_chain(nic))));
     loads.chain(on_usb).collect()
 }
 
 /// The ports whose rate is known, with the PCI addresses of their cards.
 fn loads(inventory: &Inventory) -> Vec<(PortLoad, &str)> {
-    let nics = inventory
-        .network
-        .nics
-        .iter()
-        .filter(|nic| nic.usb.is_none());
+    let nics = inventory.network.nics.iter().filter(|nic| nic.usb.is_none());
     let nics = nics.filter_map(|nic| Some((ethernet_load(inventory, nic)?, nic.pci.as_str())));
     let devices = inventory.infiniband.devices.iter();
     let ports = devices.flat_map(|device| {
@@ -242,11 +234,8 @@ fn ethernet_load(inventory: &Inventory, nic: &Nic) -> Option<PortLoad> {
     let is_whole = nic.kind.is_empty() && nic.stack.below.is_empty() && !nic.is_virtual;
     let is_own = nic.device.is_empty() || nic.device == nic.pci || nic.usb.is_some();
     let modes = nic.link.supported.iter();
-    let rate = if nic.up {
-        nic.link.speed
-    } else {
-        modes.filter_map(|mode| mode_speed(mode)).max()
-    };
+    let rate =
+        if nic.up { nic.link.speed } else { modes.filter_map(|mode| mode_speed(mode)).max() };
     let mtu = nic.mtu.unwrap_or(USUAL_MTU).max(1);
     let (frame, wire) = (ethernet::frame(mtu, 0), f64::from(ethernet::wire(mtu, 0)));
     let load = |rate: Rate| PortLoad {
@@ -279,10 +268,7 @@ fn infiniband_load(name: String, port: &IbPort) -> Option<PortLoad> {
 /// Whether a port is a standby member of a bond that sends through one member, is in an aggregator that carries nothing,
 /// or may be a standby member of a team, whose mode is unknown. If the active member of a bond is unknown, the first one counts as active.
 fn stands_by(inventory: &Inventory, nic: &Nic) -> bool {
-    let above = nic
-        .stack
-        .above
-        .and_then(|index| inventory.network.nic(index));
+    let above = nic.stack.above.and_then(|index| inventory.network.nic(index));
     above.is_some_and(|above| {
         let bond = above.stack.bond.as_ref();
         if bond.is_some_and(|bond| !bond.aggregates(nic)) {

@@ -78,10 +78,7 @@ impl Processors {
             cpus: node.known_cpus().to_vec(),
             distances: node.distances.clone(),
         };
-        Topology {
-            nodes: self.nodes.iter().map(node).collect(),
-            ..Topology::default()
-        }
+        Topology { nodes: self.nodes.iter().map(node).collect(), ..Topology::default() }
     }
 }
 
@@ -178,10 +175,7 @@ impl Processors {
     pub fn clocks(&self) -> Vec<(Clock, Vec<u32>)> {
         let mut sorts: Vec<(Clock, Vec<u32>)> = Vec::new();
         for cpu in &self.cpus {
-            let clock = Clock {
-                now: None,
-                ..cpu.clock.clone()
-            };
+            let clock = Clock { now: None, ..cpu.clock.clone() };
             match sorts.iter_mut().find(|(c, _)| *c == clock) {
                 Some((_, cpus)) => cpus.push(cpu.id),
                 None => sorts.push((clock, vec![cpu.id])),
@@ -200,20 +194,13 @@ pub fn kinds(cpus: &[Cpu]) -> Vec<Kind> {
         let values = values.filter(|v| v.len() > 1).unwrap_or_default();
         let group = |value: u64| Kind {
             name: name(value),
-            cpus: cpus
-                .iter()
-                .filter(|c| key(c) == Some(value))
-                .map(|c| c.id)
-                .collect(),
+            cpus: cpus.iter().filter(|c| key(c) == Some(value)).map(|c| c.id).collect(),
         };
         values.into_iter().rev().map(group).collect::<Vec<_>>()
     };
     let found = by(|c| c.capacity.map(u64::from), |v| format!("capacity {v}"));
     if found.is_empty() {
-        return by(
-            |c| c.clock.nominal.map(|h| h.0),
-            |v| format!("nominal {}", Hertz(v)),
-        );
+        return by(|c| c.clock.nominal.map(|h| h.0), |v| format!("nominal {}", Hertz(v)));
     }
     found
 }
@@ -302,9 +289,7 @@ const IDLE: u64 = 2;
 pub fn are_idle(before: &[CpuTimes], after: &[CpuTimes]) -> bool {
     let is_idle = |(_, ticks): (u32, [u64; 8])| {
         let [work @ .., idle, waiting, irq, softirq, steal] = ticks;
-        work.into_iter()
-            .chain([irq, softirq, steal])
-            .all(|part| part == 0)
+        work.into_iter().chain([irq, softirq, steal]).all(|part| part == 0)
             && idle.saturating_add(waiting) >= IDLE
     };
     let is_seldom_stolen = |cpu: &CpuTimes| {
@@ -352,12 +337,7 @@ mod tests {
             times(2, [0, 0, 0, 10, 0, 0, 0, 0]),
         ];
         let loads = loads(&before, &after);
-        let want = CpuLoad {
-            cpu: 0,
-            busy: 0.7,
-            interrupts: 0.2,
-            stolen: 0.0,
-        };
+        let want = CpuLoad { cpu: 0, busy: 0.7, interrupts: 0.2, stolen: 0.0 };
         assert_eq!(loads[0], want);
         assert_eq!((loads.len(), loads[1].cpu, loads[1].busy), (2, 2, 0.0));
         assert_eq!(elapsed(&before, &after), Some(10.0));
@@ -372,10 +352,7 @@ mod tests {
         let grown = |by: [u64; 8]| [times(0, std::array::from_fn(|i| boot[i] + by[i]))];
         let before = grown([0; 8]);
         assert!(are_idle(&before, &grown([0, 0, 0, 2, 0, 0, 0, 0])));
-        assert!(
-            are_idle(&before, &grown([0, 0, 0, 1, 1, 0, 0, 0])),
-            "waiting is idle"
-        );
+        assert!(are_idle(&before, &grown([0, 0, 0, 1, 1, 0, 0, 0])), "waiting is idle");
         assert!(!are_idle(&before, &grown([0, 0, 0, 1, 0, 0, 0, 0])));
         assert!(!are_idle(&before, &before), "no time passed");
         for part in [0, 1, 2, 5, 6, 7] {
@@ -395,10 +372,7 @@ mod tests {
         assert!(are_idle(&before, &at(&[(0, 5, 8), (1, 5, 8)])));
         assert!(!are_idle(&before, &at(&[(0, 5, 8), (1, 6, 7)])));
         assert!(!are_idle(&before, &at(&[(0, 5, 8)])), "one went");
-        assert!(
-            !are_idle(&before, &at(&[(0, 5, 8), (1, 5, 8), (2, 0, 8)])),
-            "one came"
-        );
+        assert!(!are_idle(&before, &at(&[(0, 5, 8), (1, 5, 8), (2, 0, 8)])), "one came");
         assert!(!are_idle(&[], &[]));
     }
 
@@ -417,28 +391,16 @@ mod tests {
         let cpu = |id, capacity, nominal: Option<u64>| Cpu {
             id,
             capacity,
-            clock: Clock {
-                nominal: nominal.map(Hertz),
-                ..Clock::default()
-            },
+            clock: Clock { nominal: nominal.map(Hertz), ..Clock::default() },
             ..Cpu::default()
         };
         let names = |cpus: &[Cpu]| kinds(cpus).into_iter().map(|k| k.name).collect::<Vec<_>>();
         let two = [cpu(0, Some(1024), None), cpu(1, Some(446), None)];
         assert_eq!(names(&two), ["capacity 1024", "capacity 446"]);
-        let clocks = [
-            cpu(0, None, Some(1_900_000_000)),
-            cpu(1, None, Some(1_400_000_000)),
-        ];
+        let clocks = [cpu(0, None, Some(1_900_000_000)), cpu(1, None, Some(1_400_000_000))];
         assert_eq!(names(&clocks), ["nominal 1.9 GHz", "nominal 1.4 GHz"]);
-        assert_eq!(
-            names(&[cpu(0, Some(1024), None), cpu(1, None, None)]),
-            [""; 0]
-        );
-        assert_eq!(
-            names(&[cpu(0, Some(1024), None), cpu(1, Some(1024), None)]),
-            [""; 0]
-        );
+        assert_eq!(names(&[cpu(0, Some(1024), None), cpu(1, None, None)]), [""; 0]);
+        assert_eq!(names(&[cpu(0, Some(1024), None), cpu(1, Some(1024), None)]), [""; 0]);
     }
 
     #[test]
@@ -450,11 +412,7 @@ mod tests {
             ..Cpu::default()
         };
         let mut all = Processors {
-            cpus: vec![
-                cpu(0, Some(0), &[0, 2]),
-                cpu(1, Some(1), &[1]),
-                cpu(2, Some(0), &[0, 2]),
-            ],
+            cpus: vec![cpu(0, Some(0), &[0, 2]), cpu(1, Some(1), &[1]), cpu(2, Some(0), &[0, 2])],
             ..Processors::default()
         };
         assert_eq!((all.packages(), all.cores()), (Some(2), Some(2)));

@@ -45,8 +45,7 @@ impl<'a> Crossing<'a> {
 /// The links between a card and the processor, the card's own first.
 pub fn crossings<'a>(all: &'a [Device], card: &'a Device) -> Vec<Crossing<'a>> {
     let ends = std::iter::once(card).chain(pci::bridges_above(all, card));
-    ends.filter_map(|device| Crossing::above(all, device))
-        .collect()
+    ends.filter_map(|device| Crossing::above(all, device)).collect()
 }
 
 /// A link in the form that the formulas of PCI Express need, with the packet sizes of the card behind it;
@@ -137,20 +136,14 @@ mod tests {
     use crate::facts::pci::{Buses, PortKind};
 
     fn lanes(tenths: u64, width: u8) -> Link {
-        Link {
-            speed: Some(Transfers(tenths * 100_000_000)),
-            width: Some(width),
-        }
+        Link { speed: Some(Transfers(tenths * 100_000_000)), width: Some(width) }
     }
 
     fn device(address: &str, buses: Option<(u8, u8)>, kind: PortKind, now: Link) -> Device {
         Device {
             address: address.parse().unwrap(),
             vendor: 0x1022,
-            buses: buses.map(|(secondary, subordinate)| Buses {
-                secondary,
-                subordinate,
-            }),
+            buses: buses.map(|(secondary, subordinate)| Buses { secondary, subordinate }),
             kind: Some(kind),
             now: Some(now),
             max: Some(now),
@@ -171,10 +164,7 @@ mod tests {
         ];
         change(&mut all);
         pci::find_parents(&mut all);
-        crossings(&all, &all[5])
-            .iter()
-            .map(|c| c.is_tunnel)
-            .collect()
+        crossings(&all, &all[5]).iter().map(|c| c.is_tunnel).collect()
     }
 
     #[test]
@@ -187,11 +177,7 @@ mod tests {
         assert_eq!(chain(slow, behind), [false, true, true]);
         // A switch inside a box, of which nothing says that it is a tunnel.
         assert_eq!(chain(lanes(50, 4), marked), [false, false, true]);
-        assert_eq!(
-            chain(slow, |_| {}),
-            [false; 3],
-            "a slot that can be pulled out"
-        );
+        assert_eq!(chain(slow, |_| {}), [false; 3], "a slot that can be pulled out");
     }
 
     #[test]
@@ -276,11 +262,7 @@ mod tests {
 
     #[test]
     fn what_is_not_known_of_a_link_may_be_all_that_there_is() {
-        let payload = Payload {
-            now: 256,
-            max: 512,
-            read_request: 1024,
-        };
+        let payload = Payload { now: 256, max: 512, read_request: 1024 };
         let known = slot(lanes(80, 8), Some(payload)).unwrap();
         assert_eq!((known.generations, known.lanes), (vec![3], vec![8]));
         assert_eq!((known.payloads, known.requests), (vec![256], vec![1024]));

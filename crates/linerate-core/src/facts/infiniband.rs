@@ -142,10 +142,7 @@ impl Guid {
 impl Guid {
     /// The GUID in the format of `ip link`: `00:02:c9:03:00:10:0a:1b`.
     pub fn bytes(self) -> String {
-        self.0
-            .to_be_bytes()
-            .map(|byte| format!("{byte:02x}"))
-            .join(":")
+        self.0.to_be_bytes().map(|byte| format!("{byte:02x}")).join(":")
     }
 }
 
@@ -361,13 +358,7 @@ impl LinkState {
 
     /// The state with this number; `None` for an unknown number.
     pub fn of(number: u32) -> Option<Self> {
-        let states = [
-            Self::Down,
-            Self::Initializing,
-            Self::Armed,
-            Self::Active,
-            Self::ActiveDefer,
-        ];
+        let states = [Self::Down, Self::Initializing, Self::Armed, Self::Active, Self::ActiveDefer];
         states.get((number as usize).checked_sub(1)?).copied()
     }
 }
@@ -452,11 +443,7 @@ mod tests {
 
     #[test]
     fn only_a_link_has_a_rate() {
-        let rate = IbRate {
-            rate: Rate(40_000_000_000),
-            width: 4,
-            speed: "QDR".to_owned(),
-        };
+        let rate = IbRate { rate: Rate(40_000_000_000), width: 4, speed: "QDR".to_owned() };
         let port = |physical, state| IbPort {
             physical,
             state,
@@ -464,39 +451,19 @@ mod tests {
             ..IbPort::default()
         };
         for (physical, state, link) in [
-            (
-                Some(PhysicalState::LinkUp),
-                Some(LinkState::Active),
-                Some(true),
-            ),
-            (
-                Some(PhysicalState::LinkUp),
-                Some(LinkState::Down),
-                Some(true),
-            ),
+            (Some(PhysicalState::LinkUp), Some(LinkState::Active), Some(true)),
+            (Some(PhysicalState::LinkUp), Some(LinkState::Down), Some(true)),
             (Some(PhysicalState::LinkUp), None, Some(true)),
-            (
-                Some(PhysicalState::Polling),
-                Some(LinkState::Down),
-                Some(false),
-            ),
+            (Some(PhysicalState::Polling), Some(LinkState::Down), Some(false)),
             (Some(PhysicalState::Polling), None, Some(false)),
-            (
-                Some(PhysicalState::ErrorRecovery),
-                Some(LinkState::Active),
-                Some(false),
-            ),
+            (Some(PhysicalState::ErrorRecovery), Some(LinkState::Active), Some(false)),
             (None, Some(LinkState::Down), Some(false)),
             (None, Some(LinkState::Initializing), Some(true)),
             (None, None, None),
         ] {
             let port = port(physical, state);
             assert_eq!(port.has_link(), link, "{physical:?} {state:?}");
-            assert_eq!(
-                port.agreed().is_some(),
-                link == Some(true),
-                "{physical:?} {state:?}"
-            );
+            assert_eq!(port.agreed().is_some(), link == Some(true), "{physical:?} {state:?}");
         }
     }
 
@@ -525,17 +492,10 @@ mod tests {
 
     #[test]
     fn a_manager_has_a_lid_that_somebody_can_have() {
-        for (lid, manager) in [
-            (0, None),
-            (1, Some(1)),
-            (0xbfff, Some(0xbfff)),
-            (0xffff, None),
-            (0xffff_ffff, None),
-        ] {
-            let port = IbPort {
-                sm_lid: Some(lid),
-                ..IbPort::default()
-            };
+        for (lid, manager) in
+            [(0, None), (1, Some(1)), (0xbfff, Some(0xbfff)), (0xffff, None), (0xffff_ffff, None)]
+        {
+            let port = IbPort { sm_lid: Some(lid), ..IbPort::default() };
             assert_eq!(port.manager(), manager, "{lid}");
         }
         assert_eq!(IbPort::default().manager(), None);

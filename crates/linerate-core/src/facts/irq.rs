@@ -141,13 +141,7 @@ impl<'a> Signs<'a> {
         let number = self.numbers.get(&irq.number);
         let address = irq.addresses().filter_map(|a| self.addresses.get(a));
         let name = irq.words().filter_map(|word| self.names.get(word));
-        number
-            .into_iter()
-            .chain(address)
-            .chain(name)
-            .flatten()
-            .copied()
-            .collect()
+        number.into_iter().chain(address).chain(name).flatten().copied().collect()
     }
 }
 
@@ -178,10 +172,7 @@ pub fn remote<'a>(irqs: &[&'a Irq], close: &[u32]) -> Vec<&'a Irq> {
     let queues = irqs.iter().filter(|irq| irq.queue().is_some());
     let known = queues.filter(|irq| !irq.effective.is_empty());
     let is_close = |cpu: &u32| close.binary_search(cpu).is_ok();
-    known
-        .filter(|irq| !irq.effective.iter().any(is_close))
-        .copied()
-        .collect()
+    known.filter(|irq| !irq.effective.iter().any(is_close)).copied().collect()
 }
 
 #[cfg(test)]
@@ -190,12 +181,7 @@ mod tests {
     use crate::facts::nic::Queue;
 
     fn irq(number: u32, chip: &str, name: &str) -> Irq {
-        Irq {
-            number,
-            chip: chip.to_owned(),
-            name: name.to_owned(),
-            ..Irq::default()
-        }
+        Irq { number, chip: chip.to_owned(), name: name.to_owned(), ..Irq::default() }
     }
 
     #[test]
@@ -248,10 +234,7 @@ mod tests {
             ],
             gaps: vec![],
         };
-        let nic = Nic {
-            name: "eth1".to_owned(),
-            ..Nic::default()
-        };
+        let nic = Nic { name: "eth1".to_owned(), ..Nic::default() };
         let remote = remote(&all.of(&nic), &[0, 1, 2, 3]);
         assert_eq!(remote.iter().map(|irq| irq.number).collect::<Vec<_>>(), [3]);
     }
@@ -264,11 +247,7 @@ mod tests {
             pci: pci.to_owned(),
             ..Nic::default()
         };
-        let nics = [
-            port(1, "0000:03:00.0"),
-            port(2, "0000:03:00.0"),
-            port(3, ""),
-        ];
+        let nics = [port(1, "0000:03:00.0"), port(2, "0000:03:00.0"), port(3, "")];
         let all = Interrupts {
             irqs: vec![
                 irq(1, "PCI-MSIX-0000:03:00.0", "mlx4-async@pci:0000:03:00.0"),
@@ -279,9 +258,8 @@ mod tests {
             gaps: vec![],
         };
         let found = all.by_port(&nics).into_iter();
-        let found: Vec<(u32, Vec<u32>)> = found
-            .map(|(port, irqs)| (port, irqs.iter().map(|irq| irq.number).collect()))
-            .collect();
+        let found: Vec<(u32, Vec<u32>)> =
+            found.map(|(port, irqs)| (port, irqs.iter().map(|irq| irq.number).collect())).collect();
         assert_eq!(found, [(1, vec![1]), (2, vec![1, 2])]);
     }
 
@@ -307,10 +285,7 @@ mod tests {
             gaps: vec![],
         };
         let numbers = |nic: &Nic| all.of(nic).iter().map(|irq| irq.number).collect::<Vec<_>>();
-        let mut nic = Nic {
-            name: "eth1".to_owned(),
-            ..Nic::default()
-        };
+        let mut nic = Nic { name: "eth1".to_owned(), ..Nic::default() };
         assert_eq!(numbers(&nic), [1, 5]);
         nic.pci = "0000:03:00.0".to_owned();
         nic.device = "virtio1".to_owned();
@@ -331,16 +306,8 @@ mod tests {
             is_virtual: true,
             ..Nic::default()
         };
-        assert_eq!(
-            numbers(&software),
-            [0; 0],
-            "one of the name, in another namespace"
-        );
-        let unknown = Nic {
-            kind: String::new(),
-            driver: String::new(),
-            ..software
-        };
+        assert_eq!(numbers(&software), [0; 0], "one of the name, in another namespace");
+        let unknown = Nic { kind: String::new(), driver: String::new(), ..software };
         assert_eq!(numbers(&unknown), [1, 5]);
     }
 }

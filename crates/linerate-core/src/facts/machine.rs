@@ -50,10 +50,8 @@ pub struct Firmware {
 }
 
 /// Asset tags that clouds give to all of their machines: they name no single one.
-pub const CLOUD_TAGS: [(&str, &str); 2] = [
-    ("7783-7084-3265-9085-8269-3286-77", "Azure"),
-    ("OracleCloud.com", "Oracle Cloud"),
-];
+pub const CLOUD_TAGS: [(&str, &str); 2] =
+    [("7783-7084-3265-9085-8269-3286-77", "Azure"), ("OracleCloud.com", "Oracle Cloud")];
 
 const CLOUDS: [(&str, &str); 8] = [
     ("Amazon EC2", "AWS"),
@@ -87,11 +85,7 @@ impl Platform {
     /// The kind of machine, from firmware, CPU and the kernel's clock sources together. Where possible the CPU
     /// alone decides whether it is a virtual machine: clouds rent out whole machines with the same firmware.
     pub fn of(firmware: &Firmware, cpu_says: Option<bool>, clocks: &[String]) -> Self {
-        let Firmware {
-            vendor,
-            product,
-            tag,
-        } = firmware;
+        let Firmware { vendor, product, tag } = firmware;
         let by = |table: &[(&str, &'static str)], key: &str| {
             let found = table.iter().find(|(name, _)| *name == key);
             found.map_or("", |(_, is)| is)
@@ -103,20 +97,14 @@ impl Platform {
             name => name,
         };
         let mut by_clock = clocks.iter().map(|clock| by(&CLOCKS, clock));
-        let hypervisor = by_clock
-            .find(|name| !name.is_empty())
-            .unwrap_or(by_firmware);
+        let hypervisor = by_clock.find(|name| !name.is_empty()).unwrap_or(by_firmware);
         let cloud = match by(&CLOUD_TAGS, tag) {
             "" => by(&CLOUDS, vendor),
             name => name,
         };
         Self {
             guest: cpu_says.or((!hypervisor.is_empty()).then_some(true)),
-            hypervisor: if cpu_says == Some(false) {
-                ""
-            } else {
-                hypervisor
-            },
+            hypervisor: if cpu_says == Some(false) { "" } else { hypervisor },
             cloud,
         }
     }
@@ -144,16 +132,8 @@ mod tests {
             (AZURE, yes, yes, "Hyper-V", "Azure"),
         ] {
             let [vendor, product, tag] = firmware.map(str::to_owned);
-            let firmware = Firmware {
-                vendor,
-                product,
-                tag,
-            };
-            let want = Platform {
-                guest,
-                hypervisor,
-                cloud,
-            };
+            let firmware = Firmware { vendor, product, tag };
+            let want = Platform { guest, hypervisor, cloud };
             assert_eq!(Platform::of(&firmware, cpu_says, &[]), want, "{firmware:?}");
         }
     }

@@ -70,11 +70,7 @@ impl Channels {
         let most = u32::try_from(there().count()).ok()?;
         let named: Option<BTreeSet<&str>> = there().map(Module::channel).collect();
         let named = named.map(|names| names.len() as u32);
-        Some(Self {
-            least: named.unwrap_or(1),
-            most: named.unwrap_or(most),
-            speed,
-        })
+        Some(Self { least: named.unwrap_or(1), most: named.unwrap_or(most), speed })
     }
 
     /// Bytes per second of the fewest and of the most channels there may be.
@@ -87,11 +83,7 @@ impl Channels {
     /// The channels as a formula: `2 x 2666 MT/s x 8 B`.
     pub fn words(self) -> String {
         let Self { least, most, speed } = self;
-        let count = if least == most {
-            most.to_string()
-        } else {
-            format!("{least} to {most}")
-        };
+        let count = if least == most { most.to_string() } else { format!("{least} to {most}") };
         format!("{count} x {} MT/s x 8 B", speed.0 / 1_000_000)
     }
 }
@@ -128,32 +120,15 @@ mod tests {
             let channels = Channels::of(modules)?;
             Some((channels.words(), channels.capacity()))
         };
-        let two = [
-            module("CHANNEL A", 3200),
-            module("CHANNEL A", 3200),
-            module("CHANNEL B", 2666),
-        ];
+        let two = [module("CHANNEL A", 3200), module("CHANNEL A", 3200), module("CHANNEL B", 2666)];
         let rate = 2.0 * 2666e6 * 8.0;
-        assert_eq!(
-            of(&two),
-            Some(("2 x 2666 MT/s x 8 B".to_owned(), (rate, rate)))
-        );
-        let unnamed = [
-            module("BANK 0", 2000),
-            module("BANK 1", 2000),
-            Module::default(),
-        ];
+        assert_eq!(of(&two), Some(("2 x 2666 MT/s x 8 B".to_owned(), (rate, rate))));
+        let unnamed = [module("BANK 0", 2000), module("BANK 1", 2000), Module::default()];
         let want = ("1 to 2 x 2000 MT/s x 8 B".to_owned(), (16e9, 32e9));
         assert_eq!(of(&unnamed), Some(want));
-        let part = Module {
-            width_bits: Some(16),
-            ..module("CHANNEL A", 6400)
-        };
+        let part = Module { width_bits: Some(16), ..module("CHANNEL A", 6400) };
         assert_eq!(of(&[part]), None);
-        let guest = Module {
-            now: None,
-            ..module("", 1)
-        };
+        let guest = Module { now: None, ..module("", 1) };
         assert_eq!(of(&[guest]), None);
         assert_eq!(of(&[Module::default()]), None);
     }
@@ -161,11 +136,8 @@ mod tests {
     #[test]
     fn a_channel_is_what_the_firmware_calls_so() {
         let channel = |bank: &str, locator: &str| {
-            let module = Module {
-                bank: bank.to_owned(),
-                locator: locator.to_owned(),
-                ..Module::default()
-            };
+            let module =
+                Module { bank: bank.to_owned(), locator: locator.to_owned(), ..Module::default() };
             module.channel().map(str::to_owned)
         };
         assert_eq!(channel("P0 CHANNEL A", "DIMM 1").unwrap(), "P0 CHANNEL A");

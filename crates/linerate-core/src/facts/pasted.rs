@@ -20,10 +20,7 @@ pub fn host_of(inventory: &Inventory, name: &str, port: Option<&str>) -> HostFac
     if let Some(nic) = chosen {
         facts.port = Some(port_of(nic));
         facts.route = Some(Route {
-            ports: vec![Nic {
-                index: nic.index.max(1),
-                ..nic.clone()
-            }],
+            ports: vec![Nic { index: nic.index.max(1), ..nic.clone() }],
             pci: inventory.pci.clone(),
             ..Route::default()
         });
@@ -59,10 +56,7 @@ mod tests {
     use crate::units::Rate;
 
     fn nic(name: &str, speed: Option<u64>) -> Nic {
-        let mut nic = Nic {
-            name: name.to_owned(),
-            ..Nic::default()
-        };
+        let mut nic = Nic { name: name.to_owned(), ..Nic::default() };
         nic.link.speed = speed.map(Rate);
         nic
     }
@@ -77,15 +71,9 @@ mod tests {
     fn the_port_is_the_only_one_that_can_carry_or_the_named_one() {
         let fast = || nic("eth0", Some(10_000_000_000));
         let slow = || nic("eth1", Some(1_000_000_000));
-        assert_eq!(
-            chosen(vec![fast(), nic("eth2", None)], None).as_deref(),
-            Some("eth0")
-        );
+        assert_eq!(chosen(vec![fast(), nic("eth2", None)], None).as_deref(), Some("eth0"));
         assert_eq!(chosen(vec![fast(), slow()], None), None);
-        assert_eq!(
-            chosen(vec![fast(), slow()], Some("eth1")).as_deref(),
-            Some("eth1")
-        );
+        assert_eq!(chosen(vec![fast(), slow()], Some("eth1")).as_deref(), Some("eth1"));
         assert_eq!(chosen(vec![fast()], Some("eth7")), None);
         assert_eq!(chosen(Vec::new(), None), None);
     }

@@ -31,12 +31,7 @@ pub struct Address {
 
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            domain,
-            bus,
-            slot,
-            function,
-        } = self;
+        let Self { domain, bus, slot, function } = self;
         write!(f, "{domain:04x}:{bus:02x}:{slot:02x}.{function:x}")
     }
 }
@@ -54,10 +49,7 @@ impl FromStr for Address {
             let (rest, function) = text.split_once('.')?;
             let mut parts = rest.split(':');
             let (domain, bus, slot) = (parts.next()?, parts.next()?, parts.next()?);
-            parts
-                .next()
-                .is_none()
-                .then_some((domain, bus, slot, function))
+            parts.next().is_none().then_some((domain, bus, slot, function))
         };
         let hex = |text: &str| {
             let is_hex = !text.is_empty() && text.bytes().all(|b| b.is_ascii_hexdigit());
@@ -104,13 +96,8 @@ pub enum PortKind {
 
 impl PortKind {
     /// All kinds of ports.
-    pub const ALL: [Self; 5] = [
-        Self::Endpoint,
-        Self::Root,
-        Self::Upstream,
-        Self::Downstream,
-        Self::Other,
-    ];
+    pub const ALL: [Self; 5] =
+        [Self::Endpoint, Self::Root, Self::Upstream, Self::Downstream, Self::Other];
 
     /// The role that a code in the PCI Express capability stands for.
     pub fn of(code: u8) -> Self {
@@ -232,12 +219,8 @@ impl Iommu {
     //= Linux, Documentation/admin-guide/kernel-parameters.txt: intel_iommu, amd_iommu, iommu, iommu.strict, iommu.passthrough
     fn of_boot(boot: &[String]) -> Option<Self> {
         let has = |name: &str, value: &str| {
-            let values = boot
-                .iter()
-                .filter_map(|word| word.strip_prefix(name)?.strip_prefix('='));
-            values
-                .flat_map(|values| values.split(','))
-                .any(|own| own == value)
+            let values = boot.iter().filter_map(|word| word.strip_prefix(name)?.strip_prefix('='));
+            values.flat_map(|values| values.split(',')).any(|own| own == value)
         };
         let strict = has("intel_iommu", "strict")
             || has("iommu.strict", "1")
@@ -407,10 +390,7 @@ mod tests {
     fn device(address: &str, buses: Option<(u8, u8)>) -> Device {
         Device {
             address: address.parse().unwrap(),
-            buses: buses.map(|(secondary, subordinate)| Buses {
-                secondary,
-                subordinate,
-            }),
+            buses: buses.map(|(secondary, subordinate)| Buses { secondary, subordinate }),
             now: Some(Link::default()),
             ..Device::default()
         }
@@ -424,9 +404,7 @@ mod tests {
 
     fn parents(all: &[Device]) -> Vec<String> {
         let name = |a: Address| a.to_string();
-        all.iter()
-            .map(|d| d.parent.map_or(String::new(), name))
-            .collect()
+        all.iter().map(|d| d.parent.map_or(String::new(), name)).collect()
     }
 
     #[test]
@@ -488,15 +466,9 @@ mod tests {
             ("0000:03:00.0", None),
             ("10000:03:00.0", None),
         ]);
-        assert_eq!(
-            parents(&all),
-            ["", "0000:00:01.0", "0000:01:00.0", "0000:02:00.0", ""]
-        );
+        assert_eq!(parents(&all), ["", "0000:00:01.0", "0000:01:00.0", "0000:02:00.0", ""]);
         // Root port, switch, switch, card: no link lies inside the switch.
-        let ends: Vec<_> = all
-            .iter()
-            .map(|d| other_end(&all, d).map(|e| e.address))
-            .collect();
+        let ends: Vec<_> = all.iter().map(|d| other_end(&all, d).map(|e| e.address)).collect();
         let at = |i: usize| Some(all[i].address);
         assert_eq!(ends, [None, at(0), None, at(2), None]);
     }
@@ -518,20 +490,13 @@ mod tests {
             let width = Some(width);
             Link { speed, width }.rate().unwrap().0 as f64 / 1e9
         };
-        for (giga, width, want) in [
-            (2.5, 1, 2.0),
-            (5.0, 4, 16.0),
-            (8.0, 8, 63.02),
-            (16.0, 16, 252.06),
-            (64.0, 1, 60.5),
-        ] {
+        for (giga, width, want) in
+            [(2.5, 1, 2.0), (5.0, 4, 16.0), (8.0, 8, 63.02), (16.0, 16, 252.06), (64.0, 1, 60.5)]
+        {
             assert!((rate(giga, width) - want).abs() < 0.01, "{giga} x{width}");
         }
         assert_eq!(Link::default().rate(), None);
-        let most = Link {
-            speed: Some(Transfers(u64::MAX)),
-            width: Some(u8::MAX),
-        };
+        let most = Link { speed: Some(Transfers(u64::MAX)), width: Some(u8::MAX) };
         assert_eq!(most.rate(), Some(Rate(u64::MAX)), "no overflow");
     }
 }

@@ -167,10 +167,7 @@ impl RdmaEnd {
 fn infiniband(rate: &IbRate) -> Option<Link> {
     let mut known = Speed::NAMES.iter();
     let (_, speed) = known.find(|(name, _)| *name == rate.speed)?;
-    WIDTHS.contains(&rate.width).then_some(Link::InfiniBand {
-        width: rate.width,
-        speed: *speed,
-    })
+    WIDTHS.contains(&rate.width).then_some(Link::InfiniBand { width: rate.width, speed: *speed })
 }
 
 #[cfg(test)]
@@ -178,11 +175,7 @@ mod tests {
     use super::*;
 
     fn rate(width: u32, speed: &str) -> IbRate {
-        IbRate {
-            rate: Rate(40_000_000_000),
-            width,
-            speed: speed.to_owned(),
-        }
+        IbRate { rate: Rate(40_000_000_000), width, speed: speed.to_owned() }
     }
 
     fn capacity(end: &RdmaEnd) -> Option<f64> {
@@ -206,10 +199,7 @@ mod tests {
 
     #[test]
     fn the_rate_of_a_software_device_is_no_link() {
-        let netdev = Netdev {
-            speed: Some(Rate(25_000_000_000)),
-            ..Netdev::default()
-        };
+        let netdev = Netdev { speed: Some(Rate(25_000_000_000)), ..Netdev::default() };
         let end = |software| RdmaEnd {
             layer: Some(Layer::Ethernet),
             rate: Some(rate(1, "FDR10")),
@@ -262,9 +252,6 @@ mod tests {
         let mut bytes = Vec::new();
         ciborium::into_writer(&end, &mut bytes).unwrap();
         let got: RdmaEnd = ciborium::from_reader(&bytes[..]).unwrap();
-        assert_eq!(
-            (got.slots.len(), got.others.len()),
-            (DEVICES_MAX, OTHERS_MAX)
-        );
+        assert_eq!((got.slots.len(), got.others.len()), (DEVICES_MAX, OTHERS_MAX));
     }
 }

@@ -144,10 +144,7 @@ mod tests {
         let mut bytes = Vec::new();
         ciborium::into_writer(&route, &mut bytes).unwrap();
         let read: Route = ciborium::from_reader(&bytes[..]).unwrap();
-        assert_eq!(
-            (read.ports.len(), read.others.len()),
-            (PORTS_MAX, OTHERS_MAX)
-        );
+        assert_eq!((read.ports.len(), read.others.len()), (PORTS_MAX, OTHERS_MAX));
         let old: Route = ciborium::from_reader(&[0xa0][..]).unwrap();
         assert_eq!(old, Route::default(), "a map without entries");
     }

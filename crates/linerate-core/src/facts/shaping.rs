@@ -51,9 +51,7 @@ impl Shaping {
 
 impl fmt::Display for Shaper {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Shaping {
-            rate, flow_rate, ..
-        } = self.set;
+        let Shaping { rate, flow_rate, .. } = self.set;
         write!(f, "{} {}", self.kind, self.id)?;
         if let Some(rate) = rate {
             write!(f, " {rate}")?;
@@ -80,11 +78,7 @@ mod tests {
 
     #[test]
     fn a_shaper_tells_what_it_does() {
-        let shaper = |kind: &str, set| Shaper {
-            kind: kind.to_owned(),
-            id: "1:".to_owned(),
-            set,
-        };
+        let shaper = |kind: &str, set| Shaper { kind: kind.to_owned(), id: "1:".to_owned(), set };
         let class = Shaping {
             rate: Some(Rate(1_000_000_000)),
             assured: Some(Rate(500_000_000)),
@@ -97,15 +91,9 @@ mod tests {
             loss_ppm: Some(5_000),
             ..Shaping::default()
         };
-        assert_eq!(
-            shaper("netem", netem).to_string(),
-            "netem 1: delay 10 ms loss 0.5 %"
-        );
+        assert_eq!(shaper("netem", netem).to_string(), "netem 1: delay 10 ms loss 0.5 %");
         assert!(netem.is_set() && class.is_set());
-        let burst = Shaping {
-            burst: Some(Bytes(1)),
-            ..Shaping::default()
-        };
+        let burst = Shaping { burst: Some(Bytes(1)), ..Shaping::default() };
         assert!(!burst.is_set(), "alone it holds nothing back");
     }
 }

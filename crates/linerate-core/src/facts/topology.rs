@@ -96,8 +96,7 @@ impl Topology {
     /// The node of each CPU.
     pub fn homes(&self) -> BTreeMap<u32, u32> {
         let all = self.nodes.iter();
-        all.flat_map(|n| n.cpus.iter().map(|&cpu| (cpu, n.id)))
-            .collect()
+        all.flat_map(|n| n.cpus.iter().map(|&cpu| (cpu, n.id))).collect()
     }
 }
 
@@ -111,10 +110,7 @@ mod tests {
             cpus: cpus.to_vec(),
             distances: distances.to_vec(),
         };
-        Topology {
-            nodes: all.iter().map(node).collect(),
-            ..Topology::default()
-        }
+        Topology { nodes: all.iter().map(node).collect(), ..Topology::default() }
     }
 
     #[test]

@@ -7,13 +7,7 @@ use super::nic::{Bond, Nic};
 use super::route::{PORTS_MAX, Route};
 
 /// Modes in which a bond spreads streams over its members.
-const SPREADING: [&str; 5] = [
-    "802.3ad",
-    "balance-rr",
-    "balance-xor",
-    "balance-tlb",
-    "balance-alb",
-];
+const SPREADING: [&str; 5] = ["802.3ad", "balance-rr", "balance-xor", "balance-tlb", "balance-alb"];
 
 /// Kinds that pass their packets unchanged, except for a tag, to the one port below.
 const THROUGH: [&str; 5] = ["vlan", "macvlan", "macvtap", "ipvlan", "ipvtap"];
@@ -43,9 +37,7 @@ impl Route {
     /// The medium that carries the path below the port that the route leaves by.
     pub fn underlay(&self) -> Underlay<'_> {
         let first = self.ports.first();
-        first.map_or(Underlay::Hidden, |nic| {
-            self.below(nic, &mut BTreeMap::new())
-        })
+        first.map_or(Underlay::Hidden, |nic| self.below(nic, &mut BTreeMap::new()))
     }
 
     /// The ports with a wire that carry the path; `None` if there is none, or if unknown.
@@ -61,10 +53,7 @@ impl Route {
     pub fn bond_by_host(&self) -> Option<&Nic> {
         let by_host = |nic: &&Nic| nic.stack.bond.as_ref().is_some_and(Bond::sends_by_one);
         let several = self.wires()?.len() > 1;
-        self.carriers()
-            .into_iter()
-            .find(by_host)
-            .filter(|_| several)
+        self.carriers().into_iter().find(by_host).filter(|_| several)
     }
 
     /// The ports that all packets certainly pass, from the port of the route downwards.
@@ -203,10 +192,7 @@ mod tests {
             kind: kind.to_owned(),
             is_virtual: !kind.is_empty(),
             up: true,
-            stack: Stack {
-                below: below.to_vec(),
-                ..Stack::default()
-            },
+            stack: Stack { below: below.to_vec(), ..Stack::default() },
             ..Nic::default()
         }
     }
@@ -217,20 +203,13 @@ mod tests {
 
     fn bond(mode: &str, active: Option<u32>, members: &[u32]) -> Nic {
         let mut bond = nic(5, "bond", members);
-        bond.stack.bond = Some(Bond {
-            mode: mode.to_owned(),
-            active,
-            ..Bond::default()
-        });
+        bond.stack.bond = Some(Bond { mode: mode.to_owned(), active, ..Bond::default() });
         bond
     }
 
     /// `wires 1 2`, `nothing`, `one of 1 2`, `hidden`.
     fn underlay(ports: Vec<Nic>) -> String {
-        let route = Route {
-            ports,
-            ..Route::default()
-        };
+        let route = Route { ports, ..Route::default() };
         let names = |what: &str, all: Vec<&Nic>| {
             let numbers = all.iter().map(|nic| format!(" {}", nic.index));
             what.to_owned() + &numbers.collect::<String>()

@@ -32,13 +32,8 @@ pub struct Function {
 /// The slowest wire between an adapter and its host: the name of the hub, if the wire is a hub's, and its
 /// signalling rate. Among equally slow wires the farthest counts, since others share it.
 pub fn slowest(adapter: Rate, hubs: &[Hub]) -> (Option<&str>, Rate) {
-    let hubs = hubs
-        .iter()
-        .filter_map(|hub| Some((Some(hub.name.as_str()), hub.speed?)));
-    hubs.fold(
-        (None, adapter),
-        |least, hub| if hub.1 <= least.1 { hub } else { least },
-    )
+    let hubs = hubs.iter().filter_map(|hub| Some((Some(hub.name.as_str()), hub.speed?)));
+    hubs.fold((None, adapter), |least, hub| if hub.1 <= least.1 { hub } else { least })
 }
 
 /// The hubs between an interface such as `5-1.2.4:1.0` and its controller, the nearest first: `5-1.2`, `5-1`.
@@ -76,19 +71,9 @@ mod tests {
             name: name.to_owned(),
             speed: mbps.map(|m| Rate(m * 1_000_000)),
         };
-        let hubs = [
-            hub("6-1.2", Some(10_000)),
-            hub("6-1", Some(5_000)),
-            hub("6", None),
-        ];
-        assert_eq!(
-            slowest(Rate(10_000_000_000), &hubs),
-            (Some("6-1"), Rate(5_000_000_000))
-        );
-        assert_eq!(
-            slowest(Rate(5_000_000_000), &hubs),
-            (Some("6-1"), Rate(5_000_000_000))
-        );
+        let hubs = [hub("6-1.2", Some(10_000)), hub("6-1", Some(5_000)), hub("6", None)];
+        assert_eq!(slowest(Rate(10_000_000_000), &hubs), (Some("6-1"), Rate(5_000_000_000)));
+        assert_eq!(slowest(Rate(5_000_000_000), &hubs), (Some("6-1"), Rate(5_000_000_000)));
         assert_eq!(slowest(Rate(480_000_000), &[]), (None, Rate(480_000_000)));
     }
 

@@ -131,9 +131,7 @@ pub fn port_change(before: &PortCount, after: &PortCount, time: Nanos) -> Option
         ("tx dropped", new.tx_dropped, old.tx_dropped),
         ("collisions", new.collisions, old.collisions),
     ];
-    let grown = counters
-        .iter()
-        .map(|(name, new, old)| Some((*name, new.checked_sub(*old)?)));
+    let grown = counters.iter().map(|(name, new, old)| Some((*name, new.checked_sub(*old)?)));
     let counted = grown.collect::<Option<Vec<_>>>()?;
     let served = after.interrupts.iter().map(|(&cpu, &new)| {
         let old = before.interrupts.get(&cpu).copied().unwrap_or(0);
@@ -165,11 +163,7 @@ fn grown_of(before: &PortCount, after: &PortCount) -> Vec<Grown> {
             Some(meaning) => meaning.is_trouble() && !is_of_kernel(&new.name),
             None => sounds_bad(&new.name),
         };
-        tells.then(|| Grown {
-            name: new.name.clone(),
-            by,
-            meaning,
-        })
+        tells.then(|| Grown { name: new.name.clone(), by, meaning })
     };
     after.counters.iter().filter_map(grown).collect()
 }
@@ -211,28 +205,16 @@ mod tests {
     fn what_the_driver_counts_is_told_where_it_is_trouble_or_unknown() {
         let at = |driver: &str, values: [(&str, u64); 4]| PortCount {
             driver: driver.to_owned(),
-            counters: values
-                .map(|(name, value)| Counter {
-                    name: name.to_owned(),
-                    value,
-                })
-                .to_vec(),
+            counters: values.map(|(name, value)| Counter { name: name.to_owned(), value }).to_vec(),
             ..count(1, 1, 0, &[])
         };
         let told = |driver: &str, names: [&str; 4], old: u64, new: u64| {
             let [before, after] = [old, new].map(|n| at(driver, names.map(|name| (name, n))));
             let change = port_change(&before, &after, Nanos(1)).unwrap();
             let grown = change.grown.iter();
-            grown
-                .map(|g| (g.name.clone(), g.by, g.meaning.map(Meaning::id)))
-                .collect::<Vec<_>>()
+            grown.map(|g| (g.name.clone(), g.by, g.meaning.map(Meaning::id))).collect::<Vec<_>>()
         };
-        let ixgbe = [
-            "rx_no_dma_resources",
-            "tx_busy",
-            "rx_missed_errors",
-            "new_drops",
-        ];
+        let ixgbe = ["rx_no_dma_resources", "tx_busy", "rx_missed_errors", "new_drops"];
         let want = [
             ("rx_no_dma_resources".to_owned(), 3, Some("ring-full")),
             ("new_drops".to_owned(), 3, None),
@@ -281,10 +263,7 @@ mod tests {
     #[test]
     fn a_link_that_went_down_is_not_quiet() {
         let before = count(1, 1, 0, &[]);
-        let after = PortCount {
-            up: false,
-            ..before.clone()
-        };
+        let after = PortCount { up: false, ..before.clone() };
         assert!(!port_change(&before, &after, Nanos(1)).unwrap().is_quiet());
     }
 }

@@ -19,11 +19,7 @@ pub(super) struct Source<'a> {
 
 impl<'a> Source<'a> {
     pub(super) fn new(record: &'a Record, model: &'a Model) -> Self {
-        Self {
-            record,
-            model,
-            parts: Direction::ALL.map(|direction| parts(record, direction)),
-        }
+        Self { record, model, parts: Direction::ALL.map(|direction| parts(record, direction)) }
     }
 
     /// Each measured direction, with its base load and the parts of it.
@@ -42,11 +38,7 @@ impl<'a> Source<'a> {
         value: impl Fn(&Load, &[Part]) -> Option<Value>,
     ) -> Vec<Entry> {
         let entry = |(direction, load, parts): (Direction, &Load, &[Part])| {
-            Some(Entry {
-                figure,
-                of: Subject::load(direction),
-                value: Ok(value(load, parts)?),
-            })
+            Some(Entry { figure, of: Subject::load(direction), value: Ok(value(load, parts)?) })
         };
         self.loads().filter_map(entry).collect()
     }
@@ -59,10 +51,7 @@ fn rate(load: &Load, estimate: &Estimate) -> Value {
         Some(off) => Evidence::Relative(off, interval),
         None => interval.map_or(Evidence::None, Evidence::Interval),
     };
-    Value {
-        mid: estimate.mean,
-        evidence,
-    }
+    Value { mid: estimate.mean, evidence }
 }
 
 pub(super) fn goodput(source: &Source<'_>) -> Vec<Entry> {
@@ -103,10 +92,7 @@ pub(super) fn loss(source: &Source<'_>) -> Vec<Entry> {
         let counts = counted(parts, |part| part.lost);
         // The parts do not include losses after the last datagram that the receiver read.
         let evidence = counts.map_or(Evidence::None, |value| value.evidence);
-        Some(Value {
-            mid: lost,
-            evidence,
-        })
+        Some(Value { mid: lost, evidence })
     })
 }
 
@@ -123,10 +109,7 @@ pub(super) fn cpu(source: &Source<'_>) -> Vec<Entry> {
         let side = if alone { Side::Near } else { sides[end] };
         Some(Entry {
             figure: &CPU,
-            of: Subject {
-                side: Some(side),
-                ..Subject::load(direction)
-            },
+            of: Subject { side: Some(side), ..Subject::load(direction) },
             value: Ok(cost(parts, end)?),
         })
     };
@@ -175,11 +158,7 @@ pub fn percentiles(
         let few = || format!("{} round trips are too few for p{p}", latency.samples);
         Entry {
             figure: &LATENCY,
-            of: Subject {
-                direction,
-                side: None,
-                percentile: Some(p),
-            },
+            of: Subject { direction, side: None, percentile: Some(p) },
             value: value.ok_or_else(few),
         }
     };

@@ -67,13 +67,8 @@ mod tests {
             spread(&GOODPUT, &values)
         };
         assert_eq!(of(&[]), None);
-        let expected = |low, middle, high, runs| Spread {
-            runs,
-            low,
-            middle,
-            merge: Merge::Median,
-            high,
-        };
+        let expected =
+            |low, middle, high, runs| Spread { runs, low, middle, merge: Merge::Median, high };
         assert_eq!(of(&[5.0, 1.0, 2.0]), Some(expected(1.0, 2.0, 5.0, 3)));
         assert_eq!(of(&[5.0, 1.0, 2.0, 3.0]), Some(expected(1.0, 2.5, 5.0, 4)));
     }

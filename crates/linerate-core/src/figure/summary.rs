@@ -20,11 +20,7 @@ pub struct Entry {
 impl Entry {
     /// A value of which nothing more is known.
     pub const fn bare(figure: &'static Figure, of: Subject, value: f64) -> Self {
-        Self {
-            figure,
-            of,
-            value: Ok(Value::bare(value)),
-        }
+        Self { figure, of, value: Ok(Value::bare(value)) }
     }
 }
 
@@ -59,19 +55,13 @@ impl Summary {
 
     /// A value; `None` if it was not measured.
     pub fn value(&self, figure: &'static Figure, of: Subject) -> Option<&Value> {
-        self.all(figure)
-            .find(|entry| entry.of == of)
-            .and_then(|entry| entry.value.as_ref().ok())
+        self.all(figure).find(|entry| entry.of == of).and_then(|entry| entry.value.as_ref().ok())
     }
 }
 
 /// Order of entries: the idle path first, the sender before the receiver, low percentiles first.
 fn order(entry: &Entry) -> ((Option<Direction>, usize, bool), f64) {
-    let Subject {
-        direction,
-        side,
-        percentile,
-    } = entry.of;
+    let Subject { direction, side, percentile } = entry.of;
     let row = ALL.iter().position(|figure| *figure == entry.figure);
     let receives = side.is_some() && side == direction.map(Direction::receiver);
     let row = row.unwrap_or(ALL.len());

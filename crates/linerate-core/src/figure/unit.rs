@@ -53,17 +53,13 @@ impl Unit {
 fn nanos_per_byte(text: &str) -> Result<f64, UnitError> {
     let example = "0.5ns/B";
     let number = text.trim().strip_suffix("ns/B");
-    let number = number.ok_or_else(|| UnitError::NoUnit {
-        text: text.to_owned(),
-        example,
-    })?;
+    let number = number.ok_or_else(|| UnitError::NoUnit { text: text.to_owned(), example })?;
     let read = number.trim().parse().ok();
-    read.filter(|n: &f64| n.is_finite() && *n >= 0.0)
-        .ok_or_else(|| UnitError::NotANumber {
-            text: text.to_owned(),
-            what: "CPU time for each byte",
-            example,
-        })
+    read.filter(|n: &f64| n.is_finite() && *n >= 0.0).ok_or_else(|| UnitError::NotANumber {
+        text: text.to_owned(),
+        what: "CPU time for each byte",
+        example,
+    })
 }
 
 #[cfg(test)]

@@ -17,11 +17,7 @@ pub struct Subject {
 impl Subject {
     /// The load of a direction.
     pub const fn load(direction: Direction) -> Self {
-        Self {
-            direction: Some(direction),
-            side: None,
-            percentile: None,
-        }
+        Self { direction: Some(direction), side: None, percentile: None }
     }
 }
 
@@ -50,28 +46,19 @@ pub struct Value {
 impl Value {
     /// A value of which nothing more is known.
     pub const fn bare(mid: f64) -> Self {
-        Self {
-            mid,
-            evidence: Evidence::None,
-        }
+        Self { mid, evidence: Evidence::None }
     }
 
     /// The value in the middle of an interval.
     pub const fn within(interval: Interval) -> Self {
-        Self {
-            mid: interval.mid,
-            evidence: Evidence::Interval(interval),
-        }
+        Self { mid: interval.mid, evidence: Evidence::Interval(interval) }
     }
 
     /// The share of events in all that could have been one; `None` if nothing could.
     pub fn share(counts: Vec<Count>) -> Option<Self> {
         let of: f64 = counts.iter().map(|count| count.of).sum();
         let events: f64 = counts.iter().map(|count| count.events).sum();
-        (of > 0.0).then(|| Self {
-            mid: events / of,
-            evidence: Evidence::Counts(counts),
-        })
+        (of > 0.0).then(|| Self { mid: events / of, evidence: Evidence::Counts(counts) })
     }
 
     /// The 95 % interval of the value, if there is one.
@@ -132,11 +119,7 @@ mod tests {
 
     #[test]
     fn intervals_of_an_estimate_and_of_another_program_have_a_ratio() {
-        let interval = |mid: f64| Interval {
-            low: mid * 0.99,
-            mid,
-            high: mid * 1.01,
-        };
+        let interval = |mid: f64| Interval { low: mid * 0.99, mid, high: mid * 1.01 };
         let own = value(2.0, Evidence::Relative(0.01, Some(interval(2.0))));
         let ratio = Value::within(interval(4.0)).over(&own).unwrap();
         assert!(ratio.low > 1.9 && ratio.high < 2.1, "{ratio:?}");

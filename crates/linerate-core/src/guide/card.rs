@@ -20,10 +20,7 @@ pub(super) fn seen(scene: &Scene<'_>) -> Answer {
     if scene.inventory.pci.is_empty() && cards.is_empty() {
         let look = Step::on(None, "lspci -nn").about("the cards");
         let advice = Advice::new("see whether the bus lists a card").step(look);
-        return (
-            "the PCI bus could not be read".to_owned(),
-            State::Unknown(advice),
-        );
+        return ("the PCI bus could not be read".to_owned(), State::Unknown(advice));
     }
     let able: Vec<&&Device> = cards.iter().filter(|card| may_speak(card)).collect();
     if !able.is_empty() {
@@ -37,17 +34,11 @@ pub(super) fn seen(scene: &Scene<'_>) -> Answer {
         );
         return (what, State::Wrong(advice));
     }
-    let software = scene
-        .inventory
-        .infiniband
-        .devices
-        .iter()
-        .find(|d| d.software);
+    let software = scene.inventory.infiniband.devices.iter().find(|d| d.software);
     let what = match software {
-        Some(device) => format!(
-            "no card for InfiniBand; {} is made by software on Ethernet",
-            device.name
-        ),
+        Some(device) => {
+            format!("no card for InfiniBand; {} is made by software on Ethernet", device.name)
+        }
         None => "no card for InfiniBand on the PCI bus".to_owned(),
     };
     let look = "lspci -nn | grep -i -e infiniband -e mellanox";
@@ -70,19 +61,14 @@ fn candidates<'a>(scene: &Scene<'a>) -> Vec<&'a Device> {
     let rdma = &scene.inventory.infiniband.devices;
     let has_ports = |function: &Device| {
         let address = function.address.to_string();
-        rdma.iter()
-            .any(|device| device.pci == address && speaks_infiniband(device))
+        rdma.iter().any(|device| device.pci == address && speaks_infiniband(device))
     };
     let all = scene.inventory.pci.iter();
-    all.filter(|function| board::is_candidate(function) || has_ports(function))
-        .collect()
+    all.filter(|function| board::is_candidate(function) || has_ports(function)).collect()
 }
 
 fn speaks_infiniband(device: &IbDevice) -> bool {
-    device
-        .ports
-        .iter()
-        .any(|port| port.layer == Some(Layer::InfiniBand))
+    device.ports.iter().any(|port| port.layer == Some(Layer::InfiniBand))
 }
 
 /// Whether a card is of a family with InfiniBand, or of an unknown one.
@@ -105,12 +91,7 @@ fn in_words(scene: &Scene<'_>, card: &Device) -> String {
 
 fn device_of<'a>(scene: &Scene<'a>, card: &Device) -> Option<&'a IbDevice> {
     let address = card.address.to_string();
-    scene
-        .inventory
-        .infiniband
-        .devices
-        .iter()
-        .find(|device| device.pci == address)
+    scene.inventory.infiniband.devices.iter().find(|device| device.pci == address)
 }
 
 /// Whether a driver has made InfiniBand ports of the card, and programs may use them.
@@ -127,10 +108,7 @@ pub(super) fn driven(scene: &Scene<'_>) -> Answer {
         let Some(users) = users else {
             let advice = Advice::new("see whether the module is loaded")
                 .on(None, format!("lsmod | grep {module}"));
-            return (
-                format!("whether {module} is loaded is unknown"),
-                State::Unknown(advice),
-            );
+            return (format!("whether {module} is loaded is unknown"), State::Unknown(advice));
         };
         if !users.contains(&device.name) {
             let what = format!(
@@ -141,18 +119,11 @@ pub(super) fn driven(scene: &Scene<'_>) -> Answer {
         }
     }
     let driver = driver_of(scene, device);
-    ok(format!(
-        "{driver} has {}; ib_umad and ib_uverbs are loaded",
-        device.name
-    ))
+    ok(format!("{driver} has {}; ib_umad and ib_uverbs are loaded", device.name))
 }
 
 fn driver_of<'a>(scene: &Scene<'a>, device: &IbDevice) -> &'a str {
-    let function = scene
-        .inventory
-        .pci
-        .iter()
-        .find(|d| d.address.to_string() == device.pci);
+    let function = scene.inventory.pci.iter().find(|d| d.address.to_string() == device.pci);
     match function.map(|function| function.driver.as_str()) {
         None | Some("") => "a driver",
         Some(driver) => driver,
@@ -161,14 +132,9 @@ fn driver_of<'a>(scene: &Scene<'a>, device: &IbDevice) -> &'a str {
 
 /// Why no port of the host speaks InfiniBand.
 fn no_ports(scene: &Scene<'_>) -> Answer {
-    let able: Vec<&Device> = candidates(scene)
-        .into_iter()
-        .filter(|card| may_speak(card))
-        .collect();
-    let hardware = able
-        .iter()
-        .filter_map(|card| device_of(scene, card))
-        .find(|d| !d.ports.is_empty());
+    let able: Vec<&Device> = candidates(scene).into_iter().filter(|card| may_speak(card)).collect();
+    let hardware =
+        able.iter().filter_map(|card| device_of(scene, card)).find(|d| !d.ports.is_empty());
     if let Some(device) = hardware {
         return other_layer(scene, device);
     }
@@ -192,20 +158,13 @@ fn no_ports(scene: &Scene<'_>) -> Answer {
 /// All ports of a device are Ethernet, or unknown.
 fn other_layer(scene: &Scene<'_>, device: &IbDevice) -> Answer {
     if device.ports.iter().any(|port| port.layer.is_none()) {
-        let layers = format!(
-            "grep . /sys/class/infiniband/{}/ports/*/link_layer",
-            word(&device.name)
-        );
+        let layers =
+            format!("grep . /sys/class/infiniband/{}/ports/*/link_layer", word(&device.name));
         let advice = Advice::new("see what its ports are").on(None, layers);
-        return (
-            format!("the link layer of {} is unknown", device.name),
-            State::Unknown(advice),
-        );
+        return (format!("the link layer of {} is unknown", device.name), State::Unknown(advice));
     }
-    let what = format!(
-        "the ports of {} are Ethernet (RoCE), which needs no subnet manager",
-        device.name
-    );
+    let what =
+        format!("the ports of {} are Ethernet (RoCE), which needs no subnet manager", device.name);
     let advice = switch(scene.inventory, device, Layer::InfiniBand).unwrap_or_else(|| {
         let look = format!("sudo mstconfig -d {} query", word(&device.pci));
         Advice::new("see whether this board has InfiniBand (LINK_TYPE_P1)").on(None, look)
@@ -223,17 +182,9 @@ pub(crate) fn switch(inventory: &Inventory, device: &IbDevice, to: Layer) -> Opt
     Some(match family.switched {
         Switched::Driver => {
             let word = |layer| {
-                if layer == Layer::InfiniBand {
-                    "ib"
-                } else {
-                    "eth"
-                }
+                if layer == Layer::InfiniBand { "ib" } else { "eth" }
             };
-            let other = if to == Layer::InfiniBand {
-                Layer::Ethernet
-            } else {
-                Layer::InfiniBand
-            };
+            let other = if to == Layer::InfiniBand { Layer::Ethernet } else { Layer::InfiniBand };
             let set = |layer| {
                 format!(
                     "echo {} | sudo tee /sys/bus/pci/devices/{pci}/mlx4_port{port}",
@@ -245,16 +196,9 @@ pub(crate) fn switch(inventory: &Inventory, device: &IbDevice, to: Layer) -> Opt
                 .undo_on(None, set(other))
         }
         Switched::Firmware => {
-            let [to, back] = if to == Layer::InfiniBand {
-                [1, 2]
-            } else {
-                [2, 1]
-            };
+            let [to, back] = if to == Layer::InfiniBand { [1, 2] } else { [2, 1] };
             let set = |layer| {
-                Step::act(
-                    None,
-                    format!("sudo mstconfig -d {pci} set LINK_TYPE_P{port}={layer}"),
-                )
+                Step::act(None, format!("sudo mstconfig -d {pci} set LINK_TYPE_P{port}={layer}"))
             };
             Advice::new("set the port in the firmware; it changes at the next boot")
                 .step(set(to))
@@ -268,10 +212,7 @@ fn no_device(card: &Device) -> Answer {
     let (address, driver) = (card.address, card.driver.as_str());
     if driver == "vfio-pci" {
         let what = format!("vfio-pci has {address}: the card is for a virtual machine");
-        return (
-            what,
-            State::Wrong(Advice::new("run the checks in that virtual machine")),
-        );
+        return (what, State::Wrong(Advice::new("run the checks in that virtual machine")));
     }
     let what = format!("{driver} has {address}, but made no RDMA device of it");
     let advice = match RDMA.iter().find(|(name, _)| *name == driver) {

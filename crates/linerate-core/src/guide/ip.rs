@@ -21,10 +21,8 @@ pub(super) fn interface(scene: &Scene<'_>, own: DevicePort<'_>) -> Answer {
     let mut found: Vec<&Ipoib> = all.iter().filter(is_own).collect();
     found.sort_by_key(|interface| interface.addresses.as_ref().is_none_or(Vec::is_empty));
     let Some(interface) = found.first() else {
-        let what = format!(
-            "no interface of IP over InfiniBand for {}",
-            super::name((device, port))
-        );
+        let what =
+            format!("no interface of IP over InfiniBand for {}", super::name((device, port)));
         return (what, State::Wrong(load("ib_ipoib")));
     };
     let nics = &scene.inventory.network.nics;
@@ -36,9 +34,8 @@ fn judge(interface: &Ipoib, nic: Option<&Nic>) -> Answer {
     let name = word(&interface.name);
     if nic.is_some_and(|nic| !nic.up) {
         let set = |to: &str| format!("sudo ip link set {name} {to}");
-        let advice = Advice::new("switch the interface on")
-            .set(None, set("up"))
-            .undo_on(None, set("down"));
+        let advice =
+            Advice::new("switch the interface on").set(None, set("up")).undo_on(None, set("down"));
         return (format!("{} is down", interface.name), State::Wrong(advice));
     }
     match interface.addresses.as_deref() {
@@ -46,22 +43,14 @@ fn judge(interface: &Ipoib, nic: Option<&Nic>) -> Answer {
             let set = |verb: &str| format!("sudo ip address {verb} {EXAMPLE} dev {name}");
             let step = Step::set(None, set("add"))
                 .about("another number on each host, in a network that no other interface has");
-            let advice = Advice::new("give it an address")
-                .step(step)
-                .undo_on(None, set("del"));
-            (
-                format!("{} has no address", interface.name),
-                State::Wrong(advice),
-            )
+            let advice = Advice::new("give it an address").step(step).undo_on(None, set("del"));
+            (format!("{} has no address", interface.name), State::Wrong(advice))
         }
         Some(addresses) => addressed(interface, addresses, nic),
         None => {
             let advice = Advice::new("see its addresses")
                 .on(None, format!("ip -br address show dev {name}"));
-            (
-                format!("the addresses of {} are unknown", interface.name),
-                State::Unknown(advice),
-            )
+            (format!("the addresses of {} are unknown", interface.name), State::Unknown(advice))
         }
     }
 }

@@ -99,15 +99,9 @@ const fn row(id: &'static str, title: &'static str, judge: Judge) -> Row {
 /// Judges a host. `network` is what one of its ports reached, if a port could be opened.
 pub fn infiniband(inventory: &Inventory, network: Option<&Network>) -> Guide {
     let oddities = odd::find(inventory);
-    let scene = Scene {
-        inventory,
-        oddities: &oddities,
-        network,
-    };
+    let scene = Scene { inventory, oddities: &oddities, network };
     let ports = infiniband_ports(inventory);
-    let linked = ports
-        .iter()
-        .filter(|(_, port)| port.has_link() == Some(true));
+    let linked = ports.iter().filter(|(_, port)| port.has_link() == Some(true));
     let judged = linked.map(|port| (*port, judge(&scene, Some(*port))));
     // Of several ports with a cable, the one that fails first is shown.
     let worst = judged.min_by_key(|(_, checks)| progress(checks));
@@ -120,11 +114,7 @@ pub fn infiniband(inventory: &Inventory, network: Option<&Network>) -> Guide {
     let is_judged = |other: &&DevicePort<'_>| port.is_some_and(|port| name(port) == name(**other));
     Guide {
         port: port.map(name),
-        others: ports
-            .iter()
-            .filter(|p| !is_judged(p))
-            .map(|p| name(*p))
-            .collect(),
+        others: ports.iter().filter(|p| !is_judged(p)).map(|p| name(*p)).collect(),
         checks,
     }
 }
@@ -141,12 +131,7 @@ fn judge(scene: &Scene<'_>, port: Option<DevicePort<'_>>) -> Vec<Check> {
         };
         let (what, state) = answer.unwrap_or((String::new(), State::Waits));
         is_stopped |= matches!(state, State::Wrong(_));
-        Check {
-            id: row.id,
-            title: row.title,
-            what,
-            state,
-        }
+        Check { id: row.id, title: row.title, what, state }
     });
     checks.collect()
 }
@@ -161,9 +146,7 @@ fn progress(checks: &[Check]) -> usize {
 fn infiniband_ports(inventory: &Inventory) -> Vec<DevicePort<'_>> {
     let devices = inventory.infiniband.devices.iter().filter(|d| !d.software);
     let ports = devices.flat_map(|device| device.ports.iter().map(move |port| (device, port)));
-    ports
-        .filter(|(_, port)| port.layer == Some(Layer::InfiniBand))
-        .collect()
+    ports.filter(|(_, port)| port.layer == Some(Layer::InfiniBand)).collect()
 }
 
 fn name((device, port): DevicePort<'_>) -> String {
@@ -186,18 +169,13 @@ fn ok(what: impl Into<String>) -> Answer {
 
 /// What an oddity says is wrong.
 fn wrong(odd: &Oddity) -> Answer {
-    (
-        format!("{}: {}", odd.what, odd.why),
-        State::Wrong(odd.fix.clone()),
-    )
+    (format!("{}: {}", odd.what, odd.why), State::Wrong(odd.fix.clone()))
 }
 
 impl Guide {
     /// Whether all checks are well.
     pub fn is_well(&self) -> bool {
-        self.checks
-            .iter()
-            .all(|check| matches!(check.state, State::Ok(_)))
+        self.checks.iter().all(|check| matches!(check.state, State::Ok(_)))
     }
 
     /// Whether a check is wrong.

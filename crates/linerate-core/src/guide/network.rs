@@ -41,10 +41,7 @@ pub(super) fn managed(scene: &Scene<'_>, own: DevicePort<'_>) -> Answer {
     let look = format!("ibstat {} {}", word(&device.name), port.number);
     let state = port.state.map_or("unknown", LinkState::name);
     let advice = Advice::new("see the state of the port").on(None, look);
-    (
-        format!("the state of the port is {state}"),
-        State::Unknown(advice),
-    )
+    (format!("the state of the port is {state}"), State::Unknown(advice))
 }
 
 /// What the network says of its own port that has no manager.
@@ -59,9 +56,7 @@ fn unserved(network: &Network) -> Option<(String, Advice)> {
 /// What the network says of a manager that has ended.
 fn gone(network: &Network) -> Option<(String, Advice)> {
     let mut found = finding::find(network).into_iter();
-    found
-        .find(|finding| finding.id == "manager-gone")
-        .map(in_short)
+    found.find(|finding| finding.id == "manager-gone").map(in_short)
 }
 
 fn in_short(finding: Finding) -> (String, Advice) {
@@ -90,18 +85,12 @@ pub(super) fn addressed(_: &Scene<'_>, own: DevicePort<'_>) -> Answer {
         Some(lid) => {
             let advice = Advice::new("see where the manager runs, and read its log there");
             let look = format!("sudo sminfo -C {} -P {}", word(&device.name), port.number);
-            (
-                format!("LID {lid} is no address of one port"),
-                State::Wrong(advice.on(None, look)),
-            )
+            (format!("LID {lid} is no address of one port"), State::Wrong(advice.on(None, look)))
         }
         None => {
             let look = format!("ibstat {} {}", word(&device.name), port.number);
             let advice = Advice::new("see the base LID of the port").on(None, look);
-            (
-                "the LID of the port is unknown".to_owned(),
-                State::Unknown(advice),
-            )
+            ("the LID of the port is unknown".to_owned(), State::Unknown(advice))
         }
     }
 }
@@ -152,8 +141,5 @@ fn ping((device, port): DevicePort<'_>, lid: Option<u16>) -> Advice {
         )
         .about("the port of the manager, if it is the other host"),
     };
-    Advice::new("ask the other port by its LID")
-        .step(serve)
-        .step(lids)
-        .step(ask)
+    Advice::new("ask the other port by its LID").step(serve).step(lids).step(ask)
 }

@@ -21,11 +21,7 @@ fn port() -> IbPort {
         layer: Some(Layer::InfiniBand),
         lid: Some(3),
         sm_lid: Some(1),
-        rate: Some(IbRate {
-            rate: Rate(40_000_000_000),
-            width: 4,
-            speed: "QDR".to_owned(),
-        }),
+        rate: Some(IbRate { rate: Rate(40_000_000_000), width: 4, speed: "QDR".to_owned() }),
         gids: vec![Gid {
             index: 0,
             gid: "fe80:0000:0000:0000:0000:0000:0010:0002".to_owned(),
@@ -39,10 +35,7 @@ fn port() -> IbPort {
 /// A host on which all is well, as far as an inventory knows.
 fn host() -> Inventory {
     let mut host = Inventory::default();
-    let lanes = Link {
-        speed: Some(Transfers(8_000_000_000)),
-        width: Some(8),
-    };
+    let lanes = Link { speed: Some(Transfers(8_000_000_000)), width: Some(8) };
     let device = |address: &str| Device {
         address: address.parse().unwrap(),
         now: Some(lanes),
@@ -81,12 +74,8 @@ fn host() -> Inventory {
         }],
         ..Infiniband::default()
     };
-    host.network.nics = vec![Nic {
-        name: "ib0".to_owned(),
-        up: true,
-        mtu: Some(2044),
-        ..Nic::default()
-    }];
+    host.network.nics =
+        vec![Nic { name: "ib0".to_owned(), up: true, mtu: Some(2044), ..Nic::default() }];
     host
 }
 
@@ -99,9 +88,7 @@ fn of(guide: &Guide, id: &str) -> (&'static str, String, String) {
         State::Unknown(how) => ("unknown", Some(how)),
         State::Waits => ("waits", None),
     };
-    let commands = advice.map_or(String::new(), |a| {
-        format!("{} undo {}", a.text(), a.undo_text())
-    });
+    let commands = advice.map_or(String::new(), |a| format!("{} undo {}", a.text(), a.undo_text()));
     (state, check.what.clone(), commands)
 }
 
@@ -114,16 +101,8 @@ fn changed(id: &str, change: impl FnOnce(&mut Inventory)) -> (&'static str, Stri
 #[test]
 fn without_a_network_only_the_ping_is_unknown() {
     let guide = infiniband(&host(), None);
-    let states: Vec<&str> = guide
-        .checks
-        .iter()
-        .map(|check| of(&guide, check.id).0)
-        .collect();
-    assert_eq!(
-        states,
-        ["ok", "ok", "ok", "ok", "ok", "unknown", "ok", "ok"],
-        "{guide:#?}"
-    );
+    let states: Vec<&str> = guide.checks.iter().map(|check| of(&guide, check.id).0).collect();
+    assert_eq!(states, ["ok", "ok", "ok", "ok", "ok", "unknown", "ok", "ok"], "{guide:#?}");
     assert!(!guide.is_well() && !guide.is_wrong());
 }
 
@@ -140,17 +119,11 @@ fn an_address_of_a_port_is_neither_zero_nor_multicast() {
 fn an_interface_is_up_and_has_an_address() {
     let own = |change: fn(&mut Ipoib, &mut Nic)| {
         changed("ipoib", |host| {
-            change(
-                &mut host.infiniband.interfaces[0],
-                &mut host.network.nics[0],
-            );
+            change(&mut host.infiniband.interfaces[0], &mut host.network.nics[0]);
         })
     };
     let (state, what, better) = own(|_, _| {});
-    assert_eq!(
-        (state, what.as_str()),
-        ("ok", "ib0 has 10.0.0.1/24, datagram mode, MTU 2044")
-    );
+    assert_eq!((state, what.as_str()), ("ok", "ib0 has 10.0.0.1/24, datagram mode, MTU 2044"));
     assert!(
         better.contains("echo connected | sudo tee /sys/class/net/ib0/mode")
             && better.contains("mtu 65520"),
@@ -164,10 +137,7 @@ fn an_interface_is_up_and_has_an_address() {
         "connected".clone_into(&mut ipoib.mode);
         nic.mtu = Some(65_519);
     });
-    assert!(
-        better.contains("mtu 65520 undo sudo ip link set ib0 mtu 65519"),
-        "{better}"
-    );
+    assert!(better.contains("mtu 65520 undo sudo ip link set ib0 mtu 65519"), "{better}");
     let (_, _, better) = own(|ipoib, nic| {
         "connected".clone_into(&mut ipoib.mode);
         nic.mtu = Some(65_520);
@@ -175,10 +145,7 @@ fn an_interface_is_up_and_has_an_address() {
     assert_eq!(better, "");
     let (state, _, fix) = own(|ipoib, _| ipoib.addresses = Some(Vec::new()));
     assert_eq!(state, "wrong");
-    assert!(
-        fix.contains("ip address add") && fix.contains("undo sudo ip address del"),
-        "{fix}"
-    );
+    assert!(fix.contains("ip address add") && fix.contains("undo sudo ip address del"), "{fix}");
     assert_eq!(own(|ipoib, _| ipoib.addresses = None).0, "unknown");
     let (state, _, fix) = own(|_, nic| nic.up = false);
     assert_eq!(state, "wrong");
@@ -193,13 +160,7 @@ fn a_slot_carries_at_least_the_data_of_the_port() {
     let width = |width, speed: &str| {
         changed("rates", |host| {
             host.pci[1].now.as_mut().unwrap().width = width;
-            speed.clone_into(
-                &mut host.infiniband.devices[0].ports[0]
-                    .rate
-                    .as_mut()
-                    .unwrap()
-                    .speed,
-            );
+            speed.clone_into(&mut host.infiniband.devices[0].ports[0].rate.as_mut().unwrap().speed);
         })
         .0
     };
@@ -220,14 +181,8 @@ fn modules_that_are_unknown_stop_nothing() {
         (of(&guide, "driver").0, of(&guide, "lid").0)
     };
     assert_eq!(guide(|ib| ib.managed = None), ("unknown", "ok"));
-    assert_eq!(
-        guide(|ib| ib.managed = Some(Vec::new())),
-        ("wrong", "waits")
-    );
-    assert_eq!(
-        guide(|ib| ib.opened = Some(vec!["mlx4_1".to_owned()])),
-        ("wrong", "waits")
-    );
+    assert_eq!(guide(|ib| ib.managed = Some(Vec::new())), ("wrong", "waits"));
+    assert_eq!(guide(|ib| ib.opened = Some(vec!["mlx4_1".to_owned()])), ("wrong", "waits"));
 }
 
 /// The check of a ping on a network of two hosts, seen from a port that is that of the judged host. `change` gets the
@@ -254,10 +209,7 @@ fn a_ping_is_judged_by_what_was_asked_and_answered() {
     assert_eq!(state, "ok", "{what}");
     let (state, what, commands) = pinged(false, |_, _| ());
     assert_eq!(state, "unknown", "{what}");
-    assert!(
-        what.contains("was not asked") && commands.contains("ibping"),
-        "{what} {commands}"
-    );
+    assert!(what.contains("was not asked") && commands.contains("ibping"), "{what} {commands}");
     // The network of another port says nothing of this one.
     let (state, what, _) = pinged(true, |fake, _| {
         let own = fake.node("H1");
@@ -307,10 +259,7 @@ fn a_manager_of_this_host_that_is_bound_to_another_port_is_told() {
     let (state, what, commands) = waits(Some(true));
     assert_eq!(state, "wrong", "{what}");
     assert!(what.contains("bound to mlx4_0 port 1"), "{what}");
-    assert!(
-        commands.contains("opensm -B -g 0x0000000000100002"),
-        "{commands}"
-    );
+    assert!(commands.contains("opensm -B -g 0x0000000000100002"), "{commands}");
     let (_, what, _) = waits(Some(false));
     assert!(!what.contains("bound to"), "{what}");
 }

@@ -26,10 +26,7 @@ pub(super) fn cable(scene: &Scene<'_>, own: DevicePort<'_>) -> Answer {
         None => {
             let look = format!("ibstat {} {}", word(&device.name), port.number);
             let advice = Advice::new("see the physical state of the port").on(None, look);
-            (
-                "whether the port has a link is unknown".to_owned(),
-                State::Unknown(advice),
-            )
+            ("whether the port has a link is unknown".to_owned(), State::Unknown(advice))
         }
     }
 }
@@ -43,10 +40,7 @@ pub(super) fn rates(scene: &Scene<'_>, own: DevicePort<'_>) -> Answer {
     let Some(rate) = port.in_use() else {
         let look = format!("ibstat {} {}", word(&device.name), port.number);
         let advice = Advice::new("see the rate of the port").on(None, look);
-        return (
-            "the rate of the port is unknown".to_owned(),
-            State::Unknown(advice),
-        );
+        return ("the rate of the port is unknown".to_owned(), State::Unknown(advice));
     };
     slot(scene, device, rate)
 }
@@ -57,23 +51,12 @@ fn slot(scene: &Scene<'_>, device: &IbDevice, rate: &IbRate) -> Answer {
         0 => rate.rate.to_string(),
         width => format!("{width}x {} ({})", rate.speed, rate.rate),
     };
-    let card = device
-        .pci
-        .parse()
-        .ok()
-        .and_then(|address| pci::at(&scene.inventory.pci, address));
-    let links = card
-        .map(|card| crossings(&scene.inventory.pci, card))
-        .unwrap_or_default();
-    let slowest = links
-        .iter()
-        .filter_map(|link| Some((link, link.rate()?)))
-        .min_by_key(|(_, rate)| *rate);
+    let card = device.pci.parse().ok().and_then(|address| pci::at(&scene.inventory.pci, address));
+    let links = card.map(|card| crossings(&scene.inventory.pci, card)).unwrap_or_default();
+    let slowest =
+        links.iter().filter_map(|link| Some((link, link.rate()?))).min_by_key(|(_, rate)| *rate);
     let (Some((slowest, carries)), Some(data)) = (slowest, data(rate)) else {
-        let look = format!(
-            "sudo lspci -vv -s {} | grep -i -e lnkcap -e lnksta",
-            word(&device.pci)
-        );
+        let look = format!("sudo lspci -vv -s {} | grep -i -e lnkcap -e lnksta", word(&device.pci));
         let advice = Advice::new("compare the slot of the card with its port").on(None, look);
         return (
             format!("the port runs at {link}; what its slot carries is unknown"),

@@ -109,10 +109,7 @@ impl Header {
             Width::Wide => u64::from_be_bytes(*rest.first_chunk()?),
         };
         let whole = u64::from(u32::from_be_bytes(*seconds)) * 1_000_000;
-        Some(Self {
-            micros: whole + u64::from(u32::from_be_bytes(*micros)),
-            number,
-        })
+        Some(Self { micros: whole + u64::from(u32::from_be_bytes(*micros)), number })
     }
 }
 
@@ -151,10 +148,7 @@ mod tests {
     fn a_header_is_read_as_iperf3_writes_it() {
         // The first datagram of iperf3 3.12, and the same with wide numbers.
         let narrow = b"\0\0\x0bs\0\x02\x14\0\0\0\0\x01\x95F";
-        let header = Header {
-            micros: 2931 * 1_000_000 + 136_192,
-            number: 1,
-        };
+        let header = Header { micros: 2931 * 1_000_000 + 136_192, number: 1 };
         assert_eq!(Header::read(narrow, Width::Narrow), Some(header));
         let wide = b"\0\0\x0bs\0\x02\x14\0\0\0\0\x01\0\0\0\x02";
         let number = Header::read(wide, Width::Wide).map(|header| header.number);

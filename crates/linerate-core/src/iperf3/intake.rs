@@ -144,10 +144,7 @@ mod tests {
 
     #[test]
     fn what_is_short_or_of_an_impossible_number_is_a_stray() {
-        for (width, wrong) in [
-            (Width::Narrow, u64::from(u32::MAX)),
-            (Width::Wide, u64::MAX),
-        ] {
+        for (width, wrong) in [(Width::Narrow, u64::from(u32::MAX)), (Width::Wide, u64::MAX)] {
             let mut intake = Intake::new(width, 0);
             take(&mut intake, [1], 0);
             let short = datagram(2, 0, width);
@@ -177,10 +174,7 @@ mod tests {
         // One from before the lap is late, and no step forward.
         take(&mut intake, [lap - 1, lap + 2], now);
         assert_eq!(intake.arrivals().reordered(), 1);
-        assert_eq!(
-            intake.arrivals().taken() + intake.arrivals().missing(),
-            lap + 2
-        );
+        assert_eq!(intake.arrivals().taken() + intake.arrivals().missing(), lap + 2);
     }
 
     #[test]

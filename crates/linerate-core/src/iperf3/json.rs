@@ -94,10 +94,7 @@ mod tests {
     fn a_length_is_taken_up_to_the_bound_and_not_beyond() {
         let of = |n: u32| length(n.to_be_bytes());
         assert_eq!(of(JSON_MAX as u32), Ok(JSON_MAX));
-        assert_eq!(
-            of(JSON_MAX as u32 + 1),
-            Err(Malformed::Long(JSON_MAX as u32 + 1))
-        );
+        assert_eq!(of(JSON_MAX as u32 + 1), Err(Malformed::Long(JSON_MAX as u32 + 1)));
         assert!(of(u32::MAX).is_err());
         assert_eq!(frame(b"{}"), [0, 0, 0, 2, b'{', b'}']);
     }

@@ -107,11 +107,7 @@ impl Params {
             zerocopy: on("zerocopy")?,
             discard: on("skip_rx_copy")?,
             // Some versions check only whether the key is present, and none writes it as off.
-            width: if on("udp_counters_64bit")? {
-                Width::Wide
-            } else {
-                Width::Narrow
-            },
+            width: if on("udp_counters_64bit")? { Width::Wide } else { Width::Narrow },
             server_cpu: server_cpu(&fields)?,
         })
     }
@@ -245,10 +241,7 @@ mod tests {
         assert_eq!(of(0).unwrap().parallel, 1);
         assert_eq!(of(STREAMS_MAX).unwrap().parallel, STREAMS_MAX);
         assert_eq!(of(STREAMS_MAX + 1), Err(Malformed::Streams));
-        assert_eq!(
-            Params::decode(br#"{"time":-1}"#),
-            Err(Malformed::Field("time"))
-        );
+        assert_eq!(Params::decode(br#"{"time":-1}"#), Err(Malformed::Field("time")));
         let cpu = |text: &str| Params::decode(text.as_bytes()).map(|p| p.server_cpu);
         assert_eq!(cpu(r#"{"server_affinity":-1}"#), Ok(None));
         assert_eq!(cpu(r#"{"server_affinity":3}"#), Ok(Some(3)));

@@ -23,30 +23,18 @@ const WORDS: &[(i32, &str)] = &[
     (8, "the socket buffer is too large"),
     (10, "the segments are too large"),
     (12, "it does not know what to omit"),
-    (
-        Refusal::UNSUPPORTED.code,
-        "an option is not implemented there",
-    ),
+    (Refusal::UNSUPPORTED.code, "an option is not implemented there"),
     (15, "the bursts are too large"),
     (17, "it has no SCTP"),
-    (
-        Refusal::DATAGRAM_SIZE.code,
-        "the datagrams are too short or too long",
-    ),
+    (Refusal::DATAGRAM_SIZE.code, "the datagrams are too short or too long"),
     (21, "it does not know the type of service"),
-    (
-        Refusal::RATE.code,
-        "the test asks for more than its limit of bandwidth",
-    ),
+    (Refusal::RATE.code, "the test asks for more than its limit of bandwidth"),
     (
         Refusal::LIMIT_OF_TIME.code,
         "the test would last longer than its own limit (--server-max-duration)",
     ),
     (38, "it does not know a unit or its suffix"),
-    (
-        Refusal::DISCARD.code,
-        "its system cannot drop payload unread (--skip-rx-copy)",
-    ),
+    (Refusal::DISCARD.code, "its system cannot drop payload unread (--skip-rx-copy)"),
     (40, "it does not know the DSCP value"),
     (Refusal::PARAMETERS.code, "it could not read the parameters"),
     (122, "it could not set TCP_NODELAY"),
@@ -57,31 +45,19 @@ const WORDS: &[(i32, &str)] = &[
     (127, "it could not set the flow label of IPv6"),
     (Refusal::PROTOCOL.code, "it does not know the protocol"),
     (Refusal::AFFINITY.code, "it could not set the CPU affinity"),
-    (
-        Refusal::CONGESTION.code,
-        "it does not know the congestion control, or may not use it",
-    ),
+    (Refusal::CONGESTION.code, "it does not know the congestion control, or may not use it"),
     (140, "it could not set the pace of a socket"),
-    (
-        Refusal::BUFFER.code,
-        "its kernel does not allow a socket buffer that large",
-    ),
+    (Refusal::BUFFER.code, "its kernel does not allow a socket buffer that large"),
     (Refusal::LOGIN.code, "it did not authorize the test"),
     (143, "it could not bind to its network device"),
-    (
-        Refusal::SILENCE.code,
-        "it received nothing for as long as it waits (--rcv-timeout)",
-    ),
+    (Refusal::SILENCE.code, "it received nothing for as long as it waits (--rcv-timeout)"),
     (145, "it could not set do-not-fragment"),
     (148, "it could not set the user timeout of TCP"),
     (150, "it could not start a thread"),
     (151, "it could not end a thread"),
     (152, "it could not wait for a thread to end"),
     (153, "it could not prepare a thread"),
-    (
-        154,
-        "it could not release what it had prepared for a thread",
-    ),
+    (154, "it could not release what it had prepared for a thread"),
     (155, "it could not turn on keepalive"),
     (156, "it could not set the idle time of keepalive"),
     (157, "it could not set the interval of keepalive"),
@@ -143,10 +119,7 @@ impl Refusal {
     /// Adds the number of a system error to the refusal.
     #[must_use]
     pub fn because(self, error: &io::Error) -> Self {
-        Self {
-            errno: error.raw_os_error().unwrap_or(0),
-            ..self
-        }
+        Self { errno: error.raw_os_error().unwrap_or(0), ..self }
     }
 
     /// Encodes the refusal: the bytes that follow [`super::State::ServerError`].
@@ -160,10 +133,7 @@ impl Refusal {
     /// Decodes the refusal.
     pub fn decode(bytes: [u8; REFUSAL_LEN]) -> Self {
         let both = i64::from_be_bytes(bytes);
-        Self {
-            code: (both >> 32) as i32,
-            errno: both as i32,
-        }
+        Self { code: (both >> 32) as i32, errno: both as i32 }
     }
 
     /// The refusal's text for users.
@@ -182,10 +152,7 @@ mod tests {
 
     #[test]
     fn what_is_written_reads_back_and_has_words() {
-        let refusal = Refusal {
-            errno: -7,
-            ..Refusal::CONGESTION
-        };
+        let refusal = Refusal { errno: -7, ..Refusal::CONGESTION };
         assert_eq!(Refusal::decode(refusal.encode()), refusal);
         assert_eq!(&refusal.encode()[..4], [0, 0, 0, 134]);
         assert!(refusal.words().contains("congestion"));

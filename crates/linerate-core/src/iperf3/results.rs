@@ -166,8 +166,7 @@ impl Results {
     pub fn retransmits(&self) -> Option<u64> {
         let each = self.streams.iter().map(|stream| stream.retransmits);
         let all: Option<Vec<u64>> = each.collect();
-        all.filter(|all| !all.is_empty())
-            .map(|all| all.into_iter().fold(0, u64::saturating_add))
+        all.filter(|all| !all.is_empty()).map(|all| all.into_iter().fold(0, u64::saturating_add))
     }
 }
 
@@ -253,24 +252,17 @@ mod tests {
         assert_eq!(back.seconds(), None);
         let many = vec![r#"{"id":1,"bytes":0}"#; RESULTS_MAX + 1].join(",");
         assert_eq!(one(&many), Err(Malformed::Streams));
-        let longest = of(&format!(
-            "{{\"streams\":[{}]}}",
-            many.replacen("{\"id\":1,\"bytes\":0},", "", 1)
-        ));
+        let longest =
+            of(&format!("{{\"streams\":[{}]}}", many.replacen("{\"id\":1,\"bytes\":0},", "", 1)));
         assert_eq!(longest.unwrap().streams.len(), RESULTS_MAX);
     }
 
     #[test]
     fn results_are_of_the_streams_of_a_test_in_whatever_order() {
         let of = |ids: &[u64]| {
-            let stream = |&id| StreamResult {
-                id,
-                ..StreamResult::default()
-            };
-            let results = Results {
-                streams: ids.iter().map(stream).collect(),
-                ..Results::default()
-            };
+            let stream = |&id| StreamResult { id, ..StreamResult::default() };
+            let results =
+                Results { streams: ids.iter().map(stream).collect(), ..Results::default() };
             results.are_of(3)
         };
         assert!(of(&[1, 3, 4]) && of(&[4, 1, 3]));
@@ -308,12 +300,9 @@ mod tests {
 
     #[test]
     fn more_than_all_cpus_is_not_known() {
-        for (total, known) in [
-            ("819200", true),
-            ("819200.1", false),
-            ("1e300", false),
-            ("-0.1", false),
-        ] {
+        for (total, known) in
+            [("819200", true), ("819200.1", false), ("1e300", false), ("-0.1", false)]
+        {
             let told = format!(
                 r#"{{"cpu_util_total":{total},"cpu_util_user":1,"cpu_util_system":0,"streams":[]}}"#
             );

@@ -27,18 +27,12 @@ impl Asked {
             let value = row(key)?.argument(setting);
             Some((format!("--{key}"), format!(" --{key}{value}")))
         });
-        Self {
-            path: peer.chain(reach).chain(engine).collect(),
-            options: options.collect(),
-        }
+        Self { path: peer.chain(reach).chain(engine).collect(), options: options.collect() }
     }
 
     /// A path of which only these arguments are known.
     pub fn path(path: &str) -> Self {
-        Self {
-            path: path.to_owned(),
-            options: Vec::new(),
-        }
+        Self { path: path.to_owned(), options: Vec::new() }
     }
 
     /// The command that measures the same once more, with `more` options, which replace those of the run.

@@ -42,12 +42,7 @@ pub(super) fn caught_up(
 ) -> Option<f64> {
     let a_read = a_read(readers);
     let looks = looks(receiving, set, window);
-    mean(
-        looks
-            .into_iter()
-            .flatten()
-            .map(|unread| if unread <= a_read { 1.0 } else { 0.0 }),
-    )
+    mean(looks.into_iter().flatten().map(|unread| if unread <= a_read { 1.0 } else { 0.0 }))
 }
 
 /// Unread bytes at each reading, by stream.

@@ -40,10 +40,7 @@ impl SizeTrips {
     /// The point of this size in a fit of times that messages take in one direction: half of the typical round trip.
     pub fn half(&self) -> Option<Point> {
         let time = Nanos(self.typical()?.0 / 2);
-        Some(Point {
-            size: self.size,
-            time,
-        })
+        Some(Point { size: self.size, time })
     }
 
     /// The shortest and the typical round trip of this size.
@@ -59,10 +56,7 @@ impl SizeTrips {
 /// Whether a record is of a sweep of round trips over message sizes: it loads no direction, and times a set of each size
 /// in more than one step.
 pub fn is_by_size(record: &Record) -> bool {
-    let sized = record
-        .sets
-        .iter()
-        .filter_map(|set| size_of(set.plan.pattern));
+    let sized = record.sets.iter().filter_map(|set| size_of(set.plan.pattern));
     record.start.plan.directions.is_empty() && record.start.plan.sweep && sized.count() > 0
 }
 
@@ -91,10 +85,7 @@ fn of_size(record: &Record, size: Bytes) -> SizeTrips {
     let (mut lasted, mut washout) = (Nanos(0), Nanos(0));
     let mut waits = Vec::new();
     for step in &record.steps {
-        let sets = record
-            .sets
-            .iter()
-            .filter(|set| step.plan.sets.contains(&set.plan.id));
+        let sets = record.sets.iter().filter(|set| step.plan.sets.contains(&set.plan.id));
         let mut sized = sets.filter(|set| size_of(set.plan.pattern) == Some(size));
         let Some(set) = sized.next().map(|set| set.plan.id) else {
             continue;

@@ -44,14 +44,10 @@ pub(super) fn ceilings(
     };
     let ends = hosts.iter().filter_map(Ports::of);
     let ends = ends.map(|ports| ports.describe(direction, sizes));
-    let shapers = shapers
-        .iter()
-        .filter_map(|s| shaped(s, direction, packets?));
+    let shapers = shapers.iter().filter_map(|s| shaped(s, direction, packets?));
     let shapers = sizes.describe(direction, (0, 1), shapers.collect());
-    let mut all: Vec<Ceiling> = ends
-        .chain([shapers])
-        .flat_map(|description| of(&description, direction))
-        .collect();
+    let mut all: Vec<Ceiling> =
+        ends.chain([shapers]).flat_map(|description| of(&description, direction)).collect();
     all.retain(|c| goodput <= c.rate.0 as f64 * BEYOND);
     all.sort_by_key(|ceiling| ceiling.rate);
     all
@@ -120,10 +116,7 @@ struct Sizes {
 impl Sizes {
     fn of(packets: Packets) -> Option<Self> {
         let size = |bytes: Bytes| u32::try_from(bytes.0.max(1)).ok();
-        Some(Self {
-            payload: size(packets.payload)?,
-            mtu: size(packets.packet?)?,
-        })
+        Some(Self { payload: size(packets.payload)?, mtu: size(packets.packet?)? })
     }
 
     /// Describes the parts that packets of one size pass, with `tags` VLAN tags, over `links` links. Any
@@ -188,19 +181,13 @@ impl<'a> Ports<'a> {
                 side: host.side,
                 name: &port.name,
                 tags: 0,
-                wires: vec![Wire {
-                    speed: nominal?,
-                    crossings: Vec::new(),
-                    usb: None,
-                }],
+                wires: vec![Wire { speed: nominal?, crossings: Vec::new(), usb: None }],
                 sends_by_one: false,
             });
         };
         let speed = |nic: &Nic| nic.link.speed.or(nominal.filter(|_| nic.name == port.name));
-        let found: Option<Vec<Wire<'a>>> = wires
-            .iter()
-            .map(|nic| Some(wire(route, nic, speed(nic)?)))
-            .collect();
+        let found: Option<Vec<Wire<'a>>> =
+            wires.iter().map(|nic| Some(wire(route, nic, speed(nic)?))).collect();
         let mut found = found?;
         forget_defaults(&mut found);
         Some(Self {
@@ -285,10 +272,7 @@ impl<'a> Ports<'a> {
                 Some((hub.unwrap_or(own), signals))
             })
             .collect();
-        let usb = Usb {
-            of_links: of_links?,
-            frame_per_byte,
-        };
+        let usb = Usb { of_links: of_links?, frame_per_byte };
         Some((Stage::Pcie, self.called("USB of"), Kind::Usb(usb)))
     }
 
@@ -307,11 +291,7 @@ fn wire<'a>(route: &'a Route, nic: &'a Nic, speed: Rate) -> Wire<'a> {
     if is_made_up(&crossings, speed) {
         crossings.clear();
     }
-    Wire {
-        speed,
-        crossings,
-        usb: nic.slowest_usb(),
-    }
+    Wire { speed, crossings, usb: nic.slowest_usb() }
 }
 
 /// Drops the links of ports that share one with the figures that ports inside the processor show by default.

@@ -28,9 +28,7 @@ pub(super) fn cpus(step: &Step, side: Side, shared: bool, window: Window) -> Vec
     let Some(end) = end(step, side) else {
         return Vec::new();
     };
-    end.about("cpu", |_| true)
-        .filter_map(|table| cpu(end, table, own.as_ref(), window))
-        .collect()
+    end.about("cpu", |_| true).filter_map(|table| cpu(end, table, own.as_ref(), window)).collect()
 }
 
 /// The time of each CPU that this run's threads used; `None` if an end has no thread readings.
@@ -125,9 +123,8 @@ fn cpu(
 
 /// Clock of a CPU, mean over time.
 fn clock(end: &EndReadings, cpu: &str, window: Window) -> Option<Hertz> {
-    let kilohertz = end
-        .about("clock", |subject| subject == cpu)
-        .flat_map(|t| gauge(t, m::CLOCK_NOW, window));
+    let kilohertz =
+        end.about("clock", |subject| subject == cpu).flat_map(|t| gauge(t, m::CLOCK_NOW, window));
     Some(Hertz((mean(kilohertz)?.max(0.0) * 1e3) as u64))
 }
 
@@ -190,11 +187,8 @@ mod tests {
             ],
         );
         let end = |(millis, user): &(i64, i64)| {
-            let thread = [
-                (m::THREAD_RUN, millis * 1_000_000),
-                (m::THREAD_USER, *user),
-                (m::THREAD_CPU, 0),
-            ];
+            let thread =
+                [(m::THREAD_RUN, millis * 1_000_000), (m::THREAD_USER, *user), (m::THREAD_CPU, 0)];
             EndReadings {
                 tables: vec![counted.clone(), table("s0/tx0", &thread)],
                 ..EndReadings::default()
@@ -253,18 +247,9 @@ mod tests {
 
     #[test]
     fn interrupts_take_what_the_thread_did_not_run_and_no_more_than_was_busy() {
-        let cpu = Cpu {
-            busy: 0.95,
-            softirq: 0.5,
-            steal: 0.05,
-            ..Cpu::default()
-        };
+        let cpu = Cpu { busy: 0.95, softirq: 0.5, steal: 0.05, ..Cpu::default() };
         let at = |busy| {
-            let thread = Thread {
-                busy: Some(busy),
-                home: Some(0),
-                ..Thread::default()
-            };
+            let thread = Thread { busy: Some(busy), home: Some(0), ..Thread::default() };
             taken(&thread, std::slice::from_ref(&cpu)).expect("read")
         };
         assert!((at(0.3) - 0.55).abs() < 1e-9, "accounted apart");
@@ -275,12 +260,7 @@ mod tests {
     #[test]
     fn interrupts_take_nothing_from_a_thread_while_other_programs_run() {
         let taken = |others, busy, waiting| {
-            let cpu = Cpu {
-                busy: 1.0,
-                softirq: 0.4,
-                others: Some(others),
-                ..Cpu::default()
-            };
+            let cpu = Cpu { busy: 1.0, softirq: 0.4, others: Some(others), ..Cpu::default() };
             let thread = Thread {
                 busy: Some(busy),
                 waiting: Some(waiting),

@@ -50,11 +50,7 @@ impl Datagrams {
     /// as this one dropped.
     pub(super) fn without(self, damaged: Option<f64>) -> Self {
         let share = |per_sec: f64| {
-            let share = if self.sent > 0.0 {
-                per_sec / self.sent
-            } else {
-                0.0
-            };
+            let share = if self.sent > 0.0 { per_sec / self.sent } else { 0.0 };
             share.min(self.lost).min(self.at_socket.unwrap_or(1.0))
         };
         let damaged = damaged.map(share);
@@ -62,11 +58,7 @@ impl Datagrams {
             let rest = drops - damaged.unwrap_or(0.0);
             if rest <= drops * APART { 0.0 } else { rest }
         };
-        Self {
-            damaged,
-            at_socket: self.at_socket.map(rest),
-            ..self
-        }
+        Self { damaged, at_socket: self.at_socket.map(rest), ..self }
     }
 }
 
@@ -118,10 +110,7 @@ pub(super) fn counted(
     let came = count(receiving, m::UDP_DATAGRAMS)?;
     // The receiver notices a lost datagram only when a later one arrives. It learns of the rest at the end,
     // together with those sent after its last sample.
-    let before = Window {
-        from: 0,
-        to: window.from,
-    };
+    let before = Window { from: 0, to: window.from };
     let earlier = sum(receiving, set, m::UDP_LOST, before).unwrap_or(0.0);
     let in_all = missing(sending, receiving, set).map_or(0, |(missing, _)| missing) / size.max(1);
     let later = in_all.saturating_sub(earlier.max(0.0) as u64);
@@ -131,10 +120,7 @@ pub(super) fn counted(
     let all = handed.filter(|_| came == 0 && !receiving.is_sampled());
     let lost = all.unwrap_or(told.max(later.min(most)));
     // Drops at the socket after the window count where losses after the window do.
-    let drops = Window {
-        to: if lost > told { u64::MAX } else { window.to },
-        ..window
-    };
+    let drops = Window { to: if lost > told { u64::MAX } else { window.to }, ..window };
     let dropped = sum(receiving, set, m::UDP_DROPS, drops);
     Some(Counted {
         sent: handed,
@@ -161,15 +147,9 @@ pub(super) fn missing(
 
 /// A sum over the streams of a set; `None` if one of them did not end in order.
 pub(super) fn total(end: &EndReadings, set: u32, of: impl Fn(&Total) -> u64) -> Option<u64> {
-    let mut streams = end
-        .totals
-        .iter()
-        .filter(|total| total.set == set)
-        .peekable();
+    let mut streams = end.totals.iter().filter(|total| total.set == set).peekable();
     streams.peek()?;
-    streams.try_fold(0_u64, |sum, total| {
-        sum.checked_add(total.complete.then(|| of(total))?)
-    })
+    streams.try_fold(0_u64, |sum, total| sum.checked_add(total.complete.then(|| of(total))?))
 }
 
 /// The counts of a set at the sending and the receiving end; `None` if the receiving end counted no
@@ -179,9 +159,7 @@ pub(super) fn datagrams(ends: [&EndReadings; 2], set: u32, window: Window) -> Op
     let Count { events, of: all } = lost(receiver, set, window)?;
     let sum = |metric| sum(receiver, set, metric, window);
     let came = sum(m::UDP_DATAGRAMS)?;
-    let secs = tables(receiver, set)
-        .find_map(|t| growth(t, m::UDP_DATAGRAMS, window))?
-        .1;
+    let secs = tables(receiver, set).find_map(|t| growth(t, m::UDP_DATAGRAMS, window))?.1;
     // A receiver that nothing reached does not know that anything was sent.
     let handed = self::sum(sender, set, m::UDP_DATAGRAMS, window).filter(|_| came <= 0.0);
     let all = all.max(handed.unwrap_or(0.0));
@@ -205,10 +183,7 @@ pub(super) fn datagrams(ends: [&EndReadings; 2], set: u32, window: Window) -> Op
 pub(super) fn lost(receiving: &EndReadings, set: u32, window: Window) -> Option<Count> {
     let missing = sum(receiving, set, m::UDP_LOST, window)?.max(0.0);
     let came = sum(receiving, set, m::UDP_DATAGRAMS, window)?;
-    Some(Count {
-        events: missing,
-        of: came + missing,
-    })
+    Some(Count { events: missing, of: came + missing })
 }
 
 /// Whether any datagram of a set arrived, by the receiver's count; `None` if it does not report one.
@@ -229,8 +204,7 @@ pub(super) fn jitter(end: &EndReadings, set: u32) -> Option<Nanos> {
 /// The counts of the streams of a set over a window; `None` if one of them did not count.
 pub(super) fn sum(end: &EndReadings, set: u32, metric: m::Metric, window: Window) -> Option<f64> {
     let each: Option<Vec<f64>> = tables(end, set).map(|t| grown(t, metric, window)).collect();
-    each.filter(|all| !all.is_empty())
-        .map(|all| all.iter().sum())
+    each.filter(|all| !all.is_empty()).map(|all| all.iter().sum())
 }
 
 fn tables(end: &EndReadings, set: u32) -> impl Iterator<Item = &Table> {
@@ -266,14 +240,8 @@ mod tests {
     }
 
     fn read(tables: Vec<Table>) -> Option<Datagrams> {
-        let end = EndReadings {
-            tables,
-            ..EndReadings::default()
-        };
-        let window = Window {
-            from: 1_000_000_000,
-            to: 3_000_000_000,
-        };
+        let end = EndReadings { tables, ..EndReadings::default() };
+        let window = Window { from: 1_000_000_000, to: 3_000_000_000 };
         datagrams([&EndReadings::default(), &end], 2, window)
     }
 
@@ -298,10 +266,7 @@ mod tests {
         assert!((told.reordered - 0.1).abs() < 1e-9);
         assert!((told.duplicated - 0.1).abs() < 1e-9);
         // A kernel that does not tell of its drops leaves the rest.
-        let fewer: Vec<_> = columns
-            .into_iter()
-            .filter(|c| c.0.name != "socket_drops")
-            .collect();
+        let fewer: Vec<_> = columns.into_iter().filter(|c| c.0.name != "socket_drops").collect();
         assert_eq!(read(vec![table(0, &fewer)]).unwrap().at_socket, None);
     }
 
@@ -345,16 +310,10 @@ mod tests {
             (told.damaged.map(exact), told.at_socket.map(exact))
         };
         assert_eq!(of(0.08, Some(0.08), Some(80.0)), (Some(80_000), Some(0)));
-        assert_eq!(
-            of(0.08, Some(0.08), Some(20.0)),
-            (Some(20_000), Some(60_000))
-        );
+        assert_eq!(of(0.08, Some(0.08), Some(20.0)), (Some(20_000), Some(60_000)));
         // Read at other times.
         assert_eq!(of(0.08, Some(0.08), Some(77.0)), (Some(77_000), Some(0)));
-        assert_eq!(
-            of(0.08, Some(0.08), Some(75.0)),
-            (Some(75_000), Some(5_000))
-        );
+        assert_eq!(of(0.08, Some(0.08), Some(75.0)), (Some(75_000), Some(5_000)));
         // Another socket discarded most of them.
         assert_eq!(of(0.08, Some(0.01), Some(60.0)), (Some(10_000), Some(0)));
         assert_eq!(of(0.08, None, Some(100.0)), (Some(80_000), None));
@@ -371,10 +330,7 @@ mod tests {
         let none = [m::UDP_DATAGRAMS, m::UDP_LOST, m::UDP_REORDERED];
         let far = none.map(|metric| (metric, [0; 3]));
         let far = end(&[&far[..], &[(m::UDP_DUPLICATED, [0; 3])]].concat());
-        let window = Window {
-            from: 1_000_000_000,
-            to: 3_000_000_000,
-        };
+        let window = Window { from: 1_000_000_000, to: 3_000_000_000 };
         let told = datagrams([&near, &far], 2, window).unwrap();
         assert!((told.lost - 1.0).abs() < 1e-9 && (told.sent - 200.0).abs() < 1e-9);
     }
@@ -388,18 +344,12 @@ mod tests {
             (m::UDP_REORDERED, [0, 0, 40]),
             (m::UDP_DUPLICATED, [0, 3, 43]),
         ];
-        let sender = [
-            (m::UDP_DATAGRAMS, [0, 150, 660]),
-            (m::UDP_REFUSED, [0, 1, 8]),
-        ];
+        let sender = [(m::UDP_DATAGRAMS, [0, 150, 660]), (m::UDP_REFUSED, [0, 1, 8])];
         let end = |columns: &[_]| EndReadings {
             tables: vec![table(0, columns), table(1, columns)],
             ..EndReadings::default()
         };
-        let window = Window {
-            from: 1_000_000_000,
-            to: 3_000_000_000,
-        };
+        let window = Window { from: 1_000_000_000, to: 3_000_000_000 };
         let read = |sender: &EndReadings, receiver: &EndReadings| {
             counted(sender, receiver, 2, 1000, window)
         };
@@ -420,13 +370,8 @@ mod tests {
         // 1000 of 1320 arrived. 100 were missing before the window; the last ones are noticed at the end only.
         let totals = |sent: u64, received: u64, complete| {
             let each = [sent / 2, sent / 2].into_iter().zip(0..);
-            let total = |(sent, stream)| Total {
-                set: 2,
-                stream,
-                sent,
-                received: received / 2,
-                complete,
-            };
+            let total =
+                |(sent, stream)| Total { set: 2, stream, sent, received: received / 2, complete };
             each.map(total).collect::<Vec<_>>()
         };
         let ended = |sent, received, complete| {
@@ -456,21 +401,12 @@ mod tests {
         let told = |sent: i64| {
             let end = |columns: &[_], sent, received| EndReadings {
                 tables: vec![table(0, columns)],
-                totals: vec![Total {
-                    set: 2,
-                    stream: 0,
-                    sent,
-                    received,
-                    complete: true,
-                }],
+                totals: vec![Total { set: 2, stream: 0, sent, received, complete: true }],
                 ..EndReadings::default()
             };
             let near = [(m::UDP_DATAGRAMS, [0, sent, sent])];
             let near = end(&near, sent as u64 * 1000, 0);
-            let window = Window {
-                from: 0,
-                to: 1_000_000_000,
-            };
+            let window = Window { from: 0, to: 1_000_000_000 };
             let told = counted(&near, &end(&drops, 0, 500_000), 2, 1000, window).unwrap();
             (told.lost, told.at_socket)
         };

@@ -33,10 +33,8 @@ pub(super) fn deadlock(tcp: &Table, socket: &Table, window: Window) -> Option<De
         rows.peek().is_some() && rows.all(|(used, all)| used * 2.0 >= all)
     };
     let stands = still(m::TCP_BYTES_ACKED) && still(m::TCP_BYTES_RECEIVED) && arrived && full;
-    (stands && unsent > 0.0 && unread > 0.0).then_some(Deadlock {
-        unsent: Bytes(unsent as u64),
-        unread: Bytes(unread as u64),
-    })
+    (stands && unsent > 0.0 && unread > 0.0)
+        .then_some(Deadlock { unsent: Bytes(unsent as u64), unread: Bytes(unread as u64) })
 }
 
 #[cfg(test)]
@@ -69,17 +67,11 @@ mod tests {
         assert_eq!((found.unsent, found.unread), (Bytes(40_000), Bytes(60_000)));
         let with = |metric, values| {
             of(move |rows| {
-                rows.iter_mut()
-                    .filter(|(m, _)| m.name == metric)
-                    .for_each(|row| row.1 = values);
+                rows.iter_mut().filter(|(m, _)| m.name == metric).for_each(|row| row.1 = values);
             })
         };
         assert_eq!(with("bytes_received", [700, 701]), None, "something moves");
-        assert_eq!(
-            with("notsent_bytes", [40_000, 0]),
-            None,
-            "nothing waits to be sent"
-        );
+        assert_eq!(with("notsent_bytes", [40_000, 0]), None, "nothing waits to be sent");
         assert_eq!(with("unacked", [0, 1]), None, "the path does not answer");
         assert!(with("rcv_wnd", [0, 1447]).is_some());
         assert_eq!(with("rcv_wnd", [0, 1448]), None, "there is room");

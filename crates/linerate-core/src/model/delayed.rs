@@ -19,9 +19,7 @@ const LEAST: u64 = 35_000_000;
 /// Whether the connections of a record keep Nagle's algorithm and send each message in two writes.
 pub fn may_be_delayed(record: &Record) -> bool {
     let knobs = record.sets.iter().map(|set| &set.plan.knobs);
-    knobs
-        .into_iter()
-        .any(|knobs| knobs.nagle && knobs.two_writes)
+    knobs.into_iter().any(|knobs| knobs.nagle && knobs.two_writes)
 }
 
 /// The time that the typical round trip of a step waited for a delayed acknowledgement; `None` if it did not, or if the

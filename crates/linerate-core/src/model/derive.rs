@@ -171,9 +171,7 @@ impl Deriver {
         let plan = record.trials.iter().find(|t| t.id == id);
         let slices = plan.map(|plan| self.undisturbed_slices(record, plan));
         let slices = slices.unwrap_or_default().into_iter();
-        slices
-            .filter_map(|(_, slice)| Some((slice.changed, slice.rate?)))
-            .collect()
+        slices.filter_map(|(_, slice)| Some((slice.changed, slice.rate?))).collect()
     }
 
     /// A trial as far as it was measured; `None` if the record has no such trial.
@@ -226,15 +224,10 @@ impl Deriver {
 
     /// Makes room for new steps, and forgets everything if the record is a different one.
     fn follow(&mut self, record: &Record) {
-        let basis = Basis {
-            hosts: record.hosts.len(),
-            idle: record.steps.iter().position(is_idle),
-        };
+        let basis =
+            Basis { hosts: record.hosts.len(), idle: record.steps.iter().position(is_idle) };
         if self.basis != basis || self.steps.len() > record.steps.len() {
-            *self = Self {
-                basis,
-                ..Self::default()
-            };
+            *self = Self { basis, ..Self::default() };
         }
         let steps = record.steps.len();
         self.steps.resize_with(steps, StepModel::default);
@@ -284,11 +277,7 @@ pub fn round_trips(record: &Record, step: &Step) -> Option<Histogram> {
             .iter()
             .any(|s| s.plan.id == set && matches!(s.plan.pattern, Pattern::PingPong { .. }))
     };
-    let all = step
-        .ends
-        .iter()
-        .flat_map(|e| &e.latencies)
-        .filter(|h| timed(h.set));
+    let all = step.ends.iter().flat_map(|e| &e.latencies).filter(|h| timed(h.set));
     merge(all)
 }
 
@@ -346,25 +335,19 @@ pub(super) fn contended(step: &Step) -> bool {
 /// Gaps of facts, sets and steps, once each.
 fn gaps(record: &Record) -> Vec<(Side, Gap)> {
     let facts = record.hosts.iter().map(|h| (h.side, &h.facts.gaps));
-    let sets = record.sets.iter().flat_map(|s| {
-        s.ends
-            .iter()
-            .zip([Side::Near, Side::Far])
-            .map(|(e, side)| (side, &e.gaps))
-    });
-    let steps = record.steps.iter().flat_map(|s| {
-        s.ends
-            .iter()
-            .zip([Side::Near, Side::Far])
-            .map(|(e, side)| (side, &e.gaps))
-    });
+    let sets = record
+        .sets
+        .iter()
+        .flat_map(|s| s.ends.iter().zip([Side::Near, Side::Far]).map(|(e, side)| (side, &e.gaps)));
+    let steps = record
+        .steps
+        .iter()
+        .flat_map(|s| s.ends.iter().zip([Side::Near, Side::Far]).map(|(e, side)| (side, &e.gaps)));
     // A peer may report very many gaps, so duplicates are found by hash.
     let mut seen: HashSet<(Side, &Gap)> = HashSet::new();
     let all = facts.chain(sets).chain(steps);
     let each = all.flat_map(|(side, gaps)| gaps.iter().map(move |gap| (side, gap)));
-    each.filter(|one| seen.insert(*one))
-        .map(|(side, gap)| (side, gap.clone()))
-        .collect()
+    each.filter(|one| seen.insert(*one)).map(|(side, gap)| (side, gap.clone())).collect()
 }
 
 #[cfg(test)]

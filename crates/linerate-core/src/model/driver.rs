@@ -61,12 +61,7 @@ pub(super) fn counters<'a>(
     tables.filter_map(move |table| {
         let (port, name) = table.subject.split_once(' ')?;
         let meaning = counted::own_meaning(driver(hosts, side, port), name)?;
-        Some(Counted {
-            table,
-            port,
-            name,
-            meaning,
-        })
+        Some(Counted { table, port, name, meaning })
     })
 }
 
@@ -109,10 +104,7 @@ pub(super) fn paused(
             stopped: most(Meaning::PausedMicros).map(|us| (us / 1e6).min(1.0)),
         })
     };
-    ByRole {
-        sender: of(direction.sender()),
-        receiver: of(direction.receiver()),
-    }
+    ByRole { sender: of(direction.sender()), receiver: of(direction.receiver()) }
 }
 
 /// Counted allowances along a direction, exceeded or not.
@@ -124,11 +116,7 @@ pub(super) fn allowances(
 ) -> Vec<Allowance> {
     let (sender, receiver) = (direction.sender(), direction.receiver());
     let of = |side: Side| {
-        let metric = if side == sender {
-            m::PORT_TX_PACKETS
-        } else {
-            m::PORT_RX_PACKETS
-        };
+        let metric = if side == sender { m::PORT_TX_PACKETS } else { m::PORT_RX_PACKETS };
         let port = end(step, side)?.about("port", |_| true).next()?;
         per_second(port, metric, window)
     };

@@ -38,18 +38,12 @@ fn lost(model: &Model, load: &Load, direction: Direction, side: Side) -> f64 {
     let host = model.hosts.iter().find(|h| h.side == side);
     let port = host.and_then(|h| h.facts.port.as_ref());
     let serves = |cpu: &Cpu| port.is_some_and(|p| p.served_by.contains(&cpu.number));
-    let threads = if side == direction.sender() {
-        &load.senders
-    } else {
-        &load.receivers
-    };
+    let threads = if side == direction.sender() { &load.senders } else { &load.receivers };
     let cpus = load.cpus.at(direction, side);
     let of = |thread: &super::Thread| {
         let cpu = cpus.iter().find(|c| Some(c.number) == thread.home);
         let interrupts = cpu.filter(|c| serves(c)).map_or(0.0, |c| c.softirq);
-        thread
-            .home
-            .map(|_| thread.waiting.unwrap_or(0.0).max(interrupts))
+        thread.home.map(|_| thread.waiting.unwrap_or(0.0).max(interrupts))
     };
     threads.iter().filter_map(of).fold(0.0, f64::max)
 }
@@ -69,13 +63,8 @@ pub(crate) fn idle(model: &Model, direction: Direction, side: Side) -> Vec<u32> 
     let free = |cpu: &&Cpu| {
         cpu.busy <= IDLE && allowed.contains(&cpu.number) && !used.contains(&cpu.number)
     };
-    let mut idle: Vec<u32> = load
-        .cpus
-        .at(direction, side)
-        .iter()
-        .filter(free)
-        .map(|c| c.number)
-        .collect();
+    let mut idle: Vec<u32> =
+        load.cpus.at(direction, side).iter().filter(free).map(|c| c.number).collect();
     idle.sort_unstable();
     idle
 }

@@ -103,11 +103,7 @@ impl Fall {
             border,
             step: samples.get(until)?.step,
             last: samples[*since.last()?].step,
-            after: after
-                .iter()
-                .copied()
-                .filter(|rate| *rate < border)
-                .collect(),
+            after: after.iter().copied().filter(|rate| *rate < border).collect(),
         })
     }
 
@@ -172,12 +168,7 @@ mod tests {
     /// Samples of a tenth of a second: a number of them in a row at each rate.
     fn samples(parts: &[(usize, usize, f64, bool)]) -> Vec<Sample> {
         let of = |&(step, count, rate, own): &(usize, usize, f64, bool)| {
-            let one = Sample {
-                step,
-                secs: 0.1,
-                rate,
-                own,
-            };
+            let one = Sample { step, secs: 0.1, rate, own };
             std::iter::repeat_n(one, count)
         };
         parts.iter().flat_map(of).collect()
@@ -193,10 +184,7 @@ mod tests {
             (3, 12, 6e7, true),
         ]);
         let fall = Fall::of(&all).unwrap();
-        assert_eq!(
-            (fall.told.first, fall.told.lasting),
-            (Rate(400_000_000), Rate(60_000_000))
-        );
+        assert_eq!((fall.told.first, fall.told.lasting), (Rate(400_000_000), Rate(60_000_000)));
         // 1.8 s, and half a second of another load.
         let bytes = (2.0 * 1e8 + 18.0 * 4e8 + 5.0 * 4.1e8) * 0.1 / 8.0;
         assert_eq!(fall.told.bytes, Bytes(bytes as u64));
@@ -212,11 +200,7 @@ mod tests {
         assert!(of(6, 1.2e8, 16));
         assert!(!of(4, 1.2e8, 16), "a burst");
         assert!(!of(6, 1.2e8, 14), "too short to last");
-        assert_eq!(
-            (of(40, 1.2e8, 21), of(40, 1.2e8, 19)),
-            (true, false),
-            "late"
-        );
+        assert_eq!((of(40, 1.2e8, 21), of(40, 1.2e8, 19)), (true, false), "late");
         assert_eq!((of(6, 9.1e7, 16), of(6, 8.9e7, 16)), (true, false));
     }
 
@@ -236,10 +220,8 @@ mod tests {
         let all = samples(&[(1, 10, 4e8, true), (2, 20, 6e7, true)]);
         let fall = Fall::of(&all).unwrap();
         let effect = |rate: f64| {
-            let trial = TrialModel {
-                goodput: [rate, rate * 2.0],
-                ..super::super::testing::trial()
-            };
+            let trial =
+                TrialModel { goodput: [rate, rate * 2.0], ..super::super::testing::trial() };
             fall.without_old(trial).effect
         };
         // The border is between both rates.

@@ -78,21 +78,11 @@ impl Flow {
 pub fn flow(flow: &Flow) -> Option<Model> {
     let table = flow.readings.about("tcp", |_| true).next()?;
     let (first, last) = (*table.at.first()?, *table.at.last()?);
-    let window = Window {
-        from: first,
-        to: last,
-    };
+    let window = Window { from: first, to: last };
     let sent = per_second(table, m::TCP_BYTES_ACKED, window)?;
     let received = per_second(table, m::TCP_BYTES_RECEIVED, window)?;
-    let direction = if sent >= received {
-        Direction::Forward
-    } else {
-        Direction::Reverse
-    };
-    let hosts = vec![Host {
-        side: Side::Near,
-        facts: flow.facts.clone(),
-    }];
+    let direction = if sent >= received { Direction::Forward } else { Direction::Reverse };
+    let hosts = vec![Host { side: Side::Near, facts: flow.facts.clone() }];
     let base = load(flow, &hosts, table, direction, window)?;
     let directions = vec![DirectionModel {
         direction,
@@ -181,9 +171,7 @@ fn load(
         unread: socket(m::SOCKET_UNREAD).filter(|_| !sends),
         behind: behind(near, 0, window, goodput, &threads.receiver).filter(|_| !sends),
         receivers: threads.receiver,
-        recv_memory: socket(m::SOCKET_RCVBUF)
-            .filter(|_| !sends)
-            .map(|v| Bytes(v.max(0.0) as u64)),
+        recv_memory: socket(m::SOCKET_RCVBUF).filter(|_| !sends).map(|v| Bytes(v.max(0.0) as u64)),
         cpus: placed(sends, here),
         // Other programs may use a host and its ports: that is no fault of this observation.
         contended: false,
@@ -237,10 +225,7 @@ fn sending(flow: &Flow, window: Window) -> TcpShares {
 }
 
 fn own_end(flow: &Flow) -> SetEnd {
-    SetEnd {
-        congestion: flow.congestion.clone(),
-        ..SetEnd::default()
-    }
+    SetEnd { congestion: flow.congestion.clone(), ..SetEnd::default() }
 }
 
 /// The known facts of this end, by its role.
@@ -343,10 +328,7 @@ fn threads(near: &EndReadings, window: Window) -> Vec<Thread> {
 /// was not counted.
 pub fn carried(flow: &Flow) -> Option<[Rate; 2]> {
     let table = flow.readings.about("tcp", |_| true).next()?;
-    let whole = Window {
-        from: *table.at.first()?,
-        to: *table.at.last()?,
-    };
+    let whole = Window { from: *table.at.first()?, to: *table.at.last()? };
     let rate = |metric| {
         let (grown, secs) = growth(table, metric, whole)?;
         Some(Rate((grown * 8.0 / secs) as u64))

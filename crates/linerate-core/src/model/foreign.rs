@@ -37,11 +37,7 @@ pub(super) fn foreign(step: &Step, set: u32, direction: Direction) -> Option<For
     let copied = receiving.and_then(|receiving| copies(sending, receiving, set));
     [
         (direction.sender(), m::PORT_TX_BYTES, ours),
-        (
-            direction.receiver(),
-            m::PORT_RX_BYTES,
-            ours * copied.unwrap_or(1.0),
-        ),
+        (direction.receiver(), m::PORT_RX_BYTES, ours * copied.unwrap_or(1.0)),
     ]
     .into_iter()
     .filter_map(|(side, metric, ours)| {
@@ -51,10 +47,7 @@ pub(super) fn foreign(step: &Step, set: u32, direction: Direction) -> Option<For
     .max_by(|a, b| a.share.total_cmp(&b.share))
 }
 
-const WHOLE: Window = Window {
-    from: 0,
-    to: u64::MAX,
-};
+const WHOLE: Window = Window { from: 0, to: u64::MAX };
 
 /// Packets received for each one sent, where a network copies them; `None` if too few were counted.
 fn copies(sending: &EndReadings, receiving: &EndReadings, set: u32) -> Option<f64> {
@@ -87,9 +80,7 @@ fn segments(socket: &Table) -> impl Iterator<Item = f64> {
 
 /// Bytes that a port counted beyond ours, over ours.
 fn beyond(step: &Step, side: Side, metric: m::Metric, ours: f64) -> Option<f64> {
-    let port = end(step, side)?
-        .about("port", |name| name != LOOPBACK)
-        .next()?;
+    let port = end(step, side)?.about("port", |name| name != LOOPBACK).next()?;
     let (counted, secs) = growth(port, metric, WHOLE)?;
     (ours > 0.0).then(|| ((counted - ours - HOUSEKEEPING * secs) / ours).max(0.0))
 }
@@ -134,10 +125,7 @@ mod tests {
             },
             ends: [near, far]
                 .into_iter()
-                .map(|tables| EndReadings {
-                    tables,
-                    ..EndReadings::default()
-                })
+                .map(|tables| EndReadings { tables, ..EndReadings::default() })
                 .collect(),
             began: Nanos(0),
             clock: None,

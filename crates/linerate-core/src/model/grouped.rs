@@ -38,9 +38,7 @@ pub(super) fn sees_arrivals(subject: &str) -> bool {
 fn port_of<'a>(end: &'a EndReadings, table: &Table) -> Option<&'a Table> {
     let name = table.subject.split(' ').next();
     let mut ports = end.tables.iter().filter(|t| t.source == "port");
-    let same = ports
-        .clone()
-        .find(|port| Some(port.subject.as_str()) == name);
+    let same = ports.clone().find(|port| Some(port.subject.as_str()) == name);
     same.or_else(|| ports.next())
 }
 

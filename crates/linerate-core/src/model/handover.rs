@@ -33,16 +33,10 @@ mod tests {
 
     fn share(told: &[(&str, [i64; 2], [i64; 2])]) -> Option<f64> {
         let one = |(subject, done, copied): &(&str, _, _)| {
-            let columns = [
-                (m::ZEROCOPY_COMPLETIONS, *done),
-                (m::ZEROCOPY_COPIED, *copied),
-            ];
+            let columns = [(m::ZEROCOPY_COMPLETIONS, *done), (m::ZEROCOPY_COPIED, *copied)];
             table(subject, &columns)
         };
-        let end = EndReadings {
-            tables: told.iter().map(one).collect(),
-            ..EndReadings::default()
-        };
+        let end = EndReadings { tables: told.iter().map(one).collect(), ..EndReadings::default() };
         copied(&end, 3, WHOLE)
     }
 

@@ -18,15 +18,8 @@ pub fn hardware(hosts: &[Host]) -> Facts {
     let drivers: Vec<&str> = ports.iter().map(|port| port.driver.as_str()).collect();
     let is_ethernet = !ports.is_empty() && ports.iter().all(|port| port.is_ethernet);
     Facts {
-        medium: Some(if is_ethernet {
-            Medium::Ethernet
-        } else {
-            Medium::Network
-        }),
-        links: Known {
-            parts: ports.iter().filter_map(speed).collect(),
-            all: false,
-        },
+        medium: Some(if is_ethernet { Medium::Ethernet } else { Medium::Network }),
+        links: Known { parts: ports.iter().filter_map(speed).collect(), all: false },
         carrier: Some(Carrier::Sockets),
         all_drivers: !drivers.is_empty() && drivers.iter().all(|driver| !driver.is_empty()),
         card: Some(drivers.join(" ")).filter(|names| !names.trim().is_empty()),
@@ -41,13 +34,7 @@ mod tests {
     use crate::path::Side;
 
     fn host(port: Option<Port>) -> Host {
-        Host {
-            side: Side::Near,
-            facts: HostFacts {
-                port,
-                ..HostFacts::default()
-            },
-        }
+        Host { side: Side::Near, facts: HostFacts { port, ..HostFacts::default() } }
     }
 
     #[test]
@@ -58,10 +45,7 @@ mod tests {
             driver: "ixgbe".to_owned(),
             ..Port::default()
         };
-        let made_up = Port {
-            is_virtual: true,
-            ..port.clone()
-        };
+        let made_up = Port { is_virtual: true, ..port.clone() };
         let found = hardware(&[host(Some(port)), host(Some(made_up))]);
         assert_eq!(found.medium, Some(Medium::Ethernet));
         assert_eq!(found.links.parts, [Link::Ethernet(Rate(10_000_000_000))]);

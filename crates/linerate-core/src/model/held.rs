@@ -101,11 +101,7 @@ fn states(tcp: &Table, socket: Option<&Table>, window: Window, writer: Writer) -
     let mut room = socket.map(|socket| Room::of(socket, tcp, window, writer));
     let state = |row: usize| {
         let full = room.as_mut().and_then(|room| room.is_full(tcp.at[row]));
-        if writer.may_wait() {
-            sender.state(row, full)
-        } else {
-            sender.state_of_own(row, full)
-        }
+        if writer.may_wait() { sender.state(row, full) } else { sender.state_of_own(row, full) }
     };
     window.within(tcp).filter_map(state).collect()
 }

@@ -61,9 +61,7 @@ pub(super) fn interruptions(
     streams: u32,
 ) -> Vec<String> {
     let mut found = Away::of(step).into_words();
-    let of_the_path = silences(ticks)
-        .into_iter()
-        .filter(|silence| !silence.is_of_a_cpu(step, set));
+    let of_the_path = silences(ticks).into_iter().filter(|silence| !silence.is_of_a_cpu(step, set));
     let timer = TIMEOUT.0.saturating_add(tcp.rtt.unwrap_or_default().0);
     let throughout =
         loses_throughout(step).then(|| timeouts(tcp.retransmitted, streams).saturating_mul(timer));
@@ -78,15 +76,9 @@ pub(super) fn interruptions(
     };
     let too_long = of_the_path.filter(|silence| silence.samples > natural(silence));
     if let Some(samples) = too_long.map(|silence| silence.samples).max() {
-        found.push(format!(
-            "no payload arrived for {samples} samples in a row, in mid-flow"
-        ));
+        found.push(format!("no payload arrived for {samples} samples in a row, in mid-flow"));
     }
-    if let Some(trouble) = step
-        .trouble
-        .as_ref()
-        .filter(|t| t.what != STOPPED && !stalled(step))
-    {
+    if let Some(trouble) = step.trouble.as_ref().filter(|t| t.what != STOPPED && !stalled(step)) {
         found.push(format!("{}: {}", trouble.side.name(), trouble.what));
     }
     found
@@ -111,10 +103,7 @@ pub(super) struct Away {
 impl Away {
     /// The interruptions of a step.
     pub(super) fn of(step: &Step) -> Self {
-        Self {
-            links: changes(step).collect(),
-            ends: standstills(step).collect(),
-        }
+        Self { links: changes(step).collect(), ends: standstills(step).collect() }
     }
 
     /// Whether there was no interruption.
@@ -145,34 +134,23 @@ pub(super) fn outages_beside<'a>(steps: impl Iterator<Item = &'a Away>) -> Vec<S
         still.extend(away.ends.first());
     }
     let links = links.into_iter().map(|(link, n)| changed(link, n));
-    let mut found: Vec<String> = links
-        .map(|words| format!("in other steps {words}"))
-        .collect();
+    let mut found: Vec<String> = links.map(|words| format!("in other steps {words}")).collect();
     if still.len() >= STOOD_STILL.max(all / ONE_IN) {
         found.extend(
-            still
-                .first()
-                .map(|first| format!("in {} other steps, first: {first}", still.len())),
+            still.first().map(|first| format!("in {} other steps, first: {first}", still.len())),
         );
     }
     found
 }
 
 fn changed((side, port): &(&str, String), n: f64) -> String {
-    let often = if n < 1.5 {
-        "once".to_owned()
-    } else {
-        format!("{n:.0} times")
-    };
+    let often = if n < 1.5 { "once".to_owned() } else { format!("{n:.0} times") };
     format!("the link of {side} {port} went up or down {often}")
 }
 
 /// Ports, each with its side, whose link went up or down, and how often.
 fn changes(step: &Step) -> impl Iterator<Item = ((&'static str, String), f64)> {
-    let all = Window {
-        from: 0,
-        to: u64::MAX,
-    };
+    let all = Window { from: 0, to: u64::MAX };
     ports(step, "port").filter_map(move |(side, port)| {
         let (changes, _) = growth(port, m::PORT_CARRIER_CHANGES, all)?;
         (changes > 0.0).then(|| ((side.name(), port.subject.clone()), changes))
@@ -222,11 +200,7 @@ fn longest_pause(end: &EndReadings, washout: Nanos, least: u64) -> Option<Pause>
     let ends = at.iter().copied().chain(std::iter::once(u64::MAX));
     let gaps = begins.zip(ends).filter(|(from, to)| to - from > least);
     gaps.flat_map(|(from, to)| pauses(end, Window { from, to }, least))
-        .map(|(from, to)| Pause {
-            from,
-            to,
-            beyond: (to - from).saturating_sub(planned(from)),
-        })
+        .map(|(from, to)| Pause { from, to, beyond: (to - from).saturating_sub(planned(from)) })
         .max_by_key(|pause| pause.beyond)
 }
 
@@ -312,10 +286,7 @@ mod tests {
 
     /// A step of which the far end read this.
     fn step_with(table: Table) -> Step {
-        let far = EndReadings {
-            tables: vec![table],
-            ..EndReadings::default()
-        };
+        let far = EndReadings { tables: vec![table], ..EndReadings::default() };
         Step {
             plan: StepPlan {
                 index: 0,
@@ -336,11 +307,7 @@ mod tests {
     /// The report on other steps in which the link changed this often.
     fn changed_beside(changes: &[i64]) -> Vec<String> {
         let port = |n: &i64| step_with(table("eth0", &[(m::PORT_CARRIER_CHANGES, [4, 4 + n])]));
-        let steps: Vec<Away> = changes
-            .iter()
-            .map(port)
-            .map(|step| Away::of(&step))
-            .collect();
+        let steps: Vec<Away> = changes.iter().map(port).map(|step| Away::of(&step)).collect();
         outages_beside(steps.iter())
     }
 
@@ -423,18 +390,11 @@ mod tests {
     fn told_with(silent: usize, table: Table, lost: Option<f64>) -> bool {
         let ticks: Vec<(u64, f64)> = (0..30)
             .map(|n| {
-                let rate = if (12..12 + silent).contains(&n) {
-                    0.0
-                } else {
-                    1e6
-                };
+                let rate = if (12..12 + silent).contains(&n) { 0.0 } else { 1e6 };
                 (n as u64 * 100_000_000, rate)
             })
             .collect();
-        let near = EndReadings {
-            tables: vec![table],
-            ..EndReadings::default()
-        };
+        let near = EndReadings { tables: vec![table], ..EndReadings::default() };
         let step = Step {
             plan: StepPlan {
                 index: 0,
@@ -450,20 +410,14 @@ mod tests {
             took: Nanos(0),
             trouble: None,
         };
-        let tcp = TcpShares {
-            retransmitted: lost,
-            ..TcpShares::default()
-        };
+        let tcp = TcpShares { retransmitted: lost, ..TcpShares::default() };
         !interruptions(&step, 0, &ticks, &tcp, 1).is_empty()
     }
 
     #[test]
     fn the_more_is_lost_the_more_timers_run_out_in_a_row() {
         let of = |share| timeouts(Some(share), 1);
-        assert_eq!(
-            (timeouts(None, 1), of(0.0), of(0.001), of(0.031)),
-            (3, 3, 3, 3)
-        );
+        assert_eq!((timeouts(None, 1), of(0.0), of(0.001), of(0.031)), (3, 3, 3, 3));
         assert_eq!((of(0.032), of(0.099), of(0.101)), (7, 7, 15));
         assert_eq!((of(0.4), of(1.0), of(f64::NAN)), (15, 15, 3));
         assert_eq!((timeouts(Some(0.101), 2), timeouts(Some(1.0), 64)), (3, 3));
@@ -521,12 +475,7 @@ mod tests {
     fn an_end_whose_payload_went_on_did_not_stand_still() {
         // 1 byte a millisecond but for the pause of 600 ms, in which half of that is the bound.
         let of = |inside: i64| {
-            let rows = [
-                (0, 0),
-                (1000, 1000),
-                (1600, 1000 + inside),
-                (2000, 1400 + inside),
-            ];
+            let rows = [(0, 0), (1000, 1000), (1600, 1000 + inside), (2000, 1400 + inside)];
             outages_at(&rows).len()
         };
         assert_eq!((of(299), of(301)), (1, 0));

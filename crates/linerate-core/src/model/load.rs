@@ -92,11 +92,7 @@ impl Over {
         let ticks = goodput_ticks(receiving, set, whole);
         let begin = self.begin(receiving, set, whole, &ticks);
         let window = whole.starting(start_of(&ticks, begin));
-        Part {
-            ticks,
-            begin,
-            window,
-        }
+        Part { ticks, begin, window }
     }
 
     /// The time that figures of an end are over: an end that reports sums does so of all the time that it counted.
@@ -128,10 +124,7 @@ impl Over {
                 is_steady(&rates).then_some(0)
             }
             Self::AllButRamp => {
-                let washout = Window {
-                    from: 0,
-                    to: whole.from,
-                };
+                let washout = Window { from: 0, to: whole.from };
                 let before = slice_goodput(receiving, set, washout);
                 ramp_end(&rates, before.unwrap_or(0.0))
             }
@@ -155,11 +148,7 @@ pub(super) fn load_over(
     let set = stream_set(record, step, direction)?;
     let sending = sending(record, step, direction)?;
     let receiving = receiving(record, step, direction)?;
-    let Part {
-        ticks,
-        begin,
-        window,
-    } = over.part(step, receiving, set.plan.id);
+    let Part { ticks, begin, window } = over.part(step, receiving, set.plan.id);
     let rates = rates(&ticks);
     let made = |side: Side| set.ends.get(index(side)).cloned().unwrap_or_default();
     let goodput = over.goodput(receiving, set.plan.id, window)?;
@@ -265,11 +254,7 @@ fn messages(goodput: &Estimate, size: u64) -> Option<Estimate> {
         mid: each(interval.mid),
         high: each(interval.high),
     });
-    (size > 0).then(|| Estimate {
-        mean: each(goodput.mean),
-        interval,
-        samples: goodput.samples,
-    })
+    (size > 0).then(|| Estimate { mean: each(goodput.mean), interval, samples: goodput.samples })
 }
 
 /// The least share of duplicate segments that a receiver reports.
@@ -338,9 +323,7 @@ fn sender<'a>(record: &Record, readings: &'a EndReadings, set: u32) -> Sender<'a
 /// Whether the path is one of IPv6.
 pub(super) fn is_ipv6(record: &Record) -> bool {
     let routes = record.hosts.iter().filter_map(|h| h.facts.route.as_ref());
-    routes
-        .filter_map(|route| route.peer)
-        .any(|peer| peer.is_ipv6())
+    routes.filter_map(|route| route.peer).any(|peer| peer.is_ipv6())
 }
 
 fn rates(ticks: &[(u64, f64)]) -> Vec<f64> {
@@ -355,11 +338,7 @@ fn start_of(ticks: &[(u64, f64)], ramp_end: Option<usize>) -> u64 {
 
 /// A mean, with the interval that its steady samples give.
 pub(super) fn estimate(mean: f64, steady: &[f64]) -> Estimate {
-    Estimate {
-        mean,
-        interval: mean_ci(steady),
-        samples: steady.len(),
-    }
+    Estimate { mean, interval: mean_ci(steady), samples: steady.len() }
 }
 
 /// Fewest samples that show how a goodput varies.
@@ -374,10 +353,7 @@ impl Load {
         Self {
             transport,
             streams,
-            knobs: Knobs {
-                streams,
-                ..Knobs::default()
-            },
+            knobs: Knobs { streams, ..Knobs::default() },
             made: ByRole::default(),
             goodput_with_ramp: goodput.mean,
             goodput,
@@ -492,11 +468,7 @@ fn receivers_of(end: &EndReadings, set: u32) -> Vec<&Table> {
         tables.collect::<Vec<_>>()
     };
     let receive = of("rx");
-    if receive.is_empty() {
-        of("tx")
-    } else {
-        receive
-    }
+    if receive.is_empty() { of("tx") } else { receive }
 }
 
 /// Goodput of a set over a window at the receiving end, bits per second, all streams.
@@ -606,12 +578,7 @@ fn table_ticks(table: &Table, metric: m::Metric, window: Window) -> Vec<(u64, f6
         .collect();
     rows.windows(2)
         .filter(|w| w[1].0 > w[0].0)
-        .map(|w| {
-            (
-                w[0].0,
-                w[1].1.saturating_sub(w[0].1) as f64 * 1e9 / (w[1].0 - w[0].0) as f64,
-            )
-        })
+        .map(|w| (w[0].0, w[1].1.saturating_sub(w[0].1) as f64 * 1e9 / (w[1].0 - w[0].0) as f64))
         .collect()
 }
 
@@ -632,10 +599,7 @@ fn recv_memory(
 /// Mean of a gauge of the sockets of a set, over streams and time.
 fn socket_mean(end: &EndReadings, set: u32, metric: m::Metric, window: Window) -> Option<f64> {
     let prefix = format!("s{set}/");
-    mean(
-        end.about("socket", |s| s.starts_with(&prefix))
-            .flat_map(|t| gauge(t, metric, window)),
-    )
+    mean(end.about("socket", |s| s.starts_with(&prefix)).flat_map(|t| gauge(t, metric, window)))
 }
 
 /// Collisions at a host's port for each packet that it sent.
@@ -662,11 +626,7 @@ mod tests {
     fn a_message_of_rdma_is_a_request() {
         let goodput = Estimate {
             mean: 512e6,
-            interval: Some(Interval {
-                low: 511e6,
-                mid: 512e6,
-                high: 513e6,
-            }),
+            interval: Some(Interval { low: 511e6, mid: 512e6, high: 513e6 }),
             samples: 7,
         };
         let found = messages(&goodput, 64).unwrap();

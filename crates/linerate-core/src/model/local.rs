@@ -134,9 +134,7 @@ pub(super) fn local(
                 meant: None,
             })
         };
-        ports(step, metric.source)
-            .filter_map(grown)
-            .collect::<Vec<_>>()
+        ports(step, metric.source).filter_map(grown).collect::<Vec<_>>()
     };
     let mut all = COUNTERS.iter().flat_map(of).collect();
     on_purpose::part(&mut all, step, window);
@@ -172,10 +170,7 @@ pub(super) mod tests {
 
     /// A step of one second whose far end read `tables`.
     pub(in super::super) fn loaded(tables: Vec<Table>) -> Step {
-        let far = EndReadings {
-            tables,
-            ..EndReadings::default()
-        };
+        let far = EndReadings { tables, ..EndReadings::default() };
         Step {
             plan: StepPlan {
                 index: 0,
@@ -195,22 +190,9 @@ pub(super) mod tests {
 
     /// The far host, whose `eth0` has this driver.
     pub(in super::super) fn host(driver: &str) -> Host {
-        let nic = Nic {
-            name: "eth0".to_owned(),
-            driver: driver.to_owned(),
-            ..Nic::default()
-        };
-        let route = Route {
-            ports: vec![nic],
-            ..Route::default()
-        };
-        Host {
-            side: Side::Far,
-            facts: HostFacts {
-                route: Some(route),
-                ..HostFacts::default()
-            },
-        }
+        let nic = Nic { name: "eth0".to_owned(), driver: driver.to_owned(), ..Nic::default() };
+        let route = Route { ports: vec![nic], ..Route::default() };
+        Host { side: Side::Far, facts: HostFacts { route: Some(route), ..HostFacts::default() } }
     }
 
     /// Drops on arrival that are reported, given those in a second of idle path, if there was one, and of load.
@@ -219,22 +201,13 @@ pub(super) mod tests {
             let port = table("eth0", &[(m::PORT_RX_DROPPED, [7, 7 + dropped])]);
             let ring = table("eth0", &[(m::PORT_RX_MISSED, [7, 7 + dropped])]);
             let queue = |subject| table(subject, &[(m::QDISC_DROPS, [7, 7 + dropped])]);
-            loaded(vec![
-                port,
-                ring,
-                queue("eth0 pfifo 1:"),
-                queue("eth0 ingress ffff:"),
-            ])
+            loaded(vec![port, ring, queue("eth0 pfifo 1:"), queue("eth0 ingress ffff:")])
         };
         let idle = idle.map(step);
         let all = local(&[], idle.as_ref(), &step(dropped), WHOLE);
         let of = |what| all.iter().find(|l| l.what == what).map(|l| l.per_sec);
         assert_eq!(of(LocalEvent::Ring), Some(dropped as f64), "never at rest");
-        assert_eq!(
-            of(LocalEvent::Queue),
-            Some(dropped as f64),
-            "nor what leaves"
-        );
+        assert_eq!(of(LocalEvent::Queue), Some(dropped as f64), "nor what leaves");
         let filter = all.iter().find(|l| l.sees_arrivals());
         assert_eq!(filter.map(|l| l.per_sec), of(LocalEvent::Arrival));
         of(LocalEvent::Arrival)
@@ -243,13 +216,7 @@ pub(super) mod tests {
     #[test]
     fn frames_that_a_port_drops_all_the_time_are_not_of_the_load() {
         assert_eq!(arrivals(None, 4), Some(4.0), "it was not read before");
-        assert_eq!(
-            (arrivals(Some(0), 3), arrivals(Some(0), 4)),
-            (None, Some(1.0))
-        );
-        assert_eq!(
-            (arrivals(Some(2), 5), arrivals(Some(2), 60)),
-            (None, Some(55.0))
-        );
+        assert_eq!((arrivals(Some(0), 3), arrivals(Some(0), 4)), (None, Some(1.0)));
+        assert_eq!((arrivals(Some(2), 5), arrivals(Some(2), 60)), (None, Some(55.0)));
     }
 }

@@ -30,11 +30,7 @@ fn look(record: &Record, step: &Step) -> Option<Look> {
     let rate = |(bytes, time): (Bytes, Nanos)| bytes.0 as f64 * 8.0 / time.secs();
     // Short steps have too few samples for a steady part.
     let whole = Nanos(step.plan.washout.0 + step.plan.measure.0);
-    let arrived = once
-        .moved
-        .receiver
-        .filter(|_| long)
-        .unwrap_or((Bytes(received), whole));
+    let arrived = once.moved.receiver.filter(|_| long).unwrap_or((Bytes(received), whole));
     (sent > 0).then_some(Look {
         asked: plan.knobs.rate()?,
         sent: rate((Bytes(sent), whole)),

@@ -26,10 +26,7 @@ pub(super) fn loses_throughout(step: &Step) -> bool {
     let part = (step.plan.measure.0 / PARTS).max(1);
     let washout = step.plan.washout.0;
     let tables = step.ends.iter().flat_map(|end| {
-        let of = |(source, metric)| {
-            end.about(source, |_| true)
-                .map(move |table| (table, metric))
-        };
+        let of = |(source, metric)| end.about(source, |_| true).map(move |table| (table, metric));
         COUNTED.into_iter().flat_map(of)
     });
     let lost = tables.flat_map(|(table, metric)| {
@@ -98,10 +95,7 @@ mod tests {
                     values: counts.to_vec(),
                 }],
             };
-            let all = Window {
-                from: 0,
-                to: u64::MAX,
-            };
+            let all = Window { from: 0, to: u64::MAX };
             episodes(&table, all, Nanos::from_millis(rtt_ms))
         };
         let thrice = [0, 1, 1, 1, 2, 2, 2, 3];

@@ -78,10 +78,7 @@ fn ceiling(facts: &HostFacts, access: Access, array: Bytes) -> Result<ModuleCeil
         Some(_) => {}
     }
     let Some(channels) = facts.channels else {
-        let lack = facts
-            .gaps
-            .iter()
-            .find(|gap| gap.what == "facts.memory.modules");
+        let lack = facts.gaps.iter().find(|gap| gap.what == "facts.memory.modules");
         return Err(match lack {
             Some(lack) if lack.hint.starts_with("sudo linerate") => {
                 gap(&lack.why, "run it as root (sudo)")
@@ -118,11 +115,7 @@ mod tests {
         HostFacts {
             nodes: 1,
             last_cache: cache.map(Bytes),
-            channels: Some(Channels {
-                least: 2,
-                most: 2,
-                speed: Transfers(3_200_000_000),
-            }),
+            channels: Some(Channels { least: 2, most: 2, speed: Transfers(3_200_000_000) }),
             ..HostFacts::default()
         }
     }
@@ -135,10 +128,7 @@ mod tests {
         assert_eq!(of(Access::Write).rate, Bounds::exact(bits));
         let copy = of(Access::Copy);
         assert_eq!(copy.rate, Bounds::exact(bits / 2.0));
-        assert_eq!(
-            copy.words,
-            "2 x 3200 MT/s x 8 B; each byte crosses them twice"
-        );
+        assert_eq!(copy.words, "2 x 3200 MT/s x 8 B; each byte crosses them twice");
     }
 
     #[test]
@@ -146,10 +136,7 @@ mod tests {
         let of = |cache, array| ceiling(&host(cache), Access::Read, Bytes(array));
         assert!(of(Some(100), 400).is_ok());
         let gap = of(Some(100), 399).unwrap_err();
-        assert!(
-            gap.why.contains("may hold") && gap.hint == "--size 400B",
-            "{gap:?}"
-        );
+        assert!(gap.why.contains("may hold") && gap.hint == "--size 400B", "{gap:?}");
         let gap = of(Some(32 << 20), 1).unwrap_err();
         assert_eq!(gap.hint, "--size 128MiB");
         assert!(of(None, 1 << 40).unwrap_err().why.contains("unknown"));
@@ -157,10 +144,7 @@ mod tests {
 
     #[test]
     fn modules_that_were_not_read_are_unknown_with_what_would_tell() {
-        let mut facts = HostFacts {
-            channels: None,
-            ..host(Some(1))
-        };
+        let mut facts = HostFacts { channels: None, ..host(Some(1)) };
         let of = |facts: &HostFacts| ceiling(facts, Access::Read, Bytes(64)).unwrap_err();
         assert!(of(&facts).why.contains("virtual machines") && of(&facts).hint.is_empty());
         facts.gaps.push(Gap {
@@ -170,9 +154,6 @@ mod tests {
         });
         assert_eq!(of(&facts).hint, "run it as root (sudo)");
         facts.gaps[0].hint.clear();
-        assert_eq!(
-            (of(&facts).why.as_str(), of(&facts).hint.as_str()),
-            ("cannot read it", "")
-        );
+        assert_eq!((of(&facts).why.as_str(), of(&facts).hint.as_str()), ("cannot read it", ""));
     }
 }

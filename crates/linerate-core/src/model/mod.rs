@@ -114,10 +114,7 @@ use crate::units::{Bytes, Nanos, Rate};
 
 /// The content of a record, in the units that causes and views need.
 #[derive(Debug, Clone, PartialEq)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "independent properties of a run"
-)]
+#[expect(clippy::struct_excessive_bools, reason = "independent properties of a run")]
 pub struct Model {
     /// The hosts, near first.
     pub hosts: Vec<Host>,
@@ -168,9 +165,7 @@ impl Model {
         let of = |t: &&TrialModel| t.plan.direction == direction && t.plan.factor() == Some(factor);
         let mut all = self.trials.iter().rev().filter(of);
         let last = all.next();
-        last.filter(|t| t.effect.is_some())
-            .or_else(|| all.next())
-            .or(last)
+        last.filter(|t| t.effect.is_some()).or_else(|| all.next()).or(last)
     }
 
     /// The direction that carries less than half of the other one: a user reads it first.
@@ -319,10 +314,7 @@ pub struct Latency {
 impl Latency {
     /// The value of a percentile, if the samples support it.
     pub fn percentile(&self, p: f64) -> Option<Nanos> {
-        self.percentiles
-            .iter()
-            .find(|(q, _)| (q - p).abs() < 1e-9)
-            .map(|(_, v)| *v)
+        self.percentiles.iter().find(|(q, _)| (q - p).abs() < 1e-9).map(|(_, v)| *v)
     }
 }
 

@@ -50,43 +50,27 @@ pub(crate) fn nodes(facts: &HostFacts, load: &Load, direction: Direction, side: 
     };
     let Some(node) = port.node else {
         return if facts.has_card() {
-            let why = format!(
-                "nothing says that the cards of {} are on one node",
-                port.name
-            );
+            let why = format!("nothing says that the cards of {} are on one node", port.name);
             Nodes::Unknown(gap(side, &why, "linerate host"))
         } else {
             Nodes::Alike(format!("the {} port is on no node", side.name()))
         };
     };
     let (Some(near), Some(close)) = (topology.near(node), topology.close_to(node)) else {
-        let why = format!(
-            "{} is on node {node}, which the kernel does not list",
-            port.name
-        );
+        let why = format!("{} is on node {node}, which the kernel does not list", port.name);
         return Nodes::Unknown(gap(side, &why, ""));
     };
     let far = |cpu: &u32| close.binary_search(cpu).is_err();
     let threads = far_threads(&close, load, direction, side);
-    let interrupts = if port.served_by.iter().all(far) {
-        port.served_by.clone()
-    } else {
-        Vec::new()
-    };
-    Nodes::Apart(OffNode {
-        node,
-        near,
-        threads,
-        interrupts,
-    })
+    let interrupts =
+        if port.served_by.iter().all(far) { port.served_by.clone() } else { Vec::new() };
+    Nodes::Apart(OffNode { node, near, threads, interrupts })
 }
 
 /// The CPUs of an end's threads that are not close to a node, each once.
 fn far_threads(close: &[u32], load: &Load, direction: Direction, side: Side) -> Vec<u32> {
     let ran = ran_on(load, direction, side);
-    let mut threads: Vec<u32> = ran
-        .filter(|cpu| close.binary_search(cpu).is_err())
-        .collect();
+    let mut threads: Vec<u32> = ran.filter(|cpu| close.binary_search(cpu).is_err()).collect();
     threads.sort_unstable();
     threads.dedup();
     threads
@@ -103,15 +87,10 @@ fn of_device(
 ) -> Nodes {
     let topology = &facts.topology;
     if end.software {
-        return Nodes::Alike(format!(
-            "{} {} is made by software",
-            side.name(),
-            end.device
-        ));
+        return Nodes::Alike(format!("{} {} is made by software", side.name(), end.device));
     }
-    let node = end
-        .node
-        .and_then(|node| Some((node, topology.near(node)?, topology.close_to(node)?)));
+    let node =
+        end.node.and_then(|node| Some((node, topology.near(node)?, topology.close_to(node)?)));
     let Some((node, near, close)) = node else {
         let what = format!("the node of {} {}", side.name(), end.device);
         let why = "nothing says on which node it is".to_owned();
@@ -128,11 +107,7 @@ fn of_device(
 
 /// The CPUs that an end's threads ran on.
 fn ran_on(load: &Load, direction: Direction, side: Side) -> impl Iterator<Item = u32> {
-    let threads = if side == direction.sender() {
-        &load.senders
-    } else {
-        &load.receivers
-    };
+    let threads = if side == direction.sender() { &load.senders } else { &load.receivers };
     threads.iter().filter_map(|thread| thread.cpu)
 }
 
@@ -144,10 +119,8 @@ pub(crate) fn follows(model: &Model, direction: Direction) -> Option<(Side, u32)
     if load.transport == Transport::Rdma {
         return None;
     }
-    let ends = [
-        (direction.receiver(), &load.made.receiver),
-        (direction.sender(), &load.made.sender),
-    ];
+    let ends =
+        [(direction.receiver(), &load.made.receiver), (direction.sender(), &load.made.sender)];
     ends.into_iter().find_map(|(side, made)| {
         let facts = &model.host(side)?.facts;
         let served = &facts.port.as_ref()?.served_by;
@@ -156,10 +129,7 @@ pub(crate) fn follows(model: &Model, direction: Direction) -> Option<(Side, u32)
         let on_it = |cpu: &u32| homes.get(cpu) == Some(&node);
         let together = served.iter().all(on_it);
         let served: BTreeSet<&u32> = served.iter().collect();
-        let free = facts
-            .cpus
-            .iter()
-            .filter(|cpu| on_it(cpu) && !served.contains(cpu));
+        let free = facts.cpus.iter().filter(|cpu| on_it(cpu) && !served.contains(cpu));
         let elsewhere = !made.cpus.is_empty() && !made.cpus.iter().any(on_it);
         let room = free.count() >= load.streams as usize;
         (together && elsewhere && room).then_some((side, node))

@@ -91,10 +91,7 @@ mod tests {
 
     /// For each drop: its kind, its discipline, the rate, and the share that the discipline is set to lose.
     fn told(tables: Vec<Table>) -> Vec<(LocalEvent, String, f64, Option<f64>)> {
-        let near = EndReadings {
-            tables,
-            ..EndReadings::default()
-        };
+        let near = EndReadings { tables, ..EndReadings::default() };
         let step = Step {
             plan: StepPlan {
                 index: 0,
@@ -111,8 +108,7 @@ mod tests {
             trouble: None,
         };
         let all = super::super::local::local(&[], None, &step, WHOLE).into_iter();
-        all.map(|l| (l.what, l.subject, l.per_sec, l.meant))
-            .collect()
+        all.map(|l| (l.what, l.subject, l.per_sec, l.meant)).collect()
     }
 
     #[test]
@@ -124,17 +120,9 @@ mod tests {
         let meant = (LocalEvent::Meant, Some(0.01));
         assert_eq!(at(10_000, [500, 899]), meant);
         assert_eq!(at(10_000, [500, 900]), (LocalEvent::Queue, None), "full");
-        assert_eq!(
-            at(0, [500, 500]),
-            (LocalEvent::Queue, None),
-            "set to lose none"
-        );
+        assert_eq!(at(0, [500, 500]), (LocalEvent::Queue, None), "set to lose none");
         let unset = told(vec![queue("eth0 netem 1:", 30, [0, 0])]);
-        assert_eq!(
-            unset[0].0,
-            LocalEvent::Queue,
-            "nobody read what it is set to"
-        );
+        assert_eq!(unset[0].0, LocalEvent::Queue, "nobody read what it is set to");
     }
 
     #[test]
@@ -150,13 +138,8 @@ mod tests {
 
     #[test]
     fn what_it_hangs_on_counts_it_too() {
-        let port = |parent: Table| {
-            told(vec![
-                queue("eth0 netem 1:", 30, [0, 0]),
-                netem(10_000),
-                parent,
-            ])
-        };
+        let port =
+            |parent: Table| told(vec![queue("eth0 netem 1:", 30, [0, 0]), netem(10_000), parent]);
         assert_eq!(port(queue("eth0 htb 2:", 30, [0, 0])).len(), 1);
         let more = port(queue("eth0 htb 2:", 40, [0, 0]));
         let htb = (LocalEvent::Queue, "eth0 htb 2:".to_owned(), 10.0, None);

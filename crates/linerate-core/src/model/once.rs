@@ -97,10 +97,7 @@ pub fn once(record: &Record, step: &Step, direction: Direction) -> Option<Once> 
     let receivers = if is_alone(record) { "tx" } else { "rx" };
     Some(Once {
         direction,
-        moved: ByRole {
-            sender: moved(sending, "tx"),
-            receiver: moved(receiving, receivers),
-        },
+        moved: ByRole { sender: moved(sending, "tx"), receiver: moved(receiving, receivers) },
         ramp: part.ramp(),
         sampled,
         intervals: intervals(receiving, &format!("s{set}/{receivers}"), window)
@@ -109,9 +106,7 @@ pub fn once(record: &Record, step: &Step, direction: Direction) -> Option<Once> 
         again: events
             .or_else(|| sent_again(sending, set, over(sending)))
             .map(|count| count.max(0.0) as u64),
-        again_share: again
-            .filter(|count| count.of > 0.0)
-            .map(|count| count.events / count.of),
+        again_share: again.filter(|count| count.of > 0.0).map(|count| count.events / count.of),
         cpu_per_byte: ByRole {
             sender: spent(&load.senders, program.sender),
             receiver: spent(&load.receivers, program.receiver),
@@ -133,16 +128,8 @@ pub fn moved_by(
     side: Side,
 ) -> Option<(Bytes, Nanos)> {
     let set = stream_set(record, step, direction)?.plan.id;
-    let role = if direction.sender() == side {
-        "tx"
-    } else {
-        "rx"
-    };
-    moved(
-        end(step, side)?,
-        &format!("s{set}/{role}"),
-        Window::of(step),
-    )
+    let role = if direction.sender() == side { "tx" } else { "rx" };
+    moved(end(step, side)?, &format!("s{set}/{role}"), Window::of(step))
 }
 
 /// CPU time of a program in percent of one CPU, which is read before and after a step.
@@ -155,9 +142,8 @@ fn program(end: &EndReadings) -> Option<f64> {
 /// Payload that the workers of one end moved, and the time between the readings of the first worker.
 fn moved(end: &EndReadings, prefix: &str, window: Window) -> Option<(Bytes, Nanos)> {
     let workers = end.about("worker", |s| s.starts_with(prefix));
-    let grown: Vec<(f64, f64)> = workers
-        .map(|table| growth(table, m::WORKER_BYTES, window))
-        .collect::<Option<_>>()?;
+    let grown: Vec<(f64, f64)> =
+        workers.map(|table| growth(table, m::WORKER_BYTES, window)).collect::<Option<_>>()?;
     let (_, seconds) = *grown.first()?;
     let bytes: f64 = grown.iter().map(|(bytes, _)| bytes).sum();
     Some((Bytes(bytes as u64), Nanos((seconds * 1e9) as u64)))
@@ -166,9 +152,7 @@ fn moved(end: &EndReadings, prefix: &str, window: Window) -> Option<(Bytes, Nano
 /// The payload that the workers of the receiving end read, from one row to another a second later, with one row
 /// of all workers at a time. `None` if they do not have the same rows.
 fn intervals(receiving: &EndReadings, prefix: &str, window: Window) -> Option<Vec<(Bytes, Nanos)>> {
-    let workers: Vec<&Table> = receiving
-        .about("worker", |s| s.starts_with(prefix))
-        .collect();
+    let workers: Vec<&Table> = receiving.about("worker", |s| s.starts_with(prefix)).collect();
     let (from, to) = window.rows(workers.first()?)?;
     let at = &workers.first()?.at;
     let alike =
@@ -178,9 +162,7 @@ fn intervals(receiving: &EndReadings, prefix: &str, window: Window) -> Option<Ve
     }
     let sum = |row: usize| -> Option<i64> {
         let values = |table: &&Table| table.column(m::WORKER_BYTES)?.get(row).copied();
-        workers
-            .iter()
-            .try_fold(0_i64, |sum, table| sum.checked_add(values(table)?))
+        workers.iter().try_fold(0_i64, |sum, table| sum.checked_add(values(table)?))
     };
     let mut parts = Vec::new();
     let (mut begin, mut before) = (at[from], sum(from)?);
@@ -224,21 +206,10 @@ mod tests {
     }
 
     fn parts(tables: Vec<Table>) -> Option<Vec<(u64, u64)>> {
-        let receiving = EndReadings {
-            tables,
-            ..EndReadings::default()
-        };
-        let window = Window {
-            from: 500_000_000,
-            to: 3_000_000_000,
-        };
+        let receiving = EndReadings { tables, ..EndReadings::default() };
+        let window = Window { from: 500_000_000, to: 3_000_000_000 };
         let parts = intervals(&receiving, "s0/rx", window)?;
-        Some(
-            parts
-                .iter()
-                .map(|(bytes, time)| (bytes.0, time.0 / 1_000_000))
-                .collect(),
-        )
+        Some(parts.iter().map(|(bytes, time)| (bytes.0, time.0 / 1_000_000)).collect())
     }
 
     #[test]
@@ -248,10 +219,7 @@ mod tests {
         let other = worker(1, &rows, &[0, 1, 1, 1, 1, 3, 7]);
         let told = parts(vec![one.clone(), other]).unwrap();
         assert_eq!(told, [(20, 1000), (23, 960), (5, 540)]);
-        assert_eq!(
-            told.iter().map(|(bytes, _)| bytes).sum::<u64>(),
-            52 - 10 + 7 - 1
-        );
+        assert_eq!(told.iter().map(|(bytes, _)| bytes).sum::<u64>(), 52 - 10 + 7 - 1);
         // A worker that missed a row cannot be added to the others.
         let late = worker(1, &rows[..6], &[0, 1, 1, 1, 1, 3]);
         assert_eq!(parts(vec![one, late]), None);
@@ -287,10 +255,7 @@ mod tests {
         for (at, late) in table.at.iter_mut().zip([57_000, 8_000].into_iter().cycle()) {
             *at += late;
         }
-        let receiving = EndReadings {
-            tables: vec![table],
-            ..EndReadings::default()
-        };
+        let receiving = EndReadings { tables: vec![table], ..EndReadings::default() };
         Over::AllButRamp.part(&step, &receiving, 0).ramp().0
     }
 
@@ -314,10 +279,7 @@ mod tests {
             tables: vec![worker(0, millis, bytes)],
             ..EndReadings::default()
         };
-        let window = Window {
-            from: SECOND,
-            to: 2 * SECOND,
-        };
+        let window = Window { from: SECOND, to: 2 * SECOND };
         let goodput = |over: Over, end: &EndReadings| over.goodput(end, 0, window);
         // It ended early, and its sums begin before the time that counts: both are nearer to the last row.
         let sums = receiving(&[0, 1980], &[0, 1980]);
@@ -349,10 +311,7 @@ mod tests {
             at: vec![0, 3 * SECOND],
             columns: vec![column],
         };
-        let end = EndReadings {
-            tables: vec![table],
-            ..EndReadings::default()
-        };
+        let end = EndReadings { tables: vec![table], ..EndReadings::default() };
         assert!(!end.is_sampled());
         assert_eq!(program(&end), Some(50.0));
         assert_eq!(program(&EndReadings::default()), None);
@@ -360,10 +319,7 @@ mod tests {
 
     #[test]
     fn cpu_time_is_of_all_threads_or_not_told() {
-        let thread = |busy| Thread {
-            busy,
-            ..Thread::default()
-        };
+        let thread = |busy| Thread { busy, ..Thread::default() };
         let two = [thread(Some(0.5)), thread(Some(0.25))];
         assert_eq!(cpu_per_byte(&two, 1e9), Some(0.75));
         assert_eq!(cpu_per_byte(&two, 0.0), None);

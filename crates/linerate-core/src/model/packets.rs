@@ -40,10 +40,9 @@ impl<'a> Sender<'a> {
     pub(super) fn last_packet(&self, packets: Option<Packets>) -> Option<Bytes> {
         match self.transport {
             // Path MTU discovery may lower it during the step.
-            Transport::Tcp => self
-                .sockets()
-                .filter_map(|socket| last_segment(socket, self.is_ipv6))
-                .max(),
+            Transport::Tcp => {
+                self.sockets().filter_map(|socket| last_segment(socket, self.is_ipv6)).max()
+            }
             Transport::Udp
             | Transport::Rdma
             | Transport::Memory
@@ -73,8 +72,7 @@ impl<'a> Sender<'a> {
 
     fn sockets(&self) -> impl Iterator<Item = &'a Table> + use<'a> {
         let prefix = format!("s{}/", self.set);
-        self.readings
-            .about("tcp", move |subject| subject.starts_with(&prefix))
+        self.readings.about("tcp", move |subject| subject.starts_with(&prefix))
     }
 }
 
@@ -82,11 +80,7 @@ impl<'a> Sender<'a> {
 /// is unknown.
 pub(super) fn received(table: &Table, window: Window) -> Option<Packets> {
     let bytes = |metric| mean(gauge(table, metric, window)).map(whole);
-    Some(Packets {
-        payload: bytes(m::TCP_RCV_MSS)?,
-        packet: None,
-        path_mtu: bytes(m::TCP_PMTU),
-    })
+    Some(Packets { payload: bytes(m::TCP_RCV_MSS)?, packet: None, path_mtu: bytes(m::TCP_PMTU) })
 }
 
 /// Payload of the largest segment that both ends of the connections of a set said they take. A device on the way may
@@ -133,9 +127,7 @@ fn last_segment(socket: &Table, is_ipv6: bool) -> Option<Bytes> {
     };
     let headers = headers(has_timestamps(socket), is_ipv6);
     let segment = last(m::TCP_SND_MSS)?.saturating_add(headers);
-    Some(Bytes(
-        last(m::TCP_PMTU).map_or(segment, |path| path.min(segment)),
-    ))
+    Some(Bytes(last(m::TCP_PMTU).map_or(segment, |path| path.min(segment))))
 }
 
 /// Bit of `tcpi_options`: the segments of a connection carry timestamps.
@@ -166,24 +158,12 @@ mod tests {
 
     /// A sender with a connection of these segments, path MTUs and options.
     fn sender(mss: [i64; 2], path: [i64; 2], options: i64) -> EndReadings {
-        let rows = [
-            (m::TCP_SND_MSS, mss),
-            (m::TCP_PMTU, path),
-            (m::TCP_OPTIONS, [options; 2]),
-        ];
-        EndReadings {
-            tables: vec![table("s0/0", &rows)],
-            ..EndReadings::default()
-        }
+        let rows = [(m::TCP_SND_MSS, mss), (m::TCP_PMTU, path), (m::TCP_OPTIONS, [options; 2])];
+        EndReadings { tables: vec![table("s0/0", &rows)], ..EndReadings::default() }
     }
 
     fn of(transport: Transport, readings: &EndReadings, is_ipv6: bool) -> Sender<'_> {
-        Sender {
-            transport,
-            readings,
-            set: 0,
-            is_ipv6,
-        }
+        Sender { transport, readings, set: 0, is_ipv6 }
     }
 
     #[test]
@@ -210,11 +190,7 @@ mod tests {
         let sender = sender([1448; 2], [1500; 2], 7);
         let made = |write_size, what: &str| SetEnd {
             write_size,
-            gaps: vec![Gap {
-                what: what.to_owned(),
-                why: String::new(),
-                hint: String::new(),
-            }],
+            gaps: vec![Gap { what: what.to_owned(), why: String::new(), hint: String::new() }],
             ..SetEnd::default()
         };
         let sizes = |transport, sending, made: &SetEnd| {
@@ -226,15 +202,9 @@ mod tests {
         };
         let datagrams = made(1000, "set.other");
         assert_eq!(sizes(Transport::Tcp, &none, &datagrams), None);
-        assert_eq!(
-            sizes(Transport::Udp, &none, &datagrams),
-            Some((1000, (1028, false)))
-        );
+        assert_eq!(sizes(Transport::Udp, &none, &datagrams), Some((1000, (1028, false))));
         assert_eq!(sizes(Transport::Udp, &none, &made(0, "")), None);
-        assert_eq!(
-            sizes(Transport::Udp, &none, &made(9000, "set.fragments")),
-            None
-        );
+        assert_eq!(sizes(Transport::Udp, &none, &made(9000, "set.fragments")), None);
         assert_eq!(sizes(Transport::Other, &sender, &datagrams), None);
     }
 

@@ -11,11 +11,7 @@ use crate::record::{Record, Step, Table};
 /// not run, at most 1; `None` if nothing was timed or that was not read.
 pub(super) fn waited(record: &Record, step: &Step, side: Side) -> Option<f64> {
     let timed = round_trips(record, step)?;
-    let all: f64 = timed
-        .counts
-        .iter()
-        .map(|(value, count)| *value as f64 * *count as f64)
-        .sum();
+    let all: f64 = timed.counts.iter().map(|(value, count)| *value as f64 * *count as f64).sum();
     let prefix = format!("s{}/", timed.set);
     let mut threads = end(step, side)?.about("thread", |s| s.starts_with(&prefix));
     let waited = |table: &Table| growth(table, m::THREAD_WAIT, Window::of(step));
@@ -34,16 +30,9 @@ mod tests {
     /// A second of a step with ten timed round trips of 20 ms, while a thread of each end waited for `waits`
     /// milliseconds.
     fn record(waits: [Option<i64>; 2]) -> Record {
-        let pattern = Pattern::PingPong {
-            size: Bytes(64),
-            interval: Nanos(0),
-        };
+        let pattern = Pattern::PingPong { size: Bytes(64), interval: Nanos(0) };
         let end = |wait: Option<i64>, counts: &[(u64, u64)]| EndReadings {
-            latencies: vec![Histogram {
-                set: 4,
-                counts: counts.to_vec(),
-                ..Histogram::default()
-            }],
+            latencies: vec![Histogram { set: 4, counts: counts.to_vec(), ..Histogram::default() }],
             tables: wait.into_iter().map(|ms| thread(ms * 1_000_000)).collect(),
             ..EndReadings::default()
         };
@@ -67,11 +56,7 @@ mod tests {
             },
             hosts: Vec::new(),
             sets: vec![Set {
-                plan: SetPlan {
-                    id: 4,
-                    pattern,
-                    knobs: Knobs::default(),
-                },
+                plan: SetPlan { id: 4, pattern, knobs: Knobs::default() },
                 ends: Vec::new(),
             }],
             trials: Vec::new(),

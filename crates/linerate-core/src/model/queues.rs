@@ -86,10 +86,7 @@ mod tests {
         let set = |ms: i64| table("eth0 netem 1:", &[(m::SHAPER_DELAY, [ms * 1_000_000; 2])]);
         let ours = table("s3/0", &[(m::TCP_BYTES_SENT, [7, 1_000_007])]);
         let tables = [netem(50_000), ours].into_iter().chain(delay.map(set));
-        let end = |tables| EndReadings {
-            tables,
-            ..EndReadings::default()
-        };
+        let end = |tables| EndReadings { tables, ..EndReadings::default() };
         let idle = idle.map(|backlog| end(vec![netem(backlog)]));
         let idle = idle.as_ref().map(|end| (end, WHOLE));
         queues(&end(tables.collect()), 3, WHOLE, idle).unwrap()[0].wait
@@ -100,20 +97,13 @@ mod tests {
         assert_eq!(beyond(None, None), Nanos::from_millis(50));
         assert_eq!(beyond(None, Some(20)), Nanos::from_millis(30));
         assert_eq!(beyond(Some(15_000), None), Nanos::from_millis(35));
-        assert_eq!(
-            beyond(Some(15_000), Some(20)),
-            Nanos::from_millis(30),
-            "it says so"
-        );
+        assert_eq!(beyond(Some(15_000), Some(20)), Nanos::from_millis(30), "it says so");
         assert_eq!(beyond(None, Some(60)), Nanos(0));
     }
 
     #[test]
     fn a_byte_waits_for_what_stands_before_it() {
-        let queue = Queue {
-            subject: "eth0 tbf 1:".into(),
-            wait: Nanos::from_millis(50),
-        };
+        let queue = Queue { subject: "eth0 tbf 1:".into(), wait: Nanos::from_millis(50) };
         let told = found(&[discipline("eth0 tbf 1:", 1_000_000, 50_000)]);
         assert_eq!(told, Some(vec![queue]));
         assert_eq!(found(&[]), None, "nothing was read");

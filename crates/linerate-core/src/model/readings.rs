@@ -17,26 +17,17 @@ pub(super) struct Window {
 
 impl Window {
     /// The whole step.
-    pub(super) const WHOLE: Self = Self {
-        from: 0,
-        to: u64::MAX,
-    };
+    pub(super) const WHOLE: Self = Self { from: 0, to: u64::MAX };
 
     /// The window from the end of the wash-out to the end of the step.
     pub(super) fn of(step: &Step) -> Self {
         let from = step.plan.washout.0;
-        Self {
-            from,
-            to: from.saturating_add(step.plan.measure.0),
-        }
+        Self { from, to: from.saturating_add(step.plan.measure.0) }
     }
 
     /// The window from a moment within the step to its end.
     pub(super) fn starting(self, from: u64) -> Self {
-        Self {
-            from: from.max(self.from),
-            to: self.to,
-        }
+        Self { from: from.max(self.from), to: self.to }
     }
 
     /// Indices of the rows in the window.
@@ -57,11 +48,7 @@ impl Window {
         let missed = self.to.saturating_sub(table.at[b]);
         let late = spacing
             .is_some_and(|spacing| spacing > 0 && missed > spacing.saturating_add(spacing / 2));
-        let b = if late {
-            (b + 1).min(table.at.len() - 1)
-        } else {
-            b
-        };
+        let b = if late { (b + 1).min(table.at.len() - 1) } else { b };
         (a < b && table.at[a] < table.at[b]).then_some((a, b))
     }
 }
@@ -88,9 +75,7 @@ impl EndReadings {
         source: &'a str,
         is: impl Fn(&str) -> bool + 'a,
     ) -> impl Iterator<Item = &'a Table> {
-        self.tables
-            .iter()
-            .filter(move |t| t.source == source && is(&t.subject))
+        self.tables.iter().filter(move |t| t.source == source && is(&t.subject))
     }
 
     /// The table of one source about one subject.

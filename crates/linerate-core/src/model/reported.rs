@@ -37,19 +37,12 @@ pub struct Told<'a> {
 /// The model of reported transfers over TCP or UDP. The base load of a direction is the one with the fewest streams.
 pub fn reported(told: Told<'_>) -> Model {
     let hosts = vec![
-        Host {
-            side: Side::Near,
-            facts: told.near.clone(),
-        },
-        Host {
-            side: Side::Far,
-            facts: told.far.clone(),
-        },
+        Host { side: Side::Near, facts: told.near.clone() },
+        Host { side: Side::Far, facts: told.far.clone() },
     ];
     let of = |both: bool| -> Vec<DirectionModel> {
         let all = Direction::ALL.into_iter();
-        all.filter_map(|direction| of_direction(told, &hosts, direction, both))
-            .collect()
+        all.filter_map(|direction| of_direction(told, &hosts, direction, both)).collect()
     };
     let alone = of(false);
     // A load beside one in the other direction is judged only if there is no other.
@@ -118,12 +111,7 @@ fn fall(told: Told<'_>, direction: Direction, base: &Load) -> Option<Fall> {
     let mut all = told.transfers.iter().map(|(_, one)| one);
     let one = all.find(|one| one.direction == direction && one.ticks == base.ticks)?;
     let secs = one.tick?;
-    let sample = |rate: &f64| Sample {
-        step: 0,
-        secs,
-        rate: *rate,
-        own: true,
-    };
+    let sample = |rate: &f64| Sample { step: 0, secs, rate: *rate, own: true };
     let samples: Vec<Sample> = one.ticks.iter().map(sample).collect();
     Fall::of(&samples).filter(|fall| fall.told.bytes > BUFFERED)
 }
@@ -154,14 +142,9 @@ fn threads(tool: &Tool, cpu: Option<Cpu>, streams: u32) -> Vec<Thread> {
     if streams > 1 && !is_single_threaded(tool) && cpu.total >= IDLE {
         return Vec::new();
     }
-    let user = cpu
-        .system
-        .map(|system| 1.0 - (system / cpu.total.max(f64::MIN_POSITIVE)).clamp(0.0, 1.0));
-    vec![Thread {
-        busy: Some(cpu.total.clamp(0.0, 1.0)),
-        user,
-        ..Thread::default()
-    }]
+    let user =
+        cpu.system.map(|system| 1.0 - (system / cpu.total.max(f64::MIN_POSITIVE)).clamp(0.0, 1.0));
+    vec![Thread { busy: Some(cpu.total.clamp(0.0, 1.0)), user, ..Thread::default() }]
 }
 
 /// The first version of iperf3 with a thread for each stream.
@@ -178,9 +161,7 @@ fn is_single_threaded(tool: &Tool) -> bool {
         text[..end.unwrap_or(text.len())].parse().ok()
     };
     tool.name == "iperf3"
-        && digits(major)
-            .zip(digits(minor))
-            .is_some_and(|version| version < THREADS_SINCE)
+        && digits(major).zip(digits(minor)).is_some_and(|version| version < THREADS_SINCE)
 }
 
 /// The counts of the connections that programs report.
@@ -192,9 +173,7 @@ fn shares(one: &Transfer, streams: u32) -> TcpShares {
     let flight = one.round_trip.mean.map(|rtt| each * rtt.secs());
     let full = |window: Option<Bytes>| Some(flight? >= window?.0 as f64 * FULL_WINDOW);
     let sent = one.seconds.map(|secs| one.goodput.0 as f64 / 8.0 * secs);
-    let segments = sent
-        .zip(one.segment)
-        .map(|(bytes, segment)| bytes / f64::from(segment.max(1)));
+    let segments = sent.zip(one.segment).map(|(bytes, segment)| bytes / f64::from(segment.max(1)));
     let repeated = one.retransmits.map(|n| n as f64);
     TcpShares {
         rwnd_limited: one.held.window.or(full(one.offered).map(f64::from)),
@@ -217,9 +196,7 @@ fn shares(one: &Transfer, streams: u32) -> TcpShares {
 /// Whether segments carry timestamps is unknown then, and a ceiling must not be too low.
 fn packets(one: &Transfer, transport: Transport, hosts: &[Host]) -> Option<Packets> {
     let bytes = |n: u32| Bytes(n.into());
-    let ports = hosts
-        .iter()
-        .filter_map(|host| host.facts.port.as_ref()?.mtu);
+    let ports = hosts.iter().filter_map(|host| host.facts.port.as_ref()?.mtu);
     let mtu = ports.min();
     let ip = Ip::V4.header();
     if transport != Transport::Tcp {
@@ -269,8 +246,5 @@ fn gaps(told: Told<'_>) -> Vec<(Side, Gap)> {
         hint: "linerate run HOST".to_owned(),
     };
     let sides = [Side::Near, Side::Far];
-    sides
-        .into_iter()
-        .flat_map(|side| MISSING.map(|missing| (side, gap(side, missing))))
-        .collect()
+    sides.into_iter().flat_map(|side| MISSING.map(|missing| (side, gap(side, missing)))).collect()
 }

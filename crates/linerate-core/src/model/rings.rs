@@ -25,21 +25,9 @@ pub(super) fn add(all: &mut Vec<Local>, hosts: &[Host], step: &Step, window: Win
             let own = || counted.iter().filter(|one| one.port == port);
             let most = |meaning| largest(own().filter(|one| one.meaning == meaning), window);
             let received = [most(Meaning::RingFull), most(Meaning::BufferFull)];
-            beyond(
-                all,
-                (side, port),
-                received,
-                (LocalEvent::Ring, &RECEIVED),
-                window,
-            );
+            beyond(all, (side, port), received, (LocalEvent::Ring, &RECEIVED), window);
             let sent = [most(Meaning::SendDropped), None];
-            beyond(
-                all,
-                (side, port),
-                sent,
-                (LocalEvent::Departure, &SENT),
-                window,
-            );
+            beyond(all, (side, port), sent, (LocalEvent::Departure, &SENT), window);
         }
     }
 }
@@ -111,10 +99,7 @@ mod tests {
     /// The reported drops of the ring and other drops on arrival, for a second in which the kernel counted
     /// `missed` and `dropped` packets of a port of this driver, and the driver counted `own`.
     fn told(driver: &str, missed: i64, dropped: i64, own: &[(&str, i64)]) -> [u64; 2] {
-        let kernel = [
-            (m::PORT_RX_MISSED, [7, 7 + missed]),
-            (m::PORT_RX_DROPPED, [7, 7 + dropped]),
-        ];
+        let kernel = [(m::PORT_RX_MISSED, [7, 7 + missed]), (m::PORT_RX_DROPPED, [7, 7 + dropped])];
         let own = own.iter().map(|(name, grown)| {
             let subject = format!("eth0 {name}");
             table(&subject, &[(m::DRIVER_COUNT, [5, 5 + grown])])
@@ -132,16 +117,8 @@ mod tests {
     fn what_only_the_driver_counts_is_told() {
         assert_eq!(told("ixgbe", 0, 0, &[("rx_no_dma_resources", 90)]), [90, 0]);
         assert_eq!(told("vmxnet3", 0, 0, &[("pkts rx OOB", 90)]), [90, 0]);
-        assert_eq!(
-            told("vmxnet3", 0, 0, &[("ring full", 90)]),
-            [0, 0],
-            "it waits"
-        );
-        assert_eq!(
-            told("unheard", 0, 0, &[("pkts rx OOB", 90)]),
-            [0, 0],
-            "unknown driver"
-        );
+        assert_eq!(told("vmxnet3", 0, 0, &[("ring full", 90)]), [0, 0], "it waits");
+        assert_eq!(told("unheard", 0, 0, &[("pkts rx OOB", 90)]), [0, 0], "unknown driver");
     }
 
     #[test]

@@ -77,9 +77,7 @@ impl<'a> Room<'a> {
     fn comes_to_an_end(&self, rows: std::ops::Range<usize>) -> bool {
         let used: Vec<f64> = rows.filter_map(|row| self.used(row)).collect();
         let above = || used.iter().filter(|used| **used > WRITABLE);
-        let just = above()
-            .filter(|used| **used <= WRITABLE + JUST_ABOVE)
-            .count();
+        let just = above().filter(|used| **used <= WRITABLE + JUST_ABOVE).count();
         used.iter().any(|used| *used >= 1.0) || (just > 0 && just * 2 >= above().count())
     }
 
@@ -135,9 +133,8 @@ fn is_autotuned(size: u64, mss: u64) -> bool {
     // The segment size announced by the far end counts: it may be larger than the one in use.
     let least = mss.clamp(1, LARGEST).next_power_of_two();
     let payloads = std::iter::successors(Some(least), |payload| Some(payload * 2));
-    let mut segments = payloads
-        .take_while(|payload| *payload <= LARGEST)
-        .map(|payload| payload + DESCRIPTION);
+    let mut segments =
+        payloads.take_while(|payload| *payload <= LARGEST).map(|payload| payload + DESCRIPTION);
     segments.any(|segment| {
         let of = |times: u64| size.is_multiple_of(times * segment);
         size >= 2 * LEAST_SEGMENTS * segment && (of(2) || of(3))

@@ -56,11 +56,7 @@ impl Shaping {
             (None, None) => return None,
         };
         let goodput = rate.0 as f64 * f64::from(times) * payload / counted.max(1.0);
-        let times = if times > 1 {
-            format!("{times} x ")
-        } else {
-            String::new()
-        };
+        let times = if times > 1 { format!("{times} x ") } else { String::new() };
         Some(Shared {
             capacity: Bounds::exact(goodput / 8.0),
             cost: Cost::bytes(Bounds::exact(1.0)),
@@ -112,9 +108,7 @@ pub(super) fn shapers(sending: &EndReadings, set: u32, window: Window) -> Option
         });
         alike.map(|(_, bytes)| bytes).sum::<f64>()
     };
-    let passed = all
-        .iter()
-        .filter(|(s, _)| ours > 0.0 && moved(s) >= ours * PASSED);
+    let passed = all.iter().filter(|(s, _)| ours > 0.0 && moved(s) >= ours * PASSED);
     Some(passed.map(|(shaper, _)| shaper.clone()).collect())
 }
 
@@ -183,10 +177,7 @@ mod tests {
     fn passed(queues: &[[Table; 2]]) -> Vec<Shaping> {
         let ours = table("s3/0", &[(m::TCP_BYTES_SENT, [7, 1_000_007])]);
         let tables = queues.iter().flatten().cloned().chain([ours]);
-        let end = EndReadings {
-            tables: tables.collect(),
-            ..EndReadings::default()
-        };
+        let end = EndReadings { tables: tables.collect(), ..EndReadings::default() };
         shapers(&end, 3, WHOLE).unwrap()
     }
 
@@ -199,33 +190,22 @@ mod tests {
         let found = passed(&both);
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].subject, "eth0 htb 1:11");
-        assert_eq!(
-            (found[0].rate, found[0].flow_rate),
-            (Some(Rate(2_000)), None)
-        );
+        assert_eq!((found[0].rate, found[0].flow_rate), (Some(Rate(2_000)), None));
         assert_eq!((found[0].held, found[0].waiting), (Some(300.0), Some(0.5)));
-        assert_eq!(
-            passed(&[queue("eth0 htb 1:10", 901_000, 1_000, 0)]).len(),
-            1
-        );
+        assert_eq!(passed(&[queue("eth0 htb 1:10", 901_000, 1_000, 0)]).len(), 1);
         assert_eq!(shapers(&EndReadings::default(), 3, WHOLE), None, "not read");
     }
 
     #[test]
     fn flows_are_spread_over_queues_with_one_limit() {
         let halves = |a, b| {
-            let queues = [
-                queue("eth0 fq 1:", 500_000, 0, a),
-                queue("eth0 fq 2:", 500_000, 0, b),
-            ];
+            let queues = [queue("eth0 fq 1:", 500_000, 0, a), queue("eth0 fq 2:", 500_000, 0, b)];
             passed(&queues).len()
         };
         assert_eq!(halves(1_000, 1_000), 2);
         assert_eq!(halves(1_000, 2_000), 0, "who got which is not known");
-        let total = [
-            queue("eth0 tbf 1:", 500_000, 1_000, 0),
-            queue("eth0 tbf 2:", 500_000, 1_000, 0),
-        ];
+        let total =
+            [queue("eth0 tbf 1:", 500_000, 1_000, 0), queue("eth0 tbf 2:", 500_000, 1_000, 0)];
         assert_eq!(passed(&total).len(), 0, "each has its own rate");
     }
 
@@ -234,10 +214,7 @@ mod tests {
     fn waiting(delay: Option<i64>, packets: i64, bytes: i64) -> Option<f64> {
         let subject = "eth0 netem 1:";
         let sent = (m::QDISC_BYTES, [5, 1_000_005]);
-        let waits = [
-            (m::QDISC_WAITING, [0, packets]),
-            (m::QDISC_BACKLOG, [0, bytes]),
-        ];
+        let waits = [(m::QDISC_WAITING, [0, packets]), (m::QDISC_BACKLOG, [0, bytes])];
         let rate = (m::SHAPER_RATE, [1_000_000_000; 2]);
         let delay = delay.map(|ms| (m::SHAPER_DELAY, [ms * 1_000_000; 2]));
         let limits: Vec<_> = [rate].into_iter().chain(delay).collect();
@@ -262,21 +239,14 @@ mod tests {
 
     #[test]
     fn a_ceiling_is_the_payload_of_full_packets() {
-        let full = Packets {
-            payload: Bytes(1448),
-            packet: Some(Bytes(1500)),
-            path_mtu: None,
-        };
+        let full = Packets { payload: Bytes(1448), packet: Some(Bytes(1500)), path_mtu: None };
         let flow = &passed(&[queue("eth0 fq 1:", 1_000_000, 0, 100_000_000)])[0];
         let (rate, formula) = flow.ceiling(full, 2).unwrap();
         assert_eq!(formula, "2 x 100 Mb/s x 1448/1514");
         assert_eq!(rate.0 / 1_000_000, 191);
         let total = &passed(&[queue("eth0 tbf 1:", 1_000_000, 100_000_000, 0)])[0];
         assert_eq!(total.ceiling(full, 2).unwrap().1, "100 Mb/s x 1448/1514");
-        let unread = Packets {
-            packet: None,
-            ..full
-        };
+        let unread = Packets { packet: None, ..full };
         assert_eq!(total.ceiling(unread, 2), None);
     }
 }

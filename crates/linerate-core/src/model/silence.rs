@@ -29,10 +29,7 @@ pub(super) fn heard(step: &Step, ticks: &[(u64, f64)], beside: &[u32]) -> Vec<(u
     let ends = ticks.iter().skip(1).map(|(from, _)| *from);
     let ends = ends.chain(std::iter::once(last));
     let flows = |tick: &(u64, f64)| tick.1 > 0.0;
-    let flow = ticks
-        .iter()
-        .position(flows)
-        .zip(ticks.iter().rposition(flows));
+    let flow = ticks.iter().position(flows).zip(ticks.iter().rposition(flows));
     let within = |at: usize| flow.is_some_and(|(first, last)| (first..=last).contains(&at));
     let heard = ticks.iter().zip(ends).enumerate();
     heard
@@ -69,10 +66,7 @@ impl Silence {
     /// Number of times that the sender's timers of `set` ran out during the silence, up to the sample that
     /// ends it.
     pub(super) fn timeouts(self, step: &Step, set: u32) -> f64 {
-        let window = Window {
-            from: self.from,
-            to: self.to.saturating_add(step.plan.tick.0),
-        };
+        let window = Window { from: self.from, to: self.to.saturating_add(step.plan.tick.0) };
         let prefix = format!("s{set}/");
         let sockets = step.ends.iter();
         let sockets =
@@ -84,10 +78,7 @@ impl Silence {
     /// Whether all threads of an end that move payload of `set` waited for their CPUs in the meantime: it was
     /// their host that kept them from going on, and no path.
     pub(super) fn is_of_a_cpu(self, step: &Step, set: u32) -> bool {
-        let window = Window {
-            from: self.from,
-            to: self.to,
-        };
+        let window = Window { from: self.from, to: self.to };
         let prefixes = [format!("s{set}/tx"), format!("s{set}/rx")];
         step.ends.iter().any(|end| {
             let is_ours = |subject: &str| prefixes.iter().any(|p| subject.starts_with(p));
@@ -145,10 +136,7 @@ mod tests {
                 values: bytes.collect(),
             }],
         };
-        let near = EndReadings {
-            tables: vec![table],
-            ..EndReadings::default()
-        };
+        let near = EndReadings { tables: vec![table], ..EndReadings::default() };
         let step = Step {
             plan: StepPlan {
                 index: 0,
@@ -174,10 +162,7 @@ mod tests {
         let silent = [5.0, 5.0, 0.0, 0.0, 0.0, 5.0];
         assert_eq!(heard_with("s4/tx0", &[]), silent);
         assert_eq!(heard_with("s4/tx0", &[3]), [5.0, 5.0, 0.0, 64.0, 0.0, 5.0]);
-        assert_eq!(
-            heard_with("s4/tx0", &[2, 3, 4, 4, 5]),
-            [5.0, 5.0, 64.0, 64.0, 128.0, 5.0]
-        );
+        assert_eq!(heard_with("s4/tx0", &[2, 3, 4, 4, 5]), [5.0, 5.0, 64.0, 64.0, 128.0, 5.0]);
         let rates = [0.0, 5.0, 0.0, 5.0, 0.0, 0.0];
         let ends = heard_of("s4/tx0", &[0, 2, 4, 5], rates);
         assert_eq!(ends, [0.0, 5.0, 64.0, 5.0, 0.0, 0.0], "no mid-flow");

@@ -38,10 +38,9 @@ pub fn parts(record: &Record, direction: Direction) -> Vec<Part> {
     let Some(set) = stream_set(record, step, direction) else {
         return Vec::new();
     };
-    let (Some(sending), Some(receiving)) = (
-        sending(record, step, direction),
-        receiving(record, step, direction),
-    ) else {
+    let (Some(sending), Some(receiving)) =
+        (sending(record, step, direction), receiving(record, step, direction))
+    else {
         return Vec::new();
     };
     let alone = is_alone(record);
@@ -65,10 +64,7 @@ pub fn parts(record: &Record, direction: Direction) -> Vec<Part> {
 
 /// Every round trip of the idle path; `None` if none was timed.
 pub fn idle_round_trips(record: &Record) -> Option<Histogram> {
-    round_trips(
-        record,
-        first(record, |p| matches!(p, Purpose::IdleLatency))?,
-    )
+    round_trips(record, first(record, |p| matches!(p, Purpose::IdleLatency))?)
 }
 
 /// Every round trip during the base load of a direction.

@@ -29,23 +29,11 @@ pub struct PathStage {
 const NO_SLOT: &str = "none: the port is virtual";
 
 /// The stages of one host, from the program to the wire.
-const INWARD: [Stage; 6] = [
-    Stage::App,
-    Stage::Socket,
-    Stage::Cpu,
-    Stage::Memory,
-    Stage::Pcie,
-    Stage::Port,
-];
+const INWARD: [Stage; 6] =
+    [Stage::App, Stage::Socket, Stage::Cpu, Stage::Memory, Stage::Pcie, Stage::Port];
 
 /// The stages of one host whose RDMA device moves the payload: without sockets.
-const DEVICE: [Stage; 5] = [
-    Stage::App,
-    Stage::Cpu,
-    Stage::Memory,
-    Stage::Pcie,
-    Stage::Port,
-];
+const DEVICE: [Stage; 5] = [Stage::App, Stage::Cpu, Stage::Memory, Stage::Pcie, Stage::Port];
 
 /// The stages of one host whose processes share memory.
 const SHARED: [Stage; 3] = [Stage::App, Stage::Cpu, Stage::Memory];
@@ -85,11 +73,7 @@ pub fn stages(model: &Model) -> Vec<PathStage> {
 
 /// The lowest ceiling of each direction at a place. A wire belongs to its port.
 fn ceilings(model: &Model, stage: Stage, side: Place) -> [Option<Ceiling>; 2] {
-    let given = if stage == Stage::Port {
-        Stage::Net
-    } else {
-        stage
-    };
+    let given = if stage == Stage::Port { Stage::Net } else { stage };
     Direction::ALL.map(|way| {
         let all = &model.direction(way)?.ceilings;
         let own = |c: &&Ceiling| c.stage == given && c.side == side;
@@ -127,21 +111,14 @@ fn app(model: &Model, facts: &HostFacts) -> Vec<String> {
 /// The settings of the sockets of the base loads, in words.
 fn socket(model: &Model, side: Side) -> Vec<String> {
     let mut parts = Vec::new();
-    for DirectionModel {
-        direction, base, ..
-    } in &model.directions
-    {
+    for DirectionModel { direction, base, .. } in &model.directions {
         let Load { made, tcp, .. } = base;
         let sends = direction.sender() == side;
         let end = made.at(*direction, side);
         if sends && !end.congestion.is_empty() {
             parts.push(format!("{} {}", end.congestion, direction.name()));
         }
-        let buffer = if sends {
-            tcp.send_memory
-        } else {
-            base.recv_memory
-        };
+        let buffer = if sends { tcp.send_memory } else { base.recv_memory };
         let what = if sends { "send" } else { "receive" };
         parts.extend(buffer.map(|size: Bytes| format!("{what} buffer {size}")));
     }
@@ -177,10 +154,7 @@ fn slots_of(end: &RdmaEnd) -> Vec<String> {
 fn device_port(end: &RdmaEnd) -> String {
     let link = end.link().map(|link| format!("{link}, "));
     let link = link.unwrap_or_default();
-    let on = end
-        .netdev
-        .as_ref()
-        .map(|netdev| format!(" on {}", netdev.name));
+    let on = end.netdev.as_ref().map(|netdev| format!(" on {}", netdev.name));
     let on = on.unwrap_or_default();
     format!("{}{on} ({link}packets of {} B)", end.name(), end.mtu)
 }
@@ -213,10 +187,7 @@ fn slots(facts: &HostFacts) -> Vec<String> {
 fn link(crossing: &Crossing<'_>) -> String {
     let (device, now) = (crossing.device, crossing.now);
     if crossing.is_tunnel {
-        return format!(
-            "{} through a Thunderbolt or USB4 cable, its rate unknown",
-            device.address
-        );
+        return format!("{} through a Thunderbolt or USB4 cable, its rate unknown", device.address);
     }
     let ends = match (device.max, crossing.slot.max) {
         (Some(card), Some(slot)) if card == now && slot == now => String::new(),
@@ -224,11 +195,7 @@ fn link(crossing: &Crossing<'_>) -> String {
         _ => String::new(),
     };
     let payload = device.payload.map(|p| format!(", payload {} B", p.now));
-    format!(
-        "{} at {now}{ends}{}",
-        device.address,
-        payload.unwrap_or_default()
-    )
+    format!("{} at {now}{ends}{}", device.address, payload.unwrap_or_default())
 }
 
 /// The port of the route, then the ports below it.
@@ -292,9 +259,7 @@ fn net(model: &Model, near: Option<&Host>) -> Vec<String> {
     });
     let mut packets = model.directions.iter().filter_map(|d| d.base.packets);
     let mtu = packets.find_map(|p| p.path_mtu.or(p.packet));
-    by.into_iter()
-        .chain(mtu.map(|mtu| format!("packets of {} bytes", mtu.0)))
-        .collect()
+    by.into_iter().chain(mtu.map(|mtu| format!("packets of {} bytes", mtu.0))).collect()
 }
 
 #[cfg(test)]
@@ -309,10 +274,7 @@ mod tests {
     fn host(side: Side) -> Host {
         let facts = HostFacts {
             cpus: vec![0, 1],
-            port: Some(Port {
-                name: "eth0".to_owned(),
-                ..Port::default()
-            }),
+            port: Some(Port { name: "eth0".to_owned(), ..Port::default() }),
             ..HostFacts::default()
         };
         Host { side, facts }
@@ -338,16 +300,10 @@ mod tests {
     #[test]
     fn a_path_goes_out_of_one_host_and_into_the_other() {
         let all = stages(&model(vec![host(Side::Near), host(Side::Far)]));
-        let names: Vec<_> = all
-            .iter()
-            .map(|s| (s.side.name(), s.stage.name()))
-            .collect();
+        let names: Vec<_> = all.iter().map(|s| (s.side.name(), s.stage.name())).collect();
         assert_eq!(names.len(), 13);
         assert_eq!(names[..2], [("near", "app"), ("near", "socket")]);
-        assert_eq!(
-            names[5..8],
-            [("near", "port"), ("path", "net"), ("far", "port")]
-        );
+        assert_eq!(names[5..8], [("near", "port"), ("path", "net"), ("far", "port")]);
         assert_eq!(names[12], ("far", "app"));
         assert_eq!(all[2].parts, ["2 CPUs"]);
         assert_eq!(all[5].parts, ["eth0"], "a record from before routes");
@@ -367,15 +323,9 @@ mod tests {
             ..Nic::default()
         });
         ports[0].stack.below = vec![2, 3];
-        bridged.facts.route = Some(Route {
-            ports: ports.into(),
-            ..Route::default()
-        });
-        bridged.facts.channels = Some(Channels {
-            least: 2,
-            most: 2,
-            speed: Transfers(2_666_000_000),
-        });
+        bridged.facts.route = Some(Route { ports: ports.into(), ..Route::default() });
+        bridged.facts.channels =
+            Some(Channels { least: 2, most: 2, speed: Transfers(2_666_000_000) });
         let all = stages(&model(vec![bridged]));
         assert_eq!(all[4].parts, [""; 0], "one of two cards, each in its slot");
         assert_eq!(all[3].parts, ["2 x 2666 MT/s x 8 B"]);
@@ -411,10 +361,7 @@ mod tests {
         assert_eq!(nic(&port), "eth0 (igb, 1 Gb/s, MTU 1500)");
         port.link.duplex = Some(Duplex::Half);
         port.up = false;
-        assert_eq!(
-            nic(&port),
-            "eth0 (igb, 1 Gb/s, half duplex, no carrier, MTU 1500)"
-        );
+        assert_eq!(nic(&port), "eth0 (igb, 1 Gb/s, half duplex, no carrier, MTU 1500)");
         port.is_virtual = true;
         port.up = true;
         assert_eq!(nic(&port), "eth0 (igb, MTU 1500)");

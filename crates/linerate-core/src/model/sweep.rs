@@ -120,15 +120,10 @@ struct Slice {
 
 /// The sweep of a record over `settings` in `direction`.
 pub fn sweep(record: &Record, swept: Swept, settings: &[Knobs], direction: Direction) -> Sweep {
-    let rounds: Vec<Vec<Option<Slice>>> = settings
-        .iter()
-        .map(|knobs| slices(record, knobs, direction))
-        .collect();
-    let mut settings: Vec<Setting> = settings
-        .iter()
-        .zip(&rounds)
-        .map(|(knobs, rounds)| setting(knobs, rounds))
-        .collect();
+    let rounds: Vec<Vec<Option<Slice>>> =
+        settings.iter().map(|knobs| slices(record, knobs, direction)).collect();
+    let mut settings: Vec<Setting> =
+        settings.iter().zip(&rounds).map(|(knobs, rounds)| setting(knobs, rounds)).collect();
     let reference = reference(swept, &settings);
     if let Some(base) = reference {
         for at in (0..settings.len()).filter(|at| *at != base) {
@@ -143,19 +138,13 @@ pub fn sweep(record: &Record, swept: Swept, settings: &[Knobs], direction: Direc
     let sized =
         swept == Swept::Size && Transport::of(&record.start.plan.engine) == Transport::Memory;
     let knee = reference.filter(|_| swept != Swept::Copy && !sized);
-    let known: Vec<usize> = (0..settings.len())
-        .filter(|at| settings[*at].goodput.is_some())
-        .collect();
+    let known: Vec<usize> =
+        (0..settings.len()).filter(|at| settings[*at].goodput.is_some()).collect();
     let falls = falls_of(if sized { &known } else { &[] }, |over, under| {
         let pairs = pairs(&rounds[over], &rounds[under], &|slice| Some(slice.goodput));
         rounds_ratio(&pairs)
     });
-    Sweep {
-        falls,
-        knee: knee.and_then(|best| knee_of(&ratios, best)),
-        settings,
-        reference,
-    }
+    Sweep { falls, knee: knee.and_then(|best| knee_of(&ratios, best)), settings, reference }
 }
 
 /// The rounds of a setting; `None` for a disturbed one. The first step of a set warms its connections up and
@@ -197,10 +186,7 @@ fn slice(record: &Record, step: &Step, set: u32, direction: Direction) -> Option
     };
     Some(Slice {
         goodput,
-        cpu: ByRole {
-            sender: cpu(sending, "tx"),
-            receiver: cpu(receiving, "rx"),
-        },
+        cpu: ByRole { sender: cpu(sending, "tx"), receiver: cpu(receiving, "rx") },
         copied: handover::copied(sending, set, window),
     })
 }
@@ -261,11 +247,7 @@ fn pairs(
 /// The knee of settings with these goodputs in multiples of the best one's; `None` if nothing was compared
 /// with it.
 fn knee_of(ratios: &[Option<Interval>], best: usize) -> Option<Knee> {
-    let itself = Interval {
-        low: 1.0,
-        mid: 1.0,
-        high: 1.0,
-    };
+    let itself = Interval { low: 1.0, mid: 1.0, high: 1.0 };
     let ratio = |at: usize| {
         if at == best { Some(itself) } else { ratios[at] }
     };
@@ -305,13 +287,9 @@ fn falls_of(known: &[usize], ratio: impl Fn(usize, usize) -> Option<Interval>) -
             _ if fallen => {
                 // Settings that were a little slower since then are no part of the fall.
                 let between = known.iter().rev().filter(|s| (holds..at).contains(*s));
-                let from = between
-                    .copied()
-                    .find(|from| ratio(at, *from).is_some_and(|to| is_fall(&to)));
-                falls.push(Fall {
-                    from: from.unwrap_or(holds),
-                    to: at,
-                });
+                let from =
+                    between.copied().find(|from| ratio(at, *from).is_some_and(|to| is_fall(&to)));
+                falls.push(Fall { from: from.unwrap_or(holds), to: at });
             }
             _ => {}
         }
@@ -334,28 +312,17 @@ mod tests {
 
     #[test]
     fn the_sets_of_a_setting_are_found_although_their_threads_poll() {
-        let pattern = Pattern::Stream {
-            direction: Direction::Forward,
-        };
+        let pattern = Pattern::Stream { direction: Direction::Forward };
         for engine in ["tcp", "rdma"] {
             let settings = Swept::Depth.settings(&Knobs::default(), 1);
             for (at, knobs) in settings.iter().enumerate() {
                 let set = SetPlan::of(engine, 0, pattern, knobs.clone());
-                let found = settings
-                    .iter()
-                    .map(|other| has_setting(&set, engine, other));
-                let others: Vec<usize> = (0..)
-                    .zip(found)
-                    .filter(|(_, is)| *is)
-                    .map(|(at, _)| at)
-                    .collect();
+                let found = settings.iter().map(|other| has_setting(&set, engine, other));
+                let others: Vec<usize> =
+                    (0..).zip(found).filter(|(_, is)| *is).map(|(at, _)| at).collect();
                 // Sockets have no depth.
                 let all: Vec<usize> = (0..settings.len()).collect();
-                assert_eq!(
-                    others,
-                    if engine == "rdma" { vec![at] } else { all },
-                    "{engine}"
-                );
+                assert_eq!(others, if engine == "rdma" { vec![at] } else { all }, "{engine}");
             }
         }
     }
@@ -366,11 +333,7 @@ mod tests {
             let known: Vec<usize> = (0..rates.len()).filter(|at| rates[*at] > 0.0).collect();
             let falls = falls_of(&known, |over, under| {
                 let mid = rates[over] / rates[under];
-                Some(Interval {
-                    low: mid * (1.0 - half),
-                    mid,
-                    high: mid * (1.0 + half),
-                })
+                Some(Interval { low: mid * (1.0 - half), mid, high: mid * (1.0 + half) })
             });
             let ends = falls.iter().map(|fall| [fall.from, fall.to]);
             ends.collect::<Vec<_>>()
@@ -381,10 +344,7 @@ mod tests {
         assert_eq!(of(&[100.0, 100.0, 84.0, 84.0], 0.01), [[1, 2]]);
         assert_eq!(of(&[100.0, 100.0, 84.0, 84.0], 0.2), none, "within noise");
         // A little less than a seventh, and more, below the best: the fall is where the rate drops.
-        assert_eq!(
-            of(&[100.0, 89.0, 84.0, 84.0, 83.0, 66.0, 66.0], 0.01),
-            [[4, 5]]
-        );
+        assert_eq!(of(&[100.0, 89.0, 84.0, 84.0, 83.0, 66.0, 66.0], 0.01), [[4, 5]]);
         // A steady decline falls from where it was a seventh faster.
         assert_eq!(of(&[100.0, 90.0, 81.0, 73.0, 70.0], 0.01), [[1, 3]]);
         // Three levels; the first fall takes two settings.
@@ -395,11 +355,7 @@ mod tests {
         // A slow decline is one once what is lost since the last that was good counts by itself.
         assert_eq!(of(&[100.0, 95.0, 90.0, 84.0, 77.0], 0.01), none);
         assert_eq!(of(&[100.0, 95.0, 90.0, 84.0, 76.0], 0.01), [[2, 4]]);
-        assert_eq!(
-            of(&[100.0, 0.0, 50.0], 0.01),
-            [[0, 2]],
-            "one was not measured"
-        );
+        assert_eq!(of(&[100.0, 0.0, 50.0], 0.01), [[0, 2]], "one was not measured");
     }
 
     #[test]
@@ -410,14 +366,8 @@ mod tests {
         };
         let low = of(0.4, 0.5, 0.6);
         assert_eq!(knee(&[low, of(0.95, 0.96, 0.97), None], 2), Some([1, 1, 1]));
-        assert_eq!(
-            knee(&[low, of(0.93, 0.94, 0.9499), None], 2),
-            Some([2, 2, 2])
-        );
-        assert_eq!(
-            knee(&[low, of(0.93, 0.949, 0.95), None], 2),
-            Some([1, 2, 2])
-        );
+        assert_eq!(knee(&[low, of(0.93, 0.94, 0.9499), None], 2), Some([2, 2, 2]));
+        assert_eq!(knee(&[low, of(0.93, 0.949, 0.95), None], 2), Some([1, 2, 2]));
         assert_eq!(knee(&[low, of(0.94, 0.95, 0.96), None], 2), Some([1, 1, 2]));
         // What falls again after the best one is no matter.
         assert_eq!(knee(&[low, None, of(0.9, 0.91, 0.92)], 1), Some([1, 1, 1]));
@@ -437,11 +387,7 @@ mod tests {
             (1.031, 1.5, Cost::More),
         ] {
             let mid = f64::midpoint(low, high);
-            assert_eq!(
-                Cost::of(Interval { low, mid, high }),
-                cost,
-                "{low} to {high}"
-            );
+            assert_eq!(Cost::of(Interval { low, mid, high }), cost, "{low} to {high}");
         }
     }
 }

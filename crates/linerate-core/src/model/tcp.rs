@@ -43,10 +43,7 @@ pub(super) fn sent(sending: &EndReadings, set: u32, window: Window) -> Option<Co
     let count = |table: &Table| {
         let grown = |metric| growth(table, metric, window).map(|(grown, _)| grown);
         let mss = mean(gauge(table, m::TCP_SND_MSS, window))?.max(1.0);
-        Some(Count {
-            events: grown(m::TCP_RETRANS)?,
-            of: grown(m::TCP_BYTES_SENT)? / mss,
-        })
+        Some(Count { events: grown(m::TCP_RETRANS)?, of: grown(m::TCP_BYTES_SENT)? / mss })
     };
     let streams = sending.about("tcp", |s| s.starts_with(&prefix)).map(count);
     let streams: Vec<Count> = streams.collect::<Option<_>>()?;
@@ -61,9 +58,8 @@ pub(super) fn sent(sending: &EndReadings, set: u32, window: Window) -> Option<Co
 pub(super) fn sent_again(sending: &EndReadings, set: u32, window: Window) -> Option<f64> {
     let prefix = format!("s{set}/");
     let each = about_tcp(sending, &prefix).into_iter();
-    let each: Option<Vec<f64>> = each
-        .map(|table| growth(table, m::TCP_RETRANS, window).map(|(grown, _)| grown))
-        .collect();
+    let each: Option<Vec<f64>> =
+        each.map(|table| growth(table, m::TCP_RETRANS, window).map(|(grown, _)| grown)).collect();
     let all = each.filter(|all| !all.is_empty())?;
     Some(all.iter().sum::<f64>() * stands_for(sending, set))
 }
@@ -73,9 +69,8 @@ pub(super) fn sent_again(sending: &EndReadings, set: u32, window: Window) -> Opt
 pub(super) fn segments_received(end: &EndReadings, set: u32, window: Window) -> Option<f64> {
     let prefix = format!("s{set}/");
     let each = about_tcp(end, &prefix).into_iter();
-    let each: Option<Vec<f64>> = each
-        .map(|table| per_second(table, m::TCP_SEGS_IN, window))
-        .collect();
+    let each: Option<Vec<f64>> =
+        each.map(|table| per_second(table, m::TCP_SEGS_IN, window)).collect();
     let all = each.filter(|all| !all.is_empty())?;
     Some(all.iter().sum::<f64>() * stands_for(end, set))
 }
@@ -96,10 +91,7 @@ pub(super) fn came_twice(sending: &EndReadings, receiving: &EndReadings, set: u3
     let prefix = format!("s{set}/");
     let sockets = |end| about_tcp(end, &prefix);
     let (senders, receivers) = (sockets(sending), sockets(receiving));
-    let step = Window {
-        from: 0,
-        to: u64::MAX,
-    };
+    let step = Window { from: 0, to: u64::MAX };
     let count = |from: &[&Table], metric| -> Option<f64> {
         let grown = from.iter().map(|socket| growth(socket, metric, step));
         grown.map(|grown| grown.map(|(count, _)| count)).sum()
@@ -147,9 +139,7 @@ pub(super) fn tcp(
 ) -> TcpShares {
     let prefix = format!("s{set}/");
     let tables: Vec<&Table> = sending.about("tcp", |s| s.starts_with(&prefix)).collect();
-    let sockets: Vec<&Table> = sending
-        .about("socket", |s| s.starts_with(&prefix))
-        .collect();
+    let sockets: Vec<&Table> = sending.about("socket", |s| s.starts_with(&prefix)).collect();
     let held = Held::of(&tables, &sockets, window, writer);
     let each = stands_for(sending, set);
     let all = |from, metric| all(from, metric, window);
@@ -158,11 +148,8 @@ pub(super) fn tcp(
     let segments = |metric| Some(Bytes((mean(all(&tables, metric))? * mss?.0 as f64) as u64));
     let micros = |v: f64| Nanos((v.max(0.0) * 1e3) as u64);
     let total = |metric| {
-        let grown: Vec<f64> = tables
-            .iter()
-            .filter_map(|t| growth(t, metric, window))
-            .map(|(g, _)| g)
-            .collect();
+        let grown: Vec<f64> =
+            tables.iter().filter_map(|t| growth(t, metric, window)).map(|(g, _)| g).collect();
         (!grown.is_empty()).then(|| grown.iter().sum::<f64>() * each)
     };
     let counted = sent(sending, set, window);
@@ -275,13 +262,7 @@ mod tests {
                 ],
             )
         };
-        let total = |stream| Total {
-            set: 1,
-            stream,
-            sent: 0,
-            received: 0,
-            complete: true,
-        };
+        let total = |stream| Total { set: 1, stream, sent: 0, received: 0, complete: true };
         for (streams, times) in [(0, 1.0), (2, 1.0), (6, 3.0)] {
             let end = EndReadings {
                 tables: vec![socket(0), socket(3)],
@@ -302,9 +283,7 @@ mod tests {
         // In a second, of 1000 segments sent: 20 may be read of one end alone.
         let at = |again: i64, came: i64, flown: i64, others: usize| {
             let end = |rows: &[(m::Metric, [i64; 2])], sockets: usize| EndReadings {
-                tables: (0..sockets)
-                    .map(|n| table(&format!("s1/{n}"), rows))
-                    .collect(),
+                tables: (0..sockets).map(|n| table(&format!("s1/{n}"), rows)).collect(),
                 ..EndReadings::default()
             };
             let rows = [
@@ -315,14 +294,8 @@ mod tests {
             let receiver = end(&[(m::TCP_SEGS_IN, [3, 3 + came])], others);
             came_twice(&end(&rows, 1), &receiver, 1)
         };
-        assert_eq!(
-            (at(400, 1000, 0, 1), at(400, 900, 0, 1)),
-            (Some(1.0), Some(0.75))
-        );
-        assert_eq!(
-            (at(400, 980, 20, 1), at(400, 900, 20, 1)),
-            (Some(1.0), Some(0.75))
-        );
+        assert_eq!((at(400, 1000, 0, 1), at(400, 900, 0, 1)), (Some(1.0), Some(0.75)));
+        assert_eq!((at(400, 980, 20, 1), at(400, 900, 20, 1)), (Some(1.0), Some(0.75)));
         assert_eq!(
             (at(400, 600, 0, 1), at(400, 580, 0, 1)),
             (Some(0.0), Some(0.0)),
@@ -338,15 +311,9 @@ mod tests {
             (Some(1.0), None),
             "copied by a network"
         );
-        assert_eq!(
-            (at(200, 1000, 0, 1), at(199, 1000, 0, 1)),
-            (Some(1.0), None)
-        );
+        assert_eq!((at(200, 1000, 0, 1), at(199, 1000, 0, 1)), (Some(1.0), None));
         // More than a tenth of them is not taken for what is in flight.
-        assert_eq!(
-            (at(400, 960, 90, 1), at(400, 950, 90, 1)),
-            (Some(1.0), Some(0.875))
-        );
+        assert_eq!((at(400, 960, 90, 1), at(400, 950, 90, 1)), (Some(1.0), Some(0.875)));
         assert_eq!((at(400, 1000, 0, 0), at(400, 1000, 0, 2)), (None, None));
     }
 
@@ -374,11 +341,7 @@ mod tests {
         assert_eq!(of(|_| 20, 18, enough), Some(Bytes(20_000)));
         assert_eq!(of(|_| 20, 17, enough), None, "not full");
         let late = |row: i64| if row < 2 { 10 } else { 20 };
-        assert_eq!(
-            of(late, 20, enough),
-            Some(Bytes(20_000)),
-            "it started small"
-        );
+        assert_eq!(of(late, 20, enough), Some(Bytes(20_000)), "it started small");
         let later = |row: i64| if row < 3 { 10 } else { 20 };
         assert_eq!(of(later, 20, enough), None);
         let grows = |row: i64| 20 + row / 9;
@@ -391,10 +354,7 @@ mod tests {
     fn no_segment_that_came_twice_tells_something_only_of_a_receiver_that_tells() {
         let at = |options: u8, twice: [i64; 2], known| {
             let options = [options.into(); 2];
-            let table = table(
-                "s1/0",
-                &[(m::TCP_OPTIONS, options), (m::TCP_DSACK_DUPS, twice)],
-            );
+            let table = table("s1/0", &[(m::TCP_OPTIONS, options), (m::TCP_DSACK_DUPS, twice)]);
             tells_duplicates(&[&table], known)
         };
         assert!(at(7, [0, 0], true));

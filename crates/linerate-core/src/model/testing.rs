@@ -9,10 +9,7 @@ use crate::record::{Column, Table, TrialPlan};
 use crate::stats::Interval;
 
 /// The whole second.
-pub(super) const WHOLE: Window = Window {
-    from: 0,
-    to: 1_000_000_000,
-};
+pub(super) const WHOLE: Window = Window { from: 0, to: 1_000_000_000 };
 
 /// A trial that had an effect.
 pub(super) fn trial() -> TrialModel {
@@ -24,11 +21,7 @@ pub(super) fn trial() -> TrialModel {
         after: Knobs::default(),
         max_blocks: 1,
     };
-    let effect = Interval {
-        mid: 2.0,
-        low: 1.9,
-        high: 2.1,
-    };
+    let effect = Interval { mid: 2.0, low: 1.9, high: 2.1 };
     TrialModel {
         plan,
         effect: Some(effect),

@@ -79,9 +79,8 @@ fn cost(record: &Record, step: &Step, set: u32, direction: Direction) -> Option<
     let bytes = goodput(record, step, set, direction)? / 8.0;
     let prefix = format!("s{set}/tx");
     let threads = sending(record, step, direction)?.about("thread", |s| s.starts_with(&prefix));
-    let ran: Option<Vec<f64>> = threads
-        .map(|t| per_second(t, m::THREAD_RUN, Window::of(step)))
-        .collect();
+    let ran: Option<Vec<f64>> =
+        threads.map(|t| per_second(t, m::THREAD_RUN, Window::of(step))).collect();
     let ran: f64 = ran.filter(|all| !all.is_empty())?.iter().sum();
     (bytes > 0.0).then(|| ran / 1e9 / bytes)
 }
@@ -128,9 +127,7 @@ pub(super) fn trial_of<'a>(
 /// The values of one figure over the slices that have it, each with whether it was measured with the change.
 fn each<T>(slices: &[&Slice], figure: impl Fn(&Slice) -> Option<T>) -> Vec<(bool, T)> {
     let slices = slices.iter();
-    slices
-        .filter_map(|slice| Some((slice.changed, figure(slice)?)))
-        .collect()
+    slices.filter_map(|slice| Some((slice.changed, figure(slice)?))).collect()
 }
 
 /// Share of all segments of one setting that were retransmitted.
@@ -170,9 +167,7 @@ const GROWN: f64 = 1.05;
 /// Whether the offered window is no larger in the second load; false if unknown.
 pub(crate) fn stayed(small: Option<&Load>, large: Option<&Load>) -> bool {
     let window = |load: Option<&Load>| Some(load?.tcp.window?.0 as f64);
-    window(small)
-        .zip(window(large))
-        .is_some_and(|(small, large)| large < small * GROWN)
+    window(small).zip(window(large)).is_some_and(|(small, large)| large < small * GROWN)
 }
 
 /// Whether both settings of a trial are the requested ones: a change that was refused is no change.
@@ -192,10 +187,8 @@ fn placed(set: &Set) -> bool {
         return true;
     };
     let knobs = &set.plan.knobs;
-    let asked = [
-        (direction.sender(), &knobs.sender_cpus),
-        (direction.receiver(), &knobs.receiver_cpus),
-    ];
+    let asked =
+        [(direction.sender(), &knobs.sender_cpus), (direction.receiver(), &knobs.receiver_cpus)];
     asked.into_iter().all(|(side, cpus)| {
         let end = set.ends.get(index(side));
         cpus.is_empty() || end.is_some_and(|end| end.cpus == *cpus)

@@ -39,11 +39,7 @@ pub struct Vanished {
 /// unknown. Small messages do pass: the streams were connected, and both ends agreed on the step.
 pub fn vanished(record: &Record, step: &Step, direction: Direction) -> Option<Vanished> {
     let set = stream_set(record, step, direction)?;
-    let headers = if is_ipv6(record) {
-        HEADERS_V6
-    } else {
-        HEADERS_V4
-    };
+    let headers = if is_ipv6(record) { HEADERS_V6 } else { HEADERS_V4 };
     let datagrams = Transport::of(&record.start.plan.engine) == Transport::Udp;
     let packet = if datagrams {
         let made = set.ends.get(usize::from(direction == Direction::Reverse))?;
@@ -51,19 +47,11 @@ pub fn vanished(record: &Record, step: &Step, direction: Direction) -> Option<Va
     } else {
         full_packet(record)
     };
-    let ends = (
-        end(step, direction.sender())?,
-        end(step, direction.receiver()),
-    );
-    let nothing = if datagrams {
-        no_datagram(set.plan.id, ends)
-    } else {
-        no_segment(&set.plan, ends)
-    };
-    (nothing && packet > ALWAYS).then_some(Vanished {
-        packet: Bytes(packet),
-        echo: Bytes(packet.saturating_sub(headers)),
-    })
+    let ends = (end(step, direction.sender())?, end(step, direction.receiver()));
+    let nothing =
+        if datagrams { no_datagram(set.plan.id, ends) } else { no_segment(&set.plan, ends) };
+    (nothing && packet > ALWAYS)
+        .then_some(Vanished { packet: Bytes(packet), echo: Bytes(packet.saturating_sub(headers)) })
 }
 
 /// A sum over the streams of a set; `None` if the end reports none.
@@ -97,10 +85,7 @@ fn no_segment(plan: &SetPlan, (sending, receiving): (&EndReadings, Option<&EndRe
 }
 
 /// The whole step.
-const WHOLE: Window = Window {
-    from: 0,
-    to: u64::MAX,
-};
+const WHOLE: Window = Window { from: 0, to: u64::MAX };
 
 /// Payload that the other end has acknowledged; `None` if the kernel does not report it.
 fn acked(sending: &EndReadings, set: u32) -> Option<f64> {
@@ -109,8 +94,7 @@ fn acked(sending: &EndReadings, set: u32) -> Option<f64> {
     let each: Option<Vec<f64>> = sockets
         .map(|socket| growth(socket, m::TCP_BYTES_ACKED, WHOLE).map(|(grown, _)| grown))
         .collect();
-    each.filter(|all| !all.is_empty())
-        .map(|all| all.iter().sum())
+    each.filter(|all| !all.is_empty()).map(|all| all.iter().sum())
 }
 
 /// Bytes of the largest packet that the known ports support.
@@ -138,10 +122,7 @@ mod tests {
             pattern: Pattern::Stream { direction: FORWARD },
             knobs: Knobs::default(),
         };
-        let made = SetEnd {
-            write_size: size,
-            ..SetEnd::default()
-        };
+        let made = SetEnd { write_size: size, ..SetEnd::default() };
         let start = Start {
             format: FORMAT,
             linerate: String::new(),
@@ -162,10 +143,7 @@ mod tests {
         Record {
             start,
             hosts: Vec::new(),
-            sets: vec![Set {
-                plan,
-                ends: vec![made.clone(), made],
-            }],
+            sets: vec![Set { plan, ends: vec![made.clone(), made] }],
             trials: Vec::new(),
             steps: Vec::new(),
             imported: None,
@@ -199,22 +177,11 @@ mod tests {
         counted: &[(Metric, i64)],
         [put, got]: [Option<u64>; 2],
     ) -> Option<Vanished> {
-        let total = |sent, received| Total {
-            set: 0,
-            stream: 0,
-            sent,
-            received,
-            complete: false,
-        };
-        let columns: Vec<(Metric, [i64; 2])> = counted
-            .iter()
-            .map(|(metric, grown)| (*metric, [7, 7 + grown]))
-            .collect();
+        let total = |sent, received| Total { set: 0, stream: 0, sent, received, complete: false };
+        let columns: Vec<(Metric, [i64; 2])> =
+            counted.iter().map(|(metric, grown)| (*metric, [7, 7 + grown])).collect();
         let near = EndReadings {
-            tables: (!columns.is_empty())
-                .then(|| table("s0/0", &columns))
-                .into_iter()
-                .collect(),
+            tables: (!columns.is_empty()).then(|| table("s0/0", &columns)).into_iter().collect(),
             totals: put.map(|put| total(put, 0)).into_iter().collect(),
             ..EndReadings::default()
         };
@@ -241,22 +208,12 @@ mod tests {
         assert_eq!(tcp(37, 0, nothing), None, "slow, not lost");
         assert_eq!(tcp(37, 2, [Some(9000), Some(1)]), None, "something came");
         assert_eq!(tcp(0, 0, [Some(0), Some(0)]), None, "nothing was sent");
-        assert!(
-            tcp(0, 1, [Some(0), Some(0)]).is_some(),
-            "what was retransmitted was sent"
-        );
-        assert_eq!(
-            tcp(37, 2, [None, Some(0)]),
-            None,
-            "the sender does not tell"
-        );
+        assert!(tcp(0, 1, [Some(0), Some(0)]).is_some(), "what was retransmitted was sent");
+        assert_eq!(tcp(37, 2, [None, Some(0)]), None, "the sender does not tell");
         assert_eq!(of("tcp", 0, &[], nothing), None, "nobody knows");
         // Of a sender that is not read it is known what it retransmitted.
         assert!(of("tcp", 0, &[(m::TCP_RETRANS, 2)], nothing).is_some());
-        assert_eq!(
-            of("tcp", 0, &[(m::TCP_RETRANS, 2)], [Some(9000), None]),
-            None
-        );
+        assert_eq!(of("tcp", 0, &[(m::TCP_RETRANS, 2)], [Some(9000), None]), None);
     }
 
     #[test]
@@ -267,10 +224,6 @@ mod tests {
         assert!(udp(ALWAYS - HEADERS_V4 + 1, Some(0)).is_some());
         assert_eq!(udp(1472, Some(1472)), None);
         assert_eq!(udp(1472, None), None, "nobody knows");
-        assert_eq!(
-            of("udp", 1472, &[], [Some(0), Some(0)]),
-            None,
-            "nothing was sent"
-        );
+        assert_eq!(of("udp", 1472, &[], [Some(0), Some(0)]), None, "nothing was sent");
     }
 }

@@ -48,17 +48,14 @@ impl Verbs {
 
     /// Events per second with one of these meanings; `None` if no counter has any of them.
     pub fn per_sec(&self, meanings: &[Meaning]) -> Option<f64> {
-        self.of(meanings)
-            .map(|count| count.per_sec)
-            .reduce(|a, b| a + b)
+        self.of(meanings).map(|count| count.per_sec).reduce(|a, b| a + b)
     }
 
     /// The counters with one of these meanings that counted something, each with its value: `out_of_sequence 12`.
     pub fn words(&self, meanings: &[Meaning]) -> Option<String> {
         let counted = self.of(meanings).filter(|count| count.count > 0.0);
-        let each: Vec<String> = counted
-            .map(|count| format!("{} {:.0}", count.name, count.count))
-            .collect();
+        let each: Vec<String> =
+            counted.map(|count| format!("{} {:.0}", count.name, count.count)).collect();
         (!each.is_empty()).then(|| each.join(", "))
     }
 }
@@ -76,10 +73,7 @@ pub(super) fn verbs(
         let port = set.ends.get(index(side))?.rdma.as_deref()?.clone();
         Some(of_port(port, step, idle, side, window))
     };
-    ByRole {
-        sender: of(direction.sender()),
-        receiver: of(direction.receiver()),
-    }
+    ByRole { sender: of(direction.sender()), receiver: of(direction.receiver()) }
 }
 
 fn of_port(port: RdmaEnd, step: &Step, idle: Option<&Step>, side: Side, window: Window) -> Verbs {
@@ -113,12 +107,7 @@ fn of_port(port: RdmaEnd, step: &Step, idle: Option<&Step>, side: Side, window: 
         samples.peek()?;
         Some(samples.all(|active| active > 0.0))
     });
-    Verbs {
-        port,
-        counts,
-        downs,
-        active,
-    }
+    Verbs { port, counts, downs, active }
 }
 
 /// The readings of RDMA ports of an end.
@@ -138,16 +127,8 @@ fn counted(
     let count = (count - others * secs).max(0.0);
     let values: Vec<f64> = gauge(table, m::RDMA_COUNT, window).collect();
     let at = |quarter: usize| values.get((values.len().saturating_sub(1)) * quarter / QUARTERS);
-    let grew = (0..QUARTERS)
-        .filter(|quarter| at(*quarter) < at(quarter + 1))
-        .count();
-    Some(VerbsCount {
-        name,
-        meaning,
-        count,
-        per_sec: count / secs,
-        quarters: grew as u8,
-    })
+    let grew = (0..QUARTERS).filter(|quarter| at(*quarter) < at(quarter + 1)).count();
+    Some(VerbsCount { name, meaning, count, per_sec: count / secs, quarters: grew as u8 })
 }
 
 #[cfg(test)]
@@ -159,33 +140,20 @@ mod tests {
     /// What a step's tables say of `rxe0/1`.
     fn read(tables: Vec<Table>) -> Verbs {
         let step = loaded(tables);
-        let port = RdmaEnd {
-            device: "rxe0".to_owned(),
-            port: 1,
-            ..RdmaEnd::default()
-        };
+        let port = RdmaEnd { device: "rxe0".to_owned(), port: 1, ..RdmaEnd::default() };
         of_port(port, &step, None, Side::Far, WHOLE)
     }
 
     #[test]
     fn what_is_counted_on_the_idle_path_is_of_other_programs() {
-        let port = RdmaEnd {
-            device: "rxe0".to_owned(),
-            port: 1,
-            ..RdmaEnd::default()
-        };
+        let port = RdmaEnd { device: "rxe0".to_owned(), port: 1, ..RdmaEnd::default() };
         let counted = |name: &str, grown: i64| {
             let subject = format!("rxe0/1 {name}");
             loaded(vec![table(&subject, &[(m::RDMA_COUNT, [5, 5 + grown])])])
         };
         let missing = |idle: &Step| {
-            let verbs = of_port(
-                port.clone(),
-                &counted("rcvd_seq_err", 100),
-                Some(idle),
-                Side::Far,
-                WHOLE,
-            );
+            let verbs =
+                of_port(port.clone(), &counted("rcvd_seq_err", 100), Some(idle), Side::Far, WHOLE);
             let count = &verbs.counts[0];
             (count.count, count.per_sec)
         };
@@ -226,10 +194,7 @@ mod tests {
         let verbs = read(vec![table("rxe0/1", &[(m::RDMA_ACTIVE, [1, 0])])]);
         assert_eq!(verbs.active, Some(false));
         // A counter that falls was reset.
-        let verbs = read(vec![table(
-            "rxe0/1 rcvd_seq_err",
-            &[(m::RDMA_COUNT, [9, 3])],
-        )]);
+        let verbs = read(vec![table("rxe0/1 rcvd_seq_err", &[(m::RDMA_COUNT, [9, 3])])]);
         assert!(verbs.counts.is_empty());
     }
 }

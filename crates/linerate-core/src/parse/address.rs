@@ -63,14 +63,12 @@ fn one(body: &[u8]) -> Result<Option<Address>, Malformed> {
     }
     let ip = own.or(other).ok_or(Malformed::Missing("address"))?;
     let most = if ip.is_ipv4() { 32 } else { 128 };
-    Ok(
-        (flags & UNUSABLE == 0 && prefix <= most).then_some(Address {
-            port,
-            ip,
-            prefix,
-            is_global: scope == 0,
-        }),
-    )
+    Ok((flags & UNUSABLE == 0 && prefix <= most).then_some(Address {
+        port,
+        ip,
+        prefix,
+        is_global: scope == 0,
+    }))
 }
 
 #[cfg(test)]
@@ -93,21 +91,13 @@ mod tests {
     fn own_addresses_are_read_and_unusable_ones_passed_over() {
         let own = attr(2, &[192, 0, 2, 7]);
         let peer = attr(1, &[192, 0, 2, 9]);
-        let want = Address {
-            port: 7,
-            ip: [192, 0, 2, 7].into(),
-            prefix: 24,
-            is_global: true,
-        };
+        let want = Address { port: 7, ip: [192, 0, 2, 7].into(), prefix: 24, is_global: true };
         assert_eq!(all(&message([2, 24, 0, 0], &[peer, own])), [want]);
         let six = attr(1, &[0xfe; 16]);
         let local = all(&message([10, 64, 0x80, 253], std::slice::from_ref(&six)));
         assert_eq!((local[0].prefix, local[0].is_global), (64, false));
         for flags in [0x08, 0x40] {
-            assert_eq!(
-                all(&message([10, 64, flags, 0], std::slice::from_ref(&six))),
-                []
-            );
+            assert_eq!(all(&message([10, 64, flags, 0], std::slice::from_ref(&six))), []);
         }
         let own = attr(2, &[192, 0, 2, 7]);
         assert_eq!(all(&message([2, 33, 0, 0], &[own])), [], "no such prefix");
@@ -115,17 +105,9 @@ mod tests {
 
     #[test]
     fn a_masked_reply_has_other_addresses_and_nothing_else() {
-        let mut reply = message(
-            [2, 24, 0, 0],
-            &[attr(2, &[192, 0, 2, 7]), attr(3, b"secret")],
-        );
+        let mut reply = message([2, 24, 0, 0], &[attr(2, &[192, 0, 2, 7]), attr(3, b"secret")]);
         super::mask(&mut reply, |address| address.fill(9));
-        let want = Address {
-            port: 7,
-            ip: [9; 4].into(),
-            prefix: 24,
-            is_global: true,
-        };
+        let want = Address { port: 7, ip: [9; 4].into(), prefix: 24, is_global: true };
         assert_eq!(all(&reply), [want]);
         assert!(!reply.windows(6).any(|w| w == b"secret"), "{reply:?}");
     }
@@ -136,10 +118,7 @@ mod tests {
         let whole = parse(&reply).next();
         for end in 1..reply.len() {
             let first = parse(&reply[..end]).next();
-            assert!(
-                matches!(first, Some(Err(_))) || first == whole,
-                "cut at {end}"
-            );
+            assert!(matches!(first, Some(Err(_))) || first == whole, "cut at {end}");
         }
     }
 

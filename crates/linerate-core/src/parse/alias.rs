@@ -22,9 +22,7 @@ pub fn claiming(text: &[u8], device: &str) -> Vec<String> {
 }
 
 fn alias(line: &[u8]) -> Option<(&[u8], &[u8])> {
-    let mut fields = line
-        .split(u8::is_ascii_whitespace)
-        .filter(|field| !field.is_empty());
+    let mut fields = line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty());
     let (word, pattern, module) = (fields.next()?, fields.next()?, fields.next()?);
     (word == b"alias").then_some((pattern, module))
 }
@@ -73,10 +71,7 @@ mod tests {
             alias pci:v000015B3d*sv*sd*bc02sc07i* other\n\
             alias broken\nsoftdep mlx4_core post: mlx4_ib\n";
         assert_eq!(claiming(text, CARD), ["mlx4_core", "other"]);
-        assert_eq!(
-            claiming(text, &CARD.replace("1003", "1001")),
-            ["other".to_owned()]
-        );
+        assert_eq!(claiming(text, &CARD.replace("1003", "1001")), ["other".to_owned()]);
         assert_eq!(claiming(b"", CARD), [""; 0]);
     }
 
@@ -94,11 +89,7 @@ mod tests {
             ("a", "ab", false),
             ("[a]", "a", false),
         ] {
-            assert_eq!(
-                matches(pattern.as_bytes(), text.as_bytes()),
-                fits,
-                "{pattern} {text}"
-            );
+            assert_eq!(matches(pattern.as_bytes(), text.as_bytes()), fits, "{pattern} {text}");
         }
     }
 

@@ -41,11 +41,7 @@ pub fn place(
         // A mount may show a part of the hierarchy only; a group outside it cannot be seen.
         if let Some(below) = below(&group, &mount.root) {
             let group = below.to_owned();
-            return Ok(Some(Place {
-                version,
-                mount: mount.point,
-                group,
-            }));
+            return Ok(Some(Place { version, mount: mount.point, group }));
         }
     }
     Err(Malformed::Missing("a mount that shows our own cgroup"))
@@ -127,11 +123,7 @@ mod tests {
     use super::{Bytes, Malformed, Place, Version, limit, place, quota};
 
     fn at(version: Version, mount: &str, group: &str) -> Place {
-        Place {
-            version,
-            mount: mount.to_owned(),
-            group: group.to_owned(),
-        }
+        Place { version, mount: mount.to_owned(), group: group.to_owned() }
     }
 
     fn cpu(membership: &[u8], mountinfo: &[u8]) -> Result<Option<Place>, Malformed> {
@@ -149,10 +141,7 @@ mod tests {
 
         let unified = b"30 23 0:26 / /sys/fs/cgroup rw shared:4 - cgroup2 cgroup2 rw,nsdelegate\n";
         let got = cpu(b"0::/user.slice/s-3.scope\n", unified).unwrap();
-        assert_eq!(
-            got,
-            Some(at(Version::V2, "/sys/fs/cgroup", "/user.slice/s-3.scope"))
-        );
+        assert_eq!(got, Some(at(Version::V2, "/sys/fs/cgroup", "/user.slice/s-3.scope")));
         let got = cpu(b"0::/\n", unified).unwrap();
         assert_eq!(got, Some(at(Version::V2, "/sys/fs/cgroup", "")));
 
@@ -160,14 +149,8 @@ mod tests {
             b"9 8 0:30 /docker/f00 /sys/fs/cgroup/cpu,cpuacct ro - cgroup cgroup rw,cpu,cpuacct\n";
         let got = cpu(b"4:cpu,cpuacct:/docker/f00\n", docker).unwrap();
         assert_eq!(got, Some(at(Version::V1, "/sys/fs/cgroup/cpu,cpuacct", "")));
-        assert!(
-            cpu(b"4:cpu,cpuacct:/docker/f00d\n", docker).is_err(),
-            "another container"
-        );
-        assert!(
-            cpu(b"0::/../../x\n", unified).is_err(),
-            "outside what we can see"
-        );
+        assert!(cpu(b"4:cpu,cpuacct:/docker/f00d\n", docker).is_err(), "another container");
+        assert!(cpu(b"0::/../../x\n", unified).is_err(), "outside what we can see");
     }
 
     #[test]
@@ -176,10 +159,7 @@ mod tests {
         assert_eq!(cpu(b"3:memory:/\n", b""), Ok(None));
         assert!(cpu(b"0::/\n", b"").is_err());
         let odd = b"1 1 0:1 / /mnt/a\\040b rw - cgroup2 none rw\n";
-        assert_eq!(
-            cpu(b"0::/\n", odd).unwrap(),
-            Some(at(Version::V2, "/mnt/a b", ""))
-        );
+        assert_eq!(cpu(b"0::/\n", odd).unwrap(), Some(at(Version::V2, "/mnt/a b", "")));
     }
 
     #[test]

@@ -22,10 +22,7 @@ mod tests {
 
     #[test]
     fn columns_are_found_by_their_names_and_summed_over_cpus() {
-        assert_eq!(
-            (sum(REAL, "drop"), sum(REAL, "early_drop")),
-            (Some(15), Some(17))
-        );
+        assert_eq!((sum(REAL, "drop"), sum(REAL, "early_drop")), (Some(15), Some(17)));
         assert_eq!(sum(REAL, "chaintoolong"), None);
         assert_eq!(sum(b"", "drop"), None);
         assert_eq!(sum(b"drop\nx\n", "drop"), None);

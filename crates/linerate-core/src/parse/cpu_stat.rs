@@ -34,11 +34,9 @@ pub fn parse(text: &[u8]) -> Result<Option<Throttling>, Malformed> {
     }
     match (periods, throttled, time) {
         (None, None, None) => Ok(None),
-        (Some(periods), Some(throttled), Some(throttled_ns)) => Ok(Some(Throttling {
-            periods,
-            throttled,
-            throttled_ns,
-        })),
+        (Some(periods), Some(throttled), Some(throttled_ns)) => {
+            Ok(Some(Throttling { periods, throttled, throttled_ns }))
+        }
         _ => Err(Malformed::Missing("part of cpu.stat")),
     }
 }
@@ -56,18 +54,11 @@ mod tests {
 
     #[test]
     fn both_versions_give_nanoseconds() {
-        let mut want = Throttling {
-            periods: 12,
-            throttled: 3,
-            throttled_ns: 4500,
-        };
+        let mut want = Throttling { periods: 12, throttled: 3, throttled_ns: 4500 };
         assert_eq!(parse(V1), Ok(Some(want)));
         want.throttled_ns = 45_000;
         assert_eq!(parse(V2), Ok(Some(want)));
-        assert_eq!(
-            parse(b"usage_usec 91\nuser_usec 60\nsystem_usec 31\n"),
-            Ok(None)
-        );
+        assert_eq!(parse(b"usage_usec 91\nuser_usec 60\nsystem_usec 31\n"), Ok(None));
     }
 
     #[test]
@@ -76,10 +67,7 @@ mod tests {
             let whole = parse(real).unwrap();
             for end in 0..real.len() {
                 let got = parse(&real[..end]);
-                assert!(
-                    got.is_err() || got == Ok(None) || got == Ok(whole),
-                    "cut at {end}"
-                );
+                assert!(got.is_err() || got == Ok(None) || got == Ok(whole), "cut at {end}");
             }
         }
     }

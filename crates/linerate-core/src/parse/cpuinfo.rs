@@ -74,20 +74,14 @@ pub fn clocks(text: &[u8]) -> Vec<(u32, Option<Hertz>)> {
 /// Parses a clock in MHz: `2300.000`.
 fn megahertz(text: &[u8]) -> Option<Hertz> {
     let value: f64 = std::str::from_utf8(text).ok()?.parse().ok()?;
-    (0.0..1e6)
-        .contains(&value)
-        .then_some(Hertz((value * 1e6) as u64))
-        .filter(|h| h.0 > 0)
+    (0.0..1e6).contains(&value).then_some(Hertz((value * 1e6) as u64)).filter(|h| h.0 > 0)
 }
 
 /// The clock that a model name ends in: `Intel(R) Xeon(R) CPU @ 2.70GHz`.
 pub fn nominal(model: &str) -> Option<Hertz> {
     let (_, text) = model.rsplit_once('@')?;
     let value: f64 = text.trim().strip_suffix("GHz")?.trim().parse().ok()?;
-    (0.0..100.0)
-        .contains(&value)
-        .then_some(Hertz((value * 1e9) as u64))
-        .filter(|h| h.0 > 0)
+    (0.0..100.0).contains(&value).then_some(Hertz((value * 1e9) as u64)).filter(|h| h.0 > 0)
 }
 
 #[cfg(test)]
@@ -107,10 +101,7 @@ mod tests {
             model(text.as_bytes())
         };
         assert_eq!(arm("0xd0c").unwrap(), "Arm Neoverse-N1");
-        assert_eq!(
-            arm("0xfff").unwrap(),
-            "Arm core, implementer 0x41, part 0xfff"
-        );
+        assert_eq!(arm("0xfff").unwrap(), "Arm core, implementer 0x41, part 0xfff");
         assert_eq!((arm("fff"), arm("")), (None, None));
         assert_eq!(model(b""), None);
     }
@@ -124,10 +115,7 @@ mod tests {
         assert_eq!(is_guest(text), Some(true));
         assert_eq!(is_guest(b"flags\t: fpu\n"), Some(false));
         assert_eq!(is_guest(b"Features\t: fp\n"), None);
-        assert_eq!(
-            nominal("Intel(R) Xeon(R) CPU @ 2.70GHz"),
-            Some(Hertz(2_700_000_000))
-        );
+        assert_eq!(nominal("Intel(R) Xeon(R) CPU @ 2.70GHz"), Some(Hertz(2_700_000_000)));
         assert_eq!(nominal("AMD EPYC 7R13 Processor"), None);
         assert_eq!(nominal("x @ NaNGHz"), None);
     }

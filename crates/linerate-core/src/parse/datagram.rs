@@ -119,10 +119,7 @@ fn field<const N: usize>(raw: &[u8; HEADER_LEN], at: usize) -> [u8; N] {
 /// is reported once and ends the iteration.
 #[inline]
 pub fn datagrams(bytes: &[u8], tag: u64) -> Datagrams<'_> {
-    Datagrams {
-        rest: Some(bytes),
-        tag,
-    }
+    Datagrams { rest: Some(bytes), tag }
 }
 
 /// Iterator of [`datagrams`].
@@ -155,13 +152,7 @@ mod tests {
     const TAG: u64 = 0x0102_0304_0506_0708;
 
     fn header(size: usize, number: u64) -> Header {
-        Header {
-            tag: TAG,
-            size: size as u16,
-            kind: Kind::Payload,
-            step: 7,
-            number,
-        }
+        Header { tag: TAG, size: size as u16, kind: Kind::Payload, step: 7, number }
     }
 
     fn datagram(size: usize, number: u64) -> Vec<u8> {

@@ -20,16 +20,11 @@ pub struct Info {
 /// Decodes the driver of a port.
 pub fn info(reply: &[u8]) -> Result<Info, Malformed> {
     let text = |from: usize| {
-        let field = reply
-            .get(from..from + 32)
-            .ok_or(Malformed::Short("driver"))?;
+        let field = reply.get(from..from + 32).ok_or(Malformed::Short("driver"))?;
         let text = string(field).trim().to_owned();
         Ok(if text == "N/A" { String::new() } else { text })
     };
-    Ok(Info {
-        driver: text(4)?,
-        firmware: text(68)?,
-    })
+    Ok(Info { driver: text(4)?, firmware: text(68)? })
 }
 
 /// The counters of a driver: `struct ethtool_gstrings` and `struct ethtool_stats`, one after the other.
@@ -72,10 +67,7 @@ mod tests {
             field("rx_dropped"),
             field("a name as long as there is room"),
             words(&[0x1d, counted]),
-            [5u64, u64::MAX]
-                .iter()
-                .flat_map(|v| v.to_ne_bytes())
-                .collect(),
+            [5u64, u64::MAX].iter().flat_map(|v| v.to_ne_bytes()).collect(),
         ]
         .concat()
     }
@@ -87,10 +79,7 @@ mod tests {
             reply[at..at + 32].copy_from_slice(&field(text));
         }
         let got = info(&reply).unwrap();
-        assert_eq!(
-            (got.driver.as_str(), got.firmware.as_str()),
-            ("mlx5_core", "16.35 (MT_8)")
-        );
+        assert_eq!((got.driver.as_str(), got.firmware.as_str()), ("mlx5_core", "16.35 (MT_8)"));
         reply[68..100].copy_from_slice(&field("N/A"));
         assert_eq!(info(&reply).unwrap().firmware, "");
         assert!(info(&reply[..99]).is_err() && info(&reply[..100]).is_ok());
@@ -98,14 +87,8 @@ mod tests {
 
     #[test]
     fn counters_need_as_many_values_as_names() {
-        let counter = |name: &str, value| Counter {
-            name: name.to_owned(),
-            value,
-        };
-        let want = [
-            counter("rx_dropped", 5),
-            counter("a name as long as there is room", u64::MAX),
-        ];
+        let counter = |name: &str, value| Counter { name: name.to_owned(), value };
+        let want = [counter("rx_dropped", 5), counter("a name as long as there is room", u64::MAX)];
         assert_eq!(counters(&sample(2, 2)).unwrap(), want);
         assert!(counters(&sample(2, 3)).is_err());
         assert!(counters(&sample(u32::MAX, 2)).is_err());

@@ -334,11 +334,7 @@ mod tests {
     fn modes() -> Vec<u8> {
         reply(&[
             attr(2, &[1]),
-            set_attr(
-                3,
-                true,
-                &[("1000baseT/Full", true), ("10000baseT/Full", false)],
-            ),
+            set_attr(3, true, &[("1000baseT/Full", true), ("10000baseT/Full", false)]),
             set_attr(4, false, &[("1000baseT/Full", false)]),
             word_attr(5, 1000),
             attr(6, &[1]),
@@ -369,10 +365,7 @@ mod tests {
             assert_eq!((got.speed, got.duplex), (None, None), "{speed}");
         }
         let half = link_modes(&reply(&[word_attr(5, 100), attr(6, &[0])])).unwrap();
-        assert_eq!(
-            (half.speed, half.duplex),
-            (Some(Rate(100_000_000)), Some(Duplex::Half))
-        );
+        assert_eq!((half.speed, half.duplex), (Some(Rate(100_000_000)), Some(Duplex::Half)));
     }
 
     #[test]
@@ -385,10 +378,7 @@ mod tests {
 
     #[test]
     fn settings_parse_exactly() {
-        let setting = |now, most| Setting {
-            now: Some(now),
-            most: Some(most),
-        };
+        let setting = |now, most| Setting { now: Some(now), most: Some(most) };
         let numbers: Vec<_> = (2..=12).map(|n| word_attr(n, u32::from(n) * 10)).collect();
         let got = rings(&reply(&numbers)).unwrap();
         assert_eq!((got.rx, got.tx), (setting(60, 20), setting(90, 50)));
@@ -405,27 +395,17 @@ mod tests {
     fn pause_and_error_correction_come_with_their_counters() {
         let counters = [attr(2, &7u64.to_ne_bytes()), attr(3, &8u64.to_ne_bytes())].concat();
         let got = pause(&reply(&[attr(3, &[1]), attr(4, &[0]), attr(5, &counters)])).unwrap();
-        assert_eq!(
-            (got.rx, got.tx, got.autoneg),
-            (Some(true), Some(false), None)
-        );
+        assert_eq!((got.rx, got.tx, got.autoneg), (Some(true), Some(false), None));
         assert_eq!((got.tx_frames, got.rx_frames), (Some(7), Some(8)));
         let modes = set_attr(2, false, &[("RS", false)]);
         let got = fec(&reply(&[modes, word_attr(4, 50), attr(5, &counters)])).unwrap();
-        assert_eq!(
-            (got.active.as_str(), got.configured),
-            ("RS", vec!["RS".to_owned()])
-        );
+        assert_eq!((got.active.as_str(), got.configured), ("RS", vec!["RS".to_owned()]));
         assert_eq!((got.corrected, got.uncorrectable), (Some(7), Some(8)));
     }
 
     #[test]
     fn features_are_sorted_and_a_table_is_read_whole() {
-        let active = set_attr(
-            4,
-            false,
-            &[("tx-tcp-segmentation", false), ("rx-gro", false)],
-        );
+        let active = set_attr(4, false, &[("tx-tcp-segmentation", false), ("rx-gro", false)]);
         let can = set_attr(
             2,
             true,
@@ -441,15 +421,9 @@ mod tests {
         let got = features(&reply(&[can, active, fixed])).unwrap();
         assert_eq!(got.on, ["rx-gro", "tx-tcp-segmentation"]);
         assert_eq!(got.off, ["rx-fcs", "rx-lro"]);
-        let table: Vec<u8> = [0u32, 1, 0, 3]
-            .into_iter()
-            .flat_map(u32::to_ne_bytes)
-            .collect();
+        let table: Vec<u8> = [0u32, 1, 0, 3].into_iter().flat_map(u32::to_ne_bytes).collect();
         let got = rss(&reply(&[word_attr(3, 1), attr(4, &table)])).unwrap();
-        assert_eq!(
-            (got.function.as_str(), got.table),
-            ("toeplitz", vec![0, 1, 0, 3])
-        );
+        assert_eq!((got.function.as_str(), got.table), ("toeplitz", vec![0, 1, 0, 3]));
         assert!(rss(&reply(&[attr(4, &table[..15])])).is_err());
     }
 

@@ -34,15 +34,9 @@ pub fn rate(text: &[u8]) -> Result<IbRate, Malformed> {
         let digits = field.strip_prefix(b"(")?.split(|&b| b == b'X').next()?;
         text::decimal(digits).and_then(|width| u32::try_from(width).ok())
     });
-    let speed = rest
-        .next()
-        .map(|field| text::trimmed(field.strip_suffix(b")").unwrap_or(field)));
+    let speed = rest.next().map(|field| text::trimmed(field.strip_suffix(b")").unwrap_or(field)));
     Ok(IbRate {
-        rate: Rate(
-            tenths
-                .checked_mul(100_000_000)
-                .ok_or(Malformed::NotANumber(WHAT))?,
-        ),
+        rate: Rate(tenths.checked_mul(100_000_000).ok_or(Malformed::NotANumber(WHAT))?),
         width: width.ok_or(Malformed::NotANumber(WHAT))?,
         // Old kernels do not print SDR.
         speed: speed.unwrap_or_else(|| "SDR".to_owned()),
@@ -119,13 +113,9 @@ mod tests {
             assert_eq!(got.rate, Rate(tenths * 100_000_000), "{text}");
             assert_eq!((got.width, got.speed.as_str()), (width, speed), "{text}");
         }
-        for bad in [
-            "",
-            "56 Gb/sec\n",
-            "x Gb/sec (4X FDR)\n",
-            "2.55 Gb/sec (4X)\n",
-            "56 Gb/sec (4X FDR)",
-        ] {
+        for bad in
+            ["", "56 Gb/sec\n", "x Gb/sec (4X FDR)\n", "2.55 Gb/sec (4X)\n", "56 Gb/sec (4X FDR)"]
+        {
             assert!(rate(bad.as_bytes()).is_err(), "{bad:?}");
         }
     }

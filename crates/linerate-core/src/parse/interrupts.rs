@@ -97,21 +97,9 @@ fn interrupt<'a>(
     let rest: Vec<&[u8]> = fields.collect();
     // Between chip and name: a number at the chip and how it triggers, joined or not; very old
     // kernels have neither.
-    let named = rest
-        .iter()
-        .position(|field| is_trigger(field))
-        .map_or(0, |at| at + 1);
-    let name: Vec<String> = rest[named..]
-        .iter()
-        .map(|field| text::trimmed(field))
-        .collect();
-    Ok(Interrupt {
-        number,
-        total,
-        busiest,
-        chip,
-        name: name.join(" "),
-    })
+    let named = rest.iter().position(|field| is_trigger(field)).map_or(0, |at| at + 1);
+    let name: Vec<String> = rest[named..].iter().map(|field| text::trimmed(field)).collect();
+    Ok(Interrupt { number, total, busiest, chip, name: name.join(" ") })
 }
 
 /// `1-edge`, `-event`, or another word as on Arm: `Edge`.
@@ -155,13 +143,7 @@ mod tests {
         };
         let want = [
             row(24, 1, Some(0), "IO-APIC", "ACPI:Ged"),
-            row(
-                38,
-                3455,
-                Some(2),
-                "PCI-MSIX-0000:00:03.0",
-                "virtio2-input.0",
-            ),
+            row(38, 3455, Some(2), "PCI-MSIX-0000:00:03.0", "virtio2-input.0"),
             row(39, 24, Some(0), "GICv3", "arch_timer, other"),
             row(40, 0, None, "xen-dyn", "eth0-q0-tx"),
             row(41, 16, Some(2), "PCI-MSI-edge", "eth1"),
@@ -172,29 +154,18 @@ mod tests {
 
     #[test]
     fn counts_are_summed_by_group_and_cpu() {
-        let group = |irq| {
-            [(24, 1), (39, 1), (41, 2)]
-                .iter()
-                .find(|g| g.0 == irq)
-                .map(|g| g.1)
-        };
+        let group = |irq| [(24, 1), (39, 1), (41, 2)].iter().find(|g| g.0 == irq).map(|g| g.1);
         let got = by_cpu(SAMPLE.as_bytes(), group).unwrap();
         let got: Vec<_> = got.into_iter().collect();
         assert_eq!(got, [((1, 0), 13), ((1, 2), 12), ((2, 0), 7), ((2, 2), 9)]);
         assert!(by_cpu(SAMPLE.as_bytes(), |_| None).unwrap().is_empty());
-        assert!(
-            by_cpu(b"CPU0 CPU1\n 1: 5\n", Some).is_err(),
-            "fewer counts than CPUs"
-        );
+        assert!(by_cpu(b"CPU0 CPU1\n 1: 5\n", Some).is_err(), "fewer counts than CPUs");
     }
 
     #[test]
     fn a_cut_file_is_an_error_and_an_empty_one_too() {
         assert!(parse(b"").is_err());
-        assert!(
-            parse(b"CPU0 CPU1\n 1: 5\n").is_err(),
-            "fewer counts than CPUs"
-        );
+        assert!(parse(b"CPU0 CPU1\n 1: 5\n").is_err(), "fewer counts than CPUs");
         let end = SAMPLE.rfind("ERR").unwrap();
         assert!(parse(&SAMPLE.as_bytes()[..end]).is_ok());
         assert!(parse(&SAMPLE.as_bytes()[..end - 1]).is_err());

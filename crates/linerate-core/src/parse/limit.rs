@@ -111,10 +111,9 @@ mod tests {
 
     #[test]
     fn a_limit_is_read_and_changed_and_nothing_else_is() {
-        for (queue, options) in [
-            (Queue::Tbf, tbf()),
-            (Queue::Pfifo, 20_000u32.to_ne_bytes().to_vec()),
-        ] {
+        for (queue, options) in
+            [(Queue::Tbf, tbf()), (Queue::Pfifo, 20_000u32.to_ne_bytes().to_vec())]
+        {
             assert_eq!(limit(queue, &options), Ok(20_000));
             let changed = with_limit(queue, &options, 0x0102_0304).unwrap();
             assert_eq!(limit(queue, &changed), Ok(0x0102_0304));

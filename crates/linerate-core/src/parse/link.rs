@@ -311,20 +311,12 @@ mod tests {
     fn a_link_parses_exactly() {
         let reply = sample();
         let links: Vec<Link> = parse(&reply).map(Result::unwrap).collect();
-        let [link] = &links[..] else {
-            panic!("{links:?}")
-        };
+        let [link] = &links[..] else { panic!("{links:?}") };
         assert_eq!((link.index, link.hardware, link.up), (7, 1, true));
-        assert_eq!(
-            (&*link.name, &*link.kind, link.mtu),
-            ("veth0", "veth", Some(1400))
-        );
+        assert_eq!((&*link.name, &*link.kind, link.mtu), ("veth0", "veth", Some(1400)));
         assert_eq!(link.carrier_changes, Some(2));
         let stats = link.stats.unwrap();
-        assert_eq!(
-            (stats.rx_packets, stats.tx_bytes, stats.tx_dropped),
-            (100, 103, 107)
-        );
+        assert_eq!((stats.rx_packets, stats.tx_bytes, stats.tx_dropped), (100, 103, 107));
         assert_eq!((stats.collisions, stats.rx_crc_errors), (109, 112));
         assert_eq!((stats.rx_fifo_errors, stats.rx_missed), (114, 115));
     }
@@ -348,16 +340,10 @@ mod tests {
         let details = [attr(1, &[4]), attr(2, &3u32.to_ne_bytes()), attr(14, &[1])];
         let reply = stacked(b"bond\0", &details);
         let bond = parse(&reply).next().unwrap().unwrap();
-        assert_eq!(
-            (bond.lower, bond.lower_elsewhere, bond.master),
-            (Some(3), true, Some(9))
-        );
+        assert_eq!((bond.lower, bond.lower_elsewhere, bond.master), (Some(3), true, Some(9)));
         assert_eq!((&*bond.qdisc, bond.mtu_max), ("mq", Some(9000)));
         let got = bond.bond().unwrap().unwrap();
-        assert_eq!(
-            (got.mode, got.hash, got.active),
-            (Some(4), Some(1), Some(3))
-        );
+        assert_eq!((got.mode, got.hash, got.active), (Some(4), Some(1), Some(3)));
         assert_eq!(bond.vlan(), Ok(None));
         let reply = stacked(b"vlan\0", &[attr(1, &100u16.to_ne_bytes())]);
         let vlan = parse(&reply).next().unwrap().unwrap();
@@ -368,11 +354,7 @@ mod tests {
 
     #[test]
     fn aggregators_of_a_bond_and_of_its_members_are_read_and_its_partner_is_masked() {
-        let info = [
-            attr(1, &7u16.to_ne_bytes()),
-            attr(3, b"secret"),
-            attr(5, b"secret"),
-        ];
+        let info = [attr(1, &7u16.to_ne_bytes()), attr(3, b"secret"), attr(5, b"secret")];
         let mut reply = stacked(b"bond\0", &[attr(23, &info.concat())]);
         let of_member = [attr(4, b"secret"), attr(6, &8u16.to_ne_bytes())].concat();
         let member = [attr(4, b"bond\0"), attr(5, &of_member)].concat();
@@ -396,30 +378,19 @@ mod tests {
         let details = [attr(2, &3u32.to_ne_bytes()), attr(5, SECRET), attr(1, &[4])];
         for kind in [&b"bond"[..], b"vxlan", b"gre"] {
             let mut reply = stacked(kind, &details);
-            let more = [
-                attr(2, SECRET),
-                attr(20, SECRET),
-                attr(22, &attr(1, SECRET)),
-            ];
-            reply.extend(msg(
-                16,
-                &[vec![0; 16], attr(1, b"secret"), more.concat()].concat(),
-            ));
+            let more = [attr(2, SECRET), attr(20, SECRET), attr(22, &attr(1, SECRET))];
+            reply.extend(msg(16, &[vec![0; 16], attr(1, b"secret"), more.concat()].concat()));
             let before = reply.clone();
             super::mask(&mut reply, |address| address.fill(9));
             assert!(!reply.windows(6).any(|w| w == b"secret"), "{reply:?}");
             let facts = |link: &Link<'_>| {
-                let ends = link
-                    .tunnel()
-                    .map(|ends| ends.map(|e| (e.tunnel, e.link, e.remote.is_some())));
+                let ends =
+                    link.tunnel().map(|ends| ends.map(|e| (e.tunnel, e.link, e.remote.is_some())));
                 let stack = (ends, link.vlan(), link.bond());
                 (link.index, link.mtu_max, link.kind.to_string(), stack)
             };
-            let read = |reply: &[u8]| {
-                parse(reply)
-                    .map(|l| l.map(|l| facts(&l)))
-                    .collect::<Vec<_>>()
-            };
+            let read =
+                |reply: &[u8]| parse(reply).map(|l| l.map(|l| facts(&l))).collect::<Vec<_>>();
             assert_eq!(read(&reply), read(&before));
             assert_eq!(parse(&reply).nth(1).unwrap().unwrap().address, [9; 6]);
         }
@@ -438,10 +409,7 @@ mod tests {
         let whole = parse(&reply).next().unwrap();
         for end in 1..reply.len() {
             let first = parse(&reply[..end]).next();
-            assert!(
-                matches!(first, Some(Err(_))) || first == Some(whole.clone()),
-                "cut at {end}"
-            );
+            assert!(matches!(first, Some(Err(_))) || first == Some(whole.clone()), "cut at {end}");
         }
     }
 

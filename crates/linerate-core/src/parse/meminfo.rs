@@ -56,10 +56,7 @@ mod tests {
         assert_eq!(bytes(b"MemTotal:  3 MB\n", "MemTotal"), None);
         assert_eq!(bytes(b"MemTotal:  3\n", "MemTotal"), None);
         assert_eq!(count(b"MemTotal:  3 kB\n", "MemTotal"), None);
-        assert_eq!(
-            bytes(b"MemTotal: 18446744073709551615 kB\n", "MemTotal"),
-            None
-        );
+        assert_eq!(bytes(b"MemTotal: 18446744073709551615 kB\n", "MemTotal"), None);
     }
 
     proptest! {

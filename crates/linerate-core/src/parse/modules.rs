@@ -65,10 +65,7 @@ mod tests {
         let order = load_order(DEP, b"", &["9p", "9pnet_virtio"]).unwrap();
         let files = order.iter().map(|p| p.rsplit('/').next().unwrap());
         let want = ["netfs", "9pnet", "9p", "virtio", "9pnet_virtio"];
-        assert_eq!(
-            files.collect::<Vec<_>>(),
-            want.map(|m| format!("{m}.ko.xz"))
-        );
+        assert_eq!(files.collect::<Vec<_>>(), want.map(|m| format!("{m}.ko.xz")));
     }
 
     #[test]

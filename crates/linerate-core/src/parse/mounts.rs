@@ -23,9 +23,7 @@ pub struct Mount {
 
 /// All mounts, in the order in which they were made.
 pub fn parse(text: &[u8]) -> Result<Vec<Mount>, Malformed> {
-    text::lines(text, WHAT)
-        .map(|line| Mount::of(line?).ok_or(Malformed::Short(WHAT)))
-        .collect()
+    text::lines(text, WHAT).map(|line| Mount::of(line?).ok_or(Malformed::Short(WHAT))).collect()
 }
 
 impl Mount {
@@ -87,24 +85,15 @@ mod tests {
     fn mounts_parse_exactly() {
         let got = parse(SAMPLE.as_bytes()).unwrap();
         assert_eq!((got.len(), got[0].number.as_str()), (2, "98:0"));
-        assert_eq!(
-            (got[0].point.as_str(), got[0].kind.as_str()),
-            ("/mnt/with blank", "ext4")
-        );
+        assert_eq!((got[0].point.as_str(), got[0].kind.as_str()), ("/mnt/with blank", "ext4"));
         assert_eq!((got[0].root.as_str(), got[1].root.as_str()), ("/a", "/"));
         assert_eq!(
             (got[0].source.as_str(), &got[0].options[..]),
             ("/dev/sda1", &["rw".to_owned(), "x=1".to_owned()][..])
         );
-        assert_eq!(
-            (got[1].source.as_str(), got[1].options.len()),
-            ("srv:/home", 4)
-        );
+        assert_eq!((got[1].source.as_str(), got[1].options.len()), ("srv:/home", 4));
         assert!(parse(b"36 35 98:0 /a /mnt rw\n").is_err(), "no dash");
-        assert!(
-            parse(&SAMPLE.as_bytes()[..SAMPLE.len() - 1]).is_err(),
-            "cut"
-        );
+        assert!(parse(&SAMPLE.as_bytes()[..SAMPLE.len() - 1]).is_err(), "cut");
     }
 
     proptest! {

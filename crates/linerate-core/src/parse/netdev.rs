@@ -41,11 +41,7 @@ pub fn queues(reply: &[u8]) -> Result<Vec<Queue>, Malformed> {
             None => return Err(Malformed::Missing(QUEUE)),
         };
         let number = id.ok_or(Malformed::Missing(QUEUE))?;
-        queues.push(Queue {
-            number,
-            direction,
-            napi,
-        });
+        queues.push(Queue { number, direction, napi });
     }
     Ok(queues)
 }
@@ -82,13 +78,8 @@ mod tests {
     use crate::parse::netlink::tests::{attr, msg};
 
     fn message(words: &[(u16, u32)]) -> Vec<u8> {
-        let words = words
-            .iter()
-            .flat_map(|(kind, v)| attr(*kind, &v.to_ne_bytes()));
-        msg(
-            22,
-            &[10, 1, 0, 0].into_iter().chain(words).collect::<Vec<_>>(),
-        )
+        let words = words.iter().flat_map(|(kind, v)| attr(*kind, &v.to_ne_bytes()));
+        msg(22, &[10, 1, 0, 0].into_iter().chain(words).collect::<Vec<_>>())
     }
 
     fn sample() -> Vec<u8> {
@@ -103,28 +94,12 @@ mod tests {
 
     #[test]
     fn queues_and_pollers_parse_exactly() {
-        let queue = |number, direction, napi| Queue {
-            number,
-            direction,
-            napi,
-        };
-        let want = [
-            queue(3, Direction::Tx, Some(8193)),
-            queue(0, Direction::Rx, None),
-        ];
+        let queue = |number, direction, napi| Queue { number, direction, napi };
+        let want = [queue(3, Direction::Tx, Some(8193)), queue(0, Direction::Rx, None)];
         assert_eq!(queues(&sample()).unwrap(), want);
         let got = napis(&message(&[(1, 7), (2, 8193), (3, 38)])).unwrap();
-        assert_eq!(
-            got,
-            [Napi {
-                id: 8193,
-                irq: Some(38)
-            }]
-        );
-        assert!(
-            napis(&message(&[(1, 7), (3, 38)])).is_err(),
-            "without its number"
-        );
+        assert_eq!(got, [Napi { id: 8193, irq: Some(38) }]);
+        assert!(napis(&message(&[(1, 7), (3, 38)])).is_err(), "without its number");
         assert!(queues(&message(&[(1, 7)])).is_err(), "without a direction");
     }
 

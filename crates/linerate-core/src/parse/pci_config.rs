@@ -72,10 +72,7 @@ pub fn parse(space: &[u8]) -> Result<Config, Malformed> {
     if matches!(vendor, 0 | 0xffff) {
         return Err(Malformed::Missing("the device, which does not answer,"));
     }
-    let buses = Buses {
-        secondary: header[BUSES + 1],
-        subordinate: header[BUSES + 2],
-    };
+    let buses = Buses { secondary: header[BUSES + 1], subordinate: header[BUSES + 2] };
     Ok(Config {
         vendor,
         device: u16::from_le_bytes([header[2], header[3]]),
@@ -181,9 +178,7 @@ fn link(register: u16) -> Link {
     let speed = code.checked_sub(1).and_then(|c| SPEEDS.get(c));
     Link {
         speed: speed.copied().map(Transfers),
-        width: u8::try_from(register >> 4 & 63)
-            .ok()
-            .filter(|&w| is_width(w)),
+        width: u8::try_from(register >> 4 & 63).ok().filter(|&w| is_width(w)),
     }
 }
 
@@ -263,10 +258,7 @@ mod tests {
     }
 
     fn lanes(giga: f64, width: u8) -> Link {
-        Link {
-            speed: Some(Transfers((giga * 1e9) as u64)),
-            width: Some(width),
-        }
+        Link { speed: Some(Transfers((giga * 1e9) as u64)), width: Some(width) }
     }
 
     #[test]
@@ -276,11 +268,7 @@ mod tests {
         assert_eq!((config.class, config.buses), (0x02_8000, None));
         let want = Capability {
             kind: PortKind::Endpoint,
-            payload: Payload {
-                now: 256,
-                max: 512,
-                read_request: 4096,
-            },
+            payload: Payload { now: 256, max: 512, read_request: 4096 },
             now: Some(lanes(5.0, 4)),
             max: Some(lanes(8.0, 8)),
         };
@@ -310,10 +298,7 @@ mod tests {
     fn a_bridge_has_buses_once_they_are_set_up() {
         let mut space = card();
         (space[0x0e], space[0x19], space[0x1a]) = (0x81, 4, 5);
-        let buses = Buses {
-            secondary: 4,
-            subordinate: 5,
-        };
+        let buses = Buses { secondary: 4, subordinate: 5 };
         assert_eq!(parse(&space).unwrap().buses, Some(buses));
         space[0x19] = 0;
         assert_eq!(parse(&space).unwrap().buses, None);

@@ -123,11 +123,7 @@ fn stats(nested: &[u8]) -> Result<QdiscStats, Malformed> {
         }
     }
     stats.packets = packets_64.unwrap_or(stats.packets);
-    if basic && queue {
-        Ok(stats)
-    } else {
-        Err(Malformed::Missing(WHAT))
-    }
+    if basic && queue { Ok(stats) } else { Err(Malformed::Missing(WHAT)) }
 }
 
 #[cfg(test)]
@@ -138,15 +134,10 @@ mod tests {
     use crate::parse::netlink::tests::{attr, msg};
 
     fn sample(extra: &[u8]) -> Vec<u8> {
-        let words: Vec<u8> = [0u32, 4, 0x8001_0000, u32::MAX, 2]
-            .into_iter()
-            .flat_map(u32::to_ne_bytes)
-            .collect();
+        let words: Vec<u8> =
+            [0u32, 4, 0x8001_0000, u32::MAX, 2].into_iter().flat_map(u32::to_ne_bytes).collect();
         let basic = [&9000u64.to_ne_bytes()[..], &6u32.to_ne_bytes(), &[0; 4]].concat();
-        let queue: Vec<u8> = [1u32, 1500, 7, 0, 5]
-            .into_iter()
-            .flat_map(u32::to_ne_bytes)
-            .collect();
+        let queue: Vec<u8> = [1u32, 1500, 7, 0, 5].into_iter().flat_map(u32::to_ne_bytes).collect();
         let stats = [&attr(1, &basic)[..], &attr(3, &queue), extra].concat();
         let body = [words, attr(1, b"tbf\0"), attr(2, &[5; 4]), attr(7, &stats)];
         msg(36, &body.concat())
@@ -156,10 +147,7 @@ mod tests {
     fn a_qdisc_parses_exactly() {
         let reply = sample(&[]);
         let got = parse(&reply).next().unwrap().unwrap();
-        assert_eq!(
-            (got.port, got.handle, got.parent),
-            (4, 0x8001_0000, super::ROOT)
-        );
+        assert_eq!((got.port, got.handle, got.parent), (4, 0x8001_0000, super::ROOT));
         assert_eq!((&*got.kind, got.options), ("tbf", &[5; 4][..]));
         assert_eq!(got.id(), "8001:");
         let want = QdiscStats {

@@ -44,12 +44,7 @@ pub fn parse(reply: &[u8]) -> Result<Route, Malformed> {
             }
         }
         if let Some(port) = port {
-            return Ok(Route {
-                port,
-                gateway,
-                source,
-                mtu,
-            });
+            return Ok(Route { port, gateway, source, mtu });
         }
     }
     Err(Malformed::Missing("port of the route"))
@@ -115,10 +110,7 @@ mod tests {
         assert_eq!(parse(&sample()), Ok(want));
         let direct = [vec![10; 12], attr(4, &4u32.to_ne_bytes())].concat();
         assert_eq!(parse(&msg(24, &direct)).map(|r| r.gateway), Ok(None));
-        assert!(
-            parse(&msg(24, &[2; 12])).is_err(),
-            "a route that leaves by no port"
-        );
+        assert!(parse(&msg(24, &[2; 12])).is_err(), "a route that leaves by no port");
         let via = [10, 0].into_iter().chain([0xfe; 16]).collect::<Vec<u8>>();
         let other = [vec![2; 12], attr(4, &4u32.to_ne_bytes()), attr(18, &via)].concat();
         let gateway = parse(&msg(24, &other)).map(|r| r.gateway);
@@ -134,10 +126,7 @@ mod tests {
 
     #[test]
     fn what_a_route_carries_is_read_and_survives_a_mask() {
-        let metrics = [
-            attr(1, &7u32.to_ne_bytes()),
-            attr(2, &1400u32.to_ne_bytes()),
-        ];
+        let metrics = [attr(1, &7u32.to_ne_bytes()), attr(2, &1400u32.to_ne_bytes())];
         let mut reply = sample();
         let body = [reply[16..].to_vec(), attr(8, &metrics.concat())];
         reply = msg(24, &body.concat());

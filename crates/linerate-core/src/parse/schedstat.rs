@@ -43,10 +43,7 @@ mod tests {
     fn a_real_file_parses_exactly_and_a_cut_one_not_at_all() {
         let real = b"965451 2247208 2\n";
         let got = parse(real).unwrap();
-        assert_eq!(
-            (got.run_ns, got.wait_ns, got.slices),
-            (965_451, 2_247_208, 2)
-        );
+        assert_eq!((got.run_ns, got.wait_ns, got.slices), (965_451, 2_247_208, 2));
         assert!(!got.is_blank());
         assert!(parse(b"0 0 0\n").unwrap().is_blank());
         for end in 0..real.len() {

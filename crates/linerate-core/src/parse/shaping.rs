@@ -91,10 +91,7 @@ fn fq(options: &[u8]) -> Result<Shaping, Malformed> {
         }
     }
     let most = most.filter(|most| enabled && *most != u32::MAX);
-    Ok(Shaping {
-        flow_rate: most.and_then(|most| rate(u64::from(most))),
-        ..Shaping::default()
-    })
+    Ok(Shaping { flow_rate: most.and_then(|most| rate(u64::from(most))), ..Shaping::default() })
 }
 
 /// `TCA_CAKE_BASE_RATE64` (2), which is 0 for no limit, `TCA_CAKE_OVERHEAD` (6) and `TCA_CAKE_RAW` (12), which
@@ -111,11 +108,7 @@ fn cake(options: &[u8]) -> Result<Shaping, Malformed> {
     }
     Ok(Shaping {
         rate: rate(bytes),
-        overhead: if raw {
-            0
-        } else {
-            overhead.saturating_sub(ETHERNET)
-        },
+        overhead: if raw { 0 } else { overhead.saturating_sub(ETHERNET) },
         ..Shaping::default()
     })
 }
@@ -148,10 +141,7 @@ fn hfsc(options: &[u8]) -> Result<Shaping, Malformed> {
             upper = u64::from(u32_at(value, 8, WHAT)?);
         }
     }
-    Ok(Shaping {
-        rate: rate(upper),
-        ..Shaping::default()
-    })
+    Ok(Shaping { rate: rate(upper), ..Shaping::default() })
 }
 
 #[cfg(test)]
@@ -183,12 +173,7 @@ mod tests {
     }
 
     fn tbf_options(bytes: u32, wide: Option<u64>) -> Vec<u8> {
-        let parms = [
-            rate_spec(4, bytes),
-            rate_spec(0, 0),
-            words(&[65_536, 16_384, 0]),
-        ]
-        .concat();
+        let parms = [rate_spec(4, bytes), rate_spec(0, 0), words(&[65_536, 16_384, 0])].concat();
         let wide = wide.map(|w| attr(4, &w.to_ne_bytes())).unwrap_or_default();
         [attr(1, &parms), wide].concat()
     }
@@ -209,10 +194,7 @@ mod tests {
     #[test]
     fn fq_limits_flows_only_where_it_is_told_to() {
         let options = |enabled: u32, most: u32| {
-            let all = [
-                attr(5, &enabled.to_ne_bytes()),
-                attr(7, &most.to_ne_bytes()),
-            ];
+            let all = [attr(5, &enabled.to_ne_bytes()), attr(7, &most.to_ne_bytes())];
             all.concat()
         };
         let got = |enabled, most| discipline(&qdisc("fq", &options(enabled, most))).unwrap();
@@ -240,11 +222,7 @@ mod tests {
     #[test]
     fn classes_tell_their_ceiling_and_what_they_are_sure_of() {
         let parms = |wide: &[Vec<u8>]| {
-            let parms = [
-                rate_spec(0, 12_500_000),
-                rate_spec(0, 62_500_000),
-                vec![0; 20],
-            ];
+            let parms = [rate_spec(0, 12_500_000), rate_spec(0, 62_500_000), vec![0; 20]];
             [attr(1, &parms.concat()), wide.concat()].concat()
         };
         let options = parms(&[]);

@@ -65,15 +65,10 @@ fn structure(bytes: &[u8]) -> Result<Structure<'_>, Malformed> {
     if length < HEAD {
         return Err(Malformed::Missing("length of an SMBIOS structure"));
     }
-    let (formatted, rest) = bytes
-        .split_at_checked(length)
-        .ok_or(Malformed::Short(WHAT))?;
+    let (formatted, rest) = bytes.split_at_checked(length).ok_or(Malformed::Short(WHAT))?;
     let end = rest.windows(2).position(|pair| pair == [0, 0]);
     let end = end.ok_or(Malformed::Short(WHAT))?;
-    Ok(Structure {
-        formatted,
-        strings: &rest[..=end],
-    })
+    Ok(Structure { formatted, strings: &rest[..=end] })
 }
 
 fn module(structure: &Structure<'_>) -> Result<Module, Malformed> {
@@ -92,9 +87,7 @@ fn module(structure: &Structure<'_>) -> Result<Module, Malformed> {
         rated: speed(data, 0x15, 0x54),
         now: speed(data, 0x20, 0x58),
         width_bits: data_width,
-        ecc: data_width
-            .zip(total_width)
-            .map(|(data, total)| total > data),
+        ecc: data_width.zip(total_width).map(|(data, total)| total > data),
         ranks: data.get(0x1b).map(|b| b & 15).filter(|&r| r > 0),
     })
 }
@@ -211,14 +204,8 @@ mod tests {
         for end in 1..REAL.len() {
             assert!(modules(&REAL[..end]).is_err(), "cut at {end}");
         }
-        assert!(
-            modules(b"\x11\x03\0\0\0\0").is_err(),
-            "shorter than its head"
-        );
-        assert!(
-            modules(b"\x11\x08\0\0\0\0\0\0\0\0").is_err(),
-            "no such memory device"
-        );
+        assert!(modules(b"\x11\x03\0\0\0\0").is_err(), "shorter than its head");
+        assert!(modules(b"\x11\x08\0\0\0\0\0\0\0\0").is_err(), "no such memory device");
     }
 
     #[test]
@@ -228,10 +215,7 @@ mod tests {
         mask(&mut table);
         assert_eq!(modules(&table), before);
         let text = String::from_utf8_lossy(&table);
-        assert!(
-            !text.contains("48AAE639") && !text.contains("secret"),
-            "{text}"
-        );
+        assert!(!text.contains("48AAE639") && !text.contains("secret"), "{text}");
         let mut cut = REAL[..60].to_vec();
         mask(&mut cut);
         assert_eq!(cut, [0; 60]);

@@ -64,11 +64,7 @@ mod tests {
         assert_eq!(count(SNMP, "Ip", "ReasmReqds"), Some(4));
         assert_eq!(count(SNMP, "Ip", "RtoMin"), None, "of another group");
         assert_eq!(count(SNMP, "Tcp", "MaxConn"), None, "below zero");
-        assert_eq!(
-            count(b"Ip: FragCreates\n", "Ip", "FragCreates"),
-            None,
-            "cut"
-        );
+        assert_eq!(count(b"Ip: FragCreates\n", "Ip", "FragCreates"), None, "cut");
         let six = b"Ip6ReasmReqds   \t3\nIp6FragCreates \t7\n";
         assert_eq!(count6(six, "Ip6FragCreates"), Some(7));
         assert_eq!(count6(six, "Ip6"), None);

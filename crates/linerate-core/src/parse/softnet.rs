@@ -31,13 +31,9 @@ fn cpu(line: &[u8]) -> Result<Softnet, Malformed> {
     };
     let (processed, dropped, squeezed) = (next()?, next()?, next()?);
     // Field 13 is the CPU's number (net/core/net-procfs.c, softnet_seq_show).
-    let cpu = fields
-        .nth(9)
-        .map(|f| text::hexadecimal(f).and_then(|n| u32::try_from(n).ok()));
+    let cpu = fields.nth(9).map(|f| text::hexadecimal(f).and_then(|n| u32::try_from(n).ok()));
     Ok(Softnet {
-        cpu: cpu
-            .map(|c| c.ok_or(Malformed::NotANumber(WHAT)))
-            .transpose()?,
+        cpu: cpu.map(|c| c.ok_or(Malformed::NotANumber(WHAT))).transpose()?,
         processed,
         dropped,
         squeezed,
@@ -61,12 +57,7 @@ mod tests {
     fn fields_are_hexadecimal_and_the_cpu_is_named() {
         let got = all(REAL).unwrap();
         assert_eq!((got[0].cpu, got[0].processed), (Some(0), 11));
-        let second = Softnet {
-            cpu: Some(17),
-            processed: 0x1228,
-            dropped: 2,
-            squeezed: 10,
-        };
+        let second = Softnet { cpu: Some(17), processed: 0x1228, dropped: 2, squeezed: 10 };
         assert_eq!(got[1], second);
     }
 

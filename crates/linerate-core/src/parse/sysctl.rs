@@ -55,9 +55,7 @@ pub fn list(text: &[u8]) -> Result<Vec<u32>, Malformed> {
     for part in line.split(|&b| b == b',') {
         let mut ends = part.splitn(2, |&b| b == b'-').map(|end| {
             let value = text::decimal(end).and_then(|v| u32::try_from(v).ok());
-            value
-                .filter(|&v| v < MOST)
-                .ok_or(Malformed::NotANumber(WHAT))
+            value.filter(|&v| v < MOST).ok_or(Malformed::NotANumber(WHAT))
         });
         let first = ends.next().ok_or(Malformed::Missing(WHAT))??;
         let last = ends.next().transpose()?.unwrap_or(first);
@@ -79,20 +77,14 @@ pub fn size(text: &[u8]) -> Result<u64, Malformed> {
         Some((b'M', digits)) => (digits, 1 << 20),
         _ => (line, 1),
     };
-    text::decimal(digits)
-        .and_then(|n| n.checked_mul(scale))
-        .ok_or(Malformed::NotANumber(WHAT))
+    text::decimal(digits).and_then(|n| n.checked_mul(scale)).ok_or(Malformed::NotANumber(WHAT))
 }
 
 /// The value of `key` in lines of `key: value`, `key = value` or `KEY=value`, trimmed.
 pub fn value<'a>(text: &'a [u8], key: &str) -> Option<&'a [u8]> {
     text.split(|&b| b == b'\n').find_map(|line| {
         let rest = line.strip_prefix(key.as_bytes())?.trim_ascii_start();
-        Some(
-            rest.strip_prefix(b":")
-                .or(rest.strip_prefix(b"="))?
-                .trim_ascii(),
-        )
+        Some(rest.strip_prefix(b":").or(rest.strip_prefix(b"="))?.trim_ascii())
     })
 }
 
@@ -128,17 +120,7 @@ mod tests {
         ] {
             assert_eq!(list(text.as_bytes()), Ok(want), "{text:?}");
         }
-        for bad in [
-            "",
-            "0-1",
-            "3-1\n",
-            "0,0\n",
-            "5,1\n",
-            "0-\n",
-            "-1\n",
-            "a\n",
-            "0-4294967295\n",
-        ] {
+        for bad in ["", "0-1", "3-1\n", "0,0\n", "5,1\n", "0-\n", "-1\n", "a\n", "0-4294967295\n"] {
             assert!(list(bad.as_bytes()).is_err(), "{bad:?}");
         }
         assert_eq!(list(b"65535\n"), Ok(vec![65_535]));
@@ -147,10 +129,7 @@ mod tests {
 
     #[test]
     fn numbers_are_exactly_as_many_as_asked_for() {
-        assert_eq!(
-            numbers(b"4096\t131072\t6291456\n"),
-            Ok([4096, 131_072, 6_291_456])
-        );
+        assert_eq!(numbers(b"4096\t131072\t6291456\n"), Ok([4096, 131_072, 6_291_456]));
         assert!(numbers::<3>(b"4096\t131072\n").is_err());
         assert!(numbers::<3>(b"1 2 3 4\n").is_err());
         assert!(numbers::<3>(b"1 2 3").is_err(), "the last may lack digits");
@@ -170,10 +149,7 @@ mod tests {
             b"Name:\tcat\nCpus_allowed:\t3\nCpus_allowed_list:\t0-1\nCapEff:\t000001ffffffffff\n";
         assert_eq!(value_list(status, "Cpus_allowed_list"), Ok(vec![0, 1]));
         assert_eq!(value_hexadecimal(status, "CapEff"), Some(0x1ff_ffff_ffff));
-        assert_eq!(
-            value_text(b"DRIVER=virtio_net\n", "DRIVER").unwrap(),
-            "virtio_net"
-        );
+        assert_eq!(value_text(b"DRIVER=virtio_net\n", "DRIVER").unwrap(), "virtio_net");
         assert_eq!(value(status, "Cap"), None);
     }
 

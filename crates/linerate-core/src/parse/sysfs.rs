@@ -18,11 +18,7 @@ pub fn mask(text: &[u8]) -> Result<Vec<u32>, Malformed> {
         let bits = text::hexadecimal(word).and_then(|bits| u32::try_from(bits).ok());
         let bits = bits.ok_or(Malformed::NotANumber(WHAT))?;
         let base = at as u32 * 32;
-        set.extend(
-            (0..32)
-                .filter(|bit| bits >> bit & 1 == 1)
-                .map(|bit| base + bit),
-        );
+        set.extend((0..32).filter(|bit| bits >> bit & 1 == 1).map(|bit| base + bit));
     }
     Ok(set)
 }
@@ -36,9 +32,7 @@ pub fn hardware_address(bytes: &[u8]) -> String {
 /// The one in brackets of a line such as `none [mq-deadline] kyber`; the whole line where none is.
 pub fn chosen(text: &[u8]) -> Result<String, Malformed> {
     let line = text::trimmed(text::first_line(text, "choice")?);
-    let inside = line
-        .split_once('[')
-        .and_then(|(_, rest)| rest.split_once(']'));
+    let inside = line.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
     Ok(match inside {
         Some((chosen, _)) => chosen.to_owned(),
         None => line,
@@ -76,11 +70,9 @@ mod tests {
 
     #[test]
     fn masks_are_read_from_the_right() {
-        for (text, want) in [
-            ("3\n", vec![0, 1]),
-            ("00000001,80000000\n", vec![31, 32]),
-            ("0\n", vec![]),
-        ] {
+        for (text, want) in
+            [("3\n", vec![0, 1]), ("00000001,80000000\n", vec![31, 32]), ("0\n", vec![])]
+        {
             assert_eq!(mask(text.as_bytes()), Ok(want), "{text:?}");
         }
         for bad in ["", "3", "\n", "1,\n", "100000000\n", "g\n"] {
@@ -93,10 +85,7 @@ mod tests {
 
     #[test]
     fn choices_and_numbers() {
-        assert_eq!(
-            chosen(b"none [mq-deadline] kyber\n").unwrap(),
-            "mq-deadline"
-        );
+        assert_eq!(chosen(b"none [mq-deadline] kyber\n").unwrap(), "mq-deadline");
         assert_eq!(chosen(b"none\n").unwrap(), "none");
         assert_eq!(number_or_none(b"-1\n"), Ok(None));
         assert_eq!(number_or_none(b"0\n"), Ok(Some(0)));

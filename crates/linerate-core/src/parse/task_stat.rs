@@ -42,12 +42,7 @@ pub fn parse(text: &[u8]) -> Result<TaskStat, Malformed> {
         let field = fields.nth(n).ok_or(Malformed::Short(WHAT))?;
         text::decimal(field).ok_or(Malformed::NotANumber(WHAT))
     };
-    Ok(TaskStat {
-        state,
-        user_ticks: skip(10)?,
-        system_ticks: skip(0)?,
-        cpu: skip(23)?,
-    })
+    Ok(TaskStat { state, user_ticks: skip(10)?, system_ticks: skip(0)?, cpu: skip(23)? })
 }
 
 #[cfg(test)]
@@ -63,10 +58,7 @@ mod tests {
     #[test]
     fn a_name_with_brackets_does_not_shift_the_fields() {
         let got = parse(REAL).unwrap();
-        assert_eq!(
-            (got.state, got.user_ticks, got.system_ticks, got.cpu),
-            (b'R', 118, 97, 5)
-        );
+        assert_eq!((got.state, got.user_ticks, got.system_ticks, got.cpu), (b'R', 118, 97, 5));
     }
 
     #[test]

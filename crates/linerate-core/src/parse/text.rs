@@ -18,15 +18,13 @@ fn digits(field: &[u8], radix: u32) -> Option<u64> {
     }
     field.iter().try_fold(0u64, |sum, &byte| {
         let digit = char::from(byte).to_digit(radix)?;
-        sum.checked_mul(u64::from(radix))?
-            .checked_add(u64::from(digit))
+        sum.checked_mul(u64::from(radix))?.checked_add(u64::from(digit))
     })
 }
 
 /// The fields of a line, parted by blanks.
 pub(super) fn fields(line: &[u8]) -> impl Iterator<Item = &[u8]> {
-    line.split(u8::is_ascii_whitespace)
-        .filter(|f| !f.is_empty())
+    line.split(u8::is_ascii_whitespace).filter(|f| !f.is_empty())
 }
 
 /// The lines of a text. A last line without its end is an error: a number in it may lack digits.
@@ -40,9 +38,7 @@ pub(super) fn lines<'a>(
 
 /// The first line of a text, which must be whole.
 pub(super) fn first_line<'a>(text: &'a [u8], what: &'static str) -> Result<&'a [u8], Malformed> {
-    lines(text, what)
-        .next()
-        .unwrap_or(Err(Malformed::Short(what)))
+    lines(text, what).next().unwrap_or(Err(Malformed::Short(what)))
 }
 
 /// The next field as a number.

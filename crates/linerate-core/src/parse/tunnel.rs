@@ -59,22 +59,11 @@ const NONE: Numbers = Numbers {
 };
 
 //= include/uapi/linux/if_link.h, IFLA_VXLAN_LINK, GROUP, GROUP6, LOCAL, LOCAL6, COLLECT_METADATA, GPE
-const VXLAN: Numbers = Numbers {
-    link: 3,
-    remote: [2, 16],
-    local: [4, 17],
-    external: 25,
-    bare: 27,
-    ..NONE
-};
+const VXLAN: Numbers =
+    Numbers { link: 3, remote: [2, 16], local: [4, 17], external: 25, bare: 27, ..NONE };
 
 //= include/uapi/linux/if_link.h, IFLA_GENEVE_REMOTE, REMOTE6, COLLECT_METADATA, INNER_PROTO_INHERIT
-const GENEVE: Numbers = Numbers {
-    remote: [2, 7],
-    external: 6,
-    bare: 14,
-    ..NONE
-};
+const GENEVE: Numbers = Numbers { remote: [2, 7], external: 6, bare: 14, ..NONE };
 
 //= include/uapi/linux/if_tunnel.h, IFLA_GRE_LINK, OFLAGS, LOCAL, REMOTE, FLAGS, ENCAP_TYPE, COLLECT_METADATA
 const GRE: Numbers = Numbers {
@@ -89,33 +78,17 @@ const GRE: Numbers = Numbers {
 };
 
 //= include/uapi/linux/if_tunnel.h, IFLA_IPTUN_LINK, LOCAL, REMOTE, FLAGS, ENCAP_TYPE, COLLECT_METADATA
-const IPTUN: Numbers = Numbers {
-    link: 1,
-    remote: [3, 3],
-    local: [2, 2],
-    external: 19,
-    flags: 8,
-    encap: 15,
-    ..NONE
-};
+const IPTUN: Numbers =
+    Numbers { link: 1, remote: [3, 3], local: [2, 2], external: 19, flags: 8, encap: 15, ..NONE };
 
 //= include/uapi/linux/if_tunnel.h, IFLA_VTI_LINK, LOCAL, REMOTE
-const VTI: Numbers = Numbers {
-    link: 1,
-    remote: [5, 5],
-    local: [4, 4],
-    ..NONE
-};
+const VTI: Numbers = Numbers { link: 1, remote: [5, 5], local: [4, 4], ..NONE };
 
 //= include/uapi/linux/if_link.h, IFLA_XFRM_LINK
 const XFRM: Numbers = Numbers { link: 1, ..NONE };
 
 //= include/uapi/linux/if_link.h, IFLA_MACSEC_ICV_LEN, INC_SCI
-const MACSEC: Numbers = Numbers {
-    icv: 3,
-    sci: 9,
-    ..NONE
-};
+const MACSEC: Numbers = Numbers { icv: 3, sci: 9, ..NONE };
 
 /// Kinds with the numbers of their attributes.
 const KINDS: [(&str, &Numbers); 15] = [
@@ -252,11 +225,7 @@ fn besides(kind: &str, read: &Attributes) -> Option<u32> {
     let gre = GRE_FLAGS.iter().filter(|flag| read.gre & **flag != 0);
     let gre = gre.count() as u32 * 4;
     let over_ipv6 = kind.starts_with("ip6");
-    let limit = if over_ipv6 && read.flags & NO_LIMIT == 0 {
-        LIMIT
-    } else {
-        0
-    };
+    let limit = if over_ipv6 && read.flags & NO_LIMIT == 0 { LIMIT } else { 0 };
     // TUNNEL_ENCAP_FOU: UDP alone; TUNNEL_ENCAP_GUE: 4 bytes more, or options of any length.
     //= include/uapi/linux/if_tunnel.h, enum tunnel_encap_types
     match read.encap {
@@ -287,10 +256,7 @@ mod tests {
     use super::*;
 
     fn reply(kind: &str, details: &[Vec<u8>]) -> Vec<u8> {
-        let info = [
-            attr(1, format!("{kind}\0").as_bytes()),
-            attr(2, &details.concat()),
-        ];
+        let info = [attr(1, format!("{kind}\0").as_bytes()), attr(2, &details.concat())];
         msg(16, &[vec![0; 16], attr(18, &info.concat())].concat())
     }
 
@@ -316,16 +282,8 @@ mod tests {
         assert_eq!(adds("vxlan", &[attr(16, V6)]), exactly(70));
         assert_eq!(adds("vxlan", &[attr(17, V6)]), exactly(70), "its own");
         assert_eq!(adds("vxlan", &[]), (Some(50), Some(70)));
-        assert_eq!(
-            adds("vxlan", &[attr(2, &[0; 4])]),
-            (Some(50), Some(70)),
-            "no end"
-        );
-        assert_eq!(
-            adds("vxlan", &[attr(2, V4), attr(27, &[])]),
-            exactly(36),
-            "no frames"
-        );
+        assert_eq!(adds("vxlan", &[attr(2, &[0; 4])]), (Some(50), Some(70)), "no end");
+        assert_eq!(adds("vxlan", &[attr(2, V4), attr(27, &[])]), exactly(36), "no frames");
         assert_eq!(adds("geneve", &[attr(7, V6)]), exactly(70));
         assert_eq!(adds("geneve", &[attr(2, V4), attr(14, &[])]), exactly(36));
         assert_eq!(ends("vlan", &[]), None);
@@ -348,14 +306,8 @@ mod tests {
         assert_eq!(adds("ip6gre", &[attr(13, &no_limit)]), exactly(44));
         assert_eq!(adds("wireguard", &[]), (Some(60), Some(80)));
         assert_eq!(adds("xfrm", &[]), (None, None));
-        assert_eq!(
-            adds("macsec", &[attr(3, &[16]), attr(9, &[1])]),
-            exactly(32)
-        );
-        assert_eq!(
-            adds("macsec", &[attr(3, &[16]), attr(9, &[0])]),
-            (Some(24), Some(32))
-        );
+        assert_eq!(adds("macsec", &[attr(3, &[16]), attr(9, &[1])]), exactly(32));
+        assert_eq!(adds("macsec", &[attr(3, &[16]), attr(9, &[0])]), (Some(24), Some(32)));
     }
 
     #[test]

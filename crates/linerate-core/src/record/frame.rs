@@ -96,10 +96,7 @@ pub struct Cut {
 impl fmt::Display for Cut {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { at, lost, what } = self;
-        write!(
-            f,
-            "{what} at byte {at}; {lost} bytes from there on are lost"
-        )
+        write!(f, "{what} at byte {at}; {lost} bytes from there on are lost")
     }
 }
 
@@ -194,9 +191,7 @@ pub fn encode_all(record: &Record) -> Result<Vec<u8>, FrameError> {
 pub fn values(step: &Step) -> u64 {
     let tables = step.ends.iter().flat_map(|e| &e.tables);
     // Each table's times count twice: once where they are shared, once in the table.
-    tables
-        .map(|t| t.at.len() as u64 * (t.columns.len() as u64 + 2))
-        .sum()
+    tables.map(|t| t.at.len() as u64 * (t.columns.len() as u64 + 2)).sum()
 }
 
 /// Refuses what [`decode`] would refuse.
@@ -265,13 +260,7 @@ fn opened(bytes: &[u8]) -> Result<Reader<'_>, FrameError> {
     if found != FORMAT {
         return Err(FrameError::UnknownFormat { found });
     }
-    Ok(Reader {
-        bytes,
-        at: FILE_HEADER,
-        searched: 0,
-        skipped: 0,
-        budget: Budget(MAX_VALUES),
-    })
+    Ok(Reader { bytes, at: FILE_HEADER, searched: 0, skipped: 0, budget: Budget(MAX_VALUES) })
 }
 
 /// The u32 at the front; the caller has looked that it is there.
@@ -290,21 +279,14 @@ struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     fn cut(&self, what: impl Into<String>) -> Cut {
-        Cut {
-            at: self.at,
-            lost: self.bytes.len() - self.at,
-            what: what.into(),
-        }
+        Cut { at: self.at, lost: self.bytes.len() - self.at, what: what.into() }
     }
 
     /// Moves on behind the damage, and says what it cost.
     fn resumed(&mut self, cut: Cut, record: &Record) -> Cut {
         let next = self.next(record).unwrap_or(self.bytes.len());
         self.at = next;
-        Cut {
-            lost: next - cut.at,
-            ..cut
-        }
+        Cut { lost: next - cut.at, ..cut }
     }
 
     /// Where the next frame begins behind the damaged one at `at`.
@@ -313,11 +295,7 @@ impl<'a> Reader<'a> {
             return None;
         }
         // Mostly the length is intact, and only that frame is lost.
-        let length = self
-            .bytes
-            .get(self.at..)
-            .filter(|b| b.len() >= 4)
-            .map(number)?;
+        let length = self.bytes.get(self.at..).filter(|b| b.len() >= 4).map(number)?;
         let named = self.at + FRAME_HEADER + length as usize;
         if named == self.bytes.len() || self.begins(named) {
             return Some(named);

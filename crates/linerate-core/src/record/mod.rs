@@ -97,10 +97,7 @@ pub enum Made {
 }
 
 impl Made {
-    #[expect(
-        clippy::trivially_copy_pass_by_ref,
-        reason = "serde passes a reference"
-    )]
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
     fn is_run(&self) -> bool {
         *self == Self::Run
     }
@@ -375,10 +372,7 @@ pub struct Exact {
 }
 
 /// Records without these round trips are older than the field that counts them.
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde passes a reference"
-)]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_zero(n: &u64) -> bool {
     *n == 0
 }

@@ -158,10 +158,7 @@ impl<'a> From<&'a EndReadings> for StoredEnd<'a> {
 impl From<&[u64]> for Axis<'_> {
     fn from(at: &[u64]) -> Self {
         let signed: Vec<i64> = at.iter().map(|t| *t as i64).collect();
-        Self {
-            rows: at.len() as u64,
-            at: Packed(pack(&signed).into()),
-        }
+        Self { rows: at.len() as u64, at: Packed(pack(&signed).into()) }
     }
 }
 
@@ -182,9 +179,7 @@ impl<'a> StoredTable<'a> {
     }
 
     fn open(self, axes: &[Vec<u64>], budget: &mut Budget) -> Result<Table, &'static str> {
-        let at = axes
-            .get(self.axis as usize)
-            .ok_or("a table names times that are not there")?;
+        let at = axes.get(self.axis as usize).ok_or("a table names times that are not there")?;
         budget.take(at.len())?;
         let columns = self.columns.into_iter().map(|c| c.open(at.len(), budget));
         Ok(Table {

@@ -30,10 +30,7 @@ pub struct Tool {
 impl Tool {
     /// A program without a known version.
     pub fn named(name: &str) -> Self {
-        Self {
-            name: name.to_owned(),
-            version: None,
-        }
+        Self { name: name.to_owned(), version: None }
     }
 }
 

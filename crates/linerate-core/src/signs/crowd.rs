@@ -13,16 +13,10 @@ use crate::units::Nanos;
 /// times the streams have windows of a quarter, and lose at least as often as cubic's, whose rate follows loss to the
 /// power of -3/4: 6 times.
 //= RFC 9438, section 5.2
-pub(crate) const GROWS: Range = Range {
-    low: 2.5,
-    high: f64::MAX,
-};
+pub(crate) const GROWS: Range = Range { low: 2.5, high: f64::MAX };
 
 /// Range of the same ratio if packets are lost at any rate: the share lost does not grow with the streams.
-pub(crate) const ALIKE: Range = Range {
-    low: 0.3,
-    high: 2.0,
-};
+pub(crate) const ALIKE: Range = Range { low: 0.3, high: 2.0 };
 
 /// Ratio of the numbers of streams for a few streams, and then for many.
 const TIMES: u32 = 4;
@@ -70,10 +64,7 @@ fn follows_law(load: &Load) -> bool {
         load.goodput.mean / 8.0 * rtt.secs() / sizes.payload.0.max(1) as f64
     };
     let flown = load.tcp.min_rtt.zip(load.packets);
-    let left = load
-        .tcp
-        .retransmitted
-        .and_then(|lost| loss_leaves(load, lost));
+    let left = load.tcp.retransmitted.and_then(|lost| loss_leaves(load, lost));
     is_far(load)
         && flown.is_some_and(|(rtt, sizes)| in_flight(rtt, sizes) >= WINDOWS)
         && left.is_none_or(|left| load.goodput.mean <= left * IN_GROUPS)

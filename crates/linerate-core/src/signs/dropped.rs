@@ -85,11 +85,7 @@ pub(crate) fn dropped<'a>(model: &Model, load: &'a Load, direction: Direction) -
     }
     counters.extend(queues.into_values());
     let sum = |all: &[&Local]| all.iter().map(|l| l.per_sec).sum::<f64>();
-    counters.extend(if sum(&backlog) >= sum(&arrival) {
-        backlog
-    } else {
-        arrival
-    });
+    counters.extend(if sum(&backlog) >= sum(&arrival) { backlog } else { arrival });
     Dropped::of(counters, load, sender)
 }
 
@@ -130,13 +126,8 @@ pub(crate) fn segments(load: &Load, local: &Local) -> f64 {
         let exceeds = local.per_sec >= POLICED;
         return local.per_sec * if exceeds { most_of(load) } else { 1.0 };
     }
-    let full = load
-        .packets
-        .map(|sizes| sizes.packet.unwrap_or(sizes.payload));
-    let each = local
-        .bytes
-        .zip(full)
-        .map(|(bytes, full)| bytes / full.0 as f64);
+    let full = load.packets.map(|sizes| sizes.packet.unwrap_or(sizes.payload));
+    let each = local.bytes.zip(full).map(|(bytes, full)| bytes / full.0 as f64);
     local.per_sec * each.unwrap_or(1.0).clamp(1.0, most_of(load))
 }
 

@@ -10,18 +10,12 @@ use crate::transport::Transport;
 use crate::units::Nanos;
 
 /// The share of retransmissions that remains at half the pace, where an exceeded rate causes the loss.
-const VANISHES: Range = Range {
-    low: 0.0,
-    high: 0.3,
-};
+const VANISHES: Range = Range { low: 0.0, high: 0.3 };
 
 /// The share of retransmissions that remains at half the pace, if packets are lost at any rate: about as many
 /// as before. The interval is wide if losses are few or come in bursts. It has no upper end, since no competing
 /// cause predicts more loss at half the pace.
-pub(crate) const STAYS: Range = Range {
-    low: 0.31,
-    high: f64::MAX,
-};
+pub(crate) const STAYS: Range = Range { low: 0.31, high: f64::MAX };
 
 /// Gain of goodput that another congestion control may have at an exceeded rate: one loss-based stream uses
 /// at least a quarter of it.
@@ -30,16 +24,12 @@ const FILLED_BY_OTHER: f64 = 4.0;
 /// The change in goodput with more streams on a path that drops packets above its rate. Each stream halves its
 /// window on loss, and many packets are lost at once. Several streams may thus fill the rate better, or a
 /// little worse.
-pub(crate) const FILLED: Range = Range {
-    low: 0.9,
-    high: 1.5,
-};
+pub(crate) const FILLED: Range = Range { low: 0.9, high: 1.5 };
 
 /// The share of bytes retransmitted, where it is a reason for congestion control to slow down; of datagrams lost.
 pub(crate) fn sent_again(load: &Load) -> Option<f64> {
     let lost = load.datagrams.as_ref().map(|told| told.lost);
-    lost.or(load.tcp.retransmitted)
-        .filter(|share| *share > LOSSY || matters_far(load, *share))
+    lost.or(load.tcp.retransmitted).filter(|share| *share > LOSSY || matters_far(load, *share))
 }
 
 /// The share of bytes lost for real, without segments that arrived late, where it is a reason for congestion
@@ -258,10 +248,7 @@ pub(crate) fn recovering(load: &Load) -> Option<u64> {
 pub(crate) fn filled(model: &Model, load: &Load) -> Range {
     let queued = standing_queue(model, load).is_some();
     if load.transport == Transport::Udp || queued {
-        Range {
-            high: EQUAL.high,
-            ..FILLED
-        }
+        Range { high: EQUAL.high, ..FILLED }
     } else if only_dropped(model, load) {
         FILLED
     } else {
@@ -272,14 +259,7 @@ pub(crate) fn filled(model: &Model, load: &Load) -> Range {
 /// The effect of another congestion control on a rate limit: the rate is filled no better, though maybe worse
 /// where the queue is shallow.
 pub(crate) fn of_other_congestion(model: &Model, load: &Load) -> Range {
-    Range {
-        low: 0.3,
-        high: if only_dropped(model, load) {
-            FILLED_BY_OTHER
-        } else {
-            EQUAL.high
-        },
-    }
+    Range { low: 0.3, high: if only_dropped(model, load) { FILLED_BY_OTHER } else { EQUAL.high } }
 }
 
 /// The share of retransmissions that is expected for a rate that drops excess traffic. If there is a queue,

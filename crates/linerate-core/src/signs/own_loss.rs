@@ -22,9 +22,5 @@ pub(crate) fn own_loss(load: &Load, direction: Direction) -> Option<&Local> {
 /// The effect and the settings of a discipline that loses packets, in words.
 pub(crate) fn words(own: &Local) -> String {
     let meant = own.meant.map(percent).unwrap_or_default();
-    format!(
-        "{}, {:.0} in a second: it is set to lose {meant}",
-        own.words(),
-        own.per_sec
-    )
+    format!("{}, {:.0} in a second: it is set to lose {meant}", own.words(), own.per_sec)
 }

@@ -57,11 +57,7 @@ fn longer(model: &Model, load: &Load, times: f64) -> Option<(Empty, Nanos)> {
     let empty = empty.or_else(|| least().map(Empty::Least))?;
     let (Empty::Idle(before) | Empty::Least(before)) = empty;
     let loaded = load.tcp.rtt?;
-    let notable = if sent_again(load).is_some() {
-        NOTABLE.max(burst(load))
-    } else {
-        NOTABLE
-    };
+    let notable = if sent_again(load).is_some() { NOTABLE.max(burst(load)) } else { NOTABLE };
     let well = loaded.0 as f64 > before.0 as f64 * times && loaded.0 > before.0 + notable.0;
     well.then_some((empty, loaded))
 }

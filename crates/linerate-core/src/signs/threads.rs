@@ -7,12 +7,7 @@ use crate::transport::Transport;
 /// Share of time in which the busiest thread runs, waits for its CPU, or loses it to interrupts and the
 /// hypervisor; `None` if it was not read.
 pub(crate) fn wanted(threads: &[Thread]) -> Option<f64> {
-    threads
-        .iter()
-        .map(need)
-        .collect::<Option<Vec<_>>>()?
-        .into_iter()
-        .reduce(f64::max)
+    threads.iter().map(need).collect::<Option<Vec<_>>>()?.into_iter().reduce(f64::max)
 }
 
 /// Most share of samples with an empty sender's socket at which the sending thread still wrote in time.
@@ -48,13 +43,8 @@ pub(crate) fn wanted_at(load: &Load, direction: Direction, side: Side) -> Option
         return wanted(threads);
     }
     let waited = |thread: &Thread| thread.waiting.unwrap_or(0.0);
-    let needs = threads
-        .iter()
-        .map(|thread| Some(need(thread)? - waited(thread)));
-    needs
-        .collect::<Option<Vec<_>>>()?
-        .into_iter()
-        .reduce(f64::max)
+    let needs = threads.iter().map(|thread| Some(need(thread)? - waited(thread)));
+    needs.collect::<Option<Vec<_>>>()?.into_iter().reduce(f64::max)
 }
 
 /// The share of its CPU that one thread needs.
@@ -71,18 +61,12 @@ pub(crate) fn busiest(threads: &[Thread]) -> Option<&Thread> {
 
 /// Whether the threads of a load poll: they need their CPUs at any load.
 pub(crate) fn polls(model: &Model, direction: Direction) -> bool {
-    model
-        .direction(direction)
-        .is_some_and(|dir| dir.base.knobs.busy_poll)
+    model.direction(direction).is_some_and(|dir| dir.base.knobs.busy_poll)
 }
 
 /// The threads of one end.
 pub(crate) fn threads(load: &Load, direction: Direction, side: Side) -> &[Thread] {
-    if side == direction.sender() {
-        &load.senders
-    } else {
-        &load.receivers
-    }
+    if side == direction.sender() { &load.senders } else { &load.receivers }
 }
 
 /// Wall time of one byte on one of `threads` that carry `goodput` bits per second together, in picoseconds; `None`

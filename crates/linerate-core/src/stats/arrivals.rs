@@ -105,15 +105,7 @@ impl Arrivals {
     /// Forgets all numbers, for the next step.
     pub fn clear(&mut self) {
         let (window, seen) = (self.window, std::mem::take(&mut self.seen));
-        *self = Self {
-            next: 0,
-            taken: 0,
-            reordered: 0,
-            duplicated: 0,
-            late: 0,
-            window,
-            seen,
-        };
+        *self = Self { next: 0, taken: 0, reordered: 0, duplicated: 0, late: 0, window, seen };
         self.seen.fill(0);
     }
 
@@ -222,11 +214,7 @@ mod tests {
             arrivals.take(0);
             arrivals.expect(sent);
             assert_eq!(arrivals.missing(), sent - 1);
-            let again = if sent > WINDOW {
-                Arrival::Late
-            } else {
-                Arrival::Duplicate
-            };
+            let again = if sent > WINDOW { Arrival::Late } else { Arrival::Duplicate };
             assert_eq!(arrivals.take(0), again, "{sent}");
         }
     }
@@ -262,16 +250,7 @@ mod tests {
             assert_eq!(arrivals.take(5 * WINDOW + 1 - back), arrival);
         }
         // The bits of a lap ago are those of other numbers.
-        agree(&[
-            0,
-            1,
-            2,
-            WINDOW,
-            WINDOW + 1,
-            2 * WINDOW + 5,
-            WINDOW + 6,
-            WINDOW + 6,
-        ]);
+        agree(&[0, 1, 2, WINDOW, WINDOW + 1, 2 * WINDOW + 5, WINDOW + 6, WINDOW + 6]);
     }
 
     #[test]

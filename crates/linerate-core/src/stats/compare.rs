@@ -66,10 +66,7 @@ impl Comparison {
     /// A comparison of at most `max_blocks` blocks of four slices, held within [`MIN_BLOCKS`] and
     /// [`MAX_BLOCKS`].
     pub fn new(max_blocks: usize) -> Self {
-        Self {
-            max_blocks: max_blocks.clamp(MIN_BLOCKS, MAX_BLOCKS),
-            values: Vec::new(),
-        }
+        Self { max_blocks: max_blocks.clamp(MIN_BLOCKS, MAX_BLOCKS), values: Vec::new() }
     }
 
     /// The next setting: true is the changed one (B). `None` when finished.
@@ -84,9 +81,7 @@ impl Comparison {
     /// one of the pattern; the comparison is then as before.
     pub fn push(&mut self, changed: bool, value: f64) -> Result<(), OutOfOrder> {
         if self.next_changed() != Some(changed) {
-            return Err(OutOfOrder {
-                at: self.values.len(),
-            });
+            return Err(OutOfOrder { at: self.values.len() });
         }
         let usable = value.is_finite() && value > 0.0;
         self.values.push(if usable { value } else { 0.0 });
@@ -115,11 +110,7 @@ impl Comparison {
         let mean = pairs.iter().sum::<f64>() / n;
         let variance = pairs.iter().map(|d| (d - mean).powi(2)).sum::<f64>() / (n - 1.0);
         let half = critical(n - 1.0, self.max_blocks) * (variance / n).sqrt();
-        Some(Interval {
-            low: (mean - half).exp(),
-            mid: mean.exp(),
-            high: (mean + half).exp(),
-        })
+        Some(Interval { low: (mean - half).exp(), mid: mean.exp(), high: (mean + half).exp() })
     }
 }
 
@@ -174,11 +165,7 @@ mod tests {
     #[test]
     fn a_linear_drift_cancels() {
         // In the logarithm, so that the drift is exactly linear.
-        let c = fed(
-            2,
-            |b, at| (0.1 * at as f64).exp() * if b { 0.5 } else { 1.0 },
-            8,
-        );
+        let c = fed(2, |b, at| (0.1 * at as f64).exp() * if b { 0.5 } else { 1.0 }, 8);
         let i = c.interval().unwrap();
         assert!((i.mid - 0.5).abs() < 1e-12, "{i:?}");
         assert!(i.low < 0.5 && 0.5 < i.high);
@@ -190,11 +177,7 @@ mod tests {
         assert_eq!(fed(4, value, 7).interval(), None);
         let eight = fed(4, value, 8).interval();
         assert!(eight.is_some());
-        assert_eq!(
-            fed(4, value, 11).interval(),
-            eight,
-            "a part of a block waits"
-        );
+        assert_eq!(fed(4, value, 11).interval(), eight, "a part of a block waits");
         assert_ne!(fed(4, value, 12).interval(), eight);
     }
 

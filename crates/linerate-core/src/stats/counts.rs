@@ -87,10 +87,7 @@ impl Setting {
         let usable = |v: f64| if v.is_finite() { v.max(0.0) } else { 0.0 };
         let slices: Vec<Count> = slices
             .into_iter()
-            .map(|count| Count {
-                events: usable(count.events),
-                of: usable(count.of),
-            })
+            .map(|count| Count { events: usable(count.events), of: usable(count.of) })
             .collect();
         Self {
             events: slices.iter().map(|c| c.events).sum(),
@@ -125,10 +122,7 @@ mod tests {
 
     /// Two blocks or more, with `events` of a thousand in each slice of A, and of B.
     fn slices(blocks: usize, a: f64, b: f64) -> Vec<(bool, Count)> {
-        let of = |changed| Count {
-            events: if changed { b } else { a },
-            of: 1000.0,
-        };
+        let of = |changed| Count { events: if changed { b } else { a }, of: 1000.0 };
         let order = ORDER.iter().cycle().take(blocks * 4);
         order.map(|&changed| (changed, of(changed))).collect()
     }
@@ -201,12 +195,7 @@ mod tests {
         let parts = |events| vec![Count { events, of: 1000.0 }; 10];
         let half = share_change(&parts(200.0), &parts(100.0)).expect("counted");
         assert!((half.mid - 0.5).abs() < 0.01 && half.high < 0.6, "{half:?}");
-        assert!(
-            share_change(&parts(0.0), &parts(50.0))
-                .expect("counted")
-                .low
-                > 5.0
-        );
+        assert!(share_change(&parts(0.0), &parts(50.0)).expect("counted").low > 5.0);
         assert_eq!(share_change(&parts(0.0), &parts(0.0)), None);
         assert_eq!(share_change(&parts(9.0)[..1], &parts(9.0)), None);
     }

@@ -70,23 +70,14 @@ mod tests {
         let parts = merge([&of(&all[..2]), &of(&all[2..5]), &of(&all[5..])]).unwrap();
         let joined = moments(&parts).unwrap();
         assert!((joined.mean - whole.mean).abs() < 1e-9);
-        assert!(
-            (joined.deviation - whole.deviation).abs() < 0.01,
-            "{joined:?} {whole:?}"
-        );
+        assert!((joined.deviation - whole.deviation).abs() < 0.01, "{joined:?} {whole:?}");
         let exact = parts.exact.unwrap();
-        assert_eq!(
-            (exact.least, exact.most, exact.sum),
-            (900, 250_000, 255_210)
-        );
+        assert_eq!((exact.least, exact.most, exact.sum), (900, 250_000, 255_210));
     }
 
     #[test]
     fn what_was_not_summed_is_not_told() {
-        let old = Histogram {
-            exact: None,
-            ..of(&[5, 6])
-        };
+        let old = Histogram { exact: None, ..of(&[5, 6]) };
         let none = of(&[]);
         assert_eq!(moments(&old), None);
         assert_eq!(moments(&none), None);
@@ -99,12 +90,7 @@ mod tests {
     fn hostile_sums_do_not_overflow() {
         let most = Histogram {
             counts: vec![(1, u64::MAX), (2, u64::MAX)],
-            exact: Some(Exact {
-                least: u64::MAX,
-                most: 0,
-                sum: u64::MAX,
-                deviation_ps: u64::MAX,
-            }),
+            exact: Some(Exact { least: u64::MAX, most: 0, sum: u64::MAX, deviation_ps: u64::MAX }),
             ..Histogram::default()
         };
         let joined = merge([&most, &most]).unwrap();

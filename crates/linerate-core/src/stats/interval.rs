@@ -45,18 +45,12 @@ pub struct Range {
 }
 
 /// "No gain": a change of at most 3 % in either direction.
-pub const EQUAL: Range = Range {
-    low: 0.97,
-    high: 1.03,
-};
+pub const EQUAL: Range = Range { low: 0.97, high: 1.03 };
 
 impl Range {
     /// The range between two values, given in either order.
     pub fn new(a: f64, b: f64) -> Self {
-        Self {
-            low: a.min(b),
-            high: a.max(b),
-        }
+        Self { low: a.min(b), high: a.max(b) }
     }
 
     /// The whole `interval` is in this range: the effect is as predicted.
@@ -86,11 +80,7 @@ mod tests {
     use super::*;
 
     fn of(low: f64, high: f64) -> Interval {
-        Interval {
-            low,
-            mid: f64::midpoint(low, high),
-            high,
-        }
+        Interval { low, mid: f64::midpoint(low, high), high }
     }
 
     #[test]

@@ -62,11 +62,7 @@ pub fn percentile_ci(histogram: &Histogram, q: f64) -> Option<Interval> {
     let half = NORMAL * (all * q * (1.0 - q)).sqrt();
     let low = at_rank(histogram, (q * all - half).floor())?;
     let high = at_rank(histogram, (q * all + half).ceil() + 1.0)?;
-    Some(Interval {
-        low: low as f64,
-        mid: mid as f64,
-        high: high as f64,
-    })
+    Some(Interval { low: low as f64, mid: mid as f64, high: high as f64 })
 }
 
 /// The value at a rank, counted from 1 and limited to the number of samples.
@@ -121,11 +117,7 @@ mod tests {
     use super::*;
 
     fn of(counts: Vec<(u64, u64)>) -> Histogram {
-        Histogram {
-            set: 0,
-            counts,
-            ..Histogram::default()
-        }
+        Histogram { set: 0, counts, ..Histogram::default() }
     }
 
     #[test]
@@ -142,10 +134,7 @@ mod tests {
         assert_eq!(percentile(&thousand, 0.5), Some(500));
         assert_eq!(percentile(&thousand, 0.99), Some(990));
         assert_eq!(percentile(&thousand, 0.999), None);
-        assert_eq!(
-            percentile(&of((1..=990).map(|v| (v, 1)).collect()), 0.99),
-            None
-        );
+        assert_eq!(percentile(&of((1..=990).map(|v| (v, 1)).collect()), 0.99), None);
         assert_eq!(percentile(&of(vec![(7, 20)]), 0.5), Some(7));
         assert_eq!(percentile(&of(vec![(7, 18)]), 0.5), None);
         assert_eq!(percentile(&thousand, f64::NAN), None);
@@ -154,11 +143,7 @@ mod tests {
     #[test]
     fn a_rounded_value_is_within_the_exact_extremes() {
         let mut rounded = of(vec![(1000, 20)]);
-        let exact = |least, most| crate::record::Exact {
-            least,
-            most,
-            ..Default::default()
-        };
+        let exact = |least, most| crate::record::Exact { least, most, ..Default::default() };
         rounded.exact = Some(exact(1002, 1003));
         assert_eq!(percentile(&rounded, 0.5), Some(1002));
         rounded.exact = Some(exact(997, 999));

@@ -21,27 +21,16 @@ pub fn rounds_ci(values: &[f64]) -> Option<Interval> {
     let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n - 1.0);
     let half = critical(n - 1.0, MIN_BLOCKS) * (variance / n).sqrt();
     let (low, high) = (mean - half, mean + half);
-    (low.is_finite() && high.is_finite()).then_some(Interval {
-        low,
-        mid: mean,
-        high,
-    })
+    (low.is_finite() && high.is_finite()).then_some(Interval { low, mid: mean, high })
 }
 
 /// The ratio of `under` to `over`, round by round, with the 95 % interval: the mean of the logarithms of the
 /// rounds. `None` if [`rounds_ci`] has none, and where a round has nothing to compare.
 pub fn rounds_ratio(pairs: &[(f64, f64)]) -> Option<Interval> {
-    let logs: Vec<f64> = pairs
-        .iter()
-        .map(|(over, under)| (over / under).ln())
-        .collect();
+    let logs: Vec<f64> = pairs.iter().map(|(over, under)| (over / under).ln()).collect();
     let found = rounds_ci(&logs)?;
     let high = found.high.exp();
-    high.is_finite().then(|| Interval {
-        low: found.low.exp(),
-        mid: found.mid.exp(),
-        high,
-    })
+    high.is_finite().then(|| Interval { low: found.low.exp(), mid: found.mid.exp(), high })
 }
 
 #[cfg(test)]
@@ -55,10 +44,7 @@ mod tests {
         assert_eq!(rounds_ci(&[1.0, 2.0, 3.0]), None);
         let i = rounds_ci(&[1.0, 2.0, 3.0, 4.0]).unwrap();
         // Student's t of three degrees of freedom is 3.182, the standard error 0.6455.
-        assert!(
-            (i.mid - 2.5).abs() < 1e-12 && (i.high - 2.5 - 2.054).abs() < 1e-3,
-            "{i:?}"
-        );
+        assert!((i.mid - 2.5).abs() < 1e-12 && (i.high - 2.5 - 2.054).abs() < 1e-3, "{i:?}");
         assert_eq!(rounds_ci(&[1.0, 2.0, 3.0, f64::NAN]), None);
     }
 
@@ -66,10 +52,7 @@ mod tests {
     fn what_drifts_with_both_settings_leaves_their_ratio_alone() {
         let pairs: Vec<_> = (1..7).map(|i| (f64::from(i) * 3.0, f64::from(i))).collect();
         let i = rounds_ratio(&pairs).unwrap();
-        assert!(
-            (i.low - 3.0).abs() < 1e-9 && (i.high - 3.0).abs() < 1e-9,
-            "{i:?}"
-        );
+        assert!((i.low - 3.0).abs() < 1e-9 && (i.high - 3.0).abs() < 1e-9, "{i:?}");
         let over: Vec<f64> = pairs.iter().map(|p| p.0).collect();
         assert!(rounds_ci(&over).unwrap().low < 6.0);
     }
@@ -77,10 +60,7 @@ mod tests {
     #[test]
     fn nothing_has_no_ratio() {
         for bad in [(0.0, 1.0), (1.0, 0.0), (0.0, 0.0), (-1.0, 1.0)] {
-            assert_eq!(
-                rounds_ratio(&[(1.0, 1.0), (1.0, 1.0), (1.0, 1.0), bad]),
-                None
-            );
+            assert_eq!(rounds_ratio(&[(1.0, 1.0), (1.0, 1.0), (1.0, 1.0), bad]), None);
         }
     }
 

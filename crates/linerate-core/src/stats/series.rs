@@ -54,11 +54,7 @@ pub fn mean_ci(values: &[f64]) -> Option<Interval> {
     // The mean is estimated from the values: of `worth` independent ones it uses one degree of freedom.
     let variance = squares / n * worth / (worth - 1.0);
     let half = t.inverse_cdf(0.975) * (variance / worth).sqrt();
-    let interval = Interval {
-        low: mean - half,
-        mid: mean,
-        high: mean + half,
-    };
+    let interval = Interval { low: mean - half, mid: mean, high: mean + half };
     (interval.low.is_finite() && interval.high.is_finite()).then_some(interval)
 }
 
@@ -207,16 +203,8 @@ mod tests {
         };
         let wide = mean_ci(&swing(90.0)).unwrap();
         assert!(wide.relative().unwrap() < 0.02, "{wide:?}");
-        assert_eq!(
-            without_swing(&swing(90.0)).len(),
-            12,
-            "the first is left out"
-        );
-        assert_eq!(
-            without_swing(&swing(90.0)[..19]).len(),
-            19,
-            "too few to tell"
-        );
+        assert_eq!(without_swing(&swing(90.0)).len(), 12, "the first is left out");
+        assert_eq!(without_swing(&swing(90.0)[..19]).len(), 19, "too few to tell");
         assert_eq!(without_swing(&swing(0.0)).len(), 25);
     }
 
@@ -236,9 +224,8 @@ mod tests {
 
     #[test]
     fn a_ramp_is_cut_and_no_more() {
-        let v: Vec<f64> = (0..40)
-            .map(|i| 100.0 * (1.0 - 0.5_f64.powi(i as i32)) + noise(i))
-            .collect();
+        let v: Vec<f64> =
+            (0..40).map(|i| 100.0 * (1.0 - 0.5_f64.powi(i as i32)) + noise(i)).collect();
         let cut = steady_state(&v).unwrap();
         assert!((4..=10).contains(&cut), "cut at {cut}");
     }
@@ -252,9 +239,7 @@ mod tests {
         };
         for length in 10..60 {
             let ramp = |i: usize| 1e10 * (1.0 - 0.7_f64.powi(i as i32));
-            let v: Vec<f64> = (0..length)
-                .map(|i| ramp(i) + 3e8 * noise(i * length))
-                .collect();
+            let v: Vec<f64> = (0..length).map(|i| ramp(i) + 3e8 * noise(i * length)).collect();
             let errors = (0..=length / 2).map(|at| error(&v[at..]));
             let least = errors.fold(f64::INFINITY, f64::min);
             let found = error(&v[least_error(&v)..]);
@@ -283,10 +268,7 @@ mod tests {
             let v: Vec<f64> = start.iter().copied().chain(level(30)).collect();
             ramp_end(&v, before)
         };
-        assert!(matches!(
-            after(&[10.0, 30.0, 50.0, 40.0, 80.0], 5.0),
-            Some(5 | 6)
-        ));
+        assert!(matches!(after(&[10.0, 30.0, 50.0, 40.0, 80.0], 5.0), Some(5 | 6)));
         // One that goes above the level before it keeps to it ends there.
         assert_eq!(after(&[10.0, 30.0, 50.0, 70.0, 90.0, 103.0], 5.0), Some(5));
         assert_eq!(after(&[], 100.0), Some(0));
@@ -298,10 +280,7 @@ mod tests {
         // A window at a time over a long path.
         assert!(after(&[0.0, 0.0, 15.0, 0.0, 0.0, 30.0], 10.0).is_some_and(|cut| cut >= 6));
         // No data yet: the path is starting up.
-        assert!(matches!(
-            after(&[0.0, 0.0, 0.0, 0.0, 20.0], 0.0),
-            Some(5 | 6)
-        ));
+        assert!(matches!(after(&[0.0, 0.0, 0.0, 0.0, 20.0], 0.0), Some(5 | 6)));
         // A burst at the start, and the end of all traffic.
         assert_eq!(after(&[900.0, 700.0, 300.0], 500.0), None);
         let v: Vec<f64> = level(20).chain([0.0; 30]).collect();
@@ -321,9 +300,7 @@ mod tests {
         let ramp: Vec<f64> = (0..40).map(|i| 10.0 + i as f64 + noise(i)).collect();
         assert_eq!(steady_state(&ramp), None);
         let shift = |at: usize| -> Vec<f64> {
-            (0..40)
-                .map(|i| if i < at { 100.0 } else { 80.0 } + noise(i))
-                .collect()
+            (0..40).map(|i| if i < at { 100.0 } else { 80.0 } + noise(i)).collect()
         };
         assert_eq!(steady_state(&shift(30)), None);
         assert_eq!(steady_state(&shift(10)), Some(10));

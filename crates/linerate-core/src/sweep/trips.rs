@@ -102,18 +102,13 @@ pub fn slices(time: Nanos, trips: &[Nanos], beyond: Nanos) -> Vec<Option<Nanos>>
     let mut order: Vec<usize> = (0..trips.len()).collect();
     order.sort_by_key(|at| (needs[*at], *at));
     let least = |kept: &[usize]| {
-        let each = kept
-            .iter()
-            .map(|at| needs[*at].max(SLICE_LEAST).saturating_add(rest(*at)));
+        let each = kept.iter().map(|at| needs[*at].max(SLICE_LEAST).saturating_add(rest(*at)));
         each.fold(0, u64::saturating_add)
     };
     while !order.is_empty() && least(&order) > time.0 {
         order.pop();
     }
-    let rests = order
-        .iter()
-        .map(|at| rest(*at))
-        .fold(0, u64::saturating_add);
+    let rests = order.iter().map(|at| rest(*at)).fold(0, u64::saturating_add);
     let mut free = time.0.saturating_sub(rests);
     let mut slices = vec![None; trips.len()];
     // The longest first: what a size needs beyond an equal share is taken from the others.
@@ -172,14 +167,8 @@ mod tests {
     #[test]
     fn a_larger_message_takes_longer_in_proportion_and_those_of_one_packet_alike() {
         let of = |from, to| longest(Nanos(10), Bytes(from), Bytes(to)).0;
-        assert_eq!(
-            [of(2, 4), of(2, 1024), of(2, 2048), of(2, 8192)],
-            [20, 20, 20, 80]
-        );
-        assert_eq!(
-            [of(1024, 2048), of(2048, 8192), of(32_768, 65_507)],
-            [20, 40, 20]
-        );
+        assert_eq!([of(2, 4), of(2, 1024), of(2, 2048), of(2, 8192)], [20, 20, 20, 80]);
+        assert_eq!([of(1024, 2048), of(2048, 8192), of(32_768, 65_507)], [20, 40, 20]);
         assert_eq!(longest(Nanos(u64::MAX), Bytes(0), Bytes(9)).0, u64::MAX);
     }
 
@@ -188,17 +177,11 @@ mod tests {
         let of = |time, trips: &[u64], beyond| {
             let trips: Vec<Nanos> = trips.iter().map(|ms| Nanos(ms * MS)).collect();
             let found = slices(Nanos(time * MS), &trips, Nanos(beyond * MS));
-            found
-                .iter()
-                .map(|s| s.map(|s| s.0 / MS))
-                .collect::<Vec<_>>()
+            found.iter().map(|s| s.map(|s| s.0 / MS)).collect::<Vec<_>>()
         };
         assert_eq!(of(300, &[0, 0, 0], 0), [Some(100); 3]);
         assert_eq!(of(330, &[0, 0, 0], 10), [Some(100); 3]);
-        assert_eq!(
-            of(750, &[0, 0, 50, 50], 0),
-            [Some(125), Some(125), Some(200), Some(200)]
-        );
+        assert_eq!(of(750, &[0, 0, 50, 50], 0), [Some(125), Some(125), Some(200), Some(200)]);
         // 40 + 40 + (400 + 100) ms are needed.
         assert_eq!(of(580, &[0, 0, 100], 0), [Some(40), Some(40), Some(400)]);
         assert_eq!(of(579, &[0, 0, 100], 0), [Some(289), Some(289), None]);
@@ -213,10 +196,7 @@ mod tests {
             rounds(Nanos::from_secs(secs), &trips, Nanos(50 * MS))
         };
         let short = |secs| of(secs, 0);
-        assert_eq!(
-            [1, 15, 16, 20, 31, 32, 500].map(short),
-            [2, 2, 4, 4, 6, 8, 8]
-        );
+        assert_eq!([1, 15, 16, 20, 31, 32, 500].map(short), [2, 2, 4, 4, 6, 8, 8]);
         // Each slice takes (400 + 100 + 50) ms.
         let long = |secs| of(secs, 100);
         assert_eq!([43, 44, 87, 88].map(long), [2, 4, 6, 8]);

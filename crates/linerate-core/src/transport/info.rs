@@ -28,10 +28,7 @@ pub enum FarEnd {
 
 /// A transport, with the facts that do not depend on a machine.
 #[derive(Debug, PartialEq, Eq)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "independent answers to independent questions"
-)]
+#[expect(clippy::struct_excessive_bools, reason = "independent answers to independent questions")]
 pub struct TransportInfo {
     /// The name: `--engine NAME`, and the key `engine` of records and JSON.
     pub name: &'static str,

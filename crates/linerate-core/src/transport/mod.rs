@@ -34,14 +34,8 @@ pub enum Transport {
 
 impl Transport {
     /// All classes of transports.
-    pub const ALL: [Self; 6] = [
-        Self::Tcp,
-        Self::Udp,
-        Self::Shm,
-        Self::Rdma,
-        Self::Memory,
-        Self::Other,
-    ];
+    pub const ALL: [Self; 6] =
+        [Self::Tcp, Self::Udp, Self::Shm, Self::Rdma, Self::Memory, Self::Other];
 
     /// The transport of an engine, by its name in records. The simulated path moves bytes as TCP does.
     pub fn of(engine: &str) -> Self {

@@ -99,10 +99,7 @@ pub const MEMORY_NODE: OptionInfo = OptionInfo {
     key: "memory-node",
     help: "Use memory of this NUMA node [default: the node of each thread's CPU]",
     //= Linux include/linux/numa.h: NODES_SHIFT is 10 at most
-    kind: Kind::Count {
-        least: 0,
-        most: 1023,
-    },
+    kind: Kind::Count { least: 0, most: 1023 },
     pattern: None,
     of_path: true,
 };
@@ -111,10 +108,7 @@ pub const MEMORY_NODE: OptionInfo = OptionInfo {
 pub const RING: OptionInfo = OptionInfo {
     key: "ring",
     help: "Size of the shared memory of each stream and direction, a power of two such as 1MiB",
-    kind: Kind::Size {
-        least: 4096,
-        most: 16 << 20,
-    },
+    kind: Kind::Size { least: 4096, most: 16 << 20 },
     pattern: None,
     of_path: false,
 };
@@ -260,9 +254,7 @@ impl OptionInfo {
             (Kind::Word(words), Setting::Word(word)) => {
                 let known = words.contains(&word.as_str());
                 let list = words.join(", ");
-                known
-                    .then_some(())
-                    .ok_or_else(|| format!("{key} takes one of {list}"))
+                known.then_some(()).ok_or_else(|| format!("{key} takes one of {list}"))
             }
             (Kind::Name(example), Setting::Word(name)) => is_name(name)
                 .then_some(())
@@ -356,10 +348,7 @@ mod tests {
         let why = options.check(&ROWS, timed).unwrap_err();
         assert_eq!(why, "direct is an option of another pattern");
         let own = options.of(&ROWS, timed);
-        assert_eq!(
-            own.iter().map(|(key, _)| key).collect::<Vec<_>>(),
-            ["inline"]
-        );
+        assert_eq!(own.iter().map(|(key, _)| key).collect::<Vec<_>>(), ["inline"]);
         assert_eq!(options.of(&ROWS, PatternKind::Operations), options);
         assert!(own.check(&ROWS, timed).is_ok());
         options.set("port", Setting::Word("mlx5_0".into()));
@@ -378,10 +367,7 @@ mod tests {
         ciborium::into_writer(&options, &mut bytes).unwrap();
         let read: Options = ciborium::from_reader(bytes.as_slice()).unwrap();
         assert_eq!(read, options);
-        assert_eq!(
-            (read.number("inline"), read.word("verb")),
-            (Some(3), Some("read"))
-        );
+        assert_eq!((read.number("inline"), read.word("verb")), (Some(3), Some("read")));
         assert!(read.is_on("direct") && !read.is_on("verb"));
     }
 }

@@ -55,13 +55,8 @@ pub enum Operation {
 
 impl Operation {
     /// All operations.
-    pub const ALL: [Self; 5] = [
-        Self::Write,
-        Self::WriteWithImmediate,
-        Self::Send,
-        Self::Read,
-        Self::Atomic,
-    ];
+    pub const ALL: [Self; 5] =
+        [Self::Write, Self::WriteWithImmediate, Self::Send, Self::Read, Self::Atomic];
 
     /// The word used in options, text and JSON.
     pub const fn name(self) -> &'static str {
@@ -209,10 +204,7 @@ pub const VERIFY: OptionInfo = OptionInfo {
 pub const DEPTH: OptionInfo = OptionInfo {
     key: "depth",
     help: "Requests that each queue pair keeps in flight [default: 128]",
-    kind: Kind::Count {
-        least: 1,
-        most: 8192,
-    },
+    kind: Kind::Count { least: 1, most: 8192 },
     pattern: Some(PatternKind::Stream),
     of_path: false,
 };
@@ -221,10 +213,7 @@ pub const DEPTH: OptionInfo = OptionInfo {
 pub const RECEIVES: OptionInfo = OptionInfo {
     key: "receives",
     help: "Receive requests posted to each queue pair, for sends and writes with immediate [default: twice the depth, 64 at least]",
-    kind: Kind::Count {
-        least: 1,
-        most: 16_384,
-    },
+    kind: Kind::Count { least: 1, most: 16_384 },
     pattern: Some(PatternKind::Stream),
     of_path: false,
 };
@@ -242,10 +231,7 @@ pub fn depth(options: &Options) -> u32 {
 pub const READS: OptionInfo = OptionInfo {
     key: "reads",
     help: "Reads and atomic operations that a queue pair's device keeps in flight, as far as both devices allow [default: as many as they allow]",
-    kind: Kind::Count {
-        least: 1,
-        most: 128,
-    },
+    kind: Kind::Count { least: 1, most: 128 },
     pattern: None,
     of_path: false,
 };
@@ -257,10 +243,7 @@ pub const READS_DEFAULT: u64 = 128;
 pub const SIGNAL_EVERY: OptionInfo = OptionInfo {
     key: "signal-every",
     help: "Requests for which the device reports one completion [default: 1 from 8 KiB on, below as many as fit]",
-    kind: Kind::Count {
-        least: 1,
-        most: 1024,
-    },
+    kind: Kind::Count { least: 1, most: 1024 },
     pattern: Some(PatternKind::Stream),
     of_path: false,
 };
@@ -269,10 +252,7 @@ pub const SIGNAL_EVERY: OptionInfo = OptionInfo {
 pub const INLINE: OptionInfo = OptionInfo {
     key: "inline",
     help: "Payload up to this size is copied into the request, as far as the device allows [default: 220]",
-    kind: Kind::Size {
-        least: 0,
-        most: 4096,
-    },
+    kind: Kind::Size { least: 0, most: 4096 },
     pattern: None,
     of_path: false,
 };
@@ -290,10 +270,7 @@ pub fn inline(options: &Options) -> u64 {
 pub const MTU: OptionInfo = OptionInfo {
     key: "mtu",
     help: "Largest payload of a packet: 256, 512, 1024, 2048 or 4096 [default: the smaller one of both ports]",
-    kind: Kind::Size {
-        least: 256,
-        most: 4096,
-    },
+    kind: Kind::Size { least: 256, most: 4096 },
     pattern: None,
     of_path: false,
 };
@@ -302,10 +279,7 @@ pub const MTU: OptionInfo = OptionInfo {
 pub const GID_INDEX: OptionInfo = OptionInfo {
     key: "gid-index",
     help: "Use this entry of both ports' tables of GIDs [default: chosen by the path's IP addresses]",
-    kind: Kind::Count {
-        least: 0,
-        most: 255,
-    },
+    kind: Kind::Count { least: 0, most: 255 },
     pattern: None,
     of_path: true,
 };
@@ -323,10 +297,7 @@ pub const SERVICE_LEVEL: OptionInfo = OptionInfo {
 pub const TRAFFIC_CLASS: OptionInfo = OptionInfo {
     key: "traffic-class",
     help: "Traffic class of routed packets; RoCE's DSCP is a quarter of it [default: 0]",
-    kind: Kind::Count {
-        least: 0,
-        most: 255,
-    },
+    kind: Kind::Count { least: 0, most: 255 },
     pattern: None,
     of_path: true,
 };
@@ -397,9 +368,7 @@ mod tests {
 
     #[test]
     fn the_words_of_operations_are_those_of_the_option() {
-        let Kind::Word(words) = OPERATION.kind else {
-            panic!("{:?}", OPERATION.kind)
-        };
+        let Kind::Word(words) = OPERATION.kind else { panic!("{:?}", OPERATION.kind) };
         assert_eq!(words, Operation::ALL.map(Operation::name));
         for op in Operation::ALL {
             let mut options = Options::default();
@@ -411,17 +380,12 @@ mod tests {
 
     #[test]
     fn the_words_of_services_are_those_of_the_option() {
-        let Kind::Word(words) = SERVICE.kind else {
-            panic!("{:?}", SERVICE.kind)
-        };
+        let Kind::Word(words) = SERVICE.kind else { panic!("{:?}", SERVICE.kind) };
         assert_eq!(words, Service::ALL.map(Service::name));
         assert_eq!(Service::of(&Options::default()), Service::Rc);
         for (service, carried) in [
             (Service::Rc, &Operation::ALL[..]),
-            (
-                Service::Uc,
-                &[Operation::WriteWithImmediate, Operation::Send],
-            ),
+            (Service::Uc, &[Operation::WriteWithImmediate, Operation::Send]),
             (Service::Ud, &[Operation::Send]),
         ] {
             let all = Operation::ALL.into_iter();

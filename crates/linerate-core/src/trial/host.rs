@@ -25,11 +25,7 @@ pub(super) fn window(model: &Model, direction: Direction) -> Option<Knobs> {
         asking: (Setting::RmemMax, limits.rmem_max),
     };
     let (host, recv_buffer) = buffer.lifted(model)?;
-    Some(Knobs {
-        host: Some(host),
-        recv_buffer,
-        ..load.knobs.clone()
-    })
+    Some(Knobs { host: Some(host), recv_buffer, ..load.knobs.clone() })
 }
 
 /// Setting B of a trial with a higher limit of the sending host's buffers.
@@ -45,11 +41,7 @@ pub(super) fn send_buffer(model: &Model, direction: Direction) -> Option<Knobs> 
         asking: (Setting::WmemMax, limits.wmem_max),
     };
     let (host, send_buffer) = buffer.lifted(model)?;
-    Some(Knobs {
-        host: Some(host),
-        send_buffer,
-        ..load.knobs.clone()
-    })
+    Some(Knobs { host: Some(host), send_buffer, ..load.knobs.clone() })
 }
 
 /// One end's buffer, and what limits it: a setting and its value.
@@ -74,11 +66,7 @@ impl Buffer {
             let half = self.memory.0 / 2;
             (self.asking, half, half.saturating_mul(4))
         } else {
-            (
-                self.autotuning,
-                self.memory.0,
-                self.memory.0.saturating_mul(4),
-            )
+            (self.autotuning, self.memory.0, self.memory.0.saturating_mul(4))
         };
         let (limit, value) = (limit?, value.min(setting.row().bounds.1));
         // The mean over a ramp is a little less than where the buffer ended.
@@ -138,9 +126,5 @@ pub(super) fn spread(model: &Model, direction: Direction) -> Option<HostChange> 
 
 fn allowed(model: &Model, side: Side, setting: Setting, value: u64) -> Option<HostChange> {
     let host = model.hosts.iter().find(|h| h.side == side)?;
-    host.facts.may_change(setting).then_some(HostChange {
-        side,
-        setting,
-        value,
-    })
+    host.facts.may_change(setting).then_some(HostChange { side, setting, value })
 }

@@ -191,11 +191,7 @@ pub(super) fn buffers(model: &Model, side: Side) -> BufferLimits {
 fn other_congestion(model: &Model, direction: Direction, load: &Load) -> Option<String> {
     let present = load.made.sender.congestion.as_str();
     let host = model.host(direction.sender())?;
-    let wanted: &[&str] = if present == "bbr" {
-        &["cubic", "reno"]
-    } else {
-        &["bbr"]
-    };
+    let wanted: &[&str] = if present == "bbr" { &["cubic", "reno"] } else { &["bbr"] };
     let may = |name: &&str| host.facts.congestion_available.iter().any(|c| c == name);
     wanted.iter().copied().find(may).map(str::to_owned)
 }
@@ -218,24 +214,14 @@ fn half_send_buffer(load: &Load) -> Option<Bytes> {
 }
 
 fn work(load: &Load, on_sender: bool) -> Option<ExtraWork> {
-    let threads = if on_sender {
-        &load.senders
-    } else {
-        &load.receivers
-    };
+    let threads = if on_sender { &load.senders } else { &load.receivers };
     let threads = at_work(threads, load.streams);
     let extra = (ps_per_byte(load.goodput.mean, threads)? * WORK_SHARE) as u64;
     let own = load.knobs.extra_work;
     Some(if on_sender {
-        ExtraWork {
-            sender_ps_per_byte: own.sender_ps_per_byte.saturating_add(extra),
-            ..own
-        }
+        ExtraWork { sender_ps_per_byte: own.sender_ps_per_byte.saturating_add(extra), ..own }
     } else {
-        ExtraWork {
-            receiver_ps_per_byte: own.receiver_ps_per_byte.saturating_add(extra),
-            ..own
-        }
+        ExtraWork { receiver_ps_per_byte: own.receiver_ps_per_byte.saturating_add(extra), ..own }
     })
 }
 

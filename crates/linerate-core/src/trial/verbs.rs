@@ -67,25 +67,15 @@ fn reads(knobs: &mut Knobs, load: &Load, direction: Direction) -> Option<()> {
     let (near, far) = near.zip(far)?;
     // Either end may be the one that reads.
     let ends = [near, far].into_iter();
-    let most = ends
-        .map(|end| end.reads_out_most.min(end.reads_in_most))
-        .min();
-    option(
-        knobs,
-        READS.key,
-        (twice <= u64::from(most?)).then_some(twice)?,
-    );
+    let most = ends.map(|end| end.reads_out_most.min(end.reads_in_most)).min();
+    option(knobs, READS.key, (twice <= u64::from(most?)).then_some(twice)?);
     Some(())
 }
 
 /// Room for the payload inside of requests.
 fn inline(knobs: &mut Knobs, load: &Load, direction: Direction) -> Option<()> {
     let size = load.made.at(direction, direction.sender()).write_size;
-    option(
-        knobs,
-        INLINE.key,
-        (1..=INLINE_DEFAULT).contains(&size).then_some(size)?,
-    );
+    option(knobs, INLINE.key, (1..=INLINE_DEFAULT).contains(&size).then_some(size)?);
     Some(())
 }
 

@@ -70,11 +70,8 @@ fn beyond<'a>(model: &'a Model, dir: &'a DirectionModel, found: &[Limit]) -> Opt
     };
     let all = lifted.chain([streams]);
     // A trial that lifts one limit is better evidence than the largest number of streams.
-    all.filter(|beyond| beyond.gain >= LIFTED).min_by(|a, b| {
-        (a.crowded, b.gain)
-            .partial_cmp(&(b.crowded, a.gain))
-            .unwrap_or(Equal)
-    })
+    all.filter(|beyond| beyond.gain >= LIFTED)
+        .min_by(|a, b| (a.crowded, b.gain).partial_cmp(&(b.crowded, a.gain)).unwrap_or(Equal))
 }
 
 /// Whether a larger window or buffer is filled in vain: the data in flight grew more than goodput, and the
@@ -109,20 +106,12 @@ fn is_parted(sweep: &[Load], load: &Load) -> bool {
 fn fits_one_stream(model: &Model, dir: &DirectionModel, many: &Load) -> bool {
     let most = |side, is_sender: bool| {
         let limits = model.host(side)?.facts.buffers;
-        let [.., most] = if is_sender {
-            limits.tcp_wmem
-        } else {
-            limits.tcp_rmem
-        }?;
+        let [.., most] = if is_sender { limits.tcp_wmem } else { limits.tcp_rmem }?;
         // Half of the memory is payload.
         Some(most as f64 / 2.0)
     };
     let (sender, receiver) = (dir.direction.sender(), dir.direction.receiver());
-    let needs = dir
-        .base
-        .tcp
-        .min_rtt
-        .map(|rtt| many.goodput.mean / 8.0 * rtt.secs());
+    let needs = dir.base.tcp.min_rtt.map(|rtt| many.goodput.mean / 8.0 * rtt.secs());
     let fits = |room: Option<f64>| room.zip(needs).is_some_and(|(room, needs)| room >= needs);
     fits(most(sender, true)) && fits(most(receiver, false))
 }
@@ -143,11 +132,7 @@ fn behind(
     let stands = stands(&dir.base, beyond.load);
     let lifted = Model {
         directions: vec![DirectionModel {
-            base: if stands {
-                relieved(beyond.load)
-            } else {
-                beyond.load.clone()
-            },
+            base: if stands { relieved(beyond.load) } else { beyond.load.clone() },
             sweep,
             ..dir.clone()
         }],
@@ -195,10 +180,7 @@ fn foremost<'a>(parties: impl Iterator<Item = &'a Party>) -> Option<(&'a Party, 
 
 fn evidence(beyond: &Beyond<'_>, finding: &Finding) -> Vec<String> {
     let first = finding.evidence.first().map_or("", String::as_str);
-    vec![format!(
-        "{} gave x{:.2}, and then {first}",
-        beyond.change, beyond.gain
-    )]
+    vec![format!("{} gave x{:.2}, and then {first}", beyond.change, beyond.gain)]
 }
 
 /// The lowest ceiling that was not reached: fixing causes below it cannot exceed it.

@@ -22,9 +22,8 @@ pub fn entries<'a>(model: &Model, verdict: &'a Verdict) -> Vec<Entry<'a>> {
         !limits.any(|l| l.direction == *direction && l.metric.slowness() == Slowness::Rate)
     };
     let measured = model.directions.iter().map(|d| d.direction);
-    let (first, last): (Vec<Direction>, Vec<Direction>) = measured
-        .filter(unknown)
-        .partition(|direction| Some(*direction) == model.slower());
+    let (first, last): (Vec<Direction>, Vec<Direction>) =
+        measured.filter(unknown).partition(|direction| Some(*direction) == model.slower());
     let first = first.into_iter().map(Entry::Unknown);
     let is_rate = |limit: &&Limit| limit.metric.slowness() == Slowness::Rate;
     let (goodput, latency): (Vec<&Limit>, Vec<&Limit>) = verdict.limits.iter().partition(is_rate);

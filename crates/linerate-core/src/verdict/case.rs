@@ -84,9 +84,7 @@ fn transport(model: &Model, direction: Direction) -> Option<Transport> {
 fn measure(model: &Model, direction: Direction, slowness: Slowness) -> Measure {
     match slowness {
         Slowness::Latency => Measure::Latency,
-        Slowness::Rate => model
-            .direction(direction)
-            .map_or(Measure::Goodput, |d| d.base.measure()),
+        Slowness::Rate => model.direction(direction).map_or(Measure::Goodput, |d| d.base.measure()),
     }
 }
 
@@ -105,9 +103,7 @@ fn are_apart(one: &Party, other: &Party, direction: Direction) -> bool {
         }
         _ => None,
     };
-    of_sender(one)
-        .zip(of_sender(other))
-        .is_some_and(|(one, other)| one != other)
+    of_sender(one).zip(of_sender(other)).is_some_and(|(one, other)| one != other)
 }
 
 impl<'a> Case<'a> {

@@ -16,17 +16,13 @@ pub fn judge(model: &Model) -> Verdict {
 /// Remarks on a model that are not part of its verdict.
 pub fn notes(model: &Model) -> Vec<String> {
     let directions = model.directions.iter();
-    directions
-        .filter_map(|dir| crate::causes::mended(model, dir.direction))
-        .collect()
+    directions.filter_map(|dir| crate::causes::mended(model, dir.direction)).collect()
 }
 
 /// Remarks on directions that carry next to nothing while the other one is loaded.
 pub fn collapsed(model: &Model) -> Vec<String> {
     let directions = model.directions.iter();
-    directions
-        .filter_map(|dir| collapses(model, dir.direction))
-        .collect()
+    directions.filter_map(|dir| collapses(model, dir.direction)).collect()
 }
 
 /// Judges a model by the given causes only. Leaving one out shows what a verdict depends on.
@@ -60,9 +56,7 @@ fn of_direction(model: &Model, causes: &[&'static dyn Cause], dir: &DirectionMod
     let mut verdict = Verdict {
         answers: heard.map(|p| answered(p, direction)).collect(),
         disturbances: disturbances(model, causes, direction, &limits),
-        next: after::next(model, causes, dir, &limits)
-            .into_iter()
-            .collect(),
+        next: after::next(model, causes, dir, &limits).into_iter().collect(),
         ..Verdict::default()
     };
     if limits.is_empty() {
@@ -120,11 +114,7 @@ fn disturbances(
 }
 
 fn best_gain(limit: &Limit) -> f64 {
-    limit
-        .advice
-        .iter()
-        .filter_map(|a| a.gain)
-        .fold(1.0, f64::max)
+    limit.advice.iter().filter_map(|a| a.gain).fold(1.0, f64::max)
 }
 
 fn dedup(all: &mut Vec<Unknown>) {
@@ -153,11 +143,7 @@ fn upheld(case: &Case<'_>, direction: Direction) -> Vec<Limit> {
     if proved.is_empty() {
         let mut supported: Vec<_> = findings().filter(|(p, f)| p.stands() && f.enough).collect();
         supported.sort_by(|a, b| b.1.share.total_cmp(&a.1.share));
-        limits.extend(
-            supported
-                .into_iter()
-                .map(|(p, f)| limit(case, direction, p, f, None)),
-        );
+        limits.extend(supported.into_iter().map(|(p, f)| limit(case, direction, p, f, None)));
         if limits.is_empty() {
             limits.extend(last(case, direction));
         }
@@ -185,9 +171,7 @@ fn last(case: &Case<'_>, direction: Direction) -> Option<Limit> {
         return None;
     };
     let mut limit = limit(case, direction, only, finding, None);
-    limit
-        .evidence
-        .push("no other cause is left in play".to_owned());
+    limit.evidence.push("no other cause is left in play".to_owned());
     only.cause.is_last(case.model, direction).then_some(limit)
 }
 
@@ -204,11 +188,7 @@ fn limit(
         stage: party.cause.stage_at(finding.side),
         side: finding.side,
         direction,
-        certainty: if proof.is_some() {
-            Certainty::Proved
-        } else {
-            Certainty::Supported
-        },
+        certainty: if proof.is_some() { Certainty::Proved } else { Certainty::Supported },
         evidence: finding.evidence.clone(),
         trial: match proof {
             Some(Proof::Trial(trial, effect)) => Some(decided(case, party, trial, effect)),
@@ -240,50 +220,28 @@ fn answered(party: &Party, direction: Direction) -> Answered {
         Ok(f) if party.excluded_by.is_empty() => ("finding", f.evidence.clone()),
         Ok(f) => ("excluded", f.evidence.clone()),
         Err(NoFinding::Clear(why)) => ("clear", vec![why.clone()]),
-        Err(NoFinding::Unknown(gaps)) => (
-            "unknown",
-            gaps.iter()
-                .map(|g| format!("{}: {}", g.what, g.why))
-                .collect(),
-        ),
+        Err(NoFinding::Unknown(gaps)) => {
+            ("unknown", gaps.iter().map(|g| format!("{}: {}", g.what, g.why)).collect())
+        }
     };
     let mut why = why;
-    why.extend(
-        party
-            .excluded_by
-            .iter()
-            .map(|id| format!("trial {id} excluded it")),
-    );
-    Answered {
-        cause: party.cause.id(),
-        direction,
-        outcome,
-        why,
-    }
+    why.extend(party.excluded_by.iter().map(|id| format!("trial {id} excluded it")));
+    Answered { cause: party.cause.id(), direction, outcome, why }
 }
 
 /// Why no cause could be named.
 fn nothing_upheld(case: &Case<'_>, direction: Direction, what: String) -> Unknown {
-    let standing: Vec<&str> = case
-        .parties
-        .iter()
-        .filter(|p| p.stands())
-        .map(|p| p.cause.id())
-        .collect();
+    let standing: Vec<&str> =
+        case.parties.iter().filter(|p| p.stands()).map(|p| p.cause.id()).collect();
     let why = match &standing[..] {
         [] => unforeseen(case)
             .unwrap_or_else(|| "no cause that linerate knows fits what was measured".to_owned()),
         [one] => format!("it may be {one}, and no trial proved it"),
-        several => format!(
-            "it may be {}, and no experiment distinguished them",
-            several.join(" or ")
-        ),
+        several => {
+            format!("it may be {}, and no experiment distinguished them", several.join(" or "))
+        }
     };
-    Unknown {
-        what,
-        why,
-        hint: next_step(case, direction),
-    }
+    Unknown { what, why, hint: next_step(case, direction) }
 }
 
 /// The command that would tell more: the same run where this one was interrupted, else a longer one. Once trials were made, all of its time goes to this direction, and a
@@ -324,11 +282,7 @@ fn unexplained(case: &Case<'_>, direction: Direction) -> Vec<Unknown> {
         Ok(_) => {
             let gaps = unanswered(case);
             let what = format!("what makes round trips long {}", direction.name());
-            if gaps.is_empty() {
-                vec![nothing_upheld(case, direction, what)]
-            } else {
-                gaps
-            }
+            if gaps.is_empty() { vec![nothing_upheld(case, direction, what)] } else { gaps }
         }
         Err(NoFinding::Unknown(_)) if case.model.direction(direction).is_some_and(timed) => {
             unanswered(case)

@@ -157,11 +157,8 @@ fn again(model: &Model) -> String {
 impl Unknown {
     /// A reading that lacks, with a hint that is a whole command: `again` measures the same once more.
     fn of(gap: &Gap, again: &str) -> Self {
-        let mut unknown = Self {
-            what: gap.what.clone(),
-            why: gap.why.clone(),
-            hint: String::new(),
-        };
+        let mut unknown =
+            Self { what: gap.what.clone(), why: gap.why.clone(), hint: String::new() };
         let command = match unknown.side() {
             Some(Side::Far) if again != FLOWS => "linerate serve",
             _ => again,
@@ -226,15 +223,9 @@ mod tests {
             Unknown::of(&gap, again).hint
         };
         let typed = "sudo linerate ...";
-        assert_eq!(
-            hint(run, "near route", typed),
-            "sudo linerate run brook --time 9s"
-        );
+        assert_eq!(hint(run, "near route", typed), "sudo linerate run brook --time 9s");
         assert_eq!(hint(run, "route of far", typed), "sudo linerate serve");
-        assert_eq!(
-            hint(run, "route", typed),
-            "sudo linerate run brook --time 9s"
-        );
+        assert_eq!(hint(run, "route", typed), "sudo linerate run brook --time 9s");
         assert_eq!(hint(run, "far port", "ethtool eth0"), "ethtool eth0");
         assert_eq!(hint(FLOWS, "far route", typed), "sudo linerate flows");
     }
@@ -242,11 +233,8 @@ mod tests {
     #[test]
     fn the_host_is_known_where_one_is_named() {
         let side = |what: &str| {
-            let unknown = Unknown {
-                what: what.to_owned(),
-                why: String::new(),
-                hint: String::new(),
-            };
+            let unknown =
+                Unknown { what: what.to_owned(), why: String::new(), hint: String::new() };
             unknown.side()
         };
         assert_eq!(side("far PCIe payload size"), Some(Side::Far));

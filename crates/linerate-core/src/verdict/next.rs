@@ -34,11 +34,7 @@ const LEFT: f64 = 0.1;
 pub fn unused(record: &Record, model: &Model, verdict: &Verdict) -> Option<(Nanos, String)> {
     let plan = &record.start.plan;
     let took = |step: &Step| step.began.0.saturating_add(step.took.0);
-    let ended = record
-        .steps
-        .iter()
-        .map(|step| step.ended().0.max(took(step)))
-        .max()?;
+    let ended = record.steps.iter().map(|step| step.ended().0.max(took(step))).max()?;
     let left = Nanos(plan.time.0.saturating_sub(ended));
     let is_proved = |direction: &Direction| {
         let mut limits = verdict.limits.iter();
@@ -51,9 +47,8 @@ pub fn unused(record: &Record, model: &Model, verdict: &Verdict) -> Option<(Nano
         return None;
     }
     let number = record.trials.len() as u32;
-    let mut next = Slowness::ALL
-        .into_iter()
-        .flat_map(|slowness| next_trials(model, &open, slowness, number));
+    let mut next =
+        Slowness::ALL.into_iter().flat_map(|slowness| next_trials(model, &open, slowness, number));
     let next = next.find_map(|plan| kind(&plan.kind));
     let why = next.map_or_else(
         || "no trial is left that would tell more".to_owned(),
@@ -112,10 +107,8 @@ fn of_reason(
     };
     let is_found = |party: &&Party| matches!(&party.answer, Ok(found) if found.enough);
     let reasons = case.parties.iter().filter(|party| party.stands());
-    let mut open = reasons
-        .filter(is_found)
-        .filter(explains)
-        .filter(|party| case.proof(party).is_none());
+    let mut open =
+        reasons.filter(is_found).filter(explains).filter(|party| case.proof(party).is_none());
     let plans = untried(case.model, direction, id);
     let about = |party: &Party| {
         let mut about = plans.iter();
@@ -138,9 +131,7 @@ fn made<'a>(
 fn untried(model: &Model, direction: Direction, id: u32) -> Vec<TrialPlan> {
     let untried = |kind: &&TrialKind| made(model, direction, kind).next().is_none();
     let plans = TRIALS.iter().filter(untried);
-    plans
-        .filter_map(|kind| kind.propose(model, direction, id))
-        .collect()
+    plans.filter_map(|kind| kind.propose(model, direction, id)).collect()
 }
 
 /// The trials of `direction` that were made once and did not decide: once more, with longer slices.
@@ -153,15 +144,11 @@ fn undecided(model: &Model, direction: Direction, id: u32) -> Vec<TrialPlan> {
         let mut before = model.clone();
         before.trials.remove(at);
         // A fall of the rate leaves a trial before it without an effect.
-        let is_overtaken = model
-            .direction(direction)
-            .is_some_and(|dir| dir.fell.is_some());
+        let is_overtaken = model.direction(direction).is_some_and(|dir| dir.fell.is_some());
         (trial.effect.is_some() || is_overtaken) && !decides(&before, trial)
     };
     let plans = TRIALS.iter().filter(once);
-    plans
-        .filter_map(|kind| kind.propose(model, direction, id))
-        .collect()
+    plans.filter_map(|kind| kind.propose(model, direction, id)).collect()
 }
 
 /// The expected information of `plan`: the mean of its worth if each suspect in turn were the cause, weighted
@@ -214,12 +201,7 @@ pub fn decides(model: &Model, trial: &TrialModel) -> bool {
     }
     let mut model = model.clone();
     // The goodputs of the trial may be known, but not its effects: those would exclude causes already.
-    model.trials.push(TrialModel {
-        effect: None,
-        loss: None,
-        latency: None,
-        ..trial.clone()
-    });
+    model.trials.push(TrialModel { effect: None, loss: None, latency: None, ..trial.clone() });
     let settled = |slowness: &Slowness| settles(&model, trial, *slowness);
     Slowness::ALL.iter().all(settled)
 }

@@ -32,10 +32,7 @@ impl Assembler {
     /// Makes an assembler for messages of at most `limit` bytes. Memory grows with the bytes received, never
     /// with an announced length.
     pub fn new(limit: usize) -> Self {
-        Self {
-            limit,
-            message: Vec::new(),
-        }
+        Self { limit, message: Vec::new() }
     }
 
     /// Takes the plain text of a frame; a message when this was its last.
@@ -60,9 +57,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn frames(message: &[u8]) -> Vec<Vec<u8>> {
-        split(message)
-            .map(|(last, part)| [&[u8::from(last)], part].concat())
-            .collect()
+        split(message).map(|(last, part)| [&[u8::from(last)], part].concat()).collect()
     }
 
     #[test]
@@ -84,10 +79,7 @@ mod tests {
     fn one_byte_over_the_limit_is_refused() {
         let mut assembler = Assembler::new(10);
         assert_eq!(assembler.push(&[0, 1, 2, 3, 4, 5]), Ok(None));
-        assert_eq!(
-            assembler.push(&[1, 1, 2, 3, 4, 5, 6]),
-            Err(WireError::TooLarge { limit: 10 })
-        );
+        assert_eq!(assembler.push(&[1, 1, 2, 3, 4, 5, 6]), Err(WireError::TooLarge { limit: 10 }));
     }
 
     #[test]

@@ -26,15 +26,9 @@ pub const DEPTH_MAX: usize = 16;
 
 impl Bounds {
     /// The bounds of messages that a server reads: plans and offers.
-    pub const ASK: Self = Self {
-        bytes: 64 * 1024,
-        items: 16 * 1024,
-    };
+    pub const ASK: Self = Self { bytes: 64 * 1024, items: 16 * 1024 };
     /// The bounds of messages that a client reads: the readings of a step.
-    pub const ANSWER: Self = Self {
-        bytes: 32 * 1024 * 1024,
-        items: 16 * 1024 * 1024,
-    };
+    pub const ANSWER: Self = Self { bytes: 32 * 1024 * 1024, items: 16 * 1024 * 1024 };
 }
 
 /// Encodes a message under the bounds that its reader will apply.
@@ -56,9 +50,7 @@ pub fn decode<T: DeserializeOwned>(bytes: &[u8], bounds: Bounds) -> Result<T, Wi
     if rest.is_empty() {
         Ok(message)
     } else {
-        Err(WireError::Malformed {
-            at: bytes.len() - rest.len(),
-        })
+        Err(WireError::Malformed { at: bytes.len() - rest.len() })
     }
 }
 
@@ -68,9 +60,7 @@ type Texts = Vec<std::ops::Range<usize>>;
 /// Walks over one CBOR item; returns the texts with control characters.
 fn check(bytes: &[u8], bounds: Bounds) -> Result<Texts, WireError> {
     if bytes.len() > bounds.bytes {
-        return Err(WireError::TooLarge {
-            limit: bounds.bytes,
-        });
+        return Err(WireError::TooLarge { limit: bounds.bytes });
     }
     let mut texts = Texts::new();
     let mut open = [0_u64; DEPTH_MAX];
@@ -78,10 +68,7 @@ fn check(bytes: &[u8], bounds: Bounds) -> Result<Texts, WireError> {
     loop {
         items += 1;
         if items > bounds.items {
-            return Err(WireError::TooComplex {
-                what: "items",
-                limit: bounds.items,
-            });
+            return Err(WireError::TooComplex { what: "items", limit: bounds.items });
         }
         let header = Header::read(bytes, at)?;
         at = header.end;
@@ -100,10 +87,7 @@ fn check(bytes: &[u8], bounds: Bounds) -> Result<Texts, WireError> {
                 // Every item uses at least one byte.
                 let count = within(count, bytes.len() - at, header.start)?;
                 if depth == DEPTH_MAX {
-                    return Err(WireError::TooComplex {
-                        what: "levels",
-                        limit: DEPTH_MAX,
-                    });
+                    return Err(WireError::TooComplex { what: "levels", limit: DEPTH_MAX });
                 }
                 // One item more than the list has, because the list itself is subtracted below.
                 open[depth] = count + 1;
@@ -122,19 +106,11 @@ fn check(bytes: &[u8], bounds: Bounds) -> Result<Texts, WireError> {
             break;
         }
     }
-    if at == bytes.len() {
-        Ok(texts)
-    } else {
-        Err(WireError::Malformed { at })
-    }
+    if at == bytes.len() { Ok(texts) } else { Err(WireError::Malformed { at }) }
 }
 
 fn within(value: u64, left: usize, at: usize) -> Result<u64, WireError> {
-    if value <= left as u64 {
-        Ok(value)
-    } else {
-        Err(WireError::Malformed { at })
-    }
+    if value <= left as u64 { Ok(value) } else { Err(WireError::Malformed { at }) }
 }
 
 /// A CBOR header. //= RFC 8949, section 3
@@ -162,21 +138,14 @@ impl Header {
         } else {
             tail.iter().fold(0, |v, b| v << 8 | u64::from(*b))
         };
-        Ok(Self {
-            start,
-            end,
-            major,
-            value,
-        })
+        Ok(Self { start, end, major, value })
     }
 }
 
 /// Bytes of control characters in UTF-8: C0, DEL, and C1 (0xC2 0x80 to 0xC2 0x9F).
 fn has_controls(text: &[u8]) -> bool {
     text.iter().any(|b| *b < 0x20 || *b == 0x7F)
-        || text
-            .windows(2)
-            .any(|w| w[0] == 0xC2 && (0x80..0xA0).contains(&w[1]))
+        || text.windows(2).any(|w| w[0] == 0xC2 && (0x80..0xA0).contains(&w[1]))
 }
 
 fn without_controls<'a>(bytes: &'a [u8], texts: &Texts) -> Cow<'a, [u8]> {
@@ -203,35 +172,23 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const SMALL: Bounds = Bounds {
-        bytes: 64,
-        items: 8,
-    };
+    const SMALL: Bounds = Bounds { bytes: 64, items: 8 };
 
     #[test]
     fn bounds_hold_on_both_sides() {
         let seven = vec![1_u8; 7];
-        assert_eq!(
-            decode::<Vec<u8>>(&encode(&seven, SMALL).unwrap(), SMALL),
-            Ok(seven)
-        );
+        assert_eq!(decode::<Vec<u8>>(&encode(&seven, SMALL).unwrap(), SMALL), Ok(seven));
         assert!(matches!(
             encode(&vec![1_u8; 8], SMALL),
             Err(WireError::TooComplex { limit: 8, .. })
         ));
         assert!(encode(&"x".repeat(62), SMALL).is_ok());
-        assert!(matches!(
-            encode(&"x".repeat(63), SMALL),
-            Err(WireError::TooLarge { limit: 64 })
-        ));
+        assert!(matches!(encode(&"x".repeat(63), SMALL), Err(WireError::TooLarge { limit: 64 })));
     }
 
     #[test]
     fn nesting_is_bounded_on_both_sides() {
-        let bounds = Bounds {
-            bytes: 100,
-            items: 100,
-        };
+        let bounds = Bounds { bytes: 100, items: 100 };
         let deep = |n: usize| [vec![0x81; n], vec![0]].concat();
         assert!(check(&deep(DEPTH_MAX), bounds).is_ok());
         assert!(matches!(
@@ -251,14 +208,7 @@ mod tests {
     #[test]
     fn only_the_plain_subset_passes() {
         // Indefinite list, indefinite text, tag, reserved length, nothing, two items.
-        for bytes in [
-            &[0x9F, 0xFF][..],
-            &[0x7F, 0xFF],
-            &[0xC0, 0x00],
-            &[0x1C],
-            &[],
-            &[0, 0],
-        ] {
+        for bytes in [&[0x9F, 0xFF][..], &[0x7F, 0xFF], &[0xC0, 0x00], &[0x1C], &[], &[0, 0]] {
             assert!(check(bytes, SMALL).is_err(), "{bytes:?}");
         }
     }

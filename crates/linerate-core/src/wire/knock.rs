@@ -38,9 +38,7 @@ impl Place {
     pub fn decode(bytes: &[u8; PLACE_LEN]) -> Result<Self, WireError> {
         let [high, low, challenge @ ..] = *bytes;
         match u16::from_be_bytes([high, low]) {
-            0 => Err(WireError::Unknown {
-                why: "datagrams for port 0".to_owned(),
-            }),
+            0 => Err(WireError::Unknown { why: "datagrams for port 0".to_owned() }),
             port => Ok(Self { port, challenge }),
         }
     }
@@ -66,9 +64,7 @@ impl Knock {
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; KNOCK_LEN] = bytes.try_into().ok()?;
         let (magic, mac) = bytes.split_at(MAGIC.len());
-        (magic == MAGIC).then(|| Self {
-            mac: mac.try_into().unwrap_or_default(),
-        })
+        (magic == MAGIC).then(|| Self { mac: mac.try_into().unwrap_or_default() })
     }
 }
 
@@ -106,12 +102,7 @@ mod tests {
 
     #[test]
     fn no_two_transcripts_are_alike() {
-        let purposes = [
-            Purpose::Knock,
-            Purpose::Answer,
-            Purpose::NearTag,
-            Purpose::FarTag,
-        ];
+        let purposes = [Purpose::Knock, Purpose::Answer, Purpose::NearTag, Purpose::FarTag];
         let mut all = HashSet::new();
         for purpose in purposes {
             for (set, stream, seed) in [(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1)] {

@@ -73,10 +73,7 @@ impl Taken {
     /// The demand for an engine that holds `descriptors` descriptors for each stream.
     #[must_use]
     pub fn holding(self, descriptors: u32) -> Self {
-        Self {
-            streams: self.streams.saturating_mul(descriptors),
-            ..self
-        }
+        Self { streams: self.streams.saturating_mul(descriptors), ..self }
     }
 
     /// The sum with other sets.
@@ -120,11 +117,7 @@ fn descriptors(plan: &SetPlan) -> u32 {
 /// The largest operation of each stream of a set.
 fn operation(plan: &SetPlan) -> Bytes {
     let open = |size: Bytes| {
-        if size == Bytes(0) {
-            OPERATION_OPEN
-        } else {
-            size
-        }
+        if size == Bytes(0) { OPERATION_OPEN } else { size }
     };
     match plan.pattern {
         Pattern::Stream { .. } | Pattern::Operations { .. } => {
@@ -154,11 +147,7 @@ impl PlanLimits {
     #[must_use]
     pub fn within(self, room_for_streams: u32) -> Self {
         let one_address = (f64::from(room_for_streams) * ONE_ADDRESS) as u32;
-        Self {
-            streams: self.streams.min(one_address),
-            room_for_streams,
-            ..self
-        }
+        Self { streams: self.streams.min(one_address), room_for_streams, ..self }
     }
 
     /// Whether a set may be prepared in addition to others; the error says which limit it exceeds, as a
@@ -196,9 +185,7 @@ impl PlanLimits {
             ));
         }
         if beside.and(own).room > ROOM_MAX {
-            return Err(format!(
-                "operations of more than {ROOM_MAX} in all sets of a session"
-            ));
+            return Err(format!("operations of more than {ROOM_MAX} in all sets of a session"));
         }
         let buffers = [knobs.send_buffer, knobs.recv_buffer, knobs.window_clamp];
         if buffers.into_iter().flatten().any(|b| b > BUFFER_MAX) {
@@ -216,8 +203,7 @@ impl PlanLimits {
 
     /// Whether all sessions together may use `all`, and those from one address `of_one_address`.
     pub fn together(&self, all: Taken, of_one_address: Taken) -> Result<(), String> {
-        self.share(1.0, all)
-            .map_err(|what| format!("more than {what} in all sessions"))?;
+        self.share(1.0, all).map_err(|what| format!("more than {what} in all sessions"))?;
         self.share(ONE_ADDRESS, of_one_address)
             .map_err(|what| format!("more than {what} in all sessions from one address"))
     }
@@ -283,9 +269,7 @@ fn named(knobs: &Knobs) -> Result<(), String> {
     // //= linux/include/net/tcp.h, TCP_CA_NAME_MAX
     let name_ok = |name: &String| {
         (1..16).contains(&name.len())
-            && name
-                .bytes()
-                .all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
+            && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
     };
     if knobs.congestion.as_ref().is_some_and(|n| !name_ok(n)) {
         return Err("a malformed name of a congestion control".into());
@@ -303,20 +287,13 @@ mod tests {
 
     fn stream(knobs: Knobs) -> SetPlan {
         let direction = Direction::Forward;
-        SetPlan {
-            id: 0,
-            pattern: Pattern::Stream { direction },
-            knobs,
-        }
+        SetPlan { id: 0, pattern: Pattern::Stream { direction }, knobs }
     }
 
     fn pings(size: u64) -> SetPlan {
         SetPlan {
             id: 0,
-            pattern: Pattern::PingPong {
-                size: Bytes(size),
-                interval: Nanos(0),
-            },
+            pattern: Pattern::PingPong { size: Bytes(size), interval: Nanos(0) },
             knobs: Knobs::default(),
         }
     }
@@ -333,11 +310,7 @@ mod tests {
     }
 
     fn taken(sets: usize, streams: u32) -> Taken {
-        Taken {
-            sets,
-            streams,
-            ..Taken::default()
-        }
+        Taken { sets, streams, ..Taken::default() }
     }
 
     /// Whether it may be prepared in addition to others, with buffers as large as its operations.
@@ -366,10 +339,7 @@ mod tests {
         assert!(beside(&pings(1), held).is_err());
         held.room.0 -= 1;
         assert!(beside(&pings(1), held).is_ok());
-        let ring = stream(Knobs {
-            copy: Handover::IoUring,
-            ..Knobs::default()
-        });
+        let ring = stream(Knobs { copy: Handover::IoUring, ..Knobs::default() });
         let open = Taken::of(&ring, None);
         assert_eq!((open.streams, open.room.0), (2, 2 * OPERATION_OPEN.0));
         let small = stream(Knobs {
@@ -408,13 +378,7 @@ mod tests {
 
     #[test]
     fn a_stream_counts_for_each_of_its_descriptors() {
-        let streams = |copy| {
-            stream(Knobs {
-                streams: 10,
-                copy,
-                ..Knobs::default()
-            })
-        };
+        let streams = |copy| stream(Knobs { streams: 10, copy, ..Knobs::default() });
         let held = |copy| Taken::of(&streams(copy), None).streams;
         assert_eq!((held(Handover::Copy), held(Handover::IoUring)), (10, 20));
         let connects = Taken::of(&streams(Handover::Copy), None).holding(3);
@@ -444,16 +408,10 @@ mod tests {
         assert_eq!(all, "more than 80000 streams at a time in all sessions");
         let one = limits.together(streams(60_001), streams(60_001));
         assert!(one.unwrap_err().ends_with("from one address"));
-        let threads = |threads| Taken {
-            threads,
-            ..Taken::default()
-        };
+        let threads = |threads| Taken { threads, ..Taken::default() };
         assert!(limits.together(threads(8192), threads(6144)).is_ok());
         assert!(limits.together(threads(8192), threads(6145)).is_err());
-        let room = |gib: u64| Taken {
-            room: Bytes(gib << 30),
-            ..Taken::default()
-        };
+        let room = |gib: u64| Taken { room: Bytes(gib << 30), ..Taken::default() };
         assert!(limits.together(room(8), room(6)).is_ok());
         assert!(limits.together(room(9), room(0)).is_err());
     }
@@ -461,15 +419,8 @@ mod tests {
     #[test]
     fn settings_of_a_host_are_bounded() {
         let change = |value| {
-            let host = Some(HostChange {
-                side: Side::Far,
-                setting: Setting::TcpRmem,
-                value,
-            });
-            let knobs = Knobs {
-                host,
-                ..Knobs::default()
-            };
+            let host = Some(HostChange { side: Side::Far, setting: Setting::TcpRmem, value });
+            let knobs = Knobs { host, ..Knobs::default() };
             alone(&stream(knobs))
         };
         assert!(change(4096).is_ok() && change(1 << 30).is_ok());
@@ -478,12 +429,7 @@ mod tests {
 
     #[test]
     fn sets_and_streams_are_counted() {
-        let set = |streams| {
-            stream(Knobs {
-                streams,
-                ..Knobs::default()
-            })
-        };
+        let set = |streams| stream(Knobs { streams, ..Knobs::default() });
         assert!(beside(&set(1024), taken(31, 0)).is_ok());
         assert!(beside(&set(1), taken(32, 0)).is_err());
         assert!(alone(&set(10_000)).is_ok());
@@ -499,12 +445,7 @@ mod tests {
         assert!(alone(&pings(OPERATION_MAX.0)).is_ok());
         assert!(alone(&pings(OPERATION_MAX.0 + 1)).is_err());
         assert!(alone(&pings(0)).is_err());
-        let write = |n| {
-            stream(Knobs {
-                write_size: Bytes(n),
-                ..Knobs::default()
-            })
-        };
+        let write = |n| stream(Knobs { write_size: Bytes(n), ..Knobs::default() });
         assert!(alone(&write(OPERATION_MAX.0)).is_ok());
         assert!(alone(&write(OPERATION_MAX.0 + 1)).is_err());
     }
@@ -518,12 +459,8 @@ mod tests {
         };
         assert!(alone(&work(EXTRA_WORK_MAX_PS)).is_ok());
         assert!(alone(&work(EXTRA_WORK_MAX_PS + 1)).is_err());
-        let congestion = |name: &str| {
-            stream(Knobs {
-                congestion: Some(name.into()),
-                ..Knobs::default()
-            })
-        };
+        let congestion =
+            |name: &str| stream(Knobs { congestion: Some(name.into()), ..Knobs::default() });
         assert!(alone(&congestion("bbr")).is_ok());
         assert!(alone(&congestion(&"b".repeat(15))).is_ok());
         for name in ["", "b b", &"b".repeat(16)] {
@@ -535,16 +472,8 @@ mod tests {
     fn steps_are_bounded() {
         let limits = PlanLimits::default();
         let known = |set| (set < 3).then_some(1);
-        assert!(
-            limits
-                .step(&step(3_660_000, 1_000_000_000, &[0, 2]), known)
-                .is_ok()
-        );
-        assert!(
-            limits
-                .step(&step(3_660_001, 1_000_000_000, &[0]), known)
-                .is_err()
-        );
+        assert!(limits.step(&step(3_660_000, 1_000_000_000, &[0, 2]), known).is_ok());
+        assert!(limits.step(&step(3_660_001, 1_000_000_000, &[0]), known).is_err());
         assert!(limits.step(&step(1_000, 50_000, &[0]), known).is_ok());
         assert!(limits.step(&step(1_000, 49_000, &[0]), known).is_err());
         assert!(limits.step(&step(1, 0, &[0]), known).is_err());
@@ -577,16 +506,8 @@ mod tests {
 
     #[test]
     fn threads_are_counted() {
-        let streams = |streams| {
-            stream(Knobs {
-                streams,
-                ..Knobs::default()
-            })
-        };
-        let trips = |n| SetPlan {
-            pattern: pings(1).pattern,
-            ..streams(n)
-        };
+        let streams = |streams| stream(Knobs { streams, ..Knobs::default() });
+        let trips = |n| SetPlan { pattern: pings(1).pattern, ..streams(n) };
         let held = |set: SetPlan| Taken::of(&set, None);
         assert_eq!(held(streams(64)).threads, 64);
         assert_eq!(held(streams(10_000)).threads, 64);
@@ -598,21 +519,13 @@ mod tests {
     #[test]
     fn what_many_streams_cost_together_is_bounded() {
         let limits = PlanLimits::default();
-        let write = |streams, size| {
-            stream(Knobs {
-                streams,
-                write_size: Bytes(size),
-                ..Knobs::default()
-            })
-        };
+        let write =
+            |streams, size| stream(Knobs { streams, write_size: Bytes(size), ..Knobs::default() });
         // 64 threads have a buffer each: 1 GiB together.
         let large = OPERATIONS_MAX.0 / 64;
         assert!(alone(&write(10_000, large)).is_ok());
         assert!(alone(&write(10_000, large + 1)).is_err());
-        let ping = |streams| SetPlan {
-            knobs: write(streams, 1).knobs,
-            ..pings(large)
-        };
+        let ping = |streams| SetPlan { knobs: write(streams, 1).knobs, ..pings(large) };
         assert!(alone(&ping(64)).is_ok());
         assert!(alone(&ping(65)).is_err());
         let step = step(10_000, 100_000_000, &[0, 1]);

@@ -221,13 +221,8 @@ mod tests {
             boot_id,
         });
         let prepare = (any::<u32>(), pattern(), any::<u32>()).prop_map(|(id, pattern, streams)| {
-            let knobs = Knobs {
-                streams,
-                ..Knobs::default()
-            };
-            Ask::Prepare {
-                plan: SetPlan { id, pattern, knobs }.into(),
-            }
+            let knobs = Knobs { streams, ..Knobs::default() };
+            Ask::Prepare { plan: SetPlan { id, pattern, knobs }.into() }
         });
         let step =
             (any::<[u64; 3]>(), prop::collection::vec(any::<u32>(), 0..9)).prop_map(|(t, sets)| {
@@ -264,13 +259,7 @@ mod tests {
             };
             let end = EndReadings {
                 tables: tables.into_iter().map(table).collect(),
-                totals: vec![Total {
-                    set: 0,
-                    stream: 1,
-                    sent,
-                    received: 0,
-                    complete: true,
-                }],
+                totals: vec![Total { set: 0, stream: 1, sent, received: 0, complete: true }],
                 ..EndReadings::default()
             };
             Answer::Readings { end }
@@ -303,15 +292,10 @@ mod tests {
                     values: values.to_vec(),
                 }],
             };
-            let end = EndReadings {
-                tables: vec![table],
-                ..EndReadings::default()
-            };
+            let end = EndReadings { tables: vec![table], ..EndReadings::default() };
             Answer::decode(&Answer::Readings { end }.encode().unwrap()).map(drop)
         };
-        let refused = Err(WireError::Readings {
-            table: "worker s0/tx0".into(),
-        });
+        let refused = Err(WireError::Readings { table: "worker s0/tx0".into() });
         assert_eq!(of(&[0, 5, 5], &[1, 2, 3]), Ok(()));
         assert_eq!(of(&[0, 5, 4], &[1, 2, 3]), refused);
         assert_eq!(of(&[0, 5], &[1]), refused);
@@ -320,10 +304,7 @@ mod tests {
 
     #[test]
     fn the_largest_ask_is_bounded() {
-        let offer = |n| Ask::Connect {
-            set: 0,
-            offer: vec![1; n],
-        };
+        let offer = |n| Ask::Connect { set: 0, offer: vec![1; n] };
         assert!(offer(16_000).encode().is_ok());
         assert!(offer(17_000).encode().is_err());
     }

@@ -41,10 +41,7 @@ impl Versions {
 /// malformed.
 pub fn since(plan: &SetPlan) -> u16 {
     let options = &plan.knobs.options;
-    if [BIND.key, DSCP.key]
-        .iter()
-        .any(|key| options.get(key).is_some())
-    {
+    if [BIND.key, DSCP.key].iter().any(|key| options.get(key).is_some()) {
         return 3;
     }
     match plan.knobs.copy {
@@ -128,10 +125,7 @@ impl Hello {
             2 => Kind::Data,
             _ => return Err(WireError::Preamble { what: "kind" }),
         };
-        Ok(Self {
-            versions: versions(&bytes[8..12])?,
-            kind,
-        })
+        Ok(Self { versions: versions(&bytes[8..12])?, kind })
     }
 }
 
@@ -168,11 +162,7 @@ impl Reply {
         };
         let mut nonce = [0; 32];
         nonce.copy_from_slice(&bytes[16..WORDS_AT]);
-        Ok(Self {
-            versions: versions(&bytes[8..12])?,
-            access,
-            nonce,
-        })
+        Ok(Self { versions: versions(&bytes[8..12])?, access, nonce })
     }
 
     /// Whether a reply can begin like this. Another service is recognised by its first bytes, without waiting
@@ -198,10 +188,7 @@ mod tests {
 
     #[test]
     fn an_echo_is_not_a_reply() {
-        let hello = Hello {
-            versions: VERSIONS,
-            kind: Kind::Control,
-        };
+        let hello = Hello { versions: VERSIONS, kind: Kind::Control };
         assert!(!Reply::may_begin(&hello.encode()));
         assert!(Reply::may_begin(b"line"));
         assert!(!Reply::may_begin(b"HTTP/1.1"));

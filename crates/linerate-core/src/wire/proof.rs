@@ -78,13 +78,7 @@ pub fn transcript(
         Prover::Near => b"linerate data, near\0",
         Prover::Far => b"linerate data, far\0\0",
     };
-    [
-        label,
-        hello,
-        reply,
-        &claim.encode()[..CLAIM_LEN - PROOF_LEN],
-    ]
-    .concat()
+    [label, hello, reply, &claim.encode()[..CLAIM_LEN - PROOF_LEN]].concat()
 }
 
 #[cfg(test)]

@@ -48,13 +48,7 @@ mod tests {
 
     #[test]
     fn of_many_streams_some_stand_for_all() {
-        for (streams, read) in [
-            (1, 1),
-            (1024, 1024),
-            (1025, 513),
-            (2048, 1024),
-            (10_000, 1000),
-        ] {
+        for (streams, read) in [(1, 1), (1024, 1024), (1025, 513), (2048, 1024), (10_000, 1000)] {
             assert_eq!(read_of(streams), read, "{streams}");
         }
     }

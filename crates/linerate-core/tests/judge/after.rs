@@ -31,10 +31,7 @@ fn what_held_the_lifted_load_is_next() {
     assert_eq!(verdict.limits[0].cause, "receive-window");
     assert_eq!(verdict.next[0].cause, "path-rate");
     let evidence = &verdict.next[0].evidence[0];
-    assert!(
-        evidence.starts_with("a larger receive buffer gave x1.50, and then "),
-        "{evidence}"
-    );
+    assert!(evidence.starts_with("a larger receive buffer gave x1.50, and then "), "{evidence}");
 }
 
 /// A load of 300 Mb/s whose larger window is full again, of data that waits on the path: with four times the
@@ -55,11 +52,7 @@ fn next_cause(verdict: &Verdict) -> Option<&'static str> {
 #[test]
 fn a_larger_window_that_fills_a_queue_is_not_what_binds_next() {
     // Streams with small windows meet one rate, or carry more than one stream may; otherwise it is unknown.
-    for (two, next) in [
-        (2.9e8, Some("path-rate")),
-        (3.4e8, Some("flow-rate-cap")),
-        (2e8, None),
-    ] {
+    for (two, next) in [(2.9e8, Some("path-rate")), (3.4e8, Some("flow-rate-cap")), (2e8, None)] {
         assert_eq!(next_cause(&lifted(3.0, full_again(), two)), next, "{two}");
     }
     // As much more arrives as there is in flight: the window binds still.
@@ -101,17 +94,11 @@ fn a_change_that_carried_no_more_lifted_nothing() {
 #[test]
 fn more_streams_tell_what_is_next_only_where_it_is_sure() {
     let next = |busy: f64| {
-        let mut m = model(Load {
-            senders: vec![thread(0.99)],
-            ..load()
-        });
+        let mut m = model(Load { senders: vec![thread(0.99)], ..load() });
         let mut more = load();
         more.streams = 2;
         more.goodput.mean = 1.5e9;
-        more.receivers = vec![Thread {
-            waiting: Some(0.99 - busy),
-            ..thread(busy)
-        }];
+        more.receivers = vec![Thread { waiting: Some(0.99 - busy), ..thread(busy) }];
         m.directions[0].sweep = vec![more];
         tried(&mut m, "sender-work", 0.8);
         let next = judge(&m).next;

@@ -12,18 +12,11 @@ fn large_packets_that_vanish_are_told_from_a_path_that_is_slow() {
         m
     };
     assert_eq!(outcome(&holed(), "mtu-black-hole"), "enough");
-    assert_eq!(
-        first_limit(&holed()),
-        Some(("mtu-black-hole", Certainty::Supported))
-    );
+    assert_eq!(first_limit(&holed()), Some(("mtu-black-hole", Certainty::Supported)));
     for (arrived, answer) in [(0, "enough"), (1, "suspect"), (3, "suspect"), (4, "clear")] {
         let mut m = holed();
         m.directions[0].base.ticks[..arrived].fill(1e6);
-        assert_eq!(
-            outcome(&m, "mtu-black-hole"),
-            answer,
-            "in {arrived} of 30 samples"
-        );
+        assert_eq!(outcome(&m, "mtu-black-hole"), answer, "in {arrived} of 30 samples");
     }
     // The port drops some packet of somebody's every second.
     let mut m = holed();
@@ -41,11 +34,7 @@ fn large_packets_that_vanish_are_told_from_a_path_that_is_slow() {
     assert_eq!(outcome(&m, "mtu-black-hole"), "enough");
     let mut m = holed();
     m.directions[0].base.tcp.retransmitted = Some(0.0);
-    assert_eq!(
-        outcome(&m, "mtu-black-hole"),
-        "clear",
-        "nothing was tried again"
-    );
+    assert_eq!(outcome(&m, "mtu-black-hole"), "clear", "nothing was tried again");
     m.directions[0].base.tcp.retransmitted = None;
     assert_eq!(outcome(&m, "mtu-black-hole"), "unknown");
     let mut m = holed();
@@ -53,10 +42,7 @@ fn large_packets_that_vanish_are_told_from_a_path_that_is_slow() {
     assert_eq!(outcome(&m, "mtu-black-hole"), "unknown");
     let mut m = holed();
     let next = next_trial(&m, Direction::Forward, 0).expect("something to try");
-    assert_eq!(
-        (next.kind.as_str(), next.after.mss),
-        ("smaller-mss", Some(536))
-    );
+    assert_eq!((next.kind.as_str(), next.after.mss), ("smaller-mss", Some(536)));
     tried(&mut m, "smaller-mss", 900.0);
     assert_eq!(first_limit(&m), Some(("mtu-black-hole", Certainty::Proved)));
 }
@@ -72,29 +58,18 @@ fn no_setting_is_advised_that_the_sender_has() {
     };
     assert_eq!(advised(Some(false)), advised(None));
     let (steps, what) = advised(Some(false));
-    assert_eq!(
-        (steps, what.as_str()),
-        (2, "let TCP find the size that passes")
-    );
+    assert_eq!((steps, what.as_str()), (2, "let TCP find the size that passes"));
     let (steps, what) = advised(Some(true));
-    assert!(
-        steps == 0 && what.contains("silent for about 3 s"),
-        "{what}"
-    );
+    assert!(steps == 0 && what.contains("silent for about 3 s"), "{what}");
 }
 
 #[test]
 fn segments_are_halved_down_to_what_every_link_carries() {
     let mss = |mss| {
         let mut base = load();
-        base.packets = Some(Packets {
-            payload: Bytes(mss),
-            ..FULL
-        });
+        base.packets = Some(Packets { payload: Bytes(mss), ..FULL });
         let trial = kind("smaller-mss").expect("a known kind");
-        trial
-            .propose(&model(base), Direction::Forward, 0)
-            .map(|t| t.after.mss)
+        trial.propose(&model(base), Direction::Forward, 0).map(|t| t.after.mss)
     };
     assert_eq!(mss(8948), Some(Some(4474)));
     assert_eq!(mss(1000), Some(Some(536)));

@@ -35,9 +35,7 @@ fn allowed(mut m: Model, ids: &[&str]) -> Model {
 }
 
 fn proposed(m: &Model, id: &str) -> Option<TrialPlan> {
-    kind(id)
-        .expect("a known kind")
-        .propose(m, Direction::Forward, 0)
+    kind(id).expect("a known kind").propose(m, Direction::Forward, 0)
 }
 
 #[test]
@@ -47,11 +45,7 @@ fn settings_are_tried_only_where_that_was_allowed() {
     assert_eq!(next(&allowed(windowed(), &["tcp-wmem"])), "more-streams");
     assert_eq!(next(&allowed(windowed(), &["tcp-rmem"])), "host-window");
     let plan = proposed(&allowed(windowed(), &ALL), "host-window").expect("a trial");
-    let change = HostChange {
-        side: Side::Far,
-        setting: Setting::TcpRmem,
-        value: 4 << 20,
-    };
+    let change = HostChange { side: Side::Far, setting: Setting::TcpRmem, value: 4 << 20 };
     assert_eq!((plan.before.host, plan.after.host), (None, Some(change)));
     assert_eq!(plan.after.recv_buffer, None, "autotuning stays on");
     assert_eq!(change.check(), Ok(()));
@@ -97,10 +91,7 @@ fn a_raised_limit_that_gains_proves_the_window_and_says_what_to_set() {
     assert_eq!(limit.trial.as_ref().expect("the trial").kind, "host-window");
     assert_eq!(limit.advice[0].gain, Some(3.6));
     let action = limit.advice[0].text();
-    assert!(
-        action.contains("tcp_rmem=\"4096 131072 4194304\""),
-        "{action}"
-    );
+    assert!(action.contains("tcp_rmem=\"4096 131072 4194304\""), "{action}");
 }
 
 #[test]
@@ -128,10 +119,7 @@ fn a_raised_limit_proves_the_send_buffer() {
     assert_eq!(next.after.host.expect("a change").side, Side::Near);
     tried(&mut m, "host-send-buffer", 2.0);
     let limit = &judge(&m).limits[0];
-    assert_eq!(
-        (limit.cause, limit.certainty),
-        ("send-buffer", Certainty::Proved)
-    );
+    assert_eq!((limit.cause, limit.certainty), ("send-buffer", Certainty::Proved));
 }
 
 #[test]
@@ -265,20 +253,8 @@ fn the_direction_that_surely_carries_less_comes_first() {
     let [forward, reverse] = Direction::ALL.map(Some);
     assert_eq!(lesser((1.0e9, 1e6), (1.06e9, 1e6)), forward);
     assert_eq!(lesser((1.06e9, 1e6), (1.0e9, 1e6)), reverse);
-    assert_eq!(
-        lesser((1.0e9, 1e6), (1.04e9, 1e6)),
-        None,
-        "less than counts"
-    );
+    assert_eq!(lesser((1.0e9, 1e6), (1.04e9, 1e6)), None, "less than counts");
     assert_eq!(lesser((1.0e9, 2e8), (1.3e9, 2e8)), None, "not surely");
-    assert_eq!(
-        lesser((1.0e9, 0.0), (1.9e9, 0.0)),
-        None,
-        "how surely is unknown"
-    );
-    assert_eq!(
-        lesser((1.0e9, 0.0), (2.1e9, 0.0)),
-        forward,
-        "less than half"
-    );
+    assert_eq!(lesser((1.0e9, 0.0), (1.9e9, 0.0)), None, "how surely is unknown");
+    assert_eq!(lesser((1.0e9, 0.0), (2.1e9, 0.0)), forward, "less than half");
 }

@@ -11,10 +11,7 @@ const NOMINAL: u64 = 2_000_000_000;
 /// A receiving thread on CPU 3 that is busy for a share, at a share of the nominal clock.
 fn clocked(busy: f64, share: f64) -> Model {
     let mut base = load();
-    base.receivers = vec![Thread {
-        cpu: Some(3),
-        ..thread(busy)
-    }];
+    base.receivers = vec![Thread { cpu: Some(3), ..thread(busy) }];
     base.cpus.receiver = vec![Cpu {
         number: 3,
         busy,
@@ -108,11 +105,7 @@ fn a_full_core_is_proved_whatever_its_clock_and_a_low_one_is_named_as_its_reason
     let mut m = clocked(0.97, 0.5);
     tried(&mut m, "receiver-work", 0.8);
     let verdict = judge(&m);
-    let causes: Vec<_> = verdict
-        .limits
-        .iter()
-        .map(|l| (l.cause, l.certainty))
-        .collect();
+    let causes: Vec<_> = verdict.limits.iter().map(|l| (l.cause, l.certainty)).collect();
     let reason = ("cpu-clock", Certainty::Supported);
     assert_eq!(causes, [("receiver-core", Certainty::Proved), reason]);
     // An unread clock is no evidence against a full core.

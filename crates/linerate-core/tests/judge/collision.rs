@@ -43,11 +43,9 @@ fn two(softirq: f64) -> Model {
 
 #[test]
 fn streams_collide_where_their_cpu_is_full_and_that_of_another_queue_is_not() {
-    for (softirq, beside, expected) in [
-        (0.91, 0.19, "enough"),
-        (0.89, 0.19, "clear"),
-        (0.91, 0.21, "clear"),
-    ] {
+    for (softirq, beside, expected) in
+        [(0.91, 0.19, "enough"), (0.89, 0.19, "clear"), (0.91, 0.21, "clear")]
+    {
         let m = dealt([beside, softirq, 0.8, 0.8], &[Some(1), Some(1)]);
         let what = format!("{softirq}, {beside} beside");
         assert_eq!(outcome(&m, "hash-collision"), expected, "{what}");
@@ -94,10 +92,7 @@ fn ports_are_only_changed_where_streams_collide() {
 /// What is named once other ports had this effect.
 fn named(model: &Model) -> Vec<(&'static str, Certainty, Place)> {
     let limits = judge(model).limits;
-    limits
-        .iter()
-        .map(|l| (l.cause, l.certainty, l.side))
-        .collect()
+    limits.iter().map(|l| (l.cause, l.certainty, l.side)).collect()
 }
 
 #[test]
@@ -111,10 +106,7 @@ fn a_gain_by_other_ports_proves_the_collision_and_none_the_full_cpu() {
     let collision = ("hash-collision", Certainty::Proved, Place::Far);
     assert_eq!(named(&gained), [collision]);
     let advice = &judge(&gained).limits[0].advice;
-    assert!(
-        advice.iter().any(|a| a.text().contains("rps_cpus")),
-        "{advice:?}"
-    );
+    assert!(advice.iter().any(|a| a.text().contains("rps_cpus")), "{advice:?}");
     // More than two queues carry of what one did is something else's gain.
     assert!(!named(&judged(2.5)).contains(&collision));
     let mut same = judged(1.0);

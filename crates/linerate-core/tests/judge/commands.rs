@@ -26,12 +26,8 @@ fn known(mut m: Model) -> Model {
             ..Nic::default()
         };
         let address = |last: u8| Some(IpAddr::from([10, 0, 0, last]));
-        host.facts.port = Some(Port {
-            name,
-            mtu: Some(1500),
-            is_ethernet: true,
-            ..Port::default()
-        });
+        host.facts.port =
+            Some(Port { name, mtu: Some(1500), is_ethernet: true, ..Port::default() });
         host.facts.route = Some(Route {
             own: address(own),
             peer: address(peer),
@@ -50,9 +46,7 @@ fn commands(m: &Model, direction: Direction) -> Vec<(&'static str, String)> {
         if let Err(NoFinding::Unknown(gaps)) = cause.check(m, direction) {
             all.extend(gaps.into_iter().map(|gap| gap.hint));
         }
-        all.into_iter()
-            .map(|text| (cause.id(), text))
-            .collect::<Vec<_>>()
+        all.into_iter().map(|text| (cause.id(), text)).collect::<Vec<_>>()
     };
     CAUSES.iter().flat_map(of).collect()
 }
@@ -101,13 +95,7 @@ fn no_command_leaves_out_a_port_that_is_known() {
             }
         }
     }
-    for cause in [
-        "wire-full",
-        "path-loss",
-        "duplex",
-        "small-packets",
-        "latency-interrupts",
-    ] {
+    for cause in ["wire-full", "path-loss", "duplex", "small-packets", "latency-interrupts"] {
         assert!(seen.contains(&cause), "{cause} names no port: {seen:?}");
     }
 }
@@ -156,10 +144,7 @@ fn a_port_that_is_not_known_is_left_to_the_reader() {
         (host.facts.port, host.facts.route) = (None, None);
     }
     let left = commands(&m, Direction::Forward);
-    assert!(
-        left.iter().any(|(_, text)| has_placeholder(text)),
-        "{left:?}"
-    );
+    assert!(left.iter().any(|(_, text)| has_placeholder(text)), "{left:?}");
 }
 
 #[test]
@@ -170,13 +155,9 @@ fn the_ping_for_a_black_hole_fills_the_smaller_port() {
             host.facts.port.as_mut().expect("a port").mtu = mtu;
             host.facts.route.as_mut().expect("a route").peer = peer.parse().ok();
         }
-        m.directions[0].base.packets = path.map(|mtu| Packets {
-            path_mtu: Some(Bytes(mtu)),
-            ..FULL
-        });
-        let advice = cause("mtu-black-hole")
-            .expect("a cause")
-            .advice(&m, Direction::Forward);
+        m.directions[0].base.packets =
+            path.map(|mtu| Packets { path_mtu: Some(Bytes(mtu)), ..FULL });
+        let advice = cause("mtu-black-hole").expect("a cause").advice(&m, Direction::Forward);
         let action = advice[0].text();
         let size = action.split("-s ").nth(1).expect("a size");
         let mut words = size.split([' ', '`']);
@@ -187,33 +168,23 @@ fn the_ping_for_a_black_hole_fills_the_smaller_port() {
     let both = |mtu| [Some(mtu); 2];
     assert_eq!(ping(both(1500), Some(1500), "10.0.0.2"), v4(1472));
     assert_eq!(ping(both(9000), Some(9000), "10.0.0.2"), v4(8972));
-    assert_eq!(
-        ping([Some(9000), Some(1500)], Some(9000), "10.0.0.2"),
-        v4(1472)
-    );
+    assert_eq!(ping([Some(9000), Some(1500)], Some(9000), "10.0.0.2"), v4(1472));
     assert_eq!(
         ping(both(1500), Some(1400), "10.0.0.2"),
         v4(1372),
         "a route that is known to take less"
     );
     assert_eq!(ping([None, None], None, "10.0.0.2"), v4(1472));
-    assert_eq!(
-        ping(both(1500), None, "fd00::2"),
-        (1452, "fd00::2".to_owned())
-    );
+    assert_eq!(ping(both(1500), None, "fd00::2"), (1452, "fd00::2".to_owned()));
     let (size, peer) = ping(both(1500), None, "fe80::2");
-    let port = peer
-        .strip_prefix("fe80::2%")
-        .expect("the port of a link-local address");
+    let port = peer.strip_prefix("fe80::2%").expect("the port of a link-local address");
     assert!(size == 1452 && port != "PORT" && !port.is_empty(), "{peer}");
     assert_eq!(ping(both(1500), None, "::ffff:10.0.0.2"), v4(1472));
     let mut unknown = known(model(load()));
     for host in &mut unknown.hosts {
         host.facts.route = None;
     }
-    let advice = cause("mtu-black-hole")
-        .expect("a cause")
-        .advice(&unknown, Direction::Forward);
+    let advice = cause("mtu-black-hole").expect("a cause").advice(&unknown, Direction::Forward);
     assert_eq!(advice[0].steps, [], "no address is known");
 }
 
@@ -223,11 +194,7 @@ fn a_port_that_ignores_its_settings_while_it_negotiates_pauses_stops_to_negotiat
         let mut m = known(model(load()));
         let card = &mut m.hosts[0].facts.route.as_mut().expect("a route").ports[0];
         driver.clone_into(&mut card.driver);
-        card.pause = Some(Pause {
-            autoneg,
-            rx: Some(true),
-            ..Pause::default()
-        });
+        card.pause = Some(Pause { autoneg, rx: Some(true), ..Pause::default() });
         let advice = cause("pause-frames").expect("a cause");
         let ignore = advice.advice(&m, Direction::Forward).remove(1);
         [ignore.text(), ignore.undo_text()]
@@ -236,11 +203,7 @@ fn a_port_that_ignores_its_settings_while_it_negotiates_pauses_stops_to_negotiat
         ["off", "on"].map(|to| format!("on near: sudo ethtool -A eth1 {}", words.replace('X', to)))
     };
     for driver in ["e1000e", "igb", "ixgbe"] {
-        assert_eq!(
-            commands(driver, Some(true)),
-            both("autoneg X rx X"),
-            "{driver}"
-        );
+        assert_eq!(commands(driver, Some(true)), both("autoneg X rx X"), "{driver}");
         assert_eq!(commands(driver, Some(false)), both("rx X"), "{driver}");
         assert_eq!(commands(driver, None), both("rx X"), "{driver}");
     }
@@ -256,9 +219,7 @@ fn no_buffer_is_larger_than_a_kernel_takes() {
         m.hosts[1].facts.buffers.rmem_max = Some(rmem_max);
         m.directions[0].base.recv_memory = None;
         let advice = cause("socket-drops").expect("a cause");
-        advice.advice(&m, Direction::Forward)[0].steps[0]
-            .command
-            .clone()
+        advice.advice(&m, Direction::Forward)[0].steps[0].command.clone()
     };
     assert_eq!(set(1 << 29), "sudo sysctl -w net.core.rmem_max=1073741824");
     assert_eq!(set(1 << 30), "sudo sysctl -w net.core.rmem_max=2147483647");
@@ -269,16 +230,8 @@ fn no_buffer_is_larger_than_a_kernel_takes() {
         let advice = advice.advice(&m, Direction::Forward);
         advice[0].steps[0].command.clone()
     };
-    assert!(
-        window(1 << 29).ends_with(" 1073741824\""),
-        "{}",
-        window(1 << 29)
-    );
-    assert!(
-        window(1 << 30).ends_with(" 2147483647\""),
-        "{}",
-        window(1 << 30)
-    );
+    assert!(window(1 << 29).ends_with(" 1073741824\""), "{}", window(1 << 29));
+    assert!(window(1 << 30).ends_with(" 2147483647\""), "{}", window(1 << 30));
 }
 
 #[test]
@@ -303,8 +256,5 @@ fn bbr_is_made_the_default_only_where_it_is_not_and_the_old_one_comes_back() {
     let saved = "sudo sysctl -p tcp_congestion_control-before.txt";
     assert_eq!(undo, [saved], "what others have is not known");
     let [steps, undo] = commands("bbr", Some("cubic"));
-    assert!(
-        steps[0].ends_with(" --congestion bbr") && undo.is_empty(),
-        "{steps:?}"
-    );
+    assert!(steps[0].ends_with(" --congestion bbr") && undo.is_empty(), "{steps:?}");
 }

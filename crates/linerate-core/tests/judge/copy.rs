@@ -20,21 +20,12 @@ fn full_receiver(rate: f64, sender: f64, roomy: bool) -> Model {
 #[test]
 fn the_copy_is_dropped_only_where_no_earlier_trial_parts_the_rivals() {
     let next = |m: &Model| next_trial(m, Direction::Forward, 0).map(|plan| plan.kind);
-    assert_eq!(
-        next(&full_receiver(2e10, 0.5, true)).as_deref(),
-        Some("half-send-buffer")
-    );
-    assert_eq!(
-        next(&full_receiver(2e10, 0.5, false)).as_deref(),
-        Some("discard")
-    );
+    assert_eq!(next(&full_receiver(2e10, 0.5, true)).as_deref(), Some("half-send-buffer"));
+    assert_eq!(next(&full_receiver(2e10, 0.5, false)).as_deref(), Some("discard"));
     // Where a copy may weigh nothing, or the sender has no time for more, it would show nothing.
     for (rate, sender) in [(5e9, 0.5), (2e10, 0.99)] {
         let kind = next(&full_receiver(rate, sender, false));
-        assert!(
-            kind.is_some() && kind.as_deref() != Some("discard"),
-            "{kind:?}"
-        );
+        assert!(kind.is_some() && kind.as_deref() != Some("discard"), "{kind:?}");
     }
 }
 
@@ -108,8 +99,7 @@ fn a_copy_is_spared_where_writes_are_large_and_are_copied() {
         base.senders[0].bytes_per_op = Some(bytes);
         base.knobs.copy = copy;
         let plan = kind("zero-copy").map(|k| k.propose(&m, Direction::Forward, 0));
-        plan.expect("a known kind")
-            .map(|plan| (plan.before.copy, plan.after.copy))
+        plan.expect("a known kind").map(|plan| (plan.before.copy, plan.after.copy))
     };
     let (copy, pages) = (Handover::Copy, Handover::Zerocopy);
     assert_eq!(spared(9_999.0, copy), None);
@@ -164,10 +154,7 @@ fn work_that_makes_the_rest_cheaper_says_nothing_of_a_full_sender() {
     assert!(excluded(0.97, 1.1, None), "nobody counted");
     let verdict = tried_at(0.97, 1.1, Some(0.91));
     let limit = &verdict.limits[0];
-    assert_eq!(
-        (limit.cause, limit.certainty),
-        ("sender-core", Certainty::Supported)
-    );
+    assert_eq!((limit.cause, limit.certainty), ("sender-core", Certainty::Supported));
     let told = "with more work each byte took 0.091 ns of CPU time in place of 0.100: the rest became cheaper by it";
     assert_eq!(limit.evidence.last().map(String::as_str), Some(told));
     let slower = tried_at(0.97, 0.8, Some(1.25));
@@ -189,10 +176,7 @@ fn a_copy_that_is_spared_parts_a_full_sender_from_its_rivals_but_proves_nothing_
     let gained = judged(1.25, 1.3);
     assert_eq!(outcome(&gained, "receive-window"), "excluded");
     let limit = &gained.limits[0];
-    assert_eq!(
-        (limit.cause, limit.certainty),
-        ("sender-core", Certainty::Supported)
-    );
+    assert_eq!((limit.cause, limit.certainty), ("sender-core", Certainty::Supported));
     let price = "without the copy each byte took 0.100 ns of CPU time in place of 0.130";
     assert!(limit.evidence.iter().any(|e| e == price), "{limit:?}");
     let gains: Vec<_> = limit.advice.iter().filter_map(|a| a.gain).collect();

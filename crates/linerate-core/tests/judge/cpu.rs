@@ -9,13 +9,7 @@ use super::*;
 
 /// A receiving thread that stays on CPU 1 of four, runs and waits for these shares of time.
 pub(super) fn kept(busy: f64, waiting: f64) -> Thread {
-    Thread {
-        waiting: Some(waiting),
-        cpu: Some(1),
-        home: Some(1),
-        taken: Some(0.0),
-        ..thread(busy)
-    }
+    Thread { waiting: Some(waiting), cpu: Some(1), home: Some(1), taken: Some(0.0), ..thread(busy) }
 }
 
 /// CPU 1 is full, of it this run's threads have `ours` and others `others`; three CPUs are idle.
@@ -42,11 +36,7 @@ pub(super) fn crowded(busy: f64, waiting: f64, others: f64) -> Model {
 }
 
 pub(super) fn unread(what: &str) -> Gap {
-    Gap {
-        what: what.into(),
-        why: String::new(),
-        hint: String::new(),
-    }
+    Gap { what: what.into(), why: String::new(), hint: String::new() }
 }
 
 /// What is named, how surely, and where.
@@ -94,11 +84,7 @@ fn a_thread_that_waits_and_serves_its_connection_in_time_contends_for_nothing() 
     }
     let (told, disturbed) = answers(0.04, 0.51, 0.04);
     assert_eq!(told, ["clear", "enough", "clear"]);
-    assert_eq!(
-        disturbed,
-        [("cpu-contention", Place::Far, None)],
-        "without a gain"
-    );
+    assert_eq!(disturbed, [("cpu-contention", Place::Far, None)], "without a gain");
 }
 
 #[test]
@@ -125,20 +111,14 @@ fn more_work_proves_contention_by_more_than_its_share() {
     let contended = ("cpu-contention", Certainty::Proved, Place::Far);
     assert_eq!(judged(0.67), [contended]);
     let unaffected = judged(1.0);
-    assert!(
-        unaffected.iter().all(|l| l.0 != "cpu-contention"),
-        "{unaffected:?}"
-    );
+    assert!(unaffected.iter().all(|l| l.0 != "cpu-contention"), "{unaffected:?}");
 }
 
 #[test]
 fn the_other_ends_work_proves_no_contention() {
     let mut m = crowded(0.5, 0.5, 0.5);
     tried(&mut m, "sender-work", 1.0);
-    assert_eq!(
-        named(&m),
-        [("cpu-contention", Certainty::Supported, Place::Far)]
-    );
+    assert_eq!(named(&m), [("cpu-contention", Certainty::Supported, Place::Far)]);
 }
 
 #[test]
@@ -151,10 +131,9 @@ fn the_other_ends_batches_move_a_full_cpu_and_do_not_halve_what_it_carries() {
     let mut full = load();
     full.receivers = vec![thread(0.97)];
     // Seen under contention: 0.92 (0.87 to 0.97), from a sender that needed 42 % of its CPU.
-    for (cause, mut m) in [
-        ("cpu-contention", crowded(0.5, 0.5, 0.5)),
-        ("receiver-core", model(full)),
-    ] {
+    for (cause, mut m) in
+        [("cpu-contention", crowded(0.5, 0.5, 0.5)), ("receiver-core", model(full))]
+    {
         for sender in &mut m.directions[0].base.senders {
             sender.busy = Some(0.42);
         }
@@ -169,9 +148,7 @@ fn the_other_ends_batches_move_a_full_cpu_and_do_not_halve_what_it_carries() {
 #[test]
 fn an_idle_cpu_is_tried_where_there_is_one_for_each_thread() {
     let proposed = |m: &Model| {
-        let plan = kind("other-cpu")
-            .expect("a kind")
-            .propose(m, Direction::Forward, 0);
+        let plan = kind("other-cpu").expect("a kind").propose(m, Direction::Forward, 0);
         plan.map(|plan| (plan.after.sender_cpus, plan.after.receiver_cpus))
     };
     let m = crowded(0.5, 0.5, 0.5);
@@ -191,11 +168,7 @@ fn an_idle_cpu_is_tried_where_there_is_one_for_each_thread() {
     let mut shared = m;
     shared.same_machine = true;
     shared.directions[0].base.made.sender.cpus = vec![0];
-    assert_eq!(
-        proposed(&shared),
-        Some((vec![], vec![2])),
-        "the sender has CPU 0"
-    );
+    assert_eq!(proposed(&shared), Some((vec![], vec![2])), "the sender has CPU 0");
 }
 
 #[test]
@@ -205,10 +178,7 @@ fn what_gains_on_an_idle_cpu_was_contended_and_what_does_not_was_not() {
         tried(&mut m, "other-cpu", ratio);
         named(&m)
     };
-    assert_eq!(
-        judged(1.9),
-        [("cpu-contention", Certainty::Proved, Place::Far)]
-    );
+    assert_eq!(judged(1.9), [("cpu-contention", Certainty::Proved, Place::Far)]);
     let same = judged(1.0);
     assert!(same.iter().all(|l| l.0 != "cpu-contention"), "{same:?}");
 }
@@ -227,11 +197,8 @@ fn others_that_were_not_counted_are_a_gap_only_where_a_thread_waits() {
 /// A far end that a quota stops for a share of time.
 fn stopped(busy: f64, waiting: f64, time: f64) -> Model {
     let mut m = crowded(busy, waiting, 0.5);
-    m.directions[0].base.throttled.receiver = Some(Throttled {
-        group: "/docker/f00".into(),
-        periods: 0.89,
-        time,
-    });
+    m.directions[0].base.throttled.receiver =
+        Some(Throttled { group: "/docker/f00".into(), periods: 0.89, time });
     m
 }
 
@@ -281,11 +248,7 @@ fn a_quota_that_could_not_be_read_is_a_gap_where_a_thread_waits() {
     };
     assert_eq!(at(0.5, 0.5), "unknown");
     assert_eq!(at(0.95, 0.05), "clear");
-    assert_eq!(
-        outcome(&crowded(0.5, 0.5, 0.0), "cpu-quota"),
-        "clear",
-        "no group has one"
-    );
+    assert_eq!(outcome(&crowded(0.5, 0.5, 0.0), "cpu-quota"), "clear", "no group has one");
 }
 
 /// A far thread on CPU 1 that shares it with other threads of the run and with softirq.
@@ -329,21 +292,16 @@ fn together(near: f64, same_machine: bool) -> Model {
     m.hosts[1].facts.cpus = vec![1];
     let cpus = &mut m.directions[0].base.cpus;
     cpus.sender.clone_from(&cpus.receiver);
-    m.directions[0].base.senders = vec![Thread {
-        home: Some(1),
-        waiting: Some(0.5),
-        ..thread(near)
-    }];
+    m.directions[0].base.senders =
+        vec![Thread { home: Some(1), waiting: Some(0.5), ..thread(near) }];
     m
 }
 
 #[test]
 fn ends_of_one_machine_share_a_core_where_they_may_use_no_other() {
-    for (near, same_machine, answer) in [
-        (0.14, true, "clear"),
-        (0.16, true, "enough"),
-        (0.4, false, "clear"),
-    ] {
+    for (near, same_machine, answer) in
+        [(0.14, true, "clear"), (0.16, true, "enough"), (0.4, false, "clear")]
+    {
         let m = together(near, same_machine);
         assert_eq!(outcome(&m, "shared-core"), answer, "{near}");
     }
@@ -409,10 +367,7 @@ fn a_trial_parts_those_who_share_a_core() {
         tried(&mut m, "other-cpu", ratio);
         named(&m)
     };
-    assert_eq!(
-        judged(1.8),
-        [("shared-core", Certainty::Proved, Place::Far)]
-    );
+    assert_eq!(judged(1.8), [("shared-core", Certainty::Proved, Place::Far)]);
     let same = judged(1.0);
     assert!(same.iter().all(|l| l.0 != "shared-core"), "{same:?}");
 }
@@ -425,11 +380,7 @@ fn interrupts_share_a_core_where_the_port_sends_them_there() {
     assert_eq!(outcome(&m(), "shared-core"), "clear");
     assert_eq!(outcome(&m(), "receiver-core"), "enough");
     let some = beside(0.5, 0.0, 0.0, 0.2);
-    assert_eq!(
-        outcome(&some, "receiver-core"),
-        "clear",
-        "it has time to spare"
-    );
+    assert_eq!(outcome(&some, "receiver-core"), "clear", "it has time to spare");
 }
 
 #[test]
@@ -453,18 +404,11 @@ fn a_cpu_is_full_of_packets_from_nine_tenths() {
     let mut full = at(0.97);
     assert_eq!(outcome(&full, "path-rate"), "clear", "a host holds it back");
     tried(&mut full, "more-streams", 1.0);
-    assert_eq!(
-        named(&full),
-        [("softirq-core", Certainty::Proved, Place::Far)]
-    );
+    assert_eq!(named(&full), [("softirq-core", Certainty::Proved, Place::Far)]);
     let limit = &judge(&full).limits[0];
     assert!(limit.evidence.iter().any(|e| e.contains("backlog")));
     // CPUs 0, 1 and 2.
-    assert!(
-        limit.advice[0].text().contains("echo 7 |"),
-        "{:?}",
-        limit.advice
-    );
+    assert!(limit.advice[0].text().contains("echo 7 |"), "{:?}", limit.advice);
 }
 
 #[test]

@@ -44,10 +44,7 @@ fn many_streams_are_set_beside_a_few_where_those_hardly_carry_more() {
         m.trials[0].lost[1] = lost;
         proposed(&m).is_some()
     };
-    assert_eq!(
-        [at_half(Some(11e-6)), at_half(Some(12e-6)), at_half(None)],
-        [true, false, false]
-    );
+    assert_eq!([at_half(Some(11e-6)), at_half(Some(12e-6)), at_half(None)], [true, false, false]);
     let untried = |share, keeps_losing| {
         let mut m = seldom_lost(1.2);
         m.trials.clear();

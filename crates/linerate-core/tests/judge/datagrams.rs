@@ -29,11 +29,7 @@ fn datagrams(told: Datagrams, [sender, receiver]: [f64; 2]) -> Load {
         goodput: steady(goodput),
         ticks: vec![goodput; 30],
         tcp: TcpShares::default(),
-        packets: Some(Packets {
-            payload: Bytes(1000),
-            packet: Some(Bytes(1028)),
-            path_mtu: None,
-        }),
+        packets: Some(Packets { payload: Bytes(1000), packet: Some(Bytes(1028)), path_mtu: None }),
         transport: Transport::Udp,
         datagrams: Some(told),
         senders: vec![thread(sender)],
@@ -68,13 +64,8 @@ fn all_outcomes(m: &Model) -> Vec<(&'static str, &'static str)> {
     answers.iter().map(|a| (a.cause, a.outcome)).collect()
 }
 
-const OF_CONNECTIONS: [&str; 5] = [
-    "path-reordering",
-    "congestion-control",
-    "receive-window",
-    "send-buffer",
-    "latency-nagle",
-];
+const OF_CONNECTIONS: [&str; 5] =
+    ["path-reordering", "congestion-control", "receive-window", "send-buffer", "latency-nagle"];
 
 #[test]
 fn causes_of_connections_are_not_heard_of_datagrams_whatever_was_read() {
@@ -83,9 +74,7 @@ fn causes_of_connections_are_not_heard_of_datagrams_whatever_was_read() {
             let m = model(datagrams(told(lost, lost / 2.0), [busy, busy]));
             let outcomes = all_outcomes(&m);
             let heard = |id: &str| outcomes.iter().any(|(cause, _)| *cause == id);
-            let heard_of = CAUSES
-                .iter()
-                .filter(|c| c.info().scope.includes(Transport::Udp));
+            let heard_of = CAUSES.iter().filter(|c| c.info().scope.includes(Transport::Udp));
             assert_eq!(outcomes.len(), heard_of.count());
             assert!(!OF_CONNECTIONS.into_iter().any(heard), "{lost} {busy}");
             let verdict = judge(&m);
@@ -93,10 +82,7 @@ fn causes_of_connections_are_not_heard_of_datagrams_whatever_was_read() {
             for limit in limits {
                 assert!(!OF_CONNECTIONS.contains(&limit.cause), "{limit:?}");
             }
-            assert!(
-                verdict.unknown.iter().all(|u| !u.what.contains("tcp")),
-                "{verdict:?}"
-            );
+            assert!(verdict.unknown.iter().all(|u| !u.what.contains("tcp")), "{verdict:?}");
         }
     }
 }
@@ -106,20 +92,11 @@ fn no_trial_is_proposed_that_datagrams_do_not_have() {
     let mut base = datagrams(told(0.3, 0.2), [0.99, 0.9]);
     base.knobs.pacing = Some(Rate(1_000_000_000));
     let m = model(base);
-    let proposed = TRIALS
-        .iter()
-        .filter_map(|kind| kind.propose(&m, Direction::Forward, 0));
+    let proposed = TRIALS.iter().filter_map(|kind| kind.propose(&m, Direction::Forward, 0));
     let kinds: Vec<String> = proposed.map(|plan| plan.kind).collect();
     assert_eq!(
         kinds,
-        [
-            "unpaced",
-            "larger-window",
-            "more-streams",
-            "half-pace",
-            "receiver-work",
-            "sender-work"
-        ]
+        ["unpaced", "larger-window", "more-streams", "half-pace", "receiver-work", "sender-work"]
     );
 }
 
@@ -164,10 +141,7 @@ fn drops_at_the_socket_are_its_room_where_the_reader_has_time() {
         outcome(&m, "socket-drops")
     };
     assert_eq!((few(0.051), few(0.049)), ("enough", "clear"));
-    let uncounted = Datagrams {
-        joined: None,
-        ..told(0.2, 0.01)
-    };
+    let uncounted = Datagrams { joined: None, ..told(0.2, 0.01) };
     let m = model(datagrams(uncounted, [0.5, 0.4]));
     assert_eq!(outcome(&m, "socket-drops"), "unknown");
     assert_eq!(outcome(&m, "path-loss"), "unknown", "it may be all of it");
@@ -178,10 +152,7 @@ fn drops_at_the_socket_are_its_room_where_the_reader_has_time() {
 #[test]
 fn what_is_discarded_for_its_checksum_neither_lacked_room_nor_was_lost_on_the_way() {
     let with = |lost, damaged| {
-        let told = Datagrams {
-            damaged,
-            ..told(lost, 0.0)
-        };
+        let told = Datagrams { damaged, ..told(lost, 0.0) };
         scaled(datagrams(told, [0.5, 0.3]), 1.0, 1.0)
     };
     let at = |lost, damaged| {
@@ -243,10 +214,7 @@ fn a_larger_receive_buffer_tells_its_room_from_a_reader_that_is_too_slow() {
     let with = |loss| {
         let mut m = model(datagrams(told(0.2, 0.2), [0.5, 0.85]));
         tried_with_loss(&mut m, "larger-window", 1.0, loss);
-        [
-            outcome_in(&m, "socket-drops"),
-            outcome_in(&m, "receiver-core"),
-        ]
+        [outcome_in(&m, "socket-drops"), outcome_in(&m, "receiver-core")]
     };
     assert_eq!(with((0.05, 0.69)), ["finding", "excluded"]);
     assert_eq!(with((0.72, 1.2)), ["excluded", "finding"]);
@@ -255,10 +223,7 @@ fn a_larger_receive_buffer_tells_its_room_from_a_reader_that_is_too_slow() {
 /// What the judge made of a cause.
 fn outcome_in(m: &Model, id: &str) -> &'static str {
     let answers = judge(m).answers;
-    answers
-        .iter()
-        .find(|a| a.cause == id)
-        .map_or("", |a| a.outcome)
+    answers.iter().find(|a| a.cause == id).map_or("", |a| a.outcome)
 }
 
 #[test]
@@ -337,11 +302,8 @@ fn a_small_loss_is_told_beside_what_holds_the_sender() {
 fn who_takes_the_time_of_an_end_matters_only_where_that_end_binds() {
     let at = |side: Side, lost| {
         let mut base = datagrams(told(lost, lost), [0.99, 0.3]);
-        let throttled = linerate_core::model::Throttled {
-            group: "/".into(),
-            periods: 0.9,
-            time: 0.9,
-        };
+        let throttled =
+            linerate_core::model::Throttled { group: "/".into(), periods: 0.9, time: 0.9 };
         let of = |end| (end == side).then(|| throttled.clone());
         base.throttled = [Side::Near, Side::Far].map(of).into();
         outcome_in(&model(base), "cpu-quota")
@@ -385,11 +347,7 @@ fn what_a_host_drops_itself_is_not_lost_on_the_way() {
     };
     // Half of the 20,000 that were lost in a second.
     assert_eq!(at(10_100.0), ["enough", "clear"]);
-    assert_eq!(
-        at(9_900.0),
-        ["suspect", "suspect"],
-        "it may be groups of them"
-    );
+    assert_eq!(at(9_900.0), ["suspect", "suspect"], "it may be groups of them");
     // Groups of 65 datagrams at most.
     assert_eq!(at(150.0), ["clear", "suspect"]);
 }
@@ -439,9 +397,8 @@ fn a_full_table_of_connections_drops_datagrams_and_no_segment_of_a_connection_th
         };
         assert_eq!(outcome(&at(9_900.0), "local-drops"), "suspect");
         assert_eq!(outcome(&at(0.0), "local-drops"), "clear");
-        let advice = cause("local-drops")
-            .expect("a cause")
-            .advice(&at(9_900.0), Direction::Forward);
+        let advice =
+            cause("local-drops").expect("a cause").advice(&at(9_900.0), Direction::Forward);
         let step = advice[0].steps.last().expect("a command");
         let sets = "sysctl -w net.netfilter.nf_conntrack_max=";
         assert!(step.command.contains(sets), "{}", step.command);
@@ -494,10 +451,7 @@ fn round_trips_beside_datagrams_tell_of_their_queue() {
 
 #[test]
 fn what_disturbs_a_measurement_is_heard_of_datagrams_too() {
-    let base = Load {
-        contended: true,
-        ..datagrams(told(0.0, 0.0), [0.99, 0.3])
-    };
+    let base = Load { contended: true, ..datagrams(told(0.0, 0.0), [0.99, 0.3]) };
     let verdict = judge(&model(base));
     assert_eq!(verdict.disturbances[0].cause, "contended");
     assert!(cause("contended").is_some_and(|cause| cause.info().only_disturbs));
@@ -525,10 +479,7 @@ fn the_direction_in_which_a_trial_tells_more_comes_first() {
         base
     };
     // Half the pace parts two causes of loss; to lift the pace only confirms what is known.
-    let lossy = Load {
-        knobs: paced().knobs,
-        ..datagrams(told(0.15, 0.0), [0.3, 0.3])
-    };
+    let lossy = Load { knobs: paced().knobs, ..datagrams(told(0.15, 0.0), [0.3, 0.3]) };
     let kinds = |[forward, reverse]: [Load; 2]| -> Vec<(Direction, String)> {
         let mut m = model(forward);
         let mut other = model(reverse).directions.remove(0);

@@ -18,13 +18,7 @@ pub(super) fn table(subject: &str, cells: &[(Metric, i64)]) -> Table {
         unit: metric.unit,
         kind: metric.kind,
         values: (0..ROWS)
-            .map(|row| {
-                if metric.kind == Kind::Counter {
-                    row * value
-                } else {
-                    *value
-                }
-            })
+            .map(|row| if metric.kind == Kind::Counter { row * value } else { *value })
             .collect(),
     };
     Table {
@@ -92,10 +86,7 @@ pub(super) fn connection(tcp: &[(Metric, i64)], unread: i64, busy: &[i64]) -> Fl
             ..HostFacts::default()
         },
         readings: EndReadings {
-            tables: own
-                .into_iter()
-                .chain(busy.iter().enumerate().map(thread))
-                .collect(),
+            tables: own.into_iter().chain(busy.iter().enumerate().map(thread)).collect(),
             ..EndReadings::default()
         },
     }
@@ -121,17 +112,11 @@ fn a_full_window_here_is_supported_and_one_with_room_is_not() {
     assert_eq!(full.limits[0].certainty, Certainty::Supported);
     assert_eq!(full.limits[0].direction, Direction::Reverse);
     let advice = full.limits[0].advice[0].text();
-    assert!(
-        advice.contains("on near: sudo sysctl -w net.ipv4.tcp_rmem"),
-        "{advice}"
-    );
+    assert!(advice.contains("on near: sudo sysctl -w net.ipv4.tcp_rmem"), "{advice}");
     let roomy = judged(&connection(&download(350_000), 0, &[10]));
     assert_eq!(limits(&roomy), []);
     let rest = in_play(&roomy);
-    assert!(
-        !rest.contains(&"receive-window") && rest.contains(&"path-rate"),
-        "{rest:?}"
-    );
+    assert!(!rest.contains(&"receive-window") && rest.contains(&"path-rate"), "{rest:?}");
 }
 
 #[test]
@@ -180,17 +165,10 @@ fn what_only_the_far_host_knows_is_unknown() {
         assert!(!rest.contains(&cause), "{cause}: {rest:?}");
     }
     let hint = "on the far host: linerate flows 10.0.0.1:43210";
-    assert!(
-        held.unknown.iter().any(|u| u.hint == hint),
-        "{:?}",
-        held.unknown
-    );
+    assert!(held.unknown.iter().any(|u| u.hint == hint), "{:?}", held.unknown);
     let free = judged(&connection(&upload(3), 0, &[10]));
     let rest = in_play(&free);
-    assert!(
-        rest.contains(&"path-rate") && rest.contains(&"flow-rate-cap"),
-        "{rest:?}"
-    );
+    assert!(rest.contains(&"path-rate") && rest.contains(&"flow-rate-cap"), "{rest:?}");
     assert!(!rest.contains(&"receive-window"), "{rest:?}");
 }
 
@@ -201,11 +179,7 @@ fn a_pace_that_the_program_asked_for_is_named_where_it_is_reached() {
         let mut paced = upload(3);
         paced.push((m::TCP_MAX_PACING_RATE, pace));
         let verdict = judged(&connection(&paced, 0, &[10]));
-        let found = verdict
-            .limits
-            .iter()
-            .filter(|l| l.cause == "pacing")
-            .count();
+        let found = verdict.limits.iter().filter(|l| l.cause == "pacing").count();
         assert_eq!(found, want, "{pace}");
         let advised = verdict.limits.iter().flat_map(|l| &l.advice);
         assert!(advised.clone().all(|a| !a.text().contains("--pacing")));
@@ -231,16 +205,12 @@ fn counters_that_are_missing_give_no_answer() {
     let one = connection(&download(450_000), 0, &[10]);
     let mut short = one.clone();
     // 6.1 does not tell the window that it offers.
-    short.readings.tables[0]
-        .columns
-        .retain(|c| c.name != m::TCP_RCV_WND.name);
+    short.readings.tables[0].columns.retain(|c| c.name != m::TCP_RCV_WND.name);
     let verdict = judged(&short);
     assert_eq!(limits(&verdict), []);
     assert!(in_play(&verdict).contains(&"receive-window"));
     // 4.0 does not count bytes.
-    short.readings.tables[0]
-        .columns
-        .retain(|c| !c.name.starts_with("bytes"));
+    short.readings.tables[0].columns.retain(|c| !c.name.starts_with("bytes"));
     assert_eq!((flow(&short), carried(&short)), (None, None));
     let mut single = one.clone();
     for table in &mut single.readings.tables {

@@ -11,18 +11,11 @@ use super::*;
 /// A real port on node 0 of two, and a receiving thread on CPU `cpu` that is busy for a share.
 fn two_nodes(cpu: u32, busy: f64) -> Model {
     let mut base = load();
-    base.receivers = vec![Thread {
-        cpu: Some(cpu),
-        ..thread(busy)
-    }];
+    base.receivers = vec![Thread { cpu: Some(cpu), ..thread(busy) }];
     base.made.receiver.cpus = vec![cpu];
     let mut m = model(base);
     let facts = &mut m.hosts[1].facts;
-    let node = |id: u32| Node {
-        id,
-        cpus: (id * 4..id * 4 + 4).collect(),
-        distances: Vec::new(),
-    };
+    let node = |id: u32| Node { id, cpus: (id * 4..id * 4 + 4).collect(), distances: Vec::new() };
     facts.cpus = (0..8).collect();
     facts.nodes = 2;
     facts.topology.nodes = vec![node(0), node(1)];
@@ -74,11 +67,7 @@ fn a_thread_on_the_other_half_of_a_package_does_not_count() {
 fn interrupts_on_another_node_count_where_none_is_near_and_a_cpu_is_wanted() {
     let at = |cpus: &[u32], busy| {
         let mut m = served(two_nodes(0, 0.5), cpus);
-        m.directions[0].base.cpus.receiver = vec![Cpu {
-            number: 5,
-            busy,
-            ..Cpu::default()
-        }];
+        m.directions[0].base.cpus.receiver = vec![Cpu { number: 5, busy, ..Cpu::default() }];
         outcome(&m, "numa-remote")
     };
     assert_eq!(at(&[5, 6], 0.79), "clear");
@@ -95,35 +84,18 @@ fn nodes_are_alike_or_unknown_where_nothing_sets_them_apart() {
         outcome(&m, "numa-remote")
     };
     assert_eq!(with(|f| f.topology.nodes.truncate(1)), "clear", "one node");
-    assert_eq!(
-        with(|f| f.topology.nodes[1].cpus.clear()),
-        "clear",
-        "memory alone"
-    );
-    assert_eq!(
-        with(|f| f.port.as_mut().expect("a port").node = None),
-        "unknown"
-    );
-    assert_eq!(
-        with(|f| f.port.as_mut().expect("a port").node = Some(9)),
-        "unknown"
-    );
+    assert_eq!(with(|f| f.topology.nodes[1].cpus.clear()), "clear", "memory alone");
+    assert_eq!(with(|f| f.port.as_mut().expect("a port").node = None), "unknown");
+    assert_eq!(with(|f| f.port.as_mut().expect("a port").node = Some(9)), "unknown");
     let veth = |f: &mut HostFacts| {
-        f.port = Some(Port {
-            node: None,
-            is_virtual: true,
-            ..Port::default()
-        });
+        f.port = Some(Port { node: None, is_virtual: true, ..Port::default() });
     };
     assert_eq!(with(veth), "clear");
     // A bond of cards that are on two nodes: either may carry a stream.
     let bond = |f: &mut HostFacts| {
         let port = f.port.as_mut().expect("a port");
         (port.node, port.is_virtual) = (None, true);
-        f.route = Some(Route {
-            ports: vec![Nic::default()],
-            ..Route::default()
-        });
+        f.route = Some(Route { ports: vec![Nic::default()], ..Route::default() });
     };
     assert_eq!(with(bond), "unknown");
     // Nothing was read of it, but it has time to spare.
@@ -137,10 +109,7 @@ fn threads_that_gain_beside_their_interrupts_prove_the_distance_and_no_others() 
     let m = || served(two_nodes(1, 0.97), &[5, 6]);
     let plan = kind("near-interrupts").expect("a kind");
     let plan = plan.propose(&m(), Direction::Forward, 0).expect("a trial");
-    assert_eq!(
-        (plan.after.receiver_node, plan.after.sender_node),
-        (Some(1), None)
-    );
+    assert_eq!((plan.after.receiver_node, plan.after.sender_node), (Some(1), None));
     let judged = |ratio| {
         let mut m = m();
         tried(&mut m, "near-interrupts", ratio);
@@ -154,10 +123,7 @@ fn threads_that_gain_beside_their_interrupts_prove_the_distance_and_no_others() 
     assert_eq!(gained.limits[0].side, Place::Far);
     let advice = gained.limits[0].advice[0].text();
     assert!(advice.contains("echo 0-3 |"), "{advice}");
-    assert!(
-        advice.contains("/smp_affinity_list; done | tee affinity-before.txt"),
-        "{advice}"
-    );
+    assert!(advice.contains("/smp_affinity_list; done | tee affinity-before.txt"), "{advice}");
     // Each had a list of its own, and those of other ports stay out of the file.
     assert!(!advice.contains("/proc/irq/*/"), "{advice}");
     let undo = &gained.limits[0].advice[0].undo_text();
@@ -170,21 +136,11 @@ fn threads_that_gain_beside_their_interrupts_prove_the_distance_and_no_others() 
         up: true,
         ..Nic::default()
     });
-    let mut bond = Nic {
-        kind: "bond".into(),
-        index: 9,
-        is_virtual: true,
-        ..Nic::default()
-    };
+    let mut bond = Nic { kind: "bond".into(), index: 9, is_virtual: true, ..Nic::default() };
     bond.stack.below = vec![0, 1];
-    bond.stack.bond = Some(Bond {
-        mode: "802.3ad".into(),
-        ..Bond::default()
-    });
-    bonded.hosts[1].facts.route = Some(Route {
-        ports: vec![bond, first, second],
-        ..Route::default()
-    });
+    bond.stack.bond = Some(Bond { mode: "802.3ad".into(), ..Bond::default() });
+    bonded.hosts[1].facts.route =
+        Some(Route { ports: vec![bond, first, second], ..Route::default() });
     tried(&mut bonded, "near-interrupts", 1.3);
     let advice = judge(&bonded).limits[0].advice[0].text();
     let both =

@@ -19,12 +19,9 @@ fn a_core_that_is_not_quite_used_up_is_named_where_nothing_else_is_left() {
     let core = vec![("sender-core", Certainty::Supported, Place::Near)];
     // Below nine tenths the network is not cleared either.
     let path = vec![("path-rate", Certainty::Supported, Place::Path)];
-    for (busy, others, expected) in [
-        (0.89, 0.0, &path),
-        (0.91, 0.0, &core),
-        (0.84, 0.08, &core),
-        (0.96, 0.0, &core),
-    ] {
+    for (busy, others, expected) in
+        [(0.89, 0.0, &path), (0.91, 0.0, &core), (0.84, 0.08, &core), (0.96, 0.0, &core)]
+    {
         assert_eq!(named(&sending(busy, others)), *expected, "{busy} {others}");
         let told = judge(&sending(busy, others)).limits[0].evidence.clone();
         let alone = told.iter().any(|e| e == "no other cause is left in play");
@@ -47,16 +44,10 @@ fn a_core_that_is_not_quite_used_up_gives_way_to_what_else_may_be() {
 #[test]
 fn a_rate_that_is_not_sure_is_named_where_a_queue_stands_and_nothing_else_is_left() {
     let mut m = model(load());
-    m.idle = m.idle.map(|idle| Latency {
-        percentiles: vec![(50.0, Nanos::from_millis(1))],
-        ..idle
-    });
+    m.idle =
+        m.idle.map(|idle| Latency { percentiles: vec![(50.0, Nanos::from_millis(1))], ..idle });
     tried(&mut m, "more-streams", 1.06);
-    m.trials[0].effect = Some(Interval {
-        low: 0.98,
-        mid: 1.06,
-        high: 1.14,
-    });
+    m.trials[0].effect = Some(Interval { low: 0.98, mid: 1.06, high: 1.14 });
     // A queue of 1 ms and more is longer than an idle round trip by half.
     for (millis, named) in [(1, None), (2, Some("path-rate"))] {
         m.directions[0].base.tcp.rtt = Some(Nanos::from_millis(millis));
@@ -87,20 +78,14 @@ fn a_cap_that_a_wide_trial_did_not_prove_is_named_where_many_streams_got_a_whole
             mid: 1e9,
             high: 1e9 * (1.0 + within),
         });
-        base.ticks = (0..30)
-            .map(|n| 0.75e9 + 1e9 / 60.0 * f64::from(n))
-            .collect();
+        base.ticks = (0..30).map(|n| 0.75e9 + 1e9 / 60.0 * f64::from(n)).collect();
         let look = &mut m.directions[0].sweep[0];
         look.goodput = steady(2e9);
         let mut many = look.clone();
         (many.streams, many.goodput) = (streams, steady(gain * 1e9));
         m.directions[0].sweep.push(many);
         tried(&mut m, "more-streams", 1.9);
-        m.trials[0].effect = Some(Interval {
-            low: 1.6,
-            mid: 1.9,
-            high: 2.3,
-        });
+        m.trials[0].effect = Some(Interval { low: 1.6, mid: 1.9, high: 2.3 });
         let verdict = judge(&m);
         let first = verdict.limits.first();
         assert_eq!(first.map(|l| l.cause), named, "{streams} {gain} {within:?}");

@@ -9,11 +9,7 @@ use linerate_core::trial::slice_time;
 use linerate_core::verdict::Limit;
 
 fn p50(value: Nanos) -> Latency {
-    Latency {
-        percentiles: vec![(50.0, value)],
-        samples: 500,
-        least: Nanos(value.0 / 2),
-    }
+    Latency { percentiles: vec![(50.0, value)], samples: 500, least: Nanos(value.0 / 2) }
 }
 
 /// A path of 1 ms and a load that congestion control limits. A round trip under load, and one of the load's own
@@ -56,11 +52,7 @@ const SUPPORTED: (&str, Place, Certainty) = ("latency-queue", Place::Path, Certa
 fn paced(m: &mut Model, goodput: f64, latency: Option<f64>) {
     tried(m, "half-pace", goodput);
     let trial = m.trials.last_mut().expect("just added");
-    trial.latency = latency.map(|mid| Interval {
-        low: mid * 0.9,
-        mid,
-        high: mid * 1.1,
-    });
+    trial.latency = latency.map(|mid| Interval { low: mid * 0.9, mid, high: mid * 1.1 });
 }
 
 #[test]
@@ -83,11 +75,8 @@ fn a_path_whose_few_idle_round_trips_were_long_is_not_made_long_by_a_load() {
     // The kernel saw 1 ms at least. Of six the shortest is no longer than the median.
     let at = |samples, least: u64| {
         let mut m = queued();
-        m.idle = Some(Latency {
-            percentiles: Vec::new(),
-            samples,
-            least: Nanos::from_millis(least),
-        });
+        m.idle =
+            Some(Latency { percentiles: Vec::new(), samples, least: Nanos::from_millis(least) });
         outcome(&m, "latency-queue")
     };
     assert_eq!((at(6, 21), at(5, 21)), ("clear", "enough"));
@@ -100,10 +89,7 @@ fn latency_comes_after_goodput_and_is_no_rival_of_it() {
     tried(&mut m, "more-streams", 1.0);
     let limits = judge(&m).limits;
     let told: Vec<_> = limits.iter().map(|l| (l.cause, l.metric)).collect();
-    let expected = [
-        ("path-rate", Measure::Goodput),
-        ("latency-queue", Measure::Latency),
-    ];
+    let expected = [("path-rate", Measure::Goodput), ("latency-queue", Measure::Latency)];
     assert_eq!(told, expected);
     assert_eq!(limits[0].certainty, Certainty::Proved);
     assert_eq!(next_trial(&m, Direction::Forward, 1), None);
@@ -133,11 +119,7 @@ fn half_the_pace_proves_a_queue_where_it_takes_most_of_what_the_load_added() {
     assert_eq!(after(0.5, Some(0.03)), proved);
     // The load added 39 of 40 ms: at most half of it may be left.
     assert_eq!(after(0.5, Some(0.46)), proved);
-    assert_eq!(
-        after(0.5, Some(0.48)),
-        [SUPPORTED],
-        "cut by what it predicts"
-    );
+    assert_eq!(after(0.5, Some(0.48)), [SUPPORTED], "cut by what it predicts");
     assert_eq!(after(0.5, Some(0.7)), [], "it stays");
     assert_eq!(after(0.2, Some(0.03)), [], "goodput did not follow");
     assert_eq!(after(0.5, None), [SUPPORTED], "nothing was timed");
@@ -159,11 +141,7 @@ fn a_trial_of_both_goes_on_until_it_tells_of_the_round_trip_too() {
     let m = queued();
     let plan = next_latency_trial(&m, Direction::Forward, 0).expect("something to try");
     let decided = |low, high| {
-        let ratio = |low, high| Interval {
-            low,
-            mid: f64::midpoint(low, high),
-            high,
-        };
+        let ratio = |low, high| Interval { low, mid: f64::midpoint(low, high), high };
         let so_far = TrialModel {
             plan: plan.clone(),
             effect: Some(ratio(0.49, 0.51)),
@@ -203,10 +181,7 @@ fn what_waits_for_a_cpu_is_told_from_what_waits_in_a_queue() {
     // No more can go at half the pace than was waited.
     let mut both = waiting(Some(0.0), Some(0.3));
     paced(&mut both, 0.5, Some(0.03));
-    assert_eq!(
-        named(&both),
-        [("latency-queue", Place::Path, Certainty::Proved)]
-    );
+    assert_eq!(named(&both), [("latency-queue", Place::Path, Certainty::Proved)]);
     let mut open = waiting(Some(0.0), None);
     paced(&mut open, 0.5, Some(0.03));
     assert_eq!(named(&open), [SUPPORTED], "nobody counted");
@@ -237,24 +212,15 @@ fn where_a_cpu_has_no_time_left_a_queue_cannot_be_told_from_it() {
     let m = busy(0.91);
     assert_eq!(named(&m), []);
     let unknown = judge(&m).unknown;
-    assert!(
-        unknown.iter().any(|u| u.why.contains("was busy 91 %")),
-        "{unknown:?}"
-    );
+    assert!(unknown.iter().any(|u| u.why.contains("was busy 91 %")), "{unknown:?}");
 }
 
 /// The same queue, a part of which stands in the near port.
 fn with_own(wait: u64) -> Model {
     let mut m = queued();
     base(&mut m).queues = Some(vec![
-        Queue {
-            subject: "eth0 htb 1:10".into(),
-            wait: Nanos::from_micros(wait),
-        },
-        Queue {
-            subject: "eth0 pfifo 2:".into(),
-            wait: Nanos(0),
-        },
+        Queue { subject: "eth0 htb 1:10".into(), wait: Nanos::from_micros(wait) },
+        Queue { subject: "eth0 pfifo 2:".into(), wait: Nanos(0) },
     ]);
     m
 }
@@ -267,10 +233,7 @@ fn a_queue_in_our_own_port_is_told_by_its_backlog_and_kept_short_there() {
     let own = place(19_600);
     assert_eq!((own.side, own.stage), (Place::Near, Stage::Port));
     let action = own.advice[0].text();
-    assert!(
-        action.contains("tc qdisc replace dev eth0 root fq_codel"),
-        "{action}"
-    );
+    assert!(action.contains("tc qdisc replace dev eth0 root fq_codel"), "{action}");
     let mut m = with_own(30_000);
     base(&mut m).shapers = Some(vec![Shaping {
         subject: "eth0 htb 1:10".into(),
@@ -281,38 +244,22 @@ fn a_queue_in_our_own_port_is_told_by_its_backlog_and_kept_short_there() {
         held: None,
     }]);
     let action = of_latency(&m).remove(0).advice.remove(0).text();
-    assert!(
-        action.contains("root cake bandwidth 50000000bit"),
-        "the rate stays: {action}"
-    );
+    assert!(action.contains("root cake bandwidth 50000000bit"), "the rate stays: {action}");
 }
 
 #[test]
 fn a_queue_on_the_way_is_kept_short_by_a_shaper_below_its_rate_or_by_bbr() {
     let mut m = queued();
-    m.hosts[0].facts.port = Some(Port {
-        name: "ens3".into(),
-        ..Port::default()
-    });
+    m.hosts[0].facts.port = Some(Port { name: "ens3".into(), ..Port::default() });
     m.hosts[0].facts.congestion_available = vec!["bbr".into(), "cubic".into()];
     let limit = of_latency(&m).remove(0);
     assert_eq!((limit.side, limit.stage), (Place::Path, Stage::Net));
-    let actions: Vec<String> = limit
-        .advice
-        .iter()
-        .map(linerate_core::advice::Advice::text)
-        .collect();
+    let actions: Vec<String> =
+        limit.advice.iter().map(linerate_core::advice::Advice::text).collect();
     // 1 Gb/s x 1500/1448 x 0.95
-    assert!(
-        actions[0].contains("dev ens3 root cake bandwidth 984116kbit"),
-        "{actions:?}"
-    );
+    assert!(actions[0].contains("dev ens3 root cake bandwidth 984116kbit"), "{actions:?}");
     assert!(actions[1].ends_with("tcp_congestion_control=bbr"));
-    assert!(
-        limit.advice[1]
-            .undo_text()
-            .ends_with("tcp_congestion_control=cubic")
-    );
+    assert!(limit.advice[1].undo_text().ends_with("tcp_congestion_control=cubic"));
     assert!(limit.advice.iter().all(|a| !a.undo_text().is_empty()));
     assert_eq!(limit.advice[0].needs(), ["kernel module sch_cake"]);
     assert_eq!(limit.advice[1].needs(), ["kernel module tcp_bbr"]);
@@ -328,11 +275,7 @@ fn a_queue_on_the_way_is_kept_short_by_a_shaper_below_its_rate_or_by_bbr() {
 fn few_long_round_trips_say_at_least_how_long_they_are() {
     let few = |samples, least| {
         let mut m = queued();
-        base(&mut m).latency = Some(Latency {
-            percentiles: Vec::new(),
-            samples,
-            least,
-        });
+        base(&mut m).latency = Some(Latency { percentiles: Vec::new(), samples, least });
         (outcome(&m, "latency-queue"), judge(&m))
     };
     let (told, verdict) = few(6, Nanos::from_millis(30));
@@ -349,11 +292,8 @@ fn few_long_round_trips_say_at_least_how_long_they_are() {
 fn too_few_round_trips_are_a_gap_only_where_the_streams_own_are_long() {
     let few = |own: Nanos| {
         let mut m = queued();
-        base(&mut m).latency = Some(Latency {
-            percentiles: Vec::new(),
-            samples: 5,
-            least: Nanos::from_millis(1),
-        });
+        base(&mut m).latency =
+            Some(Latency { percentiles: Vec::new(), samples: 5, least: Nanos::from_millis(1) });
         base(&mut m).tcp.rtt = Some(own);
         tried(&mut m, "more-streams", 1.0);
         let unknown = judge(&m).unknown;
@@ -424,11 +364,7 @@ fn rested(idle: u64, leave: u64) -> Model {
         latency: Nanos::from_micros(latency),
         disabled,
     };
-    let states = [
-        state("C1", 2, false),
-        state("C6", leave, false),
-        state("C8", 900, true),
-    ];
+    let states = [state("C1", 2, false), state("C6", leave, false), state("C8", 900, true)];
     m.hosts[1].facts.idle_states = Some(states.to_vec());
     m
 }
@@ -447,24 +383,16 @@ fn an_idle_path_that_is_slower_than_a_loaded_one_waits_for_cpus_that_rest() {
     }
     let mut m = rested(200, 133);
     let verdict = judge(&m);
-    let limit = verdict
-        .limits
-        .iter()
-        .find(|l| l.cause == "latency-idle-states");
+    let limit = verdict.limits.iter().find(|l| l.cause == "latency-idle-states");
     let limit = limit.expect("named");
     assert_eq!((limit.side, limit.metric), (Place::Far, Measure::Latency));
-    assert!(
-        limit.evidence[1].contains("C6"),
-        "the deepest that is not off"
-    );
+    assert!(limit.evidence[1].contains("C6"), "the deepest that is not off");
     let [advice] = &limit.advice[..] else {
         panic!("near has none to switch off: {limit:?}");
     };
     assert_eq!(advice.text(), "on far: sudo cpupower idle-set -D 20");
     assert!(
-        advice
-            .undo_text()
-            .ends_with("; sudo cpupower idle-set -d 2"),
+        advice.undo_text().ends_with("; sudo cpupower idle-set -d 2"),
         "{}",
         advice.undo_text()
     );
@@ -492,21 +420,15 @@ fn held_back(micros: u32, adapts: bool) -> Model {
 
 #[test]
 fn interrupts_that_are_held_back_make_up_a_share_of_a_short_round_trip() {
-    for (micros, adapts, answer) in [
-        (29, false, "clear"),
-        (31, false, "suspect"),
-        (51, false, "enough"),
-        (51, true, "clear"),
-    ] {
+    for (micros, adapts, answer) in
+        [(29, false, "clear"), (31, false, "suspect"), (51, false, "enough"), (51, true, "clear")]
+    {
         let m = held_back(micros, adapts);
         assert_eq!(outcome(&m, "latency-interrupts"), answer, "{micros}");
     }
     let mut m = held_back(60, false);
     let verdict = judge(&m);
-    let limit = verdict
-        .limits
-        .iter()
-        .find(|l| l.cause == "latency-interrupts");
+    let limit = verdict.limits.iter().find(|l| l.cause == "latency-interrupts");
     let limit = limit.expect("named");
     assert_eq!((limit.side, limit.stage), (Place::Far, Stage::Port));
     assert_eq!(limit.advice.len(), 1, "the near one holds nothing back");

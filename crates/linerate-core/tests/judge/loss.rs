@@ -62,11 +62,7 @@ fn another_congestion_control_comes_before_half_the_pace_where_little_is_lost() 
 pub(super) fn tried_with_loss(m: &mut Model, id: &str, goodput: f64, loss: (f64, f64)) {
     tried(m, id, goodput);
     if let Some(trial) = m.trials.last_mut() {
-        trial.loss = Some(Interval {
-            low: loss.0,
-            mid: (loss.0 * loss.1).sqrt(),
-            high: loss.1,
-        });
+        trial.loss = Some(Interval { low: loss.0, mid: (loss.0 * loss.1).sqrt(), high: loss.1 });
     }
 }
 
@@ -170,10 +166,7 @@ fn a_sender_that_cannot_use_selective_acknowledgements_has_another_cause_than_lo
     };
     assert_eq!(at(Some(3.1), 6.0), ["enough", "clear"]);
     assert_eq!(at(Some(2.9), 6.0), ["clear", "suspect"]);
-    assert_eq!(
-        (at(Some(1.1), 1.0)[0], at(Some(0.9), 1.0)[0]),
-        ("enough", "clear")
-    );
+    assert_eq!((at(Some(1.1), 1.0)[0], at(Some(0.9), 1.0)[0]), ("enough", "clear"));
     assert_eq!(at(None, 6.0), ["unknown", "suspect"]);
     let mut m = with(Some(30.0), 6.0);
     tried_with_loss(&mut m, "half-pace", 0.5, (0.8, 1.2));
@@ -209,10 +202,7 @@ fn no_law_of_windows_clears_loss_that_makes_a_sender_wait_for_timers() {
     assert_eq!(at(3e6, Some(0.0)), "clear", "something else holds it");
     for timeouts in [None, Some(1.0)] {
         assert_eq!(at(3e6, timeouts), "suspect");
-        assert_eq!(
-            (at(1.05e5, timeouts), at(1.04e5, timeouts)),
-            ("suspect", "clear")
-        );
+        assert_eq!((at(1.05e5, timeouts), at(1.04e5, timeouts)), ("suspect", "clear"));
     }
 }
 
@@ -244,14 +234,8 @@ fn bbr_is_held_by_loss_where_it_waits_for_timeouts_loses_very_much_or_more_strea
     };
     assert_eq!((waited(0.0), waited(1.0)), ("clear", "suspect"));
     // Its third version slows down from 2 % on; surely more are 5 %, and 1 % for what both were measured to.
-    assert_eq!(
-        (bbr(2.0, 0.019, 0.24), bbr(2.0, 0.021, 0.24)),
-        ("clear", "suspect")
-    );
-    assert_eq!(
-        (bbr(1.04, 0.03, 0.24), bbr(1.07, 0.03, 0.24)),
-        ("clear", "suspect")
-    );
+    assert_eq!((bbr(2.0, 0.019, 0.24), bbr(2.0, 0.021, 0.24)), ("clear", "suspect"));
+    assert_eq!((bbr(1.04, 0.03, 0.24), bbr(1.07, 0.03, 0.24)), ("clear", "suspect"));
 }
 
 #[test]
@@ -278,11 +262,7 @@ fn bbr_is_held_by_little_loss_where_each_round_trip_loses_a_segment_and_more_str
     assert_eq!(first_limit(&cap), None);
     tried(&mut cap, "more-streams", 2.0);
     let proved = Some(("flow-rate-cap", Certainty::Proved));
-    assert_eq!(
-        first_limit(&cap),
-        proved,
-        "no loss of a cap's at half the pace"
-    );
+    assert_eq!(first_limit(&cap), proved, "no loss of a cap's at half the pace");
 }
 
 /// Sets the samples of a goodput to this share of the mean below and above it.
@@ -337,10 +317,7 @@ fn half_the_pace_parts_random_loss_from_a_rate_that_is_exceeded() {
     assert_eq!((shown.kind, shown.loss.is_some()), ("half-pace", true));
     let mut in_rows = m.clone();
     tried_with_loss(&mut in_rows, "half-pace", 0.5, (0.4, 11.0));
-    assert_eq!(
-        first_limit(&in_rows),
-        Some(("path-loss", Certainty::Proved))
-    );
+    assert_eq!(first_limit(&in_rows), Some(("path-loss", Certainty::Proved)));
     let mut vague = m.clone();
     tried_with_loss(&mut vague, "half-pace", 0.5, (0.2, 1.9));
     assert_eq!(first_limit(&vague), None, "it may have vanished");
@@ -360,11 +337,7 @@ fn a_trial_of_the_pace_decides_by_what_is_lost() {
         .propose(&m, Direction::Forward, 0)
         .expect("it can be tried");
     let decided = |low: f64, high: f64| {
-        let ratio = |low: f64, high: f64| Interval {
-            low,
-            mid: (low * high).sqrt(),
-            high,
-        };
+        let ratio = |low: f64, high: f64| Interval { low, mid: (low * high).sqrt(), high };
         let so_far = TrialModel {
             plan: plan.clone(),
             effect: Some(ratio(0.49, 0.51)),

@@ -59,11 +59,7 @@ use linerate_core::verdict::{
 };
 
 /// Full packets of TCP over IPv4.
-const FULL: Packets = Packets {
-    payload: Bytes(1448),
-    packet: Some(Bytes(1500)),
-    path_mtu: None,
-};
+const FULL: Packets = Packets { payload: Bytes(1448), packet: Some(Bytes(1500)), path_mtu: None };
 
 fn thread(busy: f64) -> Thread {
     Thread {
@@ -78,22 +74,14 @@ fn thread(busy: f64) -> Thread {
 fn steady(mean: f64) -> Estimate {
     Estimate {
         mean,
-        interval: Some(Interval {
-            low: mean * 0.996,
-            mid: mean,
-            high: mean * 1.004,
-        }),
+        interval: Some(Interval { low: mean * 0.996, mid: mean, high: mean * 1.004 }),
         samples: 30,
     }
 }
 
 /// A load of 1 Gb/s that congestion control holds, on idle CPUs.
 fn load() -> Load {
-    let goodput = Estimate {
-        mean: 1e9,
-        interval: None,
-        samples: 30,
-    };
+    let goodput = Estimate { mean: 1e9, interval: None, samples: 30 };
     Load {
         ticks: vec![1e9; 30],
         steady: true,
@@ -134,15 +122,9 @@ fn held_by_window() -> Load {
 
 fn model(base: Load) -> Model {
     let host = |side| {
-        let mut facts = HostFacts {
-            boot_id: format!("{side:?}"),
-            ..HostFacts::default()
-        };
+        let mut facts = HostFacts { boot_id: format!("{side:?}"), ..HostFacts::default() };
         // Without a wire of its own.
-        facts.port = Some(Port {
-            is_virtual: true,
-            ..Port::default()
-        });
+        facts.port = Some(Port { is_virtual: true, ..Port::default() });
         // A guest.
         facts.clocks = Some(Vec::new());
         facts.buffers.rmem_max = Some(4 << 20);
@@ -151,10 +133,7 @@ fn model(base: Load) -> Model {
         facts.buffers.tcp_wmem = Some([4096, 16_384, 1 << 20]);
         Host { side, facts }
     };
-    let sweep = Load {
-        streams: 2,
-        ..base.clone()
-    };
+    let sweep = Load { streams: 2, ..base.clone() };
     Model {
         hosts: vec![host(Side::Near), host(Side::Far)],
         same_machine: false,
@@ -199,10 +178,7 @@ fn next_trial(model: &Model, direction: Direction, id: u32) -> Option<TrialPlan>
 }
 
 fn outcome(model: &Model, id: &str) -> &'static str {
-    match cause(id)
-        .expect("a known cause")
-        .check(model, Direction::Forward)
-    {
+    match cause(id).expect("a known cause").check(model, Direction::Forward) {
         Ok(f) if f.enough => "enough",
         Ok(_) => "suspect",
         Err(NoFinding::Clear(_)) => "clear",
@@ -219,11 +195,7 @@ fn tried(model: &mut Model, id: &str, ratio: f64) {
         .expect("it can be tried");
     model.trials.push(TrialModel {
         plan,
-        effect: Some(Interval {
-            low: ratio * 0.99,
-            mid: ratio,
-            high: ratio * 1.01,
-        }),
+        effect: Some(Interval { low: ratio * 0.99, mid: ratio, high: ratio * 1.01 }),
         slices: 8,
         goodput: [1e9, 1e9 * ratio],
         cost: [None; 2],

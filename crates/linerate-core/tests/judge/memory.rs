@@ -6,11 +6,7 @@ use linerate_core::units::Transfers;
 use super::*;
 
 /// Two channels of DDR4-2000: 32 GB/s.
-const TWO: Channels = Channels {
-    least: 2,
-    most: 2,
-    speed: Transfers(2_000_000_000),
-};
+const TWO: Channels = Channels { least: 2, most: 2, speed: Transfers(2_000_000_000) };
 
 /// A card at both ends, a load of this many Gb/s, a receiving thread that is busy for this share, and a
 /// receiver's memory that moved this many GB/s.
@@ -45,11 +41,7 @@ fn channels_count_from_80_per_cent_of_what_their_modules_could_move() {
         (25.5, "suspect"),
         (25.7, "enough"),
     ] {
-        assert_eq!(
-            says(&moved(51.2, 0.92, Some(gbytes))),
-            expected,
-            "{gbytes} GB/s"
-        );
+        assert_eq!(says(&moved(51.2, 0.92, Some(gbytes))), expected, "{gbytes} GB/s");
     }
     let m = moved(51.2, 0.92, Some(26.0));
     let verdict = judge(&m);
@@ -112,12 +104,7 @@ fn dropped_payload_that_gains_nothing_excludes_memory() {
         tried(&mut m, "discard", ratio);
         judge(&m)
     };
-    assert!(
-        judged(1.0)
-            .limits
-            .iter()
-            .all(|l| l.cause != "memory-bandwidth")
-    );
+    assert!(judged(1.0).limits.iter().all(|l| l.cause != "memory-bandwidth"));
     assert_eq!(judged(1.5).limits[0].cause, "memory-bandwidth");
 }
 

@@ -15,9 +15,7 @@ use super::machines::{machines, port};
 fn documented() -> BTreeSet<&'static str> {
     let page = include_str!("../../../../docs/host.md");
     let (_, rest) = page.split_once("## Oddities").expect("a heading");
-    let (table, _) = rest
-        .split_once("An unknown fact is never odd.")
-        .expect("an end");
+    let (table, _) = rest.split_once("An unknown fact is never odd.").expect("an end");
     let ids = table.lines().filter_map(|row| row.strip_prefix("| `"));
     ids.filter_map(|row| Some(row.split_once('`')?.0)).collect()
 }
@@ -72,12 +70,7 @@ fn what_changes_a_host_can_be_undone() {
             assert!(steps.any(|step| step.command.ends_with(&saved)), "{fix:?}");
         }
     }
-    for id in [
-        "port-speed",
-        "port-half-duplex",
-        "irq-remote",
-        "ib-not-set-up",
-    ] {
+    for id in ["port-speed", "port-half-duplex", "irq-remote", "ib-not-set-up"] {
         assert!(changing.contains(id), "{id}: {changing:?}");
     }
 }
@@ -99,23 +92,14 @@ fn negotiating(change: impl Fn(&mut Nic)) -> Advice {
 fn an_old_link_is_restored_from_a_file_where_a_part_of_it_is_unknown() {
     let known = negotiating(|_| ());
     assert_eq!(known.steps.len(), 1, "{known:?}");
-    assert_eq!(
-        known.undo[0].command,
-        "sudo ethtool -s eth3 autoneg off speed 1000 duplex full"
-    );
+    assert_eq!(known.undo[0].command, "sudo ethtool -s eth3 autoneg off speed 1000 duplex full");
     let unknown: [fn(&mut Nic); 2] = [|nic| nic.link.autoneg = None, |nic| nic.link.duplex = None];
     for change in unknown {
         let advice = negotiating(change);
-        assert_eq!(
-            advice.steps[0].command,
-            "ethtool eth3 | tee link-before.txt"
-        );
+        assert_eq!(advice.steps[0].command, "ethtool eth3 | tee link-before.txt");
         let restored = |shown: &str| {
             let undo = advice.undo[0].command.replace("link-before.txt", "-");
-            shell(
-                &["-c", &format!("sudo() {{ echo \"$@\"; }}; {undo}")],
-                shown,
-            )
+            shell(&["-c", &format!("sudo() {{ echo \"$@\"; }}; {undo}")], shown)
         };
         let shown =
             "Settings for eth3:\n\tSpeed: 1000Mb/s\n\tDuplex: Full\n\tAuto-negotiation: off\n";
@@ -150,10 +134,7 @@ fn every_command_is_whole_and_parses() {
     let mut script = String::new();
     for odd in machines().iter().flat_map(find) {
         ids.insert(odd.id);
-        assert!(
-            !odd.fix.what.is_empty() && !odd.fix.what.ends_with('.'),
-            "{odd:?}"
-        );
+        assert!(!odd.fix.what.is_empty() && !odd.fix.what.ends_with('.'), "{odd:?}");
         for step in odd.fix.steps.iter().chain(&odd.fix.undo) {
             let command = &step.command;
             assert!(!command.contains('\n') && command.len() < 4096, "{command}");

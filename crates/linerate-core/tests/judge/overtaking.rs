@@ -164,10 +164,7 @@ fn a_rate_reorders_nothing() {
         let shared = |gain: f64, change: &dyn Fn(&mut Model)| {
             let mut m = spread_out(by);
             let look = &mut m.directions[0].sweep[0];
-            look.goodput = Estimate {
-                interval: None,
-                ..steady(7e6 * gain)
-            };
+            look.goodput = Estimate { interval: None, ..steady(7e6 * gain) };
             look.ticks.truncate(3);
             change(&mut m);
             outcome(&m, "path-rate")
@@ -229,14 +226,8 @@ fn packets_that_overtake_are_named_where_no_trial_can_tell_and_nothing_else_is_l
     };
     let last = Some(("path-reordering", Certainty::Supported));
     assert_eq!(at(&|_| {}), last);
-    assert_eq!(
-        at(&|m| m.directions[0].base.tcp.needless = Some(51.0)),
-        last
-    );
-    assert_eq!(
-        at(&|m| m.directions[0].base.tcp.needless = Some(49.0)),
-        None
-    );
+    assert_eq!(at(&|m| m.directions[0].base.tcp.needless = Some(51.0)), last);
+    assert_eq!(at(&|m| m.directions[0].base.tcp.needless = Some(49.0)), None);
     assert_eq!(at(&|m| m.directions[0].base.keeps_losing = false), None);
     // As loss 1 % would leave 473 Mb/s over 0.3 ms.
     let carries = |goodput| {

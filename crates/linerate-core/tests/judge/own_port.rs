@@ -71,10 +71,7 @@ fn loss_on_purpose_is_named_at_the_host_with_what_it_is_set_to_and_the_command()
     let told = "30 packets lost on purpose by near eth0 netem 8001:, 10 in a second: it is set to lose 1 %";
     assert!(found.evidence.iter().any(|e| e == told), "{found:?}");
     let action = found.advice[0].text();
-    assert!(
-        action.ends_with("on near: sudo tc qdisc del dev eth0 root"),
-        "{action}"
-    );
+    assert!(action.ends_with("on near: sudo tc qdisc del dev eth0 root"), "{action}");
     assert!(found.advice[0].undo_text().contains("qdisc-before.txt"));
     // It loses as large a share of half as much.
     tried_with_loss(&mut m, "half-pace", 0.5, (0.6, 1.6));
@@ -130,11 +127,7 @@ fn a_filter_may_drop_the_largest_groups_alone() {
 #[test]
 fn groups_are_told_with_the_drops() {
     let at = |subject, bytes| {
-        let what = if subject == "1" {
-            LocalEvent::Backlog
-        } else {
-            LocalEvent::Queue
-        };
+        let what = if subject == "1" { LocalEvent::Backlog } else { LocalEvent::Queue };
         let dropped = count(Side::Far, what, subject, 1_001.0);
         let bytes = Some(bytes);
         let limit = judge(&dropping(vec![Local { bytes, ..dropped }], 2_000.0)).limits;
@@ -168,11 +161,7 @@ fn a_filter_of_both_ways_counts_where_its_drops_come_of_the_load() {
     assert_eq!(at(Side::Far, None, 200.0), "enough");
     assert_eq!(at(Side::Near, None, 200.0), "enough");
     assert_eq!(at(Side::Near, Some(99.0), 200.0), "enough");
-    assert_eq!(
-        at(Side::Near, Some(101.0), 200.0),
-        "clear",
-        "acknowledgements"
-    );
+    assert_eq!(at(Side::Near, Some(101.0), 200.0), "clear", "acknowledgements");
     // Nothing else slows the sender down: what is refused on the way out is not retransmitted.
     assert_eq!(at(Side::Near, Some(101.0), 50.0), "enough");
     let mut queued = filtered(Side::Near, Some(101.0), 50.0);
@@ -233,11 +222,7 @@ fn a_shaper_that_counts_nothing_holds_where_packets_always_wait_in_it() {
         assert_eq!(at(kind, 0.95, None), ["suspect", "enough"], "not read");
         assert_eq!(at(kind, 0.89, Some(1.0)), ["clear", "enough"]);
     }
-    assert_eq!(
-        at("tbf", 0.95, Some(1.0)),
-        ["suspect", "enough"],
-        "it counts"
-    );
+    assert_eq!(at("tbf", 0.95, Some(1.0)), ["suspect", "enough"], "it counts");
 }
 
 #[test]
@@ -258,10 +243,8 @@ fn a_delay_of_the_own_port_is_no_queue_of_it() {
         least: Nanos::from_millis(20),
     });
     let mut found = |wait| {
-        m.directions[0].base.queues = Some(vec![Queue {
-            subject: "eth0 netem 1:".into(),
-            wait: Nanos::from_millis(wait),
-        }]);
+        m.directions[0].base.queues =
+            Some(vec![Queue { subject: "eth0 netem 1:".into(), wait: Nanos::from_millis(wait) }]);
         let limits = judge(&m).limits.into_iter();
         let mut limits = limits.filter(|l| l.cause == "latency-queue");
         limits.next().expect("a queue")
@@ -285,10 +268,7 @@ fn two_ports(shares: [f64; 2]) -> Model {
     base.arrivals = names
         .into_iter()
         .zip(shares)
-        .map(|(port, share)| Arrival {
-            port: port.to_owned(),
-            per_sec: 1.25e8 * share,
-        })
+        .map(|(port, share)| Arrival { port: port.to_owned(), per_sec: 1.25e8 * share })
         .collect();
     let mut m = model(base);
     let sibling = |(index, name): (u32, &str)| Sibling {
@@ -299,11 +279,7 @@ fn two_ports(shares: [f64; 2]) -> Model {
     };
     m.hosts[1].facts.route = Some(Route {
         own: "10.75.0.21".parse().ok(),
-        ports: vec![Nic {
-            name: "f0".to_owned(),
-            is_virtual: true,
-            ..Nic::default()
-        }],
+        ports: vec![Nic { name: "f0".to_owned(), is_virtual: true, ..Nic::default() }],
         siblings: (0..).zip(names).map(sibling).collect(),
         ..Route::default()
     });
@@ -348,18 +324,10 @@ fn a_port_without_an_address_is_suspected_of_answering_until_a_trial_decides() {
     assert_eq!(at([0.49, 0.51]), ["suspect", "clear"]);
     assert_eq!(at([0.51, 0.51]), ["clear", "enough"]);
     let mut m = bare([0.0, 1.04]);
-    assert!(
-        judge(&m)
-            .limits
-            .iter()
-            .all(|limit| limit.cause != "arp-flux")
-    );
+    assert!(judge(&m).limits.iter().all(|limit| limit.cause != "arp-flux"));
     tried(&mut m, "more-streams", 1.0);
     let limit = judge(&m).limits.remove(0);
-    assert_eq!(
-        (limit.cause, limit.certainty),
-        ("arp-flux", Certainty::Proved)
-    );
+    assert_eq!((limit.cause, limit.certainty), ("arp-flux", Certainty::Proved));
     assert!(limit.evidence[0].starts_with("w0, which has no address, took in 100 %"));
 }
 
@@ -374,9 +342,7 @@ fn no_shaper_is_advised_in_front_of_a_port_that_is_not_meant() {
             least: Nanos::from_micros(80),
         });
         base.packets = Some(FULL);
-        let advice = cause("latency-queue")
-            .expect("a cause")
-            .advice(&m, Direction::Forward);
+        let advice = cause("latency-queue").expect("a cause").advice(&m, Direction::Forward);
         let steps = advice.iter().flat_map(|advice| &advice.steps);
         steps.filter(|step| step.command.contains("cake")).count()
     };

@@ -25,10 +25,7 @@ pub(super) fn route(gigabits: u64) -> Route {
         },
         ..Nic::default()
     };
-    Route {
-        ports: vec![nic],
-        ..Route::default()
-    }
+    Route { ports: vec![nic], ..Route::default() }
 }
 
 /// The model with this route at each end, and a goodput.
@@ -36,11 +33,7 @@ fn routed(near: Route, far: Route, goodput: f64) -> Model {
     let mut m = model(load());
     m.directions[0].base.goodput.mean = goodput;
     for (host, route) in m.hosts.iter_mut().zip([near, far]) {
-        host.facts.port = Some(Port {
-            name: "eth0".into(),
-            is_ethernet: true,
-            ..Port::default()
-        });
+        host.facts.port = Some(Port { name: "eth0".into(), is_ethernet: true, ..Port::default() });
         host.facts.route = Some(route);
     }
     m
@@ -53,10 +46,8 @@ fn narrow(payload: Option<u32>, goodput: f64) -> Model {
     far.ports[0].pci = "0000:01:00.0".into();
     far.pci = card_in(4, 4, payload);
     let mut m = routed(route(40), far, goodput);
-    m.directions[0].ceilings = vec![
-        ceiling(Stage::Pcie, 25e9, 28.8e9),
-        ceiling(Stage::Net, 37.6e9, 37.6e9),
-    ];
+    m.directions[0].ceilings =
+        vec![ceiling(Stage::Pcie, 25e9, 28.8e9), ceiling(Stage::Net, 37.6e9, 37.6e9)];
     m
 }
 
@@ -118,11 +109,7 @@ fn what_binds_after_a_slot_is_the_wire_and_after_a_window_the_slot() {
 fn the_reason_for_a_narrow_link_is_told_by_its_two_ends() {
     for (slot, now, words) in [
         (8, 4, "both its ends could do 8 GT/s x8"),
-        (
-            4,
-            4,
-            "its slot (port 0000:00:01.0) leaves it 8 GT/s x4 at most",
-        ),
+        (4, 4, "its slot (port 0000:00:01.0) leaves it 8 GT/s x4 at most"),
         (16, 8, "0000:01:00.0 itself can do no more than 8 GT/s x8"),
     ] {
         let mut m = narrow(None, 28.5e9);
@@ -137,16 +124,8 @@ fn the_reason_for_a_narrow_link_is_told_by_its_two_ends() {
 fn a_slot_that_is_faster_than_its_card_makes_up_for_no_lane_that_it_lacks() {
     let faster = Transfers(16_000_000_000);
     for (lanes, words, advice) in [
-        (
-            4,
-            "its slot (port 0000:00:01.0) leaves it 8 GT/s x4 at most",
-            "to a slot of 8 GT/s x8",
-        ),
-        (
-            8,
-            "0000:01:00.0 itself can do no more than 8 GT/s x8",
-            "a card with a faster link",
-        ),
+        (4, "its slot (port 0000:00:01.0) leaves it 8 GT/s x4 at most", "to a slot of 8 GT/s x8"),
+        (8, "0000:01:00.0 itself can do no more than 8 GT/s x8", "a card with a faster link"),
     ] {
         let mut m = narrow(None, 28.5e9);
         let mut pci = card_in(lanes, lanes, None);
@@ -182,15 +161,8 @@ fn what_a_cable_carries_is_unknown_and_the_slot_in_its_box_is_not_blamed_for_it(
         m.directions[0].ceilings.remove(0);
         m.directions[0].sweep[0].goodput.mean = 8e9;
         let route = m.hosts[1].facts.route.as_mut().expect("a route");
-        let [root, card] = &route.pci[..] else {
-            panic!("a card in a slot: {:?}", route.pci)
-        };
-        let behind = |secondary| {
-            Some(Buses {
-                secondary,
-                subordinate: 3,
-            })
-        };
+        let [root, card] = &route.pci[..] else { panic!("a card in a slot: {:?}", route.pci) };
+        let behind = |secondary| Some(Buses { secondary, subordinate: 3 });
         let bridge = |address: &str, kind, secondary| Device {
             address: address.parse().expect("an address"),
             kind: Some(kind),
@@ -203,30 +175,21 @@ fn what_a_cable_carries_is_unknown_and_the_slot_in_its_box_is_not_blamed_for_it(
             bridge("0000:00:01.0", PortKind::Root, 1),
             upper,
             bridge("0000:02:00.0", PortKind::Downstream, 3),
-            Device {
-                address: "0000:03:00.0".parse().expect("an address"),
-                ..card.clone()
-            },
+            Device { address: "0000:03:00.0".parse().expect("an address"), ..card.clone() },
         ];
         find_parents(&mut all);
         route.pci = all;
         let nic = &mut route.ports[0];
         nic.device = "0000:03:00.0".into();
         nic.pci.clone_from(&nic.device);
-        match cause("pcie-slot")
-            .expect("a known cause")
-            .check(&m, Direction::Forward)
-        {
+        match cause("pcie-slot").expect("a known cause").check(&m, Direction::Forward) {
             Err(NoFinding::Unknown(gaps)) => gaps[0].why.clone(),
             Err(NoFinding::Clear(why)) => format!("clear: {why}"),
             Ok(found) => format!("{found:?}"),
         }
     };
     let why = at(true);
-    assert!(
-        why.starts_with("0000:01:00.0 is attached by Thunderbolt"),
-        "{why}"
-    );
+    assert!(why.starts_with("0000:01:00.0 is attached by Thunderbolt"), "{why}");
     assert!(at(false).starts_with("clear: "), "{}", at(false));
 }
 
@@ -242,11 +205,7 @@ fn a_slot_that_nobody_read_is_unknown_and_a_port_without_one_is_not() {
     assert_eq!(outcome(&m, "pcie-slot"), "clear", "any slot carries that");
     m.directions[0].base.goodput.mean = 1e9;
     m.directions[0].sweep[0].goodput.mean = 1.11e9;
-    assert_eq!(
-        outcome(&m, "pcie-slot"),
-        "clear",
-        "two streams carried more"
-    );
+    assert_eq!(outcome(&m, "pcie-slot"), "clear", "two streams carried more");
     m.directions[0].sweep[0].goodput.mean = 1.09e9;
     assert_eq!(outcome(&m, "pcie-slot"), "unknown");
     let route = m.hosts[1].facts.route.as_mut().expect("a route");
@@ -374,13 +333,7 @@ fn another_way_is_named_beside_the_full_wire_and_never_proved() {
     m.directions[0].ceilings = vec![ceiling(Stage::Net, 0.9414e9, 0.9414e9)];
     let limits = judge(&m).limits;
     let told: Vec<_> = limits.iter().map(|l| (l.cause, l.certainty)).collect();
-    assert_eq!(
-        told,
-        [
-            ("wire-full", Certainty::Proved),
-            ("wrong-route", Certainty::Supported)
-        ]
-    );
+    assert_eq!(told, [("wire-full", Certainty::Proved), ("wrong-route", Certainty::Supported)]);
     assert_eq!(limits[1].advice[0].text(), "on near: linerate run 10.0.0.2");
     m.directions[0].base.goodput.mean = 0.9e9;
     assert_eq!(outcome(&m, "wrong-route"), "clear", "the wire is not full");
@@ -404,11 +357,7 @@ fn half_duplex_needs_collisions_to_be_named() {
     let half = Some(Duplex::Half);
     assert_eq!(duplex(half, 100, Some(0.011)), "enough");
     assert_eq!(duplex(half, 100, Some(0.009)), "suspect");
-    assert_eq!(
-        duplex(half, 100, None),
-        "suspect",
-        "not every driver counts"
-    );
+    assert_eq!(duplex(half, 100, None), "suspect", "not every driver counts");
     let full = Some(Duplex::Full);
     assert_eq!(duplex(full, 100, Some(0.5)), "clear");
 }

@@ -43,14 +43,8 @@ fn shaped(shaper: Shaping, share: f64) -> Model {
 
 #[test]
 fn a_shaper_is_reached_from_98_per_cent_and_holds_below_where_it_is_often_out_of_tokens() {
-    let held = |held| Shaping {
-        held: Some(held),
-        ..tbf()
-    };
-    let idle = || Shaping {
-        waiting: Some(0.89),
-        ..tbf()
-    };
+    let held = |held| Shaping { held: Some(held), ..tbf() };
+    let idle = || Shaping { waiting: Some(0.89), ..tbf() };
     for (shaper, share, answer) in [
         (held(99.0), 0.899, "clear"),
         (held(101.0), 0.5, "enough"),
@@ -63,11 +57,7 @@ fn a_shaper_is_reached_from_98_per_cent_and_holds_below_where_it_is_often_out_of
         (fq(1_000_000_000), 0.901, "enough"),
     ] {
         let words = format!("{shaper:?} at {share}");
-        assert_eq!(
-            outcome(&shaped(shaper, share), "host-shaping"),
-            answer,
-            "{words}"
-        );
+        assert_eq!(outcome(&shaped(shaper, share), "host-shaping"), answer, "{words}");
     }
     let reached = judge(&shaped(idle(), 0.981));
     let limit = &reached.limits[0];
@@ -87,11 +77,7 @@ fn what_a_shaper_holds_the_network_does_not() {
         (0.899, 1.0, 99.0, "enough"),
         (0.899, 1.0, 101.0, "clear"),
     ] {
-        let shaper = Shaping {
-            waiting: Some(waiting),
-            held: Some(held),
-            ..tbf()
-        };
+        let shaper = Shaping { waiting: Some(waiting), held: Some(held), ..tbf() };
         let m = shaped(shaper, share);
         assert_eq!(outcome(&m, "path-rate"), path, "{share} {waiting}");
     }
@@ -139,27 +125,16 @@ fn a_shaper_that_nobody_read_is_unknown_only_where_something_was_held_back() {
     m.gaps = vec![(Side::Near, gap)];
     assert_eq!(outcome(&m, "host-shaping"), "unknown");
     m.directions[0].base.shapers = Some(Vec::new());
-    assert_eq!(
-        outcome(&m, "host-shaping"),
-        "clear",
-        "they were read all the same"
-    );
+    assert_eq!(outcome(&m, "host-shaping"), "clear", "they were read all the same");
     let mut m = shaped(tbf(), 1.0);
     m.directions[0].base.packets = None;
-    assert_eq!(
-        outcome(&m, "host-shaping"),
-        "unknown",
-        "how much is payload?"
-    );
+    assert_eq!(outcome(&m, "host-shaping"), "unknown", "how much is payload?");
 }
 
 #[test]
 fn what_to_do_with_a_shaper_is_an_exact_command() {
     let told = |subject: &str, shaper: Shaping| {
-        let shaper = Shaping {
-            subject: subject.to_owned(),
-            ..shaper
-        };
+        let shaper = Shaping { subject: subject.to_owned(), ..shaper };
         let limit = judge(&shaped(shaper, 0.99)).limits.remove(0);
         limit.advice[0].clone()
     };
@@ -183,10 +158,7 @@ fn what_to_do_with_a_shaper_is_an_exact_command() {
 #[test]
 fn all_queues_of_a_port_with_one_limit_of_flows_are_raised() {
     let mut m = shaped(fq(1_000_000_000), 0.99);
-    let second = Shaping {
-        subject: "eth0 fq 8002:".to_owned(),
-        ..fq(1_000_000_000)
-    };
+    let second = Shaping { subject: "eth0 fq 8002:".to_owned(), ..fq(1_000_000_000) };
     let shapers = m.directions[0].base.shapers.as_mut();
     shapers.expect("one").push(second);
     assert_eq!(
@@ -252,11 +224,7 @@ fn drops_count_on_the_way_of_the_payload_and_once() {
     let answer = |local: Vec<Local>| outcome(&dropping(local, 100.0), "local-drops");
     let one = |side, what, subject: &str| answer(vec![count(side, what, subject, 60.0)]);
     assert_eq!(one(Side::Near, Queue, "eth0 tbf 1:"), "enough");
-    assert_eq!(
-        one(Side::Far, Queue, "eth0 tbf 1:"),
-        "clear",
-        "acknowledgements"
-    );
+    assert_eq!(one(Side::Far, Queue, "eth0 tbf 1:"), "clear", "acknowledgements");
     assert_eq!(one(Side::Far, Queue, "eth0 ingress ffff:"), "enough");
     assert_eq!(one(Side::Near, Queue, "eth0 ingress ffff:"), "clear");
     assert_eq!(one(Side::Near, Departure, "eth0"), "enough");
@@ -266,20 +234,11 @@ fn drops_count_on_the_way_of_the_payload_and_once() {
     // The same drops, counted by the discipline and its child, or by CPU and port.
     let both = |a: Local, b: Local| answer(vec![a, b]);
     let queue = |subject: &str| count(Side::Near, Queue, subject, 30.0);
-    assert_eq!(
-        both(queue("eth0 htb 1:"), queue("eth0 pfifo 2:")),
-        "suspect"
-    );
+    assert_eq!(both(queue("eth0 htb 1:"), queue("eth0 pfifo 2:")), "suspect");
     assert_eq!(both(queue("eth0 htb 1:"), queue("eth1 pfifo 2:")), "enough");
     let arrival = |what, subject| count(Side::Far, what, subject, 30.0);
-    assert_eq!(
-        both(arrival(Backlog, "1"), arrival(Arrival, "eth0")),
-        "suspect"
-    );
-    assert_eq!(
-        both(arrival(Ring, "eth0"), arrival(Arrival, "eth0")),
-        "enough"
-    );
+    assert_eq!(both(arrival(Backlog, "1"), arrival(Arrival, "eth0")), "suspect");
+    assert_eq!(both(arrival(Ring, "eth0"), arrival(Arrival, "eth0")), "enough");
 }
 
 #[test]
@@ -311,10 +270,7 @@ fn drops_are_named_with_the_command_that_makes_room() {
     );
     // A CPU that has no time left is why they were dropped.
     let mut m = dropping(ring(60.0), 100.0);
-    let cpu = |softirq| linerate_core::model::Cpu {
-        softirq,
-        ..Default::default()
-    };
+    let cpu = |softirq| linerate_core::model::Cpu { softirq, ..Default::default() };
     m.directions[0].base.cpus.receiver = vec![cpu(0.89)];
     assert_eq!(outcome(&m, "local-drops"), "enough");
     m.directions[0].base.cpus.receiver = vec![cpu(0.91)];

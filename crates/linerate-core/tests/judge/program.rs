@@ -28,11 +28,7 @@ fn in_flight(size: i64, queued: i64, clock: i64) -> Flow {
         (m::TCP_SND_WND, 1 << 20),
     ]);
     let mut one = connection(&tcp, 0, &[10]);
-    let socket = [
-        (m::SOCKET_SNDBUF, size),
-        (m::SOCKET_WMEM_QUEUED, queued),
-        (m::SOCKET_UNREAD, 0),
-    ];
+    let socket = [(m::SOCKET_SNDBUF, size), (m::SOCKET_WMEM_QUEUED, queued), (m::SOCKET_UNREAD, 0)];
     one.readings.tables[1] = table(Flow::SUBJECT, &socket);
     one.facts.buffers.tcp_wmem = Some([4096, 16_384, 4_194_304]);
     one
@@ -40,16 +36,9 @@ fn in_flight(size: i64, queued: i64, clock: i64) -> Flow {
 
 /// The same as a kernel before 4.10 reports it.
 fn without_clock(mut one: Flow) -> Flow {
-    let new = [
-        m::TCP_SNDBUF_LIMITED,
-        m::TCP_RWND_LIMITED,
-        m::TCP_SND_WND,
-        m::TCP_BYTES_SENT,
-    ];
+    let new = [m::TCP_SNDBUF_LIMITED, m::TCP_RWND_LIMITED, m::TCP_SND_WND, m::TCP_BYTES_SENT];
     let new = new.map(|metric| metric.name);
-    one.readings.tables[0]
-        .columns
-        .retain(|column| !new.contains(&column.name.as_ref()));
+    one.readings.tables[0].columns.retain(|column| !new.contains(&column.name.as_ref()));
     one
 }
 
@@ -103,17 +92,12 @@ fn without_clock_and_memory_nothing_tells_whether_there_was_room() {
     let verdict = judged(&one);
     assert_eq!(limits(&verdict), []);
     let rest = in_play(&verdict);
-    assert!(
-        rest.contains(&"send-buffer") && rest.contains(&"sender-app"),
-        "{rest:?}"
-    );
+    assert!(rest.contains(&"send-buffer") && rest.contains(&"sender-app"), "{rest:?}");
 }
 
 /// The text of the only limit.
 fn words(verdict: &Verdict) -> String {
-    let [limit] = &verdict.limits[..] else {
-        panic!("{verdict:?}")
-    };
+    let [limit] = &verdict.limits[..] else { panic!("{verdict:?}") };
     let advice = limit.advice.iter().map(linerate_core::advice::Advice::text);
     let all: Vec<String> = limit.evidence.iter().cloned().chain(advice).collect();
     all.join("; ")
@@ -163,12 +147,7 @@ fn a_small_write_that_waits_for_a_late_acknowledgement_is_nagles_algorithm() {
     let verdict = judged(&small_writes());
     assert_eq!(limits(&verdict), [("latency-nagle", Place::Near)]);
     let said = words(&verdict);
-    for told in [
-        "TCP_NODELAY",
-        "TCP_QUICKACK",
-        "100 % of the samples",
-        "21 ms",
-    ] {
+    for told in ["TCP_NODELAY", "TCP_QUICKACK", "100 % of the samples", "21 ms"] {
         assert!(said.contains(told), "{said}");
     }
     let nagle = [("latency-nagle", Place::Near)];
@@ -215,11 +194,7 @@ fn what_the_window_has_no_room_for_does_not_wait_for_an_acknowledgement() {
 fn nagles_algorithm_is_named_where_it_holds_half_of_the_samples() {
     let of = |rows: i64| {
         let mut one = small_writes();
-        set(
-            &mut one,
-            m::TCP_NOTSENT,
-            |row| if row < rows { 130 } else { 0 },
-        );
+        set(&mut one, m::TCP_NOTSENT, |row| if row < rows { 130 } else { 0 });
         let model = flow(&one).expect("two rows");
         (outcome(&model, "latency-nagle"), limits(&judged(&one)))
     };

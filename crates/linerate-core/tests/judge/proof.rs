@@ -17,16 +17,9 @@ fn what_only_disturbs_is_no_limit_and_says_what_it_explains() {
     let unknown = [("contended", None), ("interrupted", None)];
     assert_eq!(told(&load), unknown, "how much is not known");
     load.ticks[..6].fill(0.0);
-    load.foreign = Some(Foreign {
-        side: Side::Far,
-        share: 0.25,
-    });
+    load.foreign = Some(Foreign { side: Side::Far, share: 0.25 });
     let known = [("contended", None), ("interrupted", Some(1.25))];
-    assert_eq!(
-        told(&load),
-        known,
-        "nobody knows what the other session's threads took"
-    );
+    assert_eq!(told(&load), known, "nobody knows what the other session's threads took");
     load.contended = false;
     assert_eq!(told(&load)[0], ("contended", Some(1.25)));
     load.ticks.fill(0.0);
@@ -36,29 +29,14 @@ fn what_only_disturbs_is_no_limit_and_says_what_it_explains() {
 #[test]
 fn the_path_is_proved_only_when_twice_the_streams_carry_the_same() {
     let mut m = model(load());
-    assert_eq!(
-        judge(&m).limits[0].certainty,
-        Certainty::Supported,
-        "no trial, no proof"
-    );
+    assert_eq!(judge(&m).limits[0].certainty, Certainty::Supported, "no trial, no proof");
     tried(&mut m, "more-streams", 1.0);
     let verdict = judge(&m);
     assert_eq!(verdict.limits.len(), 1);
     assert_eq!(verdict.limits[0].cause, "path-rate");
     assert_eq!(verdict.limits[0].certainty, Certainty::Proved);
-    assert!(
-        verdict.limits[0]
-            .trial
-            .as_ref()
-            .expect("decided")
-            .excluded
-            .contains(&"flow-rate-cap")
-    );
-    assert_eq!(
-        next_trial(&m, Direction::Forward, 9),
-        None,
-        "what is proved needs no trial"
-    );
+    assert!(verdict.limits[0].trial.as_ref().expect("decided").excluded.contains(&"flow-rate-cap"));
+    assert_eq!(next_trial(&m, Direction::Forward, 9), None, "what is proved needs no trial");
 }
 
 #[test]
@@ -112,28 +90,16 @@ fn what_nobody_predicts_is_said_in_words() {
     let verdict = judge(&m);
     assert!(verdict.limits.is_empty());
     let why = &verdict.unknown[0].why;
-    assert!(
-        why.contains("gave x1.25") && why.contains("no cause"),
-        "{why}"
-    );
+    assert!(why.contains("gave x1.25") && why.contains("no cause"), "{why}");
 }
 
 #[test]
 fn a_trial_too_wide_for_equality_proves_nothing() {
     let mut m = model(load());
     tried(&mut m, "more-streams", 1.0);
-    m.trials[0].effect = Some(Interval {
-        low: 0.95,
-        mid: 1.0,
-        high: 1.05,
-    });
+    m.trials[0].effect = Some(Interval { low: 0.95, mid: 1.0, high: 1.05 });
     let verdict = judge(&m);
-    assert!(
-        verdict
-            .limits
-            .iter()
-            .all(|l| l.certainty == Certainty::Supported)
-    );
+    assert!(verdict.limits.iter().all(|l| l.certainty == Certainty::Supported));
 }
 
 #[test]
@@ -154,20 +120,11 @@ fn a_full_core_is_proved_by_more_work_and_not_by_evidence_alone() {
     base.senders = vec![thread(0.99)];
     let mut m = model(base);
     let limit = &judge(&m).limits[0];
-    assert_eq!(
-        (limit.cause, limit.certainty),
-        ("sender-core", Certainty::Supported)
-    );
-    assert_eq!(
-        next_trial(&m, Direction::Forward, 0).expect("a trial").kind,
-        "sender-work"
-    );
+    assert_eq!((limit.cause, limit.certainty), ("sender-core", Certainty::Supported));
+    assert_eq!(next_trial(&m, Direction::Forward, 0).expect("a trial").kind, "sender-work");
     tried(&mut m, "sender-work", 0.8);
     let limit = &judge(&m).limits[0];
-    assert_eq!(
-        (limit.cause, limit.certainty),
-        ("sender-core", Certainty::Proved)
-    );
+    assert_eq!((limit.cause, limit.certainty), ("sender-core", Certainty::Proved));
     assert_eq!(limit.side, Place::Near);
 }
 
@@ -179,21 +136,14 @@ fn a_busy_core_that_takes_more_work_without_loss_is_excluded() {
     tried(&mut m, "sender-work", 1.0);
     let verdict = judge(&m);
     assert!(verdict.limits.iter().all(|l| l.cause != "sender-core"));
-    assert!(
-        verdict
-            .answers
-            .iter()
-            .any(|a| a.cause == "sender-core" && a.outcome == "excluded")
-    );
+    assert!(verdict.answers.iter().any(|a| a.cause == "sender-core" && a.outcome == "excluded"));
 }
 
 #[test]
 fn a_trial_decides_only_when_no_prediction_is_cut() {
     let m = model(load());
-    let plan = kind("more-streams")
-        .expect("kind")
-        .propose(&m, Direction::Forward, 0)
-        .expect("plan");
+    let plan =
+        kind("more-streams").expect("kind").propose(&m, Direction::Forward, 0).expect("plan");
     let decided = |low, high| {
         let mid = f64::midpoint(low, high);
         let so_far = TrialModel {
@@ -238,17 +188,9 @@ fn a_trial_about_another_cause_excludes_but_does_not_prove() {
     let mut m = model(base);
     tried(&mut m, "half-send-buffer", 1.0);
     let verdict = judge(&m);
-    assert!(
-        verdict
-            .answers
-            .iter()
-            .any(|a| a.cause == "send-buffer" && a.outcome == "excluded")
-    );
+    assert!(verdict.answers.iter().any(|a| a.cause == "send-buffer" && a.outcome == "excluded"));
     let limit = &verdict.limits[0];
-    assert_eq!(
-        (limit.cause, limit.certainty),
-        ("sender-core", Certainty::Supported)
-    );
+    assert_eq!((limit.cause, limit.certainty), ("sender-core", Certainty::Supported));
 }
 
 /// More streams are tried next, and prove the path once they carry the same.
@@ -257,10 +199,7 @@ pub(super) fn more_streams_prove_the_path(mut m: Model) {
     assert_eq!(next.as_deref(), Some("more-streams"));
     tried(&mut m, "more-streams", 1.0);
     let limits = judge(&m).limits;
-    assert_eq!(
-        (limits[0].cause, limits[0].certainty),
-        ("path-rate", Certainty::Proved)
-    );
+    assert_eq!((limits[0].cause, limits[0].certainty), ("path-rate", Certainty::Proved));
 }
 
 #[test]

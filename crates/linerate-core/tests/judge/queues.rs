@@ -23,18 +23,11 @@ fn with(mut m: Model, options: &[(&str, u64)], op: &str) -> Model {
 
 /// Requests of 64 KiB over HDR100: 5.3 us on the wire, 5 us for a message alone.
 fn at(end: &RdmaEnd, gbps: f64, options: &[(&str, u64)], op: &str) -> Model {
-    with(
-        with_ceiling(end, Stage::Net, 99.3e9, gbps * 1e9),
-        options,
-        op,
-    )
+    with(with_ceiling(end, Stage::Net, 99.3e9, gbps * 1e9), options, op)
 }
 
 fn reads(reads_out: u32) -> RdmaEnd {
-    RdmaEnd {
-        reads_out,
-        ..hdr100()
-    }
+    RdmaEnd { reads_out, ..hdr100() }
 }
 
 #[test]
@@ -59,11 +52,7 @@ fn a_queue_that_runs_dry_is_named_and_one_whose_requests_wait_is_not() {
     assert_eq!(outcome(&m, "rdma-depth"), "clear");
     // Threads that sleep take time to wake.
     let mut m = at(&hdr100(), 60.0, &[("depth", 1)], "write");
-    m.directions[0]
-        .base
-        .knobs
-        .options
-        .set("events", Setting::Switch(true));
+    m.directions[0].base.knobs.options.set("events", Setting::Switch(true));
     assert_eq!(outcome(&m, "rdma-depth"), "suspect");
     m.idle = None;
     assert_eq!(outcome(&m, "rdma-depth"), "unknown");
@@ -79,10 +68,7 @@ fn more_requests_prove_that_too_few_were_in_flight() {
     assert_eq!(next.after.options.number("depth"), Some(2));
     tried(&mut m, "more-depth", 1.8);
     let limit = judge(&m).limits.remove(0);
-    assert_eq!(
-        (limit.cause, limit.certainty),
-        ("rdma-depth", Certainty::Proved)
-    );
+    assert_eq!((limit.cause, limit.certainty), ("rdma-depth", Certainty::Proved));
     let mut m = with(rdma(&soft(), 1e9), &[("depth", 1)], "write");
     tried(&mut m, "more-depth", 1.0);
     assert!(judge(&m).limits.iter().all(|l| l.cause != "rdma-depth"));
@@ -105,21 +91,14 @@ fn reads_that_the_devices_hold_back_are_named_and_proved() {
         let got = outcome(&m, "rdma-read-depth");
         assert_eq!(got, expected, "{allowed} {depth} {gbps} {op}");
     }
-    let of_16 = |reads_out| RdmaEnd {
-        reads_out_most: 16,
-        reads_in_most: 16,
-        ..reads(reads_out)
-    };
+    let of_16 = |reads_out| RdmaEnd { reads_out_most: 16, reads_in_most: 16, ..reads(reads_out) };
     let mut m = at(&of_16(1), 40.0, &[("reads", 1)], "read");
     let kind = kind("more-reads").expect("a kind");
     let plan = kind.propose(&m, Direction::Forward, 0).expect("a trial");
     assert_eq!(plan.after.options.number("reads"), Some(2));
     tried(&mut m, "more-reads", 1.7);
     let limit = judge(&m).limits.remove(0);
-    assert_eq!(
-        (limit.cause, limit.certainty),
-        ("rdma-read-depth", Certainty::Proved)
-    );
+    assert_eq!((limit.cause, limit.certainty), ("rdma-read-depth", Certainty::Proved));
     // As many as the devices have, or all of them: there is nothing to try.
     let most = |options: &[(&str, u64)]| {
         let m = at(&of_16(16), 40.0, options, "read");
@@ -137,40 +116,25 @@ fn reads_that_the_devices_hold_back_are_named_and_proved() {
         (found.evidence[0].clone(), advice)
     };
     let (why, advice) = words(&[("reads", 1)]);
-    assert!(
-        why.contains("--reads asked for no more") && advice == 2,
-        "{why}"
-    );
+    assert!(why.contains("--reads asked for no more") && advice == 2, "{why}");
     let (why, advice) = words(&[]);
-    assert!(
-        why.contains("the devices allow no more") && advice == 1,
-        "{why}"
-    );
+    assert!(why.contains("the devices allow no more") && advice == 1, "{why}");
 }
 
 #[test]
 fn one_queue_pair_is_only_named_by_a_trial() {
-    for (pairs, gbps, expected) in [
-        (1, 60.0, "suspect"),
-        (7, 60.0, "suspect"),
-        (8, 60.0, "clear"),
-        (1, 98.0, "clear"),
-    ] {
+    for (pairs, gbps, expected) in
+        [(1, 60.0, "suspect"), (7, 60.0, "suspect"), (8, 60.0, "clear"), (1, 98.0, "clear")]
+    {
         let m = at(&hdr100(), gbps, &[("qps", pairs)], "write");
         assert_eq!(outcome(&m, "rdma-one-qp"), expected, "{pairs} {gbps}");
     }
     assert_eq!(
-        outcome(
-            &at(&hdr100(), 40.0, &[("depth", 1)], "write"),
-            "rdma-one-qp"
-        ),
+        outcome(&at(&hdr100(), 40.0, &[("depth", 1)], "write"), "rdma-one-qp"),
         "clear",
         "nothing waits for the device"
     );
-    assert_eq!(
-        outcome(&with(rdma(&soft(), 1e9), &[], "write"), "rdma-one-qp"),
-        "clear"
-    );
+    assert_eq!(outcome(&with(rdma(&soft(), 1e9), &[], "write"), "rdma-one-qp"), "clear");
     // Of the requests that are posted few are in flight.
     for (allowed, expected) in [(1, "clear"), (16, "suspect")] {
         let m = at(&reads(allowed), 50.0, &[], "read");
@@ -207,18 +171,11 @@ fn payload_that_the_device_fetches_is_a_suspect_where_it_would_fit() {
         (128, None, 96, "write", "clear"),
         (64, Some(64), 48, "write", "clear"),
     ] {
-        let end = RdmaEnd {
-            inline: granted,
-            ..hdr100()
-        };
+        let end = RdmaEnd { inline: granted, ..hdr100() };
         let asked: Vec<_> = asked.map(|asked| ("inline", asked)).into_iter().collect();
         let mut m = at(&end, 5.0, &asked, op);
         m.directions[0].base.made.sender.write_size = size;
         m.directions[0].base.made.receiver.write_size = size;
-        assert_eq!(
-            outcome(&m, "rdma-inline"),
-            expected,
-            "{size} {granted} {op}"
-        );
+        assert_eq!(outcome(&m, "rdma-inline"), expected, "{size} {granted} {op}");
     }
 }

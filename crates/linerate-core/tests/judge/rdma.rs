@@ -21,11 +21,7 @@ pub(super) fn hdr100() -> RdmaEnd {
         device: "mlx5_0".to_owned(),
         port: 1,
         layer: Some(Layer::InfiniBand),
-        rate: Some(IbRate {
-            rate: Rate(100_000_000_000),
-            width: 2,
-            speed: "HDR".to_owned(),
-        }),
+        rate: Some(IbRate { rate: Rate(100_000_000_000), width: 2, speed: "HDR".to_owned() }),
         pci: "0000:01:00.0".to_owned(),
         slots: card_in(Transfers(16_000_000_000), 8, 8, Some(256)),
         mtu: 4096,
@@ -100,10 +96,7 @@ fn a_full_port_is_full_speed_and_one_with_room_is_not() {
     assert_eq!(named(&at(99e9)), ["wire-full"]);
     assert_eq!(outcome(&at(96e9), "wire-full"), "clear");
     assert!(named(&at(96e9)).is_empty(), "{:?}", named(&at(96e9)));
-    let unknown = RdmaEnd {
-        rate: None,
-        ..hdr100()
-    };
+    let unknown = RdmaEnd { rate: None, ..hdr100() };
     assert_eq!(outcome(&rdma(&unknown, 50e9), "wire-full"), "unknown");
     let mut old = rdma(&hdr100(), 50e9);
     old.directions[0].base.made.receiver.rdma = None;
@@ -116,10 +109,8 @@ fn a_rate_that_software_makes_up_is_no_wire() {
     for id in ["wire-full", "pcie-slot", "numa-remote"] {
         assert_eq!(outcome(&m, id), "clear", "{id}");
     }
-    let NoFinding::Clear(why) = cause("wire-full")
-        .expect("a cause")
-        .check(&m, Direction::Forward)
-        .expect_err("no wire")
+    let NoFinding::Clear(why) =
+        cause("wire-full").expect("a cause").check(&m, Direction::Forward).expect_err("no wire")
     else {
         panic!("unknown")
     };
@@ -129,35 +120,23 @@ fn a_rate_that_software_makes_up_is_no_wire() {
 #[test]
 fn a_narrow_slot_under_a_fast_port_is_full() {
     // Eight lanes of generation 3 under a port of 200 Gb/s.
-    let narrow = RdmaEnd {
-        slots: card_in(Transfers(8_000_000_000), 8, 8, Some(256)),
-        ..hdr100()
-    };
+    let narrow = RdmaEnd { slots: card_in(Transfers(8_000_000_000), 8, 8, Some(256)), ..hdr100() };
     let at = |goodput| {
         let mut m = with_ceiling(&narrow, Stage::Pcie, 58e9, goodput);
-        m.directions[0]
-            .ceilings
-            .push(ceiling(Stage::Net, 198e9, 198e9));
+        m.directions[0].ceilings.push(ceiling(Stage::Net, 198e9, 198e9));
         m
     };
     assert_eq!(outcome(&at(57.5e9), "pcie-slot"), "enough");
     assert_eq!(named(&at(57.5e9)), ["pcie-slot"]);
     assert_eq!(outcome(&at(55e9), "pcie-slot"), "clear");
-    let unread = RdmaEnd {
-        slots: Vec::new(),
-        ..hdr100()
-    };
+    let unread = RdmaEnd { slots: Vec::new(), ..hdr100() };
     assert_eq!(outcome(&rdma(&unread, 55e9), "pcie-slot"), "unknown");
     assert_eq!(outcome(&rdma(&hdr100(), 55e9), "pcie-slot"), "clear");
 }
 
 /// Two nodes of two CPUs, with the device on node 1, and threads on a CPU.
 fn on_node(cpu: u32, polls: bool, busy: f64) -> Model {
-    let end = RdmaEnd {
-        node: Some(1),
-        polls,
-        ..hdr100()
-    };
+    let end = RdmaEnd { node: Some(1), polls, ..hdr100() };
     let mut m = rdma(&end, 50e9);
     for host in &mut m.hosts {
         let node = |id, cpus: [u32; 2], distances: [u32; 2]| Node {
@@ -188,16 +167,12 @@ fn threads_far_from_the_device_are_told_and_those_near_it_are_not() {
     // One that polls is busy at any load: that it is far is no proof.
     assert_eq!(at(0, true, 1.0), "suspect");
     assert_eq!(at(3, true, 1.0), "clear");
-    let Ok(found) = cause("numa-remote")
-        .expect("a cause")
-        .check(&on_node(0, true, 1.0), Direction::Forward)
+    let Ok(found) =
+        cause("numa-remote").expect("a cause").check(&on_node(0, true, 1.0), Direction::Forward)
     else {
         panic!("no finding")
     };
-    assert!(
-        found.evidence[0].contains("mlx5_0 is on node 1"),
-        "{found:?}"
-    );
+    assert!(found.evidence[0].contains("mlx5_0 is on node 1"), "{found:?}");
 }
 
 #[test]
@@ -205,14 +180,9 @@ fn small_packets_count_where_the_wire_is_full() {
     let at = |goodput| with_ceiling(&roce(), Stage::Net, 92.5e9, goodput);
     assert_eq!(outcome(&at(92e9), "rdma-mtu"), "enough");
     assert_eq!(outcome(&at(90e9), "rdma-mtu"), "clear");
-    let advice = cause("rdma-mtu")
-        .expect("a cause")
-        .advice(&at(92e9), Direction::Forward);
+    let advice = cause("rdma-mtu").expect("a cause").advice(&at(92e9), Direction::Forward);
     let text = advice[0].text();
-    assert!(
-        text.contains("sudo ip link set dev eth0 mtu 4200"),
-        "{text}"
-    );
+    assert!(text.contains("sudo ip link set dev eth0 mtu 4200"), "{text}");
     assert!(advice[0].undo_text().contains("mtu 1500"));
     // The port below a VLAN first, and back after it.
     let mut tagged = at(92e9);
@@ -223,14 +193,10 @@ fn small_packets_count_where_the_wire_is_full() {
             mtu: Some(1500),
             ..Nic::default()
         };
-        host.facts.route = Some(Route {
-            ports: vec![nic("eth0", "vlan"), nic("port0", "")],
-            ..Route::default()
-        });
+        host.facts.route =
+            Some(Route { ports: vec![nic("eth0", "vlan"), nic("port0", "")], ..Route::default() });
     }
-    let advice = &cause("rdma-mtu")
-        .expect("a cause")
-        .advice(&tagged, Direction::Forward)[0];
+    let advice = &cause("rdma-mtu").expect("a cause").advice(&tagged, Direction::Forward)[0];
     let order = |text: &str, first: &str, second: &str| {
         let at = |name: &str| text.find(&format!("dev {name} mtu")).expect(name);
         assert!(at(first) < at(second), "{text}");
@@ -254,11 +220,7 @@ fn small_packets_count_where_the_wire_is_full() {
 fn software_pays_for_each_packet_where_a_cpu_is_full_of_them() {
     let at = |softirq, end: &RdmaEnd| {
         let mut m = rdma(end, 1e9);
-        m.directions[0].base.cpus.receiver = vec![Cpu {
-            number: 2,
-            softirq,
-            ..Cpu::default()
-        }];
+        m.directions[0].base.cpus.receiver = vec![Cpu { number: 2, softirq, ..Cpu::default() }];
         m
     };
     assert_eq!(outcome(&at(0.81, &soft()), "rdma-mtu"), "enough");
@@ -288,11 +250,7 @@ fn two_ports(address: &str, goodput: f64) -> Model {
     for host in &mut m.hosts {
         host.facts.route = Some(Route {
             peer: "10.9.0.1".parse().ok(),
-            others: vec![Other {
-                name: "eth1".to_owned(),
-                speed: None,
-                networks: vec![(own, 24)],
-            }],
+            others: vec![Other { name: "eth1".to_owned(), speed: None, networks: vec![(own, 24)] }],
             ..Route::default()
         });
     }
@@ -303,15 +261,8 @@ fn two_ports(address: &str, goodput: f64) -> Model {
 fn a_second_port_to_the_same_network_is_told_where_the_first_is_full() {
     let full = two_ports("10.9.0.7", 97.5e9);
     assert_eq!(outcome(&full, "rdma-one-port"), "enough");
-    assert!(
-        named(&full).contains(&"rdma-one-port"),
-        "{:?}",
-        named(&full)
-    );
-    assert_eq!(
-        outcome(&two_ports("10.9.0.7", 90e9), "rdma-one-port"),
-        "clear"
-    );
+    assert!(named(&full).contains(&"rdma-one-port"), "{:?}", named(&full));
+    assert_eq!(outcome(&two_ports("10.9.0.7", 90e9), "rdma-one-port"), "clear");
     assert_eq!(
         outcome(&two_ports("10.9.1.7", 97.5e9), "rdma-one-port"),
         "clear",
@@ -357,13 +308,8 @@ fn threads_that_poll_are_no_limit_by_that() {
             (thread.busy, thread.waiting) = (Some(0.7), Some(0.3));
             (thread.cpu, thread.home) = (Some(1), Some(1));
         }
-        let cpu = Cpu {
-            number: 1,
-            busy: 1.0,
-            ours: Some(0.7),
-            others: Some(0.3),
-            ..Cpu::default()
-        };
+        let cpu =
+            Cpu { number: 1, busy: 1.0, ours: Some(0.7), others: Some(0.3), ..Cpu::default() };
         base.cpus.sender = vec![cpu.clone()];
         base.cpus.receiver = vec![cpu];
         for cause in CAUSES {

@@ -23,8 +23,7 @@ pub(super) fn disturbed(m: &Model) -> Vec<(&'static str, Place, Option<f64>)> {
     let verdict = judge(m);
     let all = verdict.disturbances.iter();
     let rounded = |most: f64| (most * 100.0).round() / 100.0;
-    all.map(|d| (d.cause, d.side, d.gain().map(rounded)))
-        .collect()
+    all.map(|d| (d.cause, d.side, d.gain().map(rounded))).collect()
 }
 
 #[test]
@@ -87,11 +86,7 @@ fn steal_is_no_limit_where_the_other_end_visibly_paces_the_flow() {
         std::mem::swap(&mut base.senders, &mut base.receivers);
         let cpus = &mut base.cpus;
         std::mem::swap(&mut cpus.sender, &mut cpus.receiver);
-        let of_sender = if expected == "enough" {
-            "suspect"
-        } else {
-            "enough"
-        };
+        let of_sender = if expected == "enough" { "suspect" } else { "enough" };
         assert_eq!(outcome(&m, "cpu-steal"), of_sender, "a sender, {starved}");
     }
 }
@@ -109,12 +104,9 @@ fn moved(busy: f64, steal: f64) -> Model {
 
 #[test]
 fn steal_of_a_thread_that_moved_stays_in_play_where_it_needed_its_cpus() {
-    for (busy, steal, expected) in [
-        (0.51, 0.3, "suspect"),
-        (0.49, 0.3, "clear"),
-        (0.7, 0.16, "suspect"),
-        (0.7, 0.14, "clear"),
-    ] {
+    for (busy, steal, expected) in
+        [(0.51, 0.3, "suspect"), (0.49, 0.3, "clear"), (0.7, 0.16, "suspect"), (0.7, 0.14, "clear")]
+    {
         let mut m = moved(busy, steal);
         assert_eq!(outcome(&m, "cpu-steal"), expected, "{busy} {steal}");
         // It may be the limit: nothing else is proved until a trial excludes it.
@@ -159,12 +151,9 @@ fn more_work_proves_steal_by_more_than_its_share_and_none_excludes_it() {
 
 #[test]
 fn steal_beside_a_path_that_is_slow_disturbs_from_a_tenth_of_a_cpu_on() {
-    for (steal, expected) in [
-        (0.09, None),
-        (0.11, Some(1.12)),
-        (0.36, Some(1.56)),
-        (0.7, Some(3.33)),
-    ] {
+    for (steal, expected) in
+        [(0.09, None), (0.11, Some(1.12)), (0.36, Some(1.56)), (0.7, Some(3.33))]
+    {
         let mut m = robbed(0.05, 0.0, steal, 0.95 - steal);
         tried(&mut m, "more-streams", 1.0);
         let path = ("path-rate", Certainty::Proved, Place::Path);
@@ -192,19 +181,12 @@ fn programs_beside_a_load_that_has_time_disturb_from_a_tenth_of_waiting_on() {
         let path = ("path-rate", Certainty::Proved, Place::Path);
         assert_eq!(named(&m), [path], "{waiting} {others}");
         let expected = expected.map(|most| ("cpu-contention", Place::Far, Some(most)));
-        assert_eq!(
-            disturbed(&m),
-            Vec::from_iter(expected),
-            "{waiting} {others}"
-        );
+        assert_eq!(disturbed(&m), Vec::from_iter(expected), "{waiting} {others}");
     }
     // A control group that used up its quota waits in the same queue.
     let mut m = crowded(0.4, 0.4, 0.5);
-    m.directions[0].base.throttled.receiver = Some(Throttled {
-        group: "/docker".to_owned(),
-        periods: 0.9,
-        time: 0.4,
-    });
+    m.directions[0].base.throttled.receiver =
+        Some(Throttled { group: "/docker".to_owned(), periods: 0.9, time: 0.4 });
     assert!(disturbed(&m).is_empty());
     // Where it is the limit it is listed as such, and once.
     let m = crowded(0.5, 0.46, 0.5);

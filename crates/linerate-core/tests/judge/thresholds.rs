@@ -14,12 +14,7 @@ const ROWS: &[(&str, Change, Cases)] = &[
             l.tcp.rwnd_limited = Some(v);
             l.tcp.rtt = UNQUEUED;
         },
-        &[
-            (0.19, "clear"),
-            (0.21, "suspect"),
-            (0.49, "suspect"),
-            (0.51, "enough"),
-        ],
+        &[(0.19, "clear"), (0.21, "suspect"), (0.49, "suspect"), (0.51, "enough")],
     ),
     (
         "receive-window",
@@ -36,38 +31,19 @@ const ROWS: &[(&str, Change, Cases)] = &[
             l.tcp.sndbuf_limited = Some(v);
             l.tcp.rtt = UNQUEUED;
         },
-        &[
-            (0.19, "clear"),
-            (0.21, "suspect"),
-            (0.49, "suspect"),
-            (0.51, "enough"),
-        ],
+        &[(0.19, "clear"), (0.21, "suspect"), (0.49, "suspect"), (0.51, "enough")],
     ),
     (
         "receiver-core",
         |l, v| l.receivers = vec![thread(v)],
-        &[
-            (0.79, "clear"),
-            (0.81, "suspect"),
-            (0.94, "suspect"),
-            (0.96, "enough"),
-        ],
+        &[(0.79, "clear"), (0.81, "suspect"), (0.94, "suspect"), (0.96, "enough")],
     ),
     (
         "sender-core",
         |l, v| l.senders = vec![thread(v)],
-        &[
-            (0.79, "clear"),
-            (0.81, "suspect"),
-            (0.94, "suspect"),
-            (0.96, "enough"),
-        ],
+        &[(0.79, "clear"), (0.81, "suspect"), (0.94, "suspect"), (0.96, "enough")],
     ),
-    (
-        "path-rate",
-        |l, v| l.senders = vec![thread(v)],
-        &[(0.89, "enough"), (0.91, "clear")],
-    ),
+    ("path-rate", |l, v| l.senders = vec![thread(v)], &[(0.89, "enough"), (0.91, "clear")]),
     (
         "path-rate",
         |l, v| {
@@ -77,11 +53,7 @@ const ROWS: &[(&str, Change, Cases)] = &[
         },
         &[(0.51, "enough"), (0.49, "clear")],
     ),
-    (
-        "sender-app",
-        |l, v| l.tcp.starved = Some(v),
-        &[(0.49, "clear"), (0.51, "enough")],
-    ),
+    ("sender-app", |l, v| l.tcp.starved = Some(v), &[(0.49, "clear"), (0.51, "enough")]),
     // What the pauses come to: a quarter of the time.
     (
         "sender-app",
@@ -89,12 +61,7 @@ const ROWS: &[(&str, Change, Cases)] = &[
             l.tcp.starved = Some(0.5);
             l.senders = vec![thread(v)];
         },
-        &[
-            (0.49, "enough"),
-            (0.51, "suspect"),
-            (0.79, "suspect"),
-            (0.81, "clear"),
-        ],
+        &[(0.49, "enough"), (0.51, "suspect"), (0.79, "suspect"), (0.81, "clear")],
     ),
     (
         "receiver-app",
@@ -122,11 +89,7 @@ const ROWS: &[(&str, Change, Cases)] = &[
         },
         &[(0.24, "enough"), (0.26, "clear")],
     ),
-    (
-        "receiver-app",
-        |l, v| l.behind = Some(v),
-        &[(0.049, "clear"), (0.051, "enough")],
-    ),
+    ("receiver-app", |l, v| l.behind = Some(v), &[(0.049, "clear"), (0.051, "enough")]),
     // A busy thread has its core to blame.
     (
         "receiver-app",
@@ -139,12 +102,7 @@ const ROWS: &[(&str, Change, Cases)] = &[
     (
         "pacing",
         |l, v| l.knobs.pacing = Some(Rate((v * 1e9) as u64)),
-        &[
-            (1.17, "enough"),
-            (1.19, "suspect"),
-            (1.99, "suspect"),
-            (2.01, "clear"),
-        ],
+        &[(1.17, "enough"), (1.19, "suspect"), (1.99, "suspect"), (2.01, "clear")],
     ),
     (
         "contended",
@@ -175,17 +133,8 @@ fn a_missing_counter_is_unknown_and_never_fine() {
     load.receivers = vec![Thread::default()];
     let verdict = judge(&model(load));
     assert!(verdict.limits.is_empty());
-    assert!(
-        verdict
-            .unknown
-            .iter()
-            .any(|u| u.what.contains("what limits forward"))
-    );
-    let cleared = verdict
-        .answers
-        .iter()
-        .filter(|a| a.outcome == "clear")
-        .count();
+    assert!(verdict.unknown.iter().any(|u| u.what.contains("what limits forward")));
+    let cleared = verdict.answers.iter().filter(|a| a.outcome == "clear").count();
     assert_eq!(
         cleared, 23,
         "contended, interrupted, pacing, a rate that did not fall, an exchange of other programs, packets that vanish, \
@@ -197,11 +146,7 @@ fn a_missing_counter_is_unknown_and_never_fine() {
 #[test]
 fn a_thread_that_waits_for_its_cpu_has_not_used_it_up() {
     let mut base = load();
-    base.senders = vec![Thread {
-        busy: Some(0.5),
-        waiting: Some(0.49),
-        ..thread(0.5)
-    }];
+    base.senders = vec![Thread { busy: Some(0.5), waiting: Some(0.49), ..thread(0.5) }];
     let mut m = model(base);
     tried(&mut m, "sender-work", 0.8);
     assert!(judge(&m).limits.is_empty());
@@ -219,25 +164,16 @@ fn a_wire_is_full_from_98_per_cent_of_its_ceiling_and_unknown_without_its_speed(
     let scattered = |goodput: f64| {
         let mut m = at(goodput);
         let half = goodput * 0.15;
-        m.directions[0].base.goodput.interval = Some(Interval {
-            low: goodput - half,
-            mid: goodput,
-            high: goodput + half,
-        });
+        m.directions[0].base.goodput.interval =
+            Some(Interval { low: goodput - half, mid: goodput, high: goodput + half });
         outcome(&m, "wire-full")
     };
     // A hundredth of the interval counts.
     assert_eq!(scattered(0.9e9), "clear", "it comes and goes");
-    assert_eq!(
-        (scattered(0.969e9), scattered(0.972e9)),
-        ("clear", "enough")
-    );
+    assert_eq!((scattered(0.969e9), scattered(0.972e9)), ("clear", "enough"));
     let full = judge(&at(0.981e9));
     let limit = &full.limits[0];
-    assert_eq!(
-        (limit.cause, limit.certainty),
-        ("wire-full", Certainty::Proved)
-    );
+    assert_eq!((limit.cause, limit.certainty), ("wire-full", Certainty::Proved));
     assert!(limit.trial.is_none(), "a ceiling needs none");
     assert_eq!(next_trial(&at(0.981e9), Direction::Forward, 0), None);
     assert!(full.next.is_empty(), "nothing is above the ceiling");
@@ -250,15 +186,8 @@ fn a_wire_is_full_from_98_per_cent_of_its_ceiling_and_unknown_without_its_speed(
 
     let mut m = model(load());
     assert_eq!(outcome(&m, "wire-full"), "clear", "virtual ports");
-    m.hosts[1].facts.port = Some(Port {
-        is_ethernet: true,
-        ..Port::default()
-    });
-    assert_eq!(
-        outcome(&m, "wire-full"),
-        "unknown",
-        "a port without a speed"
-    );
+    m.hosts[1].facts.port = Some(Port { is_ethernet: true, ..Port::default() });
+    assert_eq!(outcome(&m, "wire-full"), "unknown", "a port without a speed");
 }
 
 #[test]

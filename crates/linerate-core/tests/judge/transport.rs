@@ -46,10 +46,7 @@ fn golden_of_causes_by_transport() {
 #[test]
 fn each_cause_that_applies_is_heard_and_no_other() {
     for transport in Transport::ALL {
-        let base = Load {
-            transport,
-            ..load()
-        };
+        let base = Load { transport, ..load() };
         let answers = judge(&model(base)).answers;
         for cause in CAUSES {
             let heard = answers.iter().any(|answer| answer.cause == cause.id());
@@ -80,16 +77,9 @@ fn of_an_unknown_transport_nothing_is_named_that_is_of_sockets() {
 /// Operations of a transport whose threads poll: `depth` in flight, each done after `loaded`, a single one
 /// after 20 us.
 fn operations(depth: u32, loaded: Nanos) -> Model {
-    let timed = |time: Nanos| Latency {
-        percentiles: vec![(50.0, time)],
-        samples: 10_000,
-        least: time,
-    };
-    let knobs = Knobs {
-        depth,
-        busy_poll: true,
-        ..Knobs::default()
-    };
+    let timed =
+        |time: Nanos| Latency { percentiles: vec![(50.0, time)], samples: 10_000, least: time };
+    let knobs = Knobs { depth, busy_poll: true, ..Knobs::default() };
     let base = Load {
         knobs,
         goodput: steady(4e9),
@@ -114,29 +104,18 @@ fn too_few_operations_in_flight_are_proved_by_more_of_them() {
     assert_eq!((next.before.depth, next.after.depth), (4, 8));
     tried(&mut m, "more-depth", 1.9);
     let limit = judge(&m).limits.remove(0);
-    assert_eq!(
-        (limit.cause, limit.certainty),
-        ("queue-depth", Certainty::Proved)
-    );
+    assert_eq!((limit.cause, limit.certainty), ("queue-depth", Certainty::Proved));
     let excluded = limit.trial.expect("the trial").excluded;
     assert!(excluded.contains(&"sender-core"), "{excluded:?}");
 }
 
 #[test]
 fn operations_that_queue_for_something_else_are_not_too_few() {
-    for (micros, expected) in [
-        (23, "enough"),
-        (25, "suspect"),
-        (39, "suspect"),
-        (41, "clear"),
-    ] {
+    for (micros, expected) in [(23, "enough"), (25, "suspect"), (39, "suspect"), (41, "clear")] {
         let m = operations(4, Nanos::from_micros(micros));
         assert_eq!(outcome(&m, "queue-depth"), expected, "{micros}");
     }
-    assert_eq!(
-        outcome(&operations(0, Nanos::from_micros(20)), "queue-depth"),
-        "clear"
-    );
+    assert_eq!(outcome(&operations(0, Nanos::from_micros(20)), "queue-depth"), "clear");
     let mut m = operations(4, Nanos::from_micros(20));
     m.idle = None;
     assert_eq!(outcome(&m, "queue-depth"), "unknown");
@@ -181,10 +160,7 @@ fn a_slow_reader_of_shared_memory_is_named_and_proved_by_more_work() {
     assert_eq!(next.kind, "receiver-work");
     tried(&mut m, "receiver-work", 0.8);
     let limit = judge(&m).limits.remove(0);
-    assert_eq!(
-        (limit.cause, limit.certainty),
-        ("receiver-core", Certainty::Proved)
-    );
+    assert_eq!((limit.cause, limit.certainty), ("receiver-core", Certainty::Proved));
     // Its sender has time: more work there changes nothing.
     let mut m = shared(0.4, 0.97);
     tried(&mut m, "receiver-work", 1.0);
@@ -212,11 +188,9 @@ fn through_memory(gbits: f64, busy: f64, cache: Option<u64>) -> Model {
 fn memory_that_is_shared_needs_channels_unless_it_fits_into_the_last_cache() {
     let says = |m: &Model| outcome(m, "memory-bandwidth");
     // A ring of 4 MiB, and a buffer of 1 MiB at both ends.
-    for (kib, expected) in [
-        (Some(6 * 1024), "clear"),
-        (Some(6 * 1024 - 1), "unknown"),
-        (None, "unknown"),
-    ] {
+    for (kib, expected) in
+        [(Some(6 * 1024), "clear"), (Some(6 * 1024 - 1), "unknown"), (None, "unknown")]
+    {
         let m = through_memory(40.0, 0.97, kib);
         assert_eq!(says(&m), expected, "{kib:?}");
         let answers = judge(&m).answers;
@@ -238,17 +212,10 @@ fn memory_that_is_shared_needs_channels_unless_it_fits_into_the_last_cache() {
         says(&m)
     };
     assert_eq!(sized(|l| l.streams = 2), "unknown");
-    assert_eq!(
-        sized(|l| l.knobs.read_size = Bytes((1 << 20) + 1)),
-        "unknown"
-    );
+    assert_eq!(sized(|l| l.knobs.read_size = Bytes((1 << 20) + 1)), "unknown");
     assert_eq!(sized(|l| l.knobs.write_size = Bytes(u64::MAX)), "unknown");
     let mut m = through_memory(40.0, 0.97, Some(3 * 1024));
-    m.directions[0]
-        .base
-        .knobs
-        .options
-        .set(RING.key, Setting::Number(1 << 20));
+    m.directions[0].base.knobs.options.set(RING.key, Setting::Number(1 << 20));
     assert_eq!(says(&m), "clear");
     // A thread with time to spare does not wait for memory, and a low rate does not fill the slowest channel.
     assert_eq!(says(&through_memory(40.0, 0.5, None)), "clear");

@@ -13,10 +13,7 @@ fn card(index: u32, speed: Option<Rate>) -> Nic {
         name: format!("eth{index}"),
         index,
         up: true,
-        link: LinkModes {
-            speed,
-            ..LinkModes::default()
-        },
+        link: LinkModes { speed, ..LinkModes::default() },
         ..Nic::default()
     }
 }
@@ -53,10 +50,7 @@ fn leaving(ports: Vec<Nic>, gbits: f64) -> Model {
         is_virtual: true,
         ..Port::default()
     });
-    facts.route = Some(Route {
-        ports,
-        ..Route::default()
-    });
+    facts.route = Some(Route { ports, ..Route::default() });
     m
 }
 
@@ -71,17 +65,8 @@ fn two_cards() -> Vec<Nic> {
 #[test]
 fn a_bridge_of_two_cards_is_clear_only_far_below_the_slower() {
     // 80 % of 941 Mb/s; and more than both carry.
-    for (gbits, answer) in [
-        (0.75, "clear"),
-        (0.76, "unknown"),
-        (9.4, "unknown"),
-        (11.1, "clear"),
-    ] {
-        assert_eq!(
-            outcome(&leaving(two_cards(), gbits), "wire-full"),
-            answer,
-            "{gbits} Gb/s"
-        );
+    for (gbits, answer) in [(0.75, "clear"), (0.76, "unknown"), (9.4, "unknown"), (11.1, "clear")] {
+        assert_eq!(outcome(&leaving(two_cards(), gbits), "wire-full"), answer, "{gbits} Gb/s");
     }
     let mut unsaid = two_cards();
     unsaid[1].link.speed = None;
@@ -198,11 +183,7 @@ fn a_path_below_a_bridge_is_proved_only_where_no_wire_may_be_full() {
         ("path-rate", Certainty::Proved)
     );
     let full = judged(0.94);
-    assert!(
-        full.limits.iter().all(|l| l.certainty != Certainty::Proved),
-        "{:?}",
-        full.limits
-    );
+    assert!(full.limits.iter().all(|l| l.certainty != Certainty::Proved), "{:?}", full.limits);
     let told = full.unknown.iter().any(|u| u.why.contains("eth1 or eth2"));
     assert!(told, "{:?}", full.unknown);
 }

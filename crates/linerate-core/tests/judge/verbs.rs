@@ -87,10 +87,7 @@ fn a_healthy_path_has_no_rdma_cause() {
 #[test]
 fn what_was_not_read_is_unknown() {
     let mut m = carried("send", verbs("mlx5_0", &[]), verbs("mlx5_1", &[]));
-    assert_eq!(
-        CAUSES.map(|id| outcome(&m, id)),
-        ["unknown", "unknown", "clear"]
-    );
+    assert_eq!(CAUSES.map(|id| outcome(&m, id)), ["unknown", "unknown", "clear"]);
     sender(&mut m).active = None;
     assert_eq!(outcome(&m, "rdma-link-down"), "unknown");
     m.directions[0].base.verbs.receiver = None;
@@ -149,10 +146,7 @@ fn few_timers_matter_by_the_time_that_they_take() {
 #[test]
 fn timers_that_may_have_been_short_are_no_proof() {
     let with = |timed_out| {
-        let counts = [
-            ("packet_seq_err", 10.0),
-            ("local_ack_timeout_err", timed_out),
-        ];
+        let counts = [("packet_seq_err", 10.0), ("local_ack_timeout_err", timed_out)];
         outcome(&lossy(&counts), "rdma-loss")
     };
     assert_eq!([with(0.0), with(20.0)], ["clear", "suspect"]);
@@ -172,10 +166,7 @@ fn a_few_losses_of_a_load_that_stalls_are_suspected() {
 #[test]
 fn a_software_device_is_judged_by_gaps_and_not_by_its_timers() {
     let at = |op, near: &[(&str, f64)], seen| {
-        let far = verbs(
-            "rxe0",
-            &[("out_of_seq_request", seen), ("rcvd_seq_err", 0.0)],
-        );
+        let far = verbs("rxe0", &[("out_of_seq_request", seen), ("rcvd_seq_err", 0.0)]);
         let near = [near, &[("out_of_seq_request", 0.0)]].concat();
         outcome(&carried(op, verbs("rxe0", &near), far), "rdma-loss")
     };
@@ -186,20 +177,14 @@ fn a_software_device_is_judged_by_gaps_and_not_by_its_timers() {
     assert_eq!(at("write", &told(0.0, 1e5), 6_000.0), "enough");
     // A reader counts lost responses with its timers alone.
     let reads = |retried| {
-        let near = verbs(
-            "rxe0",
-            &[("out_of_seq_request", 0.0), ("rcvd_seq_err", 0.0)],
-        );
+        let near = verbs("rxe0", &[("out_of_seq_request", 0.0), ("rcvd_seq_err", 0.0)]);
         let far = told(0.0, retried);
         outcome(&carried("read", near, verbs("rxe0", &far)), "rdma-loss")
     };
     assert_eq!([reads(7.0), reads(8.0)], ["clear", "unknown"]);
     // So does the end that asks for atomic operations, which is the sender.
     let atomic = |retried| {
-        let far = verbs(
-            "rxe0",
-            &[("out_of_seq_request", 0.0), ("rcvd_seq_err", 0.0)],
-        );
+        let far = verbs("rxe0", &[("out_of_seq_request", 0.0), ("rcvd_seq_err", 0.0)]);
         let near = verbs("rxe0", &told(0.0, retried));
         outcome(&carried("atomic", near, far), "rdma-loss")
     };
@@ -209,10 +194,7 @@ fn a_software_device_is_judged_by_gaps_and_not_by_its_timers() {
 #[test]
 fn gaps_behind_refused_sends_are_no_losses() {
     let at = |refused, gaps| {
-        let near = verbs(
-            "rxe0",
-            &[("out_of_seq_request", 0.0), ("rcvd_seq_err", 0.0)],
-        );
+        let near = verbs("rxe0", &[("out_of_seq_request", 0.0), ("rcvd_seq_err", 0.0)]);
         let far = [("out_of_seq_request", gaps), ("send_rnr_err", refused)];
         let mut m = carried("send", near, verbs("rxe0", &far));
         // The receiver is stopped again and again.
@@ -247,41 +229,26 @@ fn loss_is_where_a_port_damages_or_discards_packets() {
 fn counters_are_read_at_the_physical_ports() {
     let advice = |ports: &[(&str, &str)]| {
         let mut m = lossy(&[("packet_seq_err", 6_000.0)]);
-        sender(&mut m).port.netdev = Some(Netdev {
-            name: "bond0.7".to_owned(),
-            ..Netdev::default()
-        });
+        sender(&mut m).port.netdev =
+            Some(Netdev { name: "bond0.7".to_owned(), ..Netdev::default() });
         let nic = |(name, kind): &(&str, &str)| Nic {
             name: (*name).to_owned(),
             kind: (*kind).to_owned(),
             ..Nic::default()
         };
         for host in &mut m.hosts {
-            host.facts.route = Some(Route {
-                ports: ports.iter().map(nic).collect(),
-                ..Route::default()
-            });
+            host.facts.route =
+                Some(Route { ports: ports.iter().map(nic).collect(), ..Route::default() });
         }
         let cause = cause("rdma-loss").expect("a cause");
         let all = cause.advice(&m, Direction::Forward);
         let texts: Vec<String> = all.iter().map(Advice::text).collect();
         texts.join("; ")
     };
-    let stack = [
-        ("bond0.7", "vlan"),
-        ("bond0", "bond"),
-        ("eth1", ""),
-        ("eth2", ""),
-    ];
+    let stack = [("bond0.7", "vlan"), ("bond0", "bond"), ("eth1", ""), ("eth2", "")];
     let text = advice(&stack);
-    assert!(
-        text.contains("ethtool -S eth1") && text.contains("ethtool -S eth2"),
-        "{text}"
-    );
-    assert!(
-        text.contains("dcb pfc show dev eth2") && !text.contains("bond0"),
-        "{text}"
-    );
+    assert!(text.contains("ethtool -S eth1") && text.contains("ethtool -S eth2"), "{text}");
+    assert!(text.contains("dcb pfc show dev eth2") && !text.contains("bond0"), "{text}");
     // What is below is unknown.
     let text = advice(&[("eth9", "")]);
     assert!(text.contains("ethtool -S bond0.7"), "{text}");
@@ -308,18 +275,12 @@ fn refused_sends_count_by_the_time_that_they_wait() {
         m.directions[0].base.ticks[..silent].fill(0.0);
         answer(&m)
     };
-    assert_eq!(
-        [stalled(49, 300.0), stalled(50, 300.0)],
-        ["clear", "suspect"]
-    );
+    assert_eq!([stalled(49, 300.0), stalled(50, 300.0)], ["clear", "suspect"]);
     assert_eq!(stalled(90, 0.0), "clear");
     // Only the receiver counts.
     assert_eq!(answer(&at("send", "packet_seq_err", 0.0)), "enough");
     let limits = judge(&at("send", "rnr_nak_retry_err", 5_000.0)).limits;
-    assert_eq!(
-        (limits[0].cause, limits[0].side),
-        ("rdma-receiver-not-ready", Place::Far)
-    );
+    assert_eq!((limits[0].cause, limits[0].side), ("rdma-receiver-not-ready", Place::Far));
 }
 
 #[test]

@@ -68,11 +68,7 @@ fn four_streams_on_two_links_are_no_one_rate_though_two_shared_one() {
         let mut m = model(load());
         m.directions[0].base.goodput = steady(1e9);
         m.directions[0].sweep[0].goodput = steady(1e9);
-        let four = Load {
-            streams: 4,
-            goodput: steady(of_four),
-            ..load()
-        };
+        let four = Load { streams: 4, goodput: steady(of_four), ..load() };
         m.directions[0].sweep.push(four);
         tried(&mut m, "more-streams", 1.0);
         (outcome(&m, "path-rate"), first_limit(&m))
@@ -89,10 +85,7 @@ fn the_gain_of_whole_segments_is_what_headers_took() {
     assert_eq!(first_limit(&m), Some(("segment-size", Certainty::Proved)));
     let verdict = judge(&m);
     let gain = verdict.limits[0].advice[0].gain.unwrap();
-    assert!(
-        (gain - 1448.0 / 1514.0 * 146.0 / 80.0).abs() < 1e-9,
-        "{gain}"
-    );
+    assert!((gain - 1448.0 / 1514.0 * 146.0 / 80.0).abs() < 1e-9, "{gain}");
     assert!(verdict.limits[0].evidence[1].contains("about 94.3 Mb/s"));
 }
 
@@ -218,10 +211,7 @@ fn a_credit_that_is_used_up_stands_for_the_lasting_rate() {
         loaded: Nanos::from_secs(3),
     });
     assert_eq!(outcome(&m, "path-rate"), "clear");
-    assert_eq!(
-        first_limit(&m),
-        Some(("burst-credit", Certainty::Supported))
-    );
+    assert_eq!(first_limit(&m), Some(("burst-credit", Certainty::Supported)));
     tried(&mut m, "more-streams", 1.0);
     assert_eq!(first_limit(&m), Some(("burst-credit", Certainty::Proved)));
     let told = judge(&m).limits[0].evidence[0].clone();

@@ -18,19 +18,13 @@ fn a_congestion_window_that_stands_still_is_clamped_at_the_sender_and_no_cap_of_
         judge(&m).limits.first().cloned()
     };
     let limit = judged(true, "cubic").expect("it is proved");
-    assert_eq!(
-        (limit.cause, limit.side),
-        ("congestion-control", Place::Near)
-    );
+    assert_eq!((limit.cause, limit.side), ("congestion-control", Place::Near));
     assert_eq!(limit.certainty, Certainty::Proved);
     assert!(limit.advice[0].what.contains("cwnd lock"), "{limit:?}");
     // A rate-based window may stand still; a window that moves, or is unknown, proves nothing.
     for (stood, congestion) in [(true, "bbr"), (true, "vegas"), (false, "cubic")] {
         let limit = judged(stood, congestion);
-        assert!(
-            limit.is_none(),
-            "a cap of the flow looks the same: {limit:?}"
-        );
+        assert!(limit.is_none(), "a cap of the flow looks the same: {limit:?}");
     }
 }
 
@@ -38,10 +32,7 @@ fn a_congestion_window_that_stands_still_is_clamped_at_the_sender_and_no_cap_of_
 fn a_window_that_somebody_on_the_way_offers_is_not_the_far_ends() {
     let judged = |micros| {
         let mut m = model(held_by_window());
-        m.idle = m.idle.map(|idle| Latency {
-            least: Nanos::from_micros(micros),
-            ..idle
-        });
+        m.idle = m.idle.map(|idle| Latency { least: Nanos::from_micros(micros), ..idle });
         tried(&mut m, "more-streams", 1.9);
         let verdict = judge(&m);
         let unknown = verdict.unknown.iter().any(|u| u.why.contains("a proxy"));
@@ -86,13 +77,9 @@ fn a_window_that_holds_more_than_the_path_needs_a_trial_that_half_of_it_is_none_
     for (times, answer, proves) in [(1.15, "enough", true), (1.25, "suspect", false)] {
         let m = window_beside_a_queue(times);
         assert_eq!(outcome(&m, "receive-window"), answer, "x{times}");
-        for (id, trial) in [
-            ("receive-window", "half-window"),
-            ("send-buffer", "half-send-buffer"),
-        ] {
-            let plan = kind(trial)
-                .expect("a kind")
-                .propose(&m, Direction::Forward, 0);
+        for (id, trial) in [("receive-window", "half-window"), ("send-buffer", "half-send-buffer")]
+        {
+            let plan = kind(trial).expect("a kind").propose(&m, Direction::Forward, 0);
             let plan = plan.expect("it can be tried");
             let about = cause(id).expect("a cause").is_about(&m, &plan);
             assert_eq!(about, proves, "{id} x{times}");
@@ -162,18 +149,13 @@ fn a_window_that_a_larger_buffer_leaves_as_it_was_is_clamped_elsewhere() {
         judge(&m).limits[0].clone()
     };
     // The window of 4 MiB stays in a buffer of more than 1 MiB; a refused one proves nothing.
-    for (window, memory, clamped) in [
-        (4 << 20, 2 << 20, true),
-        (5 << 20, 2 << 20, false),
-        (4 << 20, 1 << 20, false),
-    ] {
+    for (window, memory, clamped) in
+        [(4 << 20, 2 << 20, true), (5 << 20, 2 << 20, false), (4 << 20, 1 << 20, false)]
+    {
         let limit = judged(window, memory);
         assert_eq!(limit.cause, "receive-window");
         assert_eq!(limit.certainty, Certainty::Proved);
-        let told = limit
-            .advice
-            .iter()
-            .any(|a| a.what.contains("what limits the window"));
+        let told = limit.advice.iter().any(|a| a.what.contains("what limits the window"));
         assert_eq!(told, clamped, "{:?}", limit.advice);
     }
 }
@@ -194,33 +176,18 @@ fn a_window_that_is_not_scaled_is_not_mended_by_a_buffer() {
     assert_ne!(trial, "larger-window");
     assert_eq!(limit.cause, "receive-window");
     assert!(limit.advice[0].text().contains("tcp_window_scaling=1"));
-    assert!(
-        limit
-            .evidence
-            .iter()
-            .any(|e| e.contains("none exceeds 64 KiB"))
-    );
+    assert!(limit.evidence.iter().any(|e| e.contains("none exceeds 64 KiB")));
 }
 
 #[test]
 fn a_larger_buffer_that_gains_proves_the_window_and_says_what_to_set() {
     let mut m = model(held_by_window());
-    assert_eq!(
-        next_trial(&m, Direction::Forward, 0).expect("a trial").kind,
-        "larger-window"
-    );
+    assert_eq!(next_trial(&m, Direction::Forward, 0).expect("a trial").kind, "larger-window");
     tried(&mut m, "larger-window", 3.8);
     let limit = &judge(&m).limits[0];
-    assert_eq!(
-        (limit.cause, limit.certainty),
-        ("receive-window", Certainty::Proved)
-    );
+    assert_eq!((limit.cause, limit.certainty), ("receive-window", Certainty::Proved));
     assert_eq!(limit.advice[0].gain, Some(3.8));
-    assert!(
-        limit.advice[0]
-            .text()
-            .contains("tcp_rmem=\"4096 131072 4194304\"")
-    );
+    assert!(limit.advice[0].text().contains("tcp_rmem=\"4096 131072 4194304\""));
     assert!(limit.advice[0].undo_text().contains("1048576"));
 }
 
@@ -255,12 +222,7 @@ fn a_window_a_little_larger_than_the_path_gives_way_to_the_path_once_it_was_lift
     assert_eq!(outcome(&m, "path-rate"), "clear");
     assert_eq!(outcome(&m, "receive-window"), "enough");
     // With one per cent to either side: 1.05 is the least that a window which binds gains.
-    for (ratio, path) in [
-        (1.0, "enough"),
-        (1.03, "enough"),
-        (1.05, "clear"),
-        (0.8, "clear"),
-    ] {
+    for (ratio, path) in [(1.0, "enough"), (1.03, "enough"), (1.05, "clear"), (0.8, "clear")] {
         let mut m = full();
         tried(&mut m, "larger-window", ratio);
         assert_eq!(outcome(&m, "path-rate"), path, "x{ratio}");
@@ -371,10 +333,7 @@ fn with_limit(limit: SocketMemory) -> [&'static str; 2] {
 #[test]
 fn a_container_does_not_see_how_much_memory_tcp_may_use() {
     let unseen = |refused| {
-        let limit = SocketMemory {
-            most: None,
-            ..limit_of(SYSTEM, refused, 4096)
-        };
+        let limit = SocketMemory { most: None, ..limit_of(SYSTEM, refused, 4096) };
         with_limit(limit)[0]
     };
     assert_eq!((unseen(1.0), unseen(0.0)), ("unknown", "clear"));
@@ -406,26 +365,17 @@ fn a_window_is_clamped_where_the_memory_for_tcp_is_used_up() {
     // Once it was full. Queues that are cut down now are a sign that it is again.
     let once = |ever, pruned| {
         let mut base = held_by_window();
-        let limit = SocketMemory {
-            ever: Some(Bytes(ever)),
-            ..limit_of(TCP_OF_GROUP, 0.0, 4096)
-        };
+        let limit = SocketMemory { ever: Some(Bytes(ever)), ..limit_of(TCP_OF_GROUP, 0.0, 4096) };
         base.socket_memory.receiver = Some(vec![limit]);
         base.netstat.receiver.pruned = pruned;
         outcome(&model(base), "socket-memory")
     };
     assert_eq!(once(768 << 10, Some(0.5)), "enough");
     assert_eq!(once((768 << 10) - 1, Some(0.5)), "clear");
-    assert_eq!(
-        (once(1 << 20, Some(0.0)), once(1 << 20, None)),
-        ("clear", "clear")
-    );
+    assert_eq!((once(1 << 20, Some(0.0)), once(1 << 20, None)), ("clear", "clear"));
     // Cached files reach the limit of all memory of a group.
     let all = |refused| with_limit(limit_of(ALL_OF_GROUP, refused, 1 << 20));
-    assert_eq!(
-        (all(1.01), all(0.99)),
-        (["suspect", "enough"], ["clear", "enough"])
-    );
+    assert_eq!((all(1.01), all(0.99)), (["suspect", "enough"], ["clear", "enough"]));
     let system = |refused, used| with_limit(limit_of(SYSTEM, refused, used));
     assert_eq!(system(0.0, 1 << 20), ["enough", "clear"]);
     assert_eq!(system(0.0, (1 << 20) - 1), ["clear", "enough"]);
@@ -441,10 +391,7 @@ fn a_window_is_clamped_where_the_memory_for_tcp_is_used_up() {
         outcome(&model(base), "socket-memory")
     };
     assert_eq!(sends_again(0.001, 1.0), "enough");
-    assert_eq!(
-        (sends_again(0.0004, 1.0), sends_again(0.001, 0.0)),
-        ("clear", "clear")
-    );
+    assert_eq!((sends_again(0.0004, 1.0), sends_again(0.001, 0.0)), ("clear", "clear"));
     // Nobody is held by it.
     let mut base = load();
     base.socket_memory.receiver = Some(vec![limit_of(TCP_OF_GROUP, 9.0, 1 << 20)]);
@@ -460,17 +407,10 @@ fn the_limit_of_a_group_is_named_with_its_file_and_no_buffer_is_advised() {
         let limits = judge(&model(base)).limits;
         let steps = limits.iter().flat_map(|limit| &limit.advice);
         let steps = steps.flat_map(|advice| advice.steps.iter().chain(&advice.undo));
-        let steps = steps
-            .map(|step| (step.host, step.command.clone()))
-            .collect::<Vec<_>>();
+        let steps = steps.map(|step| (step.host, step.command.clone())).collect::<Vec<_>>();
         (limits[0].cause, limits[0].side, steps)
     };
-    let set = |side, bytes: u64| {
-        (
-            Some(side),
-            format!("echo {bytes} | sudo tee {TCP_OF_GROUP}"),
-        )
-    };
+    let set = |side, bytes: u64| (Some(side), format!("echo {bytes} | sudo tee {TCP_OF_GROUP}"));
     let limits = || Some(vec![limit_of(TCP_OF_GROUP, 400.0, 2 << 20)]);
     let mut base = held_by_window();
     base.socket_memory.receiver = limits();
@@ -493,10 +433,7 @@ fn a_larger_window_that_gains_shows_that_memory_was_left() {
     let mut m = model(base);
     tried(&mut m, "larger-window", 2.0);
     let limit = &judge(&m).limits[0];
-    assert_eq!(
-        (limit.cause, limit.certainty),
-        ("receive-window", Certainty::Proved)
-    );
+    assert_eq!((limit.cause, limit.certainty), ("receive-window", Certainty::Proved));
 }
 
 #[test]

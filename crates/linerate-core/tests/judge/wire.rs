@@ -9,11 +9,7 @@ use linerate_core::units::Transfers;
 use super::*;
 
 /// Memory that has room for all of it.
-const CHANNELS: Channels = Channels {
-    least: 8,
-    most: 8,
-    speed: Transfers(3_200_000_000),
-};
+const CHANNELS: Channels = Channels { least: 8, most: 8, speed: Transfers(3_200_000_000) };
 
 /// A card of 10 Gb/s at each end, with MTU 1500 of 9000 and these offloads.
 fn cards(mut base: Load, off: [&[&str]; 2]) -> Model {
@@ -34,10 +30,7 @@ fn cards(mut base: Load, off: [&[&str]; 2]) -> Model {
             ..Nic::default()
         };
         nic.link.speed = Some(Rate(10_000_000_000));
-        host.facts.route = Some(Route {
-            ports: vec![nic],
-            ..Route::default()
-        });
+        host.facts.route = Some(Route { ports: vec![nic], ..Route::default() });
         host.facts.channels = Some(CHANNELS);
         host.facts.port.as_mut().expect("a port").is_ethernet = true;
     }
@@ -53,11 +46,7 @@ const TSO: &[&str] = &["tx-tcp-segmentation"];
 const GRO: &[&str] = &["rx-gro"];
 
 fn busy(sender: f64, receiver: f64) -> Load {
-    Load {
-        senders: vec![thread(sender)],
-        receivers: vec![thread(receiver)],
-        ..load()
-    }
+    Load { senders: vec![thread(sender)], receivers: vec![thread(receiver)], ..load() }
 }
 
 #[test]
@@ -65,18 +54,11 @@ fn packets_one_by_one_count_where_a_cpu_is_full() {
     let at = |sender, receiver, off| outcome(&cards(busy(sender, receiver), off), "small-packets");
     assert_eq!(at(0.91, 0.2, [TSO, &[]]), "enough");
     assert_eq!(at(0.89, 0.2, [TSO, &[]]), "clear", "it has time left");
-    assert_eq!(
-        at(0.2, 0.91, [TSO, &[]]),
-        "suspect",
-        "the receiver's frames"
-    );
+    assert_eq!(at(0.2, 0.91, [TSO, &[]]), "suspect", "the receiver's frames");
     assert_eq!(at(0.2, 0.91, [&[], GRO]), "enough");
     assert_eq!(at(0.2, 0.91, [GRO, TSO]), "suspect", "of the other way");
     let mut m = cards(busy(0.2, 0.2), [&[], GRO]);
-    let cpu = |softirq| Cpu {
-        softirq,
-        ..Cpu::default()
-    };
+    let cpu = |softirq| Cpu { softirq, ..Cpu::default() };
     m.directions[0].base.cpus.receiver = vec![cpu(0.89)];
     assert_eq!(outcome(&m, "small-packets"), "clear");
     m.directions[0].base.cpus.receiver = vec![cpu(0.91)];
@@ -85,11 +67,7 @@ fn packets_one_by_one_count_where_a_cpu_is_full() {
     nic(&mut m, 0).offloads = None;
     assert_eq!(outcome(&m, "small-packets"), "unknown");
     let mut m = cards(busy(0.95, 0.2), [&[], &[]]);
-    assert_eq!(
-        outcome(&m, "small-packets"),
-        "suspect",
-        "frames could be larger"
-    );
+    assert_eq!(outcome(&m, "small-packets"), "suspect", "frames could be larger");
     let cause = cause("small-packets").expect("a cause");
     assert_eq!(
         cause.advice(&m, Direction::Forward)[0].undo_text(),
@@ -97,11 +75,8 @@ fn packets_one_by_one_count_where_a_cpu_is_full() {
     );
     // A port takes larger frames once the one below it does, and smaller ones before.
     let route = m.hosts[0].facts.route.as_mut().expect("a route");
-    let tagged = Nic {
-        name: "eth0.7".to_owned(),
-        kind: "vlan".to_owned(),
-        ..route.ports[0].clone()
-    };
+    let tagged =
+        Nic { name: "eth0.7".to_owned(), kind: "vlan".to_owned(), ..route.ports[0].clone() };
     route.ports.insert(0, tagged);
     let advice = cause.advice(&m, Direction::Forward).remove(0);
     let order = |text: &str| [text.find("dev eth0.7 "), text.find("dev eth0 ")];
@@ -153,11 +128,7 @@ fn offloads_are_tried_once_the_full_core_is_proved_and_what_they_gain_is_told() 
         told.collect::<Vec<_>>()
     };
     assert_eq!(judged(1.6), [(Certainty::Proved, Some(1.6))]);
-    assert_eq!(
-        judged(1.0),
-        [],
-        "they are no reason where they gain nothing"
-    );
+    assert_eq!(judged(1.0), [], "they are no reason where they gain nothing");
 }
 
 #[test]
@@ -166,30 +137,15 @@ fn the_full_core_is_proved_and_the_reason_stands_beside_it() {
     tried(&mut m, "sender-work", 0.82);
     let limits = judge(&m).limits;
     let told: Vec<_> = limits.iter().map(|l| (l.cause, l.certainty)).collect();
-    assert_eq!(
-        told,
-        [
-            ("sender-core", Certainty::Proved),
-            ("small-packets", Certainty::Supported)
-        ]
-    );
-    assert_eq!(
-        limits[1].advice[0].text(),
-        "on near: sudo ethtool -K eth0 tso on"
-    );
-    assert_eq!(
-        limits[1].advice[0].undo_text(),
-        "on near: sudo ethtool -K eth0 tso off"
-    );
+    assert_eq!(told, [("sender-core", Certainty::Proved), ("small-packets", Certainty::Supported)]);
+    assert_eq!(limits[1].advice[0].text(), "on near: sudo ethtool -K eth0 tso on");
+    assert_eq!(limits[1].advice[0].undo_text(), "on near: sudo ethtool -K eth0 tso off");
 }
 
 /// A tunnel at the near end on a card, with CPUs that are so busy.
 fn tunnelled(kind: &str, mtu: u32, thread: f64, cpu: f64) -> Model {
     let mut base = busy(thread, 0.2);
-    base.cpus.sender = vec![Cpu {
-        busy: cpu,
-        ..Cpu::default()
-    }];
+    base.cpus.sender = vec![Cpu { busy: cpu, ..Cpu::default() }];
     let mut m = cards(base, [&[], &[]]);
     let route = m.hosts[0].facts.route.as_mut().expect("a route");
     let mut tunnel = Nic {
@@ -238,10 +194,7 @@ fn a_tunnel_is_blamed_where_a_cpu_is_full_or_packets_do_not_fit() {
     };
     let told = advice(&tunnelled("vxlan", 1500, 0.2, 0.2));
     assert_eq!(told.text(), "on near: sudo ip link set dev tun0 mtu 1450");
-    assert_eq!(
-        told.undo_text(),
-        "on near: sudo ip link set dev tun0 mtu 1500"
-    );
+    assert_eq!(told.undo_text(), "on near: sudo ip link set dev tun0 mtu 1500");
 }
 
 #[test]
@@ -264,11 +217,7 @@ fn packets_are_cut_in_two_only_where_fragments_are_counted() {
     let mut unknown = at(1500, Some(2.0));
     let route = unknown.hosts[0].facts.route.as_mut().expect("a route");
     "tun".clone_into(&mut route.ports[0].kind);
-    assert_eq!(
-        outcome(&unknown, "tunnel"),
-        "suspect",
-        "who knows what it adds"
-    );
+    assert_eq!(outcome(&unknown, "tunnel"), "suspect", "who knows what it adds");
     unknown.directions[0].base.fragments = [Some(0.0), None].into();
     assert_eq!(outcome(&unknown, "tunnel"), "clear");
 }
@@ -301,19 +250,9 @@ fn of_two_tunnels_that_of_the_sender_is_told() {
     let packets = base.goodput.mean / 8.0 / 1448.0;
     base.fragments = [Some(2.0 * packets); 2].into();
     let cause = cause("tunnel").expect("a cause");
-    let Ok(found) = cause.check(&m, Direction::Reverse) else {
-        panic!("they are cut in two")
-    };
-    assert!(
-        found.evidence[0].contains("the far host"),
-        "{:?}",
-        found.evidence
-    );
-    assert!(
-        found.evidence[1].contains("each is sent as two"),
-        "{:?}",
-        found.evidence
-    );
+    let Ok(found) = cause.check(&m, Direction::Reverse) else { panic!("they are cut in two") };
+    assert!(found.evidence[0].contains("the far host"), "{:?}", found.evidence);
+    assert!(found.evidence[1].contains("each is sent as two"), "{:?}", found.evidence);
     let advice = cause.advice(&m, Direction::Reverse).remove(0);
     assert_eq!(advice.text(), "on far: sudo ip link set dev tun0 mtu 1450");
 }
@@ -344,25 +283,13 @@ fn headers_of_all_tunnels_and_tags_on_the_way_count() {
         outcome(&m, "tunnel")
     };
     let nested = [("vxlan", 1500), ("gre", 1500)];
-    assert_eq!(
-        (told(&nested, 1426), told(&nested, 1427)),
-        ("clear", "enough")
-    );
+    assert_eq!((told(&nested, 1426), told(&nested, 1427)), ("clear", "enough"));
     let tagged = [("vlan", 1500), ("vxlan", 1500)];
-    assert_eq!(
-        (told(&tagged, 1446), told(&tagged, 1447)),
-        ("clear", "enough")
-    );
+    assert_eq!((told(&tagged, 1446), told(&tagged, 1447)), ("clear", "enough"));
     let gretap = [("gretap", 1500)];
-    assert_eq!(
-        (told(&gretap, 1462), told(&gretap, 1463)),
-        ("clear", "enough")
-    );
+    assert_eq!((told(&gretap, 1462), told(&gretap, 1463)), ("clear", "enough"));
     let wireguard = [("wireguard", 1500)];
-    assert_eq!(
-        (told(&wireguard, 1440), told(&wireguard, 1441)),
-        ("clear", "enough")
-    );
+    assert_eq!((told(&wireguard, 1440), told(&wireguard, 1441)), ("clear", "enough"));
 }
 
 #[test]
@@ -408,13 +335,7 @@ fn a_tunnel_is_a_reason_for_a_full_core_and_no_rival() {
 /// The near port receives this many pauses in a second, and the far port sends this many.
 fn pausing(received: f64, sent: f64, stopped: Option<f64>) -> Model {
     let mut m = cards(load(), [&[], &[]]);
-    let pauses = |received, sent| {
-        Some(Paused {
-            received,
-            sent,
-            stopped,
-        })
-    };
+    let pauses = |received, sent| Some(Paused { received, sent, stopped });
     m.directions[0].base.paused = [pauses(received, 0.0), pauses(0.0, sent)].into();
     m
 }
@@ -435,10 +356,7 @@ fn pauses_count_by_their_time_or_by_the_most_that_it_can_be() {
     }
     let mut m = cards(load(), [&[], &[]]);
     assert_eq!(outcome(&m, "pause-frames"), "clear", "no flow control");
-    nic(&mut m, 0).pause = Some(Pause {
-        rx: Some(true),
-        ..Pause::default()
-    });
+    nic(&mut m, 0).pause = Some(Pause { rx: Some(true), ..Pause::default() });
     assert_eq!(outcome(&m, "pause-frames"), "unknown", "nobody counts");
     assert_eq!(outcome(&model(load()), "pause-frames"), "clear", "no wire");
 }
@@ -485,11 +403,5 @@ fn allowances_count_from_one_packet_in_a_thousand() {
     tried(&mut m, "more-streams", 1.0);
     let limits = judge(&m).limits;
     let told: Vec<_> = limits.iter().map(|l| (l.cause, l.certainty)).collect();
-    assert_eq!(
-        told,
-        [
-            ("path-rate", Certainty::Proved),
-            ("cloud-allowance", Certainty::Supported)
-        ]
-    );
+    assert_eq!(told, [("path-rate", Certainty::Proved), ("cloud-allowance", Certainty::Supported)]);
 }

@@ -20,13 +20,8 @@ pub(crate) const CARD: &str = "0000:01:00.0";
 const GIGA: u64 = 1_000_000_000;
 
 pub(crate) fn port(index: u32, gbps: u64) -> Nic {
-    let mut port = Nic {
-        name: format!("{NAME}{index}"),
-        index,
-        up: true,
-        mtu: Some(1500),
-        ..Nic::default()
-    };
+    let mut port =
+        Nic { name: format!("{NAME}{index}"), index, up: true, mtu: Some(1500), ..Nic::default() };
     port.link.speed = Some(Rate(gbps * GIGA));
     port.link.duplex = Some(Duplex::Full);
     port
@@ -49,10 +44,7 @@ fn ports() -> Inventory {
     plain.errors.rx_crc = Some(1);
     let mut cloud = port(5, 1);
     "ena".clone_into(&mut cloud.driver);
-    cloud.counters = vec![Counter {
-        name: "bw_in_allowance_exceeded".to_owned(),
-        value: 1,
-    }];
+    cloud.counters = vec![Counter { name: "bw_in_allowance_exceeded".to_owned(), value: 1 }];
     let mut dark = port(6, 1);
     "no cable".clone_into(&mut dark.down);
     let mut bond = port(7, 1);
@@ -97,21 +89,16 @@ fn links() -> Inventory {
     let mut hashed = port(11, 25);
     (hashed.kind, hashed.is_virtual) = ("bond".to_owned(), true);
     hashed.stack.below = vec![9, 10];
-    hashed.stack.bond = Some(Bond {
-        mode: "balance-xor".to_owned(),
-        hash: "layer2".to_owned(),
-        ..Bond::default()
-    });
+    hashed.stack.bond =
+        Some(Bond { mode: "balance-xor".to_owned(), hash: "layer2".to_owned(), ..Bond::default() });
     let sent = |index, bytes| {
         let mut member = port(index, 25);
         member.errors.tx_bytes = Some(bytes);
         member
     };
     let mut plain = port(6, 25);
-    plain.offloads = Some(Offloads {
-        off: vec!["tx-checksum-ipv4".to_owned()],
-        ..Offloads::default()
-    });
+    plain.offloads =
+        Some(Offloads { off: vec!["tx-checksum-ipv4".to_owned()], ..Offloads::default() });
     let mut tunnel = port(7, 25);
     "vxlan".clone_into(&mut tunnel.kind);
     (tunnel.mtu, tunnel.stack.below) = (Some(1400), vec![6]);
@@ -127,10 +114,7 @@ fn receivers() -> Inventory {
     let single = |index: u32, most: Option<u32>| {
         let mut single = port(index, 10);
         let combined = Setting { now: Some(1), most };
-        single.channels = Some(Channels {
-            combined,
-            ..Channels::default()
-        });
+        single.channels = Some(Channels { combined, ..Channels::default() });
         single
     };
     let mut losing = port(4, 1);
@@ -152,51 +136,31 @@ fn receivers() -> Inventory {
 fn kernel() -> Inventory {
     let mut machine = bus((8, 8), (8, 8), (8, 8));
     machine.pci[1].iommu = Some(pci::Iommu::Strict);
-    let settings = [
-        ("tcp_sack", "0"),
-        ("tcp_window_scaling", "0"),
-        ("tcp_rmem", "4096 131072 262144"),
-    ];
+    let settings =
+        [("tcp_sack", "0"), ("tcp_window_scaling", "0"), ("tcp_rmem", "4096 131072 262144")];
     let tunable = |(name, value): (&str, &str)| Tunable {
         name: format!("net.ipv4.{name}"),
         value: value.to_owned(),
     };
     machine.tunables = settings.map(tunable).to_vec();
-    machine.conntrack = Some(Conntrack {
-        entries: 1000,
-        most: 1000,
-        evicted: Some(7),
-        dropped: Some(7),
-    });
+    machine.conntrack =
+        Some(Conntrack { entries: 1000, most: 1000, evicted: Some(7), dropped: Some(7) });
     machine
 }
 
 /// A port of RoCE that loses packets.
 fn lossy() -> Inventory {
-    let mut device = rdma(
-        LinkState::Active,
-        PhysicalState::LinkUp,
-        Layer::Ethernet,
-        (4, 56),
-    );
-    let counter = |name: &str, value| Counter {
-        name: name.to_owned(),
-        value,
-    };
-    device.ports[0].counters = vec![
-        counter("hw.out_of_sequence", 5_000),
-        counter("hw.np_ecn_marked_roce_packets", 0),
-    ];
+    let mut device = rdma(LinkState::Active, PhysicalState::LinkUp, Layer::Ethernet, (4, 56));
+    let counter = |name: &str, value| Counter { name: name.to_owned(), value };
+    device.ports[0].counters =
+        vec![counter("hw.out_of_sequence", 5_000), counter("hw.np_ecn_marked_roce_packets", 0)];
     fabric(&[device], "mlx5_core")
 }
 
 /// Ports whose interrupts go to few CPUs, or to distant ones; the old ones are known of the first port.
 fn interrupts() -> Inventory {
     let mut machine = processors();
-    let ports = [port(2, 10), port(3, 10)].map(|port| Nic {
-        node: Some(1),
-        ..port
-    });
+    let ports = [port(2, 10), port(3, 10)].map(|port| Nic { node: Some(1), ..port });
     machine.network.nics = ports.to_vec();
     let irq = |number: u32| Irq {
         number,
@@ -236,18 +200,8 @@ fn processors() -> Inventory {
     "hpet".clone_into(&mut machine.machine.clock_source);
     machine.machine.cpu_quota = Some(1.0);
     machine.busy = Some(Busy {
-        cpus: vec![CpuLoad {
-            cpu: 3,
-            busy: 0.95,
-            interrupts: 0.0,
-            stolen: 0.5,
-        }],
-        processes: vec![Process {
-            pid: 712,
-            name: NAME.to_owned(),
-            cpus: 0.9,
-            last_cpu: 3,
-        }],
+        cpus: vec![CpuLoad { cpu: 3, busy: 0.95, interrupts: 0.0, stolen: 0.5 }],
+        processes: vec![Process { pid: 712, name: NAME.to_owned(), cpus: 0.9, last_cpu: 3 }],
     });
     let module = |bank: &str, is_there: bool| Module {
         bank: bank.to_owned(),
@@ -263,16 +217,9 @@ fn processors() -> Inventory {
 /// A card under a port of the processor, with their links, now and at best.
 fn bus(now: (u64, u8), card: (u64, u8), slot: (u64, u8)) -> Inventory {
     let link = |(giga, width): (u64, u8)| {
-        Some(Link {
-            speed: Some(Transfers(giga * GIGA)),
-            width: Some(width),
-        })
+        Some(Link { speed: Some(Transfers(giga * GIGA)), width: Some(width) })
     };
-    let payload = Some(Payload {
-        now: 128,
-        max: 256,
-        read_request: 512,
-    });
+    let payload = Some(Payload { now: 128, max: 256, read_request: 512 });
     let device = |address: &str, class: u32, max| Device {
         address: address.parse().expect("an address"),
         class,
@@ -282,10 +229,7 @@ fn bus(now: (u64, u8), card: (u64, u8), slot: (u64, u8)) -> Inventory {
         ..Device::default()
     };
     let mut above = device("0000:00:01.0", 0x06_0400, slot);
-    above.buses = Some(Buses {
-        secondary: 1,
-        subordinate: 1,
-    });
+    above.buses = Some(Buses { secondary: 1, subordinate: 1 });
     above.kind = Some(PortKind::Root);
     let mut own = device(CARD, 0x02_0000, card);
     own.kind = Some(PortKind::Endpoint);
@@ -303,10 +247,7 @@ fn disks() -> Inventory {
         name: name.to_owned(),
         policy: "numa".to_owned(),
         paths: ["live", "live", state]
-            .map(|state| Path {
-                state: state.to_owned(),
-                ..Path::default()
-            })
+            .map(|state| Path { state: state.to_owned(), ..Path::default() })
             .to_vec(),
         ..BlockDevice::default()
     };
@@ -331,10 +272,7 @@ fn rdma(state: LinkState, wire: PhysicalState, layer: Layer, rate: (u32, u64)) -
                 width: rate.0,
                 speed: "FDR".to_owned(),
             }),
-            counters: vec![Counter {
-                name: "symbol_error".to_owned(),
-                value: 1,
-            }],
+            counters: vec![Counter { name: "symbol_error".to_owned(), value: 1 }],
             ..IbPort::default()
         }],
         ..IbDevice::default()
@@ -385,10 +323,7 @@ fn fabrics() -> Vec<Inventory> {
             for state in [Initializing, Down] {
                 let mut lent = rdma(state, LinkUp, InfiniBand, (4, 56));
                 lent.node_guid = (state == Initializing).then_some(Guid::NONE);
-                lent.virtual_of = Some(VirtualOf {
-                    pci: pci.to_owned(),
-                    number,
-                });
+                lent.virtual_of = Some(VirtualOf { pci: pci.to_owned(), number });
                 let machine = fabric(&[lent], driver);
                 all.push(machine.clone());
                 let mut port = port(2, 10);
@@ -408,12 +343,8 @@ fn fabrics() -> Vec<Inventory> {
 
 /// Cards for InfiniBand that no driver has, by the modules that claim them.
 fn idle_cards() -> Vec<Inventory> {
-    let claims: [Option<&[&str]>; 4] = [
-        None,
-        Some(&[]),
-        Some(&["mlx5_core"]),
-        Some(&["mlx5_core", "mlx4_core"]),
-    ];
+    let claims: [Option<&[&str]>; 4] =
+        [None, Some(&[]), Some(&["mlx5_core"]), Some(&["mlx5_core", "mlx4_core"])];
     let machine = |modules: Option<&[&str]>| {
         let mut machine = fabric(&[], "");
         machine.pci[0].class = 0x02_0700;
@@ -428,10 +359,7 @@ fn idle_cards() -> Vec<Inventory> {
 
 /// An interface of IP over InfiniBand with small packets.
 fn small_packets(mode: &str) -> Inventory {
-    let nic = Nic {
-        mtu: Some(2044),
-        ..port(2, 40)
-    };
+    let nic = Nic { mtu: Some(2044), ..port(2, 40) };
     let mut machine = Inventory::default();
     machine.infiniband.interfaces = vec![Ipoib {
         name: nic.name.clone(),

@@ -101,17 +101,9 @@ const METRICS: &[Metric] = &[
 /// A record of one direction: `streams` streams, `rows` rows 100 ms apart, and a ping-pong before.
 pub(crate) fn record(streams: u32, rows: usize, seed: u64) -> Record {
     let mut dice = Dice::new(seed);
-    let knobs = Knobs {
-        streams,
-        ..Knobs::default()
-    };
-    let forward = Pattern::Stream {
-        direction: Direction::Forward,
-    };
-    let ping = Pattern::PingPong {
-        size: Bytes(64),
-        interval: Nanos(0),
-    };
+    let knobs = Knobs { streams, ..Knobs::default() };
+    let forward = Pattern::Stream { direction: Direction::Forward };
+    let ping = Pattern::PingPong { size: Bytes(64), interval: Nanos(0) };
     Record {
         start: start(&knobs),
         hosts: vec![host(Side::Near, "ripple"), host(Side::Far, "brook")],
@@ -121,10 +113,7 @@ pub(crate) fn record(streams: u32, rows: usize, seed: u64) -> Record {
             kind: "half-window".to_owned(),
             direction: Direction::Forward,
             before: knobs.clone(),
-            after: Knobs {
-                window_clamp: Some(Bytes(65_536)),
-                ..knobs
-            },
+            after: Knobs { window_clamp: Some(Bytes(65_536)), ..knobs },
             max_blocks: 5,
         }],
         steps: vec![idle_step(&mut dice), load_step(streams, rows, &mut dice)],
@@ -194,14 +183,7 @@ fn set(id: u32, pattern: Pattern, knobs: &Knobs) -> Set {
         rdma: None,
         gaps: Vec::new(),
     };
-    Set {
-        plan: SetPlan {
-            id,
-            pattern,
-            knobs: knobs.clone(),
-        },
-        ends: vec![end.clone(), end],
-    }
+    Set { plan: SetPlan { id, pattern, knobs: knobs.clone() }, ends: vec![end.clone(), end] }
 }
 
 fn step_plan(index: u32, purpose: Purpose, rows: usize) -> StepPlan {
@@ -216,41 +198,27 @@ fn step_plan(index: u32, purpose: Purpose, rows: usize) -> StepPlan {
 }
 
 fn idle_step(dice: &mut Dice) -> Step {
-    let counts = (0..40)
-        .map(|n| (38_000 + n * 250, dice.below(400) as u64 + 1))
-        .collect();
+    let counts = (0..40).map(|n| (38_000 + n * 250, dice.below(400) as u64 + 1)).collect();
     let near = EndReadings {
-        latencies: vec![Histogram {
-            set: 0,
-            counts,
-            ..Histogram::default()
-        }],
+        latencies: vec![Histogram { set: 0, counts, ..Histogram::default() }],
         ..EndReadings::default()
     };
     Step {
         plan: step_plan(0, Purpose::IdleLatency, 10),
         began: Nanos::from_millis(310),
         ends: vec![near, EndReadings::default()],
-        clock: Some(ClockPair {
-            offset_ns: -1_234_567,
-            bound_ns: 21_000,
-        }),
+        clock: Some(ClockPair { offset_ns: -1_234_567, bound_ns: 21_000 }),
         took: Nanos(0),
         trouble: None,
     }
 }
 
 fn load_step(streams: u32, rows: usize, dice: &mut Dice) -> Step {
-    let purpose = Purpose::Base {
-        direction: Direction::Forward,
-    };
+    let purpose = Purpose::Base { direction: Direction::Forward };
     Step {
         plan: step_plan(1, purpose, rows),
         began: Nanos::from_secs(2),
-        ends: vec![
-            end(streams, rows, "tx", dice),
-            end(streams, rows, "rx", dice),
-        ],
+        ends: vec![end(streams, rows, "tx", dice), end(streams, rows, "rx", dice)],
         clock: None,
         took: Nanos(0),
         trouble: None,
@@ -258,9 +226,8 @@ fn load_step(streams: u32, rows: usize, dice: &mut Dice) -> Step {
 }
 
 fn end(streams: u32, rows: usize, role: &str, dice: &mut Dice) -> EndReadings {
-    let at: Vec<u64> = (0..rows as u64)
-        .map(|row| row * 100_000_000 + dice.below(60_000) as u64)
-        .collect();
+    let at: Vec<u64> =
+        (0..rows as u64).map(|row| row * 100_000_000 + dice.below(60_000) as u64).collect();
     let mut tables = Vec::new();
     for stream in 0..streams {
         let thread = format!("s1/{role}{stream}");
@@ -281,23 +248,16 @@ fn end(streams: u32, rows: usize, role: &str, dice: &mut Dice) -> EndReadings {
         received: 0,
         complete: true,
     });
-    EndReadings {
-        tables,
-        totals: totals.collect(),
-        ..EndReadings::default()
-    }
+    EndReadings { tables, totals: totals.collect(), ..EndReadings::default() }
 }
 
 fn table(source: &str, subject: &str, at: &[u64], role: &str, dice: &mut Dice) -> Table {
-    let columns = METRICS
-        .iter()
-        .filter(|metric| metric.source == source)
-        .map(|metric| Column {
-            name: metric.name.into(),
-            unit: metric.unit,
-            kind: metric.kind,
-            values: column(metric, at, role, dice),
-        });
+    let columns = METRICS.iter().filter(|metric| metric.source == source).map(|metric| Column {
+        name: metric.name.into(),
+        unit: metric.unit,
+        kind: metric.kind,
+        values: column(metric, at, role, dice),
+    });
     Table {
         source: source.to_owned(),
         subject: subject.to_owned(),
@@ -312,17 +272,9 @@ fn column(metric: &Metric, at: &[u64], role: &str, dice: &mut Dice) -> Vec<i64> 
     let mut sum = 0;
     at.iter()
         .map(|_| {
-            let value = if noise == 0 {
-                base
-            } else {
-                base + dice.below(noise)
-            };
+            let value = if noise == 0 { base } else { base + dice.below(noise) };
             sum += value;
-            if metric.kind == Kind::Counter {
-                sum
-            } else {
-                value
-            }
+            if metric.kind == Kind::Counter { sum } else { value }
         })
         .collect()
 }

@@ -30,11 +30,7 @@ impl Host {
     /// Makes the host below `root`, which is `/` except in tests.
     pub(super) fn below(root: &Path) -> io::Result<Self> {
         let boot = text(&root.join("proc/sys/kernel/random/boot_id"))?;
-        Ok(Self {
-            root: root.to_owned(),
-            boot: boot.trim().to_owned(),
-            network: network()?,
-        })
+        Ok(Self { root: root.to_owned(), boot: boot.trim().to_owned(), network: network()? })
     }
 
     /// Returns whether an entry belongs to this host, and not to an earlier boot or another network namespace.
@@ -66,9 +62,7 @@ impl Host {
                 let numbers: Result<Vec<u64>, _> =
                     text.split_whitespace().map(str::parse).collect();
                 let numbers = numbers.map_err(|_| invalid())?;
-                (numbers.len() == count)
-                    .then_some(numbers)
-                    .ok_or_else(invalid)
+                (numbers.len() == count).then_some(numbers).ok_or_else(invalid)
             }
             Access::Offloads(offloads) => {
                 let socket = socket()?;
@@ -85,10 +79,8 @@ impl Host {
     pub(super) fn write(&self, row: &SettingRow, port: &str, numbers: &[u64]) -> io::Result<()> {
         match row.access {
             Access::Sysctl(name, _) => {
-                let mut file = OpenOptions::new()
-                    .write(true)
-                    .truncate(true)
-                    .open(self.path(name))?;
+                let mut file =
+                    OpenOptions::new().write(true).truncate(true).open(self.path(name))?;
                 // The text is written in one call because the kernel treats each write as a whole value.
                 file.write_all(format!("{}\n", row.words(numbers)).as_bytes())
             }
@@ -126,10 +118,7 @@ fn network() -> io::Result<String> {
     let cookie = socket().and_then(|socket| network_cookie(socket.as_fd()));
     match cookie {
         Ok(cookie) => Ok(format!("cookie-{cookie}")),
-        Err(_) => Ok(format!(
-            "inode-{}",
-            std::fs::metadata("/proc/self/ns/net")?.ino()
-        )),
+        Err(_) => Ok(format!("inode-{}", std::fs::metadata("/proc/self/ns/net")?.ino())),
     }
 }
 

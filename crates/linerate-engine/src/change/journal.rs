@@ -35,17 +35,10 @@ impl Journal {
     /// Opens the journal of `network` in `dir`; `None` if there is none and `make` does not ask for one.
     pub(super) fn open(dir: &Path, network: &str, make: Make) -> Result<Option<Self>, ChangeError> {
         let path = dir.join(format!("changes-{network}"));
-        let failed = |source| ChangeError::Journal {
-            path: path.clone(),
-            source,
-        };
+        let failed = |source| ChangeError::Journal { path: path.clone(), source };
         if make == Make::Yes {
             let mut builder = DirBuilder::new();
-            builder
-                .recursive(true)
-                .mode(0o700)
-                .create(dir)
-                .map_err(failed)?;
+            builder.recursive(true).mode(0o700).create(dir).map_err(failed)?;
         }
         loop {
             let file = match open(&path, make) {
@@ -73,18 +66,14 @@ impl Journal {
         let mut read = || {
             self.file.seek(SeekFrom::Start(0))?;
             let most = JOURNAL_MAX as u64 + 1;
-            Read::by_ref(&mut self.file)
-                .take(most)
-                .read_to_end(&mut bytes)
+            Read::by_ref(&mut self.file).take(most).read_to_end(&mut bytes)
         };
         read().map_err(|e| self.failed(e))?;
         if bytes.len() > JOURNAL_MAX {
             return Err(self.failed(io::ErrorKind::FileTooLarge.into()));
         }
-        change::journal(&bytes).map_err(|source| ChangeError::Damaged {
-            path: self.path.clone(),
-            source,
-        })
+        change::journal(&bytes)
+            .map_err(|source| ChangeError::Damaged { path: self.path.clone(), source })
     }
 
     /// Replaces the journal's content by `entry`. When this returns, the entry is on the disk.
@@ -111,10 +100,7 @@ impl Journal {
     }
 
     fn failed(&self, source: io::Error) -> ChangeError {
-        ChangeError::Journal {
-            path: self.path.clone(),
-            source,
-        }
+        ChangeError::Journal { path: self.path.clone(), source }
     }
 }
 

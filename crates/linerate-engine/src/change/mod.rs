@@ -133,11 +133,7 @@ pub struct Ledger {
 impl Ledger {
     /// Makes a ledger with journals in `dir`, the state directory, which need not exist yet.
     pub fn new(dir: &Path, tell: Tell) -> Self {
-        Self {
-            dir: dir.to_owned(),
-            tell,
-            root: PathBuf::from("/"),
-        }
+        Self { dir: dir.to_owned(), tell, root: PathBuf::from("/") }
     }
 
     /// Undoes and reports the changes of a process that was killed. Changes of a running process stay, since it still
@@ -255,12 +251,7 @@ struct Held {
 impl Changes {
     /// Makes the changes of a host whose settings are not changed yet.
     pub fn new(ledger: Ledger) -> Self {
-        Self {
-            ledger,
-            held: None,
-            made: None,
-            spoiled: false,
-        }
+        Self { ledger, held: None, made: None, spoiled: false }
     }
 
     /// Returns the ids of the settings that trials can change on a path through `port`. Offloads are among them only
@@ -284,9 +275,8 @@ impl Changes {
             let now = host.read(row, port).ok()?;
             Some(row.is_change(&now, &row.changed(&now, row.bounds.1)))
         };
-        let rows = SETTINGS
-            .iter()
-            .filter(|row| host.may_write(row).is_ok() && useful(row) == Some(true));
+        let rows =
+            SETTINGS.iter().filter(|row| host.may_write(row).is_ok() && useful(row) == Some(true));
         let ids: Vec<String> = rows.map(|row| row.id.to_owned()).collect();
         let first = &SETTINGS[0];
         let why = host.may_write(first).err().map(|source| {
@@ -315,9 +305,7 @@ impl Changes {
     }
 
     fn make(&mut self, change: HostChange, port: Option<&str>) -> Result<(), ChangeError> {
-        change
-            .check()
-            .map_err(|what| ChangeError::Bounds { what })?;
+        change.check().map_err(|what| ChangeError::Bounds { what })?;
         let row = change.setting.row();
         let port = if row.of_port() {
             port.ok_or_else(|| ChangeError::Bounds {
@@ -327,10 +315,7 @@ impl Changes {
             ""
         };
         let what = row.what(port);
-        let failed = |source| ChangeError::Setting {
-            what: what.clone(),
-            source,
-        };
+        let failed = |source| ChangeError::Setting { what: what.clone(), source };
         let held = hold(&mut self.held, &self.ledger)?;
         let old = held.host.read(row, port).map_err(failed)?;
         let entry = Entry {

@@ -34,12 +34,7 @@ impl Root {
             let at_root = found.port == index && found.parent == ROOT && found.handle != 0;
             if at_root && found.kind == queue.name() {
                 let (handle, options) = (found.handle, found.options.to_vec());
-                return Ok(Self {
-                    socket,
-                    index,
-                    handle,
-                    options,
-                });
+                return Ok(Self { socket, index, handle, options });
             }
         }
         Err(Errno::NODEV.into())
@@ -74,10 +69,6 @@ pub(super) fn write(queue: Queue, port: &str, numbers: &[u64]) -> io::Result<()>
         &attribute(1, format!("{}\0", queue.name()).as_bytes()),
         &attribute(2, &options),
     ];
-    let request = Request {
-        kind: CHANGE,
-        flags: REQUEST | ACK,
-        body: body.concat(),
-    };
+    let request = Request { kind: CHANGE, flags: REQUEST | ACK, body: body.concat() };
     root.socket.exchange(&request).map(drop)
 }

@@ -21,10 +21,7 @@ pub(crate) struct Place {
 
 impl Place {
     pub(crate) fn new() -> Self {
-        let place = Self {
-            dir: TempDir::new().unwrap(),
-            told: Arc::default(),
-        };
+        let place = Self { dir: TempDir::new().unwrap(), told: Arc::default() };
         for folder in ["proc/sys/net/ipv4", "proc/sys/kernel/random"] {
             fs::create_dir_all(place.dir.path().join(folder)).unwrap();
         }
@@ -83,11 +80,7 @@ impl Place {
 }
 
 pub(crate) fn larger() -> HostChange {
-    HostChange {
-        side: Side::Far,
-        setting: Setting::TcpRmem,
-        value: 2_097_152,
-    }
+    HostChange { side: Side::Far, setting: Setting::TcpRmem, value: 2_097_152 }
 }
 
 #[test]
@@ -153,10 +146,7 @@ fn what_a_dying_process_left_is_undone_once_it_is_dead() {
     death.join().unwrap();
     assert_eq!(place.value(), OLD);
     let told = place.told();
-    assert!(
-        told.iter().all(|line| line.starts_with("undone: ")),
-        "{told:?}"
-    );
+    assert!(told.iter().all(|line| line.starts_with("undone: ")), "{told:?}");
     assert!(place.journals().is_empty());
 }
 
@@ -179,10 +169,7 @@ fn what_a_live_process_changed_stays_and_nobody_else_may_change_anything() {
     place.ledger().undo_left().unwrap();
     assert_eq!(place.value(), NEW);
     let told = place.told();
-    assert!(
-        told.iter().any(|line| line.contains("another linerate")),
-        "{told:?}"
-    );
+    assert!(told.iter().any(|line| line.contains("another linerate")), "{told:?}");
     let mut other = Changes::new(place.ledger());
     let busy = other.want(Some(larger()), None).unwrap_err();
     assert!(matches!(busy, ChangeError::Busy), "{busy:?}");
@@ -202,10 +189,7 @@ fn what_somebody_else_set_meanwhile_is_left_alone() {
     let error = changes.want(None, None).unwrap_err();
     assert!(matches!(error, ChangeError::Spoiled), "{error:?}");
     let told = place.told();
-    assert!(
-        told[0].contains(THEIRS) && told[0].contains(OLD),
-        "{told:?}"
-    );
+    assert!(told[0].contains(THEIRS) && told[0].contains(OLD), "{told:?}");
     // The host is left as they want it; nothing more is tried.
     changes.want(None, None).unwrap();
     assert!(changes.want(Some(larger()), None).is_err());
@@ -261,11 +245,7 @@ fn a_journal_that_cannot_be_trusted_is_an_error_and_nothing_is_done() {
         assert!(changes.want(Some(larger()), None).is_err());
         drop(changes);
         assert_eq!(place.value(), NEW, "{bad}");
-        assert_eq!(
-            fs::read_to_string(&path).unwrap(),
-            bad,
-            "it is kept for a look"
-        );
+        assert_eq!(fs::read_to_string(&path).unwrap(), bad, "it is kept for a look");
     }
     fs::write(&path, &whole).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
@@ -273,10 +253,7 @@ fn a_journal_that_cannot_be_trusted_is_an_error_and_nothing_is_done() {
     assert!(matches!(error, ChangeError::Journal { .. }), "{error:?}");
     fs::remove_file(&path).unwrap();
     std::os::unix::fs::symlink("/etc/hostname", &path).unwrap();
-    assert!(
-        place.ledger().undo_left().is_err(),
-        "a link is not followed"
-    );
+    assert!(place.ledger().undo_left().is_err(), "a link is not followed");
     assert_eq!(place.value(), NEW);
 }
 
@@ -302,17 +279,10 @@ fn what_is_no_change_or_out_of_bounds_is_refused_before_anything_is_touched() {
     assert!(matches!(refused(at(524_288)), ChangeError::Same { .. }));
     assert!(matches!(refused(at(1 << 40)), ChangeError::Bounds { .. }));
     let setting = Setting::SendOffloads;
-    let no_port = HostChange {
-        setting,
-        value: 1,
-        ..larger()
-    };
+    let no_port = HostChange { setting, value: 1, ..larger() };
     assert!(matches!(refused(no_port), ChangeError::Bounds { .. }));
     let setting = Setting::TcpWmem;
-    let absent = HostChange {
-        setting,
-        ..larger()
-    };
+    let absent = HostChange { setting, ..larger() };
     assert!(matches!(refused(absent), ChangeError::Setting { .. }));
     drop(changes);
     assert_eq!(place.value(), OLD);
@@ -353,10 +323,7 @@ fn the_kernels_own_settings_are_changed_and_set_back() {
     again.arg(own).args(["--exact", name]).env(INSIDE, "1");
     let output = again.output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
-    assert!(
-        output.status.success() && text.contains("1 passed"),
-        "{text}"
-    );
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
 }
 
 /// In a network namespace whose only port is a loopback of its own.
@@ -366,18 +333,12 @@ fn inside() {
     let host = Host::below(Path::new("/")).unwrap();
     assert!(host.network.starts_with("cookie-") || host.network.starts_with("inode-"));
     let rmem = host.read(Setting::TcpRmem.row(), "").unwrap();
-    for (setting, value) in [
-        (Setting::TcpRmem, rmem[2] * 2),
-        (Setting::SendOffloads, 0),
-        (Setting::ReceiveOffloads, 0),
-    ] {
+    for (setting, value) in
+        [(Setting::TcpRmem, rmem[2] * 2), (Setting::SendOffloads, 0), (Setting::ReceiveOffloads, 0)]
+    {
         let row = setting.row();
         let before = host.read(row, "lo").unwrap();
-        let change = HostChange {
-            side: Side::Near,
-            setting,
-            value,
-        };
+        let change = HostChange { side: Side::Near, setting, value };
         let mut changes = Changes::new(ledger.clone());
         changes.want(Some(change), Some("lo")).unwrap();
         let now = host.read(row, "lo").unwrap();
@@ -389,10 +350,7 @@ fn inside() {
         assert_eq!(host.read(row, "lo").unwrap(), before);
     }
     let offered = Changes::new(ledger).possible(Some("lo")).0;
-    assert!(
-        !offered.iter().any(|id| id.ends_with("offloads")),
-        "all are on"
-    );
+    assert!(!offered.iter().any(|id| id.ends_with("offloads")), "all are on");
     queues();
     port_of_this_network();
 }
@@ -412,10 +370,9 @@ fn queues() {
     let dir = TempDir::new().unwrap();
     let ledger = Ledger::new(dir.path(), Arc::new(|line| panic!("{line}")));
     let bucket = "tbf rate 1gbit burst 65537 limit 20000";
-    for (kind, setting, value) in [
-        ("pfifo limit 8", Setting::QueuePackets, 1_000),
-        (bucket, Setting::QueueBytes, 1 << 20),
-    ] {
+    for (kind, setting, value) in
+        [("pfifo limit 8", Setting::QueuePackets, 1_000), (bucket, Setting::QueueBytes, 1 << 20)]
+    {
         let offered = || {
             let ids = Changes::new(ledger.clone()).possible(Some("lo")).0;
             ids.iter().any(|id| id == setting.row().id)
@@ -424,11 +381,7 @@ fn queues() {
         told(&format!("tc qdisc add dev lo root handle 7: {kind}"));
         let before = told(SHOW);
         assert!(offered());
-        let change = HostChange {
-            side: Side::Near,
-            setting,
-            value,
-        };
+        let change = HostChange { side: Side::Near, setting, value };
         let mut changes = Changes::new(ledger.clone());
         for _ in 0..3 {
             changes.want(Some(change), Some("lo")).unwrap();
@@ -458,9 +411,6 @@ fn port_of_this_network() {
     assert!(found("v0", 77, "02:00:00:00:00:07"));
     assert!(!found("v0", 78, "02:00:00:00:00:07"));
     assert!(!found("v0", 77, "02:00:00:00:00:08"));
-    assert!(
-        !found("lo", 1, "00:00:00:00:00:00"),
-        "every network has one"
-    );
+    assert!(!found("lo", 1, "00:00:00:00:00:00"), "every network has one");
     assert!(!found("v2", 77, "02:00:00:00:00:07"));
 }

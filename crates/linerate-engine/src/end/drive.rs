@@ -30,10 +30,7 @@ impl Drop for Leave<'_> {
 /// Runs one thread's part of a step, from its preparation to its outcome. A worker that ended in order goes back to
 /// its lane. Any other worker is dropped, which closes its connection.
 pub(super) fn run(index: usize, lane: &Lane, step: &Step, mut worker: Box<dyn Worker>) {
-    let mut leave = Leave {
-        step,
-        outcome: None,
-    };
+    let mut leave = Leave { step, outcome: None };
     pin(lane, step);
     if let Err(error) = worker.begin(&lane.advice) {
         step.failed(error);
@@ -42,9 +39,7 @@ pub(super) fn run(index: usize, lane: &Lane, step: &Step, mut worker: Box<dyn Wo
     for gap in worker.lacks() {
         step.lacks(gap);
     }
-    let doer = worker
-        .process()
-        .map_or_else(|| Doer::Thread(thread::id()), Doer::Process);
+    let doer = worker.process().map_or_else(|| Doer::Thread(thread::id()), Doer::Process);
     if !step.ready(lane.subject(), doer) {
         // No payload was moved yet, but the connection is already shut down.
         return;
@@ -60,12 +55,7 @@ pub(super) fn run(index: usize, lane: &Lane, step: &Step, mut worker: Box<dyn Wo
         // This tells the other end that no end mark will come.
         worker.probes().iter().for_each(|probe| probe.abort());
     }
-    leave.outcome = Some(Outcome {
-        lane: index,
-        error: result.err(),
-        timed,
-        moved,
-    });
+    leave.outcome = Some(Outcome { lane: index, error: result.err(), timed, moved });
 }
 
 /// Keeps the thread on its CPU. If that CPU went offline after the set was made, the scheduler places the
@@ -141,9 +131,8 @@ fn give_up(step: &Step) -> Result<(), LoadError> {
 fn account(lane: &Lane, step: &Step, done: &mut Vec<Done>) {
     // Counters are stored once per batch because each store waits for the previous one.
     let moved = done.iter().filter(|done| done.bytes > 0);
-    let (bytes, ops) = moved.fold((0, 0), |(bytes, ops), done| {
-        (bytes + u64::from(done.bytes), ops + 1)
-    });
+    let (bytes, ops) =
+        moved.fold((0, 0), |(bytes, ops), done| (bytes + u64::from(done.bytes), ops + 1));
     lane.counters.add(bytes, ops);
     if lane.application.is_busy() {
         for Done { bytes, .. } in done.iter() {

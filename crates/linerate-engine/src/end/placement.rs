@@ -70,16 +70,10 @@ pub(crate) fn place(facts: &HostFacts, allowed: &[u32], end: End, plan: &SetPlan
     if end.shared && free && streams > 1 && streams == allowed.len() {
         // Both ends use the same CPUs in the same order, whatever their ports. This would not hold if one of them
         // were kept on a node. If there is only one CPU, nothing is placed.
-        return Placed {
-            cpus: allowed,
-            meets: true,
-        };
+        return Placed { cpus: allowed, meets: true };
     }
-    let (ours, others) = if end.shared {
-        halves(facts, &allowed, end.side)
-    } else {
-        (allowed, Vec::new())
-    };
+    let (ours, others) =
+        if end.shared { halves(facts, &allowed, end.side) } else { (allowed, Vec::new()) };
     let seats = placement::seats(facts, &ours);
     let alike = |a: &Seat, b: &Seat| (a.away, a.kind, a.serves) == (b.away, b.kind, b.serves);
     let good = seats.iter().take_while(|seat| alike(seat, &seats[0]));
@@ -140,10 +134,7 @@ pub(super) fn refused(side: Side, plan: &SetPlan, cpus: &[u32]) -> Option<Gap> {
     let node = asked_node(side, plan)?;
     Some(Gap {
         what: format!("threads on node {node}"),
-        why: format!(
-            "it has fewer than {} CPUs for this process",
-            plan.knobs.streams
-        ),
+        why: format!("it has fewer than {} CPUs for this process", plan.knobs.streams),
         hint: String::new(),
     })
 }
@@ -168,9 +159,7 @@ fn halves(facts: &HostFacts, allowed: &[u32], side: Side) -> (Vec<u32>, Vec<u32>
     let cores: BTreeSet<u32> = allowed.iter().map(core).collect();
     let places: BTreeMap<u32, usize> = cores.into_iter().zip(0..).collect();
     let parity = usize::from(side == Side::Far);
-    allowed
-        .iter()
-        .partition(|cpu| places[&core(cpu)] % 2 == parity)
+    allowed.iter().partition(|cpu| places[&core(cpu)] % 2 == parity)
 }
 
 /// Largest sizes, in bytes, that a thread uses if the plan leaves them open.
@@ -184,10 +173,7 @@ pub(super) struct Caps {
 
 /// Returns the largest sizes for `threads` threads that take turns on `cpus` CPUs.
 pub(super) fn caps(l2_cache: Option<Bytes>, threads: usize, cpus: usize) -> Caps {
-    Caps {
-        op: op_cap(l2_cache, threads, cpus),
-        gather: gather_cap(l2_cache),
-    }
+    Caps { op: op_cap(l2_cache, threads, cpus), gather: gather_cap(l2_cache) }
 }
 
 /// Returns the payload that gathers in the receive buffer before a receiver reads it. Together with the buffer of a
@@ -224,10 +210,7 @@ mod tests {
         SetPlan {
             id: 0,
             pattern: Pattern::Stream { direction },
-            knobs: Knobs {
-                streams,
-                ..Knobs::default()
-            },
+            knobs: Knobs { streams, ..Knobs::default() },
         }
     }
 
@@ -237,14 +220,8 @@ mod tests {
 
     /// CPUs on one node with a port that some of them serve; all cores have two of them.
     fn host(served: &[u32], cores: &[[u32; 2]]) -> HostFacts {
-        let port = Port {
-            served_by: served.to_vec(),
-            ..Port::default()
-        };
-        let mut facts = HostFacts {
-            port: Some(port),
-            ..HostFacts::default()
-        };
+        let port = Port { served_by: served.to_vec(), ..Port::default() };
+        let mut facts = HostFacts { port: Some(port), ..HostFacts::default() };
         facts.topology.cores = cores.iter().map(|core| core.to_vec()).collect();
         facts
     }
@@ -315,11 +292,7 @@ mod tests {
         assert!(!met(&[0, 1], 2, true, &[1, 0]), "as was asked");
         let mut facts = HostFacts::default();
         facts.topology.nodes = [(0, [0, 1]), (1, [2, 3])]
-            .map(|(id, cpus)| Node {
-                id,
-                cpus: cpus.to_vec(),
-                distances: Vec::new(),
-            })
+            .map(|(id, cpus)| Node { id, cpus: cpus.to_vec(), distances: Vec::new() })
             .to_vec();
         let mut plan = plan(Direction::Forward, 2);
         plan.knobs.sender_node = Some(1);
@@ -336,21 +309,14 @@ mod tests {
                 cpus(&host(served, &[]), &all, end, &plan(Direction::Forward, n))
             };
             let (near, far) = (take(Side::Near, &[0, 1]), take(Side::Far, &[3, 4]));
-            assert!(
-                near.iter().all(|cpu| !far.contains(cpu)),
-                "{near:?} {far:?}"
-            );
+            assert!(near.iter().all(|cpu| !far.contains(cpu)), "{near:?} {far:?}");
         }
     }
 
     #[test]
     fn threads_keep_to_the_node_that_is_asked_for_or_are_not_pinned() {
         let mut facts = HostFacts::default();
-        let node = |id, cpus: [u32; 2]| Node {
-            id,
-            cpus: cpus.to_vec(),
-            distances: Vec::new(),
-        };
+        let node = |id, cpus: [u32; 2]| Node { id, cpus: cpus.to_vec(), distances: Vec::new() };
         facts.topology.nodes = vec![node(0, [0, 1]), node(1, [2, 3])];
         let take = |side, n| {
             let mut plan = plan(Direction::Forward, n);
@@ -381,25 +347,10 @@ mod tests {
     #[test]
     fn more_streams_than_cpus_are_not_pinned() {
         let facts = HostFacts::default();
-        let take = |n| {
-            cpus(
-                &facts,
-                &[0, 1],
-                end(Side::Far, true),
-                &plan(Direction::Forward, n),
-            )
-        };
+        let take = |n| cpus(&facts, &[0, 1], end(Side::Far, true), &plan(Direction::Forward, n));
         assert_eq!(take(2), [0, 1]);
         assert_eq!(take(3), [] as [u32; 0]);
-        assert_eq!(
-            cpus(
-                &facts,
-                &[],
-                end(Side::Near, true),
-                &plan(Direction::Forward, 0)
-            ),
-            [0; 0]
-        );
+        assert_eq!(cpus(&facts, &[], end(Side::Near, true), &plan(Direction::Forward, 0)), [0; 0]);
     }
 
     #[test]

@@ -63,11 +63,7 @@ impl Running {
         let first = seen(&lanes);
         let mut running = Self {
             before: lanes.iter().map(|l| l.counters.bytes()).collect(),
-            live: Mutex::new(Glance {
-                at: 0,
-                bytes: first,
-                rate: Rate(0),
-            }),
+            live: Mutex::new(Glance { at: 0, bytes: first, rate: Rate(0) }),
             first,
             setbacks: None,
             threads: Vec::new(),
@@ -116,8 +112,7 @@ impl Running {
     /// Returns the payload that each thread of this end has moved in this step.
     pub(crate) fn moved(&self) -> Vec<u64> {
         let each = self.lanes.iter().zip(&self.before);
-        each.map(|(lane, before)| lane.counters.bytes() - before)
-            .collect()
+        each.map(|(lane, before)| lane.counters.bytes() - before).collect()
     }
 
     /// Returns the error of a thread that has ended although the step continues; `None` if there is none.
@@ -170,11 +165,7 @@ impl Running {
         let (tables, mut gaps) = self.join();
         let outcomes = self.step.outcomes();
         gaps.extend(self.step.gaps());
-        let mut readings = EndReadings {
-            tables,
-            gaps,
-            ..EndReadings::default()
-        };
+        let mut readings = EndReadings { tables, gaps, ..EndReadings::default() };
         for (index, lane) in self.lanes.iter().enumerate() {
             let outcome = outcomes.iter().find(|o| o.lane == index);
             let moved = lane.counters.bytes() - self.before[index];
@@ -182,9 +173,7 @@ impl Running {
                 self.step.aborted().is_none() && outcome.is_some_and(|o| o.error.is_none());
             let streams = outcome.map_or(&[][..], |o| o.moved.as_slice());
             match streams {
-                [] => readings
-                    .totals
-                    .push(total(lane, lane.stream, moved, complete)),
+                [] => readings.totals.push(total(lane, lane.stream, moved, complete)),
                 several => {
                     let totals = several.iter().map(|(s, n)| total(lane, *s, *n, complete));
                     readings.totals.extend(totals);
@@ -259,11 +248,7 @@ fn take(readings: &mut EndReadings, set: u32, timed: Timed) {
         });
     }
     if !timed.gaps.is_empty() {
-        readings.send_gaps.push(Histogram {
-            set,
-            counts: timed.gaps,
-            ..Histogram::default()
-        });
+        readings.send_gaps.push(Histogram { set, counts: timed.gaps, ..Histogram::default() });
     }
 }
 
@@ -288,20 +273,13 @@ fn spawn<T: Send + 'static>(
     body: impl FnOnce() -> T + Send + 'static,
 ) -> Result<JoinHandle<T>, LoadError> {
     let thread = Builder::new().name(name).spawn(body);
-    thread.map_err(|source| LoadError::Call {
-        call: "clone",
-        stream: 0,
-        source,
-    })
+    thread.map_err(|source| LoadError::Call { call: "clone", stream: 0, source })
 }
 
 /// Returns the payload that this end has received, or has sent if it receives none.
 fn seen(lanes: &[Arc<Lane>]) -> u64 {
-    let role = if lanes.iter().any(|l| l.role == Role::Receiver) {
-        Role::Receiver
-    } else {
-        Role::Sender
-    };
+    let role =
+        if lanes.iter().any(|l| l.role == Role::Receiver) { Role::Receiver } else { Role::Sender };
     let same = lanes.iter().filter(|l| l.role == role);
     same.map(|l| l.counters.bytes()).sum()
 }
@@ -322,11 +300,7 @@ fn total(lane: &Lane, stream: u32, moved: u64, complete: bool) -> Total {
 }
 
 fn unfinished(lane: &Lane, why: String) -> Gap {
-    Gap {
-        what: format!("{WORKER}{}", lane.subject()),
-        why,
-        hint: String::new(),
-    }
+    Gap { what: format!("{WORKER}{}", lane.subject()), why, hint: String::new() }
 }
 
 /// What a gap of a thread that did not end in order begins with.

@@ -68,10 +68,7 @@ impl Sampler {
             }
         }
         let sheet = |lane: &Arc<Lane>| Sheet::new(WORKER_BYTES.source, lane.subject());
-        let last = |lane: &Arc<Lane>| Last {
-            at: 0,
-            bytes: lane.counters.bytes(),
-        };
+        let last = |lane: &Arc<Lane>| Last { at: 0, bytes: lane.counters.bytes() };
         Self {
             sheets: lanes.iter().map(sheet).collect(),
             last: lanes.iter().map(last).collect(),

@@ -84,10 +84,7 @@ mod tests {
 
     fn rows(plan: &StepPlan) -> Vec<u64> {
         let points = points(plan).into_iter();
-        points
-            .filter(|(_, p)| *p == Point::Row)
-            .map(|(at, _)| at / 1_000_000)
-            .collect()
+        points.filter(|(_, p)| *p == Point::Row).map(|(at, _)| at / 1_000_000).collect()
     }
 
     #[test]

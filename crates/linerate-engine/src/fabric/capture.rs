@@ -22,11 +22,7 @@ impl<P: MadPort> Capturing<P> {
         Self {
             port,
             waiting: HashMap::new(),
-            captured: Captured {
-                through: through.to_owned(),
-                exchanges: Vec::new(),
-                whole: false,
-            },
+            captured: Captured { through: through.to_owned(), exchanges: Vec::new(), whole: false },
         }
     }
 
@@ -37,14 +33,12 @@ impl<P: MadPort> Capturing<P> {
         if !whole {
             return captured;
         }
-        captured
-            .exchanges
-            .extend(self.waiting.into_values().map(|request| Exchange {
-                // A request without a reply has no time at which it was lost.
-                at: Nanos(0),
-                request,
-                reply: None,
-            }));
+        captured.exchanges.extend(self.waiting.into_values().map(|request| Exchange {
+            // A request without a reply has no time at which it was lost.
+            at: Nanos(0),
+            request,
+            reply: None,
+        }));
         captured
     }
 }
@@ -70,10 +64,9 @@ impl<P: MadPort> MadPort for Capturing<P> {
     fn receive(&mut self, wait: Duration) -> Result<Option<Arrival>, PortError> {
         let arrival = self.port.receive(wait)?;
         let (transaction, reply) = match &arrival {
-            Some(Arrival::Mad(mad)) => (
-                linerate_core::fabric::mad::transaction(&mad[..]),
-                Some(mad.clone()),
-            ),
+            Some(Arrival::Mad(mad)) => {
+                (linerate_core::fabric::mad::transaction(&mad[..]), Some(mad.clone()))
+            }
             Some(Arrival::Lost(transaction) | Arrival::NotPossible(transaction)) => {
                 (Some(*transaction), None)
             }
@@ -81,9 +74,7 @@ impl<P: MadPort> MadPort for Capturing<P> {
         };
         if let Some(request) = transaction.and_then(|of| self.waiting.remove(&of)) {
             let at = self.port.now();
-            self.captured
-                .exchanges
-                .push(Exchange { at, request, reply });
+            self.captured.exchanges.push(Exchange { at, request, reply });
         }
         Ok(arrival)
     }
@@ -113,11 +104,7 @@ impl Replay {
         for Exchange { at, request, reply } in captured.exchanges {
             replies.entry(request).or_default().push_back((at, reply));
         }
-        Self {
-            replies,
-            arrived: VecDeque::new(),
-            now: Nanos(0),
-        }
+        Self { replies, arrived: VecDeque::new(), now: Nanos(0) }
     }
 }
 

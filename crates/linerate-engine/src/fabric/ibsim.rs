@@ -83,13 +83,7 @@ impl Ibsim {
         let end = attached.iter().position(|byte| *byte == 0).unwrap_or(NODE);
         let node = String::from_utf8_lossy(&attached[..end]).into_owned();
         to(&packets, name, &format!("{name}:out{client}"))?;
-        Ok(Self {
-            control,
-            packets,
-            client,
-            opened: Instant::now(),
-            node,
-        })
+        Ok(Self { control, packets, client, opened: Instant::now(), node })
     }
 
     /// Name of the node that the client is attached to.
@@ -101,11 +95,8 @@ impl Ibsim {
 impl Drop for Ibsim {
     fn drop(&mut self) {
         // The simulator keeps the place of a client that does not say goodbye. If it has ended, there is no reply.
-        let _ = send(
-            &self.control,
-            &control(DISCONNECT, self.client, &[0; DATA]),
-            SendFlags::DONTWAIT,
-        );
+        let _ =
+            send(&self.control, &control(DISCONNECT, self.client, &[0; DATA]), SendFlags::DONTWAIT);
     }
 }
 
@@ -161,10 +152,7 @@ impl MadPort for Ibsim {
 }
 
 fn refused(what: &str, hint: &'static str) -> PortError {
-    PortError::Refused {
-        what: what.to_owned(),
-        hint,
-    }
+    PortError::Refused { what: what.to_owned(), hint }
 }
 
 fn address(name: &str) -> Result<SocketAddrUnix, PortError> {
@@ -175,12 +163,7 @@ fn address(name: &str) -> Result<SocketAddrUnix, PortError> {
 }
 
 fn socket(name: &str) -> Result<OwnedFd, PortError> {
-    let made = socket_with(
-        AddressFamily::UNIX,
-        SocketType::DGRAM,
-        SocketFlags::CLOEXEC,
-        None,
-    );
+    let made = socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None);
     let made = made.map_err(|e| PortError::call("socket", e))?;
     bind(&made, &address(name)?).map_err(|e| PortError::call(format!("binding {name}"), e))?;
     Ok(made)
@@ -189,9 +172,7 @@ fn socket(name: &str) -> Result<OwnedFd, PortError> {
 fn to(socket: &OwnedFd, name: &str, peer: &str) -> Result<(), PortError> {
     match connect(socket, &address(peer)?) {
         Ok(()) => Ok(()),
-        Err(Errno::CONNREFUSED) => Err(PortError::NoSimulator {
-            name: name.to_owned(),
-        }),
+        Err(Errno::CONNREFUSED) => Err(PortError::NoSimulator { name: name.to_owned() }),
         Err(e) => Err(PortError::call(format!("connecting to {peer}"), e)),
     }
 }
@@ -216,10 +197,7 @@ fn ask(
     send(socket, &control(kind, client, data), SendFlags::DONTWAIT)
         .map_err(|e| PortError::call(WHAT, e))?;
     if !polled(socket, PATIENCE)?.contains(PollFlags::IN) {
-        return Err(PortError::call(
-            WHAT,
-            io::Error::from(io::ErrorKind::TimedOut),
-        ));
+        return Err(PortError::call(WHAT, io::Error::from(io::ErrorKind::TimedOut)));
     }
     let mut reply = [0; CONTROL];
     let (got, _) =

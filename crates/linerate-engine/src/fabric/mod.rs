@@ -87,10 +87,7 @@ pub enum PortError {
 
 impl PortError {
     fn call(what: impl Into<String>, source: impl Into<io::Error>) -> Self {
-        Self::Call {
-            what: what.into(),
-            source: source.into(),
-        }
+        Self::Call { what: what.into(), source: source.into() }
     }
 
     /// Returns what helps; empty if nothing is known.
@@ -179,11 +176,7 @@ pub fn drive(
         if now >= until || stop() {
             return Ok(Ended::Early);
         }
-        let next = walk
-            .deadline()
-            .unwrap_or(until)
-            .min(until)
-            .min(Nanos(now.0 + LOOK.0));
+        let next = walk.deadline().unwrap_or(until).min(until).min(Nanos(now.0 + LOOK.0));
         let wait = Duration::from_nanos(next.0.saturating_sub(now.0));
         match port.receive(wait)? {
             Some(Arrival::Mad(mad)) => {

@@ -27,11 +27,7 @@ pub(super) struct Arrivals {
 impl Arrivals {
     /// Makes a reader of the ports with these indices.
     pub(super) fn new(ports: Vec<u32>) -> Self {
-        Self {
-            ports,
-            rows: 0,
-            sheets: Sheets::new(METRICS, ""),
-        }
+        Self { ports, rows: 0, sheets: Sheets::new(METRICS, "") }
     }
 }
 
@@ -48,8 +44,7 @@ impl Source for Arrivals {
             })?;
             let link = find(&reply, index).map_err(|why| gap("arrival", &why, "ip -s link"))?;
             let received = link.stats.map(|stats| stats.rx_bytes);
-            self.sheets
-                .push(index, || link.name.to_string(), at, &[received], gaps);
+            self.sheets.push(index, || link.name.to_string(), at, &[received], gaps);
         }
         self.sheets.sweep(gaps);
         Ok(())

@@ -57,16 +57,10 @@ const KINDS: [io::ErrorKind; 5] = [
 impl Failure {
     fn of(error: &io::Error) -> Self {
         match error.raw_os_error() {
-            Some(errno) => Self {
-                errno: Some(errno),
-                kind: String::new(),
-                text: String::new(),
-            },
-            None => Self {
-                errno: None,
-                kind: format!("{:?}", error.kind()),
-                text: error.to_string(),
-            },
+            Some(errno) => Self { errno: Some(errno), kind: String::new(), text: String::new() },
+            None => {
+                Self { errno: None, kind: format!("{:?}", error.kind()), text: error.to_string() }
+            }
         }
     }
 
@@ -74,9 +68,7 @@ impl Failure {
         if let Some(errno) = self.errno {
             return io::Error::from_raw_os_error(errno);
         }
-        let kind = KINDS
-            .into_iter()
-            .find(|kind| format!("{kind:?}") == self.kind);
+        let kind = KINDS.into_iter().find(|kind| format!("{kind:?}") == self.kind);
         io::Error::new(kind.unwrap_or(io::ErrorKind::Other), self.text.clone())
     }
 }
@@ -107,18 +99,12 @@ pub struct Capture<M> {
 impl<M: Machine> Capture<M> {
     /// Makes a machine that passes all queries on to `machine`.
     pub fn new(machine: M) -> Self {
-        Self {
-            machine,
-            captured: Mutex::default(),
-        }
+        Self { machine, captured: Mutex::default() }
     }
 
     /// Returns the answers that were recorded so far.
     pub fn captured(&self) -> Captured {
-        self.captured
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.captured.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn note<T>(
@@ -126,10 +112,7 @@ impl<M: Machine> Capture<M> {
         result: io::Result<T>,
         note: impl FnOnce(&mut Captured, &io::Result<T>),
     ) -> io::Result<T> {
-        note(
-            &mut self.captured.lock().unwrap_or_else(PoisonError::into_inner),
-            &result,
-        );
+        note(&mut self.captured.lock().unwrap_or_else(PoisonError::into_inner), &result);
         result
     }
 }
@@ -137,11 +120,7 @@ impl<M: Machine> Capture<M> {
 impl<M: Machine> Machine for Capture<M> {
     fn file(&self, path: &str) -> io::Result<Vec<u8>> {
         self.note(self.machine.file(path), |captured, result| {
-            captured
-                .files
-                .entry(path.to_owned())
-                .or_default()
-                .push(Answer::of(result));
+            captured.files.entry(path.to_owned()).or_default().push(Answer::of(result));
         })
     }
 
@@ -154,11 +133,7 @@ impl<M: Machine> Machine for Capture<M> {
 
     fn list(&self, path: &str) -> io::Result<Vec<String>> {
         self.note(self.machine.list(path), |captured, result| {
-            captured
-                .lists
-                .entry(path.to_owned())
-                .or_default()
-                .push(Answer::of(result));
+            captured.lists.entry(path.to_owned()).or_default().push(Answer::of(result));
         })
     }
 
@@ -240,10 +215,7 @@ struct Given {
 impl Replay {
     /// Makes the machine that was captured.
     pub fn new(captured: Captured) -> Self {
-        Self {
-            captured,
-            given: Mutex::default(),
-        }
+        Self { captured, given: Mutex::default() }
     }
 }
 

@@ -18,11 +18,8 @@ use super::{Machine, gap, invalid, read, unreadable};
 
 pub(super) const MEMBERSHIP: &str = "/proc/self/cgroup";
 pub(super) const MOUNTS: &str = "/proc/self/mountinfo";
-const METRICS: &[Metric] = &[
-    metric::CGROUP_PERIODS,
-    metric::CGROUP_THROTTLED,
-    metric::CGROUP_THROTTLED_TIME,
-];
+const METRICS: &[Metric] =
+    &[metric::CGROUP_PERIODS, metric::CGROUP_THROTTLED, metric::CGROUP_THROTTLED_TIME];
 
 /// Reads `cpu.stat` of our own cgroup and of its parents.
 pub(super) struct Cgroup {
@@ -39,10 +36,7 @@ struct Group {
 
 impl Cgroup {
     pub(super) fn new() -> Self {
-        Self {
-            groups: None,
-            sheets: Sheets::new(METRICS, ""),
-        }
+        Self { groups: None, sheets: Sheets::new(METRICS, "") }
     }
 }
 
@@ -55,13 +49,9 @@ impl Source for Cgroup {
         for (key, group) in groups.iter().enumerate() {
             let stat = read(machine, &group.stat, cpu_stat::parse)
                 .map_err(|error| unreadable("cgroup", &group.stat, &error, ""))?;
-            let values = [
-                stat.map(|s| s.periods),
-                stat.map(|s| s.throttled),
-                stat.map(|s| s.throttled_ns),
-            ];
-            self.sheets
-                .push(key, || group.subject.clone(), at, &values, gaps);
+            let values =
+                [stat.map(|s| s.periods), stat.map(|s| s.throttled), stat.map(|s| s.throttled_ns)];
+            self.sheets.push(key, || group.subject.clone(), at, &values, gaps);
         }
         Ok(())
     }
@@ -89,10 +79,7 @@ fn groups(machine: &dyn Machine) -> Result<Vec<Group>, Gap> {
         };
         if counts.is_some() && (found.is_empty() || has_quota(machine, place.version, &folder)?) {
             let subject = if path.is_empty() { "/" } else { path };
-            found.push(Group {
-                subject: subject.to_owned(),
-                stat,
-            });
+            found.push(Group { subject: subject.to_owned(), stat });
         }
         match path.rfind('/') {
             Some(cut) => path = &path[..cut],
@@ -100,10 +87,7 @@ fn groups(machine: &dyn Machine) -> Result<Vec<Group>, Gap> {
         }
     }
     if found.is_empty() && !shows_root(machine, &place)? {
-        let why = format!(
-            "{}{}/cpu.stat shows no throttling",
-            place.mount, place.group
-        );
+        let why = format!("{}{}/cpu.stat shows no throttling", place.mount, place.group);
         return Err(gap("cgroup", &why, HINT));
     }
     Ok(found)
@@ -116,11 +100,7 @@ pub(super) const UNSEEN: &str =
 const HINT: &str = "echo +cpu | sudo tee /sys/fs/cgroup/cgroup.subtree_control";
 
 fn place(machine: &dyn Machine) -> Result<Place, Gap> {
-    let file = |path| {
-        machine
-            .file(path)
-            .map_err(|error| unreadable("cgroup", path, &error, ""))
-    };
+    let file = |path| machine.file(path).map_err(|error| unreadable("cgroup", path, &error, ""));
     let (membership, mounts) = (file(MEMBERSHIP)?, file(MOUNTS)?);
     let place = place_of(machine, "cpu", &membership, &mounts)
         .map_err(|error| unreadable("cgroup", MEMBERSHIP, &invalid(error), UNSEEN))?;
@@ -160,10 +140,8 @@ fn by_ancestor(machine: &dyn Machine, controller: &str, membership: &[u8]) -> Op
         }
         let mounts = machine.file(&format!("/proc/{who}/mountinfo")).ok()?;
         if let Ok(place) = cgroup::place(controller, membership, &mounts) {
-            return place.map(|place| Place {
-                mount: format!("/proc/{who}/root{}", place.mount),
-                ..place
-            });
+            return place
+                .map(|place| Place { mount: format!("/proc/{who}/root{}", place.mount), ..place });
         }
     }
     None
@@ -177,9 +155,7 @@ fn has_quota(machine: &dyn Machine, version: Version, folder: &str) -> Result<bo
     };
     let path = format!("{folder}/{name}");
     match machine.file(&path) {
-        Ok(text) => Ok(sysctl::words(&text)
-            .first()
-            .is_none_or(|quota| quota != unlimited)),
+        Ok(text) => Ok(sysctl::words(&text).first().is_none_or(|quota| quota != unlimited)),
         // The root of a hierarchy has neither a quota nor a file for one.
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(unreadable("cgroup", &path, &error, "")),

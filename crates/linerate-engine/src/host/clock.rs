@@ -25,11 +25,7 @@ pub(super) struct Clock {
 impl Clock {
     /// Makes a reader of the given CPUs.
     pub(super) fn new(cpus: Vec<u32>) -> Self {
-        Self {
-            cpus,
-            rows: 0,
-            sheets: Sheets::new(METRICS, ""),
-        }
+        Self { cpus, rows: 0, sheets: Sheets::new(METRICS, "") }
     }
 }
 
@@ -46,8 +42,7 @@ impl Source for Clock {
         let Some(kilohertz) = number(machine, "clock", &path)? else {
             return Ok(());
         };
-        self.sheets
-            .push(cpu, || cpu.to_string(), at, &[Some(kilohertz)], gaps);
+        self.sheets.push(cpu, || cpu.to_string(), at, &[Some(kilohertz)], gaps);
         Ok(())
     }
 
@@ -77,18 +72,9 @@ mod tests {
         assert_eq!(gaps, []);
         let rows: Vec<_> = tables
             .iter()
-            .map(|t| {
-                (
-                    t.subject.as_str(),
-                    t.at.clone(),
-                    t.columns[0].values.clone(),
-                )
-            })
+            .map(|t| (t.subject.as_str(), t.at.clone(), t.columns[0].values.clone()))
             .collect();
-        let want = [
-            ("2", vec![1, 3], vec![3_000_000, 3_100_000]),
-            ("7", vec![2], vec![800_000]),
-        ];
+        let want = [("2", vec![1, 3], vec![3_000_000, 3_100_000]), ("7", vec![2], vec![800_000])];
         assert_eq!(rows, want);
     }
 

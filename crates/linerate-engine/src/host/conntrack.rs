@@ -27,10 +27,7 @@ pub(super) struct Conntrack {
 
 impl Conntrack {
     pub(super) fn new() -> Self {
-        Self {
-            rows: 0,
-            sheets: Sheets::new(METRICS, ""),
-        }
+        Self { rows: 0, sheets: Sheets::new(METRICS, "") }
     }
 }
 
@@ -42,9 +39,7 @@ impl Source for Conntrack {
         }
         let decode = |text: &[u8]| conntrack::sum(text, "drop").ok_or(Malformed::Missing("drop"));
         match read(machine, PATH, decode) {
-            Ok(dropped) => self
-                .sheets
-                .push((), || SUBJECT.to_owned(), at, &[Some(dropped)], gaps),
+            Ok(dropped) => self.sheets.push((), || SUBJECT.to_owned(), at, &[Some(dropped)], gaps),
             // Nothing tracks connections here.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(unreadable("conntrack", PATH, &error, "")),
@@ -68,19 +63,12 @@ mod tests {
     fn drops_are_counted_where_connections_are_tracked() {
         let text = "entries drop\n00000001 0000000f\n00000001 00000001\n";
         let (tables, gaps) = Fake::default().file(PATH, &[text]).watch("conntrack", 3);
-        assert_eq!(
-            (tables[0].columns[0].values.as_slice(), gaps),
-            (&[16][..], vec![])
-        );
+        assert_eq!((tables[0].columns[0].values.as_slice(), gaps), (&[16][..], vec![]));
         let none = rustix::io::Errno::NOENT;
-        let (tables, gaps) = Fake::default()
-            .failing(PATH, &[], none)
-            .watch("conntrack", 1);
+        let (tables, gaps) = Fake::default().failing(PATH, &[], none).watch("conntrack", 1);
         assert_eq!((tables.len(), gaps.len()), (0, 0));
         let refused = rustix::io::Errno::ACCESS;
-        let (tables, gaps) = Fake::default()
-            .failing(PATH, &[], refused)
-            .watch("conntrack", 1);
+        let (tables, gaps) = Fake::default().failing(PATH, &[], refused).watch("conntrack", 1);
         assert_eq!((tables.len(), gaps.len()), (0, 1));
     }
 }

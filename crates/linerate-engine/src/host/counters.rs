@@ -46,14 +46,7 @@ pub(super) struct Counters {
 impl Counters {
     /// Makes a reader of the port with this index and name.
     pub(super) fn new(port: u32, name: String) -> Self {
-        Self {
-            port,
-            name,
-            driver: None,
-            rows: 0,
-            mute: false,
-            sheets: Sheets::new(METRICS, ""),
-        }
+        Self { port, name, driver: None, rows: 0, mute: false, sheets: Sheets::new(METRICS, "") }
     }
 
     /// Reads the counters that are relevant to a run, added up over all queues: the driver's own and, if it has no
@@ -86,15 +79,10 @@ impl Counters {
             let reply = machine.query(&Query::Ethtool(Ethtool::Pause, self.port));
             let pause = reply.ok().and_then(|reply| ethtool::pause(&reply).ok());
             let pause = pause.unwrap_or_default();
-            let common = [
-                ("rx_pause_frames", pause.rx_frames),
-                ("tx_pause_frames", pause.tx_frames),
-            ];
+            let common =
+                [("rx_pause_frames", pause.rx_frames), ("tx_pause_frames", pause.tx_frames)];
             counters.extend(common.into_iter().filter_map(|(name, value)| {
-                Some(Counter {
-                    name: name.to_owned(),
-                    value: value?,
-                })
+                Some(Counter { name: name.to_owned(), value: value? })
             }));
         }
         counters.truncate(MOST);
@@ -112,8 +100,7 @@ impl Source for Counters {
         self.mute = counters.is_empty();
         for Counter { name, value } in counters {
             let subject = || format!("{} {name}", self.name);
-            self.sheets
-                .push(name.clone(), subject, at, &[Some(value)], gaps);
+            self.sheets.push(name.clone(), subject, at, &[Some(value)], gaps);
         }
         Ok(())
     }
@@ -162,14 +149,10 @@ mod tests {
         (0..=EVERY as u64).for_each(|at| sources.observe(at));
         let (tables, gaps) = of("driver", sources.take());
         assert_eq!(gaps, []);
-        let told: Vec<_> = tables
-            .iter()
-            .map(|t| (t.subject.as_str(), t.columns[0].values.as_slice()))
-            .collect();
-        let want: [(&str, &[i64]); 2] = [
-            ("eth0 rx_pause", &[5, 8]),
-            ("eth0 bw_in_allowance_exceeded", &[0, 0]),
-        ];
+        let told: Vec<_> =
+            tables.iter().map(|t| (t.subject.as_str(), t.columns[0].values.as_slice())).collect();
+        let want: [(&str, &[i64]); 2] =
+            [("eth0 rx_pause", &[5, 8]), ("eth0 bw_in_allowance_exceeded", &[0, 0])];
         assert_eq!(told, want);
         assert_eq!(tables[0].at, [0, EVERY as u64]);
     }
@@ -192,10 +175,8 @@ mod tests {
         sources.observe(0);
         let (tables, gaps) = of("driver", sources.take());
         assert_eq!(gaps, []);
-        let told: Vec<_> = tables
-            .iter()
-            .map(|t| (t.subject.as_str(), t.columns[0].values[0]))
-            .collect();
+        let told: Vec<_> =
+            tables.iter().map(|t| (t.subject.as_str(), t.columns[0].values[0])).collect();
         assert_eq!(told, [("eth0 rx_queue_*_drops", 5), ("eth0 rx_pause", 0)]);
     }
 
@@ -215,21 +196,13 @@ mod tests {
             let subjects = tables.iter().map(|table| table.subject.clone());
             subjects.collect::<Vec<_>>()
         };
-        for name in [
-            "rx_flow_control_xoff",
-            "port.link_xoff_tx",
-            "link_xoff_rx.nic",
-        ] {
+        for name in ["rx_flow_control_xoff", "port.link_xoff_tx", "link_xoff_rx.nic"] {
             assert_eq!(told(&[(name, 3)]), [format!("eth0 {name}")]);
         }
         // Those of another priority, and other names with these words, are no substitute.
         assert_eq!(
             told(&[("rx_prio3_pause", 3), ("rx_global_pause_duration", 3)]),
-            [
-                "eth0 rx_global_pause_duration",
-                "eth0 rx_pause_frames",
-                "eth0 tx_pause_frames"
-            ]
+            ["eth0 rx_global_pause_duration", "eth0 rx_pause_frames", "eth0 tx_pause_frames"]
         );
     }
 
@@ -243,14 +216,9 @@ mod tests {
         sources.watch_drivers([(4, "eth0".to_owned())]);
         sources.observe(0);
         let (tables, gaps) = of("driver", sources.take());
-        let told: Vec<_> = tables
-            .iter()
-            .map(|t| (t.subject.as_str(), t.columns[0].values[0]))
-            .collect();
-        assert_eq!(
-            told,
-            [("eth0 rx_pause_frames", 8), ("eth0 tx_pause_frames", 7)]
-        );
+        let told: Vec<_> =
+            tables.iter().map(|t| (t.subject.as_str(), t.columns[0].values[0])).collect();
+        assert_eq!(told, [("eth0 rx_pause_frames", 8), ("eth0 tx_pause_frames", 7)]);
         assert_eq!(gaps, []);
     }
 }

@@ -28,23 +28,18 @@ pub(super) struct Cpu {
 
 impl Cpu {
     pub(super) fn new() -> Self {
-        Self {
-            sheets: Sheets::new(METRICS, ""),
-        }
+        Self { sheets: Sheets::new(METRICS, "") }
     }
 }
 
 impl Source for Cpu {
     fn observe(&mut self, machine: &dyn Machine, at: u64, gaps: &mut Vec<Gap>) -> Result<(), Gap> {
-        let cpus = read(machine, PATH, |text| {
-            proc_stat::cpus(text).collect::<Result<Vec<_>, _>>()
-        });
+        let cpus = read(machine, PATH, |text| proc_stat::cpus(text).collect::<Result<Vec<_>, _>>());
         let cpus =
             cpus.map_err(|error| unreadable("cpu", PATH, &error, "mount -t proc proc /proc"))?;
         for times in cpus {
             let subject = || times.cpu.to_string();
-            self.sheets
-                .push(times.cpu, subject, at, &times.ticks.map(Some), gaps);
+            self.sheets.push(times.cpu, subject, at, &times.ticks.map(Some), gaps);
         }
         self.sheets.sweep(gaps);
         Ok(())

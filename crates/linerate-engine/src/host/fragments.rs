@@ -25,9 +25,7 @@ pub(super) struct Fragments {
 
 impl Fragments {
     pub(super) fn new() -> Self {
-        Self {
-            sheets: Sheets::new(METRICS, ""),
-        }
+        Self { sheets: Sheets::new(METRICS, "") }
     }
 }
 
@@ -53,8 +51,7 @@ impl Source for Fragments {
         let counts =
             read_all(machine).map_err(|error| unreadable("fragments", SNMP, &error, hint))?;
         let values = [counts.created, counts.received].map(Some);
-        self.sheets
-            .push((), || SUBJECT.to_owned(), at, &values, gaps);
+        self.sheets.push((), || SUBJECT.to_owned(), at, &values, gaps);
         Ok(())
     }
 
@@ -77,9 +74,8 @@ mod tests {
         let texts = [snmp(1, 10), snmp(1, 10), snmp(2, 30)];
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
         let six = "Ip6ReasmReqds 5\nIp6FragFails 0\nIp6FragCreates 7\n";
-        let fake = Fake::default()
-            .file("/proc/net/snmp", &texts)
-            .file("/proc/net/snmp6", &[six, six]);
+        let fake =
+            Fake::default().file("/proc/net/snmp", &texts).file("/proc/net/snmp6", &[six, six]);
         let mut sources = fake.sources();
         sources.watch_fragments();
         (0..2).for_each(|at| sources.observe(at));
@@ -92,15 +88,10 @@ mod tests {
     #[test]
     fn without_ipv6_those_of_ipv4_are_all() {
         let text = snmp(1, 10);
-        let mut sources = Fake::default()
-            .file("/proc/net/snmp", &[text.as_str(); 2])
-            .sources();
+        let mut sources = Fake::default().file("/proc/net/snmp", &[text.as_str(); 2]).sources();
         sources.watch_fragments();
         sources.observe(0);
         let (tables, gaps) = of("fragments", sources.take());
-        assert_eq!(
-            (tables[0].columns[0].values.as_slice(), gaps),
-            (&[10][..], vec![])
-        );
+        assert_eq!((tables[0].columns[0].values.as_slice(), gaps), (&[10][..], vec![]));
     }
 }

@@ -87,11 +87,7 @@ impl Generic {
         }
         let text = [name.as_bytes(), &[0]].concat();
         let body = [head(3).to_vec(), attribute(2, &text)].concat();
-        let reply = self.exchange(&Request {
-            kind: CONTROL,
-            flags: REQUEST,
-            body,
-        });
+        let reply = self.exchange(&Request { kind: CONTROL, flags: REQUEST, body });
         let reply = reply.map_err(|error| match Errno::from_io_error(&error) {
             Some(Errno::NOENT) => {
                 let why = format!("this kernel has no netlink family `{name}`");
@@ -126,24 +122,13 @@ fn head(command: u8) -> [u8; 4] {
 /// Makes the header of an ethtool request, which contains the index of the port, and further options.
 fn ethtool(what: Ethtool, index: u32) -> Vec<u8> {
     const NESTED: u16 = 0x8000;
-    let header = [
-        attribute(1, &index.to_ne_bytes()),
-        attribute(3, &what.flags().to_ne_bytes()),
-    ];
-    [
-        head(what.command()).to_vec(),
-        attribute(NESTED | 1, &header.concat()),
-    ]
-    .concat()
+    let header = [attribute(1, &index.to_ne_bytes()), attribute(3, &what.flags().to_ne_bytes())];
+    [head(what.command()).to_vec(), attribute(NESTED | 1, &header.concat())].concat()
 }
 
 /// Makes the request for a dump of linux/netdev.h for one port, whose index is in the attribute `kind`.
 fn netdev(command: u8, kind: u16, index: u32) -> Vec<u8> {
-    [
-        head(command).to_vec(),
-        attribute(kind, &index.to_ne_bytes()),
-    ]
-    .concat()
+    [head(command).to_vec(), attribute(kind, &index.to_ne_bytes())].concat()
 }
 
 #[cfg(test)]
@@ -160,16 +145,10 @@ mod tests {
         let mut generic = Generic::default();
         let reply = generic.ask(&Query::Ethtool(Ethtool::Features, 1)).unwrap();
         let features = ethtool::features(&reply).unwrap();
-        assert!(
-            features.on.iter().any(|f| f == "tx-scatter-gather"),
-            "{features:?}"
-        );
+        assert!(features.on.iter().any(|f| f == "tx-scatter-gather"), "{features:?}");
         let refused = generic.ask(&Query::Ethtool(Ethtool::Rings, 1)).unwrap_err();
         assert_eq!(Errno::from_io_error(&refused), Some(Errno::OPNOTSUPP));
-        assert!(
-            generic.ask(&Query::Ethtool(Ethtool::Features, 1)).is_ok(),
-            "it goes on"
-        );
+        assert!(generic.ask(&Query::Ethtool(Ethtool::Features, 1)).is_ok(), "it goes on");
     }
 
     #[test]
@@ -189,12 +168,7 @@ mod tests {
         if let Ok(reply) = generic.ask(&Query::Napis(1)) {
             assert_eq!(netdev::napis(&reply), Ok(vec![]));
             let queues = generic.ask(&Query::Queues(1)).unwrap();
-            assert!(
-                netdev::queues(&queues)
-                    .unwrap()
-                    .iter()
-                    .all(|q| q.napi.is_none())
-            );
+            assert!(netdev::queues(&queues).unwrap().iter().all(|q| q.napi.is_none()));
         }
     }
 }

@@ -53,10 +53,7 @@ impl Live {
         }
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = rustix::fs::open(root, flags, Mode::empty())?;
-        Ok(Self {
-            root: Some(root),
-            ..Self::new()
-        })
+        Ok(Self { root: Some(root), ..Self::new() })
     }
 
     fn open(&self, path: &str, flags: OFlags) -> io::Result<OwnedFd> {
@@ -220,9 +217,7 @@ impl Machine for Live {
         }
         self.is_here()?;
         let request = sock_diag::request(query)?;
-        answer(&self.sock_diag, Some(SOCK_DIAG), |s| {
-            s.stream(&request, each)
-        })
+        answer(&self.sock_diag, Some(SOCK_DIAG), |s| s.stream(&request, each))
     }
 
     fn target(&self, path: &str) -> io::Result<String> {

@@ -17,27 +17,14 @@ use group::Groups;
 
 const MASKED: &[u8] = b"masked\n";
 /// Files in /sys that contain the name of one piece of hardware, one file or one host.
-const NAMES: [&str; 7] = [
-    "/serial",
-    "/wwid",
-    "/nguid",
-    "/eui",
-    "/unique_id",
-    "/dm/name",
-    "/loop/backing_file",
-];
+const NAMES: [&str; 7] =
+    ["/serial", "/wwid", "/nguid", "/eui", "/unique_id", "/dm/name", "/loop/backing_file"];
 /// Files of a port with a hardware address.
 const ADDRESSES: [&str; 3] = ["/address", "/broadcast", "/ad_partner_mac"];
 /// Files with a GUID.
 const GUIDS: [&str; 2] = ["/node_guid", "/sys_image_guid"];
 /// Lines of a device's `uevent` that are read.
-const UEVENT: [&[u8]; 5] = [
-    b"DEVNAME=",
-    b"DEVTYPE=",
-    b"DRIVER=",
-    b"MODALIAS=",
-    b"PCI_SLOT_NAME=",
-];
+const UEVENT: [&[u8]; 5] = [b"DEVNAME=", b"DEVTYPE=", b"DRIVER=", b"MODALIAS=", b"PCI_SLOT_NAME="];
 
 /// Lines of a process's `status` that are read.
 const STATUS: [&[u8]; 3] = [b"PPid:", b"CapEff:", b"Cpus_allowed_list:"];
@@ -70,10 +57,7 @@ impl Captured {
                 known.addresses.in_names(text);
             }
         }
-        let Known {
-            mut addresses,
-            mut groups,
-        } = known;
+        let Known { mut addresses, mut groups } = known;
         for (query, answers) in &mut self.queries {
             for reply in replies(answers) {
                 match query {
@@ -116,9 +100,7 @@ impl Captured {
             })
             .collect();
         let lists = mem::take(&mut self.lists).into_iter();
-        self.lists = lists
-            .map(|(path, answers)| (addresses.in_name(&path), answers))
-            .collect();
+        self.lists = lists.map(|(path, answers)| (addresses.in_name(&path), answers)).collect();
     }
 }
 
@@ -131,9 +113,7 @@ fn replies<T>(answers: &mut [Answer<T>]) -> impl Iterator<Item = &mut T> {
 
 /// Returns whether a file belongs to one process, such as `/proc/71/stat`.
 fn is_of_process(path: &str, file: &str) -> bool {
-    let who = path
-        .strip_prefix("/proc/")
-        .and_then(|rest| rest.strip_suffix(file));
+    let who = path.strip_prefix("/proc/").and_then(|rest| rest.strip_suffix(file));
     who.is_some_and(|who| !who.is_empty() && !who.contains('/'))
 }
 
@@ -262,20 +242,14 @@ mod tests {
     #[test]
     fn names_and_numbers_of_one_machine_go_and_the_rest_stays() {
         assert_eq!(file("/proc/sys/kernel/hostname", "brook\n"), "masked\n");
-        assert_eq!(
-            file("/proc/7/stat", "7 (secret) x) R 1\n"),
-            "7 (masked) R 1\n"
-        );
+        assert_eq!(file("/proc/7/stat", "7 (secret) x) R 1\n"), "7 (masked) R 1\n");
         let fields: Vec<String> = (3..=52).map(|n| n.to_string()).collect();
         let masked = file("/proc/7/stat", &format!("7 (a) {}\n", fields.join(" ")));
         assert!(masked.starts_with("7 (masked) 3 4 "), "{masked}");
         assert!(masked.contains(" 25 0 0 0 0 0 31 "), "{masked}");
         assert!(masked.ends_with(" 44 0 0 0 0 0 0 0 52\n"), "{masked}");
         assert_eq!(file("/proc/stat", "cpu0 1 2\n"), "cpu0 1 2\n");
-        assert_eq!(
-            file("/proc/cpuinfo", "Model : Pi\nSerial\t: 1000\n"),
-            "Model : Pi\n"
-        );
+        assert_eq!(file("/proc/cpuinfo", "Model : Pi\nSerial\t: 1000\n"), "Model : Pi\n");
         let mounts = "1 1 0:1 / /mnt rw - nfs4 filer:/home rw\n1 1 0:2 / /cg rw - cgroup2 c rw\n";
         let masked =
             "0 0 0:1 / /masked rw - nfs4 masked rw\n0 0 0:2 / /masked-1 rw - cgroup2 cgroup2 rw\n";
@@ -304,24 +278,13 @@ mod tests {
     /// A port that is named after its address, and a tunnel.
     fn ports() -> Fake {
         let remote = b"secret-tunnel-16";
-        let tunnel = [
-            attr(1, b"vxlan"),
-            attr(2, &[attr(2, &remote[..4]), attr(16, remote)].concat()),
-        ];
-        let port = link(
-            7,
-            "enx5ec2e7addbe0",
-            &[attr(1, MAC), attr(2, MAC), attr(54, MAC)],
-        );
+        let tunnel =
+            [attr(1, b"vxlan"), attr(2, &[attr(2, &remote[..4]), attr(16, remote)].concat())];
+        let port = link(7, "enx5ec2e7addbe0", &[attr(1, MAC), attr(2, MAC), attr(54, MAC)]);
         let tunnel = link(8, "vx0", &[attr(1, MAC), attr(18, &tunnel.concat())]);
         let key = msg(
             21,
-            &[
-                vec![0; 4],
-                attr(3, &1u32.to_ne_bytes()),
-                attr(5, b"secret-hash-key"),
-            ]
-            .concat(),
+            &[vec![0; 4], attr(3, &1u32.to_ne_bytes()), attr(5, b"secret-hash-key")].concat(),
         );
         let class = "/sys/class/net/enx5ec2e7addbe0";
         Fake::default()
@@ -332,10 +295,7 @@ mod tests {
             .file(&format!("{class}/address"), &["5e:c2:e7:ad:db:e0\n"])
             .file(&format!("{class}/broadcast"), &["5e:c2:e7:ad:db:ff\n"])
             .list(&format!("{class}/queues"), &["rx-0", "tx-0"])
-            .file(
-                "/proc/interrupts",
-                &["CPU0\n 64: 5 PCI-MSI 1-edge enx5ec2e7addbe0-rx-0\n"],
-            )
+            .file("/proc/interrupts", &["CPU0\n 64: 5 PCI-MSI 1-edge enx5ec2e7addbe0-rx-0\n"])
     }
 
     /// An RDMA device.
@@ -344,14 +304,8 @@ mod tests {
         fake.list("/sys/class/infiniband", &["mlx5_0"])
             .list(&format!("{rdma}/ports"), &["1"])
             .list(&format!("{rdma}/ports/1/gids"), &["0", "1"])
-            .file(
-                &format!("{rdma}/ports/1/gids/0"),
-                &["fe80:0000:0000:0000:5ec2:e7ff:fead:dbe0\n"],
-            )
-            .file(
-                &format!("{rdma}/ports/1/gids/1"),
-                &["0000:0000:0000:0000:0000:0000:0000:0000\n"],
-            )
+            .file(&format!("{rdma}/ports/1/gids/0"), &["fe80:0000:0000:0000:5ec2:e7ff:fead:dbe0\n"])
+            .file(&format!("{rdma}/ports/1/gids/1"), &["0000:0000:0000:0000:0000:0000:0000:0000\n"])
             .file(&format!("{rdma}/ports/1/state"), &["4: ACTIVE\n"])
             .file(&format!("{rdma}/ports/1/link_layer"), &["InfiniBand\n"])
             .file(&format!("{rdma}/node_guid"), &["5ec2:e7ff:fead:dbe0\n"])
@@ -363,10 +317,7 @@ mod tests {
         let own = "0::/user.slice/user-1000.slice/session-secret.scope\n";
         let slice = "/sys/fs/cgroup/user.slice/user-1000.slice";
         fake.file("/proc/self/cgroup", &[own; 2])
-            .file(
-                &format!("{slice}/session-secret.scope/cpu.max"),
-                &["max 100000\n"],
-            )
+            .file(&format!("{slice}/session-secret.scope/cpu.max"), &["max 100000\n"])
             .file(&format!("{slice}/cpu.max"), &["150000 100000\n"])
             .file("/sys/fs/cgroup/user.slice/memory.max", &["1048576\n"])
     }
@@ -378,17 +329,11 @@ mod tests {
             .file("/sys/class/block/sda/size", &["2048\n"])
             .file("/sys/class/block/sda/device/wwid", &["naa.secret\n"])
             .file("/sys/class/block/sda/device/serial", &["secret\n"])
-            .file(
-                "/sys/class/block/sda/uevent",
-                &["DEVNAME=sda\nPARTNAME=secret\n"],
-            )
+            .file("/sys/class/block/sda/uevent", &["DEVNAME=sda\nPARTNAME=secret\n"])
             .file("/sys/class/block/nvme0n1/size", &["4096\n"])
             .file("/sys/class/nvme/nvme0/transport", &["tcp\n"])
             .file("/sys/class/nvme/nvme0/state", &["live\n"])
-            .file(
-                "/sys/class/nvme/nvme0/address",
-                &["traddr=secret,trsvcid=4420\n"],
-            )
+            .file("/sys/class/nvme/nvme0/address", &["traddr=secret,trsvcid=4420\n"])
             .file("/sys/class/block/dm-0/size", &["8192\n"])
             .file("/sys/class/block/dm-0/dm/name", &["secret\n"])
             .file("/sys/class/block/dm-0/dm/uuid", &["LVM-secret\n"])
@@ -424,15 +369,8 @@ mod tests {
     #[test]
     fn no_address_key_or_serial_number_of_a_machine_survives() {
         let holds = |all: &[u8], secret: &[u8]| all.windows(secret.len()).any(|w| w == secret);
-        let secrets: [&[u8]; 7] = [
-            b"user-1000",
-            MAC,
-            b"5ec2e7addbe0",
-            b"5e:c2:e7",
-            b"5ec2:e7ff",
-            b"secret",
-            b"fead",
-        ];
+        let secrets: [&[u8]; 7] =
+            [b"user-1000", MAC, b"5ec2e7addbe0", b"5e:c2:e7", b"5ec2:e7ff", b"secret", b"fead"];
         let mut captured = machine().0;
         let before = bytes(&captured);
         captured.mask();
@@ -449,11 +387,7 @@ mod tests {
         let mut whole = inventory(&Replay::new(captured.clone()), &|_| {});
         captured.mask();
         let masked = inventory(&Replay::new(captured), &|_| {});
-        assert_eq!(
-            whole.network.nics[0].queues.len(),
-            2,
-            "its /sys is known to be its own"
-        );
+        assert_eq!(whole.network.nics[0].queues.len(), 2, "its /sys is known to be its own");
         assert_eq!(whole.interrupts.of(&whole.network.nics[0]).len(), 1);
         for gap in &mut whole.gaps {
             gap.why = gap.why.replace("5ec2e7addbe0", "000000000001");
@@ -478,11 +412,7 @@ mod tests {
         assert_eq!(whole.machine.memory_limit, Some(Bytes(1 << 20)));
         let mapped = whole.storage.devices.iter_mut().find(|d| d.name == "dm-0");
         mapped.unwrap().label = "masked".to_owned();
-        let remote = whole
-            .storage
-            .devices
-            .iter_mut()
-            .find(|d| d.name == "nvme0n1");
+        let remote = whole.storage.devices.iter_mut().find(|d| d.name == "nvme0n1");
         remote.unwrap().paths[0].address = "masked".to_owned();
         "/masked".clone_into(&mut whole.storage.filesystems[0].point);
         assert_eq!(masked, whole);

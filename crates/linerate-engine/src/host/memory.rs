@@ -25,10 +25,7 @@ pub(super) struct Memory {
 
 impl Memory {
     pub(super) fn new() -> Self {
-        Self {
-            rows: 0,
-            sheets: Sheets::new(METRICS, ""),
-        }
+        Self { rows: 0, sheets: Sheets::new(METRICS, "") }
     }
 }
 
@@ -46,8 +43,7 @@ impl Source for Memory {
             let Some(bytes) = number(machine, "memory", &path)? else {
                 continue;
             };
-            self.sheets
-                .push(name.clone(), || name.clone(), at, &[Some(bytes)], gaps);
+            self.sheets.push(name.clone(), || name.clone(), at, &[Some(bytes)], gaps);
         }
         Ok(())
     }
@@ -70,9 +66,9 @@ mod tests {
     #[test]
     fn every_fifth_row_reads_every_cache() {
         let caches = ["mon_L3_00", "mon_L3_01"];
-        let fake = caches.iter().fold(Fake::default(), |fake, cache| {
-            fake.file(&path(cache), &["1000\n", "5000\n"])
-        });
+        let fake = caches
+            .iter()
+            .fold(Fake::default(), |fake, cache| fake.file(&path(cache), &["1000\n", "5000\n"]));
         let mut fake = fake.list(FOLDER, &["mon_L3_00", "mon_L3_01", "other"]);
         let lists = fake.0.lists.get_mut(FOLDER).expect("the folder");
         lists.push(lists[0].clone());

@@ -78,10 +78,7 @@ impl From<IpAddr> for Toward {
 impl Toward {
     /// Makes the description of the other end from both addresses of a connection.
     pub fn of(peer: IpAddr, own: Option<IpAddr>) -> Self {
-        Self {
-            peer: peer.to_canonical(),
-            own: own.map(|own| own.to_canonical()),
-        }
+        Self { peer: peer.to_canonical(), own: own.map(|own| own.to_canonical()) }
     }
 }
 
@@ -176,11 +173,7 @@ pub trait Machine: Send + Sync {
 
 /// Makes a gap for a file or query that could not be read or parsed.
 fn gap(what: &str, why: &str, hint: &str) -> Gap {
-    Gap {
-        what: what.to_owned(),
-        why: why.to_owned(),
-        hint: hint.to_owned(),
-    }
+    Gap { what: what.to_owned(), why: why.to_owned(), hint: hint.to_owned() }
 }
 
 /// Makes a gap for `path`. If permission is missing, the hint says how to get it; otherwise it is `hint`.
@@ -206,9 +199,7 @@ fn read<T>(
 fn number(machine: &dyn Machine, source: &str, path: &str) -> Result<Option<u64>, Gap> {
     match read(machine, path, linerate_core::parse::sysctl::number) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        other => other
-            .map(Some)
-            .map_err(|error| unreadable(source, path, &error, "")),
+        other => other.map(Some).map_err(|error| unreadable(source, path, &error, "")),
     }
 }
 

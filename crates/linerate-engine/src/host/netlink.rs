@@ -33,10 +33,7 @@ pub(crate) struct Socket {
 
 impl Socket {
     pub(crate) fn open(protocol: Option<Protocol>) -> io::Result<Self> {
-        Ok(Self {
-            kernel: Kernel::open(protocol, Some(DEADLINE))?,
-            sequence: 0,
-        })
+        Ok(Self { kernel: Kernel::open(protocol, Some(DEADLINE))?, sequence: 0 })
     }
 
     /// Sends a query of the routing family and returns the whole reply.
@@ -74,8 +71,7 @@ impl Socket {
     fn send(&mut self, request: &Request) -> io::Result<()> {
         self.sequence = self.sequence.wrapping_add(1);
         let Request { kind, flags, body } = request;
-        self.kernel
-            .send(&message(*kind, *flags, self.sequence, body))
+        self.kernel.send(&message(*kind, *flags, self.sequence, body))
     }
 
     /// Receives the reply to the last request; `None` if a dump changed while it was read.
@@ -196,10 +192,7 @@ mod tests {
     fn a_refusal_keeps_its_error_and_the_socket_goes_on() {
         let mut socket = Socket::open(None).unwrap();
         let error = socket.ask(&Query::Link(0x7fff_fff0)).unwrap_err();
-        assert_eq!(
-            error.raw_os_error(),
-            Some(rustix::io::Errno::NODEV.raw_os_error())
-        );
+        assert_eq!(error.raw_os_error(), Some(rustix::io::Errno::NODEV.raw_os_error()));
         assert!(socket.ask(&Query::Link(1)).is_ok());
     }
 }

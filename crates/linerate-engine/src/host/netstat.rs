@@ -31,10 +31,7 @@ pub(super) struct Netstat {
 
 impl Netstat {
     pub(super) fn new() -> Self {
-        Self {
-            rows: 0,
-            sheets: Sheets::new(METRICS, "nstat -az"),
-        }
+        Self { rows: 0, sheets: Sheets::new(METRICS, "nstat -az") }
     }
 }
 
@@ -101,10 +98,7 @@ mod tests {
             ("prune_called", [5, 5]),
         ];
         let want = want.map(|(name, values)| (name.to_owned(), values.to_vec()));
-        assert_eq!(
-            (told, &tables[0].at),
-            (want.to_vec(), &vec![0, EVERY as u64])
-        );
+        assert_eq!((told, &tables[0].at), (want.to_vec(), &vec![0, EVERY as u64]));
         let lacking: Vec<&str> = gaps.iter().map(|gap| gap.what.as_str()).collect();
         assert_eq!(lacking, ["netstat.rcvq_drop"]);
     }

@@ -38,10 +38,7 @@ pub(super) struct PortCounters {
 impl PortCounters {
     /// Makes a reader of the port with this index; a gap says why the index is unknown.
     pub(super) fn new(port: Result<u32, Gap>) -> Self {
-        Self {
-            port,
-            sheets: Sheets::new(METRICS, ""),
-        }
+        Self { port, sheets: Sheets::new(METRICS, "") }
     }
 }
 
@@ -52,8 +49,7 @@ impl Source for PortCounters {
         let reply =
             reply.map_err(|error| unreadable("port", &what(index), &error, "ip -s link"))?;
         let link = find(&reply, index).map_err(|why| gap("port", &why, "ip -s link"))?;
-        self.sheets
-            .push(index, || link.name.to_string(), at, &row(&link)?, gaps);
+        self.sheets.push(index, || link.name.to_string(), at, &row(&link)?, gaps);
         Ok(())
     }
 

@@ -21,9 +21,7 @@ pub(super) struct Psi {
 
 impl Psi {
     pub(super) fn new() -> Self {
-        Self {
-            sheets: Sheets::new(METRICS, ""),
-        }
+        Self { sheets: Sheets::new(METRICS, "") }
     }
 }
 
@@ -33,15 +31,10 @@ impl Source for Psi {
             // If pressure stall information is disabled at boot, the file exists but cannot be read, or it does not
             // exist.
             let off = error.raw_os_error() == Some(rustix::io::Errno::OPNOTSUPP.raw_os_error());
-            let hint = if off || error.kind() == ErrorKind::NotFound {
-                "psi=1"
-            } else {
-                ""
-            };
+            let hint = if off || error.kind() == ErrorKind::NotFound { "psi=1" } else { "" };
             unreadable("psi", PATH, &error, hint)
         })?;
-        self.sheets
-            .push((), || "cpu".to_owned(), at, &[Some(some)], gaps);
+        self.sheets.push((), || "cpu".to_owned(), at, &[Some(some)], gaps);
         Ok(())
     }
 

@@ -203,10 +203,7 @@ fn summed_up(qdisc: &qdisc::Qdisc<'_>, all: &[qdisc::Qdisc<'_>]) -> bool {
     let hangs_on =
         |other: &&qdisc::Qdisc<'_>| other.parent == ROOT && matches!(&*other.kind, "mq" | "mqprio");
     qdisc.parent != ROOT
-        && all
-            .iter()
-            .find(hangs_on)
-            .is_some_and(|mq| major(qdisc.parent) == major(mq.handle))
+        && all.iter().find(hangs_on).is_some_and(|mq| major(qdisc.parent) == major(mq.handle))
 }
 
 #[cfg(test)]
@@ -228,31 +225,17 @@ mod tests {
             .reply(Query::Link(4), &[&link, &link])
             .reply(Query::Qdiscs, &replies)
             .watch("qdisc", rows.len() as u64);
-        assert!(
-            tables
-                .iter()
-                .all(|t| t.column(metric::QDISC_BYTES).is_some())
-        );
-        (
-            tables.into_iter().map(|t| (t.subject, t.at)).collect(),
-            gaps.len(),
-        )
+        assert!(tables.iter().all(|t| t.column(metric::QDISC_BYTES).is_some()));
+        (tables.into_iter().map(|t| (t.subject, t.at)).collect(), gaps.len())
     }
 
     fn subjects(row: &[Vec<u8>]) -> Vec<String> {
-        watch(&[row])
-            .0
-            .into_iter()
-            .map(|(subject, _)| subject)
-            .collect()
+        watch(&[row]).0.into_iter().map(|(subject, _)| subject).collect()
     }
 
     #[test]
     fn only_the_disciplines_of_the_port_are_watched() {
-        let row = [
-            qdisc(1, "noqueue", 0, ROOT, 0),
-            qdisc(4, "pfifo_fast", 0, ROOT, 9),
-        ];
+        let row = [qdisc(1, "noqueue", 0, ROOT, 0), qdisc(4, "pfifo_fast", 0, ROOT, 9)];
         assert_eq!(subjects(&row), ["eth0 pfifo_fast 0:"]);
     }
 
@@ -275,10 +258,7 @@ mod tests {
             qdisc(4, "pfifo", 0, 0x1_0010, 4),
             qdisc(4, "fq", 0x20_0000, 0x1_0011, 4),
         ];
-        assert_eq!(
-            subjects(&htb),
-            ["eth0 htb 1:", "eth0 pfifo 1:10", "eth0 fq 20:"]
-        );
+        assert_eq!(subjects(&htb), ["eth0 htb 1:", "eth0 pfifo 1:10", "eth0 fq 20:"]);
     }
 
     /// The settings of the shapers that are listed, by subject, and the gaps.
@@ -345,10 +325,7 @@ mod tests {
         let before = [qdisc(4, "fq", 0x1_0000, ROOT, 9)];
         let after = [queueing(36, "tbf", [4, 0x2_0000, ROOT], 0, &tbf(1_250_000))];
         let (tables, gaps) = watch(&[&before, &after, &after]);
-        let want = [
-            ("eth0 fq 1:".to_owned(), vec![0]),
-            ("eth0 tbf 2:".to_owned(), vec![1, 2]),
-        ];
+        let want = [("eth0 fq 1:".to_owned(), vec![0]), ("eth0 tbf 2:".to_owned(), vec![1, 2])];
         assert_eq!(tables, want);
         assert_eq!(gaps, 1);
     }

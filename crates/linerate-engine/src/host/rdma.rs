@@ -110,8 +110,7 @@ impl RdmaPort {
 impl Source for RdmaPort {
     fn observe(&mut self, machine: &dyn Machine, at: u64, gaps: &mut Vec<Gap>) -> Result<(), Gap> {
         let active = [Some(u64::from(self.is_active(machine)?))];
-        self.active
-            .push((), || self.name.clone(), at, &active, gaps);
+        self.active.push((), || self.name.clone(), at, &active, gaps);
         if self.files.is_none() {
             let files = self.files(machine);
             if files.is_empty() {
@@ -157,17 +156,13 @@ mod tests {
         sources.watch_rdma([("rxe0".to_owned(), 1)]);
         (0..3).for_each(|at| sources.observe(at));
         let (tables, gaps) = of("rdma", sources.take());
-        let tables = tables
-            .into_iter()
-            .map(|table| (table.subject, table.columns[0].values.clone()));
+        let tables =
+            tables.into_iter().map(|table| (table.subject, table.columns[0].values.clone()));
         (tables.collect(), gaps.into_iter().map(|g| g.why).collect())
     }
 
     fn active() -> Fake {
-        Fake::default().file(
-            &format!("{PORT}/state"),
-            &["4: ACTIVE\n", "1: DOWN\n", "4: ACTIVE\n"],
-        )
+        Fake::default().file(&format!("{PORT}/state"), &["4: ACTIVE\n", "1: DOWN\n", "4: ACTIVE\n"])
     }
 
     fn rows(subject: &str, values: &[i64]) -> (String, Vec<i64>) {
@@ -177,19 +172,10 @@ mod tests {
     #[test]
     fn a_software_device_has_no_common_counters() {
         let fake = active()
-            .list(
-                &format!("{PORT}/hw_counters"),
-                &["ack_deferred", "lifespan", "rcvd_seq_err"],
-            )
-            .file(
-                &format!("{PORT}/hw_counters/rcvd_seq_err"),
-                &["5\n", "5\n", "6\n", "9\n"],
-            );
+            .list(&format!("{PORT}/hw_counters"), &["ack_deferred", "lifespan", "rcvd_seq_err"])
+            .file(&format!("{PORT}/hw_counters/rcvd_seq_err"), &["5\n", "5\n", "6\n", "9\n"]);
         let (tables, gaps) = told(fake);
-        let want = [
-            rows("rxe0/1", &[1, 0, 1]),
-            rows("rxe0/1 rcvd_seq_err", &[5, 6, 9]),
-        ];
+        let want = [rows("rxe0/1", &[1, 0, 1]), rows("rxe0/1 rcvd_seq_err", &[5, 6, 9])];
         assert_eq!((tables, gaps), (want.to_vec(), Vec::new()));
     }
 
@@ -199,14 +185,8 @@ mod tests {
         let device = "/sys/class/infiniband/rxe0/hw_counters";
         let names = ["link_downed", "out_of_sequence"];
         let both = active()
-            .list(
-                &format!("{PORT}/counters"),
-                &["link_downed", "port_xmit_wait"],
-            )
-            .file(
-                &format!("{PORT}/counters/port_xmit_wait"),
-                &["N/A (no PMA)\n"],
-            )
+            .list(&format!("{PORT}/counters"), &["link_downed", "port_xmit_wait"])
+            .file(&format!("{PORT}/counters/port_xmit_wait"), &["N/A (no PMA)\n"])
             .list(&format!("{PORT}/hw_counters"), &names)
             .list(device, &names);
         let both = count(both, &format!("{PORT}/counters/link_downed"));

@@ -30,12 +30,7 @@ impl<K: PartialEq> Sheets<K> {
     /// Makes an empty group of tables. All `metrics` belong to one source; `hint` is for metrics that a kernel does
     /// not report.
     pub(super) fn new(metrics: &'static [Metric], hint: &'static str) -> Self {
-        Self {
-            metrics,
-            hint,
-            all: Vec::new(),
-            next: 0,
-        }
+        Self { metrics, hint, all: Vec::new(), next: 0 }
     }
 
     /// Appends a row about `key`: a value for each metric, `None` if it could not be read.
@@ -53,11 +48,7 @@ impl<K: PartialEq> Sheets<K> {
         let place = known.unwrap_or_else(|| {
             self.tell_missing(values, gaps);
             let source = self.metrics.first().map_or("", |m| m.source);
-            self.all.push(Keyed {
-                key,
-                sheet: Sheet::new(source, subject()),
-                fresh: false,
-            });
+            self.all.push(Keyed { key, sheet: Sheet::new(source, subject()), fresh: false });
             self.all.len() - 1
         });
         self.next = place + 1;

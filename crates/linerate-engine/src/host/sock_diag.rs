@@ -46,11 +46,7 @@ pub(super) fn request(query: &Query) -> io::Result<Request> {
         }
         _ => return Err(io::ErrorKind::Unsupported.into()),
     };
-    Ok(Request {
-        kind: BY_FAMILY,
-        flags,
-        body,
-    })
+    Ok(Request { kind: BY_FAMILY, flags, body })
 }
 
 /// Encodes `struct inet_diag_req_v2`.
@@ -91,12 +87,7 @@ mod tests {
     use crate::host::{Live, Machine};
 
     fn id_of(one: &Connection<'_>) -> ConnectionId {
-        ConnectionId {
-            local: one.local,
-            remote: one.remote,
-            bound: one.bound,
-            cookie: one.cookie,
-        }
+        ConnectionId { local: one.local, remote: one.remote, bound: one.bound, cookie: one.cookie }
     }
 
     /// The connection, its bytes sent and received, and its unread bytes.
@@ -129,20 +120,11 @@ mod tests {
         // Each alone is the same; one that is gone, or another in its place, is not found.
         let (same, ..) = ask(Query::Connection(receiver), receiver.local).unwrap();
         assert_eq!(same, receiver);
-        let other = ConnectionId {
-            cookie: sender.cookie ^ 1,
-            ..sender
-        };
+        let other = ConnectionId { cookie: sender.cookie ^ 1, ..sender };
         let error = machine.query(&Query::Connection(other)).unwrap_err();
         let errno = Errno::from_io_error(&error);
-        assert!(
-            matches!(errno, Some(Errno::NOENT | Errno::STALE)),
-            "{error}"
-        );
-        assert!(
-            machine.query(&Query::Connection(sender)).is_ok(),
-            "it goes on"
-        );
+        assert!(matches!(errno, Some(Errno::NOENT | Errno::STALE)), "{error}");
+        assert!(machine.query(&Query::Connection(sender)).is_ok(), "it goes on");
     }
 
     #[test]

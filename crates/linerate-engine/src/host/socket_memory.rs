@@ -87,8 +87,7 @@ impl Source for SocketMemory {
         self.rows += 1;
         if self.rows % EVERY == 1 {
             let values = system(machine)?;
-            self.system
-                .push((), || SYSCTL.to_owned(), at, &values, gaps);
+            self.system.push((), || SYSCTL.to_owned(), at, &values, gaps);
         }
         let limits = match &mut self.limits {
             Some(limits) => limits,
@@ -155,10 +154,7 @@ fn limits(machine: &dyn Machine) -> Result<Vec<Limit>, Gap> {
             let path = format!("{folder}/{}", files[0]);
             match read(machine, &path, cgroup::limit) {
                 Ok(None) => {}
-                Ok(Some(_)) => found.push(Limit {
-                    folder: folder.clone(),
-                    files,
-                }),
+                Ok(Some(_)) => found.push(Limit { folder: folder.clone(), files }),
                 // The root of a hierarchy has no limit, and kernels may be built without that of TCP.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(unreadable("socket_memory", &path, &error, "")),
@@ -217,19 +213,10 @@ mod tests {
     /// A machine whose network namespace does not show the limit of the system.
     fn fake(membership: &str) -> Fake {
         Fake::default()
-            .file(
-                "/proc/net/sockstat",
-                &["sockets: used 9\nTCP: inuse 1 mem 19\nUDP: mem 7\n"],
-            )
-            .file(
-                super::PROTOCOLS,
-                &["protocol size sockets memory press\nTCP 2304 1 19 yes\n"],
-            )
+            .file("/proc/net/sockstat", &["sockets: used 9\nTCP: inuse 1 mem 19\nUDP: mem 7\n"])
+            .file(super::PROTOCOLS, &["protocol size sockets memory press\nTCP 2304 1 19 yes\n"])
             .file("/proc/net/snmp", &["Tcp: InCsumErrors\nTcp: 0\n"])
-            .file(
-                "/proc/net/netstat",
-                &["TcpExt: TCPMemoryPressures\nTcpExt: 2\n"; 2],
-            )
+            .file("/proc/net/netstat", &["TcpExt: TCPMemoryPressures\nTcpExt: 2\n"; 2])
             .file("/proc/self/cgroup", &[membership; 3])
             .file("/proc/self/mountinfo", &[MOUNTS; 3])
             .failing(super::SYSTEM, &[], Errno::NOENT)
@@ -240,10 +227,7 @@ mod tests {
 
     fn told(tables: &[Table]) -> Vec<(&str, Vec<i64>)> {
         let first = |t: &Table| t.columns.iter().map(|c| c.values[0]).collect();
-        tables
-            .iter()
-            .map(|t| (t.subject.as_str(), first(t)))
-            .collect()
+        tables.iter().map(|t| (t.subject.as_str(), first(t))).collect()
     }
 
     #[test]
@@ -291,9 +275,7 @@ mod tests {
     fn the_system_has_a_limit_in_the_first_network_namespace() {
         let fake = fake("0::/\n").file("/proc/sys/net/ipv4/tcp_mem", &["10\t20\t30\n"]);
         let (tables, gaps) = fake.watch("socket_memory", 1);
-        let [(subject, values)] = &told(&tables)[..] else {
-            panic!("one limit: {tables:?}")
-        };
+        let [(subject, values)] = &told(&tables)[..] else { panic!("one limit: {tables:?}") };
         assert_eq!(
             (*subject, &values[1..3], values[0] * 20),
             ("net.ipv4.tcp_mem", &[2, 1][..], values[3] * 19)

@@ -12,11 +12,8 @@ use super::{Machine, gap, read, unreadable};
 
 const PATH: &str = "/proc/net/softnet_stat";
 const ONLINE: &str = "/sys/devices/system/cpu/online";
-const METRICS: &[Metric] = &[
-    metric::SOFTNET_PROCESSED,
-    metric::SOFTNET_DROPPED,
-    metric::SOFTNET_SQUEEZED,
-];
+const METRICS: &[Metric] =
+    &[metric::SOFTNET_PROCESSED, metric::SOFTNET_DROPPED, metric::SOFTNET_SQUEEZED];
 
 /// Reads `/proc/net/softnet_stat`.
 pub(super) struct Softnet {
@@ -25,18 +22,14 @@ pub(super) struct Softnet {
 
 impl Softnet {
     pub(super) fn new() -> Self {
-        Self {
-            sheets: Sheets::new(METRICS, ""),
-        }
+        Self { sheets: Sheets::new(METRICS, "") }
     }
 }
 
 impl Source for Softnet {
     fn observe(&mut self, machine: &dyn Machine, at: u64, gaps: &mut Vec<Gap>) -> Result<(), Gap> {
-        let rows = read(machine, PATH, |text| {
-            softnet::parse(text).collect::<Result<Vec<_>, _>>()
-        })
-        .map_err(|error| unreadable("softnet", PATH, &error, "mount -t proc proc /proc"))?;
+        let rows = read(machine, PATH, |text| softnet::parse(text).collect::<Result<Vec<_>, _>>())
+            .map_err(|error| unreadable("softnet", PATH, &error, "mount -t proc proc /proc"))?;
         for (cpu, row) in numbers(machine, &rows)?.into_iter().zip(&rows) {
             let values = [row.processed, row.dropped, row.squeezed].map(Some);
             self.sheets.push(cpu, || cpu.to_string(), at, &values, gaps);
@@ -58,11 +51,7 @@ fn numbers(machine: &dyn Machine, rows: &[Row]) -> Result<Vec<u32>, Gap> {
     let online = read(machine, ONLINE, sysctl::list)
         .map_err(|error| unreadable("softnet", ONLINE, &error, "mount -t sysfs sysfs /sys"))?;
     if online.len() != rows.len() {
-        return Err(gap(
-            "softnet",
-            "its rows do not match the CPUs that are online",
-            "",
-        ));
+        return Err(gap("softnet", "its rows do not match the CPUs that are online", ""));
     }
     Ok(online)
 }

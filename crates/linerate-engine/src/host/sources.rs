@@ -51,10 +51,7 @@ struct Slot {
 
 impl Slot {
     fn new(source: impl Source + 'static) -> Self {
-        Self {
-            source: Box::new(source),
-            ended: false,
-        }
+        Self { source: Box::new(source), ended: false }
     }
 }
 
@@ -68,12 +65,7 @@ pub(super) fn route_toward(machine: &dyn Machine, toward: Toward) -> io::Result<
 pub(super) fn no_route(what: &str, toward: Toward, error: &io::Error) -> Gap {
     let Toward { peer, own } = toward;
     let from = own.map_or(String::new(), |own| format!(" from {own}"));
-    unreadable(
-        what,
-        &format!("the route to {peer}"),
-        error,
-        &format!("ip route get {peer}{from}"),
-    )
+    unreadable(what, &format!("the route to {peer}"), error, &format!("ip route get {peer}{from}"))
 }
 
 impl Sources {
@@ -82,9 +74,7 @@ impl Sources {
         let toward = toward.into();
         let port = |what| {
             let route = route_toward(&*machine, toward);
-            route
-                .map(|route| route.port)
-                .map_err(|error| no_route(what, toward, &error))
+            route.map(|route| route.port).map_err(|error| no_route(what, toward, &error))
         };
         let (port, qdisc) = (port("port"), port("qdisc"));
         let mut sources = Self::alone(machine);
@@ -117,13 +107,7 @@ impl Sources {
 
     /// Makes the sources of threads and clocks only.
     pub(crate) fn none(machine: Arc<dyn Machine>) -> Self {
-        Self {
-            machine,
-            host: Vec::new(),
-            threads: Vec::new(),
-            kept: Vec::new(),
-            gaps: Vec::new(),
-        }
+        Self { machine, host: Vec::new(), threads: Vec::new(), kept: Vec::new(), gaps: Vec::new() }
     }
 
     /// Returns the machine that is read.
@@ -138,8 +122,7 @@ impl Sources {
 
     /// Watches the first thread of another process, under `subject`.
     pub fn watch_process(&mut self, subject: &str, process: u32) {
-        self.threads
-            .push(Slot::new(Thread::of_process(subject, process)));
+        self.threads.push(Slot::new(Thread::of_process(subject, process)));
     }
 
     /// Samples the clocks of these CPUs, after all other sources.

@@ -30,16 +30,9 @@ impl Fake {
     /// A file that fails after having read as `texts` in turn.
     pub(super) fn failing(self, path: &str, texts: &[&str], errno: Errno) -> Self {
         let mut this = self.file(path, texts);
-        let failure = Failure {
-            errno: Some(errno.raw_os_error()),
-            kind: String::new(),
-            text: String::new(),
-        };
-        this.0
-            .files
-            .entry(path.to_owned())
-            .or_default()
-            .push(Answer::Failed(failure));
+        let failure =
+            Failure { errno: Some(errno.raw_os_error()), kind: String::new(), text: String::new() };
+        this.0.files.entry(path.to_owned()).or_default().push(Answer::Failed(failure));
         this
     }
 
@@ -53,11 +46,8 @@ impl Fake {
     /// A query that is refused, whatever was to be answered to it.
     pub(super) fn refusing(mut self, query: Query, errno: Errno) -> Self {
         self.0.queries.retain(|(q, _)| *q != query);
-        let failure = Failure {
-            errno: Some(errno.raw_os_error()),
-            kind: String::new(),
-            text: String::new(),
-        };
+        let failure =
+            Failure { errno: Some(errno.raw_os_error()), kind: String::new(), text: String::new() };
         self.0.queries.push((query, vec![Answer::Failed(failure)]));
         self
     }
@@ -72,9 +62,7 @@ impl Fake {
     /// A directory that lists `names`, once.
     pub(super) fn list(mut self, path: &str, names: &[&str]) -> Self {
         let names = names.iter().map(|&name| name.to_owned()).collect();
-        self.0
-            .lists
-            .insert(path.to_owned(), vec![Answer::Reply(names)]);
+        self.0.lists.insert(path.to_owned(), vec![Answer::Reply(names)]);
         self
     }
 
@@ -111,9 +99,7 @@ pub(super) fn tree(files: &[(&str, &str)]) -> tempfile::TempDir {
 pub(super) fn of(source: &str, (tables, gaps): (Vec<Table>, Vec<Gap>)) -> (Vec<Table>, Vec<Gap>) {
     (
         tables.into_iter().filter(|t| t.source == source).collect(),
-        gaps.into_iter()
-            .filter(|g| g.what.split('.').next() == Some(source))
-            .collect(),
+        gaps.into_iter().filter(|g| g.what.split('.').next() == Some(source)).collect(),
     )
 }
 
@@ -153,17 +139,12 @@ pub(super) fn queueing(
     bytes: u64,
     options: &[u8],
 ) -> Vec<u8> {
-    let fixed: Vec<u8> = [0, port, handle, parent, 1]
-        .into_iter()
-        .flat_map(u32::to_ne_bytes)
-        .collect();
+    let fixed: Vec<u8> =
+        [0, port, handle, parent, 1].into_iter().flat_map(u32::to_ne_bytes).collect();
     let basic = [&bytes.to_ne_bytes()[..], &[0; 8]].concat();
     let stats = [attr(1, &basic), attr(3, &[0; 20])].concat();
     let kind = attr(1, kind.as_bytes());
-    msg(
-        message,
-        &[fixed, kind, attr(2, options), attr(7, &stats)].concat(),
-    )
+    msg(message, &[fixed, kind, attr(2, options), attr(7, &stats)].concat())
 }
 
 /// `struct tc_ratespec` of this many bytes a second.
@@ -178,8 +159,5 @@ pub(super) fn tbf(bytes: u32) -> Vec<u8> {
 
 /// What a class of htb with this ceiling in bytes a second is set to.
 pub(super) fn htb(ceil: u32) -> Vec<u8> {
-    attr(
-        1,
-        &[rate_spec(ceil / 2), rate_spec(ceil), vec![0; 20]].concat(),
-    )
+    attr(1, &[rate_spec(ceil / 2), rate_spec(ceil), vec![0; 20]].concat())
 }

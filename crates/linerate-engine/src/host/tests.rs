@@ -19,9 +19,7 @@ use super::{
 fn loopbacks() -> Vec<IpAddr> {
     let six = IpAddr::V6(Ipv6Addr::LOCALHOST);
     let has_six = UdpSocket::bind((six, 0)).is_ok();
-    std::iter::once(LOOPBACK)
-        .chain(has_six.then_some(six))
-        .collect()
+    std::iter::once(LOOPBACK).chain(has_six.then_some(six)).collect()
 }
 
 fn values(table: &Table, metric: Metric) -> &[i64] {
@@ -56,26 +54,11 @@ fn a_replay_gives_answers_in_turn_and_makes_none_up() {
     let replay = Replay::new(fake.0);
     assert_eq!(replay.file("/a").unwrap(), b"1");
     assert_eq!(replay.file("/a").unwrap(), b"2");
-    assert_eq!(
-        replay.file("/a").unwrap_err().kind(),
-        ErrorKind::PermissionDenied
-    );
-    assert_eq!(
-        replay.file("/a").unwrap_err().kind(),
-        ErrorKind::UnexpectedEof
-    );
-    assert_eq!(
-        replay.file("/b").unwrap_err().kind(),
-        ErrorKind::Unsupported
-    );
-    assert_eq!(
-        replay.list("/a").unwrap_err().kind(),
-        ErrorKind::Unsupported
-    );
-    assert_eq!(
-        replay.query(&Query::Qdiscs).unwrap_err().kind(),
-        ErrorKind::Unsupported
-    );
+    assert_eq!(replay.file("/a").unwrap_err().kind(), ErrorKind::PermissionDenied);
+    assert_eq!(replay.file("/a").unwrap_err().kind(), ErrorKind::UnexpectedEof);
+    assert_eq!(replay.file("/b").unwrap_err().kind(), ErrorKind::Unsupported);
+    assert_eq!(replay.list("/a").unwrap_err().kind(), ErrorKind::Unsupported);
+    assert_eq!(replay.query(&Query::Qdiscs).unwrap_err().kind(), ErrorKind::Unsupported);
 }
 
 #[test]
@@ -87,10 +70,7 @@ fn errors_keep_their_kind_in_a_capture() {
     let replay = Replay::new(machine.captured());
     assert_eq!(replay.file("/none").unwrap_err().kind(), missing.kind());
     assert_eq!(missing.kind(), ErrorKind::NotFound);
-    assert_eq!(
-        replay.query(&Query::Qdiscs).unwrap_err().kind(),
-        refused.kind()
-    );
+    assert_eq!(replay.query(&Query::Qdiscs).unwrap_err().kind(), refused.kind());
     assert_eq!(refused.kind(), ErrorKind::Unsupported);
 }
 
@@ -110,27 +90,19 @@ fn a_machine_with_nothing_has_gaps_for_everything() {
         assert_eq!(tables, []);
         let whats: Vec<_> = gaps.iter().map(|g| g.what.as_str()).collect();
         let of_kernel = ["netstat", "socket_memory", "conntrack"];
-        let want = [
-            &["thread", "cpu", "softnet", "port", "qdisc"][..],
-            &of_kernel,
-        ];
+        let want = [&["thread", "cpu", "softnet", "port", "qdisc"][..], &of_kernel];
         assert_eq!(whats, [&want.concat()[..], &["cgroup", "psi"]].concat());
     }
 }
 
 #[test]
 fn what_cannot_be_read_for_lack_of_permission_says_how() {
-    let (_, gaps) = Fake::default()
-        .failing("/proc/stat", &[], Errno::ACCESS)
-        .watch("cpu", 1);
+    let (_, gaps) = Fake::default().failing("/proc/stat", &[], Errno::ACCESS).watch("cpu", 1);
     assert_eq!(gaps[0].hint, "sudo linerate ...");
-    let (_, gaps) = Fake::default()
-        .failing("/proc/pressure/cpu", &[], Errno::OPNOTSUPP)
-        .watch("psi", 1);
+    let (_, gaps) =
+        Fake::default().failing("/proc/pressure/cpu", &[], Errno::OPNOTSUPP).watch("psi", 1);
     assert_eq!(gaps[0].hint, "psi=1");
-    let (_, gaps) = Fake::default()
-        .failing("/proc/pressure/cpu", &[], Errno::IO)
-        .watch("psi", 1);
+    let (_, gaps) = Fake::default().failing("/proc/pressure/cpu", &[], Errno::IO).watch("psi", 1);
     assert_eq!(gaps[0].hint, "");
 }
 
@@ -149,11 +121,7 @@ fn every_live_source_reads_and_its_columns_are_equally_long() {
             assert_eq!(table.at, [5, 105, 207], "{}", table.source);
         }
         let rows = table.at.len();
-        assert!(
-            table.columns.iter().all(|c| c.values.len() == rows),
-            "{}",
-            table.source
-        );
+        assert!(table.columns.iter().all(|c| c.values.len() == rows), "{}", table.source);
     }
     for source in ["thread", "cpu", "softnet", "port", "qdisc", "cgroup", "psi"] {
         let read = tables.iter().any(|t| t.source == source);
@@ -162,10 +130,7 @@ fn every_live_source_reads_and_its_columns_are_equally_long() {
         assert!(read != missed || source == "cgroup", "{source}: {gaps:#?}");
     }
     let port = tables.iter().find(|t| t.source == "port").unwrap();
-    assert_eq!(
-        (port.subject.as_str(), values(port, metric::PORT_UP)),
-        ("lo", &[1, 1, 1][..])
-    );
+    assert_eq!((port.subject.as_str(), values(port, metric::PORT_UP)), ("lo", &[1, 1, 1][..]));
     let (tables, _) = sources.take();
     assert_eq!(tables, [], "taken once");
 }
@@ -176,9 +141,7 @@ fn bytes_through_the_port_are_counted() {
     let mut sources = Sources::new(Arc::new(Live::new()), LOOPBACK);
     sources.observe(0);
     let socket = UdpSocket::bind((LOOPBACK, 0)).unwrap();
-    socket
-        .send_to(&[7; PAYLOAD], socket.local_addr().unwrap())
-        .unwrap();
+    socket.send_to(&[7; PAYLOAD], socket.local_addr().unwrap()).unwrap();
     sources.observe(1);
     let (tables, _) = of("port", sources.take());
     let bytes = values(&tables[0], metric::PORT_TX_BYTES);
@@ -204,9 +167,7 @@ fn a_thread_that_ends_ends_its_table_without_a_gap() {
     let (send_tid, tid) = mpsc::channel();
     let (end, ended) = mpsc::channel::<()>();
     let thread = std::thread::spawn(move || {
-        send_tid
-            .send(rustix::thread::gettid().as_raw_pid())
-            .unwrap();
+        send_tid.send(rustix::thread::gettid().as_raw_pid()).unwrap();
         let _ = ended.recv();
     });
     let mut sources = Sources::new(Arc::new(Live::new()), LOOPBACK);
@@ -248,12 +209,13 @@ const STAT: &str = "9 (tx) R 1 9 9 0 -1 64 0 0 0 0 11 22 0 0 20 0 9 0 8651 1091 
 fn a_kernel_without_scheduler_statistics_still_tells_the_ticks() {
     let blank = "0 0 0\n";
     let task = |name: &str| format!("/proc/self/task/9/{name}");
-    let zero = Fake::default()
-        .file(&task("stat"), &[STAT, STAT])
-        .file(&task("schedstat"), &[blank]);
-    let missing = Fake::default()
-        .file(&task("stat"), &[STAT, STAT, STAT])
-        .failing(&task("schedstat"), &[], Errno::NOENT);
+    let zero =
+        Fake::default().file(&task("stat"), &[STAT, STAT]).file(&task("schedstat"), &[blank]);
+    let missing = Fake::default().file(&task("stat"), &[STAT, STAT, STAT]).failing(
+        &task("schedstat"),
+        &[],
+        Errno::NOENT,
+    );
     for fake in [zero, missing] {
         let mut sources = fake.sources();
         sources.watch_thread("s0/tx0", 9);
@@ -287,10 +249,7 @@ fn a_cpu_that_goes_ends_its_own_table_only() {
     let fake = Fake::default().file("/proc/stat", &[both, first, both]);
     let (tables, gaps) = fake.watch("cpu", 3);
     assert_eq!(values(&tables[0], metric::CPU_USER), [1, 9, 1]);
-    assert_eq!(
-        (tables[1].subject.as_str(), &tables[1].at[..]),
-        ("1", &[0][..])
-    );
+    assert_eq!((tables[1].subject.as_str(), &tables[1].at[..]), ("1", &[0][..]));
     assert_eq!(gaps.len(), 1);
     assert!(gaps[0].why.starts_with("1 is gone"), "{}", gaps[0].why);
 }
@@ -299,17 +258,11 @@ fn a_cpu_that_goes_ends_its_own_table_only() {
 fn softnet_rows_without_a_number_are_the_cpus_that_are_online() {
     let rows = "0a 0 0 0 0 0 0 0 0 0\n0b 1 2 0 0 0 0 0 0 0\n";
     let online = "/sys/devices/system/cpu/online";
-    let fake = |list: &str| {
-        Fake::default()
-            .file("/proc/net/softnet_stat", &[rows])
-            .file(online, &[list])
-    };
+    let fake =
+        |list: &str| Fake::default().file("/proc/net/softnet_stat", &[rows]).file(online, &[list]);
     let (tables, _) = fake("0,3\n").watch("softnet", 1);
     assert_eq!(
-        (
-            tables[1].subject.as_str(),
-            values(&tables[1], metric::SOFTNET_PROCESSED)
-        ),
+        (tables[1].subject.as_str(), values(&tables[1], metric::SOFTNET_PROCESSED)),
         ("3", &[11][..])
     );
     let (tables, gaps) = fake("0-3\n").watch("softnet", 1);
@@ -386,10 +339,7 @@ fn version_1_counts_nanoseconds() {
     let stat = "nr_periods 5\nnr_throttled 2\nthrottled_time 31\n";
     let fake = Fake::default()
         .file("/proc/self/cgroup", &["1:cpu,cpuacct:/x\n0::/y\n"])
-        .file(
-            "/proc/self/mountinfo",
-            &["9 8 0:30 /x /cg rw - cgroup cgroup rw,cpu,cpuacct\n"],
-        )
+        .file("/proc/self/mountinfo", &["9 8 0:30 /x /cg rw - cgroup cgroup rw,cpu,cpuacct\n"])
         .file("/cg/cpu.stat", &[stat, stat]);
     let (tables, gaps) = fake.watch("cgroup", 1);
     assert_eq!(values(&tables[0], metric::CGROUP_THROTTLED_TIME), [31]);
@@ -403,10 +353,7 @@ fn a_file_is_read_up_to_the_limit_and_no_further() {
     std::fs::write(folder.path().join("more"), vec![b'x'; LIMIT + 1]).unwrap();
     let machine = Live::under(folder.path()).unwrap();
     assert_eq!(machine.file("/most").unwrap().len(), LIMIT);
-    assert_eq!(
-        machine.file("/more").unwrap_err().kind(),
-        ErrorKind::FileTooLarge
-    );
+    assert_eq!(machine.file("/more").unwrap_err().kind(), ErrorKind::FileTooLarge);
 }
 
 #[test]
@@ -427,14 +374,8 @@ fn a_tree_neither_blocks_nor_leads_out_of_itself() {
     let machine = Live::under(folder.path()).unwrap();
     assert_eq!(machine.file("/pipe").unwrap(), b"");
     assert_eq!(machine.file("/absolute").unwrap(), b"own");
-    assert_eq!(
-        machine.file("/out").unwrap_err().kind(),
-        ErrorKind::NotFound
-    );
-    assert_eq!(
-        machine.list("/").unwrap(),
-        ["absolute", "out", "own", "pipe"]
-    );
+    assert_eq!(machine.file("/out").unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(machine.list("/").unwrap(), ["absolute", "out", "own", "pipe"]);
 }
 
 #[test]
@@ -442,10 +383,7 @@ fn the_facts_of_the_port_toward_loopback_are_its_own() {
     for toward in loopbacks() {
         let facts = facts(&Live::new(), toward);
         let port = facts.port.unwrap();
-        assert_eq!(
-            (port.name.as_str(), port.driver.as_str()),
-            ("lo", "loopback")
-        );
+        assert_eq!((port.name.as_str(), port.driver.as_str()), ("lo", "loopback"));
         assert!(port.is_virtual && port.speed_mbps.is_none() && port.mtu.is_some());
         assert!(facts.ticks_per_sec > 0 && !facts.cpus.is_empty());
     }
@@ -494,17 +432,9 @@ fn the_registers_of_each_pci_function_here_say_the_same_as_its_whole_space() {
         let path = format!("{DEVICES}/{name}/config");
         let whole = live.head(&path, pci_config::LENGTH).unwrap();
         let registers = live.config(&path).unwrap();
-        assert_eq!(
-            pci_config::parse(&registers),
-            pci_config::parse(&whole),
-            "{name}"
-        );
+        assert_eq!(pci_config::parse(&registers), pci_config::parse(&whole), "{name}");
         let capture = Capture::new(Live::new());
-        assert_eq!(
-            capture.config(&path).unwrap(),
-            whole,
-            "a capture has all of {name}"
-        );
+        assert_eq!(capture.config(&path).unwrap(), whole, "a capture has all of {name}");
     }
 }
 

@@ -104,11 +104,7 @@ impl Thread {
                 counted => counted.filter(|c| !c.is_blank()),
             },
         };
-        self.seen = Some(if sched.is_some() {
-            Seen::Both
-        } else {
-            Seen::StatOnly
-        });
+        self.seen = Some(if sched.is_some() { Seen::Both } else { Seen::StatOnly });
         Ok(Some([
             sched.map(|s| s.run_ns),
             sched.map(|s| s.wait_ns),
@@ -138,15 +134,10 @@ impl Source for Thread {
         let row = self.row(machine);
         let row = row.map_err(|error| unreadable("thread", &self.stat.path, &error, PROC))?;
         match row {
-            Some(row) => self
-                .sheets
-                .push((), || self.subject.clone(), at, &row, gaps),
+            Some(row) => self.sheets.push((), || self.subject.clone(), at, &row, gaps),
             // Before the first row, the cause may also be a missing /proc.
             None if self.seen.is_none() => {
-                let why = format!(
-                    "cannot read {}: {} is not there",
-                    self.stat.path, self.subject
-                );
+                let why = format!("cannot read {}: {} is not there", self.stat.path, self.subject);
                 return Err(gap("thread", &why, PROC));
             }
             None => self.seen = Some(Seen::Ended),

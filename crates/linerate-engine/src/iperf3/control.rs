@@ -53,10 +53,7 @@ impl<'a> Control<'a> {
 
     /// Returns the connection in a state that ignores a stop, so that the test ends in order.
     pub(super) fn heedless(self) -> Control<'static> {
-        Control {
-            stream: self.stream,
-            stopped: Box::new(|| false),
-        }
+        Control { stream: self.stream, stopped: Box::new(|| false) }
     }
 
     /// Returns whether this side was asked to stop.

@@ -57,12 +57,7 @@ impl Streams {
             t.set == self.set
                 && t.stream as usize % lanes.len() == total.stream as usize % lanes.len()
         };
-        let all: u64 = end
-            .totals
-            .iter()
-            .filter(with)
-            .map(|t| t.sent.max(t.received))
-            .sum();
+        let all: u64 = end.totals.iter().filter(with).map(|t| t.sent.max(t.received)).sum();
         let share = u128::from(omitted) * u128::from(moved) / u128::from(all.max(1));
         moved.saturating_sub(share as u64)
     }
@@ -70,9 +65,7 @@ impl Streams {
     /// Returns the segments that a sender has retransmitted; `None` for a receiver, and if the kernel does not report
     /// it.
     fn retransmits(&self, end: &EndReadings, stream: u32) -> Option<u64> {
-        let table = self
-            .about(end, "tcp", stream)
-            .filter(|_| self.role == Role::Sender)?;
+        let table = self.about(end, "tcp", stream).filter(|_| self.role == Role::Sender)?;
         let omitted = self.omitted(table, TCP_RETRANS)?;
         grown(table, TCP_RETRANS).map(|all| all.saturating_sub(omitted))
     }
@@ -80,12 +73,7 @@ impl Streams {
     fn datagrams(&self, end: &EndReadings, total: &Total) -> Datagrams {
         let table = self.about(end, UDP_DATAGRAMS.source, total.stream);
         let (Some(size), Some(table)) = (self.datagram, table) else {
-            return Datagrams {
-                packets: Some(0),
-                omitted: 0,
-                errors: Some(0),
-                jitter: Some(0.0),
-            };
+            return Datagrams { packets: Some(0), omitted: 0, errors: Some(0), jitter: Some(0.0) };
         };
         let omitted = |metric| self.omitted(table, metric).unwrap_or(0);
         if self.role == Role::Sender {
@@ -163,22 +151,11 @@ mod tests {
     }
 
     fn total(stream: u32, sent: u64, received: u64) -> Total {
-        Total {
-            set: 2,
-            stream,
-            sent,
-            received,
-            complete: true,
-        }
+        Total { set: 2, stream, sent, received, complete: true }
     }
 
     fn streams(role: Role, datagram: Option<u16>, omit: u64) -> Streams {
-        Streams {
-            set: 2,
-            role,
-            datagram,
-            omit: Nanos::from_secs(omit),
-        }
+        Streams { set: 2, role, datagram, omit: Nanos::from_secs(omit) }
     }
 
     #[test]

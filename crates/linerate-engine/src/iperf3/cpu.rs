@@ -20,11 +20,7 @@ impl Used {
     pub(crate) fn now(machine: &dyn Machine) -> Option<Self> {
         let stat = machine.file("/proc/self/stat").ok()?;
         let stat = task_stat::parse(&stat).ok()?;
-        Some(Self {
-            at: Instant::now(),
-            user: stat.user_ticks,
-            system: stat.system_ticks,
-        })
+        Some(Self { at: Instant::now(), user: stat.user_ticks, system: stat.system_ticks })
     }
 
     /// Returns the CPU time since `before`, in nanoseconds.
@@ -43,10 +39,6 @@ impl Used {
         };
         let user = share(self.user, before.user);
         let system = share(self.system, before.system);
-        (seconds > 0.0).then_some(Cpu {
-            total: user + system,
-            user,
-            system,
-        })
+        (seconds > 0.0).then_some(Cpu { total: user + system, user, system })
     }
 }

@@ -28,10 +28,7 @@ pub struct Alone {
 impl Alone {
     /// Makes a link for a transport without a far end.
     pub fn new(engine: &str, machine: Arc<dyn Machine>) -> Self {
-        Self {
-            end: LocalEnd::alone(Side::Near, engine, machine),
-            epoch: Instant::now(),
-        }
+        Self { end: LocalEnd::alone(Side::Near, engine, machine), epoch: Instant::now() }
     }
 
     /// Runs a step until it ends. Returns its readings, and whether and why it ended early.
@@ -63,20 +60,14 @@ impl Link for Alone {
     }
 
     fn hosts(&mut self) -> Result<Vec<Host>, LinkError> {
-        Ok(vec![Host {
-            side: Side::Near,
-            facts: self.end.facts(),
-        }])
+        Ok(vec![Host { side: Side::Near, facts: self.end.facts() }])
     }
 
     fn prepare(&mut self, plan: &SetPlan) -> Result<Set, LinkError> {
         let offer = self.end.prepare(plan).map_err(|e| refused(&e))?;
         let end = self.end.connect(plan.id, &offer, &mut NoLines);
         let end = end.map_err(|e| refused(&e))?;
-        Ok(Set {
-            plan: plan.clone(),
-            ends: vec![end],
-        })
+        Ok(Set { plan: plan.clone(), ends: vec![end] })
     }
 
     fn step(
@@ -84,34 +75,21 @@ impl Link for Alone {
         plan: &StepPlan,
         watch: &mut dyn FnMut(Live) -> StepControl,
     ) -> Result<Step, LinkError> {
-        let still = Live {
-            rate: Rate(0),
-            moved: Bytes(0),
-            setbacks: None,
-            elapsed: Nanos(0),
-        };
-        let armed = self
-            .end
-            .arm_while(plan, &mut || watch(still) != StepControl::Stop);
+        let still = Live { rate: Rate(0), moved: Bytes(0), setbacks: None, elapsed: Nanos(0) };
+        let armed = self.end.arm_while(plan, &mut || watch(still) != StepControl::Stop);
         let mut running = armed.map_err(|e| refused(&e))?;
         let began = self.now();
         running.go();
         let (readings, ended) = Self::drive(plan, running, watch);
-        let trouble = if ended.stopped {
-            Some("stopped".to_owned())
-        } else {
-            unfinished(&readings)
-        };
+        let trouble =
+            if ended.stopped { Some("stopped".to_owned()) } else { unfinished(&readings) };
         Ok(Step {
             plan: ended.plan(plan),
             began,
             ends: vec![readings],
             clock: None,
             took: Nanos(0),
-            trouble: trouble.map(|what| Trouble {
-                side: Side::Near,
-                what,
-            }),
+            trouble: trouble.map(|what| Trouble { side: Side::Near, what }),
         })
     }
 
@@ -124,20 +102,14 @@ impl Link for Alone {
 /// Describes the first stream that did not end in order.
 fn unfinished(readings: &EndReadings) -> Option<String> {
     let total = readings.totals.iter().find(|total| !total.complete)?;
-    Some(format!(
-        "stream {} of set {} did not end in order",
-        total.stream, total.set
-    ))
+    Some(format!("stream {} of set {} did not end in order", total.stream, total.set))
 }
 
 fn refused(e: &LoadError) -> LinkError {
     if matches!(e, LoadError::Interrupted) {
         return LinkError::Interrupted;
     }
-    LinkError::Refused {
-        what: e.to_string(),
-        hint: e.hint().into(),
-    }
+    LinkError::Refused { what: e.to_string(), hint: e.hint().into() }
 }
 
 #[cfg(test)]
@@ -160,20 +132,13 @@ mod tests {
     fn set(id: u32, knobs: Knobs) -> SetPlan {
         SetPlan {
             id,
-            pattern: Pattern::Operations {
-                access: linerate_core::plan::Access::Copy,
-            },
+            pattern: Pattern::Operations { access: linerate_core::plan::Access::Copy },
             knobs,
         }
     }
 
     fn small(streams: u32) -> Knobs {
-        Knobs {
-            streams,
-            write_size: Bytes(65_536),
-            read_size: Bytes(65_536),
-            ..Knobs::default()
-        }
+        Knobs { streams, write_size: Bytes(65_536), read_size: Bytes(65_536), ..Knobs::default() }
     }
 
     fn step(sets: &[u32], millis: u64) -> StepPlan {
@@ -200,20 +165,12 @@ mod tests {
             sweep: false,
             trials: false,
         };
-        let (record, error) = run::once(
-            &mut link,
-            plan,
-            Nanos(0),
-            None,
-            run::Label::default(),
-            &mut (),
-        );
+        let (record, error) =
+            run::once(&mut link, plan, Nanos(0), None, run::Label::default(), &mut ());
         assert!(error.is_none(), "{error:?}");
         assert_eq!(record.end, Some(End::Complete));
         assert!(is_alone(&record));
-        let [step] = record.steps.as_slice() else {
-            panic!("{:?}", record.steps)
-        };
+        let [step] = record.steps.as_slice() else { panic!("{:?}", record.steps) };
         assert_eq!((step.ends.len(), step.trouble.clone()), (1, None));
         let found = once(&record, step, Direction::Forward).unwrap();
         assert!(found.load.goodput.mean > 0.0);
@@ -238,9 +195,7 @@ mod tests {
         let stopped = link.step(&step(&[3], 600_000), &mut stop_at_work).unwrap();
         assert_eq!(stopped.trouble.unwrap().what, "stopped");
         assert!(stopped.ends[0].totals[0].complete);
-        let whole = link
-            .step(&step(&[3], 50), &mut |_| StepControl::Continue)
-            .unwrap();
+        let whole = link.step(&step(&[3], 50), &mut |_| StepControl::Continue).unwrap();
         assert_eq!(whole.trouble, None);
         link.release(3).unwrap();
         let gone = link.step(&step(&[3], 50), &mut |_| StepControl::Continue);

@@ -109,11 +109,7 @@ impl Iperf3 {
         let second = 1_000_000_000;
         let whole = self.options.washout.0.is_multiple_of(second);
         let wanted = whole && self.options.protocol == Protocol::Tcp;
-        if wanted {
-            self.options.washout.0 / second
-        } else {
-            0
-        }
+        if wanted { self.options.washout.0 / second } else { 0 }
     }
 
     /// Agrees on a test with this set of streams.
@@ -144,10 +140,7 @@ impl Iperf3 {
     fn test(&mut self, set: u32) -> Result<Test, LinkError> {
         let Some((plan, test)) = self.sets.get_mut(&set) else {
             let what = format!("set {set} is not prepared");
-            return Err(LinkError::Refused {
-                what,
-                hint: String::new(),
-            });
+            return Err(LinkError::Refused { what, hint: String::new() });
         };
         if let Some(test) = test.take() {
             return Ok(test);
@@ -182,28 +175,17 @@ impl Link for Iperf3 {
     }
 
     fn hosts(&mut self) -> Result<Vec<Host>, LinkError> {
-        Ok(vec![Host {
-            side: Side::Near,
-            facts: self.end.facts(),
-        }])
+        Ok(vec![Host { side: Side::Near, facts: self.end.facts() }])
     }
 
     fn prepare(&mut self, plan: &SetPlan) -> Result<Set, LinkError> {
         self.alive()?;
         let (test, near) = self.agree(plan).map_err(|e| self.fails(&e))?;
         // A server sends operations of the requested size.
-        let size = test
-            .datagram
-            .filter(|_| test.direction == Direction::Reverse);
-        let far = SetEnd {
-            write_size: size.map_or(0, u64::from),
-            ..SetEnd::default()
-        };
+        let size = test.datagram.filter(|_| test.direction == Direction::Reverse);
+        let far = SetEnd { write_size: size.map_or(0, u64::from), ..SetEnd::default() };
         self.sets.insert(plan.id, (plan.clone(), Some(test)));
-        Ok(Set {
-            plan: plan.clone(),
-            ends: vec![near, far],
-        })
+        Ok(Set { plan: plan.clone(), ends: vec![near, far] })
     }
 
     fn step(
@@ -265,10 +247,7 @@ impl Link for Iperf3 {
 }
 
 fn trouble(side: Side, what: &str) -> Trouble {
-    Trouble {
-        side,
-        what: what.into(),
-    }
+    Trouble { side, what: what.into() }
 }
 
 /// A test in progress.
@@ -295,11 +274,8 @@ impl Course<'_> {
         loop {
             let left = time.saturating_sub(self.began.elapsed());
             // The sampler ends senders after its last row. Receivers continue until nothing arrives.
-            let all_ended = if self.sends() {
-                running.done(LOOK)
-            } else {
-                running.done(LOOK.min(left))
-            };
+            let all_ended =
+                if self.sends() { running.done(LOOK) } else { running.done(LOOK.min(left)) };
             let failed = running.failed();
             if failed.is_none() && (all_ended || left.is_zero() && !self.sends()) {
                 return None;
@@ -333,17 +309,12 @@ impl Course<'_> {
         let mut near = running.finish();
         let mut nanos = None;
         let cpu = cpu(&mut nanos);
-        near.tables
-            .extend(nanos.and_then(|used| process(used, lasted)));
+        near.tables.extend(nanos.and_then(|used| process(used, lasted)));
         if broken.is_some() {
             return (near, missing(self.test.direction), broken);
         }
         let ours = self.ours(&near, cpu, lasted);
-        let patience = if self.stopped {
-            RESULTS_TO_STOP
-        } else {
-            RESULTS
-        };
+        let patience = if self.stopped { RESULTS_TO_STOP } else { RESULTS };
         match self.test.exchange(&ours, patience) {
             Ok(results) => {
                 let far = self.report(&results, &near, lasted).readings();
@@ -371,11 +342,7 @@ impl Course<'_> {
             if quiet.elapsed() >= QUIET || said.elapsed() >= QUIET_AT_MOST {
                 self.test.bare.finish();
             }
-            let patience = if self.stops(running) {
-                RESULTS_TO_STOP
-            } else {
-                RESULTS
-            };
+            let patience = if self.stops(running) { RESULTS_TO_STOP } else { RESULTS };
             if said.elapsed() >= patience {
                 return Err(self.test.silent(patience));
             }
@@ -389,11 +356,7 @@ impl Course<'_> {
         cpu: Option<linerate_core::iperf3::Cpu>,
         lasted: Duration,
     ) -> Results {
-        let role = if self.sends() {
-            Role::Sender
-        } else {
-            Role::Receiver
-        };
+        let role = if self.sends() { Role::Sender } else { Role::Receiver };
         let streams = Streams {
             set: self.set,
             role,
@@ -401,11 +364,7 @@ impl Course<'_> {
             omit: Nanos::from_secs(self.test.omit),
         };
         let seconds = (lasted.as_secs_f64() - self.test.omit as f64).max(0.0);
-        Results {
-            cpu,
-            congestion: None,
-            streams: streams.results(near, 0, seconds),
-        }
+        Results { cpu, congestion: None, streams: streams.results(near, 0, seconds) }
     }
 
     fn report<'r>(

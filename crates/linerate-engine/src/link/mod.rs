@@ -103,10 +103,7 @@ impl Ended {
     /// Returns the plan for the step's record, with the time that was measured.
     pub(crate) fn plan(&self, plan: &StepPlan) -> StepPlan {
         let measure = self.enough.map(|elapsed| plan.measured(elapsed));
-        StepPlan {
-            measure: measure.unwrap_or(plan.measure),
-            ..plan.clone()
-        }
+        StepPlan { measure: measure.unwrap_or(plan.measure), ..plan.clone() }
     }
 }
 

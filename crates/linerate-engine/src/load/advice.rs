@@ -37,11 +37,7 @@ impl Advice {
     /// Makes advice for operations of `asked` bytes or, if that is zero, of a size that follows the rate up to `cap`.
     pub fn new(asked: u64, cap: u32) -> Self {
         let fixed = asked != 0;
-        let most = if fixed {
-            u32::try_from(asked).unwrap_or(u32::MAX)
-        } else {
-            cap.max(1)
-        };
+        let most = if fixed { u32::try_from(asked).unwrap_or(u32::MAX) } else { cap.max(1) };
         Self {
             most,
             fixed,
@@ -57,10 +53,7 @@ impl Advice {
     /// Sets the payload that gathers in the receive buffer before a receiver reads it. It is zero at first.
     #[must_use]
     pub fn gathering(self, bytes: u32) -> Self {
-        Self {
-            gather: bytes,
-            ..self
-        }
+        Self { gather: bytes, ..self }
     }
 
     /// Sets the pace of each stream of a sender, in bytes per second. At the start and after a pause, the sender is
@@ -250,10 +243,7 @@ mod tests {
         advice.count_until(9);
         assert!(!advice.counting());
         assert_eq!(advice.counted(), [Some(5), Some(9)]);
-        assert_eq!(
-            [4, 5, 8, 9].map(|due| advice.counts(due)),
-            [false, true, true, false]
-        );
+        assert_eq!([4, 5, 8, 9].map(|due| advice.counts(due)), [false, true, true, false]);
         advice.renew();
         assert_eq!(advice.counted(), [None, None]);
     }

@@ -41,9 +41,7 @@ impl Application {
         });
         match planted {
             Ok(planted) => Ok(Self::of(role, knobs, *planted)),
-            Err(why) => Err(LoadError::Unsupported {
-                what: format!("{VARIABLE}: {why}"),
-            }),
+            Err(why) => Err(LoadError::Unsupported { what: format!("{VARIABLE}: {why}") }),
         }
     }
 
@@ -147,20 +145,14 @@ mod tests {
         knobs.receive = Receive::Discard;
         assert_eq!(cost(Role::Receiver, &knobs).to_bits(), 0);
         assert_eq!(cost(Role::Sender, &knobs).to_bits(), copied.to_bits());
-        knobs.extra_work = ExtraWork {
-            sender_ps_per_byte: 0,
-            receiver_ps_per_byte: 800,
-        };
+        knobs.extra_work = ExtraWork { sender_ps_per_byte: 0, receiver_ps_per_byte: 800 };
         assert_eq!(cost(Role::Receiver, &knobs).to_bits(), copied.to_bits());
     }
 
     #[test]
     fn a_stop_ends_work_that_would_take_hours() {
         let knobs = Knobs {
-            extra_work: ExtraWork {
-                sender_ps_per_byte: WORK_MAX_PS,
-                receiver_ps_per_byte: 0,
-            },
+            extra_work: ExtraWork { sender_ps_per_byte: WORK_MAX_PS, receiver_ps_per_byte: 0 },
             ..Knobs::default()
         };
         let application = Application::of(Role::Sender, &knobs, None);

@@ -33,19 +33,12 @@ const OVER: u8 = 2;
 impl Bare {
     /// Makes the state of a test whose datagrams have numbers of `width` bits and are sent in bursts of `burst`.
     pub(crate) fn new(width: Width, burst: Option<usize>) -> Self {
-        Self {
-            width,
-            burst,
-            ..Self::default()
-        }
+        Self { width, burst, ..Self::default() }
     }
 
     /// Limits the bytes that all senders of connections may send together.
     pub(crate) fn limited(self, most: Option<u64>) -> Self {
-        Self {
-            left: most.map(AtomicU64::new),
-            ..self
-        }
+        Self { left: most.map(AtomicU64::new), ..self }
     }
 
     /// Says that the end was announced: from now on the other end may close its streams.

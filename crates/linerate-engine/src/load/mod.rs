@@ -113,10 +113,7 @@ impl LoadError {
                 "raise the limit of locked memory (`ulimit -l` shows it in KiB): memlock in \
                  /etc/security/limits.conf, LimitMEMLOCK= of a service"
             }
-            Self::Request {
-                status: Status::RETRIES_EXCEEDED,
-                ..
-            } => {
+            Self::Request { status: Status::RETRIES_EXCEEDED, .. } => {
                 "compare the MTU of both ports and of the switches between them, and let UDP port 4791 (RoCE) pass"
             }
             Self::NoDatagrams { .. } => {

@@ -72,10 +72,7 @@ mod tests {
         pages.ensure(65_536);
         pages.randomize().unwrap();
         let mut seen = [0u32; 256];
-        pages
-            .bytes()
-            .iter()
-            .for_each(|b| seen[usize::from(*b)] += 1);
+        pages.bytes().iter().for_each(|b| seen[usize::from(*b)] += 1);
         assert!(seen.iter().all(|n| (100..500).contains(n)));
     }
 }

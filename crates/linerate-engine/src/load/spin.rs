@@ -14,9 +14,7 @@ const TRIES: u32 = 9;
 pub(crate) fn spin(iterations: u64) {
     let mut x = black_box(iterations);
     for _ in 0..iterations {
-        x = x
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     }
     black_box(x);
 }

@@ -32,13 +32,7 @@ struct Sums {
 
 impl Default for Sums {
     fn default() -> Self {
-        Self {
-            number: 0,
-            least: u64::MAX,
-            most: 0,
-            sum: 0,
-            squares: 0,
-        }
+        Self { number: 0, least: u64::MAX, most: 0, sum: 0, squares: 0 }
     }
 }
 

@@ -81,27 +81,19 @@ impl Target {
         };
         let plain = !host.is_empty()
             && host.len() <= 255
-            && host
-                .bytes()
-                .all(|b| b.is_ascii_graphic() && !b"/[]@".contains(&b))
+            && host.bytes().all(|b| b.is_ascii_graphic() && !b"/[]@".contains(&b))
             && !host.starts_with('-');
         if !plain {
             return Err(wrong());
         }
-        Ok(Self {
-            host: host.into(),
-            port,
-        })
+        Ok(Self { host: host.into(), port })
     }
 
     /// Returns all addresses of the requested family, in the system's order of preference.
     pub fn resolve(&self, family: Option<Family>) -> Result<Vec<SocketAddr>, PeerError> {
         let all: Vec<SocketAddr> = (self.host.as_str(), self.port)
             .to_socket_addrs()
-            .map_err(|source| PeerError::UnknownHost {
-                host: self.host.clone(),
-                source,
-            })?
+            .map_err(|source| PeerError::UnknownHost { host: self.host.clone(), source })?
             .collect();
         let mut kept: Vec<SocketAddr> = Vec::new();
         for address in all {
@@ -110,10 +102,9 @@ impl Target {
             }
         }
         match family {
-            Some(family) if kept.is_empty() => Err(PeerError::FamilyMismatch {
-                host: self.host.clone(),
-                family,
-            }),
+            Some(family) if kept.is_empty() => {
+                Err(PeerError::FamilyMismatch { host: self.host.clone(), family })
+            }
             _ => Ok(kept),
         }
     }
@@ -156,9 +147,6 @@ mod tests {
     fn the_family_filters_and_says_so() {
         let target: Target = "127.0.0.1".parse().unwrap();
         assert_eq!(target.resolve(Some(Family::V4)).unwrap().len(), 1);
-        assert!(matches!(
-            target.resolve(Some(Family::V6)),
-            Err(PeerError::FamilyMismatch { .. })
-        ));
+        assert!(matches!(target.resolve(Some(Family::V6)), Err(PeerError::FamilyMismatch { .. })));
     }
 }

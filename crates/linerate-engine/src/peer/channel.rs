@@ -65,10 +65,7 @@ pub(crate) fn wait(
 /// spinning.
 pub(crate) fn timespec(time: Duration) -> Timespec {
     let millis = time.as_nanos().div_ceil(1_000_000) as i64;
-    Timespec {
-        tv_sec: millis / 1_000,
-        tv_nsec: millis % 1_000 * 1_000_000,
-    }
+    Timespec { tv_sec: millis / 1_000, tv_nsec: millis % 1_000 * 1_000_000 }
 }
 
 /// Sets options of a control socket: a silent end is noticed, small messages are sent at once, and lost ones are

@@ -94,11 +94,7 @@ impl Meeting<'_> {
             .map_err(failed("send"))?
             .ok_or(LoadError::NoDatagrams { address: far })?;
         write_all(line, &IN, None, deadline).map_err(|e| self.lost(&e))?;
-        self.found(
-            socket,
-            &place.challenge,
-            [Purpose::NearTag, Purpose::FarTag],
-        )
+        self.found(socket, &place.challenge, [Purpose::NearTag, Purpose::FarTag])
     }
 
     /// Sends hellos until the far end proves that it received one; returns `None` if it never does.
@@ -160,8 +156,7 @@ impl Meeting<'_> {
             ];
             let _ = poll(&mut fds, Some(&timespec(left)));
             let [_, said, stopped] = fds.map(|fd| !fd.revents().is_empty());
-            self.answer(&socket, &place.challenge, near, &mut visitor)
-                .map_err(failed("send"))?;
+            self.answer(&socket, &place.challenge, near, &mut visitor).map_err(failed("send"))?;
             if said {
                 let mut word = [0];
                 read_exact(line, &mut word, deadline).map_err(|e| self.lost(&e))?;
@@ -174,11 +169,7 @@ impl Meeting<'_> {
         if visitor.is_none() {
             return Err(self.lost(&"the near end sent payload before its hello"));
         }
-        self.found(
-            socket,
-            &place.challenge,
-            [Purpose::FarTag, Purpose::NearTag],
-        )
+        self.found(socket, &place.challenge, [Purpose::FarTag, Purpose::NearTag])
     }
 
     /// Answers hellos with a valid proof from the host of the control connection. The socket is connected to
@@ -223,11 +214,7 @@ impl Meeting<'_> {
     }
 
     fn failed(&self, call: &'static str, source: io::Error) -> LoadError {
-        LoadError::Call {
-            call,
-            stream: self.stream,
-            source,
-        }
+        LoadError::Call { call, stream: self.stream, source }
     }
 
     /// Opens a non-blocking socket at the address `own`, on a port of its own.
@@ -251,11 +238,7 @@ impl Meeting<'_> {
         let set = socket.set_nonblocking(false);
         set.map_err(|e| self.failed("fcntl", e))?;
         let [own, other] = tags.map(|tag| self.tag(tag, challenge));
-        Ok(Datagrams {
-            fd: socket.into(),
-            own,
-            other,
-        })
+        Ok(Datagrams { fd: socket.into(), own, other })
     }
 }
 

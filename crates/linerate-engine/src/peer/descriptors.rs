@@ -16,10 +16,7 @@ pub(super) fn raise(limits: &Limits) -> usize {
     let now = getrlimit(Resource::Nofile);
     let allowed = now.maximum.map_or(wanted, |most| most.min(wanted));
     if now.current.is_some_and(|current| current < allowed) {
-        let raised = Rlimit {
-            current: Some(allowed),
-            maximum: now.maximum,
-        };
+        let raised = Rlimit { current: Some(allowed), maximum: now.maximum };
         // If this fails, the gate still works: unauthenticated connections are dropped for sessions, and it pauses
         // when there are none. A client reports the stream that got no descriptor.
         let _ = setrlimit(Resource::Nofile, raised);

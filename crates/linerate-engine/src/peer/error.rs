@@ -263,14 +263,8 @@ impl PeerError {
 
     pub(crate) fn broken(address: SocketAddr, error: &ChannelError) -> Self {
         match error {
-            ChannelError::TimedOut => Self::Unanswered {
-                address,
-                seconds: GIVEN_UP.as_secs(),
-            },
-            error => Self::Broken {
-                address,
-                what: error.to_string(),
-            },
+            ChannelError::TimedOut => Self::Unanswered { address, seconds: GIVEN_UP.as_secs() },
+            error => Self::Broken { address, what: error.to_string() },
         }
     }
 
@@ -292,9 +286,6 @@ impl From<PeerError> for LinkError {
         if matches!(error, PeerError::Interrupted) {
             return Self::Interrupted;
         }
-        Self::Lost {
-            what: error.to_string(),
-            hint: error.hint(),
-        }
+        Self::Lost { what: error.to_string(), hint: error.hint() }
     }
 }

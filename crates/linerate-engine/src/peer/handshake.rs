@@ -39,14 +39,8 @@ impl Preamble {
     fn handshake(&self, key: &Key, initiator: bool) -> Result<HandshakeState, snow::Error> {
         let prologue = [&self.hello[..], &self.reply[..]].concat();
         let params = PATTERN.parse()?;
-        let builder = Builder::new(params)
-            .prologue(&prologue)?
-            .psk(0, key.bytes())?;
-        if initiator {
-            builder.build_initiator()
-        } else {
-            builder.build_responder()
-        }
+        let builder = Builder::new(params).prologue(&prologue)?.psk(0, key.bytes())?;
+        if initiator { builder.build_initiator() } else { builder.build_responder() }
     }
 
     /// Makes the near end's first message, and the state that waits for the answer.
@@ -117,10 +111,7 @@ mod tests {
     use super::*;
 
     fn preamble(seed: u8) -> Preamble {
-        Preamble {
-            hello: [seed; HELLO_LEN],
-            reply: [seed; REPLY_LEN],
-        }
+        Preamble { hello: [seed; HELLO_LEN], reply: [seed; REPLY_LEN] }
     }
 
     fn shake(near: (&Preamble, &Key), far: (&Preamble, &Key)) -> Option<[TransportState; 2]> {

@@ -126,10 +126,8 @@ impl Key {
     }
 
     fn sum(&self) -> [u8; SUM_LEN] {
-        let hash = Sha256::new()
-            .chain_update(b"linerate key checksum")
-            .chain_update(self.0)
-            .finalize();
+        let hash =
+            Sha256::new().chain_update(b"linerate key checksum").chain_update(self.0).finalize();
         [hash[0], hash[1], hash[2]]
     }
 
@@ -156,10 +154,7 @@ impl Key {
     /// Reads a key from `input` to its end, such as the standard input of `linerate pair`.
     pub fn read(input: impl Read) -> Result<Self, KeyError> {
         let mut text = String::new();
-        input
-            .take(FILE_MAX)
-            .read_to_string(&mut text)
-            .map_err(KeyError::Input)?;
+        input.take(FILE_MAX).read_to_string(&mut text).map_err(KeyError::Input)?;
         text.parse()
     }
 
@@ -183,11 +178,7 @@ impl Key {
     /// Reads a key file; `None` if there is none. A file that other users may read is refused, because they may know
     /// its key.
     pub fn load(path: &Path) -> Result<Option<Self>, KeyError> {
-        let wrong = |source| KeyError::File {
-            what: "read",
-            path: path.into(),
-            source,
-        };
+        let wrong = |source| KeyError::File { what: "read", path: path.into(), source };
         let file = match File::open(path) {
             Ok(file) => file,
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -200,15 +191,9 @@ impl Key {
         }
         let mode = meta.mode() & 0o777;
         if mode & 0o077 != 0 {
-            return Err(KeyError::Exposed {
-                path: path.into(),
-                mode,
-            });
+            return Err(KeyError::Exposed { path: path.into(), mode });
         }
-        let content = |source| KeyError::Content {
-            path: path.into(),
-            source: Box::new(source),
-        };
+        let content = |source| KeyError::Content { path: path.into(), source: Box::new(source) };
         Self::read(file).map(Some).map_err(content)
     }
 
@@ -224,10 +209,7 @@ impl Key {
 
     fn store_new(&self, path: &Path) -> io::Result<()> {
         let directory = path.parent().unwrap_or(Path::new("."));
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(directory)?;
+        DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
         let suffix = u64::from_ne_bytes(random());
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let temporary = directory.join(format!(".{name}.{suffix:x}"));
@@ -253,16 +235,11 @@ impl FromStr for Key {
 
     /// Parses the text form. Case, spaces and hyphens are ignored, `o` counts as `0`, and `i` and `l` count as `1`.
     fn from_str(text: &str) -> Result<Self, KeyError> {
-        let letters: Vec<char> = text
-            .chars()
-            .filter(|c| !c.is_whitespace() && *c != '-')
-            .collect();
+        let letters: Vec<char> = text.chars().filter(|c| !c.is_whitespace() && *c != '-').collect();
         let mut bytes = Vec::with_capacity(KEY_LEN + SUM_LEN);
         let (mut bits, mut held) = (0_u32, 0);
         for (i, letter) in letters.iter().enumerate() {
-            let value = value(*letter).ok_or(KeyError::Letter {
-                group: i / GROUP + 1,
-            })?;
+            let value = value(*letter).ok_or(KeyError::Letter { group: i / GROUP + 1 })?;
             bits = bits << 5 | value;
             held += 5;
             if held >= 8 {
@@ -279,11 +256,7 @@ impl FromStr for Key {
         let (key, sum) = bytes.split_at(KEY_LEN);
         let mut own = Self([0; KEY_LEN]);
         own.0.copy_from_slice(key);
-        if own.sum() == sum {
-            Ok(own)
-        } else {
-            Err(KeyError::Checksum)
-        }
+        if own.sum() == sum { Ok(own) } else { Err(KeyError::Checksum) }
     }
 }
 
@@ -299,11 +272,7 @@ fn value(letter: char) -> Option<u32> {
 
 /// Returns the directory of keys: `$XDG_CONFIG_HOME/linerate`, or `~/.config/linerate`.
 pub fn directory() -> Result<PathBuf, KeyError> {
-    let absolute = |name| {
-        std::env::var_os(name)
-            .map(PathBuf::from)
-            .filter(|p| p.is_absolute())
-    };
+    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
     absolute("XDG_CONFIG_HOME")
         .or_else(|| absolute("HOME").map(|home| home.join(".config")))
         .map(|config| config.join("linerate"))
@@ -320,9 +289,7 @@ pub fn client_file(directory: &Path, host: &str) -> Result<PathBuf, KeyError> {
     let named = !host.is_empty()
         && host.len() <= 200
         && !host.starts_with('.')
-        && host
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || b".-_:%".contains(&b));
+        && host.bytes().all(|b| b.is_ascii_alphanumeric() || b".-_:%".contains(&b));
     if !named {
         return Err(KeyError::HostName { host: host.into() });
     }
@@ -384,10 +351,7 @@ mod tests {
         let text = Key([0xA5; KEY_LEN]).text();
         assert_eq!(text.split('-').map(str::len).collect::<Vec<_>>(), [8; 7]);
         let cut = &text[..text.len() - 1];
-        assert!(matches!(
-            cut.parse::<Key>(),
-            Err(KeyError::Length { got: 55 })
-        ));
+        assert!(matches!(cut.parse::<Key>(), Err(KeyError::Length { got: 55 })));
         let bent = text.replacen(&text[9..10], "u", 1);
         assert!(matches!(bent.parse::<Key>(), Err(KeyError::Letter { .. })));
     }

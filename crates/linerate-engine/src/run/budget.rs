@@ -33,11 +33,7 @@ const SURE: Nanos = Nanos::from_secs(33);
 /// minute on trials, which prove causes: a waiting user then sees the first proof sooner.
 fn shared(plan: &Plan) -> Nanos {
     let beyond = plan.time.0.saturating_sub(SURE.0);
-    if plan.trials {
-        Nanos(plan.time.0 - beyond + beyond / 4)
-    } else {
-        plan.time
-    }
+    if plan.trials { Nanos(plan.time.0 - beyond + beyond / 4) } else { plan.time }
 }
 
 /// Returns `per_mille` of the total time, but at least `least` and at most `most` milliseconds.
@@ -65,10 +61,7 @@ impl Budget {
     /// run's time stays available to later steps.
     pub(super) fn stretch(&mut self, plan: &Plan, rtt: Nanos) {
         let longer = |now: Nanos, trips: u64, per_mille: u64| {
-            let wanted = rtt
-                .0
-                .saturating_mul(trips)
-                .min(plan.time.0 / 1000 * per_mille);
+            let wanted = rtt.0.saturating_mul(trips).min(plan.time.0 / 1000 * per_mille);
             Nanos(now.0.max(wanted))
         };
         self.base = longer(self.base, 25, 120);
@@ -176,11 +169,7 @@ mod tests {
         assert_eq!(stretched(60, 49), usual, "24 round trips and more");
         assert_eq!(stretched(60, 50), [2_385, 600, 200]);
         assert_eq!(stretched(60, 200), [5_000, 2_400, 800]);
-        assert_eq!(
-            stretched(60, 400),
-            [7_200, 3_600, 1_200],
-            "no more than so much"
-        );
+        assert_eq!(stretched(60, 400), [7_200, 3_600, 1_200], "no more than so much");
     }
 
     #[test]

@@ -32,10 +32,7 @@ pub(super) enum Enough {
 impl Enough {
     /// Makes the criterion for a base load: it lasts at least half of the planned time, and the shortest time of a base step.
     pub(super) fn of_load(budget: &Budget) -> Self {
-        Self::Mean {
-            least: Nanos((budget.base.0 / 2).max(budget.least_base.0)),
-            rates: Vec::new(),
-        }
+        Self::Mean { least: Nanos((budget.base.0 / 2).max(budget.least_base.0)), rates: Vec::new() }
     }
 
     /// Returns whether the step with the progress `live` has measured enough.
@@ -55,9 +52,7 @@ impl Enough {
 fn is_tight(rates: &[f64]) -> bool {
     let steady = steady_state(rates).and_then(|from| rates.get(from..));
     let interval = steady.and_then(mean_ci);
-    interval
-        .and_then(Interval::relative)
-        .is_some_and(|half| half <= TIGHT)
+    interval.and_then(Interval::relative).is_some_and(|half| half <= TIGHT)
 }
 
 #[cfg(test)]

@@ -115,12 +115,7 @@ fn session(
         Ok(()) | Err(LinkError::Lost { .. }) if run.stopped => (End::Interrupted, None),
         Ok(()) => (End::Complete, None),
         Err(LinkError::Interrupted) => (End::Interrupted, None),
-        Err(error) => (
-            End::Failed {
-                why: error.to_string(),
-            },
-            Some(error),
-        ),
+        Err(error) => (End::Failed { why: error.to_string() }, Some(error)),
     };
     run.sink.event(&Event::Ended(&end));
     run.record.end = Some(end);
@@ -130,10 +125,7 @@ fn session(
 impl Run<'_> {
     fn begin(&mut self) -> Result<(), LinkError> {
         for host in self.link.hosts()? {
-            self.note(
-                |record| record.hosts.push(host.clone()),
-                &Event::Host(&host),
-            );
+            self.note(|record| record.hosts.push(host.clone()), &Event::Host(&host));
         }
         self.notices();
         Ok(())
@@ -170,17 +162,8 @@ impl Run<'_> {
     /// were allowed but are impossible.
     fn settings(&mut self) {
         let hosts = self.record.hosts.clone();
-        let lack = |host: &Host| {
-            host.facts
-                .gaps
-                .iter()
-                .find(|g| g.what == SETTINGS_GAP)
-                .cloned()
-        };
-        if !hosts
-            .iter()
-            .any(|h| !h.facts.changeable.is_empty() || lack(h).is_some())
-        {
+        let lack = |host: &Host| host.facts.gaps.iter().find(|g| g.what == SETTINGS_GAP).cloned();
+        if !hosts.iter().any(|h| !h.facts.changeable.is_empty() || lack(h).is_some()) {
             return;
         }
         for host in hosts.iter().filter(|host| host.facts.changeable.is_empty()) {

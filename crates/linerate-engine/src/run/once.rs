@@ -61,10 +61,7 @@ impl Run<'_> {
 
 impl RoundTrips {
     pub(super) fn pattern(self) -> Pattern {
-        Pattern::PingPong {
-            size: self.size,
-            interval: self.interval.unwrap_or(Nanos(0)),
-        }
+        Pattern::PingPong { size: self.size, interval: self.interval.unwrap_or(Nanos(0)) }
     }
 
     /// Returns the settings of the set that times round trips. It uses the plan's transport options and arrays.
@@ -105,9 +102,7 @@ fn purpose(directions: &[Direction], streams: u32, timed: bool) -> (Purpose, Str
     let (purpose, load) = match directions {
         [] => return (Purpose::IdleLatency, "round trips on the idle path".into()),
         [direction] => {
-            let purpose = Purpose::Base {
-                direction: *direction,
-            };
+            let purpose = Purpose::Base { direction: *direction };
             (purpose, direction.name())
         }
         _ => (Purpose::Both, "both directions at once"),

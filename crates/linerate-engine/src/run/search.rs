@@ -66,10 +66,7 @@ impl Run<'_> {
         let knobs = &self.record.start.plan.knobs;
         let streams = knobs.streams;
         let each = Rate((rate.0 / u64::from(streams.max(1))).max(1));
-        let knobs = Knobs {
-            pacing: Some(each),
-            ..knobs.clone()
-        };
+        let knobs = Knobs { pacing: Some(each), ..knobs.clone() };
         let set = self.stream(direction, knobs)?;
         let words = format!("{}, {}, {rate}", direction.name(), steps::streams(streams));
         self.step(purpose, &[set], washout, measure, &words)?;

@@ -75,14 +75,7 @@ impl Run<'_> {
         let words = "latency of the idle path";
         let purpose = Purpose::IdleLatency;
         let mut enough = self.early(Enough::Trips);
-        self.step_until(
-            purpose,
-            &[set],
-            Nanos(0),
-            self.budget.idle,
-            words,
-            &mut enough,
-        )?;
+        self.step_until(purpose, &[set], Nanos(0), self.budget.idle, words, &mut enough)?;
         self.link.release(set)?;
         let step = self.record.steps.last();
         if let Some(idle) = step.and_then(|step| latency_of(&self.record, step)) {
@@ -103,11 +96,7 @@ impl Run<'_> {
 
     /// Lets a step end early only if trials can use the remaining time.
     fn early(&self, enough: Enough) -> Enough {
-        if self.record.start.plan.trials {
-            enough
-        } else {
-            Enough::Never
-        }
+        if self.record.start.plan.trials { enough } else { Enough::Never }
     }
 
     /// Runs the steps after the trials. A verdict does not need them, so they are left out if no time is left.
@@ -162,10 +151,7 @@ impl Run<'_> {
             &Gap {
                 what: words.to_owned(),
                 why: "not measured: no time was left".to_owned(),
-                hint: format!(
-                    "--time {:.0}s",
-                    (self.record.start.plan.time.secs() * 2.0).ceil()
-                ),
+                hint: format!("--time {:.0}s", (self.record.start.plan.time.secs() * 2.0).ceil()),
             },
         );
         Ok(())
@@ -173,11 +159,7 @@ impl Run<'_> {
 
     /// Tells the user about a part that is left out of the run.
     pub(super) fn hint(&mut self, side: Side, gap: &Gap) {
-        self.sink.event(&Event::Notice {
-            level: Level::Hint,
-            side,
-            gap,
-        });
+        self.sink.event(&Event::Notice { level: Level::Hint, side, gap });
     }
 
     /// Measures with twice the streams of the base load, unless that was done. The judge needs no larger sweep.
@@ -200,9 +182,7 @@ impl Run<'_> {
     }
 
     fn base_of(&mut self, direction: Direction) -> Option<&mut Base> {
-        self.bases
-            .iter_mut()
-            .find(|base| base.direction == direction)
+        self.bases.iter_mut().find(|base| base.direction == direction)
     }
 
     /// Doubles the number of streams until the goodput no longer rises.
@@ -231,14 +211,7 @@ impl Run<'_> {
         }
         let best = self.goodput(direction);
         let more = streams.saturating_mul(2).min(MOST_STREAMS);
-        let Some(set) = self.offered(
-            direction,
-            &Knobs {
-                streams: more,
-                ..knobs
-            },
-        )?
-        else {
+        let Some(set) = self.offered(direction, &Knobs { streams: more, ..knobs })? else {
             return Ok(None);
         };
         let purpose = Purpose::Sweep { direction };
@@ -253,38 +226,23 @@ impl Run<'_> {
 
     /// Returns whether the last step did not end in order. Its connections are then lost.
     pub(super) fn broke(&self) -> bool {
-        !self.stopped
-            && self
-                .record
-                .steps
-                .last()
-                .is_some_and(|s| s.trouble.is_some())
+        !self.stopped && self.record.steps.last().is_some_and(|s| s.trouble.is_some())
     }
 
     /// Returns the best goodput of a direction so far, in bits per second.
     fn goodput(&mut self, direction: Direction) -> f64 {
         let measured = self.deriver.direction(&self.record, direction);
         measured.map_or(0.0, |d| {
-            d.sweep
-                .iter()
-                .chain([&d.base])
-                .map(|l| l.goodput.mean)
-                .fold(0.0, f64::max)
+            d.sweep.iter().chain([&d.base]).map(|l| l.goodput.mean).fold(0.0, f64::max)
         })
     }
 
     pub(super) fn ping(&mut self, interval: Nanos) -> Result<u32, LinkError> {
-        let pattern = Pattern::PingPong {
-            size: PROBE,
-            interval,
-        };
+        let pattern = Pattern::PingPong { size: PROBE, interval };
         let plan = &self.record.start.plan;
         let rows = options_of(&plan.engine);
-        let knobs = Knobs {
-            nodelay: true,
-            options: plan.knobs.options.of_path(rows),
-            ..Knobs::default()
-        };
+        let knobs =
+            Knobs { nodelay: true, options: plan.knobs.options.of_path(rows), ..Knobs::default() };
         self.set(pattern, knobs)
     }
 
@@ -303,11 +261,7 @@ impl Run<'_> {
                 let side = knobs.host.map_or(Side::Far, |change| change.side);
                 self.hint(
                     side,
-                    &Gap {
-                        what: format!("a load {}", direction.name()),
-                        why: what,
-                        hint,
-                    },
+                    &Gap { what: format!("a load {}", direction.name()), why: what, hint },
                 );
                 Ok(None)
             }
@@ -357,19 +311,11 @@ impl Run<'_> {
             sets: sets.to_vec(),
             washout,
             measure,
-            tick: tick(
-                Nanos(washout.0.saturating_add(measure.0)),
-                self.read_of(sets),
-            ),
+            tick: tick(Nanos(washout.0.saturating_add(measure.0)), self.read_of(sets)),
         };
         let began = self.link.now();
         let left = self.budget.left(began);
-        if self.sink.event(&Event::StepBegan {
-            plan: &plan,
-            words,
-            left,
-        }) == RunControl::Stop
-        {
+        if self.sink.event(&Event::StepBegan { plan: &plan, words, left }) == RunControl::Stop {
             self.stopped = true;
             return Ok(());
         }
@@ -381,10 +327,7 @@ impl Run<'_> {
             let took = self.link.now().0.saturating_sub(began.0);
             self.beyond.count(Nanos(took.saturating_sub(own)));
         }
-        self.note(
-            |record| record.steps.push(step.clone()),
-            &Event::Step(&step),
-        );
+        self.note(|record| record.steps.push(step.clone()), &Event::Step(&step));
         Ok(())
     }
 
@@ -392,9 +335,7 @@ impl Run<'_> {
     fn read_of(&self, sets: &[u32]) -> u64 {
         let all = self.record.sets.iter().map(|set| &set.plan);
         let these = all.filter(|plan| sets.contains(&plan.id));
-        these
-            .map(|plan| u64::from(read_of(plan.knobs.streams)))
-            .sum()
+        these.map(|plan| u64::from(read_of(plan.knobs.streams))).sum()
     }
 
     fn watched(
@@ -408,11 +349,7 @@ impl Run<'_> {
         self.link.step(plan, &mut |live| {
             let left = Nanos(left.0.saturating_sub(live.elapsed.0));
             let rate = direction.map(|_| live.rate);
-            let control = sink.event(&Event::Progress {
-                rate,
-                direction,
-                left,
-            });
+            let control = sink.event(&Event::Progress { rate, direction, left });
             if control == RunControl::Stop {
                 *stopped = true;
                 StepControl::Stop
@@ -433,9 +370,5 @@ fn direction_of(purpose: Purpose) -> Option<Direction> {
 }
 
 pub(super) fn streams(n: u32) -> String {
-    if n == 1 {
-        "1 stream".to_owned()
-    } else {
-        format!("{n} streams")
-    }
+    if n == 1 { "1 stream".to_owned() } else { format!("{n} streams") }
 }

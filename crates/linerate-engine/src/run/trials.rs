@@ -111,13 +111,7 @@ impl Run<'_> {
     fn trial(&mut self, model: &Model, plan: &TrialPlan, until: Nanos) -> Result<(), LinkError> {
         let what = kind(&plan.kind).map_or("", |k| k.words);
         let words = format!("testing {what} ({})", plan.direction.name());
-        self.note(
-            |record| record.trials.push(plan.clone()),
-            &Event::Trial {
-                plan,
-                words: &words,
-            },
-        );
+        self.note(|record| record.trials.push(plan.clone()), &Event::Trial { plan, words: &words });
         let Some(before) = self.offered(plan.direction, &plan.before)? else {
             return Ok(());
         };
@@ -227,11 +221,7 @@ impl Run<'_> {
     ) -> Result<(), LinkError> {
         match (plan.after.host, outcome) {
             (Some(change), Err(LinkError::Refused { what, hint })) => {
-                let what = Gap {
-                    what: format!("the trial {}", plan.kind),
-                    why: what,
-                    hint,
-                };
+                let what = Gap { what: format!("the trial {}", plan.kind), why: what, hint };
                 self.hint(change.side, &what);
                 Ok(())
             }
@@ -263,9 +253,7 @@ impl Run<'_> {
         };
         for _ in 0..DRAWS {
             let set = trial.sets[usize::from(changed)];
-            let purpose = Purpose::Warm {
-                trial: trial.plan.id,
-            };
+            let purpose = Purpose::Warm { trial: trial.plan.id };
             self.step(purpose, &[set], Nanos(0), LOOK, trial.words)?;
             let step = self.record.steps.last();
             let drawn = step.and_then(|s| model::crowd(&self.record, s, trial.plan.direction));
@@ -288,11 +276,7 @@ impl Run<'_> {
     fn redialled(&mut self, trial: &mut Interleaved<'_>, changed: bool) -> Result<bool, LinkError> {
         let set = &mut trial.sets[usize::from(changed)];
         self.link.release(*set)?;
-        let knobs = if changed {
-            &trial.plan.after
-        } else {
-            &trial.plan.before
-        };
+        let knobs = if changed { &trial.plan.after } else { &trial.plan.before };
         let made = self.offered(trial.plan.direction, knobs)?;
         *set = made.unwrap_or(*set);
         Ok(made.is_some())
@@ -304,9 +288,7 @@ impl Run<'_> {
         let base = model.direction(plan.direction).map(|d| &d.base);
         let all = self.beyond.spent(Nanos(settle.0 + measure.0), FEWEST + 2);
         // In half of the slices no payload gets through.
-        let stalls = base
-            .and_then(Load::silent)
-            .map_or(0, |_| STALL.0 * FEWEST.div_ceil(2));
+        let stalls = base.and_then(Load::silent).map_or(0, |_| STALL.0 * FEWEST.div_ceil(2));
         Nanos(all.0 + stalls)
     }
 
@@ -317,9 +299,7 @@ impl Run<'_> {
         let lost = slice.is_some_and(|s| s.trouble.is_some() && !stalled(s));
         let slices = self.deriver.slices(&self.record, trial.plan.id);
         let so_far = effect(trial.plan, &slices);
-        let time = self
-            .budget
-            .affords(self.link.now(), self.beyond.spent(trial.slice(), 1));
+        let time = self.budget.affords(self.link.now(), self.beyond.spent(trial.slice(), 1));
         let next = so_far.next_changed().filter(|_| !lost && time)?;
         if slice.is_some_and(|s| !undisturbed(s)) {
             let ends = self.link.now().0 + self.beyond.spent(trial.slice(), 1).0;
@@ -359,9 +339,7 @@ impl Interleaved<'_> {
     /// Returns how the streams of the base load share receive queues, if the trial is about that.
     fn shared(&self) -> Option<Crowd> {
         let of = |direction| self.model.direction(direction)?.base.crowd();
-        (self.plan.factor() == Some(Factor::OtherPorts))
-            .then(|| of(self.plan.direction))
-            .flatten()
+        (self.plan.factor() == Some(Factor::OtherPorts)).then(|| of(self.plan.direction)).flatten()
     }
 
     /// Returns the sets that a slice runs.
@@ -378,11 +356,7 @@ impl Interleaved<'_> {
 
 /// Makes the notice that no attempt gave the connections that a trial of other ports needs.
 fn undrawn(plan: &TrialPlan, changed: bool) -> Gap {
-    let how = if changed {
-        "as before"
-    } else {
-        "less than before"
-    };
+    let how = if changed { "as before" } else { "less than before" };
     Gap {
         what: format!("the trial {}", plan.kind),
         why: format!("{DRAWS} times new connections shared receive queues {how}"),
@@ -403,11 +377,7 @@ fn open(model: &Model, directions: &[Direction], first: u32) -> Vec<TrialPlan> {
 /// Returns the washout of a slice, and the time of the slice that counts.
 fn times(model: &Model, plan: &TrialPlan) -> [Nanos; 2] {
     let base = model.direction(plan.direction).map(|d| &d.base);
-    let measure = plan
-        .factor()
-        .and_then(|factor| next_slice(model, plan.direction, factor));
+    let measure = plan.factor().and_then(|factor| next_slice(model, plan.direction, factor));
     let times = base.zip(measure);
-    times.map_or_else(Default::default, |(base, measure)| {
-        [washout(&base.tcp), measure]
-    })
+    times.map_or_else(Default::default, |(base, measure)| [washout(&base.tcp), measure])
 }

@@ -99,10 +99,7 @@ impl Run<'_> {
         match sweep.left_out.first() {
             // An end that refuses every size refuses the sweep.
             Some(Gap { why, hint, .. }) if self.record.steps.is_empty() => {
-                Err(LinkError::Refused {
-                    what: why.clone(),
-                    hint: hint.clone(),
-                })
+                Err(LinkError::Refused { what: why.clone(), hint: hint.clone() })
             }
             _ => Ok(()),
         }
@@ -150,10 +147,7 @@ impl Run<'_> {
         longest: Nanos,
         beyond: &mut Vec<f64>,
     ) -> Result<Option<Warm>, LinkError> {
-        let trips = RoundTrips {
-            size,
-            ..sweep.trips
-        };
+        let trips = RoundTrips { size, ..sweep.trips };
         let knobs = trips.knobs(&self.record.start.plan);
         let set = match self.set(trips.pattern(), knobs) {
             Err(LinkError::Refused { what, hint }) => {
@@ -222,11 +216,8 @@ impl Run<'_> {
     }
 
     fn left_out(&mut self, sweep: &mut TripSweep, size: Bytes, what: &str, hint: String) {
-        let gap = Gap {
-            what: format!("round trips of {size}"),
-            why: format!("left out: {what}"),
-            hint,
-        };
+        let gap =
+            Gap { what: format!("round trips of {size}"), why: format!("left out: {what}"), hint };
         self.hint(Side::Far, &gap);
         sweep.left_out.push(gap);
     }
@@ -258,9 +249,7 @@ mod tests {
     impl Path {
         fn trip(&self, set: u32) -> u64 {
             let plan = self.sets.iter().find(|plan| plan.id == set).unwrap();
-            let Pattern::PingPong { size, .. } = plan.pattern else {
-                panic!("{plan:?}")
-            };
+            let Pattern::PingPong { size, .. } = plan.pattern else { panic!("{plan:?}") };
             self.rtt + (size.0 as f64 * 2.0 * self.byte_ns) as u64
         }
     }
@@ -278,14 +267,10 @@ mod tests {
             self.now += 3 * self.rtt;
             self.sets.push(plan.clone());
             match plan.pattern {
-                Pattern::PingPong { size, .. } if size.0 > self.most => Err(LinkError::Refused {
-                    what: "too large".to_owned(),
-                    hint: String::new(),
-                }),
-                _ => Ok(Set {
-                    plan: plan.clone(),
-                    ends: Vec::new(),
-                }),
+                Pattern::PingPong { size, .. } if size.0 > self.most => {
+                    Err(LinkError::Refused { what: "too large".to_owned(), hint: String::new() })
+                }
+                _ => Ok(Set { plan: plan.clone(), ends: Vec::new() }),
             }
         }
 
@@ -301,12 +286,7 @@ mod tests {
             let counted = all - plan.washout.0.div_ceil(trip).min(all);
             let began = Nanos(self.now);
             self.now += all * trip + 3 * self.rtt + 5 * MS;
-            let exact = Exact {
-                least: trip,
-                most: trip,
-                sum: counted * trip,
-                deviation_ps: 0,
-            };
+            let exact = Exact { least: trip, most: trip, sum: counted * trip, deviation_ps: 0 };
             let times = Histogram {
                 set: plan.sets[0],
                 counts: vec![(trip, counted)],
@@ -360,18 +340,8 @@ mod tests {
             two_writes: false,
         };
         let sizes = trip_sizes(transport("tcp").unwrap(), &plan, trips);
-        let mut sweep = TripSweep {
-            trips,
-            sizes: sizes.clone(),
-            left_out: Vec::new(),
-        };
-        let mut path = Path {
-            now: 0,
-            rtt,
-            byte_ns: 8.0 / rate,
-            sets: Vec::new(),
-            most,
-        };
+        let mut sweep = TripSweep { trips, sizes: sizes.clone(), left_out: Vec::new() };
+        let mut path = Path { now: 0, rtt, byte_ns: 8.0 / rate, sets: Vec::new(), most };
         let (record, _) = trip_sweep(&mut path, plan, &mut sweep, Label::default(), &mut Deaf);
         let rows = by_size(&record, &sizes);
         (record, rows, Nanos(path.now))
@@ -401,17 +371,12 @@ mod tests {
     fn every_size_is_timed_where_all_fit_and_the_longest_are_left_out_elsewhere() {
         let fit = |rtt, rate| {
             let rows = swept(rtt, rate, 20, u64::MAX).1;
-            rows.iter()
-                .map(|row| row.times.is_some())
-                .collect::<Vec<bool>>()
+            rows.iter().map(|row| row.times.is_some()).collect::<Vec<bool>>()
         };
         assert_eq!(fit(50_000, 10.0), [true; 23]);
         let slow = fit(50_000, 0.01);
         let first = slow.iter().position(|timed| !timed).unwrap();
-        assert!(
-            first > 15 && slow[first..].iter().all(|timed| !timed),
-            "{slow:?}"
-        );
+        assert!(first > 15 && slow[first..].iter().all(|timed| !timed), "{slow:?}");
         let far = fit(300 * MS, 10.0);
         assert!(far[0] && !far[1], "every n-th: {far:?}");
     }

@@ -47,12 +47,7 @@ struct Open {
 
 impl Recorder {
     pub(super) fn new(dir: &Path) -> Self {
-        Self {
-            dir: dir.to_owned(),
-            open: None,
-            path: None,
-            problem: None,
-        }
+        Self { dir: dir.to_owned(), open: None, path: None, problem: None }
     }
 
     /// Returns the path of the file, once the run has begun. The file may be incomplete if there is a
@@ -86,12 +81,7 @@ impl Recorder {
             Ok(opened) => opened,
             Err(e) => return self.give_up(&format!("no file could be made: {e}"), e.kind()),
         };
-        let open = self.open.insert(Open {
-            file,
-            length: 0,
-            values: 0,
-            measured: false,
-        });
+        let open = self.open.insert(Open { file, length: 0, values: 0, measured: false });
         let copied = io::copy(&mut from, &mut open.file);
         self.path = Some(path);
         if let Err(e) = copied {
@@ -113,12 +103,7 @@ impl Recorder {
         match create(&self.dir, start) {
             Ok((path, file)) => {
                 self.path = Some(path);
-                self.open = Some(Open {
-                    file,
-                    length: 0,
-                    values: 0,
-                    measured: false,
-                });
+                self.open = Some(Open { file, length: 0, values: 0, measured: false });
                 self.append(&frame::header());
                 self.write(&Frame::Start(start));
                 self.remove_unless_begun();
@@ -170,10 +155,7 @@ impl Recorder {
         let Some(open) = self.open.take() else { return };
         let synced = open.file.sync_data();
         if let Err(error) = synced.and_then(|()| File::open(&self.dir)?.sync_data()) {
-            self.give_up(
-                &format!("it could not be written to the disk: {error}"),
-                error.kind(),
-            );
+            self.give_up(&format!("it could not be written to the disk: {error}"), error.kind());
         }
     }
 
@@ -232,17 +214,9 @@ fn create(dir: &Path, start: &Start) -> io::Result<(PathBuf, File)> {
     DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
     let name = name(start.wall_secs, start.plan.peer.as_deref());
     for n in 1..=SUFFIXES {
-        let suffix = if n == 1 {
-            String::new()
-        } else {
-            format!("-{n}")
-        };
+        let suffix = if n == 1 { String::new() } else { format!("-{n}") };
         let path = dir.join(format!("{name}{suffix}.{}", super::EXTENSION));
-        let file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&path);
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
         match file {
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
             other => return other.map(|file| (path, file)),
@@ -255,11 +229,7 @@ fn create(dir: &Path, start: &Start) -> io::Result<(PathBuf, File)> {
 /// `_`.
 pub(super) fn name(wall_secs: u64, peer: Option<&str>) -> String {
     let plain = |c: char| {
-        if c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_') {
-            c
-        } else {
-            '_'
-        }
+        if c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_') { c } else { '_' }
     };
     let peer = peer.unwrap_or("self");
     let peer = peer.strip_prefix("ssh://").unwrap_or(peer);
@@ -285,11 +255,7 @@ fn civil(days: u64) -> (u64, u64, u64) {
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let shifted = (5 * day_of_year + 2) / 153; // 0 is March
     let day = day_of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 {
-        shifted + 3
-    } else {
-        shifted - 9
-    };
+    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
     let year = year_of_era + era * 400 + u64::from(month <= 2);
     (year, month, day)
 }

@@ -37,13 +37,7 @@ fn start() -> Start {
 }
 
 fn host(name: &str) -> Host {
-    Host {
-        side: Side::Near,
-        facts: HostFacts {
-            name: name.to_owned(),
-            ..HostFacts::default()
-        },
-    }
+    Host { side: Side::Near, facts: HostFacts { name: name.to_owned(), ..HostFacts::default() } }
 }
 
 fn step() -> Step {
@@ -86,12 +80,7 @@ fn a_run_is_found_again_as_last_by_name_and_by_path() {
     let path = recorder.path().unwrap();
     let name = path.file_name().unwrap().to_str().unwrap();
     assert_eq!(name, "2026-11-21T10-31-07-brook.lnr");
-    for which in [
-        "last",
-        name,
-        &name[..name.len() - 4],
-        path.to_str().unwrap(),
-    ] {
+    for which in ["last", name, &name[..name.len() - 4], path.to_str().unwrap()] {
         let loaded = store.load(which).unwrap();
         assert_eq!(loaded.path, path);
         assert_eq!(loaded.warning(), None);
@@ -123,11 +112,7 @@ fn only_the_owner_may_read_and_nothing_is_overwritten() {
 fn the_last_is_the_newest_by_the_time_in_its_name() {
     let temp = tempfile::tempdir().unwrap();
     let store = Store::new(temp.path());
-    for name in [
-        "2026-11-21T10-31-08-a.lnr",
-        "2026-11-21T10-31-07-z.lnr",
-        "x.txt",
-    ] {
+    for name in ["2026-11-21T10-31-08-a.lnr", "2026-11-21T10-31-07-z.lnr", "x.txt"] {
         fs::write(temp.path().join(name), b"").unwrap();
     }
     assert!(store.last().unwrap().ends_with("2026-11-21T10-31-08-a.lnr"));
@@ -209,11 +194,7 @@ fn what_is_missing_is_said_with_what_helps() {
     let text = temp.path().join("text");
     fs::write(&text, "not a record at all").unwrap();
     let error = store.load(text.to_str().unwrap()).unwrap_err();
-    assert!(
-        error
-            .to_string()
-            .ends_with("this is not a record of linerate")
-    );
+    assert!(error.to_string().ends_with("this is not a record of linerate"));
     // A device without an end is refused, not read.
     let error = store.load("/dev/zero").unwrap_err();
     assert!(matches!(error, StoreError::Read { .. }), "{error}");
@@ -230,10 +211,7 @@ fn the_place_follows_the_environment() {
     };
     let under = |dir: &str| Path::new(dir).join("linerate/records");
     assert_eq!(place(Some("/s"), Some("/h")).unwrap(), under("/s"));
-    assert_eq!(
-        place(Some("s"), Some("/h")).unwrap(),
-        under("/h/.local/state")
-    );
+    assert_eq!(place(Some("s"), Some("/h")).unwrap(), under("/h/.local/state"));
     assert_eq!(place(None, Some("/h")).unwrap(), under("/h/.local/state"));
     assert!(matches!(place(None, None), Err(StoreError::NoPlace)));
 }
@@ -294,10 +272,7 @@ fn with_full_disk(test: &str, blocks: u32) -> Option<Store> {
         .output()
         .unwrap();
     let printed = String::from_utf8_lossy(&output.stdout);
-    assert!(
-        output.status.success() && printed.contains("1 passed"),
-        "{printed}"
-    );
+    assert!(output.status.success() && printed.contains("1 passed"), "{printed}");
     Some(Store::new(dir))
 }
 
@@ -364,11 +339,7 @@ fn a_record_is_found_by_its_note_and_the_newest_of_several() {
     assert_eq!(of("note:before"), (before, None));
     let (name, choice) = of("after it");
     assert_eq!(name, after);
-    assert!(
-        choice
-            .unwrap()
-            .starts_with("2 records have the note `after it`")
-    );
+    assert!(choice.unwrap().starts_with("2 records have the note `after it`"));
     for none in ["", "note:", "note:last", "after"] {
         let found = store.load(none);
         assert!(matches!(found, Err(StoreError::NotFound { .. })), "{none}");

@@ -106,10 +106,7 @@ mod tests {
         lines.clone().say_at("y", now + Duration::from_secs(1));
         {
             let heard = heard.lock().unwrap();
-            assert_eq!(
-                heard[heard.len() - 2..],
-                ["a 5 more lines like these", "a y"]
-            );
+            assert_eq!(heard[heard.len() - 2..], ["a 5 more lines like these", "a y"]);
         }
         // Nothing was kept back since.
         lines.finish();
@@ -118,10 +115,7 @@ mod tests {
             lines.say_at("z", now + Duration::from_secs(1));
         }
         lines.finish();
-        assert_eq!(
-            heard.lock().unwrap().last().unwrap(),
-            "a 1 more lines like these"
-        );
+        assert_eq!(heard.lock().unwrap().last().unwrap(), "a 1 more lines like these");
     }
 
     #[test]

@@ -33,12 +33,8 @@ pub(crate) fn addresses(listeners: &[TcpListener]) -> Vec<SocketAddr> {
 
 fn listener(address: SocketAddr) -> io::Result<TcpListener> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let fd: OwnedFd = socket_with(
-        socket::family(&address),
-        SocketType::STREAM,
-        flags,
-        Some(ipproto::TCP),
-    )?;
+    let fd: OwnedFd =
+        socket_with(socket::family(&address), SocketType::STREAM, flags, Some(ipproto::TCP))?;
     // A server that is started again must not wait for old connections to be forgotten.
     sockopt::set_socket_reuseaddr(&fd, true)?;
     if address.is_ipv6() {

@@ -127,11 +127,7 @@ impl<'a, D: Doorman> Strangers<'a, D> {
                 self.accept(listener);
             }
         }
-        let Tally {
-            admitted,
-            sent_away,
-            not_allowed,
-        } = self.tally;
+        let Tally { admitted, sent_away, not_allowed } = self.tally;
         self.lines.last(&format!(
             "connections: {admitted} accepted, {sent_away} refused, {not_allowed} from networks that are not allowed"
         ));
@@ -265,9 +261,7 @@ impl<'a, D: Doorman> Strangers<'a, D> {
 
 fn ready(fds: &[PollFd<'_>]) -> Vec<usize> {
     let all = fds.iter().enumerate();
-    all.filter(|(_, f)| !f.revents().is_empty())
-        .map(|(at, _)| at)
-        .collect()
+    all.filter(|(_, f)| !f.revents().is_empty()).map(|(at, _)| at).collect()
 }
 
 /// Returns the address group of an address: addresses of which one party can have many count as one.
@@ -282,8 +276,7 @@ pub(crate) fn group(address: IpAddr) -> IpAddr {
 fn exhausted(e: &io::Error) -> bool {
     use rustix::io::Errno;
     let codes = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM];
-    e.raw_os_error()
-        .is_some_and(|code| codes.iter().any(|c| c.raw_os_error() == code))
+    e.raw_os_error().is_some_and(|code| codes.iter().any(|c| c.raw_os_error() == code))
 }
 
 #[cfg(test)]

@@ -5,12 +5,8 @@ use std::sync::Arc;
 
 use super::*;
 
-const ANYONE: Bounds<'static> = Bounds {
-    allow: &[],
-    all: 9,
-    each_address: 9,
-    time: Duration::from_secs(60),
-};
+const ANYONE: Bounds<'static> =
+    Bounds { allow: &[], all: 9, each_address: 9, time: Duration::from_secs(60) };
 
 /// Lets nobody in.
 struct Deaf;
@@ -52,11 +48,7 @@ fn arrive(from: &[&str], bounds: Bounds<'_>) -> Vec<TcpStream> {
 
 /// Which of them stayed.
 fn stayed(from: &[&str], all: usize, each_address: usize) -> Vec<bool> {
-    let bounds = Bounds {
-        all,
-        each_address,
-        ..ANYONE
-    };
+    let bounds = Bounds { all, each_address, ..ANYONE };
     words(arrive(from, bounds))
 }
 
@@ -88,10 +80,7 @@ fn where_all_places_are_taken_the_largest_crowd_gives_one() {
 #[test]
 fn only_those_come_in_whose_network_is_allowed() {
     let allow = ["10.1.0.0/16", "fe80::/64"].map(|text| text.parse().unwrap());
-    let bounds = Bounds {
-        allow: &allow,
-        ..ANYONE
-    };
+    let bounds = Bounds { allow: &allow, ..ANYONE };
     let from = ["10.1.0.0", "10.1.255.255", "10.0.255.255", "10.2.0.0"];
     assert_eq!(words(arrive(&from, bounds)), [true, true, false, false]);
     let from = ["fe80::1", "fe80:0:0:1::", "0.0.0.0"];

@@ -16,20 +16,13 @@ use linerate_engine::link::{Link, LinkError};
 use proptest::prelude::*;
 
 fn set(id: u32, direction: Direction, knobs: Knobs) -> SetPlan {
-    SetPlan {
-        id,
-        pattern: Pattern::Stream { direction },
-        knobs,
-    }
+    SetPlan { id, pattern: Pattern::Stream { direction }, knobs }
 }
 
 fn ping(id: u32) -> SetPlan {
     SetPlan {
         id,
-        pattern: Pattern::PingPong {
-            size: Bytes(64),
-            interval: Nanos(0),
-        },
+        pattern: Pattern::PingPong { size: Bytes(64), interval: Nanos(0) },
         knobs: Knobs::default(),
     }
 }
@@ -52,27 +45,18 @@ fn run(path: &SimPath, sets: &[SetPlan]) -> Step {
         sim.prepare(set).expect("the set is made");
     }
     let ids: Vec<u32> = sets.iter().map(|s| s.id).collect();
-    sim.step(&plan(&ids, Nanos::from_secs(2)), &mut |_| {
-        StepControl::Continue
-    })
-    .expect("the step runs")
+    sim.step(&plan(&ids, Nanos::from_secs(2)), &mut |_| StepControl::Continue)
+        .expect("the step runs")
 }
 
 fn tables<'a>(step: &'a Step, end: usize, source: &'a str) -> impl Iterator<Item = &'a Table> {
-    step.ends[end]
-        .tables
-        .iter()
-        .filter(move |t| t.source == source)
+    step.ends[end].tables.iter().filter(move |t| t.source == source)
 }
 
 /// Growth of a counter over the time that counts, per second.
 fn speed(table: &Table, metric: Metric) -> f64 {
     let values = table.column(metric).expect("the column is there");
-    let first = table
-        .at
-        .iter()
-        .position(|&at| at >= 300_000_000)
-        .expect("a row");
+    let first = table.at.iter().position(|&at| at >= 300_000_000).expect("a row");
     let last = values.len() - 1;
     (values[last] - values[first]) as f64 * 1e9 / (table.at[last] - table.at[first]) as f64
 }
@@ -98,10 +82,7 @@ fn goodput(path: &SimPath, knobs: Knobs) -> f64 {
 }
 
 fn streams(streams: u32) -> Knobs {
-    Knobs {
-        streams,
-        ..Knobs::default()
-    }
+    Knobs { streams, ..Knobs::default() }
 }
 
 /// A path of 10 Gb/s where nothing but the wire binds.
@@ -111,10 +92,7 @@ fn wire() -> SimPath {
 
 /// A longer path at 20 Gb/s, where the window of 1 MB and a millisecond leave 8.4 Gb/s.
 fn windowed() -> SimPath {
-    let mut path = SimPath {
-        rtt: Nanos::from_millis(1),
-        ..SimPath::default()
-    };
+    let mut path = SimPath { rtt: Nanos::from_millis(1), ..SimPath::default() };
     path.forward.rate = Rate(20_000_000_000);
     path.forward.receive_window = Bytes(1 << 20);
     path.forward.send_buffer = Bytes(2 << 20);

@@ -67,10 +67,7 @@ impl Tally {
     }
 }
 
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is a fact of one trial, counted apart"
-)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of one trial, counted apart")]
 /// One trial's outcome.
 struct Trial {
     class: usize,
@@ -126,11 +123,7 @@ fn noise_size(random: &mut Random) -> f64 {
 fn trial(random: &mut Random) -> Trial {
     let index = random.pick(&[0, 1, 2, 3]);
     let mut noise = Noise::new(class(random, index), noise_size(random), random.bits());
-    let truth = if random.uniform() < 0.1 {
-        1.0
-    } else {
-        random.pick(&TRUTHS)
-    };
+    let truth = if random.uniform() < 0.1 { 1.0 } else { random.pick(&TRUTHS) };
     let ranges = ranges(random, truth);
     compare(truth, &ranges, index, |changed| {
         let ticks: Vec<f64> = (0..7).map(|_| noise.step()).collect();
@@ -148,9 +141,7 @@ fn compare(
     let mut comparison = Comparison::new(MAX_BLOCKS);
     let mut last = None;
     while let Some(changed) = comparison.next_changed() {
-        comparison
-            .push(changed, goodput(changed))
-            .expect("the order that was asked for");
+        comparison.push(changed, goodput(changed)).expect("the order that was asked for");
         last = comparison.interval();
         let hopeless = |i: Interval| ranges.iter().all(|r| r.excludes(i.widened(2.0)));
         if last.is_some_and(|i| proved(ranges, i).is_some() || hopeless(i)) {
@@ -204,24 +195,13 @@ fn intervals_cover_the_truth_as_often_as_they_say() {
         println!("{}", tally.row(&format!("true ratio {name}")));
     }
     for (blocks, tally) in by_slices.iter().enumerate().filter(|(_, t)| t.trials > 0) {
-        println!(
-            "{}",
-            tally.row(&format!("stopped after {} slices", 4 * blocks))
-        );
+        println!("{}", tally.row(&format!("stopped after {} slices", 4 * blocks)));
     }
-    assert!(
-        (0.93..=0.97).contains(&all.coverage()),
-        "{}",
-        all.coverage()
-    );
+    assert!((0.93..=0.97).contains(&all.coverage()), "{}", all.coverage());
     for (tally, name) in by_class.iter().zip(CLASSES) {
         assert!(tally.coverage() >= 0.92, "{name}: {}", tally.coverage());
     }
-    assert!(
-        upper_bound(all.wrong, all.trials) < 0.01,
-        "{} wrong",
-        all.wrong
-    );
+    assert!(upper_bound(all.wrong, all.trials) < 0.01, "{} wrong", all.wrong);
 }
 
 /// A kind of limit on a simulated path, the change that is tried, and its effect.
@@ -263,17 +243,13 @@ fn simulated(random: &mut Random) -> (SimPath, Knobs, f64) {
 fn slice(sim: &mut Sim, set: u32, measure: u64) -> f64 {
     let plan = StepPlan {
         index: 0,
-        purpose: Purpose::Sweep {
-            direction: Direction::Forward,
-        },
+        purpose: Purpose::Sweep { direction: Direction::Forward },
         sets: vec![set],
         washout: Nanos::from_millis(200),
         measure: Nanos::from_millis(measure),
         tick: Nanos::from_millis(100),
     };
-    let step = sim
-        .step(&plan, &mut |_| StepControl::Continue)
-        .expect("the step runs");
+    let step = sim.step(&plan, &mut |_| StepControl::Continue).expect("the step runs");
     let receivers = step.ends[1].tables.iter().filter(|t| t.source == "worker");
     let moved = |t: &Table| {
         let bytes = t.column(WORKER_BYTES).expect("bytes are counted");
@@ -289,23 +265,15 @@ fn comparisons_on_simulated_paths_cover_the_truth() {
     for _ in 0..setting("LINERATE_RUNS", 500) {
         let (path, after, truth) = simulated(&mut random);
         let own = Range::new(0.95 * truth, 1.05 * truth);
-        let ranges = if (truth - 1.0).abs() < 0.03 {
-            [EQUAL, Range::new(1.8, 2.1)]
-        } else {
-            [EQUAL, own]
-        };
+        let ranges =
+            if (truth - 1.0).abs() < 0.03 { [EQUAL, Range::new(1.8, 2.1)] } else { [EQUAL, own] };
         let mut sim = Sim::new(path, random.bits());
         for (id, knobs) in [(0, Knobs::default()), (1, after)] {
-            let pattern = Pattern::Stream {
-                direction: Direction::Forward,
-            };
-            sim.prepare(&SetPlan { id, pattern, knobs })
-                .expect("the set is made");
+            let pattern = Pattern::Stream { direction: Direction::Forward };
+            sim.prepare(&SetPlan { id, pattern, knobs }).expect("the set is made");
             slice(&mut sim, id, 500);
         }
-        let trial = compare(truth, &ranges, 0, |changed| {
-            slice(&mut sim, u32::from(changed), 500)
-        });
+        let trial = compare(truth, &ranges, 0, |changed| slice(&mut sim, u32::from(changed), 500));
         all.add(&trial);
     }
     println!(
@@ -313,16 +281,8 @@ fn comparisons_on_simulated_paths_cover_the_truth() {
     );
     println!("|---|---|---|---|---|---|---|---|");
     println!("{}", all.row("simulated paths"));
-    assert!(
-        (0.92..=0.98).contains(&all.coverage()),
-        "{}",
-        all.coverage()
-    );
-    assert!(
-        upper_bound(all.wrong, all.trials) < 0.01,
-        "{} wrong",
-        all.wrong
-    );
+    assert!((0.92..=0.98).contains(&all.coverage()), "{}", all.coverage());
+    assert!(upper_bound(all.wrong, all.trials) < 0.01, "{} wrong", all.wrong);
 }
 
 #[test]
@@ -330,13 +290,7 @@ fn means_of_short_correlated_series_are_honest() {
     let mut random = Random::new(setting("LINERATE_SEED", 5));
     println!("| r | ticks | answered | covered | interval |");
     println!("|---|---|---|---|---|");
-    for (r, honest) in [
-        (0.0, 0.93),
-        (0.3, 0.92),
-        (0.6, 0.88),
-        (0.8, 0.75),
-        (0.9, 0.5),
-    ] {
+    for (r, honest) in [(0.0, 0.93), (0.3, 0.92), (0.6, 0.88), (0.8, 0.75), (0.9, 0.5)] {
         for ticks in [20, 30, 50] {
             let (mut answered, mut covered, mut width) = (0_u32, 0_u32, 0.0);
             let trials = setting("LINERATE_TRIALS", 1_000) as u32;
@@ -356,10 +310,7 @@ fn means_of_short_correlated_series_are_honest() {
                 100.0 * share,
                 100.0 * width / f64::from(answered),
             );
-            assert!(
-                share > honest && share < 0.985,
-                "r {r}, {ticks} ticks: {share}"
-            );
+            assert!(share > honest && share < 0.985, "r {r}, {ticks} ticks: {share}");
         }
     }
 }

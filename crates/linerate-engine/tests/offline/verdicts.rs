@@ -45,12 +45,8 @@ fn verdict_of(path: &SimPath, knobs: Knobs, seed: u64) -> Verdict {
 /// A run, and what was judged of it.
 fn ran(path: &SimPath, knobs: Knobs, seed: u64) -> (Record, Verdict) {
     let mut sim = Sim::new(path.clone(), seed);
-    let (record, error) = run(
-        &mut sim,
-        plan(knobs),
-        linerate_engine::run::Label::default(),
-        &mut (),
-    );
+    let (record, error) =
+        run(&mut sim, plan(knobs), linerate_engine::run::Label::default(), &mut ());
     assert!(error.is_none(), "{error:?}");
     let model = derive(&record);
     if std::env::var_os("LINERATE_SHOW").is_some() {
@@ -71,12 +67,7 @@ type Plant = fn(&mut SimPath, &mut Knobs);
 
 fn explain(verdict: &Verdict) -> String {
     let line = |a: &Answered| format!("  {} {}: {}", a.cause, a.outcome, a.why.join("; "));
-    verdict
-        .answers
-        .iter()
-        .map(line)
-        .collect::<Vec<_>>()
-        .join("\n")
+    verdict.answers.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 fn first(verdict: &Verdict) -> Option<&Limit> {
@@ -121,10 +112,7 @@ const PLANTED: &[(&str, Place, Plant)] = &[
 fn what_is_planted_is_named_and_proved() {
     for congestion in [Congestion::Cubic, Congestion::Bbr] {
         for (cause, place, plant) in PLANTED {
-            let mut path = SimPath {
-                congestion,
-                ..SimPath::default()
-            };
+            let mut path = SimPath { congestion, ..SimPath::default() };
             path.forward.noise = (Class::White, 0.01);
             let mut knobs = Knobs::default();
             plant(&mut path, &mut knobs);
@@ -148,16 +136,9 @@ fn a_direction_that_surely_carries_less_is_looked_into_first() {
         let mut path = SimPath::default();
         path.forward.rate = gigabits(1.0);
         path.reverse.rate = gigabits(share);
-        let plan = Plan {
-            directions: Direction::ALL.to_vec(),
-            ..plan(Knobs::default())
-        };
-        let (record, error) = run(
-            &mut Sim::new(path, 3),
-            plan,
-            linerate_engine::run::Label::default(),
-            &mut (),
-        );
+        let plan = Plan { directions: Direction::ALL.to_vec(), ..plan(Knobs::default()) };
+        let (record, error) =
+            run(&mut Sim::new(path, 3), plan, linerate_engine::run::Label::default(), &mut ());
         assert!(error.is_none(), "{error:?}");
         let directions: Vec<Direction> = record.trials.iter().map(|t| t.direction).collect();
         directions
@@ -197,18 +178,9 @@ fn stolen_time_limits_a_thread_that_has_no_other_and_disturbs_one_that_sleeps() 
 
 #[test]
 fn what_disturbs_a_run_is_no_limit_of_it() {
-    let span = |from, to| Span {
-        from: Nanos::from_millis(from),
-        to: Nanos::from_millis(to),
-    };
-    let contended = SimPath {
-        other_session: Some((span(0, 100_000), 0.3)),
-        ..SimPath::default()
-    };
-    let interrupted = SimPath {
-        down: Some(span(2_500, 2_900)),
-        ..SimPath::default()
-    };
+    let span = |from, to| Span { from: Nanos::from_millis(from), to: Nanos::from_millis(to) };
+    let contended = SimPath { other_session: Some((span(0, 100_000), 0.3)), ..SimPath::default() };
+    let interrupted = SimPath { down: Some(span(2_500, 2_900)), ..SimPath::default() };
     for (cause, path) in [("contended", contended), ("interrupted", interrupted)] {
         let verdict = verdict_of(&path, Knobs::default(), 7);
         let all = verdict.disturbances.iter().map(|d| d.cause);

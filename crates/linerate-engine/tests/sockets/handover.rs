@@ -13,24 +13,14 @@ use linerate_core::units::Bytes;
 use crate::support::{Pair, step, stream};
 
 fn knobs(copy: Handover, streams: u32, write_size: u64) -> Knobs {
-    Knobs {
-        streams,
-        write_size: Bytes(write_size),
-        copy,
-        ..Knobs::default()
-    }
+    Knobs { streams, write_size: Bytes(write_size), copy, ..Knobs::default() }
 }
 
 #[test]
 fn each_way_arrives_to_the_byte_in_step_after_step() {
     let mut pair = Pair::new();
     let mut id = 0;
-    for copy in [
-        Handover::Copy,
-        Handover::Zerocopy,
-        Handover::Sendfile,
-        Handover::IoUring,
-    ] {
+    for copy in [Handover::Copy, Handover::Zerocopy, Handover::Sendfile, Handover::IoUring] {
         for (direction, streams, size) in [
             (Direction::Forward, 1, 0),
             (Direction::Reverse, 2, 1),
@@ -44,10 +34,7 @@ fn each_way_arrives_to_the_byte_in_step_after_step() {
                 // The kernel may have no room to hold the pages of an ordinary user.
                 let mut gaps = ends.iter().flat_map(|end| &end.gaps);
                 let of_room = copy.is_told();
-                assert!(
-                    gaps.all(|gap| of_room && gap.what == "set.copy"),
-                    "{copy:?}"
-                );
+                assert!(gaps.all(|gap| of_room && gap.what == "set.copy"), "{copy:?}");
             }
             pair.near.release(id);
             pair.far.release(id);
@@ -74,11 +61,7 @@ fn the_end_that_sends_without_a_copy_counts_what_became_of_it() {
         assert_eq!(count(ZEROCOPY_REFUSED) > 0, gaps > 0);
         assert_eq!(last(at(direction.receiver()), id, ZEROCOPY_SENDS), None);
     }
-    pair.connect(&stream(
-        2,
-        Direction::Forward,
-        knobs(Handover::Sendfile, 1, 0),
-    ));
+    pair.connect(&stream(2, Direction::Forward, knobs(Handover::Sendfile, 1, 0)));
     let ends = pair.run(&step(&[2], 10, 20, 10));
     assert_eq!(last(&ends[0], 2, ZEROCOPY_SENDS), None);
 }

@@ -24,10 +24,7 @@ pub(crate) fn without_the_right() {
 /// Runs `what` where no more than `bytes` may be held, by the whole process.
 pub(crate) fn within<T>(bytes: u64, what: impl FnOnce() -> T) -> T {
     let before = getrlimit(Resource::Memlock);
-    let less = Rlimit {
-        current: Some(bytes),
-        ..before
-    };
+    let less = Rlimit { current: Some(bytes), ..before };
     setrlimit(Resource::Memlock, less).unwrap();
     let told = what();
     setrlimit(Resource::Memlock, before).unwrap();

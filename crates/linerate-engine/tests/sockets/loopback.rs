@@ -24,10 +24,7 @@ use linerate_test::{ask, turn};
 use crate::support::{Pair, assert_exact, end, eventually, ping_pong, step, stream};
 
 fn table<'a>(end: &'a EndReadings, source: &str, subject: &str) -> &'a Table {
-    let found = end
-        .tables
-        .iter()
-        .find(|t| t.source == source && t.subject == subject);
+    let found = end.tables.iter().find(|t| t.source == source && t.subject == subject);
     found.unwrap_or_else(|| panic!("no table {source} {subject}"))
 }
 
@@ -44,11 +41,8 @@ fn rate(end: &EndReadings, subject: &str) -> f64 {
 fn a_slow_pace_ends_in_order_however_large_the_writes() {
     let mut pair = Pair::new();
     for (id, direction) in [(0, Direction::Forward), (1, Direction::Reverse)] {
-        let knobs = Knobs {
-            pacing: Some(Rate(1_000_000)),
-            write_size: Bytes(4 << 20),
-            ..Knobs::default()
-        };
+        let knobs =
+            Knobs { pacing: Some(Rate(1_000_000)), write_size: Bytes(4 << 20), ..Knobs::default() };
         pair.connect(&stream(id, direction, knobs));
         pair.moves(&step(&[id], 10, 200, 50));
     }
@@ -84,16 +78,11 @@ fn what_is_sent_is_received_to_the_byte() {
 
 #[test]
 fn many_streams_share_threads_and_each_is_exact_and_has_its_turn() {
-    for (direction, receive) in [
-        (Direction::Forward, Receive::Copy),
-        (Direction::Reverse, Receive::Discard),
-    ] {
+    for (direction, receive) in
+        [(Direction::Forward, Receive::Copy), (Direction::Reverse, Receive::Discard)]
+    {
         let mut pair = Pair::new();
-        let knobs = Knobs {
-            streams: 65,
-            receive,
-            ..Knobs::default()
-        };
+        let knobs = Knobs { streams: 65, receive, ..Knobs::default() };
         pair.connect(&stream(0, direction, knobs));
         for _ in 0..2 {
             let Some(ends) = pair.moves(&step(&[0], 50, 300, 50)) else {
@@ -114,11 +103,7 @@ fn many_streams_share_threads_and_each_is_exact_and_has_its_turn() {
 #[test]
 fn slices_alternate_over_warm_sets_and_each_is_exact() {
     let mut pair = Pair::new();
-    let small = Knobs {
-        write_size: Bytes(4000),
-        streams: 2,
-        ..Knobs::default()
-    };
+    let small = Knobs { write_size: Bytes(4000), streams: 2, ..Knobs::default() };
     pair.connect(&stream(0, Direction::Forward, Knobs::default()));
     pair.connect(&stream(1, Direction::Reverse, small));
     pair.connect(&ping_pong(2, 64, Nanos(0)));
@@ -153,27 +138,14 @@ fn rows_stand_where_the_step_says_and_carry_the_time_of_reading() {
         let socket = table(end, "socket", "s3/0");
         assert!(socket.column(SOCKET_RCVBUF).unwrap().iter().all(|b| *b > 0));
         assert_eq!(socket.column(SOCKET_UNREAD).unwrap().len(), socket.at.len());
-        assert!(
-            socket
-                .column(SOCKET_CPU)
-                .unwrap()
-                .iter()
-                .all(|cpu| *cpu >= 0)
-        );
+        assert!(socket.column(SOCKET_CPU).unwrap().iter().all(|cpu| *cpu >= 0));
         for table in &end.tables {
-            assert!(
-                table
-                    .columns
-                    .iter()
-                    .all(|c| c.values.len() == table.at.len())
-            );
+            assert!(table.columns.iter().all(|c| c.values.len() == table.at.len()));
             assert!(table.at.windows(2).all(|w| w[0] <= w[1]));
         }
         assert!(!table(end, "thread", subject).at.is_empty());
     }
-    let acked = table(&ends[0], "tcp", "s3/0")
-        .column(TCP_BYTES_ACKED)
-        .unwrap();
+    let acked = table(&ends[0], "tcp", "s3/0").column(TCP_BYTES_ACKED).unwrap();
     assert!(acked.last() > acked.get(1));
 }
 
@@ -224,14 +196,8 @@ fn an_abort_returns_promptly_and_its_sets_are_lost() {
     assert!(began.elapsed() < Duration::from_secs(20));
     assert!(!near.totals[0].complete);
     assert_eq!(near.gaps.last().unwrap().why, "the step was aborted");
-    assert!(matches!(
-        pair.near.arm(&plan),
-        Err(LoadError::NotConnected { set: 0 })
-    ));
-    assert!(matches!(
-        pair.far.arm(&plan),
-        Err(LoadError::NotConnected { set: 0 })
-    ));
+    assert!(matches!(pair.near.arm(&plan), Err(LoadError::NotConnected { set: 0 })));
+    assert!(matches!(pair.far.arm(&plan), Err(LoadError::NotConnected { set: 0 })));
 }
 
 #[test]
@@ -247,10 +213,7 @@ fn a_set_that_ended_in_order_is_lost_by_an_abort_after_it() {
         assert!(!end.totals[0].complete);
     }
     for end in [&mut pair.near, &mut pair.far] {
-        assert!(matches!(
-            end.arm(&plan),
-            Err(LoadError::NotConnected { set: 0 })
-        ));
+        assert!(matches!(end.arm(&plan), Err(LoadError::NotConnected { set: 0 })));
     }
 }
 
@@ -260,10 +223,7 @@ fn a_step_that_was_never_let_go_moves_nothing() {
     pair.connect(&stream(0, Direction::Forward, Knobs::default()));
     let running = pair.near.arm(&step(&[0], 20, 60_000, 20)).unwrap();
     let readings = running.finish();
-    assert_eq!(
-        (readings.totals[0].sent, readings.totals[0].complete),
-        (0, false)
-    );
+    assert_eq!((readings.totals[0].sent, readings.totals[0].complete), (0, false));
 }
 
 /// The best rates of sets 0 and 1, measured in turn: others use this machine too.
@@ -296,10 +256,7 @@ fn rates_differ_by(pair: &mut Pair, factor: &Range<f64>) {
 fn pacing_bites_in_proportion() {
     let mut pair = Pair::new();
     for (id, mb) in [(0, 400), (1, 100)] {
-        let knobs = Knobs {
-            pacing: Some(Rate(mb * 1_000_000)),
-            ..Knobs::default()
-        };
+        let knobs = Knobs { pacing: Some(Rate(mb * 1_000_000)), ..Knobs::default() };
         pair.connect(&stream(id, Direction::Forward, knobs));
     }
     rates_differ_by(&mut pair, &(3.0..5.0));
@@ -312,10 +269,7 @@ fn pacing_bites_in_proportion() {
 fn a_window_clamp_holds_while_payload_flows() {
     let mut pair = Pair::new();
     let clamp = 100_000;
-    let clamped = Knobs {
-        window_clamp: Some(Bytes(clamp)),
-        ..Knobs::default()
-    };
+    let clamped = Knobs { window_clamp: Some(Bytes(clamp)), ..Knobs::default() };
     for (id, knobs) in [(0, clamped), (1, Knobs::default())] {
         pair.connect(&stream(id, Direction::Forward, knobs));
     }
@@ -337,10 +291,7 @@ fn a_window_clamp_holds_while_payload_flows() {
 fn extra_work_on_the_thread_that_binds_costs_goodput() {
     let mut pair = Pair::new();
     let work = |ps| Knobs {
-        extra_work: ExtraWork {
-            sender_ps_per_byte: 0,
-            receiver_ps_per_byte: ps,
-        },
+        extra_work: ExtraWork { sender_ps_per_byte: 0, receiver_ps_per_byte: ps },
         ..Knobs::default()
     };
     // 8 ns per byte leave 1 Gb/s at most, 16 ns half of it.
@@ -358,20 +309,13 @@ fn round_trips_are_counted_and_timed() {
     let bytes = assert_exact(&ends);
     assert_eq!(bytes % 100, 0);
     let [near, far] = &ends;
-    assert_eq!(
-        (near.totals[0].sent, near.totals[0].received),
-        (bytes, bytes)
-    );
+    assert_eq!((near.totals[0].sent, near.totals[0].received), (bytes, bytes));
     assert!(far.latencies.is_empty());
     let counts = &near.latencies[0].counts;
     assert!(counts.windows(2).all(|w| w[0].0 < w[1].0));
     let timed: u64 = counts.iter().map(|(_, n)| n).sum();
     // The wash-out is not timed.
-    assert!(
-        timed > 0 && timed < bytes / 100,
-        "{timed} of {}",
-        bytes / 100
-    );
+    assert!(timed > 0 && timed < bytes / 100, "{timed} of {}", bytes / 100);
 }
 
 #[test]
@@ -414,8 +358,7 @@ fn the_null_engine_runs_alone() {
     let mut near = end(Side::Near, "null");
     for direction in Direction::ALL {
         let id = direction as u32;
-        near.prepare(&stream(id, direction, Knobs::default()))
-            .unwrap();
+        near.prepare(&stream(id, direction, Knobs::default())).unwrap();
         near.connect(id, &Vec::new(), &mut NoLines).unwrap();
         let mut running = near.arm(&step(&[id], 10, 40, 10)).unwrap();
         running.go();
@@ -429,10 +372,7 @@ fn all_that_ends_of_a_batch_counts() {
     let _turn = turn();
     for (id, batch) in [1, 5, BATCH].into_iter().enumerate() {
         let mut near = end(Side::Near, "null");
-        let knobs = Knobs {
-            write_size: Bytes(1000),
-            ..Knobs::default()
-        };
+        let knobs = Knobs { write_size: Bytes(1000), ..Knobs::default() };
         near.offer(batch);
         let plan = stream(id as u32, Direction::Forward, knobs);
         near.prepare(&plan).unwrap();
@@ -441,10 +381,7 @@ fn all_that_ends_of_a_batch_counts() {
         running.go();
         let readings = running.finish();
         let sent = readings.totals[0].sent;
-        assert!(
-            sent > 0 && sent.is_multiple_of(1000 * batch as u64),
-            "{sent}"
-        );
+        assert!(sent > 0 && sent.is_multiple_of(1000 * batch as u64), "{sent}");
         let subject = format!("s{id}/tx0");
         let ops = table(&readings, "worker", &subject).column(WORKER_OPS);
         let whole = |n: &i64| (*n as usize).is_multiple_of(batch);
@@ -472,8 +409,7 @@ type Tables = [Vec<(String, String, Vec<Column>)>; 2];
 /// Whether both ends replay what they measured.
 fn is_replayed(replayed: &Tables, live: &Tables) -> Result<(), String> {
     let same = replayed == live;
-    same.then_some(())
-        .ok_or_else(|| format!("{replayed:?}\n{live:?}"))
+    same.then_some(()).ok_or_else(|| format!("{replayed:?}\n{live:?}"))
 }
 
 #[test]
@@ -482,10 +418,7 @@ fn what_a_capture_holds_of_the_sockets_replays_to_the_same_tables() {
     let turn = Rc::new(turn());
     let measured = |machines: [Arc<dyn Machine>; 2]| {
         let mut pair = Pair::on(&turn, machines);
-        let knobs = Knobs {
-            streams: 2,
-            ..Knobs::default()
-        };
+        let knobs = Knobs { streams: 2, ..Knobs::default() };
         pair.connect(&stream(0, Direction::Forward, knobs));
         pair.run(&step(&[0], 0, 300, 100)).map(|end| {
             let tables = end.tables.into_iter();
@@ -498,19 +431,12 @@ fn what_a_capture_holds_of_the_sockets_replays_to_the_same_tables() {
     };
     let live: Tables = measured(made.each_ref().map(|m| Arc::clone(m) as Arc<dyn Machine>));
     let captured = made.map(|machine| machine.captured());
-    let moved = |columns: &[Column]| {
-        columns
-            .iter()
-            .any(|c| c.values.windows(2).any(|w| w[0] != w[1]))
-    };
+    let moved =
+        |columns: &[Column]| columns.iter().any(|c| c.values.windows(2).any(|w| w[0] != w[1]));
     for (tables, captured) in live.iter().zip(&captured) {
         assert_eq!(tables.len(), 4);
         assert!(tables.iter().any(|(_, _, columns)| moved(columns)));
-        assert_eq!(
-            captured.sockets.len(),
-            8,
-            "four questions about each stream"
-        );
+        assert_eq!(captured.sockets.len(), 8, "four questions about each stream");
     }
     // A machine that stands still leaves rows out of what is replayed.
     ask(&turn, || {

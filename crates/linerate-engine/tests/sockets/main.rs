@@ -1,8 +1,5 @@
 //! Steps over real sockets on loopback.
-#![expect(
-    clippy::unwrap_used,
-    reason = "clippy does not recognise helpers of tests"
-)]
+#![expect(clippy::unwrap_used, reason = "clippy does not recognise helpers of tests")]
 
 mod handover;
 mod held;

@@ -57,11 +57,7 @@ fn ready(
     made: std::io::Result<TcpStream>,
     set: ConfigureEach<'_>,
 ) -> Result<OwnedFd, LoadError> {
-    let made = made.map_err(|source| LoadError::Call {
-        call,
-        stream,
-        source,
-    })?;
+    let made = made.map_err(|source| LoadError::Call { call, stream, source })?;
     let fd = OwnedFd::from(made);
     set(stream, &fd)?;
     Ok(fd)
@@ -93,11 +89,7 @@ impl Pair {
         let mut far = LocalEnd::new(Side::Far, "tcp", far, HERE);
         near.share_machine(true);
         far.share_machine(true);
-        Self {
-            turn: Rc::clone(turn),
-            near,
-            far,
-        }
+        Self { turn: Rc::clone(turn), near, far }
     }
 
     pub(crate) fn turn(&self) -> Rc<Turn> {
@@ -152,20 +144,13 @@ fn a_step_without_payload_is_no_answer() {
 }
 
 pub(crate) fn stream(id: u32, direction: Direction, knobs: Knobs) -> SetPlan {
-    SetPlan {
-        id,
-        pattern: Pattern::Stream { direction },
-        knobs,
-    }
+    SetPlan { id, pattern: Pattern::Stream { direction }, knobs }
 }
 
 pub(crate) fn ping_pong(id: u32, size: u64, interval: Nanos) -> SetPlan {
     SetPlan {
         id,
-        pattern: Pattern::PingPong {
-            size: Bytes(size),
-            interval,
-        },
+        pattern: Pattern::PingPong { size: Bytes(size), interval },
         knobs: Knobs::default(),
     }
 }
@@ -192,10 +177,7 @@ pub(crate) fn assert_exact(ends: &[EndReadings; 2]) -> u64 {
         let same = (n.set, n.stream, n.sent, n.received) == (f.set, f.stream, f.received, f.sent);
         assert!(same, "{}", why());
     }
-    near.totals
-        .iter()
-        .map(|t: &Total| t.sent.max(t.received))
-        .sum()
+    near.totals.iter().map(|t: &Total| t.sent.max(t.received)).sum()
 }
 
 /// Waits for something, for a time that only a broken program reaches.

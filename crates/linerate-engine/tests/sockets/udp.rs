@@ -30,50 +30,27 @@ use relay::{Relay, What, payload};
 fn last(end: &EndReadings, metric: Metric) -> i64 {
     let table = end.tables.iter().find(|t| t.source == "udp");
     let column = table.and_then(|t| t.column(metric));
-    *column
-        .unwrap_or_else(|| panic!("no {}: {:?}", metric.name, end.gaps))
-        .last()
-        .unwrap()
+    *column.unwrap_or_else(|| panic!("no {}: {:?}", metric.name, end.gaps)).last().unwrap()
 }
 
 fn ended(ends: &[EndReadings; 2]) {
     for end in ends {
         assert!(end.totals.iter().all(|t| t.complete), "{:?}", end.gaps);
-        assert_eq!(
-            end.gaps
-                .iter()
-                .filter(|g| g.what.starts_with("worker"))
-                .count(),
-            0
-        );
+        assert_eq!(end.gaps.iter().filter(|g| g.what.starts_with("worker")).count(), 0);
     }
 }
 
 fn paced(size: u64, megabits: u64) -> Knobs {
-    Knobs {
-        write_size: Bytes(size),
-        pacing: Some(Rate(megabits * 1_000_000)),
-        ..Knobs::default()
-    }
+    Knobs { write_size: Bytes(size), pacing: Some(Rate(megabits * 1_000_000)), ..Knobs::default() }
 }
 
 #[test]
 fn no_more_is_received_than_was_sent_at_any_size_and_the_step_ends() {
     let mut pair = Pair::new();
     let mut id = 0;
-    for (size, streams) in [
-        (HEADER_LEN, 1),
-        (64, 2),
-        (1472, 2),
-        (9000, 1),
-        (DATAGRAM_MAX, 1),
-    ] {
+    for (size, streams) in [(HEADER_LEN, 1), (64, 2), (1472, 2), (9000, 1), (DATAGRAM_MAX, 1)] {
         for direction in Direction::ALL {
-            let knobs = Knobs {
-                streams,
-                write_size: Bytes(size as u64),
-                ..Knobs::default()
-            };
+            let knobs = Knobs { streams, write_size: Bytes(size as u64), ..Knobs::default() };
             let made = pair.connect(&stream(id, direction, knobs));
             assert!(made.iter().any(|end| end.write_size == size as u64));
             // Warm sets serve more than one step.
@@ -106,14 +83,7 @@ fn a_rate_that_both_ends_keep_up_with_loses_nothing() {
     assert_eq!(ends[0].totals[0].sent, ends[1].totals[0].received);
     assert!(ends[0].totals[0].sent > 0);
     let far = &ends[1];
-    for metric in [
-        UDP_LOST,
-        UDP_REORDERED,
-        UDP_DUPLICATED,
-        UDP_LATE,
-        UDP_STRAY,
-        UDP_DROPS,
-    ] {
+    for metric in [UDP_LOST, UDP_REORDERED, UDP_DUPLICATED, UDP_LATE, UDP_STRAY, UDP_DROPS] {
         assert_eq!(last(far, metric), 0, "{}", metric.name);
     }
     assert!(last(far, UDP_DATAGRAMS) > 0 && last(&ends[0], UDP_DATAGRAMS) > 0);
@@ -179,13 +149,11 @@ fn what_a_path_loses_doubles_and_reorders_is_told_apart() {
 
 #[test]
 fn a_step_ends_in_order_though_most_marks_are_lost() {
-    let relay = Relay::new(|_, n, bytes| {
-        if payload(bytes) || n % 4 == 0 {
-            What::Pass
-        } else {
-            What::Lose
-        }
-    });
+    let relay = Relay::new(
+        |_, n, bytes| {
+            if payload(bytes) || n % 4 == 0 { What::Pass } else { What::Lose }
+        },
+    );
     let mut pair = Pair::new();
     pair.relayed(&stream(0, Direction::Forward, paced(100, 1)), &relay);
     for _ in 0..3 {
@@ -220,13 +188,7 @@ fn against(near: impl FnOnce(&UdpSocket, SocketAddr) + Send + 'static) -> EndRea
 }
 
 fn datagram(kind: Kind, step: u32, number: u64, size: usize) -> Vec<u8> {
-    let header = Header {
-        tag: NEAR,
-        size: size as u16,
-        kind,
-        step,
-        number,
-    };
+    let header = Header { tag: NEAR, size: size as u16, kind, step, number };
     let mut bytes = header.encode().to_vec();
     bytes.resize(size, 9);
     bytes
@@ -254,9 +216,7 @@ fn what_is_not_of_the_stream_is_dropped_and_counted() {
             near.send(stray).unwrap();
         }
         // The kernel drops what comes from any other address.
-        socket()
-            .send_to(&datagram(Kind::Payload, 0, 1, 100), place)
-            .unwrap();
+        socket().send_to(&datagram(Kind::Payload, 0, 1, 100), place).unwrap();
         // Somebody on the path who sends again what passed.
         near.send(&datagram(Kind::Payload, 0, 0, 100)).unwrap();
         near.send(&datagram(Kind::Payload, 0, 2, 50)).unwrap();
@@ -303,10 +263,7 @@ fn an_early_stop_keeps_the_sets_and_an_abort_loses_them() {
     for end in ends {
         assert!(!end.totals[0].complete);
     }
-    assert!(matches!(
-        pair.near.arm(&plan),
-        Err(LoadError::NotConnected { set: 0 })
-    ));
+    assert!(matches!(pair.near.arm(&plan), Err(LoadError::NotConnected { set: 0 })));
 }
 
 #[test]
@@ -379,9 +336,7 @@ fn in_open_loop_what_is_lost_is_counted_and_stands_in_no_time() {
 /// Whether nothing was lost. A machine that stands still at the end of a step answers its last messages too late.
 fn has_all(found: &Histogram) -> Result<(), String> {
     let lost = found.lost;
-    (lost == 0)
-        .then_some(())
-        .ok_or_else(|| format!("{lost} were lost"))
+    (lost == 0).then_some(()).ok_or_else(|| format!("{lost} were lost"))
 }
 
 /// The near end sends at a rate to a socket of the test, which is gone for a while in the middle.
@@ -413,11 +368,7 @@ fn refused_for(gone: Duration) -> EndReadings {
         while let Ok(got) = mine.recv(&mut room) {
             let header = Header::decode(&room[..got], NEAR).unwrap();
             if header.kind == Kind::End {
-                let ended = Header {
-                    tag: FAR,
-                    kind: Kind::Ended,
-                    ..header
-                };
+                let ended = Header { tag: FAR, kind: Kind::Ended, ..header };
                 mine.send(&ended.encode()).unwrap();
                 break;
             }
@@ -460,13 +411,8 @@ fn where_the_kernel_cuts_no_messages_each_datagram_goes_on_its_own_which_is_told
 #[test]
 fn what_datagrams_cannot_do_is_refused_in_words() {
     let mut near = end(Side::Near, "udp");
-    let knobs = Knobs {
-        congestion: Some("bbr".into()),
-        ..Knobs::default()
-    };
-    let refused = near
-        .prepare(&stream(0, Direction::Forward, knobs))
-        .unwrap_err();
+    let knobs = Knobs { congestion: Some("bbr".into()), ..Knobs::default() };
+    let refused = near.prepare(&stream(0, Direction::Forward, knobs)).unwrap_err();
     assert!(refused.to_string().contains("congestion"), "{refused}");
     let refused = near.prepare(&ping_pong(0, 65_536, Nanos(0))).unwrap_err();
     assert!(refused.to_string().contains("65507"), "{refused}");

@@ -30,10 +30,7 @@ fn knobs(streams: u32, size: u64) -> Knobs {
 /// A receiver that takes so long for each byte that its sender waits for room most of the time.
 fn slow() -> Knobs {
     Knobs {
-        extra_work: ExtraWork {
-            sender_ps_per_byte: 0,
-            receiver_ps_per_byte: 20_000,
-        },
+        extra_work: ExtraWork { sender_ps_per_byte: 0, receiver_ps_per_byte: 20_000 },
         ..knobs(1, 0)
     }
 }
@@ -51,10 +48,7 @@ fn is_there(gaps: &[Gap]) -> bool {
 #[test]
 fn payload_arrives_to_the_byte_in_step_after_step_whatever_its_size() {
     let mut pair = Pair::new();
-    let discards = Knobs {
-        receive: Receive::Discard,
-        ..knobs(1, 0)
-    };
+    let discards = Knobs { receive: Receive::Discard, ..knobs(1, 0) };
     for (id, direction, knobs) in [
         (0, Direction::Forward, knobs(1, 0)),
         (1, Direction::Reverse, knobs(2, 1)),
@@ -156,10 +150,7 @@ fn an_end_that_may_hold_no_pages_copies_and_says_so() {
         panic!("one gap for all streams: {:?}", near.gaps);
     };
     assert_eq!(gap.what, "set.copy");
-    assert!(
-        gap.why.starts_with("payload is sent with copies"),
-        "{gap:?}"
-    );
+    assert!(gap.why.starts_with("payload is sent with copies"), "{gap:?}");
     assert_eq!(last(&ends[0], 0, ZEROCOPY_SENDS), None);
 }
 

@@ -50,10 +50,7 @@ pub(super) fn split(line: &str, separator: Separator) -> Vec<&str> {
         is_quoted ^= c == '"';
         c == separator.char() && !is_quoted
     });
-    cells
-        .map(|cell| cell.trim().trim_matches('"').trim())
-        .take(MOST)
-        .collect()
+    cells.map(|cell| cell.trim().trim_matches('"').trim()).take(MOST).collect()
 }
 
 /// A number of a cell, and whether it had a decimal comma. Only semicolons between the cells make a comma clear.

@@ -56,9 +56,7 @@ fn starts(text: &str) -> bool {
         return false;
     };
     let cells = split(first, separator);
-    let has_number = cells
-        .iter()
-        .any(|cell| cell.starts_with(|c: char| c.is_ascii_digit()));
+    let has_number = cells.iter().any(|cell| cell.starts_with(|c: char| c.is_ascii_digit()));
     if !has_number || cells.len() != split(names, separator).len() {
         return false;
     }
@@ -97,17 +95,10 @@ fn header(line: &str) -> Option<(Separator, Vec<Column>)> {
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
     let body = body(section);
-    let (separator, columns) = body
-        .lines()
-        .next()
-        .and_then(header)
-        .ok_or("it has no header")?;
+    let (separator, columns) = body.lines().next().and_then(header).ok_or("it has no header")?;
     let mut notes = Notes::default();
     for column in columns.iter().filter(|column| column.is_unknown()) {
-        notes.at(
-            section.line,
-            format!("the column `{}` is passed over", column.name),
-        );
+        notes.at(section.line, format!("the column `{}` is passed over", column.name));
     }
     let alike = alike(&columns);
     let mut results = Vec::new();
@@ -118,11 +109,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         }
         let mut of_one = Notes::default();
         let found = table(section, (separator, &one), &mut of_one)?;
-        results.extend(
-            found
-                .into_iter()
-                .map(|outcome| called(outcome, &columns[*own].name)),
-        );
+        results.extend(found.into_iter().map(|outcome| called(outcome, &columns[*own].name)));
         if results.len() < 2 {
             notes.0.append(&mut of_one.0);
         }
@@ -145,28 +132,19 @@ const MOST_ALIKE: usize = 8;
 /// The columns of times that say the same, in one unit, of different things: each is a table of its own. Empty if there is
 /// but one.
 fn alike(columns: &[Column]) -> Vec<usize> {
-    let times = columns
-        .iter()
-        .enumerate()
-        .filter_map(|(at, column)| match column.kind {
-            Kind::Time(stat, unit) => Some((at, stat, unit)),
-            _ => None,
-        });
+    let times = columns.iter().enumerate().filter_map(|(at, column)| match column.kind {
+        Kind::Time(stat, unit) => Some((at, stat, unit)),
+        _ => None,
+    });
     let times: Vec<(usize, Stat, Option<f64>)> = times.collect();
     let of = |wanted: Stat| {
         let mut own = times.iter().filter(|(_, stat, _)| *stat == wanted);
         let first = own.clone().next().map(|(_, _, unit)| *unit);
         let is_one = own.all(|(_, _, unit)| Some(*unit) == first);
-        let own = times
-            .iter()
-            .filter(|(_, stat, _)| is_one && *stat == wanted);
-        own.map(|(at, ..)| *at)
-            .take(MOST_ALIKE)
-            .collect::<Vec<usize>>()
+        let own = times.iter().filter(|(_, stat, _)| is_one && *stat == wanted);
+        own.map(|(at, ..)| *at).take(MOST_ALIKE).collect::<Vec<usize>>()
     };
-    let mut all = [Stat::Plain, Stat::Mean, Stat::Typical, Stat::Total]
-        .map(of)
-        .into_iter();
+    let mut all = [Stat::Plain, Stat::Mean, Stat::Typical, Stat::Total].map(of).into_iter();
     all.find(|found| found.len() > 1).unwrap_or_default()
 }
 
@@ -199,9 +177,4 @@ fn table(
 }
 
 /// The key that names the rows of a table: the first of these that it has.
-const KEYS: [Key; 4] = [
-    Key::Operation,
-    Key::Streams,
-    Key::Size(1.0),
-    Key::UnclearSize,
-];
+const KEYS: [Key; 4] = [Key::Operation, Key::Streams, Key::Size(1.0), Key::UnclearSize];

@@ -76,27 +76,15 @@ const MOST_NAME: usize = 64;
 impl Column {
     pub(super) fn named(name: &str) -> Self {
         let words = words(name);
-        let has = |names: &[&str]| {
-            words
-                .iter()
-                .any(|word| names.contains(&word.to_lowercase().as_str()))
-        };
-        let kind = if name.len() > MOST_NAME {
-            Kind::Unknown
-        } else {
-            kind(&words)
-        };
+        let has =
+            |names: &[&str]| words.iter().any(|word| names.contains(&word.to_lowercase().as_str()));
+        let kind = if name.len() > MOST_NAME { Kind::Unknown } else { kind(&words) };
         let trip = match () {
             () if has(&["rtt", "roundtrip"]) || has(&["round"]) && has(&["trip"]) => Trip::Whole,
             () if has(&["half", "oneway"]) || has(&["one"]) && has(&["way"]) => Trip::Half,
             () => Trip::Unknown,
         };
-        Self {
-            name: name.to_owned(),
-            kind,
-            trip,
-            both: has(&["both", "bidirectional", "bidir"]),
-        }
+        Self { name: name.to_owned(), kind, trip, both: has(&["both", "bidirectional", "bidir"]) }
     }
 
     pub(super) const fn is_key(&self) -> bool {
@@ -117,10 +105,7 @@ impl Column {
     }
 
     pub(super) const fn is_figure(&self) -> bool {
-        matches!(
-            self.kind,
-            Kind::Time(..) | Kind::Rate(_) | Kind::Messages(_)
-        )
+        matches!(self.kind, Kind::Time(..) | Kind::Rate(_) | Kind::Messages(_))
     }
 
     /// Whether it may be the time of all messages of a row, if another column counts them.
@@ -253,16 +238,8 @@ const COUNTS: &[&str] = &[
     "number",
     "n",
 ];
-const MESSAGES: &[&str] = &[
-    "msg/s",
-    "msgs/s",
-    "messages/s",
-    "msg/sec",
-    "packets/s",
-    "pps",
-    "iops",
-    "ops/s",
-];
+const MESSAGES: &[&str] =
+    &["msg/s", "msgs/s", "messages/s", "msg/sec", "packets/s", "pps", "iops", "ops/s"];
 
 fn kind(words: &[String]) -> Kind {
     let lower: Vec<String> = words.iter().map(|word| word.to_lowercase()).collect();
@@ -302,10 +279,7 @@ fn of<T: Copy>(table: &[(&str, T)], word: &str) -> Option<T> {
 fn stat(words: &[String]) -> Option<Stat> {
     let known = words.iter().find_map(|word| of(STATS, word));
     let is_percentile = |word: &String| {
-        let digits = word
-            .trim_start_matches('p')
-            .trim_end_matches('%')
-            .trim_end_matches("th");
+        let digits = word.trim_start_matches('p').trim_end_matches('%').trim_end_matches("th");
         digits.len() < word.len() && number(digits).is_some()
     };
     known.or_else(|| words.iter().any(is_percentile).then_some(Stat::Other))
@@ -313,13 +287,11 @@ fn stat(words: &[String]) -> Option<Stat> {
 
 /// The unit in `gbit/s`, `MB/s`, `MiB/s`, `Mbps`; `None` if it is no unit of a rate.
 fn rate_unit(word: &str) -> Option<Unit> {
-    let (base, is_short) = match ["/s", "/sec", "/second"]
-        .iter()
-        .find_map(|end| word.strip_suffix(end))
-    {
-        Some(base) => (base, false),
-        None => (word.strip_suffix("ps")?, true),
-    };
+    let (base, is_short) =
+        match ["/s", "/sec", "/second"].iter().find_map(|end| word.strip_suffix(end)) {
+            Some(base) => (base, false),
+            None => (word.strip_suffix("ps")?, true),
+        };
     let mut letters = base.chars();
     let prefix = letters.next()?;
     let rest = letters.as_str();
@@ -335,11 +307,7 @@ fn rate_unit(word: &str) -> Option<Unit> {
         'b' | 'B' => (0, base),
         _ => return None,
     };
-    let factor = if is_binary {
-        1024_f64.powi(power)
-    } else {
-        1000_f64.powi(power)
-    };
+    let factor = if is_binary { 1024_f64.powi(power) } else { 1000_f64.powi(power) };
     // `kb/s` may be either, `kbps` is always bits.
     let is_small = power > 0 && prefix.is_lowercase() && !is_short;
     match unit {

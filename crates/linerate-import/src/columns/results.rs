@@ -26,20 +26,12 @@ impl Table<'_> {
         let unit = self.unit()?;
         let bytes = self.proof.map_or(1, |proof| proof.bytes);
         if bytes > 1 {
-            notes.whole(format!(
-                "sizes are words of {bytes} bytes: count, time and rate prove it"
-            ));
+            notes.whole(format!("sizes are words of {bytes} bytes: count, time and rate prove it"));
         }
         for line in &mut self.lines {
             line.row.size.0 = line.row.size.0.saturating_mul(bytes);
-            line.row.rate = line
-                .rate
-                .zip(unit)
-                .and_then(|(value, unit)| rate(value, unit));
-            let each = line
-                .seconds
-                .zip(line.row.samples)
-                .filter(|(_, count)| *count > 0);
+            line.row.rate = line.rate.zip(unit).and_then(|(value, unit)| rate(value, unit));
+            let each = line.seconds.zip(line.row.samples).filter(|(_, count)| *count > 0);
             if let Some((seconds, count)) = each {
                 line.row.mean = nanos(seconds / count as f64, crate::scaled::SECOND);
             }
@@ -71,9 +63,7 @@ impl Table<'_> {
         let Some(all) = all else { return };
         let is_count = |(line, many): (&Line, &f64)| {
             let ways = many / line.row.samples.unwrap_or(0).max(1) as f64;
-            [1.0, 2.0]
-                .iter()
-                .any(|known| (ways / known - 1.0).abs() < 0.02)
+            [1.0, 2.0].iter().any(|known| (ways / known - 1.0).abs() < 0.02)
         };
         // A rate that follows from the time of one message counts one.
         let is_known = self.lines.iter().any(|line| line.row.samples > Some(2))
@@ -83,10 +73,7 @@ impl Table<'_> {
         }
         for row in self.lines.iter_mut().map(|line| &mut line.row) {
             let count = row.samples.filter(|_| is_known);
-            row.mean = row
-                .mean
-                .zip(count)
-                .map(|(time, count)| Nanos(time.0 / count.max(1)));
+            row.mean = row.mean.zip(count).map(|(time, count)| Nanos(time.0 / count.max(1)));
         }
         notes.whole(if is_known {
             "a time is that of all messages of its row: size, count and rate prove it"
@@ -126,9 +113,7 @@ impl Table<'_> {
     }
 
     fn rate_column(&self) -> Option<&Column> {
-        self.columns
-            .iter()
-            .find(|column| matches!(column.kind, Kind::Rate(_)))
+        self.columns.iter().find(|column| matches!(column.kind, Kind::Rate(_)))
     }
 
     fn is_both(&self) -> bool {
@@ -169,32 +154,19 @@ impl Table<'_> {
             Kind::Rate(Unit::Unclear(prefix)) => vec![prefix, prefix * 8.0],
             _ => return None,
         };
-        let is_plain = self
-            .columns
-            .get(self.key.0)
-            .is_some_and(|column| !column.says_bytes());
+        let is_plain = self.columns.get(self.key.0).is_some_and(|column| !column.says_bytes());
         // Neither bits nor bytes, and neither bytes nor words: several ways to read it would fit.
         let is_vague = is_plain && units.len() > 1;
-        let sizes: &[u64] = if is_plain && !is_vague {
-            &[1, WORD]
-        } else {
-            &[1]
-        };
+        let sizes: &[u64] = if is_plain && !is_vague { &[1, WORD] } else { &[1] };
         let says_both = self.columns.iter().any(|column| column.both);
         let ways: &[u64] = match (says_both, is_vague) {
             (true, _) => &[2],
             (false, true) => &[1],
             (false, false) => &[1, 2],
         };
-        let each = sizes
-            .iter()
-            .flat_map(|bytes| ways.iter().map(move |ways| (*bytes, *ways)));
+        let each = sizes.iter().flat_map(|bytes| ways.iter().map(move |ways| (*bytes, *ways)));
         let mut each = each.flat_map(|(bytes, ways)| {
-            units.iter().map(move |unit| Proof {
-                bytes,
-                ways,
-                unit: *unit,
-            })
+            units.iter().map(move |unit| Proof { bytes, ways, unit: *unit })
         });
         each.find(|proof| self.fits(*proof))
     }
@@ -214,22 +186,15 @@ impl Table<'_> {
 
     /// What the times are, as the names of columns say.
     fn trip(&self, line: u64, notes: &mut Notes) -> Trip {
-        let named = self
-            .columns
-            .iter()
-            .map(|column| column.trip)
-            .find(|trip| *trip != Trip::Unknown);
+        let named =
+            self.columns.iter().map(|column| column.trip).find(|trip| *trip != Trip::Unknown);
         if let Some(trip) = named {
             return trip;
         }
         if self.is_total && self.is_both() {
             return Trip::Whole;
         }
-        let has = |start: &str| {
-            self.columns
-                .iter()
-                .any(|column| column.name.starts_with(start))
-        };
+        let has = |start: &str| self.columns.iter().any(|column| column.name.starts_with(start));
         if has("avg_latency") && has("std_dev") || has("avg-latency") && has("std-dev") {
             notes.at(
                 line,
@@ -249,11 +214,7 @@ impl Table<'_> {
             measured: Measured::Sizes(Sizes {
                 // Only sockperf's own words say more, and it uses sockets.
                 carrier: (trip == Trip::Half).then_some(Carrier::Sockets),
-                operation: if is_pingpong {
-                    "ping-pong".into()
-                } else {
-                    String::new()
-                },
+                operation: if is_pingpong { "ping-pong".into() } else { String::new() },
                 trip,
                 both: self.is_both(),
                 rows: self.lines.iter().map(|line| line.row).collect(),
@@ -305,20 +266,10 @@ impl Table<'_> {
             return Err("no row has an operation (read, write, copy) and a rate".into());
         }
         if rows.iter().any(|row| row.access == Access::Sequential) {
-            notes.at(
-                line,
-                "an operation without the word `random` is taken for a sequential one",
-            );
+            notes.at(line, "an operation without the word `random` is taken for a sequential one");
         }
-        let disk = Disk {
-            rows,
-            ..Disk::default()
-        };
-        Ok(vec![Outcome {
-            title: String::new(),
-            line,
-            measured: Measured::Disk(disk),
-        }])
+        let disk = Disk { rows, ..Disk::default() };
+        Ok(vec![Outcome { title: String::new(), line, measured: Measured::Disk(disk) }])
     }
 }
 

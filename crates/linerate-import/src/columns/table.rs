@@ -107,11 +107,7 @@ impl<'a> Table<'a> {
 
     /// Whether a rate may prove the unit of a column of times.
     fn may_prove(&self, column: &Column) -> bool {
-        let has_rate = || {
-            self.columns
-                .iter()
-                .any(|column| matches!(column.kind, Kind::Rate(_)))
-        };
+        let has_rate = || self.columns.iter().any(|column| matches!(column.kind, Kind::Rate(_)));
         self.is_total && column.is_total() && has_rate()
     }
 

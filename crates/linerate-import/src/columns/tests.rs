@@ -15,12 +15,8 @@ const SOCKPERF_UDP: &str = include_str!("../../tests/samples/columns/sockperf-ud
 #[test]
 fn streams_and_a_rate_are_transfers() {
     let part = part(SWEEP);
-    let rates: Vec<(Option<u32>, Rate)> = part
-        .results
-        .iter()
-        .map(transfer)
-        .map(|moved| (moved.streams, moved.goodput))
-        .collect();
+    let rates: Vec<(Option<u32>, Rate)> =
+        part.results.iter().map(transfer).map(|moved| (moved.streams, moved.goodput)).collect();
     assert_eq!(rates.len(), 6);
     assert_eq!(rates[0], (Some(1), Rate(3_730_000_000)));
     assert_eq!(rates[5], (Some(12), Rate(12_600_000_000)));
@@ -40,10 +36,7 @@ fn words_counts_and_seconds_are_a_ping_pong() {
         let part = part(text);
         let table = sizes(&part.results[0]);
         assert_eq!((table.trip, table.both), (Trip::Whole, true));
-        assert_eq!(
-            (table.operation.as_str(), table.rows.len()),
-            ("ping-pong", 12)
-        );
+        assert_eq!((table.operation.as_str(), table.rows.len()), ("ping-pong", 12));
         let mut expected = row(8);
         expected.samples = Some(2000);
         // Half a nanosecond is rounded up.
@@ -67,10 +60,7 @@ fn averages_of_sockperf_are_halves() {
         let table = sizes(&part.results[0]);
         assert_eq!((table.trip, table.rows.len()), (Trip::Half, 7));
         let row = table.rows[0];
-        assert_eq!(
-            (row.size, row.mean, row.deviation),
-            (Bytes(16), ns(mean), ns(deviation))
-        );
+        assert_eq!((row.size, row.mean, row.deviation), (Bytes(16), ns(mean), ns(deviation)));
         assert_eq!(table.rows[6].size, Bytes(65_506));
         assert!(notes(&part, "sockperf"));
     }
@@ -82,14 +72,8 @@ fn small_letters_are_proven_or_refused() {
     assert!(why("bytes,mb_per_s\n8,1.5\n").contains("`mb_per_s` does not say bits or bytes"));
     let bits_instead = GA620T.replace("0.067748", "0.541984");
     assert!(why(&bits_instead).contains("prove neither"));
-    assert_eq!(
-        sizes(&part("bytes,Mb/s\n8,1.5\n").results[0]).rows[0].rate,
-        bits(1_500_000)
-    );
-    assert_eq!(
-        sizes(&part("bytes,MB/s\n8,1.5\n").results[0]).rows[0].rate,
-        bits(12_000_000)
-    );
+    assert_eq!(sizes(&part("bytes,Mb/s\n8,1.5\n").results[0]).rows[0].rate, bits(1_500_000));
+    assert_eq!(sizes(&part("bytes,MB/s\n8,1.5\n").results[0]).rows[0].rate, bits(12_000_000));
 }
 
 #[test]
@@ -105,15 +89,8 @@ fn words_count_and_seconds_are_known_by_any_name() {
     ] {
         let part = part(&format!("{names}\n{rows}"));
         let table = sizes(&part.results[0]);
-        assert_eq!(
-            (table.rows[0].size, table.trip),
-            (Bytes(8), Trip::Whole),
-            "{names}"
-        );
-        assert!(
-            table.rows[0].mean.unwrap().0.abs_diff(400_037) <= 1,
-            "{names}"
-        );
+        assert_eq!((table.rows[0].size, table.trip), (Bytes(8), Trip::Whole), "{names}");
+        assert!(table.rows[0].mean.unwrap().0.abs_diff(400_037) <= 1, "{names}");
         assert_eq!(table.rows[0].rate, bits(319_968), "{names}");
     }
     // One way, in bytes.
@@ -138,11 +115,7 @@ fn units_of_rates() {
         ("Bytes/s", 16),
     ] {
         let part = part(&format!("size,{name}\n64,2\n"));
-        assert_eq!(
-            sizes(&part.results[0]).rows[0].rate,
-            bits(expected),
-            "{name}"
-        );
+        assert_eq!(sizes(&part.results[0]).rows[0].rate, bits(expected), "{name}");
     }
 }
 
@@ -152,14 +125,8 @@ fn units_of_times_and_which_time_it_is() {
         "size;min_us;avg_us;median [us];max (ms);p99_ns;p99.9 us;stdev (usec)\n64;1;2;3;4;5;6;7\n";
     let part = part(text);
     let row = sizes(&part.results[0]).rows[0];
-    assert_eq!(
-        (row.least, row.mean, row.typical),
-        (ns(1000), ns(2000), ns(3000))
-    );
-    assert_eq!(
-        (row.most, row.p99, row.p999),
-        (ns(4_000_000), ns(5), ns(6000))
-    );
+    assert_eq!((row.least, row.mean, row.typical), (ns(1000), ns(2000), ns(3000)));
+    assert_eq!((row.most, row.p99, row.p999), (ns(4_000_000), ns(5), ns(6000)));
     assert_eq!(row.deviation, ns(7000));
     assert_eq!(part.notes, []);
 }
@@ -183,11 +150,7 @@ fn sizes_and_what_a_time_is() {
     ] {
         let part = part(text);
         let table = sizes(&part.results[0]);
-        assert_eq!(
-            (table.rows[0].size, table.trip),
-            (Bytes(size), trip),
-            "{text}"
-        );
+        assert_eq!((table.rows[0].size, table.trip), (Bytes(size), trip), "{text}");
     }
     assert!(notes(&part("bytes,time_us\n16,1\n"), "read as the mean"));
 }
@@ -224,10 +187,7 @@ fn operations_and_rates_are_of_a_disk() {
 fn counts_and_messages() {
     let part = part("bytes,iterations,latency_us,msg/s\n64,1000,2,500000\n");
     let row = sizes(&part.results[0]).rows[0];
-    assert_eq!(
-        (row.samples, row.mean, row.messages),
-        (Some(1000), ns(2000), Some(500_000.0))
-    );
+    assert_eq!((row.samples, row.mean, row.messages), (Some(1000), ns(2000), Some(500_000.0)));
     let part = crate::sample::part("bytes,count,total_s\n64,1000,2\n");
     assert_eq!(sizes(&part.results[0]).rows[0].mean, ns(2_000_000));
 }
@@ -237,13 +197,7 @@ fn rows_that_do_not_fit_are_said() {
     let part = part("bytes,time_us,color\n64,1,red\n128,2\n256,x,red\n512,4,red\n");
     assert_eq!(sizes(&part.results[0]).rows.len(), 2);
     assert!(notes(&part, "`color` is passed over"));
-    assert_eq!(
-        part.notes
-            .iter()
-            .filter(|note| note.what.contains("not understood"))
-            .count(),
-        2
-    );
+    assert_eq!(part.notes.iter().filter(|note| note.what.contains("not understood")).count(), 2);
 }
 
 #[test]
@@ -289,11 +243,7 @@ fn the_rate_and_the_count_have_many_names() {
     ] {
         let part = part(&pingpong(header, 1.0));
         let row = sizes(&part.results[0]).rows[0];
-        assert_eq!(
-            (row.mean, row.rate),
-            (ns(100_000), bits(327_680_000)),
-            "{header}"
-        );
+        assert_eq!((row.mean, row.rate), (ns(100_000), bits(327_680_000)), "{header}");
     }
 }
 

@@ -48,27 +48,14 @@ const FLUSHED: &str = "  write: IOPS=90, BW=360KiB/s (369kB/s)(21.1MiB/60010msec
 
 #[test]
 fn a_flush_after_each_write_is_the_limit() {
-    let text = fio(
-        "fio --name=job --rw=write --bs=4k --fsync=1",
-        "write",
-        "psync",
-        1,
-        FLUSHED,
-    );
+    let text = fio("fio --name=job --rw=write --bs=4k --fsync=1", "write", "psync", 1, FLUSHED);
     let found = headline(&text);
-    assert_eq!(
-        (found.stands, found.cause),
-        (Answered::Limit, Some("disk-sync"))
-    );
+    assert_eq!((found.stands, found.cause), (Answered::Limit, Some("disk-sync")));
     assert_eq!(
         found.evidence[0],
         "1/90 = 11.1 ms for a write: the write itself takes 22.5 us, the flush 11.1 ms"
     );
-    assert!(
-        found.evidence[1].contains("5400 turns a minute"),
-        "{:?}",
-        found.evidence
-    );
+    assert!(found.evidence[1].contains("5400 turns a minute"), "{:?}", found.evidence);
     // Without the command, the counts say that each write was flushed.
     let (_, bare) = text.split_once('\n').unwrap();
     assert_eq!(limit(bare), Some("disk-sync"));
@@ -87,13 +74,7 @@ const SLOW: &str = "  read: IOPS=90, BW=360KiB/s (369kB/s)(21.1MiB/60010msec)
 
 #[test]
 fn the_same_rate_of_slow_reads_is_the_disk() {
-    let text = fio(
-        "fio --name=job --rw=randread --bs=4k --direct=1",
-        "randread",
-        "psync",
-        1,
-        SLOW,
-    );
+    let text = fio("fio --name=job --rw=randread --bs=4k --direct=1", "randread", "psync", 1, SLOW);
     assert_eq!(limit(&text), Some("disk-latency"));
     // From the command alone, and from the results alone.
     let (command, _) = text.split_once('\n').unwrap();
@@ -103,12 +84,8 @@ fn the_same_rate_of_slow_reads_is_the_disk() {
 
 #[test]
 fn a_depth_that_the_engine_ignores_is_the_limit_and_one_that_is_used_is_not() {
-    let quick = SLOW
-        .replace("IOPS=90", "IOPS=9000")
-        .replace("BW=360KiB/s", "BW=35.2MiB/s");
-    let quick = quick
-        .replace("(msec)", "(usec)")
-        .replace("avg=11.05", "avg=110.50");
+    let quick = SLOW.replace("IOPS=90", "IOPS=9000").replace("BW=360KiB/s", "BW=35.2MiB/s");
+    let quick = quick.replace("(msec)", "(usec)").replace("avg=11.05", "avg=110.50");
     let with = |engine: &str, depth: u32, results: &str| {
         let command = format!(
             "fio --name=job --rw=randread --bs=4k --direct=1 --ioengine={engine} --iodepth={depth}"
@@ -119,10 +96,7 @@ fn a_depth_that_the_engine_ignores_is_the_limit_and_one_that_is_used_is_not() {
         let found = with(engine, 32, &quick);
         assert_eq!(found.cause, Some("disk-queue-depth"), "{engine}");
         let next = found.next.unwrap();
-        assert!(
-            next.command.contains("--ioengine=io_uring --iodepth=64"),
-            "{next:?}"
-        );
+        assert!(next.command.contains("--ioengine=io_uring --iodepth=64"), "{next:?}");
     }
     let used = quick.replace("avg=110.50", "avg=3540.00");
     let found = with("libaio", 32, &used);
@@ -145,10 +119,7 @@ fn submissions_that_take_all_of_the_time_are_the_limit() {
         results,
     );
     assert_eq!(limit(&text), Some("disk-submit"));
-    assert_ne!(
-        limit(&text.replace("avg=188.00", "avg=4.00")),
-        Some("disk-submit")
-    );
+    assert_ne!(limit(&text.replace("avg=188.00", "avg=4.00")), Some("disk-submit"));
 }
 
 #[test]
@@ -171,19 +142,13 @@ fn the_sums_of_fio_alone_are_results() {
     let disks = super::helper::disks(&parsed);
     let rows = &disks[0].rows;
     assert_eq!((disks.len(), rows.len()), (1, 2));
-    assert_eq!(
-        (super::helper::rate(&rows[0]), rows[0].seconds),
-        (1501 << 20, Some(30.002))
-    );
+    assert_eq!((super::helper::rate(&rows[0]), rows[0].seconds), (1501 << 20, Some(30.002)));
     assert!(super::helper::notes(&parsed).contains("only the sums"));
     let old = "Run status group 0 (all jobs):\n  WRITE: io=241236KB, aggrb=24035KB/s, minb=24035KB/s, maxb=24035KB/s, mint=10037msec, \
         maxt=10037msec\n";
     let parsed = read(old.as_bytes()).unwrap();
     let row = &super::helper::disks(&parsed)[0].rows[0];
-    assert_eq!(
-        (super::helper::rate(row), row.seconds),
-        (24_035 * 1024, Some(10.037))
-    );
+    assert_eq!((super::helper::rate(row), row.seconds), (24_035 * 1024, Some(10.037)));
 }
 
 const LSBLK: &str = "$ lsblk -d -o NAME,ROTA,MODEL\nNAME ROTA MODEL\nsdb     1 MAKER HD4000\n";
@@ -194,9 +159,7 @@ fn a_read_faster_than_a_rotating_disk_was_in_memory() {
     let found = headline(&format!("{LSBLK}# dd if=/srv/f of=/dev/null bs=1M\n{end}"));
     assert_eq!(found.cause, Some("disk-page-cache"));
     assert!(found.next.unwrap().command.contains("iflag=direct"));
-    let writes = headline(&format!(
-        "{LSBLK}# dd if=/dev/zero of=/srv/f bs=1M count=4000\n{end}"
-    ));
+    let writes = headline(&format!("{LSBLK}# dd if=/dev/zero of=/srv/f bs=1M count=4000\n{end}"));
     assert!(writes.next.unwrap().command.contains("oflag=direct"));
     assert_eq!(writes.cause, Some("disk-page-cache"));
     // The way is unknown without the command; the rate is too high each way.
@@ -205,14 +168,11 @@ fn a_read_faster_than_a_rotating_disk_was_in_memory() {
         assert_eq!(limit(&bare), Some("disk-page-cache"), "{bare}");
     }
     let solid = LSBLK.replace("     1 ", "     0 ");
-    let found = headline(&format!(
-        "{solid}$ dd if=/dev/sdb of=/dev/null bs=1M iflag=direct\n{end}"
-    ));
+    let found =
+        headline(&format!("{solid}$ dd if=/dev/sdb of=/dev/null bs=1M iflag=direct\n{end}"));
     assert_eq!((found.stands, found.cause), (Answered::Unknown, None));
     assert_eq!(found.ruled_out, ["disk-page-cache"]);
-    let cached = headline(&format!(
-        "{solid}$ dd if=/dev/sdb of=/dev/null bs=1M\n{end}"
-    ));
+    let cached = headline(&format!("{solid}$ dd if=/dev/sdb of=/dev/null bs=1M\n{end}"));
     assert!(cached.next.unwrap().command.contains("iflag=direct"));
 }
 
@@ -220,9 +180,7 @@ fn a_read_faster_than_a_rotating_disk_was_in_memory() {
 fn synchronous_writes_of_dd_wait_for_the_disk() {
     let end = "1000+0 records in\n1000+0 records out\n512000 bytes (512 kB, 500 KiB) copied, 16.7 s, 30.7 kB/s\n";
     let with = |options: &str| {
-        limit(&format!(
-            "$ dd if=/dev/zero of=f bs=512 count=1000 {options}\n{end}"
-        ))
+        limit(&format!("$ dd if=/dev/zero of=f bs=512 count=1000 {options}\n{end}"))
     };
     assert_eq!(with("oflag=dsync"), Some("disk-sync"));
     assert_eq!(with("oflag=direct,sync"), Some("disk-sync"));
@@ -237,9 +195,7 @@ fn a_lost_path_and_small_requests_are_answers_without_any_result() {
     let found = headline(mounts);
     assert_eq!(found.cause, Some("nfs-io-size"));
     assert!(
-        found
-            .what
-            .starts_with("/mnt/old (client): requests of 8 KiB (rsize)"),
+        found.what.starts_with("/mnt/old (client): requests of 8 KiB (rsize)"),
         "{}",
         found.what
     );
@@ -266,8 +222,7 @@ fn a_later_run_without_its_title_is_compared() {
     let one = format!("{head}{fast}{}", slow.replace("[Read]", "[Write]"));
     assert_eq!(limit(&one), None);
     let spelled = |text: &str| {
-        text.replace("SEQ    1MiB", "Sequential 1 MiB")
-            .replace("RND    4KiB", "Random 4 KiB")
+        text.replace("SEQ    1MiB", "Sequential 1 MiB").replace("RND    4KiB", "Random 4 KiB")
     };
     let kdisk = format!(
         "KDiskMark (4.0.0): https://example.org\n\n{}and then\n{}",

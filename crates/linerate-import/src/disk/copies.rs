@@ -107,11 +107,7 @@ fn read_robocopy(section: &Section<'_>) -> Result<Found, String> {
         .rate
         .ok_or("it has no speed in Bytes/sec.: nothing was copied, or it is not in English")?;
     let row = DiskRow::new(Access::Copy, Does::Mix, rate);
-    let disk = Disk {
-        target: said.destination,
-        rows: vec![row],
-        ..Disk::default()
-    };
+    let disk = Disk { target: said.destination, rows: vec![row], ..Disk::default() };
     let mut found = one("robocopy", section, disk);
     if said.failed > 0.0 {
         let what = format!("{} files could not be copied", said.failed);
@@ -135,10 +131,7 @@ fn starts_rsync(text: &str) -> bool {
 
 /// Whether it is the first line of a run with -v.
 fn is_list(line: &str) -> bool {
-    let first = [
-        "sending incremental file list",
-        "receiving incremental file list",
-    ];
+    let first = ["sending incremental file list", "receiving incremental file list"];
     first.contains(&line.trim_end())
 }
 
@@ -174,9 +167,7 @@ fn read_rsync(section: &Section<'_>) -> Result<Found, String> {
     };
     let moved = sent + received;
     let total = lines.next().map_or("", |(_, text)| text);
-    let total = total
-        .strip_prefix("total size is ")
-        .inspect(|_| used += total.len());
+    let total = total.strip_prefix("total size is ").inspect(|_| used += total.len());
     let size = total.and_then(|rest| grouped(rest.split_whitespace().next()?));
     if size.is_some_and(|size| moved < size * NOTHING) {
         return Err("nearly nothing was moved: the files were there already".to_owned());
@@ -190,10 +181,8 @@ fn read_rsync(section: &Section<'_>) -> Result<Found, String> {
     };
     let mut found = one("rsync", section, disk);
     if moved / rate < ROUGH {
-        let what = format!(
-            "its clock counts half seconds: a rate over {:.1} s is rough",
-            moved / rate
-        );
+        let what =
+            format!("its clock counts half seconds: a rate over {:.1} s is rough", moved / rate);
         say(&mut found.notes, at, what);
     }
     if size.is_some_and(|size| size > moved * SLACK) {

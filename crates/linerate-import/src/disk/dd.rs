@@ -22,13 +22,7 @@ pub(crate) static DD: Format = Format {
 };
 
 /// Paths that are no disk.
-const NOT_DISKS: &[&str] = &[
-    "/dev/zero",
-    "/dev/null",
-    "/dev/urandom",
-    "/dev/random",
-    "/dev/full",
-];
+const NOT_DISKS: &[&str] = &["/dev/zero", "/dev/null", "/dev/urandom", "/dev/random", "/dev/full"];
 /// Words of `conv=` after which dd waits for the disk at its end.
 const WAITS: &[&str] = &["fdatasync", "fsync"];
 /// Words of `oflag=` by which each write waits for the disk.
@@ -83,11 +77,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     let (bytes, seconds, comma) =
         total.ok_or("the line with bytes and seconds is missing, or not in English")?;
     let rate = some(bytes / seconds).ok_or("nothing was copied")?;
-    let mut found = Found {
-        tool: Tool::named("dd"),
-        used: Some(used),
-        ..Found::default()
-    };
+    let mut found = Found { tool: Tool::named("dd"), used: Some(used), ..Found::default() };
     let mut say = |what: &str| say(&mut found.notes, section.line, what);
     if comma {
         say("its decimal comma is that of a locale");
@@ -111,10 +101,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
 }
 
 fn one(row: DiskRow) -> Disk {
-    Disk {
-        rows: vec![row],
-        ..Disk::default()
-    }
+    Disk { rows: vec![row], ..Disk::default() }
 }
 
 /// Bytes, seconds, and whether these have a decimal comma, of `67108864 bytes (67 MB, 64 MiB) copied, 0.096316 s, 697 MB/s`.
@@ -136,9 +123,7 @@ struct Options<'a> {
 impl<'a> Options<'a> {
     fn of(command: &'a str) -> Self {
         let words = command.split_whitespace();
-        Self {
-            words: words.filter_map(|word| word.split_once('=')).collect(),
-        }
+        Self { words: words.filter_map(|word| word.split_once('=')).collect() }
     }
 
     fn get(&self, key: &str) -> Option<&'a str> {
@@ -148,9 +133,7 @@ impl<'a> Options<'a> {
 
     fn has(&self, keys: &[&str], flags: &[&str]) -> bool {
         let values = keys.iter().filter_map(|key| self.get(key));
-        values
-            .flat_map(|value| value.split(','))
-            .any(|flag| flags.contains(&flag))
+        values.flat_map(|value| value.split(',')).any(|flag| flags.contains(&flag))
     }
 
     /// What it did: bytes in seconds.
@@ -172,11 +155,7 @@ impl<'a> Options<'a> {
             Does::Mix => &["iflag", "oflag"],
         };
         let direct = flags.iter().all(|flag| self.has(&[flag], &["direct"]));
-        Ok(Disk {
-            target: target.to_owned(),
-            direct: Some(direct),
-            ..one(row)
-        })
+        Ok(Disk { target: target.to_owned(), direct: Some(direct), ..one(row) })
     }
 
     /// Flushes for each write, of which `count` were done; `None` if unknown.
@@ -197,18 +176,12 @@ impl<'a> Options<'a> {
             (Some(_), Some(to)) => Ok((Does::Mix, Access::Copy, to)),
             (Some(from), None) => Ok((Does::Read, Access::Sequential, from)),
             (None, Some(to)) => Ok((Does::Write, Access::Sequential, to)),
-            (None, None) => Err(format!(
-                "no disk is in its command: `{}`",
-                quoted(&self.shown())
-            )),
+            (None, None) => Err(format!("no disk is in its command: `{}`", quoted(&self.shown()))),
         }
     }
 
     fn shown(&self) -> String {
-        let words = self
-            .words
-            .iter()
-            .map(|(key, value)| format!("{key}={value}"));
+        let words = self.words.iter().map(|(key, value)| format!("{key}={value}"));
         words.collect::<Vec<_>>().join(" ")
     }
 

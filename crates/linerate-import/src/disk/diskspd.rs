@@ -32,11 +32,8 @@ const PERCENTILES: &[&str] = &["50th", "99th", "3-nines", "max"];
 /// The line that begins the results.
 const RESULTS: &str = "Results for timespan ";
 /// Tables, and the kind of their operations; `None` for the sum.
-const TABLES: &[(&str, Option<Does>)] = &[
-    ("Total IO", None),
-    ("Read IO", Some(Does::Read)),
-    ("Write IO", Some(Does::Write)),
-];
+const TABLES: &[(&str, Option<Does>)] =
+    &[("Total IO", None), ("Read IO", Some(Does::Read)), ("Write IO", Some(Does::Write))];
 
 fn starts(text: &str) -> bool {
     let line = text.lines().next().unwrap_or_default().trim_start();
@@ -109,11 +106,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     if rows.is_empty() {
         return Err("no operation was done".to_owned());
     }
-    let mut found = Found {
-        tool: Tool::named("DiskSpd"),
-        used: Some(used),
-        ..Found::default()
-    };
+    let mut found = Found { tool: Tool::named("DiskSpd"), used: Some(used), ..Found::default() };
     if asked.targets > 1 {
         let what = format!("the figures are sums over {} files", asked.targets);
         say(&mut found.notes, section.line, what);
@@ -122,12 +115,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         let what = "reads and writes share the operations in flight";
         say(&mut found.notes, section.line, what);
     }
-    let disk = Disk {
-        target: asked.target.clone(),
-        direct: asked.direct,
-        rows,
-        ..Disk::default()
-    };
+    let disk = Disk { target: asked.target.clone(), direct: asked.direct, rows, ..Disk::default() };
     found.results.push(outcome("", section.line, disk));
     Ok(found)
 }
@@ -172,16 +160,9 @@ impl Reader {
             if let Some((_, columns)) = &mut self.table {
                 *columns = cells(line).map(str::to_owned).collect();
             }
-        } else if let Some(rest) = line
-            .strip_prefix("total:")
-            .filter(|rest| rest.contains('|'))
-        {
-            let total = self
-                .table
-                .take()
-                .and_then(|(does, columns)| total(does, &columns, rest));
-            self.totals
-                .extend(total.filter(|_| self.totals.len() < TABLES.len()));
+        } else if let Some(rest) = line.strip_prefix("total:").filter(|rest| rest.contains('|')) {
+            let total = self.table.take().and_then(|(does, columns)| total(does, &columns, rest));
+            self.totals.extend(total.filter(|_| self.totals.len() < TABLES.len()));
         } else if self.percentiles.len() < PERCENTILES.len() {
             self.percentiles.extend(percentile(line));
         }
@@ -189,18 +170,11 @@ impl Reader {
 
     /// The rows: of reads and writes each, and of both where both were done.
     fn rows(&self, access: Access, seconds: f64) -> Vec<DiskRow> {
-        let done = |does: Does| {
-            self.totals
-                .iter()
-                .any(|t| t.does == Some(does) && t.operations > 0.0)
-        };
+        let done =
+            |does: Does| self.totals.iter().any(|t| t.does == Some(does) && t.operations > 0.0);
         let both = done(Does::Read) && done(Does::Write);
-        let rows = self
-            .totals
-            .iter()
-            .filter(|total| total.does.is_some() || both);
-        rows.filter_map(|total| self.row(total, access, seconds, both))
-            .collect()
+        let rows = self.totals.iter().filter(|total| total.does.is_some() || both);
+        rows.filter_map(|total| self.row(total, access, seconds, both)).collect()
     }
 
     fn row(&self, total: &Total, access: Access, seconds: f64, both: bool) -> Option<DiskRow> {

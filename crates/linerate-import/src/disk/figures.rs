@@ -8,20 +8,12 @@ const LARGEST: f64 = 1e18;
 /// Most notes about an output: an output that is not understood has a note for each line.
 const MOST_NOTES: usize = 50;
 /// Factors of the prefixes of units.
-const BINARY: &[(char, u64)] = &[
-    ('k', 1 << 10),
-    ('m', 1 << 20),
-    ('g', 1 << 30),
-    ('t', 1 << 40),
-    ('p', 1 << 50),
-];
+const BINARY: &[(char, u64)] =
+    &[('k', 1 << 10), ('m', 1 << 20), ('g', 1 << 30), ('t', 1 << 40), ('p', 1 << 50)];
 
 /// A note about a line.
 fn note(line: u64, what: impl Into<String>) -> Note {
-    Note {
-        line: Some(line),
-        what: what.into(),
-    }
+    Note { line: Some(line), what: what.into() }
 }
 
 /// Adds a note about a line, if there are not too many.
@@ -33,11 +25,7 @@ pub(super) fn say(notes: &mut Vec<Note>, line: u64, what: impl Into<String>) {
 
 /// A result of a disk.
 pub(super) fn outcome(title: &str, line: u64, disk: Disk) -> Outcome {
-    Outcome {
-        title: title.to_owned(),
-        line,
-        measured: Measured::Disk(disk),
-    }
+    Outcome { title: title.to_owned(), line, measured: Measured::Disk(disk) }
 }
 
 /// A number that can be a figure: neither negative nor endless.
@@ -74,17 +62,13 @@ pub(super) fn size(text: &str) -> Option<Bytes> {
 /// The factor of a binary unit of bytes.
 fn prefix(unit: &str) -> Option<u64> {
     let unit = unit.to_ascii_lowercase();
-    let unit = ["ib", "b"]
-        .iter()
-        .find_map(|end| unit.strip_suffix(end))
-        .unwrap_or(&unit);
+    let unit = ["ib", "b"].iter().find_map(|end| unit.strip_suffix(end)).unwrap_or(&unit);
     let mut letters = unit.chars();
     match (letters.next(), letters.next()) {
         (None, _) => Some(1),
-        (Some(letter), None) => BINARY
-            .iter()
-            .find(|(name, _)| *name == letter)
-            .map(|(_, factor)| *factor),
+        (Some(letter), None) => {
+            BINARY.iter().find(|(name, _)| *name == letter).map(|(_, factor)| *factor)
+        }
         _ => None,
     }
 }

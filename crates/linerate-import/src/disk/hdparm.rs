@@ -35,20 +35,14 @@ fn starts(text: &str) -> bool {
     let mut lines = text.lines();
     let disk = lines.next().and_then(|line| line.strip_suffix(':'));
     let named = disk.is_some_and(|disk| disk.starts_with('/') && !disk.contains(' '));
-    named
-        && lines
-            .next()
-            .is_some_and(|line| line.starts_with(" Timing "))
+    named && lines.next().is_some_and(|line| line.starts_with(" Timing "))
 }
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
     let mut lines = section.text.split_inclusive('\n');
     let first = lines.next().unwrap_or_default();
     let mut used = first.len();
-    let mut found = Found {
-        tool: Tool::named("hdparm"),
-        ..Found::default()
-    };
+    let mut found = Found { tool: Tool::named("hdparm"), ..Found::default() };
     let target = first.trim().trim_end_matches(':');
     for (line, text) in (section.line + 1..).zip(lines.take(LINES)) {
         let timing = text.trim_start();
@@ -73,31 +67,22 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
                 line,
                 "cached reads are left out: they measure memory, not the disk",
             ),
-            None => say(
-                &mut found.notes,
-                line,
-                format!("not understood: `{}`", quoted(timing)),
-            ),
+            None => say(&mut found.notes, line, format!("not understood: `{}`", quoted(timing))),
         }
     }
     if found.results.is_empty() {
         let why = found.notes.last().map(|note| note.what.clone());
         return Err(why.unwrap_or_else(|| "no timing is complete".to_owned()));
     }
-    say(
-        &mut found.notes,
-        section.line,
-        "its MB are 2^20 bytes: converted",
-    );
+    say(&mut found.notes, section.line, "its MB are 2^20 bytes: converted");
     found.used = Some(used);
     Ok(found)
 }
 
 /// What was measured, and bytes in a second and seconds of `1024 MB in  3.00 seconds = 341.01 MB/sec`.
 fn timed(line: &str) -> Option<(Option<bool>, (f64, f64))> {
-    let (rest, direct) = KINDS
-        .iter()
-        .find_map(|(start, direct)| Some((line.strip_prefix(start)?, *direct)))?;
+    let (rest, direct) =
+        KINDS.iter().find_map(|(start, direct)| Some((line.strip_prefix(start)?, *direct)))?;
     let (_, rest) = rest.split_once(" MB in")?;
     let (seconds, rest) = rest.split_once(" seconds =")?;
     let (rate, unit) = rest.trim().split_once(' ')?;
@@ -106,8 +91,5 @@ fn timed(line: &str) -> Option<(Option<bool>, (f64, f64))> {
         "kB/sec" => 1024.0,
         _ => return None,
     };
-    Some((
-        direct,
-        (some(number(rate)? * factor)?, some(number(seconds)?)?),
-    ))
+    Some((direct, (some(number(rate)? * factor)?, some(number(seconds)?)?)))
 }

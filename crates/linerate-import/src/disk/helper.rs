@@ -21,11 +21,7 @@ pub(super) fn rate(row: &DiskRow) -> u64 {
 
 /// All notes, a line each.
 pub(super) fn notes(parsed: &Parsed) -> String {
-    let notes = parsed
-        .parts
-        .iter()
-        .flat_map(|part| &part.notes)
-        .chain(&parsed.notes);
+    let notes = parsed.parts.iter().flat_map(|part| &part.notes).chain(&parsed.notes);
     let notes: Vec<&str> = notes.map(|note| note.what.as_str()).collect();
     notes.join("\n")
 }

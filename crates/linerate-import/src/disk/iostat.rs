@@ -69,11 +69,7 @@ impl<'a> Columns<'a> {
         // The comma is that of a locale.
         let values: Option<Vec<f64>> = words.map(|word| number(&word.replace(',', "."))).collect();
         let values = values.filter(|values| values.len() + 1 == self.0.len())?;
-        Some(Row {
-            device,
-            names: &self.0[1..],
-            values,
-        })
+        Some(Row { device, names: &self.0[1..], values })
     }
 }
 
@@ -94,15 +90,11 @@ impl Row<'_> {
     fn of(&self, does: Does, letter: char) -> Option<DiskRow> {
         let get = |end: &str| self.get(&format!("{letter}{end}"));
         let operations = some(get("/s")?)?;
-        let bytes = BYTES
-            .iter()
-            .find_map(|(end, factor)| Some(get(end)? * factor))?;
+        let bytes = BYTES.iter().find_map(|(end, factor)| Some(get(end)? * factor))?;
         let mut row = DiskRow::new(Access::Unknown, does, some(bytes)?);
         row.operations = Some(operations);
         row.block = Some(Bytes((bytes / operations).round() as u64)).filter(|size| size.0 > 0);
-        row.mean = get("_await")
-            .or_else(|| self.get("await"))
-            .and_then(|ms| time(ms, MS));
+        row.mean = get("_await").or_else(|| self.get("await")).and_then(|ms| time(ms, MS));
         row.busy = self.get("%util").map(|share| share / 100.0);
         if does == Does::Write {
             row.flushed = self.get("f/s").map(|flushes| flushes / operations);
@@ -159,22 +151,13 @@ impl<'a> Reader<'a> {
         };
         let rows = [row.of(Does::Read, 'r'), row.of(Does::Write, 'w')];
         let rows = rows.into_iter().flatten().map(|row| (self.reports, row));
-        let known = self
-            .devices
-            .iter()
-            .position(|device| device.name == row.device);
+        let known = self.devices.iter().position(|device| device.name == row.device);
         let at = known.unwrap_or(self.devices.len());
         if known.is_none() && at < MOST_DEVICES {
-            self.devices.push(Device {
-                name: row.device.to_owned(),
-                line,
-                rows: Vec::new(),
-            });
+            self.devices.push(Device { name: row.device.to_owned(), line, rows: Vec::new() });
         }
-        if let Some(device) = self
-            .devices
-            .get_mut(at)
-            .filter(|device| device.rows.len() < MOST_ROWS)
+        if let Some(device) =
+            self.devices.get_mut(at).filter(|device| device.rows.len() < MOST_ROWS)
         {
             device.rows.extend(rows);
         }
@@ -198,8 +181,7 @@ fn is_banner(line: &str) -> bool {
 }
 
 fn is_numbers(line: &str) -> bool {
-    line.split_whitespace()
-        .all(|word| number(&word.replace(',', ".")).is_some())
+    line.split_whitespace().all(|word| number(&word.replace(',', ".")).is_some())
 }
 
 /// Whether it is the time of a report: `06/03/2024 10:00:01 AM`.
@@ -218,43 +200,23 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         }
         used += text.len();
     }
-    let mut found = Found {
-        tool: Tool::named("iostat"),
-        used: Some(used),
-        ..Found::default()
-    };
+    let mut found = Found { tool: Tool::named("iostat"), used: Some(used), ..Found::default() };
     let command = command_of(section, |program| program == "iostat");
     let mut skipped = reader.since_start(command);
     if skipped.is_some() {
         let is_only = reader.reports == 1;
-        say(
-            &mut found.notes,
-            section.line,
-            if is_only { ONLY } else { FIRST },
-        );
+        say(&mut found.notes, section.line, if is_only { ONLY } else { FIRST });
         skipped = skipped.filter(|_| !is_only);
     }
-    let interval = command
-        .and_then(|command| command.split_whitespace().find_map(number))
-        .and_then(some);
+    let interval =
+        command.and_then(|command| command.split_whitespace().find_map(number)).and_then(some);
     for device in reader.devices {
-        let rows = device
-            .rows
-            .into_iter()
-            .filter(|(report, _)| Some(*report) != skipped);
-        let rows: Vec<DiskRow> = rows
-            .map(|(_, row)| DiskRow {
-                seconds: interval,
-                ..row
-            })
-            .collect();
+        let rows = device.rows.into_iter().filter(|(report, _)| Some(*report) != skipped);
+        let rows: Vec<DiskRow> =
+            rows.map(|(_, row)| DiskRow { seconds: interval, ..row }).collect();
         if !rows.is_empty() {
             let target = device.name.clone();
-            let disk = Disk {
-                target,
-                rows,
-                ..Disk::default()
-            };
+            let disk = Disk { target, rows, ..Disk::default() };
             found.results.push(outcome(&device.name, device.line, disk));
         }
     }
@@ -292,9 +254,7 @@ mod tests {
 
     fn waits(parsed: &Parsed) -> Vec<u64> {
         let rows = disks(parsed).into_iter().flat_map(|disk| &disk.rows);
-        rows.filter_map(|row| row.mean)
-            .map(|time| time.0 / 1_000_000)
-            .collect()
+        rows.filter_map(|row| row.mean).map(|time| time.0 / 1_000_000).collect()
     }
 
     #[test]
@@ -307,10 +267,7 @@ mod tests {
         let disks = disks(&all);
         assert_eq!((disks.len(), disks[0].target.as_str()), (1, "sdc"));
         let row = &disks[0].rows[0];
-        assert_eq!(
-            (rate(row), row.operations, row.seconds),
-            (24 * 1024, Some(3.0), Some(5.0))
-        );
+        assert_eq!((rate(row), row.operations, row.seconds), (24 * 1024, Some(3.0), Some(5.0)));
         assert_eq!((row.block, row.busy), (Some(Bytes(8192)), Some(1.0)));
         assert_eq!(row.flush.map(|time| time.0), Some(4_000_000));
         assert_eq!(waits(&all), [900, 1200]);
@@ -326,11 +283,7 @@ mod tests {
             ("$ iostat -yx\n", vec![5, 7]),
             ("", vec![7]),
         ] {
-            assert_eq!(
-                waits(&parsed(&format!("{before}{HEAD}{two}"))),
-                kept,
-                "{before}"
-            );
+            assert_eq!(waits(&parsed(&format!("{before}{HEAD}{two}"))), kept, "{before}");
         }
         // Without any head it is unknown which is the first.
         assert_eq!(waits(&parsed(&two)), [5, 7]);
@@ -365,8 +318,6 @@ mod tests {
 
     fn parsed_ids(text: &str) -> Vec<&'static str> {
         let parsed = read(text.as_bytes());
-        parsed.map_or(Vec::new(), |all| {
-            all.parts.iter().map(|part| part.format.id).collect()
-        })
+        parsed.map_or(Vec::new(), |all| all.parts.iter().map(|part| part.format.id).collect())
     }
 }

@@ -15,9 +15,7 @@ pub(crate) static NFSIOSTAT: Format = Format {
     label: "nfsiostat",
     holds: Holds::Results,
     versions: "nfs-utils 1.3 to 2.6",
-    evidence: &[Evidence::Published(
-        "columns by the source of nfs-utils 1.3 and 2.6",
-    )],
+    evidence: &[Evidence::Published("columns by the source of nfs-utils 1.3 and 2.6")],
     unknown: "What programs asked for, and whether the only report is the mean since the mount.",
     starts,
     read,
@@ -85,12 +83,7 @@ fn mount<'a, 'm>(
     let known = all.iter().position(|mount| mount.point == point);
     let at = known.unwrap_or(all.len());
     if known.is_none() && at < MOST_MOUNTS {
-        all.push(Mount {
-            point,
-            line,
-            reports: 0,
-            rows: Vec::new(),
-        });
+        all.push(Mount { point, line, reports: 0, rows: Vec::new() });
     }
     let found = all.get_mut(at)?;
     found.reports += 1;
@@ -118,20 +111,12 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         }
         used += line.len();
     }
-    let mut found = Found {
-        tool: Tool::named("nfsiostat"),
-        used: Some(used),
-        ..Found::default()
-    };
+    let mut found = Found { tool: Tool::named("nfsiostat"), used: Some(used), ..Found::default() };
     for mount in mounts.into_iter().filter(|mount| !mount.rows.is_empty()) {
         if mount.reports == 1 {
             say(&mut found.notes, mount.line, ONLY);
         }
-        let disk = Disk {
-            target: mount.point.to_owned(),
-            rows: mount.rows,
-            ..Disk::default()
-        };
+        let disk = Disk { target: mount.point.to_owned(), rows: mount.rows, ..Disk::default() };
         found.results.push(outcome(mount.point, mount.line, disk));
     }
     if found.results.is_empty() {
@@ -179,13 +164,8 @@ mod tests {
         let one = format!("{}Is that slow?\n", report(40.0, 8.0, 1.0));
         let all = crate::read(one.as_bytes()).unwrap();
         let notes = notes(&all);
-        assert!(
-            notes.contains("since the mount") && notes.contains("Is that slow?"),
-            "{notes}"
-        );
-        let idle = crate::read(report(0.0, 0.0, 0.0).as_bytes())
-            .unwrap_err()
-            .to_string();
+        assert!(notes.contains("since the mount") && notes.contains("Is that slow?"), "{notes}");
+        let idle = crate::read(report(0.0, 0.0, 0.0).as_bytes()).unwrap_err().to_string();
         assert!(idle.contains("no mount had a request"), "{idle}");
         assert!(crate::read(b"the share is mounted on /srv:\nread: 5\n").is_err());
     }

@@ -32,13 +32,8 @@ const RATES: &[(&str, f64)] = &[
     ("B/s", 1.0),
 ];
 /// Units of the sizes of scp.
-const SIZES: &[(&str, f64)] = &[
-    ("GB", 1_073_741_824.0),
-    ("MB", 1_048_576.0),
-    ("KB", 1024.0),
-    ("B", 1.0),
-    ("", 1.0),
-];
+const SIZES: &[(&str, f64)] =
+    &[("GB", 1_073_741_824.0), ("MB", 1_048_576.0), ("KB", 1024.0), ("B", 1.0), ("", 1.0)];
 /// Most files of one output.
 const MOST: usize = 1_000;
 /// Most signs of per cent in a line.
@@ -72,9 +67,7 @@ impl<'a> Line<'a> {
         }
         // A name may have such a sign as well, and a line of progress those that it overwrote.
         let signs = line.rmatch_indices('%').take(MOST_SIGNS);
-        signs
-            .into_iter()
-            .find_map(|(at, _)| Self::parts(&line[..at], &line[at + 1..]))
+        signs.into_iter().find_map(|(at, _)| Self::parts(&line[..at], &line[at + 1..]))
     }
 
     fn parts(before: &'a str, behind: &str) -> Option<Self> {
@@ -85,12 +78,7 @@ impl<'a> Line<'a> {
         let (program, name, bytes, rate) = match scaled(first, RATES) {
             // rsync has the bytes on the left.
             Some(rate) => ("rsync", "", number(&left.replace(',', "")), rate),
-            None => (
-                "scp",
-                left,
-                Some(scaled(first, SIZES)?),
-                scaled(words.next()?, RATES)?,
-            ),
+            None => ("scp", left, Some(scaled(first, SIZES)?), scaled(words.next()?, RATES)?),
         };
         let is_count = left.starts_with(|c: char| c.is_ascii_digit()) && !left.contains(' ');
         let time = words.next().and_then(clock)?;
@@ -109,10 +97,7 @@ impl<'a> Line<'a> {
         let mut row = DiskRow::new(Access::Copy, Does::Mix, some(self.rate)?);
         row.seconds = self.seconds;
         let disk = Disk {
-            file: self
-                .bytes
-                .filter(|_| self.done)
-                .map(|bytes| Bytes(bytes as u64)),
+            file: self.bytes.filter(|_| self.done).map(|bytes| Bytes(bytes as u64)),
             rows: vec![row],
             ..Disk::default()
         };
@@ -123,9 +108,7 @@ impl<'a> Line<'a> {
 /// A number with one of these units.
 fn scaled(text: &str, units: &[(&str, f64)]) -> Option<f64> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic() || c == '/');
-    let (_, unit) = units
-        .iter()
-        .find(|(name, _)| *name == &text[digits.len()..])?;
+    let (_, unit) = units.iter().find(|(name, _)| *name == &text[digits.len()..])?;
     Some(number(digits)? * unit)
 }
 
@@ -208,9 +191,7 @@ mod tests {
     fn rates(text: &str) -> Vec<(u64, Option<f64>)> {
         let parsed = read(text.as_bytes()).unwrap();
         let disks = disks(&parsed).into_iter();
-        disks
-            .map(|disk| (rate(&disk.rows[0]), disk.rows[0].seconds))
-            .collect()
+        disks.map(|disk| (rate(&disk.rows[0]), disk.rows[0].seconds)).collect()
     }
 
     #[test]
@@ -235,12 +216,7 @@ mod tests {
     #[test]
     fn files_of_less_than_a_second_have_no_rate() {
         let text = "a.txt  100% 1234   1.2MB/s   00:00\n";
-        assert!(
-            read(text.as_bytes())
-                .unwrap_err()
-                .to_string()
-                .contains("too rough")
-        );
+        assert!(read(text.as_bytes()).unwrap_err().to_string().contains("too rough"));
         let with = format!("{text}b.iso  100% 1024MB 102.4MB/s   00:10\n");
         assert_eq!(rates(&with), [(107_374_182, Some(10.0))]);
     }
@@ -257,11 +233,9 @@ mod tests {
 
     #[test]
     fn other_lines_are_no_progress() {
-        for text in [
-            "battery 100% full at 3 B/s\n",
-            "50% 3 4\n",
-            "a 100% 4096MB 112.3MiB/s 00:36\n",
-        ] {
+        for text in
+            ["battery 100% full at 3 B/s\n", "50% 3 4\n", "a 100% 4096MB 112.3MiB/s 00:36\n"]
+        {
             assert!(read(text.as_bytes()).is_err(), "{text}");
         }
     }

@@ -18,13 +18,7 @@ fn the_command_says_which_way_dd_went() {
         let parsed = read(format!("$ {command}\n{RUN}").as_bytes()).unwrap();
         let disk = disks(&parsed)[0];
         let row = &disk.rows[0];
-        (
-            row.does,
-            row.access,
-            rate(row),
-            disk.direct,
-            notes(&parsed).contains("wait"),
-        )
+        (row.does, row.access, rate(row), disk.direct, notes(&parsed).contains("wait"))
     };
     let bytes = 40_960_000;
     let sequential = Access::Sequential;
@@ -53,16 +47,10 @@ fn the_command_says_which_way_dd_went() {
         way("sudo /bin/dd if=f of=g iflag=direct oflag=direct"),
         (Does::Mix, Access::Copy, bytes, Some(true), false)
     );
-    assert_eq!(
-        way("dd if=f of=g"),
-        (Does::Mix, Access::Copy, bytes, Some(false), false)
-    );
+    assert_eq!(way("dd if=f of=g"), (Does::Mix, Access::Copy, bytes, Some(false), false));
     let alone = read(RUN.as_bytes()).unwrap();
     let row = &disks(&alone)[0].rows[0];
-    assert_eq!(
-        (row.access, row.does, rate(row)),
-        (Access::Unknown, Does::Mix, bytes)
-    );
+    assert_eq!((row.access, row.does, rate(row)), (Access::Unknown, Does::Mix, bytes));
     assert!(notes(&alone).contains("the command is missing"));
     assert!(refused(&format!("$ dd if=/dev/zero of=/dev/null\n{RUN}")).contains("no disk"));
 }
@@ -98,21 +86,9 @@ fn the_last_lines_of_dd_are_enough() {
     let with = format!("$ dd if=f of=/dev/null bs=4k status=progress\n{progress}{RUN}");
     let parsed = read(with.as_bytes()).unwrap();
     let row = &disks(&parsed)[0].rows[0];
-    assert_eq!(
-        (parsed.parts.len(), rate(row), row.does),
-        (1, 40_960_000, Does::Read)
-    );
-    assert_eq!(
-        read(format!("{RUN}{RUN}").as_bytes()).unwrap().parts.len(),
-        2
-    );
-    assert_eq!(
-        read(format!("{last}{last}").as_bytes())
-            .unwrap()
-            .parts
-            .len(),
-        2
-    );
+    assert_eq!((parsed.parts.len(), rate(row), row.does), (1, 40_960_000, Does::Read));
+    assert_eq!(read(format!("{RUN}{RUN}").as_bytes()).unwrap().parts.len(), 2);
+    assert_eq!(read(format!("{last}{last}").as_bytes()).unwrap().parts.len(), 2);
 }
 
 #[test]
@@ -121,10 +97,7 @@ fn a_decimal_comma_of_dd_is_understood_and_said() {
     let parsed = read(format!("$ dd if=f of=/dev/null\n{text}").as_bytes()).unwrap();
     assert_eq!(rate(&disks(&parsed)[0].rows[0]), 40_960_000);
     assert!(notes(&parsed).contains("decimal comma"));
-    let german = RUN.replace(
-        "bytes (20 MB, 20 MiB) copied",
-        "Bytes (20 MB, 20 MiB) kopiert",
-    );
+    let german = RUN.replace("bytes (20 MB, 20 MiB) copied", "Bytes (20 MB, 20 MiB) kopiert");
     assert!(refused(&format!("$ dd if=f of=/dev/null\n{german}")).contains("not in English"));
 }
 
@@ -145,10 +118,7 @@ fn the_ways_of_diskspd_are_told_apart() {
     let kinds: Vec<Does> = disks(&parsed)[0].rows.iter().map(|row| row.does).collect();
     assert_eq!(kinds, [Does::Mix, Does::Read, Does::Write]);
     let buffered = DISKSPD.replace("software cache disabled", "using software cache");
-    assert_eq!(
-        disks(&read(buffered.as_bytes()).unwrap())[0].direct,
-        Some(false)
-    );
+    assert_eq!(disks(&read(buffered.as_bytes()).unwrap())[0].direct, Some(false));
     let several = DISKSPD.replace("Results for", "timespan:   2\r\nResults for");
     assert!(refused(&several).contains("several timespans"));
     let partly = DISKSPD.replace("using random I/O", "using mixed random/sequential I/O");
@@ -169,10 +139,7 @@ fn robocopy_says_failures_and_threads() {
         Speed :             1000000 Bytes/sec.\n   Ended : Friday\n";
     let parsed = read(text.as_bytes()).unwrap();
     let disk = disks(&parsed)[0];
-    assert_eq!(
-        (disk.target.as_str(), rate(&disk.rows[0])),
-        ("\\\\host\\b\\", 1_000_000)
-    );
+    assert_eq!((disk.target.as_str(), rate(&disk.rows[0])), ("\\\\host\\b\\", 1_000_000));
     assert!(notes(&parsed).contains("1 files could not be copied"));
     assert!(notes(&parsed).contains("sums over threads"));
 }

@@ -45,14 +45,7 @@ pub(super) fn shown(parsed: &Parsed) -> String {
             let Measured::Disk(disk) = &result.measured else {
                 panic!("{id} has something else than disks");
             };
-            writeln!(
-                text,
-                "  `{}` at {}: {}",
-                result.title,
-                result.line,
-                headed(disk)
-            )
-            .unwrap();
+            writeln!(text, "  `{}` at {}: {}", result.title, result.line, headed(disk)).unwrap();
             for row in &disk.rows {
                 writeln!(text, "    {}", line_of(row)).unwrap();
             }
@@ -62,25 +55,13 @@ pub(super) fn shown(parsed: &Parsed) -> String {
         }
     }
     for note in &parsed.notes {
-        writeln!(
-            text,
-            "outside, {}: {}",
-            note.line.unwrap_or_default(),
-            note.what
-        )
-        .unwrap();
+        writeln!(text, "outside, {}: {}", note.line.unwrap_or_default(), note.what).unwrap();
     }
     text
 }
 
 fn headed(disk: &Disk) -> String {
-    let Disk {
-        target,
-        file,
-        best_of,
-        direct,
-        ..
-    } = disk;
+    let Disk { target, file, best_of, direct, .. } = disk;
     let file = file.map(|bytes| bytes.0);
     format!("`{target}` file {file:?} best of {best_of:?} direct {direct:?}")
 }

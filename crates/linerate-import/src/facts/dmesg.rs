@@ -57,20 +57,14 @@ fn message(line: &str) -> Option<Message<'_>> {
     let (at, address) = line.match_indices(':').take(8).find_map(|(at, _)| {
         // `0000:01:00.0` may have a longer domain in front of the first colon.
         let start = line[..at].rfind(' ').map_or(0, |blank| blank + 1);
-        let end = line[start..]
-            .find([' ', ','])
-            .map_or(line.len(), |blank| start + blank);
+        let end = line[start..].find([' ', ',']).map_or(line.len(), |blank| start + blank);
         let word = line.get(start..end)?;
         let address: Address = word.strip_suffix(':').unwrap_or(word).parse().ok()?;
         Some((start..end, address))
     })?;
     let driver = line[..at.start].trim_end().rsplit(' ').next()?;
     let rest = &line[at.end..];
-    let (port, text) = if line[at].ends_with(':') {
-        ("", rest)
-    } else {
-        rest.split_once(':')?
-    };
+    let (port, text) = if line[at].ends_with(':') { ("", rest) } else { rest.split_once(':')? };
     let port = port.trim().split(' ').next().unwrap_or_default();
     Some(Message {
         driver: driver.trim_end_matches(':'),
@@ -84,10 +78,7 @@ fn message(line: &str) -> Option<Message<'_>> {
 /// What a message says.
 enum Fact {
     /// The link as it runs and the best of the device, if it is slower than the best: and where.
-    Bandwidth {
-        now: Link,
-        limit: Option<(Address, Link)>,
-    },
+    Bandwidth { now: Link, limit: Option<(Address, Link)> },
     /// A port has a link; speed in Mb/s if the message has it.
     Up(Option<u64>),
     /// A port lost its link.
@@ -112,10 +103,7 @@ fn bandwidth(text: &str) -> Option<Fact> {
     let (now, rest) = rest.split_once(" link at ")?;
     let (at, best) = rest.split_once(' ')?;
     let (_, best) = best.split_once(" with ")?;
-    Some(Fact::Bandwidth {
-        now: link(now)?,
-        limit: Some((at.parse().ok()?, link(best)?)),
-    })
+    Some(Fact::Bandwidth { now: link(now)?, limit: Some((at.parse().ok()?, link(best)?)) })
 }
 
 /// `8.0 GT/s PCIe x4`; before Linux 5.1 `8 GT/s x4`.
@@ -136,11 +124,7 @@ fn carrier(text: &str) -> Option<Fact> {
     if let Some(change) = rest.strip_prefix("change old ") {
         // `link change old 0 new 10000`, of atlantic.
         let mbps = decimal(change.split_once(" new ")?.1.trim())?;
-        return Some(if mbps == 0 {
-            Fact::Down
-        } else {
-            Fact::Up(Some(mbps))
-        });
+        return Some(if mbps == 0 { Fact::Down } else { Fact::Up(Some(mbps)) });
     }
     let rest = rest.strip_prefix("is ").unwrap_or(rest);
     if let Some(rest) = rest.strip_prefix("up") {
@@ -193,10 +177,8 @@ fn keep(reading: &mut Reading<'_>, line: Line<'_>, message: &Message<'_>, fact: 
     };
     if message.port.is_empty() {
         let state = if up { "up" } else { "down" };
-        let what = format!(
-            "the link of {} is {state}, and its name is not in the line",
-            message.address
-        );
+        let what =
+            format!("the link of {} is {state}, and its name is not in the line", message.address);
         return reading.note(line.number, what);
     }
     // The driver of the port may be another one.
@@ -251,13 +233,7 @@ fn device<'a>(reading: &'a mut Reading<'_>, address: Address) -> Option<&'a mut 
         Ok(at) => at,
         Err(_) if all.len() >= MOST => return None,
         Err(at) => {
-            all.insert(
-                at,
-                Device {
-                    address,
-                    ..Device::default()
-                },
-            );
+            all.insert(at, Device { address, ..Device::default() });
             at
         }
     };

@@ -77,9 +77,7 @@ pub(super) struct Reading<'a> {
 impl<'a> Reading<'a> {
     /// The lines of a section up to the next prompt of a shell. No prompt is indented.
     pub(super) fn of(section: &Section<'a>) -> Self {
-        Self::until(section, |line| {
-            !line.starts_with([' ', '\t']) && command(line).is_some()
-        })
+        Self::until(section, |line| !line.starts_with([' ', '\t']) && command(line).is_some())
     }
 
     /// The lines of a section, behind the first one up to one at which something else begins.
@@ -113,29 +111,20 @@ impl<'a> Reading<'a> {
     /// Adds a note about a line.
     pub(super) fn note(&mut self, line: u64, what: impl Into<String>) {
         if self.notes.len() < MOST_NOTES {
-            self.notes.push(Note {
-                line: Some(line),
-                what: what.into(),
-            });
+            self.notes.push(Note { line: Some(line), what: what.into() });
         }
     }
 
     /// Adds a note about the whole.
     pub(super) fn note_of_all(&mut self, what: impl Into<String>) {
         if self.notes.len() < MOST_NOTES {
-            self.notes.push(Note {
-                line: None,
-                what: what.into(),
-            });
+            self.notes.push(Note { line: None, what: what.into() });
         }
     }
 
     /// Adds a note about a line that is not understood.
     pub(super) fn strange(&mut self, line: Line<'_>) {
-        self.note(
-            line.number,
-            format!("not understood: `{}`", quoted(line.text)),
-        );
+        self.note(line.number, format!("not understood: `{}`", quoted(line.text)));
     }
 
     /// The content, with the name of the program. It is an error if there is none.
@@ -210,9 +199,7 @@ fn billionths(text: &str) -> Option<u64> {
         return None;
     }
     let part = decimal(part)?.checked_mul(10u64.pow(9 - part.len() as u32))?;
-    decimal(whole)?
-        .checked_mul(1_000_000_000)?
-        .checked_add(part)
+    decimal(whole)?.checked_mul(1_000_000_000)?.checked_add(part)
 }
 
 /// A decimal number with a point, times `unit`: `2.5` of a billion is 2,500,000,000.

@@ -50,10 +50,7 @@ fn port<'a>(network: &'a mut Network, name: &str) -> Option<&'a mut Nic> {
         return None;
     }
     if known.is_none() {
-        network.nics.push(Nic {
-            name: name.to_owned(),
-            ..Nic::default()
-        });
+        network.nics.push(Nic { name: name.to_owned(), ..Nic::default() });
     }
     network.nics.get_mut(at)
 }

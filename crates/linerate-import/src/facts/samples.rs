@@ -82,9 +82,7 @@ fn each_sample_is_read_by_its_own_format() {
 fn lines_that_are_not_understood_are_few() {
     for (_, name) in all() {
         let (_, notes) = of(&[&name]);
-        let strange = words(&notes)
-            .into_iter()
-            .filter(|what| what.contains("not understood"));
+        let strange = words(&notes).into_iter().filter(|what| what.contains("not understood"));
         let strange: Vec<String> = strange.collect();
         let expected = match name.as_str() {
             "ibstat/two-ports.txt" => 1,
@@ -104,10 +102,7 @@ const ODD: [(&str, &[&str]); 15] = [
     ("mlxlink/infiniband.txt", &["ib-errors"]),
     ("dmesg/bandwidth.txt", &["pcie-slot"]),
     ("lspci/alone.txt", &["pcie-slot"]),
-    (
-        "ibstat/before-manager.txt",
-        &["ib-not-set-up", "ib-no-link"],
-    ),
+    ("ibstat/before-manager.txt", &["ib-not-set-up", "ib-no-link"]),
     ("ibstat/ibsim-initializing.txt", &["ib-not-set-up"]),
     ("ibstat/two-ports.txt", &["ib-no-link"]),
     ("ibv-devinfo/verbose.txt", &["ib-no-link"]),
@@ -120,10 +115,7 @@ const ODD: [(&str, &[&str]); 15] = [
 fn nothing_is_odd_for_want_of_facts() {
     for (_, name) in all() {
         let (all, _) = of(&[&name]);
-        let expected = ODD
-            .iter()
-            .find(|(odd, _)| *odd == name)
-            .map_or(&[][..], |(_, ids)| ids);
+        let expected = ODD.iter().find(|(odd, _)| *odd == name).map_or(&[][..], |(_, ids)| ids);
         assert_eq!(ids(&all), expected, "{name}: {:?}", odd::find(&all));
     }
 }

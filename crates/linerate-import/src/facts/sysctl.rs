@@ -49,10 +49,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
             continue;
         }
         let words: Vec<&str> = value.split_whitespace().collect();
-        reading.facts.tunables.push(Tunable {
-            name: name.to_owned(),
-            value: words.join(" "),
-        });
+        reading.facts.tunables.push(Tunable { name: name.to_owned(), value: words.join(" ") });
     }
     reading.found("sysctl")
 }

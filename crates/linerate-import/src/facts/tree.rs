@@ -16,9 +16,7 @@ pub(crate) fn link_up(all: &mut [Device]) {
 
 fn is_direct(all: &[Device], device: &Device) -> bool {
     let parent = device.parent.and_then(|address| at(all, address));
-    let bus = parent
-        .and_then(|parent| parent.buses)
-        .map(|buses| buses.secondary);
+    let bus = parent.and_then(|parent| parent.buses).map(|buses| buses.secondary);
     // The functions of a card that are virtual may have a bus of their own.
     device.is_virtual || bus.is_none_or(|bus| bus == device.address.bus)
 }

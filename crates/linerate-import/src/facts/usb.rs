@@ -11,9 +11,7 @@ pub(crate) static LSUSB: Format = Format {
     label: "lsusb -t",
     holds: Holds::Facts,
     versions: "usbutils 007 to 017",
-    evidence: &[Evidence::Published(
-        "form by the source of usbutils 015 (lsusb-t.c)",
-    )],
+    evidence: &[Evidence::Published("form by the source of usbutils 015 (lsusb-t.c)")],
     unknown: "The names of the disks and ports that its devices are.",
     starts,
     read,
@@ -95,18 +93,10 @@ mod tests {
             Class=Mass Storage, Driver=usb-storage, 480M\n        ID 0951:1666 Kingston Technology\n        \
             /sys/bus/usb/devices/1-3  /dev/bus/usb/001/002\n    |__ Port 004: Dev 003, If 0, Class=Wireless, Driver=[none], 12M\n";
         let (all, _) = merged(&[text]);
-        assert_eq!(
-            all.usb,
-            [
-                one("Mass Storage", "usb-storage", 480),
-                one("Wireless", "none", 12)
-            ]
-        );
-        for prose in [
-            "/: nothing\n",
-            "|__ Port 1: Dev 2, Class=Hub\n",
-            "Class=Hub, Driver=hub/4p, 480M\n",
-        ] {
+        assert_eq!(all.usb, [one("Mass Storage", "usb-storage", 480), one("Wireless", "none", 12)]);
+        for prose in
+            ["/: nothing\n", "|__ Port 1: Dev 2, Class=Hub\n", "Class=Hub, Driver=hub/4p, 480M\n"]
+        {
             assert!(crate::read(prose.as_bytes()).is_err(), "{prose}");
         }
     }

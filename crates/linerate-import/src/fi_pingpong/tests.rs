@@ -29,10 +29,7 @@ fn a_rate_that_is_rounded_to_zero_is_unknown() {
 
 #[test]
 fn messages_that_were_not_acknowledged_are_said() {
-    assert!(notes(
-        &part(&ONE.replace("=100", "99")),
-        "99 were acknowledged"
-    ));
+    assert!(notes(&part(&ONE.replace("=100", "99")), "99 were acknowledged"));
     assert!(why(ONE.lines().next().unwrap()).contains("no row"));
     assert!(why(&ONE.replace("42301.41", "nan")).contains("no row"));
 }

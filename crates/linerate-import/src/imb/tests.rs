@@ -10,32 +10,18 @@ const SENDRECV: &str = include_str!("../../tests/samples/imb/sendrecv.txt");
 
 #[test]
 fn a_ping_pong_is_half_a_round_trip_and_proves_its_unit() {
-    let old = part(&format!(
-        "$ mpirun -np 2 --host c1,c2 IMB-MPI1 PingPong\n{PINGPONG}"
-    ));
+    let old = part(&format!("$ mpirun -np 2 --host c1,c2 IMB-MPI1 PingPong\n{PINGPONG}"));
     let table = sizes(&old.results[0]);
-    assert_eq!(
-        (table.operation.as_str(), table.trip),
-        ("MPI ping-pong", Trip::Half)
-    );
+    assert_eq!((table.operation.as_str(), table.trip), ("MPI ping-pong", Trip::Half));
     assert_eq!(table.setup.hosts, ["c1", "c2"]);
     assert_eq!(table.rows.len(), 20);
     let last = table.rows[19];
-    assert_eq!(
-        (last.size, last.samples, last.mean),
-        (Bytes(262_144), Some(160), ns(48_820))
-    );
+    assert_eq!((last.size, last.samples, last.mean), (Bytes(262_144), Some(160), ns(48_820)));
     // 5121.09 x 2^20 bytes in a second.
-    assert_eq!(
-        last.rate,
-        Some(Rate((5121.09_f64 * 8.0 * 1_048_576.0).round() as u64))
-    );
+    assert_eq!(last.rate, Some(Rate((5121.09_f64 * 8.0 * 1_048_576.0).round() as u64)));
     assert_eq!(old.notes, []);
     let new = part(&PINGPONG.replace("5121.09", "5369.60"));
-    assert_eq!(
-        sizes(&new.results[0]).rows[19].rate,
-        Some(Rate(42_956_800_000))
-    );
+    assert_eq!(sizes(&new.results[0]).rows[19].rate, Some(Rate(42_956_800_000)));
 }
 
 #[test]

@@ -47,11 +47,7 @@ fn record(line: &str) -> Option<Record<'_>> {
     }
     let (from, to) = fields[6].split_once('-')?;
     let datagrams = (fields.len() == 14).then(|| {
-        Some((
-            fields[9].parse().ok()?,
-            fields[10].parse().ok()?,
-            fields[11].parse().ok()?,
-        ))
+        Some((fields[9].parse().ok()?, fields[10].parse().ok()?, fields[11].parse().ok()?))
     });
     Some(Record {
         ports: [fields[2].parse().ok()?, fields[4].parse().ok()?],
@@ -103,13 +99,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     if results.is_empty() {
         return Err("it has no line of a whole test".to_owned());
     }
-    Ok(Found {
-        tool: Tool::named("iperf"),
-        results,
-        notes,
-        used: Some(used),
-        ..Found::default()
-    })
+    Ok(Found { tool: Tool::named("iperf"), results, notes, used: Some(used), ..Found::default() })
 }
 
 /// Records by their test. The last one of each stream has the whole time, and so has its sum (id -1).
@@ -118,9 +108,7 @@ fn tests<'a, 'b>(records: &'a [(u64, Record<'b>)]) -> Vec<(u64, Vec<&'a Record<'
     // Ports of the streams of the last test, by their id.
     let mut streams: BTreeMap<&str, [u16; 2]> = BTreeMap::new();
     for (line, record) in records {
-        let known = streams
-            .get(record.id)
-            .is_none_or(|ports| *ports == record.ports);
+        let known = streams.get(record.id).is_none_or(|ports| *ports == record.ports);
         let mut first = streams.values().take(1).flatten();
         let shared = first.any(|port| record.ports.contains(port));
         match tests.last_mut() {
@@ -140,10 +128,7 @@ fn transfer(records: &[&Record<'_>], known: Option<bool>) -> Option<Transfer> {
     let end = records.iter().map(|record| record.to).fold(0.0, f64::max);
     // Streams of one test end nearly together.
     let whole = |record: &&&Record<'_>| record.from == 0.0 && record.to >= 0.9 * end;
-    let wholes = records
-        .iter()
-        .filter(whole)
-        .filter(|record| record.id != "-1");
+    let wholes = records.iter().filter(whole).filter(|record| record.id != "-1");
     let last: BTreeMap<&str, &Record<'_>> = wholes.map(|record| (record.id, *record)).collect();
     let streams: Vec<&Record<'_>> = last.into_values().collect();
     let first = streams.first()?;
@@ -154,30 +139,19 @@ fn transfer(records: &[&Record<'_>], known: Option<bool>) -> Option<Transfer> {
     } else {
         Carrier::Tcp
     };
-    let counted = if server || report.is_some() {
-        Counted::Receiver
-    } else {
-        Counted::Sender
-    };
-    let rate = streams
-        .iter()
-        .fold(0_u64, |sum, record| sum.saturating_add(record.rate));
+    let counted = if server || report.is_some() { Counted::Receiver } else { Counted::Sender };
+    let rate = streams.iter().fold(0_u64, |sum, record| sum.saturating_add(record.rate));
     let mut transfer = Transfer::new(carrier, Direction::Forward, Rate(rate), counted);
     transfer.streams = u32::try_from(streams.len()).ok();
     transfer.seconds = Some(end);
     transfer.each = streams.iter().map(|record| record.rate as f64).collect();
     if let (Some((jitter, lost, of)), 1) = (report, streams.len()) {
-        transfer.datagrams = Some(Lost {
-            lost,
-            of,
-            jitter: (jitter > 0.0).then_some(Nanos((jitter * 1e6) as u64)),
-        });
+        transfer.datagrams =
+            Some(Lost { lost, of, jitter: (jitter > 0.0).then_some(Nanos((jitter * 1e6) as u64)) });
     }
     if let [only] = streams[..] {
-        let intervals: Vec<_> = records
-            .iter()
-            .filter(|r| r.id == only.id && r.to - r.from < 0.9 * end)
-            .collect();
+        let intervals: Vec<_> =
+            records.iter().filter(|r| r.id == only.id && r.to - r.from < 0.9 * end).collect();
         let seconds: f64 = intervals.iter().map(|record| record.to - record.from).sum();
         if seconds > 0.0 {
             transfer.tick = Some(seconds / intervals.len() as f64);

@@ -30,10 +30,7 @@ fn figures_are_those_of_the_text() {
         2.1.8-csv.txt 0 Forward Sender 54810439755 None Some(2)
         2.1.8-csv1.txt 0 Forward Sender 16055889153 None Some(1)";
     check(table, text);
-    assert_eq!(
-        transfer(&text("2.1.8-w.txt")).buffer.map(|n| n.0),
-        Some(128 * 1024)
-    );
+    assert_eq!(transfer(&text("2.1.8-w.txt")).buffer.map(|n| n.0), Some(128 * 1024));
     assert_eq!(transfer(&text("2.1.8-tcp.txt")).buffer, None);
     let lost = transfers(&text("2.0-udp.txt"))[0].datagrams.unwrap();
     assert_eq!((lost.lost, lost.of), (24_605, 512_674));
@@ -41,11 +38,7 @@ fn figures_are_those_of_the_text() {
 
 #[test]
 fn both_directions_are_at_once_only_where_this_is_known() {
-    assert!(
-        transfers(&text("2.1.8-fd.txt"))
-            .iter()
-            .all(|transfer| transfer.both)
-    );
+    assert!(transfers(&text("2.1.8-fd.txt")).iter().all(|transfer| transfer.both));
     let dual = text("2.1.8-d.txt");
     assert!(notes(&dual).contains("loaded at once") && !transfers(&dual)[0].both);
     let known = format!("$ iperf -c 192.0.2.1 -d\n{dual}");
@@ -85,14 +78,9 @@ fn tables_alone_and_sessions_are_read() {
     let two = format!("{whole}{}", text("2.1.8-udp.txt"));
     assert_eq!((transfers(&two).len(), notes(&two).as_str()), (2, ""));
     let csv = format!("$ iperf -s -y C\n{}", text("2.1.8-csv.txt"));
-    assert_eq!(
-        (transfer(&csv).counted, notes(&csv).as_str()),
-        (Receiver, "")
-    );
-    for text in [
-        "2024,1,2,3,4,5,6,7,8",
-        "20261128101513,127.0.0.1,x,127.0.0.1,17021,1,0.0-0.5,1,2",
-    ] {
+    assert_eq!((transfer(&csv).counted, notes(&csv).as_str()), (Receiver, ""));
+    for text in ["2024,1,2,3,4,5,6,7,8", "20261128101513,127.0.0.1,x,127.0.0.1,17021,1,0.0-0.5,1,2"]
+    {
         assert!(of(text).contains("no output of a known program"), "{text}");
     }
 }

@@ -60,15 +60,10 @@ fn starts(text: &str) -> bool {
     // The lines of the first connections may stand before the banner.
     if connects(first) {
         return text.lines().take(20).any(is_banner)
-            || text
-                .lines()
-                .take(20)
-                .any(|line| row(line).is_some_and(|row| is_ours(&row)));
+            || text.lines().take(20).any(|line| row(line).is_some_and(|row| is_ours(&row)));
     }
     is_header(first)
-        && second
-            .and_then(row)
-            .is_some_and(|row| is_ours(&row) && !first.contains("Bitrate"))
+        && second.and_then(row).is_some_and(|row| is_ours(&row) && !first.contains("Bitrate"))
 }
 
 /// iperf3 has two digits behind the point, and pads the times.
@@ -80,9 +75,7 @@ fn is_ours(row: &Row<'_>) -> bool {
 
 fn is_banner(line: &str) -> bool {
     let ports = [", TCP port ", ", UDP port ", " TCP port ", " UDP port "];
-    ["Client connecting to ", "Server listening on "]
-        .iter()
-        .any(|start| line.starts_with(start))
+    ["Client connecting to ", "Server listening on "].iter().any(|start| line.starts_with(start))
         && ports.iter().any(|port| line.contains(port))
 }
 
@@ -199,10 +192,8 @@ impl<'a> Lines<'a> {
             } else if strange.len() < 20 {
                 self.apart = true;
                 let quoted: String = line.chars().take(60).collect();
-                strange.push(Note {
-                    line: Some(place),
-                    what: format!("not understood: `{quoted}`"),
-                });
+                strange
+                    .push(Note { line: Some(place), what: format!("not understood: `{quoted}`") });
             }
         }
         // A broken row belongs to this output, also as its last line.
@@ -219,10 +210,7 @@ impl<'a> Lines<'a> {
 
     fn test(&mut self, line: u64) -> Option<&mut Test<'a>> {
         if self.tests.is_empty() {
-            self.tests.push(Test {
-                line,
-                ..Test::default()
-            });
+            self.tests.push(Test { line, ..Test::default() });
         }
         self.tests.last_mut()
     }
@@ -236,17 +224,10 @@ impl<'a> Lines<'a> {
         };
         // Tables without lines of connections, of which each begins at zero.
         if apart && self.tests.last().is_some_and(begun) && self.tests.len() < MOST_TESTS {
-            self.tests.push(Test {
-                line,
-                ..Test::default()
-            });
+            self.tests.push(Test { line, ..Test::default() });
         }
         if let Some(test) = self.test(line) {
-            let rows = if server {
-                &mut test.server
-            } else {
-                &mut test.rows
-            };
+            let rows = if server { &mut test.server } else { &mut test.rows };
             rows.push(row);
         }
     }
@@ -294,10 +275,7 @@ impl<'a> Lines<'a> {
             // A connection behind rows is one of another test.
             let again = self.tests.last().is_some_and(|test| !test.rows.is_empty());
             if again && self.tests.len() < MOST_TESTS {
-                self.tests.push(Test {
-                    line: place,
-                    ..Test::default()
-                });
+                self.tests.push(Test { line: place, ..Test::default() });
             }
             let known = connection(id, rest);
             if let (Some(test), Some(known)) = (self.test(place), known) {

@@ -18,10 +18,7 @@ pub(super) fn all(
     notes: &mut Vec<Note>,
 ) -> Vec<Transfer> {
     let mut note = |what: &str| {
-        notes.push(Note {
-            line: Some(test.line),
-            what: what.to_owned(),
-        });
+        notes.push(Note { line: Some(test.line), what: what.to_owned() });
     };
     let server = lines.connects_to.is_none() && (lines.listens_on.is_some() || is_server(command));
     if lines.connects_to.is_none() && lines.listens_on.is_none() && command.is_none() {
@@ -39,10 +36,7 @@ pub(super) fn all(
             "the output does not say whether both directions were loaded at once: they were read as one after the other",
         );
     }
-    if views
-        .iter()
-        .any(|view| view.whole().is_some_and(|(whole, _)| whole.is_none()))
-    {
+    if views.iter().any(|view| view.whole().is_some_and(|(whole, _)| whole.is_none())) {
         note("the row of the whole time is missing: the rate is that of the intervals");
     }
     let transfers: Vec<Transfer> = views
@@ -93,18 +87,13 @@ impl<'a> View<'a> {
         let ways = Ways::new(lines, test);
         let own = |row: &&Row<'_>| ways.of(row) == direction;
         let rows: Vec<&Row<'_>> = test.rows.iter().filter(own).collect();
-        let ids: BTreeSet<&str> = rows
-            .iter()
-            .filter(|row| !row.is_sum())
-            .map(|row| row.id)
-            .collect();
+        let ids: BTreeSet<&str> =
+            rows.iter().filter(|row| !row.is_sum()).map(|row| row.id).collect();
         let wholes = rows.iter().filter(|row| !row.is_sum() && row.from == 0.0);
         let last: BTreeMap<&str, &Row<'_>> = wholes.map(|row| (row.id, *row)).collect();
         let each: Vec<&Row<'_>> = last.into_values().collect();
         let sum = rows.iter().any(|row| row.is_sum());
-        let all = rows
-            .iter()
-            .filter(|row| row.is_sum() == (sum && ids.len() > 1));
+        let all = rows.iter().filter(|row| row.is_sum() == (sum && ids.len() > 1));
         Self {
             lines,
             test,
@@ -136,11 +125,7 @@ impl<'a> View<'a> {
         let reported = self.direction == Direction::Forward
             && !reports.is_empty()
             && reports.len() == self.each.len();
-        let counted = if reported || !self.sends {
-            Counted::Receiver
-        } else {
-            Counted::Sender
-        };
+        let counted = if reported || !self.sends { Counted::Receiver } else { Counted::Sender };
         // Streams of versions without a sum are added up.
         let single = whole.is_sum() || self.each.len() <= 1;
         let rate = match (reported, single) {
@@ -151,17 +136,9 @@ impl<'a> View<'a> {
         if whole.bytes <= 0.0 && rate <= 0.0 {
             return None;
         }
-        let carrier = if self.lines.udp {
-            Carrier::Udp
-        } else {
-            Carrier::Tcp
-        };
-        let mut transfer = Transfer::new(
-            carrier,
-            self.direction,
-            Rate(f64::round(rate) as u64),
-            counted,
-        );
+        let carrier = if self.lines.udp { Carrier::Udp } else { Carrier::Tcp };
+        let mut transfer =
+            Transfer::new(carrier, self.direction, Rate(f64::round(rate) as u64), counted);
         transfer.both = both;
         transfer.streams = u32::try_from(self.each.len()).ok().filter(|n| *n > 0);
         transfer.seconds = Some(whole.seconds()).filter(|s| *s > 0.0);
@@ -169,19 +146,13 @@ impl<'a> View<'a> {
             (transfer.ticks, transfer.tick) = ticks(&intervals);
         }
         let each = self.each.iter().map(|row| row.rate);
-        transfer.each = if reported {
-            reports.iter().map(|row| row.rate).collect()
-        } else {
-            each.collect()
-        };
+        transfer.each =
+            if reported { reports.iter().map(|row| row.rate).collect() } else { each.collect() };
         transfer.segment = self.test.connections.iter().find_map(|c| c.segment);
         transfer.buffer = self.lines.buffer.map(|size| Bytes(size as u64));
         transfer.size = self.lines.block.map(Bytes);
-        transfer.datagrams = if reported {
-            lost(reports.iter())
-        } else {
-            lost([whole].into_iter())
-        };
+        transfer.datagrams =
+            if reported { lost(reports.iter()) } else { lost([whole].into_iter()) };
         if self.lines.enhanced && self.sends {
             self.kernel(&mut transfer);
         }
@@ -196,16 +167,8 @@ impl<'a> View<'a> {
         if mean <= 0.0 || (streams > 1 && !intervals.iter().all(|row| row.is_sum())) {
             return None;
         }
-        let counted = if self.sends {
-            Counted::Sender
-        } else {
-            Counted::Receiver
-        };
-        let carrier = if self.lines.udp {
-            Carrier::Udp
-        } else {
-            Carrier::Tcp
-        };
+        let counted = if self.sends { Counted::Sender } else { Counted::Receiver };
+        let carrier = if self.lines.udp { Carrier::Udp } else { Carrier::Tcp };
         let mut transfer =
             Transfer::new(carrier, self.direction, Rate(mean.round() as u64), counted);
         transfer.both = both;
@@ -228,26 +191,14 @@ impl<'a> View<'a> {
             let retransmits: u64 = words.next()?.parse().ok()?;
             let (window, trip) = words.next()?.split_once("K/")?;
             let trip = trip.split_once('(').map_or(trip, |(trip, _)| trip);
-            Some((
-                retransmits,
-                window.parse::<u64>().ok()?,
-                trip.parse::<u64>().ok()?,
-            ))
+            Some((retransmits, window.parse::<u64>().ok()?, trip.parse::<u64>().ok()?))
         };
         let totals = self.each.iter().map(|row| told(row).map(|(n, ..)| n));
-        transfer.retransmits = totals
-            .sum::<Option<u64>>()
-            .filter(|_| !self.each.is_empty());
+        transfer.retransmits = totals.sum::<Option<u64>>().filter(|_| !self.each.is_empty());
         let all: Vec<_> = self.test.rows.iter().filter_map(told).collect();
         let largest = all.iter().map(|(_, window, _)| *window).max();
-        transfer.window = largest
-            .filter(|n| *n > 0)
-            .map(|n| Bytes(n.saturating_mul(1024)));
-        let trips: Vec<u64> = all
-            .iter()
-            .map(|(.., trip)| *trip)
-            .filter(|n| *n > 0)
-            .collect();
+        transfer.window = largest.filter(|n| *n > 0).map(|n| Bytes(n.saturating_mul(1024)));
+        let trips: Vec<u64> = all.iter().map(|(.., trip)| *trip).filter(|n| *n > 0).collect();
         let mean = trips.iter().map(|n| *n as f64).sum::<f64>() / trips.len().max(1) as f64;
         let micros = |n: u64| Nanos(n.saturating_mul(1000));
         transfer.round_trip = RoundTrips {
@@ -277,10 +228,7 @@ impl<'a> Ways<'a> {
             (connection.id, back)
         };
         let back: BTreeMap<&str, bool> = test.connections.iter().map(back).collect();
-        Self {
-            all_back: !back.is_empty() && back.values().all(|back| *back),
-            back,
-        }
+        Self { all_back: !back.is_empty() && back.values().all(|back| *back), back }
     }
 
     /// The direction of a row. Rows of the way back of a connection have a star.
@@ -323,11 +271,7 @@ fn lost<'a>(rows: impl Iterator<Item = &'a Row<'a>>) -> Option<Lost> {
         let (lost, of) = counts.split_once('/')?;
         let jitter = number(jitter.trim()).map(|(ms, _)| Nanos((ms * 1e6) as u64));
         let (lost, of): (u64, u64) = (lost.trim().parse().ok()?, word(of)?.0.parse().ok()?);
-        let before = sum.unwrap_or(Lost {
-            lost: 0,
-            of: 0,
-            jitter: None,
-        });
+        let before = sum.unwrap_or(Lost { lost: 0, of: 0, jitter: None });
         sum = Some(Lost {
             lost: before.lost.checked_add(lost)?,
             of: before.of.checked_add(of)?,

@@ -117,11 +117,8 @@ pub(super) fn keyed<T, K: Ord>(
     key: impl Fn(&T) -> K,
     mut join: impl FnMut(&mut T, T),
 ) {
-    let mut places: BTreeMap<K, usize> = into
-        .iter()
-        .enumerate()
-        .map(|(at, thing)| (key(thing), at))
-        .collect();
+    let mut places: BTreeMap<K, usize> =
+        into.iter().enumerate().map(|(at, thing)| (key(thing), at)).collect();
     for thing in from {
         let at = *places.entry(key(&thing)).or_insert(into.len());
         let has_room = into.len() < MOST;

@@ -38,12 +38,7 @@ pub fn merge(into: &mut Inventory, from: Inventory) -> Vec<Note> {
     );
     port::network(&mut joiner, &mut into.network, from.network);
     let irqs = &mut into.interrupts.irqs;
-    keyed(
-        irqs,
-        from.interrupts.irqs,
-        |irq| irq.number,
-        |into, from| irq(&mut joiner, into, from),
-    );
+    keyed(irqs, from.interrupts.irqs, |irq| irq.number, |into, from| irq(&mut joiner, into, from));
     irqs.sort_by_key(|irq| irq.number);
     gaps(&mut into.interrupts.gaps, from.interrupts.gaps);
     rdma::infiniband(&mut joiner, &mut into.infiniband, from.infiniband);
@@ -99,23 +94,13 @@ fn machine(joiner: &mut Joiner, into: &mut Machine, from: Machine) {
 fn processors(joiner: &mut Joiner, into: &mut Processors, from: Processors) {
     joiner.about("the CPUs");
     joiner.text("model", &mut into.model, from.model);
-    keyed(
-        &mut into.cpus,
-        from.cpus,
-        |cpu| cpu.id,
-        |into, from| cpu(joiner, into, from),
-    );
+    keyed(&mut into.cpus, from.cpus, |cpu| cpu.id, |into, from| cpu(joiner, into, from));
     into.cpus.sort_by_key(|cpu| cpu.id);
     joiner.about("the CPUs");
     joiner.list("CPUs that are off", &mut into.offline, from.offline);
     joiner.list("isolated CPUs", &mut into.isolated, from.isolated);
     joiner.list("CPUs without ticks", &mut into.tickless, from.tickless);
-    keyed(
-        &mut into.nodes,
-        from.nodes,
-        |node| node.id,
-        |into, from| node(joiner, into, from),
-    );
+    keyed(&mut into.nodes, from.nodes, |node| node.id, |into, from| node(joiner, into, from));
     into.nodes.sort_by_key(|node| node.id);
     joiner.about("the CPUs");
     joiner.option("turbo", &mut into.turbo, from.turbo);
@@ -142,9 +127,7 @@ fn cpu(joiner: &mut Joiner, into: &mut Cpu, from: Cpu) {
 
 fn node(joiner: &mut Joiner, into: &mut Node, from: Node) {
     joiner.about(&format!("node {}", into.id));
-    joiner.shown("CPUs", &mut into.cpus, from.cpus, |cpus| {
-        linerate_core::facts::odd::ranges(cpus)
-    });
+    joiner.shown("CPUs", &mut into.cpus, from.cpus, |cpus| linerate_core::facts::odd::ranges(cpus));
     joiner.option("memory", &mut into.total, from.total);
     into.free = from.free.or(into.free);
     joiner.list("distances", &mut into.distances, from.distances);
@@ -166,10 +149,7 @@ fn irq(joiner: &mut Joiner, into: &mut Irq, from: Irq) {
     joiner.option("node", &mut into.node, from.node);
     into.total = from.total.or(into.total);
     into.busiest = from.busiest.or(into.busiest);
-    for (into, from) in [
-        (&mut into.effective, from.effective),
-        (&mut into.allowed, from.allowed),
-    ] {
+    for (into, from) in [(&mut into.effective, from.effective), (&mut into.allowed, from.allowed)] {
         if !from.is_empty() {
             *into = from;
         }
@@ -188,19 +168,12 @@ fn pci(joiner: &mut Joiner, into: &mut Device, from: Device) {
         format!("{:02x}-{:02x}", buses.secondary, buses.subordinate)
     });
     joiner.text("driver", &mut into.driver, from.driver);
-    joiner.shown("role", &mut into.kind, from.kind, |kind| {
-        kind.name().to_owned()
-    });
+    joiner.shown("role", &mut into.kind, from.kind, |kind| kind.name().to_owned());
     joiner.option("link", &mut into.now, from.now);
     joiner.option("best link", &mut into.max, from.max);
-    joiner.shown("slowest link", &mut into.limited, from.limited, |limit| {
-        limit.now.to_string()
-    });
+    joiner.shown("slowest link", &mut into.limited, from.limited, |limit| limit.now.to_string());
     joiner.shown("packet sizes", &mut into.payload, from.payload, |payload| {
-        format!(
-            "{} of {} B, reads of {} B",
-            payload.now, payload.max, payload.read_request
-        )
+        format!("{} of {} B, reads of {} B", payload.now, payload.max, payload.read_request)
     });
     joiner.option("node", &mut into.node, from.node);
     joiner.option("IOMMU group", &mut into.iommu_group, from.iommu_group);

@@ -8,12 +8,7 @@ use super::gaps;
 use super::join::{Joiner, keyed};
 
 pub(super) fn network(joiner: &mut Joiner, into: &mut Network, from: Network) {
-    keyed(
-        &mut into.nics,
-        from.nics,
-        |nic| nic.name.clone(),
-        |into, from| port(joiner, into, from),
-    );
+    keyed(&mut into.nics, from.nics, |nic| nic.name.clone(), |into, from| port(joiner, into, from));
     into.fragments = from.fragments.or(into.fragments);
     gaps(&mut into.gaps, from.gaps);
     number(&mut into.nics);
@@ -50,11 +45,7 @@ fn port(joiner: &mut Joiner, into: &mut Nic, from: Nic) {
     state(joiner, into, &from);
     if is_numbered(&from) {
         if is_numbered(into) && into.index != from.index {
-            joiner.differ(
-                "its index",
-                &into.index.to_string(),
-                &from.index.to_string(),
-            );
+            joiner.differ("its index", &into.index.to_string(), &from.index.to_string());
         }
         into.index = from.index;
     }
@@ -102,11 +93,8 @@ fn earlier(into: &mut Nic, from: &Nic) {
         into.before.coalesce = first.or(from.before.coalesce);
     }
     // Counters only grow: where one is smaller, the other reading is of another host.
-    let later: BTreeMap<&str, u64> = from
-        .counters
-        .iter()
-        .map(|new| (&*new.name, new.value))
-        .collect();
+    let later: BTreeMap<&str, u64> =
+        from.counters.iter().map(|new| (&*new.name, new.value)).collect();
     let has_grown = |old: &Counter| later.get(&*old.name).is_none_or(|new| *new >= old.value);
     let is_later = !from.counters.is_empty() && into.counters.iter().all(has_grown);
     if into.before.counters.is_empty() && is_later {
@@ -192,10 +180,5 @@ fn errors(into: &mut PortErrors, from: &PortErrors) {
 
 /// Counters grow: the later value counts.
 pub(super) fn counters(into: &mut Vec<Counter>, from: Vec<Counter>) {
-    keyed(
-        into,
-        from,
-        |counter| counter.name.clone(),
-        |into, from| *into = from,
-    );
+    keyed(into, from, |counter| counter.name.clone(), |into, from| *into = from);
 }

@@ -20,12 +20,7 @@ pub(super) fn infiniband(joiner: &mut Joiner, into: &mut Infiniband, from: Infin
         |into, from| interface(joiner, into, from),
     );
     into.interfaces.sort_by(|a, b| a.name.cmp(&b.name));
-    keyed(
-        &mut into.claims,
-        from.claims,
-        |claim| claim.pci.clone(),
-        |into, from| *into = from,
-    );
+    keyed(&mut into.claims, from.claims, |claim| claim.pci.clone(), |into, from| *into = from);
     into.managed = from.managed.or(into.managed.take());
     into.opened = from.opened.or(into.opened.take());
     gaps(&mut into.gaps, from.gaps);
@@ -75,18 +70,11 @@ fn device(joiner: &mut Joiner, into: &mut IbDevice, from: IbDevice) {
 
 fn port(joiner: &mut Joiner, into: &mut IbPort, from: IbPort) {
     let is_down = from.state == Some(LinkState::Down);
-    joiner.shown("state", &mut into.state, from.state, |state| {
+    joiner.shown("state", &mut into.state, from.state, |state| state.name().to_owned());
+    joiner.shown("state of the wire", &mut into.physical, from.physical, |state| {
         state.name().to_owned()
     });
-    joiner.shown(
-        "state of the wire",
-        &mut into.physical,
-        from.physical,
-        |state| state.name().to_owned(),
-    );
-    joiner.shown("layer", &mut into.layer, from.layer, |layer| {
-        layer.name().to_owned()
-    });
+    joiner.shown("layer", &mut into.layer, from.layer, |layer| layer.name().to_owned());
     joiner.option("LID", &mut into.lid, from.lid);
     joiner.option("LID of the manager", &mut into.sm_lid, from.sm_lid);
     rate(joiner, &mut into.rate, from.rate);

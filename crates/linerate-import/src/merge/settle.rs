@@ -21,18 +21,13 @@ pub(super) fn settle(all: &mut Inventory) {
     let data = || all.pci.iter().filter(|device| device.carries_data());
     let has_drivers = data().all(|device| !device.driver.is_empty());
     let has_nodes = data().all(|device| device.node.is_some());
-    all.gaps
-        .retain(|gap| !(gap.what == DRIVERS && has_drivers || gap.what == NODES && has_nodes));
+    all.gaps.retain(|gap| !(gap.what == DRIVERS && has_drivers || gap.what == NODES && has_nodes));
 }
 
 /// Gives devices the names of their ports.
 fn names(all: &mut Inventory) {
     let nics = all.network.nics.iter().map(|nic| (&nic.pci, &nic.name));
-    let rdma = all
-        .infiniband
-        .devices
-        .iter()
-        .map(|device| (&device.pci, &device.name));
+    let rdma = all.infiniband.devices.iter().map(|device| (&device.pci, &device.name));
     let mut names: BTreeMap<Address, Vec<&String>> = BTreeMap::new();
     for (pci, name) in nics.chain(rdma) {
         if let Ok(address) = pci.parse() {
@@ -50,11 +45,8 @@ fn names(all: &mut Inventory) {
 
 /// Gives ports the node of their devices. Their drivers may be others: mlx4_en of mlx4_core.
 fn devices_of_ports(all: &mut Inventory) {
-    let devices: BTreeMap<String, &Device> = all
-        .pci
-        .iter()
-        .map(|device| (device.address.to_string(), device))
-        .collect();
+    let devices: BTreeMap<String, &Device> =
+        all.pci.iter().map(|device| (device.address.to_string(), device)).collect();
     for nic in &mut all.network.nics {
         let Some(device) = devices.get(&nic.pci) else {
             continue;
@@ -72,17 +64,9 @@ fn ports_by_lid(all: &mut Inventory) {
     let devices = &mut all.infiniband.devices;
     let is_named = |device: &IbDevice| !device.name.is_empty();
     let mut known: BTreeMap<u64, (usize, usize)> = BTreeMap::new();
-    for (at, device) in devices
-        .iter()
-        .enumerate()
-        .filter(|(_, device)| is_named(device))
-    {
+    for (at, device) in devices.iter().enumerate().filter(|(_, device)| is_named(device)) {
         for (number, port) in device.ports.iter().enumerate() {
-            known.extend(
-                port.lid
-                    .filter(|lid| *lid > 0)
-                    .map(|lid| (lid, (at, number))),
-            );
+            known.extend(port.lid.filter(|lid| *lid > 0).map(|lid| (lid, (at, number))));
         }
     }
     let counted: Vec<IbPort> = devices
@@ -90,9 +74,8 @@ fn ports_by_lid(all: &mut Inventory) {
         .filter(|device| !is_named(device))
         .flat_map(|device| {
             let is_known = |port: &IbPort| port.lid.is_some_and(|lid| known.contains_key(&lid));
-            let (counted, left): (Vec<_>, Vec<_>) = std::mem::take(&mut device.ports)
-                .into_iter()
-                .partition(is_known);
+            let (counted, left): (Vec<_>, Vec<_>) =
+                std::mem::take(&mut device.ports).into_iter().partition(is_known);
             device.ports = left;
             counted
         })
@@ -134,17 +117,11 @@ fn ports_of_interfaces(all: &mut Inventory) {
 /// Of the counters of a driver, those are kept that a look at the host itself keeps. Which these are depends on the
 /// driver.
 fn kept_counters(all: &mut Inventory) {
-    for nic in all
-        .network
-        .nics
-        .iter_mut()
-        .filter(|nic| !nic.driver.is_empty())
-    {
+    for nic in all.network.nics.iter_mut().filter(|nic| !nic.driver.is_empty()) {
         let driver = &nic.driver;
         // Those that tell of no trouble go, and with them the packets of which others are a part.
         let received = nic.errors.rx_packets;
         nic.errors.rx_packets = received.or_else(|| counted::received(&nic.counters));
-        nic.counters
-            .retain(|counter| counted::is_kept(driver, counter));
+        nic.counters.retain(|counter| counted::is_kept(driver, counter));
     }
 }

@@ -13,12 +13,7 @@ pub(super) fn storage(joiner: &mut Joiner, into: &mut Storage, from: Storage) {
         |into, from| device(joiner, into, from),
     );
     let same = |fs: &FileSystem| fs.point.clone();
-    keyed(
-        &mut into.filesystems,
-        from.filesystems,
-        same,
-        |into, from| *into = from,
-    );
+    keyed(&mut into.filesystems, from.filesystems, same, |into, from| *into = from);
     gaps(&mut into.gaps, from.gaps);
 }
 

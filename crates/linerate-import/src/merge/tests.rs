@@ -8,21 +8,14 @@ fn a_port_and_its_device_are_linked_by_the_slot() {
     let settings = "Settings for eth0:\n\tSpeed: 1000Mb/s\n\tDuplex: Full\n\tAuto-negotiation: on\n\tLink detected: yes\n";
     let card =
         text("lspci/slot-wide.txt").replace("Interrupt: pin", "NUMA node: 1\n\tInterrupt: pin");
-    for order in [
-        [driver, settings, card.as_str()],
-        [card.as_str(), settings, driver],
-    ] {
+    for order in [[driver, settings, card.as_str()], [card.as_str(), settings, driver]] {
         let (all, notes) = merged(&order);
         let nic = &all.network.nics[0];
         assert_eq!(
             (nic.name.as_str(), nic.driver.as_str(), nic.up, nic.node),
             ("eth0", "igb", true, Some(1))
         );
-        let device = all
-            .pci
-            .iter()
-            .find(|device| device.names == ["eth0"])
-            .unwrap();
+        let device = all.pci.iter().find(|device| device.names == ["eth0"]).unwrap();
         assert_eq!(
             (device.driver.as_str(), device.max.unwrap().to_string()),
             ("", "8 GT/s x16".to_owned())
@@ -38,15 +31,10 @@ fn a_known_value_counts_for_more_than_an_unknown_one() {
     let status = "Infiniband device 'mlx4_0' port 2 status:\n\tdefault gid:\t fe80:0000:0000:0000:f452:1403:00aa:bbc2\n\t\
                   rate:\t\t 56 Gb/sec (4X FDR)\n\tlink_layer:\t InfiniBand\n";
     let (both, more) = merged(&[&text("ibstat/two-ports.txt"), status]);
-    let (first, second) = (
-        &all.infiniband.devices[0].ports[1],
-        &both.infiniband.devices[0].ports[1],
-    );
+    let (first, second) =
+        (&all.infiniband.devices[0].ports[1], &both.infiniband.devices[0].ports[1]);
     assert_eq!(first.state, second.state);
-    assert_eq!(
-        second.gids[0].gid,
-        "fe80:0000:0000:0000:f452:1403:00aa:bbc2"
-    );
+    assert_eq!(second.gids[0].gid, "fe80:0000:0000:0000:f452:1403:00aa:bbc2");
     assert_eq!(first.guid(), second.guid());
     assert_eq!(notes.len(), more.len());
     // The vaguer rate of ibstat does not replace that of ibstatus.
@@ -55,11 +43,7 @@ fn a_known_value_counts_for_more_than_an_unknown_one() {
     for order in [[roce, status.as_str()], [status.as_str(), roce]] {
         let (all, _) = merged(&order);
         assert_eq!(
-            all.infiniband.devices[0].ports[0]
-                .rate
-                .as_ref()
-                .unwrap()
-                .to_string(),
+            all.infiniband.devices[0].ports[0].rate.as_ref().unwrap().to_string(),
             "100 Gb/s (4X EDR)"
         );
     }
@@ -68,9 +52,8 @@ fn a_known_value_counts_for_more_than_an_unknown_one() {
 #[test]
 fn two_different_values_are_noted_and_the_later_one_counts() {
     let before = text("ibstat/before-manager.txt");
-    let after = before
-        .replace("State: Initializing", "State: Active")
-        .replace("SM lid: 0", "SM lid: 1");
+    let after =
+        before.replace("State: Initializing", "State: Active").replace("SM lid: 0", "SM lid: 1");
     let (all, notes) = merged(&[&before, &after]);
     assert!(all.infiniband.devices[0].ports[0].is_active());
     let words = words(&notes);
@@ -82,10 +65,7 @@ fn two_different_values_are_noted_and_the_later_one_counts() {
         "Settings for eth0:\n\tSpeed: 1000Mb/s\n\tAuto-negotiation: on\n\tLink detected: yes\n";
     let down = "Settings for eth0:\n\tAuto-negotiation: on\n\tLink detected: no\n";
     let (all, notes) = merged(&[up, down]);
-    assert_eq!(
-        (all.network.nics[0].up, all.network.nics[0].link.speed),
-        (false, None)
-    );
+    assert_eq!((all.network.nics[0].up, all.network.nics[0].link.speed), (false, None));
     assert_eq!(notes.len(), 1, "{notes:?}");
     // An output that does not tell the state does not change it.
     let (all, notes) = merged(&[up, &text("ethtool-features/virtio.txt")]);
@@ -99,47 +79,23 @@ fn ports_without_an_index_get_one_of_their_own() {
     indices.sort_unstable();
     indices.dedup();
     assert_eq!(indices.len(), all.network.nics.len());
-    let known = all
-        .network
-        .nics
-        .iter()
-        .find(|nic| nic.name == "eth0")
-        .unwrap();
+    let known = all.network.nics.iter().find(|nic| nic.name == "eth0").unwrap();
     assert_eq!(known.index, 4);
     // A later output gives the index.
     let (all, _) = of(&["ethtool/virtio.txt", "ip/addresses.txt"]);
-    assert_eq!(
-        all.network
-            .nics
-            .iter()
-            .find(|nic| nic.name == "eth0")
-            .unwrap()
-            .index,
-        4
-    );
+    assert_eq!(all.network.nics.iter().find(|nic| nic.name == "eth0").unwrap().index, 4);
 }
 
 #[test]
 fn a_pasted_session_is_one_machine() {
-    let session = [
-        "ethtool-driver/virtio-veth.txt",
-        "ethtool-counters/virtio.txt",
-        "lspci/virtual-vv.txt",
-    ];
+    let session =
+        ["ethtool-driver/virtio-veth.txt", "ethtool-counters/virtio.txt", "lspci/virtual-vv.txt"];
     let session: String = session.iter().map(|name| text(name)).collect();
-    let session = format!(
-        "{session}$ cat /proc/interrupts\n{}",
-        text("interrupts/virtual.txt")
-    );
+    let session = format!("{session}$ cat /proc/interrupts\n{}", text("interrupts/virtual.txt"));
     let (all, notes) = merged(&[&session]);
     assert_eq!(words(&notes), [""; 0]);
     let served = all.interrupts.by_port(&all.network.nics);
-    let eth0 = all
-        .network
-        .nics
-        .iter()
-        .find(|nic| nic.name == "eth0")
-        .unwrap();
+    let eth0 = all.network.nics.iter().find(|nic| nic.name == "eth0").unwrap();
     assert_eq!(served[&eth0.index].len(), 3);
     // Counters of zero are not kept once the driver is known.
     assert!(eth0.counters.is_empty());
@@ -153,42 +109,21 @@ fn odd(names: &[&str]) -> Vec<Oddity> {
 #[test]
 fn a_port_without_a_manager_is_explained_from_ibstat_alone() {
     let found = odd(&["ibstat/before-manager.txt"]);
-    let [waits, no_cable] = &found[..] else {
-        panic!("{found:?}")
-    };
-    assert_eq!(
-        (waits.id, waits.subject.as_str()),
-        ("ib-not-set-up", "ibv_device0 port 1")
-    );
-    assert_eq!(
-        waits.what,
-        "Initializing: the wire works, but the port has no address yet"
-    );
+    let [waits, no_cable] = &found[..] else { panic!("{found:?}") };
+    assert_eq!((waits.id, waits.subject.as_str()), ("ib-not-set-up", "ibv_device0 port 1"));
+    assert_eq!(waits.what, "Initializing: the wire works, but the port has no address yet");
     assert!(waits.to_do().contains("opensm"), "{}", waits.to_do());
-    assert_eq!(
-        (no_cable.id, no_cable.subject.as_str()),
-        ("ib-no-link", "ibv_device0 port 2")
-    );
+    assert_eq!((no_cable.id, no_cable.subject.as_str()), ("ib-no-link", "ibv_device0 port 2"));
     let all = format!("{found:?}");
-    assert!(
-        !all.contains("40"),
-        "the rate of a port without a cable is shown: {all}"
-    );
+    assert!(!all.contains("40"), "the rate of a port without a cable is shown: {all}");
 }
 
 #[test]
 fn a_card_in_a_narrow_slot_is_odd_and_one_in_a_wide_slot_is_not() {
     let found = odd(&["lspci/slot-narrow.txt"]);
     assert_eq!(found.len(), 1);
-    assert_eq!(
-        (found[0].id, found[0].subject.as_str()),
-        ("pcie-slot", "0000:02:00.0 Ethernet")
-    );
-    assert!(
-        found[0].what.contains("8 GT/s x4 (31.5 Gb/s) at most"),
-        "{}",
-        found[0].what
-    );
+    assert_eq!((found[0].id, found[0].subject.as_str()), ("pcie-slot", "0000:02:00.0 Ethernet"));
+    assert!(found[0].what.contains("8 GT/s x4 (31.5 Gb/s) at most"), "{}", found[0].what);
     assert_eq!(odd(&["lspci/slot-wide.txt"]), []);
 }
 
@@ -235,15 +170,8 @@ fn queues_that_one_cpu_serves_are_odd_and_spread_ones_are_not() {
     let (all, _) = merged(&[ethtool, &interrupts(|_| 3)]);
     assert_eq!(ids(&all), ["irq-crowded"]);
     let found = odd::find(&all);
-    assert!(
-        found[0].what.contains("all go to CPU 3 of 8"),
-        "{}",
-        found[0].what
-    );
-    assert_eq!(
-        ids(&merged(&[ethtool, &interrupts(|queue| queue)]).0),
-        [""; 0]
-    );
+    assert!(found[0].what.contains("all go to CPU 3 of 8"), "{}", found[0].what);
+    assert_eq!(ids(&merged(&[ethtool, &interrupts(|queue| queue)]).0), [""; 0]);
     // Ports whose indices are unknown are not taken for one.
     let both = ethtool.replace("eth1", "eth5") + ethtool;
     let found = odd::find(&merged(&[&both, &interrupts(|_| 3)]).0);
@@ -267,8 +195,5 @@ fn a_card_without_a_driver_is_odd_only_where_drivers_are_shown() {
     let card = "03:00.0 Infiniband controller [0207]: Mellanox Technologies MT27500 Family [ConnectX-3] [15b3:1003]\n";
     let other = "04:00.0 Ethernet controller [0200]: Maker Model [8086:1521]\n\tKernel driver in use: igb\n";
     assert_eq!(ids(&merged(&[card]).0), [""; 0]);
-    assert_eq!(
-        ids(&merged(&[&format!("{card}{other}")]).0),
-        ["ib-no-driver"]
-    );
+    assert_eq!(ids(&merged(&[&format!("{card}{other}")]).0), ["ib-no-driver"]);
 }

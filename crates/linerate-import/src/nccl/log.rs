@@ -125,9 +125,7 @@ fn layer(kind: &str) -> Option<Layer> {
 /// The devices that a command chooses, if it names each: `NCCL_IB_HCA=mlx5_0,mlx5_1:1`. A name without a number is the start
 /// of several.
 pub(super) fn asked(command: &str) -> Vec<String> {
-    let list = command
-        .split_whitespace()
-        .find_map(|word| word.strip_prefix(CHOICE));
+    let list = command.split_whitespace().find_map(|word| word.strip_prefix(CHOICE));
     let list = list.unwrap_or_default().trim_start_matches('=');
     let each = list.split(',').take(MOST_PORTS);
     let names: Option<Vec<String>> = each

@@ -10,9 +10,7 @@ const OLD: &str = include_str!("../../tests/samples/nccl/old.txt");
 
 #[test]
 fn both_halves_of_a_table_are_results() {
-    let part = part(&format!(
-        "$ mpirun -np 2 ./build/all_reduce_perf -b 64M -e 1G\n{TWO}"
-    ));
+    let part = part(&format!("$ mpirun -np 2 ./build/all_reduce_perf -b 64M -e 1G\n{TWO}"));
     let names: Vec<&str> = part.results.iter().map(|one| one.title.as_str()).collect();
     assert_eq!(names, ["all_reduce, out of place", "all_reduce, in place"]);
     let table = sizes(&part.results[1]);
@@ -33,10 +31,7 @@ fn both_halves_of_a_table_are_results() {
 fn a_rate_of_zero_of_one_processor_is_none() {
     let part = part(OLD);
     let table = sizes(&part.results[0]);
-    assert_eq!(
-        (table.rows[0].mean, table.rows[0].rate),
-        (ns(3_456_500), None)
-    );
+    assert_eq!((table.rows[0].mean, table.rows[0].rate), (ns(3_456_500), None));
     assert_eq!(table.setup.hosts.len(), 2);
 }
 
@@ -54,12 +49,7 @@ fn what_is_wrong_is_said() {
     let wrong = TWO.replace("24.56      0", "24.56      7");
     assert!(notes(&part(&wrong), "wrong values"));
     assert!(
-        why(TWO
-            .split_inclusive('\n')
-            .take(9)
-            .collect::<String>()
-            .as_str())
-        .contains("no table")
+        why(TWO.split_inclusive('\n').take(9).collect::<String>().as_str()).contains("no table")
     );
 }
 
@@ -71,11 +61,7 @@ fn info(said: &str) -> String {
 /// The set-up and the protocol of the table with these lines before it, or within it.
 fn with(lines: &[&str], is_before: bool) -> (Option<Carrier>, Setup) {
     let log: String = lines.iter().map(|said| info(said)).collect();
-    let at = if is_before {
-        0
-    } else {
-        TWO.find("#                    ").unwrap()
-    };
+    let at = if is_before { 0 } else { TWO.find("#                    ").unwrap() };
     let part = part(&format!("{}{log}{}", &TWO[..at], &TWO[at..]));
     assert_eq!(part.notes, [], "{lines:?}");
     let table = sizes(&part.results[0]).clone();
@@ -95,10 +81,7 @@ fn the_log_says_what_carries_the_messages() {
         assert_eq!(setup.ports, ["enp7s0"]);
         assert_eq!(setup.no_rdma, "NET/IB : No device found.");
     }
-    let (_, setup) = with(
-        &[&["Failed to open libibverbs.so[.1]"], &sockets[..]].concat(),
-        true,
-    );
+    let (_, setup) = with(&[&["Failed to open libibverbs.so[.1]"], &sockets[..]].concat(), true);
     assert_eq!(setup.no_rdma, "Failed to open libibverbs.so[.1]");
     let rdma = "NET/IB : Using [0]mlx5_2:1/IB [1]mlx5_3:1/IB/SHARP [RO]; OOB enp7s0:192.0.2.5<0>";
     let (carrier, setup) = with(&[rdma, "Using network IB"], true);
@@ -106,10 +89,7 @@ fn the_log_says_what_carries_the_messages() {
     assert_eq!(setup.ports, ["mlx5_2", "mlx5_3"]);
     assert_eq!(setup.layer, Some(Layer::InfiniBand));
     assert_eq!((setup.no_rdma.as_str(), setup.processes), ("", Some(2)));
-    let (_, roce) = with(
-        &["NET/IB : Using [0]rocep1s0:1/RoCE ; OOB lo:127.0.0.1<0>"],
-        false,
-    );
+    let (_, roce) = with(&["NET/IB : Using [0]rocep1s0:1/RoCE ; OOB lo:127.0.0.1<0>"], false);
     assert_eq!(roce.layer, Some(Layer::Ethernet));
 }
 
@@ -117,18 +97,9 @@ fn the_log_says_what_carries_the_messages() {
 fn sockets_that_a_host_does_not_need_carry_nothing() {
     let alone = TWO.replace("gpu-b", "gpu-a");
     let named = format!("{}{alone}", info("Using network Socket"));
-    assert_eq!(
-        sizes(&part(&named).results[0]).carrier,
-        Some(Carrier::Messages)
-    );
-    let used = format!(
-        "{named}{}",
-        info("Channel 00 : 0[7] -> 1[7] via NET/Socket/0")
-    );
-    assert_eq!(
-        sizes(&part(&used).results[0]).carrier,
-        Some(Carrier::Sockets)
-    );
+    assert_eq!(sizes(&part(&named).results[0]).carrier, Some(Carrier::Messages));
+    let used = format!("{named}{}", info("Channel 00 : 0[7] -> 1[7] via NET/Socket/0"));
+    assert_eq!(sizes(&part(&used).results[0]).carrier, Some(Carrier::Sockets));
     // A log without a table has no result.
     assert!(why(&info("Using network Socket")).contains("no table"));
 }
@@ -136,23 +107,12 @@ fn sockets_that_a_host_does_not_need_carry_nothing() {
 #[test]
 fn logs_belong_to_the_table_behind_them() {
     let end = info("comm 0x5 rank 0 nranks 2 - Destroy COMPLETE");
-    let log = |name: &str| {
-        format!(
-            "{}{}",
-            info("Bootstrap : Using lo:127.0.0.1<0>"),
-            info(name)
-        )
-    };
-    let text = format!(
-        "{}{TWO}{end}{}{TWO}{end}",
-        log("Using network Socket"),
-        log("Using network IB")
-    );
+    let log = |name: &str| format!("{}{}", info("Bootstrap : Using lo:127.0.0.1<0>"), info(name));
+    let text =
+        format!("{}{TWO}{end}{}{TWO}{end}", log("Using network Socket"), log("Using network IB"));
     let parts = read(text.as_bytes()).unwrap().parts;
-    let carriers: Vec<_> = parts
-        .iter()
-        .map(|part| (part.results.len(), sizes(&part.results[0]).carrier))
-        .collect();
+    let carriers: Vec<_> =
+        parts.iter().map(|part| (part.results.len(), sizes(&part.results[0]).carrier)).collect();
     let (sockets, messages) = (Some(Carrier::Sockets), Some(Carrier::Messages));
     assert_eq!(carriers, [(2, sockets), (2, messages)]);
     // Behind the last table it is that of this one.
@@ -181,9 +141,7 @@ fn the_command_names_hosts_and_ports() {
         "+ mpirun -H a,b ./all_reduce_perf\n{table}+ mpirun -H a,c ./all_reduce_perf\n{table}"
     );
     let parts = read(both.as_bytes()).unwrap().parts;
-    let hosts: Vec<_> = parts
-        .iter()
-        .map(|part| sizes(&part.results[0]).setup.hosts.join(" "))
-        .collect();
+    let hosts: Vec<_> =
+        parts.iter().map(|part| sizes(&part.results[0]).setup.hosts.join(" ")).collect();
     assert_eq!(hosts, ["a b", "a c"]);
 }

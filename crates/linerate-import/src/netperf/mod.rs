@@ -16,9 +16,7 @@ pub(crate) static FORMAT: Format = Format {
     label: "netperf",
     holds: Holds::Results,
     versions: "2.4 to 2.7: TCP_STREAM, TCP_MAERTS, TCP_SENDFILE, UDP_STREAM, TCP_RR, TCP_CRR, UDP_RR, SCTP, omni with -k",
-    evidence: &[Evidence::RunHere(
-        "2.7.1, built from its source, on loopback",
-    )],
+    evidence: &[Evidence::RunHere("2.7.1, built from its source, on loopback")],
     unknown: "CPU time of one CPU: netperf prints shares of all of them, without their number. Percentiles, unless \
               -k asks for them. Retransmits and segment, unless -k asks for them.",
     starts,
@@ -49,10 +47,7 @@ enum Kind {
 /// Words of a banner and what they mean.
 const KINDS: &[(&str, Kind)] = &[
     (" STREAM TEST", Kind::Stream(Direction::Forward)),
-    (
-        " UNIDIRECTIONAL SEND TEST",
-        Kind::Stream(Direction::Forward),
-    ),
+    (" UNIDIRECTIONAL SEND TEST", Kind::Stream(Direction::Forward)),
     (" SENDFILE TEST", Kind::Stream(Direction::Forward)),
     (" MAERTS TEST", Kind::Stream(Direction::Reverse)),
     (" REQUEST/RESPONSE TEST", Kind::Requests),
@@ -64,28 +59,14 @@ fn banner(line: &str) -> Option<Banner> {
     if !(line.contains(" TEST from ") || line.contains(" TEST to ")) {
         return None;
     }
-    let burst = line
-        .split_once("first burst ")
-        .is_some_and(|(_, burst)| !burst.starts_with('0'));
+    let burst = line.split_once("first burst ").is_some_and(|(_, burst)| !burst.starts_with('0'));
     if line.starts_with("OMNI ") {
-        return Some(Banner {
-            carrier: Carrier::Tcp,
-            kind: Kind::Omni,
-            burst,
-        });
+        return Some(Banner { carrier: Carrier::Tcp, kind: Kind::Omni, burst });
     }
-    let carriers = [
-        ("TCP", Carrier::Tcp),
-        ("UDP", Carrier::Udp),
-        ("SCTP", Carrier::Sctp),
-    ];
+    let carriers = [("TCP", Carrier::Tcp), ("UDP", Carrier::Udp), ("SCTP", Carrier::Sctp)];
     let (_, carrier) = carriers.iter().find(|(name, _)| line.starts_with(name))?;
     let (_, kind) = KINDS.iter().find(|(words, _)| line.contains(words))?;
-    Some(Banner {
-        carrier: *carrier,
-        kind: *kind,
-        burst,
-    })
+    Some(Banner { carrier: *carrier, kind: *kind, burst })
 }
 
 fn starts(text: &str) -> bool {
@@ -108,11 +89,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     };
     Ok(Found {
         tool: Tool::named("netperf"),
-        results: vec![Outcome {
-            title: title(first).to_owned(),
-            line: section.line,
-            measured,
-        }],
+        results: vec![Outcome { title: title(first).to_owned(), line: section.line, measured }],
         notes,
         used: Some(used),
         ..Found::default()
@@ -138,10 +115,7 @@ fn bits(unit: &str) -> Option<f64> {
         ("GBytes/s", 8.0 * 1_073_741_824.0),
     ];
     let unit = unit.strip_suffix("ec").unwrap_or(unit);
-    UNITS
-        .iter()
-        .find(|(name, _)| *name == unit)
-        .map(|(_, bits)| *bits)
+    UNITS.iter().find(|(name, _)| *name == unit).map(|(_, bits)| *bits)
 }
 
 /// A note that bytes have binary multiples.

@@ -32,11 +32,7 @@ pub(super) fn read(
         return None;
     }
     let pairs = Pairs(pairs);
-    Some(
-        pairs
-            .measured(banner, notes, line)
-            .map(|measured| (measured, used)),
-    )
+    Some(pairs.measured(banner, notes, line).map(|measured| (measured, used)))
 }
 
 fn is_name(name: &str) -> bool {
@@ -90,45 +86,29 @@ impl Pairs<'_> {
         notes: &mut Vec<Note>,
         line: u64,
     ) -> Result<Transfer, String> {
-        let rate = self
-            .number("THROUGHPUT")
-            .ok_or("its values have no THROUGHPUT")?;
-        let unit = self
-            .text("THROUGHPUT_UNITS")
-            .ok_or("its values have no THROUGHPUT_UNITS")?;
+        let rate = self.number("THROUGHPUT").ok_or("its values have no THROUGHPUT")?;
+        let unit = self.text("THROUGHPUT_UNITS").ok_or("its values have no THROUGHPUT_UNITS")?;
         let bits = bits(unit).ok_or_else(|| format!("its unit `{unit}` is unknown"))?;
         binary(unit, line, notes);
         let goodput = Rate((rate * bits).round() as u64);
         let mut transfer =
             Transfer::new(self.carrier(banner), direction, goodput, Counted::Receiver);
         // The names are those of the end that runs netperf.
-        let sender = if direction == Direction::Forward {
-            "LOCAL"
-        } else {
-            "REMOTE"
-        };
+        let sender = if direction == Direction::Forward { "LOCAL" } else { "REMOTE" };
         let of_sender = |name: &str| self.number(&format!("{sender}_{name}"));
         transfer.streams = Some(1);
         transfer.seconds = self.number("ELAPSED_TIME").filter(|s| *s > 0.0);
         transfer.retransmits = of_sender("TRANSPORT_RETRANS").map(|n| n as u64);
-        transfer.segment = self
-            .number("TRANSPORT_MSS")
-            .filter(|n| *n > 0.0)
-            .map(|n| n as u32);
-        transfer.size = of_sender("SEND_SIZE")
-            .filter(|n| *n > 0.0)
-            .map(|n| Bytes(n as u64));
+        transfer.segment = self.number("TRANSPORT_MSS").filter(|n| *n > 0.0).map(|n| n as u32);
+        transfer.size = of_sender("SEND_SIZE").filter(|n| *n > 0.0).map(|n| Bytes(n as u64));
         let congestion = self.text(&format!("{sender}_CONG_CONTROL"));
-        transfer.congestion = congestion
-            .filter(|name| !name.is_empty() && name.len() < 40)
-            .map(str::to_owned);
+        transfer.congestion =
+            congestion.filter(|name| !name.is_empty() && name.len() < 40).map(str::to_owned);
         Ok(transfer)
     }
 
     fn requests(&self, banner: Banner) -> Result<Measured, String> {
-        let size = self
-            .number("REQUEST_SIZE")
-            .ok_or("its values have no REQUEST_SIZE")?;
+        let size = self.number("REQUEST_SIZE").ok_or("its values have no REQUEST_SIZE")?;
         let micros = |name: &str| {
             let time = self.number(name).filter(|time| *time > 0.0)?;
             Some(Nanos((time * 1e3).round() as u64))

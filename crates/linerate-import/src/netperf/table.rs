@@ -32,11 +32,7 @@ pub(super) fn read(
             None if !rows.is_empty() => break,
             None => {
                 has_cpu |= words.contains(&"remote") || words.contains(&"Utilization");
-                unit = words
-                    .iter()
-                    .find(|word| bits(word).is_some())
-                    .copied()
-                    .or(unit);
+                unit = words.iter().find(|word| bits(word).is_some()).copied().or(unit);
             }
         }
         used = at;
@@ -57,10 +53,7 @@ pub(super) fn read(
             let (sizes, response) =
                 requests(&rows, banner).ok_or("its table has no complete row")?;
             if let Some(what) = response {
-                notes.push(Note {
-                    line: Some(line),
-                    what,
-                });
+                notes.push(Note { line: Some(line), what });
             }
             Measured::Sizes(sizes)
         }
@@ -80,16 +73,8 @@ fn known(word: &str) -> Option<f64> {
 /// The shares of all CPUs, of the client and of the server, which `-c` and `-C` add behind the throughput.
 fn processors(rows: &[Vec<f64>], direction: Direction) -> ByRole<Option<Cpu>> {
     let share = |at: usize| {
-        let percent = rows
-            .first()?
-            .get(at)
-            .copied()
-            .filter(|percent| *percent > 0.0)?;
-        Some(Cpu {
-            total: percent / 100.0,
-            system: None,
-            of: CpuOf::AllCpus,
-        })
+        let percent = rows.first()?.get(at).copied().filter(|percent| *percent > 0.0)?;
+        Some(Cpu { total: percent / 100.0, system: None, of: CpuOf::AllCpus })
     };
     let (client, server) = (share(5), share(6));
     match direction {

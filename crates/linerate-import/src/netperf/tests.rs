@@ -56,16 +56,7 @@ fn requests_are_whole_round_trips() {
     );
     let row = sizes(&text("2.7.1-rrk.txt")).rows[0];
     let found = [row.least, row.typical, row.mean, row.p99, row.most].map(|time| time.map(|n| n.0));
-    assert_eq!(
-        found,
-        [
-            Some(6000),
-            Some(7000),
-            Some(7330),
-            Some(13000),
-            Some(1_003_000)
-        ]
-    );
+    assert_eq!(found, [Some(6000), Some(7000), Some(7330), Some(13000), Some(1_003_000)]);
     // With several requests in flight the rate tells no time.
     let burst = text("2.7.1-rr.txt").replace("first burst 0", "first burst 8");
     assert_eq!(
@@ -88,23 +79,13 @@ fn what_is_unknown_or_damaged_is_said() {
         of(&omni.replace("THROUGHPUT_UNITS=10^6bits/s", "THROUGHPUT_UNITS=Trans/s"))
             .contains("`Trans/s` is unknown")
     );
-    assert_eq!(
-        transfer(&omni.replace("RETRANS=14", "RETRANS=-1")).retransmits,
-        None
-    );
+    assert_eq!(transfer(&omni.replace("RETRANS=14", "RETRANS=-1")).retransmits, None);
     // Older versions, and a session.
     let old = "TCP STREAM TEST to 192.0.2.1\nRecv   Send    Send\nSocket Socket  Message  Elapsed\nSize   Size    Size     Time     Throughput\nbytes  bytes   bytes    secs.    10^6bits/sec\n\n 87380  16384  16384    10.00     941.33\n";
     assert_eq!(transfer(old).goodput.0, 941_330_000);
-    let two = format!(
-        "$ netperf -H x\n{old}$ netperf -t TCP_RR\n{}",
-        text("2.7.1-rr.txt")
-    );
+    let two = format!("$ netperf -H x\n{old}$ netperf -t TCP_RR\n{}", text("2.7.1-rr.txt"));
     assert_eq!((results(&two).len(), notes(&two).as_str()), (2, ""));
-    for near in [
-        "THE TEST from x to y",
-        "TCP STREAM TEST",
-        "TCP something TEST from x",
-    ] {
+    for near in ["THE TEST from x to y", "TCP STREAM TEST", "TCP something TEST from x"] {
         assert!(!starts(near), "{near}");
     }
 }

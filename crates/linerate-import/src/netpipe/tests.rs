@@ -15,14 +15,8 @@ fn the_file_and_the_console_of_version_3_agree() {
     let file = part(FILE_3);
     let table = sizes(&file.results[0]);
     assert_eq!((table.trip, table.both), (Trip::Half, true));
-    assert_eq!(
-        (table.rows[0].size, table.rows[0].mean),
-        (Bytes(1), ns(3260))
-    );
-    assert_eq!(
-        table.rows[0].rate,
-        bits((2.339_934 * 1_048_576.0_f64).round() as u64)
-    );
+    assert_eq!((table.rows[0].size, table.rows[0].mean), (Bytes(1), ns(3260)));
+    assert_eq!(table.rows[0].rate, bits((2.339_934 * 1_048_576.0_f64).round() as u64));
     assert!(notes(&file, "2^20"));
     let console = part(CONSOLE_3);
     let other = sizes(&console.results[0]);
@@ -40,17 +34,11 @@ fn version_5_has_other_units() {
     let table = sizes(&file.results[0]);
     assert_eq!(table.rows.len(), 24);
     let last = table.rows[23];
-    assert_eq!(
-        (last.size, last.mean, last.rate),
-        (Bytes(4096), ns(68_450), bits(479_000_000))
-    );
+    assert_eq!((last.size, last.mean, last.rate), (Bytes(4096), ns(68_450), bits(479_000_000)));
     assert!(!notes(&file, "2^20"));
     let console = part(CONSOLE_5);
     let last = sizes(&console.results[0]).rows[23];
-    assert_eq!(
-        (last.size, last.mean, last.rate),
-        (Bytes(4096), ns(68_451), bits(478_707_000))
-    );
+    assert_eq!((last.size, last.mean, last.rate), (Bytes(4096), ns(68_451), bits(478_707_000)));
     assert!(notes(&console, "rounded"));
 }
 

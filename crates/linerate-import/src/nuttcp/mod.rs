@@ -40,9 +40,7 @@ struct Line {
 }
 
 fn starts(text: &str) -> bool {
-    text.lines()
-        .next()
-        .is_some_and(|line| read_line(line).is_some() || is_block(line))
+    text.lines().next().is_some_and(|line| read_line(line).is_some() || is_block(line))
 }
 
 /// Lines of intervals precede that of a test, and tests follow each other.
@@ -51,9 +49,7 @@ pub(crate) fn goes_on(_: &str, _: &str) -> bool {
 }
 
 fn is_block(line: &str) -> bool {
-    ["nuttcp-t: v", "nuttcp-r: v"]
-        .iter()
-        .any(|start| line.starts_with(start))
+    ["nuttcp-t: v", "nuttcp-r: v"].iter().any(|start| line.starts_with(start))
         && line.ends_with(": socket")
 }
 
@@ -66,20 +62,15 @@ fn read_line(line: &str) -> Option<Line> {
     let (seconds, rest) = rest.split_once(" sec = ")?;
     let (rate, rest) = rest.split_once(" Mbps")?;
     positive(megabytes)?;
-    let mut found = Line {
-        seconds: positive(seconds)?,
-        rate: positive(rate)? * 1e6,
-        ..Line::default()
-    };
+    let mut found =
+        Line { seconds: positive(seconds)?, rate: positive(rate)? * 1e6, ..Line::default() };
     let words: Vec<&str> = rest.split_whitespace().collect();
     let before = |name: &str| {
         let at = words.iter().position(|word| *word == name)?;
         words.get(at.checked_sub(1)?).copied()
     };
     let share = |name: &str| Some(positive(before(name)?)? / 100.0);
-    found.cpu = share("%TX")
-        .zip(share("%RX"))
-        .map(|(sent, received)| [sent, received]);
+    found.cpu = share("%TX").zip(share("%RX")).map(|(sent, received)| [sent, received]);
     found.retransmits = before("retrans").and_then(|n| n.parse().ok());
     let slash = words.iter().position(|word| *word == "/");
     found.datagrams = slash.and_then(|at| {
@@ -93,9 +84,7 @@ fn read_line(line: &str) -> Option<Line> {
 /// `megabytes=2.3438 real_seconds=1.01 rate_Mbps=19.4273 tx_cpu=46 rx_cpu=0 drop=0 pkt=300 data_loss=0.00000`
 fn parsable(line: &str) -> Option<Line> {
     let value = |name: &str| {
-        let mut pairs = line
-            .split_whitespace()
-            .filter_map(|word| word.split_once('='));
+        let mut pairs = line.split_whitespace().filter_map(|word| word.split_once('='));
         pairs.find(|(key, _)| *key == name).map(|(_, value)| value)
     };
     let share = |name: &str| Some(positive(value(name)?)? / 100.0);
@@ -174,10 +163,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         });
     }
     Ok(Found {
-        tool: Tool {
-            version: output.version,
-            ..Tool::named("nuttcp")
-        },
+        tool: Tool { version: output.version, ..Tool::named("nuttcp") },
         results: output.results,
         notes: output.notes,
         used: Some(output.used),
@@ -214,11 +200,7 @@ impl Output {
         if seconds <= 0.0 {
             return;
         }
-        let mean = Line {
-            seconds,
-            rate: bits / seconds,
-            ..Line::default()
-        };
+        let mean = Line { seconds, rate: bits / seconds, ..Line::default() };
         self.notes.push(Note {
             line: Some(from),
             what: "the line of the whole test is missing: the rate is that of the intervals"
@@ -238,11 +220,7 @@ impl Output {
         let mut transfer = transfer(found, direction, udp);
         let last = intervals.last().map_or(0.0, |line| line.seconds);
         let first = intervals.first().map_or(0.0, |line| line.seconds);
-        let equal = if last < 0.9 * first {
-            &intervals[..intervals.len() - 1]
-        } else {
-            intervals
-        };
+        let equal = if last < 0.9 * first { &intervals[..intervals.len() - 1] } else { intervals };
         let seconds: f64 = equal.iter().map(|line| line.seconds).sum();
         if seconds > 0.0 {
             transfer.ticks = equal.iter().map(|line| line.rate).collect();
@@ -260,11 +238,7 @@ impl Output {
             if self.blocks.len() == 2 {
                 self.end_blocks();
             }
-            self.blocks.push(Block {
-                transmits,
-                line: place,
-                ..Block::default()
-            });
+            self.blocks.push(Block { transmits, line: place, ..Block::default() });
         }
         if let Some(block) = self.blocks.last_mut() {
             block.line(rest);
@@ -275,14 +249,8 @@ impl Output {
     fn end_blocks(&mut self) {
         let blocks = std::mem::take(&mut self.blocks);
         let Some(first) = blocks.first() else { return };
-        let direction = if first.transmits {
-            Direction::Forward
-        } else {
-            Direction::Reverse
-        };
-        let receiver = blocks
-            .iter()
-            .find(|block| !block.transmits && block.found.rate > 0.0);
+        let direction = if first.transmits { Direction::Forward } else { Direction::Reverse };
+        let receiver = blocks.iter().find(|block| !block.transmits && block.found.rate > 0.0);
         let sender = blocks.iter().find(|block| block.transmits);
         let Some(goodput) = receiver.or(sender).filter(|block| block.found.rate > 0.0) else {
             return;
@@ -303,9 +271,8 @@ impl Output {
 
 impl Block {
     fn line(&mut self, rest: &str) {
-        if let Some((size, settings)) = rest
-            .strip_prefix("buflen=")
-            .and_then(|rest| rest.split_once(','))
+        if let Some((size, settings)) =
+            rest.strip_prefix("buflen=").and_then(|rest| rest.split_once(','))
         {
             self.size = size.parse().ok();
             self.udp = settings.contains(" udp");
@@ -314,9 +281,7 @@ impl Block {
         } else if let Some((_, mss)) = rest.split_once(" with mss=") {
             self.segment = mss.split(',').next().and_then(|n| n.parse().ok());
         } else if let Some((seconds, rate)) = rest.split_once(" real seconds = ") {
-            let seconds = seconds
-                .split_once(" MB in ")
-                .and_then(|(_, seconds)| positive(seconds));
+            let seconds = seconds.split_once(" MB in ").and_then(|(_, seconds)| positive(seconds));
             let rate = rate
                 .split_once("KB/sec = ")
                 .and_then(|(_, rate)| positive(rate.split_once(" Mbps")?.0));
@@ -332,38 +297,21 @@ impl Block {
 }
 
 fn cpu(total: f64) -> Cpu {
-    Cpu {
-        total,
-        system: None,
-        of: CpuOf::Program,
-    }
+    Cpu { total, system: None, of: CpuOf::Program }
 }
 
 fn transfer(found: Line, direction: Direction, udp: bool) -> Transfer {
     let carrier = if udp { Carrier::Udp } else { Carrier::Tcp };
-    let mut transfer = Transfer::new(
-        carrier,
-        direction,
-        Rate(found.rate.round() as u64),
-        Counted::Receiver,
-    );
+    let mut transfer =
+        Transfer::new(carrier, direction, Rate(found.rate.round() as u64), Counted::Receiver);
     transfer.seconds = Some(found.seconds).filter(|seconds| *seconds > 0.0);
     transfer.retransmits = found.retransmits;
-    transfer.cpu = found.cpu.map_or(ByRole::default(), |shares| {
-        shares.map(|share| Some(cpu(share))).into()
-    });
-    transfer.datagrams = found.datagrams.map(|(lost, of)| Lost {
-        lost,
-        of,
-        jitter: None,
-    });
+    transfer.cpu =
+        found.cpu.map_or(ByRole::default(), |shares| shares.map(|share| Some(cpu(share))).into());
+    transfer.datagrams = found.datagrams.map(|(lost, of)| Lost { lost, of, jitter: None });
     transfer
 }
 
 fn outcome(line: u64, transfer: Transfer) -> Outcome {
-    Outcome {
-        title: String::new(),
-        line,
-        measured: Measured::Transfer(Box::new(transfer)),
-    }
+    Outcome { title: String::new(), line, measured: Measured::Transfer(Box::new(transfer)) }
 }

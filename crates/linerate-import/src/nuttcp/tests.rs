@@ -13,41 +13,11 @@ fn samples_are_read_as_before() {
 #[test]
 fn figures_are_those_of_the_text() {
     let rows = [
-        (
-            "6.1.2-tcp.txt",
-            Direction::Forward,
-            43_561_679_200,
-            Some(0),
-            0,
-        ),
-        (
-            "6.1.2-intervals.txt",
-            Direction::Forward,
-            22_291_231_700,
-            Some(0),
-            2,
-        ),
-        (
-            "6.1.2-receive.txt",
-            Direction::Reverse,
-            28_614_777_800,
-            Some(0),
-            1,
-        ),
-        (
-            "6.1.2-v.txt",
-            Direction::Forward,
-            17_672_246_700,
-            Some(0),
-            0,
-        ),
-        (
-            "6.1.2-parse.txt",
-            Direction::Forward,
-            40_721_839_400,
-            Some(0),
-            0,
-        ),
+        ("6.1.2-tcp.txt", Direction::Forward, 43_561_679_200, Some(0), 0),
+        ("6.1.2-intervals.txt", Direction::Forward, 22_291_231_700, Some(0), 2),
+        ("6.1.2-receive.txt", Direction::Reverse, 28_614_777_800, Some(0), 1),
+        ("6.1.2-v.txt", Direction::Forward, 17_672_246_700, Some(0), 0),
+        ("6.1.2-parse.txt", Direction::Forward, 40_721_839_400, Some(0), 0),
         ("6.1.2-udp.txt", Direction::Forward, 133_915_300, None, 2),
     ];
     for (name, direction, goodput, retransmits, ticks) in rows {
@@ -57,11 +27,7 @@ fn figures_are_those_of_the_text() {
             (direction, goodput, retransmits),
             "{name}"
         );
-        assert_eq!(
-            (got.ticks.len(), got.counted),
-            (ticks, Counted::Receiver),
-            "{name}"
-        );
+        assert_eq!((got.ticks.len(), got.counted), (ticks, Counted::Receiver), "{name}");
     }
     let lost = transfer(&text("6.1.2-udp.txt")).datagrams.unwrap();
     assert_eq!((lost.lost, lost.of), (3041, 9156));
@@ -91,12 +57,9 @@ fn lines_follow_each_other_and_may_lack_their_end() {
     assert_eq!(transfer(&cut).ticks.len(), 2);
     let old = "  112.3125 MB /   1.00 sec =  941.8852 Mbps\n";
     assert_eq!(transfer(old).goodput.0, 941_885_200);
-    for near in [
-        "112 MB / 1.00 sec\n",
-        "112 MB / x sec = 5 Mbps\n",
-        "megabytes=1\n",
-        "nuttcp-x: v6\n",
-    ] {
+    for near in
+        ["112 MB / 1.00 sec\n", "112 MB / x sec = 5 Mbps\n", "megabytes=1\n", "nuttcp-x: v6\n"]
+    {
         assert!(!starts(near), "{near}");
     }
 }

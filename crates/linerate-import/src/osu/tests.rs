@@ -17,32 +17,20 @@ fn latency_is_half_a_round_trip() {
     let new = part(LATENCY);
     assert_eq!(new.tool.version.as_deref(), Some("7.4"));
     let table = sizes(&new.results[0]);
-    assert_eq!(
-        (table.trip, table.carrier),
-        (Trip::Half, Some(Carrier::Messages))
-    );
+    assert_eq!((table.trip, table.carrier), (Trip::Half, Some(Carrier::Messages)));
     assert_eq!(table.rows.len(), 17);
-    assert_eq!(
-        (table.rows[3].size, table.rows[3].mean),
-        (Bytes(8), ns(490))
-    );
+    assert_eq!((table.rows[3].size, table.rows[3].mean), (Bytes(8), ns(490)));
     assert_eq!(new.notes, []);
     let old = part(OLD);
     let table = sizes(&old.results[0]);
-    assert_eq!(
-        (table.rows[0].size, table.rows[0].mean),
-        (Bytes(0), ns(1840))
-    );
+    assert_eq!((table.rows[0].size, table.rows[0].mean), (Bytes(0), ns(1840)));
 }
 
 #[test]
 fn percentiles_stand_beside_the_mean() {
     let part = part(PERCENTILES);
     let row = sizes(&part.results[0]).rows[0];
-    assert_eq!(
-        (row.mean, row.typical, row.p99),
-        (ns(283_550), ns(540), ns(4_345_330))
-    );
+    assert_eq!((row.mean, row.typical, row.p99), (ns(283_550), ns(540), ns(4_345_330)));
     assert!(notes(&part, "P90"));
 }
 
@@ -50,10 +38,7 @@ fn percentiles_stand_beside_the_mean() {
 fn columns_of_the_same_name_are_passed_over() {
     let part = part(SAME_NAMES);
     let row = sizes(&part.results[0]).rows[0];
-    assert_eq!(
-        (row.size, row.mean, row.typical, row.p99),
-        (Bytes(1), ns(510), ns(490), None)
-    );
+    assert_eq!((row.size, row.mean, row.typical, row.p99), (Bytes(1), ns(510), ns(490), None));
     assert!(notes(&part, "P99"));
 }
 
@@ -61,10 +46,7 @@ fn columns_of_the_same_name_are_passed_over() {
 fn names_that_stand_close_are_parted() {
     let part = part(BW_PERCENTILES);
     let table = sizes(&part.results[0]);
-    assert_eq!(
-        (table.rows[10].size, table.rows[10].rate),
-        (Bytes(1024), bits(1_673_680_000))
-    );
+    assert_eq!((table.rows[10].size, table.rows[10].rate), (Bytes(1024), bits(1_673_680_000)));
     assert!(notes(&part, "P50 Tail BW(MB/s)"));
 }
 
@@ -72,10 +54,7 @@ fn names_that_stand_close_are_parted() {
 fn rates_are_of_10_to_the_6th_bytes() {
     let bw = part(BW);
     let table = sizes(&bw.results[0]);
-    assert_eq!(
-        (table.rows[0].rate, table.trip),
-        (bits(59_600_000), Trip::Unknown)
-    );
+    assert_eq!((table.rows[0].rate, table.trip), (bits(59_600_000), Trip::Unknown));
     let rates = part(MBW_MR);
     let table = sizes(&rates.results[0]);
     assert_eq!(table.rows[0].rate, None);
@@ -86,18 +65,10 @@ fn rates_are_of_10_to_the_6th_bytes() {
 
 #[test]
 fn only_two_that_answer_each_other_halve() {
-    for name in [
-        "MPI Latency Test",
-        "MPI-CUDA Latency Test",
-        "MPI Multi Latency Test",
-    ] {
+    for name in ["MPI Latency Test", "MPI-CUDA Latency Test", "MPI Multi Latency Test"] {
         assert_eq!(trip(name), Trip::Half, "{name}");
     }
-    for name in [
-        "MPI Allreduce Latency Test",
-        "MPI_Put Latency Test",
-        "MPI Bandwidth Test",
-    ] {
+    for name in ["MPI Allreduce Latency Test", "MPI_Put Latency Test", "MPI Bandwidth Test"] {
         assert_eq!(trip(name), Trip::Unknown, "{name}");
     }
     let both = part(&BW.replace("MPI Bandwidth", "MPI Bi-Directional Bandwidth"));

@@ -89,10 +89,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     let command = super::command(section);
     let mut row = SizeRow {
         size: Bytes(
-            pairs
-                .get("MsgSize")
-                .and_then(|size| count(size))
-                .ok_or("it has no `MsgSize`")?,
+            pairs.get("MsgSize").and_then(|size| count(size)).ok_or("it has no `MsgSize`")?,
         ),
         samples: pairs.get("n_iterations").and_then(|n| count(n)),
         ..SizeRow::default()
@@ -154,23 +151,13 @@ fn times(
 }
 
 fn rates(row: &mut SizeRow, pairs: &Pairs, command: Option<&str>) -> Result<(), String> {
-    let value = |key: &str| {
-        pairs
-            .get(key)
-            .and_then(|value| number(value))
-            .unwrap_or(0.0)
-    };
+    let value = |key: &str| pairs.get(key).and_then(|value| number(value)).unwrap_or(0.0);
     let (rate_of, messages) = (value("BW_average"), value("MsgRate") * 1e6);
     let bits = messages * row.size.0 as f64 * 8.0;
     let fits = |unit: &f64| agree(rate_of * unit, bits);
     let proven = [MEBIBYTE, SECOND].into_iter().find(fits);
-    let named = command.map(|command| {
-        if flag(command, &["--report_gbits"]) {
-            SECOND
-        } else {
-            MEBIBYTE
-        }
-    });
+    let named =
+        command.map(|command| if flag(command, &["--report_gbits"]) { SECOND } else { MEBIBYTE });
     let unit = proven.or(named).ok_or(
         "it names no unit of BW_average, and MsgRate does not prove one: MiB/s and Gb/s have the same keys. Give the command, or the table that perftest prints",
     )?;

@@ -40,32 +40,14 @@ const fn verb(
     trip: Trip,
     direction: Direction,
 ) -> Verb {
-    Verb {
-        title,
-        program,
-        operation,
-        trip,
-        direction,
-    }
+    Verb { title, program, operation, trip, direction }
 }
 
 const VERBS: &[Verb] = &[
-    verb(
-        ["RDMA_Write", "write", "RDMA write"],
-        Trip::Half,
-        Direction::Forward,
-    ),
-    verb(
-        ["RDMA_Read", "read", "RDMA read"],
-        Trip::Whole,
-        Direction::Reverse,
-    ),
+    verb(["RDMA_Write", "write", "RDMA write"], Trip::Half, Direction::Forward),
+    verb(["RDMA_Read", "read", "RDMA read"], Trip::Whole, Direction::Reverse),
     verb(["Send", "send", "send"], Trip::Half, Direction::Forward),
-    verb(
-        ["Atomic", "atomic", "atomic"],
-        Trip::Whole,
-        Direction::Forward,
-    ),
+    verb(["Atomic", "atomic", "atomic"], Trip::Whole, Direction::Forward),
 ];
 
 /// The name of a test: `RDMA_Write Bidirectional BW Test`.
@@ -138,21 +120,13 @@ impl<'a> Test<'a> {
             Measured::Sizes(Sizes {
                 carrier: Some(Carrier::Rdma),
                 operation: self.operation.to_owned(),
-                trip: if self.is_latency {
-                    self.trip
-                } else {
-                    Trip::Unknown
-                },
+                trip: if self.is_latency { self.trip } else { Trip::Unknown },
                 both: self.both,
                 rows,
                 setup,
             })
         });
-        Outcome {
-            title: quoted(self.name),
-            line,
-            measured,
-        }
+        Outcome { title: quoted(self.name), line, measured }
     }
 
     fn transfer(self, row: &SizeRow, setup: &Setup) -> Option<Measured> {
@@ -166,10 +140,7 @@ impl<'a> Test<'a> {
         transfer.streams = setup.queues;
         transfer.messages = row.messages;
         transfer.size = Some(row.size);
-        transfer.setup = Setup {
-            messages: row.samples,
-            ..setup.clone()
-        };
+        transfer.setup = Setup { messages: row.samples, ..setup.clone() };
         Some(Measured::Transfer(Box::new(transfer)))
     }
 }
@@ -177,9 +148,7 @@ impl<'a> Test<'a> {
 /// Whether single times prove that the unit is the microsecond: an option makes perftest write cycles of the CPU
 /// below the same header, and those are whole, or halves.
 fn are_no_cycles(times: &[f64]) -> bool {
-    times
-        .iter()
-        .any(|time| ((time * 2.0).round() - time * 2.0).abs() > 1e-6)
+    times.iter().any(|time| ((time * 2.0).round() - time * 2.0).abs() > 1e-6)
 }
 
 /// The command that ran a test, such as `ib_write_bw`.
@@ -200,11 +169,7 @@ fn setup(command: Option<&str>) -> Setup {
         hosts: itself(command),
         cpu,
         node,
-        command: if cpu.is_some() || node.is_some() {
-            behind(command)
-        } else {
-            String::new()
-        },
+        command: if cpu.is_some() || node.is_some() { behind(command) } else { String::new() },
         queues: option(command, &["-q", "--qp"]).and_then(|count| count.parse().ok()),
         ..Setup::default()
     }

@@ -64,20 +64,11 @@ fn starts(text: &str) -> bool {
 pub(crate) fn goes_on(before: &str, rest: &str) -> bool {
     let mut first = before.lines();
     let is_first = first.next().is_some_and(is_rule) && first.next().is_none();
-    let has_title = || {
-        before
-            .lines()
-            .take(2)
-            .any(|line| Test::named(line.trim()).is_some())
-    };
+    let has_title = || before.lines().take(2).any(|line| Test::named(line.trim()).is_some());
     let mut lines = rest.lines();
     let next = lines.next().unwrap_or("");
     // The head of a table stands below a rule.
-    let next = if is_rule(next) {
-        lines.next().unwrap_or("")
-    } else {
-        next
-    };
+    let next = if is_rule(next) { lines.next().unwrap_or("") } else { next };
     is_first || is_header(next) && has_title() || bare(next).is_some()
 }
 
@@ -106,13 +97,7 @@ fn bare(line: &str) -> Option<[Column; 5]> {
     let average = number(average)?;
     let is_unit = |unit: &f64| bits > 0.0 && (average * unit / bits - 1.0).abs() < ROUNDED;
     let unit = [SECOND, MEBIBYTE].into_iter().find(is_unit)?;
-    Some([
-        Column::Size,
-        Column::Iterations,
-        Column::Passed,
-        Column::Rate(unit),
-        Column::Messages,
-    ])
+    Some([Column::Size, Column::Iterations, Column::Passed, Column::Rate(unit), Column::Messages])
 }
 
 /// Whether a line is the head of a table. The marks `#` may be lost on the way.
@@ -208,18 +193,10 @@ struct Reading<'a> {
 fn software(body: &str) -> Inventory {
     let device = body.lines().find_map(|line| {
         let (_, rest) = line.split_once(" Device ")?;
-        let name = rest
-            .trim_start()
-            .strip_prefix(':')?
-            .split_whitespace()
-            .next()?;
+        let name = rest.trim_start().strip_prefix(':')?.split_whitespace().next()?;
         is_software(name).then(|| quoted(name))
     });
-    let device = device.map(|name| IbDevice {
-        name,
-        software: true,
-        ..IbDevice::default()
-    });
+    let device = device.map(|name| IbDevice { name, software: true, ..IbDevice::default() });
     let mut facts = Inventory::default();
     facts.infiniband.devices.extend(device);
     facts
@@ -255,13 +232,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         used += whole.len();
     }
     reading.check(section)?;
-    let Reading {
-        test,
-        rows,
-        setup,
-        notes,
-        ..
-    } = reading;
+    let Reading { test, rows, setup, notes, .. } = reading;
     Ok(Found {
         facts: software(&body[..used]),
         tool: Tool::named("perftest"),
@@ -424,8 +395,7 @@ impl Reading<'_> {
             note_server(self.test, &mut self.notes);
         }
         if is_server && self.test.operation == "send" && !self.test.is_latency && !self.test.both {
-            self.rows
-                .retain(|row| row.samples.is_none_or(|samples| samples >= FEWEST));
+            self.rows.retain(|row| row.samples.is_none_or(|samples| samples >= FEWEST));
         }
         if self.rows.is_empty() && !self.notes.0.is_empty() {
             let first = self.notes.0.swap_remove(0).what;
@@ -435,8 +405,7 @@ impl Reading<'_> {
             return Err("no row of its table has a measurement".into());
         }
         if !self.has_end {
-            self.notes
-                .whole("the line that ends the table is missing, and maybe rows before it");
+            self.notes.whole("the line that ends the table is missing, and maybe rows before it");
         }
         let repeats = |pair: &[SizeRow]| pair[0].size == pair[1].size;
         if self.rows.windows(2).any(repeats) {

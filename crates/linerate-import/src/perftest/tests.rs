@@ -98,14 +98,8 @@ fn mean_and_percentiles() {
     let sizes = sizes(&part.results[0]);
     assert_eq!((sizes.trip, sizes.rows.len()), (Trip::Half, 6));
     let row = sizes.rows[1];
-    assert_eq!(
-        (row.typical, row.mean, row.deviation),
-        (ns(15_810), ns(15_990), ns(690))
-    );
-    assert_eq!(
-        (row.p99, row.p999, row.most),
-        (ns(20_030), ns(23_150), ns(23_150))
-    );
+    assert_eq!((row.typical, row.mean, row.deviation), (ns(15_810), ns(15_990), ns(690)));
+    assert_eq!((row.p99, row.p999, row.most), (ns(20_030), ns(23_150), ns(23_150)));
     let few = PERCENTILES.replace(" 1000 ", " 99 ");
     let few = crate::sample::part(&few);
     let row = crate::sample::sizes(&few.results[0]).rows[1];
@@ -124,10 +118,7 @@ fn a_deviation_of_zero_is_unknown() {
 fn a_duration_has_a_mean_alone() {
     let part = part(DURATION);
     let row = sizes(&part.results[0]).rows[0];
-    assert_eq!(
-        (row.mean, row.least, row.samples),
-        (ns(3880), None, Some(1_289_984))
-    );
+    assert_eq!((row.mean, row.least, row.samples), (ns(3880), None, Some(1_289_984)));
     assert!(notes(&part, "clock rate"));
 }
 
@@ -138,16 +129,10 @@ fn one_size_in_one_direction_is_a_transfer() {
     assert_eq!(transfer.goodput, Rate(480_000_000));
     assert_eq!(transfer.messages, Some(7_498_617.0));
     assert_eq!((transfer.size, transfer.streams), (Some(Bytes(8)), Some(1)));
-    assert_eq!(
-        (transfer.direction, transfer.counted),
-        (Direction::Forward, Counted::Sender)
-    );
+    assert_eq!((transfer.direction, transfer.counted), (Direction::Forward, Counted::Sender));
     let read = crate::sample::part(&GBITS.replace("RDMA_Write Post List", "RDMA_Read"));
     let read = crate::sample::transfer(&read.results[0]);
-    assert_eq!(
-        (read.direction, read.counted),
-        (Direction::Reverse, Counted::Receiver)
-    );
+    assert_eq!((read.direction, read.counted), (Direction::Reverse, Counted::Receiver));
 }
 
 #[test]
@@ -162,10 +147,7 @@ fn both_directions_are_no_transfer() {
 fn megabytes_are_of_1024() {
     let part = part(CLIENT);
     let new = transfer(&part.results[0]).goodput;
-    assert_eq!(
-        new,
-        Rate((11_030.45 * 8.0 * 1_048_576.0_f64).round() as u64)
-    );
+    assert_eq!(new, Rate((11_030.45 * 8.0 * 1_048_576.0_f64).round() as u64));
     let old = crate::sample::part(&CLIENT.replace("MiB/sec", "MB/sec"));
     assert!(notes(&old, "2^20") && !notes(&part, "2^20"));
     assert_eq!(transfer(&old.results[0]).goodput, new);
@@ -196,24 +178,14 @@ fn both_ends_in_one_log_are_read_once() {
     assert_eq!(parsed.parts.len(), 1);
     let sizes = sizes(&parsed.parts[0].results[0]);
     assert_eq!(sizes.rows.len(), 23);
-    assert_eq!(
-        sizes.rows[22].rate,
-        bits((23_240.68 * 8.0 * 1_048_576.0_f64).round() as u64)
-    );
+    assert_eq!(sizes.rows[22].rate, bits((23_240.68 * 8.0 * 1_048_576.0_f64).round() as u64));
 }
 
 #[test]
 fn what_was_not_measured_is_unknown() {
-    let part = part(
-        &PERCENTILES
-            .replace("15.81 ", "inf   ")
-            .replace("0.69", "-nan"),
-    );
+    let part = part(&PERCENTILES.replace("15.81 ", "inf   ").replace("0.69", "-nan"));
     let row = sizes(&part.results[0]).rows[1];
-    assert_eq!(
-        (row.typical, row.deviation, row.mean),
-        (None, None, ns(15_990))
-    );
+    assert_eq!((row.typical, row.deviation, row.mean), (None, None, ns(15_990)));
     assert!(why(&CLIENT.replace("11030.45", "-1.50")).contains("no row"));
     assert!(why(&CLIENT.replace("11030.45", "0.00")).contains("no row"));
     let cut = &READ_LAT[..READ_LAT.find(" #bytes").unwrap()];
@@ -240,18 +212,11 @@ fn rates_of_each_side_are_passed_over() {
 #[test]
 fn cycles_are_no_times() {
     let cycles: String = READ_LAT.split_inclusive('\n').take(8).collect();
-    let cycles = cycles
-        .replace("2.34 ", "4680.00 ")
-        .replace("9.90 ", "19800.50 ");
+    let cycles = cycles.replace("2.34 ", "4680.00 ").replace("9.90 ", "19800.50 ");
     let cycles = cycles.replace("95.75 ", "95000.00 ");
     assert!(why(&cycles).contains("cycles"));
     assert!(why(&format!("$ ib_read_lat -C host\n{READ_LAT}")).contains("cycles"));
-    assert_eq!(
-        part(&format!("$ ib_read_lat -a host\n{READ_LAT}"))
-            .results
-            .len(),
-        1
-    );
+    assert_eq!(part(&format!("$ ib_read_lat -a host\n{READ_LAT}")).results.len(), 1);
 }
 
 #[test]
@@ -269,12 +234,7 @@ fn a_session_splits_at_its_commands() {
     let text = format!("$ ib_read_lat host\n{READ_LAT}user@host:~$ ib_write_bw host\n{CLIENT}");
     let parsed = read(text.as_bytes()).unwrap();
     assert_eq!(parsed.parts.len(), 2);
-    assert!(
-        !parsed.parts[0]
-            .notes
-            .iter()
-            .any(|note| note.what.contains("not understood"))
-    );
+    assert!(!parsed.parts[0].notes.iter().any(|note| note.what.contains("not understood")));
     assert_eq!(parsed.parts[1].notes, []);
 }
 
@@ -282,15 +242,9 @@ fn a_session_splits_at_its_commands() {
 fn documents_with_bare_words_and_valid_ones() {
     let bare = part(BARE);
     let latency = sizes(&bare.results[0]);
-    assert_eq!(
-        (latency.operation.as_str(), latency.trip),
-        ("RDMA write", Trip::Half)
-    );
+    assert_eq!((latency.operation.as_str(), latency.trip), ("RDMA write", Trip::Half));
     let row = latency.rows[0];
-    assert_eq!(
-        (row.size, row.typical, row.p999),
-        (Bytes(128), ns(2420), ns(4030))
-    );
+    assert_eq!((row.size, row.typical, row.p999), (Bytes(128), ns(2420), ns(4030)));
     let valid = part(VALID);
     let rate = transfer(&valid.results[0]).goodput;
     assert_eq!(rate, Rate((2229.27 * 8.0 * 1_048_576.0_f64).round() as u64));
@@ -300,22 +254,13 @@ fn documents_with_bare_words_and_valid_ones() {
 fn the_unit_of_a_document_is_proven_or_refused() {
     // 2229.27 MiB/s are 18.70 Gb/s.
     let gbits = VALID.replace("2229.27", "18.70");
-    assert_eq!(
-        transfer(&part(&gbits).results[0]).goodput,
-        Rate(18_700_000_000)
-    );
+    assert_eq!(transfer(&part(&gbits).results[0]).goodput, Rate(18_700_000_000));
     let unproven = VALID.replace("0.035668", "0.000000");
     assert!(why(&unproven).contains("names no unit"));
     let named = format!("$ ib_write_bw --out_json host\n{unproven}");
-    assert_eq!(
-        transfer(&part(&named).results[0]).goodput,
-        Rate(18_700_472_156)
-    );
+    assert_eq!(transfer(&part(&named).results[0]).goodput, Rate(18_700_472_156));
     let named = format!("$ ib_write_bw --report_gbits --out_json host\n{unproven}");
-    assert_eq!(
-        transfer(&part(&named).results[0]).goodput,
-        Rate(2_229_270_000_000)
-    );
+    assert_eq!(transfer(&part(&named).results[0]).goodput, Rate(2_229_270_000_000));
     let shown = format!("$ cat ib_write_bw.json\n{unproven}");
     assert!(why(&shown).contains("names no unit"));
     let cycles = BARE
@@ -331,9 +276,7 @@ fn a_document_of_a_duration_proves_its_unit() {
     let mean = "{\n\"test_info\": {\n\"test\": \"Send_Latency_Test\"\n},\n\"results\": {\n\"MsgSize\": 2,\n\"n_iterations\": 1289984,\n\"t_avg\": 3.88,\n\"tps_average\": 128993.46\n}\n}\n";
     assert_eq!(sizes(&part(mean).results[0]).rows[0].mean, ns(3880));
     assert!(why(&mean.replace("128993.46", "1.00")).contains("names no unit"));
-    let whole = mean
-        .replace("Send", "Atomic_FETCH_AND_ADD")
-        .replace("128993.46", "257986.92");
+    let whole = mean.replace("Send", "Atomic_FETCH_AND_ADD").replace("128993.46", "257986.92");
     assert_eq!(sizes(&part(&whole).results[0]).trip, Trip::Whole);
 }
 
@@ -385,11 +328,7 @@ fn a_title_needs_no_line_of_dashes() {
 
 #[test]
 fn a_table_without_a_title_has_no_operation() {
-    for text in [
-        TIMES.to_owned(),
-        TIMES.replace('#', ""),
-        TIMES.replace(" #", ""),
-    ] {
+    for text in [TIMES.to_owned(), TIMES.replace('#', ""), TIMES.replace(" #", "")] {
         let part = part(&text);
         let sizes = sizes(&part.results[0]);
         assert_eq!((sizes.operation.as_str(), sizes.trip), ("", Trip::Unknown));
@@ -413,10 +352,7 @@ fn a_table_without_a_title_has_no_operation() {
 fn the_command_says_the_operation_of_a_table() {
     let read = part(&format!("$ ib_read_lat host\n{TIMES}"));
     let read = sizes(&read.results[0]);
-    assert_eq!(
-        (read.operation.as_str(), read.trip),
-        ("RDMA read", Trip::Whole)
-    );
+    assert_eq!((read.operation.as_str(), read.trip), ("RDMA read", Trip::Whole));
     let sent = part(&format!("$ ib_send_bw host\n{RATES}"));
     assert_eq!(transfer(&sent.results[0]).direction, Direction::Forward);
     // The command of another test.
@@ -449,16 +385,8 @@ fn tables_without_heads_belong_to_the_commands_before_them() {
         format!(" 8192       {messages}           0.00               {rate}              {many}")
     };
     let table = |row: &str| format!("{rule}\n{head}\n{row}\n{rule}\n");
-    let (short, long) = (
-        row(300, "18.10", "0.276184"),
-        row(700_000, "96.60", "1.474000"),
-    );
-    for wrapper in [
-        "",
-        "taskset -c 3 ",
-        "sudo numactl -N 0 ",
-        "env A=b /usr/bin/",
-    ] {
+    let (short, long) = (row(300, "18.10", "0.276184"), row(700_000, "96.60", "1.474000"));
+    for wrapper in ["", "taskset -c 3 ", "sudo numactl -N 0 ", "env A=b /usr/bin/"] {
         let command =
             format!("# {wrapper}ib_write_bw -d mlx5_9 -s 8192 -q 2 --report_gbits 192.0.2.1");
         for text in [
@@ -467,17 +395,12 @@ fn tables_without_heads_belong_to_the_commands_before_them() {
         ] {
             let parsed = read(text.as_bytes()).unwrap();
             assert_eq!(parsed.parts.len(), 2, "{text}");
-            for (part, (messages, rate)) in parsed
-                .parts
-                .iter()
-                .zip([(300, 18_100_000_000), (700_000, 96_600_000_000)])
+            for (part, (messages, rate)) in
+                parsed.parts.iter().zip([(300, 18_100_000_000), (700_000, 96_600_000_000)])
             {
                 let one = transfer(&part.results[0]);
                 assert_eq!(part.results[0].title, "ib_write_bw", "{text}");
-                assert_eq!(
-                    (one.goodput, one.direction),
-                    (Rate(rate), Direction::Forward)
-                );
+                assert_eq!((one.goodput, one.direction), (Rate(rate), Direction::Forward));
                 assert_eq!((one.streams, one.setup.messages), (Some(2), Some(messages)));
                 assert!(
                     !notes(part, "direction are unknown") && !notes(part, "not understood"),

@@ -78,17 +78,12 @@ pub(super) fn answers(
         return Err("it has no answer with a time".into());
     };
     let count = times.len() as u64;
-    let sum = times
-        .iter()
-        .fold(0_u64, |sum, time| sum.saturating_add(time.0));
+    let sum = times.iter().fold(0_u64, |sum, time| sum.saturating_add(time.0));
     let row = SizeRow {
         size: of.size,
         samples: Some(count),
         least: Some(*least),
-        typical: times
-            .get(times.len() / 2)
-            .copied()
-            .filter(|_| times.len() >= ENOUGH),
+        typical: times.get(times.len() / 2).copied().filter(|_| times.len() >= ENOUGH),
         mean: Some(Nanos(sum / count.max(1))),
         most: Some(*most),
         ttl: ttl.same(),

@@ -15,19 +15,14 @@ const IB_NONE: &str = include_str!("../../tests/samples/ibping/no-answer.txt");
 
 #[test]
 fn statistics_are_whole_round_trips() {
-    for (text, size, samples, mean) in [
-        (V4, 56, 5, 29_000),
-        (V6, 56, 2, 34_000),
-        (QUIET, 1000, 5, 20_000),
-    ] {
+    for (text, size, samples, mean) in
+        [(V4, 56, 5, 29_000), (V6, 56, 2, 34_000), (QUIET, 1000, 5, 20_000)]
+    {
         let part = part(text);
         let table = sizes(&part.results[0]);
         assert_eq!((table.trip, table.rows.len()), (Trip::Whole, 1));
         let row = table.rows[0];
-        assert_eq!(
-            (row.size, row.samples, row.mean),
-            (Bytes(size), Some(samples), ns(mean))
-        );
+        assert_eq!((row.size, row.samples, row.mean), (Bytes(size), Some(samples), ns(mean)));
         assert_eq!(part.notes, []);
     }
     let flood = part(FLOOD);
@@ -35,22 +30,13 @@ fn statistics_are_whole_round_trips() {
     assert_eq!(flood.notes, []);
     let part = part(V4);
     let row = sizes(&part.results[0]).rows[0];
-    assert_eq!(
-        (row.least, row.most, row.deviation),
-        (ns(22_000), ns(47_000), ns(9000))
-    );
+    assert_eq!((row.least, row.most, row.deviation), (ns(22_000), ns(47_000), ns(9000)));
 }
 
 #[test]
 fn other_pings_write_their_size_otherwise() {
-    assert_eq!(
-        payload("PING h (192.0.2.1): 56 data bytes"),
-        Some(Bytes(56))
-    );
-    assert_eq!(
-        payload("PING h (192.0.2.1) 1000(1028) bytes of data."),
-        Some(Bytes(1000))
-    );
+    assert_eq!(payload("PING h (192.0.2.1): 56 data bytes"), Some(Bytes(56)));
+    assert_eq!(payload("PING h (192.0.2.1) 1000(1028) bytes of data."), Some(Bytes(1000)));
     assert_eq!(payload("PING bytes"), None);
     let busybox = "PING h (192.0.2.1): 56 data bytes\n\n--- h ping statistics ---\n1 packets transmitted, 1 packets received, 0% packet loss\nround-trip min/avg/max = 0.022/0.029/0.047 ms\n";
     assert_eq!(sizes(&part(busybox).results[0]).rows[0].mean, ns(29_000));
@@ -68,14 +54,8 @@ fn lost_packets_are_said_and_none_are_refused() {
     assert_eq!((row.samples, row.lost, row.ttl), (Some(5), None, Some(64)));
     assert!(notes(&cut, "statistics of ping are missing"));
     assert!(why("PING h (192.0.2.1) 56(84) bytes of data.\n\n").contains("no answer"));
-    let one = V4.replace(
-        "5 packets transmitted, 5 received",
-        "1 packets transmitted, 1 received",
-    );
-    assert_eq!(
-        sizes(&crate::sample::part(&one).results[0]).rows[0].deviation,
-        None
-    );
+    let one = V4.replace("5 packets transmitted, 5 received", "1 packets transmitted, 1 received");
+    assert_eq!(sizes(&crate::sample::part(&one).results[0]).rows[0].deviation, None);
 }
 
 #[test]
@@ -109,10 +89,7 @@ fn ibping_without_answers_prints_zeros() {
     let answered = part(IB);
     assert_eq!(answered.results[0].title, "host-3 (Lid 4)");
     let row = sizes(&answered.results[0]).rows[0];
-    assert_eq!(
-        (row.samples, row.mean, row.deviation),
-        (Some(10), ns(14_000), None)
-    );
+    assert_eq!((row.samples, row.mean, row.deviation), (Some(10), ns(14_000), None));
     assert!(why(IB_NONE).contains("no packet was answered"));
 }
 
@@ -133,10 +110,7 @@ fn answers_without_statistics_have_their_extremes_and_from_three_on_a_median() {
 
 #[test]
 fn answers_before_statistics_are_counted_once() {
-    let whole = format!(
-        "{PONGS}\n{}",
-        IB.lines().take(3).collect::<Vec<_>>().join("\n")
-    );
+    let whole = format!("{PONGS}\n{}", IB.lines().take(3).collect::<Vec<_>>().join("\n"));
     let parts = read(whole.as_bytes()).unwrap().parts;
     assert_eq!((parts.len(), parts[0].notes.len()), (1, 0));
     assert_eq!(parts[0].results[0].title, "host-3 (Lid 4)");

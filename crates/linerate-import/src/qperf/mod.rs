@@ -46,27 +46,12 @@ const MOST_TESTS: usize = 500;
 const OTHERS: &[&str] = &["conf", "quit", "rds_bw", "rds_lat", "sdp_bw", "sdp_lat"];
 
 /// Ends of a test's name.
-const KINDS: &[&str] = &[
-    "_bw",
-    "_lat",
-    "_compare_swap_mr",
-    "_fetch_add_mr",
-    "_compare_swap",
-    "_fetch_add",
-];
+const KINDS: &[&str] =
+    &["_bw", "_lat", "_compare_swap_mr", "_fetch_add_mr", "_compare_swap", "_fetch_add"];
 
 /// Ends of the names of values that nothing needs.
-const UNUSED: &[&str] = &[
-    "msgs",
-    "errors",
-    "_cost",
-    "id",
-    "rate",
-    "port",
-    "precedence",
-    "sl",
-    "inline",
-];
+const UNUSED: &[&str] =
+    &["msgs", "errors", "_cost", "id", "rate", "port", "precedence", "sl", "inline"];
 
 /// Units of values: bits per second of rates, nanoseconds, bytes, per second, shares of one CPU.
 //= qperf 0.4.11: qperf.c, view_band, view_time, view_size, view_rate, view_cpus
@@ -120,9 +105,7 @@ struct Test<'a> {
 fn starts(text: &str) -> bool {
     let mut lines = text.lines();
     lines.next().is_some_and(|line| test_name(line).is_some())
-        && lines
-            .next()
-            .is_some_and(|line| line.starts_with("    ") && line.contains("  =  "))
+        && lines.next().is_some_and(|line| line.starts_with("    ") && line.contains("  =  "))
 }
 
 /// Whether the output goes on: each test of it looks like a start.
@@ -146,21 +129,14 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
             if !["conf", "quit"].contains(&test.name) {
                 notes.push(note(
                     test.line,
-                    format!(
-                        "qperf {} is not read: its protocol is none of ours",
-                        test.name
-                    ),
+                    format!("qperf {} is not read: its protocol is none of ours", test.name),
                 ));
             }
             continue;
         }
         match test.measured(&tests, section.command) {
             Ok((measured, guess)) => {
-                results.push(Outcome {
-                    title: test.name.to_owned(),
-                    line: test.line,
-                    measured,
-                });
+                results.push(Outcome { title: test.name.to_owned(), line: test.line, measured });
                 notes.extend(guess.map(|what| note(test.line, what)));
             }
             Err(why) => notes.push(note(test.line, format!("qperf {}: {why}", test.name))),
@@ -170,20 +146,11 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         let first = notes.first().map(|note| note.what.clone());
         return Err(first.unwrap_or_else(|| "it has no result".to_owned()));
     }
-    Ok(Found {
-        tool: Tool::named("qperf"),
-        results,
-        notes,
-        used: Some(used),
-        ..Found::default()
-    })
+    Ok(Found { tool: Tool::named("qperf"), results, notes, used: Some(used), ..Found::default() })
 }
 
 fn note(line: u64, what: String) -> Note {
-    Note {
-        line: Some(line),
-        what,
-    }
+    Note { line: Some(line), what }
 }
 
 /// The tests of an output, and the bytes up to the last line that was understood.
@@ -197,11 +164,7 @@ fn tests<'a>(section: &Section<'a>, notes: &mut Vec<Note>) -> (Vec<Test<'a>>, us
             if tests.len() == MOST_TESTS {
                 break;
             }
-            tests.push(Test {
-                name,
-                line,
-                values: Vec::new(),
-            });
+            tests.push(Test { name, line, values: Vec::new() });
         } else if let (Some((name, value)), Some(test)) =
             (whole.split_once("  =  "), tests.last_mut())
         {
@@ -234,17 +197,12 @@ fn quantity(text: &str) -> Option<(Unit, f64)> {
 
 impl Test<'_> {
     fn value(&self, name: &str, unit: Unit) -> Option<f64> {
-        let found = self
-            .values
-            .iter()
-            .find(|(known, of, _)| *known == name && *of == unit)?;
+        let found = self.values.iter().find(|(known, of, _)| *known == name && *of == unit)?;
         Some(found.2)
     }
 
     fn carrier(&self) -> Carrier {
-        let known = CARRIERS
-            .iter()
-            .find(|(start, _)| self.name.starts_with(start));
+        let known = CARRIERS.iter().find(|(start, _)| self.name.starts_with(start));
         known.map_or(Carrier::Rdma, |(_, carrier)| *carrier)
     }
 
@@ -260,12 +218,8 @@ impl Test<'_> {
         let (size, guess) = self.size(tests, command)?;
         let row = SizeRow {
             size,
-            mean: self
-                .value("latency", Unit::Time)
-                .map(|time| Nanos(time.round() as u64)),
-            rate: self
-                .value("bw", Unit::Rate)
-                .map(|rate| Rate(rate.round() as u64)),
+            mean: self.value("latency", Unit::Time).map(|time| Nanos(time.round() as u64)),
+            rate: self.value("bw", Unit::Rate).map(|rate| Rate(rate.round() as u64)),
             messages: self.value("msg_rate", Unit::Events),
             ..SizeRow::default()
         };
@@ -344,41 +298,22 @@ impl Test<'_> {
     }
 
     fn transfer(&self) -> Result<Transfer, String> {
-        let received = self
-            .value("bw", Unit::Rate)
-            .or(self.value("recv_bw", Unit::Rate));
+        let received = self.value("bw", Unit::Rate).or(self.value("recv_bw", Unit::Rate));
         let rate = received.ok_or("it has no bandwidth")?;
         // The client reads from the server.
-        let direction = if self.name.contains("rdma_read") {
-            Direction::Reverse
-        } else {
-            Direction::Forward
-        };
+        let direction =
+            if self.name.contains("rdma_read") { Direction::Reverse } else { Direction::Forward };
         // Nothing tells the sender whether an unreliable write has arrived.
-        let counted = if self.name == "uc_rdma_write_bw" {
-            Counted::Sender
-        } else {
-            Counted::Receiver
-        };
-        let mut transfer = Transfer::new(
-            self.carrier(),
-            direction,
-            Rate(rate.round() as u64),
-            counted,
-        );
+        let counted =
+            if self.name == "uc_rdma_write_bw" { Counted::Sender } else { Counted::Receiver };
+        let mut transfer =
+            Transfer::new(self.carrier(), direction, Rate(rate.round() as u64), counted);
         transfer.streams = Some(1);
-        let time = self
-            .value("recv_real_time", Unit::Time)
-            .or(self.value("time", Unit::Time));
+        let time = self.value("recv_real_time", Unit::Time).or(self.value("time", Unit::Time));
         transfer.seconds = time.map(|nanos| nanos / 1e9);
-        transfer.size = self
-            .value("msg_size", Unit::Size)
-            .map(|size| Bytes(size as u64));
+        transfer.size = self.value("msg_size", Unit::Size).map(|size| Bytes(size as u64));
         transfer.messages = self.value("msg_rate", Unit::Events);
-        transfer.cpu = ByRole {
-            sender: self.cpu("send"),
-            receiver: self.cpu("recv"),
-        };
+        transfer.cpu = ByRole { sender: self.cpu("send"), receiver: self.cpu("recv") };
         Ok(transfer)
     }
 

@@ -42,14 +42,9 @@ fn figures_are_those_of_the_text() {
 #[test]
 fn pings_are_halved_and_reads_are_not() {
     let trip = |name: &str| sizes(&results(&format!("{name}:\n    latency  =  2 us\n"))[0]).trip;
-    for name in [
-        "tcp_lat",
-        "udp_lat",
-        "rc_lat",
-        "rc_rdma_write_lat",
-        "rc_rdma_write_poll_lat",
-        "ud_lat",
-    ] {
+    for name in
+        ["tcp_lat", "udp_lat", "rc_lat", "rc_rdma_write_lat", "rc_rdma_write_poll_lat", "ud_lat"]
+    {
         assert_eq!(trip(name), Trip::Half, "{name}");
     }
     assert_eq!(trip("rc_rdma_read_lat"), Trip::Whole);
@@ -82,10 +77,7 @@ fn the_size_of_messages_is_said_or_refused() {
     assert!(of(&format!("$ qperf 192.0.2.1 -m 64 tcp_lat\n{lat}")).contains("run it with -vu"));
     assert!(of(&format!("{lat}{lat}")).contains("run it with -vu"));
     let sized = format!("{lat}    msg_size  =  64 bytes\n");
-    assert_eq!(
-        sizes(&results(&format!("{sized}{sized}"))[1]).rows[0].size,
-        Bytes(64)
-    );
+    assert_eq!(sizes(&results(&format!("{sized}{sized}"))[1]).rows[0].size, Bytes(64));
 }
 
 #[test]
@@ -96,11 +88,7 @@ fn what_is_not_understood_is_said() {
     );
     assert!(of("tcp_bw:\n    bw  =  2 GB\n").contains("no bandwidth"));
     assert!(of("sdp_bw:\n    bw  =  2 GB/sec\n").contains("none of ours"));
-    for near in [
-        "tcp_bw: yes\n",
-        "tcp_bw:\nbw = 2\n",
-        "cpu_bw:\n    bw  =  2 GB/sec\n",
-    ] {
+    for near in ["tcp_bw: yes\n", "tcp_bw:\nbw = 2\n", "cpu_bw:\n    bw  =  2 GB/sec\n"] {
         assert!(!starts(near), "{near}");
     }
 }

@@ -50,9 +50,7 @@ fn apply(bytes: &mut Vec<u8>, change: &Change) {
         }
         Change::Digits(share, count, digit) => {
             let from = at(share, bytes.len());
-            let digits = bytes[from..]
-                .iter_mut()
-                .filter(|byte| byte.is_ascii_digit());
+            let digits = bytes[from..].iter_mut().filter(|byte| byte.is_ascii_digit());
             digits.take(count).for_each(|byte| *byte = digit);
         }
         Change::Swap(one, other) => {

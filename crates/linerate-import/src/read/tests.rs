@@ -5,13 +5,11 @@ use super::*;
 pub(super) fn samples(folder: &std::path::Path) -> Vec<Vec<u8>> {
     let entries = std::fs::read_dir(folder).unwrap();
     let each = entries.map(|entry| entry.unwrap().path());
-    each.flat_map(|path| {
-        if path.is_dir() {
-            samples(&path)
-        } else {
-            vec![std::fs::read(&path).unwrap()]
-        }
-    })
+    each.flat_map(
+        |path| {
+            if path.is_dir() { samples(&path) } else { vec![std::fs::read(&path).unwrap()] }
+        },
+    )
     .collect()
 }
 

@@ -20,16 +20,10 @@ fn half_a_round_trip() {
     let part = part(&format!("$ sockperf ping-pong -i 192.0.2.1 -m 64\n{UDP}"));
     assert_eq!(part.tool.version.as_deref(), Some("3.7"));
     let sizes = sizes(&part.results[0]);
-    assert_eq!(
-        (sizes.carrier, sizes.trip),
-        (Some(Carrier::Udp), Trip::Half)
-    );
+    assert_eq!((sizes.carrier, sizes.trip), (Some(Carrier::Udp), Trip::Half));
     let row = sizes.rows[0];
     assert_eq!((row.size, row.samples), (Bytes(64), Some(89_685)));
-    assert_eq!(
-        (row.least, row.typical, row.mean),
-        (ns(2377), ns(2702), ns(8634))
-    );
+    assert_eq!((row.least, row.typical, row.mean), (ns(2377), ns(2702), ns(8634)));
     assert_eq!((row.deviation, row.p99), (ns(109_223), ns(6949)));
     assert_eq!((row.p999, row.most), (ns(1_901_338), ns(4_619_066)));
     assert_eq!(part.notes, []);
@@ -37,10 +31,7 @@ fn half_a_round_trip() {
 
 #[test]
 fn a_command_without_a_prompt_is_understood() {
-    for typed in [
-        "sockperf ping-pong -i 192.0.2.1 -m 350",
-        "_sockperf pp -m 350_",
-    ] {
+    for typed in ["sockperf ping-pong -i 192.0.2.1 -m 350", "_sockperf pp -m 350_"] {
         let text = format!("Results:\n\n{typed}\n{UDP}");
         let parsed = read(text.as_bytes()).unwrap();
         assert_eq!(parsed.parts.len(), 1, "{parsed:?}");
@@ -50,13 +41,7 @@ fn a_command_without_a_prompt_is_understood() {
     }
     // Two runs are two outputs.
     let typed = format!("sockperf pp -m 350\n{UDP}");
-    assert_eq!(
-        read(format!("{typed}{typed}").as_bytes())
-            .unwrap()
-            .parts
-            .len(),
-        2
-    );
+    assert_eq!(read(format!("{typed}{typed}").as_bytes()).unwrap().parts.len(), 2);
     // Prose is no command.
     let prose = read(format!("sockperf says the following\n{UDP}").as_bytes()).unwrap();
     assert!(notes(&prose.parts[0], "14 bytes are sockperf's default"));
@@ -70,20 +55,14 @@ fn marks_of_markdown_are_passed_over() {
     assert_ne!(marked, UDP);
     let plain = part(UDP);
     let marked = part(&marked);
-    assert_eq!(
-        (&marked.results, &marked.notes),
-        (&plain.results, &plain.notes)
-    );
+    assert_eq!((&marked.results, &marked.notes), (&plain.results, &plain.notes));
 }
 
 #[test]
 fn a_whole_round_trip() {
     let part = part(FULL_RTT);
     let sizes = sizes(&part.results[0]);
-    assert_eq!(
-        (sizes.carrier, sizes.trip),
-        (Some(Carrier::Tcp), Trip::Whole)
-    );
+    assert_eq!((sizes.carrier, sizes.trip), (Some(Carrier::Tcp), Trip::Whole));
     assert_eq!(sizes.rows[0].mean, ns(25_082));
     assert!(notes(&part, "14 bytes are sockperf's default"));
 }
@@ -93,10 +72,7 @@ fn newer_statistics_and_a_distribution_that_is_cut() {
     let part = part(CUT);
     assert_eq!(part.tool.version.as_deref(), Some("3.8-0.git31ee322aa82a"));
     let row = sizes(&part.results[0]).rows[0];
-    assert_eq!(
-        (row.mean, row.deviation, row.most),
-        (ns(1_892_600), ns(422_741), ns(11_541_068))
-    );
+    assert_eq!((row.mean, row.deviation, row.most), (ns(1_892_600), ns(422_741), ns(11_541_068)));
     assert_eq!((row.samples, row.typical), (Some(105_413), None));
     assert!(notes(&part, "end is missing"));
 }
@@ -131,10 +107,7 @@ fn percentiles_need_observations() {
 fn a_log_has_its_summary_and_its_size() {
     let part = part(LOG);
     let row = sizes(&part.results[0]).rows[0];
-    assert_eq!(
-        (row.size, row.mean, row.samples),
-        (Bytes(64), ns(8634), Some(89_685))
-    );
+    assert_eq!((row.size, row.mean, row.samples), (Bytes(64), ns(8634), Some(89_685)));
     assert_eq!(sizes(&part.results[0]).trip, Trip::Half);
     assert!(notes(&part, "single messages"));
 }
@@ -143,26 +116,14 @@ fn a_log_has_its_summary_and_its_size() {
 fn throughput_is_in_units_of_2_to_the_20th() {
     let tcp = part(TCP);
     let moved = transfer(&tcp.results[0]);
-    assert_eq!(
-        moved.goodput,
-        Rate((5680.753 * 1_048_576.0_f64).round() as u64)
-    );
-    assert_eq!(
-        (moved.size, moved.messages),
-        (Some(Bytes(1472)), Some(505_834.0))
-    );
-    assert_eq!(
-        (moved.seconds, moved.counted),
-        (Some(2.001), Counted::Sender)
-    );
+    assert_eq!(moved.goodput, Rate((5680.753 * 1_048_576.0_f64).round() as u64));
+    assert_eq!((moved.size, moved.messages), (Some(Bytes(1472)), Some(505_834.0)));
+    assert_eq!((moved.seconds, moved.counted), (Some(2.001), Counted::Sender));
     assert_eq!((moved.carrier, moved.streams), (Carrier::Tcp, None));
     assert!(notes(&tcp, "2^20") && notes(&tcp, "sent"));
     let giga = part(GIGA);
     let moved = transfer(&giga.results[0]);
-    assert_eq!(
-        moved.goodput,
-        Rate((0.011 * 1024.0 * 1_048_576.0_f64).round() as u64)
-    );
+    assert_eq!(moved.goodput, Rate((0.011 * 1024.0 * 1_048_576.0_f64).round() as u64));
     assert_eq!(moved.size, Some(Bytes(1472)));
 }
 

@@ -12,14 +12,9 @@ const CUT: &str = include_str!("../../tests/samples/ucx-perftest/tag-lat-cut.txt
 
 #[test]
 fn the_whole_run_counts_and_not_its_last_second() {
-    let part = part(&format!(
-        "$ ucx_perftest 192.0.2.1 -t tag_lat -n 2000\n{LAT}"
-    ));
+    let part = part(&format!("$ ucx_perftest 192.0.2.1 -t tag_lat -n 2000\n{LAT}"));
     let table = sizes(&part.results[0]);
-    assert_eq!(
-        (table.trip, table.operation.as_str()),
-        (Trip::Half, "tag_lat")
-    );
+    assert_eq!((table.trip, table.operation.as_str()), (Trip::Half, "tag_lat"));
     let row = table.rows[0];
     assert_eq!((row.size, row.samples), (Bytes(8), Some(2000)));
     assert_eq!((row.typical, row.mean), (ns(4396), ns(620_404)));
@@ -29,18 +24,10 @@ fn the_whole_run_counts_and_not_its_last_second() {
 
 #[test]
 fn bandwidth_is_a_transfer() {
-    let part = part(&format!(
-        "$ ucx_perftest 192.0.2.1 -t tag_bw -s 65536\n{BW}"
-    ));
+    let part = part(&format!("$ ucx_perftest 192.0.2.1 -t tag_bw -s 65536\n{BW}"));
     let moved = transfer(&part.results[0]);
-    assert_eq!(
-        moved.goodput,
-        Rate((53.35 * 8.0 * 1_048_576.0_f64).round() as u64)
-    );
-    assert_eq!(
-        (moved.size, moved.messages),
-        (Some(Bytes(65_536)), Some(854.0))
-    );
+    assert_eq!(moved.goodput, Rate((53.35 * 8.0 * 1_048_576.0_f64).round() as u64));
+    assert_eq!((moved.size, moved.messages), (Some(Bytes(65_536)), Some(854.0)));
 }
 
 #[test]
@@ -58,17 +45,12 @@ fn older_tables_write_latency_above_every_test() {
     let old = part(PUT_LAT);
     let table = sizes(&old.results[0]);
     assert_eq!((table.trip, table.rows[0].size), (Trip::Unknown, Bytes(8)));
-    assert_eq!(
-        (table.rows[0].typical, table.rows[0].mean),
-        (ns(844), ns(851))
-    );
+    assert_eq!((table.rows[0].typical, table.rows[0].mean), (ns(844), ns(851)));
     assert!(notes(&old, "does not name the test") && !notes(&old, "end is missing"));
     let bw = part(&format!("$ ucx_perftest host -t tag_bw -s 8\n{PUT_LAT}"));
     assert_eq!(transfer(&bw.results[0]).messages, Some(587_686.0));
     assert!(why(TAG_BW).contains("no size"));
-    let named = part(&format!(
-        "$ ucx_perftest -t tag_bw -s 10000000 -n 1000 localhost\n{TAG_BW}"
-    ));
+    let named = part(&format!("$ ucx_perftest -t tag_bw -s 10000000 -n 1000 localhost\n{TAG_BW}"));
     assert_eq!(transfer(&named.results[0]).size, Some(Bytes(10_000_000)));
 }
 

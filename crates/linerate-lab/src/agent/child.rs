@@ -18,10 +18,7 @@ impl Child {
         // already.
         match rustix::process::kill_process(self.0, Signal::KILL) {
             Ok(()) | Err(Errno::SRCH) => Ok(()),
-            Err(e) => Err(LabError::step(
-                "cannot stop a process of the lab",
-                &e.into(),
-            )),
+            Err(e) => Err(LabError::step("cannot stop a process of the lab", &e.into())),
         }
     }
 }

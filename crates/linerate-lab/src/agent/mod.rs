@@ -34,10 +34,7 @@ const FAILED: u8 = 1;
 /// The lab's outer process. It makes the user and the PID namespace, starts the agent, and waits for it, so that the
 /// owner has a single child to wait for.
 pub(crate) fn outer(channel: &Channel, spec: &Spec) -> u8 {
-    let lab = rustix::process::getpid()
-        .as_raw_nonzero()
-        .get()
-        .unsigned_abs();
+    let lab = rustix::process::getpid().as_raw_nonzero().get().unsigned_abs();
     quota::clean(lab);
     let ended = enter_user_and_pid().and_then(|()| start_agent(channel, spec, lab));
     quota::clean(lab);
@@ -84,10 +81,7 @@ fn agent(channel: &Channel, spec: &Spec, lab: u32) -> u8 {
     match Agent::build(spec, lab) {
         Ok(mut agent) => {
             let built = Reply::Built(agent.network.has_v6());
-            match channel
-                .send(&built, &[])
-                .and_then(|()| agent.serve(channel))
-            {
+            match channel.send(&built, &[]).and_then(|()| agent.serve(channel)) {
                 Ok(()) => CLOSED,
                 Err(error) => {
                     // Between requests, nobody else can receive the error.
@@ -136,8 +130,7 @@ impl Agent {
                     Request::Start(start) => {
                         let surroundings = self.plants.surroundings(start.host);
                         let started =
-                            self.programs
-                                .start(&self.network, &start, surroundings, descriptors);
+                            self.programs.start(&self.network, &start, surroundings, descriptors);
                         match started {
                             Ok(pidfd) => {
                                 channel.send(&Reply::Started, &[pidfd])?;
@@ -166,18 +159,11 @@ impl Agent {
         }
         let timeout = self.plants.next_due().map(|at| {
             let left = at.saturating_duration_since(Instant::now());
-            Timespec {
-                tv_sec: left.as_secs() as i64,
-                tv_nsec: i64::from(left.subsec_nanos()),
-            }
+            Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) }
         });
         let watched: Vec<BorrowedFd<'_>> = self.programs.watched().collect();
         let mut all = vec![PollFd::from_borrowed_fd(channel.0.as_fd(), PollFlags::IN)];
-        all.extend(
-            watched
-                .iter()
-                .map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)),
-        );
+        all.extend(watched.iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)));
         match rustix::event::poll(&mut all, timeout.as_ref()) {
             Ok(_) => Ok(!all[0].revents().is_empty()),
             Err(rustix::io::Errno::INTR) => Ok(false),
@@ -214,9 +200,7 @@ impl Agent {
 
     fn require(&self, host: Host) -> Result<(), LabError> {
         if self.topology == Topology::Direct && host == Host::Router {
-            return Err(LabError::NoSuchHost {
-                host: host.to_string(),
-            });
+            return Err(LabError::NoSuchHost { host: host.to_string() });
         }
         Ok(())
     }

@@ -30,13 +30,7 @@ pub(super) enum Spot {
 }
 
 impl Spot {
-    const ALL: [Self; 5] = [
-        Self::Near,
-        Self::Wire,
-        Self::Router,
-        Self::Far,
-        Self::Elsewhere,
-    ];
+    const ALL: [Self; 5] = [Self::Near, Self::Wire, Self::Router, Self::Far, Self::Elsewhere];
 
     pub(super) const fn of(host: Host) -> Self {
         match host {
@@ -113,10 +107,7 @@ pub(crate) const fn station(topology: Topology, host: Host) -> (Link, u8) {
 impl Network {
     pub(super) fn build(spec: &Spec) -> Result<Self, LabError> {
         let base = private_mounts()?;
-        let places = Spot::ALL
-            .iter()
-            .map(|_| make_place(&base))
-            .collect::<Result<_, _>>()?;
+        let places = Spot::ALL.iter().map(|_| make_place(&base)).collect::<Result<_, _>>()?;
         let mut network = Self {
             places,
             topology: spec.topology,
@@ -216,21 +207,9 @@ impl Network {
     /// Connects the `eth0` of `end` to the port `name` of `other`.
     fn add_pair(&mut self, end: Spot, other: Spot, name: &str, link: Link) -> Result<(), LabError> {
         let mtu = self.mtu;
-        let own = Veth {
-            name: "eth0",
-            mac: link.mac(END),
-            mtu,
-        };
-        let number = if other == Spot::Router {
-            ROUTER
-        } else {
-            OTHER_END
-        };
-        let peer = Veth {
-            name,
-            mac: link.mac(number),
-            mtu,
-        };
+        let own = Veth { name: "eth0", mac: link.mac(END), mtu };
+        let number = if other == Spot::Router { ROUTER } else { OTHER_END };
+        let peer = Veth { name, mac: link.mac(number), mtu };
         let [end, other] = self
             .places
             .get_disjoint_mut([end as usize, other as usize])
@@ -298,12 +277,8 @@ impl Network {
             let v6 = v6.then(|| (IpAddr::V6(link.v6(number)), IpAddr::V6(link.v6(0)), 64));
             for (own, subnet, prefix) in std::iter::once(v4).chain(v6) {
                 netlink.add_address(name, own, prefix)?;
-                let mut route = Route {
-                    to: subnet,
-                    prefix,
-                    via: None,
-                    congestion: congestion.as_deref(),
-                };
+                let mut route =
+                    Route { to: subnet, prefix, via: None, congestion: congestion.as_deref() };
                 netlink.add_route(name, &route)?;
                 if through_router {
                     route.via = Some(match own {
@@ -331,11 +306,7 @@ impl Network {
     /// ports connects the wire and the router. Queues of the router's port `near` are lost.
     pub(super) fn insert_wire(&mut self) -> Result<(), LabError> {
         let mtu = self.mtu;
-        let own = |name, number| Veth {
-            name,
-            mac: Link::NEAR.mac(number),
-            mtu,
-        };
+        let own = |name, number| Veth { name, mac: Link::NEAR.mac(number), mtu };
         let (router, wire) = self.router_and_wire()?;
         let mut insert = || -> io::Result<()> {
             router.netlink.move_to("near", wire.net.as_fd())?;
@@ -364,10 +335,8 @@ impl Network {
 
     fn router_and_wire(&mut self) -> Result<(&mut Place, &mut Place), LabError> {
         let both = [Spot::Router as usize, Spot::Wire as usize];
-        let [router, wire] = self
-            .places
-            .get_disjoint_mut(both)
-            .map_err(|e| LabError::gone(e.to_string()))?;
+        let [router, wire] =
+            self.places.get_disjoint_mut(both).map_err(|e| LabError::gone(e.to_string()))?;
         Ok((router, wire))
     }
 

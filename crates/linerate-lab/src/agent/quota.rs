@@ -15,11 +15,7 @@ use crate::fault::Share;
 
 /// Folders in which groups that limit CPU time can be made: the root of version 2, or the CPU controllers of version
 /// 1.
-const BASES: [&str; 3] = [
-    "/sys/fs/cgroup",
-    "/sys/fs/cgroup/cpu",
-    "/sys/fs/cgroup/cpu,cpuacct",
-];
+const BASES: [&str; 3] = ["/sys/fs/cgroup", "/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"];
 /// Beginning of the folders' names; the number of the lab's outer process follows, and the side.
 const PREFIX: &str = "linerate-lab-";
 /// Period of the CPU limit in microseconds: the kernel's default.
@@ -99,11 +95,7 @@ fn path_in(line: &str, base: &Path) -> Option<PathBuf> {
     let (number, controllers) = (parts.next()?, parts.next()?);
     let path = parts.next()?.trim_start_matches('/');
     let second = base == Path::new(BASES[0]);
-    let own = if second {
-        number == "0"
-    } else {
-        controllers.split(',').any(|name| name == "cpu")
-    };
+    let own = if second { number == "0" } else { controllers.split(',').any(|name| name == "cpu") };
     own.then(|| base.join(path))
 }
 
@@ -148,10 +140,7 @@ mod tests {
     fn the_own_group_is_found_in_its_hierarchy() {
         let first = Path::new(BASES[1]);
         assert_eq!(path_in("1:cpu:/", first), Some(first.to_owned()));
-        assert_eq!(
-            path_in("2:cpu,cpuacct:/a/b", first),
-            Some(first.join("a/b"))
-        );
+        assert_eq!(path_in("2:cpu,cpuacct:/a/b", first), Some(first.join("a/b")));
         assert_eq!(path_in("2:cpuacct:/a", first), None);
         assert_eq!(path_in("0::/a", first), None);
         let second = Path::new(BASES[0]);

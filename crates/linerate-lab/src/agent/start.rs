@@ -87,10 +87,7 @@ impl Programs {
             None => launch(),
         };
         launched.map_err(|e| failed(&e))?;
-        let last = self
-            .running
-            .last()
-            .ok_or_else(|| failed(&Errno::SRCH.into()))?;
+        let last = self.running.last().ok_or_else(|| failed(&Errno::SRCH.into()))?;
         Ok(last.pidfd.as_fd())
     }
 
@@ -107,12 +104,7 @@ impl Programs {
         let child = command.spawn()?;
         let pid = Pid::from_child(&child);
         let pidfd = rustix::process::pidfd_open(pid, PidfdFlags::empty())?;
-        self.running.push(Program {
-            host: start.host,
-            pid,
-            pidfd,
-            exit: exit.into(),
-        });
+        self.running.push(Program { host: start.host, pid, pidfd, exit: exit.into() });
         Ok(())
     }
 

@@ -92,22 +92,16 @@ fn apply(fault: &Fault, direction: Direction, to: &mut Treatment) {
             to.delay = delay;
         }
         Fault::Jitter { most, directions } if on(directions) => to.jitter = most.0,
-        Fault::Loss {
-            share,
-            burst,
-            directions,
-        } if on(directions) => to.loss = Some((*share, *burst)),
-        Fault::Reorder {
-            by,
-            every,
-            directions,
-        } if on(directions) => to.reorder = Some((*every, by.0)),
+        Fault::Loss { share, burst, directions } if on(directions) => {
+            to.loss = Some((*share, *burst))
+        }
+        Fault::Reorder { by, every, directions } if on(directions) => {
+            to.reorder = Some((*every, by.0))
+        }
         Fault::Police { rate, directions } if on(directions) => to.police = Some(*rate),
-        Fault::FlowRate {
-            rate,
-            manner,
-            directions,
-        } if on(directions) => to.flow = Some((*rate, *manner)),
+        Fault::FlowRate { rate, manner, directions } if on(directions) => {
+            to.flow = Some((*rate, *manner))
+        }
         Fault::Hold { side, period } if *side == direction.receiver() => to.tick = Some(period.0),
         Fault::BlackHole { bytes, directions } if on(directions) => to.largest = Some(*bytes),
         _ => {}
@@ -144,9 +138,6 @@ mod tests {
 
     #[test]
     fn without_a_fault_on_it_there_is_no_wire() {
-        assert_eq!(
-            of(&["mtu:1280", "path-rate:1Gb/s,deep", "hog:cpu=0,threads=1"]),
-            None
-        );
+        assert_eq!(of(&["mtu:1280", "path-rate:1Gb/s,deep", "hog:cpu=0,threads=1"]), None);
     }
 }

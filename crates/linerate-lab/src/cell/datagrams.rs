@@ -8,21 +8,14 @@ use super::{Planting, host, network};
 use crate::fault::{Depth, Fault, Manner, Share};
 
 fn near(name: &str, value: &str) -> Fault {
-    Fault::Environment {
-        side: Side::Near,
-        name: name.to_owned(),
-        value: value.to_owned(),
-    }
+    Fault::Environment { side: Side::Near, name: name.to_owned(), value: value.to_owned() }
 }
 
 /// Makes the measurement of this planting use UDP.
 fn sent(planting: Planting) -> Planting {
     let mut scenery = planting.scenery;
     scenery.push(near("LINERATE_ENGINE", "udp"));
-    Planting {
-        scenery,
-        ..planting
-    }
+    Planting { scenery, ..planting }
 }
 
 /// Makes the measurement of this planting use UDP at a pace: an unpaced sender would exceed the capacity of the
@@ -52,11 +45,7 @@ pub(super) fn path_rate(draw: &mut Draw) -> Planting {
     let rate = Rate(draw.turn(&[100_000_000, 300_000_000, 1_000_000_000]));
     let depth = draw.one(&[Depth::Shallow, Depth::Deep]);
     let directions = direction.into();
-    let fault = Fault::PathRate {
-        rate,
-        depth,
-        directions,
-    };
+    let fault = Fault::PathRate { rate, depth, directions };
     sent(slow(direction, Place::Path, fault))
 }
 
@@ -72,11 +61,7 @@ pub(super) fn flow_rate(draw: &mut Draw) -> Planting {
     let direction = draw.direction();
     let rate = Rate(draw.turn(&[20_000_000, 40_000_000, 60_000_000]));
     let (manner, directions) = (Manner::Policed, direction.into());
-    let fault = Fault::FlowRate {
-        rate,
-        manner,
-        directions,
-    };
+    let fault = Fault::FlowRate { rate, manner, directions };
     paced(slow(direction, Place::Path, fault), rate.0 * 2)
 }
 
@@ -87,11 +72,7 @@ pub(super) fn loss(draw: &mut Draw) -> Planting {
     let share = Share::millionths(millionths).unwrap_or(Share::LEAST);
     let burst = draw.one(&[1, 1, 20]);
     let directions = direction.into();
-    let fault = Fault::Loss {
-        share,
-        burst,
-        directions,
-    };
+    let fault = Fault::Loss { share, burst, directions };
     paced(slow(direction, Place::Path, fault), 100_000_000)
 }
 
@@ -100,10 +81,7 @@ pub(super) fn socket_drops(draw: &mut Draw) -> Planting {
     let direction = draw.direction();
     let bytes = Bytes(draw.turn(&[8 << 10, 16 << 10, 32 << 10]));
     let fault = near("LINERATE_RECV_BUFFER", &format!("{}B", bytes.0));
-    paced(
-        slow(direction, direction.receiver().into(), fault),
-        3_000_000_000,
-    )
+    paced(slow(direction, direction.receiver().into(), fault), 3_000_000_000)
 }
 
 pub(super) fn receiver_core(draw: &mut Draw) -> Planting {

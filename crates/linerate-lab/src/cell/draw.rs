@@ -12,10 +12,7 @@ pub(super) struct Draw {
 
 impl Draw {
     pub(super) const fn of(seed: u64, state: u64) -> Self {
-        Self {
-            seed,
-            random: Random::of(state),
-        }
+        Self { seed, random: Random::of(state) }
     }
 
     pub(super) fn below(&mut self, n: u64) -> u64 {

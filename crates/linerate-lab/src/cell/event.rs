@@ -9,12 +9,7 @@ use crate::fault::{Depth, Fault, FaultDirection, Origin, Rhythm};
 use crate::spec::Host;
 
 fn event(scenery: Vec<Fault>, faults: Vec<Fault>) -> Planting {
-    Planting {
-        scenery,
-        faults,
-        place: Some(Place::Path),
-        ..Planting::default()
-    }
+    Planting { scenery, faults, place: Some(Place::Path), ..Planting::default() }
 }
 
 pub(super) fn contended(draw: &mut Draw) -> Planting {
@@ -23,10 +18,7 @@ pub(super) fn contended(draw: &mut Draw) -> Planting {
         direction: draw.direction(),
         apart: draw.turn(&[false, true]),
     };
-    Planting {
-        company: Some(company),
-        ..event(Vec::new(), Vec::new())
-    }
+    Planting { company: Some(company), ..event(Vec::new(), Vec::new()) }
 }
 
 pub(super) fn traffic(draw: &mut Draw) -> Planting {
@@ -53,11 +45,7 @@ pub(super) fn interrupted(draw: &mut Draw) -> Planting {
     let side = draw.side();
     let after = moment(draw);
     let lasting = Nanos::from_millis(draw.one(&[300, 400, 500]));
-    let down = Fault::LinkDown {
-        side,
-        after,
-        lasting,
-    };
+    let down = Fault::LinkDown { side, after, lasting };
     event(Vec::new(), vec![down])
 }
 
@@ -66,10 +54,6 @@ pub(super) fn stall(draw: &mut Draw) -> Planting {
     let side = draw.side();
     let after = moment(draw);
     let lasting = Nanos::from_millis(draw.one(&[700, 850, 1_000]));
-    let stall = Fault::Stall {
-        side,
-        lasting,
-        rhythm: Rhythm::Once(after),
-    };
+    let stall = Fault::Stall { side, lasting, rhythm: Rhythm::Once(after) };
     event(Vec::new(), vec![stall])
 }

@@ -13,59 +13,32 @@ pub(super) fn plain(_: &mut Draw) -> Planting {
 }
 
 fn on(path: Path) -> Planting {
-    Planting {
-        path,
-        ..Planting::default()
-    }
+    Planting { path, ..Planting::default() }
 }
 
 fn with(scenery: Vec<Fault>) -> Planting {
-    Planting {
-        scenery,
-        ..Planting::default()
-    }
+    Planting { scenery, ..Planting::default() }
 }
 
 pub(super) fn jumbo(_: &mut Draw) -> Planting {
-    on(Path {
-        mtu: 9000,
-        ..Path::default()
-    })
+    on(Path { mtu: 9000, ..Path::default() })
 }
 
 pub(super) fn direct(_: &mut Draw) -> Planting {
-    on(Path {
-        topology: Topology::Direct,
-        ..Path::default()
-    })
+    on(Path { topology: Topology::Direct, ..Path::default() })
 }
 
 pub(super) fn bridge(_: &mut Draw) -> Planting {
-    on(Path {
-        topology: Topology::Bridged,
-        ..Path::default()
-    })
+    on(Path { topology: Topology::Bridged, ..Path::default() })
 }
 
 pub(super) fn ipv6(_: &mut Draw) -> Planting {
-    on(Path {
-        v6: true,
-        ..Path::default()
-    })
+    on(Path { v6: true, ..Path::default() })
 }
 
 /// Two CPUs are the fewest with which the two ends do not share one.
 pub(super) fn one_cpu(_: &mut Draw) -> Planting {
-    with(vec![
-        Fault::Cpus {
-            side: Side::Near,
-            cpu: 0,
-        },
-        Fault::Cpus {
-            side: Side::Far,
-            cpu: 1,
-        },
-    ])
+    with(vec![Fault::Cpus { side: Side::Near, cpu: 0 }, Fault::Cpus { side: Side::Far, cpu: 1 }])
 }
 
 /// On a machine with two CPUs, the busy program leaves one CPU, which both ends have to share.
@@ -78,15 +51,9 @@ pub(super) fn busy(draw: &mut Draw) -> Planting {
 
 pub(super) fn jitter(draw: &mut Draw) -> Planting {
     let most = Nanos::from_millis(draw.one(&[1, 2]));
-    let directions = draw.one(&[
-        FaultDirection::Forward,
-        FaultDirection::Reverse,
-        FaultDirection::Both,
-    ]);
-    with(vec![
-        super::network::delay(2),
-        Fault::Jitter { most, directions },
-    ])
+    let directions =
+        draw.one(&[FaultDirection::Forward, FaultDirection::Reverse, FaultDirection::Both]);
+    with(vec![super::network::delay(2), Fault::Jitter { most, directions }])
 }
 
 /// A round trip in a lab takes about 0.1 ms, so the window suffices for 100 Gb/s.

@@ -19,10 +19,7 @@ fn slow(direction: Direction, side: Side, fault: Fault) -> Planting {
 
 /// Adds the delay of a path on which a window or a buffer is the limit.
 fn far_away(planting: Planting) -> Planting {
-    Planting {
-        scenery: vec![delay(20)],
-        ..planting
-    }
+    Planting { scenery: vec![delay(20)], ..planting }
 }
 
 pub(super) fn receive_window(draw: &mut Draw) -> Planting {
@@ -38,14 +35,8 @@ pub(super) fn held_window(draw: &mut Draw) -> Planting {
     let bytes = Bytes(draw.one(&[128 << 10, 256 << 10]));
     let period = Nanos::from_millis(draw.one(&[1, 2]));
     let side = direction.receiver();
-    let hold = Fault::Hold {
-        side: draw.side(),
-        period,
-    };
-    Planting {
-        scenery: vec![hold],
-        ..slow(direction, side, Fault::ReceiveWindow { side, bytes })
-    }
+    let hold = Fault::Hold { side: draw.side(), period };
+    Planting { scenery: vec![hold], ..slow(direction, side, Fault::ReceiveWindow { side, bytes }) }
 }
 
 pub(super) fn send_buffer(draw: &mut Draw) -> Planting {
@@ -80,9 +71,7 @@ pub(super) fn small_packets(draw: &mut Draw) -> Planting {
 pub(super) fn shared_core(draw: &mut Draw) -> Planting {
     let cpu = draw.one(&[0, 1]);
     Planting {
-        faults: [Side::Near, Side::Far]
-            .map(|side| Fault::Cpus { side, cpu })
-            .to_vec(),
+        faults: [Side::Near, Side::Far].map(|side| Fault::Cpus { side, cpu }).to_vec(),
         direction: Some(draw.direction()),
         ..Planting::default()
     }
@@ -95,12 +84,7 @@ pub(super) fn contention(draw: &mut Draw) -> Planting {
     let threads = draw.turn(&[2, 3, 4]);
     let cpu = |end: Side| u32::from(end != side);
     Planting {
-        scenery: [Side::Near, Side::Far]
-            .map(|side| Fault::Cpus {
-                side,
-                cpu: cpu(side),
-            })
-            .to_vec(),
+        scenery: [Side::Near, Side::Far].map(|side| Fault::Cpus { side, cpu: cpu(side) }).to_vec(),
         ..slow(direction, side, Fault::Hog { cpu: 0, threads })
     }
 }
@@ -124,16 +108,12 @@ fn application(direction: Direction, role: Role, burden: Burden) -> Planting {
 
 /// Draws CPU time per byte at which one core can move 1 to 4 Gb/s.
 fn work(draw: &mut Draw) -> Burden {
-    Burden::Work {
-        ps_per_byte: draw.one(&[2_000, 4_000, 8_000]),
-    }
+    Burden::Work { ps_per_byte: draw.one(&[2_000, 4_000, 8_000]) }
 }
 
 /// Draws a pause with which one thread can move at most some Gb/s with the largest operations.
 fn pause(draw: &mut Draw) -> Burden {
-    Burden::Pause {
-        per_operation: Nanos::from_millis(draw.one(&[2, 5])),
-    }
+    Burden::Pause { per_operation: Nanos::from_millis(draw.one(&[2, 5])) }
 }
 
 pub(super) fn receiver_core(draw: &mut Draw) -> Planting {

@@ -178,12 +178,7 @@ pub const CELLS: &[CellKind] = &[
         words: "both ends on one CPU",
         expected: "shared-core",
         // If moving payload between CPUs costs as much time as a second CPU saves, the CPU stays full.
-        neighbours: &[
-            "shared-core",
-            "sender-core",
-            "receiver-core",
-            "cpu-contention",
-        ],
+        neighbours: &["shared-core", "sender-core", "receiver-core", "cpu-contention"],
         shown: false,
         draw: host::shared_core,
     },

@@ -78,11 +78,7 @@ pub struct Path {
 
 impl Default for Path {
     fn default() -> Self {
-        Self {
-            topology: Topology::Routed,
-            mtu: 1500,
-            v6: false,
-        }
+        Self { topology: Topology::Routed, mtu: 1500, v6: false }
     }
 }
 

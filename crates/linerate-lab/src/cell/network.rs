@@ -11,10 +11,7 @@ use crate::fault::{Depth, Fault, Manner, Share};
 /// wire is present too, so that only the fault makes the difference.
 pub(super) fn delay(round_trip_ms: u64) -> Fault {
     let half = Nanos(Nanos::from_millis(round_trip_ms).0 / 2);
-    Fault::Delay {
-        forward: half,
-        reverse: half,
-    }
+    Fault::Delay { forward: half, reverse: half }
 }
 
 fn slow(direction: Direction, scenery: Vec<Fault>, fault: Fault) -> Planting {
@@ -31,11 +28,7 @@ pub(super) fn path_rate(draw: &mut Draw) -> Planting {
     let direction = draw.direction();
     let rate = draw.turn(&[100_000_000, 1_000_000_000, 5_000_000_000]);
     let depth = draw.one(&[Depth::Shallow, Depth::Deep]);
-    let fault = Fault::PathRate {
-        rate: Rate(rate),
-        depth,
-        directions: direction.into(),
-    };
+    let fault = Fault::PathRate { rate: Rate(rate), depth, directions: direction.into() };
     slow(direction, Vec::new(), fault)
 }
 
@@ -44,11 +37,7 @@ pub(super) fn police(draw: &mut Draw) -> Planting {
     let rate = Rate(draw.turn(&[100_000_000, 300_000_000, 600_000_000]));
     let directions = direction.into();
     let round_trip = draw.one(&[1, 5]);
-    slow(
-        direction,
-        vec![delay(round_trip)],
-        Fault::Police { rate, directions },
-    )
+    slow(direction, vec![delay(round_trip)], Fault::Police { rate, directions })
 }
 
 pub(super) fn flow_rate(draw: &mut Draw) -> Planting {
@@ -56,15 +45,7 @@ pub(super) fn flow_rate(draw: &mut Draw) -> Planting {
     let rate = Rate(draw.turn(&[100_000_000, 200_000_000, 300_000_000]));
     let manner = draw.one(&[Manner::Shaped, Manner::Policed]);
     let directions = direction.into();
-    slow(
-        direction,
-        vec![delay(1)],
-        Fault::FlowRate {
-            rate,
-            manner,
-            directions,
-        },
-    )
+    slow(direction, vec![delay(1)], Fault::FlowRate { rate, manner, directions })
 }
 
 pub(super) fn loss(draw: &mut Draw) -> Planting {
@@ -74,15 +55,7 @@ pub(super) fn loss(draw: &mut Draw) -> Planting {
     let burst = draw.one(&[1, 1, 20]);
     let directions = direction.into();
     let round_trip = draw.one(&[5, 20]);
-    slow(
-        direction,
-        vec![delay(round_trip)],
-        Fault::Loss {
-            share,
-            burst,
-            directions,
-        },
-    )
+    slow(direction, vec![delay(round_trip)], Fault::Loss { share, burst, directions })
 }
 
 pub(super) fn reorder(draw: &mut Draw) -> Planting {
@@ -90,24 +63,12 @@ pub(super) fn reorder(draw: &mut Draw) -> Planting {
     let by = Nanos::from_millis(draw.one(&[10, 30]));
     let every = draw.turn(&[20, 50, 100]);
     let directions = direction.into();
-    slow(
-        direction,
-        vec![delay(5)],
-        Fault::Reorder {
-            by,
-            every,
-            directions,
-        },
-    )
+    slow(direction, vec![delay(5)], Fault::Reorder { by, every, directions })
 }
 
 pub(super) fn black_hole(draw: &mut Draw) -> Planting {
     let direction = draw.direction();
     let bytes = draw.turn(&[1280, 1400, 1492]);
     let directions = direction.into();
-    slow(
-        direction,
-        vec![delay(1)],
-        Fault::BlackHole { bytes, directions },
-    )
+    slow(direction, vec![delay(1)], Fault::BlackHole { bytes, directions })
 }

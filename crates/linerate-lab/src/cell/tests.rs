@@ -23,14 +23,9 @@ fn a_seed_draws_the_same_cell_and_seeds_draw_all_kinds() {
             assert_eq!(named, anyway, "{}", kind.id);
         }
     }
-    let severities: HashSet<_> = (0..50)
-        .map(|s| format!("{:?}", kind("path-rate").cell(s)))
-        .collect();
-    assert_eq!(
-        severities.len(),
-        12,
-        "rates, depths and directions all vary"
-    );
+    let severities: HashSet<_> =
+        (0..50).map(|s| format!("{:?}", kind("path-rate").cell(s))).collect();
+    assert_eq!(severities.len(), 12, "rates, depths and directions all vary");
 }
 
 #[test]
@@ -41,10 +36,7 @@ fn ids_differ_and_what_is_drawn_can_be_named() {
         let drawn = CellKind::drawn(seed);
         let expected = drawn.expected;
         let fixed = |fault: &Fault| {
-            matches!(
-                fault,
-                Fault::Cpus { .. } | Fault::Hog { .. } | Fault::Quota { .. }
-            )
+            matches!(fault, Fault::Cpus { .. } | Fault::Hog { .. } | Fault::Quota { .. })
         };
         assert!(!drawn.cell(seed).planted().any(fixed), "{}", drawn.id);
         assert!(expected.is_empty() || causes::cause(expected).is_some());

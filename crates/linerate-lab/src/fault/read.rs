@@ -92,17 +92,11 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn form(&self, example: &'static str) -> FaultError {
-        FaultError::Form {
-            text: self.text.to_owned(),
-            example,
-        }
+        FaultError::Form { text: self.text.to_owned(), example }
     }
 
     fn quantity<T: FromStr<Err = UnitError>>(&self, part: &str) -> Result<T, FaultError> {
-        part.parse().map_err(|error| FaultError::Quantity {
-            text: self.text.to_owned(),
-            error,
-        })
+        part.parse().map_err(|error| FaultError::Quantity { text: self.text.to_owned(), error })
     }
 
     fn path_rate(&self, parts: &[&str]) -> Result<Fault, FaultError> {
@@ -117,11 +111,7 @@ impl Reader<'_> {
             _ => return Err(self.form(example)),
         };
         let rate = self.quantity(rate)?;
-        Ok(Fault::PathRate {
-            rate,
-            depth,
-            directions,
-        })
+        Ok(Fault::PathRate { rate, depth, directions })
     }
 
     fn side(&self, part: &str, example: &'static str) -> Result<Side, FaultError> {
@@ -182,24 +172,17 @@ impl Reader<'_> {
         let (side, habit) = parts.split_first().ok_or_else(|| self.form(example))?;
         let Habit { role, burden } = habit.join(",").parse().map_err(|error| match error {
             HabitError::Form(_) => self.form(example),
-            HabitError::Pause { error, .. } => FaultError::Quantity {
-                text: self.text.to_owned(),
-                error,
-            },
+            HabitError::Pause { error, .. } => {
+                FaultError::Quantity { text: self.text.to_owned(), error }
+            }
         })?;
-        Ok(Fault::Application {
-            side: self.side(side, example)?,
-            role,
-            burden,
-        })
+        Ok(Fault::Application { side: self.side(side, example)?, role, burden })
     }
 
     /// The value is used literally, with its commas.
     fn environment(&self, rest: &str) -> Result<Fault, FaultError> {
         let example = "environment:near,LINERATE_PACING=500Mb/s";
-        let parts = rest
-            .split_once(',')
-            .and_then(|(side, set)| Some((side, set.split_once('=')?)));
+        let parts = rest.split_once(',').and_then(|(side, set)| Some((side, set.split_once('=')?)));
         match parts {
             Some((side, (name, value))) if !name.is_empty() && !rest.contains('\0') => {
                 Ok(Fault::Environment {
@@ -223,10 +206,7 @@ impl Reader<'_> {
     }
 
     fn share(&self, part: &str) -> Result<super::Share, FaultError> {
-        part.parse().map_err(|error| FaultError::Share {
-            text: self.text.to_owned(),
-            error,
-        })
+        part.parse().map_err(|error| FaultError::Share { text: self.text.to_owned(), error })
     }
 
     fn police(&self, parts: &[&str]) -> Result<Fault, FaultError> {
@@ -246,11 +226,7 @@ impl Reader<'_> {
             _ => return Err(self.form("flow-rate:500Mb/s,shaped,forward")),
         };
         let rate = self.quantity(rate)?;
-        Ok(Fault::FlowRate {
-            rate,
-            manner,
-            directions,
-        })
+        Ok(Fault::FlowRate { rate, manner, directions })
     }
 
     fn loss(&self, parts: &[&str]) -> Result<Fault, FaultError> {
@@ -262,11 +238,7 @@ impl Reader<'_> {
             _ => return Err(self.form(example)),
         };
         let share = self.share(share)?;
-        Ok(Fault::Loss {
-            share,
-            burst,
-            directions,
-        })
+        Ok(Fault::Loss { share, burst, directions })
     }
 
     fn reorder(&self, parts: &[&str]) -> Result<Fault, FaultError> {
@@ -277,11 +249,7 @@ impl Reader<'_> {
         };
         let every = self.named(every, "every", example)?;
         let by = self.quantity(by)?;
-        Ok(Fault::Reorder {
-            by,
-            every,
-            directions,
-        })
+        Ok(Fault::Reorder { by, every, directions })
     }
 
     fn jitter(&self, parts: &[&str]) -> Result<Fault, FaultError> {
@@ -346,10 +314,7 @@ impl Reader<'_> {
         let [side, cpu] = parts else {
             return Err(self.form(example));
         };
-        Ok(Fault::Cpus {
-            side: self.side(side, example)?,
-            cpu: self.number(cpu, example)?,
-        })
+        Ok(Fault::Cpus { side: self.side(side, example)?, cpu: self.number(cpu, example)? })
     }
 
     fn quota(&self, parts: &[&str]) -> Result<Fault, FaultError> {
@@ -357,10 +322,7 @@ impl Reader<'_> {
         let [side, share] = parts else {
             return Err(self.form(example));
         };
-        Ok(Fault::Quota {
-            side: self.side(side, example)?,
-            share: self.share(share)?,
-        })
+        Ok(Fault::Quota { side: self.side(side, example)?, share: self.share(share)? })
     }
 
     fn offloads(&self, parts: &[&str]) -> Result<Fault, FaultError> {
@@ -391,11 +353,7 @@ impl Reader<'_> {
 
 /// Splits off the direction, if the last part names one; otherwise both directions.
 fn directions<'a, 'p>(parts: &'a [&'p str]) -> (&'a [&'p str], FaultDirection) {
-    let all = [
-        FaultDirection::Forward,
-        FaultDirection::Reverse,
-        FaultDirection::Both,
-    ];
+    let all = [FaultDirection::Forward, FaultDirection::Reverse, FaultDirection::Both];
     let named = |last: &str| all.into_iter().find(|directions| directions.name() == last);
     match parts.split_last() {
         Some((last, others)) => match named(last) {

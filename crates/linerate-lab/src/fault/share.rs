@@ -86,17 +86,7 @@ mod tests {
     fn what_is_not_a_share_is_refused() {
         assert_eq!("1%".parse(), Ok(Share(10_000)));
         assert_eq!("0.05%".parse(), Ok(Share(500)));
-        for text in [
-            "",
-            "%",
-            "1",
-            "0%",
-            "100.0001%",
-            "-1%",
-            "1.%",
-            "0.00001%",
-            "1e1%",
-        ] {
+        for text in ["", "%", "1", "0%", "100.0001%", "-1%", "1.%", "0.00001%", "1e1%"] {
             assert!(text.parse::<Share>().is_err(), "`{text}`");
         }
     }

@@ -20,24 +20,15 @@ fn directions() -> impl Strategy<Value = FaultDirection> {
 
 /// Numbers below 2^53, half of them round.
 fn number() -> impl Strategy<Value = u64> {
-    prop_oneof![
-        0..1_u64 << 52,
-        (0..9_000_000_u64).prop_map(|n| n * 1_000_000)
-    ]
+    prop_oneof![0..1_u64 << 52, (0..9_000_000_u64).prop_map(|n| n * 1_000_000)]
 }
 
 fn fault() -> impl Strategy<Value = Fault> {
     let depth = prop_oneof![Just(Depth::Shallow), Just(Depth::Deep)];
-    let role = prop_oneof![
-        Just(None),
-        Just(Some(Role::Sender)),
-        Just(Some(Role::Receiver))
-    ];
+    let role = prop_oneof![Just(None), Just(Some(Role::Sender)), Just(Some(Role::Receiver))];
     let burden = prop_oneof![
         any::<u64>().prop_map(|ps_per_byte| Burden::Work { ps_per_byte }),
-        number().prop_map(|n| Burden::Pause {
-            per_operation: Nanos(n)
-        }),
+        number().prop_map(|n| Burden::Pause { per_operation: Nanos(n) }),
     ];
     prop_oneof![
         (number(), depth, directions()).prop_map(|(rate, depth, directions)| Fault::PathRate {
@@ -45,14 +36,8 @@ fn fault() -> impl Strategy<Value = Fault> {
             depth,
             directions
         }),
-        (side(), number()).prop_map(|(side, n)| Fault::ReceiveWindow {
-            side,
-            bytes: Bytes(n)
-        }),
-        (side(), number()).prop_map(|(side, n)| Fault::SendBuffer {
-            side,
-            bytes: Bytes(n)
-        }),
+        (side(), number()).prop_map(|(side, n)| Fault::ReceiveWindow { side, bytes: Bytes(n) }),
+        (side(), number()).prop_map(|(side, n)| Fault::SendBuffer { side, bytes: Bytes(n) }),
         any::<u32>().prop_map(|bytes| Fault::Mtu { bytes }),
         (number(), number(), 0..4).prop_map(|(a, b, kind)| {
             let (forward, reverse) = match kind {
@@ -61,10 +46,7 @@ fn fault() -> impl Strategy<Value = Fault> {
                 2 => (a, a),
                 _ => (a, b),
             };
-            Fault::Delay {
-                forward: Nanos(forward),
-                reverse: Nanos(reverse),
-            }
+            Fault::Delay { forward: Nanos(forward), reverse: Nanos(reverse) }
         }),
         (side(), number(), number()).prop_map(|(side, after, lasting)| Fault::LinkDown {
             side,
@@ -133,13 +115,8 @@ fn in_the_network() -> impl Strategy<Value = Fault> {
 }
 
 fn in_a_host() -> impl Strategy<Value = Fault> {
-    let rhythm = (any::<bool>(), time()).prop_map(|(once, time)| {
-        if once {
-            Rhythm::Once(time)
-        } else {
-            Rhythm::Every(time)
-        }
-    });
+    let rhythm = (any::<bool>(), time())
+        .prop_map(|(once, time)| if once { Rhythm::Once(time) } else { Rhythm::Every(time) });
     let numbers = (any::<u32>(), any::<u32>());
     prop_oneof![
         (side(), rate()).prop_map(|(side, rate)| Fault::Shape { side, rate }),
@@ -178,14 +155,8 @@ proptest! {
 #[test]
 fn what_is_left_out_has_its_usual_meaning() {
     let read = |text: &str| text.parse::<Fault>().unwrap().code();
-    assert_eq!(
-        read("path-rate:100Mb/s,shallow"),
-        "path-rate:100Mb/s,shallow,both"
-    );
-    assert_eq!(
-        read("path-rate: 0.1Gb/s, deep, reverse"),
-        "path-rate:100Mb/s,deep,reverse"
-    );
+    assert_eq!(read("path-rate:100Mb/s,shallow"), "path-rate:100Mb/s,shallow,both");
+    assert_eq!(read("path-rate: 0.1Gb/s, deep, reverse"), "path-rate:100Mb/s,deep,reverse");
     assert_eq!(read("loss:1%"), "loss:1%,both");
     assert_eq!(read("loss:0.10%,bursts=1,reverse"), "loss:0.1%,reverse");
     assert_eq!(read("police:1Gb/s"), "police:1Gb/s,both");

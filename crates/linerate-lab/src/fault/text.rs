@@ -9,11 +9,7 @@ impl Fault {
     /// Returns the text that [`FromStr`](std::str::FromStr) parses to exactly this fault.
     pub fn code(&self) -> String {
         match self {
-            Self::PathRate {
-                rate,
-                depth,
-                directions,
-            } => {
+            Self::PathRate { rate, depth, directions } => {
                 let depth = match depth {
                     Depth::Shallow => "shallow",
                     Depth::Deep => "deep",
@@ -28,16 +24,9 @@ impl Fault {
             }
             Self::Mtu { bytes } => format!("mtu:{bytes}"),
             Self::Delay { forward, reverse } => delay_code(*forward, *reverse),
-            Self::LinkDown {
-                side,
-                after,
-                lasting,
-            } => format!(
-                "link-down:{},{},{}",
-                side.name(),
-                after.exact(),
-                lasting.exact()
-            ),
+            Self::LinkDown { side, after, lasting } => {
+                format!("link-down:{},{},{}", side.name(), after.exact(), lasting.exact())
+            }
             Self::Application { side, role, burden } => {
                 let (role, burden) = (*role, *burden);
                 format!("application:{},{}", side.name(), Habit { role, burden })
@@ -63,30 +52,18 @@ fn network_code(fault: &Fault) -> String {
         Fault::Police { rate, directions } => {
             format!("police:{},{}", rate.exact(), directions.name())
         }
-        Fault::FlowRate {
-            rate,
-            manner,
-            directions,
-        } => {
+        Fault::FlowRate { rate, manner, directions } => {
             let manner = match manner {
                 Manner::Shaped => "shaped",
                 Manner::Policed => "policed",
             };
             format!("flow-rate:{},{manner},{}", rate.exact(), directions.name())
         }
-        Fault::Loss {
-            share,
-            burst,
-            directions,
-        } => match burst {
+        Fault::Loss { share, burst, directions } => match burst {
             1 => format!("loss:{share},{}", directions.name()),
             burst => format!("loss:{share},bursts={burst},{}", directions.name()),
         },
-        Fault::Reorder {
-            by,
-            every,
-            directions,
-        } => {
+        Fault::Reorder { by, every, directions } => {
             format!("reorder:{},every={every},{}", by.exact(), directions.name())
         }
         Fault::Jitter { most, directions } => {
@@ -95,11 +72,7 @@ fn network_code(fault: &Fault) -> String {
         Fault::BlackHole { bytes, directions } => {
             format!("black-hole:{bytes},{}", directions.name())
         }
-        Fault::Traffic {
-            rate,
-            direction,
-            origin,
-        } => {
+        Fault::Traffic { rate, direction, origin } => {
             let origin = match origin {
                 Origin::Elsewhere => "",
                 Origin::Ends => ",ends",
@@ -122,11 +95,7 @@ fn host_code(fault: &Fault) -> String {
         Fault::Cpus { side, cpu } => format!("cpus:{},{cpu}", side.name()),
         Fault::Quota { side, share } => format!("quota:{},{share}", side.name()),
         Fault::Offloads { side } => format!("offloads:{},off", side.name()),
-        Fault::Stall {
-            side,
-            lasting,
-            rhythm,
-        } => {
+        Fault::Stall { side, lasting, rhythm } => {
             let (side, lasting) = (side.name(), lasting.exact());
             match rhythm {
                 Rhythm::Once(after) => format!("stall:{side},{},{lasting}", after.exact()),

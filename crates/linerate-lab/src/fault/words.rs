@@ -11,19 +11,12 @@ use super::{Depth, Fault, FaultDirection, Manner, Origin, Rhythm};
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::PathRate {
-                rate,
-                depth,
-                directions,
-            } => {
+            Self::PathRate { rate, depth, directions } => {
                 let queue = match depth {
                     Depth::Shallow => "shallow",
                     Depth::Deep => "deep",
                 };
-                write!(
-                    f,
-                    "the network carries {rate} {directions}, with a {queue} queue"
-                )
+                write!(f, "the network carries {rate} {directions}, with a {queue} queue")
             }
             Self::ReceiveWindow { side, bytes } => {
                 write!(f, "receive buffers of {} end at {bytes}", side.name())
@@ -33,16 +26,9 @@ impl fmt::Display for Fault {
             }
             Self::Mtu { bytes } => write!(f, "packets are at most {bytes} bytes long"),
             Self::Delay { forward, reverse } => {
-                write!(
-                    f,
-                    "packets take {forward} longer forward, {reverse} in reverse"
-                )
+                write!(f, "packets take {forward} longer forward, {reverse} in reverse")
             }
-            Self::LinkDown {
-                side,
-                after,
-                lasting,
-            } => {
+            Self::LinkDown { side, after, lasting } => {
                 let side = side.name();
                 write!(f, "the link of {side} is down for {lasting}, after {after}")
             }
@@ -79,55 +65,30 @@ fn network(fault: &Fault, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Fault::Police { rate, directions } => {
             write!(f, "the network drops traffic above {rate} {directions}")
         }
-        Fault::FlowRate {
-            rate,
-            manner,
-            directions,
-        } => {
+        Fault::FlowRate { rate, manner, directions } => {
             let rest = match manner {
                 Manner::Shaped => "queues",
                 Manner::Policed => "drops",
             };
-            write!(
-                f,
-                "the network carries {rate} of each flow {directions}, and {rest} the rest"
-            )
+            write!(f, "the network carries {rate} of each flow {directions}, and {rest} the rest")
         }
-        Fault::Loss {
-            share,
-            burst,
-            directions,
-        } => {
+        Fault::Loss { share, burst, directions } => {
             write!(f, "the network loses {share} of the packets {directions}")?;
             match burst {
                 1 => Ok(()),
                 burst => write!(f, ", {burst} in a row"),
             }
         }
-        Fault::Reorder {
-            by,
-            every,
-            directions,
-        } => {
+        Fault::Reorder { by, every, directions } => {
             write!(f, "one of {every} packets {directions} arrives {by} late")
         }
         Fault::Jitter { most, directions } => {
-            write!(
-                f,
-                "packets take up to {most} longer {directions}, by a varying time"
-            )
+            write!(f, "packets take up to {most} longer {directions}, by a varying time")
         }
         Fault::BlackHole { bytes, directions } => {
-            write!(
-                f,
-                "packets of more than {bytes} bytes are dropped silently {directions}"
-            )
+            write!(f, "packets of more than {bytes} bytes are dropped silently {directions}")
         }
-        Fault::Traffic {
-            rate,
-            direction,
-            origin,
-        } => traffic(f, *rate, *direction, *origin),
+        Fault::Traffic { rate, direction, origin } => traffic(f, *rate, *direction, *origin),
         _ => Ok(()),
     }
 }
@@ -156,10 +117,7 @@ fn host(fault: &Fault, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         }
         Fault::Hold { side, period } => {
             let side = side.name();
-            write!(
-                f,
-                "packets to {side} are released all at once, every {period}"
-            )
+            write!(f, "packets to {side} are released all at once, every {period}")
         }
         Fault::Hog { cpu, threads } => {
             write!(f, "{threads} threads of others keep CPU {cpu} busy")
@@ -174,11 +132,7 @@ fn host(fault: &Fault, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Fault::Offloads { side } => {
             write!(f, "the port of {} has its offloads off", side.name())
         }
-        Fault::Stall {
-            side,
-            lasting,
-            rhythm,
-        } => {
+        Fault::Stall { side, lasting, rhythm } => {
             write!(f, "programs on {} stop for {lasting}", side.name())?;
             match rhythm {
                 Rhythm::Once(after) => write!(f, ", after {after}"),

@@ -82,10 +82,7 @@ pub(crate) fn run(
         ports,
         patient: treatments.iter().all(|t| t.delay >= LONG),
         leads: treatments.map(Lead::of),
-        passages: [
-            Passage::new(treatments[0], 0),
-            Passage::new(treatments[1], 1),
-        ],
+        passages: [Passage::new(treatments[0], 0), Passage::new(treatments[1], 1)],
         queues: [DelayQueue::new(QUEUE), DelayQueue::new(QUEUE)],
         counters,
     };
@@ -110,14 +107,8 @@ struct Lead {
 impl Lead {
     const fn of(treatment: Treatment) -> Self {
         match treatment.tick {
-            Some(_) => Self {
-                send: 0,
-                wake: SPIN,
-            },
-            None => Self {
-                send: CLOSE,
-                wake: CLOSE / 2,
-            },
+            Some(_) => Self { send: 0, wake: SPIN },
+            None => Self { send: CLOSE, wake: CLOSE / 2 },
         }
     }
 }
@@ -257,8 +248,5 @@ fn nanos(time: Timespec) -> u64 {
 }
 
 fn timespec(nanos: u64) -> Timespec {
-    Timespec {
-        tv_sec: (nanos / 1_000_000_000) as i64,
-        tv_nsec: (nanos % 1_000_000_000) as i64,
-    }
+    Timespec { tv_sec: (nanos / 1_000_000_000) as i64, tv_nsec: (nanos % 1_000_000_000) as i64 }
 }

@@ -247,12 +247,7 @@ impl Bucket {
     fn of(rate: Rate) -> Self {
         let rate = rate.0 as f64 / 8.0;
         let burst = (rate / BURST as f64).max(LEAST_BURST);
-        Self {
-            rate,
-            burst,
-            tokens: burst,
-            filled: 0,
-        }
+        Self { rate, burst, tokens: burst, filled: 0 }
     }
 
     fn take(&mut self, now: u64, bytes: usize) -> bool {
@@ -299,10 +294,7 @@ mod tests {
 
     #[test]
     fn a_delay_alone_passes_frames_whole() {
-        let delay = Treatment {
-            delay: 5 * MS,
-            ..Treatment::default()
-        };
+        let delay = Treatment { delay: 5 * MS, ..Treatment::default() };
         let mut passage = Passage::new(delay, 1);
         let bytes = group(20_000, 1000, 1);
         let mut seen = Vec::new();
@@ -314,27 +306,18 @@ mod tests {
     #[test]
     fn as_many_are_lost_as_was_asked_singly_and_in_rows() {
         for row in [1, 20] {
-            let loss = Treatment {
-                loss: Some((share(20_000), row)),
-                ..Treatment::default()
-            };
+            let loss = Treatment { loss: Some((share(20_000), row)), ..Treatment::default() };
             let (due, dropped) = send(loss, 0..200_000, 1);
             within(dropped as f64 / 200_000.0, 0.016..0.024);
             // The times are one apart: a gap of more is a row.
             let rows = due.windows(2).filter(|w| w[1] > w[0] + 1).count();
-            within(
-                dropped as f64 / rows as f64,
-                f64::from(row)..f64::from(row) * 1.2,
-            );
+            within(dropped as f64 / rows as f64, f64::from(row)..f64::from(row) * 1.2);
         }
     }
 
     #[test]
     fn a_row_does_not_wait_for_packets() {
-        let loss = Treatment {
-            loss: Some((share(20_000), 20)),
-            ..Treatment::default()
-        };
+        let loss = Treatment { loss: Some((share(20_000), 20)), ..Treatment::default() };
         let (_, dropped) = send(loss, (0..200_000).map(|n| n * 2 * ROW_LASTS), 1);
         // A row begins at 0.02 / (20 * 0.98 + 0.02) of the packets, and only its first is lost.
         within(dropped as f64 / 200_000.0, 0.000_8..0.001_3);
@@ -342,10 +325,7 @@ mod tests {
 
     #[test]
     fn single_packets_of_a_group_are_lost() {
-        let loss = Treatment {
-            loss: Some((share(100_000), 1)),
-            ..Treatment::default()
-        };
+        let loss = Treatment { loss: Some((share(100_000), 1)), ..Treatment::default() };
         let mut passage = Passage::new(loss, 1);
         let bytes = group(45_000, 1000, 1);
         let (mut payload, mut all) = (0, Fate::default());
@@ -361,10 +341,7 @@ mod tests {
 
     #[test]
     fn a_policer_passes_its_rate_and_delays_nothing() {
-        let police = Treatment {
-            police: Some(Rate(100_000_000)),
-            ..Treatment::default()
-        };
+        let police = Treatment { police: Some(Rate(100_000_000)), ..Treatment::default() };
         // Packets of 1054 bytes, one in 40 us: 210.8 Mb/s for a second.
         let times = || (0..25_000).map(|n| n * 40_000);
         let (due, dropped) = send(police, times(), 1);
@@ -372,24 +349,15 @@ mod tests {
         within(due.len() as f64 * 1054.0 * 8.0 / 1.05e8, 0.99..1.02);
         assert_eq!(due.len() as u64 + dropped, 25_000);
         assert!(due.iter().all(|due| due % 40_000 == 0));
-        let half = Treatment {
-            police: Some(Rate(220_000_000)),
-            ..Treatment::default()
-        };
-        assert_eq!(
-            send(half, times(), 1).1,
-            0,
-            "below the rate nothing is dropped"
-        );
+        let half = Treatment { police: Some(Rate(220_000_000)), ..Treatment::default() };
+        assert_eq!(send(half, times(), 1).1, 0, "below the rate nothing is dropped");
     }
 
     #[test]
     fn each_flow_gets_its_rate() {
         for manner in [Manner::Shaped, Manner::Policed] {
-            let limit = Treatment {
-                flow: Some((Rate(100_000_000), manner)),
-                ..Treatment::default()
-            };
+            let limit =
+                Treatment { flow: Some((Rate(100_000_000), manner)), ..Treatment::default() };
             let mut passage = Passage::new(limit, 1);
             let flows = [1, 2, 3].map(|port| group(1000, 1000, port));
             let mut last = 0;
@@ -412,35 +380,23 @@ mod tests {
 
     #[test]
     fn what_is_too_large_vanishes() {
-        let hole = |largest| Treatment {
-            largest: Some(largest),
-            ..Treatment::default()
-        };
+        let hole = |largest| Treatment { largest: Some(largest), ..Treatment::default() };
         assert_eq!(send(hole(1040), 0..10, 1).1, 0);
         assert_eq!(send(hole(1039), 0..10, 1).1, 10);
     }
 
     #[test]
     fn one_of_so_many_is_overtaken() {
-        let reorder = Treatment {
-            reorder: Some((10, MS)),
-            ..Treatment::default()
-        };
+        let reorder = Treatment { reorder: Some((10, MS)), ..Treatment::default() };
         let (due, _) = send(reorder, (0..100).map(|n| n * 1000), 1);
-        let late = due
-            .iter()
-            .enumerate()
-            .filter(|(n, due)| **due > *n as u64 * 1000);
+        let late = due.iter().enumerate().filter(|(n, due)| **due > *n as u64 * 1000);
         let late: Vec<usize> = late.map(|(n, _)| n).collect();
         assert_eq!(late, (9..100).step_by(10).collect::<Vec<_>>());
     }
 
     #[test]
     fn packets_leave_at_the_first_tick_that_is_not_before_them() {
-        let hold = Treatment {
-            tick: Some(200),
-            ..Treatment::default()
-        };
+        let hold = Treatment { tick: Some(200), ..Treatment::default() };
         let (due, dropped) = send(hold, [0, 1, 199, 200, 201, 399].into_iter(), 1);
         assert_eq!(due, [0, 200, 200, 200, 400, 400]);
         assert_eq!(dropped, 0);
@@ -451,10 +407,7 @@ mod tests {
 
     #[test]
     fn jitter_wanders_and_keeps_the_order() {
-        let jitter = Treatment {
-            jitter: 100 * MS,
-            ..Treatment::default()
-        };
+        let jitter = Treatment { jitter: 100 * MS, ..Treatment::default() };
         let (due, _) = send(jitter, (0..5000).map(|n| n * MS), 1);
         assert!(due.is_sorted());
         let late = due.iter().enumerate().map(|(n, due)| due - n as u64 * MS);

@@ -40,11 +40,7 @@ impl DelayQueue {
         self.memory[start..start + frame.len()].copy_from_slice(frame);
         let number = self.first + self.waiting.len() as u64;
         self.due.push(Reverse((due, number)));
-        self.waiting.push_back(Waiting {
-            start,
-            length: frame.len(),
-            left: false,
-        });
+        self.waiting.push_back(Waiting { start, length: frame.len(), left: false });
         true
     }
 

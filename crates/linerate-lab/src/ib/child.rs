@@ -26,9 +26,7 @@ pub(super) fn find(what: &'static str) -> Result<PathBuf, IbError> {
 /// Returns a command for a program that ends with this thread, even if this thread is killed.
 pub(super) fn command(program: impl AsRef<OsStr>) -> Result<Command, IbError> {
     let mut command = Command::new(find("setpriv")?);
-    command
-        .args(["--pdeathsig", "KILL", "--"])
-        .arg(program.as_ref());
+    command.args(["--pdeathsig", "KILL", "--"]).arg(program.as_ref());
     Ok(command)
 }
 
@@ -65,10 +63,7 @@ pub(super) fn wait_until(
             return Ok(Waited::Ready);
         }
         let ended = child.try_wait();
-        if ended
-            .map_err(IbError::step("cannot wait for a program"))?
-            .is_some()
-        {
+        if ended.map_err(IbError::step("cannot wait for a program"))?.is_some() {
             return Ok(Waited::Ended);
         }
         if began.elapsed() >= within {

@@ -32,12 +32,7 @@ const PROMPT: &str = "sim> ";
 const READY_WITHIN: Duration = Duration::from_secs(60);
 
 /// Folders of libraries.
-const LIBRARIES: [&str; 4] = [
-    "/usr/lib",
-    "/usr/lib64",
-    "/usr/local/lib",
-    "/usr/local/lib64",
-];
+const LIBRARIES: [&str; 4] = ["/usr/lib", "/usr/lib64", "/usr/local/lib", "/usr/local/lib64"];
 /// The library that hands a program's management datagrams to ibsim, in one of these folders or in a folder of it.
 const PRELOAD: &str = "umad2sim/libumad2sim.so";
 
@@ -53,10 +48,7 @@ pub struct Manager {
 impl Manager {
     /// A manager with the usual key.
     pub fn at(port: PortName) -> Self {
-        Self {
-            at: port,
-            key: None,
-        }
+        Self { at: port, key: None }
     }
 }
 
@@ -93,14 +85,7 @@ impl Simulator {
         let Some(console) = ibsim.stdin.take() else {
             return Err(IbError::impossible("ibsim has no console"));
         };
-        let mut simulator = Self {
-            network,
-            name,
-            ibsim,
-            console,
-            managers: Vec::new(),
-            folder,
-        };
+        let mut simulator = Self { network, name, ibsim, console, managers: Vec::new(), folder };
         simulator.until_prompts(1)?;
         Ok(simulator)
     }
@@ -111,10 +96,7 @@ impl Simulator {
         let Manager { at, key } = manager;
         self.network.require_attachable(at)?;
         let number = self.managers.len().to_string();
-        let own = self
-            .folder
-            .sub(&number)
-            .map_err(IbError::step("cannot make a folder"))?;
+        let own = self.folder.sub(&number).map_err(IbError::step("cannot make a folder"))?;
         let program = format!("opensm at {at}");
         let mut command = opensm(&own)?;
         command.envs(self.environment(&at.node));
@@ -220,9 +202,7 @@ impl Simulator {
             String::from_utf8_lossy(&text).matches(PROMPT).count() >= count
         };
         let waited = wait_until(&mut self.ibsim, READY_WITHIN, is_ready)?;
-        judged(waited, "ibsim".to_owned(), || {
-            self.folder.last_words(&[LOG])
-        })
+        judged(waited, "ibsim".to_owned(), || self.folder.last_words(&[LOG]))
     }
 }
 
@@ -239,9 +219,7 @@ impl Drop for Simulator {
 fn opensm(folder: &Path) -> Result<Command, IbError> {
     let mut command = child::command(child::find("env")?)?;
     let mut preload = std::ffi::OsString::from("LD_PRELOAD=");
-    preload.push(library().ok_or(IbError::Missing {
-        what: "libumad2sim.so",
-    })?);
+    preload.push(library().ok_or(IbError::Missing { what: "libumad2sim.so" })?);
     command
         .arg(preload)
         .arg(child::find("opensm")?)
@@ -275,15 +253,8 @@ fn library() -> Option<PathBuf> {
 fn judged(waited: Waited, program: String, output: impl FnOnce() -> String) -> Result<(), IbError> {
     match waited {
         Waited::Ready => Ok(()),
-        Waited::Ended => Err(IbError::Died {
-            program,
-            output: output(),
-        }),
-        Waited::Late => Err(IbError::Late {
-            program,
-            within: READY_WITHIN,
-            output: output(),
-        }),
+        Waited::Ended => Err(IbError::Died { program, output: output() }),
+        Waited::Late => Err(IbError::Late { program, within: READY_WITHIN, output: output() }),
     }
 }
 
@@ -293,7 +264,5 @@ pub fn installed() -> Result<(), IbError> {
         child::find(program)?;
     }
     let library = library().map(drop);
-    library.ok_or(IbError::Missing {
-        what: "libumad2sim.so",
-    })
+    library.ok_or(IbError::Missing { what: "libumad2sim.so" })
 }

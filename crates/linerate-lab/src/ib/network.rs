@@ -37,11 +37,9 @@ impl fmt::Display for Topology {
         match self {
             Self::TwoPorts => write!(f, "two-ports"),
             Self::Star(hosts) => write!(f, "star:{hosts}"),
-            Self::FatTree {
-                leaves,
-                hosts,
-                spines,
-            } => write!(f, "fat-tree:{leaves},{hosts},{spines}"),
+            Self::FatTree { leaves, hosts, spines } => {
+                write!(f, "fat-tree:{leaves},{hosts},{spines}")
+            }
         }
     }
 }
@@ -69,11 +67,9 @@ impl FromStr for Topology {
             ("two-ports", []) => Ok(Self::TwoPorts),
             ("star", []) => Ok(Self::Star(4)),
             ("star", [hosts]) => Ok(Self::Star(*hosts)),
-            ("fat-tree", [leaves, hosts, spines]) => Ok(Self::FatTree {
-                leaves: *leaves,
-                hosts: *hosts,
-                spines: *spines,
-            }),
+            ("fat-tree", [leaves, hosts, spines]) => {
+                Ok(Self::FatTree { leaves: *leaves, hosts: *hosts, spines: *spines })
+            }
             _ => Err(wrong()),
         }
     }
@@ -94,10 +90,7 @@ impl Link {
 
 impl Default for Link {
     fn default() -> Self {
-        Self {
-            lanes: 4,
-            speed: "EDR",
-        }
+        Self { lanes: 4, speed: "EDR" }
     }
 }
 
@@ -137,10 +130,7 @@ pub struct PortName {
 impl PortName {
     /// Names a port.
     pub fn new(node: impl Into<String>, port: u8) -> Self {
-        Self {
-            node: node.into(),
-            port,
-        }
+        Self { node: node.into(), port }
     }
 }
 
@@ -188,17 +178,10 @@ pub struct Network {
 impl Network {
     /// Makes a network whose ports may all use the same.
     pub fn new(topology: Topology, link: Link) -> Result<Self, IbError> {
-        let mut network = Self {
-            nodes: Vec::new(),
-            topology,
-        };
+        let mut network = Self { nodes: Vec::new(), topology };
         for (near, far) in cables(topology) {
             for (own, peer) in [(&near, &far), (&far, &near)] {
-                let end = End {
-                    port: own.0.port,
-                    peer: peer.0.clone(),
-                    most: link,
-                };
+                let end = End { port: own.0.port, peer: peer.0.clone(), most: link };
                 network.node(&own.0.node, own.1).ends.push(end);
             }
         }
@@ -209,11 +192,7 @@ impl Network {
     fn node(&mut self, name: &str, is_switch: bool) -> &mut Node {
         let known = self.nodes.iter().position(|node| node.name == name);
         let at = known.unwrap_or_else(|| {
-            self.nodes.push(Node {
-                name: name.to_owned(),
-                is_switch,
-                ends: Vec::new(),
-            });
+            self.nodes.push(Node { name: name.to_owned(), is_switch, ends: Vec::new() });
             self.nodes.len() - 1
         });
         &mut self.nodes[at]
@@ -263,16 +242,9 @@ impl Network {
         }
         let all = self.nodes.iter().map(|node| node.name.as_str());
         let some: Vec<&str> = all.take(8).collect();
-        let more = if self.nodes.len() > some.len() {
-            ", …"
-        } else {
-            ""
-        };
-        let why = format!(
-            "{} has no node {name} (it has {}{more})",
-            self.topology,
-            some.join(", ")
-        );
+        let more = if self.nodes.len() > some.len() { ", …" } else { "" };
+        let why =
+            format!("{} has no node {name} (it has {}{more})", self.topology, some.join(", "));
         Err(IbError::impossible(why))
     }
 
@@ -327,11 +299,7 @@ fn cables(topology: Topology) -> Vec<(Plug, Plug)> {
         Topology::Star(hosts) => (1..=hosts)
             .map(|n| (host(format!("host-{n}"), 1), switch("switch".into(), n)))
             .collect(),
-        Topology::FatTree {
-            leaves,
-            hosts,
-            spines,
-        } => {
+        Topology::FatTree { leaves, hosts, spines } => {
             let leaf = |l: u8, port| switch(format!("leaf{l}"), port);
             let down = (1..=leaves).flat_map(|l| {
                 (1..=hosts).map(move |h| (host(format!("host-{l}-{h}"), 1), leaf(l, h)))
@@ -357,10 +325,7 @@ impl fmt::Display for Network {
             writeln!(f, "{kind}\t{} \"{}\"", node.ends.len(), node.name)?;
             for End { port, peer, most } in &node.ends {
                 let (far, number) = (&peer.node, peer.port);
-                writeln!(
-                    f,
-                    "[{port}]\t\"{far}\"[{number}]\t\t# \"{far}\" lid 0 {most}"
-                )?;
+                writeln!(f, "[{port}]\t\"{far}\"[{number}]\t\t# \"{far}\" lid 0 {most}")?;
             }
             writeln!(f)?;
         }
@@ -382,15 +347,7 @@ mod tests {
             assert_eq!(text.parse::<Topology>().unwrap().to_string(), text);
         }
         assert_eq!("star".parse::<Topology>().unwrap(), Topology::Star(4));
-        for text in [
-            "",
-            "star:0",
-            "star:255",
-            "star:x",
-            "two-ports:1",
-            "fat-tree:1,2",
-            "ring",
-        ] {
+        for text in ["", "star:0", "star:255", "star:x", "two-ports:1", "fat-tree:1,2", "ring"] {
             assert!(text.parse::<Topology>().is_err(), "{text}");
         }
         for text in ["4xEDR", "1xSDR", "12xHDR", "2xFDR10"] {
@@ -400,18 +357,13 @@ mod tests {
             assert!(text.parse::<Link>().is_err(), "{text}");
         }
         assert!("CLB".parse::<PortName>().is_err() && ":1".parse::<PortName>().is_err());
-        assert_eq!(
-            "CLB:1".parse::<PortName>().unwrap(),
-            PortName::new("CLB", 1)
-        );
+        assert_eq!("CLB:1".parse::<PortName>().unwrap(), PortName::new("CLB", 1));
     }
 
     #[test]
     fn the_file_has_both_ends_of_each_cable() {
         let mut network = network("two-ports").unwrap();
-        network
-            .set(&PortName::new("SRV", 2), "1xFDR".parse().unwrap())
-            .unwrap();
+        network.set(&PortName::new("SRV", 2), "1xFDR".parse().unwrap()).unwrap();
         let text = "Hca\t2 \"SRV\"\n[1]\t\"CLA\"[1]\t\t# \"CLA\" lid 0 4xEDR\n[2]\t\"CLB\"[1]\t\t# \"CLB\" lid 0 1xFDR\n\n\
                     Hca\t1 \"CLA\"\n[1]\t\"SRV\"[1]\t\t# \"SRV\" lid 0 4xEDR\n\n\
                     Hca\t1 \"CLB\"\n[1]\t\"SRV\"[2]\t\t# \"SRV\" lid 0 4xEDR\n\n";
@@ -425,22 +377,13 @@ mod tests {
         let two = network("two-ports").unwrap();
         let port = |node, port| PortName::new(node, port);
         assert!(two.require_attachable(&port("SRV", 1)).is_ok());
-        let refused = two
-            .require_attachable(&port("SRV", 2))
-            .unwrap_err()
-            .to_string();
+        let refused = two.require_attachable(&port("SRV", 2)).unwrap_err().to_string();
         assert!(refused.contains("CLB:1 is the other end"), "{refused}");
         let star = network("star:2").unwrap();
         assert!(star.require_attachable(&port("switch", 0)).is_ok());
-        let refused = star
-            .require_attachable(&port("switch", 2))
-            .unwrap_err()
-            .to_string();
+        let refused = star.require_attachable(&port("switch", 2)).unwrap_err().to_string();
         assert!(refused.contains("host-2:1 is the other end"), "{refused}");
-        let refused = star
-            .require_attachable(&port("host-3", 1))
-            .unwrap_err()
-            .to_string();
+        let refused = star.require_attachable(&port("host-3", 1)).unwrap_err().to_string();
         assert!(refused.contains("host-1"), "{refused}");
     }
 

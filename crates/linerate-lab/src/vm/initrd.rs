@@ -13,11 +13,8 @@ const FILE: u32 = 0o100_644;
 const FOLDER: u32 = 0o040_755;
 
 /// Compression formats of modules, by file name extension, and the programs that decompress them.
-const PACKED: [(&str, &str, &str); 3] = [
-    ("xz", "xz", "xz-utils"),
-    ("zst", "zstd", "zstd"),
-    ("gz", "gzip", "gzip"),
-];
+const PACKED: [(&str, &str, &str); 3] =
+    [("xz", "xz", "xz-utils"), ("zst", "zstd", "zstd"), ("gz", "gzip", "gzip")];
 
 /// Builds the archive.
 pub(super) fn build(kernel: &Kernel) -> Result<Vec<u8>, VmError> {

@@ -11,9 +11,7 @@ use crate::program::{Output, Program};
 
 /// Returns the shell script that executes the program.
 pub(super) fn script(program: &Program) -> Result<Vec<u8>, VmError> {
-    let folder = program
-        .directory()
-        .map_err(|e| VmError::impossible(e.to_string()))?;
+    let folder = program.directory().map_err(|e| VmError::impossible(e.to_string()))?;
     let folder = quoted(folder.as_os_str())?;
     let refusal =
         b" 2>/dev/null || {\n  echo \"linerate: the virtual machine has no folder $folder: \
@@ -65,11 +63,7 @@ impl Stream {
     /// Creates the file.
     pub(super) fn create(path: &Path, output: Output) -> io::Result<Self> {
         File::create(path)?;
-        Ok(Self {
-            file: File::open(path)?,
-            output,
-            taken: Vec::new(),
-        })
+        Ok(Self { file: File::open(path)?, output, taken: Vec::new() })
     }
 
     /// Reads the output written since the last call, and copies it to `own`, the caller's stream of the same kind, if
@@ -108,11 +102,7 @@ mod tests {
             .output()
             .unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
-        (
-            output.status.code(),
-            text(output.stdout),
-            text(output.stderr),
-        )
+        (output.status.code(), text(output.stdout), text(output.stderr))
     }
 
     #[test]
@@ -148,11 +138,9 @@ mod tests {
     fn a_stream_is_kept_or_passed_on_or_dropped() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x");
-        for (output, kept, passed) in [
-            (Output::Pipe, "ab", ""),
-            (Output::Inherit, "", "ab"),
-            (Output::Null, "", ""),
-        ] {
+        for (output, kept, passed) in
+            [(Output::Pipe, "ab", ""), (Output::Inherit, "", "ab"), (Output::Null, "", "")]
+        {
             let mut stream = Stream::create(&path, output).unwrap();
             let mut own = Vec::new();
             for text in ["a", "ab"] {

@@ -44,10 +44,7 @@ impl Kernel {
         }
         fetch(cache)?;
         Self::cached(cache).ok_or_else(|| VmError::NoKernel {
-            why: format!(
-                "the one downloaded into {} is not suitable",
-                cache.display()
-            ),
+            why: format!("the one downloaded into {} is not suitable", cache.display()),
         })
     }
 
@@ -67,9 +64,7 @@ impl Kernel {
         let Ok(boot) = fs::read_dir(root.join("boot")) else {
             return Vec::new();
         };
-        let names = boot
-            .flatten()
-            .filter_map(|e| e.file_name().into_string().ok());
+        let names = boot.flatten().filter_map(|e| e.file_name().into_string().ok());
         let versions = names.filter_map(|n| n.strip_prefix("vmlinuz-").map(str::to_owned));
         versions.filter_map(|v| Self::suited(root, v)).collect()
     }
@@ -84,12 +79,7 @@ impl Kernel {
         let builtin = list(&folder.join("modules.builtin"))?;
         let order = modules::load_order(&dep, &builtin, &NEEDED).ok()?;
         let needed = order.iter().map(|path| folder.join(path)).collect();
-        Some(Self {
-            version,
-            image,
-            modules,
-            needed,
-        })
+        Some(Self { version, image, modules, needed })
     }
 }
 
@@ -132,29 +122,19 @@ fn fetch(cache: &Path) -> Result<(), VmError> {
     // The package is downloaded to a folder of its own until it is complete, because other processes may be fetching
     // it too, or may be killed.
     let partial = cache.join(format!("{package}-{}.{PARTIAL}", std::process::id()));
-    fs::create_dir_all(&partial).map_err(VmError::step(format!(
-        "cannot make a folder {}",
-        partial.display()
-    )))?;
+    fs::create_dir_all(&partial)
+        .map_err(VmError::step(format!("cannot make a folder {}", partial.display())))?;
     let fetched = || {
         let patient = ["-o", "Acquire::Retries=3"];
-        tool::output(
-            &get,
-            [&patient[..], &["download", &package]].concat(),
-            &partial,
-        )
-        .map_err(|e| no_kernel(e.to_string()))?;
+        tool::output(&get, [&patient[..], &["download", &package]].concat(), &partial)
+            .map_err(|e| no_kernel(e.to_string()))?;
         let archive = only_file(&partial, "deb")?;
         tool::output(&unpack, [Path::new("-x"), &archive, &partial], &partial)?;
         let version = package.trim_start_matches("linux-image-");
         let modules = modules_below(&partial, version)
             .ok_or_else(|| no_kernel(format!("{package} holds no modules")))?;
         let base = modules.ancestors().nth(2).unwrap_or(&partial);
-        tool::output(
-            &depmod,
-            [Path::new("-b"), base, Path::new(version)],
-            &partial,
-        )?;
+        tool::output(&depmod, [Path::new("-b"), base, Path::new(version)], &partial)?;
         // If another process has put the kernel there in the meantime, that one is as good.
         let _ = fs::remove_file(&archive);
         let _ = fs::rename(&partial, cache.join(&package));
@@ -167,9 +147,7 @@ fn fetch(cache: &Path) -> Result<(), VmError> {
 
 /// Returns the first package in the output of `apt-cache depends`.
 fn depended_on(text: &str) -> Option<String> {
-    let mut words = text
-        .lines()
-        .filter_map(|l| l.trim().strip_prefix("Depends: "));
+    let mut words = text.lines().filter_map(|l| l.trim().strip_prefix("Depends: "));
     let package = words.find(|p| p.starts_with("linux-image-"))?;
     Some(package.to_owned())
 }
@@ -179,9 +157,7 @@ fn only_file(folder: &Path, extension: &str) -> Result<PathBuf, VmError> {
         let mut paths = entries.flatten().map(|e| e.path());
         paths.find(|p| p.extension().is_some_and(|e| e == extension))
     });
-    found.ok_or_else(|| VmError::NoKernel {
-        why: "apt-get download left no package".to_owned(),
-    })
+    found.ok_or_else(|| VmError::NoKernel { why: "apt-get download left no package".to_owned() })
 }
 
 #[cfg(test)]
@@ -216,10 +192,7 @@ mod tests {
 
         // What the newest lacks another one may have by itself.
         lay_out(&cache.path().join("c"), "6.12.1-amd64", WHOLE);
-        assert_eq!(
-            Kernel::cached(cache.path()).unwrap().version,
-            "6.12.1-amd64"
-        );
+        assert_eq!(Kernel::cached(cache.path()).unwrap().version, "6.12.1-amd64");
     }
 
     #[test]

@@ -79,8 +79,7 @@ impl Vm {
         let ended = vm.qemu.wait();
         ended.map_err(VmError::step("cannot wait for QEMU"))?;
         let status = vm.shared().join("status");
-        vm.wait_for(&status, "in its shell", Duration::ZERO, || Ok(()))
-            .map(|text| status_of(&text))
+        vm.wait_for(&status, "in its shell", Duration::ZERO, || Ok(())).map(|text| status_of(&text))
     }
 
     /// Runs a program without input and returns its output. Its environment is the guest's own, with the additions of
@@ -91,12 +90,8 @@ impl Vm {
         self.jobs += 1;
         let name = self.jobs.to_string();
         let folder = self.shared().join(&name);
-        let failed = || {
-            VmError::step(format!(
-                "cannot hand over a program in {}",
-                folder.display()
-            ))
-        };
+        let failed =
+            || VmError::step(format!("cannot hand over a program in {}", folder.display()));
         fs::create_dir(&folder).map_err(failed())?;
         fs::write(folder.join("run"), job::script(program)?).map_err(failed())?;
         let stream = |name, output| Stream::create(&folder.join(name), output).map_err(failed());
@@ -113,11 +108,7 @@ impl Vm {
         let status = self.wait_for(&folder.join("status"), &during, within, &mut pump)?;
         // Passes on output that was written between the last check and the end.
         pump().map_err(passing_on())?;
-        Ok(Finished {
-            status: status_of(&status),
-            stdout: stdout.taken(),
-            stderr: stderr.taken(),
-        })
+        Ok(Finished { status: status_of(&status), stdout: stdout.taken(), stderr: stderr.taken() })
     }
 
     /// Returns the folder that the guest has as `/out`. It is removed with the machine.
@@ -136,9 +127,7 @@ impl Vm {
             return Err(VmError::impossible(why));
         }
         let folder = Folder::new(PREFIX).map_err(VmError::step("cannot make a folder"))?;
-        folder
-            .sub(SHARED)
-            .map_err(VmError::step("cannot make a folder"))?;
+        folder.sub(SHARED).map_err(VmError::step("cannot make a folder"))?;
         let write = |name: &str, content: &[u8]| {
             let written = folder.write(name, content);
             written.map_err(VmError::step("cannot write a file of the virtual machine"))
@@ -150,14 +139,8 @@ impl Vm {
             write("out/shell", &job::script(program)?)?;
         }
         let mut command = command(spec, kernel, &folder, shell.is_some())?;
-        let qemu = command
-            .spawn()
-            .map_err(VmError::step("cannot start QEMU"))?;
-        Ok(Self {
-            qemu,
-            folder,
-            jobs: 0,
-        })
+        let qemu = command.spawn().map_err(VmError::step("cannot start QEMU"))?;
+        Ok(Self { qemu, folder, jobs: 0 })
     }
 
     /// Waits until the guest has written a file, and reads it.
@@ -172,27 +155,19 @@ impl Vm {
         loop {
             // QEMU's end is checked before the file: the file may be the last that the guest wrote.
             let ended = self.qemu.try_wait();
-            let ended = ended
-                .map_err(VmError::step("cannot wait for QEMU"))?
-                .is_some();
+            let ended = ended.map_err(VmError::step("cannot wait for QEMU"))?.is_some();
             each().map_err(passing_on())?;
             if let Ok(text) = fs::read_to_string(file) {
                 return Ok(text);
             }
-            let (during, console) = (
-                during.to_owned(),
-                self.folder.last_words(&["console", "qemu"]),
-            );
+            let (during, console) =
+                (during.to_owned(), self.folder.last_words(&["console", "qemu"]));
             if ended {
                 return Err(VmError::Died { during, console });
             }
             if began.elapsed() >= within {
                 self.end();
-                return Err(VmError::Late {
-                    during,
-                    within,
-                    console,
-                });
+                return Err(VmError::Late { during, within, console });
             }
             std::thread::sleep(LOOK);
         }
@@ -248,13 +223,7 @@ fn command(
     command
         // Devices that QEMU adds by itself would be oddities of the guest: a disk controller and a display that
         // belong to no node.
-        .args([
-            "-M",
-            "q35,sata=off,smbus=off",
-            "-nodefaults",
-            "-display",
-            "none",
-        ])
+        .args(["-M", "q35,sata=off,smbus=off", "-nodefaults", "-display", "none"])
         .args(["-accel", "tcg,thread=multi", "-cpu", "max", "-no-reboot"])
         .args(["-chardev", line, "-monitor", "none"])
         .arg("-serial")
@@ -271,9 +240,7 @@ fn command(
         ("out", &folder.path(SHARED), "readonly=off"),
     ] {
         let rest = format!(",mount_tag={tag},security_model=none,{access}");
-        command
-            .arg("-virtfs")
-            .arg(joined("local,path=", path, &rest));
+        command.arg("-virtfs").arg(joined("local,path=", path, &rest));
     }
     // These arguments come last: QEMU would otherwise put devices without a named bus, like those above, on one of
     // these buses.

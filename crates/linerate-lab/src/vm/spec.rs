@@ -30,10 +30,7 @@ impl Default for Spec {
     /// Two CPUs, one node, 1 GiB, no slots.
     fn default() -> Self {
         Self {
-            nodes: vec![Node {
-                cpus: 2,
-                memory: Bytes(1 << 30),
-            }],
+            nodes: vec![Node { cpus: 2, memory: Bytes(1 << 30) }],
             distance: 21,
             slots: Vec::new(),
             soft_rdma: false,
@@ -317,12 +314,7 @@ mod tests {
     use super::*;
 
     fn slot(node: Option<usize>, lanes: u8) -> Slot {
-        Slot {
-            node,
-            speed: Generation::Three,
-            lanes,
-            card: Some(Card::Nvme(Bytes(1 << 30))),
-        }
+        Slot { node, speed: Generation::Three, lanes, card: Some(Card::Nvme(Bytes(1 << 30))) }
     }
 
     fn node(cpus: u32) -> Node {
@@ -331,11 +323,7 @@ mod tests {
     }
 
     fn told(nodes: &[Node], slots: &[Slot]) -> String {
-        let spec = Spec {
-            nodes: nodes.to_vec(),
-            slots: slots.to_vec(),
-            ..Spec::default()
-        };
+        let spec = Spec { nodes: nodes.to_vec(), slots: slots.to_vec(), ..Spec::default() };
         spec.qemu().map_or_else(|e| e.to_string(), |w| w.join(" "))
     }
 
@@ -373,20 +361,14 @@ mod tests {
     fn a_cable_has_two_ends() {
         let ends = [CableEnd::First, CableEnd::Second].map(|end| {
             let socket = PathBuf::from("/run/a,b");
-            let spec = Spec {
-                cable: Some(Cable { socket, end }),
-                ..Spec::default()
-            };
+            let spec = Spec { cable: Some(Cable { socket, end }), ..Spec::default() };
             assert_eq!(spec.setup(), "modprobe -a virtio_net\n");
             spec.qemu().unwrap().join(" ")
         });
         for (words, server, address) in [(&ends[0], "on", "01:01"), (&ends[1], "off", "01:02")] {
             let netdev = format!("server={server},addr.type=unix,addr.path=/run/a,,b -device");
             assert!(words.contains(&netdev), "{words}");
-            assert!(
-                words.contains(&format!("mac=52:54:00:00:{address},")),
-                "{words}"
-            );
+            assert!(words.contains(&format!("mac=52:54:00:00:{address},")), "{words}");
         }
     }
 
@@ -405,10 +387,7 @@ mod tests {
         }
         assert!(told(&many[1..], &[slot(Some(0), 32)]).starts_with("-m"));
         for (distance, fine) in [(10, false), (11, true), (254, true), (255, false)] {
-            let spec = Spec {
-                distance,
-                ..Spec::default()
-            };
+            let spec = Spec { distance, ..Spec::default() };
             assert_eq!(spec.qemu().is_ok(), fine, "{distance}");
         }
     }

@@ -9,10 +9,7 @@ use crate::tool;
 
 /// Returns the path of a program; the error names the package that contains it.
 pub(super) fn find(program: &str, package: &'static str) -> Result<PathBuf, VmError> {
-    tool::find(program).ok_or_else(|| VmError::Missing {
-        program: program.to_owned(),
-        package,
-    })
+    tool::find(program).ok_or_else(|| VmError::Missing { program: program.to_owned(), package })
 }
 
 /// Runs a program in a folder and returns its standard output.
@@ -21,10 +18,7 @@ pub(super) fn output<A: AsRef<OsStr>>(
     arguments: impl IntoIterator<Item = A>,
     folder: &Path,
 ) -> Result<Vec<u8>, VmError> {
-    let failed = |source| VmError::Step {
-        what: format!("{} failed", program.display()),
-        source,
-    };
+    let failed = |source| VmError::Step { what: format!("{} failed", program.display()), source };
     let output = Command::new(program)
         .args(arguments)
         .current_dir(folder)

@@ -34,17 +34,10 @@ pub(super) fn a_policer_holds_all_flows_together() {
         let least = most.min(free / 3.0) * 0.5;
         let load = ["-t", "3", "-O", "1", "-P", streams];
         let rate = iperf3_within(&lab, &load, least..most * 1.02, free);
-        println!(
-            "{streams} streams: {:.1} Mb/s, {:.1} without",
-            rate / 1e6,
-            free / 1e6
-        );
+        println!("{streams} streams: {:.1} Mb/s, {:.1} without", rate / 1e6, free / 1e6);
     }
     let counted = forwarded(&lab);
-    assert!(
-        counted.dropped[0] > 0 && counted.dropped[1] == 0,
-        "{counted:?}"
-    );
+    assert!(counted.dropped[0] > 0 && counted.dropped[1] == 0, "{counted:?}");
     let back = iperf3(&lab, &["-t", "1", "-R"]);
     assert!(back > most.min(free / 3.0), "{back} in reverse");
     lab.remove(&fault).expect("removed");
@@ -73,12 +66,7 @@ fn each_flow_has_its_rate(manner: &str, load: &[&str], payload: f64) {
     let fault = plant(&lab, &format!("flow-rate:50Mb/s,{manner},forward"));
     let one = rate("1", most.min(free / 9.0) * 0.5..most * 1.05);
     let three = rate("3", 2.0 * one..3.0 * most * 1.05);
-    println!(
-        "{manner}: {:.1}, {:.1} Mb/s, {:.1} without",
-        one / 1e6,
-        three / 1e6,
-        free / 1e6
-    );
+    println!("{manner}: {:.1}, {:.1} Mb/s, {:.1} without", one / 1e6, three / 1e6, free / 1e6);
     lab.remove(&fault).expect("removed");
     assert_eq!(lab.forwarded(), Ok(None));
 }
@@ -86,11 +74,9 @@ fn each_flow_has_its_rate(manner: &str, load: &[&str], payload: f64) {
 pub(super) fn as_much_is_lost_as_was_asked() {
     need("iperf3");
     let lab = lab(&[]);
-    for (code, lossy) in [
-        ("loss:2%,forward", 0),
-        ("loss:2%,reverse", 1),
-        ("loss:2%,bursts=10,forward", 0),
-    ] {
+    for (code, lossy) in
+        [("loss:2%,forward", 0), ("loss:2%,reverse", 1), ("loss:2%,bursts=10,forward", 0)]
+    {
         let fault = plant(&lab, code);
         // Few packets come in reverse, each for many of the others.
         let amount = if lossy == 1 { "60M" } else { "20M" };
@@ -192,9 +178,7 @@ pub(super) fn large_packets_vanish() {
     echo.kill().expect("its end");
     let bytes = |arguments: &[&str]| {
         let result = iperf3_result(&lab, arguments);
-        result["end"]["sum_received"]["bytes"]
-            .as_u64()
-            .expect("bytes")
+        result["end"]["sum_received"]["bytes"].as_u64().expect("bytes")
     };
     let stalled = bytes(&["-t", "2"]);
     let small = bytes(&["-t", "1", "-M", "1200"]);
@@ -202,8 +186,7 @@ pub(super) fn large_packets_vanish() {
     assert!(stalled < 100_000, "{stalled}");
     assert!(small > 1_000_000, "{small}");
     assert!(forwarded(&lab).dropped[0] > 0);
-    lab.remove(&"black-hole:1400,forward".parse().expect("a fault"))
-        .expect("removed");
+    lab.remove(&"black-hole:1400,forward".parse().expect("a fault")).expect("removed");
     let flows = bytes(&["-t", "1"]);
     assert!(flows > 1_000_000, "{flows}");
 }
@@ -222,15 +205,9 @@ pub(super) fn a_host_shapes_its_own_port() {
     let shaped = iperf3_within(&lab, &["-t", "2", "-O", "1"], least..most * 1.02, free);
     let back = iperf3(&lab, &["-t", "1", "-R"]);
     println!("{:.1} Mb/s, {:.1} in reverse", shaped / 1e6, back / 1e6);
-    assert!(
-        back > shaped * 1.5 || free < 2.0 * most,
-        "{back} in reverse"
-    );
+    assert!(back > shaped * 1.5 || free < 2.0 * most, "{back} in reverse");
     let again = lab.plant(&"queue:near,1Gb/s,30KiB".parse().expect("a fault"));
-    assert!(
-        matches!(again, Err(LabError::NotPlantable { .. })),
-        "{again:?}"
-    );
+    assert!(matches!(again, Err(LabError::NotPlantable { .. })), "{again:?}");
     lab.remove(&shape).expect("removed");
     assert_eq!(port(&lab, Host::Near, "eth0").queue, None);
 }
@@ -238,10 +215,7 @@ pub(super) fn a_host_shapes_its_own_port() {
 pub(super) fn a_short_queue_drops_in_the_host() {
     need("iperf3");
     let lab = lab(&[]);
-    for (code, drops) in [
-        ("queue:near,300Mb/s,20KiB", true),
-        ("queue:near,300Mb/s,4MiB", false),
-    ] {
+    for (code, drops) in [("queue:near,300Mb/s,20KiB", true), ("queue:near,300Mb/s,4MiB", false)] {
         let fault = plant(&lab, code);
         iperf3(&lab, &["-t", "1"]);
         let dropped = dropped_by_queue(&port(&lab, Host::Near, "eth0"));
@@ -264,9 +238,7 @@ fn crosses(received: f64, sent: f64, by_end: bool) -> Result<(), String> {
     // Headers come on top, and a busy machine is late.
     within(received, &(60e6..250e6))?;
     let as_said = (sent > 50e6) == by_end;
-    as_said
-        .then_some(())
-        .ok_or_else(|| format!("{sent} sent by the other end"))
+    as_said.then_some(()).ok_or_else(|| format!("{sent} sent by the other end"))
 }
 
 pub(super) fn other_traffic_crosses_the_path() {
@@ -299,10 +271,7 @@ fn waiting(lab: &Lab, cpu: usize) -> f64 {
     let program = Program::new("sh").args(["-c", script]).cpus([cpu]);
     let done = lab.spawn(Host::Near, &program).expect("a shell").finish();
     let line = text(&done.expect("its end").stdout);
-    let times: Vec<f64> = line
-        .split(' ')
-        .map(|n| n.parse().expect("a time"))
-        .collect();
+    let times: Vec<f64> = line.split(' ').map(|n| n.parse().expect("a time")).collect();
     times[1] / times[0]
 }
 
@@ -395,11 +364,7 @@ pub(super) fn a_quota_throttles_or_is_refused_in_words() {
     let share = |host| {
         let start = Instant::now();
         let line = text(&shell(&lab, host, spin).stdout);
-        let ran: f64 = line
-            .split(' ')
-            .next()
-            .and_then(|n| n.parse().ok())
-            .expect("a time");
+        let ran: f64 = line.split(' ').next().and_then(|n| n.parse().ok()).expect("a time");
         ran / start.elapsed().as_nanos() as f64
     };
     let fault: Fault = "quota:near,20%".parse().expect("a fault");
@@ -426,18 +391,13 @@ pub(super) fn a_quota_throttles_or_is_refused_in_words() {
     drop(lab);
     let left = ["/sys/fs/cgroup", "/sys/fs/cgroup/cpu"].map(|base| {
         let entries = std::fs::read_dir(base).into_iter().flatten().flatten();
-        entries
-            .filter(|e| e.file_name().to_string_lossy().starts_with("linerate-lab-"))
-            .count()
+        entries.filter(|e| e.file_name().to_string_lossy().starts_with("linerate-lab-")).count()
     });
     assert_eq!(left, [0, 0]);
 }
 
 pub(super) fn faults_are_planted_on_a_bridge() {
-    let bridged = Spec {
-        topology: Topology::Bridged,
-        ..Spec::default()
-    };
+    let bridged = Spec { topology: Topology::Bridged, ..Spec::default() };
     let lab = Lab::build(&bridged).expect("a lab");
     let mut echo = helper::echo(&lab);
     helper::round_trip(&lab);
@@ -516,11 +476,7 @@ fn planted_and_undone(beside: usize) {
             let both = state(&lab);
             lab.remove(&a).expect(first);
             plant(&lab, first);
-            assert_eq!(
-                state(&lab),
-                both,
-                "{first} and {second}, in the other order"
-            );
+            assert_eq!(state(&lab), both, "{first} and {second}, in the other order");
             lab.remove(&a).expect(first);
             lab.remove(&b).expect(second);
             assert_eq!(state(&lab), before, "once {first} and {second} are removed");

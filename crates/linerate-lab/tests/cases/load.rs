@@ -36,8 +36,7 @@ pub(super) fn iperf3_within(lab: &Lab, arguments: &[&str], range: Range<f64>, fr
 
 pub(super) fn within(rate: f64, range: &Range<f64>) -> Result<f64, String> {
     let lies = range.contains(&rate);
-    lies.then_some(rate)
-        .ok_or_else(|| format!("{rate} is not within {range:?}"))
+    lies.then_some(rate).ok_or_else(|| format!("{rate} is not within {range:?}"))
 }
 
 pub(super) fn iperf3_result(lab: &Lab, arguments: &[&str]) -> serde_json::Value {
@@ -45,9 +44,7 @@ pub(super) fn iperf3_result(lab: &Lab, arguments: &[&str]) -> serde_json::Value 
     let mut server = lab.spawn(Host::Far, &server).expect("iperf3");
     wait_for_listener(lab, &mut server);
     let far = lab.addresses(Host::Far).v4.to_string();
-    let client = Program::new("iperf3")
-        .args(["-J", "-c", &far])
-        .args(arguments);
+    let client = Program::new("iperf3").args(["-J", "-c", &far]).args(arguments);
     let done = lab.spawn(Host::Near, &client).expect("iperf3").finish();
     let done = done.expect("its end");
     assert!(done.status.success(), "{}", text(&done.stdout));
@@ -59,11 +56,7 @@ pub(super) fn iperf3_result(lab: &Lab, arguments: &[&str]) -> serde_json::Value 
 fn wait_for_listener(lab: &Lab, server: &mut Running) {
     for _ in 0..200 {
         // 1451 is 5201, iperf3's port; 0A is the state of a listener.
-        let done = shell(
-            lab,
-            Host::Far,
-            "grep -q ':1451 .* 0A ' /proc/net/tcp /proc/net/tcp6",
-        );
+        let done = shell(lab, Host::Far, "grep -q ':1451 .* 0A ' /proc/net/tcp /proc/net/tcp6");
         if done.status.success() {
             return;
         }
@@ -82,19 +75,12 @@ pub(super) fn tcp_crosses_the_router() {
     let received = received.expect("a number of bytes");
     assert!(received > 10 << 20, "{received}");
     let moved = forwarded_bytes(&lab) - before;
-    assert!(
-        moved >= received,
-        "the router counted {moved} bytes of {received}"
-    );
+    assert!(moved >= received, "the router counted {moved} bytes of {received}");
 }
 
 fn forwarded_bytes(lab: &Lab) -> u64 {
     let ports = lab.ports(Host::Router).expect("ports");
-    ports
-        .iter()
-        .find(|p| p.name == "far")
-        .expect("a port")
-        .tx_bytes
+    ports.iter().find(|p| p.name == "far").expect("a port").tx_bytes
 }
 
 fn token_bucket(rate: &str, bits: f64) {
@@ -103,19 +89,14 @@ fn token_bucket(rate: &str, bits: f64) {
     // Payload of a frame of MTU 1500, without preamble, gap and checksum.
     let most = bits * 1448.0 / 1514.0;
     let free = free_rate(&lab, &["-t", "1"], most);
-    let fault: Fault = format!("path-rate:{rate},deep,forward")
-        .parse()
-        .expect("a fault");
+    let fault: Fault = format!("path-rate:{rate},deep,forward").parse().expect("a fault");
     lab.plant(&fault).expect("planted");
     // On a machine that is hardly fast enough for the rate, the machine is the limit now and then.
     let least = most.min(free / 3.0) * 0.9;
     let limited = iperf3_within(&lab, &["-t", "3", "-O", "1"], least..most * 1.02, free);
     println!("{rate}: {:.4} of what the bucket allows", limited / most);
     lab.remove(&fault).expect("removed");
-    assert!(matches!(
-        lab.remove(&fault),
-        Err(LabError::NotPlanted { .. })
-    ));
+    assert!(matches!(lab.remove(&fault), Err(LabError::NotPlanted { .. })));
 }
 
 pub(super) fn token_bucket_holds_100_megabits() {
@@ -139,19 +120,13 @@ pub(super) fn token_bucket_holds_5_gigabits() {
 pub(super) fn congestion_control_is_chosen() {
     need("iperf3");
     for name in ["cubic", "bbr"] {
-        let spec = Spec {
-            congestion: Some(name.to_owned()),
-            ..Spec::default()
-        };
+        let spec = Spec { congestion: Some(name.to_owned()), ..Spec::default() };
         let lab = Lab::build(&spec).expect("a lab");
         let result = iperf3_result(&lab, &["-n", "1M"]);
         assert_eq!(result["end"]["sender_tcp_congestion"], name);
         assert_eq!(result["end"]["receiver_tcp_congestion"], name);
     }
-    let spec = Spec {
-        congestion: Some("nonesuch".to_owned()),
-        ..Spec::default()
-    };
+    let spec = Spec { congestion: Some("nonesuch".to_owned()), ..Spec::default() };
     let refused = Lab::build(&spec).expect_err("no such congestion control");
     assert!(refused.to_string().contains("nonesuch"), "{refused}");
 }
@@ -168,20 +143,13 @@ pub(super) fn small_buffers_bind() {
         let fault: Fault = text.parse().expect("a fault");
         lab.plant(&fault).expect(text);
         let bound = rate();
-        println!(
-            "{text}: {:.1} Mb/s, without {:.1} Mb/s",
-            bound / 1e6,
-            free / 1e6
-        );
+        println!("{text}: {:.1} Mb/s, without {:.1} Mb/s", bound / 1e6, free / 1e6);
         assert!(bound < most, "{text}: {bound}");
         assert!(bound > most.min(free) / 8.0, "{text}: {bound} of {free}");
         lab.remove(&fault).expect("removed");
     }
     let again = rate();
-    assert!(
-        again > free / 4.0,
-        "{again} of {free} once the buffers are large again"
-    );
+    assert!(again > free / 4.0, "{again} of {free} once the buffers are large again");
 }
 
 pub(super) fn delay_carries_2_gigabits() {
@@ -196,8 +164,7 @@ pub(super) fn delay_carries_2_gigabits() {
 
 fn nothing_is_lost(lost: [u64; 2]) -> Result<(), String> {
     let none = lost == [0, 0];
-    none.then_some(())
-        .ok_or_else(|| format!("{lost:?} packets were lost"))
+    none.then_some(()).ok_or_else(|| format!("{lost:?} packets were lost"))
 }
 
 /// What is lost of each way while four streams cross a delay.

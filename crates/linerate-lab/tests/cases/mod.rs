@@ -17,14 +17,8 @@ pub(crate) use traces::own_a_lab;
 pub(crate) const OF_RIGHTS: &[Case] = &[
     ("builds_and_runs_programs", builds_and_runs_programs),
     ("programs_stay_on_their_cpus", programs_stay_on_their_cpus),
-    (
-        "an_application_fault_reaches_its_side",
-        an_application_fault_reaches_its_side,
-    ),
-    (
-        "a_variable_reaches_the_programs_of_its_side",
-        a_variable_reaches_the_programs_of_its_side,
-    ),
+    ("an_application_fault_reaches_its_side", an_application_fault_reaches_its_side),
+    ("a_variable_reaches_the_programs_of_its_side", a_variable_reaches_the_programs_of_its_side),
     ("threads_are_refused", threads_are_refused),
     ("a_direct_lab_has_no_router", a_direct_lab_has_no_router),
     ("two_labs_live_and_die_apart", two_labs_live_and_die_apart),
@@ -33,115 +27,51 @@ pub(crate) const OF_RIGHTS: &[Case] = &[
     ("mtu_holds_on_every_port", mtu_holds_on_every_port),
     ("a_delay_keeps_other_faults", a_delay_keeps_other_faults),
     ("delay_is_what_was_asked_for", delay_is_what_was_asked_for),
-    (
-        "nothing_is_left_of_a_dropped_lab",
-        traces::nothing_is_left_of_a_dropped_lab,
-    ),
-    (
-        "nothing_is_left_of_a_killed_owner",
-        traces::nothing_is_left_of_a_killed_owner,
-    ),
+    ("nothing_is_left_of_a_dropped_lab", traces::nothing_is_left_of_a_dropped_lab),
+    ("nothing_is_left_of_a_killed_owner", traces::nothing_is_left_of_a_killed_owner),
     (
         "nothing_is_left_of_a_killed_outer_process",
         traces::nothing_is_left_of_a_killed_outer_process,
     ),
     ("tcp_crosses_the_router", load::tcp_crosses_the_router),
-    (
-        "programs_of_a_side_stay_on_a_cpu",
-        faults::programs_of_a_side_stay_on_a_cpu,
-    ),
-    (
-        "offloads_are_off_and_on_again",
-        faults::offloads_are_off_and_on_again,
-    ),
-    (
-        "a_quota_throttles_or_is_refused_in_words",
-        faults::a_quota_throttles_or_is_refused_in_words,
-    ),
-    (
-        "faults_are_planted_on_a_bridge",
-        faults::faults_are_planted_on_a_bridge,
-    ),
+    ("programs_of_a_side_stay_on_a_cpu", faults::programs_of_a_side_stay_on_a_cpu),
+    ("offloads_are_off_and_on_again", faults::offloads_are_off_and_on_again),
+    ("a_quota_throttles_or_is_refused_in_words", faults::a_quota_throttles_or_is_refused_in_words),
+    ("faults_are_planted_on_a_bridge", faults::faults_are_planted_on_a_bridge),
 ];
 
 /// Cases of what packets meet in a lab, which is the same whoever owns it. Names that start with `long::` are left
 /// to `./test.sh --long`.
 pub(crate) const OF_PATHS: &[Case] = &[
-    (
-        "congestion_control_is_chosen",
-        load::congestion_control_is_chosen,
-    ),
-    (
-        "long::token_bucket_holds_100_megabits",
-        load::token_bucket_holds_100_megabits,
-    ),
-    (
-        "token_bucket_holds_1_gigabit",
-        load::token_bucket_holds_1_gigabit,
-    ),
-    (
-        "long::token_bucket_holds_5_gigabits",
-        load::token_bucket_holds_5_gigabits,
-    ),
+    ("congestion_control_is_chosen", load::congestion_control_is_chosen),
+    ("long::token_bucket_holds_100_megabits", load::token_bucket_holds_100_megabits),
+    ("token_bucket_holds_1_gigabit", load::token_bucket_holds_1_gigabit),
+    ("long::token_bucket_holds_5_gigabits", load::token_bucket_holds_5_gigabits),
     ("small_buffers_bind", load::small_buffers_bind),
-    (
-        "long::delay_carries_2_gigabits",
-        load::delay_carries_2_gigabits,
-    ),
-    (
-        "a_policer_holds_all_flows_together",
-        faults::a_policer_holds_all_flows_together,
-    ),
-    (
-        "each_shaped_flow_has_its_rate",
-        faults::each_shaped_flow_has_its_rate,
-    ),
-    (
-        "long::each_policed_flow_has_its_rate",
-        faults::each_policed_flow_has_its_rate,
-    ),
-    (
-        "as_much_is_lost_as_was_asked",
-        faults::as_much_is_lost_as_was_asked,
-    ),
+    ("long::delay_carries_2_gigabits", load::delay_carries_2_gigabits),
+    ("a_policer_holds_all_flows_together", faults::a_policer_holds_all_flows_together),
+    ("each_shaped_flow_has_its_rate", faults::each_shaped_flow_has_its_rate),
+    ("long::each_policed_flow_has_its_rate", faults::each_policed_flow_has_its_rate),
+    ("as_much_is_lost_as_was_asked", faults::as_much_is_lost_as_was_asked),
     ("packets_are_overtaken", faults::packets_are_overtaken),
     ("delays_wander", faults::delays_wander),
     ("packets_wait_for_a_tick", faults::packets_wait_for_a_tick),
     ("large_packets_vanish", faults::large_packets_vanish),
-    (
-        "a_host_shapes_its_own_port",
-        faults::a_host_shapes_its_own_port,
-    ),
-    (
-        "a_short_queue_drops_in_the_host",
-        faults::a_short_queue_drops_in_the_host,
-    ),
-    (
-        "other_traffic_crosses_the_path",
-        faults::other_traffic_crosses_the_path,
-    ),
+    ("a_host_shapes_its_own_port", faults::a_host_shapes_its_own_port),
+    ("a_short_queue_drops_in_the_host", faults::a_short_queue_drops_in_the_host),
+    ("other_traffic_crosses_the_path", faults::other_traffic_crosses_the_path),
     ("hogs_make_programs_wait", faults::hogs_make_programs_wait),
     ("programs_stop_and_go_on", faults::programs_stop_and_go_on),
     (
         "each_fault_is_planted_beside_another_and_undone",
         faults::each_fault_is_planted_beside_another_and_undone,
     ),
-    (
-        "long::any_two_faults_are_planted_and_undone",
-        faults::any_two_faults_are_planted_and_undone,
-    ),
+    ("long::any_two_faults_are_planted_and_undone", faults::any_two_faults_are_planted_and_undone),
 ];
 
 fn lab(faults: &[&str]) -> Lab {
-    let faults = faults
-        .iter()
-        .map(|text| text.parse().expect(text))
-        .collect();
-    let spec = Spec {
-        faults,
-        congestion: Some("cubic".to_owned()),
-        ..Spec::default()
-    };
+    let faults = faults.iter().map(|text| text.parse().expect(text)).collect();
+    let spec = Spec { faults, congestion: Some("cubic".to_owned()), ..Spec::default() };
     Lab::build(&spec).expect("a lab")
 }
 
@@ -158,11 +88,7 @@ fn text(bytes: &[u8]) -> String {
 fn builds_and_runs_programs() {
     let lab = lab(&[]);
     for host in [Host::Near, Host::Far] {
-        let done = shell(
-            &lab,
-            host,
-            "ls /sys/class/net; test -d /proc/$$; echo $?; exit 3",
-        );
+        let done = shell(&lab, host, "ls /sys/class/net; test -d /proc/$$; echo $?; exit 3");
         assert_eq!(text(&done.stdout), "eth0\nlo\n0");
         assert_eq!(done.status.code(), Some(3));
     }
@@ -170,13 +96,8 @@ fn builds_and_runs_programs() {
     assert_eq!(text(&done.stdout), "far\nlo\nnear\nothers\n/");
     assert_eq!(text(&done.stderr), "error");
     let missing = lab.spawn(Host::Near, &Program::new("/no/such/program"));
-    assert!(
-        matches!(missing, Err(LabError::Spawn { .. })),
-        "{missing:?}"
-    );
-    let mut sleeper = lab
-        .spawn(Host::Far, &Program::new("sleep").arg("1000"))
-        .expect("sleep");
+    assert!(matches!(missing, Err(LabError::Spawn { .. })), "{missing:?}");
+    let mut sleeper = lab.spawn(Host::Far, &Program::new("sleep").arg("1000")).expect("sleep");
     let still = sleeper.wait_for(Duration::from_millis(50)).expect("a lab");
     assert!(still.is_none());
     assert!(!sleeper.kill().expect("its end").success());
@@ -204,10 +125,7 @@ fn delay_is_what_was_asked_for() {
     assert!(delayed >= 20.0, "{delayed} after {plain}");
     let forwarded = lab.forwarded().expect("a forwarder").expect("counters");
     assert_eq!(forwarded.lost, [0, 0]);
-    assert!(
-        forwarded.frames.iter().all(|frames| *frames > 10),
-        "{forwarded:?}"
-    );
+    assert!(forwarded.frames.iter().all(|frames| *frames > 10), "{forwarded:?}");
     lab.remove(&fault).expect("removed");
     assert_eq!(lab.forwarded(), Ok(None));
     let one_way: Fault = "delay:300us,reverse".parse().expect("a fault");
@@ -225,9 +143,7 @@ fn programs_stay_on_their_cpus() {
     let lab = lab(&[]);
     let cpu = rustix::thread::sched_getcpu();
     let status = Program::new("grep").args(["Cpus_allowed_list", "/proc/self/status"]);
-    let bound = lab
-        .spawn(Host::Far, &status.clone().cpus([cpu]))
-        .expect("grep");
+    let bound = lab.spawn(Host::Far, &status.clone().cpus([cpu])).expect("grep");
     let bound = bound.finish().expect("its end");
     assert_eq!(text(&bound.stdout), format!("Cpus_allowed_list:\t{cpu}"));
     let own = std::fs::read_to_string("/proc/self/status").expect("a status");
@@ -263,10 +179,7 @@ fn a_variable_reaches_the_programs_of_its_side() {
 }
 
 fn a_direct_lab_has_no_router() {
-    let direct = Spec {
-        topology: Topology::Direct,
-        ..Spec::default()
-    };
+    let direct = Spec { topology: Topology::Direct, ..Spec::default() };
     let lab = Lab::build(&direct).expect("a lab");
     let mut echo = helper::echo(&lab);
     helper::round_trip(&lab);
@@ -277,10 +190,7 @@ fn a_direct_lab_has_no_router() {
         assert!(refused.contains("router"), "{refused}");
     }
     let router = lab.ports(Host::Router);
-    assert!(
-        matches!(router, Err(LabError::NoSuchHost { .. })),
-        "{router:?}"
-    );
+    assert!(matches!(router, Err(LabError::NoSuchHost { .. })), "{router:?}");
 }
 
 fn two_labs_live_and_die_apart() {
@@ -294,10 +204,7 @@ fn two_labs_live_and_die_apart() {
 
 fn port(lab: &Lab, host: Host, name: &str) -> PortStatus {
     let ports = lab.ports(host).expect("ports");
-    ports
-        .into_iter()
-        .find(|port| port.name == name)
-        .expect("a port")
+    ports.into_iter().find(|port| port.name == name).expect("a port")
 }
 
 fn a_link_goes_down_and_up() {
@@ -336,11 +243,7 @@ fn mtu_holds_on_every_port() {
     let mtus = || {
         let hosts = [Host::Near, Host::Router, Host::Far];
         let ports = hosts.map(|host| lab.ports(host).expect("ports"));
-        ports
-            .concat()
-            .iter()
-            .map(|port| port.mtu)
-            .collect::<Vec<_>>()
+        ports.concat().iter().map(|port| port.mtu).collect::<Vec<_>>()
     };
     for mtu in [9000, 1280] {
         let fault: Fault = format!("mtu:{mtu}").parse().expect("a fault");
@@ -373,7 +276,6 @@ fn a_delay_keeps_other_faults() {
     assert_eq!(kinds(), both);
     let rmem = shell(&lab, Host::Near, "cut -f3 /proc/sys/net/ipv4/tcp_rmem");
     assert_eq!(text(&rmem.stdout), "1048576");
-    lab.remove(&"path-rate:1Gb/s,deep".parse().expect("a fault"))
-        .expect("removed");
+    lab.remove(&"path-rate:1Gb/s,deep".parse().expect("a fault")).expect("removed");
     assert_eq!(kinds(), [None, None]);
 }

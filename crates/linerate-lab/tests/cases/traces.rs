@@ -17,10 +17,7 @@ fn namespaces(lab: &Lab) -> HashSet<String> {
     let script = "for n in user pid mnt net; do readlink /proc/self/ns/$n; done";
     let hosts = [Host::Near, Host::Router, Host::Far];
     let lines = hosts.map(|host| text(&shell(lab, host, script).stdout));
-    lines
-        .iter()
-        .flat_map(|all| all.lines().map(str::to_owned))
-        .collect()
+    lines.iter().flat_map(|all| all.lines().map(str::to_owned)).collect()
 }
 
 /// A program in each host that would run for ever.
@@ -53,11 +50,7 @@ fn holders(namespaces: &HashSet<String>) -> Vec<PathBuf> {
 fn assert_gone(namespaces: &HashSet<String>) {
     let start = Instant::now();
     while !holders(namespaces).is_empty() {
-        assert!(
-            start.elapsed() < Duration::from_secs(20),
-            "left: {:?}",
-            holders(namespaces)
-        );
+        assert!(start.elapsed() < Duration::from_secs(20), "left: {:?}", holders(namespaces));
         std::thread::sleep(Duration::from_millis(10));
     }
 }

@@ -28,8 +28,7 @@ fn program() -> Program {
 
 /// Starts a server in far that sends back what it gets.
 pub(crate) fn echo(lab: &Lab) -> Running {
-    lab.spawn(Host::Far, &program().arg("echo"))
-        .expect("a server")
+    lab.spawn(Host::Far, &program().arg("echo")).expect("a server")
 }
 
 /// The median round trip from near to far, in milliseconds: the shorter of IPv4 and IPv6, each of

@@ -4,10 +4,7 @@
 //! are checked when this file is compiled.
 //= rdma-core 65.0, libibverbs/verbs.h; offsets of 44.0 and 65.0 were compared
 
-#![expect(
-    clippy::struct_field_names,
-    reason = "fields have the names of the header"
-)]
+#![expect(clippy::struct_field_names, reason = "fields have the names of the header")]
 
 pub(super) mod extended;
 

@@ -146,15 +146,7 @@ impl Calls {
                 }
                 Operation::Add(begin, key, address) => begin(qp, key, address, 1),
             }
-            if let Some((
-                set,
-                WrUd {
-                    ah,
-                    remote_qpn,
-                    remote_qkey,
-                },
-            )) = self.address
-            {
+            if let Some((set, WrUd { ah, remote_qpn, remote_qkey })) = self.address {
                 set(qp, ah, remote_qpn, remote_qkey);
             }
             let Sge { addr, length, lkey } = self.sge;
@@ -230,17 +222,9 @@ mod tests {
     fn each(verb: Verb, inline: bool) -> Each {
         Each {
             verb,
-            sge: Sge {
-                addr: 64,
-                length: 8,
-                lkey: 3,
-            },
+            sge: Sge { addr: 64, length: 8, lkey: 3 },
             inline,
-            remote: Remote {
-                address: 4096,
-                key: 5,
-                len: 8,
-            },
+            remote: Remote { address: 4096, key: 5, len: 8 },
             address: None,
         }
     }
@@ -269,22 +253,14 @@ mod tests {
     fn each_operation_says_where_its_payload_goes() {
         let start = ["start"];
         let end = ["payload 3 64 8", "complete"];
-        for (verb, begin) in [
-            (Verb::WriteWithImmediate, "write 5 4096 77"),
-            (Verb::FetchAndAdd, "add 5 4096 1"),
-        ] {
+        for (verb, begin) in
+            [(Verb::WriteWithImmediate, "write 5 4096 77"), (Verb::FetchAndAdd, "add 5 4096 1")]
+        {
             let seen = posted(each(verb, false), 1).unwrap();
             assert_eq!(seen, [&start[..], &[begin], &end].concat(), "{verb:?}");
         }
-        let address = Some(WrUd {
-            ah: ptr::null_mut(),
-            remote_qpn: 11,
-            remote_qkey: 13,
-        });
-        let datagram = Each {
-            address,
-            ..each(Verb::Send, false)
-        };
+        let address = Some(WrUd { ah: ptr::null_mut(), remote_qpn: 11, remote_qkey: 13 });
+        let datagram = Each { address, ..each(Verb::Send, false) };
         let seen = posted(datagram, 1).unwrap();
         assert_eq!(seen, [&start[..], &["send 9 2", "to 11 13"], &end].concat());
     }

@@ -40,11 +40,7 @@ impl<W: Link> Chain<W> {
         let chain = Self { wrs, sge };
         for at in 0..chain.len() {
             let follows = at + 1 < chain.len();
-            let next = if follows {
-                chain.at(at + 1)
-            } else {
-                std::ptr::null_mut()
-            };
+            let next = if follows { chain.at(at + 1) } else { std::ptr::null_mut() };
             // SAFETY: the element is inside the slice, to which no other reference exists.
             unsafe { (*chain.at(at)).link(sge.as_ptr(), next) }
         }
@@ -109,12 +105,7 @@ mod tests {
             opcode: 0,
             send_flags: flag::INLINE,
             imm_data: 0,
-            kind: WrKind {
-                rdma: WrRdma {
-                    remote_addr: 7,
-                    rkey: 9,
-                },
-            },
+            kind: WrKind { rdma: WrRdma { remote_addr: 7, rkey: 9 } },
             unused: [0; 7],
         }
     }
@@ -122,11 +113,7 @@ mod tests {
     #[test]
     fn requests_are_linked_and_only_the_last_completes() {
         for len in [1, 2, 16] {
-            let sge = Sge {
-                addr: 1,
-                length: 2,
-                lkey: 3,
-            };
+            let sge = Sge { addr: 1, length: 2, lkey: 3 };
             let mut chain = Chain::new(wr(), sge, len);
             chain.sign(true, 5, 7);
             let mut seen = Vec::new();

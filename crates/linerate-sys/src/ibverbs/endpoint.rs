@@ -304,18 +304,12 @@ impl Endpoint {
         // SAFETY: the channel exists, and its descriptor is open as long as it does.
         let fd = unsafe { BorrowedFd::borrow_raw((*channel.as_ptr()).fd) };
         let mut fds = [PollFd::from_borrowed_fd(fd, PollFlags::IN)];
-        let time = Timespec {
-            tv_sec: most.as_secs() as i64,
-            tv_nsec: most.subsec_nanos().into(),
-        };
+        let time = Timespec { tv_sec: most.as_secs() as i64, tv_nsec: most.subsec_nanos().into() };
         match poll(&mut fds, Some(&time)) {
             Ok(0) | Err(rustix::io::Errno::INTR) => return Ok(()),
             Ok(_) => {}
             Err(error) => {
-                return Err(Refused {
-                    call: "poll",
-                    source: error.into(),
-                });
+                return Err(Refused { call: "poll", source: error.into() });
             }
         }
         let (mut cq, mut context) = (ptr::null_mut(), ptr::null_mut());

@@ -108,10 +108,7 @@ impl Library {
     /// Returns the library, loaded by the first call.
     pub fn load() -> Result<&'static Self, Missing> {
         static LIBRARY: OnceLock<Result<Library, Missing>> = OnceLock::new();
-        LIBRARY
-            .get_or_init(|| Self::lookup(open(NAME)?))
-            .as_ref()
-            .map_err(Clone::clone)
+        LIBRARY.get_or_init(|| Self::lookup(open(NAME)?)).as_ref().map_err(Clone::clone)
     }
 }
 
@@ -139,10 +136,7 @@ mod tests {
     #[test]
     fn a_library_that_is_not_there_is_named() {
         let missing = open(c"libno-such-library.so.7").unwrap_err();
-        assert!(
-            missing.to_string().contains("libno-such-library.so.7"),
-            "{missing}"
-        );
+        assert!(missing.to_string().contains("libno-such-library.so.7"), "{missing}");
     }
 
     #[test]

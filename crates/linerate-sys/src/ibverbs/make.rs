@@ -17,11 +17,7 @@ pub(super) fn channel(device: &Device) -> Result<Owned<CompChannel>, Refused> {
     // SAFETY: the context is open, and the channel is destroyed after its queues.
     unsafe {
         let made = (library.ibv_create_comp_channel)(device.context.as_ptr());
-        Owned::take(
-            "ibv_create_comp_channel",
-            made,
-            library.ibv_destroy_comp_channel,
-        )
+        Owned::take("ibv_create_comp_channel", made, library.ibv_destroy_comp_channel)
     }
 }
 

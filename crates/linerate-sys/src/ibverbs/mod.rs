@@ -4,10 +4,7 @@
 //! [`Endpoint`] owns a queue pair with its completion queues and one [region](Endpoint::region) of registered memory.
 //! Requests name places in that region alone, and the region lives longer than the queue pair.
 
-#![expect(
-    unsafe_code,
-    reason = "libibverbs has no safe binding that a program can start without"
-)]
+#![expect(unsafe_code, reason = "libibverbs has no safe binding that a program can start without")]
 
 mod abi;
 mod calls;
@@ -55,10 +52,7 @@ impl std::error::Error for Refused {
 impl Refused {
     /// The error of a function that sets `errno`.
     fn last(call: &'static str) -> Self {
-        Self {
-            call,
-            source: io::Error::last_os_error(),
-        }
+        Self { call, source: io::Error::last_os_error() }
     }
 
     /// Checks what a function returns: an error number, zero for success. Some return -1 and set `errno`.
@@ -75,10 +69,7 @@ impl Refused {
         if result < 0 {
             return Self::last(call);
         }
-        Self {
-            call,
-            source: io::Error::from_raw_os_error(result),
-        }
+        Self { call, source: io::Error::from_raw_os_error(result) }
     }
 }
 

@@ -43,10 +43,7 @@ impl Region {
             let pd = (library.ibv_alloc_pd)(device.context.as_ptr());
             Owned::take("ibv_alloc_pd", pd, library.ibv_dealloc_pd)
         }?;
-        let mut memory = Array::new(len).map_err(|source| Refused {
-            call: "mmap",
-            source,
-        })?;
+        let mut memory = Array::new(len).map_err(|source| Refused { call: "mmap", source })?;
         memory.fill(0);
         let allowed: c_uint = access::LOCAL_WRITE
             | access::REMOTE_WRITE
@@ -59,12 +56,7 @@ impl Region {
             let mr = (library.ibv_reg_mr)(pd.as_ptr(), start, len, allowed as c_int);
             Owned::take("ibv_reg_mr", mr, library.ibv_dereg_mr)
         }?;
-        Ok(Self {
-            mr,
-            pd,
-            memory,
-            device: Arc::clone(device),
-        })
+        Ok(Self { mr, pd, memory, device: Arc::clone(device) })
     }
 
     /// Returns the number of bytes.
@@ -76,11 +68,7 @@ impl Region {
     pub fn remote(&self) -> Remote {
         // SAFETY: the region is registered, and the library does not change the structure any more.
         let key = unsafe { (*self.mr.as_ptr()).rkey };
-        Remote {
-            address: self.memory.start() as u64,
-            key,
-            len: self.memory.size() as u64,
-        }
+        Remote { address: self.memory.start() as u64, key, len: self.memory.size() as u64 }
     }
 
     /// Returns the address of `len` bytes at an offset, and the key for requests of this end.

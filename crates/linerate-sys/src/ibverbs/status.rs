@@ -58,9 +58,7 @@ impl Status {
 
     /// Returns what the status means, as a fragment.
     pub fn meaning(self) -> &'static str {
-        MEANINGS
-            .get(self.0 as usize)
-            .unwrap_or(&"a status that this version does not know")
+        MEANINGS.get(self.0 as usize).unwrap_or(&"a status that this version does not know")
     }
 }
 

@@ -43,10 +43,7 @@ fn enter(ring: &IoUring, most: Duration) -> io::Result<()> {
 /// Returns whether the time was over, a signal arrived, or the kernel has no room just now. This is not a failure:
 /// entries that the kernel did not accept are still queued.
 fn is_pause(error: &io::Error) -> bool {
-    matches!(
-        error.raw_os_error(),
-        Some(libc::ETIME | libc::EINTR | libc::EAGAIN | libc::EBUSY)
-    )
+    matches!(error.raw_os_error(), Some(libc::ETIME | libc::EINTR | libc::EAGAIN | libc::EBUSY))
 }
 
 fn full<E>(_: E) -> io::Error {

@@ -35,18 +35,10 @@ impl Provided {
         // pins its pages here and uses the pages, not the addresses; `give` keeps them mapped while this value
         // is in use.
         unsafe {
-            ring.submitter()
-                .register_buf_ring_with_flags(at, slots, GROUP, 0)?;
+            ring.submitter().register_buf_ring_with_flags(at, slots, GROUP, 0)?;
         };
         let bytes = Memory::new(size * usize::from(count))?;
-        let mut made = Self {
-            queue,
-            bytes,
-            size,
-            count,
-            mask: slots - 1,
-            tail: 0,
-        };
+        let mut made = Self { queue, bytes, size, count, mask: slots - 1, tail: 0 };
         (0..count).for_each(|buffer| made.give(buffer));
         Ok(made)
     }

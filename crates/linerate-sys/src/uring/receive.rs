@@ -52,13 +52,7 @@ impl Receiver {
             .setup_cqsize(u32::from(count) + 8)
             .build(ENTRIES)?;
         let buffers = ManuallyDrop::new(Provided::new(&ring, size, count)?);
-        Ok(Self {
-            ring,
-            buffers,
-            armed: None,
-            ending: false,
-            part: None,
-        })
+        Ok(Self { ring, buffers, armed: None, ending: false, part: None })
     }
 
     /// Returns the next bytes of the stream, at most `most`; empty if the other end has closed, `None` if nothing

@@ -1,9 +1,6 @@
 //! Sends without a copy, from pages that were registered.
 
-#![expect(
-    unsafe_code,
-    reason = "memory that the kernel reads later, and entries of its queue"
-)]
+#![expect(unsafe_code, reason = "memory that the kernel reads later, and entries of its queue")]
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
@@ -51,22 +48,14 @@ impl Sender {
     /// many pages (`RLIMIT_MEMLOCK`), with `EINVAL` if the kernel does not report on sends (before 6.2), and with
     /// `ENOSYS` or `EPERM` if there is no io_uring or this process may not use it.
     pub fn new(memory: Memory) -> io::Result<Self> {
-        let ring = IoUring::builder()
-            .setup_coop_taskrun()
-            .setup_cqsize(COMPLETIONS)
-            .build(SENDS)?;
-        let pages = [libc::iovec {
-            iov_base: memory.start().as_ptr().cast(),
-            iov_len: memory.size(),
-        }];
+        let ring =
+            IoUring::builder().setup_coop_taskrun().setup_cqsize(COMPLETIONS).build(SENDS)?;
+        let pages =
+            [libc::iovec { iov_base: memory.start().as_ptr().cast(), iov_len: memory.size() }];
         // SAFETY: `memory` is mapped with this size now, when its pages are looked up. The kernel pins the
         // pages and uses them from then on, not the address: it needs no mapping after this call.
         unsafe { ring.submitter().register_buffers(&pages)? };
-        let mut made = Self {
-            ring,
-            memory,
-            under_way: None,
-        };
+        let mut made = Self { ring, memory, under_way: None };
         made.ask()?;
         Ok(made)
     }

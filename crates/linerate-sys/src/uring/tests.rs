@@ -20,9 +20,7 @@ fn pair() -> (TcpStream, TcpStream) {
 fn payload(len: usize) -> Memory {
     let mut memory = Memory::new(len).unwrap();
     let bytes = memory.bytes_mut().iter_mut();
-    bytes
-        .enumerate()
-        .for_each(|(at, byte)| *byte = (at * 31 % 251) as u8);
+    bytes.enumerate().for_each(|(at, byte)| *byte = (at * 31 % 251) as u8);
     memory
 }
 
@@ -98,9 +96,7 @@ fn on_one_machine_the_kernel_copies_and_says_so() {
     assert_eq!(sent.unwrap(), Some(1));
     far.read_exact(&mut [0]).unwrap();
     while completions.through < 2 {
-        sender
-            .send(near.as_fd(), 1, true, WAIT, &mut completions)
-            .unwrap();
+        sender.send(near.as_fd(), 1, true, WAIT, &mut completions).unwrap();
         far.read_exact(&mut [0]).unwrap();
     }
     assert_eq!(completions.copied, completions.through);
@@ -121,13 +117,7 @@ fn a_send_that_does_not_end_in_time_goes_on_and_is_counted_once() {
     while send(&mut sender, WAIT) {}
     assert!(!send(&mut sender, Duration::from_millis(1)), "nobody reads");
     let other = pair();
-    let refused = sender.send(
-        other.0.as_fd(),
-        1,
-        true,
-        WAIT,
-        &mut SendCompletions::default(),
-    );
+    let refused = sender.send(other.0.as_fd(), 1, true, WAIT, &mut SendCompletions::default());
     assert_eq!(refused.unwrap_err().kind(), io::ErrorKind::InvalidInput);
     assert!(sender.send_copied(other.0.as_fd(), 1).is_err());
     let reader = thread::spawn(move || {
@@ -199,20 +189,14 @@ fn what_ends_in_order_leaves_the_connection_and_bytes_that_nobody_took_are_told(
     near.write_all(b"fgh").unwrap();
     let took = receiver.take(far.as_fd(), 2, Some(WAIT)).unwrap();
     assert_eq!(took, Some(b"fg".as_slice()));
-    assert_eq!(
-        receiver.end().unwrap_err().kind(),
-        io::ErrorKind::InvalidData
-    );
+    assert_eq!(receiver.end().unwrap_err().kind(), io::ErrorKind::InvalidData);
 }
 
 #[test]
 fn one_that_is_dropped_in_the_middle_receives_no_more() {
     let (mut near, mut far) = pair();
     let mut receiver = Receiver::new(10, 2).unwrap();
-    assert_eq!(
-        receiver.take(far.as_fd(), 9, Some(Duration::ZERO)).unwrap(),
-        None
-    );
+    assert_eq!(receiver.take(far.as_fd(), 9, Some(Duration::ZERO)).unwrap(), None);
     drop(receiver);
     near.write_all(b"abc").unwrap();
     let mut got = [0; 3];
@@ -224,48 +208,26 @@ fn one_that_is_dropped_in_the_middle_receives_no_more() {
 fn a_socket_that_cannot_says_so() {
     let (near, _far) = UnixStream::pair().unwrap();
     let mut sender = Sender::new(payload(10)).unwrap();
-    let refused = sender.send(
-        near.as_fd(),
-        10,
-        true,
-        WAIT,
-        &mut SendCompletions::default(),
-    );
+    let refused = sender.send(near.as_fd(), 10, true, WAIT, &mut SendCompletions::default());
     assert_eq!(refused.unwrap_err().raw_os_error(), Some(libc::EOPNOTSUPP));
 }
 
 /// Makes a system call fail for this thread from now on, as a container may.
 fn forbid(call: libc::c_long, errno: i32) {
-    let step = |code: u32, jf, k| libc::sock_filter {
-        code: code as u16,
-        jt: 0,
-        jf,
-        k,
-    };
+    let step = |code: u32, jf, k| libc::sock_filter { code: code as u16, jt: 0, jf, k };
     // Its number is the first field of struct seccomp_data.
     let mut filter = [
         step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0),
         step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 1, call as u32),
-        step(
-            libc::BPF_RET | libc::BPF_K,
-            0,
-            libc::SECCOMP_RET_ERRNO | errno as u32,
-        ),
+        step(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_ERRNO | errno as u32),
         step(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_ALLOW),
     ];
-    let program = libc::sock_fprog {
-        len: filter.len() as u16,
-        filter: filter.as_mut_ptr(),
-    };
+    let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
     // SAFETY: the kernel copies the filter during the call; both calls affect the calling thread only
     // (prctl(2)).
     let set = unsafe {
         libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
-            && libc::prctl(
-                libc::PR_SET_SECCOMP,
-                libc::SECCOMP_MODE_FILTER,
-                &raw const program,
-            ) == 0
+            && libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) == 0
     };
     assert!(set, "{}", io::Error::last_os_error());
 }

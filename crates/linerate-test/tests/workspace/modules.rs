@@ -35,12 +35,8 @@ fn uses_above<'a>(module: &str, text: &str, floors: &[&'a str]) -> Vec<&'a str> 
     let is_used = |floor: &&&str| {
         let path = format!("crate::{floor}");
         code.iter().any(|line| {
-            let rests = line
-                .match_indices(&path)
-                .map(|(i, _)| &line[i + path.len()..]);
-            rests
-                .into_iter()
-                .any(|rest| rest.starts_with([':', ';', ' ']))
+            let rests = line.match_indices(&path).map(|(i, _)| &line[i + path.len()..]);
+            rests.into_iter().any(|rest| rest.starts_with([':', ';', ' ']))
         })
     };
     above.iter().filter(is_used).copied().collect()

@@ -31,9 +31,7 @@ impl Giver {
 impl Write for Giver {
     fn write(&mut self, text: &[u8]) -> io::Result<usize> {
         let given = self.give(text.to_vec());
-        given
-            .then_some(text.len())
-            .ok_or(io::ErrorKind::BrokenPipe.into())
+        given.then_some(text.len()).ok_or(io::ErrorKind::BrokenPipe.into())
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -65,11 +63,7 @@ impl Beside {
             let _ = over.send(written);
         };
         Builder::new().name("writer".to_owned()).spawn(body)?;
-        Ok(Self {
-            texts: Giver(texts),
-            most,
-            ended,
-        })
+        Ok(Self { texts: Giver(texts), most, ended })
     }
 
     /// Texts go to `out`, and are flushed one by one.
@@ -117,10 +111,9 @@ impl Write for Beside {
     fn write(&mut self, text: &[u8]) -> io::Result<usize> {
         match self.texts.0.try_send(Next::Text(text.to_vec())) {
             Ok(()) => Ok(text.len()),
-            Err(TrySendError::Full(_)) => Err(io::Error::other(format!(
-                "the last {} lines were not read in time",
-                self.most
-            ))),
+            Err(TrySendError::Full(_)) => {
+                Err(io::Error::other(format!("the last {} lines were not read in time", self.most)))
+            }
             Err(TrySendError::Disconnected(_)) => Err(self.why()),
         }
     }
@@ -154,9 +147,7 @@ mod tests {
         let held = gate.lock().unwrap();
         let (mut beside, heard) = gated(2, &gate);
         // One may be with the thread already.
-        let given = (0..10)
-            .take_while(|n| write!(beside, "{n}").is_ok())
-            .count();
+        let given = (0..10).take_while(|n| write!(beside, "{n}").is_ok()).count();
         assert!((2..=3).contains(&given), "{given}");
         let began = Instant::now();
         let late = beside.finish(Duration::from_millis(50)).unwrap_err();

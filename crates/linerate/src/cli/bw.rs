@@ -195,21 +195,13 @@ fn foreign(
     let stream = session::stream(options)?.map(Stream::of_a_probe);
     let stop = reach::system(signal::interrupted(), "cannot watch for Ctrl-C")?;
     let family = reach::family(&options.peer);
-    let servers = session::at_once(&stop, || {
-        parsed.resolve(family).map_err(reach::peer_failure)
-    })?;
+    let servers = session::at_once(&stop, || parsed.resolve(family).map_err(reach::peer_failure))?;
     // Datagrams have no slow start, and old servers cannot leave a part of them out.
     let washout = match protocol {
         Protocol::Udp => Nanos(0),
         _ => WASHOUT,
     };
-    let test = iperf3::Options {
-        servers,
-        protocol,
-        washout,
-        time,
-        machine: Arc::new(Live::new()),
-    };
+    let test = iperf3::Options { servers, protocol, washout, time, machine: Arc::new(Live::new()) };
     let mut link = Iperf3::reach(test, &stop).map_err(not_reached)?;
     let plan = Plan {
         engine: resolve::engine(&options.run, Needs::Load)?,
@@ -250,10 +242,7 @@ fn can(directions: &[Direction], options: &Options) -> Result<(Protocol, Directi
     let name = options.run.engine.as_deref().unwrap_or(transport::TCP.name);
     let own = transport::named(name).map(|info| options.engine.of(info));
     for option in [&transport::BIND, &transport::DSCP] {
-        if own
-            .as_ref()
-            .is_some_and(|own| own.get(option.key).is_some())
-        {
+        if own.as_ref().is_some_and(|own| own.get(option.key).is_some()) {
             return refuse(
                 &format!("--{} does not work with an iperf3 server", option.key),
                 &format!("leave out --{}, or `linerate serve` there", option.key),
@@ -283,10 +272,7 @@ fn can(directions: &[Direction], options: &Options) -> Result<(Protocol, Directi
 fn connections(ends: Vec<[SocketAddr; 2]>) -> Connections {
     Connections {
         ends,
-        owner: Owner {
-            pid: std::process::id(),
-            name: env!("CARGO_PKG_NAME").to_owned(),
-        },
+        owner: Owner { pid: std::process::id(), name: env!("CARGO_PKG_NAME").to_owned() },
     }
 }
 
@@ -302,21 +288,12 @@ pub(super) fn again(record: &Record, options: &Options) -> Result<Exit, Failure>
     };
     print(&probe, record, options)?;
     let found = Found::figures(probe.summary());
-    Ok(single::exit(
-        probe.complete(),
-        &plan.directions,
-        &found,
-        options,
-    ))
+    Ok(single::exit(probe.complete(), &plan.directions, &found, options))
 }
 
 fn print(probe: &Probe, record: &Record, options: &Options) -> Result<(), Failure> {
     let told = (options.report.with_record == Some(true)).then_some(record);
-    out::result(
-        options,
-        || bw::json(probe, told),
-        || noted(bw::page(probe), record),
-    )
+    out::result(options, || bw::json(probe, told), || noted(bw::page(probe), record))
 }
 
 /// A request that is impossible.
@@ -336,10 +313,8 @@ mod tests {
 
     #[test]
     fn the_port_of_an_iperf3_server_stands_with_its_host() {
-        let typed = |port: &str| options::Peer {
-            port: port.parse().ok(),
-            ..options::Peer::default()
-        };
+        let typed =
+            |port: &str| options::Peer { port: port.parse().ok(), ..options::Peer::default() };
         let hint = |host, port| {
             let failure = portless(host, &typed(port)).unwrap_err();
             assert_eq!(failure.exit, Exit::Usage);
@@ -347,13 +322,7 @@ mod tests {
         };
         assert!(portless("brook", &typed("")).is_ok());
         assert_eq!(hint("brook", "5202"), "iperf3://brook:5202, without --port");
-        assert_eq!(
-            hint("brook:5203/", "5202"),
-            "iperf3://brook:5203, without --port"
-        );
-        assert_eq!(
-            hint("fe80::1%eth0", "5202"),
-            "iperf3://[fe80::1%eth0]:5202, without --port"
-        );
+        assert_eq!(hint("brook:5203/", "5202"), "iperf3://brook:5203, without --port");
+        assert_eq!(hint("fe80::1%eth0", "5202"), "iperf3://[fe80::1%eth0]:5202, without --port");
     }
 }

@@ -43,13 +43,10 @@ impl Bytes {
         match String::from_utf8(bytes) {
             Ok(text) => Self::Text(text),
             Err(error) => Self::Binary {
-                hex: error
-                    .as_bytes()
-                    .iter()
-                    .fold(String::new(), |mut hex, byte| {
-                        let _ = write!(hex, "{byte:02x}");
-                        hex
-                    }),
+                hex: error.as_bytes().iter().fold(String::new(), |mut hex, byte| {
+                    let _ = write!(hex, "{byte:02x}");
+                    hex
+                }),
             },
         }
     }
@@ -126,12 +123,7 @@ enum Written {
 impl Pending {
     /// Makes the file, readable as every new file is, or by its owner alone.
     pub(crate) fn begin(path: &Path, private: bool) -> io::Result<Self> {
-        let itself = || {
-            OpenOptions::new()
-                .write(true)
-                .open(path)
-                .map(Written::Itself)
-        };
+        let itself = || OpenOptions::new().write(true).open(path).map(Written::Itself);
         let is_file = path.metadata().map(|found| found.is_file());
         let file = if is_file.as_ref().is_ok_and(|is_file| !is_file) {
             itself()?
@@ -185,9 +177,7 @@ fn beside(path: &Path, private: bool) -> io::Result<Written> {
     };
     // The umask takes from these rights.
     let mode = Permissions::from_mode(if private { 0o600 } else { 0o666 });
-    let file = tempfile::Builder::new()
-        .permissions(mode)
-        .tempfile_in(folder)?;
+    let file = tempfile::Builder::new().permissions(mode).tempfile_in(folder)?;
     Ok(Written::Beside(file, path))
 }
 
@@ -269,10 +259,7 @@ mod tests {
         // A file whose folder takes no new one is written itself, and nothing older stays behind its end.
         let itself = || {
             let file = File::options().write(true).open(&path).unwrap();
-            Pending {
-                file: Written::Itself(file),
-                private: false,
-            }
+            Pending { file: Written::Itself(file), private: false }
         };
         drop(itself());
         assert_eq!(std::fs::read(&path).unwrap(), before);

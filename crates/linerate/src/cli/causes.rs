@@ -68,11 +68,7 @@ mod tests {
     fn every_cause_has_a_summary_that_fits_beside_its_id() {
         for cause in CAUSES {
             let summary = crate::show::summary(cause.info().page);
-            assert!(
-                (10..=200).contains(&summary.len()),
-                "{}: {summary}",
-                cause.id()
-            );
+            assert!((10..=200).contains(&summary.len()), "{}: {summary}", cause.id());
         }
     }
 

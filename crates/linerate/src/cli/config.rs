@@ -63,11 +63,7 @@ fn default_path() -> Option<PathBuf> {
 
 /// A folder of the user's files: the one that a variable names, or one in the home folder.
 pub(super) fn user_folder(variable: &str, in_home: &str) -> Option<PathBuf> {
-    let absolute = |name| {
-        std::env::var_os(name)
-            .map(PathBuf::from)
-            .filter(|p| p.is_absolute())
-    };
+    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
     absolute(variable).or_else(|| absolute("HOME").map(|home| home.join(in_home)))
 }
 
@@ -77,10 +73,8 @@ fn read(path: &Path, wanted: bool) -> Result<Table, Failure> {
     let read = File::open(path).and_then(|file| file.take(LONGEST + 1).read_to_string(&mut text));
     match read {
         Ok(length) if length as u64 > LONGEST => {
-            let error = anyhow::anyhow!(
-                "the configuration file {} is longer than 1 MiB",
-                path.display()
-            );
+            let error =
+                anyhow::anyhow!("the configuration file {} is longer than 1 MiB", path.display());
             return Err(Failure::usage(error).hint("linerate generate config > FILE writes one"));
         }
         Ok(_) => {}
@@ -88,10 +82,7 @@ fn read(path: &Path, wanted: bool) -> Result<Table, Failure> {
         // A change of the user often keeps HOME.
         Err(e)
             if !wanted
-                && matches!(
-                    e.kind(),
-                    ErrorKind::PermissionDenied | ErrorKind::NotADirectory
-                ) =>
+                && matches!(e.kind(), ErrorKind::PermissionDenied | ErrorKind::NotADirectory) =>
         {
             tell(&format!(
                 "note: {} may not be read, so no configuration file is used: {e}\n",
@@ -124,15 +115,12 @@ fn merge(under: &mut Table, over: Table) {
         let Value::Table(options) = options else {
             continue;
         };
-        let below = under
-            .entry(group.clone())
-            .or_insert_with(|| Value::Table(Table::new()));
+        let below = under.entry(group.clone()).or_insert_with(|| Value::Table(Table::new()));
         let Value::Table(below) = below else {
             continue;
         };
-        for (_, _, losers) in OUTRANKS
-            .iter()
-            .filter(|(g, winner, _)| *g == group && options.contains_key(*winner))
+        for (_, _, losers) in
+            OUTRANKS.iter().filter(|(g, winner, _)| *g == group && options.contains_key(*winner))
         {
             for loser in *losers {
                 below.remove(*loser);
@@ -158,10 +146,7 @@ mod tests {
     #[test]
     fn defaults_are_valid_and_complete_where_the_program_relies_on_them() {
         let options = layer(&Options::default(), parse(DEFAULTS).unwrap()).unwrap();
-        assert_eq!(
-            options.run.time.unwrap().0.duration(),
-            Duration::from_secs(60)
-        );
+        assert_eq!(options.run.time.unwrap().0.duration(), Duration::from_secs(60));
         // If unset, more streams are tried; if set, exactly this many are measured.
         assert_eq!(options.load.streams, None);
     }
@@ -184,17 +169,11 @@ mod tests {
     fn a_file_outranks_defaults_and_flags_outrank_the_file() {
         let text = "[run]\ntime = '20s'\n[load]\nstreams = 4\n";
         let mut typed = Options::default();
-        assert_eq!(
-            layer(&typed, file(text)).unwrap().load.streams.unwrap().0,
-            4
-        );
+        assert_eq!(layer(&typed, file(text)).unwrap().load.streams.unwrap().0, 4);
         typed.load.streams = "8".parse().ok();
         let options = layer(&typed, file(text)).unwrap();
         assert_eq!(options.load.streams.unwrap().0, 8);
-        assert_eq!(
-            options.run.time.unwrap().0.duration(),
-            Duration::from_secs(20)
-        );
+        assert_eq!(options.run.time.unwrap().0.duration(), Duration::from_secs(20));
     }
 
     #[test]
@@ -209,21 +188,12 @@ mod tests {
     #[test]
     fn a_budget_that_was_typed_outranks_a_quick_or_thorough_look_of_the_file() {
         let of = |run: options::Run, text: &str| {
-            let typed = Options {
-                run,
-                ..Options::default()
-            };
+            let typed = Options { run, ..Options::default() };
             let run = layer(&typed, file(text)).unwrap().run;
             (run.quick, run.thorough)
         };
-        let timed = options::Run {
-            time: "2min".parse().ok(),
-            ..options::Run::default()
-        };
-        let thorough = options::Run {
-            thorough: Some(true),
-            ..options::Run::default()
-        };
+        let timed = options::Run { time: "2min".parse().ok(), ..options::Run::default() };
+        let thorough = options::Run { thorough: Some(true), ..options::Run::default() };
         let quick = "[run]\nquick = true\n";
         assert_eq!(of(timed, quick), (None, None));
         assert_eq!(of(thorough, quick), (None, Some(true)));

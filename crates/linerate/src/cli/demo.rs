@@ -177,24 +177,15 @@ fn answer(
 
 fn draw(args: &Args, options: &Options) -> Result<Drawn, Failure> {
     // Any number will do as a seed: it is printed, so that the same demonstration can be repeated.
-    let seed = options
-        .demo
-        .seed
-        .unwrap_or_else(|| RandomState::new().hash_one(0) % 100_000);
+    let seed = options.demo.seed.unwrap_or_else(|| RandomState::new().hash_one(0) % 100_000);
     let kind = match &args.fault {
         None => CellKind::drawn(seed),
         Some(id) => offered(id).ok_or_else(|| {
-            Failure::usage(anyhow::anyhow!(
-                "`{id}` is not a fault that the demo can plant"
-            ))
-            .hint("linerate demo --list")
+            Failure::usage(anyhow::anyhow!("`{id}` is not a fault that the demo can plant"))
+                .hint("linerate demo --list")
         })?,
     };
-    Ok(Drawn {
-        kind,
-        seed,
-        cell: kind.cell(seed),
-    })
+    Ok(Drawn { kind, seed, cell: kind.cell(seed) })
 }
 
 /// The kind of this name, if its cause is one that can be named.
@@ -244,11 +235,7 @@ fn closing(drawn: &Drawn, shown: &Shown, forgotten: bool) -> Document {
             Rate(truth.without as u64),
             Rate(truth.with as u64),
             truth.counted.words(),
-            if truth.bites() {
-                ""
-            } else {
-                ": too little to matter, the path counts as healthy"
-            }
+            if truth.bites() { "" } else { ": too little to matter, the path counts as healthy" }
         );
         doc.entry("Truth", &[(Tone::Plain, &text)], 0);
     }
@@ -271,10 +258,9 @@ fn judgement(scored: &Scored) -> (Tone, String) {
         Outcome::Right if disturbs => (Tone::Good, format!("right: disturbed by {named}")),
         Outcome::Right if scored.proved => (Tone::Good, format!("right, and proved: {named}")),
         Outcome::Right => (Tone::Good, format!("right, but not proved: {named}")),
-        Outcome::Acceptable => (
-            Tone::Warning,
-            format!("acceptable: it named {named}, which is true as well"),
-        ),
+        Outcome::Acceptable => {
+            (Tone::Warning, format!("acceptable: it named {named}, which is true as well"))
+        }
         Outcome::Unknown => (Tone::Warning, "unknown: it named no cause".to_owned()),
         Outcome::Wrong => (Tone::Warning, format!("wrong: it named {named}")),
     }

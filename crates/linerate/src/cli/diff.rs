@@ -36,11 +36,7 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     let before = judged(&before, &materials[0]);
     let after = judged(&after, &materials[1]);
     let diff = diff(&before, &after).map_err(|error| refusal(&error, args))?;
-    let compared = Compared {
-        before: &before,
-        after: &after,
-        diff: &diff,
-    };
+    let compared = Compared { before: &before, after: &after, diff: &diff };
     out::result(options, || json(&compared), || page(&compared))?;
     Ok(whole.or(exit))
 }

@@ -37,11 +37,7 @@ pub(super) fn run(target: Option<&str>, each: &Each, options: &Options) -> Resul
             continue;
         }
         if options.global.quiet != Some(true) || report::is_bound(options) {
-            tell(&format!(
-                "{key} {value}, {} of {}\n",
-                number + 1,
-                values.len()
-            ));
+            tell(&format!("{key} {value}, {} of {}\n", number + 1, values.len()));
         }
         let mut options = options.clone();
         options.engine = options.engine.with(key, setting);
@@ -98,27 +94,18 @@ fn print(
     let parts = values.iter().zip(outcomes).map(|(value, outcome)| Part {
         value,
         measured: match outcome {
-            Ok((measured, view)) => Ok(Done {
-                view,
-                record: &measured.record,
-                saved: measured.saved.as_deref(),
-            }),
+            Ok((measured, view)) => {
+                Ok(Done { view, record: &measured.record, saved: measured.saved.as_deref() })
+            }
             Err(why) => Err(why.as_str()),
         },
     });
-    let each = show::Each {
-        option: key,
-        parts: parts.collect(),
-    };
+    let each = show::Each { option: key, parts: parts.collect() };
     if let Some(like) = options.lat.like {
         return out::print(&each.like(like.into()));
     }
     let with_record = options.report.with_record == Some(true);
-    out::result(
-        options,
-        || show::json(&each, with_record),
-        || show::page(&each),
-    )
+    out::result(options, || show::json(&each, with_record), || show::page(&each))
 }
 
 /// Refuses what cannot be done with each value.

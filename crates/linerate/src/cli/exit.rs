@@ -68,11 +68,7 @@ impl Failure {
     }
 
     fn new(exit: Exit, error: impl Into<anyhow::Error>) -> Self {
-        Self {
-            exit,
-            error: error.into(),
-            hint: String::new(),
-        }
+        Self { exit, error: error.into(), hint: String::new() }
     }
 
     /// Adds what helps; an empty hint is not shown.
@@ -113,11 +109,7 @@ const LINES: usize = 40;
 fn indented(text: &str) -> String {
     let mut lines = text.lines().map(|line| shortened(line, WIDEST));
     let kept: Vec<String> = lines.by_ref().take(LINES).collect();
-    let more = if lines.next().is_some() {
-        "\n    ..."
-    } else {
-        ""
-    };
+    let more = if lines.next().is_some() { "\n    ..." } else { "" };
     kept.join("\n    ") + more
 }
 
@@ -204,10 +196,7 @@ mod tests {
         assert_eq!(guarded(|| panic!("for the test")), Exit::Bug);
         assert!(panicked());
         let text = bug_report("panicked at x.rs:1");
-        assert!(
-            text.contains("x.rs:1") && text.contains("/issues"),
-            "{text}"
-        );
+        assert!(text.contains("x.rs:1") && text.contains("/issues"), "{text}");
     }
 
     #[test]
@@ -253,10 +242,7 @@ mod tests {
         let gone = || std::io::Error::from(std::io::ErrorKind::BrokenPipe);
         assert_eq!(guarded(|| Err(out::failed(gone()))), Exit::Done);
         let lost = anyhow::Error::new(gone()).context("no route to 10.0.0.1:5377");
-        assert_eq!(
-            guarded(|| Err(Failure::not_measured(lost))),
-            Exit::NotMeasured
-        );
+        assert_eq!(guarded(|| Err(Failure::not_measured(lost))), Exit::NotMeasured);
         let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
         let full = out::failed(full);
         assert!(!full.is_broken_pipe());

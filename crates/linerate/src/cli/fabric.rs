@@ -115,9 +115,9 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
         Some(What::Ping { .. }) if args.root.is_some() => {
             Err(Failure::usage(anyhow!("a capture answers no `ping`")))
         }
-        Some(What::Ping { to, count, .. }) => ended(through(args, |port, _| {
-            ping::run(port, (to, *count), until, &stop, options)
-        })?),
+        Some(What::Ping { to, count, .. }) => {
+            ended(through(args, |port, _| ping::run(port, (to, *count), until, &stop, options))?)
+        }
         Some(What::Route { to, from, .. }) => ended(through(args, |port, _| {
             route::run(port, (to, from.as_deref()), until, &stop, options)
         })?),
@@ -138,11 +138,7 @@ fn shown(args: &Args, options: &Options, stop: &AtomicBool, checks: bool) -> Res
         options,
         || fabric::json(&walked),
         || {
-            if checks {
-                fabric::check(&walked)
-            } else {
-                fabric::page(&walked, args.explain)
-            }
+            if checks { fabric::check(&walked) } else { fabric::page(&walked, args.explain) }
         },
     )?;
     if let Some(failure) = unwritten {
@@ -170,9 +166,8 @@ pub(super) fn captured(file: &Path, stop: &AtomicBool) -> Result<Walked, Failure
 
 /// Walks through a network. The failure is that of its capture.
 fn walked(args: &Args, stop: &AtomicBool) -> Result<(Walked, Option<Failure>), Failure> {
-    let (asked, unwritten) = through(args, |port, name| {
-        walk(port, name, args, stop).map_err(failed)
-    })?;
+    let (asked, unwritten) =
+        through(args, |port, name| walk(port, name, args, stop).map_err(failed))?;
     let (walk, through, took) = asked.value;
     let requests = walk.sent();
     let is_whole = asked.ended == Ended::Whole;

@@ -53,11 +53,7 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     let top = top.map_or(10, |n| n.0 as usize);
     let look = look(Flows::new(machine, wanted, top), time, &stop).map_err(|e| untold(&e))?;
     out::result(options, || flows::json(&look), || flows::page(&look))?;
-    Ok(if look.complete {
-        Exit::Done
-    } else {
-        Exit::NotMeasured
-    })
+    Ok(if look.complete { Exit::Done } else { Exit::NotMeasured })
 }
 
 /// Looks for `time`, or until `stop`.
@@ -190,10 +186,7 @@ mod tests {
             (93, "sudo modprobe tcp_diag"),
         ] {
             let failure = untold(&io::Error::from_raw_os_error(errno));
-            assert_eq!(
-                (failure.exit, failure.hint.as_str()),
-                (Exit::NotMeasured, hint)
-            );
+            assert_eq!((failure.exit, failure.hint.as_str()), (Exit::NotMeasured, hint));
         }
     }
 }

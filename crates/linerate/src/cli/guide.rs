@@ -56,11 +56,7 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     let stop = reach::system(signal::interrupted(), "cannot watch for Ctrl-C")?;
     let inventory = host::inventory_of(args.root.as_deref())?;
     let guide = judged(&inventory, args, &stop)?;
-    out::result(
-        options,
-        || show::guide::json(&guide),
-        || show::guide::page(&guide),
-    )?;
+    out::result(options, || show::guide::json(&guide), || show::guide::page(&guide))?;
     Ok(exit(&guide))
 }
 
@@ -83,18 +79,13 @@ fn judged(inventory: &Inventory, args: &Ib, stop: &AtomicBool) -> Result<Guide, 
         Some(file) => Some(fabric::captured(file, stop)?),
         None if has_cable(&alone) && is_reachable(args.root.as_deref()) => {
             let unasked = |failure: &Failure| {
-                tell(&format!(
-                    "note: the network was not asked\n{}",
-                    failure.words()
-                ));
+                tell(&format!("note: the network was not asked\n{}", failure.words()));
             };
             fabric::here(stop).inspect_err(unasked).ok()
         }
         None => None,
     };
-    Ok(walked.map_or(alone, |walked| {
-        guide::infiniband(inventory, Some(&walked.network))
-    }))
+    Ok(walked.map_or(alone, |walked| guide::infiniband(inventory, Some(&walked.network))))
 }
 
 /// Whether the network of this machine's ports, or of a simulator, belongs to the machine that is checked.

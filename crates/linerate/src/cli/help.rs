@@ -10,13 +10,11 @@ use super::config::DEFAULTS;
 /// The program's command line, documented.
 pub(crate) fn command() -> Command {
     let defaults: Table = DEFAULTS.parse().unwrap_or_default();
-    Cli::command()
-        .mut_args(|arg| document(arg, "global", &defaults))
-        .mut_subcommands(|verb| {
-            let name = verb.get_name().to_owned();
-            let verb = if name == "bw" { single(verb) } else { verb };
-            verb.mut_args(|arg| document(arg, &name, &defaults))
-        })
+    Cli::command().mut_args(|arg| document(arg, "global", &defaults)).mut_subcommands(|verb| {
+        let name = verb.get_name().to_owned();
+        let verb = if name == "bw" { single(verb) } else { verb };
+        verb.mut_args(|arg| document(arg, &name, &defaults))
+    })
 }
 
 /// A single measurement uses exactly the given number of streams, and an iperf3 server has a limit.
@@ -32,9 +30,7 @@ fn single(verb: Command) -> Command {
 fn document(arg: Arg, verb: &str, defaults: &Table) -> Arg {
     let arg = arg.hide_env(true);
     // Another group of options may have an option of the same name.
-    let told = arg
-        .get_help()
-        .is_some_and(|help| help.to_string().contains("[default: "));
+    let told = arg.get_help().is_some_and(|help| help.to_string().contains("[default: "));
     let Some(default) = default_of(&arg, verb, defaults).filter(|_| !told) else {
         return arg;
     };
@@ -52,9 +48,7 @@ fn document(arg: Arg, verb: &str, defaults: &Table) -> Arg {
 fn default_of(arg: &Arg, verb: &str, defaults: &Table) -> Option<String> {
     let name = arg.get_long()?;
     let own = defaults.get(verb).into_iter();
-    let value = own
-        .chain(defaults.values())
-        .find_map(|group| group.get(name))?;
+    let value = own.chain(defaults.values()).find_map(|group| group.get(name))?;
     match value {
         Value::String(text) => Some(text.clone()),
         Value::Integer(number) => Some(number.to_string()),

@@ -63,11 +63,7 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
         None => look(Live::new(), &thread::sleep, keep)?,
         Some(root) => elsewhere(root, keep)?,
     };
-    out::result(
-        options,
-        || host::json(&inventory),
-        || host::page(&inventory, args.explain),
-    )?;
+    out::result(options, || host::json(&inventory), || host::page(&inventory, args.explain))?;
     Ok(Exit::Done)
 }
 
@@ -145,11 +141,7 @@ fn look(
     capture::save(path, machine.captured(), is_unmasked).map_err(|error| {
         let cause = error.downcast_ref::<std::io::Error>();
         let exists = cause.is_some_and(|e| e.kind() == std::io::ErrorKind::AlreadyExists);
-        let hint = if exists {
-            "name a new file: an unmasked capture replaces none"
-        } else {
-            ""
-        };
+        let hint = if exists { "name a new file: an unmasked capture replaces none" } else { "" };
         Failure::not_measured(error).hint(hint)
     })?;
     Ok(inventory)

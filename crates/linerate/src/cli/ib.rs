@@ -80,9 +80,7 @@ pub(super) fn run(args: &Args) -> Result<Exit, Failure> {
         [name, arguments @ ..] => Program::new(name).args(arguments),
     };
     let node = args.node.as_deref().unwrap_or(&last);
-    let status = simulator
-        .run(node, &program, &|| stop.load(Ordering::Relaxed))
-        .map_err(failed)?;
+    let status = simulator.run(node, &program, &|| stop.load(Ordering::Relaxed)).map_err(failed)?;
     Ok(of_command("the simulated network", status))
 }
 

@@ -80,10 +80,7 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     let far = args.far.iter().map(|path| (Side::Far, path));
     let named: Vec<(Side, &PathBuf)> = near.chain(far).collect();
     if named.len() > FILES {
-        let error = anyhow!(
-            "{} files are more than one import takes ({FILES})",
-            named.len()
-        );
+        let error = anyhow!("{} files are more than one import takes ({FILES})", named.len());
         return Err(Failure::usage(error).hint("import the files of one path"));
     }
     let (files, is_short) = file::imported(&named)?;
@@ -98,11 +95,7 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     let command = saved.as_ref().map(|name| shown_by(name, &options.records));
     let saved = saved.as_deref().zip(command.as_deref());
     let exit = show(&record, saved, options)?;
-    Ok(if lacks || is_short {
-        exit.or(Exit::NotMeasured)
-    } else {
-        exit
-    })
+    Ok(if lacks || is_short { exit.or(Exit::NotMeasured) } else { exit })
 }
 
 /// Refuses the name of a port that no output has facts of.
@@ -126,9 +119,7 @@ fn known_port(name: Option<&str>, host: &Inventory) -> Result<(), Failure> {
 fn record(args: &Args, files: Vec<Import>, note: String) -> Record {
     let wall = SystemTime::now().duration_since(UNIX_EPOCH);
     let title = args.title.clone().unwrap_or_default();
-    let stem = files
-        .first()
-        .and_then(|file| Path::new(&file.name).file_stem());
+    let stem = files.first().and_then(|file| Path::new(&file.name).file_stem());
     let stem = stem.map(|stem| stem.to_string_lossy().into_owned());
     Record {
         start: Start {
@@ -164,10 +155,7 @@ fn record(args: &Args, files: Vec<Import>, note: String) -> Record {
 
 /// Keeps the record; its name.
 fn kept(record: &Record, options: &Options) -> Result<Option<String>, Failure> {
-    let Some(mut recorder) = session::store(&options.records)?
-        .as_ref()
-        .map(Store::recorder)
-    else {
+    let Some(mut recorder) = session::store(&options.records)?.as_ref().map(Store::recorder) else {
         return Ok(None);
     };
     recorder.keep(record);
@@ -189,10 +177,7 @@ pub(super) fn show(
     )?;
     Ok(report::expectations(
         &directions(&explained),
-        &Found {
-            summary: explained.summary.clone(),
-            verdict: Some(&explained.verdict),
-        },
+        &Found { summary: explained.summary.clone(), verdict: Some(&explained.verdict) },
         options,
     ))
 }
@@ -222,12 +207,7 @@ pub(super) fn material(record: &Record) -> Material {
     for file in &imported.files {
         match &file.kept {
             Kept::Bytes(Blob(bytes)) => add(&mut material, (&file.name, file.side), bytes),
-            Kept::Rows {
-                label,
-                tool,
-                results,
-                notes,
-            } => material.sources.push(Source {
+            Kept::Rows { label, tool, results, notes } => material.sources.push(Source {
                 file: file.name.clone(),
                 side: Some(file.side),
                 label: label.clone(),
@@ -252,14 +232,8 @@ pub(super) fn add(material: &mut Material, (name, side): (&str, Side), bytes: &[
         Ok(parsed) => parsed,
         // A record may be older than the reader, or damaged.
         Err(why) => {
-            let note = Note {
-                line: None,
-                what: why.to_string(),
-            };
-            return material.sources.push(Source {
-                notes: vec![note],
-                ..source(file::NOT_READ)
-            });
+            let note = Note { line: None, what: why.to_string() };
+            return material.sources.push(Source { notes: vec![note], ..source(file::NOT_READ) });
         }
     };
     for part in parsed.parts {

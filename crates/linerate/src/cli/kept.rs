@@ -18,8 +18,5 @@ pub(crate) fn check(name: &str, now: &str) {
 pub(crate) fn has_part(name: &str, part: &str) {
     let path = format!("{}/../../{name}", env!("CARGO_MANIFEST_DIR"));
     let kept = std::fs::read_to_string(&path).unwrap();
-    assert!(
-        kept.contains(part.trim()),
-        "{name} lacks this part:\n{part}"
-    );
+    assert!(kept.contains(part.trim()), "{name} lacks this part:\n{part}");
 }

@@ -100,19 +100,13 @@ const EXAMPLES: &[&str] = &[
     "environment:near,LINERATE_PACING=500Mb/s",
 ];
 
-#[cfg_attr(
-    not(feature = "lab-dev"),
-    expect(unused_variables, reason = "only a score has options")
-)]
+#[cfg_attr(not(feature = "lab-dev"), expect(unused_variables, reason = "only a score has options"))]
 pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     match &args.what {
         What::List => list(),
-        What::Run {
-            faults,
-            congestion,
-            far,
-            command,
-        } => run_in(faults, congestion.clone(), far.as_deref(), command),
+        What::Run { faults, congestion, far, command } => {
+            run_in(faults, congestion.clone(), far.as_deref(), command)
+        }
         #[cfg(feature = "lab-dev")]
         What::Score(args) => score::run(args, options),
         What::Vm { rdma, command } => vm::run(*rdma, command),
@@ -165,11 +159,7 @@ mod tests {
         text.push_str("| cell | planted | expected | true as well |\n|---|---|---|---|\n");
         for cell in CELLS {
             let (id, words, neighbours) = (cell.id, cell.words, cell.neighbours.join(", "));
-            let _ = writeln!(
-                text,
-                "| {id} | {words} | {} | {neighbours} |",
-                cell.expected
-            );
+            let _ = writeln!(text, "| {id} | {words} | {} | {neighbours} |", cell.expected);
         }
         text
     }

@@ -65,12 +65,7 @@ pub(crate) struct Beside {
     streams: Option<Streams>,
 
     /// Maximum rate of each of these connections, such as 1Gbit/s
-    #[arg(
-        long,
-        env = "LINERATE_PACING",
-        value_name = "RATE",
-        allow_hyphen_values = true
-    )]
+    #[arg(long, env = "LINERATE_PACING", value_name = "RATE", allow_hyphen_values = true)]
     pacing: Option<Pace>,
 }
 
@@ -84,11 +79,8 @@ impl Beside {
 fn fits(on_line: &[String], options: &Options) -> Result<(), Failure> {
     const OF_LOAD: [&str; 2] = ["streams", "pacing"];
     const OF_RECORD: [&str; 1] = ["no_save"];
-    let typed = |ids: &[&'static str]| {
-        ids.iter()
-            .find(|id| on_line.iter().any(|one| one == *id))
-            .copied()
-    };
+    let typed =
+        |ids: &[&'static str]| ids.iter().find(|id| on_line.iter().any(|one| one == *id)).copied();
     if let (Some(id), None) = (typed(&OF_RECORD), options.lat.sweep) {
         let flag = id.replace('_', "-");
         let error = anyhow!("--{flag} is of a record, and only a sweep keeps one unasked");
@@ -136,9 +128,7 @@ pub(super) fn measure(
         } else {
             asked.size.map_or(SIZE, |s| s.0)
         },
-        interval: asked
-            .rate
-            .map(|rate| Nanos(1_000_000_000 / u64::from(rate.0))),
+        interval: asked.rate.map(|rate| Nanos(1_000_000_000 / u64::from(rate.0))),
         busy_poll: asked.busy_poll == Some(true),
         nagle: asked.nodelay == Some(false),
         two_writes: asked.pattern == Some(TripPattern::WriteWriteRead),
@@ -146,11 +136,7 @@ pub(super) fn measure(
     let beside = asked.beside.map(directions).unwrap_or_default();
     let time = asked.time.map_or(TIME, |t| t.0);
     let measured = single::measure(target, beside, time, What::Trips(trips), options)?;
-    let probe = Probe::of(
-        target.unwrap_or(THIS_HOST),
-        &measured.address,
-        &measured.record,
-    );
+    let probe = Probe::of(target.unwrap_or(THIS_HOST), &measured.address, &measured.record);
     Ok((measured, probe))
 }
 
@@ -176,19 +162,10 @@ pub(super) fn again(record: &Record, options: &Options) -> Result<Exit, Failure>
     let probe = Probe::of(plan.peer.as_deref().unwrap_or(THIS_HOST), "", record);
     print(&probe, record, options)?;
     let found = Found::figures(probe.summary());
-    Ok(single::exit(
-        probe.complete(),
-        &plan.directions,
-        &found,
-        options,
-    ))
+    Ok(single::exit(probe.complete(), &plan.directions, &found, options))
 }
 
 fn print(probe: &Probe, record: &Record, options: &Options) -> Result<(), Failure> {
     let told = (options.report.with_record == Some(true)).then_some(record);
-    out::result(
-        options,
-        || lat::json(probe, told),
-        || noted(lat::page(probe), record),
-    )
+    out::result(options, || lat::json(probe, told), || noted(lat::page(probe), record))
 }

@@ -45,11 +45,7 @@ const KINDS: [Kind; 4] = [
             Setting::Word(rdma::Operation::Send.name().to_owned())
         })),
     },
-    Kind {
-        name: "sockets",
-        info: &transport::TCP,
-        option: None,
-    },
+    Kind { name: "sockets", info: &transport::TCP, option: None },
     Kind {
         name: "program",
         info: &transport::PROGRAM,
@@ -116,11 +112,7 @@ pub(super) fn run(plan: &Plan, target: &str, options: &Options) -> Result<Exit, 
         return Err(failure);
     }
     out::result(options, || show::json(&layers), || show::page(&layers))?;
-    Ok(if layers.complete() {
-        Exit::Done
-    } else {
-        Exit::NotMeasured
-    })
+    Ok(if layers.complete() { Exit::Done } else { Exit::NotMeasured })
 }
 
 /// Measures one layer; returns whether both ends share a machine, if that was seen, and the failure that ended it.
@@ -193,10 +185,7 @@ fn record(
         engine: info.name.to_owned(),
         peer: Some(asked.target.to_owned()),
         reach: Vec::new(),
-        knobs: Knobs {
-            options: own.of(info.options, pattern),
-            ..Knobs::default()
-        },
+        knobs: Knobs { options: own.of(info.options, pattern), ..Knobs::default() },
         directions,
         time: Nanos(WASHOUT.0 + asked.time.0),
         sweep: false,
@@ -221,11 +210,7 @@ fn add(layer: &mut Layer, part: Part, target: &str, record: &Record) {
     match part {
         Part::Trips(size) => {
             let probe = lat::Probe::of(target, "", record);
-            layer.trips.push(Trips {
-                size,
-                samples: probe.samples(),
-                summary: probe.summary(),
-            });
+            layer.trips.push(Trips { size, samples: probe.samples(), summary: probe.summary() });
             layer.gaps.extend_from_slice(probe.gaps());
         }
         Part::Load(direction) => {

@@ -9,22 +9,13 @@ const ROWS: [(&str, &str); 18] = [
     ("--bidir", "-d both"),
     ("-u", "--engine udp"),
     ("--udp", "--engine udp"),
-    (
-        "-b",
-        "--pacing RATE, for each stream, such as --pacing 100Mbit/s",
-    ),
-    (
-        "--bitrate",
-        "--pacing RATE, for each stream, such as --pacing 100Mbit/s",
-    ),
+    ("-b", "--pacing RATE, for each stream, such as --pacing 100Mbit/s"),
+    ("--bitrate", "--pacing RATE, for each stream, such as --pacing 100Mbit/s"),
     (
         "-i",
         "not needed: `bw` prints the rate of each second by itself, and --stream-json as it is measured",
     ),
-    (
-        "-n",
-        "an amount, and here a measurement has a time: --time 10s",
-    ),
+    ("-n", "an amount, and here a measurement has a time: --time 10s"),
     ("-l", "--size SIZE"),
     ("-w", "--send-buffer SIZE and --recv-buffer SIZE"),
     ("-M", "--mss BYTES"),
@@ -46,10 +37,7 @@ pub(super) fn hint(error: &clap::Error) -> Option<String> {
         return None;
     };
     let usage = usage.to_string();
-    if !["bw", "lat", "run"]
-        .iter()
-        .any(|verb| usage.contains(&format!("linerate {verb} ")))
-    {
+    if !["bw", "lat", "run"].iter().any(|verb| usage.contains(&format!("linerate {verb} "))) {
         return None;
     }
     let row = ROWS.iter().find(|(letter, _)| letter == typed);
@@ -80,18 +68,14 @@ mod tests {
             }
         }
         // A verb without such options has no hint.
-        let error = help::command()
-            .try_get_matches_from(["linerate", "list", "-n", "5"])
-            .unwrap_err();
+        let error =
+            help::command().try_get_matches_from(["linerate", "list", "-n", "5"]).unwrap_err();
         assert_eq!(hint(&error), None);
     }
 
     #[test]
     fn letters_of_iperf3_are_answered_by_their_names_here() {
-        assert_eq!(
-            hinted(&["-R"]).unwrap(),
-            "hint: iperf3's -R is here: -d reverse\n"
-        );
+        assert_eq!(hinted(&["-R"]).unwrap(), "hint: iperf3's -R is here: -d reverse\n");
         for (typed, here) in [
             (&["-u"][..], "--engine udp"),
             (&["-uR"], "--engine udp"),

@@ -57,11 +57,7 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     let left_out = rows.len().saturating_sub(args.last.unwrap_or(usize::MAX));
     rows.drain(..left_out);
     let from = rows.len().saturating_sub(args.judge);
-    for (row, path) in rows
-        .iter_mut()
-        .skip(from)
-        .filter(|(row, _)| row.start.is_ok())
-    {
+    for (row, path) in rows.iter_mut().skip(from).filter(|(row, _)| row.start.is_ok()) {
         match answer(path) {
             Ok((headline, problem)) => {
                 row.headline = Some(headline);
@@ -139,9 +135,7 @@ fn headline(record: &Record) -> Headline {
         }
         RecordKind::Run | RecordKind::Sweep | RecordKind::Import => {
             let material = import::material(record);
-            let Judged {
-                summary, verdict, ..
-            } = diff::judged(record, &material);
+            let Judged { summary, verdict, .. } = diff::judged(record, &material);
             Headline::of(record, &summary, Some(&verdict))
         }
     }

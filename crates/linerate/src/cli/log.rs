@@ -30,9 +30,7 @@ impl Writer {
         let beside = Beside::start(WAITING, move |line| {
             match missing.swap(0, Relaxed) {
                 0 => {}
-                n => write(&format!(
-                    "{n} lines were left out: the output was not read in time"
-                )),
+                n => write(&format!("{n} lines were left out: the output was not read in time")),
             }
             // An empty text only requests the count.
             if !line.is_empty() {
@@ -92,10 +90,7 @@ mod tests {
         let heard = heard.lock().unwrap();
         assert!(heard.iter().any(|line| line.contains("were left out")));
         let numbers: Vec<usize> = heard.iter().filter_map(|l| l.parse().ok()).collect();
-        assert!(
-            numbers.len() >= WAITING && numbers.is_sorted(),
-            "{numbers:?}"
-        );
+        assert!(numbers.len() >= WAITING && numbers.is_sorted(), "{numbers:?}");
         assert_eq!(heard.last().map(String::as_str), Some("last"));
     }
 

@@ -227,9 +227,7 @@ fn parse() -> Result<(Cli, Vec<String>), clap::Error> {
     let unread = environment::unread(&program);
     if !unread.is_empty() {
         let names = unread.join(", ");
-        exit::tell(&format!(
-            "note: no option reads these environment variables: {names}\n"
-        ));
+        exit::tell(&format!("note: no option reads these environment variables: {names}\n"));
     }
     Ok((Cli::from_arg_matches(&matches)?, on_line(&matches)))
 }
@@ -255,10 +253,7 @@ fn usage(error: &clap::Error) -> Result<Exit, Failure> {
     }
     let set = environment::set();
     if !set.is_empty() {
-        exit::tell(&format!(
-            "note: these environment variables are set: {}\n",
-            set.join(", ")
-        ));
+        exit::tell(&format!("note: these environment variables are set: {}\n", set.join(", ")));
     }
     Ok(Exit::Usage)
 }

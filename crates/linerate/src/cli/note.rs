@@ -31,9 +31,7 @@ impl FromStr for Note {
         }
         let length = text.chars().count();
         if length > LONGEST {
-            return Err(format!(
-                "a note has at most {LONGEST} characters, not {length}"
-            ));
+            return Err(format!("a note has at most {LONGEST} characters, not {length}"));
         }
         Ok(Self(text.to_owned()))
     }
@@ -68,14 +66,7 @@ mod tests {
         let read = |text: &str| text.parse::<Note>().map(String::from);
         assert_eq!(read(" before "), Ok("before".to_owned()));
         assert!(read(&"ä".repeat(LONGEST)).is_ok());
-        for wrong in [
-            &*"ä".repeat(LONGEST + 1),
-            "",
-            " ",
-            "a\nb",
-            "a\u{1b}[1mb",
-            "a\u{202e}b",
-        ] {
+        for wrong in [&*"ä".repeat(LONGEST + 1), "", " ", "a\nb", "a\u{1b}[1mb", "a\u{202e}b"] {
             assert!(read(wrong).is_err(), "{wrong:?}");
         }
     }

@@ -69,9 +69,7 @@ pub(crate) struct Global {
 /// The help of `--engine`: the transports that can do what is needed of any command that has it.
 pub(crate) fn engines(needs: Needs) -> String {
     let able = TRANSPORTS.iter().filter(|info| needs.met_by(info));
-    let words: Vec<String> = able
-        .map(|info| format!("{} ({})", info.name, info.doc))
-        .collect();
+    let words: Vec<String> = able.map(|info| format!("{} ({})", info.name, info.doc)).collect();
     format!("How bytes are moved: {}", words.join(", "))
 }
 
@@ -108,13 +106,7 @@ pub(crate) struct Peer {
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Run {
     /// Time for the whole run, experiments included (5s to 60min)
-    #[arg(
-        short,
-        long,
-        env = "LINERATE_TIME",
-        value_name = "TIME",
-        allow_hyphen_values = true
-    )]
+    #[arg(short, long, env = "LINERATE_TIME", value_name = "TIME", allow_hyphen_values = true)]
     pub(crate) time: Option<Budget>,
 
     /// Same as --time 20s
@@ -137,12 +129,7 @@ pub(crate) struct Run {
     pub(crate) no_trials: Option<bool>,
 
     /// Do this many runs, 2 to 100, and compare them; --time is the time of each
-    #[arg(
-        long,
-        env = "LINERATE_REPEAT",
-        value_name = "N",
-        allow_hyphen_values = true
-    )]
+    #[arg(long, env = "LINERATE_REPEAT", value_name = "N", allow_hyphen_values = true)]
     pub(crate) repeat: Option<Times>,
 
     /// Measure the path by RDMA verbs, by TCP sockets, and by an ordinary program with and without
@@ -187,66 +174,31 @@ pub(crate) struct LoadOptions {
     pub(crate) streams: Option<Streams>,
 
     /// Bytes of each read and write, such as 128KiB [default: depends on the measured rate]
-    #[arg(
-        long,
-        env = "LINERATE_SIZE",
-        value_name = "SIZE",
-        allow_hyphen_values = true
-    )]
+    #[arg(long, env = "LINERATE_SIZE", value_name = "SIZE", allow_hyphen_values = true)]
     pub(crate) size: Option<OpSize>,
 
     /// Bytes of each write, if not --size
-    #[arg(
-        long,
-        env = "LINERATE_WRITE_SIZE",
-        value_name = "SIZE",
-        allow_hyphen_values = true
-    )]
+    #[arg(long, env = "LINERATE_WRITE_SIZE", value_name = "SIZE", allow_hyphen_values = true)]
     pub(crate) write_size: Option<OpSize>,
 
     /// Bytes of each read, if not --size
-    #[arg(
-        long,
-        env = "LINERATE_READ_SIZE",
-        value_name = "SIZE",
-        allow_hyphen_values = true
-    )]
+    #[arg(long, env = "LINERATE_READ_SIZE", value_name = "SIZE", allow_hyphen_values = true)]
     pub(crate) read_size: Option<OpSize>,
 
     /// Size of the send buffer, such as 4MiB; without it the kernel tunes the size
-    #[arg(
-        long,
-        env = "LINERATE_SEND_BUFFER",
-        value_name = "SIZE",
-        allow_hyphen_values = true
-    )]
+    #[arg(long, env = "LINERATE_SEND_BUFFER", value_name = "SIZE", allow_hyphen_values = true)]
     pub(crate) send_buffer: Option<Buffer>,
 
     /// Size of the receive buffer, such as 4MiB; without it the kernel tunes the size
-    #[arg(
-        long,
-        env = "LINERATE_RECV_BUFFER",
-        value_name = "SIZE",
-        allow_hyphen_values = true
-    )]
+    #[arg(long, env = "LINERATE_RECV_BUFFER", value_name = "SIZE", allow_hyphen_values = true)]
     pub(crate) recv_buffer: Option<Buffer>,
 
     /// Largest TCP segment, in bytes (88 to 32767)
-    #[arg(
-        long,
-        env = "LINERATE_MSS",
-        value_name = "BYTES",
-        allow_hyphen_values = true
-    )]
+    #[arg(long, env = "LINERATE_MSS", value_name = "BYTES", allow_hyphen_values = true)]
     pub(crate) mss: Option<SegmentSize>,
 
     /// Maximum rate of each stream, such as 1Gbit/s
-    #[arg(
-        long,
-        env = "LINERATE_PACING",
-        value_name = "RATE",
-        allow_hyphen_values = true
-    )]
+    #[arg(long, env = "LINERATE_PACING", value_name = "RATE", allow_hyphen_values = true)]
     pub(crate) pacing: Option<Pace>,
 
     /// Congestion control at both ends, such as cubic or bbr [default: the system's]
@@ -327,9 +279,7 @@ impl Json {
     /// These flags, and those that a verb of this command has.
     pub(crate) fn or(&self, behind: &Self) -> Self {
         Self {
-            form: Form {
-                format: behind.form.format.or(self.form.format),
-            },
+            form: Form { format: behind.form.format.or(self.form.format) },
             json: behind.json.or(self.json),
         }
     }
@@ -356,12 +306,7 @@ pub(crate) struct Records {
     pub(crate) no_save: Option<bool>,
 
     /// Note to find the record by, at most 100 characters: `linerate show TEXT`, `linerate list TEXT`
-    #[arg(
-        long,
-        env = "LINERATE_NOTE",
-        value_name = "TEXT",
-        conflicts_with = "no_save"
-    )]
+    #[arg(long, env = "LINERATE_NOTE", value_name = "TEXT", conflicts_with = "no_save")]
     pub(crate) note: Option<Note>,
 }
 
@@ -375,21 +320,11 @@ pub(crate) struct Serve {
 
     /// Accept clients only from this network or address, such as 10.1.0.0/16; may be repeated [default:
     /// accept all]
-    #[arg(
-        long,
-        env = "LINERATE_ALLOW",
-        value_name = "CIDR",
-        value_delimiter = ','
-    )]
+    #[arg(long, env = "LINERATE_ALLOW", value_name = "CIDR", value_delimiter = ',')]
     pub(crate) allow: Option<Vec<Network>>,
 
     /// Maximum number of clients at the same time, 1 to 1024; others get an answer that the server is busy
-    #[arg(
-        long,
-        env = "LINERATE_MAX_CLIENTS",
-        value_name = "N",
-        allow_hyphen_values = true
-    )]
+    #[arg(long, env = "LINERATE_MAX_CLIENTS", value_name = "N", allow_hyphen_values = true)]
     pub(crate) max_clients: Option<Clients>,
 
     /// Require no key: anyone who can reach the port can load this host and its network
@@ -428,13 +363,7 @@ pub(crate) struct Serve {
 pub(crate) struct Bw {
     /// Measuring time (1s to 60min), of a whole sweep too; Ctrl-C stops earlier and keeps the result
     /// [default: 10s, with --sweep 60s]
-    #[arg(
-        short,
-        long,
-        env = "LINERATE_BW_TIME",
-        value_name = "TIME",
-        allow_hyphen_values = true
-    )]
+    #[arg(short, long, env = "LINERATE_BW_TIME", value_name = "TIME", allow_hyphen_values = true)]
     pub(crate) time: Option<ProbeTime>,
 
     /// Direction to measure; forward is to the far machine
@@ -473,12 +402,7 @@ pub(crate) struct Flows {
     pub(crate) time: Option<LookTime>,
 
     /// Number of connections to show, 1 to 100; those that carry most come first
-    #[arg(
-        long,
-        env = "LINERATE_TOP",
-        value_name = "N",
-        allow_hyphen_values = true
-    )]
+    #[arg(long, env = "LINERATE_TOP", value_name = "N", allow_hyphen_values = true)]
     pub(crate) top: Option<Top>,
 }
 

@@ -13,20 +13,12 @@ const WIDEST: usize = 100;
 /// Writes `text` to standard output.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes())
-        .and_then(|()| out.flush())
-        .map_err(failed)
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(failed)
 }
 
 /// Prints a result. A reader that has seen enough does not change how the program ends.
 pub(crate) fn last(text: &str) -> Result<(), Failure> {
-    print(text).or_else(|failure| {
-        if failure.is_broken_pipe() {
-            Ok(())
-        } else {
-            Err(failure)
-        }
-    })
+    print(text).or_else(|failure| if failure.is_broken_pipe() { Ok(()) } else { Err(failure) })
 }
 
 /// Prints a result in the form that `options` ask for: one JSON document, or a document for people.
@@ -75,11 +67,7 @@ pub(crate) fn style(global: &Global) -> Style {
     let refused = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty())
         || std::env::var_os("TERM").is_some_and(|v| v == "dumb");
     Style {
-        width: if terminal {
-            columns()
-        } else {
-            Style::PLAIN.width
-        },
+        width: if terminal { columns() } else { Style::PLAIN.width },
         color: match global.color {
             Some(Color::Always) => true,
             Some(Color::Never) => false,

@@ -227,19 +227,9 @@ mod tests {
             let network = of(text).unwrap();
             assert_eq!(of(&String::from(network)), Ok(network));
         }
-        for text in [
-            "",
-            "10.1.0.0/33",
-            "10.1/16",
-            "brook",
-            "::/129",
-            "10.0.0.0-10.0.0.9",
-        ] {
+        for text in ["", "10.1.0.0/33", "10.1/16", "brook", "::/129", "10.0.0.0-10.0.0.9"] {
             let why = of(text).unwrap_err();
-            assert!(
-                why.contains(&format!("`{text}`")) && why.contains("allowed: "),
-                "{why}"
-            );
+            assert!(why.contains(&format!("`{text}`")) && why.contains("allowed: "), "{why}");
         }
     }
 

@@ -86,12 +86,12 @@ pub(crate) fn peer_failure(error: PeerError) -> Failure {
 pub(crate) fn hint_of_key(error: &PeerError, origin: Origin) -> Option<String> {
     let name = keys::KEY_VARIABLE;
     match (origin, error) {
-        (Origin::Environment, PeerError::WrongKey { .. }) => Some(format!(
-            "{name} holds another key: unset it, or set it to the far end's"
-        )),
-        (Origin::Environment, PeerError::UnexpectedlyOpen { .. }) => Some(format!(
-            "run `linerate serve` without --open there, or unset {name}"
-        )),
+        (Origin::Environment, PeerError::WrongKey { .. }) => {
+            Some(format!("{name} holds another key: unset it, or set it to the far end's"))
+        }
+        (Origin::Environment, PeerError::UnexpectedlyOpen { .. }) => {
+            Some(format!("run `linerate serve` without --open there, or unset {name}"))
+        }
         _ => None,
     }
 }
@@ -117,10 +117,7 @@ mod tests {
 
     #[test]
     fn a_port_that_was_typed_with_the_host_outranks_the_option() {
-        let options = Peer {
-            port: "6000".parse().ok(),
-            ..Peer::default()
-        };
+        let options = Peer { port: "6000".parse().ok(), ..Peer::default() };
         let port = |text| target(text, &options).ok().map(|target| target.port);
         assert_eq!(port("brook:5377"), Some(5377));
         assert_eq!(port("brook"), Some(6000));

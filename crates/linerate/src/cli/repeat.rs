@@ -40,11 +40,7 @@ pub(super) fn run(
             tell(&format!("run {number} of {of}\n"));
         }
         // From the second run on there is a comparison to print.
-        let first = if kept.is_empty() {
-            FirstEnds::Program
-        } else {
-            FirstEnds::Run
-        };
+        let first = if kept.is_empty() { FirstEnds::Program } else { FirstEnds::Run };
         let mut outcome = match measured(plan, options, &stop, first) {
             Ok(outcome) => outcome,
             Err(failure) if kept.is_empty() => return Err(failure),
@@ -101,18 +97,10 @@ fn told(outcome: &Outcome, number: usize, of: usize, options: &Options) -> Resul
         let page = repeat::run(&one, number, of, shown_by.as_deref());
         out::print(&out::rendered(&page, options))?;
     }
-    let Judged {
-        record,
-        model,
-        verdict,
-        ..
-    } = &one.judged;
+    let Judged { record, model, verdict, .. } = &one.judged;
     Ok(report::exit(record, model, verdict, options))
 }
 
 fn judged(outcome: &Outcome) -> Run<'_> {
-    Run {
-        judged: Judged::new(&outcome.record),
-        saved: outcome.saved.as_deref(),
-    }
+    Run { judged: Judged::new(&outcome.record), saved: outcome.saved.as_deref() }
 }

@@ -54,19 +54,12 @@ pub(crate) fn end_stream<W: Write>(
 
 /// How the program ends after a run.
 pub(super) fn exit(record: &Record, model: &Model, verdict: &Verdict, options: &Options) -> Exit {
-    let measured = if model.complete {
-        Exit::Done
-    } else {
-        Exit::NotMeasured
-    };
+    let measured = if model.complete { Exit::Done } else { Exit::NotMeasured };
     let asked = &record.start.plan.directions;
     if !is_bound(options) {
         return measured;
     }
-    let found = Found {
-        summary: Summary::of(record, model),
-        verdict: Some(verdict),
-    };
+    let found = Found { summary: Summary::of(record, model), verdict: Some(verdict) };
     measured.or(expectations(asked, &found, options))
 }
 

@@ -28,10 +28,7 @@ pub(crate) fn plan(options: &Options, peer: Option<&str>) -> Result<Plan, Failur
     let run = &options.run;
     let engine = engine(run, Needs::Both)?;
     // Without a far end this machine is measured against itself.
-    let peer = peer
-        .map(|peer| far_end(&engine, Some(peer)))
-        .transpose()?
-        .flatten();
+    let peer = peer.map(|peer| far_end(&engine, Some(peer))).transpose()?.flatten();
     Ok(Plan {
         engine,
         reach: peer.map_or_else(Vec::new, |_| reach(&options.peer)),
@@ -53,24 +50,16 @@ pub(crate) fn plan(options: &Options, peer: Option<&str>) -> Result<Plan, Failur
 fn reach(peer: &Peer) -> Vec<String> {
     let port = peer.port.map_or(PORT.into(), |port| port.0);
     let port = (port != u32::from(PORT)).then(|| format!("--port={port}"));
-    let flags = [
-        (peer.open, "--open"),
-        (peer.ipv4, "--ipv4"),
-        (peer.ipv6, "--ipv6"),
-    ];
+    let flags = [(peer.open, "--open"), (peer.ipv4, "--ipv4"), (peer.ipv6, "--ipv6")];
     let set = flags.iter().filter(|(is_set, _)| *is_set == Some(true));
-    port.into_iter()
-        .chain(set.map(|(_, flag)| (*flag).to_owned()))
-        .collect()
+    port.into_iter().chain(set.map(|(_, flag)| (*flag).to_owned())).collect()
 }
 
 /// The budget: a short or a long look outranks a time, which the layer of defaults always states.
 fn time(run: &Run) -> Result<Nanos, Failure> {
     match (run.quick == Some(true), run.thorough == Some(true)) {
-        (true, true) => Err(
-            Failure::usage(anyhow!("a run cannot be quick and thorough at once"))
-                .hint("leave out --quick or --thorough"),
-        ),
+        (true, true) => Err(Failure::usage(anyhow!("a run cannot be quick and thorough at once"))
+            .hint("leave out --quick or --thorough")),
         (true, false) => Ok(QUICK),
         (false, true) => Ok(THOROUGH),
         (false, false) => Ok(run.time.map_or(TIME, |t| t.0)),
@@ -206,9 +195,7 @@ pub(crate) fn fits(typed: &[String], run: &Run) -> Result<(), Failure> {
     let Some(key) = typed.iter().find(|key| !has(chosen, key)) else {
         return Ok(());
     };
-    let able = TRANSPORTS
-        .iter()
-        .filter(|info| info.offered && has(info, key));
+    let able = TRANSPORTS.iter().filter(|info| info.offered && has(info, key));
     let able: Vec<&str> = able.map(|info| info.name).collect();
     let error = anyhow!("--{key} is not an option of engine `{name}`");
     Err(Failure::usage(error).hint(format!("--engine {} has it", able.join(" or "))))
@@ -240,11 +227,7 @@ pub(crate) fn knobs_of(options: &Options) -> Knobs {
 /// The settings of dependent memory loads, which go through an array of the given size.
 pub(crate) fn knobs_of_loads(options: &Options) -> Knobs {
     let size = options.lat.size.map_or(Bytes(0), |size| size.0);
-    Knobs {
-        write_size: size,
-        read_size: size,
-        ..knobs_of(options)
-    }
+    Knobs { write_size: size, read_size: size, ..knobs_of(options) }
 }
 
 /// The settings of the connections of a load.
@@ -277,10 +260,7 @@ pub(crate) fn knobs_of_bw(options: &Options) -> Knobs {
         Some(true) => Receive::Discard,
         Some(false) | None => Receive::Copy,
     };
-    Knobs {
-        receive,
-        ..knobs_of(options)
-    }
+    Knobs { receive, ..knobs_of(options) }
 }
 
 #[cfg(test)]
@@ -312,24 +292,15 @@ mod tests {
             ..Peer::default()
         };
         assert_eq!(reach(&peer("5377", Some(false))), ["--ipv6"]);
-        assert_eq!(
-            reach(&peer("5378", Some(true))),
-            ["--port=5378", "--open", "--ipv6"]
-        );
+        assert_eq!(reach(&peer("5378", Some(true))), ["--port=5378", "--open", "--ipv6"]);
         assert_eq!(reach(&Peer::default()), [""; 0]);
     }
 
     #[test]
     fn a_size_holds_for_both_ways_unless_a_finer_one_is_given() {
-        let mut load = LoadOptions {
-            size: "64KiB".parse().ok(),
-            ..LoadOptions::default()
-        };
+        let mut load = LoadOptions { size: "64KiB".parse().ok(), ..LoadOptions::default() };
         let both = knobs(&load);
-        assert_eq!(
-            (both.write_size, both.read_size),
-            (Bytes(65_536), Bytes(65_536))
-        );
+        assert_eq!((both.write_size, both.read_size), (Bytes(65_536), Bytes(65_536)));
         load.read_size = "1MiB".parse().ok();
         assert_eq!(knobs(&load).read_size, Bytes(1 << 20));
         assert_eq!(knobs(&load).write_size, Bytes(65_536));
@@ -343,10 +314,7 @@ mod tests {
     #[test]
     fn a_typed_option_without_a_meaning_is_refused_with_those_that_have_it() {
         let fits = |engine: &str, key: &str| {
-            let run = Run {
-                engine: Some(engine.to_owned()),
-                ..Run::default()
-            };
+            let run = Run { engine: Some(engine.to_owned()), ..Run::default() };
             fits(&[key.to_owned()], &run).map_err(|failure| failure.words())
         };
         for (engine, key) in [
@@ -360,16 +328,8 @@ mod tests {
             assert_eq!(fits(engine, key), Ok(()), "{engine} {key}");
         }
         for (engine, key, others) in [
-            (
-                "shm",
-                "open",
-                "--engine tcp or udp or connect or rdma or program has it",
-            ),
-            (
-                "memory",
-                "port",
-                "--engine tcp or udp or connect or rdma or program has it",
-            ),
+            ("shm", "open", "--engine tcp or udp or connect or rdma or program has it"),
+            ("memory", "port", "--engine tcp or udp or connect or rdma or program has it"),
             ("udp", "nodelay", "--engine tcp or connect has it"),
             ("memory", "ring", "--engine shm has it"),
         ] {
@@ -382,10 +342,7 @@ mod tests {
     #[test]
     fn an_unknown_engine_is_refused_with_the_known_ones() {
         let engine_for = |name: &str, needs| {
-            let run = Run {
-                engine: Some(name.to_owned()),
-                ..Run::default()
-            };
+            let run = Run { engine: Some(name.to_owned()), ..Run::default() };
             engine(&run, needs)
         };
         let engine = |name| engine_for(name, Needs::Both);
@@ -396,9 +353,6 @@ mod tests {
         let words = engine("connect").unwrap_err().words();
         assert!(words.contains("`connect` cannot carry a load"), "{words}");
         let words = engine("carrier-pigeon").unwrap_err().words();
-        assert!(
-            words.contains("`carrier-pigeon`") && words.contains("tcp"),
-            "{words}"
-        );
+        assert!(words.contains("`carrier-pigeon`") && words.contains("tcp"), "{words}");
     }
 }

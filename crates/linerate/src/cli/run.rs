@@ -93,9 +93,8 @@ pub(super) fn shown_by(name: &str, records: &Records) -> String {
     let own = Store::of_user(|name| std::env::var_os(name)).ok();
     let own = own.as_ref().map(Store::dir);
     let elsewhere = records.save.as_deref().filter(|dir| Some(*dir) != own);
-    let save = elsewhere.map_or_else(String::new, |dir| {
-        format!(" --save {}", word(&dir.to_string_lossy()))
-    });
+    let save = elsewhere
+        .map_or_else(String::new, |dir| format!(" --save {}", word(&dir.to_string_lossy())));
     format!("linerate show {name}{save}")
 }
 
@@ -106,18 +105,12 @@ mod tests {
     #[test]
     fn a_record_that_was_kept_elsewhere_is_shown_from_there() {
         let shown = |save: Option<&str>| {
-            let records = Records {
-                save: save.map(Into::into),
-                ..Records::default()
-            };
+            let records = Records { save: save.map(Into::into), ..Records::default() };
             shown_by("last", &records)
         };
         assert_eq!(shown(None), "linerate show last");
         assert_eq!(shown(Some("/srv/r")), "linerate show last --save /srv/r");
-        assert_eq!(
-            shown(Some("/srv/a b")),
-            "linerate show last --save '/srv/a b'"
-        );
+        assert_eq!(shown(Some("/srv/a b")), "linerate show last --save '/srv/a b'");
         let own = Store::of_user(|name| std::env::var_os(name)).ok();
         let own = own.and_then(|store| Some(store.dir().to_str()?.to_owned()));
         assert!(own.is_none_or(|own| shown(Some(&own)) == "linerate show last"));

@@ -110,10 +110,7 @@ fn words(row: &Row) -> String {
             "{}: {}{} in {:.0} s",
             word(report.outcome),
             report.named.as_deref().unwrap_or("nothing named"),
-            report
-                .certainty
-                .as_ref()
-                .map_or(String::new(), |c| format!(", {c},")),
+            report.certainty.as_ref().map_or(String::new(), |c| format!(", {c},")),
             report.seconds,
         ),
     }

@@ -210,11 +210,7 @@ fn key_words(key: &Key, new: bool, show: bool, file: &Path, port: u16) -> String
     } else {
         format!("{which} key is in {0}    (cat {0})", file.display())
     };
-    let port = if port == PORT {
-        String::new()
-    } else {
-        format!(" --port {port}")
-    };
+    let port = if port == PORT { String::new() } else { format!(" --port {port}") };
     format!(
         "{what}\nto use it: linerate pair THIS-HOST{port}    (on the machine that measures, once)\n"
     )

@@ -68,9 +68,7 @@ pub(super) fn measure(
     let changes = changes::ledger(options.run.allow_changes)?;
     let mut reached = match first {
         FirstEnds::Program => at_once(stop, || connect(&plan, options, changes, stop, &|| false))?,
-        FirstEnds::Run => connect(&plan, options, changes, stop, &|| {
-            stop.load(Ordering::Relaxed)
-        })?,
+        FirstEnds::Run => connect(&plan, options, changes, stop, &|| stop.load(Ordering::Relaxed))?,
     };
     let mut recorder = store.as_ref().map(Store::recorder);
     let sinks = (Maybe(recorder.as_mut()), Maybe(stream));
@@ -78,20 +76,13 @@ pub(super) fn measure(
         linerate_engine::run::run(&mut *reached.link, plan, label, sink)
     });
     drop(reached);
-    Ok(Outcome {
-        record,
-        error,
-        saved: recorder.as_ref().and_then(kept),
-    })
+    Ok(Outcome { record, error, saved: recorder.as_ref().and_then(kept) })
 }
 
 /// The name of a record that was kept whole. Warns if it was not.
 pub(crate) fn kept(recorder: &Recorder) -> Option<String> {
     if let Some(problem) = recorder.problem() {
-        tell(&format!(
-            "warning: the record is not saved: {}\n",
-            problem.why
-        ));
+        tell(&format!("warning: the record is not saved: {}\n", problem.why));
         if !problem.hint.is_empty() {
             tell(&format!("hint: {}\n", problem.hint));
         }
@@ -120,11 +111,7 @@ pub(crate) fn watched(
     measure: impl FnOnce(Label, &mut dyn Sink) -> (Record, Option<LinkError>),
 ) -> (Record, Option<LinkError>) {
     let wall = SystemTime::now().duration_since(UNIX_EPOCH);
-    let label = Label {
-        wall_secs: wall.map_or(0, |d| d.as_secs()),
-        made,
-        note: note(options),
-    };
+    let label = Label { wall_secs: wall.map_or(0, |d| d.as_secs()), made, note: note(options) };
     let how = match options.global.quiet {
         Some(true) => Mode::Quiet,
         _ if io::stderr().is_terminal() => Mode::Rewritten(out::columns()),
@@ -184,11 +171,7 @@ impl Reached {
     /// A session with a far end; no data connection is waited for once `stop` is set.
     fn session(mut client: Client, far: Option<FarEnd>, stop: &Arc<AtomicBool>) -> Self {
         client.heed(stop);
-        Self {
-            address: client.address().to_string(),
-            link: Box::new(client),
-            _far: far,
-        }
+        Self { address: client.address().to_string(), link: Box::new(client), _far: far }
     }
 
     /// A session with this host alone.

@@ -45,10 +45,7 @@ fn shown(args: &Args, record: &Record, options: &Options) -> Result<Exit, Failur
         RecordKind::Lat => return lat::again(record, options),
         RecordKind::Run | RecordKind::Sweep | RecordKind::Import => {}
     }
-    let how = Shown {
-        saved: None,
-        explain: args.explain,
-    };
+    let how = Shown { saved: None, explain: args.explain };
     report::show(record, &how, options)
 }
 
@@ -65,10 +62,6 @@ pub(super) fn load(records: &Records, name: &str) -> Result<(Record, Exit), Fail
     if let Some(warning) = loaded.warning() {
         tell(&format!("warning: {}\n", one_line(&warning)));
     }
-    let exit = if loaded.is_damaged() {
-        Exit::NotMeasured
-    } else {
-        Exit::Done
-    };
+    let exit = if loaded.is_damaged() { Exit::NotMeasured } else { Exit::Done };
     Ok((loaded.record, exit))
 }

@@ -164,9 +164,8 @@ pub(crate) fn open(
 ) -> Result<Measured, Failure> {
     let stream = session::stream(options)?.map(Stream::of_a_probe);
     let stop = reach::system(signal::interrupted(), "cannot watch for Ctrl-C")?;
-    let mut reached = session::at_once(&stop, || {
-        session::connect(&plan, options, None, &stop, &|| false)
-    })?;
+    let mut reached =
+        session::at_once(&stop, || session::connect(&plan, options, None, &stop, &|| false))?;
     let address = reached.address.clone();
     over((address, made), stream, options, &stop, |label, sink| {
         let measured = body(&mut *reached.link, plan, label, sink);
@@ -241,11 +240,7 @@ pub(super) fn exit(
     found: &Found<'_>,
     options: &Options,
 ) -> Exit {
-    let measured = if complete {
-        Exit::Done
-    } else {
-        Exit::NotMeasured
-    };
+    let measured = if complete { Exit::Done } else { Exit::NotMeasured };
     measured.or(report::expectations(asked, found, options))
 }
 

@@ -103,10 +103,8 @@ impl Url {
         let text = String::from_utf8_lossy(&output.stdout);
         let name = text.lines().find_map(|line| line.strip_prefix("hostname "));
         name.map(str::to_owned).ok_or_else(|| {
-            let error = anyhow!(
-                "`ssh -G` does not show the address of host `{}`",
-                self.destination
-            );
+            let error =
+                anyhow!("`ssh -G` does not show the address of host `{}`", self.destination);
             Failure::not_measured(error).hint(match output.status.code() {
                 Some(NO_PROGRAM) => "sudo apt-get install openssh-client",
                 _ => "",
@@ -126,19 +124,13 @@ impl Url {
             Some((user, host)) => (format!("{user}@"), host),
             None => (String::new(), &*self.destination),
         };
-        if host.contains(':') {
-            format!("{user}[{host}]")
-        } else {
-            format!("{user}{host}")
-        }
+        if host.contains(':') { format!("{user}[{host}]") } else { format!("{user}{host}") }
     }
 
     /// Commands that copy the program to the far host, and the target to type then.
     fn brought(&self) -> String {
         let there = self.bracketed();
-        let port = self
-            .port
-            .map(|port| (format!("-P {port} "), format!(":{port}")));
+        let port = self.port.map(|port| (format!("-P {port} "), format!(":{port}")));
         let (option, port) = port.unwrap_or_default();
         format!(
             "scp {option}\"$(command -v linerate)\" {there}:linerate; then name it: \
@@ -154,10 +146,7 @@ impl Url {
                 anyhow!("ssh cannot connect to `{host}`"),
                 format!("{called} true    (must work first)"),
             ),
-            Some(NO_PROGRAM) => (
-                anyhow!("there is no `{program}` on `{host}`"),
-                self.brought(),
-            ),
+            Some(NO_PROGRAM) => (anyhow!("there is no `{program}` on `{host}`"), self.brought()),
             _ => (
                 anyhow!("`{program} serve` on `{host}` ended before it listened"),
                 format!("{called} {program} --version    (an older one may not know --attached)"),
@@ -199,11 +188,7 @@ mod tests {
     use super::*;
 
     fn url(destination: &str, port: Option<u16>, program: &str) -> Url {
-        Url {
-            destination: destination.to_owned(),
-            port,
-            program: program.to_owned(),
-        }
+        Url { destination: destination.to_owned(), port, program: program.to_owned() }
     }
 
     #[test]
@@ -213,15 +198,9 @@ mod tests {
             ("brook/", url("brook", None, "linerate")),
             ("ann@brook", url("ann@brook", None, "linerate")),
             ("brook:2222", url("brook", Some(2222), "linerate")),
-            (
-                "[fe80::1%eth0]:22",
-                url("fe80::1%eth0", Some(22), "linerate"),
-            ),
+            ("[fe80::1%eth0]:22", url("fe80::1%eth0", Some(22), "linerate")),
             ("brook/~/linerate", url("brook", None, "~/linerate")),
-            (
-                "a.b@[::1]/opt/l-1/linerate",
-                url("a.b@::1", None, "/opt/l-1/linerate"),
-            ),
+            ("a.b@[::1]/opt/l-1/linerate", url("a.b@::1", None, "/opt/l-1/linerate")),
         ] {
             assert_eq!(text.parse::<Url>().unwrap(), expected, "{text}");
         }
@@ -252,22 +231,14 @@ mod tests {
         let hint = |text: &str, code| text.parse::<Url>().unwrap().unmade(code).hint;
         for (text, call, there, port) in [
             ("brook", "ssh brook", "brook", ""),
-            (
-                "ann@brook:2222",
-                "ssh -p 2222 ann@brook",
-                "ann@brook",
-                "2222",
-            ),
+            ("ann@brook:2222", "ssh -p 2222 ann@brook", "ann@brook", "2222"),
             ("[fe80::1%eth0]", "ssh fe80::1%eth0", "[fe80::1%eth0]", ""),
             ("ann@[::1]:22", "ssh -p 22 ann@::1", "ann@[::1]", "22"),
         ] {
             let connect = hint(text, Some(SSH_FAILED));
             assert_eq!(connect, format!("{call} true    (must work first)"));
             let older = hint(text, Some(1));
-            assert!(
-                older.starts_with(&format!("{call} linerate --version ")),
-                "{older}"
-            );
+            assert!(older.starts_with(&format!("{call} linerate --version ")), "{older}");
             let (option, of_url) = match port {
                 "" => (String::new(), String::new()),
                 port => (format!("-P {port} "), format!(":{port}")),
@@ -283,10 +254,7 @@ mod tests {
             // What is to be named then is the same far end.
             let named = brought.split(SCHEME).nth(1).unwrap();
             let (named, first): (Url, Url) = (named.parse().unwrap(), text.parse().unwrap());
-            assert_eq!(
-                (named.destination, named.port),
-                (first.destination, first.port)
-            );
+            assert_eq!((named.destination, named.port), (first.destination, first.port));
         }
     }
 }

@@ -58,11 +58,7 @@ pub(crate) fn run(
         stream.finish().map_err(out::failed)?;
     } else {
         let record = measured.told(options);
-        out::result(
-            options,
-            || show::json(&probe, record),
-            || show::page(&probe),
-        )?;
+        out::result(options, || show::json(&probe, record), || show::page(&probe))?;
     }
     let found = Found::figures(probe.summary());
     Ok(measured.exit(probe.complete(), &found, options))
@@ -74,10 +70,9 @@ fn refuse<T>(what: &str, hint: &str) -> Result<T, Failure> {
 
 fn direction(options: &Options) -> Result<Direction, Failure> {
     match options.bw.direction {
-        Some(LoadDirections::Both) => refuse(
-            "--sweep measures one direction",
-            "-d forward, then -d reverse",
-        ),
+        Some(LoadDirections::Both) => {
+            refuse("--sweep measures one direction", "-d forward, then -d reverse")
+        }
         Some(LoadDirections::Reverse) => Ok(Direction::Reverse),
         Some(LoadDirections::Forward) | None => Ok(Direction::Forward),
     }
@@ -94,17 +89,11 @@ fn asked(what: options::SweepFactor, options: &Options) -> Result<SweepPlan, Fai
         );
     }
     if options.bw.discard == Some(true) {
-        return refuse(
-            "--sweep and --discard cannot be combined",
-            "leave out --discard",
-        );
+        return refuse("--sweep and --discard cannot be combined", "leave out --discard");
     }
     let engine = resolve::engine(&options.run, Needs::Load)?;
     if !ENGINES.contains(&&*engine) {
-        return refuse(
-            "--sweep works only with TCP, RDMA and memory",
-            "leave out --engine",
-        );
+        return refuse("--sweep works only with TCP, RDMA and memory", "leave out --engine");
     }
     let swept = match what {
         options::SweepFactor::Copy => Swept::Copy,
@@ -121,10 +110,7 @@ fn asked(what: options::SweepFactor, options: &Options) -> Result<SweepPlan, Fai
         );
     }
     if swept == Swept::Copy && !matches!(load.copy, None | Some(HandOver::Copy)) {
-        return refuse(
-            "--sweep copy measures every value of --copy",
-            "leave out --copy",
-        );
+        return refuse("--sweep copy measures every value of --copy", "leave out --copy");
     }
     let mut base = resolve::knobs_of(options);
     fits(swept, &engine, &base)?;
@@ -161,10 +147,9 @@ fn fits(swept: Swept, engine: &str, base: &Knobs) -> Result<(), Failure> {
             "--sweep copy needs a transport through the kernel",
             "--sweep size, or --sweep streams",
         ),
-        Swept::Size if Operation::of(&base.options) == Operation::Atomic => refuse(
-            "an atomic operation has 8 B",
-            "--sweep depth, or another --op",
-        ),
+        Swept::Size if Operation::of(&base.options) == Operation::Atomic => {
+            refuse("an atomic operation has 8 B", "--sweep depth, or another --op")
+        }
         _ => Ok(()),
     }
 }
@@ -172,14 +157,9 @@ fn fits(swept: Swept, engine: &str, base: &Knobs) -> Result<(), Failure> {
 /// The settings of a sweep of memory. The arrays of all of them are there at the same time.
 fn of_memory(swept: Swept, base: &mut Knobs, most: Option<u32>) -> Result<Vec<Knobs>, Failure> {
     let room = memory::room();
-    let pattern = Pattern::Operations {
-        access: Access::of(&base.options),
-    };
+    let pattern = Pattern::Operations { access: Access::of(&base.options) };
     match swept {
-        Swept::Size => Ok(Swept::sizes(
-            base,
-            memory::sizes(&room, pattern, base.streams),
-        )),
+        Swept::Size => Ok(Swept::sizes(base, memory::sizes(&room, pattern, base.streams))),
         // Others were refused.
         Swept::Streams | Swept::Copy | Swept::Depth | Swept::Qps => {
             let most =

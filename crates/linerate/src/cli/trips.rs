@@ -71,16 +71,8 @@ pub(crate) fn run(target: Option<&str>, options: &Options) -> Result<Exit, Failu
 pub(super) fn shown(record: &Record, options: &Options) -> Result<Exit, Failure> {
     let probe = Probe::of(record);
     let told = (options.report.with_record == Some(true)).then_some(record);
-    out::result(
-        options,
-        || show::json(&probe, told),
-        || noted(show::page(&probe), record),
-    )?;
-    Ok(if probe.complete() {
-        Exit::Done
-    } else {
-        Exit::NotMeasured
-    })
+    out::result(options, || show::json(&probe, told), || noted(show::page(&probe), record))?;
+    Ok(if probe.complete() { Exit::Done } else { Exit::NotMeasured })
 }
 
 /// The sizes that a table of another tool leaves out.
@@ -109,43 +101,27 @@ fn asked(plan: &Plan, options: &Options) -> Result<TripSweep, Failure> {
         let size = Bytes(64);
         resolve::possible(plan, Some(RoundTrips { size, ..trips }))?;
     }
-    Ok(TripSweep {
-        trips,
-        sizes,
-        left_out: Vec::new(),
-    })
+    Ok(TripSweep { trips, sizes, left_out: Vec::new() })
 }
 
 /// Refuses options that contradict a sweep.
 fn refuse(options: &Options) -> Result<(), Failure> {
     let asked = &options.lat;
     let rows = [
-        (
-            asked.size.is_some(),
-            "--sweep size measures all sizes",
-            "leave out --size",
-        ),
+        (asked.size.is_some(), "--sweep size measures all sizes", "leave out --size"),
         (
             asked.rate.is_some(),
             "--sweep size sends each message when the answer before it has arrived",
             "leave out --rate",
         ),
-        (
-            asked.beside.is_some(),
-            "--sweep size times an idle path",
-            "leave out --beside",
-        ),
+        (asked.beside.is_some(), "--sweep size times an idle path", "leave out --beside"),
         (
             resolve::is_alone(&options.run),
             "--sweep size needs an engine with a far end",
             "linerate bw --engine memory --sweep size has the rates of arrays",
         ),
         (
-            options
-                .report
-                .expect
-                .as_ref()
-                .is_some_and(|all| !all.is_empty()),
+            options.report.expect.as_ref().is_some_and(|all| !all.is_empty()),
             "--expect is about one figure, and a sweep has one for each size",
             "--size with one of the sizes",
         ),

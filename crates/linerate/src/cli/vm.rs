@@ -66,10 +66,7 @@ fn shell(machine: &Spec, kernel: &Kernel) -> Result<ExitStatus, Failure> {
 
 /// Two nodes, and a card of each kind in a slot of its own.
 fn machine(soft_rdma: bool) -> Spec {
-    let node = Node {
-        cpus: 2,
-        memory: Bytes(1 << 30),
-    };
+    let node = Node { cpus: 2, memory: Bytes(1 << 30) };
     let slot = |node, card| Slot {
         node: Some(node),
         speed: Generation::Three,

@@ -118,9 +118,8 @@ fn text_of(name: &str, records: &Records) -> Result<String, Failure> {
     }
     read(name).map_err(|error| {
         let known = CASES.map(|(name, _)| name).join(", ");
-        Failure::usage(error).hint(format!(
-            "the built-in cases are {known}; `last` is the newest record"
-        ))
+        Failure::usage(error)
+            .hint(format!("the built-in cases are {known}; `last` is the newest record"))
     })
 }
 
@@ -151,10 +150,7 @@ fn read(name: &str) -> anyhow::Result<String> {
     file.take(LONGEST + 1)
         .read_to_string(&mut text)
         .with_context(|| format!("failed to read the case file {name}"))?;
-    anyhow::ensure!(
-        text.len() as u64 <= LONGEST,
-        "the case file {name} is longer than 256 KiB"
-    );
+    anyhow::ensure!(text.len() as u64 <= LONGEST, "the case file {name} is longer than 256 KiB");
     Ok(text)
 }
 

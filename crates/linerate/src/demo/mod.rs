@@ -75,12 +75,7 @@ pub(crate) fn show(
     let answers = entries(&model, &verdict);
     let scored = || score(wish.cell, truth.as_ref(), &answers, &verdict.disturbances);
     let scored = (!stage.is_stopped()).then(scored);
-    Ok(Shown {
-        record: loaded.record,
-        verdict,
-        truth,
-        scored,
-    })
+    Ok(Shown { record: loaded.record, verdict, truth, scored })
 }
 
 /// The planted faults and the other traffic, in words.
@@ -95,11 +90,7 @@ pub(crate) fn planted(cell: &Cell) -> String {
 }
 
 fn company(company: Company) -> String {
-    let server = if company.apart {
-        "another server"
-    } else {
-        "the same server"
-    };
+    let server = if company.apart { "another server" } else { "the same server" };
     format!(
         "another client loads {}, from {} against {server}",
         company.direction.name(),

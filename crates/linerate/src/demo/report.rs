@@ -170,9 +170,7 @@ fn disturbance(disturbance: &Disturbance) -> DisturbanceReport {
 fn proved_after(record: &Record, named: &Named) -> Option<f64> {
     let trial = named.trial.as_ref()?.id;
     let its = |s: &&Step| matches!(s.plan.purpose, Purpose::Slice { trial: id, .. } if id == trial);
-    (named.certainty == Some(Certainty::Proved))
-        .then(|| seconds(record, its))
-        .flatten()
+    (named.certainty == Some(Certainty::Proved)).then(|| seconds(record, its)).flatten()
 }
 
 /// Time from the first step of a run to the end of the last one that is `counted`.

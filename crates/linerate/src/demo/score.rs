@@ -95,11 +95,7 @@ pub(crate) fn score(
     match beside.first() {
         None => scored,
         // A disturbance was named whose fault was not planted.
-        Some(alarm) => Scored {
-            outcome: Outcome::Wrong,
-            named: Some((*alarm).into()),
-            ..scored
-        },
+        Some(alarm) => Scored { outcome: Outcome::Wrong, named: Some((*alarm).into()), ..scored },
     }
 }
 
@@ -126,11 +122,7 @@ fn of_event(cell: &Cell, disturbances: &[&Disturbance]) -> Scored {
 /// A fault that does not bite leaves a healthy path.
 fn of_fault(cell: &Cell, truth: Option<&Truth>, told: &[Entry<'_>]) -> Scored {
     let bites = truth.is_some_and(Truth::bites);
-    let expected = if bites {
-        vec![cell.expected]
-    } else {
-        HEALTHY.to_vec()
-    };
+    let expected = if bites { vec![cell.expected] } else { HEALTHY.to_vec() };
     let told = of_goodput(told, cell.direction.filter(|_| bites));
     let headline_is_unknown = matches!(told.first(), Some(Entry::Unknown(_)));
     let limits = told.iter().filter_map(|told| match told {
@@ -331,10 +323,7 @@ mod tests {
         let outcome = |limits: &[Limit]| outcome("local-drops", truth, limits);
         let (right, neighbour) = (named("local-drops"), named("host-shaping"));
         assert_eq!(outcome(std::slice::from_ref(&right)), Outcome::Right);
-        assert_eq!(
-            outcome(std::slice::from_ref(&neighbour)),
-            Outcome::Acceptable
-        );
+        assert_eq!(outcome(std::slice::from_ref(&neighbour)), Outcome::Acceptable);
         let both = [right, neighbour.clone()];
         assert_eq!(outcome(&both), Outcome::Right);
         let [right, _] = both;

@@ -74,18 +74,8 @@ impl Stage {
         congestion: Option<String>,
     ) -> Result<Self, Problem> {
         let myself = std::env::current_exe().map_err(Problem::Myself)?;
-        let spec = Spec {
-            topology: path.topology,
-            faults,
-            congestion,
-            mtu: path.mtu,
-        };
-        Ok(Self {
-            lab: Lab::build(&spec)?,
-            stop: Arc::default(),
-            v6: path.v6,
-            myself,
-        })
+        let spec = Spec { topology: path.topology, faults, congestion, mtu: path.mtu };
+        Ok(Self { lab: Lab::build(&spec)?, stop: Arc::default(), v6: path.v6, myself })
     }
 
     /// Ends what runs in the lab once `stop` is set.
@@ -168,14 +158,8 @@ impl Stage {
     /// Starts another client, with a server of its own if the company is apart, and waits until the client
     /// loads the path. The client runs for longer than any demonstration.
     fn company(&self, company: Company) -> Result<Vec<Running>, Problem> {
-        let Company {
-            host, direction, ..
-        } = company;
-        let port = if company.apart {
-            &["--port", OTHER_PORT][..]
-        } else {
-            &[]
-        };
+        let Company { host, direction, .. } = company;
+        let port = if company.apart { &["--port", OTHER_PORT][..] } else { &[] };
         let server = company.apart.then(|| self.serve(port)).transpose()?;
         let run = self
             .client(&["--time", "60min", "--direction", direction.name()].map(str::to_owned))
@@ -245,11 +229,7 @@ impl Stage {
             [] => self.client(&[]),
             [name, arguments @ ..] => {
                 let filled = |word: &String| {
-                    if word == "FAR" {
-                        far.clone()
-                    } else {
-                        word.clone()
-                    }
+                    if word == "FAR" { far.clone() } else { word.clone() }
                 };
                 Program::new(name).args(arguments.iter().map(filled))
             }
@@ -258,10 +238,7 @@ impl Stage {
             None => self.serve(&[])?,
             Some(text) => {
                 let shell = Program::new("sh").args(["-c", text]);
-                self.lab.spawn(
-                    Host::Far,
-                    &shell.stdout(Output::Null).stderr(Output::Inherit),
-                )?
+                self.lab.spawn(Host::Far, &shell.stdout(Output::Null).stderr(Output::Inherit))?
             }
         };
         let program = program.stdout(Output::Inherit).stderr(Output::Inherit);

@@ -73,11 +73,7 @@ impl Loader {
     /// planted in this one.
     fn for_cell(self, cell: &Cell) -> Self {
         let inside = |f: &Fault| matches!(f, Fault::Application { .. } | Fault::Environment { .. });
-        if cell.sends_datagrams() || cell.faults.iter().any(inside) {
-            Self::Own
-        } else {
-            self
-        }
+        if cell.sends_datagrams() || cell.faults.iter().any(inside) { Self::Own } else { self }
     }
 
     /// The word used in JSON and on the command line.
@@ -98,11 +94,7 @@ pub(super) fn measure(
 ) -> Result<Truth, Problem> {
     let loader = loader.for_cell(cell);
     // A port also counts datagrams that are dropped later, at the host.
-    let counted = if cell.sends_datagrams() {
-        Counted::Program
-    } else {
-        Counted::Port
-    };
+    let counted = if cell.sends_datagrams() { Counted::Program } else { Counted::Port };
     let rate = || match counted {
         Counted::Program => stage.goodput(&own(direction), direction),
         Counted::Port => rate(stage, direction, loader),
@@ -111,13 +103,7 @@ pub(super) fn measure(
     for fault in &cell.faults {
         stage.remove(fault)?;
     }
-    Ok(Truth {
-        direction,
-        loader,
-        counted,
-        with,
-        without: rate()?,
-    })
+    Ok(Truth { direction, loader, counted, with, without: rate()? })
 }
 
 /// Rate of one stream while it runs steadily.
@@ -186,9 +172,7 @@ mod tests {
         let mut bytes = 0;
         let mut seen = vec![(start, 0)];
         // Silence, a ramp, 1 MB for each reading, silence.
-        let each = [
-            0, 0, 100, 400, 800, 1000, 1000, 1000, 1000, 1000, 1000, 0, 0,
-        ];
+        let each = [0, 0, 100, 400, 800, 1000, 1000, 1000, 1000, 1000, 1000, 0, 0];
         for (i, kilobytes) in each.iter().enumerate() {
             bytes += kilobytes * 1000;
             seen.push((start + TICK * (i as u32 + 1), bytes));

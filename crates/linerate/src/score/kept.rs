@@ -75,29 +75,16 @@ impl Outcomes {
     /// Opens the outcomes in `dir`, which is created if it is missing.
     pub(crate) fn open(dir: &Path) -> Result<Self, ScoreError> {
         let path = dir.join("outcomes.jsonl");
-        let failed = |error| ScoreError::File {
-            path: path.clone(),
-            error,
-        };
+        let failed = |error| ScoreError::File { path: path.clone(), error };
         fs::create_dir_all(dir).map_err(failed)?;
         let mut file = OpenOptions::new();
-        let file = file
-            .create(true)
-            .read(true)
-            .append(true)
-            .open(&path)
-            .map_err(failed)?;
+        let file = file.create(true).read(true).append(true).open(&path).map_err(failed)?;
         if file.metadata().map_err(failed)?.len() > MOST {
             return Err(ScoreError::Large(path));
         }
         let text = fs::read_to_string(&path).map_err(failed)?;
         let rows = parse(&text, &path)?;
-        Ok(Self {
-            keys: rows.iter().map(|r| r.key.clone()).collect(),
-            rows,
-            file,
-            path,
-        })
+        Ok(Self { keys: rows.iter().map(|r| r.key.clone()).collect(), rows, file, path })
     }
 
     /// Whether a case was run.
@@ -123,10 +110,7 @@ impl Outcomes {
     }
 
     fn failed(&self, error: io::Error) -> ScoreError {
-        ScoreError::File {
-            path: self.path.clone(),
-            error,
-        }
+        ScoreError::File { path: self.path.clone(), error }
     }
 }
 
@@ -149,10 +133,7 @@ mod tests {
     use super::*;
 
     fn failed(key: &str) -> Row {
-        Row {
-            key: key.to_owned(),
-            what: Kept::Failed("no network".to_owned()),
-        }
+        Row { key: key.to_owned(), what: Kept::Failed("no network".to_owned()) }
     }
 
     #[test]
@@ -177,9 +158,6 @@ mod tests {
         let text = fs::read_to_string(&path).unwrap() + "{\"key\":\"b\",\"told\"";
         fs::write(&path, text).unwrap();
         let error = Outcomes::open(dir.path()).err().unwrap().to_string();
-        assert!(
-            error.ends_with("line 2: no outcome of a demonstration"),
-            "{error}"
-        );
+        assert!(error.ends_with("line 2: no outcome of a demonstration"), "{error}");
     }
 }

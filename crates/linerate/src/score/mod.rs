@@ -62,10 +62,7 @@ pub(crate) fn run(
         if stop.load(Ordering::Relaxed) {
             break;
         }
-        let row = Row {
-            key: case.key(),
-            what,
-        };
+        let row = Row { key: case.key(), what };
         tell(i + 1, cases.len(), &row);
         outcomes.keep(row)?;
     }
@@ -78,11 +75,7 @@ fn cases<'a>(wish: &'a Wish<'_>) -> Vec<Case<'a>> {
     for seed in wish.seeds.clone() {
         for kind in wish.cells {
             for congestion in wish.congestion {
-                all.push(Case {
-                    kind,
-                    seed,
-                    congestion,
-                });
+                all.push(Case { kind, seed, congestion });
             }
         }
     }

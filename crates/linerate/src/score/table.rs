@@ -136,10 +136,7 @@ fn in_all(tally: &Tally<'_>) -> String {
     let proved = biting.iter().filter(|t| is_proved(t)).count();
     let times = tally.seconds();
     let seconds = median(&times).map_or(String::new(), |s| {
-        format!(
-            " Median time to a trial's proof of what was true: {s:.1} s, over {}.",
-            times.len()
-        )
+        format!(" Median time to a trial's proof of what was true: {s:.1} s, over {}.", times.len())
     });
     format!(
         "Right: {}; acceptable: {}; wrong: {}; unknown: {}. False alarms on healthy paths: {}. \
@@ -206,10 +203,7 @@ mod tests {
     }
 
     fn row(key: &str, what: Kept) -> Row {
-        Row {
-            key: key.to_owned(),
-            what,
-        }
+        Row { key: key.to_owned(), what }
     }
 
     #[test]
@@ -217,30 +211,15 @@ mod tests {
         let rows = [
             row(
                 "path-loss-bbr-7",
-                Kept::Report(Box::new(report(
-                    "path-loss",
-                    Some("path-loss"),
-                    "right",
-                    true,
-                ))),
+                Kept::Report(Box::new(report("path-loss", Some("path-loss"), "right", true))),
             ),
             row(
                 "path-loss-bbr-8",
-                Kept::Report(Box::new(report(
-                    "path-loss",
-                    Some("path-rate"),
-                    "wrong",
-                    true,
-                ))),
+                Kept::Report(Box::new(report("path-loss", Some("path-rate"), "wrong", true))),
             ),
             row(
                 "healthy-cubic-7",
-                Kept::Report(Box::new(report(
-                    "healthy",
-                    Some("path-rate"),
-                    "wrong",
-                    false,
-                ))),
+                Kept::Report(Box::new(report("healthy", Some("path-rate"), "wrong", false))),
             ),
             row(
                 "udp-healthy-cubic-7",
@@ -251,10 +230,7 @@ mod tests {
                     false,
                 ))),
             ),
-            row(
-                "path-loss-cubic-7",
-                Kept::Failed("no lab\nat all".to_owned()),
-            ),
+            row("path-loss-cubic-7", Kept::Failed("no lab\nat all".to_owned())),
         ];
         let text = table("# A score", &rows);
         for line in [

@@ -23,15 +23,9 @@ pub(super) fn advise(doc: &mut Document, label: &str, advice: &Advice, gain: &st
         doc.detail(&[(Tone::Dim, &text)], 2);
     }
     if advice.is_lost_at_boot() {
-        doc.detail(
-            &[(Tone::Dim, "The new settings last until the next boot.")],
-            0,
-        );
+        doc.detail(&[(Tone::Dim, "The new settings last until the next boot.")], 0);
     } else if advice.only_looks() {
-        doc.detail(
-            &[(Tone::Dim, "This changes no setting: nothing to undo.")],
-            0,
-        );
+        doc.detail(&[(Tone::Dim, "This changes no setting: nothing to undo.")], 0);
     }
 }
 

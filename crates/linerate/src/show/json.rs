@@ -344,10 +344,7 @@ fn directions(model: &Model) -> Directions {
     Directions {
         forward: one(Direction::Forward),
         reverse: one(Direction::Reverse),
-        both: Both {
-            forward: both(Direction::Forward),
-            reverse: both(Direction::Reverse),
-        },
+        both: Both { forward: both(Direction::Forward), reverse: both(Direction::Reverse) },
     }
 }
 
@@ -361,33 +358,19 @@ fn direction(direction: &DirectionModel) -> DirectionFigures {
         copied_share: base.copied,
         ceiling_bps: direction.ceiling().map(|c| exact(c.rate.0)),
         ceiling_stage: direction.ceiling().map(|c| c.stage),
-        streams: std::iter::once(base)
-            .chain(&direction.sweep)
-            .map(streams)
-            .collect(),
+        streams: std::iter::once(base).chain(&direction.sweep).map(streams).collect(),
     }
 }
 
 fn streams(load: &Load) -> StreamsOut {
-    StreamsOut {
-        streams: load.streams,
-        goodput: (&load.goodput).into(),
-    }
+    StreamsOut { streams: load.streams, goodput: (&load.goodput).into() }
 }
 
 fn latencies(model: &Model) -> Latencies {
-    let loaded = |d| {
-        model
-            .direction(d)
-            .and_then(|m| m.base.latency.as_ref())
-            .map(latency)
-    };
+    let loaded = |d| model.direction(d).and_then(|m| m.base.latency.as_ref()).map(latency);
     Latencies {
         idle: model.idle.as_ref().map(latency),
-        loaded: Loaded {
-            forward: loaded(Direction::Forward),
-            reverse: loaded(Direction::Reverse),
-        },
+        loaded: Loaded { forward: loaded(Direction::Forward), reverse: loaded(Direction::Reverse) },
     }
 }
 
@@ -531,10 +514,7 @@ mod tests {
     #[test]
     fn golden_of_a_limited_path() {
         let (record, model, judged) = sample::limited();
-        insta::assert_snapshot!(
-            "limited_json",
-            verdict(&record, &model, &judged, false).unwrap()
-        );
+        insta::assert_snapshot!("limited_json", verdict(&record, &model, &judged, false).unwrap());
     }
 
     #[test]

@@ -57,11 +57,7 @@ fn micros(nanos: Option<f64>, parts: f64) -> f64 {
 
 /// A number as the C library prints it.
 fn number(value: f64, digits: usize) -> String {
-    if value.is_nan() {
-        "nan".to_owned()
-    } else {
-        format!("{value:.digits$}")
-    }
+    if value.is_nan() { "nan".to_owned() } else { format!("{value:.digits$}") }
 }
 
 //= perftest (linux-rdma/perftest, 2026-07), src/perftest_parameters.h: RESULT_LINE, RESULT_FMT_LAT, REPORT_FMT_LAT
@@ -108,11 +104,8 @@ const PERCENTILES: [f64; 8] = [99.999, 99.99, 99.9, 99.0, 90.0, 75.0, 50.0, 25.0
 
 fn sockperf(text: &mut String, one: &Timed<'_>, whole: bool) {
     let times = one.times;
-    let (name, label, parts) = if whole || one.whole {
-        ("rtt", "Round trip", 1.0)
-    } else {
-        ("latency", "Latency", 2.0)
-    };
+    let (name, label, parts) =
+        if whole || one.whole { ("rtt", "Round trip", 1.0) } else { ("latency", "Latency", 2.0) };
     let all = samples(times);
     let found = moments(times);
     let mean = number(micros(found.map(|found| found.mean), parts), 3);
@@ -141,22 +134,13 @@ fn sockperf(text: &mut String, one: &Timed<'_>, whole: bool) {
             "Total {all} observations; each percentile contains {:.2} observations",
             all as f64 / 100.0
         ),
-        format!(
-            "---> <MAX> observation = {}",
-            us(times.exact.map(|exact| exact.most))
-        ),
+        format!("---> <MAX> observation = {}", us(times.exact.map(|exact| exact.most))),
     ];
     let percentiles = PERCENTILES.iter().filter_map(|percent| {
         let found = percentile(times, percent / 100.0)?;
-        Some(format!(
-            "---> percentile {percent:>6.3} = {}",
-            us(Some(found))
-        ))
+        Some(format!("---> percentile {percent:>6.3} = {}", us(Some(found))))
     });
-    let least = format!(
-        "---> <MIN> observation = {}",
-        us(times.exact.map(|exact| exact.least))
-    );
+    let least = format!("---> <MIN> observation = {}", us(times.exact.map(|exact| exact.least)));
     for line in lines.into_iter().chain(percentiles).chain([least]) {
         let _ = writeln!(text, "sockperf: {line}");
     }
@@ -176,20 +160,13 @@ mod tests {
 
     /// 20,000 round trips of 10 to 30 us, and one of 5,000,001 ns.
     fn times() -> Histogram {
-        let counts: Vec<(u64, u64)> = (0..20)
-            .map(|k| (10_000 + k * 1000, 1000))
-            .chain([(5_000_000, 1)])
-            .collect();
+        let counts: Vec<(u64, u64)> =
+            (0..20).map(|k| (10_000 + k * 1000, 1000)).chain([(5_000_000, 1)]).collect();
         let sum = counts.iter().map(|(value, n)| value * n).sum::<u64>() + 1;
         Histogram {
             counts,
             lost: 2,
-            exact: Some(Exact {
-                least: 9_998,
-                most: 5_000_001,
-                sum,
-                deviation_ps: 36_500_000,
-            }),
+            exact: Some(Exact { least: 9_998, most: 5_000_001, sum, deviation_ps: 36_500_000 }),
             ..Histogram::default()
         }
     }
@@ -207,9 +184,7 @@ mod tests {
     /// What a script reads of sockperf: the lines without the escapes, and every number by its name.
     fn read_sockperf(text: &str) -> Vec<(String, f64)> {
         let plain = text.replace("\u{1b}[2;35m", "").replace("\u{1b}[0m", "");
-        let lines = plain
-            .lines()
-            .filter_map(|line| line.strip_prefix("sockperf: "));
+        let lines = plain.lines().filter_map(|line| line.strip_prefix("sockperf: "));
         let value = |line: &str, from: &str, to: &str| -> Option<f64> {
             let (_, rest) = line.split_once(from)?;
             rest.split(to).next()?.trim().parse().ok()
@@ -230,9 +205,8 @@ mod tests {
             ] {
                 found.extend(value(line, from, to).map(|v| (name.to_owned(), v)));
             }
-            if let Some((percent, us)) = line
-                .strip_prefix("---> percentile ")
-                .and_then(|rest| rest.split_once(" = "))
+            if let Some((percent, us)) =
+                line.strip_prefix("---> percentile ").and_then(|rest| rest.split_once(" = "))
             {
                 found.push((percent.trim().to_owned(), us.trim().parse().unwrap()));
             }
@@ -251,10 +225,8 @@ mod tests {
             let ours = page(Like::Sockperf { whole }, &[timed(&times, 64)]);
             let (read, ours) = (read_sockperf(theirs), read_sockperf(&ours));
             // 20,001 samples do not support the two highest percentiles.
-            let known: Vec<&str> = names(&read)
-                .into_iter()
-                .filter(|n| !["99.999", "99.990"].contains(n))
-                .collect();
+            let known: Vec<&str> =
+                names(&read).into_iter().filter(|n| !["99.999", "99.990"].contains(n)).collect();
             assert_eq!(names(&ours), known);
             let parts = if whole { 1.0 } else { 2.0 };
             let value = |name: &str| ours.iter().find(|(known, _)| known == name).unwrap().1;
@@ -270,14 +242,9 @@ mod tests {
     /// The rows that a script reads of perftest: those that begin with a number.
     fn read_perftest(text: &str) -> Vec<Vec<f64>> {
         let row = |line: &str| {
-            line.split_whitespace()
-                .map(|cell| cell.parse().ok())
-                .collect::<Option<Vec<f64>>>()
+            line.split_whitespace().map(|cell| cell.parse().ok()).collect::<Option<Vec<f64>>>()
         };
-        text.lines()
-            .filter_map(row)
-            .filter(|row| !row.is_empty())
-            .collect()
+        text.lines().filter_map(row).filter(|row| !row.is_empty()).collect()
     }
 
     #[test]
@@ -286,33 +253,19 @@ mod tests {
             times(),
             Histogram {
                 counts: vec![(8_000, 5)],
-                exact: Some(Exact {
-                    least: 8_000,
-                    most: 8_000,
-                    sum: 40_000,
-                    deviation_ps: 0,
-                }),
+                exact: Some(Exact { least: 8_000, most: 8_000, sum: 40_000, deviation_ps: 0 }),
                 ..Histogram::default()
             },
         );
         let ours = page(Like::Perftest, &[timed(&times, 64), timed(&few, 8 << 20)]);
-        let head = |text: &str| {
-            text.lines()
-                .find(|line| line.contains("#bytes"))
-                .map(str::to_owned)
-        };
+        let head =
+            |text: &str| text.lines().find(|line| line.contains("#bytes")).map(str::to_owned);
         let words = |line: Option<String>| -> Vec<String> {
-            line.unwrap()
-                .split_whitespace()
-                .map(str::to_owned)
-                .collect()
+            line.unwrap().split_whitespace().map(str::to_owned).collect()
         };
         assert_eq!(words(head(&ours)), words(head(PERFTEST)));
         let (read, ours) = (read_perftest(PERFTEST), read_perftest(&ours));
-        assert!(
-            read.len() == 12 && read.iter().all(|row| row.len() == 9),
-            "{read:?}"
-        );
+        assert!(read.len() == 12 && read.iter().all(|row| row.len() == 9), "{read:?}");
         assert_eq!(ours[0][..5], [64.0, 20_001.0, 5.0, 2500.0, 10.0]);
         assert_eq!(ours[0][7..], [14.5, 14.5]);
         assert_eq!(ours[1][..4], [8_388_608.0, 5.0, 4.0, 4.0]);
@@ -332,10 +285,7 @@ mod tests {
             }),
             ..Histogram::default()
         };
-        let whole = Timed {
-            whole: true,
-            ..timed(&times, 2)
-        };
+        let whole = Timed { whole: true, ..timed(&times, 2) };
         let row = read_perftest(&page(Like::Perftest, &[whole])).remove(0);
         [row[3], row[8]]
     }
@@ -348,9 +298,7 @@ mod tests {
         assert!(p999.is_nan(), "a thousand do not tell one of a thousand");
         // A percentile has what it has by its definition: of ten in ten thousand the first is the next one.
         let near = |of: [f64; 2], want: [f64; 2]| {
-            of.iter()
-                .zip(want)
-                .all(|(of, want)| (of - want).abs() < 1e-9)
+            of.iter().zip(want).all(|(of, want)| (of - want).abs() < 1e-9)
         };
         assert!(near(with_long_ones(10_000, 11), [100.0, 100.0]));
         assert!(near(with_long_ones(10_000, 10), [100.0, 2.0]));

@@ -28,21 +28,14 @@ impl Names {
         let is_long = hosts.iter().any(|name| width_of(name) > LONGEST);
         let hosts = hosts.map(str::to_owned);
         Self {
-            called: if is_long {
-                Self::sides().called
-            } else {
-                hosts.clone()
-            },
+            called: if is_long { Self::sides().called } else { hosts.clone() },
             hosts: Some(hosts),
         }
     }
 
     /// Words for hosts whose names are not known; near first.
     pub(super) fn called(words: [&str; 2]) -> Self {
-        Self {
-            called: words.map(str::to_owned),
-            hosts: None,
-        }
+        Self { called: words.map(str::to_owned), hosts: None }
     }
 
     /// The names `near` and `far`, for hosts without known names.
@@ -60,15 +53,9 @@ impl Names {
     pub(super) fn explained(&self) -> Vec<String> {
         const FORWARD: &str = "forward: from near to far";
         match &self.hosts {
-            None => vec![format!(
-                "near: where linerate ran, far: the other end; {FORWARD}"
-            )],
+            None => vec![format!("near: where linerate ran, far: the other end; {FORWARD}")],
             Some([near, far]) if self.are_long() => {
-                vec![
-                    format!("near: {near}"),
-                    format!("far: {far}"),
-                    FORWARD.to_owned(),
-                ]
+                vec![format!("near: {near}"), format!("far: {far}"), FORWARD.to_owned()]
             }
             Some([near, far]) => vec![format!("near: {near}, far: {far}; {FORWARD}")],
         }

@@ -17,11 +17,7 @@ pub(crate) fn overtime(record: &Record) -> Option<String> {
         return None;
     }
     let over = took.secs() - asked.secs();
-    Some(format!(
-        "Took {} instead of {asked}: {}.",
-        rounded(took),
-        why(record, over)
-    ))
+    Some(format!("Took {} instead of {asked}: {}.", rounded(took), why(record, over)))
 }
 
 /// What the time beyond the plan was spent on.
@@ -114,18 +110,12 @@ mod tests {
             "Took 20.9 s instead of 5 s: 16.9 s were spent after 2 steps until all that was sent had arrived, or was \
              given up."
         );
-        assert_eq!(
-            told(Made::Run, 5, &[(3_000, 0), (9_000, 0)], IDLE),
-            None,
-            "an older record"
-        );
+        assert_eq!(told(Made::Run, 5, &[(3_000, 0), (9_000, 0)], IDLE), None, "an older record");
     }
 
     #[test]
     fn a_search_and_a_short_run_have_reasons_of_their_own() {
-        let purpose = Purpose::Sweep {
-            direction: linerate_core::path::Direction::Forward,
-        };
+        let purpose = Purpose::Sweep { direction: linerate_core::path::Direction::Forward };
         let text = told(Made::Bw, 3, &[(500, 600); 20], purpose).unwrap();
         assert!(
             text.starts_with(
@@ -134,9 +124,6 @@ mod tests {
             "{text}"
         );
         let text = told(Made::Run, 1, &[(900, 910), (900, 920)], IDLE).unwrap();
-        assert!(
-            text.ends_with("the steps that each measurement needs take longer."),
-            "{text}"
-        );
+        assert!(text.ends_with("the steps that each measurement needs take longer."), "{text}");
     }
 }

@@ -46,17 +46,8 @@ struct Screen<W> {
 impl<W: Write> Progress<W> {
     /// Progress on `out`, which is never flushed; `stop` is set by Ctrl-C.
     pub fn new(out: W, mode: Mode, stop: Arc<AtomicBool>) -> Self {
-        let screen = Screen {
-            out,
-            mode,
-            step: String::new(),
-            standing: 0,
-            silence: None,
-        };
-        Self {
-            screen: Arc::new(Mutex::new(screen)),
-            stop,
-        }
+        let screen = Screen { out, mode, step: String::new(), standing: 0, silence: None };
+        Self { screen: Arc::new(Mutex::new(screen)), stop }
     }
 }
 
@@ -147,11 +138,7 @@ impl<W: Write> Screen<W> {
     fn tell(&mut self, event: &Event<'_>) -> io::Result<()> {
         match event {
             Event::StepBegan { words, left, .. } => self.step_began(words, *left),
-            Event::Progress {
-                rate,
-                direction,
-                left,
-            } => self.progress(*rate, *direction, *left),
+            Event::Progress { rate, direction, left } => self.progress(*rate, *direction, *left),
             Event::Notice { level, side, gap } => {
                 let word = match level {
                     Level::Fatal => "error",
@@ -215,11 +202,7 @@ impl<W: Write + Send + 'static> Sink for Progress<W> {
         let mut screen = self.screen.lock().unwrap_or_else(PoisonError::into_inner);
         // A closed stderr is no reason to lose a measurement.
         let _ = screen.tell(event);
-        if self.stop.load(Ordering::Relaxed) {
-            RunControl::Stop
-        } else {
-            RunControl::Go
-        }
+        if self.stop.load(Ordering::Relaxed) { RunControl::Stop } else { RunControl::Go }
     }
 
     fn silences(&self) -> Option<Silences> {
@@ -273,11 +256,7 @@ mod tests {
         let mut sink = Progress::new(out.clone(), mode, Arc::default());
         let left = Nanos::from_millis(21_500);
         for words in ["forward, 1 stream", "both", "both"] {
-            sink.event(&Event::StepBegan {
-                plan: &plan,
-                words,
-                left,
-            });
+            sink.event(&Event::StepBegan { plan: &plan, words, left });
             sink.event(&Event::Progress {
                 rate: Some(Rate(4_710_000_000)),
                 direction: Some(Direction::Forward),
@@ -290,24 +269,15 @@ mod tests {
 
     #[test]
     fn a_log_gets_one_line_for_each_step() {
-        assert_eq!(
-            run(Mode::Lines),
-            "forward, 1 stream  (22 s left)\nboth  (22 s left)\n"
-        );
+        assert_eq!(run(Mode::Lines), "forward, 1 stream  (22 s left)\nboth  (22 s left)\n");
     }
 
     #[test]
     fn a_terminal_gets_one_line_that_is_gone_at_the_end() {
         let text = run(Mode::Rewritten(80));
         assert!(!text.contains('\n'));
-        assert!(
-            text.contains("forward, 1 stream  4.71 Gb/s  22 s left"),
-            "{text}"
-        );
-        assert!(
-            text.contains("both  4.71 Gb/s forward  22 s left"),
-            "{text}"
-        );
+        assert!(text.contains("forward, 1 stream  4.71 Gb/s  22 s left"), "{text}");
+        assert!(text.contains("both  4.71 Gb/s forward  22 s left"), "{text}");
         assert!(text.ends_with(" \r"));
     }
 
@@ -326,10 +296,8 @@ mod tests {
         };
         let told = |mode| {
             let out = Paper::default();
-            Progress::new(out.clone(), mode, Arc::default()).event(&Event::Proved {
-                limit: &limit,
-                after: Nanos::from_millis(15_400),
-            });
+            Progress::new(out.clone(), mode, Arc::default())
+                .event(&Event::Proved { limit: &limit, after: Nanos::from_millis(15_400) });
             out.text()
         };
         let line = "proved after 15 s: net: path-rate, forward\n";
@@ -370,10 +338,7 @@ mod tests {
         assert_eq!(told(Mode::Lines, true), format!("{first}{again}"));
         assert_eq!(told(Mode::Quiet, true), "");
         let text = told(Mode::Rewritten(80), true);
-        assert!(
-            text.contains("\rno answer from the far end for 6 s, given up in 7 s"),
-            "{text}"
-        );
+        assert!(text.contains("\rno answer from the far end for 6 s, given up in 7 s"), "{text}");
         assert!(text.ends_with(again), "{text}");
     }
 

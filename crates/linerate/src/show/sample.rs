@@ -70,10 +70,7 @@ fn host(side: Side, name: &str) -> Host {
 
 /// A VLAN on a card of x8 in a slot of x4.
 fn route() -> Route {
-    let link = |width| Link {
-        speed: Some(Transfers(8_000_000_000)),
-        width: Some(width),
-    };
+    let link = |width| Link { speed: Some(Transfers(8_000_000_000)), width: Some(width) };
     let card = Device {
         address: "0000:3b:00.0".parse().unwrap(),
         kind: Some(PortKind::Endpoint),
@@ -83,10 +80,7 @@ fn route() -> Route {
     };
     let root = Device {
         address: "0000:3a:00.0".parse().unwrap(),
-        buses: Some(Buses {
-            secondary: 0x3b,
-            subordinate: 0x3b,
-        }),
+        buses: Some(Buses { secondary: 0x3b, subordinate: 0x3b }),
         kind: Some(PortKind::Root),
         now: Some(link(4)),
         max: Some(link(4)),
@@ -115,26 +109,14 @@ fn route() -> Route {
         node: Some(0),
         up: true,
         mtu: Some(1500),
-        link: LinkModes {
-            speed: Some(Rate(10_000_000_000)),
-            ..LinkModes::default()
-        },
+        link: LinkModes { speed: Some(Rate(10_000_000_000)), ..LinkModes::default() },
         ..Nic::default()
     };
-    Route {
-        gateway: Some([192, 0, 2, 1].into()),
-        ports: vec![vlan, card],
-        pci,
-        ..Route::default()
-    }
+    Route { gateway: Some([192, 0, 2, 1].into()), ports: vec![vlan, card], pci, ..Route::default() }
 }
 
 fn estimate(mean: f64, half: f64) -> Estimate {
-    Estimate {
-        mean,
-        interval: Some(interval(mean - half, mean, mean + half)),
-        samples: 40,
-    }
+    Estimate { mean, interval: Some(interval(mean - half, mean, mean + half)), samples: 40 }
 }
 
 fn interval(low: f64, mid: f64, high: f64) -> Interval {
@@ -143,11 +125,7 @@ fn interval(low: f64, mid: f64, high: f64) -> Interval {
 
 fn latency(p50: u64, p99: u64) -> Latency {
     Latency {
-        percentiles: vec![
-            (50.0, Nanos(p50)),
-            (90.0, Nanos(p99 * 9 / 10)),
-            (99.0, Nanos(p99)),
-        ],
+        percentiles: vec![(50.0, Nanos(p50)), (90.0, Nanos(p99 * 9 / 10)), (99.0, Nanos(p99))],
         samples: 4_000,
         least: Nanos(p50 / 2),
     }
@@ -156,10 +134,7 @@ fn latency(p50: u64, p99: u64) -> Latency {
 pub(super) fn load(streams: u32, mean: f64) -> Load {
     let goodput = estimate(mean, mean * 0.004);
     Load {
-        knobs: Knobs {
-            streams,
-            ..Knobs::default()
-        },
+        knobs: Knobs { streams, ..Knobs::default() },
         goodput_with_ramp: mean * 0.99,
         steady: true,
         ..Load::bare(linerate_core::transport::Transport::Tcp, streams, goodput)
@@ -167,13 +142,7 @@ pub(super) fn load(streams: u32, mean: f64) -> Load {
 }
 
 fn direction(direction: Direction, mean: f64, ceilings: Vec<Ceiling>) -> DirectionModel {
-    DirectionModel {
-        direction,
-        base: load(1, mean),
-        sweep: Vec::new(),
-        ceilings,
-        fell: None,
-    }
+    DirectionModel { direction, base: load(1, mean), sweep: Vec::new(), ceilings, fell: None }
 }
 
 fn wire() -> Ceiling {
@@ -194,14 +163,8 @@ pub(crate) fn healthy() -> Result {
         hosts: record.hosts.clone(),
         same_machine: false,
         idle: Some(latency(41_000, 58_000)),
-        directions: Direction::ALL
-            .iter()
-            .map(|d| direction(*d, 9.39e9, vec![wire()]))
-            .collect(),
-        both: Direction::ALL
-            .iter()
-            .map(|d| (*d, estimate(9.3e9, 2e7)))
-            .collect(),
+        directions: Direction::ALL.iter().map(|d| direction(*d, 9.39e9, vec![wire()])).collect(),
+        both: Direction::ALL.iter().map(|d| (*d, estimate(9.3e9, 2e7))).collect(),
         trials: Vec::new(),
         gaps: Vec::new(),
         complete: true,
@@ -227,10 +190,7 @@ pub(crate) fn healthy() -> Result {
         metric: Measure::Goodput,
         certainty: Certainty::Proved,
     });
-    let verdict = Verdict {
-        limits: limits.to_vec(),
-        ..Verdict::default()
-    };
+    let verdict = Verdict { limits: limits.to_vec(), ..Verdict::default() };
     (record, model, verdict)
 }
 
@@ -258,26 +218,10 @@ pub(crate) fn limited() -> Result {
         hint: "sudo linerate serve".into(),
     }];
     verdict.answers = vec![
-        answer(
-            "receive-window",
-            "finding",
-            "limited by the window for 97 % of the time",
-        ),
-        answer(
-            "path-rate",
-            "excluded",
-            "twice the streams gave x1.99, not x1.00",
-        ),
-        answer(
-            "send-buffer",
-            "clear",
-            "limited by the send buffer for 0 % of the time",
-        ),
-        answer(
-            "receiver-core",
-            "unknown",
-            "no thread times: /proc/self/task is not readable",
-        ),
+        answer("receive-window", "finding", "limited by the window for 97 % of the time"),
+        answer("path-rate", "excluded", "twice the streams gave x1.99, not x1.00"),
+        answer("send-buffer", "clear", "limited by the send buffer for 0 % of the time"),
+        answer("receiver-core", "unknown", "no thread times: /proc/self/task is not readable"),
     ];
     (record, model, verdict)
 }
@@ -357,12 +301,7 @@ fn trial(id: u32, kind: &str, effect: Option<Interval>) -> TrialModel {
 }
 
 fn answer(cause: &'static str, outcome: &'static str, why: &str) -> Answered {
-    Answered {
-        cause,
-        direction: Direction::Forward,
-        outcome,
-        why: vec![why.into()],
-    }
+    Answered { cause, direction: Direction::Forward, outcome, why: vec![why.into()] }
 }
 
 fn window() -> Limit {
@@ -390,14 +329,8 @@ fn window() -> Limit {
         }),
         advice: vec![
             Advice::new("allow receive buffers of 1 MiB")
-                .set(
-                    Side::Far,
-                    "sudo sysctl -w net.ipv4.tcp_rmem=\"4096 131072 1048576\"",
-                )
-                .undo_on(
-                    Side::Far,
-                    "sudo sysctl -w net.ipv4.tcp_rmem=\"4096 131072 524288\"",
-                )
+                .set(Side::Far, "sudo sysctl -w net.ipv4.tcp_rmem=\"4096 131072 1048576\"")
+                .undo_on(Side::Far, "sudo sysctl -w net.ipv4.tcp_rmem=\"4096 131072 524288\"")
                 .gain(Some(1.99)),
         ],
     }
@@ -449,18 +382,10 @@ pub(crate) fn disturbed() -> Result {
     model.directions[0].base = load(1, 0.93e9);
     model.directions[1].base = load(1, 4.71e9);
     let mut held = window();
-    for step in held
-        .advice
-        .iter_mut()
-        .flat_map(|a| a.steps.iter_mut().chain(&mut a.undo))
-    {
+    for step in held.advice.iter_mut().flat_map(|a| a.steps.iter_mut().chain(&mut a.undo)) {
         step.host = Some(Side::Near);
     }
-    verdict.limits = vec![Limit {
-        direction: Direction::Reverse,
-        side: Place::Near,
-        ..held
-    }];
+    verdict.limits = vec![Limit { direction: Direction::Reverse, side: Place::Near, ..held }];
     verdict.unknown = vec![Unknown {
         what: "what limits forward".into(),
         why: "no cause that linerate knows fits what was measured".into(),
@@ -487,9 +412,7 @@ pub(crate) fn disturbed() -> Result {
             direction: Direction::Reverse,
             share: None,
             evidence: vec!["another session was measuring on a host at the same time".into()],
-            advice: vec![advice(
-                "wait until the other traffic has ended, then run again",
-            )],
+            advice: vec![advice("wait until the other traffic has ended, then run again")],
         },
     ];
     (record, model, verdict)
@@ -502,10 +425,7 @@ pub(crate) fn unknowing() -> Result {
     model.idle = None;
     model.both.clear();
     for h in &mut model.hosts {
-        h.facts = HostFacts {
-            name: h.facts.name.clone(),
-            ..HostFacts::default()
-        };
+        h.facts = HostFacts { name: h.facts.name.clone(), ..HostFacts::default() };
     }
     for d in &mut model.directions {
         *d = direction(d.direction, 2.1e9, Vec::new());
@@ -519,11 +439,7 @@ pub(crate) fn unknowing() -> Result {
     };
     let verdict = Verdict {
         unknown: vec![
-            unknown(
-                "near thread times",
-                "/proc is not mounted",
-                "mount -t proc proc /proc",
-            ),
+            unknown("near thread times", "/proc is not mounted", "mount -t proc proc /proc"),
             unknown("far port", "netlink answered: operation not permitted", ""),
         ],
         ..Verdict::default()

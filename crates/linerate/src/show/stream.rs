@@ -43,22 +43,13 @@ pub struct Stream<W> {
 impl<W: Write> Stream<W> {
     /// Lines on `out`, each in one write.
     pub fn new(out: W) -> Self {
-        Self {
-            out,
-            record: None,
-            trial: None,
-            single: false,
-            broken: None,
-        }
+        Self { out, record: None, trial: None, single: false, broken: None }
     }
 
     /// The same, of a single probe.
     #[must_use]
     pub fn of_a_probe(self) -> Self {
-        Self {
-            single: true,
-            ..self
-        }
+        Self { single: true, ..self }
     }
 
     /// Writes the last line: the result, as `run --json` prints it.
@@ -104,12 +95,10 @@ impl<W: Write> Stream<W> {
         if self.broken.is_some() {
             return;
         }
-        let written = serde_json::to_vec(line)
-            .map_err(io::Error::from)
-            .and_then(|mut text| {
-                text.push(b'\n');
-                self.out.write_all(&text)
-            });
+        let written = serde_json::to_vec(line).map_err(io::Error::from).and_then(|mut text| {
+            text.push(b'\n');
+            self.out.write_all(&text)
+        });
         self.broken = written.err();
     }
 
@@ -147,10 +136,7 @@ impl<W: Write> Stream<W> {
                 what: &trouble.what,
             });
         }
-        if matches!(
-            step.plan.purpose,
-            Purpose::Slice { .. } | Purpose::Warm { .. }
-        ) {
+        if matches!(step.plan.purpose, Purpose::Slice { .. } | Purpose::Warm { .. }) {
             return;
         }
         let Some(model) = self.record.as_ref().map(derive) else {
@@ -195,12 +181,7 @@ impl<W: Write> Stream<W> {
     }
 
     fn goodput(&mut self, direction: Direction, streams: u32, both: bool, goodput: &Estimate) {
-        self.line(&Line::Goodput {
-            direction,
-            streams,
-            both,
-            goodput: goodput.into(),
-        });
+        self.line(&Line::Goodput { direction, streams, both, goodput: goodput.into() });
     }
 
     /// Connections of the base load.
@@ -293,16 +274,10 @@ impl<W: Write> Sink for Stream<W> {
                     words,
                 });
             }
-            Event::StepBegan { plan, words, left } => self.line(&Line::Step {
-                index: plan.index,
-                words,
-                left_ns: left.0,
-            }),
-            Event::Progress {
-                rate,
-                direction,
-                left,
-            } => self.progress(*rate, *direction, *left),
+            Event::StepBegan { plan, words, left } => {
+                self.line(&Line::Step { index: plan.index, words, left_ns: left.0 })
+            }
+            Event::Progress { rate, direction, left } => self.progress(*rate, *direction, *left),
             Event::Step(step) => {
                 self.note(|record| record.steps.push((*step).clone()));
                 self.step(step);
@@ -317,11 +292,7 @@ impl<W: Write> Sink for Stream<W> {
             }),
             Event::Ended(end) => self.ended(end),
         }
-        if self.broken.is_some() {
-            RunControl::Stop
-        } else {
-            RunControl::Go
-        }
+        if self.broken.is_some() { RunControl::Stop } else { RunControl::Go }
     }
 }
 

@@ -99,11 +99,8 @@ pub(crate) fn explain(record: &Record, model: &Model, verdict: &Verdict) -> Docu
     placement::threads(&mut doc, model);
     trials::tried(&mut doc, model);
     for direction in Direction::ALL {
-        let answers: Vec<&Answered> = verdict
-            .answers
-            .iter()
-            .filter(|a| a.direction == direction)
-            .collect();
+        let answers: Vec<&Answered> =
+            verdict.answers.iter().filter(|a| a.direction == direction).collect();
         if answers.is_empty() {
             continue;
         }
@@ -129,10 +126,7 @@ pub(crate) fn causes(causes: &[&dyn Cause]) -> Document {
         doc.item(item.head(Tone::Strong, &head).indent(0, column + 10));
     }
     doc.gap();
-    doc.line(
-        &[(Tone::Dim, "linerate causes ID explains one of them.")],
-        0,
-    );
+    doc.line(&[(Tone::Dim, "linerate causes ID explains one of them.")], 0);
     doc
 }
 
@@ -171,11 +165,7 @@ fn emphasis(text: &str) -> Vec<Span<'_>> {
             spans.push((tone, &text[from..at]));
             // The second star of two changes nothing more.
             if !text[..at].ends_with('*') {
-                tone = if tone == Tone::Plain {
-                    Tone::Strong
-                } else {
-                    Tone::Plain
-                };
+                tone = if tone == Tone::Plain { Tone::Strong } else { Tone::Plain };
             }
             from = at + 1;
         }
@@ -190,14 +180,8 @@ fn answered(doc: &mut Document, answer: &Answered, column: usize) {
         "unknown" => Tone::Strong,
         _ => Tone::Dim,
     };
-    let least = Columns {
-        wide: column,
-        narrow: 0,
-    };
-    let hang = Columns {
-        wide: column + 14,
-        narrow: 4,
-    };
+    let least = Columns { wide: column, narrow: 0 };
+    let hang = Columns { wide: column + 14, narrow: 4 };
     let head = [(answer.cause, least), (answer.outcome, 8.into())];
     let item = Item::new(&[(Tone::Plain, &answer.why.join("; "))]);
     doc.item(item.head(tone, &head).indent(2, hang));
@@ -210,11 +194,7 @@ fn hosts(doc: &mut Document, model: &Model, names: &Names) {
         width.filter(|w| *w > 0).map_or(0, |w| w + 3)
     };
     let called = |host: &Host| {
-        if names.are_long() {
-            String::new()
-        } else {
-            host.facts.name.clone()
-        }
+        if names.are_long() { String::new() } else { host.facts.name.clone() }
     };
     let processors = column(&|h| words::processors(&h.facts));
     let widths = [6, column(&called), processors, 0];
@@ -284,13 +264,7 @@ fn incomplete(doc: &mut Document, record: &Record) {
         None => "its record has no end, as after a crash".to_owned(),
     };
     let text = format!(" {why}. What follows is based on the measurements until then.");
-    doc.line(
-        &[
-            (Tone::Warning, "This run is not complete:"),
-            (Tone::Plain, &text),
-        ],
-        0,
-    );
+    doc.line(&[(Tone::Warning, "This run is not complete:"), (Tone::Plain, &text)], 0);
 }
 
 /// A row of the table: a label, and a cell for each direction that was measured.
@@ -307,14 +281,8 @@ fn table(doc: &mut Document, model: &Model, names: &Names) {
         doc.line(&[(Tone::Warning, "No direction was measured.")], 0);
     }
     let column = |i: usize| {
-        let cells = rows
-            .iter()
-            .filter(|r| !r.shared)
-            .filter_map(|r| r.cells.get(i)?.as_ref());
-        let words = model
-            .directions
-            .get(i)
-            .map_or(0, |d| width_of(&heading(d, names)));
+        let cells = rows.iter().filter(|r| !r.shared).filter_map(|r| r.cells.get(i)?.as_ref());
+        let words = model.directions.get(i).map_or(0, |d| width_of(&heading(d, names)));
         cells.map(|c| width_of(c)).max().unwrap_or(0).max(words)
     };
     let widths = [LABEL, (column(0) + 3).max(30), column(1)];
@@ -374,11 +342,7 @@ fn side_by_side(model: &Model, rows: &[Row], widths: &[usize], names: &Names) ->
         table = table.head(&head);
     }
     for row in rows {
-        let tone = if row.label == "goodput" {
-            Tone::Strong
-        } else {
-            Tone::Plain
-        };
+        let tone = if row.label == "goodput" { Tone::Strong } else { Tone::Plain };
         let mut cells = vec![(Tone::Strong, row.label)];
         cells.extend(row.cells.iter().map(|c| (tone, c.as_deref().unwrap_or(""))));
         table.row(&cells);
@@ -394,17 +358,10 @@ fn of_kind(load: &Load, measure: Measure) -> Option<String> {
 
 /// A sentence that no ceiling is known, with the reason where that is plain.
 fn no_ceiling(model: &Model) -> String {
-    let ports = model
-        .hosts
-        .iter()
-        .filter_map(|host| host.facts.port.as_ref());
+    let ports = model.hosts.iter().filter_map(|host| host.facts.port.as_ref());
     let soft = |dir: &DirectionModel| {
         let mut ends = [Side::Near, Side::Far].into_iter();
-        ends.any(|side| {
-            dir.base
-                .rdma(dir.direction, side)
-                .is_some_and(|end| end.software)
-        })
+        ends.any(|side| dir.base.rdma(dir.direction, side).is_some_and(|end| end.software))
     };
     let why = if model.directions.iter().any(soft) {
         " (software makes an RDMA device)"
@@ -447,9 +404,7 @@ fn rows(model: &Model) -> Vec<Row> {
             cells: vec![idle.map(|text| format!("{text} (round trip)"))],
             shared: true,
         },
-        row("loaded latency", &|d| {
-            d.base.latency.as_ref().and_then(words::latency)
-        }),
+        row("loaded latency", &|d| d.base.latency.as_ref().and_then(words::latency)),
     ];
     rows.retain(|r| r.cells.iter().any(Option::is_some));
     rows
@@ -499,10 +454,7 @@ mod tests {
                     host.facts.name = format!("{}{}", host.side.name(), "x".repeat(columns));
                 }
                 let page = verdict(&record, &model, &judged, None);
-                let page = page.text(Style {
-                    width,
-                    color: false,
-                });
+                let page = page.text(Style { width, color: false });
                 let answer = page.lines().take_while(|line| !line.starts_with("near:"));
                 assert!(answer.count() <= 14, "{width} {columns}\n{page}");
             }
@@ -522,10 +474,7 @@ mod tests {
     #[test]
     fn golden_of_the_explanation() {
         let (record, model, judged) = sample::limited();
-        insta::assert_snapshot!(
-            "explain",
-            explain(&record, &model, &judged).text(Style::PLAIN)
-        );
+        insta::assert_snapshot!("explain", explain(&record, &model, &judged).text(Style::PLAIN));
     }
 
     #[test]

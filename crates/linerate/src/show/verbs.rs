@@ -21,9 +21,7 @@ pub(super) fn ends(record: &Record) -> Vec<(Side, RdmaEnd)> {
     let set = sets.find(|set| set.ends.iter().any(|end| end.rdma.is_some()));
     let ends = set.map_or(&[][..], |set| &set.ends);
     let sides = [Side::Near, Side::Far].into_iter().zip(ends);
-    sides
-        .filter_map(|(side, end)| Some((side, end.rdma.as_deref()?.clone())))
-        .collect()
+    sides.filter_map(|(side, end)| Some((side, end.rdma.as_deref()?.clone()))).collect()
 }
 
 /// `rxe0 port 1, RoCE v2, GID 1 (10.9.0.1), packets of 1024 B`.
@@ -38,11 +36,7 @@ pub(super) fn port(end: &RdmaEnd) -> String {
         (None, _) => parts.push(format!("LID {}", end.lid)),
     }
     let room = end.mtu_possible();
-    let of = if room > end.mtu {
-        format!(" ({room} B possible)")
-    } else {
-        String::new()
-    };
+    let of = if room > end.mtu { format!(" ({room} B possible)") } else { String::new() };
     parts.push(format!("packets of {} B{of}", end.mtu));
     parts.join(", ")
 }
@@ -88,11 +82,7 @@ pub(super) fn proof(engine: &str, options: &Options, direction: Direction) -> Op
         Operation::Read => direction.receiver(),
         _ => direction.sender(),
     };
-    Some(format!(
-        "by the {} end, on its clock; {}",
-        side.name(),
-        proves(op)
-    ))
+    Some(format!("by the {} end, on its clock; {}", side.name(), proves(op)))
 }
 
 /// What the time of a round trip is, and what its completion proves; `None` for other transports and for sends.
@@ -243,28 +233,18 @@ mod tests {
             gid: None,
             lid: 7,
             mtu: 4096,
-            rate: Some(IbRate {
-                rate: Rate(100_000_000_000),
-                width: 2,
-                speed: "HDR".to_owned(),
-            }),
+            rate: Some(IbRate { rate: Rate(100_000_000_000), width: 2, speed: "HDR".to_owned() }),
             netdev: None,
             ..roce()
         };
         let text = whole(&infiniband);
-        assert!(
-            text.starts_with("mlx5_0 port 1, InfiniBand, LID 7, packets of 4096 B;"),
-            "{text}"
-        );
+        assert!(text.starts_with("mlx5_0 port 1, InfiniBand, LID 7, packets of 4096 B;"), "{text}");
         assert!(text.ends_with("; 2x HDR"), "{text}");
     }
 
     #[test]
     fn the_rate_of_a_software_device_is_not_told() {
-        let soft = RdmaEnd {
-            software: true,
-            ..roce()
-        };
+        let soft = RdmaEnd { software: true, ..roce() };
         let text = whole(&soft);
         assert!(text.ends_with(SOFTWARE) && !text.contains("Gb/s"), "{text}");
         assert_eq!(one(Side::Near, &soft).link_bps, None);

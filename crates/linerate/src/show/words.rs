@@ -15,11 +15,7 @@ use super::names::Names;
 
 /// `1 stream`, `4 streams`.
 pub(crate) fn count(n: u64, noun: &str) -> String {
-    let noun = if n == 1 {
-        noun.to_owned()
-    } else {
-        plural(noun)
-    };
+    let noun = if n == 1 { noun.to_owned() } else { plural(noun) };
     format!("{n} {noun}")
 }
 
@@ -81,9 +77,7 @@ pub(crate) fn uneven(estimate: &Estimate) -> Option<String> {
 pub(crate) fn per_second(estimate: &Estimate) -> String {
     let rate = PerSecond(estimate.mean.max(0.0));
     let half = estimate.interval.and_then(Interval::relative);
-    half.map_or(rate.to_string(), |half| {
-        format!("{rate} {}", plus_minus(half * 100.0))
-    })
+    half.map_or(rate.to_string(), |half| format!("{rate} {}", plus_minus(half * 100.0)))
 }
 
 /// A deviation in percent: `±1.2 %`.
@@ -120,16 +114,12 @@ pub(crate) fn lost(load: &Load) -> Option<String> {
     let told = load.datagrams?;
     let of = |share: Option<f64>, place: &str| {
         let share = share.filter(|share| *share > 0.0);
-        share.map_or(String::new(), |share| {
-            format!(", about {:.2} % {place}", share * 100.0)
-        })
+        share.map_or(String::new(), |share| format!(", about {:.2} % {place}", share * 100.0))
     };
     let at_socket = of(told.dropped(), "at the socket");
     let damaged = of(told.damaged, "by bad checksums");
     let lost = told.lost * 100.0;
-    Some(format!(
-        "{lost:.2} % of the datagrams lost{at_socket}{damaged}"
-    ))
+    Some(format!("{lost:.2} % of the datagrams lost{at_socket}{damaged}"))
 }
 
 /// `x0.20 (0.10 to 0.40) of the share retransmitted`, or of the share of datagrams lost.
@@ -252,13 +242,7 @@ fn at(side: Place, stage: Stage) -> String {
 
 /// `far cpu: cpu-steal, forward`.
 pub(crate) fn disturbance(disturbance: &Disturbance) -> String {
-    let Disturbance {
-        side,
-        stage,
-        cause,
-        direction,
-        ..
-    } = disturbance;
+    let Disturbance { side, stage, cause, direction, .. } = disturbance;
     format!("{}: {cause}, {}", at(*side, *stage), direction.name())
 }
 
@@ -297,10 +281,7 @@ pub(crate) fn summary(page: &str) -> String {
         .collect();
     let text = paragraph.join(" ");
     // A bold lead-in such as `**Meaning.**` names the paragraph.
-    let body = match text
-        .strip_prefix("**")
-        .and_then(|rest| rest.split_once("**"))
-    {
+    let body = match text.strip_prefix("**").and_then(|rest| rest.split_once("**")) {
         Some((_, body)) => body.trim(),
         None => text.as_str(),
     };
@@ -391,11 +372,7 @@ mod tests {
     fn estimate(mean: f64, half: f64) -> Estimate {
         Estimate {
             mean,
-            interval: Some(Interval {
-                low: mean - half,
-                mid: mean,
-                high: mean + half,
-            }),
+            interval: Some(Interval { low: mean - half, mid: mean, high: mean + half }),
             samples: 10,
         }
     }
@@ -440,10 +417,7 @@ mod tests {
             duplicated: 0.0,
         });
         assert_eq!(base(&load), "1 Gb/s, 1 stream, UDP");
-        assert_eq!(
-            lost(&load).as_deref(),
-            Some("25.00 % of the datagrams lost")
-        );
+        assert_eq!(lost(&load).as_deref(), Some("25.00 % of the datagrams lost"));
         load.datagrams.as_mut().expect("such").at_socket = Some(0.05);
         assert_eq!(
             lost(&load).as_deref(),
@@ -488,11 +462,7 @@ mod tests {
 
     #[test]
     fn the_speed_of_a_virtual_port_is_not_shown() {
-        let mut p = Port {
-            name: "eth0".into(),
-            speed_mbps: Some(10_000),
-            ..Port::default()
-        };
+        let mut p = Port { name: "eth0".into(), speed_mbps: Some(10_000), ..Port::default() };
         assert_eq!(port(&p), "eth0 (10 Gb/s)");
         p.is_virtual = true;
         assert_eq!(port(&p), "eth0 (virtual)");
@@ -500,10 +470,7 @@ mod tests {
 
     #[test]
     fn the_summary_of_a_page_is_its_first_sentence() {
-        assert_eq!(
-            summary("# id\n\nThe window is small. It binds.\n"),
-            "The window is small"
-        );
+        assert_eq!(summary("# id\n\nThe window is small. It binds.\n"), "The window is small");
         let page = "# id\n\n**Meaning.** The window\nis small. It binds.\n\nMore.\n";
         assert_eq!(summary(page), "The window is small");
         assert_eq!(summary(""), "");

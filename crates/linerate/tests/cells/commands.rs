@@ -33,10 +33,7 @@ pub(super) fn knows_ports(model: &Model) -> bool {
 
 #[test]
 fn no_command_on_a_record_leaves_out_a_port_that_is_known() {
-    let known: Vec<_> = CELLS
-        .iter()
-        .filter(|cell| knows_ports(&cell.model))
-        .collect();
+    let known: Vec<_> = CELLS.iter().filter(|cell| knows_ports(&cell.model)).collect();
     assert!(!known.is_empty(), "no record knows its ports");
     for cell in known {
         for (cause, text) in commands(&cell.model) {
@@ -53,9 +50,8 @@ fn steps() -> BTreeSet<(&'static str, String)> {
     let mut all = BTreeSet::new();
     for cell in CELLS.iter().filter(|cell| knows_ports(&cell.model)) {
         let directions: Vec<Direction> = directions(&cell.model);
-        for (direction, cause) in directions
-            .iter()
-            .flat_map(|d| CAUSES.iter().map(move |c| (*d, c)))
+        for (direction, cause) in
+            directions.iter().flat_map(|d| CAUSES.iter().map(move |c| (*d, c)))
         {
             for advice in cause.advice(&cell.model, direction) {
                 let steps = advice.steps.into_iter().chain(advice.undo);
@@ -73,10 +69,7 @@ fn every_command_is_a_line_that_a_shell_takes_as_it_stands() {
     let causes: BTreeSet<_> = all.iter().map(|(cause, _)| cause).collect();
     assert!(causes.len() > 10, "{causes:?}");
     for (cause, command) in &all {
-        assert!(
-            !command.contains('\n') && command.trim() == command,
-            "{cause}: {command}"
-        );
+        assert!(!command.contains('\n') && command.trim() == command, "{cause}: {command}");
         // A word in capitals, or between angle brackets, would be filled in by a person.
         let words = command.split([' ', '=', '/']);
         let left = words.filter(|word| {

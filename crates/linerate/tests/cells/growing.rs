@@ -7,12 +7,8 @@ use linerate_core::record::{Record, Step};
 use super::kept::{names, record};
 
 /// Records of all kinds of trials that are kept, and of none.
-const SOME: [&str; 4] = [
-    "planted-window-clamp",
-    "planted-loss",
-    "interrupted-over",
-    "planted-udp-path-rate",
-];
+const SOME: [&str; 4] =
+    ["planted-window-clamp", "planted-loss", "interrupted-over", "planted-udp-path-rate"];
 
 /// The record before its first step.
 fn begun(record: &Record) -> Record {
@@ -88,10 +84,7 @@ mod long {
 #[test]
 fn a_deriver_that_is_shown_another_record_starts_again() {
     let whole = record("planted-window-clamp");
-    let fewer = Record {
-        steps: whole.steps[..2].to_vec(),
-        ..whole.clone()
-    };
+    let fewer = Record { steps: whole.steps[..2].to_vec(), ..whole.clone() };
     let mut busy = whole.clone();
     let first = &mut busy.steps[0].plan.purpose;
     assert!(matches!(first, Purpose::IdleLatency));

@@ -37,10 +37,7 @@ pub(super) fn port(record: &mut Record, side: Side) -> &mut Nic {
 
 /// What one end read, step by step.
 pub(super) fn ends(record: &mut Record, side: Side) -> impl Iterator<Item = &mut EndReadings> {
-    record
-        .steps
-        .iter_mut()
-        .map(move |step| &mut step.ends[at(side)])
+    record.steps.iter_mut().map(move |step| &mut step.ends[at(side)])
 }
 
 /// The tables of a source at one end, of all steps.
@@ -188,11 +185,7 @@ pub(super) fn idle_cpu(record: &mut Record, side: Side, number: u32) {
         for row in 0..idle.at.len() {
             let all: i64 = cpu.columns.iter().map(|c| c.values[row]).sum();
             for column in &mut idle.columns {
-                column.values[row] = if column.name == m::CPU_IDLE.name {
-                    all
-                } else {
-                    0
-                };
+                column.values[row] = if column.name == m::CPU_IDLE.name { all } else { 0 };
             }
         }
         end.tables.push(idle);

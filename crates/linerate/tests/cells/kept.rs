@@ -43,35 +43,15 @@ type Disturbed = (&'static str, [&'static [&'static str]; 2], &'static str);
 /// All others, the near misses above included, must be reported as undisturbed.
 const DISTURBED: &[Disturbed] = &[
     // The path carries 100 Mb/s, of which others have 30.
-    (
-        "contended-over",
-        [&["path-rate"], &["contended"]],
-        "interrupted",
-    ),
+    ("contended-over", [&["path-rate"], &["contended"]], "interrupted"),
     ("interrupted-over", [&[], &["interrupted"]], "contended"),
     // The path carries 300 Mb/s, on two CPUs that other programs use as well. Without trials.
-    (
-        "path-rate-crowded",
-        [&["path-rate"], &["cpu-contention"]],
-        "receiver-core",
-    ),
-    (
-        "path-rate-long-name",
-        [&["path-rate"], &["cpu-contention"]],
-        "receiver-core",
-    ),
+    ("path-rate-crowded", [&["path-rate"], &["cpu-contention"]], "receiver-core"),
+    ("path-rate-long-name", [&["path-rate"], &["cpu-contention"]], "receiver-core"),
     // Datagrams at 3 Gb/s into a buffer of 32 KiB; without a pace through 300 Mb/s. Without trials, on a machine
     // whose CPUs others used for three quarters of the time.
-    (
-        "planted-socket-drops",
-        [&["socket-drops"], &["cpu-contention"]],
-        "pacing",
-    ),
-    (
-        "planted-udp-path-rate",
-        [&["path-rate"], &["cpu-contention"]],
-        "sender-core",
-    ),
+    ("planted-socket-drops", [&["socket-drops"], &["cpu-contention"]], "pacing"),
+    ("planted-udp-path-rate", [&["path-rate"], &["cpu-contention"]], "sender-core"),
 ];
 
 /// A record, and the cause that must be named first: the fault limits, far from any edge.
@@ -98,11 +78,7 @@ const PLANTED: &[Kept] = &[
     ("planted-reorder", &["path-reordering"], "path-loss"),
     // In a virtual machine `netem delay 10ms reorder 25% 50%` under cubic, and `delay 20ms 20ms` under bbr: most packets
     // are late, and nothing is lost. Without trials.
-    (
-        "planted-reorder-early",
-        &["path-reordering"],
-        "flow-rate-cap",
-    ),
+    ("planted-reorder-early", &["path-reordering"], "flow-rate-cap"),
     ("planted-jitter-bbr", &["path-reordering"], "flow-rate-cap"),
     // 400 Mb/s until 110 MB are sent, then 60 Mb/s.
     ("planted-burst-credit", &["burst-credit"], "path-rate"),
@@ -144,9 +120,8 @@ pub(super) fn cells() -> Vec<Cell> {
 fn each_names_what_bound_it_and_not_what_nearly_did() {
     let kept = &CELLS[..EDGES.len() + PLANTED.len() + DISTURBED.len()];
     let wrong = kept.iter().filter(|cell| !cell.is_right(CAUSES));
-    let wrong: Vec<String> = wrong
-        .map(|cell| format!("{}: {:?}", cell.name, cell.named(CAUSES)))
-        .collect();
+    let wrong: Vec<String> =
+        wrong.map(|cell| format!("{}: {:?}", cell.name, cell.named(CAUSES))).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
@@ -159,10 +134,7 @@ fn no_limit_contradicts_the_trials_and_the_streams_beside_it() {
         let model = derive(&record(name));
         let verdict = judge(&model);
         for unknown in &verdict.unknown {
-            assert!(
-                !unknown.hint.is_empty(),
-                "{name}: no next step: {unknown:#?}"
-            );
+            assert!(!unknown.hint.is_empty(), "{name}: no next step: {unknown:#?}");
         }
         for limit in verdict.limits {
             let Some(dir) = model.direction(limit.direction) else {
@@ -172,25 +144,18 @@ fn no_limit_contradicts_the_trials_and_the_streams_beside_it() {
             let of_one = ["cpu-contention", "cpu-steal"].contains(&limit.cause);
             let gains = limit.advice.iter().filter_map(|advice| advice.gain);
             let gain = gains.fold(1.0, f64::max);
-            let most = dir
-                .sweep
-                .iter()
-                .map(|l| l.goodput.mean / dir.base.goodput.mean);
+            let most = dir.sweep.iter().map(|l| l.goodput.mean / dir.base.goodput.mean);
             let most = most.fold(1.0, f64::max);
             let doubled = most >= 1.8;
-            assert!(
-                !of_one || doubled || gain <= most * MORE,
-                "{name}: {limit:#?}"
-            );
+            assert!(!of_one || doubled || gain <= most * MORE, "{name}: {limit:#?}");
             let cause = cause(limit.cause).unwrap();
             let mut own = model
                 .trials
                 .iter()
                 .filter(|t| t.plan.direction == limit.direction && cause.is_about(&model, &t.plan));
             let denied = own.find(|t| {
-                let differs = cause
-                    .predict(&model, &t.plan)
-                    .is_some_and(|p| p.high < 0.95 || p.low > 1.05);
+                let differs =
+                    cause.predict(&model, &t.plan).is_some_and(|p| p.high < 0.95 || p.low > 1.05);
                 differs && t.effect.is_some_and(|e| e.low > 0.97 && e.high < 1.03)
             });
             assert!(denied.is_none(), "{name}: {limit:#?} {denied:#?}");

@@ -1,10 +1,7 @@
 //! Cells: records with the expected causes, stated beforehand. Kept ones are real runs in a lab. Replayed ones
 //! show hardware that no lab here has, each with a near miss, and are scored separately. Together they need
 //! every cause that there is.
-#![expect(
-    clippy::unwrap_used,
-    reason = "clippy does not recognise helpers of tests"
-)]
+#![expect(clippy::unwrap_used, reason = "clippy does not recognise helpers of tests")]
 
 mod commands;
 mod growing;
@@ -63,35 +60,19 @@ impl Cell {
         let bytes = frame::encode_all(record).unwrap();
         let (read, damage) = frame::decode(&bytes).unwrap();
         assert_eq!(damage, None, "{name}");
-        Self {
-            name,
-            bytes,
-            model: derive(&read),
-            first,
-            disturbed,
-            not,
-        }
+        Self { name, bytes, model: derive(&read), first, disturbed, not }
     }
 
     /// The limits that these causes alone name, and the disturbances.
     fn named(&self, causes: &[&'static dyn Cause]) -> [Vec<&'static str>; 2] {
-        let Verdict {
-            limits,
-            disturbances,
-            ..
-        } = judge_by(&self.model, causes);
+        let Verdict { limits, disturbances, .. } = judge_by(&self.model, causes);
         let first = self.first.first().and_then(|id| cause(id));
         let slowness = first.map_or(Slowness::Rate, |cause| cause.info().slows);
         let forward = limits
             .iter()
             .filter(|l| l.metric.slowness() == slowness && l.direction == Direction::Forward);
-        let disturbs = disturbances
-            .iter()
-            .filter(|d| d.direction == Direction::Forward);
-        [
-            forward.map(|l| l.cause).collect(),
-            disturbs.map(|d| d.cause).collect(),
-        ]
+        let disturbs = disturbances.iter().filter(|d| d.direction == Direction::Forward);
+        [forward.map(|l| l.cause).collect(), disturbs.map(|d| d.cause).collect()]
     }
 
     fn is_right(&self, causes: &[&'static dyn Cause]) -> bool {

@@ -25,24 +25,13 @@ const DEPTH: u32 = 4;
 const TICK: u64 = 50_000_000;
 
 fn knobs(depth: u32) -> Knobs {
-    Knobs {
-        depth,
-        busy_poll: true,
-        ..Knobs::default()
-    }
+    Knobs { depth, busy_poll: true, ..Knobs::default() }
 }
 
 fn set(id: u32, pattern: Pattern, depth: u32) -> Set {
     Set {
-        plan: SetPlan {
-            id,
-            pattern,
-            knobs: knobs(depth),
-        },
-        ends: vec![SetEnd {
-            cpus: vec![0],
-            ..SetEnd::default()
-        }],
+        plan: SetPlan { id, pattern, knobs: knobs(depth) },
+        ends: vec![SetEnd { cpus: vec![0], ..SetEnd::default() }],
     }
 }
 
@@ -63,11 +52,7 @@ fn table(source: &str, subject: &str, rows: u64, columns: &[(Metric, i64)]) -> T
 }
 
 fn timed(set: u32, nanos: u64) -> Histogram {
-    Histogram {
-        set,
-        counts: vec![(nanos, 10_000)],
-        ..Histogram::default()
-    }
+    Histogram { set, counts: vec![(nanos, 10_000)], ..Histogram::default() }
 }
 
 /// A step of the only end, whose operations take so long each with `depth` of them in flight.
@@ -80,20 +65,13 @@ fn step(index: u32, purpose: Purpose, set: u32, depth: u32, nanos: u64) -> Step 
             "worker",
             &thread,
             rows,
-            &[
-                (m::WORKER_BYTES, per_tick * SIZE),
-                (m::WORKER_OPS, per_tick),
-            ],
+            &[(m::WORKER_BYTES, per_tick * SIZE), (m::WORKER_OPS, per_tick)],
         ),
         table(
             "thread",
             &thread,
             rows,
-            &[
-                (m::THREAD_RUN, TICK as i64),
-                (m::THREAD_WAIT, 0),
-                (m::THREAD_CPU, 0),
-            ],
+            &[(m::THREAD_RUN, TICK as i64), (m::THREAD_WAIT, 0), (m::THREAD_CPU, 0)],
         ),
     ];
     Step {
@@ -161,40 +139,23 @@ fn host() -> Host {
 /// A run whose operations take `loaded` nanoseconds under load, and of which twice as many in flight carry `gain` times as
 /// much.
 fn record(loaded: u64, gain: f64) -> Record {
-    let forward = Pattern::Stream {
-        direction: Direction::Forward,
-    };
-    let single = Pattern::PingPong {
-        size: Bytes(SIZE as u64),
-        interval: Nanos(0),
-    };
-    let base = Purpose::Base {
-        direction: Direction::Forward,
-    };
-    let mut steps = vec![
-        step(0, Purpose::IdleLatency, 9, 1, ALONE),
-        step(1, base, 1, DEPTH, loaded),
-    ];
+    let forward = Pattern::Stream { direction: Direction::Forward };
+    let single = Pattern::PingPong { size: Bytes(SIZE as u64), interval: Nanos(0) };
+    let base = Purpose::Base { direction: Direction::Forward };
+    let mut steps =
+        vec![step(0, Purpose::IdleLatency, 9, 1, ALONE), step(1, base, 1, DEPTH, loaded)];
     let twice = (loaded as f64 * 2.0 / gain) as u64;
     // The order in which slices of the two settings come: A B B A, B A A B.
     let order = [false, true, true, false, true, false, false, true];
     for (number, changed) in order.into_iter().enumerate() {
-        let (set, depth, nanos) = if changed {
-            (2, 2 * DEPTH, twice)
-        } else {
-            (1, DEPTH, loaded)
-        };
+        let (set, depth, nanos) = if changed { (2, 2 * DEPTH, twice) } else { (1, DEPTH, loaded) };
         let slice = Purpose::Slice { trial: 0, changed };
         steps.push(step(2 + number as u32, slice, set, depth, nanos));
     }
     Record {
         start: start(),
         hosts: vec![host()],
-        sets: vec![
-            set(0, single, 1),
-            set(1, forward, DEPTH),
-            set(2, forward, 2 * DEPTH),
-        ],
+        sets: vec![set(0, single, 1), set(1, forward, DEPTH), set(2, forward, 2 * DEPTH)],
         trials: vec![TrialPlan {
             id: 0,
             kind: "more-depth".to_owned(),
@@ -219,12 +180,7 @@ pub(super) fn cells() -> [Cell; 2] {
             [&["queue-depth"], &[]],
             "sender-core",
         ),
-        Cell::new(
-            "operations that queue".to_owned(),
-            &full,
-            [&[], &[]],
-            "queue-depth",
-        ),
+        Cell::new("operations that queue".to_owned(), &full, [&[], &[]], "queue-depth"),
     ]
 }
 
@@ -255,25 +211,14 @@ fn operations_are_counted_in_a_second_and_a_trial_is_judged_by_their_number() {
         .filter(|step| matches!(step.plan.purpose, Purpose::Slice { changed: true, .. }));
     let tables = changed.flat_map(|step| &mut step.ends[0].tables);
     for table in tables.filter(|table| table.source == m::WORKER_BYTES.source) {
-        let bytes = table
-            .columns
-            .iter_mut()
-            .find(|c| c.name == m::WORKER_BYTES.name);
-        bytes
-            .unwrap()
-            .values
-            .iter_mut()
-            .for_each(|value| *value *= 3);
+        let bytes = table.columns.iter_mut().find(|c| c.name == m::WORKER_BYTES.name);
+        bytes.unwrap().values.iter_mut().for_each(|value| *value *= 3);
     }
     let model = derive(&few);
     let effect = model.trials[0].effect.unwrap().mid;
     assert!((effect - 1.9).abs() < 0.01, "{effect}");
     let trial = &model.trials[0];
-    assert!(
-        trial.goodput[1] > 5.0 * trial.goodput[0],
-        "{:?}",
-        trial.goodput
-    );
+    assert!(trial.goodput[1] > 5.0 * trial.goodput[0], "{:?}", trial.goodput);
     let summary = Summary::of(&few, &model);
     let forward = Subject::load(Direction::Forward);
     let value = |figure| summary.value(figure, forward).map(|value| value.mid);
@@ -312,10 +257,7 @@ fn messages() -> Record {
         step.ends.push(far);
         let threads = step.ends.iter_mut().flat_map(|end| &mut end.tables);
         for table in threads.filter(|table| table.source == "thread") {
-            let run = table
-                .columns
-                .iter_mut()
-                .find(|c| c.name == m::THREAD_RUN.name);
+            let run = table.columns.iter_mut().find(|c| c.name == m::THREAD_RUN.name);
             let run = run.unwrap();
             run.values.iter_mut().for_each(|value| *value /= 4);
         }

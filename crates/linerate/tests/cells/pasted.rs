@@ -30,10 +30,7 @@ impl Advised {
             let all = steps.iter().map(|step| step.command.clone());
             all.filter(|command| !command.is_empty()).collect()
         };
-        Self {
-            steps: commands(&advice.steps),
-            undo: commands(&advice.undo),
-        }
+        Self { steps: commands(&advice.steps), undo: commands(&advice.undo) }
     }
 
     fn commands(&self) -> impl Iterator<Item = &String> {
@@ -81,19 +78,14 @@ fn printed(file: &Path, to_terminal: bool) -> BTreeSet<String> {
     let output = if to_terminal {
         let line = format!("stty cols 80; '{program}' show '{}'", file.display());
         let script = ["-qec", &line, "/dev/null"];
-        Command::new("script")
-            .args(script)
-            .env("TERM", "xterm")
-            .output()
+        Command::new("script").args(script).env("TERM", "xterm").output()
     } else {
         Command::new(program).arg("show").arg(file).output()
     };
     let output = output.unwrap();
     assert!(output.status.success(), "{}: {output:?}", file.display());
     let text = String::from_utf8(output.stdout).unwrap();
-    text.lines()
-        .map(|line| uncoloured(line).trim_end_matches('\r').to_owned())
-        .collect()
+    text.lines().map(|line| uncoloured(line).trim_end_matches('\r').to_owned()).collect()
 }
 
 /// A line without the codes of its colours, as a terminal copies it.
@@ -110,8 +102,7 @@ fn advised(cell: &Cell) -> BTreeSet<String> {
     let limits = verdict.limits.iter().flat_map(|limit| &limit.advice);
     let disturbances = verdict.disturbances.iter().flat_map(|d| &d.advice);
     let all = limits.chain(disturbances).map(Advised::of);
-    all.flat_map(|advised| advised.commands().cloned().collect::<Vec<_>>())
-        .collect()
+    all.flat_map(|advised| advised.commands().cloned().collect::<Vec<_>>()).collect()
 }
 
 #[test]
@@ -130,11 +121,7 @@ fn a_command_is_a_line_of_its_own_in_a_terminal_and_in_a_pipe() {
         for to_terminal in [false, true] {
             let lines = printed(&file, to_terminal);
             for command in &commands {
-                assert!(
-                    lines.contains(command),
-                    "{}: {command}: {lines:?}",
-                    cell.name
-                );
+                assert!(lines.contains(command), "{}: {command}: {lines:?}", cell.name);
             }
         }
         seen.extend(commands);
@@ -146,9 +133,6 @@ fn a_command_is_a_line_of_its_own_in_a_terminal_and_in_a_pipe() {
 #[test]
 fn an_interactive_shell_finds_no_history_in_a_command() {
     for command in all().keys().flat_map(Advised::commands) {
-        assert!(
-            !command.contains('!') && !command.contains('\t'),
-            "{command}"
-        );
+        assert!(!command.contains('!') && !command.contains('\t'), "{command}");
     }
 }

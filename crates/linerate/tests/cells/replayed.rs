@@ -48,11 +48,7 @@ fn replays() -> impl Iterator<Item = &'static Replay> {
 
 impl Replay {
     fn record(&self) -> Record {
-        if self.on == SIMULATED {
-            simulated::record()
-        } else {
-            kept::record(self.on)
-        }
+        if self.on == SIMULATED { simulated::record() } else { kept::record(self.on) }
     }
 
     /// The cell over its threshold, and that under it.
@@ -100,10 +96,7 @@ fn score() -> (String, Vec<String>) {
         let _ = writeln!(text, "{row}");
     }
     let [over, under] = right;
-    let _ = writeln!(
-        text,
-        "\nRight: {over} of {all}; near misses right: {under} of {all}."
-    );
+    let _ = writeln!(text, "\nRight: {over} of {all}; near misses right: {under} of {all}.");
     (text, wrong)
 }
 
@@ -113,9 +106,7 @@ fn what_is_replayed_is_named_and_what_nearly_is_so_is_not() {
     println!("{text}");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     for replay in replays() {
-        let Shown {
-            named, disturbed, ..
-        } = &replay.over;
+        let Shown { named, disturbed, .. } = &replay.over;
         let told = named.contains(&replay.cause) || disturbed.contains(&replay.cause);
         assert!(told, "{}", replay.cause);
     }

@@ -43,10 +43,7 @@ impl Link for Silent {
 
 /// A run on it.
 pub(super) fn record() -> Record {
-    let mut path = SimPath {
-        rtt: Nanos::from_millis(20),
-        ..SimPath::default()
-    };
+    let mut path = SimPath { rtt: Nanos::from_millis(20), ..SimPath::default() };
     path.forward.loss = 0.01;
     let plan = Plan {
         engine: "sim".to_owned(),
@@ -58,12 +55,8 @@ pub(super) fn record() -> Record {
         sweep: true,
         trials: true,
     };
-    let (record, error) = run(
-        &mut Silent(Sim::new(path, 3)),
-        plan,
-        linerate_engine::run::Label::default(),
-        &mut (),
-    );
+    let (record, error) =
+        run(&mut Silent(Sim::new(path, 3)), plan, linerate_engine::run::Label::default(), &mut ());
     assert!(error.is_none(), "{error:?}");
     record
 }

@@ -11,11 +11,8 @@ use super::{CELLS, Cell, OF_FLOWS, operations};
 /// What the program says of a cell.
 fn page(cell: &Cell, file: &Path) -> String {
     std::fs::write(file, &cell.bytes).unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_linerate"))
-        .arg("show")
-        .arg(file)
-        .output()
-        .unwrap();
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_linerate")).arg("show").arg(file).output().unwrap();
     let words = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{}: {words}", cell.name);
     String::from_utf8(output.stdout).unwrap()
@@ -28,11 +25,7 @@ fn shown(cell: &Cell, cause: &str, file: &Path) -> String {
         |line: &&str| line.starts_with(&format!("{cause} (")) || line.starts_with("Disturbed by");
     let lines = page.lines().skip_while(|line| !is_first(line));
     let block: Vec<&str> = lines.take_while(|line| !line.is_empty()).collect();
-    assert!(
-        !block.is_empty(),
-        "{cause} has no block on {}: {page}",
-        cell.name
-    );
+    assert!(!block.is_empty(), "{cause} has no block on {}: {page}", cell.name);
     block.join("\n")
 }
 
@@ -40,9 +33,7 @@ fn shown(cell: &Cell, cause: &str, file: &Path) -> String {
 fn golden_of_a_limit_of_each_cause() {
     let folder = tempfile::tempdir().unwrap();
     let mut text = String::new();
-    let of_runs = CAUSES
-        .iter()
-        .filter(|cause| !OF_FLOWS.contains(&cause.id()));
+    let of_runs = CAUSES.iter().filter(|cause| !OF_FLOWS.contains(&cause.id()));
     for cause in of_runs {
         let named = CELLS.iter().filter(|c| c.place_of(cause.id()).is_some());
         // The one where it stands furthest to the front.

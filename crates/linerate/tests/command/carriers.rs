@@ -18,11 +18,7 @@ struct Tree {
 
 impl Tree {
     fn new(cpus: usize) -> Self {
-        let tree = Self {
-            root: TempDir::new().unwrap(),
-            cpus,
-            interrupts: String::new(),
-        };
+        let tree = Self { root: TempDir::new().unwrap(), cpus, interrupts: String::new() };
         let cpu = |n| format!("processor : {n}\nmodel name : A\n");
         tree.file("proc/cpuinfo", (0..cpus).map(cpu).collect::<String>());
         tree.file("sys/devices/system/cpu/online", format!("0-{}\n", cpus - 1));
@@ -58,19 +54,10 @@ impl Tree {
             (space[0x0e], space[0x19], space[0x1a]) = (1, first, last);
         }
         self.file(&format!("{folder}/config"), space);
-        self.file(
-            &format!("{folder}/uevent"),
-            format!("PCI_SLOT_NAME={address}\n"),
-        );
+        self.file(&format!("{folder}/uevent"), format!("PCI_SLOT_NAME={address}\n"));
         for (which, (speed, lanes)) in [("current", now), ("max", max)] {
-            self.file(
-                &format!("{folder}/{which}_link_speed"),
-                format!("{speed} GT/s PCIe\n"),
-            );
-            self.file(
-                &format!("{folder}/{which}_link_width"),
-                format!("{lanes}\n"),
-            );
+            self.file(&format!("{folder}/{which}_link_speed"), format!("{speed} GT/s PCIe\n"));
+            self.file(&format!("{folder}/{which}_link_width"), format!("{lanes}\n"));
         }
         let target = format!("../../../devices/pci0000:00/{path}");
         symlink(target, self.at(&format!("sys/bus/pci/devices/{address}"))).unwrap();
@@ -81,13 +68,7 @@ impl Tree {
     fn card(&self, bus: u8, now: (&str, u8), best: (&str, u8)) -> String {
         let root = format!("0000:00:{bus:02x}.0");
         self.pci(&root, 0x06_0400, Some([bus, bus]), now, now);
-        self.pci(
-            &format!("{root}/0000:{bus:02x}:00.0"),
-            0x02_0000,
-            None,
-            now,
-            best,
-        )
+        self.pci(&format!("{root}/0000:{bus:02x}:00.0"), 0x02_0000, None, now, best)
     }
 
     /// A port on the device of a folder; -1 for no speed.
@@ -107,11 +88,7 @@ impl Tree {
             self.file(&format!("{folder}/{file}"), format!("{text}\n"));
         }
         let own = device.rsplit('/').next().unwrap();
-        symlink(
-            format!("../../../{own}"),
-            self.at(&format!("{folder}/device")),
-        )
-        .unwrap();
+        symlink(format!("../../../{own}"), self.at(&format!("{folder}/device"))).unwrap();
         let target = format!("../../{}", folder.trim_start_matches("sys/"));
         symlink(target, self.at(&format!("sys/class/net/{name}"))).unwrap();
     }
@@ -132,14 +109,8 @@ impl Tree {
     /// An interrupt that CPU `by` serves, of those that may.
     fn interrupt(&mut self, number: u32, name: &str, by: usize) {
         let folder = format!("proc/irq/{number}");
-        self.file(
-            &format!("{folder}/effective_affinity_list"),
-            format!("{by}\n"),
-        );
-        self.file(
-            &format!("{folder}/smp_affinity_list"),
-            format!("0-{}\n", self.cpus - 1),
-        );
+        self.file(&format!("{folder}/effective_affinity_list"), format!("{by}\n"));
+        self.file(&format!("{folder}/smp_affinity_list"), format!("0-{}\n", self.cpus - 1));
         self.file(&format!("{folder}/node"), "-1\n");
         write!(self.interrupts, "{number}:").unwrap();
         for cpu in 0..self.cpus {
@@ -159,8 +130,7 @@ impl Tree {
     fn odd(&self) -> Vec<String> {
         let document = self.document();
         let odd = document["odd"].as_array().unwrap().iter();
-        odd.map(|odd| odd["id"].as_str().unwrap().to_owned())
-            .collect()
+        odd.map(|odd| odd["id"].as_str().unwrap().to_owned()).collect()
     }
 
     fn page(&self) -> String {
@@ -206,22 +176,13 @@ fn box_on_a_cable(removable: bool, attached: &[&str]) -> Tree {
     let folder = tree.pci(&upper, 0x06_0400, Some([4, 9]), slow, ("2.5", 4));
     let lower = format!("{upper}/0000:04:01.0");
     tree.pci(&lower, 0x06_0400, Some([6, 6]), ("8.0", 4), ("8.0", 4));
-    let card = tree.pci(
-        &format!("{lower}/0000:06:00.0"),
-        0x02_0000,
-        None,
-        ("8.0", 4),
-        ("8.0", 4),
-    );
+    let card = tree.pci(&format!("{lower}/0000:06:00.0"), 0x02_0000, None, ("8.0", 4), ("8.0", 4));
     tree.port("eth0", 2, &card, 10_000);
     if removable {
         tree.file(&format!("{folder}/removable"), "removable\n");
     }
     for name in attached {
-        tree.file(
-            &format!("sys/bus/thunderbolt/devices/{name}/generation"),
-            "3\n",
-        );
+        tree.file(&format!("sys/bus/thunderbolt/devices/{name}/generation"), "3\n");
     }
     tree
 }
@@ -234,21 +195,10 @@ fn what_a_cable_carries_is_unknown_and_a_slot_that_can_be_pulled_out_has_figures
     let document = cable.document();
     let gaps = document["unknown"].as_array().unwrap();
     let gap = gaps.iter().find(|gap| gap["what"] == "facts.pci.cable");
-    assert!(
-        gap.unwrap()["why"]
-            .as_str()
-            .unwrap()
-            .contains("0000:03:00.0")
-    );
+    assert!(gap.unwrap()["why"].as_str().unwrap().contains("0000:03:00.0"));
     let devices = document["pci"].as_array().unwrap();
-    let end = devices
-        .iter()
-        .find(|d| d["address"] == "0000:03:00.0")
-        .unwrap();
-    assert_eq!(
-        (&end["tunnel"], &end["link"]["rate_bps"]),
-        (&true.into(), &Value::Null)
-    );
+    let end = devices.iter().find(|d| d["address"] == "0000:03:00.0").unwrap();
+    assert_eq!((&end["tunnel"], &end["link"]["rate_bps"]), (&true.into(), &Value::Null));
     // The root port is the other end of the cable; the card has a link of its own.
     let shown = |address: &str| {
         let device = devices.iter().find(|d| d["address"] == address).unwrap();
@@ -286,19 +236,12 @@ fn an_adapter_on_slow_usb_is_capped_at_the_slowest_wire() {
         tree.adapter(hub, own, mbps);
         let document = tree.document();
         let odd = document["odd"].as_array().unwrap();
-        odd.first()
-            .map(|odd| odd["what"].as_str().unwrap().to_owned())
+        odd.first().map(|odd| odd["what"].as_str().unwrap().to_owned())
     };
     let slow = first(480, 480, 5_000).unwrap();
-    assert!(
-        slow.contains("signals 480 Mb/s, which leaves 426 Mb/s"),
-        "{slow}"
-    );
+    assert!(slow.contains("signals 480 Mb/s, which leaves 426 Mb/s"), "{slow}");
     let hub = first(5_000, 10_000, 10_000).unwrap();
-    assert!(
-        hub.contains("hub 6-1 that it hangs on signals 5 Gb/s, which leaves 4 Gb/s"),
-        "{hub}"
-    );
+    assert!(hub.contains("hub 6-1 that it hangs on signals 5 Gb/s, which leaves 4 Gb/s"), "{hub}");
     assert_eq!(first(5_000, 5_000, 2_500), None);
     assert_eq!(first(10_000, 10_000, 5_000), None);
     assert_eq!(first(480, 480, 100), None);
@@ -340,21 +283,9 @@ fn queues_that_one_cpu_serves_are_odd_whatever_the_driver_calls_them() {
         drivers.push((name.to_owned(), interrupts.collect()));
     }
     for (name, interrupts) in &drivers {
-        assert_eq!(
-            with_interrupts(interrupts, 25_000, false).odd(),
-            ["irq-crowded"],
-            "{name}"
-        );
-        assert_eq!(
-            with_interrupts(interrupts, 25_000, true).odd(),
-            [""; 0],
-            "{name}"
-        );
-        assert_eq!(
-            with_interrupts(interrupts, 1_000, false).odd(),
-            [""; 0],
-            "{name}"
-        );
+        assert_eq!(with_interrupts(interrupts, 25_000, false).odd(), ["irq-crowded"], "{name}");
+        assert_eq!(with_interrupts(interrupts, 25_000, true).odd(), [""; 0], "{name}");
+        assert_eq!(with_interrupts(interrupts, 1_000, false).odd(), [""; 0], "{name}");
     }
     let interrupts = &drivers[0].1;
     let tree = with_interrupts(interrupts, 25_000, false);
@@ -362,10 +293,7 @@ fn queues_that_one_cpu_serves_are_odd_whatever_the_driver_calls_them() {
     let line = "\nfor pair in 27:0 28:1 29:2 30:3 31:4 32:5 33:6 34:7; do echo ${pair#*:} | sudo tee \
                 /proc/irq/${pair%:*}/smp_affinity_list; done\n";
     assert!(page.contains(line), "{page}");
-    tree.file(
-        "sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0/net/eth0/threaded",
-        "1\n",
-    );
+    tree.file("sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0/net/eth0/threaded", "1\n");
     assert_eq!(tree.odd(), [""; 0], "threads poll");
     let tree = with_interrupts(interrupts, 25_000, false);
     let queue = "sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0/net/eth0/queues/rx-0/rps_cpus";

@@ -53,10 +53,7 @@ fn wrong_quantities_are_usage_errors_that_name_option_value_and_range() {
             assert_eq!(code, Some(2), "{option} {value}: {text}");
             assert!(text.starts_with("error: "), "{text}");
             for part in [option, value, "allowed: "] {
-                assert!(
-                    text.contains(part),
-                    "{option} {value}: no `{part}` in: {text}"
-                );
+                assert!(text.contains(part), "{option} {value}: no `{part}` in: {text}");
             }
         }
     }
@@ -66,10 +63,7 @@ fn wrong_quantities_are_usage_errors_that_name_option_value_and_range() {
 fn read_by(program: &[&str], text: &[u8]) -> Option<Output> {
     let mut command = Command::new(program[0]);
     command.args(&program[1..]).stdin(Stdio::piped());
-    let child = command
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn();
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let Ok(mut child) = child else {
         linerate_test::skip(program[0], &format!("{} is not installed", program[0]));
         return None;
@@ -109,14 +103,8 @@ fn what_is_generated_is_read_by_those_that_it_is_made_for() {
         let schema = run(&["generate", "schema", name]).stdout;
         assert!(serde_json::from_slice::<Value>(&schema).is_ok(), "{name}");
     }
-    assert_eq!(
-        refusal(&["generate", "schema", "no-such-schema"]).0,
-        Some(2)
-    );
-    assert_eq!(
-        refusal(&["generate", "completions", "no-such-shell"]).0,
-        Some(2)
-    );
+    assert_eq!(refusal(&["generate", "schema", "no-such-schema"]).0, Some(2));
+    assert_eq!(refusal(&["generate", "completions", "no-such-shell"]).0, Some(2));
 }
 
 #[test]
@@ -129,11 +117,7 @@ fn a_generated_configuration_is_read_where_it_says_it_belongs() {
     let output = linerate(home.path()).arg("causes").output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", words(&output.stderr));
     // One option uncommented is one option set.
-    fs::write(
-        &file,
-        config.replace("# engine = \"tcp\"", "engine = \"pigeon\""),
-    )
-    .unwrap();
+    fs::write(&file, config.replace("# engine = \"tcp\"", "engine = \"pigeon\"")).unwrap();
     let output = linerate(home.path()).arg("run").output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(words(&output.stderr).contains("`pigeon`"));
@@ -142,17 +126,11 @@ fn a_generated_configuration_is_read_where_it_says_it_belongs() {
 #[test]
 fn a_wrong_environment_is_named() {
     let home = TempDir::new().unwrap();
-    let output = linerate(home.path())
-        .args(["run", "brook"])
-        .env("LINERATE_TIME", "10")
-        .output()
-        .unwrap();
+    let output =
+        linerate(home.path()).args(["run", "brook"]).env("LINERATE_TIME", "10").output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     let text = words(&output.stderr);
-    assert!(
-        text.contains("--time") && text.contains("are set: LINERATE_TIME"),
-        "{text}"
-    );
+    assert!(text.contains("--time") && text.contains("are set: LINERATE_TIME"), "{text}");
 }
 
 #[test]
@@ -162,10 +140,7 @@ fn a_variable_that_no_option_reads_is_told_of() {
     command.args(["causes", "path-rate"]);
     command.env("LINERATE_WRITE_SIZE", "64KiB");
     let quiet = command.output().unwrap();
-    assert_eq!(
-        (quiet.status.code(), words(&quiet.stderr).as_str()),
-        (Some(0), "")
-    );
+    assert_eq!((quiet.status.code(), words(&quiet.stderr).as_str()), (Some(0), ""));
     let output = command.env("LINERATE_WRITE_SIZES", "1").output().unwrap();
     assert_eq!(output.status.code(), Some(0));
     assert_eq!(
@@ -196,10 +171,7 @@ fn a_default_configuration_that_may_not_be_read_is_left_out_and_named() {
     let output = linerate(home.path()).arg("causes").output().unwrap();
     assert_eq!(output.status.code(), Some(0));
     let text = words(&output.stderr);
-    assert!(
-        text.contains(".config/linerate/config.toml may not be read"),
-        "{text}"
-    );
+    assert!(text.contains(".config/linerate/config.toml may not be read"), "{text}");
     let named = home.path().join(".config/config.toml");
     let named = ["--config", named.to_str().unwrap(), "causes"];
     let output = linerate(home.path()).args(named).output().unwrap();
@@ -211,50 +183,25 @@ fn a_folder_that_is_no_machine_and_a_key_that_is_not_used_are_refused() {
     let home = TempDir::new().unwrap();
     let folder = home.path().to_str().unwrap();
     let (code, text) = ended(&["host", "--root", folder]);
-    assert!(
-        code == Some(2) && text.contains("neither proc nor sys"),
-        "{text}"
-    );
+    assert!(code == Some(2) && text.contains("neither proc nor sys"), "{text}");
     let (code, text) = ended(&["serve", "--open", "--key-stdin", "--port", "1"]);
-    assert!(
-        code == Some(2) && text.contains("--open uses no key"),
-        "{text}"
-    );
+    assert!(code == Some(2) && text.contains("--open uses no key"), "{text}");
 }
 
 #[test]
 fn a_described_path_is_computed_and_a_typo_in_it_is_shown_where_it_stands() {
-    let output = run(&[
-        "whatif",
-        "case1",
-        "--set",
-        "near.port.pcie=gen3x4",
-        "--json",
-    ]);
+    let output = run(&["whatif", "case1", "--set", "near.port.pcie=gen3x4", "--json"]);
     assert_eq!(output.status.code(), Some(0));
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(document["after"]["forward"]["binding"][0], "near slot");
 
     let home = TempDir::new().unwrap();
     let file = home.path().join("mine.toml");
-    fs::write(
-        &file,
-        "title = 'x'\nprotocol = 'tcp'\n[near.port]\nmut = 9000\n",
-    )
-    .unwrap();
-    let output = linerate(home.path())
-        .args(["whatif", "mine.toml"])
-        .output()
-        .unwrap();
+    fs::write(&file, "title = 'x'\nprotocol = 'tcp'\n[near.port]\nmut = 9000\n").unwrap();
+    let output = linerate(home.path()).args(["whatif", "mine.toml"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     let text = words(&output.stderr);
-    for part in [
-        "mine.toml",
-        "line 4",
-        "^^^",
-        "did you mean `mtu`?",
-        "hint: ",
-    ] {
+    for part in ["mine.toml", "line 4", "^^^", "did you mean `mtu`?", "hint: "] {
         assert!(text.contains(part), "no `{part}` in: {text}");
     }
     for args in [
@@ -272,27 +219,15 @@ fn paths_are_compared_as_text_and_as_csv_and_nothing_else_is_csv() {
     let output = run(&["whatif", "--compare", "case1", "case4", "--format", "csv"]);
     assert_eq!(output.status.code(), Some(0));
     let text = words(&output.stdout);
-    let names: Vec<&str> = text
-        .lines()
-        .filter_map(|line| line.split(',').next())
-        .collect();
+    let names: Vec<&str> = text.lines().filter_map(|line| line.split(',').next()).collect();
     assert_eq!(names, ["path", "case1", "case4"]);
     let output = run(&["whatif", "--compare", "case1", "case4"]);
     let text = words(&output.stdout);
-    assert!(
-        text.contains("case4") && text.contains(" 100 Gb/s "),
-        "{text}"
-    );
-    for args in [
-        &["whatif", "case1", "--format", "csv"][..],
-        &["causes", "--format", "csv"],
-    ] {
+    assert!(text.contains("case4") && text.contains(" 100 Gb/s "), "{text}");
+    for args in [&["whatif", "case1", "--format", "csv"][..], &["causes", "--format", "csv"]] {
         let (code, text) = refusal(args);
         assert_eq!(code, Some(2), "{text}");
-        assert!(
-            text.contains("only for the table of `linerate whatif --compare`"),
-            "{text}"
-        );
+        assert!(text.contains("only for the table of `linerate whatif --compare`"), "{text}");
     }
     for args in [
         &["whatif", "--compare"][..],
@@ -316,10 +251,7 @@ fn what_cannot_be_measured_is_exit_code_3_with_a_hint() {
     // Port 1 of loopback: nothing listens there in a test machine's right mind.
     let (code, text) = refusal(&["run", "127.0.0.1", "--port", "1", "--open", "--no-save"]);
     assert_eq!(code, Some(3), "{text}");
-    assert!(
-        text.contains("127.0.0.1:1") && text.contains("hint: "),
-        "{text}"
-    );
+    assert!(text.contains("127.0.0.1:1") && text.contains("hint: "), "{text}");
     let (code, text) = refusal(&["run", "127.0.0.1", "-6"]);
     assert_eq!(code, Some(3), "{text}");
     let (code, text) = refusal(&["show", "last"]);
@@ -366,11 +298,7 @@ fn a_broken_pipe_is_no_failure_and_a_full_disk_is() {
         assert!(output.stderr.is_empty(), "{}", words(&output.stderr));
     }
     let full = File::options().write(true).open("/dev/full").unwrap();
-    let output = linerate(home.path())
-        .arg("causes")
-        .stdout(full)
-        .output()
-        .unwrap();
+    let output = linerate(home.path()).arg("causes").stdout(full).output().unwrap();
     assert_eq!(output.status.code(), Some(3));
     assert!(words(&output.stderr).contains("standard output"));
 }
@@ -384,12 +312,7 @@ fn a_key_that_is_none_is_refused_without_being_repeated() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    child
-        .stdin
-        .take()
-        .unwrap()
-        .write_all(b"hunter2!\n")
-        .unwrap();
+    child.stdin.take().unwrap().write_all(b"hunter2!\n").unwrap();
     let output = child.wait_with_output().unwrap();
     let text = words(&output.stderr);
     assert_eq!(output.status.code(), Some(3), "{text}");
@@ -424,11 +347,7 @@ fn measured(_turn: &Turn, home: &Path, args: &[&str]) -> Output {
 #[test]
 fn a_run_is_judged_by_its_expectations_and_shown_again_from_its_record() {
     let home = TempDir::new().unwrap();
-    let output = measured(
-        &turn(),
-        home.path(),
-        &["--json", "--expect", "goodput>=1kb/s"],
-    );
+    let output = measured(&turn(), home.path(), &["--json", "--expect", "goodput>=1kb/s"]);
     assert_eq!(output.status.code(), Some(0), "{}", words(&output.stderr));
     let show = |args: &[&str]| {
         let mut command = linerate(home.path());
@@ -438,10 +357,7 @@ fn a_run_is_judged_by_its_expectations_and_shown_again_from_its_record() {
     let missed = show(&["--expect", "goodput>=9000Gbit/s"]);
     assert_eq!(missed.status.code(), Some(4));
     let why = words(&missed.stderr);
-    assert!(
-        why.contains("goodput>=9000Gbit/s") && why.contains("goodput was"),
-        "{why}"
-    );
+    assert!(why.contains("goodput>=9000Gbit/s") && why.contains("goodput was"), "{why}");
 }
 
 #[test]
@@ -456,10 +372,7 @@ fn interrupted_by_ctrl_c_a_run_keeps_what_it_has_and_ends_with_3_whatever_was_ex
     let output = run.end();
     assert_eq!(output.status.code(), Some(3));
     assert!(words(&output.stdout).contains("interrupted"));
-    let shown = linerate(home.path())
-        .args(["show", "--json"])
-        .output()
-        .unwrap();
+    let shown = linerate(home.path()).args(["show", "--json"]).output().unwrap();
     assert_eq!(shown.status.code(), Some(3));
     assert!(words(&shown.stdout).contains("\"complete\": false"));
 }
@@ -480,12 +393,7 @@ fn pair(home: &Path, port: u16, key: &str) -> (Option<i32>, String) {
     command.args(["pair", "127.0.0.1", "--port", &port.to_string()]);
     command.stdin(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
-    child
-        .stdin
-        .take()
-        .unwrap()
-        .write_all(key.as_bytes())
-        .unwrap();
+    child.stdin.take().unwrap().write_all(key.as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
     let text = [output.stdout, output.stderr].concat();
     (output.status.code(), words(&text))
@@ -520,11 +428,7 @@ fn a_key_stays_out_of_logs_and_is_kept_only_where_it_is_accepted() {
         let text = words(&output.stderr);
         assert_eq!(output.status.code(), Some(3), "{text}");
         assert!(text.contains("LINERATE_KEY holds another key"), "{text}");
-        assert_eq!(
-            text.contains("was read from LINERATE_KEY"),
-            verb == "pair",
-            "{text}"
-        );
+        assert_eq!(text.contains("was read from LINERATE_KEY"), verb == "pair", "{text}");
         assert!(!text.contains("no option reads"), "{text}");
     }
     let (code, text) = pair(other.path(), port, "no key");

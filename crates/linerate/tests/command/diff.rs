@@ -50,10 +50,7 @@ fn a_wider_window_is_told_by_the_setting_and_by_the_limit_that_went() {
     let limits = document["limits"].as_array().unwrap();
     let limit = limits.iter().find(|l| l["cause"] == "receive-window");
     let limit = limit.unwrap();
-    assert_eq!(
-        (&limit["fate"], &limit["before"]),
-        (&"went".into(), &"proved".into())
-    );
+    assert_eq!((&limit["fate"], &limit["before"]), (&"went".into(), &"proved".into()));
     assert!(limit["why"].is_string());
     let facts = document["facts"].as_array().unwrap();
     let rmem = facts.iter().find(|f| f["what"] == "net.ipv4.tcp_rmem");
@@ -74,10 +71,7 @@ fn what_another_load_was_asked_for_is_not_compared() {
         assert_eq!(refused, both && loaded, "{figure}");
     }
     let text = words(&diff(&other).stdout);
-    assert!(
-        text.contains("DIFFERENT PLANS") && text.contains("streams: 2 -> 1"),
-        "{text}"
-    );
+    assert!(text.contains("DIFFERENT PLANS") && text.contains("streams: 2 -> 1"), "{text}");
 }
 
 #[test]

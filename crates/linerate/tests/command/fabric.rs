@@ -39,10 +39,7 @@ impl Tree {
     /// A PCI function; `parts` are files of its folder.
     pub(crate) fn function(&self, address: &str, driver: &str, parts: &[(&str, &str)]) {
         let folder = format!("sys/devices/pci0000:00/{address}");
-        self.put(
-            &format!("{folder}/uevent"),
-            &format!("DRIVER={driver}\nPCI_SLOT_NAME={address}"),
-        );
+        self.put(&format!("{folder}/uevent"), &format!("DRIVER={driver}\nPCI_SLOT_NAME={address}"));
         for (file, text) in parts {
             self.put(&format!("{folder}/{file}"), text);
         }
@@ -101,16 +98,8 @@ const NONE: &str = "0000:0000:0000:0000";
 #[test]
 fn a_virtual_function_without_a_guid_on_a_network_with_a_manager() {
     let tree = Tree::new(&[]);
-    tree.function(
-        "0000:01:00.0",
-        "mlx5_core",
-        &[("virtfn3", "->../0000:01:00.4")],
-    );
-    tree.function(
-        "0000:01:00.4",
-        "mlx5_core",
-        &[("physfn", "->../0000:01:00.0")],
-    );
+    tree.function("0000:01:00.0", "mlx5_core", &[("virtfn3", "->../0000:01:00.4")]);
+    tree.function("0000:01:00.4", "mlx5_core", &[("physfn", "->../0000:01:00.0")]);
     let guid = "0002:c903:004c:5e31";
     tree.port("mlx5_0", "0000:01:00.0", 1, ["4: ACTIVE", UP, "0x4", guid]);
     tree.port("mlx5_7", "0000:01:00.4", 1, ["2: INIT", UP, "0x4", NONE]);
@@ -127,10 +116,7 @@ fn a_virtual_function_without_a_guid_on_a_network_with_a_manager() {
     assert!(page.contains("no port GUID, no node GUID"), "{page}");
     assert!(page.contains("port GUID 0x0002c903004c5e31"), "{page}");
     let own = &document["rdma"][1];
-    assert_eq!(
-        own["virtual_of"],
-        json!({"pci": "0000:01:00.0", "number": 3})
-    );
+    assert_eq!(own["virtual_of"], json!({"pci": "0000:01:00.0", "number": 3}));
     assert_eq!(own["node_guid"], "0x0000000000000000");
 }
 
@@ -145,45 +131,25 @@ fn a_port_without_a_manager_beside_one_with_and_one_without_a_cable() {
     let document = tree.json();
     let fix = &odd(&document, "ib-not-set-up")["do"];
     let fix = fix.as_str().unwrap();
-    assert!(
-        fix.contains("sudo opensm -B -g 0x0002c903004c5e32 (undo: "),
-        "{fix}"
-    );
+    assert!(fix.contains("sudo opensm -B -g 0x0002c903004c5e32 (undo: "), "{fix}");
     let ports = &document["rdma"][0]["ports"];
     assert_eq!(
         (&ports[1]["guid"], &ports[1]["rate_bps"]),
         (&json!("0x0002c903004c5e32"), &json!(40_000_000_000u64))
     );
     assert_eq!(
-        (
-            &ports[2]["rate_bps"],
-            &ports[2]["lanes"],
-            &ports[2]["lane_speed"]
-        ),
+        (&ports[2]["rate_bps"], &ports[2]["lanes"], &ports[2]["lane_speed"]),
         (&Value::Null, &Value::Null, &Value::Null)
     );
     let page = tree.page();
-    assert!(
-        page.contains("mlx4_0 port 3: down (polling), no link, port GUID"),
-        "{page}"
-    );
+    assert!(page.contains("mlx4_0 port 3: down (polling), no link, port GUID"), "{page}");
     // A port without a manager anywhere.
     let alone = Tree::new(&[]);
     alone.function("0000:01:00.0", "mlx4_core", &[]);
-    alone.port(
-        "mlx4_0",
-        "0000:01:00.0",
-        1,
-        ["2: INIT", UP, "0x0", "0002:c903:004c:5e31"],
-    );
+    alone.port("mlx4_0", "0000:01:00.0", 1, ["2: INIT", UP, "0x0", "0002:c903:004c:5e31"]);
     let document = alone.json();
     let fix = &odd(&document, "ib-not-set-up")["do"];
-    assert!(
-        fix.as_str()
-            .unwrap()
-            .contains("sudo systemctl start opensm"),
-        "{fix}"
-    );
+    assert!(fix.as_str().unwrap().contains("sudo systemctl start opensm"), "{fix}");
 }
 
 #[test]
@@ -201,16 +167,10 @@ fn the_rate_of_a_software_device_is_nominal() {
     let own = &document["rdma"][0];
     assert_eq!(own["software"], true);
     let port = &own["ports"][0];
-    assert_eq!(
-        (&port["rate_bps"], &port["nominal_bps"]),
-        (&Value::Null, &json!(2_500_000_000u64))
-    );
+    assert_eq!((&port["rate_bps"], &port["nominal_bps"]), (&Value::Null, &json!(2_500_000_000u64)));
     assert_eq!(document["odd"], json!([]));
     let page = tree.page();
-    assert!(
-        page.contains("software device, nominal rate 2.5 Gb/s"),
-        "{page}"
-    );
+    assert!(page.contains("software device, nominal rate 2.5 Gb/s"), "{page}");
 }
 
 #[test]
@@ -234,22 +194,13 @@ fn a_board_is_told_by_its_id_and_an_unknown_one_has_no_claim() {
     assert!(page.contains(words), "{page}");
     let (board, page) = told("MT_1090110018");
     assert_eq!(board["part"], "MCX354A-QCBT");
-    assert!(
-        page.contains("InfiniBand up to QDR (40 Gb/s) or Ethernet 10 Gb/s"),
-        "{page}"
-    );
+    assert!(page.contains("InfiniBand up to QDR (40 Gb/s) or Ethernet 10 Gb/s"), "{page}");
     let (board, page) = told("ISL1090110018");
-    assert_eq!(
-        (&board["sold_by"], &board["newer_firmware"]),
-        (&json!("Isilon"), &Value::Null)
-    );
+    assert_eq!((&board["sold_by"], &board["newer_firmware"]), (&json!("Isilon"), &Value::Null));
     assert!(page.contains("sold by Isilon"), "{page}");
     let (board, page) = told("MT_1090110019");
     assert_eq!(board, Value::Null);
-    assert!(
-        page.contains("board MT_1090110019, not known to linerate"),
-        "{page}"
-    );
+    assert!(page.contains("board MT_1090110019, not known to linerate"), "{page}");
     assert!(!page.contains("MCX354A"), "{page}");
 }
 
@@ -274,23 +225,14 @@ fn fabric(ways: u32) -> Tree {
         tree.put(&format!("{head}/queue/{file}"), text);
     }
     for way in 0..ways {
-        let (own, device) = (
-            format!("sys/class/nvme/nvme{way}"),
-            format!("nvme0c{way}n1"),
-        );
+        let (own, device) = (format!("sys/class/nvme/nvme{way}"), format!("nvme0c{way}n1"));
         tree.put(&format!("{own}/transport"), "tcp");
-        tree.put(
-            &format!("{own}/address"),
-            &format!("traddr=192.0.2.{way},trsvcid=4420"),
-        );
+        tree.put(&format!("{own}/address"), &format!("traddr=192.0.2.{way},trsvcid=4420"));
         tree.put(&format!("{own}/state"), "live");
         tree.put(&format!("sys/class/block/{device}/size"), "2048");
         tree.put(&format!("sys/class/block/{device}/hidden"), "1");
         tree.put(&format!("sys/class/block/{device}/ana_state"), "optimized");
-        tree.put(
-            &format!("sys/class/block/{device}/device"),
-            &format!("->../../nvme/nvme{way}"),
-        );
+        tree.put(&format!("sys/class/block/{device}/device"), &format!("->../../nvme/nvme{way}"));
     }
     tree
 }
@@ -302,10 +244,7 @@ fn the_ways_to_a_disk_stand_below_it() {
         let document = tree.json();
         let disks = document["disks"].as_array().unwrap();
         assert_eq!((disks.len(), &disks[0]["name"]), (1, &json!("nvme0n1")));
-        assert_eq!(
-            (&disks[0]["ways"], &disks[0]["transport"]),
-            (&json!(ways), &json!("tcp"))
-        );
+        assert_eq!((&disks[0]["ways"], &disks[0]["transport"]), (&json!(ways), &json!("tcp")));
         let path = &disks[0]["paths"][0];
         assert_eq!(
             (&path["name"], &path["device"], &path["ana_state"]),
@@ -322,50 +261,27 @@ fn the_ways_to_a_disk_stand_below_it() {
     }
     let document = fabric(2).json();
     let fix = odd(&document, "disk-way-idle")["do"].as_str().unwrap();
-    assert!(
-        fix.contains("/sys/class/nvme-subsystem/nvme-subsys0/iopolicy"),
-        "{fix}"
-    );
+    assert!(fix.contains("/sys/class/nvme-subsystem/nvme-subsys0/iopolicy"), "{fix}");
 }
 
 #[test]
 fn a_masked_capture_names_no_group_and_no_guid_and_shows_the_same() {
     let tree = Tree::new(&[
-        (
-            "proc/self/cgroup",
-            "0::/user.slice/user-1017.slice/session-ann.scope",
-        ),
-        (
-            "proc/self/mountinfo",
-            "1 1 0:2 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw",
-        ),
-        (
-            "sys/fs/cgroup/user.slice/user-1017.slice/cpu.max",
-            "150000 100000",
-        ),
-        (
-            "sys/fs/cgroup/user.slice/user-1017.slice/session-ann.scope/memory.max",
-            "1048576",
-        ),
+        ("proc/self/cgroup", "0::/user.slice/user-1017.slice/session-ann.scope"),
+        ("proc/self/mountinfo", "1 1 0:2 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw"),
+        ("sys/fs/cgroup/user.slice/user-1017.slice/cpu.max", "150000 100000"),
+        ("sys/fs/cgroup/user.slice/user-1017.slice/session-ann.scope/memory.max", "1048576"),
     ]);
     tree.function("0000:01:00.0", "mlx5_core", &[]);
     tree.port("mlx5_0", "0000:01:00.0", 1, ["2: INIT", UP, "0x0", NONE]);
-    tree.port(
-        "mlx5_0",
-        "0000:01:00.0",
-        2,
-        ["4: ACTIVE", UP, "0x1", "0002:c903:004c:5e32"],
-    );
+    tree.port("mlx5_0", "0000:01:00.0", 2, ["4: ACTIVE", UP, "0x1", "0002:c903:004c:5e32"]);
     let file = tree.0.path().join("capture.json");
     let root = tree.0.path().to_str().unwrap();
     let live = printed(&["--root", root, "--capture", file.to_str().unwrap()]);
     let masked = fs::read_to_string(&file).unwrap();
     for name in ["1017", "session-ann"] {
         let bytes: Vec<String> = name.bytes().map(|b| b.to_string()).collect();
-        assert!(
-            !masked.contains(name) && !masked.contains(&bytes.join(",")),
-            "{name}"
-        );
+        assert!(!masked.contains(name) && !masked.contains(&bytes.join(",")), "{name}");
     }
     assert!(masked.contains("/sys/fs/cgroup/user.slice/user-masked-1.slice/cpu.max"));
     let again = printed(&["--root", file.to_str().unwrap()]);

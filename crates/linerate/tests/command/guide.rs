@@ -17,18 +17,12 @@ const ROOT: &str = "0000:00:01.0";
 const UP: &str = "5: LinkUp";
 const GUID: &str = "0000:0000:0010:0002";
 /// Ids of the checks, in order.
-const CHECKS: [&str; 8] = [
-    "card", "driver", "cable", "manager", "lid", "ping", "ipoib", "rates",
-];
+const CHECKS: [&str; 8] = ["card", "driver", "cable", "manager", "lid", "ping", "ipoib", "rates"];
 
 fn guide(args: &[&str]) -> Output {
     let home = TempDir::new().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
-    command
-        .env_clear()
-        .env("HOME", home.path())
-        .args(["guide", "ib"])
-        .args(args);
+    command.env_clear().env("HOME", home.path()).args(["guide", "ib"]).args(args);
     command.output().unwrap()
 }
 
@@ -48,10 +42,7 @@ fn checked(root: &Path, more: &[&str]) -> (i32, Value) {
 fn page(root: &Path) -> String {
     let output = guide(&["--root", root.to_str().unwrap()]);
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(
-        text.lines()
-            .all(|line| line.chars().count() <= 80 || !line.starts_with(' '))
-    );
+    assert!(text.lines().all(|line| line.chars().count() <= 80 || !line.starts_with(' ')));
     linerate_test::unwrapped(&text)
 }
 
@@ -68,20 +59,15 @@ fn fails_at(tree: &Tree, id: &str) -> String {
     for (i, name) in CHECKS.iter().enumerate() {
         let state = &check(&document, name)["state"];
         match i {
-            i if i < at => assert!(
-                ["ok", "unknown"].map(Value::from).contains(state),
-                "{document:#}"
-            ),
+            i if i < at => {
+                assert!(["ok", "unknown"].map(Value::from).contains(state), "{document:#}")
+            }
             i if i == at => assert_eq!(*state, "wrong", "{document:#}"),
             _ => assert_eq!(*state, "not-judged", "{document:#}"),
         }
     }
     let check = check(&document, id);
-    format!(
-        "{} | {}",
-        check["what"].as_str().unwrap(),
-        check["advice"]["do"].as_str().unwrap()
-    )
+    format!("{} | {}", check["what"].as_str().unwrap(), check["advice"]["do"].as_str().unwrap())
 }
 
 /// The header of a PCI function; `buses` of a port.
@@ -99,35 +85,24 @@ fn header(vendor: u16, device: u16, class: [u8; 3], buses: Option<(u8, u8)>) -> 
 /// A root port and a card in it, whose slot has this many lanes of 8 GT/s.
 fn card(tree: &Tree, device: u16, class: [u8; 3], driver: &str, lanes: u32) {
     let link = |width: &str| {
-        [
-            ("current_link_speed", "8.0 GT/s PCIe"),
-            ("max_link_speed", "8.0 GT/s PCIe"),
-        ]
-        .map(|(file, text)| (file.to_owned(), text.to_owned()))
-        .into_iter()
-        .chain(
-            ["current_link_width", "max_link_width"]
-                .map(|file| (file.to_owned(), width.to_owned())),
-        )
-        .collect::<Vec<_>>()
+        [("current_link_speed", "8.0 GT/s PCIe"), ("max_link_speed", "8.0 GT/s PCIe")]
+            .map(|(file, text)| (file.to_owned(), text.to_owned()))
+            .into_iter()
+            .chain(
+                ["current_link_width", "max_link_width"]
+                    .map(|file| (file.to_owned(), width.to_owned())),
+            )
+            .collect::<Vec<_>>()
     };
     for (address, driver, header) in [
-        (
-            ROOT,
-            "pcieport",
-            header(0x8086, 0x6f08, [0, 4, 6], Some((1, 1))),
-        ),
+        (ROOT, "pcieport", header(0x8086, 0x6f08, [0, 4, 6], Some((1, 1)))),
         (CARD, driver, header(0x15b3, device, class, None)),
     ] {
         let files = link(&lanes.to_string());
-        let files: Vec<(&str, &str)> = files
-            .iter()
-            .map(|(f, t)| (f.as_str(), t.as_str()))
-            .collect();
+        let files: Vec<(&str, &str)> =
+            files.iter().map(|(f, t)| (f.as_str(), t.as_str())).collect();
         tree.function(address, driver, &files);
-        let folder = tree
-            .path()
-            .join(format!("sys/devices/pci0000:00/{address}"));
+        let folder = tree.path().join(format!("sys/devices/pci0000:00/{address}"));
         fs::write(folder.join("config"), header).unwrap();
     }
 }
@@ -146,19 +121,13 @@ fn port(of: [&str; 3]) -> Tree {
     card(&tree, 0x1003, INFINIBAND, "mlx4_core", 8);
     let [state, physical, manager] = of;
     tree.port("mlx4_0", CARD, 1, [state, physical, manager, GUID]);
-    tree.put(
-        &format!("sys/devices/pci0000:00/{CARD}/infiniband/mlx4_0/board_id"),
-        "MT_1090120019",
-    );
+    tree.put(&format!("sys/devices/pci0000:00/{CARD}/infiniband/mlx4_0/board_id"), "MT_1090120019");
     users(&tree, "mlx4_0");
     tree
 }
 
 fn lid(tree: &Tree, lid: &str) {
-    tree.put(
-        &format!("sys/devices/pci0000:00/{CARD}/infiniband/mlx4_0/ports/1/lid"),
-        lid,
-    );
+    tree.put(&format!("sys/devices/pci0000:00/{CARD}/infiniband/mlx4_0/ports/1/lid"), lid);
 }
 
 fn interface(tree: &Tree, mode: &str, flags: &str) {
@@ -182,30 +151,18 @@ fn interface(tree: &Tree, mode: &str, flags: &str) {
 fn a_card_is_seen_or_not() {
     let nothing = Tree::new(&[]);
     let (code, document) = checked(nothing.path(), &[]);
-    assert_eq!(
-        (code, &check(&document, "card")["state"]),
-        (3, &json!("unknown"))
-    );
+    assert_eq!((code, &check(&document, "card")["state"]), (3, &json!("unknown")));
     assert_eq!(document["port"], Value::Null);
 
     let other = Tree::new(&[]);
     card(&other, 0x1015, ETHERNET, "mlx5_core", 8);
     let what = fails_at(&other, "card");
-    assert!(
-        what.contains("ConnectX-4 Lx has Ethernet ports only"),
-        "{what}"
-    );
+    assert!(what.contains("ConnectX-4 Lx has Ethernet ports only"), "{what}");
 
     let without = Tree::new(&[]);
     without.function(ROOT, "pcieport", &[]);
-    let folder = without
-        .path()
-        .join(format!("sys/devices/pci0000:00/{ROOT}"));
-    fs::write(
-        folder.join("config"),
-        header(0x8086, 1, [0, 4, 6], Some((1, 1))),
-    )
-    .unwrap();
+    let folder = without.path().join(format!("sys/devices/pci0000:00/{ROOT}"));
+    fs::write(folder.join("config"), header(0x8086, 1, [0, 4, 6], Some((1, 1)))).unwrap();
     let soft = "sys/class/infiniband/rxe0";
     without.put(&format!("{soft}/node_desc"), "rxe");
     without.put(&format!("{soft}/ports/1/link_layer"), "Ethernet");
@@ -226,10 +183,7 @@ fn a_driver_has_the_card_or_a_module_claims_it() {
     assert!(what.contains("lspci -k -s 0000:01:00.0"), "{what}");
 
     let modalias = format!("sys/devices/pci0000:00/{CARD}/modalias");
-    tree.put(
-        &modalias,
-        "pci:v000015B3d00001003sv000015B3sd00000055bc02sc07i00",
-    );
+    tree.put(&modalias, "pci:v000015B3d00001003sv000015B3sd00000055bc02sc07i00");
     let aliases = "lib/modules/6.1.0/modules.alias";
     let alias = "alias pci:v000015B3d00001003sv*sd*bc*sc*i* ";
     tree.put(aliases, &format!("{alias}mlx4_core"));
@@ -240,16 +194,10 @@ fn a_driver_has_the_card_or_a_module_claims_it() {
     );
     tree.put(aliases, &format!("{alias}mlx4_core\n{alias}mlx4_old"));
     let what = fails_at(&tree, "driver");
-    assert!(
-        what.contains("several modules claim it: mlx4_core, mlx4_old"),
-        "{what}"
-    );
+    assert!(what.contains("several modules claim it: mlx4_core, mlx4_old"), "{what}");
     tree.put(aliases, "alias pci:v00008086d*sv*sd*bc*sc*i* ixgbe");
     let what = fails_at(&tree, "driver");
-    assert!(
-        what.contains("no module of this kernel claims it"),
-        "{what}"
-    );
+    assert!(what.contains("no module of this kernel claims it"), "{what}");
 }
 
 #[test]
@@ -318,26 +266,13 @@ fn a_cable_a_manager_and_an_address_come_one_after_the_other() {
 fn of_two_ports_with_a_cable_the_one_that_fails_first_is_shown() {
     let tree = port(["4: ACTIVE", UP, "0x1"]);
     lid(&tree, "0x1");
-    tree.port(
-        "mlx4_0",
-        CARD,
-        2,
-        ["2: INIT", UP, "0x0", "0000:0000:0010:0003"],
-    );
-    tree.port(
-        "mlx4_0",
-        CARD,
-        3,
-        ["1: DOWN", "2: Polling", "0x0", "0000:0000:0010:0004"],
-    );
+    tree.port("mlx4_0", CARD, 2, ["2: INIT", UP, "0x0", "0000:0000:0010:0003"]);
+    tree.port("mlx4_0", CARD, 3, ["1: DOWN", "2: Polling", "0x0", "0000:0000:0010:0004"]);
     let what = fails_at(&tree, "manager");
     assert!(what.contains("opensm -B -g 0x0000000000100003"), "{what}");
     let (_, document) = checked(tree.path(), &[]);
     assert_eq!(document["port"], "mlx4_0 port 2");
-    assert_eq!(
-        document["other_ports"],
-        json!(["mlx4_0 port 1", "mlx4_0 port 3"])
-    );
+    assert_eq!(document["other_ports"], json!(["mlx4_0 port 1", "mlx4_0 port 3"]));
 }
 
 #[test]
@@ -349,10 +284,7 @@ fn addresses_are_unknown_in_a_tree_and_the_rates_are_judged_all_the_same() {
     assert_eq!(code, 3, "{document:#}");
     let ipoib = check(&document, "ipoib");
     assert_eq!(ipoib["state"], "unknown");
-    assert_eq!(
-        ipoib["advice"]["steps"][0]["command"],
-        "ip -br address show dev ib0"
-    );
+    assert_eq!(ipoib["advice"]["steps"][0]["command"], "ip -br address show dev ib0");
     let rates = check(&document, "rates");
     assert_eq!(rates["state"], "ok", "{document:#}");
     let what = rates["what"].as_str().unwrap();
@@ -380,12 +312,8 @@ fn page_with(walk: &str, guid: &str, of: [&str; 3], lid_of: &str) -> (Option<i32
     lid(&tree, lid_of);
     interface(&tree, "datagram", "80");
     let network = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/walks/{walk}.txt"));
-    let output = guide(&[
-        "--root",
-        tree.path().to_str().unwrap(),
-        "--network",
-        network.to_str().unwrap(),
-    ]);
+    let output =
+        guide(&["--root", tree.path().to_str().unwrap(), "--network", network.to_str().unwrap()]);
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
     let text = String::from_utf8(output.stdout).unwrap();
     (output.status.code(), text)

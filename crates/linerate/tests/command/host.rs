@@ -10,11 +10,8 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// Captures of the trees that `tests/hosts/README.md` names.
-const HOSTS: [&str; 3] = [
-    "20em64t-hybrid-1p6c2t+2ca4co1t",
-    "32em64t-2n8c+1mic",
-    "40intel64-2g2n4c+pci",
-];
+const HOSTS: [&str; 3] =
+    ["20em64t-hybrid-1p6c2t+2ca4co1t", "32em64t-2n8c+1mic", "40intel64-2g2n4c+pci"];
 
 fn capture_of(host: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hosts");
@@ -25,11 +22,7 @@ fn capture_of(host: &str) -> PathBuf {
 fn host(args: &[&str]) -> Output {
     let home = TempDir::new().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
-    command
-        .env_clear()
-        .env("HOME", home.path())
-        .arg("host")
-        .args(args);
+    command.env_clear().env("HOME", home.path()).arg("host").args(args);
     command.output().unwrap()
 }
 
@@ -60,35 +53,23 @@ fn cards_hang_where_they_are_plugged_in() {
     let qib = devices.iter().find(|d| d["driver"] == "ib_qib").unwrap();
     assert_eq!(qib["address"], "0000:43:00.0");
     assert_eq!(qib["parent"], "0000:40:03.0");
-    assert_eq!(
-        (&qib["node"], &qib["function"]),
-        (&2.into(), &"InfiniBand".into())
-    );
+    assert_eq!((&qib["node"], &qib["function"]), (&2.into(), &"InfiniBand".into()));
     assert_eq!(qib["names"], serde_json::json!(["qib0", "ib0"]));
-    assert_eq!(
-        (document["cpus"]["packages"].clone(), devices.len()),
-        (4.into(), 37)
-    );
+    assert_eq!((document["cpus"]["packages"].clone(), devices.len()), (4.into(), 37));
 }
 
 #[test]
 fn firmware_tells_of_modules_and_unlike_cpus_are_told_apart() {
     let document = json(&capture_of("32em64t-2n8c+1mic"));
     let slots = document["memory"]["slots"].as_array().unwrap();
-    let filled: Vec<_> = slots
-        .iter()
-        .filter(|s| !s["size_bytes"].is_null())
-        .collect();
+    let filled: Vec<_> = slots.iter().filter(|s| !s["size_bytes"].is_null()).collect();
     assert_eq!((slots.len(), filled.len()), (24, 8));
     assert_eq!(filled[0]["locator"], "DIMM_A1");
     assert_eq!(filled[0]["transfers_per_sec"], 1_600_000_000u64);
 
     let document = json(&capture_of("20em64t-hybrid-1p6c2t+2ca4co1t"));
     let kinds = document["cpus"]["kinds"].as_array().unwrap();
-    let sizes: Vec<usize> = kinds
-        .iter()
-        .map(|k| k["cpus"].as_array().unwrap().len())
-        .collect();
+    let sizes: Vec<usize> = kinds.iter().map(|k| k["cpus"].as_array().unwrap().len()).collect();
     assert_eq!(sizes, [12, 8]);
     assert_eq!(document["cpus"]["cores"], 14);
 }
@@ -104,13 +85,7 @@ fn a_tree_without_sys_has_gaps_and_no_facts_of_this_machine() {
         (&Value::Null, &Value::Null)
     );
     let unknown = document["unknown"].as_array().unwrap();
-    for fact in [
-        "facts.cpu",
-        "facts.kernel",
-        "facts.pci",
-        "facts.memory.total",
-        "facts.busy",
-    ] {
+    for fact in ["facts.cpu", "facts.kernel", "facts.pci", "facts.memory.total", "facts.busy"] {
         assert!(unknown.iter().any(|gap| gap["what"] == fact), "{fact}");
     }
 
@@ -209,18 +184,12 @@ fn what_cannot_be_shown_is_refused_with_a_hint() {
     let refused = |args: &[&str]| {
         let output = host(args);
         assert!(output.stdout.is_empty(), "{args:?} wrote to stdout");
-        (
-            output.status.code(),
-            String::from_utf8(output.stderr).unwrap(),
-        )
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
     };
     let path = file.to_str().unwrap();
     let (code, told) = refused(&["--root", path]);
     assert_eq!(code, Some(2));
-    assert!(
-        told.contains("failed to read") && told.contains("hint:"),
-        "{told}"
-    );
+    assert!(told.contains("failed to read") && told.contains("hint:"), "{told}");
     std::fs::write(&file, [0xff, 0, 1]).unwrap();
     let (code, told) = refused(&["--root", path]);
     assert_eq!(code, Some(2));

@@ -52,22 +52,19 @@ impl Far {
         let mut server = Started::new(serve.arg(port.to_string()));
         server.until("listening");
         let log = server.log();
-        Self {
-            server,
-            port,
-            log,
-            _turn: turn,
-        }
+        Self { server, port, log, _turn: turn }
     }
 }
 
 /// A short run against that server, by `program`, whose own arguments are `before`.
 fn run(program: &str, before: &[&str], home: &Path, port: u16) -> Command {
     let mut run = command(program, home);
-    run.args(before)
-        .args(["run", "127.0.0.1", "--open", "--port"])
-        .arg(port.to_string())
-        .args(["--time", "5s", "--no-trials", "--json"]);
+    run.args(before).args(["run", "127.0.0.1", "--open", "--port"]).arg(port.to_string()).args([
+        "--time",
+        "5s",
+        "--no-trials",
+        "--json",
+    ]);
     run
 }
 
@@ -89,11 +86,7 @@ fn stands_still(near_end: bool) {
     let mut near = Started::new(&mut run(PROGRAM, &[], home.path(), far.port));
     near.until("forward, 1 stream");
     thread::sleep(WELL_INTO);
-    let (end, name) = if near_end {
-        (&near, "near")
-    } else {
-        (&far.server, "far")
-    };
+    let (end, name) = if near_end { (&near, "near") } else { (&far.server, "far") };
     end.signal(Signal::STOP);
     thread::sleep(PAUSE);
     end.signal(Signal::CONT);
@@ -182,10 +175,7 @@ fn a_low_limit_of_descriptors_is_raised_or_named() {
     let (code, _, said) = sixty_streams("-n");
     assert_eq!(code, Some(3), "{said}");
     assert!(said.contains("Too many open files"), "{said}");
-    assert!(
-        said.contains("hint: ") && said.contains("ulimit -Hn"),
-        "{said}"
-    );
+    assert!(said.contains("hint: ") && said.contains("ulimit -Hn"), "{said}");
 }
 
 #[test]
@@ -199,11 +189,7 @@ fn more_streams_than_the_far_end_has_descriptors_for_are_refused_in_words_at_bot
         let (code, _, said) = finish(Started::new(&mut near));
         assert_eq!(code, Some(if good { 0 } else { 3 }), "{streams}: {said}");
         let told = ["more than 18 streams at a time", "hint: ", "LimitNOFILE="];
-        assert_eq!(
-            told.iter().all(|words| said.contains(words)),
-            !good,
-            "{streams}: {said}"
-        );
+        assert_eq!(told.iter().all(|words| said.contains(words)), !good, "{streams}: {said}");
     }
     let refused = |line: &String| line.contains("refused more than 18 streams at a time");
     assert_eq!(far.log.try_iter().filter(refused).count(), 2);
@@ -251,10 +237,7 @@ fn a_read_only_file_system_keeps_no_record_and_ends_no_run() {
     let said = words(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{said}");
     assert!(said.contains("Read-only file system"), "{said}");
-    assert!(
-        said.contains("hint: ") && said.contains("--save DIR"),
-        "{said}"
-    );
+    assert!(said.contains("hint: ") && said.contains("--save DIR"), "{said}");
 }
 
 #[test]
@@ -271,10 +254,7 @@ fn an_address_of_the_other_family_and_a_scope_that_is_none_are_told() {
             .unwrap();
         let said = words(&output.stderr);
         assert_eq!(output.status.code(), Some(3), "{peer}: {said}");
-        assert!(
-            said.contains(told) && said.contains("hint: "),
-            "{peer}: {said}"
-        );
+        assert!(said.contains(told) && said.contains("hint: "), "{peer}: {said}");
     }
 }
 
@@ -301,10 +281,7 @@ mod long {
             assert_eq!(output.status.code(), Some(3), "{said}");
             assert!(words(&output.stdout).contains("\"complete\": true"));
             assert!(said.contains("warning: the record is not saved"), "{said}");
-            assert!(
-                said.contains(place) && said.contains("--save DIR"),
-                "{said}"
-            );
+            assert!(said.contains(place) && said.contains("--save DIR"), "{said}");
         }
     }
 
@@ -319,10 +296,7 @@ mod long {
             .unwrap();
         let said = words(&output.stderr);
         assert_eq!(output.status.code(), Some(0), "{said}");
-        assert!(
-            said.contains("not saved") && said.contains("too large"),
-            "{said}"
-        );
+        assert!(said.contains("not saved") && said.contains("too large"), "{said}");
     }
 
     #[test]

@@ -13,10 +13,7 @@ use tempfile::TempDir;
 
 /// Outputs of other programs that the reader of imports is tested with.
 fn sample(name: &str) -> String {
-    format!(
-        "{}/../linerate-import/tests/samples/{name}",
-        env!("CARGO_MANIFEST_DIR")
-    )
+    format!("{}/../linerate-import/tests/samples/{name}", env!("CARGO_MANIFEST_DIR"))
 }
 
 fn records() -> String {
@@ -66,10 +63,7 @@ fn the_list_judges_the_newest_and_filters_by_name_and_number() {
     let save: Vec<&str> = save.iter().map(String::as_str).collect();
     let with = |more: &[&'static str]| document(home.path(), &[&save, more].concat(), SCHEMA);
     let windows = with(&["receive-window"]);
-    assert_eq!(
-        names(&windows),
-        ["receive-window-over", "receive-window-under"]
-    );
+    assert_eq!(names(&windows), ["receive-window-over", "receive-window-under"]);
     let goodput = &windows["records"][0]["answer"]["goodput"][0];
     assert_eq!(goodput["cause"], "receive-window", "{goodput}");
     assert_eq!(windows["records"][0]["kind"], "run");
@@ -96,11 +90,7 @@ fn damaged_and_foreign_files_are_listed_as_such() {
     put("empty.lnr", b"");
     put("notes.txt", b"no record");
     fs::create_dir(dir.join("folder.lnr")).unwrap();
-    let list = document(
-        home.path(),
-        &["list", "--save", dir.to_str().unwrap()],
-        SCHEMA,
-    );
+    let list = document(home.path(), &["list", "--save", dir.to_str().unwrap()], SCHEMA);
     let problem = |name: &str| {
         let mut all = list["records"].as_array().unwrap().iter();
         let found = all.find(|one| one["name"] == name).unwrap();
@@ -135,10 +125,7 @@ fn records_are_found_by_their_notes() {
     told(home, &["import", &file, "--note", "after it"], 0);
     let (page, note) = told(home, &["show", "after it"], 0);
     assert!(page.contains("3.1.3-tcp.json"), "{page}");
-    assert!(
-        note.contains("2 records have the note `after it`: this is the newest"),
-        "{note}"
-    );
+    assert!(note.contains("2 records have the note `after it`: this is the newest"), "{note}");
     told(home, &["show", "note:last"], 3);
     let (_, refused) = told(home, &["import", &file, "--note", "a\tb"], 2);
     assert!(refused.contains("no control characters"), "{refused}");
@@ -181,15 +168,9 @@ fn two_imports_are_compared() {
     let home = home.path();
     let document = document(home, &["diff", "before", "after it"], diff::SCHEMA);
     let figures = document["figures"].as_array().unwrap();
-    let goodput = figures
-        .iter()
-        .find(|f| f["figure"] == "goodput_bps")
-        .unwrap();
+    let goodput = figures.iter().find(|f| f["figure"] == "goodput_bps").unwrap();
     assert!(goodput["before"].is_object() && goodput["after"].is_object());
-    assert!(
-        goodput["ratio"].is_f64() || goodput["why"].is_string(),
-        "{goodput}"
-    );
+    assert!(goodput["ratio"].is_f64() || goodput["why"].is_string(), "{goodput}");
     assert_eq!(document["plan"].as_array().unwrap().len(), 0);
     let (page, _) = told(home, &["diff", "before", "after it"], 0);
     assert!(page.contains("import of 3.12-tcp.json | before"), "{page}");
@@ -281,18 +262,12 @@ fn a_case_is_made_of_an_import_with_a_port_and_refused_of_one_without() {
     assert!(why.contains("the port of the path is not known"), "{why}");
     let ports = sample("ethtool/two-ports.txt");
     let port = fs::read_to_string(&ports).unwrap();
-    let port = port
-        .lines()
-        .find_map(|line| line.strip_prefix("Settings for "));
+    let port = port.lines().find_map(|line| line.strip_prefix("Settings for "));
     let port = port.unwrap().trim_end_matches(':');
     told(home, &["import", &transfer, &ports, "--near-port", port], 0);
     let (page, _) = told(home, &["whatif", "last"], 0);
     assert!(page.contains("client to server, as measured"), "{page}");
-    told(
-        home,
-        &["import", &sample("perftest/write-bw-client.txt")],
-        0,
-    );
+    told(home, &["import", &sample("perftest/write-bw-client.txt")], 0);
     let (_, why) = told(home, &["whatif", "last"], 2);
     assert!(why.contains("no transfer over TCP"), "{why}");
 }

@@ -1,9 +1,6 @@
 //! The built program on this machine, as a user meets it: its output, its measurements of loopback, and its
 //! errors.
-#![expect(
-    clippy::unwrap_used,
-    reason = "clippy does not recognise helpers of tests"
-)]
+#![expect(clippy::unwrap_used, reason = "clippy does not recognise helpers of tests")]
 
 mod carriers;
 mod cli;

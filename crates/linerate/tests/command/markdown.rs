@@ -78,10 +78,7 @@ fn text_is_what_is_printed_where_nothing_is_said() {
 #[test]
 fn the_page_of_a_cause_is_the_markdown_that_it_is_written_in() {
     let page = printed(&["causes", "receive-window", "--format", "markdown"]);
-    assert!(
-        page.starts_with("# receive-window\n\n**Meaning.**"),
-        "{page}"
-    );
+    assert!(page.starts_with("# receive-window\n\n**Meaning.**"), "{page}");
     let list = printed(&["causes", "--format=markdown"]);
     assert!(list.contains("\n- **receive-window, socket:** "), "{list}");
 }
@@ -98,11 +95,7 @@ fn a_form_for_people_and_json_exclude_each_other() {
         &["lat", "brook", "--stream-json"],
     ] {
         let mut command = linerate(home.path());
-        let output = command
-            .args(args)
-            .args(["--format", "markdown"])
-            .output()
-            .unwrap();
+        let output = command.args(args).args(["--format", "markdown"]).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{args:?}");
         let told = words(&output.stderr);
         assert!(told.contains("cannot be used with"), "{told}");

@@ -31,17 +31,11 @@ fn every_access_has_a_rate_and_no_far_end() {
         let way = &told["directions"]["forward"];
         assert!(way["goodput_bps"].as_u64() > Some(0), "{way}");
         assert_eq!(way["received_bytes"], way["near"]["bytes"]);
-        assert_eq!(
-            (&way["far"], &told["far_end"]),
-            (&Value::Null, &"none".into())
-        );
+        assert_eq!((&way["far"], &told["far_end"]), (&Value::Null, &"none".into()));
         assert_eq!(told["options"], serde_json::json!({ "access": access }));
         assert_eq!(told["memory"]["access"], access);
         assert_eq!(told["memory"]["array_bytes"], 1 << 20);
-        assert_eq!(
-            (&told["streams"], &told["target"]),
-            (&2.into(), &"this host".into())
-        );
+        assert_eq!((&told["streams"], &told["target"]), (&2.into(), &"this host".into()));
     }
 }
 
@@ -49,10 +43,7 @@ fn every_access_has_a_rate_and_no_far_end() {
 fn loads_are_timed_and_their_mean_agrees_with_their_number() {
     let told = document("lat", &[], lat::SCHEMA);
     assert_eq!(told["array_bytes"], 1 << 20);
-    let (mean, rate) = (
-        told["mean_load_ns"].as_f64(),
-        told["answered_per_sec"].as_f64(),
-    );
+    let (mean, rate) = (told["mean_load_ns"].as_f64(), told["answered_per_sec"].as_f64());
     assert!((mean.unwrap() * rate.unwrap() - 1e9).abs() < 1.0, "{told}");
     assert!(told["samples"].as_u64() > Some(0) && told["least_ns"].as_u64() > Some(0));
     assert_eq!(told["lost"], Value::Null);
@@ -148,14 +139,8 @@ fn what_memory_has_not_is_refused_before_anything_is_touched() {
 #[test]
 fn an_option_of_another_engine_is_refused_with_the_engine_that_has_it() {
     for (args, part) in [
-        (
-            &["bw", "brook", "--access", "read"],
-            "--engine memory has it",
-        ),
-        (
-            &["lat", "brook", "--memory-node", "0"],
-            "--engine memory has it",
-        ),
+        (&["bw", "brook", "--access", "read"], "--engine memory has it"),
+        (&["lat", "brook", "--memory-node", "0"], "--engine memory has it"),
         (&["bw", "brook", "--ring", "1MiB"], "--engine shm has it"),
     ] {
         let (code, said) = ended(args);
@@ -164,10 +149,7 @@ fn an_option_of_another_engine_is_refused_with_the_engine_that_has_it() {
     }
     // `run` has no option of an engine that it cannot use.
     let (code, said) = ended(&["run", "--access", "read"]);
-    assert!(
-        code == Some(2) && said.contains("unexpected argument"),
-        "{said}"
-    );
+    assert!(code == Some(2) && said.contains("unexpected argument"), "{said}");
 }
 
 #[test]
@@ -175,28 +157,20 @@ fn an_option_of_another_engine_in_the_environment_is_left_alone() {
     let home = TempDir::new().unwrap();
     let ended = |args: &[&str]| {
         let mut command = linerate(home.path());
-        command
-            .env("LINERATE_RING", "1MiB")
-            .env("LINERATE_MEMORY_NODE", "1023");
+        command.env("LINERATE_RING", "1MiB").env("LINERATE_MEMORY_NODE", "1023");
         let output = command.args(args).output().unwrap();
         (output.status.code(), words(&output.stderr))
     };
     // A far end is what these lack, and not an option.
     for verb in ["bw", "lat"] {
         let (code, said) = ended(&[verb]);
-        assert!(
-            code == Some(2) && said.contains("a far end is missing"),
-            "{said}"
-        );
+        assert!(code == Some(2) && said.contains("a far end is missing"), "{said}");
     }
     let (code, said) = ended(&["bw", "--engine", "memory"]);
     assert!(code == Some(3) && said.contains("NUMA node 1023"), "{said}");
     // A flag is refused, whatever the environment says.
     let (code, said) = ended(&["bw", "brook", "--ring", "2MiB"]);
-    assert!(
-        code == Some(2) && said.contains("--engine shm has it"),
-        "{said}"
-    );
+    assert!(code == Some(2) && said.contains("--engine shm has it"), "{said}");
 }
 
 #[test]
@@ -228,9 +202,7 @@ mod long {
     #[test]
     fn a_sweep_of_threads_measures_each_number() {
         let _turn = turn();
-        let args = [
-            "bw", "--json", "-q", "-t", "12s", "--sweep", "streams", "-P", "2",
-        ];
+        let args = ["bw", "--json", "-q", "-t", "12s", "--sweep", "streams", "-P", "2"];
         let output = run(&[&args[..], &["--engine", "memory"]].concat());
         let told: Value = serde_json::from_slice(&output.stdout)
             .unwrap_or_else(|_| panic!("{}", words(&output.stderr)));
@@ -238,10 +210,6 @@ mod long {
         let settings = told["settings"].as_array().unwrap();
         let threads: Vec<_> = settings.iter().map(|setting| &setting["streams"]).collect();
         assert_eq!(threads, [1, 2]);
-        assert!(
-            settings
-                .iter()
-                .all(|setting| setting["goodput_bps"].as_u64() > Some(0))
-        );
+        assert!(settings.iter().all(|setting| setting["goodput_bps"].as_u64() > Some(0)));
     }
 }

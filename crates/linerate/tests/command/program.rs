@@ -115,11 +115,7 @@ impl Started {
             out.map(|mut out| out.read_to_end(&mut stdout).unwrap());
         });
         let status = self.child.wait().unwrap();
-        Output {
-            status,
-            stdout,
-            stderr,
-        }
+        Output { status, stdout, stderr }
     }
 }
 

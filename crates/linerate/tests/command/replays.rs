@@ -35,9 +35,7 @@ impl MadPort for Port {
     }
 
     fn send(&mut self, transaction: u32, get: &Get) -> Result<(), PortError> {
-        let answer = self
-            .fake
-            .answer(self.from, get.lid(), &get.encode(transaction));
+        let answer = self.fake.answer(self.from, get.lid(), &get.encode(transaction));
         let lost = Arrival::Lost(transaction);
         let arrival = answer.map_or(lost, |(_, mad)| Arrival::Mad(Box::new(mad)));
         self.arrived.push_back(arrival);
@@ -171,10 +169,7 @@ fn a_virtual_function_without_a_guid() {
     // With a GUID the same port is passed over for another reason.
     let (code, page) = checked(&waits(true), "H2");
     assert_eq!(code, Some(4), "{page}");
-    assert!(
-        page.contains("(unserved-port)") && !page.contains("no-guid"),
-        "{page}"
-    );
+    assert!(page.contains("(unserved-port)") && !page.contains("no-guid"), "{page}");
     // Functions of other hosts that nobody uses yet are no problem of this port.
     let mut fake = star();
     let other = (fake.node("H3"), 1);

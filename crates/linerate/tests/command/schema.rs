@@ -10,9 +10,8 @@ macro_rules! by_hand {
 }
 
 /// The schemas as they were written by hand, before they were made from the types.
-const BY_HAND: [(&str, &str); 10] = by_hand!(
-    "run", "repeat", "stream", "diff", "bw", "sweep", "lat", "host", "flows", "whatif"
-);
+const BY_HAND: [(&str, &str); 10] =
+    by_hand!("run", "repeat", "stream", "diff", "bw", "sweep", "lat", "host", "flows", "whatif");
 
 const RULED_OUT: &str = "what a case says rules hardware out";
 const EQUAL_CEILINGS: &str = "equal ceilings are one candidate";
@@ -86,11 +85,7 @@ const ADDED: &[(&str, &str, &str)] = &[
     ("host", "/ports/*/aggregator", LACP),
     ("host", "/ports/*/bond/aggregator", LACP),
     ("host", "/ports/*/bond/partner", LACP),
-    (
-        "host",
-        "/ports/*/live_errors/rx_packets",
-        "the share of packets that were dropped",
-    ),
+    ("host", "/ports/*/live_errors/rx_packets", "the share of packets that were dropped"),
     ("host", "/pci/*/iommu", "how an IOMMU translates"),
     ("host", "/conntrack", "the table of connections"),
     ("host", "/odd/*/brief", ADVICE),
@@ -206,10 +201,7 @@ pub(crate) fn without_added(name: &str, document: &Value) -> Value {
         figures.retain(|figure| !ADDED_FIGURES.iter().any(|added| figure["figure"] == *added));
     }
     // A line of a stream that is newer, with a document of its own.
-    if before
-        .get("event")
-        .is_some_and(|event| *event == "lat-sweep")
-    {
+    if before.get("event").is_some_and(|event| *event == "lat-sweep") {
         before["event"] = "lat".into();
     }
     if let Some(engine) = before.get_mut("engine")
@@ -247,10 +239,7 @@ fn remove(value: &mut Value, place: &[&str]) {
             object.remove(*key);
         }
         (Value::Object(object), [key, rest @ ..]) => {
-            object
-                .get_mut(*key)
-                .into_iter()
-                .for_each(|v| remove(v, rest));
+            object.get_mut(*key).into_iter().for_each(|v| remove(v, rest));
         }
         (Value::Array(all), ["*", rest @ ..]) => all.iter_mut().for_each(|v| remove(v, rest)),
         _ => {}

@@ -31,20 +31,12 @@ impl Copy {
         let (turn, home) = (turn(), TempDir::new().unwrap());
         let program = home.path().join("alone");
         fs::copy(PROGRAM, &program).unwrap();
-        Self {
-            home,
-            program,
-            turn,
-        }
+        Self { home, program, turn }
     }
 
     /// The program, or one that starts it.
     fn under(&self, wrapper: &[&str], args: &[&str]) -> Command {
-        let all: Vec<&Path> = wrapper
-            .iter()
-            .map(Path::new)
-            .chain([&*self.program])
-            .collect();
+        let all: Vec<&Path> = wrapper.iter().map(Path::new).chain([&*self.program]).collect();
         let mut command = Command::new(all[0]);
         command.args(&all[1..]).args(args);
         command.env_clear().env("HOME", self.home.path());
@@ -60,18 +52,11 @@ impl Copy {
     /// The document of a measurement that went as asked; `None` where the machine was disturbed each time.
     fn json(&self, args: &[&str], schema: &str) -> Option<Value> {
         ask(&self.turn, || {
-            let output = self
-                .under(&[], &[args, &["--json"]].concat())
-                .output()
-                .unwrap();
+            let output = self.under(&[], &[args, &["--json"]].concat()).output().unwrap();
             let said = words(&output.stderr);
             let told: Value = serde_json::from_slice(&output.stdout).expect(&said);
             fits(schema, &told);
-            if told["complete"] == true {
-                Ok(told)
-            } else {
-                Err(said)
-            }
+            if told["complete"] == true { Ok(told) } else { Err(said) }
         })
     }
 
@@ -80,8 +65,7 @@ impl Copy {
         let processes = fs::read_dir("/proc").unwrap().flatten();
         let own = processes
             .filter(|p| fs::read_link(p.path().join("exe")).is_ok_and(|exe| exe == self.program));
-        own.filter_map(|p| Pid::from_raw(p.file_name().to_str()?.parse().ok()?))
-            .collect()
+        own.filter_map(|p| Pid::from_raw(p.file_name().to_str()?.parse().ok()?)).collect()
     }
 
     /// The process that another one started, once it is there.
@@ -114,10 +98,7 @@ fn streams_and_round_trips_go_through_the_memory_of_two_processes() {
     let copy = Copy::new();
     let args = ["bw", "--engine", "shm", "-t", "1s", "-d", "both", "-P", "2"];
     if let Some(told) = copy.json(&args, bw::SCHEMA) {
-        assert_eq!(
-            (&told["engine"], &told["same_machine"]),
-            (&"shm".into(), &true.into())
-        );
+        assert_eq!((&told["engine"], &told["same_machine"]), (&"shm".into(), &true.into()));
         for way in ["forward", "reverse"] {
             let way = &told["directions"][way];
             assert!(way["goodput_bps"].as_f64() > Some(1e6), "{way}");
@@ -125,11 +106,7 @@ fn streams_and_round_trips_go_through_the_memory_of_two_processes() {
         }
         assert_eq!(told["unknown"], Value::Array(Vec::new()));
     }
-    for more in [
-        &["--busy-poll"][..],
-        &["--rate", "500"],
-        &["--size", "3MiB"],
-    ] {
+    for more in [&["--busy-poll"][..], &["--rate", "500"], &["--size", "3MiB"]] {
         let args = [&["lat", "--engine", "shm", "-t", "1s"], more].concat();
         if let Some(told) = copy.json(&args, lat::SCHEMA) {
             assert!(told["percentiles"][0]["ns"].as_u64() > Some(0), "{told}");
@@ -145,10 +122,7 @@ fn a_far_end_is_named_where_there_is_one_and_nowhere_else() {
         for far in ["brook", "ssh://brook", "127.0.0.1:1"] {
             let (code, said) = ended(&[verb, far, "--engine", "shm"]);
             assert_eq!(code, Some(2), "{said}");
-            assert!(
-                said.contains("between two processes of this host"),
-                "{said}"
-            );
+            assert!(said.contains("between two processes of this host"), "{said}");
         }
     }
     for verb in ["bw", "lat"] {
@@ -196,10 +170,7 @@ fn neither_process_outlives_the_other() {
     assert_eq!(output.status.code(), Some(3), "{}", text(&output));
     let said = text(&output);
     assert!(said.contains("lost the far end"), "{said}");
-    assert!(
-        said.contains("second process of linerate was ended"),
-        "{said}"
-    );
+    assert!(said.contains("second process of linerate was ended"), "{said}");
     copy.gone();
 }
 
@@ -254,11 +225,7 @@ mod long {
         let limited = copy.under(&["prlimit", "--fsize=65536"], &args).output();
         let output = limited.unwrap();
         assert_eq!(output.status.code(), Some(3), "{}", text(&output));
-        assert!(
-            text(&output).contains("of shared memory cannot be had"),
-            "{}",
-            text(&output)
-        );
+        assert!(text(&output).contains("of shared memory cannot be had"), "{}", text(&output));
         copy.gone();
         // /dev/shm is full, then it is not there.
         let full = "mount -t tmpfs -o size=4k none /dev/shm; head -c 1M /dev/zero > /dev/shm/x || true; exec \"$0\" \"$@\"";
@@ -266,10 +233,8 @@ mod long {
                     for file in null urandom; do touch /dev/$file; mount --bind dev/$file /dev/$file; done; \
                     exec \"$0\" \"$@\"";
         for script in [full, none] {
-            let output = copy
-                .under(&["unshare", "-rm", "sh", "-ec", script], &args)
-                .output()
-                .unwrap();
+            let output =
+                copy.under(&["unshare", "-rm", "sh", "-ec", script], &args).output().unwrap();
             assert_eq!(output.status.code(), Some(0), "{}", text(&output));
             assert!(text(&output).contains("goodput"), "{}", text(&output));
         }

@@ -37,19 +37,12 @@ impl Far {
         let mut server = Started::new(&mut serve);
         server.until("listening");
         server.log();
-        Self {
-            home,
-            server,
-            port,
-            turn,
-        }
+        Self { home, server, port, turn }
     }
 
     fn command(&self, args: &[&str]) -> Command {
         let mut command = linerate(self.home.path());
-        command
-            .args(args)
-            .args(["127.0.0.1", "--open", "--port", &self.port]);
+        command.args(args).args(["127.0.0.1", "--open", "--port", &self.port]);
         command
     }
 
@@ -112,19 +105,13 @@ fn only_a_measurement_that_ended_early_is_asked_for_again() {
 #[test]
 fn bw_tells_what_both_ends_counted_one_way_and_both_at_once() {
     let far = Far::start();
-    for (direction, ways) in [
-        ("reverse", &["reverse"][..]),
-        ("both", &["forward", "reverse"]),
-    ] {
+    for (direction, ways) in [("reverse", &["reverse"][..]), ("both", &["forward", "reverse"])] {
         let args = ["bw", "-t", "2s", "-d", direction, "-P", "2"];
         let Some(told) = far.json(&args, bw::SCHEMA) else {
             return;
         };
         assert_eq!(told["far_end"], "linerate");
-        assert_eq!(
-            (&told["streams"], &told["complete"]),
-            (&2.into(), &true.into())
-        );
+        assert_eq!((&told["streams"], &told["complete"]), (&2.into(), &true.into()));
         for way in ["forward", "reverse"] {
             let told = &told["directions"][way];
             assert_eq!(told.is_object(), ways.contains(&way), "{way}: {told}");
@@ -132,26 +119,16 @@ fn bw_tells_what_both_ends_counted_one_way_and_both_at_once() {
                 continue;
             }
             let number = |value: &Value| value.as_f64().unwrap();
-            let (from, to) = if way == "forward" {
-                ("near", "far")
-            } else {
-                ("far", "near")
-            };
+            let (from, to) = if way == "forward" { ("near", "far") } else { ("far", "near") };
             let sent = number(&told[from]["bytes"]);
             let received = number(&told["received_bytes"]);
             assert_eq!(told["received_bytes"], told[to]["bytes"]);
-            assert!(
-                sent > 0.0 && (received / sent - 1.0).abs() < 0.25,
-                "{received} of {sent}"
-            );
+            assert!(sent > 0.0 && (received / sent - 1.0).abs() < 0.25, "{received} of {sent}");
             let parts = told["intervals"].as_array().unwrap().iter();
             let sum: u64 = parts.map(|part| part["bytes"].as_u64().unwrap()).sum();
             assert_eq!(told["received_bytes"], sum, "{told}");
             let rate = received * 8e9 / number(&told["received_ns"]);
-            assert!(
-                (number(&told["goodput_bps"]) / rate - 1.0).abs() < 0.05,
-                "{told}"
-            );
+            assert!((number(&told["goodput_bps"]) / rate - 1.0).abs() < 0.05, "{told}");
             assert!(number(&told[from]["cpu_ns_per_byte"]) > 0.0);
             assert!(number(&told[to]["cpu_ns_per_byte"]) > 0.0);
             assert!(told["retransmits"].is_u64() && number(&told["rtt_ns"]) > 0.0);
@@ -181,21 +158,12 @@ fn bw_by_datagrams_tells_what_was_asked_for_what_was_sent_and_what_arrived() {
     is_told_by_datagrams(&far, "forward", "near");
     let args = [&["bw", "-t", "1s"], &PACED_DATAGRAMS[..]].concat();
     let page = String::from_utf8(far.run(&args).stdout).unwrap();
-    assert!(
-        page.contains("8 Mb/s requested") && page.contains("UDP"),
-        "{page}"
-    );
+    assert!(page.contains("8 Mb/s requested") && page.contains("UDP"), "{page}");
 }
 
 /// Datagrams of 1000 bytes, 1000 a second.
-const PACED_DATAGRAMS: [&str; 6] = [
-    "--engine",
-    "udp",
-    "--pacing",
-    "8Mbit/s",
-    "--write-size",
-    "1000B",
-];
+const PACED_DATAGRAMS: [&str; 6] =
+    ["--engine", "udp", "--pacing", "8Mbit/s", "--write-size", "1000B"];
 
 /// Checks the document of a load of datagrams one way, which is sent by `from`.
 fn is_told_by_datagrams(far: &Far, direction: &str, from: &str) {
@@ -212,22 +180,13 @@ fn is_told_by_datagrams(far: &Far, direction: &str, from: &str) {
     let sent = number("sent_bps");
     assert!(sent > 0.0 && sent < 8.8e6, "{found}");
     let [sent, received] = ["sent", "received"].map(number);
-    assert!(
-        received > 0.0 && received + number("lost") < sent * 1.2,
-        "{found}"
-    );
+    assert!(received > 0.0 && received + number("lost") < sent * 1.2, "{found}");
     assert_eq!(way[from]["bytes"].as_u64().unwrap() % 1000, 0);
     let bursts = &found["bursts"];
     assert_eq!(bursts["asked_gap_ns"], 1_000_000);
     // A sender that was late sends two bursts at once.
-    assert!(
-        bursts["p50_ns"].as_u64() <= bursts["p99_ns"].as_u64(),
-        "{bursts}"
-    );
-    assert_eq!(
-        (&way["retransmits"], &way["rtt_ns"]),
-        (&Value::Null, &Value::Null)
-    );
+    assert!(bursts["p50_ns"].as_u64() <= bursts["p99_ns"].as_u64(), "{bursts}");
+    assert_eq!((&way["retransmits"], &way["rtt_ns"]), (&Value::Null, &Value::Null));
     assert_eq!(told["unknown"].to_string().matches("TCP").count(), 0);
 }
 
@@ -257,17 +216,10 @@ fn bounds_decide_the_exit_code_and_what_was_not_judged_does_not_hold() {
         (output.status.code(), words(&output.stderr))
     };
     assert_eq!(judged(&["goodput>=1kbit/s"]), (Some(0), String::new()));
-    let (exit, why) = judged(&[
-        "forward.goodput<1kbit/s",
-        "reverse.goodput>=1kbit/s",
-        "cause=path-rate",
-    ]);
+    let (exit, why) =
+        judged(&["forward.goodput<1kbit/s", "reverse.goodput>=1kbit/s", "cause=path-rate"]);
     assert_eq!(exit, Some(4), "{why}");
-    for part in [
-        "forward goodput was",
-        "not measured",
-        "no causes were looked for",
-    ] {
+    for part in ["forward goodput was", "not measured", "no causes were looked for"] {
         assert!(why.contains(part), "{part}: {why}");
     }
 }
@@ -284,17 +236,9 @@ fn ctrl_c_keeps_what_was_measured_until_then() {
     assert_eq!(output.status.code(), Some(3));
     let told: Value = serde_json::from_slice(&output.stdout).unwrap();
     fits(bw::SCHEMA, &told);
-    assert_eq!(
-        (&told["complete"], &told["ended_early"]),
-        (&false.into(), &"interrupted".into())
-    );
+    assert_eq!((&told["complete"], &told["ended_early"]), (&false.into(), &"interrupted".into()));
     assert!(told["measured_ns"].as_u64() < told["time_ns"].as_u64());
-    assert!(
-        told["directions"]["forward"]["goodput_bps"]
-            .as_u64()
-            .unwrap()
-            > 0
-    );
+    assert!(told["directions"]["forward"]["goodput_bps"].as_u64().unwrap() > 0);
 }
 
 /// The words of a command that asks for what cannot be.
@@ -308,10 +252,7 @@ fn refused(args: &[&str]) -> String {
 fn what_cannot_be_asked_of_an_iperf3_server_is_refused_in_words() {
     let of = |more: &[&str]| refused(&[&["bw", "iperf3://127.0.0.1"], more].concat());
     let both = of(&["-d", "both"]);
-    assert!(
-        both.contains("linerate at both ends") && both.contains("hint: "),
-        "{both}"
-    );
+    assert!(both.contains("linerate at both ends") && both.contains("hint: "), "{both}");
     let copy = of(&["-d", "reverse", "--copy", "zerocopy"]);
     assert!(copy.contains("with copies or sendfile"), "{copy}");
     let mss = of(&["--engine", "udp", "--mss", "1000"]);
@@ -324,10 +265,7 @@ fn what_cannot_be_asked_of_an_iperf3_server_is_refused_in_words() {
     assert!(unread.contains("unread"), "{unread}");
     assert!(of(&["--find-rate"]).contains("linerate serve"));
     let trips = refused(&["lat", "iperf3://127.0.0.1"]);
-    assert!(
-        trips.contains("hint: linerate bw iperf3://127.0.0.1 "),
-        "{trips}"
-    );
+    assert!(trips.contains("hint: linerate bw iperf3://127.0.0.1 "), "{trips}");
 }
 
 #[test]
@@ -335,10 +273,7 @@ fn options_of_a_load_are_refused_where_there_is_none() {
     for (option, value) in [("-P", "4"), ("--pacing", "1Gbit/s")] {
         let words = refused(&["lat", "127.0.0.1:1", option, value]);
         let named = if option == "-P" { "--streams" } else { option };
-        assert!(
-            words.contains(&format!("{named} is of the load")),
-            "{words}"
-        );
+        assert!(words.contains(&format!("{named} is of the load")), "{words}");
         assert!(words.contains("hint: add --beside"), "{words}");
     }
 }
@@ -359,10 +294,7 @@ fn what_cannot_be_asked_of_a_far_end_is_refused_in_words() {
     let http = refused(&["bw", "http://127.0.0.1"]);
     assert!(http.contains("`http://`") && http.contains("ssh://127.0.0.1"));
     let pair = refused(&["pair", "ssh://127.0.0.1"]);
-    assert!(
-        pair.contains("hint: linerate run ssh://127.0.0.1"),
-        "{pair}"
-    );
+    assert!(pair.contains("hint: linerate run ssh://127.0.0.1"), "{pair}");
 }
 
 /// Before anybody is called: nobody serves here.

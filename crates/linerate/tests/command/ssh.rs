@@ -60,11 +60,7 @@ impl Sshd {
         let ssh = at("ssh");
         fs::write(
             &ssh,
-            format!(
-                "#!/bin/sh\nexec {} -F {} \"$@\"\n",
-                real_ssh(),
-                shown("ssh_config")
-            ),
+            format!("#!/bin/sh\nexec {} -F {} \"$@\"\n", real_ssh(), shown("ssh_config")),
         )
         .unwrap();
         fs::set_permissions(&ssh, Permissions::from_mode(0o755)).unwrap();
@@ -81,11 +77,7 @@ impl Sshd {
         command.args(["-D", "-e", "-f"]).arg(at("sshd_config"));
         let server = command.stderr(fs::File::create(at("sshd.log")).unwrap());
         let server = server.stdin(Stdio::null()).spawn().unwrap();
-        let sshd = Self {
-            server,
-            home,
-            _turn: turn,
-        };
+        let sshd = Self { server, home, _turn: turn };
         let until = Instant::now() + LONG;
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
             assert!(Instant::now() < until, "{}", sshd.log());
@@ -120,10 +112,7 @@ fn make_key(path: &Path) {
 }
 
 fn real_ssh() -> &'static str {
-    ["/usr/bin/ssh", "/bin/ssh"]
-        .into_iter()
-        .find(|p| Path::new(p).exists())
-        .unwrap()
+    ["/usr/bin/ssh", "/bin/ssh"].into_iter().find(|p| Path::new(p).exists()).unwrap()
 }
 
 /// A copy of the program with its own path, so that the far ends of a test can be identified.
@@ -158,15 +147,7 @@ fn text(output: &Output) -> String {
 fn a_far_end_is_started_measured_and_gone() {
     let Some(sshd) = Sshd::start() else { return };
     let (program, url) = copy(&sshd, "far");
-    let args = [
-        "run",
-        &url,
-        "--time",
-        "5s",
-        "--no-trials",
-        "--quiet",
-        "--json",
-    ];
+    let args = ["run", &url, "--time", "5s", "--no-trials", "--quiet", "--json"];
     let output = sshd.linerate(&args).output().unwrap();
     let words = text(&output);
     assert_eq!(output.status.code(), Some(0), "{words}\n{}", sshd.log());
@@ -175,13 +156,7 @@ fn a_far_end_is_started_measured_and_gone() {
     assert!(forward["goodput_bps"].as_u64().unwrap() > 0, "{forward}");
     assert_eq!(running(&program), 0);
     // No key was kept for it, on either end.
-    let kept = |name: &str| {
-        sshd.home
-            .path()
-            .join(".config/linerate")
-            .join(name)
-            .exists()
-    };
+    let kept = |name: &str| sshd.home.path().join(".config/linerate").join(name).exists();
     assert!(!kept("serve.key") && !kept("keys"));
 }
 
@@ -195,11 +170,7 @@ fn a_run_that_is_killed_or_interrupted_leaves_no_far_end() {
         let mut child = child.process_group(0).spawn().unwrap();
         let mut words = BufReader::new(child.stderr.take().unwrap()).lines();
         // The forward direction was measured then.
-        assert!(
-            words.any(|line| line.unwrap().starts_with("reverse")),
-            "{}",
-            sshd.log()
-        );
+        assert!(words.any(|line| line.unwrap().starts_with("reverse")), "{}", sshd.log());
         let drained = thread::spawn(move || words.for_each(drop));
         assert_eq!(running(&program), 1);
         let pid = Pid::from_child(&child);
@@ -223,26 +194,11 @@ fn a_run_that_is_killed_or_interrupted_leaves_no_far_end() {
 fn why_there_is_no_far_end_is_told() {
     let Some(sshd) = Sshd::start() else { return };
     for (url, why, hint) in [
-        (
-            "ssh://brook/nosuch/linerate",
-            "there is no `/nosuch/linerate` on `brook`",
-            "scp",
-        ),
-        (
-            "ssh://brook/bin/true",
-            "ended before it listened",
-            "--version",
-        ),
-        (
-            "ssh://nohost.invalid",
-            "ssh cannot connect to `nohost.invalid`",
-            "must work first",
-        ),
+        ("ssh://brook/nosuch/linerate", "there is no `/nosuch/linerate` on `brook`", "scp"),
+        ("ssh://brook/bin/true", "ended before it listened", "--version"),
+        ("ssh://nohost.invalid", "ssh cannot connect to `nohost.invalid`", "must work first"),
     ] {
-        let output = sshd
-            .linerate(&["run", url, "--time", "5s"])
-            .output()
-            .unwrap();
+        let output = sshd.linerate(&["run", url, "--time", "5s"]).output().unwrap();
         let words = text(&output);
         assert_eq!(output.status.code(), Some(3), "{words}");
         assert!(words.contains(why) && words.contains(hint), "{words}");

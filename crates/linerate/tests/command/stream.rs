@@ -38,10 +38,7 @@ fn a_run_is_told_line_by_line_and_ends_with_what_show_says() {
     fits(json::SCHEMA, result);
     let shown = linerate(home.path()).args(["show", "--json"]).output();
     let shown = shown.unwrap();
-    assert_eq!(
-        &serde_json::from_slice::<Value>(&shown.stdout).unwrap(),
-        result
-    );
+    assert_eq!(&serde_json::from_slice::<Value>(&shown.stdout).unwrap(), result);
     let told = lines.iter().find(|l| l["event"] == "goodput").unwrap();
     let base = &result["directions"]["forward"]["goodput_bps"];
     assert_eq!(&told["goodput_bps"], base);
@@ -51,14 +48,7 @@ fn a_run_is_told_line_by_line_and_ends_with_what_show_says() {
 fn a_reader_that_stands_still_does_not_hold_up_the_run() {
     let _turn = turn();
     let home = TempDir::new().unwrap();
-    let args = [
-        "run",
-        "--time",
-        "6s",
-        "--no-trials",
-        "--quiet",
-        "--stream-json",
-    ];
+    let args = ["run", "--time", "6s", "--no-trials", "--quiet", "--stream-json"];
     let mut run = Started::new(linerate(home.path()).args(args));
     let mut out = run.out();
     rustix::pipe::fcntl_setpipe_size(&out, 4096).unwrap();
@@ -70,10 +60,7 @@ fn a_reader_that_stands_still_does_not_hold_up_the_run() {
     };
     let began = Instant::now();
     while !complete() {
-        assert!(
-            began.elapsed() < Duration::from_secs(60),
-            "it waits for its reader"
-        );
+        assert!(began.elapsed() < Duration::from_secs(60), "it waits for its reader");
         std::thread::sleep(Duration::from_millis(100));
     }
     let mut text = String::new();
@@ -102,10 +89,7 @@ fn told_again(record: &Record) -> Vec<Value> {
             _ => None,
         };
         if let Some(plan) = trials.next_if(|plan| of == Some(plan.id)) {
-            stream.event(&Event::Trial {
-                plan,
-                words: "testing",
-            });
+            stream.event(&Event::Trial { plan, words: "testing" });
         }
         stream.event(&Event::Step(step));
     }
@@ -119,9 +103,7 @@ fn what_a_trial_showed_is_told_when_it_is_over() {
     let records = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/records");
     let record = Store::new(records).load("path-rate-5g").unwrap().record;
     let lines = told_again(&record);
-    let trials = lines
-        .iter()
-        .filter(|l| l["event"].as_str().unwrap().starts_with("trial"));
+    let trials = lines.iter().filter(|l| l["event"].as_str().unwrap().starts_with("trial"));
     let trials: Vec<&Value> = trials.collect();
     assert_eq!(trials.len(), 2 * record.trials.len());
     let model = derive(&record);
@@ -207,10 +189,7 @@ fn a_reader_that_goes_away_ends_the_run_in_order() {
 fn a_full_disk_is_told() {
     let _turn = turn();
     let home = TempDir::new().unwrap();
-    let full = std::fs::File::options()
-        .write(true)
-        .open("/dev/full")
-        .unwrap();
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
     let args = ["run", "--time", "5s", "--no-save", "--stream-json"];
     let mut run = linerate(home.path());
     let output = run.args(args).stdout(full).output().unwrap();

@@ -93,10 +93,7 @@ fn what_a_capture_lacks_is_not_refused() {
 fn a_route_is_a_document_too() {
     let (code, text) = printed(&["route", "SRV", "--json", "--root", &walk("trap-served.txt")]);
     let document = serde_json::from_str(&text).unwrap();
-    fits(
-        include_str!("../../schema/fabric-route.schema.json"),
-        &document,
-    );
+    fits(include_str!("../../schema/fabric-route.schema.json"), &document);
     assert_eq!((code, &document["end"]), (Some(0), &"arrives".into()));
     assert_eq!(document["links"][0]["to"]["name"], "SRV port 1");
 }
@@ -106,13 +103,7 @@ fn without_a_port_an_older_capture_is_kept() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("net.txt");
     fs::write(&file, "older").unwrap();
-    let args = [
-        "fabric",
-        "--capture",
-        file.to_str().unwrap(),
-        "--device",
-        "none_0",
-    ];
+    let args = ["fabric", "--capture", file.to_str().unwrap(), "--device", "none_0"];
     assert_eq!(run(&args).status.code(), Some(3));
     assert_eq!(fs::read_to_string(&file).unwrap(), "older");
 }

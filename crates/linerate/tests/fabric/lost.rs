@@ -57,11 +57,7 @@ fn struck(signal: Signal) -> Option<(Option<i32>, String, String)> {
     kill_process(pid, signal).unwrap();
     let output = child.wait_with_output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
-    Some((
-        output.status.code(),
-        text(output.stdout),
-        text(output.stderr),
-    ))
+    Some((output.status.code(), text(output.stdout), text(output.stderr)))
 }
 
 #[test]
@@ -87,10 +83,7 @@ fn a_capture_that_cannot_be_written_costs_no_result() {
         let output = output(&simulator, "host-3", &args);
         let [out, errors] = [output.stdout, output.stderr].map(|b| String::from_utf8(b).unwrap());
         assert_eq!(output.status.code(), Some(3), "{out}{errors}");
-        assert!(
-            errors.contains(&format!("failed to write {file}")),
-            "{errors}"
-        );
+        assert!(errors.contains(&format!("failed to write {file}")), "{errors}");
         assert_eq!(out.contains("1 switch, 3 hosts"), is_shown, "{out}");
     }
 }

@@ -1,8 +1,5 @@
 //! The built program on simulated InfiniBand networks: ibsim plays all nodes, and opensm manages them.
-#![expect(
-    clippy::unwrap_used,
-    reason = "clippy does not recognise helpers of tests"
-)]
+#![expect(clippy::unwrap_used, reason = "clippy does not recognise helpers of tests")]
 
 mod lost;
 mod planted;

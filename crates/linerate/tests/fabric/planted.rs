@@ -53,10 +53,7 @@ fn a_cable_between_switches_that_is_gone_has_no_link() {
     let seen = seen_from(&simulator, "host-4-4");
     for (node, number) in [("leaf3", 6), ("spine2", 3)] {
         let end = seen.port(node, number);
-        assert_eq!(
-            (&end["state"], &end["physical"]),
-            (&"down".into(), &"polling".into())
-        );
+        assert_eq!((&end["state"], &end["physical"]), (&"down".into(), &"polling".into()));
         assert!(end["peer"].is_null(), "{end}");
     }
     assert_eq!(seen.size(), (22, 23));
@@ -66,9 +63,7 @@ fn a_cable_between_switches_that_is_gone_has_no_link() {
 #[test]
 fn a_link_with_one_lane_is_slow() {
     let mut network = tree_with("leaf2:3", "1xEDR");
-    network
-        .set(&port("host-2-3:1"), "1xEDR".parse().unwrap())
-        .unwrap();
+    network.set(&port("host-2-3:1"), "1xEDR".parse().unwrap()).unwrap();
     let Some(simulator) = served(network) else {
         return;
     };
@@ -76,10 +71,7 @@ fn a_link_with_one_lane_is_slow() {
     let what = seen.problem("slow-link")["what"].as_str().unwrap();
     assert!(what.contains("runs at 1x EDR"), "{what}");
     let subject = seen.problem("slow-link")["subject"].as_str().unwrap();
-    assert!(
-        subject.contains("leaf2 port 3") && subject.contains("host-2-3 port 1"),
-        "{subject}"
-    );
+    assert!(subject.contains("leaf2 port 3") && subject.contains("host-2-3 port 1"), "{subject}");
     assert_eq!(seen.problems().len(), 1);
 }
 
@@ -92,10 +84,7 @@ fn one_link_with_a_lower_speed_than_the_others_is_slow() {
     let problem = seen.problem("slow-link");
     let (what, subject) = (&problem["what"], problem["subject"].as_str().unwrap());
     assert!(what.as_str().unwrap().contains("runs at 4x FDR"), "{what}");
-    assert!(
-        subject.contains("host-2-3 port 1") && subject.contains("leaf2 port 3"),
-        "{subject}"
-    );
+    assert!(subject.contains("host-2-3 port 1") && subject.contains("leaf2 port 3"), "{subject}");
     assert_eq!(seen.problems().len(), 1);
 }
 
@@ -104,18 +93,12 @@ fn managers_that_do_not_accept_each_other_are_two_masters_and_a_standby_is_none(
     let Some(mut simulator) = served(network(TREE)) else {
         return;
     };
-    let second = |key| Manager {
-        at: port("host-3-2:1"),
-        key,
-    };
+    let second = |key| Manager { at: port("host-3-2:1"), key };
     simulator.manage(&second(Some(2))).unwrap();
     let seen = seen_from(&simulator, "host-4-4");
     assert_eq!(seen.problems(), [("two-managers", "this network", true)]);
     let proof = seen.problem("two-managers")["proof"].to_string();
-    assert!(
-        proof.contains("host-1-1") && proof.contains("host-3-2"),
-        "{proof}"
-    );
+    assert!(proof.contains("host-1-1") && proof.contains("host-3-2"), "{proof}");
     // A near miss: the second one stands by.
     drop(simulator);
     let Some(mut simulator) = served(network(TREE)) else {
@@ -136,10 +119,7 @@ fn a_manager_that_has_ended_is_missed_and_counters_are_read_without_it() {
     let seen = seen_from(&simulator, "host-4-4");
     assert_eq!(
         seen.problems(),
-        [
-            ("manager-gone", "this network", true),
-            ("link-errors", "leaf1 port 5", false)
-        ]
+        [("manager-gone", "this network", true), ("link-errors", "leaf1 port 5", false)]
     );
     assert_eq!(seen.problem("manager-gone")["host"], "host-1-1");
 }

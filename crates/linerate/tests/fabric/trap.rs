@@ -102,10 +102,7 @@ fn the_demo_names_the_port_and_proves_it() {
     if started(network("two-ports"), &[]).is_none() {
         return;
     }
-    let output = Command::new(PROGRAM)
-        .args(["demo", "ib-wrong-port"])
-        .output()
-        .unwrap();
+    let output = Command::new(PROGRAM).args(["demo", "ib-wrong-port"]).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(0), "{text}");
     for part in ["right: it named SRV port 2", "initializing to active"] {
@@ -126,10 +123,7 @@ fn a_check_a_ping_and_a_route_say_how_they_ended() {
     let (code, text) = of(&simulator, &["check"]);
     assert_eq!(code, Some(0), "{text}");
     let (code, text) = of(&simulator, &["ping", "host-1-1", "--count", "2"]);
-    assert!(
-        code == Some(0) && text.contains("2 of 2 requests"),
-        "{text}"
-    );
+    assert!(code == Some(0) && text.contains("2 of 2 requests"), "{text}");
     assert!(text.contains("management path"), "{text}");
     let (code, text) = of(&simulator, &["route", "host-1-1"]);
     assert!(code == Some(0) && text.contains("4 links"), "{text}");

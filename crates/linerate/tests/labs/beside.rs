@@ -49,9 +49,7 @@ impl Taker {
         let python = python.args(["-c", TAKER]).stdout(Stdio::piped());
         let mut child = python.spawn().unwrap();
         let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap())
-            .read_line(&mut line)
-            .unwrap();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let taker = Self(child);
         if line.trim() != "allowed" {
             let why = format!("no program may run before others here: {}", line.trim());
@@ -76,13 +74,7 @@ fn verdict(turn: &Turn) -> lab::Given<Value> {
     let Some(_taker) = Taker::start() else {
         return Ok(None);
     };
-    let lab = [
-        "--congestion",
-        "cubic",
-        "--fault",
-        "path-rate:100Mb/s,deep,forward",
-        "--",
-    ];
+    let lab = ["--congestion", "cubic", "--fault", "path-rate:100Mb/s,deep,forward", "--"];
     let run = [lab::PROGRAM, "run", "FAR", "--open", "--no-save", "--quiet"];
     let rest = ["--time", "40s", "--json"];
     let args = [&lab[..], &run, &rest].concat();
@@ -93,8 +85,7 @@ fn verdict(turn: &Turn) -> lab::Given<Value> {
 /// Whether a list of a verdict names a cause in a direction.
 fn tells(verdict: &Value, list: &str, cause: &str, direction: &str) -> bool {
     let all = verdict[list].as_array().unwrap();
-    all.iter()
-        .any(|one| one["cause"] == cause && one["direction"] == direction)
+    all.iter().any(|one| one["cause"] == cause && one["direction"] == direction)
 }
 
 /// Whether the path is the headline and the program a disturbance. A machine that was disturbed otherwise may leave the
@@ -104,10 +95,7 @@ fn path_first(verdict: &Value) -> Result<(), String> {
     assert_eq!(headline["direction"], "forward", "{verdict:#}");
     let cause = headline["cause"].as_str();
     assert!(matches!(cause, None | Some("path-rate")), "{verdict:#}");
-    assert!(
-        !tells(verdict, "limits", "cpu-contention", "forward"),
-        "{verdict:#}"
-    );
+    assert!(!tells(verdict, "limits", "cpu-contention", "forward"), "{verdict:#}");
     let disturbs = tells(verdict, "disturbances", "cpu-contention", "forward");
     if cause.is_none() || !disturbs || is_disturbed(verdict) {
         return Err(format!("{cause:?}, disturbed by the program: {disturbs}"));

@@ -47,10 +47,7 @@ fn faults(side: &str) -> [String; 2] {
     let most: u64 = most.trim().parse().unwrap_or(0);
     let limit = (most * 3).max(512 << 10);
     let delay = (limit * 8 * 6 / 10 / 600_000).max(20);
-    [
-        format!("receive-window:{side},{}KiB", limit >> 10),
-        format!("delay:{delay}ms"),
-    ]
+    [format!("receive-window:{side},{}KiB", limit >> 10), format!("delay:{delay}ms")]
 }
 
 /// A lab whose one host has too small a receive buffer for the way to the other.
@@ -65,11 +62,7 @@ struct Lab {
 impl Lab {
     fn new(limited: &'static str, serve: &'static str) -> Self {
         let home = TempDir::new().unwrap();
-        Self {
-            home,
-            limited,
-            serve,
-        }
+        Self { home, limited, serve }
     }
 
     /// Runs a script in the near host, where $1 is the far host's address; what it wrote to its outputs.
@@ -119,10 +112,7 @@ fn a_run_without_a_trial_is_no_answer() {
 /// What stands between two lines of a script's output.
 fn part<'a>(text: &'a str, name: &str) -> &'a str {
     let begin = format!("== {name}\n");
-    let rest = text
-        .split_once(&begin)
-        .unwrap_or_else(|| panic!("no {name} in {text}"))
-        .1;
+    let rest = text.split_once(&begin).unwrap_or_else(|| panic!("no {name} in {text}")).1;
     rest.split("== ").next().unwrap()
 }
 
@@ -212,15 +202,9 @@ mod long {
         shows(run, |out| {
             assert_eq!(part(out, "before"), part(out, "after"));
             assert_eq!(part(out, "during").lines().count(), 1, "{out}");
-            assert!(
-                part(out, "before").starts_with(part(out, "during")),
-                "{out}"
-            );
+            assert!(part(out, "before").starts_with(part(out, "during")), "{out}");
             let run = part(out, "run");
-            assert!(
-                run.contains("\"limits\"") && !run.contains("host-window"),
-                "{run}"
-            );
+            assert!(run.contains("\"limits\"") && !run.contains("host-window"), "{run}");
         });
     }
 
@@ -235,11 +219,7 @@ mod long {
         let run = |turn: &Turn| Lab::new("near", "").run(turn, &script);
         shows(run, |out| {
             for signal in ["INT", "TERM", "HUP"] {
-                assert_eq!(
-                    part(out, "before"),
-                    part(out, &format!("after {signal}")),
-                    "{signal}"
-                );
+                assert_eq!(part(out, "before"), part(out, &format!("after {signal}")), "{signal}");
             }
         });
     }

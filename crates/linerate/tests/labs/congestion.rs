@@ -14,16 +14,7 @@ fn a_congestion_control_that_is_asked_for_outranks_that_of_the_route() {
         let script = format!(
             "$PROGRAM bw $1 --open --time 1s --congestion reno --direction {way} --json --quiet"
         );
-        let near = [
-            "--congestion",
-            "cubic",
-            "--",
-            "sh",
-            "-c",
-            &script,
-            "sh",
-            "FAR",
-        ];
+        let near = ["--congestion", "cubic", "--", "sh", "-c", &script, "sh", "FAR"];
         let told = ask(&turn, || lab::document(&turn, home.path(), &near));
         let Some(Some(told)) = told else {
             return;

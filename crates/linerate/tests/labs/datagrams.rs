@@ -33,8 +33,7 @@ fn passes(
 fn within(what: &str, figure: &Value, range: Range<f64>) -> Result<(), String> {
     let figure = figure.as_f64().unwrap_or(f64::NAN);
     let lies = range.contains(&figure);
-    lies.then_some(())
-        .ok_or_else(|| format!("{what}: {figure} is not within {range:?}"))
+    lies.then_some(()).ok_or_else(|| format!("{what}: {figure} is not within {range:?}"))
 }
 
 /// Payload of datagrams that a path of this many bits a second carries, in Ethernet frames.
@@ -44,16 +43,7 @@ fn payload(rate: f64) -> f64 {
 
 fn search(turn: &Turn, rate: &str, more: &[&str]) -> Given<Value> {
     let fault = format!("path-rate:{rate},shallow,forward");
-    let find = [
-        lab::PROGRAM,
-        "bw",
-        "FAR",
-        "--open",
-        "--engine",
-        "udp",
-        "--quiet",
-        "--json",
-    ];
+    let find = [lab::PROGRAM, "bw", "FAR", "--open", "--engine", "udp", "--quiet", "--json"];
     let find = [&find[..], &["--find-rate=0.5%", "-t", "3s"], more].concat();
     measured(turn, &["--fault", &fault], &find)
 }
@@ -62,11 +52,7 @@ fn search(turn: &Turn, rate: &str, more: &[&str]) -> Given<Value> {
 fn is_found(found: &Value, bits: f64) -> Result<(), String> {
     let search = &found["search"];
     let payload = payload(bits);
-    within(
-        "rate_bps",
-        &search["rate_bps"],
-        payload * 0.85..payload * 1.05,
-    )?;
+    within("rate_bps", &search["rate_bps"], payload * 0.85..payload * 1.05)?;
     within("lost above", &search["above"]["lost_share"], 0.005..1.0)?;
     let lost = &found["directions"]["forward"]["datagrams"]["lost_share"];
     within("lost_share", lost, 0.0..0.00501)?;
@@ -99,10 +85,7 @@ mod long {
 
     #[test]
     fn the_rate_of_a_faster_path_is_found() {
-        passes(
-            |turn| search(turn, "100Mb/s", &[]),
-            |found| is_found(found, 100e6),
-        );
+        passes(|turn| search(turn, "100Mb/s", &[]), |found| is_found(found, 100e6));
     }
 
     #[test]
@@ -112,10 +95,7 @@ mod long {
 
     #[test]
     fn a_queue_that_is_not_full_refuses_nothing() {
-        passes(
-            |turn| queued(turn, "20mbit"),
-            |found| is_refused(found, 20e6),
-        );
+        passes(|turn| queued(turn, "20mbit"), |found| is_refused(found, 20e6));
     }
 
     #[test]
@@ -158,10 +138,9 @@ mod long {
 
     #[test]
     fn the_rate_of_a_path_is_found_and_the_next_one_loses() {
-        if let Some(found) = passes(
-            |turn| search(turn, "20Mb/s", &[]),
-            |found| is_found(found, 20e6),
-        ) {
+        if let Some(found) =
+            passes(|turn| search(turn, "20Mb/s", &[]), |found| is_found(found, 20e6))
+        {
             // Planted: a path of another rate.
             assert!(is_found(&found, 30e6).is_err() && is_found(&found, 15e6).is_err());
         }
@@ -212,10 +191,7 @@ fn what_stops_or_travels_otherwise_does_not_go_on() {
     let whole = planted(&Value::Array(Vec::new()), [5e6, 5e6]);
     let why = "they were fragmented since then 3 s";
     let split = planted(&serde_json::json!([{"why": why}]), [5e6, 5e6]);
-    assert_eq!(
-        (goes_on(&whole, false), goes_on(&split, true)),
-        (Ok(()), Ok(()))
-    );
+    assert_eq!((goes_on(&whole, false), goes_on(&split, true)), (Ok(()), Ok(())));
     assert!(never_forgiven(|| goes_on(&whole, true)));
     assert!(never_forgiven(|| goes_on(&split, false)));
     let stopped = planted(&Value::Array(Vec::new()), [5e6, 0.0]);
@@ -304,10 +280,8 @@ fn what_a_full_queue_of_the_own_host_refuses_is_counted_and_the_rest_is_sent() {
 /// Sends datagrams of a size that may not fit a packet.
 fn sized(turn: &Turn, size: &str) -> Given<Value> {
     let send = "bw FAR --open --engine udp --pacing 5Mbit/s -t 1s --quiet --json --write-size";
-    let send: Vec<&str> = std::iter::once(lab::PROGRAM)
-        .chain(send.split(' '))
-        .chain([size])
-        .collect();
+    let send: Vec<&str> =
+        std::iter::once(lab::PROGRAM).chain(send.split(' ')).chain([size]).collect();
     measured(turn, &[], &send)
 }
 
@@ -315,9 +289,7 @@ fn sized(turn: &Turn, size: &str) -> Given<Value> {
 fn is_split(found: &Value, fragments: bool) -> Result<(), String> {
     assert_eq!(found["complete"], true, "{found:#}");
     let unknown = found["unknown"].as_array().unwrap();
-    let gap = unknown
-        .iter()
-        .find(|gap| gap["what"] == "near set.fragments");
+    let gap = unknown.iter().find(|gap| gap["what"] == "near set.fragments");
     assert_eq!(gap.is_some(), fragments, "{unknown:?}");
     if let Some(gap) = gap {
         assert_eq!(gap["hint"], "--write-size 1472B", "{gap}");
@@ -333,10 +305,7 @@ fn a_size_that_travels_otherwise_is_refused() {
     let whole = planted(&Value::Array(Vec::new()), [5e6; 2]);
     let gap = serde_json::json!({"what": "near set.fragments", "hint": "--write-size 1472B"});
     let split = planted(&serde_json::json!([gap]), [5e6; 2]);
-    assert_eq!(
-        (is_split(&whole, false), is_split(&split, true)),
-        (Ok(()), Ok(()))
-    );
+    assert_eq!((is_split(&whole, false), is_split(&split, true)), (Ok(()), Ok(())));
     assert!(never_forgiven(|| is_split(&whole, true)));
     assert!(never_forgiven(|| is_split(&split, false)));
     let slow = planted(&Value::Array(Vec::new()), [1e6; 2]);
@@ -381,11 +350,7 @@ fn unreachable(turn: &Turn, target: &str, more: &str, [code, mtu]: [u16; 2]) -> 
         lab::PROGRAM
     );
     let iperf3 = ["--fault", "environment:far,LINERATE_SERVE_IPERF3=5201"];
-    measured(
-        turn,
-        &iperf3,
-        &["sh", "-c", &script, "sh", "FAR", UNREACHABLE],
-    )
+    measured(turn, &iperf3, &["sh", "-c", &script, "sh", "FAR", UNREACHABLE])
 }
 
 /// ICMP errors that the sender's socket received.

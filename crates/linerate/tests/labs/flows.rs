@@ -44,9 +44,7 @@ fn is_limited(document: &Value, limits: &[&str]) -> Result<(), String> {
 #[test]
 fn only_a_disturbed_or_unknown_flow_is_asked_for_again() {
     let document = |causes: &[&str]| {
-        let limits = causes
-            .iter()
-            .map(|cause| serde_json::json!({"cause": cause}));
+        let limits = causes.iter().map(|cause| serde_json::json!({"cause": cause}));
         let limits: Vec<Value> = limits.collect();
         let flow = serde_json::json!({"limits": limits, "disturbances": []});
         serde_json::json!({"flows": [flow]})
@@ -94,9 +92,7 @@ fn only(document: &Value) -> &Value {
 
 fn causes<'a>(flow: &'a Value, key: &str) -> Vec<&'a str> {
     let all = flow[key].as_array().unwrap();
-    all.iter()
-        .map(|one| one["cause"].as_str().unwrap())
-        .collect()
+    all.iter().map(|one| one["cause"].as_str().unwrap()).collect()
 }
 
 #[test]
@@ -327,10 +323,6 @@ while True:
         };
         let flow = only(&document);
         assert_eq!(flow["direction"], "forward");
-        assert_eq!(
-            flow["prove"],
-            Value::Null,
-            "no experiment tells of a program"
-        );
+        assert_eq!(flow["prove"], Value::Null, "no experiment tells of a program");
     }
 }

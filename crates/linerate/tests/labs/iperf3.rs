@@ -34,9 +34,7 @@ const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 fn loopbacks() -> Vec<IpAddr> {
     let six = IpAddr::V6(Ipv6Addr::LOCALHOST);
     let has_six = TcpListener::bind((six, 0)).is_ok();
-    std::iter::once(HERE)
-        .chain(has_six.then_some(six))
-        .collect()
+    std::iter::once(HERE).chain(has_six.then_some(six)).collect()
 }
 
 /// A program that ends with the test.
@@ -95,10 +93,7 @@ fn on_the_way(streams: u64) -> u64 {
 /// of iperf3 that gets its CPU late sends on meanwhile, which nobody counts.
 fn alike([sent, received]: [u64; 2], streams: u64) -> Result<(), String> {
     // It counts a write when the call has returned, and its last one may not have.
-    assert!(
-        received > 0 && received <= sent + streams * (1 << 20),
-        "{received} of {sent}"
-    );
+    assert!(received > 0 && received <= sent + streams * (1 << 20), "{received} of {sent}");
     let most = on_the_way(streams);
     (sent.saturating_sub(received) <= most)
         .then_some(())
@@ -145,9 +140,7 @@ fn counts_of_bw_that_differ_by_half_are_not_alike() {
 fn is_paced(share: f64) -> Result<(), String> {
     assert!(share < 1.25, "{share} of the pace");
     let reached = share >= 0.4;
-    reached
-        .then_some(())
-        .ok_or_else(|| format!("{share} of the pace"))
+    reached.then_some(()).ok_or_else(|| format!("{share} of the pace"))
 }
 
 /// Planted: too little, and an omitted second that counts.
@@ -181,16 +174,11 @@ fn bw_counts_as_a_server(loads: &[BwLoad]) {
     let target = format!("iperf3://127.0.0.1:{port}");
     for &(direction, streams, discards) in loads {
         let number = streams.to_string();
-        let args = [
-            "bw", &target, "-t", "2s", "-d", direction, "-P", &number, "--json",
-        ];
+        let args = ["bw", &target, "-t", "2s", "-d", direction, "-P", &number, "--json"];
         let more: &[_] = if discards { &["--discard"] } else { &[] };
         let args = [&args[..], more].concat();
         ask(&turn, || {
-            let output = patient(
-                || linerate(home.path()).args(&args).output().unwrap(),
-                ABSENT,
-            );
+            let output = patient(|| linerate(home.path()).args(&args).output().unwrap(), ABSENT);
             let words = String::from_utf8_lossy(&output.stderr).into_owned();
             assert_eq!(output.status.code(), Some(0), "{words}");
             let told: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -235,17 +223,12 @@ fn a_test_with_a_server_of_iperf3_leaves_a_record_and_is_streamed() {
     let _turn = turn();
     let told: Value = serde_json::from_str(&measured(&["--json", "--with-record"])).unwrap();
     let record = &told["record"];
-    assert_eq!(
-        record["hosts"].as_array().unwrap().len(),
-        1,
-        "of the far one nothing is read"
-    );
+    assert_eq!(record["hosts"].as_array().unwrap().len(), 1, "of the far one nothing is read");
     let ends = record["steps"][0]["ends"].as_array().unwrap();
     let rows = |end: usize, source: &str| -> Vec<usize> {
         let tables = ends[end]["tables"].as_array().unwrap().iter();
         let of = tables.filter(|table| table["source"] == source);
-        of.map(|table| table["at"].as_array().unwrap().len())
-            .collect()
+        of.map(|table| table["at"].as_array().unwrap().len()).collect()
     };
     // This end is sampled, the other one reports sums.
     assert!(rows(0, "tcp")[0] > 5 && rows(0, "thread")[0] > 5);
@@ -254,10 +237,7 @@ fn a_test_with_a_server_of_iperf3_leaves_a_record_and_is_streamed() {
     assert!(!ends[1]["gaps"].as_array().unwrap().is_empty());
 
     let lines = measured(&["--stream-json", "-d", "reverse"]);
-    let lines: Vec<Value> = lines
-        .lines()
-        .map(|l| serde_json::from_str(l).unwrap())
-        .collect();
+    let lines: Vec<Value> = lines.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
     assert!(lines.len() > 5, "{lines:?}");
     let last = lines.last().unwrap();
     assert_eq!(last["result"]["far_end"], "iperf3", "{last}");
@@ -272,10 +252,7 @@ fn many_streams_share_threads_so_that_a_test_can_end_in_time() {
     for direction in ["forward", "reverse"] {
         let told = measured(&["--json", "--with-record", "-P", "128", "-d", direction]);
         let told: Value = serde_json::from_str(&told).unwrap();
-        assert_eq!(
-            (&told["complete"], &told["streams"]),
-            (&true.into(), &128.into())
-        );
+        assert_eq!((&told["complete"], &told["streams"]), (&true.into(), &128.into()));
         let ends = &told["record"]["steps"][0]["ends"];
         let threads = ends[0]["tables"].as_array().unwrap().iter();
         let threads = threads.filter(|table| table["source"] == "worker").count();
@@ -289,11 +266,7 @@ fn many_streams_share_threads_so_that_a_test_can_end_in_time() {
 
 #[test]
 fn bw_and_a_server_of_iperf3_count_the_same() {
-    bw_counts_as_a_server(&[
-        ("forward", 1, false),
-        ("reverse", 4, false),
-        ("reverse", 1, true),
-    ]);
+    bw_counts_as_a_server(&[("forward", 1, false), ("reverse", 4, false), ("reverse", 1, true)]);
 }
 
 /// Tests that end by an amount: the bytes sent and received must match it.
@@ -388,9 +361,7 @@ impl Served {
     fn keeps_its_pace(&self, args: &[&str]) {
         let args = [args, &["-b", "400M"]].concat();
         ask(&self.turn, || {
-            let shares = self
-                .measured(&args)
-                .map(|bytes| bytes as f64 / (2.0 * 400e6 / 8.0));
+            let shares = self.measured(&args).map(|bytes| bytes as f64 / (2.0 * 400e6 / 8.0));
             shares.into_iter().try_for_each(is_paced)
         });
     }
@@ -399,10 +370,7 @@ impl Served {
 /// Both directions of a client that sends and receives at once.
 fn both_ways_count_alike(served: &Served) {
     let bytes = |told: &Value, side: &str| told["end"][side]["bytes"].as_u64().unwrap();
-    for args in [
-        &["--bidir", "-t", "1"][..],
-        &["--bidir", "-t", "1", "-P", "3"],
-    ] {
+    for args in [&["--bidir", "-t", "1"][..], &["--bidir", "-t", "1", "-P", "3"]] {
         let streams = if args.len() > 3 { 3 } else { 1 };
         ask(&served.turn, || {
             let told = served.told(args);
@@ -541,10 +509,7 @@ fn other_targets_and_absent_servers_are_told_apart() {
     }
     let (code, words) = run(&format!("iperf3://127.0.0.1:{other}"));
     assert_eq!(code, Some(3));
-    assert!(
-        words.contains("no iperf3 server") && words.contains("hint: "),
-        "{words}"
-    );
+    assert!(words.contains("no iperf3 server") && words.contains("hint: "), "{words}");
 }
 
 mod long {
@@ -573,11 +538,7 @@ mod long {
         ] {
             served.counts_alike(args, streams);
         }
-        for args in [
-            &["-t", "2"][..],
-            &["-O", "1", "-t", "2"],
-            &["-t", "2", "-R"],
-        ] {
+        for args in [&["-t", "2"][..], &["-O", "1", "-t", "2"], &["-t", "2", "-R"]] {
             served.keeps_its_pace(args);
         }
     }

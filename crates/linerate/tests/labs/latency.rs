@@ -38,10 +38,7 @@ fn is_proved(result: &Value) -> Result<(), String> {
         return Err(format!("{seen:?}"));
     }
     assert_eq!(queue["trial"]["kind"], "half-pace", "{queue:#}");
-    assert!(
-        queue["trial"]["latency"].as_f64().unwrap() < 0.5,
-        "{queue:#}"
-    );
+    assert!(queue["trial"]["latency"].as_f64().unwrap() < 0.5, "{queue:#}");
     Ok(())
 }
 
@@ -90,20 +87,16 @@ mod long {
             assert!(is_proved(&result).is_err(), "{result:#}");
             let unknown = result["verdict"]["unknown"].to_string();
             let silent = of_latency(&result).is_empty() && !unknown.contains("round trips");
-            silent
-                .then_some(())
-                .ok_or_else(|| format!("{:#}", result["verdict"]))
+            silent.then_some(()).ok_or_else(|| format!("{:#}", result["verdict"]))
         });
     }
 
     #[test]
     fn a_deep_queue_is_proved_by_half_the_pace() {
         let turn = turn();
-        ask(&turn, || {
-            match run(&turn, "path-rate:50Mb/s,deep,forward")? {
-                Some(result) => is_proved(&result),
-                None => Ok(()),
-            }
+        ask(&turn, || match run(&turn, "path-rate:50Mb/s,deep,forward")? {
+            Some(result) => is_proved(&result),
+            None => Ok(()),
         });
     }
 }

@@ -1,9 +1,6 @@
 //! The built program across a lab: two hosts in network namespaces with planted faults, and iperf3 at
 //! the other end.
-#![expect(
-    clippy::unwrap_used,
-    reason = "clippy does not recognise helpers of tests"
-)]
+#![expect(clippy::unwrap_used, reason = "clippy does not recognise helpers of tests")]
 
 mod beside;
 mod changes;

@@ -53,10 +53,7 @@ impl Machine for Blank {
 
 fn options(address: SocketAddr, key: Option<&Key>) -> ClientOptions {
     ClientOptions {
-        target: Target {
-            host: address.ip().to_string(),
-            port: address.port(),
-        },
+        target: Target { host: address.ip().to_string(), port: address.port() },
         family: None,
         key: key.cloned(),
         open: key.is_none(),
@@ -79,10 +76,7 @@ pub(crate) fn set(id: u32, streams: u32) -> SetPlan {
     SetPlan {
         id,
         pattern: Pattern::Stream { direction },
-        knobs: Knobs {
-            streams,
-            ..Knobs::default()
-        },
+        knobs: Knobs { streams, ..Knobs::default() },
     }
 }
 
@@ -102,9 +96,7 @@ pub(crate) fn run_once(address: SocketAddr, key: &Key) {
     let mut client = connect(address, key).unwrap();
     for id in 0..2 {
         client.prepare(&set(id, 2)).unwrap();
-        let step = client
-            .step(&step(id, 50), &mut |_| StepControl::Continue)
-            .unwrap();
+        let step = client.step(&step(id, 50), &mut |_| StepControl::Continue).unwrap();
         assert_eq!(step.trouble, None);
         assert_eq!(step.ends.len(), 2);
         client.release(id).unwrap();
@@ -120,9 +112,7 @@ pub(crate) fn measure(address: SocketAddr) {
     };
     for id in 0.. {
         client.prepare(&set(id, 2)).unwrap();
-        client
-            .step(&step(id, 20), &mut |_| StepControl::Continue)
-            .unwrap();
+        client.step(&step(id, 20), &mut |_| StepControl::Continue).unwrap();
         client.release(id).unwrap();
     }
 }
@@ -213,8 +203,7 @@ impl<'a> Besiegers<'a> {
         let mut command = match self.door {
             Door::Own(key) => {
                 let mut own = Command::new(std::env::current_exe().unwrap());
-                own.env(ROLE, self.address.to_string())
-                    .env("LINERATE_KEY", key.text());
+                own.env(ROLE, self.address.to_string()).env("LINERATE_KEY", key.text());
                 own
             }
             Door::Iperf3 => {
@@ -224,11 +213,7 @@ impl<'a> Besiegers<'a> {
                 iperf3
             }
         };
-        command
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap()
+        command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
     }
 
     /// The number of clients that hold their connections at a time; iperf3's protocol has one test at a time,

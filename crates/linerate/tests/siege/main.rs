@@ -43,10 +43,7 @@ const IDLE_KIB: u64 = 2560;
 const CASES: [(&str, fn()); 8] = [
     ("an_idle_server_is_small_and_sleeps", idle),
     ("long::clients_of_all_kinds_leave_nothing", all_kinds),
-    (
-        "long::clients_of_iperf3_of_all_kinds_leave_nothing",
-        iperf3_kinds,
-    ),
+    ("long::clients_of_iperf3_of_all_kinds_leave_nothing", iperf3_kinds),
     ("long::a_crowd_from_one_address_keeps_no_other_out", crowd),
     ("a_lack_of_descriptors_is_survived", lack),
     ("who_is_one_too_many_is_told", busy),
@@ -136,10 +133,7 @@ fn besiege(server: &Served, mut besiegers: Besiegers<'_>, clients: usize) {
         server.holds(quiet);
         let now = server.resident_kib();
         println!("  | {} | {quiet} | {now} KiB |", tenth * count / 10);
-        assert!(
-            now < resident + GROWTH_KIB,
-            "resident {resident} KiB, then {now} KiB"
-        );
+        assert!(now < resident + GROWTH_KIB, "resident {resident} KiB, then {now} KiB");
         server.serves();
     }
     println!("  {}", besiegers.sent());
@@ -148,10 +142,7 @@ fn besiege(server: &Served, mut besiegers: Besiegers<'_>, clients: usize) {
 /// Descriptors that this program may have.
 fn descriptors() -> usize {
     let now = getrlimit(Resource::Nofile);
-    let raised = Rlimit {
-        current: now.maximum,
-        maximum: now.maximum,
-    };
+    let raised = Rlimit { current: now.maximum, maximum: now.maximum };
     setrlimit(Resource::Nofile, raised).unwrap();
     now.maximum.map_or(CROWD, |n| n as usize)
 }
@@ -184,10 +175,7 @@ fn crowd() {
             "  {} connections held open at the other end, {held} descriptors here",
             idle.len()
         );
-        assert!(
-            held <= quiet.descriptors + HELD_OF_ONE,
-            "{held}, {quiet} before"
-        );
+        assert!(held <= quiet.descriptors + HELD_OF_ONE, "{held}, {quiet} before");
     });
     server.holds(quiet);
     server.stopped();
@@ -228,15 +216,8 @@ fn lack() {
 fn linerate(args: &[&str]) -> (Option<i32>, String) {
     let home = tempfile::tempdir().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
-    let output = command
-        .args(args)
-        .env("HOME", home.path())
-        .output()
-        .unwrap();
-    (
-        output.status.code(),
-        String::from_utf8(output.stderr).unwrap(),
-    )
+    let output = command.args(args).env("HOME", home.path()).output().unwrap();
+    (output.status.code(), String::from_utf8(output.stderr).unwrap())
 }
 
 fn busy() {
@@ -254,21 +235,10 @@ fn busy() {
     let server = Served::start(&key, &["--max-clients", "1", "--open"]);
     let port = server.address.port().to_string();
     let mut first = clients::connect_open(server.address).unwrap();
-    let run = [
-        "run",
-        "127.0.0.1",
-        "--port",
-        &port,
-        "--open",
-        "--no-save",
-        "--quiet",
-    ];
+    let run = ["run", "127.0.0.1", "--port", &port, "--open", "--no-save", "--quiet"];
     let (code, words) = linerate(&run);
     assert_eq!(code, Some(3), "{words}");
-    assert!(
-        words.contains("is busy") && words.contains("hint: "),
-        "{words}"
-    );
+    assert!(words.contains("is busy") && words.contains("hint: "), "{words}");
     first.prepare(&clients::set(0, 1)).unwrap();
     server.stopped();
     for wrong in ["0", "1025", "-1", "many"] {
@@ -290,11 +260,7 @@ fn allow() {
 
     let server = Served::start(&key, &["--allow", "127.0.0.2/32"]);
     let error = connect(server.address, &key).err().unwrap();
-    assert!(
-        error.hint().contains("--allow"),
-        "{error}: {}",
-        error.hint()
-    );
+    assert!(error.hint().contains("--allow"), "{error}: {}", error.hint());
     server.stopped();
     let (code, words) = linerate(&["serve", "--allow", "brook"]);
     assert_eq!(code, Some(2), "{words}");
@@ -321,16 +287,9 @@ fn stop() {
     assert!(trouble.what.contains("lost the far end"), "{trouble:?}");
     assert_eq!(stranger.read(&mut [0; 8]).unwrap_or(0), 0);
     let told = idle.prepare(&clients::set(0, 1)).unwrap_err();
-    assert!(
-        told.to_string().contains("the server was stopped"),
-        "{told}"
-    );
+    assert!(told.to_string().contains("the server was stopped"), "{told}");
     // Exit code 0, after the last session's line.
     server.ends();
     let told = |l: &&String| l.contains(": the server was stopped");
-    assert!(
-        eventually(|| server.lines().iter().filter(told).count() == 2),
-        "{:?}",
-        server.lines()
-    );
+    assert!(eventually(|| server.lines().iter().filter(told).count() == 2), "{:?}", server.lines());
 }

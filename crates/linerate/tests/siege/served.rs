@@ -36,10 +36,7 @@ const KINDS_OF_NETLINK: usize = 3;
 /// The netlink sockets of this machine, as links of descriptors name them.
 fn netlink() -> HashSet<String> {
     let sockets = fs::read_to_string("/proc/net/netlink").unwrap();
-    let inodes = sockets
-        .lines()
-        .skip(1)
-        .filter_map(|line| line.split_whitespace().last());
+    let inodes = sockets.lines().skip(1).filter_map(|line| line.split_whitespace().last());
     inodes.map(|inode| format!("socket:[{inode}]")).collect()
 }
 
@@ -65,11 +62,7 @@ pub(crate) struct Held {
 
 impl fmt::Display for Held {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} descriptors, {} threads",
-            self.descriptors, self.threads
-        )
+        write!(f, "{} descriptors, {} threads", self.descriptors, self.threads)
     }
 }
 
@@ -99,29 +92,14 @@ impl Served {
         let mut command = Command::new("sh");
         command.args(["-c", &format!("{limit}exec \"$0\" \"$@\"")]);
         command.arg(env!("CARGO_BIN_EXE_linerate"));
-        command.args([
-            "serve",
-            "--listen",
-            "127.0.0.1",
-            "--port",
-            &port.to_string(),
-        ]);
+        command.args(["serve", "--listen", "127.0.0.1", "--port", &port.to_string()]);
         for option in options {
             command.arg(option.replace("--iperf3=0", &format!("--iperf3={iperf3}")));
         }
-        command
-            .env("HOME", home.path())
-            .env("LINERATE_KEY", key.text());
-        let mut child = command
-            .stderr(Stdio::piped())
-            .stdin(Stdio::null())
-            .spawn()
-            .unwrap();
+        command.env("HOME", home.path()).env("LINERATE_KEY", key.text());
+        let mut child = command.stderr(Stdio::piped()).stdin(Stdio::null()).spawn().unwrap();
         let lines = Arc::new(Mutex::new(Vec::new()));
-        let (told, sink) = (
-            BufReader::new(child.stderr.take().unwrap()),
-            Arc::clone(&lines),
-        );
+        let (told, sink) = (BufReader::new(child.stderr.take().unwrap()), Arc::clone(&lines));
         thread::spawn(move || {
             for line in told.lines().map_while(Result::ok) {
                 sink.lock().unwrap().push(line);
@@ -188,12 +166,7 @@ impl Served {
     /// It comes to hold no more than that again.
     pub(crate) fn holds(&self, wanted: Held) {
         let settled = eventually(|| self.held() == wanted);
-        assert!(
-            settled,
-            "{wanted} wanted, {} held: {:?}",
-            self.held(),
-            self.open()
-        );
+        assert!(settled, "{wanted} wanted, {} held: {:?}", self.held(), self.open());
     }
 
     pub(crate) fn resident_kib(&self) -> u64 {
@@ -219,9 +192,7 @@ impl Served {
             let status = thread.unwrap().path().join("status");
             fs::read_to_string(status).ok()
         });
-        alive
-            .map(|text| number(&text, "voluntary_ctxt_switches:"))
-            .sum()
+        alive.map(|text| number(&text, "voluntary_ctxt_switches:")).sum()
     }
 
     /// Asks it to end.
@@ -250,12 +221,7 @@ impl Served {
 
 fn number(text: &str, name: &str) -> u64 {
     let line = text.lines().find_map(|line| line.strip_prefix(name));
-    line.unwrap()
-        .split_whitespace()
-        .next()
-        .unwrap()
-        .parse()
-        .unwrap()
+    line.unwrap().split_whitespace().next().unwrap().parse().unwrap()
 }
 
 impl Drop for Served {

@@ -14,10 +14,7 @@ const INFINIBAND: &str = "plant /sys/class/infiniband/rxe0/ports/1/link_layer In
 
 pub(crate) fn ports_that_cannot_ask(guest: &mut Guest) {
     let told = said(guest, "", "fabric");
-    assert!(
-        told.contains("this host has no InfiniBand device"),
-        "{told}"
-    );
+    assert!(told.contains("this host has no InfiniBand device"), "{told}");
     guest.ask(DEVICE);
 
     // Whether ib_umad is loaded does not matter.
@@ -34,21 +31,12 @@ pub(crate) fn ports_that_cannot_ask(guest: &mut Guest) {
     // The kernel has no queue pair 0 for the port, whatever sysfs says, as of a virtual function.
     for arguments in ["fabric", "fabric --device rxe0", "fabric --device rxe0:1"] {
         let told = said(guest, INFINIBAND, arguments);
-        assert!(
-            told.contains("rxe0 port 1 cannot send subnet management"),
-            "{told}"
-        );
+        assert!(told.contains("rxe0 port 1 cannot send subnet management"), "{told}");
         assert!(told.contains("hint: a virtual function has none"), "{told}");
     }
     let told = said(guest, INFINIBAND, "fabric --device rxe0:2");
-    assert!(
-        told.contains("no rxe0 port 2; it has rxe0 port 1"),
-        "{told}"
-    );
-    assert!(
-        told.contains("hint: linerate fabric --device rxe0:1"),
-        "{told}"
-    );
+    assert!(told.contains("no rxe0 port 2; it has rxe0 port 1"), "{told}");
+    assert!(told.contains("hint: linerate fabric --device rxe0:1"), "{told}");
 
     let user = "env HOME=/ setpriv --reuid 65534 --regid 65534 --clear-groups";
     let told = said_by(guest, user, INFINIBAND, "fabric");
@@ -59,14 +47,8 @@ pub(crate) fn ports_that_cannot_ask(guest: &mut Guest) {
     // A container has /sys of the host and no devices.
     let hidden = format!("{INFINIBAND}\nmount -t tmpfs hidden /dev/infiniband");
     let told = said(guest, &hidden, "fabric");
-    assert!(
-        told.contains("/dev/infiniband/umad0 does not exist"),
-        "{told}"
-    );
-    assert!(
-        told.contains("docker run --device /dev/infiniband/umad0"),
-        "{told}"
-    );
+    assert!(told.contains("/dev/infiniband/umad0 does not exist"), "{told}");
+    assert!(told.contains("docker run --device /dev/infiniband/umad0"), "{told}");
 
     guest.ask("rdma link delete rxe0\nip link del soft0\nmodprobe -r ib_umad rdma_rxe veth");
 }
@@ -78,9 +60,8 @@ fn said(guest: &mut Guest, script: &str, arguments: &str) -> String {
 
 /// The same, started by another program.
 fn said_by(guest: &mut Guest, starter: &str, script: &str, arguments: &str) -> String {
-    let text = guest.ask(&format!(
-        "{script}\n{starter} {PROGRAM} {arguments} 2>&1 || echo \"exit code $?\""
-    ));
+    let text = guest
+        .ask(&format!("{script}\n{starter} {PROGRAM} {arguments} 2>&1 || echo \"exit code $?\""));
     assert!(text.ends_with("exit code 3\n"), "{text}");
     text
 }

@@ -94,10 +94,7 @@ pub(crate) fn queues(guest: &mut Guest) {
         assert_eq!(found, wanted, "{words}: {}", result["verdict"]);
         // A probe goes by the same wire as the load.
         let idle = result["latency"]["idle"]["p50_ns"].as_u64();
-        assert!(
-            idle.is_none_or(|idle| idle > 4_000_000),
-            "{words}: {result}"
-        );
+        assert!(idle.is_none_or(|idle| idle > 4_000_000), "{words}: {result}");
     }
     guest.ask(NO_WIRE);
 }
@@ -129,12 +126,7 @@ struct Fault {
 pub(crate) fn ports(guest: &mut Guest) {
     serving(guest, WIRE);
     for fault in [
-        Fault {
-            plant: "",
-            undo: "",
-            words: "--op write --time 20s",
-            cause: None,
-        },
+        Fault { plant: "", undo: "", words: "--op write --time 20s", cause: None },
         Fault {
             plant: "",
             undo: "",

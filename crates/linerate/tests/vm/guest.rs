@@ -48,11 +48,7 @@ impl Guest {
 
     pub(crate) fn boot_as(spec: &Spec) -> Result<Self, VmError> {
         let mut guest = Self { vm: boot(spec)? };
-        fs::copy(
-            env!("CARGO_BIN_EXE_linerate"),
-            guest.vm.shared().join("linerate"),
-        )
-        .unwrap();
+        fs::copy(env!("CARGO_BIN_EXE_linerate"), guest.vm.shared().join("linerate")).unwrap();
         guest.ask(&format!("cp /out/linerate {PROGRAM}"));
         Ok(guest)
     }
@@ -100,16 +96,8 @@ pub(crate) fn cache() -> &'static Path {
 }
 
 fn machine() -> Spec {
-    let node = Node {
-        cpus: 2,
-        memory: Bytes(768 << 20),
-    };
-    let slot = |node, speed, lanes, card| Slot {
-        node: Some(node),
-        speed,
-        lanes,
-        card,
-    };
+    let node = Node { cpus: 2, memory: Bytes(768 << 20) };
+    let slot = |node, speed, lanes, card| Slot { node: Some(node), speed, lanes, card };
     Spec {
         nodes: vec![node; 2],
         distance: 31,

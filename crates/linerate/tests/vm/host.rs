@@ -57,10 +57,7 @@ pub(crate) fn facts(guest: &mut Guest) {
 
     let machine = &got["machine"];
     assert_eq!(machine["name"], "vm");
-    assert_eq!(
-        (&machine["guest"], &machine["hypervisor"]),
-        (&json!(true), &json!("QEMU"))
-    );
+    assert_eq!((&machine["guest"], &machine["hypervisor"]), (&json!(true), &json!("QEMU")));
     assert_eq!(machine["container"], Value::Null);
     assert_eq!(machine["kernel"], guest.ask("uname -r").trim());
     assert_eq!(machine["clock_source"], "tsc");
@@ -77,25 +74,16 @@ pub(crate) fn facts(guest: &mut Guest) {
         assert!((600 << 20..=768 << 20).contains(&memory), "{memory}");
     }
 
-    for (slot, node, best) in [
-        (1, 0, link(8.0, 4)),
-        (2, 1, link(16.0, 16)),
-        (3, 1, link(5.0, 8)),
-        (5, 0, link(8.0, 4)),
-    ] {
+    for (slot, node, best) in
+        [(1, 0, link(8.0, 4)), (2, 1, link(16.0, 16)), (3, 1, link(5.0, 8)), (5, 0, link(8.0, 4))]
+    {
         let address = guest.card(slot);
         let card = device(&got, &address);
         let port = device(&got, card["parent"].as_str().unwrap());
         assert_eq!(port["address"], guest.ask(&format!("port {slot}")).trim());
-        assert_eq!(
-            (&port["port"], &card["port"]),
-            (&json!("root port"), &json!("endpoint"))
-        );
+        assert_eq!((&port["port"], &card["port"]), (&json!("root port"), &json!("endpoint")));
         assert_eq!((&port["node"], &card["node"]), (&json!(node), &json!(node)));
-        assert_eq!(
-            (link_of(port, "link_max"), link_of(port, "link")),
-            (best, link(2.5, 1))
-        );
+        assert_eq!((link_of(port, "link_max"), link_of(port, "link")), (best, link(2.5, 1)));
         assert_eq!(link_of(card, "link_max"), link(2.5, 1));
         assert_eq!(card["payload_bytes"], 128);
     }
@@ -106,13 +94,7 @@ pub(crate) fn facts(guest: &mut Guest) {
         .collect();
     assert_eq!(empty.len(), 1);
     let address = &empty[0]["address"];
-    assert!(
-        !got["pci"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .any(|d| d["parent"] == *address)
-    );
+    assert!(!got["pci"].as_array().unwrap().iter().any(|d| d["parent"] == *address));
 }
 
 pub(crate) fn ports_and_disks(guest: &mut Guest) {
@@ -128,48 +110,26 @@ pub(crate) fn ports_and_disks(guest: &mut Guest) {
         "ip link set {wide} up mtu 9000; ip link set {virt} up
          until [ \"$(cat /sys/class/net/{wide}/carrier)\" = 1 ]; do sleep 0.1; done"
     ));
-    for (name, slot, driver, node) in [
-        (wide, 2, "e1000e", 1),
-        (virt, 3, "virtio_net", 1),
-        (narrow, 5, "e1000e", 0),
-    ] {
+    for (name, slot, driver, node) in
+        [(wide, 2, "e1000e", 1), (virt, 3, "virtio_net", 1), (narrow, 5, "e1000e", 0)]
+    {
         let port = named(&got, "ports", name);
-        assert_eq!(
-            (&port["driver"], &port["node"]),
-            (&json!(driver), &json!(node))
-        );
+        assert_eq!((&port["driver"], &port["node"]), (&json!(driver), &json!(node)));
         assert_eq!(port["pci"], guest.card(slot));
         assert_eq!(device(&got, &guest.card(slot))["names"], json!([name]));
     }
     let port = named(&got, "ports", wide);
-    assert_eq!(
-        (&port["up"], &port["mtu_bytes"]),
-        (&json!(true), &json!(9000))
-    );
-    assert_eq!(
-        (&port["speed_bps"], &port["duplex"]),
-        (&json!(1_000_000_000), &json!("full"))
-    );
+    assert_eq!((&port["up"], &port["mtu_bytes"]), (&json!(true), &json!(9000)));
+    assert_eq!((&port["speed_bps"], &port["duplex"]), (&json!(1_000_000_000), &json!("full")));
     assert_eq!(named(&got, "ports", narrow)["up"], false);
     let port = named(&got, "ports", virt);
-    assert_eq!(
-        (&port["virtual"], &port["speed_bps"]),
-        (&json!(true), &Value::Null)
-    );
+    assert_eq!((&port["virtual"], &port["speed_bps"]), (&json!(true), &Value::Null));
 
     let disk = named(&got, "disks", "nvme0n1");
-    assert_eq!(
-        (&disk["size_bytes"], &disk["node"]),
-        (&json!(3u64 << 30), &json!(0))
-    );
-    assert_eq!(
-        (&disk["transport"], &disk["rotational"]),
-        (&json!("pcie"), &json!(false))
-    );
+    assert_eq!((&disk["size_bytes"], &disk["node"]), (&json!(3u64 << 30), &json!(0)));
+    assert_eq!((&disk["transport"], &disk["rotational"]), (&json!("pcie"), &json!(false)));
     assert_eq!(disk["pci"], guest.card(1));
-    guest.ask(&format!(
-        "ip link set {wide} down mtu 1500; ip link set {virt} down"
-    ));
+    guest.ask(&format!("ip link set {wide} down mtu 1500; ip link set {virt} down"));
 }
 
 /// A card of 8 GT/s x8 in slot 5, which gives 8 GT/s x4, and the same in slot 2, which suits it.
@@ -181,32 +141,22 @@ pub(crate) fn narrow_slot(guest: &mut Guest) {
     let got = guest.host(CARDS);
     assert_eq!(odd(&got), ["pcie-slot"], "{}", got["odd"]);
     let told = &got["odd"][0];
-    let (subject, what) = (
-        told["subject"].as_str().unwrap(),
-        told["what"].as_str().unwrap(),
-    );
+    let (subject, what) = (told["subject"].as_str().unwrap(), told["what"].as_str().unwrap());
     assert!(subject.starts_with(&guest.card(5)), "{subject}");
     assert!(what.contains("8 GT/s x8 (63 Gb/s)"), "{what}");
     assert!(what.contains("8 GT/s x4 (31.5 Gb/s)"), "{what}");
     whole(&got);
     let page = guest.ask(&format!("{CARDS}/run/linerate host"));
     let mut lines = page.lines();
-    assert!(
-        lines
-            .next()
-            .unwrap()
-            .ends_with("1 oddity, read and not measured"),
-        "{page}"
-    );
+    assert!(lines.next().unwrap().ends_with("1 oddity, read and not measured"), "{page}");
     let card = lines.nth(1).unwrap();
     assert!(card.starts_with(&guest.card(5)), "{page}");
 }
 
 pub(crate) fn slow_link(guest: &mut Guest) {
     for (speed, lanes) in [("8.0", 4), ("5.0", 8)] {
-        let got = guest.host(&format!(
-            "link $(card 2) max 8.0 8; link $(card 2) current {speed} {lanes}"
-        ));
+        let got = guest
+            .host(&format!("link $(card 2) max 8.0 8; link $(card 2) current {speed} {lanes}"));
         assert_eq!(odd(&got), ["pcie-link"], "{}", got["odd"]);
         let subject = got["odd"][0]["subject"].as_str().unwrap();
         assert!(subject.starts_with(&guest.card(2)), "{subject}");
@@ -222,10 +172,7 @@ pub(crate) fn unknown_node(guest: &mut Guest) {
 }
 
 pub(crate) fn remote_interrupts(guest: &mut Guest) {
-    let port = guest
-        .ask("ls /sys/bus/pci/devices/$(card 2)/net")
-        .trim()
-        .to_owned();
+    let port = guest.ask("ls /sys/bus/pci/devices/$(card 2)/net").trim().to_owned();
     // An interrupt moves when it is next raised, so unanswered packets are sent.
     let served_by = |cpu: u32| {
         format!(
@@ -245,28 +192,17 @@ pub(crate) fn remote_interrupts(guest: &mut Guest) {
     let far = guest.host(&served_by(1));
     assert_eq!(odd(&far), ["irq-remote"], "{}", far["odd"]);
     assert_eq!(far["odd"][0]["subject"], port);
-    guest.ask(&format!(
-        "{}ip addr flush dev {port}; ip link set {port} down",
-        served_by(2)
-    ));
+    guest.ask(&format!("{}ip addr flush dev {port}; ip link set {port} down", served_by(2)));
 }
 
 pub(crate) fn offline_cpu(guest: &mut Guest) {
     let got = guest.host("echo 0 >/sys/devices/system/cpu/cpu3/online");
     assert_eq!(got["cpus"]["offline"], json!([3]));
     assert_eq!(got["nodes"][1]["cpus"], json!([2]));
-    assert!(
-        odd(&got).contains(&"cpu-offline".to_owned()),
-        "{}",
-        got["odd"]
-    );
+    assert!(odd(&got).contains(&"cpu-offline".to_owned()), "{}", got["odd"]);
     let got = guest.host("echo 1 >/sys/devices/system/cpu/cpu3/online");
     assert_eq!(got["cpus"]["offline"], json!([]));
-    assert!(
-        !odd(&got).contains(&"cpu-offline".to_owned()),
-        "{}",
-        got["odd"]
-    );
+    assert!(!odd(&got).contains(&"cpu-offline".to_owned()), "{}", got["odd"]);
 }
 
 pub(crate) fn nonsense(guest: &mut Guest) {
@@ -281,11 +217,7 @@ pub(crate) fn nonsense(guest: &mut Guest) {
             "plant /sys/bus/pci/devices/$(card 2)/max_link_speed '{text}'
              plant /sys/bus/pci/devices/$(card 5)/numa_node '{text}'"
         ));
-        assert!(
-            !odd(&got).iter().any(|id| id.starts_with("pcie")),
-            "{text}: {}",
-            got["odd"]
-        );
+        assert!(!odd(&got).iter().any(|id| id.starts_with("pcie")), "{text}: {}", got["odd"]);
         let card = device(&got, &guest.card(2));
         assert_eq!(card["link_max"]["transfers_per_sec"], Value::Null, "{text}");
         let gaps: BTreeSet<String> = texts(&got, "unknown", "what").into_iter().collect();
@@ -315,10 +247,7 @@ fn without_live(value: &mut Value) {
 fn unlike(a: &Value, b: &Value, at: &str) -> Vec<String> {
     let each = |names: Vec<String>| {
         let of = |value: &Value, name: &str| match value {
-            Value::Array(items) => name
-                .parse::<usize>()
-                .ok()
-                .and_then(|i| items.get(i).cloned()),
+            Value::Array(items) => name.parse::<usize>().ok().and_then(|i| items.get(i).cloned()),
             value => value.get(name).cloned(),
         };
         let null = Value::Null;
@@ -350,17 +279,10 @@ pub(crate) fn capture(guest: &mut Guest) {
     let here = |name: &str| {
         let file = guest.vm.shared().join(name);
         let mut command = Command::new(env!("CARGO_BIN_EXE_linerate"));
-        let output = command
-            .args(["host", "--json", "--root"])
-            .arg(&file)
-            .output()
-            .unwrap();
+        let output = command.args(["host", "--json", "--root"]).arg(&file).output().unwrap();
         let told = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{told}");
-        (
-            std::fs::read_to_string(file).unwrap(),
-            String::from_utf8(output.stdout).unwrap(),
-        )
+        (std::fs::read_to_string(file).unwrap(), String::from_utf8(output.stdout).unwrap())
     };
     let ((open, again), (masked, elsewhere)) = (here("open.json"), here("masked.json"));
     assert_eq!(again, live);
@@ -428,43 +350,28 @@ pub(crate) fn ways(guest: &mut Guest) {
         let list: Vec<String> = (1..=ports).map(|port| port.to_string()).collect();
         let got = guest.host(&format!("PORTS='{}'\n{TARGET}", list.join(" ")));
         let names = texts(&got, "disks", "name");
-        let of_target: Vec<_> = names
-            .iter()
-            .filter(|name| name.starts_with("nvme1"))
-            .collect();
+        let of_target: Vec<_> = names.iter().filter(|name| name.starts_with("nvme1")).collect();
         assert_eq!(of_target, ["nvme1n1", "nvme1n2"], "{}", got["disks"]);
         for name in of_target {
             let disk = named(&got, "disks", name);
-            assert_eq!(
-                (&disk["transport"], &disk["ways"]),
-                (&json!("tcp"), &json!(ports))
-            );
+            assert_eq!((&disk["transport"], &disk["ways"]), (&json!("tcp"), &json!(ports)));
             let way = &disk["paths"][0];
             assert_eq!(
                 (&way["name"], &way["state"], &way["ana_state"]),
                 (&json!("nvme1"), &json!("live"), &json!("optimized"))
             );
             let address = way["address"].as_str().unwrap();
-            assert!(
-                address.contains("traddr=127.0.0.1,trsvcid=4421"),
-                "{address}"
-            );
+            assert!(address.contains("traddr=127.0.0.1,trsvcid=4421"), "{address}");
         }
         let gaps = texts(&got, "unknown", "why");
         assert!(!gaps.iter().any(|why| why.contains("nvme1")), "{gaps:?}");
         // One policy for both disks.
         let idle = got["odd"].as_array().unwrap();
-        let idle: Vec<_> = idle
-            .iter()
-            .filter(|odd| odd["id"] == "disk-way-idle")
-            .collect();
+        let idle: Vec<_> = idle.iter().filter(|odd| odd["id"] == "disk-way-idle").collect();
         assert_eq!(idle.len(), ports - 1, "{}", got["odd"]);
         if let [idle] = idle[..] {
             let fix = idle["do"].as_str().unwrap();
-            let file = fix
-                .split_whitespace()
-                .find(|word| word.starts_with("/sys/"))
-                .unwrap();
+            let file = fix.split_whitespace().find(|word| word.starts_with("/sys/")).unwrap();
             assert_eq!(guest.ask(&format!("cat {file}")), "numa\n");
         }
         guest.ask(NO_TARGET);
@@ -481,15 +388,8 @@ pub(crate) fn software_device(guest: &mut Guest) {
     let device = named(&got, "rdma", "rxe0");
     assert_eq!(device["software"], true, "{device}");
     let port = &device["ports"][0];
-    assert_eq!(
-        (&port["layer"], &port["rate_bps"]),
-        (&json!("Ethernet"), &Value::Null)
-    );
+    assert_eq!((&port["layer"], &port["rate_bps"]), (&json!("Ethernet"), &Value::Null));
     assert!(port["nominal_bps"].is_u64(), "{port}");
-    assert!(
-        !odd(&got).iter().any(|id| id.starts_with("ib-")),
-        "{}",
-        got["odd"]
-    );
+    assert!(!odd(&got).iter().any(|id| id.starts_with("ib-")), "{}", got["odd"]);
     guest.ask("rdma link del rxe0; ip link del near; rmmod rdma_rxe");
 }

@@ -32,11 +32,7 @@ pub(crate) fn two_guests(_: &mut Guest) {
     let [mut near, mut far] = [CableEnd::First, CableEnd::Second].map(|end| {
         let socket = folder.path().join("cable");
         let cable = Some(Cable { socket, end });
-        Guest::boot_as(&Spec {
-            cable,
-            ..Spec::default()
-        })
-        .unwrap()
+        Guest::boot_as(&Spec { cable, ..Spec::default() }).unwrap()
     });
     near.ask(&PORT.replace("ADDRESS", "10.9.6.1"));
     serving(&mut far, &PORT.replace("ADDRESS", "10.9.6.2"));
@@ -65,9 +61,7 @@ fn layer<'a>(layers: &'a Value, name: &str) -> &'a Value {
 }
 
 fn run(guest: &mut Guest, far: &str, rest: &str) -> String {
-    guest.ask(&format!(
-        "{PROGRAM} run {far} --layers --open --events --time 30s --quiet {rest}"
-    ))
+    guest.ask(&format!("{PROGRAM} run {far} --layers --open --events --time 30s --quiet {rest}"))
 }
 
 /// All layers have figures.
@@ -101,14 +95,7 @@ fn without_preload(guest: &mut Guest) {
         "{hidden} {PROGRAM} run 10.9.8.1 --layers --open --events --time 20s --quiet || test $? = 3"
     ));
     let words = unwrapped(&told);
-    assert!(
-        words.contains("no librspreload") && words.contains("verbs"),
-        "{told}"
-    );
+    assert!(words.contains("no librspreload") && words.contains("verbs"), "{told}");
     let no_device = "mount -t tmpfs hidden /dev/infiniband;";
-    ends_in(
-        guest,
-        no_device,
-        "connect failed through the preload library",
-    );
+    ends_in(guest, no_device, "connect failed through the preload library");
 }

@@ -12,10 +12,7 @@ use super::guest::{Guest, boot, cache};
 pub(crate) fn programs(guest: &mut Guest) {
     let shell = |text: &str| Program::new("sh").args(["-c", text]).current_dir("/");
     let done = guest.run(&shell("echo out; echo told >&2; exit 42"));
-    assert_eq!(
-        (&*done.stdout, &*done.stderr),
-        (&b"out\n"[..], &b"told\n"[..])
-    );
+    assert_eq!((&*done.stdout, &*done.stderr), (&b"out\n"[..], &b"told\n"[..]));
     assert_eq!(done.status.code(), Some(42));
     let done = guest.run(&shell("kill -SEGV $$"));
     assert_eq!(done.status.code(), Some(139));
@@ -24,9 +21,7 @@ pub(crate) fn programs(guest: &mut Guest) {
 
     // Files come back, and this machine's own are safe.
     let mark = "/etc/linerate-was-here";
-    let done = guest.run(&shell(&format!(
-        "echo kept >/out/file; echo x >{mark}; cat {mark}"
-    )));
+    let done = guest.run(&shell(&format!("echo kept >/out/file; echo x >{mark}; cat {mark}")));
     assert_eq!(done.stdout, b"x\n");
     assert!(!Path::new(mark).exists());
     let file = guest.vm.shared().join("file");
@@ -56,10 +51,7 @@ pub(crate) fn command(_: &mut Guest) {
     let output = linerate(&[]);
     let told = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{told}");
-    assert!(
-        told.contains("needs a terminal") && told.contains("hint: "),
-        "{told}"
-    );
+    assert!(told.contains("needs a terminal") && told.contains("hint: "), "{told}");
 }
 
 pub(crate) fn ends(guest: &mut Guest) {

@@ -1,9 +1,6 @@
 //! `linerate host` in a virtual machine whose slots, nodes and cards are known, with planted faults;
 //! `linerate run` between two hosts in it; and tests of virtual machines themselves.
-#![expect(
-    clippy::unwrap_used,
-    reason = "clippy does not recognise helpers of tests"
-)]
+#![expect(clippy::unwrap_used, reason = "clippy does not recognise helpers of tests")]
 
 #[path = "../command/document.rs"]
 mod document;
@@ -30,17 +27,11 @@ type Case = fn(&mut Guest);
 /// The last one ends the guest. Names that start with `long::` are left to `./test.sh --long`.
 const CASES: [(&str, Case); 28] = [
     ("facts_are_those_of_the_machine", host::facts),
-    (
-        "ports_and_disks_are_told_as_they_are",
-        host::ports_and_disks,
-    ),
+    ("ports_and_disks_are_told_as_they_are", host::ports_and_disks),
     ("a_card_in_a_slot_too_narrow", host::narrow_slot),
     ("long::a_link_below_both_its_ends", host::slow_link),
     ("long::a_card_without_a_node", host::unknown_node),
-    (
-        "long::interrupts_on_the_other_node",
-        host::remote_interrupts,
-    ),
+    ("long::interrupts_on_the_other_node", host::remote_interrupts),
     ("long::what_makes_no_sense_is_a_gap", host::nonsense),
     ("a_capture_is_the_same_elsewhere", host::capture),
     ("a_disk_with_several_ways", host::ways),
@@ -51,10 +42,7 @@ const CASES: [(&str, Case); 28] = [
     ("long::a_path_with_a_rate_for_each_flow", path::flow_rate),
     ("long::a_path_that_loses_packets", path::loss),
     ("long::a_path_behind_a_pacing_fq", path::pacing),
-    (
-        "ports_that_cannot_ask_an_infiniband_network",
-        fabric::ports_that_cannot_ask,
-    ),
+    ("ports_that_cannot_ask_an_infiniband_network", fabric::ports_that_cannot_ask),
     ("rdma_operations", rdma::operations),
     ("long::rdma_operations_both_ways", rdma::all_operations),
     ("long::rdma_several_operations", verbs::several),

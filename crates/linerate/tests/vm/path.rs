@@ -52,8 +52,7 @@ impl Measured {
     /// What disturbed the direction that was loaded.
     fn disturbances(&self) -> impl Iterator<Item = &str> {
         let all = self.verdict.disturbances.iter();
-        all.filter(|d| d.direction == Direction::Forward)
-            .map(|d| d.cause)
+        all.filter(|d| d.direction == Direction::Forward).map(|d| d.cause)
     }
 
     fn goodput(&self) -> f64 {
@@ -63,12 +62,7 @@ impl Measured {
 
     /// What was judged, for a case that fails.
     fn words(&self) -> String {
-        let Verdict {
-            limits,
-            unknown,
-            answers,
-            ..
-        } = &self.verdict;
+        let Verdict { limits, unknown, answers, .. } = &self.verdict;
         format!("{limits:#?}\n{unknown:#?}\n{answers:#?}\n{}", self.told)
     }
 }
@@ -89,12 +83,8 @@ fn measured(guest: &mut Guest, name: &str, script: &str) -> Option<Measured> {
 fn is_undisturbed(verdict: &Verdict) -> Result<(), ()> {
     let limits = verdict.limits.iter().map(|l| (l.cause, l.direction));
     let disturbances = verdict.disturbances.iter().map(|d| (d.cause, d.direction));
-    let stolen = limits
-        .into_iter()
-        .any(|l| l == ("cpu-steal", Direction::Forward));
-    let still = disturbances
-        .into_iter()
-        .any(|d| d == ("interrupted", Direction::Forward));
+    let stolen = limits.into_iter().any(|l| l == ("cpu-steal", Direction::Forward));
+    let still = disturbances.into_iter().any(|d| d == ("interrupted", Direction::Forward));
     if stolen || still { Err(()) } else { Ok(()) }
 }
 
@@ -122,12 +112,7 @@ fn measured_once(guest: &mut Guest, name: &str, script: &str) -> Measured {
     let record = store.load(&last.to_string_lossy()).unwrap().record;
     let model = derive(&record);
     let verdict = judge(&model);
-    Measured {
-        record,
-        model,
-        verdict,
-        told,
-    }
+    Measured { record, model, verdict, told }
 }
 
 pub(crate) fn clock_set(guest: &mut Guest) {
@@ -161,11 +146,7 @@ pub(crate) fn clock_set(guest: &mut Guest) {
         return;
     };
     assert_eq!(got.record.end, Some(End::Complete));
-    let uptimes: Vec<f64> = got
-        .told
-        .split_whitespace()
-        .map(|t| t.parse().unwrap())
-        .collect();
+    let uptimes: Vec<f64> = got.told.split_whitespace().map(|t| t.parse().unwrap()).collect();
     let within = ((uptimes[1] - uptimes[0]) * 1e9) as u64;
 
     // The clock that nobody sets gives the duration: no time in the record may be longer.
@@ -185,11 +166,7 @@ pub(crate) fn clock_set(guest: &mut Guest) {
     // By the router's clock: the rate that passed through it.
     let filled = got.goodput() / RATE;
     assert!(FILLED.contains(&filled), "{filled}");
-    let idle = got
-        .model
-        .idle
-        .as_ref()
-        .and_then(|idle| idle.percentile(50.0));
+    let idle = got.model.idle.as_ref().and_then(|idle| idle.percentile(50.0));
     assert!(idle.is_none_or(|idle| idle.0 > 0 && idle.0 <= within));
     assert!(got.leaves("path-rate"), "{}", got.words());
     assert!(got.disturbances().all(|cause| cause != "interrupted"));

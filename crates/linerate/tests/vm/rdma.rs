@@ -38,9 +38,8 @@ ip link delete verbs0";
 
 /// The result of a measurement of one second.
 fn measured(guest: &mut Guest, words: &str) -> Value {
-    let told = guest.ask(&format!(
-        "{PROGRAM} {words} --open --engine rdma --time 1s --quiet --json"
-    ));
+    let told =
+        guest.ask(&format!("{PROGRAM} {words} --open --engine rdma --time 1s --quiet --json"));
     serde_json::from_str(&told).unwrap()
 }
 
@@ -68,13 +67,8 @@ fn verify(op: &str) -> &'static str {
 
 /// Round trips by an operation, whose payload is compared.
 fn timed(guest: &mut Guest, op: &str, size: u64, options: &str) {
-    let result = measured(
-        guest,
-        &format!(
-            "lat 10.9.8.1 --op {op} --size {size}B {} {options}",
-            verify(op)
-        ),
-    );
+    let result =
+        measured(guest, &format!("lat 10.9.8.1 --op {op} --size {size}B {} {options}", verify(op)));
     assert!(result["samples"].as_u64() > Some(3), "{op}: {result}");
     assert_eq!(result["complete"], true, "{op}: {result}");
     assert_eq!(result["options"]["op"], op, "{result}");
@@ -85,26 +79,16 @@ fn timed(guest: &mut Guest, op: &str, size: u64, options: &str) {
 fn moved(guest: &mut Guest, op: &str, direction: &str, options: &str) {
     let verify = verify(op);
     // What is in flight at the end is small beside what was moved, also where a guest is slow.
-    let depth = if options.contains("--depth") {
-        ""
-    } else {
-        "--depth 8"
-    };
+    let depth = if options.contains("--depth") { "" } else { "--depth 8" };
     let words = format!("bw 10.9.8.1 --op {op} --direction {direction} {depth} {verify} {options}");
     let result = measured(guest, &words);
     assert_eq!(result["complete"], true, "{words}: {result}");
     let flow = &result["directions"][direction];
     let least = if op == "atomic" { 1 << 10 } else { 1 << 20 };
-    assert!(
-        flow["received_bytes"].as_u64() > Some(least),
-        "{words}: {result}"
-    );
+    assert!(flow["received_bytes"].as_u64() > Some(least), "{words}: {result}");
     let figures = result["figures"].as_array().unwrap();
     let messages = figures.iter().find(|f| f["figure"] == "messages_per_sec");
-    assert!(
-        messages.is_some_and(|f| f["value"].as_f64() > Some(0.0)),
-        "{words}: {figures:?}"
-    );
+    assert!(messages.is_some_and(|f| f["value"].as_f64() > Some(0.0)), "{words}: {figures:?}");
     let ends = ["near", "far"].map(|end| flow[end]["bytes"].as_f64().unwrap());
     let ratio = ends[0] / ends[1];
     assert!((0.5..2.0).contains(&ratio), "{words}: {flow}");
@@ -184,58 +168,30 @@ cat /run/flipped"
 
 /// What precedes the program, its words, and a part of the message.
 const REFUSALS: &[(&str, &str, &str)] = &[
-    (
-        "",
-        "lat 10.9.8.1 --op atomic --size 64B",
-        "an atomic operation of 64 B",
-    ),
+    ("", "lat 10.9.8.1 --op atomic --size 64B", "an atomic operation of 64 B"),
     (
         "",
         "lat 10.9.8.1 --gid-index 99 --size 64B",
         "port 1 of rxe8: its table of GIDs has nothing at 99",
     ),
-    (
-        "",
-        "bw 10.9.8.1 --mtu 300B",
-        "none of 256, 512, 1024, 2048 and 4096",
-    ),
+    ("", "bw 10.9.8.1 --mtu 300B", "none of 256, 512, 1024, 2048 and 4096"),
     // The far end has the right to lock memory.
     (
         "ulimit -l 64; setpriv --reuid 65534 --regid 65534 --clear-groups env HOME=/",
         "bw 10.9.8.1 --size 1MiB",
         "ibv_reg_mr failed",
     ),
-    (
-        "",
-        "bw 10.9.8.1 --device rxe9",
-        "this host has no RDMA device rxe9: it has rxe8",
-    ),
+    ("", "bw 10.9.8.1 --device rxe9", "this host has no RDMA device rxe9: it has rxe8"),
     ("", "bw 10.9.8.1 --far-device rxe8:2", "rxe8 has no port 2"),
-    (
-        "",
-        "bw 10.9.8.1 --op write --service uc",
-        "use the operation write-imm",
-    ),
+    ("", "bw 10.9.8.1 --op write --service uc", "use the operation write-imm"),
     (
         "",
         "lat 10.9.8.1 --op send --service ud --size 8KiB",
         "a datagram of 8 KiB: a packet of this path carries 4 KiB",
     ),
-    (
-        "",
-        "bw 10.9.8.1 --post-list 9 --depth 16",
-        "allowed is half of it",
-    ),
-    (
-        "",
-        "bw 10.9.8.1 --qps 64 --depth 8192",
-        "65536 requests in flight",
-    ),
-    (
-        "ip link set verbs0 down;",
-        "bw 10.9.8.1 --device rxe8",
-        "port 1 of rxe8: it is down",
-    ),
+    ("", "bw 10.9.8.1 --post-list 9 --depth 16", "allowed is half of it"),
+    ("", "bw 10.9.8.1 --qps 64 --depth 8192", "65536 requests in flight"),
+    ("ip link set verbs0 down;", "bw 10.9.8.1 --device rxe8", "port 1 of rxe8: it is down"),
     (
         "ip link set verbs0 up; mount -t tmpfs hidden /sys/class/infiniband;",
         "lat 10.9.8.1 --size 64B",

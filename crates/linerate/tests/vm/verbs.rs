@@ -10,11 +10,7 @@ const OPS: [&str; 3] = ["read", "write", "send"];
 
 /// The rows of a table in perftest's form: those that begin with a number.
 fn rows(table: &str) -> Vec<Vec<f64>> {
-    let cells = |line: &str| {
-        line.split_whitespace()
-            .map(|cell| cell.parse().ok())
-            .collect()
-    };
+    let cells = |line: &str| line.split_whitespace().map(|cell| cell.parse().ok()).collect();
     let rows = table.lines().filter_map(cells);
     rows.filter(|row: &Vec<f64>| row.len() > 4).collect()
 }
@@ -31,37 +27,20 @@ const STALL: f64 = 19.9e6;
 /// Several operations, and several depths, by one command.
 pub(crate) fn several(guest: &mut Guest) {
     beside(guest, |guest| {
-        let told = linerate(
-            guest,
-            "lat 10.9.8.1 --op read,write,send --size 64B --time 1s",
-        );
+        let told = linerate(guest, "lat 10.9.8.1 --op read,write,send --size 64B --time 1s");
         let all = told["measurements"].as_array().unwrap();
         assert_eq!((all.len(), &told["complete"]), (3, &true.into()), "{told}");
         for (one, op) in all.iter().zip(OPS) {
-            assert_eq!(
-                (&one["value"], &one["record"]),
-                (&op.into(), &Value::Null),
-                "{told}"
-            );
+            assert_eq!((&one["value"], &one["record"]), (&op.into(), &Value::Null), "{told}");
             assert!(one["result"]["samples"].as_u64() > Some(5), "{told}");
         }
         let words = "lat 10.9.8.1 --open --engine rdma --op read,send --size 64B --time 1s --quiet";
         let table = guest.ask(&format!("{PROGRAM} {words} --like perftest"));
-        assert!(
-            table.contains("op read\n") && table.contains("op send\n"),
-            "{table}"
-        );
+        assert!(table.contains("op read\n") && table.contains("op send\n"), "{table}");
         assert_eq!(rows(&table).len(), 2, "{table}");
-        let told = linerate(
-            guest,
-            "bw 10.9.8.1 --op write --size 4KiB --sweep depth --time 60s",
-        );
+        let told = linerate(guest, "bw 10.9.8.1 --op write --size 4KiB --sweep depth --time 60s");
         let depths = told["settings"].as_array().unwrap();
-        assert_eq!(
-            (depths.len(), &depths[10]["depth"]),
-            (11, &1024.into()),
-            "{told}"
-        );
+        assert_eq!((depths.len(), &depths[10]["depth"]), (11, &1024.into()), "{told}");
         // Without a delay more requests may gain nothing: see `faults::queues`.
         let rates = depths.iter().map(|depth| depth["goodput_bps"].as_f64());
         let rates: Vec<_> = rates.collect();
@@ -92,10 +71,7 @@ pub(crate) fn stalls(guest: &mut Guest) {
             println!("{op} with stalls: {}", ours["percentiles"]);
             assert!(ours["most_ns"].as_f64() >= Some(STALL), "{op}: {ours}");
             let share = stalled(&ours);
-            println!(
-                "{op}: {:.2} % of the round trips took as long as a stall",
-                share * 100.0
-            );
+            println!("{op}: {:.2} % of the round trips took as long as a stall", share * 100.0);
             let p999 = value(&ours, 99.9).filter(|_| share > 0.001);
             assert!(p999.is_none_or(|p999| p999 >= STALL), "{op}: {ours}");
         }
@@ -105,12 +81,8 @@ pub(crate) fn stalls(guest: &mut Guest) {
 /// Share of the round trips that took as long as a stall.
 fn stalled(ours: &Value) -> f64 {
     let all: Vec<[f64; 2]> = serde_json::from_value(ours["histogram"].clone()).unwrap();
-    let number = |least: f64| -> f64 {
-        all.iter()
-            .filter(|[ns, _]| *ns >= least)
-            .map(|[_, n]| n)
-            .sum()
-    };
+    let number =
+        |least: f64| -> f64 { all.iter().filter(|[ns, _]| *ns >= least).map(|[_, n]| n).sum() };
     number(STALL) / number(0.0)
 }
 

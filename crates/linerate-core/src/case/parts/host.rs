@@ -87,14 +87,8 @@ fn slots(side: Side, host: &Host, slot: &pcie::Slot, links: u32) -> Part {
     let cards = host.port.cards.unwrap_or(1).min(links);
     let key = format!("{}.port.mrrs", side.name());
     let slots = Slots {
-        of_links: (0..links as usize)
-            .map(|link| (link % cards as usize, slot.clone()))
-            .collect(),
-        times: if cards > 1 {
-            format!("{cards} slots of ")
-        } else {
-            String::new()
-        },
+        of_links: (0..links as usize).map(|link| (link % cards as usize, slot.clone())).collect(),
+        times: if cards > 1 { format!("{cards} slots of ") } else { String::new() },
         frame_per_byte: None,
         request_inputs: vec![input(&key, host.port.mrrs, "128 to 4096")],
     };

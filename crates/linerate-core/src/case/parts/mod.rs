@@ -37,9 +37,7 @@ pub(super) fn description(case: &Case) -> Result<Description, CaseError> {
 /// Number of links that carry data.
 fn links(case: &Case) -> u32 {
     let there = case.near.port.links().min(case.far.port.links());
-    case.storage
-        .policy
-        .map_or(there, |policy| policy.used(there))
+    case.storage.policy.map_or(there, |policy| policy.used(there))
 }
 
 /// Number of streams on each link.
@@ -47,8 +45,7 @@ fn streams(given: Option<u32>, links: u32) -> Vec<Bounds> {
     let low = bond::spread(given.unwrap_or(1), links);
     let high = bond::spread(given.unwrap_or(MANY), links);
     let each = low.into_iter().zip(high);
-    each.map(|(low, high)| Bounds::new(f64::from(low), f64::from(high)))
-        .collect()
+    each.map(|(low, high)| Bounds::new(f64::from(low), f64::from(high))).collect()
 }
 
 /// A part with its known values.
@@ -59,23 +56,12 @@ fn part(
     inputs: Vec<Input>,
     kind: Kind,
 ) -> Part {
-    Part {
-        name: name.to_owned(),
-        stage,
-        side,
-        ways,
-        inputs,
-        kind,
-    }
+    Part { name: name.to_owned(), stage, side, ways, inputs, kind }
 }
 
 /// The key of an input, its value, and whether it was given.
 fn input<T: ToString>(key: &str, given: Option<T>, assumed: &str) -> Input {
-    let source = if given.is_some() {
-        Source::Given
-    } else {
-        Source::Assumed
-    };
+    let source = if given.is_some() { Source::Given } else { Source::Assumed };
     Input {
         key: key.to_owned(),
         value: given.map_or_else(|| assumed.to_owned(), |value| value.to_string()),

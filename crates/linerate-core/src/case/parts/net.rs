@@ -27,11 +27,7 @@ pub(super) fn wires(case: &Case, links: u32) -> Vec<Part> {
 fn wire(case: &Case, name: &str, place: (Stage, Place), (link, many): (Link, u32)) -> Part {
     let links = Links {
         links: vec![link; many as usize],
-        times: if many > 1 {
-            format!("{many} links of ")
-        } else {
-            String::new()
-        },
+        times: if many > 1 { format!("{many} links of ") } else { String::new() },
     };
     let inputs = wire_inputs(case, place.1, link.is_infiniband(), many);
     let ways = Direction::ALL.to_vec();
@@ -40,34 +36,18 @@ fn wire(case: &Case, name: &str, place: (Stage, Place), (link, many): (Link, u32
 
 fn wire_inputs(case: &Case, place: Place, infiniband: bool, links: u32) -> Vec<Input> {
     let mtus = [case.near.port.mtu, case.far.port.mtu];
-    let assumed = if infiniband {
-        "256 to 4096"
-    } else {
-        "1500 to 9000"
-    };
+    let assumed = if infiniband { "256 to 4096" } else { "1500 to 9000" };
     let mut inputs = Vec::new();
     if place != Place::Far {
-        inputs.push(input(
-            "near.port.link",
-            case.near.port.link,
-            "as the far one",
-        ));
+        inputs.push(input("near.port.link", case.near.port.link, "as the far one"));
     }
     if place != Place::Near {
-        inputs.push(input(
-            "far.port.link",
-            case.far.port.link,
-            "as the near one",
-        ));
+        inputs.push(input("far.port.link", case.far.port.link, "as the near one"));
     }
     inputs.push(input("mtu", mtus.into_iter().flatten().min(), assumed));
     if case.protocol.copies() && infiniband {
         let mtus = [case.near.port.ip_mtu, case.far.port.ip_mtu];
-        inputs.push(input(
-            "ip-mtu",
-            mtus.into_iter().flatten().min(),
-            "2044 to 65520",
-        ));
+        inputs.push(input("ip-mtu", mtus.into_iter().flatten().min(), "2044 to 65520"));
     }
     if case.protocol.copies() || (case.protocol != Protocol::RoceV1 && !infiniband) {
         let version = case.ip.map(|ip| if ip == Ip::V4 { 4 } else { 6 });
@@ -113,10 +93,7 @@ fn network_limit(way: Direction, rate: Rate, cost: Cost) -> Part {
 fn packet_limit(way: Direction, number: u32) -> Part {
     let shared = Shared {
         capacity: Bounds::exact(f64::from(number)),
-        cost: Cost {
-            per_packet: Bounds::exact(1.0),
-            ..Cost::default()
-        },
+        cost: Cost { per_packet: Bounds::exact(1.0), ..Cost::default() },
         formula: format!("{number} packets/s of full size"),
     };
     let inputs = vec![input("net.packet-limit", Some(number), "")];
@@ -133,10 +110,8 @@ fn flow_limit(way: Direction, (rate, cost): (Rate, Cost), streams: Option<u32>) 
             None => format!("{rate} for each stream"),
         },
     };
-    let inputs = vec![
-        input("net.flow-limit", Some(rate), ""),
-        input("streams", streams, "1 or more"),
-    ];
+    let inputs =
+        vec![input("net.flow-limit", Some(rate), ""), input("streams", streams, "1 or more")];
     limit("flow limit", way, inputs, Kind::EachStream(each))
 }
 

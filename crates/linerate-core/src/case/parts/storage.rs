@@ -36,30 +36,17 @@ fn operations(storage: &Storage) -> Option<Part> {
 fn depth(storage: &Storage) -> Option<Part> {
     let (depth, latency) = (storage.depth?, storage.latency?);
     let words = format!("{depth} operations of {} in {latency} each", size(storage));
-    let shared = counted(
-        crate::ceiling::storage::operations(depth, latency.secs()),
-        words,
-    );
-    let inputs = vec![
-        input("storage.depth", Some(depth), ""),
-        input("storage.latency", Some(latency), ""),
-    ];
-    Some(both(
-        "queue depth",
-        (Stage::App, Place::Near),
-        inputs,
-        shared,
-    ))
+    let shared = counted(crate::ceiling::storage::operations(depth, latency.secs()), words);
+    let inputs =
+        vec![input("storage.depth", Some(depth), ""), input("storage.latency", Some(latency), "")];
+    Some(both("queue depth", (Stage::App, Place::Near), inputs, shared))
 }
 
 /// Something that counts operations.
 fn counted(capacity: Bounds, formula: String) -> Shared {
     Shared {
         capacity,
-        cost: Cost {
-            per_operation: Bounds::exact(1.0),
-            ..Cost::default()
-        },
+        cost: Cost { per_operation: Bounds::exact(1.0), ..Cost::default() },
         formula,
     }
 }

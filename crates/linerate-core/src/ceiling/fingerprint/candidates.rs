@@ -145,9 +145,7 @@ pub fn filled(rate: f64, kind: Kind, carrier: Carrier) -> Option<(String, Varian
 
 /// The ways in which a carrier can use the hardware of a kind, with its name.
 pub fn ways(kind: Kind, carrier: Carrier) -> impl Iterator<Item = (String, Variant)> {
-    let rows = table::rows()
-        .into_iter()
-        .filter(move |row| row.kind == kind);
+    let rows = table::rows().into_iter().filter(move |row| row.kind == kind);
     let all = rows.flat_map(|row| {
         let name = row.name;
         let ways = row.variants.into_iter();
@@ -221,22 +219,10 @@ fn of_row(row: Row, carrier: Carrier) -> Vec<At> {
         }
         by => by.is_none_or(|by| by == carrier),
     };
-    let Row {
-        name,
-        kind,
-        variants,
-        ..
-    } = row;
-    let ways = variants
-        .into_iter()
-        .filter(usable)
-        .chain(reached.filter(|_| carrier == Carrier::Verbs));
-    let at = |way| At {
-        name: name.clone(),
-        kind,
-        link,
-        way,
-    };
+    let Row { name, kind, variants, .. } = row;
+    let ways =
+        variants.into_iter().filter(usable).chain(reached.filter(|_| carrier == Carrier::Verbs));
+    let at = |way| At { name: name.clone(), kind, link, way };
     ways.map(at).collect()
 }
 
@@ -274,10 +260,7 @@ struct Group {
 impl Measured {
     fn of(fit: &Fit) -> Self {
         let half = (fit.interval.high() - fit.interval.low()) / 2.0 / fit.rate;
-        Self {
-            rate: fit.rate,
-            error: (OF_INTERVAL * half).max(LEAST_ERROR),
-        }
+        Self { rate: fit.rate, error: (OF_INTERVAL * half).max(LEAST_ERROR) }
     }
 
     fn named(self, row: &Row, facts: &Facts) -> Named {
@@ -384,11 +367,7 @@ fn grouped(rows: Vec<(&Row, Named)>, facts: &Facts) -> Vec<Group> {
     let near = |a: f64, b: f64| (a / b - 1.0).abs() <= EQUAL;
     let mut groups: Vec<Group> = Vec::new();
     for (row, named) in rows {
-        let rates = row
-            .variants
-            .iter()
-            .filter(|v| facts.allows(v))
-            .map(|v| v.rate);
+        let rates = row.variants.iter().filter(|v| facts.allows(v)).map(|v| v.rate);
         let is_known = is_stated(row.part, facts);
         let equal = groups.iter_mut().find(|group| {
             let first = group.names[0].carries;
@@ -427,13 +406,7 @@ fn is_stated(part: Part, facts: &Facts) -> bool {
 fn slot_carries(slot: &pcie::Slot) -> Bounds {
     let (capacity, write, read) = (slot.capacity(), slot.write(), slot.read());
     let payload = slot.payloads.iter().copied().min().unwrap_or(128);
-    let least = pcie::Slot {
-        payloads: vec![payload],
-        ..slot.clone()
-    };
+    let least = pcie::Slot { payloads: vec![payload], ..slot.clone() };
     let most = write.per_byte.low().min(read.per_byte.low());
-    Bounds::new(
-        capacity.low() * 8.0 / least.write().per_byte.low(),
-        capacity.high() * 8.0 / most,
-    )
+    Bounds::new(capacity.low() * 8.0 / least.write().per_byte.low(), capacity.high() * 8.0 / most)
 }

@@ -22,12 +22,8 @@ const SATA: [(u32, f64); 3] = [(1, 1.5), (2, 3.0), (3, 6.0)];
 
 /// Rates of one lane of SAS in Gb/s, and the share that the line code leaves.
 //= INCITS 534 (SAS-4): 8b/10b to 12 Gb/s, 128b/150b at 22.5 Gb/s
-const SAS: [(f64, f64); 4] = [
-    (3.0, 8.0 / 10.0),
-    (6.0, 8.0 / 10.0),
-    (12.0, 8.0 / 10.0),
-    (22.5, 128.0 / 150.0),
-];
+const SAS: [(f64, f64); 4] =
+    [(3.0, 8.0 / 10.0), (6.0, 8.0 / 10.0), (12.0, 8.0 / 10.0), (22.5, 128.0 / 150.0)];
 
 /// Fibre Channel: name, bits per second on the line in Gb/s, and the share that line code and error correction leave.
 //= INCITS FC-PI-5, FC-PI-6 and FC-PI-7: signalling rates

@@ -30,11 +30,7 @@ impl Draw {
 
     /// The factor of a time: 1.2 to 3 for 5 % of them, else 1.
     pub(super) fn late(&mut self) -> f64 {
-        if self.unit() < 0.05 {
-            self.between(1.2, 3.0)
-        } else {
-            1.0
-        }
+        if self.unit() < 0.05 { self.between(1.2, 3.0) } else { 1.0 }
     }
 
     /// One of several; there is at least one.

@@ -59,10 +59,7 @@ impl<T> Known<T> {
 
 impl<T> Default for Known<T> {
     fn default() -> Self {
-        Self {
-            parts: Vec::new(),
-            all: false,
-        }
+        Self { parts: Vec::new(), all: false }
     }
 }
 
@@ -137,9 +134,9 @@ impl Facts {
         // A larger payload than the usual ones differs by less than 2 %.
         let is = |own: &u32, payload| payload == (*own).min(LARGEST);
         let fits = match (self.slots.every(), variant.payload) {
-            (Some(all), Some(payload)) => all
-                .iter()
-                .any(|slot| slot.payloads.iter().any(|own| is(own, payload))),
+            (Some(all), Some(payload)) => {
+                all.iter().any(|slot| slot.payloads.iter().any(|own| is(own, payload)))
+            }
             _ => true,
         };
         carried && fits
@@ -183,31 +180,16 @@ mod tests {
         facts.against(rows.iter().find(|row| row.name == name).unwrap())
     }
 
-    const FDR: Link = Link::InfiniBand {
-        width: 4,
-        speed: Speed::Fdr,
-    };
+    const FDR: Link = Link::InfiniBand { width: 4, speed: Speed::Fdr };
 
     #[test]
     fn what_is_unknown_rules_out_nothing() {
         let part = Facts {
-            links: Known {
-                parts: vec![FDR],
-                all: false,
-            },
-            slots: Known {
-                parts: vec![slot(2, 8)],
-                all: false,
-            },
+            links: Known { parts: vec![FDR], all: false },
+            slots: Known { parts: vec![slot(2, 8)], all: false },
             ..Facts::default()
         };
-        let no_parts = Facts {
-            links: Known {
-                all: true,
-                ..Known::default()
-            },
-            ..Facts::default()
-        };
+        let no_parts = Facts { links: Known { all: true, ..Known::default() }, ..Facts::default() };
         for facts in [Facts::default(), part, no_parts] {
             for row in rows() {
                 assert_eq!(facts.against(&row), None, "{row:?}");
@@ -218,15 +200,9 @@ mod tests {
 
     #[test]
     fn each_medium_has_its_parts() {
-        let of = |medium| Facts {
-            medium: Some(medium),
-            ..Facts::default()
-        };
-        let (ethernet, infiniband, disk) = (
-            of(Medium::Ethernet),
-            of(Medium::InfiniBand),
-            of(Medium::Disk),
-        );
+        let of = |medium| Facts { medium: Some(medium), ..Facts::default() };
+        let (ethernet, infiniband, disk) =
+            (of(Medium::Ethernet), of(Medium::InfiniBand), of(Medium::Disk));
         for (name, by) in [
             ("Ethernet 10 Gb/s", [false, true, true]),
             ("cloud limit of 5 Gb/s for one flow", [false, true, true]),
@@ -245,14 +221,8 @@ mod tests {
     #[test]
     fn all_links_and_all_slots_rule_out_the_others() {
         let facts = Facts {
-            links: Known {
-                parts: vec![FDR, FDR],
-                all: true,
-            },
-            slots: Known {
-                parts: vec![slot(2, 8), slot(3, 8)],
-                all: true,
-            },
+            links: Known { parts: vec![FDR, FDR], all: true },
+            slots: Known { parts: vec![slot(2, 8), slot(3, 8)], all: true },
             ..Facts::default()
         };
         assert_eq!(facts.against(&link(FDR)), None);
@@ -260,31 +230,19 @@ mod tests {
         for (name, words) in [
             ("InfiniBand FDR 1x", "the path has no link but 4x FDR"),
             ("Ethernet 10 Gb/s", "the path has no link but 4x FDR"),
-            (
-                "PCIe gen2 x4",
-                "the path has no slot but gen2 x8 and gen3 x8",
-            ),
-            (
-                "bus pcix-64/133, both directions together",
-                "the slots of the path are PCI Express",
-            ),
+            ("PCIe gen2 x4", "the path has no slot but gen2 x8 and gen3 x8"),
+            ("bus pcix-64/133, both directions together", "the slots of the path are PCI Express"),
         ] {
             assert_eq!(against(&facts, name).as_deref(), Some(words));
         }
         let slots = rows().into_iter().filter(|row| row.name == "PCIe gen2 x8");
-        let left: Vec<_> = slots
-            .flat_map(|row| row.variants)
-            .filter(|v| facts.allows(v))
-            .collect();
+        let left: Vec<_> = slots.flat_map(|row| row.variants).filter(|v| facts.allows(v)).collect();
         assert_eq!(left.len(), 2, "one payload: {left:?}");
     }
 
     #[test]
     fn sockets_and_verbs_leave_what_they_can_use() {
-        let of = |carrier| Facts {
-            carrier: Some(carrier),
-            ..Facts::default()
-        };
+        let of = |carrier| Facts { carrier: Some(carrier), ..Facts::default() };
         let (sockets, verbs) = (of(Carrier::Sockets), of(Carrier::Verbs));
         let port = link(Link::Ethernet(Rate(10_000_000_000)));
         let left = |facts: &Facts| port.variants.iter().filter(|v| facts.allows(v)).count();

@@ -98,11 +98,7 @@ pub fn fit(points: &[Point]) -> Option<Fit> {
         knees: large
             .iter()
             .filter(knee)
-            .map(|s| Knee {
-                from: s.from.size,
-                to: s.to.size,
-                rate: s.rate,
-            })
+            .map(|s| Knee { from: s.from.size, to: s.to.size, rate: s.rate })
             .collect(),
     })
 }
@@ -181,10 +177,7 @@ mod tests {
         let point = |i: u32| {
             let size = 1u64 << i;
             let time = floor_ns + size as f64 * 8.0 / gigabits;
-            Point {
-                size: Bytes(size),
-                time: Nanos(time as u64),
-            }
+            Point { size: Bytes(size), time: Nanos(time as u64) }
         };
         (0..sizes).map(point).collect()
     }
@@ -201,10 +194,7 @@ mod tests {
             assert!(fit.interval.contains(fit.rate));
             assert!(fit.floor.0 as f64 >= floor);
             let half = floor * gigabits / 8.0;
-            assert!(
-                half < 2.0 || is_near(fit.half.0 as f64, half, 0.1),
-                "{fit:?}"
-            );
+            assert!(half < 2.0 || is_near(fit.half.0 as f64, half, 0.1), "{fit:?}");
             assert_eq!(fit.knees, []);
         }
     }
@@ -225,9 +215,7 @@ mod tests {
         last.time = Nanos((last.time.0 as f64 * 1.04) as u64);
         let off = fit(&points).unwrap();
         assert!(is_near(off.rate, 1e10, 0.002), "{off:?}");
-        let [knee] = off.knees.as_slice() else {
-            panic!("{off:?}")
-        };
+        let [knee] = off.knees.as_slice() else { panic!("{off:?}") };
         assert_eq!((knee.from, knee.to), (Bytes(1 << 22), Bytes(1 << 23)));
         points.pop();
         assert_eq!(fit(&points).unwrap().knees, []);
@@ -258,10 +246,7 @@ mod tests {
             }
             println!("{noise}: {near} near, {inside} inside of {sweeps}");
             assert!(near * 100 >= 95 * sweeps, "{noise}: {near}");
-            assert!(
-                noise == 0.0 || inside * 100 >= 95 * sweeps,
-                "{noise}: {inside}"
-            );
+            assert!(noise == 0.0 || inside * 100 >= 95 * sweeps, "{noise}: {inside}");
         }
     }
 

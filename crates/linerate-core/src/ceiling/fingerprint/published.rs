@@ -23,10 +23,7 @@ const SENDS: [f64; 23] = [
     42.02, 79.92, 155.81, 307.68, 611.27, 1218.48, 2433.54, 4991.17,
 ];
 
-const FDR: Link = Link::InfiniBand {
-    width: 4,
-    speed: Speed::Fdr,
-};
+const FDR: Link = Link::InfiniBand { width: 4, speed: Speed::Fdr };
 
 fn swept(micros: &[f64]) -> Fit {
     let point = |(k, micros): (usize, &f64)| Point {
@@ -53,10 +50,7 @@ fn exact(rate: f64) -> Fit {
 fn verbs(all: bool) -> Facts {
     Facts {
         medium: Some(Medium::InfiniBand),
-        links: Known {
-            parts: vec![FDR],
-            all,
-        },
+        links: Known { parts: vec![FDR], all },
         carrier: Some(Carrier::Verbs),
         ..Facts::default()
     }
@@ -79,17 +73,11 @@ fn published_sweeps_name_the_slow_slot_and_its_rival() {
             let names: Vec<&str> = first.names.iter().map(|n| n.name.as_str()).collect();
             // The same rate twice: the table alone cannot tell them apart.
             assert_eq!(names[..2], ["PCIe gen1 x8", "PCIe gen2 x4"]);
-            assert_eq!(
-                first.names[0].nearest.name,
-                "reads of memory, payload 128 B"
-            );
+            assert_eq!(first.names[0].nearest.name, "reads of memory, payload 128 B");
             assert!(first.off == 0.0 && first.margin > 0.0, "{first:?}");
 
             let rival = named(&found, "InfiniBand FDR 1x").unwrap();
-            assert!(
-                (0.015..0.025).contains(&rival.off),
-                "2 % above it: {rival:?}"
-            );
+            assert!((0.015..0.025).contains(&rival.off), "2 % above it: {rival:?}");
             assert!(rival.margin < 0.0 && !rival.is_known);
             assert_eq!(named(&found, "InfiniBand FDR 4x"), None);
             assert_eq!(named(&found, "PCIe gen2 x8"), None);
@@ -100,20 +88,10 @@ fn published_sweeps_name_the_slow_slot_and_its_rival() {
 #[test]
 fn the_port_is_stated_and_is_not_the_limit() {
     let found = candidates(&swept(&READS), &verbs(false));
-    let [port] = found.stated.as_slice() else {
-        panic!("{found:?}")
-    };
-    assert_eq!(
-        (port.name.as_str(), port.standing),
-        ("InfiniBand FDR 4x", Standing::NotTheLimit)
-    );
+    let [port] = found.stated.as_slice() else { panic!("{found:?}") };
+    assert_eq!((port.name.as_str(), port.standing), ("InfiniBand FDR 4x", Standing::NotTheLimit));
     assert!((2.9..2.95).contains(&port.margin), "{port:?}");
-    assert!(
-        found
-            .excluded
-            .iter()
-            .all(|excluded| excluded.named.name != "InfiniBand FDR 1x")
-    );
+    assert!(found.excluded.iter().all(|excluded| excluded.named.name != "InfiniBand FDR 1x"));
 }
 
 #[test]
@@ -132,11 +110,7 @@ fn every_row_is_a_candidate_at_its_rates_and_none_beyond_them() {
         let carries = Bounds::of(rates.clone());
         let found = |rate: f64| {
             let found = candidates(&exact(rate), &Facts::default());
-            found
-                .possible
-                .iter()
-                .flat_map(|c| &c.names)
-                .any(|named| named.name == row.name)
+            found.possible.iter().flat_map(|c| &c.names).any(|named| named.name == row.name)
         };
         for share in [0.93, 1.0, 1.02] {
             assert!(found(carries.high() * share), "{} {share}", row.name);
@@ -168,14 +142,6 @@ fn a_stated_ceiling_stands_above_at_or_below_the_rate() {
 fn equal_ceilings_are_one_candidate_with_several_names() {
     let found = candidates(&exact(7.9e9), &Facts::default());
     let lanes = named(&found, "InfiniBand QDR 1x").unwrap();
-    assert_eq!(
-        lanes.words(),
-        "InfiniBand SDR 4x or InfiniBand DDR 2x or InfiniBand QDR 1x"
-    );
-    assert!(
-        lanes
-            .names
-            .iter()
-            .all(|named| named.kind == Kind::InfiniBand)
-    );
+    assert_eq!(lanes.words(), "InfiniBand SDR 4x or InfiniBand DDR 2x or InfiniBand QDR 1x");
+    assert!(lanes.names.iter().all(|named| named.kind == Kind::InfiniBand));
 }

@@ -42,14 +42,8 @@ const ENDS: [f64; 2] = [1.0, 2.0];
 const LONGEST: f64 = 10_000.0;
 
 /// The rows that any driver and any transport may have differ from this.
-const BASE: Setter = Setter {
-    name: "",
-    look: "",
-    off: "",
-    periods: Periods::Of(&[]),
-    drivers: &[],
-    carrier: None,
-};
+const BASE: Setter =
+    Setter { name: "", look: "", off: "", periods: Periods::Of(&[]), drivers: &[], carrier: None };
 
 /// Everything that may set a timer; those with few periods come first.
 static SETTERS: [Setter; 11] = [
@@ -213,53 +207,28 @@ mod tests {
     }
 
     fn card(card: &str) -> Facts {
-        Facts {
-            card: Some(card.to_owned()),
-            ..Facts::default()
-        }
+        Facts { card: Some(card.to_owned()), ..Facts::default() }
     }
 
     #[test]
     fn a_known_card_puts_its_driver_first_and_drops_the_others() {
         for text in ["GE1000TC or GA620T", "ns83820", "Planex GE1000TC"] {
             let found = names(200, &card(text));
-            assert!(
-                found[0].starts_with("driver ns83820, its parameter ihr"),
-                "{found:?}"
-            );
-            assert!(
-                !found.iter().any(|name| name.contains("e1000")),
-                "{found:?}"
-            );
-            assert!(
-                found
-                    .iter()
-                    .any(|name| name.starts_with("interrupt coalescing"))
-            );
+            assert!(found[0].starts_with("driver ns83820, its parameter ihr"), "{found:?}");
+            assert!(!found.iter().any(|name| name.contains("e1000")), "{found:?}");
+            assert!(found.iter().any(|name| name.starts_with("interrupt coalescing")));
         }
         let found = names(125, &card("Intel PRO/1000 MT"));
         assert!(found[0].starts_with("driver e1000"), "{found:?}");
-        assert!(
-            !found.iter().any(|name| name.contains("ns83820")),
-            "{found:?}"
-        );
+        assert!(!found.iter().any(|name| name.contains("ns83820")), "{found:?}");
     }
 
     #[test]
     fn an_unknown_card_drops_no_driver() {
         for facts in [Facts::default(), card("a card of 2004")] {
             let found = names(200, &facts);
-            for part in [
-                "ns83820",
-                "e1000",
-                "rx-usecs",
-                "gro_flush_timeout",
-                "completions",
-            ] {
-                assert!(
-                    found.iter().any(|name| name.contains(part)),
-                    "{part}: {found:?}"
-                );
+            for part in ["ns83820", "e1000", "rx-usecs", "gro_flush_timeout", "completions"] {
+                assert!(found.iter().any(|name| name.contains(part)), "{part}: {found:?}");
             }
             assert!(!found.iter().any(|name| name.contains("tick")), "{found:?}");
         }
@@ -279,11 +248,7 @@ mod tests {
             (200_000, "retransmission"),
             (400_000, "retransmission"),
         ] {
-            let found = |micros| {
-                names(micros, &Facts::default())
-                    .iter()
-                    .any(|n| n.contains(part))
-            };
+            let found = |micros| names(micros, &Facts::default()).iter().any(|n| n.contains(part));
             assert!(found(micros), "{micros} {part}");
             assert!(
                 found(micros * 1_015 / 1_000) && !found(micros * 1_030 / 1_000),
@@ -295,21 +260,15 @@ mod tests {
 
     #[test]
     fn units_end_where_the_parameter_does() {
-        let is_named = |micros| {
-            names(micros, &card("ns83820"))[..]
-                .iter()
-                .any(|n| n.contains("ihr"))
-        };
+        let is_named =
+            |micros| names(micros, &card("ns83820"))[..].iter().any(|n| n.contains("ihr"));
         assert!(is_named(100) && is_named(12_700) && is_named(25_400));
         assert!(!is_named(150) && !is_named(50) && !is_named(26_200));
     }
 
     #[test]
     fn verbs_wait_for_no_acknowledgement_of_tcp() {
-        let verbs = Facts {
-            carrier: Some(Carrier::Verbs),
-            ..Facts::default()
-        };
+        let verbs = Facts { carrier: Some(Carrier::Verbs), ..Facts::default() };
         assert_eq!(names(40_000, &verbs), [""; 0]);
         assert_eq!(setters(Nanos(0), &verbs), [] as [&Setter; 0]);
     }

@@ -23,10 +23,7 @@ fn sweep(draw: &mut Draw, rate: f64) -> Option<Fit> {
             let size = 1_u64 << k;
             let plain = floor + size as f64 * 8e9 / rate;
             let time = plain * draw.normal(NOISE).exp() * draw.late();
-            Point {
-                size: Bytes(size),
-                time: Nanos(time as u64),
-            }
+            Point { size: Bytes(size), time: Nanos(time as u64) }
         })
         .collect();
     fit(&points)
@@ -48,20 +45,8 @@ const SETTINGS: [Setting; 6] = [
     setting("Ethernet", Some(Medium::Ethernet), None, false, 80.0),
     setting("InfiniBand", Some(Medium::InfiniBand), None, false, 68.0),
     setting("disk", Some(Medium::Disk), None, false, 70.0),
-    setting(
-        "Ethernet, sockets, slots",
-        Some(Medium::Ethernet),
-        Some(Carrier::Sockets),
-        true,
-        80.0,
-    ),
-    setting(
-        "InfiniBand, verbs, slots",
-        Some(Medium::InfiniBand),
-        Some(Carrier::Verbs),
-        true,
-        76.0,
-    ),
+    setting("Ethernet, sockets, slots", Some(Medium::Ethernet), Some(Carrier::Sockets), true, 80.0),
+    setting("InfiniBand, verbs, slots", Some(Medium::InfiniBand), Some(Carrier::Verbs), true, 76.0),
 ];
 
 /// Least share of sweeps in which the true ceiling is a candidate, and of those in which none is named where none is
@@ -75,13 +60,7 @@ const fn setting(
     slots: bool,
     first: f64,
 ) -> Setting {
-    Setting {
-        name,
-        medium,
-        carrier,
-        slots,
-        first,
-    }
+    Setting { name, medium, carrier, slots, first }
 }
 
 impl Setting {
@@ -163,13 +142,8 @@ fn of_other_rates(setting: &Setting, draw: &mut Draw, sweeps: usize) -> [f64; 2]
         let rate = draw.spread(1e7, 8e11);
         drawn += 1;
         let is_near = |v: f64| (v * 0.93 * 0.9..=v * 1.1).contains(&rate);
-        let variants = left(&rows, &facts)
-            .into_iter()
-            .flat_map(|row| &row.variants);
-        if variants
-            .filter(|v| facts.allows(v))
-            .any(|v| is_near(v.rate))
-        {
+        let variants = left(&rows, &facts).into_iter().flat_map(|row| &row.variants);
+        if variants.filter(|v| facts.allows(v)).any(|v| is_near(v.rate)) {
             continue;
         }
         let Some(fit) = sweep(draw, rate) else {
@@ -178,10 +152,7 @@ fn of_other_rates(setting: &Setting, draw: &mut Draw, sweeps: usize) -> [f64; 2]
         far += 1;
         none += usize::from(among(&rows, &fit, &facts).possible.is_empty());
     }
-    [
-        none as f64 * 100.0 / far as f64,
-        far as f64 * 100.0 / f64::from(drawn),
-    ]
+    [none as f64 * 100.0 / far as f64, far as f64 * 100.0 / f64::from(drawn)]
 }
 
 /// Studies every setting, prints its figures, and checks its least shares.

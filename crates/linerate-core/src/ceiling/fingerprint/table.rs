@@ -64,19 +64,11 @@ pub struct Variant {
 
 impl Variant {
     pub(super) const fn plain(name: &'static str, rate: f64) -> Self {
-        Self {
-            name,
-            rate,
-            carrier: None,
-            payload: None,
-        }
+        Self { name, rate, carrier: None, payload: None }
     }
 
     const fn by(name: &'static str, rate: f64, carrier: Carrier) -> Self {
-        Self {
-            carrier: Some(carrier),
-            ..Self::plain(name, rate)
-        }
+        Self { carrier: Some(carrier), ..Self::plain(name, rate) }
     }
 }
 
@@ -148,11 +140,8 @@ const PACKETS: [(&str, u32, Ip, Transport); 8] = [
 const ROCE: [(&str, u32); 2] = [("RoCEv2, MTU 1500", 1500), ("RoCEv2, MTU 9000", 9000)];
 
 /// Packets of RDMA over InfiniBand: name, MTU. No system chooses less than 1024 bytes for large messages.
-const RDMA: [(&str, u32); 3] = [
-    ("RDMA, MTU 1024", 1024),
-    ("RDMA, MTU 2048", 2048),
-    ("RDMA, MTU 4096", 4096),
-];
+const RDMA: [(&str, u32); 3] =
+    [("RDMA, MTU 1024", 1024), ("RDMA, MTU 2048", 2048), ("RDMA, MTU 4096", 4096)];
 
 /// Packets of IP over InfiniBand: name, MTU of InfiniBand, MTU of IP.
 const IPOIB: [(&str, u32, u32); 3] = [
@@ -191,13 +180,7 @@ pub(super) fn rows() -> Vec<Row> {
 
 /// A row of hardware that no fact names.
 pub(super) fn plain(kind: Kind, name: String, variants: Vec<Variant>) -> Row {
-    Row {
-        kind,
-        name,
-        part: Part::Other,
-        is_rare: false,
-        variants,
-    }
+    Row { kind, name, part: Part::Other, is_rare: false, variants }
 }
 
 /// The row of a link of any speed.
@@ -210,11 +193,7 @@ pub(super) fn link(link: Link) -> Row {
             (Kind::InfiniBand, name, packed(bits))
         }
     };
-    Row {
-        part: Part::Link(link),
-        is_rare: is_rare_link(link),
-        ..plain(kind, name, variants)
-    }
+    Row { part: Part::Link(link), is_rare: is_rare_link(link), ..plain(kind, name, variants) }
 }
 
 /// Cards and cables have 1 or 4 lanes, and 2 where a port of four lanes from HDR on is split.
@@ -277,18 +256,9 @@ fn cloud(mbps: u64, what: &str) -> Row {
 
 /// Names of the variants of a slot, for each of the usual payloads: reads of memory, writes to memory.
 const CROSSINGS: [[&str; 2]; USUAL_PAYLOADS.len()] = [
-    [
-        "reads of memory, payload 128 B",
-        "writes to memory, payload 128 B",
-    ],
-    [
-        "reads of memory, payload 256 B",
-        "writes to memory, payload 256 B",
-    ],
-    [
-        "reads of memory, payload 512 B",
-        "writes to memory, payload 512 B",
-    ],
+    ["reads of memory, payload 128 B", "writes to memory, payload 128 B"],
+    ["reads of memory, payload 256 B", "writes to memory, payload 256 B"],
+    ["reads of memory, payload 512 B", "writes to memory, payload 512 B"],
 ];
 
 /// A slot. Its variants are without packets of the link itself: how many of them there are is part of the share
@@ -315,11 +285,7 @@ fn slot(generation: u32, lanes: u32) -> Row {
     Row {
         part: Part::Slot { generation, lanes },
         is_rare: generation == NEWEST || (is_old && matches!(lanes, 2 | 16)),
-        ..plain(
-            Kind::Pcie,
-            format!("PCIe gen{generation} x{lanes}"),
-            variants,
-        )
+        ..plain(Kind::Pcie, format!("PCIe gen{generation} x{lanes}"), variants)
     }
 }
 
@@ -342,10 +308,7 @@ fn memory() -> impl Iterator<Item = Row> {
         // A copy crosses the channels up to three times, and several channels share the load.
         let name = format!("one memory channel {standard}-{speed}, crossed once");
         // A single channel that a load uses up is rare.
-        Row {
-            is_rare: true,
-            ..plain(Kind::Memory, name, vec![Variant::plain("", rate)])
-        }
+        Row { is_rare: true, ..plain(Kind::Memory, name, vec![Variant::plain("", rate)]) }
     })
 }
 
@@ -359,11 +322,7 @@ mod tests {
         for (name, variant, gigabits) in [
             ("Ethernet 1 Gb/s", "TCP with timestamps, MTU 1500", 0.9415),
             ("Ethernet 100 Gb/s", "RoCEv2, MTU 9000", 98.04),
-            (
-                "cloud limit of 12.5 Gb/s for an instance",
-                "UDP, MTU 9000",
-                12.41,
-            ),
+            ("cloud limit of 12.5 Gb/s for an instance", "UDP, MTU 9000", 12.41),
             ("InfiniBand FDR 1x", "RDMA, MTU 4096", 13.55),
             ("PCIe gen2 x4", "reads of memory, payload 128 B", 13.84),
             ("PCIe gen5 x16", "writes to memory, payload 256 B", 460.9),
@@ -383,10 +342,7 @@ mod tests {
         for (n, row) in rows.iter().enumerate() {
             assert!(row.variants.iter().all(|v| v.rate > 1e6), "{row:?}");
             assert!(!row.variants.is_empty(), "{row:?}");
-            assert!(
-                rows[..n].iter().all(|other| other.name != row.name),
-                "{row:?}"
-            );
+            assert!(rows[..n].iter().all(|other| other.name != row.name), "{row:?}");
         }
     }
 }

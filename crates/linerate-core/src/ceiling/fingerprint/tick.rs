@@ -50,17 +50,11 @@ pub fn tick(rows: &[Spread]) -> Option<Timer> {
     }
     let above = points.iter().filter(|point| point.size > end);
     let at_steps = above.filter(|point| from_step(point, period) <= OFF * period);
-    Some(Timer {
-        period: Nanos(period as u64),
-        points: flat + at_steps.count(),
-    })
+    Some(Timer { period: Nanos(period as u64), points: flat + at_steps.count() })
 }
 
 fn point(row: &Spread) -> Point {
-    Point {
-        size: row.size,
-        time: row.typical,
-    }
+    Point { size: row.size, time: row.typical }
 }
 
 /// The shortest time as a share of the typical one.

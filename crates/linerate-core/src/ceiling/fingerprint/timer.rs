@@ -51,9 +51,7 @@ pub fn timer(points: &[Point]) -> Option<Timer> {
         from_step(point, period) <= OFF[0] * period + OFF[1] * point.time.0 as f64
     };
     let at_steps = above.iter().filter(is_at).count();
-    let is_dense = above
-        .windows(2)
-        .all(|pair| pair[1].size.0 <= 2 * pair[0].size.0);
+    let is_dense = above.windows(2).all(|pair| pair[1].size.0 <= 2 * pair[0].size.0);
     let all_at_steps = at_steps >= HIGHER && 2 * (above.len() - at_steps) <= at_steps;
     let higher = if is_dense && all_at_steps {
         at_steps
@@ -64,10 +62,7 @@ pub fn timer(points: &[Point]) -> Option<Timer> {
     } else {
         return None;
     };
-    Some(Timer {
-        period: Nanos(period as u64),
-        points: first + higher,
-    })
+    Some(Timer { period: Nanos(period as u64), points: first + higher })
 }
 
 /// The time that most of the shortest times share, their number and the largest size; `None` if they differ, or if they are
@@ -180,11 +175,8 @@ mod tests {
         let (jump, higher) = (draw.between(8.0, 16.0), draw.between(1.0, 3.0));
         let times = (1..24).map(|k| {
             let size = 1_u64 << k;
-            let rate = if tick.is_none() && f64::from(k) > turn {
-                gigabits * slower
-            } else {
-                gigabits
-            };
+            let rate =
+                if tick.is_none() && f64::from(k) > turn { gigabits * slower } else { gigabits };
             let jumped = tick.is_none() && f64::from(k) > jump;
             let own = floor * if jumped { higher } else { 1.0 };
             let plain = own + size as f64 * 8e-3 / rate;

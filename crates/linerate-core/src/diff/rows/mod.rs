@@ -90,9 +90,7 @@ const LOOKED: usize = 200;
 pub(super) fn compared(before: &[Row], after: &[Row], another: Option<Outcome>) -> Compared {
     let mut all = Compared::default();
     let (pairs, doubled) = pairs(before, after);
-    let told = pairs
-        .iter()
-        .map(|pair| (&before[pair.at[0]], &after[pair.at[1]], pair));
+    let told = pairs.iter().map(|pair| (&before[pair.at[0]], &after[pair.at[1]], pair));
     let told: Vec<_> = told.filter(|(a, b, _)| !(a.is_base && b.is_base)).collect();
     for (a, b, pair) in &told {
         all.rows.extend(changes(a, b, &pair.name, another));
@@ -143,9 +141,7 @@ fn pairs(before: &[Row], after: &[Row]) -> (Vec<Pair>, BTreeSet<String>) {
         if found.is_empty() {
             let title = &before[a[0]].title;
             let (a, b) = (a.len(), b.len());
-            doubled.insert(format!(
-                "{title}: {a} rows before and {b} after cannot be told apart"
-            ));
+            doubled.insert(format!("{title}: {a} rows before and {b} after cannot be told apart"));
         }
         found.retain(|pair| {
             let [a, b] = [&before[pair.at[0]], &after[pair.at[1]]];
@@ -193,11 +189,8 @@ fn named<'a>(rows: &'a [Row], at: &[usize], which: usize) -> BTreeMap<&'a str, V
 
 /// The figures that both rows have.
 fn changes(before: &Row, after: &Row, name: &str, another: Option<Outcome>) -> Vec<RowChange> {
-    let title = if name.is_empty() {
-        before.title.clone()
-    } else {
-        format!("{} ({name})", before.title)
-    };
+    let title =
+        if name.is_empty() { before.title.clone() } else { format!("{} ({name})", before.title) };
     let both = before.figures.iter().filter_map(|(figure, a)| {
         let (_, b) = after.figures.iter().find(|(other, _)| other == figure)?;
         Some(RowChange {
@@ -218,11 +211,7 @@ fn notes(pairs: &[(&Row, &Row, &Pair)]) -> Vec<String> {
     let mut beside = BTreeSet::new();
     for (a, b, _) in pairs {
         let open = a.traits.iter().filter(|(_, value)| value.is_none());
-        let soft = a
-            .soft
-            .iter()
-            .chain(&b.soft)
-            .filter(|(_, value)| value.is_none());
+        let soft = a.soft.iter().chain(&b.soft).filter(|(_, value)| value.is_none());
         unknown.extend(open.chain(soft).map(|(name, _)| *name));
         beside.extend(changed(&a.beside, &b.beside, true));
         if changes(a, b, "", None).is_empty() {
@@ -274,9 +263,7 @@ fn differences(rows: [&[Row]; 2], free: &[Vec<usize>; 2]) -> Vec<String> {
                 found.insert(format!("{} only {}", row.kind, WHEN[which]));
                 continue;
             };
-            let series = SERIES
-                .iter()
-                .find(|name| all.len() == 1 && all[0].starts_with(*name));
+            let series = SERIES.iter().find(|name| all.len() == 1 && all[0].starts_with(*name));
             if let Some(name) = series {
                 let value = row.traits.iter().find(|(own, _)| own == name);
                 let values = only.entry(name).or_default();
@@ -307,11 +294,7 @@ fn listed(name: &str, when: &str, mut values: Vec<String>) -> String {
 fn nearest(row: &Row, which: usize, others: &[Row]) -> Option<Vec<String>> {
     let alike = others.iter().filter(|other| other.kind == row.kind);
     let differ = |other: &Row| {
-        let (a, b) = if which == 0 {
-            (row, other)
-        } else {
-            (other, row)
-        };
+        let (a, b) = if which == 0 { (row, other) } else { (other, row) };
         let mut all = changed(&a.traits, &b.traits, false);
         all.extend(changed(&a.soft, &b.soft, true));
         all

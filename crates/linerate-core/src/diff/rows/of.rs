@@ -26,21 +26,11 @@ const MEAN: RowFigure = time("mean_ns", "mean");
 pub(super) const P99: RowFigure = time("p99_ns", "p99");
 pub(super) const P999: RowFigure = time("p999_ns", "p99.9");
 const LEAST: RowFigure = time("least_ns", "shortest");
-const OPERATIONS: RowFigure = RowFigure {
-    key: "operations_per_sec",
-    label: "operations",
-    unit: Unit::PerSecond,
-};
-const RATE: RowFigure = RowFigure {
-    key: GOODPUT.key,
-    label: "rate",
-    unit: Unit::BitsPerSecond,
-};
-const BYTES: RowFigure = RowFigure {
-    key: "bytes_per_sec",
-    label: "rate",
-    unit: Unit::BytesPerSecond,
-};
+const OPERATIONS: RowFigure =
+    RowFigure { key: "operations_per_sec", label: "operations", unit: Unit::PerSecond };
+const RATE: RowFigure = RowFigure { key: GOODPUT.key, label: "rate", unit: Unit::BitsPerSecond };
+const BYTES: RowFigure =
+    RowFigure { key: "bytes_per_sec", label: "rate", unit: Unit::BytesPerSecond };
 
 /// A time, if the program reported it.
 fn timed(figure: RowFigure, time: Option<Nanos>) -> Option<(RowFigure, Value)> {
@@ -68,9 +58,7 @@ fn names(source: &Source, title: &str) -> Vec<String> {
 pub(in crate::diff) fn of_import(explained: &Explained<'_>) -> Vec<Row> {
     let bases = Direction::ALL.map(|direction| explained.material.base(direction));
     let rows = explained.material.runs().flat_map(|(source, result)| {
-        let Outcome {
-            title, measured, ..
-        } = result;
+        let Outcome { title, measured, .. } = result;
         let named = names(source, title);
         match measured {
             Measured::Sizes(sizes) => of_sizes(sizes, &named),
@@ -78,10 +66,7 @@ pub(in crate::diff) fn of_import(explained: &Explained<'_>) -> Vec<Row> {
             // Counts of another time are no figures of a path.
             Measured::Counters(_) | Measured::Cpus(_) | Measured::Hops(_) => Vec::new(),
             Measured::Transfer(one) => {
-                let is_base = bases
-                    .iter()
-                    .flatten()
-                    .any(|base| std::ptr::eq(*base, one.as_ref()));
+                let is_base = bases.iter().flatten().any(|base| std::ptr::eq(*base, one.as_ref()));
                 vec![of_transfer(one, is_base, named)]
             }
         }
@@ -213,11 +198,8 @@ fn of_transfer(one: &Transfer, is_base: bool, names: Vec<String>) -> Row {
         (RATE, Value { mid, evidence })
     });
     let others = load_figures(one).into_iter().filter_map(|entry| {
-        let figure = RowFigure {
-            key: entry.figure.key,
-            label: entry.figure.label,
-            unit: entry.figure.unit,
-        };
+        let figure =
+            RowFigure { key: entry.figure.key, label: entry.figure.label, unit: entry.figure.unit };
         Some((figure, entry.value.ok()?))
     });
     Row {
@@ -279,13 +261,6 @@ fn asked(one: &Transfer, is_sent: bool) -> Vec<Trait> {
         ("rate asked for", or(rate, "not limited")),
         ("messages", or(size, "of the program")),
         ("socket buffers", or(buffer, "of the system")),
-        known(
-            "counted by",
-            if is_sent {
-                "the sender"
-            } else {
-                "the receiver"
-            },
-        ),
+        known("counted by", if is_sent { "the sender" } else { "the receiver" }),
     ]
 }

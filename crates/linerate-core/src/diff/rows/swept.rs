@@ -26,9 +26,7 @@ pub(in crate::diff) fn of_record(record: &Record) -> Vec<Row> {
     let all: Vec<Row> = if is_by_size(record) {
         let swept = by_size(record, &sizes).into_iter();
         let timed = swept.filter_map(|one| Some((one.size, one.times?)));
-        timed
-            .map(|(size, times)| trips(record, size, &times, false))
-            .collect()
+        timed.map(|(size, times)| trips(record, size, &times, false)).collect()
     } else {
         let idle = sizes.first().zip(idle_round_trips(record));
         let only = idle.map(|(size, times)| trips(record, *size, &times, true));
@@ -44,9 +42,7 @@ fn trips(record: &Record, size: Bytes, times: &Histogram, is_base: bool) -> Row 
     let carrier = carrier(&plan.engine).map(Carrier::words);
     let protocol = carrier.map_or_else(|| plan.engine.clone(), str::to_owned);
     let options = plan.knobs.options.iter();
-    let options: Vec<String> = options
-        .map(|(key, setting)| format!("{key}={setting}"))
-        .collect();
+    let options: Vec<String> = options.map(|(key, setting)| format!("{key}={setting}")).collect();
     let part = |figure, share: f64| Some((figure, Value::within(percentile_ci(times, share)?)));
     let figures = [(MEDIAN, 0.5), (P99, 0.99), (P999, 0.999)];
     Row {
@@ -64,10 +60,7 @@ fn trips(record: &Record, size: Bytes, times: &Histogram, is_base: bool) -> Row 
         soft: Vec::new(),
         beside: Vec::new(),
         names: Vec::new(),
-        figures: figures
-            .into_iter()
-            .filter_map(|(figure, share)| part(figure, share))
-            .collect(),
+        figures: figures.into_iter().filter_map(|(figure, share)| part(figure, share)).collect(),
         is_base,
     }
 }

@@ -10,11 +10,8 @@ use crate::reported::{
 use crate::units::{Nanos, Rate};
 
 fn rows(all: Vec<(&str, Measured)>) -> Vec<Row> {
-    let result = |(title, measured): (&str, Measured)| Result {
-        title: title.to_owned(),
-        line: 1,
-        measured,
-    };
+    let result =
+        |(title, measured): (&str, Measured)| Result { title: title.to_owned(), line: 1, measured };
     let material = Material {
         sources: vec![Source {
             file: "a.txt".to_owned(),
@@ -91,17 +88,11 @@ fn operations_of_one_kind_are_compared_and_others_named() {
     let same = of(vec![disk(8, 500.0)], vec![disk(8, 250.0)]);
     let title = "sequential read, 1 MiB, 8 in flight".to_owned();
     assert_eq!(ratios(&same), [(title, "bytes_per_sec", 0.5)]);
-    assert_eq!(
-        same.notes,
-        ["not known of all rows, and may differ: cache bypassed, threads"]
-    );
+    assert_eq!(same.notes, ["not known of all rows, and may differ: cache bypassed, threads"]);
     assert_eq!(same.unlike, [""; 0]);
     let other = of(vec![disk(32, 500.0)], vec![disk(8, 250.0)]);
     assert!(other.rows.is_empty());
-    assert_eq!(
-        other.unlike,
-        ["operations on a disk: in flight 32 before, 8 after"]
-    );
+    assert_eq!(other.unlike, ["operations on a disk: in flight 32 before, 8 after"]);
     let cached = disk_with(8, 900.0, |disk| disk.direct = Some(false));
     let direct = disk_with(8, 300.0, |disk| disk.direct = Some(true));
     assert_eq!(
@@ -118,11 +109,7 @@ fn another_target_is_compared_and_told() {
         |target: &'static str| vec![disk_with(8, 500.0, |disk| disk.target = target.to_owned())];
     let compared = of(on("C:"), on("D:"));
     assert_eq!(compared.rows.len(), 1);
-    assert!(
-        compared
-            .notes
-            .contains(&"target C: before, D: after".to_owned())
-    );
+    assert!(compared.notes.contains(&"target C: before, D: after".to_owned()));
 }
 
 #[test]
@@ -151,16 +138,10 @@ fn sizes_of_one_record_alone_are_told_and_protocols_are_kept_apart() {
     assert_eq!(compared.rows.len(), 1);
     assert_eq!(
         compared.unlike,
-        [
-            "message size only before: 16 B",
-            "message size only after: 128 B"
-        ]
+        ["message size only before: 16 B", "message size only after: 128 B"]
     );
     let other = of(sized(tcp, &[16]), sized(Some(Carrier::Udp), &[16]));
-    assert_eq!(
-        other.unlike,
-        ["messages by size: protocol TCP before, UDP after"]
-    );
+    assert_eq!(other.unlike, ["messages by size: protocol TCP before, UDP after"]);
     let open = of(sized(None, &[16]), sized(None, &[16]));
     assert_eq!(open.rows.len(), 1);
     assert!(open.notes[0].ends_with("may differ: protocol"), "{open:?}");
@@ -191,10 +172,7 @@ fn transfers_are_compared_by_streams_and_the_base_stands_elsewhere() {
     assert_eq!(ratios(&both)[0].2.to_bits(), 0.5_f64.to_bits());
     let other = of(vec![transfer(1, 4, sent)], vec![transfer(1, 2, |_| ())]);
     assert!(other.rows.is_empty());
-    assert_eq!(
-        other.unlike,
-        ["transfers: counted by the sender before, the receiver after"]
-    );
+    assert_eq!(other.unlike, ["transfers: counted by the sender before, the receiver after"]);
 }
 
 #[test]
@@ -216,10 +194,7 @@ fn rows_that_look_alike_are_told_apart_by_name_or_not_at_all() {
 #[test]
 fn results_of_another_kind_are_named() {
     let compared = of(vec![disk(8, 500.0)], vec![transfer(4, 8, |_| ())]);
-    assert_eq!(
-        compared.unlike,
-        ["operations on a disk only before", "transfers only after"]
-    );
+    assert_eq!(compared.unlike, ["operations on a disk only before", "transfers only after"]);
     let none = of(vec![disk(8, 500.0)], Vec::new());
     assert_eq!(none.unlike, [""; 0]);
 }

@@ -47,11 +47,7 @@ pub(super) fn slower(side: Side, odd: &Oddity, id: &'static str) -> Remark {
     }
     let mut label = odd.fix.what.as_str();
     odd.fix.steps.iter().fold(remark, |remark, step| {
-        let about = if step.about.is_empty() {
-            std::mem::take(&mut label)
-        } else {
-            &step.about
-        };
+        let about = if step.about.is_empty() { std::mem::take(&mut label) } else { &step.about };
         remark.next(about, &step.command)
     })
 }

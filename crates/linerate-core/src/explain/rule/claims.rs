@@ -76,11 +76,7 @@ fn reaches(
     Some(if best.rate >= claimed {
         Remark::new(id, Stands::Good, format!("`{claim}` holds: {words}"))
     } else {
-        Remark::new(
-            id,
-            Stands::Doubt,
-            format!("no figure reaches `{claim}`: {words}"),
-        )
+        Remark::new(id, Stands::Doubt, format!("no figure reaches `{claim}`: {words}"))
     })
 }
 
@@ -157,17 +153,8 @@ impl<'a> Trips<'a> {
     }
 
     fn words(&self) -> String {
-        let Self {
-            table,
-            carrier,
-            size,
-            time,
-        } = self;
-        format!(
-            "{}: {time} through {}, whole round trips of {size}",
-            table.name,
-            carrier.words()
-        )
+        let Self { table, carrier, size, time } = self;
+        format!("{}: {time} through {}, whole round trips of {size}", table.name, carrier.words())
     }
 }
 
@@ -230,11 +217,7 @@ fn unlike(
 }
 
 pub(super) fn transport(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
-    let claimed = explained
-        .material
-        .claims
-        .iter()
-        .any(|c| c.said == Said::Rdma);
+    let claimed = explained.material.claims.iter().any(|c| c.said == Said::Rdma);
     if !claimed || shows_rdma(explained) {
         return Vec::new();
     }
@@ -242,10 +225,7 @@ pub(super) fn transport(explained: &Explained<'_>, id: &'static str) -> Vec<Rema
         .into_iter()
         .filter_map(|direction| super::direction::files(explained, direction))
         .reduce(f64::max);
-    let tcp = Direction::ALL
-        .into_iter()
-        .filter_map(|d| network(explained, d))
-        .reduce(f64::max);
+    let tcp = Direction::ALL.into_iter().filter_map(|d| network(explained, d)).reduce(f64::max);
     let Some(files) = files else {
         return Vec::new();
     };
@@ -256,10 +236,7 @@ pub(super) fn transport(explained: &Explained<'_>, id: &'static str) -> Vec<Rema
             rate(files),
             rate(tcp)
         ),
-        None => format!(
-            "files moved at {}, and no figure of TCP stands beside it",
-            rate(files)
-        ),
+        None => format!("files moved at {}, and no figure of TCP stands beside it", rate(files)),
     };
     vec![
         Remark::new(id, Stands::Doubt, "that RDMA moved the bytes is not shown")

@@ -25,9 +25,7 @@ fn best<'a>(explained: &'a Explained<'_>, direction: Direction) -> Option<Of<'a>
             && !one.both
             && one.asked.is_none()
     };
-    transfers(explained)
-        .filter(|(_, _, one)| is_one(one))
-        .max_by_key(|(_, _, one)| one.goodput)
+    transfers(explained).filter(|(_, _, one)| is_one(one)).max_by_key(|(_, _, one)| one.goodput)
 }
 
 pub(super) fn ways(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
@@ -35,11 +33,8 @@ pub(super) fn ways(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
     let Some((forward, reverse)) = forward.zip(reverse) else {
         return Vec::new();
     };
-    let (slow, fast) = if forward.2.goodput < reverse.2.goodput {
-        (forward, reverse)
-    } else {
-        (reverse, forward)
-    };
+    let (slow, fast) =
+        if forward.2.goodput < reverse.2.goodput { (forward, reverse) } else { (reverse, forward) };
     let (source, result, one) = slow;
     let ratio = fast.2.goodput.0 as f64 / (one.goodput.0 as f64).max(1.0);
     if ratio < WAYS || one.goodput.0 == 0 {
@@ -65,10 +60,7 @@ pub(super) fn ways(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
 }
 
 pub(super) fn flows(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
-    Direction::ALL
-        .into_iter()
-        .filter_map(|direction| held(explained, direction, id))
-        .collect()
+    Direction::ALL.into_iter().filter_map(|direction| held(explained, direction, id)).collect()
 }
 
 fn held(explained: &Explained<'_>, direction: Direction, id: &'static str) -> Option<Remark> {
@@ -80,9 +72,7 @@ fn held(explained: &Explained<'_>, direction: Direction, id: &'static str) -> Op
             && one.streams == Some(1)
             && one.asked.is_none()
     };
-    let single = transfers(explained)
-        .filter(is_single)
-        .max_by_key(|(_, _, one)| one.goodput)?;
+    let single = transfers(explained).filter(is_single).max_by_key(|(_, _, one)| one.goodput)?;
     let (source, result, one) = single;
     let (alone, all) = (one.goodput.0 as f64, many.2.goodput.0 as f64);
     if one.both || alone <= 0.0 || all < alone * FLOWS {
@@ -95,12 +85,8 @@ fn held(explained: &Explained<'_>, direction: Direction, id: &'static str) -> Op
         rate(alone),
         rate(all)
     );
-    let cap = FLOW_CAPS
-        .into_iter()
-        .find(|cap| CAPPED.contains(&(alone / cap.0 as f64)));
-    let remark = Remark::new(id, Stands::Finding, what)
-        .of(direction)
-        .shown_by(source, result);
+    let cap = FLOW_CAPS.into_iter().find(|cap| CAPPED.contains(&(alone / cap.0 as f64)));
+    let remark = Remark::new(id, Stands::Finding, what).of(direction).shown_by(source, result);
     let remark = match (cap, one.repeated()) {
         (_, Some(share)) if share >= CLEAN => remark
             .because(format!(
@@ -166,9 +152,7 @@ pub(super) fn buffers(explained: &Explained<'_>, id: &'static str) -> Vec<Remark
                 && is_single
                 && one.asked.is_none()
         };
-        let mut all: Vec<Of<'_>> = transfers(explained)
-            .filter(|(_, _, one)| is_one(one))
-            .collect();
+        let mut all: Vec<Of<'_>> = transfers(explained).filter(|(_, _, one)| is_one(one)).collect();
         all.sort_by_key(|(_, _, one)| one.goodput);
         let (slow, fast) = (all.first()?, all.last()?);
         let asked = fast.2.buffer.filter(|_| fast.2.buffer != slow.2.buffer)?;
@@ -203,18 +187,11 @@ const UNSCALED: Bytes = Bytes(65_535);
 const AT_UNSCALED: std::ops::RangeInclusive<f64> = 0.95..=1.03;
 
 pub(super) fn window(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
-    let mut pings = explained
-        .tables
-        .iter()
-        .filter(|table| table.source.tool.name == "ping");
+    let mut pings = explained.tables.iter().filter(|table| table.source.tool.name == "ping");
     let ping = pings.find_map(|table| table.whole(table.smallest()?.time()?));
     let held = |(source, result, one): Of<'_>| {
         let rtt = one.round_trip.mean.or(ping).filter(|rtt| *rtt >= LONG)?;
-        let rate_now = if one.ticks.is_empty() {
-            one.goodput.0 as f64
-        } else {
-            median(&one.ticks)
-        };
+        let rate_now = if one.ticks.is_empty() { one.goodput.0 as f64 } else { median(&one.ticks) };
         let flight = Bytes((rate_now / 8.0 * rtt.secs()) as u64);
         let is_unscaled = AT_UNSCALED.contains(&(flight.0 as f64 / UNSCALED.0 as f64));
         let told = one.buffer.or(one.window);

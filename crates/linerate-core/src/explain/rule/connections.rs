@@ -35,11 +35,7 @@ fn transfer<'a>(explained: &'a Explained<'_>, of: &DirectionModel) -> Option<&'a
             && streams == of.base.streams
             && (rate - of.base.goodput.mean).abs() < 1.0
     };
-    explained
-        .material
-        .transfers()
-        .map(|(_, one)| one)
-        .find(alike)
+    explained.material.transfers().map(|(_, one)| one).find(alike)
 }
 
 pub(super) fn window(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
@@ -80,18 +76,8 @@ pub(super) fn is_held(one: &Transfer) -> bool {
 pub(super) fn held(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
     let remark = |(source, result, one): course::Of<'_>| {
         let ends = [
-            (
-                one.held.window,
-                "receive-window",
-                "the receiver's window",
-                one.direction.receiver(),
-            ),
-            (
-                one.held.buffer,
-                "send-buffer",
-                "the send buffer",
-                one.direction.sender(),
-            ),
+            (one.held.window, "receive-window", "the receiver's window", one.direction.receiver()),
+            (one.held.buffer, "send-buffer", "the send buffer", one.direction.sender()),
         ];
         let (share, cause, name, side) = ends
             .into_iter()
@@ -131,21 +117,14 @@ pub(super) fn held(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
 fn narrowest(one: &Transfer) -> Option<(Bytes, &'static str)> {
     let offered = one.offered.map(|bytes| (bytes, "the receiver's window"));
     let buffer = one.buffer.map(|bytes| (bytes, "a requested buffer"));
-    [offered, buffer]
-        .into_iter()
-        .flatten()
-        .min_by_key(|(bytes, _)| *bytes)
+    [offered, buffer].into_iter().flatten().min_by_key(|(bytes, _)| *bytes)
 }
 
 pub(super) fn loss(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
     let bases = bases(explained);
     bases
         .filter_map(|of| {
-            Some(
-                lossy(&of.base, id)?
-                    .names(&["path-loss", "path-rate"])
-                    .of(of.direction),
-            )
+            Some(lossy(&of.base, id)?.names(&["path-loss", "path-rate"]).of(of.direction))
         })
         .collect()
 }

@@ -30,9 +30,7 @@ pub(super) fn is_needless(explained: &Explained<'_>) -> bool {
 
 /// The share of the retransmissions that were needless, by DSACK. Programs leave out counters of zero.
 fn needless(counters: &Counters) -> Option<f64> {
-    let repeated = counters
-        .value("TcpRetransSegs")
-        .filter(|count| *count > 0)?;
+    let repeated = counters.value("TcpRetransSegs").filter(|count| *count > 0)?;
     Some(counters.value("TcpExtTCPDSACKRecv").unwrap_or(0) as f64 / repeated as f64)
 }
 
@@ -51,11 +49,7 @@ pub(super) fn retransmits(explained: &Explained<'_>, id: &'static str) -> Vec<Re
     all.filter_map(|(source, result)| match &result.measured {
         Measured::Counters(counters) => {
             let remark = repeated(explained, counters, id)?;
-            Some(if remark.answer.is_some() {
-                remark.shown_by(source, result)
-            } else {
-                remark
-            })
+            Some(if remark.answer.is_some() { remark.shown_by(source, result) } else { remark })
         }
         _ => None,
     })
@@ -63,31 +57,19 @@ pub(super) fn retransmits(explained: &Explained<'_>, id: &'static str) -> Vec<Re
 }
 
 fn repeated(explained: &Explained<'_>, counters: &Counters, id: &'static str) -> Option<Remark> {
-    let (sent, again) = (
-        counters.value("TcpOutSegs")?,
-        counters.value("TcpRetransSegs").unwrap_or(0),
-    );
+    let (sent, again) =
+        (counters.value("TcpOutSegs")?, counters.value("TcpRetransSegs").unwrap_or(0));
     let share = again as f64 / (sent as f64).max(1.0);
     let needless = needless(counters).unwrap_or(0.0);
     let told = |what: &str| {
-        let counts = format!(
-            "{again} of {sent} segments were sent again, {:.3} %",
-            share * 100.0
-        );
+        let counts = format!("{again} of {sent} segments were sent again, {:.3} %", share * 100.0);
         Remark::new(id, Stands::Finding, what).because(counts)
     };
-    let dsack = format!(
-        "{:.0} % of the retransmissions were needless, by DSACK",
-        needless * 100.0
-    );
+    let dsack = format!("{:.0} % of the retransmissions were needless, by DSACK", needless * 100.0);
     // Beside transfers their rates answer.
     let is_alone = transfers(explained).next().is_none();
     let open = |remark: Remark, causes: &[&'static str]| {
-        if is_alone {
-            remark.names(causes).rules_out(&["path-loss"])
-        } else {
-            remark
-        }
+        if is_alone { remark.names(causes).rules_out(&["path-loss"]) } else { remark }
     };
     Some(if !is_of_run(explained, counters) {
         let remark = told(
@@ -95,20 +77,12 @@ fn repeated(explained: &Explained<'_>, counters: &Counters, id: &'static str) ->
              is not known",
         );
         let remark = if is_alone { remark.names(&[]) } else { remark };
-        remark
-            .because(dsack)
-            .next("what is counted from now on", "nstat -n; sleep 10; nstat")
+        remark.because(dsack).next("what is counted from now on", "nstat -n; sleep 10; nstat")
     } else if needless > NEEDLESS {
         let late =
             "next to nothing was lost: the data had arrived, and the acknowledgements came late";
-        open(
-            told(late).because(dsack),
-            &["receiver-core", "path-reordering"],
-        )
-        .next(
-            "see whether a processor of the receiver is full",
-            "mpstat -P ALL 1",
-        )
+        open(told(late).because(dsack), &["receiver-core", "path-reordering"])
+            .next("see whether a processor of the receiver is full", "mpstat -P ALL 1")
     } else if share >= LOSES {
         told("segments are lost on the path")
             .because(dsack)
@@ -216,12 +190,9 @@ pub(super) fn full_cpu(explained: &Explained<'_>, id: &'static str) -> Vec<Remar
             return None;
         }
         let shown = |what: String| {
-            let remark = Remark::new(id, Stands::Finding, what)
-                .shown_by(source, result)
-                .because(format!(
-                    "all CPUs together are busy {:.0} % of the time",
-                    together * 100.0
-                ));
+            let remark = Remark::new(id, Stands::Finding, what).shown_by(source, result).because(
+                format!("all CPUs together are busy {:.0} % of the time", together * 100.0),
+            );
             match source.side {
                 Some(side) => remark.at(side),
                 None => remark,
@@ -233,18 +204,14 @@ pub(super) fn full_cpu(explained: &Explained<'_>, id: &'static str) -> Vec<Remar
                 "CPU {cpu} is full, {:.1} % of its time with packets: one CPU takes them in",
                 most.interrupts * 100.0
             );
-            shown(what).names(&["softirq-core"]).next(
-                "which CPUs the queues of the port interrupt",
-                "cat /proc/interrupts",
-            )
+            shown(what)
+                .names(&["softirq-core"])
+                .next("which CPUs the queues of the port interrupt", "cat /proc/interrupts")
         } else {
             // Beside other rules: a busy thread may be of anything.
             let what = format!("{full} of the CPUs in the table are full, CPU {cpu} most");
             let remark = shown(what).next("the program on that CPU", "top -H");
-            Remark {
-                answer: None,
-                ..remark
-            }
+            Remark { answer: None, ..remark }
         })
     })
     .collect()

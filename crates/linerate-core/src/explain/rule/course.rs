@@ -46,18 +46,13 @@ pub(super) fn nothing(explained: &Explained<'_>, id: &'static str) -> Vec<Remark
 fn stuck((source, result, one): Of<'_>, id: &'static str) -> Option<Remark> {
     let told = |what: &str| {
         let what = format!("{}: nothing arrived; {what}", way(one.direction));
-        Remark::new(id, Stands::Finding, what)
-            .of(one.direction)
-            .shown_by(source, result)
+        Remark::new(id, Stands::Finding, what).of(one.direction).shown_by(source, result)
     };
     if one.carrier == Carrier::Udp {
         return Some(
             told("every datagram was lost or refused")
                 .names(&["path-loss", "socket-drops"])
-                .next(
-                    "see whether a firewall counts them",
-                    "sudo nft list ruleset",
-                ),
+                .next("see whether a firewall counts them", "sudo nft list ruleset"),
         );
     }
     let repeated = one.retransmits?;
@@ -94,10 +89,9 @@ fn stuck((source, result, one): Of<'_>, id: &'static str) -> Option<Remark> {
     Some(if window.0 <= USUAL.0 * FEW_SEGMENTS {
         probe(remark.names(&["mtu-black-hole", "path-loss"]))
     } else {
-        remark.names(&["path-loss", "mtu-black-hole"]).next(
-            "see what the path does with the packets",
-            "linerate run HOST",
-        )
+        remark
+            .names(&["path-loss", "mtu-black-hole"])
+            .next("see what the path does with the packets", "linerate run HOST")
     })
 }
 
@@ -115,16 +109,12 @@ const STEADY: f64 = 0.05;
 const FEWEST: usize = 4;
 
 pub(super) fn loses(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
-    transfers(explained)
-        .filter_map(|of| losing(explained, of, id))
-        .collect()
+    transfers(explained).filter_map(|of| losing(explained, of, id)).collect()
 }
 
 fn losing(explained: &Explained<'_>, of: Of<'_>, id: &'static str) -> Option<Remark> {
     let (source, result, one) = of;
-    let share = one
-        .repeated()
-        .filter(|share| *share >= SOME && one.goodput.0 > 0)?;
+    let share = one.repeated().filter(|share| *share >= SOME && one.goodput.0 > 0)?;
     if fell(explained, one) || counters::is_needless(explained) || connections::is_held(one) {
         return None;
     }
@@ -136,14 +126,12 @@ fn losing(explained: &Explained<'_>, of: Of<'_>, id: &'static str) -> Option<Rem
     );
     let mut remark = Remark::new(id, Stands::Finding, what);
     let clean = |other: &Transfer| other.repeated().is_some_and(|share| share < LOSES / 10.0);
-    let other = transfers(explained)
-        .map(|(_, _, other)| other)
-        .find(|other| {
-            other.direction != one.direction
-                && other.carrier == one.carrier
-                && clean(other)
-                && other.goodput > one.goodput
-        });
+    let other = transfers(explained).map(|(_, _, other)| other).find(|other| {
+        other.direction != one.direction
+            && other.carrier == one.carrier
+            && clean(other)
+            && other.goodput > one.goodput
+    });
     if let Some(other) = other {
         remark = remark.because(format!(
             "{} loses next to nothing, at {}: what both ways share is cleared",
@@ -169,10 +157,7 @@ fn losing(explained: &Explained<'_>, of: Of<'_>, id: &'static str) -> Option<Rem
             .names(causes)
             .of(one.direction)
             .shown_by(source, result)
-            .next(
-                "the counters of the ports of that direction",
-                "ethtool -S PORT",
-            )
+            .next("the counters of the ports of that direction", "ethtool -S PORT")
             .next(half, "iperf3 -c HOST -u -b RATE"),
     )
 }
@@ -189,10 +174,7 @@ pub(super) fn fell(explained: &Explained<'_>, one: &Transfer) -> bool {
 pub(super) fn is_flat(ticks: &[f64]) -> bool {
     let rest = ticks.get(1..).unwrap_or_default();
     let middle = median(rest);
-    rest.len() + 1 >= FEWEST
-        && rest
-            .iter()
-            .all(|tick| (tick / middle - 1.0).abs() <= STEADY)
+    rest.len() + 1 >= FEWEST && rest.iter().all(|tick| (tick / middle - 1.0).abs() <= STEADY)
 }
 
 pub(super) fn median(rates: &[f64]) -> f64 {
@@ -320,20 +302,12 @@ fn split(
     let ((source, result, one), offered, lost) = hardest;
     let large = one.size.filter(|size| *size > WHOLE_PACKET)?;
     // A socket with room for few of them loses them alike.
-    let fails = counters::as_lost(explained, "IpReasmFails")
-        .next()
-        .is_some();
-    let causes: &[&'static str] = if fails {
-        &["fragmentation"]
-    } else {
-        &["fragmentation", "socket-drops"]
-    };
+    let fails = counters::as_lost(explained, "IpReasmFails").next().is_some();
+    let causes: &[&'static str] =
+        if fails { &["fragmentation"] } else { &["fragmentation", "socket-drops"] };
     let is_small =
         |run: &&(Of<'_>, f64, f64)| run.0.2.size.is_some_and(|size| size <= WHOLE_PACKET);
-    let whole = runs
-        .iter()
-        .rev()
-        .filter(|run| run.2 < WHOLE && run.1 >= offered * SAME);
+    let whole = runs.iter().rev().filter(|run| run.2 < WHOLE && run.1 >= offered * SAME);
     let small = whole.clone().find(is_small)?;
     let what = format!(
         "{}: {:.1} % of the datagrams of {large} were lost, and next to none of {} at that rate: a large one travels in \
@@ -348,10 +322,7 @@ fn split(
             .shown_by(source, result)
             .names(causes)
             .rules_out(&["path-rate"])
-            .next(
-                "datagrams that fit a packet",
-                "iperf3 -c HOST -u -b RATE -l 1400",
-            ),
+            .next("datagrams that fit a packet", "iperf3 -c HOST -u -b RATE -l 1400"),
     )
 }
 
@@ -367,16 +338,10 @@ fn knee(
     let way = way(one.direction);
     let got = Rate(one.goodput.0);
     let told = |what: String| {
-        Remark::new(id, Stands::Finding, what)
-            .of(one.direction)
-            .shown_by(source, result)
+        Remark::new(id, Stands::Finding, what).of(one.direction).shown_by(source, result)
     };
     let row = |(_, offered, lost): &(Of<'_>, f64, f64)| {
-        format!(
-            "of {} offered {:.1} % were lost",
-            Rate(*offered as u64),
-            lost * 100.0
-        )
+        format!("of {} offered {:.1} % were lost", Rate(*offered as u64), lost * 100.0)
     };
     let shares = || runs.iter().map(|run| run.2);
     let (smallest, largest) = (shares().fold(1.0, f64::min), shares().fold(0.0, f64::max));

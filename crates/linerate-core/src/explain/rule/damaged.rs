@@ -35,8 +35,7 @@ fn grown<'a>(nic: &'a Nic, meanings: &[Meaning]) -> Option<(&'a Counter, u64)> {
         let before = before.get(&*counter.name)?;
         Some((counter, counter.value.checked_sub(*before)?))
     });
-    more.filter(|(_, more)| *more > 0)
-        .max_by_key(|(_, more)| *more)
+    more.filter(|(_, more)| *more > 0).max_by_key(|(_, more)| *more)
 }
 
 /// Packets that a port dropped for want of room, as many as a transfer lost.
@@ -65,10 +64,7 @@ pub(super) fn dropped(explained: &Explained<'_>, id: &'static str) -> Vec<Remark
             .at(side)
             .shown_by(source, result)
             .because("bursts fill the ring faster than the CPU that serves it empties it");
-        Some(remark.next(
-            "a longer ring, if the port has one; then more queues",
-            "ethtool -g PORT",
-        ))
+        Some(remark.next("a longer ring, if the port has one; then more queues", "ethtool -g PORT"))
     };
     let nics = explained.material.nics();
     nics.filter_map(|(side, nic)| of(side, nic)).collect()
@@ -109,10 +105,7 @@ fn remark(
         .shown_by(source, result)
         .next("what the optic receives, if it has one; then another cable", "sudo ethtool -m PORT");
     if ports::is_any_full(explained) {
-        return Some(Remark {
-            answer: None,
-            ..remark
-        });
+        return Some(Remark { answer: None, ..remark });
     }
     Some(if SAME.contains(&(more as f64 / lost as f64)) {
         remark.names(&["path-loss"])
@@ -126,12 +119,8 @@ const LOSES: f64 = 1e-3;
 
 /// The packets that a transfer lost, if they slow it down.
 fn lost(one: &Transfer) -> Option<u64> {
-    one.repeated()
-        .or(one.lost())
-        .filter(|share| *share >= MATTERS)?;
-    let lost = one
-        .retransmits
-        .or(one.datagrams.map(|counts| counts.lost))?;
+    one.repeated().or(one.lost()).filter(|share| *share >= MATTERS)?;
+    let lost = one.retransmits.or(one.datagrams.map(|counts| counts.lost))?;
     // Of datagrams so few cost nobody anything.
     let matters = one.lost().is_none_or(|share| share >= LOSES);
     Some(lost).filter(|lost| *lost >= FEWEST_LOST && matters)

@@ -26,10 +26,7 @@ pub(super) fn as_asked(explained: &Explained<'_>, id: &'static str) -> Vec<Remar
 
 pub(super) fn sent(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
     let only_sent = |one: &Transfer| one.counted == Counted::Sender && one.carrier == Carrier::Udp;
-    let all = explained
-        .material
-        .transfers()
-        .filter(|(_, one)| only_sent(one));
+    let all = explained.material.transfers().filter(|(_, one)| only_sent(one));
     all.map(|(source, one)| {
         let what = format!(
             "{}: {} is what the sender handed to its kernel; how much of it arrived is not known",

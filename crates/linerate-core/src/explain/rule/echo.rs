@@ -106,10 +106,8 @@ fn pings(explained: &Explained<'_>, id: &'static str) -> Option<Remark> {
     let varies = row.least.zip(row.most).is_some_and(|(least, most)| {
         most.0.saturating_sub(least.0) as f64 >= mean.0 as f64 * QUEUE_VARIES
     });
-    let all_wait = varies
-        && row
-            .least
-            .is_some_and(|least| least.0 >= idle.0.saturating_mul(ALL_WAIT));
+    let all_wait =
+        varies && row.least.is_some_and(|least| least.0 >= idle.0.saturating_mul(ALL_WAIT));
     Some(if all_wait {
         let what = format!("the queue of the path fills: {times}, as under load");
         let remark = told(id, what)
@@ -134,8 +132,7 @@ fn pings(explained: &Explained<'_>, id: &'static str) -> Option<Remark> {
 fn direction(explained: &Explained<'_>) -> Option<Direction> {
     let mut all = transfers(explained).map(|(_, _, one)| one);
     let first = all.next().filter(|one| !one.both)?.direction;
-    all.all(|one| one.direction == first && !one.both)
-        .then_some(first)
+    all.all(|one| one.direction == first && !one.both).then_some(first)
 }
 
 /// Times to live with which systems send: an answer that arrives with one crossed no router.
@@ -173,12 +170,8 @@ fn held_near(table: &Table<'_>, id: &'static str) -> Option<Remark> {
     let samples = row.samples.filter(|samples| *samples >= FEWEST)?;
     let (mean, most) = (row.mean.filter(|mean| *mean >= LONGER)?, row.most?);
     // A shortest time that is not known is one below what the program tells.
-    let varies = row
-        .least
-        .is_none_or(|least| most.0 as f64 >= least.0 as f64 * VARIES);
-    let least = row
-        .least
-        .map_or("less than 1 ms".to_owned(), |least| least.to_string());
+    let varies = row.least.is_none_or(|least| most.0 as f64 >= least.0 as f64 * VARIES);
+    let least = row.least.map_or("less than 1 ms".to_owned(), |least| least.to_string());
     let loss = match row.lost {
         Some(0) => "no packet was lost, but ",
         Some(_) => return None,

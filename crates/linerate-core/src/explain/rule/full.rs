@@ -41,11 +41,7 @@ fn lasting(one: &Transfer) -> Option<f64> {
         return Some(one.goodput.0 as f64);
     }
     let middle = median(&one.ticks);
-    let alike = one
-        .ticks
-        .iter()
-        .filter(|tick| (*tick / middle - 1.0).abs() <= STEADY)
-        .count();
+    let alike = one.ticks.iter().filter(|tick| (*tick / middle - 1.0).abs() <= STEADY).count();
     // Of datagrams the receiver's mean counts, and the sender's intervals do not.
     let is_sent = one.carrier == Carrier::Udp && one.lost().is_some_and(|lost| lost > CLEAN);
     (alike as f64 >= one.ticks.len() as f64 * MOST && !is_sent).then_some(middle)
@@ -53,19 +49,13 @@ fn lasting(one: &Transfer) -> Option<f64> {
 
 /// Whether it lost more than a healthy path does; of an output without counts it is not known.
 fn loses(explained: &Explained<'_>, one: &Transfer) -> bool {
-    one.repeated()
-        .or(one.lost())
-        .is_some_and(|share| share > CLEAN)
+    one.repeated().or(one.lost()).is_some_and(|share| share > CLEAN)
         && !(one.carrier == Carrier::Tcp && counters::is_needless(explained))
 }
 
 /// The ways in which the packets of a transfer can use a link of Ethernet.
 fn usable(one: &Transfer) -> impl Iterator<Item = (String, Variant)> {
-    let protocol = if one.carrier == Carrier::Tcp {
-        "TCP"
-    } else {
-        "UDP"
-    };
+    let protocol = if one.carrier == Carrier::Tcp { "TCP" } else { "UDP" };
     let is_small = one.segment.map(|segment| segment <= SMALL);
     ways(Kind::Ethernet, By::Sockets).filter(move |(_, way)| {
         let fits = is_small.is_none_or(|small| way.name.ends_with("MTU 1500") == small);
@@ -86,9 +76,7 @@ fn counts(one: &Transfer) -> bool {
     let is_socket = matches!(one.carrier, Carrier::Tcp | Carrier::Udp);
     let is_sent = one.carrier == Carrier::Udp && one.counted == Counted::Sender;
     // A rate that was asked for says nothing of a link, unless it was not reached.
-    let is_asked = one
-        .asked
-        .is_some_and(|asked| one.goodput.0 as f64 >= asked.0 as f64 * 0.97);
+    let is_asked = one.asked.is_some_and(|asked| one.goodput.0 as f64 >= asked.0 as f64 * 0.97);
     is_socket
         && !(is_sent || is_asked || one.both || one.local == Some(true))
         && one.error.is_none()
@@ -103,10 +91,7 @@ fn is_beaten(explained: &Explained<'_>, one: &Transfer) -> bool {
 pub(super) fn at_one(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
     let mut all: Vec<Remark> = Vec::new();
     for of in transfers(explained).filter(|(_, _, one)| counts(one) && !fell(explained, one)) {
-        let known = explained
-            .model
-            .as_ref()
-            .and_then(|model| model.direction(of.2.direction));
+        let known = explained.model.as_ref().and_then(|model| model.direction(of.2.direction));
         // The judge knows a port of the host.
         if known.is_some_and(|known| known.ceiling().is_some()) || is_beaten(explained, of.2) {
             continue;
@@ -171,15 +156,8 @@ fn name_of(link: Link) -> String {
 
 /// The cap of a flow that all streams of a transfer carry.
 fn capped(one: &Transfer) -> Option<Rate> {
-    let at = |cap: &Rate| {
-        one.each
-            .iter()
-            .all(|each| CAPPED.contains(&(each / cap.0 as f64)))
-    };
-    FLOW_CAPS
-        .into_iter()
-        .find(at)
-        .filter(|_| one.each.len() >= PATTERN)
+    let at = |cap: &Rate| one.each.iter().all(|each| CAPPED.contains(&(each / cap.0 as f64)));
+    FLOW_CAPS.into_iter().find(at).filter(|_| one.each.len() >= PATTERN)
 }
 
 pub(super) fn each(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
@@ -190,15 +168,10 @@ pub(super) fn each(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
 
 /// Streams of which each fills a link: as many links are full.
 fn ports((source, result, one): Of<'_>, id: &'static str) -> Option<Remark> {
-    let names: Option<Vec<String>> = one
-        .each
-        .iter()
-        .map(|each| Some(filled(one, *each)?.0))
-        .collect();
+    let names: Option<Vec<String>> =
+        one.each.iter().map(|each| Some(filled(one, *each)?.0)).collect();
     let names = names?;
-    let name = names
-        .first()
-        .filter(|first| names.iter().all(|name| name == *first))?;
+    let name = names.first().filter(|first| names.iter().all(|name| name == *first))?;
     let (count, each) = (one.each.len(), median(&one.each));
     let what = format!(
         "each of {count} streams fills {name}: {count} such ports are full, and one stream never gets more than {} over them",
@@ -222,10 +195,7 @@ pub(super) fn small_packets(explained: &Explained<'_>, id: &'static str) -> Vec<
 /// A transfer in packets of 9000 bytes at the rate that those of 1500 leave of a link.
 fn as_small((source, result, one): Of<'_>, id: &'static str) -> Option<Remark> {
     let bits = one.goodput.0 as f64;
-    let small = Transfer {
-        segment: None,
-        ..one.clone()
-    };
+    let small = Transfer { segment: None, ..one.clone() };
     let (name, _) = filled(&small, bits).filter(|(_, way)| way.name.ends_with("MTU 1500"))?;
     let (_, large) = usable(one).find(|(link, _)| *link == name)?;
     let what = format!(
@@ -262,9 +232,7 @@ pub(super) fn round(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> 
 
 fn limited((source, result, one): Of<'_>, id: &'static str) -> Option<Remark> {
     let bits = one.goodput.0 as f64;
-    let limit = ROUND
-        .into_iter()
-        .find(|limit| AT_ROUND.contains(&(bits / (limit * 1e9))))?;
+    let limit = ROUND.into_iter().find(|limit| AT_ROUND.contains(&(bits / (limit * 1e9))))?;
     if filled(one, bits).is_some() {
         return None;
     }
@@ -285,10 +253,7 @@ fn limited((source, result, one): Of<'_>, id: &'static str) -> Option<Remark> {
             .names(causes)
             .of(one.direction)
             .shown_by(source, result)
-            .next(
-                "more streams: a cap of one flow leaves each its own",
-                "iperf3 -c HOST -P 8",
-            ),
+            .next("more streams: a cap of one flow leaves each its own", "iperf3 -c HOST -P 8"),
     )
 }
 

@@ -63,10 +63,7 @@ fn remark(explained: &Explained<'_>, id: &'static str) -> Option<Remark> {
 
 /// The ceiling of each part: `link 48.2 to 54.2 Gb/s`.
 fn parts(hardware: &Hardware) -> String {
-    let each = hardware
-        .parts
-        .iter()
-        .map(|part| format!("{} {}", part.name, words(part.goodput)));
+    let each = hardware.parts.iter().map(|part| format!("{} {}", part.name, words(part.goodput)));
     each.collect::<Vec<_>>().join("; ")
 }
 
@@ -105,11 +102,7 @@ impl Coded {
         let data = lane(*generation);
         // A lane's data are below the speeds that share its code.
         let code = line_code(Transfers(data as u64));
-        Some(Self {
-            lanes: *lanes,
-            code,
-            capacity: data * f64::from(*lanes),
-        })
+        Some(Self { lanes: *lanes, code, capacity: data * f64::from(*lanes) })
     }
 
     fn share(&self) -> f64 {
@@ -147,8 +140,5 @@ fn twice(
     let best = best.map(|best| format!("the best is {} ({})", rate(best.rate), best.file));
     let mut remark = Remark::new(id, Stands::Doubt, what);
     remark.evidence.extend(left.chain(best));
-    remark.next(
-        "show the payload of its packets (MaxPayload)",
-        "lspci -vv -s SLOT",
-    )
+    remark.next("show the payload of its packets (MaxPayload)", "lspci -vv -s SLOT")
 }

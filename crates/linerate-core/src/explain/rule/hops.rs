@@ -36,11 +36,7 @@ pub(super) fn path(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
             return None;
         };
         let remark = of_path(hops, is_alone, id)?;
-        Some(if remark.answer.is_some() {
-            remark.shown_by(source, outcome)
-        } else {
-            remark
-        })
+        Some(if remark.answer.is_some() { remark.shown_by(source, outcome) } else { remark })
     };
     all().filter_map(remark).collect()
 }
@@ -73,30 +69,19 @@ fn of_path(hops: &[Hop], is_alone: bool, id: &'static str) -> Option<Remark> {
         return Some(open(told(what)).next("more packets", "mtr -rw -c 1000 HOST"));
     }
     let of_path = share(counted);
-    let answering: Vec<(&Hop, f64)> = hops
-        .iter()
-        .filter_map(|hop| Some((hop, share(hop.lost()?))))
-        .collect();
-    let clean = answering
-        .iter()
-        .rposition(|(_, lost)| *lost < of_path * LEAST);
-    let lossy = answering
-        .get(clean.map_or(0, |at| at + 1)..)
-        .unwrap_or_default();
+    let answering: Vec<(&Hop, f64)> =
+        hops.iter().filter_map(|hop| Some((hop, share(hop.lost()?)))).collect();
+    let clean = answering.iter().rposition(|(_, lost)| *lost < of_path * LEAST);
+    let lossy = answering.get(clean.map_or(0, |at| at + 1)..).unwrap_or_default();
     // A hop that loses more than the last one drops answers of its own, and confirms nothing.
-    if lossy
-        .iter()
-        .filter(|(_, lost)| *lost <= of_path * MOST)
-        .count()
-        < 2
-    {
+    if lossy.iter().filter(|(_, lost)| *lost <= of_path * MOST).count() < 2 {
         let what = format!(
             "{counts}, and none of the hops before it lose as much: that host limits its answers, or loses them, or the link before it does"
         );
-        return Some(open(told(what)).next(
-            "with packets of the service itself",
-            "mtr -rw -c 200 -T -P 443 HOST",
-        ));
+        return Some(
+            open(told(what))
+                .next("with packets of the service itself", "mtr -rw -c 200 -T -P 443 HOST"),
+        );
     }
     let begins = lossy.iter().find(|(_, lost)| *lost <= of_path * MOST);
     let before = clean.and_then(|at| answering.get(at));
@@ -110,10 +95,7 @@ fn of_path(hops: &[Hop], is_alone: bool, id: &'static str) -> Option<Remark> {
             .because(shares(lossy))
             .because("in which direction they are lost is not known")
             .names(&["path-loss"])
-            .next(
-                "the same from the other end, for the way back",
-                "mtr -rw -c 200 HOST",
-            ),
+            .next("the same from the other end, for the way back", "mtr -rw -c 200 HOST"),
     )
 }
 
@@ -141,15 +123,11 @@ fn whole(hops: &[Hop], last: &Hop, sent: u64, is_alone: bool, id: &'static str) 
     let is_near = times.is_some_and(|((mean, least), most)| {
         mean <= NEAR && most.0.saturating_sub(least.0) < VARIES.0
     });
-    let words = times.map_or(String::new(), |((mean, least), most)| {
-        format!(", in {mean} ({least} to {most})")
-    });
+    let words = times
+        .map_or(String::new(), |((mean, least), most)| format!(", in {mean} ({least} to {most})"));
     let what = format!("none of {sent} packets to {} was lost{words}", named(last));
     let (stands, what) = if sent < ENOUGH {
-        (
-            Stands::Finding,
-            format!("{what}: too few to exclude a loss of some percent"),
-        )
+        (Stands::Finding, format!("{what}: too few to exclude a loss of some percent"))
     } else if is_near && !is_inside(last) {
         (Stands::Good, format!("{what}: the path loses nothing"))
     } else {
@@ -171,14 +149,8 @@ fn whole(hops: &[Hop], last: &Hop, sent: u64, is_alone: bool, id: &'static str) 
         "it holds if the last line is the destination, and says nothing of the throughput",
     );
     if stands == Stands::Finding {
-        remark = remark.next(
-            "more packets, on the idle path and under load",
-            "mtr -rw -c 200 HOST",
-        );
+        remark =
+            remark.next("more packets, on the idle path and under load", "mtr -rw -c 200 HOST");
     }
-    if is_alone {
-        remark.names(&[]).rules_out(&["path-loss"])
-    } else {
-        remark
-    }
+    if is_alone { remark.names(&[]).rules_out(&["path-loss"]) } else { remark }
 }

@@ -29,11 +29,7 @@ pub(super) fn sockets(explained: &Explained<'_>, id: &'static str) -> Vec<Remark
     );
     let named = |table: &Table<'_>| {
         let file = &table.source.file;
-        if table.name == *file {
-            file.clone()
-        } else {
-            format!("{} ({file})", table.name)
-        }
+        if table.name == *file { file.clone() } else { format!("{} ({file})", table.name) }
     };
     let evidence = format!("by {} and {}", named(other), named(verbs));
     vec![Remark::new(id, Stands::Finding, what).because(evidence)]

@@ -109,14 +109,7 @@ pub struct Next {
 
 impl Remark {
     fn new(id: &'static str, stands: Stands, what: impl Into<String>) -> Self {
-        Self {
-            id,
-            stands,
-            what: what.into(),
-            evidence: Vec::new(),
-            next: Vec::new(),
-            answer: None,
-        }
+        Self { id, stands, what: what.into(), evidence: Vec::new(), next: Vec::new(), answer: None }
     }
 
     /// The remark answers the question with these causes.
@@ -145,20 +138,14 @@ impl Remark {
 
     /// The run that shows it.
     fn shown_by(mut self, source: &Source, result: &Outcome) -> Self {
-        self.answer.get_or_insert_default().run = Some(Run {
-            file: source.file.clone(),
-            line: result.line,
-        });
+        self.answer.get_or_insert_default().run =
+            Some(Run { file: source.file.clone(), line: result.line });
         self
     }
 
     /// Where it answers, the limit is at a host.
     fn at_if(self, side: Side) -> Self {
-        if self.answer.is_some() {
-            self.at(side)
-        } else {
-            self
-        }
+        if self.answer.is_some() { self.at(side) } else { self }
     }
 
     fn because(mut self, evidence: impl Into<String>) -> Self {
@@ -167,10 +154,7 @@ impl Remark {
     }
 
     fn next(mut self, what: &str, command: &str) -> Self {
-        self.next.push(Next {
-            what: what.to_owned(),
-            command: command.to_owned(),
-        });
+        self.next.push(Next { what: what.to_owned(), command: command.to_owned() });
         self
     }
 }
@@ -371,11 +355,7 @@ pub static RULES: &[Rule] = &[
     Rule {
         id: "datagram-mode",
         doc: "Sockets over InfiniBand in packets of 4092 bytes or fewer, where verbs carry twice as much.",
-        find: |explained, id| {
-            fabric::packets::datagrams(explained, id)
-                .into_iter()
-                .collect()
-        },
+        find: |explained, id| fabric::packets::datagrams(explained, id).into_iter().collect(),
     },
     Rule {
         id: "software-rdma",
@@ -595,9 +575,7 @@ pub static RULES: &[Rule] = &[
 
 /// The remarks of all rules, findings first.
 pub(super) fn remarks(explained: &Explained<'_>) -> Vec<Remark> {
-    let each = RULES
-        .iter()
-        .flat_map(|rule| (rule.find)(explained, rule.id));
+    let each = RULES.iter().flat_map(|rule| (rule.find)(explained, rule.id));
     let mut all: Vec<Remark> = each.collect();
     all.sort_by_key(|remark| remark.stands);
     all
@@ -611,10 +589,6 @@ pub(super) fn rate(bits: f64) -> String {
         .into_iter()
         .find(|(scale, _)| bytes >= *scale)
         .map_or((bytes, "B/s"), |(scale, unit)| (bytes / scale, unit));
-    let digits = if value < 10.0 {
-        2
-    } else {
-        usize::from(value < 100.0)
-    };
+    let digits = if value < 10.0 { 2 } else { usize::from(value < 100.0) };
     format!("{} ({value:.digits$} {unit})", Rate(bits.max(0.0) as u64))
 }

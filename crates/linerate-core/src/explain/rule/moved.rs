@@ -41,11 +41,7 @@ pub(super) struct Moved<'a> {
 impl Moved<'_> {
     /// The highest rate of one way.
     pub(super) fn each_way(&self) -> f64 {
-        if self.both {
-            self.best / 2.0
-        } else {
-            self.best
-        }
+        if self.both { self.best / 2.0 } else { self.best }
     }
 
     /// Whether two runs do the same, one way or both. A table has no direction.
@@ -73,21 +69,14 @@ impl Moved<'_> {
 /// Operations of verbs, by a word of the names of tests.
 const OPERATIONS: [&str; 4] = ["write", "read", "send", "atomic"];
 /// Words of names that say that a test loads both ways, and the words of a test of one way.
-const BOTH: [(&str, &str); 4] = [
-    ("bidirectional ", ""),
-    ("bi-directional ", ""),
-    ("_bi_", "_"),
-    ("biband", "uniband"),
-];
+const BOTH: [(&str, &str); 4] =
+    [("bidirectional ", ""), ("bi-directional ", ""), ("_bi_", "_"), ("biband", "uniband")];
 
 /// The operation of a test, whether it is one way or both.
 fn operation(title: &str) -> String {
     let lower = title.to_lowercase();
     let known = OPERATIONS.iter().find(|name| lower.contains(*name));
-    let one_way = || {
-        BOTH.iter()
-            .fold(lower.clone(), |name, (both, one)| name.replace(both, one))
-    };
+    let one_way = || BOTH.iter().fold(lower.clone(), |name, (both, one)| name.replace(both, one));
     known.map_or_else(one_way, |name| (*name).to_owned())
 }
 
@@ -155,10 +144,7 @@ fn of_table<'a>(source: &'a Source, outcome: &'a Outcome, sizes: &'a Sizes) -> O
         }
     }
     let best = rows.values().map(|(rate, _)| *rate).reduce(f64::max)?;
-    let level = rows
-        .values()
-        .filter(|(rate, _)| *rate >= best * (1.0 - NEAR))
-        .count();
+    let level = rows.values().filter(|(rate, _)| *rate >= best * (1.0 - NEAR)).count();
     Some(Moved {
         source,
         outcome,

@@ -54,13 +54,8 @@ fn run<'a, 'b>(table: &'b Table<'a>) -> Option<Run<'a, 'b>> {
 /// Whether two runs are of one test.
 fn is_like(a: &Run<'_, '_>, b: &Run<'_, '_>) -> bool {
     let (one, other) = (a.table.sizes, b.table.sizes);
-    let size = |run: &Run<'_, '_>| {
-        run.table
-            .sizes
-            .rows
-            .first()
-            .map(|row| (row.size, row.mean.is_some()))
-    };
+    let size =
+        |run: &Run<'_, '_>| run.table.sizes.rows.first().map(|row| (row.size, row.mean.is_some()));
     a.table.source.tool.name == b.table.source.tool.name
         && a.table.source.side == b.table.source.side
         && a.table.outcome.title == b.table.outcome.title
@@ -119,11 +114,7 @@ fn remark(
         "ethtool -c PORT",
     );
     // Beside transfers the question may be another one.
-    if transfers(explained).next().is_none() {
-        remark.names(&[])
-    } else {
-        remark
-    }
+    if transfers(explained).next().is_none() { remark.names(&[]) } else { remark }
 }
 
 /// A port whose fixed delay of interrupts explains a difference of two runs: the host, its name, and the delay in

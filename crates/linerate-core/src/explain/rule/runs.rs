@@ -19,10 +19,7 @@ const ALIKE: f64 = 0.05;
 fn length(run: &Moved<'_>) -> Option<(f64, u64)> {
     let (size, rate, messages) = run.only()?;
     let messages = messages?;
-    Some((
-        messages as f64 * size.0 as f64 * 8.0 / rate.max(1.0),
-        messages,
-    ))
+    Some((messages as f64 * size.0 as f64 * 8.0 / rate.max(1.0), messages))
 }
 
 fn is_short((seconds, messages): (f64, u64)) -> bool {
@@ -31,12 +28,10 @@ fn is_short((seconds, messages): (f64, u64)) -> bool {
 
 pub(super) fn short(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
     let all = runs(explained);
-    let shorts = all
-        .iter()
-        .filter_map(|run| Some((run, length(run).filter(|length| is_short(*length))?)));
-    let mut remarks: Vec<Remark> = shorts
-        .filter_map(|(run, length)| too_short(&all, run, length, id))
-        .collect();
+    let shorts =
+        all.iter().filter_map(|run| Some((run, length(run).filter(|length| is_short(*length))?)));
+    let mut remarks: Vec<Remark> =
+        shorts.filter_map(|(run, length)| too_short(&all, run, length, id)).collect();
     remarks.extend(starts(explained, id));
     remarks
 }
@@ -48,10 +43,7 @@ const START: f64 = 0.5;
 /// there.
 fn starts(explained: &Explained<'_>, id: &'static str) -> Option<Remark> {
     let is_start = |one: &Transfer| {
-        one.goodput.0 > 0
-            && one
-                .seconds
-                .is_some_and(|seconds| seconds > 0.0 && seconds < START)
+        one.goodput.0 > 0 && one.seconds.is_some_and(|seconds| seconds > 0.0 && seconds < START)
     };
     let counts =
         |one: &Transfer| matches!(one.carrier, Carrier::Tcp | Carrier::Udp) && one.error.is_none();
@@ -87,10 +79,7 @@ fn too_short(
         let same = other.both == run.both && other.setup.queues == run.setup.queues;
         same && length(other).is_some_and(|length| !is_short(length))
     };
-    let words = format!(
-        "{messages} messages of {size} were over in {:.2} ms",
-        seconds * 1e3
-    );
+    let words = format!("{messages} messages of {size} were over in {:.2} ms", seconds * 1e3);
     if let Some(long) = same_size().find(is_long) {
         if (run.best / long.best - 1.0).abs() <= ALIKE {
             return None;
@@ -124,10 +113,8 @@ const MORE: f64 = 1.3;
 /// One queue pair beside several, of the same size.
 pub(super) fn queues(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
     let all = runs(explained);
-    let counted: Vec<(&Moved<'_>, u32)> = all
-        .iter()
-        .map(|run| (run, run.setup.queues.unwrap_or(1).max(1)))
-        .collect();
+    let counted: Vec<(&Moved<'_>, u32)> =
+        all.iter().map(|run| (run, run.setup.queues.unwrap_or(1).max(1))).collect();
     let few = counted.iter().min_by_key(|(_, queues)| *queues);
     let remark = few.and_then(|(few, count)| {
         let more = counted
@@ -138,9 +125,7 @@ pub(super) fn queues(explained: &Explained<'_>, id: &'static str) -> Vec<Remark>
             let lengths = length(few).zip(length(run));
             lengths.is_none_or(|(few, many)| is_short(few) == is_short(many) || few.1 == many.1)
         };
-        let best = pairs
-            .filter(|(run, ..)| is_fair(run))
-            .max_by(|a, b| a.2.2.total_cmp(&b.2.2));
+        let best = pairs.filter(|(run, ..)| is_fair(run)).max_by(|a, b| a.2.2.total_cmp(&b.2.2));
         let (run, queues, (size, slow, fast)) = best?;
         (fast > slow * MORE).then(|| {
             held((*count, queues), size, (slow, fast), id).shown_by(run.source, run.outcome)
@@ -156,11 +141,7 @@ fn held(
     id: &'static str,
 ) -> Remark {
     let pairs = |n: u32| {
-        if n == 1 {
-            "1 queue pair carries".to_owned()
-        } else {
-            format!("{n} queue pairs carry")
-        }
+        if n == 1 { "1 queue pair carries".to_owned() } else { format!("{n} queue pairs carry") }
     };
     let what = format!(
         "{} {} and {} {}, with messages of {size}: the queue pair is the limit, and not the link",
@@ -217,9 +198,7 @@ pub(super) fn share(explained: &Explained<'_>) -> bool {
 pub(super) fn sum(all: &[Moved<'_>]) -> Option<String> {
     let ways = ways(all)?;
     let (sum, each) = (giga(ways.sum), giga(ways.sum / 2.0));
-    Some(format!(
-        "both ways together carry {sum}, {each} each: the port is full duplex"
-    ))
+    Some(format!("both ways together carry {sum}, {each} each: the port is full duplex"))
 }
 
 pub(super) fn both(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {

@@ -27,10 +27,8 @@ pub(super) fn timer(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> 
 
 fn timed(table: &Table<'_>, id: &'static str) -> Option<Remark> {
     let timer = table.timer.as_ref()?;
-    let what = format!(
-        "{}: a timer of {} sets the times, whatever the size",
-        table.name, timer.period
-    );
+    let what =
+        format!("{}: a timer of {} sets the times, whatever the size", table.name, timer.period);
     let at = format!(
         "{} of {} sizes stand at whole multiples of it",
         timer.points,
@@ -62,9 +60,7 @@ fn timed(table: &Table<'_>, id: &'static str) -> Option<Remark> {
 /// The first size from which on all messages move slower than smaller ones did.
 pub(super) fn falls(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
     let tables = explained.tables.iter();
-    tables
-        .filter_map(|table| fall(explained, table, id))
-        .collect()
+    tables.filter_map(|table| fall(explained, table, id)).collect()
 }
 
 fn fall(explained: &Explained<'_>, table: &Table<'_>, id: &'static str) -> Option<Remark> {
@@ -79,11 +75,7 @@ fn fall(explained: &Explained<'_>, table: &Table<'_>, id: &'static str) -> Optio
     };
     let (at, before, fast) = (1..rates.len()).find_map(falls_at)?;
     let (size, slow) = rates[at];
-    let larger = if at + 1 < rates.len() {
-        ", and larger messages do not catch up"
-    } else {
-        ""
-    };
+    let larger = if at + 1 < rates.len() { ", and larger messages do not catch up" } else { "" };
     let what = format!(
         "{}: from {before} to {size} the rate falls from {} to {}{larger}",
         table.name,

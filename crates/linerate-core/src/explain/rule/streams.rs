@@ -68,10 +68,8 @@ fn by_streams<'a>(explained: &'a Explained<'_>, direction: Direction) -> Vec<(u3
         }
     }
     let numbered = |group: Vec<(&'a Source, &'a Transfer)>| {
-        let mut all: Vec<(u32, &Transfer)> = group
-            .into_iter()
-            .filter_map(|(_, one)| Some((one.streams?, one)))
-            .collect();
+        let mut all: Vec<(u32, &Transfer)> =
+            group.into_iter().filter_map(|(_, one)| Some((one.streams?, one))).collect();
         all.sort_by_key(|(streams, one)| (*streams, std::cmp::Reverse(one.goodput)));
         let ratio = |pair: &[(u32, &Transfer)]| {
             pair[0].1.goodput.0 as f64 / (pair[1].1.goodput.0 as f64).max(1.0)
@@ -113,15 +111,13 @@ fn jump(pair: &[(u32, &Transfer)], id: &'static str) -> Option<Remark> {
         "from {few} to {many} streams the rate grew x{gain:.2}, and the streams only x{streams:.2}: one run of each \
          does not show which is right"
     );
-    let evidence = format!(
-        "{}, then {}",
-        rate(before.goodput.0 as f64),
-        rate(after.goodput.0 as f64)
-    );
-    Some(Remark::new(id, Stands::Doubt, what).because(evidence).next(
-        "repeat each number of streams, in turns",
-        "linerate bw HOST --sweep streams",
-    ))
+    let evidence =
+        format!("{}, then {}", rate(before.goodput.0 as f64), rate(after.goodput.0 as f64));
+    Some(
+        Remark::new(id, Stands::Doubt, what)
+            .because(evidence)
+            .next("repeat each number of streams, in turns", "linerate bw HOST --sweep streams"),
+    )
 }
 
 pub(super) fn past_best(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
@@ -167,9 +163,7 @@ pub(super) fn differ(explained: &Explained<'_>, id: &'static str) -> Vec<Remark>
 
 /// Whether a rate is about what a standard link of Ethernet carries.
 fn fills_link(bits: f64) -> bool {
-    LINKS
-        .iter()
-        .any(|link| FILLS.contains(&(bits / (link * 1e9))))
+    LINKS.iter().any(|link| FILLS.contains(&(bits / (link * 1e9))))
 }
 
 pub(super) fn capped(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
@@ -187,10 +181,7 @@ fn mean_cap(explained: &Explained<'_>, one: &Transfer, is_known: bool) -> Option
     let mean = |one: &Transfer| one.goodput.0 as f64 / f64::from(one.streams.unwrap_or(1).max(1));
     let cap = FLOW_CAPS.into_iter().find(|cap| is_at(mean(one), *cap))?;
     let is_like = |other: &Transfer| {
-        let is_more = other
-            .streams
-            .zip(one.streams)
-            .is_some_and(|(more, few)| more >= few * 2);
+        let is_more = other.streams.zip(one.streams).is_some_and(|(more, few)| more >= few * 2);
         other.direction == one.direction && is_more && is_at(mean(other), cap)
     };
     let mut others = explained.material.transfers().take(MOST_RUNS);
@@ -205,11 +196,7 @@ fn cap(explained: &Explained<'_>, one: &Transfer, id: &'static str) -> Option<Re
         return None;
     }
     let (streams, how, cap) = if one.each.is_empty() {
-        (
-            one.streams? as usize,
-            "on average ",
-            mean_cap(explained, one, ceiling.is_some())?,
-        )
+        (one.streams? as usize, "on average ", mean_cap(explained, one, ceiling.is_some())?)
     } else {
         let all = |cap: &Rate| one.each.iter().all(|each| is_at(*each, *cap));
         (one.each.len(), "", FLOW_CAPS.into_iter().find(all)?)
@@ -225,10 +212,11 @@ fn cap(explained: &Explained<'_>, one: &Transfer, id: &'static str) -> Option<Re
     let total: f64 = one.each.iter().sum();
     // The rate of each stream is not known: one processor for all of them is as likely.
     if one.each.is_empty() {
-        return Some(remark.names(&["flow-rate-cap", "sender-core"]).next(
-            "tell a cap of each flow from a full processor",
-            "linerate run HOST",
-        ));
+        return Some(
+            remark
+                .names(&["flow-rate-cap", "sender-core"])
+                .next("tell a cap of each flow from a full processor", "linerate run HOST"),
+        );
     }
     Some(if ceiling.is_none() && fills_link(total) {
         remark
@@ -242,9 +230,8 @@ fn cap(explained: &Explained<'_>, one: &Transfer, id: &'static str) -> Option<Re
                 "iperf3 -c HOST -P 2",
             )
     } else {
-        remark.names(&["flow-rate-cap"]).next(
-            "tell a cap of each flow from a full processor",
-            "linerate run HOST",
-        )
+        remark
+            .names(&["flow-rate-cap"])
+            .next("tell a cap of each flow from a full processor", "linerate run HOST")
     })
 }

@@ -14,24 +14,14 @@ const RISE: usize = 4;
 
 /// The highest rate that messages reach, and that larger ones do not hold.
 pub(super) fn knee(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
-    explained
-        .tables
-        .iter()
-        .filter_map(|table| past(table, id))
-        .collect()
+    explained.tables.iter().filter_map(|table| past(table, id)).collect()
 }
 
 fn past(table: &Table<'_>, id: &'static str) -> Option<Remark> {
-    let rates = by_size(
-        table,
-        |row| Table::each_way(table.sizes, row).map(|rate| rate.0 as f64),
-        f64::max,
-    );
+    let rates =
+        by_size(table, |row| Table::each_way(table.sizes, row).map(|rate| rate.0 as f64), f64::max);
     let rates: Vec<(Bytes, f64)> = rates.into_iter().collect();
-    let (at, (size, best)) = rates
-        .iter()
-        .enumerate()
-        .max_by(|a, b| a.1.1.total_cmp(&b.1.1))?;
+    let (at, (size, best)) = rates.iter().enumerate().max_by(|a, b| a.1.1.total_cmp(&b.1.1))?;
     let later = rates.get(at + 1..)?;
     let (low, high) = (
         later.iter().map(|(_, rate)| *rate).reduce(f64::min)?,
@@ -72,11 +62,7 @@ fn by_size(
 
 /// The shortest whole round trip of each size, in nanoseconds.
 fn times(table: &Table<'_>) -> BTreeMap<Bytes, f64> {
-    by_size(
-        table,
-        |row| table.whole(row.time()?).map(|time| time.0 as f64),
-        f64::min,
-    )
+    by_size(table, |row| table.whole(row.time()?).map(|time| time.0 as f64), f64::min)
 }
 
 /// Most tables that are held against each other.
@@ -100,10 +86,8 @@ pub(super) fn outlier(explained: &Explained<'_>, id: &'static str) -> Vec<Remark
 
 fn turned((first, second): (&Table<'_>, &Table<'_>), id: &'static str) -> Option<Remark> {
     let (one, other) = (times(first), times(second));
-    let both: Vec<(Bytes, f64, f64)> = one
-        .iter()
-        .filter_map(|(size, time)| Some((*size, *time, *other.get(size)?)))
-        .collect();
+    let both: Vec<(Bytes, f64, f64)> =
+        one.iter().filter_map(|(size, time)| Some((*size, *time, *other.get(size)?))).collect();
     if both.len() < SHARED {
         return None;
     }
@@ -135,10 +119,7 @@ const SLOWER: f64 = 1.05;
 
 pub(super) fn datagrams(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
     let of = |carrier: Carrier| {
-        explained
-            .tables
-            .iter()
-            .find(|table| table.sizes.carrier == Some(carrier))
+        explained.tables.iter().find(|table| table.sizes.carrier == Some(carrier))
     };
     let named = |word: &str| {
         explained
@@ -146,20 +127,15 @@ pub(super) fn datagrams(explained: &Explained<'_>, id: &'static str) -> Vec<Rema
             .iter()
             .find(|table| table.is_sockets() && table.name.to_lowercase().contains(word))
     };
-    let pair = of(Carrier::Udp)
-        .or_else(|| named("udp"))
-        .zip(of(Carrier::Tcp).or_else(|| named("tcp")));
-    pair.and_then(|(udp, tcp)| fragments(udp, tcp, id))
-        .into_iter()
-        .collect()
+    let pair =
+        of(Carrier::Udp).or_else(|| named("udp")).zip(of(Carrier::Tcp).or_else(|| named("tcp")));
+    pair.and_then(|(udp, tcp)| fragments(udp, tcp, id)).into_iter().collect()
 }
 
 fn fragments(udp: &Table<'_>, tcp: &Table<'_>, id: &'static str) -> Option<Remark> {
     let (own, other) = (times(udp), times(tcp));
-    let both: Vec<(Bytes, f64, f64)> = own
-        .iter()
-        .filter_map(|(size, time)| Some((*size, *time, *other.get(size)?)))
-        .collect();
+    let both: Vec<(Bytes, f64, f64)> =
+        own.iter().filter_map(|(size, time)| Some((*size, *time, *other.get(size)?))).collect();
     let (small, large) = (both.first()?, both.last()?);
     let is_turned = small.1 < small.2 && large.0 >= LARGE && large.1 > large.2 * SLOWER;
     is_turned.then(|| {

@@ -59,10 +59,7 @@ fn is_adapter(one: &Function) -> bool {
 
 pub(super) fn ports(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
     let hosts = explained.material.hosts();
-    hosts
-        .into_iter()
-        .filter_map(|(side, host)| port(explained, side, host, id))
-        .collect()
+    hosts.into_iter().filter_map(|(side, host)| port(explained, side, host, id)).collect()
 }
 
 /// A transfer at the rate of USB 2, of a host with an adapter on it.
@@ -87,11 +84,7 @@ fn port(
     }
     // Another port may have carried it.
     let is_only = host.network.nics.len() < 2 && adapters.count() == 1;
-    let causes: &[&'static str] = if is_only {
-        &["usb"]
-    } else {
-        &["usb", "path-rate"]
-    };
+    let causes: &[&'static str] = if is_only { &["usb"] } else { &["usb", "path-rate"] };
     let what = format!(
         "{}: {} is what USB 2 leaves of {HIGH_SPEED}: the network adapter ({}) hangs on it",
         side_name(side),
@@ -104,10 +97,7 @@ fn port(
             .names(causes)
             .at(side)
             .shown_by(source, outcome)
-            .next(
-                "whether it runs at 5000M in another port, without a hub",
-                "lsusb -t",
-            ),
+            .next("whether it runs at 5000M in another port, without a hub", "lsusb -t"),
     )
 }
 
@@ -147,12 +137,7 @@ fn is_on_usb(explained: &Explained<'_>, at: &At<'_>) -> Option<bool> {
     if OTHERS.iter().any(|start| at.disk.target.starts_with(start)) {
         return Some(false);
     }
-    let mut disks = at
-        .host(explained)
-        .usb
-        .iter()
-        .filter(|one| is_storage(one))
-        .peekable();
+    let mut disks = at.host(explained).usb.iter().filter(|one| is_storage(one)).peekable();
     disks.peek()?;
     disks.all(|one| one.speed == HIGH_SPEED).then_some(true)
 }
@@ -163,17 +148,10 @@ fn is_large(at: &At<'_>) -> bool {
 
 /// A disk that moves large blocks at the rate of USB 2, both ways and at each depth, and small ones far below.
 fn pattern(explained: &Explained<'_>, rows: &[At<'_>], id: &'static str) -> Option<Remark> {
-    let large: Vec<&At<'_>> = rows
-        .iter()
-        .filter(|at| is_large(at) && !at.is_device())
-        .collect();
+    let large: Vec<&At<'_>> = rows.iter().filter(|at| is_large(at) && !at.is_device()).collect();
     let first = large.first()?;
-    let flight = |at: &At<'_>| {
-        at.row
-            .depth
-            .unwrap_or(0)
-            .saturating_mul(at.row.threads.unwrap_or(1))
-    };
+    let flight =
+        |at: &At<'_>| at.row.depth.unwrap_or(0).saturating_mul(at.row.threads.unwrap_or(1));
     let has = |does: Does| {
         let mut own = large.iter().filter(|at| at.row.does == does);
         own.clone().any(|at| flight(at) >= DEEP) && own.any(|at| flight(at) == 1)
@@ -184,9 +162,7 @@ fn pattern(explained: &Explained<'_>, rows: &[At<'_>], id: &'static str) -> Opti
         .iter()
         .filter(|at| at.row.access == Access::Random && at.is_small())
         .map(|at| at.row.bytes_per_sec);
-    let is_below = small
-        .reduce(f64::max)
-        .is_some_and(|best| best < least * FAR_BELOW);
+    let is_below = small.reduce(f64::max).is_some_and(|best| best < least * FAR_BELOW);
     let is_level = DISK.contains(&least) && DISK.contains(&most);
     let on_usb = is_on_usb(explained, first);
     if !is_level || !is_below || !has(Does::Read) || !has(Does::Write) || on_usb == Some(false) {
@@ -198,12 +174,7 @@ fn pattern(explained: &Explained<'_>, rows: &[At<'_>], id: &'static str) -> Opti
         rate(most * 8.0)
     );
     Some(if on_usb == Some(true) {
-        told(
-            first,
-            format!("{words}, USB 2 ({HIGH_SPEED})"),
-            &["usb"],
-            id,
-        )
+        told(first, format!("{words}, USB 2 ({HIGH_SPEED})"), &["usb"], id)
     } else {
         let what = format!("{words}, most likely USB 2 ({HIGH_SPEED})");
         told(first, what, &["usb", "path-rate"], id)
@@ -230,26 +201,15 @@ fn listed(explained: &Explained<'_>, id: &'static str) -> Option<Remark> {
     // A file may be on another disk, such as a card that is as fast.
     let is_own = best.is_device()
         || OWN.iter().any(|start| best.disk.target.starts_with(start))
-        || best
-            .device(explained)
-            .is_some_and(|device| device.transport == "usb");
-    let causes: &[&'static str] = if is_own {
-        &["usb"]
-    } else {
-        &["usb", "path-rate"]
-    };
+        || best.device(explained).is_some_and(|device| device.transport == "usb");
+    let causes: &[&'static str] = if is_own { &["usb"] } else { &["usb", "path-rate"] };
     Some(told(&best, what, causes, id))
 }
 
 fn told(at: &At<'_>, what: String, causes: &[&'static str], id: &'static str) -> Remark {
-    let remark = Remark::new(id, Stands::Finding, what)
-        .because(carries())
-        .names(causes);
+    let remark = Remark::new(id, Stands::Finding, what).because(carries()).names(causes);
     let (step, command) = if at.is_windows() {
-        (
-            "the same disk in a port of USB 3, with a cable that has the fast pairs",
-            "",
-        )
+        ("the same disk in a port of USB 3, with a cable that has the fast pairs", "")
     } else {
         (
             "whether the disk is at 480M, or at 5000M and more in another port and with another cable",

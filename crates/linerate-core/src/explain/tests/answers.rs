@@ -7,11 +7,7 @@ use crate::reported::{Counters, Cpu, CpuOf, CpuTime, Lost};
 
 /// How the question is answered: the cause, or the candidates, or the word alone.
 pub(super) fn answer(sources: Vec<Source>, near: Inventory) -> String {
-    let material = Material {
-        sources,
-        near,
-        ..Material::default()
-    };
+    let material = Material { sources, near, ..Material::default() };
     let explained = explain(&material);
     let headline = explained.headline.unwrap();
     let word = headline.stands.name();
@@ -70,19 +66,14 @@ fn a_full_link_is_healthy_only_where_little_is_lost_and_nothing_is_faster() {
 fn a_rate_that_steps_down_is_two_rates() {
     assert_eq!(of(vec![ticks(&[0.7, 0.4, 0.4, 0.41])]), "path-rate");
     // Later than the first interval other traffic may have begun.
-    assert_eq!(
-        of(vec![ticks(&[5.0, 5.0, 3.0, 3.0, 3.1])]),
-        "path-rate|contended"
-    );
+    assert_eq!(of(vec![ticks(&[5.0, 5.0, 3.0, 3.0, 3.1])]), "path-rate|contended");
     // Many intervals take no time that grows with their square.
     let long = |first: usize| ticks(&[vec![5.0; first], vec![3.0; 40_000 - first]].concat());
     assert_eq!(of(vec![long(9_999)]), "burst-credit");
     assert_eq!(of(vec![long(0)]), "unknown");
     // A slow start and one dip; too little to be a step; too short.
     assert_eq!(
-        of(vec![ticks(&[
-            3.0, 7.0, 9.41, 9.42, 5.0, 9.41, 9.41, 9.41, 9.41, 9.41
-        ])]),
+        of(vec![ticks(&[3.0, 7.0, 9.41, 9.42, 5.0, 9.41, 9.41, 9.41, 9.41, 9.41])]),
         "healthy"
     );
     assert_eq!(of(vec![ticks(&[5.0, 5.0, 4.2, 4.2, 4.2])]), "unknown");
@@ -94,10 +85,7 @@ fn loss_is_of_the_way_that_has_it() {
     // 3 % of the segments.
     let lossy = || back(run(1, 0.186, 5_200));
     assert_eq!(of(vec![run(1, 0.934, 4), lossy()]), "path-loss");
-    assert_eq!(
-        of(vec![run(1, 0.934, 4), back(run(1, 0.934, 11))]),
-        "healthy"
-    );
+    assert_eq!(of(vec![run(1, 0.934, 4), back(run(1, 0.934, 11))]), "healthy");
     assert_eq!(
         of(vec![run(1, 0.934, 4), back(run(1, 0.5, 4))]),
         "path-rate|receiver-core|sender-core"
@@ -128,34 +116,19 @@ fn datagrams(offered: f64, share: f64) -> Measured {
     let got = offered * (1.0 - share);
     changed(1, got, |one| {
         one.carrier = Carrier::Udp;
-        one.datagrams = Some(Lost {
-            lost: (share * 1e6) as u64,
-            of: 1_000_000,
-            jitter: None,
-        });
+        one.datagrams = Some(Lost { lost: (share * 1e6) as u64, of: 1_000_000, jitter: None });
     })
 }
 
 #[test]
 fn datagrams_are_lost_from_a_rate_on_or_at_any_rate() {
-    let knee = vec![
-        datagrams(0.2, 0.0),
-        datagrams(0.4, 0.0001),
-        datagrams(0.8, 0.23),
-    ];
+    let knee = vec![datagrams(0.2, 0.0), datagrams(0.4, 0.0001), datagrams(0.8, 0.23)];
     assert_eq!(of(knee), "path-rate");
     let same = vec![datagrams(0.1, 0.29), datagrams(0.1, 0.0)];
     assert_eq!(of(same), "path-loss|socket-drops");
-    let share = vec![
-        datagrams(0.2, 0.19),
-        datagrams(0.4, 0.2),
-        datagrams(0.8, 0.195),
-    ];
+    let share = vec![datagrams(0.2, 0.19), datagrams(0.4, 0.2), datagrams(0.8, 0.195)];
     assert_eq!(of(share), "path-loss");
-    assert_eq!(
-        of(vec![datagrams(0.2, 0.19)]),
-        "path-rate|path-loss|socket-drops"
-    );
+    assert_eq!(of(vec![datagrams(0.2, 0.19)]), "path-rate|path-loss|socket-drops");
     assert_eq!(of(vec![datagrams(0.2, 0.004)]), "unknown");
     // What was asked for is no answer where a part of it is lost.
     let asked = |share: f64| {
@@ -172,11 +145,7 @@ fn datagrams_are_lost_from_a_rate_on_or_at_any_rate() {
 #[test]
 fn a_rate_above_its_port_is_a_contradiction() {
     let port = |mbps: u64| {
-        let mut nic = Nic {
-            name: "eth0".to_owned(),
-            up: true,
-            ..Nic::default()
-        };
+        let mut nic = Nic { name: "eth0".to_owned(), up: true, ..Nic::default() };
         nic.link.speed = Some(Rate(mbps * 1_000_000));
         let mut inventory = Inventory::default();
         inventory.network.nics.push(nic);
@@ -191,16 +160,10 @@ fn a_rate_above_its_port_is_a_contradiction() {
 fn the_cpu_time_of_a_machine_is_one_core_where_the_number_of_cpus_is_known() {
     let with = |share: f64, cpus: u32| {
         let one = changed(1, 13.4, |one| {
-            one.cpu.receiver = Some(Cpu {
-                total: share,
-                system: None,
-                of: CpuOf::AllCpus,
-            });
+            one.cpu.receiver = Some(Cpu { total: share, system: None, of: CpuOf::AllCpus });
         });
         let mut host = Inventory::default();
-        host.processors.cpus = (0..cpus)
-            .map(|_| crate::facts::cpu::Cpu::default())
-            .collect();
+        host.processors.cpus = (0..cpus).map(|_| crate::facts::cpu::Cpu::default()).collect();
         answer(near(vec![one]), host)
     };
     assert_eq!(with(0.1248, 8), "receiver-core");
@@ -216,9 +179,7 @@ fn retransmissions_that_were_needless_are_no_loss() {
             ("TcpRetransSegs", repeated),
             ("TcpExtTCPDSACKRecv", needless),
         ];
-        let values = values
-            .map(|(name, value)| (name.to_owned(), value))
-            .to_vec();
+        let values = values.map(|(name, value)| (name.to_owned(), value)).to_vec();
         of(vec![Measured::Counters(Counters { values, grew })])
     };
     let counted = |repeated, needless| read(repeated, needless, true);
@@ -266,18 +227,10 @@ fn full_links_are_healthy_and_rates_with_loss_are_not() {
 #[test]
 fn counters_of_the_input_tell_needless_retransmissions_from_loss() {
     let beside = |needless: u64, grew: bool| {
-        let values = [
-            ("TcpOutSegs", 815_601),
-            ("TcpRetransSegs", 3_107),
-            ("TcpExtTCPDSACKRecv", needless),
-        ];
-        let values = values
-            .map(|(name, value)| (name.to_owned(), value))
-            .to_vec();
-        of(vec![
-            run(1, 0.941, 3_107),
-            Measured::Counters(Counters { values, grew }),
-        ])
+        let values =
+            [("TcpOutSegs", 815_601), ("TcpRetransSegs", 3_107), ("TcpExtTCPDSACKRecv", needless)];
+        let values = values.map(|(name, value)| (name.to_owned(), value)).to_vec();
+        of(vec![run(1, 0.941, 3_107), Measured::Counters(Counters { values, grew })])
     };
     // As many as the transfer had are its own.
     assert_eq!(
@@ -293,14 +246,8 @@ fn runs_that_differ_in_their_buffer_or_way_are_compared() {
         changed(1, gigabits, |one| one.buffer = buffer.map(Bytes))
     };
     let held = "receive-window|send-buffer";
-    assert_eq!(
-        of(vec![with(0.0054, None), with(0.0848, Some(1 << 20))]),
-        held
-    );
-    assert_ne!(
-        of(vec![with(0.08, None), with(0.0848, Some(1 << 20))]),
-        held
-    );
+    assert_eq!(of(vec![with(0.0054, None), with(0.0848, Some(1 << 20))]), held);
+    assert_ne!(of(vec![with(0.08, None), with(0.0848, Some(1 << 20))]), held);
     // 4 MiB in 80 ms are 419 Mb/s.
     let long = |gigabits: f64| {
         of(vec![changed(1, gigabits, |one| {
@@ -309,10 +256,7 @@ fn runs_that_differ_in_their_buffer_or_way_are_compared() {
             one.round_trip.mean = Some(Nanos::from_millis(80));
         })])
     };
-    assert_eq!(
-        (long(0.417).as_str(), long(0.2).as_str()),
-        (held, "unknown")
-    );
+    assert_eq!((long(0.417).as_str(), long(0.2).as_str()), (held, "unknown"));
     let ways = |forward: f64, reverse: f64| {
         let both = |of: Measured| match of {
             Measured::Transfer(mut one) => {
@@ -332,11 +276,7 @@ fn runs_that_differ_in_their_buffer_or_way_are_compared() {
 #[test]
 fn a_full_port_below_its_own_speed_is_the_limit() {
     let of = |speed: u64, own: &str, gigabits: f64| {
-        let mut nic = Nic {
-            name: "eth0".to_owned(),
-            up: true,
-            ..Nic::default()
-        };
+        let mut nic = Nic { name: "eth0".to_owned(), up: true, ..Nic::default() };
         nic.link.speed = Some(Rate(speed * 1_000_000));
         nic.link.advertised = vec![own.to_owned()];
         let mut near = Inventory::default();
@@ -351,28 +291,19 @@ fn a_full_port_below_its_own_speed_is_the_limit() {
 #[test]
 fn the_same_from_two_nodes_shows_that_the_place_matters() {
     let from = |node: u32, gigabits: f64| {
-        let Measured::Transfer(mut one) = run(4, gigabits, 0) else {
-            unreachable!()
-        };
+        let Measured::Transfer(mut one) = run(4, gigabits, 0) else { unreachable!() };
         one.setup.node = Some(node);
         Measured::Transfer(one)
     };
     let time = |node: u32, nanos: u64| {
-        let row = SizeRow {
-            size: Bytes(8),
-            typical: Some(Nanos(nanos)),
-            ..SizeRow::default()
-        };
+        let row = SizeRow { size: Bytes(8), typical: Some(Nanos(nanos)), ..SizeRow::default() };
         Measured::Sizes(Sizes {
             carrier: Some(Carrier::Rdma),
             operation: "send".to_owned(),
             trip: Trip::Half,
             both: false,
             rows: vec![row],
-            setup: Setup {
-                node: Some(node),
-                ..Setup::default()
-            },
+            setup: Setup { node: Some(node), ..Setup::default() },
         })
     };
     assert_eq!(of(vec![from(0, 37.0), from(1, 22.0)]), "numa-remote");
@@ -390,10 +321,7 @@ fn the_same_from_two_nodes_shows_that_the_place_matters() {
 
 fn counted(values: &[(&str, u64)]) -> Measured {
     Measured::Counters(Counters {
-        values: values
-            .iter()
-            .map(|(name, value)| ((*name).to_owned(), *value))
-            .collect(),
+        values: values.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect(),
         grew: true,
     })
 }
@@ -401,11 +329,7 @@ fn counted(values: &[(&str, u64)]) -> Measured {
 #[test]
 fn a_full_cpu_is_the_limit_where_others_rest() {
     let with = |each: &[(f64, f64)], all: Option<f64>| {
-        let time = |cpu, (busy, interrupts)| CpuTime {
-            cpu,
-            busy,
-            interrupts,
-        };
+        let time = |cpu, (busy, interrupts)| CpuTime { cpu, busy, interrupts };
         let mean = all.map(|busy| time(None, (busy, 0.0)));
         let each = each.iter().zip(3..).map(|(one, cpu)| time(Some(cpu), *one));
         let cpus = Measured::Cpus(mean.into_iter().chain(each).collect());
@@ -417,11 +341,7 @@ fn a_full_cpu_is_the_limit_where_others_rest() {
     assert_eq!(with(&[(0.99, 0.494)], rest), "unknown");
     let two = with(&[(0.99, 0.98), (0.98, 0.98)], Some(0.5));
     assert_eq!(two, "unknown");
-    assert_eq!(
-        with(&[(0.99, 0.98)], None),
-        "unknown",
-        "the others are not known"
-    );
+    assert_eq!(with(&[(0.99, 0.98)], None), "unknown", "the others are not known");
     assert_eq!(with(&[(0.94, 0.93)], rest), "unknown");
     assert_eq!(with(&[(0.99, 0.98)], Some(0.81)), "unknown", "all are busy");
 }
@@ -431,11 +351,7 @@ fn datagrams_dropped_at_the_socket_are_those_that_were_lost() {
     let of_dropped = |dropped: u64| {
         let lost = changed(1, 4.47, |one| {
             one.carrier = Carrier::Udp;
-            one.datagrams = Some(Lost {
-                lost: 460_895,
-                of: 4_315_891,
-                jitter: None,
-            });
+            one.datagrams = Some(Lost { lost: 460_895, of: 4_315_891, jitter: None });
         });
         of(vec![lost, counted(&[("UdpRcvbufErrors", dropped)])])
     };
@@ -444,11 +360,7 @@ fn datagrams_dropped_at_the_socket_are_those_that_were_lost() {
     let few = |lost: u64| {
         let one = changed(1, 4.47, |one| {
             one.carrier = Carrier::Udp;
-            one.datagrams = Some(Lost {
-                lost,
-                of: 4_315_891,
-                jitter: None,
-            });
+            one.datagrams = Some(Lost { lost, of: 4_315_891, jitter: None });
         });
         of(vec![one, counted(&[("UdpRcvbufErrors", lost.max(1))])])
     };
@@ -482,9 +394,7 @@ fn what_a_closed_window_makes_a_sender_repeat_is_no_loss() {
 #[test]
 fn large_datagrams_alone_that_are_lost_are_fragmented() {
     let sized = |size: u64, share: f64| {
-        let Measured::Transfer(mut one) = datagrams(0.4, share) else {
-            unreachable!()
-        };
+        let Measured::Transfer(mut one) = datagrams(0.4, share) else { unreachable!() };
         one.size = Some(Bytes(size));
         Measured::Transfer(one)
     };

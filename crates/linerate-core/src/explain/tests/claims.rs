@@ -6,46 +6,26 @@ use super::*;
 fn rdma_is_not_shown_by_files_as_fast_as_tcp() {
     let claim = ["transport=rdma"];
     assert!(has("transport-not-shown", home(375.0, &SWEEP), &claim));
-    assert!(
-        !has("transport-not-shown", home(375.0, &SWEEP), &[]),
-        "nobody claims it"
-    );
-    assert!(
-        !has("transport-not-shown", home(375.0, &[(1, 3.73)]), &claim),
-        "TCP cannot"
-    );
+    assert!(!has("transport-not-shown", home(375.0, &SWEEP), &[]), "nobody claims it");
+    assert!(!has("transport-not-shown", home(375.0, &[(1, 3.73)]), &claim), "TCP cannot");
 }
 
 #[test]
 fn a_headline_is_held_against_the_best_figure() {
     let says = |claim: &str| {
         let all = remarks(home(375.0, &SWEEP), &[claim]);
-        all.into_iter()
-            .find(|(id, _)| *id == "claim-not-reached")
-            .unwrap()
-            .1
+        all.into_iter().find(|(id, _)| *id == "claim-not-reached").unwrap().1
     };
     let words = says("goodput>=20Gbit/s");
-    assert!(
-        words.starts_with("no figure reaches") && words.contains("18.4 Gb/s"),
-        "{words}"
-    );
+    assert!(words.starts_with("no figure reaches") && words.contains("18.4 Gb/s"), "{words}");
     assert!(says("goodput>=18Gbit/s").contains("holds"));
 }
 
 #[test]
 fn a_claim_without_a_figure_is_said_to_be_open() {
-    for claim in [
-        "goodput>=1Gbit/s",
-        "latency<=1us",
-        "ceiling=1GB/s",
-        "before.udp.latency=1us",
-    ] {
+    for claim in ["goodput>=1Gbit/s", "latency<=1us", "ceiling=1GB/s", "before.udp.latency=1us"] {
         let words = &remarks(Vec::new(), &[claim])[0].1;
-        assert_eq!(
-            *words,
-            format!("no figure that was read can be held against `{claim}`")
-        );
+        assert_eq!(*words, format!("no figure that was read can be held against `{claim}`"));
     }
 }
 
@@ -67,11 +47,8 @@ fn pings(all: &[(Carrier, Trip, f64)]) -> Vec<Source> {
 
 /// How the remark about a time from before is meant, and its sentence.
 fn before(sources: Vec<Source>, claim: &str) -> Option<(Stands, String)> {
-    let material = Material {
-        sources,
-        claims: vec![claim.parse().unwrap()],
-        ..Material::default()
-    };
+    let material =
+        Material { sources, claims: vec![claim.parse().unwrap()], ..Material::default() };
     let all = explain(&material).remarks.into_iter();
     let mut of = all.filter(|remark| remark.id == "slower-than-before");
     of.next().map(|remark| (remark.stands, remark.what))
@@ -87,29 +64,16 @@ fn a_time_is_longer_than_before_by_more_than_runs_differ_as_whole_round_trips() 
         assert_eq!(says(within), None);
         let (stands, words) = says(longer).unwrap();
         assert_eq!(stands, Stands::Finding);
-        assert!(
-            words.contains("16 B take 6.9 us, longer than the 6.5 us"),
-            "{words}"
-        );
+        assert!(words.contains("16 B take 6.9 us, longer than the 6.5 us"), "{words}");
     }
 }
 
 #[test]
 fn the_shortest_time_of_a_kind_counts() {
-    let both = || {
-        pings(&[
-            (Carrier::Rdma, Trip::Half, 1.34),
-            (Carrier::Rdma, Trip::Whole, 2.36),
-        ])
-    };
+    let both = || pings(&[(Carrier::Rdma, Trip::Half, 1.34), (Carrier::Rdma, Trip::Whole, 2.36)]);
     assert_eq!(before(both(), "before.verbs.latency=2.3us"), None);
     assert!(before(both(), "before.verbs.latency=2.2us").is_some());
-    let sockets = || {
-        pings(&[
-            (Carrier::Tcp, Trip::Half, 10.5),
-            (Carrier::Udp, Trip::Half, 9.1),
-        ])
-    };
+    let sockets = || pings(&[(Carrier::Tcp, Trip::Half, 10.5), (Carrier::Udp, Trip::Half, 9.1)]);
     assert_eq!(before(sockets(), "before.sockets.latency=18us"), None);
     assert!(before(sockets(), "before.tcp.latency=18us").is_some());
 }
@@ -120,28 +84,16 @@ fn a_time_of_another_kind_is_not_called_slower() {
     for (claim, part) in [
         ("before.latency=7us", "does not say what took 7 us"),
         ("before.application.latency=7us", "are of two applications"),
-        (
-            "before.tcp.latency=7us",
-            "through TCP, and no time that was read is",
-        ),
-        (
-            "before.verbs.latency=7us",
-            "through RDMA, and no time that was read is",
-        ),
+        ("before.tcp.latency=7us", "through TCP, and no time that was read is"),
+        ("before.verbs.latency=7us", "through RDMA, and no time that was read is"),
     ] {
         let (stands, words) = before(half(), claim).unwrap();
-        assert!(
-            stands == Stands::Doubt && words.contains(part),
-            "{claim}: {words}"
-        );
+        assert!(stands == Stands::Doubt && words.contains(part), "{claim}: {words}");
         assert!(!words.contains("longer"), "{claim}: {words}");
     }
     let open = pings(&[(Carrier::Udp, Trip::Unknown, 9.133)]);
     let (_, words) = before(open, "before.udp.latency=7us").unwrap();
-    assert!(
-        words.starts_with("no figure that was read can be held against"),
-        "{words}"
-    );
+    assert!(words.starts_with("no figure that was read can be held against"), "{words}");
 }
 
 #[test]
@@ -171,11 +123,7 @@ fn a_time_that_only_halves_keep_is_doubted() {
         vec![source(Side::Near, vec![Measured::Sizes(verbs)])]
     };
     let says = |claim: &str| remarks(table(), &[claim]).remove(0).1;
-    assert!(
-        says("latency<=2us").contains("only of halves"),
-        "{}",
-        says("latency<=2us")
-    );
+    assert!(says("latency<=2us").contains("only of halves"), "{}", says("latency<=2us"));
     assert!(says("latency<=3us").contains("holds: "));
     assert!(says("latency<=1us").starts_with("no figure keeps"));
 }

@@ -42,11 +42,7 @@ fn run(hosts: &[&str], gigabits: f64, with: impl Fn(&mut Sizes)) -> Measured {
 
 /// How the question is answered, with the causes and the words.
 fn answer(near: Inventory, measured: Vec<Measured>) -> (Answered, Vec<&'static str>, String) {
-    let material = Material {
-        sources: super::near(measured),
-        near,
-        ..Material::default()
-    };
+    let material = Material { sources: super::near(measured), near, ..Material::default() };
     let one = explain(&material).headline.unwrap();
     let causes = one.cause.into_iter().chain(one.candidates).collect();
     (one.stands, causes, one.what)
@@ -68,26 +64,12 @@ fn messages_over_sockets_beside_rdma_took_the_wrong_way() {
     let open = (Answered::Unknown, vec!["wrong-route", "path-rate"]);
     let of = |found: (Answered, Vec<&'static str>, String)| (found.0, found.1);
     assert_eq!(of(with(cards(1), &two, "", "eno1")), sure);
-    assert_eq!(
-        of(with(
-            none(),
-            &two,
-            "Failed to open libibverbs.so[.1]",
-            "eno1"
-        )),
-        sure
-    );
+    assert_eq!(of(with(none(), &two, "Failed to open libibverbs.so[.1]", "eno1")), sure);
     assert_eq!(of(with(none(), &two, "", "ibp3s0")), sure);
     // Hosts without any RDMA say the same.
-    assert_eq!(
-        of(with(none(), &two, "NET/IB : No device found.", "eno1")),
-        open
-    );
+    assert_eq!(of(with(none(), &two, "NET/IB : No device found.", "eno1")), open);
     let words = with(none(), &two, "", "eno1").2;
-    assert!(
-        words.contains("interface eno1") && words.contains("1.12 GB/s"),
-        "{words}"
-    );
+    assert!(words.contains("interface eno1") && words.contains("1.12 GB/s"), "{words}");
     assert_ne!(of(with(none(), &["a"], "", "eno1")), open);
     assert_eq!(of(with(none(), &[], "", "eno1")), open);
 }
@@ -105,34 +87,17 @@ fn the_host_that_all_slow_runs_have_is_named() {
         (&["n1", "n3"], 600.0),
     ]);
     assert_eq!((found.0, found.1), (Answered::Unknown, vec![]));
-    assert!(
-        found.2.starts_with("n4: each run with it moves"),
-        "{}",
-        found.2
-    );
+    assert!(found.2.starts_with("n4: each run with it moves"), "{}", found.2);
     let one = |slow: f64| of(&[(&["a", "b"], slow), (&["a", "c"], 130.0)]).2;
     assert!(one(100.0).starts_with("b: each run"), "{}", one(100.0));
     assert!(!one(101.0).contains("each run"), "{}", one(101.0));
     let two = of(&[(&["a", "b"], 90.0), (&["c", "d"], 130.0)]).2;
     assert!(two.contains("with a and b"), "{two}");
-    let none = of(&[
-        (&["a", "b"], 90.0),
-        (&["c", "d"], 91.0),
-        (&["a", "c"], 130.0),
-    ])
-    .2;
+    let none = of(&[(&["a", "b"], 90.0), (&["c", "d"], 91.0), (&["a", "c"], 130.0)]).2;
     assert!(none.contains("no host is in all slow runs"), "{none}");
     // Runs at the same hosts, and runs that differ in more, say nothing of a host.
-    let same = of(&[
-        (&["a", "b"], 90.0),
-        (&["b", "a"], 130.0),
-        (&["a", "c"], 130.0),
-    ])
-    .2;
-    assert!(
-        !same.contains("each run") && !same.contains("differ"),
-        "{same}"
-    );
+    let same = of(&[(&["a", "b"], 90.0), (&["b", "a"], 130.0), (&["a", "c"], 130.0)]).2;
+    assert!(!same.contains("each run") && !same.contains("differ"), "{same}");
     let other = vec![
         run(&["a", "b"], 90.0, |table| {
             table.setup.command = "x -g 4".to_owned();
@@ -151,11 +116,7 @@ fn a_bus_bandwidth_is_held_against_all_ports_or_none() {
     };
     let of = |cards_there: usize, ports: usize, gigabits: f64, hosts: &[&str]| {
         let table = run(hosts, gigabits, |table| named(table, ports));
-        let near = if cards_there > 0 {
-            cards(cards_there)
-        } else {
-            Inventory::default()
-        };
+        let near = if cards_there > 0 { cards(cards_there) } else { Inventory::default() };
         answer(near, vec![table])
     };
     let two = ["a", "b"];
@@ -172,18 +133,9 @@ fn a_bus_bandwidth_is_held_against_all_ports_or_none() {
     // Neither one port of several nor the hosts alone say what it should be.
     for (there, ports, hosts) in [(0, 4, &two[..]), (2, 4, &two), (4, 4, &[]), (1, 0, &two)] {
         let found = of(there, ports, 760.0, hosts);
-        assert_eq!(
-            (found.0, found.1),
-            (Answered::Unknown, vec![]),
-            "{}",
-            found.2
-        );
+        assert_eq!((found.0, found.1), (Answered::Unknown, vec![]), "{}", found.2);
     }
-    assert!(
-        of(0, 4, 760.0, &two)
-            .2
-            .contains("each of its 4 ports carries 190 Gb/s")
-    );
+    assert!(of(0, 4, 760.0, &two).2.contains("each of its 4 ports carries 190 Gb/s"));
     // The rate of one full port of several is no full network.
     for gigabits in [197.1, 395.0] {
         assert_eq!(of(0, 0, gigabits, &two).0, Answered::Unknown, "{gigabits}");
@@ -196,13 +148,7 @@ fn a_bus_bandwidth_is_held_against_all_ports_or_none() {
         });
         answer(cards(4), vec![table]).0
     };
-    assert_eq!(
-        (falls(721.0), falls(719.0)),
-        (Answered::Healthy, Answered::Unknown)
-    );
+    assert_eq!((falls(721.0), falls(719.0)), (Answered::Healthy, Answered::Unknown));
     let alone = run(&two, 197.1, |table| table.setup.processes = Some(2));
-    assert_eq!(
-        answer(Inventory::default(), vec![alone]).0,
-        Answered::Healthy
-    );
+    assert_eq!(answer(Inventory::default(), vec![alone]).0, Answered::Healthy);
 }

@@ -50,16 +50,9 @@ fn round_trips_that_grow_under_load_are_a_queue() {
     assert_eq!(beside_idle("a", [50.0, 60.0, 80.0], 0), "latency-queue");
     assert_eq!(beside_idle("a", [50.0, 59.0, 80.0], 0), "unknown");
     // 30 ms more.
-    let short = |mean: f64| {
-        of(vec![
-            routed("a", [5.0, 6.0, 7.0], 0),
-            routed("a", [20.0, mean, 40.0], 0),
-        ])
-    };
-    assert_eq!(
-        (short(36.0), short(35.9)),
-        ("latency-queue".into(), "unknown".into())
-    );
+    let short =
+        |mean: f64| of(vec![routed("a", [5.0, 6.0, 7.0], 0), routed("a", [20.0, mean, 40.0], 0)]);
+    assert_eq!((short(36.0), short(35.9)), ("latency-queue".into(), "unknown".into()));
     // Another host, another path, or loss.
     assert_eq!(beside_idle("b", [50.0, 60.0, 80.0], 0), "unknown");
     assert_eq!(beside_idle("a", [50.0, 60.0, 80.0], 1), "unknown");
@@ -104,10 +97,7 @@ fn quality(direction: Direction, idle: u64, loaded: u64) -> Source {
 fn a_loaded_round_trip_of_network_quality_is_that_of_its_direction() {
     let fine = quality(Direction::Reverse, 17, 47);
     let sources = vec![fine.clone(), quality(Direction::Forward, 17, 1_200)];
-    let material = Material {
-        sources,
-        ..Material::default()
-    };
+    let material = Material { sources, ..Material::default() };
     let headline = explain(&material).headline.unwrap();
     assert_eq!(
         (headline.cause, headline.direction),
@@ -183,40 +173,25 @@ fn loss_of_a_middle_hop_is_none_of_the_path() {
     }
     assert_eq!(of(vec![few]), "unknown");
     // It answers nothing about a transfer beside it.
-    let beside = vec![
-        hops(&[0, 143, 0], STEADY),
-        source(Side::Near, vec![tcp(1, 0.2)]),
-    ];
+    let beside = vec![hops(&[0, 143, 0], STEADY), source(Side::Near, vec![tcp(1, 0.2)])];
     assert_eq!(of(beside), "unknown");
 }
 
 #[test]
 fn loss_that_stays_to_the_last_hop_is_of_the_path() {
     let told = |lost: &[u64]| {
-        let material = Material {
-            sources: vec![hops(lost, STEADY)],
-            ..Material::default()
-        };
+        let material = Material { sources: vec![hops(lost, STEADY)], ..Material::default() };
         let headline = explain(&material).headline.unwrap();
         (headline.cause, headline.what)
     };
     let (cause, what) = told(&[0, 0, 20, 24, 18]);
     assert_eq!(cause, Some("path-loss"));
-    assert!(
-        what.contains("between hop 2 (host2) and hop 3 (host3)"),
-        "{what}"
-    );
+    assert!(what.contains("between hop 2 (host2) and hop 3 (host3)"), "{what}");
     // A router that limits its answers before it says nothing of where it begins.
     let (_, what) = told(&[0, 143, 20, 18]);
-    assert!(
-        what.contains("between hop 1 (host1) and hop 3 (host3)"),
-        "{what}"
-    );
+    assert!(what.contains("between hop 1 (host1) and hop 3 (host3)"), "{what}");
     let (_, what) = told(&[10, 10]);
-    assert!(
-        what.contains("between this host and hop 1 (host1)"),
-        "{what}"
-    );
+    assert!(what.contains("between this host and hop 1 (host1)"), "{what}");
     // Half of it, three packets, and one in a hundred.
     assert_eq!(told(&[0, 9, 18]).0, Some("path-loss"));
     assert_eq!(told(&[0, 8, 18]).0, None);

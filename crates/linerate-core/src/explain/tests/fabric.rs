@@ -55,11 +55,7 @@ fn explained_as<T>(
     measured: Vec<Measured>,
     of: impl FnOnce(&Explained<'_>) -> T,
 ) -> T {
-    let material = Material {
-        sources: outputs(measured),
-        near,
-        ..Material::default()
-    };
+    let material = Material { sources: outputs(measured), near, ..Material::default() };
     of(&explain(&material))
 }
 
@@ -70,12 +66,7 @@ fn headline(
 ) -> (&'static str, &'static str, &'static str, Vec<&'static str>) {
     explained_as(near, measured, |explained| {
         let one = explained.headline.clone().unwrap();
-        (
-            one.stands.name(),
-            one.rule.unwrap_or(""),
-            one.cause.unwrap_or(""),
-            one.candidates,
-        )
+        (one.stands.name(), one.rule.unwrap_or(""), one.cause.unwrap_or(""), one.candidates)
     })
 }
 
@@ -85,10 +76,7 @@ fn alone(measured: Vec<Measured>) -> (&'static str, &'static str, &'static str, 
 
 #[test]
 fn a_run_of_a_millisecond_beside_a_long_one_is_too_short() {
-    let found = alone(vec![
-        verbs(1, 4096, 500, 21.4),
-        verbs(1, 4096, 500_000, 96.9),
-    ]);
+    let found = alone(vec![verbs(1, 4096, 500, 21.4), verbs(1, 4096, 500_000, 96.9)]);
     assert_eq!(found, ("limit", "too-short", "test-too-short", vec![]));
     let says = |measured| {
         explained_as(Inventory::default(), measured, |explained| {
@@ -96,18 +84,9 @@ fn a_run_of_a_millisecond_beside_a_long_one_is_too_short() {
             all.collect::<Vec<_>>().join("\n")
         })
     };
-    let words = says(vec![
-        verbs(1, 4096, 500, 21.4),
-        verbs(1, 4096, 500_000, 96.9),
-    ]);
-    assert!(
-        words.contains("500 messages of 4 KiB were over in 0.77 ms"),
-        "{words}"
-    );
-    assert!(
-        words.contains("500000 messages counts: 96.9 Gb/s"),
-        "{words}"
-    );
+    let words = says(vec![verbs(1, 4096, 500, 21.4), verbs(1, 4096, 500_000, 96.9)]);
+    assert!(words.contains("500 messages of 4 KiB were over in 0.77 ms"), "{words}");
+    assert!(words.contains("500000 messages counts: 96.9 Gb/s"), "{words}");
     assert!(words.contains("100 Gb/s (InfiniBand EDR 4x)"), "{words}");
     // Both show the same; or the longer one is too short as well.
     let alike = vec![verbs(1, 4096, 500, 95.0), verbs(1, 4096, 500_000, 96.9)];
@@ -124,21 +103,8 @@ fn a_run_of_a_millisecond_beside_a_long_one_is_too_short() {
 
 #[test]
 fn one_queue_pair_is_held_where_four_of_as_many_messages_are_not() {
-    let of = |four: f64| {
-        alone(vec![
-            verbs(1, 4096, 5_000, 48.2),
-            verbs(4, 4096, 5_000, four),
-        ])
-    };
-    assert_eq!(
-        of(96.8),
-        (
-            "unknown",
-            "one-queue-pair",
-            "",
-            vec!["rdma-one-qp", "rdma-depth"]
-        )
-    );
+    let of = |four: f64| alone(vec![verbs(1, 4096, 5_000, 48.2), verbs(4, 4096, 5_000, four)]);
+    assert_eq!(of(96.8), ("unknown", "one-queue-pair", "", vec!["rdma-one-qp", "rdma-depth"]));
     assert_eq!(of(62.0).1, "", "less than 1.3 times");
     assert_eq!(of(63.0).1, "one-queue-pair");
     let remarks = |measured| {
@@ -146,37 +112,23 @@ fn one_queue_pair_is_held_where_four_of_as_many_messages_are_not() {
             e.remarks.iter().map(|r| r.id).collect::<Vec<_>>()
         })
     };
-    let ids = remarks(vec![
-        verbs(1, 4096, 5_000, 48.2),
-        verbs(4, 4096, 5_000, 96.8),
-    ]);
+    let ids = remarks(vec![verbs(1, 4096, 5_000, 48.2), verbs(4, 4096, 5_000, 96.8)]);
     assert!(!ids.contains(&"too-short"), "{ids:?}");
     // Runs of other sizes are not compared.
-    let other = remarks(vec![
-        verbs(1, 4096, 500_000, 48.2),
-        verbs(4, 65_536, 500_000, 96.8),
-    ]);
+    let other = remarks(vec![verbs(1, 4096, 500_000, 48.2), verbs(4, 65_536, 500_000, 96.8)]);
     assert!(!other.contains(&"one-queue-pair"), "{other:?}");
 }
 
 #[test]
 fn both_ways_together_carry_twice_one_way_or_share_something() {
-    let of = |sum: f64| {
-        alone(vec![
-            verbs(2, 65_536, 300_000, 197.1),
-            both_ways(65_536, sum),
-        ])
-    };
+    let of = |sum: f64| alone(vec![verbs(2, 65_536, 300_000, 197.1), both_ways(65_536, sum)]);
     let shared = vec!["memory-bandwidth", "numa-remote", "pcie-slot"];
     assert_eq!(of(203.4), ("unknown", "both-ways", "", shared.clone()));
     assert_eq!(of(256.0), ("unknown", "both-ways", "", shared));
     let ids = |sum: f64| {
         let measured = vec![verbs(2, 65_536, 300_000, 197.1), both_ways(65_536, sum)];
         explained_as(Inventory::default(), measured, |e| {
-            e.remarks
-                .iter()
-                .map(|r| (r.id, r.stands))
-                .collect::<Vec<_>>()
+            e.remarks.iter().map(|r| (r.id, r.stands)).collect::<Vec<_>>()
         })
     };
     // From 1.3 on it is in doubt, and nothing is as it should be; from 1.8 on all is.
@@ -188,16 +140,8 @@ fn both_ways_together_carry_twice_one_way_or_share_something() {
         vec![verbs(2, 65_536, 300_000, 197.1), both_ways(65_536, 203.4)],
         |e| (e.headline.clone().unwrap().what, e.tables[0].name.clone()),
     );
-    assert!(
-        words
-            .0
-            .contains("203.4 Gb/s is the sum of both ways, 101.7 Gb/s each"),
-        "{words:?}"
-    );
-    assert!(
-        words.1.ends_with("(rates are the sum of both ways)"),
-        "{words:?}"
-    );
+    assert!(words.0.contains("203.4 Gb/s is the sum of both ways, 101.7 Gb/s each"), "{words:?}");
+    assert!(words.1.ends_with("(rates are the sum of both ways)"), "{words:?}");
     // Another number of queue pairs, or another size, differs in two things.
     let other = vec![verbs(1, 65_536, 300_000, 197.1), both_ways(65_536, 203.4)];
     assert_ne!(alone(other).1, "both-ways");
@@ -210,16 +154,12 @@ fn both_ways_together_carry_twice_one_way_or_share_something() {
 #[test]
 fn links_are_full_within_a_percent_and_have_the_usual_lanes() {
     let says = |gigabits: f64| {
-        explained_as(
-            Inventory::default(),
-            vec![verbs(1, 65_536, 5_000_000, gigabits)],
-            |e| {
-                e.remarks
-                    .iter()
-                    .find(|r| r.id == "at-a-ceiling" && r.stands == Stands::Good)
-                    .map(|r| r.what.clone())
-            },
-        )
+        explained_as(Inventory::default(), vec![verbs(1, 65_536, 5_000_000, gigabits)], |e| {
+            e.remarks
+                .iter()
+                .find(|r| r.id == "at-a-ceiling" && r.stands == Stands::Good)
+                .map(|r| r.what.clone())
+        })
     };
     for (gigabits, link) in [
         (51.0, "54.5 Gb/s (InfiniBand FDR 4x)"),
@@ -245,10 +185,7 @@ fn a_link_is_full_only_where_no_other_run_shows_more() {
     };
     let one = || verbs(1, 65_536, 5_000_000, 99.0);
     assert_eq!(ids(vec![one()]), ["at-a-ceiling"]);
-    assert_eq!(
-        ids(vec![one(), verbs(1, 65_536, 5_000_000, 120.0)]),
-        [""; 0]
-    );
+    assert_eq!(ids(vec![one(), verbs(1, 65_536, 5_000_000, 120.0)]), [""; 0]);
     assert!(!ids(vec![one(), tcp(8, 130.0)]).contains(&"at-a-ceiling"));
     // What the output says of the packets excludes a link.
     let with = |mtu: u32, layer: Layer| {
@@ -284,14 +221,9 @@ fn messages_within_a_host_at_the_rate_of_a_card_are_not_as_they_should_be() {
     let words = explained_as(Inventory::default(), of(&["node07"], &rows), |e| {
         e.headline.clone().unwrap().what
     });
-    assert!(
-        words.contains("one host, node07") && words.contains("InfiniBand FDR 4x"),
-        "{words}"
-    );
+    assert!(words.contains("one host, node07") && words.contains("InfiniBand FDR 4x"), "{words}");
     // Verbs cross the card even within a host.
-    let Measured::Transfer(mut one) = verbs(1, 65_536, 5_000_000, 98.9) else {
-        unreachable!()
-    };
+    let Measured::Transfer(mut one) = verbs(1, 65_536, 5_000_000, 98.9) else { unreachable!() };
     one.setup.hosts = vec!["localhost".to_owned()];
     let found = alone(vec![Measured::Transfer(one)]);
     assert_eq!((found.0, found.2), ("limit", "not-a-measurement"));
@@ -299,10 +231,7 @@ fn messages_within_a_host_at_the_rate_of_a_card_are_not_as_they_should_be() {
     assert_eq!(alone(of(&["node07", "node08"], &rows)).0, "healthy");
     assert_eq!(alone(of(&[], &rows)).0, "healthy");
     // Faster than any card: shared memory.
-    let memory: Vec<(u64, f64)> = rows
-        .iter()
-        .map(|(size, rate)| (*size, rate * 1.8))
-        .collect();
+    let memory: Vec<(u64, f64)> = rows.iter().map(|(size, rate)| (*size, rate * 1.8)).collect();
     assert_eq!(alone(of(&["node07"], &memory)).0, "unknown");
     // A rate that one size alone reaches is no plateau.
     let peak = [
@@ -329,11 +258,7 @@ fn port(
         state: Some(state),
         physical: Some(physical),
         layer: Some(Layer::InfiniBand),
-        rate: Some(IbRate {
-            rate: Rate(gigabits * 1_000_000_000),
-            width,
-            speed: speed.to_owned(),
-        }),
+        rate: Some(IbRate { rate: Rate(gigabits * 1_000_000_000), width, speed: speed.to_owned() }),
         ..IbPort::default()
     }
 }
@@ -369,19 +294,12 @@ fn a_rate_is_a_share_of_the_port_that_could_have_carried_it() {
         })
     };
     let (what, rule) = words(near, tcp(1, 3.73)).unwrap();
-    assert!(
-        what.contains("of 54.5 Gb/s, 7 %: the link of mlx4_0 port 1, ib0 (4x FDR)"),
-        "{what}"
-    );
+    assert!(what.contains("of 54.5 Gb/s, 7 %: the link of mlx4_0 port 1, ib0 (4x FDR)"), "{what}");
     assert_eq!(rule, Some("link-unused"));
     let ethernet = |speeds: &[u64]| {
         let mut near = Inventory::default();
         for (at, speed) in speeds.iter().enumerate() {
-            let mut nic = Nic {
-                name: format!("eth{at}"),
-                up: true,
-                ..Nic::default()
-            };
+            let mut nic = Nic { name: format!("eth{at}"), up: true, ..Nic::default() };
             nic.link.speed = Some(Rate(speed * 1_000_000_000));
             near.network.nics.push(nic);
         }
@@ -410,47 +328,26 @@ fn a_slot_that_holds_the_rate_of_a_faster_port_is_the_limit() {
         width: Some(width),
     };
     let of = |gigabits: f64, port_rate: u64, speed: &str| {
-        let mut near = host(vec![port(
-            LinkState::Active,
-            PhysicalState::LinkUp,
-            port_rate,
-            4,
-            speed,
-        )]);
+        let mut near =
+            host(vec![port(LinkState::Active, PhysicalState::LinkUp, port_rate, 4, speed)]);
         near.pci.push(Device {
             class: 0x02_0700,
             max: Some(link(16, 16)),
-            limited: Some(Limited {
-                now: link(8, 8),
-                at: None,
-            }),
+            limited: Some(Limited { now: link(8, 8), at: None }),
             ..Device::default()
         });
         headline(near, vec![verbs(1, 65_536, 5_000_000, gigabits)])
     };
-    assert_eq!(
-        of(52.4, 100, "EDR"),
-        ("limit", "slot-full", "pcie-slot", vec![])
-    );
-    assert_ne!(
-        of(30.0, 100, "EDR").2,
-        "pcie-slot",
-        "far below what the slot carries"
-    );
-    assert_ne!(
-        of(51.0, 56, "FDR").2,
-        "pcie-slot",
-        "the port is full before its slot"
-    );
+    assert_eq!(of(52.4, 100, "EDR"), ("limit", "slot-full", "pcie-slot", vec![]));
+    assert_ne!(of(30.0, 100, "EDR").2, "pcie-slot", "far below what the slot carries");
+    assert_ne!(of(51.0, 56, "FDR").2, "pcie-slot", "the port is full before its slot");
 }
 
 #[test]
 fn a_port_that_waits_is_the_answer_where_nothing_was_measured() {
     let waits = || port(LinkState::Initializing, PhysicalState::LinkUp, 56, 4, "FDR");
     let of = |near: Inventory, measured: Vec<Measured>| {
-        explained_as(near, measured, |e| {
-            e.headline.as_ref().map(|one| (one.cause, one.side))
-        })
+        explained_as(near, measured, |e| e.headline.as_ref().map(|one| (one.cause, one.side)))
     };
     let down = Some((Some("ib-port-down"), Some(Side::Near)));
     assert_eq!(of(host(vec![waits()]), vec![]), down);
@@ -469,38 +366,20 @@ fn a_port_that_waits_is_the_answer_where_nothing_was_measured() {
     assert_eq!(of(host(vec![ethernet]), vec![]), None);
     // Results went another way: the port is no reason for their rate.
     assert_ne!(of(host(vec![waits()]), vec![tcp(1, 0.94)]), down);
-    assert_ne!(
-        of(host(vec![fdr(), second(waits())]), vec![tcp(1, 3.0)]),
-        down
-    );
+    assert_ne!(of(host(vec![fdr(), second(waits())]), vec![tcp(1, 3.0)]), down);
 }
 
 #[test]
 fn errors_of_a_port_are_shares_of_its_packets_and_must_grow() {
     let counters = |errors: u64, packets: u64| {
-        let of = |(name, value): (&str, u64)| Counter {
-            name: name.to_owned(),
-            value,
-        };
-        [("port_rcv_errors", errors), ("port_rcv_packets", packets)]
-            .map(of)
-            .to_vec()
+        let of = |(name, value): (&str, u64)| Counter { name: name.to_owned(), value };
+        [("port_rcv_errors", errors), ("port_rcv_packets", packets)].map(of).to_vec()
     };
     let of = |before: Vec<Counter>, now: Vec<Counter>| {
-        let near = host(vec![IbPort {
-            counters: now,
-            before,
-            ..fdr()
-        }]);
+        let near = host(vec![IbPort { counters: now, before, ..fdr() }]);
         explained_as(near, vec![], |e| {
             let found = e.remarks.iter().find(|r| r.id == "port-errors");
-            found.map(|r| {
-                (
-                    r.stands,
-                    r.answer.as_ref().map(|a| a.causes.clone()),
-                    r.what.clone(),
-                )
-            })
+            found.map(|r| (r.stands, r.answer.as_ref().map(|a| a.causes.clone()), r.what.clone()))
         })
     };
     let loss = Some(vec!["path-loss"]);
@@ -536,14 +415,8 @@ fn packets_that_are_smaller_than_the_port_supports_limit_a_full_link() {
         })
     };
     let run = |gigabits: f64| vec![verbs(1, 65_536, 5_000_000, gigabits)];
-    assert_eq!(
-        of(1024, Layer::Ethernet, run(92.4)),
-        Some((Stands::Finding, Some("rdma-mtu")))
-    );
-    assert_eq!(
-        of(1024, Layer::Ethernet, vec![]),
-        Some((Stands::Finding, Some("rdma-mtu")))
-    );
+    assert_eq!(of(1024, Layer::Ethernet, run(92.4)), Some((Stands::Finding, Some("rdma-mtu"))));
+    assert_eq!(of(1024, Layer::Ethernet, vec![]), Some((Stands::Finding, Some("rdma-mtu"))));
     // The link is unknown: the rate is that of one with such packets.
     let unknown = |gigabits: f64| {
         let mut port = port(LinkState::Active, PhysicalState::LinkUp, 100, 4, "EDR");
@@ -554,16 +427,9 @@ fn packets_that_are_smaller_than_the_port_supports_limit_a_full_link() {
     assert_eq!(unknown(92.4), ("limit", "small-mtu", "rdma-mtu", vec![]));
     assert_eq!(unknown(60.0).2, "");
     // Far from full, the packets are not what limits.
-    assert_eq!(
-        of(1024, Layer::Ethernet, run(40.0)),
-        Some((Stands::Doubt, None))
-    );
+    assert_eq!(of(1024, Layer::Ethernet, run(40.0)), Some((Stands::Doubt, None)));
     assert_eq!(of(4096, Layer::Ethernet, run(92.4)), None);
-    assert_eq!(
-        of(2048, Layer::InfiniBand, run(98.0)),
-        None,
-        "less than 2 % to gain"
-    );
+    assert_eq!(of(2048, Layer::InfiniBand, run(98.0)), None, "less than 2 % to gain");
 }
 
 #[test]
@@ -574,10 +440,7 @@ fn a_program_on_another_node_than_the_card_is_named_where_no_link_is_full() {
         };
         one.setup.cpu = Some(cpu);
         let mut near = Inventory::default();
-        near.infiniband.devices.push(IbDevice {
-            node: Some(1),
-            ..IbDevice::default()
-        });
+        near.infiniband.devices.push(IbDevice { node: Some(1), ..IbDevice::default() });
         near.processors.nodes = [(0, vec![0, 1]), (1, vec![2, 3])]
             .into_iter()
             .map(|(id, cpus)| crate::facts::cpu::Node {
@@ -606,25 +469,13 @@ fn two_runs_from_two_cpus_show_that_the_place_matters() {
     let of = |node: Option<u32>, other: Option<u32>, slow: f64| {
         alone(vec![from(2, node, slow), from(40, other, 96.9)])
     };
-    assert_eq!(
-        of(Some(0), Some(1), 61.0),
-        ("limit", "wrong-node", "numa-remote", vec![])
-    );
+    assert_eq!(of(Some(0), Some(1), 61.0), ("limit", "wrong-node", "numa-remote", vec![]));
     assert_eq!(
         of(None, None, 61.0),
-        (
-            "unknown",
-            "wrong-node",
-            "",
-            vec!["numa-remote", "sender-core"]
-        )
+        ("unknown", "wrong-node", "", vec!["numa-remote", "sender-core"])
     );
     assert_eq!(of(Some(1), Some(1), 61.0).1, "at-a-ceiling", "one node");
-    assert_eq!(
-        of(None, None, 75.0).1,
-        "at-a-ceiling",
-        "less than 1.3 times"
-    );
+    assert_eq!(of(None, None, 75.0).1, "at-a-ceiling", "less than 1.3 times");
 }
 
 #[test]
@@ -635,26 +486,13 @@ fn a_card_that_the_kernel_calls_limited_is_the_answer_where_nothing_was_measured
     };
     let of = |limited: Option<Limited>, measured: Vec<Measured>| {
         let mut near = Inventory::default();
-        near.pci.push(Device {
-            max: Some(link(16, 16)),
-            limited,
-            ..Device::default()
-        });
-        explained_as(near, measured, |e| {
-            e.headline.as_ref().and_then(|one| one.cause)
-        })
+        near.pci.push(Device { max: Some(link(16, 16)), limited, ..Device::default() });
+        explained_as(near, measured, |e| e.headline.as_ref().and_then(|one| one.cause))
     };
-    let slow = Limited {
-        now: link(8, 8),
-        at: None,
-    };
+    let slow = Limited { now: link(8, 8), at: None };
     assert_eq!(of(Some(slow), vec![]), Some("pcie-slot"));
     assert_eq!(of(None, vec![]), None);
-    assert_eq!(
-        of(Some(slow), vec![tcp(1, 0.94)]),
-        None,
-        "far below what it carries"
-    );
+    assert_eq!(of(Some(slow), vec![tcp(1, 0.94)]), None, "far below what it carries");
 }
 
 #[test]
@@ -671,10 +509,7 @@ fn a_link_that_fell_back_is_the_limit_where_it_is_full() {
 fn tables_of_one_operation_in_one_file_have_names_of_their_own() {
     let table = || Measured::Sizes(sizes(Carrier::Messages, Trip::Half, &[(1, 1.0), (64, 1.1)]));
     let names = explained_as(Inventory::default(), vec![table(), table()], |e| {
-        e.tables
-            .iter()
-            .map(|table| table.name.clone())
-            .collect::<Vec<_>>()
+        e.tables.iter().map(|table| table.name.clone()).collect::<Vec<_>>()
     });
     assert_eq!(names, ["a.txt, line 1", "a.txt, line 2"]);
 }
@@ -693,11 +528,9 @@ fn sockets_in_small_packets_beside_fast_verbs_cost_processors() {
         headline(near, vec![sockets, verbs(1, 65_536, 500_000, 48.5)]).1
     };
     assert_eq!(of("ipoib", 2_044, 11.0), "datagram-mode");
-    for (kind, mtu, gigabits) in [
-        ("ipoib", 65_520, 11.0),
-        ("ipoib", 2_044, 30.0),
-        ("", 1_500, 11.0),
-    ] {
+    for (kind, mtu, gigabits) in
+        [("ipoib", 65_520, 11.0), ("ipoib", 2_044, 30.0), ("", 1_500, 11.0)]
+    {
         assert_ne!(of(kind, mtu, gigabits), "datagram-mode");
     }
 }
@@ -714,9 +547,6 @@ fn verbs_over_a_device_of_software_show_no_card() {
         headline(near, vec![verbs(1, 65_536, 500_000, gigabits)])
     };
     // Not even a rate at that of a card.
-    assert_eq!(
-        (of(true, 0.72).1, of(true, 97.0).1),
-        ("software-rdma", "software-rdma")
-    );
+    assert_eq!((of(true, 0.72).1, of(true, 97.0).1), ("software-rdma", "software-rdma"));
     assert_ne!(of(false, 0.72).1, "software-rdma");
 }

@@ -5,20 +5,10 @@ use super::*;
 #[test]
 fn the_network_is_cleared_in_the_slow_direction_only_if_it_carries_more_there() {
     assert!(has("direction-cleared", home(375.0, &SWEEP), &[]));
-    assert!(
-        !has("direction-cleared", home(375.0, &[(1, 3.73)]), &[]),
-        "TCP is as slow"
-    );
-    assert!(
-        !has("direction-cleared", home(1200.0, &SWEEP), &[]),
-        "not half as fast"
-    );
+    assert!(!has("direction-cleared", home(375.0, &[(1, 3.73)]), &[]), "TCP is as slow");
+    assert!(!has("direction-cleared", home(1200.0, &SWEEP), &[]), "not half as fast");
     let reverse = remarks(home(375.0, &SWEEP), &[]);
-    let words = &reverse
-        .iter()
-        .find(|(id, _)| *id == "direction-cleared")
-        .unwrap()
-        .1;
+    let words = &reverse.iter().find(|(id, _)| *id == "direction-cleared").unwrap().1;
     assert!(words.contains("from client to server"), "{words}");
 }
 
@@ -65,25 +55,14 @@ fn a_copy_of_unknown_direction_is_beside_the_rows_of_both() {
         sources
     };
     let evidence = |megabytes: f64| {
-        let material = Material {
-            sources: with(megabytes),
-            ..Material::default()
-        };
+        let material = Material { sources: with(megabytes), ..Material::default() };
         let found = explain(&material).remarks.into_iter();
-        let copy = found
-            .into_iter()
-            .find(|remark| remark.id == "copy-above-row");
+        let copy = found.into_iter().find(|remark| remark.id == "copy-above-row");
         copy.map_or(String::new(), |remark| remark.evidence.concat())
     };
     let (slow, fast) = (evidence(562.0), evidence(1012.0));
-    assert!(
-        slow.contains("375 MB/s") && !slow.contains("718 MB/s"),
-        "{slow}"
-    );
-    assert!(
-        fast.contains("at the server has 5.74 Gb/s (718 MB/s)"),
-        "{fast}"
-    );
+    assert!(slow.contains("375 MB/s") && !slow.contains("718 MB/s"), "{slow}");
+    assert!(fast.contains("at the server has 5.74 Gb/s (718 MB/s)"), "{fast}");
     assert!(!has("copy-above-row", with(400.0), &[]));
 }
 
@@ -92,11 +71,7 @@ fn disks_of_the_host_itself_say_nothing_of_the_path() {
     let with = |target: &str, at_disk: Option<Bytes>| {
         let mut rows = vec![file(Does::Read, 3000.0), file(Does::Write, 500.0)];
         rows[0].at_disk = at_disk;
-        let own = Measured::Disk(Disk {
-            target: target.to_owned(),
-            rows,
-            ..Disk::default()
-        });
+        let own = Measured::Disk(Disk { target: target.to_owned(), rows, ..Disk::default() });
         near(vec![own, tcp(1, 18.0)])
     };
     let claim = ["goodput>=20Gbit/s"];
@@ -104,10 +79,7 @@ fn disks_of_the_host_itself_say_nothing_of_the_path() {
     for (target, at_disk) in [("/dev/nvme0n1", None), ("", Some(Bytes(1)))] {
         assert!(!has("direction-cleared", with(target, at_disk), &[]));
         let all = remarks(with(target, at_disk), &claim);
-        let headline = all
-            .iter()
-            .find(|(id, _)| *id == "claim-not-reached")
-            .unwrap();
+        let headline = all.iter().find(|(id, _)| *id == "claim-not-reached").unwrap();
         assert!(headline.1.starts_with("no figure reaches"), "{headline:?}");
     }
     let alone = vec![with("/dev/nvme0n1", None).remove(0)];
@@ -115,11 +87,7 @@ fn disks_of_the_host_itself_say_nothing_of_the_path() {
         one.results.pop();
         one
     });
-    assert!(
-        remarks(disk.collect(), &claim)
-            .iter()
-            .any(|(_, what)| what.contains("holds"))
-    );
+    assert!(remarks(disk.collect(), &claim).iter().any(|(_, what)| what.contains("holds")));
 }
 
 #[test]
@@ -127,11 +95,7 @@ fn bytes_that_bypass_the_cache_are_not_said_to_be_in_it() {
     let with = |direct: Option<bool>| {
         let mut row = file(Does::Read, 400.0);
         (row.seconds, row.at_disk) = (Some(10.0), Some(Bytes(100_000_000)));
-        near(vec![Measured::Disk(Disk {
-            direct,
-            rows: vec![row],
-            ..Disk::default()
-        })])
+        near(vec![Measured::Disk(Disk { direct, rows: vec![row], ..Disk::default() })])
     };
     assert!(has("cache", with(None), &[]) && has("cache", with(Some(false)), &[]));
     assert!(!has("cache", with(Some(true)), &[]));

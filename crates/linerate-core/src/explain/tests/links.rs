@@ -41,12 +41,7 @@ fn the_best_rate_stands_beside_the_ceiling_of_the_hardware() {
         assert!(says(best).contains(part), "{best}: {}", says(best));
     }
     let wide = beside(hardware(5.0, 9.5, 3, 8), &[(1, 7.0)], &[]);
-    assert!(
-        find(&wide, "hardware")
-            .unwrap()
-            .what
-            .contains("may be the limit")
-    );
+    assert!(find(&wide, "hardware").unwrap().what.contains("may be the limit"));
     let nothing = beside(Hardware::default(), &[(1, 7.0)], &[]);
     assert_eq!(find(&nothing, "hardware"), None);
 }
@@ -65,11 +60,7 @@ fn beside_facts(near: Inventory) -> Vec<&'static str> {
 #[test]
 fn a_slow_port_is_named_beside_results_and_a_port_that_is_not_set_up_is_not() {
     let nic = |duplex| {
-        let mut nic = Nic {
-            name: "eth0".to_owned(),
-            up: true,
-            ..Nic::default()
-        };
+        let mut nic = Nic { name: "eth0".to_owned(), up: true, ..Nic::default() };
         nic.link.duplex = Some(duplex);
         let mut inventory = Inventory::default();
         inventory.network.nics.push(nic);
@@ -103,11 +94,7 @@ fn a_transfer_by_verbs_is_held_against_the_link_of_the_facts() {
         let mut near = Inventory::default();
         near.infiniband.devices.push(IbDevice {
             ports: vec![IbPort {
-                rate: Some(IbRate {
-                    rate: Rate(100_000_000_000),
-                    width: 0,
-                    speed: String::new(),
-                }),
+                rate: Some(IbRate { rate: Rate(100_000_000_000), width: 0, speed: String::new() }),
                 ..IbPort::default()
             }],
             ..IbDevice::default()

@@ -23,11 +23,7 @@ use crate::reported::{
 use crate::units::{Bytes, Nanos, Rate};
 
 fn source(side: Side, measured: Vec<Measured>) -> Source {
-    let outcome = |measured| Outcome {
-        title: String::new(),
-        line: 1,
-        measured,
-    };
+    let outcome = |measured| Outcome { title: String::new(), line: 1, measured };
     Source {
         file: "a.txt".to_owned(),
         side: Some(side),
@@ -50,10 +46,7 @@ fn file(does: Does, megabytes: f64) -> DiskRow {
 }
 
 fn disk(rows: Vec<DiskRow>) -> Measured {
-    Measured::Disk(Disk {
-        rows,
-        ..Disk::default()
-    })
+    Measured::Disk(Disk { rows, ..Disk::default() })
 }
 
 fn sizes(carrier: Carrier, trip: Trip, rows: &[(u64, f64)]) -> Sizes {
@@ -85,17 +78,12 @@ fn remarks(sources: Vec<Source>, claims: &[&str]) -> Vec<(&'static str, String)>
 }
 
 fn has(id: &str, sources: Vec<Source>, claims: &[&str]) -> bool {
-    remarks(sources, claims)
-        .iter()
-        .any(|(found, _)| *found == id)
+    remarks(sources, claims).iter().any(|(found, _)| *found == id)
 }
 
 /// The files of case 1: the client's rows, the server's rows, and transfers by number of streams.
 fn home(client_writes: f64, streams: &[(u32, f64)]) -> Vec<Source> {
-    let client = disk(vec![
-        file(Does::Read, 2201.0),
-        file(Does::Write, client_writes),
-    ]);
+    let client = disk(vec![file(Does::Read, 2201.0), file(Does::Write, client_writes)]);
     let server = disk(vec![file(Does::Read, 718.0), file(Does::Write, 2301.0)]);
     let transfers = streams.iter().map(|(n, rate)| tcp(*n, *rate)).collect();
     vec![
@@ -105,14 +93,7 @@ fn home(client_writes: f64, streams: &[(u32, f64)]) -> Vec<Source> {
     ]
 }
 
-const SWEEP: [(u32, f64); 6] = [
-    (1, 3.73),
-    (4, 6.96),
-    (6, 15.2),
-    (8, 16.3),
-    (10, 13.2),
-    (12, 12.6),
-];
+const SWEEP: [(u32, f64); 6] = [(1, 3.73), (4, 6.96), (6, 15.2), (8, 16.3), (10, 13.2), (12, 12.6)];
 
 /// A path with a link of this ceiling, in Gb/s, and slots.
 fn hardware(low: f64, high: f64, generation: u32, lanes: u32) -> Hardware {
@@ -130,10 +111,7 @@ fn hardware(low: f64, high: f64, generation: u32, lanes: u32) -> Hardware {
             binding: vec!["link".to_owned()],
             next: None,
         }],
-        parts: vec![Part {
-            name: "link".to_owned(),
-            goodput,
-        }],
+        parts: vec![Part { name: "link".to_owned(), goodput }],
         slots: vec![("near slot".to_owned(), slot)],
     }
 }

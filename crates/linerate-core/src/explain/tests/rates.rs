@@ -5,9 +5,7 @@ use super::*;
 /// What is said of a transfer with these rates of a second each, in megabits: its goodput, and the causes named.
 fn said(megabits: &[f64]) -> (f64, Vec<&'static str>) {
     let mean = megabits.iter().sum::<f64>() / megabits.len() as f64;
-    let Measured::Transfer(mut one) = tcp(1, mean / 1e3) else {
-        unreachable!("it is a transfer")
-    };
+    let Measured::Transfer(mut one) = tcp(1, mean / 1e3) else { unreachable!("it is a transfer") };
     one.ticks = megabits.iter().map(|rate| rate * 1e6).collect();
     one.tick = Some(1.0);
     let material = Material {
@@ -28,17 +26,12 @@ fn a_bucket_that_is_used_up_leaves_the_lasting_rate() {
     assert_eq!(after(2110.0), (14.7, vec!["burst-credit"]));
     assert_eq!(after(272.0), (14.7, vec!["burst-credit"]));
     let buffered = after(264.0);
-    assert!(
-        buffered.1.is_empty(),
-        "buffers may hold 32 MiB: {buffered:?}"
-    );
+    assert!(buffered.1.is_empty(), "buffers may hold 32 MiB: {buffered:?}");
     assert!(said(&lasting).1.is_empty());
 }
 
 #[test]
 fn a_rate_that_wanders_is_no_credit() {
-    let wanders = [
-        2110.0, 14.0, 900.0, 2000.0, 30.0, 14.0, 500.0, 14.0, 14.0, 14.0,
-    ];
+    let wanders = [2110.0, 14.0, 900.0, 2000.0, 30.0, 14.0, 500.0, 14.0, 14.0, 14.0];
     assert!(said(&wanders).1.is_empty());
 }

@@ -7,21 +7,11 @@ fn sockets_are_compared_with_verbs_as_whole_round_trips() {
     let with = |sockets: f64| {
         let verbs = sizes(Carrier::Rdma, Trip::Whole, &[(2, 2.36), (64, 2.42)]);
         let udp = sizes(Carrier::Udp, Trip::Half, &[(16, sockets), (64, sockets)]);
-        vec![source(
-            Side::Near,
-            vec![Measured::Sizes(verbs), Measured::Sizes(udp)],
-        )]
+        vec![source(Side::Near, vec![Measured::Sizes(verbs), Measured::Sizes(udp)])]
     };
     let all = remarks(with(9.133), &[]);
-    let words = &all
-        .iter()
-        .find(|(id, _)| *id == "sockets-slower")
-        .unwrap()
-        .1;
-    assert!(
-        words.contains("18.3 us through sockets and 2.36 us by verbs"),
-        "{words}"
-    );
+    let words = &all.iter().find(|(id, _)| *id == "sockets-slower").unwrap().1;
+    assert!(words.contains("18.3 us through sockets and 2.36 us by verbs"), "{words}");
     assert!(!has("sockets-slower", with(2.0), &[]));
     assert!(has("half-and-whole", with(9.133), &[]));
 }
@@ -35,10 +25,7 @@ fn a_long_tail_is_ten_times_the_typical_time() {
         vec![source(Side::Near, vec![Measured::Sizes(table)])]
     };
     let all = remarks(with(95.75), &[]);
-    assert!(
-        all[0].1.contains("95.8 us, 40 times the typical 2.37 us"),
-        "{all:?}"
-    );
+    assert!(all[0].1.contains("95.8 us, 40 times the typical 2.37 us"), "{all:?}");
     assert!(!has("long-tail", with(23.0), &[]));
 }
 
@@ -78,11 +65,7 @@ fn a_fall_names_the_best_size_and_larger_ones_only_if_there_are() {
     assert!(words.contains("from 1000 B to 7.81 KiB"), "{words}");
     assert!(!words.contains("catch up"), "{words}");
     let rows = [(1000, 10.0), (2000, 30.0), (4000, 60.0)];
-    assert!(
-        says(&rows)
-            .unwrap()
-            .ends_with("larger messages do not catch up")
-    );
+    assert!(says(&rows).unwrap().ends_with("larger messages do not catch up"));
     assert_eq!(says(&[(1000, 10.0), (1000, 20.0)]), None, "one size");
 }
 

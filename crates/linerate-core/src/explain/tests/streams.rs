@@ -5,17 +5,9 @@ use super::*;
 #[test]
 fn a_rate_that_grows_faster_than_the_streams_is_doubted() {
     let ids: Vec<_> = remarks(home(375.0, &SWEEP), &[]);
-    let jumps: Vec<_> = ids
-        .iter()
-        .filter(|(id, _)| *id == "more-than-proportional")
-        .collect();
+    let jumps: Vec<_> = ids.iter().filter(|(id, _)| *id == "more-than-proportional").collect();
     assert_eq!(jumps.len(), 1, "{jumps:?}");
-    assert!(
-        jumps[0]
-            .1
-            .contains("from 4 to 6 streams the rate grew x2.18"),
-        "{jumps:?}"
-    );
+    assert!(jumps[0].1.contains("from 4 to 6 streams the rate grew x2.18"), "{jumps:?}");
     let even = [(4, 6.96), (6, 10.4)];
     assert!(!has("more-than-proportional", home(375.0, &even), &[]));
 }
@@ -24,15 +16,8 @@ fn a_rate_that_grows_faster_than_the_streams_is_doubted() {
 fn more_streams_than_the_best_number_are_named_if_they_carry_less() {
     let all = remarks(home(375.0, &SWEEP), &[]);
     let words = &all.iter().find(|(id, _)| *id == "past-the-best").unwrap().1;
-    assert!(
-        words.starts_with("8 streams carried most, and 12 only 77 %"),
-        "{words}"
-    );
-    assert!(!has(
-        "past-the-best",
-        home(375.0, &[(8, 16.3), (12, 15.9)]),
-        &[]
-    ));
+    assert!(words.starts_with("8 streams carried most, and 12 only 77 %"), "{words}");
+    assert!(!has("past-the-best", home(375.0, &[(8, 16.3), (12, 15.9)]), &[]));
 }
 
 #[test]
@@ -49,10 +34,7 @@ fn a_mean_at_a_known_cap_may_be_capped_if_the_hardware_carries_more() {
     assert_eq!(says(99.0, (5, 22.0)), None, "not at the cap");
     assert_eq!(says(24.7, (5, 24.7)), None, "the link is full");
     assert_eq!(says(99.0, (2, 10.0)), None, "two are no pattern");
-    assert_eq!(
-        find(&beside(Hardware::default(), &[(5, 25.0)], &[]), "flow-cap"),
-        None
-    );
+    assert_eq!(find(&beside(Hardware::default(), &[(5, 25.0)], &[]), "flow-cap"), None);
 }
 
 #[test]
@@ -64,16 +46,9 @@ fn equal_streams_at_a_known_cap_may_be_capped() {
         one.each = each;
         vec![source(Side::Near, vec![Measured::Transfer(one)])]
     };
-    assert!(has(
-        "flow-cap",
-        with(vec![4.9e9, 4.95e9, 4.8e9, 4.97e9]),
-        &[]
-    ));
+    assert!(has("flow-cap", with(vec![4.9e9, 4.95e9, 4.8e9, 4.97e9]), &[]));
     assert!(!has("flow-cap", with(vec![4.9e9, 4.95e9, 4.2e9]), &[]));
-    assert!(
-        !has("flow-cap", with(vec![4.9e9, 4.95e9]), &[]),
-        "two are no pattern"
-    );
+    assert!(!has("flow-cap", with(vec![4.9e9, 4.95e9]), &[]), "two are no pattern");
     assert!(has("streams-differ", with(vec![1e9, 4e9]), &[]));
     assert!(!has("streams-differ", with(vec![3e9, 4e9]), &[]));
 }
@@ -81,20 +56,12 @@ fn equal_streams_at_a_known_cap_may_be_capped() {
 #[test]
 fn a_loss_is_named_where_it_leaves_about_the_rate() {
     // 10 Mb/s at 50 ms: 8600 segments in 10 s; 0.1 % of them lost leave about 9 Mb/s.
-    assert!(has(
-        "loss-explains",
-        connection(0.010, 9_000_000, 50, 9),
-        &[]
-    ));
+    assert!(has("loss-explains", connection(0.010, 9_000_000, 50, 9), &[]));
     assert!(
         !has("loss-explains", connection(0.100, 9_000_000, 50, 9), &[]),
         "a tenth of that loss"
     );
-    assert!(!has(
-        "loss-explains",
-        connection(0.010, 9_000_000, 50, 0),
-        &[]
-    ));
+    assert!(!has("loss-explains", connection(0.010, 9_000_000, 50, 0), &[]));
 }
 
 #[test]
@@ -123,24 +90,13 @@ fn streams_that_fill_a_link_or_are_capped_are_both_readings() {
         })])
     };
     assert!(has("flow-cap", with(3, 4.9, None), &[]));
-    assert!(!has(
-        "flow-cap",
-        with(3, 4.9, Some(Rate(15_000_000_000))),
-        &[]
-    ));
+    assert!(!has("flow-cap", with(3, 4.9, Some(Rate(15_000_000_000))), &[]));
     // 5 x 4.7 Gb/s are a full link of 25 Gb/s as well: a fact must decide.
-    let material = |sources| Material {
-        sources,
-        ..Material::default()
-    };
+    let material = |sources| Material { sources, ..Material::default() };
     for (streams, each) in [(5, 4.7), (4, 9.4), (10, 9.4), (10, 4.7)] {
         let material = material(with(streams, each, None));
         let headline = explain(&material).headline.unwrap();
-        assert_eq!(
-            headline.candidates,
-            ["flow-rate-cap", "wire-full"],
-            "{streams}"
-        );
+        assert_eq!(headline.candidates, ["flow-rate-cap", "wire-full"], "{streams}");
     }
 }
 
@@ -162,12 +118,6 @@ fn a_congestion_window_below_the_offered_one_is_what_limits() {
 fn a_window_is_full_if_its_bytes_are_in_flight() {
     // 0.1 Gb/s for 50 ms are 625 kB.
     assert!(has("window-full", connection(0.1, 700_000, 50, 0), &[]));
-    assert!(
-        !has("window-full", connection(0.1, 900_000, 50, 0), &[]),
-        "it has room"
-    );
-    assert!(
-        !has("window-full", connection(0.1, 64_000, 50, 0), &[]),
-        "not possible"
-    );
+    assert!(!has("window-full", connection(0.1, 900_000, 50, 0), &[]), "it has room");
+    assert!(!has("window-full", connection(0.1, 64_000, 50, 0), &[]), "not possible");
 }

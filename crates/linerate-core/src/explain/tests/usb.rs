@@ -14,11 +14,7 @@ fn function(class: &str, driver: &str, megabits: u64) -> Function {
 }
 
 fn causes(sources: Vec<Source>, near: Inventory, id: &str) -> Vec<&'static str> {
-    let material = Material {
-        sources,
-        near,
-        ..Material::default()
-    };
+    let material = Material { sources, near, ..Material::default() };
     let all = explain(&material).remarks;
     let found = all.into_iter().find(|remark| remark.id == id);
     found.map_or(Vec::new(), |remark| remark.answer.unwrap().causes)
@@ -35,10 +31,7 @@ fn an_adapter_on_usb_2_is_the_limit_at_what_the_bus_carries() {
             usb: vec![function("Vendor Specific Class", "r8152", speed)],
             ..Inventory::default()
         };
-        let nic = |at: usize| Nic {
-            name: format!("eth{at}"),
-            ..Nic::default()
-        };
+        let nic = |at: usize| Nic { name: format!("eth{at}"), ..Nic::default() };
         near.network.nics = (0..ports).map(nic).collect();
         causes(near_of(megabits), near, "adapter-on-usb-2")
     };
@@ -49,10 +42,8 @@ fn an_adapter_on_usb_2_is_the_limit_at_what_the_bus_carries() {
     }
     // Another port may have carried it.
     assert_eq!(with(300.0, 480, 2), ["usb", "path-rate"]);
-    let stick = Inventory {
-        usb: vec![function("Mass Storage", "uas", 480)],
-        ..Inventory::default()
-    };
+    let stick =
+        Inventory { usb: vec![function("Mass Storage", "uas", 480)], ..Inventory::default() };
     assert_eq!(causes(near_of(300.0), stick, "adapter-on-usb-2"), [""; 0]);
 }
 
@@ -65,11 +56,7 @@ fn bench(large: [f64; 4], small: f64) -> Vec<Source> {
         (row.depth, row.threads) = (Some(if at.is_multiple_of(2) { 8 } else { 1 }), Some(1));
         row
     };
-    let mut rows: Vec<DiskRow> = large
-        .iter()
-        .enumerate()
-        .map(|(at, mb)| row(at, *mb))
-        .collect();
+    let mut rows: Vec<DiskRow> = large.iter().enumerate().map(|(at, mb)| row(at, *mb)).collect();
     let mut random = DiskRow::new(Access::Random, Does::Read, small * 1e6);
     (random.block, random.depth, random.threads) = (Some(Bytes(4_096)), Some(1), Some(1));
     rows.push(random);
@@ -115,20 +102,13 @@ fn a_disk_that_moves_the_same_both_ways_and_at_each_depth_is_behind_a_bus() {
 fn a_disk_that_is_listed_on_usb_2_is_limited_by_it() {
     let with = |megabytes: f64, target: &str, speeds: &[u64]| {
         let storage = |speed: &u64| function("Mass Storage", "usb-storage", *speed);
-        let near = Inventory {
-            usb: speeds.iter().map(storage).collect(),
-            ..Inventory::default()
-        };
+        let near = Inventory { usb: speeds.iter().map(storage).collect(), ..Inventory::default() };
         let disk = Disk {
             target: target.to_owned(),
             rows: vec![file(Does::Read, megabytes)],
             ..Disk::default()
         };
-        causes(
-            super::near(vec![Measured::Disk(disk)]),
-            near,
-            "disk-on-usb-2",
-        )
+        causes(super::near(vec![Measured::Disk(disk)]), near, "disk-on-usb-2")
     };
     assert_eq!(with(38.0, "/dev/sda", &[480]), ["usb"]);
     assert_eq!(with(30.1, "/media/me/stick/f", &[480, 480]), ["usb"]);
@@ -143,10 +123,6 @@ fn a_disk_that_is_listed_on_usb_2_is_limited_by_it() {
         (38.0, "/dev/mmcblk0", &[480]),
         (38.0, "/dev/sda", &[]),
     ] {
-        assert_eq!(
-            with(megabytes, target, speeds),
-            [""; 0],
-            "{megabytes} {target} {speeds:?}"
-        );
+        assert_eq!(with(megabytes, target, speeds), [""; 0], "{megabytes} {target} {speeds:?}");
     }
 }

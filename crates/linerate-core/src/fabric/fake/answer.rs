@@ -7,9 +7,8 @@ use super::super::mad::node::NodeKind;
 use super::{At, Fake, FakeNode, FakePort};
 
 /// Places of 64-bit counters in PortCountersExtended, in the order of the table of counters.
-const WIDE: [usize; 17] = [
-    72, 80, 88, 96, 104, 112, 120, 128, 136, 144, 152, 160, 8, 16, 24, 32, 168,
-];
+const WIDE: [usize; 17] =
+    [72, 80, 88, 96, 104, 112, 120, 128, 136, 144, 152, 160, 8, 16, 24, 32, 168];
 
 /// Places and lengths in bits of counters in PortCounters, in the order of the table of counters.
 const NARROW: [(usize, u32); 17] = [
@@ -43,10 +42,7 @@ impl Fake {
         } else {
             self.routed(from, lid)?
         };
-        if self.nodes[at.0]
-            .mute
-            .contains(&u16::from_be_bytes([mad[16], mad[17]]))
-        {
+        if self.nodes[at.0].mute.contains(&u16::from_be_bytes([mad[16], mad[17]])) {
             return None;
         }
         let mut reply = *mad;

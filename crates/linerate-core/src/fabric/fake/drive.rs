@@ -116,14 +116,10 @@ impl Drive {
         let is_search = matches!(get.to, To::Route(_)) && mad[16..18] == [0, 0x11];
         let node = answer.as_ref().map(|(node, _)| *node);
         let end = self.now.0.saturating_sub(250_000_000);
-        self.open
-            .retain(|_, (sent, _)| self.now.0 < 250_000_000 || sent.0 > end);
+        self.open.retain(|_, (sent, _)| self.now.0 < 250_000_000 || sent.0 > end);
         let to = node.filter(|_| !is_search);
         self.open.insert(transaction / 8, (self.now, to));
-        let same = self
-            .open
-            .values()
-            .filter(|(_, of)| to.is_some() && *of == to);
+        let same = self.open.values().filter(|(_, of)| to.is_some() && *of == to);
         let most = same.count();
         self.most = [self.most[0].max(self.open.len()), self.most[1].max(most)];
         let Some((node, reply)) = answer else {

@@ -101,27 +101,22 @@ fn is_function(network: &Network, at: PortAt) -> bool {
 /// Links below what both ends support. A link that is set to less is odd only if it has one lane, or less than most
 /// links of the network.
 pub(super) fn slow(network: &Network) -> Vec<Finding> {
-    let links: Vec<(PortAt, PortAt, Link)> = network
-        .links()
-        .filter_map(|(a, b)| Some((a, b, Link::of(network, a, b)?)))
-        .collect();
+    let links: Vec<(PortAt, PortAt, Link)> =
+        network.links().filter_map(|(a, b)| Some((a, b, Link::of(network, a, b)?))).collect();
     let mut rates: Vec<Rate> = links.iter().map(|(_, _, link)| link.is.rate()).collect();
     rates.sort_unstable();
     let usual = rates.get(rates.len() / 2).copied().unwrap_or(Rate(0));
     let sort = |at: &PortAt| network.nodes[at.node].info.device;
     let best_of_its_sort = |a: &PortAt, b: &PortAt| {
         let own = BTreeSet::from([sort(a), sort(b)]);
-        let alike = links
-            .iter()
-            .filter(|(a, b, _)| BTreeSet::from([sort(a), sort(b)]) == own);
+        let alike = links.iter().filter(|(a, b, _)| BTreeSet::from([sort(a), sort(b)]) == own);
         alike.map(|(_, _, link)| link.is.rate()).max()
     };
     let odd = links.iter().filter(|(a, b, link)| {
         let may_be_all = link.may_be_all() && best_of_its_sort(a, b) <= Some(link.is.rate());
         link.is_odd(usual) && !may_be_all
     });
-    odd.map(|(a, b, link)| link.finding(network, *a, *b))
-        .collect()
+    odd.map(|(a, b, link)| link.finding(network, *a, *b)).collect()
 }
 
 /// A link: what it runs at, what both ports are set to, and what both support.
@@ -135,12 +130,8 @@ struct Link {
 impl Link {
     fn of(network: &Network, a: PortAt, b: PortAt) -> Option<Self> {
         let (near, far) = (network.port(a)?.info?, network.port(b)?.info?);
-        let lanes = |width: Option<u32>, speed: Option<Speed>| {
-            Some(Lanes {
-                width: width?,
-                speed: speed?,
-            })
-        };
+        let lanes =
+            |width: Option<u32>, speed: Option<Speed>| Some(Lanes { width: width?, speed: speed? });
         let most_width = near.width.supported.and(far.width.supported);
         let most_speed = near.speed.supported.and(far.speed.supported);
         let set_width = near.width.enabled.and(far.width.enabled);
@@ -181,11 +172,7 @@ impl Link {
         Finding {
             why: why.to_owned(),
             proof: vec![format!("PortInfo of both ports: they may use {}", self.set)],
-            certainty: if self.may_be_all() {
-                Certainty::Supported
-            } else {
-                Certainty::Proved
-            },
+            certainty: if self.may_be_all() { Certainty::Supported } else { Certainty::Proved },
             ..Finding::new(
                 "slow-link",
                 format!("{} to {}", network.name(a), network.name(b)),

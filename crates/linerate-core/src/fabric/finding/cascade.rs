@@ -62,10 +62,7 @@ pub(super) fn cascades(network: &Network) -> Vec<Finding> {
                 let joined = (near.node.min(far.node), near.node.max(far.node));
                 joined == (*a, *b)
             };
-            let mut ports = network
-                .links()
-                .filter(is_between)
-                .flat_map(|(near, far)| [near, far]);
+            let mut ports = network.links().filter(is_between).flat_map(|(near, far)| [near, far]);
             Finding {
                 now: ports.any(|at| holds_up(network, at)),
                 ..finding(&names, (*links, *carried), needed, [near, far])
@@ -111,11 +108,7 @@ fn finding(
     hosts: [usize; 2],
 ) -> Finding {
     let [near, far] = names;
-    let joined = if links == 1 {
-        "link joins"
-    } else {
-        "links join"
-    };
+    let joined = if links == 1 { "link joins" } else { "links join" };
     let more = (needed * links as f64 / carried).ceil() as usize - links;
     Finding {
         why: "when the hosts of both sides talk at once, they share these links; hosts at one switch do not notice".to_owned(),

@@ -37,9 +37,7 @@ fn share_by(unit: f64, network: &Network, at: PortAt, port: &Port) -> Option<f64
     let rise = Rise::of(port).filter(|_| support.wait)?;
     let index = COUNTERS.iter().position(|c| c.counted == Counted::Waits)?;
     let (first, last) = (rise.first.values[index], rise.last.values[index]);
-    let units = last
-        .checked_sub(first)
-        .filter(|_| !rise.last.is_full(index))?;
+    let units = last.checked_sub(first).filter(|_| !rise.last.is_full(index))?;
     Some((units as f64 * unit / (rate(port)? * rise.seconds)).min(1.0))
 }
 
@@ -56,15 +54,10 @@ fn end(network: &Network, at: PortAt) -> Option<usize> {
     let peer = network.port(at)?.peer?;
     let node = &network.nodes[peer.node];
     // A switch that waits on the same link the other way does not wait for somebody else.
-    let mut others = node
-        .ports
-        .iter()
-        .filter(|(port, is)| **port != peer.port && **port > 0 && is.has_link());
+    let mut others =
+        node.ports.iter().filter(|(port, is)| **port != peer.port && **port > 0 && is.has_link());
     let waits_for_nobody = |(port, is): (&u8, &Port)| {
-        let at = PortAt {
-            port: *port,
-            ..peer
-        };
+        let at = PortAt { port: *port, ..peer };
         share_by(*UNIT.end(), network, at, is).is_some_and(|share| share < WAITS)
     };
     (!node.is_switch() || others.all(waits_for_nobody)).then_some(peer.node)
@@ -102,17 +95,13 @@ fn finding(network: &Network, end: usize, ports: &[(PortAt, f64)], count: usize)
         })
         .collect();
     if count > ports.len() {
-        proof.push(format!(
-            "{count} ports of the network wait; the others are before these"
-        ));
+        proof.push(format!("{count} ports of the network wait; the others are before these"));
     }
     if let Some(full) = full(network, end) {
         return full_link(network, full, proof);
     }
     let (why, fix) = if network.is_host(end) {
-        let fix = Advice::new(format!(
-            "look at the slot, the memory and the programs of {name}"
-        ));
+        let fix = Advice::new(format!("look at the slot, the memory and the programs of {name}"));
         (
             "this host takes packets from its port more slowly than they arrive",
             fix.step(Step::on(None, "linerate host").about(format!("on {name}"))),
@@ -131,12 +120,7 @@ fn finding(network: &Network, end: usize, ports: &[(PortAt, f64)], count: usize)
         why: why.to_owned(),
         proof,
         certainty: Certainty::Supported,
-        ..Finding::new(
-            "slow-receiver",
-            name,
-            format!("takes packets too slowly: {waits}"),
-            fix,
-        )
+        ..Finding::new("slow-receiver", name, format!("takes packets too slowly: {waits}"), fix)
     }
 }
 
@@ -148,15 +132,8 @@ fn full(network: &Network, switch: usize) -> Option<PortAt> {
         used.is_some_and(|(rise, rate)| rise.by(words) as f64 * WORD / rise.seconds >= FULL * rate)
     };
     let node = &network.nodes[switch];
-    let found = node
-        .ports
-        .iter()
-        .filter(|_| node.is_switch())
-        .find(is_full)?;
-    Some(PortAt {
-        node: switch,
-        port: *found.0,
-    })
+    let found = node.ports.iter().filter(|_| node.is_switch()).find(is_full)?;
+    Some(PortAt { node: switch, port: *found.0 })
 }
 
 /// More is sent to a link than it carries: that is use, and no fault.

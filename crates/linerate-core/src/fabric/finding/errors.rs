@@ -23,11 +23,7 @@ impl<'a> Rise<'a> {
         let (began, first) = port.counters.first()?;
         let (ended, last) = port.counters.last()?;
         let seconds = Nanos(ended.0.saturating_sub(began.0)).0 as f64 / 1e9;
-        (seconds > 0.0).then_some(Self {
-            first,
-            last,
-            seconds,
-        })
+        (seconds > 0.0).then_some(Self { first, last, seconds })
     }
 
     /// How much a counter rose, at least. One that is lower than before was cleared in between.
@@ -38,12 +34,8 @@ impl<'a> Rise<'a> {
 
     /// How much all counters of a sort rose.
     pub(super) fn sum(&self, counted: Counted) -> u64 {
-        let of = COUNTERS
-            .iter()
-            .enumerate()
-            .filter(|(_, c)| c.counted == counted);
-        of.map(|(index, _)| self.by(index))
-            .fold(0, u64::saturating_add)
+        let of = COUNTERS.iter().enumerate().filter(|(_, c)| c.counted == counted);
+        of.map(|(index, _)| self.by(index)).fold(0, u64::saturating_add)
     }
 }
 
@@ -69,10 +61,7 @@ fn is_rising(port: &Port, rise: &Rise<'_>) -> bool {
 fn damage(last: &Counters, count: impl Fn(usize) -> u64) -> Vec<String> {
     let numbered = COUNTERS.iter().enumerate();
     let errors = numbered.filter(|(n, of)| {
-        let is_damage = matches!(
-            of.counted,
-            Counted::Symbols | Counted::Damage | Counted::Breaks
-        );
+        let is_damage = matches!(of.counted, Counted::Symbols | Counted::Damage | Counted::Breaks);
         is_damage && count(*n) > 0
     });
     let words = errors.map(|(n, of)| {
@@ -98,22 +87,18 @@ pub(super) fn rising(network: &Network) -> Vec<Finding> {
             ));
         }
         let mut found = bad(network, at, what, proof);
-        let lost_lanes = COUNTERS
-            .iter()
-            .position(|of| of.name == "local_link_integrity_errors");
+        let lost_lanes = COUNTERS.iter().position(|of| of.name == "local_link_integrity_errors");
         let is_signal = symbols > may_have(port, rise.seconds)
             || lost_lanes.is_some_and(|index| rise.by(index) > 0);
         if !is_signal {
             // Packets that were malformed, or had no room, count as errors too.
             found.certainty = Certainty::Supported;
         }
-        Some(
-            if rise.sum(Counted::Damage) == 0 && symbols <= may_have(port, rise.seconds) {
-                broke(found)
-            } else {
-                found
-            },
-        )
+        Some(if rise.sum(Counted::Damage) == 0 && symbols <= may_have(port, rise.seconds) {
+            broke(found)
+        } else {
+            found
+        })
     };
     network.ports().filter_map(of).collect()
 }
@@ -260,18 +245,13 @@ pub(super) fn discards(network: &Network) -> Vec<Finding> {
         let carries = rate(port).map_or_else(String::new, |r| format!(" ({})", Rate(r as u64)));
         (count > 0).then(|| Finding {
             why: format!("{peer} does not take them in time, or the link{carries} was down"),
-            proof: vec![format!(
-                "port_xmit_discards of {} rose by {count}",
-                network.name(at)
-            )],
+            proof: vec![format!("port_xmit_discards of {} rose by {count}", network.name(at))],
             certainty: Certainty::Supported,
             ..Finding::new(
                 "drops",
                 network.name(at),
                 format!("drops packets: {count} in {:.1} s", rise.seconds),
-                Advice::new(format!(
-                    "look at what {peer} receives, and whether it keeps up"
-                )),
+                Advice::new(format!("look at what {peer} receives, and whether it keeps up")),
             )
         })
     };

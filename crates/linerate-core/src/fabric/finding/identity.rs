@@ -48,9 +48,7 @@ pub(super) fn doubled_ports(network: &Network) -> Vec<Finding> {
     let shared = by_guid.into_iter().filter(|(_, ports)| ports.len() > 1);
     let found = shared.map(|(guid, ports)| {
         let names: Vec<String> = ports.iter().map(|at| network.name(*at)).collect();
-        let proof = names
-            .iter()
-            .map(|name| format!("NodeInfo of {name}: port GUID {guid}"));
+        let proof = names.iter().map(|name| format!("NodeInfo of {name}: port GUID {guid}"));
         Finding {
             why: SHARED.to_owned(),
             proof: proof.take(3).collect(),
@@ -122,9 +120,8 @@ fn lost(network: &Network, at: usize) -> Option<f64> {
 /// Nodes that lose a part of the management datagrams, and answer others.
 pub(super) fn lossy(network: &Network) -> Vec<Finding> {
     let numbered = network.nodes.iter().enumerate();
-    let lossy: Vec<(&Node, f64)> = numbered
-        .filter_map(|(at, node)| Some((node, lost(network, at)?)))
-        .collect();
+    let lossy: Vec<(&Node, f64)> =
+        numbered.filter_map(|(at, node)| Some((node, lost(network, at)?))).collect();
     // Datagrams to the nodes behind a lossy one pass it.
     let is_behind = |node: &Node| {
         let ports = node.route.ports();

@@ -70,9 +70,7 @@ fn sign(network: &Network) -> Option<String> {
     };
     let (at, _) = network.ports().find(is_named)?;
     let name = network.name(at);
-    Some(format!(
-        "PortInfo of {name} has the LID of a subnet manager"
-    ))
+    Some(format!("PortInfo of {name} has the LID of a subnet manager"))
 }
 
 /// The wire of this host's port works, but no subnet manager has set it up.
@@ -98,11 +96,7 @@ fn waiting(network: &Network, own: PortAt) -> Finding {
         Known::NoMaster(sign) => passed_over(network, own, sign),
         Known::Silent(at) => {
             let name = network.name(at);
-            passed_over(
-                network,
-                own,
-                format!("PortInfo of {name}: a subnet manager runs there"),
-            )
+            passed_over(network, own, format!("PortInfo of {name}: a subnet manager runs there"))
         }
         Known::Unseen => match sign(network) {
             Some(sign) => passed_over(network, own, sign),
@@ -199,15 +193,10 @@ fn served_beside(network: &Network, own: PortAt) -> Option<(PortAt, PortAt)> {
     }
     let served = |(number, port): (&u8, &Port)| {
         let manager = port.info.is_some_and(|info| info.manager_lid != 0);
-        (*number != peer.port && port.is_active() && manager).then_some(PortAt {
-            node: peer.node,
-            port: *number,
-        })
+        (*number != peer.port && port.is_active() && manager)
+            .then_some(PortAt { node: peer.node, port: *number })
     };
-    node.ports
-        .iter()
-        .find_map(served)
-        .map(|other| (peer, other))
+    node.ports.iter().find_map(served).map(|other| (peer, other))
 }
 
 fn not_served(network: &Network, own: PortAt) -> Finding {
@@ -251,10 +240,7 @@ fn not_served(network: &Network, own: PortAt) -> Finding {
                 peer.port,
                 guid.map_or_else(String::new, |g| format!(", port GUID {g}"))
             ),
-            format!(
-                "PortInfo of {name} port {}: active, LID of the manager {lid}",
-                other.port
-            ),
+            format!("PortInfo of {name} port {}: active, LID of the manager {lid}", other.port),
         ],
         certainty: Certainty::Proved,
         now: true,
@@ -279,10 +265,7 @@ fn none(network: &Network, own: PortAt) -> Finding {
         certainty: Certainty::Proved,
         now: true,
         host: String::new(),
-        fix: start(
-            Advice::new("start a subnet manager on one host of this network"),
-            guid,
-        ),
+        fix: start(Advice::new("start a subnet manager on one host of this network"), guid),
     }
 }
 
@@ -297,9 +280,7 @@ fn start(advice: Advice, guid: Option<Guid>) -> Advice {
 
 fn state(network: &Network, at: PortAt) -> String {
     let info = network.port(at).and_then(|port| port.info);
-    let state = info
-        .and_then(|info| info.state)
-        .map_or("unknown", LinkState::name);
+    let state = info.and_then(|info| info.state).map_or("unknown", LinkState::name);
     let lid = info.map_or(0, |info| info.lid);
     format!("PortInfo of {}: {state}, LID {lid}", network.name(at))
 }
@@ -334,9 +315,7 @@ pub(super) fn other_port(network: &Network) -> Vec<Finding> {
 
 /// This host's port is active, and its manager is no longer there: what is set up goes on, and nothing new is.
 pub(super) fn gone(network: &Network) -> Vec<Finding> {
-    let own = network
-        .own()
-        .filter(|own| network.port(*own).is_some_and(Port::is_active));
+    let own = network.own().filter(|own| network.port(*own).is_some_and(Port::is_active));
     let found = own.and_then(|own| match Known::of(network) {
         Known::Gone(lid) => Some(gone_from(network, own, lid)),
         Known::NoMaster(sign) => Some(Finding {
@@ -439,16 +418,10 @@ pub(super) fn several(network: &Network) -> Vec<Finding> {
     vec![Finding {
         id: "two-managers",
         subject: "this network".to_owned(),
-        what: format!(
-            "{} subnet managers are masters at the same time",
-            masters.len()
-        ),
+        what: format!("{} subnet managers are masters at the same time", masters.len()),
         why: "each gives out addresses of its own, so that connections break at any time"
             .to_owned(),
-        proof: masters
-            .iter()
-            .map(|m| format!("SMInfo of {m}: master"))
-            .collect(),
+        proof: masters.iter().map(|m| format!("SMInfo of {m}: master")).collect(),
         // For a moment this is normal: a manager that hands over, and the one that takes over.
         certainty: Certainty::Supported,
         now: true,

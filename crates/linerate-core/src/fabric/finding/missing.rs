@@ -121,7 +121,6 @@ fn empty(network: &Network, node: usize, is_wanted: impl Fn(u8) -> bool) -> Opti
 fn is_usual(network: &Network, siblings: &[(usize, usize)], to: usize, port: u8) -> bool {
     siblings.iter().all(|(node, _)| {
         let port = network.port(PortAt { node: *node, port });
-        port.and_then(|port| port.peer)
-            .is_some_and(|peer| peer.node == to)
+        port.and_then(|port| port.peer).is_some_and(|peer| peer.node == to)
     })
 }

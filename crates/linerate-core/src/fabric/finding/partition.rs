@@ -38,9 +38,8 @@ pub(super) fn isolated(network: &Network) -> Vec<Finding> {
         return Vec::new();
     }
     // A port whose keys are unknown may be the one that a host talks to.
-    let keys: Option<Vec<(PortAt, &[PartitionKey])>> = here
-        .map(|(at, port)| Some((at, port.keys.as_deref()?)))
-        .collect();
+    let keys: Option<Vec<(PortAt, &[PartitionKey])>> =
+        here.map(|(at, port)| Some((at, port.keys.as_deref()?))).collect();
     let Some(keys) = keys else {
         return Vec::new();
     };
@@ -48,10 +47,7 @@ pub(super) fn isolated(network: &Network) -> Vec<Finding> {
     let system = |node: usize| network.nodes[node].info.system;
     let is_other =
         |a: usize, b: usize| a != b && (system(a) != system(b) || system(a) == Guid::NONE);
-    let others = |at: PortAt| {
-        keys.iter()
-            .filter(move |(other, _)| is_other(other.node, at.node))
-    };
+    let others = |at: PortAt| keys.iter().filter(move |(other, _)| is_other(other.node, at.node));
     let is_isolated = |(at, own): &&(PortAt, &[PartitionKey])| {
         others(*at).count() > 0 && !others(*at).any(|(_, keys)| may_talk(own, keys))
     };
@@ -80,10 +76,7 @@ pub(super) fn isolated(network: &Network) -> Vec<Finding> {
         ..Finding::new(
             "wrong-partition",
             few(network, &found),
-            format!(
-                "may not talk to any other of the {} active hosts here",
-                keys.len()
-            ),
+            format!("may not talk to any other of the {} active hosts here", keys.len()),
             Advice::new(
                 "put the ports that shall talk into one partition, one of both as a full member: in the file \
                  partitions.conf of opensm, on the host of the manager",

@@ -87,10 +87,7 @@ fn a_node_without_a_reply_is_named_by_its_cable() {
     let dead = fake.node("H3");
     fake.nodes[dead].loss = 100;
     let found = seen(&fake, "H2");
-    assert_eq!(
-        ids(&found),
-        [("silent-node", "the node across the cable of SW port 3")]
-    );
+    assert_eq!(ids(&found), [("silent-node", "the node across the cable of SW port 3")]);
     assert_eq!(found[0].certainty, Certainty::Supported);
     // A node that says no is not silent.
     fake.nodes[dead].loss = 0;
@@ -128,19 +125,13 @@ fn two_ports_with_one_lid_are_found() {
     let [a, b] = ["H3", "H4"].map(|name| at(&fake, name));
     fake.port(b).lid = fake.port(a).lid;
     let found = seen(&fake, "H2");
-    assert!(
-        ids(&found).contains(&("duplicate-lid", "H3 port 1, H4 port 1")),
-        "{found:?}"
-    );
+    assert!(ids(&found).contains(&("duplicate-lid", "H3 port 1, H4 port 1")), "{found:?}");
     // Ports that have none, and 0xffff, which some adapters have until a manager comes.
     for at in [a, b] {
         fake.port(at).lid = 0xffff;
     }
     let found = seen(&fake, "H2");
-    assert!(
-        found.iter().all(|found| found.id != "duplicate-lid"),
-        "{found:?}"
-    );
+    assert!(found.iter().all(|found| found.id != "duplicate-lid"), "{found:?}");
 }
 
 #[test]
@@ -151,10 +142,7 @@ fn nodes_of_the_same_description_have_their_guids_in_their_names() {
     for at in [slow, peer] {
         fake.port(at).runs(1, Speed::Fdr);
     }
-    assert_eq!(
-        ids(&seen(&fake, "H2")),
-        [("slow-link", "SW port 3 to H3 port 1")]
-    );
+    assert_eq!(ids(&seen(&fake, "H2")), [("slow-link", "SW port 3 to H3 port 1")]);
     let [named, other] = ["H3", "H4"].map(|name| fake.node(name));
     for node in [named, other] {
         fake.nodes[node].name = "HCA".to_owned();
@@ -162,10 +150,7 @@ fn nodes_of_the_same_description_have_their_guids_in_their_names() {
     let found = seen(&fake, "H2");
     assert!(found[0].subject.contains("HCA (0x"), "{}", found[0].subject);
     let network = fake.network("H2");
-    assert_eq!(
-        (network.by_name("HCA").len(), network.by_name("SW").len()),
-        (2, 1)
-    );
+    assert_eq!((network.by_name("HCA").len(), network.by_name("SW").len()), (2, 1));
 }
 
 #[test]

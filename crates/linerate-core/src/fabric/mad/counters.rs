@@ -77,13 +77,7 @@ pub struct Counter {
 }
 
 const fn row(name: &'static str, counted: Counted, bit: usize, bits: u32, wide: usize) -> Counter {
-    Counter {
-        name,
-        counted,
-        bit,
-        bits,
-        wide,
-    }
+    Counter { name, counted, bit, bits, wide }
 }
 
 /// Number of counters.
@@ -96,25 +90,13 @@ pub const COUNTERS: [Counter; COUNT] = [
     row("link_error_recovery", Counted::Breaks, 48, 8, 80),
     row("link_downed", Counted::Breaks, 56, 8, 88),
     row("port_rcv_errors", Counted::Damage, 64, 16, 96),
-    row(
-        "port_rcv_remote_physical_errors",
-        Counted::Remote,
-        80,
-        16,
-        104,
-    ),
+    row("port_rcv_remote_physical_errors", Counted::Remote, 80, 16, 104),
     row("port_rcv_switch_relay_errors", Counted::Relay, 96, 16, 112),
     row("port_xmit_discards", Counted::Discards, 112, 16, 120),
     row("port_xmit_constraint_errors", Counted::Refused, 128, 8, 128),
     row("port_rcv_constraint_errors", Counted::Refused, 136, 8, 136),
     row("local_link_integrity_errors", Counted::Damage, 152, 4, 144),
-    row(
-        "excessive_buffer_overrun_errors",
-        Counted::Damage,
-        156,
-        4,
-        152,
-    ),
+    row("excessive_buffer_overrun_errors", Counted::Damage, 156, 4, 152),
     row("VL15_dropped", Counted::Management, 176, 16, 160),
     row("port_xmit_data", Counted::Words, 192, 32, 8),
     row("port_rcv_data", Counted::Words, 224, 32, 16),
@@ -152,10 +134,7 @@ pub struct Counters {
 impl Counters {
     /// Decodes the attribute PortCounters.
     pub fn decode(Data(of): Data<'_>) -> Self {
-        Self {
-            values: COUNTERS.map(|counter| counter.read(of)),
-            wide: Support::default(),
-        }
+        Self { values: COUNTERS.map(|counter| counter.read(of)), wide: Support::default() }
     }
 
     /// Replaces values by those of 64 bits, which the attribute PortCountersExtended has.
@@ -173,11 +152,7 @@ impl Counters {
     /// Returns whether the counter with this index is at its largest value, at which it stops.
     pub fn is_full(&self, index: usize) -> bool {
         let counter = &COUNTERS[index];
-        let bits = if counter.is_wide(self.wide) {
-            64
-        } else {
-            counter.bits
-        };
+        let bits = if counter.is_wide(self.wide) { 64 } else { counter.bits };
         self.values[index] == u64::MAX >> (64 - bits)
     }
 }

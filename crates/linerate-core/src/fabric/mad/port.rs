@@ -159,10 +159,7 @@ const FIELDS: [&[Speed]; 3] = [
 
 impl SpeedSet {
     fn new(speed: u8, extended: u8, extended2: u8) -> Self {
-        Self {
-            fields: [speed, extended, extended2],
-            fdr10: false,
-        }
+        Self { fields: [speed, extended, extended2], fdr10: false }
     }
 
     /// Returns the speeds that both sets have.
@@ -172,10 +169,7 @@ impl SpeedSet {
         for (of, others) in fields.iter_mut().zip(other.fields) {
             *of &= others;
         }
-        Self {
-            fields,
-            fdr10: self.fdr10 && other.fdr10,
-        }
+        Self { fields, fdr10: self.fdr10 && other.fdr10 }
     }
 
     /// Returns the highest speed; `None` if the set is empty.
@@ -186,19 +180,14 @@ impl SpeedSet {
             numbered.filter_map(move |(bit, speed)| (bits >> bit & 1 == 1).then_some(*speed))
         });
         let fdr10 = self.fdr10.then_some(Speed::Fdr10);
-        has.chain(fdr10)
-            .max_by(|a, b| a.lane().total_cmp(&b.lane()))
+        has.chain(fdr10).max_by(|a, b| a.lane().total_cmp(&b.lane()))
     }
 }
 
 /// Returns the speed in use by its codes in three fields: a later field replaces those before, unless it is zero. `None`
 /// for an unknown code.
 fn in_use(codes: [u8; 3]) -> Option<Speed> {
-    let (speeds, code) = FIELDS
-        .iter()
-        .zip(codes)
-        .rev()
-        .find(|(_, code)| *code != 0)?;
+    let (speeds, code) = FIELDS.iter().zip(codes).rev().find(|(_, code)| *code != 0)?;
     let bit = code.trailing_zeros() as usize;
     let is_one = code.is_power_of_two();
     is_one.then(|| speeds.get(bit).copied()).flatten()
@@ -227,11 +216,7 @@ impl ExtendedSpeed {
     /// Decodes the attribute.
     pub fn decode(Data(of): Data<'_>) -> Self {
         let has = |at| of.u8(at) & 1 == 1;
-        Self {
-            supported: has(7),
-            enabled: has(11),
-            active: has(15),
-        }
+        Self { supported: has(7), enabled: has(11), active: has(15) }
     }
 }
 

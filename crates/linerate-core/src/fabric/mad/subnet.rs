@@ -21,10 +21,7 @@ pub struct SwitchInfo {
 impl SwitchInfo {
     /// Decodes the attribute.
     pub fn decode(Data(of): Data<'_>) -> Self {
-        Self {
-            room: of.u16(0),
-            top: of.u16(6),
-        }
+        Self { room: of.u16(0), top: of.u16(6) }
     }
 }
 
@@ -92,12 +89,7 @@ impl ManagerInfo {
             3 => ManagerState::Master,
             other => ManagerState::Other(other),
         };
-        Self {
-            guid: of.guid(0),
-            activity: of.u32(16),
-            priority: of.high(20),
-            state,
-        }
+        Self { guid: of.guid(0), activity: of.u32(16), priority: of.high(20), state }
     }
 }
 

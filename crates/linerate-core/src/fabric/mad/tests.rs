@@ -9,14 +9,8 @@ use crate::ceiling::infiniband::Speed;
 use crate::facts::infiniband::{LinkState, PhysicalState};
 use crate::units::Rate;
 
-const FROM: PortId = PortId {
-    prefix: 0xfe80_0000_0000_0000,
-    guid: Guid(0x1111),
-};
-const TO: PortId = PortId {
-    prefix: 0xfe80_0000_0000_0000,
-    guid: Guid(0x2222),
-};
+const FROM: PortId = PortId { prefix: 0xfe80_0000_0000_0000, guid: Guid(0x1111) };
+const TO: PortId = PortId { prefix: 0xfe80_0000_0000_0000, guid: Guid(0x2222) };
 
 /// Every attribute, with its number, its class and its modifier.
 const ALL: [(Attribute, u16, u8, u32); 12] = [
@@ -36,16 +30,11 @@ const ALL: [(Attribute, u16, u8, u32); 12] = [
 
 fn route(ports: &[u8]) -> Route {
     let start = Route::default();
-    ports
-        .iter()
-        .fold(start, |route, port| route.then(*port).unwrap())
+    ports.iter().fold(start, |route, port| route.then(*port).unwrap())
 }
 
 fn directed(attribute: Attribute) -> Get {
-    Get {
-        to: To::Route(route(&[1, 19, 36])),
-        attribute,
-    }
+    Get { to: To::Route(route(&[1, 19, 36])), attribute }
 }
 
 /// A reply to `get` whose data are `bytes` at their places.
@@ -102,52 +91,30 @@ fn requests_have_the_bytes_of_the_standard() {
     assert_eq!(mad[6..8], [0, 3], "first hop, number of hops");
     assert_eq!(mad[32..36], [0xff; 4], "LIDs");
     assert_eq!(mad[128..133], [0, 1, 19, 36, 0], "route");
-    let by_lid = Get {
-        to: To::Lid(0x1234),
-        attribute: Attribute::NodeInfo,
-    };
+    let by_lid = Get { to: To::Lid(0x1234), attribute: Attribute::NodeInfo };
     let mad = by_lid.encode(9);
     assert_eq!((mad[1], by_lid.lid()), (0x01, 0x1234));
     assert_eq!((&mad[6..8], &mad[32..36]), (&[0; 2][..], &[0; 4][..]));
     for attribute in [Attribute::Counters(5), Attribute::WideCounters(5)] {
-        assert_eq!(
-            directed(attribute).encode(9)[65],
-            5,
-            "port of {attribute:?}"
-        );
+        assert_eq!(directed(attribute).encode(9)[65], 5, "port of {attribute:?}");
     }
 }
 
 #[test]
 fn a_path_is_asked_for_by_both_ports() {
-    let get = Get {
-        to: To::Lid(1),
-        attribute: Attribute::Path { from: FROM, to: TO },
-    };
+    let get = Get { to: To::Lid(1), attribute: Attribute::Path { from: FROM, to: TO } };
     let mad = get.encode(9);
     // Bits 2, 3 and 12: far GID, near GID, number of paths.
     assert_eq!(mad[48..56], 0x100c_u64.to_be_bytes());
-    assert_eq!(
-        mad[64..80],
-        [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x22, 0x22]
-    );
-    assert_eq!(
-        mad[80..96],
-        [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x11, 0x11]
-    );
+    assert_eq!(mad[64..80], [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x22, 0x22]);
+    assert_eq!(mad[80..96], [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x11, 0x11]);
     assert_eq!(mad[56 + 49], 1);
     assert_eq!(get.attribute.service().queue_pair(), 1);
-    let bytes: [(usize, &[u8]); 3] = [
-        (40, &[0x00, 0x05, 0x00, 0x07]),
-        (50, &[0x80, 0x01, 0xff, 0xf3]),
-        (54, &[0x85, 0x87]),
-    ];
+    let bytes: [(usize, &[u8]); 3] =
+        [(40, &[0x00, 0x05, 0x00, 0x07]), (50, &[0x80, 0x01, 0xff, 0xf3]), (54, &[0x85, 0x87])];
     let path = Path::decode(get.reply(&reply(&get, &bytes)).unwrap());
     assert_eq!((path.to, path.from, path.level), (5, 7, 3));
-    assert_eq!(
-        (path.mtu, path.rate),
-        (Some(4096), Some(Rate(40_000_000_000)))
-    );
+    assert_eq!((path.mtu, path.rate), (Some(4096), Some(Rate(40_000_000_000))));
     assert_eq!(path.key.0, 0x8001);
 }
 
@@ -162,10 +129,7 @@ fn a_ping_needs_no_right_to_manage() {
 fn a_route_has_at_most_63_links() {
     let long = route(&[1; 63]);
     assert_eq!(long.then(1), None);
-    let get = Get {
-        to: To::Route(long),
-        attribute: Attribute::NodeInfo,
-    };
+    let get = Get { to: To::Route(long), attribute: Attribute::NodeInfo };
     let mad = get.encode(1);
     assert_eq!((mad[7], mad[191], mad[192]), (63, 1, 0));
 }
@@ -177,10 +141,7 @@ fn only_the_reply_to_a_request_is_taken() {
     assert!(get.reply(&good).is_ok());
     let mut on_its_way = good;
     on_its_way[4] = 0x80;
-    assert!(
-        get.reply(&on_its_way).is_ok(),
-        "direction of a directed route"
-    );
+    assert!(get.reply(&on_its_way).is_ok(), "direction of a directed route");
     for (at, byte) in [(1, 0x01), (3, 0x01), (17, 0x11), (23, 8)] {
         let mut other = good;
         other[at] = byte;
@@ -194,10 +155,7 @@ fn only_the_reply_to_a_request_is_taken() {
     refused[4] = 0x80;
     assert_eq!(by_lid.reply(&refused).err(), Some(Refusal::Status(0x8000)));
     by_lid.to = To::Lid(2);
-    assert!(matches!(
-        get.reply(&good[..255]),
-        Err(Refusal::Malformed(_))
-    ));
+    assert!(matches!(get.reply(&good[..255]), Err(Refusal::Malformed(_))));
 }
 
 #[test]
@@ -342,31 +300,13 @@ fn sets_of_speeds_know_their_fastest() {
         ]);
         (info.speed.supported.fastest(), info.speed.enabled.fastest())
     };
-    assert_eq!(
-        of([1, 0, 0], [1, 0, 0]),
-        (Some(Speed::Sdr), Some(Speed::Sdr))
-    );
-    assert_eq!(
-        of([7, 0, 0], [3, 0, 0]),
-        (Some(Speed::Qdr), Some(Speed::Ddr))
-    );
-    assert_eq!(
-        of([7, 15, 0], [15, 31, 0]),
-        (Some(Speed::Ndr), Some(Speed::Ndr))
-    );
-    assert_eq!(
-        of([7, 7, 0], [7, 3, 0]),
-        (Some(Speed::Hdr), Some(Speed::Edr))
-    );
-    assert_eq!(
-        of([7, 15, 1], [7, 15, 1]),
-        (Some(Speed::Xdr), Some(Speed::Xdr))
-    );
+    assert_eq!(of([1, 0, 0], [1, 0, 0]), (Some(Speed::Sdr), Some(Speed::Sdr)));
+    assert_eq!(of([7, 0, 0], [3, 0, 0]), (Some(Speed::Qdr), Some(Speed::Ddr)));
+    assert_eq!(of([7, 15, 0], [15, 31, 0]), (Some(Speed::Ndr), Some(Speed::Ndr)));
+    assert_eq!(of([7, 7, 0], [7, 3, 0]), (Some(Speed::Hdr), Some(Speed::Edr)));
+    assert_eq!(of([7, 15, 1], [7, 15, 1]), (Some(Speed::Xdr), Some(Speed::Xdr)));
     // This code disables all extended speeds.
-    assert_eq!(
-        of([7, 15, 0], [7, 30, 0]),
-        (Some(Speed::Ndr), Some(Speed::Qdr))
-    );
+    assert_eq!(of([7, 15, 0], [7, 30, 0]), (Some(Speed::Ndr), Some(Speed::Qdr)));
     assert_eq!(of([0; 3], [0; 3]), (None, None));
 }
 
@@ -391,16 +331,10 @@ fn fdr10_is_in_an_attribute_of_its_own() {
 #[test]
 fn partition_keys_have_a_number_and_a_membership() {
     let bytes = [0xff, 0xff, 0, 0, 0x7f, 0xff, 0x80, 0x00, 0x80, 0x01];
-    let keys = decode(
-        Attribute::PartitionKeys(0),
-        &[(0, &bytes), (62, &[0x00, 0x02])],
-        partition_keys,
-    );
+    let keys =
+        decode(Attribute::PartitionKeys(0), &[(0, &bytes), (62, &[0x00, 0x02])], partition_keys);
     let numbers: Vec<(u16, bool)> = keys.iter().map(|k| (k.partition(), k.is_full())).collect();
-    assert_eq!(
-        numbers,
-        [(0x7fff, true), (0x7fff, false), (1, true), (2, false)]
-    );
+    assert_eq!(numbers, [(0x7fff, true), (0x7fff, false), (1, true), (2, false)]);
     assert_eq!(keys[3], PartitionKey(2));
 }
 
@@ -417,20 +351,12 @@ fn managers_and_switches_have_the_fields_of_the_standard() {
         (3, ManagerState::Master),
         (4, ManagerState::Other(4)),
     ] {
-        let info = decode(
-            Attribute::ManagerInfo,
-            &[(20, &[0xf0 | code])],
-            ManagerInfo::decode,
-        );
+        let info = decode(Attribute::ManagerInfo, &[(20, &[0xf0 | code])], ManagerInfo::decode);
         assert_eq!((info.state, info.priority), (state, 15));
     }
     let switch = decode(Attribute::SwitchInfo, &[(0, &bytes)], SwitchInfo::decode);
     assert_eq!((switch.room, switch.top), (0x0001, 0x0607));
-    let table = decode(
-        Attribute::Forwarding(0),
-        &[(0, &[9]), (63, &[7, 8])],
-        forwarding,
-    );
+    let table = decode(Attribute::Forwarding(0), &[(0, &[9]), (63, &[7, 8])], forwarding);
     assert_eq!((table[0], table[63]), (9, 7));
 }
 
@@ -470,11 +396,7 @@ fn wide_counters_replace_those_that_the_node_has() {
     let narrow = decode(Attribute::Counters(1), &[], Counters::decode);
     let places: Vec<u8> = (0..176).collect();
     let with = |wide, wide_errors| {
-        let support = Support {
-            wide,
-            wide_errors,
-            wait: true,
-        };
+        let support = Support { wide, wide_errors, wait: true };
         let get = directed(Attribute::WideCounters(1));
         let mad = reply(&get, &[(0, &places)]);
         narrow.with_wide(support, get.reply(&mad).unwrap()).values
@@ -484,42 +406,25 @@ fn wide_counters_replace_those_that_the_node_has() {
     assert_eq!(traffic[12..16], [8, 16, 24, 32].map(at));
     assert_eq!((traffic[0], traffic[16]), (0, 0));
     let all = with(true, true);
-    assert_eq!(
-        all[..12],
-        [72, 80, 88, 96, 104, 112, 120, 128, 136, 144, 152, 160].map(at)
-    );
+    assert_eq!(all[..12], [72, 80, 88, 96, 104, 112, 120, 128, 136, 144, 152, 160].map(at));
     assert_eq!((all[12], all[16]), (at(8), at(168)));
     assert_eq!(with(false, false), [0; COUNT]);
 }
 
 #[test]
 fn a_counter_is_full_at_its_largest_value() {
-    let full = decode(
-        Attribute::Counters(1),
-        &[(0, &[0xff; 44])],
-        Counters::decode,
-    );
-    let less = decode(
-        Attribute::Counters(1),
-        &[(0, &[0xee; 44])],
-        Counters::decode,
-    );
+    let full = decode(Attribute::Counters(1), &[(0, &[0xff; 44])], Counters::decode);
+    let less = decode(Attribute::Counters(1), &[(0, &[0xee; 44])], Counters::decode);
     for index in 0..COUNT {
         assert!(full.is_full(index) && !less.is_full(index), "{index}");
     }
-    let support = Support {
-        wide: true,
-        ..Support::default()
-    };
+    let support = Support { wide: true, ..Support::default() };
     let get = directed(Attribute::WideCounters(1));
     let mut mad = reply(&get, &[(8, &[0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff])]);
     let wide = full.with_wide(support, get.reply(&mad).unwrap());
     assert!(wide.is_full(0) && !wide.is_full(12), "32 bits of 64");
     mad[72..80].fill(0xff);
-    assert!(
-        full.with_wide(support, get.reply(&mad).unwrap())
-            .is_full(12)
-    );
+    assert!(full.with_wide(support, get.reply(&mad).unwrap()).is_full(12));
 }
 
 #[test]
@@ -531,32 +436,14 @@ fn what_counters_can_do_is_in_two_masks() {
     // Bit 1 of the upper 27 bits.
     assert!(of(&[(2, &[0x02, 0, 0, 0, 0, 0x40])]).wide_errors);
     assert!(!of(&[(2, &[0x02, 0, 0, 0, 0, 0x3f])]).wide_errors);
-    assert!(
-        !of(&[(4, &[0, 0, 0, 0x40])]).wide_errors,
-        "without the attribute"
-    );
+    assert!(!of(&[(4, &[0, 0, 0, 0x40])]).wide_errors, "without the attribute");
 }
 
 #[test]
 fn errors_are_told_apart_by_where_they_come_from() {
-    let of = |counted| {
-        COUNTERS
-            .iter()
-            .filter(move |c| c.counted == counted)
-            .count()
-    };
-    assert_eq!(
-        (
-            of(Counted::Symbols),
-            of(Counted::Damage),
-            of(Counted::Breaks)
-        ),
-        (1, 3, 2)
-    );
-    assert_eq!(
-        (of(Counted::Words), of(Counted::Packets), of(Counted::Waits)),
-        (2, 2, 1)
-    );
+    let of = |counted| COUNTERS.iter().filter(move |c| c.counted == counted).count();
+    assert_eq!((of(Counted::Symbols), of(Counted::Damage), of(Counted::Breaks)), (1, 3, 2));
+    assert_eq!((of(Counted::Words), of(Counted::Packets), of(Counted::Waits)), (2, 2, 1));
 }
 
 fn decode_all(get: &Get, mad: &[u8]) {
@@ -566,11 +453,7 @@ fn decode_all(get: &Get, mad: &[u8]) {
     let _ = (NodeInfo::decode(data), description(data));
     let info = PortInfo::decode(data).with(ExtendedSpeed::decode(data));
     let _ = (info.speed.enabled.fastest(), info.width.enabled.widest());
-    let _ = (
-        partition_keys(data),
-        SwitchInfo::decode(data),
-        forwarding(data),
-    );
+    let _ = (partition_keys(data), SwitchInfo::decode(data), forwarding(data));
     let _ = (ManagerInfo::decode(data), Path::decode(data));
     let counters = Counters::decode(data).with_wide(Support::decode(data), data);
     let _ = (0..COUNT).filter(|index| counters.is_full(*index)).count();

@@ -55,10 +55,7 @@ impl Network {
             if !passed.insert(at.node) {
                 break End::Loop(at.node);
             }
-            let out = PortAt {
-                node: at.node,
-                port,
-            };
+            let out = PortAt { node: at.node, port };
             match self.across(out) {
                 Ok(peer) => {
                     hops.push(out);
@@ -74,8 +71,7 @@ impl Network {
     fn ends_at(&self, at: PortAt, lid: u16) -> bool {
         let is_switch = self.nodes.get(at.node).is_some_and(Node::is_switch);
         let port = if is_switch { 0 } else { at.port };
-        self.port(PortAt { port, ..at })
-            .is_some_and(|port| port.has_lid(lid))
+        self.port(PortAt { port, ..at }).is_some_and(|port| port.has_lid(lid))
     }
 
     /// The other end of a link that packets pass.

@@ -84,10 +84,7 @@ impl Walk {
 
     /// Takes the port of a node at which a request arrived.
     fn arrived(&mut self, asked: &Asked, node: usize, info: NodeInfo, route: &Route) {
-        let at = PortAt {
-            node,
-            port: info.local_port,
-        };
+        let at = PortAt { node, port: info.local_port };
         if let About::FarEnd(from) = asked.about {
             if !(1..=info.ports).contains(&at.port) {
                 return self.unanswered(asked, Why::NoSuchPort(at.port));
@@ -247,11 +244,8 @@ impl Walk {
             self.ask_at(PortAt { node, port: *port }, To::Lid(*lid), attribute);
         }
         // See whether these were the LIDs of the node.
-        let own: Vec<u8> = if is_switch {
-            vec![0]
-        } else {
-            ports.iter().map(|(port, _)| *port).collect()
-        };
+        let own: Vec<u8> =
+            if is_switch { vec![0] } else { ports.iter().map(|(port, _)| *port).collect() };
         for port in own {
             let attribute = Attribute::PortInfo(port);
             self.ask(About::Node(node), To::Route(route.clone()), attribute);

@@ -88,14 +88,7 @@ impl Queues {
     pub(super) fn add(&mut self, about: About, port: u8, get: Get) {
         let number = self.next;
         self.next = (number + 1) % (u32::MAX / TRIES);
-        self.put(Asked {
-            get,
-            about,
-            port,
-            number,
-            tries: 0,
-            first: Nanos(0),
-        });
+        self.put(Asked { get, about, port, number, tries: 0, first: Nanos(0) });
     }
 
     /// Adds a request that must be sent again.
@@ -131,8 +124,7 @@ impl Queues {
             }
             asked.tries += 1;
             let (transaction, get) = (asked.transaction(), asked.get.clone());
-            self.order
-                .push_back((Nanos(now.0.saturating_add(PATIENCE.0)), transaction));
+            self.order.push_back((Nanos(now.0.saturating_add(PATIENCE.0)), transaction));
             self.sent.insert(asked.number, asked);
             return Some((transaction, get));
         }

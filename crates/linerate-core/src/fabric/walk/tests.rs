@@ -58,10 +58,7 @@ fn only_what_a_host_can_see_is_found() {
     let network = walk(&fake, "CLB");
     assert_eq!(size(&network), (2, 1));
     let server = network.by_name("SRV")[0];
-    let other = network.port(PortAt {
-        node: server,
-        port: 1,
-    });
+    let other = network.port(PortAt { node: server, port: 1 });
     assert!(other.unwrap().is_active() && other.unwrap().counters.is_empty());
 }
 
@@ -215,12 +212,7 @@ fn requests_are_paced() {
     drive.run(&mut walk);
     let held = walk.sent().saturating_sub(BURST + 1);
     assert!(held > 50, "{}", walk.sent());
-    assert!(
-        drive.now >= Nanos::from_millis(held),
-        "{} in {:?}",
-        held,
-        drive.now
-    );
+    assert!(drive.now >= Nanos::from_millis(held), "{} in {:?}", held, drive.now);
 }
 
 /// A network that has a new switch at the end of each link.
@@ -232,9 +224,7 @@ fn endless(mad: &[u8; LEN]) -> [u8; LEN] {
     match mad[17] {
         0x11 => {
             reply[64..68].copy_from_slice(&[1, 1, 2, 255]);
-            let guid = route
-                .iter()
-                .fold(7_u64, |h, p| h.wrapping_mul(257) + u64::from(*p));
+            let guid = route.iter().fold(7_u64, |h, p| h.wrapping_mul(257) + u64::from(*p));
             reply[76..84].copy_from_slice(&guid.to_be_bytes());
             reply[100] = 255;
         }
@@ -246,10 +236,7 @@ fn endless(mad: &[u8; LEN]) -> [u8; LEN] {
 
 #[test]
 fn endless_new_nodes_end() {
-    let limits = Limits {
-        nodes: 300,
-        ports: 20_000,
-    };
+    let limits = Limits { nodes: 300, ports: 20_000 };
     let mut walk = Walk::within(limits);
     let mut now = Nanos(0);
     while !walk.is_done() {
@@ -299,9 +286,7 @@ fn lids_that_change_do_not_mix_counters_of_two_nodes() {
     drive.fake.port(a).lid = high;
     drive.fake.port(b).lid = low;
     let switch = fake.node("SW");
-    drive.fake.nodes[switch]
-        .forwarding
-        .swap(low.into(), high.into());
+    drive.fake.nodes[switch].forwarding.swap(low.into(), high.into());
     walk.read_counters();
     drive.run(&mut walk);
     let network = walk.network();
@@ -413,11 +398,7 @@ fn a_limited_member_asks_full_members_alone() {
         node.ports.values().any(|port| !port.counters.is_empty())
     };
     assert_eq!(["H2", "H3", "SW"].map(read), [true, false, false]);
-    assert!(
-        gaps(&network).contains(&Why::LimitedMember(3)),
-        "{:?}",
-        network.gaps
-    );
+    assert!(gaps(&network).contains(&Why::LimitedMember(3)), "{:?}", network.gaps);
     // A full member reaches all of them.
     fake.port((0, 1)).keys = vec![0xffff];
     assert_eq!(gaps(&walk(&fake, "H1")), []);

@@ -159,22 +159,11 @@ const fn board(
     infiniband: &'static str,
     ethernet: &'static str,
 ) -> Board {
-    Board {
-        id,
-        part,
-        sold_by: "",
-        family,
-        ports,
-        infiniband,
-        ethernet,
-    }
+    Board { id, part, sold_by: "", family, ports, infiniband, ethernet }
 }
 
 const fn sold_by(name: &'static str, board: Board) -> Board {
-    Board {
-        sold_by: name,
-        ..board
-    }
+    Board { sold_by: name, ..board }
 }
 
 /// All boards that are known.
@@ -189,221 +178,74 @@ pub static BOARDS: &[Board] = &[
     //= 26428 (0x673c), phys_port_cnt 2; speeds and Ethernet as above
     board("MT_0D80120009", "MHQH29B-XTR", CX2, 2, QDR, "10 Gb/s"),
     //= mlxup: "MCX354A-FCB_A2-A5, ConnectX-3 VPI adapter card; dual-port QSFP; FDR IB (56Gb/s) and 40GigE", MT_1090120019
-    board(
-        "MT_1090120019",
-        "MCX354A-FCBT",
-        CX3,
-        2,
-        FDR,
-        "10 and 40 Gb/s",
-    ),
+    board("MT_1090120019", "MCX354A-FCBT", CX3, 2, FDR, "10 and 40 Gb/s"),
     //= mlxfwmanager: "MCX354A-QCB_Ax, ConnectX-3 VPI adapter card; dual-port QSFP; QDR IB (40Gb/s) and 10GigE",
     //= MT_1090110018
     board("MT_1090110018", "MCX354A-QCBT", CX3, 2, QDR, "10 Gb/s"),
     //= mlxfwmanager: "MCX353A-FCB_A2-A5, ConnectX-3 VPI adapter card; single-port QSFP; FDR IB (56Gb/s) and 40GigE",
     //= MT_1100120019
-    board(
-        "MT_1100120019",
-        "MCX353A-FCBT",
-        CX3,
-        1,
-        FDR,
-        "10 and 40 Gb/s",
-    ),
+    board("MT_1100120019", "MCX353A-FCBT", CX3, 1, FDR, "10 and 40 Gb/s"),
     //= mlxfwmanager: "MCX353A-QCA_A1-A2, ConnectX-3 VPI adapter card; single-port QSFP; QDR IB (40Gb/s) and 10GigE",
     //= MT_1120120018 (forums.servethehome.com, "MCX353A-QCA_A1-A2 won't accept firmware update")
     board("MT_1120120018", "MCX353A-QCAT", CX3, 1, QDR, "10 Gb/s"),
     //= a firmware dump of ISL1090110018 names the profile cx3-1_MCX354A_qdr.prs, "dual-port QSFP; QDR IB (40Gb/s)"; Dell's
     //= firmware guide of Isilon: "Mellanox CX-3 IB/10GbE 2.42.5000+ISL1090110018"
-    sold_by(
-        "Isilon",
-        board("ISL1090110018", "MCX354A-QCBT", CX3, 2, QDR, "10 Gb/s"),
-    ),
+    sold_by("Isilon", board("ISL1090110018", "MCX354A-QCBT", CX3, 2, QDR, "10 Gb/s")),
     //= mlxup: "01T7NW, ConnectX-3 VPI adapter; dual-port QSFP; FDR IB (56Gb/s) and 40GbE; Dell PowerEdge",
     //= DEL1090001019
-    sold_by(
-        "Dell",
-        board("DEL1090001019", "01T7NW", CX3, 2, FDR, "10 and 40 Gb/s"),
-    ),
+    sold_by("Dell", board("DEL1090001019", "01T7NW", CX3, 2, FDR, "10 and 40 Gb/s")),
     //= mstflint: the image fw-ConnectX3Pro-rel-2_42_5000-MCX354A-FCC_Ax has the PSID MT_1090111019; speeds from its name
     //= (F: FDR and 40 Gb/s, as MCX354A-FCB)
-    board(
-        "MT_1090111019",
-        "MCX354A-FCCT",
-        CX3_PRO,
-        2,
-        FDR,
-        "10 and 40 Gb/s",
-    ),
+    board("MT_1090111019", "MCX354A-FCCT", CX3_PRO, 2, FDR, "10 and 40 Gb/s"),
     //= mlxfwmanager: "764284-B21_Ax, HP InfiniBand FDR/Ethernet 10Gb/40Gb 2-port 544+QSFP Adapter", HP_1370110017
-    sold_by(
-        "HP",
-        board(
-            "HP_1370110017",
-            "764284-B21",
-            CX3_PRO,
-            2,
-            FDR,
-            "10 and 40 Gb/s",
-        ),
-    ),
+    sold_by("HP", board("HP_1370110017", "764284-B21", CX3_PRO, 2, FDR, "10 and 40 Gb/s")),
     //= mlxfwmanager: "764285-B21_Ax, HP InfiniBand FDR/Ethernet 10Gb/40Gb 2-port 544+FLR-QSFP Adapter", HP_1380110017
-    sold_by(
-        "HP",
-        board(
-            "HP_1380110017",
-            "764285-B21",
-            CX3_PRO,
-            2,
-            FDR,
-            "10 and 40 Gb/s",
-        ),
-    ),
+    sold_by("HP", board("HP_1380110017", "764285-B21", CX3_PRO, 2, FDR, "10 and 40 Gb/s")),
     //= mlxfwmanager: "ConnectX-4 VPI adapter card; FDR IB (56Gb/s) and 40GbE; dual-port QSFP28; PCIe3.0 x8", MT_2170110021,
     //= image MCX454A-FCA
-    board(
-        "MT_2170110021",
-        "MCX454A-FCAT",
-        CX4,
-        2,
-        FDR,
-        "up to 40 Gb/s",
-    ),
+    board("MT_2170110021", "MCX454A-FCAT", CX4, 2, FDR, "up to 40 Gb/s"),
     //= mlxfwmanager: "MCX455A-ECA_Ax, ConnectX-4 VPI adapter card; EDR IB (100Gb/s) and 100GbE; single-port QSFP28",
     //= MT_2180110032
-    board(
-        "MT_2180110032",
-        "MCX455A-ECAT",
-        CX4,
-        1,
-        EDR,
-        "up to 100 Gb/s",
-    ),
+    board("MT_2180110032", "MCX455A-ECAT", CX4, 1, EDR, "up to 100 Gb/s"),
     //= flint: MT_2190110032 takes the image fw-ConnectX4-rel-12_28_2006-MCX456A-ECA_Ax; MCX456A is the board of MCX455A
     //= with two ports
-    board(
-        "MT_2190110032",
-        "MCX456A-ECAT",
-        CX4,
-        2,
-        EDR,
-        "up to 100 Gb/s",
-    ),
+    board("MT_2190110032", "MCX456A-ECAT", CX4, 2, EDR, "up to 100 Gb/s"),
     //= mlxfwmanager: "06W1HY_0JJN39_Ax, Mellanox ConnectX-4 Single Port EDR PCIE Adapter LP", DEL2180110032
     //= (forums.servethehome.com, "Lenovo Connectx-4 card flash to Mellanox"); the speed of Ethernet from the User
     //= Manual of ConnectX-4 VPI Single and Dual QSFP28 Port cards for Dell PowerEdge, Rev 1.3
-    sold_by(
-        "Dell",
-        board("DEL2180110032", "06W1HY", CX4, 1, EDR, "up to 100 Gb/s"),
-    ),
+    sold_by("Dell", board("DEL2180110032", "06W1HY", CX4, 1, EDR, "up to 100 Gb/s")),
     //= flint and mlxconfig of one card: LNV2180110032, "00KH925_Ax, Mellanox ConnectX-4 EDR IB VPI Single-port x16
     //= PCIe 3.0 HCA"; ethtool of it: 100000baseCR4/Full
-    sold_by(
-        "Lenovo",
-        board("LNV2180110032", "00KH925", CX4, 1, EDR, "up to 100 Gb/s"),
-    ),
+    sold_by("Lenovo", board("LNV2180110032", "00KH925", CX4, 1, EDR, "up to 100 Gb/s")),
     //= lshca: "MCX556A-ECAT, PSID MT_0000000008"; mlxconfig: "MCX556A-ECA_Ax, ConnectX-5 VPI adapter card; EDR IB (100Gb/s)
     //= and 100GbE; dual-port QSFP28"
-    board(
-        "MT_0000000008",
-        "MCX556A-ECAT",
-        CX5,
-        2,
-        EDR,
-        "up to 100 Gb/s",
-    ),
+    board("MT_0000000008", "MCX556A-ECAT", CX5, 2, EDR, "up to 100 Gb/s"),
     //= a nicmem artifact: "MCX555A-ECA_Ax_Bx, PSID MT_0000000010"; mstconfig: "MCX555A-ECA_Ax_Bx, ConnectX-5 VPI
     //= adapter card; EDR IB (100Gb/s) and 100GbE; single-port QSFP28"
-    board(
-        "MT_0000000010",
-        "MCX555A-ECAT",
-        CX5,
-        1,
-        EDR,
-        "up to 100 Gb/s",
-    ),
+    board("MT_0000000010", "MCX555A-ECAT", CX5, 1, EDR, "up to 100 Gb/s"),
     //= lshca: "MCX556A-EDAT, PSID MT_0000000009", MT4121, two functions; mlxconfig: "MCX556A-EDA_Ax_Bx, ConnectX-5 Ex
     //= VPI adapter card; EDR IB (100Gb/s) and 100GbE; dual-port QSFP28"
-    board(
-        "MT_0000000009",
-        "MCX556A-EDAT",
-        CX5_EX,
-        2,
-        EDR,
-        "up to 100 Gb/s",
-    ),
+    board("MT_0000000009", "MCX556A-EDAT", CX5_EX, 2, EDR, "up to 100 Gb/s"),
     //= mlxfwmanager: "MCX653105A-HDA_Ax, ConnectX-6 VPI adapter card; HDR IB (200Gb/s) and 200GbE; single-port QSFP56",
     //= MT_0000000223
-    board(
-        "MT_0000000223",
-        "MCX653105A-HDAT",
-        CX6,
-        1,
-        HDR,
-        "up to 200 Gb/s",
-    ),
+    board("MT_0000000223", "MCX653105A-HDAT", CX6, 1, HDR, "up to 200 Gb/s"),
     //= flint: "P06250-B21_Ax, HPE InfiniBand HDR100/Ethernet 100Gb 1-port 940QSFP56 x16 Adapter", HPE0000000035
     //= (forums.servethehome.com, "Cross-flash HPE ConnectX-6 VPI")
-    sold_by(
-        "HPE",
-        board(
-            "HPE0000000035",
-            "P06250-B21",
-            CX6,
-            1,
-            HDR100,
-            "up to 100 Gb/s",
-        ),
-    ),
+    sold_by("HPE", board("HPE0000000035", "P06250-B21", CX6, 1, HDR100, "up to 100 Gb/s")),
     //= lshca: "MCX653105A-ECAT, PSID MT_0000000222"; mlxconfig: "MCX653105A-ECA_Ax, ConnectX-6 VPI adapter card;
     //= 100Gb/s (HDR100; EDR IB and 100GbE); single-port QSFP56"
-    board(
-        "MT_0000000222",
-        "MCX653105A-ECAT",
-        CX6,
-        1,
-        HDR100,
-        "up to 100 Gb/s",
-    ),
+    board("MT_0000000222", "MCX653105A-ECAT", CX6, 1, HDR100, "up to 100 Gb/s"),
     //= mlxfwmanager, XML in NVIDIA's tests of libmlx: psid "MT_0000000224", partNumber "MCX653106A-ECA_Ax";
     //= ibdev2netdev: "MCX653106A-ECAT, ConnectX-6 VPI adapter card, 100Gb/s (HDR100, EDR IB and 100GbE), dual-port
     //= QSFP56"
-    board(
-        "MT_0000000224",
-        "MCX653106A-ECAT",
-        CX6,
-        2,
-        HDR100,
-        "up to 100 Gb/s",
-    ),
+    board("MT_0000000224", "MCX653106A-ECAT", CX6, 2, HDR100, "up to 100 Gb/s"),
     //= lshca: "MCX654106A-HCAT, PSID MT_0000000228"; mlxconfig: "MCX654106A-HCA_Ax, ConnectX-6 VPI adapter card; HDR
     //= IB (200Gb/s) and 200GbE; dual-port QSFP56; Socket Direct 2x PCIe3.0 x16"
-    board(
-        "MT_0000000228",
-        "MCX654106A-HCAT",
-        CX6,
-        2,
-        HDR,
-        "up to 200 Gb/s",
-    ),
+    board("MT_0000000228", "MCX654106A-HCAT", CX6, 2, HDR, "up to 200 Gb/s"),
     //= mlxfwmanager: "MCX653105A-EFA_Ax, ConnectX-6 VPI adapter card; 100Gb/s (HDR100; EDR IB and 100GbE); single-port
     //= QSFP56; PCIe3.0/4.0 Socket Direct 2x8 in a row", MT_0000000237
-    board(
-        "MT_0000000237",
-        "MCX653105A-EFAT",
-        CX6,
-        1,
-        HDR100,
-        "up to 100 Gb/s",
-    ),
+    board("MT_0000000237", "MCX653105A-EFAT", CX6, 1, HDR100, "up to 100 Gb/s"),
     //= mlxup: "MCX75310AAS-NEA_Ax, NVIDIA ConnectX-7 HHHL Adapter card; 400GbE / NDR IB (default mode); Single-port OSFP",
     //= MT_0000000838
-    board(
-        "MT_0000000838",
-        "MCX75310AAS-NEAT",
-        CX7,
-        1,
-        "up to NDR (400 Gb/s)",
-        "up to 400 Gb/s",
-    ),
+    board("MT_0000000838", "MCX75310AAS-NEAT", CX7, 1, "up to NDR (400 Gb/s)", "up to 400 Gb/s"),
 ];

@@ -7,19 +7,13 @@ use crate::facts::usb::Hub;
 use crate::units::Transfers;
 
 fn lanes(giga: u64, width: u8) -> Link {
-    Link {
-        speed: Some(Transfers(giga * 1_000_000_000)),
-        width: Some(width),
-    }
+    Link { speed: Some(Transfers(giga * 1_000_000_000)), width: Some(width) }
 }
 
 fn bridge(address: &str, buses: (u8, u8), kind: PortKind, link: Link) -> Device {
     Device {
         class: 0x06_0400,
-        buses: Some(Buses {
-            secondary: buses.0,
-            subordinate: buses.1,
-        }),
+        buses: Some(Buses { secondary: buses.0, subordinate: buses.1 }),
         ..device(address, kind, link)
     }
 }
@@ -31,11 +25,7 @@ fn device(address: &str, kind: PortKind, link: Link) -> Device {
         kind: Some(kind),
         now: Some(link),
         max: Some(link),
-        payload: Some(Payload {
-            now: 256,
-            max: 256,
-            read_request: 512,
-        }),
+        payload: Some(Payload { now: 256, max: 256, read_request: 512 }),
         ..Device::default()
     }
 }
@@ -56,10 +46,7 @@ fn port(name: &str, pci: &str, mbps: u64) -> Nic {
 fn machine(mut pci: Vec<Device>, nics: Vec<Nic>) -> Inventory {
     pci.sort_by_key(|device| device.address);
     pci::find_parents(&mut pci);
-    let mut machine = Inventory {
-        pci,
-        ..Inventory::default()
-    };
+    let mut machine = Inventory { pci, ..Inventory::default() };
     machine.network.nics = nics;
     machine
 }
@@ -87,10 +74,7 @@ fn a_port_that_is_faster_than_its_link_is_told_from_two_that_are_so_together() {
         let nics = vec![port("a", FIRST, first), port("b", SECOND, second)];
         let found = told(&machine(card(lanes(5, 4)), nics));
         assert!(found.len() <= 1, "{found:?}");
-        found
-            .first()
-            .map(|odd| odd.what.clone())
-            .unwrap_or_default()
+        found.first().map(|odd| odd.what.clone()).unwrap_or_default()
     };
     // 16 Gb/s, of which 14.8 are left for frames.
     let alone = with(16_000, 10_000);
@@ -116,26 +100,13 @@ fn a_port_that_is_down_counts_by_itself_where_its_fastest_mode_is_known() {
     let with = |modes: &[&str], first: u64| {
         let mut down = down.clone();
         down.link.supported = modes.iter().map(|&m| m.to_owned()).collect();
-        let found = told(&machine(
-            card(lanes(5, 4)),
-            vec![port("a", FIRST, first), down],
-        ));
-        found
-            .first()
-            .map(|odd| odd.what.clone())
-            .unwrap_or_default()
+        let found = told(&machine(card(lanes(5, 4)), vec![port("a", FIRST, first), down]));
+        found.first().map(|odd| odd.what.clone()).unwrap_or_default()
     };
     assert_eq!(with(&[], 10_000), "");
-    assert_eq!(
-        with(&["10000baseT/Full"], 10_000),
-        "",
-        "nothing is sent by it"
-    );
+    assert_eq!(with(&["10000baseT/Full"], 10_000), "", "nothing is sent by it");
     let what = with(&["10000baseT/Full", "25000baseCR/Full"], 10_000);
-    assert!(
-        what.ends_with("b (25 Gb/s once it is up) alone is faster"),
-        "{what}"
-    );
+    assert!(what.ends_with("b (25 Gb/s once it is up) alone is faster"), "{what}");
 }
 
 #[test]
@@ -149,10 +120,7 @@ fn virtual_functions_and_ports_on_others_add_nothing() {
         |nic| nic.device = "mlx5_core.sf.4".to_owned(),
         |nic| nic.is_virtual = true,
         |nic| {
-            nic.stack = Stack {
-                below: vec![7],
-                ..Stack::default()
-            };
+            nic.stack = Stack { below: vec![7], ..Stack::default() };
         },
     ] {
         let mut nics = nics();
@@ -175,21 +143,14 @@ fn a_member_of_a_bond_that_stands_by_adds_nothing() {
             is_virtual: true,
             stack: Stack {
                 below: vec![1, 2],
-                bond: Some(Bond {
-                    mode: mode.to_owned(),
-                    active,
-                    ..Bond::default()
-                }),
+                bond: Some(Bond { mode: mode.to_owned(), active, ..Bond::default() }),
                 ..Stack::default()
             },
             ..Nic::default()
         });
         told(&machine(card(lanes(5, 4)), nics)).len()
     };
-    assert_eq!(
-        (with("active-backup", Some(2)), with("active-backup", None)),
-        (0, 0)
-    );
+    assert_eq!((with("active-backup", Some(2)), with("active-backup", None)), (0, 0));
     assert_eq!(with("802.3ad", None), 1);
 }
 
@@ -200,12 +161,7 @@ fn members_of_a_team_add_nothing_together_and_count_alone() {
         for (nic, index) in nics.iter_mut().zip([1, 2]) {
             (nic.index, nic.stack.above) = (index, Some(9));
         }
-        nics.push(Nic {
-            index: 9,
-            kind: kind.to_owned(),
-            is_virtual: true,
-            ..Nic::default()
-        });
+        nics.push(Nic { index: 9, kind: kind.to_owned(), is_virtual: true, ..Nic::default() });
         told(&machine(card(lanes(5, 4)), nics)).len()
     };
     assert_eq!((with(10_000, "team"), with(10_000, "bridge")), (0, 1));
@@ -225,10 +181,7 @@ fn switch(upper: Link, lower: Link) -> Vec<Device> {
 }
 
 fn behind(upper: Link, lower: Link, mbps: [u64; 2]) -> Vec<String> {
-    let nics = vec![
-        port("a", "0000:03:00.0", mbps[0]),
-        port("b", "0000:04:00.0", mbps[1]),
-    ];
+    let nics = vec![port("a", "0000:03:00.0", mbps[0]), port("b", "0000:04:00.0", mbps[1])];
     let found = told(&machine(switch(upper, lower), nics)).into_iter();
     found.map(|odd| odd.subject).collect()
 }
@@ -241,25 +194,16 @@ fn cards_behind_a_switch_share_its_link_and_each_is_told_where_it_is_narrowest()
     assert_eq!(behind(four, four, [25_000, 10_000]), ["0000:01:00.0 a b"]);
     // What the links of the cards leave cannot fill the one above.
     assert_eq!(behind(four, two, [25_000, 10_000]), ["0000:03:00.0 a"]);
-    assert_eq!(
-        behind(four, two, [25_000, 25_000]),
-        ["0000:03:00.0 a", "0000:04:00.0 b"]
-    );
+    assert_eq!(behind(four, two, [25_000, 25_000]), ["0000:03:00.0 a", "0000:04:00.0 b"]);
     // One card alone fills both: its own link is the nearest, the other's port is behind one of them.
-    assert_eq!(
-        behind(four, four, [40_000, 10_000]),
-        ["0000:03:00.0 a", "0000:01:00.0 a b"]
-    );
+    assert_eq!(behind(four, four, [40_000, 10_000]), ["0000:03:00.0 a", "0000:01:00.0 a b"]);
     assert_eq!(behind(four, four, [40_000, 0]), ["0000:03:00.0 a"]);
     assert_eq!(behind(two, four, [25_000, 0]), ["0000:01:00.0 a"]);
 }
 
 #[test]
 fn a_tunnel_above_is_no_ceiling_and_the_link_of_the_card_still_is() {
-    let slow = Link {
-        speed: Some(Transfers(2_500_000_000)),
-        width: Some(1),
-    };
+    let slow = Link { speed: Some(Transfers(2_500_000_000)), width: Some(1) };
     let with = |mbps: u64, tunneled: bool| {
         let mut pci = switch(slow, lanes(8, 4));
         pci[1].tunneled = tunneled;
@@ -273,10 +217,7 @@ fn a_tunnel_above_is_no_ceiling_and_the_link_of_the_card_still_is() {
 
 #[test]
 fn an_integrated_port_has_no_link() {
-    let slow = Link {
-        speed: Some(Transfers(2_500_000_000)),
-        width: Some(1),
-    };
+    let slow = Link { speed: Some(Transfers(2_500_000_000)), width: Some(1) };
     let with = |mbps: u64| told(&machine(card(slow), vec![port("a", FIRST, mbps)])).len();
     assert_eq!((with(10_000), with(2_500)), (0, 1));
 }
@@ -284,10 +225,7 @@ fn an_integrated_port_has_no_link() {
 #[test]
 fn several_ports_behind_the_default_figures_of_the_processor_are_not_odd() {
     let with = |tenths: u64, width: u8, mbps: [u64; 2]| {
-        let link = Link {
-            speed: Some(Transfers(tenths * 100_000_000)),
-            width: Some(width),
-        };
+        let link = Link { speed: Some(Transfers(tenths * 100_000_000)), width: Some(width) };
         let nics = vec![port("a", FIRST, mbps[0]), port("b", SECOND, mbps[1])];
         let found = told(&machine(card(link), nics)).into_iter();
         found.map(|odd| odd.subject).collect::<Vec<_>>()
@@ -303,14 +241,8 @@ fn several_ports_behind_the_default_figures_of_the_processor_are_not_odd() {
 
 #[test]
 fn cards_behind_a_switch_with_one_slow_lane_share_it() {
-    let slow = Link {
-        speed: Some(Transfers(2_500_000_000)),
-        width: Some(1),
-    };
-    assert_eq!(
-        behind(slow, lanes(8, 4), [1_000, 1_000]),
-        ["0000:01:00.0 a b"]
-    );
+    let slow = Link { speed: Some(Transfers(2_500_000_000)), width: Some(1) };
+    assert_eq!(behind(slow, lanes(8, 4), [1_000, 1_000]), ["0000:01:00.0 a b"]);
 }
 
 #[test]
@@ -330,10 +262,7 @@ fn a_port_that_may_have_several_pci_functions_is_left_out() {
         machine.infiniband.devices = rdma
             .map(|layer| IbDevice {
                 pci: "0000:02:00.0".to_owned(),
-                ports: vec![IbPort {
-                    layer: Some(layer),
-                    ..IbPort::default()
-                }],
+                ports: vec![IbPort { layer: Some(layer), ..IbPort::default() }],
                 ..IbDevice::default()
             })
             .into_iter()
@@ -362,10 +291,8 @@ fn device_of(address: &str, driver: &str, id: u16, link: Link) -> Device {
 fn adapter(name: &str, usb: u64, hub: Option<(&str, u64)>, mbps: u64) -> Nic {
     let mut nic = port(name, "", mbps);
     nic.usb = Some(Rate(usb * 1_000_000));
-    let hub = hub.map(|(name, speed)| Hub {
-        name: name.to_owned(),
-        speed: Some(Rate(speed * 1_000_000)),
-    });
+    let hub = hub
+        .map(|(name, speed)| Hub { name: name.to_owned(), speed: Some(Rate(speed * 1_000_000)) });
     nic.usb_hubs = hub.into_iter().collect();
     nic
 }
@@ -391,9 +318,7 @@ fn usb_caps_an_adapter_at_its_own_wire_or_at_that_of_a_hub() {
     assert_eq!(one(10_000, Some(("6-1", 10_000)), 5_000), []);
     let hub = one(10_000, Some(("6-1", 5_000)), 10_000);
     assert!(
-        hub[0]
-            .1
-            .contains("hub 6-1 that it hangs on signals 5 Gb/s, which leaves 4 Gb/s"),
+        hub[0].1.contains("hub 6-1 that it hangs on signals 5 Gb/s, which leaves 4 Gb/s"),
         "{hub:?}"
     );
     let shared = |second: &str| {
@@ -410,11 +335,7 @@ fn usb_caps_an_adapter_at_its_own_wire_or_at_that_of_a_hub() {
 fn a_port_of_infiniband_counts_by_its_data_rate_while_it_is_active() {
     let with = |link: Link, speed: &str, state: LinkState| {
         let mut machine = machine(card(link), Vec::new());
-        let rate = IbRate {
-            rate: Rate(200_000_000_000),
-            width: 4,
-            speed: speed.to_owned(),
-        };
+        let rate = IbRate { rate: Rate(200_000_000_000), width: 4, speed: speed.to_owned() };
         machine.infiniband.devices = vec![IbDevice {
             name: "mlx5_0".to_owned(),
             pci: FIRST.to_owned(),
@@ -427,10 +348,7 @@ fn a_port_of_infiniband_counts_by_its_data_rate_while_it_is_active() {
             }],
             ..IbDevice::default()
         }];
-        told(&machine)
-            .into_iter()
-            .map(|odd| odd.subject)
-            .collect::<Vec<_>>()
+        told(&machine).into_iter().map(|odd| odd.subject).collect::<Vec<_>>()
     };
     let active = LinkState::Active;
     assert_eq!(with(lanes(16, 8), "HDR", active), ["0000:01:00.0 mlx5_0"]);

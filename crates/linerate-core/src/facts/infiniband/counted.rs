@@ -58,21 +58,9 @@ const TABLE: &[(Meaning, &[&str])] = &[
     ),
     (
         Meaning::ResponseMissing,
-        &[
-            "implied_nak_seq_err",
-            "missing_resp",
-            "Nak Sequence Error Implied",
-        ],
+        &["implied_nak_seq_err", "missing_resp", "Nak Sequence Error Implied"],
     ),
-    (
-        Meaning::TimedOut,
-        &[
-            "local_ack_timeout_err",
-            "to_retransmits",
-            "sq_num_to",
-            "RTO",
-        ],
-    ),
+    (Meaning::TimedOut, &["local_ack_timeout_err", "to_retransmits", "sq_num_to", "RTO"]),
     (Meaning::Retried, &["completer_retry_err"]),
     (
         Meaning::OutOfOrder,
@@ -84,33 +72,15 @@ const TABLE: &[(Meaning, &[&str])] = &[
             "Rcvd Out of order packets",
         ],
     ),
-    (
-        Meaning::NotReadySent,
-        &["out_of_buffer", "send_rnr_err", "rq_num_rnr", "RNR sent"],
-    ),
+    (Meaning::NotReadySent, &["out_of_buffer", "send_rnr_err", "rq_num_rnr", "RNR sent"]),
     (
         Meaning::NotReadyReceived,
-        &[
-            "rnr_nak_retry_err",
-            "rcvd_rnr_err",
-            "rnr_naks_rcvd",
-            "sq_num_rnr",
-            "RNR received",
-        ],
+        &["rnr_nak_retry_err", "rcvd_rnr_err", "rnr_naks_rcvd", "sq_num_rnr", "RNR received"],
     ),
-    (
-        Meaning::CongestionMarked,
-        &["np_ecn_marked_roce_packets", "RxECNMrkd"],
-    ),
+    (Meaning::CongestionMarked, &["np_ecn_marked_roce_packets", "RxECNMrkd"]),
     (Meaning::CongestionSent, &["np_cnp_sent", "cnpSent"]),
-    (
-        Meaning::CongestionReceived,
-        &["rp_cnp_handled", "cnpHandled"],
-    ),
-    (
-        Meaning::Discarded,
-        &["port_xmit_discards", "rx_roce_discards"],
-    ),
+    (Meaning::CongestionReceived, &["rp_cnp_handled", "cnpHandled"]),
+    (Meaning::Discarded, &["port_xmit_discards", "rx_roce_discards"]),
     (Meaning::LinkDowned, &["link_downed"]),
     (
         Meaning::Damaged,

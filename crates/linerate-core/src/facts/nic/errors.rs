@@ -56,9 +56,6 @@ impl PortErrors {
             ("collisions", self.collisions),
         ];
         let some = |(name, count): (&'static str, Option<u64>)| Some((name, count?));
-        all.into_iter()
-            .filter_map(some)
-            .filter(|(_, n)| *n > 0)
-            .collect()
+        all.into_iter().filter_map(some).filter(|(_, n)| *n > 0).collect()
     }
 }

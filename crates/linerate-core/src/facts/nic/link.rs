@@ -122,10 +122,7 @@ impl LinkModes {
     pub fn fastest_of_pairs(&self) -> Option<Rate> {
         const NEGOTIATES: Rate = Rate(1_000_000_000);
         let is_of_pairs = |mode: &&String| mode.contains("baseT/");
-        let mut modes = self
-            .supported
-            .iter()
-            .filter(|mode| mode_speed(mode).is_some());
+        let mut modes = self.supported.iter().filter(|mode| mode_speed(mode).is_some());
         let speeds = modes.clone().filter_map(|mode| mode_speed(mode));
         let fastest = speeds.max().filter(|fastest| *fastest >= NEGOTIATES);
         fastest.filter(|_| modes.all(|mode| is_of_pairs(&mode)))
@@ -135,10 +132,7 @@ impl LinkModes {
     pub fn withheld(&self) -> impl Iterator<Item = &str> {
         let is_withheld =
             |mode: &&String| mode_speed(mode).is_some() && !self.advertised.contains(mode);
-        self.supported
-            .iter()
-            .filter(is_withheld)
-            .map(String::as_str)
+        self.supported.iter().filter(is_withheld).map(String::as_str)
     }
 
     fn fastest_of(&self, own: &[String]) -> Option<Rate> {
@@ -187,24 +181,14 @@ mod tests {
 
     #[test]
     fn what_is_no_speed_is_none() {
-        for mbps in [
-            0,
-            65_535,
-            u64::from(u32::MAX),
-            u64::MAX,
-            i32::MAX as u64,
-            FASTEST_MBPS + 1,
-        ] {
+        for mbps in [0, 65_535, u64::from(u32::MAX), u64::MAX, i32::MAX as u64, FASTEST_MBPS + 1] {
             assert_eq!(speed_of_mbps(mbps), None, "{mbps}");
         }
         assert_eq!(speed_of_mbps(1), Some(Rate(1_000_000)));
         assert_eq!(speed_of_mbps(65_534), Some(Rate(65_534_000_000)));
         assert_eq!(speed_of_mbps(800_000), Some(Rate(800_000_000_000)));
         assert_eq!(speed_of_mbps(FASTEST_MBPS), Some(Rate(3_200_000_000_000)));
-        assert_eq!(
-            mode_speed("100000baseCR4/Full"),
-            Some(Rate(100_000_000_000))
-        );
+        assert_eq!(mode_speed("100000baseCR4/Full"), Some(Rate(100_000_000_000)));
         assert_eq!(mode_speed("Pause"), None);
         assert_eq!(mode_speed("base"), None);
     }
@@ -212,11 +196,8 @@ mod tests {
     #[test]
     fn half_duplex_ends_at_a_gigabit() {
         let half = |duplex, mbps: Option<u64>| {
-            let link = LinkModes {
-                duplex,
-                speed: mbps.and_then(speed_of_mbps),
-                ..LinkModes::default()
-            };
+            let link =
+                LinkModes { duplex, speed: mbps.and_then(speed_of_mbps), ..LinkModes::default() };
             link.is_half()
         };
         let duplex = Some(Duplex::Half);

@@ -33,16 +33,8 @@ pub const FAST: Rate = Rate(10_000_000_000);
 /// Buses of emulated devices: the speed of their ports is nominal.
 pub const VIRTUAL_BUSES: [&str; 4] = ["virtio", "vmbus", "xen", "vio"];
 /// Drivers of emulated devices on other buses: the speed of their ports is nominal.
-pub const VIRTUAL_DRIVERS: [&str; 8] = [
-    "virtio_net",
-    "hv_netvsc",
-    "vif",
-    "vmxnet3",
-    "ena",
-    "gve",
-    "mana",
-    "ibmveth",
-];
+pub const VIRTUAL_DRIVERS: [&str; 8] =
+    ["virtio_net", "hv_netvsc", "vif", "vmxnet3", "ena", "gve", "mana", "ibmveth"];
 
 /// Largest number of shapers of a port that are kept.
 pub const SHAPERS_MAX: usize = 64;
@@ -324,16 +316,8 @@ pub(super) mod tests {
 
     /// A port and the ports below it.
     pub(in crate::facts) fn nic(index: u32, below: &[u32]) -> Nic {
-        let stack = Stack {
-            below: below.to_vec(),
-            ..Stack::default()
-        };
-        Nic {
-            name: format!("eth{index}"),
-            index,
-            stack,
-            ..Nic::default()
-        }
+        let stack = Stack { below: below.to_vec(), ..Stack::default() };
+        Nic { name: format!("eth{index}"), index, stack, ..Nic::default() }
     }
 
     #[test]
@@ -358,10 +342,7 @@ pub(super) mod tests {
     fn leaves_are_found_through_all_layers_and_loops_end() {
         // A VLAN on a bond of two.
         let nics = vec![nic(9, &[5]), nic(5, &[2, 3]), nic(2, &[]), nic(3, &[])];
-        let network = Network {
-            nics,
-            ..Network::default()
-        };
+        let network = Network { nics, ..Network::default() };
         assert_eq!(network.leaves(9), [2, 3]);
         assert_eq!(network.leaves(2), [2]);
         assert_eq!(network.leaves(77), [77]);

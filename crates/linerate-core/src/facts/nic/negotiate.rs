@@ -27,10 +27,7 @@ impl Nic {
     //= ethtool, netlink/settings.c, nl_sset_compat_linkmodes; undo: ethtool 5.6 or later
     pub(crate) fn offer_all(&self, what: &str) -> Advice {
         let name = word(&self.name);
-        let withheld = self
-            .link
-            .withheld()
-            .map(|mode| format!(" {} off", word(mode)));
+        let withheld = self.link.withheld().map(|mode| format!(" {} off", word(mode)));
         let withheld: String = withheld.collect();
         Advice::new(what)
             .set(None, format!("sudo ethtool -s {name} autoneg on"))

@@ -18,10 +18,7 @@ pub struct Offloads {
 //= net/ethtool/common.c, netdev_features_strings
 const NEEDED: [(&str, &[&str]); 6] = [
     ("scatter-gather", &["tx-scatter-gather"]),
-    (
-        "tx checksum",
-        &["tx-checksum-ip-generic", "tx-checksum-ipv4"],
-    ),
+    ("tx checksum", &["tx-checksum-ip-generic", "tx-checksum-ipv4"]),
     ("TSO", &["tx-tcp-segmentation"]),
     ("GSO", &["tx-generic-segmentation"]),
     ("rx checksum", &["rx-checksum"]),
@@ -58,24 +55,15 @@ mod tests {
     fn what_is_off_and_could_be_on_is_lacking() {
         let text = |names: &[&str]| names.iter().map(|&n| n.to_owned()).collect();
         let lacking = |on: &[&str], off: &[&str]| {
-            let offloads = Offloads {
-                on: text(on),
-                off: text(off),
-            };
+            let offloads = Offloads { on: text(on), off: text(off) };
             offloads.lacking()
         };
         assert_eq!(lacking(&["rx-gro"], &["rx-lro"]), [""; 0]);
-        assert_eq!(
-            lacking(&[], &["rx-gro", "tx-tcp-segmentation"]),
-            ["TSO", "GRO"]
-        );
+        assert_eq!(lacking(&[], &["rx-gro", "tx-tcp-segmentation"]), ["TSO", "GRO"]);
         let other = lacking(&["tx-checksum-ip-generic"], &["tx-checksum-ipv4"]);
         assert_eq!(other, [""; 0], "the other one does it");
         assert_eq!(lacking(&[], &["tx-checksum-ipv4"]), ["tx checksum"]);
-        let off = Offloads {
-            on: Vec::new(),
-            off: text(&["rx-gro", "tx-checksum-ipv4"]),
-        };
+        let off = Offloads { on: Vec::new(), off: text(&["rx-gro", "tx-checksum-ipv4"]) };
         assert_eq!(off.lacking_features(), ["tx-checksum-ipv4", "rx-gro"]);
     }
 }

@@ -116,10 +116,7 @@ mod tests {
 
     #[test]
     fn a_table_names_the_queues_that_get_packets() {
-        let rss = Rss {
-            table: vec![0, 2, 0, 2],
-            ..Rss::default()
-        };
+        let rss = Rss { table: vec![0, 2, 0, 2], ..Rss::default() };
         assert_eq!(rss.queues(), [0, 2]);
     }
 }

@@ -46,12 +46,7 @@ pub struct TunnelKind {
 }
 
 const fn kind(name: &'static str, outer: Outer, headers: Option<u32>, frames: bool) -> TunnelKind {
-    TunnelKind {
-        name,
-        outer,
-        headers,
-        frames,
-    }
+    TunnelKind { name, outer, headers, frames }
 }
 
 /// All kinds of tunnels; the bytes include the UDP header.
@@ -99,11 +94,7 @@ impl TunnelKind {
             (_, None) => Ip::ALL.map(Ip::header),
         };
         // A macsec port carries the same Ethernet frames as the port below: only the bytes in between count.
-        let frame = if frames && self.outer != Outer::None {
-            ETHERNET
-        } else {
-            0
-        };
+        let frame = if frames && self.outer != Outer::None { ETHERNET } else { 0 };
         let added = self.headers.map(|headers| headers + frame);
         Tunnel {
             least: added.map(|added| added + ip[0] + besides.unwrap_or(0)),
@@ -170,10 +161,7 @@ impl Nic {
         let usual = |(kind, told): (&TunnelKind, &Tunnel)| {
             kind.tunnel(told.version, told.frames, None).least
         };
-        let more = kind
-            .zip(told)
-            .and_then(usual)
-            .zip(told.and_then(|told| told.least));
+        let more = kind.zip(told).and_then(usual).zip(told.and_then(|told| told.least));
         let has_header = more.is_some_and(|(usual, least)| least >= usual.saturating_add(UDP));
         OVER_UDP.contains(&self.kind.as_str()) || self.is_wrapping() && has_header
     }
@@ -293,12 +281,7 @@ mod tests {
     }
 
     fn nic(kind: &str, mtu: u32) -> Nic {
-        Nic {
-            name: format!("{kind}0"),
-            kind: kind.to_owned(),
-            mtu: Some(mtu),
-            ..Nic::default()
-        }
+        Nic { name: format!("{kind}0"), kind: kind.to_owned(), mtu: Some(mtu), ..Nic::default() }
     }
 
     /// For a packet of this size at the top that does not fit: all its bytes, the room, and the size that would
@@ -328,21 +311,13 @@ mod tests {
         let led = |kind: &str, name: &str, external: Option<bool>| {
             let mut nic = nic(kind, 1500);
             name.clone_into(&mut nic.name);
-            nic.stack.tunnel = external.map(|external| Tunnel {
-                external,
-                ..Tunnel::default()
-            });
+            nic.stack.tunnel = external.map(|external| Tunnel { external, ..Tunnel::default() });
             nic.is_led()
         };
         assert_eq!(led("vxlan", "vx0", None), None);
         assert_eq!(led("vxlan", "vx0", Some(true)), Some(true));
         assert_eq!(led("vxlan", "vx0", Some(false)), Some(false));
-        for name in [
-            "genev_sys_6081",
-            "vxlan_sys_4789",
-            "gre_sys",
-            "cilium_vxlan",
-        ] {
+        for name in ["genev_sys_6081", "vxlan_sys_4789", "gre_sys", "cilium_vxlan"] {
             assert_eq!(led("geneve", name, None), Some(true), "{name}");
         }
         assert_eq!(led("wireguard", "wg0", None), Some(false));
@@ -355,17 +330,9 @@ mod tests {
             let chain = [nic(kind, 9000), nic("", 1500)];
             let fits = 1500 - adds;
             assert_eq!(over(&chain, fits), None, "{kind}");
-            assert_eq!(
-                over(&chain, fits + 1),
-                Some((1501, 1500, Some(fits))),
-                "{kind}"
-            );
+            assert_eq!(over(&chain, fits + 1), Some((1501, 1500, Some(fits))), "{kind}");
         }
-        assert_eq!(
-            over(&[nic("tun", 1500), nic("", 1500)], 1500),
-            None,
-            "who knows"
-        );
+        assert_eq!(over(&[nic("tun", 1500), nic("", 1500)], 1500), None, "who knows");
         assert_eq!(over(&[nic("vxlan", 1500)], 1500), None, "on what?");
         assert_eq!(over(&[nic("vlan", 1500), nic("", 1500)], 1500), None);
     }
@@ -374,28 +341,16 @@ mod tests {
     fn a_tunnel_in_a_tunnel_adds_both_and_a_tag_inside_counts() {
         let nested = [nic("vxlan", 1400), nic("gre", 1476), nic("", 1500)];
         assert_eq!(over(&nested, 1426), None);
-        assert_eq!(
-            over(&nested, 1427),
-            Some((1477, 1476, Some(1426))),
-            "the inner one"
-        );
+        assert_eq!(over(&nested, 1427), Some((1477, 1476, Some(1426))), "the inner one");
         let lower = [nic("vxlan", 1400), nic("gre", 1500), nic("", 1500)];
-        assert_eq!(
-            over(&lower, 1427),
-            Some((1501, 1500, Some(1426))),
-            "the outer one"
-        );
+        assert_eq!(over(&lower, 1427), Some((1501, 1500, Some(1426))), "the outer one");
         let tagged = [nic("vlan", 1450), nic("vxlan", 1450), nic("", 1500)];
         assert_eq!(over(&tagged, 1446), None);
         assert_eq!(over(&tagged, 1447), Some((1501, 1500, Some(1446))));
         let packets = [nic("vlan", 1450), nic("gre", 1476), nic("", 1500)];
         assert_eq!(over(&packets, 1476), None, "it carries no frames");
         let below = [nic("vxlan", 1450), nic("vlan", 1500), nic("", 1500)];
-        assert_eq!(
-            over(&below, 1450),
-            None,
-            "a tag outside has room of its own"
-        );
+        assert_eq!(over(&below, 1450), None, "a tag outside has room of its own");
     }
 
     #[test]
@@ -407,12 +362,7 @@ mod tests {
             frames: true,
             ..Tunnel::default()
         });
-        let chain = [
-            nic("vlan", u32::MAX),
-            vxlan.clone(),
-            vxlan,
-            nic("", u32::MAX),
-        ];
+        let chain = [nic("vlan", u32::MAX), vxlan.clone(), vxlan, nic("", u32::MAX)];
         assert_eq!(over(&chain, u32::MAX), None, "as large as the room");
         let small = [chain[0].clone(), chain[1].clone(), nic("", 1500)];
         assert_eq!(over(&small, 1500), Some((u32::MAX, 1500, None)));
@@ -421,21 +371,11 @@ mod tests {
     #[test]
     fn what_the_route_carries_and_who_else_decides() {
         let mut vxlan = nic("vxlan", 1450);
-        let read = |tunnel: Tunnel| Tunnel {
-            least: Some(50),
-            most: Some(50),
-            ..tunnel
-        };
-        vxlan.stack.tunnel = Some(read(Tunnel {
-            route_mtu: Some(1400),
-            ..Tunnel::default()
-        }));
+        let read = |tunnel: Tunnel| Tunnel { least: Some(50), most: Some(50), ..tunnel };
+        vxlan.stack.tunnel = Some(read(Tunnel { route_mtu: Some(1400), ..Tunnel::default() }));
         let chain = [vxlan.clone(), nic("", 1500)];
         assert_eq!(over(&chain, 1351), Some((1401, 1400, Some(1350))));
-        vxlan.stack.tunnel = Some(read(Tunnel {
-            external: true,
-            ..Tunnel::default()
-        }));
+        vxlan.stack.tunnel = Some(read(Tunnel { external: true, ..Tunnel::default() }));
         assert_eq!(over(&[vxlan, nic("", 1500)], 65_000), None);
     }
 }

@@ -86,11 +86,7 @@ mod tests {
         };
         assert_eq!(told("Azure", "hv_netvsc", &[]), ["port-no-function"]);
         assert_eq!(told("Azure", "hv_netvsc", &[3]), [""; 0], "it has one");
-        assert_eq!(
-            told("", "hv_netvsc", &[]),
-            [""; 0],
-            "somebody's own Hyper-V"
-        );
+        assert_eq!(told("", "hv_netvsc", &[]), [""; 0], "somebody's own Hyper-V");
         assert_eq!(told("AWS", "vif", &[]), ["port-no-function"]);
         assert_eq!(told("AWS", "ena", &[]), [""; 0]);
         assert_eq!(told("", "vif", &[]), [""; 0], "somebody's own Xen");

@@ -15,9 +15,7 @@ pub(super) fn dead_ways(inventory: &Inventory) -> Vec<Oddity> {
     let odd = |device: &BlockDevice| {
         let dead = device.paths.iter();
         let dead = dead.filter(|path| path.is_live() == Some(false));
-        let dead: Vec<_> = dead
-            .map(|path| format!("{} is {}", path.name, trouble(path)))
-            .collect();
+        let dead: Vec<_> = dead.map(|path| format!("{} is {}", path.name, trouble(path))).collect();
         (!dead.is_empty()).then(|| Oddity {
             id: "disk-way-dead",
             subject: device.name.clone(),
@@ -58,10 +56,7 @@ pub(super) fn idle_ways(inventory: &Inventory) -> Vec<Oddity> {
         let Some(subsystem) = subsystem_of(disk).filter(|_| ways > 1) else {
             continue;
         };
-        match found
-            .iter_mut()
-            .find(|(s, w, _)| *s == subsystem && *w == ways)
-        {
+        match found.iter_mut().find(|(s, w, _)| *s == subsystem && *w == ways) {
             Some((_, _, disks)) => disks.push(&disk.name),
             None => found.push((subsystem, ways, vec![&disk.name])),
         }
@@ -134,10 +129,7 @@ mod tests {
         assert_eq!(whats("numa", &[("", ""); 2]), [""; 0]);
         let scsi = |ways: &[(&str, &str)]| super::tests::whats("dm-0", "", ways);
         assert_eq!(scsi(&[("running", ""); 2]), [""; 0]);
-        assert_eq!(
-            scsi(&[("running", ""), ("offline", "")]),
-            ["of 2 ways, nvme1 is offline"]
-        );
+        assert_eq!(scsi(&[("running", ""), ("offline", "")]), ["of 2 ways, nvme1 is offline"]);
     }
 
     #[test]

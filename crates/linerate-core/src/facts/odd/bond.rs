@@ -38,17 +38,11 @@ pub(super) fn one_way(inventory: &Inventory) -> Vec<Oddity> {
         let members = members.filter(|member| member.up && bond.aggregates(member));
         let sent: Option<Vec<_>> = members.map(|m| Some((m.errors.tx_bytes?, m))).collect();
         let sent = sent.filter(|sent| nic.up && is_hashed && sent.len() > 1)?;
-        let all = sent
-            .iter()
-            .fold(0u64, |all, (bytes, _)| all.saturating_add(*bytes));
+        let all = sent.iter().fold(0u64, |all, (bytes, _)| all.saturating_add(*bytes));
         let (least, member) = sent.into_iter().min_by_key(|(bytes, _)| *bytes)?;
         let is_odd = all >= MUCH.0 && (least as f64) <= all as f64 * LITTLE;
         is_odd.then(|| {
-            hashed(
-                nic,
-                bond,
-                &format!("{} sent {} of {}", member.name, Bytes(least), Bytes(all)),
-            )
+            hashed(nic, bond, &format!("{} sent {} of {}", member.name, Bytes(least), Bytes(all)))
         })
     };
     inventory.network.nics.iter().filter_map(odd).collect()
@@ -62,10 +56,7 @@ fn hashed(nic: &Nic, bond: &Bond, shares: &str) -> Oddity {
     Oddity {
         id: "bond-hash",
         subject: nic.name.clone(),
-        what: format!(
-            "{shares} since boot: it chooses the member by {}",
-            bond.hash
-        ),
+        what: format!("{shares} since boot: it chooses the member by {}", bond.hash),
         why: "all that goes to one host, and by layer 2 to all hosts behind one router, leaves by one member",
         fix: Advice::new(
             "choose by the ports of connections too; one connection still uses one member",
@@ -98,11 +89,7 @@ fn of(nic: &Nic, bond: &Bond, members: &[&Nic]) -> Option<Oddity> {
             aggregators(members),
             ceiling(&used, members)
         ),
-        brief: format!(
-            "{} of {} members that are up {carry} traffic",
-            used.len(),
-            members.len()
-        ),
+        brief: format!("{} of {} members that are up {carry} traffic", used.len(), members.len()),
         why: "LACP uses the ports of one aggregator: those whose other ends are one system, in one group, at one speed",
         limits: vec![nic.name.clone()],
         fix: fix(nic, members),
@@ -133,15 +120,8 @@ fn ceiling(used: &[&Nic], members: &[&Nic]) -> String {
 fn fix(nic: &Nic, members: &[&Nic]) -> Advice {
     let show = format!("sudo cat /proc/net/bonding/{}", word(&nic.name));
     let show = Step::on(None, show).about("the system, the key and the aggregator of each member");
-    let speeds = || {
-        members
-            .iter()
-            .filter_map(|member| Some((member.link.speed?, member)))
-    };
-    let (least, most) = (
-        speeds().min_by_key(|at| at.0),
-        speeds().max_by_key(|at| at.0),
-    );
+    let speeds = || members.iter().filter_map(|member| Some((member.link.speed?, member)));
+    let (least, most) = (speeds().min_by_key(|at| at.0), speeds().max_by_key(|at| at.0));
     let differ = least.zip(most).filter(|(least, most)| least.0 < most.0);
     let what = match differ {
         // LACP never joins them, whatever the other end does.

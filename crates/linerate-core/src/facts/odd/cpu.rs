@@ -41,9 +41,7 @@ impl Set {
     fn advice(&self, ids: &[u32]) -> Advice {
         let on = ranges(ids);
         let set = |to: &str| format!("sudo cpupower -c {on} frequency-set {to}");
-        Advice::new(self.what)
-            .set(None, set(&self.better))
-            .undo_on(None, set(&self.now))
+        Advice::new(self.what).set(None, set(&self.better)).undo_on(None, set(&self.now))
     }
 }
 
@@ -79,10 +77,7 @@ pub(super) fn lowest_clock(inventory: &Inventory) -> Vec<Oddity> {
         "clock-lowest",
         "the lower the clock, the longer the work for each packet",
         |clock| {
-            let what = format!(
-                "governor powersave ({}) keeps the lowest clock",
-                clock.driver
-            );
+            let what = format!("governor powersave ({}) keeps the lowest clock", clock.driver);
             let holds = clock.governor == "powersave" && !picks_clock(clock);
             holds.then(|| (what, Set::governor(clock)))
         },
@@ -107,9 +102,7 @@ pub(super) fn clock_follows_load(inventory: &Inventory) -> Vec<Oddity> {
                 preference => format!(", preference {preference}"),
             };
             follows(clock).then(|| {
-                let Clock {
-                    governor, driver, ..
-                } = clock;
+                let Clock { governor, driver, .. } = clock;
                 let what =
                     format!("governor {governor} ({driver}{asked}) lets the clock follow the load");
                 (what, Set::governor(clock))
@@ -159,9 +152,7 @@ pub(super) fn turbo_off(inventory: &Inventory) -> Vec<Oddity> {
         subject: "CPUs".to_owned(),
         what: "clocks above the nominal one are switched off".to_owned(),
         why: "a single stream runs on one core, which could be clocked higher while others rest",
-        fix: Advice::new("allow them")
-            .set(None, set(on))
-            .undo_on(None, set(off)),
+        fix: Advice::new("allow them").set(None, set(on)).undo_on(None, set(off)),
         ..Oddity::default()
     }]
 }
@@ -204,14 +195,8 @@ pub(super) fn busy(inventory: &Inventory) -> Vec<Oddity> {
     vec![Oddity {
         id: "cpu-busy",
         subject: cpus(&ids),
-        what: format!(
-            "at least {:.0} % busy before anything is measured{who}",
-            least * 100.0
-        ),
-        brief: format!(
-            "at least {:.0} % busy before anything is measured",
-            least * 100.0
-        ),
+        what: format!("at least {:.0} % busy before anything is measured{who}", least * 100.0),
+        brief: format!("at least {:.0} % busy before anything is measured", least * 100.0),
         why: "work of the path must share these CPUs: rates fall and vary",
         fix: elsewhere(inventory, &ids),
         ..Oddity::default()
@@ -239,11 +224,7 @@ fn elsewhere(inventory: &Inventory, full: &[u32]) -> Advice {
                   sudo taskset -cp $cpus $thread; done"
             .to_owned(),
     };
-    advice.keeping(
-        None,
-        kept,
-        format!("sudo taskset -acp {} {pid}", ranges(&free)),
-    )
+    advice.keeping(None, kept, format!("sudo taskset -acp {} {pid}", ranges(&free)))
 }
 
 /// CPU time that the hypervisor takes.
@@ -323,10 +304,7 @@ mod tests {
 
     fn clocked(clock: Clock) -> Inventory {
         let mut machine = Inventory::default();
-        machine.processors.cpus = vec![Cpu {
-            clock,
-            ..Cpu::default()
-        }];
+        machine.processors.cpus = vec![Cpu { clock, ..Cpu::default() }];
         machine
     }
 
@@ -344,19 +322,9 @@ mod tests {
         for (governor, driver, preference, want) in [
             ("powersave", "acpi-cpufreq", "", vec!["clock-lowest"]),
             ("powersave", "intel_cpufreq", "", vec!["clock-lowest"]),
-            (
-                "powersave",
-                "intel_pstate",
-                "balance_performance",
-                vec!["clock-follows-load"],
-            ),
+            ("powersave", "intel_pstate", "balance_performance", vec!["clock-follows-load"]),
             ("powersave", "intel_pstate", "performance", vec![]),
-            (
-                "powersave",
-                "amd-pstate-epp",
-                "power",
-                vec!["clock-follows-load"],
-            ),
+            ("powersave", "amd-pstate-epp", "power", vec!["clock-follows-load"]),
             ("schedutil", "acpi-cpufreq", "", vec!["clock-follows-load"]),
             ("performance", "intel_pstate", "performance", vec![]),
             ("", "", "", vec![]),
@@ -383,16 +351,8 @@ mod tests {
     fn loads_are_odd_from_their_thresholds_on() {
         let load = |busy, stolen| {
             let mut machine = Inventory::default();
-            let cpus = vec![CpuLoad {
-                cpu: 3,
-                busy,
-                interrupts: 0.0,
-                stolen,
-            }];
-            machine.busy = Some(Busy {
-                cpus,
-                processes: Vec::new(),
-            });
+            let cpus = vec![CpuLoad { cpu: 3, busy, interrupts: 0.0, stolen }];
+            machine.busy = Some(Busy { cpus, processes: Vec::new() });
             ids(&machine)
         };
         assert_eq!(load(0.9, 0.0), ["cpu-busy"]);

@@ -86,10 +86,7 @@ fn at(device: &IbDevice, port: &IbPort) -> String {
 /// device.
 fn switch(device: &IbDevice, port: &IbPort, to: &str) -> Step {
     let at = at(device, port);
-    Step::set(
-        None,
-        format!("sudo ibportstate {at} -D 0 {} {to}", port.number),
-    )
+    Step::set(None, format!("sudo ibportstate {at} -D 0 {} {to}", port.number))
 }
 
 /// A command for the network port of an RDMA port. If the network port is unknown, each port of the card may
@@ -168,16 +165,10 @@ pub(super) fn held_down(inventory: &Inventory) -> Vec<Oddity> {
             let set = |to: &str| {
                 let command = |name: &str| format!("sudo ip link set {name} {to}");
                 let step = of_netdev(inventory, device, port, command);
-                Step {
-                    effect: Effect::Set,
-                    ..step
-                }
+                Step { effect: Effect::Set, ..step }
             };
             let up = Advice::new("switch its network port on");
-            (
-                "its network port is down",
-                up.step(set("up")).undo(set("down")),
-            )
+            ("its network port is down", up.step(set("up")).undo(set("down")))
         } else if !is_card {
             (
                 "the host keeps the link of a virtual function down until its link state is set to auto",
@@ -185,10 +176,7 @@ pub(super) fn held_down(inventory: &Inventory) -> Vec<Oddity> {
             )
         } else if function::is_omni_path(inventory, device) {
             let bounce = Advice::new("switch the port off and on again");
-            (
-                HELD,
-                bounce.step(Step::act(None, "sudo opaportconfig bounce")),
-            )
+            (HELD, bounce.step(Step::act(None, "sudo opaportconfig bounce")))
         } else {
             let fix = Advice::new("switch it on; if it stays down, load the driver again");
             let fix = fix
@@ -275,10 +263,7 @@ pub(super) fn faults(inventory: &Inventory) -> Vec<Oddity> {
         };
         (!faults.is_empty()).then(|| {
             (
-                format!(
-                    "errors since the counters were last cleared: {}",
-                    faults.join(", ")
-                ),
+                format!("errors since the counters were last cleared: {}", faults.join(", ")),
                 "if they still grow, the cable or a transceiver is bad",
                 fix(),
             )
@@ -306,11 +291,7 @@ mod tests {
             state: Some(state),
             physical: Some(physical),
             layer: Some(Layer::InfiniBand),
-            rate: Some(IbRate {
-                rate: Rate(gbps * 1_000_000_000),
-                width,
-                speed: speed.to_owned(),
-            }),
+            rate: Some(IbRate { rate: Rate(gbps * 1_000_000_000), width, speed: speed.to_owned() }),
             ..IbPort::default()
         }
     }
@@ -328,9 +309,7 @@ mod tests {
         let mut machine = Inventory::default();
         machine.infiniband.devices = devices.to_vec();
         let found = find(&machine).into_iter();
-        found
-            .map(|o| format!("{}: {}", o.subject, o.what))
-            .collect()
+        found.map(|o| format!("{}: {}", o.subject, o.what)).collect()
     }
 
     fn healthy() -> IbPort {
@@ -350,18 +329,12 @@ mod tests {
     #[test]
     fn polling_is_no_other_end_and_initializing_no_subnet_manager() {
         let polling = one(port(LinkState::Down, PhysicalState::Polling, 4, "FDR", 56));
-        assert!(
-            polling.len() == 1 && polling[0].contains("Polling"),
-            "{polling:?}"
-        );
+        assert!(polling.len() == 1 && polling[0].contains("Polling"), "{polling:?}");
         let lost = port(LinkState::Initializing, PhysicalState::LinkUp, 4, "FDR", 56);
         let got = one(lost.clone());
         assert!(got.len() == 1 && got[0].contains("Initializing"), "{got:?}");
         // RoCE has no subnet manager.
-        let roce = IbPort {
-            layer: Some(Layer::Ethernet),
-            ..lost
-        };
+        let roce = IbPort { layer: Some(Layer::Ethernet), ..lost };
         assert_eq!(one(roce), [""; 0]);
     }
 
@@ -370,10 +343,7 @@ mod tests {
         let disabled = port(LinkState::Down, PhysicalState::Disabled, 4, "FDR", 56);
         let got = one(disabled.clone());
         assert!(got.len() == 1 && got[0].contains("switched off"), "{got:?}");
-        let roce = IbPort {
-            layer: Some(Layer::Ethernet),
-            ..disabled
-        };
+        let roce = IbPort { layer: Some(Layer::Ethernet), ..disabled };
         assert_eq!(one(roce), [""; 0]);
     }
 
@@ -390,10 +360,8 @@ mod tests {
             }];
             change(&mut port);
             let mut machine = Inventory::default();
-            machine.infiniband.devices = vec![
-                device("mlx5_1", "B", port),
-                device("mlx5_2", "B", healthy()),
-            ];
+            machine.infiniband.devices =
+                vec![device("mlx5_1", "B", port), device("mlx5_2", "B", healthy())];
             machine.infiniband.devices[1].ports[0].layer = Some(layer);
             let found = find(&machine).into_iter().map(|odd| odd.to_do());
             found.collect::<Vec<_>>()
@@ -401,10 +369,7 @@ mod tests {
         let slower = |port: &mut IbPort| port.rate.as_mut().unwrap().rate = Rate(40_000_000_000);
         let lane = |port: &mut IbPort| port.rate.as_mut().unwrap().width = 1;
         let errors = |port: &mut IbPort| {
-            port.counters = vec![Counter {
-                name: "symbol_error".to_owned(),
-                value: 1,
-            }];
+            port.counters = vec![Counter { name: "symbol_error".to_owned(), value: 1 }];
         };
         assert_eq!(
             fix(Layer::InfiniBand, slower),
@@ -452,16 +417,11 @@ mod tests {
             }];
             let mut machine = Inventory::default();
             let pci = "0000:03:00.0".to_owned();
-            let nic = |name: &&str| Nic {
-                name: (*name).to_owned(),
-                pci: pci.clone(),
-                ..Nic::default()
-            };
+            let nic =
+                |name: &&str| Nic { name: (*name).to_owned(), pci: pci.clone(), ..Nic::default() };
             machine.network.nics = nics.iter().map(nic).collect();
-            machine.infiniband.devices = vec![IbDevice {
-                pci: pci.clone(),
-                ..device("mlx5_0", "B", off)
-            }];
+            machine.infiniband.devices =
+                vec![IbDevice { pci: pci.clone(), ..device("mlx5_0", "B", off) }];
             find(&machine)[0].fix.steps[0].command.clone()
         };
         assert_eq!(command("eth3", &[]), "sudo ip link set eth3 up");
@@ -480,10 +440,7 @@ mod tests {
         assert!(one(active(1, "FDR", 14))[0].contains("one lane"));
         assert!(one(active(4, "SDR", 10))[0].contains("slowest"));
         assert_eq!(one(active(2, "HDR", 100)), [""; 0]);
-        let roce = IbPort {
-            layer: Some(Layer::Ethernet),
-            ..active(1, "EDR", 25)
-        };
+        let roce = IbPort { layer: Some(Layer::Ethernet), ..active(1, "EDR", 25) };
         assert_eq!(one(roce), [""; 0]);
     }
 
@@ -491,26 +448,17 @@ mod tests {
     fn a_port_below_another_on_a_board_of_the_same_kind_is_odd() {
         let slow = port(LinkState::Active, PhysicalState::LinkUp, 4, "QDR", 40);
         let pair = |board: &str| {
-            whats(&[
-                device("mlx5_0", board, healthy()),
-                device("mlx5_1", "B", slow.clone()),
-            ])
+            whats(&[device("mlx5_0", board, healthy()), device("mlx5_1", "B", slow.clone())])
         };
         let got = pair("B");
-        assert!(
-            got.len() == 1 && got[0].starts_with("mlx5_1 port 1: runs at 40 Gb/s"),
-            "{got:?}"
-        );
+        assert!(got.len() == 1 && got[0].starts_with("mlx5_1 port 1: runs at 40 Gb/s"), "{got:?}");
         assert_eq!(pair("C"), [""; 0]);
     }
 
     #[test]
     fn errors_are_told_with_their_numbers() {
         let mut bad = healthy();
-        let counter = |name: &str, value| Counter {
-            name: name.to_owned(),
-            value,
-        };
+        let counter = |name: &str, value| Counter { name: name.to_owned(), value };
         bad.counters = vec![counter("symbol_error", 0), counter("port_xmit_wait", 9)];
         assert_eq!(one(bad.clone()), [""; 0]);
         bad.counters.push(counter("link_downed", 1));

@@ -146,18 +146,8 @@ mod tests {
     /// A port of 10 Gb/s whose queues have interrupts on these CPUs, on a machine of so many.
     fn machine(cpus: u32, by: &[&[u32]]) -> Inventory {
         let mut machine = Inventory::default();
-        machine.processors.cpus = (0..cpus)
-            .map(|id| Cpu {
-                id,
-                ..Cpu::default()
-            })
-            .collect();
-        let mut nic = Nic {
-            name: "eth0".to_owned(),
-            index: 2,
-            up: true,
-            ..Nic::default()
-        };
+        machine.processors.cpus = (0..cpus).map(|id| Cpu { id, ..Cpu::default() }).collect();
+        let mut nic = Nic { name: "eth0".to_owned(), index: 2, up: true, ..Nic::default() };
         nic.link.speed = Some(FAST);
         machine.network.nics = vec![nic];
         let irq = |(at, effective): (usize, &&[u32])| Irq {
@@ -202,9 +192,7 @@ mod tests {
         let command = &advice.steps.last().unwrap().command;
         let words = command.split([' ', ';']);
         let pairs = words.filter(|word| word.starts_with(|c: char| c.is_ascii_digit()));
-        pairs
-            .filter_map(|pair| Some(pair.split_once(':')?.1))
-            .collect()
+        pairs.filter_map(|pair| Some(pair.split_once(':')?.1)).collect()
     }
 
     #[test]
@@ -221,11 +209,7 @@ mod tests {
         assert!(odd(8, &two(8)));
         assert!(!odd(7, &two(8)) && !odd(8, &two(7)));
         assert!(!odd(4, &two(8)), "two of four");
-        let three: Vec<&[u32]> = [&[0][..], &[1], &[2]]
-            .into_iter()
-            .cycle()
-            .take(32)
-            .collect();
+        let three: Vec<&[u32]> = [&[0][..], &[1], &[2]].into_iter().cycle().take(32).collect();
         assert!(!odd(32, &three));
         assert!(!odd(32, &[&[0, 1, 2, 3][..]; 16]), "several CPUs each");
     }
@@ -251,10 +235,7 @@ mod tests {
             fix.steps[1].command,
             "for irq in $(seq 27 30); do grep -H . /proc/irq/$irq/smp_affinity_list; done | tee irq-before.txt"
         );
-        assert!(
-            fix.undo[0].command.ends_with("done < irq-before.txt"),
-            "{fix:?}"
-        );
+        assert!(fix.undo[0].command.ends_with("done < irq-before.txt"), "{fix:?}");
         assert_eq!(given(&fix), ["0", "1", "2", "3"]);
         // Nor is one typed that does not fit a line.
         let mut machine = self::machine(2048, &vec![&[0][..]; 16]);
@@ -262,10 +243,7 @@ mod tests {
             irq.allowed = (0..128).map(|n| 2 * n + irq.number % 2).collect();
         }
         let fix = find(&machine)[0].fix.clone();
-        assert!(
-            fix.undo[0].command.ends_with("done < irq-before.txt"),
-            "{fix:?}"
-        );
+        assert!(fix.undo[0].command.ends_with("done < irq-before.txt"), "{fix:?}");
     }
 
     #[test]
@@ -317,10 +295,7 @@ mod tests {
             assert_eq!(with(leave_four), ["irq-crowded"]);
         }
         // A cloud's port: its speed is nominal, and its interrupts are real.
-        assert_eq!(
-            with(|m| m.network.nics[0].is_virtual = true),
-            ["irq-crowded"]
-        );
+        assert_eq!(with(|m| m.network.nics[0].is_virtual = true), ["irq-crowded"]);
     }
 
     #[test]
@@ -367,11 +342,7 @@ mod tests {
         }
         machine.interrupts.irqs[4].name = "eth0-tx-0".to_owned();
         machine.interrupts.irqs[4].effective = vec![9];
-        assert_eq!(
-            ids(&machine),
-            ["irq-crowded"],
-            "the interrupt of a send queue"
-        );
+        assert_eq!(ids(&machine), ["irq-crowded"], "the interrupt of a send queue");
         // The kernel knows better than names which interrupts are for queues.
         let receive = |number: u32| Queue {
             direction: Direction::Rx,
@@ -403,9 +374,7 @@ mod tests {
         machine.processors.nodes = vec![node(0), node(1)];
         machine.processors.nodes[1].distances = vec![21, 10];
         machine.network.nics[0].node = Some(1);
-        let found = find(&machine)
-            .into_iter()
-            .find(|odd| odd.id == "irq-crowded");
+        let found = find(&machine).into_iter().find(|odd| odd.id == "irq-crowded");
         let fix = found.unwrap().fix;
         assert_eq!(given(&fix), ["4", "6", "5", "7"]);
     }

@@ -14,9 +14,8 @@ pub(super) fn empty_node(inventory: &Inventory) -> Vec<Oddity> {
     if !nodes.iter().any(|n| has(n.total)) {
         return Vec::new();
     }
-    let empty = nodes
-        .iter()
-        .filter(|n| !n.known_cpus().is_empty() && n.total.is_some() && !has(n.total));
+    let empty =
+        nodes.iter().filter(|n| !n.known_cpus().is_empty() && n.total.is_some() && !has(n.total));
     let odd = |node: &crate::facts::cpu::Node| Oddity {
         id: "memory-node-empty",
         subject: format!("node {}", node.id),
@@ -38,17 +37,9 @@ fn filled(inventory: &Inventory) -> Vec<&Module> {
 
 /// Channels without a module.
 pub(super) fn channels(inventory: &Inventory) -> Vec<Oddity> {
-    let all: Option<BTreeSet<&str>> = inventory
-        .memory
-        .modules
-        .iter()
-        .flatten()
-        .map(Module::channel)
-        .collect();
-    let used: BTreeSet<&str> = filled(inventory)
-        .iter()
-        .filter_map(|m| m.channel())
-        .collect();
+    let all: Option<BTreeSet<&str>> =
+        inventory.memory.modules.iter().flatten().map(Module::channel).collect();
+    let used: BTreeSet<&str> = filled(inventory).iter().filter_map(|m| m.channel()).collect();
     let all = all.unwrap_or_default();
     if used.is_empty() || used.len() == all.len() {
         return Vec::new();
@@ -130,15 +121,9 @@ mod tests {
 
     #[test]
     fn a_channel_without_a_module_is_odd() {
-        let full = vec![
-            module("CHANNEL A", true, 3200),
-            module("CHANNEL B", true, 3200),
-        ];
+        let full = vec![module("CHANNEL A", true, 3200), module("CHANNEL B", true, 3200)];
         assert_eq!(ids(&machine(full.clone())), [""; 0]);
-        let half = vec![
-            module("CHANNEL A", true, 3200),
-            module("CHANNEL B", false, 3200),
-        ];
+        let half = vec![module("CHANNEL A", true, 3200), module("CHANNEL B", false, 3200)];
         assert_eq!(ids(&machine(half)), ["memory-channels"]);
         // A free slot in a channel that is in use costs nothing; slots without channels tell nothing.
         let free = [full, vec![module("CHANNEL A", false, 3200)]].concat();
@@ -149,10 +134,7 @@ mod tests {
 
     #[test]
     fn a_module_below_its_rating_is_odd() {
-        assert_eq!(
-            ids(&machine(vec![module("", true, 3199)])),
-            ["memory-speed"]
-        );
+        assert_eq!(ids(&machine(vec![module("", true, 3199)])), ["memory-speed"]);
         assert_eq!(ids(&machine(vec![module("", true, 3200)])), [""; 0]);
         assert_eq!(ids(&machine(vec![module("", false, 3199)])), [""; 0]);
     }

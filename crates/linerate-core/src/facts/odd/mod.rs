@@ -50,11 +50,7 @@ pub struct Oddity {
 impl Oddity {
     /// The oddity in a few words.
     pub fn in_brief(&self) -> &str {
-        if self.brief.is_empty() {
-            &self.what
-        } else {
-            &self.brief
-        }
+        if self.brief.is_empty() { &self.what } else { &self.brief }
     }
 
     /// The advice, with its commands and how to undo them, in one line of text.
@@ -210,11 +206,7 @@ pub fn ranges(ids: &[u32]) -> String {
         }
     }
     let text = |(first, last): &(u32, u32)| {
-        if first == last {
-            first.to_string()
-        } else {
-            format!("{first}-{last}")
-        }
+        if first == last { first.to_string() } else { format!("{first}-{last}") }
     };
     runs.iter().map(text).collect::<Vec<_>>().join(",")
 }

@@ -197,9 +197,7 @@ pub(super) fn mtu_above(inventory: &Inventory) -> Vec<Oddity> {
         }
         let below = nic.stack.below.iter();
         let below = below.filter_map(|&index| network.nic(index));
-        let (least, mtu) = below
-            .filter_map(|n| Some((n, n.mtu?)))
-            .min_by_key(|(_, mtu)| *mtu)?;
+        let (least, mtu) = below.filter_map(|n| Some((n, n.mtu?))).min_by_key(|(_, mtu)| *mtu)?;
         let own = nic.mtu?;
         (own > mtu).then(|| Oddity {
             id: "port-mtu",
@@ -216,9 +214,7 @@ pub(super) fn mtu_above(inventory: &Inventory) -> Vec<Oddity> {
 /// Gives a port a smaller MTU that fits.
 pub(super) fn set_mtu(nic: &Nic, own: u32, fits: u32) -> Advice {
     let set = |mtu: u32| format!("sudo ip link set {} mtu {mtu}", word(&nic.name));
-    Advice::new("give it an MTU that fits")
-        .set(None, set(fits))
-        .undo_on(None, set(own))
+    Advice::new("give it an MTU that fits").set(None, set(fits)).undo_on(None, set(own))
 }
 
 /// Queues whose interrupts go to CPUs of other NUMA nodes than the card's.
@@ -233,10 +229,7 @@ pub(super) fn remote_interrupts(inventory: &Inventory) -> Vec<Oddity> {
         }
         let remote: Vec<&Irq> = remote(served.get(&nic.index)?, &topology.close_to(node.id)?);
         let numbers: Vec<u32> = remote.iter().map(|irq| irq.number).collect();
-        let mut by: Vec<u32> = remote
-            .iter()
-            .flat_map(|irq| irq.effective.clone())
-            .collect();
+        let mut by: Vec<u32> = remote.iter().flat_map(|irq| irq.effective.clone()).collect();
         by.sort_unstable();
         by.dedup();
         (!numbers.is_empty()).then(|| Oddity {
@@ -397,33 +390,21 @@ mod tests {
     fn damaged_packets_and_exceeded_allowances_are_odd() {
         let mut card = nic(2, &[]);
         card.errors.rx_crc = Some(0);
-        card.counters = vec![Counter {
-            name: "bw_in_allowance_exceeded".to_owned(),
-            value: 0,
-        }];
+        card.counters = vec![Counter { name: "bw_in_allowance_exceeded".to_owned(), value: 0 }];
         assert_eq!(whats(&[card.clone()]), [""; 0]);
         card.errors.rx_crc = Some(1);
         card.counters[0].value = 3;
         let got = whats(&[card.clone()]).join("\n");
-        assert!(
-            got.contains("1 packets") && got.contains("bw_in_allowance_exceeded 3"),
-            "{got}"
-        );
+        assert!(got.contains("1 packets") && got.contains("bw_in_allowance_exceeded 3"), "{got}");
         let of = |driver: &str, name: &str| {
             let mut card = card.clone();
             card.errors.rx_crc = Some(0);
             driver.clone_into(&mut card.driver);
-            card.counters = vec![Counter {
-                name: name.to_owned(),
-                value: 9,
-            }];
+            card.counters = vec![Counter { name: name.to_owned(), value: 9 }];
             whats(&[card])
         };
         let got = of("mlx5_core", "rx_symbol_err_phy");
-        assert_eq!(
-            got,
-            ["port-damaged: 9 packets were damaged (rx_symbol_err_phy) since boot"]
-        );
+        assert_eq!(got, ["port-damaged: 9 packets were damaged (rx_symbol_err_phy) since boot"]);
         for (driver, name) in [
             ("mlx5_core", "rx_pcs_symbol_err_phy"),
             ("ena", "conntrack_allowance_available"),
@@ -448,11 +429,7 @@ mod tests {
     fn interrupts_off_the_node_of_their_card_are_odd() {
         let mut all = machine(&[nic(1, &[])]);
         all.processors.nodes = (0..2)
-            .map(|id| Node {
-                id,
-                cpus: Some(vec![2 * id, 2 * id + 1]),
-                ..Node::default()
-            })
+            .map(|id| Node { id, cpus: Some(vec![2 * id, 2 * id + 1]), ..Node::default() })
             .collect();
         let irq = |number, cpu| Irq {
             number,
@@ -473,9 +450,7 @@ mod tests {
             found[0].what
         );
         assert!(
-            found[0]
-                .to_do()
-                .contains("for irq in 8 9; do echo 0-1 | sudo tee /proc/irq/$irq/"),
+            found[0].to_do().contains("for irq in 8 9; do echo 0-1 | sudo tee /proc/irq/$irq/"),
             "{}",
             found[0].to_do()
         );

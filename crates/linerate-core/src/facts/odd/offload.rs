@@ -86,16 +86,9 @@ mod tests {
         let mut card = nic(2, &[]);
         card.up = true;
         card.link.speed = Some(Rate(10_000_000_000));
-        let mut offloads = Offloads {
-            off: vec!["rx-lro".to_owned()],
-            ..Offloads::default()
-        };
+        let mut offloads = Offloads { off: vec!["rx-lro".to_owned()], ..Offloads::default() };
         card.offloads = Some(offloads.clone());
-        assert_eq!(
-            whats(&[card.clone()]),
-            [""; 0],
-            "bulk traffic does without LRO"
-        );
+        assert_eq!(whats(&[card.clone()]), [""; 0], "bulk traffic does without LRO");
         offloads.off = vec!["rx-gro".to_owned()];
         card.offloads = Some(offloads);
         assert_eq!(whats(&[card.clone()]), ["port-offload: switched off: GRO"]);
@@ -112,10 +105,8 @@ mod tests {
     fn below_a_tunnel_nothing_is_switched_on_again() {
         let mut card = nic(2, &[]);
         (card.up, card.link.speed) = (true, Some(Rate(25_000_000_000)));
-        card.offloads = Some(Offloads {
-            off: vec!["tx-checksum-ipv4".to_owned()],
-            ..Offloads::default()
-        });
+        card.offloads =
+            Some(Offloads { off: vec!["tx-checksum-ipv4".to_owned()], ..Offloads::default() });
         let told = |kind: &str, below: &[u32]| {
             let mut upper = nic(9, below);
             kind.clone_into(&mut upper.kind);
@@ -127,14 +118,8 @@ mod tests {
             (odd.what.clone(), odd.to_do())
         };
         let (what, fix) = told("vxlan", &[2]);
-        assert_eq!(
-            what,
-            "switched off: tx checksum; eth9, a tunnel, stands on it"
-        );
-        assert!(
-            fix.starts_with("look first: it is off for a reason"),
-            "{fix}"
-        );
+        assert_eq!(what, "switched off: tx checksum; eth9, a tunnel, stands on it");
+        assert!(fix.starts_with("look first: it is off for a reason"), "{fix}");
         assert!(!fix.contains("ethtool -K"), "{fix}");
         for (kind, below) in [("vlan", 2), ("vxlan", 3)] {
             let (what, fix) = told(kind, &[below]);

@@ -124,16 +124,9 @@ fn chain<'a>(ports: &Ports<'a>, nic: &'a Nic) -> Vec<&'a Nic> {
 
 fn oddity(network: &Network, nic: &Nic, over: &Overflow<'_>) -> Oddity {
     let own = nic.mtu.unwrap_or_default();
-    let headers = over
-        .tunnel
-        .tunnel()
-        .and_then(|t| t.words(&over.tunnel.kind));
+    let headers = over.tunnel.tunnel().and_then(|t| t.words(&over.tunnel.kind));
     let headers = headers.unwrap_or_default();
-    let tag = if nic.index == over.tunnel.index {
-        ""
-    } else {
-        " and a tag"
-    };
+    let tag = if nic.index == over.tunnel.index { "" } else { " and a tag" };
     let what = format!(
         "MTU {own} and {headers}{tag} make {}, {} carries {}",
         over.outer, over.carrier.name, over.room
@@ -168,9 +161,7 @@ fn fix(nic: &Nic, over: &Overflow<'_>, own: u32) -> Advice {
 fn fragments(network: &Network) -> String {
     let created = network.fragments.map(|counted| counted.created);
     let created = created.filter(|created| *created > 0);
-    created.map_or(String::new(), |n| {
-        format!("; this host made {n} fragments since boot")
-    })
+    created.map_or(String::new(), |n| format!("; this host made {n} fragments since boot"))
 }
 
 /// A tunnel whose lower port is unknown, and whose packets fit no port that could carry it.
@@ -245,12 +236,7 @@ mod tests {
             ("wireguard", 6, 80),
             ("macsec", 4, 32),
         ] {
-            let at = |mtu| {
-                told(&[
-                    tunnel(kind, mtu, Some(version), &[2]),
-                    port(2, "", 1450, &[]),
-                ])
-            };
+            let at = |mtu| told(&[tunnel(kind, mtu, Some(version), &[2]), port(2, "", 1450, &[])]);
             let fits = 1450 - adds;
             assert_eq!(at(fits), [], "{kind} {version} fits");
             let [(what, mtu)] = &at(fits + 1)[..] else {
@@ -270,15 +256,9 @@ mod tests {
     fn fragments_of_the_host_stand_beside_it() {
         let mut machine = Inventory::default();
         machine.network.nics = vec![tunnel("vxlan", 1500, Some(4), &[2]), port(2, "", 1500, &[])];
-        machine.network.fragments = Some(Fragments {
-            created: 10,
-            ..Fragments::default()
-        });
+        machine.network.fragments = Some(Fragments { created: 10, ..Fragments::default() });
         let what = &find(&machine)[0].what;
-        assert!(
-            what.ends_with("; this host made 10 fragments since boot"),
-            "{what}"
-        );
+        assert!(what.ends_with("; this host made 10 fragments since boot"), "{what}");
         machine.network.fragments = Some(Fragments::default());
         assert!(!find(&machine)[0].what.contains("fragments"));
         machine.network.nics.truncate(1);
@@ -295,10 +275,7 @@ mod tests {
         assert_eq!(told(&[external.clone(), port(2, "", 1500, &[])]), []);
         external.stack.below = vec![2];
         assert_eq!(told(&[external, port(2, "", 1500, &[])]), []);
-        assert_eq!(
-            told(&[tunnel("xfrm", 1500, None, &[2]), port(2, "", 1500, &[])]),
-            []
-        );
+        assert_eq!(told(&[tunnel("xfrm", 1500, None, &[2]), port(2, "", 1500, &[])]), []);
     }
 
     #[test]
@@ -320,45 +297,18 @@ mod tests {
         let mut card = port(2, "", 1500, &[]);
         "virtio0".clone_into(&mut card.device);
         let bridge = port(3, "bridge", 9000, &[]);
-        let at = |mtu| {
-            told(&[
-                tunnel("wireguard", mtu, None, &[]),
-                card.clone(),
-                bridge.clone(),
-            ])
-        };
+        let at = |mtu| told(&[tunnel("wireguard", mtu, None, &[]), card.clone(), bridge.clone()]);
         assert_eq!(at(1440), [], "over IPv4 it fits");
-        let [(what, mtu)] = &at(1441)[..] else {
-            panic!("one byte more")
-        };
-        assert!(
-            what.contains("60 to 80 bytes of headers (wireguard)"),
-            "{what}"
-        );
+        let [(what, mtu)] = &at(1441)[..] else { panic!("one byte more") };
+        assert!(what.contains("60 to 80 bytes of headers (wireguard)"), "{what}");
         assert_eq!(mtu, "1420", "over either version");
-        let lone = |mtu| {
-            told(&[
-                tunnel("wireguard", mtu, None, &[]),
-                port(4, "veth", 1500, &[]),
-            ])
-        };
-        assert_eq!(
-            (lone(1440).len(), lone(1441).len()),
-            (0, 1),
-            "no card at all"
-        );
+        let lone = |mtu| told(&[tunnel("wireguard", mtu, None, &[]), port(4, "veth", 1500, &[])]);
+        assert_eq!((lone(1440).len(), lone(1441).len()), (0, 1), "no card at all");
         let mut hidden = tunnel("wireguard", 9000, None, &[]);
         hidden.stack.below_hidden = true;
         assert_eq!(told(&[hidden, port(4, "veth", 1500, &[])]), []);
-        assert_eq!(
-            told(&[tunnel("wireguard", 9000, None, &[])]),
-            [],
-            "no other port"
-        );
-        let over = [
-            port(6, "vlan", 1500, &[9]),
-            tunnel("vxlan", 1500, None, &[]),
-        ];
+        assert_eq!(told(&[tunnel("wireguard", 9000, None, &[])]), [], "no other port");
+        let over = [port(6, "vlan", 1500, &[9]), tunnel("vxlan", 1500, None, &[])];
         assert_eq!(told(&over), [], "what stands on it does not carry it");
         // The largest port stands on the tunnel, and is too large for it, so that the other one counts.
         let smaller = port(4, "veth", 1400, &[]);
@@ -393,13 +343,8 @@ mod tests {
             told(&[vlan(own), tunnel("vxlan", mtu, Some(4), &[2]), below])
         };
         assert_eq!(at(1446, 1450), []);
-        let [(what, mtu)] = &at(1447, 1450)[..] else {
-            panic!("one byte more")
-        };
-        assert!(
-            what.contains("(vxlan over IPv4) and a tag make 1501"),
-            "{what}"
-        );
+        let [(what, mtu)] = &at(1447, 1450)[..] else { panic!("one byte more") };
+        assert!(what.contains("(vxlan over IPv4) and a tag make 1501"), "{what}");
         assert_eq!(mtu, "1446");
         let both = at(1451, 1451);
         assert_eq!(both.len(), 1, "told of the tunnel alone: {both:?}");

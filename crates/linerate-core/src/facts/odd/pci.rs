@@ -39,9 +39,7 @@ fn contradicts_itself(link: &Crossing<'_>) -> bool {
 
 /// The card at the end of a link, with the names of all its functions.
 fn card(all: &[Device], device: &Device) -> String {
-    let others = all
-        .iter()
-        .filter(|d| d.parent == device.parent && !d.is_virtual);
+    let others = all.iter().filter(|d| d.parent == device.parent && !d.is_virtual);
     let mut words = vec![subject(device)];
     let others = others.filter(|d| d.address != device.address);
     words.extend(others.flat_map(|d| d.names.iter().cloned()));
@@ -56,14 +54,12 @@ fn subject(device: &Device) -> String {
 
 /// `8 GT/s x8 (63 Gb/s)`.
 fn words(link: Link) -> String {
-    link.rate()
-        .map_or(link.to_string(), |rate| format!("{link} ({rate})"))
+    link.rate().map_or(link.to_string(), |rate| format!("{link} ({rate})"))
 }
 
 /// `63 Gb/s`, or its speed and width.
 fn rate(link: Link) -> String {
-    link.rate()
-        .map_or_else(|| link.to_string(), |rate| rate.to_string())
+    link.rate().map_or_else(|| link.to_string(), |rate| rate.to_string())
 }
 
 /// Cards that are faster than their slots. A link runs at the best that both ends support: a slot with faster
@@ -102,10 +98,7 @@ fn narrow_slot(all: &[Device], link: &Crossing<'_>) -> Option<(Link, Link, Oddit
         ),
         brief: format!("slot of {} for a card of {}", rate(both), rate(own)),
         why: "no traffic of this card, of all its ports together, can be faster than its slot",
-        fix: Advice::new(format!(
-            "move it to a slot of {own}, or {}",
-            divided(all, port)
-        )),
+        fix: Advice::new(format!("move it to a slot of {own}, or {}", divided(all, port))),
         ..Oddity::default()
     };
     Some((own, both, odd))
@@ -117,11 +110,7 @@ fn divided(all: &[Device], port: &Device) -> String {
         let (a, b) = (d.address, port.address);
         (a.domain, a.bus, a.slot) == (b.domain, b.bus, b.slot) && a != b && d.buses.is_some()
     };
-    let beside: Vec<String> = all
-        .iter()
-        .filter(beside)
-        .map(|d| d.address.to_string())
-        .collect();
+    let beside: Vec<String> = all.iter().filter(beside).map(|d| d.address.to_string()).collect();
     if beside.is_empty() {
         return "look in the firmware's setup for what limits this one".to_owned();
     }
@@ -212,11 +201,7 @@ pub(super) fn payload(inventory: &Inventory) -> Vec<Oddity> {
 
 /// The firmware does not report the NUMA nodes of devices, on a machine with several nodes.
 pub(super) fn unknown_node(inventory: &Inventory) -> Vec<Oddity> {
-    let with_cpus = inventory
-        .processors
-        .nodes
-        .iter()
-        .filter(|n| !n.known_cpus().is_empty());
+    let with_cpus = inventory.processors.nodes.iter().filter(|n| !n.known_cpus().is_empty());
     let lost: Vec<String> = inventory
         .pci
         .iter()

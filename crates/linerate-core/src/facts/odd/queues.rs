@@ -13,10 +13,7 @@ const CPUS: usize = 4;
 
 /// A fast port, or one that a hypervisor emulates, with one receive queue: one CPU receives all packets.
 pub(super) fn one(inventory: &Inventory) -> Vec<Oddity> {
-    let cpus: Vec<u32> = usable(&inventory.processors)
-        .iter()
-        .map(|cpu| cpu.id)
-        .collect();
+    let cpus: Vec<u32> = usable(&inventory.processors).iter().map(|cpu| cpu.id).collect();
     if cpus.len() < CPUS {
         return Vec::new();
     }
@@ -61,11 +58,7 @@ fn oddity(nic: &Nic, cpus: &[u32]) -> Oddity {
             count(cpus.len(), "CPU")
         ),
         why: "that CPU is full before the link is, while other CPUs are idle",
-        limits: nic
-            .is_fast()
-            .then(|| nic.name.clone())
-            .into_iter()
-            .collect(),
+        limits: nic.is_fast().then(|| nic.name.clone()).into_iter().collect(),
         fix: fix(nic, cpus),
         ..Oddity::default()
     }
@@ -113,10 +106,7 @@ fn mask(cpus: &[u32]) -> String {
     };
     let first = format!("{:x}", word(words - 1));
     let rest = (0..words - 1).rev().map(|at| format!("{:08x}", word(at)));
-    std::iter::once(first)
-        .chain(rest)
-        .collect::<Vec<_>>()
-        .join(",")
+    std::iter::once(first).chain(rest).collect::<Vec<_>>().join(",")
 }
 
 #[cfg(test)]
@@ -147,10 +137,7 @@ mod tests {
 
     fn machine(cpus: u32, nics: &[Nic]) -> Inventory {
         let mut machine = Inventory::default();
-        let cpu = |id| Cpu {
-            id,
-            ..Cpu::default()
-        };
+        let cpu = |id| Cpu { id, ..Cpu::default() };
         machine.processors.cpus = (0..cpus).map(cpu).collect();
         machine.network.nics = nics.to_vec();
         machine
@@ -176,10 +163,7 @@ mod tests {
             ("hv_netvsc", Some(1), 1, 8, None),
             ("e1000", Some(1), 1, 8, None),
         ] {
-            let want: Vec<_> = want
-                .map(|limits| ("port-one-queue", limits))
-                .into_iter()
-                .collect();
+            let want: Vec<_> = want.map(|limits| ("port-one-queue", limits)).into_iter().collect();
             let got = told(cpus, card(driver, giga, queues));
             assert_eq!(got, want, "{driver} {giga:?} {queues} {cpus}");
         }
@@ -202,14 +186,9 @@ mod tests {
     fn more_queues_are_set_where_the_driver_has_them() {
         let fix = |most: Option<u32>| {
             let mut card = card("virtio_net", None, 1);
-            let setting = |most| Setting {
-                now: Some(1),
-                most: Some(most),
-            };
-            card.channels = most.map(|most| Channels {
-                combined: setting(most),
-                ..Channels::default()
-            });
+            let setting = |most| Setting { now: Some(1), most: Some(most) };
+            card.channels =
+                most.map(|most| Channels { combined: setting(most), ..Channels::default() });
             find(&machine(6, &[card]))[0].to_do()
         };
         let more = fix(Some(16));
@@ -222,10 +201,7 @@ mod tests {
             single.contains("echo 3f | sudo tee /sys/class/net/eth2/queues/rx-0/rps_cpus"),
             "{single}"
         );
-        assert!(
-            single.contains("hypervisor") && single.contains("undo: echo 0 |"),
-            "{single}"
-        );
+        assert!(single.contains("hypervisor") && single.contains("undo: echo 0 |"), "{single}");
         assert!(fix(None).contains("ethtool -l eth2"));
     }
 

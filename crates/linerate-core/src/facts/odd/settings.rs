@@ -26,16 +26,8 @@ const SWITCHES: [(&str, &str, &str); 3] = [
 /// Buffers of connections, each with the most that the kernel sets by itself, where memory allows it.
 //= torvalds/linux, net/ipv4/tcp.c, tcp_init: the limit is memory / 128, at most 6 MiB to receive and 4 MiB to send
 const BUFFERS: [(&str, u64, &str); 2] = [
-    (
-        "net.ipv4.tcp_rmem",
-        6 << 20,
-        "the window of the other end is never larger than this buffer",
-    ),
-    (
-        "net.ipv4.tcp_wmem",
-        4 << 20,
-        "no more than this buffer is in flight",
-    ),
+    ("net.ipv4.tcp_rmem", 6 << 20, "the window of the other end is never larger than this buffer"),
+    ("net.ipv4.tcp_wmem", 4 << 20, "no more than this buffer is in flight"),
 ];
 const OF_MEMORY: u64 = 128;
 
@@ -115,9 +107,8 @@ pub(super) fn full_table(inventory: &Inventory) -> Vec<Oddity> {
         table.most,
         share * 100.0
     );
-    what += &evicted.map_or(String::new(), |n| {
-        format!("; evicted since boot because it was full: {n}")
-    });
+    what += &evicted
+        .map_or(String::new(), |n| format!("; evicted since boot because it was full: {n}"));
     let dropped = table.dropped.filter(|n| *n > 0);
     what += &dropped.map_or(String::new(), |n| format!("; packets dropped: {n}"));
     let name = "net.netfilter.nf_conntrack_max";
@@ -150,10 +141,7 @@ mod tests {
             name: format!("net.ipv4.{name}"),
             value: (*value).to_owned(),
         });
-        let mut machine = Inventory {
-            tunables: tunables.collect(),
-            ..Inventory::default()
-        };
+        let mut machine = Inventory { tunables: tunables.collect(), ..Inventory::default() };
         machine.memory.total = gib.map(|gib| Bytes(gib << 30));
         let found = find(&machine).into_iter();
         found.map(|odd| (odd.what.clone(), odd.to_do())).collect()
@@ -164,9 +152,7 @@ mod tests {
         for (name, _, _) in SWITCHES {
             let name = name.trim_start_matches("net.ipv4.");
             assert_eq!(told(None, &[(name, "1")]), [], "{name}");
-            let [(_, fix)] = &told(None, &[(name, "0")])[..] else {
-                panic!("{name}")
-            };
+            let [(_, fix)] = &told(None, &[(name, "0")])[..] else { panic!("{name}") };
             assert!(fix.contains("unless something on the path"), "{fix}");
             assert!(fix.contains("=1 (undo: "), "{fix}");
         }
@@ -189,11 +175,7 @@ mod tests {
             }];
             find(&machine).len()
         };
-        assert_eq!(
-            (small(1 << 20), small((1 << 20) - 1)),
-            (0, 1),
-            "256 MiB of memory"
-        );
+        assert_eq!((small(1 << 20), small((1 << 20) - 1)), (0, 1), "256 MiB of memory");
         let (what, fix) = &told(Some(64), &[("tcp_wmem", "4096 16384 65536")])[0];
         assert_eq!(
             what,
@@ -203,10 +185,7 @@ mod tests {
             fix.contains("sudo sysctl -w net.ipv4.tcp_wmem='4096 16384 4194304' (undo: "),
             "{fix}"
         );
-        assert!(
-            fix.ends_with("sudo sysctl -w net.ipv4.tcp_wmem='4096 16384 65536')"),
-            "{fix}"
-        );
+        assert!(fix.ends_with("sudo sysctl -w net.ipv4.tcp_wmem='4096 16384 65536')"), "{fix}");
         assert_eq!(told(Some(64), &[("tcp_wmem", "4096 16384")]), []);
     }
 
@@ -214,31 +193,16 @@ mod tests {
     fn a_table_of_connections_that_is_full_or_was_full_is_odd() {
         let told = |entries, most, evicted, dropped| {
             let machine = Inventory {
-                conntrack: Some(Conntrack {
-                    entries,
-                    most,
-                    evicted,
-                    dropped,
-                }),
+                conntrack: Some(Conntrack { entries, most, evicted, dropped }),
                 ..Inventory::default()
             };
-            find(&machine)
-                .into_iter()
-                .map(|odd| odd.what)
-                .collect::<Vec<_>>()
+            find(&machine).into_iter().map(|odd| odd.what).collect::<Vec<_>>()
         };
-        assert_eq!(
-            told(899, 1000, Some(0), Some(7)),
-            [""; 0],
-            "other reasons to drop"
-        );
+        assert_eq!(told(899, 1000, Some(0), Some(7)), [""; 0], "other reasons to drop");
         assert_eq!(told(899, 1000, None, None), [""; 0]);
         assert_eq!(told(0, 0, None, None), [""; 0], "no limit");
         let nearly = &told(900, 1000, None, None)[0];
-        assert_eq!(
-            nearly,
-            "900 of 1000 entries of the table of connections are in use (90 %)"
-        );
+        assert_eq!(nearly, "900 of 1000 entries of the table of connections are in use (90 %)");
         let was = &told(5, 1000, Some(3), Some(7))[0];
         assert!(
             was.ends_with("(0 %); evicted since boot because it was full: 3; packets dropped: 7"),

@@ -34,8 +34,7 @@ fn is_path(network: &Network, nic: &Nic) -> bool {
     match &network.default_ports {
         Some(names) if !names.is_empty() => {
             let tops = network.nics.iter().filter(|top| names.contains(&top.name));
-            tops.flat_map(|top| network.leaves(top.index))
-                .any(|leaf| leaf == nic.index)
+            tops.flat_map(|top| network.leaves(top.index)).any(|leaf| leaf == nic.index)
         }
         _ => !network.nics.iter().any(|other| is_card(&other)),
     }
@@ -96,10 +95,7 @@ pub(super) fn drops(inventory: &Inventory) -> Vec<Oddity> {
 
 /// The largest counter of packets that found no room: parts of it may be counted by others again.
 fn lost(nic: &Nic) -> Option<(&str, u64)> {
-    let kernel = [
-        ("rx missed", nic.errors.rx_missed),
-        ("rx fifo", nic.errors.rx_fifo),
-    ];
+    let kernel = [("rx missed", nic.errors.rx_missed), ("rx fifo", nic.errors.rx_fifo)];
     let kernel = kernel.into_iter().filter_map(|(name, n)| Some((name, n?)));
     let is_full = |name: &str| {
         let meaning = counted::meaning(&nic.driver, name);
@@ -141,11 +137,7 @@ mod tests {
             ids(&machine(nics, default))
         };
         assert_eq!(told(Some(&["eth2"]), true), ["port-wifi"]);
-        assert_eq!(
-            told(Some(&["eth9"]), true),
-            ["port-wifi"],
-            "through a bridge"
-        );
+        assert_eq!(told(Some(&["eth9"]), true), ["port-wifi"], "through a bridge");
         assert_eq!(told(Some(&["eth3"]), true), [""; 0], "by cable");
         assert_eq!(told(None, true), [""; 0], "unknown");
         assert_eq!(told(None, false), ["port-wifi"], "nothing else is up");
@@ -165,16 +157,8 @@ mod tests {
         };
         assert_eq!(told(999, |_| {}), [""; 0]);
         assert_eq!(told(1000, |_| {}), ["port-flaps"]);
-        assert_eq!(
-            told(5000, |nic| nic.is_virtual = true),
-            [""; 0],
-            "containers come and go"
-        );
-        assert_eq!(
-            told(5000, |nic| (nic.is_wifi, nic.up) = (true, false)),
-            [""; 0],
-            "it roams"
-        );
+        assert_eq!(told(5000, |nic| nic.is_virtual = true), [""; 0], "containers come and go");
+        assert_eq!(told(5000, |nic| (nic.is_wifi, nic.up) = (true, false)), [""; 0], "it roams");
     }
 
     #[test]
@@ -183,10 +167,7 @@ mod tests {
             let mut card = card(2, false);
             driver.clone_into(&mut card.driver);
             card.errors.rx_packets = packets;
-            card.counters = vec![Counter {
-                name: counter.to_owned(),
-                value: lost,
-            }];
+            card.counters = vec![Counter { name: counter.to_owned(), value: lost }];
             ids(&machine(vec![card], None))
         };
         let usb = |lost, packets| told("lan78xx", "RX Dropped Frames", lost, packets);
@@ -196,20 +177,10 @@ mod tests {
         assert_eq!(usb(1_000, Some(0)), ["port-drops"]);
         assert_eq!(usb(999, Some(1_000)), [""; 0]);
         assert_eq!(usb(5_000, None), [""; 0], "of how many?");
-        assert_eq!(
-            told("ixgbe", "rx_no_dma_resources", 5_000, Some(1_000_000)),
-            ["port-drops"]
-        );
-        assert_eq!(
-            told("unheard", "some_drops", 5_000, Some(1_000_000)),
-            [""; 0]
-        );
+        assert_eq!(told("ixgbe", "rx_no_dma_resources", 5_000, Some(1_000_000)), ["port-drops"]);
+        assert_eq!(told("unheard", "some_drops", 5_000, Some(1_000_000)), [""; 0]);
         let mut card = card(2, false);
         (card.errors.rx_packets, card.errors.rx_missed) = (Some(1_000_000), Some(2_000));
-        assert_eq!(
-            ids(&machine(vec![card], None)),
-            ["port-drops"],
-            "by the kernel's count"
-        );
+        assert_eq!(ids(&machine(vec![card], None)), ["port-drops"], "by the kernel's count");
     }
 }

@@ -6,24 +6,14 @@ use crate::facts::{HostFacts, Port};
 use crate::units::Transfers;
 
 /// Full packets of TCP over IPv4.
-const FULL: Packets = Packets {
-    payload: Bytes(1448),
-    packet: Some(Bytes(1500)),
-    path_mtu: Some(Bytes(1500)),
-};
+const FULL: Packets =
+    Packets { payload: Bytes(1448), packet: Some(Bytes(1500)), path_mtu: Some(Bytes(1500)) };
 
 fn host(side: Side, mbps: Option<u64>, change: fn(&mut Port)) -> Host {
-    let mut port = Port {
-        name: "eth0".to_owned(),
-        speed_mbps: mbps,
-        is_ethernet: true,
-        ..Port::default()
-    };
+    let mut port =
+        Port { name: "eth0".to_owned(), speed_mbps: mbps, is_ethernet: true, ..Port::default() };
     change(&mut port);
-    let facts = HostFacts {
-        port: Some(port),
-        ..HostFacts::default()
-    };
+    let facts = HostFacts { port: Some(port), ..HostFacts::default() };
     Host { side, facts }
 }
 
@@ -43,10 +33,7 @@ fn of(hosts: &[Host]) -> Option<(u64, String, String)> {
 
 #[test]
 fn the_slower_port_gives_the_ceiling() {
-    let hosts = [
-        host(Side::Near, Some(25_000), |_| {}),
-        host(Side::Far, Some(10_000), |_| {}),
-    ];
+    let hosts = [host(Side::Near, Some(25_000), |_| {}), host(Side::Far, Some(10_000), |_| {})];
     let (rate, name, formula) = of(&hosts).unwrap();
     assert_eq!(rate / 1_000_000, 9_414);
     assert_eq!(name, "far port eth0");
@@ -88,29 +75,19 @@ fn a_shaper_is_a_ceiling_of_the_sender_unless_it_limits_each_stream() {
     assert_eq!(all[0].rate.0 / 1_000_000, 478);
     assert_eq!(all[1].stage, Stage::Net);
     assert_eq!(of(shaper(None, half), 1e6).len(), 1, "each stream");
-    assert_eq!(
-        of(shaper(half, None), 0.5e9).len(),
-        1,
-        "more than it lets pass"
-    );
+    assert_eq!(of(shaper(half, None), 0.5e9).len(), 1, "more than it lets pass");
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "devices have a link or none")]
 fn lanes(giga: u64, width: u8) -> Option<Link> {
-    Some(Link {
-        speed: Some(Transfers(giga * 1_000_000_000)),
-        width: Some(width),
-    })
+    Some(Link { speed: Some(Transfers(giga * 1_000_000_000)), width: Some(width) })
 }
 
 /// A card of x8 of generation 3 on `bus`, and its root port.
 fn pair(bus: u8, now: Option<Link>, payload: Option<u32>) -> [Device; 2] {
     let root = Device {
         address: format!("0000:00:{bus:02x}.0").parse().unwrap(),
-        buses: Some(Buses {
-            secondary: bus,
-            subordinate: bus,
-        }),
+        buses: Some(Buses { secondary: bus, subordinate: bus }),
         kind: Some(PortKind::Root),
         now,
         max: lanes(8, 16),
@@ -121,11 +98,7 @@ fn pair(bus: u8, now: Option<Link>, payload: Option<u32>) -> [Device; 2] {
         kind: Some(PortKind::Endpoint),
         now,
         max: lanes(8, 8),
-        payload: payload.map(|now| Payload {
-            now,
-            max: 512,
-            read_request: 512,
-        }),
+        payload: payload.map(|now| Payload { now, max: 512, read_request: 512 }),
         ..Device::default()
     };
     [root, card]
@@ -138,10 +111,7 @@ fn nic(index: u32, pci: &str, mbps: u64) -> Nic {
         device: pci.to_owned(),
         pci: pci.to_owned(),
         up: true,
-        link: LinkModes {
-            speed: Some(Rate(mbps * 1_000_000)),
-            ..LinkModes::default()
-        },
+        link: LinkModes { speed: Some(Rate(mbps * 1_000_000)), ..LinkModes::default() },
         ..Nic::default()
     }
 }
@@ -157,11 +127,7 @@ fn routed(ports: Vec<Nic>, pci: &[[Device; 2]]) -> Host {
     let mut pci = pci.concat();
     pci.sort_by_key(|device| device.address);
     find_parents(&mut pci);
-    near.facts.route = Some(Route {
-        ports,
-        pci,
-        ..Route::default()
-    });
+    near.facts.route = Some(Route { ports, pci, ..Route::default() });
     near
 }
 
@@ -186,8 +152,7 @@ fn a_slot_carries_less_of_what_is_read_than_its_lanes_and_knows_the_direction() 
     assert_eq!(received.rate.0 / 10_000_000, 2_880);
     assert!(sent.least < sent.rate && received.least < received.rate);
     assert!(
-        sent.formula
-            .starts_with("4 lanes x 7.8769 Gb/s x 256/(256 + 20)")
+        sent.formula.starts_with("4 lanes x 7.8769 Gb/s x 256/(256 + 20)")
             && sent.formula.ends_with("and 5 % for headers"),
         "{}",
         sent.formula
@@ -200,10 +165,7 @@ fn an_unread_payload_widens_the_interval_and_an_unread_link_gives_none() {
     let open = slot_of(in_slot(lanes(8, 4), None, 100_000), Direction::Reverse);
     assert!(open.least < known.least && known.rate < open.rate);
     let without = |link: Option<Link>| all(&[in_slot(link, None, 100_000)], Direction::Forward);
-    let half = Link {
-        width: None,
-        ..lanes(8, 4).unwrap()
-    };
+    let half = Link { width: None, ..lanes(8, 4).unwrap() };
     for link in [None, Some(half)] {
         let stages: Vec<_> = without(link).iter().map(|c| c.stage).collect();
         assert_eq!(stages, [Stage::Net], "{link:?}");
@@ -242,20 +204,12 @@ fn a_link_that_carried_more_than_it_could_is_made_up() {
 fn behind_a_switch(change: fn(&mut Device)) -> Vec<String> {
     let [mut root, mut upper] = pair(1, lanes(8, 2), None);
     let [mut lower, card] = pair(3, lanes(8, 4), Some(256));
-    let behind = |from, to| {
-        Some(Buses {
-            secondary: from,
-            subordinate: to,
-        })
-    };
+    let behind = |from, to| Some(Buses { secondary: from, subordinate: to });
     root.buses = behind(1, 3);
     (upper.buses, upper.kind) = (behind(2, 3), Some(PortKind::Upstream));
     (lower.address, lower.kind) = ("0000:02:00.0".parse().unwrap(), Some(PortKind::Downstream));
     change(&mut upper);
-    let host = routed(
-        vec![nic(1, "0000:03:00.0", 40_000)],
-        &[[root, upper], [lower, card]],
-    );
+    let host = routed(vec![nic(1, "0000:03:00.0", 40_000)], &[[root, upper], [lower, card]]);
     let found = all(&[host], Direction::Forward);
     found.into_iter().map(|ceiling| ceiling.name).collect()
 }
@@ -263,14 +217,7 @@ fn behind_a_switch(change: fn(&mut Device)) -> Vec<String> {
 #[test]
 fn a_link_above_a_switch_is_a_ceiling_and_a_tunnel_is_none() {
     let all = behind_a_switch(|_| {});
-    assert_eq!(
-        all,
-        [
-            "near switch 1 above eth1",
-            "near slot of eth1",
-            "near port eth1"
-        ]
-    );
+    assert_eq!(all, ["near switch 1 above eth1", "near slot of eth1", "near port eth1"]);
     let cable = behind_a_switch(|upper| upper.tunneled = true);
     assert_eq!(cable, ["near slot of eth1", "near port eth1"]);
 }
@@ -279,10 +226,8 @@ fn a_link_above_a_switch_is_a_ceiling_and_a_tunnel_is_none() {
 fn on_usb(own: u64, hub: Option<u64>, mbps: u64) -> Vec<Ceiling> {
     let mut port = nic(1, "", mbps);
     port.usb = Some(Rate(own * 1_000_000));
-    port.usb_hubs = vec![Hub {
-        name: "6-1".to_owned(),
-        speed: hub.map(|hub| Rate(hub * 1_000_000)),
-    }];
+    port.usb_hubs =
+        vec![Hub { name: "6-1".to_owned(), speed: hub.map(|hub| Rate(hub * 1_000_000)) }];
     all(&[routed(vec![port], &[])], Direction::Forward)
 }
 
@@ -293,23 +238,14 @@ fn usb_is_a_ceiling_at_its_slowest_wire() {
     // 425.984 Mb/s and 240 Mb/s x 1448/1514.
     assert_eq!(found[0].rate.0 / 100_000, 4_074);
     assert_eq!(found[0].least.0 / 100_000, 2_295);
-    assert_eq!(
-        found[0].formula,
-        "13 packets of 512 B in 125 us, at the most, and 5 % for headers"
-    );
+    assert_eq!(found[0].formula, "13 packets of 512 B in 125 us, at the most, and 5 % for headers");
     let names =
         |found: Vec<Ceiling>| -> Vec<String> { found.into_iter().map(|c| c.name).collect() };
     let port = "near port eth1";
-    assert_eq!(
-        names(on_usb(5_000, None, 1_000)),
-        [port, "near USB of eth1"]
-    );
+    assert_eq!(names(on_usb(5_000, None, 1_000)), [port, "near USB of eth1"]);
     // 10 Gb/s of the adapter, and a hub at 5 Gb/s: 3.83 Gb/s.
     let found = on_usb(10_000, Some(5_000), 10_000);
-    assert_eq!(
-        (found[0].rate.0 / 10_000_000, found[1].name.as_str()),
-        (382, port)
-    );
+    assert_eq!((found[0].rate.0 / 10_000_000, found[1].name.as_str()), (382, port));
     assert_eq!(names(on_usb(10_000, Some(10_000), 10_000)).len(), 2);
 }
 
@@ -320,18 +256,10 @@ fn two_members_of_a_bond_share_the_wire_of_their_hub() {
         let route = host.facts.route.as_mut().unwrap();
         for (port, hub) in route.ports[1..].iter_mut().zip(["6-1", second]) {
             port.usb = Some(Rate(10_000_000_000));
-            port.usb_hubs = vec![Hub {
-                name: hub.to_owned(),
-                speed: Some(Rate(5_000_000_000)),
-            }];
+            port.usb_hubs = vec![Hub { name: hub.to_owned(), speed: Some(Rate(5_000_000_000)) }];
         }
         let found = all(&[host], Direction::Forward);
-        found
-            .iter()
-            .find(|c| c.stage == Stage::Pcie)
-            .unwrap()
-            .rate
-            .0
+        found.iter().find(|c| c.stage == Stage::Pcie).unwrap().rate.0
     };
     assert_eq!(rate("7-1") / rate("6-1"), 2);
 }
@@ -353,11 +281,7 @@ fn bonded(mode: &str, cards: [&str; 2], pci: &[[Device; 2]]) -> Host {
         is_virtual: true,
         stack: Stack {
             below: vec![1, 2],
-            bond: Some(Bond {
-                mode: mode.to_owned(),
-                active: Some(2),
-                ..Bond::default()
-            }),
+            bond: Some(Bond { mode: mode.to_owned(), active: Some(2), ..Bond::default() }),
             ..Stack::default()
         },
         ..Nic::default()
@@ -368,10 +292,7 @@ fn bonded(mode: &str, cards: [&str; 2], pci: &[[Device; 2]]) -> Host {
 
 #[test]
 fn a_bond_carries_the_sum_of_its_members_or_what_the_active_one_does() {
-    let pci = [
-        pair(1, lanes(5, 1), Some(128)),
-        pair(2, lanes(5, 1), Some(128)),
-    ];
+    let pci = [pair(1, lanes(5, 1), Some(128)), pair(2, lanes(5, 1), Some(128))];
     let two = ["0000:01:00.0", "0000:02:00.0"];
     let found = all(&[bonded("802.3ad", two, &pci)], Direction::Forward);
     let names: Vec<_> = found.iter().map(|c| c.name.as_str()).collect();
@@ -382,10 +303,7 @@ fn a_bond_carries_the_sum_of_its_members_or_what_the_active_one_does() {
     assert_eq!(one[1].name, "near port eth2");
     assert_eq!(one[1].rate.0 / 1_000_000, 9_414);
     let (sum, single) = (found[0].rate.0 as f64, one[0].rate.0 as f64);
-    assert!(
-        (sum / single - 2.0).abs() < 1e-6,
-        "two slots: {sum} {single}"
-    );
+    assert!((sum / single - 2.0).abs() < 1e-6, "two slots: {sum} {single}");
     // Which member takes packets, the sender decides by their addresses, or their streams.
     let by = |hash: &str, direction| {
         let mut host = bonded("802.3ad", two, &pci);
@@ -393,15 +311,9 @@ fn a_bond_carries_the_sum_of_its_members_or_what_the_active_one_does() {
         route.ports[0].stack.bond.as_mut().unwrap().hash = hash.to_owned();
         all(&[host], direction)[1].formula.clone()
     };
-    assert_eq!(
-        by("layer3+4", Direction::Forward),
-        "2 x 10 Gb/s x 1448/1538"
-    );
+    assert_eq!(by("layer3+4", Direction::Forward), "2 x 10 Gb/s x 1448/1538");
     assert_eq!(by("layer2+3", Direction::Forward), "10 Gb/s x 1448/1538");
-    assert_eq!(
-        by("layer2+3", Direction::Reverse),
-        "2 x 10 Gb/s x 1448/1538"
-    );
+    assert_eq!(by("layer2+3", Direction::Reverse), "2 x 10 Gb/s x 1448/1538");
     // Two ports of one card share its slot.
     let shared = ["0000:01:00.0", "0000:01:00.0"];
     let same = all(&[bonded("802.3ad", shared, &pci)], Direction::Forward);
@@ -411,10 +323,7 @@ fn a_bond_carries_the_sum_of_its_members_or_what_the_active_one_does() {
 #[test]
 fn members_behind_the_default_figures_of_the_processor_have_no_slot() {
     let slots = |cards: [&str; 2], tenths: u64, width: u8| {
-        let link = Link {
-            speed: Some(Transfers(tenths * 100_000_000)),
-            width: Some(width),
-        };
+        let link = Link { speed: Some(Transfers(tenths * 100_000_000)), width: Some(width) };
         let pci = [1, 2].map(|bus| {
             let mut pair = pair(bus, Some(link), Some(128));
             pair[1].max = Some(link);
@@ -440,11 +349,7 @@ fn a_vlan_costs_its_tag_on_the_wire_below() {
         index: 7,
         kind: "vlan".to_owned(),
         is_virtual: true,
-        stack: Stack {
-            below: vec![1],
-            vlan: Some(100),
-            ..Stack::default()
-        },
+        stack: Stack { below: vec![1], vlan: Some(100), ..Stack::default() },
         ..Nic::default()
     };
     let host = routed(vec![vlan, nic(1, "", 10_000)], &[]);
@@ -469,10 +374,7 @@ fn bridged(mut cards: Vec<Nic>) -> Host {
         index: 9,
         kind: "bridge".to_owned(),
         is_virtual: true,
-        stack: Stack {
-            below: cards.iter().map(|nic| nic.index).collect(),
-            ..Stack::default()
-        },
+        stack: Stack { below: cards.iter().map(|nic| nic.index).collect(), ..Stack::default() },
         ..Nic::default()
     }];
     ports.append(&mut cards);

@@ -52,10 +52,7 @@ fn described(
     let link = end.link().filter(|_| !is_emulated(end, host));
     let slots = slots(side, end, link);
     let port = link.map(|link| {
-        let links = Links {
-            links: vec![link],
-            times: String::new(),
-        };
+        let links = Links { links: vec![link], times: String::new() };
         let name = format!("{} port {}", side.name(), end.device);
         (Stage::Net, name, Kind::Links(links))
     });
@@ -72,8 +69,7 @@ fn described(
 fn is_emulated(end: &RdmaEnd, host: Option<&Host>) -> bool {
     let port = host.and_then(|host| host.facts.port.as_ref());
     let netdev = end.netdev.as_ref();
-    port.zip(netdev)
-        .is_some_and(|(port, netdev)| port.is_virtual && port.name == netdev.name)
+    port.zip(netdev).is_some_and(|(port, netdev)| port.is_virtual && port.name == netdev.name)
 }
 
 /// The packets of a request. An atomic operation carries no payload to speak of.
@@ -112,9 +108,7 @@ fn tags(end: &RdmaEnd, host: Option<&Host>) -> u32 {
     let route = host.and_then(|host| host.facts.route.as_ref());
     let first = route.and_then(|route| route.ports.first());
     let netdev = end.netdev.as_ref();
-    let same = first
-        .zip(netdev)
-        .is_some_and(|(nic, netdev)| nic.name == netdev.name);
+    let same = first.zip(netdev).is_some_and(|(nic, netdev)| nic.name == netdev.name);
     route.filter(|_| same).map_or(0, Route::tags)
 }
 
@@ -160,11 +154,7 @@ mod tests {
             port: 1,
             layer: Some(Layer::InfiniBand),
             mtu: 4096,
-            rate: Some(IbRate {
-                rate: Rate(1),
-                width,
-                speed: speed.to_owned(),
-            }),
+            rate: Some(IbRate { rate: Rate(1), width, speed: speed.to_owned() }),
             ..RdmaEnd::default()
         }
     }
@@ -186,16 +176,10 @@ mod tests {
 
     /// A device of generation 3 with eight lanes, and the port above it.
     fn in_slot(mut end: RdmaEnd) -> RdmaEnd {
-        let lanes = Some(Lanes {
-            speed: Some(Transfers(8_000_000_000)),
-            width: Some(8),
-        });
+        let lanes = Some(Lanes { speed: Some(Transfers(8_000_000_000)), width: Some(8) });
         let root = Device {
             address: "0000:00:01.0".parse().unwrap(),
-            buses: Some(Buses {
-                secondary: 1,
-                subordinate: 1,
-            }),
+            buses: Some(Buses { secondary: 1, subordinate: 1 }),
             kind: Some(PortKind::Root),
             now: lanes,
             max: lanes,
@@ -206,11 +190,7 @@ mod tests {
             kind: Some(PortKind::Endpoint),
             now: lanes,
             max: lanes,
-            payload: Some(Payload {
-                now: 256,
-                max: 512,
-                read_request: 512,
-            }),
+            payload: Some(Payload { now: 256, max: 512, read_request: 512 }),
             ..Device::default()
         };
         let mut all = vec![root, card];
@@ -220,11 +200,7 @@ mod tests {
     }
 
     fn load(near: RdmaEnd, far: RdmaEnd, op: &str, size: u64) -> Load {
-        let goodput = Estimate {
-            mean: 1e9,
-            interval: None,
-            samples: 30,
-        };
+        let goodput = Estimate { mean: 1e9, interval: None, samples: 30 };
         let mut load = Load::bare(Transport::Rdma, 1, goodput);
         let word = Setting::Word(op.to_owned());
         load.knobs.options.set(rdma::OPERATION.key, word);
@@ -244,32 +220,16 @@ mod tests {
     fn the_slower_port_gives_the_ceiling_after_the_headers_of_its_packets() {
         let edr = || infiniband(4, "EDR");
         for (load, gigabits, name) in [
-            (
-                load(edr(), edr(), "write", 1 << 20),
-                99.37,
-                "near port mlx5_0",
-            ),
-            (
-                load(edr(), infiniband(2, "HDR"), "send", 1 << 20),
-                99.37,
-                "near port mlx5_0",
-            ),
+            (load(edr(), edr(), "write", 1 << 20), 99.37, "near port mlx5_0"),
+            (load(edr(), infiniband(2, "HDR"), "send", 1 << 20), 99.37, "near port mlx5_0"),
             (
                 load(infiniband(4, "HDR"), infiniband(1, "HDR"), "read", 1 << 20),
                 49.68,
                 "far port mlx5_0",
             ),
-            (
-                load(ethernet(100), ethernet(400), "write", 1 << 20),
-                98.04,
-                "near port mlx5_0",
-            ),
+            (load(ethernet(100), ethernet(400), "write", 1 << 20), 98.04, "near port mlx5_0"),
             // Four bytes need more than 80 of headers.
-            (
-                load(edr(), edr(), "write", 4),
-                100.0 * 4.0 / 46.0,
-                "near port mlx5_0",
-            ),
+            (load(edr(), edr(), "write", 4), 100.0 * 4.0 / 46.0, "near port mlx5_0"),
         ] {
             let (got, of) = lowest(&load).unwrap();
             assert!((got / gigabits - 1.0).abs() < 5e-4, "{got} {gigabits}");
@@ -280,18 +240,11 @@ mod tests {
     #[test]
     fn smaller_packets_lower_the_ceiling() {
         let at = |mtu| {
-            let end = RdmaEnd {
-                mtu,
-                ..ethernet(100)
-            };
+            let end = RdmaEnd { mtu, ..ethernet(100) };
             lowest(&load(end.clone(), end, "write", 1 << 20)).unwrap().0
         };
         for (mtu, gigabits) in [(4096, 98.04), (2048, 96.15), (1024, 92.59)] {
-            assert!(
-                (at(mtu) / gigabits - 1.0).abs() < 5e-4,
-                "{mtu}: {}",
-                at(mtu)
-            );
+            assert!((at(mtu) / gigabits - 1.0).abs() < 5e-4, "{mtu}: {}", at(mtu));
         }
     }
 
@@ -308,10 +261,7 @@ mod tests {
     #[test]
     fn software_atomic_operations_and_unknown_speeds_have_no_ceiling() {
         let edr = || infiniband(4, "EDR");
-        let soft = || RdmaEnd {
-            software: true,
-            ..ethernet(25)
-        };
+        let soft = || RdmaEnd { software: true, ..ethernet(25) };
         assert_eq!(lowest(&load(soft(), soft(), "write", 4096)), None);
         assert_eq!(lowest(&load(edr(), edr(), "atomic", 8)), None);
         assert_eq!(lowest(&load(edr(), edr(), "write", 0)), None);
@@ -330,17 +280,10 @@ mod tests {
         fast.goodput.mean = 1.2e9;
         assert_eq!(lowest(&fast), None);
         let facts = HostFacts {
-            port: Some(Port {
-                name: "eth0".to_owned(),
-                is_virtual: true,
-                ..Port::default()
-            }),
+            port: Some(Port { name: "eth0".to_owned(), is_virtual: true, ..Port::default() }),
             ..HostFacts::default()
         };
-        let hosts = [Side::Near, Side::Far].map(|side| Host {
-            side,
-            facts: facts.clone(),
-        });
+        let hosts = [Side::Near, Side::Far].map(|side| Host { side, facts: facts.clone() });
         let load = load(ethernet(10), ethernet(10), "write", 1 << 20);
         assert!(of_rdma(&hosts, Direction::Forward, &load).is_empty());
     }

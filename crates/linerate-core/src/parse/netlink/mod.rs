@@ -98,18 +98,12 @@ pub fn part(bytes: &[u8], sequence: u32) -> Result<Part, Refusal> {
 
 /// The messages of a reply; ends after the first error.
 pub fn messages(reply: &[u8]) -> impl Iterator<Item = Result<Message<'_>, Malformed>> {
-    Cut {
-        rest: reply,
-        cut: message,
-    }
+    Cut { rest: reply, cut: message }
 }
 
 /// The attributes that follow the fixed part of a message; ends after the first error.
 pub fn attributes(bytes: &[u8]) -> impl Iterator<Item = Result<(u16, &[u8]), Malformed>> {
-    Cut {
-        rest: bytes,
-        cut: attribute,
-    }
+    Cut { rest: bytes, cut: attribute }
 }
 
 /// Hands the type and body of each message to `change`. What is left behind the last whole one is
@@ -273,13 +267,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_reply_ends_with_its_answer_acknowledgement_or_end_mark() {
-        let (more, last) = (
-            Part::default(),
-            Part {
-                last: true,
-                ..Part::default()
-            },
-        );
+        let (more, last) = (Part::default(), Part { last: true, ..Part::default() });
         let zero = [0; 4];
         for (kind, flags, body, expected) in [
             (16, 2, &zero[..], more),
@@ -287,15 +275,7 @@ pub(super) mod tests {
             (DONE, 2, &zero, last),
             (DONE, 2, &[], last),
             (ERROR, 0, &zero, last),
-            (
-                16,
-                0x12,
-                &zero,
-                Part {
-                    interrupted: true,
-                    ..more
-                },
-            ),
+            (16, 0x12, &zero, Part { interrupted: true, ..more }),
         ] {
             let bytes = of_reply(kind, flags, body);
             assert_eq!(part(&bytes, 7), Ok(expected), "{kind} {flags} {body:?}");
@@ -318,17 +298,9 @@ pub(super) mod tests {
 
     #[test]
     fn padding_and_flags_are_passed_over() {
-        let bytes = [
-            attr(0x8003, b"eth0\0"),
-            attr(4, &[1, 2, 3, 4]),
-            attr(9, b""),
-        ]
-        .concat();
+        let bytes = [attr(0x8003, b"eth0\0"), attr(4, &[1, 2, 3, 4]), attr(9, b"")].concat();
         let got: Result<Vec<_>, _> = attributes(&bytes).collect();
-        assert_eq!(
-            got,
-            Ok(vec![(3, &b"eth0\0"[..]), (4, &[1, 2, 3, 4]), (9, b"")])
-        );
+        assert_eq!(got, Ok(vec![(3, &b"eth0\0"[..]), (4, &[1, 2, 3, 4]), (9, b"")]));
     }
 
     #[test]
@@ -337,21 +309,13 @@ pub(super) mod tests {
             let mut bytes = msg(16, b"");
             bytes[..4].copy_from_slice(&length.to_ne_bytes());
             let got: Vec<_> = messages(&bytes).collect();
-            assert_eq!(
-                got,
-                [Err(Malformed::Short("netlink message"))],
-                "length {length}"
-            );
+            assert_eq!(got, [Err(Malformed::Short("netlink message"))], "length {length}");
         }
         for length in [0u16, 3, 9, u16::MAX] {
             let mut bytes = attr(1, &[7; 4]);
             bytes[..2].copy_from_slice(&length.to_ne_bytes());
             let got: Vec<_> = attributes(&bytes).collect();
-            assert_eq!(
-                got,
-                [Err(Malformed::Short("netlink attribute"))],
-                "length {length}"
-            );
+            assert_eq!(got, [Err(Malformed::Short("netlink attribute"))], "length {length}");
         }
     }
 

@@ -51,10 +51,7 @@ mod tests {
         let name = text(3, "eth0");
         assert_eq!(name, b"\x09\0\x03\0eth0\0\0\0\0");
         assert_eq!(attribute(28, &[7, 0, 0, 0]), b"\x08\0\x1c\0\x07\0\0\0");
-        assert_eq!(
-            nested(18, std::slice::from_ref(&name))[..4],
-            *b"\x10\0\x12\0"
-        );
+        assert_eq!(nested(18, std::slice::from_ref(&name))[..4], *b"\x10\0\x12\0");
         let message = message(16, REQUEST | ACK, 9, &name);
         assert_eq!(message[..16], *b"\x1c\0\0\0\x10\0\x05\0\x09\0\0\0\0\0\0\0");
         assert_eq!(message[16..], name);

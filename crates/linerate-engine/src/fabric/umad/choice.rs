@@ -39,10 +39,7 @@ impl FromStr for Wanted {
         if device.is_empty() {
             return Err("a device is written like mlx5_0 or mlx5_0:2".to_owned());
         }
-        Ok(Self {
-            device: device.to_owned(),
-            port: port.map(number).transpose()?,
-        })
+        Ok(Self { device: device.to_owned(), port: port.map(number).transpose()? })
     }
 }
 
@@ -162,10 +159,7 @@ fn ports(machine: &dyn Machine) -> Vec<Found> {
             let physical = physical.ok().and_then(|text| infiniband::state(&text).ok());
             let layer = line(machine, &format!("{folder}/link_layer"));
             found.push(Found {
-                name: Name {
-                    device: device.clone(),
-                    port,
-                },
+                name: Name { device: device.clone(), port },
                 kind: match layer.as_deref() {
                     Some("Ethernet") => Kind::Ethernet,
                     _ if is_omni_path => Kind::OmniPath,
@@ -190,9 +184,8 @@ fn is_omni_path(machine: &dyn Machine, device: &str) -> bool {
 
 /// Returns the name of the user MAD device of a port.
 fn mad_device(machine: &dyn Machine, port: &Name) -> Result<String, UmadError> {
-    let names = machine
-        .list(MAD_DEVICES)
-        .map_err(|_| UmadError::NoModule { port: port.clone() })?;
+    let names =
+        machine.list(MAD_DEVICES).map_err(|_| UmadError::NoModule { port: port.clone() })?;
     match line(machine, &format!("{MAD_DEVICES}/abi_version")) {
         Some(version) if version != VERSION => return Err(UmadError::Version { version }),
         _ => {}

@@ -133,21 +133,13 @@ pub struct Owner {
 
 impl Owner {
     pub(super) fn of(stat: &Stat) -> Self {
-        Self {
-            user: stat.st_uid,
-            group: stat.st_gid,
-            mode: stat.st_mode & 0o7777,
-        }
+        Self { user: stat.st_uid, group: stat.st_gid, mode: stat.st_mode & 0o7777 }
     }
 }
 
 impl fmt::Display for Owner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "user {} and group {}, mode {:04o}",
-            self.user, self.group, self.mode
-        )
+        write!(f, "user {} and group {}, mode {:04o}", self.user, self.group, self.mode)
     }
 }
 

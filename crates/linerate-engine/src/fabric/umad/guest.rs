@@ -87,10 +87,7 @@ fn outside() {
     fs::write(vm.shared().join("responder"), RESPONDER).unwrap();
     let script = Program::new("sh").args(["-c", SCRIPT]).current_dir("/");
     let done = vm.run(&script, WITHIN).unwrap();
-    let (out, err) = (
-        String::from_utf8_lossy(&done.stdout),
-        String::from_utf8_lossy(&done.stderr),
-    );
+    let (out, err) = (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
     assert!(done.status.success(), "{}: {out}\n{err}", done.status);
     assert!(out.contains("1 passed"), "{out}\n{err}");
 }
@@ -100,30 +97,18 @@ fn outside() {
 fn inside() {
     let machine = Live::new();
     let ethernet = Umad::open(&machine, None).unwrap_err().to_string();
-    assert!(
-        ethernet.starts_with("rxe0 port 1 is an Ethernet port"),
-        "{ethernet}"
-    );
+    assert!(ethernet.starts_with("rxe0 port 1 is an Ethernet port"), "{ethernet}");
 
     let mut port = ethernet_port();
-    let support = |to| Get {
-        to,
-        attribute: Attribute::CounterSupport,
-    };
+    let support = |to| Get { to, attribute: Attribute::CounterSupport };
     // An Ethernet port has no LIDs: the kernel refuses the address.
     port.send(1, &support(To::Lid(1))).unwrap();
     let got = port.receive(Duration::ZERO).unwrap();
     assert!(matches!(got, Some(Arrival::NotPossible(1))), "{got:?}");
     // Without an agent, as on queue pair 0 here, the kernel answers as it does once a device is removed.
-    let own_node = Get {
-        to: To::Route(Route::default()),
-        attribute: Attribute::NodeInfo,
-    };
+    let own_node = Get { to: To::Route(Route::default()), attribute: Attribute::NodeInfo };
     let error = port.send(2, &own_node).unwrap_err();
-    assert!(
-        matches!(error, PortError::Umad(UmadError::Removed { .. })),
-        "{error}"
-    );
+    assert!(matches!(error, PortError::Umad(UmadError::Removed { .. })), "{error}");
 
     // A busy machine may answer too late, so that the request is sent again, as a walk does.
     let get = support(To::Lid(0));
@@ -156,10 +141,7 @@ fn ethernet_port() -> Umad {
     assert_eq!(Errno::from_io_error(&late), Some(Errno::INVAL));
     Umad {
         file,
-        name: Name {
-            device: "rxe0".to_owned(),
-            port: 1,
-        },
+        name: Name { device: "rxe0".to_owned(), port: 1 },
         others: Vec::new(),
         subnet: general + 1,
         general,

@@ -35,9 +35,7 @@ pub(super) fn encode(
     let queue_pair = u32::from(get.attribute.service().queue_pair());
     let key = if queue_pair == 0 { 0 } else { GENERAL_KEY };
     // A request without a time to wait would have no reply.
-    let patience = u32::try_from(patience.as_millis())
-        .unwrap_or(u32::MAX)
-        .max(1);
+    let patience = u32::try_from(patience.as_millis()).unwrap_or(u32::MAX).max(1);
     put(AGENT, &agent.to_ne_bytes());
     put(TIMEOUT, &patience.to_ne_bytes());
     put(QUEUE_PAIR, &queue_pair.to_be_bytes());
@@ -80,10 +78,7 @@ mod tests {
 
     #[test]
     fn a_directed_route_goes_to_queue_pair_0_of_the_permissive_lid() {
-        let get = Get {
-            to: To::Route(Route::default()),
-            attribute: Attribute::NodeInfo,
-        };
+        let get = Get { to: To::Route(Route::default()), attribute: Attribute::NodeInfo };
         let (agent, time) = (7_u32.to_ne_bytes(), 250_u32.to_ne_bytes());
         let want = bytes(&[(0, &agent), (8, &time), (28, &[0xff, 0xff])]);
         assert_eq!(header(&get, PATIENCE), want);
@@ -91,10 +86,7 @@ mod tests {
 
     #[test]
     fn a_general_service_is_asked_by_lid_at_queue_pair_1_with_its_key() {
-        let get = Get {
-            to: To::Lid(0x0102),
-            attribute: Attribute::Counters(1),
-        };
+        let get = Get { to: To::Lid(0x0102), attribute: Attribute::Counters(1) };
         let (agent, time) = (7_u32.to_ne_bytes(), 250_u32.to_ne_bytes());
         let want = bytes(&[
             (0, &agent),
@@ -105,25 +97,17 @@ mod tests {
         ]);
         assert_eq!(header(&get, PATIENCE), want);
         // Subnet management by LID stays on queue pair 0 and has no key.
-        let get = Get {
-            to: To::Lid(0x0102),
-            attribute: Attribute::NodeInfo,
-        };
+        let get = Get { to: To::Lid(0x0102), attribute: Attribute::NodeInfo };
         let want = bytes(&[(0, &agent), (8, &time), (28, &[1, 2])]);
         assert_eq!(header(&get, PATIENCE), want);
     }
 
     #[test]
     fn a_request_always_has_a_time_to_wait() {
-        let get = Get {
-            to: To::Lid(1),
-            attribute: Attribute::NodeInfo,
-        };
-        for (patience, want) in [
-            (Duration::ZERO, 1),
-            (Duration::from_millis(2), 2),
-            (Duration::MAX, u32::MAX),
-        ] {
+        let get = Get { to: To::Lid(1), attribute: Attribute::NodeInfo };
+        for (patience, want) in
+            [(Duration::ZERO, 1), (Duration::from_millis(2), 2), (Duration::MAX, u32::MAX)]
+        {
             assert_eq!(header(&get, patience)[8..12], want.to_ne_bytes());
         }
     }

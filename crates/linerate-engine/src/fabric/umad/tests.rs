@@ -16,10 +16,7 @@ fn port() -> (Umad, OwnedFd) {
         socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap();
     let port = Umad {
         file,
-        name: Name {
-            device: "mlx5_0".to_owned(),
-            port: 1,
-        },
+        name: Name { device: "mlx5_0".to_owned(), port: 1 },
         others: Vec::new(),
         subnet: 3,
         general: 4,
@@ -30,10 +27,7 @@ fn port() -> (Umad, OwnedFd) {
 }
 
 fn own_node() -> Get {
-    Get {
-        to: To::Route(Route::default()),
-        attribute: Attribute::NodeInfo,
-    }
+    Get { to: To::Route(Route::default()), attribute: Attribute::NodeInfo }
 }
 
 /// A packet with this status and `length` bytes of a datagram whose transaction is `transaction`.
@@ -60,10 +54,7 @@ fn each_service_has_the_agent_of_its_queue_pair() {
         (Attribute::Counters(1), 4),
         (Attribute::CounterSupport, 4),
     ] {
-        let get = Get {
-            to: to.clone(),
-            attribute,
-        };
+        let get = Get { to: to.clone(), attribute };
         port.send(9, &get).unwrap();
         let mut sent = [0; 2 * (HEADER + LEN)];
         let length = rustix::io::read(&kernel, &mut sent).unwrap();
@@ -87,13 +78,7 @@ fn a_datagram_is_handed_over_and_a_time_out_is_a_loss() {
         }
     }
     // The kernel returns the first 24 bytes of a request that was not answered.
-    for (status, length) in [
-        (timeout, 24),
-        (timeout, LEN),
-        (1, LEN),
-        (0, LEN - 1),
-        (0, 16),
-    ] {
+    for (status, length) in [(timeout, 24), (timeout, LEN), (1, LEN), (0, LEN - 1), (0, 16)] {
         let got = arrived(&mut port, &kernel, &packet(status, 6, length));
         assert!(matches!(got, Some(Arrival::Lost(6))), "{length}: {got:?}");
     }
@@ -121,19 +106,13 @@ fn a_request_that_the_kernel_refuses_is_given_up() {
     let (mut port, _kernel) = port();
     let (clock, flags) = (TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK);
     port.file = timerfd_create(clock, flags).unwrap();
-    let get = Get {
-        to: To::Lid(u16::MAX),
-        attribute: Attribute::NodeInfo,
-    };
+    let get = Get { to: To::Lid(u16::MAX), attribute: Attribute::NodeInfo };
     assert_eq!(refusal(&port, &get), Errno::INVAL);
     port.send(11, &get).unwrap();
     port.send(12, &get).unwrap();
     for want in [11, 12] {
         let got = port.receive(Duration::ZERO).unwrap();
-        assert!(
-            matches!(got, Some(Arrival::NotPossible(n)) if n == want),
-            "{got:?}"
-        );
+        assert!(matches!(got, Some(Arrival::NotPossible(n)) if n == want), "{got:?}");
     }
 }
 
@@ -154,16 +133,8 @@ fn an_error_of_the_device_is_passed_on() {
 #[test]
 fn a_device_that_cannot_be_opened_says_why() {
     let error = opened("/dev/infiniband/no-such-device").unwrap_err();
-    assert!(
-        error
-            .to_string()
-            .starts_with("/dev/infiniband/no-such-device does not exist")
-    );
-    assert!(
-        error
-            .hint()
-            .contains("--device /dev/infiniband/no-such-device")
-    );
+    assert!(error.to_string().starts_with("/dev/infiniband/no-such-device does not exist"));
+    assert!(error.hint().contains("--device /dev/infiniband/no-such-device"));
     // A folder cannot be opened for writing, whoever asks.
     let error = opened("/").unwrap_err();
     assert_eq!(error.to_string(), "opening / failed");
@@ -192,9 +163,5 @@ fn a_device_of_another_user_names_its_owner() {
     assert_eq!(denied(false).to_string(), want);
     assert_eq!(denied(false).hint(), "sudo linerate fabric");
     // Root of a container lacks the device, not the permission.
-    assert!(
-        denied(true)
-            .hint()
-            .contains("docker run --device /dev/infiniband/umad0")
-    );
+    assert!(denied(true).hint().contains("docker run --device /dev/infiniband/umad0"));
 }

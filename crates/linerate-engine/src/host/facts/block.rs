@@ -19,18 +19,8 @@ const CLASS: &str = "/sys/class/block";
 /// Size of a sector in sysfs, in bytes, whatever the device's own is.
 const SECTOR: u64 = 512;
 /// Kinds of file systems on other hosts, or that a host provides to its guest.
-const REMOTE: [&str; 10] = [
-    "nfs",
-    "nfs4",
-    "cifs",
-    "smb3",
-    "ceph",
-    "lustre",
-    "glusterfs",
-    "beegfs",
-    "9p",
-    "virtiofs",
-];
+const REMOTE: [&str; 10] =
+    ["nfs", "nfs4", "cifs", "smb3", "ceph", "lustre", "glusterfs", "beegfs", "9p", "virtiofs"];
 
 /// Reads all block devices and file systems. An unreadable fact has a gap: `facts.block.queue`.
 pub fn storage(machine: &dyn Machine) -> Storage {
@@ -39,14 +29,9 @@ pub fn storage(machine: &dyn Machine) -> Storage {
 
 /// Reads all block devices and file systems, given the contents of [`MOUNTS`], which another fact needs too.
 pub(super) fn storage_of(machine: &dyn Machine, mounts: &io::Result<Vec<u8>>) -> Storage {
-    let mut reader = Reader {
-        machine,
-        gaps: Vec::new(),
-    };
+    let mut reader = Reader { machine, gaps: Vec::new() };
     let names = machine.list(CLASS);
-    let names = names
-        .map_err(|error| reader.miss("block", CLASS, &error, SYS))
-        .unwrap_or_default();
+    let names = names.map_err(|error| reader.miss("block", CLASS, &error, SYS)).unwrap_or_default();
     let devices = reader.block_devices(&names);
     let text = reader.known("filesystems", MOUNTS, mounts);
     let mounts = text.map(|text| mounts::parse(text).map_err(invalid));
@@ -55,10 +40,7 @@ pub(super) fn storage_of(machine: &dyn Machine, mounts: &io::Result<Vec<u8>>) ->
         .map_err(|error| reader.miss("filesystems", MOUNTS, &error, PROC))
         .ok()
         .flatten();
-    let mut storage = Storage {
-        devices,
-        ..Storage::default()
-    };
+    let mut storage = Storage { devices, ..Storage::default() };
     storage.filesystems = filesystems(mounts.unwrap_or_default(), &storage.devices);
     reader.files_below(&mut storage);
     reader.ways(&mut storage);
@@ -75,11 +57,7 @@ impl Reader<'_> {
             names.iter().partition(|name| self.is_hidden(name));
         let (mut devices, mut missing) = (Vec::new(), Vec::new());
         for name in names {
-            match read(
-                self.machine,
-                &format!("{CLASS}/{name}/size"),
-                sysctl::number,
-            ) {
+            match read(self.machine, &format!("{CLASS}/{name}/size"), sysctl::number) {
                 Ok(0) => {}
                 Ok(sectors) => devices.push(self.block_device(name, sectors, &hidden)),
                 Err(error) => missing.push((name.as_str(), error)),
@@ -96,11 +74,7 @@ impl Reader<'_> {
     /// Returns whether the kernel hides a device from programs, as it hides the paths to an NVMe disk. If the file
     /// does not exist (before Linux 4.15), the device's name decides.
     fn is_hidden(&self, name: &str) -> bool {
-        let hidden = read(
-            self.machine,
-            &format!("{CLASS}/{name}/hidden"),
-            sysctl::number,
-        );
+        let hidden = read(self.machine, &format!("{CLASS}/{name}/hidden"), sysctl::number);
         hidden.map_or_else(
             |_| Namespace::of(name).is_some_and(|way| way.controller.is_some()),
             |hidden| hidden == 1,
@@ -115,10 +89,7 @@ impl Reader<'_> {
             size: sectors.checked_mul(SECTOR).map(Bytes),
             ..BlockDevice::default()
         };
-        device.below = self
-            .machine
-            .list(&format!("{folder}/slaves"))
-            .unwrap_or_default();
+        device.below = self.machine.list(&format!("{folder}/slaves")).unwrap_or_default();
         self.layer(&mut device, &folder);
         if device.layer == Layer::Disk {
             device.queue = self.queue_limits(&folder);
@@ -145,10 +116,7 @@ impl Reader<'_> {
             device.layer = Layer::Raid;
         } else if name.starts_with("loop") {
             device.layer = Layer::Loop;
-        } else if ["zram", "ram", "pmem"]
-            .iter()
-            .any(|kind| name.starts_with(kind))
-        {
+        } else if ["zram", "ram", "pmem"].iter().any(|kind| name.starts_with(kind)) {
             device.layer = Layer::Memory;
         }
     }
@@ -181,11 +149,7 @@ impl Reader<'_> {
         let (logical, physical) = (number("logical_block_size"), number("physical_block_size"));
         let kib = |n: Option<u64>| n.and_then(|n| n.checked_mul(1024)).map(Bytes);
         // Only SCSI devices have a depth of their own.
-        let depth = read(
-            self.machine,
-            &format!("{folder}/device/queue_depth"),
-            sysctl::number,
-        );
+        let depth = read(self.machine, &format!("{folder}/device/queue_depth"), sysctl::number);
         QueueLimits {
             scheduler: scheduler.unwrap_or_default(),
             rotational: rotational.map(|n| n != 0),
@@ -234,9 +198,8 @@ impl Reader<'_> {
         };
         let several = storage.devices.iter().enumerate();
         let several = several.filter(|(_, device)| device.layer == Layer::Multipath);
-        let ways: Vec<(usize, Vec<Path>)> = several
-            .map(|(at, device)| (at, device.below.iter().map(way).collect()))
-            .collect();
+        let ways: Vec<(usize, Vec<Path>)> =
+            several.map(|(at, device)| (at, device.below.iter().map(way).collect())).collect();
         for (at, paths) in ways {
             storage.devices[at].paths = paths;
         }
@@ -251,41 +214,30 @@ impl Reader<'_> {
         let (unknown, lent, volumes) = (disks(""), disks("virtio"), disks("raid"));
         if !unknown.is_empty() {
             let why = format!("sysfs does not show how {unknown} is attached");
-            self.gaps
-                .push(gap("facts.block.transport", &why, "lsblk -o NAME,TRAN"));
+            self.gaps.push(gap("facts.block.transport", &why, "lsblk -o NAME,TRAN"));
         }
         if !lent.is_empty() {
             let why = format!("{lent} is virtual: only the host knows the disk behind it");
-            self.gaps
-                .push(gap("facts.block.transport", &why, "lsblk, on the host"));
+            self.gaps.push(gap("facts.block.transport", &why, "lsblk, on the host"));
         }
         if !volumes.is_empty() {
             let why = format!("only its RAID controller knows the disks behind {volumes}");
             let hint = "the controller's own tool: storcli, ssacli, arcconf";
             self.gaps.push(gap("facts.block.transport", &why, hint));
         }
-        if storage
-            .devices
-            .iter()
-            .any(|device| device.layer == Layer::Multipath)
-        {
+        if storage.devices.iter().any(|device| device.layer == Layer::Multipath) {
             let why = "sysfs does not show how the device mapper selects a path";
-            self.gaps
-                .push(gap("facts.block.policy", why, "sudo multipath -ll"));
+            self.gaps.push(gap("facts.block.policy", why, "sudo multipath -ll"));
         }
     }
 }
 
 /// Returns the mounts whose files are not in memory.
 fn filesystems(mounts: Vec<Mount>, devices: &[BlockDevice]) -> Vec<FileSystem> {
-    let numbers: BTreeMap<&str, &str> = devices
-        .iter()
-        .map(|d| (d.number.as_str(), d.name.as_str()))
-        .collect();
-    let labels: BTreeMap<&str, &str> = devices
-        .iter()
-        .map(|d| (d.label.as_str(), d.name.as_str()))
-        .collect();
+    let numbers: BTreeMap<&str, &str> =
+        devices.iter().map(|d| (d.number.as_str(), d.name.as_str())).collect();
+    let labels: BTreeMap<&str, &str> =
+        devices.iter().map(|d| (d.label.as_str(), d.name.as_str())).collect();
     let device = |mount: &Mount| {
         // File systems over several devices have no device number: the source names one of them.
         let source = mount.source.strip_prefix("/dev/");
@@ -298,17 +250,9 @@ fn filesystems(mounts: Vec<Mount>, devices: &[BlockDevice]) -> Vec<FileSystem> {
     };
     let kept = mounts.into_iter().filter_map(|mount| {
         let remote = REMOTE.contains(&mount.kind.as_str()) || mount.kind.starts_with("fuse.");
-        let device = if remote {
-            String::new()
-        } else {
-            device(&mount)
-        };
+        let device = if remote { String::new() } else { device(&mount) };
         (remote || !device.is_empty()).then(|| FileSystem {
-            options: if remote {
-                telling(&mount.options)
-            } else {
-                Vec::new()
-            },
+            options: if remote { telling(&mount.options) } else { Vec::new() },
             point: mount.point,
             kind: mount.kind,
             device,

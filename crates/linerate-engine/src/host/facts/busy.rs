@@ -67,9 +67,7 @@ impl Reader<'_> {
         pause(time);
         let end = match self.later_times() {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => end,
-            later => later
-                .map_err(|error| self.miss("busy", TIMES, &error, PROC))
-                .ok()?,
+            later => later.map_err(|error| self.miss("busy", TIMES, &error, PROC)).ok()?,
         };
         let after = self.processes();
         self.busy_between(begin, (&end, &after))
@@ -103,17 +101,12 @@ impl Reader<'_> {
         let mut processes: Vec<Process> = after.iter().filter_map(process).collect();
         processes.sort_by(|a, b| b.cpus.total_cmp(&a.cpus));
         processes.truncate(KEPT);
-        Some(Busy {
-            cpus: cpu::loads(begin, end),
-            processes,
-        })
+        Some(Busy { cpus: cpu::loads(begin, end), processes })
     }
 
     pub(super) fn times(&mut self) -> Option<Vec<CpuTimes>> {
         let times = self.later_times();
-        times
-            .map_err(|error| self.miss("busy", TIMES, &error, PROC))
-            .ok()
+        times.map_err(|error| self.miss("busy", TIMES, &error, PROC)).ok()
     }
 
     fn later_times(&self) -> io::Result<Vec<CpuTimes>> {
@@ -127,9 +120,7 @@ impl Reader<'_> {
             self.lack(gap("facts.busy.processes", &why, "top"));
             return BTreeMap::new();
         }
-        pids.into_iter()
-            .filter_map(|pid| Some((pid, self.used(pid)?)))
-            .collect()
+        pids.into_iter().filter_map(|pid| Some((pid, self.used(pid)?))).collect()
     }
 
     /// Returns the CPU time of a process; `None` if it has ended, or is not visible to this process.
@@ -210,11 +201,8 @@ mod tests {
         let busy = busy.unwrap();
         assert_eq!(busy.cpus.len(), 1);
         assert!((busy.cpus[0].busy - 0.8).abs() < 1e-9);
-        let who: Vec<_> = busy
-            .processes
-            .iter()
-            .map(|p| (p.pid, p.name.as_str(), p.last_cpu))
-            .collect();
+        let who: Vec<_> =
+            busy.processes.iter().map(|p| (p.pid, p.name.as_str(), p.last_cpu)).collect();
         assert_eq!(who, [(7, "most", 7), (5, "a (b)", 7)]);
         assert!((busy.processes[1].cpus - 0.5).abs() < 1e-9);
         assert_eq!(gaps, [""; 0]);

@@ -17,12 +17,7 @@ impl Reader<'_> {
         // Newer kernels may have counters in netlink alone.
         let stat = self.look("conntrack.counters", STAT, |text| Ok(text.to_vec()));
         let sum = |name: &str| conntrack::sum(stat.as_deref()?, name);
-        Some(Conntrack {
-            entries,
-            most,
-            evicted: sum("early_drop"),
-            dropped: sum("drop"),
-        })
+        Some(Conntrack { entries, most, evicted: sum("early_drop"), dropped: sum("drop") })
     }
 }
 
@@ -42,18 +37,8 @@ mod tests {
     fn a_table_is_known_by_its_files_with_or_without_counters() {
         let table = || Fake::default().file(COUNT, &["9\n"]).file(MOST, &["10\n"]);
         let counted = "entries drop early_drop\n9 00000001 0000000a\n9 00000000 00000001\n";
-        let want = |evicted, dropped| {
-            Some(Conntrack {
-                entries: 9,
-                most: 10,
-                evicted,
-                dropped,
-            })
-        };
-        assert_eq!(
-            read(table().file(STAT, &[counted])),
-            want(Some(11), Some(1))
-        );
+        let want = |evicted, dropped| Some(Conntrack { entries: 9, most: 10, evicted, dropped });
+        assert_eq!(read(table().file(STAT, &[counted])), want(Some(11), Some(1)));
         assert_eq!(read(table()), want(None, None));
         assert_eq!(read(Fake::default()), None);
     }

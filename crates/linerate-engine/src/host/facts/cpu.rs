@@ -17,11 +17,8 @@ pub(super) const CPUS: &str = "/sys/devices/system/cpu";
 /// Most CPUs whose clock settings are read for a run: twice the streams of a sweep.
 const CLOCKS: usize = 32;
 /// Performance monitoring units of hybrid processors: each kind of core has one.
-const KINDS: [(&str, &str); 3] = [
-    ("cpu_core", "performance"),
-    ("cpu_atom", "efficiency"),
-    ("cpu_lowpower", "low power"),
-];
+const KINDS: [(&str, &str); 3] =
+    [("cpu_core", "performance"), ("cpu_atom", "efficiency"), ("cpu_lowpower", "low power")];
 
 impl Reader<'_> {
     pub(super) fn processors(&mut self, cpuinfo: &[u8]) -> Processors {
@@ -48,11 +45,7 @@ impl Reader<'_> {
             offline: self.offline(),
             isolated: self.cpu_set("isolated"),
             tickless: self.tickless(),
-            nodes: self
-                .node_ids()
-                .into_iter()
-                .map(|id| self.numa_node(id))
-                .collect(),
+            nodes: self.node_ids().into_iter().map(|id| self.numa_node(id)).collect(),
             caches: self.caches(&online),
             kinds: self.kinds(&cpus),
             idle: online.first().map_or(Vec::new(), |&cpu| self.idle(cpu)),
@@ -85,10 +78,7 @@ impl Reader<'_> {
         }
         if cpus.iter().all(|c| c.clock.driver.is_empty()) {
             let (why, hint) = if is_seen {
-                (
-                    "shows no clock control: a virtual machine, or no driver for it",
-                    "",
-                )
+                ("shows no clock control: a virtual machine, or no driver for it", "")
             } else {
                 ("shows no clock control", SYS)
             };
@@ -113,8 +103,7 @@ impl Reader<'_> {
     pub(super) fn siblings(&mut self, id: u32) -> Vec<u32> {
         let folder = format!("{CPUS}/cpu{id}/topology");
         let files = ["thread_siblings_list", "thread_siblings"];
-        self.cpu_set_of("cpu.cores", &folder, files)
-            .unwrap_or_default()
+        self.cpu_set_of("cpu.cores", &folder, files).unwrap_or_default()
     }
 
     /// Reads a set of CPUs as a list, or as a mask, since kernels before 2.6.26 have only a mask.
@@ -144,16 +133,11 @@ impl Reader<'_> {
         if driver.is_empty() {
             return Clock::default();
         }
-        let (governor, preference) = (
-            word("scaling_governor"),
-            word("energy_performance_preference"),
-        );
+        let (governor, preference) =
+            (word("scaling_governor"), word("energy_performance_preference"));
         let mut kilohertz = |path: &str, scale: u64| {
             let value = self.look("cpu.clock", &format!("{folder}/{path}"), sysctl::number);
-            value
-                .and_then(|v| v.checked_mul(scale))
-                .filter(|&v| v > 0)
-                .map(Hertz)
+            value.and_then(|v| v.checked_mul(scale)).filter(|&v| v > 0).map(Hertz)
         };
         Clock {
             now: kilohertz("cpufreq/scaling_cur_freq", 1000),
@@ -170,9 +154,7 @@ impl Reader<'_> {
     /// Reads the clock settings of the CPUs that streams use first.
     pub(super) fn clocks(&mut self, facts: &HostFacts) -> Option<Vec<Clocked>> {
         let seats = placement::seats(facts, &facts.cpus);
-        self.machine
-            .list(&format!("{CPUS}/cpu{}", seats.first()?.cpu))
-            .ok()?;
+        self.machine.list(&format!("{CPUS}/cpu{}", seats.first()?.cpu)).ok()?;
         let nominal = cpuinfo::nominal(&facts.cpu_model);
         let mut found: Vec<Clocked> = Vec::new();
         for seat in seats.into_iter().take(CLOCKS) {
@@ -184,10 +166,7 @@ impl Reader<'_> {
             clock.nominal = clock.nominal.or(nominal);
             match found.iter_mut().find(|known| known.clock == clock) {
                 Some(known) => known.cpus.push(seat.cpu),
-                None => found.push(Clocked {
-                    cpus: vec![seat.cpu],
-                    clock,
-                }),
+                None => found.push(Clocked { cpus: vec![seat.cpu], clock }),
             }
         }
         Some(found)
@@ -195,11 +174,7 @@ impl Reader<'_> {
 
     /// Reads a set of CPUs that older kernels do not list.
     fn cpu_set(&mut self, name: &str) -> Vec<u32> {
-        let set = self.look(
-            &format!("cpu.{name}"),
-            &format!("{CPUS}/{name}"),
-            sysctl::list,
-        );
+        let set = self.look(&format!("cpu.{name}"), &format!("{CPUS}/{name}"), sysctl::list);
         set.unwrap_or_default()
     }
 
@@ -228,19 +203,9 @@ impl Reader<'_> {
         let amount = |key| meminfo::bytes(memory.as_deref()?, key);
         let (total, free) = (amount("MemTotal"), amount("MemFree"));
         if total.is_none() {
-            self.lack(gap(
-                "facts.node.memory",
-                &format!("{path} does not contain it"),
-                SYS,
-            ));
+            self.lack(gap("facts.node.memory", &format!("{path} does not contain it"), SYS));
         }
-        Node {
-            id,
-            cpus,
-            total,
-            free,
-            distances,
-        }
+        Node { id, cpus, total, free, distances }
     }
 
     /// Returns the CPUs of a node and its distances from other nodes.
@@ -293,13 +258,8 @@ impl Reader<'_> {
             let why = format!("{CPUS} shows no caches");
             self.lack(gap("facts.cpu.caches", &why, SYS));
         }
-        let cache = |((level, kind, size, shared_by), count)| Cache {
-            level,
-            kind,
-            size,
-            shared_by,
-            count,
-        };
+        let cache =
+            |((level, kind, size, shared_by), count)| Cache { level, kind, size, shared_by, count };
         found.into_iter().map(cache).collect()
     }
 
@@ -361,8 +321,7 @@ impl Reader<'_> {
             return Some(off == 0);
         }
         let on = format!("{CPUS}/cpufreq/boost");
-        self.look("cpu.turbo", &on, sysctl::number)
-            .map(|on| on != 0)
+        self.look("cpu.turbo", &on, sysctl::number).map(|on| on != 0)
     }
 }
 

@@ -26,21 +26,13 @@ const ALLOWED: &str = "sysfs does not show the width and speed that a port and i
 
 /// Reads all RDMA devices. An unreadable fact has a gap: `facts.infiniband.rate`.
 pub fn infiniband(machine: &dyn Machine) -> Infiniband {
-    let mut reader = Reader {
-        machine,
-        gaps: Vec::new(),
-    };
+    let mut reader = Reader { machine, gaps: Vec::new() };
     let names = reader.ib_names();
-    let mut devices: Vec<_> = names
-        .iter()
-        .filter_map(|name| reader.ib_device(name))
-        .collect();
+    let mut devices: Vec<_> = names.iter().filter_map(|name| reader.ib_device(name)).collect();
     reader.number_functions(&mut devices);
     let mut ports = devices.iter().flat_map(|device: &IbDevice| &device.ports);
     if ports.any(|port| port.layer == Some(Layer::InfiniBand)) {
-        reader
-            .gaps
-            .push(gap("facts.infiniband.allowed", ALLOWED, "sudo iblinkinfo"));
+        reader.gaps.push(gap("facts.infiniband.allowed", ALLOWED, "sudo iblinkinfo"));
     }
     Infiniband {
         managed: reader.users_of("infiniband_mad"),
@@ -82,32 +74,20 @@ impl Reader<'_> {
             board: self.optional_line(&format!("{folder}/board_id")),
             kind: infiniband::node_type(&self.optional_line(&format!("{folder}/node_type"))),
             node: self.node_of(&pci),
-            node_guid: read(
-                self.machine,
-                &format!("{folder}/node_guid"),
-                infiniband::guid,
-            )
-            .ok(),
+            node_guid: read(self.machine, &format!("{folder}/node_guid"), infiniband::guid).ok(),
             virtual_of: self.virtual_of(&pci),
             software: self.is_soft_device(&folder),
             pci,
-            ports: numbers
-                .into_iter()
-                .map(|number| self.ib_port(&folder, number))
-                .collect(),
+            ports: numbers.into_iter().map(|number| self.ib_port(&folder, number)).collect(),
         })
     }
 
     fn ib_port(&mut self, device: &str, number: u32) -> IbPort {
         let folder = format!("{device}/ports/{number}");
-        let layer = self.ib("layer", &folder, "link_layer", |text| {
-            Ok(sysctl::line(text))
-        });
+        let layer = self.ib("layer", &folder, "link_layer", |text| Ok(sysctl::line(text)));
         IbPort {
             number,
-            state: self
-                .ib("state", &folder, "state", infiniband::state)
-                .and_then(LinkState::of),
+            state: self.ib("state", &folder, "state", infiniband::state).and_then(LinkState::of),
             physical: self
                 .ib("physical", &folder, "phys_state", infiniband::state)
                 .and_then(PhysicalState::of),
@@ -130,11 +110,7 @@ impl Reader<'_> {
 
     /// Whether a subnet manager is bound to a port: the mask is there where the kernel can manage a network.
     fn manages(&self, folder: &str) -> Option<bool> {
-        let mask = read(
-            self.machine,
-            &format!("{folder}/cap_mask"),
-            sysfs::hexadecimal_or_decimal,
-        );
+        let mask = read(self.machine, &format!("{folder}/cap_mask"), sysfs::hexadecimal_or_decimal);
         mask.ok().map(is_manager)
     }
 
@@ -175,20 +151,12 @@ impl Reader<'_> {
     fn ib_counters(&self, folder: &str) -> Vec<Counter> {
         let mut counters = Vec::new();
         for (kind, prefix) in [("counters", ""), ("hw_counters", "hw.")] {
-            let names = self
-                .machine
-                .list(&format!("{folder}/{kind}"))
-                .unwrap_or_default();
+            let names = self.machine.list(&format!("{folder}/{kind}")).unwrap_or_default();
             for name in names.iter().filter(|name| *name != "lifespan") {
-                let value = read(
-                    self.machine,
-                    &format!("{folder}/{kind}/{name}"),
-                    sysctl::number,
+                let value = read(self.machine, &format!("{folder}/{kind}/{name}"), sysctl::number);
+                counters.extend(
+                    value.ok().map(|value| Counter { name: format!("{prefix}{name}"), value }),
                 );
-                counters.extend(value.ok().map(|value| Counter {
-                    name: format!("{prefix}{name}"),
-                    value,
-                }));
             }
         }
         counters
@@ -212,11 +180,7 @@ mod tests {
     fn of(root: &Path) -> Infiniband {
         let machine = Capture::new(Live::under(root).unwrap());
         let live = infiniband(&machine);
-        assert_eq!(
-            infiniband(&Replay::new(machine.captured())),
-            live,
-            "a replay"
-        );
+        assert_eq!(infiniband(&Replay::new(machine.captured())), live, "a replay");
         live
     }
 
@@ -243,10 +207,7 @@ mod tests {
             file("link_layer", layer),
             file("lid", "0x3"),
             file("sm_lid", manager),
-            (
-                format!("{DEVICE}/node_guid"),
-                "0002:c903:0001:0200\n".to_owned(),
-            ),
+            (format!("{DEVICE}/node_guid"), "0002:c903:0001:0200\n".to_owned()),
             file("gids/0", "fe80:0000:0000:0000:0002:c903:0001:0203"),
             file("gids/1", "0000:0000:0000:0000:0000:0000:0000:0000"),
             file("gid_attrs/types/0", "IB/RoCE v1"),
@@ -257,55 +218,30 @@ mod tests {
             (format!("{DEVICE}/hca_type"), "MT4115\n".to_owned()),
             (format!("{DEVICE}/fw_ver"), "12.28.2006\n".to_owned()),
             (format!("{DEVICE}/board_id"), "MT_2180110032\n".to_owned()),
-            (
-                format!("{DEVICE}/device"),
-                "->../../../0000:03:00.0".to_owned(),
-            ),
+            (format!("{DEVICE}/device"), "->../../../0000:03:00.0".to_owned()),
             (
                 "/sys/devices/pci0000:00/0000:03:00.0/uevent".to_owned(),
                 "DRIVER=mlx5_core\nPCI_SLOT_NAME=0000:03:00.0\n".to_owned(),
             ),
-            (
-                "/sys/bus/pci/devices/0000:03:00.0/numa_node".to_owned(),
-                "1\n".to_owned(),
-            ),
-            (
-                "/sys/class/infiniband/mlx5_0".to_owned(),
-                format!("->../../..{DEVICE}"),
-            ),
+            ("/sys/bus/pci/devices/0000:03:00.0/numa_node".to_owned(), "1\n".to_owned()),
+            ("/sys/class/infiniband/mlx5_0".to_owned(), format!("->../../..{DEVICE}")),
         ]
     }
 
     fn plant(files: &[(String, String)]) -> tempfile::TempDir {
-        let files: Vec<_> = files
-            .iter()
-            .map(|(p, t)| (p.as_str(), t.as_str()))
-            .collect();
+        let files: Vec<_> = files.iter().map(|(p, t)| (p.as_str(), t.as_str())).collect();
         tree(&files)
     }
 
     #[test]
     fn a_port_is_described_whole() {
-        let root = plant(&port(
-            "4: ACTIVE",
-            "5: LinkUp",
-            "56 Gb/sec (4X FDR)",
-            "InfiniBand",
-        ));
+        let root = plant(&port("4: ACTIVE", "5: LinkUp", "56 Gb/sec (4X FDR)", "InfiniBand"));
         let got = of(root.path());
         let whats: Vec<_> = got.gaps.iter().map(|g| g.what.as_str()).collect();
         assert_eq!(whats, ["facts.infiniband.allowed"]);
-        let [device] = &got.devices[..] else {
-            panic!("{:?}", got.devices)
-        };
-        assert_eq!(
-            (device.name.as_str(), device.model.as_str()),
-            ("mlx5_0", "MT4115")
-        );
-        assert_eq!(
-            (device.pci.as_str(), device.node),
-            ("0000:03:00.0", Some(1))
-        );
+        let [device] = &got.devices[..] else { panic!("{:?}", got.devices) };
+        assert_eq!((device.name.as_str(), device.model.as_str()), ("mlx5_0", "MT4115"));
+        assert_eq!((device.pci.as_str(), device.node), ("0000:03:00.0", Some(1)));
         assert_eq!(
             (device.firmware.as_str(), device.board.as_str()),
             ("12.28.2006", "MT_2180110032")
@@ -318,42 +254,26 @@ mod tests {
             (Some(3), Some(1), Some(Layer::InfiniBand))
         );
         let rate = port.rate.as_ref().unwrap();
-        assert_eq!(
-            (rate.rate, rate.width, rate.speed.as_str()),
-            (Rate(56_000_000_000), 4, "FDR")
-        );
-        assert_eq!(
-            (port.gids.len(), port.gids[0].kind.as_str()),
-            (1, "IB/RoCE v1")
-        );
+        assert_eq!((rate.rate, rate.width, rate.speed.as_str()), (Rate(56_000_000_000), 4, "FDR"));
+        assert_eq!((port.gids.len(), port.gids[0].kind.as_str()), (1, "IB/RoCE v1"));
         assert_eq!(device.node_guid, Some(Guid(0x0002_c903_0001_0200)));
         assert_eq!(port.guid(), Some(Guid(0x0002_c903_0001_0203)));
         assert_eq!((&device.virtual_of, device.software), (&None, false));
-        let counters: Vec<_> = port
-            .counters
-            .iter()
-            .map(|c| (c.name.as_str(), c.value))
-            .collect();
+        let counters: Vec<_> = port.counters.iter().map(|c| (c.name.as_str(), c.value)).collect();
         assert_eq!(counters, [("symbol_error", 7), ("hw.out_of_sequence", 2)]);
     }
 
     #[test]
     fn the_mask_says_whether_a_manager_is_bound_to_a_port() {
         // Seen with ibsim, on the host of the manager and on another one.
-        for (mask, manages) in [
-            (Some("0x0050c04a"), Some(true)),
-            (Some("0x0050c048"), Some(false)),
-            (None, None),
-        ] {
+        for (mask, manages) in
+            [(Some("0x0050c04a"), Some(true)), (Some("0x0050c048"), Some(false)), (None, None)]
+        {
             let mut files = port("4: ACTIVE", "5: LinkUp", "40 Gb/sec (4X QDR)", "InfiniBand");
             let path = format!("{DEVICE}/ports/1/cap_mask");
             files.extend(mask.map(|mask| (path, format!("{mask}\n"))));
             let root = plant(&files);
-            assert_eq!(
-                of(root.path()).devices[0].ports[0].manages,
-                manages,
-                "{mask:?}"
-            );
+            assert_eq!(of(root.path()).devices[0].ports[0].manages, manages, "{mask:?}");
         }
     }
 
@@ -361,57 +281,23 @@ mod tests {
     fn what_the_states_mean() {
         for (state, physical, layer, want) in [
             ("4: ACTIVE", "5: LinkUp", "InfiniBand", None),
-            (
-                "2: INIT",
-                "5: LinkUp",
-                "InfiniBand",
-                Some("no subnet manager"),
-            ),
+            ("2: INIT", "5: LinkUp", "InfiniBand", Some("no subnet manager")),
             ("2: INIT", "5: LinkUp", "Ethernet", None),
             ("1: DOWN", "2: Polling", "InfiniBand", Some("no cable")),
-            (
-                "1: DOWN",
-                "3: Disabled",
-                "InfiniBand",
-                Some("switched it off"),
-            ),
+            ("1: DOWN", "3: Disabled", "InfiniBand", Some("switched it off")),
             // Of any port without a carrier.
             ("1: DOWN", "3: Disabled", "Ethernet", None),
-            (
-                "1: DOWN",
-                "4: PortConfigurationTraining",
-                "InfiniBand",
-                Some("cable"),
-            ),
-            (
-                "1: DOWN",
-                "5: LinkUp",
-                "InfiniBand",
-                Some("disabled the link"),
-            ),
-            (
-                "1: DOWN",
-                "5: LinkUp",
-                "Ethernet",
-                Some("network port is down"),
-            ),
+            ("1: DOWN", "4: PortConfigurationTraining", "InfiniBand", Some("cable")),
+            ("1: DOWN", "5: LinkUp", "InfiniBand", Some("disabled the link")),
+            ("1: DOWN", "5: LinkUp", "Ethernet", Some("network port is down")),
         ] {
             let mut files = managed(state, physical, "56 Gb/sec (4X FDR)", layer, "0x0");
             files.retain(|(path, _)| !path.ends_with("symbol_error"));
-            let machine = Inventory {
-                infiniband: of(plant(&files).path()),
-                ..Inventory::default()
-            };
+            let machine =
+                Inventory { infiniband: of(plant(&files).path()), ..Inventory::default() };
             let whys: Vec<_> = odd::find(&machine).iter().map(|o| o.why).collect();
-            assert_eq!(
-                whys.len(),
-                usize::from(want.is_some()),
-                "{state} {physical}: {whys:?}"
-            );
-            assert!(
-                want.is_none_or(|want| whys[0].contains(want)),
-                "{state} {physical}: {whys:?}"
-            );
+            assert_eq!(whys.len(), usize::from(want.is_some()), "{state} {physical}: {whys:?}");
+            assert!(want.is_none_or(|want| whys[0].contains(want)), "{state} {physical}: {whys:?}");
         }
     }
 
@@ -420,27 +306,15 @@ mod tests {
         let bus = "/sys/bus/pci/devices";
         let own = |more: &[(&str, &str)]| {
             let mut files = port("4: ACTIVE", "5: LinkUp", "56 Gb/sec (4X FDR)", "InfiniBand");
-            let more = more
-                .iter()
-                .map(|(path, text)| (format!("{bus}/{path}"), (*text).to_owned()));
+            let more =
+                more.iter().map(|(path, text)| (format!("{bus}/{path}"), (*text).to_owned()));
             files.extend(more);
             of(plant(&files).path()).devices[0].virtual_of.clone()
         };
         let card = ("0000:03:00.0/physfn/uevent", "PCI_SLOT_NAME=0000:04:00.0\n");
-        let first = (
-            "0000:04:00.0/virtfn0/uevent",
-            "PCI_SLOT_NAME=0000:03:00.1\n",
-        );
-        let tenth = (
-            "0000:04:00.0/virtfn10/uevent",
-            "PCI_SLOT_NAME=0000:03:00.0\n",
-        );
-        let want = |number| {
-            Some(VirtualOf {
-                pci: "0000:04:00.0".to_owned(),
-                number,
-            })
-        };
+        let first = ("0000:04:00.0/virtfn0/uevent", "PCI_SLOT_NAME=0000:03:00.1\n");
+        let tenth = ("0000:04:00.0/virtfn10/uevent", "PCI_SLOT_NAME=0000:03:00.0\n");
+        let want = |number| Some(VirtualOf { pci: "0000:04:00.0".to_owned(), number });
         assert_eq!(own(&[]), None);
         assert_eq!(own(&[card, first, tenth]), want(Some(10)));
         assert_eq!(own(&[card, first]), want(None));
@@ -480,10 +354,7 @@ mod tests {
         let whats: Vec<_> = got.gaps.iter().map(|g| g.what.as_str()).collect();
         assert_eq!(whats, ["facts.infiniband.rate", "facts.infiniband.sm_lid"]);
         let port = &got.devices[0].ports[0];
-        assert_eq!(
-            (port.rate.is_none(), port.sm_lid, port.lid),
-            (true, None, Some(3))
-        );
+        assert_eq!((port.rate.is_none(), port.sm_lid, port.lid), (true, None, Some(3)));
     }
 
     #[test]

@@ -18,10 +18,7 @@ use crate::host::{Machine, gap};
 ///
 /// The machine's activity needs several readings; `pause` is the time between them.
 pub fn inventory(machine: &dyn Machine, pause: &dyn Fn(Duration)) -> Inventory {
-    let mut reader = Reader {
-        machine,
-        gaps: Vec::new(),
-    };
+    let mut reader = Reader { machine, gaps: Vec::new() };
     let cpuinfo = reader.get("cpu", "/proc/cpuinfo", PROC, |text| Ok(text.to_vec()));
     let cpuinfo = cpuinfo.unwrap_or_default();
     let groups = reader.groups();
@@ -62,22 +59,15 @@ fn unlisted(inventory: &Inventory) -> Option<Gap> {
     let ports = inventory.network.nics.iter().map(|n| (&n.name, &n.pci));
     let rdma = inventory.infiniband.devices.iter();
     let rdma = rdma.map(|device| (&device.name, &device.pci));
-    let disks = inventory
-        .storage
-        .disks()
-        .map(|disk| (&disk.name, &disk.pci));
+    let disks = inventory.storage.disks().map(|disk| (&disk.name, &disk.pci));
     let all: BTreeSet<Address> = inventory.pci.iter().map(|device| device.address).collect();
     let is_listed = |pci: &str| pci.parse().is_ok_and(|address| all.contains(&address));
     let unlisted = ports.chain(rdma).chain(disks);
     let unlisted = unlisted.filter(|(_, pci)| !pci.is_empty() && !is_listed(pci));
-    let names: Vec<String> = unlisted
-        .map(|(name, pci)| format!("{name} ({pci})"))
-        .collect();
+    let names: Vec<String> = unlisted.map(|(name, pci)| format!("{name} ({pci})")).collect();
     (!all.is_empty() && !names.is_empty()).then(|| {
-        let why = format!(
-            "/sys/bus/pci lists no function that these are attached to: {}",
-            few(&names)
-        );
+        let why =
+            format!("/sys/bus/pci lists no function that these are attached to: {}", few(&names));
         gap("facts.pci.place", &why, "lspci -D")
     })
 }
@@ -112,10 +102,7 @@ mod tests {
     #[test]
     fn of_a_machine_without_files_nothing_is_known_and_all_is_missing() {
         let got = inventory(&Replay::new(Captured::default()), &|_| {});
-        let known = Inventory {
-            gaps: got.gaps.clone(),
-            ..Inventory::default()
-        };
+        let known = Inventory { gaps: got.gaps.clone(), ..Inventory::default() };
         assert_eq!(got, known);
         let mut whats: Vec<_> = got.gaps.iter().map(|g| g.what.as_str()).collect();
         for fact in [
@@ -158,10 +145,7 @@ mod tests {
                 ("/sys/bus/pci/devices/0000:01:00.0/class", "0x010802\n"),
                 ("/sys/class/block/nvme0n1", "->../../devices/x/nvme0n1"),
                 ("/sys/devices/x/nvme0n1/size", "8\n"),
-                (
-                    "/sys/devices/x/uevent",
-                    &format!("PCI_SLOT_NAME={address}\n"),
-                ),
+                ("/sys/devices/x/uevent", &format!("PCI_SLOT_NAME={address}\n")),
             ]);
             let got = inventory(&Live::under(root.path()).unwrap(), &|_| {});
             assert_eq!(got.storage.devices[0].transport, "pcie");

@@ -13,16 +13,10 @@ const FOLDER: &str = "/proc/irq";
 
 /// Reads all numbered interrupts. An unreadable fact has a gap: `facts.irq.counts`.
 pub fn interrupts(machine: &dyn Machine) -> Interrupts {
-    let mut reader = Reader {
-        machine,
-        gaps: Vec::new(),
-    };
+    let mut reader = Reader { machine, gaps: Vec::new() };
     let mut irqs = reader.counted().unwrap_or_else(|| reader.named());
     reader.affinities(&mut irqs);
-    Interrupts {
-        irqs,
-        gaps: reader.gaps,
-    }
+    Interrupts { irqs, gaps: reader.gaps }
 }
 
 impl Reader<'_> {
@@ -30,19 +24,12 @@ impl Reader<'_> {
     /// the other interrupts of the host, perhaps thousands, are not read.
     pub(super) fn interrupts_of(&mut self, nic: &Nic) -> Vec<Irq> {
         let folder = format!("/sys/bus/pci/devices/{}/msi_irqs", nic.pci);
-        let listed = self
-            .machine
-            .list(&folder)
-            .ok()
-            .filter(|_| !nic.pci.is_empty());
+        let listed = self.machine.list(&folder).ok().filter(|_| !nic.pci.is_empty());
         let mut irqs = if let Some(names) = listed {
             self.of_drivers(&names)
         } else {
             let irqs = self.counted().unwrap_or_default();
-            let all = Interrupts {
-                irqs,
-                gaps: Vec::new(),
-            };
+            let all = Interrupts { irqs, gaps: Vec::new() };
             all.of(nic).into_iter().cloned().collect()
         };
         self.affinities(&mut irqs);
@@ -97,20 +84,13 @@ impl Reader<'_> {
 
     /// Reports one gap for all interrupts of a kind, because on some machines none can be read.
     fn affinities(&mut self, irqs: &mut [Irq]) {
-        let mut missed = [
-            Missed::new("effective"),
-            Missed::new("allowed"),
-            Missed::new("node"),
-        ];
+        let mut missed = [Missed::new("effective"), Missed::new("allowed"), Missed::new("node")];
         let [effective, allowed, node] = &mut missed;
         for irq in &mut *irqs {
             let at = irq.number;
             let machine = self.machine;
             irq.effective = effective
-                .note(
-                    at,
-                    file(machine, at, "effective_affinity_list", sysctl::list),
-                )
+                .note(at, file(machine, at, "effective_affinity_list", sysctl::list))
                 .unwrap_or_default();
             irq.allowed = allowed
                 .note(at, file(machine, at, "smp_affinity_list", sysctl::list))
@@ -118,8 +98,7 @@ impl Reader<'_> {
             let number = node.note(at, file(machine, at, "node", sysfs::number_or_none));
             irq.node = number.flatten().and_then(|node| u32::try_from(node).ok());
         }
-        self.gaps
-            .extend(missed.into_iter().filter_map(|m| m.gap(irqs.len())));
+        self.gaps.extend(missed.into_iter().filter_map(|m| m.gap(irqs.len())));
     }
 }
 
@@ -141,11 +120,7 @@ struct Missed {
 
 impl Missed {
     fn new(fact: &'static str) -> Self {
-        Self {
-            fact,
-            count: 0,
-            first: None,
-        }
+        Self { fact, count: 0, first: None }
     }
 
     fn note<T>(&mut self, number: u32, got: io::Result<T>) -> Option<T> {
@@ -162,10 +137,8 @@ impl Missed {
             io::ErrorKind::PermissionDenied => "sudo linerate ...",
             _ => PROC,
         };
-        let why = format!(
-            "cannot read it of {} of {all} interrupts; of {number}: {error}",
-            self.count
-        );
+        let why =
+            format!("cannot read it of {} of {all} interrupts; of {number}: {error}", self.count);
         Some(gap(&format!("facts.irq.{}", self.fact), &why, hint))
     }
 }
@@ -196,17 +169,9 @@ mod tests {
         let fake = of(Fake::default().file("/proc/interrupts", &[TEXT]), 38, "1\n");
         let got = interrupts(&Replay::new(of(fake, 39, "0\n").0));
         assert_eq!(got.gaps, []);
-        let [first, _] = &got.irqs[..] else {
-            panic!("{:?}", got.irqs)
-        };
-        assert_eq!(
-            (first.total, first.busiest, first.node),
-            (Some(3455), Some(1), None)
-        );
-        assert_eq!(
-            (&first.effective[..], &first.allowed[..]),
-            (&[1][..], &[0, 1][..])
-        );
+        let [first, _] = &got.irqs[..] else { panic!("{:?}", got.irqs) };
+        assert_eq!((first.total, first.busiest, first.node), (Some(3455), Some(1), None));
+        assert_eq!((&first.effective[..], &first.allowed[..]), (&[1][..], &[0, 1][..]));
         assert_eq!(first.queue().unwrap().direction, Some(Direction::Rx));
     }
 
@@ -221,10 +186,7 @@ mod tests {
         let got = interrupts(&Replay::new(fake.0));
         assert_eq!((got.irqs.len(), got.irqs[1].effective.len()), (2, 0));
         let whats: Vec<_> = got.gaps.iter().map(|g| g.what.as_str()).collect();
-        assert_eq!(
-            whats,
-            ["facts.irq.effective", "facts.irq.allowed", "facts.irq.node"]
-        );
+        assert_eq!(whats, ["facts.irq.effective", "facts.irq.allowed", "facts.irq.node"]);
         assert!(got.gaps[0].why.contains("1 of 2"), "{}", got.gaps[0].why);
     }
 
@@ -236,11 +198,7 @@ mod tests {
             .list("/proc/irq/39", &["eth0-TxRx-1", "node", "smp_affinity"])
             .list("/proc/irq/4", &["node"]);
         let got = interrupts(&Replay::new(of(of(fake, 39, "1\n"), 4, "0\n").0));
-        let names: Vec<_> = got
-            .irqs
-            .iter()
-            .map(|i| (i.number, i.name.as_str()))
-            .collect();
+        let names: Vec<_> = got.irqs.iter().map(|i| (i.number, i.name.as_str())).collect();
         assert_eq!(names, [(4, ""), (39, "eth0-TxRx-1")]);
         let whats: Vec<_> = got.gaps.iter().map(|g| g.what.as_str()).collect();
         assert_eq!(whats, ["facts.irq.counts"]);

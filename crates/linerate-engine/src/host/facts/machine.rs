@@ -70,9 +70,7 @@ impl Reader<'_> {
     }
 
     fn dmi(&mut self, name: &str) -> String {
-        let line = self.look(name, &format!("{DMI}/{name}"), |text| {
-            Ok(sysctl::line(text))
-        });
+        let line = self.look(name, &format!("{DMI}/{name}"), |text| Ok(sysctl::line(text)));
         line.unwrap_or_default()
     }
 
@@ -94,32 +92,24 @@ impl Reader<'_> {
         if let Some(name) = named.filter(|name| !name.is_empty()) {
             return Some(name);
         }
-        let found = SIGNS
-            .iter()
-            .find(|(path, _)| self.machine.file(path).is_ok());
+        let found = SIGNS.iter().find(|(path, _)| self.machine.file(path).is_ok());
         found.map(|(_, name)| (*name).to_owned())
     }
 
     fn cpu_quota(&mut self, groups: &Groups) -> Option<f64> {
         let place = self.place(groups, "cpu", "cpu_quota")?;
-        let all = folders(&place)
-            .into_iter()
-            .filter_map(|folder| match place.version {
-                Version::V1 => {
-                    let part = |this: &mut Self, name| {
-                        let path = format!("{folder}/cpu.cfs_{name}_us");
-                        this.look("cpu_quota", &path, |text| Ok(sysctl::line(text)))
-                    };
-                    let line = format!("{} {}\n", part(self, "quota")?, part(self, "period")?);
-                    let quota = cgroup::quota(line.as_bytes()).map_err(invalid);
-                    quota
-                        .map_err(|error| self.miss("cpu_quota", &folder, &error, ""))
-                        .ok()?
-                }
-                Version::V2 => {
-                    self.look("cpu_quota", &format!("{folder}/cpu.max"), cgroup::quota)?
-                }
-            });
+        let all = folders(&place).into_iter().filter_map(|folder| match place.version {
+            Version::V1 => {
+                let part = |this: &mut Self, name| {
+                    let path = format!("{folder}/cpu.cfs_{name}_us");
+                    this.look("cpu_quota", &path, |text| Ok(sysctl::line(text)))
+                };
+                let line = format!("{} {}\n", part(self, "quota")?, part(self, "period")?);
+                let quota = cgroup::quota(line.as_bytes()).map_err(invalid);
+                quota.map_err(|error| self.miss("cpu_quota", &folder, &error, "")).ok()?
+            }
+            Version::V2 => self.look("cpu_quota", &format!("{folder}/cpu.max"), cgroup::quota)?,
+        });
         all.reduce(f64::min)
     }
 
@@ -136,10 +126,7 @@ impl Reader<'_> {
     }
 
     pub(super) fn groups(&self) -> Groups {
-        Groups {
-            membership: self.machine.file(MEMBERSHIP),
-            mounts: self.machine.file(MOUNTS),
-        }
+        Groups { membership: self.machine.file(MEMBERSHIP), mounts: self.machine.file(MOUNTS) }
     }
 
     /// Returns our own cgroup in the mounted hierarchy; `None` if there is no such controller.

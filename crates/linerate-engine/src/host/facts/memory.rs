@@ -18,11 +18,7 @@ impl Reader<'_> {
         let text = text.as_deref().unwrap_or_default();
         let total = meminfo::bytes(text, "MemTotal");
         if total.is_none() {
-            self.lack(gap(
-                "facts.memory.total",
-                &format!("{PATH} does not contain it"),
-                "",
-            ));
+            self.lack(gap("facts.memory.total", &format!("{PATH} does not contain it"), ""));
         }
         Memory {
             total,
@@ -82,9 +78,7 @@ mod tests {
         let hint = |captured: Captured| {
             let gaps = inventory(&Replay::new(captured), &|_| {}).gaps;
             let mut gaps = gaps.into_iter();
-            gaps.find(|gap| gap.what == "facts.memory.modules")
-                .unwrap()
-                .hint
+            gaps.find(|gap| gap.what == "facts.memory.modules").unwrap().hint
         };
         let absent = Fake::default().failing(TABLE, &[], Errno::NOENT);
         assert_eq!(hint(absent.0), "sudo dmidecode --type memory");

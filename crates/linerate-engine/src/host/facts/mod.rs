@@ -53,13 +53,8 @@ pub fn facts_alone(machine: &dyn Machine) -> HostFacts {
 }
 
 fn facts_of(machine: &dyn Machine, toward: Option<Toward>) -> HostFacts {
-    let mut reader = Reader {
-        machine,
-        gaps: Vec::new(),
-    };
-    let cpus = reader.get("cpus", STATUS, PROC, |t| {
-        sysctl::value_list(t, "Cpus_allowed_list")
-    });
+    let mut reader = Reader { machine, gaps: Vec::new() };
+    let cpus = reader.get("cpus", STATUS, PROC, |t| sysctl::value_list(t, "Cpus_allowed_list"));
     let cpus = cpus.unwrap_or_default();
     let topology = reader.topology();
     let (port, route) = toward.map_or_else(Default::default, |toward| reader.port(toward));
@@ -80,10 +75,8 @@ fn facts_of(machine: &dyn Machine, toward: Option<Toward>) -> HostFacts {
         idle_states: None,
         channels: None,
         congestion_available: reader.congestion(),
-        congestion_default: reader.line(
-            "congestion_default",
-            "/proc/sys/net/ipv4/tcp_congestion_control",
-        ),
+        congestion_default: reader
+            .line("congestion_default", "/proc/sys/net/ipv4/tcp_congestion_control"),
         buffers: reader.buffers(),
         tells_duplicates: reader.is_set("tcp_dsack"),
         probes_mtu: reader.is_set("tcp_mtu_probing"),
@@ -111,10 +104,7 @@ fn facts_of(machine: &dyn Machine, toward: Option<Toward>) -> HostFacts {
 
 /// Returns whether an error means that the file does not exist.
 fn is_absent(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-    )
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
 /// Returns the numbers of names such as `node12`, in ascending order.
@@ -122,10 +112,7 @@ pub(super) fn numbered(names: &[String], prefix: &str) -> Vec<u32> {
     let number = |name: &String| {
         let digits = name.strip_prefix(prefix)?;
         // This check rejects a sign, which the parser of numbers would accept.
-        digits
-            .bytes()
-            .all(|b| b.is_ascii_digit())
-            .then(|| digits.parse().ok())?
+        digits.bytes().all(|b| b.is_ascii_digit()).then(|| digits.parse().ok())?
     };
     let mut all: Vec<u32> = names.iter().filter_map(number).collect();
     all.sort_unstable();
@@ -187,9 +174,7 @@ impl Reader<'_> {
         hint: &str,
         decode: impl FnOnce(&[u8]) -> Result<T, Malformed>,
     ) -> Option<T> {
-        read(self.machine, path, decode)
-            .map_err(|error| self.miss(fact, path, &error, hint))
-            .ok()
+        read(self.machine, path, decode).map_err(|error| self.miss(fact, path, &error, hint)).ok()
     }
 
     /// Returns the text of a file that was read before, or reports the error as a gap.
@@ -209,8 +194,7 @@ impl Reader<'_> {
     }
 
     fn line(&mut self, fact: &str, path: &str) -> String {
-        self.get(fact, path, PROC, |text| Ok(sysctl::line(text)))
-            .unwrap_or_default()
+        self.get(fact, path, PROC, |text| Ok(sysctl::line(text))).unwrap_or_default()
     }
 
     fn cpu_model(&mut self) -> String {
@@ -255,10 +239,7 @@ impl Reader<'_> {
             let why = "no second-level cache is listed";
             Err(io::Error::new(io::ErrorKind::NotFound, why))
         });
-        found
-            .map_err(|error| self.miss("l2_cache", &caches, &error, SYS))
-            .ok()
-            .map(Bytes)
+        found.map_err(|error| self.miss("l2_cache", &caches, &error, SYS)).ok().map(Bytes)
     }
 
     /// Returns the congestion controls that may be chosen without privilege, and all others too if this process may
@@ -267,34 +248,17 @@ impl Reader<'_> {
         const NET_ADMIN: u64 = 1 << 12;
         let words = |text: &[u8]| Ok(sysctl::words(text));
         let mut path = "/proc/sys/net/ipv4/tcp_allowed_congestion_control";
-        let effective = read(self.machine, STATUS, |t| {
-            Ok(sysctl::value_hexadecimal(t, "CapEff"))
-        });
-        if effective
-            .ok()
-            .flatten()
-            .is_some_and(|capabilities| capabilities & NET_ADMIN != 0)
-        {
+        let effective = read(self.machine, STATUS, |t| Ok(sysctl::value_hexadecimal(t, "CapEff")));
+        if effective.ok().flatten().is_some_and(|capabilities| capabilities & NET_ADMIN != 0) {
             path = "/proc/sys/net/ipv4/tcp_available_congestion_control";
         }
-        self.get("congestion_available", path, PROC, words)
-            .unwrap_or_default()
+        self.get("congestion_available", path, PROC, words).unwrap_or_default()
     }
 
     fn buffers(&mut self) -> BufferLimits {
         BufferLimits {
-            tcp_rmem: self.get(
-                "tcp_rmem",
-                "/proc/sys/net/ipv4/tcp_rmem",
-                PROC,
-                sysctl::numbers,
-            ),
-            tcp_wmem: self.get(
-                "tcp_wmem",
-                "/proc/sys/net/ipv4/tcp_wmem",
-                PROC,
-                sysctl::numbers,
-            ),
+            tcp_rmem: self.get("tcp_rmem", "/proc/sys/net/ipv4/tcp_rmem", PROC, sysctl::numbers),
+            tcp_wmem: self.get("tcp_wmem", "/proc/sys/net/ipv4/tcp_wmem", PROC, sysctl::numbers),
             rmem_max: self.core_limit("rmem_max"),
             wmem_max: self.core_limit("wmem_max"),
         }
@@ -303,19 +267,13 @@ impl Reader<'_> {
     /// Whether a setting of IP that older kernels lack is other than 0.
     fn is_set(&mut self, name: &str) -> Option<bool> {
         let path = format!("/proc/sys/net/ipv4/{name}");
-        self.look(name, &path, sysctl::number)
-            .map(|set: u64| set != 0)
+        self.look(name, &path, sysctl::number).map(|set: u64| set != 0)
     }
 
     /// Older kernels hide the limits of net.core inside a network namespace.
     fn core_limit(&mut self, name: &str) -> Option<u64> {
         let hint = format!("sudo nsenter -t 1 -n sysctl net.core.{name}");
-        self.get(
-            name,
-            &format!("/proc/sys/net/core/{name}"),
-            &hint,
-            sysctl::number,
-        )
+        self.get(name, &format!("/proc/sys/net/core/{name}"), &hint, sysctl::number)
     }
 
     fn ticks(&mut self) -> u32 {

@@ -42,21 +42,11 @@ const MODES: [&str; 7] = [
     "balance-alb",
 ];
 /// Names of the values of `IFLA_BOND_XMIT_HASH_POLICY`.
-const HASHES: [&str; 6] = [
-    "layer2",
-    "layer3+4",
-    "layer2+3",
-    "encap2+3",
-    "encap3+4",
-    "vlan+srcmac",
-];
+const HASHES: [&str; 6] = ["layer2", "layer3+4", "layer2+3", "encap2+3", "encap3+4", "vlan+srcmac"];
 
 /// Reads all ports of our network namespace. An unreadable fact has a gap: `facts.nic.rings`.
 pub fn network(machine: &dyn Machine) -> Network {
-    let mut reader = Reader {
-        machine,
-        gaps: Vec::new(),
-    };
+    let mut reader = Reader { machine, gaps: Vec::new() };
     let (nics, addresses) = reader.nics();
     Network {
         fragments: reader.fragments(&nics),
@@ -75,11 +65,7 @@ impl Reader<'_> {
                 self.miss("network", WHAT, &error, HINT);
                 // In a tree of files, the ports are those that its own /sys shows.
                 let files_only = Errno::from_io_error(&error).is_none();
-                let nics = if files_only {
-                    self.listed_nics()
-                } else {
-                    Vec::new()
-                };
+                let nics = if files_only { self.listed_nics() } else { Vec::new() };
                 let addresses = self.listed_addresses(&nics);
                 return (nics, addresses);
             }
@@ -152,9 +138,7 @@ impl PortReader<'_, '_> {
         }
         let class = self.reader.class_folder(link);
         let has_device = self.brief(&mut nic, link, class.as_deref());
-        nic.is_wifi = class
-            .as_deref()
-            .is_some_and(|class| self.reader.is_wifi(class));
+        nic.is_wifi = class.as_deref().is_some_and(|class| self.reader.is_wifi(class));
         nic.offloads = self.ask(Ethtool::Features, ethtool::features);
         self.queues(&mut nic, class.as_deref());
         if has_device {
@@ -173,9 +157,7 @@ impl PortReader<'_, '_> {
         } else {
             nic.driver.clone_from(&nic.kind);
         }
-        nic.link = self
-            .ask(Ethtool::LinkModes, ethtool::link_modes)
-            .unwrap_or_default();
+        nic.link = self.ask(Ethtool::LinkModes, ethtool::link_modes).unwrap_or_default();
         self.details(nic, link);
         device.is_some()
     }
@@ -183,9 +165,7 @@ impl PortReader<'_, '_> {
     /// Reads the facts that only a port with a device has.
     fn hardware(&mut self, nic: &mut Nic) {
         if !nic.up {
-            nic.down = self
-                .ask(Ethtool::LinkState, ethtool::link_state)
-                .unwrap_or_default();
+            nic.down = self.ask(Ethtool::LinkState, ethtool::link_state).unwrap_or_default();
         }
         nic.fec = self.ask(Ethtool::Fec, ethtool::fec);
         nic.channels = self.ask(Ethtool::Channels, ethtool::channels);
@@ -196,9 +176,7 @@ impl PortReader<'_, '_> {
         let counters = self.query(Query::DriverCounters(self.index), driver::counters);
         let counters = self.settle("counters", counters, &hint).unwrap_or_default();
         let counters = counted::grouped(counters).into_iter();
-        nic.counters = counters
-            .filter(|counter| counted::is_kept(&nic.driver, counter))
-            .collect();
+        nic.counters = counters.filter(|counter| counted::is_kept(&nic.driver, counter)).collect();
         self.pollers(nic);
     }
 
@@ -222,9 +200,7 @@ impl PortReader<'_, '_> {
         }
         if nic.driver.is_empty() {
             let uevent = self.reader.machine.file(&format!("{folder}/uevent"));
-            let driver = uevent
-                .ok()
-                .and_then(|text| sysctl::value_text(&text, "DRIVER"));
+            let driver = uevent.ok().and_then(|text| sysctl::value_text(&text, "DRIVER"));
             nic.driver = driver.unwrap_or_default();
         }
         nic.is_virtual =
@@ -239,9 +215,7 @@ impl PortReader<'_, '_> {
             hash: nth(&HASHES, bond.hash),
             active: bond.active,
             aggregator: bond.aggregator,
-            partner: bond
-                .partner
-                .map_or(String::new(), |mac| sysfs::hardware_address(&mac)),
+            partner: bond.partner.map_or(String::new(), |mac| sysfs::hardware_address(&mac)),
         });
         let aggregator = link.aggregator().map_err(invalid);
         nic.stack.aggregator = self.settle("bond", aggregator, &hint).flatten();
@@ -257,15 +231,9 @@ impl PortReader<'_, '_> {
         };
         let folder = format!("{class}/queues");
         let names = self.reader.machine.list(&folder);
-        let names = self
-            .settle("queues", names, &format!("ls {folder}"))
-            .unwrap_or_default();
-        nic.queues = names
-            .iter()
-            .filter_map(|name| self.queue(&folder, name))
-            .collect();
-        nic.queues
-            .sort_by_key(|queue| (queue.direction, queue.number));
+        let names = self.settle("queues", names, &format!("ls {folder}")).unwrap_or_default();
+        nic.queues = names.iter().filter_map(|name| self.queue(&folder, name)).collect();
+        nic.queues.sort_by_key(|queue| (queue.direction, queue.number));
         let threaded = format!("{class}/threaded");
         nic.threaded = match self.reader.optional_line(&threaded).as_str() {
             "0" => Some(false),
@@ -285,9 +253,7 @@ impl PortReader<'_, '_> {
             Direction::Tx => ("xps_cpus", None),
         };
         // These files do not exist for a port with one queue, or if the kernel lacks the feature.
-        let (machine, path) = (self.reader.machine, |file| {
-            format!("{folder}/{name}/{file}")
-        });
+        let (machine, path) = (self.reader.machine, |file| format!("{folder}/{name}/{file}"));
         Some(Queue {
             direction,
             number: number.parse().ok()?,
@@ -308,15 +274,10 @@ impl PortReader<'_, '_> {
         let napis = self.query(Query::Napis(self.index), netdev::napis);
         let napis = self.settle("pollers", napis, HINT).unwrap_or_default();
         let irqs: BTreeMap<u32, Option<u32>> = napis.iter().map(|n| (n.id, n.irq)).collect();
-        let told: BTreeMap<_, _> = queues
-            .iter()
-            .map(|queue| ((queue.direction, queue.number), queue.napi))
-            .collect();
+        let told: BTreeMap<_, _> =
+            queues.iter().map(|queue| ((queue.direction, queue.number), queue.napi)).collect();
         for queue in &mut nic.queues {
-            let napi = told
-                .get(&(queue.direction, queue.number))
-                .copied()
-                .flatten();
+            let napi = told.get(&(queue.direction, queue.number)).copied().flatten();
             queue.napi = napi;
             queue.irq = napi.and_then(|napi| irqs.get(&napi).copied().flatten());
         }
@@ -355,15 +316,13 @@ impl PortReader<'_, '_> {
             // If there is no kernel to query, this is the same for all ports.
             None if error.kind() == io::ErrorKind::Unsupported => {
                 let why = error.to_string();
-                self.reader
-                    .once(&format!("facts.nic.{fact}"), &why, hint_for_all(hint));
+                self.reader.once(&format!("facts.nic.{fact}"), &why, hint_for_all(hint));
                 return None;
             }
             _ => {}
         }
         let what = format!("the {fact} of {}", self.name);
-        self.reader
-            .miss(&format!("nic.{fact}"), &what, &error, hint);
+        self.reader.miss(&format!("nic.{fact}"), &what, &error, hint);
         None
     }
 
@@ -417,11 +376,8 @@ fn basic(link: &Link<'_>) -> Nic {
 
 /// Stores for each port the ports above and below it.
 fn stack(links: &[Link<'_>], nics: &mut [Nic]) {
-    let places: BTreeMap<u32, usize> = nics
-        .iter()
-        .enumerate()
-        .map(|(at, n)| (n.index, at))
-        .collect();
+    let places: BTreeMap<u32, usize> =
+        nics.iter().enumerate().map(|(at, n)| (n.index, at)).collect();
     let put = |nics: &mut [Nic], upper: u32, lower: u32| {
         if let Some(&at) = places.get(&upper) {
             nics[at].stack.below.push(lower);

@@ -89,9 +89,7 @@ impl Reader<'_> {
             buses: config.and_then(|c| c.buses),
             driver: driver.unwrap_or_default(),
             kind: here.map(|c| c.kind),
-            now: self
-                .pci_link(&folder, "current")
-                .or(here.and_then(|c| c.now)),
+            now: self.pci_link(&folder, "current").or(here.and_then(|c| c.now)),
             max: self.pci_link(&folder, "max").or(here.and_then(|c| c.max)),
             payload: here.map(|c| c.payload),
             node: node.flatten(),
@@ -128,12 +126,8 @@ impl Reader<'_> {
         let speed = format!("{folder}/{which}_link_speed");
         let width = format!("{folder}/{which}_link_width");
         let link = Link {
-            speed: self
-                .look("pci.link_speed", &speed, pci_config::speed)
-                .flatten(),
-            width: self
-                .look("pci.link_width", &width, pci_config::width)
-                .flatten(),
+            speed: self.look("pci.link_speed", &speed, pci_config::speed).flatten(),
+            width: self.look("pci.link_width", &width, pci_config::width).flatten(),
         };
         (link != Link::default()).then_some(link)
     }
@@ -172,9 +166,7 @@ impl Reader<'_> {
 /// Returns whether a name on the Thunderbolt bus belongs to a device on a cable: `0-1`, `1-301`. The host's own
 /// controller is `0-0`; a name with further parts (`0-0:1.1`, `0-1.0`) is not a PCI Express device.
 fn is_attached(name: &str) -> bool {
-    let route = name
-        .split_once('-')
-        .filter(|(domain, _)| domain.parse::<u32>().is_ok());
+    let route = name.split_once('-').filter(|(domain, _)| domain.parse::<u32>().is_ok());
     let is_hex = |route: &str| !route.is_empty() && route.bytes().all(|b| b.is_ascii_hexdigit());
     route.is_some_and(|(_, route)| is_hex(route) && route.bytes().any(|b| b != b'0'))
 }
@@ -182,10 +174,8 @@ fn is_attached(name: &str) -> bool {
 /// Reports a gap for the cables that tunnel PCI Express: their capacity is unknown.
 pub(super) fn cables(all: &[Device]) -> Option<Gap> {
     let tunnels = all.iter().filter_map(|device| Crossing::above(all, device));
-    let ends: Vec<String> = tunnels
-        .filter(|link| link.is_tunnel)
-        .map(|link| link.device.address.to_string())
-        .collect();
+    let ends: Vec<String> =
+        tunnels.filter(|link| link.is_tunnel).map(|link| link.device.address.to_string()).collect();
     (!ends.is_empty()).then(|| {
         let why = format!(
             "the capacity of the Thunderbolt or USB4 cable to {} is unknown: its ends report placeholder link figures",
@@ -230,9 +220,7 @@ pub(super) mod tests {
         let mut fake = Fake::default().list(DEVICES, &[CARD, PORT, "not-a-device"]);
         for (address, is_port) in [(PORT, true), (CARD, false)] {
             let answer = Answer::Reply(header(is_port));
-            fake.0
-                .files
-                .insert(format!("{DEVICES}/{address}/config"), vec![answer]);
+            fake.0.files.insert(format!("{DEVICES}/{address}/config"), vec![answer]);
         }
         fake.list(&format!("{DEVICES}/{CARD}"), parts)
     }
@@ -251,9 +239,7 @@ pub(super) mod tests {
 
     fn gaps(inventory: &Inventory) -> Vec<&str> {
         let whats = inventory.gaps.iter().map(|g| g.what.as_str());
-        whats
-            .filter(|w| ["facts.pci.links", "facts.pci.payload"].contains(w))
-            .collect()
+        whats.filter(|w| ["facts.pci.links", "facts.pci.payload"].contains(w)).collect()
     }
 
     #[test]
@@ -271,10 +257,7 @@ pub(super) mod tests {
         let [port, card] = got.pci.as_slice() else {
             panic!("two devices, in order: {:?}", got.pci);
         };
-        assert_eq!(
-            (port.address.to_string(), card.parent),
-            (PORT.to_owned(), Some(port.address))
-        );
+        assert_eq!((port.address.to_string(), card.parent), (PORT.to_owned(), Some(port.address)));
         assert_eq!(
             (card.driver.as_str(), card.names.as_slice()),
             ("mlx5_core", &["eth0".to_owned()][..])
@@ -312,17 +295,7 @@ pub(super) mod tests {
         for name in ["0-1", "1-3", "0-301", "12-a01"] {
             assert!(super::is_attached(name), "{name}");
         }
-        for name in [
-            "0-0",
-            "1-0",
-            "domain0",
-            "0-0:1.1",
-            "0-1.0",
-            "usb4_port1",
-            "-1",
-            "0-",
-            "",
-        ] {
+        for name in ["0-0", "1-0", "domain0", "0-0:1.1", "0-1.0", "usb4_port1", "-1", "0-", ""] {
             assert!(!super::is_attached(name), "{name}");
         }
     }
@@ -343,12 +316,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_link_that_makes_no_sense_is_a_gap() {
-        let got = read(link(
-            machine(&[]),
-            CARD,
-            ["-1\n", "3\n"],
-            ["Unknown\n", "255\n"],
-        ));
+        let got = read(link(machine(&[]), CARD, ["-1\n", "3\n"], ["Unknown\n", "255\n"]));
         assert_eq!((got.pci[1].now, got.pci[1].max), (None, None));
         for what in ["facts.pci.link_speed", "facts.pci.link_width"] {
             assert!(got.gaps.iter().any(|g| g.what == what), "{what}");

@@ -43,19 +43,14 @@ impl Reader<'_> {
         let mut nodes = wires.iter().map(|wire| wire.node);
         let first = nodes.next().flatten();
         port.node = first.filter(|_| nodes.all(|node| node == first));
-        let irqs: Vec<Irq> = wires
-            .iter()
-            .flat_map(|wire| self.interrupts_of(wire))
-            .collect();
+        let irqs: Vec<Irq> = wires.iter().flat_map(|wire| self.interrupts_of(wire)).collect();
         port.served_by = cpus_of(&irqs);
     }
 
     fn described(&mut self, index: u32) -> Option<Port> {
         let what = format!("the link with index {index}");
         let reply = self.machine.query(&Query::Link(index));
-        let reply = reply
-            .map_err(|error| self.miss("port", &what, &error, "ip link"))
-            .ok()?;
+        let reply = reply.map_err(|error| self.miss("port", &what, &error, "ip link")).ok()?;
         match port::find(&reply, index) {
             Ok(link) => Some(self.describe(&link)),
             Err(why) => {
@@ -75,10 +70,7 @@ impl Reader<'_> {
             ..Port::default()
         };
         if link.hardware == LOOPBACK {
-            return Port {
-                driver: "loopback".to_owned(),
-                ..port
-            };
+            return Port { driver: "loopback".to_owned(), ..port };
         }
         let class = self.class_folder(link);
         let Some(device) = self.device_folder(link, class.as_deref()) else {
@@ -136,9 +128,8 @@ impl Reader<'_> {
     /// Returns the driver, or the kind of a port that has both (IP over InfiniBand).
     fn driver(&mut self, link: &Link<'_>, device: &str) -> String {
         let path = format!("{device}/uevent");
-        let driver = self.get("port.driver", &path, SYS, |text| {
-            Ok(sysctl::value_text(text, "DRIVER"))
-        });
+        let driver =
+            self.get("port.driver", &path, SYS, |text| Ok(sysctl::value_text(text, "DRIVER")));
         driver.flatten().unwrap_or_else(|| link.kind.to_string())
     }
 
@@ -172,10 +163,8 @@ impl Reader<'_> {
             Ok(speed) => speed_of_mbps(speed).map(|_| speed),
             Err(error) => {
                 if !is_virtual {
-                    let (what, hint) = (
-                        format!("the speed of {}", link.name),
-                        format!("ethtool {}", link.name),
-                    );
+                    let (what, hint) =
+                        (format!("the speed of {}", link.name), format!("ethtool {}", link.name));
                     self.miss("port.speed_mbps", &what, &error, &hint);
                 }
                 None
@@ -205,11 +194,8 @@ mod tests {
 
     /// A machine whose port has these attributes.
     fn machine(attributes: &[Vec<u8>]) -> Fake {
-        let attributes = [
-            attributes,
-            &[attr(1, &ADDRESS), attr(4, &9000u32.to_ne_bytes())],
-        ]
-        .concat();
+        let attributes =
+            [attributes, &[attr(1, &ADDRESS), attr(4, &9000u32.to_ne_bytes())]].concat();
         Fake::default()
             .reply(Query::Route(LOOPBACK.into()), &[&route(7)])
             .reply(Query::Link(7), &[&link(7, "eth0", &attributes)])
@@ -224,10 +210,7 @@ mod tests {
 
     fn device(fake: Fake, folder: &str, driver: &str) -> Fake {
         fake.list(folder, &["uevent"])
-            .file(
-                &format!("{folder}/uevent"),
-                &[&format!("DRIVER={driver}\nMODALIAS=x\n")],
-            )
+            .file(&format!("{folder}/uevent"), &[&format!("DRIVER={driver}\nMODALIAS=x\n")])
             .file(&format!("{folder}/numa_node"), &["1\n"])
     }
 
@@ -235,10 +218,7 @@ mod tests {
     fn port(fake: Fake) -> (Port, Vec<String>) {
         let facts = facts(&Replay::new(fake.0), LOOPBACK);
         let whats = facts.gaps.into_iter().map(|g| g.what);
-        (
-            facts.port.unwrap(),
-            whats.filter(|w| w.starts_with("facts.port")).collect(),
-        )
+        (facts.port.unwrap(), whats.filter(|w| w.starts_with("facts.port")).collect())
     }
 
     fn on_bus(bus: &str, name: &str) -> Vec<Vec<u8>> {
@@ -280,11 +260,7 @@ mod tests {
             let fake = irq(fake, 129, names[0], "4\n");
             irq(irq(fake, 130, names[1], "6-7\n"), 131, names[2], "5\n")
         };
-        let mlx5 = [
-            "mlx5_async0@pci:0000:03:00.0",
-            "mlx5_comp0@pci",
-            "mlx5_comp1@pci",
-        ];
+        let mlx5 = ["mlx5_async0@pci:0000:03:00.0", "mlx5_comp0@pci", "mlx5_comp1@pci"];
         assert_eq!(port(with(mlx5)).0.served_by, [5, 6, 7]);
         assert_eq!(port(with(["a", "b", "c"])).0.served_by, [4, 5, 6, 7]);
         let virtio = ["virtio0-config", "virtio0-input.0", "virtio0-output.0"];
@@ -294,11 +270,7 @@ mod tests {
     #[test]
     fn without_a_folder_of_interrupts_names_tell_whose_they_are() {
         let table = "  CPU0 CPU1\n 38: 0 3 Level eth0-rx-0\n 39: 1 0 Level eth1-rx-0\n";
-        let fake = class(
-            machine(&on_bus("platform", "fd580000.eth")),
-            "7\n",
-            "1000\n",
-        );
+        let fake = class(machine(&on_bus("platform", "fd580000.eth")), "7\n", "1000\n");
         let fake = device(fake, "/sys/bus/platform/devices/fd580000.eth", "bcmgenet")
             .file("/proc/interrupts", &[table])
             .file("/proc/irq/38/effective_affinity_list", &["1\n"]);
@@ -309,10 +281,7 @@ mod tests {
     fn before_netlink_named_the_device_the_class_folder_leads_to_it() {
         let fake = class(machine(&[]), "7\n", "10000\n");
         let (port, gaps) = port(device(fake, "/sys/class/net/eth0/device", "ixgbe"));
-        assert_eq!(
-            (port.driver.as_str(), port.is_virtual, port.node),
-            ("ixgbe", false, Some(1))
-        );
+        assert_eq!((port.driver.as_str(), port.is_virtual, port.node), ("ixgbe", false, Some(1)));
         assert_eq!(gaps, [""; 0]);
     }
 
@@ -320,10 +289,7 @@ mod tests {
     fn a_sys_of_another_namespace_is_not_believed() {
         let fake = class(machine(&on_bus("pci", "0000:03:00.0")), "3\n", "1000\n");
         let (first, gaps) = port(device(fake, PCI, "mlx5_core"));
-        assert_eq!(
-            (first.speed_mbps, first.driver.as_str()),
-            (None, "mlx5_core")
-        );
+        assert_eq!((first.speed_mbps, first.driver.as_str()), (None, "mlx5_core"));
         assert_eq!(gaps, ["facts.port.speed_mbps"]);
 
         let fake = class(machine(&[]), "3\n", "1000\n");
@@ -340,15 +306,8 @@ mod tests {
             assert_eq!(gaps, [""; 0], "{kind}");
         }
         let fake = class(machine(&on_bus("virtio", "virtio0")), "7\n", "-1\n");
-        let (virtio, gaps) = port(device(
-            fake,
-            "/sys/bus/virtio/devices/virtio0",
-            "virtio_net",
-        ));
-        assert_eq!(
-            (virtio.is_virtual, virtio.speed_mbps, virtio.node),
-            (true, None, None)
-        );
+        let (virtio, gaps) = port(device(fake, "/sys/bus/virtio/devices/virtio0", "virtio_net"));
+        assert_eq!((virtio.is_virtual, virtio.speed_mbps, virtio.node), (true, None, None));
         assert_eq!(gaps, [""; 0]);
         let cloud = device(machine(&on_bus("pci", "0000:03:00.0")), PCI, "ena");
         assert!(port(cloud).0.is_virtual);
@@ -360,10 +319,7 @@ mod tests {
         let attributes = [vec![kind], on_bus("pci", "0000:03:00.0")].concat();
         let fake = class(machine(&attributes), "7\n", "56000\n");
         let (port, _) = port(device(fake, PCI, "mlx4_core"));
-        assert_eq!(
-            (port.driver.as_str(), port.is_virtual),
-            ("mlx4_core", false)
-        );
+        assert_eq!((port.driver.as_str(), port.is_virtual), ("mlx4_core", false));
         assert_eq!(port.speed_mbps, Some(56_000));
     }
 

@@ -23,10 +23,7 @@ pub struct Room {
 
 /// Reads the memory, with the caches of `cpu`.
 pub fn room(machine: &dyn Machine, cpu: u32) -> Room {
-    let mut reader = Reader {
-        machine,
-        gaps: Vec::new(),
-    };
+    let mut reader = Reader { machine, gaps: Vec::new() };
     let available = reader.available().into_iter();
     let bounds = available.chain(reader.left_of_groups());
     Room {
@@ -65,11 +62,9 @@ impl Reader<'_> {
             return Vec::new();
         };
         let [limit, used, cached] = match place.version {
-            Version::V1 => [
-                "memory.limit_in_bytes",
-                "memory.usage_in_bytes",
-                "total_inactive_file",
-            ],
+            Version::V1 => {
+                ["memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"]
+            }
             Version::V2 => ["memory.max", "memory.current", "inactive_file"],
         };
         let mut left = |folder: String| {
@@ -80,10 +75,7 @@ impl Reader<'_> {
             let stat = self.look("memory_limit", &stat, |text| Ok(text.to_vec()));
             let cached = cgroup::count(&stat.unwrap_or_default(), cached).unwrap_or(0);
             let taken = used.saturating_sub(cached);
-            Some((
-                Bytes(most.0.saturating_sub(taken)),
-                format!("{limit} of {folder}"),
-            ))
+            Some((Bytes(most.0.saturating_sub(taken)), format!("{limit} of {folder}")))
         };
         folders(&place).into_iter().filter_map(&mut left).collect()
     }
@@ -149,10 +141,7 @@ mod tests {
             Replay::new(captured)
         };
         let read = [facts_alone(&fake()), facts(&fake(), LOOPBACK)];
-        assert_eq!(
-            read.map(|facts| facts.last_cache),
-            [Some(Bytes(8 << 20)); 2]
-        );
+        assert_eq!(read.map(|facts| facts.last_cache), [Some(Bytes(8 << 20)); 2]);
     }
 
     #[test]
@@ -170,10 +159,7 @@ mod tests {
                 .file("/cg/memory.max", &["max\n"])
         };
         let bound = "memory.max of /cg/a".to_owned();
-        assert_eq!(
-            read(grouped("8192\n")).free,
-            Some((Bytes(61_440), bound.clone()))
-        );
+        assert_eq!(read(grouped("8192\n")).free, Some((Bytes(61_440), bound.clone())));
         // Beyond its limit, and without a file to give up.
         assert_eq!(read(grouped("90000\n")).free, Some((Bytes(0), bound)));
         // The kernel has less than the group allows.
@@ -189,10 +175,7 @@ mod tests {
             .file("/proc/self/mountinfo", &[mounts])
             .file("/cg/memory/memory.limit_in_bytes", &["10000\n"])
             .file("/cg/memory/memory.usage_in_bytes", &["6000\n"])
-            .file(
-                "/cg/memory/memory.stat",
-                &["inactive_file 9\ntotal_inactive_file 1000\n"],
-            );
+            .file("/cg/memory/memory.stat", &["inactive_file 9\ntotal_inactive_file 1000\n"]);
         assert_eq!(read(fake).free.unwrap().0, Bytes(5000));
     }
 

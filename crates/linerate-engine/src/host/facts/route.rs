@@ -19,33 +19,21 @@ impl Reader<'_> {
         let own = toward.own.or(route.source);
         let (ports, others, siblings) = self.stack_of(route.port, own);
         let pci = self.pci_of(&ports);
-        Route {
-            own,
-            peer: Some(toward.peer),
-            gateway: route.gateway,
-            ports,
-            pci,
-            others,
-            siblings,
-        }
+        Route { own, peer: Some(toward.peer), gateway: route.gateway, ports, pci, others, siblings }
     }
 
     /// Returns the cards of ports, with the bridges above them.
     fn pci_of(&mut self, ports: &[Nic]) -> Vec<Device> {
         let (mut all, mut hidden) = (Vec::new(), Vec::new());
         // A device that a hypervisor emulates has no slot.
-        let cards = ports
-            .iter()
-            .filter(|nic| !nic.is_virtual && nic.device == nic.pci);
+        let cards = ports.iter().filter(|nic| !nic.is_virtual && nic.device == nic.pci);
         for card in cards.filter_map(|nic| nic.pci.parse().ok()) {
             self.chain(card, &mut all, &mut hidden);
         }
         all.sort_unstable_by_key(|device: &Device| device.address);
         pci::find_parents(&mut all);
-        self.gaps.extend(cables(&all).map(|gap| Gap {
-            what: "facts.route.cable".to_owned(),
-            ..gap
-        }));
+        self.gaps
+            .extend(cables(&all).map(|gap| Gap { what: "facts.route.cable".to_owned(), ..gap }));
         if let Some(first) = hidden.first() {
             let why = format!("only root can read the PCIe packet sizes of {first}");
             self.lack(gap("facts.route.payload", &why, "sudo linerate ..."));
@@ -92,15 +80,10 @@ mod tests {
     fn device(mut fake: Fake, address: &str, width: &str) -> Fake {
         let folder = format!("{DEVICES}/{address}");
         let config = Answer::Reply(header(address == PORT));
-        fake.0
-            .files
-            .insert(format!("{folder}/config"), vec![config]);
+        fake.0.files.insert(format!("{folder}/config"), vec![config]);
         for which in ["current", "max"] {
             fake = fake
-                .file(
-                    &format!("{folder}/{which}_link_speed"),
-                    &["8.0 GT/s PCIe\n"],
-                )
+                .file(&format!("{folder}/{which}_link_speed"), &["8.0 GT/s PCIe\n"])
                 .file(&format!("{folder}/{which}_link_width"), &[width]);
         }
         fake
@@ -118,10 +101,7 @@ mod tests {
     /// The route to anywhere by port 2, from this address.
     fn route_from(own: [u8; 4]) -> Vec<u8> {
         let attributes = [number(4, 2), attr(7, &own)].concat();
-        msg(
-            24,
-            &[vec![2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], attributes].concat(),
-        )
+        msg(24, &[vec![2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], attributes].concat())
     }
 
     /// A VLAN (7) on a card (2), and two other cards, one of which has an address for others.
@@ -179,9 +159,7 @@ mod tests {
         assert_eq!((route.tags(), route.peer), (1, Some(LOOPBACK)));
         let wires = route.wires().unwrap();
         let crossings = route.crossings(wires[0]);
-        let [crossing] = &crossings[..] else {
-            panic!("one link: {:?}", route.pci)
-        };
+        let [crossing] = &crossings[..] else { panic!("one link: {:?}", route.pci) };
         assert_eq!(crossing.now.to_string(), "8 GT/s x4");
         assert_eq!(crossing.slot.address.to_string(), PORT);
         assert_eq!(gaps, ["facts.route.payload"]);
@@ -190,9 +168,7 @@ mod tests {
     #[test]
     fn other_ports_are_told_if_they_have_an_address_for_others() {
         let (route, _) = read(machine());
-        let [other] = &route.others[..] else {
-            panic!("one other port: {:?}", route.others)
-        };
+        let [other] = &route.others[..] else { panic!("one other port: {:?}", route.others) };
         assert_eq!(other.name, "eth1");
         assert_eq!(other.networks, [([198, 51, 100, 7].into(), 24)]);
     }
@@ -203,28 +179,18 @@ mod tests {
             let info = attr(1, kind);
             let links = [
                 link(2, "eth0", &[attr(18, &info)]),
-                link(
-                    3,
-                    "eth1",
-                    &Vec::from_iter(part_of.map(|it| attr(10, &it.to_ne_bytes()))),
-                ),
+                link(3, "eth1", &Vec::from_iter(part_of.map(|it| attr(10, &it.to_ne_bytes())))),
                 link(4, "eth2", &[]),
             ];
-            let addresses = addresses
-                .iter()
-                .map(|(port, ip)| own_address(*port, 0, *ip));
+            let addresses = addresses.iter().map(|(port, ip)| own_address(*port, 0, *ip));
             let fake = Fake::default()
-                .reply(
-                    Query::Route(LOOPBACK.into()),
-                    &[&route_from([192, 0, 2, 7])],
-                )
+                .reply(Query::Route(LOOPBACK.into()), &[&route_from([192, 0, 2, 7])])
                 .reply(Query::Link(2), &[&links[0]])
                 .reply(Query::Links, &[&links.concat()])
                 .reply(Query::Addresses, &[&addresses.collect::<Vec<_>>().concat()]);
             let (route, _) = read(fake);
             let told = route.siblings.into_iter();
-            told.map(|port| (port.name, port.index, port.owns, port.is_bare))
-                .collect::<Vec<_>>()
+            told.map(|port| (port.name, port.index, port.owns, port.is_bare)).collect::<Vec<_>>()
         };
         let siblings = |addresses: &[(u32, [u8; 4])], dummy| {
             let kind: &[u8] = if dummy { b"dummy" } else { b"veth!" };
@@ -242,11 +208,7 @@ mod tests {
         assert_eq!(bare(None), want(true), "without an address");
         assert_eq!(bare(Some(2)), [], "a part of the owner");
         assert_eq!(siblings(&all[1..], false), [], "nobody owns it");
-        assert_eq!(
-            siblings(&all, true),
-            [],
-            "other ports answer for it on purpose"
-        );
+        assert_eq!(siblings(&all, true), [], "other ports answer for it on purpose");
     }
 
     #[test]

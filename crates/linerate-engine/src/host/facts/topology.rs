@@ -14,11 +14,7 @@ impl Reader<'_> {
         let online = self.look("topology", &format!("{CPUS}/online"), sysctl::list);
         let online = online.unwrap_or_default();
         Topology {
-            nodes: self
-                .node_ids()
-                .into_iter()
-                .map(|id| self.node_place(id))
-                .collect(),
+            nodes: self.node_ids().into_iter().map(|id| self.node_place(id)).collect(),
             cores: self.cores(&online),
             kinds: self.sorts(&online),
         }
@@ -49,11 +45,7 @@ impl Reader<'_> {
         let Some((&first, rest)) = online.split_first() else {
             return Vec::new();
         };
-        let cpu = |id, capacity| Cpu {
-            id,
-            capacity,
-            ..Cpu::default()
-        };
+        let cpu = |id, capacity| Cpu { id, capacity, ..Cpu::default() };
         let capacity = self.capacity(first);
         let mut cpus = vec![cpu(first, capacity)];
         if capacity.is_some() {
@@ -82,9 +74,7 @@ mod tests {
     #[test]
     fn each_core_is_asked_once_and_none_without_smt() {
         let siblings = |cpu: u32| format!("{CPUS}/cpu{cpu}/topology/thread_siblings_list");
-        let fake = online("0-3\n")
-            .file(&siblings(0), &["0,2\n"])
-            .file(&siblings(1), &["1,3\n"]);
+        let fake = online("0-3\n").file(&siblings(0), &["0,2\n"]).file(&siblings(1), &["1,3\n"]);
         assert_eq!(read(fake).cores, [[0, 2], [1, 3]]);
         let fake = online("0-3\n")
             .file(&format!("{CPUS}/smt/active"), &["0\n"])

@@ -43,13 +43,8 @@ impl Reader<'_> {
     pub(super) fn usb_hubs(&self, interface: &str) -> Vec<Hub> {
         let hub = |name: String| {
             let path = format!("/sys/bus/usb/devices/{name}/speed");
-            let mbps = read(self.machine, &path, sysfs::number_or_none)
-                .ok()
-                .flatten();
-            Hub {
-                name,
-                speed: mbps.and_then(|m| m.checked_mul(1_000_000)).map(Rate),
-            }
+            let mbps = read(self.machine, &path, sysfs::number_or_none).ok().flatten();
+            Hub { name, speed: mbps.and_then(|m| m.checked_mul(1_000_000)).map(Rate) }
         };
         usb::hubs_above(interface).into_iter().map(hub).collect()
     }

@@ -44,26 +44,19 @@ const SYSCTLS: &[&str] = &[
 ];
 
 /// Names and paths of settings outside /proc/sys.
-const OTHERS: &[(&str, &str)] = &[(
-    "transparent_hugepage",
-    "/sys/kernel/mm/transparent_hugepage/enabled",
-)];
+const OTHERS: &[(&str, &str)] =
+    &[("transparent_hugepage", "/sys/kernel/mm/transparent_hugepage/enabled")];
 
 impl Reader<'_> {
     pub(super) fn tunables(&mut self) -> Vec<Tunable> {
         let below = |name: &&'static str| (*name, format!("/proc/sys/{}", name.replace('.', "/")));
-        let others = OTHERS
-            .iter()
-            .map(|(name, path)| (*name, (*path).to_owned()));
+        let others = OTHERS.iter().map(|(name, path)| (*name, (*path).to_owned()));
         let mut found = Vec::new();
         let mut lacking = Vec::new();
         for (name, path) in SYSCTLS.iter().map(below).chain(others) {
             let value = self.look(name, &path, |text| Ok(sysctl::words(text).join(" ")));
             match value.filter(|v| !v.is_empty()) {
-                Some(value) => found.push(Tunable {
-                    name: name.to_owned(),
-                    value,
-                }),
+                Some(value) => found.push(Tunable { name: name.to_owned(), value }),
                 None => lacking.push(name),
             }
         }
@@ -76,11 +69,7 @@ impl Reader<'_> {
             // Many settings exist only in the first network namespace.
             let of_network =
                 !found.is_empty() && lacking.iter().any(|name| name.starts_with("net."));
-            let hint = if of_network {
-                "sudo nsenter -t 1 -n linerate host"
-            } else {
-                ""
-            };
+            let hint = if of_network { "sudo nsenter -t 1 -n linerate host" } else { "" };
             self.lack(gap("facts.tunables", &why, hint));
         }
         found

@@ -49,19 +49,12 @@ impl Watch {
         }
         let cards = network.nics.iter().filter(|nic| !nic.device.is_empty());
         let drivers = cards.map(|nic| (nic.index, nic.driver.clone()));
-        Self {
-            served,
-            drivers: drivers.collect(),
-            ..Self::default()
-        }
+        Self { served, drivers: drivers.collect(), ..Self::default() }
     }
 
     /// Returns the changes since the last sample; `None` the first time. `at` is the time on any clock.
     pub fn look(&mut self, machine: &dyn Machine, at: Nanos) -> Option<Change> {
-        let mut reader = Reader {
-            machine,
-            gaps: Vec::new(),
-        };
+        let mut reader = Reader { machine, gaps: Vec::new() };
         let end = reader.times().unwrap_or_default();
         let ports = reader.port_counts(&self.served, &self.drivers);
         let processes = reader.processes();
@@ -69,24 +62,16 @@ impl Watch {
         let change = before.map(|then| {
             let time = Nanos(at.0.saturating_sub(then.at.0));
             let old = then.ports;
-            let both = ports
-                .iter()
-                .filter_map(|(index, new)| Some((old.get(index)?, new)));
+            let both = ports.iter().filter_map(|(index, new)| Some((old.get(index)?, new)));
             Change {
                 time,
                 busy: reader.busy_between((&then.times, &then.processes), (&end, &processes)),
-                ports: both
-                    .filter_map(|(old, new)| port_change(old, new, time))
-                    .collect(),
+                ports: both.filter_map(|(old, new)| port_change(old, new, time)).collect(),
                 gaps: Vec::new(),
             }
         });
-        self.then = Some(Moment {
-            at,
-            times: reader.times().unwrap_or_default(),
-            processes,
-            ports,
-        });
+        self.then =
+            Some(Moment { at, times: reader.times().unwrap_or_default(), processes, ports });
         for gap in reader.gaps {
             if !self.gaps.contains(&gap) {
                 self.gaps.push(gap);
@@ -130,10 +115,7 @@ impl Reader<'_> {
                 Err(error) => self.miss("network", "the links", &invalid(error), "ip -s link"),
             }
         }
-        for (index, port) in counts
-            .iter_mut()
-            .filter(|(index, _)| drivers.contains_key(index))
-        {
+        for (index, port) in counts.iter_mut().filter(|(index, _)| drivers.contains_key(index)) {
             port.counters = self.driver_counts(*index);
         }
         let by_cpu = self.get("irq.counts", "/proc/interrupts", PROC, |text| {
@@ -170,11 +152,8 @@ mod tests {
 
     /// A port that has received this many bytes, and as many packets.
     fn port(bytes: u64) -> Vec<u8> {
-        let stats: Vec<u8> = [bytes, 0, bytes, 0]
-            .into_iter()
-            .chain([0; 21])
-            .flat_map(u64::to_ne_bytes)
-            .collect();
+        let stats: Vec<u8> =
+            [bytes, 0, bytes, 0].into_iter().chain([0; 21]).flat_map(u64::to_ne_bytes).collect();
         link(7, "eth0", &[attr(23, &stats)])
     }
 
@@ -203,16 +182,11 @@ mod tests {
         assert_eq!(watch.look(&machine, SECOND), None);
         let change = watch.look(&machine, Nanos(2 * SECOND.0)).unwrap();
         assert_eq!(change.time, SECOND);
-        let [port] = &change.ports[..] else {
-            panic!("{:?}", change.ports)
-        };
+        let [port] = &change.ports[..] else { panic!("{:?}", change.ports) };
         assert_eq!((port.name.as_str(), port.rx), ("eth0", Rate(1_000_000)));
         assert_eq!(port.interrupts, [(0, 250.0)], "the other one is no port's");
         let load = change.busy.unwrap().cpus[0];
-        assert!(
-            (load.busy - 0.5).abs() < 1e-9,
-            "from the end of a look to the next"
-        );
+        assert!((load.busy - 0.5).abs() < 1e-9, "from the end of a look to the next");
     }
 
     #[test]
@@ -220,10 +194,8 @@ mod tests {
         let mut info = vec![0; 196];
         info[4..9].copy_from_slice(b"ixgbe");
         let counters = |n: u64| {
-            let mut raw: Vec<u8> = [0x1b, 1, 1]
-                .iter()
-                .flat_map(|w: &u32| w.to_ne_bytes())
-                .collect();
+            let mut raw: Vec<u8> =
+                [0x1b, 1, 1].iter().flat_map(|w: &u32| w.to_ne_bytes()).collect();
             let mut name = b"rx_no_dma_resources".to_vec();
             name.resize(32, 0);
             raw.extend(name);
@@ -237,15 +209,7 @@ mod tests {
                 .chain([0; 21])
                 .flat_map(u64::to_ne_bytes)
                 .collect();
-            link(
-                7,
-                "eth0",
-                &[
-                    attr(23, &stats),
-                    attr(56, b"0000:03:00.0"),
-                    attr(57, b"pci"),
-                ],
-            )
+            link(7, "eth0", &[attr(23, &stats), attr(56, b"0000:03:00.0"), attr(57, b"pci")])
         };
         let (first, second) = (card(1000), card(2000));
         let (before, after) = (counters(5), counters(9));
@@ -257,9 +221,7 @@ mod tests {
         let mut watch = Watch::new(&machine);
         assert_eq!(watch.look(&machine, SECOND), None);
         let change = watch.look(&machine, Nanos(2 * SECOND.0)).unwrap();
-        let [grown] = &change.ports[0].grown[..] else {
-            panic!("{:?}", change.ports)
-        };
+        let [grown] = &change.ports[0].grown[..] else { panic!("{:?}", change.ports) };
         assert_eq!((grown.name.as_str(), grown.by), ("rx_no_dma_resources", 4));
     }
 

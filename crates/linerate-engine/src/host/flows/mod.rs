@@ -35,10 +35,7 @@ pub enum Wanted {
     /// All connections.
     All,
     /// Connections with an end that has one of these addresses (any, if empty) and this port (any, if none).
-    End {
-        addresses: Vec<IpAddr>,
-        port: Option<u16>,
-    },
+    End { addresses: Vec<IpAddr>, port: Option<u16> },
     /// Connections that are held by processes whose name contains this text.
     Process(String),
 }

@@ -31,10 +31,7 @@ pub(super) struct Holders<'a> {
 impl Found {
     pub(super) fn holders(&self, inode: u32) -> Holders<'_> {
         let owners = self.owners.get(&inode).map_or(&[][..], Vec::as_slice);
-        Holders {
-            owners,
-            gap: owners.is_empty().then_some(&self.hidden),
-        }
+        Holders { owners, gap: owners.is_empty().then_some(&self.hidden) }
     }
 }
 
@@ -49,11 +46,7 @@ pub(super) struct Look<'a> {
 
 impl<'a> Look<'a> {
     pub(super) fn new(machine: &'a dyn Machine) -> Self {
-        Self {
-            machine,
-            held: BTreeMap::new(),
-            looked: 0,
-        }
+        Self { machine, held: BTreeMap::new(), looked: 0 }
     }
 
     /// Returns the inodes of the sockets that a process holds.
@@ -92,10 +85,7 @@ impl<'a> Look<'a> {
                 owners.entry(inode).or_default().push(Owner { pid, name });
             }
         }
-        Found {
-            owners,
-            hidden: hidden(denied, self.looked),
-        }
+        Found { owners, hidden: hidden(denied, self.looked) }
     }
 }
 
@@ -109,11 +99,7 @@ fn hidden(denied: bool, looked: usize) -> Gap {
             "it may belong to another user, whose processes are not shown",
             "sudo linerate flows",
         ),
-        (_, true) => gap(
-            WHAT,
-            &format!("more than {MOST} descriptors are open"),
-            "ss -tp",
-        ),
+        (_, true) => gap(WHAT, &format!("more than {MOST} descriptors are open"), "ss -tp"),
         _ => gap(WHAT, "no process that is visible here holds it", ""),
     }
 }
@@ -155,11 +141,7 @@ fn sockets(machine: &dyn Machine, pid: u32, looked: &mut usize) -> io::Result<BT
 
 /// Parses a link target such as `socket:[12345]`.
 fn inode(target: &str) -> Option<u32> {
-    target
-        .strip_prefix("socket:[")?
-        .strip_suffix(']')?
-        .parse()
-        .ok()
+    target.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
 }
 
 #[cfg(test)]
@@ -169,13 +151,7 @@ mod tests {
     #[test]
     fn only_sockets_have_such_a_target() {
         assert_eq!(inode("socket:[12345]"), Some(12345));
-        for other in [
-            "pipe:[12345]",
-            "socket:[]",
-            "socket:[-1]",
-            "socket:[1",
-            "/socket:[1]",
-        ] {
+        for other in ["pipe:[12345]", "socket:[]", "socket:[-1]", "socket:[1", "/socket:[1]"] {
             assert_eq!(inode(other), None, "{other}");
         }
     }

@@ -65,12 +65,7 @@ fn ports(seen: &Seen) -> Vec<u16> {
 fn the_busiest_are_watched_and_idle_ones_are_not() {
     // Half of 100 kb/s is idle; twice as much is not.
     let first = [told(1, 0, 0), told(2, 0, 0), told(3, 0, 0), told(4, 0, 0)];
-    let second = [
-        told(1, 6_250, 0),
-        told(2, 25_000, 0),
-        told(3, 12_500, 0),
-        told(4, 50_000, 0),
-    ];
+    let second = [told(1, 6_250, 0), told(2, 25_000, 0), told(3, 12_500, 0), told(4, 50_000, 0)];
     let both = |port, rate: u64| [told(port, 0, 0), told(port, rate, 0)];
     let mut fake = machine(&first, &second);
     for (port, rate) in [(2, 25_000), (3, 12_500), (4, 50_000)] {
@@ -107,19 +102,10 @@ fn a_connection_that_ends_is_kept_as_far_as_it_went() {
     flows.sample(2 * SECOND);
     flows.sample(3 * SECOND);
     let seen = flows.finish();
-    let [flow] = &seen.flows[..] else {
-        panic!("{seen:?}")
-    };
+    let [flow] = &seen.flows[..] else { panic!("{seen:?}") };
     assert!(flow.ended);
     assert_eq!(flow.readings.tables[0].at.len(), 2);
-    assert_eq!(
-        flow.readings
-            .gaps
-            .iter()
-            .filter(|g| g.what == "tcp")
-            .count(),
-        0
-    );
+    assert_eq!(flow.readings.gaps.iter().filter(|g| g.what == "tcp").count(), 0);
     // One that is gone before it was read twice has nothing to tell.
     let fake = machine(&first, &second).refusing(gone, Errno::STALE);
     assert_eq!(ports(&look(fake, Wanted::All)), [0_u16; 0]);
@@ -128,10 +114,7 @@ fn a_connection_that_ends_is_kept_as_far_as_it_went() {
 #[test]
 fn a_filter_takes_an_end_with_its_address_and_port() {
     let (first, second) = ([told(1, 0, 0)], [told(1, 1_000_000, 0)]);
-    let end = |ip: &str, port| Wanted::End {
-        addresses: vec![ip.parse().unwrap()],
-        port,
-    };
+    let end = |ip: &str, port| Wanted::End { addresses: vec![ip.parse().unwrap()], port };
     for (wanted, count) in [
         (end("10.0.0.2", None), 1),
         (end("10.0.0.2", Some(22)), 1),
@@ -148,16 +131,11 @@ fn a_filter_takes_an_end_with_its_address_and_port() {
 #[test]
 fn what_cannot_be_understood_is_a_gap_and_a_refusal_an_error() {
     let cut = told(1, 0, 0)[..60].to_vec();
-    let old = msg(
-        20,
-        &[told(1, 0, 0)[16..88].to_vec(), attr(2, &[1; 104])].concat(),
-    );
+    let old = msg(20, &[told(1, 0, 0)[16..88].to_vec(), attr(2, &[1; 104])].concat());
     for (reply, why) in [(cut, "cut short"), (old, "does not count")] {
         let round = [reply];
         let seen = look(machine(&round, &round), Wanted::All);
-        let [gap] = &seen.gaps[..] else {
-            panic!("{seen:?}")
-        };
+        let [gap] = &seen.gaps[..] else { panic!("{seen:?}") };
         assert!(gap.why.contains(why), "{gap:?}");
     }
     let refused = Fake::default().refusing(Query::ConnectionsV4, Errno::NOENT);
@@ -172,10 +150,7 @@ fn what_cannot_be_understood_is_a_gap_and_a_refusal_an_error() {
 
 /// A look at a transfer over loopback.
 fn real(machine: Arc<dyn Machine>, port: u16, pause: impl Fn()) -> Seen {
-    let wanted = Wanted::End {
-        addresses: Vec::new(),
-        port: Some(port),
-    };
+    let wanted = Wanted::End { addresses: Vec::new(), port: Some(port) };
     let mut flows = Flows::new(machine, wanted, 2);
     flows.round(0).unwrap();
     pause();
@@ -203,17 +178,9 @@ fn a_transfer_is_seen_at_both_ends_with_its_process_and_replays_the_same() {
     assert_eq!(seen.flows.len(), 2, "{seen:?}");
     for flow in &seen.flows {
         let own = std::process::id();
-        assert!(
-            flow.owners.iter().any(|o| o.pid == own),
-            "{:?}",
-            flow.owners
-        );
+        assert!(flow.owners.iter().any(|o| o.pid == own), "{:?}", flow.owners);
         let sends = flow.remote.port() == port;
-        let counter = if sends {
-            TCP_BYTES_ACKED
-        } else {
-            TCP_BYTES_RECEIVED
-        };
+        let counter = if sends { TCP_BYTES_ACKED } else { TCP_BYTES_RECEIVED };
         let rows = flow.readings.tables[0].column(counter).unwrap();
         assert!(rows.last() > rows.first(), "{rows:?}");
     }

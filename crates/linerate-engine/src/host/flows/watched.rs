@@ -53,19 +53,16 @@ impl Watched {
         if self.ended {
             return;
         }
-        let told = machine
-            .query(&Query::Connection(self.id))
-            .and_then(|reply| {
-                let one = sock_diag::parse(&reply).next();
-                let one = one.ok_or(io::ErrorKind::NotFound)?.map_err(invalid)?;
-                self.push(at, &one);
-                Ok(())
-            });
+        let told = machine.query(&Query::Connection(self.id)).and_then(|reply| {
+            let one = sock_diag::parse(&reply).next();
+            let one = one.ok_or(io::ErrorKind::NotFound)?.map_err(invalid)?;
+            self.push(at, &one);
+            Ok(())
+        });
         if let Err(error) = told {
             self.ended = true;
             if !is_gone(&error) {
-                self.gaps
-                    .push(unreadable("tcp", "the connection", &error, ""));
+                self.gaps.push(unreadable("tcp", "the connection", &error, ""));
             }
         }
     }
@@ -81,8 +78,7 @@ impl Watched {
         }
         let unread = (SOCKET_UNREAD, Some(i64::from(one.unread)));
         let socket = mem_info::values(one.mem_info).chain([unread]);
-        self.gaps
-            .extend(self.tcp.push(at, tcp_info::values(one.tcp_info)));
+        self.gaps.extend(self.tcp.push(at, tcp_info::values(one.tcp_info)));
         self.gaps.extend(self.socket.push(at, socket));
     }
 
@@ -99,10 +95,7 @@ impl Watched {
             };
             if !stat.is_blank() {
                 let nanos = |ns: u64| i64::try_from(ns).ok();
-                let row = [
-                    (THREAD_RUN, nanos(stat.run_ns)),
-                    (THREAD_WAIT, nanos(stat.wait_ns)),
-                ];
+                let row = [(THREAD_RUN, nanos(stat.run_ns)), (THREAD_WAIT, nanos(stat.wait_ns))];
                 self.gaps.extend(sheet.push(at, row));
             }
         }

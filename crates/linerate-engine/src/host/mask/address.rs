@@ -75,10 +75,8 @@ impl Addresses {
         for half in bytes.chunks_mut(8).filter(|half| **half != LINK_LOCAL) {
             self.replace(half);
         }
-        let groups: Vec<String> = bytes
-            .chunks(2)
-            .map(|pair| format!("{:02x}{:02x}", pair[0], pair[1]))
-            .collect();
+        let groups: Vec<String> =
+            bytes.chunks(2).map(|pair| format!("{:02x}{:02x}", pair[0], pair[1])).collect();
         *text = format!("{}\n", groups.join(":")).into_bytes();
         true
     }
@@ -155,12 +153,7 @@ mod tests {
         assert_eq!(masked("0000:0000:0000:0000"), "0000:0000:0000:0000");
         let none = "fe80:0000:0000:0000:0000:0000:0000:0000";
         assert_eq!(masked(none), none);
-        for other in [
-            "",
-            "0002:c903:004c",
-            "0002:c903:004c:5e3x",
-            "+002:c903:004c:5e32",
-        ] {
+        for other in ["", "0002:c903:004c", "0002:c903:004c:5e3x", "+002:c903:004c:5e32"] {
             let mut bytes = other.as_bytes().to_vec();
             assert!(!all.in_groups(&mut bytes), "{other}");
         }
@@ -169,13 +162,7 @@ mod tests {
     #[test]
     fn what_is_no_address_stays_or_is_emptied() {
         let mut all = Addresses::default();
-        for name in [
-            "enx02000000000",
-            "enx0200000000077",
-            "0x020000000007",
-            "eth0",
-            "x",
-        ] {
+        for name in ["enx02000000000", "enx0200000000077", "0x020000000007", "eth0", "x"] {
             assert_eq!(all.in_name(name), name);
         }
         for text in ["\n", "nothing\n"] {

@@ -96,11 +96,7 @@ impl Groups {
             let mut fields = line.splitn(3, ':');
             let (number, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
             let controllers: Vec<&str> = controllers.split(',').map(hierarchy).collect();
-            Some(format!(
-                "{number}:{}:{}\n",
-                controllers.join(","),
-                self.path(path)
-            ))
+            Some(format!("{number}:{}:{}\n", controllers.join(","), self.path(path)))
         };
         *text = lines.lines().filter_map(line).collect::<String>().into();
     }
@@ -112,9 +108,7 @@ impl Groups {
         // Options with a value may name a program, or a hierarchy after a user.
         mount.options.retain(|option| !option.contains('='));
         let (number, kind, options) = (mount.number, mount.kind, mount.options.join(","));
-        Some(format!(
-            "0 0 {number} {root} {point} rw - {kind} {kind} {options}\n"
-        ))
+        Some(format!("0 0 {number} {root} {point} rw - {kind} {kind} {options}\n"))
     }
 
     /// Masks the path of a file of a group; `None` for other files.
@@ -211,15 +205,9 @@ mod tests {
                 "/user.slice/user-1000.slice/user@1000.service/app.slice/app-bob-7.scope",
                 "/user.slice/user-masked-1.slice/user@masked-1.service/app.slice/app-masked-2.scope",
             ),
-            (
-                "/system.slice/bobs.service",
-                "/system.slice/masked-1.service",
-            ),
+            ("/system.slice/bobs.service", "/system.slice/masked-1.service"),
             ("/docker/f00d", "/docker/masked-1"),
-            (
-                "/system.slice/docker-f00d.scope",
-                "/system.slice/docker-masked-1.scope",
-            ),
+            ("/system.slice/docker-f00d.scope", "/system.slice/docker-masked-1.scope"),
             (
                 "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-podab_c.slice/crio-ab.scope",
                 "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-podmasked-1.slice/crio-masked-2.scope",

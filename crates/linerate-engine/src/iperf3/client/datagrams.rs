@@ -24,11 +24,7 @@ pub(super) fn bounds(knobs: &Knobs) -> Result<(), ClientError> {
 
 /// Returns the width of datagram numbers in a test of `seconds` seconds.
 pub(super) fn width(seconds: u64) -> Width {
-    if seconds > NARROW_SECONDS {
-        Width::Wide
-    } else {
-        Width::Narrow
-    }
+    if seconds > NARROW_SECONDS { Width::Wide } else { Width::Narrow }
 }
 
 #[cfg(test)]

@@ -128,20 +128,15 @@ impl ClientError {
                 "check that the host is up and that its firewall allows TCP port {}",
                 address.port()
             ),
-            Self::Lost {
-                address,
-                stage: RESULTS,
-                ..
-            } => format!(
+            Self::Lost { address, stage: RESULTS, .. } => format!(
                 "check that the server still runs on {ip}, and read its output; if it runs, large \
                  packets may be lost on the path (linerate causes mtu-black-hole): then `ping -M do \
                  -s 1472 {ip}`, or the same in the other direction, gets no answer",
                 ip = address.ip()
             ),
-            Self::Lost { address, .. } | Self::Terminated { address, .. } => format!(
-                "check that the server still runs on {}, and read its output",
-                address.ip()
-            ),
+            Self::Lost { address, .. } | Self::Terminated { address, .. } => {
+                format!("check that the server still runs on {}, and read its output", address.ip())
+            }
             Self::Refused { refusal, .. } => refused(*refusal).to_owned(),
             Self::Load(error) => error.hint().to_owned(),
             _ => String::new(),
@@ -152,11 +147,7 @@ impl ClientError {
     pub(super) fn broken(address: SocketAddr, stage: &'static str, broken: Broken) -> Self {
         match broken {
             Broken::Stopped => Self::Interrupted,
-            other => Self::Lost {
-                address,
-                stage,
-                what: other.to_string(),
-            },
+            other => Self::Lost { address, stage, what: other.to_string() },
         }
     }
 

@@ -49,10 +49,7 @@ pub(super) fn say(
 ) -> Result<(), ClientError> {
     let blocking = |on: bool| {
         let set = socket.set_nonblocking(!on);
-        set.map_err(|source| ClientError::System {
-            call: "configuring a UDP socket",
-            source,
-        })
+        set.map_err(|source| ClientError::System { call: "configuring a UDP socket", source })
     };
     blocking(false)?;
     match answered(control, socket) {

@@ -47,15 +47,7 @@ impl<'a> Dialler<'a> {
         cookie: &'a Cookie,
         streams: u32,
     ) -> Self {
-        Self {
-            talk,
-            own,
-            cookie,
-            streams,
-            held: None,
-            ends: Vec::new(),
-            failed: None,
-        }
+        Self { talk, own, cookie, streams, held: None, ends: Vec::new(), failed: None }
     }
 
     fn is_last(&self, stream: u32) -> bool {
@@ -68,13 +60,7 @@ impl<'a> Dialler<'a> {
         stream: u32,
         configure: ConfigureEach<'_>,
     ) -> Result<OwnedFd, LoadError> {
-        let failed = |call| {
-            move |source| LoadError::Call {
-                call,
-                stream,
-                source,
-            }
-        };
+        let failed = |call| move |source| LoadError::Call { call, stream, source };
         let server = self.talk.server;
         let fd = dial::socket(server).map_err(failed("socket"))?;
         configure(stream, &fd)?;
@@ -118,9 +104,7 @@ impl Lines for Dialler<'_> {
         streams: u32,
         configure: ConfigureEach<'_>,
     ) -> Result<Vec<OwnedFd>, LoadError> {
-        (0..streams)
-            .map(|stream| self.connection(stream, configure))
-            .collect()
+        (0..streams).map(|stream| self.connection(stream, configure)).collect()
     }
 
     fn datagrams(
@@ -135,11 +119,7 @@ impl Lines for Dialler<'_> {
             LoadError::Protocol { what }
         })?;
         // In iperf3's protocol, no tag distinguishes a stream's datagrams from others.
-        Ok(Datagrams {
-            fd,
-            own: 0,
-            other: 0,
-        })
+        Ok(Datagrams { fd, own: 0, other: 0 })
     }
 }
 

@@ -39,10 +39,6 @@ pub fn possible(
         let what = format!("an iperf3 server can send with copies or sendfile, but not with {how}");
         return Err(ClientError::Unsupported(what));
     }
-    let plan = SetPlan {
-        id: 0,
-        pattern: Pattern::Stream { direction },
-        knobs: knobs.clone(),
-    };
+    let plan = SetPlan { id: 0, pattern: Pattern::Stream { direction }, knobs: knobs.clone() };
     transport::possible(&tcp::Tcp, &plan).map_err(ClientError::Unsupported)
 }

@@ -39,16 +39,11 @@ type Span = [u64; 2];
 impl Report<'_> {
     /// Returns the report as readings, with a gap for each value that it lacks.
     pub(crate) fn readings(&self) -> EndReadings {
-        let mut end = EndReadings {
-            congestion: self.results.congestion.clone(),
-            ..EndReadings::default()
-        };
+        let mut end =
+            EndReadings { congestion: self.results.congestion.clone(), ..EndReadings::default() };
         end.gaps.extend(nothing_else());
         if let Some(why) = self.doubt() {
-            end.gaps.push(gap(
-                "goodput",
-                &format!("the server's figures are impossible: {why}"),
-            ));
+            end.gaps.push(gap("goodput", &format!("the server's figures are impossible: {why}")));
             return end;
         }
         let span = self.span();
@@ -69,16 +64,14 @@ impl Report<'_> {
             end.totals.push(self.total(number, stream));
             let way = if self.is_forward() { "rx" } else { "tx" };
             let subject = format!("s{}/{way}{number}", self.set);
-            end.tables
-                .push(sums(&subject, span, &[(WORKER_BYTES, stream.bytes)]));
+            end.tables.push(sums(&subject, span, &[(WORKER_BYTES, stream.bytes)]));
         }
         self.retransmits(&streams, span, &mut end);
         self.datagrams(&streams, span, &mut end);
         if let Some(cpu) = self.results.cpu {
             // The CPU time is for the whole test, including the omitted part.
             let nanos = cpu.total / 100.0 * span[1] as f64;
-            end.tables
-                .push(sums("", [0, span[1]], &[(PROCESS_CPU, nanos as u64)]));
+            end.tables.push(sums("", [0, span[1]], &[(PROCESS_CPU, nanos as u64)]));
         }
         end
     }
@@ -113,29 +106,18 @@ impl Report<'_> {
         let results = self.results;
         if !results.are_of(self.streams as usize) {
             let (told, own) = (results.streams.len(), self.streams);
-            return Some(format!(
-                "it reports {told} streams, not the {own} of the test"
-            ));
+            return Some(format!("it reports {told} streams, not the {own} of the test"));
         }
-        let sent = self
-            .near
-            .iter()
-            .fold(0, |sum: u64, t| sum.saturating_add(t.sent));
+        let sent = self.near.iter().fold(0, |sum: u64, t| sum.saturating_add(t.sent));
         if self.is_forward() && results.bytes() > sent {
             let told = results.bytes();
-            return Some(format!(
-                "it reports {told} received bytes, but {sent} were sent"
-            ));
+            return Some(format!("it reports {told} received bytes, but {sent} were sent"));
         }
         if let Some(why) = self.too_little() {
             return Some(why);
         }
         let seconds = results.seconds()?;
-        let time = if self.counts_all() {
-            self.lasted
-        } else {
-            self.counted()
-        };
+        let time = if self.counts_all() { self.lasted } else { self.counted() };
         let like = SECONDS_SHARE..1.0 / SECONDS_SHARE;
         (!like.contains(&(seconds / time)))
             .then(|| format!("it reports {seconds:.3} s of measuring in a test of {time:.3} s"))
@@ -157,18 +139,8 @@ impl Report<'_> {
 
     /// Returns the measured payload of a stream. It does not cover the whole step, and no mark says where it ended.
     fn total(&self, stream: u32, told: &StreamResult) -> Total {
-        let (sent, received) = if self.is_forward() {
-            (0, told.bytes)
-        } else {
-            (told.bytes, 0)
-        };
-        Total {
-            set: self.set,
-            stream,
-            sent,
-            received,
-            complete: false,
-        }
+        let (sent, received) = if self.is_forward() { (0, told.bytes) } else { (told.bytes, 0) };
+        Total { set: self.set, stream, sent, received, complete: false }
     }
 
     fn retransmits(&self, streams: &[&StreamResult], span: Span, end: &mut EndReadings) {
@@ -182,8 +154,7 @@ impl Report<'_> {
         };
         for (number, segments) in told.into_iter().enumerate() {
             let subject = format!("s{}/{number}", self.set);
-            end.tables
-                .push(sums(&subject, span, &[(TCP_RETRANS, segments)]));
+            end.tables.push(sums(&subject, span, &[(TCP_RETRANS, segments)]));
         }
     }
 
@@ -242,10 +213,7 @@ fn sent(stream: &StreamResult, size: u16) -> Option<Vec<(Metric, u64)>> {
 pub(crate) fn missing(direction: Direction) -> EndReadings {
     let mut end = EndReadings::default();
     if direction == Direction::Forward {
-        end.gaps.push(gap(
-            "goodput",
-            "the server did not report the received payload",
-        ));
+        end.gaps.push(gap("goodput", "the server did not report the received payload"));
     }
     end.gaps.extend(nothing_else());
     end
@@ -261,11 +229,7 @@ fn nothing_else() -> [Gap; 1] {
 }
 
 fn gap(what: &str, why: &str) -> Gap {
-    Gap {
-        what: what.to_owned(),
-        why: why.to_owned(),
-        hint: String::new(),
-    }
+    Gap { what: what.to_owned(), why: why.to_owned(), hint: String::new() }
 }
 
 /// Makes a table of differences over a span: counters that began at zero, and gauges with their values at its end.
@@ -301,11 +265,7 @@ mod tests {
     /// One stream of a test of this many seconds, of which one is omitted.
     fn told(seconds: Option<f64>, bytes: u64) -> Results {
         Results {
-            cpu: Some(Cpu {
-                total: 50.0,
-                user: 20.0,
-                system: 30.0,
-            }),
+            cpu: Some(Cpu { total: 50.0, user: 20.0, system: 30.0 }),
             congestion: None,
             streams: vec![StreamResult {
                 id: stream_id(0),
@@ -317,13 +277,7 @@ mod tests {
     }
 
     fn near(stream: u32, sent: u64) -> Total {
-        Total {
-            set: 3,
-            stream,
-            sent,
-            received: 0,
-            complete: true,
-        }
+        Total { set: 3, stream, sent, received: 0, complete: true }
     }
 
     fn report<'a>(results: &'a Results, lasted: f64, near: &'a [Total]) -> Report<'a> {
@@ -343,9 +297,7 @@ mod tests {
     fn the_seconds_of_a_server_show_whether_it_has_left_out_what_was_to_be_omitted() {
         let span = |seconds, lasted| {
             let (results, near) = (told(seconds, 10), [near(0, 10)]);
-            report(&results, lasted, &near)
-                .span()
-                .map(|at| at / 1_000_000)
+            report(&results, lasted, &near).span().map(|at| at / 1_000_000)
         };
         assert_eq!(span(Some(2.0), 3.0), [1000, 3000]);
         assert_eq!(span(Some(2.49), 3.0), [1000, 3490]);
@@ -389,10 +341,7 @@ mod tests {
     fn that_the_first_second_counts_too_is_a_gap() {
         let times = |seconds, lasted, omit| {
             let (results, near) = (told(seconds, 10), [near(0, 10)]);
-            let report = Report {
-                omit,
-                ..report(&results, lasted, &near)
-            };
+            let report = Report { omit, ..report(&results, lasted, &near) };
             let gaps = report.readings().gaps.into_iter();
             let mut found = gaps.filter(|gap| gap.what == "time of the far end");
             let why = found.next().map(|gap| gap.why);
@@ -409,15 +358,9 @@ mod tests {
     fn a_server_has_sent_what_arrived_but_for_a_block_of_each_stream() {
         let known = |bytes, seconds, datagram| {
             let results = told(Some(seconds), bytes);
-            let near = [Total {
-                received: 5 * BLOCK,
-                ..near(0, 0)
-            }];
-            let report = Report {
-                direction: Direction::Reverse,
-                datagram,
-                ..report(&results, 3.0, &near)
-            };
+            let near = [Total { received: 5 * BLOCK, ..near(0, 0) }];
+            let report =
+                Report { direction: Direction::Reverse, datagram, ..report(&results, 3.0, &near) };
             !report.readings().tables.is_empty()
         };
         assert!(known(4 * BLOCK, 3.0, None));
@@ -430,17 +373,10 @@ mod tests {
     fn what_a_server_cannot_have_seen_of_datagrams_is_not_believed() {
         let known = |packets, errors| {
             let mut results = told(Some(2.0), 0);
-            results.streams[0].datagrams = Datagrams {
-                packets: Some(packets),
-                omitted: 0,
-                errors,
-                jitter: Some(0.001),
-            };
+            results.streams[0].datagrams =
+                Datagrams { packets: Some(packets), omitted: 0, errors, jitter: Some(0.001) };
             let near = [near(0, 100 * 1000)];
-            let report = Report {
-                datagram: Some(1000),
-                ..report(&results, 3.0, &near)
-            };
+            let report = Report { datagram: Some(1000), ..report(&results, 3.0, &near) };
             report.readings().tables.iter().any(|t| t.source == "udp")
         };
         assert!(known(100, Some(100)));

@@ -27,11 +27,7 @@ pub(super) struct Talk<'a> {
 impl Talk<'_> {
     /// Returns the conversation in a state that ignores a stop, so that a running test ends in order.
     pub(super) fn heedless(self) -> Talk<'static> {
-        Talk {
-            control: self.control.heedless(),
-            server: self.server,
-            patience: self.patience,
-        }
+        Talk { control: self.control.heedless(), server: self.server, patience: self.patience }
     }
 
     /// Sends the cookie and the parameters of the test.
@@ -56,10 +52,7 @@ impl Talk<'_> {
     }
 
     fn other(&self, what: String) -> ClientError {
-        ClientError::NotIperf3 {
-            address: self.server,
-            what,
-        }
+        ClientError::NotIperf3 { address: self.server, what }
     }
 
     /// Waits for a state; all others end the test.
@@ -108,9 +101,7 @@ impl Talk<'_> {
     /// Sends this end's counts to the server, and receives the server's.
     pub(super) fn exchange(&self, ours: &Results) -> Result<Results, ClientError> {
         let lost = |broken| ClientError::broken(self.server, RESULTS, broken);
-        self.control
-            .tell(&ours.encode(), self.patience)
-            .map_err(lost)?;
+        self.control.tell(&ours.encode(), self.patience).map_err(lost)?;
         let theirs = self.control.hear(self.patience).map_err(lost)?;
         let theirs = Results::decode(&theirs);
         let theirs = theirs.map_err(|e: Malformed| lost(Broken::Malformed(e)))?;

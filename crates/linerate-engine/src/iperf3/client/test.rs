@@ -70,11 +70,7 @@ pub(crate) fn dialled(
             dial::connected_unless(&socket, server, Instant::now() + DIAL, stopped)?;
             let stream = TcpStream::from(socket);
             let own = stream.local_addr()?;
-            Ok(Opened {
-                stream,
-                server,
-                own,
-            })
+            Ok(Opened { stream, server, own })
         });
         match made {
             Ok(opened) => return Ok(opened),
@@ -105,11 +101,7 @@ impl Test {
         let control = control.map_err(|e| system("configuring the connection", e))?;
         let mut random = [0; 36];
         getrandom::fill(&mut random).map_err(|e| system("getrandom", io::Error::other(e)))?;
-        let talk = Talk {
-            control,
-            server,
-            patience: WORD,
-        };
+        let talk = Talk { control, server, patience: WORD };
         let cookie = cookie(random);
         let datagram = (wanted.protocol == Protocol::Udp).then(|| {
             let fits = talk.control.fits().unwrap_or_default();
@@ -152,21 +144,14 @@ impl Test {
 
     /// A test that runs ends in order, whatever the user asks for.
     pub(crate) fn heedless(self) -> Self {
-        Self {
-            talk: self.talk.heedless(),
-            ..self
-        }
+        Self { talk: self.talk.heedless(), ..self }
     }
 
     /// Why the test cannot go on; `None` if no message arrived, and no stream has `failed`.
     pub(crate) fn broken(&self, failed: Option<String>) -> Option<ClientError> {
         const STAGE: &str = "in the middle of the test";
         // The server's own reason is better than the error of a connection.
-        let patience = if failed.is_some() {
-            LAST_WORD
-        } else {
-            Duration::ZERO
-        };
+        let patience = if failed.is_some() { LAST_WORD } else { Duration::ZERO };
         let lost = |broken| Some(ClientError::broken(self.talk.server, STAGE, broken));
         match (self.talk.control.glance(patience), failed) {
             (Ok(Some(byte)), _) => Some(self.talk.surprise(byte, STAGE)),

@@ -125,12 +125,8 @@ impl<'a> Door<'a> {
     fn socket(&self) -> Result<UdpSocket, Refusal> {
         let listen = |e: rustix::io::Errno| Refusal::LISTEN.because(&e.into());
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        let fd = socket_with(
-            socket::family(&self.own),
-            SocketType::DGRAM,
-            flags,
-            Some(ipproto::UDP),
-        );
+        let fd =
+            socket_with(socket::family(&self.own), SocketType::DGRAM, flags, Some(ipproto::UDP));
         let fd = fd.map_err(listen)?;
         sockopt::set_socket_reuseaddr(&fd, true).map_err(listen)?;
         (self.dress)(&fd)?;

@@ -39,11 +39,7 @@ impl Facts {
         if known.len() == KNOWN {
             known.remove(0);
         }
-        known.push(Known {
-            toward,
-            read: now,
-            facts: Arc::clone(&facts),
-        });
+        known.push(Known { toward, read: now, facts: Arc::clone(&facts) });
         facts
     }
 }

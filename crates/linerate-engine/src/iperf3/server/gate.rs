@@ -21,10 +21,7 @@ pub(super) struct PartialCookie {
 
 impl Default for PartialCookie {
     fn default() -> Self {
-        Self {
-            cookie: [0; COOKIE_LEN],
-            have: 0,
-        }
+        Self { cookie: [0; COOKIE_LEN], have: 0 }
     }
 }
 

@@ -110,21 +110,14 @@ impl Server {
             time: limits.word,
         };
         let served = thread::scope(|scope| {
-            let gate = gate::Gate {
-                server: self,
-                stop,
-                scope,
-            };
+            let gate = gate::Gate { server: self, stop, scope };
             let mut strangers = Strangers::new(&self.listeners, stop, bounds, &self.lines, gate);
             let served = strangers.run();
             stop.request();
             served
         });
         self.lines.finish();
-        served.map_err(|source| PeerError::System {
-            call: "waiting for iperf3 clients",
-            source,
-        })
+        served.map_err(|source| PeerError::System { call: "waiting for iperf3 clients", source })
     }
 }
 

@@ -101,20 +101,12 @@ impl Lines for There {
     ) -> Result<Datagrams, LoadError> {
         let fd = self.next(stream)?;
         rustix::io::ioctl_fionbio(&fd, false).map_err(|e| failed("ioctl", stream, e))?;
-        Ok(Datagrams {
-            fd,
-            own: 0,
-            other: 0,
-        })
+        Ok(Datagrams { fd, own: 0, other: 0 })
     }
 }
 
 fn failed(call: &'static str, stream: u32, error: rustix::io::Errno) -> LoadError {
-    LoadError::Call {
-        call,
-        stream,
-        source: error.into(),
-    }
+    LoadError::Call { call, stream, source: error.into() }
 }
 
 /// Converts an error to the refusal of a client's streams.
@@ -132,11 +124,7 @@ impl Moving {
         fds: Vec<OwnedFd>,
         place: &Place<'_>,
     ) -> Result<Self, Refusal> {
-        let engine = if terms.is_of_datagrams() {
-            "udp"
-        } else {
-            "tcp"
-        };
+        let engine = if terms.is_of_datagrams() { "udp" } else { "tcp" };
         let toward = Toward::of(place.from, place.own);
         let mut end = LocalEnd::new(Side::Far, engine, Arc::clone(place.machine), toward);
         end.know(place.facts.clone());
@@ -219,9 +207,8 @@ impl Moving {
         let heard = Instant::now();
         self.bare.say_end();
         let parts = std::mem::take(&mut self.parts);
-        let (senders, receivers): (Vec<Part>, Vec<Part>) = parts
-            .into_iter()
-            .partition(|part| part.streams.role == Role::Sender);
+        let (senders, receivers): (Vec<Part>, Vec<Part>) =
+            parts.into_iter().partition(|part| part.streams.role == Role::Sender);
         let mut streams = Vec::new();
         let mut end = |parts: Vec<Part>, until: Option<Instant>| {
             for part in parts {
@@ -230,9 +217,7 @@ impl Moving {
                 // Payload that a sender hands over while it ends counts as sent.
                 let until = until.unwrap_or_else(Instant::now);
                 let seconds = until.duration_since(self.began).saturating_sub(self.omit);
-                let results = part
-                    .streams
-                    .results(&end, part.first, seconds.as_secs_f64());
+                let results = part.streams.results(&end, part.first, seconds.as_secs_f64());
                 streams.push((part.first, results));
             }
         };

@@ -96,11 +96,7 @@ impl Test<'_> {
         let word = self.server.options.limits.word;
         let own = self.stream.local_addr().ok();
         let control = Control::new(self.stream, Box::new(stopped)).map_err(Broken::Io)?;
-        let test = Served {
-            control,
-            word,
-            server: self.server,
-        };
+        let test = Served { control, word, server: self.server };
         let mut moving = None;
         let done = test.hold(self.from, own, self.seats, &mut moving);
         // Once a client learns that its test has ended, it may begin the next one at once, unless its streams are
@@ -147,9 +143,7 @@ impl Served<'_> {
         let params = Params::decode(&json).map_err(|_| Ended::Refused(Refusal::PARAMETERS))?;
         if let Some(option) = terms::lacking(&params) {
             let lines = &self.server.lines;
-            lines.say(&format!(
-                "{from}: asks for {option}, which is not implemented here"
-            ));
+            lines.say(&format!("{from}: asks for {option}, which is not implemented here"));
         }
         let terms = Terms::of(params).map_err(Ended::Refused)?;
         if descriptors::left() < u64::from(terms.streams()) + BESIDE {
@@ -170,13 +164,7 @@ impl Served<'_> {
         let machine = &options.machine;
         let own = own.map(|address| address.ip());
         let facts = self.server.facts.toward(&**machine, Toward::of(from, own));
-        let place = Place {
-            machine,
-            facts: &facts,
-            from,
-            own,
-            grace: options.limits.grace,
-        };
+        let place = Place { machine, facts: &facts, from, own, grace: options.limits.grace };
         let ready = Moving::ready(&terms, fds, &place);
         let streams = moving.insert(ready.map_err(Ended::Refused)?);
         self.control.say(State::TestStart, self.word)?;
@@ -198,10 +186,8 @@ impl Served<'_> {
     /// Receives the data connections that the client requested.
     fn streams(&self, terms: &Terms, seats: &Receiver<TcpStream>) -> Result<Vec<OwnedFd>, Ended> {
         let mut fds = Vec::new();
-        self.gather(
-            terms,
-            "its data connections did not arrive",
-            || match seats.recv_timeout(SEATS) {
+        self.gather(terms, "its data connections did not arrive", || {
+            match seats.recv_timeout(SEATS) {
                 Ok(stream) => {
                     let fd = OwnedFd::from(stream);
                     terms.mark(&fd).map_err(Ended::Refused)?;
@@ -210,8 +196,8 @@ impl Served<'_> {
                 }
                 Err(RecvTimeoutError::Timeout) => Ok(false),
                 Err(RecvTimeoutError::Disconnected) => Err(Ended::Cut("nothing accepts them")),
-            },
-        )?;
+            }
+        })?;
         Ok(fds)
     }
 

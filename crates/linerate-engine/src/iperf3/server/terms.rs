@@ -76,13 +76,7 @@ impl Terms {
 
     /// Describes the test, such as `receives from it, 4 streams, 10 s`.
     pub(super) fn words(&self) -> String {
-        let Params {
-            parallel,
-            time,
-            num,
-            blocks,
-            ..
-        } = self.params;
+        let Params { parallel, time, num, blocks, .. } = self.params;
         let direction = match self.roles() {
             [Role::Sender] => "sends to it",
             [Role::Receiver] => "receives from it",
@@ -94,16 +88,8 @@ impl Terms {
             (n, _) => Bytes(n).to_string(),
         };
         let s = if parallel == 1 { "" } else { "s" };
-        let what = if self.is_of_datagrams() {
-            " of datagrams"
-        } else {
-            ""
-        };
-        let each = if self.params.bidirectional {
-            " each"
-        } else {
-            ""
-        };
+        let what = if self.is_of_datagrams() { " of datagrams" } else { "" };
+        let each = if self.params.bidirectional { " each" } else { "" };
         format!("{direction}, {parallel} stream{s}{what}{each}, {until}")
     }
 
@@ -173,10 +159,7 @@ impl Terms {
         let _ = socket::set_send_buffer(fd, window);
         let _ = socket::set_recv_buffer(fd, window);
         let got = [socket::send_buffer(fd), socket::recv_buffer(fd)];
-        if got
-            .iter()
-            .any(|got| got.as_ref().is_ok_and(|got| *got < window))
-        {
+        if got.iter().any(|got| got.as_ref().is_ok_and(|got| *got < window)) {
             return Err(Refusal::BUFFER);
         }
         Ok(())
@@ -210,19 +193,12 @@ impl Terms {
         let cpus = params.server_cpu.map(|cpu| vec![cpu; streams as usize]);
         let cpus = cpus.unwrap_or_default();
         let sends = role == Role::Sender;
-        let (sender_cpus, receiver_cpus) = if sends {
-            (cpus, Vec::new())
-        } else {
-            (Vec::new(), cpus)
-        };
+        let (sender_cpus, receiver_cpus) =
+            if sends { (cpus, Vec::new()) } else { (Vec::new(), cpus) };
         SetPlan {
             id: set,
             pattern: Pattern::Stream {
-                direction: if sends {
-                    Direction::Reverse
-                } else {
-                    Direction::Forward
-                },
+                direction: if sends { Direction::Reverse } else { Direction::Forward },
             },
             knobs: Knobs {
                 streams,
@@ -235,16 +211,8 @@ impl Terms {
                 congestion: params.congestion.clone(),
                 sender_cpus,
                 receiver_cpus,
-                copy: if params.zerocopy && sends {
-                    Handover::Sendfile
-                } else {
-                    Handover::Copy
-                },
-                receive: if params.discard && !sends {
-                    Receive::Discard
-                } else {
-                    Receive::Copy
-                },
+                copy: if params.zerocopy && sends { Handover::Sendfile } else { Handover::Copy },
+                receive: if params.discard && !sends { Receive::Discard } else { Receive::Copy },
                 ..Knobs::default()
             },
         }
@@ -307,11 +275,7 @@ mod tests {
     use super::*;
 
     fn of(change: impl FnOnce(&mut Params)) -> Result<Terms, Refusal> {
-        let mut params = Params {
-            time: 10,
-            parallel: 1,
-            ..Params::default()
-        };
+        let mut params = Params { time: 10, parallel: 1, ..Params::default() };
         change(&mut params);
         Terms::of(params)
     }
@@ -324,29 +288,17 @@ mod tests {
     fn what_is_too_much_is_refused_and_what_is_just_not_is_granted() {
         assert_eq!(refusal(|_| ()), None);
         assert_eq!(refusal(|p| p.time = SECONDS_MAX), None);
-        assert_eq!(
-            refusal(|p| p.time = SECONDS_MAX + 1),
-            Some(Refusal::DURATION)
-        );
+        assert_eq!(refusal(|p| p.time = SECONDS_MAX + 1), Some(Refusal::DURATION));
         assert_eq!(refusal(|p| p.omit = OMIT_MAX), None);
         assert_eq!(refusal(|p| p.omit = OMIT_MAX + 1), Some(Refusal::DURATION));
         assert_eq!(refusal(|p| p.len = WRITE_MAX), None);
-        assert_eq!(
-            refusal(|p| p.len = WRITE_MAX + 1),
-            Some(Refusal::WRITE_SIZE)
-        );
-        assert_eq!(
-            refusal(|p| p.server_cpu = Some(u32::MAX)),
-            Some(Refusal::AFFINITY)
-        );
+        assert_eq!(refusal(|p| p.len = WRITE_MAX + 1), Some(Refusal::WRITE_SIZE));
+        assert_eq!(refusal(|p| p.server_cpu = Some(u32::MAX)), Some(Refusal::AFFINITY));
     }
 
     #[test]
     fn what_would_change_what_is_measured_is_refused_and_the_client_s_own_business_is_not() {
-        assert_eq!(
-            refusal(|p| p.protocol = Protocol::Sctp),
-            Some(Refusal::PROTOCOL)
-        );
+        assert_eq!(refusal(|p| p.protocol = Protocol::Sctp), Some(Refusal::PROTOCOL));
         let most = THREADS_MAX;
         for (streams, sends, wanted) in [
             (most, true, None),

@@ -15,9 +15,7 @@ pub(super) fn ended(terms: &Terms, ours: &Results, theirs: &Results) -> String {
             Role::Sender => (theirs, "sent"),
             Role::Receiver => (ours, "received"),
         };
-        let ids: Vec<u64> = (at * parallel..(at + 1) * parallel)
-            .map(stream_id)
-            .collect();
+        let ids: Vec<u64> = (at * parallel..(at + 1) * parallel).map(stream_id).collect();
         let part = Results {
             streams: receiver
                 .streams
@@ -29,20 +27,14 @@ pub(super) fn ended(terms: &Terms, ours: &Results, theirs: &Results) -> String {
         };
         goodput(terms, &part, how)
     });
-    std::iter::once("ended".to_owned())
-        .chain(each)
-        .collect::<Vec<_>>()
-        .join(", ")
+    std::iter::once("ended".to_owned()).chain(each).collect::<Vec<_>>().join(", ")
 }
 
 fn goodput(terms: &Terms, receiver: &Results, how: &str) -> Option<String> {
     let time = Nanos((receiver.seconds()? * 1e9) as u64);
     let rate = Rate::of(Bytes(receiver.bytes()), time);
     let lost = terms.is_of_datagrams().then(|| lost(receiver)).flatten();
-    Some(format!(
-        "{rate} {how} in {time}{}",
-        lost.unwrap_or_default()
-    ))
+    Some(format!("{rate} {how} in {time}{}", lost.unwrap_or_default()))
 }
 
 fn lost(receiver: &Results) -> Option<String> {

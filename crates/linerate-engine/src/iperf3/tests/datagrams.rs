@@ -13,12 +13,7 @@ const PACE: Rate = Rate(20_000_000);
 const SIZE: u64 = 1000;
 
 fn by_datagrams(server: SocketAddr, direction: Direction, streams: u32) -> Result<Outcome, Failed> {
-    let knobs = Knobs {
-        streams,
-        write_size: Bytes(SIZE),
-        pacing: Some(PACE),
-        ..Knobs::default()
-    };
+    let knobs = Knobs { streams, write_size: Bytes(SIZE), pacing: Some(PACE), ..Knobs::default() };
     tested(server, Protocol::Udp, direction, knobs)
 }
 
@@ -50,10 +45,7 @@ fn heard(socket: &UdpSocket) -> Vec<u8> {
 /// A datagram of a stream, of this many bytes.
 fn datagram(number: u64, size: usize) -> Vec<u8> {
     let mut bytes = vec![7; size];
-    let header = Header {
-        micros: number * 1000,
-        number,
-    };
+    let header = Header { micros: number * 1000, number };
     header.write(Width::Narrow, &mut bytes);
     bytes
 }
@@ -105,10 +97,7 @@ fn both_of_ours_count_the_same_datagrams() {
             let told = once.datagrams.unwrap();
             assert!(told.came > 0, "{told:?}");
             // As this end counts what it received to the last row only, there may be more.
-            assert!(
-                outcome.bytes(direction.receiver()) >= told.came * SIZE,
-                "{told:?}"
-            );
+            assert!(outcome.bytes(direction.receiver()) >= told.came * SIZE, "{told:?}");
             assert!(told.sent.unwrap() >= told.came + told.lost, "{told:?}");
             assert_eq!(told.reordered.is_some(), direction == Direction::Reverse);
             assert_eq!(told.duplicated.is_some(), direction == Direction::Reverse);
@@ -127,10 +116,7 @@ fn as_fast_as_it_can_and_as_long_as_ipv4_carries() {
     let harness = Harness::start(Limits::default());
     for size in [16, 65_507] {
         for direction in Direction::ALL {
-            let knobs = Knobs {
-                write_size: Bytes(size),
-                ..Knobs::default()
-            };
+            let knobs = Knobs { write_size: Bytes(size), ..Knobs::default() };
             let outcome = tested(harness.address, Protocol::Udp, direction, knobs).unwrap();
             let told = outcome.once().unwrap().datagrams.unwrap();
             assert!(told.came > 0, "{outcome:?}");
@@ -141,14 +127,8 @@ fn as_fast_as_it_can_and_as_long_as_ipv4_carries() {
 #[test]
 fn only_the_host_of_the_control_connection_is_let_in_and_nobody_else_is_answered() {
     let harness = Harness::start(Limits::default());
-    let mut raw = Raw::asking(
-        harness.address,
-        "{\"udp\":true,\"parallel\":2,\"reverse\":true}",
-    );
-    let (foreign, ours) = (
-        socket("127.0.0.2"),
-        [socket("127.0.0.1"), socket("127.0.0.1")],
-    );
+    let mut raw = Raw::asking(harness.address, "{\"udp\":true,\"parallel\":2,\"reverse\":true}");
+    let (foreign, ours) = (socket("127.0.0.2"), [socket("127.0.0.1"), socket("127.0.0.1")]);
     foreign.send_to(&HELLO, harness.address).unwrap();
     // Of the right host, and no hello.
     for other in [&b""[..], b"987", b"hello", &[0; 4], &vec![9; 65_507]] {
@@ -261,10 +241,7 @@ fn who_says_no_hello_or_goes_away_makes_room() {
 #[test]
 fn who_takes_no_datagrams_any_more_gets_none() {
     let harness = Harness::start(quick());
-    let mut raw = Raw::asking(
-        harness.address,
-        "{\"udp\":true,\"reverse\":true,\"time\":60}",
-    );
+    let mut raw = Raw::asking(harness.address, "{\"udp\":true,\"reverse\":true,\"time\":60}");
     let ours = socket("127.0.0.1");
     enter(&ours, harness.address);
     raw.begun();
@@ -334,11 +311,7 @@ fn answers(answer: &'static [u8], results: &'static str) -> Outcome {
 #[test]
 fn old_servers_answer_in_their_own_words() {
     let results = r#"{"streams":[{"id":1,"bytes":5000,"jitter":0.002,"errors":1,"packets":6}]}"#;
-    for answer in [
-        &b"6789"[..],
-        &[0xb1, 0x68, 0xde, 0x3a],
-        &[0x3a, 0xde, 0x68, 0xb1],
-    ] {
+    for answer in [&b"6789"[..], &[0xb1, 0x68, 0xde, 0x3a], &[0x3a, 0xde, 0x68, 0xb1]] {
         let outcome = answers(answer, results);
         let once = outcome.once().unwrap();
         let told = once.datagrams.unwrap();
@@ -366,9 +339,7 @@ fn loss_that_a_server_does_not_tell_or_cannot_know_is_unknown() {
 #[test]
 fn a_server_that_gives_up_before_it_answers_is_heard() {
     let (address, thread) = scripted(|mut control, _door| {
-        control
-            .write_all(&[State::ServerTerminate.encode()])
-            .unwrap();
+        control.write_all(&[State::ServerTerminate.encode()]).unwrap();
         let _ = control.read(&mut [0]);
     });
     let error = by_datagrams(address, Direction::Forward, 1).unwrap_err();
@@ -384,10 +355,7 @@ fn a_port_that_takes_no_datagrams_is_named() {
     });
     let error = by_datagrams(address, Direction::Forward, 1).unwrap_err();
     thread.join().unwrap();
-    assert!(
-        error.what.starts_with("no UDP datagram reaches"),
-        "{error:?}"
-    );
+    assert!(error.what.starts_with("no UDP datagram reaches"), "{error:?}");
     assert!(error.hint.contains("UDP"));
 }
 

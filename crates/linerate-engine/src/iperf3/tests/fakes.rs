@@ -30,10 +30,7 @@ fn a_server_that_refuses_while_data_connections_are_made_is_heard() {
     let error = test(address, Direction::Forward, 1).unwrap_err();
     thread.join().unwrap();
     let stage = "while the data connections were made";
-    assert!(
-        error.what.ends_with(&format!("was stopped {stage}")),
-        "{error:?}"
-    );
+    assert!(error.what.ends_with(&format!("was stopped {stage}")), "{error:?}");
 }
 
 #[test]
@@ -110,10 +107,7 @@ fn what_a_server_says_instead_of_beginning_is_told_in_words() {
 #[test]
 fn a_server_that_asks_who_we_are_is_named_so() {
     let login = says(b"\x09\xfe\0\0\0\x8e\0\0\0\0");
-    assert!(
-        login.what.contains("a user name and a password"),
-        "{login:?}"
-    );
+    assert!(login.what.contains("a user name and a password"), "{login:?}");
     assert!(!login.hint.is_empty());
 }
 

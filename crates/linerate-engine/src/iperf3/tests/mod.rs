@@ -72,12 +72,7 @@ impl Harness {
         let stop = Stop::new().unwrap();
         let until = stop.clone();
         let thread = thread::spawn(move || server.run(&until).unwrap());
-        Self {
-            address,
-            stop,
-            lines,
-            thread: Some(thread),
-        }
+        Self { address, stop, lines, thread: Some(thread) }
     }
 
     /// Waits for a log line with this in it.
@@ -148,9 +143,7 @@ impl Outcome {
     }
 
     fn streams(&self, side: Side) -> usize {
-        self.record.steps[0].ends[usize::from(side == Side::Far)]
-            .totals
-            .len()
+        self.record.steps[0].ends[usize::from(side == Side::Far)].totals.len()
     }
 
     /// What the server did not report.
@@ -178,10 +171,7 @@ struct Failed {
 
 impl From<ClientError> for Failed {
     fn from(error: ClientError) -> Self {
-        Self {
-            what: error.to_string(),
-            hint: error.hint(),
-        }
+        Self { what: error.to_string(), hint: error.hint() }
     }
 }
 
@@ -195,10 +185,7 @@ impl Sink for Deaf {
 }
 
 fn test(server: SocketAddr, direction: Direction, streams: u32) -> Result<Outcome, Failed> {
-    let knobs = Knobs {
-        streams,
-        ..Knobs::default()
-    };
+    let knobs = Knobs { streams, ..Knobs::default() };
     tested(server, Protocol::Tcp, direction, knobs)
 }
 
@@ -228,12 +215,7 @@ fn tested_unless(
     };
     let mut link = Iperf3::reach(options, stop)?;
     let plan = Plan {
-        engine: if protocol == Protocol::Udp {
-            "udp"
-        } else {
-            "tcp"
-        }
-        .to_owned(),
+        engine: if protocol == Protocol::Udp { "udp" } else { "tcp" }.to_owned(),
         peer: Some(server.to_string()),
         reach: Vec::new(),
         knobs,
@@ -252,11 +234,7 @@ fn tested_unless(
         };
         return Err(Failed { what, hint });
     }
-    Ok(Outcome {
-        record,
-        error,
-        direction,
-    })
+    Ok(Outcome { record, error, direction })
 }
 
 /// A client that does as it likes.
@@ -338,10 +316,7 @@ fn a_server_runs_one_test_at_a_time_and_the_next_once_it_has_ended() {
     assert!(busy.what.contains("busy with another test"), "{busy:?}");
     assert!(!busy.hint.is_empty());
     // A data connection without a test.
-    assert_eq!(
-        Raw::dial(harness.address, b'b').hear(),
-        Some(State::AccessDenied)
-    );
+    assert_eq!(Raw::dial(harness.address, b'b').hear(), Some(State::AccessDenied));
     drop(first);
     harness.still_serves();
 }
@@ -357,18 +332,12 @@ fn what_makes_no_sense_or_is_too_much_is_refused_by_number() {
         (frame(b"{\"parallel\":129}"), Refusal::PARAMETERS),
         (long, Refusal::PARAMETERS),
         (frame(b"{\"sctp\":true}"), Refusal::PROTOCOL),
-        (
-            frame(b"{\"udp\":true,\"len\":65508}"),
-            Refusal::DATAGRAM_SIZE,
-        ),
+        (frame(b"{\"udp\":true,\"len\":65508}"), Refusal::DATAGRAM_SIZE),
         (
             frame(b"{\"udp\":true,\"bidirectional\":true,\"skip_rx_copy\":true}"),
             Refusal::UNSUPPORTED,
         ),
-        (
-            frame(b"{\"tcp\":true,\"len\":1048577}"),
-            Refusal::WRITE_SIZE,
-        ),
+        (frame(b"{\"tcp\":true,\"len\":1048577}"), Refusal::WRITE_SIZE),
     ] {
         let mut raw = Raw::dial(harness.address, b'x');
         // The one before makes room when it has ended.
@@ -401,9 +370,7 @@ fn who_says_nothing_more_is_dropped_at_every_stage() {
     while raw.hear() == Some(State::AccessDenied) {
         raw = Raw::dial(harness.address, b't');
     }
-    raw.0
-        .write_all(&frame(b"{\"tcp\":true,\"parallel\":2}"))
-        .unwrap();
+    raw.0.write_all(&frame(b"{\"tcp\":true,\"parallel\":2}")).unwrap();
     assert_eq!(raw.hear(), Some(State::CreateStreams));
     assert_eq!(raw.hear(), Some(State::ServerTerminate));
     harness.said("did not arrive");
@@ -418,10 +385,7 @@ fn a_test_that_moves_nothing_or_lasts_too_long_is_ended() {
     harness.said("no payload");
     drop(harness);
 
-    let harness = Harness::start(Limits {
-        grace: Duration::ZERO,
-        ..Limits::default()
-    });
+    let harness = Harness::start(Limits { grace: Duration::ZERO, ..Limits::default() });
     let json = "{\"tcp\":true,\"time\":1,\"reverse\":true}";
     let (mut raw, mut lines) = Raw::running(harness.address, json, 1);
     let drain = thread::spawn(move || std::io::copy(&mut lines[0].0, &mut std::io::sink()));
@@ -433,10 +397,8 @@ fn a_test_that_moves_nothing_or_lasts_too_long_is_ended() {
 #[test]
 fn a_client_that_dies_in_mid_test_makes_room() {
     let harness = Harness::start(Limits::default());
-    for json in [
-        "{\"tcp\":true,\"parallel\":3}",
-        "{\"tcp\":true,\"parallel\":3,\"reverse\":true}",
-    ] {
+    for json in ["{\"tcp\":true,\"parallel\":3}", "{\"tcp\":true,\"parallel\":3,\"reverse\":true}"]
+    {
         let (raw, lines) = Raw::running(harness.address, json, 3);
         drop(raw);
         drop(lines);
@@ -501,9 +463,7 @@ fn each_step_of_a_set_is_a_test_of_its_own() {
     let mut link = Iperf3::reach(options, &Arc::default()).unwrap();
     let set = SetPlan {
         id: 7,
-        pattern: Pattern::Stream {
-            direction: Direction::Reverse,
-        },
+        pattern: Pattern::Stream { direction: Direction::Reverse },
         knobs: Knobs::default(),
     };
     let made = link.prepare(&set).unwrap();
@@ -550,11 +510,8 @@ fn a_user_who_wants_to_stop_keeps_what_was_measured() {
             machine: Arc::new(Live::new()),
         };
         let mut link = Iperf3::reach(options, &Arc::default()).unwrap();
-        let set = SetPlan {
-            id: 0,
-            pattern: Pattern::Stream { direction },
-            knobs: Knobs::default(),
-        };
+        let set =
+            SetPlan { id: 0, pattern: Pattern::Stream { direction }, knobs: Knobs::default() };
         link.prepare(&set).unwrap();
         let plan = StepPlan {
             index: 0,
@@ -565,22 +522,14 @@ fn a_user_who_wants_to_stop_keeps_what_was_measured() {
             tick: Nanos::from_millis(50),
         };
         let enough = |live: crate::link::Live| {
-            if live.elapsed < TEST {
-                StepControl::Continue
-            } else {
-                StepControl::Stop
-            }
+            if live.elapsed < TEST { StepControl::Continue } else { StepControl::Stop }
         };
         let step = link.step(&plan, &mut { enough }).unwrap();
         let why = step.trouble.map(|trouble| trouble.what);
         assert_eq!(why.as_deref(), Some("stopped"));
         // Both ended in order.
         assert!(step.ends[0].totals[0].complete, "{direction:?}");
-        assert!(
-            step.ends
-                .iter()
-                .all(|end| end.tables.iter().any(|t| t.source == "worker"))
-        );
+        assert!(step.ends.iter().all(|end| end.tables.iter().any(|t| t.source == "worker")));
         link.release(set.id).unwrap();
     }
 }

@@ -29,19 +29,9 @@ impl Sim {
         SetEnd {
             send_buffer: asked(knobs.send_buffer, 16_384),
             recv_buffer: asked(knobs.recv_buffer, 131_072),
-            congestion: named
-                .flatten()
-                .unwrap_or(self.path.congestion)
-                .name()
-                .into(),
-            mss: Some(
-                knobs
-                    .mss
-                    .map_or(self.path.mss(), |m| m.min(self.path.mss())),
-            ),
-            cpus: threads
-                .map(|n| (self.place(side, n) - self.cpus(side).start) as u32)
-                .collect(),
+            congestion: named.flatten().unwrap_or(self.path.congestion).name().into(),
+            mss: Some(knobs.mss.map_or(self.path.mss(), |m| m.min(self.path.mss()))),
+            cpus: threads.map(|n| (self.place(side, n) - self.cpus(side).start) as u32).collect(),
             write_size: or(knobs.write_size, &host.send),
             read_size: or(knobs.read_size, &host.receive),
             burst: 0,
@@ -74,9 +64,8 @@ impl Sim {
         tables
             .map(|tables| {
                 let side = sides.next().unwrap_or(Side::Far);
-                let pings = active
-                    .iter_mut()
-                    .filter_map(|(id, set)| Some((*id, set.ping.as_mut()?)));
+                let pings =
+                    active.iter_mut().filter_map(|(id, set)| Some((*id, set.ping.as_mut()?)));
                 EndReadings {
                     tables: tables.list,
                     latencies: if side == Side::Near {
@@ -96,11 +85,7 @@ impl Sim {
 
     pub(super) fn facts(&self, side: Side) -> HostFacts {
         let host = self.path.host(side);
-        let machine = if self.path.shared_host {
-            Side::Near
-        } else {
-            side
-        };
+        let machine = if self.path.shared_host { Side::Near } else { side };
         let limits = |direction: &SimDirection| [4096, 131_072, 2 * direction.receive_window.0];
         let (out, into) = match side {
             Side::Near => (&self.path.forward, &self.path.reverse),
@@ -152,11 +137,7 @@ impl Sim {
     /// Returns the route of one side: its port has no slot, and sends and receives at once.
     fn route(&self, side: Side) -> Route {
         let speed = self.path.host(side).port_speed;
-        let link = LinkModes {
-            speed,
-            duplex: Some(Duplex::Full),
-            ..LinkModes::default()
-        };
+        let link = LinkModes { speed, duplex: Some(Duplex::Full), ..LinkModes::default() };
         let nic = Nic {
             name: "sim0".into(),
             index: 1,
@@ -165,17 +146,11 @@ impl Sim {
             link,
             ..Nic::default()
         };
-        Route {
-            ports: vec![nic],
-            ..Route::default()
-        }
+        Route { ports: vec![nic], ..Route::default() }
     }
 
     pub(super) fn port(&self, side: Side, all: &[&SimSet]) -> read::PortTotals {
-        let mut port = read::PortTotals {
-            up: true,
-            ..read::PortTotals::default()
-        };
+        let mut port = read::PortTotals { up: true, ..read::PortTotals::default() };
         if let Some(span) = self.path.down {
             port.up = !span.holds(self.now);
             let edges = [span.from, span.to];

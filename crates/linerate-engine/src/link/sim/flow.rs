@@ -150,9 +150,7 @@ impl SimStream {
         };
         let window = asked(knobs.recv_buffer, to.buffer_max.0, limits.receive_window.0);
         let clamp = knobs.window_clamp.map_or(f64::MAX, |b| b.0 as f64);
-        let blocked = limits
-            .passes
-            .is_some_and(|most| mss + f64::from(HEADERS) > f64::from(most));
+        let blocked = limits.passes.is_some_and(|most| mss + f64::from(HEADERS) > f64::from(most));
         let cap = limits.flow_cap.map_or(f64::MAX, |r| payload_rate(r, mss));
         let discard = knobs.receive == Receive::Discard;
         let extra = knobs.extra_work;
@@ -161,13 +159,7 @@ impl SimStream {
             direction,
             mss,
             congestion: named.unwrap_or(path.congestion),
-            tx: Work::new(
-                from.send,
-                knobs.write_size.0,
-                extra.sender_ps_per_byte,
-                false,
-                tx_cpu,
-            ),
+            tx: Work::new(from.send, knobs.write_size.0, extra.sender_ps_per_byte, false, tx_cpu),
             rx: Work::new(
                 to.receive,
                 knobs.read_size.0,
@@ -194,10 +186,7 @@ impl SimStream {
             notsent: 0.0,
             sent: ThreadCounts::default(),
             received: ThreadCounts::default(),
-            tcp: TcpCounts {
-                min_rtt: path.rtt.secs(),
-                ..TcpCounts::default()
-            },
+            tcp: TcpCounts { min_rtt: path.rtt.secs(), ..TcpCounts::default() },
         }
     }
 
@@ -208,10 +197,7 @@ impl SimStream {
             Congestion::Bbr => self.cwnd,
         };
         let mut least = (self.receive_window, Bound::ReceiveWindow);
-        for other in [
-            (self.send_buffer, Bound::SendBuffer),
-            (congestion, Bound::Congestion),
-        ] {
+        for other in [(self.send_buffer, Bound::SendBuffer), (congestion, Bound::Congestion)] {
             if other.0 < least.0 {
                 least = other;
             }
@@ -228,11 +214,7 @@ impl SimStream {
     /// Returns the highest rate of this flow without the limits of its windows, and what determines it. `noise` is a
     /// factor on all limits except pacing, which a clock keeps.
     pub(super) fn cap(&self, noise: f64) -> (f64, Bound) {
-        let reader = if self.gathers() {
-            f64::MAX
-        } else {
-            self.rx.alone() * noise
-        };
+        let reader = if self.gathers() { f64::MAX } else { self.rx.alone() * noise };
         let all = [
             (self.tx.alone() * noise, Bound::Sender),
             (reader, Bound::Receiver),
@@ -261,9 +243,7 @@ impl SimStream {
         } else if in_flight > 0.7 * self.cwnd {
             // The window returns to its old size in the time that CUBIC needs for this, half a second at most.
             let before = self.ssthresh / BACK_OFF;
-            let period = (before / self.mss * (1.0 - BACK_OFF) / 0.4)
-                .cbrt()
-                .clamp(0.05, 0.5);
+            let period = (before / self.mss * (1.0 - BACK_OFF) / 0.4).cbrt().clamp(0.05, 0.5);
             self.cwnd += (before * (1.0 - BACK_OFF) * dt / period).max(self.mss * dt / period);
         }
         let sense = 2.0 * self.receive_window.min(self.send_buffer);
@@ -307,15 +287,12 @@ impl SimStream {
         self.notsent = match self.bound {
             Bound::Sender => 0.0,
             Bound::SendBuffer => 0.02 * self.send_buffer,
-            _ => (self.send_buffer - in_flight)
-                .max(0.0)
-                .min(2.0 * self.send_buffer / 3.0),
+            _ => (self.send_buffer - in_flight).max(0.0).min(2.0 * self.send_buffer / 3.0),
         };
         self.tcp.acked = self.tcp.acked.max(self.received.bytes + self.unread);
         self.tcp.sent = self.tcp.sent.max(self.tcp.acked + in_flight);
         let ahead = self.tcp.sent + self.notsent;
-        self.sent
-            .add((ahead - self.sent.bytes).max(0.0), &self.tx, noise);
+        self.sent.add((ahead - self.sent.bytes).max(0.0), &self.tx, noise);
         let exceeds = self.policed && self.rate >= 0.99 * self.path_cap * noise;
         let lost = self.loss + if exceeds { POLICED } else { 0.0 };
         self.tcp.retrans += moved * lost / self.mss;

@@ -95,11 +95,7 @@ impl Sim {
 
     /// Returns the number of CPUs of all hosts together.
     fn all_cpus(&self) -> usize {
-        if self.path.shared_host {
-            self.cpus(Side::Near).end
-        } else {
-            self.cpus(Side::Far).end
-        }
+        if self.path.shared_host { self.cpus(Side::Near).end } else { self.cpus(Side::Far).end }
     }
 
     /// Returns the CPUs of one side's host, as indices into all CPUs.
@@ -116,11 +112,7 @@ impl Sim {
     fn place(&self, side: Side, number: usize) -> usize {
         let cpus = self.cpus(side);
         let at = number % cpus.len();
-        if self.path.shared_host && side == Side::Far {
-            cpus.end - 1 - at
-        } else {
-            cpus.start + at
-        }
+        if self.path.shared_host && side == Side::Far { cpus.end - 1 - at } else { cpus.start + at }
     }
 
     /// Advances the noise to the current time.
@@ -138,12 +130,8 @@ impl Sim {
             let noise = self.factor[index(direction)];
             let down = self.path.down.is_some_and(|span| span.holds(self.now));
             let other = self.path.other_session;
-            let taken = other.map_or(
-                0.0,
-                |(span, share)| {
-                    if span.holds(self.now) { share } else { 0.0 }
-                },
-            );
+            let taken =
+                other.map_or(0.0, |(span, share)| if span.holds(self.now) { share } else { 0.0 });
             let whole = path::payload_rate(limits.rate, f64::from(self.path.mss()));
             let rate = whole * noise * (1.0 - taken);
             DirectionState {
@@ -172,8 +160,7 @@ impl Sim {
             flows.extend(set.flows.iter_mut());
             pings.extend(set.ping.iter_mut());
         }
-        self.solver
-            .tick(&mut flows, &mut states, &room, dt, &mut self.random);
+        self.solver.tick(&mut flows, &mut states, &room, dt, &mut self.random);
         wait(&mut flows, &room, dt);
         for flow in &mut flows {
             flow.advance(dt, states[index(flow.direction)].noise);
@@ -181,13 +168,7 @@ impl Sim {
         let down = states.iter().any(|w| w.rate <= 0.0);
         let trip = self.path.rtt.secs() + states[0].queue + states[1].queue;
         for ping in pings.into_iter().filter(|_| !down) {
-            ping.advance(
-                dt,
-                trip,
-                self.path.latency_spread,
-                counted,
-                &mut self.random,
-            );
+            ping.advance(dt, trip, self.path.latency_spread, counted, &mut self.random);
         }
         self.now.0 += dt_ns;
     }
@@ -229,20 +210,14 @@ impl Sim {
                     .collect(),
                 ping: None,
             },
-            Pattern::Operations { .. } => SimSet {
-                flows: Vec::new(),
-                ping: None,
-            },
+            Pattern::Operations { .. } => SimSet { flows: Vec::new(), ping: None },
             Pattern::PingPong { size, interval } => SimSet {
                 flows: Vec::new(),
                 ping: Some(Ping::new(
                     size.0,
                     interval.secs(),
                     self.path.rtt.secs(),
-                    cpus(2).map(|cpu| Work {
-                        cpu,
-                        ..Work::default()
-                    }),
+                    cpus(2).map(|cpu| Work { cpu, ..Work::default() }),
                 )),
             },
         }
@@ -343,15 +318,10 @@ fn wait(flows: &mut [&mut SimStream], room: &[f64], dt: f64) {
 /// Returns the payload that all streams have received or, if there are no streams, that round trips have moved.
 fn received(active: &[(u32, SimSet)]) -> f64 {
     let sets = || active.iter().map(|(_, set)| set);
-    let flows: Vec<f64> = sets()
-        .flat_map(|set| &set.flows)
-        .map(|flow| flow.received.bytes)
-        .collect();
+    let flows: Vec<f64> =
+        sets().flat_map(|set| &set.flows).map(|flow| flow.received.bytes).collect();
     if flows.is_empty() {
-        return sets()
-            .filter_map(|set| set.ping.as_ref())
-            .map(|ping| ping.counts.bytes)
-            .sum();
+        return sets().filter_map(|set| set.ping.as_ref()).map(|ping| ping.counts.bytes).sum();
     }
     flows.iter().sum()
 }
@@ -363,10 +333,7 @@ fn retransmitted(active: &[(u32, SimSet)]) -> f64 {
 }
 
 fn refused(what: String) -> LinkError {
-    LinkError::Refused {
-        what,
-        hint: String::new(),
-    }
+    LinkError::Refused { what, hint: String::new() }
 }
 
 impl Link for Sim {
@@ -375,10 +342,7 @@ impl Link for Sim {
     }
 
     fn hosts(&mut self) -> Result<Vec<Host>, LinkError> {
-        let host = |side| Host {
-            side,
-            facts: self.facts(side),
-        };
+        let host = |side| Host { side, facts: self.facts(side) };
         Ok([Side::Near, Side::Far].map(host).into())
     }
 
@@ -398,9 +362,7 @@ impl Link for Sim {
         self.sets.insert(plan.id, self.connect(plan));
         Ok(Set {
             plan: plan.clone(),
-            ends: [Side::Near, Side::Far]
-                .map(|side| self.set_end(plan, side))
-                .into(),
+            ends: [Side::Near, Side::Far].map(|side| self.set_end(plan, side)).into(),
         })
     }
 
@@ -411,11 +373,7 @@ impl Link for Sim {
     ) -> Result<Step, LinkError> {
         let length = plan.washout.0.saturating_add(plan.measure.0);
         if plan.tick.0 == 0 || length.div_ceil(plan.tick.0) > MAX_SAMPLES {
-            return Err(refused(format!(
-                "cannot sample {} every {}",
-                Nanos(length),
-                plan.tick
-            )));
+            return Err(refused(format!("cannot sample {} every {}", Nanos(length), plan.tick)));
         }
         if let Some(id) = plan.sets.iter().find(|id| !self.sets.contains_key(id)) {
             return Err(refused(format!("set {id} was not made")));
@@ -423,16 +381,13 @@ impl Link for Sim {
         self.now.0 += TALK.0;
         let began = self.now;
         let taken = plan.sets.iter();
-        let mut active: Vec<(u32, SimSet)> = taken
-            .filter_map(|id| Some((*id, self.sets.remove(id)?)))
-            .collect();
+        let mut active: Vec<(u32, SimSet)> =
+            taken.filter_map(|id| Some((*id, self.sets.remove(id)?))).collect();
         let before = totals(&active, Side::Near, &[]);
         let mut tables = <[Tables; 2]>::default();
         let ended = self.run(plan, &mut active, &mut tables, watch);
         let ends = self.ends(&mut active, tables, &before, began);
-        let blocked = active
-            .iter()
-            .any(|(_, set)| set.flows.iter().any(|f| f.blocked));
+        let blocked = active.iter().any(|(_, set)| set.flows.iter().any(|f| f.blocked));
         if blocked {
             // Both ends wait for the missing payload, then all connections of the step are closed.
             self.now.0 += STALL.0;
@@ -441,10 +396,7 @@ impl Link for Sim {
             self.sets.extend(active);
         }
         self.now.0 += TALK.0 + self.path.rtt.0;
-        let trouble = |what: &str| Trouble {
-            side: Side::Near,
-            what: what.into(),
-        };
+        let trouble = |what: &str| Trouble { side: Side::Near, what: what.into() };
         let trouble = if ended.stopped {
             Some(trouble("stopped"))
         } else {
@@ -454,10 +406,7 @@ impl Link for Sim {
             plan: ended.plan(plan),
             began,
             ends,
-            clock: Some(ClockPair {
-                offset_ns: 1_234_567_890,
-                bound_ns: self.path.rtt.0 / 2,
-            }),
+            clock: Some(ClockPair { offset_ns: 1_234_567_890, bound_ns: self.path.rtt.0 / 2 }),
             took: Nanos(0),
             trouble,
         })

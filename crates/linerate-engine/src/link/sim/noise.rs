@@ -69,12 +69,7 @@ impl Noise {
     pub fn new(class: Class, size: f64, seed: u64) -> Self {
         let mut random = Random::new(seed);
         let level = random.normal();
-        Self {
-            class,
-            size,
-            random,
-            level,
-        }
+        Self { class, size, random, level }
     }
 
     /// Returns the factor of the next unit of time.

@@ -125,9 +125,7 @@ impl Congestion {
 
     /// Returns the congestion control with this name in the kernel.
     pub(super) fn named(name: &str) -> Option<Self> {
-        [Self::Cubic, Self::Bbr]
-            .into_iter()
-            .find(|c| c.name() == name)
+        [Self::Cubic, Self::Bbr].into_iter().find(|c| c.name() == name)
     }
 }
 

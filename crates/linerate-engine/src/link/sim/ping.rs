@@ -54,11 +54,7 @@ impl Ping {
     ) {
         self.rtt = rtt;
         self.min_rtt = self.min_rtt.min(rtt);
-        let every = if self.interval > 0.0 {
-            self.interval
-        } else {
-            rtt + 2.0 * PER_TRIP
-        };
+        let every = if self.interval > 0.0 { self.interval } else { rtt + 2.0 * PER_TRIP };
         self.due += dt / every;
         let trips = self.due.floor();
         self.due -= trips;

@@ -31,10 +31,7 @@ impl Tables {
                 values: Vec::new(),
             });
             self.list.push(Table {
-                source: values
-                    .first()
-                    .map_or("", |(metric, _)| metric.source)
-                    .into(),
+                source: values.first().map_or("", |(metric, _)| metric.source).into(),
                 subject: subject(),
                 at: Vec::new(),
                 columns: columns.collect(),
@@ -101,19 +98,10 @@ impl View<'_> {
 
     fn flow(&self, at: u64, tables: &mut Tables, id: u32, stream: usize, flow: &SimStream) {
         let sends = flow.direction.sender() == self.side;
-        let (counts, work, role) = if sends {
-            (&flow.sent, &flow.tx, "tx")
-        } else {
-            (&flow.received, &flow.rx, "rx")
-        };
+        let (counts, work, role) =
+            if sends { (&flow.sent, &flow.tx, "tx") } else { (&flow.received, &flow.rx, "rx") };
         let own = |work: &Work| work.cpu - self.cpus.start;
-        thread(
-            at,
-            tables,
-            || format!("s{id}/{role}{stream}"),
-            counts,
-            own(work),
-        );
+        thread(at, tables, || format!("s{id}/{role}{stream}"), counts, own(work));
         let subject = || format!("s{id}/{stream}");
         if sends {
             sender(at, tables, subject, flow);
@@ -141,11 +129,7 @@ impl View<'_> {
         }
         for (number, _) in self.cpus.clone().enumerate() {
             // Packets are received by the first CPU.
-            let packets = if number == 0 {
-                self.port.received_packets
-            } else {
-                0.0
-            };
+            let packets = if number == 0 { self.port.received_packets } else { 0.0 };
             let values = [
                 (m::SOFTNET_PROCESSED, packets),
                 (m::SOFTNET_DROPPED, 0.0),
@@ -218,10 +202,7 @@ fn sender(at: u64, tables: &mut Tables, subject: impl Fn() -> String, flow: &Sim
         (m::TCP_RTTVAR, flow.rtt * 1e5),
         (m::TCP_MIN_RTT, tcp.min_rtt * 1e6),
         (m::TCP_CWND, flow.cwnd / flow.mss),
-        (
-            m::TCP_SSTHRESH,
-            (flow.ssthresh / flow.mss).min(2_147_483_647.0),
-        ),
+        (m::TCP_SSTHRESH, (flow.ssthresh / flow.mss).min(2_147_483_647.0)),
         (m::TCP_SND_MSS, flow.mss),
         (m::TCP_RCV_MSS, 536.0),
         (m::TCP_PMTU, flow.mss + f64::from(HEADERS)),
@@ -239,10 +220,7 @@ fn sender(at: u64, tables: &mut Tables, subject: impl Fn() -> String, flow: &Sim
         (m::TCP_SNDBUF_LIMITED, jiffies(tcp.sndbuf_limited)),
         (m::TCP_NOTSENT, flow.notsent),
         (m::TCP_DELIVERY_RATE, flow.rate * 8.0),
-        (
-            m::TCP_APP_LIMITED,
-            f64::from(u8::from(flow.bound == super::flow::Bound::Sender)),
-        ),
+        (m::TCP_APP_LIMITED, f64::from(u8::from(flow.bound == super::flow::Bound::Sender))),
         (m::TCP_PACING_RATE, pacing(flow) * 8.0),
         (m::TCP_SND_WND, flow.offered()),
         (m::TCP_REORD_SEEN, 0.0),

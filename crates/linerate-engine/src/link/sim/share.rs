@@ -58,10 +58,8 @@ fn stopped(demand: &Demand, level: f64, room: &[f64]) -> Option<Stop> {
     if level >= demand.cap * (1.0 - 1e-9) {
         return Some(Stop::Cap);
     }
-    let full = demand
-        .uses
-        .iter()
-        .find(|(resource, seconds)| *seconds > 0.0 && room[*resource] <= 1e-9);
+    let full =
+        demand.uses.iter().find(|(resource, seconds)| *seconds > 0.0 && room[*resource] <= 1e-9);
     full.map(|&(resource, _)| Stop::Resource(resource))
 }
 
@@ -77,10 +75,7 @@ mod tests {
 
     #[test]
     fn a_full_resource_is_shared_and_its_rest_goes_to_who_can_use_it() {
-        let flow = |cap, a, b| Demand {
-            cap,
-            uses: [(a, 0.01), (b, 0.0)],
-        };
+        let flow = |cap, a, b| Demand { cap, uses: [(a, 0.01), (b, 0.0)] };
         // Both on resource 0 (100 bytes/s), the first one content with 30.
         let got = rates(&[flow(30.0, 0, 1), flow(500.0, 0, 1)], &[1.0, 1.0]);
         assert!((got[0].0 - 30.0).abs() < 1e-6 && got[0].1 == Stop::Cap);

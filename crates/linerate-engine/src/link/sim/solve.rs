@@ -94,11 +94,7 @@ impl Solver {
         }));
         self.room.clear();
         self.room.extend_from_slice(cpus);
-        let rates = if windows {
-            &mut self.windowed
-        } else {
-            &mut self.hosts
-        };
+        let rates = if windows { &mut self.windowed } else { &mut self.hosts };
         fair(&self.demands, &mut self.room, rates);
     }
 
@@ -194,11 +190,7 @@ fn react(
                 flow.ssthresh = flow.cwnd;
             }
             if overflow {
-                let lost = if state.depth > 0.0 {
-                    QUEUED / 2.0
-                } else {
-                    POLICED
-                };
+                let lost = if state.depth > 0.0 { QUEUED / 2.0 } else { POLICED };
                 flow.tcp.retrans += (lost * flow.in_flight() / flow.mss).max(1.0);
             }
         }
@@ -217,10 +209,7 @@ fn stall(flows: &mut [&mut SimStream], which: usize) {
 
 /// Returns the total rate of all flows, each with its window and the rate that its hosts allow, at a round-trip time.
 fn total(flows: &[(f64, f64)], rtt: f64) -> f64 {
-    flows
-        .iter()
-        .map(|&(window, host)| host.min(window / rtt))
-        .sum()
+    flows.iter().map(|&(window, host)| host.min(window / rtt)).sum()
 }
 
 /// Returns the round-trip time at which the flows' rates add up to `rate`. Each flow has its window and the rate that
@@ -269,10 +258,7 @@ mod tests {
             vec![(1e9, 1e8), (1e6, 2e9)],
         ] {
             let rtt = round_trip(&mut flows.clone(), 1e9);
-            assert!(
-                (total(&flows, rtt) / 1e9 - 1.0).abs() < 1e-9,
-                "{flows:?}: {rtt}"
-            );
+            assert!((total(&flows, rtt) / 1e9 - 1.0).abs() < 1e-9, "{flows:?}: {rtt}");
         }
     }
 }

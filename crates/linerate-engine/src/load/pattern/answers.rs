@@ -60,11 +60,7 @@ impl Answers {
     #[inline]
     pub(in crate::load) fn room(&mut self) -> &mut [u8] {
         // A buffer of one message holds each part at its place in the message.
-        let from = if self.room == self.size {
-            self.received
-        } else {
-            0
-        };
+        let from = if self.room == self.size { self.received } else { 0 };
         &mut self.bytes.bytes_mut()[from..]
     }
 
@@ -82,11 +78,7 @@ impl Answers {
         }
         let at = clock::now();
         while self.received >= self.size {
-            let answer = Answer {
-                number: self.answered,
-                at,
-                unread: None,
-            };
+            let answer = Answer { number: self.answered, at, unread: None };
             self.received -= self.size;
             self.answered += 1;
             if self.answered > self.sent || !take(answer) {

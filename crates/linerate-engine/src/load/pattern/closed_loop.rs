@@ -113,11 +113,7 @@ impl Schedule {
 
     /// Notes that the current message, which may be lost, was sent.
     fn note_sent(&mut self) {
-        self.since = if self.is_unpaced() {
-            self.intended
-        } else {
-            clock::now()
-        };
+        self.since = if self.is_unpaced() { self.intended } else { clock::now() };
         let (intended, counts) = (self.intended, self.advice.counts(self.intended));
         self.asked[self.sent as usize % LATE] = Asked { intended, counts };
         self.lost += u64::from(counts);
@@ -192,9 +188,7 @@ impl Schedule {
             usual => (usual * TRIPS).clamp(least, most),
         };
         let now = clock::now();
-        let over = self
-            .ending
-            .is_some_and(|ending| now.saturating_sub(ending) > ENDING);
+        let over = self.ending.is_some_and(|ending| now.saturating_sub(ending) > ENDING);
         if is_lost || now.saturating_sub(self.since) > patience {
             self.next(now);
         } else if over {
@@ -254,11 +248,7 @@ impl<A: Asker> ClosedLoop<A> {
         let before = self.schedule.answered;
         let schedule = &mut self.schedule;
         self.asker.receive(schedule.wait, |answer| {
-            if A::LOSSY {
-                schedule.take_late(answer)
-            } else {
-                schedule.take(answer)
-            }
+            if A::LOSSY { schedule.take_late(answer) } else { schedule.take(answer) }
         })?;
         if let Some(patience) = A::PATIENCE {
             self.schedule.give_up(patience, self.asker.is_lost());

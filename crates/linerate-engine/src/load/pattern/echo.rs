@@ -14,10 +14,7 @@ pub(in crate::load) struct Echo<A> {
 
 impl<A: Answerer> Echo<A> {
     pub(in crate::load) fn new(answerer: A) -> Self {
-        Self {
-            answerer,
-            done: None,
-        }
+        Self { answerer, done: None }
     }
 }
 

@@ -125,11 +125,7 @@ impl Schedule {
         let known = if lossy { self.sent } else { self.answered };
         let missed = self.late(first.max(known)..end, now);
         let sent = end.min(self.sent).saturating_sub(first);
-        let lost = if lossy {
-            sent.saturating_sub(self.counted)
-        } else {
-            0
-        };
+        let lost = if lossy { sent.saturating_sub(self.counted) } else { 0 };
         (missed, lost)
     }
 

@@ -32,11 +32,7 @@ pub(in crate::load) struct Operations<T> {
 
 impl<T> Operations<T> {
     pub(in crate::load) fn new(target: T) -> Self {
-        Self {
-            target,
-            ended: Vec::new(),
-            lacks: Vec::new(),
-        }
+        Self { target, ended: Vec::new(), lacks: Vec::new() }
     }
 }
 
@@ -91,11 +87,7 @@ mod tests {
 
     impl Target for Fixed {
         fn begin(&mut self) -> Result<Vec<Gap>, LoadError> {
-            Ok(vec![Gap {
-                what: "half of it".to_owned(),
-                why: String::new(),
-                hint: String::new(),
-            }])
+            Ok(vec![Gap { what: "half of it".to_owned(), why: String::new(), hint: String::new() }])
         }
 
         fn access(&mut self, _: Access) -> Result<u32, LoadError> {

@@ -29,14 +29,7 @@ struct Fake<const PATIENCE: u8> {
 }
 
 fn fake<const PATIENCE: u8>(run: u64, answers: fn(u64) -> Option<u64>) -> Fake<PATIENCE> {
-    Fake {
-        answers,
-        run,
-        left: 0,
-        sent: 0,
-        open: Vec::new(),
-        finished: false,
-    }
+    Fake { answers, run, left: 0, sent: 0, open: Vec::new(), finished: false }
 }
 
 impl<const PATIENCE: u8> Asker for Fake<PATIENCE> {
@@ -80,11 +73,7 @@ impl<const PATIENCE: u8> Asker for Fake<PATIENCE> {
         let (answers, sent) = (self.answers, self.sent);
         self.open.retain(|number| {
             let due = answers(*number).is_some_and(|others| number + others < sent);
-            let answer = Answer {
-                number: *number,
-                at: clock::now(),
-                unread: None,
-            };
+            let answer = Answer { number: *number, at: clock::now(), unread: None };
             !(due && take(answer))
         });
         Ok(())
@@ -161,20 +150,14 @@ fn a_closed_loop_goes_on_without_an_answer_and_counts_it_when_it_is_late() {
     let (timed, _) = step(&mut worker, |answered| answered >= 8);
     assert_eq!(timed.lost, 1);
     let slowest = timed.trips.last().unwrap().0;
-    assert!(
-        slowest >= 49_000_000,
-        "the late one has its whole time: {slowest}"
-    );
+    assert!(slowest >= 49_000_000, "the late one has its whole time: {slowest}");
     assert!(counted(&timed) >= 8);
 }
 
 #[test]
 fn an_open_loop_sends_what_is_due_and_times_what_is_not_answered() {
-    let mut worker = OpenLoop::new(
-        fake::<NONE>(3, |n| (n < 5).then_some(0)),
-        Nanos(1_000_000),
-        true,
-    );
+    let mut worker =
+        OpenLoop::new(fake::<NONE>(3, |n| (n < 5).then_some(0)), Nanos(1_000_000), true);
     // Nothing is lost on such a transport: the end waits for the answer, so the step is ended by force.
     let advice = Arc::new(Advice::new(1, 1));
     worker.begin(&advice).unwrap();
@@ -193,10 +176,7 @@ fn an_open_loop_sends_what_is_due_and_times_what_is_not_answered() {
     let timed = worker.timed();
     assert!(timed.unanswered >= 10, "{timed:?}");
     assert_eq!(timed.lost, 0);
-    assert!(
-        counted(&timed) >= 20,
-        "each that was due is timed: {timed:?}"
-    );
+    assert!(counted(&timed) >= 20, "each that was due is timed: {timed:?}");
 }
 
 #[test]

@@ -25,11 +25,7 @@ pub(super) struct Line {
 
 impl Line {
     pub(super) fn new(fd: OwnedFd, set: u32, stream: u32) -> Result<Self, LoadError> {
-        let line = Self {
-            fd: Arc::new(fd),
-            set,
-            stream,
-        };
+        let line = Self { fd: Arc::new(fd), set, stream };
         let timeouts = socket::set_timeouts(line.fd(), BLOCK);
         timeouts.map_err(|source| line.failed("setsockopt", source))?;
         Ok(line)
@@ -103,10 +99,7 @@ impl Line {
         let mut events = PollFlags::IN;
         events.set(PollFlags::OUT, wanted);
         let mut fds = [PollFd::from_borrowed_fd(self.fd(), events)];
-        let time = Timespec {
-            tv_sec: most.as_secs() as i64,
-            tv_nsec: most.subsec_nanos().into(),
-        };
+        let time = Timespec { tv_sec: most.as_secs() as i64, tv_nsec: most.subsec_nanos().into() };
         match poll(&mut fds, Some(&time)) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(e) => return Err(self.failed("poll", e.into())),
@@ -149,18 +142,12 @@ impl Line {
 
     /// Makes an error that says that the other end broke this stream's protocol.
     pub(super) fn garbled(&self, what: &str) -> LoadError {
-        LoadError::Protocol {
-            what: format!("stream {} of set {}: {what}", self.stream, self.set),
-        }
+        LoadError::Protocol { what: format!("stream {} of set {}: {what}", self.stream, self.set) }
     }
 
     /// Makes an error for a failed call on this stream.
     pub(super) fn failed(&self, call: &'static str, source: io::Error) -> LoadError {
-        LoadError::Call {
-            call,
-            stream: self.stream,
-            source,
-        }
+        LoadError::Call { call, stream: self.stream, source }
     }
 }
 
@@ -174,10 +161,7 @@ pub(super) fn unless_paused(result: io::Result<usize>) -> io::Result<usize> {
 
 /// Returns whether a call ended by its timeout or by a signal, so that it can be repeated.
 pub(super) fn is_pause(e: &io::Error) -> bool {
-    matches!(
-        e.kind(),
-        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
-    )
+    matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
 
 /// A mark that is being sent or received: a call may move only a part of it.

@@ -62,10 +62,7 @@ pub struct Notice {
 impl Notice {
     /// Makes notices of resources that a host denies, in full or in part. The run continues without them.
     pub(crate) fn hints(gaps: Vec<Gap>) -> Vec<Self> {
-        let hint = |gap| Self {
-            level: Level::Hint,
-            gap,
-        };
+        let hint = |gap| Self { level: Level::Hint, gap };
         gaps.into_iter().map(hint).collect()
     }
 }
@@ -132,9 +129,7 @@ impl Lines for NoLines {
         streams: u32,
         _: ConfigureEach<'_>,
     ) -> Result<Vec<OwnedFd>, LoadError> {
-        (0..streams)
-            .map(|stream| Err(no_far_end(set, stream)))
-            .collect()
+        (0..streams).map(|stream| Err(no_far_end(set, stream))).collect()
     }
 
     fn datagrams(
@@ -207,10 +202,7 @@ fn without_sockets(knobs: &Knobs, who: &str) -> Result<(), String> {
             (knobs.window_clamp.is_some(), "window"),
             (knobs.pacing.is_some(), "pace"),
             (knobs.two_writes, "message of two writes"),
-            (
-                knobs.receive == Receive::Discard,
-                "way to drop payload unread",
-            ),
+            (knobs.receive == Receive::Discard, "way to drop payload unread"),
             (knobs.copy != Handover::Copy, "way but a copy"),
         ],
     )
@@ -232,11 +224,7 @@ pub(crate) fn marked(fd: BorrowedFd<'_>, knobs: &Knobs) -> Option<io::Result<()>
 
 /// Makes a gap for an option that an end of a set lacks, or has less of than requested.
 fn refused(what: &str, why: &str) -> Gap {
-    Gap {
-        what: format!("set.{what}"),
-        why: why.to_owned(),
-        hint: String::new(),
-    }
+    Gap { what: format!("set.{what}"), why: why.to_owned(), hint: String::new() }
 }
 
 /// A way to move bytes.
@@ -292,11 +280,7 @@ struct Unmade {
 
 /// Makes an end that needs only connections, which `connect` makes.
 fn unmade(side: Side, plan: &SetPlan, connect: Connect) -> Box<dyn Prepared> {
-    Box::new(Unmade {
-        side,
-        plan: plan.clone(),
-        connect,
-    })
+    Box::new(Unmade { side, plan: plan.clone(), connect })
 }
 
 impl Prepared for Unmade {

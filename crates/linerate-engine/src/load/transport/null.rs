@@ -47,10 +47,7 @@ impl Prepared for Pretended {
 
     fn connect(self: Box<Self>, _: &Offer, _: &mut dyn Lines) -> Result<Connected, LoadError> {
         let pretender = |_| Box::new(Pretender { ended: Vec::new() }) as _;
-        Ok(Connected {
-            workers: (0..self.0).map(pretender).collect(),
-            end: SetEnd::default(),
-        })
+        Ok(Connected { workers: (0..self.0).map(pretender).collect(), end: SetEnd::default() })
     }
 }
 

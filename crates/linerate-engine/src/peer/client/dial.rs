@@ -28,10 +28,7 @@ const PATIENCE_ALL: Duration = Duration::from_secs(15);
 /// Longest time until a stop is noticed while a connection is made.
 pub(super) const HEED: Duration = Duration::from_millis(100);
 
-const HELLO: Hello = Hello {
-    versions: VERSIONS,
-    kind: Kind::Control,
-};
+const HELLO: Hello = Hello { versions: VERSIONS, kind: Kind::Control };
 
 /// Opens a control connection to the first address that accepts it, unless `stopped` returns true before. Returns it
 /// with the server's reply.
@@ -106,12 +103,7 @@ fn small_packets(address: SocketAddr, stopped: &dyn Fn() -> bool) -> io::Result<
 /// Makes a non-blocking socket for connections to `address`.
 pub(crate) fn socket(address: SocketAddr) -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    Ok(socket_with(
-        family(&address),
-        SocketType::STREAM,
-        flags,
-        Some(ipproto::TCP),
-    )?)
+    Ok(socket_with(family(&address), SocketType::STREAM, flags, Some(ipproto::TCP))?)
 }
 
 /// Connects `socket`; fails once the deadline has passed, or, as interrupted, within [`HEED`] once `stopped` returns
@@ -161,10 +153,7 @@ pub(super) fn begin(socket: &OwnedFd, address: SocketAddr) -> io::Result<()> {
 fn unreached(address: SocketAddr, source: io::Error) -> PeerError {
     match source.kind() {
         ErrorKind::ConnectionRefused => PeerError::NoServer { address },
-        ErrorKind::TimedOut => PeerError::TimedOut {
-            address,
-            seconds: PATIENCE.as_secs(),
-        },
+        ErrorKind::TimedOut => PeerError::TimedOut { address, seconds: PATIENCE.as_secs() },
         _ => PeerError::NoRoute { address, source },
     }
 }
@@ -185,19 +174,12 @@ fn preamble(
     if VERSIONS.common(reply.versions).is_none() {
         return Err(version(address, reply.versions));
     }
-    let preamble = Preamble {
-        hello,
-        reply: bytes,
-    };
+    let preamble = Preamble { hello, reply: bytes };
     Ok((preamble, reply))
 }
 
 fn version(address: SocketAddr, theirs: Versions) -> PeerError {
-    PeerError::Version {
-        address,
-        theirs,
-        ours: VERSIONS,
-    }
+    PeerError::Version { address, theirs, ours: VERSIONS }
 }
 
 /// Reads the server's preamble; stops as soon as the bytes cannot be a preamble.
@@ -218,10 +200,7 @@ fn first_bytes(
                 match wait_unless(&stream, PollFlags::IN, deadline, stopped) {
                     Ok(()) => {}
                     Err(ChannelError::TimedOut) => {
-                        return Err(PeerError::Silent {
-                            address,
-                            seconds: GIVEN_UP.as_secs(),
-                        });
+                        return Err(PeerError::Silent { address, seconds: GIVEN_UP.as_secs() });
                     }
                     Err(e) => return Err(PeerError::broken(address, &e)),
                 }
@@ -244,10 +223,7 @@ fn seems(bytes: &[u8]) -> &'static str {
         (&[0x15, 0x03], ", but a TLS server"),
         (&HELLO.encode(), ", but a service that echoes"),
     ];
-    known
-        .iter()
-        .find(|(start, _)| bytes.starts_with(start))
-        .map_or("", |(_, seems)| seems)
+    known.iter().find(|(start, _)| bytes.starts_with(start)).map_or("", |(_, seems)| seems)
 }
 
 fn shake(

@@ -35,10 +35,7 @@ const WAVE: u32 = 8;
 /// unauthenticated connections may have taken its place.
 const TRIES: u32 = 5;
 
-const HELLO: Hello = Hello {
-    versions: VERSIONS,
-    kind: Kind::Data,
-};
+const HELLO: Hello = Hello { versions: VERSIONS, kind: Kind::Data };
 
 /// Time after which a connection whose first packet or its answer was lost is dialled again. If `LATE_ROUNDS` round
 /// trips of the path are longer, they are used instead. The time doubles with each attempt; the kernel would wait for
@@ -64,11 +61,7 @@ pub(in crate::peer) struct Dialler {
 }
 
 /// Size of the server's longest message.
-const LONGEST: usize = if REPLY_LEN > PROOF_LEN {
-    REPLY_LEN
-} else {
-    PROOF_LEN
-};
+const LONGEST: usize = if REPLY_LEN > PROOF_LEN { REPLY_LEN } else { PROOF_LEN };
 
 /// The event that a connection waits for.
 enum Stage {
@@ -131,9 +124,7 @@ impl Young {
     /// Sends a few bytes, which fit into the buffer of a new connection at once.
     fn say(&self, bytes: &[u8]) -> io::Result<()> {
         let said = (&self.line).write(bytes)?;
-        (said == bytes.len())
-            .then_some(())
-            .ok_or(ErrorKind::WriteZero.into())
+        (said == bytes.len()).then_some(()).ok_or(ErrorKind::WriteZero.into())
     }
 }
 
@@ -178,11 +169,7 @@ impl Dialler {
                 return Err(call("connect", late.stream, ErrorKind::Interrupted));
             }
             if self.waiting.is_over(began, GIVEN_UP) {
-                let call_of = if matches!(late.stage, Stage::Making) {
-                    "connect"
-                } else {
-                    "recv"
-                };
+                let call_of = if matches!(late.stage, Stage::Making) { "connect" } else { "recv" };
                 return Err(call(call_of, late.stream, ErrorKind::TimedOut));
             }
             for n in ready(&all)? {
@@ -247,10 +234,7 @@ impl Dialler {
         };
         match &young.stage {
             Stage::Making => {
-                let error = young
-                    .line
-                    .take_error()
-                    .and_then(|error| error.map_or(Ok(()), Err));
+                let error = young.line.take_error().and_then(|error| error.map_or(Ok(()), Err));
                 error.map_err(|e| call("connect", stream, e))?;
                 let hello: [u8; HELLO_LEN] = HELLO.encode();
                 young.say(&hello).map_err(failed)?;
@@ -280,17 +264,9 @@ impl Dialler {
 
     /// Makes the claim to a stream of a set, over the bytes exchanged so far.
     fn claim(&self, set: u32, stream: u32, reply: [u8; REPLY_LEN]) -> (Preamble, Claim) {
-        let preamble = Preamble {
-            hello: HELLO.encode(),
-            reply,
-        };
-        let mut claim = Claim {
-            session: self.session,
-            set,
-            stream,
-            nonce: random(),
-            proof: [0; PROOF_LEN],
-        };
+        let preamble = Preamble { hello: HELLO.encode(), reply };
+        let mut claim =
+            Claim { session: self.session, set, stream, nonce: random(), proof: [0; PROOF_LEN] };
         claim.proof = preamble.prove(Prover::Near, &self.secret, &claim);
         (preamble, claim)
     }
@@ -300,18 +276,14 @@ impl Dialler {
 fn ready(all: &[Young]) -> Result<Vec<usize>, LoadError> {
     let waiting = all.iter().enumerate();
     let waiting = waiting.filter_map(|(n, young)| Some((n, young, young.wanted()?)));
-    let (places, mut fds): (Vec<usize>, Vec<PollFd<'_>>) = waiting
-        .map(|(n, young, wanted)| (n, PollFd::new(&young.line, wanted)))
-        .unzip();
+    let (places, mut fds): (Vec<usize>, Vec<PollFd<'_>>) =
+        waiting.map(|(n, young, wanted)| (n, PollFd::new(&young.line, wanted))).unzip();
     match poll(&mut fds, Some(&timespec(HEED))) {
         Ok(_) | Err(Errno::INTR) => {}
         Err(e) => return Err(call("poll", all[places[0]].stream, e)),
     }
     let can = places.into_iter().zip(&fds);
-    Ok(can
-        .filter(|(_, fd)| !fd.revents().is_empty())
-        .map(|(n, _)| n)
-        .collect())
+    Ok(can.filter(|(_, fd)| !fd.revents().is_empty()).map(|(n, _)| n).collect())
 }
 
 impl Lines for Dialler {
@@ -325,8 +297,7 @@ impl Lines for Dialler {
         for first in (0..streams).step_by(WAVE as usize) {
             let wave = first..streams.min(first + WAVE);
             for (stream, line) in wave.clone().zip(self.wave(set, wave, &mut *configure)?) {
-                line.set_nonblocking(false)
-                    .map_err(|e| call("fcntl", stream, e))?;
+                line.set_nonblocking(false).map_err(|e| call("fcntl", stream, e))?;
                 all.push(line.into());
             }
         }
@@ -343,10 +314,7 @@ impl Lines for Dialler {
         let mut hastened =
             |_, line: &OwnedFd| hasten(line).map_err(|e| call("setsockopt", stream, e));
         let one = self.wave(set, stream..stream + 1, &mut hastened)?;
-        let device = self
-            .source
-            .clone()
-            .filter(|source| address(source).is_none());
+        let device = self.source.clone().filter(|source| address(source).is_none());
         let mut placed = |fd: &OwnedFd| {
             if let Some(device) = &device {
                 set_device(fd.as_fd(), device).map_err(|e| unbound(device, &e))?;
@@ -354,11 +322,7 @@ impl Lines for Dialler {
             configure(fd)
         };
         let secret = &self.secret;
-        let of = Meeting {
-            secret,
-            set,
-            stream,
-        };
+        let of = Meeting { secret, set, stream };
         of.dial(&one[0], &mut placed)
     }
 
@@ -388,18 +352,11 @@ fn refused(set: u32, stream: u32, why: &dyn std::fmt::Display) -> LoadError {
 }
 
 fn call(call: &'static str, stream: u32, source: impl Into<io::Error>) -> LoadError {
-    LoadError::Call {
-        call,
-        stream,
-        source: source.into(),
-    }
+    LoadError::Call { call, stream, source: source.into() }
 }
 
 fn unbound(source: &str, error: &io::Error) -> LoadError {
-    LoadError::Lacking {
-        what: format!("cannot send from {source}: {error}"),
-        hint: "ip address",
-    }
+    LoadError::Lacking { what: format!("cannot send from {source}: {error}"), hint: "ip address" }
 }
 
 #[cfg(test)]
@@ -453,10 +410,7 @@ mod tests {
             let Err(error) = begun(wrong).map(drop) else {
                 panic!("{wrong}");
             };
-            assert!(
-                error.to_string().starts_with("cannot send from "),
-                "{error}"
-            );
+            assert!(error.to_string().starts_with("cannot send from "), "{error}");
         }
     }
 
@@ -467,18 +421,13 @@ mod tests {
         let mut young = dialler.begin(0, &mut |_, _| Ok(())).unwrap();
         let mut late = |dialler: &Dialler, tries, millis| {
             young.tries = tries;
-            young.began = Instant::now()
-                .checked_sub(Duration::from_millis(millis))
-                .unwrap();
+            young.began = Instant::now().checked_sub(Duration::from_millis(millis)).unwrap();
             dialler.is_late(&young)
         };
         assert!(!late(&dialler, 1, 4000), "nothing is known of the path");
-        for (round_trip, tries, in_time, too_late) in [
-            (1, 1, 100, 201),
-            (1, 2, 300, 401),
-            (300, 1, 800, 901),
-            (300, 2, 1700, 1801),
-        ] {
+        for (round_trip, tries, in_time, too_late) in
+            [(1, 1, 100, 201), (1, 2, 300, 401), (300, 1, 800, 901), (300, 2, 1700, 1801)]
+        {
             dialler.round_trip = Some(Duration::from_millis(round_trip));
             assert!(!late(&dialler, tries, in_time));
             assert!(late(&dialler, tries, too_late));

@@ -46,11 +46,7 @@ impl LocalServer {
             // If the server fails, the session is lost and reports this.
             .spawn(move || drop(server.run(&asked)))
             .map_err(failed("starting a thread"))?;
-        Ok(Self {
-            address,
-            stop,
-            thread: Some(thread),
-        })
+        Ok(Self { address, stop, thread: Some(thread) })
     }
 }
 

@@ -131,18 +131,9 @@ impl Client {
             boot_id: near.clone(),
         };
         let (session, secret, far) = match greet(&mut channel, &hello, stopped) {
-            Ok(Answer::Welcome {
-                session,
-                secret,
-                boot_id,
-                ..
-            }) => (session, secret, boot_id),
+            Ok(Answer::Welcome { session, secret, boot_id, .. }) => (session, secret, boot_id),
             Ok(Answer::Refused { what, hint }) => {
-                return Err(PeerError::Refused {
-                    address,
-                    what,
-                    hint,
-                });
+                return Err(PeerError::Refused { address, what, hint });
             }
             Ok(Answer::Bye { what }) => return Err(PeerError::Broken { address, what }),
             Ok(_) => {
@@ -190,10 +181,7 @@ impl Client {
         let key = Key::generate();
         let local = LocalServer::start(key.clone(), Arc::clone(&machine), changes.clone())?;
         let mut client = Self::connect(&ClientOptions {
-            target: Target {
-                host: local.address.ip().to_string(),
-                port: local.address.port(),
-            },
+            target: Target { host: local.address.ip().to_string(), port: local.address.port() },
             family: None,
             key: Some(key),
             open: false,
@@ -336,10 +324,7 @@ impl Client {
     /// Notes that the connection failed, so that no more requests are possible. `patience` is the time that was waited for
     /// an answer.
     fn broke(&mut self, e: &ChannelError, patience: Duration) -> LinkError {
-        let process = self
-            .end
-            .info()
-            .is_some_and(|t| t.far_end == FarEnd::Process);
+        let process = self.end.info().is_some_and(|t| t.far_end == FarEnd::Process);
         let hint = match (e, process) {
             // The far host's system still keeps the connection open; otherwise its end would have been noticed.
             (ChannelError::TimedOut, false) => SUSPENDED,
@@ -378,10 +363,7 @@ impl Client {
     fn join(&mut self, plan: &SetPlan, far_offer: &Vec<u8>) -> Result<Set, LinkError> {
         let set = plan.id;
         let near_offer = self.end.prepare(plan).map_err(|e| load(&e))?;
-        self.send(&Ask::Connect {
-            set,
-            offer: near_offer,
-        })?;
+        self.send(&Ask::Connect { set, offer: near_offer })?;
         let source = plan.knobs.options.word(BIND.key);
         self.dialler.source = source.map(str::to_owned);
         let near = match self.end.connect(set, far_offer, &mut self.dialler) {
@@ -416,18 +398,8 @@ impl Client {
                 });
                 let pattern = plan.pattern;
                 let streams = plan.knobs.streams;
-                self.sets.insert(
-                    set,
-                    Joined {
-                        pattern,
-                        paired,
-                        streams,
-                    },
-                );
-                Ok(Set {
-                    plan: plan.clone(),
-                    ends: vec![near, far],
-                })
+                self.sets.insert(set, Joined { pattern, paired, streams });
+                Ok(Set { plan: plan.clone(), ends: vec![near, far] })
             }
             _ => Err(self.out_of_turn()),
         }
@@ -455,17 +427,11 @@ fn of_far(what: &str) -> String {
 }
 
 fn refused(what: String) -> LinkError {
-    LinkError::Refused {
-        what,
-        hint: String::new(),
-    }
+    LinkError::Refused { what, hint: String::new() }
 }
 
 fn load(e: &LoadError) -> LinkError {
-    LinkError::Refused {
-        what: e.to_string(),
-        hint: e.hint().into(),
-    }
+    LinkError::Refused { what: e.to_string(), hint: e.hint().into() }
 }
 
 /// The near end of a session with the server at `address`.

@@ -48,11 +48,7 @@ pub(super) fn run(
     let clock = clock(client)?;
     let mut running = arm(client, plan)?;
     let (began, far_began) = go(client, plan, &mut running)?;
-    let mut watch = Watch {
-        ask: watch,
-        live: running.live(),
-        ended: Ended::default(),
-    };
+    let mut watch = Watch { ask: watch, live: running.live(), ended: Ended::default() };
     let readings = drive(client, plan, running, &mut watch);
     let mut step = Step {
         plan: watch.ended.plan(plan),
@@ -92,11 +88,9 @@ fn disorder(ends: &[EndReadings], sets: &HashMap<u32, Joined>) -> Option<Trouble
         }
     }
     let directed = |set| match sets.get(&set).copied() {
-        Some(Joined {
-            pattern: Pattern::Stream { direction },
-            paired: true,
-            ..
-        }) => Some(direction),
+        Some(Joined { pattern: Pattern::Stream { direction }, paired: true, .. }) => {
+            Some(direction)
+        }
         _ => None,
     };
     let same = |a: &Total, b: &Total| (a.set, a.stream) == (b.set, b.stream);
@@ -131,10 +125,7 @@ fn reasons(ends: &[EndReadings]) -> String {
 }
 
 fn trouble(side: Side, what: &str) -> Trouble {
-    Trouble {
-        side,
-        what: what.into(),
-    }
+    Trouble { side, what: what.into() }
 }
 
 /// Arms the far end, then the near one.
@@ -255,11 +246,7 @@ fn far(client: &mut Client, watch: &mut Watch<'_>) -> Result<EndReadings, LinkEr
     let most = |stopped| if stopped { READINGS_STOPPED } else { READINGS };
     let mut until = Instant::now() + most(watch.ended.stopped);
     // An older far end is silent until its step has ended.
-    let patience = if client.version < BEATS {
-        READINGS
-    } else {
-        GIVEN_UP
-    };
+    let patience = if client.version < BEATS { READINGS } else { GIVEN_UP };
     loop {
         match client.receive_by(look(until))? {
             Some(Answer::Readings { end }) => return Ok(end),
@@ -307,10 +294,8 @@ impl Clock {
     /// Returns the offset with the error bound at the time `now`; `None` once the bound has grown too large.
     fn later(self, now: u64) -> Option<Self> {
         let growth = self.growth(now);
-        (growth <= self.bound / GROWTH).then(|| Self {
-            bound: self.bound.saturating_add(growth),
-            ..self
-        })
+        (growth <= self.bound / GROWTH)
+            .then(|| Self { bound: self.bound.saturating_add(growth), ..self })
     }
 
     /// Converts the offset to the clocks of a step, which start at zero: the result is added to a time in the near
@@ -361,28 +346,15 @@ mod tests {
     use proptest::prelude::*;
 
     fn ended(sent: u64, received: u64, complete: bool) -> EndReadings {
-        let total = Total {
-            set: 4,
-            stream: 0,
-            sent,
-            received,
-            complete,
-        };
-        EndReadings {
-            totals: vec![total],
-            ..EndReadings::default()
-        }
+        let total = Total { set: 4, stream: 0, sent, received, complete };
+        EndReadings { totals: vec![total], ..EndReadings::default() }
     }
 
     #[test]
     fn a_stream_that_does_not_end_in_order_taints_the_step() {
         let of = |pattern, paired| {
             let streams = 1;
-            let joined = Joined {
-                pattern,
-                paired,
-                streams,
-            };
+            let joined = Joined { pattern, paired, streams };
             HashMap::from([(4, joined)])
         };
         let sets = |direction| of(Pattern::Stream { direction }, true);
@@ -398,10 +370,7 @@ mod tests {
             hint: String::new(),
         });
         let what = disorder(&[all(true), gone], &forward).unwrap().what;
-        assert_eq!(
-            what,
-            "stream 0 of set 4 did not end in order (far: its thread failed)"
-        );
+        assert_eq!(what, "stream 0 of set 4 did not end in order (far: its thread failed)");
         for (ends, sets, at) in [
             ([all(true), got(6, true)], &forward, Side::Far),
             ([got(6, true), all(true)], &reverse, Side::Near),
@@ -412,15 +381,10 @@ mod tests {
             assert_eq!(side(ends, sets), Some(at));
         }
         // Without a far end both ends only send.
-        let stream = Pattern::Stream {
-            direction: Direction::Forward,
-        };
+        let stream = Pattern::Stream { direction: Direction::Forward };
         let unpaired = of(stream, false);
         assert_eq!(side([all(true), ended(9, 0, true)], &unpaired), None);
-        let trips = Pattern::PingPong {
-            size: linerate_core::units::Bytes(1),
-            interval: Nanos(0),
-        };
+        let trips = Pattern::PingPong { size: linerate_core::units::Bytes(1), interval: Nanos(0) };
         let trips = of(trips, true);
         assert_eq!(side([ended(9, 9, true), ended(8, 8, true)], &trips), None);
         let lost = side([ended(9, 9, true), ended(8, 8, false)], &trips);

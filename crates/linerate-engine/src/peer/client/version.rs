@@ -40,10 +40,7 @@ mod tests {
             let plan = SetPlan {
                 id: 0,
                 pattern: Pattern::Stream { direction },
-                knobs: Knobs {
-                    copy,
-                    ..Knobs::default()
-                },
+                knobs: Knobs { copy, ..Knobs::default() },
             };
             understood(&plan, version)
         };
@@ -53,9 +50,6 @@ mod tests {
             panic!("it would be a broken message there");
         };
         assert!(what.contains("`--copy io-uring`"), "{what}");
-        assert!(
-            hint.starts_with("update linerate on the far host"),
-            "{hint}"
-        );
+        assert!(hint.starts_with("update linerate on the far host"), "{hint}");
     }
 }

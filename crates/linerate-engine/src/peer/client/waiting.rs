@@ -108,9 +108,7 @@ mod tests {
     use super::*;
 
     fn ago(secs: u64) -> Instant {
-        Instant::now()
-            .checked_sub(Duration::from_secs(secs))
-            .unwrap()
+        Instant::now().checked_sub(Duration::from_secs(secs)).unwrap()
     }
 
     #[test]
@@ -120,11 +118,7 @@ mod tests {
             let silent = waiting.silent(heard);
             silent >= Duration::from_secs(secs) && silent < Duration::from_secs(secs + 100)
         };
-        assert_eq!(
-            waiting.silent(ago(900)),
-            Duration::ZERO,
-            "nothing was asked"
-        );
+        assert_eq!(waiting.silent(ago(900)), Duration::ZERO, "nothing was asked");
         waiting.asked();
         waiting.asked = Some(ago(500));
         assert!(is(&waiting, ago(900), 500));

@@ -52,10 +52,7 @@ impl Default for PartialOpening {
     fn default() -> Self {
         Self {
             phase: Phase::Hello,
-            preamble: Preamble {
-                hello: [0; HELLO_LEN],
-                reply: [0; REPLY_LEN],
-            },
+            preamble: Preamble { hello: [0; HELLO_LEN], reply: [0; REPLY_LEN] },
             buffer: [0; CLAIM_LEN],
             have: 0,
         }
@@ -121,10 +118,7 @@ impl Gate<'_, '_> {
             return Err("refused, wrong key");
         };
         let limits = &self.server.options.limits;
-        let opened = self
-            .server
-            .sessions
-            .open(limits.sessions, group(pending.from));
+        let opened = self.server.sessions.open(limits.sessions, group(pending.from));
         let membership = match opened {
             Ok(Ok(membership)) => membership,
             full => {
@@ -204,17 +198,10 @@ impl Gate<'_, '_> {
 /// Answers the hello, and sets the phase that must follow.
 fn greet(pending: &mut Pending, access: Access) -> Result<(), Refusal> {
     let received = &mut pending.received;
-    received
-        .preamble
-        .hello
-        .copy_from_slice(&received.buffer[..HELLO_LEN]);
+    received.preamble.hello.copy_from_slice(&received.buffer[..HELLO_LEN]);
     let hello = Hello::decode(&received.preamble.hello)
         .map_err(|_| "refused, it does not speak the linerate protocol")?;
-    let reply = Reply {
-        versions: VERSIONS,
-        access,
-        nonce: random(),
-    };
+    let reply = Reply { versions: VERSIONS, access, nonce: random() };
     received.preamble.reply = reply.encode();
     received.phase = match hello.kind {
         Kind::Control => Phase::Handshake,

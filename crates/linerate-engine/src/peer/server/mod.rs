@@ -157,21 +157,13 @@ impl Server {
             time: limits.proof,
         };
         let served = thread::scope(|scope| {
-            let gate = Gate {
-                server: self,
-                stop,
-                scope,
-                begun: Cell::new(0),
-            };
+            let gate = Gate { server: self, stop, scope, begun: Cell::new(0) };
             let served = Strangers::new(&self.listeners, stop, bounds, &lines, gate).run();
             // Without the gate, no session could get data connections any more, so the server stops.
             stop.request();
             served
         });
         self.lines.finish();
-        served.map_err(|source| PeerError::System {
-            call: "waiting for connections",
-            source,
-        })
+        served.map_err(|source| PeerError::System { call: "waiting for connections", source })
     }
 }

@@ -69,18 +69,9 @@ impl Sessions {
         if table.values().filter(|open| open.from == from).count() >= of_one(limit) {
             return Ok(Err(Full::Address));
         }
-        let open = Open {
-            room: Arc::clone(&room),
-            from,
-            taken: Taken::default(),
-        };
+        let open = Open { room: Arc::clone(&room), from, taken: Taken::default() };
         table.insert(id, open);
-        Ok(Ok(Membership {
-            sessions: Arc::clone(self),
-            id,
-            from,
-            room,
-        }))
+        Ok(Ok(Membership { sessions: Arc::clone(self), id, from, room }))
     }
 
     pub(super) fn room(&self, id: &SessionId) -> Option<Arc<Room>> {
@@ -136,10 +127,7 @@ impl Membership {
             seen.insert(self.id);
         }
         loading.insert(self.id, others);
-        RunningStep {
-            sessions: Arc::clone(&self.sessions),
-            id: self.id,
-        }
+        RunningStep { sessions: Arc::clone(&self.sessions), id: self.id }
     }
 }
 
@@ -265,9 +253,8 @@ mod tests {
         let open = |sessions: &Arc<Sessions>, limit, from| sessions.open(limit, from).unwrap();
         for (limit, of_one) in [(3, 3), (4, 3), (32, 24)] {
             let sessions = Arc::new(Sessions::default());
-            let hers: Vec<_> = (0..of_one)
-                .map(|_| open(&sessions, limit, HOME).ok().unwrap())
-                .collect();
+            let hers: Vec<_> =
+                (0..of_one).map(|_| open(&sessions, limit, HOME).ok().unwrap()).collect();
             let full = open(&sessions, limit, HOME).err();
             let others = IpAddr::from([192, 0, 2, 1]);
             if of_one == limit {
@@ -285,10 +272,7 @@ mod tests {
     fn what_sessions_take_is_bounded_by_address_and_given_back() {
         let (sessions, limits) = (Arc::new(Sessions::default()), PlanLimits::default());
         let open = |from| sessions.open(9, from).unwrap().ok().unwrap();
-        let streams = |streams| Taken {
-            streams,
-            ..Taken::default()
-        };
+        let streams = |streams| Taken { streams, ..Taken::default() };
         let (a, b, other) = (open(HOME), open(HOME), open(IpAddr::from([192, 0, 2, 1])));
         assert!(a.take(streams(40_000), &limits).is_ok());
         assert!(b.take(streams(20_001), &limits).is_err());

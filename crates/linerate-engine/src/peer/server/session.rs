@@ -114,16 +114,11 @@ pub(super) fn serve(guest: Guest) {
 /// Returns the answer to a client that requests an engine that it may not use, and the log line; `None` if it may.
 /// Shared memory is only for the process that started this one.
 fn unserved(engine: &str, process: bool) -> Option<(Answer, &'static str)> {
-    let refused = |what: &str, hint: &str| Answer::Refused {
-        what: what.to_owned(),
-        hint: hint.to_owned(),
-    };
+    let refused =
+        |what: &str, hint: &str| Answer::Refused { what: what.to_owned(), hint: hint.to_owned() };
     match transport(engine).map(Transport::info) {
         None => Some((
-            refused(
-                &format!("it has no engine `{engine}`"),
-                "update linerate on the far host",
-            ),
+            refused(&format!("it has no engine `{engine}`"), "update linerate on the far host"),
             "it asked for an unknown engine",
         )),
         Some(info) if info.far_end == FarEnd::Process && !process => Some((
@@ -169,11 +164,7 @@ impl fmt::Display for Done {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (sent, received) = (Bytes(self.sent), Bytes(self.received));
         let s = if self.steps == 1 { "" } else { "s" };
-        write!(
-            f,
-            "{} step{s}, {sent} sent, {received} received",
-            self.steps
-        )
+        write!(f, "{} step{s}, {sent} sent, {received} received", self.steps)
     }
 }
 
@@ -208,9 +199,7 @@ impl Session {
         let epoch = Instant::now();
         let first = Ask::decode(&channel.receive(epoch + guest.limits.proof)?);
         let (engine, near) = match first {
-            Ok(Ask::Hello {
-                engine, boot_id, ..
-            }) => (engine, boot_id),
+            Ok(Ask::Hello { engine, boot_id, .. }) => (engine, boot_id),
             Ok(Ask::Bye) => return Err(Ended::Checked),
             _ => return Err(Ended::Broke("no hello at the start".into())),
         };
@@ -251,9 +240,8 @@ impl Session {
 
     fn run(&mut self) -> Ended {
         let ended = loop {
-            let done = self
-                .ask("after the last answer", self.limits.idle)
-                .and_then(|ask| self.serve(ask));
+            let done =
+                self.ask("after the last answer", self.limits.idle).and_then(|ask| self.serve(ask));
             if let Err(ended) = done {
                 break ended;
             }
@@ -305,11 +293,7 @@ impl Session {
         }
         match self.end.prepare(plan) {
             Ok(offer) => {
-                let held = Held {
-                    plan: plan.clone(),
-                    taken: own,
-                    connected: false,
-                };
+                let held = Held { plan: plan.clone(), taken: own, connected: false };
                 self.membership.room().expect(plan.id, plan.knobs.streams);
                 self.sets.insert(plan.id, held);
                 self.log_change(plan);
@@ -507,17 +491,11 @@ impl Session {
     }
 
     fn refuse_load(&mut self, e: &LoadError) -> Result<(), Ended> {
-        self.answer(&Answer::Refused {
-            what: e.to_string(),
-            hint: e.hint().into(),
-        })
+        self.answer(&Answer::Refused { what: e.to_string(), hint: e.hint().into() })
     }
 
     fn refuse(&mut self, what: &str) -> Result<(), Ended> {
-        self.answer(&Answer::Refused {
-            what: what.into(),
-            hint: String::new(),
-        })
+        self.answer(&Answer::Refused { what: what.into(), hint: String::new() })
     }
 }
 

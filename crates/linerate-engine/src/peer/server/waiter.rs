@@ -88,21 +88,15 @@ impl Lines for Waiter<'_> {
     ) -> Result<Datagrams, LoadError> {
         let line = self.fetch(set, stream)?;
         let secret = self.room.secret();
-        let of = Meeting {
-            secret,
-            set,
-            stream,
-        };
+        let of = Meeting { secret, set, stream };
         of.accept(&line, self.stop, configure)
     }
 
     /// Returns whether the server or the near end has given up. While the near end connects, it sends a message only
     /// if it cancels.
     fn given_up(&self) -> bool {
-        let mut fds = [
-            PollFd::new(self.control, PollFlags::IN),
-            PollFd::new(self.stop, PollFlags::IN),
-        ];
+        let mut fds =
+            [PollFd::new(self.control, PollFlags::IN), PollFd::new(self.stop, PollFlags::IN)];
         let said = poll(&mut fds, Some(&timespec(Duration::ZERO)));
         said.is_ok_and(|ready| ready > 0) || Instant::now() >= self.until
     }

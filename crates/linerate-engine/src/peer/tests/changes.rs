@@ -53,9 +53,7 @@ fn a_setting_is_another_one_exactly_while_its_set_is_used() {
     assert_eq!(place.value(), OLD);
     client.prepare(&changed(2, larger())).unwrap();
     drop(client);
-    assert!(eventually(
-        || place.value() == OLD && place.journals().is_empty()
-    ));
+    assert!(eventually(|| place.value() == OLD && place.journals().is_empty()));
 }
 
 #[test]
@@ -91,14 +89,7 @@ fn what_is_out_of_bounds_is_refused_and_the_session_goes_on() {
         assert!(what.contains("tcp-rmem"), "{what}");
     }
     let setting = Setting::SendOffloads;
-    refused(client.prepare(&changed(
-        0,
-        HostChange {
-            setting,
-            value: 2,
-            ..larger()
-        },
-    )));
+    refused(client.prepare(&changed(0, HostChange { setting, value: 2, ..larger() })));
     assert_eq!(place.value(), OLD);
     client.prepare(&stream(0, Direction::Forward, 1)).unwrap();
 }

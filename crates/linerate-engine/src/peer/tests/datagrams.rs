@@ -24,11 +24,7 @@ use crate::peer::keys::Key;
 const SECRET: Secret = Secret([8; 32]);
 
 const fn of(secret: &Secret, stream: u32) -> Meeting<'_> {
-    Meeting {
-        secret,
-        set: 3,
-        stream,
-    }
+    Meeting { secret, set: 3, stream }
 }
 
 /// A data connection, and a far end that waits at its place.
@@ -125,15 +121,10 @@ fn a_server_that_proves_nothing_gets_no_datagrams() {
     let server = thread::spawn(move || {
         let mut line = listener.accept().unwrap().0;
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let place = Place {
-            port: socket.local_addr().unwrap().port(),
-            challenge: [5; 16],
-        };
+        let place = Place { port: socket.local_addr().unwrap().port(), challenge: [5; 16] };
         line.write_all(&place.encode()).unwrap();
         // It returns the datagrams that it receives, which proves nothing.
-        socket
-            .set_read_timeout(Some(Duration::from_secs(1)))
-            .unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
         let mut room = [0; 64];
         while let Ok((got, from)) = socket.recv_from(&mut room) {
             socket.send_to(&room[..got], from).unwrap();
@@ -162,20 +153,12 @@ fn a_session_of_datagrams_measures_and_serves_on() {
     let size = Bytes(64);
     let interval = Nanos::from_millis(5);
     let patterns = [
-        Pattern::Stream {
-            direction: Direction::Forward,
-        },
-        Pattern::Stream {
-            direction: Direction::Reverse,
-        },
+        Pattern::Stream { direction: Direction::Forward },
+        Pattern::Stream { direction: Direction::Reverse },
         Pattern::PingPong { size, interval },
     ];
     for (id, pattern) in patterns.into_iter().enumerate() {
-        let plan = SetPlan {
-            id: id as u32,
-            pattern,
-            knobs: knobs.clone(),
-        };
+        let plan = SetPlan { id: id as u32, pattern, knobs: knobs.clone() };
         client.prepare(&plan).unwrap();
     }
     let plan = StepPlan {
@@ -191,10 +174,7 @@ fn a_session_of_datagrams_measures_and_serves_on() {
     for end in &step.ends {
         assert_eq!(end.totals.len(), 6);
         for total in end.totals.iter().filter(|t| t.set < 2) {
-            assert!(
-                total.complete && total.sent + total.received > 0,
-                "{total:?}"
-            );
+            assert!(total.complete && total.sent + total.received > 0, "{total:?}");
         }
     }
     drop(client);

@@ -10,10 +10,7 @@ use super::*;
 use crate::peer::PORT;
 use crate::peer::handshake::{MESSAGE_LEN, Preamble, status};
 
-const HELLO: Hello = Hello {
-    versions: Versions { low: 1, high: 1 },
-    kind: Kind::Control,
-};
+const HELLO: Hello = Hello { versions: Versions { low: 1, high: 1 }, kind: Kind::Control };
 
 fn hint(result: Result<Client, PeerError>) -> (String, String) {
     let error = result.err().expect("no session");
@@ -42,26 +39,18 @@ fn no_key_is_refused_in_words() {
 
 #[test]
 fn the_usual_port_is_not_named_where_a_key_is_wanted() {
-    let needs_key = PeerError::NeedsKey {
-        address: ([10, 0, 0, 1], PORT).into(),
-        host: "brook".to_owned(),
-    };
+    let needs_key =
+        PeerError::NeedsKey { address: ([10, 0, 0, 1], PORT).into(), host: "brook".to_owned() };
     assert_eq!(needs_key.hint(), "linerate pair brook");
 }
 
 #[test]
 fn an_open_server_must_be_asked_for() {
     let server = Harness::start(None, Limits::default());
-    let options = ClientOptions {
-        open: false,
-        ..server.options(None)
-    };
+    let options = ClientOptions { open: false, ..server.options(None) };
     let (what, hint) = hint(Client::connect(&options));
     assert!(what.contains("is open"), "{what}");
-    assert!(
-        hint.contains("linerate pair 127.0.0.1") && hint.contains("--open"),
-        "{hint}"
-    );
+    assert!(hint.contains("linerate pair 127.0.0.1") && hint.contains("--open"), "{hint}");
     assert!(server.connect_with(None).is_ok());
 }
 
@@ -87,10 +76,7 @@ fn the_public_key_of_open_servers_opens_no_other() {
 
 #[test]
 fn a_full_server_says_that_it_is_busy() {
-    let limits = Limits {
-        sessions: 1,
-        ..Limits::default()
-    };
+    let limits = Limits { sessions: 1, ..Limits::default() };
     let server = Harness::start(Some(Key::generate()), limits);
     let key = server.key.as_ref();
     let first = crate::peer::client::verify(&target(server.address), None, key.unwrap());
@@ -196,11 +182,7 @@ fn a_recorded_handshake_opens_nothing() {
 
 #[test]
 fn a_crowd_from_one_address_loses_its_oldest() {
-    let limits = Limits {
-        proof: LONG,
-        pending_per_address: 4,
-        ..Limits::default()
-    };
+    let limits = Limits { proof: LONG, pending_per_address: 4, ..Limits::default() };
     let server = Harness::start(Some(Key::generate()), limits);
     let crowd: Vec<_> = (0..8).map(|_| server.dial()).collect();
     assert!(crowd[..4].iter().all(|s| ends(s, 0)));
@@ -228,9 +210,7 @@ fn an_idle_server_sleeps() {
     assert!(eventually(|| server.server.sessions() == 0));
     let switches = || {
         let status = std::fs::read_to_string(server.task()).unwrap();
-        let line = status
-            .lines()
-            .find(|l| l.starts_with("voluntary_ctxt_switches"));
+        let line = status.lines().find(|l| l.starts_with("voluntary_ctxt_switches"));
         line.unwrap().to_owned()
     };
     // It may still be on its way to sleep.
@@ -256,10 +236,7 @@ fn a_key_is_kept_only_when_the_server_accepts_it() {
     let target = target(server.address);
     let refused = pair(home.path(), &target, None, &Key::generate());
     let refused = refused.unwrap_err();
-    assert!(matches!(
-        refused,
-        PairError::Peer(PeerError::WrongKey { .. })
-    ));
+    assert!(matches!(refused, PairError::Peer(PeerError::WrongKey { .. })));
     assert!(refused.hint().contains("copy the whole key"));
     assert!(client_key(home.path(), &target.host).unwrap().is_none());
     let key = server.key.clone().unwrap();

@@ -33,21 +33,14 @@ impl Raw {
 
     fn open_for(server: &Harness, engine: &str) -> Self {
         let channel = hold(&target(server.address), server.key.as_ref().unwrap()).unwrap();
-        let mut raw = Self {
-            channel,
-            address: server.address,
-            session: [0; 16],
-            secret: Secret([0; 32]),
-        };
+        let mut raw =
+            Self { channel, address: server.address, session: [0; 16], secret: Secret([0; 32]) };
         let hello = Ask::Hello {
             linerate: "\u{1b}[31mtest".into(),
             engine: engine.into(),
             boot_id: String::new(),
         };
-        let Answer::Welcome {
-            session, secret, ..
-        } = raw.ask(&hello)
-        else {
+        let Answer::Welcome { session, secret, .. } = raw.ask(&hello) else {
             panic!("no welcome");
         };
         (raw.session, raw.secret) = (session, secret);
@@ -93,19 +86,11 @@ impl Raw {
     }
 
     fn claim(&self, set: u32, stream: u32) -> Claim {
-        Claim {
-            session: self.session,
-            set,
-            stream,
-            nonce: [3; 16],
-            proof: [0; PROOF_LEN],
-        }
+        Claim { session: self.session, set, stream, nonce: [3; 16], proof: [0; PROOF_LEN] }
     }
 
     fn prepared(&mut self, plan: &SetPlan) {
-        let answer = self.ask(&Ask::Prepare {
-            plan: plan.clone().into(),
-        });
+        let answer = self.ask(&Ask::Prepare { plan: plan.clone().into() });
         assert!(matches!(answer, Answer::Offered { .. }), "{answer:?}");
     }
 
@@ -125,10 +110,7 @@ impl Raw {
 /// A data connection up to the server's preamble.
 fn data(server: &Harness) -> (TcpStream, Preamble) {
     let mut stream = server.dial();
-    let hello = Hello {
-        versions: VERSIONS,
-        kind: Kind::Data,
-    };
+    let hello = Hello { versions: VERSIONS, kind: Kind::Data };
     let hello: [u8; HELLO_LEN] = hello.encode();
     stream.write_all(&hello).unwrap();
     let mut reply = [0; REPLY_LEN];
@@ -160,10 +142,7 @@ fn a_data_connection_needs_the_proof_of_its_own_session() {
     assert_eq!(attempt(own.claim(0, 1), &own.secret), None);
     assert_eq!(attempt(own.claim(1, 0), &own.secret), None);
     server.logged("not expected");
-    let nobody = Claim {
-        session: [0; 16],
-        ..own.claim(0, 0)
-    };
+    let nobody = Claim { session: [0; 16], ..own.claim(0, 0) };
     assert_eq!(attempt(nobody, &own.secret), None);
     server.logged("no such session");
     assert_eq!(attempt(own.claim(0, 0), &own.secret), Some(()));
@@ -223,11 +202,9 @@ fn a_message_too_large_ends_the_session() {
 #[test]
 fn bytes_that_are_not_sealed_end_the_session() {
     let server = Harness::keyed();
-    for bytes in [
-        &[0, 0][..],
-        &[0, 20, 1, 2],
-        &[0, 17, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7],
-    ] {
+    for bytes in
+        [&[0, 0][..], &[0, 20, 1, 2], &[0, 17, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7]]
+    {
         let raw = Raw::open(&server);
         raw.channel.stream().write_all(bytes).unwrap();
         // What is announced and does not come is waited for, but not longer than the client lives.
@@ -259,41 +236,23 @@ fn requests_that_make_no_sense_are_refused() {
     let (set, offer) = (0, Vec::new());
     let pings = SetPlan {
         id: 1,
-        pattern: Pattern::PingPong {
-            size: Bytes(u64::MAX),
-            interval: Nanos(u64::MAX),
-        },
+        pattern: Pattern::PingPong { size: Bytes(u64::MAX), interval: Nanos(u64::MAX) },
         ..plan.clone()
     };
     for ask in [
         Ask::Prepare { plan: plan.into() },
         Ask::Prepare { plan: pings.into() },
         Ask::Connect { set, offer },
-        Ask::Connect {
-            set: 7,
-            offer: vec![1],
-        },
+        Ask::Connect { set: 7, offer: vec![1] },
         Ask::Step { plan: step(&[], 1) },
-        Ask::Step {
-            plan: step(&[7], 1),
-        },
-        Ask::Step {
-            plan: step(&[0, 0], 1),
-        },
-        Ask::Step {
-            plan: step(&[0], u64::MAX / 1_000_000),
-        },
+        Ask::Step { plan: step(&[7], 1) },
+        Ask::Step { plan: step(&[0, 0], 1) },
+        Ask::Step { plan: step(&[0], u64::MAX / 1_000_000) },
     ] {
         let answer = raw.ask(&ask);
-        assert!(
-            matches!(answer, Answer::Refused { .. }),
-            "{ask:?}: {answer:?}"
-        );
+        assert!(matches!(answer, Answer::Refused { .. }), "{ask:?}: {answer:?}");
     }
-    assert!(matches!(
-        raw.ask(&Ask::Release { set: 9 }),
-        Answer::Released
-    ));
+    assert!(matches!(raw.ask(&Ask::Release { set: 9 }), Answer::Released));
     drop(lines);
 }
 
@@ -309,17 +268,13 @@ fn a_set_that_the_engine_refuses_gives_back_its_place() {
     let mut refused = quarter(2);
     // This server allows no changes.
     refused.knobs.host = Some(larger());
-    let Answer::Refused { what, .. } = raw.ask(&Ask::Prepare {
-        plan: refused.into(),
-    }) else {
+    let Answer::Refused { what, .. } = raw.ask(&Ask::Prepare { plan: refused.into() }) else {
         panic!("nobody allowed the change");
     };
     assert!(what.contains("may not be changed"), "{what}");
     // One address may have half as many again as one session.
     (0..4).for_each(|id| other.prepared(&quarter(id)));
-    let one_more = other.ask(&Ask::Prepare {
-        plan: quarter(4).into(),
-    });
+    let one_more = other.ask(&Ask::Prepare { plan: quarter(4).into() });
     assert!(matches!(one_more, Answer::Refused { .. }), "{one_more:?}");
 }
 
@@ -352,10 +307,7 @@ fn streams_of_datagrams_count_with_what_their_receivers_make() {
 fn makes_no_connection(server: &Harness, tell: impl FnOnce(&Harness, &mut Raw)) -> String {
     let mut raw = Raw::open_for(server, "connect");
     let mut plan = stream(0, Direction::Forward, 1);
-    plan.pattern = Pattern::PingPong {
-        size: Bytes(1),
-        interval: Nanos(0),
-    };
+    plan.pattern = Pattern::PingPong { size: Bytes(1), interval: Nanos(0) };
     raw.prepared(&plan);
     let (set, offer) = (0, Vec::new());
     raw.tell(&Ask::Connect { set, offer });
@@ -382,11 +334,7 @@ fn a_first_connection_is_not_waited_for_once_the_server_or_the_client_gives_up()
 
 /// A server whose answers must leave soon, and whose clients must soon ask for something.
 fn impatient(answer: Duration, idle: Duration) -> Harness {
-    let limits = Limits {
-        idle,
-        answer,
-        ..Limits::default()
-    };
+    let limits = Limits { idle, answer, ..Limits::default() };
     Harness::start(Some(Key::generate()), limits)
 }
 
@@ -459,9 +407,7 @@ fn vanish(server: &Harness, stage: Stage, direction: Direction, reset: bool) {
     if stage <= Stage::Greeted {
         let mut stream = server.dial();
         if stage == Stage::Greeted {
-            stream
-                .write_all(&[b'L'; HELLO_LEN][..HELLO_LEN / 2])
-                .unwrap();
+            stream.write_all(&[b'L'; HELLO_LEN][..HELLO_LEN / 2]).unwrap();
         }
         return cut(&stream);
     }
@@ -505,11 +451,9 @@ fn vanish(server: &Harness, stage: Stage, direction: Direction, reset: bool) {
 fn a_client_that_vanishes_at_any_step_leaves_nothing() {
     let server = Harness::keyed();
     for stage in STAGES {
-        for (direction, reset) in [
-            (Direction::Forward, true),
-            (Direction::Reverse, true),
-            (Direction::Reverse, false),
-        ] {
+        for (direction, reset) in
+            [(Direction::Forward, true), (Direction::Reverse, true), (Direction::Reverse, false)]
+        {
             vanish(&server, stage, direction, reset);
             assert!(
                 eventually(|| server.server.sessions() == 0),

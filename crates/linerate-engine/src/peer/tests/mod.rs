@@ -118,10 +118,7 @@ impl Harness {
 
     /// Strangers have little time here.
     fn hasty(proof: Duration) -> Self {
-        let limits = Limits {
-            proof,
-            ..Limits::default()
-        };
+        let limits = Limits { proof, ..Limits::default() };
         Self::start(Some(Key::generate()), limits)
     }
 
@@ -155,20 +152,14 @@ impl Harness {
     /// Waits for a log line.
     fn logged(&self, part: &str) {
         let seen = || self.lines.lock().unwrap().iter().any(|l| l.contains(part));
-        assert!(
-            eventually(seen),
-            "no `{part}` in {:?}",
-            self.lines.lock().unwrap()
-        );
+        assert!(eventually(seen), "no `{part}` in {:?}", self.lines.lock().unwrap());
     }
 
     /// Checks that it still admits clients with the key. A server with short time limits is too strict for a
     /// machine that stands still, so it is asked again.
     fn still_serves(&self) {
         let (target, key) = (target(self.address), self.key.as_ref().unwrap());
-        assert!(eventually(|| {
-            super::client::verify(&target, None, key).is_ok()
-        }));
+        assert!(eventually(|| { super::client::verify(&target, None, key).is_ok() }));
     }
 }
 
@@ -183,10 +174,7 @@ impl Drop for Harness {
 }
 
 fn target(address: SocketAddr) -> Target {
-    Target {
-        host: address.ip().to_string(),
-        port: address.port(),
-    }
+    Target { host: address.ip().to_string(), port: address.port() }
 }
 
 fn eventually(mut what: impl FnMut() -> bool) -> bool {

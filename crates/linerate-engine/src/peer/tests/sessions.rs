@@ -17,10 +17,7 @@ pub(super) fn stream(id: u32, direction: Direction, streams: u32) -> SetPlan {
     SetPlan {
         id,
         pattern: Pattern::Stream { direction },
-        knobs: Knobs {
-            streams,
-            ..Knobs::default()
-        },
+        knobs: Knobs { streams, ..Knobs::default() },
     }
 }
 
@@ -91,14 +88,8 @@ fn round_trips_are_timed() {
     let server = Harness::start(None, Limits::default());
     let mut client = server.connect_with(None).unwrap();
     assert_eq!(client.access(), linerate_core::wire::preamble::Access::Open);
-    let pattern = Pattern::PingPong {
-        size: Bytes(64),
-        interval: Nanos(0),
-    };
-    let plan = SetPlan {
-        pattern,
-        ..stream(0, Direction::Forward, 1)
-    };
+    let pattern = Pattern::PingPong { size: Bytes(64), interval: Nanos(0) };
+    let plan = SetPlan { pattern, ..stream(0, Direction::Forward, 1) };
     client.prepare(&plan).unwrap();
     let step = client.step(&step(&[0], 200), &mut go_on).unwrap();
     let [near, far] = &step.ends[..] else {
@@ -128,23 +119,13 @@ fn an_interrupt_ends_the_step_in_order() {
         let step = client.step(&step(&[id], 60_000), &mut |live| {
             looks += 1;
             assert!(live.elapsed.0 > 0);
-            if looks < 3 {
-                StepControl::Continue
-            } else {
-                StepControl::Stop
-            }
+            if looks < 3 { StepControl::Continue } else { StepControl::Stop }
         });
         let step = step.unwrap();
         assert!(began.elapsed() < LONG, "it ran to its planned end");
         let trouble = step.trouble.clone().unwrap();
-        assert_eq!(
-            (trouble.side, trouble.what.as_str()),
-            (Side::Near, "stopped")
-        );
-        let untroubled = Step {
-            trouble: None,
-            ..step
-        };
+        assert_eq!((trouble.side, trouble.what.as_str()), (Side::Near, "stopped"));
+        let untroubled = Step { trouble: None, ..step };
         balanced(&untroubled, id, direction);
     }
 }
@@ -248,18 +229,12 @@ fn of_very_many_streams_all_are_counted_and_some_are_read() {
 #[test]
 fn an_engine_that_is_not_there_is_refused_in_words() {
     let server = Harness::keyed();
-    let options = ClientOptions {
-        engine: "warp".into(),
-        ..server.options(server.key.as_ref())
-    };
+    let options = ClientOptions { engine: "warp".into(), ..server.options(server.key.as_ref()) };
     let error = Client::connect(&options).err().expect("no session");
     let PeerError::Refused { hint, .. } = &error else {
         panic!("{error:?}");
     };
-    assert!(
-        error.to_string().contains("it has no engine `warp`"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("it has no engine `warp`"), "{error}");
     assert_eq!(hint, "update linerate on the far host");
     // An older server goes on for those who ask what it has.
     let options = server.options(server.key.as_ref());
@@ -269,10 +244,7 @@ fn an_engine_that_is_not_there_is_refused_in_words() {
 #[test]
 fn an_engine_without_a_far_end_is_refused_in_words() {
     let server = Harness::keyed();
-    let options = ClientOptions {
-        engine: "memory".into(),
-        ..server.options(server.key.as_ref())
-    };
+    let options = ClientOptions { engine: "memory".into(), ..server.options(server.key.as_ref()) };
     let error = Client::connect(&options).err().expect("no session");
     assert!(matches!(error, PeerError::Refused { .. }), "{error:?}");
     assert!(error.to_string().contains("has no far end"), "{error}");
@@ -310,10 +282,7 @@ fn steps_that_overlap_are_marked_by_both_sessions() {
 
 #[test]
 fn an_idle_client_is_told_to_leave() {
-    let limits = Limits {
-        idle: Duration::from_millis(200),
-        ..Limits::default()
-    };
+    let limits = Limits { idle: Duration::from_millis(200), ..Limits::default() };
     let server = Harness::start(Some(Key::generate()), limits);
     let mut client = server.connect_with(server.key.as_ref()).unwrap();
     assert!(eventually(|| server.server.sessions() == 0));
@@ -332,13 +301,8 @@ fn the_wildcard_serves_both_families() {
         hosts.push("::1");
     }
     for host in hosts {
-        let options = ClientOptions {
-            target: Target {
-                host: host.into(),
-                port,
-            },
-            ..server.options(None)
-        };
+        let options =
+            ClientOptions { target: Target { host: host.into(), port }, ..server.options(None) };
         let mut client = Client::connect(&options).unwrap();
         client.prepare(&stream(0, Direction::Forward, 1)).unwrap();
         let step = client.step(&step(&[0], 50), &mut go_on).unwrap();
@@ -363,10 +327,7 @@ fn what_all_sessions_take_is_bounded_and_what_one_gives_back_others_may_take() {
     let Err(LinkError::Refused { what, hint, .. }) = refused else {
         panic!("{refused:?}");
     };
-    assert!(
-        what.contains("6 streams at a time in all sessions from one address"),
-        "{what}"
-    );
+    assert!(what.contains("6 streams at a time in all sessions from one address"), "{what}");
     assert!(hint.contains("others are measuring there"), "{hint}");
     first.release(1).unwrap();
     second.prepare(&set(1, 2)).unwrap();

@@ -28,10 +28,7 @@ fn between_requests() {
     let what = lost(client.release(0));
     assert!(what.contains("127.0.0.1"), "{what}");
     // For good, and at once.
-    assert_eq!(
-        lost(client.prepare(&stream(1, Direction::Forward, 1))),
-        what
-    );
+    assert_eq!(lost(client.prepare(&stream(1, Direction::Forward, 1))), what);
     assert_eq!(lost(client.step(&step(&[0], 50), &mut go_on)), what);
 }
 

@@ -48,11 +48,7 @@ fn attempt_unless(
 }
 
 fn reply(versions: Versions) -> Reply {
-    Reply {
-        versions,
-        access: Access::Key,
-        nonce: random(),
-    }
+    Reply { versions, access: Access::Key, nonce: random() }
 }
 
 #[test]
@@ -128,22 +124,13 @@ fn nobody_there_and_nowhere_to_go_are_told_apart() {
     drop(free);
     let error = attempt(&target(address), None);
     assert!(matches!(error, PeerError::NoServer { .. }), "{error:?}");
-    let there = format!(
-        "run `linerate serve --port {}` on 127.0.0.1",
-        address.port()
-    );
+    let there = format!("run `linerate serve --port {}` on 127.0.0.1", address.port());
     assert_eq!(error.hint(), there);
 
     let error = attempt(&target(address), Some(Family::V6));
-    assert!(
-        matches!(error, PeerError::FamilyMismatch { .. }),
-        "{error:?}"
-    );
+    assert!(matches!(error, PeerError::FamilyMismatch { .. }), "{error:?}");
 
-    let unknown = Target {
-        host: "no-such-host.invalid".into(),
-        port: 1,
-    };
+    let unknown = Target { host: "no-such-host.invalid".into(), port: 1 };
     let error = attempt(&unknown, None);
     assert!(matches!(error, PeerError::UnknownHost { .. }), "{error:?}");
 }

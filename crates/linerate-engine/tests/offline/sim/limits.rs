@@ -7,19 +7,13 @@ fn the_wire_binds_with_its_framing_and_a_queue_that_shows() {
     let step = run(&wire(), &[set(0, Direction::Forward, streams(1))]);
     near(goodput_of(&step, Direction::Forward), 9.415);
     assert!(last(&step, 0, m::TCP_RTT) > 2.0 * last(&step, 0, m::TCP_MIN_RTT));
-    assert!(
-        last(&step, 0, m::TCP_RETRANS) > 0.0,
-        "cubic fills the buffer"
-    );
+    assert!(last(&step, 0, m::TCP_RETRANS) > 0.0, "cubic fills the buffer");
     near(goodput(&wire(), streams(4)), 9.415);
 }
 
 #[test]
 fn bbr_keeps_the_queue_short_at_the_same_goodput() {
-    let path = SimPath {
-        congestion: Congestion::Bbr,
-        ..wire()
-    };
+    let path = SimPath { congestion: Congestion::Bbr, ..wire() };
     let step = run(&path, &[set(0, Direction::Forward, streams(1))]);
     near(goodput_of(&step, Direction::Forward), 9.415);
     assert!(last(&step, 0, m::TCP_RTT) < 1.6 * last(&step, 0, m::TCP_MIN_RTT));
@@ -35,15 +29,9 @@ fn a_window_binds_in_proportion_and_counts_as_such() {
     assert!(speed(table, m::TCP_RWND_LIMITED) > 0.9 * speed(table, m::TCP_BUSY));
     let in_flight = last(&step, 0, m::TCP_UNACKED) * last(&step, 0, m::TCP_SND_MSS);
     near(in_flight, last(&step, 0, m::TCP_SND_WND));
-    let clamped = Knobs {
-        window_clamp: Some(Bytes(1 << 19)),
-        ..streams(1)
-    };
+    let clamped = Knobs { window_clamp: Some(Bytes(1 << 19)), ..streams(1) };
     near(goodput(&path, clamped), whole / 2.0);
-    let larger = Knobs {
-        recv_buffer: Some(Bytes(3 << 19)),
-        ..streams(1)
-    };
+    let larger = Knobs { recv_buffer: Some(Bytes(3 << 19)), ..streams(1) };
     near(goodput(&path, larger), whole * 1.5);
     near(goodput(&path, streams(2)), whole * 2.0);
 }
@@ -51,10 +39,7 @@ fn a_window_binds_in_proportion_and_counts_as_such() {
 #[test]
 fn the_send_buffer_binds_in_proportion_and_counts_as_such() {
     let path = windowed();
-    let knobs = Knobs {
-        send_buffer: Some(Bytes(1 << 19)),
-        ..streams(1)
-    };
+    let knobs = Knobs { send_buffer: Some(Bytes(1 << 19)), ..streams(1) };
     let step = run(&path, &[set(0, Direction::Forward, knobs)]);
     near(goodput_of(&step, Direction::Forward), 4.19);
     let table = tables(&step, 0, "tcp").next().expect("a socket");
@@ -68,10 +53,7 @@ fn a_flow_cap_and_pacing_bind_each_stream() {
     path.forward.flow_cap = Some(Rate(2_000_000_000));
     near(goodput(&path, streams(1)), 1.883);
     near(goodput(&path, streams(3)), 3.0 * 1.883);
-    let paced = Knobs {
-        pacing: Some(Rate(1_000_000_000)),
-        ..streams(2)
-    };
+    let paced = Knobs { pacing: Some(Rate(1_000_000_000)), ..streams(2) };
     near(goodput(&wire(), paced), 2.0);
 }
 
@@ -83,30 +65,18 @@ fn a_receiving_core_binds_until_it_gets_help() {
     near(whole, 5.7);
     let thread = tables(&step, 1, "thread").next().expect("a thread");
     near(speed(thread, m::THREAD_RUN), 1e9);
-    assert!(
-        last(&step, 1, m::SOCKET_UNREAD) > 1e6,
-        "data wait for the reader"
-    );
+    assert!(last(&step, 1, m::SOCKET_UNREAD) > 1e6, "data wait for the reader");
     near(goodput(&path, streams(2)), 2.0 * whole);
-    let discard = Knobs {
-        receive: Receive::Discard,
-        ..streams(1)
-    };
+    let discard = Knobs { receive: Receive::Discard, ..streams(1) };
     near(goodput(&path, discard), 2.0 * whole);
     let extra = |receiver_ps_per_byte| Knobs {
-        extra_work: ExtraWork {
-            sender_ps_per_byte: 0,
-            receiver_ps_per_byte,
-        },
+        extra_work: ExtraWork { sender_ps_per_byte: 0, receiver_ps_per_byte },
         ..streams(1)
     };
     near(goodput(&path, extra(1402)), whole / 2.0);
     // The sender has slack: work there changes nothing.
     let slack = Knobs {
-        extra_work: ExtraWork {
-            sender_ps_per_byte: 300,
-            receiver_ps_per_byte: 0,
-        },
+        extra_work: ExtraWork { sender_ps_per_byte: 300, receiver_ps_per_byte: 0 },
         ..streams(1)
     };
     near(goodput(&path, slack), whole);
@@ -130,17 +100,11 @@ fn a_pause_of_the_application_binds_without_using_the_cpu() {
     let mut path = wire();
     path.near.send.pause = Nanos::from_millis(1);
     let step = run(&path, &[set(0, Direction::Forward, streams(1))]);
-    near(
-        goodput_of(&step, Direction::Forward),
-        0.262_144 * 8.0 / 1.053,
-    );
+    near(goodput_of(&step, Direction::Forward), 0.262_144 * 8.0 / 1.053);
     let thread = tables(&step, 0, "thread").next().expect("a thread");
     assert!(speed(thread, m::THREAD_RUN) < 0.1e9);
     near(last(&step, 0, m::TCP_APP_LIMITED), 1.0);
-    let larger = Knobs {
-        write_size: Bytes(512 << 10),
-        ..streams(1)
-    };
+    let larger = Knobs { write_size: Bytes(512 << 10), ..streams(1) };
     near(goodput(&path, larger), 0.524_288 * 8.0 / 1.105);
 }
 
@@ -148,10 +112,7 @@ fn a_pause_of_the_application_binds_without_using_the_cpu() {
 fn a_reader_that_pauses_does_so_whether_it_copies_or_not() {
     let mut path = wire();
     path.far.receive.pause = Nanos::from_millis(1);
-    let discard = Knobs {
-        receive: Receive::Discard,
-        ..streams(1)
-    };
+    let discard = Knobs { receive: Receive::Discard, ..streams(1) };
     // 262144 bytes in a pause and the work on them: 0.2 ns per byte, half of it the copy.
     near(goodput(&path, streams(1)), 0.262_144 * 8.0 / 1.053);
     near(goodput(&path, discard), 0.262_144 * 8.0 / 1.027);
@@ -164,10 +125,7 @@ fn what_a_slow_reader_leaves_gathers_until_the_window_is_full_of_it() {
         path.far.receive.pause = Nanos::from_millis(1);
         path.forward.receive_window = Bytes(window);
         let step = run(&path, &[set(0, Direction::Forward, streams(1))]);
-        near(
-            goodput_of(&step, Direction::Forward),
-            0.262_144 * 8.0 / 1.053,
-        );
+        near(goodput_of(&step, Direction::Forward), 0.262_144 * 8.0 / 1.053);
         let table = tables(&step, 0, "tcp").next().expect("a socket");
         let closed = speed(table, m::TCP_RWND_LIMITED) / 1e6;
         (last(&step, 1, m::SOCKET_UNREAD), closed)
@@ -214,10 +172,7 @@ fn random_loss_binds_cubic_and_not_bbr() {
 
 #[test]
 fn the_two_directions_do_not_meet_but_on_a_shared_cpu() {
-    let sets = [
-        set(0, Direction::Forward, streams(1)),
-        set(1, Direction::Reverse, streams(1)),
-    ];
+    let sets = [set(0, Direction::Forward, streams(1)), set(1, Direction::Reverse, streams(1))];
     let both = run(&wire(), &sets);
     near(goodput_of(&both, Direction::Forward), 9.415);
     near(goodput_of(&both, Direction::Reverse), 9.415);
@@ -225,18 +180,12 @@ fn the_two_directions_do_not_meet_but_on_a_shared_cpu() {
     path.shared_host = true;
     path.near.cpus = 1;
     let alone = goodput(&path, streams(1));
-    assert!(
-        alone < 5.2,
-        "sender and receiver share the only CPU: {alone}"
-    );
+    assert!(alone < 5.2, "sender and receiver share the only CPU: {alone}");
 }
 
 #[test]
 fn pacing_below_the_rate_empties_the_queue_and_a_policer_has_none() {
-    let paced = Knobs {
-        pacing: Some(Rate(6_500_000_000)),
-        ..streams(1)
-    };
+    let paced = Knobs { pacing: Some(Rate(6_500_000_000)), ..streams(1) };
     let step = run(&wire(), &[set(0, Direction::Forward, paced)]);
     near(goodput_of(&step, Direction::Forward), 6.5);
     near(last(&step, 0, m::TCP_RTT), 200.0);
@@ -257,10 +206,7 @@ fn a_policed_flow_loses_what_exceeds_its_rate_and_nothing_at_half_of_it() {
     path.forward.flow_cap = Some(Rate(500_000_000));
     path.forward.policed = true;
     let lost = |pacing| {
-        let knobs = Knobs {
-            pacing,
-            ..streams(1)
-        };
+        let knobs = Knobs { pacing, ..streams(1) };
         let step = run(&path, &[set(0, Direction::Forward, knobs)]);
         last(&step, 0, m::TCP_RETRANS)
     };
@@ -279,10 +225,7 @@ fn packets_that_are_too_large_vanish_and_small_ones_pass() {
     assert!(step.trouble.is_some());
     assert!(last(&step, 0, m::TCP_TOTAL_RTO) >= 3.0);
     assert!(!step.ends[0].latencies.is_empty(), "round trips go on");
-    let small = |mss| Knobs {
-        mss: Some(mss),
-        ..streams(1)
-    };
+    let small = |mss| Knobs { mss: Some(mss), ..streams(1) };
     assert!(goodput(&path, small(1348)) > 8.0);
     assert!(goodput(&path, small(1349)) < 1e-9);
 }

@@ -10,11 +10,7 @@ fn load_shows_in_round_trips() {
         let all = &step.ends[0].latencies[0];
         linerate_core::stats::percentile(all, 0.5).expect("samples enough")
     };
-    assert!(
-        (200_000..250_000).contains(&middle(&idle)),
-        "{}",
-        middle(&idle)
-    );
+    assert!((200_000..250_000).contains(&middle(&idle)), "{}", middle(&idle));
     assert!(middle(&loaded) > 2 * middle(&idle));
     assert!(idle.ends[1].latencies.is_empty());
 }
@@ -29,9 +25,7 @@ fn payload_is_conserved_and_clocks_are_within_busy() {
         }
         for tcp in tables(&step, 0, "tcp") {
             let column = |metric| tcp.column(metric).expect("the column is there");
-            let clocks = column(m::TCP_RWND_LIMITED)
-                .iter()
-                .zip(column(m::TCP_SNDBUF_LIMITED));
+            let clocks = column(m::TCP_RWND_LIMITED).iter().zip(column(m::TCP_SNDBUF_LIMITED));
             for (busy, (rwnd, sndbuf)) in column(m::TCP_BUSY).iter().zip(clocks) {
                 assert!(rwnd + sndbuf <= *busy);
             }
@@ -55,12 +49,9 @@ fn a_seed_decides_everything() {
         let mut path = wire();
         path.forward.noise = (Class::Correlated(0.9), 0.05);
         let mut sim = Sim::new(path, seed);
-        sim.prepare(&set(0, Direction::Forward, streams(2)))
-            .expect("the set is made");
-        sim.step(&plan(&[0], Nanos::from_secs(1)), &mut |_| {
-            StepControl::Continue
-        })
-        .expect("the step runs")
+        sim.prepare(&set(0, Direction::Forward, streams(2))).expect("the set is made");
+        sim.step(&plan(&[0], Nanos::from_secs(1)), &mut |_| StepControl::Continue)
+            .expect("the step runs")
     };
     assert_eq!(steps(3), steps(3));
     assert_ne!(steps(3), steps(4));
@@ -68,10 +59,7 @@ fn a_seed_decides_everything() {
 
 #[test]
 fn an_interruption_and_another_session_leave_their_marks() {
-    let span = Span {
-        from: Nanos::from_millis(800),
-        to: Nanos::from_millis(1300),
-    };
+    let span = Span { from: Nanos::from_millis(800), to: Nanos::from_millis(1300) };
     let mut path = wire();
     path.down = Some(span);
     let step = run(&path, &[set(0, Direction::Forward, streams(1))]);
@@ -94,22 +82,14 @@ fn a_step_stops_when_told_and_refuses_what_is_not_there() {
     let long = plan(&[0], Nanos::from_secs(5));
     let missing = sim.step(&long, &mut |_| StepControl::Continue);
     assert!(matches!(missing, Err(LinkError::Refused { .. })));
-    assert!(
-        sim.prepare(&set(0, Direction::Forward, streams(0)))
-            .is_err()
-    );
-    sim.prepare(&set(0, Direction::Forward, streams(1)))
-        .expect("the set is made");
+    assert!(sim.prepare(&set(0, Direction::Forward, streams(0))).is_err());
+    sim.prepare(&set(0, Direction::Forward, streams(1))).expect("the set is made");
     let mut calls = 0;
     let step = sim
         .step(&long, &mut |live| {
             calls += 1;
             assert!(live.rate.0 > 0);
-            if calls == 3 {
-                StepControl::Stop
-            } else {
-                StepControl::Continue
-            }
+            if calls == 3 { StepControl::Stop } else { StepControl::Continue }
         })
         .expect("the step runs");
     assert_eq!(step.trouble.expect("it was stopped").what, "stopped");
@@ -119,8 +99,7 @@ fn a_step_stops_when_told_and_refuses_what_is_not_there() {
 #[test]
 fn a_step_that_measured_enough_ends_in_order_and_says_how_long_it_measured() {
     let mut sim = Sim::new(wire(), 1);
-    sim.prepare(&set(0, Direction::Forward, streams(1)))
-        .expect("the set is made");
+    sim.prepare(&set(0, Direction::Forward, streams(1))).expect("the set is made");
     let step = sim
         .step(&plan(&[0], Nanos::from_secs(5)), &mut |live| {
             if live.elapsed < Nanos::from_millis(700) {
@@ -139,41 +118,26 @@ fn a_step_that_measured_enough_ends_in_order_and_says_how_long_it_measured() {
 fn hosts_share_a_boot_id_only_where_they_are_one() {
     let ids = |path: SimPath| {
         let hosts = Sim::new(path, 1).hosts().expect("facts");
-        (
-            hosts[0].facts.boot_id.clone(),
-            hosts[1].facts.boot_id.clone(),
-        )
+        (hosts[0].facts.boot_id.clone(), hosts[1].facts.boot_id.clone())
     };
     let (near, far) = ids(wire());
     assert_ne!(near, far);
-    let (near, far) = ids(SimPath {
-        shared_host: true,
-        ..wire()
-    });
+    let (near, far) = ids(SimPath { shared_host: true, ..wire() });
     assert_eq!(near, far);
 }
 
 #[test]
 fn a_new_connection_ramps_up_and_a_warm_one_goes_on() {
-    let path = SimPath {
-        rtt: Nanos::from_millis(40),
-        ..wire()
-    };
+    let path = SimPath { rtt: Nanos::from_millis(40), ..wire() };
     let mut sim = Sim::new(path, 1);
-    sim.prepare(&set(0, Direction::Forward, streams(1)))
-        .expect("the set is made");
+    sim.prepare(&set(0, Direction::Forward, streams(1))).expect("the set is made");
     let mut ticks = || {
         let step = sim
-            .step(&plan(&[0], Nanos::from_secs(2)), &mut |_| {
-                StepControl::Continue
-            })
+            .step(&plan(&[0], Nanos::from_secs(2)), &mut |_| StepControl::Continue)
             .expect("the step runs");
         let table = tables(&step, 1, "worker").next().expect("a worker");
         let bytes = table.column(m::WORKER_BYTES).expect("bytes");
-        bytes
-            .windows(2)
-            .map(|w| (w[1] - w[0]) as f64)
-            .collect::<Vec<_>>()
+        bytes.windows(2).map(|w| (w[1] - w[0]) as f64).collect::<Vec<_>>()
     };
     let cold = ticks();
     let full = cold[cold.len() - 1];

@@ -60,10 +60,7 @@ fn a_limit_just_under_the_path_is_named_and_one_just_over_it_is_not() {
     for congestion in [Congestion::Cubic, Congestion::Bbr] {
         for (cause, put) in BESIDE {
             for (times, binds) in [(0.85, true), (1.2, false)] {
-                let mut path = SimPath {
-                    congestion,
-                    ..SimPath::default()
-                };
+                let mut path = SimPath { congestion, ..SimPath::default() };
                 path.forward.rate = gigabits(4.0);
                 let mut knobs = Knobs::default();
                 put(&mut path, &mut knobs, times);
@@ -90,11 +87,6 @@ fn a_path_just_under_its_ports_is_not_their_wire() {
         path.forward.rate = gigabits(10.0 * share);
         let verdict = verdict_of(&path, Knobs::default(), 5);
         let named = first(&verdict).map(|l| (l.cause, l.certainty));
-        assert_eq!(
-            named,
-            Some((cause, Certainty::Proved)),
-            "{share}: {}",
-            explain(&verdict)
-        );
+        assert_eq!(named, Some((cause, Certainty::Proved)), "{share}: {}", explain(&verdict));
     }
 }

@@ -5,11 +5,7 @@ use linerate_core::path::Measure;
 
 /// A path of 50 Mb/s and 1 ms, with a queue for this many milliseconds of it.
 fn path(congestion: Congestion, room: u64) -> SimPath {
-    let mut path = SimPath {
-        congestion,
-        rtt: Nanos::from_millis(1),
-        ..SimPath::default()
-    };
+    let mut path = SimPath { congestion, rtt: Nanos::from_millis(1), ..SimPath::default() };
     path.forward.rate = Rate(50_000_000);
     path.forward.buffer = Bytes(50_000_000 / 8 * room / 1000);
     path
@@ -37,17 +33,9 @@ fn a_queue_is_proved_where_it_is_deep_and_filled() {
 
 #[test]
 fn without_time_for_a_trial_a_queue_is_supported() {
-    let plan = Plan {
-        trials: false,
-        ..plan(Knobs::default())
-    };
+    let plan = Plan { trials: false, ..plan(Knobs::default()) };
     let mut sim = Sim::new(path(Congestion::Cubic, 100), 5);
-    let (record, _) = run(
-        &mut sim,
-        plan,
-        linerate_engine::run::Label::default(),
-        &mut (),
-    );
+    let (record, _) = run(&mut sim, plan, linerate_engine::run::Label::default(), &mut ());
     let verdict = judge(&derive(&record));
     let mut limits = verdict.limits.iter();
     let queue = limits.find(|l| l.cause == "latency-queue");

@@ -10,11 +10,7 @@ fn named(path: &SimPath, seed: u64) -> (Option<(&'static str, Place, Certainty)>
 }
 
 fn under(congestion: Congestion) -> SimPath {
-    SimPath {
-        congestion,
-        rtt: Nanos::from_millis(5),
-        ..SimPath::default()
-    }
+    SimPath { congestion, rtt: Nanos::from_millis(5), ..SimPath::default() }
 }
 
 #[test]
@@ -40,10 +36,7 @@ fn a_policer_for_all_is_a_rate_and_one_for_each_flow_a_cap() {
 #[test]
 fn random_loss_is_told_from_a_rate_that_is_exceeded() {
     for (loss, rtt, seed) in [(0.01, 20, 3), (0.001, 20, 4), (0.05, 5, 5)] {
-        let mut path = SimPath {
-            rtt: Nanos::from_millis(rtt),
-            ..SimPath::default()
-        };
+        let mut path = SimPath { rtt: Nanos::from_millis(rtt), ..SimPath::default() };
         path.forward.loss = loss;
         let (limit, why) = named(&path, seed);
         let want = Some(("path-loss", Place::Path, Certainty::Proved));
@@ -71,30 +64,16 @@ fn a_hole_for_large_packets_is_found_in_time_and_the_other_way_goes_on() {
     for directions in [vec![Direction::Forward], Direction::ALL.to_vec()] {
         let mut path = SimPath::default();
         path.forward.passes = Some(1400);
-        let plan = Plan {
-            directions: directions.clone(),
-            ..plan(Knobs::default())
-        };
+        let plan = Plan { directions: directions.clone(), ..plan(Knobs::default()) };
         let mut sim = Sim::new(path, 3);
-        let (record, error) = run(
-            &mut sim,
-            plan,
-            linerate_engine::run::Label::default(),
-            &mut (),
-        );
+        let (record, error) = run(&mut sim, plan, linerate_engine::run::Label::default(), &mut ());
         assert!(error.is_none(), "{error:?}");
         let verdict = judge(&derive(&record));
         let limit = first(&verdict).map(|l| (l.cause, l.direction, l.certainty));
         let want = Some(("mtu-black-hole", Direction::Forward, Certainty::Proved));
         assert_eq!(limit, want, "{}", explain(&verdict));
-        let other = verdict
-            .limits
-            .iter()
-            .find(|l| l.direction == Direction::Reverse);
-        assert_eq!(
-            other.map(|l| l.cause),
-            directions.get(1).map(|_| "path-rate")
-        );
+        let other = verdict.limits.iter().find(|l| l.direction == Direction::Reverse);
+        assert_eq!(other.map(|l| l.cause), directions.get(1).map(|_| "path-rate"));
     }
 }
 
@@ -104,17 +83,12 @@ fn one_core_and_a_cap_for_each_flow_are_told_apart_on_the_same_figures() {
     core.far.receive.user_ps = 7_800;
     let mut cap = SimPath::default();
     cap.forward.flow_cap = Some(Rate(1_062_000_000));
-    for (path, cause, place) in [
-        (core, "receiver-core", Place::Far),
-        (cap, "flow-rate-cap", Place::Path),
-    ] {
+    for (path, cause, place) in
+        [(core, "receiver-core", Place::Far), (cap, "flow-rate-cap", Place::Path)]
+    {
         let mut sim = Sim::new(path, 9);
-        let (record, _) = run(
-            &mut sim,
-            plan(Knobs::default()),
-            linerate_engine::run::Label::default(),
-            &mut (),
-        );
+        let (record, _) =
+            run(&mut sim, plan(Knobs::default()), linerate_engine::run::Label::default(), &mut ());
         let model = derive(&record);
         let dir = &model.directions[0];
         // The figures: 1 Gb/s, and twice that for two streams.
@@ -122,11 +96,6 @@ fn one_core_and_a_cap_for_each_flow_are_told_apart_on_the_same_figures() {
         assert!((dir.sweep[0].goodput.mean / 2e9 - 1.0).abs() < 0.02);
         let verdict = judge(&model);
         let limit = first(&verdict).map(|l| (l.cause, l.side, l.certainty));
-        assert_eq!(
-            limit,
-            Some((cause, place, Certainty::Proved)),
-            "{}",
-            explain(&verdict)
-        );
+        assert_eq!(limit, Some((cause, place, Certainty::Proved)), "{}", explain(&verdict));
     }
 }

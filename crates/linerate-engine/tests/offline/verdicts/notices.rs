@@ -36,10 +36,7 @@ fn what_the_engine_knows_of_the_hosts_is_reported_before_the_first_step() {
         let plan = Plan {
             engine: "tcp".to_owned(),
             trials: false,
-            ..plan(Knobs {
-                recv_buffer: Some(Bytes(bytes)),
-                ..Knobs::default()
-            })
+            ..plan(Knobs { recv_buffer: Some(Bytes(bytes)), ..Knobs::default() })
         };
         let mut notices = Notices::default();
         run(
@@ -103,27 +100,16 @@ impl Sink for Proofs {
 fn a_proof_is_reported_once_and_before_the_trial_of_the_other_direction() {
     let mut path = SimPath::default();
     (path.forward.rate, path.reverse.rate) = (gigabits(1.0), gigabits(1.0));
-    let plan = Plan {
-        directions: Direction::ALL.to_vec(),
-        ..plan(Knobs::default())
-    };
+    let plan = Plan { directions: Direction::ALL.to_vec(), ..plan(Knobs::default()) };
     let mut proofs = Proofs::default();
-    let (record, _) = run(
-        &mut Sim::new(path, 1),
-        plan,
-        linerate_engine::run::Label::default(),
-        &mut proofs,
-    );
+    let (record, _) =
+        run(&mut Sim::new(path, 1), plan, linerate_engine::run::Label::default(), &mut proofs);
     let ends = |trial| {
         let its = |p: &Purpose| matches!(p, Purpose::Slice { trial: id, .. } if *id == trial);
         let last = record.steps.iter().rfind(|s| its(&s.plan.purpose));
         last.expect("it had slices").ended()
     };
-    let of_rate: Vec<_> = proofs
-        .proved
-        .iter()
-        .filter(|p| p.0 == "path-rate")
-        .collect();
+    let of_rate: Vec<_> = proofs.proved.iter().filter(|p| p.0 == "path-rate").collect();
     let expected = [("path-rate", ends(0), 1), ("path-rate", ends(1), 2)];
     assert_eq!(of_rate, expected.iter().collect::<Vec<_>>());
     assert!(ends(0) < ends(1));

@@ -3,12 +3,8 @@
 use super::*;
 
 fn record_of(path: &SimPath, plan: Plan) -> Record {
-    let (record, error) = run(
-        &mut Sim::new(path.clone(), 1),
-        plan,
-        linerate_engine::run::Label::default(),
-        &mut (),
-    );
+    let (record, error) =
+        run(&mut Sim::new(path.clone(), 1), plan, linerate_engine::run::Label::default(), &mut ());
     assert!(error.is_none(), "{error:?}");
     record
 }
@@ -20,20 +16,13 @@ fn capped() -> SimPath {
 }
 
 fn both(trials: bool) -> Plan {
-    Plan {
-        directions: Direction::ALL.to_vec(),
-        trials,
-        ..plan(Knobs::default())
-    }
+    Plan { directions: Direction::ALL.to_vec(), trials, ..plan(Knobs::default()) }
 }
 
 /// Places of the steps with such a purpose.
 fn places(record: &Record, is: impl Fn(Purpose) -> bool) -> Vec<usize> {
     let steps = record.steps.iter().enumerate();
-    steps
-        .filter(|(_, s)| is(s.plan.purpose))
-        .map(|(at, _)| at)
-        .collect()
+    steps.filter(|(_, s)| is(s.plan.purpose)).map(|(at, _)| at).collect()
 }
 
 #[test]
@@ -46,10 +35,7 @@ fn trials_come_before_what_a_verdict_does_not_need() {
     let (first, last) = (slices[0], slices[slices.len() - 1]);
     // Twice the streams before, still more after.
     assert!(swept[0] < first, "{swept:?} {first}");
-    assert!(
-        swept.len() > 1 && swept[1..].iter().all(|at| *at > last),
-        "{swept:?} {last}"
-    );
+    assert!(swept.len() > 1 && swept[1..].iter().all(|at| *at > last), "{swept:?} {last}");
     assert!(together.len() == 1 && together[0] > last);
 }
 
@@ -58,20 +44,12 @@ fn no_direction_misses_its_sweep_or_is_swept_twice() {
     for trials in [true, false] {
         let record = record_of(&capped(), both(trials));
         for direction in Direction::ALL {
-            let sweeps = record
-                .steps
-                .iter()
-                .filter(|s| s.plan.purpose == Purpose::Sweep { direction });
+            let sweeps =
+                record.steps.iter().filter(|s| s.plan.purpose == Purpose::Sweep { direction });
             let sets = sweeps.flat_map(|s| &s.plan.sets);
             let plan = |id: &u32| record.sets.iter().find(|s| s.plan.id == *id);
-            let streams: Vec<u32> = sets
-                .filter_map(plan)
-                .map(|s| s.plan.knobs.streams)
-                .collect();
-            let doubled = streams
-                .iter()
-                .zip([2, 4, 8, 16])
-                .all(|(n, double)| *n == double);
+            let streams: Vec<u32> = sets.filter_map(plan).map(|s| s.plan.knobs.streams).collect();
+            let doubled = streams.iter().zip([2, 4, 8, 16]).all(|(n, double)| *n == double);
             assert!(!streams.is_empty() && doubled, "{direction:?} {streams:?}");
         }
     }
@@ -79,22 +57,13 @@ fn no_direction_misses_its_sweep_or_is_swept_twice() {
 
 /// Milliseconds that count of the base step and of a slice.
 fn lengths(path: &SimPath, trials: bool) -> (u64, Option<u64>) {
-    let record = record_of(
-        path,
-        Plan {
-            trials,
-            ..plan(Knobs::default())
-        },
-    );
+    let record = record_of(path, Plan { trials, ..plan(Knobs::default()) });
     let of = |is: fn(&Purpose) -> bool| {
         let step = record.steps.iter().find(|s| is(&s.plan.purpose));
         step.map(|step| step.plan.measure.0 / 1_000_000)
     };
     let base = of(|p| matches!(p, Purpose::Base { .. }));
-    (
-        base.expect("a base step"),
-        of(|p| matches!(p, Purpose::Slice { .. })),
-    )
+    (base.expect("a base step"), of(|p| matches!(p, Purpose::Slice { .. })))
 }
 
 #[test]

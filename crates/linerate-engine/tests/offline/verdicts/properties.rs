@@ -40,11 +40,7 @@ fn pause(gigabits: f64) -> Nanos {
 }
 
 const fn kind(cause: &'static str, put: Put) -> Kind {
-    Kind {
-        cause,
-        part: 1.0,
-        put,
-    }
+    Kind { cause, part: 1.0, put }
 }
 
 const KINDS: &[Kind] = &[
@@ -72,10 +68,7 @@ const KINDS: &[Kind] = &[
 
 /// A path in which every stage but one has ample capacity. Rates of a policing path drop excess packets.
 fn path(least: &Kind, gigabits: f64, polices: bool) -> SimPath {
-    let mut path = SimPath {
-        rtt: RTT,
-        ..SimPath::default()
-    };
+    let mut path = SimPath { rtt: RTT, ..SimPath::default() };
     if polices {
         path.forward.buffer = Bytes(0);
         path.forward.policed = true;
@@ -153,10 +146,7 @@ fn swapping_near_and_far_swaps_the_sides() {
         std::mem::swap(&mut swapped.near, &mut swapped.far);
         std::mem::swap(&mut swapped.forward, &mut swapped.reverse);
         let of = |path: &SimPath, direction| {
-            let plan = Plan {
-                directions: vec![direction],
-                ..plan(Knobs::default())
-            };
+            let plan = Plan { directions: vec![direction], ..plan(Knobs::default()) };
             let (record, error) = run(
                 &mut Sim::new(path.clone(), 13),
                 plan,

@@ -39,18 +39,11 @@ impl Link for Queues {
         if matches!(plan.pattern, Pattern::Stream { .. }) {
             self.pairs += u32::from(plan.knobs.streams == 2);
             // A full queue holds its streams as a pace of each would.
-            let shared = if collide(plan.id) && self.narrow {
-                plan.knobs.streams
-            } else {
-                1
-            };
+            let shared = if collide(plan.id) && self.narrow { plan.knobs.streams } else { 1 };
             made.knobs.pacing = Some(Rate(1_000_000_000 / u64::from(shared)));
         }
         let set = self.sim.prepare(&made)?;
-        Ok(Set {
-            plan: plan.clone(),
-            ..set
-        })
+        Ok(Set { plan: plan.clone(), ..set })
     }
 
     fn step(
@@ -87,11 +80,7 @@ fn deal(table: &mut Table, into_one: bool) {
             }
         }
     };
-    let number = table
-        .subject
-        .rsplit('/')
-        .next()
-        .and_then(|n| n.parse::<i64>().ok());
+    let number = table.subject.rsplit('/').next().and_then(|n| n.parse::<i64>().ok());
     match (table.source.as_str(), number) {
         ("socket", Some(stream)) => {
             let cpu = if into_one { 2 } else { 2 + stream % 2 };
@@ -114,21 +103,10 @@ fn deal(table: &mut Table, into_one: bool) {
 
 /// A run of two streams, and how often two were connected.
 fn dealt(narrow: bool) -> (Record, u32) {
-    let mut link = Queues {
-        sim: Sim::new(SimPath::default(), 7),
-        narrow,
-        pairs: 0,
-    };
-    let knobs = Knobs {
-        streams: 2,
-        ..Knobs::default()
-    };
-    let (record, error) = run(
-        &mut link,
-        plan(knobs),
-        linerate_engine::run::Label::default(),
-        &mut (),
-    );
+    let mut link = Queues { sim: Sim::new(SimPath::default(), 7), narrow, pairs: 0 };
+    let knobs = Knobs { streams: 2, ..Knobs::default() };
+    let (record, error) =
+        run(&mut link, plan(knobs), linerate_engine::run::Label::default(), &mut ());
     assert!(error.is_none(), "{error:?}");
     (record, link.pairs)
 }
@@ -155,8 +133,5 @@ fn a_full_cpu_that_other_ports_do_not_relieve_is_no_collision() {
     let (record, _) = dealt(false);
     let (limits, why) = named(&record);
     let tried = record.trials.iter().any(|t| t.kind == "other-ports");
-    assert!(
-        tried && limits.iter().all(|l| l.0 != "hash-collision"),
-        "{why}"
-    );
+    assert!(tried && limits.iter().all(|l| l.0 != "hash-collision"), "{why}");
 }

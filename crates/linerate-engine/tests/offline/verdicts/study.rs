@@ -45,17 +45,8 @@ fn base(path: &SimPath, knobs: &Knobs) -> Load {
     let mut path = path.clone();
     path.forward.noise = (Class::White, 0.0);
     let mut sim = Sim::new(path, 1);
-    let plan = Plan {
-        trials: false,
-        sweep: false,
-        ..plan(knobs.clone())
-    };
-    let (record, _) = run(
-        &mut sim,
-        plan,
-        linerate_engine::run::Label::default(),
-        &mut (),
-    );
+    let plan = Plan { trials: false, sweep: false, ..plan(knobs.clone()) };
+    let (record, _) = run(&mut sim, plan, linerate_engine::run::Label::default(), &mut ());
     derive(&record).directions.remove(0).base
 }
 
@@ -117,10 +108,7 @@ fn holds(path: &SimPath, knobs: &Knobs, cause: &str) -> bool {
 /// Of the effects of a run's trials, those whose interval holds the true one, and all. The true one is without noise.
 fn covered(path: &SimPath, record: &Record) -> [u32; 2] {
     let model = derive(record);
-    let forward = model
-        .trials
-        .iter()
-        .filter(|t| t.plan.direction == Direction::Forward);
+    let forward = model.trials.iter().filter(|t| t.plan.direction == Direction::Forward);
     let mut counts = [0, 0];
     for trial in forward {
         let Some(effect) = trial.effect else { continue };
@@ -135,10 +123,7 @@ fn covered(path: &SimPath, record: &Record) -> [u32; 2] {
 fn drawn(draw: &mut Random) -> (SimPath, Knobs, &'static str) {
     let classes = [
         ("white", Class::White),
-        (
-            "correlated",
-            Class::Correlated(draw.pick(&[0.5, 0.8, 0.95, 0.99])),
-        ),
+        ("correlated", Class::Correlated(draw.pick(&[0.5, 0.8, 0.95, 0.99]))),
         ("steps", Class::Steps(0.003 * 30_f64.powf(draw.uniform()))),
         ("heavy tails", Class::HeavyTails),
     ];
@@ -242,12 +227,7 @@ fn proved_is_seldom_wrong_on_simulated_paths() {
         let (record, verdict) = ran(&path, knobs.clone(), seed.wrapping_mul(1_000_003) + i);
         let named = first(&verdict);
         let right = named.is_some_and(|l| holds(&path, &knobs, l.cause));
-        let outcome = Outcome {
-            record: &record,
-            named,
-            right,
-            covered: covered(&path, &record),
-        };
+        let outcome = Outcome { record: &record, named, right, covered: covered(&path, &record) };
         for name in [class, "all"] {
             scores.entry(name).or_default().add(&outcome);
         }
@@ -278,11 +258,6 @@ fn proved_is_seldom_wrong_on_simulated_paths() {
     }
     let all = &scores["all"];
     // Three of 1870 were wrong, of limits at nearly one height; in a small run that is one by chance.
-    assert!(
-        all.wrong <= 1 + all.proved / 500,
-        "{} of {}",
-        all.wrong,
-        all.proved
-    );
+    assert!(all.wrong <= 1 + all.proved / 500, "{} of {}", all.wrong, all.proved);
     assert!(all.proved * 2 > all.runs, "most runs end in a proof");
 }

@@ -20,10 +20,7 @@ fn asked(swept: Swept, settings: Vec<Knobs>) -> SweepPlan {
 }
 
 fn streams(most: u32) -> SweepPlan {
-    asked(
-        Swept::Streams,
-        Swept::Streams.settings(&Knobs::default(), most),
-    )
+    asked(Swept::Streams, Swept::Streams.settings(&Knobs::default(), most))
 }
 
 fn run_sweep(
@@ -37,13 +34,7 @@ fn run_sweep(
         time: Nanos::from_secs(40),
         ..plan(asked.settings[0].clone())
     };
-    let (record, error) = sweep(
-        link,
-        plan,
-        asked,
-        linerate_engine::run::Label::default(),
-        sink,
-    );
+    let (record, error) = sweep(link, plan, asked, linerate_engine::run::Label::default(), sink);
     assert!(error.is_none(), "{error:?}");
     let found = model::sweep(&record, asked.swept, &asked.settings, asked.direction);
     (record, found)
@@ -51,10 +42,7 @@ fn run_sweep(
 
 /// At 20 Gb/s a window of 1 MiB and a millisecond leave 8.4 Gb/s to each stream.
 fn windowed() -> SimPath {
-    let mut path = SimPath {
-        rtt: Nanos::from_millis(1),
-        ..SimPath::default()
-    };
+    let mut path = SimPath { rtt: Nanos::from_millis(1), ..SimPath::default() };
     path.forward.rate = gigabits(20.0);
     path.forward.receive_window = Bytes(1 << 20);
     path.forward.send_buffer = Bytes(2 << 20);
@@ -91,25 +79,15 @@ fn a_goodput_that_still_grows_has_its_knee_at_the_end() {
 fn what_costs_the_sender_less_is_told_from_what_costs_as_much() {
     let of = |copy, ps| Knobs {
         copy,
-        extra_work: ExtraWork {
-            sender_ps_per_byte: ps,
-            receiver_ps_per_byte: 0,
-        },
+        extra_work: ExtraWork { sender_ps_per_byte: ps, receiver_ps_per_byte: 0 },
         ..Knobs::default()
     };
-    let settings = vec![
-        of(Handover::Copy, 100),
-        of(Handover::Zerocopy, 0),
-        of(Handover::Sendfile, 100),
-    ];
+    let settings =
+        vec![of(Handover::Copy, 100), of(Handover::Zerocopy, 0), of(Handover::Sendfile, 100)];
     let mut asked = asked(Swept::Copy, settings);
     let (_, found) = run_sweep(&mut Sim::new(SimPath::default(), 1), &mut asked, &mut ());
     let costs: Vec<_> = found.settings.iter().map(model::Setting::cost).collect();
-    assert_eq!(
-        costs,
-        [None, Some(Cost::Less), Some(Cost::Same)],
-        "{found:#?}"
-    );
+    assert_eq!(costs, [None, Some(Cost::Less), Some(Cost::Same)], "{found:#?}");
     assert_eq!((found.reference, found.knee), (Some(0), None));
 }
 
@@ -158,12 +136,7 @@ impl Link for Picky {
 }
 
 fn picky(most: u32, alone: usize) -> Picky {
-    Picky {
-        sim: Sim::new(windowed(), 1),
-        most,
-        alone,
-        steps: 0,
-    }
+    Picky { sim: Sim::new(windowed(), 1), most, alone, steps: 0 }
 }
 
 #[test]

@@ -18,10 +18,7 @@ fn told(set: u32, copied: i64, until: u64) -> Table {
         source: ZEROCOPY_COMPLETIONS.source.to_owned(),
         subject: format!("s{set}/0"),
         at: vec![0, until],
-        columns: vec![
-            counted(ZEROCOPY_COMPLETIONS, 100),
-            counted(ZEROCOPY_COPIED, copied),
-        ],
+        columns: vec![counted(ZEROCOPY_COMPLETIONS, 100), counted(ZEROCOPY_COPIED, copied)],
     }
 }
 
@@ -31,12 +28,8 @@ fn record(copied: Option<i64>) -> Record {
     let mut path = SimPath::default();
     path.near.send.user_ps = 4_000;
     let mut sim = Sim::new(path, 7);
-    let (mut record, error) = run(
-        &mut sim,
-        plan(Knobs::default()),
-        linerate_engine::run::Label::default(),
-        &mut (),
-    );
+    let (mut record, error) =
+        run(&mut sim, plan(Knobs::default()), linerate_engine::run::Label::default(), &mut ());
     assert!(error.is_none(), "{error:?}");
     let plan = record.trials.first_mut().expect("a trial was made");
     "zero-copy".clone_into(&mut plan.kind);

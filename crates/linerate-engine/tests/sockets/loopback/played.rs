@@ -22,8 +22,7 @@ fn against(direction: Direction, far: impl FnOnce(TcpStream) + Send + 'static) -
     let addr = listener.local_addr().unwrap();
     let far = thread::spawn(move || far(listener.accept().unwrap().0));
     let mut near = end(Side::Near, "tcp");
-    near.prepare(&stream(0, direction, Knobs::default()))
-        .unwrap();
+    near.prepare(&stream(0, direction, Knobs::default())).unwrap();
     near.connect(0, &Vec::new(), &mut Dial(addr)).unwrap();
     let mut running = near.arm(&step(&[0], 50, 300, 50)).unwrap();
     running.go();
@@ -46,10 +45,7 @@ fn a_peer_that_dies_in_mid_step_is_a_gap_and_not_a_hang() {
         far.write_all(&Mark::Run(1000).encode()).unwrap();
         far.write_all(&[7; 300]).unwrap();
     });
-    assert_eq!(
-        (readings.totals[0].received, readings.totals[0].complete),
-        (300, false)
-    );
+    assert_eq!((readings.totals[0].received, readings.totals[0].complete), (300, false));
     let why = &readings.gaps.last().unwrap().why;
     assert!(why.contains("closed stream 0"), "{why}");
 }
@@ -61,10 +57,7 @@ fn garbage_where_a_mark_must_stand_is_a_gap_with_its_bytes() {
     });
     assert!(!readings.totals[0].complete);
     let why = &readings.gaps.last().unwrap().why;
-    assert!(
-        why.contains("a mark is missing") && why.contains("48, 54"),
-        "{why}"
-    );
+    assert!(why.contains("a mark is missing") && why.contains("48, 54"), "{why}");
 }
 
 #[test]
@@ -101,10 +94,7 @@ fn a_slow_path_may_deliver_what_was_sent_after_the_end() {
         }
         far.write_all(&Mark::End(5).encode()).unwrap();
     });
-    assert_eq!(
-        (readings.totals[0].received, readings.totals[0].complete),
-        (5, true)
-    );
+    assert_eq!((readings.totals[0].received, readings.totals[0].complete), (5, true));
 }
 
 #[test]

@@ -46,11 +46,7 @@ pub(super) fn socket() -> UdpSocket {
 /// A UDP-Lite socket. The kernel accepts the option but does not split its messages, and reports this (EIO)
 /// when they are sent, as on a route that encrypts. `None` where the kernel has no UDP-Lite.
 pub(super) fn lite() -> Option<UdpSocket> {
-    let made = net::socket(
-        AddressFamily::INET,
-        SocketType::DGRAM,
-        Some(ipproto::UDPLITE),
-    );
+    let made = net::socket(AddressFamily::INET, SocketType::DGRAM, Some(ipproto::UDPLITE));
     let fd = made.ok()?;
     net::bind(&fd, &SocketAddr::new(HERE, 0)).unwrap();
     Some(fd.into())
@@ -61,11 +57,7 @@ pub(super) fn given(socket: UdpSocket, side: Side) -> Datagrams {
         Side::Near => (NEAR, FAR),
         Side::Far => (FAR, NEAR),
     };
-    Datagrams {
-        fd: socket.into(),
-        own,
-        other,
-    }
+    Datagrams { fd: socket.into(), own, other }
 }
 
 /// Both ends, and the machine to themselves.
@@ -77,11 +69,7 @@ pub(super) struct Pair {
 
 impl Pair {
     pub(super) fn new() -> Self {
-        Self {
-            turn: Rc::new(turn()),
-            near: end(Side::Near, "udp"),
-            far: end(Side::Far, "udp"),
-        }
+        Self { turn: Rc::new(turn()), near: end(Side::Near, "udp"), far: end(Side::Far, "udp") }
     }
 
     pub(super) fn turn(&self) -> Rc<Turn> {
@@ -112,20 +100,14 @@ impl Pair {
     /// Through a relay, one stream.
     pub(super) fn relayed(&mut self, plan: &SetPlan, relay: &Relay) -> [SetEnd; 2] {
         let (near, far) = relay.ends.each_ref().map(|s| s.try_clone().unwrap()).into();
-        self.over(
-            plan,
-            vec![given(near, Side::Near)],
-            vec![given(far, Side::Far)],
-        )
+        self.over(plan, vec![given(near, Side::Near)], vec![given(far, Side::Far)])
     }
 
     fn over(&mut self, plan: &SetPlan, near: Vec<Datagrams>, far: Vec<Datagrams>) -> [SetEnd; 2] {
         let offer = self.near.prepare(plan).unwrap();
         self.far.prepare(plan).unwrap();
         [
-            self.near
-                .connect(plan.id, &offer, &mut Given(near))
-                .unwrap(),
+            self.near.connect(plan.id, &offer, &mut Given(near)).unwrap(),
             self.far.connect(plan.id, &offer, &mut Given(far)).unwrap(),
         ]
     }

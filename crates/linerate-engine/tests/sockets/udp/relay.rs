@@ -39,25 +39,15 @@ impl Relay {
         for (end, middle) in ends.iter().zip(&middle) {
             end.connect(middle.local_addr().unwrap()).unwrap();
             middle.connect(end.local_addr().unwrap()).unwrap();
-            middle
-                .set_read_timeout(Some(Duration::from_millis(20)))
-                .unwrap();
+            middle.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
         }
-        let (stop, lost) = (
-            Arc::new(AtomicBool::new(false)),
-            Arc::new(AtomicU64::new(0)),
-        );
+        let (stop, lost) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let threads = [(Side::Near, 0, 1), (Side::Far, 1, 0)].map(|(side, from, to)| {
             let (stop, lost) = (Arc::clone(&stop), Arc::clone(&lost));
             let [from, to] = [from, to].map(|at: usize| middle[at].try_clone().unwrap());
             thread::spawn(move || pass(side, &from, &to, fate, &stop, &lost))
         });
-        Self {
-            ends,
-            stop,
-            lost,
-            threads: threads.into(),
-        }
+        Self { ends, stop, lost, threads: threads.into() }
     }
 }
 

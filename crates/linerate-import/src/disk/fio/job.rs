@@ -43,14 +43,8 @@ pub(super) fn disk(context: &Context<'_>) -> Result<(Disk, Vec<String>), String>
     let mut rows: Vec<DiskRow> = Vec::new();
     for (does, way) in &ways {
         if !fits(*does, pattern) {
-            let what = if *does == Does::Read {
-                "reads"
-            } else {
-                "writes"
-            };
-            said.push(format!(
-                "{what} are left out: the order of their places is unknown"
-            ));
+            let what = if *does == Does::Read { "reads" } else { "writes" };
+            said.push(format!("{what} are left out: the order of their places is unknown"));
             continue;
         }
         let Some(mut row) = row(*does, way, pattern, options) else {
@@ -77,14 +71,8 @@ pub(super) fn disk(context: &Context<'_>) -> Result<(Disk, Vec<String>), String>
 
 /// The kinds of operations that the job did.
 fn ways(job: &Job) -> Vec<(Does, &Way)> {
-    let all = [
-        (Does::Read, &job.read),
-        (Does::Write, &job.write),
-        (Does::Mix, &job.mixed),
-    ];
-    let some = all
-        .into_iter()
-        .filter_map(|(does, way)| Some((does, way.as_deref()?)));
+    let all = [(Does::Read, &job.read), (Does::Write, &job.write), (Does::Mix, &job.mixed)];
+    let some = all.into_iter().filter_map(|(does, way)| Some((does, way.as_deref()?)));
     some.filter(|(_, way)| done(way)).collect()
 }
 
@@ -107,10 +95,7 @@ fn own_options(ways: &[(Does, &Way)], pattern: Pattern) -> bool {
 }
 
 fn row(does: Does, way: &Way, pattern: Pattern, options: &Options<'_>) -> Option<DiskRow> {
-    let rate = way
-        .bw_bytes
-        .or(way.bw.map(|kib| kib * 1024.0))
-        .and_then(some)?;
+    let rate = way.bw_bytes.or(way.bw.map(|kib| kib * 1024.0)).and_then(some)?;
     let mut row = DiskRow::new(pattern.access(), does, rate);
     row.block = block(way, options);
     row.operations = way.iops.and_then(some);
@@ -137,12 +122,8 @@ fn row(does: Does, way: &Way, pattern: Pattern, options: &Options<'_>) -> Option
 /// Fills in how often writes were flushed, and how long that took.
 fn flushes(row: &mut DiskRow, way: &Way, sync: Option<&Way>, options: &Options<'_>) {
     let times = sync.and_then(|sync| sync.lat_ns.as_ref());
-    let count = times
-        .and_then(|times| times.samples)
-        .or(sync.and_then(|sync| sync.total_ios));
-    let counted = count
-        .zip(way.total_ios)
-        .map(|(flushes, writes)| flushes / writes);
+    let count = times.and_then(|times| times.samples).or(sync.and_then(|sync| sync.total_ios));
+    let counted = count.zip(way.total_ios).map(|(flushes, writes)| flushes / writes);
     row.flushed = counted.and_then(some).or(options.flushed());
     row.flush = times.and_then(|times| time(times.mean?, 1.0));
 }
@@ -161,21 +142,12 @@ fn block(way: &Way, options: &Options<'_>) -> Option<Bytes> {
 fn percentiles(times: &Times, unit: f64, way: &Way) -> [Option<Nanos>; 3] {
     let found = |wanted: f64| {
         let all = times.percentile.as_ref()?.iter();
-        let mut same = all.filter(|(key, _)| {
-            key.parse::<f64>()
-                .is_ok_and(|key| (key - wanted).abs() < 1e-6)
-        });
+        let mut same =
+            all.filter(|(key, _)| key.parse::<f64>().is_ok_and(|key| (key - wanted).abs() < 1e-6));
         same.next().and_then(|(_, value)| value.as_f64())
     };
-    let percentiles = Percentiles {
-        typical: found(50.0),
-        p99: found(99.0),
-        p999: found(99.9),
-    };
-    let range = Range {
-        least: times.min,
-        most: times.max,
-    };
+    let percentiles = Percentiles { typical: found(50.0), p99: found(99.0), p999: found(99.9) };
+    let range = Range { least: times.min, most: times.max };
     let samples = times.samples.or(way.total_ios).unwrap_or_default();
     percentiles.of(range, samples, unit)
 }

@@ -107,10 +107,7 @@ fn lines(text: &str) -> u64 {
 
 /// Whether the next document is a later report of the same run.
 fn continues(document: &Document, next: &Document) -> bool {
-    let same = document
-        .jobs()
-        .map(Job::name)
-        .eq(next.jobs().map(Job::name));
+    let same = document.jobs().map(Job::name).eq(next.jobs().map(Job::name));
     let began = document.began().zip(next.began());
     let near = began.is_some_and(|(one, other)| (one - other).abs() <= SAME_BEGIN);
     same && near && document.elapsed() < next.elapsed()
@@ -122,13 +119,7 @@ fn one(text: &str, start: usize, line: u64) -> Result<At, String> {
     let mut stream = Deserializer::from_str(rest).into_iter::<Document>();
     let error = match stream.next() {
         Some(Ok(document)) => {
-            return Ok(At {
-                document,
-                line,
-                start,
-                end: start + stream.byte_offset(),
-                cut: None,
-            });
+            return Ok(At { document, line, start, end: start + stream.byte_offset(), cut: None });
         }
         Some(Err(error)) => error,
         None => return Err("the document is empty".to_owned()),
@@ -140,13 +131,7 @@ fn one(text: &str, start: usize, line: u64) -> Result<At, String> {
     let (document, used) = whole_jobs(rest).ok_or_else(|| why.clone())?;
     // Without its end all the rest belongs to it; else another document may follow behind the damage.
     let used = if error.is_eof() { rest.len() } else { used };
-    Ok(At {
-        document,
-        line,
-        start,
-        end: start + used,
-        cut: Some(why),
-    })
+    Ok(At { document, line, start, end: start + used, cut: Some(why) })
 }
 
 /// The jobs that are complete in a document that is not, and the bytes up to the end of the last one.
@@ -177,16 +162,8 @@ fn head(text: &str, jobs: Vec<Job>) -> Option<Document> {
 }
 
 fn results(at: &At) -> Found {
-    let At {
-        document,
-        line,
-        cut,
-        ..
-    } = at;
-    let mut found = Found {
-        tool: tool(&document.version),
-        ..Found::default()
-    };
+    let At { document, line, cut, .. } = at;
+    let mut found = Found { tool: tool(&document.version), ..Found::default() };
     for job in document.jobs() {
         job_results(document, job, *line, &mut found);
     }
@@ -205,7 +182,7 @@ fn job_results(document: &Document, job: &Job, line: u64, found: &mut Found) {
     }
     if is_sum(document, job) {
         return say(
-            "the sum over all clients is left out: it has jobs of several groups".to_owned(),
+            "the sum over all clients is left out: it has jobs of several groups".to_owned()
         );
     }
     let name = job.name();
@@ -272,16 +249,12 @@ fn at_disk(document: &Document, results: &mut [Outcome]) {
     let [row] = measured.rows.as_mut_slice() else {
         return;
     };
-    let Used {
-        read_sectors,
-        write_sectors,
-    } = disk;
+    let Used { read_sectors, write_sectors } = disk;
     let sectors = match row.does {
         Does::Read => *read_sectors,
         Does::Write => *write_sectors,
         Does::Mix => read_sectors.zip(*write_sectors).map(|(r, w)| r + w),
     };
-    row.at_disk = sectors
-        .and_then(|sectors| some(sectors * SECTOR))
-        .map(|bytes| Bytes(bytes as u64));
+    row.at_disk =
+        sectors.and_then(|sectors| some(sectors * SECTOR)).map(|bytes| Bytes(bytes as u64));
 }

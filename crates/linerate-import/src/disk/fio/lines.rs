@@ -143,8 +143,7 @@ impl Spec {
 
     /// Operations in flight that were asked, if the engine keeps fewer.
     pub(super) fn ignored(&self) -> Option<u32> {
-        self.depth
-            .filter(|depth| self.is_synchronous() && *depth > 1)
+        self.depth.filter(|depth| self.is_synchronous() && *depth > 1)
     }
 }
 
@@ -238,10 +237,7 @@ impl Kind {
     /// fio 2's `   READ: io=1720.0MB, aggrb=878490KB/s, minb=.., maxb=.., mint=2005msec, maxt=2005msec`.
     pub(super) fn summed(line: &str) -> Option<Self> {
         let (word, rest) = line.trim_start().split_once(": ")?;
-        let is_sum = |name: &str| {
-            word.chars()
-                .eq(name.chars().map(|c| c.to_ascii_uppercase()))
-        };
+        let is_sum = |name: &str| word.chars().eq(name.chars().map(|c| c.to_ascii_uppercase()));
         let (_, does) = KINDS.iter().find(|(name, _)| is_sum(name))?;
         let rate = match value(rest, "aggrb=") {
             Some(rate) => old_rate(rate)?,
@@ -249,10 +245,7 @@ impl Kind {
         };
         let longest = value(rest, "run=").and_then(|range| Some(range.split_once('-')?.1));
         let longest = longest.or(value(rest, "maxt="));
-        Some(Self {
-            seconds: longest.and_then(milliseconds),
-            ..Self::at(*does, rate)
-        })
+        Some(Self { seconds: longest.and_then(milliseconds), ..Self::at(*does, rate) })
     }
 
     fn at(does: Option<Does>, rate: f64) -> Self {
@@ -295,9 +288,8 @@ impl Kind {
 
     /// Takes the head of percentiles. Those of some operations alone are passed over.
     fn heads_percentiles(&mut self, line: &str) -> bool {
-        let found = PERCENTILES
-            .iter()
-            .find_map(|(word, whole)| Some((line.strip_prefix(word)?, *whole)));
+        let found =
+            PERCENTILES.iter().find_map(|(word, whole)| Some((line.strip_prefix(word)?, *whole)));
         self.reading = found.is_some();
         if let Some((unit, whole)) = found {
             self.unit = unit_of(unit).unwrap_or_default();
@@ -333,23 +325,14 @@ impl Kind {
         let mut row = DiskRow::new(access, does, some(self.rate)?);
         row.operations = self.operations;
         row.seconds = self.seconds;
-        let whole = if self.lat.mean.is_some() {
-            self.lat
-        } else {
-            self.clat
-        };
+        let whole = if self.lat.mean.is_some() { self.lat } else { self.clat };
         row.mean = whole.mean.and_then(|t| time(t, 1.0));
         row.most = whole.most.and_then(|t| time(t, 1.0));
         row.submit = self.slat.mean.and_then(|t| time(t, 1.0));
         let of = if self.whole { self.lat } else { self.clat };
-        let range = Range {
-            least: of.least.map(|t| t / self.unit),
-            most: of.most.map(|t| t / self.unit),
-        };
-        let samples = self
-            .operations
-            .zip(self.seconds)
-            .map(|(rate, time)| rate * time);
+        let range =
+            Range { least: of.least.map(|t| t / self.unit), most: of.most.map(|t| t / self.unit) };
+        let samples = self.operations.zip(self.seconds).map(|(rate, time)| rate * time);
         let samples = samples.unwrap_or_default();
         [row.typical, row.p99, row.p999] = self.percentiles.of(range, samples, self.unit);
         Some(row)
@@ -361,11 +344,7 @@ impl Times {
     fn of(text: &str) -> Option<Self> {
         let unit = unit_of(text)?;
         let of = |key: &str| Some(count(value(text, key)?)? * unit);
-        Some(Self {
-            least: of("min="),
-            mean: of("avg=").and_then(some),
-            most: of("max="),
-        })
+        Some(Self { least: of("min="), mean: of("avg=").and_then(some), most: of("max=") })
     }
 }
 

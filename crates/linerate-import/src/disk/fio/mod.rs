@@ -32,10 +32,7 @@ const IN_FLIGHT_SLACK: f64 = 1.1;
 /// The program, of `fio-3.33`.
 fn tool(version: &str) -> Tool {
     let number = version.strip_prefix("fio-").unwrap_or(version);
-    Tool {
-        name: "fio".to_owned(),
-        version: (!number.is_empty()).then(|| number.to_owned()),
-    }
+    Tool { name: "fio".to_owned(), version: (!number.is_empty()).then(|| number.to_owned()) }
 }
 
 /// Percentiles of completion, in units of `unit` nanoseconds.
@@ -63,11 +60,7 @@ impl Percentiles {
             let value = range.least.map_or(value, |least| value.max(least));
             figures::time(value, unit)
         };
-        [
-            within(self.typical, 1.0),
-            within(self.p99, FOR_P99),
-            within(self.p999, FOR_P999),
-        ]
+        [within(self.typical, 1.0), within(self.p99, FOR_P99), within(self.p999, FOR_P999)]
     }
 }
 
@@ -93,27 +86,17 @@ impl Pattern {
             "rw" | "readwrite" => (true, true),
             _ => return None,
         };
-        Some(Self {
-            random,
-            reads,
-            writes,
-        })
+        Some(Self { random, reads, writes })
     }
 
     fn access(self) -> Access {
-        if self.random {
-            Access::Random
-        } else {
-            Access::Sequential
-        }
+        if self.random { Access::Random } else { Access::Sequential }
     }
 }
 
 /// Engines that keep one operation in flight, whatever depth was asked.
 //= fio, HOWTO, "iodepth": "Note that increasing iodepth beyond 1 will not affect synchronous ioengines"
-const SYNCHRONOUS: &[&str] = &[
-    "sync", "psync", "vsync", "pvsync", "pvsync2", "mmap", "splice",
-];
+const SYNCHRONOUS: &[&str] = &["sync", "psync", "vsync", "pvsync", "pvsync2", "mmap", "splice"];
 
 /// Operations of a job in flight on average, by Little's law.
 fn in_flight(rows: &[DiskRow]) -> f64 {

@@ -22,11 +22,7 @@ pub(super) struct Options<'a> {
 
 impl<'a> Options<'a> {
     pub(super) fn new(global: &'a Words, own: Option<&'a Words>, version: &str) -> Self {
-        Self {
-            global,
-            own,
-            complete: own.is_some() && lists_all(version),
-        }
+        Self { global, own, complete: own.is_some() && lists_all(version) }
     }
 
     /// Whether the document has options of the job at all.
@@ -89,10 +85,7 @@ impl<'a> Options<'a> {
         }
         match self.word(&["fsync", "fdatasync"]) {
             Some("0") => Some(0.0),
-            Some(word) => word
-                .parse()
-                .ok()
-                .map(|every: u32| f64::from(every.max(1)).recip()),
+            Some(word) => word.parse().ok().map(|every: u32| f64::from(every.max(1)).recip()),
             None => self.complete.then_some(0.0),
         }
     }
@@ -101,9 +94,7 @@ impl<'a> Options<'a> {
         let on = |word: &str| word.is_empty() || word.trim() == "1";
         let direct = self.word(&["direct"]).map(on);
         let buffered = self.word(&["buffered"]).map(|word| !on(word));
-        direct
-            .or(buffered)
-            .or_else(|| self.complete.then_some(false))
+        direct.or(buffered).or_else(|| self.complete.then_some(false))
     }
 
     /// Payload of an operation as asked.
@@ -136,12 +127,9 @@ pub(super) fn given(command: &str) -> Option<Words> {
         let bare = word.trim_start_matches('-');
         let (key, value) = match bare.split_once('=') {
             Some(pair) => pair,
-            None if word.starts_with("--") => (
-                bare,
-                words
-                    .next_if(|next| !next.starts_with('-'))
-                    .unwrap_or_default(),
-            ),
+            None if word.starts_with("--") => {
+                (bare, words.next_if(|next| !next.starts_with('-')).unwrap_or_default())
+            }
             None => continue,
         };
         let twice = options.insert(key.to_owned(), Value::from(value)).is_some();

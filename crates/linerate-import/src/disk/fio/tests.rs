@@ -53,11 +53,8 @@ fn bw_of_the_steady_state_is_no_rate_of_the_job() {
 #[test]
 fn io_bytes_of_old_versions_are_kib() {
     let options = r#""rw": "read", "ioengine": "psync""#;
-    let block = |way: &str| {
-        only_row(&parsed(&document("fio-2.15", options, way)))
-            .block
-            .map(|b| b.0)
-    };
+    let block =
+        |way: &str| only_row(&parsed(&document("fio-2.15", options, way))).block.map(|b| b.0);
     let old =
         r#""io_bytes": 2552320, "bw": 153412, "iops": 299.6, "runtime": 16637, "total_ios": 4985"#;
     assert_eq!(block(old), Some(524_288));
@@ -110,10 +107,7 @@ fn a_synchronous_engine_has_a_depth_of_one() {
     assert_eq!(depth("", &way), Some(8));
     // No time to submit was measured.
     assert_eq!(
-        depth(
-            "",
-            &way.replace(r#""max": 9, "mean": 5.0, "N": 1000"#, r#""max": 0, "N": 0"#)
-        ),
+        depth("", &way.replace(r#""max": 9, "mean": 5.0, "N": 1000"#, r#""max": 0, "N": 0"#)),
         Some(1)
     );
 }
@@ -134,15 +128,8 @@ fn a_missing_direct_is_unknown_before_all_options_are_listed() {
 
 #[test]
 fn bytes_at_the_disk_are_those_of_one_job_without_a_ramp() {
-    assert_eq!(
-        only_row(&parsed(SINGLE)).at_disk.map(|b| b.0),
-        Some(433_472 * 512)
-    );
-    let ramp = SINGLE.replacen(
-        r#""runtime" : "1""#,
-        r#""runtime" : "1", "ramp_time" : "1""#,
-        1,
-    );
+    assert_eq!(only_row(&parsed(SINGLE)).at_disk.map(|b| b.0), Some(433_472 * 512));
+    let ramp = SINGLE.replacen(r#""runtime" : "1""#, r#""runtime" : "1", "ramp_time" : "1""#, 1);
     assert_ne!(ramp, SINGLE);
     assert_eq!(only_row(&parsed(&ramp)).at_disk, None);
     // Before 3.36 there are no sectors.
@@ -166,10 +153,7 @@ fn a_document_that_is_cut_has_its_whole_jobs() {
     assert!(notes(&cut).contains("the end of the document is missing"));
     let first = CELLS.find(r#""write""#).unwrap();
     let none = read(&CELLS.as_bytes()[..first]).unwrap_err().to_string();
-    assert!(
-        none.contains("the end of the document is missing"),
-        "{none}"
-    );
+    assert!(none.contains("the end of the document is missing"), "{none}");
 }
 
 #[test]
@@ -257,10 +241,7 @@ fn a_command_has_what_the_missing_description_would() {
     );
     assert_eq!(row.flushed, Some(0.0));
     let (_, spaced) = with("fio --name a --rw randwrite --bs 64k --fdatasync 4 --numjobs 4");
-    assert_eq!(
-        (spaced.access, spaced.flushed, spaced.threads),
-        (Access::Random, Some(0.25), None)
-    );
+    assert_eq!((spaced.access, spaced.flushed, spaced.threads), (Access::Random, Some(0.25), None));
     let (_, file) = with("fio job.fio");
     assert_eq!((file.access, file.flushed), (Access::Unknown, None));
 }
@@ -274,10 +255,7 @@ fn times_to_submit_and_to_flush_are_read_in_both_forms() {
     );
     let json = parsed(&text);
     let row = only_row(&json);
-    assert_eq!(
-        (row.submit.map(|t| t.0), row.flush.map(|t| t.0)),
-        (Some(5), Some(4_200_000))
-    );
+    assert_eq!((row.submit.map(|t| t.0), row.flush.map(|t| t.0)), (Some(5), Some(4_200_000)));
     assert_eq!(row.flushed, Some(0.5));
     let cells = parsed(TEXT);
     assert_eq!(disks(&cells)[0].rows[0].submit.map(|t| t.0), Some(52_900));
@@ -285,16 +263,9 @@ fn times_to_submit_and_to_flush_are_read_in_both_forms() {
 
 #[test]
 fn other_json_is_not_read() {
-    for text in [
-        r#"{"version": 1, "fio version": "x"}"#,
-        "{",
-        r#"{"jobs": []}"#,
-    ] {
+    for text in [r#"{"version": 1, "fio version": "x"}"#, "{", r#"{"jobs": []}"#] {
         assert!(
-            read(text.as_bytes())
-                .unwrap_err()
-                .to_string()
-                .contains("no output of a known program")
+            read(text.as_bytes()).unwrap_err().to_string().contains("no output of a known program")
         );
     }
 }
@@ -306,10 +277,7 @@ fn the_command_has_the_options_of_old_versions() {
     let one =
         with("fio --name=old --rw=read --direct=1 --ioengine=psync --output-format=json").unwrap();
     let row = only_row(&one);
-    assert_eq!(
-        (row.access, rate(row), row.depth),
-        (Access::Sequential, 910_222 * 1024, Some(1))
-    );
+    assert_eq!((row.access, rate(row), row.depth), (Access::Sequential, 910_222 * 1024, Some(1)));
     assert_eq!(row.block.map(|b| b.0), Some(65_536));
     assert_eq!(disks(&one)[0].direct, Some(true));
     let two = with("fio --name=old --rw=read --name=new --rw=write");
@@ -330,10 +298,7 @@ fn the_sum_over_clients_of_one_job_is_read() {
             client("j", group, "b", options),
             client("All clients", 0, "", "").replace("1000.0", "2000.0"),
         ];
-        format!(
-            r#"{{"fio version": "fio-3.33", "client_stats": [{}]}}"#,
-            all.join(",")
-        )
+        format!(r#"{{"fio version": "fio-3.33", "client_stats": [{}]}}"#, all.join(","))
     };
     let same = parsed(&text(0));
     let depths: Vec<_> = disks(&same).iter().map(|disk| disk.rows[0].depth).collect();
@@ -367,11 +332,7 @@ reads: (groupid=0, jobs=1): err= 0: pid=317066: Mon Mar  4 23:42:38 2024
 fn operations_that_contradict_the_rate_are_left_out() {
     let all = parsed(CONTRADICTION);
     assert_eq!(only_row(&all).operations, None);
-    assert!(
-        notes(&all).contains("29 operations/s, and 62 by the rate"),
-        "{}",
-        notes(&all)
-    );
+    assert!(notes(&all).contains("29 operations/s, and 62 by the rate"), "{}", notes(&all));
     assert!(!notes(&all).contains("not understood"));
     for (operations, is_kept) in [(48, false), (49, true), (61, true), (78, true), (79, false)] {
         let text = CONTRADICTION.replace("IOPS=29", &format!("IOPS={operations}"));

@@ -164,11 +164,7 @@ impl Reader<'_> {
             }
             self.finish();
             self.ended = self.ended.saturating_add(u64::from(head.jobs));
-            self.entry = Some(Entry {
-                head,
-                line,
-                ..Entry::default()
-            });
+            self.entry = Some(Entry { head, line, ..Entry::default() });
             return Step::On;
         }
         self.takes_rest(line, text)
@@ -185,10 +181,7 @@ impl Reader<'_> {
         if trimmed.is_empty() || self.ending && trimmed.contains(": ios=") {
             return Step::On;
         }
-        if let Some(version) = trimmed
-            .strip_prefix("fio-")
-            .filter(|_| self.entry.is_none())
-        {
+        if let Some(version) = trimmed.strip_prefix("fio-").filter(|_| self.entry.is_none()) {
             self.found.tool = tool(version);
             return Step::On;
         }
@@ -214,10 +207,7 @@ impl Reader<'_> {
         say(&mut self.found.notes, line, what);
         // Prose between two runs: no line of fio's results begins at the margin.
         if !text.starts_with(' ')
-            && self
-                .entry
-                .as_ref()
-                .is_some_and(|entry| !entry.kinds.is_empty())
+            && self.entry.as_ref().is_some_and(|entry| !entry.kinds.is_empty())
         {
             self.finish();
         }
@@ -242,20 +232,12 @@ impl Reader<'_> {
         if self.ending || self.found.results.len() == MOST_JOBS {
             return Step::End;
         }
-        if self
-            .entry
-            .as_mut()
-            .is_some_and(|entry| entry.takes_kind(&kind))
-        {
+        if self.entry.as_mut().is_some_and(|entry| entry.takes_kind(&kind)) {
             return Step::On;
         }
         self.finish();
         let kinds = vec![kind];
-        self.entry = Some(Entry {
-            line,
-            kinds,
-            ..Entry::default()
-        });
+        self.entry = Some(Entry { line, kinds, ..Entry::default() });
         Step::On
     }
 
@@ -263,11 +245,7 @@ impl Reader<'_> {
     fn summed(&mut self) {
         if self.found.results.is_empty() && !self.sums.kinds.is_empty() {
             let line = self.sums.line;
-            say(
-                &mut self.found.notes,
-                line,
-                "only the sums over all jobs are in the text",
-            );
+            say(&mut self.found.notes, line, "only the sums over all jobs are in the text");
             self.entry = Some(std::mem::take(&mut self.sums));
             self.finish();
         }
@@ -301,7 +279,7 @@ impl Reader<'_> {
         }
         if entry.kinds.is_empty() {
             return say(
-                "left out: no operation was done, or the end of the output is missing".to_owned(),
+                "left out: no operation was done, or the end of the output is missing".to_owned()
             );
         }
         let none = Words::new();
@@ -331,9 +309,7 @@ impl Reader<'_> {
             rows,
             ..Disk::default()
         };
-        self.found
-            .results
-            .push(outcome(&entry.head.name, line, disk));
+        self.found.results.push(outcome(&entry.head.name, line, disk));
     }
 }
 
@@ -344,10 +320,7 @@ fn own<'a>(specs: &'a [Spec], head: &Head) -> Vec<&'a Spec> {
     if head.jobs > 1 || group.len() == 1 {
         return group;
     }
-    group
-        .into_iter()
-        .filter(|spec| spec.name == head.name)
-        .collect()
+    group.into_iter().filter(|spec| spec.name == head.name).collect()
 }
 
 fn rows(
@@ -370,10 +343,8 @@ fn rows(
             continue;
         };
         let Some(access) = access(specs, does) else {
-            say(
-                "is a group, in which the order of the places is unknown: some rows are left out"
-                    .to_owned(),
-            );
+            say("is a group, in which the order of the places is unknown: some rows are left out"
+                .to_owned());
             continue;
         };
         let mut row = kind.row(access, does).ok_or("its rate is zero")?;
@@ -403,12 +374,7 @@ fn flight(specs: &[&Spec], entry: &Entry, rows: &mut [DiskRow], say: &mut dyn Fn
     let depth =
         of_all(Spec::depth).filter(|depth| flying <= f64::from(*depth) * jobs * IN_FLIGHT_SLACK);
     let ignored = of_all(Spec::ignored).filter(|_| depth.is_some());
-    let shared = entry
-        .kinds
-        .iter()
-        .filter(|kind| kind.does != Some(Does::Mix))
-        .count()
-        > 1;
+    let shared = entry.kinds.iter().filter(|kind| kind.does != Some(Does::Mix)).count() > 1;
     for row in rows {
         row.depth = depth.filter(|_| !shared || row.does == Does::Mix);
         row.asked = ignored;
@@ -459,25 +425,18 @@ fn contradicts(row: &DiskRow) -> Option<String> {
 /// What the jobs that do such operations do, if all do the same.
 fn pattern(specs: &[&Spec], does: Does) -> Option<Pattern> {
     let mut patterns =
-        specs
-            .iter()
-            .filter_map(|spec| spec.pattern())
-            .filter(|pattern| match does {
-                Does::Read => pattern.reads,
-                Does::Write => pattern.writes,
-                Does::Mix => true,
-            });
+        specs.iter().filter_map(|spec| spec.pattern()).filter(|pattern| match does {
+            Does::Read => pattern.reads,
+            Does::Write => pattern.writes,
+            Does::Mix => true,
+        });
     let first = patterns.next()?;
-    patterns
-        .all(|other| other.random == first.random)
-        .then_some(first)
+    patterns.all(|other| other.random == first.random).then_some(first)
 }
 
 /// Whether the command bypassed the cache.
 fn direct(command: &str) -> Option<bool> {
-    let words = command
-        .split_whitespace()
-        .map(|word| word.trim_start_matches('-'));
+    let words = command.split_whitespace().map(|word| word.trim_start_matches('-'));
     let mut words = words.skip_while(|word| !word.ends_with("fio"));
     words.next()?;
     let mut job_file = false;

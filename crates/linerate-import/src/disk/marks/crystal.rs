@@ -59,9 +59,7 @@ fn ruled(text: &str) -> bool {
 
 /// Whether a line is a row of version 7 or later, with a payload such as `1MiB`.
 fn is_row(line: &str) -> bool {
-    line.split_whitespace()
-        .nth(1)
-        .is_some_and(|size| size.ends_with("iB"))
+    line.split_whitespace().nth(1).is_some_and(|size| size.ends_with("iB"))
 }
 
 /// Whether a line is a row of versions 3 to 6, which say in each whether it reads or writes.
@@ -162,26 +160,16 @@ impl Reader {
             row.seconds = self.seconds;
         }
         if self.zero > 0 {
-            let what = format!(
-                "{} rows of 0 MB/s are left out: they were not measured",
-                self.zero
-            );
+            let what = format!("{} rows of 0 MB/s are left out: they were not measured", self.zero);
             say(&mut self.found.notes, line, what);
         }
         if !self.last {
-            say(
-                &mut self.found.notes,
-                line,
-                "the end of the report is missing",
-            );
+            say(&mut self.found.notes, line, "the end of the report is missing");
         }
         // Its files are opened without the cache of the system.
         //= CrystalDiskMark 9.0.1, DiskBench.cpp: "-S"; 3.0: FILE_FLAG_NO_BUFFERING
         self.disk.direct = Some(true);
-        self.found.tool = Tool {
-            name: "CrystalDiskMark".to_owned(),
-            version: self.version,
-        };
+        self.found.tool = Tool { name: "CrystalDiskMark".to_owned(), version: self.version };
         self.found.results = vec![outcome("", line, self.disk)];
         Ok(self.found)
     }
@@ -192,11 +180,7 @@ fn unnamed(result: &Line) -> Option<Bytes> {
     if result.access != Access::Sequential {
         return None;
     }
-    Some(if result.depth.is_some() {
-        WITH_DEPTH
-    } else {
-        WITHOUT_DEPTH
-    })
+    Some(if result.depth.is_some() { WITH_DEPTH } else { WITHOUT_DEPTH })
 }
 
 /// Seconds of `Measure 5 sec / Interval 5 sec`.

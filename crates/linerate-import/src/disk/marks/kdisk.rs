@@ -54,9 +54,7 @@ type Version = (u32, u32, u32);
 /// The version in the heading.
 fn version(line: &str) -> Option<&str> {
     let (version, _) = line.trim().strip_prefix(NAME)?.split_once(')')?;
-    version
-        .starts_with(|c: char| c.is_ascii_digit())
-        .then_some(version)
+    version.starts_with(|c: char| c.is_ascii_digit()).then_some(version)
 }
 
 fn is_without_version(line: &str) -> bool {
@@ -77,15 +75,11 @@ fn starts(text: &str) -> bool {
 
 /// Whether a line is a row of this program, which writes `1 MiB` where CrystalDiskMark has `1MiB`.
 fn is_row(line: &str) -> bool {
-    line.split_whitespace()
-        .nth(2)
-        .is_some_and(|unit| unit.ends_with("iB"))
+    line.split_whitespace().nth(2).is_some_and(|unit| unit.ends_with("iB"))
 }
 
 fn parts(version: &str) -> Version {
-    let mut numbers = version
-        .split(['.', '-'])
-        .map(|part| part.parse().unwrap_or(0));
+    let mut numbers = version.split(['.', '-']).map(|part| part.parse().unwrap_or(0));
     let mut next = || numbers.next().unwrap_or(0);
     (next(), next(), next())
 }
@@ -148,9 +142,7 @@ impl Reader {
             self.means = profile.starts_with("Default");
         } else if let Some(target) = value(text, "Target") {
             // `/ 4% (31.72/748.08 GiB) [model]`
-            let path = target
-                .split_whitespace()
-                .take_while(|word| !word.ends_with('%'));
+            let path = target.split_whitespace().take_while(|word| !word.ends_with('%'));
             self.target = path.collect::<Vec<_>>().join(" ");
         } else if passed(text) {
             self.last |= value(text, "OS").is_some();

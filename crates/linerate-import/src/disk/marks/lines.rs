@@ -42,13 +42,7 @@ pub(super) struct Result {
 }
 
 /// What a line measures: two lines of one report differ in it.
-pub(super) type Asks = (
-    Access,
-    Option<Does>,
-    Option<Bytes>,
-    Option<u32>,
-    Option<u32>,
-);
+pub(super) type Asks = (Access, Option<Does>, Option<Bytes>, Option<u32>, Option<u32>);
 
 impl Result {
     /// What the line measures.
@@ -85,11 +79,7 @@ impl Result {
             access,
             does,
             // KB here are 1024 bytes: MB/s by IOPS of the same line shows it.
-            block: if block.is_empty() {
-                None
-            } else {
-                Some(size(&block)?)
-            },
+            block: if block.is_empty() { None } else { Some(size(&block)?) },
             depth: among(queues, &["Q=", "QD="]),
             threads: among(queues, &["T="]),
             rate: number(rate)?,
@@ -116,13 +106,9 @@ fn between(text: &str, start: char, end: &str) -> Option<f64> {
 /// The heading of a section: `[Read]`, `[Mix] Read 70%/Write 30%`.
 pub(super) fn section(line: &str) -> Option<Does> {
     let line = line.trim();
-    [
-        ("[Read]", Does::Read),
-        ("[Write]", Does::Write),
-        ("[Mix]", Does::Mix),
-    ]
-    .into_iter()
-    .find_map(|(start, does)| line.starts_with(start).then_some(does))
+    [("[Read]", Does::Read), ("[Write]", Does::Write), ("[Mix]", Does::Mix)]
+        .into_iter()
+        .find_map(|(start, does)| line.starts_with(start).then_some(does))
 }
 
 /// Whether a report without its heading begins here: with a section, and a row of the program.
@@ -155,10 +141,7 @@ impl Test {
     pub(super) fn of(line: &str) -> Option<Self> {
         let rest = value(line, "Test")?;
         let end = rest.find(['(', '[']).unwrap_or(rest.len());
-        let loops = rest
-            .split("(x")
-            .nth(1)
-            .and_then(|rest| rest.split_once(')'));
+        let loops = rest.split("(x").nth(1).and_then(|rest| rest.split_once(')'));
         let drive = rest.split('[').skip(1).find_map(|part| {
             let (letter, rest) = part.split_once(':')?;
             let is_letter = letter.len() == 1 && letter.chars().all(|c| c.is_ascii_alphabetic());
@@ -166,9 +149,7 @@ impl Test {
         });
         Some(Self {
             file: size(&rest[..end]),
-            loops: loops
-                .and_then(|(count, _)| count.parse().ok())
-                .filter(|n| *n > 0),
+            loops: loops.and_then(|(count, _)| count.parse().ok()).filter(|n| *n > 0),
             drive: drive.unwrap_or_default(),
         })
     }

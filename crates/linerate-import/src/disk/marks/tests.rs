@@ -58,11 +58,7 @@ fn a_report_of_kdiskmark_that_divides_rightly_is_not_corrected() {
 #[test]
 fn rows_of_several_threads_are_left_out_before_3_3_0() {
     let row = ONE.replace("T= 1", "T= 2");
-    assert!(
-        kdisk("3.2.0", &row, "Default")
-            .unwrap_err()
-            .contains("several threads")
-    );
+    assert!(kdisk("3.2.0", &row, "Default").unwrap_err().contains("several threads"));
     let parsed = kdisk("3.3.0", &row, "Default").unwrap();
     assert_eq!(disk(&parsed).rows[0].threads, Some(2));
 }
@@ -70,21 +66,14 @@ fn rows_of_several_threads_are_left_out_before_3_3_0() {
 #[test]
 fn mixed_rows_of_kdiskmark_are_left_out() {
     let row = ONE.replace("[Read]", "[Mix] Read 70%/Write 30%");
-    assert!(
-        kdisk("3.3.0", &row, "Default")
-            .unwrap_err()
-            .contains("weights")
-    );
+    assert!(kdisk("3.3.0", &row, "Default").unwrap_err().contains("weights"));
 }
 
 #[test]
 fn kdiskmark_shows_the_mean_in_its_default_profile_only() {
     let best = |profile: &str| {
         let parsed = kdisk("3.3.0", ONE, profile).unwrap();
-        (
-            disk(&parsed).best_of,
-            notes(&parsed).contains("mean of the runs"),
-        )
+        (disk(&parsed).best_of, notes(&parsed).contains("mean of the runs"))
     };
     assert_eq!(best("Default"), (None, true));
     assert_eq!(best("Peak Performance [+Mix]"), (Some(5), false));
@@ -94,9 +83,7 @@ fn kdiskmark_shows_the_mean_in_its_default_profile_only() {
 fn times_of_completion_alone_are_left_out() {
     let mean = |version: &str, micros: &str| {
         let row = ONE.replace("13840.05", micros);
-        disk(&kdisk(version, &row, "Demo").unwrap()).rows[0]
-            .mean
-            .is_some()
+        disk(&kdisk(version, &row, "Demo").unwrap()).rows[0].mean.is_some()
     };
     // 497 operations in a second of 12.878 ms are 6.4 in flight, 0.8 of 8.
     assert!(mean("3.2.0", "12880.00"));
@@ -123,20 +110,13 @@ fn half_a_report_has_the_rows_that_are_there() {
     assert_eq!(disk(&parsed).rows.len(), 4);
     assert!(notes(&parsed).contains("the end of the report is missing"));
     let head = &CRYSTAL[..CRYSTAL.find("[Read]").unwrap()];
-    assert!(
-        read(head.as_bytes())
-            .unwrap_err()
-            .to_string()
-            .contains("no row")
-    );
+    assert!(read(head.as_bytes()).unwrap_err().to_string().contains("no row"));
 }
 
 #[test]
 fn rows_that_were_not_run_are_left_out() {
-    let text = CRYSTAL.replace(
-        "   101.514 MB/s [     96.8 IOPS]",
-        "     0.000 MB/s [      0.0 IOPS]",
-    );
+    let text =
+        CRYSTAL.replace("   101.514 MB/s [     96.8 IOPS]", "     0.000 MB/s [      0.0 IOPS]");
     let parsed = read(text.as_bytes()).unwrap();
     assert_eq!(disk(&parsed).rows.len(), 7);
     assert!(notes(&parsed).contains("1 rows of 0 MB/s"));
@@ -150,10 +130,7 @@ fn a_mention_of_the_program_is_no_report() {
         "-------\nCrystalDiskMark\n",
     ] {
         let refused = read(text.as_bytes()).unwrap_err().to_string();
-        assert!(
-            refused.contains("no output of a known program"),
-            "{refused}"
-        );
+        assert!(refused.contains("no output of a known program"), "{refused}");
     }
 }
 
@@ -185,21 +162,11 @@ fn a_report_of_kdiskmark_without_a_version_needs_operations_to_prove_its_unit() 
     assert_eq!(parsed.parts[0].tool.version, None);
     // A version that may be older than 3.3.0 counts a part of the threads only.
     assert_eq!(disk(&parsed).rows.len(), 1);
-    assert_eq!(
-        rate(&disk(&parsed).rows[0]),
-        (528.053 * 1_048_576.0_f64).round() as u64
-    );
+    assert_eq!(rate(&disk(&parsed).rows[0]), (528.053 * 1_048_576.0_f64).round() as u64);
     let said = notes(&parsed);
-    assert!(
-        said.contains("no version") && said.contains("1048576 bytes"),
-        "{said}"
-    );
+    assert!(said.contains("no version") && said.contains("1048576 bytes"), "{said}");
     for (iops, mb) in [("515.7", 1_024_000.0_f64), ("503.6", 1e6)] {
-        let parsed = read(
-            README
-                .replace("528.1 IOPS", &format!("{iops} IOPS"))
-                .as_bytes(),
-        );
+        let parsed = read(README.replace("528.1 IOPS", &format!("{iops} IOPS")).as_bytes());
         let of_row = rate(&disk(&parsed.unwrap()).rows[0]);
         assert_eq!(of_row, (528.053 * mb).round() as u64, "{iops}");
     }

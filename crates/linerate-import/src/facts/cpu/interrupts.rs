@@ -12,9 +12,7 @@ pub(crate) static INTERRUPTS: Format = Format {
     label: "/proc/interrupts",
     holds: Holds::Facts,
     versions: "Linux 3.0 to 6.18",
-    evidence: &[Evidence::RunHere(
-        "Linux 6.18 in a virtual machine with two CPUs",
-    )],
+    evidence: &[Evidence::RunHere("Linux 6.18 in a virtual machine with two CPUs")],
     unknown: "The CPUs that an interrupt is sent to now are not in it: only how often each CPU served it since boot.",
     starts,
     read,
@@ -38,12 +36,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     let Some(head) = lines.first().copied() else {
         return Err("it is empty".to_owned());
     };
-    let ids: Vec<u32> = head
-        .text
-        .split_whitespace()
-        .filter_map(cpu)
-        .take(MOST)
-        .collect();
+    let ids: Vec<u32> = head.text.split_whitespace().filter_map(cpu).take(MOST).collect();
     reading.facts.processors.cpus = numbered(&ids);
     for line in lines.into_iter().skip(1).take(MOST) {
         match irq(head, ids.len(), line) {

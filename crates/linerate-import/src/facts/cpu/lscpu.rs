@@ -66,11 +66,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         cache.shared_by = count.checked_div(cache.count).unwrap_or(0);
     }
     // A cache that is shared unevenly has no number of CPUs.
-    reading
-        .facts
-        .processors
-        .caches
-        .retain(|cache| cache.shared_by * cache.count == count);
+    reading.facts.processors.caches.retain(|cache| cache.shared_by * cache.count == count);
     reading.found("lscpu")
 }
 
@@ -81,9 +77,7 @@ fn take(reading: &mut Reading<'_>, left: &mut usize, line: Line<'_>) -> bool {
         return line.is_indented();
     };
     let processors = &mut reading.facts.processors;
-    let numa = key
-        .strip_prefix("NUMA node")
-        .and_then(|key| key.strip_suffix(" CPU(s)"));
+    let numa = key.strip_prefix("NUMA node").and_then(|key| key.strip_suffix(" CPU(s)"));
     match key {
         "Model name" => value.clone_into(&mut processors.model),
         "On-line CPU(s) list" => match list(value) {
@@ -116,12 +110,8 @@ fn take(reading: &mut Reading<'_>, left: &mut usize, line: Line<'_>) -> bool {
         }
         _ => {
             // Versions below 2.34 do not say how many there are.
-            let cache = key
-                .strip_suffix(" cache")
-                .and_then(|name| cache(name, value));
-            processors
-                .caches
-                .extend(cache.filter(|_| processors.caches.len() < 16));
+            let cache = key.strip_suffix(" cache").and_then(|name| cache(name, value));
+            processors.caches.extend(cache.filter(|_| processors.caches.len() < 16));
         }
     }
     true

@@ -42,17 +42,11 @@ struct Columns {
 fn read(section: &Section<'_>) -> Result<Found, String> {
     let mut reading = Reading::of(section);
     let lines = std::mem::take(&mut reading.lines);
-    let names: Vec<&str> = lines
-        .first()
-        .map(|line| line.text.split_whitespace().collect())
-        .unwrap_or_default();
+    let names: Vec<&str> =
+        lines.first().map(|line| line.text.split_whitespace().collect()).unwrap_or_default();
     let at = |name: &str| names.iter().position(|known| *known == name);
-    let columns = Columns {
-        node: at("NODE"),
-        socket: at("SOCKET"),
-        core: at("CORE"),
-        online: at("ONLINE"),
-    };
+    let columns =
+        Columns { node: at("NODE"), socket: at("SOCKET"), core: at("CORE"), online: at("ONLINE") };
     let mut cores: BTreeMap<(Option<u32>, u32), Vec<u32>> = BTreeMap::new();
     for line in lines.into_iter().skip(1).take(MOST) {
         let fields: Vec<&str> = line.text.split_whitespace().collect();
@@ -71,15 +65,10 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         core.dedup();
     }
     cores.retain(|_, core| core.len() <= THREADS);
-    let of: BTreeMap<u32, &Vec<u32>> = cores
-        .values()
-        .flat_map(|core| core.iter().map(move |cpu| (*cpu, core)))
-        .collect();
+    let of: BTreeMap<u32, &Vec<u32>> =
+        cores.values().flat_map(|core| core.iter().map(move |cpu| (*cpu, core))).collect();
     for cpu in &mut processors.cpus {
-        cpu.siblings = of
-            .get(&cpu.id)
-            .map(|core| (*core).clone())
-            .unwrap_or_default();
+        cpu.siblings = of.get(&cpu.id).map(|core| (*core).clone()).unwrap_or_default();
     }
     reading.found("lscpu")
 }
@@ -104,10 +93,6 @@ fn cpu(
     if let Some(of) = number(columns.node) {
         node(processors, of)?.cpus.get_or_insert_default().push(id);
     }
-    processors.cpus.push(Cpu {
-        id,
-        package,
-        ..Cpu::default()
-    });
+    processors.cpus.push(Cpu { id, package, ..Cpu::default() });
     Some(())
 }

@@ -25,13 +25,7 @@ fn node(processors: &mut Processors, id: u32) -> Option<&mut Node> {
         Ok(at) => at,
         Err(_) if nodes.len() >= MOST => return None,
         Err(at) => {
-            nodes.insert(
-                at,
-                Node {
-                    id,
-                    ..Node::default()
-                },
-            );
+            nodes.insert(at, Node { id, ..Node::default() });
             at
         }
     };
@@ -43,9 +37,6 @@ fn numbered(ids: &[u32]) -> Vec<Cpu> {
     let mut ids = ids.to_vec();
     ids.sort_unstable();
     ids.dedup();
-    let cpu = |id| Cpu {
-        id,
-        ..Cpu::default()
-    };
+    let cpu = |id| Cpu { id, ..Cpu::default() };
     ids.into_iter().map(cpu).collect()
 }

@@ -35,14 +35,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     reading.lines.clear();
     let mut found = reading.found("nproc")?;
     // The command, and the number.
-    found.used = Some(
-        section
-            .text
-            .split_inclusive('\n')
-            .take(2)
-            .map(str::len)
-            .sum(),
-    );
+    found.used = Some(section.text.split_inclusive('\n').take(2).map(str::len).sum());
     Ok(found)
 }
 

@@ -4,11 +4,7 @@ use super::super::samples::{merged, of, words};
 fn bandwidth_of_new_and_old_kernels() {
     let (all, notes) = of(&["dmesg/bandwidth.txt"]);
     let device = |address: &str| {
-        let found = all
-            .pci
-            .iter()
-            .find(|device| device.address.to_string() == address)
-            .unwrap();
+        let found = all.pci.iter().find(|device| device.address.to_string() == address).unwrap();
         let words =
             |link: Option<linerate_core::facts::pci::Link>| link.map(|link| link.to_string());
         (words(found.now), words(found.max))
@@ -16,10 +12,7 @@ fn bandwidth_of_new_and_old_kernels() {
     let known = |text: &str| Some(text.to_owned());
     assert_eq!(device("0000:b3:00.1"), (None, known("16 GT/s x16")));
     assert_eq!(device("0000:b2:00.0"), (known("8 GT/s x8"), None));
-    assert_eq!(
-        device("0004:01:00.0"),
-        (known("8 GT/s x8"), known("8 GT/s x8"))
-    );
+    assert_eq!(device("0004:01:00.0"), (known("8 GT/s x8"), known("8 GT/s x8")));
     assert_eq!(words(&notes), [""; 0]);
     let odd = linerate_core::facts::odd::find(&all);
     assert_eq!((odd.len(), odd[0].id), (1, "pcie-slot"));
@@ -42,22 +35,9 @@ fn the_last_line_about_a_card_counts() {
 fn links_of_many_drivers() {
     let (all, notes) = of(&["dmesg/links.txt"]);
     let port = |name: &str| {
-        let nic = all
-            .network
-            .nics
-            .iter()
-            .find(|nic| nic.name == name)
-            .unwrap();
-        let device = all
-            .pci
-            .iter()
-            .find(|device| device.address.to_string() == nic.pci)
-            .unwrap();
-        (
-            device.driver.as_str(),
-            nic.up,
-            nic.link.speed.map(|speed| speed.0 / 1_000_000),
-        )
+        let nic = all.network.nics.iter().find(|nic| nic.name == name).unwrap();
+        let device = all.pci.iter().find(|device| device.address.to_string() == nic.pci).unwrap();
+        (device.driver.as_str(), nic.up, nic.link.speed.map(|speed| speed.0 / 1_000_000))
     };
     // Its last line says that it is down.
     assert_eq!(port("eth4"), ("ixgbe", false, None));
@@ -79,9 +59,7 @@ fn a_link_that_fell_back_is_a_cable_until_it_is_up_at_another_speed() {
          check cabling!",
     );
     let up = |how: &str| {
-        line(&format!(
-            "r8169 0000:0a:00.0 eno1: Link is Up - {how} - flow control off"
-        ))
+        line(&format!("r8169 0000:0a:00.0 eno1: Link is Up - {how} - flow control off"))
     };
     let slow = up("100Mbps/Full (downshifted)");
     let odd = |text: &[&str]| super::super::samples::ids(&merged(text).0);

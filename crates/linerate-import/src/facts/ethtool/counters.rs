@@ -38,16 +38,13 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     let said = said.filter(|name| !name.is_empty());
     let Some(name) = said.or(reading.argument(PROGRAM)).map(str::to_owned) else {
         return Err(
-            "the name of the port is missing: paste the command too, `ethtool -S PORT`".to_owned(),
+            "the name of the port is missing: paste the command too, `ethtool -S PORT`".to_owned()
         );
     };
     let mut counters = Vec::new();
     for line in lines.into_iter().skip(1) {
         if line.text == START {
-            reading.note(
-                line.number,
-                "counters of another port follow, whose name is missing",
-            );
+            reading.note(line.number, "counters of another port follow, whose name is missing");
             break;
         }
         match counter(line).filter(|_| counters.len() < MOST) {
@@ -65,8 +62,5 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
 fn counter(line: Line<'_>) -> Option<Counter> {
     let (name, value) = line.trimmed().rsplit_once(':')?;
     let is_name = line.is_indented() && !name.trim().is_empty();
-    Some(Counter {
-        name: is_name.then(|| name.trim().to_owned())?,
-        value: decimal(value.trim())?,
-    })
+    Some(Counter { name: is_name.then(|| name.trim().to_owned())?, value: decimal(value.trim())? })
 }

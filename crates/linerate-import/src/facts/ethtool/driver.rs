@@ -12,9 +12,7 @@ pub(crate) static DRIVER: Format = Format {
     label: "ethtool -i",
     holds: Holds::Facts,
     versions: VERSIONS,
-    evidence: &[Evidence::RunHere(
-        "ethtool 6.1 of a virtio port and of a veth port",
-    )],
+    evidence: &[Evidence::RunHere("ethtool 6.1 of a virtio port and of a veth port")],
     unknown: "The name of the port is only in the command before the output: without it nothing is known of the port.",
     starts,
     read,
@@ -38,10 +36,7 @@ const KEYS: [&str; 10] = [
 fn starts(text: &str) -> bool {
     let mut lines = head(text).lines();
     let first = lines.next().is_some_and(|line| line.starts_with(START));
-    first
-        && lines
-            .next()
-            .is_some_and(|line| line.starts_with("version:"))
+    first && lines.next().is_some_and(|line| line.starts_with("version:"))
 }
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
@@ -49,11 +44,9 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     let mut ports: Vec<Nic> = Vec::new();
     for line in super::lines(&mut reading) {
         match line.pair() {
-            Some(("driver", value)) if reading.has_room() && ports.len() < super::MOST => ports
-                .push(Nic {
-                    driver: value.to_owned(),
-                    ..Nic::default()
-                }),
+            Some(("driver", value)) if reading.has_room() && ports.len() < super::MOST => {
+                ports.push(Nic { driver: value.to_owned(), ..Nic::default() })
+            }
             Some((key, value)) if KEYS.contains(&key) => match ports.last_mut() {
                 Some(nic) => take(nic, key, value),
                 None => reading.strange(line),
@@ -66,7 +59,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     let name = name.unwrap_or_default().to_owned();
     if name.is_empty() {
         return Err(
-            "the name of the port is missing: paste the command too, `ethtool -i PORT`".to_owned(),
+            "the name of the port is missing: paste the command too, `ethtool -i PORT`".to_owned()
         );
     }
     for nic in ports {
@@ -105,17 +98,8 @@ fn keep(reading: &mut Reading<'_>, name: &str, nic: Nic) {
     let is_virtual = is_software
         || VIRTUAL_BUSES.contains(&bus)
         || VIRTUAL_DRIVERS.contains(&nic.driver.as_str());
-    let kind = if is_software {
-        nic.driver.clone()
-    } else {
-        String::new()
-    };
+    let kind = if is_software { nic.driver.clone() } else { String::new() };
     if let Some(port) = port(reading, name) {
-        *port = Nic {
-            name: name.to_owned(),
-            is_virtual,
-            kind,
-            ..nic
-        };
+        *port = Nic { name: name.to_owned(), is_virtual, kind, ..nic };
     }
 }

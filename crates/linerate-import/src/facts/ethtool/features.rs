@@ -34,11 +34,7 @@ const NAMES: [(&str, &str); 9] = [
 ];
 
 /// Names of ethtool for several features together: their parts follow in lines of their own.
-const GROUPS: [&str; 3] = [
-    "tx-checksumming",
-    "scatter-gather",
-    "tcp-segmentation-offload",
-];
+const GROUPS: [&str; 3] = ["tx-checksumming", "scatter-gather", "tcp-segmentation-offload"];
 
 fn name_of(line: &str) -> Option<&str> {
     STARTS.iter().find_map(|start| named(line, start))
@@ -56,8 +52,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
             Some(of) => {
                 name = of;
                 let nic = port(&mut reading, name);
-                nic.map(|nic| nic.offloads = Some(Offloads::default()))
-                    .is_some()
+                nic.map(|nic| nic.offloads = Some(Offloads::default())).is_some()
             }
             None => take(&mut reading, name, line).is_some(),
         };

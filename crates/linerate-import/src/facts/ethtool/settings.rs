@@ -137,10 +137,8 @@ impl Reader<'_> {
             return;
         }
         self.ended = true;
-        let what = format!(
-            "the end about {} is missing: whether it has a link is unknown",
-            self.name
-        );
+        let what =
+            format!("the end about {} is missing: whether it has a link is unknown", self.name);
         self.reading.note_of_all(what);
     }
 }

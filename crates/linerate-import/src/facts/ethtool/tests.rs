@@ -5,11 +5,7 @@ use linerate_core::units::Rate;
 use super::super::samples::{ids, merged, of, text, words};
 
 fn port<'a>(all: &'a Inventory, name: &str) -> &'a Nic {
-    all.network
-        .nics
-        .iter()
-        .find(|nic| nic.name == name)
-        .unwrap()
+    all.network.nics.iter().find(|nic| nic.name == name).unwrap()
 }
 
 #[test]
@@ -18,19 +14,13 @@ fn two_ports_with_their_modes() {
     let up = port(&all, "eth1");
     assert!(up.up);
     assert_eq!(up.link.speed, Some(Rate(10_000_000_000)));
-    assert_eq!(
-        (up.link.duplex, up.link.autoneg),
-        (Some(Duplex::Full), Some(true))
-    );
+    assert_eq!((up.link.duplex, up.link.autoneg), (Some(Duplex::Full), Some(true)));
     assert_eq!(up.link.supported.len(), 6);
     assert_eq!(up.link.peer.len(), 7);
     assert_eq!(up.link.fastest_common(), Some(Rate(10_000_000_000)));
     let down = port(&all, "eth2");
     // The speed of a port without a link is that of an earlier one.
-    assert_eq!(
-        (down.up, down.link.speed, down.link.duplex),
-        (false, None, None)
-    );
+    assert_eq!((down.up, down.link.speed, down.link.duplex), (false, None, None));
     assert_eq!(down.down, "no cable");
     assert_eq!(words(&notes), [""; 0]);
 }
@@ -39,10 +29,7 @@ fn two_ports_with_their_modes() {
 fn what_is_unknown_stays_unknown() {
     let (all, _) = of(&["ethtool/virtio.txt"]);
     let nic = port(&all, "eth0");
-    assert_eq!(
-        (nic.up, nic.link.speed, nic.link.duplex),
-        (true, None, None)
-    );
+    assert_eq!((nic.up, nic.link.speed, nic.link.duplex), (true, None, None));
     assert_eq!(nic.link.autoneg, Some(false));
     assert!(nic.link.supported.is_empty());
     let strange = text("ethtool/veth.txt").replace("10000Mb/s", "10Gb/s");
@@ -53,10 +40,8 @@ fn what_is_unknown_stays_unknown() {
 
 #[test]
 fn what_only_root_may_read_is_passed_over() {
-    let denied = text("ethtool/veth.txt").replace(
-        "\tLink detected",
-        "netlink error: Operation not permitted\n\tLink detected",
-    );
+    let denied = text("ethtool/veth.txt")
+        .replace("\tLink detected", "netlink error: Operation not permitted\n\tLink detected");
     let (all, notes) = merged(&[&denied]);
     assert!(port(&all, "veth0").up && notes.is_empty(), "{notes:?}");
 }
@@ -69,17 +54,12 @@ fn a_cut_output_says_that_its_end_is_missing() {
     assert_eq!(port(&all, "eth1").link.speed, Some(Rate(10_000_000_000)));
     assert!(port(&all, "eth1").up && notes.is_empty(), "a speed says it");
     let (_, notes) = cut("\tSpeed: 10000Mb/s");
-    assert_eq!(
-        words(&notes),
-        ["the end about eth1 is missing: whether it has a link is unknown"]
-    );
+    assert_eq!(words(&notes), ["the end about eth1 is missing: whether it has a link is unknown"]);
 }
 
 #[test]
 fn half_duplex_is_odd_only_with_a_link() {
-    let half = text("ethtool/veth.txt")
-        .replace("10000Mb/s", "100Mb/s")
-        .replace("Full", "Half");
+    let half = text("ethtool/veth.txt").replace("10000Mb/s", "100Mb/s").replace("Full", "Half");
     assert_eq!(ids(&merged(&[&half]).0), ["port-half-duplex"]);
     let down = half.replace("Link detected: yes", "Link detected: no");
     assert_eq!(ids(&merged(&[&down]).0), [""; 0]);
@@ -104,15 +84,10 @@ fn features_have_the_names_of_the_kernel() {
     assert!(has(&offloads.off, "tx-tcp-mangleid-segmentation"));
     assert!(!has(&offloads.on, "scatter-gather"));
     assert_eq!(offloads.lacking(), [""; 0]);
-    let off = text("ethtool-features/virtio.txt").replace(
-        "generic-receive-offload: on",
-        "generic-receive-offload: off",
-    );
+    let off = text("ethtool-features/virtio.txt")
+        .replace("generic-receive-offload: on", "generic-receive-offload: off");
     let (all, _) = merged(&[&off]);
-    assert_eq!(
-        port(&all, "eth0").offloads.as_ref().unwrap().lacking(),
-        ["GRO"]
-    );
+    assert_eq!(port(&all, "eth0").offloads.as_ref().unwrap().lacking(), ["GRO"]);
 }
 
 #[test]
@@ -125,17 +100,11 @@ fn rings_channels_and_coalescing() {
     assert_eq!(channels.combined, setting(Some(1), Some(1)));
     assert_eq!(channels.rx, setting(None, None));
     let coalesce = nic.coalesce.unwrap();
-    assert_eq!(
-        (coalesce.adaptive_rx, coalesce.adaptive_tx),
-        (Some(false), None)
-    );
+    assert_eq!((coalesce.adaptive_rx, coalesce.adaptive_tx), (Some(false), None));
     assert_eq!((coalesce.rx_usecs, coalesce.rx_frames), (Some(0), Some(1)));
     let (all, _) = of(&["ethtool-parameters/pause.txt"]);
     let pause = port(&all, "eth1").pause.unwrap();
-    assert_eq!(
-        (pause.autoneg, pause.rx, pause.tx),
-        (Some(true), Some(true), Some(false))
-    );
+    assert_eq!((pause.autoneg, pause.rx, pause.tx), (Some(true), Some(true), Some(false)));
 }
 
 #[test]
@@ -152,40 +121,26 @@ fn counters_belong_to_the_port_of_the_command() {
     let sample = text("ethtool-counters/virtio.txt").replace("rx0_drops: 0", "rx0_drops: 7");
     let (all, _) = merged(&[&sample]);
     let counters = &port(&all, "eth0").counters;
-    let drops = counters
-        .iter()
-        .find(|counter| counter.name == "rx*_drops")
-        .unwrap();
+    let drops = counters.iter().find(|counter| counter.name == "rx*_drops").unwrap();
     assert_eq!(drops.value, 7);
     let without = sample.lines().skip(1).collect::<Vec<_>>().join("\n");
     let refused = crate::read(without.as_bytes()).unwrap_err().to_string();
-    assert!(
-        refused.contains("the name of the port is missing"),
-        "{refused}"
-    );
+    assert!(refused.contains("the name of the port is missing"), "{refused}");
 }
 
 #[test]
 fn the_driver_links_a_port_to_its_slot() {
     let (all, notes) = of(&["ethtool-driver/virtio-veth.txt"]);
     let (nic, pair) = (port(&all, "eth0"), port(&all, "veth0"));
-    assert_eq!(
-        (nic.driver.as_str(), nic.pci.as_str()),
-        ("virtio_net", "0000:00:03.0")
-    );
+    assert_eq!((nic.driver.as_str(), nic.pci.as_str()), ("virtio_net", "0000:00:03.0"));
     assert!(nic.is_virtual && pair.is_virtual);
     assert!(pair.is_software() && !nic.is_software());
     assert_eq!(all.pci[0].names, ["eth0"]);
     assert_eq!(words(&notes), [""; 0]);
     let bare = text("ethtool-driver/virtio-veth.txt");
     let bare: Vec<&str> = bare.lines().filter(|line| !line.starts_with('[')).collect();
-    let refused = crate::read(bare.join("\n").as_bytes())
-        .unwrap_err()
-        .to_string();
-    assert!(
-        refused.contains("the name of the port is missing"),
-        "{refused}"
-    );
+    let refused = crate::read(bare.join("\n").as_bytes()).unwrap_err().to_string();
+    assert!(refused.contains("the name of the port is missing"), "{refused}");
 }
 
 #[test]
@@ -207,11 +162,7 @@ fn drops_are_a_share_of_the_packets_that_the_driver_counts() {
         link/ether b8:27:eb:00:00:01 brd ff:ff:ff:ff:ff:ff\n    \
         RX: bytes  packets  errors  dropped overrun mcast\n    55213310 9900000 0 0 0 0\n    \
         TX: bytes  packets  errors  dropped carrier collsns\n    1512204 19231 0 0 0 0\n";
-    assert_eq!(
-        odd(36_542, 2_291, Some(kernel)),
-        [""; 0],
-        "the kernel counts more"
-    );
+    assert_eq!(odd(36_542, 2_291, Some(kernel)), [""; 0], "the kernel counts more");
 }
 
 #[test]
@@ -222,23 +173,15 @@ fn the_first_of_two_readings_shows_what_has_changed() {
     };
     let of = |text: &str| merged(&[text]).0.network.nics.remove(0);
     let value = |counters: &[Counter]| counters.first().map(|counter| counter.value);
-    for text in [
-        format!("{}{}", crc(5), crc(9)),
-        format!("{}words\n{}{}", crc(5), crc(7), crc(9)),
-    ] {
+    for text in [format!("{}{}", crc(5), crc(9)), format!("{}words\n{}{}", crc(5), crc(7), crc(9))]
+    {
         let nic = of(&text);
-        assert_eq!(
-            (value(&nic.before.counters), value(&nic.counters)),
-            (Some(5), Some(9))
-        );
+        assert_eq!((value(&nic.before.counters), value(&nic.counters)), (Some(5), Some(9)));
     }
     assert_eq!(value(&of(&crc(5)).before.counters), None);
     let nic = of(&format!("{}words\n{}", delay(50), delay(0)));
     let micros = |coalesce: Option<Coalesce>| coalesce.and_then(|coalesce| coalesce.rx_usecs);
-    assert_eq!(
-        (micros(nic.before.coalesce), micros(nic.coalesce)),
-        (Some(50), Some(0))
-    );
+    assert_eq!((micros(nic.before.coalesce), micros(nic.coalesce)), (Some(50), Some(0)));
     assert_eq!(of(&delay(50)).before.coalesce, None);
 }
 
@@ -247,16 +190,12 @@ fn parts_that_grep_left_are_of_the_port_of_the_command() {
     let of = |text: &str| {
         let (all, _) = merged(&[text]);
         let nics = all.network.nics.into_iter();
-        nics.map(|nic| (nic.name, nic.link.speed, nic.up))
-            .collect::<Vec<_>>()
+        nics.map(|nic| (nic.name, nic.link.speed, nic.up)).collect::<Vec<_>>()
     };
     let speed = Some(Rate(1_000_000_000));
     let whole = "$ ethtool eth7 | grep Speed\n\tSpeed: 1000Mb/s\n$ ethtool eth7\nSettings for eth7:\n\tSpeed: 1000Mb/s\n";
     assert_eq!(of(whole), [("eth7".to_owned(), speed, true)]);
-    assert_eq!(
-        of("\tSpeed: 1000Mb/s\n\tDuplex: Full\n"),
-        [("port".to_owned(), speed, true)]
-    );
+    assert_eq!(of("\tSpeed: 1000Mb/s\n\tDuplex: Full\n"), [("port".to_owned(), speed, true)]);
     assert!(crate::read(b"Speed: 1000\n").is_err());
     let two = of("\tSpeed: 1000Mb/s\n\tSpeed: 10000Mb/s\n");
     assert_eq!(two, [("port".to_owned(), None, true)], "of two ports");

@@ -57,19 +57,13 @@ const NAMES: [(&str, &str); 19] = [
     ("LinkErrorRecoveryCounter", "link_error_recovery"),
     ("LinkDownedCounter", "link_downed"),
     ("PortRcvErrors", "port_rcv_errors"),
-    (
-        "PortRcvRemotePhysicalErrors",
-        "port_rcv_remote_physical_errors",
-    ),
+    ("PortRcvRemotePhysicalErrors", "port_rcv_remote_physical_errors"),
     ("PortRcvSwitchRelayErrors", "port_rcv_switch_relay_errors"),
     ("PortXmitDiscards", "port_xmit_discards"),
     ("PortXmitConstraintErrors", "port_xmit_constraint_errors"),
     ("PortRcvConstraintErrors", "port_rcv_constraint_errors"),
     ("LocalLinkIntegrityErrors", "local_link_integrity_errors"),
-    (
-        "ExcessiveBufferOverrunErrors",
-        "excessive_buffer_overrun_errors",
-    ),
+    ("ExcessiveBufferOverrunErrors", "excessive_buffer_overrun_errors"),
     ("VL15Dropped", "VL15_dropped"),
     ("PortXmitData", "port_xmit_data"),
     ("PortRcvData", "port_rcv_data"),
@@ -101,10 +95,7 @@ fn count(port: &mut IbPort, name: &str, value: u64) {
     let has_room = port.counters.len() < MOST;
     match port.counters.iter_mut().find(|known| known.name == name) {
         Some(known) => known.value = value,
-        None if has_room => port.counters.push(Counter {
-            name: name.to_owned(),
-            value,
-        }),
+        None if has_room => port.counters.push(Counter { name: name.to_owned(), value }),
         None => {}
     }
 }
@@ -117,9 +108,7 @@ fn lines<'a>(section: &Section<'a>, is_own: fn(&str) -> bool) -> Reading<'a> {
 }
 
 fn read_perfquery(section: &Section<'_>) -> Result<Found, String> {
-    let device = section
-        .command
-        .and_then(|command| option(command, &["-C", "--Ca"]));
+    let device = section.command.and_then(|command| option(command, &["-C", "--Ca"]));
     let mut devices = Devices::new(lines(section, is_perfquery));
     for line in std::mem::take(&mut devices.reading.lines) {
         if !of_perfquery(&mut devices, line, device.unwrap_or("")) {
@@ -132,9 +121,7 @@ fn read_perfquery(section: &Section<'_>) -> Result<Found, String> {
 /// Reads a line: `SymbolErrorCounter:..............4242`. Returns whether it is understood.
 fn of_perfquery(devices: &mut Devices<'_>, line: Line<'_>, device: &str) -> bool {
     let text = line.trimmed();
-    let head = PERFQUERY_HEADS
-        .iter()
-        .find_map(|head| text.strip_prefix(head));
+    let head = PERFQUERY_HEADS.iter().find_map(|head| text.strip_prefix(head));
     if let Some(rest) = head {
         let mut words = rest.split_whitespace();
         let lid = words.next().and_then(decimal);
@@ -174,9 +161,8 @@ fn read_ibqueryerrors(section: &Section<'_>) -> Result<Found, String> {
 /// Reads a line: `GUID 0x200000 port 5: [SymbolErrorCounter == 4242] [LinkDownedCounter == 7]`. Returns whether it is
 /// understood.
 fn of_ibqueryerrors(devices: &mut Devices<'_>, text: &str) -> bool {
-    let is_passed = ["##", "Link info:", "Suppressing:", NODE]
-        .iter()
-        .any(|known| text.starts_with(known));
+    let is_passed =
+        ["##", "Link info:", "Suppressing:", NODE].iter().any(|known| text.starts_with(known));
     let Some(rest) = text.strip_prefix("GUID ").filter(|_| !is_passed) else {
         return is_passed;
     };
@@ -192,10 +178,7 @@ fn of_ibqueryerrors(devices: &mut Devices<'_>, text: &str) -> bool {
     let Some(number) = words.next().and_then(small) else {
         return true;
     };
-    if devices
-        .device()
-        .is_none_or(|device| device.node_guid != Some(Guid(guid)))
-    {
+    if devices.device().is_none_or(|device| device.node_guid != Some(Guid(guid))) {
         devices.begin("");
     }
     if let Some(device) = devices.device() {

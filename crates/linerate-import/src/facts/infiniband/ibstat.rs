@@ -90,9 +90,7 @@ fn of_port(port: &mut IbPort, key: &str, value: &str) -> bool {
         "Base lid" => port.lid = decimal(value),
         "SM lid" => port.sm_lid = decimal(value),
         "Port GUID" => {
-            port.gids = hexadecimal(value)
-                .map(|g| gids_of(Guid(g)))
-                .unwrap_or_default();
+            port.gids = hexadecimal(value).map(|g| gids_of(Guid(g))).unwrap_or_default();
         }
         "Link layer" | "Transport" => {
             let Ok(layer) = layer(value) else {

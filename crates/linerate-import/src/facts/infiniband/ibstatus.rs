@@ -54,9 +54,7 @@ fn take(devices: &mut Devices<'_>, line: Line<'_>) -> bool {
     if key == "rate" {
         devices.rate_line = Some((line.number, value.to_owned()));
     }
-    devices
-        .port()
-        .is_some_and(|port| of_port(port, key, value).is_some())
+    devices.port().is_some_and(|port| of_port(port, key, value).is_some())
 }
 
 /// Reads a line of a port; `None` if it is not understood.
@@ -79,11 +77,6 @@ fn of_port(port: &mut IbPort, key: &str, value: &str) -> Option<()> {
 /// The first GID of a port; none if it is not in use.
 fn gids(value: &str) -> Vec<Gid> {
     let is_used = value.bytes().any(|b| b != b'0' && b != b':');
-    let gid = Gid {
-        index: 0,
-        gid: value.to_owned(),
-        kind: String::new(),
-        netdev: String::new(),
-    };
+    let gid = Gid { index: 0, gid: value.to_owned(), kind: String::new(), netdev: String::new() };
     is_used.then_some(gid).into_iter().collect()
 }

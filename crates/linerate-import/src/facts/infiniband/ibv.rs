@@ -41,11 +41,8 @@ const SPEEDS: [(u32, &str); 9] = [
 ];
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
-    let mut reader = Reader {
-        devices: Devices::new(Reading::of(section)),
-        width: None,
-        in_port: false,
-    };
+    let mut reader =
+        Reader { devices: Devices::new(Reading::of(section)), width: None, in_port: false };
     for line in std::mem::take(&mut reader.devices.reading.lines) {
         if !reader.take(line) {
             reader.devices.reading.strange(line);
@@ -161,8 +158,7 @@ fn port_fact(port: &mut IbPort, key: &str, value: &str) -> Option<bool> {
         _ if key.starts_with("GID[") => {
             let gid = gid(key, value);
             let is_read = gid.is_some();
-            port.gids
-                .extend(gid.filter(|_| port.gids.len() < super::MOST));
+            port.gids.extend(gid.filter(|_| port.gids.len() < super::MOST));
             is_read
         }
         _ => return None,

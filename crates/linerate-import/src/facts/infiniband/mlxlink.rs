@@ -37,11 +37,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     let number = value(&["-p", "--port"]).and_then(small).unwrap_or(1);
     let mut devices = Devices::new(Reading::of(section));
     // A path of a device, or its address, is not the name of an RDMA device.
-    devices.begin(if device.contains(['/', ':']) {
-        ""
-    } else {
-        device
-    });
+    devices.begin(if device.contains(['/', ':']) { "" } else { device });
     devices.begin_port(number);
     let mut width = 0;
     for line in std::mem::take(&mut devices.reading.lines) {
@@ -100,14 +96,11 @@ fn rate(port: &mut IbPort, value: &str, width: u32) {
     if let Some(name) = value.strip_prefix(INFINIBAND) {
         port.layer = Some(Layer::InfiniBand);
         let width = width.max(1);
-        port.rate = LANES
-            .iter()
-            .find(|(known, _)| *known == name)
-            .map(|(name, tenths)| IbRate {
-                rate: Rate(tenths * 100_000_000 * u64::from(width)),
-                width,
-                speed: (*name).to_owned(),
-            });
+        port.rate = LANES.iter().find(|(known, _)| *known == name).map(|(name, tenths)| IbRate {
+            rate: Rate(tenths * 100_000_000 * u64::from(width)),
+            width,
+            speed: (*name).to_owned(),
+        });
     } else if let Some((digits, _)) = value.split_once('G') {
         port.layer = Some(Layer::Ethernet);
         port.rate = small(digits).map(|gigabits| IbRate {
@@ -119,8 +112,5 @@ fn rate(port: &mut IbPort, value: &str, width: u32) {
 }
 
 fn count(port: &mut IbPort, name: &str, value: &str) {
-    port.counters.extend(decimal(value).map(|value| Counter {
-        name: name.to_owned(),
-        value,
-    }));
+    port.counters.extend(decimal(value).map(|value| Counter { name: name.to_owned(), value }));
 }

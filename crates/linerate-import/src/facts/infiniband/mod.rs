@@ -42,9 +42,7 @@ const WIDTHS: [u32; 5] = [1, 2, 4, 8, 12];
 /// where several links have it: 40 is QDR or FDR10.
 fn rate_of(gigabits: u64) -> Option<IbRate> {
     let all = LANES.iter().flat_map(|(name, lane)| {
-        WIDTHS
-            .iter()
-            .map(move |width| (*name, *width, lane * u64::from(*width)))
+        WIDTHS.iter().map(move |width| (*name, *width, lane * u64::from(*width)))
     });
     // Halves are cut off: 2.5 is written as 2.
     let mut fits = all.filter(|(_, _, tenths)| tenths / 10 == gigabits);
@@ -53,11 +51,7 @@ fn rate_of(gigabits: u64) -> Option<IbRate> {
     Some(IbRate {
         rate: Rate(tenths * 100_000_000),
         width: if is_only { width } else { 0 },
-        speed: if is_only {
-            speed.to_owned()
-        } else {
-            String::new()
-        },
+        speed: if is_only { speed.to_owned() } else { String::new() },
     })
 }
 
@@ -130,10 +124,7 @@ pub(crate) fn is_software(name: &str) -> bool {
 
 impl<'a> Devices<'a> {
     fn new(reading: Reading<'a>) -> Self {
-        Self {
-            reading,
-            rate_line: None,
-        }
+        Self { reading, rate_line: None }
     }
 
     fn begin(&mut self, name: &str) {
@@ -161,10 +152,7 @@ impl<'a> Devices<'a> {
         let same = device.ports.iter().position(|port| port.number == number);
         let port = match same {
             Some(at) => device.ports.remove(at),
-            None => IbPort {
-                number,
-                ..IbPort::default()
-            },
+            None => IbPort { number, ..IbPort::default() },
         };
         device.ports.push(port);
     }
@@ -190,10 +178,8 @@ impl<'a> Devices<'a> {
                 line,
                 format!("{name} port {number} is down: its rate of {words} is no rate of a link, and is left out"),
             );
-        } else if let Some(rate) = port
-            .rate
-            .as_mut()
-            .filter(|_| port.layer == Some(Layer::Ethernet))
+        } else if let Some(rate) =
+            port.rate.as_mut().filter(|_| port.layer == Some(Layer::Ethernet))
         {
             (rate.width, rate.speed) = (0, String::new());
         }
@@ -203,10 +189,7 @@ impl<'a> Devices<'a> {
     fn finish(mut self, tool: &str) -> Result<crate::format::Found, String> {
         self.end_port();
         let devices = &self.reading.facts.infiniband.devices;
-        if devices
-            .iter()
-            .all(|device| device.ports.is_empty() && device.model.is_empty())
-        {
+        if devices.iter().all(|device| device.ports.is_empty() && device.model.is_empty()) {
             return Err("it ends before anything about a port".to_owned());
         }
         self.reading.found(tool)

@@ -29,28 +29,16 @@ fn starts(text: &str) -> bool {
 
 /// `eth0: flags=4163<UP,BROADCAST,RUNNING,MULTICAST>  mtu 1500`, or `eth0      Link encap:Ethernet  HWaddr ...`.
 fn head(line: &str) -> Option<Shown> {
-    let name = line
-        .split([' ', ':'])
-        .next()
-        .filter(|name| !name.is_empty())?;
+    let name = line.split([' ', ':']).next().filter(|name| !name.is_empty())?;
     let rest = line[name.len()..].trim_start_matches(':').trim_start();
-    let mut port = Shown {
-        name: name.to_owned(),
-        ..Shown::default()
-    };
+    let mut port = Shown { name: name.to_owned(), ..Shown::default() };
     if let Some(kind) = rest.strip_prefix("Link encap:") {
         port.hardware = hardware(kind.split("  ").next().unwrap_or(""));
         return Some(port);
     }
-    let (flags, rest) = rest
-        .strip_prefix("flags=")?
-        .split_once('<')?
-        .1
-        .split_once('>')?;
+    let (flags, rest) = rest.strip_prefix("flags=")?.split_once('<')?.1.split_once('>')?;
     port.is_up = is_up(flags.split(','));
-    port.mtu = rest
-        .split_once("mtu ")
-        .and_then(|(_, mtu)| small(mtu.split_whitespace().next()?));
+    port.mtu = rest.split_once("mtu ").and_then(|(_, mtu)| small(mtu.split_whitespace().next()?));
     Some(port)
 }
 
@@ -66,11 +54,8 @@ fn is_up<'a>(flags: impl Iterator<Item = &'a str>) -> bool {
 /// The kind of hardware as `ip` names it.
 fn hardware(name: &str) -> String {
     let lower = name.trim().to_ascii_lowercase();
-    let known = [
-        ("local loopback", "loopback"),
-        ("ethernet", "ether"),
-        ("infiniband", "infiniband"),
-    ];
+    let known =
+        [("local loopback", "loopback"), ("ethernet", "ether"), ("infiniband", "infiniband")];
     let found = known.iter().find(|(theirs, _)| lower.starts_with(theirs));
     found.map_or(String::new(), |(_, own)| (*own).to_owned())
 }

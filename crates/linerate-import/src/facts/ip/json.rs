@@ -23,11 +23,7 @@ pub(crate) static IP_JSON: Format = Format {
 };
 
 fn starts(text: &str) -> bool {
-    let head: String = text
-        .chars()
-        .take(80)
-        .filter(|c| !c.is_whitespace())
-        .collect();
+    let head: String = text.chars().take(80).filter(|c| !c.is_whitespace()).collect();
     head.starts_with("[{\"ifindex\":") || head.starts_with("[{},{\"ifindex\":")
 }
 
@@ -93,9 +89,7 @@ struct Data {
 
 impl Data {
     fn text(&self, keys: &[&str]) -> String {
-        let mut texts = keys
-            .iter()
-            .filter_map(|key| self.others.get(*key)?.as_str());
+        let mut texts = keys.iter().filter_map(|key| self.others.get(*key)?.as_str());
         texts.next().unwrap_or_default().to_owned()
     }
 
@@ -150,16 +144,9 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         Some(Err(error)) => return Err(error.to_string()),
         None => return Err("it is empty".to_owned()),
     };
-    let mut found = Found {
-        tool: Tool::named("ip"),
-        used: Some(documents.byte_offset()),
-        ..Found::default()
-    };
-    let shown: Vec<Shown> = ports
-        .into_iter()
-        .filter(|port| port.ifindex > 0)
-        .map(shown)
-        .collect();
+    let mut found =
+        Found { tool: Tool::named("ip"), used: Some(documents.byte_offset()), ..Found::default() };
+    let shown: Vec<Shown> = ports.into_iter().filter(|port| port.ifindex > 0).map(shown).collect();
     if shown.len() > MOST {
         found.notes.push(Note {
             line: Some(section.line),
@@ -197,10 +184,7 @@ fn shown(port: Port) -> Shown {
         mode: data.mode.unwrap_or_default(),
         hash: data.xmit_hash_policy.unwrap_or_default(),
         active: data.active_slave.unwrap_or_default(),
-        vlan: data
-            .id
-            .filter(|_| is_vlan)
-            .and_then(|id| u16::try_from(id).ok()),
+        vlan: data.id.filter(|_| is_vlan).and_then(|id| u16::try_from(id).ok()),
         bus: port.parentbus,
         device: port.parentdev,
         addresses: port.addr_info.map(global),

@@ -22,14 +22,11 @@ const UNKNOWN: &str =
     "Driver, speed and settings of a port are not in it; without -d, neither is its kind.";
 const IPOIB: &str = "ipoib";
 /// Kinds with one port below, which the name shows behind `@`.
-const ON_ONE: [&str; 7] = [
-    "vlan", "macvlan", "macvtap", "ipvlan", "ipvtap", "macsec", "ipoib",
-];
+const ON_ONE: [&str; 7] = ["vlan", "macvlan", "macvtap", "ipvlan", "ipvtap", "macsec", "ipoib"];
 
 /// Words for options that add bytes to the headers of a tunnel.
-const OPTIONS: [&str; 10] = [
-    "key", "ikey", "okey", "csum", "icsum", "ocsum", "seq", "iseq", "oseq", "encap",
-];
+const OPTIONS: [&str; 10] =
+    ["key", "ikey", "okey", "csum", "icsum", "ocsum", "seq", "iseq", "oseq", "encap"];
 
 /// A port as `ip` shows it. Text that is unknown is empty.
 #[derive(Debug, Default)]
@@ -93,10 +90,8 @@ impl Shown {
 
 /// Adds the ports to the facts.
 fn keep(facts: &mut Inventory, all: &[Shown]) {
-    let names: BTreeMap<&str, u32> = all
-        .iter()
-        .map(|port| (port.name.as_str(), port.index))
-        .collect();
+    let names: BTreeMap<&str, u32> =
+        all.iter().map(|port| (port.name.as_str(), port.index)).collect();
     let index = |name: &str| names.get(name).copied();
     let mut nics: Vec<Nic> = all.iter().map(|port| nic(port, &index)).collect();
     for port in all {
@@ -188,16 +183,8 @@ fn guid(address: &str) -> Option<Guid> {
 fn interface(port: &Shown) -> Ipoib {
     Ipoib {
         name: port.name.clone(),
-        pci: if port.bus == "pci" {
-            port.device.clone()
-        } else {
-            String::new()
-        },
-        mode: if port.kind == IPOIB {
-            port.mode.clone()
-        } else {
-            String::new()
-        },
+        pci: if port.bus == "pci" { port.device.clone() } else { String::new() },
+        mode: if port.kind == IPOIB { port.mode.clone() } else { String::new() },
         addresses: port.addresses.clone(),
         guid: guid(&port.address),
         ..Ipoib::default()

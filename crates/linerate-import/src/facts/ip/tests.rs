@@ -4,11 +4,7 @@ use linerate_core::facts::nic::Nic;
 use super::super::samples::{merged, of, text, words};
 
 fn port<'a>(all: &'a Inventory, name: &str) -> &'a Nic {
-    all.network
-        .nics
-        .iter()
-        .find(|nic| nic.name == name)
-        .unwrap()
+    all.network.nics.iter().find(|nic| nic.name == name).unwrap()
 }
 
 #[test]
@@ -32,23 +28,11 @@ fn text_and_json_say_the_same() {
         assert_eq!(facts(nic), facts(other), "{}", nic.name);
     }
     let (pair, bridge) = (port(&text, "veth0"), port(&text, "br0"));
-    assert_eq!(
-        (pair.kind.as_str(), pair.stack.above),
-        ("veth", Some(bridge.index))
-    );
+    assert_eq!((pair.kind.as_str(), pair.stack.above), ("veth", Some(bridge.index)));
     assert_eq!(bridge.stack.below, [pair.index]);
-    assert!(
-        pair.stack.below.is_empty(),
-        "the other end of a pair is not below"
-    );
-    assert_eq!(
-        port(&text, "macv0").stack.below,
-        [port(&text, "veth1").index]
-    );
-    assert_eq!(
-        (port(&text, "vx0").up, port(&text, "vx0").mtu),
-        (false, Some(1450))
-    );
+    assert!(pair.stack.below.is_empty(), "the other end of a pair is not below");
+    assert_eq!(port(&text, "macv0").stack.below, [port(&text, "veth1").index]);
+    assert_eq!((port(&text, "vx0").up, port(&text, "vx0").mtu), (false, Some(1450)));
     assert!(port(&text, "lo").is_virtual);
 }
 
@@ -91,10 +75,7 @@ fn a_bond_and_its_members_have_aggregators() {
     for sample in [text, json] {
         let (all, _) = merged(&[sample]);
         let bond = port(&all, "bond0").stack.bond.clone().unwrap();
-        assert_eq!(
-            (bond.aggregator, bond.partner.as_str()),
-            (Some(1), "00:00:5e:00:53:07")
-        );
+        assert_eq!((bond.aggregator, bond.partner.as_str()), (Some(1), "00:00:5e:00:53:07"));
         assert_eq!(port(&all, "eth0").stack.aggregator, Some(2));
     }
 }
@@ -162,30 +143,17 @@ fn kinds_of_ports_and_their_modes() {
         ("0000:01:00.0", "", false)
     );
     let tagged = port(&all, "bond0.7");
-    assert_eq!(
-        (tagged.stack.vlan, &tagged.stack.below[..]),
-        (Some(7), &[3][..])
-    );
+    assert_eq!((tagged.stack.vlan, &tagged.stack.below[..]), (Some(7), &[3][..]));
     let interface = &all.infiniband.interfaces[0];
-    assert_eq!(
-        (interface.name.as_str(), interface.mode.as_str()),
-        ("ib0", "datagram")
-    );
-    assert_eq!(
-        interface.addresses.as_deref(),
-        Some(&["192.0.2.7".to_owned()][..])
-    );
+    assert_eq!((interface.name.as_str(), interface.mode.as_str()), ("ib0", "datagram"));
+    assert_eq!(interface.addresses.as_deref(), Some(&["192.0.2.7".to_owned()][..]));
     assert!(!port(&all, "ib0").is_virtual && port(&all, "eth9").stack.below_hidden);
     assert_eq!(words(&notes), [""; 0]);
 }
 
 #[test]
 fn json_ends_where_its_document_ends() {
-    let both = format!(
-        "{}\n{}",
-        text("ip-json/counters.json"),
-        text("numactl/two-nodes.txt")
-    );
+    let both = format!("{}\n{}", text("ip-json/counters.json"), text("numactl/two-nodes.txt"));
     let (all, notes) = merged(&[&both]);
     assert_eq!(all.processors.nodes.len(), 2);
     assert_eq!(port(&all, "eth0").device, "virtio2");
@@ -198,18 +166,10 @@ fn ifconfig_of_linux_and_macos() {
     for (name, mtu) in [("ifconfig/linux.txt", 1500), ("ifconfig/old.txt", 9000)] {
         let (all, notes) = of(&[name]);
         let nic = &all.network.nics[0];
-        assert_eq!(
-            (nic.name.as_str(), nic.up, nic.mtu),
-            ("eth0", true, Some(mtu)),
-            "{name}"
-        );
+        assert_eq!((nic.name.as_str(), nic.up, nic.mtu), ("eth0", true, Some(mtu)), "{name}");
         assert_eq!(nic.errors.rx_packets, Some(73_012), "{name}");
         assert_eq!(
-            (
-                nic.errors.rx_errors,
-                nic.errors.rx_dropped,
-                nic.errors.rx_crc
-            ),
+            (nic.errors.rx_errors, nic.errors.rx_dropped, nic.errors.rx_crc),
             (Some(4), Some(12), Some(3)),
             "{name}"
         );

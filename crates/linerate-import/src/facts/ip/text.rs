@@ -116,9 +116,7 @@ fn is_kind(word: &str) -> bool {
 
 /// What `-d` adds, at the end of the line of the kind, or of that of the hardware if there is no kind.
 fn details(port: &mut Shown, text: &str) {
-    let most = after(text, "maxmtu")
-        .and_then(small)
-        .filter(|most| *most > 0);
+    let most = after(text, "maxmtu").and_then(small).filter(|most| *most > 0);
     port.mtu_max = port.mtu_max.or(most);
     if let Some(bus) = after(text, "parentbus") {
         bus.clone_into(&mut port.bus);
@@ -141,9 +139,7 @@ fn of_kind(port: &mut Shown, text: &str) {
     let mut ends = [word("remote"), word("local")].into_iter();
     let has = |words: &[&str]| text.split_whitespace().any(|word| words.contains(&word));
     port.tunnel = Ends {
-        outer: ends
-            .find(|end| end.contains(['.', ':']))
-            .unwrap_or_default(),
+        outer: ends.find(|end| end.contains(['.', ':'])).unwrap_or_default(),
         carrier: word("dev"),
         is_external: has(&["external"]),
         has_options: port.kind.starts_with("ip6") || has(&OPTIONS),

@@ -41,10 +41,7 @@ pub(super) fn head(line: &str) -> Option<Device> {
 pub(super) fn of_command(command: &str) -> Option<Device> {
     let mut words = command.split_whitespace();
     words.find(|word| *word == "-s")?;
-    Some(Device {
-        address: address(words.next()?)?,
-        ..Device::default()
-    })
+    Some(Device { address: address(words.next()?)?, ..Device::default() })
 }
 
 /// Whether a line belongs to a device although blanks before it were lost on the way.
@@ -105,10 +102,7 @@ fn ids(name: &str) -> Option<(u16, u16)> {
         let word = |text| u16::try_from(hex(text, 4)?).ok();
         Some((word(vendor)?, word(device)?))
     };
-    let inside = name
-        .split('[')
-        .skip(1)
-        .filter_map(|part| pair(part.split(']').next()?));
+    let inside = name.split('[').skip(1).filter_map(|part| pair(part.split(']').next()?));
     inside.last().or_else(|| pair(name.split(' ').next()?))
 }
 
@@ -134,13 +128,7 @@ pub(super) struct Text {
 
 impl Text {
     pub(super) fn new(device: Device, line: u64) -> Self {
-        Self {
-            device,
-            line,
-            is_downgraded: false,
-            is_denied: false,
-            most: None,
-        }
+        Self { device, line, is_downgraded: false, is_denied: false, most: None }
     }
 
     /// Reads an indented line; `false` if a line with a known key cannot be read. Most lines hold no fact that
@@ -153,9 +141,8 @@ impl Text {
             self.is_denied = true;
             return true;
         }
-        if let Some((_, rest)) = line
-            .split_once("Express ")
-            .filter(|_| line.starts_with("Capabilities: ["))
+        if let Some((_, rest)) =
+            line.split_once("Express ").filter(|_| line.starts_with("Capabilities: ["))
         {
             self.device.kind = kind(rest).or(self.device.kind);
             return true;
@@ -190,10 +177,7 @@ impl Text {
     fn buses(&mut self, value: &str) -> bool {
         let bus = |key: &str| u8::try_from(hex(after(value, key)?, 2)?).ok();
         let known = bus("secondary=").zip(bus("subordinate="));
-        self.device.buses = known.map(|(secondary, subordinate)| Buses {
-            secondary,
-            subordinate,
-        });
+        self.device.buses = known.map(|(secondary, subordinate)| Buses { secondary, subordinate });
         known.is_some()
     }
 
@@ -203,11 +187,7 @@ impl Text {
         let (Some(now), Some(read_request)) = (number("MaxPayload "), number("MaxReadReq ")) else {
             return false;
         };
-        self.device.payload = self.most.map(|max| Payload {
-            now,
-            max,
-            read_request,
-        });
+        self.device.payload = self.most.map(|max| Payload { now, max, read_request });
         true
     }
 }
@@ -249,8 +229,5 @@ fn link(value: &str) -> Result<Option<Link>, ()> {
     };
     let width = u8::try_from(width).map_err(|_| ())?;
     // A link without lanes has no speed either, whatever the register says.
-    Ok((width > 0).then_some(Link {
-        speed: speed.map(Transfers),
-        width: Some(width),
-    }))
+    Ok((width > 0).then_some(Link { speed: speed.map(Transfers), width: Some(width) }))
 }

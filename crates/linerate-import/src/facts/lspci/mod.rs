@@ -100,11 +100,7 @@ fn gaps(reading: &mut Reading<'_>, all: &[Text]) {
         lack(NODES, "no NUMA node is in the output of lspci", "lspci -v");
     }
     if all.iter().any(|text| text.is_denied) {
-        lack(
-            "facts.pci.links",
-            "only root can read links and packet sizes",
-            "sudo lspci -vv",
-        );
+        lack("facts.pci.links", "only root can read links and packet sizes", "sudo lspci -vv");
     }
 }
 

@@ -11,23 +11,14 @@ fn device<'a>(all: &'a [Device], address: &str) -> &'a Device {
 fn a_card_and_its_slot() {
     let (all, notes) = of(&["lspci/slot-narrow.txt"]);
     let card = device(&all.pci, "02:00.0");
-    assert_eq!(
-        (card.vendor, card.device, card.class),
-        (0x8086, 0x10c9, 0x02_0000)
-    );
+    assert_eq!((card.vendor, card.device, card.class), (0x8086, 0x10c9, 0x02_0000));
     assert_eq!(card.max.unwrap().to_string(), "8 GT/s x16");
     assert_eq!(card.now.unwrap().to_string(), "8 GT/s x4");
     assert_eq!(card.kind, Some(PortKind::Endpoint));
     let payload = card.payload.unwrap();
-    assert_eq!(
-        (payload.now, payload.max, payload.read_request),
-        (256, 512, 512)
-    );
+    assert_eq!((payload.now, payload.max, payload.read_request), (256, 512, 512));
     let slot = device(&all.pci, "00:1c.0");
-    assert_eq!(
-        (slot.kind, slot.buses.unwrap().secondary),
-        (Some(PortKind::Root), 2)
-    );
+    assert_eq!((slot.kind, slot.buses.unwrap().secondary), (Some(PortKind::Root), 2));
     assert_eq!(card.parent, Some(slot.address));
     assert_eq!(words(&notes), [""; 0]);
 }
@@ -61,18 +52,14 @@ fn the_chain_to_the_root_is_found_through_switches() {
     let (all, _) = of(&["lspci/switch.txt"]);
     let card = device(&all.pci, "04:00.0");
     let above = bridges_above(&all.pci, card);
-    let above: Vec<String> = above
-        .iter()
-        .map(|bridge| bridge.address.to_string())
-        .collect();
+    let above: Vec<String> = above.iter().map(|bridge| bridge.address.to_string()).collect();
     assert_eq!(above.len(), 3, "{above:?}");
     assert_eq!(above[1..], ["0000:02:00.0", "0000:00:03.0"]);
     assert_eq!(card.kind, Some(PortKind::Endpoint));
     // Without the switch, the root port is not the slot of the card.
     let whole = text("lspci/switch.txt");
-    let blocks = whole
-        .split("\n\n")
-        .filter(|block| !block.starts_with("02:") && !block.starts_with("03:"));
+    let blocks =
+        whole.split("\n\n").filter(|block| !block.starts_with("02:") && !block.starts_with("03:"));
     let (partial, _) = merged(&[&blocks.collect::<Vec<_>>().join("\n\n")]);
     assert_eq!(device(&partial.pci, "04:00.0").parent, None);
     assert_eq!(ids(&partial), [""; 0]);
@@ -115,26 +102,12 @@ fn links_without_the_first_line_need_the_address_of_the_command() {
 #[test]
 fn first_lines_of_all_forms() {
     let of = |line: &str| {
-        head(line).map(|d| {
-            (
-                d.address.to_string(),
-                d.class,
-                d.vendor,
-                d.device,
-                d.is_virtual,
-            )
-        })
+        head(line).map(|d| (d.address.to_string(), d.class, d.vendor, d.device, d.is_virtual))
     };
     let at = || "0000:01:00.0".to_owned();
     for (line, expected) in [
-        (
-            "01:00.0 Ethernet controller: Maker Model (rev 01)",
-            Some((at(), 0x02_0000, 0, 0, false)),
-        ),
-        (
-            "0000:01:00.0 0200: 8086:1521 (rev 01)",
-            Some((at(), 0x02_0000, 0x8086, 0x1521, false)),
-        ),
+        ("01:00.0 Ethernet controller: Maker Model (rev 01)", Some((at(), 0x02_0000, 0, 0, false))),
+        ("0000:01:00.0 0200: 8086:1521 (rev 01)", Some((at(), 0x02_0000, 0x8086, 0x1521, false))),
         (
             "01:00.0 Ethernet controller [0200]: Intel Corporation Ethernet Virtual Function 700 Series [8086:154c]",
             Some((at(), 0x02_0000, 0x8086, 0x154c, true)),
@@ -147,10 +120,7 @@ fn first_lines_of_all_forms() {
             "01:00.0 Non-Volatile memory controller: Maker SSD (prog-if 02 [NVM Express])",
             Some((at(), 0x01_0802, 0, 0, false)),
         ),
-        (
-            "01:00.0 Unassigned class [ffff]: Maker Thing",
-            Some((at(), 0xff_ff00, 0, 0, false)),
-        ),
+        ("01:00.0 Unassigned class [ffff]: Maker Thing", Some((at(), 0xff_ff00, 0, 0, false))),
         ("01:20.0 Ethernet controller: Maker Model", None),
         ("1:00.0 Ethernet controller: Maker Model", None),
         ("01:00.0 - [1:2]: a", None),
@@ -168,22 +138,10 @@ fn links_of_old_and_new_versions() {
         (all.pci[0].now.map(|now| now.to_string()), notes.len())
     };
     let known = |text: &str| (Some(text.to_owned()), 0);
-    assert_eq!(
-        link("Speed 5GT/s, Width x8, TrErr- Train- SlotClk+"),
-        known("5 GT/s x8")
-    );
-    assert_eq!(
-        link("Speed 2.5GT/s (downgraded), Width x1 (ok)"),
-        known("2.5 GT/s x1")
-    );
-    assert_eq!(
-        link("Speed 16GT/s, Width x16 (overdriven)"),
-        known("16 GT/s x16")
-    );
+    assert_eq!(link("Speed 5GT/s, Width x8, TrErr- Train- SlotClk+"), known("5 GT/s x8"));
+    assert_eq!(link("Speed 2.5GT/s (downgraded), Width x1 (ok)"), known("2.5 GT/s x1"));
+    assert_eq!(link("Speed 16GT/s, Width x16 (overdriven)"), known("16 GT/s x16"));
     assert_eq!(link("Speed unknown, Width x8"), known("x8"));
-    assert_eq!(
-        link("Speed unknown (downgraded), Width x0 (downgraded)"),
-        (None, 0)
-    );
+    assert_eq!(link("Speed unknown (downgraded), Width x0 (downgraded)"), (None, 0));
     assert_eq!(link("Speed fast, Width x8"), (None, 1));
 }

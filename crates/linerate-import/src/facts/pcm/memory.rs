@@ -66,10 +66,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
 /// `|-- NODE 0 Mem Read (MB/s) : 10399.46 --|`, or of newer versions `SKT  0`.
 fn take(sockets: &mut BTreeMap<u64, Socket>, line: Line<'_>, cell: &str) -> Option<()> {
     let cell = cell.trim_matches(['|', '-', ' ']);
-    let rest = cell
-        .strip_prefix("NODE")
-        .or_else(|| cell.strip_prefix("SKT"))?
-        .trim_start();
+    let rest = cell.strip_prefix("NODE").or_else(|| cell.strip_prefix("SKT"))?.trim_start();
     let (number, rest) = rest.split_once(' ')?;
     let (what, value) = rest.split_once("(MB/s)")?;
     let number = decimal(number)?;

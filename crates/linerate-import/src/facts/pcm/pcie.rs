@@ -59,9 +59,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
 
 /// The sum of all sockets, the length of a slice, and, of `-e`, the parts of a count.
 fn is_passed_over(text: &str) -> bool {
-    let is_other = ["---", "*", "delay_ms"]
-        .iter()
-        .any(|start| text.starts_with(start));
+    let is_other = ["---", "*", "delay_ms"].iter().any(|start| text.starts_with(start));
     is_other || text.ends_with("(Miss)") || text.ends_with("(Hit)")
 }
 
@@ -89,10 +87,7 @@ fn row(names: &[&str], line: Line<'_>) -> Option<String> {
         return None;
     }
     let value = |wanted: &[&str]| {
-        let known = names
-            .iter()
-            .zip(&values)
-            .filter(|(name, _)| wanted.contains(name));
+        let known = names.iter().zip(&values).filter(|(name, _)| wanted.contains(name));
         let all: Vec<u64> = known.map(|(_, value)| *value).collect();
         (!all.is_empty()).then(|| all.iter().fold(0u64, |sum, n| sum.saturating_add(*n)))
     };
@@ -103,7 +98,5 @@ fn row(names: &[&str], line: Line<'_>) -> Option<String> {
     };
     let read = bytes(&["PCIe Rd (B)"], &["PCIRdCur", "PCIeRdCur"]);
     let written = bytes(&["PCIe Wr (B)"], &["ItoM", "PCIeItoM", "ItoMCacheNear"]);
-    Some(format!(
-        "socket {socket}: devices read {read} from memory and write {written} to it"
-    ))
+    Some(format!("socket {socket}: devices read {read} from memory and write {written} to it"))
 }

@@ -5,10 +5,7 @@ use super::rate;
 fn pcie_traffic_of_sockets_in_words() {
     let (_, notes) = of(&["pcm-pcie/bandwidth.txt"]);
     let words_of = words(&notes);
-    assert_eq!(
-        words_of[0],
-        "socket 0: devices read 23.00 GB/s from memory and write 0 B/s to it"
-    );
+    assert_eq!(words_of[0], "socket 0: devices read 23.00 GB/s from memory and write 0 B/s to it");
     assert_eq!(
         words_of[1],
         "socket 1: devices read 34.00 MB/s from memory and write 1.99 GB/s to it"
@@ -25,10 +22,7 @@ fn pcie_traffic_of_sockets_in_words() {
     );
     let cut = text("pcm-pcie/events.txt").replacen("7644       0       0  ", "7644", 1);
     let (_, notes) = merged(&[&cut]);
-    assert!(
-        words(&notes)[0].starts_with("not understood: `0      23 M"),
-        "{notes:?}"
-    );
+    assert!(words(&notes)[0].starts_with("not understood: `0      23 M"), "{notes:?}");
 }
 
 #[test]
@@ -40,10 +34,7 @@ fn of_several_displays_and_of_parts_of_a_count_the_last_total_counts() {
     );
     let (_, notes) = merged(&[&format!("{one}\n{later}")]);
     let words = words(&notes);
-    assert_eq!(
-        words[0],
-        "socket 0: devices read 2.94 GB/s from memory and write 0 B/s to it"
-    );
+    assert_eq!(words[0], "socket 0: devices read 2.94 GB/s from memory and write 0 B/s to it");
     assert_eq!(words.len(), 3, "{words:?}");
 }
 
@@ -57,19 +48,14 @@ fn memory_traffic_of_sockets_in_words() {
             "socket 1: memory is read at 1.79 GB/s and written at 39.66 MB/s",
         ]
     );
-    let newer = text("pcm-memory/table.txt")
-        .replace("NODE 0", "SKT  0")
-        .replace("NODE 1", "SKT  1");
+    let newer =
+        text("pcm-memory/table.txt").replace("NODE 0", "SKT  0").replace("NODE 1", "SKT  1");
     assert_eq!(words(&merged(&[&newer]).1), words(&notes));
 }
 
 #[test]
 fn rates_have_units() {
-    for (bytes, words) in [
-        (999, "999 B/s"),
-        (1_000, "1.00 kB/s"),
-        (1_472_000_000, "1.47 GB/s"),
-    ] {
+    for (bytes, words) in [(999, "999 B/s"), (1_000, "1.00 kB/s"), (1_472_000_000, "1.47 GB/s")] {
         assert_eq!(rate(bytes), words);
     }
 }

@@ -47,9 +47,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
 /// Adds an adapter; `None` if its speed is not understood.
 fn take(reading: &mut Reading<'_>, name: &str, row: &table::Row<'_>) -> Option<()> {
     let nic = port(&mut reading.facts.network, name)?;
-    let status = row
-        .get("Status")
-        .or_else(|| row.get("InterfaceOperationalStatus"));
+    let status = row.get("Status").or_else(|| row.get("InterfaceOperationalStatus"));
     nic.up = status == Some("Up");
     let index = row.get("ifIndex").or_else(|| row.get("InterfaceIndex"));
     nic.index = index.and_then(small).unwrap_or(0);
@@ -69,15 +67,8 @@ fn take(reading: &mut Reading<'_>, name: &str, row: &table::Row<'_>) -> Option<(
 
 /// Whether the words of an adapter's description are those of one without a wire.
 fn is_virtual(description: &str) -> bool {
-    const WORDS: [&str; 7] = [
-        "Hyper-V",
-        "VMware",
-        "VirtualBox",
-        "Loopback",
-        "TAP-",
-        "WireGuard",
-        "VirtIO",
-    ];
+    const WORDS: [&str; 7] =
+        ["Hyper-V", "VMware", "VirtualBox", "Loopback", "TAP-", "WireGuard", "VirtIO"];
     WORDS.iter().any(|word| description.contains(word))
 }
 

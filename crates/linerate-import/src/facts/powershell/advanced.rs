@@ -88,10 +88,7 @@ fn set(nic: &mut Nic, keyword: &str, value: u32) {
             });
         }
         "*FlowControl" => {
-            nic.pause = Some(Pause {
-                autoneg: Some(true),
-                ..Pause::default()
-            });
+            nic.pause = Some(Pause { autoneg: Some(true), ..Pause::default() });
         }
         _ => {}
     }

@@ -24,10 +24,7 @@ pub(crate) static HARDWARE: Format = Format {
 
 fn starts(text: &str) -> bool {
     table::begins(text, &["Name", "Segment", "Bus"])
-        || table::begins(
-            text,
-            &["Name", "InterfaceDescription", "PciExpressCurrentLinkSpeed"],
-        )
+        || table::begins(text, &["Name", "InterfaceDescription", "PciExpressCurrentLinkSpeed"])
         || table::begins(text, &["Name", "InterfaceDescription", "PcieLinkSpeed"])
 }
 
@@ -40,10 +37,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
             Some(device) => keep(&mut reading, row, device),
             None => reading.note(
                 row.line,
-                format!(
-                    "not understood: `{}`",
-                    super::super::lines::quoted(row.text)
-                ),
+                format!("not understood: `{}`", super::super::lines::quoted(row.text)),
             ),
         }
     }
@@ -68,10 +62,7 @@ fn keep(reading: &mut Reading<'_>, row: &table::Row<'_>, mut device: Device) {
                 };
             }
         }
-        None => reading.note(
-            row.line,
-            "the name of the adapter is cut: only its slot is read",
-        ),
+        None => reading.note(row.line, "the name of the adapter is cut: only its slot is read"),
     }
     reading.facts.pci.push(device);
 }
@@ -88,10 +79,7 @@ fn device(row: &table::Row<'_>) -> Option<Device> {
     };
     let link = |speed: &[&str], width: &[&str]| {
         let speed = speed.iter().find_map(|name| self::speed(row.get(name)?));
-        let link = Link {
-            speed,
-            width: byte(width).filter(|width| *width > 0),
-        };
+        let link = Link { speed, width: byte(width).filter(|width| *width > 0) };
         (link != Link::default()).then_some(link)
     };
     Some(Device {

@@ -26,10 +26,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     let lines = std::mem::take(&mut reading.lines);
     let rows = table::rows(&lines).ok_or("the columns of the table ran together")?;
     for row in &rows {
-        let name = row
-            .get("Name")
-            .unwrap_or("an adapter without a name")
-            .to_owned();
+        let name = row.get("Name").unwrap_or("an adapter without a name").to_owned();
         let works = match (row.get("Enabled"), row.get("Operational")) {
             (Some("True"), Some("False")) => "is enabled, but does not work",
             (Some("True"), _) => "is enabled",

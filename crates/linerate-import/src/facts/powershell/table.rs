@@ -15,8 +15,7 @@ impl Row<'_> {
     /// The cell of a column that is not empty.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         let cell = self.cells.iter().find(|(column, _)| column == name);
-        cell.map(|(_, text)| text.as_str())
-            .filter(|text| !text.is_empty())
+        cell.map(|(_, text)| text.as_str()).filter(|text| !text.is_empty())
     }
 
     /// A cell of a name that is whole: PowerShell cuts long ones, and marks that with dots.
@@ -38,9 +37,7 @@ pub(super) fn begins(text: &str, columns: &[&str]) -> bool {
     let mut lines = head(text).lines();
     let first = lines.next().unwrap_or_default();
     let mut words = first.split_whitespace();
-    let is_head = columns
-        .iter()
-        .all(|column| words.any(|word| word == *column));
+    let is_head = columns.iter().all(|column| words.any(|word| word == *column));
     if is_head && first.starts_with(columns[0]) {
         return lines.next().is_some_and(|line| line.starts_with("----"));
     }
@@ -52,14 +49,8 @@ pub(super) fn begins(text: &str, columns: &[&str]) -> bool {
 
 /// The rows of a table or a list; `None` if the columns of a table ran together.
 pub(super) fn rows<'a>(lines: &[Line<'a>]) -> Option<Vec<Row<'a>>> {
-    let is_table = lines
-        .get(1)
-        .is_some_and(|line| line.text.starts_with("----"));
-    if is_table {
-        table(lines)
-    } else {
-        Some(list(lines))
-    }
+    let is_table = lines.get(1).is_some_and(|line| line.text.starts_with("----"));
+    if is_table { table(lines) } else { Some(list(lines)) }
 }
 
 fn list<'a>(lines: &[Line<'a>]) -> Vec<Row<'a>> {
@@ -70,11 +61,7 @@ fn list<'a>(lines: &[Line<'a>]) -> Vec<Row<'a>> {
         };
         let (key, value) = (key.trim(), value.trim());
         if key == "Name" && all.len() < MOST {
-            all.push(Row {
-                line: line.number,
-                cells: Vec::new(),
-                text: line.text,
-            });
+            all.push(Row { line: line.number, cells: Vec::new(), text: line.text });
         }
         if let Some(row) = all.last_mut().filter(|row| row.cells.len() < 256) {
             row.cells.push((key.to_owned(), value.to_owned()));
@@ -107,34 +94,22 @@ fn table<'a>(lines: &[Line<'a>]) -> Option<Vec<Row<'a>>> {
         })
         .collect();
     // Each name stands above its dashes.
-    let is_even = columns
-        .iter()
-        .all(|column| column.end - column.start == column.name.len());
+    let is_even = columns.iter().all(|column| column.end - column.start == column.name.len());
     let rows = lines.iter().skip(2).take(MOST);
     is_even.then(|| rows.map(|line| row(&columns, line)).collect())
 }
 
 fn row<'a>(columns: &[Column], line: &Line<'a>) -> Row<'a> {
-    let mut cells: Vec<(String, String)> = columns
-        .iter()
-        .map(|c| (c.name.clone(), String::new()))
-        .collect();
+    let mut cells: Vec<(String, String)> =
+        columns.iter().map(|c| (c.name.clone(), String::new())).collect();
     let mut last: Option<(usize, usize)> = None;
     for (start, word) in words(line.text) {
         let end = start + width(word);
-        let below = columns
-            .iter()
-            .position(|column| start < column.end && end > column.start);
+        let below = columns.iter().position(|column| start < column.end && end > column.start);
         // A word between two columns continues the one before if one blank is between them.
-        let continued = last
-            .filter(|(_, ended)| start == ended + 1)
-            .map(|(at, _)| at);
+        let continued = last.filter(|(_, ended)| start == ended + 1).map(|(at, _)| at);
         let next = columns.iter().position(|column| column.start >= end);
-        let Some(at) = below
-            .or(continued)
-            .or(next)
-            .or(columns.len().checked_sub(1))
-        else {
+        let Some(at) = below.or(continued).or(next).or(columns.len().checked_sub(1)) else {
             break;
         };
         let text = &mut cells[at].1;
@@ -144,23 +119,13 @@ fn row<'a>(columns: &[Column], line: &Line<'a>) -> Row<'a> {
         text.push_str(word);
         last = Some((at, end));
     }
-    Row {
-        line: line.number,
-        cells,
-        text: line.text,
-    }
+    Row { line: line.number, cells, text: line.text }
 }
 
 /// Columns that a text fills on the screen: characters of East Asian scripts fill two.
 fn width(text: &str) -> usize {
     text.chars()
-        .map(|c| {
-            if c >= '\u{1100}' && c != '\u{2026}' && c < '\u{ffff}' {
-                2
-            } else {
-                1
-            }
-        })
+        .map(|c| if c >= '\u{1100}' && c != '\u{2026}' && c < '\u{ffff}' { 2 } else { 1 })
         .sum()
 }
 

@@ -24,18 +24,10 @@ const TELLING: [&str; 6] = ["ROTA", "MAJ:MIN", "TRAN", "MODEL", "SCHED", "FSTYPE
 /// Signs of the tree before a name.
 const TREE: [char; 10] = ['├', '└', '─', '│', '|', '`', '-', '+', ' ', '\t'];
 /// Starts of names of disks, where no column shows that a row is one.
-const DISKS: [&str; 9] = [
-    "sd", "nvme", "vd", "xvd", "hd", "mmcblk", "md", "dm-", "zram",
-];
+const DISKS: [&str; 9] = ["sd", "nvme", "vd", "xvd", "hd", "mmcblk", "md", "dm-", "zram"];
 /// Factors of the letters of sizes.
-const UNITS: [(&str, u64); 6] = [
-    ("B", 1),
-    ("K", 1 << 10),
-    ("M", 1 << 20),
-    ("G", 1 << 30),
-    ("T", 1 << 40),
-    ("P", 1 << 50),
-];
+const UNITS: [(&str, u64); 6] =
+    [("B", 1), ("K", 1 << 10), ("M", 1 << 20), ("G", 1 << 30), ("T", 1 << 40), ("P", 1 << 50)];
 
 fn starts(text: &str) -> bool {
     is_head(first_line(text))
@@ -48,9 +40,8 @@ fn is_head(line: &str) -> bool {
     }
     let columns = columns(line);
     let has = |name: &str| columns.iter().any(|column| column.name == name);
-    let is_name = columns
-        .first()
-        .is_some_and(|column| ["NAME", "KNAME", "PATH"].contains(&column.name));
+    let is_name =
+        columns.first().is_some_and(|column| ["NAME", "KNAME", "PATH"].contains(&column.name));
     is_name && columns.len() > 1 && TELLING.into_iter().any(has)
 }
 
@@ -91,20 +82,13 @@ impl<'a> Row<'a> {
     fn of(columns: &'a [Column<'a>], line: &'a str) -> Option<Self> {
         // The signs of the tree take more bytes than columns.
         let sign = |c: char| {
-            if c.is_ascii() || !TREE.contains(&c) {
-                c
-            } else {
-                ' '
-            }
+            if c.is_ascii() || !TREE.contains(&c) { c } else { ' ' }
         };
         let plain: String = line.chars().map(sign).collect();
         let row = Self {
             name: name(line)?,
             columns,
-            cells: cells(columns, &plain)
-                .into_iter()
-                .map(str::to_owned)
-                .collect(),
+            cells: cells(columns, &plain).into_iter().map(str::to_owned).collect(),
         };
         let turns = row.get("ROTA").map(|cell| ["0", "1"].contains(&cell));
         let number = row.get("MAJ:MIN").map(|cell| cell.contains(':'));
@@ -160,9 +144,7 @@ fn transport(name: &str) -> &str {
 /// `3.6T`, `953.9G`: rounded.
 fn size(text: &str) -> Option<Bytes> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let (_, unit) = UNITS
-        .iter()
-        .find(|(name, _)| *name == &text[digits.len()..])?;
+    let (_, unit) = UNITS.iter().find(|(name, _)| *name == &text[digits.len()..])?;
     scaled(digits, *unit).map(Bytes)
 }
 
@@ -174,9 +156,7 @@ mod tests {
     fn found(text: &str) -> Vec<(String, Option<bool>, String)> {
         let (all, _) = merged(&[text]);
         let devices = all.storage.devices.into_iter();
-        devices
-            .map(|device| (device.name, device.queue.rotational, device.model))
-            .collect()
+        devices.map(|device| (device.name, device.queue.rotational, device.model)).collect()
     }
 
     #[test]
@@ -186,16 +166,10 @@ mod tests {
         let disks: Vec<&str> = all.storage.disks().map(|disk| disk.name.as_str()).collect();
         assert_eq!(disks, ["sda", "nvme0n1"]);
         let sda = all.storage.device("sda").unwrap();
-        assert_eq!(
-            (sda.queue.rotational, sda.transport.as_str()),
-            (Some(true), "ata")
-        );
+        assert_eq!((sda.queue.rotational, sda.transport.as_str()), (Some(true), "ata"));
         assert_eq!(sda.model, "MAKER HD4000 A1");
         let part = all.storage.device("nvme0n1p2").unwrap();
-        assert_eq!(
-            (part.layer, part.queue.rotational),
-            (Layer::Partition, Some(false))
-        );
+        assert_eq!((part.layer, part.queue.rotational), (Layer::Partition, Some(false)));
         assert_eq!(part.size, Some(Bytes(10_200_547_328)));
     }
 
@@ -209,10 +183,7 @@ mod tests {
             let (name, rotational, _) = found(text).remove(0);
             assert_eq!((name.as_str(), rotational), ("sdb", Some(true)), "{text}");
         }
-        assert_eq!(
-            found("NAME    ROTA MODEL\nnvme0n1    0 MAKER X3\n")[0].2,
-            "MAKER X3"
-        );
+        assert_eq!(found("NAME    ROTA MODEL\nnvme0n1    0 MAKER X3\n")[0].2, "MAKER X3");
         assert_eq!(found("NAME ROTA\nsda 1\nsdb 0\n").len(), 2);
     }
 
@@ -223,9 +194,8 @@ mod tests {
             "NAME TYPE SIZE\na b 3\n",
             "ROTA NAME\n1 sda\n",
         ] {
-            let ids = crate::read(text.as_bytes()).map_or(Vec::new(), |all| {
-                all.parts.iter().map(|part| part.format.id).collect()
-            });
+            let ids = crate::read(text.as_bytes())
+                .map_or(Vec::new(), |all| all.parts.iter().map(|part| part.format.id).collect());
             assert!(!ids.contains(&"lsblk"), "{text}");
         }
     }

@@ -55,9 +55,7 @@ fn mounted(line: &str) -> Option<FileSystem> {
         [_, point, kind, options] | [_, point, kind, options, _, _] => (point, kind, *options),
         _ => return None,
     };
-    let is_kind = kind
-        .bytes()
-        .all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b));
+    let is_kind = kind.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b));
     let is_options = ["rw", "ro", "defaults", "_netdev", "noatime", "vers"]
         .iter()
         .any(|first| options.starts_with(first));
@@ -89,11 +87,7 @@ fn telling(options: &str) -> Vec<String> {
         let name = option.split('=').next().unwrap_or_default();
         MOUNT_OPTIONS.contains(&name)
     };
-    options
-        .split(',')
-        .filter(tells)
-        .map(str::to_owned)
-        .collect()
+    options.split(',').filter(tells).map(str::to_owned).collect()
 }
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
@@ -133,9 +127,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
 
 /// The kind by the version of the protocol.
 fn kind(options: &str) -> &'static str {
-    let is_old = options
-        .split(',')
-        .any(|option| option == "vers=3" || option == "vers=2");
+    let is_old = options.split(',').any(|option| option == "vers=3" || option == "vers=2");
     if is_old { "nfs" } else { "nfs4" }
 }
 
@@ -147,18 +139,10 @@ mod tests {
     fn options_of_far_file_systems_are_facts_without_addresses() {
         let (all, notes) = of(&["mounts/mount.txt"]);
         assert_eq!(words(&notes), [""; 0]);
-        let far: Vec<&str> = all
-            .storage
-            .filesystems
-            .iter()
-            .map(|fs| fs.point.as_str())
-            .collect();
+        let far: Vec<&str> = all.storage.filesystems.iter().map(|fs| fs.point.as_str()).collect();
         assert_eq!(far, ["/mnt/data", "/mnt/share"]);
         let options = all.storage.filesystems[0].options.join(" ");
-        assert_eq!(
-            options,
-            "vers=4.2 rsize=1048576 wsize=1048576 proto=tcp nconnect=4 sec=sys"
-        );
+        assert_eq!(options, "vers=4.2 rsize=1048576 wsize=1048576 proto=tcp nconnect=4 sec=sys");
     }
 
     #[test]
@@ -174,15 +158,8 @@ mod tests {
             let [one] = all.storage.filesystems.as_slice() else {
                 panic!("{text}");
             };
-            assert_eq!(
-                (one.point.as_str(), one.kind.as_str()),
-                ("/mnt/a", "nfs"),
-                "{text}"
-            );
-            assert_eq!(
-                one.options,
-                ["vers=3", "rsize=32768", "wsize=32768", "proto=tcp"]
-            );
+            assert_eq!((one.point.as_str(), one.kind.as_str()), ("/mnt/a", "nfs"), "{text}");
+            assert_eq!(one.options, ["vers=3", "rsize=32768", "wsize=32768", "proto=tcp"]);
         }
     }
 

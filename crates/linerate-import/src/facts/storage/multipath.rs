@@ -40,11 +40,7 @@ fn map(line: &str) -> Option<(&str, &str)> {
     let mut words = line.split_whitespace();
     let first = words.next()?;
     // `reload: mpathc`.
-    let label = if first.ends_with(':') {
-        words.next()?
-    } else {
-        first
-    };
+    let label = if first.ends_with(':') { words.next()? } else { first };
     let is_map = |word: &&str| {
         let number = word.strip_prefix("dm-").unwrap_or_default();
         !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit())
@@ -67,19 +63,13 @@ impl<'a> Group<'a> {
             "enabled" | "disabled" => Some(false),
             _ => None,
         };
-        let number = |text: &str| {
-            text.split([' ', ']'])
-                .next()
-                .and_then(|word| word.parse().ok())
-        };
+        let number = |text: &str| text.split([' ', ']']).next().and_then(|word| word.parse().ok());
         if let Some((_, rest)) = line.split_once("policy='") {
             let (policy, rest) = rest.split_once('\'')?;
             return Some(Self {
                 policy: policy.split(' ').next()?,
                 priority: rest.split_once("prio=").and_then(|(_, rest)| number(rest)),
-                active: rest
-                    .split_once("status=")
-                    .and_then(|(_, word)| status(word.trim())),
+                active: rest.split_once("status=").and_then(|(_, word)| status(word.trim())),
             });
         }
         let (policy, rest) = line.trim_start().strip_prefix("\\_ ")?.split_once(" [")?;
@@ -87,11 +77,7 @@ impl<'a> Group<'a> {
         Some(Self {
             policy,
             priority: rest.strip_prefix("prio=").and_then(number),
-            active: rest
-                .trim_end_matches(']')
-                .rsplit('[')
-                .next()
-                .and_then(status),
+            active: rest.trim_end_matches(']').rsplit('[').next().and_then(status),
         })
     }
 }
@@ -99,9 +85,7 @@ impl<'a> Group<'a> {
 /// The path of `| |- 7:0:0:3 sdf 8:80  active ready running`, or of `\_ 7:0:0:3 sdf 8:80 [active][ready]`.
 fn path(line: &str) -> Option<Path> {
     let line = line.trim_start_matches([' ', '|', '`', '\\', '_', '-', '+']);
-    let mut words = line
-        .split([' ', '\t', '[', ']'])
-        .filter(|word| !word.is_empty());
+    let mut words = line.split([' ', '\t', '[', ']']).filter(|word| !word.is_empty());
     let (address, name, number) = (words.next()?, words.next()?, words.next()?);
     let is_numbers = |text: &str, parts: usize| {
         let each = text.split(':');
@@ -128,25 +112,17 @@ fn path(line: &str) -> Option<Path> {
 fn state(words: &[&str]) -> String {
     let has = |word: &str| words.contains(&word);
     let is_live = has("active") && (has("ready") || has("ghost"));
-    let is_dead = ["failed", "faulty", "shaky", "delayed", "offline"]
-        .into_iter()
-        .any(has);
+    let is_dead = ["failed", "faulty", "shaky", "delayed", "offline"].into_iter().any(has);
     if is_dead {
         return words.join(" ");
     }
-    if is_live {
-        "running".to_owned()
-    } else {
-        String::new()
-    }
+    if is_live { "running".to_owned() } else { String::new() }
 }
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
     let is_other = |line: &str| {
         let known = map(line).is_some() || Group::of(line).is_some() || path(line).is_some();
-        let is_head = ["size=", "[size="]
-            .iter()
-            .any(|start| line.trim_start().starts_with(start));
+        let is_head = ["size=", "[size="].iter().any(|start| line.trim_start().starts_with(start));
         !(known || is_head || line.trim().is_empty())
     };
     let mut reading = Reading::until(section, is_other);
@@ -168,10 +144,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         } else if line.text.contains("size=") {
             alua = line.text.contains("alua");
         } else if let Some(path) = path(line.text) {
-            let path = Path {
-                group: Some(number),
-                ..path
-            };
+            let path = Path { group: Some(number), ..path };
             take(&mut reading, line, path, group.as_ref(), alua);
         }
     }
@@ -224,14 +197,8 @@ mod tests {
     fn paths(text: &str) -> Vec<(String, String, Option<bool>)> {
         let (all, notes) = merged(&[text]);
         assert_eq!(words(&notes), [""; 0]);
-        let paths = all
-            .storage
-            .devices
-            .into_iter()
-            .flat_map(|device| device.paths);
-        paths
-            .map(|path| (path.name, path.state, path.in_use))
-            .collect()
+        let paths = all.storage.devices.into_iter().flat_map(|device| device.paths);
+        paths.map(|path| (path.name, path.state, path.in_use)).collect()
     }
 
     fn path_of(name: &str, state: &str, active: bool) -> (String, String, Option<bool>) {
@@ -243,32 +210,15 @@ mod tests {
         let (all, notes) = of(&["multipath/failed.txt"]);
         assert_eq!(words(&notes), [""; 0]);
         let device = &all.storage.devices[0];
-        assert_eq!(
-            (device.name.as_str(), device.label.as_str()),
-            ("dm-2", "mpatha")
-        );
+        assert_eq!((device.name.as_str(), device.label.as_str()), ("dm-2", "mpatha"));
         assert_eq!(device.policy, "service-time");
-        let ana: Vec<&str> = device
-            .paths
-            .iter()
-            .map(|path| path.ana_state.as_str())
-            .collect();
-        assert_eq!(
-            ana,
-            ["optimized", "optimized", "non-optimized", "non-optimized"]
-        );
-        let groups: Vec<_> = device
-            .paths
-            .iter()
-            .map(|path| (path.group, path.priority))
-            .collect();
+        let ana: Vec<&str> = device.paths.iter().map(|path| path.ana_state.as_str()).collect();
+        assert_eq!(ana, ["optimized", "optimized", "non-optimized", "non-optimized"]);
+        let groups: Vec<_> = device.paths.iter().map(|path| (path.group, path.priority)).collect();
         let (first, second) = ((Some(1), Some(50)), (Some(2), Some(10)));
         assert_eq!(groups, [first, first, second, second]);
-        let dead: Vec<bool> = device
-            .paths
-            .iter()
-            .map(|path| path.is_live() == Some(false))
-            .collect();
+        let dead: Vec<bool> =
+            device.paths.iter().map(|path| path.is_live() == Some(false)).collect();
         assert_eq!(dead, [false, true, false, false]);
         assert_eq!(ids(&all), ["disk-way-dead"]);
         assert_eq!(all.storage.devices[1].name, "dm-3");
@@ -281,10 +231,7 @@ mod tests {
             \\_ round-robin 0 [prio=1][enabled]\n \\_ 3:0:0:6 sdc 8:64 [failed][faulty]\n";
         assert_eq!(
             paths(old),
-            [
-                path_of("sdb", "running", true),
-                path_of("sdc", "failed faulty", false)
-            ]
+            [path_of("sdb", "running", true), path_of("sdc", "failed faulty", false)]
         );
     }
 

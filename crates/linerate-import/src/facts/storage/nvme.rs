@@ -95,14 +95,8 @@ mod tests {
             .iter()
             .map(|disk| (disk.name.as_str(), disk.model.as_str()))
             .collect();
-        assert_eq!(
-            disks,
-            [("nvme0n1", "MAKER X3 1TB"), ("nvme1n1", "MAKER DC 7.68TB")]
-        );
-        assert_eq!(
-            all.storage.devices[1].size.map(|size| size.0),
-            Some(7_680_000_000_000)
-        );
+        assert_eq!(disks, [("nvme0n1", "MAKER X3 1TB"), ("nvme1n1", "MAKER DC 7.68TB")]);
+        assert_eq!(all.storage.devices[1].size.map(|size| size.0), Some(7_680_000_000_000));
         assert!(!format!("{all:?}").contains("SERIAL"));
     }
 

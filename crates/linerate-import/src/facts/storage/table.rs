@@ -37,7 +37,5 @@ pub(super) fn cells<'a>(columns: &[Column<'_>], row: &'a str) -> Vec<&'a str> {
         }
     }
     let text = |cell: Option<(usize, usize)>| cell.and_then(|(start, end)| row.get(start..end));
-    ends.into_iter()
-        .map(|cell| text(cell).unwrap_or_default())
-        .collect()
+    ends.into_iter().map(|cell| text(cell).unwrap_or_default()).collect()
 }

@@ -60,15 +60,8 @@ impl Document {
 }
 
 impl Fill for Document {
-    const NAMES: &'static [&'static str] = &[
-        "start",
-        "intervals",
-        "end",
-        "error",
-        "title",
-        "event",
-        "data",
-    ];
+    const NAMES: &'static [&'static str] =
+        &["start", "intervals", "end", "error", "title", "event", "data"];
 
     fn take<'de, A: MapAccess<'de>>(&mut self, name: usize, map: &mut A) -> Result<(), A::Error> {
         match Self::NAMES[name] {
@@ -241,11 +234,7 @@ impl Fill for OneInterval<'_> {
         let back = name == 2 || self.1;
         self.1 = true;
         let intervals = &mut *self.0;
-        let ticks = if back {
-            &mut intervals.back
-        } else {
-            &mut intervals.sum
-        };
+        let ticks = if back { &mut intervals.back } else { &mut intervals.sum };
         ticks.add(&row);
         Ok(())
     }
@@ -262,8 +251,7 @@ impl Collect for Samples<'_> {
         if next.is_some() && (omitted.is_nan() || omitted == 0.0) {
             let positive = |value: f64| Some(value).filter(|value| *value > 0.0);
             let trip = positive(trip);
-            self.0
-                .add([positive(window), positive(offered), trip, trip, trip]);
+            self.0.add([positive(window), positive(offered), trip, trip, trip]);
         }
         Ok(next)
     }

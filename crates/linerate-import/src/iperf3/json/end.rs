@@ -97,8 +97,7 @@ impl Collect for End {
         // Of a stream that it receives on, the writer knows nothing of the sender's kernel: zero, or its own.
         if ends.sender.get(F::Sender) != Some(0.0) {
             let names = [F::MaxCwnd, F::MaxWnd, F::MinRtt, F::MeanRtt, F::MaxRtt];
-            self.kernel
-                .add(names.map(|name| ends.sender.positive(name)));
+            self.kernel.add(names.map(|name| ends.sender.positive(name)));
         }
         Ok(next)
     }
@@ -123,10 +122,7 @@ impl Ends {
         let stream = Stream {
             sends: sends.map(|sends| sends > 0.0),
             sent: self.sender.positive(F::Bits).or(udp),
-            received: self
-                .receiver
-                .positive(F::Bits)
-                .or_else(|| Some(udp? * arrived?)),
+            received: self.receiver.positive(F::Bits).or_else(|| Some(udp? * arrived?)),
         };
         (stream.sent.is_some() || stream.received.is_some()).then_some(stream)
     }

@@ -34,13 +34,7 @@ pub(crate) static FORMAT: Format = Format {
 const LOOKED_AT: usize = 1024;
 
 /// Keys that a document begins with.
-const FIRST: &[&str] = &[
-    "\"start\"",
-    "\"intervals\"",
-    "\"end\"",
-    "\"error\"",
-    "\"title\"",
-];
+const FIRST: &[&str] = &["\"start\"", "\"intervals\"", "\"end\"", "\"error\"", "\"title\""];
 
 /// Words that only documents of iperf3 have near their start.
 const MARKS: &[&str] = &[
@@ -118,10 +112,7 @@ fn found(section: &Section<'_>) -> Found {
 /// iperf3, with the version of a text such as `iperf 3.12`.
 fn tool(version: Option<&str>) -> Tool {
     let version = version.map(|text| text.strip_prefix("iperf ").unwrap_or(text));
-    Tool {
-        version: version.map(str::to_owned),
-        ..Tool::named("iperf3")
-    }
+    Tool { version: version.map(str::to_owned), ..Tool::named("iperf3") }
 }
 
 /// What may stand behind an error that hides its reason.
@@ -136,11 +127,7 @@ fn without_result(error: Option<&str>) -> String {
     let Some(error) = error else {
         return "it has no interval and no sum".to_owned();
     };
-    let hint = if hides_reason(error) {
-        format!(" ({HIDDEN})")
-    } else {
-        String::new()
-    };
+    let hint = if hides_reason(error) { format!(" ({HIDDEN})") } else { String::new() };
     format!("iperf3 ended without a result: {error}{hint}")
 }
 
@@ -165,10 +152,7 @@ fn whole(section: &Section<'_>, document: &mut Document, notes: &mut Vec<Note>) 
         "the document is damaged in this line: what is complete before it was read".to_owned()
     };
     let line = section.line + (error.line() as u64).saturating_sub(1);
-    notes.push(Note {
-        line: Some(line),
-        what,
-    });
+    notes.push(Note { line: Some(line), what });
     // The next document may be what stands where the end of this one is missing.
     let from = floor(text, used.saturating_sub(2));
     let next = text[from..].find("\n{").map(|at| from + at + 1);
@@ -190,10 +174,7 @@ fn events(section: &Section<'_>, document: &mut Document, notes: &mut Vec<Note>)
                 let (_, error) = value(&rest[..end], document);
                 if let Some(error) = error {
                     let what = format!("this event is damaged: {error}");
-                    open.push(Note {
-                        line: Some(line),
-                        what,
-                    });
+                    open.push(Note { line: Some(line), what });
                 }
                 notes.append(&mut open);
                 used = at + end;

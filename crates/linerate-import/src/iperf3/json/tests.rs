@@ -49,10 +49,8 @@ fn figures_are_those_of_the_documents() {
             text(got.round_trip.mean.map(|n| n.0 / 1000)),
         ];
         let (direction, counted, goodput) = (got.direction, got.counted, got.goodput.0);
-        let found = format!(
-            "{name} {place} {direction:?} {counted:?} {goodput} {}",
-            found.join(" ")
-        );
+        let found =
+            format!("{name} {place} {direction:?} {counted:?} {goodput} {}", found.join(" "));
         assert_eq!(found, row);
     }
 }
@@ -85,10 +83,7 @@ fn near_misses_are_not_ours() {
 fn many_connections_before_the_version_do_not_hide_it() {
     let connection = "{\"socket\":5,\"local_host\":\"192.0.2.1\",\"local_port\":40000}";
     let many = vec![connection; 256].join(",");
-    let text = plain("").replace(
-        "{\"version\"",
-        &format!("{{\"connected\":[{many}],\"version\""),
-    );
+    let text = plain("").replace("{\"version\"", &format!("{{\"connected\":[{many}],\"version\""));
     assert!(text.find("\"version\"").is_some_and(|at| at > LOOKED_AT));
     assert_eq!(transfer(&text).goodput.0, 900);
 }
@@ -122,20 +117,14 @@ fn two_keys_of_one_name_are_read() {
         );
     }
     let errors = ",\"error\":\"error - the first\",\"error\":\"the second\"";
-    assert_eq!(
-        transfer(&plain(errors)).error.as_deref(),
-        Some("the first; the second")
-    );
+    assert_eq!(transfer(&plain(errors)).error.as_deref(), Some("the first; the second"));
     let same = ",\"error\":\"one\",\"error\":\"one\"";
     assert_eq!(transfer(&plain(same)).error.as_deref(), Some("one"));
     // Versions 3.7 to 3.9 name the sums of both directions alike.
     for name in ["3.7-bidir.json", "3.9-bidir.json"] {
         let both = transfers(&json(name));
         assert_eq!(both.len(), 2);
-        assert!(
-            both.iter()
-                .all(|transfer| transfer.both && transfer.ticks.len() == 2)
-        );
+        assert!(both.iter().all(|transfer| transfer.both && transfer.ticks.len() == 2));
         assert_ne!(both[0].goodput, both[1].goodput);
     }
 }
@@ -145,12 +134,7 @@ fn zero_where_iperf3_cannot_know_is_unknown() {
     // (r) An interrupted client never hears of the receiver's count.
     let interrupted = transfer(&json("3.12-int.json"));
     assert_eq!(interrupted.counted, Sender);
-    assert!(
-        interrupted
-            .error
-            .as_deref()
-            .is_some_and(|why| why.starts_with("interrupt"))
-    );
+    assert!(interrupted.error.as_deref().is_some_and(|why| why.starts_with("interrupt")));
     assert!(interrupted.cpu.receiver.is_none() && interrupted.cpu.sender.is_some());
     let reverse = transfer(&json("3.12-int-R.json"));
     assert_eq!((reverse.counted, reverse.retransmits), (Receiver, None));
@@ -158,30 +142,17 @@ fn zero_where_iperf3_cannot_know_is_unknown() {
     let datagrams = transfer(&json("3.18-int-u.json"));
     assert_eq!((datagrams.counted, datagrams.datagrams), (Sender, None));
     // With -R the client has no window and no round-trip time; in both directions it has its own, not the sender's.
-    for (name, place) in [
-        ("3.1.3-reverse.json", 0),
-        ("3.12-reverse.json", 0),
-        ("3.12-bidir.json", 1),
-    ] {
+    for (name, place) in
+        [("3.1.3-reverse.json", 0), ("3.12-reverse.json", 0), ("3.12-bidir.json", 1)]
+    {
         let got = &transfers(&json(name))[place];
         let unknown = (got.window, got.offered, got.round_trip);
-        assert_eq!(
-            unknown,
-            (None, None, linerate_core::reported::RoundTrips::default()),
-            "{name}"
-        );
+        assert_eq!(unknown, (None, None, linerate_core::reported::RoundTrips::default()), "{name}");
     }
     // The sum of a server that receives datagrams has no bytes: the intervals have them.
-    for name in [
-        "3.1.3-udp-server.json",
-        "3.7-udp-server.json",
-        "3.12-udp-server.json",
-    ] {
+    for name in ["3.1.3-udp-server.json", "3.7-udp-server.json", "3.12-udp-server.json"] {
         let got = transfer(&json(name));
-        assert!(
-            got.goodput.0 > 20_000_000 && got.counted == Receiver,
-            "{name}"
-        );
+        assert!(got.goodput.0 > 20_000_000 && got.counted == Receiver, "{name}");
         assert!(got.datagrams.is_some() && got.segment.is_none(), "{name}");
     }
 }
@@ -197,17 +168,9 @@ fn the_direction_is_the_clients_and_not_the_writers() {
         assert_eq!((client.direction, server.direction), (direction, direction));
         // Both call their own CPU time the host's.
         let own = |of: &Transfer, side: &str| {
-            if side == "sender" {
-                of.cpu.sender
-            } else {
-                of.cpu.receiver
-            }
+            if side == "sender" { of.cpu.sender } else { of.cpu.receiver }
         };
-        let side = if direction == Forward {
-            "receiver"
-        } else {
-            "sender"
-        };
+        let side = if direction == Forward { "receiver" } else { "sender" };
         assert_eq!(own(&client, side), own(&server, side));
     }
     let of = |name: &str| transfers(&json(name));
@@ -225,24 +188,15 @@ fn the_muddled_sum_of_datagrams_is_the_senders_rate() {
     assert_eq!((got.goodput.0, got.counted), (1000, Sender));
     // With the receiver's own sum that is taken.
     let text = document("", "", &format!("{mixed},{RECEIVED}"), "").replace("TCP", "UDP");
-    assert_eq!(
-        (transfer(&text).goodput.0, transfer(&text).counted),
-        (900, Receiver)
-    );
+    assert_eq!((transfer(&text).goodput.0, transfer(&text).counted), (900, Receiver));
     // Where nothing arrived, and this is known, the goodput is zero.
     let none = mixed.replace("\"lost_packets\":1,", "\"lost_packets\":10,");
     let known = "\"cpu_utilization_percent\":{\"remote_total\":1}";
     let text = document("", "", &format!("{none},{known}"), "").replace("TCP", "UDP");
-    assert_eq!(
-        (transfer(&text).goodput.0, transfer(&text).counted),
-        (0, Receiver)
-    );
+    assert_eq!((transfer(&text).goodput.0, transfer(&text).counted), (0, Receiver));
     let some = mixed.replace("\"lost_packets\":1,", "\"lost_packets\":9,");
     let text = document("", "", &format!("{some},{known}"), "").replace("TCP", "UDP");
-    assert_eq!(
-        (transfer(&text).goodput.0, transfer(&text).counted),
-        (1000, Sender)
-    );
+    assert_eq!((transfer(&text).goodput.0, transfer(&text).counted), (1000, Sender));
 }
 
 #[test]
@@ -252,17 +206,8 @@ fn an_error_without_a_result_is_said() {
     // (u) Version 3.18 hides why the server ended the test.
     let hidden = json("3.18-limit8.json");
     assert!(transfer(&hidden).error.is_some());
-    assert!(
-        notes(&hidden).contains("refused the test or ended it"),
-        "{}",
-        notes(&hidden)
-    );
-    let refused = document(
-        "",
-        "",
-        "",
-        ",\"error\":\"control socket has closed unexpectedly\"",
-    );
+    assert!(notes(&hidden).contains("refused the test or ended it"), "{}", notes(&hidden));
+    let refused = document("", "", "", ",\"error\":\"control socket has closed unexpectedly\"");
     assert!(notes(&refused).contains("refused the test or ended it"));
     assert!(!notes(&json("3.12-int.json")).contains("refused the test"));
     // A document that cannot be read does not hide the next one.
@@ -302,20 +247,12 @@ fn a_limit_of_the_server_is_not_what_was_asked() {
 fn a_quantity_that_ends_with_an_interval_is_said() {
     // (x) 10 MB take a second from version 3.16 on; 3.12 ends before all of them have arrived.
     for name in ["3.18-n.json", "3.12-n.json"] {
-        assert!(
-            notes(&json(name)).contains("the rate may be too low"),
-            "{name}"
-        );
+        assert!(notes(&json(name)).contains("the rate may be too low"), "{name}");
     }
     let interval = "{\"sum\":{\"seconds\":1,\"bytes\":125,\"bits_per_second\":1000}}";
     let of = |count: usize| {
         let intervals = vec![interval; count].join(",");
-        notes(&document(
-            ",\"bytes\":5000",
-            &intervals,
-            &format!("{SENT},{RECEIVED}"),
-            "",
-        ))
+        notes(&document(",\"bytes\":5000", &intervals, &format!("{SENT},{RECEIVED}"), ""))
     };
     assert!(of(19).contains("too low"));
     assert!(!of(20).contains("too low"));
@@ -328,9 +265,7 @@ fn a_shorter_interval_at_the_end_is_no_tick() {
             format!("{{\"sum\":{{\"seconds\":{seconds},\"bytes\":125,\"bits_per_second\":1000}}}}")
         };
         let intervals = format!("{},{},{}", row(1.0), row(1.0), row(last));
-        transfer(&document("", &intervals, &format!("{SENT},{RECEIVED}"), ""))
-            .ticks
-            .len()
+        transfer(&document("", &intervals, &format!("{SENT},{RECEIVED}"), "")).ticks.len()
     };
     assert_eq!((of(0.89), of(0.91)), (2, 3));
 }
@@ -372,11 +307,7 @@ fn the_complete_part_of_a_cut_document_is_read() {
 fn events_are_one_test_and_not_repeated() {
     let full = json("3.21+-streamfull.jsonl");
     assert_eq!(transfers(&full).len(), 1);
-    let two = format!(
-        "{}{}",
-        json("3.18-stream.jsonl"),
-        json("3.21+-streambidir.jsonl")
-    );
+    let two = format!("{}{}", json("3.18-stream.jsonl"), json("3.21+-streambidir.jsonl"));
     assert_eq!(transfers(&two).len(), 3);
     // A line between them, and one that was cut.
     let mut lines: Vec<String> = full.lines().take(3).map(str::to_owned).collect();
@@ -390,11 +321,8 @@ fn events_are_one_test_and_not_repeated() {
         notes(&text)
     );
     // Without its end the intervals count.
-    let cut: String = json("3.21+-streambidir.jsonl")
-        .lines()
-        .take(3)
-        .collect::<Vec<_>>()
-        .join("\n");
+    let cut: String =
+        json("3.21+-streambidir.jsonl").lines().take(3).collect::<Vec<_>>().join("\n");
     assert_eq!(transfers(&cut).len(), 2);
 }
 

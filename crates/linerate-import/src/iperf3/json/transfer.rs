@@ -27,11 +27,9 @@ pub(super) fn all(document: &Document, line: u64, notes: &mut Vec<Note>) -> Vec<
     for direction in directions {
         match (View::new(document, direction, both)).transfer() {
             Some(transfer) => transfers.push(transfer),
-            None if both => note(
-                notes,
-                line,
-                format!("nothing is known of the direction {}", word(direction)),
-            ),
+            None if both => {
+                note(notes, line, format!("nothing is known of the direction {}", word(direction)))
+            }
             None => {}
         }
     }
@@ -53,10 +51,7 @@ fn word(direction: Direction) -> &'static str {
 }
 
 fn note(notes: &mut Vec<Note>, line: u64, what: String) {
-    notes.push(Note {
-        line: Some(line),
-        what,
-    });
+    notes.push(Note { line: Some(line), what });
 }
 
 /// What a reader of the figures should know.
@@ -69,10 +64,7 @@ fn about(document: &Document, line: u64, notes: &mut Vec<Note>) {
     if document.error.as_deref().is_some_and(super::hides_reason) {
         note(notes, line, super::HIDDEN.to_owned());
     }
-    let quantity = start
-        .settings
-        .positive(F::Bytes)
-        .or(start.settings.positive(F::Blocks));
+    let quantity = start.settings.positive(F::Bytes).or(start.settings.positive(F::Blocks));
     if quantity.is_some() && document.intervals.sum.rates.len() < INTERVALS_OF_A_QUANTITY {
         let what = "the test moved a quantity (-n or -k): iperf3 ends it at the end of an interval, or before all \
                     of it has arrived, so the rate may be too low";
@@ -81,9 +73,7 @@ fn about(document: &Document, line: u64, notes: &mut Vec<Note>) {
     let sums = &document.end.sums;
     let more = |sums: &Sums| {
         let bytes = |row: &Option<Row>| row.as_ref()?.positive(F::Bytes);
-        bytes(&sums.received)
-            .zip(bytes(&sums.sent))
-            .is_some_and(|(received, sent)| received > sent)
+        bytes(&sums.received).zip(bytes(&sums.sent)).is_some_and(|(received, sent)| received > sent)
     };
     if start.settings.positive(F::Omit).is_some() && sums.iter().any(more) {
         let what = "more was received than sent: bytes that were sent in the omitted seconds arrived after them, so \
@@ -145,11 +135,7 @@ impl<'a> View<'a> {
             direction,
             both,
             sums: &document.end.sums[usize::from(back)],
-            ticks: if back {
-                &intervals.back
-            } else {
-                &intervals.sum
-            },
+            ticks: if back { &intervals.back } else { &intervals.sum },
             carrier,
             sends: document.start.by_server == (direction == Direction::Reverse),
         }
@@ -243,11 +229,7 @@ impl<'a> View<'a> {
         };
         let host = of(F::HostTotal, F::HostSystem);
         let remote = of(F::RemoteTotal, F::RemoteSystem);
-        if self.sends {
-            [host, remote].into()
-        } else {
-            [remote, host].into()
-        }
+        if self.sends { [host, remote].into() } else { [remote, host].into() }
     }
 
     fn datagrams(&self) -> Option<Lost> {
@@ -269,9 +251,7 @@ impl<'a> View<'a> {
     /// The rate that the user asked for is one of each stream.
     fn asked(&self) -> Option<Rate> {
         let streams = self.setting(F::Streams)?;
-        let each = self
-            .setting(F::TargetBitrate)
-            .or_else(|| self.setting(F::FqRate))?;
+        let each = self.setting(F::TargetBitrate).or_else(|| self.setting(F::FqRate))?;
         Some(bits(each * streams))
     }
 
@@ -279,11 +259,7 @@ impl<'a> View<'a> {
     fn congestion(&self) -> Option<String> {
         let end = &self.document.end;
         let swapped = self.both && self.direction == Direction::Forward;
-        let name = if swapped {
-            &end.receiver_congestion
-        } else {
-            &end.sender_congestion
-        };
+        let name = if swapped { &end.receiver_congestion } else { &end.sender_congestion };
         name.clone()
     }
 
@@ -302,11 +278,8 @@ impl<'a> View<'a> {
         let told = if end.count > 0 { end } else { ticks };
         let micros = |value: Option<f64>| value.map(|us| Nanos((us * 1e3) as u64));
         let mean = (told.count > 0).then(|| told.sum / told.count as f64);
-        transfer.round_trip = RoundTrips {
-            least: micros(told.least),
-            mean: micros(mean),
-            most: micros(told.most),
-        };
+        transfer.round_trip =
+            RoundTrips { least: micros(told.least), mean: micros(mean), most: micros(told.most) };
     }
 }
 

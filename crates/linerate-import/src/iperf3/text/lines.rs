@@ -32,10 +32,7 @@ const PASSED_OVER: &[&str] = &[
 
 /// An output.
 #[derive(Debug, Default)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is a line that was seen"
-)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a line that was seen")]
 pub(super) struct Lines<'a> {
     pub(super) version: Option<&'a str>,
     pub(super) by_client: bool,
@@ -230,9 +227,7 @@ impl<'a> Lines<'a> {
 pub(crate) fn is_local(rest: &str) -> Option<bool> {
     let mut words = rest.split_whitespace().skip(1);
     let own = words.next()?;
-    let other = words
-        .skip_while(|word| *word != "to" && *word != "with")
-        .nth(1)?;
+    let other = words.skip_while(|word| *word != "to" && *word != "with").nth(1)?;
     Some(own == other)
 }
 
@@ -260,8 +255,5 @@ fn cpu(text: &str) -> Option<CpuLine> {
         let system = parts.split_once("%u/")?.1.split_once("%s")?.0;
         Some((percent(total)?, percent(system)?))
     };
-    Some(CpuLine {
-        sends: near_of.starts_with("sender"),
-        ends: [share(near), share(far)],
-    })
+    Some(CpuLine { sends: near_of.starts_with("sender"), ends: [share(near), share(far)] })
 }

@@ -44,11 +44,8 @@ fn first_line(text: &str) -> &str {
 
 fn starts(text: &str) -> bool {
     let line = first_line(text);
-    let begins = [
-        "Connecting to host ",
-        "Accepted connection from ",
-        "Test Complete. Summary Results:",
-    ];
+    let begins =
+        ["Connecting to host ", "Accepted connection from ", "Test Complete. Summary Results:"];
     let begin = begins.iter().find(|begin| line.starts_with(**begin));
     let known = begin.is_some_and(|begin| begin.ends_with(':') || line.contains(", port "));
     ((known || is_version(line)) && has_row_soon(text))
@@ -81,9 +78,7 @@ fn is_banner(text: &str) -> bool {
         .is_some_and(|line| line.starts_with("Server listening on ") && !line.contains(" port "));
     listening
         && lines.next() == Some(RULE)
-        && lines
-            .take(6)
-            .any(|line| line.starts_with("Accepted connection from "))
+        && lines.take(6).any(|line| line.starts_with("Accepted connection from "))
 }
 
 fn is_header(line: &str) -> bool {
@@ -208,10 +203,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         line: section.line,
         measured: Measured::Transfer(Box::new(transfer)),
     });
-    let tool = Tool {
-        version: lines.version.map(str::to_owned),
-        ..Tool::named("iperf3")
-    };
+    let tool = Tool { version: lines.version.map(str::to_owned), ..Tool::named("iperf3") };
     Ok(Found {
         tool,
         results: results.collect(),

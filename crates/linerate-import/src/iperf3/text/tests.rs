@@ -31,27 +31,17 @@ fn figures_are_those_of_the_text() {
         case1-iperf3-ipoib-1.txt 0 Forward Receiver 3730000000 None Some(1)";
     check(table, text);
     let lost = transfer(&text("3.1.3-udp-server.txt")).datagrams.unwrap();
-    assert_eq!(
-        (lost.lost, lost.of, lost.jitter.map(|n| n.0)),
-        (573, 3334, Some(2000))
-    );
+    assert_eq!((lost.lost, lost.of, lost.jitter.map(|n| n.0)), (573, 3334, Some(2000)));
 }
 
 #[test]
 fn a_session_is_split_into_its_tests() {
-    let server = format!(
-        "{}{}",
-        text("3.12-tcp-server.txt"),
-        text("3.12-rev-server.txt")
-    );
+    let server = format!("{}{}", text("3.12-tcp-server.txt"), text("3.12-rev-server.txt"));
     let tail = "-----------------------------------------------------------\nServer listening on 5201 (test #3)\n\
                 -----------------------------------------------------------\n";
     let server = format!("{server}{tail}");
     let got = transfers(&server);
-    assert_eq!(
-        got.iter().map(|t| t.direction).collect::<Vec<_>>(),
-        [Forward, Reverse]
-    );
+    assert_eq!(got.iter().map(|t| t.direction).collect::<Vec<_>>(), [Forward, Reverse]);
     assert_eq!(notes(&server), "");
     // Two clients, one behind the other, and tables without their first lines.
     let clients = format!(
@@ -59,17 +49,10 @@ fn a_session_is_split_into_its_tests() {
         text("3.20-tcp.txt"),
         text("3.20-udp.txt")
     );
-    assert_eq!(
-        (transfers(&clients).len(), notes(&clients).as_str()),
-        (2, "")
-    );
+    assert_eq!((transfers(&clients).len(), notes(&clients).as_str()), (2, ""));
     let tables = format!("{0}\n{0}", text("case1-iperf3-gbe.txt"));
     assert_eq!(transfers(&tables).len(), 2, "{}", of(&tables));
-    let wordy = format!(
-        "{0}{0}{1}",
-        text("3.21+-V-bidir-server.txt"),
-        text("3.21+-V-bidir.txt")
-    );
+    let wordy = format!("{0}{0}{1}", text("3.21+-V-bidir-server.txt"), text("3.21+-V-bidir.txt"));
     assert_eq!((transfers(&wordy).len(), notes(&wordy).as_str()), (6, ""));
     assert!(
         transfers(&wordy)
@@ -84,10 +67,7 @@ fn a_session_is_split_into_its_tests() {
 #[test]
 fn what_the_server_wrote_is_not_read_twice() {
     let whole = text("3.12-server-output.txt");
-    assert_eq!(
-        (transfer(&whole).goodput.0, notes(&whole).as_str()),
-        (16_700_000_000, "")
-    );
+    assert_eq!((transfer(&whole).goodput.0, notes(&whole).as_str()), (16_700_000_000, ""));
     let two = format!("{whole}{}", text("3.20-tcp.txt"));
     assert_eq!(transfers(&two).len(), 2);
 }
@@ -105,10 +85,7 @@ fn a_table_alone_takes_its_direction_from_columns_or_command() {
     let gbe = text("case1-iperf3-gbe.txt");
     assert!(notes(&gbe).contains("does not say which end"));
     let with = format!("$ iperf3 -c 192.0.2.1 -R\n{gbe}");
-    assert_eq!(
-        (transfer(&with).direction, notes(&with).as_str()),
-        (Reverse, "")
-    );
+    assert_eq!((transfer(&with).direction, notes(&with).as_str()), (Reverse, ""));
 }
 
 #[test]
@@ -118,11 +95,7 @@ fn what_is_damaged_is_said() {
     assert!(transfers(cut).is_empty() || notes(cut).contains("summary is missing"));
     let rows: Vec<&str> = whole.lines().collect();
     let broken = whole.replacen(rows[4], "[  5]   0.00-1.00   sec  1.00 GBytes  8.6", 1);
-    assert!(
-        notes(&broken).contains("not understood: `[  5]   0.00-1.00"),
-        "{}",
-        notes(&broken)
-    );
+    assert!(notes(&broken).contains("not understood: `[  5]   0.00-1.00"), "{}", notes(&broken));
     let comma = text("case1-iperf3-ipoib-1.txt").replace('.', ",");
     assert_eq!(transfer(&comma).goodput.0, 3_730_000_000);
     assert!(notes(&comma).contains("decimal comma"));
@@ -166,20 +139,14 @@ fn of_an_old_summary_of_datagrams_what_arrived_counts() {
     for text in [
         OLD.to_owned(),
         format!("Test Complete. Summary Results:\n{OLD}"),
-        format!(
-            "Test Complete. Summary Results:\n{}",
-            &OLD[..OLD.find("[  4] Sent").unwrap()]
-        ),
+        format!("Test Complete. Summary Results:\n{}", &OLD[..OLD.find("[  4] Sent").unwrap()]),
     ] {
         let got = transfer(&text);
         assert_eq!(
             (got.direction, got.counted, got.goodput.0),
             (Forward, Counted::Receiver, 172_653_421)
         );
-        assert_eq!(
-            got.datagrams.map(|n| (n.lost, n.of)),
-            Some((135_795, 162_217))
-        );
+        assert_eq!(got.datagrams.map(|n| (n.lost, n.of)), Some((135_795, 162_217)));
         assert!(notes(&text).contains("was not lost"), "{}", notes(&text));
     }
     let none = OLD.replace("135795/", "0/");
@@ -206,11 +173,7 @@ fn each_test_of_a_paste_is_a_result() {
 #[test]
 fn rows_of_the_sum_alone_are_a_result() {
     let header = "[ ID] Interval           Transfer     Bitrate         Retr\n";
-    for text in [
-        SUMS.to_owned(),
-        format!("{header}{SUMS}"),
-        format!("see:\n{SUMS}bye\n"),
-    ] {
+    for text in [SUMS.to_owned(), format!("{header}{SUMS}"), format!("see:\n{SUMS}bye\n")] {
         let got = transfer(&text);
         assert_eq!(
             (got.goodput.0, got.counted, got.retransmits, got.streams),
@@ -228,10 +191,7 @@ Reverse mode, remote host 192.0.2.1 is sending
     for text in [text.to_owned(), format!("{text}  receiver\n")] {
         let got = transfer(&text);
         assert_eq!((got.direction, got.goodput.0), (Reverse, 380_000_000));
-        assert_eq!(
-            got.datagrams.map(|n| (n.lost, n.of)),
-            Some((1_506_183, 1_918_521))
-        );
+        assert_eq!(got.datagrams.map(|n| (n.lost, n.of)), Some((1_506_183, 1_918_521)));
     }
 }
 
@@ -244,23 +204,14 @@ fn without_its_end_an_output_has_the_retransmits_of_its_intervals() {
 [  4]   2.00-3.00   sec  0.00 Bytes  0.00 bits/sec    4   1.41 KBytes
 [  4]   3.00-";
     let got = transfer(text);
-    assert_eq!(
-        (got.retransmits, got.window.map(|n| n.0)),
-        (Some(7), Some(2887))
-    );
-    assert!(
-        notes(text).contains("summary is missing"),
-        "{}",
-        notes(text)
-    );
+    assert_eq!((got.retransmits, got.window.map(|n| n.0)), (Some(7), Some(2887)));
+    assert!(notes(text).contains("summary is missing"), "{}", notes(text));
 }
 
 #[test]
 fn an_output_without_its_padding_is_one_result() {
     let text = text("3.1.3-tcp.txt");
-    let lines = text
-        .lines()
-        .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
+    let lines = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
     let squeezed = lines.collect::<Vec<_>>().join("\n");
     assert_eq!(transfers(&squeezed).len(), 1, "{}", of(&squeezed));
     assert_eq!(transfer(&squeezed).goodput, transfer(&text).goodput);

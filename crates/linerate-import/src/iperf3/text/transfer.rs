@@ -16,10 +16,7 @@ pub(super) fn all(
     notes: &mut Vec<Note>,
 ) -> Vec<Transfer> {
     let mut note = |what: &str| {
-        notes.push(Note {
-            line: Some(section.line),
-            what: what.to_owned(),
-        });
+        notes.push(Note { line: Some(section.line), what: what.to_owned() });
     };
     let both = [&lines.intervals, &lines.summary]
         .iter()
@@ -53,9 +50,7 @@ pub(super) fn all(
     for (view, one) in views.iter().zip(&transfers) {
         if let (0, Some(sent)) = (one.goodput.0, view.totals[0].filter(|row| row.bytes > 0.0)) {
             let sent = Rate(sent.rate as u64);
-            note(&format!(
-                "the sender put {sent} on its way, and nothing arrived: the rate is 0"
-            ));
+            note(&format!("the sender put {sent} on its way, and nothing arrived: the rate is 0"));
         }
     }
     for what in said(lines, &views) {
@@ -70,10 +65,7 @@ fn said(lines: &Lines<'_>, views: &[View<'_>]) -> Vec<&'static str> {
     // A server of version 3.1 writes a row of zero for the end that it does not count.
     let is_summed = lines.summary.iter().any(|row| row.bytes > 0.0);
     let all = [
-        (
-            rows.clone().any(|row| row.comma),
-            "the numbers have a decimal comma",
-        ),
+        (rows.clone().any(|row| row.comma), "the numbers have a decimal comma"),
         (
             rows.any(|row| row.binary),
             "rates in Bytes/sec have multiples of 1024, as iperf3 counts them: they were converted",
@@ -88,19 +80,13 @@ fn said(lines: &Lines<'_>, views: &[View<'_>]) -> Vec<&'static str> {
             "the row of the summary has the rate that was sent: the goodput is the share of it that was not lost",
         ),
     ];
-    all.into_iter()
-        .filter_map(|(is, what)| is.then_some(what))
-        .collect()
+    all.into_iter().filter_map(|(is, what)| is.then_some(what)).collect()
 }
 
 /// Whether a server wrote an output that lacks its first lines.
 fn by_server(lines: &Lines<'_>, section: &Section<'_>) -> bool {
     let has = |role: &str| lines.intervals.iter().any(|row| row.role == role);
-    let option = |command: &str| {
-        command
-            .split(' ')
-            .any(|word| word == "-s" || word == "--server")
-    };
+    let option = |command: &str| command.split(' ').any(|word| word == "-s" || word == "--server");
     has("RX-S") || has("TX-S") || section.command.is_some_and(option)
 }
 
@@ -109,11 +95,7 @@ fn reverse(lines: &Lines<'_>, section: &Section<'_>, server: bool) -> (bool, boo
     if lines.reverse {
         return (true, true);
     }
-    let option = |command: &str| {
-        command
-            .split(' ')
-            .any(|word| word == "-R" || word == "--reverse")
-    };
+    let option = |command: &str| command.split(' ').any(|word| word == "-R" || word == "--reverse");
     if section.command.is_some_and(option) {
         return (true, true);
     }
@@ -229,11 +211,7 @@ impl<'a> View<'a> {
         transfer.cpu = self.cpu();
         transfer.datagrams = self.lost();
         transfer.size = self.lines.block.map(Bytes);
-        transfer.congestion = self
-            .lines
-            .congestion
-            .filter(|_| !self.both)
-            .map(str::to_owned);
+        transfer.congestion = self.lines.congestion.filter(|_| !self.both).map(str::to_owned);
         transfer.error.clone_from(&self.lines.error);
         Some(transfer)
     }
@@ -244,11 +222,7 @@ impl<'a> View<'a> {
             let row = row.filter(|row| row.bytes > 0.0)?;
             Some((row.rate, row.seconds(), counted))
         };
-        let own = if self.sends {
-            Counted::Sender
-        } else {
-            Counted::Receiver
-        };
+        let own = if self.sends { Counted::Sender } else { Counted::Receiver };
         let [sent, received, unnamed] = self.totals;
         let ticks = self.mean().map(|(rate, seconds)| (rate, seconds, own));
         if self.is_nothing() {
@@ -269,10 +243,7 @@ impl<'a> View<'a> {
         let is_told =
             received.filter(|_| sent.is_some() && !self.server && self.lines.error.is_none());
         // The first interval of a sender fills its buffer.
-        let later = self
-            .intervals
-            .get(usize::from(self.sends)..)
-            .unwrap_or_default();
+        let later = self.intervals.get(usize::from(self.sends)..).unwrap_or_default();
         let is_still = later.len() > 1 && later.iter().all(|row| row.bytes == 0.0);
         match is_told {
             Some(row) => row.bytes == 0.0,
@@ -311,16 +282,13 @@ impl<'a> View<'a> {
         }
         let of = |row: &&Row<'_>| word(row.rest)?.0.parse::<u64>().ok();
         let sum = self.intervals.iter().map(of);
-        sum.sum::<Option<u64>>()
-            .filter(|_| self.sends && !self.intervals.is_empty())
+        sum.sum::<Option<u64>>().filter(|_| self.sends && !self.intervals.is_empty())
     }
 
     /// Mean rate of the intervals, and their seconds.
     fn mean(&self) -> Option<(f64, f64)> {
         let seconds: f64 = self.intervals.iter().map(|row| row.seconds()).sum();
-        let bits: f64 = (self.intervals.iter())
-            .map(|row| row.rate * row.seconds())
-            .sum();
+        let bits: f64 = (self.intervals.iter()).map(|row| row.rate * row.seconds()).sum();
         (seconds > 0.0 && bits > 0.0).then(|| (bits / seconds, seconds))
     }
 
@@ -346,9 +314,7 @@ impl<'a> View<'a> {
         let side = if self.sends { "TX" } else { "RX" };
         let rows = self.lines.summary.iter();
         let own = rows.filter(|row| row.role.is_empty() || row.role.starts_with(side));
-        own.filter(|row| !row.is_sum() && row.rest.ends_with(name))
-            .map(|row| row.rate)
-            .collect()
+        own.filter(|row| !row.is_sum() && row.rest.ends_with(name)).map(|row| row.rate).collect()
     }
 
     /// Largest congestion window: `   0   1.31 MBytes`. The rows of the sum have none.
@@ -370,17 +336,9 @@ impl<'a> View<'a> {
         let [near, far] = line.map_or([None; 2], |line| line.ends);
         let of = |share: Option<(f64, f64)>| {
             let (total, system) = share.filter(|(total, _)| *total > 0.0)?;
-            Some(Cpu {
-                total,
-                system: Some(system),
-                of: CpuOf::Program,
-            })
+            Some(Cpu { total, system: Some(system), of: CpuOf::Program })
         };
-        if self.sends {
-            [of(near), of(far)].into()
-        } else {
-            [of(far), of(near)].into()
-        }
+        if self.sends { [of(near), of(far)].into() } else { [of(far), of(near)].into() }
     }
 
     /// `0.007 ms  0/3570 (0%)  receiver`, of the receiver or of a row without a name; without a summary the sum of the
@@ -405,11 +363,7 @@ impl<'a> View<'a> {
 
 /// Number of different streams in rows.
 fn count(rows: &[&Row<'_>]) -> usize {
-    let mut ids: Vec<&str> = rows
-        .iter()
-        .filter(|row| !row.is_sum())
-        .map(|row| row.id)
-        .collect();
+    let mut ids: Vec<&str> = rows.iter().filter(|row| !row.is_sum()).map(|row| row.id).collect();
     ids.sort_unstable();
     ids.dedup();
     ids.len()

@@ -21,11 +21,7 @@ pub(super) fn misplaced(fault: &Fault, topology: Topology) -> Option<&'static st
     let needs_router = is_on_the_wire(fault)
         || matches!(
             fault,
-            Fault::PathRate { .. }
-                | Fault::Traffic {
-                    origin: Origin::Elsewhere,
-                    ..
-                }
+            Fault::PathRate { .. } | Fault::Traffic { origin: Origin::Elsewhere, .. }
         );
     (needs_router && topology == Topology::Direct)
         .then_some("it needs a router, and this lab has none")
@@ -52,15 +48,13 @@ pub(super) fn out_of_bounds(fault: &Fault) -> Option<&'static str> {
         ),
         Fault::Mtu { bytes } => (packet(*bytes), "the MTU is outside 576 to 65535"),
         Fault::BlackHole { bytes, .. } => (packet(*bytes), "the size is outside 576 to 65535"),
-        Fault::Delay { forward, reverse } => (
-            short(forward.0.max(reverse.0)),
-            "the delay is outside 1 ns to 10 s",
-        ),
+        Fault::Delay { forward, reverse } => {
+            (short(forward.0.max(reverse.0)), "the delay is outside 1 ns to 10 s")
+        }
         Fault::Jitter { most, .. } => (short(most.0), "the time is outside 1 ns to 10 s"),
-        Fault::Hold { period, .. } => (
-            PERIODS.contains(&period.0),
-            "the period is outside 20 us to 10 ms",
-        ),
+        Fault::Hold { period, .. } => {
+            (PERIODS.contains(&period.0), "the period is outside 20 us to 10 ms")
+        }
         Fault::Reorder { by, every, .. } => (
             short(by.0) && *every >= 2,
             "the time is outside 1 ns to 10 s, or more than every second packet is late",
@@ -69,13 +63,10 @@ pub(super) fn out_of_bounds(fault: &Fault) -> Option<&'static str> {
             share.part() <= 0.5 && (1..=10_000).contains(burst),
             "the share is above 50%, or the burst outside 1 to 10000 packets",
         ),
-        Fault::Hog { threads, .. } => (
-            (1..=MOST_THREADS).contains(threads),
-            "the threads are not 1 to 64",
-        ),
-        Fault::Stall {
-            lasting, rhythm, ..
-        } => (
+        Fault::Hog { threads, .. } => {
+            ((1..=MOST_THREADS).contains(threads), "the threads are not 1 to 64")
+        }
+        Fault::Stall { lasting, rhythm, .. } => (
             match rhythm {
                 Rhythm::Once(_) => true,
                 Rhythm::Every(period) => period.0 > lasting.0,

@@ -51,15 +51,13 @@ impl Events {
 
     /// Removes the stalls of a host; its programs continue at once.
     pub(super) fn end_stalls(&mut self, now: Instant, host: Host) {
-        self.events
-            .retain(|event| event.act != Act::Stop(host) && event.act != Act::Go(host));
+        self.events.retain(|event| event.act != Act::Stop(host) && event.act != Act::Go(host));
         self.add(now, Act::Go(host), None);
     }
 
     /// Removes the times at which the link of a host is switched.
     pub(super) fn end_switches(&mut self, host: Host) {
-        self.events
-            .retain(|event| !matches!(event.act, Act::Link(own, _) if own == host));
+        self.events.retain(|event| !matches!(event.act, Act::Link(own, _) if own == host));
     }
 
     fn add(&mut self, at: Instant, act: Act, again: Option<Duration>) {
@@ -132,12 +130,7 @@ mod tests {
     fn a_link_goes_down_once() {
         let start = Instant::now();
         let mut events = Events::default();
-        events.link_down(
-            start,
-            Host::Near,
-            Nanos::from_millis(5),
-            Nanos::from_millis(5),
-        );
+        events.link_down(start, Host::Near, Nanos::from_millis(5), Nanos::from_millis(5));
         assert_eq!(events.due(start + 4 * MS), []);
         assert_eq!(events.due(start + 5 * MS), [Act::Link(Host::Near, false)]);
         events.end_switches(Host::Near);

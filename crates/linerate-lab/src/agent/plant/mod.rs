@@ -63,19 +63,12 @@ pub(super) struct Plants {
 
 impl Plants {
     pub(super) fn of(lab: u32) -> Self {
-        Self {
-            lab,
-            planted: Vec::new(),
-            wire: None,
-            events: Events::default(),
-        }
+        Self { lab, planted: Vec::new(), wire: None, events: Events::default() }
     }
 
     pub(super) fn plant(&mut self, network: &mut Network, fault: &Fault) -> Result<(), LabError> {
-        let refuse = |why: &str| LabError::NotPlantable {
-            fault: fault.code(),
-            why: why.to_owned(),
-        };
+        let refuse =
+            |why: &str| LabError::NotPlantable { fault: fault.code(), why: why.to_owned() };
         if self.planted.iter().any(|p| check::collide(&p.fault, fault)) {
             return Err(refuse("a fault of this kind is already planted there"));
         }
@@ -83,15 +76,8 @@ impl Plants {
         if let Some(why) = misplaced.or_else(|| check::out_of_bounds(fault)) {
             return Err(refuse(why));
         }
-        let undo = if is_on_the_wire(fault) {
-            Undo::Wire
-        } else {
-            self.change(network, fault)?
-        };
-        self.planted.push(Planted {
-            fault: fault.clone(),
-            undo,
-        });
+        let undo = if is_on_the_wire(fault) { Undo::Wire } else { self.change(network, fault)? };
+        self.planted.push(Planted { fault: fault.clone(), undo });
         if !is_on_the_wire(fault) {
             return Ok(());
         }
@@ -120,20 +106,12 @@ impl Plants {
                 network.set_mtu(Some(*bytes))?;
                 Ok(Undo::Mtu)
             }
-            Fault::LinkDown {
-                side,
-                after,
-                lasting,
-            } => {
+            Fault::LinkDown { side, after, lasting } => {
                 let host = Host::from(*side);
                 self.events.link_down(now, host, *after, *lasting);
                 Ok(Undo::Link(host))
             }
-            Fault::Stall {
-                side,
-                lasting,
-                rhythm,
-            } => {
+            Fault::Stall { side, lasting, rhythm } => {
                 self.events.stall(now, *side, *lasting, *rhythm);
                 Ok(Undo::Stall(Host::from(*side)))
             }
@@ -141,11 +119,7 @@ impl Plants {
                 let hogs = child::hog(*cpu as usize, *threads)?;
                 Ok(Undo::Children(hogs))
             }
-            Fault::Traffic {
-                rate,
-                direction,
-                origin,
-            } => {
+            Fault::Traffic { rate, direction, origin } => {
                 let both = traffic::start(network, *rate, *direction, *origin)?;
                 Ok(Undo::Children(both))
             }
@@ -159,9 +133,7 @@ impl Plants {
 
     pub(super) fn remove(&mut self, network: &mut Network, fault: &Fault) -> Result<(), LabError> {
         let at = self.planted.iter().position(|p| p.fault == *fault);
-        let at = at.ok_or_else(|| LabError::NotPlanted {
-            fault: fault.code(),
-        })?;
+        let at = at.ok_or_else(|| LabError::NotPlanted { fault: fault.code() })?;
         match self.planted.swap_remove(at).undo {
             Undo::Queues(ports) => bucket::remove_queues(network, &ports),
             Undo::Setting(spot, name, value) => network.set(spot, name, &value),
@@ -215,8 +187,7 @@ impl Plants {
                 Fault::Application { side, role, burden } if on(*side) => {
                     let (role, burden) = (*role, *burden);
                     let habit = Habit { role, burden }.to_string();
-                    all.environment
-                        .push((application::VARIABLE.to_owned(), habit));
+                    all.environment.push((application::VARIABLE.to_owned(), habit));
                 }
                 Fault::Environment { side, name, value } if on(*side) => {
                     all.environment.push((name.clone(), value.clone()));
@@ -236,11 +207,7 @@ impl Plants {
     /// Restores the queues in front of the router's port `near`, which was made again.
     fn queue_again(&self, network: &mut Network) -> Result<(), LabError> {
         for planted in &self.planted {
-            if let Fault::PathRate {
-                rate,
-                depth,
-                directions,
-            } = planted.fault
+            if let Fault::PathRate { rate, depth, directions } = planted.fault
                 && directions.each().contains(&Direction::Reverse)
                 && let Some(bucket) = bucket::bucket(rate, depth)
             {
@@ -274,14 +241,9 @@ impl Plants {
 fn limit(network: &mut Network, fault: &Fault) -> Result<Undo, LabError> {
     let own = |side: Side| vec![(Spot::of(side.into()), "eth0")];
     let (bucket, ports) = match fault {
-        Fault::PathRate {
-            rate,
-            depth,
-            directions,
-        } => (
-            bucket::bucket(*rate, *depth),
-            bucket::router_ports(*directions),
-        ),
+        Fault::PathRate { rate, depth, directions } => {
+            (bucket::bucket(*rate, *depth), bucket::router_ports(*directions))
+        }
         Fault::Shape { side, rate } => (bucket::bucket(*rate, Depth::Deep), own(*side)),
         Fault::Queue { side, rate, bytes } => (bucket::small(*rate, *bytes), own(*side)),
         _ => (None, Vec::new()),

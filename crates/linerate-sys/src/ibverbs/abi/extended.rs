@@ -102,9 +102,7 @@ pub(in super::super) unsafe fn creator(context: *mut Context) -> Option<Create> 
         return None;
     }
     // The size counts from the first field that the library has to its end.
-    let extended = whole
-        .wrapping_byte_sub(offset_of!(Extended, context))
-        .cast::<Extended>();
+    let extended = whole.wrapping_byte_sub(offset_of!(Extended, context)).cast::<Extended>();
     // SAFETY: the context is a part of a larger structure, whose size stands in front of it.
     let size = unsafe { (*extended).sz };
     if size < size_of::<Extended>() {

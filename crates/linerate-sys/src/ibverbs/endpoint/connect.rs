@@ -59,11 +59,7 @@ impl Endpoint {
             },
             ..QpAttr::default()
         };
-        self.modify(
-            at,
-            attr,
-            mask::STATE | mask::PKEY_INDEX | mask::PORT | of_service,
-        )
+        self.modify(at, attr, mask::STATE | mask::PKEY_INDEX | mask::PORT | of_service)
     }
 
     /// Connects a queue pair to one of the other end's. `first_packet` is the number of this end's first packet.

@@ -25,11 +25,7 @@ impl Endpoint {
         assert!(chained > 0);
         let (addr, lkey) = self.region.local(request.local, request.len as usize);
         let inline = request.verb.carries_payload() && request.len <= self.inline;
-        let sge = Sge {
-            addr,
-            length: request.len,
-            lkey,
-        };
+        let sge = Sge { addr, length: request.len, lkey };
         for pair in &mut self.pairs {
             let each = Each {
                 verb: request.verb,
@@ -103,11 +99,7 @@ impl Endpoint {
     /// If they are not inside this end's region.
     pub fn prepare_receives(&mut self, offset: usize, len: usize, chained: usize) {
         let (addr, lkey) = self.region.local(offset, len);
-        let sge = Sge {
-            addr,
-            length: len as u32,
-            lkey,
-        };
+        let sge = Sge { addr, length: len as u32, lkey };
         for (wr_id, pair) in (0..).zip(&mut self.pairs) {
             let wr = RecvWr {
                 wr_id,
@@ -148,19 +140,14 @@ impl QueuePair {
     fn prepared(&self, each: Each, chained: usize) -> Prepared {
         let list = Prepared::List(Chain::new(each.wr(), each.sge, chained));
         // SAFETY: the queue pair exists as long as this value, which will own the requests.
-        let calls = self
-            .calls
-            .and_then(|qp| unsafe { Calls::new(qp, each, chained) });
+        let calls = self.calls.and_then(|qp| unsafe { Calls::new(qp, each, chained) });
         calls.map_or(list, Prepared::Calls)
     }
 
     /// Where a request goes in the other end's memory.
     const fn remote(&self, request: Request) -> Remote {
         let memory = self.peer.memory;
-        Remote {
-            address: memory.address.wrapping_add(request.remote),
-            ..memory
-        }
+        Remote { address: memory.address.wrapping_add(request.remote), ..memory }
     }
 
     /// Where datagrams go.
@@ -168,11 +155,7 @@ impl QueuePair {
         let Some(address) = &self.address else {
             panic!("the queue pair is not connected");
         };
-        WrUd {
-            ah: address.as_ptr(),
-            remote_qpn: self.peer.number,
-            remote_qkey: QKEY,
-        }
+        WrUd { ah: address.as_ptr(), remote_qpn: self.peer.number, remote_qkey: QKEY }
     }
 }
 
@@ -180,16 +163,8 @@ impl Each {
     /// The same as an entry of a list.
     fn wr(&self) -> SendWr {
         let Remote { address, key, .. } = self.remote;
-        let rdma = WrRdma {
-            remote_addr: address,
-            rkey: key,
-        };
-        let atomic = WrAtomic {
-            remote_addr: address,
-            compare_add: 1,
-            swap: 0,
-            rkey: key,
-        };
+        let rdma = WrRdma { remote_addr: address, rkey: key };
+        let atomic = WrAtomic { remote_addr: address, compare_add: 1, swap: 0, rkey: key };
         SendWr {
             wr_id: 0,
             next: ptr::null_mut(),

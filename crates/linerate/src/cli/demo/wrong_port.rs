@@ -47,11 +47,7 @@ pub(super) fn run(json: bool, options: &Options) -> Result<Exit, Failure> {
     let proved = states == ["initializing", "active"];
     let page = closing(named, &states);
     out::print(&format!("\n{}", page.text(style)))?;
-    Ok(if named && proved {
-        Exit::Done
-    } else {
-        Exit::Missed
-    })
+    Ok(if named && proved { Exit::Done } else { Exit::Missed })
 }
 
 /// The network with its fault.

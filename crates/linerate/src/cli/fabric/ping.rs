@@ -41,24 +41,11 @@ pub(super) fn run(
         trips.extend(trip(port, lid, FIRST + sent).map_err(failed)?);
         sent += 1;
     }
-    let value = if trips.is_empty() {
-        Exit::NotMeasured
-    } else {
-        Exit::Done
-    };
-    let pinged = Pinged {
-        name: network.name(at),
-        lid,
-        sent,
-        trips,
-    };
+    let value = if trips.is_empty() { Exit::NotMeasured } else { Exit::Done };
+    let pinged = Pinged { name: network.name(at), lid, sent, trips };
     out::result(options, || pinged_json(&pinged), || pinged_page(&pinged))?;
     // A capture holds the walk; round trips are not repeated from it.
-    let ended = if walk.is_done() {
-        Ended::Whole
-    } else {
-        Ended::Early
-    };
+    let ended = if walk.is_done() { Ended::Whole } else { Ended::Early };
     Ok(Asked { value, ended })
 }
 

@@ -24,10 +24,8 @@ pub(super) fn place(network: &Network, text: &str) -> Result<PortAt, Failure> {
         }
         ([] | [_], _) => Err(unknown(network, text)),
         (several, _) => {
-            let names: Vec<String> = several
-                .iter()
-                .map(|node| network.nodes[*node].info.guid.to_string())
-                .collect();
+            let names: Vec<String> =
+                several.iter().map(|node| network.nodes[*node].info.guid.to_string()).collect();
             Err(Failure::usage(anyhow!("several nodes are called `{name}`"))
                 .hint(format!("name one by its GUID: {}", names.join(", "))))
         }
@@ -55,9 +53,7 @@ pub(super) fn addressed(network: &Network, text: &str) -> Result<(PortAt, u16), 
 
 fn by_number(network: &Network, text: &str) -> Option<PortAt> {
     let number = number(text)?;
-    let lid = u16::try_from(number)
-        .ok()
-        .and_then(|lid| network.by_lid(lid));
+    let lid = u16::try_from(number).ok().and_then(|lid| network.by_lid(lid));
     let guid = Guid(number);
     let by_port = || {
         let mut ports = network.ports();
@@ -84,11 +80,7 @@ fn number(text: &str) -> Option<u64> {
 /// The port of a node that is on this network; the switch itself.
 fn of_node(network: &Network, node: usize) -> PortAt {
     let of = &network.nodes[node];
-    let port = if of.is_switch() {
-        0
-    } else {
-        of.info.local_port
-    };
+    let port = if of.is_switch() { 0 } else { of.info.local_port };
     PortAt { node, port }
 }
 
@@ -119,30 +111,12 @@ mod tests {
         let guid = network.nodes[network.by_name("H2")[0]].info.guid;
         let hex = format!("{:016x}", guid.0);
         let groups = [0, 4, 8, 12].map(|at| &hex[at..at + 4]).join(":");
-        let names = [
-            "H2",
-            "H2:1",
-            &guid.to_string(),
-            &guid.0.to_string(),
-            &groups,
-            &guid.bytes(),
-        ];
+        let names = ["H2", "H2:1", &guid.to_string(), &guid.0.to_string(), &groups, &guid.bytes()];
         for name in names.map(ToOwned::to_owned) {
             let at = place(&network, &name).map_err(|error| error.words());
-            assert_eq!(
-                at.map(|at| network.name(at)),
-                Ok("H2 port 1".to_owned()),
-                "{name}"
-            );
+            assert_eq!(at.map(|at| network.name(at)), Ok("H2 port 1".to_owned()), "{name}");
         }
-        assert_eq!(
-            addressed(&network, "SW")
-                .map_err(|e| e.words())
-                .unwrap()
-                .0
-                .port,
-            0
-        );
+        assert_eq!(addressed(&network, "SW").map_err(|e| e.words()).unwrap().0.port, 0);
         for wrong in ["H2:2", "H2:", ":1", "H9", "0x", "70000", ""] {
             assert!(place(&network, wrong).is_err(), "{wrong}");
         }
@@ -155,14 +129,7 @@ mod tests {
         let [a, b] = ["H2", "H3"].map(|name| (fake.node(name), 1));
         fake.port(a).lid = fake.port(b).lid;
         let network = fake.network("H1");
-        let error = addressed(&network, "H2")
-            .map(|_| ())
-            .map_err(|error| error.words());
-        assert!(
-            error
-                .clone()
-                .is_err_and(|text| text.contains("several ports")),
-            "{error:?}"
-        );
+        let error = addressed(&network, "H2").map(|_| ()).map_err(|error| error.words());
+        assert!(error.clone().is_err_and(|text| text.contains("several ports")), "{error:?}");
     }
 }

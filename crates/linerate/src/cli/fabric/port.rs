@@ -58,9 +58,7 @@ pub(super) fn through<T>(
     let mut port = Capturing::new(port, &name);
     let asked = ask(&mut port, name);
     // What was seen before a failure is worth keeping.
-    let whole = asked
-        .as_ref()
-        .is_ok_and(|asked| asked.ended == Ended::Whole);
+    let whole = asked.as_ref().is_ok_and(|asked| asked.ended == Ended::Whole);
     let written = file.end(&port.captured(whole).encode());
     Ok((asked?, written.err().map(unwritten)))
 }
@@ -72,11 +70,7 @@ fn load(file: &Path) -> anyhow::Result<Captured> {
     let read = opened.take(capture::LARGEST + 1).read_to_string(&mut text);
     let read = read.with_context(|| format!("failed to read {}", file.display()))?;
     if read as u64 > capture::LARGEST {
-        return Err(anyhow!(
-            "{} is larger than {} MiB",
-            file.display(),
-            capture::LARGEST >> 20
-        ));
+        return Err(anyhow!("{} is larger than {} MiB", file.display(), capture::LARGEST >> 20));
     }
     Captured::decode(&text).with_context(|| format!("failed to read {}", file.display()))
 }
@@ -109,9 +103,5 @@ fn name_of(port: &Umad) -> String {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    format!(
-        "{} (--device chooses another one: {}{more})",
-        port.name(),
-        listed.join(", ")
-    )
+    format!("{} (--device chooses another one: {}{more})", port.name(), listed.join(", "))
 }

@@ -26,24 +26,14 @@ pub(super) fn run(
     let mut walk = found(port, until, stop).map_err(failed)?;
     let network = walk.network();
     let (to, lid) = addressed(network, to)?;
-    let own = || {
-        network
-            .own()
-            .ok_or_else(|| Failure::not_measured(anyhow!("no node answered")))
-    };
+    let own = || network.own().ok_or_else(|| Failure::not_measured(anyhow!("no node answered")));
     let from = from.map_or_else(own, |text| place(network, text))?;
     walk.ask_for_route(lid);
     walk.ask_for_path(from, to);
     let stopped = || stop.load(Ordering::Relaxed);
     let ended = drive(port, &mut walk, until, &stopped).map_err(failed)?;
     let network = walk.network();
-    let way = Way {
-        network,
-        from,
-        to,
-        lid,
-        route: network.route(from, lid),
-    };
+    let way = Way { network, from, to, lid, route: network.route(from, lid) };
     out::result(options, || routed_json(&way), || routed(&way))?;
     let value = match way.route.end {
         End::Arrives(_) => Exit::Done,

@@ -47,21 +47,13 @@ const SESSIONS: &[(&str, &str, &[&str], &[&str])] = &[
     (
         "One result, and the facts of the far host",
         "linerate import iperf3.json --far brook.txt",
-        &[
-            "iperf3-json/3.12-reverse.json",
-            "--far",
-            "ethtool/two-ports.txt",
-        ],
+        &["iperf3-json/3.12-reverse.json", "--far", "ethtool/two-ports.txt"],
         &["iperf3.json", "brook.txt"],
     ),
     (
         "A table by size, and a claim",
         "linerate import lat.txt --claim 'latency<=2us'",
-        &[
-            "perftest/write-lat-three-columns.txt",
-            "--claim",
-            "latency<=2us",
-        ],
+        &["perftest/write-lat-three-columns.txt", "--claim", "latency<=2us"],
         &["lat.txt"],
     ),
 ];
@@ -94,10 +86,7 @@ fn document() -> String {
         "*Run here*: the reader was checked with the program's own output. *Published*: with output that others published. A value that \
          stands in the last column is left out, and never guessed.\n\n",
     );
-    for (title, holds) in [
-        ("Results", Holds::Results),
-        ("Facts of a host", Holds::Facts),
-    ] {
+    for (title, holds) in [("Results", Holds::Results), ("Facts of a host", Holds::Facts)] {
         let _ = write!(
             text,
             "### {title}\n\n| format | versions | checked with | cannot be known |\n|---|---|---|---|\n"
@@ -124,12 +113,7 @@ fn row(text: &mut String, format: &Format) {
             Evidence::Published(what) => format!("published: {what}"),
         })
         .collect();
-    let cells = [
-        format.label,
-        format.versions,
-        &evidence.join("; "),
-        format.unknown,
-    ];
+    let cells = [format.label, format.versions, &evidence.join("; "), format.unknown];
     let cells = cells.map(cell);
     let _ = writeln!(text, "| {} |", cells.join(" | "));
 }

@@ -52,11 +52,7 @@ pub(super) fn imported(named: &[(Side, &PathBuf)]) -> Result<(Vec<Import>, bool)
                 kept
             }
         };
-        files.push(Import {
-            name: name(path),
-            side: *side,
-            kept,
-        });
+        files.push(Import { name: name(path), side: *side, kept });
     }
     match (refused, unopened) {
         // What cannot be read is refused before anything is kept.
@@ -83,11 +79,7 @@ fn name(path: &Path) -> String {
 }
 
 fn kept(bytes: Vec<u8>, parsed: Parsed) -> Kept {
-    if bytes.len() <= KEPT {
-        Kept::Bytes(Blob(bytes))
-    } else {
-        rows(parsed)
-    }
+    if bytes.len() <= KEPT { Kept::Bytes(Blob(bytes)) } else { rows(parsed) }
 }
 
 /// What is kept of a file with nothing to read: why.
@@ -96,10 +88,7 @@ fn unread(why: &Refused) -> Kept {
         label: NOT_READ.to_owned(),
         tool: Tool::default(),
         results: Vec::new(),
-        notes: vec![Note {
-            line: None,
-            what: why.to_string(),
-        }],
+        notes: vec![Note { line: None, what: why.to_string() }],
     }
 }
 
@@ -152,16 +141,8 @@ fn check(path: &Path, found: &Metadata) -> Result<(), Failure> {
         (kind.is_dir(), "it is a directory", "name the files in it"),
         (is_device, "it is a device", PIPE),
         (kind.is_socket(), "it is a socket", PIPE),
-        (
-            kind.is_fifo() && !is_open,
-            "it is a named pipe, which may have no writer",
-            PIPE,
-        ),
-        (
-            found.len() > MOST_BYTES as u64,
-            &longest,
-            hint(&Refused::TooLong),
-        ),
+        (kind.is_fifo() && !is_open, "it is a named pipe, which may have no writer", PIPE),
+        (found.len() > MOST_BYTES as u64, &longest, hint(&Refused::TooLong)),
     ];
     let refusal = refusals.into_iter().find(|(applies, ..)| *applies);
     refusal.map_or(Ok(()), |(_, what, hint)| {
@@ -178,9 +159,7 @@ fn rows(parsed: Parsed) -> Kept {
     let (label, tool) = parts
         .as_slice()
         .first()
-        .map_or_else(Default::default, |part| {
-            (part.format.label.to_owned(), part.tool.clone())
-        });
+        .map_or_else(Default::default, |part| (part.format.label.to_owned(), part.tool.clone()));
     let mut has_facts = false;
     for part in parts {
         has_facts |= part.facts != Inventory::default();
@@ -197,10 +176,5 @@ fn rows(parsed: Parsed) -> Kept {
             if has_facts { facts } else { "" }
         ),
     });
-    Kept::Rows {
-        label,
-        tool,
-        results,
-        notes,
-    }
+    Kept::Rows { label, tool, results, notes }
 }

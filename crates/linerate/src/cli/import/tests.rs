@@ -40,23 +40,14 @@ pub(super) fn named(line: &[&str], names: &[&str]) -> Document {
 }
 
 fn at(line: &[&str], width: usize) -> String {
-    page(line).text(Style {
-        width,
-        color: false,
-    })
+    page(line).text(Style { width, color: false })
 }
 
 /// All samples.
 fn all() -> Vec<String> {
     let folders = fs::read_dir(samples()).unwrap();
     let files = folders.flat_map(|folder| fs::read_dir(folder.unwrap().path()).unwrap());
-    let name = |path: PathBuf| {
-        path.strip_prefix(samples())
-            .unwrap()
-            .to_str()
-            .unwrap()
-            .to_owned()
-    };
+    let name = |path: PathBuf| path.strip_prefix(samples()).unwrap().to_str().unwrap().to_owned();
     let mut names: Vec<String> = files.map(|file| name(file.unwrap().path())).collect();
     names.sort();
     names
@@ -67,26 +58,15 @@ fn goldens_of_pages() {
     let shown = |line: &[&str]| at(line, 80);
     insta::assert_snapshot!(
         "iperf3_and_ethtool",
-        shown(&[
-            "iperf3-json/3.12-tcp.json",
-            "--far",
-            "ethtool/two-ports.txt"
-        ])
+        shown(&["iperf3-json/3.12-tcp.json", "--far", "ethtool/two-ports.txt"])
     );
     insta::assert_snapshot!(
         "perftest",
-        shown(&[
-            "perftest/write-lat-three-columns.txt",
-            "--claim",
-            "latency<=2us"
-        ])
+        shown(&["perftest/write-lat-three-columns.txt", "--claim", "latency<=2us"])
     );
     insta::assert_snapshot!("fio", shown(&["fio-json/cells-3.33.json"]));
     insta::assert_snapshot!("ibstat", shown(&["ibstat/two-ports.txt"]));
-    insta::assert_snapshot!(
-        "perftest_narrow",
-        at(&["perftest/write-lat-three-columns.txt"], 40)
-    );
+    insta::assert_snapshot!("perftest_narrow", at(&["perftest/write-lat-three-columns.txt"], 40));
 }
 
 /// First words of lines that are commands to copy.
@@ -120,16 +100,8 @@ fn no_line_is_longer_than_the_page() {
     assert!(names.len() > 200, "{} samples", names.len());
     for name in &names {
         for width in [40, 60, 80] {
-            let page = at(
-                &[
-                    name,
-                    "--claim",
-                    "goodput>=20Gbit/s",
-                    "--claim",
-                    "latency<=2us",
-                ],
-                width,
-            );
+            let page =
+                at(&[name, "--claim", "goodput>=20Gbit/s", "--claim", "latency<=2us"], width);
             // A path is one word, and is not broken.
             let is_word = |line: &str| !line.trim().contains(' ');
             let is_command = |line: &str| COMMANDS.iter().any(|word| line.starts_with(word));

@@ -149,11 +149,7 @@ impl Flag {
             .help_heading("Load")
             .value_parser(parser(self.row));
         // Other tools have this letter for it.
-        let arg = if self.row.key == BIND.key {
-            arg.short('B')
-        } else {
-            arg
-        };
+        let arg = if self.row.key == BIND.key { arg.short('B') } else { arg };
         match self.row.kind {
             Kind::Switch => arg
                 .value_name("BOOL")
@@ -218,10 +214,7 @@ impl Serialize for Own {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(self.0.len()))?;
         for (key, setting) in &self.0 {
-            let row = FLAGS
-                .iter()
-                .map(|flag| flag.row)
-                .find(|row| row.key == *key);
+            let row = FLAGS.iter().map(|flag| flag.row).find(|row| row.key == *key);
             match (row.map(|row| row.kind), setting) {
                 // Without its unit a size would be refused when it is read.
                 (Some(Kind::Size { .. }), Setting::Number(bytes)) => {
@@ -281,20 +274,12 @@ mod tests {
 
     use super::*;
 
-    const SWITCH: OptionInfo = OptionInfo {
-        key: "direct",
-        help: "",
-        kind: Kind::Switch,
-        pattern: None,
-        of_path: false,
-    };
+    const SWITCH: OptionInfo =
+        OptionInfo { key: "direct", help: "", kind: Kind::Switch, pattern: None, of_path: false };
     const SIZE: OptionInfo = OptionInfo {
         key: "inline",
         help: "",
-        kind: Kind::Size {
-            least: 64,
-            most: 1024,
-        },
+        kind: Kind::Size { least: 64, most: 1024 },
         pattern: None,
         of_path: false,
     };
@@ -314,10 +299,7 @@ mod tests {
 
     #[test]
     fn every_sample_is_valid() {
-        for line in samples()
-            .lines()
-            .filter_map(|line| line.strip_prefix("#? "))
-        {
+        for line in samples().lines().filter_map(|line| line.strip_prefix("#? ")) {
             assert_eq!(file(line).unwrap().0.len(), 1, "{line}");
         }
     }

@@ -13,10 +13,7 @@ use crate::show::Style;
 use crate::show::schema::{fits, refuses};
 
 fn text_of(name: &str) -> Result<String, Failure> {
-    let records = Records {
-        save: Some("/nonexistent".into()),
-        ..Records::default()
-    };
+    let records = Records { save: Some("/nonexistent".into()), ..Records::default() };
     super::text_of(name, &records)
 }
 
@@ -52,10 +49,7 @@ fn document() -> String {
             story.trim(),
         );
     }
-    let _ = write!(
-        text,
-        "\n## How a path is described\n\n```toml\n{SAMPLE}```\n\n{TIMES}"
-    );
+    let _ = write!(text, "\n## How a path is described\n\n```toml\n{SAMPLE}```\n\n{TIMES}");
     text
 }
 
@@ -72,16 +66,8 @@ fn the_sample_is_valid_and_names_every_key() {
     let checks = check_figures(SAMPLE).unwrap();
     assert_eq!(checks[0].relation, Some(Relation::Reached), "{checks:?}");
     assert_eq!(told::read(SAMPLE).unwrap().len(), 2);
-    let groups = [
-        "",
-        "near.",
-        "near.memory.",
-        "near.port.",
-        "far.port.",
-        "net.",
-        "storage.",
-        "price.",
-    ];
+    let groups =
+        ["", "near.", "near.memory.", "near.port.", "far.port.", "net.", "storage.", "price."];
     let mut known = 0;
     for group in groups {
         let refused = Case::read(SAMPLE, &[format!("{group}no-such-key=1")]).unwrap_err();
@@ -124,23 +110,14 @@ fn a_second_port_adds_nothing_to_a_full_slot_and_a_second_card_doubles() {
 fn goldens_of_a_change() {
     let sets = ["near.port.pcie=gen2x4", "near.port.mps=128"];
     insta::assert_snapshot!("change", page("case5", &sets));
-    insta::assert_snapshot!(
-        "no_gain",
-        page("case3", &["near.port.ports=2", "far.port.ports=2"])
-    );
+    insta::assert_snapshot!("no_gain", page("case3", &["near.port.ports=2", "far.port.ports=2"]));
 }
 
 #[test]
 fn before_and_after_stand_once_where_they_are_the_same() {
     let same = page("case3", &["near.port.ports=2", "far.port.ports=2"]);
     let answer: Vec<&str> = same.lines().skip(2).take(5).collect();
-    assert_eq!(
-        answer[1..4]
-            .iter()
-            .filter(|l| l.contains("no change: "))
-            .count(),
-        3
-    );
+    assert_eq!(answer[1..4].iter().filter(|l| l.contains("no change: ")).count(), 3);
     assert_eq!(answer[4], "", "{same}");
     let changed = page("case5", &["near.port.pcie=gen2x4"]);
     assert!(!changed.contains("no change"), "{changed}");
@@ -181,19 +158,13 @@ fn no_line_is_longer_than_the_page() {
         let sets = ["streams=1".to_owned()];
         let paths = told::read(source).unwrap();
         let told = told::explained(&paths);
-        let next = told
-            .iter()
-            .flat_map(|told| &told.explained.remarks)
-            .flat_map(|one| &one.next);
+        let next = told.iter().flat_map(|told| &told.explained.remarks).flat_map(|one| &one.next);
         // A command is one line, to be copied.
         let commands: Vec<&str> = next.map(|next| next.command.as_str()).collect();
         for sets in [&sets[..], &[]] {
             let solved = Solved::of(source, sets).unwrap();
             for width in [60, 80, 100] {
-                let style = Style {
-                    width,
-                    color: false,
-                };
+                let style = Style { width, color: false };
                 let words = of_case(source, &solved, sets, style);
                 let mut lines = words.lines().filter(|line| !commands.contains(line));
                 let long = lines.find(|line| line.chars().count() > width);
@@ -228,10 +199,7 @@ fn a_record_is_a_case_by_its_name_its_path_and_as_the_last() {
     let (record, ..) = crate::show::sample::healthy();
     let path = folder.path().join("2026-11-21T10-31-07-brook.lnr");
     std::fs::write(&path, encode_all(&record).unwrap()).unwrap();
-    let records = Records {
-        save: Some(folder.path().into()),
-        ..Records::default()
-    };
+    let records = Records { save: Some(folder.path().into()), ..Records::default() };
     let path = path.to_str().unwrap();
     for name in ["last", "2026-11-21T10-31-07-brook", path] {
         let text = super::text_of(name, &records).unwrap();
@@ -252,26 +220,17 @@ fn a_case_that_is_not_there_is_refused_with_those_that_are() {
     let failure = text_of("case6").unwrap_err();
     assert_eq!(failure.exit, Exit::Usage);
     let words = failure.words();
-    assert!(
-        words.contains("case6") && words.contains("case5"),
-        "{words}"
-    );
+    assert!(words.contains("case6") && words.contains("case5"), "{words}");
     assert!(text_of("/dev/zero").is_err(), "a device that never ends");
 }
 
 #[test]
 fn several_paths_stand_in_one_table() {
     use crate::show::whatif::compare as table;
-    let rows: Vec<_> = CASES
-        .iter()
-        .map(|(name, text)| compare::row(name, text).unwrap())
-        .collect();
+    let rows: Vec<_> = CASES.iter().map(|(name, text)| compare::row(name, text).unwrap()).collect();
     let page = table::page(&rows);
     let text = page.text(Style::PLAIN);
-    assert!(
-        text.lines().all(|line| line.chars().count() <= 80),
-        "{text}"
-    );
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     for part in [
         "each Gb/s at the ceiling: 277 to 314 JPY; each Gb/s at the best: 814 JPY",
         "next limit: near slot, 1.07 Gb/s",
@@ -280,14 +239,8 @@ fn several_paths_stand_in_one_table() {
         assert!(words.contains(part), "{text}");
     }
     let markdown = page.markdown();
-    let row = markdown
-        .lines()
-        .find(|line| line.starts_with("| case4 "))
-        .unwrap();
-    assert!(
-        row.contains("| 10.00 JPY per hour ") && row.contains("| 100 Gb/s "),
-        "{row}"
-    );
+    let row = markdown.lines().find(|line| line.starts_with("| case4 ")).unwrap();
+    assert!(row.contains("| 10.00 JPY per hour ") && row.contains("| 100 Gb/s "), "{row}");
     let document = serde_json::from_str(&table::document(&rows).unwrap()).unwrap();
     fits(table::SCHEMA, &document);
     refuses(
@@ -302,11 +255,7 @@ fn several_paths_stand_in_one_table() {
     let csv = table::csv(&rows);
     let lines: Vec<&str> = csv.lines().collect();
     assert_eq!(lines.len(), 6, "{csv}");
-    assert!(
-        lines[1].starts_with("case1,\"20 Gb/s at home for 15,000 yen\","),
-        "{}",
-        lines[1]
-    );
+    assert!(lines[1].starts_with("case1,\"20 Gb/s at home for 15,000 yen\","), "{}", lines[1]);
     let numbers = linerate_import::read(csv.as_bytes());
     assert!(numbers.is_err(), "ceilings are no results");
 }
@@ -318,10 +267,7 @@ fn watts_and_what_is_not_known_are_cells() {
                 far = { port = { pcie = 'none' } }\n";
     let row = compare::row("x", bare).unwrap();
     let csv = table::csv(&[row]);
-    assert_eq!(
-        csv.lines().nth(1),
-        Some("x,\"a, \"\"b\"\"\",,,,,,,,,,,,18.5,,,")
-    );
+    assert_eq!(csv.lines().nth(1), Some("x,\"a, \"\"b\"\"\",,,,,,,,,,,,18.5,,,"));
     let refused = Case::read(&bare.replace("18.5", "-1"), &[""; 0]).unwrap_err();
     assert!(refused.to_string().contains("out of range"), "{refused}");
 }

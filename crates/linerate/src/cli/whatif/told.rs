@@ -33,17 +33,11 @@ fn path(told: Reported) -> anyhow::Result<Path> {
         output(bytes).map_err(|why| anyhow::anyhow!("the output `{}`: {why}", one.name))?;
         import::add(&mut material, (&one.name, one.side), bytes);
     }
-    Ok(Path {
-        set: told.set,
-        material,
-    })
+    Ok(Path { set: told.set, material })
 }
 
 /// What the results say.
 pub(super) fn explained(paths: &[Path]) -> Vec<Told<'_>> {
-    let each = paths.iter().map(|path| Told {
-        set: &path.set,
-        explained: explain(&path.material),
-    });
+    let each = paths.iter().map(|path| Told { set: &path.set, explained: explain(&path.material) });
     each.collect()
 }

@@ -19,11 +19,7 @@ pub(super) fn lines(doc: &mut Document, result: &DirectionResult, datagrams: &Da
     let Datagrams { size, per_sec, .. } = datagrams;
     let text = format!("{per_sec:.0} a second arrived, {} B each", size.0);
     doc.entry("datagrams", &[(Tone::Plain, &text)], 2);
-    let tone = if datagrams.counted.lost > 0 {
-        Tone::Warning
-    } else {
-        Tone::Plain
-    };
+    let tone = if datagrams.counted.lost > 0 { Tone::Warning } else { Tone::Plain };
     let text = format!("{}{}", lost(&datagrams.counted), after(datagrams));
     doc.entry("lost", &[(tone, &text)], 2);
     let order = order(&datagrams.counted);
@@ -118,12 +114,7 @@ mod tests {
 
     #[test]
     fn loss_is_told_with_the_part_that_is_the_receiver_s() {
-        let of = |at_socket| {
-            lost(&Counted {
-                at_socket,
-                ..COUNTED
-            })
-        };
+        let of = |at_socket| lost(&Counted { at_socket, ..COUNTED });
         assert_eq!(
             of(Some(40)),
             "10.0 % (100 of 1000), 40 or more of them at the receiver's socket, whose buffer was full"
@@ -137,16 +128,9 @@ mod tests {
     fn order_is_of_what_came() {
         let told = |counted| order(&counted).unwrap_or_default();
         assert_eq!(told(COUNTED), "none out of order, 1.0 % twice");
-        let late = Counted {
-            reordered: Some(90),
-            duplicated: Some(0),
-            ..COUNTED
-        };
+        let late = Counted { reordered: Some(90), duplicated: Some(0), ..COUNTED };
         assert_eq!(told(late), "10.0 % out of order, none twice");
-        let untold = Counted {
-            reordered: None,
-            ..COUNTED
-        };
+        let untold = Counted { reordered: None, ..COUNTED };
         assert_eq!(order(&untold), None);
     }
 }

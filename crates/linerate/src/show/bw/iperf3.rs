@@ -41,13 +41,9 @@ impl Probe {
             }
         }
         let transport = Transport::of(&probe.engine);
-        let results = probe
-            .results
-            .iter()
-            .filter(|result| result.goodput.is_some());
-        let lacking: Vec<_> = results
-            .flat_map(|result| untold(result, transport, &[Side::Near]))
-            .collect();
+        let results = probe.results.iter().filter(|result| result.goodput.is_some());
+        let lacking: Vec<_> =
+            results.flat_map(|result| untold(result, transport, &[Side::Near])).collect();
         probe.gaps.extend(lacking);
         let told = step.ends.get(1).map_or(&[][..], |far| &far.gaps);
         probe.gaps.extend(told.iter().cloned());
@@ -72,12 +68,7 @@ fn look(record: &Record, step: &Step, connections: &Connections, lasted: Nanos) 
         flows: flows.into_iter().take(MOST).map(|(_, flow)| flow).collect(),
         gaps: Vec::new(),
     };
-    Some(Look::judge(
-        seen,
-        step.trouble.is_none(),
-        lasted,
-        Duration::ZERO,
-    ))
+    Some(Look::judge(seen, step.trouble.is_none(), lasted, Duration::ZERO))
 }
 
 /// One connection, with the payload that it carried.
@@ -135,10 +126,7 @@ fn loaded<'a>(record: &'a Record, step: &Step) -> Option<&'a Set> {
 /// A table of a connection over the time that counts.
 fn counted(table: &Table, washout: Nanos) -> Table {
     let from = table.at.partition_point(|at| *at < washout.0);
-    let mut counted = Table {
-        subject: Flow::SUBJECT.to_owned(),
-        ..table.clone()
-    };
+    let mut counted = Table { subject: Flow::SUBJECT.to_owned(), ..table.clone() };
     counted.at.drain(..from);
     for column in &mut counted.columns {
         column.values.drain(..from.min(column.values.len()));
@@ -148,8 +136,6 @@ fn counted(table: &Table, washout: Nanos) -> Table {
 
 /// Whether a source is about the host, and not about this program's own streams.
 fn is_of_the_host(source: &str) -> bool {
-    const OWN: [&str; 7] = [
-        "worker", "thread", "process", "tcp", "socket", "udp", "zerocopy",
-    ];
+    const OWN: [&str; 7] = ["worker", "thread", "process", "tcp", "socket", "udp", "zerocopy"];
     !OWN.contains(&source)
 }

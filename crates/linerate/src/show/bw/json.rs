@@ -282,10 +282,7 @@ pub fn json(probe: &Probe, record: Option<&Record>) -> serde_json::Result<String
 /// The document.
 pub(in crate::show) fn output<'a>(probe: &'a Probe, record: Option<&'a Record>) -> Output<'a> {
     let result = |direction| {
-        let found = probe
-            .results
-            .iter()
-            .find(|result| result.direction == direction);
+        let found = probe.results.iter().find(|result| result.direction == direction);
         found.map(result_out)
     };
     Output {
@@ -312,11 +309,7 @@ pub(in crate::show) fn output<'a>(probe: &'a Probe, record: Option<&'a Record>) 
             reverse: result(Direction::Reverse),
         },
         memory: probe.memory.as_ref().map(memory::out),
-        flows: probe
-            .look
-            .iter()
-            .flat_map(|look| look.flows.iter().filter_map(flow_out))
-            .collect(),
+        flows: probe.look.iter().flat_map(|look| look.flows.iter().filter_map(flow_out)).collect(),
         rdma: verbs::out(&probe.rdma),
         figures: figures(&probe.summary()),
         unknown: &probe.gaps,
@@ -362,10 +355,7 @@ fn result_out(result: &DirectionResult) -> DirectionResultOut<'_> {
         retransmits: result.again,
         rtt_ns: result.rtt.map(|rtt| exact(rtt.0)),
         min_rtt_ns: result.min_rtt.map(|rtt| exact(rtt.0)),
-        datagrams: result
-            .datagrams
-            .as_ref()
-            .map(|found| datagrams_out(result, found)),
+        datagrams: result.datagrams.as_ref().map(|found| datagrams_out(result, found)),
         near: result.near.as_ref().map(end_out),
         far: result.far.as_ref().map(end_out),
     }
@@ -376,9 +366,7 @@ fn datagrams_out(result: &DirectionResult, found: &Datagrams) -> DatagramsOut {
     DatagramsOut {
         size_bytes: exact(found.size.0),
         asked_bps: found.asked.map(|rate| exact(rate.0)),
-        sent_bps: result
-            .sent()
-            .map(|(bytes, time)| exact(Rate::of(bytes, time).0)),
+        sent_bps: result.sent().map(|(bytes, time)| exact(Rate::of(bytes, time).0)),
         // The only way: SO_MAX_PACING_RATE would apply under some queues only.
         paced_by: found.each.map(|_| PacedBy::Program),
         bursts: bursts_out(found),
@@ -423,10 +411,7 @@ fn end_out(end: &End) -> CountedOut<'_> {
 }
 
 fn interval((bytes, time): &(Bytes, Nanos)) -> IntervalOut {
-    IntervalOut {
-        bytes: bytes.0,
-        ns: time.0,
-    }
+    IntervalOut { bytes: bytes.0, ns: time.0 }
 }
 
 #[cfg(test)]
@@ -465,10 +450,7 @@ mod tests {
         let reverse = output(&sample::whole(Direction::Reverse));
         let way = &reverse["directions"]["reverse"];
         assert!(way["samples"].as_u64() > Some(9) && way["steady"].is_boolean());
-        assert_eq!(
-            (&way["retransmits"], &way["copy"]),
-            (&7.into(), &Value::Null)
-        );
+        assert_eq!((&way["retransmits"], &way["copy"]), (&7.into(), &Value::Null));
         let part = output(&sample::part());
         assert_eq!(part["directions"]["forward"]["goodput_bps"], Value::Null);
         // What this end sent is no goodput, but it is known.
@@ -484,10 +466,7 @@ mod tests {
         let interrupted = output(&sample::interrupted());
         assert_eq!(interrupted["time_ns"], 119_000_000_000_u64);
         let measured = interrupted["measured_ns"].as_u64();
-        assert!(
-            measured.is_some_and(|ns| ns <= 3_000_000_000),
-            "{measured:?}"
-        );
+        assert!(measured.is_some_and(|ns| ns <= 3_000_000_000), "{measured:?}");
         let both = output(&sample::both());
         for document in [&forward, &reverse, &part, &own, &interrupted, &both] {
             fits(SCHEMA, document);
@@ -501,10 +480,7 @@ mod tests {
         assert_eq!(known["far_end"], "none");
         let way = &known["directions"]["forward"];
         assert!(way["goodput_bps"].as_u64() > Some(0) && way["received_bytes"].as_u64() > Some(0));
-        assert_eq!(
-            (&way["far"], &known["unknown"]),
-            (&Value::Null, &Value::Array(Vec::new()))
-        );
+        assert_eq!((&way["far"], &known["unknown"]), (&Value::Null, &Value::Array(Vec::new())));
         let memory = &known["memory"];
         assert_eq!(
             (&memory["access"], &memory["array_bytes"]),
@@ -517,10 +493,7 @@ mod tests {
         assert_eq!(unknown["memory"]["ceiling_bps"], Value::Null);
         let why = unknown["unknown"][0]["what"].as_str().unwrap();
         assert_eq!(why, "ceiling of the memory modules");
-        assert_eq!(
-            unknown["complete"], true,
-            "a ceiling is not what was asked for"
-        );
+        assert_eq!(unknown["complete"], true, "a ceiling is not what was asked for");
         let tcp = output(&sample::own(Direction::Forward));
         assert_eq!(tcp["memory"], Value::Null);
     }
@@ -540,10 +513,7 @@ mod tests {
         assert_eq!(told["bursts"]["p50_ns"], 209_000);
         let tcp = output(&sample::own(Direction::Forward));
         let way = &tcp["directions"]["forward"];
-        assert_eq!(
-            (&way["datagrams"], &way["copy"]),
-            (&Value::Null, &"copy".into())
-        );
+        assert_eq!((&way["datagrams"], &way["copy"]), (&Value::Null, &"copy".into()));
         needs_all(SCHEMA, &udp, "/directions/forward/datagrams");
     }
 
@@ -552,18 +522,12 @@ mod tests {
         let of = |direction: Direction| {
             let whole = output(&sample::iperf3_udp(direction));
             fits(SCHEMA, &whole);
-            assert_eq!(
-                (&whole["engine"], &whole["far_end"]),
-                (&"udp".into(), &"iperf3".into())
-            );
+            assert_eq!((&whole["engine"], &whole["far_end"]), (&"udp".into(), &"iperf3".into()));
             whole["directions"][direction.name()]["datagrams"].clone()
         };
         let forward = of(Direction::Forward);
         assert_eq!(forward["asked_bps"], 5_000_000_000_u64);
-        assert_eq!(
-            (&forward["received"], &forward["lost"]),
-            (&84_000.into(), &900.into())
-        );
+        assert_eq!((&forward["received"], &forward["lost"]), (&84_000.into(), &900.into()));
         // To the end of the test, as the server has counted.
         assert_eq!(forward["sent"], 84_920);
         assert!(forward["refused"].as_u64() > Some(0));

@@ -48,10 +48,7 @@ pub(super) fn lacking(load: &MemoryLoad) -> Option<Gap> {
 pub(super) fn head(probe: &Probe, load: &MemoryLoad) -> String {
     let threads = count(u64::from(probe.streams), "thread");
     let access = load.access.name();
-    format!(
-        "memory of this host: {access}, {threads} with arrays of {}",
-        load.array
-    )
+    format!("memory of this host: {access}, {threads} with arrays of {}", load.array)
 }
 
 /// The rate, and its ceiling.
@@ -65,10 +62,7 @@ pub(super) fn rate(doc: &mut Document, load: &MemoryLoad, rate: &Estimate, how: 
     let figure = format!("{}, {bytes:.3} GB/s", words::bits(rate));
     doc.entry(label, &[(Tone::Good, &figure), (Tone::Plain, how)], 2);
     if load.access == Access::Copy {
-        doc.remark(&[(
-            Tone::Dim,
-            "each byte is counted once, though it is read and written",
-        )]);
+        doc.remark(&[(Tone::Dim, "each byte is counted once, though it is read and written")]);
     }
     if let Ok(ceiling) = &load.ceiling {
         let most = ceiling.rate.words(|rate| Rate(rate as u64).to_string());

@@ -148,9 +148,7 @@ impl Datagrams {
     /// The number of datagrams that were sent after the last one that the receiver counted, as lost or
     /// received; `None` if it is unknown.
     fn after(&self) -> Option<u64> {
-        let Counted {
-            sent, came, lost, ..
-        } = self.counted;
+        let Counted { sent, came, lost, .. } = self.counted;
         Some(sent?.saturating_sub(came + lost))
     }
 
@@ -232,18 +230,14 @@ impl DirectionResult {
         let goodput = self.goodput.map(|goodput| Entry {
             figure: &GOODPUT,
             of,
-            value: Ok(goodput
-                .interval
-                .map_or(Value::bare(goodput.mean), Value::within)),
+            value: Ok(goodput.interval.map_or(Value::bare(goodput.mean), Value::within)),
         });
         let datagrams = self.datagrams.as_ref();
         let of_datagrams = datagrams.map(|found| Entry::bare(&MESSAGES, of, found.per_sec));
         let messages = self.messages.map(|found| Entry {
             figure: &MESSAGES,
             of,
-            value: Ok(found
-                .interval
-                .map_or(Value::bare(found.mean), Value::within)),
+            value: Ok(found.interval.map_or(Value::bare(found.mean), Value::within)),
         });
         let messages = of_datagrams.or(messages);
         let lost = datagrams.and_then(|found| found.counted.share_lost());
@@ -270,9 +264,5 @@ impl DirectionResult {
 }
 
 fn gap(what: impl Into<String>, why: &str, hint: &str) -> Gap {
-    Gap {
-        what: what.into(),
-        why: why.to_owned(),
-        hint: hint.to_owned(),
-    }
+    Gap { what: what.into(), why: why.to_owned(), hint: hint.to_owned() }
 }

@@ -31,9 +31,7 @@ impl Probe {
         let lacking = |result| lacking(result, transport, sides);
         let lacking: Vec<Gap> = probe.results.iter().flat_map(lacking).collect();
         probe.gaps.extend(lacking);
-        probe
-            .gaps
-            .extend(probe.memory.as_ref().and_then(memory::lacking));
+        probe.gaps.extend(probe.memory.as_ref().and_then(memory::lacking));
         probe
     }
 
@@ -53,11 +51,8 @@ impl Probe {
         let most = plan.knobs.rate();
         let search = searched.map(|allowed| Search::replay(allowed, most, looks(record)));
         // A search that did not reach its longer step has measured no goodput, and no goodput was requested.
-        let asked = if search.is_some() && step.is_none() {
-            &[]
-        } else {
-            plan.directions.as_slice()
-        };
+        let asked =
+            if search.is_some() && step.is_none() { &[] } else { plan.directions.as_slice() };
         let results: Vec<DirectionResult> =
             asked.iter().map(|d| result_of(record, step, *d)).collect();
         let memory = step.and_then(|step| memory_load(record, step));
@@ -79,11 +74,7 @@ impl Probe {
             search,
             gaps: refused(record)
                 .into_iter()
-                .chain(
-                    results
-                        .iter()
-                        .filter_map(|result| blocked(record, step?, result)),
-                )
+                .chain(results.iter().filter_map(|result| blocked(record, step?, result)))
                 .collect(),
             results,
             look: None,
@@ -121,10 +112,7 @@ fn interruptions(step: &Step, load: &Load) -> Vec<String> {
     let trouble = step.trouble.as_ref();
     let end = trouble.map(|trouble| format!("{}: {}", trouble.side.name(), trouble.what));
     let others = load.interruptions.iter();
-    others
-        .filter(|words| Some(*words) != end.as_ref())
-        .cloned()
-        .collect()
+    others.filter(|words| Some(*words) != end.as_ref()).cloned().collect()
 }
 
 /// Why a record of one step is not complete; empty if it is.
@@ -192,15 +180,8 @@ fn at(side: Side, found: &Gap) -> Gap {
 /// Requests that were refused, for the connections of all sets, when they were made or later.
 pub(in crate::show) fn refused(record: &Record) -> Vec<Gap> {
     let mut gaps = refused_by(record.sets.iter());
-    for (end, side) in record
-        .steps
-        .iter()
-        .flat_map(|step| step.ends.iter().zip(SIDES))
-    {
-        let of_sets = end
-            .gaps
-            .iter()
-            .filter(|found| found.what.starts_with("set."));
+    for (end, side) in record.steps.iter().flat_map(|step| step.ends.iter().zip(SIDES)) {
+        let of_sets = end.gaps.iter().filter(|found| found.what.starts_with("set."));
         for found in of_sets.map(|found| at(side, found)) {
             // A gap of the first stream stands for the same gap of all streams.
             if !gaps.iter().any(|known| known.what == found.what) {
@@ -219,11 +200,7 @@ fn result_of(record: &Record, step: Option<&Step>, direction: Direction) -> Dire
         let received = step
             .filter(|_| near_receives)
             .and_then(|step| moved_by(record, step, direction, Side::Near));
-        return DirectionResult {
-            near: sent,
-            received,
-            ..DirectionResult::unknown(direction)
-        };
+        return DirectionResult { near: sent, received, ..DirectionResult::unknown(direction) };
     };
     let load = &once.load;
     let end = |side| end(step, &once, side);
@@ -242,9 +219,7 @@ fn result_of(record: &Record, step: Option<&Step>, direction: Direction) -> Dire
         rtt: load.tcp.rtt,
         min_rtt: load.tcp.min_rtt,
         datagrams: datagrams(&once),
-        messages: load
-            .operations
-            .filter(|_| load.transport == Transport::Rdma),
+        messages: load.operations.filter(|_| load.transport == Transport::Rdma),
         missing: once.missing,
         near: end(Side::Near),
         // Without a far end, this end counted both.
@@ -260,10 +235,7 @@ fn datagrams(once: &Once) -> Option<Datagrams> {
         size: Bytes(load.made.sender.write_size),
         asked: load.knobs.rate(),
         each: load.knobs.pacing,
-        bursts: once
-            .send_gaps
-            .clone()
-            .map(|gaps| (load.made.sender.burst, gaps)),
+        bursts: once.send_gaps.clone().map(|gaps| (load.made.sender.burst, gaps)),
         per_sec: counted.came as f64 / secs,
         counted,
         jitter: once.jitter,
@@ -325,17 +297,11 @@ pub(super) fn untold(result: &DirectionResult, transport: Transport, sides: &[Si
     let name = result.direction.name();
     let mut gaps = Vec::new();
     for side in sides.iter().copied() {
-        if result
-            .end(side)
-            .is_none_or(|end| end.cpu_per_byte.is_none())
-        {
+        if result.end(side).is_none_or(|end| end.cpu_per_byte.is_none()) {
             let what = format!("{name} CPU time of the {} end", side.name());
             let nothing = result.goodput.is_some_and(|goodput| goodput.mean <= 0.0);
-            let why = if nothing {
-                "no payload moved"
-            } else {
-                "its threads' times could not be read"
-            };
+            let why =
+                if nothing { "no payload moved" } else { "its threads' times could not be read" };
             gaps.push(gap(what, why, ""));
         }
     }

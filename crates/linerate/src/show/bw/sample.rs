@@ -71,10 +71,7 @@ fn foreign(mut record: Record, direction: Direction, rows: &[Row<'_>]) -> Record
     let set = *record.steps[0].plan.sets.first().unwrap();
     for made in &mut record.sets {
         let size = made.ends[1].write_size;
-        made.ends[1] = SetEnd {
-            write_size: size,
-            ..SetEnd::default()
-        };
+        made.ends[1] = SetEnd { write_size: size, ..SetEnd::default() };
     }
     let far = reported(&record.steps[0], set, direction, rows);
     record.steps[0].ends[1] = far;
@@ -99,10 +96,7 @@ fn turned(mut record: Record) -> Record {
 fn connections() -> Connections {
     Connections {
         ends: vec![[([10, 0, 0, 1], 43_210).into(), ([10, 0, 0, 2], 5201).into()]],
-        owner: Owner {
-            pid: 4711,
-            name: "linerate".to_owned(),
-        },
+        owner: Owner { pid: 4711, name: "linerate".to_owned() },
     }
 }
 
@@ -113,10 +107,7 @@ fn of(record: &Record) -> Probe {
 /// A test with an iperf3 server that went as asked.
 fn test(direction: Direction) -> Record {
     let rows: [&[Row<'_>]; 2] = [
-        &[
-            ("sN/rx0", &[(WORKER_BYTES, 598_000_000)]),
-            ("", &[(PROCESS_CPU, 612_000_000)]),
-        ],
+        &[("sN/rx0", &[(WORKER_BYTES, 598_000_000)]), ("", &[(PROCESS_CPU, 612_000_000)])],
         &[
             ("sN/tx0", &[(WORKER_BYTES, 603_000_000)]),
             ("sN/0", &[(TCP_RETRANS, 7)]),
@@ -142,14 +133,7 @@ pub(super) fn iperf3_udp(direction: Direction) -> Probe {
         Direction::Forward => {
             let rows: [Row<'_>; 2] = [
                 ("sN/rx0", &[(WORKER_BYTES, 84_000 * 1472)]),
-                (
-                    "sN/0",
-                    &[
-                        (UDP_DATAGRAMS, 84_000),
-                        (UDP_LOST, 900),
-                        (UDP_JITTER, 12_000),
-                    ],
-                ),
+                ("sN/0", &[(UDP_DATAGRAMS, 84_000), (UDP_LOST, 900), (UDP_JITTER, 12_000)]),
             ];
             record.steps[0].ends[0].totals[0].sent = 84_920 * 1472;
             foreign(record, direction, &rows)
@@ -169,9 +153,7 @@ pub(super) fn iperf3_udp(direction: Direction) -> Probe {
 pub(super) fn part() -> Probe {
     let mut record = test(Direction::Forward);
     let why = "lost the iperf3 server at 10.0.0.2:5201 in the middle of the test: it closed the connection";
-    record.end = Some(End::Failed {
-        why: why.to_owned(),
-    });
+    record.end = Some(End::Failed { why: why.to_owned() });
     record.steps[0].ends[1] = EndReadings {
         gaps: vec![Gap {
             what: "goodput".to_owned(),
@@ -188,9 +170,7 @@ fn step(direction: Direction) -> Record {
     let records = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/records");
     let mut record = Store::new(records).load("path-rate-5g").unwrap().record;
     record.trials.clear();
-    record
-        .steps
-        .retain(|step| step.plan.purpose == Purpose::Base { direction });
+    record.steps.retain(|step| step.plan.purpose == Purpose::Base { direction });
     record.start.plan.directions = vec![direction];
     record
 }
@@ -251,13 +231,7 @@ fn datagrams() -> Record {
         ..Histogram::default()
     }];
     for (end, bytes) in record.steps[0].ends.iter_mut().zip([1_250_000, 1_200_000]) {
-        end.totals = vec![Total {
-            set,
-            stream: 0,
-            sent: bytes,
-            received: bytes,
-            complete: true,
-        }];
+        end.totals = vec![Total { set, stream: 0, sent: bytes, received: bytes, complete: true }];
     }
     record
 }
@@ -295,15 +269,10 @@ pub(super) fn memory(known: bool) -> Probe {
     record.hosts.truncate(1);
     let facts = &mut record.hosts[0].facts;
     facts.last_cache = Some(Bytes(32 << 20));
-    facts.channels = known.then_some(Channels {
-        least: 1,
-        most: 2,
-        speed: Transfers(3_200_000_000),
-    });
+    facts.channels =
+        known.then_some(Channels { least: 1, most: 2, speed: Transfers(3_200_000_000) });
     for set in &mut record.sets {
-        set.plan.pattern = Pattern::Operations {
-            access: Access::Copy,
-        };
+        set.plan.pattern = Pattern::Operations { access: Access::Copy };
         set.ends.truncate(1);
         set.ends[0].write_size = 128 << 20;
     }
@@ -315,10 +284,7 @@ pub(super) fn memory(known: bool) -> Probe {
         for table in workers.filter(|table| table.source == WORKER_BYTES.source) {
             let bytes = table.columns.iter_mut();
             for column in bytes.filter(|column| column.name == WORKER_BYTES.name) {
-                column
-                    .values
-                    .iter_mut()
-                    .for_each(|value| *value *= 1_000_000);
+                column.values.iter_mut().for_each(|value| *value *= 1_000_000);
             }
         }
     }

@@ -42,10 +42,7 @@ fn next(search: &Search) -> Option<String> {
     };
     let place = match look.at_socket {
         Some(0) => ", none of it at the receiver's socket".to_owned(),
-        Some(n) => format!(
-            ", {} or more of it at the receiver's socket",
-            count(n, "datagram")
-        ),
+        Some(n) => format!(", {} or more of it at the receiver's socket", count(n, "datagram")),
         None => String::new(),
     };
     let sent = rate(look.sent);
@@ -56,15 +53,11 @@ fn next(search: &Search) -> Option<String> {
 fn not_tried(search: &Search) -> Option<String> {
     if let Some(most) = search.sender_limit() {
         let most = rate(most);
-        return Some(format!(
-            "not tried: the sender could not send more than {most}"
-        ));
+        return Some(format!("not tried: the sender could not send more than {most}"));
     }
     let short = search.found().filter(|look| look.short_of())?;
     let (sent, asked) = (rate(short.sent), short.asked);
-    Some(format!(
-        "not tried: the sender sent {sent} instead of the requested {asked}"
-    ))
+    Some(format!("not tried: the sender sent {sent} instead of the requested {asked}"))
 }
 
 fn steps(search: &Search) -> String {
@@ -76,10 +69,7 @@ fn steps(search: &Search) -> String {
         rate(asked.fold(from, pick))
     };
     let (least, most) = (extent(f64::min, f64::MAX), extent(f64::max, 0.0));
-    format!(
-        "{short} and {} from {least} to {most}",
-        count(long, "longer one")
-    )
+    format!("{short} and {} from {least} to {most}", count(long, "longer one"))
 }
 
 fn rate(bits: f64) -> String {
@@ -121,10 +111,7 @@ mod tests {
         assert_eq!(steps.as_deref(), Some(words));
         let long = look(10_000_000, 1e7, 0.0, true);
         let [found, ..] = told(&[&short[..], &[long]].concat());
-        assert_eq!(
-            found.as_deref(),
-            Some("10 Mb/s at which no datagram is lost")
-        );
+        assert_eq!(found.as_deref(), Some("10 Mb/s at which no datagram is lost"));
     }
 
     #[test]

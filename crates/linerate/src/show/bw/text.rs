@@ -69,10 +69,7 @@ fn head(probe: &Probe) -> String {
         Some(true) if !starts => ", both ends on this machine",
         _ => "",
     };
-    format!(
-        "{server}, {engine}{directions}, {streams}{each}, {}{after}{shared}",
-        probe.lasted
-    )
+    format!("{server}, {engine}{directions}, {streams}{each}, {}{after}{shared}", probe.lasted)
 }
 
 /// Writes why the measurement ended before the requested time, and how much was measured; nothing if it was
@@ -81,18 +78,9 @@ pub(in crate::show) fn ended_early(doc: &mut Document, why: &str, lasted: Nanos,
     if why.is_empty() {
         return;
     }
-    let part = if lasted < asked {
-        format!("; {lasted} of {asked} were measured")
-    } else {
-        String::new()
-    };
-    doc.line(
-        &[
-            (Tone::Warning, "Ended early: "),
-            (Tone::Plain, &format!("{why}{part}")),
-        ],
-        0,
-    );
+    let part =
+        if lasted < asked { format!("; {lasted} of {asked} were measured") } else { String::new() };
+    doc.line(&[(Tone::Warning, "Ended early: "), (Tone::Plain, &format!("{why}{part}"))], 0);
 }
 
 /// A phrase for the place where payload counts as sent.
@@ -109,11 +97,7 @@ fn goodput(doc: &mut Document, probe: &Probe, result: &DirectionResult) {
     let Some(goodput) = &result.goodput else {
         doc.entry("goodput", &[(Tone::Warning, "unknown")], 2);
         // The payload that the sender handed over is no goodput, but it is known.
-        if let Some((near, time)) = result
-            .near
-            .as_ref()
-            .and_then(|near| Some((near, near.time?)))
-        {
+        if let Some((near, time)) = result.near.as_ref().and_then(|near| Some((near, near.time?))) {
             let rate = format!("{} ", Rate::of(near.bytes, time));
             let how = format!("({} in {time}), {}", near.bytes, taken(&probe.engine));
             doc.entry("sent", &[(Tone::Strong, &rate), (Tone::Plain, &how)], 2);
@@ -130,11 +114,7 @@ fn goodput(doc: &mut Document, probe: &Probe, result: &DirectionResult) {
         memory::rate(doc, load, goodput, &how);
         return;
     }
-    doc.entry(
-        "goodput",
-        &[(Tone::Good, &words::goodput(goodput)), (Tone::Plain, &how)],
-        2,
-    );
+    doc.entry("goodput", &[(Tone::Good, &words::goodput(goodput)), (Tone::Plain, &how)], 2);
     if let Some(text) = words::uneven(goodput) {
         doc.detail(&[(Tone::Warning, &text)], 2);
     }
@@ -195,9 +175,7 @@ fn intervals(doc: &mut Document, all: &[(Bytes, Nanos)]) {
 }
 
 fn together(part: &[(Bytes, Nanos)]) -> (Bytes, Nanos) {
-    let sum = part
-        .iter()
-        .fold((0, 0), |(b, t), (bytes, time)| (b + bytes.0, t + time.0));
+    let sum = part.iter().fold((0, 0), |(b, t), (bytes, time)| (b + bytes.0, t + time.0));
     (Bytes(sum.0), Nanos(sum.1))
 }
 
@@ -240,10 +218,8 @@ fn figures(doc: &mut Document, result: &DirectionResult, far_end: FarEnd) {
     }
     if let Some(rtt) = result.rtt {
         let least = result.min_rtt.map(|least| format!(", {least} at least"));
-        let text = format!(
-            "{rtt} mean{}, smoothed by the sender's kernel",
-            least.unwrap_or_default()
-        );
+        let text =
+            format!("{rtt} mean{}, smoothed by the sender's kernel", least.unwrap_or_default());
         doc.entry("round trip", &[(Tone::Plain, &text)], 2);
     }
     let here = if far_end == FarEnd::None { "" } else { " here" };
@@ -305,9 +281,7 @@ mod tests {
     #[test]
     fn a_part_that_lasts_longer_than_the_others_says_so() {
         let told = |millis: &[u64]| {
-            let parts = millis
-                .iter()
-                .map(|&ms| (Bytes(ms * 125_000), Nanos::from_millis(ms)));
+            let parts = millis.iter().map(|&ms| (Bytes(ms * 125_000), Nanos::from_millis(ms)));
             let mut doc = Document::new();
             intervals(&mut doc, &parts.collect::<Vec<_>>());
             doc.text(Style::PLAIN)
@@ -315,10 +289,7 @@ mod tests {
         assert_eq!(told(&[1000]), "");
         assert!(told(&[1000, 1010, 400]).ends_with("each 1 s        1 Gb/s, 1 Gb/s, 1 Gb/s\n"));
         let stood = told(&[1000, 2490, 1000]);
-        assert!(
-            stood.ends_with("1 Gb/s, 1 Gb/s in 2.49 s, 1 Gb/s\n"),
-            "{stood}"
-        );
+        assert!(stood.ends_with("1 Gb/s, 1 Gb/s in 2.49 s, 1 Gb/s\n"), "{stood}");
         assert!(told(&[1000, 3690]).ends_with("1 Gb/s, 1 Gb/s in 3.69 s\n"));
         assert!(told(&[2000, 1000, 1000]).starts_with("each 1 s "));
     }
@@ -326,10 +297,7 @@ mod tests {
     #[test]
     fn what_was_sent_is_where_the_transport_takes_it() {
         let page = |engine: &str| {
-            let probe = Probe {
-                engine: engine.to_owned(),
-                ..sample::part()
-            };
+            let probe = Probe { engine: engine.to_owned(), ..sample::part() };
             page(&probe).text(Style::PLAIN)
         };
         assert!(page("tcp").contains("taken by this end's kernel"));

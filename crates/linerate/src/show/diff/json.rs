@@ -162,39 +162,19 @@ struct FactOut<'a> {
 
 /// The comparison as one JSON document, with a line feed at its end.
 pub fn json(compared: &Compared<'_>) -> serde_json::Result<String> {
-    let Diff {
-        notes,
-        plan,
-        facts,
-        figures,
-        rows,
-        limits,
-        disturbances,
-    } = compared.diff;
+    let Diff { notes, plan, facts, figures, rows, limits, disturbances } = compared.diff;
     let output = Output {
         format: Format,
         before: record(compared.before),
         after: record(compared.after),
         same_load: !plan.iter().any(|p| p.load),
         notes,
-        plan: plan
-            .iter()
-            .map(|p| PlanOut {
-                change: &p.change,
-                other_load: p.load,
-            })
-            .collect(),
+        plan: plan.iter().map(|p| PlanOut { change: &p.change, other_load: p.load }).collect(),
         figures: figures.iter().map(figure).collect(),
         rows: rows.iter().map(row).collect(),
         limits: limits.iter().map(limit).collect(),
         disturbances: disturbances.iter().map(disturbance).collect(),
-        facts: facts
-            .iter()
-            .map(|(side, change)| FactOut {
-                side: *side,
-                change,
-            })
-            .collect(),
+        facts: facts.iter().map(|(side, change)| FactOut { side: *side, change }).collect(),
     };
     text(&output)
 }
@@ -242,12 +222,7 @@ fn told(outcome: Outcome) -> RatioOut {
         Outcome::Bare(ratio) => Some(ratio),
         _ => None,
     };
-    RatioOut {
-        told,
-        ratio: ratio.map(|i| i.mid).or(bare),
-        ratio_ci: ratio.map(ends),
-        why,
-    }
+    RatioOut { told, ratio: ratio.map(|i| i.mid).or(bare), ratio_ci: ratio.map(ends), why }
 }
 
 fn limit(change: &LimitChange) -> LimitOut<'_> {

@@ -32,21 +32,11 @@ fn figure(
             Value::within(interval(mid * 0.99, mid, mid * 1.01))
         })
     };
-    FigureChange {
-        figure,
-        of,
-        before: value(values[0]),
-        after: value(values[1]),
-        outcome,
-    }
+    FigureChange { figure, of, before: value(values[0]), after: value(values[1]), outcome }
 }
 
 fn change(what: &str, before: &str, after: &str) -> Change {
-    Change {
-        what: what.into(),
-        before: before.into(),
-        after: after.into(),
-    }
+    Change { what: what.into(), before: before.into(), after: after.into() }
 }
 
 /// A window that was widened: goodput doubled, and the path binds instead.
@@ -122,28 +112,18 @@ pub(super) fn with_rows<T>(view: impl FnOnce(&Compared<'_>) -> T) -> T {
 fn figures() -> Vec<FigureChange> {
     let unsure = Outcome::Unsure(interval(0.93, 1.01, 1.1));
     let idle = |p: f64, values, outcome| {
-        let of = Subject {
-            percentile: Some(p),
-            ..Subject::default()
-        };
+        let of = Subject { percentile: Some(p), ..Subject::default() };
         figure(&LATENCY, of, values, outcome)
     };
     let forward = Subject::load(Direction::Forward);
-    let at = |side| Subject {
-        side: Some(side),
-        ..forward
-    };
+    let at = |side| Subject { side: Some(side), ..forward };
     let doubled = Outcome::Differ(interval(1.98, 1.994, 2.01));
     let fewer = Outcome::Differ(interval(0.0004, 0.0012, 0.0031));
     let unknown = Outcome::Nothing("not known after");
     let mut missing = figure(&CPU, at(Side::Far), [0.2, 0.2], unknown);
     missing.after = None;
     vec![
-        idle(
-            50.0,
-            [41e3, 41.1e3],
-            Outcome::Same(interval(0.99, 1.0, 1.01)),
-        ),
+        idle(50.0, [41e3, 41.1e3], Outcome::Same(interval(0.99, 1.0, 1.01))),
         idle(90.0, [51e3, 52e3], unsure),
         idle(99.0, [58e3, 60e3], unsure),
         figure(&GOODPUT, forward, [4.71e9, 9.39e9], doubled),
@@ -193,11 +173,7 @@ fn judged((record, model, verdict): &sample::Result) -> Judged<'_> {
 
 fn shown<T>(diff: &Diff, view: impl FnOnce(&Compared<'_>) -> T) -> T {
     let (first, second) = (sample::limited(), sample::healthy());
-    view(&Compared {
-        before: &judged(&first),
-        after: &judged(&second),
-        diff,
-    })
+    view(&Compared { before: &judged(&first), after: &judged(&second), diff })
 }
 
 /// A comparison of what can be compared.
@@ -211,16 +187,8 @@ pub(super) fn with_other_plans<T>(view: impl FnOnce(&Compared<'_>) -> T) -> T {
     diff.notes.clear();
     diff.facts.clear();
     diff.plan = vec![
-        PlanChange {
-            change: change("streams", "1", "4"),
-            load: true,
-            idle: false,
-        },
-        PlanChange {
-            change: change("time", "60 s", "20 s"),
-            load: false,
-            idle: false,
-        },
+        PlanChange { change: change("streams", "1", "4"), load: true, idle: false },
+        PlanChange { change: change("time", "60 s", "20 s"), load: false, idle: false },
     ];
     let of_load = |change: &&mut FigureChange| change.of.direction.is_some();
     for change in diff.figures.iter_mut().filter(of_load) {

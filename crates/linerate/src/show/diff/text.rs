@@ -23,11 +23,7 @@ const SHOWN: [f64; 2] = [50.0, 99.0];
 
 /// A page of the differences, the most important first: plans, then figures, limits and hosts.
 pub(crate) fn page(compared: &Compared<'_>) -> Document {
-    let Compared {
-        before,
-        after,
-        diff,
-    } = compared;
+    let Compared { before, after, diff } = compared;
     let names = Names::of_hosts(&after.model);
     let mut doc = Document::new();
     answer(&mut doc, diff, &names);
@@ -60,8 +56,7 @@ fn answer(doc: &mut Document, diff: &Diff, names: &Names) {
             continue;
         };
         let rate = |v: &Option<Value>| {
-            v.as_ref()
-                .map_or("?".to_owned(), |v| change.figure.unit.words(v.mid))
+            v.as_ref().map_or("?".to_owned(), |v| change.figure.unit.words(v.mid))
         };
         let way = names.way(direction);
         let rates = format!("{} -> {}", rate(&change.before), rate(&change.after));
@@ -117,10 +112,7 @@ fn plans(doc: &mut Document, diff: &Diff) {
             " the figures under that load: rates, round trips, retransmitted segments, lost \
              datagrams, CPU time. Limits apply to the load of each run.{idle}"
         );
-        doc.line(
-            &[(Tone::Warning, "Not comparable:"), (Tone::Plain, &text)],
-            2,
-        );
+        doc.line(&[(Tone::Warning, "Not comparable:"), (Tone::Plain, &text)], 2);
     }
 }
 
@@ -147,11 +139,8 @@ fn figures(doc: &mut Document, diff: &Diff, names: &Names) {
 /// Writes the rows of a table by size for each figure, and the figures of other rows together.
 fn rows(doc: &mut Document, diff: &Diff) {
     let first = standing(diff);
-    let mut shown: Vec<&RowChange> = diff
-        .rows
-        .iter()
-        .filter(|row| is_row_shown(row, &first))
-        .collect();
+    let mut shown: Vec<&RowChange> =
+        diff.rows.iter().filter(|row| is_row_shown(row, &first)).collect();
     let figure = |row: &RowChange| row.size.map(|_| row.figure.label);
     shown.sort_by(|a, b| (&a.title, figure(a), a.size).cmp(&(&b.title, figure(b), b.size)));
     for alike in shown.chunk_by(|a, b| a.title == b.title && figure(a) == figure(b)) {
@@ -164,9 +153,8 @@ fn rows(doc: &mut Document, diff: &Diff) {
             .least(WIDTHS.iter().sum())
             .narrow(Document::new());
         for change in alike {
-            let label = change
-                .size
-                .map_or_else(|| change.figure.label.to_owned(), |size| size.to_string());
+            let label =
+                change.size.map_or_else(|| change.figure.label.to_owned(), |size| size.to_string());
             let cells = [&change.before, &change.after].map(|v| value(change.figure.unit, v));
             cells_of(&mut table, &label, cells, change.outcome);
         }
@@ -223,12 +211,8 @@ fn cells_of(table: &mut Table, label: &str, [before, after]: [String; 2], change
     let change = outcome(change);
     let text = format!("{before}, then {after}: ");
     let entry = Entry::new(label, &[(Tone::Plain, &text), (tone, &change)], 2);
-    let row = [
-        (Tone::Plain, label),
-        (Tone::Plain, &before),
-        (Tone::Plain, &after),
-        (tone, &change),
-    ];
+    let row =
+        [(Tone::Plain, label), (Tone::Plain, &before), (Tone::Plain, &after), (tone, &change)];
     table.row_or(&row, entry);
 }
 
@@ -255,17 +239,11 @@ fn value(unit: Unit, value: &Value) -> String {
     let words = unit.words(value.mid);
     let interval = value.interval();
     match unit {
-        Unit::BitsPerSecond => words::bits(&Estimate {
-            mean: value.mid,
-            interval,
-            samples: 0,
-        }),
+        Unit::BitsPerSecond => words::bits(&Estimate { mean: value.mid, interval, samples: 0 }),
         Unit::Nanos | Unit::Share | Unit::BytesPerSecond => words,
         Unit::PerSecond | Unit::NanosPerByte => {
             let percent = interval.and_then(Interval::relative);
-            percent.map_or(words.clone(), |half| {
-                format!("{words} ±{:.1} %", half * 100.0)
-            })
+            percent.map_or(words.clone(), |half| format!("{words} ±{:.1} %", half * 100.0))
         }
     }
 }
@@ -316,16 +294,10 @@ fn because(change: &FigureChange) -> String {
 }
 
 fn limits(doc: &mut Document, compared: &Compared<'_>, names: &Names) {
-    let Compared {
-        before,
-        after,
-        diff,
-    } = compared;
+    let Compared { before, after, diff } = compared;
     doc.heading("Limits");
     if diff.limits.is_empty() {
-        let is_judged = [before, after]
-            .iter()
-            .any(|judged| !judged.verdict.answers.is_empty());
+        let is_judged = [before, after].iter().any(|judged| !judged.verdict.answers.is_empty());
         let none = if is_judged {
             "  none was found in either record"
         } else {
@@ -347,18 +319,10 @@ fn limit(doc: &mut Document, change: &LimitChange, names: &Names) {
         names.way(limit.direction),
         certainty(change),
     );
-    let tone = if change.fate == Fate::Stayed {
-        Tone::Plain
-    } else {
-        Tone::Strong
-    };
+    let tone = if change.fate == Fate::Stayed { Tone::Plain } else { Tone::Strong };
     doc.entry(fate(change.fate), &[(tone, &what)], 2);
     if !change.why.is_empty() {
-        let when = if change.after.is_some() {
-            "before"
-        } else {
-            "after"
-        };
+        let when = if change.after.is_some() { "before" } else { "after" };
         let why = format!("{when}: {}", change.why);
         doc.detail(&[(Tone::Dim, &why)], 2);
     }
@@ -474,10 +438,7 @@ mod tests {
     fn golden_of_rows() {
         let view = sample::with_rows(|compared| page(compared).text(Style::PLAIN));
         insta::assert_snapshot!("diff_rows", view);
-        let narrow = Style {
-            width: 60,
-            color: false,
-        };
+        let narrow = Style { width: 60, color: false };
         let view = sample::with_rows(|compared| page(compared).text(narrow));
         insta::assert_snapshot!("diff_rows_narrow", view);
     }

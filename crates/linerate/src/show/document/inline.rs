@@ -11,11 +11,8 @@ pub(super) fn inline(spans: &[(Tone, String)]) -> String {
 pub(super) fn block(spans: &[(Tone, String)]) -> String {
     let text = inline(spans);
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-    let is_number = digits > 0
-        && matches!(
-            &text.as_bytes()[digits..],
-            [b'.' | b')', b' ', ..] | [b'.' | b')']
-        );
+    let is_number =
+        digits > 0 && matches!(&text.as_bytes()[digits..], [b'.' | b')', b' ', ..] | [b'.' | b')']);
     if is_number {
         let (number, rest) = text.split_at(digits);
         format!("{number}\\{rest}")
@@ -154,9 +151,7 @@ fn escaped(text: &str) -> String {
     let mut rest = text.chars().peekable();
     while let Some(c) = rest.next() {
         let next = rest.peek().copied();
-        let is_within = [before, next]
-            .iter()
-            .all(|c| c.is_some_and(char::is_alphanumeric));
+        let is_within = [before, next].iter().all(|c| c.is_some_and(char::is_alphanumeric));
         let is_markup = match c {
             '\\' | '`' | '*' | '[' | '<' | '|' | '~' => true,
             '_' => !is_within,
@@ -186,10 +181,7 @@ fn emphasized(runs: &[(String, bool)]) -> String {
         let (lead, trail) = (&run[..start], &run[start + core.len()..]);
         out.push_str(lead);
         let before = out.chars().next_back();
-        let behind = trail
-            .chars()
-            .next()
-            .or_else(|| runs.get(i + 1)?.0.chars().next());
+        let behind = trail.chars().next().or_else(|| runs.get(i + 1)?.0.chars().next());
         let (first, last) = (core.chars().next(), core.chars().next_back());
         if flanks(before, first) && flanks(behind, last) {
             out.extend(["**", core, "**"]);
@@ -288,11 +280,7 @@ mod tests {
     #[test]
     fn emphasis_stands_where_markdown_takes_it_as_such() {
         let of = |before: &str, strong: &str, behind: &str| {
-            spans(&[
-                (Tone::Plain, before),
-                (Tone::Strong, strong),
-                (Tone::Dim, behind),
-            ])
+            spans(&[(Tone::Plain, before), (Tone::Strong, strong), (Tone::Dim, behind)])
         };
         assert_eq!(of("at: ", "cause", ", x"), "at: **cause**, x");
         assert_eq!(of("at:", " cause ", "x"), "at: **cause** x");

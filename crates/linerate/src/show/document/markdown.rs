@@ -166,10 +166,7 @@ impl Page {
             spans.iter().map(one).collect()
         };
         // A head keeps its emphasis.
-        let head = table
-            .head
-            .iter()
-            .map(|(_, text)| (Tone::Plain, text.clone()));
+        let head = table.head.iter().map(|(_, text)| (Tone::Plain, text.clone()));
         let mut lines = vec![cells(&head.collect())];
         lines.extend(table.rows.iter().map(|row| cells(&row.cells)));
         self.apart(&grid(&lines));

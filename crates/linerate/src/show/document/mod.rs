@@ -50,20 +50,14 @@ pub(crate) struct Columns {
 
 impl From<usize> for Columns {
     fn from(both: usize) -> Self {
-        Self {
-            wide: both,
-            narrow: both,
-        }
+        Self { wide: both, narrow: both }
     }
 }
 
 impl Columns {
     /// The number of further items on all pages.
     pub(crate) fn plus(self, more: usize) -> Self {
-        Self {
-            wide: self.wide + more,
-            narrow: self.narrow + more,
-        }
+        Self { wide: self.wide + more, narrow: self.narrow + more }
     }
 }
 
@@ -115,12 +109,7 @@ pub(crate) struct Entry {
 
 impl Entry {
     pub(crate) fn new(label: &str, body: &[Span<'_>], hang: usize) -> Self {
-        Self {
-            label: label.to_owned(),
-            rank: Rank::Value,
-            body: kept(body),
-            hang,
-        }
+        Self { label: label.to_owned(), rank: Rank::Value, body: kept(body), hang }
     }
 }
 
@@ -190,10 +179,7 @@ impl Document {
         let leads = |block: &Block| match block {
             Block::Entry(entry) => {
                 entry.rank == Rank::Detail
-                    && entry
-                        .body
-                        .last()
-                        .is_some_and(|(_, text)| text.ends_with(':'))
+                    && entry.body.last().is_some_and(|(_, text)| text.ends_with(':'))
             }
             _ => false,
         };
@@ -215,14 +201,12 @@ impl Document {
 
     /// Adds the title of the whole document.
     pub(crate) fn title(&mut self, text: &str) {
-        self.blocks
-            .push(Block::Heading(Heading::Title, text.to_owned()));
+        self.blocks.push(Block::Heading(Heading::Title, text.to_owned()));
     }
 
     /// Adds a heading for the blocks below.
     pub(crate) fn heading(&mut self, text: &str) {
-        self.blocks
-            .push(Block::Heading(Heading::Part, text.to_owned()));
+        self.blocks.push(Block::Heading(Heading::Part, text.to_owned()));
     }
 
     /// Adds a paragraph.
@@ -233,8 +217,7 @@ impl Document {
 
     /// Adds a label and its value. Without a label the value is one more of the label above.
     pub(crate) fn entry(&mut self, label: &str, body: &[Span<'_>], hang: usize) {
-        self.blocks
-            .push(Block::Entry(Entry::new(label, body, hang)));
+        self.blocks.push(Block::Entry(Entry::new(label, body, hang)));
     }
 
     /// Adds a detail of the value above.
@@ -266,10 +249,7 @@ impl Document {
 
     /// An entry that belongs to no label.
     pub(crate) fn remark(&mut self, body: &[Span<'_>]) {
-        let margin = Columns {
-            wide: LABEL,
-            narrow: 2,
-        };
+        let margin = Columns { wide: LABEL, narrow: 2 };
         self.item(Item::new(body).indent(margin, margin.plus(2)));
     }
 

@@ -62,11 +62,7 @@ impl Table {
     }
 
     fn push(&mut self, cells: &[Span<'_>], entry: Option<Entry>) {
-        self.rows.push(Row {
-            cells: kept(cells),
-            entry,
-            below: Vec::new(),
-        });
+        self.rows.push(Row { cells: kept(cells), entry, below: Vec::new() });
     }
 
     /// An item that belongs to the last row.

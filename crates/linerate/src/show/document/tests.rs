@@ -43,10 +43,7 @@ fn a_word_longer_than_the_page_stands_and_does_no_harm() {
     let page = text(1, false, |doc| {
         doc.entry("Saved", &[(Tone::Plain, words)], 0);
     });
-    assert_eq!(
-        page,
-        "Saved\n  a-name-that-is-longer-than-twenty-columns\n  x\n"
-    );
+    assert_eq!(page, "Saved\n  a-name-that-is-longer-than-twenty-columns\n  x\n");
 }
 
 #[test]
@@ -87,10 +84,7 @@ fn table(least: usize) -> Table {
 #[test]
 fn a_row_that_does_not_fit_its_columns_is_an_entry() {
     let page = text(60, false, |doc| doc.table(table(60)));
-    assert_eq!(
-        page,
-        "head  value\na     12345678\n  below\nb               is 123456789\n"
-    );
+    assert_eq!(page, "head  value\na     12345678\n  below\nb               is 123456789\n");
 }
 
 #[test]
@@ -191,13 +185,7 @@ fn hostile() -> impl Strategy<Value = String> {
 }
 
 fn tone() -> impl Strategy<Value = Tone> {
-    prop::sample::select(vec![
-        Tone::Plain,
-        Tone::Strong,
-        Tone::Dim,
-        Tone::Good,
-        Tone::Warning,
-    ])
+    prop::sample::select(vec![Tone::Plain, Tone::Strong, Tone::Dim, Tone::Good, Tone::Warning])
 }
 
 type Spans2 = [(Tone, String); 2];
@@ -234,10 +222,9 @@ fn read(markdown: &str) -> (Vec<String>, Vec<String>) {
     let (mut texts, mut wrong) = (vec![String::new()], Vec::new());
     let options =
         Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_FOOTNOTES;
-    for event in Parser::new_ext(
-        markdown,
-        options | Options::ENABLE_TASKLISTS | Options::ENABLE_MATH,
-    ) {
+    for event in
+        Parser::new_ext(markdown, options | Options::ENABLE_TASKLISTS | Options::ENABLE_MATH)
+    {
         let text = texts.last_mut().expect("never empty");
         match event {
             Event::Text(t) | Event::Code(t) => text.push_str(&t),

@@ -17,10 +17,7 @@ pub(crate) struct Style {
 
 impl Style {
     /// The style for a pipe or a file: 80 columns, plain.
-    pub(crate) const PLAIN: Self = Self {
-        width: 80,
-        color: false,
-    };
+    pub(crate) const PLAIN: Self = Self { width: 80, color: false };
 }
 
 impl Tone {
@@ -40,10 +37,7 @@ const BULLET: &str = "- ";
 
 pub(super) fn render(blocks: &[Block], style: Style) -> String {
     let width = style.width.max(20);
-    let mut page = Page {
-        style: Style { width, ..style },
-        text: String::new(),
-    };
+    let mut page = Page { style: Style { width, ..style }, text: String::new() };
     page.blocks(blocks);
     page.text
 }
@@ -177,20 +171,16 @@ impl Page {
     /// Whether each cell leaves space to the next one, and the last keeps to its column.
     fn fits(&self, row: &Row, widths: &[usize]) -> bool {
         let mut at = 0;
-        row.cells
-            .iter()
-            .zip(widths)
-            .enumerate()
-            .all(|(i, (cell, width))| {
-                let taken = width_of(&cell.1);
-                let (from, is_last) = (at, i + 1 == row.cells.len());
-                at += width;
-                match width {
-                    0 => from + taken <= self.style.width,
-                    width if is_last => taken <= *width,
-                    width => taken < *width,
-                }
-            })
+        row.cells.iter().zip(widths).enumerate().all(|(i, (cell, width))| {
+            let taken = width_of(&cell.1);
+            let (from, is_last) = (at, i + 1 == row.cells.len());
+            at += width;
+            match width {
+                0 => from + taken <= self.style.width,
+                width if is_last => taken <= *width,
+                width => taken < *width,
+            }
+        })
     }
 
     /// Words of `body`; `column` characters of this line are used, later lines begin at `indent`.

@@ -63,11 +63,7 @@ pub fn json(each: &Each<'_>, with_record: bool) -> serde_json::Result<String> {
         linerate: env!("CARGO_PKG_VERSION"),
         option: each.option,
         complete: each.complete(),
-        measurements: each
-            .parts
-            .iter()
-            .map(|one| part(one, with_record))
-            .collect(),
+        measurements: each.parts.iter().map(|one| part(one, with_record)).collect(),
     })
 }
 

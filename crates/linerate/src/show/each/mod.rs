@@ -118,17 +118,10 @@ pub(super) mod sample {
         let part = |(value, view): &'a (&'static str, Result<View, &'static str>)| Part {
             value,
             measured: match view {
-                Ok(view) => Ok(Done {
-                    view,
-                    record,
-                    saved: Some("blue-heron"),
-                }),
+                Ok(view) => Ok(Done { view, record, saved: Some("blue-heron") }),
                 Err(why) => Err(why),
             },
         };
-        Each {
-            option: "op",
-            parts: views.iter().map(part).collect(),
-        }
+        Each { option: "op", parts: views.iter().map(part).collect() }
     }
 }

@@ -16,10 +16,7 @@ pub(crate) fn page(each: &Each<'_>) -> Document {
     let mut doc = Document::new();
     let mut done = each.done();
     if done.any(|(_, done)| matches!(done.view, View::Sweep(_))) {
-        doc.heading(&format!(
-            "Typical whole round trips by size and {}",
-            each.option
-        ));
+        doc.heading(&format!("Typical whole round trips by size and {}", each.option));
         by_size(&mut doc, each);
     } else {
         doc.heading(&format!("Whole round trips by {}", each.option));
@@ -59,14 +56,10 @@ fn by_value(doc: &mut Document, each: &Each<'_>) {
 
 /// A row for each size, with a column for each value.
 fn by_size(doc: &mut Document, each: &Each<'_>) {
-    let columns: Vec<(&str, Vec<Timed<'_>>)> = each
-        .done()
-        .map(|(value, done)| (value, done.view.timed()))
-        .collect();
-    let mut sizes: Vec<Bytes> = columns
-        .iter()
-        .flat_map(|(_, timed)| timed.iter().map(|one| one.size))
-        .collect();
+    let columns: Vec<(&str, Vec<Timed<'_>>)> =
+        each.done().map(|(value, done)| (value, done.view.timed())).collect();
+    let mut sizes: Vec<Bytes> =
+        columns.iter().flat_map(|(_, timed)| timed.iter().map(|one| one.size)).collect();
     sizes.sort_unstable();
     sizes.dedup();
     let mut heads = vec![(Tone::Dim, "size")];
@@ -83,9 +76,7 @@ fn by_size(doc: &mut Document, each: &Each<'_>) {
         };
         let cells: Vec<String> = columns.iter().map(|(_, timed)| cell(timed)).collect();
         let told = columns.iter().zip(&cells);
-        let told: Vec<String> = told
-            .map(|((value, _), cell)| format!("{value} {cell}"))
-            .collect();
+        let told: Vec<String> = told.map(|((value, _), cell)| format!("{value} {cell}")).collect();
         let entry = Entry::new(&name, &[(Tone::Plain, &told.join(", "))], 2);
         let mut spans = vec![(Tone::Strong, name.as_str())];
         spans.extend(cells.iter().map(|cell| (Tone::Good, cell.as_str())));
@@ -107,10 +98,7 @@ mod tests {
         let each = sample::each(&views, &record);
         insta::assert_snapshot!("each_sweeps", page(&each).text(Style::PLAIN));
         insta::assert_snapshot!("each_markdown", page(&each).markdown());
-        let narrow = Style {
-            width: 40,
-            color: false,
-        };
+        let narrow = Style { width: 40, color: false };
         insta::assert_snapshot!("each_narrow", page(&each).text(narrow));
     }
 }

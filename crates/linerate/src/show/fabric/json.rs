@@ -256,10 +256,7 @@ fn problem(finding: &Finding) -> ProblemOut<'_> {
 }
 
 fn place(at: PortAt) -> PlaceOut {
-    PlaceOut {
-        node: at.node,
-        port: at.port,
-    }
+    PlaceOut { node: at.node, port: at.port }
 }
 
 fn node(node: &Node) -> NodeOut {
@@ -310,13 +307,9 @@ fn port(at: PortAt, port: &Port) -> PortOut {
         speed: lanes.map(|lanes| lanes.speed.name()),
         rate_bps: lanes.map(|lanes| lanes.rate().0),
         width_enabled: info.and_then(|info| info.width.enabled.widest()),
-        speed_enabled: info
-            .and_then(|info| info.speed.enabled.fastest())
-            .map(Speed::name),
+        speed_enabled: info.and_then(|info| info.speed.enabled.fastest()).map(Speed::name),
         width_supported: info.and_then(|info| info.width.supported.widest()),
-        speed_supported: info
-            .and_then(|info| info.speed.supported.fastest())
-            .map(Speed::name),
+        speed_supported: info.and_then(|info| info.speed.supported.fastest()).map(Speed::name),
         mtu_bytes: info.and_then(|info| info.mtu),
         partition_keys: port.keys.as_ref().map(|keys| {
             let words = keys.iter().map(|key| format!("{:#06x}", key.0));
@@ -339,9 +332,7 @@ fn counters(readings: &[(Nanos, Counters)]) -> Vec<CounterOut> {
             name: counter.name,
             value: last.values[n],
             full: last.is_full(n),
-            per_second: rise
-                .filter(|_| seconds > 0.0)
-                .map(|rise| rise as f64 / seconds),
+            per_second: rise.filter(|_| seconds > 0.0).map(|rise| rise as f64 / seconds),
         }
     };
     numbered.map(of).collect()

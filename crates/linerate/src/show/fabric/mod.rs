@@ -41,14 +41,7 @@ impl Walked {
         whole: bool,
     ) -> Self {
         let is_odd = network.gaps.iter().any(|gap| gap.why.is_odd());
-        Self {
-            findings: find(&network),
-            network,
-            through,
-            requests,
-            took,
-            whole: whole && !is_odd,
-        }
+        Self { findings: find(&network), network, through, requests, took, whole: whole && !is_odd }
     }
 
     /// Whether this host's port answered.

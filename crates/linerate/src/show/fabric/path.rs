@@ -25,21 +25,9 @@ pub(crate) struct Pinged {
 /// The page of `fabric ping`.
 pub(crate) fn pinged_page(of: &Pinged) -> Document {
     let mut doc = Document::new();
-    let Pinged {
-        name,
-        lid,
-        sent,
-        trips,
-    } = of;
-    let head = format!(
-        "{name} (LID {lid}): {} of {sent} requests answered",
-        trips.len()
-    );
-    let tone = if trips.len() == *sent as usize {
-        Tone::Strong
-    } else {
-        Tone::Warning
-    };
+    let Pinged { name, lid, sent, trips } = of;
+    let head = format!("{name} (LID {lid}): {} of {sent} requests answered", trips.len());
+    let tone = if trips.len() == *sent as usize { Tone::Strong } else { Tone::Warning };
     doc.line(&[(tone, &head)], 2);
     if let (Some(least), Some(most)) = (trips.iter().min(), trips.iter().max()) {
         let mean = Nanos(trips.iter().map(|trip| trip.0).sum::<u64>() / trips.len() as u64);
@@ -72,37 +60,24 @@ pub(crate) struct Way<'a> {
 /// The page of `fabric route`.
 pub(crate) fn routed(way: &Way<'_>) -> Document {
     let mut doc = Document::new();
-    let Way {
-        network,
-        from,
-        to,
-        lid,
-        route,
-    } = way;
+    let Way { network, from, to, lid, route } = way;
     let name = |at| network.name(at);
     let node = |node: usize| network.nodes[node].name();
     let (tone, end) = match route.end {
         End::Arrives(_) => (Tone::Strong, count(route.hops.len(), "link", "links")),
-        End::Loop(at) => (
-            Tone::Warning,
-            format!("runs in a circle: {} is passed again", node(at)),
-        ),
-        End::NoEntry(at) => (
-            Tone::Warning,
-            format!("ends at {}: its table has no entry for LID {lid}", node(at)),
-        ),
-        End::LinkDown(at) => (
-            Tone::Warning,
-            format!("ends at {}: this port has no active link", name(at)),
-        ),
-        End::Elsewhere(at) => (
-            Tone::Warning,
-            format!("ends at {}, which does not have LID {lid}", name(at)),
-        ),
-        End::Unknown(at) => (
-            Tone::Warning,
-            format!("unknown from {} on: what is there did not say", name(at)),
-        ),
+        End::Loop(at) => (Tone::Warning, format!("runs in a circle: {} is passed again", node(at))),
+        End::NoEntry(at) => {
+            (Tone::Warning, format!("ends at {}: its table has no entry for LID {lid}", node(at)))
+        }
+        End::LinkDown(at) => {
+            (Tone::Warning, format!("ends at {}: this port has no active link", name(at)))
+        }
+        End::Elsewhere(at) => {
+            (Tone::Warning, format!("ends at {}, which does not have LID {lid}", name(at)))
+        }
+        End::Unknown(at) => {
+            (Tone::Warning, format!("unknown from {} on: what is there did not say", name(at)))
+        }
     };
     let head = format!("{} to {} (LID {lid}): {end}", name(*from), name(*to));
     doc.line(&[(tone, &head)], 2);
@@ -136,20 +111,13 @@ fn path(doc: &mut Document, network: &Network, route: &Routed, to: PortAt) {
         };
         return doc.entry("Path record", &[(Tone::Warning, &why)], 2);
     };
-    let mut parts: Vec<String> = path
-        .mtu
-        .map(|mtu| format!("MTU {mtu}"))
-        .into_iter()
-        .collect();
+    let mut parts: Vec<String> = path.mtu.map(|mtu| format!("MTU {mtu}")).into_iter().collect();
     parts.extend(path.rate.map(|rate| format!("signals at {rate}")));
     parts.push(format!("service level {}", path.level));
     parts.push(format!("P_Key {:#06x}", path.key.0));
     doc.entry("Path record", &[(Tone::Plain, &parts.join(", "))], 2);
     // The port of a switch itself takes less than its links carry.
-    if [*from, to]
-        .iter()
-        .any(|end| end.port == 0 || network.nodes[end.node].is_switch())
-    {
+    if [*from, to].iter().any(|end| end.port == 0 || network.nodes[end.node].is_switch()) {
         return;
     }
     let mtus = route.hops.iter().map(|hop| network.port(*hop)?.info?.mtu);

@@ -43,10 +43,7 @@ pub(crate) fn check(walked: &Walked) -> Document {
     }
     for at in full(&walked.network).into_iter().take(LISTED) {
         let name = walked.network.name(at);
-        doc.line(
-            &[(Tone::Plain, &format!("{name}: a counter of errors is full"))],
-            2,
-        );
+        doc.line(&[(Tone::Plain, &format!("{name}: a counter of errors is full"))], 2);
     }
     doc
 }
@@ -61,18 +58,14 @@ fn headline(doc: &mut Document, walked: &Walked) {
     let size = size(network);
     let now = walked.findings.iter().filter(|f| f.now).count();
     let (tone, text) = match (network.nodes.is_empty(), now) {
-        (true, _) => (
-            Tone::Warning,
-            "no node answered: the network is unknown".to_owned(),
-        ),
+        (true, _) => (Tone::Warning, "no node answered: the network is unknown".to_owned()),
         (false, 0) if !walked.whole => (
             Tone::Warning,
             format!("no problem found so far in a network of {size}; the walk was cut short"),
         ),
-        (false, 0) if !walked.knows_own_port() => (
-            Tone::Warning,
-            "this host's port did not answer: the network is unknown".to_owned(),
-        ),
+        (false, 0) if !walked.knows_own_port() => {
+            (Tone::Warning, "this host's port did not answer: the network is unknown".to_owned())
+        }
         (false, 0) if !network.ports().any(|(_, port)| port.counters.len() > 1) => (
             Tone::Warning,
             format!("no problem found in a network of {size}; whether errors rise was not read"),
@@ -84,18 +77,14 @@ fn headline(doc: &mut Document, walked: &Walked) {
                 count(full(network).len(), "port", "ports")
             ),
         ),
-        (false, 0) if !walked.findings.is_empty() => (
-            Tone::Plain,
-            format!("no problem goes on in a network of {size}"),
-        ),
+        (false, 0) if !walked.findings.is_empty() => {
+            (Tone::Plain, format!("no problem goes on in a network of {size}"))
+        }
         (false, 0) if !network.gaps.is_empty() => (
             Tone::Warning,
             format!("no problem found in a network of {size}, as far as it answered"),
         ),
-        (false, 0) => (
-            Tone::Good,
-            format!("nothing is wrong with this network: {size}"),
-        ),
+        (false, 0) => (Tone::Good, format!("nothing is wrong with this network: {size}")),
         (false, 1) => (Tone::Strong, format!("1 problem in a network of {size}")),
         (false, n) => (Tone::Strong, format!("{n} problems in a network of {size}")),
     };
@@ -108,9 +97,7 @@ pub(super) fn count(n: usize, one: &str, many: &str) -> String {
 
 fn size(network: &Network) -> String {
     let switches = network.nodes.iter().filter(|node| node.is_switch()).count();
-    let hosts = (0..network.nodes.len())
-        .filter(|node| network.is_host(*node))
-        .count();
+    let hosts = (0..network.nodes.len()).filter(|node| network.is_host(*node)).count();
     let links = network.links().count();
     format!(
         "{}, {}, {}",
@@ -136,10 +123,7 @@ fn findings(doc: &mut Document, all: &[Finding], explain: bool) {
     }
     let left = rest.len().saturating_sub(LISTED);
     if left > 0 {
-        doc.line(
-            &[(Tone::Dim, &format!("and {left} more: --explain shows all"))],
-            2,
-        );
+        doc.line(&[(Tone::Dim, &format!("and {left} more: --explain shows all"))], 2);
     }
 }
 
@@ -168,29 +152,14 @@ fn detail(doc: &mut Document, finding: &Finding) {
 
 /// The port of this host.
 fn own(doc: &mut Document, network: &Network) {
-    let Some((own, port)) = network
-        .own()
-        .and_then(|own| Some((own, network.port(own)?)))
-    else {
+    let Some((own, port)) = network.own().and_then(|own| Some((own, network.port(own)?))) else {
         return;
     };
-    let guid = port
-        .guid
-        .map_or_else(String::new, |guid| format!(", GUID {guid}"));
-    doc.entry(
-        "This port",
-        &[(Tone::Strong, &network.name(own)), (Tone::Plain, &guid)],
-        2,
-    );
+    let guid = port.guid.map_or_else(String::new, |guid| format!(", GUID {guid}"));
+    doc.entry("This port", &[(Tone::Strong, &network.name(own)), (Tone::Plain, &guid)], 2);
     doc.detail(&[(Tone::Plain, &condition(port))], 2);
     if let Some(peer) = port.peer {
-        doc.detail(
-            &[(
-                Tone::Plain,
-                &format!("its cable ends in {}", network.name(peer)),
-            )],
-            2,
-        );
+        doc.detail(&[(Tone::Plain, &format!("its cable ends in {}", network.name(peer)))], 2);
     }
 }
 
@@ -225,11 +194,7 @@ fn managers(doc: &mut Document, network: &Network) {
     let mut label = "Manager";
     for (node, of) in network.managers() {
         let state = of.state.name();
-        let text = format!(
-            "{}: {state}, priority {}",
-            network.nodes[node].name(),
-            of.priority
-        );
+        let text = format!("{}: {state}, priority {}", network.nodes[node].name(), of.priority);
         doc.entry(label, &[(Tone::Plain, &text)], 2);
         label = "";
     }
@@ -271,14 +236,8 @@ fn each(doc: &mut Document, network: &Network, all: &[(PortAt, PortAt)]) {
     for (at, peer) in all {
         let port = network.port(*at);
         let speed = port.map_or_else(String::new, lanes);
-        let state = port
-            .and_then(|port| port.info?.state)
-            .map_or("unknown", LinkState::name);
-        let text = format!(
-            "{} - {}: {speed}, {state}",
-            network.name(*at),
-            network.name(*peer)
-        );
+        let state = port.and_then(|port| port.info?.state).map_or("unknown", LinkState::name);
+        let text = format!("{} - {}: {speed}, {state}", network.name(*at), network.name(*peer));
         doc.entry(label, &[(Tone::Plain, &text)], 2);
         label = "";
     }
@@ -329,12 +288,6 @@ fn unknown(doc: &mut Document, network: &Network) {
     }
     let left = sorts.len().saturating_sub(GAPS);
     if left > 0 {
-        doc.detail(
-            &[(
-                Tone::Dim,
-                &format!("and {left} more sorts: --json lists all"),
-            )],
-            2,
-        );
+        doc.detail(&[(Tone::Dim, &format!("and {left} more sorts: --json lists all"))], 2);
     }
 }

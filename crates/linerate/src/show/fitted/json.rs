@@ -118,12 +118,7 @@ pub(in crate::show) fn timer_out(timer: &Timer, agrees: &Agreement) -> TimerOut 
     TimerOut {
         period_ns: timer.period.0,
         points: timer.points,
-        setters: setters
-            .map(|setter| SetterOut {
-                name: setter.name,
-                look: setter.look,
-            })
-            .collect(),
+        setters: setters.map(|setter| SetterOut { name: setter.name, look: setter.look }).collect(),
     }
 }
 
@@ -146,11 +141,7 @@ pub(in crate::show) fn fit_out(fit: &Fit, agrees: &Agreement) -> FitOut {
 }
 
 fn knee(knee: &Knee) -> SpanOut {
-    SpanOut {
-        from_bytes: knee.from.0,
-        to_bytes: knee.to.0,
-        rate_bps: integer(knee.rate),
-    }
+    SpanOut { from_bytes: knee.from.0, to_bytes: knee.to.0, rate_bps: integer(knee.rate) }
 }
 
 fn candidate(candidate: Candidate) -> CandidateOut {

@@ -27,11 +27,7 @@ pub(super) enum Agreement {
 impl Agreement {
     /// What a rate between two ends may be compared with: on one machine no link is on the path.
     pub(super) fn of(same_machine: bool, facts: Facts) -> Self {
-        if same_machine {
-            Self::NoLink(facts)
-        } else {
-            Self::Path(facts)
-        }
+        if same_machine { Self::NoLink(facts) } else { Self::Path(facts) }
     }
 
     /// What may set a timer.
@@ -64,14 +60,7 @@ pub(super) fn rate(doc: &mut Document, what: &str, fit: Option<&Fit>, agrees: &A
     let others: Vec<String> = fit
         .knees
         .iter()
-        .map(|knee| {
-            format!(
-                "{} from {} to {}",
-                Rate(knee.rate as u64),
-                knee.from,
-                knee.to
-            )
-        })
+        .map(|knee| format!("{} from {} to {}", Rate(knee.rate as u64), knee.from, knee.to))
         .collect();
     if !others.is_empty() {
         below(doc, &format!("but {}", others.join(", ")));
@@ -84,20 +73,14 @@ pub(super) fn rate(doc: &mut Document, what: &str, fit: Option<&Fit>, agrees: &A
 fn hardware(doc: &mut Document, found: &Candidates) {
     let all = &found.possible;
     if all.is_empty() {
-        below(
-            doc,
-            "no standard link, slot or memory of such a path has this rate",
-        );
+        below(doc, "no standard link, slot or memory of such a path has this rate");
     }
     for candidate in all.iter().take(NAMED) {
         below(doc, &agrees(candidate));
     }
     if all.len() > NAMED {
         let more = all.len() - NAMED;
-        below(
-            doc,
-            &format!("and {more} more that fit less: --json has them"),
-        );
+        below(doc, &format!("and {more} more that fit less: --json has them"));
     }
     let stated = found.stated.iter().filter_map(stated);
     stated.for_each(|text| below(doc, &text));
@@ -153,17 +136,9 @@ fn agrees(candidate: &Candidate) -> String {
     } else {
         "as".to_owned()
     };
-    let known = if candidate.is_known {
-        ", which the path has"
-    } else {
-        ""
-    };
+    let known = if candidate.is_known { ", which the path has" } else { "" };
     let nearest = candidate.names.first().map_or(String::new(), nearest);
-    format!(
-        "{how} {}{known}: {}{nearest}",
-        candidate.words(),
-        fine(candidate.carries)
-    )
+    format!("{how} {}{known}: {}{nearest}", candidate.words(), fine(candidate.carries))
 }
 
 /// ` (13.84 Gb/s: reads of memory, payload 128 B)`.
@@ -194,11 +169,9 @@ fn stated(stated: &Stated) -> Option<String> {
 
 /// A rate with one digit more than usual: candidates are a few percent apart.
 fn fine(bits: Bounds) -> String {
-    bits.words(|v| {
-        if v < 1e9 {
-            Rate(v as u64).to_string()
-        } else {
-            format!("{:.2} Gb/s", v / 1e9)
-        }
-    })
+    bits.words(
+        |v| {
+            if v < 1e9 { Rate(v as u64).to_string() } else { format!("{:.2} Gb/s", v / 1e9) }
+        },
+    )
 }

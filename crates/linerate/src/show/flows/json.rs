@@ -223,12 +223,7 @@ pub(crate) fn flow(judged: &Judged) -> Option<FlowOut<'_>> {
         retransmitted: tcp.retransmitted,
         max_pacing_bps: tcp.max_pacing.map(|rate| exact(rate.0)),
         limits: judged.verdict.limits.iter().map(limit).collect(),
-        disturbances: judged
-            .verdict
-            .disturbances
-            .iter()
-            .map(disturbance)
-            .collect(),
+        disturbances: judged.verdict.disturbances.iter().map(disturbance).collect(),
         suspects: judged.suspects().into_iter().map(suspect).collect(),
         unknown: judged.unknown(),
         notes: judged.notes(),
@@ -238,17 +233,11 @@ pub(crate) fn flow(judged: &Judged) -> Option<FlowOut<'_>> {
 }
 
 fn end(end: SocketAddr) -> EndOut {
-    EndOut {
-        address: end.ip().to_canonical().to_string(),
-        port: end.port(),
-    }
+    EndOut { address: end.ip().to_canonical().to_string(), port: end.port() }
 }
 
 fn process(owner: &Owner) -> ProcessOut<'_> {
-    ProcessOut {
-        pid: owner.pid,
-        name: &owner.name,
-    }
+    ProcessOut { pid: owner.pid, name: &owner.name }
 }
 
 fn disturbance(disturbance: &Disturbance) -> DisturbanceOut<'_> {
@@ -269,11 +258,7 @@ fn limit(limit: &Limit) -> LimitOut<'_> {
 }
 
 fn suspect(answered: &Answered) -> SuspectOut<'_> {
-    SuspectOut {
-        cause: answered.cause,
-        outcome: answered.outcome,
-        why: &answered.why,
-    }
+    SuspectOut { cause: answered.cause, outcome: answered.outcome, why: &answered.why }
 }
 
 fn bytes(bytes: Bytes) -> u64 {
@@ -298,12 +283,7 @@ mod tests {
 
     #[test]
     fn full_and_empty_documents_fit_the_published_schema() {
-        let looks = [
-            sample::look(),
-            sample::by_network(),
-            sample::small_writes(),
-            sample::idle(),
-        ];
+        let looks = [sample::look(), sample::by_network(), sample::small_writes(), sample::idle()];
         for look in looks {
             fits(SCHEMA, &output(&look));
         }

@@ -54,11 +54,7 @@ impl Look {
             let model = flow(&one)?;
             let verdict = judge(&model);
             let flow = one;
-            Some(Judged {
-                flow,
-                model,
-                verdict,
-            })
+            Some(Judged { flow, model, verdict })
         });
         Self {
             complete,
@@ -88,11 +84,7 @@ impl Judged {
 
     /// The causes in play, if none could be supported.
     fn suspects(&self) -> Vec<&Answered> {
-        if self.verdict.limits.is_empty() {
-            suspects(&self.verdict)
-        } else {
-            Vec::new()
-        }
+        if self.verdict.limits.is_empty() { suspects(&self.verdict) } else { Vec::new() }
     }
 
     /// The rate at which the network limits the connection, if one flow cannot show the kind of limit: a rate

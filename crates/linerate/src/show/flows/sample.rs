@@ -53,11 +53,7 @@ fn flow(remote: &str, tables: Vec<Table>, gaps: Vec<Gap>) -> Flow {
             },
             ..HostFacts::default()
         },
-        readings: EndReadings {
-            tables,
-            gaps,
-            ..EndReadings::default()
-        },
+        readings: EndReadings { tables, gaps, ..EndReadings::default() },
     }
 }
 
@@ -74,16 +70,10 @@ fn windowed() -> Flow {
     ];
     let socket = [(m::SOCKET_UNREAD, 0), (m::SOCKET_RCVBUF, 131_072)];
     let thread = [(m::THREAD_RUN, 3_000_000), (m::THREAD_WAIT, 0)];
-    let tables = vec![
-        table(Flow::SUBJECT, &tcp),
-        table(Flow::SUBJECT, &socket),
-        table("t4711", &thread),
-    ];
+    let tables =
+        vec![table(Flow::SUBJECT, &tcp), table(Flow::SUBJECT, &socket), table("t4711", &thread)];
     Flow {
-        owners: vec![Owner {
-            pid: 4711,
-            name: "curl".to_owned(),
-        }],
+        owners: vec![Owner { pid: 4711, name: "curl".to_owned() }],
         ..flow("10.0.0.2:8000", tables, Vec::new())
     }
 }
@@ -125,21 +115,13 @@ fn upload(by_window: i64) -> Flow {
 
 /// Two transfers among many connections.
 pub(super) fn look() -> Look {
-    let seen = Seen {
-        connections: 12,
-        flows: vec![windowed(), held_by_far()],
-        gaps: Vec::new(),
-    };
+    let seen = Seen { connections: 12, flows: vec![windowed(), held_by_far()], gaps: Vec::new() };
     Look::judge(seen, true, Nanos(2_000_000_000), Duration::from_millis(3))
 }
 
 /// A transfer that the network holds back.
 pub(super) fn by_network() -> Look {
-    let seen = Seen {
-        connections: 1,
-        flows: vec![upload(0)],
-        gaps: Vec::new(),
-    };
+    let seen = Seen { connections: 1, flows: vec![upload(0)], gaps: Vec::new() };
     Look::judge(seen, true, Nanos(2_000_000_000), Duration::ZERO)
 }
 
@@ -164,11 +146,7 @@ pub(super) fn small_writes() -> Look {
     ];
     let seen = Seen {
         connections: 1,
-        flows: vec![flow(
-            "10.0.0.2:7002",
-            vec![table(Flow::SUBJECT, &tcp)],
-            Vec::new(),
-        )],
+        flows: vec![flow("10.0.0.2:7002", vec![table(Flow::SUBJECT, &tcp)], Vec::new())],
         gaps: Vec::new(),
     };
     Look::judge(seen, true, Nanos(2_000_000_000), Duration::ZERO)
@@ -181,10 +159,6 @@ pub(super) fn idle() -> Look {
         why: "cannot read sock_diag: Operation not permitted".to_owned(),
         hint: "sudo linerate flows".to_owned(),
     };
-    let seen = Seen {
-        connections: 0,
-        flows: Vec::new(),
-        gaps: vec![gap],
-    };
+    let seen = Seen { connections: 0, flows: Vec::new(), gaps: vec![gap] };
     Look::judge(seen, false, Nanos(700_000_000), Duration::ZERO)
 }

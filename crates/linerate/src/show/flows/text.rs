@@ -62,11 +62,7 @@ pub(crate) fn one(doc: &mut Document, judged: &Judged) {
     for disturbance in &judged.verdict.disturbances {
         let what = words::disturbance(disturbance);
         let most = format!(": {}", words::explains(disturbance));
-        let body = [
-            (Tone::Plain, "disturbed by "),
-            (Tone::Strong, &what),
-            (Tone::Plain, &most),
-        ];
+        let body = [(Tone::Plain, "disturbed by "), (Tone::Strong, &what), (Tone::Plain, &most)];
         doc.entry("", &body, 2);
         for evidence in &disturbance.evidence {
             doc.evidence(evidence);
@@ -97,11 +93,8 @@ fn owners(judged: &Judged) -> String {
 fn supported(doc: &mut Document, limit: &Limit) {
     let place = format!("{}: ", words::place(limit));
     let certainty = format!(" ({})", limit.certainty.name());
-    let body = [
-        (Tone::Plain, place.as_str()),
-        (Tone::Strong, limit.cause),
-        (Tone::Warning, &certainty),
-    ];
+    let body =
+        [(Tone::Plain, place.as_str()), (Tone::Strong, limit.cause), (Tone::Warning, &certainty)];
     doc.entry("", &body, 2);
     for evidence in &limit.evidence {
         doc.evidence(evidence);
@@ -204,16 +197,10 @@ mod tests {
     #[test]
     fn no_line_is_wider_than_the_page() {
         for width in [60, 80] {
-            let style = Style {
-                width,
-                color: false,
-            };
+            let style = Style { width, color: false };
             let page = text(&sample::look(), style);
             let words_alone = |line: &&str| line.trim_start().contains(' ');
-            let wide = page
-                .lines()
-                .filter(words_alone)
-                .find(|l| l.chars().count() > width);
+            let wide = page.lines().filter(words_alone).find(|l| l.chars().count() > width);
             assert_eq!(wide, None);
         }
     }

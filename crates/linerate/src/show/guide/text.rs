@@ -16,10 +16,7 @@ pub(crate) fn page(guide: &Guide) -> Document {
     }
     if !guide.others.is_empty() {
         doc.gap();
-        let others = format!(
-            "Other InfiniBand ports of this host: {}",
-            guide.others.join(", ")
-        );
+        let others = format!("Other InfiniBand ports of this host: {}", guide.others.join(", "));
         doc.line(&[(Tone::Dim, &others)], 2);
     }
     doc
@@ -29,16 +26,9 @@ pub(crate) fn page(guide: &Guide) -> Document {
 fn headline(doc: &mut Document, guide: &Guide) {
     let titles = |is: fn(&State) -> bool| {
         let found = guide.checks.iter().filter(|check| is(&check.state));
-        found
-            .map(|check| check.title)
-            .collect::<Vec<_>>()
-            .join(", ")
+        found.map(|check| check.title).collect::<Vec<_>>().join(", ")
     };
-    let ok = guide
-        .checks
-        .iter()
-        .filter(|check| matches!(check.state, State::Ok(_)))
-        .count();
+    let ok = guide.checks.iter().filter(|check| matches!(check.state, State::Ok(_))).count();
     let all = guide.checks.len();
     let subject = guide.port.as_deref().unwrap_or("InfiniBand");
     let wrong = titles(|state| matches!(state, State::Wrong(_)));
@@ -48,11 +38,7 @@ fn headline(doc: &mut Document, guide: &Guide) {
     let parts: Vec<String> = std::iter::once(format!("{ok} of {all} checks are ok"))
         .chain(rest.map(|(word, titles)| format!("{word}: {titles}")))
         .collect();
-    let tone = if guide.is_well() {
-        Tone::Good
-    } else {
-        Tone::Strong
-    };
+    let tone = if guide.is_well() { Tone::Good } else { Tone::Strong };
     doc.line(&[(tone, &format!("{subject}: {}", parts.join("; ")))], 2);
 }
 

@@ -25,20 +25,15 @@ pub(super) fn disks(doc: &mut Document, inventory: &Inventory) {
 fn lines(inventory: &Inventory, disk: &BlockDevice) -> String {
     let is_shown = |path: &&Path| disk.paths.len() > 1 || !path.device.is_empty();
     let ways = disk.paths.iter().filter(is_shown).map(way);
-    let lines: Vec<String> = std::iter::once(words(inventory, disk))
-        .chain(ways)
-        .collect();
+    let lines: Vec<String> = std::iter::once(words(inventory, disk)).chain(ways).collect();
     lines.join("\n")
 }
 
 /// `by nvme0: tcp, traddr=192.0.2.1,trsvcid=4420, live, optimized (nvme0c0n1)`.
 fn way(path: &Path) -> String {
     let known = [&path.transport, &path.address, &path.state, &path.ana_state];
-    let known: Vec<&str> = known
-        .into_iter()
-        .map(String::as_str)
-        .filter(|part| !part.is_empty())
-        .collect();
+    let known: Vec<&str> =
+        known.into_iter().map(String::as_str).filter(|part| !part.is_empty()).collect();
     let device = match path.device.as_str() {
         "" => String::new(),
         device => format!(" ({device})"),
@@ -57,12 +52,7 @@ pub(super) fn filesystems(doc: &mut Document, storage: &Storage) {
 
 /// `ext4 on dm-0 (logical volume) of sda, sdb`.
 fn lies_on(storage: &Storage, filesystem: &FileSystem) -> String {
-    let FileSystem {
-        kind,
-        device,
-        options,
-        ..
-    } = filesystem;
+    let FileSystem { kind, device, options, .. } = filesystem;
     if device.is_empty() {
         return [std::slice::from_ref(kind), options].concat().join(", ");
     }
@@ -87,11 +77,7 @@ fn words(inventory: &Inventory, disk: &BlockDevice) -> String {
         transport => transport.to_owned(),
     });
     if disk.paths.len() > 1 {
-        parts.push(format!(
-            "{} by {}",
-            count(disk.paths.len() as u64, "way"),
-            disk.policy
-        ));
+        parts.push(format!("{} by {}", count(disk.paths.len() as u64, "way"), disk.policy));
     }
     let queue = &disk.queue;
     if !queue.scheduler.is_empty() {

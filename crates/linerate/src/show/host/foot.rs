@@ -48,11 +48,7 @@ pub(super) fn unknown(doc: &mut Document, gaps: &[Gap], explain: bool) {
     for group in &groups {
         let left = most.saturating_sub(shown);
         for (why, whats) in group.whys.iter().take(left) {
-            let names = if explain {
-                whats.join(", ")
-            } else {
-                few(whats)
-            };
+            let names = if explain { whats.join(", ") } else { few(whats) };
             put(doc, label, &format!("{names}: {why}"));
             label = "";
         }
@@ -64,11 +60,7 @@ pub(super) fn unknown(doc: &mut Document, gaps: &[Gap], explain: bool) {
         more += hidden.map(|(_, whats)| whats.len()).sum::<usize>();
     }
     if more > 0 {
-        put(
-            doc,
-            "",
-            &format!("and {more} more: linerate host --explain"),
-        );
+        put(doc, "", &format!("and {more} more: linerate host --explain"));
     }
 }
 
@@ -77,10 +69,7 @@ fn groups(gaps: &[Gap]) -> Vec<Group<'_>> {
     for gap in gaps {
         let at = groups.iter().position(|group| group.hint == gap.hint);
         let at = at.unwrap_or_else(|| {
-            groups.push(Group {
-                hint: &gap.hint,
-                ..Group::default()
-            });
+            groups.push(Group { hint: &gap.hint, ..Group::default() });
             groups.len() - 1
         });
         let what = gap.what.strip_prefix("facts.").unwrap_or(&gap.what);
@@ -151,10 +140,7 @@ mod tests {
         assert_eq!(page(SHOWN, false), page(SHOWN, true));
         let more = page(SHOWN + 2, false);
         assert_eq!(more.lines().count(), SHOWN + 1);
-        assert!(
-            more.ends_with("and 2 more: linerate host --explain\n"),
-            "{more}"
-        );
+        assert!(more.ends_with("and 2 more: linerate host --explain\n"), "{more}");
         assert_eq!(page(SHOWN + 2, true).lines().count(), SHOWN + 2);
     }
 }

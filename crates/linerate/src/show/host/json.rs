@@ -221,18 +221,11 @@ pub fn json(inventory: &Inventory) -> serde_json::Result<String> {
         pci: pci::devices(&inventory.pci),
         ports: port::ports(inventory),
         live_fragments: inventory.network.fragments,
-        rdma: inventory
-            .infiniband
-            .devices
-            .iter()
-            .map(rdma::rdma)
-            .collect(),
+        rdma: inventory.infiniband.devices.iter().map(rdma::rdma).collect(),
         disks: inventory.storage.disks().map(storage::disk).collect(),
         volumes: storage::volumes(&inventory.storage),
         filesystems: storage::filesystems(&inventory.storage),
-        settings: settings
-            .map(|t| (t.name.as_str(), t.value.as_str()))
-            .collect(),
+        settings: settings.map(|t| (t.name.as_str(), t.value.as_str())).collect(),
         conntrack: inventory.conntrack,
         live_busy: inventory.busy.as_ref(),
         unknown: &inventory.gaps,
@@ -295,11 +288,7 @@ fn cpu(cpu: &Cpu) -> CpuOut<'_> {
 }
 
 fn idle(state: &IdleState) -> IdleOut<'_> {
-    IdleOut {
-        name: &state.name,
-        latency_ns: exact(state.latency.0),
-        disabled: state.disabled,
-    }
+    IdleOut { name: &state.name, latency_ns: exact(state.latency.0), disabled: state.disabled }
 }
 
 fn memory(memory: &Memory) -> MemoryOut<'_> {
@@ -355,15 +344,8 @@ mod tests {
         let mut inventory = sample::inventory();
         let nic = &mut inventory.network.nics[0];
         "ena".clone_into(&mut nic.driver);
-        let counter = |name: &str| Counter {
-            name: name.to_owned(),
-            value: 7,
-        };
-        let names = [
-            "pps_allowance_exceeded",
-            "conntrack_allowance_available",
-            "new_drops",
-        ];
+        let counter = |name: &str| Counter { name: name.to_owned(), value: 7 };
+        let names = ["pps_allowance_exceeded", "conntrack_allowance_available", "new_drops"];
         nic.counters = names.map(counter).to_vec();
         nic.stack.tunnel = TunnelKind::named("vxlan").map(|kind| kind.tunnel(None, true, Some(0)));
         inventory.network.fragments = Some(Fragments::default());
@@ -371,10 +353,7 @@ mod tests {
         fits(SCHEMA, &output);
         let port = &output["ports"][0];
         assert_eq!(port["tunnel"]["header_most_bytes"], 70);
-        assert_eq!(
-            port["counter_meanings"]["pps_allowance_exceeded"],
-            "allowance"
-        );
+        assert_eq!(port["counter_meanings"]["pps_allowance_exceeded"], "allowance");
         assert_eq!(port["counter_meanings"]["new_drops"], Value::Null);
         assert_eq!(output["live_fragments"]["created"], 0);
     }

@@ -23,9 +23,7 @@ pub(super) fn read(inventory: &Inventory) -> String {
         counted(inventory.interrupts.irqs.len(), "interrupt"),
         counted(inventory.storage.disks().count(), "disk"),
         counted(inventory.tunables.len(), "setting"),
-        inventory
-            .conntrack
-            .map(|_| "the table of connections".to_owned()),
+        inventory.conntrack.map(|_| "the table of connections".to_owned()),
         inventory.busy.as_ref().map(|_| "what runs now".to_owned()),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
@@ -37,10 +35,7 @@ pub(super) fn not_read(inventory: &Inventory) -> String {
     let parts = [
         (inventory.processors.cpus.is_empty(), "CPUs"),
         (inventory.network.nics.is_empty(), "ports"),
-        (
-            ports_of_files,
-            "offloads, rings and driver counters of ports",
-        ),
+        (ports_of_files, "offloads, rings and driver counters of ports"),
         (inventory.lacks("facts.pci"), "PCI devices"),
         (inventory.lacks("facts.pci.links"), "PCI links"),
         (inventory.interrupts.irqs.is_empty(), "interrupts"),
@@ -49,11 +44,8 @@ pub(super) fn not_read(inventory: &Inventory) -> String {
         (inventory.lacks("facts.block"), "disks"),
         (inventory.busy.is_none(), "what runs now"),
     ];
-    let all: Vec<&str> = parts
-        .into_iter()
-        .filter(|(lacks, _)| *lacks)
-        .map(|(_, name)| name)
-        .collect();
+    let all: Vec<&str> =
+        parts.into_iter().filter(|(lacks, _)| *lacks).map(|(_, name)| name).collect();
     let shown = &all[..all.len().min(NAMED)];
     match (shown, all.len() - shown.len(), inventory.gaps.len()) {
         ([], _, 0) => String::new(),
@@ -73,31 +65,19 @@ mod tests {
     fn parts_are_read_or_not() {
         let mut inventory = Inventory::default();
         assert_eq!(read(&inventory), "");
-        assert_eq!(
-            not_read(&inventory),
-            "CPUs, ports, interrupts, settings and 2 more"
-        );
+        assert_eq!(not_read(&inventory), "CPUs, ports, interrupts, settings and 2 more");
         inventory.processors.cpus = vec![Cpu::default(), Cpu::default()];
-        inventory.tunables = vec![Tunable {
-            name: "a".to_owned(),
-            value: "1".to_owned(),
-        }];
+        inventory.tunables = vec![Tunable { name: "a".to_owned(), value: "1".to_owned() }];
         assert_eq!(read(&inventory), "2 CPUs, 1 setting");
-        assert_eq!(
-            not_read(&inventory),
-            "ports, interrupts, memory modules, what runs now"
-        );
+        assert_eq!(not_read(&inventory), "ports, interrupts, memory modules, what runs now");
     }
 
     #[test]
     fn what_only_a_kernel_answers_is_named_of_a_tree() {
         let mut inventory = Inventory::default();
         inventory.network.nics = vec![linerate_core::facts::nic::Nic::default()];
-        inventory.gaps = vec![Gap {
-            what: "facts.network".to_owned(),
-            why: String::new(),
-            hint: String::new(),
-        }];
+        inventory.gaps =
+            vec![Gap { what: "facts.network".to_owned(), why: String::new(), hint: String::new() }];
         assert!(
             not_read(&inventory)
                 .starts_with("CPUs, offloads, rings and driver counters of ports, ")

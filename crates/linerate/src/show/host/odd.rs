@@ -21,11 +21,7 @@ const ALIKE: usize = 4;
 pub(super) fn oddities(doc: &mut Document, inventory: &Inventory, explain: bool) {
     let found = odd::find(inventory);
     let name = &inventory.machine.name;
-    let host = if name.is_empty() {
-        String::new()
-    } else {
-        format!("{name}: ")
-    };
+    let host = if name.is_empty() { String::new() } else { format!("{name}: ") };
     if found.is_empty() {
         return nothing(doc, &host, inventory);
     }
@@ -61,13 +57,7 @@ fn nothing(doc: &mut Document, host: &str, inventory: &Inventory) {
         let text = format!("{host}nothing was read, so that nothing odd was found");
         return doc.line(&[(Tone::Warning, &text)], 2);
     }
-    doc.line(
-        &[(
-            Tone::Good,
-            &format!("{host}nothing odd in what was read: {read}"),
-        )],
-        2,
-    );
+    doc.line(&[(Tone::Good, &format!("{host}nothing odd in what was read: {read}"))], 2);
     if !not_read.is_empty() {
         doc.line(&[(Tone::Dim, "Not read: "), (Tone::Plain, &not_read)], 2);
     }
@@ -120,11 +110,7 @@ impl<'a> Line<'a> {
             let at = *known.entry(what).or_insert(lines.len().min(ALIKE));
             if at == lines.len() {
                 let is_rest = at == ALIKE;
-                let what = if is_rest {
-                    "the same sort of thing"
-                } else {
-                    what
-                };
+                let what = if is_rest { "the same sort of thing" } else { what };
                 let all = Vec::new();
                 lines.push(Self { all, what, is_rest });
             }
@@ -301,9 +287,7 @@ mod tests {
     fn no_command_is_wrapped() {
         let inventory = inventory();
         let found = odd::find(&inventory);
-        let steps = found
-            .iter()
-            .flat_map(|odd| odd.fix.steps.iter().chain(&odd.fix.undo));
+        let steps = found.iter().flat_map(|odd| odd.fix.steps.iter().chain(&odd.fix.undo));
         let commands: Vec<&str> = steps.map(|step| step.command.as_str()).collect();
         assert!(commands.iter().any(|command| command.len() > 80));
         for width in [60, 80, 200] {
@@ -336,28 +320,15 @@ mod tests {
         };
         assert_eq!(first(0, 1), "1 oddity, read and not measured");
         assert_eq!(first(0, 2), "2 oddities, read and not measured");
-        assert_eq!(
-            first(1, 0),
-            "1 oddity, read and not measured; it limits eth0"
-        );
-        assert_eq!(
-            first(1, 1),
-            "2 oddities, read and not measured; 1 (!) limits eth0"
-        );
-        assert_eq!(
-            first(2, 1),
-            "3 oddities, read and not measured; 2 (!) limit eth0, eth1"
-        );
+        assert_eq!(first(1, 0), "1 oddity, read and not measured; it limits eth0");
+        assert_eq!(first(1, 1), "2 oddities, read and not measured; 1 (!) limits eth0");
+        assert_eq!(first(2, 1), "3 oddities, read and not measured; 2 (!) limit eth0, eth1");
     }
 
     #[test]
     fn what_is_alike_shares_a_line_and_of_one_sort_four_lines_are_shown() {
         let page = |half, damaged| page(&ports(half, damaged), false, 80);
-        assert_eq!(
-            page(1, 0).matches("half duplex").count(),
-            1,
-            "no list of one"
-        );
+        assert_eq!(page(1, 0).matches("half duplex").count(), 1, "no list of one");
         assert!(page(2, 0).contains("\n! eth0, eth1: half duplex"));
         assert!(page(5, 0).contains("\n! eth0, eth1, eth2, eth3 and 1 more: half duplex"));
         assert!(!page(0, 4).contains("the same sort"));
@@ -369,13 +340,8 @@ mod tests {
     fn a_list_of_more_than_nine_lines_is_cut() {
         let lines = |n: usize| {
             let odd = Oddity::default();
-            let lines: Vec<Line<'_>> = (0..n)
-                .map(|_| Line {
-                    all: vec![&odd],
-                    what: "odd",
-                    is_rest: false,
-                })
-                .collect();
+            let lines: Vec<Line<'_>> =
+                (0..n).map(|_| Line { all: vec![&odd], what: "odd", is_rest: false }).collect();
             let mut doc = Document::new();
             list(&mut doc, &lines, LISTED);
             let page = doc.text(Style::PLAIN);

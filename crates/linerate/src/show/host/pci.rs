@@ -32,10 +32,7 @@ const VENDORS: [(u16, &str); 18] = [
 ];
 
 /// Columns before a device below no bridge.
-const MARGIN: Columns = Columns {
-    wide: LABEL,
-    narrow: 2,
-};
+const MARGIN: Columns = Columns { wide: LABEL, narrow: 2 };
 
 /// The link of the device at an address, as it runs.
 pub(super) fn link_of(all: &[Device], address: &str) -> Option<Link> {
@@ -44,10 +41,7 @@ pub(super) fn link_of(all: &[Device], address: &str) -> Option<Link> {
 
 /// Devices that carry data, below their bridges.
 pub(super) fn tree(doc: &mut Document, all: &[Device]) {
-    let shown: Vec<&Device> = all
-        .iter()
-        .filter(|d| d.carries_data() && !d.is_virtual)
-        .collect();
+    let shown: Vec<&Device> = all.iter().filter(|d| d.carries_data() && !d.is_virtual).collect();
     let mut kept: BTreeSet<Address> = shown.iter().map(|d| d.address).collect();
     for device in &shown {
         kept.extend(bridges_above(all, device).iter().map(|b| b.address));
@@ -112,12 +106,9 @@ fn words(all: &[Device], device: &Device) -> String {
     }
     parts.extend(link(all, device));
     if !is_bridge {
-        let payload = device.payload.map(|p| {
-            format!(
-                "payload {} of {} B, reads {} B",
-                p.now, p.max, p.read_request
-            )
-        });
+        let payload = device
+            .payload
+            .map(|p| format!("payload {} of {} B, reads {} B", p.now, p.max, p.read_request));
         parts.extend(payload);
         parts.extend(device.node.map(|n| format!("node {n}")));
         parts.extend(device.iommu_group.map(|g| format!("IOMMU group {g}")));

@@ -23,9 +23,7 @@ pub(super) fn ports(doc: &mut Document, inventory: &Inventory) {
     let (cards, software): (Vec<&Nic>, Vec<&Nic>) =
         network.nics.iter().partition(|nic| has_device(nic));
     let mut lines = card_lines(inventory, &cards);
-    let software = software
-        .iter()
-        .map(|nic| (nic.name.as_str(), made(network, nic)));
+    let software = software.iter().map(|nic| (nic.name.as_str(), made(network, nic)));
     lines.extend(alike(software));
     for (i, line) in lines.iter().enumerate() {
         put(doc, if i == 0 { "Ports" } else { "" }, line);
@@ -130,10 +128,7 @@ fn served(nic: &Nic, irqs: &[&Irq]) -> Vec<String> {
         let cpus: Vec<u32> = cpus.into_iter().collect();
         (!cpus.is_empty()).then(|| format!("{what} {}", ranges(&cpus)))
     };
-    let parts = [
-        on("interrupts on CPUs", served),
-        on("RPS to CPUs", nic.rps_cpus()),
-    ];
+    let parts = [on("interrupts on CPUs", served), on("RPS to CPUs", nic.rps_cpus())];
     parts.into_iter().flatten().collect()
 }
 
@@ -160,10 +155,7 @@ fn settings(nic: &Nic) -> Vec<String> {
             Some(format!("{what} {now} of {most}"))
         };
         let rings = nic.rings.unwrap_or_default();
-        parts.extend(raisable(
-            "channels",
-            nic.channels.unwrap_or_default().combined,
-        ));
+        parts.extend(raisable("channels", nic.channels.unwrap_or_default().combined));
         parts.extend(raisable("rx ring", rings.rx));
         parts.extend(raisable("tx ring", rings.tx));
     }
@@ -173,10 +165,7 @@ fn settings(nic: &Nic) -> Vec<String> {
 /// Errors and drops since boot, by place: first the kernel's counters, then additional ones of the driver.
 fn since_boot(nic: &Nic) -> Option<String> {
     let kernel = nic.errors.counted();
-    let mut all: Vec<String> = kernel
-        .iter()
-        .map(|(name, n)| format!("{n} {name}"))
-        .collect();
+    let mut all: Vec<String> = kernel.iter().map(|(name, n)| format!("{n} {name}")).collect();
     // A counter with the same value as one of the kernel's is the same counter under another name.
     let besides =
         |c: &&Counter| !counted::is_of_kernel(&c.name) && kernel.iter().all(|(_, n)| *n != c.value);
@@ -273,11 +262,7 @@ pub(super) fn infiniband(doc: &mut Document, inventory: &Inventory) {
     for (i, (device, port)) in ports.enumerate() {
         let label = if i == 0 { "InfiniBand" } else { "" };
         let words = ib_port(inventory, device, port);
-        put(
-            doc,
-            label,
-            &format!("{} port {}: {words}", device.name, port.number),
-        );
+        put(doc, label, &format!("{} port {}: {words}", device.name, port.number));
     }
     for device in &inventory.infiniband.devices {
         for line in board(device) {
@@ -293,10 +278,7 @@ fn board(device: &IbDevice) -> Vec<String> {
     }
     let id = &device.board;
     let Some(known) = board::of(id) else {
-        return vec![format!(
-            "{}: board {id}, not known to linerate",
-            device.name
-        )];
+        return vec![format!("{}: board {id}, not known to linerate", device.name)];
     };
     let seller = match known.sold_by {
         "" => String::new(),
@@ -310,12 +292,11 @@ fn board(device: &IbDevice) -> Vec<String> {
         known.ports_in_words()
     )];
     let newer = known.newer_firmware(&device.firmware);
-    lines.extend(newer.map(|newer| {
-        format!(
-            "{}: firmware {}; there is {newer}",
-            device.name, device.firmware
-        )
-    }));
+    lines.extend(
+        newer.map(|newer| {
+            format!("{}: firmware {}; there is {newer}", device.name, device.firmware)
+        }),
+    );
     lines
 }
 
@@ -324,11 +305,7 @@ fn ib_port(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> String {
     if !device.model.is_empty() {
         parts.push(device.model.clone());
     }
-    parts.extend(
-        port.layer
-            .filter(|l| *l != Layer::InfiniBand)
-            .map(|l| l.name().to_owned()),
-    );
+    parts.extend(port.layer.filter(|l| *l != Layer::InfiniBand).map(|l| l.name().to_owned()));
     let state = port.state.map_or("state unknown", LinkState::name);
     parts.push(match port.physical {
         Some(PhysicalState::LinkUp) | None => state.to_owned(),
@@ -358,11 +335,7 @@ fn rate(device: &IbDevice, port: &IbPort) -> Option<String> {
     }
     let rate = port.agreed()?;
     let words = rate.to_string();
-    Some(if device.software {
-        format!("software device, nominal rate {words}")
-    } else {
-        words
-    })
+    Some(if device.software { format!("software device, nominal rate {words}") } else { words })
 }
 
 /// The GUIDs of a port and its device, in the format of tools.
@@ -382,15 +355,10 @@ mod tests {
 
     /// What is told since boot of a port with this driver.
     fn told(driver: &str, missed: u64, counters: &[(&str, u64)]) -> Option<String> {
-        let counters = counters.iter().map(|&(name, value)| Counter {
-            name: name.to_owned(),
-            value,
-        });
-        let mut nic = Nic {
-            driver: driver.to_owned(),
-            counters: counters.collect(),
-            ..Nic::default()
-        };
+        let counters =
+            counters.iter().map(|&(name, value)| Counter { name: name.to_owned(), value });
+        let mut nic =
+            Nic { driver: driver.to_owned(), counters: counters.collect(), ..Nic::default() };
         nic.errors.rx_missed = Some(missed);
         since_boot(&nic)
     }
@@ -399,14 +367,8 @@ mod tests {
     fn counters_of_a_driver_are_told_by_what_they_mean() {
         let ixgbe = [("rx_no_dma_resources", 7), ("tx_busy", 3)];
         let words = "7 rx_no_dma_resources (the receive ring was full)";
-        assert_eq!(
-            told("ixgbe", 0, &ixgbe).unwrap(),
-            format!("since boot: {words}")
-        );
-        assert_eq!(
-            told("ixgbe", 2, &ixgbe).unwrap(),
-            format!("since boot: 2 rx missed, {words}")
-        );
+        assert_eq!(told("ixgbe", 0, &ixgbe).unwrap(), format!("since boot: {words}"));
+        assert_eq!(told("ixgbe", 2, &ixgbe).unwrap(), format!("since boot: 2 rx missed, {words}"));
         assert_eq!(
             told("unheard", 0, &[("some_drops", 7)]).unwrap(),
             "since boot: 7 some_drops (meaning not known to linerate)"
@@ -415,15 +377,9 @@ mod tests {
 
     #[test]
     fn what_costs_no_packets_and_what_the_kernel_counts_as_well_is_left_out() {
-        let ena = [
-            ("conntrack_allowance_available", 900),
-            ("pps_allowance_exceeded", 0),
-        ];
+        let ena = [("conntrack_allowance_available", 900), ("pps_allowance_exceeded", 0)];
         assert_eq!(told("ena", 0, &ena), None);
-        assert_eq!(
-            told("mlx5_core", 0, &[("rx_steer_missed_packets", 9)]),
-            None
-        );
+        assert_eq!(told("mlx5_core", 0, &[("rx_steer_missed_packets", 9)]), None);
         let both = [("rx_out_of_buffer", 12), ("rx_missed_errors", 11)];
         let once = told("mlx5_core", 12, &both).unwrap();
         assert_eq!(once, "since boot: 12 rx missed");

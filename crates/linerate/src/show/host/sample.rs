@@ -74,12 +74,7 @@ pub(super) fn inventory() -> Inventory {
         Module::default(),
     ]);
     sample.busy = Some(cpu::Busy {
-        cpus: vec![cpu::CpuLoad {
-            cpu: 1,
-            busy: 0.95,
-            interrupts: 0.4,
-            stolen: 0.0,
-        }],
+        cpus: vec![cpu::CpuLoad { cpu: 1, busy: 0.95, interrupts: 0.4, stolen: 0.0 }],
         processes: vec![cpu::Process {
             pid: 712,
             name: "backup".to_owned(),
@@ -91,12 +86,7 @@ pub(super) fn inventory() -> Inventory {
 }
 
 fn pci() -> Vec<Device> {
-    let link = |width| {
-        Some(Link {
-            speed: Some(Transfers(8_000_000_000)),
-            width: Some(width),
-        })
-    };
+    let link = |width| Some(Link { speed: Some(Transfers(8_000_000_000)), width: Some(width) });
     let device = |address: &str, class, max| Device {
         address: address.parse().unwrap_or_default(),
         class,
@@ -106,21 +96,14 @@ fn pci() -> Vec<Device> {
         ..Device::default()
     };
     let mut port = device("0000:80:02.0", 0x06_0400, link(4));
-    port.buses = Some(Buses {
-        secondary: 0x82,
-        subordinate: 0x82,
-    });
+    port.buses = Some(Buses { secondary: 0x82, subordinate: 0x82 });
     port.kind = Some(PortKind::Root);
     let mut card = device("0000:82:00.0", 0x02_0000, link(8));
     (card.vendor, card.device) = (0x15b3, 0x1003);
     card.driver = "mlx4_core".to_owned();
     card.names = vec!["mlx4_0".to_owned(), "eth2".to_owned()];
     card.kind = Some(PortKind::Endpoint);
-    card.payload = Some(Payload {
-        now: 256,
-        max: 512,
-        read_request: 4096,
-    });
+    card.payload = Some(Payload { now: 256, max: 512, read_request: 4096 });
     card.iommu_group = Some(41);
     let other = Device {
         address: "0000:00:1f.3".parse().unwrap_or_default(),
@@ -194,29 +177,16 @@ fn cards() -> [Nic; 2] {
         driver: driver.to_owned(),
         pci: pci.to_owned(),
         mtu: Some(9000),
-        stack: Stack {
-            above: Some(9),
-            ..Stack::default()
-        },
+        stack: Stack { above: Some(9), ..Stack::default() },
         ..Nic::default()
     };
     let mut used = card("eth2", 2, "mlx4_en", "0000:82:00.0");
     used.node = Some(1);
     used.up = true;
     used.link.speed = Some(Rate(40_000_000_000));
-    used.queues = vec![
-        queue(Direction::Rx, 0),
-        queue(Direction::Rx, 1),
-        queue(Direction::Tx, 0),
-    ];
-    let setting = |now, most| Setting {
-        now: Some(now),
-        most: Some(most),
-    };
-    used.rings = Some(Rings {
-        rx: setting(1024, 8192),
-        tx: setting(1024, 1024),
-    });
+    used.queues = vec![queue(Direction::Rx, 0), queue(Direction::Rx, 1), queue(Direction::Tx, 0)];
+    let setting = |now, most| Setting { now: Some(now), most: Some(most) };
+    used.rings = Some(Rings { rx: setting(1024, 8192), tx: setting(1024, 1024) });
     used.offloads = Some(Offloads {
         on: vec!["rx-gro".to_owned()],
         off: vec!["tx-tcp-segmentation".to_owned()],
@@ -224,19 +194,10 @@ fn cards() -> [Nic; 2] {
     used.channels = Some(Channels::default());
     used.coalesce = Some(Coalesce::default());
     used.pause = Some(Pause::default());
-    used.fec = Some(Fec {
-        active: "RS".to_owned(),
-        ..Fec::default()
-    });
-    used.rss = Some(Rss {
-        function: "toeplitz".to_owned(),
-        table: vec![0, 1, 0, 1],
-    });
+    used.fec = Some(Fec { active: "RS".to_owned(), ..Fec::default() });
+    used.rss = Some(Rss { function: "toeplitz".to_owned(), table: vec![0, 1, 0, 1] });
     used.errors.rx_missed = Some(12);
-    used.counters = vec![Counter {
-        name: "rx_out_of_buffer".to_owned(),
-        value: 12,
-    }];
+    used.counters = vec![Counter { name: "rx_out_of_buffer".to_owned(), value: 12 }];
     let mut spare = card("eth3", 3, "tg3", "0000:01:00.0");
     spare.down = "no cable".to_owned();
     [used, spare]
@@ -296,10 +257,7 @@ fn interrupts() -> Interrupts {
         effective: vec![cpu],
         ..Irq::default()
     };
-    Interrupts {
-        irqs: vec![irq(64, 1), irq(65, 0)],
-        gaps: Vec::new(),
-    }
+    Interrupts { irqs: vec![irq(64, 1), irq(65, 0)], gaps: Vec::new() }
 }
 
 fn infiniband() -> Infiniband {
@@ -307,11 +265,7 @@ fn infiniband() -> Infiniband {
         number: 1,
         state: Some(LinkState::Initializing),
         physical: Some(PhysicalState::LinkUp),
-        rate: Some(IbRate {
-            rate: Rate(40_000_000_000),
-            width: 4,
-            speed: "QDR".to_owned(),
-        }),
+        rate: Some(IbRate { rate: Rate(40_000_000_000), width: 4, speed: "QDR".to_owned() }),
         layer: Some(Layer::InfiniBand),
         lid: Some(0),
         sm_lid: Some(0),
@@ -371,11 +325,7 @@ fn storage() -> Storage {
     remote.options = vec!["proto=tcp".to_owned(), "nconnect=4".to_owned()];
     Storage {
         devices,
-        filesystems: vec![
-            mounted("/", "ext4", "sda1"),
-            mounted("/data", "xfs", "sdb"),
-            remote,
-        ],
+        filesystems: vec![mounted("/", "ext4", "sda1"), mounted("/data", "xfs", "sdb"), remote],
         ..Storage::default()
     }
 }

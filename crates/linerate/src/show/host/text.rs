@@ -46,16 +46,9 @@ pub(crate) fn page(inventory: &Inventory, explain: bool) -> Document {
 
 fn machine(doc: &mut Document, machine: &Machine, processors: &Processors) {
     let named = [&machine.name, &machine.vendor, &machine.product];
-    let named: Vec<&str> = named
-        .into_iter()
-        .map(String::as_str)
-        .filter(|t| !t.is_empty())
-        .collect();
-    put(
-        doc,
-        "Machine",
-        &or_unknown(named.join(", "), "of unknown make"),
-    );
+    let named: Vec<&str> =
+        named.into_iter().map(String::as_str).filter(|t| !t.is_empty()).collect();
+    put(doc, "Machine", &or_unknown(named.join(", "), "of unknown make"));
     let platform = &machine.platform;
     let by = [platform.hypervisor, platform.cloud];
     let by: Vec<&str> = by.into_iter().filter(|t| !t.is_empty()).collect();
@@ -68,12 +61,7 @@ fn machine(doc: &mut Document, machine: &Machine, processors: &Processors) {
         (None, _) => "whether it is virtual is unknown".to_owned(),
     };
     let mut parts = vec![stands];
-    parts.extend(
-        machine
-            .container
-            .iter()
-            .map(|c| format!("signs of a container ({c})")),
-    );
+    parts.extend(machine.container.iter().map(|c| format!("signs of a container ({c})")));
     parts.extend(machine.cpu_quota.map(|q| format!("quota of {q:.2} CPUs")));
     let allowed = &machine.cpus_allowed;
     if !allowed.is_empty() && allowed.len() < processors.cpus.len() {
@@ -90,11 +78,7 @@ fn machine(doc: &mut Document, machine: &Machine, processors: &Processors) {
 }
 
 fn or_unknown(text: String, unknown: &str) -> String {
-    if text.is_empty() {
-        unknown.to_owned()
-    } else {
-        text
-    }
+    if text.is_empty() { unknown.to_owned() } else { text }
 }
 
 fn processors(doc: &mut Document, all: &Processors) {
@@ -108,11 +92,7 @@ fn processors(doc: &mut Document, all: &Processors) {
     put(
         doc,
         "CPUs",
-        &format!(
-            "{}: {}",
-            parts.join(", "),
-            or_unknown(all.model.clone(), "model unknown")
-        ),
+        &format!("{}: {}", parts.join(", "), or_unknown(all.model.clone(), "model unknown")),
     );
     for kind in &all.kinds {
         more(doc, &format!("{}: CPUs {}", kind.name, ranges(&kind.cpus)));
@@ -140,12 +120,7 @@ fn cache_words(cache: &Cache) -> String {
         "Instruction" => "i",
         _ => "",
     };
-    let Cache {
-        level,
-        count: n,
-        size,
-        ..
-    } = cache;
+    let Cache { level, count: n, size, .. } = cache;
     let shared = count(cache.shared_by as u64, "CPU");
     format!("L{level}{kind} {n} x {size} ({shared})")
 }
@@ -165,21 +140,12 @@ fn clock_line(clock: &Clock, cpus: &[u32], all: &[Cpu]) -> String {
     let mut parts = Vec::new();
     parts.extend(clock.nominal.map(|c| format!("nominal {c}")));
     parts.extend(clock.max.map(|c| format!("up to {c}")));
-    parts.extend(
-        clock
-            .limit
-            .filter(|l| Some(*l) != clock.max)
-            .map(|c| format!("allowed {c}")),
-    );
+    parts.extend(clock.limit.filter(|l| Some(*l) != clock.max).map(|c| format!("allowed {c}")));
     let now = |cpu: &Cpu| cpu.clock.now.filter(|_| cpus.contains(&cpu.id));
     let now: Vec<Hertz> = all.iter().filter_map(now).collect();
     if let (Some(low), Some(high)) = (now.iter().min(), now.iter().max()) {
         let (low, high) = (low.to_string(), high.to_string());
-        parts.push(if low == high {
-            format!("now {low}")
-        } else {
-            format!("now {low} to {high}")
-        });
+        parts.push(if low == high { format!("now {low}") } else { format!("now {low} to {high}") });
     }
     if !clock.governor.is_empty() {
         parts.push(format!("governor {} ({})", clock.governor, clock.driver));
@@ -221,13 +187,7 @@ fn memory(doc: &mut Document, memory: &Memory) {
         return;
     };
     let filled = modules.iter().filter(|m| m.size.is_some()).count();
-    more(
-        doc,
-        &format!(
-            "{filled} of {} hold a module",
-            count(modules.len() as u64, "slot")
-        ),
-    );
+    more(doc, &format!("{filled} of {} hold a module", count(modules.len() as u64, "slot")));
     let mut sorts: Vec<(String, Vec<&str>)> = Vec::new();
     for module in modules.iter().filter(|m| m.size.is_some()) {
         let words = module_words(module);
@@ -237,10 +197,7 @@ fn memory(doc: &mut Document, memory: &Memory) {
         }
     }
     for (words, places) in sorts {
-        more(
-            doc,
-            &format!("{} x {words}: {}", places.len(), places.join(", ")),
-        );
+        more(doc, &format!("{} x {words}: {}", places.len(), places.join(", ")));
     }
 }
 
@@ -250,9 +207,7 @@ fn module_words(module: &Module) -> String {
         parts.push(module.kind.to_owned());
     }
     parts.extend(module.now.or(module.rated).map(Transfers::mega));
-    let slower = module
-        .rated
-        .filter(|r| module.now.is_some_and(|now| now != *r));
+    let slower = module.rated.filter(|r| module.now.is_some_and(|now| now != *r));
     parts.extend(slower.map(|r| format!("(rated {})", r.mega())));
     parts.extend(module.width_bits.map(|w| format!("{w} bits")));
     if module.ecc == Some(true) {
@@ -268,12 +223,7 @@ pub(super) fn busy(doc: &mut Document, label: &str, busy: &Busy) {
     let most: Option<&CpuLoad> = busy.cpus.iter().max_by(|a, b| a.busy.total_cmp(&b.busy));
     let mut parts = vec![format!("CPUs {} on average", percent(mean))];
     parts.extend(most.map(|l| {
-        format!(
-            "most: CPU {} {} ({} in interrupts)",
-            l.cpu,
-            percent(l.busy),
-            percent(l.interrupts)
-        )
+        format!("most: CPU {} {} ({} in interrupts)", l.cpu, percent(l.busy), percent(l.interrupts))
     }));
     put(doc, label, &parts.join(", "));
     for process in busy.processes.iter().filter(|p| p.cpus >= SHOWN) {
@@ -309,10 +259,7 @@ mod tests {
         );
         insta::assert_snapshot!("host_page", plain);
         for width in [40, 60, 200] {
-            let style = Style {
-                width,
-                color: false,
-            };
+            let style = Style { width, color: false };
             insta::assert_snapshot!(format!("host_page_{width}"), text(&inventory(), style));
         }
         insta::assert_snapshot!("host_page_markdown", page(&inventory(), false).markdown());
@@ -335,10 +282,7 @@ mod tests {
         };
         let few = page(4);
         assert!(few.contains("eth3: iavf"), "{few}");
-        assert!(
-            few.contains("\n! eth0, eth1, eth2, eth3: half duplex"),
-            "{few}"
-        );
+        assert!(few.contains("\n! eth0, eth1, eth2, eth3: half duplex"), "{few}");
         let many = page(600);
         assert!(many.contains("and 596 more: half duplex"), "{many}");
         let words: Vec<&str> = many.split_whitespace().collect();

@@ -36,13 +36,7 @@ pub(crate) fn watch(change: &Change) -> Document {
 }
 
 fn traffic(port: &PortChange) -> String {
-    let PortChange {
-        rx,
-        tx,
-        rx_packets,
-        tx_packets,
-        ..
-    } = port;
+    let PortChange { rx, tx, rx_packets, tx_packets, .. } = port;
     let state = match (port.was_up, port.up) {
         (true, false) => ", the link went down",
         (false, true) => ", the link came up",
@@ -55,9 +49,7 @@ fn traffic(port: &PortChange) -> String {
 fn interrupts(port: &PortChange) -> Option<String> {
     let mut served = port.interrupts.clone();
     served.sort_by(|a, b| b.1.total_cmp(&a.1));
-    let words = served
-        .iter()
-        .map(|(cpu, n)| format!("{n:.0}/s on CPU {cpu}"));
+    let words = served.iter().map(|(cpu, n)| format!("{n:.0}/s on CPU {cpu}"));
     let words: Vec<String> = words.collect();
     (!words.is_empty()).then(|| format!("interrupts {}", few(&words)))
 }
@@ -71,11 +63,9 @@ fn counted(port: &PortChange) -> Option<String> {
 fn driver_counter(port: &PortChange, grown: &Grown) -> String {
     let Grown { name, by, meaning } = grown;
     match meaning {
-        Some(meaning) => format!(
-            "{name} grew by {by}: {}; do: {}",
-            meaning.words(),
-            meaning.fix(&port.name)
-        ),
+        Some(meaning) => {
+            format!("{name} grew by {by}: {}; do: {}", meaning.words(), meaning.fix(&port.name))
+        }
         None => format!("{name} grew by {by}, meaning not known to linerate"),
     }
 }
@@ -91,12 +81,7 @@ mod tests {
 
     #[test]
     fn ports_that_did_something_have_lines_and_others_are_counted() {
-        let load = CpuLoad {
-            cpu: 3,
-            busy: 0.97,
-            interrupts: 0.6,
-            stolen: 0.0,
-        };
+        let load = CpuLoad { cpu: 3, busy: 0.97, interrupts: 0.6, stolen: 0.0 };
         let port = PortChange {
             name: "eth0".to_owned(),
             was_up: true,
@@ -111,24 +96,14 @@ mod tests {
                     by: 40,
                     meaning: Some(Meaning::RingFull),
                 },
-                Grown {
-                    name: "new_drops".to_owned(),
-                    by: 2,
-                    meaning: None,
-                },
+                Grown { name: "new_drops".to_owned(), by: 2, meaning: None },
             ],
             ..PortChange::default()
         };
-        let quiet = |name: &str| PortChange {
-            name: name.to_owned(),
-            ..PortChange::default()
-        };
+        let quiet = |name: &str| PortChange { name: name.to_owned(), ..PortChange::default() };
         let change = Change {
             time: Nanos(1_000_000_000),
-            busy: Some(Busy {
-                cpus: vec![load],
-                processes: Vec::new(),
-            }),
+            busy: Some(Busy { cpus: vec![load], processes: Vec::new() }),
             ports: vec![port, quiet("eth1"), quiet("eth2")],
             gaps: Vec::new(),
         };

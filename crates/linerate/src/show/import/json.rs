@@ -289,10 +289,7 @@ fn headline(headline: &Headline) -> HeadlineOut<'_> {
         certainty: headline.certainty,
         what: &headline.what,
         evidence: &headline.evidence,
-        run: headline.run.as_ref().map(|run| RunOut {
-            file: &run.file,
-            line: run.line,
-        }),
+        run: headline.run.as_ref().map(|run| RunOut { file: &run.file, line: run.line }),
         candidates: &headline.candidates,
         ruled_out: &headline.ruled_out,
         next: headline.next.as_ref().map(next),
@@ -422,10 +419,7 @@ fn disk_row(row: &DiskRow) -> DiskRowOut {
 }
 
 fn source(source: &Source) -> ReadOut<'_> {
-    let notes = source.notes.iter().map(|note| NoteOut {
-        line: note.line,
-        what: &note.what,
-    });
+    let notes = source.notes.iter().map(|note| NoteOut { line: note.line, what: &note.what });
     ReadOut {
         file: &source.file,
         side: source.side,

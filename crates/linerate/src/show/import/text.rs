@@ -204,16 +204,8 @@ const COLUMNS: [Column; 11] = [
     ("p99.9", |_, row| micros(row.p999), " us"),
     ("max", |_, row| micros(row.most), " us"),
     ("rate", rate, ""),
-    (
-        "messages/s",
-        |_, row| row.messages.map_or(String::new(), |n| format!("{n:.0}")),
-        "",
-    ),
-    (
-        "samples",
-        |_, row| row.samples.map_or(String::new(), |n| n.to_string()),
-        "",
-    ),
+    ("messages/s", |_, row| row.messages.map_or(String::new(), |n| format!("{n:.0}")), ""),
+    ("samples", |_, row| row.samples.map_or(String::new(), |n| n.to_string()), ""),
 ];
 
 fn rate(sizes: &Sizes, row: &SizeRow) -> String {
@@ -232,15 +224,10 @@ fn sizes(doc: &mut Document, table: &Sized<'_>) {
     };
     doc.heading(&format!("{}{trip}", table.name));
     let rows = &table.sizes.rows;
-    let filled = |column: &&Column| {
-        rows.iter()
-            .any(|row| !column.1(table.sizes, row).is_empty())
-    };
+    let filled = |column: &&Column| rows.iter().any(|row| !column.1(table.sizes, row).is_empty());
     let columns: Vec<&Column> = COLUMNS.iter().filter(filled).collect();
     let width = |column: &&Column| {
-        let cells = rows
-            .iter()
-            .map(|row| column.1(table.sizes, row).chars().count());
+        let cells = rows.iter().map(|row| column.1(table.sizes, row).chars().count());
         cells.chain([column.0.len()]).max().unwrap_or(0) + 2
     };
     let widths: Vec<usize> = columns.iter().map(width).collect();
@@ -248,10 +235,7 @@ fn sizes(doc: &mut Document, table: &Sized<'_>) {
     let least = widths.iter().sum::<usize>().saturating_sub(2);
     let mut out = Table::new(&widths).head(&head).least(least);
     for row in rows.iter().take(ROWS) {
-        let cells: Vec<String> = columns
-            .iter()
-            .map(|column| column.1(table.sizes, row))
-            .collect();
+        let cells: Vec<String> = columns.iter().map(|column| column.1(table.sizes, row)).collect();
         let entry = narrow(&columns, &cells);
         let cells: Vec<_> = cells.iter().map(|c| (Tone::Plain, c.as_str())).collect();
         out.row_or(&cells, entry);
@@ -267,9 +251,8 @@ fn sizes(doc: &mut Document, table: &Sized<'_>) {
 fn narrow(columns: &[&Column], cells: &[String]) -> Entry {
     let named = columns.iter().zip(cells).skip(1);
     let filled = named.filter(|(_, cell)| !cell.is_empty());
-    let named: Vec<String> = filled
-        .map(|((name, _, unit), cell)| format!("{name} {cell}{unit}"))
-        .collect();
+    let named: Vec<String> =
+        filled.map(|((name, _, unit), cell)| format!("{name} {cell}{unit}")).collect();
     let size = cells.first().map_or("", String::as_str);
     Entry::new(size, &[(Tone::Plain, &named.join(", "))], 2)
 }
@@ -415,11 +398,7 @@ fn oddities(doc: &mut Document, explained: &Explained<'_>) {
                 Side::Far => "Far host",
             };
             let subject = format!("{}: ", odd.subject);
-            doc.entry(
-                label,
-                &[(Tone::Strong, &subject), (Tone::Plain, &odd.what)],
-                2,
-            );
+            doc.entry(label, &[(Tone::Strong, &subject), (Tone::Plain, &odd.what)], 2);
             doc.detail(&[(Tone::Dim, odd.why)], 2);
             doc.detail(&[(Tone::Plain, &odd.fix.what)], 2);
             super::super::advice::do_steps(doc, &odd.fix.steps, |_| None);
@@ -435,9 +414,7 @@ fn read(doc: &mut Document, explained: &Explained<'_>) {
         let text = format!("{}: {}{version}", source.file, source.label);
         doc.entry(if i == 0 { "Read" } else { "" }, &[(Tone::Plain, &text)], 2);
         for note in &source.notes {
-            let line = note
-                .line
-                .map_or(String::new(), |line| format!("line {line}: "));
+            let line = note.line.map_or(String::new(), |line| format!("line {line}: "));
             doc.detail(&[(Tone::Warning, &line), (Tone::Plain, &note.what)], 2);
         }
     }

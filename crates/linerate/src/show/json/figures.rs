@@ -71,10 +71,7 @@ pub(in crate::show) struct ValueOut {
 
 impl From<&Value> for ValueOut {
     fn from(value: &Value) -> Self {
-        Self {
-            value: value.mid,
-            ci: value.interval().map(ends),
-        }
+        Self { value: value.mid, ci: value.interval().map(ends) }
     }
 }
 
@@ -91,10 +88,7 @@ pub(in crate::show) struct FigureOut {
 pub(in crate::show) fn figures(summary: &Summary) -> Vec<FigureOut> {
     let figure = |entry: &Entry| {
         let value = entry.value.as_ref().ok()?;
-        Some(FigureOut {
-            id: FigureId::new(entry.figure, entry.of),
-            value: value.into(),
-        })
+        Some(FigureOut { id: FigureId::new(entry.figure, entry.of), value: value.into() })
     };
     summary.entries.iter().filter_map(figure).collect()
 }

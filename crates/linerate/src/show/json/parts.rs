@@ -86,39 +86,25 @@ pub(in crate::show) struct Located {
 
 impl From<&Limit> for Acting {
     fn from(limit: &Limit) -> Self {
-        Self {
-            cause: limit.cause,
-            stage: limit.stage,
-            side: limit.side,
-        }
+        Self { cause: limit.cause, stage: limit.stage, side: limit.side }
     }
 }
 
 impl From<&Disturbance> for Acting {
     fn from(disturbance: &Disturbance) -> Self {
-        Self {
-            cause: disturbance.cause,
-            stage: disturbance.stage,
-            side: disturbance.side,
-        }
+        Self { cause: disturbance.cause, stage: disturbance.stage, side: disturbance.side }
     }
 }
 
 impl From<&Limit> for Located {
     fn from(limit: &Limit) -> Self {
-        Self {
-            acting: limit.into(),
-            direction: limit.direction,
-        }
+        Self { acting: limit.into(), direction: limit.direction }
     }
 }
 
 impl From<&Disturbance> for Located {
     fn from(disturbance: &Disturbance) -> Self {
-        Self {
-            acting: disturbance.into(),
-            direction: disturbance.direction,
-        }
+        Self { acting: disturbance.into(), direction: disturbance.direction }
     }
 }
 
@@ -154,10 +140,7 @@ pub(in crate::show) struct Goodput {
 
 impl From<&Estimate> for Goodput {
     fn from(goodput: &Estimate) -> Self {
-        Self {
-            goodput_bps: integer(goodput.mean),
-            goodput_ci_bps: ci(goodput),
-        }
+        Self { goodput_bps: integer(goodput.mean), goodput_ci_bps: ci(goodput) }
     }
 }
 
@@ -203,10 +186,7 @@ mod tests {
     fn what_a_terminal_obeys_is_escaped() {
         let value = "a\u{9b}2J\u{202e}\u{7f}\u{e0041}\u{e9}\u{1f600}\n";
         let text = super::text(&value).unwrap();
-        assert_eq!(
-            text,
-            "\"a\\u009b2J\\u202e\\u007f\\udb40\\udc41\u{e9}\u{1f600}\\n\"\n"
-        );
+        assert_eq!(text, "\"a\\u009b2J\\u202e\\u007f\\udb40\\udc41\u{e9}\u{1f600}\\n\"\n");
         assert_eq!(serde_json::from_str::<String>(&text).unwrap(), value);
     }
 }

@@ -36,13 +36,7 @@ pub(super) fn stages(model: &Model) -> Vec<PathStageOut> {
     let stages = linerate_core::model::stages(model).into_iter();
     let out = stages.map(|stage| {
         let [forward, reverse] = stage.ceilings.map(|c| c.map(ceiling));
-        PathStageOut {
-            stage: stage.stage,
-            side: stage.side,
-            parts: stage.parts,
-            forward,
-            reverse,
-        }
+        PathStageOut { stage: stage.stage, side: stage.side, parts: stage.parts, forward, reverse }
     });
     out.collect()
 }

@@ -121,9 +121,7 @@ pub(in crate::show) struct Output<'a> {
 
 /// The engines that time round trips.
 fn engines(_: &mut SchemaGenerator) -> Schema {
-    let all = TRANSPORTS
-        .iter()
-        .filter(|t| t.offered && t.has(PatternKind::RoundTrips));
+    let all = TRANSPORTS.iter().filter(|t| t.offered && t.has(PatternKind::RoundTrips));
     one_of(all.map(|transport| transport.name))
 }
 
@@ -218,11 +216,7 @@ pub(in crate::show) fn output<'a>(probe: &'a Probe, record: Option<&'a Record>) 
             percentiles: percentiles(&unread),
             histogram: histogram(&unread),
         }),
-        beside: probe
-            .beside
-            .iter()
-            .map(|load| self::load(probe, load))
-            .collect(),
+        beside: probe.beside.iter().map(|load| self::load(probe, load)).collect(),
         unknown: &probe.gaps,
         record,
     }
@@ -273,12 +267,7 @@ mod tests {
 
     #[test]
     fn what_was_lost_is_told_where_it_is_not_sent_again() {
-        let told = [
-            sample::idle(),
-            sample::beside(),
-            sample::udp(),
-            sample::lossy(),
-        ];
+        let told = [sample::idle(), sample::beside(), sample::udp(), sample::lossy()];
         let told = told.map(|p| output(&p));
         for document in &told {
             fits(SCHEMA, document);
@@ -286,10 +275,7 @@ mod tests {
         let [idle, beside, udp, lossy] = told;
         assert_eq!(beside["beside"][0]["lost_share"], Value::Null);
         assert!(lossy["beside"][0]["lost_share"].as_f64() > Some(0.01));
-        assert_eq!(
-            (&idle["engine"], &idle["lost"]),
-            (&"tcp".into(), &Value::Null)
-        );
+        assert_eq!((&idle["engine"], &idle["lost"]), (&"tcp".into(), &Value::Null));
         assert_eq!(idle["beside"], Value::Array(Vec::new()));
         assert_eq!(beside["beside"][0]["streams"], 1);
         assert!(beside["beside"][0]["goodput_bps"].as_u64() > Some(0));
@@ -307,15 +293,9 @@ mod tests {
         let rate = memory["answered_per_sec"].as_f64().unwrap();
         let mean = memory["mean_load_ns"].as_f64().unwrap();
         assert!((rate * mean - 1e9).abs() < 1.0, "{rate} {mean}");
-        assert_eq!(
-            (&memory["samples"], &memory["lost"]),
-            (&1000.into(), &Value::Null)
-        );
+        assert_eq!((&memory["samples"], &memory["lost"]), (&1000.into(), &Value::Null));
         let trips = output(&sample::idle());
-        assert_eq!(
-            (&trips["array_bytes"], &trips["mean_load_ns"]),
-            (&Value::Null, &Value::Null)
-        );
+        assert_eq!((&trips["array_bytes"], &trips["mean_load_ns"]), (&Value::Null, &Value::Null));
     }
 
     #[test]

@@ -122,11 +122,7 @@ impl Probe {
         }
         let rate = step.and_then(|step| round_trip_rate(record, step));
         let interval = asked.and_then(|(_, interval, knobs)| knobs.open_loop.then_some(interval));
-        gaps.extend(
-            times
-                .as_ref()
-                .and_then(|times| unanswered(times, interval, rate)),
-        );
+        gaps.extend(times.as_ref().and_then(|times| unanswered(times, interval, rate)));
         Self {
             target: target.to_owned(),
             address: address.to_owned(),
@@ -162,10 +158,7 @@ impl Probe {
     pub fn timed(&self) -> Option<Timed<'_>> {
         Some(Timed {
             size: self.size,
-            times: self
-                .times
-                .as_ref()
-                .filter(|times| !times.counts.is_empty())?,
+            times: self.times.as_ref().filter(|times| !times.counts.is_empty())?,
             lasted: self.lasted,
             washout: self.washout,
             whole: words::returns(&self.engine, &self.options),
@@ -206,24 +199,14 @@ impl Probe {
     /// Messages that were sent and never answered, with an engine that may lose them; they are not part of the
     /// times.
     fn lost(&self) -> Option<u64> {
-        let times = self
-            .times
-            .as_ref()
-            .filter(|_| words::may_lose(&self.engine, &self.options));
+        let times = self.times.as_ref().filter(|_| words::may_lose(&self.engine, &self.options));
         times.map(|times| times.lost)
     }
 
     /// Times that answers waited in the kernel before they were read, where the kernel stamps arrivals.
     fn unread(&self) -> Option<Histogram> {
-        let times = self
-            .times
-            .as_ref()
-            .filter(|times| !times.unread.is_empty())?;
-        Some(Histogram {
-            set: times.set,
-            counts: times.unread.clone(),
-            ..Histogram::default()
-        })
+        let times = self.times.as_ref().filter(|times| !times.unread.is_empty())?;
+        Some(Histogram { set: times.set, counts: times.unread.clone(), ..Histogram::default() })
     }
 
     /// Mean time of a memory load in nanoseconds; `None` if a far end answered.
@@ -299,9 +282,7 @@ fn unanswered(times: &Histogram, interval: Option<Nanos>, rate: Option<f64>) -> 
     let interval = interval.filter(|_| times.unanswered > 0)?;
     let due = samples(times);
     let answered = due.saturating_sub(times.unanswered);
-    let achieved = rate.map_or("an unknown rate".to_owned(), |rate| {
-        format!("{rate:.0} a second")
-    });
+    let achieved = rate.map_or("an unknown rate".to_owned(), |rate| format!("{rate:.0} a second"));
     Some(Gap {
         what: "how long some round trips took".to_owned(),
         why: format!(
@@ -329,13 +310,7 @@ mod tests {
             |unanswered| self::unanswered(&times(unanswered), Some(Nanos(1000)), Some(100.4));
         assert_eq!(told(0), None);
         let why = told(900).unwrap().why;
-        assert!(
-            why.starts_with("1000 were due and 100 of them answered"),
-            "{why}"
-        );
-        assert!(
-            why.contains("1000000 a second were requested, 100 a second achieved"),
-            "{why}"
-        );
+        assert!(why.starts_with("1000 were due and 100 of them answered"), "{why}");
+        assert!(why.contains("1000000 a second were requested, 100 a second achieved"), "{why}");
     }
 }

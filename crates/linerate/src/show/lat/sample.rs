@@ -59,11 +59,7 @@ pub(super) fn udp() -> Probe {
             set.plan.knobs.open_loop = true;
         }
     }
-    for times in record
-        .steps
-        .iter_mut()
-        .flat_map(|s| &mut s.ends[0].latencies)
-    {
+    for times in record.steps.iter_mut().flat_map(|s| &mut s.ends[0].latencies) {
         times.lost = 3;
         times.unread = vec![(2000, 900), (5000, 100)];
     }

@@ -38,11 +38,7 @@ pub(crate) fn page(probe: &Probe) -> Document {
             doc.entry("wait", &[(Tone::Warning, &words::delayed(more))], 2);
         }
     } else {
-        doc.entry(
-            &words::plural(probe.unit()),
-            &[(Tone::Warning, "unknown")],
-            2,
-        );
+        doc.entry(&words::plural(probe.unit()), &[(Tone::Warning, "unknown")], 2);
         lost(&mut doc, probe);
     }
     for load in &probe.beside {
@@ -83,11 +79,7 @@ fn head(probe: &Probe) -> String {
     } else {
         words::server("linerate", &probe.address)
     };
-    let shared = if probe.same_machine && !starts {
-        ", both ends on this machine"
-    } else {
-        ""
-    };
+    let shared = if probe.same_machine && !starts { ", both ends on this machine" } else { "" };
     let what = if probe.makes_connections() {
         format!("connections with {} there and back", probe.size)
     } else {
@@ -107,9 +99,8 @@ fn beside(doc: &mut Document, load: &Beside, knobs: &Knobs) {
     let rate = rate.as_deref().unwrap_or("unknown");
     let text = format!("{rate} {}, {}", load.direction.name(), with(knobs));
     let lost = load.lost.filter(|lost| *lost > 0.0);
-    let lost = lost.map_or_else(String::new, |lost| {
-        format!(", lost {:.2} % of its datagrams", lost * 100.0)
-    });
+    let lost = lost
+        .map_or_else(String::new, |lost| format!(", lost {:.2} % of its datagrams", lost * 100.0));
     doc.entry("beside", &[(Tone::Plain, &text), (Tone::Warning, &lost)], 2);
 }
 
@@ -186,11 +177,7 @@ fn rate(doc: &mut Document, probe: &Probe) {
         return;
     };
     let text = format!("{asked:.0} a second requested, {achieved:.0} a second achieved");
-    let tone = if probe.unanswered() > 0 {
-        Tone::Warning
-    } else {
-        Tone::Plain
-    };
+    let tone = if probe.unanswered() > 0 { Tone::Warning } else { Tone::Plain };
     doc.entry("rate", &[(tone, &text)], 2);
 }
 
@@ -216,11 +203,7 @@ fn percentiles(doc: &mut Document, probe: &Probe) {
     }
     if !missing.is_empty() {
         let plural = if probe.array.is_some() { "es" } else { "s" };
-        let text = format!(
-            "too few {}{plural} for {}",
-            probe.unit(),
-            missing.join(", ")
-        );
+        let text = format!("too few {}{plural} for {}", probe.unit(), missing.join(", "));
         doc.remark(&[(Tone::Dim, &text)]);
     }
 }
@@ -237,9 +220,7 @@ fn share_so_far(part: u64, all: u64) -> String {
         return share(part, all);
     }
     let missing = share(rest, all);
-    let digits = missing
-        .split_once('.')
-        .map_or(0, |(_, digits)| digits.len() - " %".len());
+    let digits = missing.split_once('.').map_or(0, |(_, digits)| digits.len() - " %".len());
     let percent = part as f64 / all.max(1) as f64 * 100.0;
     format!("{percent:.digits$} %")
 }
@@ -248,10 +229,7 @@ fn share_so_far(part: u64, all: u64) -> String {
 /// out.
 fn histogram(doc: &mut Document, probe: &Probe) {
     let Some(times) = &probe.times else { return };
-    let all = times
-        .counts
-        .iter()
-        .fold(0, |sum: u64, (_, n)| sum.saturating_add(*n));
+    let all = times.counts.iter().fold(0, |sum: u64, (_, n)| sum.saturating_add(*n));
     let (mut before, mut from, mut skips) = (0_u64, 0, false);
     let mut rows = Vec::new();
     for bound in bounds() {

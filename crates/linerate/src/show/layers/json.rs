@@ -132,10 +132,7 @@ fn load(load: &Load) -> LoadOut {
         direction: load.direction,
         goodput_bps: load.goodput().map(integer),
         ceiling_share: load.share,
-        cpu_ns_per_byte: Ends {
-            near: load.cpu(Side::Near),
-            far: load.cpu(Side::Far),
-        },
+        cpu_ns_per_byte: Ends { near: load.cpu(Side::Near), far: load.cpu(Side::Far) },
     }
 }
 

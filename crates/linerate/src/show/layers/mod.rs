@@ -99,10 +99,7 @@ impl Layer {
 impl Trips {
     /// A percentile in nanoseconds; `None` if there are too few round trips for it.
     fn percentile(&self, percent: f64) -> Option<f64> {
-        let of = Subject {
-            percentile: Some(percent),
-            ..Subject::default()
-        };
+        let of = Subject { percentile: Some(percent), ..Subject::default() };
         Some(self.summary.value(&LATENCY, of)?.mid)
     }
 }
@@ -116,10 +113,7 @@ impl Load {
 
     /// CPU time of one end in nanoseconds for each byte.
     fn cpu(&self, side: Side) -> Option<f64> {
-        let of = Subject {
-            side: Some(side),
-            ..Subject::load(self.direction)
-        };
+        let of = Subject { side: Some(side), ..Subject::load(self.direction) };
         Some(self.summary.value(&CPU, of)?.mid)
     }
 }
@@ -150,10 +144,7 @@ mod tests {
         let polls: Vec<bool> = sample::all().layers.iter().map(Layer::polls).collect();
         assert_eq!(polls, [true, false, false, false]);
         let mut layer = sample::all().layers.remove(0);
-        layer.options.set(
-            rdma::EVENTS.key,
-            linerate_core::transport::Setting::Switch(true),
-        );
+        layer.options.set(rdma::EVENTS.key, linerate_core::transport::Setting::Switch(true));
         assert!(!layer.polls());
     }
 }

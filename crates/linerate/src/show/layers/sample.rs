@@ -11,10 +11,7 @@ const SIZES: [u64; 2] = [64, 4096];
 
 fn trips(size: u64, nanos: f64) -> Trips {
     let entry = |percent: f64, nanos| {
-        let of = Subject {
-            percentile: Some(percent),
-            ..Subject::default()
-        };
+        let of = Subject { percentile: Some(percent), ..Subject::default() };
         Entry::bare(&LATENCY, of, nanos)
     };
     Trips {

@@ -18,19 +18,10 @@ const NONE: &str = "unknown";
 
 /// What the layers are, in the order of columns.
 const MEANINGS: [(&str, &str); 4] = [
-    (
-        "verbs",
-        "linerate's own threads, by requests to the RDMA device",
-    ),
+    ("verbs", "linerate's own threads, by requests to the RDMA device"),
     ("sockets", "linerate's own threads, by the kernel's TCP"),
-    (
-        "program",
-        "an ordinary program with a socket and poll, at each end",
-    ),
-    (
-        "preload",
-        "the same program, unchanged, started with librspreload",
-    ),
+    ("program", "an ordinary program with a socket and poll, at each end"),
+    ("preload", "the same program, unchanged, started with librspreload"),
 ];
 
 /// A figure of each layer.
@@ -74,10 +65,7 @@ fn table(doc: &mut Document, layers: &Layers) {
             Some(cell) => (Tone::Plain, cell.as_str()),
             None => (Tone::Warning, NONE),
         });
-        let cells: Vec<_> = [(Tone::Plain, row.name.as_str())]
-            .into_iter()
-            .chain(cells)
-            .collect();
+        let cells: Vec<_> = [(Tone::Plain, row.name.as_str())].into_iter().chain(cells).collect();
         table.row(&cells);
         narrow.line(&[(Tone::Plain, &in_line(&row, layers))], 2);
     }
@@ -184,10 +172,7 @@ mod tests {
 
     #[test]
     fn golden_of_markdown_without_the_library() {
-        insta::assert_snapshot!(
-            "layers_markdown",
-            page(&sample::without_preload()).markdown()
-        );
+        insta::assert_snapshot!("layers_markdown", page(&sample::without_preload()).markdown());
     }
 
     #[test]

@@ -137,10 +137,7 @@ mod tests {
     #[test]
     fn the_document_obeys_its_schema_and_the_schema_refuses_others() {
         for listed in [sample::several(), Listed::default()] {
-            fits(
-                SCHEMA,
-                &serde_json::from_str(&json(&listed).unwrap()).unwrap(),
-            );
+            fits(SCHEMA, &serde_json::from_str(&json(&listed).unwrap()).unwrap());
         }
         let good = serde_json::from_str(&json(&sample::several()).unwrap()).unwrap();
         let wrong = [

@@ -73,10 +73,7 @@ impl Headline {
                 limit: verdict.and_then(|verdict| limit(verdict, direction)),
             })
         });
-        let typical = Subject {
-            percentile: Some(50.0),
-            ..Subject::default()
-        };
+        let typical = Subject { percentile: Some(50.0), ..Subject::default() };
         let files = record.imported.iter().flat_map(|imported| &imported.files);
         Self {
             complete: matches!(record.end, Some(End::Complete)),

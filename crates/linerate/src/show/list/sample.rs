@@ -8,12 +8,7 @@ use super::super::sample;
 use super::{Headline, Listed, Row};
 
 fn row(name: &str, start: Start, headline: Option<Headline>) -> Row {
-    Row {
-        name: name.to_owned(),
-        start: Ok(start),
-        headline,
-        problem: String::new(),
-    }
+    Row { name: name.to_owned(), start: Ok(start), headline, problem: String::new() }
 }
 
 /// Records of every kind, one that was not judged, one of which a part is lost, and a file that is none.
@@ -21,17 +16,9 @@ pub(super) fn several() -> Listed {
     let (record, model, verdict) = sample::limited();
     let summary = Summary::of(&record, &model);
     let run = Headline::of(&record, &summary, Some(&verdict));
-    let start = |made, note: &str| Start {
-        made,
-        note: note.to_owned(),
-        ..record.start.clone()
-    };
-    let trip = |size| Headline {
-        complete: true,
-        round_trip: Some(41_300.0),
-        size,
-        ..Headline::default()
-    };
+    let start = |made, note: &str| Start { made, note: note.to_owned(), ..record.start.clone() };
+    let trip =
+        |size| Headline { complete: true, round_trip: Some(41_300.0), size, ..Headline::default() };
     let files = ["before.json", "lspci.txt", "ethtool.txt"];
     let import = Headline {
         files: files.map(str::to_owned).to_vec(),
@@ -49,31 +36,15 @@ pub(super) fn several() -> Listed {
         ..row("holiday", start(Made::Run, ""), None)
     };
     let rows = vec![
-        row(
-            &name("brook"),
-            start(Made::Run, "before the new cable"),
-            Some(run.clone()),
-        ),
+        row(&name("brook"), start(Made::Run, "before the new cable"), Some(run.clone())),
         row(&name("brook-2"), start(Made::Run, ""), None),
-        row(
-            &name("brook-3"),
-            start(Made::Bw, ""),
-            Some(Headline::of(&record, &summary, None)),
-        ),
-        row(
-            &name("brook-4"),
-            start(Made::Lat, "after"),
-            Some(trip(None)),
-        ),
+        row(&name("brook-3"), start(Made::Bw, ""), Some(Headline::of(&record, &summary, None))),
+        row(&name("brook-4"), start(Made::Lat, "after"), Some(trip(None))),
         lost,
         row(&name("brook-6"), sweep, Some(trip(Some(Bytes(2))))),
         row(&name("before"), start(Made::Import, ""), Some(import)),
         row("renamed", start(Made::Run, ""), Some(run)),
         foreign,
     ];
-    Listed {
-        dir: "/srv/records".to_owned(),
-        rows,
-        left_out: 3,
-    }
+    Listed { dir: "/srv/records".to_owned(), rows, left_out: 3 }
 }

@@ -50,11 +50,7 @@ fn body(row: &Row) -> Vec<(Tone, String)> {
         Err(why) => return vec![(Tone::Warning, why.clone())],
     };
     let answer = row.headline.as_ref().map(answer);
-    let open = if row.problem.is_empty() {
-        "not judged"
-    } else {
-        ""
-    };
+    let open = if row.problem.is_empty() { "not judged" } else { "" };
     let answer = answer.unwrap_or_else(|| open.to_owned());
     let about = [unnamed(row, start), answer];
     let about: Vec<String> = about.into_iter().filter(|part| !part.is_empty()).collect();
@@ -119,9 +115,9 @@ fn goodput(one: &Goodput) -> String {
         Side::Far => "in",
     };
     let rate = GOODPUT.unit.words(one.rate);
-    let limit = one.limit.map_or(String::new(), |(cause, certainty)| {
-        format!(" {cause} [{}]", certainty.name())
-    });
+    let limit = one
+        .limit
+        .map_or(String::new(), |(cause, certainty)| format!(" {cause} [{}]", certainty.name()));
     format!("{way} {rate}{limit}")
 }
 
@@ -179,10 +175,7 @@ mod tests {
 
     #[test]
     fn an_empty_list_says_where_records_would_be() {
-        let listed = Listed {
-            dir: "/srv/r".to_owned(),
-            ..Listed::default()
-        };
+        let listed = Listed { dir: "/srv/r".to_owned(), ..Listed::default() };
         assert_eq!(view(&listed, 80), "no record in /srv/r\n");
     }
 }

@@ -188,20 +188,13 @@ fn limit(answer: &Answer<'_>) -> Option<LimitOut> {
 
 fn unknown(answer: &Answer<'_>) -> Option<UnknownOut> {
     match answer.told {
-        Entry::Unknown(direction) => Some(UnknownOut {
-            direction,
-            runs: answer.runs,
-        }),
+        Entry::Unknown(direction) => Some(UnknownOut { direction, runs: answer.runs }),
         Entry::Limit(_) => None,
     }
 }
 
 fn disturbance((disturbance, runs): (&Disturbance, usize)) -> DisturbanceOut {
-    DisturbanceOut {
-        located: disturbance.into(),
-        runs,
-        gain_about: disturbance.gain(),
-    }
+    DisturbanceOut { located: disturbance.into(), runs, gain_about: disturbance.gain() }
 }
 
 #[cfg(test)]
@@ -222,10 +215,7 @@ mod tests {
         for run in document["runs"].as_array().unwrap() {
             fits(one::SCHEMA, &run["result"]);
         }
-        fits(
-            SCHEMA,
-            &serde_json::from_str(&json(&[], 3, false).unwrap()).unwrap(),
-        );
+        fits(SCHEMA, &serde_json::from_str(&json(&[], 3, false).unwrap()).unwrap());
     }
 
     #[test]

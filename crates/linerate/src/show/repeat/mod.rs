@@ -25,9 +25,7 @@ pub struct Run<'a> {
 
 /// A figure over the runs that have it.
 fn spread(runs: &[Run<'_>], figure: &'static Figure, of: Subject) -> Option<Spread> {
-    let values = runs
-        .iter()
-        .filter_map(|run| run.judged.summary.value(figure, of));
+    let values = runs.iter().filter_map(|run| run.judged.summary.value(figure, of));
     Spread::of(figure, &values.collect::<Vec<_>>())
 }
 
@@ -50,11 +48,7 @@ fn goodput(runs: &[Run<'_>], direction: Direction) -> Option<Spread> {
 }
 
 /// The median round trip of the idle path.
-const IDLE: Subject = Subject {
-    direction: None,
-    side: None,
-    percentile: Some(50.0),
-};
+const IDLE: Subject = Subject { direction: None, side: None, percentile: Some(50.0) };
 
 /// An answer to the question what limits the path, and the number of runs that gave it.
 #[derive(Debug, Clone, Copy)]
@@ -91,11 +85,7 @@ fn answers<'a>(runs: &'a [Run<'_>]) -> Vec<Answer<'a>> {
                 known.runs += 1;
                 known.proved += proved;
             }
-            None => all.push(Answer {
-                told,
-                runs: 1,
-                proved,
-            }),
+            None => all.push(Answer { told, runs: 1, proved }),
         }
     }
     let slow = slower(runs);
@@ -105,12 +95,7 @@ fn answers<'a>(runs: &'a [Run<'_>]) -> Vec<Answer<'a>> {
             Entry::Unknown(direction) => (direction, Slowness::Rate),
         };
         let is_latency = slowness == Slowness::Latency;
-        (
-            is_latency,
-            Some(direction) != slow,
-            Reverse(answer.runs),
-            Reverse(answer.proved),
-        )
+        (is_latency, Some(direction) != slow, Reverse(answer.runs), Reverse(answer.proved))
     };
     // Stable: among equals, the one that a run named first comes first.
     all.sort_by_key(rank);
@@ -169,11 +154,7 @@ mod tests {
             (cause, a.runs, a.proved)
         });
         // A cause of two directions is two limits.
-        let expected = [
-            ("wire-full", 3, 3),
-            ("receive-window", 2, 2),
-            ("wire-full", 1, 1),
-        ];
+        let expected = [("wire-full", 3, 3), ("receive-window", 2, 2), ("wire-full", 1, 1)];
         assert_eq!(counted.collect::<Vec<_>>(), expected);
     }
 

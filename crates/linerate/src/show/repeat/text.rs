@@ -44,16 +44,8 @@ fn measured(judged: &Judged<'_>, direction: Direction) -> Option<String> {
         .filter(|limit| limit.direction == direction && limit.metric.slowness() == Slowness::Rate)
         .map(|limit| format!("{} ({})", limit.cause, limit.certainty.name()))
         .collect();
-    let limits = if limits.is_empty() {
-        "unknown".to_owned()
-    } else {
-        limits.join(", ")
-    };
-    Some(format!(
-        "{} {}: {limits}",
-        direction.name(),
-        words::base(load)
-    ))
+    let limits = if limits.is_empty() { "unknown".to_owned() } else { limits.join(", ") };
+    Some(format!("{} {}: {limits}", direction.name(), words::base(load)))
 }
 
 /// A summary of all runs.
@@ -98,11 +90,7 @@ fn answered(doc: &mut Document, label: &str, answer: &Answer<'_>, of: &str) {
         }
         Entry::Unknown(direction) => {
             let text = format!(", {}, in {runs} of {of}", direction.name());
-            doc.entry(
-                label,
-                &[(Tone::Warning, "unknown"), (Tone::Plain, &text)],
-                2,
-            );
+            doc.entry(label, &[(Tone::Warning, "unknown"), (Tone::Plain, &text)], 2);
         }
     }
 }
@@ -115,11 +103,7 @@ fn measured_together(runs: &[Run<'_>], direction: Direction) -> Vec<String> {
         .filter_map(|figure| Some((*figure, spread(runs, figure, Subject::load(direction))?)))
         .collect();
     let text = |(figure, spread): &(&Figure, Spread)| {
-        let name = if *figure == &GOODPUT {
-            String::new()
-        } else {
-            format!("{} ", figure.label)
-        };
+        let name = if *figure == &GOODPUT { String::new() } else { format!("{} ", figure.label) };
         format!("{name}{}", told(figure, *spread))
     };
     all.iter().map(text).collect()
@@ -149,12 +133,8 @@ mod tests {
     }
 
     fn rendered(render: impl Fn(&Document) -> String) -> String {
-        let results = [
-            sample::limited(),
-            sample::healthy(),
-            sample::limited(),
-            sample::interrupted(),
-        ];
+        let results =
+            [sample::limited(), sample::healthy(), sample::limited(), sample::interrupted()];
         let runs = sample_runs(&results);
         let each = runs.iter().zip(1..);
         let one = |(r, number): (&Run<'_>, usize)| {

@@ -14,9 +14,7 @@ use crate::cli::kept;
 
 /// The schema of `T`, which is published as `name`.
 fn schema<T: JsonSchema>(name: &str) -> String {
-    let generator = SchemaSettings::draft2020_12()
-        .for_serialize()
-        .into_generator();
+    let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
     let mut schema = generator.into_root_schema_for::<T>();
     RecursiveTransform(tidy).transform(&mut schema);
     let id = format!("https://github.com/linerate/linerate/schema/{name}.schema.json");
@@ -73,10 +71,7 @@ fn rename(schema: &mut Value) {
 
 fn key(name: &str) -> String {
     // A second type of one name gets a number behind it.
-    assert!(
-        !name.ends_with(|c: char| c.is_ascii_digit()),
-        "two types are called {name}"
-    );
+    assert!(!name.ends_with(|c: char| c.is_ascii_digit()), "two types are called {name}");
     let mut key = String::new();
     for c in name.strip_suffix("Out").unwrap_or(name).chars() {
         if c.is_ascii_uppercase() && !key.is_empty() {
@@ -90,10 +85,7 @@ fn key(name: &str) -> String {
 #[test]
 fn the_kept_schemas_are_those_of_the_types() {
     fn check<T: JsonSchema>(name: &str) {
-        kept::check(
-            &format!("crates/linerate/schema/{name}.schema.json"),
-            &schema::<T>(name),
-        );
+        kept::check(&format!("crates/linerate/schema/{name}.schema.json"), &schema::<T>(name));
     }
     check::<json::Output<'_>>("run");
     check::<repeat::json::Repeated<'_>>("repeat");

@@ -20,10 +20,7 @@ use super::shared::{all_fit, by_hand, fits, without_added};
 /// All kept records, in the order of their names.
 fn records() -> Vec<Record> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/records");
-    let mut files: Vec<_> = std::fs::read_dir(folder)
-        .unwrap()
-        .map(|f| f.unwrap().path())
-        .collect();
+    let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|f| f.unwrap().path()).collect();
     files.sort();
     assert!(files.len() > 30, "{files:?}");
     let read = |path: &_| frame::decode(&std::fs::read(path).unwrap()).unwrap().0;
@@ -68,11 +65,7 @@ fn events<'a>(record: &'a Record, judged: &'a Judged<'_>, tell: &mut impl FnMut(
         let plan = &step.plan;
         tell(Event::StepBegan { plan, words, left });
         let (rate, direction) = (Some(Rate(1)), Some(Direction::Forward));
-        tell(Event::Progress {
-            rate,
-            direction,
-            left,
-        });
+        tell(Event::Progress { rate, direction, left });
         tell(Event::Step(step));
     }
     for limit in &judged.verdict.limits {
@@ -114,20 +107,10 @@ fn documents_of_kept_records_fit_their_schemas() {
     for pair in judged.windows(2) {
         let [before, after] = pair else { continue };
         let diff = diff(before, after).unwrap();
-        let compared = comparison::Compared {
-            before,
-            after,
-            diff: &diff,
-        };
-        fits(
-            comparison::SCHEMA,
-            &parsed(&comparison::json(&compared).unwrap()),
-        );
+        let compared = comparison::Compared { before, after, diff: &diff };
+        fits(comparison::SCHEMA, &parsed(&comparison::json(&compared).unwrap()));
     }
-    let runs = judged.into_iter().map(|judged| Run {
-        judged,
-        saved: None,
-    });
+    let runs = judged.into_iter().map(|judged| Run { judged, saved: None });
     let runs: Vec<Run<'_>> = runs.collect();
     let text = repeat::json(&runs, runs.len(), false).unwrap();
     fits(repeat::SCHEMA, &parsed(&text));

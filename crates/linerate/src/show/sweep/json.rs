@@ -202,10 +202,7 @@ pub(in crate::show) fn output<'a>(probe: &'a Probe, record: Option<&'a Record>) 
             requests_ci: ends(held.requests),
         }),
         falls: &probe.found.falls,
-        knee: found.knee.map(|knee| KneeOut {
-            setting: knee.at,
-            setting_ci: [knee.from, knee.to],
-        }),
+        knee: found.knee.map(|knee| KneeOut { setting: knee.at, setting_ci: [knee.from, knee.to] }),
         fit: fit(&points).map(|fit| fit_out(&fit, probe.agreement())),
         unknown: &probe.gaps,
         record,
@@ -260,10 +257,7 @@ mod tests {
     fn the_document_fits_its_schema_and_tells_cost_and_knee() {
         let copy = output(&sample::copy(Direction::Forward));
         let cost = |at: usize| copy["settings"][at]["cost"].clone();
-        assert_eq!(
-            [cost(0), cost(1), cost(2)],
-            [Value::Null, "less".into(), "more".into()]
-        );
+        assert_eq!([cost(0), cost(1), cost(2)], [Value::Null, "less".into(), "more".into()]);
         let size = output(&sample::size());
         assert_eq!(size["knee"]["setting"], 5);
         assert_eq!(size["settings"][5]["size_bytes"], 32_768);
@@ -274,10 +268,7 @@ mod tests {
             (&depth["settings"][4]["depth"], &held["request_bytes"]),
             (&16.into(), &65_536.into())
         );
-        assert!(
-            (held["requests"].as_f64().unwrap() - 5.0).abs() < 1e-9,
-            "{held}"
-        );
+        assert!((held["requests"].as_f64().unwrap() - 5.0).abs() < 1e-9, "{held}");
         assert_eq!(held["alone_ns"], 52_429);
         let memory = output(&sample::memory());
         fits(SCHEMA, &memory);
@@ -289,12 +280,7 @@ mod tests {
             (&false.into(), &"interrupted".into())
         );
         assert_eq!(streams["settings"][2]["goodput_bps"], Value::Null);
-        for document in [
-            &copy,
-            &size,
-            &streams,
-            &output(&sample::copy(Direction::Reverse)),
-        ] {
+        for document in [&copy, &size, &streams, &output(&sample::copy(Direction::Reverse))] {
             fits(SCHEMA, document);
         }
     }

@@ -64,10 +64,7 @@ impl Probe {
         gaps.extend(by_copies(record));
         let name = |setting: &Setting| asked.swept.words(&setting.knobs);
         gaps.extend(
-            found
-                .settings
-                .iter()
-                .flat_map(|setting| lacking(setting, &name(setting), alone)),
+            found.settings.iter().flat_map(|setting| lacking(setting, &name(setting), alone)),
         );
         Self {
             target: target.to_owned(),
@@ -110,10 +107,7 @@ impl Probe {
         let point = |setting: &Setting| {
             let (size, rate) = (setting.knobs.write_size, setting.goodput?.mean);
             let time = size.0 as f64 * 8e9 / rate;
-            (rate > 0.0).then_some(Point {
-                size,
-                time: Nanos(time.round() as u64),
-            })
+            (rate > 0.0).then_some(Point { size, time: Nanos(time.round() as u64) })
         };
         self.found.settings.iter().filter_map(point).collect()
     }
@@ -197,11 +191,7 @@ fn by_copies(record: &Record) -> Option<Gap> {
 
 /// Gaps for values of a setting that should be known, and are not.
 fn lacking(setting: &Setting, name: &str, alone: bool) -> Vec<Gap> {
-    let gap = |what: String, why: &str| Gap {
-        what,
-        why: why.to_owned(),
-        hint: String::new(),
-    };
+    let gap = |what: String, why: &str| Gap { what, why: why.to_owned(), hint: String::new() };
     if setting.goodput.is_none() {
         return vec![gap(name.to_owned(), "no whole slice of it was measured")];
     }

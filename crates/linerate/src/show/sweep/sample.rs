@@ -14,19 +14,11 @@ use linerate_core::units::{Bytes, Nanos};
 use super::Probe;
 
 fn around(mid: f64, share: f64) -> Interval {
-    Interval {
-        low: mid * (1.0 - share),
-        mid,
-        high: mid * (1.0 + share),
-    }
+    Interval { low: mid * (1.0 - share), mid, high: mid * (1.0 + share) }
 }
 
 fn estimate(mean: f64) -> Estimate {
-    Estimate {
-        mean,
-        interval: Some(around(mean, 0.012)),
-        samples: 8,
-    }
+    Estimate { mean, interval: Some(around(mean, 0.012)), samples: 8 }
 }
 
 /// Goodput in Gb/s, and the sender's CPU time in ns a byte, in multiples of a reference's.
@@ -85,11 +77,7 @@ pub(super) fn copy(direction: Direction) -> Probe {
         knee: None,
         falls: Vec::new(),
     };
-    Probe {
-        direction,
-        same_machine: !forward,
-        ..probe(Swept::Copy, found)
-    }
+    Probe { direction, same_machine: !forward, ..probe(Swept::Copy, found) }
 }
 
 /// Operations from 16 KiB on gain nothing, or from 32 KiB on.
@@ -103,11 +91,7 @@ pub(super) fn size() -> Probe {
     let found = Sweep {
         settings: all.into_iter().enumerate().map(of).collect(),
         reference: Some(12),
-        knee: Some(Knee {
-            at: 5,
-            from: 4,
-            to: 5,
-        }),
+        knee: Some(Knee { at: 5, from: 4, to: 5 }),
         falls: Vec::new(),
     };
     probe(Swept::Size, found)
@@ -127,11 +111,7 @@ pub(super) fn streams() -> Probe {
     let found = Sweep {
         settings,
         reference: Some(1),
-        knee: Some(Knee {
-            at: 1,
-            from: 1,
-            to: 1,
-        }),
+        knee: Some(Knee { at: 1, from: 1, to: 1 }),
         falls: Vec::new(),
     };
     Probe {
@@ -153,11 +133,7 @@ pub(super) fn depth() -> Probe {
     let found = Sweep {
         settings: all.into_iter().enumerate().map(of).collect(),
         reference: Some(10),
-        knee: Some(Knee {
-            at: 4,
-            from: 3,
-            to: 4,
-        }),
+        knee: Some(Knee { at: 4, from: 3, to: 4 }),
         falls: Vec::new(),
     };
     Probe {
@@ -174,18 +150,10 @@ pub(super) fn queue_pairs() -> Probe {
     let found = Sweep {
         settings: all.into_iter().enumerate().map(of).collect(),
         reference: Some(2),
-        knee: Some(Knee {
-            at: 0,
-            from: 0,
-            to: 0,
-        }),
+        knee: Some(Knee { at: 0, from: 0, to: 0 }),
         falls: Vec::new(),
     };
-    Probe {
-        engine: "rdma".to_owned(),
-        request: Some(Bytes(64 << 10)),
-        ..probe(Swept::Qps, found)
-    }
+    Probe { engine: "rdma".to_owned(), request: Some(Bytes(64 << 10)), ..probe(Swept::Qps, found) }
 }
 
 /// Copies in memory, whose first and last caches are full at some sizes.

@@ -18,10 +18,7 @@ use super::{Held, Probe, copied, cpu};
 const WIDTHS: [usize; 4] = [LABEL, 22, 20, 20];
 
 /// Columns before what belongs to a row.
-const BELOW: Columns = Columns {
-    wide: LABEL,
-    narrow: 2,
-};
+const BELOW: Columns = Columns { wide: LABEL, narrow: 2 };
 
 /// The page of a sweep.
 pub(crate) fn page(probe: &Probe) -> Document {
@@ -86,11 +83,7 @@ fn head(probe: &Probe) -> String {
             words::left_out(pace.washout),
         );
     }
-    let shared = if probe.same_machine {
-        ", both ends on this machine"
-    } else {
-        ""
-    };
+    let shared = if probe.same_machine { ", both ends on this machine" } else { "" };
     format!(
         "linerate at {}, {}, {load}{} in turn, {} of {} each{}{shared}",
         probe.address,
@@ -130,10 +123,7 @@ fn settings(doc: &mut Document, probe: &Probe) {
     let mut table = table.least(NARROW);
     for (at, setting) in probe.found.settings.iter().enumerate() {
         let name = probe.name(at);
-        let goodput = setting
-            .goodput
-            .as_ref()
-            .map_or("not measured".to_owned(), words::bits);
+        let goodput = setting.goodput.as_ref().map_or("not measured".to_owned(), words::bits);
         let tone = setting.goodput.map_or(Tone::Warning, |_| Tone::Good);
         let [here, there] = [Side::Near, Side::Far].map(|side| spent(setting, probe, side));
         let cpu = if probe.alone {
@@ -217,11 +207,7 @@ fn cost(setting: &Setting) -> (&'static str, Tone, String) {
     match cost {
         Cost::Less => ("Pays", Tone::Good, text),
         Cost::More => ("Costs", Tone::Warning, text),
-        Cost::Same => (
-            "No gain",
-            Tone::Strong,
-            format!("{text}, the same to within 3 %"),
-        ),
+        Cost::Same => ("No gain", Tone::Strong, format!("{text}, the same to within 3 %")),
         Cost::Untold => {
             let text = format!("{text}: no measurable difference");
             ("Not told", Tone::Strong, text)
@@ -232,27 +218,17 @@ fn cost(setting: &Setting) -> (&'static str, Tone, String) {
 /// `9.41 Gb/s`, of a setting.
 fn rate(probe: &Probe, at: usize) -> String {
     let found = probe.found.settings[at].goodput;
-    found.map_or("unknown".to_owned(), |rate| {
-        Rate(rate.mean as u64).to_string()
-    })
+    found.map_or("unknown".to_owned(), |rate| Rate(rate.mean as u64).to_string())
 }
 
 /// Writes where the rate falls as arrays grow: a cache is full there.
 fn falls(doc: &mut Document, probe: &Probe) {
-    let goodput = |at: &usize| {
-        probe.found.settings[*at]
-            .goodput
-            .map_or(0.0, |rate| rate.mean)
-    };
+    let goodput = |at: &usize| probe.found.settings[*at].goodput.map_or(0.0, |rate| rate.mean);
     let all = 0..probe.found.settings.len();
     let best = all.max_by(|a, b| goodput(a).total_cmp(&goodput(b)));
     let most = best.map(|at| format!("{} at {}", rate(probe, at), probe.name(at)));
     let most = format!("Fastest: {}", most.as_deref().unwrap_or("unknown"));
-    let none = if probe.found.falls.is_empty() {
-        "; the rate falls at no larger size"
-    } else {
-        ""
-    };
+    let none = if probe.found.falls.is_empty() { "; the rate falls at no larger size" } else { "" };
     doc.line(&[(Tone::Strong, &most), (Tone::Plain, none)], 2);
     for fall in &probe.found.falls {
         let text = format!(
@@ -281,11 +257,7 @@ fn knee(doc: &mut Document, probe: &Probe) {
     let last = found.settings.iter().rposition(|s| s.goodput.is_some());
     let (name, value) = (probe.name(knee.at), rate(probe, knee.at));
     let (head, how) = if Some(knee.at) == last {
-        let verb = if knee.from < knee.at {
-            "may still grow"
-        } else {
-            "still grows"
-        };
+        let verb = if knee.from < knee.at { "may still grow" } else { "still grows" };
         let how = format!(": {value}, the most that was measured");
         (format!("{what} {verb} at {name}"), how)
     } else if knee.at == best {
@@ -302,23 +274,12 @@ fn knee(doc: &mut Document, probe: &Probe) {
         let (from, to) = (probe.name(knee.from), probe.name(knee.to));
         format!("; by the intervals it may stop anywhere from {from} to {to}")
     };
-    doc.line(
-        &[
-            (Tone::Strong, &head),
-            (Tone::Plain, &format!("{how}{doubt}")),
-        ],
-        2,
-    );
+    doc.line(&[(Tone::Strong, &head), (Tone::Plain, &format!("{how}{doubt}"))], 2);
 }
 
 /// Writes how many requests the path holds: its bandwidth times its delay.
 fn held(doc: &mut Document, probe: &Probe) {
-    let Some(Held {
-        size,
-        time,
-        requests,
-    }) = probe.held()
-    else {
+    let Some(Held { size, time, requests }) = probe.held() else {
         return;
     };
     let Interval { low, mid, high } = requests;
@@ -342,19 +303,13 @@ mod tests {
     fn golden_of_a_sweep() {
         let page = |probe: &Probe| page(probe).text(Style::PLAIN);
         insta::assert_snapshot!("sweep_copy", page(&sample::copy(Direction::Forward)));
-        insta::assert_snapshot!(
-            "sweep_copy_reverse",
-            page(&sample::copy(Direction::Reverse))
-        );
+        insta::assert_snapshot!("sweep_copy_reverse", page(&sample::copy(Direction::Reverse)));
         insta::assert_snapshot!("sweep_size", page(&sample::size()));
         insta::assert_snapshot!("sweep_memory", page(&sample::memory()));
         insta::assert_snapshot!("sweep_streams", page(&sample::streams()));
         insta::assert_snapshot!("sweep_depth", page(&sample::depth()));
         insta::assert_snapshot!("sweep_qps", page(&sample::queue_pairs()));
-        let narrow = Style {
-            width: 40,
-            color: false,
-        };
+        let narrow = Style { width: 40, color: false };
         let copy = sample::copy(Direction::Forward);
         insta::assert_snapshot!("sweep_markdown", super::page(&copy).markdown());
         insta::assert_snapshot!("sweep_narrow", super::page(&copy).text(narrow));

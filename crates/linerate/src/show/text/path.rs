@@ -11,10 +11,7 @@ use super::super::{Document, Tone, verbs};
 const MARGIN: Columns = Columns { wide: 6, narrow: 2 };
 
 /// Columns before the parts of a stage.
-const PARTS: Columns = Columns {
-    wide: 15,
-    narrow: 4,
-};
+const PARTS: Columns = Columns { wide: 15, narrow: 4 };
 
 /// The ports below a host's port and its slot, if there is more than the port itself.
 pub(super) fn below(table: &mut Table, stages: &[PathStage], host: &Host) {

@@ -82,11 +82,7 @@ fn reason(
     if let Some(homes) = homes {
         let node = homes.get(&seat.cpu);
         let node = node.map_or("another node".to_owned(), |n| format!("node {n}"));
-        let words = if seat.away == 0 {
-            "nearest to"
-        } else {
-            "away from"
-        };
+        let words = if seat.away == 0 { "nearest to" } else { "away from" };
         parts.push(format!("on {node}, {words} {}", port.name));
     }
     if !served.is_empty() {
@@ -125,11 +121,7 @@ mod tests {
     #[test]
     fn reasons_are_those_of_the_facts_and_none_are_made_up() {
         let two_nodes = |facts: &mut HostFacts| {
-            let node = |id, cpus: [u32; 4]| Node {
-                id,
-                cpus: cpus.to_vec(),
-                distances: Vec::new(),
-            };
+            let node = |id, cpus: [u32; 4]| Node { id, cpus: cpus.to_vec(), distances: Vec::new() };
             facts.topology.nodes = vec![node(0, [0, 1, 2, 3]), node(1, [4, 5, 6, 7])];
             facts.port.as_mut().unwrap().served_by = vec![0];
         };

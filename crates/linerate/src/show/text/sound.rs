@@ -54,10 +54,7 @@ fn may_be_unread(id: &str) -> bool {
 
 /// Whether a limit is all that was found of its direction.
 pub(super) fn is_alone(verdict: &Verdict, limit: &Limit) -> bool {
-    let limits = verdict
-        .limits
-        .iter()
-        .filter(|l| l.direction == limit.direction);
+    let limits = verdict.limits.iter().filter(|l| l.direction == limit.direction);
     let disturbances = verdict.disturbances.iter();
     let mut disturbances = disturbances.filter(|d| d.direction == limit.direction);
     limits.count() == 1 && disturbances.next().is_none()

@@ -32,12 +32,11 @@ fn told(trial: &TrialModel, transport: Transport) -> String {
     let Some(effect) = trial.effect else {
         return format!("{what}: too few measurements for a result, {slices}");
     };
-    let loss = trial.loss.map_or(String::new(), |loss| {
-        format!(", {}", words::of_share(loss, transport))
-    });
-    let latency = trial.latency.map_or(String::new(), |latency| {
-        format!(", {} of the round trip", words::effect(latency))
-    });
+    let loss =
+        trial.loss.map_or(String::new(), |loss| format!(", {}", words::of_share(loss, transport)));
+    let latency = trial
+        .latency
+        .map_or(String::new(), |latency| format!(", {} of the round trip", words::effect(latency)));
     let [before, after] = trial.goodput.map(|bps| Rate(bps.max(0.0) as u64));
     format!(
         "{what}: {}{loss}{latency}, {slices} ({before} before, {after} after)",

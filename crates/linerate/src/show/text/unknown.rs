@@ -44,10 +44,7 @@ pub(super) fn not_found(
             several.join("; ")
         ),
     };
-    let text = format!(
-        "[unknown]: the rate was measured. {}. {next}",
-        capital(&fitting)
-    );
+    let text = format!("[unknown]: the rate was measured. {}. {next}", capital(&fitting));
     doc.line(&[(Tone::Plain, &text)], 0);
     for found in open.iter().filter_map(|of| model.direction(*of)) {
         if let Some(advice) = sound::more_streams(model, found) {
@@ -98,11 +95,7 @@ fn to_know(doc: &mut Document, record: &Record, unknown: &verdict::Unknown, name
     }
     // `linerate run` is typed where this run was.
     let runs = hint.contains("linerate run");
-    let side = if runs {
-        Some(Side::Near)
-    } else {
-        unknown.side()
-    };
+    let side = if runs { Some(Side::Near) } else { unknown.side() };
     let host = side.map_or("the host in question", |side| names.of(side));
     let text = format!("to know it, on {host} ({}):", cost(hint, took(record)));
     doc.detail(&[(Tone::Dim, &text)], 2);
@@ -131,9 +124,8 @@ fn cost(hint: &str, run: Option<Nanos>) -> String {
 
 /// Whether a hint is a command from its first word to its last.
 fn is_command(hint: &str) -> bool {
-    const PROGRAMS: [&str; 9] = [
-        "cat", "cpupower", "ethtool", "ip", "linerate", "lsusb", "mount", "sudo", "tc",
-    ];
+    const PROGRAMS: [&str; 9] =
+        ["cat", "cpupower", "ethtool", "ip", "linerate", "lsusb", "mount", "sudo", "tc"];
     let first = hint.split(' ').next().unwrap_or_default();
     let is_prose = ["; the ", ", on "].iter().any(|words| hint.contains(words));
     PROGRAMS.contains(&first) && !is_prose
@@ -163,16 +155,8 @@ mod tests {
     #[test]
     fn a_command_names_its_host_and_what_it_costs() {
         for (what, hint, want) in [
-            (
-                "duplex of the far port",
-                "ethtool eth0",
-                "to know it, on brook (takes a moment):",
-            ),
-            (
-                "near thread times",
-                "ethtool eth0",
-                "to know it, on ripple (takes a moment):",
-            ),
+            ("duplex of the far port", "ethtool eth0", "to know it, on brook (takes a moment):"),
+            ("near thread times", "ethtool eth0", "to know it, on ripple (takes a moment):"),
             (
                 "what limits it",
                 "ethtool eth0",
@@ -182,29 +166,17 @@ mod tests {
             assert_eq!(shown(what, hint), format!("{want}\n{hint}"));
         }
         let again = shown("far slot", "sudo linerate serve");
-        assert!(
-            again.starts_with("to know it, on brook (in place of"),
-            "{again}"
-        );
+        assert!(again.starts_with("to know it, on brook (in place of"), "{again}");
         let longer = shown("what limits forward", "linerate run brook --thorough");
-        assert!(
-            longer.starts_with("to know it, on ripple (takes longer"),
-            "{longer}"
-        );
+        assert!(longer.starts_with("to know it, on ripple (takes longer"), "{longer}");
     }
 
     #[test]
     fn the_time_of_a_run_is_that_of_the_last_one() {
         let known = Some(Nanos::from_secs(33));
         for (hint, want) in [
-            (
-                "linerate run brook --thorough",
-                "takes longer than this run, which took 33 s",
-            ),
-            (
-                "sudo linerate run brook",
-                "takes as long as this run, which took 33 s",
-            ),
+            ("linerate run brook --thorough", "takes longer than this run, which took 33 s"),
+            ("sudo linerate run brook", "takes as long as this run, which took 33 s"),
             (
                 "sudo linerate serve",
                 "in place of the one there; then repeat this run, which took 33 s",
@@ -218,17 +190,10 @@ mod tests {
 
     #[test]
     fn prose_is_no_command() {
-        for hint in [
-            "measure without it",
-            "lsusb -t; the same adapter in a faster socket",
-            "",
-        ] {
+        for hint in ["measure without it", "lsusb -t; the same adapter in a faster socket", ""] {
             assert!(!is_command(hint), "{hint}");
         }
-        assert_eq!(
-            shown("far port", "Linux 4.19 or later"),
-            "to know it: Linux 4.19 or later"
-        );
+        assert_eq!(shown("far port", "Linux 4.19 or later"), "to know it: Linux 4.19 or later");
         assert_eq!(shown("far port", ""), "");
     }
 }

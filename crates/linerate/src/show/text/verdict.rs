@@ -27,19 +27,13 @@ pub(super) fn answer(doc: &mut Document, model: &Model, verdict: &Verdict, names
     let column = |text: fn(&Line) -> &str| lines.iter().map(|l| width_of(text(l))).max();
     let way = column(|line| &line.way).unwrap_or(0);
     let rate = column(|line| &line.figure).unwrap_or(0);
-    let margin = Columns {
-        wide: way + rate + 4,
-        narrow: 2,
-    };
+    let margin = Columns { wide: way + rate + 4, narrow: 2 };
     let mut before = "";
     for line in &lines {
         let shown = if line.way == before { "" } else { &line.way };
         let state = format!("[{}]", line.state);
-        let body = [
-            (Tone::Plain, line.what.as_str()),
-            (Tone::Plain, " "),
-            (line.tone, state.as_str()),
-        ];
+        let body =
+            [(Tone::Plain, line.what.as_str()), (Tone::Plain, " "), (line.tone, state.as_str())];
         let head = [(shown, narrow(way)), (line.figure.as_str(), narrow(rate))];
         let item = Item::new(&body).head(Tone::Strong, &head).indent(0, margin);
         doc.item(item);
@@ -104,10 +98,7 @@ impl Line {
             let knee = found.knee();
             let rate = measured(knee);
             let times = advice.gain.unwrap_or(1.0);
-            Some(format!(
-                "{} streams carried {rate} (x{times:.2})",
-                knee.streams
-            ))
+            Some(format!("{} streams carried {rate} (x{times:.2})", knee.streams))
         });
         let disturbed = sound::disturbance(verdict, direction);
         Self {
@@ -177,9 +168,8 @@ fn as_fast_as_the_ends(model: &Model, limit: &Limit, names: &Names) -> String {
     let streams = model.direction(limit.direction).map(|d| d.base.streams);
     // More streams carry more: they are not the machines' own limit yet.
     let with = streams.filter(|_| limit.advice.iter().any(|advice| advice.gain.is_some()));
-    let with = with.map_or(String::new(), |n| {
-        format!(" with {}", words::count(u64::from(n), "stream"))
-    });
+    let with =
+        with.map_or(String::new(), |n| format!(" with {}", words::count(u64::from(n), "stream")));
     let host = words::host(limit.side, names);
     format!("as fast as these machines are{with}: one CPU of {host} is full")
 }
@@ -197,9 +187,9 @@ fn figure(model: &Model, direction: Direction, metric: Measure) -> String {
     };
     match metric {
         Measure::Goodput => Rate(load.goodput.mean.max(0.0) as u64).to_string(),
-        Measure::Operations => load.operations.map_or(String::new(), |rate| {
-            PerSecond(rate.mean.max(0.0)).to_string()
-        }),
+        Measure::Operations => {
+            load.operations.map_or(String::new(), |rate| PerSecond(rate.mean.max(0.0)).to_string())
+        }
         Measure::Latency => {
             let median = load.latency.as_ref().and_then(|l| l.percentile(50.0));
             median.map_or(String::new(), |p50| format!("{p50} p50"))
@@ -247,11 +237,8 @@ pub(super) fn limits(doc: &mut Document, model: &Model, verdict: &Verdict, names
         let of = |answer: &&Answered| answer.direction == limit.direction;
         proof(doc, model, limit, alike, verdict.answers.iter().filter(of));
         let advised: Vec<&Advice> = above.iter().flat_map(|limit| &limit.advice).collect();
-        let label = if sound::is_as_fast_as_its_ends(model, verdict, limit) {
-            "Faster"
-        } else {
-            "Fix"
-        };
+        let label =
+            if sound::is_as_fast_as_its_ends(model, verdict, limit) { "Faster" } else { "Fix" };
         mend(doc, model, limit, label, &advised, names);
         above.push(limit);
     }
@@ -321,10 +308,7 @@ fn proof<'a>(
     let _ = write!(text, ", {slices}, without and with it in turn");
     doc.entry("Proof", &[(Tone::Plain, &text)], 2);
     if !trial.excluded.is_empty() {
-        let text = format!(
-            "that fits this cause and excludes {}",
-            excluded(trial, answers)
-        );
+        let text = format!("that fits this cause and excludes {}", excluded(trial, answers));
         doc.detail(&[(Tone::Plain, &text)], 2);
     }
 }
@@ -336,37 +320,21 @@ fn effect(model: &Model, limit: &Limit, trial: &Decided) -> String {
     match (trial.loss, trial.latency) {
         (Some(loss), _) => {
             let what = words::share_lost(trial.transport);
-            let became = if is_one(loss) {
-                "did not change"
-            } else {
-                "changed"
-            };
+            let became = if is_one(loss) { "did not change" } else { "changed" };
             format!("the share {what} {became} ({})", ratio(loss))
         }
         (None, Some(latency)) => {
             let before = load.and_then(|load| load.latency.as_ref()?.percentile(50.0));
             let after = |before: Nanos| Nanos((before.0 as f64 * latency.mid) as u64);
             let times = before.map(|before| format!("{before} -> about {} ", after(before)));
-            format!(
-                "round trip {}({})",
-                times.unwrap_or_default(),
-                ratio(latency)
-            )
+            format!("round trip {}({})", times.unwrap_or_default(), ratio(latency))
         }
         (None, None) => {
             let found = model.trials.iter().find(|t| t.plan.id == trial.id);
             let rates = found.map(|found| found.goodput.map(|bps| Rate(bps.max(0.0) as u64)));
             let rates = rates.map(|[before, after]| format!("{before} -> {after} "));
-            let same = if is_one(trial.effect) {
-                ", no change"
-            } else {
-                ""
-            };
-            format!(
-                "{}({}){same}",
-                rates.unwrap_or_default(),
-                ratio(trial.effect)
-            )
+            let same = if is_one(trial.effect) { ", no change" } else { "" };
+            format!("{}({}){same}", rates.unwrap_or_default(), ratio(trial.effect))
         }
     }
 }
@@ -412,11 +380,7 @@ fn mend(
         let label = if i == 0 { first } else { joint(advice) };
         let gain = gain(model, limit, advice);
         if advised.iter().any(|other| is_same(other, advice)) {
-            let gain = if gain.is_empty() {
-                gain
-            } else {
-                format!(": {gain}")
-            };
+            let gain = if gain.is_empty() { gain } else { format!(": {gain}") };
             // Among several the sentence says which.
             let what = match limit.advice.len() {
                 1 => "as above".to_owned(),
@@ -482,12 +446,7 @@ pub(super) fn next(doc: &mut Document, verdict: &Verdict, names: &Names) {
 
 /// Writes the meaning of the signs that are shown.
 pub(super) fn signs(doc: &mut Document, verdict: &Verdict) {
-    let has = |certainty| {
-        verdict
-            .limits
-            .iter()
-            .any(|limit| limit.certainty == certainty)
-    };
+    let has = |certainty| verdict.limits.iter().any(|limit| limit.certainty == certainty);
     let mut parts = Vec::new();
     if has(Certainty::Proved) {
         parts.push("[proved]: an experiment, or a ceiling that was reached, leaves no other cause");

@@ -120,9 +120,7 @@ pub(in crate::show) fn output<'a>(probe: &'a Probe, record: Option<&'a Record>) 
         complete: probe.complete(),
         ended_early: Some(probe.broken.as_str()).filter(|why| !why.is_empty()),
         sizes: probe.rows.iter().map(|row| size(probe, row)).collect(),
-        timer: probe
-            .timer()
-            .map(|timer| timer_out(&timer, probe.agreement())),
+        timer: probe.timer().map(|timer| timer_out(&timer, probe.agreement())),
         fit: probe.fit().map(|fit| fit_out(&fit, probe.agreement())),
         unknown: &probe.gaps,
         record,
@@ -141,9 +139,7 @@ fn size(probe: &Probe, row: &SizeTrips) -> SizeOut {
         least_ns: sums.map(|sums| exact(sums.least)),
         typical_ns: row.typical().map(|typical| exact(typical.0)),
         mean_ns: found.map(|found| found.mean),
-        deviation_ns: found
-            .filter(|_| number(row) > 1)
-            .map(|found| found.deviation),
+        deviation_ns: found.filter(|_| number(row) > 1).map(|found| found.deviation),
         p99_ns: share(0.99),
         p999_ns: share(0.999),
         most_ns: sums.map(|sums| exact(sums.most)),
@@ -166,12 +162,7 @@ mod tests {
 
     #[test]
     fn the_document_fits_its_schema_and_has_the_fit_of_one_direction() {
-        let all = [
-            sample::whole(),
-            sample::slow(),
-            sample::broken(),
-            sample::delayed(),
-        ];
+        let all = [sample::whole(), sample::slow(), sample::broken(), sample::delayed()];
         let [whole, slow, broken, delayed] = all.map(|probe| output(&probe));
         for document in [&whole, &slow, &broken, &delayed] {
             fits(SCHEMA, document);
@@ -189,10 +180,7 @@ mod tests {
             (&true.into(), &Value::Null)
         );
         assert!(slow["sizes"][22]["not_measured"].is_string());
-        assert_eq!(
-            (&broken["ended_early"], &broken["fit"]),
-            (&"interrupted".into(), &Value::Null)
-        );
+        assert_eq!((&broken["ended_early"], &broken["fit"]), (&"interrupted".into(), &Value::Null));
         assert_eq!(
             (&delayed["nagle"], &delayed["sizes"][0]["delayed_ns"]),
             (&true.into(), &43_900_000.into())

@@ -69,10 +69,7 @@ enum Lack {
 impl Lack {
     /// Whether the sweep leaves such sizes out by its rules, on a path whose round trips are long.
     const fn is_planned(self) -> bool {
-        matches!(
-            self,
-            Self::TooLong(_) | Self::MayBeTooLong(_) | Self::LeftOut
-        )
+        matches!(self, Self::TooLong(_) | Self::MayBeTooLong(_) | Self::LeftOut)
     }
 }
 
@@ -192,10 +189,7 @@ impl Probe {
 
     /// Messages of a size without an answer, of an engine that may lose them.
     fn lost(&self, row: &SizeTrips) -> Option<u64> {
-        let times = row
-            .times
-            .as_ref()
-            .filter(|_| words::may_lose(&self.engine, &self.options));
+        let times = row.times.as_ref().filter(|_| words::may_lose(&self.engine, &self.options));
         times.map(|times| times.lost)
     }
 }

@@ -21,9 +21,7 @@ fn row(size: u64, typical: u64) -> SizeTrips {
     let parts = [(less, n / 4), (typical, n - n / 4 - n / 10), (more, n / 10)];
     let sum: u64 = parts.iter().map(|(value, n)| value * n).sum();
     let mean = sum as f64 / n as f64;
-    let squares = parts
-        .iter()
-        .map(|(value, n)| (*value as f64 - mean).powi(2) * *n as f64);
+    let squares = parts.iter().map(|(value, n)| (*value as f64 - mean).powi(2) * *n as f64);
     let deviation = (squares.sum::<f64>() / n as f64).sqrt();
     SizeTrips {
         size: Bytes(size),
@@ -47,9 +45,7 @@ fn row(size: u64, typical: u64) -> SizeTrips {
 /// Sizes from 2 B to 8 MiB over a path with 52 us and this rate in each direction, in bits per nanosecond.
 fn rows(rate: f64) -> Vec<SizeTrips> {
     let sizes = (1..24).map(|k| 1_u64 << k);
-    sizes
-        .map(|size| row(size, 52_000 + (size as f64 * 16.0 / rate) as u64))
-        .collect()
+    sizes.map(|size| row(size, 52_000 + (size as f64 * 16.0 / rate) as u64)).collect()
 }
 
 fn probe(rows: Vec<SizeTrips>) -> Probe {
@@ -108,10 +104,7 @@ pub(in crate::show) fn lossy() -> Probe {
     for (row, lost) in rows.iter_mut().zip([0, 2, 120]) {
         row.times.as_mut().unwrap().lost = lost;
     }
-    Probe {
-        engine: "udp".to_owned(),
-        ..probe(rows)
-    }
+    Probe { engine: "udp".to_owned(), ..probe(rows) }
 }
 
 /// Two writes for each message, with Nagle's algorithm.
@@ -120,12 +113,5 @@ pub(super) fn delayed() -> Probe {
     for row in &mut rows {
         row.delayed = Some(Nanos(43_900_000));
     }
-    Probe {
-        knobs: Knobs {
-            nagle: true,
-            two_writes: true,
-            ..Knobs::default()
-        },
-        ..probe(rows)
-    }
+    Probe { knobs: Knobs { nagle: true, two_writes: true, ..Knobs::default() }, ..probe(rows) }
 }

@@ -12,9 +12,8 @@ use super::{Probe, number};
 
 /// Columns of the size, of each time, and of the number of samples.
 pub(in crate::show) const WIDTHS: [usize; 9] = [9, 9, 9, 9, 9, 9, 9, 9, 0];
-pub(in crate::show) const HEADS: [&str; 9] = [
-    "size", "least", "typical", "mean", "std dev", "p99", "p99.9", "most", "samples",
-];
+pub(in crate::show) const HEADS: [&str; 9] =
+    ["size", "least", "typical", "mean", "std dev", "p99", "p99.9", "most", "samples"];
 
 /// Least number of columns of a page for the table.
 pub(in crate::show) const WIDE: usize = 80;
@@ -83,11 +82,8 @@ fn sizes(doc: &mut Document, probe: &Probe) {
             2 => Tone::Good,
             _ => Tone::Plain,
         };
-        let spans: Vec<_> = cells
-            .iter()
-            .enumerate()
-            .map(|(at, cell)| (tone(at), cell.as_str()))
-            .collect();
+        let spans: Vec<_> =
+            cells.iter().enumerate().map(|(at, cell)| (tone(at), cell.as_str())).collect();
         table.row_or(&spans, entry);
     }
     doc.table(table);
@@ -95,17 +91,10 @@ fn sizes(doc: &mut Document, probe: &Probe) {
 
 /// Messages that were never answered, by size.
 fn lost(doc: &mut Document, probe: &Probe) {
-    let lossy = probe
-        .rows
-        .iter()
-        .filter_map(|row| Some((row, probe.lost(row)?)));
+    let lossy = probe.rows.iter().filter_map(|row| Some((row, probe.lost(row)?)));
     let told = lossy.filter(|(_, lost)| *lost > 0).map(|(row, lost)| {
         let all = number(row).saturating_add(lost);
-        format!(
-            "{} ({lost} of {all}) of {}",
-            words::share(lost, all),
-            row.size
-        )
+        format!("{} ({lost} of {all}) of {}", words::share(lost, all), row.size)
     });
     let told: Vec<String> = told.collect();
     if !told.is_empty() {
@@ -125,11 +114,7 @@ fn lacking(doc: &mut Document, probe: &Probe) {
 
 /// The wait of messages that are sent in two writes.
 fn delays(doc: &mut Document, probe: &Probe) {
-    let delayed: Vec<_> = probe
-        .rows
-        .iter()
-        .filter(|row| row.delayed.is_some())
-        .collect();
+    let delayed: Vec<_> = probe.rows.iter().filter(|row| row.delayed.is_some()).collect();
     let most = delayed.iter().filter_map(|row| row.delayed).max();
     let (Some(first), Some(last), Some(most)) = (delayed.first(), delayed.last(), most) else {
         return;
@@ -170,11 +155,7 @@ fn head(probe: &Probe) -> String {
         None => "two processes of this host".to_owned(),
     };
     let how = words::how_sent(&probe.knobs);
-    let shared = if probe.same_machine && !starts {
-        ", both ends on this machine"
-    } else {
-        ""
-    };
+    let shared = if probe.same_machine && !starts { ", both ends on this machine" } else { "" };
     let sizes = count(probe.rows.len() as u64, "size");
     format!(
         "{far}, {}, closed loop{how}, idle path, {sizes} in turn in {}{shared}",
@@ -197,10 +178,7 @@ mod tests {
         insta::assert_snapshot!("trips_broken", page(&sample::broken()));
         insta::assert_snapshot!("trips_lossy", page(&sample::lossy()));
         insta::assert_snapshot!("trips_delayed", page(&sample::delayed()));
-        let narrow = Style {
-            width: 60,
-            color: false,
-        };
+        let narrow = Style { width: 60, color: false };
         insta::assert_snapshot!("trips_narrow", super::page(&sample::slow()).text(narrow));
         insta::assert_snapshot!("trips_markdown", super::page(&sample::whole()).markdown());
     }

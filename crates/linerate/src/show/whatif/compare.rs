@@ -102,15 +102,9 @@ const COLUMNS: [Column; 9] = [
         let floor = row.floor;
         floor.map_or(String::new(), |secs| Nanos((secs * 1e9) as u64).to_string())
     }),
-    ("each Gb/s at the ceiling", |row| {
-        row.money(row.price_at_ceiling())
-    }),
-    ("each Gb/s at the best", |row| {
-        row.money(row.price_at_best())
-    }),
-    ("watts", |row| {
-        row.watts.map_or(String::new(), |watts| watts.to_string())
-    }),
+    ("each Gb/s at the ceiling", |row| row.money(row.price_at_ceiling())),
+    ("each Gb/s at the best", |row| row.money(row.price_at_best())),
+    ("watts", |row| row.watts.map_or(String::new(), |watts| watts.to_string())),
     ("next limit", Row::next),
 ];
 
@@ -151,13 +145,10 @@ fn entry(row: &Row, columns: &[&Column]) -> Entry {
 
 /// The cells of a row that are known, with the names of their columns.
 fn named(row: &Row, is_one: impl Fn(&Column) -> bool) -> String {
-    let cells = COLUMNS
-        .iter()
-        .filter(|column| is_one(column))
-        .map(|column| {
-            let cell = (column.1)(row);
-            (!cell.is_empty()).then(|| format!("{}: {cell}", column.0))
-        });
+    let cells = COLUMNS.iter().filter(|column| is_one(column)).map(|column| {
+        let cell = (column.1)(row);
+        (!cell.is_empty()).then(|| format!("{}: {cell}", column.0))
+    });
     cells.flatten().collect::<Vec<_>>().join("; ")
 }
 
@@ -183,10 +174,7 @@ fn table(
     let mut table = Table::new(&widths(columns, rows)).head(&head);
     for row in rows {
         let cells: Vec<String> = columns.iter().map(|column| (column.1)(row)).collect();
-        let cells: Vec<Span<'_>> = cells
-            .iter()
-            .map(|cell| (Tone::Plain, cell.as_str()))
-            .collect();
+        let cells: Vec<Span<'_>> = cells.iter().map(|cell| (Tone::Plain, cell.as_str())).collect();
         add(&mut table, row, &cells);
     }
     table
@@ -263,9 +251,7 @@ fn path(row: &Row) -> PathOut<'_> {
         price_at_ceiling: row.price_at_ceiling().map(numbers),
         price_at_best: row.price_at_best().map(Bounds::low),
         currency: tag.map(|tag| tag.currency.as_str()),
-        per: tag
-            .map(|tag| tag.per.as_str())
-            .filter(|per| !per.is_empty()),
+        per: tag.map(|tag| tag.per.as_str()).filter(|per| !per.is_empty()),
         watts: row.watts,
         next_bps: next.map(|next| integers(next.goodput)),
         next_limit: next.map_or(&[], |next| &next.binding),
@@ -316,11 +302,7 @@ const CELL: usize = 1000;
 /// A cell; one with a comma or a quote stands in quotes. Names come from files, and a spreadsheet is read by people.
 fn quoted(cell: &str) -> String {
     let cell = shortened(cell, CELL);
-    if cell.contains([',', '"']) {
-        format!("\"{}\"", cell.replace('"', "\"\""))
-    } else {
-        cell
-    }
+    if cell.contains([',', '"']) { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell }
 }
 
 #[cfg(test)]

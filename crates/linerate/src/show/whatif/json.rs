@@ -218,11 +218,7 @@ fn answer(answer: &Answer) -> AnswerOut<'_> {
         estimates: answer
             .estimates
             .iter()
-            .map(|e| EstimateOut {
-                stage: e.stage,
-                side: e.side,
-                words: &e.words,
-            })
+            .map(|e| EstimateOut { stage: e.stage, side: e.side, words: &e.words })
             .collect(),
         packets_per_s: answer.packets.map(numbers),
         cycles_per_packet: answer.cycles.map(numbers),
@@ -230,10 +226,7 @@ fn answer(answer: &Answer) -> AnswerOut<'_> {
         latency_floor: answer
             .floor
             .iter()
-            .map(|part| PartOut {
-                words: &part.words,
-                ns: part.seconds * 1e9,
-            })
+            .map(|part| PartOut { words: &part.words, ns: part.seconds * 1e9 })
             .collect(),
         price: answer.price.as_ref().map(|price| PriceOut {
             per_gbps: numbers(price.per_gigabit),
@@ -274,20 +267,13 @@ fn ceiling<'a>(way: Direction, ceiling: &Ceiling<'a>) -> CeilingOut<'a> {
         inputs: resource
             .inputs
             .iter()
-            .map(|input| InputOut {
-                key: &input.key,
-                value: &input.value,
-                source: input.source,
-            })
+            .map(|input| InputOut { key: &input.key, value: &input.value, source: input.source })
             .collect(),
     }
 }
 
 fn told<'a>(told: &'a Told<'a>) -> ToldOut<'a> {
-    ToldOut {
-        set: told.set,
-        results: Results::of(&told.explained),
-    }
+    ToldOut { set: told.set, results: Results::of(&told.explained) }
 }
 
 fn check(check: &FigureCheck) -> FigureCheckOut<'_> {
@@ -295,9 +281,7 @@ fn check(check: &FigureCheck) -> FigureCheckOut<'_> {
         what: &check.what,
         figure: &check.figure,
         computed: &check.computed,
-        claim: check
-            .relation
-            .map_or("nothing is computed", Relation::words),
+        claim: check.relation.map_or("nothing is computed", Relation::words),
         holds: check.relation.is_some(),
         relation: check.relation.map(Relation::name),
         change: check.change.as_deref(),

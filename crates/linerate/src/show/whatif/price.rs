@@ -19,11 +19,7 @@ pub(super) fn price(doc: &mut Document, change: &Change<'_>) {
     let after = change.after.and_then(|(_, answer)| words(answer));
     match (before, after) {
         (Some(before), Some(after)) if before != after => {
-            doc.entry(
-                "cost",
-                &[(Tone::Plain, &format!("before: {before}; after: {after}"))],
-                2,
-            );
+            doc.entry("cost", &[(Tone::Plain, &format!("before: {before}; after: {after}"))], 2);
         }
         (Some(one), _) | (None, Some(one)) => doc.entry("cost", &[(Tone::Plain, &one)], 2),
         (None, None) => {}
@@ -32,9 +28,7 @@ pub(super) fn price(doc: &mut Document, change: &Change<'_>) {
 
 /// Writes the price of what the published results reached.
 pub(super) fn reached(doc: &mut Document, case: &Case, own: &[&Told<'_>]) {
-    let best = own
-        .iter()
-        .find_map(|told| Best::of(told.explained.material));
+    let best = own.iter().find_map(|told| Best::of(told.explained.material));
     let (Some(price), Some(best)) = (&case.price, best) else {
         return;
     };
@@ -51,11 +45,7 @@ pub(super) fn reached(doc: &mut Document, case: &Case, own: &[&Told<'_>]) {
 /// An amount with its currency, and what it is for: `10.09 to 10.10 JPY per hour`.
 pub(super) fn in_currency(amount: Bounds, currency: &str, per: &str) -> String {
     let digits = |v: f64| format!("{v:.0$}", if v < 100.0 { 2 } else { 0 });
-    let per = if per.is_empty() {
-        String::new()
-    } else {
-        format!(" per {per}")
-    };
+    let per = if per.is_empty() { String::new() } else { format!(" per {per}") };
     format!("{} {currency}{per}", amount.words(digits))
 }
 

@@ -90,11 +90,7 @@ fn host(doc: &mut Document, side: &str, host: &Host) {
     .into_iter()
     .flatten()
     .collect();
-    let words = if parts.is_empty() {
-        "not described".to_owned()
-    } else {
-        parts.join(", ")
-    };
+    let words = if parts.is_empty() { "not described".to_owned() } else { parts.join(", ") };
     doc.entry(side, &[(Tone::Plain, &words)], 2);
 }
 
@@ -128,10 +124,8 @@ fn goodput(doc: &mut Document, label: &str, solved: &Solution) {
     let each = match solved.each.as_slice() {
         [forward, reverse] => {
             let way = |way, bits: &Bounds| format!("{} {}", rates(*bits), way_words(way));
-            let [forward, reverse] = [
-                way(Direction::Forward, forward),
-                way(Direction::Reverse, reverse),
-            ];
+            let [forward, reverse] =
+                [way(Direction::Forward, forward), way(Direction::Reverse, reverse)];
             format!(" ({forward}, {reverse})")
         }
         _ => String::new(),
@@ -158,12 +152,7 @@ fn compared(doc: &mut Document, before: &Answer, after: &Answer, sets: &[String]
         let label = way_words(way);
         compared_way(doc, &label, before.way(way), after.way(way));
     }
-    compared_way(
-        doc,
-        "both at once",
-        before.both.as_ref(),
-        after.both.as_ref(),
-    );
+    compared_way(doc, "both at once", before.both.as_ref(), after.both.as_ref());
 }
 
 /// The goodput before and after in one line, then what binds; where nothing changes that is all one line.
@@ -206,15 +195,8 @@ fn gain(before: Bounds, after: Bounds) -> String {
     // upper ends.
     let low = ratio(after.low(), before.low());
     let high = ratio(after.high(), before.high());
-    let (least, most) = (
-        format!("x{:.2}", low.min(high)),
-        format!("x{:.2}", low.max(high)),
-    );
-    if least == most {
-        least
-    } else {
-        format!("{least} to {most}")
-    }
+    let (least, most) = (format!("x{:.2}", low.min(high)), format!("x{:.2}", low.max(high)));
+    if least == most { least } else { format!("{least} to {most}") }
 }
 
 /// Writes the ceiling of each stage; those of the reverse direction only where they differ.
@@ -252,11 +234,7 @@ fn stages<'a>(
         let binds = solved.is_some_and(|s| s.binding.contains(name));
         let tone = if binds { Tone::Warning } else { Tone::Strong };
         let formula = format!(" = {}", ceiling.formula);
-        doc.entry(
-            name,
-            &[(tone, &rates(ceiling.goodput)), (Tone::Plain, &formula)],
-            2,
-        );
+        doc.entry(name, &[(tone, &rates(ceiling.goodput)), (Tone::Plain, &formula)], 2);
         doc.detail(&[(Tone::Dim, &inputs(&ceiling.resource.inputs))], 2);
     }
 }
@@ -275,27 +253,15 @@ fn beside(doc: &mut Document, answer: &Answer) {
     for (i, estimate) in answer.estimates.iter().enumerate() {
         let label = if i == 0 { "estimate" } else { "" };
         let place = format!("{} {}: ", estimate.side.name(), estimate.stage.name());
-        doc.entry(
-            label,
-            &[(Tone::Plain, &place), (Tone::Plain, &estimate.words)],
-            2,
-        );
+        doc.entry(label, &[(Tone::Plain, &place), (Tone::Plain, &estimate.words)], 2);
     }
     if answer.floor.is_empty() {
         return;
     }
-    let parts: Vec<&str> = answer
-        .floor
-        .iter()
-        .map(|part| part.words.as_str())
-        .collect();
+    let parts: Vec<&str> = answer.floor.iter().map(|part| part.words.as_str()).collect();
     let floor = Nanos((answer.floor_seconds() * 1e9) as u64).to_string();
     let rest = format!(" one way: {}", parts.join(", "));
-    doc.entry(
-        "latency floor",
-        &[(Tone::Strong, &floor), (Tone::Plain, &rest)],
-        2,
-    );
+    doc.entry("latency floor", &[(Tone::Strong, &floor), (Tone::Plain, &rest)], 2);
 }
 
 fn published(doc: &mut Document, checks: &[FigureCheck]) {

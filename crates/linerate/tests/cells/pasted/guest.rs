@@ -53,38 +53,18 @@ const LACKING: [(&str, &str, &str); 34] = [
     ("speed 1000 duplex half", "Invalid argument", "no such mode"),
     ("lsusb", "/sys/bus/usb", "no USB"),
     ("cpufreq/boost", "boost: ", "no CPU that changes its clock"),
-    (
-        "frequency-set",
-        "Setting CPU",
-        "no CPU that changes its clock",
-    ),
+    ("frequency-set", "Setting CPU", "no CPU that changes its clock"),
     ("frequency-set", "policy", "no CPU that changes its clock"),
     ("cpupower -c ", "cpu list", "fewer CPUs"),
     ("idle-set", "idle", "no CPU that rests"),
     ("turbostat", "msr", "no counters of clocks"),
     ("/online", "No such file", "fewer CPUs"),
-    (
-        "smt/control",
-        "No such device",
-        "no second threads of cores",
-    ),
-    (
-        "/nvme-subsystem/",
-        "No such file",
-        "no disk with several paths",
-    ),
-    (
-        "nvme list-subsys",
-        "scan topology",
-        "no disk with several paths",
-    ),
+    ("smt/control", "No such device", "no second threads of cores"),
+    ("/nvme-subsystem/", "No such file", "no disk with several paths"),
+    ("nvme list-subsys", "scan topology", "no disk with several paths"),
     ("mlx5_core/", "No such file", "no card of that driver"),
     ("/sys/class/infiniband/", "No such file", "no InfiniBand"),
-    (
-        "/sys/bus/pci/devices/",
-        "No such file",
-        "no card at that address",
-    ),
+    ("/sys/bus/pci/devices/", "No such file", "no card at that address"),
     (" -C ", "UMAD port", "no InfiniBand"),
     ("linerate fabric", "no InfiniBand device", "no InfiniBand"),
     ("/mode", "Permission denied", "no IP over InfiniBand"),
@@ -97,36 +77,17 @@ const LACKING: [(&str, &str, &str); 34] = [
     ("ethtool -l ", "not supported", "a card of one queue"),
     ("ethtool -L ", "not supported", "a card of one queue"),
     ("/rps_cpus", "Value too large", "fewer CPUs"),
-    (
-        "kmem.tcp.limit_in_bytes",
-        "No such file",
-        "no such control group",
-    ),
-    (
-        "rdma statistic show ",
-        "Wrong device name",
-        "no RDMA device",
-    ),
+    ("kmem.tcp.limit_in_bytes", "No such file", "no such control group"),
+    ("rdma statistic show ", "Wrong device name", "no RDMA device"),
     ("/proc/net/bonding/", "No such file", "no bond"),
-    (
-        "nf_conntrack_max",
-        "No such file",
-        "no tracking of connections",
-    ),
+    ("nf_conntrack_max", "No such file", "no tracking of connections"),
     (" to ADDRESS ", "ADDRESS", "no address that the user puts"),
     // It ends with 2 where a folder is missing, and shows what is in the others.
-    (
-        "grep -rs ethtool ",
-        "/etc/network/",
-        "not all of the folders",
-    ),
+    ("grep -rs ethtool ", "/etc/network/", "not all of the folders"),
 ];
 
 /// What changes nothing in the guest: its card negotiates, and the undo of another advice has set this already.
-const IGNORED: [&str; 2] = [
-    "sudo ethtool -A eth0 rx off",
-    "sudo sysctl -w net.ipv4.tcp_sack=0",
-];
+const IGNORED: [&str; 2] = ["sudo ethtool -A eth0 rx off", "sudo sysctl -w net.ipv4.tcp_sack=0"];
 
 /// Programs of the makers of cards, of radios, and service managers, which the guest lacks.
 const FOREIGN: [(&str, &str); 6] = [
@@ -139,22 +100,14 @@ const FOREIGN: [(&str, &str); 6] = [
 ];
 
 fn machine() -> Spec {
-    let node = Node {
-        cpus: 2,
-        memory: Bytes(768 << 20),
-    };
+    let node = Node { cpus: 2, memory: Bytes(768 << 20) };
     let card = |node| Slot {
         node: Some(node),
         speed: Generation::Four,
         lanes: 16,
         card: Some(Card::E1000e),
     };
-    Spec {
-        nodes: vec![node; 2],
-        distance: 31,
-        slots: vec![card(0), card(1)],
-        ..Spec::default()
-    }
+    Spec { nodes: vec![node; 2], distance: 31, slots: vec![card(0), card(1)], ..Spec::default() }
 }
 
 /// Advices that differ only in numbers of five digits and more are run once: each takes seconds.
@@ -167,9 +120,7 @@ fn one_of_each(all: BTreeMap<Advised, String>) -> BTreeMap<Advised, String> {
     };
     let mut is_new =
         |advised: &Advised| seen.insert(advised.commands().map(form).collect::<Vec<_>>());
-    all.into_iter()
-        .filter(|(advised, _)| is_new(advised))
-        .collect()
+    all.into_iter().filter(|(advised, _)| is_new(advised)).collect()
 }
 
 /// The packages' files, unpacked into a folder.
@@ -179,21 +130,14 @@ fn unpack(folder: &Path) -> Option<()> {
         let partial = cache.with_extension(format!("{}", std::process::id()));
         fs::create_dir_all(&partial).ok()?;
         let mut get = Command::new("apt-get");
-        let get = get
-            .args(["-qq", "-o", "Acquire::Retries=3", "download"])
-            .args(PACKAGES);
+        let get = get.args(["-qq", "-o", "Acquire::Retries=3", "download"]).args(PACKAGES);
         let fetched = get.current_dir(&partial).status().ok()?;
         fetched.success().then_some(())?;
         fs::rename(&partial, &cache).ok()?;
     }
     for package in fs::read_dir(&cache).ok()?.flatten() {
         let mut dpkg = Command::new("dpkg");
-        let done = dpkg
-            .arg("-x")
-            .arg(package.path())
-            .arg(folder)
-            .status()
-            .ok()?;
+        let done = dpkg.arg("-x").arg(package.path()).arg(folder).status().ok()?;
         done.success().then_some(())?;
     }
     Some(())
@@ -235,10 +179,7 @@ fn mentions(command: &str, name: &str) -> bool {
 
 /// Addresses in commands: those of peers and those that routes are from.
 fn hosts(advised: &Advised) -> Vec<String> {
-    let words = advised
-        .steps
-        .iter()
-        .flat_map(|command| command.split([' ', '/', '%']));
+    let words = advised.steps.iter().flat_map(|command| command.split([' ', '/', '%']));
     let addresses = words.filter(|word| word.parse::<std::net::IpAddr>().is_ok());
     addresses.map(str::to_owned).collect()
 }
@@ -261,10 +202,7 @@ fn probe(command: &str) -> Option<String> {
             "ip link set dev ",
             "ip -d link show dev {} | grep -oE 'mtu [0-9]+|qlen [0-9]+|xmit_hash_policy [^ ]+'",
         ),
-        of(
-            "ip link set ",
-            "ip link show dev {} | grep -oE 'mtu [0-9]+'",
-        ),
+        of("ip link set ", "ip link show dev {} | grep -oE 'mtu [0-9]+'"),
         of("ip route add ", "ip route show {}"),
         of(
             "tc qdisc replace dev ",
@@ -285,9 +223,7 @@ fn probe(command: &str) -> Option<String> {
         command
             .contains("rps_cpus")
             .then(|| "grep -H . /sys/class/net/*/queues/rx-*/rps_cpus".to_owned()),
-        command
-            .contains("/online")
-            .then(|| "cat /sys/devices/system/cpu/online".to_owned()),
+        command.contains("/online").then(|| "cat /sys/devices/system/cpu/online".to_owned()),
         of("cpu.max", "cat /sys/fs/cgroup/*/cpu.max"),
     ]
     .into_iter()
@@ -388,19 +324,10 @@ fn table(shared: &Path, advised: &[(&Advised, &str)]) -> (String, Vec<String>) {
     let ran = results(&text);
     for ran in &ran {
         let (advised, of) = advised[ran.number];
-        let commands = if ran.part == "steps" {
-            &advised.steps
-        } else {
-            &advised.undo
-        };
+        let commands = if ran.part == "steps" { &advised.steps } else { &advised.undo };
         let command = &commands[ran.position];
         let outcome = ran.outcome(command).unwrap_or_else(|| {
-            let Ran {
-                user,
-                status,
-                words,
-                ..
-            } = ran;
+            let Ran { user, status, words, .. } = ran;
             wrong.push(format!("{of}, {user}: {command}: {status}: {words}"));
             "WRONG".to_owned()
         });
@@ -421,10 +348,7 @@ fn table(shared: &Path, advised: &[(&Advised, &str)]) -> (String, Vec<String>) {
         if !is_old && !advised.undo.is_empty() {
             wrong.push(format!("{of}: not undone: {:?}", advised.undo));
         }
-        let is_ignored = advised
-            .steps
-            .iter()
-            .any(|step| IGNORED.contains(&step.as_str()));
+        let is_ignored = advised.steps.iter().any(|step| IGNORED.contains(&step.as_str()));
         if !was_other && !advised.undo.is_empty() && !is_ignored {
             wrong.push(format!("{of}: changed nothing: {:?}", advised.steps));
         }
@@ -433,10 +357,7 @@ fn table(shared: &Path, advised: &[(&Advised, &str)]) -> (String, Vec<String>) {
     for line in &lines {
         let _ = writeln!(table, "{line}");
     }
-    let _ = writeln!(
-        table,
-        "read back after the undo: {read}, other before it: {changed}"
-    );
+    let _ = writeln!(table, "read back after the undo: {read}, other before it: {changed}");
     // What the guest should be able to do, it did.
     assert!(read > 15, "{table}");
     let all: BTreeSet<usize> = ran.iter().map(|ran| ran.number).collect();
@@ -461,10 +382,7 @@ mod long {
         let packages = shared.join("packages");
         fs::create_dir(&packages).unwrap();
         if unpack(&packages).is_none() {
-            return skip(
-                "packages",
-                "Debian's packages of the advised programs are out of reach",
-            );
+            return skip("packages", "Debian's packages of the advised programs are out of reach");
         }
         fs::copy(env!("CARGO_BIN_EXE_linerate"), shared.join("linerate")).unwrap();
         let commands: Vec<&Advised> = advised.iter().map(|(advised, _)| *advised).collect();
@@ -472,11 +390,7 @@ mod long {
         fs::write(shared.join("script"), SCRIPT).unwrap();
         let program = Program::new("bash").arg("/out/script").current_dir("/");
         let done = vm.run(&program, WITHIN).unwrap();
-        assert!(
-            done.status.success(),
-            "{}",
-            String::from_utf8_lossy(&done.stderr)
-        );
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
         let (table, wrong) = table(&shared, &advised);
         println!("{table}");
         let log = fs::read_to_string(shared.join("log")).unwrap_or_default();

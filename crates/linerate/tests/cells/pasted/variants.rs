@@ -131,10 +131,7 @@ fn by_another_port() -> Model {
         let peer = near.peer.unwrap().to_string();
         let (network, _) = peer.rsplit_once('.').unwrap();
         near.others[0].networks = vec![(format!("{network}.9").parse().unwrap(), 24)];
-        let mut other = Route {
-            others: Vec::new(),
-            ..far
-        };
+        let mut other = Route { others: Vec::new(), ..far };
         for card in &mut other.ports {
             card.link.speed = near.others[0].speed;
         }

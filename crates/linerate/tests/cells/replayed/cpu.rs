@@ -258,20 +258,14 @@ fn clocked(record: &mut Record, share: f64) {
             ..Clock::default()
         },
     }]);
-    reads(record, Side::Far, (m::CLOCK_NOW, "1"), |_| {
-        share * 2_500_000.0
-    });
+    reads(record, Side::Far, (m::CLOCK_NOW, "1"), |_| share * 2_500_000.0);
 }
 
 /// The far host has a second node, with the card, at this distance.
 fn on_two_nodes(record: &mut Record, distance: u32) {
     cards(record, 1_000);
     let facts = facts(record, Side::Far);
-    let node = |id: u32, distances| Node {
-        id,
-        cpus: vec![id * 2, id * 2 + 1],
-        distances,
-    };
+    let node = |id: u32, distances| Node { id, cpus: vec![id * 2, id * 2 + 1], distances };
     facts.topology.nodes = vec![node(0, vec![10, distance]), node(1, vec![distance, 10])];
     facts.cpus = (0..4).collect();
     facts.nodes = 2;
@@ -314,10 +308,7 @@ fn woken(record: &mut Record, share: f64) {
         .map(|set| format!("s{}/", set.plan.id))
         .collect();
     for table in tables(record, Side::Far, m::THREAD_WAIT.source) {
-        if pings
-            .iter()
-            .any(|set| table.subject.starts_with(set.as_str()))
-        {
+        if pings.iter().any(|set| table.subject.starts_with(set.as_str())) {
             let at = table.at.clone();
             let waited = at.iter().map(|at| (*at as f64 * share) as i64);
             *column(table, m::THREAD_WAIT) = waited.collect();
@@ -331,10 +322,8 @@ fn quiet(record: &mut Record, leave: u64, held: u32) {
     cards(record, 10_000);
     round_trips(record, 200, 100);
     for side in [Side::Near, Side::Far] {
-        port(record, side).coalesce = Some(Coalesce {
-            rx_usecs: Some(held),
-            ..Coalesce::default()
-        });
+        port(record, side).coalesce =
+            Some(Coalesce { rx_usecs: Some(held), ..Coalesce::default() });
         facts(record, side).idle_states = Some(Vec::new());
     }
     facts(record, Side::Far).idle_states = Some(vec![IdleState {
@@ -354,17 +343,11 @@ fn another_cpu(record: &mut Record, share: f64) {
 
 /// Cards of 100 Gb/s, and one channel of DDR4-2133 in each host; the near one is used for this share.
 fn of_memory(record: &mut Record, share: f64) {
-    const CHANNEL: Channels = Channels {
-        least: 1,
-        most: 1,
-        speed: Transfers(2_133_000_000),
-    };
+    const CHANNEL: Channels = Channels { least: 1, most: 1, speed: Transfers(2_133_000_000) };
     cards(record, 100_000);
     for (side, share) in [(Side::Near, share), (Side::Far, 0.1)] {
         facts(record, side).channels = Some(CHANNEL);
         let bytes = CHANNEL.speed.0 as f64 * 8.0;
-        reads(record, side, (m::MEMORY_BYTES, "mon_L3_00"), |secs| {
-            secs * bytes * share
-        });
+        reads(record, side, (m::MEMORY_BYTES, "mon_L3_00"), |secs| secs * bytes * share);
     }
 }

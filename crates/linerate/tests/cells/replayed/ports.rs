@@ -330,10 +330,7 @@ fn half_duplex(record: &mut Record, share: f64) {
 /// The sender's port has to pause, for this share of the time, as its driver counts.
 fn paused(record: &mut Record, share: f64) {
     cards(record, 10_000);
-    port(record, Side::Near).pause = Some(Pause {
-        rx: Some(true),
-        ..Pause::default()
-    });
+    port(record, Side::Near).pause = Some(Pause { rx: Some(true), ..Pause::default() });
     let count = |name| (m::DRIVER_COUNT, name);
     let frames = count("eth0 rx_global_pause");
     reads(record, Side::Near, frames, |secs| secs * 2_000.0);
@@ -384,9 +381,7 @@ fn dropped(record: &mut Record, share: f64) {
         let mut sum: Vec<i64> = Vec::new();
         for socket in sockets {
             sum.resize(socket.len(), 0);
-            sum.iter_mut()
-                .zip(socket)
-                .for_each(|(sum, again)| *sum += again);
+            sum.iter_mut().zip(socket).for_each(|(sum, again)| *sum += again);
         }
         for queue in end.tables.iter_mut().filter(|t| t.source == "qdisc") {
             "eth0 pfifo 1:".clone_into(&mut queue.subject);
@@ -402,15 +397,10 @@ fn refused(record: &mut Record, often: f64) {
     for end in ends(record, Side::Far) {
         let axis = end.tables.iter().find(|t| t.source == "port");
         let at = axis.unwrap().at.clone();
-        let counted = at
-            .iter()
-            .map(|ns| (*ns as f64 / 1e9 * often) as i64)
-            .collect();
+        let counted = at.iter().map(|ns| (*ns as f64 / 1e9 * often) as i64).collect();
         let mut limit = table(m::SOCKET_MEMORY_REFUSED, subject, at.clone(), counted);
-        for (metric, most) in [
-            (m::SOCKET_MEMORY_USED, 1 << 19),
-            (m::SOCKET_MEMORY_LIMIT, 1 << 20),
-        ] {
+        for (metric, most) in [(m::SOCKET_MEMORY_USED, 1 << 19), (m::SOCKET_MEMORY_LIMIT, 1 << 20)]
+        {
             let gauge = table(metric, subject, at.clone(), vec![most; at.len()]);
             limit.columns.extend(gauge.columns);
         }
@@ -420,23 +410,14 @@ fn refused(record: &mut Record, often: f64) {
 
 /// The far host has two ports in the network of its address, and its own one takes in a share of the payload.
 fn answered_for(record: &mut Record, share: f64) {
-    let port = |index, name: &str, owns| Sibling {
-        is_bare: false,
-        index,
-        name: name.to_owned(),
-        owns,
-    };
+    let port =
+        |index, name: &str, owns| Sibling { is_bare: false, index, name: name.to_owned(), owns };
     let route = route(record, Side::Far);
     route.own = "10.77.2.2".parse().ok();
     route.siblings = vec![port(2, "eth0", true), port(3, "eth1", false)];
     let bytes = |share: f64| move |secs: f64| secs * ONE * 1e6 / 8.0 * share;
     reads(record, Side::Far, (m::ARRIVAL_BYTES, "eth0"), bytes(share));
-    reads(
-        record,
-        Side::Far,
-        (m::ARRIVAL_BYTES, "eth1"),
-        bytes(1.0 - share),
-    );
+    reads(record, Side::Far, (m::ARRIVAL_BYTES, "eth1"), bytes(1.0 - share));
 }
 
 /// The receiver discards a share of what the sender retransmits for its checksum.

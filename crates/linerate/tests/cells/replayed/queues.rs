@@ -142,10 +142,7 @@ fn sized(record: &mut Record, size: u64) {
 /// Reads over 10 Gb/s: so many in flight, and so many that the devices allow.
 fn reads(record: &mut Record, (depth, allowed): (u64, u32), size: u64) {
     record.trials.clear();
-    let end = RdmaEnd {
-        reads_out: allowed,
-        ..rated(10_000_000_000)
-    };
+    let end = RdmaEnd { reads_out: allowed, ..rated(10_000_000_000) };
     carried(record, &end, "read", NOTHING);
     for set in &mut record.sets {
         let depth = Setting::Number(depth);
@@ -172,11 +169,7 @@ fn tried(record: &mut Record, kind: &str, size: u64) {
 /// differs from it.
 fn full(record: &mut Record, mtu: u32, speed: u64, other: Option<u8>) {
     record.trials.clear();
-    let mut end = RdmaEnd {
-        mtu,
-        mtu_own: mtu,
-        ..rated(speed)
-    };
+    let mut end = RdmaEnd { mtu, mtu_own: mtu, ..rated(speed) };
     if other.is_some() {
         end.others.push(OtherPort {
             device: "mlx5_1".to_owned(),

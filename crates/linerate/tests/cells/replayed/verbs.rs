@@ -38,12 +38,7 @@ pub(super) const REPLAYS: &[Replay] = &[
             named: &["rdma-receiver-not-ready"],
             disturbed: &[],
         },
-        under: Shown {
-            words: "50 sends",
-            show: |r| refuses(r, 50.0),
-            named: &[],
-            disturbed: &[],
-        },
+        under: Shown { words: "50 sends", show: |r| refuses(r, 50.0), named: &[], disturbed: &[] },
     },
     Replay {
         cause: "rdma-link-down",
@@ -64,12 +59,8 @@ pub(super) const REPLAYS: &[Replay] = &[
 ];
 
 /// The counters of a healthy port.
-const HEALTHY: [&str; 4] = [
-    "packet_seq_err",
-    "out_of_sequence",
-    "rnr_nak_retry_err",
-    "link_downed",
-];
+const HEALTHY: [&str; 4] =
+    ["packet_seq_err", "out_of_sequence", "rnr_nak_retry_err", "link_downed"];
 
 /// A port of a card.
 pub(super) fn port() -> RdmaEnd {
@@ -77,10 +68,7 @@ pub(super) fn port() -> RdmaEnd {
         device: "mlx5_0".to_owned(),
         port: 1,
         layer: Some(Layer::Ethernet),
-        netdev: Some(Netdev {
-            name: "eth0".to_owned(),
-            ..Netdev::default()
-        }),
+        netdev: Some(Netdev { name: "eth0".to_owned(), ..Netdev::default() }),
         ..RdmaEnd::default()
     }
 }
@@ -108,18 +96,13 @@ pub(super) fn carried(
     }
     let of_sockets = ["tcp", "socket"];
     for end in record.steps.iter_mut().flat_map(|step| &mut step.ends) {
-        end.tables
-            .retain(|table| !of_sockets.contains(&table.source.as_str()));
+        end.tables.retain(|table| !of_sockets.contains(&table.source.as_str()));
     }
     round_trips(record, 100, 100);
     for own in [Side::Near, Side::Far] {
         reads(record, own, (m::RDMA_ACTIVE, "mlx5_0/1"), |_| 1.0);
         for name in HEALTHY {
-            let grown = if own == side && name == counted {
-                per_sec
-            } else {
-                0.0
-            };
+            let grown = if own == side && name == counted { per_sec } else { 0.0 };
             let subject = format!("mlx5_0/1 {name}");
             reads(record, own, (m::RDMA_COUNT, &subject), |secs| secs * grown);
         }
@@ -127,10 +110,7 @@ pub(super) fn carried(
     // Nothing happens on the idle path.
     let idle = |step: &&mut Step| step.plan.purpose == Purpose::IdleLatency;
     let steps = record.steps.iter_mut().filter(idle);
-    for table in steps
-        .flat_map(|step| &mut step.ends)
-        .flat_map(|end| &mut end.tables)
-    {
+    for table in steps.flat_map(|step| &mut step.ends).flat_map(|end| &mut end.tables) {
         if table.column(m::RDMA_COUNT).is_some() {
             column(table, m::RDMA_COUNT).fill(0);
         }

@@ -31,10 +31,7 @@ fn interrupted_by_ctrl_c_repeated_runs_end_and_what_was_measured_is_told() {
     let said = words(&output.stderr);
     assert_eq!(output.status.code(), Some(3), "{said}");
     let text = words(&output.stdout);
-    assert!(
-        text.starts_with("Run 1 of 3") && text.contains("ended early"),
-        "{text}"
-    );
+    assert!(text.starts_with("Run 1 of 3") && text.contains("ended early"), "{text}");
     assert!(!text.contains("Run 2"), "{text}");
 }
 
@@ -57,10 +54,9 @@ fn one_session(port: u16) -> (u16, Receiver<TcpStream>) {
             }
             let mut far = TcpStream::connect(("127.0.0.1", port)).unwrap();
             far.write_all(&hello).unwrap();
-            for (mut from, mut to) in [
-                (near.try_clone().unwrap(), far.try_clone().unwrap()),
-                (far, near),
-            ] {
+            for (mut from, mut to) in
+                [(near.try_clone().unwrap(), far.try_clone().unwrap()), (far, near)]
+            {
                 thread::spawn(move || {
                     let _ = io::copy(&mut from, &mut to);
                     let _ = to.shutdown(Shutdown::Write);
@@ -90,14 +86,9 @@ fn a_ctrl_c_while_a_later_run_connects_leaves_what_was_measured_before() {
     assert_eq!(output.status.code(), Some(3), "{why}");
     assert!(why.contains("interrupted"), "{why}");
     let text = words(&output.stdout);
-    assert!(
-        text.contains("Run 1 of 3") && text.contains("the median of 1 run"),
-        "{text}"
-    );
+    assert!(text.contains("Run 1 of 3") && text.contains("the median of 1 run"), "{text}");
     assert!(!text.contains("Run 2"), "{text}");
-    let shown = text
-        .lines()
-        .find_map(|line| line.split_once("linerate show "));
+    let shown = text.lines().find_map(|line| line.split_once("linerate show "));
     assert!(shown.unwrap().1.ends_with(" --save kept"), "{text}");
 }
 
@@ -120,16 +111,11 @@ mod long {
         let runs = told["runs"].as_array().unwrap();
         let mut each: Vec<_> = runs.iter().map(|run| goodput(run).unwrap()).collect();
         each.sort_unstable();
-        assert_eq!(
-            (&spread["lowest"], &spread["highest"]),
-            (&each[0].into(), &each[1].into())
-        );
+        assert_eq!((&spread["lowest"], &spread["highest"]), (&each[0].into(), &each[1].into()));
         assert_ne!(runs[0]["record"], runs[1]["record"]);
         for run in runs {
             let name = run["record"].as_str().unwrap();
-            let show = linerate(home.path())
-                .args(["show", name, "--json"])
-                .output();
+            let show = linerate(home.path()).args(["show", name, "--json"]).output();
             let shown: Value = serde_json::from_slice(&show.unwrap().stdout).unwrap();
             assert_eq!(shown, run["result"]);
         }

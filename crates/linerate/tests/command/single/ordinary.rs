@@ -21,8 +21,7 @@ fn programs_of(parent: Pid) -> Vec<Pid> {
         started_by.is_some_and(|id| id.trim() == parent.as_raw_nonzero().to_string())
             && file("cmdline").contains("socket-program")
     });
-    own.filter_map(|process| Pid::from_raw(process.file_name().to_str()?.parse().ok()?))
-        .collect()
+    own.filter_map(|process| Pid::from_raw(process.file_name().to_str()?.parse().ok()?)).collect()
 }
 
 /// Waits until a process has so many programs; returns them.
@@ -46,9 +45,7 @@ fn round_trips_and_loads_of_programs_are_counted_at_both_ends() {
     };
     assert!(told["samples"].as_u64() > Some(10), "{told}");
     assert!(told["least_ns"].as_u64() > Some(0), "{told}");
-    let args = [
-        "bw", "--engine", "program", "-t", "1s", "-d", "both", "-P", "2",
-    ];
+    let args = ["bw", "--engine", "program", "-t", "1s", "-d", "both", "-P", "2"];
     let Some(told) = far.json(&args, bw::SCHEMA) else {
         return;
     };
@@ -67,10 +64,7 @@ fn round_trips_and_loads_of_programs_are_counted_at_both_ends() {
 fn a_connection_that_the_preload_leaves_to_tcp_is_no_result_of_the_preload() {
     let far = Far::start();
     // Loopback is on no RDMA device. The library may not be installed at all.
-    let (code, said) = ended_of(
-        &far,
-        &["lat", "--engine", "program", "--preload", "-t", "1s"],
-    );
+    let (code, said) = ended_of(&far, &["lat", "--engine", "program", "--preload", "-t", "1s"]);
     assert_eq!(code, Some(3), "{said}");
     let why = ["left the connection to the kernel's TCP", "no librspreload"];
     assert!(why.iter().any(|why| said.contains(why)), "{said}");
@@ -83,14 +77,8 @@ fn a_killed_program_ends_the_measurement_and_not_the_server() {
     for of_server in [false, true] {
         let mut command = far.command(&["lat", "--engine", "program", "-t", "60s"]);
         let near = Started::new(&mut command);
-        let parent = if of_server {
-            far.server.pid()
-        } else {
-            near.pid()
-        };
-        let [program] = until_there_are(1, parent)[..] else {
-            panic!("several programs")
-        };
+        let parent = if of_server { far.server.pid() } else { near.pid() };
+        let [program] = until_there_are(1, parent)[..] else { panic!("several programs") };
         kill_process(program, Signal::KILL).unwrap();
         let output = near.end();
         // The page says it of a measurement that had begun, else it is an error.
@@ -130,10 +118,7 @@ fn what_programs_cannot_do_is_refused_in_words() {
         (&["lat", "--busy-poll"][..], "has no busy poll"),
         (&["lat", "--rate", "100"], "has no rate of messages"),
         (&["bw", "-P", "9"], "1 to 8 are possible"),
-        (
-            &["bw", "--congestion", "cubic"],
-            "has no congestion control",
-        ),
+        (&["bw", "--congestion", "cubic"], "has no congestion control"),
     ] {
         let (code, said) = ended_of(&far, &[args, &["--engine", "program"]].concat());
         assert_eq!(code, Some(2), "{args:?}: {said}");

@@ -9,10 +9,7 @@ fn sizes(told: &Value) -> &Vec<Value> {
 }
 
 fn bytes(told: &Value) -> Vec<u64> {
-    sizes(told)
-        .iter()
-        .map(|size| size["size_bytes"].as_u64().unwrap())
-        .collect()
+    sizes(told).iter().map(|size| size["size_bytes"].as_u64().unwrap()).collect()
 }
 
 /// Each size was timed, with times that belong together, or has a reason.
@@ -20,10 +17,7 @@ fn are_consistent(told: &Value) {
     for size in sizes(told) {
         let number = |key: &str| size[key].as_f64();
         let Some(least) = number("least_ns") else {
-            assert!(
-                size["not_measured"].is_string() && size["samples"] == 0,
-                "{size}"
-            );
+            assert!(size["not_measured"].is_string() && size["samples"] == 0, "{size}");
             continue;
         };
         let (mean, most) = (number("mean_ns").unwrap(), number("most_ns").unwrap());
@@ -68,26 +62,14 @@ fn every_size_is_timed_in_the_time_and_the_record_shows_it_again() {
 fn engines_go_as_far_as_they_carry() {
     let far = Far::start();
     for (engine, last) in [("udp", 65_507), ("connect", 16 << 10)] {
-        let output = far.run(&[
-            "lat", "--sweep", "size", "-t", "1s", "--json", "--engine", engine,
-        ]);
+        let output = far.run(&["lat", "--sweep", "size", "-t", "1s", "--json", "--engine", engine]);
         let told: Value = serde_json::from_slice(&output.stdout).unwrap();
         fits(trips::SCHEMA, &told);
         are_consistent(&told);
         assert_eq!(bytes(&told).last(), Some(&last), "{told}");
     }
     let mut alone = linerate(far.home.path());
-    let args = [
-        "lat",
-        "--engine",
-        "shm",
-        "--sweep",
-        "size",
-        "-t",
-        "1s",
-        "--json",
-        "--no-save",
-    ];
+    let args = ["lat", "--engine", "shm", "--sweep", "size", "-t", "1s", "--json", "--no-save"];
     let told: Value = serde_json::from_slice(&alone.args(args).output().unwrap().stdout).unwrap();
     are_consistent(&told);
     assert_eq!((&told["target"], bytes(&told).len()), (&Value::Null, 23));
@@ -97,15 +79,11 @@ fn engines_go_as_far_as_they_carry() {
 fn two_sweeps_of_one_protocol_are_compared_size_by_size() {
     let far = Far::start();
     for (engine, note) in [("tcp", "a"), ("tcp", "b"), ("udp", "c")] {
-        far.run(&[
-            "lat", "--sweep", "size", "-t", "2s", "--engine", engine, "--note", note,
-        ]);
+        far.run(&["lat", "--sweep", "size", "-t", "2s", "--engine", engine, "--note", note]);
     }
     let diff = |before, after| {
         let mut diff = linerate(far.home.path());
-        diff.args(["diff", before, after, "--json"])
-            .output()
-            .unwrap()
+        diff.args(["diff", before, after, "--json"]).output().unwrap()
     };
     let output = diff("note:a", "note:b");
     let told: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -132,16 +110,12 @@ fn a_sweep_of_round_trips_streams_its_document_last_and_prints_tables_of_other_t
     fits(trips::SCHEMA, &last["result"]);
     let output = far.run(&[&args[..], &["--like", "perftest"]].concat());
     let text = words(&output.stdout);
-    let rows = text
-        .lines()
-        .filter(|line| line.split_whitespace().count() == 9 && !line.contains('#'));
+    let rows =
+        text.lines().filter(|line| line.split_whitespace().count() == 9 && !line.contains('#'));
     assert!(rows.count() > 0, "{text}");
     let output = far.run(&["lat", "-t", "1s", "--like", "sockperf"]);
     let text = words(&output.stdout);
-    assert!(
-        text.contains("sockperf: ---> <MIN> observation = "),
-        "{text}"
-    );
+    assert!(text.contains("sockperf: ---> <MIN> observation = "), "{text}");
 }
 
 #[test]
@@ -161,28 +135,12 @@ fn what_contradicts_a_sweep_of_round_trips_is_refused_in_words() {
     refused(&["127.0.0.1", "--no-save"], "add --sweep size");
     let verbs = |more: &[&'static str]| [&["127.0.0.1", "--engine", "rdma"], more].concat();
     refused(&verbs(&["--op", "read,send,read"]), "name each value once");
+    refused(&verbs(&["--op", "read,send", "--stream-json"]), "--json prints one document");
     refused(
-        &verbs(&["--op", "read,send", "--stream-json"]),
-        "--json prints one document",
-    );
-    refused(
-        &[
-            "127.0.0.1",
-            "--pattern",
-            "write-write-read",
-            "--engine",
-            "udp",
-        ],
+        &["127.0.0.1", "--pattern", "write-write-read", "--engine", "udp"],
         "--engine tcp has it",
     );
-    let tiny = [
-        "lat",
-        "127.0.0.1",
-        "--pattern",
-        "write-write-read",
-        "--size",
-        "1B",
-    ];
+    let tiny = ["lat", "127.0.0.1", "--pattern", "write-write-read", "--size", "1B"];
     let (code, told) = ended(&tiny);
     assert_eq!(code, Some(2));
     assert!(told.contains("cannot be sent in two writes"), "{told}");
@@ -194,12 +152,9 @@ fn ctrl_c_keeps_the_sizes_that_were_timed() {
     let args = ["lat", "--sweep", "size", "-t", "30s", "--json"];
     let mut run = Started::new(&mut far.command(&args));
     // The first pass times each size once; the first round follows in the same order.
-    for words in [
-        "round trips of 2 B",
-        "round trips of 2 B",
-        "round trips of 4 B",
-        "round trips of 8 B",
-    ] {
+    for words in
+        ["round trips of 2 B", "round trips of 2 B", "round trips of 4 B", "round trips of 8 B"]
+    {
         run.until(words);
     }
     run.signal(Signal::INT);
@@ -221,10 +176,7 @@ fn two_writes_wait_for_an_acknowledgement_where_nagles_algorithm_is_on() {
         let Some(told) = far.json(&[&two[..], more].concat(), lat::SCHEMA) else {
             return;
         };
-        assert_eq!(
-            (&told["nagle"], &told["two_writes"]),
-            (&is_delayed.into(), &true.into())
-        );
+        assert_eq!((&told["nagle"], &told["two_writes"]), (&is_delayed.into(), &true.into()));
         assert_eq!(told["delayed_ns"].is_u64(), is_delayed, "{told}");
     }
 }

@@ -30,28 +30,13 @@ fn what_contradicts_a_sweep_is_refused_in_words() {
         assert!(told.contains(&format!("hint: {hint}")), "{told}");
     };
     let host = "127.0.0.1";
-    refused(
-        &["iperf3://127.0.0.1", "--sweep", "copy"],
-        "linerate bw iperf3",
-    );
+    refused(&["iperf3://127.0.0.1", "--sweep", "copy"], "linerate bw iperf3");
     refused(&[host, "--sweep", "copy", "-d", "both"], "-d forward");
-    refused(
-        &[host, "--sweep", "copy", "--copy", "sendfile"],
-        "leave out --copy",
-    );
-    refused(
-        &[host, "--sweep", "size", "--read-size", "1KiB"],
-        "leave out --size",
-    );
+    refused(&[host, "--sweep", "copy", "--copy", "sendfile"], "leave out --copy");
+    refused(&[host, "--sweep", "size", "--read-size", "1KiB"], "leave out --size");
     refused(&[host, "--sweep", "size", "-t", "31s"], "--time 32s");
-    refused(
-        &[host, "--sweep", "size", "--engine", "udp"],
-        "leave out --engine",
-    );
-    refused(
-        &[host, "--sweep", "size", "--find-rate"],
-        "leave out --sweep or",
-    );
+    refused(&[host, "--sweep", "size", "--engine", "udp"], "leave out --engine");
+    refused(&[host, "--sweep", "size", "--find-rate"], "leave out --sweep or");
 }
 
 mod long {
@@ -64,20 +49,14 @@ mod long {
         let Some(told) = far.json(&args, sweep::SCHEMA) else {
             return;
         };
-        assert_eq!(
-            (&told["swept"], &told["complete"]),
-            (&"copy".into(), &true.into())
-        );
+        assert_eq!((&told["swept"], &told["complete"]), (&"copy".into(), &true.into()));
         assert_eq!(told["reference"], 0);
         let ways: Vec<_> = settings(&told).iter().map(|s| s["copy"].clone()).collect();
         assert_eq!(ways, ["copy", "zerocopy", "sendfile", "io-uring"]);
         for setting in settings(&told) {
             assert!(setting["goodput_bps"].as_u64().unwrap() > 0, "{setting}");
             for end in ["near", "far"] {
-                assert!(
-                    setting[end]["cpu_ns_per_byte"].as_f64().unwrap() > 0.0,
-                    "{setting}"
-                );
+                assert!(setting[end]["cpu_ns_per_byte"].as_f64().unwrap() > 0.0, "{setting}");
             }
             // A busy machine may disturb some, as another session would.
             let rounds = setting["rounds"].as_u64().unwrap();

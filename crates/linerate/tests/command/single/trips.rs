@@ -28,10 +28,7 @@ fn are_timed(far: &Far, args: &[&str], interval: Option<u64>, busy: bool) {
     let Some(told) = far.json(args, lat::SCHEMA) else {
         return;
     };
-    assert_eq!(
-        (&told["interval_ns"], &told["busy_poll"]),
-        (&interval.into(), &busy.into())
-    );
+    assert_eq!((&told["interval_ns"], &told["busy_poll"]), (&interval.into(), &busy.into()));
     let samples = told["samples"].as_u64().unwrap();
     match interval {
         None => assert!(samples > 0, "{told}"),
@@ -52,10 +49,7 @@ fn lat_times_round_trips_closed_and_open_blocking_and_busy() {
     let Some(told) = far.json(&beside, lat::SCHEMA) else {
         return;
     };
-    assert!(
-        told["beside"][0]["goodput_bps"].as_u64().unwrap() > 0,
-        "{told}"
-    );
+    assert!(told["beside"][0]["goodput_bps"].as_u64().unwrap() > 0, "{told}");
 }
 
 /// Checks the document of round trips by datagrams.
@@ -84,10 +78,7 @@ fn lat_by_datagrams_tells_what_was_lost_and_how_long_answers_were_unread() {
         return;
     };
     let load = &told["beside"][0];
-    assert_eq!(
-        (&load["streams"], &load["pacing_bps"]),
-        (&2.into(), &4_000_000.into())
-    );
+    assert_eq!((&load["streams"], &load["pacing_bps"]), (&2.into(), &4_000_000.into()));
     assert!(load["goodput_bps"].as_u64().unwrap() > 0, "{told}");
 }
 
@@ -117,9 +108,7 @@ fn rare(told: &Value) -> f64 {
 fn shows_in_open_alone([open, closed]: [f64; 2], stall: Duration) -> Result<(), String> {
     let half = stall.as_nanos() as f64 / 2.0;
     let shows = open > half && closed < half;
-    shows
-        .then_some(())
-        .ok_or_else(|| format!("open {open}, closed {closed} ns"))
+    shows.then_some(()).ok_or_else(|| format!("open {open}, closed {closed} ns"))
 }
 
 /// Planted: a stall that either loop shows, and one that none does.
@@ -143,14 +132,8 @@ fn lat_times_connections_and_tells_how_many_are_made_in_a_second() {
     assert!(number("samples") > 10.0 && number("answered_per_sec") > 10.0);
     assert_eq!((&told["lost"], &told["size_bytes"]), (&0.into(), &1.into()));
     let page = String::from_utf8(far.run(&args).stdout).unwrap();
-    assert!(
-        page.contains("connections with 64 B there and back"),
-        "{page}"
-    );
-    assert!(
-        page.contains("connections a second, one after another"),
-        "{page}"
-    );
+    assert!(page.contains("connections with 64 B there and back"), "{page}");
+    assert!(page.contains("connections a second, one after another"), "{page}");
     for (more, why) in [
         (&["--beside", "forward"][..], "cannot carry a load"),
         (&["--rate", "100"], "one after another"),

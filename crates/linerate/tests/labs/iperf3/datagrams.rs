@@ -20,11 +20,7 @@ impl Counted {
     /// Whether both counted the same: what is on the way when the time is up, and no more, parts them. Where a test
     /// ends by the clock, a sender that gets its CPU late sends on meanwhile, which nobody counts.
     fn agrees(&self) -> Result<(), String> {
-        let Self {
-            bytes: [sent, received],
-            packets: [all, seen],
-            lost,
-        } = *self;
+        let Self { bytes: [sent, received], packets: [all, seen], lost } = *self;
         // A busy machine loses some; then both must say so.
         assert!(received > 0 && lost < seen, "{self:?}");
         let (whole, few) = (sent / 100 + 5 * SIZE, all / 200 + 5);
@@ -62,24 +58,14 @@ fn reported(told: &Value) -> Counted {
 
 /// What `bw` reports of 50 Mb/s in a direction, where that was sent.
 fn counted(told: &Value, direction: &str) -> Result<Counted, String> {
-    assert_eq!(
-        (&told["complete"], &told["engine"]),
-        (&true.into(), &"udp".into())
-    );
+    assert_eq!((&told["complete"], &told["engine"]), (&true.into(), &"udp".into()));
     let way = &told["directions"][direction];
     let n = |name: &str| way["datagrams"][name].as_u64().unwrap();
     assert_eq!((n("size_bytes"), n("asked_bps")), (SIZE, 50_000_000));
     is_paced(n("sent_bps") as f64 / 50e6)?;
-    assert_eq!(
-        way["datagrams"]["reordered"].is_u64(),
-        direction == "reverse"
-    );
+    assert_eq!(way["datagrams"]["reordered"].is_u64(), direction == "reverse");
     assert!(n("jitter_ns") < 1_000_000_000);
-    let ends = if direction == "forward" {
-        ["near", "far"]
-    } else {
-        ["far", "near"]
-    };
+    let ends = if direction == "forward" { ["near", "far"] } else { ["far", "near"] };
     Ok(Counted {
         bytes: ends.map(|end| way[end]["bytes"].as_u64().unwrap()),
         packets: [n("sent"), n("received") + n("lost")],

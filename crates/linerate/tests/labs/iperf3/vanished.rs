@@ -16,26 +16,14 @@ printf '%s' "$out"
 fn measured(turn: &Turn, fault: &str, args: &[&str]) -> Given<Value> {
     let home = TempDir::new().unwrap();
     let script = MEASURED.replace("target=$1", "target=iperf3://$1");
-    let lab = [
-        "--fault",
-        fault,
-        "--far",
-        "iperf3 -s",
-        "--",
-        "sh",
-        "-c",
-        &script,
-        "sh",
-        "FAR",
-    ];
+    let lab = ["--fault", fault, "--far", "iperf3 -s", "--", "sh", "-c", &script, "sh", "FAR"];
     lab::document(turn, home.path(), &[&lab[..], args].concat())
 }
 
 /// Gaps that name a path on which packets vanish.
 fn named(told: &Value) -> Vec<&Value> {
     let gaps = told["unknown"].as_array().unwrap().iter();
-    gaps.filter(|gap| gap["hint"].as_str().unwrap().contains("mtu-black-hole"))
-        .collect()
+    gaps.filter(|gap| gap["hint"].as_str().unwrap().contains("mtu-black-hole")).collect()
 }
 
 #[test]
@@ -46,18 +34,8 @@ fn a_path_on_which_large_packets_vanish_is_named_with_the_command_that_tells() {
     let turn = turn();
     let udp = ["--engine", "udp", "--pacing", "5Mbit/s"];
     for (fault, args, way, host) in [
-        (
-            "black-hole:1400,forward",
-            &["-d", "forward"][..],
-            "forward",
-            "near",
-        ),
-        (
-            "black-hole:1400,reverse",
-            &["-d", "reverse"],
-            "reverse",
-            "far",
-        ),
+        ("black-hole:1400,forward", &["-d", "forward"][..], "forward", "near"),
+        ("black-hole:1400,reverse", &["-d", "reverse"], "reverse", "far"),
         ("black-hole:1400,forward", &udp, "forward", "near"),
     ] {
         ask(&turn, || {
@@ -67,13 +45,8 @@ fn a_path_on_which_large_packets_vanish_is_named_with_the_command_that_tells() {
             fits(SCHEMA, &told);
             assert_eq!(told["directions"][way]["goodput_bps"], 0, "{told}");
             let named = named(&told);
-            let hint = named
-                .first()
-                .map_or("", |gap| gap["hint"].as_str().unwrap());
-            assert!(
-                hint.contains(&format!("on the {host} host `ping -M do -s 1472 ")),
-                "{told}"
-            );
+            let hint = named.first().map_or("", |gap| gap["hint"].as_str().unwrap());
+            assert!(hint.contains(&format!("on the {host} host `ping -M do -s 1472 ")), "{told}");
             if args.contains(&"udp") {
                 let lost = &told["directions"][way]["datagrams"]["lost_share"];
                 assert_eq!(lost, 1.0, "{told}");
@@ -92,14 +65,7 @@ fn a_path_on_which_they_pass_names_nothing() {
     for args in [
         // The other direction is free.
         &["-d", "reverse"][..],
-        &[
-            "--engine",
-            "udp",
-            "--pacing",
-            "5Mbit/s",
-            "--write-size",
-            "1000B",
-        ],
+        &["--engine", "udp", "--pacing", "5Mbit/s", "--write-size", "1000B"],
         &["--mss", "1000"],
     ] {
         ask(&turn, || {

@@ -16,11 +16,7 @@ const LARGE: Bytes = Bytes(128 << 10);
 //= PCI Express Base Specification 5.0: 2.5 and 5 GT/s with 8b/10b, 8, 16 and 32 GT/s with 128b/130b: about twice as
 //= much with each
 const STEPS: [(f64, &str, &str); 3] = [
-    (
-        0.5,
-        "half",
-        "half of the lanes (x4 to x2), or one generation back",
-    ),
+    (0.5, "half", "half of the lanes (x4 to x2), or one generation back"),
     (
         0.25,
         "a quarter",
@@ -42,30 +38,21 @@ pub(in crate::explain::rule) fn narrower(
 ) -> Vec<Remark> {
     let mut runs: Vec<&Source> = Vec::new();
     for at in firsts(explained) {
-        if !at.is_device()
-            && runs
-                .last()
-                .is_none_or(|last| !std::ptr::eq(*last, at.source))
-        {
+        if !at.is_device() && runs.last().is_none_or(|last| !std::ptr::eq(*last, at.source)) {
             runs.push(at.source);
         }
     }
     let pairs = runs
         .windows(2)
         .filter(|pair| pair[0].tool.name == pair[1].tool.name && pair[0].side == pair[1].side);
-    pairs
-        .filter_map(|pair| compared(&rows(pair[0]), &rows(pair[1]), id))
-        .collect()
+    pairs.filter_map(|pair| compared(&rows(pair[0]), &rows(pair[1]), id)).collect()
 }
 
 /// Most rows of a run that are compared.
 const MOST: usize = 64;
 
 fn rows(source: &Source) -> Vec<At<'_>> {
-    super::rows::of(source)
-        .filter(|at| at.row.does == Does::Read)
-        .take(MOST)
-        .collect()
+    super::rows::of(source).filter(|at| at.row.does == Does::Read).take(MOST).collect()
 }
 
 /// The rows that measure the same before and after, of which a test holds.
@@ -74,21 +61,11 @@ fn pairs<'a>(
     after: &'a [At<'a>],
     is: fn(&At<'_>) -> bool,
 ) -> impl Iterator<Item = (&'a At<'a>, &'a At<'a>)> {
-    let asks = |at: &At<'_>| {
-        (
-            at.row.access,
-            at.row.does,
-            at.row.block,
-            at.row.depth,
-            at.row.threads,
-        )
-    };
+    let asks =
+        |at: &At<'_>| (at.row.access, at.row.does, at.row.block, at.row.depth, at.row.threads);
     let same =
         move |one: &&'a At<'a>| Some((*one, after.iter().find(|other| asks(other) == asks(one))?));
-    before
-        .iter()
-        .filter(move |at| is(at))
-        .filter_map(move |one| same(&one))
+    before.iter().filter(move |at| is(at)).filter_map(move |one| same(&one))
 }
 
 fn compared(before: &[At<'_>], after: &[At<'_>], id: &'static str) -> Option<Remark> {
@@ -105,12 +82,8 @@ fn compared(before: &[At<'_>], after: &[At<'_>], id: &'static str) -> Option<Rem
     if share > SLOWER || still > quick * AS_QUICK {
         return None;
     }
-    let step = STEPS
-        .iter()
-        .find(|(step, ..)| (share / step - 1.0).abs() <= NEAR);
-    let words = step.map_or(format!("{:.0} %", share * 100.0), |(_, words, _)| {
-        (*words).to_owned()
-    });
+    let step = STEPS.iter().find(|(step, ..)| (share / step - 1.0).abs() <= NEAR);
+    let words = step.map_or(format!("{:.0} %", share * 100.0), |(_, words, _)| (*words).to_owned());
     let what = format!(
         "the later run reads large blocks at {words} of the rate of the run before, and small ones as quickly: the link of \
          the disk is slower, not the disk"
@@ -123,17 +96,8 @@ fn compared(before: &[At<'_>], after: &[At<'_>], id: &'static str) -> Option<Rem
     };
     let rates = [fast, slow].map(|at| rate(at.row.bytes_per_sec * 8.0));
     let mut remark = Remark::new(id, Stands::Finding, what)
-        .because(format!(
-            "{}: {} before, {} after",
-            fast.words(),
-            rates[0],
-            rates[1]
-        ))
-        .because(format!(
-            "small reads: {} before, {} after",
-            time(quick),
-            time(still)
-        ))
+        .because(format!("{}: {} before, {} after", fast.words(), rates[0], rates[1]))
+        .because(format!("small reads: {} before, {} after", time(quick), time(still)))
         .names(causes);
     if let Some((_, _, link)) = step {
         remark = remark.because(format!("it may be {link}"));

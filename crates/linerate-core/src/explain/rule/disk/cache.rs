@@ -32,20 +32,13 @@ const WHOLE: f64 = 1.1;
 /// Time of a flush below which a protected cache takes it, and a faster one is hardly to be had.
 const SLOW_FLUSH: Nanos = Nanos::from_micros(200);
 /// Seconds of one turn of a rotating disk, by its turns a minute.
-const TURNS: [(u32, f64); 4] = [
-    (5_400, 60.0 / 5_400.0),
-    (7_200, 60.0 / 7_200.0),
-    (10_000, 0.006),
-    (15_000, 0.004),
-];
+const TURNS: [(u32, f64); 4] =
+    [(5_400, 60.0 / 5_400.0), (7_200, 60.0 / 7_200.0), (10_000, 0.006), (15_000, 0.004)];
 /// Share by which a flush may differ from a turn that it waits for, or from one for each write.
 const NEAR: f64 = 0.05;
 
 pub(in crate::explain::rule) fn cached(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
-    all(explained)
-        .filter_map(|at| from_memory(explained, &at, id))
-        .take(SHOWN)
-        .collect()
+    all(explained).filter_map(|at| from_memory(explained, &at, id)).take(SHOWN).collect()
 }
 
 fn from_memory(explained: &Explained<'_>, at: &At<'_>, id: &'static str) -> Option<Remark> {
@@ -62,19 +55,13 @@ fn from_memory(explained: &Explained<'_>, at: &At<'_>, id: &'static str) -> Opti
             "{}: {moved} is more than {kind} moves: the bytes were in memory (page cache), and the disk was not measured",
             at.words()
         );
-        (
-            what,
-            format!("{name}{kind} moves at most {}", rate(most * 8.0)),
-        )
+        (what, format!("{name}{kind} moves at most {}", rate(most * 8.0)))
     } else if was_left_behind(at) {
         let what = format!(
             "{}: {moved} is the rate of memory (page cache): the program did not wait for the disk",
             at.words()
         );
-        (
-            what,
-            "so few bytes fit into memory, and are written later".to_owned(),
-        )
+        (what, "so few bytes fit into memory, and are written later".to_owned())
     } else {
         return None;
     };
@@ -123,10 +110,7 @@ pub(in crate::explain::rule) fn flushed(
     explained: &Explained<'_>,
     id: &'static str,
 ) -> Vec<Remark> {
-    all(explained)
-        .filter_map(|at| waits_for_flush(&at, id))
-        .take(SHOWN)
-        .collect()
+    all(explained).filter_map(|at| waits_for_flush(&at, id)).take(SHOWN).collect()
 }
 
 fn waits_for_flush(at: &At<'_>, id: &'static str) -> Option<Remark> {
@@ -146,11 +130,7 @@ fn waits_for_flush(at: &At<'_>, id: &'static str) -> Option<Remark> {
             1.0 / per
         )
     };
-    let all = format!(
-        "{:.0}/{operations:.0} = {} for a write",
-        at.threads(),
-        time(each)
-    );
+    let all = format!("{:.0}/{operations:.0} = {} for a write", at.threads(), time(each));
     let evidence = match at.row.mean.filter(|mean| mean.secs() < each * MOST) {
         Some(own) => {
             let part = time(flush.secs() * per);
@@ -158,17 +138,11 @@ fn waits_for_flush(at: &At<'_>, id: &'static str) -> Option<Remark> {
         }
         None => format!("{all}, with its flush"),
     };
-    let turn = TURNS
-        .iter()
-        .find(|(_, turn)| (flush.secs() / turn - 1.0).abs() <= NEAR);
-    let mut remark = Remark::new(id, Stands::Finding, what)
-        .because(evidence)
-        .names(&["disk-sync"]);
+    let turn = TURNS.iter().find(|(_, turn)| (flush.secs() / turn - 1.0).abs() <= NEAR);
+    let mut remark = Remark::new(id, Stands::Finding, what).because(evidence).names(&["disk-sync"]);
     if let Some((turns, turn)) = turn {
-        remark = remark.because(format!(
-            "a disk with {turns} turns a minute turns once in {}",
-            time(*turn)
-        ));
+        remark = remark
+            .because(format!("a disk with {turns} turns a minute turns once in {}", time(*turn)));
     }
     let remark = remark.next(
         "several writers, more writes for each flush, or a disk with a protected write cache are faster; without flushes \

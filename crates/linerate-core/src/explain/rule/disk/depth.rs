@@ -16,21 +16,14 @@ pub(in crate::explain::rule) fn submits(
     explained: &Explained<'_>,
     id: &'static str,
 ) -> Vec<Remark> {
-    firsts(explained)
-        .filter_map(|at| submitting(&at, id))
-        .take(SHOWN)
-        .collect()
+    firsts(explained).filter_map(|at| submitting(&at, id)).take(SHOWN).collect()
 }
 
 /// The rows of a result share its threads.
 fn submitting(at: &At<'_>, id: &'static str) -> Option<Remark> {
     let rows = at.disk.rows.iter();
     let each = rows.filter_map(|row| Some((row.submit?, row.operations?)));
-    let share = each
-        .clone()
-        .map(|(time, rate)| time.secs() * rate)
-        .sum::<f64>()
-        / at.threads();
+    let share = each.clone().map(|(time, rate)| time.secs() * rate).sum::<f64>() / at.threads();
     let longest = each.map(|(time, _)| time).max()?;
     if share < SUBMITS {
         return None;
@@ -47,9 +40,7 @@ fn submitting(at: &At<'_>, id: &'static str) -> Option<Remark> {
     );
     let operations: f64 = at.disk.rows.iter().filter_map(|row| row.operations).sum();
     let remark = Remark::new(id, Stands::Finding, what)
-        .because(format!(
-            "{longest} to submit one, and {operations:.0} in a second"
-        ))
+        .because(format!("{longest} to submit one, and {operations:.0} in a second"))
         .because(why)
         .names(&["disk-submit"])
         .next(
@@ -61,10 +52,7 @@ fn submitting(at: &At<'_>, id: &'static str) -> Option<Remark> {
 
 pub(in crate::explain::rule) fn depth(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
     let single = are_single(explained);
-    all(explained)
-        .filter_map(|at| one_at_a_time(&at, single, id))
-        .take(SHOWN)
-        .collect()
+    all(explained).filter_map(|at| one_at_a_time(&at, single, id)).take(SHOWN).collect()
 }
 
 fn one_at_a_time(at: &At<'_>, single: bool, id: &'static str) -> Option<Remark> {
@@ -74,9 +62,8 @@ fn one_at_a_time(at: &At<'_>, single: bool, id: &'static str) -> Option<Remark> 
     let asked = at.row.asked.or(at.row.depth).unwrap_or(1);
     let ignored = at.row.asked.is_some() && at.row.mean.is_none_or(|_| at.is_one());
     // A disk that answers as slowly as one that turns is another cause.
-    let answers = at
-        .each()
-        .filter(|each| *each < SEEK && single && at.is_single() && at.is_small());
+    let answers =
+        at.each().filter(|each| *each < SEEK && single && at.is_single() && at.is_small());
     let is_shown = at.row.mean.is_none_or(|_| at.is_one()) && at.disk.direct == Some(true);
     let is_deep = asked > 1 && at.is_one();
     if !(ignored || is_deep || answers.is_some() && is_shown) {
@@ -93,25 +80,16 @@ fn one_at_a_time(at: &At<'_>, single: bool, id: &'static str) -> Option<Remark> 
         }
         None => "one operation after the other was asked".to_owned(),
     };
-    let depth = if asked > 1 {
-        format!(", and {asked} were asked")
-    } else {
-        String::new()
-    };
+    let depth = if asked > 1 { format!(", and {asked} were asked") } else { String::new() };
     let threads = at.threads();
     let of_each = if threads > 1.0 { " of each thread" } else { "" };
     let what = format!(
         "{}: 1 operation{of_each} was in flight{depth}: the time of one limits the rate",
         at.words()
     );
-    let causes: &[&str] = if at.is_small() {
-        &["disk-queue-depth"]
-    } else {
-        &["disk-queue-depth", "disk-latency"]
-    };
-    let mut remark = Remark::new(id, Stands::Finding, what)
-        .because(why)
-        .names(causes);
+    let causes: &[&str] =
+        if at.is_small() { &["disk-queue-depth"] } else { &["disk-queue-depth", "disk-latency"] };
+    let mut remark = Remark::new(id, Stands::Finding, what).because(why).names(causes);
     if let Some((each, rate)) = at.each().zip(at.row.operations) {
         let mean = at.row.mean.map_or(each, Nanos::secs);
         remark = remark.because(format!(
@@ -120,16 +98,13 @@ fn one_at_a_time(at: &At<'_>, single: bool, id: &'static str) -> Option<Remark> 
             threads / mean.max(1e-9)
         ));
     }
-    Some(at.shows(remark.next(
-        "ask for more with an engine that can keep them in flight",
-        at.deeper(),
-    )))
+    Some(at.shows(
+        remark.next("ask for more with an engine that can keep them in flight", at.deeper()),
+    ))
 }
 
 /// A name of an engine: letters and digits, not too many.
 fn said(engine: &str) -> String {
-    let letters = engine
-        .chars()
-        .filter(|c| c.is_ascii_alphanumeric() || "_-".contains(*c));
+    let letters = engine.chars().filter(|c| c.is_ascii_alphanumeric() || "_-".contains(*c));
     letters.take(NAME).collect()
 }

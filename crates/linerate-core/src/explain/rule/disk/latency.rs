@@ -20,19 +20,13 @@ pub(in crate::explain::rule) fn latency(
     let kinds = firsts(explained)
         .flat_map(|at| [Does::Read, Does::Write, Does::Mix].map(|does| (at, does)));
     let sick = kinds.filter_map(|(at, does)| sick_disk(&at, does, id));
-    let seeks = all(explained)
-        .filter(|_| single)
-        .filter_map(|at| seeks(explained, &at, id));
+    let seeks = all(explained).filter(|_| single).filter_map(|at| seeks(explained, &at, id));
     sick.chain(seeks).take(SHOWN).collect()
 }
 
 /// A row whose few operations take so long that neither a seek nor a queue explains it.
 fn is_sick(at: &At<'_>) -> bool {
-    let mean = at
-        .row
-        .mean
-        .map(Nanos::secs)
-        .or(at.each().filter(|_| at.is_single()));
+    let mean = at.row.mean.map(Nanos::secs).or(at.each().filter(|_| at.is_single()));
     let is_few = at.row.operations.is_some_and(|rate| rate <= FEW);
     (at.is_small() || at.is_device()) && is_few && mean.is_some_and(|mean| mean >= SICK)
 }
@@ -48,10 +42,8 @@ fn sick_disk(first: &At<'_>, does: Does, id: &'static str) -> Option<Remark> {
     };
     let (least, most) = range(&|at| at.row.mean.map(Nanos::secs).or(at.each()))?;
     let (few, many) = range(&|at| at.row.operations)?;
-    let (waits, each) = (
-        between(&time(least), &time(most)),
-        between(&format!("{few:.1}"), &format!("{many:.1}")),
-    );
+    let (waits, each) =
+        (between(&time(least), &time(most)), between(&format!("{few:.1}"), &format!("{many:.1}")));
     let what = format!(
         "{}: each takes {waits}, at {each} a second: the disk, or what is behind it, is sick or held back",
         at.words()
@@ -69,11 +61,7 @@ fn sick_disk(first: &At<'_>, does: Does, id: &'static str) -> Option<Remark> {
 }
 
 fn between(least: &str, most: &str) -> String {
-    if least == most {
-        least.to_owned()
-    } else {
-        format!("{least} to {most}")
-    }
+    if least == most { least.to_owned() } else { format!("{least} to {most}") }
 }
 
 /// One small operation after the other that takes as long as a seek.
@@ -109,9 +97,6 @@ fn seeks(explained: &Explained<'_>, at: &At<'_>, id: &'static str) -> Option<Rem
         .because(format!("1/{} = {operations:.0} operations/s", time(each)))
         .because(why)
         .names(&["disk-latency"])
-        .next(
-            "ask for more in flight, with an engine that can keep them",
-            at.deeper(),
-        );
+        .next("ask for more in flight, with an engine that can keep them", at.deeper());
     Some(at.shows(remark))
 }

@@ -57,9 +57,7 @@ pub(super) fn words(row: &DiskRow) -> String {
 
 pub(super) fn copies(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
     let copies = crossing(explained).filter(|(_, row)| row.access == Access::Copy);
-    copies
-        .filter_map(|(side, copy)| above(explained, side, copy, id))
-        .collect()
+    copies.filter_map(|(side, copy)| above(explained, side, copy, id)).collect()
 }
 
 fn above(
@@ -144,8 +142,7 @@ pub(super) fn cache(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> 
     };
     let disks = explained.material.disks();
     let all = disks.flat_map(|(_, disk)| disk.rows.iter().map(|row| (row, disk.direct)));
-    all.filter_map(|(row, direct)| remark(row, direct))
-        .collect()
+    all.filter_map(|(row, direct)| remark(row, direct)).collect()
 }
 
 pub(super) fn depth(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {

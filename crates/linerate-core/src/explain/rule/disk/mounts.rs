@@ -31,9 +31,7 @@ pub(in crate::explain::rule) fn split(explained: &Explained<'_>, id: &'static st
         .hosts()
         .into_iter()
         .flat_map(|(side, host)| host.storage.filesystems.iter().map(move |fs| (side, fs)));
-    let told = mounts
-        .take(MOUNTS)
-        .filter_map(|(side, fs)| small(explained, side, fs, id));
+    let told = mounts.take(MOUNTS).filter_map(|(side, fs)| small(explained, side, fs, id));
     told.chain(counted(explained, id)).collect()
 }
 
@@ -58,22 +56,13 @@ fn small(
         return None;
     }
     let requests = |name: &str| {
-        let mut values = fs
-            .options
-            .iter()
-            .filter_map(|option| option.split_once('='));
+        let mut values = fs.options.iter().filter_map(|option| option.split_once('='));
         let (_, value) = values.find(|(key, _)| *key == name)?;
         let bytes = value.parse().ok().map(Bytes);
         bytes.filter(|bytes| bytes.0 > 0 && *bytes < SMALL)
     };
     let found = OPTIONS.into_iter().filter_map(|(option, does)| {
-        let one = Requests {
-            side,
-            point: &fs.point,
-            option,
-            does,
-            size: requests(option)?,
-        };
+        let one = Requests { side, point: &fs.point, option, does, size: requests(option)? };
         Some(one)
     });
     let found: Vec<_> = found.collect();
@@ -89,12 +78,7 @@ fn small(
     };
     let one = found.iter().find(larger);
     let one = one.or_else(|| found.first().filter(|_| is_open));
-    remark(
-        explained,
-        one.or_else(|| found.iter().find(whole))?,
-        is_open,
-        id,
-    )
+    remark(explained, one.or_else(|| found.iter().find(whole))?, is_open, id)
 }
 
 /// Small requests that the kernel counted, of mounts whose options are not known.
@@ -125,9 +109,7 @@ fn counted<'a>(
 /// The largest block of programs in files of the mount that is larger than its requests.
 fn larger(explained: &Explained<'_>, one: &Requests<'_>) -> Option<Bytes> {
     let rows = all(explained).filter(|at| on(at, one.side, one.point) && at.row.does == one.does);
-    rows.filter_map(|at| at.row.block)
-        .filter(|block| *block > one.size)
-        .max()
+    rows.filter_map(|at| at.row.block).filter(|block| *block > one.size).max()
 }
 
 /// Whether a row is of such requests, as the kernel counted them.
@@ -155,11 +137,8 @@ fn remark(
         Some(false) if block.is_none() && !is_open => &["nfs-io-size", "disk-queue-depth"],
         Some(false) => &["nfs-io-size"],
     };
-    let head = format!(
-        "{} ({}): requests of {size} ({option})",
-        shown(one.point),
-        side_name(one.side)
-    );
+    let head =
+        format!("{} ({}): requests of {size} ({option})", shown(one.point), side_name(one.side));
     let what = match block {
         Some(block) => format!(
             "{head} beside operations of {block}: each is split into {}",
@@ -195,9 +174,7 @@ fn in_flight(explained: &Explained<'_>, one: &Requests<'_>) -> Option<String> {
     let at = all(explained).find(|at| is_counted(at, one))?;
     let (rate, wait) = (at.row.operations?, at.row.mean?);
     let flight = rate * wait.secs();
-    Some(format!(
-        "{rate:.0} requests in a second of {wait} each: {flight:.1} in flight"
-    ))
+    Some(format!("{rate:.0} requests in a second of {wait} each: {flight:.1} in flight"))
 }
 
 /// Whether a rate fills the network; `None` if it is that of a full link, and what there is is unknown.
@@ -210,9 +187,7 @@ fn is_full(explained: &Explained<'_>, bits: f64) -> Option<bool> {
         return Some(false);
     }
     let links = facts::links_of(explained.material);
-    let is_more = links
-        .iter()
-        .all(|link| carries_more(link.capacity().high() * 8.0));
+    let is_more = links.iter().all(|link| carries_more(link.capacity().high() * 8.0));
     (!links.is_empty()).then_some(!is_more)
 }
 

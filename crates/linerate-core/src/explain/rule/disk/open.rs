@@ -93,9 +93,8 @@ fn left_open(at: &At<'_>, id: &'static str) -> Remark {
 fn unclear(at: &At<'_>) -> String {
     if at.is_device() {
         let flight = at.in_flight();
-        return flight.map_or(String::new(), |flight| {
-            format!("{flight:.1} requests were in flight")
-        });
+        return flight
+            .map_or(String::new(), |flight| format!("{flight:.1} requests were in flight"));
     }
     match at.disk.direct {
         Some(_) if at.row.bytes_per_sec > ROTATING || at.row.flushed == Some(0.0) => {
@@ -123,15 +122,9 @@ fn used(at: &At<'_>) -> Option<(f64, u32)> {
 /// The step that tells more, for the system of the program.
 fn next(at: &At<'_>) -> Next {
     let (what, command) = if at.is_windows() {
-        (
-            "compare with the data sheet of the disk, and see the width and the speed of its link",
-            "",
-        )
+        ("compare with the data sheet of the disk, and see the width and the speed of its link", "")
     } else if at.is_copy() {
-        (
-            "measure the network alone, with `linerate serve` on the other host",
-            "linerate run HOST",
-        )
+        ("measure the network alone, with `linerate serve` on the other host", "linerate run HOST")
     } else if quick(at).is_some() {
         ("see which programs wait for the disk", "pidstat -d 1 5")
     } else if at.is_device() {
@@ -146,8 +139,5 @@ fn next(at: &At<'_>) -> Next {
     } else {
         ("ask for more in flight", at.deeper())
     };
-    Next {
-        what: what.to_owned(),
-        command: command.to_owned(),
-    }
+    Next { what: what.to_owned(), command: command.to_owned() }
 }

@@ -16,25 +16,14 @@ const LONGEST: usize = 60;
 
 /// A name from a paste.
 pub(super) fn shown(name: &str) -> String {
-    name.chars()
-        .filter(|c| !c.is_control())
-        .take(LONGEST)
-        .collect()
+    name.chars().filter(|c| !c.is_control()).take(LONGEST).collect()
 }
 
 pub(in crate::explain::rule) fn lost(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
-    let devices = explained
-        .material
-        .hosts()
-        .into_iter()
-        .flat_map(|(side, host)| {
-            let several = host
-                .storage
-                .devices
-                .iter()
-                .filter(|device| device.layer == Layer::Multipath);
-            several.map(move |device| (side, device))
-        });
+    let devices = explained.material.hosts().into_iter().flat_map(|(side, host)| {
+        let several = host.storage.devices.iter().filter(|device| device.layer == Layer::Multipath);
+        several.map(move |device| (side, device))
+    });
     devices
         .filter_map(|(side, device)| {
             fewer(side, device, id).or_else(|| apart(explained, side, device, id))
@@ -43,19 +32,13 @@ pub(in crate::explain::rule) fn lost(explained: &Explained<'_>, id: &'static str
 }
 
 fn label(device: &BlockDevice) -> String {
-    shown(if device.label.is_empty() {
-        &device.name
-    } else {
-        &device.label
-    })
+    shown(if device.label.is_empty() { &device.name } else { &device.label })
 }
 
 fn fewer(side: Side, device: &BlockDevice, id: &'static str) -> Option<Remark> {
     let is_dead = |path: &&Path| path.is_live() == Some(false);
-    let (used, idle): (Vec<&Path>, Vec<&Path>) = device
-        .paths
-        .iter()
-        .partition(|path| path.in_use != Some(false));
+    let (used, idle): (Vec<&Path>, Vec<&Path>) =
+        device.paths.iter().partition(|path| path.in_use != Some(false));
     let dead: Vec<&Path> = used.iter().copied().filter(is_dead).collect();
     let has_group = used.iter().any(|path| path.in_use == Some(true));
     let label = label(device);
@@ -78,12 +61,7 @@ fn fewer(side: Side, device: &BlockDevice, id: &'static str) -> Option<Remark> {
     let named = dead.iter().take(NAMED);
     let named: Vec<String> = named
         .map(|path| {
-            format!(
-                "{} ({}) is {}",
-                shown(&path.name),
-                shown(&path.address),
-                shown(&path.state)
-            )
+            format!("{} ({}) is {}", shown(&path.name), shown(&path.address), shown(&path.state))
         })
         .collect();
     let remark = Remark::new(id, Stands::Finding, what)
@@ -113,11 +91,8 @@ fn apart(
     device: &BlockDevice,
     id: &'static str,
 ) -> Option<Remark> {
-    let live: Vec<&Path> = device
-        .paths
-        .iter()
-        .filter(|path| path.is_live() == Some(true))
-        .collect();
+    let live: Vec<&Path> =
+        device.paths.iter().filter(|path| path.is_live() == Some(true)).collect();
     let groups: BTreeSet<u32> = device.paths.iter().filter_map(|path| path.group).collect();
     let priorities: BTreeSet<Option<u32>> = live.iter().map(|path| path.priority).collect();
     let is_alike = priorities.len() == 1 && !priorities.contains(&None);
@@ -152,11 +127,7 @@ fn apart(
     }
     let rows = || all(explained).filter(|at| own(at) && is_of(at, device, one));
     let best = rows().map(|at| at.row.bytes_per_sec).reduce(f64::max);
-    let port = best.and_then(|best| {
-        PORTS
-            .into_iter()
-            .find(|port| FILLS.contains(&(best / port)))
-    });
+    let port = best.and_then(|best| PORTS.into_iter().find(|port| FILLS.contains(&(best / port))));
     let is_large = rows().any(|at| at.row.block.is_some_and(|block| block >= LARGE));
     let causes: &[&'static str] = match port {
         Some(port) => {
@@ -181,10 +152,7 @@ fn is_of(at: &At<'_>, device: &BlockDevice, path: &Path) -> bool {
     let target = at.disk.target.as_str();
     let name = target.strip_prefix("/dev/").unwrap_or(target);
     let name = name.strip_prefix("mapper/").unwrap_or(name);
-    !name.is_empty()
-        && [&device.name, &device.label, &path.name]
-            .iter()
-            .any(|known| *known == name)
+    !name.is_empty() && [&device.name, &device.label, &path.name].iter().any(|known| *known == name)
 }
 
 /// Whether the paths in use are those that the target does not prefer.

@@ -44,20 +44,12 @@ fn first<'a>(source: &'a Source, result: &'a Outcome) -> Option<At<'a>> {
         return None;
     };
     let row = disk.rows.first()?;
-    Some(At {
-        source,
-        result,
-        disk,
-        row,
-    })
+    Some(At { source, result, disk, row })
 }
 
 /// The rows of disks of one output.
 pub(in crate::explain::rule) fn of(source: &Source) -> impl Iterator<Item = At<'_>> {
-    let firsts = source
-        .results
-        .iter()
-        .filter_map(move |result| first(source, result));
+    let firsts = source.results.iter().filter_map(move |result| first(source, result));
     firsts.flat_map(At::siblings)
 }
 
@@ -65,11 +57,7 @@ pub(in crate::explain::rule) fn of(source: &Source) -> impl Iterator<Item = At<'
 pub(in crate::explain::rule) fn firsts<'a>(
     explained: &Explained<'a>,
 ) -> impl Iterator<Item = At<'a>> {
-    explained
-        .material
-        .runs()
-        .filter_map(|(source, result)| first(source, result))
-        .take(JUDGED)
+    explained.material.runs().filter_map(|(source, result)| first(source, result)).take(JUDGED)
 }
 
 /// All rows of disks, in the order of the input.
@@ -121,11 +109,8 @@ impl At<'_> {
 
     /// The row in words, with the name of a device.
     pub(in crate::explain::rule) fn words(&self) -> String {
-        let device = if self.is_device() {
-            format!("{}: ", self.disk.target)
-        } else {
-            String::new()
-        };
+        let device =
+            if self.is_device() { format!("{}: ", self.disk.target) } else { String::new() };
         format!("{device}{}", words(self.row))
     }
 
@@ -209,9 +194,7 @@ impl At<'_> {
             Some(name) => Some(name),
             None => storage.filesystem(target).map(|fs| fs.device.as_str()),
         };
-        let named = name
-            .filter(|name| !name.is_empty())
-            .map(|name| below(storage, name));
+        let named = name.filter(|name| !name.is_empty()).map(|name| below(storage, name));
         named.unwrap_or_else(|| {
             let mut disks = storage.disks();
             disks.next().filter(|_| disks.next().is_none())

@@ -17,13 +17,10 @@ pub(in crate::explain::rule) fn sockets(
     id: &'static str,
 ) -> Vec<Remark> {
     let all = tables(explained);
-    let by_sockets = all
-        .iter()
-        .filter(|run| run.carrier == Carrier::Sockets && run.setup.collective);
+    let by_sockets =
+        all.iter().filter(|run| run.carrier == Carrier::Sockets && run.setup.collective);
     let best = by_sockets.max_by(|a, b| a.best.total_cmp(&b.best));
-    best.map(|run| not_by_rdma(explained, run, id))
-        .into_iter()
-        .collect()
+    best.map(|run| not_by_rdma(explained, run, id)).into_iter().collect()
 }
 
 fn not_by_rdma(explained: &Explained<'_>, run: &Moved<'_>, id: &'static str) -> Remark {
@@ -34,17 +31,12 @@ fn not_by_rdma(explained: &Explained<'_>, run: &Moved<'_>, id: &'static str) -> 
         "the messages went over TCP sockets (interface {by}), not by RDMA: at most {}",
         rate(run.best)
     );
-    let port = facts::ports_of(explained.material)
-        .into_iter()
-        .find(|port| port.is_rdma);
+    let port = facts::ports_of(explained.material).into_iter().find(|port| port.is_rdma);
     // IP over InfiniBand has such names.
     let is_ipoib = setup.ports.iter().any(|name| name.starts_with("ib"));
     let is_sure = port.is_some() || is_ipoib || setup.no_rdma.contains(NO_LIBRARY);
-    let causes: &[&'static str] = if is_sure {
-        &["wrong-route"]
-    } else {
-        &["wrong-route", "path-rate"]
-    };
+    let causes: &[&'static str] =
+        if is_sure { &["wrong-route"] } else { &["wrong-route", "path-rate"] };
     let mut remark = Remark::new(id, Stands::Finding, what).names(causes);
     if !setup.no_rdma.is_empty() {
         remark = remark.because(format!("the program says `{}`", setup.no_rdma));
@@ -92,10 +84,7 @@ pub(in crate::explain::rule) fn hosts(explained: &Explained<'_>, id: &'static st
 
 /// Whether two runs differ in nothing but the hosts.
 fn is_same(one: &Moved<'_>, other: &Moved<'_>) -> bool {
-    let without = |setup: &Setup| Setup {
-        hosts: Vec::new(),
-        ..setup.clone()
-    };
+    let without = |setup: &Setup| Setup { hosts: Vec::new(), ..setup.clone() };
     one.outcome.title == other.outcome.title
         && one.is_like(other)
         && one.setup.hosts.len() == other.setup.hosts.len()
@@ -129,13 +118,8 @@ fn differ(slow: &[&Moved<'_>], fast: &[&Moved<'_>], id: &'static str) -> Option<
     let is_only_slow = |host: &&String| {
         slow.iter().all(|run| has(run, host)) && !fast.iter().any(|run| has(run, host))
     };
-    let found: Vec<&str> = first
-        .setup
-        .hosts
-        .iter()
-        .filter(is_only_slow)
-        .map(String::as_str)
-        .collect();
+    let found: Vec<&str> =
+        first.setup.hosts.iter().filter(is_only_slow).map(String::as_str).collect();
     let (low, high) = (range(slow), range(fast));
     let what = match found.as_slice() {
         [host] => format!(
@@ -147,12 +131,7 @@ fn differ(slow: &[&Moved<'_>], fast: &[&Moved<'_>], id: &'static str) -> Option<
         several => format!(
             "runs of the same at other hosts differ: {low} with {}, and {high} with others: one of these hosts, or the way \
              between them, is slow",
-            several
-                .iter()
-                .take(NAMED)
-                .copied()
-                .collect::<Vec<_>>()
-                .join(" and ")
+            several.iter().take(NAMED).copied().collect::<Vec<_>>().join(" and ")
         ),
     };
     Some(
@@ -190,23 +169,16 @@ pub(in crate::explain::rule) fn bus(explained: &Explained<'_>, id: &'static str)
     }
     let all = runs(explained);
     let counts = |run: &&Moved<'_>| is_spread(run) && run.setup.only_host().is_none();
-    let best = all
-        .iter()
-        .filter(counts)
-        .max_by(|a, b| a.best.total_cmp(&b.best));
-    best.and_then(|run| beside_ports(explained, run, id))
-        .into_iter()
-        .collect()
+    let best = all.iter().filter(counts).max_by(|a, b| a.best.total_cmp(&b.best));
+    best.and_then(|run| beside_ports(explained, run, id)).into_iter().collect()
 }
 
 /// The capacities of the ports that carry a run, in bits per second: those that it names, else all of the facts if they
 /// list several.
 fn carried_by(explained: &Explained<'_>, setup: &Setup) -> Option<Vec<f64>> {
     let ports = facts::ports_of(explained.material);
-    let own: Vec<&facts::Port> = ports
-        .iter()
-        .filter(|port| port.side == Side::Near && port.is_rdma)
-        .collect();
+    let own: Vec<&facts::Port> =
+        ports.iter().filter(|port| port.side == Side::Near && port.is_rdma).collect();
     if setup.ports.is_empty() {
         return (own.len() > 1).then(|| own.iter().map(|port| capacity(port)).collect());
     }
@@ -230,10 +202,7 @@ fn beside_ports(explained: &Explained<'_>, run: &Moved<'_>, id: &'static str) ->
             rate(sum)
         );
         // A rate that the largest messages do not hold is that of something else.
-        let held = run
-            .rows
-            .last_key_value()
-            .map_or(0.0, |(_, (rate, _))| rate / sum);
+        let held = run.rows.last_key_value().map_or(0.0, |(_, (rate, _))| rate / sum);
         if share > ROUNDED || share >= FULL && held < FULL {
             return None;
         }

@@ -35,9 +35,7 @@ pub(in crate::explain::rule) fn errors(explained: &Explained<'_>, id: &'static s
         let ports = device.ports.iter();
         ports.map(move |port| (side, (device, port)))
     });
-    ports
-        .filter_map(|(side, port)| Some(damaged(port, id)?.at_if(side)))
-        .collect()
+    ports.filter_map(|(side, port)| Some(damaged(port, id)?.at_if(side))).collect()
 }
 
 fn damaged((device, port): (&IbDevice, &IbPort), id: &'static str) -> Option<Remark> {
@@ -48,9 +46,8 @@ fn damaged((device, port): (&IbDevice, &IbPort), id: &'static str) -> Option<Rem
     let mut two = two.collect::<Vec<_>>();
     two.retain(|(_, errors, _)| *errors > 0);
     let share = |errors: u64, of: u64| errors as f64 / (of as f64).max(1.0);
-    if let Some((counter, errors, of)) = two
-        .iter()
-        .max_by(|a, b| share(a.1, a.2).total_cmp(&share(b.1, b.2)))
+    if let Some((counter, errors, of)) =
+        two.iter().max_by(|a, b| share(a.1, a.2).total_cmp(&share(b.1, b.2)))
     {
         let what = format!(
             "{name}: {counter} grew by {errors} between two readings, beside {of} packets ({:.2} %)",
@@ -70,9 +67,7 @@ fn damaged((device, port): (&IbDevice, &IbPort), id: &'static str) -> Option<Rem
 /// Errors without packets beside them in two readings: they may be old.
 fn once(port: &IbPort, name: &str, id: &'static str) -> Option<Remark> {
     let read = |counter: &str| value(&port.counters, counter).filter(|count| *count > 0);
-    let all = SHARES
-        .iter()
-        .filter_map(|(errors, of)| Some((*errors, read(errors)?, *of)));
+    let all = SHARES.iter().filter_map(|(errors, of)| Some((*errors, read(errors)?, *of)));
     let (counter, errors, of) = all.max_by_key(|(_, errors, _)| *errors)?;
     let share = read(of).map(|packets| errors as f64 / packets as f64);
     let words = share.map_or(String::new(), |share| format!(", {share:.1e} of {of}"));
@@ -85,24 +80,14 @@ fn once(port: &IbPort, name: &str, id: &'static str) -> Option<Remark> {
         Some(0) => "they did not grow between the two readings: they are old".to_owned(),
         Some(more) => format!("they grew by {more} between the two readings"),
     };
-    let stands = if grown.is_some_and(|more| more > 0) {
-        Stands::Finding
-    } else {
-        Stands::Doubt
-    };
-    let mut remark = Remark::new(
-        id,
-        stands,
-        format!("{name}: {counter} {errors}{words}: {about}"),
-    );
+    let stands = if grown.is_some_and(|more| more > 0) { Stands::Finding } else { Stands::Doubt };
+    let mut remark = Remark::new(id, stands, format!("{name}: {counter} {errors}{words}: {about}"));
     if is_bad {
         remark = remark.because("that is more than one error in 10^12 bits, which the standard allows, if all of them are of this time");
     }
     Some(match grown {
-        None => remark.next(
-            "the same twice, a minute apart, while the path is in use",
-            "sudo perfquery",
-        ),
+        None => remark
+            .next("the same twice, a minute apart, while the path is in use", "sudo perfquery"),
         Some(_) => remark,
     })
 }

@@ -47,11 +47,7 @@ fn words(at: &At) -> String {
     match at.link {
         Some(link @ Link::InfiniBand { .. }) => {
             let bits = link.capacity().high() * 8.0;
-            format!(
-                "{} ({})",
-                Rate((bits / 1e8).round() as u64 * 100_000_000),
-                at.name
-            )
+            format!("{} ({})", Rate((bits / 1e8).round() as u64 * 100_000_000), at.name)
         }
         _ => at.name.clone(),
     }
@@ -62,11 +58,7 @@ pub(super) fn payload(at: &At) -> Option<u32> {
     // `RDMA, MTU 4096` of InfiniBand; the name of Ethernet has the MTU of Ethernet.
     let (_, named) = at.way.name.rsplit_once("MTU ")?;
     let named = named.parse().ok()?;
-    if at.kind == Kind::Ethernet {
-        roce::payload(named)
-    } else {
-        Some(named)
-    }
+    if at.kind == Kind::Ethernet { roce::payload(named) } else { Some(named) }
 }
 
 /// Whether a run says that its packets go another way: another size, or another layer.
@@ -76,10 +68,7 @@ fn contradicts(run: &Moved<'_>, at: &At) -> bool {
         Kind::Ethernet => layer != Layer::Ethernet,
         _ => false,
     });
-    let other_mtu = run
-        .setup
-        .mtu
-        .is_some_and(|mtu| payload(at).is_some_and(|own| own != mtu));
+    let other_mtu = run.setup.mtu.is_some_and(|mtu| payload(at).is_some_and(|own| own != mtu));
     layer || other_mtu
 }
 
@@ -93,14 +82,9 @@ fn top<'a>(explained: &Explained<'_>, all: &'a [Moved<'a>]) -> Option<&'a Moved<
     let has_one = between().any(|run| !run.both);
     let counted = between().filter(|run| !(has_one && run.both));
     let top = counted.max_by(|a, b| a.each_way().total_cmp(&b.each_way()))?;
-    let transfers = explained
-        .material
-        .transfers()
-        .map(|(_, one)| one.goodput.0 as f64);
+    let transfers = explained.material.transfers().map(|(_, one)| one.goodput.0 as f64);
     let others = transfers.chain(between().map(Moved::each_way));
-    let is_above = others
-        .reduce(f64::max)
-        .is_some_and(|other| other > top.each_way() * ABOVE);
+    let is_above = others.reduce(f64::max).is_some_and(|other| other > top.each_way() * ABOVE);
     (top.is_level && !is_above).then_some(top)
 }
 
@@ -128,10 +112,8 @@ pub(super) fn full(explained: &Explained<'_>, id: &'static str) -> Option<Remark
     } else {
         "if the path has one, it is as fast as it can be"
     };
-    let named: Vec<String> = links()
-        .filter(|at| is_known(first) == is_known(at))
-        .map(words)
-        .collect();
+    let named: Vec<String> =
+        links().filter(|at| is_known(first) == is_known(at)).map(words).collect();
     let what = format!(
         "{}{each} is what a full link of {} carries: {end}",
         rate(run.each_way()),
@@ -176,9 +158,7 @@ fn larger(at: &At) -> Option<String> {
 
 /// Names other hardware that carries as much.
 fn beside(remark: Remark, first: &At, all: &[At]) -> Remark {
-    let others = all
-        .iter()
-        .filter(|at| at.name != first.name && at.link.is_none());
+    let others = all.iter().filter(|at| at.name != first.name && at.link.is_none());
     others.take(BESIDE).fold(remark, |remark, at| {
         remark.because(format!(
             "{} carries as much ({}: {})",
@@ -215,14 +195,10 @@ pub(super) fn slot(explained: &Explained<'_>, id: &'static str) -> Option<Remark
 /// Messages within one host at the rate of a card: memory carries more.
 pub(super) fn one_host(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
     let all = runs(explained);
-    let within = all
-        .iter()
-        .filter_map(|run| Some((run, run.setup.only_host()?)));
+    let within = all.iter().filter_map(|run| Some((run, run.setup.only_host()?)));
     let best = within.max_by(|(a, _), (b, _)| a.each_way().total_cmp(&b.each_way()));
     let known = facts::links_of(explained.material);
-    best.map(|best| within_one(&known, best, id))
-        .into_iter()
-        .collect()
+    best.map(|best| within_one(&known, best, id)).into_iter().collect()
 }
 
 fn within_one(known: &[Link], (run, host): (&Moved<'_>, &str), id: &'static str) -> Remark {
@@ -246,10 +222,8 @@ fn within_one(known: &[Link], (run, host): (&Moved<'_>, &str), id: &'static str)
             "all processes ran on one host, {host}: {} is no rate of the network",
             rate(run.each_way())
         );
-        return Remark::new(id, Stands::Doubt, what).next(
-            "the same between two hosts",
-            "mpirun -np 2 --host HOST1:1,HOST2:1 ./osu_bw",
-        );
+        return Remark::new(id, Stands::Doubt, what)
+            .next("the same between two hosts", "mpirun -np 2 --host HOST1:1,HOST2:1 ./osu_bw");
     };
     let what = format!(
         "all processes ran on one host, {host}, and {} is what a card of {} carries: the messages cross the card, and shared memory is \

@@ -11,11 +11,7 @@ use crate::units::Bytes;
 
 /// The node of the cards of a host, if all of them that say one have the same.
 fn card_node(host: &Inventory) -> Option<u32> {
-    let rdma = host
-        .infiniband
-        .devices
-        .iter()
-        .filter_map(|device| device.node);
+    let rdma = host.infiniband.devices.iter().filter_map(|device| device.node);
     let network = host
         .pci
         .iter()
@@ -59,13 +55,9 @@ pub(in crate::explain::rule) fn node(explained: &Explained<'_>, id: &'static str
 
 /// Two runs that differ in the node, or in the CPU, of the program.
 fn compared(all: &[Moved<'_>], host: &Inventory, id: &'static str) -> Option<Remark> {
-    let bound: Vec<_> = all
-        .iter()
-        .map(|run| (run, run.setup.cpu, bound(run.setup, host)))
-        .collect();
-    let pairs = bound
-        .iter()
-        .flat_map(|slow| bound.iter().map(move |fast| (slow, fast)));
+    let bound: Vec<_> =
+        all.iter().map(|run| (run, run.setup.cpu, bound(run.setup, host))).collect();
+    let pairs = bound.iter().flat_map(|slow| bound.iter().map(move |fast| (slow, fast)));
     let mut found = pairs.filter_map(|((slow, cpu, node), (fast, other_cpu, other_node))| {
         let same =
             slow.both == fast.both && slow.setup.queues == fast.setup.queues && slow.is_like(fast);
@@ -90,11 +82,8 @@ fn compared(all: &[Moved<'_>], host: &Inventory, id: &'static str) -> Option<Rem
                 rate(more),
                 places.1
             );
-            let causes: &[&'static str] = if is_known {
-                &["numa-remote"]
-            } else {
-                &["numa-remote", "sender-core"]
-            };
+            let causes: &[&'static str] =
+                if is_known { &["numa-remote"] } else { &["numa-remote", "sender-core"] };
             Remark::new(id, Stands::Finding, what)
                 .names(causes)
                 .at(Side::Near)
@@ -125,30 +114,12 @@ impl<'a> Placed<'a> {
         let (setup, what, speed, words) = match &outcome.measured {
             Measured::Sizes(table) => {
                 let (row, time) = table.rows.iter().find_map(|row| Some((row, row.time()?)))?;
-                let Sizes {
-                    carrier,
-                    operation,
-                    trip,
-                    ..
-                } = table;
+                let Sizes { carrier, operation, trip, .. } = table;
                 let what = format!("{carrier:?} {operation} {trip:?} {}", row.size);
-                (
-                    &table.setup,
-                    what,
-                    1.0 / time.0.max(1) as f64,
-                    time.to_string(),
-                )
+                (&table.setup, what, 1.0 / time.0.max(1) as f64, time.to_string())
             }
             Measured::Transfer(one) => {
-                let Transfer {
-                    carrier,
-                    direction,
-                    streams,
-                    both,
-                    buffer,
-                    size,
-                    ..
-                } = &**one;
+                let Transfer { carrier, direction, streams, both, buffer, size, .. } = &**one;
                 let counts = one.asked.is_none() && one.error.is_none();
                 let bits = counts.then_some(one.goodput.0 as f64)?;
                 let what =
@@ -175,9 +146,8 @@ impl<'a> Placed<'a> {
 fn placed(explained: &Explained<'_>, id: &'static str) -> Option<Remark> {
     let host = &explained.material.near;
     let all = explained.material.runs().take(MOST);
-    let all: Vec<Placed<'_>> = all
-        .filter_map(|(source, outcome)| Placed::of(source, outcome, host))
-        .collect();
+    let all: Vec<Placed<'_>> =
+        all.filter_map(|(source, outcome)| Placed::of(source, outcome, host)).collect();
     let is_slower = |slow: &Placed<'_>, fast: &Placed<'_>| {
         slow.what == fast.what && slow.node != fast.node && fast.speed > slow.speed * MORE
     };
@@ -187,9 +157,7 @@ fn placed(explained: &Explained<'_>, id: &'static str) -> Option<Remark> {
             other.what == one.what && other.node == one.node && other.speed > one.speed * MORE
         })
     };
-    let pairs = all
-        .iter()
-        .flat_map(|slow| all.iter().map(move |fast| (slow, fast)));
+    let pairs = all.iter().flat_map(|slow| all.iter().map(move |fast| (slow, fast)));
     let (slow, fast) = pairs
         .filter(|(slow, fast)| is_slower(slow, fast))
         .find(|(slow, fast)| !differs(slow) && !differs(fast))?;
@@ -212,9 +180,7 @@ const MOST: usize = 64;
 /// The best run, bound to another node than that of the card.
 fn alone(explained: &Explained<'_>, all: &[Moved<'_>], id: &'static str) -> Option<Remark> {
     let host = &explained.material.near;
-    let run = all
-        .iter()
-        .max_by(|a, b| a.each_way().total_cmp(&b.each_way()))?;
+    let run = all.iter().max_by(|a, b| a.each_way().total_cmp(&b.each_way()))?;
     let (own, card) = (bound(run.setup, host)?, card_node(host)?);
     if own == card || full(explained, id).is_some() {
         return None;
@@ -225,16 +191,9 @@ fn alone(explained: &Explained<'_>, all: &[Moved<'_>], id: &'static str) -> Opti
         rate(run.each_way())
     );
     // The number of small messages may be what limits.
-    let is_large = run
-        .rows
-        .keys()
-        .next_back()
-        .is_some_and(|size| *size >= LARGE);
-    let causes: &[&'static str] = if is_large {
-        &["numa-remote"]
-    } else {
-        &["numa-remote", "rdma-one-qp", "rdma-depth"]
-    };
+    let is_large = run.rows.keys().next_back().is_some_and(|size| *size >= LARGE);
+    let causes: &[&'static str] =
+        if is_large { &["numa-remote"] } else { &["numa-remote", "rdma-one-qp", "rdma-depth"] };
     Some(
         Remark::new(id, Stands::Finding, what)
             .names(causes)

@@ -60,9 +60,7 @@ fn small<'a>(explained: &'a Explained<'_>) -> impl Iterator<Item = Small> + 'a {
             let link = ports.iter().find(|known| known.name.starts_with(&name));
             Some(Small {
                 now: port.mtu?,
-                most: port
-                    .mtu_max
-                    .filter(|most| port.mtu.is_some_and(|now| now < *most))?,
+                most: port.mtu_max.filter(|most| port.mtu.is_some_and(|now| now < *most))?,
                 layer: port.layer?,
                 link: link.map(|known| known.link.capacity().high() * 8.0),
                 name,
@@ -79,19 +77,13 @@ pub(in crate::explain::rule) fn are_small(explained: &Explained<'_>, run: &Moved
 
 pub(in crate::explain::rule) fn mtu(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
     let all = runs(explained);
-    let best = all
-        .iter()
-        .max_by(|a, b| a.each_way().total_cmp(&b.each_way()));
-    small(explained)
-        .filter_map(|port| smaller(&port, best, id))
-        .collect()
+    let best = all.iter().max_by(|a, b| a.each_way().total_cmp(&b.each_way()));
+    small(explained).filter_map(|port| smaller(&port, best, id)).collect()
 }
 
 /// Whether a rate is that of a full link with the packets of a port.
 fn is_full(port: &Small, run: &Moved<'_>) -> bool {
-    let by_fact = port
-        .ceiling()
-        .map(|ceiling| run.each_way() >= ceiling * FULL);
+    let by_fact = port.ceiling().map(|ceiling| run.each_way() >= ceiling * FULL);
     // Where the link is unknown, the rate may be at the ceiling of one.
     let by_rate = || {
         let kind = match port.layer {
@@ -116,15 +108,7 @@ fn smaller(port: &Small, best: Option<&Moved<'_>>, id: &'static str) -> Option<R
     );
     // Beside a rate that is far from full, packets are not what limits.
     let answers = best.is_none_or(|run| is_full(port, run));
-    let remark = Remark::new(
-        id,
-        if answers {
-            Stands::Finding
-        } else {
-            Stands::Doubt
-        },
-        what,
-    );
+    let remark = Remark::new(id, if answers { Stands::Finding } else { Stands::Doubt }, what);
     let remark = match port.layer {
         Layer::Ethernet => remark
             .because(
@@ -139,11 +123,7 @@ fn smaller(port: &Small, best: Option<&Moved<'_>>, id: &'static str) -> Option<R
             "",
         ),
     };
-    Some(if answers {
-        remark.names(&["rdma-mtu"])
-    } else {
-        remark
-    })
+    Some(if answers { remark.names(&["rdma-mtu"]) } else { remark })
 }
 
 /// Times the rate of sockets that verbs must carry through one port.
@@ -157,10 +137,7 @@ pub(in crate::explain::rule) fn datagrams(
     explained: &Explained<'_>,
     id: &'static str,
 ) -> Option<Remark> {
-    let verbs = runs(explained)
-        .iter()
-        .map(Moved::each_way)
-        .reduce(f64::max)?;
+    let verbs = runs(explained).iter().map(Moved::each_way).reduce(f64::max)?;
     let (source, result, one) = transfers(explained)
         .filter(|(_, _, one)| one.carrier == Carrier::Tcp && !one.both && one.asked.is_none())
         .max_by_key(|(_, _, one)| one.goodput)?;
@@ -184,9 +161,6 @@ pub(in crate::explain::rule) fn datagrams(
             .of(one.direction)
             .shown_by(source, result)
             .because("connected mode carries packets of 65520 bytes, where the driver has it")
-            .next(
-                "the mode, then the same on both hosts",
-                "cat /sys/class/net/PORT/mode",
-            ),
+            .next("the mode, then the same on both hosts", "cat /sys/class/net/PORT/mode"),
     )
 }

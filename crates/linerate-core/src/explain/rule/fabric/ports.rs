@@ -17,11 +17,7 @@ const WAITING: [&str; 2] = ["ib-not-set-up", "ib-held-down"];
 const UNPLUGGED: &str = "ib-no-link";
 
 fn has_active(host: &Inventory) -> bool {
-    let mut ports = host
-        .infiniband
-        .devices
-        .iter()
-        .flat_map(|device| &device.ports);
+    let mut ports = host.infiniband.devices.iter().flat_map(|device| &device.ports);
     ports.any(IbPort::is_active)
 }
 
@@ -29,10 +25,7 @@ fn has_active(host: &Inventory) -> bool {
 fn is_down(host: &Inventory, odd: &Oddity) -> bool {
     let is_ethernet = host.infiniband.devices.iter().any(|device| {
         let of = |port: &IbPort| format!("{} port {}", device.called(), port.number) == odd.subject;
-        device
-            .ports
-            .iter()
-            .any(|port| port.layer == Some(Layer::Ethernet) && of(port))
+        device.ports.iter().any(|port| port.layer == Some(Layer::Ethernet) && of(port))
     });
     let is_own = WAITING.contains(&odd.id) || odd.id == UNPLUGGED && !has_active(host);
     is_own && !is_ethernet
@@ -42,13 +35,8 @@ fn is_down(host: &Inventory, odd: &Oddity) -> bool {
 pub(in crate::explain::rule) fn down(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
     let has_results = explained.material.has_results();
     let of = |(side, host): (Side, &Inventory)| {
-        let at = Side::ALL
-            .into_iter()
-            .position(|known| known == side)
-            .unwrap_or(0);
-        let odd = explained.oddities[at]
-            .iter()
-            .find(|odd| is_down(host, odd))?;
+        let at = Side::ALL.into_iter().position(|known| known == side).unwrap_or(0);
+        let odd = explained.oddities[at].iter().find(|odd| is_down(host, odd))?;
         // Results were moved by something: beside an active port the others do not matter.
         if has_results && has_active(host) {
             return None;
@@ -63,12 +51,7 @@ pub(in crate::explain::rule) fn down(explained: &Explained<'_>, id: &'static str
             remark.names(&["ib-port-down"]).at(side)
         })
     };
-    explained
-        .material
-        .hosts()
-        .into_iter()
-        .filter_map(of)
-        .collect()
+    explained.material.hosts().into_iter().filter_map(of).collect()
 }
 
 /// Share of its link below which a transfer leaves much of it unused.
@@ -91,17 +74,11 @@ pub(in crate::explain::rule) fn unused(explained: &Explained<'_>, id: &'static s
             let is_one = carrier != Carrier::Rdma || port.is_rdma;
             is_one && capacity(port) * ROUNDED >= best
         };
-        let port = ports
-            .iter()
-            .filter(may)
-            .min_by(|a, b| capacity(a).total_cmp(&capacity(b)))?;
+        let port = ports.iter().filter(may).min_by(|a, b| capacity(a).total_cmp(&capacity(b)))?;
         (best < capacity(port) * LEAVES).then(|| leaves(best, carrier, port, direction, id))
     };
-    let each = KINDS
-        .iter()
-        .flat_map(|kind| Direction::ALL.map(move |direction| (kind, direction)));
-    each.filter_map(|(kind, direction)| of(kind, direction))
-        .collect()
+    let each = KINDS.iter().flat_map(|kind| Direction::ALL.map(move |direction| (kind, direction)));
+    each.filter_map(|(kind, direction)| of(kind, direction)).collect()
 }
 
 pub(in crate::explain::rule) fn capacity(port: &facts::Port) -> f64 {
@@ -121,10 +98,8 @@ fn best(
             && !is_sent
             && one.setup.only_host().is_none()
     };
-    let transfers = explained
-        .material
-        .transfers()
-        .filter(|(_, one)| one.direction == direction && counts(one));
+    let transfers =
+        explained.material.transfers().filter(|(_, one)| one.direction == direction && counts(one));
     let transfers = transfers.map(|(_, one)| (one.carrier, one.goodput.0 as f64));
     // A table has no direction: it is that of the client's messages.
     let tables = runs(explained).into_iter().filter(|run| {
@@ -152,10 +127,8 @@ fn leaves(
         port.name,
         port.link
     );
-    let remark = Remark::new(id, Stands::Finding, what)
-        .names(&[])
-        .of(direction)
-        .rules_out(&["wire-full"]);
+    let remark =
+        Remark::new(id, Stands::Finding, what).names(&[]).of(direction).rules_out(&["wire-full"]);
     if matches!(carrier, Carrier::Rdma | Carrier::Messages) {
         return remark
             .because(
@@ -182,13 +155,7 @@ pub(in crate::explain::rule) fn best_of_all(explained: &Explained<'_>) -> Option
 }
 
 /// Oddities of a link that is slower than it could be.
-const NARROW: [&str; 5] = [
-    "ib-narrow",
-    "ib-slower",
-    "port-speed",
-    "port-offer",
-    "port-fixed",
-];
+const NARROW: [&str; 5] = ["ib-narrow", "ib-slower", "port-speed", "port-offer", "port-fixed"];
 
 /// Whether results fill the port of an oddity, which is slower than it could be.
 pub(in crate::explain::rule) fn is_filled(
@@ -202,9 +169,7 @@ pub(in crate::explain::rule) fn is_filled(
 /// The best rate, if it fills the port of a side whose name begins so.
 fn fills(explained: &Explained<'_>, side: Side, name: &str) -> Option<f64> {
     let ports = facts::ports_of(explained.material);
-    let mut own = ports
-        .iter()
-        .filter(|port| port.side == side && port.name.starts_with(name));
+    let mut own = ports.iter().filter(|port| port.side == side && port.name.starts_with(name));
     let port = own.next()?;
     let filled = capacity(port) * LEAVES..=capacity(port) * ROUNDED;
     best_of_all(explained).filter(|best| filled.contains(best))
@@ -241,14 +206,9 @@ pub(in crate::explain::rule) fn below_modes(
             side_name(side),
             rate(best),
         );
-        let remark = Remark::new(id, Stands::Finding, what)
-            .names(&["wire-full"])
-            .at(side);
+        let remark = Remark::new(id, Stands::Finding, what).names(&["wire-full"]).at(side);
         let remark = remark.because("the other end offers no more, or the cable carries no more");
-        Some(remark.next(
-            "what the other end offers, and another cable",
-            "ethtool PORT",
-        ))
+        Some(remark.next("what the other end offers, and another cable", "ethtool PORT"))
     };
     let nics = explained.material.nics();
     nics.filter_map(|(side, nic)| of(side, nic)).collect()
@@ -259,9 +219,7 @@ pub(in crate::explain::rule) fn software(
     explained: &Explained<'_>,
     id: &'static str,
 ) -> Option<Remark> {
-    runs(explained)
-        .iter()
-        .find(|run| run.carrier == Carrier::Rdma)?;
+    runs(explained).iter().find(|run| run.carrier == Carrier::Rdma)?;
     let mut devices = explained.material.rdma_devices();
     let (_, IbDevice { name, .. }) = devices.find(|(_, device)| device.software)?;
     let what = format!(
@@ -271,9 +229,6 @@ pub(in crate::explain::rule) fn software(
     Some(
         Remark::new(id, Stands::Finding, what)
             .names(&["sender-core", "receiver-core"])
-            .next(
-                "the same path through sockets, which cost less there",
-                "linerate run HOST",
-            ),
+            .next("the same path through sockets, which cost less there", "linerate run HOST"),
     )
 }

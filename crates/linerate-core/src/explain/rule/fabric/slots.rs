@@ -21,15 +21,8 @@ pub(in crate::explain::rule) fn slot(explained: &Explained<'_>, id: &'static str
     };
     let ports = facts::ports_of(explained.material);
     let of = |(side, host): (Side, &Inventory)| {
-        let fastest = ports
-            .iter()
-            .filter(|port| port.side == side)
-            .map(capacity)
-            .reduce(f64::max);
-        let devices = host
-            .pci
-            .iter()
-            .filter_map(|device| Some((device, slow_link(device)?)));
+        let fastest = ports.iter().filter(|port| port.side == side).map(capacity).reduce(f64::max);
+        let devices = host.pci.iter().filter_map(|device| Some((device, slow_link(device)?)));
         let held = devices.filter_map(|(device, link)| {
             let leaves = slot_of(link)?.leaves();
             let holds = best >= leaves.low() * HELD[0] && best <= leaves.high() * HELD[1];
@@ -38,12 +31,7 @@ pub(in crate::explain::rule) fn slot(explained: &Explained<'_>, id: &'static str
         });
         held.take(1).collect::<Vec<_>>()
     };
-    explained
-        .material
-        .hosts()
-        .into_iter()
-        .flat_map(of)
-        .collect()
+    explained.material.hosts().into_iter().flat_map(of).collect()
 }
 
 /// Cards of which the kernel says that a link limits them, where nothing was measured.
@@ -58,19 +46,10 @@ fn limited(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
             device.address,
             rate(most)
         );
-        let remark = Remark::new(id, Stands::Finding, what)
-            .names(&["pcie-slot"])
-            .at(side);
-        Some(remark.next(
-            "the link of the card and of each port above it",
-            "sudo lspci -vv",
-        ))
+        let remark = Remark::new(id, Stands::Finding, what).names(&["pcie-slot"]).at(side);
+        Some(remark.next("the link of the card and of each port above it", "sudo lspci -vv"))
     };
-    let all = explained
-        .material
-        .hosts()
-        .into_iter()
-        .filter(|_| !has_results);
+    let all = explained.material.hosts().into_iter().filter(|_| !has_results);
     all.filter_map(of).collect()
 }
 
@@ -104,8 +83,5 @@ fn held(best: f64, side: Side, device: &Device, link: Link, id: &'static str) ->
         .because(format!("at the {}", side_name(side)))
         .names(&["pcie-slot"])
         .at(side)
-        .next(
-            "the link of the card and of the port above it",
-            "sudo lspci -vv",
-        )
+        .next("the link of the card and of the port above it", "sudo lspci -vv")
 }

@@ -72,11 +72,7 @@ fn a_single_symbol_error_is_within_the_standard() {
     assert!(found.iter().all(|f| !f.now), "{found:?}");
     let found = with("symbol_error", 0, 2);
     assert_eq!(ids(&found), [("link-errors", "H3 port 1")]);
-    assert!(
-        found[0].now && found[0].proof[1].contains("may have 0.055"),
-        "{:?}",
-        found[0].proof
-    );
+    assert!(found[0].now && found[0].proof[1].contains("may have 0.055"), "{:?}", found[0].proof);
 }
 
 #[test]
@@ -94,21 +90,14 @@ fn damage_of_the_past_is_told_as_such() {
 fn a_counter_that_was_cleared_does_not_wrap() {
     let found = with("port_rcv_errors", 500, u64::MAX - 492);
     // 500 became 7.
-    assert!(
-        found[0].now && found[0].what.contains("port_rcv_errors 7 in"),
-        "{found:?}"
-    );
+    assert!(found[0].now && found[0].what.contains("port_rcv_errors 7 in"), "{found:?}");
     let found = with("port_rcv_errors", 500, u64::MAX - 499);
     assert_eq!(found, []);
 }
 
 #[test]
 fn counters_that_are_no_damage_are_silent() {
-    for name in [
-        "port_rcv_switch_relay_errors",
-        "VL15_dropped",
-        "port_xmit_data",
-    ] {
+    for name in ["port_rcv_switch_relay_errors", "VL15_dropped", "port_xmit_data"] {
         assert_eq!(with(name, 50, 50), [], "{name}");
     }
     assert_eq!(with("port_rcv_constraint_errors", 50, 0), []);
@@ -122,14 +111,8 @@ fn packets_that_were_damaged_or_dropped_elsewhere_have_findings_of_their_own() {
     let found = with("port_rcv_remote_physical_errors", 0, 1);
     assert_eq!(ids(&found), [("damaged-before", "H3 port 1")]);
     assert_eq!(found[0].certainty, Certainty::Supported);
-    assert_eq!(
-        ids(&with("port_rcv_constraint_errors", 0, 1)),
-        [("refused-packets", "H3 port 1")]
-    );
-    assert_eq!(
-        ids(&with("port_xmit_discards", 0, 1)),
-        [("drops", "H3 port 1")]
-    );
+    assert_eq!(ids(&with("port_rcv_constraint_errors", 0, 1)), [("refused-packets", "H3 port 1")]);
+    assert_eq!(ids(&with("port_xmit_discards", 0, 1)), [("drops", "H3 port 1")]);
 }
 
 /// Units of the counter of waits in a second on a link of 4x FDR.
@@ -158,20 +141,10 @@ fn the_slow_receiver_is_the_end_of_the_chain() {
     assert_eq!(found[0].certainty, Certainty::Supported);
     assert!(found[0].what.contains("leaf1 port 1 waits for it"));
     // Those before it wait because it waits.
-    let chain = [
-        ("leaf1", 1, 0.5),
-        ("spine1", 1, 0.5),
-        ("leaf2", 3, 0.5),
-        ("host-2-1", 1, 0.5),
-    ];
+    let chain = [("leaf1", 1, 0.5), ("spine1", 1, 0.5), ("leaf2", 3, 0.5), ("host-2-1", 1, 0.5)];
     let found = waits(&chain, None);
     assert_eq!(ids(&found), [("slow-receiver", "host-1-1")]);
-    assert!(
-        found[0]
-            .proof
-            .iter()
-            .any(|p| p.contains("4 ports of the network wait"))
-    );
+    assert!(found[0].proof.iter().any(|p| p.contains("4 ports of the network wait")));
 }
 
 #[test]
@@ -180,10 +153,7 @@ fn a_full_link_is_the_end_of_the_chain_too() {
     let found = waits(&two, Some(("leaf2", 3)));
     // That is use, and no fault.
     assert_eq!(ids(&found), [("full-link", "leaf2 port 3")]);
-    assert!(
-        !found[0].now && found[0].what.contains("spine1 port 2"),
-        "{found:?}"
-    );
+    assert!(!found[0].now && found[0].what.contains("spine1 port 2"), "{found:?}");
     let found = waits(&two, None);
     assert_eq!(ids(&found), [("slow-receiver", "leaf2")]);
     assert!(found[0].now && found[0].why.contains("unknown"));

@@ -16,11 +16,7 @@ fn a_port_without_a_link_says_why() {
         fake.port(own).states = states;
         let found = seen(&fake, "H2");
         let ours: Vec<&Finding> = found.iter().filter(|f| f.id == "no-link").collect();
-        assert_eq!(
-            ours.len(),
-            usize::from(what.is_some()),
-            "{states:?}: {found:?}"
-        );
+        assert_eq!(ours.len(), usize::from(what.is_some()), "{states:?}: {found:?}");
         let said = ours.first().map_or("", |f| f.what.as_str());
         assert!(said.starts_with(what.unwrap_or_default()), "{said}");
     }
@@ -75,11 +71,7 @@ fn a_link_below_what_both_ends_may_use_is_slow() {
         assert_eq!(ids(&found), [("slow-link", "SW port 3 to H3 port 1")]);
         assert_eq!(found[0].certainty, Certainty::Proved);
         assert!(found[0].why.contains("may use more"), "{}", found[0].why);
-        assert!(
-            found[0].what.contains("both ports have 4x FDR"),
-            "{}",
-            found[0].what
-        );
+        assert!(found[0].what.contains("both ports have 4x FDR"), "{}", found[0].what);
     }
     // An adapter of 100 Gb/s has four lanes of EDR or two of HDR.
     let mut fake = star();
@@ -92,10 +84,8 @@ fn a_link_below_what_both_ends_may_use_is_slow() {
     }
     let slow = at(&fake, "H3");
     let peer = fake.port(slow).peer.unwrap();
-    for (speed, certainty) in [
-        (Speed::Edr, Certainty::Supported),
-        (Speed::Fdr, Certainty::Proved),
-    ] {
+    for (speed, certainty) in [(Speed::Edr, Certainty::Supported), (Speed::Fdr, Certainty::Proved)]
+    {
         for at in [slow, peer] {
             fake.port(at).runs(4, speed);
         }
@@ -111,10 +101,7 @@ fn a_link_below_what_both_ends_may_use_is_slow() {
     assert_eq!(seen(&fake, "H2"), []);
     fake.port(slow).runs(4, Speed::Fdr);
     fake.port(peer).runs(4, Speed::Fdr);
-    assert_eq!(
-        ids(&seen(&fake, "H2")),
-        [("slow-link", "SW port 3 to H3 port 1")]
-    );
+    assert_eq!(ids(&seen(&fake, "H2")), [("slow-link", "SW port 3 to H3 port 1")]);
     // Two lanes may be all that an adapter uses.
     assert_eq!(with(2, Speed::Fdr)[0].certainty, Certainty::Supported);
 }
@@ -187,22 +174,12 @@ fn a_cascade_with_fewer_links_than_hosts_is_found() {
     assert!(!found[0].now);
     let mut fake = cascaded(3, false);
     let near = fake.node("A");
-    let drops = COUNTERS
-        .iter()
-        .position(|c| c.name == "port_xmit_discards")
-        .unwrap();
+    let drops = COUNTERS.iter().position(|c| c.name == "port_xmit_discards").unwrap();
     fake.port((near, 5)).rise[drops] = 1;
     let busy = seen(&fake, "b1");
     assert!(busy.iter().any(|f| f.id == "cascade" && f.now), "{busy:?}");
-    assert!(
-        found[0].fix.what.contains("up to 1 more"),
-        "{}",
-        found[0].fix.what
-    );
-    assert_eq!(
-        cascade(1, false)[0].what,
-        "1 link joins 4 hosts with 4 others"
-    );
+    assert!(found[0].fix.what.contains("up to 1 more"), "{}", found[0].fix.what);
+    assert_eq!(cascade(1, false)[0].what, "1 link joins 4 hosts with 4 others");
     assert_eq!(cascade(4, false), []);
     // Another way leads across: what it carries is not counted.
     assert_eq!(cascade(1, true), []);
@@ -220,10 +197,7 @@ fn a_link_that_other_switches_have_is_missing() {
         assert_eq!(found[0].id, "missing-link");
         assert_eq!(found[0].certainty, Certainty::Supported);
         let words = &found[0].proof[0];
-        assert!(
-            words.contains("leaf3 port 6") && words.contains("spine2 port 3"),
-            "{words}"
-        );
+        assert!(words.contains("leaf3 port 6") && words.contains("spine2 port 3"), "{words}");
     }
 }
 

@@ -7,10 +7,7 @@ fn the_manager_of_the_neighbour_serves_its_other_port() {
     let found = seen(&fake, "CLB");
     assert_eq!(ids(&found), [("wrong-port", "CLB port 1")]);
     let [one] = &found[..] else { unreachable!() };
-    assert_eq!(
-        (one.host.as_str(), one.certainty),
-        ("SRV", Certainty::Proved)
-    );
+    assert_eq!((one.host.as_str(), one.certainty), ("SRV", Certainty::Proved));
     assert!(one.why.contains("SRV port 2") && one.why.contains("serves port 1 only"));
     let server = fake.node("SRV");
     let guid = fake.port((server, 2)).guid;
@@ -31,11 +28,7 @@ fn the_neighbours_other_port_is_served_from_elsewhere() {
     fake.manage("CLA", 1);
     let found = seen(&fake, "CLB");
     assert_eq!(ids(&found), [("wrong-port", "CLB port 1")]);
-    assert!(
-        !found[0].why.contains("the subnet manager on SRV"),
-        "{}",
-        found[0].why
-    );
+    assert!(!found[0].why.contains("the subnet manager on SRV"), "{}", found[0].why);
     assert!(found[0].fix.what.contains("at one of its ends"));
 }
 
@@ -89,10 +82,7 @@ fn a_manager_that_ended_leaves_active_ports() {
     let found = seen(&fake, "H2");
     assert_eq!(ids(&found), [("manager-gone", "this network")]);
     let [one] = &found[..] else { unreachable!() };
-    assert_eq!(
-        (one.host.as_str(), one.certainty),
-        ("H1", Certainty::Supported)
-    );
+    assert_eq!((one.host.as_str(), one.certainty), ("H1", Certainty::Supported));
     let guid = fake.port(ran).guid;
     assert!(commands(one).contains(&format!("opensm -B -g {guid:#018x}")));
     // The LID of a manager whose host is off.
@@ -102,11 +92,7 @@ fn a_manager_that_ended_leaves_active_ports() {
     }
     let found = seen(&fake, "H2");
     assert_eq!(ids(&found), [("manager-gone", "this network")]);
-    assert!(
-        found[0].why.contains("LID 77, which no port has"),
-        "{}",
-        found[0].why
-    );
+    assert!(found[0].why.contains("LID 77, which no port has"), "{}", found[0].why);
 }
 
 #[test]
@@ -118,11 +104,7 @@ fn a_manager_that_may_run_somewhere_is_not_gone() {
         (port.manager, port.capabilities) = (None, 0);
         fake
     };
-    let is_gone = |fake: &Fake| {
-        ids(&seen(fake, "H2"))
-            .iter()
-            .any(|(id, _)| *id == "manager-gone")
-    };
+    let is_gone = |fake: &Fake| ids(&seen(fake, "H2")).iter().any(|(id, _)| *id == "manager-gone");
     assert!(is_gone(&ended()));
     // Another one took over.
     let mut fake = ended();
@@ -168,10 +150,7 @@ fn where_a_part_did_not_answer_no_manager_is_started() {
     fake.nodes[server].loss = 100;
     let found = seen(&fake, "CLB");
     let first = &found[0];
-    assert_eq!(
-        (first.id, first.certainty),
-        ("no-manager", Certainty::Supported)
-    );
+    assert_eq!((first.id, first.certainty), ("no-manager", Certainty::Supported));
     assert!(!commands(first).contains("opensm -B"), "{first:?}");
 }
 
@@ -236,11 +215,7 @@ fn managers_that_do_not_manage_are_named() {
 
 #[test]
 fn a_port_that_is_armed_or_trains_is_a_problem() {
-    for (states, id) in [
-        ([3, 5], "unserved-port"),
-        ([1, 4], "no-link"),
-        ([1, 6], "no-link"),
-    ] {
+    for (states, id) in [([3, 5], "unserved-port"), ([1, 4], "no-link"), ([1, 6], "no-link")] {
         let mut fake = star();
         let own = at(&fake, "H2");
         fake.port(own).states = states;

@@ -27,9 +27,7 @@ fn a_host_that_is_not_seen_may_be_in_the_same_partition() {
     let changed = |change: fn(&mut Fake)| {
         let mut fake = with(keys);
         change(&mut fake);
-        ids(&seen(&fake, "H2"))
-            .iter()
-            .any(|(id, _)| *id == "wrong-partition")
+        ids(&seen(&fake, "H2")).iter().any(|(id, _)| *id == "wrong-partition")
     };
     assert!(changed(|_| {}));
     assert!(!changed(|fake| fake.port((3, 1)).states = [2, 5]));

@@ -38,21 +38,13 @@ fn a_route_follows_the_tables() {
     assert_eq!(network.name(at), "host-3-2 port 1");
     assert_eq!(
         names(&network, &routed),
-        [
-            "host-1-1 port 1",
-            "leaf1 port 3",
-            "spine1 port 3",
-            "leaf3 port 2"
-        ]
+        ["host-1-1 port 1", "leaf1 port 3", "spine1 port 3", "leaf3 port 2"]
     );
     // Of each switch one block was read.
     let blocks = network.nodes.iter().map(|node| node.forwarding.len());
     assert_eq!(blocks.sum::<usize>(), 5);
     let (network, routed, _) = route("spine2", |_, _| ());
-    assert_eq!(
-        names(&network, &routed),
-        ["host-1-1 port 1", "leaf1 port 4"]
-    );
+    assert_eq!(names(&network, &routed), ["host-1-1 port 1", "leaf1 port 4"]);
     assert!(matches!(routed.end, End::Arrives(PortAt { port: 1, .. })));
     let (_, routed, _) = route("host-1-1", |_, _| ());
     assert_eq!(routed.hops, []);
@@ -83,10 +75,7 @@ fn a_route_that_does_not_arrive_says_where_it_ends() {
         let spine = fake.node("spine1");
         fake.unlink((spine, 3));
     });
-    assert_eq!(
-        (how, name.as_str()),
-        (End::LinkDown(how_at(how)), "spine1 port 3")
-    );
+    assert_eq!((how, name.as_str()), (End::LinkDown(how_at(how)), "spine1 port 3"));
     let (how, _) = end(&|fake, _| {
         let spine = fake.node("spine1");
         fake.nodes[spine].refused = vec![0x19];
@@ -110,10 +99,7 @@ fn a_ping_reaches_the_node_with_the_lid() {
         panic!("{routed:?}");
     };
     let ping = Get::ping(network.nodes[at.node].lid(at.port).unwrap());
-    let (node, reply) = drive
-        .fake
-        .answer(drive.from, ping.lid(), &ping.encode(1))
-        .unwrap();
+    let (node, reply) = drive.fake.answer(drive.from, ping.lid(), &ping.encode(1)).unwrap();
     assert_eq!(drive.fake.nodes[node].name, "host-3-2");
     assert!(Support::decode(ping.reply(&reply).unwrap()).wait);
 }

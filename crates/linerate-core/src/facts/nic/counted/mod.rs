@@ -110,12 +110,7 @@ const MEANINGS: [(Meaning, &str, &str, &str); 19] = [
         "collisions: half duplex",
         "full duplex at both ends: ethtool PORT",
     ),
-    (
-        Meaning::Hung,
-        "hung",
-        "the send queue hung and was reset",
-        "dmesg | grep PORT",
-    ),
+    (Meaning::Hung, "hung", "the send queue hung and was reset", "dmesg | grep PORT"),
     (
         Meaning::PauseReceived,
         "pause-received",
@@ -146,18 +141,8 @@ const MEANINGS: [(Meaning, &str, &str, &str); 19] = [
         "over the allowance of this type of machine",
         "a larger type of machine, or fewer bursts",
     ),
-    (
-        Meaning::Filtered,
-        "filtered",
-        "discarded by a filter, as intended",
-        "",
-    ),
-    (
-        Meaning::Waited,
-        "waited",
-        "waited for room, nothing was lost",
-        "",
-    ),
+    (Meaning::Filtered, "filtered", "discarded by a filter, as intended", ""),
+    (Meaning::Waited, "waited", "waited for room, nothing was lost", ""),
     (Meaning::Gauge, "gauge", "a level, not a count", ""),
     (Meaning::Benign, "benign", "costs no packets", ""),
 ];
@@ -220,11 +205,8 @@ pub fn likely(driver: &str, name: &str) -> Option<Meaning> {
     }
     let name = name.to_ascii_lowercase();
     let is_of_sending = name.contains("tx") || name.contains("bytes");
-    let mut rows = LIKELY
-        .iter()
-        .filter(|_| !is_of_sending && sounds_bad(&name));
-    rows.find(|(word, _)| name.contains(word))
-        .map(|(_, meaning)| *meaning)
+    let mut rows = LIKELY.iter().filter(|_| !is_of_sending && sounds_bad(&name));
+    rows.find(|(word, _)| name.contains(word)).map(|(_, meaning)| *meaning)
 }
 
 /// The meaning of a driver's counter, as by [`meaning`], without the names that the kernel counts for every
@@ -256,14 +238,8 @@ pub fn is_kept(driver: &str, counter: &Counter) -> bool {
 }
 
 /// Names of counters that together have all packets that a port received; the last are those of lan78xx and lan743x.
-const RECEIVED: [&[&str]; 2] = [
-    &["rx_packets"],
-    &[
-        "RX Unicast Frames",
-        "RX Broadcast Frames",
-        "RX Multicast Frames",
-    ],
-];
+const RECEIVED: [&[&str]; 2] =
+    [&["rx_packets"], &["RX Unicast Frames", "RX Broadcast Frames", "RX Multicast Frames"]];
 
 /// The packets that a port received, by its driver's own counters; `None` if one of these is missing.
 pub fn received(counters: &[Counter]) -> Option<u64> {

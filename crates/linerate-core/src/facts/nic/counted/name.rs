@@ -76,10 +76,7 @@ pub fn grouped(counters: Vec<Counter>) -> Vec<Counter> {
         let at = *places.entry(name.clone()).or_insert(all.len());
         match all.get_mut(at) {
             Some(sum) => sum.value = sum.value.saturating_add(counter.value),
-            None => all.push(Counter {
-                name,
-                value: counter.value,
-            }),
+            None => all.push(Counter { name, value: counter.value }),
         }
     }
     all

@@ -9,14 +9,7 @@ use super::Meaning;
 const OF_PRIORITY: [&str; 6] = ["priority_", "prio_", "prio", "pb_", "pri", "class"];
 
 /// Other measures of the same pauses.
-const OTHERWISE: [&str; 6] = [
-    "duration",
-    "transition",
-    "time",
-    "resume",
-    "entered",
-    "unsupported",
-];
+const OTHERWISE: [&str; 6] = ["duration", "transition", "time", "resume", "entered", "unsupported"];
 
 /// Names that are not pauses.
 const ELSE: [&str; 2] = ["storm", "discard"];

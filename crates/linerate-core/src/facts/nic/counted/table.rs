@@ -40,9 +40,7 @@ pub(super) fn has(driver: &str, meaning: Meaning) -> bool {
 }
 
 fn of(driver: &str) -> impl Iterator<Item = &'static Row> {
-    let own = TABLE
-        .iter()
-        .filter(move |(drivers, _)| drivers.contains(&driver));
+    let own = TABLE.iter().filter(move |(drivers, _)| drivers.contains(&driver));
     own.flat_map(|(_, rows)| *rows)
 }
 
@@ -56,23 +54,9 @@ const KERNEL: &[Row] = &[
     (Meaning::WrongSize, &["rx_length_errors"]),
     (
         Meaning::Failed,
-        &[
-            "rx_errors",
-            "tx_errors",
-            "rx_dropped",
-            "tx_carrier_errors",
-            "tx_fifo_errors",
-        ],
+        &["rx_errors", "tx_errors", "rx_dropped", "tx_carrier_errors", "tx_fifo_errors"],
     ),
-    (
-        Meaning::Collided,
-        &[
-            "collisions",
-            "tx_aborted_errors",
-            "tx_aborted",
-            "tx_window_errors",
-        ],
-    ),
+    (Meaning::Collided, &["collisions", "tx_aborted_errors", "tx_aborted", "tx_window_errors"]),
     (Meaning::Filtered, &["rx_nohandler"]),
     (Meaning::Benign, &["tx_heartbeat_errors"]),
 ];

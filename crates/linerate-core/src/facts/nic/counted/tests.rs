@@ -120,11 +120,8 @@ fn pauses_are_known_by_their_words() {
     for name in ["tx_pause", "tx_prio0_pause", "link_xoff_tx.nic"] {
         assert_eq!(meaning("", name), Some(Meaning::PauseSent), "{name}");
     }
-    for name in [
-        "rx_prio0_pause_duration",
-        "rx_global_pause_duration",
-        "rx_pause_duration_prio_0",
-    ] {
+    for name in ["rx_prio0_pause_duration", "rx_global_pause_duration", "rx_pause_duration_prio_0"]
+    {
         assert_eq!(meaning("", name), Some(Meaning::PausedMicros), "{name}");
     }
     for name in [
@@ -179,10 +176,7 @@ fn queues_are_summed_and_other_numbers_stay() {
     ] {
         assert_eq!(name::starred(name), want);
     }
-    let counter = |name: &str, value| Counter {
-        name: name.to_owned(),
-        value,
-    };
+    let counter = |name: &str, value| Counter { name: name.to_owned(), value };
     let all = vec![
         counter("rx_queue_0_drops", 3),
         counter("tx", 1),
@@ -236,17 +230,10 @@ proptest::proptest! {
 #[test]
 fn the_packets_that_a_driver_received_are_those_of_all_kinds() {
     let of = |names: &[&str]| {
-        let counter = |(value, name): (u64, &&str)| Counter {
-            name: (*name).to_owned(),
-            value,
-        };
+        let counter = |(value, name): (u64, &&str)| Counter { name: (*name).to_owned(), value };
         received(&(1..).zip(names).map(counter).collect::<Vec<_>>())
     };
-    let all = [
-        "RX Unicast Frames",
-        "RX Broadcast Frames",
-        "RX Multicast Frames",
-    ];
+    let all = ["RX Unicast Frames", "RX Broadcast Frames", "RX Multicast Frames"];
     assert_eq!(of(&all), Some(6));
     assert_eq!(of(&all[..2]), None, "a part is missing");
     assert_eq!(of(&["rx_bytes", "rx_packets"]), Some(2));
@@ -266,9 +253,5 @@ fn names_of_unknown_drivers_have_their_likely_meaning() {
     ] {
         assert_eq!(likely("", name), meaning, "{name}");
     }
-    assert_eq!(
-        likely("virtio_net", "RxFcsErr"),
-        None,
-        "its names are known"
-    );
+    assert_eq!(likely("virtio_net", "RxFcsErr"), None, "its names are known");
 }

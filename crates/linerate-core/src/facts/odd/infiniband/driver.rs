@@ -39,10 +39,7 @@ fn odd(inventory: &Inventory, card: &Device) -> Oddity {
         ),
         Some([only]) => (format!("{only} claims it"), load(only).step(messages())),
         Some([first, ..]) => (
-            format!(
-                "several modules claim it: {}",
-                modules.unwrap_or_default().join(", ")
-            ),
+            format!("several modules claim it: {}", modules.unwrap_or_default().join(", ")),
             load(first).step(messages()),
         ),
     };
@@ -90,10 +87,7 @@ mod tests {
             pci: "0000:03:00.0".to_owned(),
             modules: modules.map(|all| all.iter().map(|&name| name.to_owned()).collect()),
         };
-        let mut host = Inventory {
-            pci: vec![card],
-            ..Inventory::default()
-        };
+        let mut host = Inventory { pci: vec![card], ..Inventory::default() };
         host.infiniband.claims = vec![claim];
         host
     }
@@ -114,20 +108,11 @@ mod tests {
     fn a_card_without_a_driver_has_the_modules_that_claim_it() {
         let odd = |modules| missing(&host(0x1003, "", modules)).remove(0);
         let one = odd(Some(&["mlx4_core"]));
-        assert_eq!(
-            (one.id, one.subject.as_str()),
-            ("ib-no-driver", "0000:03:00.0")
-        );
-        assert_eq!(
-            one.what,
-            "no driver has this card (ConnectX-3); mlx4_core claims it"
-        );
+        assert_eq!((one.id, one.subject.as_str()), ("ib-no-driver", "0000:03:00.0"));
+        assert_eq!(one.what, "no driver has this card (ConnectX-3); mlx4_core claims it");
         assert!(one.to_do().contains("sudo modprobe mlx4_core"));
         let two = odd(Some(&["mlx4_core", "mlx_other"]));
-        assert!(
-            two.what
-                .ends_with("several modules claim it: mlx4_core, mlx_other")
-        );
+        assert!(two.what.ends_with("several modules claim it: mlx4_core, mlx_other"));
         assert!(odd(Some(&[])).to_do().contains("extra modules"));
         assert!(odd(None).to_do().contains("lspci -k -s 0000:03:00.0"));
     }

@@ -40,10 +40,7 @@ pub(super) fn is_omni_path(inventory: &Inventory, device: &IbDevice) -> bool {
 
 fn on_bus<'a>(inventory: &'a Inventory, pci: &str) -> Option<&'a pci::Device> {
     let address: pci::Address = pci.parse().ok()?;
-    inventory
-        .pci
-        .iter()
-        .find(|device| device.address == address)
+    inventory.pci.iter().find(|device| device.address == address)
 }
 
 /// Sets a function from the host that owns it, as far as that is known: `sudo ip link set dev ib0 vf 3 SETTING`.
@@ -96,10 +93,7 @@ impl<'a> Owner<'a> {
             Self::Unknown(_) => Effect::Look,
             _ => Effect::Set,
         };
-        Step {
-            effect,
-            ..self.step(command)
-        }
+        Step { effect, ..self.step(command) }
     }
 
     /// A command for the function.
@@ -140,11 +134,8 @@ fn by_manager(inventory: &Inventory, own: &VirtualOf, port: &IbPort) -> Advice {
     let devices = &inventory.infiniband.devices;
     let card = devices.iter().find(|card| card.pci == own.pci);
     let card = card.map_or("mlx4_0", |card| card.name.as_str());
-    let entries = format!(
-        "/sys/class/infiniband/{}/iov/ports/{}/admin_guids",
-        word(card),
-        port.number
-    );
+    let entries =
+        format!("/sys/class/infiniband/{}/iov/ports/{}/admin_guids", word(card), port.number);
     let Some(number) = own.number else {
         return Advice::new(
             "write 0 to the entry of this function: the manager chooses a GUID then",
@@ -184,10 +175,7 @@ fn by_host(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> Advice {
     }
     let attach = |verb: &str| {
         let file = format!("/sys/bus/pci/drivers/mlx5_core/{verb}");
-        Step::act(
-            None,
-            format!("echo {} | sudo tee {file}", word(&device.pci)),
-        )
+        Step::act(None, format!("echo {} | sudo tee {file}", word(&device.pci)))
     };
     let attached = [attach("unbind").about(again), attach("bind").about("and")];
     let undo = attached.iter().filter(|_| is_known);

@@ -49,13 +49,8 @@ pub(crate) fn connect(interface: &Ipoib, mtu: u32) -> Option<Advice> {
         ("connected", _) => Some(Advice::new(what).step(size(CONNECTED_MTU)).undo(size(mtu))),
         ("datagram", Some(true)) => {
             // Going back to datagram mode sets the MTU of the network by itself.
-            let set = |to: &str| Step {
-                effect: Effect::Set,
-                ..Step::on(None, mode(to))
-            };
-            let advice = Advice::new(what)
-                .step(set("connected"))
-                .step(size(CONNECTED_MTU));
+            let set = |to: &str| Step { effect: Effect::Set, ..Step::on(None, mode(to)) };
+            let advice = Advice::new(what).step(set("connected")).step(size(CONNECTED_MTU));
             Some(advice.undo(set("datagram")))
         }
         _ => None,
@@ -75,12 +70,8 @@ mod tests {
             connectable,
             ..Ipoib::default()
         }];
-        host.network.nics = vec![Nic {
-            name: "ib0".to_owned(),
-            mtu: Some(mtu),
-            up,
-            ..Nic::default()
-        }];
+        host.network.nics =
+            vec![Nic { name: "ib0".to_owned(), mtu: Some(mtu), up, ..Nic::default() }];
         host
     }
 
@@ -95,10 +86,7 @@ mod tests {
         );
         assert!(odd.to_do().contains("mtu 65520") && odd.to_do().contains("undo: "));
         // A connected interface with the MTU of the other mode.
-        assert_eq!(
-            small_packets(&host("connected", None, 65_519, true)).len(),
-            1
-        );
+        assert_eq!(small_packets(&host("connected", None, 65_519, true)).len(), 1);
     }
 
     #[test]

@@ -72,9 +72,7 @@ fn manager_of<'a>(
     own: DevicePort<'_>,
 ) -> Option<(String, Option<DevicePort<'a>>)> {
     let served = |port: &DevicePort<'_>| is_served(port.1) && share_a_wire(own, *port);
-    let active = all(inventory)
-        .filter(served)
-        .max_by_key(|(_, port)| port.is_active());
+    let active = all(inventory).filter(served).max_by_key(|(_, port)| port.is_active());
     let asked = active.filter(|(_, port)| port.is_active());
     match (own.1.manager(), active) {
         (Some(lid), _) => Some((format!("LID {lid}"), asked)),
@@ -125,17 +123,11 @@ fn initializing(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> Odd 
         return (WHAT.to_owned(), why, fix);
     }
     if let Some(other) = served_beside(inventory, own) {
-        let what = format!(
-            "{WHAT}. A subnet manager serves the network of {}",
-            name(other)
-        );
+        let what = format!("{WHAT}. A subnet manager serves the network of {}", name(other));
         return (what, BESIDE, bind(inventory, device, port));
     }
     if let Some(other) = managed_beside(inventory, own) {
-        let what = format!(
-            "{WHAT}. A subnet manager of this host is bound to {}",
-            name(other)
-        );
+        let what = format!("{WHAT}. A subnet manager of this host is bound to {}", name(other));
         return (what, BOUND, bind(inventory, device, port));
     }
     (WHAT.to_owned(), NONE, start(inventory, device, port))
@@ -173,12 +165,7 @@ fn ask(inventory: &Inventory, device: &IbDevice, asked: Option<DevicePort<'_>>) 
 fn bound_to<'a>(inventory: &'a Inventory, own: DevicePort<'a>) -> DevicePort<'a> {
     let (device, port) = own;
     let card = all(inventory)
-        .filter(|(card, _)| {
-            device
-                .virtual_of
-                .as_ref()
-                .is_some_and(|own| own.pci == card.pci)
-        })
+        .filter(|(card, _)| device.virtual_of.as_ref().is_some_and(|own| own.pci == card.pci))
         .find(|(_, other)| other.number == port.number);
     card.unwrap_or(own)
 }
@@ -208,10 +195,8 @@ const OF_WINDOWS: &str = "ibv_device";
 /// The same advice for Windows, which has none of the commands of Linux; `None` for a device of another system.
 fn on_windows(device: &IbDevice, port: &IbPort) -> Option<Advice> {
     let guid = port.guid().filter(|guid| *guid != Guid::NONE);
-    let command = guid.map_or_else(
-        || "opensm -g GUID".to_owned(),
-        |guid| format!("opensm -g {guid}"),
-    );
+    let command =
+        guid.map_or_else(|| "opensm -g GUID".to_owned(), |guid| format!("opensm -g {guid}"));
     let about = "in a console with the rights of an administrator, with the GUID that ibstat shows for the port";
     let advice = Advice::new(
         "start a subnet manager for this port, if none serves the network on its cable",
@@ -231,11 +216,7 @@ fn bind(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> Advice {
         let guid = guid.map_or_else(|| "the GUID of this port".to_owned(), |g| g.to_string());
         return add_instance(&guid);
     }
-    let seen = format!(
-        "sudo linerate fabric --device {}:{}",
-        word(&device.name),
-        port.number
-    );
+    let seen = format!("sudo linerate fabric --device {}:{}", word(&device.name), port.number);
     let seen = Step::on(None, seen);
     let advice =
         Advice::new("start a manager for this port, if none serves the network on its cable")
@@ -254,9 +235,7 @@ fn add_instance(guid: &str) -> Advice {
         .on(None, "opafabricinfo")
         .step(saved.about("save the old file"))
         .step(save("systemctl is-active opafm", "opafm-before.txt").about("and whether it runs"))
-        .step(Step::by_hand(format!(
-            "then add an instance with PortGUID {guid} to {FILE}"
-        )))
+        .step(Step::by_hand(format!("then add an instance with PortGUID {guid} to {FILE}")))
         .step(Step::act(None, "sudo systemctl restart opafm").about("then"))
         .undo(Step::act(None, back).about("in the same directory"))
         .undo(Step::act(None, was).about("then"))

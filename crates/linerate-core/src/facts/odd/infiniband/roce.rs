@@ -16,21 +16,11 @@ const MANY: u64 = 100;
 pub(in super::super) fn lossy(inventory: &Inventory) -> Vec<Oddity> {
     ports(inventory, "roce-loss", |device, port| {
         let is_roce = port.layer == Some(Layer::Ethernet) && !device.software;
-        let lost = of(
-            port,
-            &[
-                Meaning::MissingReported,
-                Meaning::ResponseMissing,
-                Meaning::OutOfOrder,
-            ],
-        )?;
+        let lost =
+            of(port, &[Meaning::MissingReported, Meaning::ResponseMissing, Meaning::OutOfOrder])?;
         let marked = of(
             port,
-            &[
-                Meaning::CongestionMarked,
-                Meaning::CongestionSent,
-                Meaning::CongestionReceived,
-            ],
+            &[Meaning::CongestionMarked, Meaning::CongestionSent, Meaning::CongestionReceived],
         )?;
         let unguarded = marked == 0 && paused(inventory, device, port) != Some(true);
         (is_roce && lost >= MANY && unguarded).then(|| odd(inventory, device, port, lost))
@@ -42,9 +32,7 @@ fn of(port: &IbPort, meanings: &[Meaning]) -> Option<u64> {
     let name = |name: &str| Meaning::of(name.strip_prefix("hw.").unwrap_or(name));
     let counters = port.counters.iter();
     let found = counters.filter(|c| name(&c.name).is_some_and(|m| meanings.contains(&m)));
-    found
-        .map(|counter| counter.value)
-        .reduce(u64::saturating_add)
+    found.map(|counter| counter.value).reduce(u64::saturating_add)
 }
 
 /// Whether its network port counted a pause; `None` if that port or its counters are unknown, as in a tree of files.
@@ -59,11 +47,7 @@ fn paused(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> Option<boo
         let meaning = counted::meaning(&nic.driver, name);
         matches!(meaning, Some(PriorityPause | PauseReceived | PauseSent))
     };
-    Some(
-        nic.counters
-            .iter()
-            .any(|counter| counter.value > 0 && is_pause(&counter.name)),
-    )
+    Some(nic.counters.iter().any(|counter| counter.value > 0 && is_pause(&counter.name)))
 }
 
 fn odd(inventory: &Inventory, device: &IbDevice, port: &IbPort, lost: u64) -> Odd {
@@ -71,11 +55,7 @@ fn odd(inventory: &Inventory, device: &IbDevice, port: &IbPort, lost: u64) -> Od
         Some(name) => Step::on(None, format!("dcb pfc show dev {}", word(name))),
         None => Step::on(
             None,
-            format!(
-                "rdma statistic show link {}/{}",
-                word(&device.name),
-                port.number
-            ),
+            format!("rdma statistic show link {}/{}", word(&device.name), port.number),
         ),
     };
     let pauses = match paused(inventory, device, port) {
@@ -99,10 +79,8 @@ mod tests {
     use crate::facts::nic::{Counter, Nic};
 
     fn machine(layer: Layer, counters: &[(&str, u64)], pauses: u64) -> Inventory {
-        let counter = |(name, value): &(&str, u64)| Counter {
-            name: (*name).to_owned(),
-            value: *value,
-        };
+        let counter =
+            |(name, value): &(&str, u64)| Counter { name: (*name).to_owned(), value: *value };
         let mut machine = Inventory::default();
         machine.infiniband.devices = vec![IbDevice {
             name: "mlx5_0".to_owned(),
@@ -128,10 +106,8 @@ mod tests {
     #[test]
     fn loss_without_ecn_and_pauses_is_odd() {
         let told = |lost, marked, pauses| {
-            let counters = [
-                ("hw.out_of_sequence", lost),
-                ("hw.np_ecn_marked_roce_packets", marked),
-            ];
+            let counters =
+                [("hw.out_of_sequence", lost), ("hw.np_ecn_marked_roce_packets", marked)];
             ids(&machine(Layer::Ethernet, &counters, pauses))
         };
         assert_eq!(told(100, 0, 0), ["roce-loss"]);
@@ -143,11 +119,7 @@ mod tests {
     #[test]
     fn what_is_not_counted_and_what_is_no_roce_is_not_odd() {
         let lost = ("hw.out_of_sequence", 5_000);
-        assert_eq!(
-            ids(&machine(Layer::Ethernet, &[lost], 0)),
-            [""; 0],
-            "no counter of marks"
-        );
+        assert_eq!(ids(&machine(Layer::Ethernet, &[lost], 0)), [""; 0], "no counter of marks");
         let counters = [lost, ("hw.np_cnp_sent", 0)];
         assert_eq!(ids(&machine(Layer::InfiniBand, &counters, 0)), [""; 0]);
         let mut software = machine(Layer::Ethernet, &counters, 0);

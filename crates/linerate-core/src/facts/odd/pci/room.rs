@@ -54,21 +54,21 @@ impl Room {
         let leaves = crossing::slot(at, payload).map(|slot| slot.leaves());
         let suffices = |frames: f64| leaves.is_some_and(|leaves| frames <= leaves.low());
         match *need {
-            Need::Ports {
-                rate,
-                frames,
-                all_known,
-            } if suffices(frames) => match (all_known, rate.0) {
-                (false, 0) => Self::Enough(
-                    "no port behind it reports a speed, so its effect is unknown",
-                    "the needs of its ports are unknown".to_owned(),
-                ),
-                (true, _) => Self::Enough(FAST_ENOUGH, format!("enough for its ports ({rate})")),
-                (false, _) => Self::Enough(
-                    FAST_ENOUGH,
-                    format!("enough for its ports whose speed is known ({rate})"),
-                ),
-            },
+            Need::Ports { rate, frames, all_known } if suffices(frames) => {
+                match (all_known, rate.0) {
+                    (false, 0) => Self::Enough(
+                        "no port behind it reports a speed, so its effect is unknown",
+                        "the needs of its ports are unknown".to_owned(),
+                    ),
+                    (true, _) => {
+                        Self::Enough(FAST_ENOUGH, format!("enough for its ports ({rate})"))
+                    }
+                    (false, _) => Self::Enough(
+                        FAST_ENOUGH,
+                        format!("enough for its ports whose speed is known ({rate})"),
+                    ),
+                }
+            }
             _ => Self::May(excess()),
         }
     }

@@ -8,10 +8,7 @@ use crate::units::Transfers;
 
 #[expect(clippy::unnecessary_wraps, reason = "devices have a link or none")]
 fn lanes(giga: u64, width: u8) -> Option<Link> {
-    Some(Link {
-        speed: Some(Transfers(giga * 1_000_000_000)),
-        width: Some(width),
-    })
+    Some(Link { speed: Some(Transfers(giga * 1_000_000_000)), width: Some(width) })
 }
 
 /// A card under a root port; links are (now, card's best, slot's best).
@@ -19,10 +16,7 @@ fn machine(now: Option<Link>, card: Option<Link>, slot: Option<Link>) -> Invento
     let port = Device {
         address: "0000:00:01.0".parse().unwrap(),
         class: 0x06_0400,
-        buses: Some(Buses {
-            secondary: 1,
-            subordinate: 1,
-        }),
+        buses: Some(Buses { secondary: 1, subordinate: 1 }),
         kind: Some(PortKind::Root),
         node: Some(0),
         now,
@@ -41,10 +35,7 @@ fn machine(now: Option<Link>, card: Option<Link>, slot: Option<Link>) -> Invento
     };
     let mut pci = vec![port, device];
     pci::find_parents(&mut pci);
-    let mut machine = Inventory {
-        pci,
-        ..Inventory::default()
-    };
+    let mut machine = Inventory { pci, ..Inventory::default() };
     machine.network.nics = vec![nic(0, 25_000)];
     machine
 }
@@ -69,34 +60,17 @@ fn a_wide_card_in_a_narrow_slot_is_odd_and_a_narrow_card_in_a_wide_slot_is_not()
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].id, "pcie-slot");
     assert_eq!(found[0].subject, "0000:01:00.0 Ethernet eth0");
-    assert!(
-        found[0].what.contains("8 GT/s x8 (63 Gb/s)"),
-        "{}",
-        found[0].what
-    );
-    assert!(
-        found[0].what.contains("8 GT/s x4 (31.5 Gb/s)"),
-        "{}",
-        found[0].what
-    );
-    assert_eq!(
-        ids(&machine(lanes(8, 8), lanes(8, 8), lanes(8, 8))),
-        [""; 0]
-    );
-    assert_eq!(
-        ids(&machine(lanes(8, 4), lanes(8, 4), lanes(8, 16))),
-        [""; 0]
-    );
+    assert!(found[0].what.contains("8 GT/s x8 (63 Gb/s)"), "{}", found[0].what);
+    assert!(found[0].what.contains("8 GT/s x4 (31.5 Gb/s)"), "{}", found[0].what);
+    assert_eq!(ids(&machine(lanes(8, 8), lanes(8, 8), lanes(8, 8))), [""; 0]);
+    assert_eq!(ids(&machine(lanes(8, 4), lanes(8, 4), lanes(8, 16))), [""; 0]);
     // Lanes that are faster than the card's do not stand in for those that it lacks.
     let fast = machine(lanes(8, 4), lanes(8, 8), lanes(16, 4));
     let found = super::super::find(&fast);
     assert_eq!(found[0].id, "pcie-slot");
     let what = &found[0].what;
     assert!(what.contains("leaves it 8 GT/s x4 (31.5 Gb/s)"), "{what}");
-    assert_eq!(
-        ids(&machine(lanes(8, 8), lanes(8, 8), lanes(16, 8))),
-        [""; 0]
-    );
+    assert_eq!(ids(&machine(lanes(8, 8), lanes(8, 8), lanes(16, 8))), [""; 0]);
 }
 
 #[test]
@@ -113,28 +87,16 @@ fn a_slot_or_a_link_that_leaves_enough_for_the_ports_comes_last() {
     let ids = |found: &[(&'static str, String)]| found.iter().map(|f| f.0).collect::<Vec<_>>();
     let surely = order(40_000, four);
     assert_eq!(ids(&surely), ["pcie-slot", "cpu-offline"]);
-    assert!(
-        surely[0].1.ends_with("; eth0 (40 Gb/s) alone is faster"),
-        "{}",
-        surely[0].1
-    );
+    assert!(surely[0].1.ends_with("; eth0 (40 Gb/s) alone is faster"), "{}", surely[0].1);
     let perhaps = order(25_000, four);
     assert_eq!(ids(&perhaps), ["pcie-slot", "cpu-offline"]);
     assert!(perhaps[0].1.ends_with("at most"), "{}", perhaps[0].1);
     let never = order(20_000, four);
     assert_eq!(ids(&never), ["cpu-offline", "pcie-slot"]);
-    assert!(
-        never[1].1.ends_with(": enough for its ports (20 Gb/s)"),
-        "{}",
-        never[1].1
-    );
+    assert!(never[1].1.ends_with(": enough for its ports (20 Gb/s)"), "{}", never[1].1);
     let unknown = order(0, four);
     assert_eq!(ids(&unknown), ["cpu-offline", "pcie-slot"]);
-    assert!(
-        unknown[1].1.ends_with("the needs of its ports are unknown"),
-        "{}",
-        unknown[1].1
-    );
+    assert!(unknown[1].1.ends_with("the needs of its ports are unknown"), "{}", unknown[1].1);
     // The slot leaves enough, and the link in it does not.
     let slow = order(20_000, lanes(5, 4).unwrap());
     assert_eq!(ids(&slow), ["pcie-link", "cpu-offline", "pcie-slot"]);
@@ -154,10 +116,7 @@ fn disks_take_what_their_slot_leaves_them() {
 #[test]
 fn figures_of_tunnels_and_of_slots_that_were_made_up_are_not_odd() {
     let mut tunnel = machine(lanes(2, 1), lanes(8, 4), lanes(8, 4));
-    tunnel.pci[1].buses = Some(Buses {
-        secondary: 2,
-        subordinate: 2,
-    });
+    tunnel.pci[1].buses = Some(Buses { secondary: 2, subordinate: 2 });
     (tunnel.pci[1].class, tunnel.pci[1].kind) = (0x06_0400, Some(PortKind::Upstream));
     assert_eq!(ids(&tunnel), [""; 0], "nothing is behind the switch");
     tunnel.pci.push(Device {
@@ -171,14 +130,8 @@ fn figures_of_tunnels_and_of_slots_that_were_made_up_are_not_odd() {
     tunnel.pci[1].tunneled = true;
     assert_eq!(ids(&tunnel), [""; 0]);
     // The port of an emulated machine above a card that is passed through.
-    assert_eq!(
-        ids(&machine(lanes(8, 8), lanes(8, 8), lanes(2, 1))),
-        [""; 0]
-    );
-    assert_eq!(
-        ids(&machine(lanes(8, 8), lanes(8, 8), lanes(8, 4))),
-        [""; 0]
-    );
+    assert_eq!(ids(&machine(lanes(8, 8), lanes(8, 8), lanes(2, 1))), [""; 0]);
+    assert_eq!(ids(&machine(lanes(8, 8), lanes(8, 8), lanes(8, 4))), [""; 0]);
 }
 
 #[test]
@@ -204,10 +157,7 @@ fn a_link_below_both_ends_is_odd() {
     for now in [lanes(8, 4), lanes(5, 8)] {
         assert_eq!(ids(&machine(now, lanes(8, 8), lanes(8, 16))), ["pcie-link"]);
     }
-    assert_eq!(
-        ids(&machine(lanes(8, 8), lanes(8, 8), lanes(16, 16))),
-        [""; 0]
-    );
+    assert_eq!(ids(&machine(lanes(8, 8), lanes(8, 8), lanes(16, 16))), [""; 0]);
     let mut graphics = machine(lanes(5, 8), lanes(8, 8), lanes(8, 8));
     graphics.pci[1].class = 0x03_0000;
     assert_eq!(ids(&graphics), [""; 0]);
@@ -218,17 +168,11 @@ fn with_a_switch(now: Option<Link>, classes: &[u32]) -> Inventory {
     let best = lanes(16, 16);
     let mut machine = machine(now, best, best);
     machine.network.nics.clear();
-    machine.pci[0].buses = Some(Buses {
-        secondary: 1,
-        subordinate: 3,
-    });
+    machine.pci[0].buses = Some(Buses { secondary: 1, subordinate: 3 });
     let bridge = |address: &str, kind, first, link| Device {
         address: address.parse().unwrap(),
         class: 0x06_0400,
-        buses: Some(Buses {
-            secondary: first,
-            subordinate: 3,
-        }),
+        buses: Some(Buses { secondary: first, subordinate: 3 }),
         kind: Some(kind),
         now: link,
         max: best,
@@ -254,10 +198,7 @@ fn with_a_switch(now: Option<Link>, classes: &[u32]) -> Inventory {
 #[test]
 fn an_idle_graphics_card_behind_its_own_switch_rests_and_others_do_not() {
     const AUDIO: u32 = 0x04_0300;
-    let idle = Some(Link {
-        speed: Some(Transfers(2_500_000_000)),
-        width: Some(16),
-    });
+    let idle = Some(Link { speed: Some(Transfers(2_500_000_000)), width: Some(16) });
     assert_eq!(ids(&with_a_switch(idle, &[0x03_0000, AUDIO])), [""; 0]);
     assert_eq!(ids(&with_a_switch(idle, &[0x01_0802])), ["pcie-link"]);
     let both = with_a_switch(idle, &[0x03_0000, 0x02_0000]);
@@ -273,38 +214,25 @@ fn an_idle_graphics_card_behind_its_own_switch_rests_and_others_do_not() {
 fn a_switch_with_nothing_behind_it_is_not_odd() {
     assert_eq!(ids(&with_a_switch(lanes(8, 16), &[])), [""; 0]);
     assert_eq!(ids(&with_a_switch(lanes(8, 16), &[0x0c_0330])), [""; 0]);
-    assert_eq!(
-        ids(&with_a_switch(lanes(8, 16), &[0x01_0802])),
-        ["pcie-link"]
-    );
+    assert_eq!(ids(&with_a_switch(lanes(8, 16), &[0x01_0802])), ["pcie-link"]);
 }
 
 #[test]
 fn what_is_unknown_is_not_odd() {
     let known = lanes(8, 8);
-    for (now, card, slot) in [
-        (None, known, lanes(8, 4)),
-        (lanes(8, 4), None, known),
-        (known, known, None),
-    ] {
+    for (now, card, slot) in
+        [(None, known, lanes(8, 4)), (lanes(8, 4), None, known), (known, known, None)]
+    {
         assert_eq!(ids(&machine(now, card, slot)), [""; 0]);
     }
 }
 
 #[test]
 fn packets_as_large_as_the_way_allows_are_not_odd() {
-    let payload = |now, max| {
-        Some(Payload {
-            now,
-            max,
-            read_request: 512,
-        })
-    };
-    for (now, port_max, want) in [
-        (128, 256, vec!["pcie-payload"]),
-        (256, 256, vec![]),
-        (128, 128, vec![]),
-    ] {
+    let payload = |now, max| Some(Payload { now, max, read_request: 512 });
+    for (now, port_max, want) in
+        [(128, 256, vec!["pcie-payload"]), (256, 256, vec![]), (128, 128, vec![])]
+    {
         let mut machine = machine(None, None, None);
         machine.pci[0].payload = payload(now, port_max);
         machine.pci[1].payload = payload(now, 512);
@@ -344,16 +272,9 @@ fn ports_beside_a_narrow_one_hint_at_bifurcation() {
     assert!(!fix(&narrow).contains("bifurcation"));
     let mut beside = narrow.pci[0].clone();
     beside.address.function = 1;
-    beside.buses = Some(Buses {
-        secondary: 2,
-        subordinate: 2,
-    });
+    beside.buses = Some(Buses { secondary: 2, subordinate: 2 });
     narrow.pci.insert(1, beside);
-    assert!(
-        fix(&narrow).contains("bifurcation: 0000:00:01.1"),
-        "{}",
-        fix(&narrow)
-    );
+    assert!(fix(&narrow).contains("bifurcation: 0000:00:01.1"), "{}", fix(&narrow));
 }
 
 /// A card of which an output says that a link limits it.
@@ -379,10 +300,7 @@ fn a_card_that_a_link_limits_by_its_own_words_is_odd() {
     let at = "0000:00:00.0".parse().unwrap();
     above.pci[0].limited.as_mut().unwrap().at = Some(at);
     let what = super::super::find(&above)[0].what.clone();
-    assert!(
-        what.ends_with("the link at 0000:00:00.0 leaves it 5 GT/s x1 (4 Gb/s)"),
-        "{what}"
-    );
+    assert!(what.ends_with("the link at 0000:00:00.0 leaves it 5 GT/s x1 (4 Gb/s)"), "{what}");
     let enough = told(lanes(8, 4), lanes(5, 1), 1_000);
     let what = super::super::find(&enough)[0].what.clone();
     assert!(what.contains("enough for its ports (1 Gb/s)"), "{what}");

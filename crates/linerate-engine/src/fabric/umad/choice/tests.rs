@@ -119,10 +119,7 @@ fn an_omni_path_port_is_left_to_its_own_tools() {
             .umad(0, device, "1")
             .file(&format!("{DEVICES}/{device}/device/uevent"), driver);
         let said = host.chosen(None);
-        assert!(
-            said.contains("Omni-Path") && said.ends_with("| sudo opafabricinfo"),
-            "{said}"
-        );
+        assert!(said.contains("Omni-Path") && said.ends_with("| sudo opafabricinfo"), "{said}");
         // An InfiniBand port beside it is taken.
         let host = host
             .port("zz", 1, INFINIBAND, POLLING)
@@ -147,9 +144,7 @@ fn an_ethernet_port_has_no_network_to_walk() {
     assert!(said(&two_cards(), Some("mlx5_1:2")).starts_with("mlx5_1 port 2 is"));
     // A port whose layer cannot be read is tried.
     let unknown = format!("{DEVICES}/mthca0/ports/1/state");
-    let host = Host::new()
-        .file(&unknown, "4: ACTIVE")
-        .umad(0, "mthca0", "1");
+    let host = Host::new().file(&unknown, "4: ACTIVE").umad(0, "mthca0", "1");
     assert_eq!(host.chosen(None), "mthca0 port 1 by umad0");
 }
 
@@ -174,10 +169,7 @@ fn a_module_that_is_not_loaded_is_named() {
     // Once it is loaded, another port's device is no device of this port.
     let host = host.umad(0, "mlx5_0", "2").umad(1, "mlx5_00", "1");
     let said = host.chosen(None);
-    assert!(
-        said.contains("no user MAD device for mlx5_0 port 1"),
-        "{said}"
-    );
+    assert!(said.contains("no user MAD device for mlx5_0 port 1"), "{said}");
     assert!(!said.contains("modprobe"), "{said}");
     let host = host.umad(2, "mlx5_0", "1");
     assert_eq!(host.chosen(None), "mlx5_0 port 1 by umad2");

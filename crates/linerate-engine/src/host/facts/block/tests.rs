@@ -35,25 +35,14 @@ fn host(devices: &[(&str, &[(&str, &str)])], others: &[(&str, &str)], mounts: &s
         let folder = format!("sys/class/block/{name}");
         files.push((format!("{folder}/size"), "2048\n".to_owned()));
         files.push((format!("{folder}/dev"), format!("8:{at}\n")));
-        let queue = QUEUE
-            .iter()
-            .map(|(file, text)| (format!("{folder}/queue/{file}"), *text));
+        let queue = QUEUE.iter().map(|(file, text)| (format!("{folder}/queue/{file}"), *text));
         files.extend(queue.map(|(path, text)| (path, text.to_owned())));
-        let own = own
-            .iter()
-            .map(|(file, text)| (format!("{folder}/{file}"), (*text).to_owned()));
+        let own = own.iter().map(|(file, text)| (format!("{folder}/{file}"), (*text).to_owned()));
         files.extend(own);
     }
-    files.extend(
-        others
-            .iter()
-            .map(|(path, text)| ((*path).to_owned(), (*text).to_owned())),
-    );
+    files.extend(others.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())));
     files.push(("proc/self/mountinfo".to_owned(), mounts.to_owned()));
-    let files: Vec<_> = files
-        .iter()
-        .map(|(p, t)| (p.as_str(), t.as_str()))
-        .collect();
+    let files: Vec<_> = files.iter().map(|(p, t)| (p.as_str(), t.as_str())).collect();
     of(tree(&files).path())
 }
 
@@ -66,27 +55,10 @@ const ROOT: &str = "27 1 8:0 / / rw - ext4 /dev/x rw\n";
 /// A volume on encryption on a RAID of two disks, with a file in it that is a device.
 fn layered() -> Storage {
     let devices: [(&str, &[(&str, &str)]); 6] = [
-        (
-            "dm-0",
-            &[
-                ("slaves/dm-1/x", "x"),
-                ("dm/uuid", "LVM-abc\n"),
-                ("dm/name", "vg-home\n"),
-            ],
-        ),
-        (
-            "dm-1",
-            &[
-                ("slaves/md0/x", "x"),
-                ("dm/uuid", "CRYPT-LUKS2-x\n"),
-                ("dm/name", "c\n"),
-            ],
-        ),
+        ("dm-0", &[("slaves/dm-1/x", "x"), ("dm/uuid", "LVM-abc\n"), ("dm/name", "vg-home\n")]),
+        ("dm-1", &[("slaves/md0/x", "x"), ("dm/uuid", "CRYPT-LUKS2-x\n"), ("dm/name", "c\n")]),
         ("md0", &[("slaves/sda/x", "x"), ("slaves/sdb/x", "x")]),
-        (
-            "sda",
-            &[("device/queue_depth", "32\n"), ("device/model", "DISK \n")],
-        ),
+        ("sda", &[("device/queue_depth", "32\n"), ("device/model", "DISK \n")]),
         ("sdb", &[]),
         ("loop0", &[("loop/backing_file", "/home/image\n")]),
     ];
@@ -102,32 +74,17 @@ fn layers_are_walked_down_to_the_disks() {
     use Layer::{Crypt, Disk, Loop, Raid, Volume};
     let storage = layered();
     assert_eq!(whats(&storage), ["facts.block.transport"]);
-    assert!(
-        storage.gaps[0].why.contains("sda, sdb is attached"),
-        "{}",
-        storage.gaps[0].why
-    );
+    assert!(storage.gaps[0].why.contains("sda, sdb is attached"), "{}", storage.gaps[0].why);
     let layers: Vec<_> = storage.devices.iter().map(|d| d.layer).collect();
     assert_eq!(layers, [Volume, Crypt, Loop, Raid, Disk, Disk]);
-    let leaves = |name: &str| {
-        storage
-            .leaves(name)
-            .iter()
-            .map(|d| d.name.clone())
-            .collect::<Vec<_>>()
-    };
+    let leaves =
+        |name: &str| storage.leaves(name).iter().map(|d| d.name.clone()).collect::<Vec<_>>();
     assert_eq!(leaves("dm-0"), ["sda", "sdb"]);
     assert_eq!(leaves("loop0"), ["sda", "sdb"]);
-    let kinds: Vec<_> = storage
-        .filesystems
-        .iter()
-        .map(|f| (f.point.as_str(), f.device.as_str()))
-        .collect();
+    let kinds: Vec<_> =
+        storage.filesystems.iter().map(|f| (f.point.as_str(), f.device.as_str())).collect();
     assert_eq!(kinds, [("/", "sda"), ("/home", "dm-0"), ("/far", "")]);
-    assert_eq!(
-        storage.filesystems[2].options,
-        ["vers=4.2", "proto=rdma", "nconnect=4"]
-    );
+    assert_eq!(storage.filesystems[2].options, ["vers=4.2", "proto=rdma", "nconnect=4"]);
 }
 
 #[test]
@@ -142,21 +99,12 @@ fn the_ways_of_a_multipath_device_are_its_disks_with_their_state() {
                 ("dm/name", "mpatha\n"),
             ],
         ),
-        (
-            "sda",
-            &[
-                ("device/state", "running\n"),
-                ("device/queue_depth", "64\n"),
-            ],
-        ),
+        ("sda", &[("device/state", "running\n"), ("device/queue_depth", "64\n")]),
         ("sdb", &[("device/state", "offline\n")]),
     ];
     let storage = host(&devices, &[], ROOT);
     let ways = &storage.device("dm-0").unwrap().paths;
-    let states: Vec<_> = ways
-        .iter()
-        .map(|p| (p.name.as_str(), p.is_live()))
-        .collect();
+    let states: Vec<_> = ways.iter().map(|p| (p.name.as_str(), p.is_live())).collect();
     assert_eq!(states, [("sda", Some(true)), ("sdb", Some(false))]);
     assert_eq!(ways[0].depth, Some(64));
     assert!(whats(&storage).contains(&"facts.block.policy"));
@@ -166,15 +114,9 @@ fn the_ways_of_a_multipath_device_are_its_disks_with_their_state() {
 fn a_disk_has_its_size_and_the_limits_of_its_queue() {
     let storage = layered();
     let sda = storage.device("sda").unwrap();
-    assert_eq!(
-        (sda.size, sda.model.as_str()),
-        (Some(Bytes(1 << 20)), "DISK")
-    );
+    assert_eq!((sda.size, sda.model.as_str()), (Some(Bytes(1 << 20)), "DISK"));
     assert_eq!((sda.queue.depth, sda.queue.requests), (Some(32), Some(256)));
-    assert_eq!(
-        (sda.queue.scheduler.as_str(), sda.queue.rotational),
-        ("mq-deadline", Some(false))
-    );
+    assert_eq!((sda.queue.scheduler.as_str(), sda.queue.rotational), ("mq-deadline", Some(false)));
     assert_eq!(sda.queue.largest, Some(Bytes(512 << 10)));
 }
 
@@ -198,16 +140,8 @@ fn a_partition_lies_on_the_disk_whose_folder_holds_its_own() {
 fn the_way_to_a_disk_is_told_by_its_host() {
     for (file, text, want) in [
         ("sys/class/scsi_host/host3/proc_name", "ahci\n", "ata"),
-        (
-            "sys/class/scsi_host/host3/proc_name",
-            "iscsi_iser\n",
-            "iser",
-        ),
-        (
-            "sys/class/scsi_host/host3/local_ib_device",
-            "mlx5_0\n",
-            "srp",
-        ),
+        ("sys/class/scsi_host/host3/proc_name", "iscsi_iser\n", "iser"),
+        ("sys/class/scsi_host/host3/local_ib_device", "mlx5_0\n", "srp"),
         ("sys/class/fc_host/host3/port_state", "Online\n", "fc"),
         ("sys/class/sas_host/host3/x", "x\n", "sas"),
         ("sys/class/scsi_host/host4/proc_name", "ahci\n", ""),
@@ -216,11 +150,7 @@ fn the_way_to_a_disk_is_told_by_its_host() {
             [("sda", &[("device/scsi_device/3:0:0:0/x", "x")])];
         let storage = host(&disk, &[(file, text)], ROOT);
         assert_eq!(storage.devices[0].transport, want, "{file} {text}");
-        assert_eq!(
-            whats(&storage).len(),
-            usize::from(want.is_empty()),
-            "{file} {text}"
-        );
+        assert_eq!(whats(&storage).len(), usize::from(want.is_empty()), "{file} {text}");
     }
     let guest: [(&str, &[(&str, &str)]); 1] =
         [("vda", &[("device/uevent", "DRIVER=virtio_blk\n")])];
@@ -232,13 +162,8 @@ fn the_way_to_a_disk_is_told_by_its_host() {
 #[test]
 fn an_nvme_disk_has_the_ways_of_its_subsystem_or_its_one_controller() {
     let controller = |name: &str, transport: &str, address: &str, node: &str| {
-        [
-            ("transport", transport),
-            ("address", address),
-            ("numa_node", node),
-            ("state", "live\n"),
-        ]
-        .map(|(file, text)| (format!("sys/class/nvme/{name}/{file}"), text.to_owned()))
+        [("transport", transport), ("address", address), ("numa_node", node), ("state", "live\n")]
+            .map(|(file, text)| (format!("sys/class/nvme/{name}/{file}"), text.to_owned()))
     };
     let others = [
         controller("nvme0", "rdma\n", "traddr=192.0.2.1,trsvcid=4420\n", "-1\n"),
@@ -246,10 +171,7 @@ fn an_nvme_disk_has_the_ways_of_its_subsystem_or_its_one_controller() {
         controller("nvme2", "pcie\n", "0000:01:00.0\n", "0\n"),
     ]
     .concat();
-    let others: Vec<_> = others
-        .iter()
-        .map(|(p, t)| (p.as_str(), t.as_str()))
-        .collect();
+    let others: Vec<_> = others.iter().map(|(p, t)| (p.as_str(), t.as_str())).collect();
     let devices: [(&str, &[(&str, &str)]); 2] = [
         (
             "nvme0n1",
@@ -263,45 +185,21 @@ fn an_nvme_disk_has_the_ways_of_its_subsystem_or_its_one_controller() {
         ("nvme2n1", &[("device/transport", "pcie\n")]),
     ];
     let storage = host(&devices, &others, ROOT);
-    let [fabric, local] = &storage.devices[..] else {
-        panic!("{:?}", storage.devices)
-    };
-    assert_eq!(
-        (fabric.transport.as_str(), fabric.policy.as_str()),
-        ("rdma", "numa")
-    );
-    let paths: Vec<_> = fabric
-        .paths
-        .iter()
-        .map(|p| (p.name.as_str(), p.node))
-        .collect();
+    let [fabric, local] = &storage.devices[..] else { panic!("{:?}", storage.devices) };
+    assert_eq!((fabric.transport.as_str(), fabric.policy.as_str()), ("rdma", "numa"));
+    let paths: Vec<_> = fabric.paths.iter().map(|p| (p.name.as_str(), p.node)).collect();
     assert_eq!(paths, [("nvme0", None), ("nvme1", Some(1))]);
-    assert_eq!(
-        (local.transport.as_str(), local.pci.as_str()),
-        ("pcie", "0000:01:00.0")
-    );
-    assert_eq!(
-        (local.paths.len(), local.paths[0].state.as_str()),
-        (1, "live")
-    );
+    assert_eq!((local.transport.as_str(), local.pci.as_str()), ("pcie", "0000:01:00.0"));
+    assert_eq!((local.paths.len(), local.paths[0].state.as_str()), (1, "live"));
 }
 
 #[test]
 fn an_nvme_disk_whose_controller_is_not_shown_still_has_its_place() {
     let storage = of(tree(&[
-        (
-            "sys/devices/0000:00:02.0/uevent",
-            "PCI_SLOT_NAME=0000:00:02.0\n",
-        ),
+        ("sys/devices/0000:00:02.0/uevent", "PCI_SLOT_NAME=0000:00:02.0\n"),
         ("sys/devices/0000:00:02.0/block/nvme0n1/size", "8\n"),
-        (
-            "sys/devices/0000:00:02.0/block/nvme0n1/device",
-            "->../../../gone",
-        ),
-        (
-            "sys/class/block/nvme0n1",
-            "->../../devices/0000:00:02.0/block/nvme0n1",
-        ),
+        ("sys/devices/0000:00:02.0/block/nvme0n1/device", "->../../../gone"),
+        ("sys/class/block/nvme0n1", "->../../devices/0000:00:02.0/block/nvme0n1"),
         ("proc/self/mountinfo", ROOT),
     ])
     .path());
@@ -326,14 +224,8 @@ fn a_disk_without_a_host_is_known_by_the_function_that_it_hangs_on() {
             ("sys/devices/0000:01:00.0/uevent", uevent.as_str()),
             ("sys/devices/0000:01:00.0/class", class),
             ("sys/devices/0000:01:00.0/block/sda/size", "8\n"),
-            (
-                "sys/bus/pci/devices/0000:01:00.0",
-                "->../../../devices/0000:01:00.0",
-            ),
-            (
-                "sys/class/block/sda",
-                "->../../devices/0000:01:00.0/block/sda",
-            ),
+            ("sys/bus/pci/devices/0000:01:00.0", "->../../../devices/0000:01:00.0"),
+            ("sys/class/block/sda", "->../../devices/0000:01:00.0/block/sda"),
             ("proc/self/mountinfo", ROOT),
         ])
         .path());
@@ -367,10 +259,7 @@ fn a_disk_without_the_limits_of_its_queue_has_one_gap() {
     ])
     .path());
     assert_eq!(storage.devices.len(), 2);
-    assert_eq!(
-        whats(&storage),
-        ["facts.block.queue", "facts.block.transport"]
-    );
+    assert_eq!(whats(&storage), ["facts.block.queue", "facts.block.transport"]);
 }
 
 #[test]

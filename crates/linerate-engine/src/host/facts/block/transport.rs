@@ -19,11 +19,8 @@ const HOSTS: [(&str, &str); 6] = [
     ("virtio_scsi", "virtio"),
 ];
 /// Classes in which a SCSI host has a folder of its own name.
-const CLASSES: [(&str, &str); 3] = [
-    ("fc_host", "fc"),
-    ("sas_host", "sas"),
-    ("iscsi_host", "iscsi"),
-];
+const CLASSES: [(&str, &str); 3] =
+    [("fc_host", "fc"), ("sas_host", "sas"), ("iscsi_host", "iscsi")];
 
 impl Reader<'_> {
     /// Reads the model, transport and place of a disk.
@@ -38,11 +35,7 @@ impl Reader<'_> {
             let driver = read(self.machine, &format!("{above}/uevent"), |text| {
                 Ok(sysctl::value_text(text, "DRIVER"))
             });
-            if driver
-                .ok()
-                .flatten()
-                .is_some_and(|driver| driver == "virtio_blk")
-            {
+            if driver.ok().flatten().is_some_and(|driver| driver == "virtio_blk") {
                 "virtio".clone_into(&mut device.transport);
             }
         }
@@ -72,12 +65,7 @@ impl Reader<'_> {
         });
         match driver.ok().flatten().as_deref() {
             Some("ahci" | "ata_piix") => "ata",
-            _ if self
-                .optional_line(&format!("{folder}/class"))
-                .starts_with(RAID) =>
-            {
-                "raid"
-            }
+            _ if self.optional_line(&format!("{folder}/class")).starts_with(RAID) => "raid",
             _ => "",
         }
     }
@@ -99,8 +87,7 @@ impl Reader<'_> {
         ways.sort_unstable();
         device.paths = if !ways.is_empty() {
             let ways = ways.into_iter();
-            ways.map(|(controller, name)| self.way(controller, name))
-                .collect()
+            ways.map(|(controller, name)| self.way(controller, name)).collect()
         } else if several {
             // An old kernel, or a tree of files, does not show paths.
             let controllers = names.iter().filter(|name| is_controller(name));
@@ -109,9 +96,7 @@ impl Reader<'_> {
                 .filter(|path| !path.transport.is_empty())
                 .collect()
         } else {
-            self.only_controller(&device.name, above)
-                .into_iter()
-                .collect()
+            self.only_controller(&device.name, above).into_iter().collect()
         };
         if let Some(first) = device.paths.first() {
             device.transport.clone_from(&first.transport);
@@ -136,9 +121,7 @@ impl Reader<'_> {
     fn way(&self, controller: u32, name: &str) -> Path {
         let folder = format!("{CLASS}/{name}");
         let above = format!("{folder}/device");
-        let controller = self
-            .device_name(&above)
-            .unwrap_or_else(|| format!("nvme{controller}"));
+        let controller = self.device_name(&above).unwrap_or_else(|| format!("nvme{controller}"));
         let mut path = self.controller(&controller, &above);
         if path.transport.is_empty() {
             // A tree of files may lack the link to the controller.
@@ -162,11 +145,7 @@ impl Reader<'_> {
     fn controller(&self, name: &str, folder: &str) -> Path {
         let line = |file: &str| self.optional_line(&format!("{folder}/{file}"));
         let number = |file: &str| {
-            let number = read(
-                self.machine,
-                &format!("{folder}/{file}"),
-                sysfs::number_or_none,
-            );
+            let number = read(self.machine, &format!("{folder}/{file}"), sysfs::number_or_none);
             number.ok().flatten()
         };
         Path {
@@ -187,21 +166,14 @@ impl Reader<'_> {
         // The name consists of host:channel:target:unit.
         let host = format!("host{}", names.first()?.split(':').next()?);
         let folder = format!("/sys/class/scsi_host/{host}");
-        if !self
-            .optional_line(&format!("{folder}/local_ib_device"))
-            .is_empty()
-        {
+        if !self.optional_line(&format!("{folder}/local_ib_device")).is_empty() {
             return Some("srp");
         }
         let driver = self.optional_line(&format!("{folder}/proc_name"));
         if let Some((_, transport)) = HOSTS.iter().find(|(name, _)| *name == driver) {
             return Some(transport);
         }
-        let listed = |class: &str| {
-            self.machine
-                .list(&format!("/sys/class/{class}/{host}"))
-                .is_ok()
-        };
+        let listed = |class: &str| self.machine.list(&format!("/sys/class/{class}/{host}")).is_ok();
         let class = CLASSES.iter().find(|(class, _)| listed(class));
         class.map(|(_, transport)| *transport)
     }

@@ -35,15 +35,8 @@ fn kernels_of_old_have_masks_in_place_of_lists_and_no_list_of_who_is_on() {
     assert_eq!(processors.caches[0].shared_by, 2);
     let nodes: Vec<_> = processors.nodes.iter().map(|n| n.cpus.clone()).collect();
     assert_eq!(nodes, [Some(vec![0, 1, 2]), Some(vec![]), None]);
-    let lacks: Vec<_> = got
-        .gaps
-        .iter()
-        .filter(|g| g.what == "facts.node.cpus")
-        .collect();
-    assert!(
-        lacks.len() == 1 && lacks[0].why.contains("node2"),
-        "{lacks:?}"
-    );
+    let lacks: Vec<_> = got.gaps.iter().filter(|g| g.what == "facts.node.cpus").collect();
+    assert!(lacks.len() == 1 && lacks[0].why.contains("node2"), "{lacks:?}");
 }
 
 #[test]
@@ -78,16 +71,9 @@ fn units_of_measurement_name_the_kinds_of_cores() {
         let fake = names.iter().fold(Fake::default(), |fake, name| {
             fake.file(&format!("/sys/devices/{name}/cpus"), &["0-3\n"])
         });
-        read(fake)
-            .kinds
-            .into_iter()
-            .map(|k| k.name)
-            .collect::<Vec<_>>()
+        read(fake).kinds.into_iter().map(|k| k.name).collect::<Vec<_>>()
     };
-    assert_eq!(
-        kinds(&["cpu_core", "cpu_atom"]),
-        ["performance", "efficiency"]
-    );
+    assert_eq!(kinds(&["cpu_core", "cpu_atom"]), ["performance", "efficiency"]);
     assert_eq!(kinds(&["cpu_core"]), [""; 0]);
 }
 
@@ -104,10 +90,7 @@ fn a_cache_is_counted_once_for_all_who_share_it() {
             .file(&format!("{folder}/index2/size"), &["256K\n"]);
     }
     let caches = read(fake).caches;
-    let got: Vec<_> = caches
-        .iter()
-        .map(|c| (c.level, c.shared_by, c.count))
-        .collect();
+    let got: Vec<_> = caches.iter().map(|c| (c.level, c.shared_by, c.count)).collect();
     assert_eq!(got, [(2, 1, 1), (2, 2, 1)]);
 }
 
@@ -115,27 +98,12 @@ fn a_cache_is_counted_once_for_all_who_share_it() {
 fn clocks_come_from_the_driver_and_the_clock_of_now_from_cpuinfo() {
     let folder = format!("{CPUS}/cpu0");
     let fake = Fake::default()
-        .file(
-            "/proc/cpuinfo",
-            &["processor : 0\nmodel name : A @ 2.00GHz\ncpu MHz : 1500.000\n"],
-        )
+        .file("/proc/cpuinfo", &["processor : 0\nmodel name : A @ 2.00GHz\ncpu MHz : 1500.000\n"])
         .file(&format!("{CPUS}/online"), &["0\n"])
-        .file(
-            &format!("{folder}/cpufreq/scaling_driver"),
-            &["acpi-cpufreq\n"],
-        )
-        .file(
-            &format!("{folder}/cpufreq/scaling_governor"),
-            &["powersave\n"],
-        )
-        .file(
-            &format!("{folder}/cpufreq/scaling_cur_freq"),
-            &["1000000\n"],
-        )
-        .file(
-            &format!("{folder}/cpufreq/cpuinfo_max_freq"),
-            &["3000000\n"],
-        )
+        .file(&format!("{folder}/cpufreq/scaling_driver"), &["acpi-cpufreq\n"])
+        .file(&format!("{folder}/cpufreq/scaling_governor"), &["powersave\n"])
+        .file(&format!("{folder}/cpufreq/scaling_cur_freq"), &["1000000\n"])
+        .file(&format!("{folder}/cpufreq/cpuinfo_max_freq"), &["3000000\n"])
         .file(&format!("{folder}/cpufreq/scaling_max_freq"), &["0\n"]);
     let clock = read(fake).cpus.remove(0).clock;
     let hertz = |mega: u64| Some(Hertz(mega * 1_000_000));
@@ -161,16 +129,11 @@ fn a_run_reads_how_clocks_are_set_where_something_sets_them() {
     }
     let got: Vec<_> = with(fake).unwrap().into_iter().map(|c| c.cpus).collect();
     assert_eq!(got, [vec![0, 1], vec![2]]);
-    let guest = Fake::default()
-        .file("/proc/self/status", &["Cpus_allowed_list:\t0\n"])
-        .failing(
-            &format!("{CPUS}/cpu0/cpufreq/scaling_driver"),
-            &[],
-            Errno::NOENT,
-        );
-    assert_eq!(with(guest), Some(vec![]));
-    assert_eq!(
-        facts(&Replay::new(Fake::default().0), LOOPBACK).clocks,
-        None
+    let guest = Fake::default().file("/proc/self/status", &["Cpus_allowed_list:\t0\n"]).failing(
+        &format!("{CPUS}/cpu0/cpufreq/scaling_driver"),
+        &[],
+        Errno::NOENT,
     );
+    assert_eq!(with(guest), Some(vec![]));
+    assert_eq!(facts(&Replay::new(Fake::default().0), LOOPBACK).clocks, None);
 }

@@ -42,11 +42,7 @@ impl Reader<'_> {
         let mut addresses = None;
         let found = names.into_iter().filter_map(|name| {
             let folder = format!("{NET}/{name}");
-            let kind = read(
-                self.machine,
-                &format!("{folder}/type"),
-                sysfs::number_or_none,
-            );
+            let kind = read(self.machine, &format!("{folder}/type"), sysfs::number_or_none);
             let is_ipoib = kind.ok().flatten() == Some(u64::from(INFINIBAND));
             is_ipoib.then(|| {
                 let all = addresses.get_or_insert_with(|| self.global_addresses());
@@ -84,11 +80,7 @@ impl Reader<'_> {
         let reply = self.machine.query(&Query::Addresses).ok()?;
         let all: Result<Vec<_>, _> = address::parse(&reply).collect();
         let global = all.ok()?.into_iter().filter(|address| address.is_global);
-        Some(
-            global
-                .map(|a| (a.port, format!("{}/{}", a.ip, a.prefix)))
-                .collect(),
-        )
+        Some(global.map(|a| (a.port, format!("{}/{}", a.ip, a.prefix))).collect())
     }
 }
 
@@ -118,16 +110,11 @@ pub(in crate::host::facts) fn claims(
     let text = machine.file(&format!("/lib/modules/{kernel}/modules.alias"));
     let modules = |address: &str| {
         let text = text.as_ref().ok()?;
-        let device = machine
-            .file(&format!("{DEVICES}/{address}/modalias"))
-            .ok()?;
+        let device = machine.file(&format!("{DEVICES}/{address}/modalias")).ok()?;
         let device = String::from_utf8_lossy(&device);
         Some(alias::claiming(text, device.trim_end()))
     };
-    let claim = |pci: String| Claim {
-        modules: modules(&pci),
-        pci,
-    };
+    let claim = |pci: String| Claim { modules: modules(&pci), pci };
     idle.into_iter().map(claim).collect()
 }
 

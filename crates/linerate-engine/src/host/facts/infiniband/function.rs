@@ -17,10 +17,7 @@ impl Reader<'_> {
         if pci.is_empty() {
             return None;
         }
-        Some(VirtualOf {
-            pci: self.slot_name(&format!("{DEVICES}/{pci}/physfn"))?,
-            number: None,
-        })
+        Some(VirtualOf { pci: self.slot_name(&format!("{DEVICES}/{pci}/physfn"))?, number: None })
     }
 
     /// Gives virtual functions the numbers that they have on their card.

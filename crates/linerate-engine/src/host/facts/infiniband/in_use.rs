@@ -17,10 +17,7 @@ pub fn rdma_end(
     (device, port): (&IbDevice, &IbPort),
     gid_index: Option<u32>,
 ) -> RdmaEnd {
-    let mut reader = Reader {
-        machine,
-        gaps: Vec::new(),
-    };
+    let mut reader = Reader { machine, gaps: Vec::new() };
     let gid = gid_index.and_then(|index| port.gids.iter().find(|gid| gid.index == index));
     let netdev = match gid.map(|gid| gid.netdev.as_str()) {
         Some(name) if !name.is_empty() => name.to_owned(),
@@ -61,10 +58,8 @@ fn netdev_of(all: &Infiniband, device: &IbDevice, port: &IbPort) -> String {
 
 /// Returns the other active ports.
 fn others(all: &Infiniband, (device, port): (&IbDevice, &IbPort)) -> Vec<OtherPort> {
-    let ports = all
-        .devices
-        .iter()
-        .flat_map(|device| device.ports.iter().map(move |port| (device, port)));
+    let ports =
+        all.devices.iter().flat_map(|device| device.ports.iter().map(move |port| (device, port)));
     // Software and virtual functions share a port with another device.
     let others = ports.filter(|(other, number)| {
         let is_own = !other.software && other.virtual_of.is_none();
@@ -154,11 +149,7 @@ mod tests {
         let netdev = end.netdev.clone().unwrap();
         assert_eq!((netdev.name.as_str(), netdev.mtu), ("eth0", Some(1500)));
         assert_eq!(netdev.speed.unwrap().to_string(), "25 Gb/s");
-        let others: Vec<_> = end
-            .others
-            .iter()
-            .map(|other| other.netdev.as_str())
-            .collect();
+        let others: Vec<_> = end.others.iter().map(|other| other.netdev.as_str()).collect();
         assert_eq!(others, ["eth1"]);
         assert_eq!((end.gid_index, end.slots.len()), (Some(3), 0));
         assert_eq!(end.gid.unwrap().to_string(), "::ffff:10.9.0.1");

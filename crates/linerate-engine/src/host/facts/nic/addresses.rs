@@ -49,11 +49,7 @@ impl Reader<'_> {
         let read = |nic: &Nic| {
             let hardware = self.optional_line(&format!("/sys/class/net/{}/address", nic.name));
             let is_known = !is_zero(&hardware) && nic.driver != "loopback";
-            is_known.then(|| PortAddresses {
-                port: nic.index,
-                hardware,
-                ip: Vec::new(),
-            })
+            is_known.then(|| PortAddresses { port: nic.index, hardware, ip: Vec::new() })
         };
         nics.iter().filter_map(read).collect()
     }
@@ -102,20 +98,11 @@ mod tests {
             .reply(Query::Addresses, &[&all])
             .0;
         let read = network(&Replay::new(captured.clone())).addresses;
-        let told: Vec<_> = read
-            .iter()
-            .map(|a| (a.port, a.hardware.as_str(), &a.ip[..]))
-            .collect();
-        assert_eq!(
-            told,
-            [(2, "02:00:00:00:00:07", &["192.0.2.7/24".to_owned()][..])]
-        );
+        let told: Vec<_> = read.iter().map(|a| (a.port, a.hardware.as_str(), &a.ip[..])).collect();
+        assert_eq!(told, [(2, "02:00:00:00:00:07", &["192.0.2.7/24".to_owned()][..])]);
         captured.mask();
         let masked = &network(&Replay::new(captured)).addresses[0];
-        assert!(
-            masked.hardware.starts_with("00:00:00:00:00:0"),
-            "{masked:?}"
-        );
+        assert!(masked.hardware.starts_with("00:00:00:00:00:0"), "{masked:?}");
         assert!(masked.ip[0].starts_with("0.0.0."), "{masked:?}");
     }
 
@@ -127,10 +114,7 @@ mod tests {
             ("/proc/net/route", route),
             ("/sys/class/net/wlan0/ifindex", "3\n"),
             ("/sys/class/net/wlan0/address", "02:00:00:00:00:07\n"),
-            (
-                "/sys/class/net/wlan0/uevent",
-                "DEVTYPE=wlan\nINTERFACE=wlan0\n",
-            ),
+            ("/sys/class/net/wlan0/uevent", "DEVTYPE=wlan\nINTERFACE=wlan0\n"),
             ("/sys/class/net/tun0/ifindex", "4\n"),
         ]);
         let network = network(&Live::under(root.path()).unwrap());

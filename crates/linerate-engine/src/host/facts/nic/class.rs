@@ -53,9 +53,7 @@ impl Reader<'_> {
             index,
             is_virtual: true,
             up: self.listed_up(&folder),
-            mtu: self
-                .whole(&format!("{folder}/mtu"))
-                .and_then(|mtu| u32::try_from(mtu).ok()),
+            mtu: self.whole(&format!("{folder}/mtu")).and_then(|mtu| u32::try_from(mtu).ok()),
             kind: self.of_uevent(&folder, "DEVTYPE"),
             errors: self.listed_errors(&folder),
             is_wifi: self.is_wifi(&folder),
@@ -72,12 +70,7 @@ impl Reader<'_> {
         self.listed_device(&mut nic, &folder);
         self.listed_stack(&mut nic, &folder);
         nic.link = self.listed_link(&folder);
-        let mut port = PortReader {
-            name: name.to_owned(),
-            index,
-            went: false,
-            reader: self,
-        };
+        let mut port = PortReader { name: name.to_owned(), index, went: false, reader: self };
         port.queues(&mut nic, Some(&folder));
         Some(nic)
     }
@@ -144,11 +137,7 @@ impl Reader<'_> {
 
     /// Reads the link of a port. A port that is down has neither speed nor duplex; this is not a gap.
     fn listed_link(&self, folder: &str) -> LinkModes {
-        let speed = read(
-            self.machine,
-            &format!("{folder}/speed"),
-            sysfs::number_or_none,
-        );
+        let speed = read(self.machine, &format!("{folder}/speed"), sysfs::number_or_none);
         LinkModes {
             speed: speed.ok().flatten().and_then(speed_of_mbps),
             duplex: match self.optional_line(&format!("{folder}/duplex")).as_str() {
@@ -213,10 +202,7 @@ mod tests {
             std::iter::once(index).chain(own).collect::<Vec<_>>()
         });
         let files: Vec<_> = files.collect();
-        let files: Vec<_> = files
-            .iter()
-            .map(|(p, t)| (p.as_str(), t.as_str()))
-            .collect();
+        let files: Vec<_> = files.iter().map(|(p, t)| (p.as_str(), t.as_str())).collect();
         let root = tree(&files);
         let machine = Capture::new(Live::under(root.path()).unwrap());
         let live = network(&machine);
@@ -268,14 +254,8 @@ mod tests {
         let stack = &network.nics[0].stack;
         assert_eq!((stack.below.as_slice(), stack.above), (&[2, 3][..], None));
         let bond = stack.bond.as_ref().unwrap();
-        assert_eq!(
-            (bond.mode.as_str(), bond.hash.as_str()),
-            ("802.3ad", "layer3+4")
-        );
-        assert_eq!(
-            (bond.aggregator, bond.partner.as_str()),
-            (Some(1), "02:00:00:00:00:07")
-        );
+        assert_eq!((bond.mode.as_str(), bond.hash.as_str()), ("802.3ad", "layer3+4"));
+        assert_eq!((bond.aggregator, bond.partner.as_str()), (Some(1), "02:00:00:00:00:07"));
         let aggregators = [1, 2].map(|at| network.nics[at].stack.aggregator);
         assert_eq!(aggregators, [None, Some(2)]);
         for member in &network.nics[1..] {
@@ -290,8 +270,7 @@ mod tests {
             let uevent = format!("DEVTYPE={kind}\n");
             let network = of(&[(name, &[("uevent", uevent.as_str())])]);
             let mut gaps = network.gaps.into_iter();
-            gaps.find(|gap| gap.what == "facts.nic.tunnel")
-                .map(|gap| gap.why)
+            gaps.find(|gap| gap.what == "facts.nic.tunnel").map(|gap| gap.why)
         };
         assert!(gap("vx0", "vxlan").unwrap().ends_with("not judged: vx0"));
         assert_eq!(gap("genev_sys_6081", "geneve"), None);
@@ -349,12 +328,7 @@ mod tests {
                 "",
                 Some(linerate_core::units::Rate(480_000_000)),
             ),
-            (
-                "/usb2/2-1/net-function",
-                "pci:v00008086d00001572",
-                "0000:00:14.0",
-                None,
-            ),
+            ("/usb2/2-1/net-function", "pci:v00008086d00001572", "0000:00:14.0", None),
         ] {
             let (uevent, link) = (
                 format!("{place}{below}/uevent"),
@@ -371,10 +345,7 @@ mod tests {
             let nics = network(&Live::under(root.path()).unwrap()).nics;
             assert_eq!((nics[0].pci.as_str(), nics[0].usb), (want, usb), "{alias}");
             assert!(!nics[0].is_virtual, "{alias}");
-            assert_eq!(
-                (&nics[0].usb_hubs[..], nics[0].threaded),
-                (&[][..], Some(true))
-            );
+            assert_eq!((&nics[0].usb_hubs[..], nics[0].threaded), (&[][..], Some(true)));
         }
     }
 
@@ -387,14 +358,7 @@ mod tests {
         ]);
         let network = network(&Live::under(root.path()).unwrap());
         assert_eq!(network.nics, []);
-        let why: Vec<_> = network
-            .gaps
-            .iter()
-            .filter(|g| g.what == "facts.nic")
-            .collect();
-        assert!(
-            why.len() == 1 && why[0].why.ends_with("eth0, eth1, eth2"),
-            "{why:?}"
-        );
+        let why: Vec<_> = network.gaps.iter().filter(|g| g.what == "facts.nic").collect();
+        assert!(why.len() == 1 && why[0].why.ends_with("eth0, eth1, eth2"), "{why:?}");
     }
 }

@@ -9,11 +9,8 @@ use crate::host::testing::Fake;
 use crate::host::{Query, Replay};
 
 /// A driver, its counters, and the ones that are kept with their meaning.
-type Case = (
-    &'static str,
-    &'static [(&'static str, u64)],
-    &'static [(&'static str, u64, &'static str)],
-);
+type Case =
+    (&'static str, &'static [(&'static str, u64)], &'static [(&'static str, u64, &'static str)]);
 
 const CASES: &[Case] = &[
     (
@@ -61,10 +58,7 @@ const CASES: &[Case] = &[
             ("rx_queue_0_csum_err", 0),
             ("rx_no_buffer_count", 8),
         ],
-        &[
-            ("rx_queue_*_drops", 5, "ring-full"),
-            ("rx_no_buffer_count", 8, "waited"),
-        ],
+        &[("rx_queue_*_drops", 5, "ring-full"), ("rx_no_buffer_count", 8, "waited")],
     ),
     (
         "i40e",
@@ -134,18 +128,12 @@ const CASES: &[Case] = &[
             ("tx_stop[0]", 2),
             ("adminq_cmd_fail", 1),
         ],
-        &[
-            ("rx_queue_drop_cnt[*]", 3, "ring-full"),
-            ("tx_stop[*]", 2, "waited"),
-        ],
+        &[("rx_queue_drop_cnt[*]", 3, "ring-full"), ("tx_stop[*]", 2, "waited")],
     ),
     (
         "virtio_net",
         &[("rx_queue_0_xdp_drops", 3), ("tx_queue_0_tx_timeouts", 1)],
-        &[
-            ("rx_queue_*_xdp_drops", 3, "filtered"),
-            ("tx_queue_*_tx_timeouts", 1, "hung"),
-        ],
+        &[("rx_queue_*_xdp_drops", 3, "filtered"), ("tx_queue_*_tx_timeouts", 1, "hung")],
     ),
     (
         "vmxnet3",
@@ -175,8 +163,7 @@ const CASES: &[Case] = &[
 /// What is kept of a table that a driver shows, each with its value and its meaning.
 fn kept(driver_name: &str, table: &[(&str, u64)]) -> Vec<(String, u64, &'static str)> {
     let mut fake = card().0;
-    fake.queries
-        .retain(|(query, _)| !matches!(query, Query::Driver(_) | Query::DriverCounters(_)));
+    fake.queries.retain(|(query, _)| !matches!(query, Query::Driver(_) | Query::DriverCounters(_)));
     let fake = Fake(fake)
         .reply(Query::Driver(7), &[&driver(driver_name, "")])
         .reply(Query::DriverCounters(7), &[&counters(table)]);
@@ -193,9 +180,7 @@ fn kept(driver_name: &str, table: &[(&str, u64)]) -> Vec<(String, u64, &'static 
 #[test]
 fn tables_are_read_by_the_names_of_their_drivers() {
     for (driver, table, want) in CASES {
-        let want = want
-            .iter()
-            .map(|(name, value, meaning)| ((*name).to_owned(), *value, *meaning));
+        let want = want.iter().map(|(name, value, meaning)| ((*name).to_owned(), *value, *meaning));
         assert_eq!(kept(driver, table), want.collect::<Vec<_>>(), "{driver}");
     }
 }

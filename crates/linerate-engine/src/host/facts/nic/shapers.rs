@@ -16,9 +16,7 @@ impl Reader<'_> {
         const WHAT: &str = "the queueing disciplines";
         const HINT: &str = "tc -d qdisc; tc -d class show dev PORT";
         let asked = self.machine.query(&Query::Qdiscs);
-        let Some(reply) = asked
-            .map_err(|error| self.miss("nic.shapers", WHAT, &error, HINT))
-            .ok()
+        let Some(reply) = asked.map_err(|error| self.miss("nic.shapers", WHAT, &error, HINT)).ok()
         else {
             return;
         };
@@ -54,11 +52,7 @@ impl Reader<'_> {
 }
 
 fn shaper(qdisc: &Qdisc<'_>, set: Shaping) -> Shaper {
-    Shaper {
-        kind: qdisc.kind.to_string(),
-        id: qdisc.id(),
-        set,
-    }
+    Shaper { kind: qdisc.kind.to_string(), id: qdisc.id(), set }
 }
 
 /// Returns the classes of a port that delay packets.
@@ -86,13 +80,8 @@ mod tests {
         let links = [link(4, "eth0", &[]), link(5, "eth1", &[])].concat();
         let fake = fake.reply(Query::Links, &[&links]);
         let Network { nics, gaps, .. } = network(&Replay::new(fake.0));
-        let told = nics
-            .iter()
-            .map(|nic| nic.shapers.iter().map(ToString::to_string).collect());
-        (
-            told.collect(),
-            gaps.iter().any(|gap| gap.what == "facts.nic.shapers"),
-        )
+        let told = nics.iter().map(|nic| nic.shapers.iter().map(ToString::to_string).collect());
+        (told.collect(), gaps.iter().any(|gap| gap.what == "facts.nic.shapers"))
     }
 
     #[test]
@@ -105,10 +94,7 @@ mod tests {
         let class = queueing(40, "htb", [4, 0x1_0010, 0x1_0000], 9, &htb(12_500_000));
         let (told, gap) = shapers(fake().reply(Query::Classes(4), &[&class]));
         let want = [["htb 1:10 100 Mb/s (50 Mb/s assured)"], ["tbf 1: 500 Mb/s"]];
-        assert_eq!(
-            (told, gap),
-            (want.map(|w| w.map(String::from).to_vec()).to_vec(), false)
-        );
+        assert_eq!((told, gap), (want.map(|w| w.map(String::from).to_vec()).to_vec(), false));
         let (told, gap) = shapers(fake());
         assert_eq!((told[0].len(), told[1].len(), gap), (0, 1, true));
     }

@@ -55,12 +55,8 @@ impl Reader<'_> {
             return nic;
         }
         let class = self.class_folder(link);
-        let mut port = PortReader {
-            name: nic.name.clone(),
-            index: nic.index,
-            went: false,
-            reader: self,
-        };
+        let mut port =
+            PortReader { name: nic.name.clone(), index: nic.index, went: false, reader: self };
         if port.brief(&mut nic, link, class.as_deref()) {
             nic.pause = port.ask(Ethtool::Pause, ethtool::pause);
         }
@@ -82,21 +78,14 @@ impl Reader<'_> {
         let mut others = Vec::new();
         for (nic, link) in nics.iter().zip(links) {
             let networks = addresses.iter().filter(|a| a.port == nic.index);
-            let networks: Vec<_> = networks
-                .map(|a| (a.ip, a.prefix))
-                .take(NETWORKS_MAX)
-                .collect();
+            let networks: Vec<_> = networks.map(|a| (a.ip, a.prefix)).take(NETWORKS_MAX).collect();
             let may = nic.up && nic.kind.is_empty() && link.hardware != LOOPBACK;
             if !may || networks.is_empty() || used.contains(&nic.index) {
                 continue;
             }
             let nic = self.in_brief(nic.clone(), link);
             if !nic.is_virtual && others.len() < OTHERS_MAX {
-                others.push(Other {
-                    name: nic.name,
-                    speed: nic.link.speed,
-                    networks,
-                });
+                others.push(Other { name: nic.name, speed: nic.link.speed, networks });
             }
         }
         others
@@ -139,14 +128,9 @@ fn siblings(
     let mut found: Vec<Sibling> = Vec::new();
     for (nic, link) in nics.iter().zip(links) {
         let of_port = addresses.iter().filter(|a| a.port == nic.index);
-        let mut within = of_port
-            .filter(|a| shares_network((a.ip, a.prefix), own))
-            .peekable();
+        let mut within = of_port.filter(|a| shares_network((a.ip, a.prefix), own)).peekable();
         if receives(nic, link) && within.peek().is_some() {
-            found.push(Sibling {
-                owns: within.any(|a| a.ip == own),
-                ..sibling(nic)
-            });
+            found.push(Sibling { owns: within.any(|a| a.ip == own), ..sibling(nic) });
         }
     }
     let owners: Vec<u32> = found.iter().filter(|p| p.owns).map(|p| p.index).collect();
@@ -168,11 +152,7 @@ fn bare(
     owner: u32,
 ) -> impl Iterator<Item = Sibling> {
     let beneath = below(nics, owner);
-    let is_bare = |nic: &Nic| {
-        !addresses
-            .iter()
-            .any(|a| a.port == nic.index && a.ip.is_ipv4())
-    };
+    let is_bare = |nic: &Nic| !addresses.iter().any(|a| a.port == nic.index && a.ip.is_ipv4());
     let is_apart = |nic: &Nic| {
         let is_part = nic.stack.above.is_some() || beneath.contains(&nic.index);
         !is_part && !below(nics, nic.index).contains(&owner)
@@ -182,10 +162,7 @@ fn bare(
     let may = may.map(|(nic, _)| nic);
     let mut found: Vec<&Nic> = may.filter(|nic| is_bare(nic) && is_apart(nic)).collect();
     found.sort_by_key(|nic| !nic.kind.is_empty());
-    let bare = |nic| Sibling {
-        is_bare: true,
-        ..sibling(nic)
-    };
+    let bare = |nic| Sibling { is_bare: true, ..sibling(nic) };
     found.into_iter().map(bare)
 }
 
@@ -195,11 +172,7 @@ fn receives(nic: &Nic, link: &Link<'_>) -> bool {
 }
 
 fn sibling(nic: &Nic) -> Sibling {
-    Sibling {
-        index: nic.index,
-        name: nic.name.clone(),
-        ..Sibling::default()
-    }
+    Sibling { index: nic.index, name: nic.name.clone(), ..Sibling::default() }
 }
 
 /// Returns a port and the ports below it, each once, the nearest first; at most one more than is kept.

@@ -38,9 +38,7 @@ impl Reader<'_> {
     /// routes are unknown here.
     fn stand_on(&self, nic: &mut Nic, ends: Ends, elsewhere: bool, left: &mut usize) {
         let mut tunnel = ends.tunnel;
-        let asks = ends
-            .remote
-            .filter(|ip| !ip.is_multicast() && !elsewhere && *left > 0);
+        let asks = ends.remote.filter(|ip| !ip.is_multicast() && !elsewhere && *left > 0);
         let route = asks.and_then(|remote| {
             *left -= 1;
             let own = ends.local.filter(|own| own.is_ipv4() == remote.is_ipv4());
@@ -49,9 +47,8 @@ impl Reader<'_> {
         });
         let carrier = ends.link.or(route.map(|route| route.port));
         let carrier = carrier.filter(|&port| port != nic.index && !elsewhere);
-        tunnel.route_mtu = route
-            .filter(|route| Some(route.port) == carrier)
-            .and_then(|route| route.mtu);
+        tunnel.route_mtu =
+            route.filter(|route| Some(route.port) == carrier).and_then(|route| route.mtu);
         nic.stack.tunnel = Some(tunnel);
         nic.stack.below_hidden |= elsewhere;
         if let Some(carrier) = carrier.filter(|port| !nic.stack.below.contains(port)) {
@@ -80,18 +77,12 @@ mod tests {
     /// The route to any address by this port, with this MTU.
     fn route(port: u32, mtu: u32) -> Vec<u8> {
         let metrics = attr(8, &attr(2, &mtu.to_ne_bytes()));
-        msg(
-            24,
-            &[vec![0; 12], attr(4, &port.to_ne_bytes()), metrics].concat(),
-        )
+        msg(24, &[vec![0; 12], attr(4, &port.to_ne_bytes()), metrics].concat())
     }
 
     fn machine(tunnel: &[u8]) -> Fake {
         let card = link(2, "eth0", &[attr(4, &1500u32.to_ne_bytes())]);
-        let toward = Toward {
-            peer: REMOTE.into(),
-            own: None,
-        };
+        let toward = Toward { peer: REMOTE.into(), own: None };
         Fake::default()
             .reply(Query::Links, &[&[card, tunnel.to_vec()].concat()])
             .reply(Query::Route(toward), &[&route(2, 1400)])
@@ -108,11 +99,7 @@ mod tests {
             let nic = read(machine(&tunnel(kind, &[attr(number, &REMOTE)], &[])).0);
             assert_eq!(nic.stack.below, [2], "{kind}");
             let told = nic.stack.tunnel.unwrap();
-            assert_eq!(
-                (told.version, told.route_mtu),
-                (Some(4), Some(1400)),
-                "{kind}"
-            );
+            assert_eq!((told.version, told.route_mtu), (Some(4), Some(1400)), "{kind}");
         }
         let bound = [attr(2, &REMOTE), attr(3, &5u32.to_ne_bytes())];
         let nic = read(machine(&tunnel("vxlan", &bound, &[])).0);
@@ -122,11 +109,7 @@ mod tests {
 
     #[test]
     fn without_an_end_or_a_route_nothing_is_below() {
-        for details in [
-            vec![],
-            vec![attr(2, &[239, 1, 1, 1])],
-            vec![attr(2, &[192, 0, 2, 9])],
-        ] {
+        for details in [vec![], vec![attr(2, &[239, 1, 1, 1])], vec![attr(2, &[192, 0, 2, 9])]] {
             let nic = read(machine(&tunnel("vxlan", &details, &[])).0);
             assert_eq!(nic.stack.below, [0; 0]);
             assert!(nic.stack.tunnel.is_some() && !nic.stack.below_hidden);

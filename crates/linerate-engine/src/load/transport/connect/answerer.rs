@@ -40,13 +40,7 @@ impl Visit {
     fn new(stream: TcpStream) -> io::Result<Self> {
         socket::set_timeouts(stream.as_fd(), BLOCK)?;
         let now = Instant::now();
-        Ok(Self {
-            stream,
-            since: now,
-            moved: now,
-            received: 0,
-            sent: 0,
-        })
+        Ok(Self { stream, since: now, moved: now, received: 0, sent: 0 })
     }
 
     /// Receives into `message`, and answers it once it is complete; returns true once all of the answer is sent.

@@ -171,10 +171,7 @@ impl Asker for ConnectAsker {
             return Ok(false);
         }
         let fd = socket_to(&self.to).map_err(|e| self.line.failed("socket", e))?;
-        self.call = Some(Call {
-            fd,
-            stage: Stage::Connecting,
-        });
+        self.call = Some(Call { fd, stage: Stage::Connecting });
         Ok(true)
     }
 
@@ -207,11 +204,7 @@ impl Asker for ConnectAsker {
             if call.stage == Stage::Closing {
                 self.answered_at = clock::now();
                 self.answered += 1;
-                take(Answer {
-                    number: self.sent - 1,
-                    at: self.answered_at,
-                    unread: None,
-                });
+                take(Answer { number: self.sent - 1, at: self.answered_at, unread: None });
                 break;
             }
             if call.stage == before {

@@ -67,11 +67,7 @@ fn connect(side: Side, plan: &SetPlan, lines: &mut dyn Lines) -> Result<Connecte
         workers.push(match side {
             Side::Near => {
                 let to = meeting::find(&line, &given_up)?;
-                round_trips(
-                    ConnectAsker::new(line, to, size.0 as u32),
-                    interval,
-                    &plan.knobs,
-                )
+                round_trips(ConnectAsker::new(line, to, size.0 as u32), interval, &plan.knobs)
             }
             Side::Far => {
                 let door = meeting::open(&line, &given_up)?;
@@ -96,9 +92,9 @@ fn bounds(plan: &SetPlan) -> Result<(), String> {
     let knobs = &plan.knobs;
     streams(plan, STREAMS_MAX)?;
     match plan.pattern {
-        Pattern::PingPong { size, .. } if !(1..=SIZE_MAX).contains(&size.0) => Err(format!(
-            "a message of {size}: a connection carries 1 B to 16 KiB"
-        )),
+        Pattern::PingPong { size, .. } if !(1..=SIZE_MAX).contains(&size.0) => {
+            Err(format!("a message of {size}: a connection carries 1 B to 16 KiB"))
+        }
         Pattern::PingPong { .. } if knobs.open_loop => {
             Err("connections are opened one after another: --rate does not apply".to_owned())
         }
@@ -132,10 +128,7 @@ mod tests {
     fn plan(change: impl FnOnce(&mut SetPlan)) -> SetPlan {
         let mut plan = SetPlan {
             id: 0,
-            pattern: Pattern::PingPong {
-                size: Bytes(1),
-                interval: Nanos(0),
-            },
+            pattern: Pattern::PingPong { size: Bytes(1), interval: Nanos(0) },
             knobs: Knobs::default(),
         };
         change(&mut plan);
@@ -144,10 +137,7 @@ mod tests {
 
     fn messages(bytes: u64) -> impl FnOnce(&mut SetPlan) {
         move |plan| {
-            plan.pattern = Pattern::PingPong {
-                size: Bytes(bytes),
-                interval: Nanos(0),
-            };
+            plan.pattern = Pattern::PingPong { size: Bytes(bytes), interval: Nanos(0) };
         }
     }
 
@@ -246,11 +236,7 @@ mod tests {
         let [near, far] = lines();
         let answerer = std::thread::spawn(move || {
             let door = meeting::open(&far, &wanted).unwrap();
-            work(
-                Echo::new(ConnectAnswerer::new(far, door, 3)),
-                Op::Receive(3),
-                20,
-            )
+            work(Echo::new(ConnectAnswerer::new(far, door, 3)), Op::Receive(3), 20)
         });
         let to = meeting::find(&near, &wanted).unwrap();
         let mut other = stranger(to);
@@ -317,11 +303,7 @@ mod tests {
         let [near, far] = lines();
         let answerer = std::thread::spawn(move || {
             let door = meeting::open(&far, &wanted).unwrap();
-            work(
-                Echo::new(ConnectAnswerer::new(far, door, 3)),
-                Op::Receive(3),
-                0,
-            )
+            work(Echo::new(ConnectAnswerer::new(far, door, 3)), Op::Receive(3), 0)
         });
         let to = meeting::find(&near, &wanted).unwrap();
         let _silent = [(); 4].map(|()| TcpStream::connect(to).unwrap());

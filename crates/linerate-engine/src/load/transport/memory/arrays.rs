@@ -43,15 +43,7 @@ pub(super) struct Arrays {
 
 impl Arrays {
     pub(super) fn new(place: Place, size: Bytes, access: Access) -> Self {
-        Self {
-            place,
-            size,
-            access,
-            main: None,
-            copied: None,
-            piece: PIECES[0],
-            at: 0,
-        }
+        Self { place, size, access, main: None, copied: None, piece: PIECES[0], at: 0 }
     }
 
     /// Makes the arrays, and chooses the size of pieces.
@@ -66,10 +58,7 @@ impl Arrays {
                 *least = self.try_out(*piece).min(*least);
             }
         }
-        self.piece = tried
-            .into_iter()
-            .min()
-            .map_or(PIECES[0], |(_, piece)| piece);
+        self.piece = tried.into_iter().min().map_or(PIECES[0], |(_, piece)| piece);
         self.at = 0;
         Ok(())
     }
@@ -139,12 +128,7 @@ mod tests {
     use super::*;
 
     fn made(size: u64, access: Access) -> Arrays {
-        let place = Place {
-            stream: 0,
-            node: None,
-            several: false,
-            halt: Halt::default(),
-        };
+        let place = Place { stream: 0, node: None, several: false, halt: Halt::default() };
         let mut arrays = Arrays::new(place, Bytes(size), access);
         arrays.begin().unwrap();
         arrays

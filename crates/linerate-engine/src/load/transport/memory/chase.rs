@@ -74,10 +74,7 @@ impl Worker for Chase {
                 self.times.record(each.max(1), 1);
             }
             from = to;
-            self.ended.push(Done {
-                op: *op,
-                bytes: (BATCH * size_of::<usize>()) as u32,
-            });
+            self.ended.push(Done { op: *op, bytes: (BATCH * size_of::<usize>()) as u32 });
         }
         Ok(ops.len())
     }
@@ -96,10 +93,7 @@ impl Worker for Chase {
     }
 
     fn timed(&mut self) -> Timed {
-        Timed {
-            trips: self.times.take(),
-            ..Timed::default()
-        }
+        Timed { trips: self.times.take(), ..Timed::default() }
     }
 
     fn probes(&self) -> Vec<Box<dyn Probe>> {

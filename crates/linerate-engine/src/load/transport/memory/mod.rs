@@ -101,12 +101,7 @@ fn connect(_: Side, plan: &SetPlan, _: &mut dyn Lines) -> Result<Connected, Load
     let node = node_of(plan, &room)?;
     let (size, gap) = size::chosen(plan, &room, node)?;
     let worker = |stream| -> Box<dyn Worker> {
-        let place = Place {
-            stream,
-            node,
-            several: room.nodes.len() > 1,
-            halt: Halt::default(),
-        };
+        let place = Place { stream, node, several: room.nodes.len() > 1, halt: Halt::default() };
         match plan.pattern {
             Pattern::Operations { access } => {
                 Box::new(Operations::new(Arrays::new(place, size, access)))
@@ -129,9 +124,7 @@ fn connect(_: Side, plan: &SetPlan, _: &mut dyn Lines) -> Result<Connected, Load
 /// Returns how many arrays a plan needs for each thread.
 fn arrays_of(pattern: Pattern) -> u64 {
     match pattern {
-        Pattern::Operations {
-            access: Access::Copy,
-        } => 2,
+        Pattern::Operations { access: Access::Copy } => 2,
         Pattern::Operations { .. } | Pattern::Stream { .. } | Pattern::PingPong { .. } => 1,
     }
 }
@@ -149,10 +142,8 @@ fn node_of(plan: &SetPlan, room: &Room) -> Result<Option<u32>, LoadError> {
     let found = known.iter().find(|id| u64::from(**id) == asked);
     if found.is_none() {
         let list: Vec<String> = known.iter().map(u32::to_string).collect();
-        let what = format!(
-            "NUMA node {asked} has no memory here; nodes with memory: {}",
-            list.join(", ")
-        );
+        let what =
+            format!("NUMA node {asked} has no memory here; nodes with memory: {}", list.join(", "));
         return Err(LoadError::Unsupported { what });
     }
     Ok(found.copied())
@@ -172,11 +163,7 @@ struct Place {
 impl Place {
     /// Allocates an array and touches its pages. Must be called on the thread that uses it.
     fn array(&self, size: Bytes) -> Result<Array, LoadError> {
-        let call = |call, source| LoadError::Call {
-            call,
-            stream: self.stream,
-            source,
-        };
+        let call = |call, source| LoadError::Call { call, stream: self.stream, source };
         let len = usize::try_from(size.0).unwrap_or(usize::MAX);
         let mut array = Array::new(len).map_err(|source| call("mmap", source))?;
         // If the node is the only one, it is not requested, because a container may forbid the call.
@@ -219,9 +206,7 @@ fn fill(piece: &mut [u8]) {
     piece.fill(1);
     for page in piece.chunks_mut(PAGE) {
         let address = (page.as_ptr() as usize).to_ne_bytes();
-        page.iter_mut()
-            .zip(address)
-            .for_each(|(at, byte)| *at = byte);
+        page.iter_mut().zip(address).for_each(|(at, byte)| *at = byte);
     }
 }
 
@@ -256,23 +241,14 @@ mod tests {
     use super::*;
     use crate::load::{Advice, Op};
 
-    const COPY: Pattern = Pattern::Operations {
-        access: Access::Copy,
-    };
-    const LOADS: Pattern = Pattern::PingPong {
-        size: LOAD,
-        interval: Nanos(0),
-    };
+    const COPY: Pattern = Pattern::Operations { access: Access::Copy };
+    const LOADS: Pattern = Pattern::PingPong { size: LOAD, interval: Nanos(0) };
 
     fn plan(pattern: Pattern, size: u64) -> SetPlan {
         SetPlan {
             id: 0,
             pattern,
-            knobs: Knobs {
-                write_size: Bytes(size),
-                read_size: Bytes(size),
-                ..Knobs::default()
-            },
+            knobs: Knobs { write_size: Bytes(size), read_size: Bytes(size), ..Knobs::default() },
         }
     }
 
@@ -285,27 +261,18 @@ mod tests {
         };
         assert!(possible(&Memory, &plan(COPY, 4096)).is_ok());
         for (why, part) in [
-            (
-                refusal(|k| k.mss = Some(9)),
-                "memory has no maximum segment size",
-            ),
+            (refusal(|k| k.mss = Some(9)), "memory has no maximum segment size"),
             (refusal(|k| k.copy = Handover::Sendfile), "way but a copy"),
             (refusal(|k| k.streams = 0), "0 streams"),
             (refusal(|k| k.streams = THREADS_MAX + 1), "are possible"),
             (refusal(|k| k.read_size = Bytes(1)), "one size"),
-            (
-                refusal(|k| k.options.set("memory-node", Setting::Number(1024))),
-                "0 to 1023",
-            ),
+            (refusal(|k| k.options.set("memory-node", Setting::Number(1024))), "0 to 1023"),
         ] {
             assert!(why.contains(part), "{why}");
         }
         let mut timed = plan(LOADS, 4096);
         assert!(possible(&Memory, &timed).is_ok());
-        timed
-            .knobs
-            .options
-            .set("access", Setting::Word("read".to_owned()));
+        timed.knobs.options.set("access", Setting::Word("read".to_owned()));
         let why = possible(&Memory, &timed).unwrap_err();
         assert!(why.contains("option of another pattern"), "{why}");
     }
@@ -316,10 +283,8 @@ mod tests {
             let mut plan = plan(COPY, 4096);
             plan.knobs.options = Options::default();
             plan.knobs.options.set("memory-node", Setting::Number(node));
-            let room = Room {
-                nodes: nodes.iter().map(|id| (*id, None)).collect(),
-                ..Room::default()
-            };
+            let room =
+                Room { nodes: nodes.iter().map(|id| (*id, None)).collect(), ..Room::default() };
             node_of(&plan, &room).map_err(|error| error.to_string())
         };
         assert_eq!(asked(2, &[0, 2]), Ok(Some(2)));
@@ -341,12 +306,7 @@ mod tests {
 
     #[test]
     fn no_two_pages_are_alike() {
-        let place = Place {
-            stream: 0,
-            node: None,
-            several: false,
-            halt: Halt::default(),
-        };
+        let place = Place { stream: 0, node: None, several: false, halt: Halt::default() };
         let arrays = [5 * PAGE + 3, PAGE].map(|len| place.array(Bytes(len as u64)).unwrap());
         let pages = || arrays.iter().flat_map(|array| array.chunks(PAGE));
         assert_eq!(pages().collect::<BTreeSet<_>>().len(), 7);

@@ -108,9 +108,7 @@ fn fitting(
     arrays: u64,
     in_time: Bytes,
 ) -> Result<(Bytes, Option<Gap>), LoadError> {
-    let wanted = room
-        .last_cache
-        .map_or(UNKNOWN, |cache| Bytes(cache.0.saturating_mul(CACHES)));
+    let wanted = room.last_cache.map_or(UNKNOWN, |cache| Bytes(cache.0.saturating_mul(CACHES)));
     let fits = free.map_or(u64::MAX, |(free, _)| free.0 / 2 / arrays);
     // The size is rounded down to whole pages.
     let most = fits.min(in_time.0) / SWEEP_LEAST * SWEEP_LEAST;
@@ -141,15 +139,8 @@ pub fn room_for(
     knobs: &Knobs,
     threads: u32,
 ) -> Result<Bytes, String> {
-    let knobs = Knobs {
-        streams: threads,
-        ..knobs.clone()
-    };
-    let plan = SetPlan {
-        id: 0,
-        pattern,
-        knobs,
-    };
+    let knobs = Knobs { streams: threads, ..knobs.clone() };
+    let plan = SetPlan { id: 0, pattern, knobs };
     let (size, _) = chosen(&plan, room, None).map_err(|error| error.to_string())?;
     Ok(size)
 }
@@ -157,14 +148,9 @@ pub fn room_for(
 /// Returns the smallest and the largest array of a sweep with `threads` threads, with as many arrays as `pattern`
 /// needs. All sizes are allocated at the same time.
 pub fn sizes(room: &Room, pattern: Pattern, threads: u32) -> [u64; 2] {
-    let wanted = room
-        .last_cache
-        .map_or(UNKNOWN, |cache| Bytes(cache.0.saturating_mul(CACHES)));
+    let wanted = room.last_cache.map_or(UNKNOWN, |cache| Bytes(cache.0.saturating_mul(CACHES)));
     let arrays = arrays_of(pattern) * u64::from(threads.max(1));
-    let fits = room
-        .free
-        .as_ref()
-        .map_or(u64::MAX, |(free, _)| free.0 / 4 / arrays);
+    let fits = room.free.as_ref().map_or(u64::MAX, |(free, _)| free.0 / 4 / arrays);
     let most = fits.min(in_time(pattern, threads, room.cpus).0);
     [SWEEP_LEAST, wanted.0.min(most).max(SWEEP_LEAST)]
 }
@@ -253,10 +239,7 @@ mod tests {
 
     #[test]
     fn sizes_that_no_host_has_are_refused_on_both_sides_of_each_limit() {
-        let loads = Pattern::PingPong {
-            size: Bytes(8),
-            interval: linerate_core::units::Nanos(0),
-        };
+        let loads = Pattern::PingPong { size: Bytes(8), interval: linerate_core::units::Nanos(0) };
         let [copy, read] =
             [Access::Copy, Access::Read].map(|access| Pattern::Operations { access });
         for (pattern, size, good) in [
@@ -270,10 +253,7 @@ mod tests {
             (loads, 4 << 30, true),
             (loads, (4 << 30) + 1, false),
         ] {
-            let plan = SetPlan {
-                pattern,
-                ..plan(Access::Copy, size, 1)
-            };
+            let plan = SetPlan { pattern, ..plan(Access::Copy, size, 1) };
             assert_eq!(bounds(&plan).is_ok(), good, "{pattern:?} {size}");
         }
     }
@@ -293,10 +273,7 @@ mod tests {
             assert_eq!(found.is_ok(), fits, "{size} {threads} {found:?}");
             if let Err(why) = found {
                 let known = "on 2 CPUs do not fill";
-                assert!(
-                    why.contains(known) && why.contains("--size 16384MiB"),
-                    "{why}"
-                );
+                assert!(why.contains(known) && why.contains("--size 16384MiB"), "{why}");
             }
         }
         // Unknown CPUs are one.

@@ -52,10 +52,7 @@ impl From<io::Error> for Quit {
 
 /// The end of a connection.
 fn closed() -> Quit {
-    Quit::Socket(Failed {
-        call: "recv",
-        source: io::ErrorKind::UnexpectedEof.into(),
-    })
+    Quit::Socket(Failed { call: "recv", source: io::ErrorKind::UnexpectedEof.into() })
 }
 
 /// Takes orders from `orders` until they end, which `gone` is told, and writes reports to `out`.
@@ -83,11 +80,7 @@ fn work(
     let told: Orders = line.parse().map_err(io::Error::other)?;
     let stop = Arc::new(AtomicBool::new(false));
     let steps = listen(orders, Arc::clone(&stop), gone)?;
-    let mut end = End {
-        socket: meet(&told, reports)?,
-        message: Pages::default(),
-        stop,
-    };
+    let mut end = End { socket: meet(&told, reports)?, message: Pages::default(), stop };
     end.socket.set_nodelay()?;
     end.message.ensure(told.size as usize);
     end.message.randomize()?;
@@ -121,9 +114,7 @@ fn listen(
         }
         gone();
     };
-    thread::Builder::new()
-        .name("orders".to_owned())
-        .spawn(body)?;
+    thread::Builder::new().name("orders".to_owned()).spawn(body)?;
     Ok(steps)
 }
 
@@ -329,18 +320,12 @@ mod tests {
             size,
         };
         let mut listening = Running::start(&orders);
-        let Report::Listening(port) = listening.next() else {
-            panic!("it does not listen")
-        };
+        let Report::Listening(port) = listening.next() else { panic!("it does not listen") };
         orders.address.set_port(port);
         // A stranger is turned away.
         let stranger = Socket::connect(&orders.address).unwrap();
         put(&stranger, &[6; 16]).unwrap();
-        let told = Orders {
-            meet: Meet::Connect,
-            work: near,
-            ..orders
-        };
+        let told = Orders { meet: Meet::Connect, work: near, ..orders };
         let mut connecting = Running::start(&told);
         for end in [&mut connecting, &mut listening] {
             assert_eq!(end.next(), Report::Connected(true));
@@ -354,10 +339,7 @@ mod tests {
             end.orders.write_all(&[GO]).unwrap();
         }
         thread::sleep(Duration::from_millis(50));
-        [&mut *near, &mut *far][asks]
-            .orders
-            .write_all(&[STOP])
-            .unwrap();
+        [&mut *near, &mut *far][asks].orders.write_all(&[STOP]).unwrap();
         [near.step(), far.step()]
     }
 
@@ -370,10 +352,7 @@ mod tests {
             assert_eq!(trips.len() as u64 * 64, asked);
             let timed = |report: &Report| matches!(report, Report::Trip { at, nanos } if *at > 0 && *nanos > 0);
             assert!(trips.iter().all(timed) && !trips.is_empty());
-            assert!(
-                answers.len() < trips.len().max(20),
-                "few reports: {answers:?}"
-            );
+            assert!(answers.len() < trips.len().max(20), "few reports: {answers:?}");
         }
         let [near, far] = ends;
         drop((near.orders, far.orders));
@@ -383,10 +362,8 @@ mod tests {
 
     #[test]
     fn payload_is_counted_to_the_byte_in_both_directions() {
-        for (works, sender) in [
-            ((Work::Send, Work::Receive), 0),
-            ((Work::Receive, Work::Send), 1),
-        ] {
+        for (works, sender) in [((Work::Send, Work::Receive), 0), ((Work::Receive, Work::Send), 1)]
+        {
             let mut ends = pair(works.0, works.1, 9000);
             for _ in 0..2 {
                 let [(near, sent), (far, received)] = step(&mut ends, sender);
@@ -409,10 +386,7 @@ mod tests {
         drop(near.orders);
         near.thread.join().unwrap().unwrap();
         far.orders.write_all(&[GO]).unwrap();
-        let failed = Report::Failed {
-            call: "recv",
-            errno: 0,
-        };
+        let failed = Report::Failed { call: "recv", errno: 0 };
         assert_eq!(far.next(), failed);
         assert!(far.thread.join().unwrap().is_err());
     }

@@ -74,9 +74,7 @@ impl Handle {
 
     /// Keeps the program on the CPUs of the calling thread; a gap if that fails.
     pub(super) fn follow(&self) -> Option<Gap> {
-        let id = i32::try_from(self.process.id())
-            .ok()
-            .and_then(Pid::from_raw);
+        let id = i32::try_from(self.process.id()).ok().and_then(Pid::from_raw);
         let set = sched_getaffinity(None).and_then(|cpus| sched_setaffinity(id, &cpus));
         set.err().map(|e| refused("cpus", &e.to_string()))
     }
@@ -119,14 +117,8 @@ impl Handle {
 
     /// Reads what the program has written within `wait`; returns whether that was something.
     fn fill(&mut self, wait: Duration) -> Result<bool, LoadError> {
-        let time = Timespec {
-            tv_sec: wait.as_secs() as i64,
-            tv_nsec: wait.subsec_nanos().into(),
-        };
-        let ready = poll(
-            &mut [PollFd::new(&self.reports, PollFlags::IN)],
-            Some(&time),
-        );
+        let time = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: wait.subsec_nanos().into() };
+        let ready = poll(&mut [PollFd::new(&self.reports, PollFlags::IN)], Some(&time));
         match ready {
             Ok(0) | Err(rustix::io::Errno::INTR) => return Ok(false),
             Ok(_) => {}

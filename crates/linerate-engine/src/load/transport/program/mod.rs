@@ -41,11 +41,8 @@ use crate::load::{LoadError, Worker};
 pub(super) const VERB: &str = "socket-program";
 /// Where distributions put the library; the first that exists is used.
 //= librdmacm1 44.0-2 (Debian), librdmacm (Fedora), rdma-core (Arch)
-const LIBRARIES: [&str; 3] = [
-    MULTIARCH,
-    "/usr/lib64/rsocket/librspreload.so",
-    "/usr/lib/rsocket/librspreload.so",
-];
+const LIBRARIES: [&str; 3] =
+    [MULTIARCH, "/usr/lib64/rsocket/librspreload.so", "/usr/lib/rsocket/librspreload.so"];
 #[cfg(target_arch = "aarch64")]
 const MULTIARCH: &str = "/usr/lib/aarch64-linux-gnu/rsocket/librspreload.so";
 #[cfg(not(target_arch = "aarch64"))]
@@ -154,15 +151,9 @@ fn connect(side: Side, plan: &SetPlan, lines: &mut dyn Lines) -> Result<Connecte
         let line = Line::new(fd, plan.id, stream)?;
         let met = meet(side, plan, line, &|| lines.given_up());
         let preload = plan.knobs.options.is_on(PRELOAD.key);
-        workers.push(Box::new(
-            met.map_err(|e| if preload { of_preload(e) } else { e })?,
-        ));
+        workers.push(Box::new(met.map_err(|e| if preload { of_preload(e) } else { e })?));
     }
-    let end = SetEnd {
-        write_size: size(plan),
-        read_size: size(plan),
-        ..SetEnd::default()
-    };
+    let end = SetEnd { write_size: size(plan), read_size: size(plan), ..SetEnd::default() };
     Ok(Connected { workers, end })
 }
 
@@ -319,9 +310,7 @@ mod tests {
 
     #[test]
     fn what_an_ordinary_program_cannot_do_is_refused() {
-        let stream = Pattern::Stream {
-            direction: Direction::Forward,
-        };
+        let stream = Pattern::Stream { direction: Direction::Forward };
         let set = |change: fn(&mut Knobs)| {
             let mut knobs = Knobs::default();
             change(&mut knobs);
@@ -333,10 +322,7 @@ mod tests {
             (plan(pings((16 << 20) + 1, 0), set(|_| ())), false),
             (plan(pings(0, 0), set(|_| ())), false),
             (plan(pings(1, 1), set(|_| ())), false),
-            (
-                plan(pings(1, 0), set(|knobs| knobs.busy_poll = true)),
-                false,
-            ),
+            (plan(pings(1, 0), set(|knobs| knobs.busy_poll = true)), false),
             (plan(pings(1, 0), set(|knobs| knobs.nagle = true)), false),
             (plan(stream, set(|knobs| knobs.streams = 8)), true),
             (plan(stream, set(|knobs| knobs.streams = 9)), false),
@@ -355,20 +341,14 @@ mod tests {
         };
         assert_eq!(all(pings(1, 0)), [Work::Ask, Work::Answer]);
         let stream = |direction| Pattern::Stream { direction };
-        let [forward, reverse] = [Direction::Forward, Direction::Reverse]
-            .map(stream)
-            .map(all);
+        let [forward, reverse] = [Direction::Forward, Direction::Reverse].map(stream).map(all);
         assert_eq!(forward, [Work::Send, Work::Receive]);
         assert_eq!(reverse, [Work::Receive, Work::Send]);
     }
 
     #[test]
     fn only_its_own_argument_makes_this_program_an_ordinary_one() {
-        for arguments in [
-            &["linerate"][..],
-            &["linerate", "run"],
-            &["linerate", VERB, "x"],
-        ] {
+        for arguments in [&["linerate"][..], &["linerate", "run"], &["linerate", VERB, "x"]] {
             let arguments = arguments.iter().map(OsString::from);
             assert!(started_as(arguments).is_none());
         }

@@ -56,20 +56,14 @@ fn word<T: PartialEq>(rows: &[(T, &'static str)], of: &T) -> &'static str {
 
 /// The value of the row with a word.
 fn value<T: Copy>(rows: &[(T, &str)], word: &str) -> Option<T> {
-    rows.iter()
-        .find(|(_, own)| *own == word)
-        .map(|(one, _)| *one)
+    rows.iter().find(|(_, own)| *own == word).map(|(one, _)| *one)
 }
 
 impl fmt::Display for Orders {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (meet, work) = (word(&MEETS, &self.meet), word(&WORKS, &self.work));
         let token = u128::from_be_bytes(self.token);
-        write!(
-            f,
-            "{meet} {} {token:032x} {work} {}",
-            self.address, self.size
-        )
+        write!(f, "{meet} {} {token:032x} {work} {}", self.address, self.size)
     }
 }
 
@@ -85,13 +79,7 @@ impl FromStr for Orders {
         let token = u128::from_str_radix(next()?, 16).map_err(|_| NOT)?;
         let work = value(&WORKS, next()?).ok_or(NOT)?;
         let size = next()?.parse().map_err(|_| NOT)?;
-        Ok(Self {
-            meet,
-            address,
-            token: token.to_be_bytes(),
-            work,
-            size,
-        })
+        Ok(Self { meet, address, token: token.to_be_bytes(), work, size })
     }
 }
 

@@ -85,10 +85,7 @@ impl Report {
 
 impl From<&Failed> for Report {
     fn from(failed: &Failed) -> Self {
-        Self::Failed {
-            call: failed.call,
-            errno: failed.source.raw_os_error().unwrap_or(0),
-        }
+        Self::Failed { call: failed.call, errno: failed.source.raw_os_error().unwrap_or(0) }
     }
 }
 
@@ -105,14 +102,7 @@ pub(super) struct Reports<W> {
 
 impl<W: Write> Reports<W> {
     pub(super) fn new(out: W) -> Self {
-        Self {
-            out,
-            waiting: Vec::with_capacity(ROOM),
-            written: 0,
-            bytes: 0,
-            calls: 0,
-            total: 0,
-        }
+        Self { out, waiting: Vec::with_capacity(ROOM), written: 0, bytes: 0, calls: 0, total: 0 }
     }
 
     /// Writes a report at once.
@@ -125,8 +115,7 @@ impl<W: Write> Reports<W> {
     #[inline]
     pub(super) fn trip(&mut self, bytes: u64, at: u64, now: u64) -> io::Result<()> {
         let nanos = now.saturating_sub(at);
-        self.waiting
-            .extend_from_slice(&Report::Trip { at, nanos }.encode());
+        self.waiting.extend_from_slice(&Report::Trip { at, nanos }.encode());
         self.total += bytes;
         self.look(now)
     }
@@ -154,8 +143,7 @@ impl<W: Write> Reports<W> {
     pub(super) fn flush(&mut self) -> io::Result<()> {
         if self.calls > 0 {
             let (bytes, calls) = (self.bytes, self.calls);
-            self.waiting
-                .extend_from_slice(&Report::Moved { bytes, calls }.encode());
+            self.waiting.extend_from_slice(&Report::Moved { bytes, calls }.encode());
             self.total += bytes;
             (self.bytes, self.calls) = (0, 0);
         }
@@ -187,10 +175,7 @@ mod tests {
             Report::Trip { at: 9, nanos: 7 },
             Report::Moved { bytes: 1, calls: 2 },
             Report::Ended(u64::MAX),
-            Report::Failed {
-                call: "recv",
-                errno: 104,
-            },
+            Report::Failed { call: "recv", errno: 104 },
         ] {
             assert_eq!(Report::decode(&report.encode()), Some(report));
         }
@@ -212,10 +197,7 @@ mod tests {
             .chunks_exact(REPORT_BYTES)
             .map(|raw| Report::decode(raw.try_into().unwrap()).unwrap())
             .collect();
-        let moved = Report::Moved {
-            bytes: 3000,
-            calls: 1000,
-        };
+        let moved = Report::Moved { bytes: 3000, calls: 1000 };
         assert_eq!(read, [moved, Report::Ended(3000)]);
         assert_eq!(reports.total, 0);
     }

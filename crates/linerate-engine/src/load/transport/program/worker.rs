@@ -85,11 +85,7 @@ impl Reporter {
         let mut left = bytes;
         while left > 0 {
             let part = left.min(bytes.div_ceil(calls.max(1)).min(u32::MAX.into())) as u32;
-            let op = if self.decides() {
-                Op::Send(part)
-            } else {
-                Op::Receive(part)
-            };
+            let op = if self.decides() { Op::Send(part) } else { Op::Receive(part) };
             done.push(Done { op, bytes: part });
             left -= u64::from(part);
         }
@@ -137,11 +133,7 @@ impl Worker for Reporter {
     }
 
     fn timed(&mut self) -> Timed {
-        Timed {
-            trips: self.times.take(),
-            exact: self.times.exact(),
-            ..Timed::default()
-        }
+        Timed { trips: self.times.take(), exact: self.times.exact(), ..Timed::default() }
     }
 
     fn process(&self) -> Option<u32> {

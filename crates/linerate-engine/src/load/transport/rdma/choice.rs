@@ -122,10 +122,7 @@ fn named<'a>(
     let device = by_name(name).ok_or_else(|| {
         let all: Vec<_> = rdma.devices.iter().map(|d| d.name.as_str()).collect();
         let all = all.join(", ");
-        Lack::new(
-            format!("this host has no RDMA device {name}: it has {all}"),
-            LOOK,
-        )
+        Lack::new(format!("this host has no RDMA device {name}: it has {all}"), LOOK)
     })?;
     let mut ports = device.ports.iter();
     let port = match number {
@@ -245,12 +242,7 @@ mod tests {
     use super::*;
 
     fn gid(index: u32, gid: &str, kind: &str) -> Gid {
-        Gid {
-            index,
-            gid: gid.to_owned(),
-            kind: kind.to_owned(),
-            netdev: "eth0".to_owned(),
-        }
+        Gid { index, gid: gid.to_owned(), kind: kind.to_owned(), netdev: "eth0".to_owned() }
     }
 
     fn device(name: &str, layer: Layer, gids: Vec<Gid>) -> IbDevice {
@@ -281,17 +273,11 @@ mod tests {
     }
 
     fn host(devices: Vec<IbDevice>) -> Infiniband {
-        Infiniband {
-            devices,
-            ..Infiniband::default()
-        }
+        Infiniband { devices, ..Infiniband::default() }
     }
 
     fn by_index(index: u8) -> Asked<'static> {
-        Asked {
-            gid_index: Some(index),
-            ..Asked::default()
-        }
+        Asked { gid_index: Some(index), ..Asked::default() }
     }
 
     fn at(address: &str) -> IpAddr {
@@ -307,49 +293,25 @@ mod tests {
         let choice = choose(&two, at("::ffff:10.9.0.1"), Asked::default()).unwrap();
         assert_eq!(choice.device, "a");
         let choice = choose(&two, at("10.9.0.2"), by_index(2)).unwrap();
-        assert_eq!(
-            (choice.gid_index, choice.addressing),
-            (Some(2), Addressing::RoceV1)
-        );
+        assert_eq!((choice.gid_index, choice.addressing), (Some(2), Addressing::RoceV1));
         let refused = choose(&two, at("10.9.0.2"), by_index(9)).unwrap_err().what;
-        assert!(
-            refused.contains("port 1 of b") && refused.contains("at 9"),
-            "{refused}"
-        );
+        assert!(refused.contains("port 1 of b") && refused.contains("at 9"), "{refused}");
     }
 
     #[test]
     fn without_the_address_the_only_active_port_is_taken() {
         let one = host(vec![roce("a", "0a09:0001")]);
-        assert_eq!(
-            choose(&one, at("192.0.2.1"), Asked::default())
-                .unwrap()
-                .gid_index,
-            Some(3)
-        );
+        assert_eq!(choose(&one, at("192.0.2.1"), Asked::default()).unwrap().gid_index, Some(3));
         let mut two = host(vec![roce("a", "0a09:0001"), roce("b", "0a09:0002")]);
-        let refused = choose(&two, at("192.0.2.1"), Asked::default())
-            .unwrap_err()
-            .what;
-        assert!(
-            refused.contains("a, b") && refused.contains("192.0.2.1"),
-            "{refused}"
-        );
+        let refused = choose(&two, at("192.0.2.1"), Asked::default()).unwrap_err().what;
+        assert!(refused.contains("a, b") && refused.contains("192.0.2.1"), "{refused}");
         two.devices[0].ports[0].state = Some(LinkState::Down);
-        assert_eq!(
-            choose(&two, at("192.0.2.1"), Asked::default())
-                .unwrap()
-                .device,
-            "b"
-        );
+        assert_eq!(choose(&two, at("192.0.2.1"), Asked::default()).unwrap().device, "b");
         two.devices[1].ports[0].state = Some(LinkState::Initializing);
-        let refused = choose(&two, at("192.0.2.1"), Asked::default())
-            .unwrap_err()
-            .what;
+        let refused = choose(&two, at("192.0.2.1"), Asked::default()).unwrap_err().what;
         assert!(refused.contains("no port"), "{refused}");
-        let refused = choose(&host(Vec::new()), at("192.0.2.1"), Asked::default())
-            .unwrap_err()
-            .what;
+        let refused =
+            choose(&host(Vec::new()), at("192.0.2.1"), Asked::default()).unwrap_err().what;
         assert!(refused.contains("no RDMA device"), "{refused}");
     }
 
@@ -380,22 +342,13 @@ mod tests {
         second.gids.clear();
         two.devices[1].ports.insert(0, second);
         let chosen = |two: &Infiniband, name, local| {
-            let asked = Asked {
-                device: Some(name),
-                ..Asked::default()
-            };
+            let asked = Asked { device: Some(name), ..Asked::default() };
             let choice = choose(two, at(local), asked);
-            choice
-                .map(|choice| (choice.device, choice.port))
-                .map_err(|lack| lack.what)
+            choice.map(|choice| (choice.device, choice.port)).map_err(|lack| lack.what)
         };
         let is = |name: &str, port| Ok((name.to_owned(), port));
         assert_eq!(chosen(&two, "a", "10.9.0.2"), is("a", 1));
-        assert_eq!(
-            chosen(&two, "b", "10.9.0.2"),
-            is("b", 1),
-            "the port with the address"
-        );
+        assert_eq!(chosen(&two, "b", "10.9.0.2"), is("b", 1), "the port with the address");
         assert_eq!(chosen(&two, "b:1", "10.9.0.1"), is("b", 1));
         let why = chosen(&two, "b:2", "10.9.0.2").unwrap_err();
         assert_eq!(why, "port 2 of b: its table of GIDs is empty");
@@ -405,11 +358,7 @@ mod tests {
         assert_eq!(why, "this host has no RDMA device c: it has a, b");
         two.devices[1].ports[1].state = Some(LinkState::Down);
         two.devices[1].ports[0].gids = two.devices[0].ports[0].gids.clone();
-        assert_eq!(
-            chosen(&two, "b", "192.0.2.1"),
-            is("b", 2),
-            "the active port"
-        );
+        assert_eq!(chosen(&two, "b", "192.0.2.1"), is("b", 2), "the active port");
     }
 
     #[test]

@@ -86,15 +86,7 @@ impl Hello {
 
     /// Returns whether another queue pair has the same port and the same limits.
     pub(super) fn is_alike(&self, other: &Self) -> bool {
-        let of = |hello: &Self| {
-            (
-                hello.addressing,
-                hello.mtu,
-                hello.lid,
-                hello.reads_in,
-                hello.gid,
-            )
-        };
+        let of = |hello: &Self| (hello.addressing, hello.mtu, hello.lid, hello.reads_in, hello.gid);
         of(self) == of(other)
     }
 
@@ -127,13 +119,7 @@ mod tests {
     fn hello() -> impl Strategy<Value = Hello> {
         let numbers = (0_u32..1 << 24, 0_u32..1 << 24);
         let memory = (any::<u64>(), any::<u32>(), any::<u64>());
-        let port = (
-            0_usize..3,
-            8_u32..13,
-            any::<u16>(),
-            any::<u8>(),
-            any::<[u8; 16]>(),
-        );
+        let port = (0_usize..3, 8_u32..13, any::<u16>(), any::<u8>(), any::<[u8; 16]>());
         (numbers, memory, port).prop_map(|((number, first_packet), (address, key, len), port)| {
             let (addressing, mtu, lid, reads_in, gid) = port;
             Hello {
@@ -186,21 +172,11 @@ mod tests {
         };
         let decoded = |hello: Hello| Hello::decode(&hello.encode()).is_ok();
         assert!(decoded(good));
-        assert!(!decoded(Hello {
-            number: 1 << 24,
-            ..good
-        }));
-        assert!(!decoded(Hello {
-            first_packet: 1 << 24,
-            ..good
-        }));
-        for (mtu, is_good) in [
-            (128, false),
-            (256, true),
-            (4096, true),
-            (8192, false),
-            (1500, false),
-        ] {
+        assert!(!decoded(Hello { number: 1 << 24, ..good }));
+        assert!(!decoded(Hello { first_packet: 1 << 24, ..good }));
+        for (mtu, is_good) in
+            [(128, false), (256, true), (4096, true), (8192, false), (1500, false)]
+        {
             assert_eq!(decoded(Hello { mtu, ..good }), is_good, "{mtu}");
         }
     }

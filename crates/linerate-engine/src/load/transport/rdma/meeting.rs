@@ -121,9 +121,9 @@ fn introduce(
     lines: &[Line],
     until: Instant,
 ) -> Result<(Port, Vec<Made>), LoadError> {
-    let first = lines.first().ok_or_else(|| LoadError::Unsupported {
-        what: "a set without streams".to_owned(),
-    })?;
+    let first = lines
+        .first()
+        .ok_or_else(|| LoadError::Unsupported { what: "a set without streams".to_owned() })?;
     let port = Port::open(side, plan, local(first)?)?;
     let pairs = near(port.choice.node, || {
         let each = lines.iter().map(|line| port.endpoint(plan, shape, line));
@@ -243,12 +243,7 @@ impl Port {
 
     /// Refuses queues and messages that the device does not have.
     fn check(&self, shape: &Shape) -> Result<(), LoadError> {
-        let Limits {
-            requests,
-            completions,
-            atomics,
-            ..
-        } = self.limits;
+        let Limits { requests, completions, atomics, .. } = self.limits;
         let name = &self.choice.device;
         let asked = (shape.depth + shape.list).max(shape.receives());
         if asked > requests {
@@ -332,9 +327,7 @@ fn described(facts: &Infiniband, choice: &Choice) -> RdmaEnd {
     let number = u32::from(choice.port);
     let used = ports.find(|(device, port)| device.name == choice.device && port.number == number);
     let index = choice.gid_index.map(u32::from);
-    used.map_or_else(RdmaEnd::default, |used| {
-        host::rdma_end(&Live::new(), facts, used, index)
-    })
+    used.map_or_else(RdmaEnd::default, |used| host::rdma_end(&Live::new(), facts, used, index))
 }
 
 fn lacking(Lack { what, hint }: Lack) -> LoadError {
@@ -401,18 +394,12 @@ fn owned(facts: &Infiniband) -> Vec<IpAddr> {
     let ports = facts.devices.iter().flat_map(|device| &device.ports);
     let gids = ports.flat_map(|port| &port.gids);
     let addresses = gids.filter_map(|gid| gid.gid.parse::<Ipv6Addr>().ok());
-    addresses
-        .map(|address| IpAddr::V6(address).to_canonical())
-        .collect()
+    addresses.map(|address| IpAddr::V6(address).to_canonical()).collect()
 }
 
 /// Returns this end's address on a connection.
 fn local(line: &Line) -> Result<IpAddr, LoadError> {
-    address(
-        line,
-        "getsockname",
-        rustix::net::getsockname(line.fd().as_fd()),
-    )
+    address(line, "getsockname", rustix::net::getsockname(line.fd().as_fd()))
 }
 
 /// Returns the other end's address on a connection.
@@ -484,13 +471,8 @@ mod tests {
     fn routed(own: Hello, other: Hello) -> Result<(Peer, Route), String> {
         let mut knobs = Knobs::default();
         knobs.options.set(SERVICE_LEVEL.key, Setting::Number(3));
-        let plan = SetPlan {
-            id: 0,
-            pattern: Pattern::Stream {
-                direction: Direction::Forward,
-            },
-            knobs,
-        };
+        let plan =
+            SetPlan { id: 0, pattern: Pattern::Stream { direction: Direction::Forward }, knobs };
         let choice = Choice {
             device: "mlx5_0".to_owned(),
             port: 1,
@@ -518,10 +500,7 @@ mod tests {
         let [own, far, third] = ["10.9.0.1", "10.9.0.2", "10.9.0.3"].map(|ip| ip.parse().unwrap());
         let to = |addressing, ip: &str| {
             let gid: Ipv6Addr = ip.parse().unwrap();
-            let hello = Hello {
-                gid: gid.octets(),
-                ..hello(addressing, 1024, 1)
-            };
+            let hello = Hello { gid: gid.octets(), ..hello(addressing, 1024, 1) };
             expects(&hello, far, &[own])
         };
         assert_eq!(to(Addressing::RoceV2, "::ffff:10.9.0.2"), Ok(()));
@@ -570,11 +549,7 @@ mod tests {
         let pinned = on(Some(0));
         let cpu = cpu_of(0).map_or(here.clone(), |cpu| vec![cpu]);
         assert_eq!(pinned, cpu);
-        assert_eq!(
-            thread::allowed_cpus().unwrap(),
-            here,
-            "the caller is not pinned"
-        );
+        assert_eq!(thread::allowed_cpus().unwrap(), here, "the caller is not pinned");
     }
 
     #[test]
@@ -582,10 +557,7 @@ mod tests {
         let own = hello(Addressing::RoceV2, 1024, 1);
         for other in [Addressing::Lid, Addressing::RoceV1] {
             let why = routed(own, hello(other, 1024, 1)).unwrap_err();
-            assert!(
-                why.contains("RoCE v2") && why.contains(other.name()),
-                "{why}"
-            );
+            assert!(why.contains("RoCE v2") && why.contains(other.name()), "{why}");
         }
     }
 }

@@ -80,10 +80,7 @@ fn bounds(plan: &SetPlan) -> Result<(), String> {
         _ => knobs.write_size.0.max(1),
     };
     if !(1..=OPERATION_MAX.0).contains(&size) {
-        return Err(format!(
-            "a request of {}: allowed are 1 B to {OPERATION_MAX}",
-            Bytes(size)
-        ));
+        return Err(format!("a request of {}: allowed are 1 B to {OPERATION_MAX}", Bytes(size)));
     }
     let mtu = knobs.options.number(MTU.key);
     if mtu.is_some_and(|mtu| !mtu.is_power_of_two()) {
@@ -101,18 +98,11 @@ fn operation(plan: &SetPlan, size: u64) -> Result<(), String> {
     let is_write = op == Operation::Write;
     let is_uncounted = is_write && shape.service == Service::Uc;
     if !is_uncounted && !shape.service.carries(op) {
-        return Err(format!(
-            "the operation {} by {}",
-            op.name(),
-            shape.service.name()
-        ));
+        return Err(format!("the operation {} by {}", op.name(), shape.service.name()));
     }
     let is_sized = is_timed || plan.knobs.write_size.0 > 0;
     if op == Operation::Atomic && is_sized && size != u64::from(ATOMIC) {
-        return Err(format!(
-            "an atomic operation of {}: it has 8 B",
-            Bytes(size)
-        ));
+        return Err(format!("an atomic operation of {}: it has 8 B", Bytes(size)));
     }
     let refused = [
         (
@@ -172,12 +162,7 @@ fn connect(side: Side, plan: &SetPlan, lines: &mut dyn Lines) -> Result<Connecte
         end.gaps.push(refused(INLINE.key, &why));
     }
     let workers = met.pairs.into_iter();
-    Ok(Connected {
-        workers: workers
-            .map(|pair| worker(side, plan, shape, pair))
-            .collect(),
-        end,
-    })
+    Ok(Connected { workers: workers.map(|pair| worker(side, plan, shape, pair)).collect(), end })
 }
 
 /// Makes the worker of a queue pair.
@@ -232,12 +217,7 @@ fn worker(side: Side, plan: &SetPlan, shape: Shape, pair: Pair) -> Box<dyn Worke
                 Verb::Read => [shape.half(), 0],
                 _ => [0, shape.half()],
             };
-            let request = Request {
-                verb,
-                len: shape.size,
-                local,
-                remote: remote as u64,
-            };
+            let request = Request { verb, len: shape.size, local, remote: remote as u64 };
             Box::new(Requester::new(pair, shape, request))
         }
         // Refused by `possible`: the transport's row does not list the pattern.
@@ -285,18 +265,10 @@ mod tests {
         let direction = Direction::Forward;
         let interval = Nanos(0);
         let pattern = match trips {
-            Some(size) => Pattern::PingPong {
-                size: Bytes(size),
-                interval,
-            },
+            Some(size) => Pattern::PingPong { size: Bytes(size), interval },
             None => Pattern::Stream { direction },
         };
-        bounds(&SetPlan {
-            id: 0,
-            pattern,
-            knobs,
-        })
-        .err()
+        bounds(&SetPlan { id: 0, pattern, knobs }).err()
     }
 
     #[test]

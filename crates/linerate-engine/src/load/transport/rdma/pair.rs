@@ -42,9 +42,7 @@ impl Pair {
         shape: &Shape,
         port: Arc<RdmaEnd>,
     ) -> Self {
-        let content = shape
-            .verify
-            .then(|| Content::new(line.set, line.stream, shape.size));
+        let content = shape.verify.then(|| Content::new(line.set, line.stream, shape.size));
         if let Some(content) = &content {
             endpoint.write(0, content.bytes());
         }
@@ -116,9 +114,7 @@ impl Pair {
         if self.endpoint.region().holds(at, expected) {
             return Ok(());
         }
-        Err(self
-            .line
-            .garbled("the received payload is not what was sent"))
+        Err(self.line.garbled("the received payload is not what was sent"))
     }
 
     /// Sets the receive requests that are posted from now on, `chained` at a time.
@@ -142,12 +138,7 @@ impl Pair {
         most: usize,
         mut take: impl FnMut(&Completion),
     ) -> Result<usize, LoadError> {
-        let Self {
-            endpoint,
-            line,
-            port,
-            ..
-        } = self;
+        let Self { endpoint, line, port, .. } = self;
         let polled = endpoint.poll(queue, most);
         let completions = polled.map_err(|refused| failed(line, refused))?;
         for completion in completions {

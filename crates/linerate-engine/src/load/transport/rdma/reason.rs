@@ -24,10 +24,7 @@ struct Found {
 /// acknowledged it returns what was excluded, if none was found; else the text is empty.
 pub(super) fn checked(line: &Line, end: &RdmaEnd, status: Status) -> String {
     let machine = Live::new();
-    let path = format!(
-        "/sys/class/infiniband/{}/ports/{}/state",
-        end.device, end.port
-    );
+    let path = format!("/sys/class/infiniband/{}/ports/{}/state", end.device, end.port);
     let state = machine.file(&path).ok();
     let state = state.and_then(|text| LinkState::of(infiniband::state(&text).ok()?));
     let path = format!("/sys/class/net/{}/mtu", end.netdev_name());
@@ -93,10 +90,7 @@ mod tests {
             port: 1,
             layer: Some(layer),
             mtu: 4096,
-            netdev: Some(Netdev {
-                name: "eth0".to_owned(),
-                ..Netdev::default()
-            }),
+            netdev: Some(Netdev { name: "eth0".to_owned(), ..Netdev::default() }),
             ..RdmaEnd::default()
         };
         gone(&end, found).unwrap_or_else(|| unanswered(&end, found))
@@ -104,37 +98,15 @@ mod tests {
 
     #[test]
     fn the_first_cause_that_is_found_is_told() {
-        let good = Found {
-            closed: false,
-            state: Some(LinkState::Active),
-            mtu: Some(4200),
-        };
-        let closed = Found {
-            closed: true,
-            state: Some(LinkState::Down),
-            ..good
-        };
-        let down = Found {
-            state: Some(LinkState::Down),
-            ..good
-        };
-        let small = Found {
-            mtu: Some(4191),
-            ..good
-        };
-        let unread = Found {
-            state: None,
-            mtu: None,
-            ..good
-        };
+        let good = Found { closed: false, state: Some(LinkState::Active), mtu: Some(4200) };
+        let closed = Found { closed: true, state: Some(LinkState::Down), ..good };
+        let down = Found { state: Some(LinkState::Down), ..good };
+        let small = Found { mtu: Some(4191), ..good };
+        let unread = Found { state: None, mtu: None, ..good };
         for (layer, found, wanted) in [
             (Layer::Ethernet, closed, "its program has ended"),
             (Layer::Ethernet, down, "mlx5_0 port 1 is no longer active"),
-            (
-                Layer::Ethernet,
-                small,
-                "4096 B do not fit into the MTU of eth0, 4191 B",
-            ),
+            (Layer::Ethernet, small, "4096 B do not fit into the MTU of eth0, 4191 B"),
             (Layer::Ethernet, good, "UDP port 4791"),
             (Layer::Ethernet, unread, "could not be looked at"),
             (Layer::InfiniBand, small, "linerate fabric"),

@@ -81,8 +81,7 @@ impl Worker for Receiver {
         (self.moved, self.total) = (0, None);
         self.pair.clear(&self.shape, self.shape.size);
         let chained = self.chained();
-        self.pair
-            .prepare_receives(self.shape.half(), self.shape.received(), chained);
+        self.pair.prepare_receives(self.shape.half(), self.shape.received(), chained);
         self.fill()
     }
 
@@ -92,33 +91,20 @@ impl Worker for Receiver {
     }
 
     fn reap(&mut self, _: usize, wait: Duration, done: &mut Vec<Done>) -> Result<(), LoadError> {
-        let Self {
-            posted,
-            moved,
-            senders,
-            ..
-        } = self;
+        let Self { posted, moved, senders, .. } = self;
         let ahead = (self.shape.landing() - self.shape.half()) as u32;
-        let got = self
-            .pair
-            .wait(Queue::Received, BATCH, wait.min(QUIET), |completion| {
-                let at = completion.id() as usize;
-                if let Some(posted) = posted.get_mut(at) {
-                    *posted = posted.saturating_sub(1);
-                }
-                if senders
-                    .get(at)
-                    .is_some_and(|sender| *sender != completion.source())
-                {
-                    return;
-                }
-                let bytes = completion.bytes().saturating_sub(ahead);
-                *moved += u64::from(bytes);
-                done.push(Done {
-                    op: Op::Receive(bytes),
-                    bytes,
-                });
-            })?;
+        let got = self.pair.wait(Queue::Received, BATCH, wait.min(QUIET), |completion| {
+            let at = completion.id() as usize;
+            if let Some(posted) = posted.get_mut(at) {
+                *posted = posted.saturating_sub(1);
+            }
+            if senders.get(at).is_some_and(|sender| *sender != completion.source()) {
+                return;
+            }
+            let bytes = completion.bytes().saturating_sub(ahead);
+            *moved += u64::from(bytes);
+            done.push(Done { op: Op::Receive(bytes), bytes });
+        })?;
         if got > 0 {
             self.pair.compare(&self.shape, self.shape.size)?;
         }
@@ -138,10 +124,9 @@ impl Worker for Receiver {
     fn finish(&mut self) -> Result<bool, LoadError> {
         match self.total {
             // The network may deliver a datagram twice.
-            Some(total) if self.moved > total && !self.shape.service.is_lossy() => Err(self
-                .pair
-                .line
-                .garbled("more payload was received than was sent")),
+            Some(total) if self.moved > total && !self.shape.service.is_lossy() => {
+                Err(self.pair.line.garbled("more payload was received than was sent"))
+            }
             Some(total) => Ok(self.moved >= total || self.is_quiet()),
             None => Ok(false),
         }

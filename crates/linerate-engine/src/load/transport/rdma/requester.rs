@@ -112,11 +112,7 @@ impl Requester {
         let (mut posted, mut full) = (0, 0);
         while posted < most && full < self.queues.len() {
             let at = self.turn;
-            self.turn = if at + 1 == self.queues.len() {
-                0
-            } else {
-                at + 1
-            };
+            self.turn = if at + 1 == self.queues.len() { 0 } else { at + 1 };
             if self.has_room(at) {
                 self.post(at, false)?;
                 posted += self.shape.list as usize;
@@ -143,10 +139,7 @@ impl Requester {
         match self.pair.told_sometimes()? {
             Some(Mark::End(_)) if !self.decides() => self.over = true,
             Some(_) => {
-                return Err(self
-                    .pair
-                    .line
-                    .garbled("a mark from the end that only counts"));
+                return Err(self.pair.line.garbled("a mark from the end that only counts"));
             }
             None => {}
         }
@@ -156,14 +149,7 @@ impl Requester {
     /// Takes completions; returns the number of requests that they cover.
     #[inline]
     fn drain(&mut self, wait: Duration, done: &mut Vec<Done>) -> Result<u32, LoadError> {
-        let Self {
-            pair,
-            shape,
-            op,
-            queues,
-            moved,
-            ..
-        } = self;
+        let Self { pair, shape, op, queues, moved, .. } = self;
         let (mut covered, mut odd) = (0, false);
         pair.wait(Queue::Sent, BATCH, wait, |completion| {
             let id = completion.id();
@@ -177,18 +163,13 @@ impl Requester {
             }
         })?;
         if odd {
-            return Err(pair
-                .line
-                .garbled("a completion belongs to no request in flight"));
+            return Err(pair.line.garbled("a completion belongs to no request in flight"));
         }
         if covered > 0 && matches!(op, Op::Receive(_)) {
             pair.compare(shape, shape.size)?;
         }
         *moved += u64::from(covered) * u64::from(shape.size);
-        let one = Done {
-            op: *op,
-            bytes: shape.size,
-        };
+        let one = Done { op: *op, bytes: shape.size };
         done.extend(std::iter::repeat_n(one, covered as usize));
         Ok(covered)
     }
@@ -199,9 +180,7 @@ impl Requester {
             return Ok(true);
         }
         while self.reported < self.moved {
-            let news = *self
-                .reporting
-                .get_or_insert((self.moved - self.reported).min(RUN_MAX));
+            let news = *self.reporting.get_or_insert((self.moved - self.reported).min(RUN_MAX));
             if !self.pair.tell(Mark::Run(news))? {
                 return Ok(false);
             }

@@ -188,21 +188,12 @@ mod tests {
     use super::*;
 
     fn stream(size: u64, numbers: &[(&str, u64)]) -> Shape {
-        let mut knobs = Knobs {
-            write_size: Bytes(size),
-            ..Knobs::default()
-        };
+        let mut knobs = Knobs { write_size: Bytes(size), ..Knobs::default() };
         for (key, number) in numbers {
             knobs.options.set(key, Setting::Number(*number));
         }
-        let pattern = Pattern::Stream {
-            direction: Direction::Forward,
-        };
-        Shape::of(&SetPlan {
-            id: 0,
-            pattern,
-            knobs,
-        })
+        let pattern = Pattern::Stream { direction: Direction::Forward };
+        Shape::of(&SetPlan { id: 0, pattern, knobs })
     }
 
     #[test]
@@ -217,11 +208,7 @@ mod tests {
             (8192, &[(SIGNAL_EVERY.key, 8)], 8),
             (8192, &[(SIGNAL_EVERY.key, 8), (DEPTH.key, 8)], 4),
         ] {
-            assert_eq!(
-                stream(size, numbers).signal_every,
-                every,
-                "{size} {numbers:?}"
-            );
+            assert_eq!(stream(size, numbers).signal_every, every, "{size} {numbers:?}");
         }
     }
 
@@ -245,27 +232,15 @@ mod tests {
     #[test]
     fn datagrams_fit_into_a_packet() {
         let plan = |size, round| {
-            let mut knobs = Knobs {
-                write_size: Bytes(size),
-                ..Knobs::default()
-            };
-            knobs
-                .options
-                .set(SERVICE.key, Setting::Word("ud".to_owned()));
+            let mut knobs = Knobs { write_size: Bytes(size), ..Knobs::default() };
+            knobs.options.set(SERVICE.key, Setting::Word("ud".to_owned()));
             let interval = Nanos(0);
             let direction = Direction::Forward;
             let pattern = match round {
-                Some(size) => Pattern::PingPong {
-                    size: Bytes(size),
-                    interval,
-                },
+                Some(size) => Pattern::PingPong { size: Bytes(size), interval },
                 None => Pattern::Stream { direction },
             };
-            SetPlan {
-                id: 0,
-                pattern,
-                knobs,
-            }
+            SetPlan { id: 0, pattern, knobs }
         };
         for (size, round, mtu, fits) in [
             (0, None, 1024, Some(1024)),
@@ -297,26 +272,15 @@ mod tests {
     #[test]
     fn atomic_operations_have_eight_bytes_and_round_trips_complete_one_by_one() {
         let mut knobs = Knobs::default();
-        knobs
-            .options
-            .set(OPERATION.key, Setting::Word("atomic".to_owned()));
+        knobs.options.set(OPERATION.key, Setting::Word("atomic".to_owned()));
         let load = SetPlan {
             id: 0,
-            pattern: Pattern::Stream {
-                direction: Direction::Forward,
-            },
+            pattern: Pattern::Stream { direction: Direction::Forward },
             knobs: knobs.clone(),
         };
         assert_eq!(Shape::of(&load).size, 8);
-        let pattern = Pattern::PingPong {
-            size: Bytes(8),
-            interval: Nanos(0),
-        };
-        let trips = SetPlan {
-            id: 0,
-            pattern,
-            knobs,
-        };
+        let pattern = Pattern::PingPong { size: Bytes(8), interval: Nanos(0) };
+        let trips = SetPlan { id: 0, pattern, knobs };
         let shape = Shape::of(&trips);
         assert_eq!((shape.signal_every, shape.receives()), (1, 1));
     }

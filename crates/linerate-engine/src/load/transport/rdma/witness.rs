@@ -25,14 +25,7 @@ pub(super) struct Witness {
 
 impl Witness {
     pub(super) fn new(pair: Pair, shape: Shape, decides: bool) -> Self {
-        Self {
-            pair,
-            shape,
-            decides,
-            said: false,
-            ended: false,
-            moved: 0,
-        }
+        Self { pair, shape, decides, said: false, ended: false, moved: 0 }
     }
 
     /// Whether the other end writes into the memory of this one.
@@ -53,11 +46,7 @@ impl Witness {
             Mark::Run(bytes) => {
                 self.moved += bytes;
                 let bytes = bytes as u32;
-                let op = if self.decides {
-                    Op::Send(bytes)
-                } else {
-                    Op::Receive(bytes)
-                };
+                let op = if self.decides { Op::Send(bytes) } else { Op::Receive(bytes) };
                 done.push(Done { op, bytes });
             }
             Mark::End(total) if total == self.moved => {

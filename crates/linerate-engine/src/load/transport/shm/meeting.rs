@@ -66,10 +66,7 @@ impl<'a> Wait<'a> {
     /// is never empty cannot extend the wait.
     fn readable(&self, socket: &impl AsFd) -> Result<(), LoadError> {
         loop {
-            let look = Timespec {
-                tv_sec: 0,
-                tv_nsec: self.left()?.subsec_nanos().into(),
-            };
+            let look = Timespec { tv_sec: 0, tv_nsec: self.left()?.subsec_nanos().into() };
             let mut fds = [PollFd::new(socket, PollFlags::IN)];
             match poll(&mut fds, Some(&look)) {
                 Ok(0) | Err(Errno::INTR) => {}
@@ -103,11 +100,7 @@ impl Host {
         let listener = listener.map_err(|e| failed("bind", e))?;
         let set = listener.set_nonblocking(true);
         set.map_err(|e| failed("ioctl", e))?;
-        Ok(Self {
-            listener,
-            token,
-            user,
-        })
+        Ok(Self { listener, token, user })
     }
 
     /// Returns the data that the near end needs to connect.
@@ -204,15 +197,9 @@ fn receive(host: &UnixStream) -> Result<OwnedFd, LoadError> {
 }
 
 fn failed(call: &'static str, source: std::io::Error) -> LoadError {
-    LoadError::Call {
-        call,
-        stream: 0,
-        source,
-    }
+    LoadError::Call { call, stream: 0, source }
 }
 
 fn garbled(what: &str) -> LoadError {
-    LoadError::Protocol {
-        what: what.to_owned(),
-    }
+    LoadError::Protocol { what: what.to_owned() }
 }

@@ -60,16 +60,9 @@ impl Transport for Shm {
     fn room(&self, _: Side, plan: &SetPlan) -> Option<Bytes> {
         let operation = match plan.pattern {
             Pattern::PingPong { size, .. } => size.0.saturating_mul(2),
-            _ => plan
-                .knobs
-                .write_size
-                .0
-                .max(plan.knobs.read_size.0)
-                .max(1 << 20),
+            _ => plan.knobs.write_size.0.max(plan.knobs.read_size.0).max(1 << 20),
         };
-        Some(Bytes(
-            operation.saturating_add(layout(plan).stream() as u64),
-        ))
+        Some(Bytes(operation.saturating_add(layout(plan).stream() as u64)))
     }
 
     fn bounds(&self, plan: &SetPlan) -> Result<(), String> {
@@ -105,11 +98,7 @@ fn layout(plan: &SetPlan) -> Layout {
 
 /// Returns the size of a ring of two messages, at most as large as a stream's ring.
 fn ring_of(size: u64, several: bool) -> u64 {
-    let least = if several {
-        RING_OF_SEVERAL
-    } else {
-        RING_OF_ONE
-    };
+    let least = if several { RING_OF_SEVERAL } else { RING_OF_ONE };
     (2 * size.min(RING)).next_power_of_two().clamp(least, RING)
 }
 
@@ -117,10 +106,7 @@ fn ring_of(size: u64, several: bool) -> u64 {
 /// needed because the kernel promises more memory than there is, and kills some process when it is used.
 fn memory(len: usize, free: Option<(Bytes, String)>) -> Result<SharedMemory, LoadError> {
     let none = |why: &str| LoadError::Unsupported {
-        what: format!(
-            "{} of shared memory cannot be had: {why}",
-            Bytes(len as u64)
-        ),
+        what: format!("{} of shared memory cannot be had: {why}", Bytes(len as u64)),
     };
     if let Some((free, bound)) = free
         && len as u64 > free.0 - free.0 / SPARED
@@ -175,10 +161,7 @@ fn connected(side: Side, plan: &SetPlan, memory: SharedMemory) -> Connected {
         let region = Region::take(&mut memory, &layout, side, plan.id, stream, busy);
         worker(side, plan, region, || layout.ring(&mut memory))
     };
-    Connected {
-        workers: (0..plan.knobs.streams).map(worker).collect(),
-        end: SetEnd::default(),
-    }
+    Connected { workers: (0..plan.knobs.streams).map(worker).collect(), end: SetEnd::default() }
 }
 
 /// Makes the worker of one end of a stream, and takes its rings from the memory.

@@ -41,14 +41,7 @@ pub(super) struct Writer {
 
 impl Writer {
     pub(super) fn new(region: Region, direction: usize, bytes: SharedBytes) -> Self {
-        Self {
-            ring: Region::ring(direction),
-            region,
-            bytes,
-            head: 0,
-            tail: 0,
-            steps: 0,
-        }
+        Self { ring: Region::ring(direction), region, bytes, head: 0, tail: 0, steps: 0 }
     }
 
     fn size(&self) -> u64 {
@@ -66,10 +59,8 @@ impl Writer {
         }
         let tail = self.region.number(self.ring.tail).load(Acquire);
         let bytes = held(self.head, tail, self.size()).filter(|_| tail >= self.tail);
-        let bytes = bytes.ok_or_else(|| {
-            self.region
-                .garbled("its reader is at an impossible position")
-        })?;
+        let bytes =
+            bytes.ok_or_else(|| self.region.garbled("its reader is at an impossible position"))?;
         self.tail = tail;
         Ok(self.size() - bytes)
     }
@@ -105,9 +96,7 @@ impl Writer {
     pub(super) fn end(&mut self) {
         self.steps += 1;
         self.region.number(self.ring.end).store(self.head, Relaxed);
-        self.region
-            .number(self.ring.steps)
-            .store(self.steps, Release);
+        self.region.number(self.ring.steps).store(self.steps, Release);
         self.region.tell_all();
     }
 }
@@ -167,10 +156,8 @@ impl Reader {
         }
         let head = self.region.number(self.ring.head).load(Acquire);
         let bytes = held(head, self.tail, self.region.size).filter(|_| head >= self.head);
-        let bytes = bytes.ok_or_else(|| {
-            self.region
-                .garbled("its writer is at an impossible position")
-        })?;
+        let bytes =
+            bytes.ok_or_else(|| self.region.garbled("its writer is at an impossible position"))?;
         self.head = head;
         Ok(bytes)
     }
@@ -217,9 +204,7 @@ impl Reader {
         let end = self.region.number(self.ring.end).load(Relaxed);
         let left = self.there(u64::MAX)?;
         if steps != self.steps + 1 || end != self.head {
-            return Err(self
-                .region
-                .garbled("its writer ended a step at an impossible position"));
+            return Err(self.region.garbled("its writer ended a step at an impossible position"));
         }
         if left == 0 {
             self.steps = steps;

@@ -105,12 +105,7 @@ impl Region {
     /// Returns a direction by its number: 0 for the first, 1 for the way back.
     pub(super) fn ring(number: usize) -> Ring {
         let first = 2 * number * NUMBERS_OF_LINES;
-        Ring {
-            head: first,
-            end: first + 1,
-            steps: first + 2,
-            tail: first + NUMBERS_OF_LINES,
-        }
+        Ring { head: first, end: first + 1, steps: first + 2, tail: first + NUMBERS_OF_LINES }
     }
 
     /// Returns a number of the stream, such as a position.
@@ -146,10 +141,7 @@ impl Region {
             [false, true] => "this end",
             [false, false] => return Ok(()),
         };
-        let what = format!(
-            "{by} closed stream {} of set {} during a step",
-            self.stream, self.set
-        );
+        let what = format!("{by} closed stream {} of set {} during a step", self.stream, self.set);
         Err(LoadError::Protocol { what })
     }
 
@@ -194,32 +186,18 @@ impl Region {
     /// Sleeps until this end is woken or `most` has passed, unless it was woken already. The caller checks the state
     /// again afterwards.
     fn sleep(&self, wanted: u32, most: Duration) {
-        let time = Timespec {
-            tv_sec: most.as_secs() as i64,
-            tv_nsec: most.subsec_nanos().into(),
-        };
-        let _ = futex::wait(
-            self.asleep(self.end),
-            futex::Flags::empty(),
-            wanted,
-            Some(&time),
-        );
+        let time = Timespec { tv_sec: most.as_secs() as i64, tv_nsec: most.subsec_nanos().into() };
+        let _ = futex::wait(self.asleep(self.end), futex::Flags::empty(), wanted, Some(&time));
     }
 
     /// Makes an error for a failed call on this stream.
     pub(super) fn failed(&self, call: &'static str, source: std::io::Error) -> LoadError {
-        LoadError::Call {
-            call,
-            stream: self.stream,
-            source,
-        }
+        LoadError::Call { call, stream: self.stream, source }
     }
 
     /// Makes an error that says that the other end wrote an impossible value.
     pub(super) fn garbled(&self, what: &str) -> LoadError {
-        LoadError::Protocol {
-            what: format!("stream {} of set {}: {what}", self.stream, self.set),
-        }
+        LoadError::Protocol { what: format!("stream {} of set {}: {what}", self.stream, self.set) }
     }
 }
 

@@ -21,12 +21,7 @@ pub(super) struct Sender {
 
 impl Sender {
     pub(super) fn new(writer: Writer) -> Self {
-        Self {
-            writer,
-            payload: Pages::default(),
-            ended: false,
-            done: None,
-        }
+        Self { writer, payload: Pages::default(), ended: false, done: None }
     }
 }
 
@@ -45,13 +40,8 @@ impl Worker for Sender {
             return Ok(0);
         };
         let payload = self.payload.bytes();
-        let bytes = self
-            .writer
-            .put(&payload[..payload.len().min(*most as usize)])?;
-        self.done = Some(Done {
-            op: Op::Send(*most),
-            bytes: bytes as u32,
-        });
+        let bytes = self.writer.put(&payload[..payload.len().min(*most as usize)])?;
+        self.done = Some(Done { op: Op::Send(*most), bytes: bytes as u32 });
         Ok(1)
     }
 
@@ -83,12 +73,7 @@ pub(super) struct Receiver {
 
 impl Receiver {
     pub(super) fn new(reader: Reader) -> Self {
-        Self {
-            reader,
-            room: Pages::default(),
-            advice: Arc::new(Advice::new(1, 1)),
-            done: None,
-        }
+        Self { reader, room: Pages::default(), advice: Arc::new(Advice::new(1, 1)), done: None }
     }
 }
 
@@ -109,10 +94,7 @@ impl Worker for Receiver {
         // If the reader were woken for every few bytes, the two ends would take turns.
         let gathers = self.advice.rate() / WAKES_PER_SEC;
         let bytes = self.reader.get(&mut room[..len], gathers.min(len as u64))?;
-        self.done = Some(Done {
-            op: Op::Receive(*most),
-            bytes: bytes as u32,
-        });
+        self.done = Some(Done { op: Op::Receive(*most), bytes: bytes as u32 });
         Ok(1)
     }
 

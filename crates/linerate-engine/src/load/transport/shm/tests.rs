@@ -73,11 +73,7 @@ impl Lines for Wanted {
 /// A set that is always wanted.
 static WANTED: Wanted = Wanted::until(u32::MAX);
 
-const SMALL: Layout = Layout {
-    streams: 1,
-    rings: 1,
-    size: 4096,
-};
+const SMALL: Layout = Layout { streams: 1, rings: 1, size: 4096 };
 
 /// Both ends of one stream, each with a mapping of its own, as two processes have.
 fn regions(busy: bool) -> [(Region, SharedBytes); 2] {
@@ -129,11 +125,9 @@ fn every_byte_comes_once_and_in_order_in_each_step() {
     let mut sent = vec![0; 300_001];
     randomize(&mut sent).unwrap();
     for busy in [false, true] {
-        for (out, back) in [
-            (&[1, 4095, 7][..], &[64][..]),
-            (&[65_536], &[10_000, 3]),
-            (&[4096], &[4096]),
-        ] {
+        for (out, back) in
+            [(&[1, 4095, 7][..], &[64][..]), (&[65_536], &[10_000, 3]), (&[4096], &[4096])]
+        {
             let (mut writer, mut reader) = pair(busy);
             for step in [&sent[..], &[], &sent[..1], &sent] {
                 let got = thread::scope(|scope| {
@@ -165,11 +159,8 @@ fn a_step_ends_once_all_of_it_is_read() {
 fn who_waits_learns_that_the_other_end_closed() {
     for closes in [Side::Near, Side::Far] {
         let (mut writer, mut reader) = pair(false);
-        let brake = if closes == Side::Near {
-            writer.region.clone()
-        } else {
-            reader.region.clone()
-        };
+        let brake =
+            if closes == Side::Near { writer.region.clone() } else { reader.region.clone() };
         thread::scope(|scope| {
             let sent = scope.spawn(move || {
                 loop {
@@ -190,15 +181,8 @@ fn who_waits_learns_that_the_other_end_closed() {
             thread::sleep(Duration::from_millis(20));
             brake.close();
             let (wrote, _) = (sent.join().unwrap(), got.join());
-            let by = if closes == Side::Near {
-                "this end"
-            } else {
-                "the other end"
-            };
-            assert_eq!(
-                wrote,
-                format!("{by} closed stream 0 of set 3 during a step")
-            );
+            let by = if closes == Side::Near { "this end" } else { "the other end" };
+            assert_eq!(wrote, format!("{by} closed stream 0 of set 3 during a step"));
         });
     }
 }
@@ -270,16 +254,9 @@ fn strangers_get_no_memory_and_do_not_prolong_the_wait() {
 #[test]
 fn a_host_whose_backlog_is_full_is_not_waited_for_without_an_end() {
     let offer = meeting::Host::new().unwrap().offer();
-    let (name, flags) = (
-        meeting::name(offer.as_slice().try_into().unwrap()),
-        SocketFlags::CLOEXEC,
-    );
+    let (name, flags) = (meeting::name(offer.as_slice().try_into().unwrap()), SocketFlags::CLOEXEC);
     let listener = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).unwrap();
-    bind(
-        &listener,
-        &SocketAddrUnix::new_abstract_name(name.as_bytes()).unwrap(),
-    )
-    .unwrap();
+    bind(&listener, &SocketAddrUnix::new_abstract_name(name.as_bytes()).unwrap()).unwrap();
     // One connection waits, and no more.
     listen(&listener, 0).unwrap();
     let _waits = UnixStream::connect_addr(&named(&offer)).unwrap();
@@ -318,15 +295,9 @@ fn an_offer_that_cannot_be_meant_is_refused_in_words() {
 fn nobody_is_waited_for_once_the_set_is_given_up() {
     let memory = SharedMemory::create(SMALL.all()).unwrap();
     let host = meeting::Host::new().unwrap();
-    let why = host.pass(
-        &memory,
-        &Wait::new(&Wanted::until(0), Duration::from_secs(600)),
-    );
+    let why = host.pass(&memory, &Wait::new(&Wanted::until(0), Duration::from_secs(600)));
     let why = why.unwrap_err();
-    assert!(
-        why.to_string().contains("released its shared memory"),
-        "{why}"
-    );
+    assert!(why.to_string().contains("released its shared memory"), "{why}");
 }
 
 proptest! {
@@ -379,11 +350,7 @@ fn positions_that_cannot_be_are_told() {
 fn plan(pattern: Pattern, change: impl FnOnce(&mut Knobs)) -> SetPlan {
     let mut knobs = Knobs::default();
     change(&mut knobs);
-    SetPlan {
-        id: 0,
-        pattern,
-        knobs,
-    }
+    SetPlan { id: 0, pattern, knobs }
 }
 
 fn stream(direction: Direction) -> Pattern {
@@ -391,10 +358,7 @@ fn stream(direction: Direction) -> Pattern {
 }
 
 fn trips(size: u64, interval: u64) -> Pattern {
-    Pattern::PingPong {
-        size: Bytes(size),
-        interval: Nanos(interval),
-    }
+    Pattern::PingPong { size: Bytes(size), interval: Nanos(interval) }
 }
 
 #[test]
@@ -467,11 +431,7 @@ fn a_server_counts_rings_and_buffers() {
 
 #[test]
 fn room_of_an_absurd_plan_is_more_than_there_is() {
-    for pattern in [
-        stream(Direction::Forward),
-        trips(u64::MAX, 0),
-        trips(1 << 63, 0),
-    ] {
+    for pattern in [stream(Direction::Forward), trips(u64::MAX, 0), trips(1 << 63, 0)] {
         for bytes in [1, 1 << 63, u64::MAX] {
             let plan = plan(pattern, |k| {
                 k.streams = u32::MAX;
@@ -491,14 +451,8 @@ fn room_of_an_absurd_plan_is_more_than_there_is() {
 
 /// Runs two steps of a set; what both ends read.
 fn run(plan: &SetPlan) -> Vec<[EndReadings; 2]> {
-    let end = |side| {
-        LocalEnd::new(
-            side,
-            "shm",
-            Arc::new(Live::new()),
-            IpAddr::from([127, 0, 0, 1]),
-        )
-    };
+    let end =
+        |side| LocalEnd::new(side, "shm", Arc::new(Live::new()), IpAddr::from([127, 0, 0, 1]));
     let (mut near, mut far) = (end(Side::Near), end(Side::Far));
     let far_offer = far.prepare(plan).unwrap();
     let near_offer = near.prepare(plan).unwrap();

@@ -99,11 +99,7 @@ impl Asker for ShmAsker {
 
     fn send(&mut self, wait: bool) -> Result<bool, LoadError> {
         let rest = &self.message.bytes()[self.at..];
-        self.at += if wait {
-            self.writer.put(rest)?
-        } else {
-            self.writer.offer(rest)?
-        };
+        self.at += if wait { self.writer.put(rest)? } else { self.writer.offer(rest)? };
         let all = self.at == self.size;
         if all {
             self.at = 0;

@@ -49,11 +49,7 @@ impl TcpAsker {
             announced: 0,
             left: 0,
             at: 0,
-            first: if knobs.two_writes {
-                size as usize / 2
-            } else {
-                0
-            },
+            first: if knobs.two_writes { size as usize / 2 } else { 0 },
             ended: false,
         }
     }
@@ -80,11 +76,8 @@ impl TcpAsker {
     #[inline(always)]
     fn write(&mut self, end: usize, wait: bool) -> Result<(), LoadError> {
         let rest = &self.message.bytes()[self.at..end];
-        self.at += if wait {
-            self.line.send(rest, false)?
-        } else {
-            self.line.offer(rest, false)?
-        };
+        self.at +=
+            if wait { self.line.send(rest, false)? } else { self.line.offer(rest, false)? };
         Ok(())
     }
 }

@@ -154,10 +154,7 @@ fn wait<'a>(
     waiting: &OwnedFd,
     room: &'a mut [MaybeUninit<epoll::Event>],
 ) -> rustix::io::Result<&'a [epoll::Event]> {
-    let most = Timespec {
-        tv_sec: 0,
-        tv_nsec: BLOCK.subsec_nanos().into(),
-    };
+    let most = Timespec { tv_sec: 0, tv_nsec: BLOCK.subsec_nanos().into() };
     match epoll::wait(waiting, room, Some(&most)) {
         Ok((ready, _)) => Ok(ready),
         Err(Errno::INTR) => Ok(&[]),
@@ -179,19 +176,13 @@ impl<F: BundledStream> Worker for Bundle<F> {
     fn begin(&mut self, advice: &Arc<Advice>) -> Result<(), LoadError> {
         self.advice = Arc::clone(advice);
         let first = self.members[0].line();
-        let most = if self.open {
-            advice.most().min(OP_MOST)
-        } else {
-            advice.most()
-        };
+        let most = if self.open { advice.most().min(OP_MOST) } else { advice.most() };
         let shared = F::share(&mut self.shared, most as usize);
         shared.map_err(|e| first.failed("making payload", e))?;
         let all = waiting(&self.members).map_err(|e| first.failed("epoll", e.into()))?;
         self.waiting = Some(all);
         self.left = self.members.len();
-        self.members
-            .iter_mut()
-            .for_each(|stream| stream.begin(advice));
+        self.members.iter_mut().for_each(|stream| stream.begin(advice));
         Ok(())
     }
 
@@ -221,9 +212,7 @@ impl<F: BundledStream> Worker for Bundle<F> {
 
     fn moved(&self) -> Vec<(u32, u64)> {
         let members = self.members.iter();
-        members
-            .map(|stream| (stream.line().stream, stream.total()))
-            .collect()
+        members.map(|stream| (stream.line().stream, stream.total())).collect()
     }
 
     fn probes(&self) -> Vec<Box<dyn Probe>> {
@@ -246,10 +235,7 @@ mod tests {
     fn of_very_many_streams_some_are_read() {
         let line = |stream| Line::new(UnixStream::pair().unwrap().0.into(), 0, stream).unwrap();
         for (streams, read) in [(4, 4), (1024, 4), (1025, 2), (3000, 2), (10_000, 1)] {
-            let knobs = Knobs {
-                streams,
-                ..Knobs::default()
-            };
+            let knobs = Knobs { streams, ..Knobs::default() };
             let bundle = sender((0..4).map(line).collect(), &knobs, &Framing::Marked);
             assert_eq!(bundle.probes().len(), read, "{streams}");
         }

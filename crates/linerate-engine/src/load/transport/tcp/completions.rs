@@ -29,10 +29,7 @@ pub(super) struct Completions {
 impl Completions {
     /// Makes counters for sends with this handover.
     pub(super) fn of(handover: Handover) -> Self {
-        Self {
-            handover,
-            ..Self::default()
-        }
+        Self { handover, ..Self::default() }
     }
 
     /// Counts a send that the kernel accepted without a copy.

@@ -76,10 +76,7 @@ impl Inflow {
             intake: Intake::of(knobs.receive),
             // If the window is limited on purpose, gathering would change the measurement.
             patient: knobs.recv_buffer.is_none() && knobs.window_clamp.is_none(),
-            clamp: knobs.window_clamp.map(|b| Clamp {
-                bytes: b.0,
-                locked: false,
-            }),
+            clamp: knobs.window_clamp.map(|b| Clamp { bytes: b.0, locked: false }),
             mark: MarkPart::default(),
             left: 0,
             total: 0,

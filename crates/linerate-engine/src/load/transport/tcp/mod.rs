@@ -182,12 +182,7 @@ fn worker(side: Side, plan: &SetPlan, transfer: TransferMode<'_>, line: Line) ->
         }
         _ => {
             let framing = framing.clone();
-            Box::new(receiver::Receiver::new(
-                line,
-                &plan.knobs,
-                handover,
-                framing,
-            ))
+            Box::new(receiver::Receiver::new(line, &plan.knobs, handover, framing))
         }
     }
 }
@@ -230,10 +225,7 @@ fn check(facts: &HostFacts, knobs: &Knobs) -> Vec<Gap> {
         if let (Some(asked), Some(most)) = (asked, most)
             && asked.0 > most
         {
-            let why = format!(
-                "{} bytes were requested, the kernel limits them to {most}",
-                asked.0
-            );
+            let why = format!("{} bytes were requested, the kernel limits them to {most}", asked.0);
             gaps.push(options::buffer_gap(name, asked.0, &why));
         }
     }
@@ -273,9 +265,7 @@ mod tests {
     fn plan(change: impl FnOnce(&mut SetPlan)) -> SetPlan {
         let mut plan = SetPlan {
             id: 0,
-            pattern: Pattern::Stream {
-                direction: Direction::Forward,
-            },
+            pattern: Pattern::Stream { direction: Direction::Forward },
             knobs: Knobs::default(),
         };
         change(&mut plan);
@@ -283,10 +273,7 @@ mod tests {
     }
 
     fn ping_pong(size: u64) -> Pattern {
-        Pattern::PingPong {
-            size: Bytes(size),
-            interval: Nanos(0),
-        }
+        Pattern::PingPong { size: Bytes(size), interval: Nanos(0) }
     }
 
     fn in_two_writes(size: u64) -> impl FnOnce(&mut SetPlan) {
@@ -299,19 +286,13 @@ mod tests {
     fn open_loop(interval: u64) -> impl FnOnce(&mut SetPlan) {
         move |plan| {
             plan.knobs.open_loop = true;
-            plan.pattern = Pattern::PingPong {
-                size: Bytes(64),
-                interval: Nanos(interval),
-            };
+            plan.pattern = Pattern::PingPong { size: Bytes(64), interval: Nanos(interval) };
         }
     }
 
     #[test]
     fn plans_are_bounded_on_both_sides_of_each_limit() {
-        let work = |ps| ExtraWork {
-            sender_ps_per_byte: 0,
-            receiver_ps_per_byte: ps,
-        };
+        let work = |ps| ExtraWork { sender_ps_per_byte: 0, receiver_ps_per_byte: ps };
         for (plan, good) in [
             (plan(|_| ()), true),
             (plan(|p| p.knobs.streams = 0), false),
@@ -335,15 +316,9 @@ mod tests {
 
     #[test]
     fn streams_that_must_share_cpus_are_told() {
-        let facts = HostFacts {
-            cpus: vec![4, 6],
-            ..HostFacts::default()
-        };
+        let facts = HostFacts { cpus: vec![4, 6], ..HostFacts::default() };
         let told = |streams| {
-            let knobs = Knobs {
-                streams,
-                ..Knobs::default()
-            };
+            let knobs = Knobs { streams, ..Knobs::default() };
             check(&facts, &knobs).len()
         };
         assert_eq!((told(2), told(3)), (0, 1));

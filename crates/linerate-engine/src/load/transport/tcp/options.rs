@@ -70,10 +70,7 @@ pub(crate) fn set(fd: &OwnedFd, side: Side, plan: &SetPlan) -> Vec<Gap> {
     {
         gaps.push(Gap {
             hint: format!("sudo sysctl -w net.core.busy_read={BUSY_POLL_MICROS}"),
-            ..refused(
-                "busy_poll",
-                &format!("SO_BUSY_POLL: {e}; the thread polls anyway"),
-            )
+            ..refused("busy_poll", &format!("SO_BUSY_POLL: {e}; the thread polls anyway"))
         });
     }
     // The setting for the connection attempt (ECN of dctcp); `set_connected` reports whether it is available.
@@ -133,15 +130,8 @@ pub(crate) fn read_back(fd: &OwnedFd, side: Side, plan: &SetPlan, end: &mut SetE
 
 /// Reports a buffer that is smaller than requested.
 pub(super) fn buffer_gap(limit: &str, asked: u64, why: &str) -> Gap {
-    let what = if limit == "wmem_max" {
-        "send_buffer"
-    } else {
-        "recv_buffer"
-    };
-    Gap {
-        hint: format!("sudo sysctl -w net.core.{limit}={asked}"),
-        ..refused(what, why)
-    }
+    let what = if limit == "wmem_max" { "send_buffer" } else { "recv_buffer" };
+    Gap { hint: format!("sudo sysctl -w net.core.{limit}={asked}"), ..refused(what, why) }
 }
 
 /// Reports a congestion control that may not be used.
@@ -167,13 +157,7 @@ mod tests {
     use super::*;
 
     fn plan(knobs: Knobs) -> SetPlan {
-        SetPlan {
-            id: 0,
-            pattern: Pattern::Stream {
-                direction: Direction::Forward,
-            },
-            knobs,
-        }
+        SetPlan { id: 0, pattern: Pattern::Stream { direction: Direction::Forward }, knobs }
     }
 
     /// A connected socket; it stays so while the listener is there.
@@ -228,10 +212,7 @@ mod tests {
             ..Knobs::default()
         });
         let (fd, _listener) = near();
-        let mut end = SetEnd {
-            gaps: set(&fd, Side::Near, &plan),
-            ..SetEnd::default()
-        };
+        let mut end = SetEnd { gaps: set(&fd, Side::Near, &plan), ..SetEnd::default() };
         end.gaps.extend(set_connected(&fd, &plan));
         read_back(&fd, Side::Near, &plan, &mut end);
         let gap = |what: &str| end.gaps.iter().find(|g| g.what == what);

@@ -157,11 +157,7 @@ fn next_operation(bare: &Bare, most: u32, wait: bool) -> u64 {
 
 /// Returns the longest run at a rate: a second of payload.
 fn second(rate: u64) -> u64 {
-    if rate == 0 {
-        RUN_UNKNOWN
-    } else {
-        rate.max(RUN_LEAST)
-    }
+    if rate == 0 { RUN_UNKNOWN } else { rate.max(RUN_LEAST) }
 }
 
 /// Returns the length of a run: about 10 ms of payload, in whole operations, or a part of one if a whole one would

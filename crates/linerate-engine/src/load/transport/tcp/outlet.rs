@@ -77,11 +77,7 @@ impl Outlet {
             Self::Copy(pages) => {
                 let bytes = pages.bytes();
                 let bytes = &bytes[..most.min(bytes.len())];
-                if wait {
-                    line.send(bytes, false)
-                } else {
-                    line.offer(bytes, false)
-                }
+                if wait { line.send(bytes, false) } else { line.offer(bytes, false) }
             }
             Self::Zerocopy(None, _) | Self::Sendfile(None) => Ok(0),
             Self::Zerocopy(Some(memory), counts) => {

@@ -47,11 +47,7 @@ impl SocketProbe {
 
     /// Returns the reply, which is in `room`; it is empty if the call failed.
     fn reply<'a>(&self, machine: &dyn Machine, ask: SocketAsk, room: &'a mut [u8]) -> &'a [u8] {
-        let query = SocketQuery {
-            set: self.line.set,
-            stream: self.line.stream,
-            ask,
-        };
+        let query = SocketQuery { set: self.line.set, stream: self.line.stream, ask };
         let got = machine.socket(&query, self.line.fd(), room).unwrap_or(0);
         &room[..got.min(room.len())]
     }
@@ -59,10 +55,7 @@ impl SocketProbe {
     fn unread(&self, machine: &dyn Machine) -> (Metric, Option<i64>) {
         let mut room = [0; 8];
         let raw = self.reply(machine, SocketAsk::Unread, &mut room);
-        let bytes = raw
-            .try_into()
-            .ok()
-            .map(|raw| u64::from_ne_bytes(raw) as i64);
+        let bytes = raw.try_into().ok().map(|raw| u64::from_ne_bytes(raw) as i64);
         (SOCKET_UNREAD, bytes)
     }
 
@@ -101,10 +94,7 @@ impl Probe for SocketProbe {
             gaps.extend(counts.gap());
             sheet.take()
         });
-        [self.tcp.take(), self.socket.take(), zerocopy]
-            .into_iter()
-            .flatten()
-            .collect()
+        [self.tcp.take(), self.socket.take(), zerocopy].into_iter().flatten().collect()
     }
 
     fn setbacks(&self) -> Option<u64> {
@@ -130,11 +120,7 @@ mod tests {
     fn replay(replies: &[(SocketAsk, Vec<u8>)]) -> Replay {
         let answered = |(ask, raw): &(SocketAsk, Vec<u8>)| {
             let (set, stream) = (3, 0);
-            let query = SocketQuery {
-                set,
-                stream,
-                ask: *ask,
-            };
+            let query = SocketQuery { set, stream, ask: *ask };
             (query, vec![Answer::Reply(raw.clone()); 2])
         };
         Replay::new(Captured {

@@ -61,14 +61,10 @@ fn refused(error: &io::Error, sends: bool) -> Gap {
             "sudo sysctl -w kernel.io_uring_disabled=0; in a container allow io_uring_setup, io_uring_enter and \
              io_uring_register",
         ),
-        Some(Errno::NOMEM) => (
-            "io_uring may not pin pages here".to_owned(),
-            "ulimit -l unlimited",
-        ),
-        Some(Errno::INVAL | Errno::OPNOTSUPP) => (
-            "this kernel's io_uring is too old: it needs Linux 6.2".to_owned(),
-            "",
-        ),
+        Some(Errno::NOMEM) => ("io_uring may not pin pages here".to_owned(), "ulimit -l unlimited"),
+        Some(Errno::INVAL | Errno::OPNOTSUPP) => {
+            ("this kernel's io_uring is too old: it needs Linux 6.2".to_owned(), "")
+        }
         _ => (format!("io_uring: {error}"), ""),
     };
     let what = if sends { "sent" } else { "received" };
@@ -191,17 +187,10 @@ mod tests {
         ] {
             let gap = refused(&errno.into(), true);
             assert_eq!(gap.what, "set.copy");
-            assert!(
-                gap.why.starts_with("payload is sent with copies"),
-                "{gap:?}"
-            );
+            assert!(gap.why.starts_with("payload is sent with copies"), "{gap:?}");
             assert!(gap.why.contains(why) && gap.hint.contains(hint), "{gap:?}");
         }
-        assert!(
-            refused(&Errno::NOSYS.into(), false)
-                .why
-                .contains("received")
-        );
+        assert!(refused(&Errno::NOSYS.into(), false).why.contains("received"));
     }
 
     #[test]

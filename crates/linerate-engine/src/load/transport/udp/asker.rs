@@ -131,11 +131,7 @@ impl Asker for UdpAsker {
             if !self.arrivals.take(header.number).counts() {
                 continue;
             }
-            let answer = Answer {
-                number: header.number,
-                at: got.at,
-                unread: got.unread,
-            };
+            let answer = Answer { number: header.number, at: got.at, unread: got.unread };
             if !take(answer) {
                 self.line.counts.stray();
             }
@@ -176,14 +172,8 @@ mod tests {
     fn every(interval: u64, open_loop: bool) -> SetPlan {
         SetPlan {
             id: 0,
-            pattern: Pattern::PingPong {
-                size: Bytes(64),
-                interval: Nanos(interval),
-            },
-            knobs: Knobs {
-                open_loop,
-                ..Knobs::default()
-            },
+            pattern: Pattern::PingPong { size: Bytes(64), interval: Nanos(interval) },
+            knobs: Knobs { open_loop, ..Knobs::default() },
         }
     }
 

@@ -43,10 +43,7 @@ impl Stamp {
     /// Writes the header of a datagram that is sent `now`, after `before` others.
     #[inline]
     pub(super) fn write(self, now: u64, before: u64, datagram: &mut [u8]) {
-        let header = Header {
-            micros: now / 1000,
-            number: before + 1,
-        };
+        let header = Header { micros: now / 1000, number: before + 1 };
         header.write(self.width, datagram);
     }
 }
@@ -69,10 +66,7 @@ pub(super) fn worker(
     let bytes = size(plan.knobs.write_size.0, fits, DATAGRAM_MIN);
     super::whole(&line, bytes, fits, &mut gaps)?;
     end.write_size = u64::from(bytes);
-    let burst = |rate| {
-        bare.burst
-            .unwrap_or_else(|| pace::burst(rate, bytes, BURST))
-    };
+    let burst = |rate| bare.burst.unwrap_or_else(|| pace::burst(rate, bytes, BURST));
     end.burst = plan.knobs.pacing.map_or(0, |rate| burst(rate) as u64);
     let pace = |rate| Pace::new(rate, bytes, burst(rate), CREDIT_NANOS);
     let pace = plan.knobs.pacing.map(pace);

@@ -77,10 +77,7 @@ impl Line {
 
     /// Makes the sender end when the other port is closed: it may not know the host that it sends to.
     pub(super) fn heeding_deaf(self) -> Self {
-        Self {
-            heeds_deaf: true,
-            ..self
-        }
+        Self { heeds_deaf: true, ..self }
     }
 
     pub(super) fn fd(&self) -> BorrowedFd<'_> {
@@ -95,13 +92,7 @@ impl Line {
 
     /// Returns the header of a datagram of this end.
     pub(super) fn header(&self, kind: Kind, size: u16, step: u32, number: u64) -> Header {
-        Header {
-            tag: self.own,
-            size,
-            kind,
-            step,
-            number,
-        }
+        Header { tag: self.own, size, kind, step, number }
     }
 
     /// Sends messages, at most a batch of them.
@@ -193,11 +184,7 @@ impl Line {
             Ok((bytes, told)) => {
                 let at = clock::now();
                 let since = |stamp| clock::wall().checked_sub(stamp);
-                Ok(Some(Got {
-                    bytes,
-                    at,
-                    unread: stamp(&control[..told]).and_then(since),
-                }))
+                Ok(Some(Got { bytes, at, unread: stamp(&control[..told]).and_then(since) }))
             }
             Err(e) => self.paused(e).map(|()| None),
         }
@@ -206,10 +193,7 @@ impl Line {
     /// Waits until a datagram arrives, no longer than `most`.
     pub(super) fn rest(&self, most: Duration) -> Result<(), LoadError> {
         let mut fds = [PollFd::from_borrowed_fd(self.fd(), PollFlags::IN)];
-        let time = Timespec {
-            tv_sec: most.as_secs() as i64,
-            tv_nsec: most.subsec_nanos().into(),
-        };
+        let time = Timespec { tv_sec: most.as_secs() as i64, tv_nsec: most.subsec_nanos().into() };
         match poll(&mut fds, Some(&time)) {
             Ok(_) | Err(Errno::INTR) => Ok(()),
             Err(e) => Err(self.failed("poll", e.into())),
@@ -233,17 +217,11 @@ impl Line {
 
     /// Makes an error that says that the other end broke this stream's protocol.
     pub(super) fn garbled(&self, what: &str) -> LoadError {
-        LoadError::Protocol {
-            what: format!("stream {} of set {}: {what}", self.stream, self.set),
-        }
+        LoadError::Protocol { what: format!("stream {} of set {}: {what}", self.stream, self.set) }
     }
 
     /// Makes an error for a failed call on this stream.
     pub(super) fn failed(&self, call: &'static str, source: io::Error) -> LoadError {
-        LoadError::Call {
-            call,
-            stream: self.stream,
-            source,
-        }
+        LoadError::Call { call, stream: self.stream, source }
     }
 }

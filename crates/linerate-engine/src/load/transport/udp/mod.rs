@@ -135,10 +135,7 @@ fn worker(
             let pace = knobs.pacing.map(pace);
             Box::new(sender::Sender::new(line, bytes, segments, pace))
         }
-        Pattern::PingPong {
-            size: message,
-            interval,
-        } => {
+        Pattern::PingPong { size: message, interval } => {
             let fits = datagram::fits(line.fd()).map_err(|e| line.failed("getsockopt", e))?;
             whole(&line, message.0 as u16, fits, &mut gaps)?;
             if side == Side::Far {
@@ -215,14 +212,8 @@ pub(crate) fn lacks(knobs: &Knobs) -> Result<(), String> {
         (knobs.mss.is_some(), "maximum segment size"),
         (knobs.window_clamp.is_some(), "window"),
         (knobs.two_writes, "message of two writes"),
-        (
-            knobs.receive == Receive::Discard,
-            "way to drop payload unread",
-        ),
-        (
-            knobs.copy != Handover::Copy,
-            "way into the kernel but a copy",
-        ),
+        (knobs.receive == Receive::Discard, "way to drop payload unread"),
+        (knobs.copy != Handover::Copy, "way into the kernel but a copy"),
     ] {
         if asked {
             return Err(format!("datagrams have no {what}"));
@@ -253,10 +244,7 @@ fn check(side: Side, facts: &HostFacts, plan: &SetPlan) -> Vec<Gap> {
     if sends && knobs.pacing.is_none() {
         let why = "datagrams are sent as fast as this program can: losses are not retransmitted, and \
                    other traffic on the path gets only the rest";
-        gaps.push(Gap {
-            hint: "--pacing RATE".to_owned(),
-            ..refused("pacing", why)
-        });
+        gaps.push(Gap { hint: "--pacing RATE".to_owned(), ..refused("pacing", why) });
     }
     gaps
 }
@@ -281,9 +269,7 @@ mod tests {
     fn plan(change: impl FnOnce(&mut SetPlan)) -> SetPlan {
         let mut plan = SetPlan {
             id: 0,
-            pattern: Pattern::Stream {
-                direction: Direction::Forward,
-            },
+            pattern: Pattern::Stream { direction: Direction::Forward },
             knobs: Knobs::default(),
         };
         change(&mut plan);
@@ -291,19 +277,13 @@ mod tests {
     }
 
     fn pings(size: u64) -> Pattern {
-        Pattern::PingPong {
-            size: Bytes(size),
-            interval: Nanos(0),
-        }
+        Pattern::PingPong { size: Bytes(size), interval: Nanos(0) }
     }
 
     fn open(interval: u64) -> impl FnOnce(&mut SetPlan) {
         move |plan| {
             plan.knobs.open_loop = true;
-            plan.pattern = Pattern::PingPong {
-                size: Bytes(64),
-                interval: Nanos(interval),
-            };
+            plan.pattern = Pattern::PingPong { size: Bytes(64), interval: Nanos(interval) };
         }
     }
 
@@ -338,11 +318,7 @@ mod tests {
     }
 
     fn line(fd: OwnedFd) -> Line {
-        let datagrams = Datagrams {
-            fd,
-            own: 1,
-            other: 2,
-        };
+        let datagrams = Datagrams { fd, own: 1, other: 2 };
         Line::new(datagrams, 0, 0)
     }
 

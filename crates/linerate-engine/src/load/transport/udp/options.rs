@@ -64,9 +64,6 @@ mod tests {
         assert_eq!(size(8000, 1472, 24), 8000);
         assert_eq!(fragments(1472, 1472), None);
         let gap = fragments(1473, 1472).unwrap();
-        assert_eq!(
-            (&*gap.what, &*gap.hint),
-            ("set.fragments", "--write-size 1472B")
-        );
+        assert_eq!((&*gap.what, &*gap.hint), ("set.fragments", "--write-size 1472B"));
     }
 }

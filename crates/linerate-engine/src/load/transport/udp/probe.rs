@@ -170,20 +170,12 @@ pub(super) struct DatagramProbe {
 impl DatagramProbe {
     pub(super) fn new(line: Line, metrics: &'static [Metric]) -> Self {
         let subject = format!("s{}/{}", line.set, line.stream);
-        Self {
-            line,
-            metrics,
-            sheet: Sheet::new(UDP_DATAGRAMS.source, subject),
-            gaps: Vec::new(),
-        }
+        Self { line, metrics, sheet: Sheet::new(UDP_DATAGRAMS.source, subject), gaps: Vec::new() }
     }
 
     fn drops(&self, machine: &dyn Machine) -> Option<i64> {
-        let query = SocketQuery {
-            set: self.line.set,
-            stream: self.line.stream,
-            ask: SocketAsk::MemInfo,
-        };
+        let query =
+            SocketQuery { set: self.line.set, stream: self.line.stream, ask: SocketAsk::MemInfo };
         let mut room = [0; mem_info::ROOM];
         let got = machine.socket(&query, self.line.fd(), &mut room).ok()?;
         let raw = room.get(..got)?;
@@ -211,11 +203,7 @@ impl Probe for DatagramProbe {
         let Line { stream, set, .. } = self.line;
         let of = format!("stream {stream} of set {set}");
         let mut tell = |what: &str, why: String| {
-            gaps.push(Gap {
-                what: format!("set.{what}"),
-                why,
-                hint: String::new(),
-            });
+            gaps.push(Gap { what: format!("set.{what}"), why, hint: String::new() });
         };
         if self.line.counts.uncut.load(Relaxed) {
             let why = format!(

@@ -82,10 +82,7 @@ impl Sender {
 
     /// Makes the sender number its datagrams with `stamp`. Their end is announced on another connection.
     pub(super) fn stamping(self, stamp: Stamp) -> Self {
-        Self {
-            stamp: Some(stamp),
-            ..self
-        }
+        Self { stamp: Some(stamp), ..self }
     }
 
     /// Returns the most datagrams of one call.
@@ -161,9 +158,7 @@ impl Sender {
     /// Sends each datagram as a message of its own from now on.
     fn stop_cutting(&mut self) -> Result<(), LoadError> {
         if self.segments == 1 {
-            return Err(self
-                .line
-                .garbled("the kernel accepts none of its datagrams"));
+            return Err(self.line.garbled("the kernel accepts none of its datagrams"));
         }
         let set = datagram::set_segment(self.line.fd(), 0);
         set.map_err(|e| self.line.failed("setsockopt", e))?;
@@ -235,10 +230,7 @@ impl Worker for Sender {
     }
 
     fn timed(&mut self) -> Timed {
-        Timed {
-            gaps: self.gaps.take(),
-            ..Timed::default()
-        }
+        Timed { gaps: self.gaps.take(), ..Timed::default() }
     }
 
     fn probes(&self) -> Vec<Box<dyn Probe>> {

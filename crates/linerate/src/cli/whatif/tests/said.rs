@@ -23,15 +23,9 @@ type Said<'a> = (&'a str, &'a [(&'a str, &'a str)]);
 fn says(name: &str, all: &[Said<'_>]) {
     let whole = page(name, &[]);
     for (sentence, silenced) in all {
-        assert!(
-            whole.contains(sentence),
-            "{name} does not say {sentence:?}: {whole}"
-        );
+        assert!(whole.contains(sentence), "{name} does not say {sentence:?}: {whole}");
         let without = page(name, silenced);
-        assert!(
-            !without.contains(sentence),
-            "{name} still says {sentence:?} with {silenced:?}"
-        );
+        assert!(!without.contains(sentence), "{name} still says {sentence:?} with {silenced:?}");
     }
 }
 
@@ -44,22 +38,13 @@ fn case1_clears_the_network_and_doubts_the_headline() {
                 "files are slow from client to server, and the network is not",
                 &[("write,375", "write,1500"), ("read,718", "read,1500")],
             ),
-            (
-                "the network carried 16.3 Gb/s (2.04 GB/s) there",
-                &[("8,16.3", "8,15.3")],
-            ),
-            (
-                "that RDMA moved the bytes is not shown",
-                &[("read,2201", "read,3201")],
-            ),
+            ("the network carried 16.3 Gb/s (2.04 GB/s) there", &[("8,16.3", "8,15.3")]),
+            ("that RDMA moved the bytes is not shown", &[("read,2201", "read,3201")]),
             (
                 "no figure reaches `goodput>=20Gbit/s`: the best is 18.4 Gb/s (2.30 GB/s)",
                 &[("write,2301", "write,2601")],
             ),
-            (
-                "from 4 to 6 streams the rate grew x2.18",
-                &[("6,15.2", "6,10.4")],
-            ),
+            ("from 4 to 6 streams the rate grew x2.18", &[("6,15.2", "6,10.4")]),
             (
                 "8 streams carried most, and 12 only 77 % of it",
                 &[("10,13.2", "10,16.0"), ("12,12.6", "12,16.0")],
@@ -83,10 +68,7 @@ fn case1_explains_ports_and_ibping_and_holds_the_hardware_beside() {
     says(
         "case1",
         &[
-            (
-                "port 1: Initializing: the wire works",
-                &[("State: Initializing", "State: Active")],
-            ),
+            ("port 1: Initializing: the wire works", &[("State: Initializing", "State: Active")]),
             (
                 "port 2: Polling: the port looks for another end",
                 &[
@@ -101,14 +83,8 @@ fn case1_explains_ports_and_ibping_and_holds_the_hardware_beside() {
                     ("Physical state: Polling", "Physical state: LinkUp"),
                 ],
             ),
-            (
-                "its times are 296 us to 625 us",
-                &[("0.296 ms", "0.280 ms")],
-            ),
-            (
-                "its times are 239 us to 464 us",
-                &[("0.239 ms", "0.250 ms")],
-            ),
+            ("its times are 296 us to 625 us", &[("0.296 ms", "0.280 ms")]),
+            ("its times are 239 us to 464 us", &[("0.239 ms", "0.250 ms")]),
             (
                 "the ceiling of the hardware as described is reached: 942 Mb/s (118 MB/s) (iperf3 over the GbE port \
                  of the board) of 949 Mb/s (link)",
@@ -126,15 +102,8 @@ fn case1_explains_ports_and_ibping_and_holds_the_hardware_beside() {
 fn case2_names_the_timer_first_and_the_fall_of_mpich() {
     let whole = page("case2", &[]);
     let first = whole.find("Found sockets on the GE1000TC: a timer of 200 us");
-    assert!(
-        first.is_some_and(|first| Some(first) == whole.find("Found ")),
-        "{whole}"
-    );
-    assert_eq!(
-        whole.matches("a timer of").count(),
-        2,
-        "one is named, and once more beside MPICH"
-    );
+    assert!(first.is_some_and(|first| Some(first) == whole.find("Found ")), "{whole}");
+    assert_eq!(whole.matches("a timer of").count(), 2, "one is named, and once more beside MPICH");
     // The same tables without the 200 us of the sockets.
     let steady = [
         ("1,2000,0.800074,0.039996", "1,2000,0.700074,0.045709"),
@@ -150,14 +119,8 @@ fn case2_names_the_timer_first_and_the_fall_of_mpich() {
     says(
         "case2",
         &[
-            (
-                "sockets on the GE1000TC: a timer of 200 us sets the times",
-                &steady,
-            ),
-            (
-                "this rate is 2.1 kB for each 400 us, there and back",
-                &steady,
-            ),
+            ("sockets on the GE1000TC: a timer of 200 us sets the times", &steady),
+            ("this rate is 2.1 kB for each 400 us, there and back", &steady),
             (
                 "MPICH on the GE1000TC: from 4 KiB to 8 KiB the rate falls from 67.4 Mb/s (8.43 MB/s) to 41.7 Mb/s \
                  (5.22 MB/s)",
@@ -165,10 +128,7 @@ fn case2_names_the_timer_first_and_the_fall_of_mpich() {
             ),
         ],
     );
-    for card in [
-        "sockets on the GA620T: a timer",
-        "MPICH on the GA620T: a timer",
-    ] {
+    for card in ["sockets on the GA620T: a timer", "MPICH on the GA620T: a timer"] {
         assert!(!whole.contains(card), "{card}");
     }
 }
@@ -227,18 +187,9 @@ fn case5_shows_its_tables_its_tail_and_that_the_port_is_not_the_limit() {
     says(
         "case5",
         &[
-            (
-                "RDMA read, whole round trips in us",
-                &[("RDMA_Read", "RDMA_Write")],
-            ),
-            (
-                "send, halves of round trips in us",
-                &[("Send Latency", "RDMA_Write Latency")],
-            ),
-            (
-                "RDMA write, halves of round trips in us",
-                &[("RDMA_Write", "RDMA_Read")],
-            ),
+            ("RDMA read, whole round trips in us", &[("RDMA_Read", "RDMA_Write")]),
+            ("send, halves of round trips in us", &[("Send Latency", "RDMA_Write Latency")]),
+            ("RDMA write, halves of round trips in us", &[("RDMA_Write", "RDMA_Read")]),
             (
                 "the longest of 1000 at 4 B took 95.8 us, 40 times the typical 2.37 us",
                 &[("95.75 ", "15.75 ")],
@@ -255,10 +206,7 @@ fn case5_shows_its_tables_its_tail_and_that_the_port_is_not_the_limit() {
                 "sockperf, UDP over IPoIB: 18.3 us through sockets, whole round trips of 16 B",
                 &[("before.application.latency", "before.sockets.latency")],
             ),
-            (
-                "1 switch as 0 ns",
-                &[("switches = 1", "switches = 1\nswitch-latency = \"170ns\"")],
-            ),
+            ("1 switch as 0 ns", &[("switches = 1", "switches = 1\nswitch-latency = \"170ns\"")]),
             (
                 "the hardware as described is not the limit: the best is 13.8 Gb/s",
                 &[("\"gen2x8\"", "\"gen2x4\"")],

@@ -300,8 +300,7 @@ struct ErrorsOut {
 pub(super) fn ports(inventory: &Inventory) -> Vec<PortOut<'_>> {
     let nics = inventory.network.nics.iter();
     let mut irqs = inventory.interrupts.by_port(&inventory.network.nics);
-    nics.map(|nic| port(inventory, nic, irqs.remove(&nic.index).unwrap_or_default()))
-        .collect()
+    nics.map(|nic| port(inventory, nic, irqs.remove(&nic.index).unwrap_or_default())).collect()
 }
 
 fn port<'a>(inventory: &'a Inventory, nic: &'a Nic, irqs: Vec<&'a Irq>) -> PortOut<'a> {
@@ -353,9 +352,7 @@ fn port<'a>(inventory: &'a Inventory, nic: &'a Nic, irqs: Vec<&'a Irq>) -> PortO
         usb_hubs: nic.usb_hubs.iter().map(hub).collect(),
         node: nic.node,
         live_errors: errors(&nic.errors),
-        live_counters: counters
-            .map(|c| (c.name.as_str(), exact(c.value)))
-            .collect(),
+        live_counters: counters.map(|c| (c.name.as_str(), exact(c.value))).collect(),
         counter_meanings: nic.counters.iter().map(|c| meaning(nic, c)).collect(),
         tunnel: nic.stack.tunnel.as_ref().map(tunnel),
     }
@@ -381,18 +378,12 @@ fn tunnel(tunnel: &Tunnel) -> TunnelOut {
 }
 
 fn hub(hub: &Hub) -> HubOut<'_> {
-    HubOut {
-        name: &hub.name,
-        usb_bps: hub.speed.map(|speed| exact(speed.0)),
-    }
+    HubOut { name: &hub.name, usb_bps: hub.speed.map(|speed| exact(speed.0)) }
 }
 
 fn meaning<'a>(nic: &Nic, counter: &'a Counter) -> (&'a str, Option<MeaningOut>) {
     let meaning = counted::meaning(&nic.driver, &counter.name);
-    (
-        &counter.name,
-        meaning.map(|meaning| MeaningOut(meaning.id())),
-    )
+    (&counter.name, meaning.map(|meaning| MeaningOut(meaning.id())))
 }
 
 fn shaper(shaper: &Shaper) -> ShaperOut<'_> {
@@ -410,11 +401,7 @@ fn shaper(shaper: &Shaper) -> ShaperOut<'_> {
 }
 
 fn modes(link: &LinkModes) -> ModesOut<'_> {
-    ModesOut {
-        supported: &link.supported,
-        advertised: &link.advertised,
-        peer: &link.peer,
-    }
+    ModesOut { supported: &link.supported, advertised: &link.advertised, peer: &link.peer }
 }
 
 fn fec(fec: &Fec) -> FecOut<'_> {
@@ -438,11 +425,7 @@ fn pause(pause: &Pause) -> PauseOut {
 }
 
 fn rss(rss: &Rss) -> RssOut<'_> {
-    RssOut {
-        function: known(&rss.function),
-        entries: rss.table.len(),
-        queues: rss.queues(),
-    }
+    RssOut { function: known(&rss.function), entries: rss.table.len(), queues: rss.queues() }
 }
 
 fn queue(queue: &Queue) -> QueueOut<'_> {

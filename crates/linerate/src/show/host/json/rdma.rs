@@ -143,17 +143,10 @@ fn rdma_port<'a>(device: &IbDevice, port: &'a IbPort) -> RdmaPortOut<'a> {
         lid: port.lid.map(exact),
         sm_lid: port.sm_lid.map(exact),
         gids: port.gids.iter().map(gid).collect(),
-        live_counters: counters
-            .map(|c| (c.name.as_str(), exact(c.value)))
-            .collect(),
+        live_counters: counters.map(|c| (c.name.as_str(), exact(c.value))).collect(),
     }
 }
 
 fn gid(gid: &Gid) -> GidOut<'_> {
-    GidOut {
-        index: gid.index,
-        gid: &gid.gid,
-        kind: known(&gid.kind),
-        port: known(&gid.netdev),
-    }
+    GidOut { index: gid.index, gid: &gid.gid, kind: known(&gid.kind), port: known(&gid.netdev) }
 }

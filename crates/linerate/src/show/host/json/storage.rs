@@ -166,8 +166,7 @@ fn volume<'a>(storage: &'a Storage, device: &'a BlockDevice) -> VolumeOut<'a> {
 
 pub(super) fn filesystems(storage: &Storage) -> Vec<FileSystemOut<'_>> {
     let all = storage.filesystems.iter();
-    all.map(|filesystem| self::filesystem(storage, filesystem))
-        .collect()
+    all.map(|filesystem| self::filesystem(storage, filesystem)).collect()
 }
 
 fn filesystem<'a>(storage: &'a Storage, filesystem: &'a FileSystem) -> FileSystemOut<'a> {

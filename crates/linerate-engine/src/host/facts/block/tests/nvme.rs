@@ -26,10 +26,7 @@ fn device(folder: &str, above: &str, own: &[(&str, &str)]) -> Files {
     let mut files = vec![
         (format!("{folder}/size"), "2048\n".to_owned()),
         (format!("{folder}/device"), format!("->../../{above}")),
-        (
-            format!("sys/class/block/{name}"),
-            format!("->../../{place}"),
-        ),
+        (format!("sys/class/block/{name}"), format!("->../../{place}")),
     ];
     let own = own.iter().map(|(file, text)| (*file, *text));
     files.extend(own.map(|(file, text)| (format!("{folder}/{file}"), format!("{text}\n"))));
@@ -45,14 +42,8 @@ fn controller(number: u32) -> Files {
         file("transport", "tcp".to_owned()),
         file("address", format!("traddr=192.0.2.{number},trsvcid=4420")),
         file("state", "live".to_owned()),
-        (
-            format!("sys/class/nvme/nvme{number}"),
-            format!("->../../{place}"),
-        ),
-        (
-            format!("{SUBSYSTEM}/nvme{number}"),
-            format!("->../../nvme-fabrics/ctl/nvme{number}"),
-        ),
+        (format!("sys/class/nvme/nvme{number}"), format!("->../../{place}")),
+        (format!("{SUBSYSTEM}/nvme{number}"), format!("->../../nvme-fabrics/ctl/nvme{number}")),
     ]
 }
 
@@ -66,9 +57,7 @@ fn fabric(has_hidden: bool, has_requests: bool) -> Storage {
         let folder = format!("{SUBSYSTEM}/nvme3n{number}");
         files.extend(device(&folder, "nvme-subsys3", &[("hidden", "0")]));
         let of_requests = |file: &str| ["nr_requests", "scheduler"].contains(&file);
-        let queue = QUEUE
-            .iter()
-            .filter(|(file, _)| has_requests || !of_requests(file));
+        let queue = QUEUE.iter().filter(|(file, _)| has_requests || !of_requests(file));
         files.extend(
             queue.map(|(file, text)| (format!("{folder}/queue/{file}"), (*text).to_owned())),
         );
@@ -79,10 +68,7 @@ fn fabric(has_hidden: bool, has_requests: bool) -> Storage {
         files.extend(device(&folder, &format!("nvme{of}"), &own));
     }
     files.retain(|(path, _)| has_hidden || !path.ends_with("/hidden"));
-    let files: Vec<_> = files
-        .iter()
-        .map(|(p, t)| (p.as_str(), t.as_str()))
-        .collect();
+    let files: Vec<_> = files.iter().map(|(p, t)| (p.as_str(), t.as_str())).collect();
     of(tree(&files).path())
 }
 
@@ -103,108 +89,60 @@ fn hidden_devices_are_ways_to_a_disk_on_kernels_old_and_new() {
         };
         assert_eq!(
             ways(0),
-            [
-                own("nvme3c3n1", "nvme3", "optimized"),
-                own("nvme3c10n1", "nvme10", "non-optimized")
-            ]
+            [own("nvme3c3n1", "nvme3", "optimized"), own("nvme3c10n1", "nvme10", "non-optimized")]
         );
         assert_eq!(ways(1).len(), 2);
         // A controller of the subsystem need not have each of its namespaces.
         assert_eq!(ways(2), [own("nvme3c10n3", "nvme10", "optimized")]);
         let first = &storage.devices[0].paths[0];
         assert_eq!(
-            (
-                first.transport.as_str(),
-                first.address.as_str(),
-                first.state.as_str()
-            ),
+            (first.transport.as_str(), first.address.as_str(), first.state.as_str()),
             ("tcp", "traddr=192.0.2.3,trsvcid=4420", "live")
         );
         let disk = &storage.devices[0];
-        assert_eq!(
-            (disk.transport.as_str(), disk.policy.as_str()),
-            ("tcp", "numa")
-        );
+        assert_eq!((disk.transport.as_str(), disk.policy.as_str()), ("tcp", "numa"));
         assert_eq!(disk.queue.requests, has_requests.then_some(256));
-        let machine = Inventory {
-            storage,
-            ..Inventory::default()
-        };
+        let machine = Inventory { storage, ..Inventory::default() };
         let told: Vec<_> = odd::find(&machine).into_iter().map(|o| o.subject).collect();
-        assert_eq!(
-            told,
-            ["nvme3n2"],
-            "one way each of the others is used anyway"
-        );
+        assert_eq!(told, ["nvme3n2"], "one way each of the others is used anyway");
     }
 }
 
 #[test]
 fn the_ways_of_a_card_with_two_ports_have_their_places() {
     let controller = |name: &str, address: &str| {
-        [
-            ("transport", "pcie\n"),
-            ("address", address),
-            ("state", "live\n"),
-        ]
-        .map(|(file, text)| (format!("sys/class/nvme/{name}/{file}"), text.to_owned()))
+        [("transport", "pcie\n"), ("address", address), ("state", "live\n")]
+            .map(|(file, text)| (format!("sys/class/nvme/{name}/{file}"), text.to_owned()))
     };
-    let others = [
-        controller("nvme0", "0000:01:00.0\n"),
-        controller("nvme1", "0000:02:00.0\n"),
-    ]
-    .concat();
-    let others: Vec<_> = others
-        .iter()
-        .map(|(p, t)| (p.as_str(), t.as_str()))
-        .collect();
+    let others =
+        [controller("nvme0", "0000:01:00.0\n"), controller("nvme1", "0000:02:00.0\n")].concat();
+    let others: Vec<_> = others.iter().map(|(p, t)| (p.as_str(), t.as_str())).collect();
     let hidden: &[(&str, &str)] = &[("hidden", "1\n"), ("ana_state", "optimized\n")];
     let devices: [(&str, &[(&str, &str)]); 4] = [
-        (
-            "nvme0n1",
-            &[("hidden", "0\n"), ("device/iopolicy", "round-robin\n")],
-        ),
+        ("nvme0n1", &[("hidden", "0\n"), ("device/iopolicy", "round-robin\n")]),
         ("nvme0c0n1", hidden),
         ("nvme0c1n1", hidden),
         // Nothing says that this one is hidden.
         ("nvme2c2n1", &[("hidden", "0\n")]),
     ];
     let storage = host(&devices, &others, ROOT);
-    let [disk, other] = &storage.devices[..] else {
-        panic!("{:?}", storage.devices)
-    };
-    assert_eq!(
-        (disk.name.as_str(), other.name.as_str()),
-        ("nvme0n1", "nvme2c2n1")
-    );
+    let [disk, other] = &storage.devices[..] else { panic!("{:?}", storage.devices) };
+    assert_eq!((disk.name.as_str(), other.name.as_str()), ("nvme0n1", "nvme2c2n1"));
     let places: Vec<_> = disk.paths.iter().map(|p| p.address.as_str()).collect();
     assert_eq!(places, ["0000:01:00.0", "0000:02:00.0"]);
-    assert_eq!(
-        (disk.pci.as_str(), disk.transport.as_str()),
-        ("0000:01:00.0", "pcie")
-    );
+    assert_eq!((disk.pci.as_str(), disk.transport.as_str()), ("0000:01:00.0", "pcie"));
 }
 
 #[test]
 fn a_disk_with_one_way_hangs_on_the_controller_that_it_names() {
-    let disk: [(&str, &[(&str, &str)]); 1] = [(
-        "nvme0n1",
-        &[("hidden", "0\n"), ("device/uevent", "DEVNAME=nvme4\n")],
-    )];
-    let others = [
-        ("sys/class/nvme/nvme0/transport", "tcp\n"),
-        ("sys/class/nvme/nvme4/transport", "rdma\n"),
-    ];
+    let disk: [(&str, &[(&str, &str)]); 1] =
+        [("nvme0n1", &[("hidden", "0\n"), ("device/uevent", "DEVNAME=nvme4\n")])];
+    let others =
+        [("sys/class/nvme/nvme0/transport", "tcp\n"), ("sys/class/nvme/nvme4/transport", "rdma\n")];
     let storage = host(&disk, &others, ROOT);
     let disk = &storage.devices[0];
-    assert_eq!(
-        (disk.paths.len(), disk.paths[0].name.as_str()),
-        (1, "nvme4")
-    );
-    assert_eq!(
-        (disk.transport.as_str(), disk.paths[0].device.as_str()),
-        ("rdma", "")
-    );
+    assert_eq!((disk.paths.len(), disk.paths[0].name.as_str()), (1, "nvme4"));
+    assert_eq!((disk.transport.as_str(), disk.paths[0].device.as_str()), ("rdma", ""));
 }
 
 #[test]
@@ -212,12 +150,7 @@ fn a_number_of_requests_that_cannot_be_read_is_a_gap() {
     let disk: [(&str, &[(&str, &str)]); 1] = [("sda", &[("device/scsi_device/3:0:0:0/x", "x")])];
     let ahci = [("sys/class/scsi_host/host3/proc_name", "ahci\n")];
     assert_eq!(whats(&host(&disk, &ahci, ROOT)), [""; 0]);
-    let bad: [(&str, &[(&str, &str)]); 1] = [(
-        "sda",
-        &[
-            ("device/scsi_device/3:0:0:0/x", "x"),
-            ("queue/nr_requests", "many\n"),
-        ],
-    )];
+    let bad: [(&str, &[(&str, &str)]); 1] =
+        [("sda", &[("device/scsi_device/3:0:0:0/x", "x"), ("queue/nr_requests", "many\n")])];
     assert_eq!(whats(&host(&bad, &ahci, ROOT)), ["facts.block.queue"]);
 }

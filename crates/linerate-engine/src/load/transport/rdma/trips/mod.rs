@@ -51,13 +51,7 @@ impl<W: Way> RdmaAsker<W> {
     /// Waits for answers for at most `wait`, if none have arrived yet.
     #[inline]
     fn wait(&mut self, wait: Duration) -> Result<(), LoadError> {
-        let Self {
-            pair,
-            way,
-            arrived,
-            at,
-            ..
-        } = self;
+        let Self { pair, way, arrived, at, .. } = self;
         if arrived.is_empty() {
             way.arrived(pair, wait, |number| {
                 *at = clock::now();
@@ -147,11 +141,7 @@ impl<W: Way> Asker for RdmaAsker<W> {
 
     fn ready(&mut self, wanted: bool, most: Duration) -> Result<[bool; 2], LoadError> {
         let has_room = wanted && self.has_room();
-        self.wait(if has_room {
-            Duration::ZERO
-        } else {
-            most.min(BLOCK)
-        })?;
+        self.wait(if has_room { Duration::ZERO } else { most.min(BLOCK) })?;
         Ok([!self.arrived.is_empty(), has_room])
     }
 
@@ -176,13 +166,7 @@ pub(super) struct RdmaAnswerer<W> {
 
 impl<W: Way> RdmaAnswerer<W> {
     pub(super) fn new(pair: Pair, shape: Shape, way: W) -> Self {
-        Self {
-            pair,
-            shape,
-            way,
-            arrived: VecDeque::with_capacity(TAKEN),
-            ended: false,
-        }
+        Self { pair, shape, way, arrived: VecDeque::with_capacity(TAKEN), ended: false }
     }
 }
 
@@ -200,9 +184,7 @@ impl<W: Way> Answerer for RdmaAnswerer<W> {
     }
 
     fn answer(&mut self) -> Result<u32, LoadError> {
-        let Self {
-            pair, way, arrived, ..
-        } = self;
+        let Self { pair, way, arrived, .. } = self;
         way.arrived(pair, QUIET, |number| arrived.push_back(number))?;
         let mut answered = 0;
         while let Some(number) = arrived.pop_front() {

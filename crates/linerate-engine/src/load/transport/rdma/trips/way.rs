@@ -43,12 +43,7 @@ pub(in super::super) struct ByReceive<const LOSSY: bool> {
 
 impl<const LOSSY: bool> ByReceive<LOSSY> {
     pub(in super::super) const fn new(verb: Verb, shape: Shape) -> Self {
-        Self {
-            verb,
-            shape,
-            posted: 0,
-            in_flight: 0,
-        }
+        Self { verb, shape, posted: 0, in_flight: 0 }
     }
 
     /// Posts as many receive requests as are missing.
@@ -63,19 +58,12 @@ impl<const LOSSY: bool> ByReceive<LOSSY> {
 
 impl<const LOSSY: bool> Way for ByReceive<LOSSY> {
     // As datagrams of UDP.
-    const PATIENCE: Option<(u64, u64)> = if LOSSY {
-        Some((50_000_000, 1_000_000_000))
-    } else {
-        None
-    };
+    const PATIENCE: Option<(u64, u64)> =
+        if LOSSY { Some((50_000_000, 1_000_000_000)) } else { None };
 
     fn begin(&mut self, pair: &mut Pair, shape: &Shape) -> Result<(), LoadError> {
-        let request = Request {
-            verb: self.verb,
-            len: shape.size,
-            local: 0,
-            remote: shape.half() as u64,
-        };
+        let request =
+            Request { verb: self.verb, len: shape.size, local: 0, remote: shape.half() as u64 };
         pair.prepare(request, 1);
         pair.prepare_receives(shape.half(), shape.received(), 1);
         pair.clear(shape, shape.size);
@@ -161,12 +149,7 @@ pub(in super::super) struct ByWrite {
 
 impl ByWrite {
     pub(in super::super) const fn new(shape: Shape) -> Self {
-        Self {
-            shape,
-            in_flight: 0,
-            next: 1,
-            awaited: 1,
-        }
+        Self { shape, in_flight: 0, next: 1, awaited: 1 }
     }
 
     /// Polls the memory until a message arrives, for at most `wait`.
@@ -195,12 +178,8 @@ impl ByWrite {
 
 impl Way for ByWrite {
     fn begin(&mut self, pair: &mut Pair, shape: &Shape) -> Result<(), LoadError> {
-        let request = Request {
-            verb: Verb::Write,
-            len: shape.size,
-            local: 0,
-            remote: shape.half() as u64,
-        };
+        let request =
+            Request { verb: Verb::Write, len: shape.size, local: 0, remote: shape.half() as u64 };
         pair.prepare(request, 1);
         Ok(())
     }
@@ -246,12 +225,7 @@ impl ByReturn {
 
 impl Way for ByReturn {
     fn begin(&mut self, pair: &mut Pair, shape: &Shape) -> Result<(), LoadError> {
-        let request = Request {
-            verb: self.verb,
-            len: shape.size,
-            local: shape.half(),
-            remote: 0,
-        };
+        let request = Request { verb: self.verb, len: shape.size, local: shape.half(), remote: 0 };
         pair.prepare(request, 1);
         if self.verb == Verb::Read {
             pair.clear(shape, shape.size);
