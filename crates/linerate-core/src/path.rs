@@ -224,6 +224,26 @@ impl Measure {
     }
 }
 
+/// How certain a limit is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Certainty {
+    /// A trial had the effect that only this cause predicts.
+    Proved,
+    /// There is evidence, and no trial decided.
+    Supported,
+}
+
+impl Certainty {
+    /// The word used in text and JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Proved => "proved",
+            Self::Supported => "supported",
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,8 +5,8 @@ use serde::Serialize;
 
 use super::Judged;
 use crate::causes;
-use crate::path::Direction;
-use crate::verdict::{Answered, Certainty, Limit};
+use crate::path::{Certainty, Direction};
+use crate::verdict::{Answered, Limit};
 
 /// What happened to a limit or a disturbance between two records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]

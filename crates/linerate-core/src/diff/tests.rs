@@ -3,11 +3,11 @@
 use super::*;
 use crate::facts::{HostFacts, Port};
 use crate::model::{DirectionModel, Estimate, Load};
-use crate::path::{Measure, Place, Stage};
+use crate::path::{Certainty, Measure, Place, Stage};
 use crate::plan::{Knobs, Plan};
 use crate::record::{FORMAT, Host, Start};
 use crate::units::Nanos;
-use crate::verdict::{Answered, Certainty, Disturbance, Limit};
+use crate::verdict::{Answered, Disturbance, Limit};
 
 fn record(wall_secs: u64) -> Record {
     Record {

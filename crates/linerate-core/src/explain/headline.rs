@@ -3,8 +3,8 @@
 use super::rule::{Answer, Next, Remark, Run, Stands};
 use super::{Explained, side_name};
 use crate::causes::{Cause, cause};
-use crate::path::{Direction, Place, Side};
-use crate::verdict::{Certainty, Limit, suspects};
+use crate::path::{Certainty, Direction, Place, Side};
+use crate::verdict::{Limit, suspects};
 
 /// The cause of a rate that was asked for: what else is found says more.
 const ASKED: &str = "pacing";

@@ -15,7 +15,7 @@ pub use errors::full;
 
 use super::network::Network;
 use crate::advice::Advice;
-use crate::verdict::Certainty;
+use crate::path::Certainty;
 
 /// Something that is wrong with a network.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,13 +1,15 @@
 //! Figures from a record and its model: one function for each row of the table.
 
-use super::{CPU, Entry, Evidence, Figure, GOODPUT, LATENCY, LOSS, MESSAGES, OPERATIONS};
-use super::{RETRANSMITS, Subject, Value};
+use super::{
+    CPU, Entry, Evidence, Figure, GOODPUT, LATENCY, LOSS, MESSAGES, OPERATIONS, RETRANSMITS,
+    Subject, Value,
+};
 use crate::model::{
     Estimate, Latency, Load, Model, PERCENTILES, Part, base_round_trips, idle_round_trips, parts,
 };
 use crate::path::{Direction, Measure, Side};
-use crate::record::{Histogram, Record};
-use crate::stats::{Count, percentile_ci, ratio_ci};
+use crate::record::Record;
+use crate::stats::{Count, Histogram, percentile_ci, ratio_ci};
 
 /// The data that figures are derived from.
 pub(super) struct Source<'a> {

@@ -4,8 +4,8 @@ use super::delayed::delayed;
 use super::derive::round_trips;
 use crate::ceiling::fingerprint::{Point, Spread};
 use crate::plan::Pattern;
-use crate::record::{Histogram, Record, Step};
-use crate::stats::{merge, middle};
+use crate::record::{Record, Step};
+use crate::stats::{Histogram, merge, middle};
 use crate::sweep::trips::longest;
 use crate::units::{Bytes, Nanos};
 

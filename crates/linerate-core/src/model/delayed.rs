@@ -7,8 +7,8 @@ use super::ends::end;
 use super::readings::{Window, gauge};
 use crate::metric as m;
 use crate::path::Side;
-use crate::record::{Histogram, Record, Step};
-use crate::stats::middle;
+use crate::record::{Record, Step};
+use crate::stats::{Histogram, middle};
 use crate::units::Nanos;
 
 /// Least time that a round trip is longer than the path's shortest. Linux delays acknowledgements by 40 ms; its timer may

@@ -16,8 +16,8 @@ use crate::facts::Gap;
 use crate::metric as m;
 use crate::path::{Direction, Side};
 use crate::plan::{Knobs, Pattern, Purpose};
-use crate::record::{End, Histogram, Record, Step, TrialPlan};
-use crate::stats::{merge, percentile, samples};
+use crate::record::{End, Record, Step, TrialPlan};
+use crate::stats::{Histogram, merge, percentile, samples};
 use crate::units::Nanos;
 
 /// Derives the model of a record.

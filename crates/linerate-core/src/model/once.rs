@@ -8,8 +8,8 @@ use super::tcp::{sent, sent_again};
 use super::{Load, Thread};
 use crate::metric as m;
 use crate::path::{ByRole, Direction, Side};
-use crate::record::{EndReadings, Histogram, Record, Step, Table};
-use crate::stats::{Interval, merge};
+use crate::record::{EndReadings, Record, Step, Table};
+use crate::stats::{Histogram, Interval, merge};
 use crate::transport;
 use crate::units::{Bytes, Nanos};
 

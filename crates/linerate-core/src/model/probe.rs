@@ -24,7 +24,8 @@ mod tests {
     use super::*;
     use crate::path::Direction;
     use crate::plan::{Knobs, Pattern, Plan, Purpose, SetPlan, StepPlan};
-    use crate::record::{Column, EndReadings, FORMAT, Histogram, Set, Start};
+    use crate::record::{Column, EndReadings, FORMAT, Set, Start};
+    use crate::stats::Histogram;
     use crate::units::{Bytes, Nanos};
 
     /// A second of a step with ten timed round trips of 20 ms, while a thread of each end waited for `waits`

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use crate::metric::Metric;
-use crate::record::{EndReadings, Step, Table};
+use crate::record::{Step, Table};
 
 /// The part of a step that counts, in nanoseconds since its start.
 #[derive(Debug, Clone, Copy)]
@@ -66,23 +66,6 @@ fn nearest(at: &[u64], to: u64) -> Option<usize> {
     let beside = before.into_iter().chain([after]);
     let beside = beside.filter(|i| *i < at.len());
     beside.min_by_key(|i| at[*i].abs_diff(to))
-}
-
-impl EndReadings {
-    /// Tables of a source whose subject satisfies `is`.
-    pub(super) fn about<'a>(
-        &'a self,
-        source: &'a str,
-        is: impl Fn(&str) -> bool + 'a,
-    ) -> impl Iterator<Item = &'a Table> {
-        self.tables.iter().filter(move |t| t.source == source && is(&t.subject))
-    }
-
-    /// The table of one source about one subject.
-    pub(super) fn of(&self, source: &str, subject: &str) -> Option<&Table> {
-        let mut tables = self.tables.iter();
-        tables.find(|t| t.source == source && t.subject == subject)
-    }
 }
 
 /// Growth of a counter over the window, with the time between the two rows in seconds. A column that falls is

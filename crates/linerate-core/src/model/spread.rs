@@ -10,8 +10,8 @@ use super::tcp::sent;
 use crate::metric as m;
 use crate::path::Direction;
 use crate::plan::Purpose;
-use crate::record::{EndReadings, Histogram, Record, Step};
-use crate::stats::Count;
+use crate::record::{EndReadings, Record, Step};
+use crate::stats::{Count, Histogram};
 
 /// Largest number of parts of a step: enough values to show their variation, each long enough to count in.
 const PARTS: u64 = 30;

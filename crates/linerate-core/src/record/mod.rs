@@ -17,11 +17,13 @@ use std::borrow::Cow;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::factor::{Factor, kind};
 use crate::facts::rdma::RdmaEnd;
 use crate::facts::{Gap, HostFacts};
 use crate::metric::{self, Kind, Metric, Unit};
 use crate::path::{Direction, Side};
 use crate::plan::{Knobs, Plan, SetPlan, StepPlan};
+use crate::stats::Histogram;
 use crate::units::Nanos;
 
 /// Version of the record's format; raised when its meaning changes.
@@ -195,6 +197,18 @@ pub struct TrialPlan {
     pub max_blocks: u32,
 }
 
+impl TrialPlan {
+    /// The factor that this trial changes; `None` for a kind that this version does not know.
+    pub fn factor(&self) -> Option<Factor> {
+        kind(&self.kind).map(|k| k.factor)
+    }
+
+    /// How many times the streams of setting A setting B has.
+    pub fn stream_ratio(&self) -> f64 {
+        f64::from(self.after.streams) / f64::from(self.before.streams.max(1))
+    }
+}
+
 /// A step and all that was read during it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Step {
@@ -260,6 +274,23 @@ pub struct EndReadings {
     pub congestion: Option<String>,
     /// The readings that failed.
     pub gaps: Vec<Gap>,
+}
+
+impl EndReadings {
+    /// Tables of a source whose subject satisfies `is`.
+    pub fn about<'a>(
+        &'a self,
+        source: &'a str,
+        is: impl Fn(&str) -> bool + 'a,
+    ) -> impl Iterator<Item = &'a Table> {
+        self.tables.iter().filter(move |t| t.source == source && is(&t.subject))
+    }
+
+    /// The table of one source about one subject.
+    pub fn of(&self, source: &str, subject: &str) -> Option<&Table> {
+        let mut tables = self.tables.iter();
+        tables.find(|t| t.source == source && t.subject == subject)
+    }
 }
 
 impl EndReadings {
@@ -332,49 +363,6 @@ impl Table {
     pub(crate) fn name(&self) -> String {
         format!("{} {}", self.source, self.subject)
     }
-}
-
-/// A histogram of times: counts by value, sparse.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Histogram {
-    /// Set whose connections were timed.
-    pub set: u32,
-    /// Values in nanoseconds (three significant digits), ascending, with how often each was seen.
-    pub counts: Vec<(u64, u64)>,
-    /// Number of the counted round trips that were due and not answered: these took at least the recorded
-    /// time.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub unanswered: u64,
-    /// Number of further messages that were sent and never answered, where a path may lose them. They are in
-    /// no other count.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub lost: u64,
-    /// Times that answers waited in the kernel of the asking end before its program read them, as counts.
-    /// Empty if the kernel did not stamp arrivals.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub unread: Vec<(u64, u64)>,
-    /// What is known of the times to the nanosecond. `None` if there are none, and in records of older versions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub exact: Option<Exact>,
-}
-
-/// What is known of all times of a histogram to the nanosecond: its counts have three digits.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Exact {
-    /// Shortest time, in nanoseconds.
-    pub least: u64,
-    /// Longest time, in nanoseconds.
-    pub most: u64,
-    /// Sum of all times, in nanoseconds.
-    pub sum: u64,
-    /// Standard deviation of all times, in picoseconds.
-    pub deviation_ps: u64,
-}
-
-/// Records without these round trips are older than the field that counts them.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_zero(n: &u64) -> bool {
-    *n == 0
 }
 
 /// How a run ended.

@@ -1,7 +1,7 @@
 //! Mean and deviation of times that were summed as they were measured: histograms keep three digits.
 
 use super::samples;
-use crate::record::{Exact, Histogram};
+use crate::stats::{Exact, Histogram};
 
 /// Mean and standard deviation of times, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::{Interval, exact};
-use crate::record::Histogram;
+use crate::stats::Histogram;
 
 /// Samples that must lie beyond a percentile on its thinner side.
 ///
@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn a_rounded_value_is_within_the_exact_extremes() {
         let mut rounded = of(vec![(1000, 20)]);
-        let exact = |least, most| crate::record::Exact { least, most, ..Default::default() };
+        let exact = |least, most| crate::stats::Exact { least, most, ..Default::default() };
         rounded.exact = Some(exact(1002, 1003));
         assert_eq!(percentile(&rounded, 0.5), Some(1002));
         rounded.exact = Some(exact(997, 999));

@@ -2,11 +2,11 @@
 
 use std::cmp::Ordering::Equal;
 
+use super::Limit;
 use super::case::{Case, Party};
-use super::{Certainty, Limit};
 use crate::causes::{Cause, FULL, Finding};
 use crate::model::{Ceiling, DirectionModel, Load, Model};
-use crate::path::{Place, Slowness, Stage};
+use crate::path::{Certainty, Place, Slowness, Stage};
 
 /// Minimum ratio of goodput with a lifted limit to the goodput before, at which another limit may be seen to
 /// bind.

@@ -1,12 +1,12 @@
 //! The judge: from a model to its verdict.
 
 use super::case::{Case, Party, Proof};
-use super::{Answered, Certainty, Decided, Disturbance, Limit, Unknown, Verdict, after, again};
+use super::{Answered, Decided, Disturbance, Limit, Unknown, Verdict, after, again};
 use crate::causes::{CAUSES, Cause, Finding, NoFinding, collapses, raised};
+use crate::factor;
 use crate::model::{DirectionModel, Model, TrialModel};
-use crate::path::{Direction, Measure, Slowness};
+use crate::path::{Certainty, Direction, Measure, Slowness};
 use crate::stats::Interval;
-use crate::trial;
 
 /// Judges a model. Pure: the same model gives the same verdict.
 pub fn judge(model: &Model) -> Verdict {
@@ -199,7 +199,7 @@ fn limit(
 }
 
 fn decided(case: &Case<'_>, party: &Party, trial: &TrialModel, effect: Interval) -> Decided {
-    let kind = trial::kind(&trial.plan.kind);
+    let kind = factor::kind(&trial.plan.kind);
     let by_loss = party.cause.predict_loss(case.model, &trial.plan).is_some();
     let by_latency = party.cause.info().slows == Slowness::Latency;
     Decided {
@@ -267,7 +267,7 @@ fn unforeseen(case: &Case<'_>) -> Option<String> {
     let by_all = |id| found.iter().all(|p| p.excluded_by.contains(&id));
     let mut trials = case.trials.iter().filter(|_| !found.is_empty());
     let (trial, effect) = trials.find(|(trial, _)| by_all(trial.plan.id))?;
-    let change = trial::kind(&trial.plan.kind)?.change;
+    let change = factor::kind(&trial.plan.kind)?.change;
     Some(format!(
         "{change} gave x{:.2} ({:.2} to {:.2}), which no cause that linerate knows predicts",
         effect.mid, effect.low, effect.high

@@ -17,7 +17,7 @@ use crate::advice::Advice;
 use crate::causes::cause;
 use crate::facts::Gap;
 use crate::model::Model;
-use crate::path::{Direction, Measure, Place, Side, Slowness, Stage};
+use crate::path::{Certainty, Direction, Measure, Place, Side, Slowness, Stage};
 use crate::stats::Interval;
 use crate::transport::Transport;
 
@@ -34,26 +34,6 @@ pub struct Verdict {
     pub unknown: Vec<Unknown>,
     /// The answers of all causes, for `show --explain`.
     pub answers: Vec<Answered>,
-}
-
-/// How certain a limit is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Certainty {
-    /// A trial had the effect that only this cause predicts.
-    Proved,
-    /// There is evidence, and no trial decided.
-    Supported,
-}
-
-impl Certainty {
-    /// The word used in text and JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Proved => "proved",
-            Self::Supported => "supported",
-        }
-    }
 }
 
 /// A finding that the judge upheld.

@@ -1,13 +1,14 @@
 //! Chooses the trial that runs next, and says when a trial has decided.
 
+use super::Verdict;
 use super::case::{Case, Party};
-use super::{Certainty, Verdict};
 use crate::causes::{CAUSES, Effects, Expected, Fit, shown};
+use crate::factor::{TRIALS, TrialKind, kind};
 use crate::model::{Model, TrialModel};
-use crate::path::{Direction, Slowness};
+use crate::path::{Certainty, Direction, Slowness};
 use crate::record::{End, Record, Step, TrialPlan};
 use crate::stats::Interval;
-use crate::trial::{TRIALS, TrialKind, kind};
+use crate::trial::propose;
 use crate::units::Nanos;
 
 /// The most informative trial for each of `directions`, numbered `id`, the best first: the others may not be
@@ -131,7 +132,7 @@ fn made<'a>(
 fn untried(model: &Model, direction: Direction, id: u32) -> Vec<TrialPlan> {
     let untried = |kind: &&TrialKind| made(model, direction, kind).next().is_none();
     let plans = TRIALS.iter().filter(untried);
-    plans.filter_map(|kind| kind.propose(model, direction, id)).collect()
+    plans.filter_map(|kind| propose(kind, model, direction, id)).collect()
 }
 
 /// The trials of `direction` that were made once and did not decide: once more, with longer slices.
@@ -148,7 +149,7 @@ fn undecided(model: &Model, direction: Direction, id: u32) -> Vec<TrialPlan> {
         (trial.effect.is_some() || is_overtaken) && !decides(&before, trial)
     };
     let plans = TRIALS.iter().filter(once);
-    plans.filter_map(|kind| kind.propose(model, direction, id)).collect()
+    plans.filter_map(|kind| propose(kind, model, direction, id)).collect()
 }
 
 /// The expected information of `plan`: the mean of its worth if each suspect in turn were the cause, weighted

@@ -69,7 +69,7 @@ fn segments_are_halved_down_to_what_every_link_carries() {
         let mut base = load();
         base.packets = Some(Packets { payload: Bytes(mss), ..FULL });
         let trial = kind("smaller-mss").expect("a known kind");
-        trial.propose(&model(base), Direction::Forward, 0).map(|t| t.after.mss)
+        propose(trial, &model(base), Direction::Forward, 0).map(|t| t.after.mss)
     };
     assert_eq!(mss(8948), Some(Some(4474)));
     assert_eq!(mss(1000), Some(Some(536)));

@@ -35,7 +35,7 @@ fn allowed(mut m: Model, ids: &[&str]) -> Model {
 }
 
 fn proposed(m: &Model, id: &str) -> Option<TrialPlan> {
-    kind(id).expect("a known kind").propose(m, Direction::Forward, 0)
+    propose(kind(id).expect("a known kind"), m, Direction::Forward, 0)
 }
 
 #[test]

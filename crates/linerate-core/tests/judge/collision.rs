@@ -80,7 +80,7 @@ fn a_port_of_which_one_queue_is_known_cannot_show_it() {
 fn ports_are_only_changed_where_streams_collide() {
     let proposed = |m: &Model| {
         let kind = kind("other-ports").expect("a kind");
-        let plan = kind.propose(m, Direction::Forward, 0);
+        let plan = propose(kind, m, Direction::Forward, 0);
         plan.map(|plan| (plan.before.other_ports, plan.after.other_ports))
     };
     assert_eq!(proposed(&two(0.97)), Some((false, true)));

@@ -98,7 +98,7 @@ fn a_copy_is_spared_where_writes_are_large_and_are_copied() {
         let base = &mut m.directions[0].base;
         base.senders[0].bytes_per_op = Some(bytes);
         base.knobs.copy = copy;
-        let plan = kind("zero-copy").map(|k| k.propose(&m, Direction::Forward, 0));
+        let plan = kind("zero-copy").map(|k| propose(k, &m, Direction::Forward, 0));
         plan.expect("a known kind").map(|plan| (plan.before.copy, plan.after.copy))
     };
     let (copy, pages) = (Handover::Copy, Handover::Zerocopy);

@@ -148,7 +148,7 @@ fn the_other_ends_batches_move_a_full_cpu_and_do_not_halve_what_it_carries() {
 #[test]
 fn an_idle_cpu_is_tried_where_there_is_one_for_each_thread() {
     let proposed = |m: &Model| {
-        let plan = kind("other-cpu").expect("a kind").propose(m, Direction::Forward, 0);
+        let plan = propose(kind("other-cpu").expect("a kind"), m, Direction::Forward, 0);
         plan.map(|plan| (plan.after.sender_cpus, plan.after.receiver_cpus))
     };
     let m = crowded(0.5, 0.5, 0.5);
@@ -334,7 +334,7 @@ fn work_is_added_to_each_thread_however_many_streams_it_moves() {
         base.senders = vec![thread(0.97); threads];
         let m = model(base);
         let work = kind("sender-work").expect("a known kind");
-        let plan = work.propose(&m, Direction::Forward, 0).expect("a trial");
+        let plan = propose(work, &m, Direction::Forward, 0).expect("a trial");
         plan.after.extra_work.sender_ps_per_byte
     };
     assert_eq!(added(128, 2), added(2, 2));
@@ -437,7 +437,7 @@ fn packed(softirq: f64) -> Model {
 fn packets_are_handed_to_idle_cpus_where_one_is_full_of_them() {
     let spread = |m: &Model| {
         let plan = kind("host-spread").expect("a known kind");
-        let plan = plan.propose(m, Direction::Forward, 0)?;
+        let plan = propose(plan, m, Direction::Forward, 0)?;
         plan.after.host.map(|c| (c.side, c.setting, c.value))
     };
     let idle = packed(0.97).directions[0].base.cpus.receiver.clone();

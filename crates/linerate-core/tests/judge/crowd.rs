@@ -21,7 +21,7 @@ fn seldom_lost(gain: f64) -> Model {
 #[test]
 fn many_streams_are_set_beside_a_few_where_those_hardly_carry_more() {
     let crowd = kind("crowd").expect("a known kind");
-    let proposed = |m: &Model| crowd.propose(m, Direction::Forward, 0);
+    let proposed = |m: &Model| propose(crowd, m, Direction::Forward, 0);
     let plan = proposed(&seldom_lost(1.49)).expect("it can be tried");
     assert_eq!((plan.before.streams, plan.after.streams), (4, 16));
     assert_eq!(proposed(&seldom_lost(1.51)), None, "they share no rate");

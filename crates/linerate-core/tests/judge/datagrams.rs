@@ -1,8 +1,8 @@
 //! Loads by datagrams: where datagrams are lost, what this proves, and the rules for connections only.
 
 use linerate_core::causes::CAUSES;
+use linerate_core::factor::TRIALS;
 use linerate_core::model::{Datagrams, LocalEvent};
-use linerate_core::trial::TRIALS;
 
 use super::loss::{held_by_loss, tried_with_loss};
 use super::*;
@@ -92,7 +92,7 @@ fn no_trial_is_proposed_that_datagrams_do_not_have() {
     let mut base = datagrams(told(0.3, 0.2), [0.99, 0.9]);
     base.knobs.pacing = Some(Rate(1_000_000_000));
     let m = model(base);
-    let proposed = TRIALS.iter().filter_map(|kind| kind.propose(&m, Direction::Forward, 0));
+    let proposed = TRIALS.iter().filter_map(|kind| propose(kind, &m, Direction::Forward, 0));
     let kinds: Vec<String> = proposed.map(|plan| plan.kind).collect();
     assert_eq!(
         kinds,
@@ -204,7 +204,7 @@ fn a_larger_receive_buffer_tells_its_room_from_a_reader_that_is_too_slow() {
     let asked = |allowed| {
         let mut m = model(datagrams(told(0.2, 0.2), [0.5, 0.4]));
         m.hosts[1].facts.buffers.rmem_max = Some(allowed);
-        let plan = kind("larger-window")?.propose(&m, Direction::Forward, 0)?;
+        let plan = propose(kind("larger-window")?, &m, Direction::Forward, 0)?;
         plan.after.recv_buffer.map(|bytes| bytes.0)
     };
     assert_eq!(asked(40 << 10), None, "hardly more than it has");

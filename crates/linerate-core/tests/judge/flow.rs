@@ -3,9 +3,9 @@
 use linerate_core::facts::{BufferLimits, HostFacts, Port};
 use linerate_core::metric::{self as m, Kind, Metric};
 use linerate_core::model::{Flow, carried, flow};
-use linerate_core::path::{Direction, Place};
+use linerate_core::path::{Certainty, Direction, Place};
 use linerate_core::record::{Column, EndReadings, Table};
-use linerate_core::verdict::{Certainty, Verdict, judge, suspects};
+use linerate_core::verdict::{Verdict, judge, suspects};
 
 /// Time between two rows.
 const TICK: u64 = 100_000_000;

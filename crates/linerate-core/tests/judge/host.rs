@@ -108,7 +108,7 @@ fn nodes_are_alike_or_unknown_where_nothing_sets_them_apart() {
 fn threads_that_gain_beside_their_interrupts_prove_the_distance_and_no_others() {
     let m = || served(two_nodes(1, 0.97), &[5, 6]);
     let plan = kind("near-interrupts").expect("a kind");
-    let plan = plan.propose(&m(), Direction::Forward, 0).expect("a trial");
+    let plan = propose(plan, &m(), Direction::Forward, 0).expect("a trial");
     assert_eq!((plan.after.receiver_node, plan.after.sender_node), (Some(1), None));
     let judged = |ratio| {
         let mut m = m();
@@ -157,7 +157,7 @@ fn threads_that_gain_beside_their_interrupts_prove_the_distance_and_no_others() 
 fn a_trial_that_moves_the_other_end_promises_nothing() {
     let m = served(two_nodes(1, 0.97), &[5, 6]);
     let plan = kind("near-interrupts").expect("a kind");
-    let mut plan = plan.propose(&m, Direction::Forward, 0).expect("a trial");
+    let mut plan = propose(plan, &m, Direction::Forward, 0).expect("a trial");
     let cause = cause("numa-remote").expect("a cause");
     let gain = |plan: &TrialPlan| cause.predict(&m, plan).expect("a prediction").high;
     assert!(gain(&plan) > 2.0);
@@ -171,7 +171,7 @@ fn threads_follow_interrupts_only_where_there_is_room_for_all() {
         let mut m = served(two_nodes(1, 0.97), served_by);
         m.directions[0].base.streams = streams;
         let kind = kind("near-interrupts").expect("a kind");
-        kind.propose(&m, Direction::Forward, 0).is_some()
+        propose(kind, &m, Direction::Forward, 0).is_some()
     };
     assert!(proposed(&[5, 6], 2));
     assert!(!proposed(&[5, 6], 3), "two CPUs of the node are free");

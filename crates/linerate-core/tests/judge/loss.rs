@@ -13,7 +13,7 @@ fn lossy(share: f64) -> Load {
 #[test]
 fn half_the_pace_is_tried_only_where_enough_is_lost() {
     let half_pace = kind("half-pace").expect("a known kind");
-    let proposed = |load: Load| half_pace.propose(&model(load), Direction::Forward, 0);
+    let proposed = |load: Load| propose(half_pace, &model(load), Direction::Forward, 0);
     assert_eq!(proposed(lossy(0.0004)), None);
     let mut uncounted = load();
     uncounted.tcp.retransmitted = None;
@@ -43,7 +43,7 @@ fn another_congestion_control_comes_before_half_the_pace_where_little_is_lost() 
         m
     };
     let half_pace = kind("half-pace").expect("a known kind");
-    let comes = |m: &Model| half_pace.propose(m, Direction::Forward, 0).is_some();
+    let comes = |m: &Model| propose(half_pace, m, Direction::Forward, 0).is_some();
     assert_eq!((comes(&m(0.0078)), comes(&m(0.0076))), (true, false));
     let mut little = m(0.0076);
     tried(&mut little, "other-congestion", 1.0);
@@ -332,9 +332,7 @@ fn half_the_pace_parts_random_loss_from_a_rate_that_is_exceeded() {
 #[test]
 fn a_trial_of_the_pace_decides_by_what_is_lost() {
     let m = held_by_loss(2.0);
-    let plan = kind("half-pace")
-        .expect("a known kind")
-        .propose(&m, Direction::Forward, 0)
+    let plan = propose(kind("half-pace").expect("a known kind"), &m, Direction::Forward, 0)
         .expect("it can be tried");
     let decided = |low: f64, high: f64| {
         let ratio = |low: f64, high: f64| Interval { low, mid: (low * high).sqrt(), high };

@@ -42,21 +42,20 @@ mod window;
 mod wire;
 
 use linerate_core::causes::{NoFinding, cause};
+use linerate_core::factor::kind;
 use linerate_core::facts::{HostFacts, Port};
 use linerate_core::model::{
     Ceiling, DirectionModel, Estimate, Foreign, Latency, Load, Model, Packets, TcpShares, Thread,
     TrialModel,
 };
-use linerate_core::path::{Direction, Measure, Place, Side, Slowness, Stage};
+use linerate_core::path::{Certainty, Direction, Measure, Place, Side, Slowness, Stage};
 use linerate_core::plan::Knobs;
 use linerate_core::record::{Host, TrialPlan};
 use linerate_core::stats::Interval;
 use linerate_core::transport::Transport;
-use linerate_core::trial::kind;
+use linerate_core::trial::propose;
 use linerate_core::units::{Bytes, Nanos, Rate};
-use linerate_core::verdict::{
-    Certainty, Disturbance, Verdict, collapsed, decides, judge, next_trials, notes,
-};
+use linerate_core::verdict::{Disturbance, Verdict, collapsed, decides, judge, next_trials, notes};
 
 /// Full packets of TCP over IPv4.
 const FULL: Packets = Packets { payload: Bytes(1448), packet: Some(Bytes(1500)), path_mtu: None };
@@ -189,9 +188,7 @@ fn outcome(model: &Model, id: &str) -> &'static str {
 /// Adds a trial of `id` whose effect is `ratio`, to within one per cent.
 fn tried(model: &mut Model, id: &str, ratio: f64) {
     let number = model.trials.len() as u32;
-    let plan = kind(id)
-        .expect("a known kind")
-        .propose(model, Direction::Forward, number)
+    let plan = propose(kind(id).expect("a known kind"), model, Direction::Forward, number)
         .expect("it can be tried");
     model.trials.push(TrialModel {
         plan,

@@ -143,7 +143,7 @@ fn a_busy_core_that_takes_more_work_without_loss_is_excluded() {
 fn a_trial_decides_only_when_no_prediction_is_cut() {
     let m = model(load());
     let plan =
-        kind("more-streams").expect("kind").propose(&m, Direction::Forward, 0).expect("plan");
+        propose(kind("more-streams").expect("kind"), &m, Direction::Forward, 0).expect("plan");
     let decided = |low, high| {
         let mid = f64::midpoint(low, high);
         let so_far = TrialModel {

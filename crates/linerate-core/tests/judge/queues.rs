@@ -94,7 +94,7 @@ fn reads_that_the_devices_hold_back_are_named_and_proved() {
     let of_16 = |reads_out| RdmaEnd { reads_out_most: 16, reads_in_most: 16, ..reads(reads_out) };
     let mut m = at(&of_16(1), 40.0, &[("reads", 1)], "read");
     let kind = kind("more-reads").expect("a kind");
-    let plan = kind.propose(&m, Direction::Forward, 0).expect("a trial");
+    let plan = propose(kind, &m, Direction::Forward, 0).expect("a trial");
     assert_eq!(plan.after.options.number("reads"), Some(2));
     tried(&mut m, "more-reads", 1.7);
     let limit = judge(&m).limits.remove(0);
@@ -102,11 +102,11 @@ fn reads_that_the_devices_hold_back_are_named_and_proved() {
     // As many as the devices have, or all of them: there is nothing to try.
     let most = |options: &[(&str, u64)]| {
         let m = at(&of_16(16), 40.0, options, "read");
-        kind.propose(&m, Direction::Forward, 0).is_none()
+        propose(kind, &m, Direction::Forward, 0).is_none()
     };
     assert!(most(&[("reads", 16)]) && most(&[]) && !most(&[("reads", 8)]));
     let unknown = at(&reads(1), 40.0, &[("reads", 1)], "read");
-    assert!(kind.propose(&unknown, Direction::Forward, 0).is_none());
+    assert!(propose(kind, &unknown, Direction::Forward, 0).is_none());
     // Who is to blame for the number.
     let words = |options: &[(&str, u64)]| {
         let cause = cause("rdma-read-depth").expect("a cause");
@@ -148,7 +148,7 @@ fn one_queue_pair_is_only_named_by_a_trial() {
     };
     assert_ne!(named(&m), Some(Certainty::Proved));
     let kind = kind("more-queue-pairs").expect("a kind");
-    let plan = kind.propose(&m, Direction::Forward, 0).expect("a trial");
+    let plan = propose(kind, &m, Direction::Forward, 0).expect("a trial");
     let of = |key| plan.after.options.number(key);
     assert_eq!((of("qps"), of("depth")), (Some(2), Some(64)));
     tried(&mut m, "more-queue-pairs", 1.5);

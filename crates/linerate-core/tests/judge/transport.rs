@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use linerate_core::causes::CAUSES;
+use linerate_core::factor::TRIALS;
 use linerate_core::transport::{RING, Setting, Transport};
-use linerate_core::trial::TRIALS;
 
 use super::*;
 
@@ -60,7 +60,7 @@ fn each_cause_that_applies_is_heard_and_no_other() {
 fn trials_change_only_what_a_transport_has() {
     let m = model(other());
     for kind in TRIALS {
-        let proposed = kind.propose(&m, Direction::Forward, 0).is_some();
+        let proposed = propose(kind, &m, Direction::Forward, 0).is_some();
         let applies = kind.factor.scope().includes(Transport::Other);
         assert!(!proposed || applies, "{}", kind.id);
     }

@@ -79,7 +79,7 @@ fn a_window_that_holds_more_than_the_path_needs_a_trial_that_half_of_it_is_none_
         assert_eq!(outcome(&m, "receive-window"), answer, "x{times}");
         for (id, trial) in [("receive-window", "half-window"), ("send-buffer", "half-send-buffer")]
         {
-            let plan = kind(trial).expect("a kind").propose(&m, Direction::Forward, 0);
+            let plan = propose(kind(trial).expect("a kind"), &m, Direction::Forward, 0);
             let plan = plan.expect("it can be tried");
             let about = cause(id).expect("a cause").is_about(&m, &plan);
             assert_eq!(about, proves, "{id} x{times}");
@@ -296,7 +296,7 @@ fn a_send_buffer_below_a_group_of_segments_takes_one_all_the_same() {
         let mut base = load();
         base.tcp.send_memory = Some(Bytes(memory));
         base.tcp.in_flight = Some(Bytes(64_000));
-        let plan = kind(id)?.propose(&model(base), Direction::Forward, 0);
+        let plan = propose(kind(id)?, &model(base), Direction::Forward, 0);
         Some(plan?.after.send_buffer?.0)
     };
     assert_eq!(asked("larger-send-buffer", 16_384), Some(128_000));

@@ -5,9 +5,10 @@ use linerate_core::metric::{self as m, Kind, Metric};
 use linerate_core::path::{Direction, Side};
 use linerate_core::plan::{Knobs, Pattern, Plan, Purpose, SetPlan, StepPlan};
 use linerate_core::record::{
-    ClockPair, Column, End, EndReadings, FORMAT, Histogram, Host, Record, Set, SetEnd, Start, Step,
-    Table, Total, TrialPlan,
+    ClockPair, Column, End, EndReadings, FORMAT, Host, Record, Set, SetEnd, Start, Step, Table,
+    Total, TrialPlan,
 };
+use linerate_core::stats::Histogram;
 use linerate_core::units::{Bytes, Nanos};
 
 /// A small generator of pseudo-random numbers (xorshift), the same on every machine.

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use linerate_core::facts::Gap;
 use linerate_core::plan::StepPlan;
-use linerate_core::record::{EndReadings, Histogram, Table, Total};
+use linerate_core::record::{EndReadings, Table, Total};
+use linerate_core::stats::Histogram;
 use linerate_core::units::{Bytes, Nanos, Rate};
 use linerate_sys::clock;
 

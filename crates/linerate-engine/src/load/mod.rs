@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use linerate_core::facts::Gap;
 use linerate_core::plan::Access;
-use linerate_core::record::{Exact, Table};
+use linerate_core::record::Table;
+use linerate_core::stats::Exact;
 use linerate_sys::ibverbs::Status;
 
 use crate::change::ChangeError;

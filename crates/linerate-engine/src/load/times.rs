@@ -1,7 +1,7 @@
 //! Round-trip times of one step.
 
 use hdrhistogram::Histogram;
-use linerate_core::record::Exact;
+use linerate_core::stats::Exact;
 
 use super::LoadError;
 

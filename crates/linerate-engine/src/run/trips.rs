@@ -227,7 +227,8 @@ impl Run<'_> {
 mod tests {
     use linerate_core::model::{SizeTrips, by_size};
     use linerate_core::plan::{Knobs, Pattern, SetPlan, StepPlan};
-    use linerate_core::record::{End, EndReadings, Exact, Histogram, Host, Set, Step};
+    use linerate_core::record::{End, EndReadings, Host, Set, Step};
+    use linerate_core::stats::{Exact, Histogram};
 
     use super::*;
     use crate::event::{Event, RunControl};

@@ -15,11 +15,11 @@ mod uncopied;
 use std::collections::BTreeMap;
 
 use linerate_core::model::derive;
-use linerate_core::path::{Direction, Place, Side};
+use linerate_core::path::{Certainty, Direction, Place, Side};
 use linerate_core::plan::{Knobs, Plan, Purpose};
 use linerate_core::record::{Record, Step};
 use linerate_core::units::{Bytes, Nanos, Rate};
-use linerate_core::verdict::{Answered, Certainty, Limit, Verdict, judge};
+use linerate_core::verdict::{Answered, Limit, Verdict, judge};
 use linerate_engine::event::{Event, RunControl, Sink};
 use linerate_engine::link::sim::noise::{Class, Random};
 use linerate_engine::link::sim::{Congestion, Cost, Sim, SimPath, Span};

@@ -16,7 +16,8 @@ use linerate_core::metric::{
 use linerate_core::parse::datagram::{DATAGRAM_MAX, HEADER_LEN, Header, Kind};
 use linerate_core::path::{Direction, Side};
 use linerate_core::plan::Knobs;
-use linerate_core::record::{EndReadings, Histogram};
+use linerate_core::record::EndReadings;
+use linerate_core::stats::Histogram;
 use linerate_core::units::{Bytes, Nanos, Rate};
 use linerate_engine::end::Running;
 use linerate_engine::load::LoadError;

@@ -1,8 +1,9 @@
 //! The outcome of a demonstration as one line of JSON, for those who score many.
 
+use linerate_core::path::Certainty;
 use linerate_core::plan::Purpose;
 use linerate_core::record::{Record, Step};
-use linerate_core::verdict::{Certainty, Disturbance, Limit};
+use linerate_core::verdict::{Disturbance, Limit};
 use linerate_lab::{Cell, Fault};
 use serde::{Deserialize, Serialize};
 

@@ -1,8 +1,8 @@
 //! Compares the named cause with the planted fault.
 
 use linerate_core::causes::cause;
-use linerate_core::path::{Direction, Measure, Place, Slowness};
-use linerate_core::verdict::{Certainty, Decided, Disturbance, Entry, Limit};
+use linerate_core::path::{Certainty, Direction, Measure, Place, Slowness};
+use linerate_core::verdict::{Decided, Disturbance, Entry, Limit};
 use linerate_lab::{Cell, HEALTHY};
 use serde::{Deserialize, Serialize};
 

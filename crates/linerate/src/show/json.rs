@@ -10,12 +10,10 @@ use linerate_core::advice::Advice;
 use linerate_core::facts::Gap;
 use linerate_core::figure::Summary;
 use linerate_core::model::{DirectionModel, Latency, Load, Model};
-use linerate_core::path::{Direction, Measure, Place, Side, Stage};
+use linerate_core::path::{Certainty, Direction, Measure, Place, Side, Stage};
 use linerate_core::plan::Handover;
 use linerate_core::record::{Host, Record};
-use linerate_core::verdict::{
-    Certainty, Decided, Disturbance, Entry, Limit, Unknown, Verdict, headline,
-};
+use linerate_core::verdict::{Decided, Disturbance, Entry, Limit, Unknown, Verdict, headline};
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -5,8 +5,7 @@
 
 use std::fmt::Write as _;
 
-use linerate_core::record::Histogram;
-use linerate_core::stats::{middle, moments, percentile, samples};
+use linerate_core::stats::{Histogram, middle, moments, percentile, samples};
 use linerate_core::units::{Bytes, Nanos};
 
 /// The tool in whose form round trips are told.
@@ -148,7 +147,7 @@ fn sockperf(text: &mut String, one: &Timed<'_>, whole: bool) {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::record::Exact;
+    use linerate_core::stats::Exact;
 
     use super::*;
 

@@ -216,9 +216,9 @@ impl<W: Write + Send + 'static> Sink for Progress<W> {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::path::{Measure, Place, Stage};
+    use linerate_core::path::{Certainty, Measure, Place, Stage};
     use linerate_core::plan::{Purpose, StepPlan};
-    use linerate_core::verdict::{Certainty, Limit};
+    use linerate_core::verdict::Limit;
 
     use std::time::Duration;
 

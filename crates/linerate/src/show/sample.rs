@@ -6,12 +6,12 @@ use linerate_core::facts::pci::{Buses, Device, Link, PortKind, find_parents};
 use linerate_core::facts::route::Route;
 use linerate_core::facts::{HostFacts, Port};
 use linerate_core::model::{Ceiling, DirectionModel, Estimate, Latency, Load, Model, TrialModel};
-use linerate_core::path::{Direction, Measure, Place, Side, Stage};
+use linerate_core::path::{Certainty, Direction, Measure, Place, Side, Stage};
 use linerate_core::plan::{Knobs, Plan};
 use linerate_core::record::{End, FORMAT, Host, Record, Start, TrialPlan};
 use linerate_core::stats::Interval;
 use linerate_core::units::{Nanos, Rate, Transfers};
-use linerate_core::verdict::{Answered, Certainty, Decided, Disturbance, Limit, Unknown, Verdict};
+use linerate_core::verdict::{Answered, Decided, Disturbance, Limit, Unknown, Verdict};
 
 pub(crate) type Result = (Record, Model, Verdict);
 

@@ -5,14 +5,15 @@ use linerate_core::facts::HostFacts;
 use linerate_core::figure::{MESSAGES, OPERATIONS, RETRANSMITS, Subject, Summary};
 use linerate_core::metric::{self as m, Metric};
 use linerate_core::model::derive;
-use linerate_core::path::{Direction, Measure, Side};
+use linerate_core::path::{Certainty, Direction, Measure, Side};
 use linerate_core::plan::{Knobs, Pattern, Plan, Purpose, SetPlan, StepPlan};
 use linerate_core::record::{
-    Column, End, EndReadings, FORMAT, Histogram, Host, Record, Set, SetEnd, Start, Step, Table,
-    Total, TrialPlan,
+    Column, End, EndReadings, FORMAT, Host, Record, Set, SetEnd, Start, Step, Table, Total,
+    TrialPlan,
 };
+use linerate_core::stats::Histogram;
 use linerate_core::units::{Bytes, Nanos};
-use linerate_core::verdict::{Certainty, judge};
+use linerate_core::verdict::judge;
 
 use super::Cell;
 

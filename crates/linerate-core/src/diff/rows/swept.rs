@@ -6,9 +6,9 @@ use crate::diff::basis::carrier;
 use crate::figure::Value;
 use crate::model::{by_size, idle_round_trips, is_by_size};
 use crate::plan::Pattern;
-use crate::record::{Histogram, Record};
+use crate::record::Record;
 use crate::reported::Carrier;
-use crate::stats::percentile_ci;
+use crate::stats::{Histogram, percentile_ci};
 use crate::units::Bytes;
 
 /// The sizes of a sweep of round trips; of another run the round trips of the idle path.

@@ -9,8 +9,8 @@ use crate::advice::{Advice, Step};
 use crate::ceiling::infiniband::Speed;
 use crate::facts::board;
 use crate::facts::infiniband::{Guid, LinkState, PhysicalState};
+use crate::path::Certainty;
 use crate::units::Rate;
-use crate::verdict::Certainty;
 
 /// This host's port without a link.
 pub(super) fn unplugged(network: &Network) -> Vec<Finding> {

@@ -7,8 +7,8 @@ use super::Finding;
 use super::credits::holds_up;
 use super::errors::rate;
 use crate::advice::Advice;
+use crate::path::Certainty;
 use crate::units::Rate;
-use crate::verdict::Certainty;
 
 /// Most pairs of joined nodes for which cascades are looked for: the search takes the square of it.
 const LARGEST: usize = 5_000;

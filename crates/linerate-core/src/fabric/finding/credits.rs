@@ -8,7 +8,7 @@ use super::super::network::{Network, Port, PortAt};
 use super::Finding;
 use super::errors::{Rise, rate};
 use crate::advice::{Advice, Step};
-use crate::verdict::Certainty;
+use crate::path::Certainty;
 
 /// Share of the time that a port must wait. Each burst of two senders to one receiver makes ports wait for a moment, so
 /// that some percent are normal on a network in use. A port that waits for a third of the time cannot send at the rate

@@ -4,8 +4,8 @@ use super::super::mad::counters::{COUNTERS, Counted, Counters};
 use super::super::network::{Network, Port, PortAt};
 use super::Finding;
 use crate::advice::{Advice, Step};
+use crate::path::Certainty;
 use crate::units::{Nanos, Rate};
-use crate::verdict::Certainty;
 
 /// Share of bits that a link may damage.
 //= InfiniBand Architecture Specification 1.4, volume 2: a bit error ratio of at most 1e-12

@@ -7,7 +7,7 @@ use super::super::network::{Network, Node, Port, PortAt, Silence, Why};
 use super::Finding;
 use crate::advice::{Advice, Step};
 use crate::facts::infiniband::Guid;
-use crate::verdict::Certainty;
+use crate::path::Certainty;
 
 /// Nodes that share a GUID with another one: two ports with working links lead to the same port of the same node.
 pub(super) fn doubled(network: &Network) -> Vec<Finding> {

@@ -8,7 +8,7 @@ use super::super::network::{Network, Port, PortAt};
 use super::Finding;
 use crate::advice::{Advice, Step};
 use crate::facts::infiniband::{Guid, LinkState, commands_of_manager};
-use crate::verdict::Certainty;
+use crate::path::Certainty;
 
 /// What is known of the manager of this network.
 enum Known {

@@ -6,7 +6,7 @@ use super::super::network::{Network, Port, PortAt};
 use super::Finding;
 use crate::advice::Advice;
 use crate::facts::infiniband::PhysicalState;
-use crate::verdict::Certainty;
+use crate::path::Certainty;
 
 /// Switches that must agree on how the missing link should be.
 const SIBLINGS: usize = 2;

@@ -6,7 +6,7 @@ use super::super::network::{Network, Port, PortAt};
 use super::Finding;
 use crate::advice::Advice;
 use crate::facts::infiniband::Guid;
-use crate::verdict::Certainty;
+use crate::path::Certainty;
 
 /// Whether two ports may talk: they share a partition, and one of both is a full member of it.
 pub(super) fn may_talk(a: &[PartitionKey], b: &[PartitionKey]) -> bool {

@@ -18,8 +18,9 @@ use linerate_core::figure::{
 use linerate_core::model::{Counted, Estimate, MemoryLoad};
 use linerate_core::path::{Direction, Side};
 use linerate_core::plan::Handover;
-use linerate_core::record::{Histogram, SetEnd};
+use linerate_core::record::SetEnd;
 use linerate_core::search::Search;
+use linerate_core::stats::Histogram;
 use linerate_core::transport::Options;
 use linerate_core::units::{Bytes, Nanos, Rate};
 use schemars::JsonSchema;

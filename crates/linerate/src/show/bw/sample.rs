@@ -9,9 +9,8 @@ use linerate_core::metric::{
 use linerate_core::model::Owner;
 use linerate_core::path::Direction;
 use linerate_core::plan::{Access, Pattern, Purpose};
-use linerate_core::record::{
-    Column, End, EndReadings, Histogram, Record, SetEnd, Step, Table, Total,
-};
+use linerate_core::record::{Column, End, EndReadings, Record, SetEnd, Step, Table, Total};
+use linerate_core::stats::Histogram;
 use linerate_core::units::{Bytes, Nanos, Rate, Transfers};
 use linerate_engine::store::Store;
 

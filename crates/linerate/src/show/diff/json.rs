@@ -5,9 +5,8 @@
 use linerate_core::diff::{
     Change, Diff, DisturbanceChange, Fate, FigureChange, Judged, LimitChange, Outcome, RowChange,
 };
-use linerate_core::path::{Measure, Side};
+use linerate_core::path::{Certainty, Measure, Side};
 use linerate_core::record::End;
-use linerate_core::verdict::Certainty;
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -7,10 +7,9 @@ use linerate_core::diff::{
 use linerate_core::figure::{
     CPU, Figure, GOODPUT, LATENCY, RETRANSMITS, Subject, Summary, Unit, Value,
 };
-use linerate_core::path::{Direction, Side};
+use linerate_core::path::{Certainty, Direction, Side};
 use linerate_core::stats::Interval;
 use linerate_core::units::Bytes;
-use linerate_core::verdict::Certainty;
 
 use super::super::sample;
 use super::Compared;

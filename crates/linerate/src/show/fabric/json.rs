@@ -9,8 +9,8 @@ use linerate_core::fabric::mad::node::NodeKind;
 use linerate_core::fabric::mad::subnet::{ManagerInfo, ManagerState};
 use linerate_core::fabric::network::{Node, Port, PortAt};
 use linerate_core::facts::infiniband::{LinkState, PhysicalState};
+use linerate_core::path::Certainty;
 use linerate_core::units::Nanos;
-use linerate_core::verdict::Certainty;
 use schemars::JsonSchema;
 use serde::Serialize;
 

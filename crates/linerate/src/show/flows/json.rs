@@ -8,9 +8,9 @@ use std::net::SocketAddr;
 use linerate_core::advice::Advice;
 use linerate_core::facts::Gap;
 use linerate_core::model::{Load, Owner};
-use linerate_core::path::Direction;
+use linerate_core::path::{Certainty, Direction};
 use linerate_core::units::{Bytes, Nanos};
-use linerate_core::verdict::{Answered, Certainty, Disturbance, Limit};
+use linerate_core::verdict::{Answered, Disturbance, Limit};
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -2,12 +2,12 @@
 
 use linerate_core::explain::{Explained, Headline, Next, Remark, Table};
 use linerate_core::facts::odd::Oddity;
-use linerate_core::path::{Direction, Side};
+use linerate_core::path::{Certainty, Direction, Side};
 use linerate_core::reported::{
     Access, Carrier, Counted, Disk, DiskRow, Does, SizeRow, Source, Transfer, Trip,
 };
 use linerate_core::units::{Nanos, Rate};
-use linerate_core::verdict::{Certainty, Limit, Unknown};
+use linerate_core::verdict::{Limit, Unknown};
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -5,10 +5,10 @@ use std::fmt::Write;
 
 use linerate_core::causes::CAUSES;
 use linerate_core::model::Estimate;
-use linerate_core::path::{Direction, Place, Stage};
+use linerate_core::path::{Certainty, Direction, Place, Stage};
 use linerate_core::stats::Interval;
 use linerate_core::units::EXACT;
-use linerate_core::verdict::{Certainty, Disturbance, Limit};
+use linerate_core::verdict::{Disturbance, Limit};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Serialize, Serializer};
 

@@ -6,8 +6,8 @@
 use linerate_core::facts::Gap;
 use linerate_core::path::Direction;
 use linerate_core::plan::Handover;
-use linerate_core::record::{Histogram, Record};
-use linerate_core::stats::{moments, percentile_ci};
+use linerate_core::record::Record;
+use linerate_core::stats::{Histogram, moments, percentile_ci};
 use linerate_core::transport::{Options, PatternKind, TRANSPORTS};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;

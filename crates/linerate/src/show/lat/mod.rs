@@ -13,8 +13,8 @@ use linerate_core::model::{
 };
 use linerate_core::path::{Direction, Side};
 use linerate_core::plan::{Knobs, Pattern};
-use linerate_core::record::{Histogram, Record};
-use linerate_core::stats::samples;
+use linerate_core::record::Record;
+use linerate_core::stats::{Histogram, samples};
 use linerate_core::transport::{self, Options};
 use linerate_core::units::{Bytes, Nanos};
 

@@ -1,8 +1,7 @@
 //! The kept records, as one JSON document. Its schema is made from `Output`.
 
-use linerate_core::path::Direction;
+use linerate_core::path::{Certainty, Direction};
 use linerate_core::record::{RecordKind, Start};
-use linerate_core::verdict::Certainty;
 use schemars::JsonSchema;
 use serde::Serialize;
 

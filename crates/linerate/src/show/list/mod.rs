@@ -4,10 +4,10 @@ pub(super) mod json;
 mod text;
 
 use linerate_core::figure::{GOODPUT, LATENCY, Subject, Summary};
-use linerate_core::path::{Direction, Measure};
+use linerate_core::path::{Certainty, Direction, Measure};
 use linerate_core::record::{End, Record, Start};
 use linerate_core::units::Bytes;
-use linerate_core::verdict::{Certainty, Verdict};
+use linerate_core::verdict::Verdict;
 
 pub use json::{FORMAT, SCHEMA, json};
 pub(crate) use text::page;

@@ -8,8 +8,8 @@ use std::cmp::Reverse;
 use linerate_core::diff::Judged;
 use linerate_core::figure::{Figure, GOODPUT, Spread, Subject, Summary};
 use linerate_core::model::far_slower;
-use linerate_core::path::{Direction, Slowness};
-use linerate_core::verdict::{Certainty, Disturbance, Entry, Limit, entries};
+use linerate_core::path::{Certainty, Direction, Slowness};
+use linerate_core::verdict::{Disturbance, Entry, Limit, entries};
 
 pub use json::{FORMAT, SCHEMA, json};
 pub(crate) use text::{run, summary};

@@ -1,8 +1,8 @@
 //! The trials and their results.
 
+use linerate_core::factor;
 use linerate_core::model::{Model, TrialModel};
 use linerate_core::transport::Transport;
-use linerate_core::trial;
 use linerate_core::units::Rate;
 
 use super::super::document::Item;
@@ -27,7 +27,7 @@ pub(super) fn tried(doc: &mut Document, model: &Model) {
 
 /// The change of the trial, and its effects on goodput, on retransmissions or loss, and on round trips.
 fn told(trial: &TrialModel, transport: Transport) -> String {
-    let what = trial::kind(&trial.plan.kind).map_or("a change", |kind| kind.change);
+    let what = factor::kind(&trial.plan.kind).map_or("a change", |kind| kind.change);
     let slices = words::count(u64::from(trial.slices), "slice");
     let Some(effect) = trial.effect else {
         return format!("{what}: too few measurements for a result, {slices}");

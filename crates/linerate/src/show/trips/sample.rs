@@ -2,10 +2,9 @@
 
 use super::super::fitted::Agreement;
 use linerate_core::facts::Gap;
-use linerate_core::model::SizeTrips;
-use linerate_core::model::hardware;
+use linerate_core::model::{SizeTrips, hardware};
 use linerate_core::plan::Knobs;
-use linerate_core::record::{Exact, Histogram};
+use linerate_core::stats::{Exact, Histogram};
 use linerate_core::transport::Options;
 use linerate_core::units::{Bytes, Nanos};
 

@@ -1,7 +1,6 @@
 //! Round trips by message size, for people.
 
-use linerate_core::record::Histogram;
-use linerate_core::stats::{middle, moments, percentile, samples};
+use linerate_core::stats::{Histogram, middle, moments, percentile, samples};
 use linerate_core::units::{Bytes, Nanos};
 
 use super::super::bw::text::unknown;
