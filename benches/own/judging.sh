@@ -26,7 +26,7 @@ build() { # FOLDER TARGET
 trap 'git worktree remove --force "$old"' EXIT
 example=crates/linerate-engine/examples/growing.rs
 # An older core has no deriver: it derived the whole record each time.
-if grep -rq 'struct Deriver' "$old/crates/linerate-core/src/model"; then
+if grep -rq 'struct Deriver' "$old/crates/linerate-judge/src/model"; then
     cp "$example" "$old/$example"
 else
     sed -e 's/{Deriver, Model, effect, latency_of}/{Model, effect}/' "$example" >"$old/$example"
@@ -60,7 +60,7 @@ fi
 grep -rq 'enum Slowness' "$old/crates/linerate-core/src" ||
     sed -i -e 's/path::Slowness/path::Measure/' -e 's/Slowness::Rate/Measure::Goodput/' "$old/$example"
 # Before there was a module `path`.
-[[ -e $old/crates/linerate-core/src/path.rs ]] ||
+[[ -e $old/crates/linerate-plan/src/path.rs ]] ||
     sed -i -e 's/path::Measure/verdict::Measure/' -e 's/path::Direction/plan::Direction/' "$old/$example"
 build . "$target"
 build "$old" "$target/judging/target"

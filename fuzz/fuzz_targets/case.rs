@@ -1,7 +1,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use linerate_core::case::{Case, answer, check_figures, reported};
+use linerate_explain::case::{Case, answer, check_figures, reported};
 
 fuzz_target!(|input: (&str, &str)| {
     let (text, set) = input;

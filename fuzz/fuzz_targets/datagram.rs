@@ -1,9 +1,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use linerate_core::parse::datagram::{Header, datagrams};
-use linerate_core::stats::Arrivals;
-use linerate_core::wire::knock::{Knock, Place};
+use linerate_facts::parse::datagram::{Header, datagrams};
+use linerate_units::stats::Arrivals;
+use linerate_record::wire::knock::{Knock, Place};
 
 // What one receive may give, with the tag of the stream and without.
 fuzz_target!(|bytes: &[u8]| {

@@ -1,11 +1,11 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use linerate_core::explain::{Material, explain};
-use linerate_core::facts::Inventory;
-use linerate_core::path::{Direction, Side};
-use linerate_core::reported::{Carrier, Counted, Measured, Outcome, Source, Tool, Transfer};
-use linerate_core::units::Rate;
+use linerate_explain::{Material, explain};
+use linerate_facts::Inventory;
+use linerate_plan::path::{Direction, Side};
+use linerate_record::reported::{Carrier, Counted, Measured, Outcome, Source, Tool, Transfer};
+use linerate_units::Rate;
 use linerate_import::{merge, read};
 
 /// Longest note, in bytes.

@@ -1,7 +1,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use linerate_core::iperf3::{
+use linerate_record::iperf3::{
     Header, Intake, Params, Refusal, Results, State, Width, answer, is_answer, length,
 };
 

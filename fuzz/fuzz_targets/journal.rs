@@ -1,7 +1,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use linerate_core::change::journal;
+use linerate_plan::change::journal;
 
 fuzz_target!(|bytes: &[u8]| {
     if let Ok(entries) = journal(bytes) {

@@ -1,10 +1,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use linerate_core::fabric::finding::find;
-use linerate_core::fabric::mad::LEN;
-use linerate_core::fabric::walk::{OUTSTANDING, PARTS, Walk};
-use linerate_core::units::Nanos;
+use linerate_fabric::finding::find;
+use linerate_fabric::mad::LEN;
+use linerate_fabric::walk::{OUTSTANDING, PARTS, Walk};
+use linerate_units::Nanos;
 
 /// Bytes of a reply's data that one step takes from the input.
 const STEP: usize = 72;

@@ -1,8 +1,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use linerate_core::facts::nic::counted;
-use linerate_core::parse::{
+use linerate_facts::nic::counted;
+use linerate_facts::parse::{
     address, driver, ethtool, genetlink, link, netdev, netlink, qdisc, route, shaping, sock_diag,
 };
 

@@ -4,14 +4,14 @@ use std::str::FromStr as _;
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use linerate_core::model::derive;
-use linerate_core::record::{EndReadings, Record, frame};
-use linerate_core::verdict::judge;
-use linerate_core::wire::chunk::Assembler;
-use linerate_core::wire::limits::{PlanLimits, Taken};
-use linerate_core::wire::message::{Answer, Ask};
-use linerate_core::wire::preamble::{Hello, Reply};
-use linerate_core::wire::proof::Claim;
+use linerate_judge::model::derive;
+use linerate_record::{EndReadings, Record, frame};
+use linerate_judge::verdict::judge;
+use linerate_record::wire::chunk::Assembler;
+use linerate_record::wire::limits::{PlanLimits, Taken};
+use linerate_record::wire::message::{Answer, Ask};
+use linerate_record::wire::preamble::{Hello, Reply};
+use linerate_record::wire::proof::Claim;
 use linerate_engine::peer::address::Target;
 use linerate_engine::peer::keys::Key;
 

@@ -1,7 +1,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use linerate_core::parse::{
+use linerate_facts::parse::{
     cgroup, cpu_stat, cpuinfo, infiniband, interrupts, meminfo, modules, mounts, pci_config,
     pressure, proc_stat, schedstat, smbios, snmp, softnet, sysctl, sysfs, task_stat,
 };

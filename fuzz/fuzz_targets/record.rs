@@ -1,9 +1,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use linerate_core::model::derive;
-use linerate_core::record::frame;
-use linerate_core::verdict::judge;
+use linerate_judge::model::derive;
+use linerate_record::frame;
+use linerate_judge::verdict::judge;
 
 /// The bytes as frames with the lengths and checksums that belong to them: mutations alone hardly ever hit one.
 /// Each begins with its kind and its length.

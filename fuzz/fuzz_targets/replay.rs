@@ -4,10 +4,10 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
-use linerate_core::facts::odd;
-use linerate_core::model::flow;
-use linerate_core::units::Nanos;
-use linerate_core::verdict::judge;
+use linerate_facts::odd;
+use linerate_judge::model::flow;
+use linerate_units::Nanos;
+use linerate_judge::verdict::judge;
 use linerate_engine::host::{
     Captured, Flows, Replay, Sources, Wanted, Watch, facts, interrupts, inventory, network, storage,
 };

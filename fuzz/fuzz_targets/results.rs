@@ -1,9 +1,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use linerate_core::explain::{Material, explain};
-use linerate_core::path::Side;
-use linerate_core::reported::{Measured, Outcome, Source};
+use linerate_explain::{Material, explain};
+use linerate_plan::path::Side;
+use linerate_record::reported::{Measured, Outcome, Source};
 use linerate_import::read;
 
 /// Longest note, in bytes.

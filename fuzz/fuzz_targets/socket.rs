@@ -1,7 +1,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use linerate_core::parse::{control, mem_info, run::Mark, tcp_info, zerocopy};
+use linerate_facts::parse::{control, mem_info, run::Mark, tcp_info, zerocopy};
 
 fuzz_target!(|bytes: &[u8]| {
     let _ = tcp_info::values(bytes).count();

@@ -1,7 +1,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use linerate_core::units::{Bytes, Nanos, Rate};
+use linerate_units::{Bytes, Nanos, Rate};
 
 fuzz_target!(|text: &str| {
     if let Ok(bytes) = text.parse::<Bytes>() {

@@ -6,14 +6,14 @@
 use std::fmt::Debug;
 use std::path::Path;
 
-use linerate_core::case::{Case, answer, measured};
-use linerate_core::facts::nic::{Bond, Nic, Stack};
-use linerate_core::facts::pci::{Buses, Device, Link, Payload, PortKind, find_parents};
-use linerate_core::facts::route::Route;
-use linerate_core::facts::usb::Hub;
-use linerate_core::model::derive;
-use linerate_core::record::{Record, frame};
-use linerate_core::units::{Rate, Transfers};
+use linerate_explain::case::{Case, answer, measured};
+use linerate_facts::nic::{Bond, Nic, Stack};
+use linerate_facts::pci::{Buses, Device, Link, Payload, PortKind, find_parents};
+use linerate_facts::route::Route;
+use linerate_facts::usb::Hub;
+use linerate_judge::model::derive;
+use linerate_record::{Record, frame};
+use linerate_units::{Rate, Transfers};
 
 /// A name for hardware, and the route with its ports.
 type Dress = (&'static str, fn() -> Route);
@@ -97,7 +97,7 @@ fn of_case(text: &str) {
             Ok(answer) => {
                 lines("resource", &answer.path.resources);
                 lines("group", &answer.path.groups);
-                for way in linerate_core::path::Direction::ALL {
+                for way in linerate_plan::path::Direction::ALL {
                     lines(way.name(), &answer.ceilings(way));
                 }
                 println!("{:?}", (&answer.forward, &answer.reverse, &answer.both, &answer.floor));

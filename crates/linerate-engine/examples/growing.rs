@@ -9,12 +9,12 @@ use std::hint::black_box;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use linerate_core::model::{Deriver, Model, effect, latency_of};
-use linerate_core::path::Slowness;
-use linerate_core::plan::Purpose;
-use linerate_core::record::{Record, Step};
-use linerate_core::verdict::{decides, judge, next_trials};
 use linerate_engine::store::Store;
+use linerate_judge::model::{Deriver, Model, effect, latency_of};
+use linerate_judge::verdict::{decides, judge, next_trials};
+use linerate_plan::Purpose;
+use linerate_plan::path::Slowness;
+use linerate_record::{Record, Step};
 
 /// How often the record grows.
 const TIMES: usize = 21;

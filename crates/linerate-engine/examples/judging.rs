@@ -3,7 +3,7 @@
 //!
 //! `cargo run --release -p linerate-engine --example judging [STREAMS ROWS | FILE]`
 
-#[path = "../../linerate-core/tests/sample/mod.rs"]
+#[path = "../../linerate-record/tests/sample/mod.rs"]
 mod sample;
 
 use std::error::Error;
@@ -11,10 +11,10 @@ use std::hint::black_box;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use linerate_core::model::derive;
-use linerate_core::record::{Record, frame};
-use linerate_core::verdict::judge;
 use linerate_engine::store::Store;
+use linerate_judge::model::derive;
+use linerate_judge::verdict::judge;
+use linerate_record::{Record, frame};
 
 /// How often each is done.
 const TIMES: usize = 20;

@@ -7,15 +7,15 @@ use std::error::Error;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
-use linerate_core::metric::WORKER_OPS;
-use linerate_core::path::{Direction, Side};
-use linerate_core::plan::{Knobs, Pattern, Purpose, SetPlan, StepPlan};
-use linerate_core::record::EndReadings;
-use linerate_core::units::Nanos;
 use linerate_engine::end::LocalEnd;
 use linerate_engine::host::Live;
 use linerate_engine::load::BATCH;
 use linerate_engine::load::transport::NoLines;
+use linerate_facts::metric::WORKER_OPS;
+use linerate_plan::path::{Direction, Side};
+use linerate_plan::{Knobs, Pattern, Purpose, SetPlan, StepPlan};
+use linerate_record::EndReadings;
+use linerate_units::Nanos;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 

@@ -2,15 +2,15 @@
 //!
 //! `cargo run --release -p linerate-engine --example record_size [STREAMS ROWS]`
 
-#[path = "../../linerate-core/tests/sample/mod.rs"]
+#[path = "../../linerate-record/tests/sample/mod.rs"]
 mod sample;
 
 use std::error::Error;
 use std::time::Instant;
 
-use linerate_core::record::frame;
 use linerate_engine::event::{Event, Sink};
 use linerate_engine::store::Store;
+use linerate_record::frame;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut args = std::env::args().skip(1);

@@ -11,16 +11,15 @@
 mod support;
 
 use std::error::Error;
-use std::fs;
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, thread};
 
-use linerate_core::metric::WORKER_BYTES;
-use linerate_core::path::Direction;
-use linerate_core::plan::Knobs;
-use linerate_core::record::{EndReadings, Table};
-use linerate_core::stats::rounds_ratio;
 use linerate_engine::end::Running;
+use linerate_facts::metric::WORKER_BYTES;
+use linerate_plan::Knobs;
+use linerate_plan::path::Direction;
+use linerate_record::{EndReadings, Table};
+use linerate_units::stats::rounds_ratio;
 use support::{Pair, step, stream};
 
 /// Default pairs and streams.

@@ -13,16 +13,16 @@ mod step;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use linerate_core::change::HostChange;
-use linerate_core::facts::HostFacts;
-use linerate_core::facts::nic::Nic;
-use linerate_core::facts::rdma::RdmaEnd;
-use linerate_core::path::Side;
-use linerate_core::plan::{Access, Pattern, SetPlan, StepPlan};
-use linerate_core::record::SetEnd;
-use linerate_core::transport::{FarEnd, TransportInfo};
-use linerate_core::units::Bytes;
+use linerate_facts::HostFacts;
+use linerate_facts::nic::Nic;
+use linerate_facts::rdma::RdmaEnd;
+use linerate_plan::change::HostChange;
+use linerate_plan::path::Side;
+use linerate_plan::transport::{FarEnd, TransportInfo};
+use linerate_plan::{Access, Pattern, SetPlan, StepPlan};
+use linerate_record::SetEnd;
 use linerate_sys::thread;
+use linerate_units::Bytes;
 
 use self::lane::Lane;
 pub use self::running::Running;

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use linerate_core::facts::Gap;
-use linerate_core::path::{Direction, Side};
-use linerate_core::plan::StepPlan;
-use linerate_core::record::{Host, Set, Start, Step, TrialPlan};
-use linerate_core::units::{Nanos, Rate};
-use linerate_core::verdict::Limit;
+use linerate_facts::Gap;
+use linerate_judge::verdict::Limit;
+use linerate_plan::StepPlan;
+use linerate_plan::path::{Direction, Side};
+use linerate_record::{Host, Set, Start, Step, TrialPlan};
+use linerate_units::{Nanos, Rate};
 
 /// Events of a run, in order.
 #[derive(Debug)]
@@ -61,7 +61,7 @@ pub enum Event<'a> {
         gap: &'a Gap,
     },
     /// The run has ended. This is the last event.
-    Ended(&'a linerate_core::record::End),
+    Ended(&'a linerate_record::End),
 }
 
 /// The severity of a notice.

@@ -1,8 +1,8 @@
 //! A table of readings while it grows, row by row.
 
-use linerate_core::facts::Gap;
-use linerate_core::metric::Metric;
-use linerate_core::record::{Column, Growing, Table};
+use linerate_facts::Gap;
+use linerate_facts::metric::Metric;
+use linerate_record::{Column, Growing, Table};
 
 /// Rows of one source about one subject. The first row determines the columns. A table has no holes: it ends before
 /// the first row that lacks a column.
@@ -90,7 +90,7 @@ impl Sheet {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::metric::{TCP_CWND, TCP_MIN_RTT, TCP_RTT};
+    use linerate_facts::metric::{TCP_CWND, TCP_MIN_RTT, TCP_RTT};
 
     use super::*;
 

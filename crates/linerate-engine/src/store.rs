@@ -16,8 +16,8 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use linerate_core::record::frame::{self, Damage, FrameError};
-use linerate_core::record::{Record, Start};
+use linerate_record::frame::{self, Damage, FrameError};
+use linerate_record::{Record, Start};
 
 pub use recorder::{Recorder, stamp};
 

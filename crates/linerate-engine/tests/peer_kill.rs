@@ -7,29 +7,27 @@
     reason = "a test without the harness, which the lint does not take for one"
 )]
 
-use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, thread};
 
-use linerate_core::path::{Direction, Side};
-use linerate_core::plan::{Knobs, Pattern, Purpose, SetPlan, StepPlan};
-use linerate_core::units::Nanos;
 use linerate_engine::host::{Machine, Query, SocketQuery};
-use linerate_engine::link::StepControl;
-use linerate_engine::link::{Link, LinkError};
+use linerate_engine::link::{Link, LinkError, StepControl};
 use linerate_engine::peer::Stop;
 use linerate_engine::peer::address::Target;
 use linerate_engine::peer::client::{Client, ClientOptions};
 use linerate_engine::peer::keys::Key;
 use linerate_engine::peer::server::{Limits, Log, Server, ServerOptions};
+use linerate_plan::path::{Direction, Side};
+use linerate_plan::{Knobs, Pattern, Purpose, SetPlan, StepPlan};
 use linerate_test::program::{self, outcome_of};
 use linerate_test::skip;
+use linerate_units::Nanos;
 
 /// Names that start with `long::` are left to `./test.sh --long`.
 const CASES: [(&str, fn()); 4] = [

@@ -3,7 +3,7 @@
 //! A transfer (`usec/xfer`) is half a round trip, and the rate is the size over that time.
 //= https://github.com/ofiwg/libfabric, util/pingpong.c, show_perf
 
-use linerate_core::reported::{Carrier, Setup, SizeRow, Sizes, Tool, Trip};
+use linerate_record::reported::{Carrier, Setup, SizeRow, Sizes, Tool, Trip};
 
 use crate::format::{Evidence, Format, Found, Holds, Section};
 use crate::scaled::{MICRO, Notes, body, bytes, count, lines, nanos, number, rate};

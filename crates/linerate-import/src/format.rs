@@ -1,7 +1,7 @@
 //! One format: how it is recognised, how it is read, and what is documented about it.
 
-use linerate_core::facts::Inventory;
-use linerate_core::reported::{Measured, Note, Outcome, Sizes, Tool};
+use linerate_facts::Inventory;
+use linerate_record::reported::{Measured, Note, Outcome, Sizes, Tool};
 
 /// What an output has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 //! `Mbytes/sec` is 10^6 bytes from version 2018 on and 2^20 before: size and time prove which.
 //= https://github.com/intel/mpi-benchmarks, src_cpp and src_c: releases up to 4.1 divide by 2^20
 
-use linerate_core::reported::{Carrier, Measured, Outcome, Setup, SizeRow, Sizes, Tool, Trip};
-use linerate_core::units::Bytes;
+use linerate_record::reported::{Carrier, Measured, Outcome, Setup, SizeRow, Sizes, Tool, Trip};
+use linerate_units::Bytes;
 
 use crate::format::{Evidence, Format, Found, Holds, Section};
 use crate::launch::hosts;

@@ -1,7 +1,7 @@
 //! What the command of iperf 2 or iperf3 says of a transfer.
 
-use linerate_core::reported::{Carrier, Transfer};
-use linerate_core::units::{Bytes, Rate};
+use linerate_record::reported::{Carrier, Transfer};
+use linerate_units::{Bytes, Rate};
 
 use crate::iperf_row::number;
 use crate::launch::{behind, bound};
@@ -65,8 +65,8 @@ fn scaled(text: &str, step: f64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_core::path::Direction;
-    use linerate_core::reported::Counted;
+    use linerate_plan::path::Direction;
+    use linerate_record::reported::Counted;
 
     #[test]
     fn options_are_facts_of_a_transfer() {

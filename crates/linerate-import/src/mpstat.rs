@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use linerate_core::reported::{CpuTime, Measured, Outcome, Tool};
+use linerate_record::reported::{CpuTime, Measured, Outcome, Tool};
 
 use crate::format::{Evidence, Format, Found, Holds, Section};
 use crate::text::{command, run};

@@ -1,6 +1,6 @@
 //! The report of `mtr`: the answers of each hop of a path.
 
-use linerate_core::reported::{Hop, Measured, Outcome, SizeRow, Tool};
+use linerate_record::reported::{Hop, Measured, Outcome, SizeRow, Tool};
 
 use crate::format::{Evidence, Format, Found, Holds, Section};
 use crate::scaled::{MILLI, count, nanos, number, quoted};

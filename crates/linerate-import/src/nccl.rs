@@ -4,8 +4,8 @@
 //! it is the one to hold against a link.
 //= https://github.com/NVIDIA/nccl-tests, doc/PERFORMANCE.md
 
-use linerate_core::reported::{Carrier, Measured, Outcome, Setup, SizeRow, Sizes, Tool, Trip};
-use linerate_core::units::Bytes;
+use linerate_record::reported::{Carrier, Measured, Outcome, Setup, SizeRow, Sizes, Tool, Trip};
+use linerate_units::Bytes;
 
 use crate::format::{Evidence, Format, Found, Holds, Section};
 use crate::launch::{hosts, without_hosts};

@@ -4,8 +4,8 @@
 //! bytes, 10^9 bits in a second (mean, least, most), microseconds. The file has no header, so the figures of its
 //! first lines must prove which it is. A time is half a round trip, and the rate is the size over that time.
 
-use linerate_core::reported::{Carrier, Setup, SizeRow, Sizes, Tool, Trip};
-use linerate_core::units::Bytes;
+use linerate_record::reported::{Carrier, Setup, SizeRow, Sizes, Tool, Trip};
+use linerate_units::Bytes;
 
 use crate::format::{Evidence, Format, Found, Holds, Section};
 use crate::scaled::{MEBIBIT, MICRO, Notes, SECOND, body, count, lines, nanos, number, rate};

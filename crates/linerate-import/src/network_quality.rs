@@ -1,8 +1,8 @@
 //! The summary of `networkQuality` of macOS: capacity of both directions, and round trips on the idle and the full path.
 
-use linerate_core::path::Direction;
-use linerate_core::reported::{Carrier, Counted, Measured, Outcome, RoundTrips, Tool, Transfer};
-use linerate_core::units::{Nanos, Rate};
+use linerate_plan::path::Direction;
+use linerate_record::reported::{Carrier, Counted, Measured, Outcome, RoundTrips, Tool, Transfer};
+use linerate_units::{Nanos, Rate};
 
 use crate::format::{Evidence, Format, Found, Holds, Section};
 use crate::scaled::{MILLI, SECOND, nanos, number, rate};

@@ -1,6 +1,6 @@
 //! `nstat` and `netstat -s`: counters of the kernel's network.
 
-use linerate_core::reported::{Counters, Measured, Outcome, Tool};
+use linerate_record::reported::{Counters, Measured, Outcome, Tool};
 
 use crate::format::{Evidence, Format, Found, Holds, Section};
 use crate::text::run;
@@ -141,7 +141,7 @@ fn found(
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::reported::{Counters, Measured};
+    use linerate_record::reported::{Counters, Measured};
 
     use crate::summary::sample;
 

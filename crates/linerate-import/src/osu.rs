@@ -2,8 +2,8 @@
 //!
 //! `MB/s` is 10^6 bytes. The latency of two processes that answer each other is half a round trip.
 
-use linerate_core::reported::{Carrier, Measured, Outcome, Setup, SizeRow, Sizes, Tool, Trip};
-use linerate_core::units::Bytes;
+use linerate_record::reported::{Carrier, Measured, Outcome, Setup, SizeRow, Sizes, Tool, Trip};
+use linerate_units::Bytes;
 
 use crate::format::{Evidence, Format, Found, Holds, Section};
 use crate::launch::{hosts, without_hosts};

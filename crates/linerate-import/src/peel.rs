@@ -216,7 +216,7 @@ Connecting to host 192.0.2.1, port 5201
             assert_eq!(got.parts[0].line, 3, "{text}");
             let one = transfer(&got.parts[0].results[0]);
             assert_eq!(one.goodput.0, 3_320_000_000, "{text}");
-            assert_eq!(one.direction, linerate_core::path::Direction::Reverse);
+            assert_eq!(one.direction, linerate_plan::path::Direction::Reverse);
             assert_eq!(got.notes.len(), 2, "{:?}", got.notes);
             assert_eq!(got.notes[1].line, Some(11), "{text}");
         }

@@ -2,8 +2,8 @@
 
 mod pong;
 
-use linerate_core::reported::{Setup, SizeRow, Sizes, Tool, Trip};
-use linerate_core::units::{Bytes, Nanos};
+use linerate_record::reported::{Setup, SizeRow, Sizes, Tool, Trip};
+use linerate_units::{Bytes, Nanos};
 
 use crate::format::{Evidence, Format, Found, Holds, Section};
 use crate::scaled::{MILLI, Notes, body, count, lines, nanos, number, quoted};

@@ -1,8 +1,8 @@
 //! `ping` of Windows, in English: whole round trips of one size, in whole milliseconds. Its statistics count; without them
 //! the answers do.
 
-use linerate_core::reported::{Setup, SizeRow, Sizes, Tool, Trip};
-use linerate_core::units::{Bytes, Nanos};
+use linerate_record::reported::{Setup, SizeRow, Sizes, Tool, Trip};
+use linerate_units::{Bytes, Nanos};
 
 use crate::format::{Evidence, Format, Found, Holds, Section};
 use crate::ping::Ttl;

@@ -7,8 +7,8 @@ mod tests;
 
 use std::borrow::Cow;
 
-use linerate_core::facts::Inventory;
-use linerate_core::reported::{Note, Outcome, Tool};
+use linerate_facts::Inventory;
+use linerate_record::reported::{Note, Outcome, Tool};
 
 use crate::FORMATS;
 use crate::facts::is_speed;

@@ -1,7 +1,7 @@
 //! What tests of formats share.
 
-use linerate_core::reported::{Disk, Measured, Outcome, SizeRow, Sizes, Transfer};
-use linerate_core::units::{Bytes, Nanos, Rate};
+use linerate_record::reported::{Disk, Measured, Outcome, SizeRow, Sizes, Transfer};
+use linerate_units::{Bytes, Nanos, Rate};
 
 use crate::{Part, Refused, read};
 

@@ -2,8 +2,8 @@
 //!
 //! A number that is no measurement (`inf`, `-nan`, negative, too large) has no value here.
 
-use linerate_core::reported::Note;
-use linerate_core::units::{Bytes, EXACT, Nanos, Rate};
+use linerate_record::reported::Note;
+use linerate_units::{Bytes, EXACT, Nanos, Rate};
 
 use crate::format::Section;
 

@@ -3,11 +3,11 @@
 //! Times are halves of round trips unless `--full-rtt` was given. `MBps` and `Mbps` are units of 2^20.
 //= https://github.com/Mellanox/sockperf, src/client.cpp, client_statistics and stream_statistics
 
-use linerate_core::path::Direction;
-use linerate_core::reported::{
+use linerate_plan::path::Direction;
+use linerate_record::reported::{
     Carrier, Counted, Measured, Outcome, Setup, SizeRow, Sizes, Tool, Transfer, Trip,
 };
-use linerate_core::units::{Bytes, Nanos, Rate};
+use linerate_units::{Bytes, Nanos, Rate};
 
 use crate::format::{Evidence, Format, Found, Holds, Section};
 use crate::scaled::{

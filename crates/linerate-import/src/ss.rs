@@ -1,10 +1,10 @@
 //! `ss -ti`: the clocks and counters of TCP connections, by their sender's kernel.
 
-use linerate_core::path::Direction;
-use linerate_core::reported::{
+use linerate_plan::path::Direction;
+use linerate_record::reported::{
     Carrier, Counted, Held, Measured, Note, Outcome, RoundTrips, Tool, Transfer,
 };
-use linerate_core::units::{Bytes, Nanos, Rate};
+use linerate_units::{Bytes, Nanos, Rate};
 
 use crate::format::{Evidence, Format, Found, Holds, Section};
 use crate::text::command;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use linerate_core::reported::{Cpu, CpuOf, Measured, Setup, Transfer};
+use linerate_record::reported::{Cpu, CpuOf, Measured, Setup, Transfer};
 
 use crate::{Parsed, read};
 

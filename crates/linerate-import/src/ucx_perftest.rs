@@ -3,11 +3,11 @@
 //! `MB/s` is 2^20 bytes. Of each row the columns `overall` count: `average` is that of the last second.
 //= https://github.com/openucx/ucx, src/tools/perf/perftest.c, print_progress
 
-use linerate_core::path::Direction;
-use linerate_core::reported::{
+use linerate_plan::path::Direction;
+use linerate_record::reported::{
     Carrier, Counted, Measured, Outcome, Setup, SizeRow, Sizes, Tool, Transfer, Trip,
 };
-use linerate_core::units::Bytes;
+use linerate_units::Bytes;
 
 use crate::format::{Evidence, Format, Found, Holds, Section};
 use crate::scaled::{

@@ -3,8 +3,8 @@
 //! Programs for parallel computers print them, for one layer after the other. The rate proves the unit of the size: bytes,
 //! or words of 8 bytes, counted one way or both.
 
-use linerate_core::reported::{Measured, Outcome, Setup, SizeRow, Sizes, Tool, Trip};
-use linerate_core::units::Bytes;
+use linerate_record::reported::{Measured, Outcome, Setup, SizeRow, Sizes, Tool, Trip};
+use linerate_units::Bytes;
 
 use crate::format::{Evidence, Format, Found, Holds, Section};
 use crate::scaled::{Notes, SECOND, body, count, lines, nanos, number, rate};

@@ -7,10 +7,10 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-use linerate_core::parse::link::{self, LOOPBACK, Link};
-use linerate_core::parse::netlink::part;
-use linerate_core::parse::netlink::write::{ACK, DUMP, REQUEST, attribute, message, nested, text};
-use linerate_core::parse::qdisc::{self, Qdisc, ROOT};
+use linerate_facts::parse::link::{self, LOOPBACK, Link};
+use linerate_facts::parse::netlink::part;
+use linerate_facts::parse::netlink::write::{ACK, DUMP, REQUEST, attribute, message, nested, text};
+use linerate_facts::parse::qdisc::{self, Qdisc, ROOT};
 use linerate_sys::netlink::Socket;
 use rustix::io::Errno;
 use rustix::net::AddressFamily;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use linerate_core::path::Side;
+use linerate_plan::path::Side;
 use serde::{Deserialize, Serialize};
 
 use crate::fault::Fault;

@@ -4,11 +4,11 @@
 use std::fmt;
 use std::str::FromStr;
 
-use linerate_core::causes::cause;
-use linerate_core::figure::{ALL, Figure, Subject, Summary, figure};
-use linerate_core::model::PERCENTILES;
-use linerate_core::path::{Direction, Side};
-use linerate_core::verdict::{Disturbance, Verdict};
+use linerate_judge::causes::cause;
+use linerate_judge::figure::{ALL, Figure, Subject, Summary, figure};
+use linerate_judge::model::PERCENTILES;
+use linerate_judge::verdict::{Disturbance, Verdict};
+use linerate_plan::path::{Direction, Side};
 use serde::{Deserialize, Serialize, de};
 
 /// One condition that a result must satisfy.
@@ -303,7 +303,7 @@ impl FigureBound {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::figure::{CPU, Entry, LOSS, Value};
+    use linerate_judge::figure::{CPU, Entry, LOSS, Value};
 
     use super::*;
     use crate::show::sample;

@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use linerate_core::change::{Access, Entry, Offload, SettingRow};
+use linerate_plan::change::{Access, Entry, Offload, SettingRow};
 use linerate_sys::ethtool;
 use linerate_sys::socket::network_cookie;
 

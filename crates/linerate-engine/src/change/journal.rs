@@ -9,7 +9,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use linerate_core::change::{self, Entry, JOURNAL_MAX};
+use linerate_plan::change::{self, Entry, JOURNAL_MAX};
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 

@@ -10,14 +10,13 @@ mod spread;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
+use std::{io, thread};
 
-use linerate_core::change::{Damaged, Entry, HostChange, SETTINGS, SettingRow};
-use linerate_core::facts::Gap;
+use linerate_facts::Gap;
+use linerate_plan::change::{Damaged, Entry, HostChange, SETTINGS, SettingRow};
 use rustix::io::Errno;
 
 use host::Host;

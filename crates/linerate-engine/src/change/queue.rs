@@ -3,9 +3,9 @@
 
 use std::io;
 
-use linerate_core::change::Queue;
-use linerate_core::parse::limit::{limit, with_limit};
-use linerate_core::parse::qdisc::{self, ROOT};
+use linerate_facts::parse::limit::{limit, with_limit};
+use linerate_facts::parse::qdisc::{self, ROOT};
+use linerate_plan::change::Queue;
 use rustix::io::Errno;
 use rustix::net::netdevice::name_to_index;
 

@@ -4,7 +4,7 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use linerate_core::parse::link;
+use linerate_facts::parse::link;
 use rustix::io::Errno;
 use rustix::net::netdevice::name_to_index;
 

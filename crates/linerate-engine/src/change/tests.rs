@@ -4,8 +4,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Mutex;
 
-use linerate_core::change::Setting;
-use linerate_core::path::Side;
+use linerate_plan::change::Setting;
+use linerate_plan::path::Side;
 use tempfile::TempDir;
 
 use super::*;

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use linerate_core::facts::Gap;
+use linerate_facts::Gap;
 use linerate_sys::thread;
 
 use super::lane::Lane;

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use linerate_core::plan::{Pattern, SetPlan};
+use linerate_plan::{Pattern, SetPlan};
 
 use super::placement::Caps;
 use crate::load::application::{Application, Role};

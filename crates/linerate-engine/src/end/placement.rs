@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use linerate_core::facts::{Gap, HostFacts};
-use linerate_core::path::{Direction, Side};
-use linerate_core::placement::{self, Seat};
-use linerate_core::plan::{Pattern, SetPlan};
-use linerate_core::units::Bytes;
+use linerate_facts::placement::{self, Seat};
+use linerate_facts::{Gap, HostFacts};
+use linerate_plan::path::{Direction, Side};
+use linerate_plan::{Pattern, SetPlan};
+use linerate_units::Bytes;
 
 /// Largest operation if the size of the second-level cache is unknown.
 const CAP_UNKNOWN: u32 = 512 * 1024;
@@ -196,9 +196,9 @@ pub(crate) fn op_cap(l2_cache: Option<Bytes>, threads: usize, cpus: usize) -> u3
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::facts::Port;
-    use linerate_core::facts::topology::Node;
-    use linerate_core::plan::Knobs;
+    use linerate_facts::Port;
+    use linerate_facts::topology::Node;
+    use linerate_plan::Knobs;
 
     use super::*;
 

@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-use linerate_core::facts::Gap;
-use linerate_core::plan::StepPlan;
-use linerate_core::record::{EndReadings, Table, Total};
-use linerate_core::stats::Histogram;
-use linerate_core::units::{Bytes, Nanos, Rate};
+use linerate_facts::Gap;
+use linerate_plan::StepPlan;
+use linerate_record::{EndReadings, Table, Total};
 use linerate_sys::clock;
+use linerate_units::stats::Histogram;
+use linerate_units::{Bytes, Nanos, Rate};
 
 use super::drive;
 use super::lane::Lane;

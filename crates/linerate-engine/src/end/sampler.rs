@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use linerate_core::facts::Gap;
-use linerate_core::metric::{WORKER_BYTES, WORKER_OPS};
-use linerate_core::plan::StepPlan;
-use linerate_core::record::Table;
+use linerate_facts::Gap;
+use linerate_facts::metric::{WORKER_BYTES, WORKER_OPS};
+use linerate_plan::StepPlan;
+use linerate_record::Table;
 use linerate_sys::{clock, thread};
 
 use super::lane::Lane;

@@ -1,6 +1,6 @@
 //! The times at which the sampler wakes up in a step.
 
-use linerate_core::plan::StepPlan;
+use linerate_plan::StepPlan;
 
 use crate::load::LoadError;
 
@@ -65,8 +65,8 @@ pub(super) fn points(plan: &StepPlan) -> Vec<(u64, Point)> {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::plan::Purpose;
-    use linerate_core::units::Nanos;
+    use linerate_plan::Purpose;
+    use linerate_units::Nanos;
     use proptest::prelude::*;
 
     use super::*;

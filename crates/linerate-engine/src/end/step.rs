@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use linerate_core::facts::Gap;
+use linerate_facts::Gap;
 use linerate_sys::clock;
 
 use crate::load::{LoadError, Probe, Timed};

@@ -3,9 +3,9 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
-use linerate_core::fabric::capture::{Captured, Exchange, Mad};
-use linerate_core::fabric::mad::Get;
-use linerate_core::units::Nanos;
+use linerate_fabric::capture::{Captured, Exchange, Mad};
+use linerate_fabric::mad::Get;
+use linerate_units::Nanos;
 
 use super::{Arrival, MadPort, PortError};
 
@@ -65,7 +65,7 @@ impl<P: MadPort> MadPort for Capturing<P> {
         let arrival = self.port.receive(wait)?;
         let (transaction, reply) = match &arrival {
             Some(Arrival::Mad(mad)) => {
-                (linerate_core::fabric::mad::transaction(&mad[..]), Some(mad.clone()))
+                (linerate_fabric::mad::transaction(&mad[..]), Some(mad.clone()))
             }
             Some(Arrival::Lost(transaction) | Arrival::NotPossible(transaction)) => {
                 (Some(*transaction), None)

@@ -4,13 +4,12 @@
 //! messages are in the byte order of the host.
 //= ibsim 0.10: include/ibsim.h, umad2sim/sim_client.c
 
-use std::io;
 use std::os::fd::OwnedFd;
-use std::process;
 use std::time::{Duration, Instant};
+use std::{io, process};
 
-use linerate_core::fabric::mad::{Get, LEN, To, transaction};
-use linerate_core::units::Nanos;
+use linerate_fabric::mad::{Get, LEN, To, transaction};
+use linerate_units::Nanos;
 use rustix::event::PollFlags;
 use rustix::io::Errno;
 use rustix::net::{

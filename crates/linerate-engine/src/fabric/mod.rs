@@ -5,14 +5,13 @@ mod ibsim;
 mod umad;
 
 use std::borrow::Cow;
-use std::io;
 use std::os::fd::AsFd;
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{io, thread};
 
-use linerate_core::fabric::mad::{Get, LEN};
-use linerate_core::fabric::walk::Walk;
-use linerate_core::units::Nanos;
+use linerate_fabric::mad::{Get, LEN};
+use linerate_fabric::walk::Walk;
+use linerate_units::Nanos;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 

@@ -14,10 +14,10 @@ use std::collections::VecDeque;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use linerate_core::fabric::mad::{Get, LEN, Service, transaction};
-use linerate_core::fabric::walk::PATIENCE;
-use linerate_core::units::Nanos;
+use linerate_fabric::mad::{Get, LEN, Service, transaction};
+use linerate_fabric::walk::PATIENCE;
 use linerate_sys::umad;
+use linerate_units::Nanos;
 use rustix::event::PollFlags;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;

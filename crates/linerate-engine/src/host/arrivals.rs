@@ -3,9 +3,9 @@
 //! A host answers for all its addresses on all its ports. Packets may then arrive by another port than the one that
 //! owns the address.
 
-use linerate_core::facts::Gap;
-use linerate_core::metric::{self, Metric};
-use linerate_core::record::Table;
+use linerate_facts::Gap;
+use linerate_facts::metric::{self, Metric};
+use linerate_record::Table;
 
 use super::port::find;
 use super::sheets::Sheets;

@@ -5,12 +5,11 @@
 
 use std::io;
 
-use linerate_core::facts::Gap;
-use linerate_core::metric::{self, Metric};
-use linerate_core::parse::Malformed;
-use linerate_core::parse::cgroup::{self, Place, Version};
-use linerate_core::parse::{cpu_stat, sysctl};
-use linerate_core::record::Table;
+use linerate_facts::Gap;
+use linerate_facts::metric::{self, Metric};
+use linerate_facts::parse::cgroup::{self, Place, Version};
+use linerate_facts::parse::{Malformed, cpu_stat, sysctl};
+use linerate_record::Table;
 
 use super::sheets::Sheets;
 use super::sources::Source;

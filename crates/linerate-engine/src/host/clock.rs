@@ -1,8 +1,8 @@
 //! Source `clock`: the frequency of the CPUs on which threads are kept.
 
-use linerate_core::facts::Gap;
-use linerate_core::metric::{self, Metric};
-use linerate_core::record::Table;
+use linerate_facts::Gap;
+use linerate_facts::metric::{self, Metric};
+use linerate_record::Table;
 
 use super::sheets::Sheets;
 use super::sources::Source;

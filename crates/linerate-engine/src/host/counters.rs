@@ -2,13 +2,12 @@
 
 use std::io;
 
-use linerate_core::facts::Gap;
-use linerate_core::facts::nic::Counter;
-use linerate_core::facts::nic::counted::{Meaning, grouped, own_meaning};
-use linerate_core::metric::{self, Metric};
-use linerate_core::parse::driver;
-use linerate_core::parse::ethtool;
-use linerate_core::record::Table;
+use linerate_facts::Gap;
+use linerate_facts::metric::{self, Metric};
+use linerate_facts::nic::Counter;
+use linerate_facts::nic::counted::{Meaning, grouped, own_meaning};
+use linerate_facts::parse::{driver, ethtool};
+use linerate_record::Table;
 
 use super::sheets::Sheets;
 use super::sources::Source;

@@ -1,9 +1,9 @@
 //! Source `cpu`: how each CPU of the machine spends its time.
 
-use linerate_core::facts::Gap;
-use linerate_core::metric::{self, Metric};
-use linerate_core::parse::proc_stat;
-use linerate_core::record::Table;
+use linerate_facts::Gap;
+use linerate_facts::metric::{self, Metric};
+use linerate_facts::parse::proc_stat;
+use linerate_record::Table;
 
 use super::sheets::Sheets;
 use super::sources::Source;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use linerate_core::parse::genetlink;
+use linerate_facts::parse::genetlink;
 use rustix::io::Errno;
 use rustix::net::netlink::GENERIC;
 use serde::{Deserialize, Serialize};
@@ -133,7 +133,7 @@ fn netdev(command: u8, kind: u16, index: u32) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::parse::{ethtool, netdev};
+    use linerate_facts::parse::{ethtool, netdev};
     use rustix::io::Errno;
 
     use super::{Ethtool, Generic};

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use linerate_core::parse::pci_config;
+use linerate_facts::parse::pci_config;
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::net::Protocol;
 use rustix::net::netlink::SOCK_DIAG;

@@ -2,8 +2,8 @@
 
 use std::mem;
 
-use linerate_core::facts::machine::CLOUD_TAGS;
-use linerate_core::parse::{self, ethtool, link, route, routes, smbios, sysctl};
+use linerate_facts::machine::CLOUD_TAGS;
+use linerate_facts::parse::{self, ethtool, link, route, routes, smbios, sysctl};
 
 use super::facts::block::tells_speed;
 use super::facts::infiniband::SOFTWARE;
@@ -224,8 +224,8 @@ fn mask_process(text: &mut Vec<u8>) {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::facts::infiniband::Guid;
-    use linerate_core::units::Bytes;
+    use linerate_facts::infiniband::Guid;
+    use linerate_units::Bytes;
 
     use crate::host::testing::{Fake, attr, link, msg};
     use crate::host::{Answer, Captured, Ethtool, Query, Replay, inventory};

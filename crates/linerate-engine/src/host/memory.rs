@@ -1,8 +1,8 @@
 //! Source `memory`: the traffic between CPUs and memory, as the CPUs' monitoring counters count it.
 
-use linerate_core::facts::Gap;
-use linerate_core::metric::{self, Metric};
-use linerate_core::record::Table;
+use linerate_facts::Gap;
+use linerate_facts::metric::{self, Metric};
+use linerate_record::Table;
 
 use super::sheets::Sheets;
 use super::sources::Source;

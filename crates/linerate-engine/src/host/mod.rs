@@ -2,13 +2,13 @@
 //!
 //! Every reading is a file under a root or a query whose raw reply can be captured and replayed: nothing here
 //! accesses the machine except through [`Machine`], and nothing here decodes: that is the work of
-//! [`linerate_core::parse`].
+//! [`linerate_facts::parse`].
 
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
-use linerate_core::facts::Gap;
+use linerate_facts::Gap;
 use serde::{Deserialize, Serialize};
 
 mod arrivals;
@@ -142,7 +142,7 @@ pub trait Machine: Send + Sync {
     /// Returns the configuration space of a PCI function, as far as `pci_config::parse` uses it: each register is
     /// slow to read.
     fn config(&self, path: &str) -> io::Result<Vec<u8>> {
-        self.head(path, linerate_core::parse::pci_config::LENGTH)
+        self.head(path, linerate_facts::parse::pci_config::LENGTH)
     }
     /// Returns the contents of a small file that is read at each tick. `kept` holds the open file, for this path
     /// only.
@@ -189,7 +189,7 @@ fn unreadable(what: &str, path: &str, error: &io::Error, hint: &str) -> Gap {
 fn read<T>(
     machine: &dyn Machine,
     path: &str,
-    decode: impl FnOnce(&[u8]) -> Result<T, linerate_core::parse::Malformed>,
+    decode: impl FnOnce(&[u8]) -> Result<T, linerate_facts::parse::Malformed>,
 ) -> io::Result<T> {
     let text = machine.file(path)?;
     decode(&text).map_err(invalid)
@@ -197,13 +197,13 @@ fn read<T>(
 
 /// Reads the number in a file of `source`; `None` if there is no such file.
 fn number(machine: &dyn Machine, source: &str, path: &str) -> Result<Option<u64>, Gap> {
-    match read(machine, path, linerate_core::parse::sysctl::number) {
+    match read(machine, path, linerate_facts::parse::sysctl::number) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         other => other.map(Some).map_err(|error| unreadable(source, path, &error, "")),
     }
 }
 
 /// Makes an error for bytes that could not be decoded.
-pub(crate) fn invalid(error: linerate_core::parse::Malformed) -> io::Error {
+pub(crate) fn invalid(error: linerate_facts::parse::Malformed) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, error)
 }

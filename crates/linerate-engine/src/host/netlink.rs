@@ -4,9 +4,9 @@ use std::io;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use linerate_core::parse::netlink::part;
-use linerate_core::parse::netlink::write::message;
-pub(crate) use linerate_core::parse::netlink::write::{ACK, DUMP, REQUEST, attribute};
+use linerate_facts::parse::netlink::part;
+use linerate_facts::parse::netlink::write::message;
+pub(crate) use linerate_facts::parse::netlink::write::{ACK, DUMP, REQUEST, attribute};
 use linerate_sys::netlink::Socket as Kernel;
 use rustix::net::{AddressFamily, Protocol};
 
@@ -157,7 +157,7 @@ fn octets(address: IpAddr) -> Vec<u8> {
 mod tests {
     use std::net::IpAddr;
 
-    use linerate_core::parse::{address, link, qdisc, route};
+    use linerate_facts::parse::{address, link, qdisc, route};
 
     use super::{Query, Socket, Toward};
 

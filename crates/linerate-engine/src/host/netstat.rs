@@ -1,9 +1,9 @@
 //! Source `netstat`: packets that the kernel of this network namespace discarded, of all its sockets.
 
-use linerate_core::facts::Gap;
-use linerate_core::metric::{self, Metric};
-use linerate_core::parse::snmp;
-use linerate_core::record::Table;
+use linerate_facts::Gap;
+use linerate_facts::metric::{self, Metric};
+use linerate_facts::parse::snmp;
+use linerate_record::Table;
 
 use super::fragments::{SNMP, SNMP6};
 use super::sheets::Sheets;
@@ -89,7 +89,7 @@ mod tests {
         let mut sources = fake.sources();
         (0..=EVERY as u64).for_each(|at| sources.observe(at));
         let (tables, gaps) = of("netstat", sources.take());
-        let column = |c: &linerate_core::record::Column| (c.name.to_string(), c.values.clone());
+        let column = |c: &linerate_record::Column| (c.name.to_string(), c.values.clone());
         let told: Vec<_> = tables[0].columns.iter().map(column).collect();
         let want = [
             ("udp_in_csum_errors", [17, 37]),

@@ -3,10 +3,10 @@
 //! They are read by netlink, never from /sys: inside a new network namespace, a /sys that was mounted earlier still
 //! shows the ports of the old namespace.
 
-use linerate_core::facts::Gap;
-use linerate_core::metric::{self, Metric};
-use linerate_core::parse::link::{self, Link};
-use linerate_core::record::Table;
+use linerate_facts::Gap;
+use linerate_facts::metric::{self, Metric};
+use linerate_facts::parse::link::{self, Link};
+use linerate_record::Table;
 
 use super::sheets::Sheets;
 use super::sources::Source;

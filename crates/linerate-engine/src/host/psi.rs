@@ -2,10 +2,10 @@
 
 use std::io::ErrorKind;
 
-use linerate_core::facts::Gap;
-use linerate_core::metric::{self, Metric};
-use linerate_core::parse::pressure;
-use linerate_core::record::Table;
+use linerate_facts::Gap;
+use linerate_facts::metric::{self, Metric};
+use linerate_facts::parse::pressure;
+use linerate_record::Table;
 
 use super::sheets::Sheets;
 use super::sources::Source;

@@ -1,13 +1,13 @@
 //! Source `qdisc`: queueing disciplines of the port of the path, their classes, and their settings (table
 //! `shaper`).
 
-use linerate_core::facts::Gap;
-use linerate_core::facts::shaping::Shaping;
-use linerate_core::metric::{self, Metric};
-use linerate_core::parse::link::{ETHERNET, LOOPBACK};
-use linerate_core::parse::qdisc::{self, ROOT};
-use linerate_core::parse::{Malformed, shaping};
-use linerate_core::record::Table;
+use linerate_facts::Gap;
+use linerate_facts::metric::{self, Metric};
+use linerate_facts::parse::link::{ETHERNET, LOOPBACK};
+use linerate_facts::parse::qdisc::{self, ROOT};
+use linerate_facts::parse::{Malformed, shaping};
+use linerate_facts::shaping::Shaping;
+use linerate_record::Table;
 
 use super::sheets::Sheets;
 use super::sources::Source;
@@ -208,7 +208,7 @@ fn summed_up(qdisc: &qdisc::Qdisc<'_>, all: &[qdisc::Qdisc<'_>]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::metric;
+    use linerate_facts::metric;
 
     use crate::host::Query;
     use crate::host::testing::{Fake, LOOPBACK, htb, link, qdisc, queueing, route, tbf};

@@ -2,12 +2,12 @@
 
 use std::io;
 
-use linerate_core::facts::Gap;
-use linerate_core::facts::infiniband::LinkState;
-use linerate_core::facts::infiniband::counted::Meaning;
-use linerate_core::metric::{self, Metric};
-use linerate_core::parse::{infiniband, sysctl};
-use linerate_core::record::Table;
+use linerate_facts::Gap;
+use linerate_facts::infiniband::LinkState;
+use linerate_facts::infiniband::counted::Meaning;
+use linerate_facts::metric::{self, Metric};
+use linerate_facts::parse::{infiniband, sysctl};
+use linerate_record::Table;
 
 use super::sheets::Sheets;
 use super::sources::Source;

@@ -1,8 +1,8 @@
 //! Tables under construction: one for each subject of a source.
 
-use linerate_core::facts::Gap;
-use linerate_core::metric::Metric;
-use linerate_core::record::Table;
+use linerate_facts::Gap;
+use linerate_facts::metric::Metric;
+use linerate_record::Table;
 
 use super::gap;
 use crate::sheet::Sheet;

@@ -3,7 +3,7 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
-use linerate_core::parse::sock_diag::BY_FAMILY;
+use linerate_facts::parse::sock_diag::BY_FAMILY;
 use rustix::net::AddressFamily;
 use serde::{Deserialize, Serialize};
 
@@ -80,7 +80,7 @@ mod tests {
     use std::io::{Read, Write};
     use std::net::{TcpListener, TcpStream};
 
-    use linerate_core::parse::sock_diag::{Connection, parse};
+    use linerate_facts::parse::sock_diag::{Connection, parse};
     use rustix::io::Errno;
 
     use super::*;

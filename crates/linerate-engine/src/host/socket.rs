@@ -3,8 +3,8 @@
 use std::io;
 use std::os::fd::BorrowedFd;
 
-use linerate_core::metric::Metric;
-use linerate_core::parse::tcp_info;
+use linerate_facts::metric::Metric;
+use linerate_facts::parse::tcp_info;
 use linerate_sys::socket;
 use serde::{Deserialize, Serialize};
 

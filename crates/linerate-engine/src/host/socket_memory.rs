@@ -5,11 +5,11 @@
 
 use std::io;
 
-use linerate_core::facts::Gap;
-use linerate_core::metric::{self, Metric};
-use linerate_core::parse::cgroup::{self, Version};
-use linerate_core::parse::{Malformed, snmp, sysctl};
-use linerate_core::record::Table;
+use linerate_facts::Gap;
+use linerate_facts::metric::{self, Metric};
+use linerate_facts::parse::cgroup::{self, Version};
+use linerate_facts::parse::{Malformed, snmp, sysctl};
+use linerate_record::Table;
 
 use super::cgroup::{MEMBERSHIP, MOUNTS, UNSEEN, place_of};
 use super::facts::folders;
@@ -205,7 +205,7 @@ mod tests {
     use rustix::io::Errno;
 
     use crate::host::testing::Fake;
-    use linerate_core::record::Table;
+    use linerate_record::Table;
 
     const MOUNTS: &str = "1 1 0:1 / /cg/memory rw - cgroup cgroup rw,memory\n\
         1 1 0:2 / /cg/two rw - cgroup2 cgroup2 rw\n";

@@ -1,10 +1,10 @@
 //! Source `softnet`: packets that each CPU of the machine received.
 
-use linerate_core::facts::Gap;
-use linerate_core::metric::{self, Metric};
-use linerate_core::parse::softnet::Softnet as Row;
-use linerate_core::parse::{softnet, sysctl};
-use linerate_core::record::Table;
+use linerate_facts::Gap;
+use linerate_facts::metric::{self, Metric};
+use linerate_facts::parse::softnet::Softnet as Row;
+use linerate_facts::parse::{softnet, sysctl};
+use linerate_record::Table;
 
 use super::sheets::Sheets;
 use super::sources::Source;

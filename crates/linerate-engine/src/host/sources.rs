@@ -3,9 +3,9 @@
 use std::io;
 use std::sync::Arc;
 
-use linerate_core::facts::Gap;
-use linerate_core::parse::route::{self, Route};
-use linerate_core::record::Table;
+use linerate_facts::Gap;
+use linerate_facts::parse::route::{self, Route};
+use linerate_record::Table;
 
 use super::arrivals::Arrivals;
 use super::cgroup::Cgroup;

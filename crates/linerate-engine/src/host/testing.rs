@@ -4,10 +4,10 @@ use std::fs;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
-use linerate_core::facts::Gap;
-pub(super) use linerate_core::parse::netlink::write::attribute as attr;
-use linerate_core::parse::netlink::write::message;
-use linerate_core::record::Table;
+use linerate_facts::Gap;
+pub(super) use linerate_facts::parse::netlink::write::attribute as attr;
+use linerate_facts::parse::netlink::write::message;
+use linerate_record::Table;
 use rustix::io::Errno;
 
 use super::{Answer, Captured, Failure, Query, Replay, Sources};

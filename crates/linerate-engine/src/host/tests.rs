@@ -4,9 +4,9 @@ use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv6Addr, UdpSocket};
 use std::sync::{Arc, mpsc};
 
-use linerate_core::metric::{self, Metric};
-use linerate_core::parse::{ethtool, link, pci_config, qdisc, route};
-use linerate_core::record::Table;
+use linerate_facts::metric::{self, Metric};
+use linerate_facts::parse::{ethtool, link, pci_config, qdisc, route};
+use linerate_record::Table;
 use proptest::prelude::*;
 use rustix::io::Errno;
 

@@ -2,10 +2,10 @@
 
 use std::io;
 
-use linerate_core::facts::Gap;
-use linerate_core::metric::{self, Metric};
-use linerate_core::parse::{Malformed, schedstat, task_stat};
-use linerate_core::record::Table;
+use linerate_facts::Gap;
+use linerate_facts::metric::{self, Metric};
+use linerate_facts::parse::{Malformed, schedstat, task_stat};
+use linerate_record::Table;
 
 use super::sheets::Sheets;
 use super::sources::Source;

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use linerate_core::iperf3::{Malformed, State, frame, length};
+use linerate_record::iperf3::{Malformed, State, frame, length};
 use linerate_sys::datagram;
 use rustix::event::{PollFd, PollFlags, poll};
 

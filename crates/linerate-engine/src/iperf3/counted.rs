@@ -1,11 +1,11 @@
 //! This side's results of a test, for the other side: they are computed from the readings of its streams.
 
-use linerate_core::iperf3::{Datagrams, StreamResult};
-use linerate_core::metric::{
+use linerate_facts::metric::{
     Metric, TCP_RETRANS, UDP_DATAGRAMS, UDP_JITTER, UDP_LOST, WORKER_BYTES,
 };
-use linerate_core::record::{EndReadings, Table, Total};
-use linerate_core::units::Nanos;
+use linerate_record::iperf3::{Datagrams, StreamResult};
+use linerate_record::{EndReadings, Table, Total};
+use linerate_units::Nanos;
 
 use crate::load::application::Role;
 
@@ -32,7 +32,7 @@ impl Streams {
         let mut totals: Vec<&Total> = end.totals.iter().filter(|t| t.set == self.set).collect();
         totals.sort_by_key(|total| total.stream);
         let stream = |total: &Total| StreamResult {
-            id: linerate_core::iperf3::stream_id(first + total.stream as usize),
+            id: linerate_record::iperf3::stream_id(first + total.stream as usize),
             bytes: self.counted(end, total),
             retransmits: self.retransmits(end, total.stream),
             seconds: Some(seconds),
@@ -131,7 +131,7 @@ fn since_first(values: &[i64], row: usize) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::record::Column;
+    use linerate_record::Column;
 
     use super::*;
 

@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
-use linerate_core::iperf3::Cpu;
-use linerate_core::parse::task_stat;
+use linerate_facts::parse::task_stat;
+use linerate_record::iperf3::Cpu;
 
 use crate::host::Machine;
 

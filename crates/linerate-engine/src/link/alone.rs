@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use linerate_core::path::Side;
-use linerate_core::plan::{SetPlan, StepPlan};
-use linerate_core::record::{EndReadings, Host, Set, Step, Trouble};
-use linerate_core::units::{Bytes, Nanos, Rate};
+use linerate_plan::path::Side;
+use linerate_plan::{SetPlan, StepPlan};
+use linerate_record::{EndReadings, Host, Set, Step, Trouble};
+use linerate_units::{Bytes, Nanos, Rate};
 
 use super::{Ended, Link, LinkError, Live, StepControl};
 use crate::end::{LocalEnd, Running};
@@ -114,11 +114,11 @@ fn refused(e: &LoadError) -> LinkError {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::model::{is_alone, memory_load, once};
-    use linerate_core::path::Direction;
-    use linerate_core::plan::{Knobs, Pattern, Plan, Purpose};
-    use linerate_core::record::End;
-    use linerate_core::units::Bytes;
+    use linerate_judge::model::{is_alone, memory_load, once};
+    use linerate_plan::path::Direction;
+    use linerate_plan::{Knobs, Pattern, Plan, Purpose};
+    use linerate_record::End;
+    use linerate_units::Bytes;
 
     use super::*;
     use crate::host::{Captured, Replay};
@@ -130,11 +130,7 @@ mod tests {
     }
 
     fn set(id: u32, knobs: Knobs) -> SetPlan {
-        SetPlan {
-            id,
-            pattern: Pattern::Operations { access: linerate_core::plan::Access::Copy },
-            knobs,
-        }
+        SetPlan { id, pattern: Pattern::Operations { access: linerate_plan::Access::Copy }, knobs }
     }
 
     fn small(streams: u32) -> Knobs {

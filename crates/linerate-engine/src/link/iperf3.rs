@@ -10,12 +10,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use linerate_core::iperf3::{Protocol, Results};
-use linerate_core::metric::PROCESS_CPU;
-use linerate_core::path::{Direction, Side};
-use linerate_core::plan::{Pattern, SetPlan, StepPlan};
-use linerate_core::record::{EndReadings, Host, Set, SetEnd, Step, Trouble};
-use linerate_core::units::Nanos;
+use linerate_facts::metric::PROCESS_CPU;
+use linerate_plan::path::{Direction, Side};
+use linerate_plan::{Pattern, SetPlan, StepPlan};
+use linerate_record::iperf3::{Protocol, Results};
+use linerate_record::{EndReadings, Host, Set, SetEnd, Step, Trouble};
+use linerate_units::Nanos;
 
 use super::{Link, LinkError, Live, StepControl};
 use crate::end::{LocalEnd, Running};
@@ -302,7 +302,7 @@ impl Course<'_> {
         running: Running,
         broken: Option<ClientError>,
         lasted: Duration,
-        cpu: impl FnOnce(CpuOf<'_>) -> Option<linerate_core::iperf3::Cpu>,
+        cpu: impl FnOnce(CpuOf<'_>) -> Option<linerate_record::iperf3::Cpu>,
     ) -> (EndReadings, EndReadings, Option<ClientError>) {
         let broken = broken.or_else(|| self.end(&running).err());
         self.test.bare.finish();
@@ -353,7 +353,7 @@ impl Course<'_> {
     fn ours(
         &self,
         near: &EndReadings,
-        cpu: Option<linerate_core::iperf3::Cpu>,
+        cpu: Option<linerate_record::iperf3::Cpu>,
         lasted: Duration,
     ) -> Results {
         let role = if self.sends() { Role::Sender } else { Role::Receiver };
@@ -387,7 +387,7 @@ impl Course<'_> {
 }
 
 /// Returns a table of this program's CPU time during a test.
-fn process(used: u64, lasted: Duration) -> Option<linerate_core::record::Table> {
+fn process(used: u64, lasted: Duration) -> Option<linerate_record::Table> {
     let mut sheet = Sheet::new(PROCESS_CPU.source, String::new());
     let end = u64::try_from(lasted.as_nanos()).unwrap_or(u64::MAX);
     for (at, used) in [(0, 0), (end, used)] {

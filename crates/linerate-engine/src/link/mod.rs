@@ -10,9 +10,9 @@ pub mod sim;
 
 use std::time::Duration;
 
-use linerate_core::plan::{SetPlan, StepPlan};
-use linerate_core::record::{Host, Set, Step};
-use linerate_core::units::{Bytes, Nanos, Rate};
+use linerate_plan::{SetPlan, StepPlan};
+use linerate_record::{Host, Set, Step};
+use linerate_units::{Bytes, Nanos, Rate};
 
 use crate::event::Silences;
 

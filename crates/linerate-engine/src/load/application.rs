@@ -8,10 +8,10 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-pub(crate) use linerate_core::application::Role;
-use linerate_core::application::{Burden, Habit, VARIABLE};
-use linerate_core::plan::{Knobs, Receive};
-use linerate_core::units::Nanos;
+pub(crate) use linerate_plan::application::Role;
+use linerate_plan::application::{Burden, Habit, VARIABLE};
+use linerate_plan::{Knobs, Receive};
+use linerate_units::Nanos;
 
 use super::{LoadError, spin};
 
@@ -107,7 +107,7 @@ fn planted(text: &str) -> Result<Habit, String> {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::plan::ExtraWork;
+    use linerate_plan::ExtraWork;
 
     use super::*;
 

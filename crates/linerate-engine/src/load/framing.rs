@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 
-use linerate_core::iperf3::Width;
+use linerate_record::iperf3::Width;
 use std::sync::Arc;
 
 /// How a receiver detects the end of a stream's payload.

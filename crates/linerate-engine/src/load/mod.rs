@@ -4,11 +4,11 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use linerate_core::facts::Gap;
-use linerate_core::plan::Access;
-use linerate_core::record::Table;
-use linerate_core::stats::Exact;
+use linerate_facts::Gap;
+use linerate_plan::Access;
+use linerate_record::Table;
 use linerate_sys::ibverbs::Status;
+use linerate_units::stats::Exact;
 
 use crate::change::ChangeError;
 use crate::host::Machine;

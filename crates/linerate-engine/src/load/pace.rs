@@ -2,7 +2,7 @@
 //!
 //! `SO_MAX_PACING_RATE` would limit datagrams only if the port's queue is `fq`; this works everywhere.
 
-use linerate_core::units::Rate;
+use linerate_units::Rate;
 
 /// Duration of a burst at the rate, in nanoseconds: as long as a sleep may be late.
 const BURST_NANOS: u64 = 250_000;

@@ -1,7 +1,7 @@
 //! Round-trip times of one step.
 
 use hdrhistogram::Histogram;
-use linerate_core::stats::Exact;
+use linerate_units::stats::Exact;
 
 use super::LoadError;
 

@@ -5,8 +5,8 @@ use std::net::TcpStream;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use linerate_core::wire::WireError;
-use linerate_core::wire::chunk::{Assembler, CHUNK_MAX, FRAME_MAX, split};
+use linerate_record::wire::WireError;
+use linerate_record::wire::chunk::{Assembler, CHUNK_MAX, FRAME_MAX, split};
 use linerate_sys::socket;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt;

@@ -10,10 +10,10 @@ use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use hmac::{Hmac, Mac};
-use linerate_core::wire::knock::{
+use linerate_record::wire::knock::{
     KNOCK_LEN, Knock, MAC_LEN, PLACE_LEN, Place, Purpose, transcript,
 };
-use linerate_core::wire::message::Secret;
+use linerate_record::wire::message::Secret;
 use rustix::event::{PollFd, PollFlags, poll};
 use sha2::Sha256;
 use subtle::ConstantTimeEq;

@@ -3,7 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 
-use linerate_core::wire::preamble::Versions;
+use linerate_record::wire::preamble::Versions;
 
 use super::PORT;
 use super::address::Family;

@@ -4,9 +4,9 @@
 //! connection is therefore worthless on another, and the versions cannot be changed on the path.
 
 use hmac::{Hmac, Mac};
-use linerate_core::wire::message::Secret;
-use linerate_core::wire::preamble::{HELLO_LEN, REPLY_LEN};
-use linerate_core::wire::proof::{CLAIM_LEN, Claim, PROOF_LEN, Prover, transcript};
+use linerate_record::wire::message::Secret;
+use linerate_record::wire::preamble::{HELLO_LEN, REPLY_LEN};
+use linerate_record::wire::proof::{CLAIM_LEN, Claim, PROOF_LEN, Prover, transcript};
 use sha2::Sha256;
 use snow::{Builder, HandshakeState, TransportState};
 use subtle::ConstantTimeEq;

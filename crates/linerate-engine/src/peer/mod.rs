@@ -1,6 +1,6 @@
 //! Sessions between two hosts: a server on the far host, and the client that provides a link.
 //!
-//! One port serves control and data. The messages of both ends are defined in [`linerate_core::wire`]; this module
+//! One port serves control and data. The messages of both ends are defined in [`linerate_record::wire`]; this module
 //! has the sockets, the cryptography, the threads and the deadlines. It does not know how payload is moved: each side
 //! has a [`crate::end::LocalEnd`] for that.
 

@@ -1,7 +1,7 @@
 //! How a run divides its time among its steps.
 
-use linerate_core::plan::Plan;
-use linerate_core::units::Nanos;
+use linerate_plan::Plan;
+use linerate_units::Nanos;
 
 /// Time limits of a run and its parts. Base steps take about a third of a short run; trials take the rest.
 #[derive(Debug, Clone, Copy)]
@@ -117,8 +117,8 @@ impl Beyond {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_core::path::Direction;
-    use linerate_core::plan::Knobs;
+    use linerate_plan::Knobs;
+    use linerate_plan::path::Direction;
 
     #[test]
     fn slices_take_a_fifth_more_or_what_steps_took_so_far() {

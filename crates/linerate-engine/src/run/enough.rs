@@ -1,7 +1,7 @@
 //! Criteria for ending a step early because it has measured enough.
 
-use linerate_core::stats::{Interval, mean_ci, steady_state};
-use linerate_core::units::{Bytes, Nanos};
+use linerate_units::stats::{Interval, mean_ci, steady_state};
+use linerate_units::{Bytes, Nanos};
 
 use super::budget::Budget;
 use super::steps::PROBE;
@@ -57,8 +57,8 @@ fn is_tight(rates: &[f64]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::plan::{Knobs, Plan};
-    use linerate_core::units::Rate;
+    use linerate_plan::{Knobs, Plan};
+    use linerate_units::Rate;
 
     use super::*;
 

@@ -13,10 +13,10 @@ mod sweep;
 mod trials;
 mod trips;
 
-use linerate_core::facts::Gap;
-use linerate_core::model::Deriver;
-use linerate_core::plan::{Plan, SetPlan};
-use linerate_core::record::{End, FORMAT, Host, Made, Record, Start};
+use linerate_facts::Gap;
+use linerate_judge::model::Deriver;
+use linerate_plan::{Plan, SetPlan};
+use linerate_record::{End, FORMAT, Host, Made, Record, Start};
 
 use crate::change::SETTINGS_GAP;
 use crate::event::{Event, RunControl, Sink};

@@ -1,9 +1,9 @@
 //! A single step, for scripts: a load, round trips, or round trips under load.
 
-use linerate_core::path::Direction;
-use linerate_core::plan::{Knobs, Pattern, Plan, Purpose, SetPlan};
-use linerate_core::record::Record;
-use linerate_core::units::{Bytes, Nanos};
+use linerate_plan::path::Direction;
+use linerate_plan::{Knobs, Pattern, Plan, Purpose, SetPlan};
+use linerate_record::Record;
+use linerate_units::{Bytes, Nanos};
 
 use super::{Label, Run, session, steps};
 use crate::event::Sink;

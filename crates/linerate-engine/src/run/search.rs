@@ -1,12 +1,12 @@
 //! Search for the highest rate without loss: short steps at different rates, then a longer step at the highest good
 //! rate.
 
-use linerate_core::model::looks;
-use linerate_core::path::Direction;
-use linerate_core::plan::{Knobs, Plan, Purpose};
-use linerate_core::record::Record;
-use linerate_core::search::{Ask, Search};
-use linerate_core::units::{Nanos, Rate};
+use linerate_judge::model::looks;
+use linerate_plan::path::Direction;
+use linerate_plan::search::{Ask, Search};
+use linerate_plan::{Knobs, Plan, Purpose};
+use linerate_record::Record;
+use linerate_units::{Nanos, Rate};
 
 use super::{Label, Run, session, steps};
 use crate::event::Sink;

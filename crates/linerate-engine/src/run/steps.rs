@@ -1,14 +1,14 @@
 //! The steps of every run. Before the trials: idle latency, the base load of each direction, and twice the streams.
 //! After the trials: more streams, and both directions at once.
 
-use linerate_core::facts::Gap;
-use linerate_core::model::latency_of;
-use linerate_core::path::{Direction, Side};
-use linerate_core::plan::{Knobs, Pattern, Purpose, SetPlan, StepPlan};
-use linerate_core::record::Step;
-use linerate_core::transport::options_of;
-use linerate_core::units::{Bytes, Nanos};
-use linerate_core::wire::samples::{read_of, tick};
+use linerate_facts::Gap;
+use linerate_judge::model::latency_of;
+use linerate_plan::path::{Direction, Side};
+use linerate_plan::transport::options_of;
+use linerate_plan::{Knobs, Pattern, Purpose, SetPlan, StepPlan};
+use linerate_record::Step;
+use linerate_record::wire::samples::{read_of, tick};
+use linerate_units::{Bytes, Nanos};
 
 use super::Run;
 use super::budget::Budget;

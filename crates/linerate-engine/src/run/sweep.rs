@@ -1,11 +1,11 @@
 //! A sweep without a plan's other steps: one load with each of several settings, in interleaved rounds.
 
-use linerate_core::facts::Gap;
-use linerate_core::path::{Direction, Side};
-use linerate_core::plan::{Knobs, Plan, Purpose};
-use linerate_core::record::Record;
-use linerate_core::stats::FEWEST;
-use linerate_core::sweep::{Pace, Swept, order};
+use linerate_facts::Gap;
+use linerate_plan::path::{Direction, Side};
+use linerate_plan::sweep::{Pace, Swept, order};
+use linerate_plan::{Knobs, Plan, Purpose};
+use linerate_record::Record;
+use linerate_units::stats::FEWEST;
 
 use super::{Label, Run, session};
 use crate::event::Sink;

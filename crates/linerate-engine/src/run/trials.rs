@@ -1,14 +1,14 @@
 //! Trials: one factor is changed, and both settings are measured in interleaved slices until the trial decides.
 
-use linerate_core::factor::{Class, Factor, kind};
-use linerate_core::facts::Gap;
-use linerate_core::model::{self, Crowd, Load, Model, effect, stalled, undisturbed};
-use linerate_core::path::{Certainty, Direction, Slowness};
-use linerate_core::plan::Purpose;
-use linerate_core::record::{Step, TrialPlan};
-use linerate_core::trial::{next_slice, washout};
-use linerate_core::units::Nanos;
-use linerate_core::verdict::{Limit, decides, judge, next_trials};
+use linerate_facts::Gap;
+use linerate_judge::model::{self, Crowd, Load, Model, effect, stalled, undisturbed};
+use linerate_judge::trial::{next_slice, washout};
+use linerate_judge::verdict::{Limit, decides, judge, next_trials};
+use linerate_plan::Purpose;
+use linerate_plan::factor::{Class, Factor, kind};
+use linerate_plan::path::{Certainty, Direction, Slowness};
+use linerate_record::{Step, TrialPlan};
+use linerate_units::Nanos;
 
 use super::Run;
 use super::budget::Beyond;

@@ -1,13 +1,13 @@
 //! A sweep of round trips over message sizes, in interleaved rounds.
 
-use linerate_core::facts::Gap;
-use linerate_core::model::shortest_trip;
-use linerate_core::path::Side;
-use linerate_core::plan::{Plan, Purpose};
-use linerate_core::record::Record;
-use linerate_core::stats::median;
-use linerate_core::sweep::{order, trips};
-use linerate_core::units::{Bytes, Nanos};
+use linerate_facts::Gap;
+use linerate_judge::model::shortest_trip;
+use linerate_plan::path::Side;
+use linerate_plan::sweep::{order, trips};
+use linerate_plan::{Plan, Purpose};
+use linerate_record::Record;
+use linerate_units::stats::median;
+use linerate_units::{Bytes, Nanos};
 
 use super::once::{RoundTrips, possible};
 use super::{Label, Run, session};
@@ -225,10 +225,10 @@ impl Run<'_> {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::model::{SizeTrips, by_size};
-    use linerate_core::plan::{Knobs, Pattern, SetPlan, StepPlan};
-    use linerate_core::record::{End, EndReadings, Host, Set, Step};
-    use linerate_core::stats::{Exact, Histogram};
+    use linerate_judge::model::{SizeTrips, by_size};
+    use linerate_plan::{Knobs, Pattern, SetPlan, StepPlan};
+    use linerate_record::{End, EndReadings, Host, Set, Step};
+    use linerate_units::stats::{Exact, Histogram};
 
     use super::*;
     use crate::event::{Event, RunControl};

@@ -5,9 +5,9 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use linerate_core::facts::Gap;
-use linerate_core::record::frame::{self, Frame, MAX_VALUES};
-use linerate_core::record::{Record, Start};
+use linerate_facts::Gap;
+use linerate_record::frame::{self, Frame, MAX_VALUES};
+use linerate_record::{Record, Start};
 
 use super::Loaded;
 use crate::event::{Event, RunControl, Sink};

@@ -4,11 +4,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-use linerate_core::facts::HostFacts;
-use linerate_core::path::{Direction, Side};
-use linerate_core::plan::{Knobs, Plan, Purpose, StepPlan};
-use linerate_core::record::{End, FORMAT, Host, Start, Step};
-use linerate_core::units::Nanos;
+use linerate_facts::HostFacts;
+use linerate_plan::path::{Direction, Side};
+use linerate_plan::{Knobs, Plan, Purpose, StepPlan};
+use linerate_record::{End, FORMAT, Host, Start, Step};
+use linerate_units::Nanos;
 
 use super::recorder::name;
 use super::{Recorder, Store, StoreError};
@@ -31,7 +31,7 @@ fn start() -> Start {
             sweep: true,
             trials: false,
         },
-        made: linerate_core::record::Made::default(),
+        made: linerate_record::Made::default(),
         note: String::new(),
     }
 }

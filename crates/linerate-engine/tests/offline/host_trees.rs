@@ -3,12 +3,12 @@
 use std::net::IpAddr;
 use std::path::Path;
 
-use linerate_core::facts::Gap;
-use linerate_core::facts::block::Layer;
-use linerate_core::facts::infiniband::{LinkState, PhysicalState};
-use linerate_core::facts::nic::Duplex;
-use linerate_core::units::{Bytes, Rate};
 use linerate_engine::host::{Live, facts, infiniband, interrupts, network, storage};
+use linerate_facts::Gap;
+use linerate_facts::block::Layer;
+use linerate_facts::infiniband::{LinkState, PhysicalState};
+use linerate_facts::nic::Duplex;
+use linerate_units::{Bytes, Rate};
 
 fn tree(name: &str) -> Live {
     let trees = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hosts");

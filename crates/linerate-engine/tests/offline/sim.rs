@@ -4,15 +4,14 @@ mod ceilings;
 mod limits;
 mod steps;
 
-use linerate_core::metric::{self as m, Metric};
-use linerate_core::path::Direction;
-use linerate_core::plan::{ExtraWork, Knobs, Pattern, Purpose, Receive, SetPlan, StepPlan};
-use linerate_core::record::{Step, Table};
-use linerate_core::units::{Bytes, Nanos, Rate};
-use linerate_engine::link::StepControl;
 use linerate_engine::link::sim::noise::Class;
 use linerate_engine::link::sim::{Congestion, Sim, SimPath, Span};
-use linerate_engine::link::{Link, LinkError};
+use linerate_engine::link::{Link, LinkError, StepControl};
+use linerate_facts::metric::{self as m, Metric};
+use linerate_plan::path::Direction;
+use linerate_plan::{ExtraWork, Knobs, Pattern, Purpose, Receive, SetPlan, StepPlan};
+use linerate_record::{Step, Table};
+use linerate_units::{Bytes, Nanos, Rate};
 use proptest::prelude::*;
 
 fn set(id: u32, direction: Direction, knobs: Knobs) -> SetPlan {

@@ -6,16 +6,15 @@
 //! `LINERATE_TRIALS` sets the number of trials on noise (10,000), `LINERATE_RUNS` of those on
 //! simulated paths (500), `LINERATE_SEED` the seed.
 
-use linerate_core::metric::WORKER_BYTES;
-use linerate_core::path::Direction;
-use linerate_core::plan::{Knobs, Pattern, Purpose, SetPlan, StepPlan};
-use linerate_core::record::Table;
-use linerate_core::stats::{Comparison, EQUAL, Interval, Range, mean_ci};
-use linerate_core::units::{Bytes, Nanos, Rate};
-use linerate_engine::link::Link;
-use linerate_engine::link::StepControl;
 use linerate_engine::link::sim::noise::{Class, Noise, Random};
 use linerate_engine::link::sim::{Sim, SimPath};
+use linerate_engine::link::{Link, StepControl};
+use linerate_facts::metric::WORKER_BYTES;
+use linerate_plan::path::Direction;
+use linerate_plan::{Knobs, Pattern, Purpose, SetPlan, StepPlan};
+use linerate_record::Table;
+use linerate_units::stats::{Comparison, EQUAL, Interval, Range, mean_ci};
+use linerate_units::{Bytes, Nanos, Rate};
 use statrs::distribution::{Beta, ContinuousCDF};
 
 const TRUTHS: [f64; 10] = [0.5, 0.7, 0.8, 0.95, 0.97, 1.0, 1.03, 1.05, 1.25, 2.0];

@@ -14,16 +14,16 @@ mod uncopied;
 
 use std::collections::BTreeMap;
 
-use linerate_core::model::derive;
-use linerate_core::path::{Certainty, Direction, Place, Side};
-use linerate_core::plan::{Knobs, Plan, Purpose};
-use linerate_core::record::{Record, Step};
-use linerate_core::units::{Bytes, Nanos, Rate};
-use linerate_core::verdict::{Answered, Limit, Verdict, judge};
 use linerate_engine::event::{Event, RunControl, Sink};
 use linerate_engine::link::sim::noise::{Class, Random};
 use linerate_engine::link::sim::{Congestion, Cost, Sim, SimPath, Span};
 use linerate_engine::run::run;
+use linerate_judge::model::derive;
+use linerate_judge::verdict::{Answered, Limit, Verdict, judge};
+use linerate_plan::path::{Certainty, Direction, Place, Side};
+use linerate_plan::{Knobs, Plan, Purpose};
+use linerate_record::{Record, Step};
+use linerate_units::{Bytes, Nanos, Rate};
 
 fn plan(knobs: Knobs) -> Plan {
     Plan {

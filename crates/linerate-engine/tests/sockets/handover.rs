@@ -3,12 +3,12 @@
 use std::thread;
 
 use crate::held::{last, within, without_the_right};
-use linerate_core::metric::{
+use linerate_facts::metric::{
     ZEROCOPY_COMPLETIONS, ZEROCOPY_COPIED, ZEROCOPY_REFUSED, ZEROCOPY_SENDS,
 };
-use linerate_core::path::{Direction, Side};
-use linerate_core::plan::{Handover, Knobs};
-use linerate_core::units::Bytes;
+use linerate_plan::path::{Direction, Side};
+use linerate_plan::{Handover, Knobs};
+use linerate_units::Bytes;
 
 use crate::support::{Pair, step, stream};
 

@@ -1,8 +1,8 @@
 //! Pages that the kernel holds while it sends them without a copy: what became of them, and how to have it
 //! refuse.
 
-use linerate_core::metric::Metric;
-use linerate_core::record::EndReadings;
+use linerate_facts::metric::Metric;
+use linerate_record::EndReadings;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 

@@ -7,19 +7,19 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use linerate_core::metric::{
-    self, SOCKET_CPU, SOCKET_RCVBUF, SOCKET_UNREAD, TCP_BYTES_ACKED, TCP_CWND, TCP_MAX_PACING_RATE,
-    TCP_RTT, TCP_SND_WND, WORKER_BYTES, WORKER_OPS,
-};
-use linerate_core::path::{Direction, Side};
-use linerate_core::plan::{ExtraWork, Knobs, Receive};
-use linerate_core::record::{Column, EndReadings, Table};
-use linerate_core::units::{Bytes, Nanos, Rate};
 use linerate_engine::end::Running;
 use linerate_engine::host::{Capture, Captured, Live, Machine, Replay};
 use linerate_engine::load::transport::NoLines;
 use linerate_engine::load::{BATCH, LoadError};
+use linerate_facts::metric::{
+    self, SOCKET_CPU, SOCKET_RCVBUF, SOCKET_UNREAD, TCP_BYTES_ACKED, TCP_CWND, TCP_MAX_PACING_RATE,
+    TCP_RTT, TCP_SND_WND, WORKER_BYTES, WORKER_OPS,
+};
+use linerate_plan::path::{Direction, Side};
+use linerate_plan::{ExtraWork, Knobs, Receive};
+use linerate_record::{Column, EndReadings, Table};
 use linerate_test::{ask, turn};
+use linerate_units::{Bytes, Nanos, Rate};
 
 use crate::support::{Pair, assert_exact, end, eventually, ping_pong, step, stream};
 

@@ -7,15 +7,15 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use linerate_core::path::{Direction, Side};
-use linerate_core::plan::{Knobs, Pattern, Purpose, SetPlan, StepPlan};
-use linerate_core::record::{EndReadings, SetEnd, Total};
-use linerate_core::units::{Bytes, Nanos};
 use linerate_engine::end::{LocalEnd, Running};
 use linerate_engine::host::{Live, Machine};
 use linerate_engine::load::LoadError;
 use linerate_engine::load::transport::{ConfigureEach, Datagrams, Lines};
+use linerate_plan::path::{Direction, Side};
+use linerate_plan::{Knobs, Pattern, Purpose, SetPlan, StepPlan};
+use linerate_record::{EndReadings, SetEnd, Total};
 use linerate_test::{Turn, ask, turn};
+use linerate_units::{Bytes, Nanos};
 
 type Configure<'a> = &'a mut dyn FnMut(&OwnedFd) -> Result<(), LoadError>;
 type Made = Result<Vec<OwnedFd>, LoadError>;

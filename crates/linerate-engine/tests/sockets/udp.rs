@@ -8,20 +8,20 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use linerate_core::facts::Gap;
-use linerate_core::metric::{
+use linerate_engine::end::Running;
+use linerate_engine::load::LoadError;
+use linerate_facts::Gap;
+use linerate_facts::metric::{
     Metric, UDP_DATAGRAMS, UDP_DROPS, UDP_DUPLICATED, UDP_ERRORS, UDP_LATE, UDP_LOST,
     UDP_REORDERED, UDP_STRAY,
 };
-use linerate_core::parse::datagram::{DATAGRAM_MAX, HEADER_LEN, Header, Kind};
-use linerate_core::path::{Direction, Side};
-use linerate_core::plan::Knobs;
-use linerate_core::record::EndReadings;
-use linerate_core::stats::Histogram;
-use linerate_core::units::{Bytes, Nanos, Rate};
-use linerate_engine::end::Running;
-use linerate_engine::load::LoadError;
+use linerate_facts::parse::datagram::{DATAGRAM_MAX, HEADER_LEN, Header, Kind};
+use linerate_plan::Knobs;
+use linerate_plan::path::{Direction, Side};
+use linerate_record::EndReadings;
 use linerate_test::{ask, turn};
+use linerate_units::stats::Histogram;
+use linerate_units::{Bytes, Nanos, Rate};
 
 use crate::support::{end, eventually, ping_pong, step, stream};
 use pair::{FAR, Given, NEAR, Pair, given, lite, socket};

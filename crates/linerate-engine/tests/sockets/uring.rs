@@ -4,16 +4,16 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::held::{last, within, without_the_right};
-use linerate_core::facts::Gap;
-use linerate_core::metric::{
-    ZEROCOPY_COMPLETIONS, ZEROCOPY_COPIED, ZEROCOPY_REFUSED, ZEROCOPY_SENDS,
-};
-use linerate_core::path::{Direction, Side};
-use linerate_core::plan::{ExtraWork, Handover, Knobs, Receive};
-use linerate_core::units::Bytes;
 use linerate_engine::end::Running;
 use linerate_engine::load::LoadError;
+use linerate_facts::Gap;
+use linerate_facts::metric::{
+    ZEROCOPY_COMPLETIONS, ZEROCOPY_COPIED, ZEROCOPY_REFUSED, ZEROCOPY_SENDS,
+};
+use linerate_plan::path::{Direction, Side};
+use linerate_plan::{ExtraWork, Handover, Knobs, Receive};
 use linerate_test::{skip, turn};
+use linerate_units::Bytes;
 
 use crate::support::{Pair, assert_exact, eventually, step, stream};
 

@@ -14,7 +14,7 @@ use cells::{Separator, split};
 use name::{Column, Key, Kind, Stat};
 use table::Table;
 
-use linerate_core::reported::{Measured, Outcome, Tool};
+use linerate_record::reported::{Measured, Outcome, Tool};
 
 use crate::format::{Evidence, Format, Found, Holds, Section};
 use crate::scaled::{Notes, body, lines, quoted};

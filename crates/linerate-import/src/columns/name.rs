@@ -1,6 +1,6 @@
 //! What the name of a column says.
 
-use linerate_core::reported::Trip;
+use linerate_record::reported::Trip;
 
 use crate::scaled::{MICRO, MILLI, SECOND, bytes, count, number};
 

@@ -1,10 +1,10 @@
 //! The results that the rows of a table are.
 
-use linerate_core::path::Direction;
-use linerate_core::reported::{
+use linerate_plan::path::Direction;
+use linerate_record::reported::{
     Access, Carrier, Counted, Disk, DiskRow, Does, Measured, Outcome, Setup, Sizes, Transfer, Trip,
 };
-use linerate_core::units::{Nanos, Rate};
+use linerate_units::{Nanos, Rate};
 
 use super::name::{Column, Key, Kind, Stat, Unit};
 use super::table::{Line, Proof, Table};

@@ -1,7 +1,7 @@
 //! The rows of a table.
 
-use linerate_core::reported::SizeRow;
-use linerate_core::units::Bytes;
+use linerate_record::reported::SizeRow;
+use linerate_units::Bytes;
 
 use super::KEYS;
 use super::cells::{Separator, value};
@@ -164,7 +164,7 @@ impl<'a> Table<'a> {
         };
         self.has_letters |= cell.ends_with(|c: char| c.is_alphabetic());
         let size = size.map(|size| (size * unit).round());
-        let size = size.filter(|size| *size <= linerate_core::units::EXACT as f64);
+        let size = size.filter(|size| *size <= linerate_units::EXACT as f64);
         line.row.size = Bytes(size.unwrap_or(0.0) as u64);
         size.is_some()
     }

@@ -1,5 +1,5 @@
-use linerate_core::reported::{Access, Carrier, Does, Trip};
-use linerate_core::units::{Bytes, Rate};
+use linerate_record::reported::{Access, Carrier, Does, Trip};
+use linerate_units::{Bytes, Rate};
 
 use crate::read;
 use crate::sample::{bits, disk, notes, ns, part, row, sizes, transfer, why};

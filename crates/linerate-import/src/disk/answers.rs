@@ -1,8 +1,8 @@
 //! Pastes about disks, from their text to the headline.
 
-use linerate_core::explain::{Answered, Headline, Material, explain};
-use linerate_core::path::Side;
-use linerate_core::reported::Source;
+use linerate_explain::{Answered, Headline, Material, explain};
+use linerate_plan::path::Side;
+use linerate_record::reported::Source;
 
 use crate::{merge, read};
 

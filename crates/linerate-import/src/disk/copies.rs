@@ -1,7 +1,7 @@
 //! Copies of files: robocopy and rsync.
 
-use linerate_core::reported::{Access, Disk, DiskRow, Does, Tool};
-use linerate_core::units::Bytes;
+use linerate_record::reported::{Access, Disk, DiskRow, Does, Tool};
+use linerate_units::Bytes;
 
 use super::figures::{number, outcome, say, some};
 use super::progress;

@@ -1,7 +1,7 @@
 //! GNU dd: what it says at its end.
 
-use linerate_core::reported::{Access, Disk, DiskRow, Does, Tool};
-use linerate_core::units::Bytes;
+use linerate_record::reported::{Access, Disk, DiskRow, Does, Tool};
+use linerate_units::Bytes;
 
 use super::figures::{number, outcome, say, size, some};
 use crate::format::{Evidence, Format, Found, Holds, Section};

@@ -1,7 +1,7 @@
 //! DiskSpd, the engine of CrystalDiskMark: its text.
 
-use linerate_core::reported::{Access, Disk, DiskRow, Does, Tool};
-use linerate_core::units::{Bytes, Nanos};
+use linerate_record::reported::{Access, Disk, DiskRow, Does, Tool};
+use linerate_units::{Bytes, Nanos};
 
 use super::figures::{number, outcome, say, size, some, time};
 use crate::format::{Evidence, Format, Found, Holds, Section};

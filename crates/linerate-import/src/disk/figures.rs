@@ -1,7 +1,7 @@
 //! Numbers, sizes and notes that the readers of this folder share.
 
-use linerate_core::reported::{Disk, Measured, Note, Outcome};
-use linerate_core::units::{Bytes, Nanos};
+use linerate_record::reported::{Disk, Measured, Note, Outcome};
+use linerate_units::{Bytes, Nanos};
 
 /// Largest number that is taken for a figure: far above what any disk does, and far below the limits of `u64`.
 const LARGEST: f64 = 1e18;

@@ -1,6 +1,6 @@
 //! hdparm -t and -T.
 
-use linerate_core::reported::{Access, Disk, DiskRow, Does, Tool};
+use linerate_record::reported::{Access, Disk, DiskRow, Does, Tool};
 
 use super::figures::{number, outcome, say, some};
 use crate::format::{Evidence, Format, Found, Holds, Section};

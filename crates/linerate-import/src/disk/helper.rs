@@ -1,6 +1,6 @@
 //! What tests of disks share.
 
-use linerate_core::reported::{Disk, DiskRow, Measured};
+use linerate_record::reported::{Disk, DiskRow, Measured};
 
 use crate::Parsed;
 

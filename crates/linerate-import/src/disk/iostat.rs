@@ -1,7 +1,7 @@
 //! `iostat -x`: requests of block devices, by the kernel's counters.
 
-use linerate_core::reported::{Access, Disk, DiskRow, Does, Tool};
-use linerate_core::units::Bytes;
+use linerate_record::reported::{Access, Disk, DiskRow, Does, Tool};
+use linerate_units::Bytes;
 
 use super::figures::{number, outcome, say, some, time};
 use crate::format::{Evidence, Format, Found, Holds, Section};

@@ -3,8 +3,8 @@
 //! A kB is 1024 bytes. The first report is the mean since the mount.
 //= nfs-utils 2.6, tools/nfs-iostat/nfs-iostat.py: kilobytes are bytes / 1024; RTT is from the request to its answer
 
-use linerate_core::reported::{Access, Disk, DiskRow, Does, Tool};
-use linerate_core::units::Bytes;
+use linerate_record::reported::{Access, Disk, DiskRow, Does, Tool};
+use linerate_units::Bytes;
 
 use super::figures::{number, outcome, say, some, time};
 use crate::format::{Evidence, Format, Found, Holds, Section};

@@ -1,7 +1,7 @@
 //! Lines of progress of scp and rsync, each about one file. Those of rsync belong to its output.
 
-use linerate_core::reported::{Access, Disk, DiskRow, Does, Outcome, Tool};
-use linerate_core::units::Bytes;
+use linerate_record::reported::{Access, Disk, DiskRow, Does, Outcome, Tool};
+use linerate_units::Bytes;
 
 use super::figures::{number, outcome, say, some};
 use crate::format::{Evidence, Format, Found, Holds, Section};

@@ -1,6 +1,6 @@
 //! The traps of the programs that have one file each here.
 
-use linerate_core::reported::{Access, Does};
+use linerate_record::reported::{Access, Does};
 
 use super::helper::{disks, notes, rate};
 use crate::read;

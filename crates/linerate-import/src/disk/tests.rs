@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use linerate_core::reported::{Disk, DiskRow, Measured};
+use linerate_record::reported::{Disk, DiskRow, Measured};
 
 use crate::{Parsed, read};
 

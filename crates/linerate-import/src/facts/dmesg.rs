@@ -3,9 +3,9 @@
 #[cfg(test)]
 mod tests;
 
-use linerate_core::facts::nic::{Nic, speed_of_mbps};
-use linerate_core::facts::pci::{Address, Device, Limited, Link};
-use linerate_core::units::Transfers;
+use linerate_facts::nic::{Nic, speed_of_mbps};
+use linerate_facts::pci::{Address, Device, Limited, Link};
+use linerate_units::Transfers;
 
 use super::lines::{Line, MOST, Reading, decimal, first_line, scaled, small};
 use super::port;

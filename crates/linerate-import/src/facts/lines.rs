@@ -1,7 +1,7 @@
 //! What the readers of facts share: numbered lines, notes, and numbers.
 
-use linerate_core::facts::Inventory;
-use linerate_core::reported::{Note, Tool};
+use linerate_facts::Inventory;
+use linerate_record::reported::{Note, Tool};
 
 use crate::format::{Found, Section};
 use crate::text::command;

@@ -32,7 +32,7 @@ pub(crate) use sysctl::SYSCTL;
 pub(crate) use tree::link_up;
 pub(crate) use usb::LSUSB;
 
-use linerate_core::facts::nic::{Network, Nic};
+use linerate_facts::nic::{Network, Nic};
 
 /// Largest number of ports that are found by their names.
 const MOST_PORTS: usize = 1_024;

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use linerate_core::facts::{Inventory, odd};
-use linerate_core::reported::Note;
+use linerate_facts::{Inventory, odd};
+use linerate_record::reported::Note;
 
 use crate::format::Holds;
 use crate::{FORMATS, Parsed, merge, read};

@@ -1,6 +1,6 @@
 //! `sysctl`: settings of the kernel's network.
 
-use linerate_core::facts::Tunable;
+use linerate_facts::Tunable;
 
 use super::lines::{MOST, Reading, first_line};
 use crate::format::{Evidence, Format, Found, Holds, Section};

@@ -1,6 +1,6 @@
 //! The tree of PCI devices, where not all devices may be known.
 
-use linerate_core::facts::pci::{Device, at, find_parents};
+use linerate_facts::pci::{Device, at, find_parents};
 
 /// Finds the bridge right above each device of a sorted list. A bridge whose own bus is another one is not right
 /// above: the one between is missing from the text.

@@ -1,7 +1,7 @@
 //! `lsusb -t`: what hangs on USB, with the speed of its wire.
 
-use linerate_core::facts::usb::Function;
-use linerate_core::units::Rate;
+use linerate_facts::usb::Function;
+use linerate_units::Rate;
 
 use super::lines::{MOST, Reading, decimal, first_line, quoted};
 use crate::format::{Evidence, Format, Found, Holds, Section};

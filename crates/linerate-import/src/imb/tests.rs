@@ -1,6 +1,6 @@
-use linerate_core::explain::Table;
-use linerate_core::reported::Trip;
-use linerate_core::units::{Bytes, Rate};
+use linerate_explain::Table;
+use linerate_record::reported::Trip;
+use linerate_units::{Bytes, Rate};
 
 use crate::read;
 use crate::sample::{notes, ns, part, sizes, why};

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use linerate_core::path::Direction;
-use linerate_core::reported::{Carrier, Counted, Lost, Measured, Note, Outcome, Tool, Transfer};
-use linerate_core::units::{Nanos, Rate};
+use linerate_plan::path::Direction;
+use linerate_record::reported::{Carrier, Counted, Lost, Measured, Note, Outcome, Tool, Transfer};
+use linerate_units::{Nanos, Rate};
 
 use crate::format::{Evidence, Format, Found, Holds, Section};
 

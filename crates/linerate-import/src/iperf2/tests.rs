@@ -1,5 +1,5 @@
 use crate::summary::{all, check, notes, of, sample, transfer, transfers};
-use linerate_core::reported::Counted::Receiver;
+use linerate_record::reported::Counted::Receiver;
 
 fn text(name: &str) -> String {
     sample(&format!("iperf2/{name}"))

@@ -1,6 +1,6 @@
 //! Text of iperf 2.
 
-use linerate_core::reported::{Measured, Note, Outcome, Tool};
+use linerate_record::reported::{Measured, Note, Outcome, Tool};
 
 use super::transfer;
 use crate::format::{Evidence, Format, Found, Holds, Section};

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use linerate_core::path::Direction;
-use linerate_core::reported::{Carrier, Counted, Lost, Note, RoundTrips, Transfer};
-use linerate_core::units::{Bytes, Nanos, Rate};
+use linerate_plan::path::Direction;
+use linerate_record::reported::{Carrier, Counted, Lost, Note, RoundTrips, Transfer};
+use linerate_units::{Bytes, Nanos, Rate};
 
 use super::text::{Connection, Lines, Test};
 use crate::iperf_command::asked;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
-use linerate_core::reported::Note;
+use linerate_record::reported::Note;
 
 use crate::facts::MOST;
 

@@ -8,13 +8,13 @@ mod storage;
 #[cfg(test)]
 mod tests;
 
-use linerate_core::facts::cpu::{Cpu, Node, Processors};
-use linerate_core::facts::irq::Irq;
-use linerate_core::facts::machine::Machine;
-use linerate_core::facts::memory::Memory;
-use linerate_core::facts::pci::Device;
-use linerate_core::facts::{Gap, Inventory};
-use linerate_core::reported::Note;
+use linerate_facts::cpu::{Cpu, Node, Processors};
+use linerate_facts::irq::Irq;
+use linerate_facts::machine::Machine;
+use linerate_facts::memory::Memory;
+use linerate_facts::pci::Device;
+use linerate_facts::{Gap, Inventory};
+use linerate_record::reported::Note;
 
 use self::join::{Joiner, keyed};
 use crate::facts::MOST;
@@ -120,14 +120,14 @@ fn cpu(joiner: &mut Joiner, into: &mut Cpu, from: Cpu) {
     joiner.option("package", &mut into.package, from.package);
     joiner.option("capacity", &mut into.capacity, from.capacity);
     joiner.list("CPUs of its core", &mut into.siblings, from.siblings);
-    if from.clock != linerate_core::facts::cpu::Clock::default() {
+    if from.clock != linerate_facts::cpu::Clock::default() {
         into.clock = from.clock;
     }
 }
 
 fn node(joiner: &mut Joiner, into: &mut Node, from: Node) {
     joiner.about(&format!("node {}", into.id));
-    joiner.shown("CPUs", &mut into.cpus, from.cpus, |cpus| linerate_core::facts::odd::ranges(cpus));
+    joiner.shown("CPUs", &mut into.cpus, from.cpus, |cpus| linerate_facts::odd::ranges(cpus));
     joiner.option("memory", &mut into.total, from.total);
     into.free = from.free.or(into.free);
     joiner.list("distances", &mut into.distances, from.distances);

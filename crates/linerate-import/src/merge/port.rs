@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use linerate_core::facts::nic::{Counter, LinkModes, Network, Nic, PortErrors, Stack};
+use linerate_facts::nic::{Counter, LinkModes, Network, Nic, PortErrors, Stack};
 
 use super::gaps;
 use super::join::{Joiner, keyed};

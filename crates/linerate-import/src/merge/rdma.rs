@@ -1,6 +1,6 @@
 //! Joins RDMA devices.
 
-use linerate_core::facts::infiniband::{
+use linerate_facts::infiniband::{
     Gid, Guid, IbDevice, IbPort, IbRate, Infiniband, Ipoib, LinkState,
 };
 

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use linerate_core::facts::Inventory;
-use linerate_core::facts::infiniband::{Guid, IbDevice, IbPort};
-use linerate_core::facts::nic::counted;
-use linerate_core::facts::pci::{Address, DRIVERS, Device, NODES};
+use linerate_facts::Inventory;
+use linerate_facts::infiniband::{Guid, IbDevice, IbPort};
+use linerate_facts::nic::counted;
+use linerate_facts::pci::{Address, DRIVERS, Device, NODES};
 
 use crate::facts::link_up;
 

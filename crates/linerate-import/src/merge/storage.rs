@@ -1,6 +1,6 @@
 //! Joins disks and file systems.
 
-use linerate_core::facts::block::{BlockDevice, FileSystem, Layer, Storage};
+use linerate_facts::block::{BlockDevice, FileSystem, Layer, Storage};
 
 use super::gaps;
 use super::join::{Joiner, keyed};

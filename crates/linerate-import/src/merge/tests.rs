@@ -1,4 +1,4 @@
-use linerate_core::facts::odd::{self, Oddity};
+use linerate_facts::odd::{self, Oddity};
 
 use crate::facts::samples::{ids, merged, of, text, words};
 

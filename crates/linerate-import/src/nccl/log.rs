@@ -1,6 +1,6 @@
 //! Lines of NCCL's log (`NCCL_DEBUG=INFO`): what carries the messages between hosts.
 
-use linerate_core::facts::infiniband::Layer;
+use linerate_facts::infiniband::Layer;
 
 use crate::scaled::quoted;
 

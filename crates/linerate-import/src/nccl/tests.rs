@@ -1,6 +1,6 @@
-use linerate_core::facts::infiniband::Layer;
-use linerate_core::reported::{Carrier, Setup};
-use linerate_core::units::Bytes;
+use linerate_facts::infiniband::Layer;
+use linerate_record::reported::{Carrier, Setup};
+use linerate_units::Bytes;
 
 use crate::read;
 use crate::sample::{bits, notes, ns, part, sizes, why};

@@ -5,8 +5,8 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use linerate_core::path::Direction;
-use linerate_core::reported::{Carrier, Measured, Note, Outcome, Tool};
+use linerate_plan::path::Direction;
+use linerate_record::reported::{Carrier, Measured, Note, Outcome, Tool};
 
 use crate::format::{Evidence, Format, Found, Holds, Section};
 
@@ -135,6 +135,6 @@ fn number(text: &str) -> Option<f64> {
 }
 
 /// Requests and responses, or transfers, that have no other result.
-fn boxed(transfer: linerate_core::reported::Transfer) -> Measured {
+fn boxed(transfer: linerate_record::reported::Transfer) -> Measured {
     Measured::Transfer(Box::new(transfer))
 }

@@ -1,10 +1,10 @@
 //! Lines of a name and a value, which `-k` asks for: `THROUGHPUT=10141.54`.
 
-use linerate_core::path::Direction;
-use linerate_core::reported::{
+use linerate_plan::path::Direction;
+use linerate_record::reported::{
     Carrier, Counted, Measured, Note, Setup, SizeRow, Sizes, Transfer, Trip,
 };
-use linerate_core::units::{Bytes, Nanos, Rate};
+use linerate_units::{Bytes, Nanos, Rate};
 
 use super::{Banner, Kind, binary, bits, boxed, number};
 

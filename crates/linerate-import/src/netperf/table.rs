@@ -1,10 +1,10 @@
 //! The tables: lines of column heads, an empty line, and rows of numbers.
 
-use linerate_core::path::{ByRole, Direction};
-use linerate_core::reported::{
+use linerate_plan::path::{ByRole, Direction};
+use linerate_record::reported::{
     Carrier, Counted, Cpu, CpuOf, Lost, Measured, Note, Setup, SizeRow, Sizes, Transfer, Trip,
 };
-use linerate_core::units::{Bytes, Nanos, Rate};
+use linerate_units::{Bytes, Nanos, Rate};
 
 use super::{Banner, Kind, binary, bits, boxed, number};
 

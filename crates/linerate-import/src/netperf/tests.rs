@@ -1,7 +1,7 @@
 use super::*;
 use crate::summary::{all, notes, of, results, sample, transfer};
-use linerate_core::path::Direction::{Forward, Reverse};
-use linerate_core::reported::{Counted, Sizes};
+use linerate_plan::path::Direction::{Forward, Reverse};
+use linerate_record::reported::{Counted, Sizes};
 
 fn text(name: &str) -> String {
     sample(&format!("netperf/{name}"))
@@ -52,7 +52,7 @@ fn requests_are_whole_round_trips() {
     let times = sizes(&text("2.7.1-rr.txt"));
     assert_eq!(
         (times.trip, times.rows[0].mean.map(|n| n.0)),
-        (linerate_core::reported::Trip::Whole, Some(19793))
+        (linerate_record::reported::Trip::Whole, Some(19793))
     );
     let row = sizes(&text("2.7.1-rrk.txt")).rows[0];
     let found = [row.least, row.typical, row.mean, row.p99, row.most].map(|time| time.map(|n| n.0));

@@ -3,11 +3,11 @@
 #[cfg(test)]
 mod tests;
 
-use linerate_core::path::{ByRole, Direction};
-use linerate_core::reported::{
+use linerate_plan::path::{ByRole, Direction};
+use linerate_record::reported::{
     Carrier, Counted, Cpu, CpuOf, Lost, Measured, Note, Outcome, Tool, Transfer,
 };
-use linerate_core::units::{Bytes, Rate};
+use linerate_units::{Bytes, Rate};
 
 use crate::format::{Evidence, Format, Found, Holds, Section};
 

@@ -1,5 +1,5 @@
-use linerate_core::reported::{Carrier, Trip};
-use linerate_core::units::Bytes;
+use linerate_record::reported::{Carrier, Trip};
+use linerate_units::Bytes;
 
 use super::trip;
 use crate::sample::{bits, notes, ns, part, sizes, why};

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use linerate_core::reported::{SizeRow, Tool};
-use linerate_core::units::Bytes;
+use linerate_record::reported::{SizeRow, Tool};
+use linerate_units::Bytes;
 
 use super::{Test, are_no_cycles};
 use crate::format::{Evidence, Format, Found, Holds, Section};

@@ -12,8 +12,8 @@ mod tests;
 pub(crate) use json::JSON;
 pub(crate) use table::{TABLE, goes_on};
 
-use linerate_core::path::Direction;
-use linerate_core::reported::{
+use linerate_plan::path::Direction;
+use linerate_record::reported::{
     Carrier, Counted, Measured, Outcome, Setup, SizeRow, Sizes, Transfer, Trip,
 };
 

@@ -1,9 +1,9 @@
 //! The tables.
 
-use linerate_core::facts::Inventory;
-use linerate_core::facts::infiniband::{IbDevice, Layer};
-use linerate_core::reported::{Setup, SizeRow, Tool};
-use linerate_core::units::Bytes;
+use linerate_facts::Inventory;
+use linerate_facts::infiniband::{IbDevice, Layer};
+use linerate_record::reported::{Setup, SizeRow, Tool};
+use linerate_units::Bytes;
 
 use super::known::is_known;
 use super::{FEWEST, Test, are_no_cycles, note_server};

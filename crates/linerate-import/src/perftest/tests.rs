@@ -1,6 +1,6 @@
-use linerate_core::path::Direction;
-use linerate_core::reported::{Carrier, Counted, Trip};
-use linerate_core::units::{Bytes, Rate};
+use linerate_plan::path::Direction;
+use linerate_record::reported::{Carrier, Counted, Trip};
+use linerate_units::{Bytes, Rate};
 
 use crate::read;
 use crate::sample::{bits, notes, ns, part, row, sizes, transfer, why};

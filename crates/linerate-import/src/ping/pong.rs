@@ -1,8 +1,8 @@
 //! Single answers of `ibping`, without its statistics: those of a run that was cut short, or a part of its output.
 //= infiniband-diags 44, ibping.c: "Pong from %s (%s): time %" PRIu64 ".%03" PRIu64 " ms\n"
 
-use linerate_core::reported::{Setup, SizeRow, Sizes, Tool, Trip};
-use linerate_core::units::{Bytes, Nanos};
+use linerate_record::reported::{Setup, SizeRow, Sizes, Tool, Trip};
+use linerate_units::{Bytes, Nanos};
 
 use super::{DATAGRAM, Ttl};
 use crate::format::{Found, Section};

@@ -1,5 +1,5 @@
-use linerate_core::reported::Trip;
-use linerate_core::units::Bytes;
+use linerate_record::reported::Trip;
+use linerate_units::Bytes;
 
 use crate::sample::{notes, ns, part, row, sizes, why};
 

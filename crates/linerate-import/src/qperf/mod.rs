@@ -3,12 +3,12 @@
 #[cfg(test)]
 mod tests;
 
-use linerate_core::path::{ByRole, Direction};
-use linerate_core::reported::{
+use linerate_plan::path::{ByRole, Direction};
+use linerate_record::reported::{
     Carrier, Counted, Cpu, CpuOf, Measured, Note, Outcome, Setup, SizeRow, Sizes, Tool, Transfer,
     Trip,
 };
-use linerate_core::units::{Bytes, Nanos, Rate};
+use linerate_units::{Bytes, Nanos, Rate};
 
 use crate::format::{Evidence, Format, Found, Holds, Section};
 

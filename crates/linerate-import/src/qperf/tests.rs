@@ -1,6 +1,6 @@
 use super::*;
 use crate::summary::{all, notes, of, results, sample};
-use linerate_core::reported::Transfer;
+use linerate_record::reported::Transfer;
 
 fn text(name: &str) -> String {
     sample(&format!("qperf/{name}"))

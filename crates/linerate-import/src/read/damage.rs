@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use linerate_core::explain::{Material, explain};
-use linerate_core::path::Side;
-use linerate_core::reported::{Measured, Outcome, Source};
+use linerate_explain::{Material, explain};
+use linerate_plan::path::Side;
+use linerate_record::reported::{Measured, Outcome, Source};
 use proptest::prelude::*;
 
 use super::tests::samples;

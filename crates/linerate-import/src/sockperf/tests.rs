@@ -1,5 +1,5 @@
-use linerate_core::reported::{Carrier, Counted, Trip};
-use linerate_core::units::{Bytes, Rate};
+use linerate_record::reported::{Carrier, Counted, Trip};
+use linerate_units::{Bytes, Rate};
 
 use crate::read;
 use crate::sample::{notes, ns, part, sizes, transfer, why};

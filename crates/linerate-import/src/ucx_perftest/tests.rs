@@ -1,5 +1,5 @@
-use linerate_core::reported::Trip;
-use linerate_core::units::{Bytes, Rate};
+use linerate_record::reported::Trip;
+use linerate_units::{Bytes, Rate};
 
 use crate::sample::{bits, notes, ns, part, sizes, transfer, why};
 

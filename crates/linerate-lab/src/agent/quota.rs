@@ -4,11 +4,10 @@
 //! user) cannot plant this fault. The lab's outer process, which outlives all others, removes the folder at the end.
 //! If it was killed, the next lab that starts removes the folder.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
-use linerate_core::path::Side;
+use linerate_plan::path::Side;
 
 use crate::error::LabError;
 use crate::fault::Share;

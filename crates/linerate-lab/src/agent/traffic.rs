@@ -5,9 +5,9 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-use linerate_core::path::Direction;
-use linerate_core::units::Rate;
+use linerate_plan::path::Direction;
 use linerate_sys::process;
+use linerate_units::Rate;
 
 use super::child::{Child, stop_all};
 use super::network::{Network, Spot, station};

@@ -2,11 +2,11 @@
 
 use std::io;
 
-use linerate_core::path::Direction;
-use linerate_core::units::Nanos;
+use linerate_plan::path::Direction;
 use linerate_sys::packet::PacketPort;
 use linerate_sys::process;
 use linerate_sys::shared::SharedCounters;
+use linerate_units::Nanos;
 use rustix::io::Errno;
 
 use super::child::Child;
@@ -93,14 +93,14 @@ fn apply(fault: &Fault, direction: Direction, to: &mut Treatment) {
         }
         Fault::Jitter { most, directions } if on(directions) => to.jitter = most.0,
         Fault::Loss { share, burst, directions } if on(directions) => {
-            to.loss = Some((*share, *burst))
+            to.loss = Some((*share, *burst));
         }
         Fault::Reorder { by, every, directions } if on(directions) => {
-            to.reorder = Some((*every, by.0))
+            to.reorder = Some((*every, by.0));
         }
         Fault::Police { rate, directions } if on(directions) => to.police = Some(*rate),
         Fault::FlowRate { rate, manner, directions } if on(directions) => {
-            to.flow = Some((*rate, *manner))
+            to.flow = Some((*rate, *manner));
         }
         Fault::Hold { side, period } if *side == direction.receiver() => to.tick = Some(period.0),
         Fault::BlackHole { bytes, directions } if on(directions) => to.largest = Some(*bytes),

@@ -1,7 +1,7 @@
 //! Cells whose load is UDP.
 
-use linerate_core::path::{Direction, Place, Side};
-use linerate_core::units::{Bytes, Rate};
+use linerate_plan::path::{Direction, Place, Side};
+use linerate_units::{Bytes, Rate};
 
 use super::draw::Draw;
 use super::{Planting, host, network};

@@ -1,6 +1,6 @@
 //! Random choices for a cell.
 
-use linerate_core::path::{Direction, Side};
+use linerate_plan::path::{Direction, Side};
 
 use crate::random::Random;
 

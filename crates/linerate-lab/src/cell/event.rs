@@ -1,7 +1,7 @@
 //! Events that disturb a measurement in either direction.
 
-use linerate_core::path::Place;
-use linerate_core::units::{Nanos, Rate};
+use linerate_plan::path::Place;
+use linerate_units::{Nanos, Rate};
 
 use super::draw::Draw;
 use super::{Company, Planting};

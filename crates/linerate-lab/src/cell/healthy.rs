@@ -1,7 +1,7 @@
 //! Cells whose path has no fault.
 
-use linerate_core::path::Side;
-use linerate_core::units::{Bytes, Nanos};
+use linerate_plan::path::Side;
+use linerate_units::{Bytes, Nanos};
 
 use super::draw::Draw;
 use super::{Path, Planting};

@@ -1,7 +1,7 @@
 //! Cells with a fault inside a host.
 
-use linerate_core::path::{Direction, Side};
-use linerate_core::units::{Bytes, Nanos, Rate};
+use linerate_plan::path::{Direction, Side};
+use linerate_units::{Bytes, Nanos, Rate};
 
 use super::Planting;
 use super::draw::Draw;

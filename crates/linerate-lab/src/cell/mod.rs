@@ -8,8 +8,8 @@ mod host;
 mod kinds;
 mod network;
 
-use linerate_core::causes;
-use linerate_core::path::{Direction, Place};
+use linerate_judge::causes;
+use linerate_plan::path::{Direction, Place};
 
 use crate::fault::Fault;
 use crate::spec::{Host, Topology};

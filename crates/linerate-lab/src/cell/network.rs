@@ -1,7 +1,7 @@
 //! Cells with a fault between the hosts.
 
-use linerate_core::path::{Direction, Place};
-use linerate_core::units::{Nanos, Rate};
+use linerate_plan::path::{Direction, Place};
+use linerate_units::{Nanos, Rate};
 
 use super::Planting;
 use super::draw::Draw;

@@ -5,9 +5,9 @@ mod share;
 mod text;
 mod words;
 
-pub use linerate_core::application::{Burden, Role};
-use linerate_core::path::{Direction, Side};
-use linerate_core::units::{Bytes, Nanos, Rate, UnitError};
+pub use linerate_plan::application::{Burden, Role};
+use linerate_plan::path::{Direction, Side};
+use linerate_units::{Bytes, Nanos, Rate, UnitError};
 use serde::{Deserialize, Serialize};
 pub use share::{Share, ShareError};
 

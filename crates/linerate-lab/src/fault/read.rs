@@ -2,9 +2,9 @@
 
 use std::str::FromStr;
 
-use linerate_core::application::{Habit, HabitError};
-use linerate_core::path::{Direction, Side};
-use linerate_core::units::{Nanos, UnitError};
+use linerate_plan::application::{Habit, HabitError};
+use linerate_plan::path::{Direction, Side};
+use linerate_units::{Nanos, UnitError};
 
 use super::{Depth, Fault, FaultDirection, FaultError, Manner, Origin, Rhythm};
 

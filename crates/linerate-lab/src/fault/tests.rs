@@ -2,8 +2,8 @@
 
 use super::super::Share;
 use super::*;
-use linerate_core::application::{Burden, Role};
-use linerate_core::units::{Bytes, Rate};
+use linerate_plan::application::{Burden, Role};
+use linerate_units::{Bytes, Rate};
 use proptest::prelude::*;
 
 fn side() -> impl Strategy<Value = Side> {

@@ -1,7 +1,7 @@
 //! The text form of faults, as users type them.
 
-use linerate_core::application::Habit;
-use linerate_core::units::Nanos;
+use linerate_plan::application::Habit;
+use linerate_units::Nanos;
 
 use super::{Depth, Fault, Manner, Origin, Rhythm};
 

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use linerate_core::application::{Burden, Role};
-use linerate_core::path::{Direction, Side};
-use linerate_core::units::Rate;
+use linerate_plan::application::{Burden, Role};
+use linerate_plan::path::{Direction, Side};
+use linerate_units::Rate;
 
 use super::{Depth, Fault, FaultDirection, Manner, Origin, Rhythm};
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use linerate_core::units::Rate;
+use linerate_units::Rate;
 
 use super::group::{ETHERNET, Group};
 use crate::fault::{Manner, Share};

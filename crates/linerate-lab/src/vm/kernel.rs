@@ -7,7 +7,7 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use linerate_core::parse::modules;
+use linerate_facts::parse::modules;
 
 use super::error::VmError;
 use super::tool;

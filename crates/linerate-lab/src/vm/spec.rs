@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use linerate_core::units::Bytes;
+use linerate_units::Bytes;
 
 use super::error::VmError;
 

@@ -5,18 +5,17 @@ use std::sync::Arc;
 
 use anyhow::anyhow;
 use clap::Parser;
-use linerate_core::iperf3::{PORT, Protocol};
-use linerate_core::model::Owner;
-use linerate_core::path::Direction;
-use linerate_core::plan::Plan;
-use linerate_core::record::{Made, Record};
-use linerate_core::transport;
-use linerate_core::units::Nanos;
 use linerate_engine::host::Live;
 use linerate_engine::iperf3::client::{self, ClientError};
 use linerate_engine::link::iperf3::{self, Iperf3};
 use linerate_engine::peer::address::Target;
 use linerate_engine::run::once;
+use linerate_judge::model::Owner;
+use linerate_plan::path::Direction;
+use linerate_plan::{Plan, transport};
+use linerate_record::iperf3::{PORT, Protocol};
+use linerate_record::{Made, Record};
+use linerate_units::Nanos;
 
 use super::exit::{Exit, Failure};
 use super::options::own::{self, Flags};

@@ -1,7 +1,7 @@
 //! `linerate causes`: what can hold a path back.
 
 use clap::Parser;
-use linerate_core::causes::CAUSES;
+use linerate_judge::causes::CAUSES;
 
 use super::exit::{Exit, Failure};
 use super::options::{self, Format, Options};

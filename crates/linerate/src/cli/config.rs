@@ -134,7 +134,7 @@ fn merge(under: &mut Table, over: Table) {
 mod tests {
     use std::time::Duration;
 
-    use linerate_core::units::Bytes;
+    use linerate_units::Bytes;
 
     use super::super::options;
     use super::*;

@@ -5,11 +5,11 @@ mod wrong_port;
 use std::hash::{BuildHasher, RandomState};
 
 use clap::Parser;
-use linerate_core::model::Model;
-use linerate_core::record::Record;
-use linerate_core::units::{Nanos, Rate};
-use linerate_core::verdict::Verdict;
+use linerate_judge::model::Model;
+use linerate_judge::verdict::Verdict;
 use linerate_lab::{Cell, CellKind};
+use linerate_record::Record;
+use linerate_units::{Nanos, Rate};
 
 use super::exit::{Exit, Failure};
 use super::options::{self, Options};

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use clap::Parser;
-use linerate_core::diff::{DiffError, Judged, diff};
-use linerate_core::explain::{Material, explain};
-use linerate_core::record::Record;
+use linerate_explain::diff::{DiffError, Judged, diff};
+use linerate_explain::{Material, explain};
+use linerate_record::Record;
 
 use super::exit::{Exit, Failure};
 use super::options::{self, Options};

@@ -5,8 +5,8 @@
 use std::sync::atomic::Ordering;
 
 use anyhow::anyhow;
-use linerate_core::figure::Summary;
-use linerate_core::record::End;
+use linerate_judge::figure::Summary;
+use linerate_record::End;
 
 use super::exit::{Exit, Failure, tell};
 use super::options::Options;

@@ -44,8 +44,8 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::ceiling::infiniband::Speed;
-    use linerate_core::units::Rate;
+    use linerate_ceiling::infiniband::Speed;
+    use linerate_units::Rate;
 
     use super::super::kept;
     use super::*;

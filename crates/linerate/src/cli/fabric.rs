@@ -10,10 +10,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::anyhow;
 use clap::{Parser, Subcommand};
-use linerate_core::fabric::finding::full;
-use linerate_core::fabric::walk::{PARTS, Part, Walk};
-use linerate_core::units::Nanos;
 use linerate_engine::fabric::{Ended, MadPort, PortError, Wanted, drive};
+use linerate_fabric::finding::full;
+use linerate_fabric::walk::{PARTS, Part, Walk};
+use linerate_units::Nanos;
 
 use super::exit::{Exit, Failure, tell};
 use super::options::{self, Options};

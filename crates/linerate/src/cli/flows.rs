@@ -1,15 +1,14 @@
 //! `linerate flows`: the limits of transfers that already run on this machine.
 
-use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{io, thread};
 
 use clap::Parser;
-use linerate_core::units::Nanos;
 use linerate_engine::host::{Flows, Live, Machine, Wanted, is_running};
+use linerate_units::Nanos;
 
 use super::exit::{Exit, Failure};
 use super::options::{self, Options};

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use clap::{Parser, Subcommand};
-use linerate_core::facts::Inventory;
-use linerate_core::guide::{self, Guide, State};
+use linerate_fabric::guide::{self, Guide, State};
+use linerate_facts::Inventory;
 
 use super::exit::{Exit, Failure, tell};
 use super::options::{self, Options};

@@ -1,7 +1,7 @@
 //! Help texts: what clap derives from the options, with the defaults from `defaults.toml`.
 
 use clap::{Arg, Command, CommandFactory};
-use linerate_core::iperf3::STREAMS_MAX;
+use linerate_record::iperf3::STREAMS_MAX;
 use toml::{Table, Value};
 
 use super::Cli;

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::Parser;
-use linerate_core::facts::{Gap, Inventory};
-use linerate_core::units::Nanos;
 use linerate_engine::host::{Capture, Live, Machine, Replay, Watch, inventory};
+use linerate_facts::{Gap, Inventory};
+use linerate_units::Nanos;
 
 use super::exit::{Exit, Failure};
 use super::options::{self, Options};

@@ -7,15 +7,15 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::anyhow;
 use clap::Parser;
-use linerate_core::explain::{Claim, Explained, Material, explain};
-use linerate_core::facts::Inventory;
-use linerate_core::path::{Direction, Side};
-use linerate_core::plan::{Knobs, Plan};
-use linerate_core::record::{Blob, End, FORMAT, Import, Imported, Kept, Made, Record, Start};
-use linerate_core::reported::{Note, Source};
-use linerate_core::units::Nanos;
 use linerate_engine::store::Store;
+use linerate_explain::{Claim, Explained, Material, explain};
+use linerate_facts::Inventory;
 use linerate_import::{merge, read};
+use linerate_plan::path::{Direction, Side};
+use linerate_plan::{Knobs, Plan};
+use linerate_record::reported::{Note, Source};
+use linerate_record::{Blob, End, FORMAT, Import, Imported, Kept, Made, Record, Start};
+use linerate_units::Nanos;
 
 use super::exit::{Exit, Failure};
 use super::options::{self, Options};

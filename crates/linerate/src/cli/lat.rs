@@ -2,10 +2,10 @@
 
 use anyhow::anyhow;
 use clap::Parser;
-use linerate_core::record::Record;
-use linerate_core::units::{Bytes, Nanos};
 use linerate_engine::load::transport::memory;
 use linerate_engine::run::RoundTrips;
+use linerate_record::Record;
+use linerate_units::{Bytes, Nanos};
 
 use super::exit::{Exit, Failure};
 use super::options::own::{self, Flags};

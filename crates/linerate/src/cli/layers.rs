@@ -4,15 +4,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::anyhow;
-use linerate_core::facts::Gap;
-use linerate_core::figure::{GOODPUT, Subject, Summary};
-use linerate_core::model::{derive, same_machine};
-use linerate_core::path::Direction;
-use linerate_core::plan::{Knobs, Plan};
-use linerate_core::record::{Made, Record};
-use linerate_core::transport::{self, PRELOAD, Setting, TransportInfo, rdma};
-use linerate_core::units::{Bytes, Nanos};
 use linerate_engine::run::{RoundTrips, once};
+use linerate_facts::Gap;
+use linerate_judge::figure::{GOODPUT, Subject, Summary};
+use linerate_judge::model::{derive, same_machine};
+use linerate_plan::path::Direction;
+use linerate_plan::transport::{self, PRELOAD, Setting, TransportInfo, rdma};
+use linerate_plan::{Knobs, Plan};
+use linerate_record::{Made, Record};
+use linerate_units::{Bytes, Nanos};
 
 use super::exit::{Exit, Failure, tell};
 use super::options::Options;

@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use clap::Parser;
-use linerate_core::diff::Judged;
-use linerate_core::model::is_by_size;
-use linerate_core::record::{Record, RecordKind, Start};
-use linerate_core::stats::middle;
 use linerate_engine::store::{self, StoreError};
+use linerate_explain::diff::Judged;
+use linerate_judge::model::is_by_size;
+use linerate_record::{Record, RecordKind, Start};
+use linerate_units::stats::middle;
 
 use super::exit::{Exit, Failure};
 use super::options::{self, Options};

@@ -12,7 +12,7 @@ pub(crate) mod own;
 use std::path::PathBuf;
 
 use clap::Args;
-use linerate_core::transport::TRANSPORTS;
+use linerate_plan::transport::TRANSPORTS;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use choice::{

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use std::str::FromStr;
 
 use ipnet::IpNet;
-use linerate_core::units::{Bytes, Nanos, Percent, Rate};
+use linerate_units::{Bytes, Nanos, Percent, Rate};
 use serde::de::{self, Visitor};
 
 /// A value that can be written so that reading it gives the same value again.

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::anyhow;
-use linerate_core::diff::Judged;
-use linerate_core::plan::Plan;
-use linerate_core::record::End;
+use linerate_explain::diff::Judged;
+use linerate_plan::Plan;
+use linerate_record::End;
 
 use super::exit::{Exit, Failure, tell};
 use super::options::Options;

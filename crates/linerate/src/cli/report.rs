@@ -2,11 +2,11 @@
 
 use std::io::Write;
 
-use linerate_core::figure::Summary;
-use linerate_core::model::{Model, derive};
-use linerate_core::path::Direction;
-use linerate_core::record::Record;
-use linerate_core::verdict::{Verdict, judge};
+use linerate_judge::figure::Summary;
+use linerate_judge::model::{Model, derive};
+use linerate_judge::verdict::{Verdict, judge};
+use linerate_plan::path::Direction;
+use linerate_record::Record;
 
 use super::exit::{Exit, Failure, tell};
 use super::options::Options;

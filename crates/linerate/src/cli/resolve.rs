@@ -1,15 +1,15 @@
 //! Makes the plan from the options: every default is filled in, every contradiction is found.
 
 use anyhow::anyhow;
-use linerate_core::path::Direction;
-use linerate_core::plan::{Handover, Knobs, Plan, Receive};
-use linerate_core::transport::{
-    self, FarEnd, OptionInfo, PatternKind, TCP, TRANSPORTS, TransportInfo,
-};
-use linerate_core::units::{Bytes, Nanos};
 use linerate_engine::load;
 use linerate_engine::peer::PORT;
 use linerate_engine::run::{self, RoundTrips};
+use linerate_plan::path::Direction;
+use linerate_plan::transport::{
+    self, FarEnd, OptionInfo, PatternKind, TCP, TRANSPORTS, TransportInfo,
+};
+use linerate_plan::{Handover, Knobs, Plan, Receive};
+use linerate_units::{Bytes, Nanos};
 
 use super::exit::Failure;
 use super::options::{HandOver, LoadDirections, LoadOptions, Options, Peer, Run, RunDirections};

@@ -1,8 +1,8 @@
 //! `linerate run`: measures the path, and shows what limits it.
 
 use clap::Parser;
-use linerate_core::shell::word;
 use linerate_engine::store::Store;
+use linerate_units::shell::word;
 
 use super::exit::{Exit, Failure, tell};
 use super::options::own::{self, Flags};

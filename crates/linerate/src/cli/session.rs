@@ -7,9 +7,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::anyhow;
-use linerate_core::plan::Plan;
-use linerate_core::record::{End, Made, Record};
-use linerate_core::transport;
 use linerate_engine::change::Ledger;
 use linerate_engine::event::{Event, RunControl, Silence, Sink};
 use linerate_engine::host::Live;
@@ -19,6 +16,8 @@ use linerate_engine::load::transport::is_alone;
 use linerate_engine::peer::client::{Client, ClientOptions, GIVEN_UP};
 use linerate_engine::run::Label;
 use linerate_engine::store::{Recorder, Store};
+use linerate_plan::{Plan, transport};
+use linerate_record::{End, Made, Record};
 
 use super::beside::Beside;
 use super::exit::{Failure, tell};

@@ -1,8 +1,8 @@
 //! `linerate show`: a record that was kept, judged again.
 
 use clap::Parser;
-use linerate_core::model::is_by_size;
-use linerate_core::record::{Record, RecordKind};
+use linerate_judge::model::is_by_size;
+use linerate_record::{Record, RecordKind};
 
 use super::exit::{Exit, Failure, tell};
 use super::options::{self, Options, Records};

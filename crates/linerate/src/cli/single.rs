@@ -5,15 +5,15 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::anyhow;
 use clap::Args;
-use linerate_core::path::Direction;
-use linerate_core::plan::Plan;
-use linerate_core::record::{End, Made, Record, RecordKind};
-use linerate_core::units::{Nanos, Rate};
 use linerate_engine::event::Sink;
 use linerate_engine::link::{Link, LinkError};
 use linerate_engine::load::transport::is_alone;
 use linerate_engine::run::{Label, RoundTrips, once, search};
 use linerate_engine::store::Store;
+use linerate_plan::Plan;
+use linerate_plan::path::Direction;
+use linerate_record::{End, Made, Record, RecordKind};
+use linerate_units::{Nanos, Rate};
 
 use super::beside::Beside;
 use super::exit::{Exit, Failure, tell};

@@ -3,15 +3,15 @@
 use std::thread::available_parallelism;
 
 use anyhow::anyhow;
-use linerate_core::path::Direction;
-use linerate_core::plan::{Access, Knobs, Pattern, Plan};
-use linerate_core::record::Made;
-use linerate_core::sweep::{Pace, SIZES_OF_RDMA, Swept};
-use linerate_core::transport::rdma::Operation;
-use linerate_core::transport::{MEMORY, RDMA, TCP};
-use linerate_core::units::Nanos;
 use linerate_engine::load::transport::memory;
 use linerate_engine::run::{SweepPlan, sweep};
+use linerate_plan::path::Direction;
+use linerate_plan::sweep::{Pace, SIZES_OF_RDMA, Swept};
+use linerate_plan::transport::rdma::Operation;
+use linerate_plan::transport::{MEMORY, RDMA, TCP};
+use linerate_plan::{Access, Knobs, Pattern, Plan};
+use linerate_record::Made;
+use linerate_units::Nanos;
 
 use super::exit::{Exit, Failure};
 use super::options::{self, HandOver, LoadDirections, Options};

@@ -1,12 +1,12 @@
 //! `linerate lat --sweep`: round trips of several message sizes, in turn.
 
 use anyhow::anyhow;
-use linerate_core::figure::Summary;
-use linerate_core::plan::Plan;
-use linerate_core::record::{Made, Record};
-use linerate_core::units::{Bytes, Nanos};
 use linerate_engine::load::transport;
 use linerate_engine::run::{RoundTrips, TripSweep, trip_sizes, trip_sweep};
+use linerate_judge::figure::Summary;
+use linerate_plan::Plan;
+use linerate_record::{Made, Record};
+use linerate_units::{Bytes, Nanos};
 
 use super::exit::{Exit, Failure, tell};
 use super::options::{Options, TripPattern};

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use linerate_core::units::Bytes;
 use linerate_lab::vm::{Card, Generation, Kernel, Node, Slot, Spec, Vm};
 use linerate_lab::{Output, Program};
+use linerate_units::Bytes;
 
 use super::config::user_folder;
 use super::exit::{Exit, Failure, of_command, tell};

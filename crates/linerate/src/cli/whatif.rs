@@ -9,10 +9,10 @@ use std::path::Path;
 
 use anyhow::Context;
 use clap::Parser;
-use linerate_core::case::{
+use linerate_explain::case::{
     Answer, Case, CaseError, FigureCheck, answer, check_figures, imported, measured,
 };
-use linerate_core::record::frame::MAGIC;
+use linerate_record::frame::MAGIC;
 
 use super::exit::{Exit, Failure};
 use super::options::{self, Options, Records};

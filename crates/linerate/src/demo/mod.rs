@@ -15,11 +15,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use linerate_core::model::{Model, derive};
-use linerate_core::record::Record;
-use linerate_core::verdict::{Verdict, entries, judge};
 use linerate_engine::store::Loaded;
+use linerate_judge::model::{Model, derive};
+use linerate_judge::verdict::{Verdict, entries, judge};
 use linerate_lab::{Cell, Company};
+use linerate_record::Record;
 
 /// The result of one demonstration.
 pub(crate) struct Shown {

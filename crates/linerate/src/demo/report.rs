@@ -1,10 +1,10 @@
 //! The outcome of a demonstration as one line of JSON, for those who score many.
 
-use linerate_core::path::Certainty;
-use linerate_core::plan::Purpose;
-use linerate_core::record::{Record, Step};
-use linerate_core::verdict::{Disturbance, Limit};
+use linerate_judge::verdict::{Disturbance, Limit};
 use linerate_lab::{Cell, Fault};
+use linerate_plan::Purpose;
+use linerate_plan::path::Certainty;
+use linerate_record::{Record, Step};
 use serde::{Deserialize, Serialize};
 
 use super::{Named, Outcome, Scored, Shown};

@@ -1,9 +1,9 @@
 //! Compares the named cause with the planted fault.
 
-use linerate_core::causes::cause;
-use linerate_core::path::{Certainty, Direction, Measure, Place, Slowness};
-use linerate_core::verdict::{Decided, Disturbance, Entry, Limit};
+use linerate_judge::causes::cause;
+use linerate_judge::verdict::{Decided, Disturbance, Entry, Limit};
 use linerate_lab::{Cell, HEALTHY};
+use linerate_plan::path::{Certainty, Direction, Measure, Place, Slowness};
 use serde::{Deserialize, Serialize};
 
 use super::Truth;
@@ -184,8 +184,8 @@ fn right_place(cell: &Cell, binds: bool, limit: &Limit) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::path::Stage;
     use linerate_lab::CellKind;
+    use linerate_plan::path::Stage;
 
     use super::*;
     use crate::demo::Loader;

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use linerate_core::path::Direction;
 use linerate_lab::{Cell, Fault};
+use linerate_plan::path::Direction;
 
 use super::{Problem, Stage};
 

@@ -10,8 +10,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use linerate_core::units::Nanos;
 use linerate_lab::CellKind;
+use linerate_units::Nanos;
 
 use crate::demo::Loader;
 

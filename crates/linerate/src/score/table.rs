@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use linerate_core::stats::median;
 use linerate_lab::HEALTHY;
+use linerate_units::stats::median;
 
 use super::{Kept, Row};
 use crate::demo::{Outcome, Report};

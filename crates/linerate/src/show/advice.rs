@@ -1,6 +1,6 @@
 //! Advice against a cause, with commands to copy.
 
-use linerate_core::advice::{Advice, Joined, Step};
+use linerate_facts::advice::{Advice, Joined, Step};
 
 use super::names::Names;
 use super::{Document, Tone};

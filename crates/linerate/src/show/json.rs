@@ -6,14 +6,14 @@ mod figures;
 mod parts;
 mod path;
 
-use linerate_core::advice::Advice;
-use linerate_core::facts::Gap;
-use linerate_core::figure::Summary;
-use linerate_core::model::{DirectionModel, Latency, Load, Model};
-use linerate_core::path::{Certainty, Direction, Measure, Place, Side, Stage};
-use linerate_core::plan::Handover;
-use linerate_core::record::{Host, Record};
-use linerate_core::verdict::{Decided, Disturbance, Entry, Limit, Unknown, Verdict, headline};
+use linerate_facts::Gap;
+use linerate_facts::advice::Advice;
+use linerate_judge::figure::Summary;
+use linerate_judge::model::{DirectionModel, Latency, Load, Model};
+use linerate_judge::verdict::{Decided, Disturbance, Entry, Limit, Unknown, Verdict, headline};
+use linerate_plan::Handover;
+use linerate_plan::path::{Certainty, Direction, Measure, Place, Side, Stage};
+use linerate_record::{Host, Record};
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -5,8 +5,8 @@
 
 use std::fmt::Write as _;
 
-use linerate_core::stats::{Histogram, middle, moments, percentile, samples};
-use linerate_core::units::{Bytes, Nanos};
+use linerate_units::stats::{Histogram, middle, moments, percentile, samples};
+use linerate_units::{Bytes, Nanos};
 
 /// The tool in whose form round trips are told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -147,7 +147,7 @@ fn sockperf(text: &mut String, one: &Timed<'_>, whole: bool) {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::stats::Exact;
+    use linerate_units::stats::Exact;
 
     use super::*;
 

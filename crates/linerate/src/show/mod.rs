@@ -34,7 +34,7 @@ pub(crate) mod whatif;
 mod words;
 
 /// A page with what is said of its record itself below it: why it took longer than was asked for, and its note.
-pub(crate) fn noted(mut page: Document, record: &linerate_core::record::Record) -> Document {
+pub(crate) fn noted(mut page: Document, record: &linerate_record::Record) -> Document {
     if let Some(why) = overtime::overtime(record) {
         page.gap();
         page.line(&[(Tone::Plain, &why)], 0);

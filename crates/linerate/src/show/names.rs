@@ -1,7 +1,7 @@
 //! The names of both hosts, and of the directions between them.
 
-use linerate_core::model::Model;
-use linerate_core::path::{Direction, Side};
+use linerate_judge::model::Model;
+use linerate_plan::path::{Direction, Side};
 
 use super::document::width_of;
 

@@ -1,8 +1,8 @@
 //! Why a measurement took longer than the time that was asked for.
 
-use linerate_core::plan::Purpose;
-use linerate_core::record::{Record, RecordKind, Step};
-use linerate_core::units::Nanos;
+use linerate_plan::Purpose;
+use linerate_record::{Record, RecordKind, Step};
+use linerate_units::Nanos;
 
 /// Share of the asked time by which a measurement may exceed it without a word.
 const TOLERATED: f64 = 0.2;
@@ -59,8 +59,8 @@ fn rounded(time: Nanos) -> Nanos {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::plan::StepPlan;
-    use linerate_core::record::Made;
+    use linerate_plan::StepPlan;
+    use linerate_record::Made;
 
     use super::*;
     use crate::show::sample;
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn a_search_and_a_short_run_have_reasons_of_their_own() {
-        let purpose = Purpose::Sweep { direction: linerate_core::path::Direction::Forward };
+        let purpose = Purpose::Sweep { direction: linerate_plan::path::Direction::Forward };
         let text = told(Made::Bw, 3, &[(500, 600); 20], purpose).unwrap();
         assert!(
             text.starts_with(

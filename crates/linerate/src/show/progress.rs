@@ -5,9 +5,9 @@ use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use linerate_core::path::Direction;
-use linerate_core::units::{Nanos, Rate};
 use linerate_engine::event::{Event, Level, RunControl, Silence, Silences, Sink};
+use linerate_plan::path::Direction;
+use linerate_units::{Nanos, Rate};
 
 use super::document::{one_line, shortened, width_of};
 use super::words;
@@ -216,9 +216,9 @@ impl<W: Write + Send + 'static> Sink for Progress<W> {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::path::{Certainty, Measure, Place, Stage};
-    use linerate_core::plan::{Purpose, StepPlan};
-    use linerate_core::verdict::Limit;
+    use linerate_judge::verdict::Limit;
+    use linerate_plan::path::{Certainty, Measure, Place, Stage};
+    use linerate_plan::{Purpose, StepPlan};
 
     use std::time::Duration;
 
@@ -263,7 +263,7 @@ mod tests {
                 left,
             });
         }
-        sink.event(&Event::Ended(&linerate_core::record::End::Complete));
+        sink.event(&Event::Ended(&linerate_record::End::Complete));
         out.text()
     }
 
@@ -354,7 +354,7 @@ mod tests {
         assert_eq!(run(Mode::Quiet), "");
         let stop = Arc::new(AtomicBool::new(false));
         let mut sink = Progress::new(io::sink(), Mode::Quiet, Arc::clone(&stop));
-        let end = Event::Ended(&linerate_core::record::End::Complete);
+        let end = Event::Ended(&linerate_record::End::Complete);
         assert_eq!(sink.event(&end), RunControl::Go);
         stop.store(true, Ordering::Relaxed);
         assert_eq!(sink.event(&end), RunControl::Stop);

@@ -1,17 +1,17 @@
 //! Results made by hand, for the tests of views.
 
-use linerate_core::advice::{Advice, Step};
-use linerate_core::facts::nic::{LinkModes, Nic};
-use linerate_core::facts::pci::{Buses, Device, Link, PortKind, find_parents};
-use linerate_core::facts::route::Route;
-use linerate_core::facts::{HostFacts, Port};
-use linerate_core::model::{Ceiling, DirectionModel, Estimate, Latency, Load, Model, TrialModel};
-use linerate_core::path::{Certainty, Direction, Measure, Place, Side, Stage};
-use linerate_core::plan::{Knobs, Plan};
-use linerate_core::record::{End, FORMAT, Host, Record, Start, TrialPlan};
-use linerate_core::stats::Interval;
-use linerate_core::units::{Nanos, Rate, Transfers};
-use linerate_core::verdict::{Answered, Decided, Disturbance, Limit, Unknown, Verdict};
+use linerate_facts::advice::{Advice, Step};
+use linerate_facts::nic::{LinkModes, Nic};
+use linerate_facts::pci::{Buses, Device, Link, PortKind, find_parents};
+use linerate_facts::route::Route;
+use linerate_facts::{HostFacts, Port};
+use linerate_judge::model::{Ceiling, DirectionModel, Estimate, Latency, Load, Model, TrialModel};
+use linerate_judge::verdict::{Answered, Decided, Disturbance, Limit, Unknown, Verdict};
+use linerate_plan::path::{Certainty, Direction, Measure, Place, Side, Stage};
+use linerate_plan::{Knobs, Plan};
+use linerate_record::{End, FORMAT, Host, Record, Start, TrialPlan};
+use linerate_units::stats::Interval;
+use linerate_units::{Nanos, Rate, Transfers};
 
 pub(crate) type Result = (Record, Model, Verdict);
 
@@ -32,7 +32,7 @@ fn record(end: Option<End>) -> Record {
             linerate: "0.1.0".into(),
             wall_secs: 1_795_000_000,
             plan,
-            made: linerate_core::record::Made::default(),
+            made: linerate_record::Made::default(),
             note: String::new(),
         },
         hosts: vec![host(Side::Near, "ripple"), host(Side::Far, "brook")],
@@ -137,7 +137,7 @@ pub(super) fn load(streams: u32, mean: f64) -> Load {
         knobs: Knobs { streams, ..Knobs::default() },
         goodput_with_ramp: mean * 0.99,
         steady: true,
-        ..Load::bare(linerate_core::transport::Transport::Tcp, streams, goodput)
+        ..Load::bare(linerate_plan::transport::Transport::Tcp, streams, goodput)
     }
 }
 
@@ -171,7 +171,7 @@ pub(crate) fn healthy() -> Result {
         watched: false,
         reported: false,
         alone: false,
-        asked: linerate_core::model::Asked::path(" brook"),
+        asked: linerate_judge::model::Asked::path(" brook"),
     };
     for d in &mut model.directions {
         d.sweep = vec![load(2, 9.4e9), load(4, 9.4e9)];
@@ -230,10 +230,10 @@ pub(crate) fn limited() -> Result {
 pub(crate) fn at_its_cpu() -> Result {
     let (record, mut model, mut verdict) = limited();
     let forward = &mut model.directions[0];
-    forward.base.senders = vec![linerate_core::model::Thread {
+    forward.base.senders = vec![linerate_judge::model::Thread {
         busy: Some(0.99),
         user: Some(0.02),
-        ..linerate_core::model::Thread::default()
+        ..linerate_judge::model::Thread::default()
     }];
     let tried = &mut model.trials[0];
     tried.effect = Some(interval(0.78, 0.80, 0.82));
@@ -322,7 +322,7 @@ fn window() -> Limit {
             words: "half the window",
             effect: interval(0.49, 0.50, 0.51),
             loss: None,
-            transport: linerate_core::transport::Transport::Tcp,
+            transport: linerate_plan::transport::Transport::Tcp,
             latency: None,
             slices: 12,
             excluded: vec!["path-rate", "receiver-core"],
@@ -357,7 +357,7 @@ pub(crate) fn queued() -> Result {
             words: "half the pace",
             effect: interval(0.49, 0.50, 0.51),
             loss: None,
-            transport: linerate_core::transport::Transport::Tcp,
+            transport: linerate_plan::transport::Transport::Tcp,
             latency: Some(interval(0.004, 0.005, 0.006)),
             slices: 8,
             excluded: vec!["latency-wakeup"],

@@ -8,14 +8,16 @@ mod line;
 
 use std::io::{self, Write};
 
-use linerate_core::model::{Estimate, Latency, Load, Model, TrialModel, derive, load, once, trial};
-use linerate_core::path::Direction;
-use linerate_core::plan::Purpose;
-use linerate_core::record::{End, Host, Record, Start, Step};
-use linerate_core::stats::Interval;
-use linerate_core::units::{Nanos, Rate};
-use linerate_core::verdict::{Limit, Verdict};
 use linerate_engine::event::{Event, RunControl, Sink};
+use linerate_judge::model::{
+    Estimate, Latency, Load, Model, TrialModel, derive, load, once, trial,
+};
+use linerate_judge::verdict::{Limit, Verdict};
+use linerate_plan::Purpose;
+use linerate_plan::path::Direction;
+use linerate_record::{End, Host, Record, Start, Step};
+use linerate_units::stats::Interval;
+use linerate_units::{Nanos, Rate};
 
 use self::line::How;
 use super::{bw, json, lat, sweep, trips};
@@ -275,7 +277,7 @@ impl<W: Write> Sink for Stream<W> {
                 });
             }
             Event::StepBegan { plan, words, left } => {
-                self.line(&Line::Step { index: plan.index, words, left_ns: left.0 })
+                self.line(&Line::Step { index: plan.index, words, left_ns: left.0 });
             }
             Event::Progress { rate, direction, left } => self.progress(*rate, *direction, *left),
             Event::Step(step) => {

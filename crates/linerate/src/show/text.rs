@@ -7,12 +7,12 @@ mod trials;
 mod unknown;
 mod verdict;
 
-use linerate_core::causes::Cause;
-use linerate_core::model::{Ceiling, DirectionModel, Load, Model};
-use linerate_core::path::{Direction, Measure, Side, Stage};
-use linerate_core::record::{End, Host, Record};
-use linerate_core::units::Nanos;
-use linerate_core::verdict::{Answered, Verdict, collapsed};
+use linerate_judge::causes::Cause;
+use linerate_judge::model::{Ceiling, DirectionModel, Load, Model};
+use linerate_judge::verdict::{Answered, Verdict, collapsed};
+use linerate_plan::path::{Direction, Measure, Side, Stage};
+use linerate_record::{End, Host, Record};
+use linerate_units::Nanos;
 
 use super::bw::own::refused_of_base;
 use super::document::{Columns, Entry, Item, LABEL, NARROW, Span, Table, width_of};
@@ -73,7 +73,7 @@ pub(crate) fn verdict(
 
 /// Writes how much of its time a run left, and why, where something is not proved.
 fn unused(doc: &mut Document, record: &Record, model: &Model, judged: &Verdict) {
-    let Some((left, why)) = linerate_core::verdict::unused(record, model, judged) else {
+    let Some((left, why)) = linerate_judge::verdict::unused(record, model, judged) else {
         return;
     };
     let whole = |time: Nanos| Nanos::from_secs(time.0 / 1_000_000_000);
@@ -201,7 +201,7 @@ fn hosts(doc: &mut Document, model: &Model, names: &Names) {
     // Names that were told above have no column.
     let untold = usize::from(names.are_long());
     let mut table = Table::new(&[&widths[..1], &widths[1 + untold..]].concat());
-    let stages = linerate_core::model::stages(model);
+    let stages = linerate_judge::model::stages(model);
     for host in &model.hosts {
         let port = host.facts.port.as_ref().map(words::port);
         let (name, cpus) = (called(host), words::processors(&host.facts));
@@ -412,7 +412,7 @@ fn rows(model: &Model) -> Vec<Row> {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::advice::{Advice, Step};
+    use linerate_facts::advice::{Advice, Step};
 
     use super::super::{Style, sample};
     use super::*;

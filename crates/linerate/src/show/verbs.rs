@@ -1,10 +1,10 @@
 //! The ports of RDMA devices that a load uses, and what its completions prove, for people and for programs.
 
-use linerate_core::facts::rdma::RdmaEnd;
-use linerate_core::path::{Direction, Side};
-use linerate_core::record::Record;
-use linerate_core::transport::rdma::{Addressing, Operation};
-use linerate_core::transport::{Options, Transport};
+use linerate_facts::rdma::RdmaEnd;
+use linerate_plan::path::{Direction, Side};
+use linerate_plan::transport::rdma::{Addressing, Operation};
+use linerate_plan::transport::{Options, Transport};
+use linerate_record::Record;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -186,11 +186,11 @@ fn one(side: Side, end: &RdmaEnd) -> RdmaOut {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::facts::infiniband::{IbRate, Layer};
-    use linerate_core::facts::rdma::Netdev;
-    use linerate_core::transport::Setting;
-    use linerate_core::transport::rdma::OPERATION;
-    use linerate_core::units::Rate;
+    use linerate_facts::infiniband::{IbRate, Layer};
+    use linerate_facts::rdma::Netdev;
+    use linerate_plan::transport::Setting;
+    use linerate_plan::transport::rdma::OPERATION;
+    use linerate_units::Rate;
 
     use super::*;
 

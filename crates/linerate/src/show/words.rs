@@ -1,15 +1,15 @@
 //! Numbers and names in words, the same in every view for people.
 
-use linerate_core::causes::cause;
-use linerate_core::facts::{HostFacts, Port};
-use linerate_core::model::{DirectionModel, Estimate, Latency, Load};
-use linerate_core::path::{Measure, Place, Side, Stage};
-use linerate_core::plan::{Handover, Knobs};
-use linerate_core::stats::Interval;
-use linerate_core::transport::rdma::{Operation, Service};
-use linerate_core::transport::{self, Options, Transport};
-use linerate_core::units::{Nanos, PerSecond, Rate};
-use linerate_core::verdict::{Disturbance, Limit};
+use linerate_facts::{HostFacts, Port};
+use linerate_judge::causes::cause;
+use linerate_judge::model::{DirectionModel, Estimate, Latency, Load};
+use linerate_judge::verdict::{Disturbance, Limit};
+use linerate_plan::path::{Measure, Place, Side, Stage};
+use linerate_plan::transport::rdma::{Operation, Service};
+use linerate_plan::transport::{self, Options, Transport};
+use linerate_plan::{Handover, Knobs};
+use linerate_units::stats::Interval;
+use linerate_units::{Nanos, PerSecond, Rate};
 
 use super::names::Names;
 
@@ -351,7 +351,7 @@ pub(super) fn may_lose(engine: &str, options: &Options) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::model::Datagrams;
+    use linerate_judge::model::Datagrams;
 
     use super::*;
 

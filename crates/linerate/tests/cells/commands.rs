@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::process::Command;
 
-use linerate_core::causes::{CAUSES, NoFinding};
-use linerate_core::model::Model;
-use linerate_core::path::Direction;
+use linerate_judge::causes::{CAUSES, NoFinding};
+use linerate_judge::model::Model;
+use linerate_plan::path::Direction;
 
 use super::CELLS;
 

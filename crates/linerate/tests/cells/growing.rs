@@ -1,8 +1,8 @@
 //! A record that grows, derived again after each step, compared with the same record derived at once.
 
-use linerate_core::model::{Deriver, derive, trial};
-use linerate_core::plan::Purpose;
-use linerate_core::record::{Record, Step};
+use linerate_judge::model::{Deriver, derive, trial};
+use linerate_plan::Purpose;
+use linerate_record::{Record, Step};
 
 use super::kept::{names, record};
 

@@ -1,14 +1,14 @@
 //! Readings of hardware that no lab here has: changed facts and raw readings of a real run, never derived
 //! values.
 
-use linerate_core::facts::HostFacts;
-use linerate_core::facts::nic::{Duplex, Nic, Offloads};
-use linerate_core::facts::route::Route;
-use linerate_core::metric::{self as m, Kind, Metric, Unit};
-use linerate_core::path::Side;
-use linerate_core::plan::Purpose;
-use linerate_core::record::{Column, EndReadings, Record, Table};
-use linerate_core::units::{Rate, Transfers};
+use linerate_facts::HostFacts;
+use linerate_facts::metric::{self as m, Kind, Metric, Unit};
+use linerate_facts::nic::{Duplex, Nic, Offloads};
+use linerate_facts::route::Route;
+use linerate_plan::Purpose;
+use linerate_plan::path::Side;
+use linerate_record::{Column, EndReadings, Record, Table};
+use linerate_units::{Rate, Transfers};
 
 use super::slot::card_in;
 

@@ -5,10 +5,10 @@
 
 use std::path::{Path, PathBuf};
 
-use linerate_core::causes::{CAUSES, cause};
-use linerate_core::model::derive;
-use linerate_core::record::{Record, frame};
-use linerate_core::verdict::judge;
+use linerate_judge::causes::{CAUSES, cause};
+use linerate_judge::model::derive;
+use linerate_judge::verdict::judge;
+use linerate_record::{Record, frame};
 
 use super::{CELLS, Cell};
 

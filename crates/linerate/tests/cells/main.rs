@@ -7,24 +7,24 @@ mod commands;
 mod growing;
 mod hardware;
 mod kept;
-#[path = "../../../linerate-core/tests/machines/mod.rs"]
+#[path = "../../../linerate-judge/tests/machines/mod.rs"]
 mod machines;
 mod mutation;
 mod operations;
 mod pasted;
 mod replayed;
 mod simulated;
-#[path = "../../../linerate-core/tests/slot/mod.rs"]
+#[path = "../../../linerate-judge/tests/slot/mod.rs"]
 mod slot;
 mod text;
 
 use std::sync::LazyLock;
 
-use linerate_core::causes::{Cause, cause};
-use linerate_core::model::{Model, derive};
-use linerate_core::path::{Direction, Slowness};
-use linerate_core::record::{Record, frame};
-use linerate_core::verdict::{Verdict, judge_by};
+use linerate_judge::causes::{Cause, cause};
+use linerate_judge::model::{Model, derive};
+use linerate_judge::verdict::{Verdict, judge_by};
+use linerate_plan::path::{Direction, Slowness};
+use linerate_record::{Record, frame};
 
 /// Causes of the connections of other programs: no record of a run has them. `tests/labs/flows.rs` plants them.
 const OF_FLOWS: [&str; 2] = ["latency-nagle", "exchange-deadlock"];

@@ -1,6 +1,6 @@
 //! No cause is there for nothing: without it a cell is no longer right.
 
-use linerate_core::causes::{CAUSES, Cause};
+use linerate_judge::causes::{CAUSES, Cause};
 
 use super::{CELLS, OF_FLOWS};
 

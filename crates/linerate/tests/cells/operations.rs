@@ -1,19 +1,19 @@
 //! Records of transports that the core does not know, made by hand: operations without a far end, in one thread that
 //! polls; and messages between two hosts.
 
-use linerate_core::facts::HostFacts;
-use linerate_core::figure::{MESSAGES, OPERATIONS, RETRANSMITS, Subject, Summary};
-use linerate_core::metric::{self as m, Metric};
-use linerate_core::model::derive;
-use linerate_core::path::{Certainty, Direction, Measure, Side};
-use linerate_core::plan::{Knobs, Pattern, Plan, Purpose, SetPlan, StepPlan};
-use linerate_core::record::{
+use linerate_facts::HostFacts;
+use linerate_facts::metric::{self as m, Metric};
+use linerate_judge::figure::{MESSAGES, OPERATIONS, RETRANSMITS, Subject, Summary};
+use linerate_judge::model::derive;
+use linerate_judge::verdict::judge;
+use linerate_plan::path::{Certainty, Direction, Measure, Side};
+use linerate_plan::{Knobs, Pattern, Plan, Purpose, SetPlan, StepPlan};
+use linerate_record::{
     Column, End, EndReadings, FORMAT, Host, Record, Set, SetEnd, Start, Step, Table, Total,
     TrialPlan,
 };
-use linerate_core::stats::Histogram;
-use linerate_core::units::{Bytes, Nanos};
-use linerate_core::verdict::judge;
+use linerate_units::stats::Histogram;
+use linerate_units::{Bytes, Nanos};
 
 use super::Cell;
 
@@ -118,7 +118,7 @@ fn start() -> Start {
             sweep: false,
             trials: true,
         },
-        made: linerate_core::record::Made::default(),
+        made: linerate_record::Made::default(),
         note: String::new(),
     }
 }

@@ -8,10 +8,10 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use linerate_core::advice::{Advice, Step};
-use linerate_core::causes::{CAUSES, Cause};
-use linerate_core::facts::odd;
-use linerate_core::verdict::judge;
+use linerate_facts::advice::{Advice, Step};
+use linerate_facts::odd;
+use linerate_judge::causes::{CAUSES, Cause};
+use linerate_judge::verdict::judge;
 
 use super::commands::knows_ports;
 use super::machines::machines;

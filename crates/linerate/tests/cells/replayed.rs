@@ -9,8 +9,8 @@ mod ways;
 
 use std::fmt::Write as _;
 
-use linerate_core::causes::CAUSES;
-use linerate_core::record::Record;
+use linerate_judge::causes::CAUSES;
+use linerate_record::Record;
 
 use super::{CELLS, Cell, kept, simulated};
 

@@ -1,14 +1,13 @@
 //! A run on a simulated path that sees other readings than those that were taken: what it tries next
 //! depends on them.
 
-use linerate_core::path::Direction;
-use linerate_core::plan::{Knobs, Plan, SetPlan, StepPlan};
-use linerate_core::record::{Host, Record, Set, Step};
-use linerate_core::units::Nanos;
-use linerate_engine::link::StepControl;
 use linerate_engine::link::sim::{Sim, SimPath};
-use linerate_engine::link::{Link, LinkError, Live};
+use linerate_engine::link::{Link, LinkError, Live, StepControl};
 use linerate_engine::run::run;
+use linerate_plan::path::Direction;
+use linerate_plan::{Knobs, Plan, SetPlan, StepPlan};
+use linerate_record::{Host, Record, Set, Step};
+use linerate_units::Nanos;
 
 use super::hardware::sent_again;
 

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
 
-use linerate_core::causes::CAUSES;
+use linerate_judge::causes::CAUSES;
 
 use super::{CELLS, Cell, OF_FLOWS, operations};
 

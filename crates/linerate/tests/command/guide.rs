@@ -60,7 +60,7 @@ fn fails_at(tree: &Tree, id: &str) -> String {
         let state = &check(&document, name)["state"];
         match i {
             i if i < at => {
-                assert!(["ok", "unknown"].map(Value::from).contains(state), "{document:#}")
+                assert!(["ok", "unknown"].map(Value::from).contains(state), "{document:#}");
             }
             i if i == at => assert_eq!(*state, "wrong", "{document:#}"),
             _ => assert_eq!(*state, "not-judged", "{document:#}"),

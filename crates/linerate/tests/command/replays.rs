@@ -5,11 +5,11 @@ use std::collections::VecDeque;
 use std::fs;
 use std::time::Duration;
 
-use linerate_core::fabric::fake::{At, Fake};
-use linerate_core::fabric::mad::Get;
-use linerate_core::fabric::walk::{PARTS, Part, Walk};
-use linerate_core::units::Nanos;
 use linerate_engine::fabric::{Arrival, Capturing, MadPort, PortError, drive};
+use linerate_fabric::fake::{At, Fake};
+use linerate_fabric::mad::Get;
+use linerate_fabric::walk::{PARTS, Part, Walk};
+use linerate_units::Nanos;
 
 use crate::program::{run, words};
 

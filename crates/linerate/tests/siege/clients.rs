@@ -9,17 +9,16 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use linerate_core::path::Direction;
-use linerate_core::plan::{Knobs, Pattern, Purpose, SetPlan, StepPlan};
-use linerate_core::units::Nanos;
-use linerate_core::wire::preamble::{Hello, Kind, VERSIONS};
 use linerate_engine::host::{Machine, Query, SocketQuery};
-use linerate_engine::link::Link;
-use linerate_engine::link::StepControl;
+use linerate_engine::link::{Link, StepControl};
 use linerate_engine::peer::PeerError;
 use linerate_engine::peer::address::Target;
 use linerate_engine::peer::client::{Client, ClientOptions};
 use linerate_engine::peer::keys::Key;
+use linerate_plan::path::Direction;
+use linerate_plan::{Knobs, Pattern, Purpose, SetPlan, StepPlan};
+use linerate_record::wire::preamble::{Hello, Kind, VERSIONS};
+use linerate_units::Nanos;
 use rustix::net::{AddressFamily, SocketType, bind, socket, sockopt};
 use rustix::process::{Pid, Signal, kill_process};
 

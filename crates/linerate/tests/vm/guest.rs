@@ -4,9 +4,9 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use linerate_core::units::Bytes;
 use linerate_lab::vm::{Card, Generation, Kernel, Node, Slot, Spec, Vm, VmError};
 use linerate_lab::{Finished, Program};
+use linerate_units::Bytes;
 use serde_json::Value;
 
 use super::document::document;

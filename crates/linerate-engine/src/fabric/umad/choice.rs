@@ -3,8 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use linerate_core::facts::infiniband::PhysicalState;
-use linerate_core::parse::{infiniband, sysctl};
+use linerate_facts::infiniband::PhysicalState;
+use linerate_facts::parse::{infiniband, sysctl};
 
 use super::error::UmadError;
 use crate::host::Machine;

@@ -9,8 +9,8 @@ use std::fs;
 use std::net::Ipv6Addr;
 use std::time::Instant;
 
-use linerate_core::fabric::mad::counters::Support;
-use linerate_core::fabric::mad::{Attribute, Route, To};
+use linerate_fabric::mad::counters::Support;
+use linerate_fabric::mad::{Attribute, Route, To};
 use linerate_lab::Program;
 use linerate_lab::vm::{Kernel, Spec, Vm, VmError};
 use linerate_test::{has, skip};

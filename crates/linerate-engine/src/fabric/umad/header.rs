@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use linerate_core::fabric::mad::{Get, LEN};
+use linerate_fabric::mad::{Get, LEN};
 
 /// Bytes of the header with a partition key.
 pub(super) const HEADER: usize = 64;
@@ -55,7 +55,7 @@ pub(super) fn decode(packet: &[u8]) -> Option<(u32, &[u8])> {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::fabric::mad::{Attribute, Route, To};
+    use linerate_fabric::mad::{Attribute, Route, To};
 
     use super::*;
 

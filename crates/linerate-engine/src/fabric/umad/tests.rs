@@ -1,6 +1,6 @@
 use std::io;
 
-use linerate_core::fabric::mad::{Attribute, Route, To};
+use linerate_fabric::mad::{Attribute, Route, To};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
 

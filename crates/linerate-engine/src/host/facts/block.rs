@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use linerate_core::facts::block::{
+use linerate_facts::block::{
     BlockDevice, FileSystem, Layer, MOUNT_OPTIONS, Namespace, Path, QueueLimits, Storage,
 };
-use linerate_core::parse::mounts::{self, Mount};
-use linerate_core::parse::{sysctl, sysfs};
-use linerate_core::units::Bytes;
+use linerate_facts::parse::mounts::{self, Mount};
+use linerate_facts::parse::{sysctl, sysfs};
+use linerate_units::Bytes;
 
 use super::{MOUNTS, PROC, Reader, SYS, few};
 use crate::host::{Machine, gap, invalid, read};

@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;
 
-use linerate_core::facts::cpu::{self, Busy, CpuTimes, Process};
-use linerate_core::parse::proc_stat;
-use linerate_core::parse::task_stat;
+use linerate_facts::cpu::{self, Busy, CpuTimes, Process};
+use linerate_facts::parse::{proc_stat, task_stat};
 
 use super::{PROC, Reader, numbered};
 use crate::host::{gap, read};
@@ -140,8 +139,8 @@ mod tests {
     use std::cell::RefCell;
     use std::time::Duration;
 
-    use linerate_core::facts::cpu::Busy;
-    use linerate_core::facts::{Inventory, odd};
+    use linerate_facts::cpu::Busy;
+    use linerate_facts::{Inventory, odd};
 
     use crate::host::testing::Fake;
     use crate::host::{Answer, Capture, Replay, inventory};

@@ -1,7 +1,7 @@
 //! The table of connections that the kernel tracks.
 
-use linerate_core::facts::Conntrack;
-use linerate_core::parse::{conntrack, sysctl};
+use linerate_facts::Conntrack;
+use linerate_facts::parse::{conntrack, sysctl};
 
 use super::Reader;
 
@@ -23,7 +23,7 @@ impl Reader<'_> {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::facts::Conntrack;
+    use linerate_facts::Conntrack;
 
     use super::{COUNT, MOST, STAT};
     use crate::host::testing::Fake;

@@ -2,13 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use linerate_core::facts::cpu::{
-    self, Cache, Clock, Clocked, Cpu, IdleState, Kind, Node, Processors,
-};
-use linerate_core::facts::{HostFacts, topology};
-use linerate_core::parse::{cpuinfo, meminfo, sysctl, sysfs};
-use linerate_core::placement;
-use linerate_core::units::{Bytes, Hertz, Nanos};
+use linerate_facts::cpu::{self, Cache, Clock, Clocked, Cpu, IdleState, Kind, Node, Processors};
+use linerate_facts::parse::{cpuinfo, meminfo, sysctl, sysfs};
+use linerate_facts::{HostFacts, placement, topology};
+use linerate_units::{Bytes, Hertz, Nanos};
 
 use super::{NODES, Reader, SYS, numbered};
 use crate::host::gap;

@@ -3,11 +3,11 @@
 
 use std::io;
 
-use linerate_core::facts::infiniband::{
+use linerate_facts::infiniband::{
     Gid, IbDevice, IbPort, Infiniband, Layer, LinkState, PhysicalState, is_manager,
 };
-use linerate_core::facts::nic::Counter;
-use linerate_core::parse::{Malformed, infiniband, sysctl, sysfs};
+use linerate_facts::nic::Counter;
+use linerate_facts::parse::{Malformed, infiniband, sysctl, sysfs};
 
 use super::{Reader, SYS};
 use crate::host::{Machine, gap, read};
@@ -167,11 +167,11 @@ impl Reader<'_> {
 mod tests {
     use std::path::Path;
 
-    use linerate_core::facts::infiniband::{
+    use linerate_facts::infiniband::{
         Guid, Infiniband, Layer, LinkState, PhysicalState, VirtualOf,
     };
-    use linerate_core::facts::{Inventory, odd};
-    use linerate_core::units::Rate;
+    use linerate_facts::{Inventory, odd};
+    use linerate_units::Rate;
 
     use super::infiniband;
     use crate::host::testing::tree;

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use linerate_core::facts::pci::Address;
-use linerate_core::facts::{Gap, Inventory};
+use linerate_facts::pci::Address;
+use linerate_facts::{Gap, Inventory};
 
 use super::block::storage_of;
 use super::infiniband::{claims, infiniband};
@@ -74,7 +74,7 @@ fn unlisted(inventory: &Inventory) -> Option<Gap> {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::facts::{Inventory, odd};
+    use linerate_facts::{Inventory, odd};
     use proptest::prelude::*;
 
     use crate::host::testing::tree;

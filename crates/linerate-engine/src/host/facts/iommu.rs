@@ -1,7 +1,7 @@
 //! How an IOMMU handles what network cards read and write.
 
-use linerate_core::facts::pci::{Device, Iommu};
-use linerate_core::parse::sysctl;
+use linerate_facts::parse::sysctl;
+use linerate_facts::pci::{Device, Iommu};
 
 use crate::host::{Machine, read};
 
@@ -23,7 +23,7 @@ pub(super) fn translations(machine: &dyn Machine, kernel: &str, all: &mut [Devic
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::facts::pci::Iommu;
+    use linerate_facts::pci::Iommu;
 
     use crate::host::testing::tree;
     use crate::host::{Live, inventory};

@@ -2,9 +2,9 @@
 
 use std::io;
 
-use linerate_core::facts::irq::{Interrupts, Irq};
-use linerate_core::facts::nic::Nic;
-use linerate_core::parse::{Malformed, interrupts, sysctl, sysfs};
+use linerate_facts::irq::{Interrupts, Irq};
+use linerate_facts::nic::Nic;
+use linerate_facts::parse::{Malformed, interrupts, sysctl, sysfs};
 
 use super::{PROC, Reader};
 use crate::host::{Machine, gap, read};
@@ -131,7 +131,7 @@ impl Missed {
         .ok()
     }
 
-    fn gap(self, all: usize) -> Option<linerate_core::facts::Gap> {
+    fn gap(self, all: usize) -> Option<linerate_facts::Gap> {
         let (number, error) = self.first?;
         let hint = match error.kind() {
             io::ErrorKind::PermissionDenied => "sudo linerate ...",
@@ -147,7 +147,7 @@ impl Missed {
 mod tests {
     use std::fmt::Write;
 
-    use linerate_core::facts::nic::Direction;
+    use linerate_facts::nic::Direction;
     use rustix::io::Errno;
 
     use super::interrupts;

@@ -2,10 +2,10 @@
 
 use std::io;
 
-use linerate_core::facts::machine::{Firmware, Machine, Platform};
-use linerate_core::parse::cgroup::{self, Place, Version};
-use linerate_core::parse::{cpuinfo, sysctl};
-use linerate_core::units::Bytes;
+use linerate_facts::machine::{Firmware, Machine, Platform};
+use linerate_facts::parse::cgroup::{self, Place, Version};
+use linerate_facts::parse::{cpuinfo, sysctl};
+use linerate_units::Bytes;
 
 use super::{MOUNTS, PROC, Reader, STATUS, SYS};
 use crate::host::cgroup::place_of;
@@ -164,8 +164,8 @@ pub(in super::super) fn folders(place: &Place) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::facts::machine::Machine;
-    use linerate_core::units::Bytes;
+    use linerate_facts::machine::Machine;
+    use linerate_units::Bytes;
 
     use crate::host::testing::Fake;
     use crate::host::{Replay, inventory};

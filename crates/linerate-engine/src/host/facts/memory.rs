@@ -2,8 +2,8 @@
 
 use std::io;
 
-use linerate_core::facts::memory::{Memory, Module};
-use linerate_core::parse::{meminfo, smbios};
+use linerate_facts::memory::{Memory, Module};
+use linerate_facts::parse::{meminfo, smbios};
 
 use super::{PROC, Reader, is_absent, numbered};
 use crate::host::{gap, read};

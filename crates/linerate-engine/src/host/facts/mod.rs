@@ -2,11 +2,11 @@
 
 use std::io;
 
-use linerate_core::facts::memory::Channels;
-use linerate_core::facts::odd::few;
-use linerate_core::facts::{BufferLimits, Gap, HostFacts};
-use linerate_core::parse::{Malformed, cpuinfo, sysctl};
-use linerate_core::units::Bytes;
+use linerate_facts::memory::Channels;
+use linerate_facts::odd::few;
+use linerate_facts::parse::{Malformed, cpuinfo, sysctl};
+use linerate_facts::{BufferLimits, Gap, HostFacts};
+use linerate_units::Bytes;
 
 use super::{Machine, Query, Toward, gap, invalid, read, unreadable};
 

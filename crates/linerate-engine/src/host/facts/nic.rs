@@ -4,12 +4,12 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use linerate_core::facts::nic::{
+use linerate_facts::nic::{
     Bond, Direction, Network, Nic, PortAddresses, PortErrors, Queue, VIRTUAL_BUSES,
     VIRTUAL_DRIVERS, counted,
 };
-use linerate_core::parse::link::{INFINIBAND, LOOPBACK, Link};
-use linerate_core::parse::{Malformed, driver, ethtool, link, netdev, sysctl, sysfs};
+use linerate_facts::parse::link::{INFINIBAND, LOOPBACK, Link};
+use linerate_facts::parse::{Malformed, driver, ethtool, link, netdev, sysctl, sysfs};
 use rustix::io::Errno;
 
 use super::port::HIDDEN;

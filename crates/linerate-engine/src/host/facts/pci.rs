@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use linerate_core::facts::Gap;
-use linerate_core::facts::crossing::Crossing;
-use linerate_core::facts::odd::few;
-use linerate_core::facts::pci::{self, Address, Device, Link};
-use linerate_core::parse::pci_config::{self, Config, Express};
-use linerate_core::parse::sysctl;
+use linerate_facts::Gap;
+use linerate_facts::crossing::Crossing;
+use linerate_facts::odd::few;
+use linerate_facts::parse::pci_config::{self, Config, Express};
+use linerate_facts::parse::sysctl;
+use linerate_facts::pci::{self, Address, Device, Link};
 
 use super::{Reader, SYS, numbered};
 use crate::host::{gap, invalid};
@@ -191,7 +191,7 @@ pub(super) fn cables(all: &[Device]) -> Option<Gap> {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use linerate_core::facts::{Inventory, odd};
+    use linerate_facts::{Inventory, odd};
 
     use super::{DEVICES, GROUPS};
     use crate::host::testing::Fake;

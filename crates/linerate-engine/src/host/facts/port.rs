@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::io;
 
-use linerate_core::facts::Port;
-use linerate_core::facts::irq::{Irq, Served};
-use linerate_core::facts::nic::{Nic, VIRTUAL_BUSES, VIRTUAL_DRIVERS, speed_of_mbps};
-use linerate_core::facts::route::Route;
-use linerate_core::parse::link::{ETHERNET, LOOPBACK, Link};
-use linerate_core::parse::{sysctl, sysfs};
+use linerate_facts::Port;
+use linerate_facts::irq::{Irq, Served};
+use linerate_facts::nic::{Nic, VIRTUAL_BUSES, VIRTUAL_DRIVERS, speed_of_mbps};
+use linerate_facts::parse::link::{ETHERNET, LOOPBACK, Link};
+use linerate_facts::parse::{sysctl, sysfs};
+use linerate_facts::route::Route;
 
 use super::{Reader, SYS};
 use crate::host::sources::{no_route, route_toward};
@@ -185,7 +185,7 @@ fn cpus_of(irqs: &[Irq]) -> Vec<u32> {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::facts::Port;
+    use linerate_facts::Port;
 
     use crate::host::testing::{Fake, LOOPBACK, attr, link, route};
     use crate::host::{Query, Replay, facts};

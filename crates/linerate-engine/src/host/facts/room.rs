@@ -1,8 +1,8 @@
 //! The memory of this machine that a program may use, and the last-level cache.
 
-use linerate_core::parse::cgroup::Version;
-use linerate_core::parse::{cgroup, meminfo, sysctl};
-use linerate_core::units::Bytes;
+use linerate_facts::parse::cgroup::Version;
+use linerate_facts::parse::{cgroup, meminfo, sysctl};
+use linerate_units::Bytes;
 
 use super::machine::folders;
 use super::{NODES, PROC, Reader, numbered};

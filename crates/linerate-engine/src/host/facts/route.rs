@@ -1,10 +1,10 @@
 //! The route to the other end, down to the slots of the cards that carry it.
 
-use linerate_core::facts::Gap;
-use linerate_core::facts::nic::Nic;
-use linerate_core::facts::pci::{self, Address, Device};
-use linerate_core::facts::route::Route;
-use linerate_core::parse::route;
+use linerate_facts::Gap;
+use linerate_facts::nic::Nic;
+use linerate_facts::parse::route;
+use linerate_facts::pci::{self, Address, Device};
+use linerate_facts::route::Route;
 
 use super::Reader;
 use super::pci::{DEVICES, cables};
@@ -66,7 +66,7 @@ impl Reader<'_> {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::facts::route::Route;
+    use linerate_facts::route::Route;
     use rustix::io::Errno;
 
     use super::super::pci::tests::header;

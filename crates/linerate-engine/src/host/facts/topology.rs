@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use linerate_core::facts::cpu::{Cpu, Kind};
-use linerate_core::facts::topology::Topology;
-use linerate_core::parse::sysctl;
+use linerate_facts::cpu::{Cpu, Kind};
+use linerate_facts::parse::sysctl;
+use linerate_facts::topology::Topology;
 
 use super::Reader;
 use super::cpu::CPUS;
@@ -57,7 +57,7 @@ impl Reader<'_> {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::facts::topology::Topology;
+    use linerate_facts::topology::Topology;
 
     use super::CPUS;
     use crate::host::testing::{Fake, LOOPBACK};

@@ -1,8 +1,8 @@
 //! Reading of the device tree in /sys, shared by several facts.
 
-use linerate_core::facts::usb::{self, Hub};
-use linerate_core::parse::{sysctl, sysfs};
-use linerate_core::units::Rate;
+use linerate_facts::parse::{sysctl, sysfs};
+use linerate_facts::usb::{self, Hub};
+use linerate_units::Rate;
 
 use super::Reader;
 use crate::host::read;

@@ -1,7 +1,7 @@
 //! Kernel settings that affect a path.
 
-use linerate_core::facts::Tunable;
-use linerate_core::parse::sysctl;
+use linerate_facts::Tunable;
+use linerate_facts::parse::sysctl;
 
 use super::Reader;
 use crate::host::gap;

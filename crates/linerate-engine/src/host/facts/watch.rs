@@ -3,13 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use linerate_core::facts::Gap;
-use linerate_core::facts::cpu::CpuTimes;
-use linerate_core::facts::nic::Counter;
-use linerate_core::facts::nic::counted::grouped;
-use linerate_core::facts::watch::{Change, PortCount, port_change};
-use linerate_core::parse::{driver, interrupts, link};
-use linerate_core::units::Nanos;
+use linerate_facts::Gap;
+use linerate_facts::cpu::CpuTimes;
+use linerate_facts::nic::Counter;
+use linerate_facts::nic::counted::grouped;
+use linerate_facts::parse::{driver, interrupts, link};
+use linerate_facts::watch::{Change, PortCount, port_change};
+use linerate_units::Nanos;
 
 use super::busy::Used;
 use super::irq::interrupts as all_interrupts;
@@ -141,7 +141,7 @@ impl Reader<'_> {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::units::Rate;
+    use linerate_units::Rate;
     use rustix::io::Errno;
 
     use super::*;

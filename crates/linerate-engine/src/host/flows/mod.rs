@@ -8,9 +8,9 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use linerate_core::facts::Gap;
-use linerate_core::model::Flow;
-use linerate_core::parse::sock_diag::{self, Connection};
+use linerate_facts::Gap;
+use linerate_facts::parse::sock_diag::{self, Connection};
+use linerate_judge::model::Flow;
 
 use self::watched::Watched;
 use super::{ConnectionId, Machine, Query, Sources, Toward, facts, gap, unreadable};
@@ -252,7 +252,7 @@ impl Flows {
         for watched in std::mem::take(&mut self.watched) {
             let (toward, flow) = (watched.toward(), watched.finish());
             // A connection whose bytes were not counted twice cannot be distinguished from an idle one.
-            if let Some([sent, received]) = linerate_core::model::carried(&flow) {
+            if let Some([sent, received]) = linerate_judge::model::carried(&flow) {
                 let carried = sent.0.saturating_add(received.0) as f64;
                 flows.push((toward, carried, flow));
             }

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-use linerate_core::facts::Gap;
-use linerate_core::model::Owner;
-use linerate_core::parse::sysctl;
+use linerate_facts::Gap;
+use linerate_facts::parse::sysctl;
+use linerate_judge::model::Owner;
 
 use super::super::facts::numbered;
 use super::super::{Machine, gap};

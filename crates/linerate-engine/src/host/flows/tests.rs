@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use linerate_core::metric::{TCP_BYTES_ACKED, TCP_BYTES_RECEIVED};
+use linerate_facts::metric::{TCP_BYTES_ACKED, TCP_BYTES_RECEIVED};
 use rustix::io::Errno;
 
 use super::*;

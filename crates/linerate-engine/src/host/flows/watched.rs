@@ -2,12 +2,12 @@
 
 use std::io;
 
-use linerate_core::facts::Gap;
-use linerate_core::metric::{SOCKET_UNREAD, THREAD_RUN, THREAD_WAIT};
-use linerate_core::model::{Flow, Owner};
-use linerate_core::parse::sock_diag::{self, Connection};
-use linerate_core::parse::{mem_info, schedstat, tcp_info};
-use linerate_core::record::EndReadings;
+use linerate_facts::Gap;
+use linerate_facts::metric::{SOCKET_UNREAD, THREAD_RUN, THREAD_WAIT};
+use linerate_facts::parse::sock_diag::{self, Connection};
+use linerate_facts::parse::{mem_info, schedstat, tcp_info};
+use linerate_judge::model::{Flow, Owner};
+use linerate_record::EndReadings;
 
 use super::super::facts::numbered;
 use super::super::{ConnectionId, Machine, Query, Toward, invalid, read, unreadable};
@@ -111,7 +111,7 @@ impl Watched {
             congestion: self.congestion,
             owners: self.owners,
             ended: self.ended,
-            facts: linerate_core::facts::HostFacts::default(),
+            facts: linerate_facts::HostFacts::default(),
             readings: EndReadings {
                 tables: sheets.filter_map(Sheet::take).collect(),
                 gaps: self.gaps,

@@ -4,7 +4,7 @@
 //! user, a session, a container, a service. The rest becomes a number, which is the same everywhere, so that a group
 //! is still found below its parent.
 
-use linerate_core::parse::mounts::Mount;
+use linerate_facts::parse::mounts::Mount;
 
 /// The usual mount point of control groups.
 const ROOT: &str = "/sys/fs/cgroup";

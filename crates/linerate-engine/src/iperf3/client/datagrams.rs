@@ -1,7 +1,7 @@
 //! Limits of tests with datagrams.
 
-use linerate_core::iperf3::{DATAGRAM_MAX, DATAGRAM_MIN, Width};
-use linerate_core::plan::Knobs;
+use linerate_plan::Knobs;
+use linerate_record::iperf3::{DATAGRAM_MAX, DATAGRAM_MIN, Width};
 
 use super::ClientError;
 use crate::load::transport::udp;
@@ -29,8 +29,8 @@ pub(super) fn width(seconds: u64) -> Width {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::plan::Handover;
-    use linerate_core::units::Bytes;
+    use linerate_plan::Handover;
+    use linerate_units::Bytes;
 
     use super::*;
 

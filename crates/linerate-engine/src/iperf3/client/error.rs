@@ -3,7 +3,7 @@
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 
-use linerate_core::iperf3::{Refusal, STREAMS_MAX};
+use linerate_record::iperf3::{Refusal, STREAMS_MAX};
 
 use super::talk::RESULTS;
 use crate::iperf3::control::Broken;

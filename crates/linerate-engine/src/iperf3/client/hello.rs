@@ -5,7 +5,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-use linerate_core::iperf3::{HELLO, HELLO_LEN, is_answer};
+use linerate_record::iperf3::{HELLO, HELLO_LEN, is_answer};
 use rustix::event::{PollFd, PollFlags, poll};
 
 use super::ClientError;

@@ -8,7 +8,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Instant;
 
-use linerate_core::iperf3::Cookie;
+use linerate_record::iperf3::Cookie;
 use linerate_sys::socket;
 
 use super::talk::Talk;

@@ -11,9 +11,9 @@ mod report;
 mod talk;
 mod test;
 
-use linerate_core::iperf3::{Protocol, STREAMS_MAX};
-use linerate_core::path::Direction;
-use linerate_core::plan::{Handover, Knobs, Pattern, SetPlan};
+use linerate_plan::path::Direction;
+use linerate_plan::{Handover, Knobs, Pattern, SetPlan};
+use linerate_record::iperf3::{Protocol, STREAMS_MAX};
 
 pub use error::ClientError;
 pub(crate) use report::{Report, missing};

@@ -1,12 +1,12 @@
 //! Converts a server's report of a test to readings of the far end: sums, each a table of two rows.
 
-use linerate_core::facts::Gap;
-use linerate_core::iperf3::{Results, StreamResult};
-use linerate_core::metric::{
+use linerate_facts::Gap;
+use linerate_facts::metric::{
     Metric, PROCESS_CPU, TCP_RETRANS, UDP_DATAGRAMS, UDP_JITTER, UDP_LOST, WORKER_BYTES,
 };
-use linerate_core::path::Direction;
-use linerate_core::record::{Column, EndReadings, Table, Total};
+use linerate_plan::path::Direction;
+use linerate_record::iperf3::{Results, StreamResult};
+use linerate_record::{Column, EndReadings, Table, Total};
 
 /// Smallest plausible ratio of the time that a server counted for to this end's, or of this end's to the server's: the
 /// server's clock starts and stops a trip later.
@@ -192,7 +192,7 @@ impl Report<'_> {
         let (seen, lost) = (told.packets?.saturating_sub(told.omitted), told.errors?);
         let mut near = self.near.iter();
         let number = (0..self.streams as usize)
-            .position(|at| linerate_core::iperf3::stream_id(at) == stream.id)?;
+            .position(|at| linerate_record::iperf3::stream_id(at) == stream.id)?;
         let sent = near.find(|t| t.stream as usize == number)?.sent / u64::from(size.max(1));
         let mut row = vec![(UDP_DATAGRAMS, seen.checked_sub(lost)?), (UDP_LOST, lost)];
         row.extend(told.jitter.map(|s| (UDP_JITTER, (s * 1e9) as u64)));
@@ -258,7 +258,7 @@ fn sums(subject: &str, span: Span, row: &[(Metric, u64)]) -> Table {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::iperf3::{Cpu, Datagrams, stream_id};
+    use linerate_record::iperf3::{Cpu, Datagrams, stream_id};
 
     use super::*;
 

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use linerate_core::iperf3::{Cookie, Malformed, Params, REFUSAL_LEN, Refusal, Results, State};
+use linerate_record::iperf3::{Cookie, Malformed, Params, REFUSAL_LEN, Refusal, Results, State};
 
 use super::ClientError;
 use crate::iperf3::control::{Broken, Control};

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use linerate_core::iperf3::{
+use linerate_plan::path::{Direction, Side};
+use linerate_plan::{Handover, SetPlan};
+use linerate_record::iperf3::{
     Cookie, DATAGRAM_MIN, Params, Protocol, Results, State, WRITE_DEFAULT, WRITE_MAX, cookie,
 };
-use linerate_core::path::{Direction, Side};
-use linerate_core::plan::{Handover, SetPlan};
-use linerate_core::units::{Bytes, Nanos};
+use linerate_units::{Bytes, Nanos};
 
 use super::lines::{Dialler, Held};
 use super::talk::{ANSWER, RESULTS, Talk, WORD};
@@ -246,7 +246,7 @@ impl Wanted<'_> {
         }
     }
 
-    fn width(&self) -> linerate_core::iperf3::Width {
+    fn width(&self) -> linerate_record::iperf3::Width {
         datagrams::width(self.seconds() + self.omit)
     }
 

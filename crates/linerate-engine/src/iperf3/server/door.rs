@@ -13,7 +13,7 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use linerate_core::iperf3::{HELLO_LEN, Refusal, answer};
+use linerate_record::iperf3::{HELLO_LEN, Refusal, answer};
 use linerate_sys::socket;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::{SocketFlags, SocketType, bind, ipproto, socket_with, sockopt};

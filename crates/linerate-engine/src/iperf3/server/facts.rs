@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use linerate_core::facts::HostFacts;
+use linerate_facts::HostFacts;
 
 use crate::host::{self, Machine, Toward};
 

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{TrySendError, sync_channel};
 use std::thread::{Builder, Scope};
 
-use linerate_core::iperf3::{COOKIE_LEN, Cookie, STREAMS_MAX, State};
+use linerate_record::iperf3::{COOKIE_LEN, Cookie, STREAMS_MAX, State};
 
 use super::session::Test;
 use super::{Seated, Server};

@@ -20,7 +20,7 @@ use std::thread;
 use std::time::Duration;
 
 use ipnet::IpNet;
-use linerate_core::iperf3::Cookie;
+use linerate_record::iperf3::Cookie;
 
 use crate::host::Machine;
 use crate::peer::server::Log;

@@ -6,10 +6,10 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use linerate_core::facts::HostFacts;
-use linerate_core::iperf3::{Cpu, Refusal, Results};
-use linerate_core::path::Side;
-use linerate_core::units::Nanos;
+use linerate_facts::HostFacts;
+use linerate_plan::path::Side;
+use linerate_record::iperf3::{Cpu, Refusal, Results};
+use linerate_units::Nanos;
 
 use super::terms::Terms;
 use crate::end::{LocalEnd, Running};

@@ -6,8 +6,8 @@ use std::os::fd::OwnedFd;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use linerate_core::iperf3::{Params, Refusal, Results, State};
-use linerate_core::units::Nanos;
+use linerate_record::iperf3::{Params, Refusal, Results, State};
+use linerate_units::Nanos;
 
 use super::door::Door;
 use super::moving::{Moving, Place};

@@ -4,16 +4,16 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
-use linerate_core::iperf3::{
+use linerate_plan::path::Direction;
+use linerate_plan::{Handover, Knobs, Pattern, Purpose, Receive, SetPlan, StepPlan};
+use linerate_record::SetEnd;
+use linerate_record::iperf3::{
     BURST_MAX, DATAGRAM_DEFAULT, DATAGRAM_MAX, DATAGRAM_MIN, Params, Protocol, Refusal,
     SECONDS_MAX, WRITE_DEFAULT, WRITE_MAX,
 };
-use linerate_core::path::Direction;
-use linerate_core::plan::{Handover, Knobs, Pattern, Purpose, Receive, SetPlan, StepPlan};
-use linerate_core::record::SetEnd;
-use linerate_core::units::{Bytes, Nanos, Rate};
-use linerate_core::wire::limits::THREADS_MAX;
+use linerate_record::wire::limits::THREADS_MAX;
 use linerate_sys::{socket, thread};
+use linerate_units::{Bytes, Nanos, Rate};
 
 use crate::load::application::Role;
 use crate::load::framing::Bare;

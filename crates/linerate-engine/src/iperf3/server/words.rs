@@ -1,7 +1,7 @@
 //! The log lines of a test.
 
-use linerate_core::iperf3::{Results, stream_id};
-use linerate_core::units::{Bytes, Nanos, Rate};
+use linerate_record::iperf3::{Results, stream_id};
+use linerate_units::{Bytes, Nanos, Rate};
 
 use super::terms::Terms;
 use crate::load::application::Role;

@@ -2,8 +2,8 @@
 
 use std::net::UdpSocket;
 
-use linerate_core::iperf3::{HELLO, Header, Results, Width};
-use linerate_core::units::{Bytes, Rate};
+use linerate_record::iperf3::{HELLO, Header, Results, Width};
+use linerate_units::{Bytes, Rate};
 
 use super::*;
 

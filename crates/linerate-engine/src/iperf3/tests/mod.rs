@@ -11,13 +11,13 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use linerate_core::facts::Gap;
-use linerate_core::iperf3::{COOKIE_LEN, Protocol, Refusal, State, WRITE_MAX, frame};
-use linerate_core::model::{Once, once as derived};
-use linerate_core::path::{Direction, Side};
-use linerate_core::plan::{Knobs, Pattern, Plan, Purpose, SetPlan, StepPlan};
-use linerate_core::record::{End, Record, Total};
-use linerate_core::units::{Nanos, Rate};
+use linerate_facts::Gap;
+use linerate_judge::model::{Once, once as derived};
+use linerate_plan::path::{Direction, Side};
+use linerate_plan::{Knobs, Pattern, Plan, Purpose, SetPlan, StepPlan};
+use linerate_record::iperf3::{COOKIE_LEN, Protocol, Refusal, State, WRITE_MAX, frame};
+use linerate_record::{End, Record, Total};
+use linerate_units::{Nanos, Rate};
 
 use super::client::ClientError;
 use super::server::{Limits, Server, ServerOptions};

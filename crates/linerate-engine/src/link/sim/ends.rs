@@ -1,13 +1,13 @@
 //! The readings of the two simulated hosts: facts, sets, counters and totals.
 
-use linerate_core::facts::nic::{Duplex, LinkModes, Nic};
-use linerate_core::facts::route::Route;
-use linerate_core::facts::topology::Topology;
-use linerate_core::facts::{BufferLimits, Gap, HostFacts, Port};
-use linerate_core::path::Side;
-use linerate_core::plan::SetPlan;
-use linerate_core::record::{EndReadings, SetEnd, Total};
-use linerate_core::units::{Bytes, Nanos, Rate};
+use linerate_facts::nic::{Duplex, LinkModes, Nic};
+use linerate_facts::route::Route;
+use linerate_facts::topology::Topology;
+use linerate_facts::{BufferLimits, Gap, HostFacts, Port};
+use linerate_plan::SetPlan;
+use linerate_plan::path::Side;
+use linerate_record::{EndReadings, SetEnd, Total};
+use linerate_units::{Bytes, Nanos, Rate};
 
 use super::flow::SimStream;
 use super::read::{self, Tables, USER_HZ};

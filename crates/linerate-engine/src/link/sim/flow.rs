@@ -1,7 +1,7 @@
 //! One simulated connection: its limits, its window, its counters.
 
-use linerate_core::path::Direction;
-use linerate_core::plan::{Knobs, Receive};
+use linerate_plan::path::Direction;
+use linerate_plan::{Knobs, Receive};
 
 use super::path::{Congestion, Cost, HEADERS, SimPath, payload_rate};
 
@@ -145,7 +145,7 @@ impl SimStream {
         let [from, to] = [direction.sender(), direction.receiver()].map(|side| path.host(side));
         let largest = path.mss();
         let mss = f64::from(knobs.mss.unwrap_or(largest).clamp(64, largest));
-        let asked = |knob: Option<linerate_core::units::Bytes>, max: u64, auto: u64| {
+        let asked = |knob: Option<linerate_units::Bytes>, max: u64, auto: u64| {
             knob.map_or(auto, |b| b.0.min(max)).max(mss as u64) as f64
         };
         let window = asked(knobs.recv_buffer, to.buffer_max.0, limits.receive_window.0);

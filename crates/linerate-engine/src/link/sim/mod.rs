@@ -16,10 +16,10 @@ mod solve;
 
 use std::collections::BTreeMap;
 
-use linerate_core::path::{Direction, Side};
-use linerate_core::plan::{Pattern, SetPlan, StepPlan};
-use linerate_core::record::{ClockPair, Host, Set, Step, Trouble};
-use linerate_core::units::{Bytes, Nanos, Rate};
+use linerate_plan::path::{Direction, Side};
+use linerate_plan::{Pattern, SetPlan, StepPlan};
+use linerate_record::{ClockPair, Host, Set, Step, Trouble};
+use linerate_units::{Bytes, Nanos, Rate};
 
 use crate::link::{Ended, Link, LinkError, Live, StepControl};
 

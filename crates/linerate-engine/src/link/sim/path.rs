@@ -1,7 +1,7 @@
 //! Description of a simulated path: the truth that a run has to find.
 
-use linerate_core::path::{Direction, Side};
-use linerate_core::units::{Bytes, Nanos, Rate};
+use linerate_plan::path::{Direction, Side};
+use linerate_units::{Bytes, Nanos, Rate};
 
 use super::noise::Class;
 

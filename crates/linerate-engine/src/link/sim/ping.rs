@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use linerate_core::stats::Histogram;
+use linerate_units::stats::Histogram;
 
 use super::flow::{ThreadCounts, Work};
 use super::noise::Random;

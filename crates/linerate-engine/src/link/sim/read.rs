@@ -1,8 +1,8 @@
 //! Readings of the simulated hosts, in the tables and columns of real ones.
 
-use linerate_core::metric::{self as m, Metric};
-use linerate_core::path::Side;
-use linerate_core::record::{Column, Table};
+use linerate_facts::metric::{self as m, Metric};
+use linerate_plan::path::Side;
+use linerate_record::{Column, Table};
 
 use super::SimSet;
 use super::flow::{SimStream, ThreadCounts, Work};

@@ -1,6 +1,6 @@
 //! One tick of the path: the rate of each flow, and the queue at the rate limit.
 
-use linerate_core::path::Direction;
+use linerate_plan::path::Direction;
 
 use super::flow::{Bound, POLICED, SimStream};
 use super::noise::Random;

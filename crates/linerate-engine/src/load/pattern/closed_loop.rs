@@ -7,8 +7,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use linerate_core::units::Nanos;
 use linerate_sys::{clock, thread};
+use linerate_units::Nanos;
 
 use super::{ANNOUNCED_NANOS, Answer, Asker, Wait};
 use crate::load::times::Times;

@@ -15,8 +15,8 @@ mod tests;
 
 use std::time::Duration;
 
-use linerate_core::plan::Knobs;
-use linerate_core::units::Nanos;
+use linerate_plan::Knobs;
+use linerate_units::Nanos;
 
 use self::closed_loop::ClosedLoop;
 use self::open_loop::OpenLoop;

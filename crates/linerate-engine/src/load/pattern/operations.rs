@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use linerate_core::facts::Gap;
-use linerate_core::plan::Access;
+use linerate_facts::Gap;
+use linerate_plan::Access;
 
 use crate::load::{Advice, BATCH, Done, LoadError, Op, Probe, Worker};
 

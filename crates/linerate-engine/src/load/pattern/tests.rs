@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use linerate_core::units::Nanos;
 use linerate_sys::clock;
+use linerate_units::Nanos;
 
 use super::closed_loop::ClosedLoop;
 use super::open_loop::OpenLoop;

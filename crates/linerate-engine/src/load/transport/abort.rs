@@ -1,7 +1,7 @@
 //! The probe of a data connection without payload: it reads nothing.
 
-use linerate_core::facts::Gap;
-use linerate_core::record::Table;
+use linerate_facts::Gap;
+use linerate_record::Table;
 use linerate_sys::socket;
 
 use crate::host::Machine;

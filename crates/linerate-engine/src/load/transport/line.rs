@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use linerate_core::parse::run::{MARK_BYTES, Mark};
+use linerate_facts::parse::run::{MARK_BYTES, Mark};
 use linerate_sys::socket;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;

@@ -16,13 +16,13 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
-use linerate_core::facts::{Gap, HostFacts};
-use linerate_core::path::Side;
-use linerate_core::plan::{Handover, Knobs, Pattern, Receive, SetPlan};
-use linerate_core::record::SetEnd;
-use linerate_core::transport::{DSCP, FarEnd, PatternKind, TransportInfo};
-use linerate_core::units::Bytes;
+use linerate_facts::{Gap, HostFacts};
+use linerate_plan::path::Side;
+use linerate_plan::transport::{DSCP, FarEnd, PatternKind, TransportInfo};
+use linerate_plan::{Handover, Knobs, Pattern, Receive, SetPlan};
+use linerate_record::SetEnd;
 use linerate_sys::socket;
+use linerate_units::Bytes;
 
 use super::application::WORK_MAX_PS;
 use super::{LoadError, Worker};

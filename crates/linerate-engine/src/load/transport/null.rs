@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use linerate_core::facts::HostFacts;
-use linerate_core::path::Side;
-use linerate_core::plan::SetPlan;
-use linerate_core::record::SetEnd;
-use linerate_core::transport::{self, TransportInfo};
-use linerate_core::wire::limits::THREADS_MAX;
+use linerate_facts::HostFacts;
+use linerate_plan::SetPlan;
+use linerate_plan::path::Side;
+use linerate_plan::transport::{self, TransportInfo};
+use linerate_record::SetEnd;
+use linerate_record::wire::limits::THREADS_MAX;
 
 use super::{Connected, Lines, Notice, Offer, Prepared, Transport, streams};
 use crate::load::{Advice, BATCH, Done, LoadError, Op, Probe, Worker};

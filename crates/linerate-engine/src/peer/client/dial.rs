@@ -5,9 +5,9 @@ use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use linerate_core::trial::SMALL_MSS;
-use linerate_core::wire::codec::Bounds;
-use linerate_core::wire::preamble::{Access, Hello, Kind, REPLY_LEN, Reply, VERSIONS, Versions};
+use linerate_judge::trial::SMALL_MSS;
+use linerate_record::wire::codec::Bounds;
+use linerate_record::wire::preamble::{Access, Hello, Kind, REPLY_LEN, Reply, VERSIONS, Versions};
 use linerate_sys::socket::{family, set_max_segment};
 use rustix::event::PollFlags;
 use rustix::io::Errno;

@@ -11,9 +11,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use linerate_core::wire::message::Secret;
-use linerate_core::wire::preamble::{HELLO_LEN, Hello, Kind, REPLY_LEN, Reply, VERSIONS};
-use linerate_core::wire::proof::{Claim, PROOF_LEN, Prover};
+use linerate_record::wire::message::Secret;
+use linerate_record::wire::preamble::{HELLO_LEN, Hello, Kind, REPLY_LEN, Reply, VERSIONS};
+use linerate_record::wire::proof::{Claim, PROOF_LEN, Prover};
 use linerate_sys::socket::set_device;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;

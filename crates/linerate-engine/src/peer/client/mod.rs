@@ -15,14 +15,14 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use linerate_core::metric::TCP_MIN_RTT;
-use linerate_core::path::Side;
-use linerate_core::plan::{Pattern, SetPlan, StepPlan};
-use linerate_core::record::{Host, Set, Step};
-use linerate_core::transport::{BIND, FarEnd};
-use linerate_core::units::Nanos;
-use linerate_core::wire::message::{Answer, Ask};
-use linerate_core::wire::preamble::{Access, BEATS, VERSIONS};
+use linerate_facts::metric::TCP_MIN_RTT;
+use linerate_plan::path::Side;
+use linerate_plan::transport::{BIND, FarEnd};
+use linerate_plan::{Pattern, SetPlan, StepPlan};
+use linerate_record::wire::message::{Answer, Ask};
+use linerate_record::wire::preamble::{Access, BEATS, VERSIONS};
+use linerate_record::{Host, Set, Step};
+use linerate_units::Nanos;
 use rustix::event::PollFlags;
 
 use super::address::{Family, Target};

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use linerate_core::wire::message::Ask;
+use linerate_record::wire::message::Ask;
 
 use super::super::PeerError;
 use super::super::address::{Family, Target};

@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use linerate_core::path::Side;
-use linerate_core::plan::{Pattern, StepPlan};
-use linerate_core::record::{ClockPair, EndReadings, Step, Total, Trouble};
-use linerate_core::units::Nanos;
-use linerate_core::wire::message::{Answer, Ask};
-use linerate_core::wire::preamble::BEATS;
+use linerate_plan::path::Side;
+use linerate_plan::{Pattern, StepPlan};
+use linerate_record::wire::message::{Answer, Ask};
+use linerate_record::wire::preamble::BEATS;
+use linerate_record::{ClockPair, EndReadings, Step, Total, Trouble};
+use linerate_units::Nanos;
 
 use super::waiting::{GIVEN_UP, TOLD, for_streams, look};
 use super::{Client, Joined, load};
@@ -339,10 +339,10 @@ fn clock(client: &mut Client) -> Result<Clock, LinkError> {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::facts::Gap;
+    use linerate_facts::Gap;
 
     use super::*;
-    use linerate_core::path::Direction;
+    use linerate_plan::path::Direction;
     use proptest::prelude::*;
 
     fn ended(sent: u64, received: u64, complete: bool) -> EndReadings {
@@ -384,7 +384,7 @@ mod tests {
         let stream = Pattern::Stream { direction: Direction::Forward };
         let unpaired = of(stream, false);
         assert_eq!(side([all(true), ended(9, 0, true)], &unpaired), None);
-        let trips = Pattern::PingPong { size: linerate_core::units::Bytes(1), interval: Nanos(0) };
+        let trips = Pattern::PingPong { size: linerate_units::Bytes(1), interval: Nanos(0) };
         let trips = of(trips, true);
         assert_eq!(side([ended(9, 9, true), ended(8, 8, true)], &trips), None);
         let lost = side([ended(9, 9, true), ended(8, 8, false)], &trips);

@@ -1,8 +1,8 @@
 //! The requests that a far end with an older protocol version understands.
 
-use linerate_core::plan::SetPlan;
-use linerate_core::transport::{BIND, DSCP};
-use linerate_core::wire::preamble::since;
+use linerate_plan::SetPlan;
+use linerate_plan::transport::{BIND, DSCP};
+use linerate_record::wire::preamble::since;
 
 use crate::link::LinkError;
 
@@ -27,9 +27,9 @@ pub(super) fn understood(plan: &SetPlan, version: u16) -> Result<(), LinkError> 
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::path::Direction;
-    use linerate_core::plan::{Handover, Knobs, Pattern};
-    use linerate_core::wire::preamble::VERSIONS;
+    use linerate_plan::path::Direction;
+    use linerate_plan::{Handover, Knobs, Pattern};
+    use linerate_record::wire::preamble::VERSIONS;
 
     use super::*;
 

@@ -9,8 +9,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::{Builder, Scope};
 
-use linerate_core::wire::preamble::{Access, HELLO_LEN, Hello, Kind, REPLY_LEN, Reply, VERSIONS};
-use linerate_core::wire::proof::{CLAIM_LEN, Claim, Prover};
+use linerate_record::wire::preamble::{Access, HELLO_LEN, Hello, Kind, REPLY_LEN, Reply, VERSIONS};
+use linerate_record::wire::proof::{CLAIM_LEN, Claim, Prover};
 use snow::TransportState;
 
 use super::Server;

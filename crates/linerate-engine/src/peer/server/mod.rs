@@ -12,7 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 use ipnet::IpNet;
-use linerate_core::wire::limits::PlanLimits;
+use linerate_record::wire::limits::PlanLimits;
 use linerate_sys::memory;
 
 use super::keys::Key;

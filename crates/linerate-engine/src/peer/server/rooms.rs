@@ -7,8 +7,8 @@ use std::net::{IpAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use linerate_core::wire::limits::{PlanLimits, Taken};
-use linerate_core::wire::message::Secret;
+use linerate_record::wire::limits::{PlanLimits, Taken};
+use linerate_record::wire::message::Secret;
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::peer::handshake::random;

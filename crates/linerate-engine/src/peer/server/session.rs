@@ -6,14 +6,14 @@ use std::net::{IpAddr, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use linerate_core::path::Side;
-use linerate_core::plan::{SetPlan, StepPlan};
-use linerate_core::record::EndReadings;
-use linerate_core::transport::FarEnd;
-use linerate_core::units::{Bytes, Nanos};
-use linerate_core::wire::codec::Bounds;
-use linerate_core::wire::limits::Taken;
-use linerate_core::wire::message::{Answer, Ask};
+use linerate_plan::path::Side;
+use linerate_plan::transport::FarEnd;
+use linerate_plan::{SetPlan, StepPlan};
+use linerate_record::EndReadings;
+use linerate_record::wire::codec::Bounds;
+use linerate_record::wire::limits::Taken;
+use linerate_record::wire::message::{Answer, Ask};
+use linerate_units::{Bytes, Nanos};
 use snow::TransportState;
 
 use super::Limits;

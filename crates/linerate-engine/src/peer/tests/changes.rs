@@ -1,9 +1,9 @@
 //! Settings of the far host: changed only where its user allowed it, within bounds, and restored however the
 //! session ends.
 
-use linerate_core::change::{HostChange, Setting};
-use linerate_core::path::{Direction, Side};
-use linerate_core::plan::SetPlan;
+use linerate_plan::SetPlan;
+use linerate_plan::change::{HostChange, Setting};
+use linerate_plan::path::{Direction, Side};
 
 use super::sessions::{go_on, step, stream};
 use super::*;

@@ -5,15 +5,14 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use linerate_core::path::Direction;
-use linerate_core::plan::{Knobs, Pattern, Purpose, SetPlan, StepPlan};
-use linerate_core::units::{Bytes, Nanos, Rate};
-use linerate_core::wire::knock::{KNOCK_LEN, PLACE_LEN, Place};
-use linerate_core::wire::message::Secret;
+use linerate_plan::path::Direction;
+use linerate_plan::{Knobs, Pattern, Purpose, SetPlan, StepPlan};
+use linerate_record::wire::knock::{KNOCK_LEN, PLACE_LEN, Place};
+use linerate_record::wire::message::Secret;
+use linerate_units::{Bytes, Nanos, Rate};
 
 use super::{Harness, LONG};
-use crate::link::Link;
-use crate::link::StepControl;
+use crate::link::{Link, StepControl};
 use crate::load::LoadError;
 use crate::load::transport::Datagrams;
 use crate::peer::Stop;

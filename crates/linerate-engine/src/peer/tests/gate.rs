@@ -4,7 +4,9 @@ use std::io::{Read, Write};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use linerate_core::wire::preamble::{HELLO_LEN, Hello, Kind, REPLY_LEN, Reply, VERSIONS, Versions};
+use linerate_record::wire::preamble::{
+    HELLO_LEN, Hello, Kind, REPLY_LEN, Reply, VERSIONS, Versions,
+};
 
 use super::*;
 use crate::peer::PORT;

@@ -2,12 +2,12 @@
 
 use std::io::Write;
 
-use linerate_core::path::Direction;
-use linerate_core::plan::{Pattern, SetPlan};
-use linerate_core::units::{Bytes, Nanos};
-use linerate_core::wire::message::{Answer, Ask, Secret};
-use linerate_core::wire::preamble::{HELLO_LEN, Hello, Kind, REPLY_LEN, VERSIONS};
-use linerate_core::wire::proof::{CLAIM_LEN, Claim, PROOF_LEN, Prover};
+use linerate_plan::path::Direction;
+use linerate_plan::{Pattern, SetPlan};
+use linerate_record::wire::message::{Answer, Ask, Secret};
+use linerate_record::wire::preamble::{HELLO_LEN, Hello, Kind, REPLY_LEN, VERSIONS};
+use linerate_record::wire::proof::{CLAIM_LEN, Claim, PROOF_LEN, Prover};
+use linerate_units::{Bytes, Nanos};
 use rustix::net::sockopt;
 
 use super::sessions::{step, stream};

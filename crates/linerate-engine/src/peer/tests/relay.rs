@@ -4,12 +4,11 @@ use std::io::Write;
 use std::net::{Shutdown, TcpListener};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use linerate_core::path::Direction;
+use linerate_plan::path::Direction;
 
 use super::sessions::{step, stream};
 use super::*;
-use crate::link::Link;
-use crate::link::StepControl;
+use crate::link::{Link, StepControl};
 
 /// Time between two bytes of a trickle. At this rate, the readings of a step would take minutes.
 const DRIP: Duration = Duration::from_millis(50);

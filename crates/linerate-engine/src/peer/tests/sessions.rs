@@ -2,15 +2,14 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use linerate_core::facts::HostFacts;
-use linerate_core::path::{Direction, Side};
-use linerate_core::plan::{Knobs, Pattern, Purpose, SetPlan, StepPlan};
-use linerate_core::record::{EndReadings, Step};
-use linerate_core::units::{Bytes, Nanos};
+use linerate_facts::HostFacts;
+use linerate_plan::path::{Direction, Side};
+use linerate_plan::{Knobs, Pattern, Purpose, SetPlan, StepPlan};
+use linerate_record::{EndReadings, Step};
+use linerate_units::{Bytes, Nanos};
 
 use super::*;
-use crate::link::StepControl;
-use crate::link::{Link, LinkError, Live};
+use crate::link::{Link, LinkError, Live, StepControl};
 use crate::load::transport::transport;
 
 pub(super) fn stream(id: u32, direction: Direction, streams: u32) -> SetPlan {
@@ -87,7 +86,7 @@ fn payload_flows_each_way_and_both_at_once() {
 fn round_trips_are_timed() {
     let server = Harness::start(None, Limits::default());
     let mut client = server.connect_with(None).unwrap();
-    assert_eq!(client.access(), linerate_core::wire::preamble::Access::Open);
+    assert_eq!(client.access(), linerate_record::wire::preamble::Access::Open);
     let pattern = Pattern::PingPong { size: Bytes(64), interval: Nanos(0) };
     let plan = SetPlan { pattern, ..stream(0, Direction::Forward, 1) };
     client.prepare(&plan).unwrap();

@@ -1,6 +1,6 @@
 //! Servers that are stopped, at every step of the protocol.
 
-use linerate_core::path::{Direction, Side};
+use linerate_plan::path::{Direction, Side};
 
 use super::sessions::{go_on, step, stream};
 use super::*;

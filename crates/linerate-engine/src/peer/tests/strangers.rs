@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::net::TcpListener;
 
-use linerate_core::wire::preamble::{Access, HELLO_LEN, Reply, VERSIONS, Versions};
+use linerate_record::wire::preamble::{Access, HELLO_LEN, Reply, VERSIONS, Versions};
 
 use super::*;
 use crate::link::LinkError;
@@ -70,9 +70,9 @@ fn other_services_are_told_by_their_first_words() {
 #[test]
 fn an_echo_is_told() {
     let error = meet(|mut stream| {
-        let hello = linerate_core::wire::preamble::Hello {
+        let hello = linerate_record::wire::preamble::Hello {
             versions: VERSIONS,
-            kind: linerate_core::wire::preamble::Kind::Control,
+            kind: linerate_record::wire::preamble::Kind::Control,
         };
         stream.write_all(&hello.encode()).unwrap();
     });

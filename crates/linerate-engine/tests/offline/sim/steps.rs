@@ -8,7 +8,7 @@ fn load_shows_in_round_trips() {
     let loaded = run(&wire(), &[set(1, Direction::Forward, streams(1)), ping(0)]);
     let middle = |step: &Step| {
         let all = &step.ends[0].latencies[0];
-        linerate_core::stats::percentile(all, 0.5).expect("samples enough")
+        linerate_units::stats::percentile(all, 0.5).expect("samples enough")
     };
     assert!((200_000..250_000).contains(&middle(&idle)), "{}", middle(&idle));
     assert!(middle(&loaded) > 2 * middle(&idle));
@@ -35,7 +35,7 @@ fn payload_is_conserved_and_clocks_are_within_busy() {
                 for column in &table.columns {
                     assert_eq!(column.values.len(), table.at.len());
                     let rises = column.values.windows(2).all(|w| w[0] <= w[1]);
-                    let counter = column.kind == linerate_core::metric::Kind::Counter;
+                    let counter = column.kind == linerate_facts::metric::Kind::Counter;
                     assert!(rises || !counter, "{} {}", table.subject, column.name);
                 }
             }
@@ -143,7 +143,7 @@ fn a_new_connection_ramps_up_and_a_warm_one_goes_on() {
     let full = cold[cold.len() - 1];
     assert!(cold[0] < 0.1 * full && cold[1] < 0.5 * full, "{cold:?}");
     assert!(
-        (2..=8).contains(&linerate_core::stats::steady_state(&cold).expect("steady in the end"))
+        (2..=8).contains(&linerate_units::stats::steady_state(&cold).expect("steady in the end"))
     );
     near(ticks()[0], full);
 }

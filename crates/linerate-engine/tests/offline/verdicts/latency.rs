@@ -1,7 +1,7 @@
 //! Round trips under load: a standing queue is found and proved, a short one is not named.
 
 use super::*;
-use linerate_core::path::Measure;
+use linerate_plan::path::Measure;
 
 /// A path of 50 Mb/s and 1 ms, with a queue for this many milliseconds of it.
 fn path(congestion: Congestion, room: u64) -> SimPath {

@@ -1,9 +1,9 @@
 //! Streams that the port of the far end deals out to receive queues by their source ports.
 
-use linerate_core::metric::{self, Metric};
-use linerate_core::plan::{Pattern, SetPlan, StepPlan};
-use linerate_core::record::{Host, Record, Set, Step, Table};
 use linerate_engine::link::{Link, LinkError, Live, StepControl};
+use linerate_facts::metric::{self, Metric};
+use linerate_plan::{Pattern, SetPlan, StepPlan};
+use linerate_record::{Host, Record, Set, Step, Table};
 
 use super::*;
 

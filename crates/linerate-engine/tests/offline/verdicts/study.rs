@@ -1,6 +1,6 @@
 //! Paths drawn at random: how often a proof is wrong.
 
-use linerate_core::model::Load;
+use linerate_judge::model::Load;
 
 use super::*;
 

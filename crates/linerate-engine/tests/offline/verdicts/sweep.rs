@@ -1,11 +1,11 @@
 //! Sweeps on simulated paths: what each setting gave, the knee, and which setting costs less.
 
-use linerate_core::model::{self, Cost};
-use linerate_core::plan::{ExtraWork, Handover, SetPlan, StepPlan};
-use linerate_core::record::{End, Host, Record, Set, Step};
-use linerate_core::sweep::{Pace, Swept};
 use linerate_engine::link::{Link, LinkError, Live, StepControl};
 use linerate_engine::run::{SweepPlan, sweep};
+use linerate_judge::model::{self, Cost};
+use linerate_plan::sweep::{Pace, Swept};
+use linerate_plan::{ExtraWork, Handover, SetPlan, StepPlan};
+use linerate_record::{End, Host, Record, Set, Step};
 
 use super::*;
 

@@ -1,14 +1,14 @@
 //! The trial that hands payload over without a copy, in a record of a run whose kernel copied it or not.
 
-use linerate_core::metric::{ZEROCOPY_COMPLETIONS, ZEROCOPY_COPIED};
-use linerate_core::model::trial;
-use linerate_core::record::{Column, Record, Table};
+use linerate_facts::metric::{ZEROCOPY_COMPLETIONS, ZEROCOPY_COPIED};
+use linerate_judge::model::trial;
+use linerate_record::{Column, Record, Table};
 
 use super::*;
 
 /// The sending end's table for one set, in which the kernel copied this many of a hundred sends all the same.
 fn told(set: u32, copied: i64, until: u64) -> Table {
-    let counted = |metric: linerate_core::metric::Metric, n| Column {
+    let counted = |metric: linerate_facts::metric::Metric, n| Column {
         name: metric.name.into(),
         unit: metric.unit,
         kind: metric.kind,

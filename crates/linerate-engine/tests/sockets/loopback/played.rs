@@ -5,11 +5,11 @@ use std::net::{TcpListener, TcpStream};
 use std::thread;
 use std::time::Duration;
 
-use linerate_core::metric::WORKER_OPS;
-use linerate_core::parse::run::Mark;
-use linerate_core::path::{Direction, Side};
-use linerate_core::plan::Knobs;
-use linerate_core::record::EndReadings;
+use linerate_facts::metric::WORKER_OPS;
+use linerate_facts::parse::run::Mark;
+use linerate_plan::Knobs;
+use linerate_plan::path::{Direction, Side};
+use linerate_record::EndReadings;
 use linerate_test::turn;
 
 use super::table;

@@ -4,12 +4,12 @@ use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
-use linerate_core::path::Side;
-use linerate_core::plan::{SetPlan, StepPlan};
-use linerate_core::record::{EndReadings, SetEnd};
 use linerate_engine::end::{LocalEnd, Running};
 use linerate_engine::load::LoadError;
 use linerate_engine::load::transport::{ConfigureEach, Datagrams, Lines};
+use linerate_plan::path::Side;
+use linerate_plan::{SetPlan, StepPlan};
+use linerate_record::{EndReadings, SetEnd};
 use linerate_test::{Turn, turn};
 use rustix::net::{self, AddressFamily, SocketType, ipproto};
 

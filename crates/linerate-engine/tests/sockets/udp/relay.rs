@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use linerate_core::parse::datagram::{DATAGRAM_MAX, Header, Kind};
-use linerate_core::path::Side;
+use linerate_facts::parse::datagram::{DATAGRAM_MAX, Header, Kind};
+use linerate_plan::path::Side;
 
 use super::pair::{NEAR, socket};
 

@@ -1,7 +1,7 @@
 //! The results of one job, or of a group of jobs that are reported together.
 
-use linerate_core::reported::{Disk, DiskRow, Does};
-use linerate_core::units::{Bytes, Nanos};
+use linerate_record::reported::{Disk, DiskRow, Does};
+use linerate_units::{Bytes, Nanos};
 
 use super::document::{Job, Times, Way};
 use super::options::Options;

@@ -3,8 +3,8 @@
 //! One run may write several documents (`--status-interval`), each of which counts from the start of the run:
 //! the last one stands for the run.
 
-use linerate_core::reported::{Does, Measured, Outcome};
-use linerate_core::units::Bytes;
+use linerate_record::reported::{Does, Measured, Outcome};
+use linerate_units::Bytes;
 use serde_json::{Deserializer, error::Category};
 
 use super::document::{Document, Job, MOST_JOBS, Used, Words};

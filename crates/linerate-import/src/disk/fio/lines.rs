@@ -1,7 +1,7 @@
 //! The lines of fio's normal output.
 
-use linerate_core::reported::{Access, DiskRow, Does};
-use linerate_core::units::{Bytes, Nanos};
+use linerate_record::reported::{Access, DiskRow, Does};
+use linerate_units::{Bytes, Nanos};
 
 use super::options::Options;
 use super::{Pattern, Percentiles, Range, SYNCHRONOUS};

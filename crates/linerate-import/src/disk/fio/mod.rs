@@ -16,8 +16,8 @@ pub(crate) use text::TEXT;
 #[cfg(test)]
 mod tests;
 
-use linerate_core::reported::{Access, DiskRow, Does, Tool};
-use linerate_core::units::Nanos;
+use linerate_record::reported::{Access, DiskRow, Does, Tool};
+use linerate_units::Nanos;
 
 use super::figures;
 

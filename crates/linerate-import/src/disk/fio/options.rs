@@ -1,6 +1,6 @@
 //! Options of a job: its own, and the global ones that it does not set itself.
 
-use linerate_core::units::Bytes;
+use linerate_units::Bytes;
 use serde_json::Value;
 
 use super::document::Words;

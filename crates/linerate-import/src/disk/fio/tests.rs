@@ -1,6 +1,6 @@
 //! The traps of fio's outputs, one by one.
 
-use linerate_core::reported::{Access, DiskRow, Does};
+use linerate_record::reported::{Access, DiskRow, Does};
 
 use super::super::helper::{disks, notes, rate};
 use crate::{Parsed, read};

@@ -1,7 +1,7 @@
 //! fio's normal output.
 
-use linerate_core::reported::{Access, Disk, DiskRow, Does};
-use linerate_core::units::{Bytes, Nanos};
+use linerate_record::reported::{Access, Disk, DiskRow, Does};
+use linerate_units::{Bytes, Nanos};
 
 use super::document::{MOST_JOBS, Words};
 use super::lines::{Head, Kind, Spec, flush, flushed, passed, started};

@@ -1,7 +1,7 @@
 //! CrystalDiskMark's report, saved or copied.
 
-use linerate_core::reported::{Access, Disk, DiskRow, Does, Tool};
-use linerate_core::units::Bytes;
+use linerate_record::reported::{Access, Disk, DiskRow, Does, Tool};
+use linerate_units::Bytes;
 
 use super::lines::{
     Asks, MOST_ROWS, Result as Line, Test, is_headless, is_prose, passed, section, value,

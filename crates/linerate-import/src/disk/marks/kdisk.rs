@@ -3,8 +3,8 @@
 //! What it calls MB/s are KiB/s of fio, divided by 1000 (by 1024 up to 1.5.0). Each row is checked against its
 //! operations in a second.
 
-use linerate_core::reported::{Disk, DiskRow, Does, Tool};
-use linerate_core::units::Bytes;
+use linerate_record::reported::{Disk, DiskRow, Does, Tool};
+use linerate_units::Bytes;
 
 use super::lines::{self, MOST_ROWS, Test, is_headless, is_prose, passed, section, value};
 use crate::disk::figures::{outcome, say, some};

@@ -1,7 +1,7 @@
 //! The lines that the reports of both programs have.
 
-use linerate_core::reported::{Access, Does};
-use linerate_core::units::{Bytes, Nanos};
+use linerate_record::reported::{Access, Does};
+use linerate_units::{Bytes, Nanos};
 
 use crate::disk::figures::{number, size, some, time};
 

@@ -1,6 +1,6 @@
 //! The traps of both reports, one by one.
 
-use linerate_core::reported::{Disk, Does, Measured};
+use linerate_record::reported::{Disk, Does, Measured};
 
 use super::super::helper::{notes, rate};
 use crate::{Parsed, read};

@@ -1,7 +1,7 @@
 //! `/proc/interrupts`.
 
-use linerate_core::facts::irq::Irq;
-use linerate_core::parse::interrupts;
+use linerate_facts::irq::Irq;
+use linerate_facts::parse::interrupts;
 
 use super::super::lines::{Line, MOST, Reading, first_line, small};
 use super::numbered;

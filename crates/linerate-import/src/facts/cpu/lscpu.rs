@@ -1,7 +1,7 @@
 //! `lscpu`.
 
-use linerate_core::facts::cpu::Cache;
-use linerate_core::units::Bytes;
+use linerate_facts::cpu::Cache;
+use linerate_units::Bytes;
 
 use super::super::lines::{Line, MOST, Reading, decimal, first_line, list, scaled, small};
 use super::{node, numbered};

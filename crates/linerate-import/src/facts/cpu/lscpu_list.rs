@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use linerate_core::facts::cpu::Cpu;
+use linerate_facts::cpu::Cpu;
 
 use super::super::lines::{MOST, Reading, first_line, small};
 use super::node;

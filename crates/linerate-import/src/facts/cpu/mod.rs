@@ -14,7 +14,7 @@ pub(crate) use lscpu_list::LSCPU_LIST;
 pub(crate) use nproc::NPROC;
 pub(crate) use numactl::NUMACTL;
 
-use linerate_core::facts::cpu::{Cpu, Node, Processors};
+use linerate_facts::cpu::{Cpu, Node, Processors};
 
 use super::lines::MOST;
 

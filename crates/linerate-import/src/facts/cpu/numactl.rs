@@ -1,6 +1,6 @@
 //! `numactl --hardware`.
 
-use linerate_core::units::Bytes;
+use linerate_units::Bytes;
 
 use super::super::lines::{Line, Reading, decimal, first_line, small};
 use super::node;

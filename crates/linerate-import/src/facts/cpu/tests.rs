@@ -1,4 +1,4 @@
-use linerate_core::units::Bytes;
+use linerate_units::Bytes;
 
 use super::super::samples::{ids, merged, of, text, words};
 

@@ -5,8 +5,7 @@ fn bandwidth_of_new_and_old_kernels() {
     let (all, notes) = of(&["dmesg/bandwidth.txt"]);
     let device = |address: &str| {
         let found = all.pci.iter().find(|device| device.address.to_string() == address).unwrap();
-        let words =
-            |link: Option<linerate_core::facts::pci::Link>| link.map(|link| link.to_string());
+        let words = |link: Option<linerate_facts::pci::Link>| link.map(|link| link.to_string());
         (words(found.now), words(found.max))
     };
     let known = |text: &str| Some(text.to_owned());
@@ -14,7 +13,7 @@ fn bandwidth_of_new_and_old_kernels() {
     assert_eq!(device("0000:b2:00.0"), (known("8 GT/s x8"), None));
     assert_eq!(device("0004:01:00.0"), (known("8 GT/s x8"), known("8 GT/s x8")));
     assert_eq!(words(&notes), [""; 0]);
-    let odd = linerate_core::facts::odd::find(&all);
+    let odd = linerate_facts::odd::find(&all);
     assert_eq!((odd.len(), odd[0].id), (1, "pcie-slot"));
     assert_eq!(
         odd[0].what,

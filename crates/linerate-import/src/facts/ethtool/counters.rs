@@ -1,6 +1,6 @@
 //! `ethtool -S eth0`: the counters of a driver.
 
-use linerate_core::facts::nic::{Counter, counted};
+use linerate_facts::nic::{Counter, counted};
 
 use super::super::lines::{Line, Reading, decimal, first_line};
 use super::{PROGRAM, VERSIONS, port};

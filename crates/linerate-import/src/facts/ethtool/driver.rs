@@ -1,7 +1,7 @@
 //! `ethtool -i eth0`: the driver and the slot of a port.
 
-use linerate_core::facts::nic::{Nic, VIRTUAL_BUSES, VIRTUAL_DRIVERS};
-use linerate_core::facts::pci::{Address, Device};
+use linerate_facts::nic::{Nic, VIRTUAL_BUSES, VIRTUAL_DRIVERS};
+use linerate_facts::pci::{Address, Device};
 
 use super::super::lines::{Reading, head};
 use super::{PROGRAM, VERSIONS, port};
@@ -45,7 +45,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     for line in super::lines(&mut reading) {
         match line.pair() {
             Some(("driver", value)) if reading.has_room() && ports.len() < super::MOST => {
-                ports.push(Nic { driver: value.to_owned(), ..Nic::default() })
+                ports.push(Nic { driver: value.to_owned(), ..Nic::default() });
             }
             Some((key, value)) if KEYS.contains(&key) => match ports.last_mut() {
                 Some(nic) => take(nic, key, value),

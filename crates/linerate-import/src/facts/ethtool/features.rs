@@ -1,6 +1,6 @@
 //! `ethtool -k eth0`: offloads.
 
-use linerate_core::facts::nic::Offloads;
+use linerate_facts::nic::Offloads;
 
 use super::super::lines::{Line, Reading, first_line};
 use super::{PROGRAM, VERSIONS, named, port};

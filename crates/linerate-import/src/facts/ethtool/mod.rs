@@ -14,7 +14,7 @@ pub(crate) use features::FEATURES;
 pub(crate) use parameters::PARAMETERS;
 pub(crate) use settings::{SETTINGS, is_speed};
 
-use linerate_core::facts::nic::Nic;
+use linerate_facts::nic::Nic;
 
 use super::lines::{Line, MOST, Reading};
 

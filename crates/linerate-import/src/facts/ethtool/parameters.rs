@@ -1,6 +1,6 @@
 //! `ethtool -g`, `-l`, `-c` and `-a`: rings, channels, coalescing, and flow control.
 
-use linerate_core::facts::nic::{Channels, Coalesce, Nic, Pause, Rings, Setting};
+use linerate_facts::nic::{Channels, Coalesce, Nic, Pause, Rings, Setting};
 
 use super::super::lines::{Line, Reading, first_line, pair, small};
 use super::settings::switch;

@@ -1,6 +1,6 @@
 //! `ethtool eth0`: speed, duplex, and modes of the link.
 
-use linerate_core::facts::nic::{Duplex, Nic, speed_of_mbps};
+use linerate_facts::nic::{Duplex, Nic, speed_of_mbps};
 
 use super::super::lines::{Line, Reading, decimal, first_line, small};
 use super::{PROGRAM, VERSIONS, named, port};

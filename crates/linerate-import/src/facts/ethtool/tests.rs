@@ -1,6 +1,6 @@
-use linerate_core::facts::Inventory;
-use linerate_core::facts::nic::{Coalesce, Counter, Duplex, Nic, Setting};
-use linerate_core::units::Rate;
+use linerate_facts::Inventory;
+use linerate_facts::nic::{Coalesce, Counter, Duplex, Nic, Setting};
+use linerate_units::Rate;
 
 use super::super::samples::{ids, merged, of, text, words};
 

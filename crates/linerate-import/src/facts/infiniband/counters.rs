@@ -1,7 +1,7 @@
 //! `perfquery` and `ibqueryerrors`: counters of ports of InfiniBand.
 
-use linerate_core::facts::infiniband::{Guid, IbPort};
-use linerate_core::facts::nic::Counter;
+use linerate_facts::infiniband::{Guid, IbPort};
+use linerate_facts::nic::Counter;
 
 use super::super::lines::{Line, Reading, decimal, first_line, small};
 use super::{Devices, MOST};

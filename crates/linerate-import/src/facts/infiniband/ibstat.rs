@@ -1,6 +1,6 @@
 //! `ibstat`.
 
-use linerate_core::facts::infiniband::{Guid, IbPort, is_manager};
+use linerate_facts::infiniband::{Guid, IbPort, is_manager};
 
 use super::super::lines::{Line, Reading, decimal, hexadecimal, small};
 use super::{Devices, gids_of, layer, physical, rate_of, state};

@@ -1,7 +1,7 @@
 //! `ibstatus`.
 
-use linerate_core::facts::infiniband::{Gid, IbPort, LinkState, PhysicalState};
-use linerate_core::parse::infiniband as sysfs;
+use linerate_facts::infiniband::{Gid, IbPort, LinkState, PhysicalState};
+use linerate_facts::parse::infiniband as sysfs;
 
 use super::super::lines::{Line, Reading, hexadecimal, small};
 use super::{Devices, layer};

@@ -1,7 +1,7 @@
 //! `ibv_devinfo`.
 
-use linerate_core::facts::infiniband::{Gid, Guid, IbPort, IbRate};
-use linerate_core::units::Rate;
+use linerate_facts::infiniband::{Gid, Guid, IbPort, IbRate};
+use linerate_units::Rate;
 
 use super::super::lines::{Line, Reading, small};
 use super::{Devices, LANES, WIDTHS, layer, physical, state};

@@ -1,8 +1,8 @@
 //! `mlxlink`: the link of a port as the firmware of the card sees it.
 
-use linerate_core::facts::infiniband::{IbPort, IbRate, Layer, LinkState, PhysicalState};
-use linerate_core::facts::nic::Counter;
-use linerate_core::units::Rate;
+use linerate_facts::infiniband::{IbPort, IbRate, Layer, LinkState, PhysicalState};
+use linerate_facts::nic::Counter;
+use linerate_units::Rate;
 
 use super::super::lines::{Line, Reading, decimal, first_line, quoted, small};
 use super::{Devices, LANES};

@@ -14,10 +14,10 @@ pub(crate) use ibstatus::IBSTATUS;
 pub(crate) use ibv::IBV_DEVINFO;
 pub(crate) use mlxlink::MLXLINK;
 
-use linerate_core::facts::infiniband::{
+use linerate_facts::infiniband::{
     Gid, Guid, IbDevice, IbPort, IbRate, Layer, LinkState, PhysicalState,
 };
-use linerate_core::units::Rate;
+use linerate_units::Rate;
 
 use super::lines::{MOST, Reading};
 

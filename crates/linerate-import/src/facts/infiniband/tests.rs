@@ -1,5 +1,5 @@
-use linerate_core::facts::infiniband::{Guid, IbPort, Layer, LinkState, PhysicalState};
-use linerate_core::units::Rate;
+use linerate_facts::infiniband::{Guid, IbPort, Layer, LinkState, PhysicalState};
+use linerate_units::Rate;
 
 use super::super::samples::{merged, of, text, words};
 use super::rate_of;
@@ -134,7 +134,7 @@ fn perfquery_counts_by_lid_and_two_readings_stay_apart() {
     let device = &all.infiniband.devices[0];
     assert_eq!((device.called().as_str(), device.ports.len()), ("LID 3", 1));
     let port = &device.ports[0];
-    let of = |counters: &[linerate_core::facts::nic::Counter], name: &str| {
+    let of = |counters: &[linerate_facts::nic::Counter], name: &str| {
         counters.iter().find(|counter| counter.name == name).map(|counter| counter.value)
     };
     assert_eq!((port.number, port.lid), (1, Some(3)));

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use linerate_core::facts::nic::PortErrors;
-use linerate_core::reported::{Note, Tool};
+use linerate_facts::nic::PortErrors;
+use linerate_record::reported::{Note, Tool};
 use serde::Deserialize;
 use serde_json::Value;
 

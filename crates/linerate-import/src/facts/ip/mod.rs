@@ -13,9 +13,9 @@ pub(crate) use text::IP;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use linerate_core::facts::Inventory;
-use linerate_core::facts::infiniband::{Guid, Ipoib};
-use linerate_core::facts::nic::{Bond, Nic, PortErrors, Tunnel, TunnelKind, VIRTUAL_BUSES};
+use linerate_facts::Inventory;
+use linerate_facts::infiniband::{Guid, Ipoib};
+use linerate_facts::nic::{Bond, Nic, PortErrors, Tunnel, TunnelKind, VIRTUAL_BUSES};
 
 const VERSIONS: &str = "iproute2 4.0 to 6.15";
 const UNKNOWN: &str =

@@ -1,5 +1,5 @@
-use linerate_core::facts::Inventory;
-use linerate_core::facts::nic::Nic;
+use linerate_facts::Inventory;
+use linerate_facts::nic::Nic;
 
 use super::super::samples::{merged, of, text, words};
 
@@ -48,7 +48,7 @@ fn a_tunnel_and_its_mode_are_read_of_text_and_of_json() {
         let (all, _) = merged(&[&sample.replace("WHAT", what)]);
         let stack = port(&all, "vx0").stack.clone();
         let tunnel = stack.tunnel.unwrap();
-        let odd = linerate_core::facts::odd::find(&all).len();
+        let odd = linerate_facts::odd::find(&all).len();
         (stack.below, tunnel.version, tunnel.external, odd)
     };
     let plain = (vec![2], Some(4), false, 1);

@@ -1,6 +1,6 @@
 //! The text of `ip link` and `ip addr`.
 
-use linerate_core::facts::nic::PortErrors;
+use linerate_facts::nic::PortErrors;
 
 use super::super::lines::{Line, MOST, Reading, decimal, first_line, small};
 use super::{Ends, OPTIONS, Shown, UNKNOWN, VERSIONS, keep};

@@ -1,8 +1,8 @@
 //! The text of one device in the output of `lspci`.
 
-use linerate_core::facts::board;
-use linerate_core::facts::pci::{Address, Buses, Device, Link, Payload, PortKind};
-use linerate_core::units::Transfers;
+use linerate_facts::board;
+use linerate_facts::pci::{Address, Buses, Device, Link, Payload, PortKind};
+use linerate_units::Transfers;
 
 use super::super::lines::{pair, scaled, small};
 use super::class;

@@ -5,8 +5,8 @@ mod device;
 #[cfg(test)]
 mod tests;
 
-use linerate_core::facts::Gap;
-use linerate_core::facts::pci::{DRIVERS, Device, Limited, Link, NODES, PortKind, at};
+use linerate_facts::Gap;
+use linerate_facts::pci::{DRIVERS, Device, Limited, Link, NODES, PortKind, at};
 
 use self::device::Text;
 use super::lines::{Line, MOST, Reading, first_line};

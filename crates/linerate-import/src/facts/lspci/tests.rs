@@ -1,4 +1,4 @@
-use linerate_core::facts::pci::{Device, PortKind, at, bridges_above};
+use linerate_facts::pci::{Device, PortKind, at, bridges_above};
 
 use super::super::samples::{ids, merged, of, text, words};
 use super::device::head;
@@ -30,7 +30,7 @@ fn a_card_that_is_pasted_alone_has_an_unknown_slot() {
     assert_eq!(all.pci[0].parent, None);
     assert_eq!(words(&notes), [""; 0]);
     assert_eq!(ids(&all), ["pcie-slot"]);
-    let what = linerate_core::facts::odd::find(&all).remove(0).what;
+    let what = linerate_facts::odd::find(&all).remove(0).what;
     assert!(
         what.starts_with(
             "the card could use 8 GT/s x16 (126 Gb/s), and its link runs at 8 GT/s x4 (31.5 Gb/s)"

@@ -1,6 +1,6 @@
 //! `Get-NetAdapter`.
 
-use linerate_core::facts::nic::speed_of_mbps;
+use linerate_facts::nic::speed_of_mbps;
 
 use super::super::lines::{Reading, scaled, small};
 use super::super::port;

@@ -1,6 +1,6 @@
 //! `Get-NetAdapterAdvancedProperty`.
 
-use linerate_core::facts::nic::{Nic, Pause, Rings};
+use linerate_facts::nic::{Nic, Pause, Rings};
 
 use super::super::lines::{Reading, small};
 use super::super::port;

@@ -1,8 +1,8 @@
 //! `Get-NetAdapterHardwareInfo`.
 
-use linerate_core::facts::nic::Nic;
-use linerate_core::facts::pci::{Address, Device, Link};
-use linerate_core::units::Transfers;
+use linerate_facts::nic::Nic;
+use linerate_facts::pci::{Address, Device, Link};
+use linerate_units::Transfers;
 
 use super::super::lines::{Reading, scaled, small};
 use super::super::port;

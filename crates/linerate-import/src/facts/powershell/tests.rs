@@ -1,5 +1,5 @@
-use linerate_core::facts::Inventory;
-use linerate_core::facts::nic::Nic;
+use linerate_facts::Inventory;
+use linerate_facts::nic::Nic;
 
 use super::super::samples::{merged, of, words};
 

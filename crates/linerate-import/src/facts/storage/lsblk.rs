@@ -1,7 +1,7 @@
 //! `lsblk`.
 
-use linerate_core::facts::block::{BlockDevice, Layer};
-use linerate_core::units::Bytes;
+use linerate_facts::block::{BlockDevice, Layer};
+use linerate_units::Bytes;
 
 use super::super::lines::{MOST, Reading, first_line, scaled};
 use super::table::{Column, cells, columns};

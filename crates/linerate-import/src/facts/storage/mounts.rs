@@ -1,6 +1,6 @@
 //! Mounted file systems on other hosts: `mount`, `nfsstat -m`, `/proc/mounts`.
 
-use linerate_core::facts::block::{FileSystem, MOUNT_OPTIONS};
+use linerate_facts::block::{FileSystem, MOUNT_OPTIONS};
 
 use super::super::lines::{MOST, Reading, first_line, head};
 use crate::format::{Evidence, Format, Found, Holds, Section};

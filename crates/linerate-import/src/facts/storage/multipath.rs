@@ -1,6 +1,6 @@
 //! `multipath -ll`.
 
-use linerate_core::facts::block::{BlockDevice, Layer, Path};
+use linerate_facts::block::{BlockDevice, Layer, Path};
 
 use super::super::lines::{Line, MOST, Reading, first_line, head};
 use crate::format::{Evidence, Format, Found, Holds, Section};

@@ -1,7 +1,7 @@
 //! `nvme list`.
 
-use linerate_core::facts::block::BlockDevice;
-use linerate_core::units::Bytes;
+use linerate_facts::block::BlockDevice;
+use linerate_units::Bytes;
 
 use super::super::lines::{MOST, Reading, first_line, scaled};
 use super::table::{Column, cells, columns};
@@ -38,7 +38,7 @@ fn starts(text: &str) -> bool {
 /// The name of a disk at the start of a row.
 fn node(line: &str) -> Option<&str> {
     let name = line.split_whitespace().next()?.strip_prefix("/dev/")?;
-    let is_disk = linerate_core::facts::block::Namespace::of(name).is_some();
+    let is_disk = linerate_facts::block::Namespace::of(name).is_some();
     (is_disk && line.contains(" / ") && line.contains('B')).then_some(name)
 }
 

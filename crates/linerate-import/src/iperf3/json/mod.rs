@@ -8,7 +8,7 @@ mod row;
 mod tests;
 mod transfer;
 
-use linerate_core::reported::{Measured, Note, Outcome, Tool};
+use linerate_record::reported::{Measured, Note, Outcome, Tool};
 use serde::de::{DeserializeSeed, IgnoredAny};
 
 use crate::format::{Evidence, Format, Found, Holds, Section};

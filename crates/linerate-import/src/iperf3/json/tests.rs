@@ -1,8 +1,8 @@
 use super::*;
 use crate::summary::{all, notes, of, sample, transfer, transfers};
-use linerate_core::path::Direction::{Forward, Reverse};
-use linerate_core::reported::Counted::{Receiver, Sender};
-use linerate_core::reported::Transfer;
+use linerate_plan::path::Direction::{Forward, Reverse};
+use linerate_record::reported::Counted::{Receiver, Sender};
+use linerate_record::reported::Transfer;
 
 fn json(name: &str) -> String {
     sample(&format!("iperf3-json/{name}"))
@@ -147,7 +147,11 @@ fn zero_where_iperf3_cannot_know_is_unknown() {
     {
         let got = &transfers(&json(name))[place];
         let unknown = (got.window, got.offered, got.round_trip);
-        assert_eq!(unknown, (None, None, linerate_core::reported::RoundTrips::default()), "{name}");
+        assert_eq!(
+            unknown,
+            (None, None, linerate_record::reported::RoundTrips::default()),
+            "{name}"
+        );
     }
     // The sum of a server that receives datagrams has no bytes: the intervals have them.
     for name in ["3.1.3-udp-server.json", "3.7-udp-server.json", "3.12-udp-server.json"] {

@@ -1,8 +1,8 @@
 //! From a document to transfers.
 
-use linerate_core::path::{ByRole, Direction};
-use linerate_core::reported::{Carrier, Counted, Cpu, CpuOf, Lost, Note, RoundTrips, Transfer};
-use linerate_core::units::{Bytes, Nanos, Rate};
+use linerate_plan::path::{ByRole, Direction};
+use linerate_record::reported::{Carrier, Counted, Cpu, CpuOf, Lost, Note, RoundTrips, Transfer};
+use linerate_units::{Bytes, Nanos, Rate};
 
 use super::document::{Document, Kernel, Ticks};
 use super::end::Sums;
@@ -28,7 +28,7 @@ pub(super) fn all(document: &Document, line: u64, notes: &mut Vec<Note>) -> Vec<
         match (View::new(document, direction, both)).transfer() {
             Some(transfer) => transfers.push(transfer),
             None if both => {
-                note(notes, line, format!("nothing is known of the direction {}", word(direction)))
+                note(notes, line, format!("nothing is known of the direction {}", word(direction)));
             }
             None => {}
         }

@@ -1,6 +1,6 @@
 //! The lines of an output, sorted by their meaning.
 
-use linerate_core::reported::Note;
+use linerate_record::reported::Note;
 
 use super::is_header;
 use crate::format::Section;

@@ -5,7 +5,7 @@ mod lines;
 mod tests;
 mod transfer;
 
-use linerate_core::reported::{Measured, Outcome, Tool};
+use linerate_record::reported::{Measured, Outcome, Tool};
 
 use crate::format::{Evidence, Format, Found, Holds, Section};
 use crate::iperf_row::{Row, bracket, row};

@@ -1,7 +1,7 @@
 use super::*;
 use crate::summary::{all, check, notes, of, sample, transfer, transfers};
-use linerate_core::path::Direction::{Forward, Reverse};
-use linerate_core::reported::Counted;
+use linerate_plan::path::Direction::{Forward, Reverse};
+use linerate_record::reported::Counted;
 
 fn text(name: &str) -> String {
     sample(&format!("iperf3-text/{name}"))

@@ -1,8 +1,8 @@
 //! From lines to transfers.
 
-use linerate_core::path::{ByRole, Direction};
-use linerate_core::reported::{Carrier, Counted, Cpu, CpuOf, Lost, Note, Transfer};
-use linerate_core::units::{Bytes, Nanos, Rate};
+use linerate_plan::path::{ByRole, Direction};
+use linerate_record::reported::{Carrier, Counted, Cpu, CpuOf, Lost, Note, Transfer};
+use linerate_units::{Bytes, Nanos, Rate};
 
 use super::lines::Lines;
 use crate::format::Section;

@@ -1,7 +1,7 @@
 //! Token buckets in front of ports.
 
-use linerate_core::path::Direction;
-use linerate_core::units::{Bytes, Rate};
+use linerate_plan::path::Direction;
+use linerate_units::{Bytes, Rate};
 
 use crate::agent::network::{Network, Spot};
 use crate::error::LabError;

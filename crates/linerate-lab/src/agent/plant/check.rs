@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use linerate_core::units::Rate;
+use linerate_units::Rate;
 
 use crate::agent::wire::is_on_the_wire;
 use crate::fault::{Fault, Origin, Rhythm};
@@ -93,9 +93,9 @@ pub(super) fn is_rate(rate: Rate) -> bool {
 #[derive(PartialEq, Eq)]
 enum Scope<'a> {
     Whole,
-    Side(linerate_core::path::Side),
+    Side(linerate_plan::path::Side),
     Cpu(u32),
-    Variable(linerate_core::path::Side, &'a str),
+    Variable(linerate_plan::path::Side, &'a str),
 }
 
 /// Returns whether two faults cannot be planted together because they act on the same part of the lab.
@@ -119,7 +119,7 @@ fn kind(fault: &Fault) -> String {
     }
 }
 
-fn ways(fault: &Fault) -> Option<&'static [linerate_core::path::Direction]> {
+fn ways(fault: &Fault) -> Option<&'static [linerate_plan::path::Direction]> {
     match fault {
         Fault::PathRate { directions, .. }
         | Fault::Police { directions, .. }

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use linerate_core::path::Side;
-use linerate_core::units::Nanos;
+use linerate_plan::path::Side;
+use linerate_units::Nanos;
 
 use crate::fault::Rhythm;
 use crate::spec::Host;

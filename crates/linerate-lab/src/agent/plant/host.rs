@@ -3,9 +3,9 @@
 use std::net::UdpSocket;
 use std::os::fd::AsFd;
 
-use linerate_core::path::Side;
-use linerate_core::units::Bytes;
+use linerate_plan::path::Side;
 use linerate_sys::ethtool::{self, Offload};
+use linerate_units::Bytes;
 
 use super::Undo;
 use crate::agent::network::{Network, Spot};

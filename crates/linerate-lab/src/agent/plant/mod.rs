@@ -7,8 +7,8 @@ mod host;
 
 use std::time::Instant;
 
-use linerate_core::application::{self, Habit};
-use linerate_core::path::{Direction, Side};
+use linerate_plan::application::{self, Habit};
+use linerate_plan::path::{Direction, Side};
 use linerate_sys::ethtool::Offload;
 
 use super::child::{self, Child};

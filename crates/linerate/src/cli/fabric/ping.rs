@@ -2,10 +2,10 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use linerate_core::fabric::mad::{Get, transaction};
-use linerate_core::fabric::walk::PATIENCE;
-use linerate_core::units::Nanos;
 use linerate_engine::fabric::{Arrival, Ended, MadPort, PortError};
+use linerate_fabric::mad::{Get, transaction};
+use linerate_fabric::walk::PATIENCE;
+use linerate_units::Nanos;
 
 use super::super::exit::{Exit, Failure};
 use super::super::options::Options;

@@ -1,9 +1,9 @@
 //! Words that name a place in a network.
 
 use anyhow::anyhow;
-use linerate_core::fabric::mad::Attribute;
-use linerate_core::fabric::network::{Network, PortAt};
-use linerate_core::facts::infiniband::Guid;
+use linerate_fabric::mad::Attribute;
+use linerate_fabric::network::{Network, PortAt};
+use linerate_facts::infiniband::Guid;
 
 use super::super::exit::Failure;
 
@@ -99,7 +99,7 @@ fn unknown(network: &Network, text: &str) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::fabric::fake::Fake;
+    use linerate_fabric::fake::Fake;
 
     use super::*;
 

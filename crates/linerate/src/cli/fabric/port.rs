@@ -1,16 +1,15 @@
 //! The port through which `linerate fabric` asks: of this host, of a simulator, or of a captured walk.
 
-use std::env;
-use std::fs;
 use std::io::{self, Read};
 use std::path::Path;
+use std::{env, fs};
 
 use anyhow::{Context, anyhow};
-use linerate_core::fabric::capture::{self, Captured};
 use linerate_engine::fabric::{
     Capturing, Ended, Ibsim, MadPort, Name, PortError, Replay, Umad, Wanted,
 };
 use linerate_engine::host::Live;
+use linerate_fabric::capture::{self, Captured};
 
 use super::super::capture::Pending;
 use super::super::exit::Failure;

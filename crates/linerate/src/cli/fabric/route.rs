@@ -3,9 +3,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::anyhow;
-use linerate_core::fabric::network::End;
-use linerate_core::units::Nanos;
 use linerate_engine::fabric::{MadPort, drive};
+use linerate_fabric::network::End;
+use linerate_units::Nanos;
 
 use super::super::exit::{Exit, Failure};
 use super::super::options::Options;

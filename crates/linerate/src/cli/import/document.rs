@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use linerate_core::explain::RULES;
+use linerate_explain::RULES;
 use linerate_import::{Evidence, FORMATS, Format, Holds, MOST_BYTES};
 
 use super::file::KEPT;

@@ -6,12 +6,12 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
-use linerate_core::facts::Inventory;
-use linerate_core::path::Side;
-use linerate_core::record::{Blob, Import, Kept};
-use linerate_core::reported::{Note, Tool};
-use linerate_core::shell::word;
+use linerate_facts::Inventory;
 use linerate_import::{MOST_BYTES, Parsed, Refused, read};
+use linerate_plan::path::Side;
+use linerate_record::reported::{Note, Tool};
+use linerate_record::{Blob, Import, Kept};
+use linerate_units::shell::word;
 
 use crate::cli::exit::{Failure, tell};
 

@@ -4,9 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::Parser;
-use linerate_core::explain::explain;
-use linerate_core::path::Side;
-use linerate_core::record::{Blob, Import, Kept};
+use linerate_explain::explain;
+use linerate_plan::path::Side;
+use linerate_record::{Blob, Import, Kept};
 
 use super::{Args, material, record};
 use crate::show::import as view;

@@ -9,8 +9,8 @@ use std::sync::LazyLock;
 
 use clap::builder::{BoolValueParser, PossibleValuesParser, TypedValueParser, ValueParser};
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
-use linerate_core::transport::{self, BIND, Kind, OptionInfo, Setting, TRANSPORTS, TransportInfo};
-use linerate_core::units::Bytes;
+use linerate_plan::transport::{self, BIND, Kind, OptionInfo, Setting, TRANSPORTS, TransportInfo};
+use linerate_units::Bytes;
 use serde::de::{self, MapAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -270,7 +270,7 @@ impl<'de> Deserialize<'de> for Own {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::transport::{MEMORY, TCP};
+    use linerate_plan::transport::{MEMORY, TCP};
 
     use super::*;
 

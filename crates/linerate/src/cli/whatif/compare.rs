@@ -1,7 +1,7 @@
 //! `linerate whatif --compare`: several paths in one table.
 
-use linerate_core::case::{Case, answer};
-use linerate_core::explain::Best;
+use linerate_explain::Best;
+use linerate_explain::case::{Case, answer};
 
 use super::super::exit::{Exit, Failure};
 use super::super::options::{Format, Options};

@@ -4,8 +4,8 @@ mod said;
 
 use std::fmt::Write as _;
 
-use linerate_core::ceiling::Relation;
-use linerate_core::record::frame::encode_all;
+use linerate_ceiling::Relation;
+use linerate_record::frame::encode_all;
 
 use super::super::kept;
 use super::*;

@@ -1,7 +1,7 @@
 //! The outputs of programs that a case file holds, read as an import reads them.
 
-use linerate_core::case::{Reported, reported};
-use linerate_core::explain::{Material, explain};
+use linerate_explain::case::{Reported, reported};
+use linerate_explain::{Material, explain};
 use linerate_import::read as output;
 
 use super::super::import;

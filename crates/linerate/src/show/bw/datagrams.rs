@@ -1,8 +1,8 @@
 //! The counts of datagrams, on a page.
 
-use linerate_core::model::Counted;
-use linerate_core::stats::percentile;
-use linerate_core::units::{Nanos, Rate};
+use linerate_judge::model::Counted;
+use linerate_units::stats::percentile;
+use linerate_units::{Nanos, Rate};
 
 use super::super::words::{count, share};
 use super::super::{Document, Tone};

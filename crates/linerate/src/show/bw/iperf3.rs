@@ -3,13 +3,13 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use linerate_core::metric::{TCP_BYTES_ACKED, TCP_BYTES_RECEIVED};
-use linerate_core::model::{Flow, Owner};
-use linerate_core::path::{Direction, Side};
-use linerate_core::record::{EndReadings, Record, Set, Step, Table};
-use linerate_core::transport::Transport;
-use linerate_core::units::Nanos;
 use linerate_engine::host::Seen;
+use linerate_facts::metric::{TCP_BYTES_ACKED, TCP_BYTES_RECEIVED};
+use linerate_judge::model::{Flow, Owner};
+use linerate_plan::path::{Direction, Side};
+use linerate_plan::transport::Transport;
+use linerate_record::{EndReadings, Record, Set, Step, Table};
+use linerate_units::Nanos;
 
 use super::super::flows::Look;
 use super::own::untold;

@@ -3,14 +3,14 @@
 //! The schema of the document is made from `Output`. Units stand in the keys; integers stay below 2^53; unknown
 //! values are `null`.
 
-use linerate_core::facts::Gap;
-use linerate_core::path::Direction;
-use linerate_core::plan::Handover;
-use linerate_core::record::Record;
-use linerate_core::search::{Look, Search};
-use linerate_core::stats::percentile;
-use linerate_core::transport::{Options, TRANSPORTS};
-use linerate_core::units::{Bytes, Nanos, Rate};
+use linerate_facts::Gap;
+use linerate_plan::Handover;
+use linerate_plan::path::Direction;
+use linerate_plan::search::{Look, Search};
+use linerate_plan::transport::{Options, TRANSPORTS};
+use linerate_record::Record;
+use linerate_units::stats::percentile;
+use linerate_units::{Bytes, Nanos, Rate};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 

@@ -1,9 +1,9 @@
 //! The view of a load of this host's memory.
 
-use linerate_core::facts::Gap;
-use linerate_core::model::{Estimate, MemoryLoad};
-use linerate_core::plan::Access;
-use linerate_core::units::Rate;
+use linerate_facts::Gap;
+use linerate_judge::model::{Estimate, MemoryLoad};
+use linerate_plan::Access;
+use linerate_units::Rate;
 use schemars::JsonSchema;
 use serde::Serialize;
 

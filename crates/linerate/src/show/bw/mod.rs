@@ -10,19 +10,19 @@ mod sample;
 mod search;
 pub(super) mod text;
 
-use linerate_core::facts::Gap;
-use linerate_core::facts::rdma::RdmaEnd;
-use linerate_core::figure::{
+use linerate_facts::Gap;
+use linerate_facts::rdma::RdmaEnd;
+use linerate_judge::figure::{
     CPU, Entry, GOODPUT, LOSS, MESSAGES, RETRANSMITS, Subject, Summary, Value,
 };
-use linerate_core::model::{Counted, Estimate, MemoryLoad};
-use linerate_core::path::{Direction, Side};
-use linerate_core::plan::Handover;
-use linerate_core::record::SetEnd;
-use linerate_core::search::Search;
-use linerate_core::stats::Histogram;
-use linerate_core::transport::Options;
-use linerate_core::units::{Bytes, Nanos, Rate};
+use linerate_judge::model::{Counted, Estimate, MemoryLoad};
+use linerate_plan::Handover;
+use linerate_plan::path::{Direction, Side};
+use linerate_plan::search::Search;
+use linerate_plan::transport::Options;
+use linerate_record::SetEnd;
+use linerate_units::stats::Histogram;
+use linerate_units::{Bytes, Nanos, Rate};
 use schemars::JsonSchema;
 use serde::Serialize;
 

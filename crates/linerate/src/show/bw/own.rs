@@ -1,15 +1,15 @@
 //! The result of a step, whatever serves at the far end.
 
-use linerate_core::facts::Gap;
-use linerate_core::model::{
+use linerate_facts::Gap;
+use linerate_judge::model::{
     Load, Once, is_alone, looks, memory_load, moved_by, once, same_machine, vanished,
 };
-use linerate_core::path::{Direction, Side};
-use linerate_core::plan::{Purpose, Receive};
-use linerate_core::record::{End as Ending, Record, Set, Step};
-use linerate_core::search::Search;
-use linerate_core::transport::Transport;
-use linerate_core::units::{Bytes, Nanos};
+use linerate_plan::path::{Direction, Side};
+use linerate_plan::search::Search;
+use linerate_plan::transport::Transport;
+use linerate_plan::{Purpose, Receive};
+use linerate_record::{End as Ending, Record, Set, Step};
+use linerate_units::{Bytes, Nanos};
 
 use super::super::verbs;
 use super::{Datagrams, DirectionResult, End, FarEnd, Probe, gap, memory};

@@ -1,18 +1,18 @@
 //! Measurements made up for goldens.
 
-use linerate_core::facts::Gap;
-use linerate_core::facts::memory::Channels;
-use linerate_core::metric::{
+use linerate_engine::store::Store;
+use linerate_facts::Gap;
+use linerate_facts::memory::Channels;
+use linerate_facts::metric::{
     Metric, PROCESS_CPU, TCP_RETRANS, UDP_DATAGRAMS, UDP_DROPS, UDP_DUPLICATED, UDP_JITTER,
     UDP_LOST, UDP_REFUSED, UDP_REORDERED, WORKER_BYTES,
 };
-use linerate_core::model::Owner;
-use linerate_core::path::Direction;
-use linerate_core::plan::{Access, Pattern, Purpose};
-use linerate_core::record::{Column, End, EndReadings, Record, SetEnd, Step, Table, Total};
-use linerate_core::stats::Histogram;
-use linerate_core::units::{Bytes, Nanos, Rate, Transfers};
-use linerate_engine::store::Store;
+use linerate_judge::model::Owner;
+use linerate_plan::path::Direction;
+use linerate_plan::{Access, Pattern, Purpose};
+use linerate_record::{Column, End, EndReadings, Record, SetEnd, Step, Table, Total};
+use linerate_units::stats::Histogram;
+use linerate_units::{Bytes, Nanos, Rate, Transfers};
 
 use super::{Connections, Probe};
 

@@ -1,7 +1,7 @@
 //! The highest rate without loss, and how it was found, on a page.
 
-use linerate_core::search::{Look, Search};
-use linerate_core::units::Rate;
+use linerate_plan::search::{Look, Search};
+use linerate_units::Rate;
 
 use super::super::words::count;
 use super::super::{Document, Tone};

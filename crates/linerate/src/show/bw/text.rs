@@ -1,16 +1,14 @@
 //! One measurement of throughput, for people.
 
-use linerate_core::facts::Gap;
-use linerate_core::model::Estimate;
-use linerate_core::path::{Direction, Side};
-use linerate_core::plan::Handover;
-use linerate_core::transport::Transport;
-use linerate_core::units::{Bytes, Nanos, Rate};
+use linerate_facts::Gap;
+use linerate_judge::model::Estimate;
+use linerate_plan::Handover;
+use linerate_plan::path::{Direction, Side};
+use linerate_plan::transport::Transport;
+use linerate_units::{Bytes, Nanos, Rate};
 
-use super::super::flows;
-use super::super::verbs;
 use super::super::words::{self, count};
-use super::super::{Document, Tone};
+use super::super::{Document, Tone, flows, verbs};
 use super::{DirectionResult, End, FarEnd, Probe, datagrams, memory, search};
 
 /// Largest number of figures in the row of intervals; a longer measurement has longer intervals.

@@ -2,11 +2,11 @@
 //!
 //! Its schema is made from `Output`.
 
-use linerate_core::diff::{
+use linerate_explain::diff::{
     Change, Diff, DisturbanceChange, Fate, FigureChange, Judged, LimitChange, Outcome, RowChange,
 };
-use linerate_core::path::{Certainty, Measure, Side};
-use linerate_core::record::End;
+use linerate_plan::path::{Certainty, Measure, Side};
+use linerate_record::End;
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -3,7 +3,7 @@
 pub(super) mod json;
 mod text;
 
-use linerate_core::diff::{Diff, Judged};
+use linerate_explain::diff::{Diff, Judged};
 
 pub use json::{FORMAT, SCHEMA, json};
 pub(crate) use text::page;

@@ -1,15 +1,15 @@
 //! Comparisons made by hand, for the tests of views.
 
-use linerate_core::diff::{
+use linerate_explain::diff::{
     Basis, Change, Diff, DisturbanceChange, Fate, FigureChange, Judged, LimitChange, Outcome,
     PlanChange, RowChange, RowFigure,
 };
-use linerate_core::figure::{
+use linerate_judge::figure::{
     CPU, Figure, GOODPUT, LATENCY, RETRANSMITS, Subject, Summary, Unit, Value,
 };
-use linerate_core::path::{Certainty, Direction, Side};
-use linerate_core::stats::Interval;
-use linerate_core::units::Bytes;
+use linerate_plan::path::{Certainty, Direction, Side};
+use linerate_units::Bytes;
+use linerate_units::stats::Interval;
 
 use super::super::sample;
 use super::Compared;

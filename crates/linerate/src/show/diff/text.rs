@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use linerate_core::diff::{Diff, Fate, FigureChange, Judged, LimitChange, Outcome, RowChange};
-use linerate_core::figure::{GOODPUT, Unit, Value};
-use linerate_core::model::Estimate;
-use linerate_core::path::Side;
-use linerate_core::stats::Interval;
-use linerate_core::units::{Bytes, digits};
 use linerate_engine::store::stamp;
+use linerate_explain::diff::{Diff, Fate, FigureChange, Judged, LimitChange, Outcome, RowChange};
+use linerate_judge::figure::{GOODPUT, Unit, Value};
+use linerate_judge::model::Estimate;
+use linerate_plan::path::Side;
+use linerate_units::stats::Interval;
+use linerate_units::{Bytes, digits};
 
 use super::super::document::{Entry, Item, LABEL, Table};
 use super::super::names::Names;

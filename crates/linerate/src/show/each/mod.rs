@@ -3,7 +3,7 @@
 mod json;
 mod text;
 
-use linerate_core::record::Record;
+use linerate_record::Record;
 
 #[cfg(test)]
 pub(super) use json::Output;

@@ -1,7 +1,7 @@
 //! Round trips with each of several values of an option, for people.
 
-use linerate_core::stats::middle;
-use linerate_core::units::{Bytes, Nanos};
+use linerate_units::stats::middle;
+use linerate_units::{Bytes, Nanos};
 
 use super::super::document::{Entry, LABEL, Table};
 use super::super::like::Timed;

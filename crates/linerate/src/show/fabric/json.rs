@@ -1,16 +1,16 @@
 //! A network for programs. The schema is made from `Output`. Units stand in the keys; integers stay below 2^53; unknown
 //! values are `null`.
 
-use linerate_core::advice::Step;
-use linerate_core::ceiling::infiniband::Speed;
-use linerate_core::fabric::finding::Finding;
-use linerate_core::fabric::mad::counters::{COUNTERS, Counters};
-use linerate_core::fabric::mad::node::NodeKind;
-use linerate_core::fabric::mad::subnet::{ManagerInfo, ManagerState};
-use linerate_core::fabric::network::{Node, Port, PortAt};
-use linerate_core::facts::infiniband::{LinkState, PhysicalState};
-use linerate_core::path::Certainty;
-use linerate_core::units::Nanos;
+use linerate_ceiling::infiniband::Speed;
+use linerate_fabric::finding::Finding;
+use linerate_fabric::mad::counters::{COUNTERS, Counters};
+use linerate_fabric::mad::node::NodeKind;
+use linerate_fabric::mad::subnet::{ManagerInfo, ManagerState};
+use linerate_fabric::network::{Node, Port, PortAt};
+use linerate_facts::advice::Step;
+use linerate_facts::infiniband::{LinkState, PhysicalState};
+use linerate_plan::path::Certainty;
+use linerate_units::Nanos;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -326,7 +326,7 @@ fn counters(readings: &[(Nanos, Counters)]) -> Vec<CounterOut> {
     };
     let seconds = ended.0.saturating_sub(began.0) as f64 / 1e9;
     let numbered = COUNTERS.iter().enumerate();
-    let of = |(n, counter): (usize, &linerate_core::fabric::mad::counters::Counter)| {
+    let of = |(n, counter): (usize, &linerate_fabric::mad::counters::Counter)| {
         let rise = last.values[n].checked_sub(first.values[n]);
         CounterOut {
             name: counter.name,

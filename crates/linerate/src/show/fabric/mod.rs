@@ -5,9 +5,9 @@ mod path;
 mod text;
 pub(super) mod way;
 
-use linerate_core::fabric::finding::{Finding, find};
-use linerate_core::fabric::network::Network;
-use linerate_core::units::Nanos;
+use linerate_fabric::finding::{Finding, find};
+use linerate_fabric::network::Network;
+use linerate_units::Nanos;
 
 pub use json::SCHEMA;
 pub(crate) use json::json;

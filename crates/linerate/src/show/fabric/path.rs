@@ -1,8 +1,8 @@
 //! Round trips on the management path, and routes, for people.
 
-use linerate_core::fabric::mad::subnet::NO_RECORD;
-use linerate_core::fabric::network::{End, Network, PortAt, Routed, Why};
-use linerate_core::units::Nanos;
+use linerate_fabric::mad::subnet::NO_RECORD;
+use linerate_fabric::network::{End, Network, PortAt, Routed, Why};
+use linerate_units::Nanos;
 
 use super::super::{Document, Tone};
 use super::text::{count, lanes};

@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use linerate_core::fabric::finding::{Finding, full};
-use linerate_core::fabric::network::{Network, Port, PortAt};
-use linerate_core::facts::infiniband::{LinkState, PhysicalState};
+use linerate_fabric::finding::{Finding, full};
+use linerate_fabric::network::{Network, Port, PortAt};
+use linerate_facts::infiniband::{LinkState, PhysicalState};
 
-use super::super::advice::do_step;
-use super::super::advice::do_steps;
+use super::super::advice::{do_step, do_steps};
 use super::super::{Document, Tone};
 use super::Walked;
 

@@ -1,6 +1,6 @@
 //! Round trips and routes for programs. The schemas are made from `PingOutput` and `RouteOutput`.
 
-use linerate_core::fabric::network::{End, PortAt};
+use linerate_fabric::network::{End, PortAt};
 use schemars::JsonSchema;
 use serde::Serialize;
 

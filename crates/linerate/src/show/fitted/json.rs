@@ -1,7 +1,7 @@
 //! What times by size show, for programs.
 
-use linerate_core::ceiling::Bounds;
-use linerate_core::ceiling::fingerprint::{
+use linerate_ceiling::Bounds;
+use linerate_ceiling::fingerprint::{
     Candidate, Candidates, Excluded, Fit, Kind, Knee, Named, Standing, Stated, Timer, candidates,
 };
 use schemars::JsonSchema;

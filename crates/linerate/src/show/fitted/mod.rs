@@ -3,12 +3,12 @@
 
 mod json;
 
-use linerate_core::ceiling::Bounds;
-use linerate_core::ceiling::fingerprint::{
+use linerate_ceiling::Bounds;
+use linerate_ceiling::fingerprint::{
     Candidate, Candidates, Excluded, Facts, Fit, Named, Setter, Standing, Stated, Timer,
     candidates, setters,
 };
-use linerate_core::units::Rate;
+use linerate_units::Rate;
 
 pub(super) use json::{FitOut, TimerOut, fit_out, timer_out};
 

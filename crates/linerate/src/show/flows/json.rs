@@ -5,12 +5,12 @@
 
 use std::net::SocketAddr;
 
-use linerate_core::advice::Advice;
-use linerate_core::facts::Gap;
-use linerate_core::model::{Load, Owner};
-use linerate_core::path::{Certainty, Direction};
-use linerate_core::units::{Bytes, Nanos};
-use linerate_core::verdict::{Answered, Disturbance, Limit};
+use linerate_facts::Gap;
+use linerate_facts::advice::Advice;
+use linerate_judge::model::{Load, Owner};
+use linerate_judge::verdict::{Answered, Disturbance, Limit};
+use linerate_plan::path::{Certainty, Direction};
+use linerate_units::{Bytes, Nanos};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -195,7 +195,7 @@ pub(crate) fn flow(judged: &Judged) -> Option<FlowOut<'_>> {
     let main = judged.main()?;
     let Load { tcp, unread, .. } = &main.base;
     let flow = &judged.flow;
-    let [sent, received] = linerate_core::model::carried(flow)?;
+    let [sent, received] = linerate_judge::model::carried(flow)?;
     let congestion = Some(flow.congestion.as_str()).filter(|name| !name.is_empty());
     Some(FlowOut {
         local: end(flow.local),

@@ -7,17 +7,16 @@ mod text;
 
 use std::time::Duration;
 
-use linerate_core::facts::Gap;
-use linerate_core::model::{DirectionModel, Flow, Model, carried, flow, name_of};
-use linerate_core::path::{Direction, Stage};
-use linerate_core::units::{Nanos, Rate};
-use linerate_core::verdict::{Answered, Limit, Verdict, judge, notes, suspects};
 use linerate_engine::host::Seen;
+use linerate_facts::Gap;
+use linerate_judge::model::{DirectionModel, Flow, Model, carried, flow, name_of};
+use linerate_judge::verdict::{Answered, Limit, Verdict, judge, notes, suspects};
+use linerate_plan::path::{Direction, Stage};
+use linerate_units::{Nanos, Rate};
 
 pub use json::{FORMAT, SCHEMA, json};
 pub(crate) use json::{FlowOut, flow as flow_out};
-pub(crate) use text::one;
-pub(crate) use text::page;
+pub(crate) use text::{one, page};
 
 /// A look at the connections of this machine, judged.
 #[derive(Debug, Clone, PartialEq)]

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use linerate_core::facts::{BufferLimits, Gap, HostFacts};
-use linerate_core::metric::{self as m, Metric};
-use linerate_core::model::{Flow, Owner};
-use linerate_core::record::{Column, EndReadings, Table};
-use linerate_core::units::Nanos;
 use linerate_engine::host::Seen;
+use linerate_facts::metric::{self as m, Metric};
+use linerate_facts::{BufferLimits, Gap, HostFacts};
+use linerate_judge::model::{Flow, Owner};
+use linerate_record::{Column, EndReadings, Table};
+use linerate_units::Nanos;
 
 use super::Look;
 

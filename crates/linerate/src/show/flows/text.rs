@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use linerate_core::model::TcpShares;
-use linerate_core::path::Direction;
-use linerate_core::verdict::Limit;
+use linerate_judge::model::TcpShares;
+use linerate_judge::verdict::Limit;
+use linerate_plan::path::Direction;
 
 use super::super::advice::advise;
 use super::super::names::Names;
@@ -86,7 +86,7 @@ pub(crate) fn one(doc: &mut Document, judged: &Judged) {
 
 /// The processes that hold the connection: `, curl 4711`.
 fn owners(judged: &Judged) -> String {
-    let named = |o: &linerate_core::model::Owner| format!(", {} {}", o.name, o.pid);
+    let named = |o: &linerate_judge::model::Owner| format!(", {} {}", o.name, o.pid);
     judged.flow.owners.iter().map(named).collect()
 }
 

@@ -1,7 +1,7 @@
 //! The checks for programs. The schema is made from `Output`.
 
-use linerate_core::advice::Advice;
-use linerate_core::guide::{Check, Guide, State};
+use linerate_fabric::guide::{Check, Guide, State};
+use linerate_facts::advice::Advice;
 use schemars::JsonSchema;
 use serde::Serialize;
 

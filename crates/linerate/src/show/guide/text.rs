@@ -1,7 +1,7 @@
 //! The checks for people: one line each, and what to do about those that are not ok.
 
-use linerate_core::advice::Advice;
-use linerate_core::guide::{Check, Guide, State};
+use linerate_fabric::guide::{Check, Guide, State};
+use linerate_facts::advice::Advice;
 
 use super::super::advice::{do_step, do_steps};
 use super::super::{Document, Tone};

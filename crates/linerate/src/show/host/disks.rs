@@ -1,7 +1,7 @@
 //! Disks, how they are reached, and the file systems on them.
 
-use linerate_core::facts::Inventory;
-use linerate_core::facts::block::{BlockDevice, FileSystem, Layer, Path, Storage};
+use linerate_facts::Inventory;
+use linerate_facts::block::{BlockDevice, FileSystem, Layer, Path, Storage};
 
 use super::super::Document;
 use super::super::words::count;

@@ -1,7 +1,7 @@
 //! The end of the page: settings, and what could not be read.
 
-use linerate_core::facts::odd::few;
-use linerate_core::facts::{Gap, Tunable};
+use linerate_facts::odd::few;
+use linerate_facts::{Gap, Tunable};
 
 use super::super::{Document, Tone};
 use super::put;
@@ -93,7 +93,7 @@ fn without_number(why: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::facts::Gap;
+    use linerate_facts::Gap;
 
     use super::super::super::Style;
     use super::*;

@@ -8,12 +8,12 @@
 
 use std::collections::BTreeMap;
 
-use linerate_core::facts::cpu::{Busy, Cache, Cpu, IdleState, Kind, Node, Processors};
-use linerate_core::facts::machine::Machine;
-use linerate_core::facts::memory::{Memory, Module};
-use linerate_core::facts::nic::Fragments;
-use linerate_core::facts::odd::{self, Oddity};
-use linerate_core::facts::{Conntrack, Gap, Inventory};
+use linerate_facts::cpu::{Busy, Cache, Cpu, IdleState, Kind, Node, Processors};
+use linerate_facts::machine::Machine;
+use linerate_facts::memory::{Memory, Module};
+use linerate_facts::nic::Fragments;
+use linerate_facts::odd::{self, Oddity};
+use linerate_facts::{Conntrack, Gap, Inventory};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -319,7 +319,7 @@ fn slot(module: &Module) -> SlotOut<'_> {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::units::Bytes;
+    use linerate_units::Bytes;
     use serde_json::Value;
 
     use super::super::sample;
@@ -339,7 +339,7 @@ mod tests {
 
     #[test]
     fn a_tunnel_and_counters_of_every_sort_fit_the_schema() {
-        use linerate_core::facts::nic::{Counter, TunnelKind};
+        use linerate_facts::nic::{Counter, TunnelKind};
 
         let mut inventory = sample::inventory();
         let nic = &mut inventory.network.nics[0];

@@ -1,6 +1,6 @@
 //! What an answer of "nothing odd" rests on: what was read, and what was not.
 
-use linerate_core::facts::Inventory;
+use linerate_facts::Inventory;
 
 use super::super::words::count;
 
@@ -57,7 +57,7 @@ pub(super) fn not_read(inventory: &Inventory) -> String {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::facts::{Gap, Tunable, cpu::Cpu};
+    use linerate_facts::{Gap, Tunable, cpu::Cpu};
 
     use super::*;
 
@@ -75,7 +75,7 @@ mod tests {
     #[test]
     fn what_only_a_kernel_answers_is_named_of_a_tree() {
         let mut inventory = Inventory::default();
-        inventory.network.nics = vec![linerate_core::facts::nic::Nic::default()];
+        inventory.network.nics = vec![linerate_facts::nic::Nic::default()];
         inventory.gaps =
             vec![Gap { what: "facts.network".to_owned(), why: String::new(), hint: String::new() }];
         assert!(

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use linerate_core::facts::Inventory;
-use linerate_core::facts::odd::{self, Oddity, few};
+use linerate_facts::Inventory;
+use linerate_facts::odd::{self, Oddity, few};
 
 use super::super::advice::{do_step, do_steps};
 use super::super::document::Item;
@@ -225,7 +225,7 @@ fn needs(doc: &mut Document, line: &Line<'_>) {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::facts::nic::Duplex;
+    use linerate_facts::nic::Duplex;
 
     use super::super::sample::{half_duplex, inventory};
     use super::*;
@@ -305,7 +305,7 @@ mod tests {
         let unread = "nothing was read, so that nothing odd was found\n";
         assert_eq!(page(&well, false, 80), unread);
         well.machine.name = "brook".to_owned();
-        well.network.nics = vec![linerate_core::facts::nic::Nic::default()];
+        well.network.nics = vec![linerate_facts::nic::Nic::default()];
         assert_eq!(
             page(&well, true, 80),
             "brook: nothing odd in what was read: 1 port\nNot read: CPUs, interrupts, settings, memory modules and 1 more\n"

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use linerate_core::facts::crossing::shows_tunnel;
-use linerate_core::facts::pci::{self, Address, Device, Link, PortKind, bridges_above};
+use linerate_facts::crossing::shows_tunnel;
+use linerate_facts::pci::{self, Address, Device, Link, PortKind, bridges_above};
 
 use super::super::document::{Columns, Item, LABEL};
 use super::super::words::count;

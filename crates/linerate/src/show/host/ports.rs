@@ -2,13 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use linerate_core::facts::board;
-use linerate_core::facts::infiniband::{Guid, IbDevice, IbPort, Layer, LinkState, PhysicalState};
-use linerate_core::facts::irq::Irq;
-use linerate_core::facts::nic::{Counter, Direction, Network, Nic, Offloads, Setting, counted};
-pub(super) use linerate_core::facts::odd::few;
-use linerate_core::facts::odd::ranges;
-use linerate_core::facts::{self, Inventory};
+use linerate_facts::infiniband::{Guid, IbDevice, IbPort, Layer, LinkState, PhysicalState};
+use linerate_facts::irq::Irq;
+use linerate_facts::nic::{Counter, Direction, Network, Nic, Offloads, Setting, counted};
+pub(super) use linerate_facts::odd::few;
+use linerate_facts::odd::ranges;
+use linerate_facts::{Inventory, board};
 
 use super::super::Document;
 use super::{alike, pci, put};
@@ -319,7 +318,7 @@ fn ib_port(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> String {
         parts.extend(port.sm_lid.map(|lid| format!("sm lid {lid}")));
     }
     let function = device.pci.parse().ok();
-    let function = function.and_then(|address| facts::pci::at(&inventory.pci, address));
+    let function = function.and_then(|address| linerate_facts::pci::at(&inventory.pci, address));
     let driver = function.map(|function| function.driver.as_str());
     let driver = driver.filter(|driver| !driver.is_empty());
     parts.extend(driver.map(|driver| format!("driver {driver}")));

@@ -1,18 +1,18 @@
 //! A machine made up for the tests of its views: a card in a slot that is too narrow for it.
 
-use linerate_core::facts::block::{self, BlockDevice, FileSystem, QueueLimits, Storage};
-use linerate_core::facts::infiniband::{
+use linerate_facts::block::{self, BlockDevice, FileSystem, QueueLimits, Storage};
+use linerate_facts::infiniband::{
     IbDevice, IbPort, IbRate, Infiniband, Layer, LinkState, PhysicalState,
 };
-use linerate_core::facts::irq::{Interrupts, Irq};
-use linerate_core::facts::nic::{
+use linerate_facts::irq::{Interrupts, Irq};
+use linerate_facts::nic::{
     Bond, Channels, Coalesce, Counter, Direction, Duplex, Fec, LinkModes, Network, Nic, Offloads,
     Pause, PortAddresses, Queue, Rings, Rss, Setting, Stack,
 };
-use linerate_core::facts::pci::{Buses, Device, Link, Payload, PortKind, find_parents};
-use linerate_core::facts::shaping::{Shaper, Shaping};
-use linerate_core::facts::{Gap, Inventory, Tunable, cpu, memory::Module};
-use linerate_core::units::{Bytes, Hertz, Nanos, Rate, Transfers};
+use linerate_facts::pci::{Buses, Device, Link, Payload, PortKind, find_parents};
+use linerate_facts::shaping::{Shaper, Shaping};
+use linerate_facts::{Gap, Inventory, Tunable, cpu, memory::Module};
+use linerate_units::{Bytes, Hertz, Nanos, Rate, Transfers};
 
 /// A port that sends and receives in turn.
 pub(super) fn half_duplex(index: u32) -> Nic {

@@ -1,10 +1,10 @@
 //! The page of one machine: its oddities come first.
 
-use linerate_core::facts::cpu::{Busy, Cache, Clock, Cpu, CpuLoad, IdleState, Processors};
-use linerate_core::facts::memory::{Memory, Module};
-use linerate_core::facts::odd::ranges;
-use linerate_core::facts::{Inventory, machine::Machine};
-use linerate_core::units::{Hertz, Transfers};
+use linerate_facts::cpu::{Busy, Cache, Clock, Cpu, CpuLoad, IdleState, Processors};
+use linerate_facts::memory::{Memory, Module};
+use linerate_facts::odd::ranges;
+use linerate_facts::{Inventory, machine::Machine};
+use linerate_units::{Hertz, Transfers};
 
 use super::super::Document;
 use super::super::words::count;
@@ -240,7 +240,7 @@ pub(super) fn busy(doc: &mut Document, label: &str, busy: &Busy) {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::facts::nic::Nic;
+    use linerate_facts::nic::Nic;
 
     use super::super::super::Style;
     use super::super::sample::{half_duplex, inventory};

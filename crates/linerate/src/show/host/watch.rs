@@ -1,6 +1,6 @@
 //! The changes on a machine since a moment ago.
 
-use linerate_core::facts::watch::{Change, Grown, PortChange};
+use linerate_facts::watch::{Change, Grown, PortChange};
 
 use super::super::words::count;
 use super::super::{Document, Tone};
@@ -72,9 +72,9 @@ fn driver_counter(port: &PortChange, grown: &Grown) -> String {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::facts::cpu::{Busy, CpuLoad};
-    use linerate_core::facts::nic::counted::Meaning;
-    use linerate_core::units::{Nanos, Rate};
+    use linerate_facts::cpu::{Busy, CpuLoad};
+    use linerate_facts::nic::counted::Meaning;
+    use linerate_units::{Nanos, Rate};
 
     use super::super::super::Style;
     use super::*;

@@ -1,13 +1,13 @@
 //! Reported results and what they say, for programs. The schema of the document is made from `Output`.
 
-use linerate_core::explain::{Explained, Headline, Next, Remark, Table};
-use linerate_core::facts::odd::Oddity;
-use linerate_core::path::{Certainty, Direction, Side};
-use linerate_core::reported::{
+use linerate_explain::{Explained, Headline, Next, Remark, Table};
+use linerate_facts::odd::Oddity;
+use linerate_judge::verdict::{Limit, Unknown};
+use linerate_plan::path::{Certainty, Direction, Side};
+use linerate_record::reported::{
     Access, Carrier, Counted, Disk, DiskRow, Does, SizeRow, Source, Transfer, Trip,
 };
-use linerate_core::units::{Nanos, Rate};
-use linerate_core::verdict::{Limit, Unknown};
+use linerate_units::{Nanos, Rate};
 use schemars::JsonSchema;
 use serde::Serialize;
 

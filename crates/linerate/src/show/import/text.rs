@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use linerate_core::explain::{Answered, Explained, Headline, Remark, Stands, Table as Sized};
-use linerate_core::path::Side;
-use linerate_core::reported::{Counted, Disk, DiskRow, SizeRow, Sizes, Transfer, Trip};
-use linerate_core::units::{Nanos, Rate};
-use linerate_core::verdict::suspects;
+use linerate_explain::{Answered, Explained, Headline, Remark, Stands, Table as Sized};
+use linerate_judge::verdict::suspects;
+use linerate_plan::path::Side;
+use linerate_record::reported::{Counted, Disk, DiskRow, SizeRow, Sizes, Transfer, Trip};
+use linerate_units::{Nanos, Rate};
 
 use super::super::document::{Entry, Item, Table};
 use super::super::fitted::{self, Agreement};
@@ -316,7 +316,7 @@ fn transfer(one: &Transfer) -> String {
         format!("{share:.2} % lost")
     });
     let trip = one.round_trip.mean.map(|rtt| format!("round trip {rtt}"));
-    let cpu = |what: &str, cpu: Option<linerate_core::reported::Cpu>| {
+    let cpu = |what: &str, cpu: Option<linerate_record::reported::Cpu>| {
         cpu.map(|cpu| format!("{what} CPU {:.0} %", cpu.total * 100.0))
     };
     let carrier = one.carrier.words().to_owned();
@@ -347,7 +347,7 @@ fn disks(doc: &mut Document, explained: &Explained<'_>) {
     for (source, disk) in all {
         let is_on_path = explained.material.transfers().next().is_some();
         let at = source.side.filter(|_| is_on_path);
-        let at = at.map_or("", linerate_core::explain::side_name);
+        let at = at.map_or("", linerate_explain::side_name);
         let head = [source.file.as_str(), at, disk.target.as_str()];
         let head: Vec<&str> = head.into_iter().filter(|part| !part.is_empty()).collect();
         doc.line(&[(Tone::Dim, &head.join(", "))], 2);

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use linerate_core::figure::{ALL, Better, Entry, Figure, Subject, Summary, Value};
-use linerate_core::path::{Direction, Side};
+use linerate_judge::figure::{ALL, Better, Entry, Figure, Subject, Summary, Value};
+use linerate_plan::path::{Direction, Side};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Serialize, Serializer};
 

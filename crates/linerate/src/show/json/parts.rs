@@ -3,12 +3,12 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-use linerate_core::causes::CAUSES;
-use linerate_core::model::Estimate;
-use linerate_core::path::{Certainty, Direction, Place, Stage};
-use linerate_core::stats::Interval;
-use linerate_core::units::EXACT;
-use linerate_core::verdict::{Disturbance, Limit};
+use linerate_judge::causes::CAUSES;
+use linerate_judge::model::Estimate;
+use linerate_judge::verdict::{Disturbance, Limit};
+use linerate_plan::path::{Certainty, Direction, Place, Stage};
+use linerate_units::EXACT;
+use linerate_units::stats::Interval;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Serialize, Serializer};
 

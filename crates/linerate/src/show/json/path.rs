@@ -1,7 +1,7 @@
 //! The stages of the path.
 
-use linerate_core::model::{Ceiling, Model};
-use linerate_core::path::{Place, Stage};
+use linerate_judge::model::{Ceiling, Model};
+use linerate_plan::path::{Place, Stage};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -33,7 +33,7 @@ struct CeilingOut {
 
 /// The stages of the path, in the order of the forward direction.
 pub(super) fn stages(model: &Model) -> Vec<PathStageOut> {
-    let stages = linerate_core::model::stages(model).into_iter();
+    let stages = linerate_judge::model::stages(model).into_iter();
     let out = stages.map(|stage| {
         let [forward, reverse] = stage.ceilings.map(|c| c.map(ceiling));
         PathStageOut { stage: stage.stage, side: stage.side, parts: stage.parts, forward, reverse }

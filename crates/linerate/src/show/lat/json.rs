@@ -3,12 +3,12 @@
 //! The schema of the document is made from `Output`. Units stand in the keys; integers stay below 2^53; unknown
 //! values are `null`.
 
-use linerate_core::facts::Gap;
-use linerate_core::path::Direction;
-use linerate_core::plan::Handover;
-use linerate_core::record::Record;
-use linerate_core::stats::{Histogram, moments, percentile_ci};
-use linerate_core::transport::{Options, PatternKind, TRANSPORTS};
+use linerate_facts::Gap;
+use linerate_plan::Handover;
+use linerate_plan::path::Direction;
+use linerate_plan::transport::{Options, PatternKind, TRANSPORTS};
+use linerate_record::Record;
+use linerate_units::stats::{Histogram, moments, percentile_ci};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 

@@ -5,18 +5,18 @@ mod json;
 mod sample;
 mod text;
 
-use linerate_core::facts::Gap;
-use linerate_core::facts::rdma::RdmaEnd;
-use linerate_core::figure::{Entry, GOODPUT, LOSS, Subject, Summary, percentiles};
-use linerate_core::model::{
+use linerate_facts::Gap;
+use linerate_facts::rdma::RdmaEnd;
+use linerate_judge::figure::{Entry, GOODPUT, LOSS, Subject, Summary, percentiles};
+use linerate_judge::model::{
     Latency, delayed, is_alone, latency_of, once, round_trip_rate, round_trips, same_machine,
 };
-use linerate_core::path::{Direction, Side};
-use linerate_core::plan::{Knobs, Pattern};
-use linerate_core::record::Record;
-use linerate_core::stats::{Histogram, samples};
-use linerate_core::transport::{self, Options};
-use linerate_core::units::{Bytes, Nanos};
+use linerate_plan::path::{Direction, Side};
+use linerate_plan::transport::{self, Options};
+use linerate_plan::{Knobs, Pattern};
+use linerate_record::Record;
+use linerate_units::stats::{Histogram, samples};
+use linerate_units::{Bytes, Nanos};
 
 pub use json::{FORMAT, SCHEMA, json};
 pub(super) use json::{Output, output};

@@ -1,10 +1,10 @@
 //! Measurements made up for goldens: steps of a kept run, as if nothing else had been measured.
 
-use linerate_core::path::Direction;
-use linerate_core::plan::{Pattern, Purpose};
-use linerate_core::record::Record;
-use linerate_core::units::{Bytes, Rate};
 use linerate_engine::store::Store;
+use linerate_plan::path::Direction;
+use linerate_plan::{Pattern, Purpose};
+use linerate_record::Record;
+use linerate_units::{Bytes, Rate};
 
 use super::Probe;
 

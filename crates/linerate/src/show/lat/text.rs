@@ -1,15 +1,14 @@
 //! Round trips timed once, for people.
 
-use linerate_core::plan::{Handover, Knobs};
-use linerate_core::stats::percentile_ci;
-use linerate_core::units::{Nanos, Rate};
 use linerate_engine::load::transport::memory::BATCH;
+use linerate_plan::{Handover, Knobs};
+use linerate_units::stats::percentile_ci;
+use linerate_units::{Nanos, Rate};
 
 use super::super::bw::text::{ended_early, unknown};
 use super::super::document::{LABEL, Table};
-use super::super::verbs;
 use super::super::words::{self, count, share};
-use super::super::{Document, Tone};
+use super::super::{Document, Tone, verbs};
 use super::{Beside, PERCENTILES, Probe};
 
 /// The page of a measurement.

@@ -3,9 +3,9 @@
 //! The schema of the document is made from `Output`. Units stand in the keys; integers stay below 2^53; unknown
 //! values are `null`.
 
-use linerate_core::facts::Gap;
-use linerate_core::path::{Direction, Side};
-use linerate_core::transport::Options;
+use linerate_facts::Gap;
+use linerate_plan::path::{Direction, Side};
+use linerate_plan::transport::Options;
 use schemars::JsonSchema;
 use serde::Serialize;
 

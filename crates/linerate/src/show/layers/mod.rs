@@ -5,11 +5,11 @@ pub(super) mod json;
 mod sample;
 mod text;
 
-use linerate_core::facts::Gap;
-use linerate_core::figure::{CPU, GOODPUT, LATENCY, Subject, Summary};
-use linerate_core::path::{Direction, Side};
-use linerate_core::transport::{Options, rdma};
-use linerate_core::units::Bytes;
+use linerate_facts::Gap;
+use linerate_judge::figure::{CPU, GOODPUT, LATENCY, Subject, Summary};
+use linerate_plan::path::{Direction, Side};
+use linerate_plan::transport::{Options, rdma};
+use linerate_units::Bytes;
 
 pub use json::{FORMAT, SCHEMA, json};
 pub(crate) use text::page;
@@ -144,7 +144,7 @@ mod tests {
         let polls: Vec<bool> = sample::all().layers.iter().map(Layer::polls).collect();
         assert_eq!(polls, [true, false, false, false]);
         let mut layer = sample::all().layers.remove(0);
-        layer.options.set(rdma::EVENTS.key, linerate_core::transport::Setting::Switch(true));
+        layer.options.set(rdma::EVENTS.key, linerate_plan::transport::Setting::Switch(true));
         assert!(!layer.polls());
     }
 }

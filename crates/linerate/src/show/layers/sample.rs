@@ -1,9 +1,9 @@
 //! Results of layers, made up for tests.
 
-use linerate_core::facts::Gap;
-use linerate_core::figure::{CPU, Entry, GOODPUT, LATENCY, Subject, Summary};
-use linerate_core::path::{Direction, Side};
-use linerate_core::units::Bytes;
+use linerate_facts::Gap;
+use linerate_judge::figure::{CPU, Entry, GOODPUT, LATENCY, Subject, Summary};
+use linerate_plan::path::{Direction, Side};
+use linerate_units::Bytes;
 
 use super::{Layer, Layers, Load, Trips};
 

@@ -1,7 +1,7 @@
 //! Layers of a path, for people: one column for each.
 
-use linerate_core::path::{Direction, Side};
-use linerate_core::units::{Nanos, Rate};
+use linerate_plan::path::{Direction, Side};
+use linerate_units::{Nanos, Rate};
 
 use super::super::bw::text::unknown;
 use super::super::document::Table;

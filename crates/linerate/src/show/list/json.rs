@@ -1,7 +1,7 @@
 //! The kept records, as one JSON document. Its schema is made from `Output`.
 
-use linerate_core::path::{Certainty, Direction};
-use linerate_core::record::{RecordKind, Start};
+use linerate_plan::path::{Certainty, Direction};
+use linerate_record::{RecordKind, Start};
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -3,11 +3,11 @@
 pub(super) mod json;
 mod text;
 
-use linerate_core::figure::{GOODPUT, LATENCY, Subject, Summary};
-use linerate_core::path::{Certainty, Direction, Measure};
-use linerate_core::record::{End, Record, Start};
-use linerate_core::units::Bytes;
-use linerate_core::verdict::Verdict;
+use linerate_judge::figure::{GOODPUT, LATENCY, Subject, Summary};
+use linerate_judge::verdict::Verdict;
+use linerate_plan::path::{Certainty, Direction, Measure};
+use linerate_record::{End, Record, Start};
+use linerate_units::Bytes;
 
 pub use json::{FORMAT, SCHEMA, json};
 pub(crate) use text::page;

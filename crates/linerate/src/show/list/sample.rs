@@ -1,8 +1,8 @@
 //! A list made by hand, for the tests of views.
 
-use linerate_core::figure::Summary;
-use linerate_core::record::{Made, Start};
-use linerate_core::units::Bytes;
+use linerate_judge::figure::Summary;
+use linerate_record::{Made, Start};
+use linerate_units::Bytes;
 
 use super::super::sample;
 use super::{Headline, Listed, Row};

@@ -3,9 +3,9 @@
 //! The schema of the document is made from `Repeated`; each result in the document has the form of
 //! `schema/run.schema.json`.
 
-use linerate_core::figure::{Figure, LATENCY, Spread, Subject};
-use linerate_core::path::{Direction, Measure};
-use linerate_core::verdict::{Disturbance, Entry};
+use linerate_judge::figure::{Figure, LATENCY, Spread, Subject};
+use linerate_judge::verdict::{Disturbance, Entry};
+use linerate_plan::path::{Direction, Measure};
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -5,11 +5,11 @@ mod text;
 
 use std::cmp::Reverse;
 
-use linerate_core::diff::Judged;
-use linerate_core::figure::{Figure, GOODPUT, Spread, Subject, Summary};
-use linerate_core::model::far_slower;
-use linerate_core::path::{Certainty, Direction, Slowness};
-use linerate_core::verdict::{Disturbance, Entry, Limit, entries};
+use linerate_explain::diff::Judged;
+use linerate_judge::figure::{Figure, GOODPUT, Spread, Subject, Summary};
+use linerate_judge::model::far_slower;
+use linerate_judge::verdict::{Disturbance, Entry, Limit, entries};
+use linerate_plan::path::{Certainty, Direction, Slowness};
 
 pub use json::{FORMAT, SCHEMA, json};
 pub(crate) use text::{run, summary};
@@ -139,7 +139,7 @@ fn disturbances<'a>(runs: &'a [Run<'_>]) -> Vec<(&'a Disturbance, usize)> {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::diff::Basis;
+    use linerate_explain::diff::Basis;
 
     use super::super::sample;
     use super::*;

@@ -1,9 +1,9 @@
 //! Several runs together, for people.
 
-use linerate_core::diff::Judged;
-use linerate_core::figure::{ALL, Figure, GOODPUT, LATENCY, Merge, Spread, Subject};
-use linerate_core::path::{Direction, Slowness};
-use linerate_core::verdict::Entry;
+use linerate_explain::diff::Judged;
+use linerate_judge::figure::{ALL, Figure, GOODPUT, LATENCY, Merge, Spread, Subject};
+use linerate_judge::verdict::Entry;
+use linerate_plan::path::{Direction, Slowness};
 
 use super::super::{Document, Tone, words};
 use super::{Answer, IDLE, Run, answers, directions, disturbances, spread};

@@ -1,6 +1,6 @@
 //! The schema of a document, made from its type.
 
-use linerate_core::units::EXACT;
+use linerate_units::EXACT;
 use schemars::generate::SchemaSettings;
 use schemars::transform::{RecursiveTransform, Transform};
 use schemars::{JsonSchema, Schema};

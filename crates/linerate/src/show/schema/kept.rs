@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use linerate_core::diff::{Judged, diff};
-use linerate_core::path::{Direction, Side};
-use linerate_core::plan::Purpose;
-use linerate_core::record::{Record, frame};
-use linerate_core::units::{Nanos, Rate};
 use linerate_engine::event::{Event, Level, Sink};
+use linerate_explain::diff::{Judged, diff};
+use linerate_plan::Purpose;
+use linerate_plan::path::{Direction, Side};
+use linerate_record::{Record, frame};
+use linerate_units::{Nanos, Rate};
 use serde_json::Value;
 
 use super::super::repeat::Run;

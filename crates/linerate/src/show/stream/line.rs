@@ -1,7 +1,7 @@
 //! The lines of a stream. Their published schema is made from [`Line`].
 
-use linerate_core::path::{Direction, Measure, Place, Side};
 use linerate_engine::event::Level;
+use linerate_plan::path::{Direction, Measure, Place, Side};
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -2,17 +2,17 @@
 //!
 //! Its schema is made from `Output`. Units stand in the keys; integers stay below 2^53; unknown values are `null`.
 
-use linerate_core::ceiling::fingerprint::fit;
-use linerate_core::facts::Gap;
-use linerate_core::model::{Cost, Estimate, Fall, Setting};
-use linerate_core::path::{Direction, Side};
-use linerate_core::plan::Handover;
-use linerate_core::record::Record;
-use linerate_core::stats::{FEWEST, Interval};
-use linerate_core::sweep::Swept;
-use linerate_core::transport::Options;
-use linerate_core::transport::rdma::{DEPTH, QUEUE_PAIRS};
-use linerate_core::units::Bytes;
+use linerate_ceiling::fingerprint::fit;
+use linerate_facts::Gap;
+use linerate_judge::model::{Cost, Estimate, Fall, Setting};
+use linerate_plan::Handover;
+use linerate_plan::path::{Direction, Side};
+use linerate_plan::sweep::Swept;
+use linerate_plan::transport::Options;
+use linerate_plan::transport::rdma::{DEPTH, QUEUE_PAIRS};
+use linerate_record::Record;
+use linerate_units::Bytes;
+use linerate_units::stats::{FEWEST, Interval};
 use schemars::JsonSchema;
 use serde::Serialize;
 

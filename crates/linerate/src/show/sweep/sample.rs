@@ -1,15 +1,14 @@
 //! Sweeps made up for goldens.
 
 use super::super::fitted::Agreement;
-use linerate_core::facts::Gap;
-use linerate_core::model::hardware;
-use linerate_core::model::{Estimate, Fall, Knee, Setting, Sweep};
-use linerate_core::path::{ByRole, Direction};
-use linerate_core::plan::Knobs;
-use linerate_core::stats::Interval;
-use linerate_core::sweep::{Pace, Swept};
-use linerate_core::transport::Options;
-use linerate_core::units::{Bytes, Nanos};
+use linerate_facts::Gap;
+use linerate_judge::model::{Estimate, Fall, Knee, Setting, Sweep, hardware};
+use linerate_plan::Knobs;
+use linerate_plan::path::{ByRole, Direction};
+use linerate_plan::sweep::{Pace, Swept};
+use linerate_plan::transport::Options;
+use linerate_units::stats::Interval;
+use linerate_units::{Bytes, Nanos};
 
 use super::Probe;
 

@@ -1,12 +1,12 @@
 //! A sweep, for people.
 
-use linerate_core::ceiling::fingerprint::fit;
-use linerate_core::model::{Cost, Estimate, Setting};
-use linerate_core::path::Side;
-use linerate_core::plan::Access;
-use linerate_core::stats::Interval;
-use linerate_core::sweep::Swept;
-use linerate_core::units::{Bytes, Rate};
+use linerate_ceiling::fingerprint::fit;
+use linerate_judge::model::{Cost, Estimate, Setting};
+use linerate_plan::Access;
+use linerate_plan::path::Side;
+use linerate_plan::sweep::Swept;
+use linerate_units::stats::Interval;
+use linerate_units::{Bytes, Rate};
 
 use super::super::bw::text::unknown;
 use super::super::document::{Columns, Entry, Item, LABEL, NARROW, Table};
@@ -293,7 +293,7 @@ fn held(doc: &mut Document, probe: &Probe) {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::path::Direction;
+    use linerate_plan::path::Direction;
 
     use super::super::super::Style;
     use super::super::sample;

@@ -1,8 +1,8 @@
 //! The path: what the bytes cross, in a line a side or stage by stage.
 
-use linerate_core::model::{Ceiling, Model, PathStage};
-use linerate_core::path::{Place, Stage};
-use linerate_core::record::Host;
+use linerate_judge::model::{Ceiling, Model, PathStage};
+use linerate_plan::path::{Place, Stage};
+use linerate_record::Host;
 
 use super::super::document::{Columns, Item, Table};
 use super::super::{Document, Tone, verbs};
@@ -52,7 +52,7 @@ pub(super) fn rdma(table: &mut Table, model: &Model, host: &Host) {
 /// Writes every stage, from the near program to the far one.
 pub(super) fn stages(doc: &mut Document, model: &Model) {
     doc.heading("The path, near to far");
-    for stage in linerate_core::model::stages(model) {
+    for stage in linerate_judge::model::stages(model) {
         let side = match stage.side {
             Place::Path => "",
             side => side.name(),

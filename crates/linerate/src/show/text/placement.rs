@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use linerate_core::facts::HostFacts;
-use linerate_core::facts::odd::ranges;
-use linerate_core::model::{Load, Model};
-use linerate_core::path::{Direction, Side};
-use linerate_core::placement::{Seat, seats};
+use linerate_facts::HostFacts;
+use linerate_facts::odd::ranges;
+use linerate_facts::placement::{Seat, seats};
+use linerate_judge::model::{Load, Model};
+use linerate_plan::path::{Direction, Side};
 
 use super::super::document::Item;
 use super::super::{Document, Tone};
@@ -104,7 +104,7 @@ fn reason(
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::facts::topology::Node;
+    use linerate_facts::topology::Node;
 
     use super::super::super::{Style, sample};
     use super::*;

@@ -1,10 +1,10 @@
 //! Answers of directions in which nothing is wrong, or whose limit is not known: what can be had there.
 
-use linerate_core::advice::Advice;
-use linerate_core::causes::cause;
-use linerate_core::model::{DirectionModel, Model, Thread};
-use linerate_core::path::{Direction, Side, Slowness};
-use linerate_core::verdict::{Disturbance, Limit, Verdict};
+use linerate_facts::advice::Advice;
+use linerate_judge::causes::cause;
+use linerate_judge::model::{DirectionModel, Model, Thread};
+use linerate_judge::verdict::{Disturbance, Limit, Verdict};
+use linerate_plan::path::{Direction, Side, Slowness};
 
 /// Causes that say no more than that a CPU of an end is full.
 const CORES: [&str; 2] = ["sender-core", "receiver-core"];
@@ -108,7 +108,7 @@ pub(super) fn candidates(verdict: &Verdict, open: &[Direction]) -> Vec<&'static 
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::path::Place;
+    use linerate_plan::path::Place;
 
     use super::super::super::sample;
     use super::*;

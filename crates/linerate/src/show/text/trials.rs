@@ -1,9 +1,9 @@
 //! The trials and their results.
 
-use linerate_core::factor;
-use linerate_core::model::{Model, TrialModel};
-use linerate_core::transport::Transport;
-use linerate_core::units::Rate;
+use linerate_judge::model::{Model, TrialModel};
+use linerate_plan::factor;
+use linerate_plan::transport::Transport;
+use linerate_units::Rate;
 
 use super::super::document::Item;
 use super::super::{Document, Tone, words};

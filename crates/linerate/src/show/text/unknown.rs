@@ -1,10 +1,10 @@
 //! The unknown part of a result: which limit was not found, which readings are missing, and what would tell.
 
-use linerate_core::model::Model;
-use linerate_core::path::{Direction, Side};
-use linerate_core::record::Record;
-use linerate_core::units::Nanos;
-use linerate_core::verdict::{self, Entry, Verdict, entries};
+use linerate_judge::model::Model;
+use linerate_judge::verdict::{self, Entry, Verdict, entries};
+use linerate_plan::path::{Direction, Side};
+use linerate_record::Record;
+use linerate_units::Nanos;
 
 use super::super::advice::advise;
 use super::super::names::Names;

@@ -2,13 +2,13 @@
 
 use std::fmt::Write as _;
 
-use linerate_core::advice::Advice;
-use linerate_core::causes::cause;
-use linerate_core::model::{DirectionModel, Load, Model};
-use linerate_core::path::{Certainty, Direction, Measure, Place, Slowness};
-use linerate_core::stats::Interval;
-use linerate_core::units::{Nanos, PerSecond, Rate};
-use linerate_core::verdict::{Answered, Decided, Disturbance, Entry, Limit, Verdict, entries};
+use linerate_facts::advice::Advice;
+use linerate_judge::causes::cause;
+use linerate_judge::model::{DirectionModel, Load, Model};
+use linerate_judge::verdict::{Answered, Decided, Disturbance, Entry, Limit, Verdict, entries};
+use linerate_plan::path::{Certainty, Direction, Measure, Place, Slowness};
+use linerate_units::stats::Interval;
+use linerate_units::{Nanos, PerSecond, Rate};
 
 use super::super::advice::{advise, joint};
 use super::super::document::{Columns, Item, width_of};

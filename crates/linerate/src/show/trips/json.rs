@@ -3,11 +3,11 @@
 //! The schema of the document is made from `Output`. Units stand in the keys; integers stay below 2^53; unknown
 //! values are `null`.
 
-use linerate_core::facts::Gap;
-use linerate_core::model::SizeTrips;
-use linerate_core::record::Record;
-use linerate_core::stats::{moments, percentile};
-use linerate_core::transport::Options;
+use linerate_facts::Gap;
+use linerate_judge::model::SizeTrips;
+use linerate_plan::transport::Options;
+use linerate_record::Record;
+use linerate_units::stats::{moments, percentile};
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -7,17 +7,17 @@ mod text;
 
 use std::mem::discriminant;
 
-use linerate_core::ceiling::fingerprint::{Fit, Point, Spread, Timer, fit, tick};
-use linerate_core::facts::Gap;
-use linerate_core::model::{SizeTrips, by_size, hardware, same_machine};
-use linerate_core::plan::{Knobs, Plan};
-use linerate_core::record::Record;
-use linerate_core::stats::samples;
-use linerate_core::sweep::trips::may_try;
-use linerate_core::transport::Options;
-use linerate_core::units::{Bytes, Nanos};
+use linerate_ceiling::fingerprint::{Fit, Point, Spread, Timer, fit, tick};
 use linerate_engine::load::transport::transport;
 use linerate_engine::run::{RoundTrips, trip_sizes};
+use linerate_facts::Gap;
+use linerate_judge::model::{SizeTrips, by_size, hardware, same_machine};
+use linerate_plan::sweep::trips::may_try;
+use linerate_plan::transport::Options;
+use linerate_plan::{Knobs, Plan};
+use linerate_record::Record;
+use linerate_units::stats::samples;
+use linerate_units::{Bytes, Nanos};
 
 pub use json::{FORMAT, SCHEMA, json};
 pub(super) use json::{Output, output};

@@ -1,12 +1,12 @@
 //! Sweeps made up for goldens.
 
 use super::super::fitted::Agreement;
-use linerate_core::facts::Gap;
-use linerate_core::model::{SizeTrips, hardware};
-use linerate_core::plan::Knobs;
-use linerate_core::stats::{Exact, Histogram};
-use linerate_core::transport::Options;
-use linerate_core::units::{Bytes, Nanos};
+use linerate_facts::Gap;
+use linerate_judge::model::{SizeTrips, hardware};
+use linerate_plan::Knobs;
+use linerate_plan::transport::Options;
+use linerate_units::stats::{Exact, Histogram};
+use linerate_units::{Bytes, Nanos};
 
 use super::Probe;
 

@@ -1,7 +1,7 @@
 //! Round trips by message size, for people.
 
-use linerate_core::stats::{Histogram, middle, moments, percentile, samples};
-use linerate_core::units::{Bytes, Nanos};
+use linerate_units::stats::{Histogram, middle, moments, percentile, samples};
+use linerate_units::{Bytes, Nanos};
 
 use super::super::bw::text::unknown;
 use super::super::document::{Entry, Item, Table};

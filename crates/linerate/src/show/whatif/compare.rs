@@ -1,10 +1,10 @@
 //! Several paths in one table, for people and for programs.
 
-use linerate_core::case::{Answer, Case, PriceTag};
-use linerate_core::ceiling::{Bounds, Solution};
-use linerate_core::explain::Best;
-use linerate_core::path::Direction;
-use linerate_core::units::{Nanos, Rate};
+use linerate_ceiling::{Bounds, Solution};
+use linerate_explain::Best;
+use linerate_explain::case::{Answer, Case, PriceTag};
+use linerate_plan::path::Direction;
+use linerate_units::{Nanos, Rate};
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -2,9 +2,9 @@
 
 mod sweeps;
 
-use linerate_core::case::{Answer, FigureCheck};
-use linerate_core::ceiling::{Bounds, Ceiling, Relation, Solution, Source};
-use linerate_core::path::{Direction, Place, Side, Stage};
+use linerate_ceiling::{Bounds, Ceiling, Relation, Solution, Source};
+use linerate_explain::case::{Answer, FigureCheck};
+use linerate_plan::path::{Direction, Place, Side, Stage};
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -5,8 +5,8 @@ pub(super) mod json;
 mod price;
 mod text;
 
-use linerate_core::case::{Answer, Case, FigureCheck};
-use linerate_core::explain::Explained;
+use linerate_explain::Explained;
+use linerate_explain::case::{Answer, Case, FigureCheck};
 
 pub(crate) use json::{SCHEMA, document};
 pub(crate) use text::page;

@@ -1,9 +1,9 @@
 //! What a path costs, and what else moves bytes.
 
-use linerate_core::case::{Answer, Case};
-use linerate_core::ceiling::Bounds;
-use linerate_core::explain::Best;
-use linerate_core::units::Rate;
+use linerate_ceiling::Bounds;
+use linerate_explain::Best;
+use linerate_explain::case::{Answer, Case};
+use linerate_units::Rate;
 
 use super::super::{Document, Tone};
 use super::{Change, Told};

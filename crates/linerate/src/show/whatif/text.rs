@@ -1,10 +1,10 @@
 //! A path described by hand, for people: ceilings with what they come from, and what a change
 //! would bring.
 
-use linerate_core::case::{Answer, FigureCheck, Host, Slot};
-use linerate_core::ceiling::{Bounds, Ceiling, Input, Relation, Solution, Source};
-use linerate_core::path::Direction;
-use linerate_core::units::{Nanos, Rate};
+use linerate_ceiling::{Bounds, Ceiling, Input, Relation, Solution, Source};
+use linerate_explain::case::{Answer, FigureCheck, Host, Slot};
+use linerate_plan::path::Direction;
+use linerate_units::{Nanos, Rate};
 
 use super::super::document::Item;
 use super::super::import::text as results;

@@ -8,10 +8,10 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use linerate_core::units::Bytes;
 use linerate_lab::Program;
 use linerate_lab::vm::{Card, Generation, Kernel, Node, Slot, Spec, Vm};
 use linerate_test::skip;
+use linerate_units::Bytes;
 
 use super::super::CELLS;
 use super::super::machines::machines;

@@ -1,11 +1,11 @@
 //! Models with what no cell has, and some cause has other advice for.
 
-use linerate_core::facts::BufferLimits;
-use linerate_core::facts::cpu::Clock;
-use linerate_core::facts::route::Route;
-use linerate_core::model::{Load, Local, LocalEvent, Model, Shaping};
-use linerate_core::path::Side;
-use linerate_core::units::{Hertz, Rate};
+use linerate_facts::BufferLimits;
+use linerate_facts::cpu::Clock;
+use linerate_facts::route::Route;
+use linerate_judge::model::{Load, Local, LocalEvent, Model, Shaping};
+use linerate_plan::path::Side;
+use linerate_units::{Hertz, Rate};
 
 use super::super::CELLS;
 

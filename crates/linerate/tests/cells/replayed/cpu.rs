@@ -1,14 +1,14 @@
 //! Processors, memory and where threads stand to them.
 
-use linerate_core::facts::cpu::{Clock, Clocked, IdleState};
-use linerate_core::facts::memory::Channels;
-use linerate_core::facts::nic::Coalesce;
-use linerate_core::facts::topology::Node;
-use linerate_core::metric as m;
-use linerate_core::path::Side;
-use linerate_core::plan::Pattern;
-use linerate_core::record::{Record, Set};
-use linerate_core::units::{Hertz, Nanos, Transfers};
+use linerate_facts::cpu::{Clock, Clocked, IdleState};
+use linerate_facts::memory::Channels;
+use linerate_facts::metric as m;
+use linerate_facts::nic::Coalesce;
+use linerate_facts::topology::Node;
+use linerate_plan::Pattern;
+use linerate_plan::path::Side;
+use linerate_record::{Record, Set};
+use linerate_units::{Hertz, Nanos, Transfers};
 
 use super::super::hardware::{
     cards, column, facts, idle_cpu, port, reads, round_trips, share_of, shift, tables,

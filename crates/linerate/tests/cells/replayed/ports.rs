@@ -2,12 +2,12 @@
 
 use std::net::IpAddr;
 
-use linerate_core::facts::nic::{Duplex, Nic, Pause};
-use linerate_core::facts::route::{Other, Sibling};
-use linerate_core::metric as m;
-use linerate_core::path::Side;
-use linerate_core::record::Record;
-use linerate_core::units::{Rate, Transfers};
+use linerate_facts::metric as m;
+use linerate_facts::nic::{Duplex, Nic, Pause};
+use linerate_facts::route::{Other, Sibling};
+use linerate_plan::path::Side;
+use linerate_record::Record;
+use linerate_units::{Rate, Transfers};
 
 use super::super::hardware::{
     cards, column, ends, facts, port, reads, route, sent_again, share_of, slower, table, tables,

@@ -1,12 +1,12 @@
 //! Queues, packets and ports of RDMA loads.
 
-use linerate_core::facts::rdma::{Netdev, OtherPort, RdmaEnd};
-use linerate_core::facts::route::{Other, Route};
-use linerate_core::path::Side;
-use linerate_core::record::Record;
-use linerate_core::transport::Setting;
-use linerate_core::transport::rdma::{Addressing, DEPTH, INLINE};
-use linerate_core::units::Rate;
+use linerate_facts::rdma::{Netdev, OtherPort, RdmaEnd};
+use linerate_facts::route::{Other, Route};
+use linerate_plan::path::Side;
+use linerate_plan::transport::Setting;
+use linerate_plan::transport::rdma::{Addressing, DEPTH, INLINE};
+use linerate_record::Record;
+use linerate_units::Rate;
 
 use super::verbs::{carried, port};
 use super::{Replay, Shown};

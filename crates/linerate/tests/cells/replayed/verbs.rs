@@ -1,13 +1,13 @@
 //! RDMA ports, and what their counters say.
 
-use linerate_core::facts::infiniband::Layer;
-use linerate_core::facts::rdma::{Netdev, RdmaEnd};
-use linerate_core::metric as m;
-use linerate_core::path::Side;
-use linerate_core::plan::Purpose;
-use linerate_core::record::{Record, Step};
-use linerate_core::transport::Setting;
-use linerate_core::transport::rdma::OPERATION;
+use linerate_facts::infiniband::Layer;
+use linerate_facts::metric as m;
+use linerate_facts::rdma::{Netdev, RdmaEnd};
+use linerate_plan::Purpose;
+use linerate_plan::path::Side;
+use linerate_plan::transport::Setting;
+use linerate_plan::transport::rdma::OPERATION;
+use linerate_record::{Record, Step};
 
 use super::super::hardware::{column, reads, round_trips, tables};
 use super::{Replay, Shown};

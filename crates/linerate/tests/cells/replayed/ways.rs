@@ -1,7 +1,7 @@
 //! What a device on the way makes of connections.
 
-use linerate_core::metric as m;
-use linerate_core::record::{Column, Record};
+use linerate_facts::metric as m;
+use linerate_record::{Column, Record};
 
 use super::{Replay, Shown};
 

@@ -1,14 +1,13 @@
 //! `linerate run --repeat`.
 
-use std::fs;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, channel};
-use std::thread;
 use std::time::Duration;
+use std::{fs, thread};
 
 use linerate::show::repeat;
-use linerate_core::wire::preamble::{HELLO_LEN, Hello, Kind};
+use linerate_record::wire::preamble::{HELLO_LEN, Hello, Kind};
 use linerate_test::turn;
 use rustix::process::Signal;
 use serde_json::Value;

@@ -1,7 +1,7 @@
 use std::path::Path;
 
-use linerate_core::facts::block::{Layer, Storage};
-use linerate_core::units::Bytes;
+use linerate_facts::block::{Layer, Storage};
+use linerate_units::Bytes;
 
 use super::storage;
 use crate::host::testing::tree;

@@ -1,7 +1,7 @@
 //! The transport of a disk, and the paths to it.
 
-use linerate_core::facts::block::{BlockDevice, Namespace, Path};
-use linerate_core::parse::{sysctl, sysfs};
+use linerate_facts::block::{BlockDevice, Namespace, Path};
+use linerate_facts::parse::{sysctl, sysfs};
 
 use super::super::Reader;
 use super::CLASS;

@@ -1,5 +1,5 @@
-use linerate_core::facts::cpu::Processors;
-use linerate_core::units::Hertz;
+use linerate_facts::cpu::Processors;
+use linerate_units::Hertz;
 use rustix::io::Errno;
 
 use super::CPUS;

@@ -2,11 +2,11 @@
 
 use std::io;
 
-use linerate_core::facts::board;
-use linerate_core::facts::infiniband::{Claim, Infiniband, Ipoib};
-use linerate_core::facts::pci::Device;
-use linerate_core::parse::link::INFINIBAND;
-use linerate_core::parse::{address, alias, sysfs};
+use linerate_facts::board;
+use linerate_facts::infiniband::{Claim, Infiniband, Ipoib};
+use linerate_facts::parse::link::INFINIBAND;
+use linerate_facts::parse::{address, alias, sysfs};
+use linerate_facts::pci::Device;
 
 use super::super::Reader;
 use super::super::pci::DEVICES;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use linerate_core::facts::infiniband::{IbDevice, VirtualOf};
+use linerate_facts::infiniband::{IbDevice, VirtualOf};
 
 use super::super::pci::DEVICES;
 use super::super::{Reader, numbered};

@@ -1,11 +1,11 @@
 //! The port of an RDMA device that a load uses: its network port, its slot, and the ports beside it.
 
-use linerate_core::facts::infiniband::{IbDevice, IbPort, Infiniband, Layer};
-use linerate_core::facts::nic::speed_of_mbps;
-use linerate_core::facts::pci::{self, Device};
-use linerate_core::facts::rdma::{Netdev, OtherPort, RdmaEnd};
-use linerate_core::facts::route::OTHERS_MAX;
-use linerate_core::parse::sysctl;
+use linerate_facts::infiniband::{IbDevice, IbPort, Infiniband, Layer};
+use linerate_facts::nic::speed_of_mbps;
+use linerate_facts::parse::sysctl;
+use linerate_facts::pci::{self, Device};
+use linerate_facts::rdma::{Netdev, OtherPort, RdmaEnd};
+use linerate_facts::route::OTHERS_MAX;
 
 use super::Reader;
 use crate::host::{Machine, read};
@@ -104,7 +104,7 @@ impl Reader<'_> {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::facts::infiniband::{Gid, LinkState};
+    use linerate_facts::infiniband::{Gid, LinkState};
 
     use super::*;
     use crate::host::Live;

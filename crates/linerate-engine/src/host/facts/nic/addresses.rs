@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use linerate_core::facts::nic::{Nic, PortAddresses};
-use linerate_core::parse::link::{LOOPBACK, Link};
-use linerate_core::parse::{address, routes, sysfs};
+use linerate_facts::nic::{Nic, PortAddresses};
+use linerate_facts::parse::link::{LOOPBACK, Link};
+use linerate_facts::parse::{address, routes, sysfs};
 
 use super::super::Reader;
 use crate::host::{Query, invalid};

@@ -1,10 +1,10 @@
 //! Ports from /sys alone, for a tree of files, which answers no queries.
 
-use linerate_core::facts::nic::{
+use linerate_facts::nic::{
     Bond, Duplex, LinkModes, Nic, PortErrors, VIRTUAL_BUSES, VIRTUAL_DRIVERS, speed_of_mbps,
 };
-use linerate_core::parse::link::{INFINIBAND, LOOPBACK};
-use linerate_core::parse::{sysctl, sysfs};
+use linerate_facts::parse::link::{INFINIBAND, LOOPBACK};
+use linerate_facts::parse::{sysctl, sysfs};
 
 use super::super::few;
 use super::{IPOIB, PortReader, Reader, USB};
@@ -187,7 +187,7 @@ impl Reader<'_> {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::facts::nic::Network;
+    use linerate_facts::nic::Network;
 
     use crate::host::testing::tree;
     use crate::host::{Capture, Live, Replay, network};
@@ -326,7 +326,7 @@ mod tests {
                 "/usb2/2-1/2-1:1.0",
                 "usb:v0BDAp8156d3104",
                 "",
-                Some(linerate_core::units::Rate(480_000_000)),
+                Some(linerate_units::Rate(480_000_000)),
             ),
             ("/usb2/2-1/net-function", "pci:v00008086d00001572", "0000:00:14.0", None),
         ] {

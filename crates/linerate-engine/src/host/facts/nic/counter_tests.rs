@@ -1,7 +1,7 @@
 //! The drivers' counters that are kept, and their meaning. In vmxnet3 the names of counters repeat for each
 //! queue, below a row with the number of the queue.
 
-use linerate_core::facts::nic::counted;
+use linerate_facts::nic::counted;
 
 use super::network;
 use super::tests::{card, counters, driver, only};

@@ -1,6 +1,6 @@
 //! Fragments that this network namespace made and received since boot.
 
-use linerate_core::facts::nic::{Fragments, Nic};
+use linerate_facts::nic::{Fragments, Nic};
 
 use super::super::Reader;
 use crate::host::fragments;

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use linerate_core::facts::nic::{Nic, SHAPERS_MAX};
-use linerate_core::facts::shaping::{Shaper, Shaping};
-use linerate_core::parse::qdisc::{self, Qdisc};
-use linerate_core::parse::{Malformed, shaping};
+use linerate_facts::nic::{Nic, SHAPERS_MAX};
+use linerate_facts::parse::qdisc::{self, Qdisc};
+use linerate_facts::parse::{Malformed, shaping};
+use linerate_facts::shaping::{Shaper, Shaping};
 
 use super::Reader;
 use crate::host::{Query, invalid};
@@ -68,7 +68,7 @@ fn classes_of(port: u32, reply: &[u8]) -> Result<Vec<(u32, Shaper)>, Malformed> 
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::facts::nic::Network;
+    use linerate_facts::nic::Network;
 
     use crate::host::testing::{Fake, htb, link, qdisc, queueing, tbf};
     use crate::host::{Query, Replay, network};

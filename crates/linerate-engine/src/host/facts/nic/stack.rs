@@ -2,13 +2,11 @@
 
 use std::net::IpAddr;
 
-use linerate_core::facts::nic::Nic;
-use linerate_core::facts::route::{
-    NETWORKS_MAX, OTHERS_MAX, Other, PORTS_MAX, Sibling, shares_network,
-};
-use linerate_core::parse::address::{self, Address};
-use linerate_core::parse::ethtool;
-use linerate_core::parse::link::{ETHERNET, LOOPBACK, Link};
+use linerate_facts::nic::Nic;
+use linerate_facts::parse::address::{self, Address};
+use linerate_facts::parse::ethtool;
+use linerate_facts::parse::link::{ETHERNET, LOOPBACK, Link};
+use linerate_facts::route::{NETWORKS_MAX, OTHERS_MAX, Other, PORTS_MAX, Sibling, shares_network};
 
 use super::{HINT, PortReader, Reader, WHAT, basic, stack};
 use crate::host::{Ethtool, Query, gap, invalid};

@@ -1,6 +1,6 @@
-use linerate_core::facts::nic::{Network, Nic, Setting};
-use linerate_core::facts::{Inventory, odd};
-use linerate_core::units::Rate;
+use linerate_facts::nic::{Network, Nic, Setting};
+use linerate_facts::{Inventory, odd};
+use linerate_units::Rate;
 use proptest::prelude::*;
 use rustix::io::Errno;
 

@@ -1,8 +1,8 @@
 //! Tunnels: their headers, and the ports that carry them.
 
-use linerate_core::facts::nic::Nic;
-use linerate_core::parse::link::Link;
-use linerate_core::parse::tunnel::Ends;
+use linerate_facts::nic::Nic;
+use linerate_facts::parse::link::Link;
+use linerate_facts::parse::tunnel::Ends;
 
 use super::super::Reader;
 use crate::host::sources::route_toward;
@@ -60,7 +60,7 @@ impl Reader<'_> {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::facts::nic::{Network, Nic};
+    use linerate_facts::nic::{Network, Nic};
 
     use crate::host::testing::{Fake, attr, link, msg};
     use crate::host::{Captured, Query, Replay, Toward, network};

@@ -9,7 +9,7 @@ use std::net::TcpStream;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use linerate_core::parse::run::Mark;
+use linerate_facts::parse::run::Mark;
 use linerate_sys::socket;
 
 use super::asker::PATIENCE;

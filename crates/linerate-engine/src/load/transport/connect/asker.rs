@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
-use linerate_core::parse::run::Mark;
+use linerate_facts::parse::run::Mark;
 use linerate_sys::{clock, socket};
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, SocketType, connect, ipproto, socket_with};

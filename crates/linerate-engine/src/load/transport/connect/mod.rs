@@ -9,11 +9,11 @@ mod answerer;
 mod asker;
 mod meeting;
 
-use linerate_core::facts::HostFacts;
-use linerate_core::path::Side;
-use linerate_core::plan::{Pattern, SetPlan};
-use linerate_core::record::SetEnd;
-use linerate_core::transport::{self, TransportInfo};
+use linerate_facts::HostFacts;
+use linerate_plan::path::Side;
+use linerate_plan::transport::{self, TransportInfo};
+use linerate_plan::{Pattern, SetPlan};
+use linerate_record::SetEnd;
 
 use self::answerer::ConnectAnswerer;
 use self::asker::ConnectAsker;
@@ -115,9 +115,9 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use linerate_core::path::Direction;
-    use linerate_core::plan::Knobs;
-    use linerate_core::units::{Bytes, Nanos};
+    use linerate_plan::Knobs;
+    use linerate_plan::path::Direction;
+    use linerate_units::{Bytes, Nanos};
     use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
 
     use super::super::possible;

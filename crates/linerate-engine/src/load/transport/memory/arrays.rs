@@ -3,11 +3,11 @@
 use std::hint::black_box;
 use std::ops::Range;
 
-use linerate_core::facts::Gap;
-use linerate_core::plan::Access;
-use linerate_core::units::Bytes;
+use linerate_facts::Gap;
+use linerate_plan::Access;
 use linerate_sys::array::{Array, read};
 use linerate_sys::clock;
+use linerate_units::Bytes;
 
 use super::Place;
 use crate::load::pattern::operations::Target;

@@ -6,10 +6,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use linerate_core::facts::Gap;
-use linerate_core::units::Bytes;
+use linerate_facts::Gap;
 use linerate_sys::chain::Chain;
 use linerate_sys::clock;
+use linerate_units::Bytes;
 
 use super::Place;
 use crate::load::times::Times;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use linerate_core::facts::Gap;
-use linerate_core::record::Table;
+use linerate_facts::Gap;
+use linerate_record::Table;
 
 use crate::host::Machine;
 use crate::load::{LoadError, Probe};

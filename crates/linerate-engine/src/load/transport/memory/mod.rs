@@ -12,15 +12,15 @@ mod size;
 
 use std::io;
 
-use linerate_core::facts::{Gap, HostFacts};
-use linerate_core::path::Side;
-use linerate_core::plan::{Access, Knobs, Pattern, SetPlan};
-use linerate_core::record::SetEnd;
-use linerate_core::transport::{self, MEMORY_NODE, TransportInfo};
-use linerate_core::units::Bytes;
-use linerate_core::wire::limits::THREADS_MAX;
+use linerate_facts::{Gap, HostFacts};
+use linerate_plan::path::Side;
+use linerate_plan::transport::{self, MEMORY_NODE, TransportInfo};
+use linerate_plan::{Access, Knobs, Pattern, SetPlan};
+use linerate_record::SetEnd;
+use linerate_record::wire::limits::THREADS_MAX;
 use linerate_sys::array::{self, Array};
 use linerate_sys::thread;
+use linerate_units::Bytes;
 
 use self::arrays::Arrays;
 use self::chase::Chase;
@@ -233,9 +233,9 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use linerate_core::plan::Handover;
-    use linerate_core::transport::{Options, Setting};
-    use linerate_core::units::Nanos;
+    use linerate_plan::Handover;
+    use linerate_plan::transport::{Options, Setting};
+    use linerate_units::Nanos;
 
     use super::super::{NoLines, possible};
     use super::*;

@@ -1,9 +1,9 @@
 //! The choice of the size of arrays.
 
-use linerate_core::facts::Gap;
-use linerate_core::model::CACHES;
-use linerate_core::plan::{Knobs, Pattern, SetPlan};
-use linerate_core::units::Bytes;
+use linerate_facts::Gap;
+use linerate_judge::model::CACHES;
+use linerate_plan::{Knobs, Pattern, SetPlan};
+use linerate_units::Bytes;
 
 use super::{arrays_of, refused};
 use crate::host::Room;
@@ -157,7 +157,7 @@ pub fn sizes(room: &Room, pattern: Pattern, threads: u32) -> [u64; 2] {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::plan::Access;
+    use linerate_plan::Access;
     use proptest::prelude::*;
 
     use super::*;
@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn sizes_that_no_host_has_are_refused_on_both_sides_of_each_limit() {
-        let loads = Pattern::PingPong { size: Bytes(8), interval: linerate_core::units::Nanos(0) };
+        let loads = Pattern::PingPong { size: Bytes(8), interval: linerate_units::Nanos(0) };
         let [copy, read] =
             [Access::Copy, Access::Read].map(|access| Pattern::Operations { access });
         for (pattern, size, good) in [
@@ -298,7 +298,7 @@ mod tests {
             cache in 0_u64..1 << 40, free in 1_u64 << 20..1 << 44, threads in 1_u32..4,
         ) {
             let [least, most] = sizes(&room(Some(cache), free), plan(Access::Copy, 0, 1).pattern, threads);
-            let all: u64 = linerate_core::sweep::Swept::sizes(&Knobs::default(), [least, most])
+            let all: u64 = linerate_plan::sweep::Swept::sizes(&Knobs::default(), [least, most])
                 .iter()
                 .map(|knobs| knobs.write_size.0 * 2 * u64::from(threads))
                 .sum();

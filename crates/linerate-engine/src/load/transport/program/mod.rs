@@ -17,12 +17,12 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use linerate_core::facts::HostFacts;
-use linerate_core::path::Side;
-use linerate_core::plan::{Pattern, SetPlan};
-use linerate_core::record::SetEnd;
-use linerate_core::transport::{self, PRELOAD, TransportInfo};
-use linerate_core::units::Bytes;
+use linerate_facts::HostFacts;
+use linerate_plan::path::Side;
+use linerate_plan::transport::{self, PRELOAD, TransportInfo};
+use linerate_plan::{Pattern, SetPlan};
+use linerate_record::SetEnd;
+use linerate_units::Bytes;
 use rustix::net::{SocketAddrAny, getpeername, getsockname};
 
 use self::body::Quit;
@@ -292,9 +292,9 @@ fn address(
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::path::Direction;
-    use linerate_core::plan::Knobs;
-    use linerate_core::units::Nanos;
+    use linerate_plan::Knobs;
+    use linerate_plan::path::Direction;
+    use linerate_units::Nanos;
 
     use super::*;
 

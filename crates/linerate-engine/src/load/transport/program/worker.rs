@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use linerate_core::facts::Gap;
+use linerate_facts::Gap;
 
 use super::body::{GO, STOP};
 use super::handle::Handle;

@@ -2,10 +2,8 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-use linerate_core::facts::infiniband::{
-    Gid, IbDevice, IbPort, Infiniband, Layer, LinkState, NodeType,
-};
-use linerate_core::transport::rdma::Addressing;
+use linerate_facts::infiniband::{Gid, IbDevice, IbPort, Infiniband, Layer, LinkState, NodeType};
+use linerate_plan::transport::rdma::Addressing;
 
 /// A port, with the address that packets carry.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -237,7 +235,7 @@ fn is(gid: &Gid, address: IpAddr) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::facts::infiniband::Ipoib;
+    use linerate_facts::infiniband::Ipoib;
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! What each end of a queue pair tells the other one before they are connected.
 
-use linerate_core::transport::rdma::Addressing;
+use linerate_plan::transport::rdma::Addressing;
 use linerate_sys::ibverbs::Remote;
 
 /// Size of a hello in bytes.

@@ -6,12 +6,12 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use linerate_core::facts::infiniband::Infiniband;
-use linerate_core::facts::rdma::RdmaEnd;
-use linerate_core::parse::sysctl;
-use linerate_core::path::Side;
-use linerate_core::plan::SetPlan;
-use linerate_core::transport::rdma::{
+use linerate_facts::infiniband::Infiniband;
+use linerate_facts::parse::sysctl;
+use linerate_facts::rdma::RdmaEnd;
+use linerate_plan::SetPlan;
+use linerate_plan::path::Side;
+use linerate_plan::transport::rdma::{
     ACK_TIMEOUT, Addressing, DEVICE, FAR_DEVICE, GID_INDEX, MTU, Operation, READS, READS_DEFAULT,
     RNR_TIMER, SERVICE_LEVEL, Service, TRAFFIC_CLASS,
 };
@@ -446,10 +446,10 @@ mod tests {
     use std::io::Write;
     use std::os::unix::net::UnixStream;
 
-    use linerate_core::path::Direction;
-    use linerate_core::plan::{Knobs, Pattern};
-    use linerate_core::transport::Setting;
-    use linerate_core::transport::rdma::Addressing;
+    use linerate_plan::path::Direction;
+    use linerate_plan::transport::Setting;
+    use linerate_plan::transport::rdma::Addressing;
+    use linerate_plan::{Knobs, Pattern};
     use linerate_sys::ibverbs::Remote;
 
     use super::*;

@@ -17,17 +17,17 @@ mod shape;
 mod trips;
 mod witness;
 
-use linerate_core::facts::HostFacts;
-use linerate_core::path::Side;
-use linerate_core::plan::{Pattern, SetPlan};
-use linerate_core::record::SetEnd;
-use linerate_core::transport::rdma::{
+use linerate_facts::HostFacts;
+use linerate_plan::path::Side;
+use linerate_plan::transport::rdma::{
     DEPTH, INLINE, MTU, Operation, POST_LIST, QUEUE_PAIRS, Service,
 };
-use linerate_core::transport::{self, TransportInfo};
-use linerate_core::units::Bytes;
-use linerate_core::wire::limits::{OPERATION_MAX, THREADS_MAX};
+use linerate_plan::transport::{self, TransportInfo};
+use linerate_plan::{Pattern, SetPlan};
+use linerate_record::SetEnd;
+use linerate_record::wire::limits::{OPERATION_MAX, THREADS_MAX};
 use linerate_sys::ibverbs::{Request, Verb};
+use linerate_units::Bytes;
 
 use self::pair::Pair;
 use self::receiver::Receiver;
@@ -243,10 +243,10 @@ fn by(
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::path::Direction;
-    use linerate_core::plan::Knobs;
-    use linerate_core::transport::Setting;
-    use linerate_core::units::Nanos;
+    use linerate_plan::Knobs;
+    use linerate_plan::path::Direction;
+    use linerate_plan::transport::Setting;
+    use linerate_units::Nanos;
 
     use super::*;
 

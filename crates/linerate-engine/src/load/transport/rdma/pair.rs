@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use linerate_core::facts::rdma::RdmaEnd;
-use linerate_core::parse::run::Mark;
+use linerate_facts::parse::run::Mark;
+use linerate_facts::rdma::RdmaEnd;
 use linerate_sys::clock;
 use linerate_sys::ibverbs::{Completion, Endpoint, Queue, Refused, Request, Status};
 

@@ -1,9 +1,9 @@
 //! Why a request failed: what can be checked at this end.
 
-use linerate_core::ceiling::roce;
-use linerate_core::facts::infiniband::{Layer, LinkState};
-use linerate_core::facts::rdma::RdmaEnd;
-use linerate_core::parse::{infiniband, sysctl};
+use linerate_ceiling::roce;
+use linerate_facts::infiniband::{Layer, LinkState};
+use linerate_facts::parse::{infiniband, sysctl};
+use linerate_facts::rdma::RdmaEnd;
 use linerate_sys::ibverbs::Status;
 
 use crate::host::{Live, Machine};
@@ -80,7 +80,7 @@ fn unanswered(end: &RdmaEnd, found: Found) -> String {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::facts::rdma::Netdev;
+    use linerate_facts::rdma::Netdev;
 
     use super::*;
 

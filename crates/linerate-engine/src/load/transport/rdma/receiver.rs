@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use linerate_core::parse::run::Mark;
-use linerate_core::transport::rdma::Service;
+use linerate_facts::parse::run::Mark;
+use linerate_plan::transport::rdma::Service;
 use linerate_sys::clock;
 use linerate_sys::ibverbs::Queue;
 

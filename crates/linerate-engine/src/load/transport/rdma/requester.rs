@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use linerate_core::parse::run::{Mark, RUN_MAX};
-use linerate_core::transport::rdma::Operation;
+use linerate_facts::parse::run::{Mark, RUN_MAX};
+use linerate_plan::transport::rdma::Operation;
 use linerate_sys::clock;
 use linerate_sys::ibverbs::{Queue, Request};
 

@@ -1,13 +1,13 @@
 //! The numbers of a load: sizes, depths, and where its bytes lie in memory.
 
-use linerate_core::plan::{Pattern, SetPlan};
-use linerate_core::transport::OptionInfo;
-use linerate_core::transport::rdma::{
+use linerate_plan::transport::OptionInfo;
+use linerate_plan::transport::rdma::{
     DEPTH, DEPTH_DEFAULT, EVENTS, INLINE, INLINE_DEFAULT, Operation, POST_LIST, POST_SEND,
     QUEUE_PAIRS, RECEIVES, SIGNAL_EVERY, Service, VERIFY,
 };
-use linerate_core::units::Bytes;
+use linerate_plan::{Pattern, SetPlan};
 use linerate_sys::ibverbs::DATAGRAM;
+use linerate_units::Bytes;
 
 /// Payload of a request if the plan leaves it open, as perftest's.
 pub(super) const SIZE: u32 = 64 << 10;
@@ -179,11 +179,11 @@ impl Shape {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::path::Direction;
-    use linerate_core::plan::Knobs;
-    use linerate_core::transport::Setting;
-    use linerate_core::transport::rdma::{OPERATION, SERVICE};
-    use linerate_core::units::{Bytes, Nanos};
+    use linerate_plan::Knobs;
+    use linerate_plan::path::Direction;
+    use linerate_plan::transport::Setting;
+    use linerate_plan::transport::rdma::{OPERATION, SERVICE};
+    use linerate_units::{Bytes, Nanos};
 
     use super::*;
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use linerate_core::parse::run::Mark;
-use linerate_core::transport::rdma::Operation;
+use linerate_facts::parse::run::Mark;
+use linerate_plan::transport::rdma::Operation;
 
 use super::abort::Abort;
 use super::pair::Pair;

@@ -13,14 +13,14 @@ mod stream;
 mod tests;
 mod trips;
 
-use linerate_core::facts::{Gap, HostFacts};
-use linerate_core::path::Side;
-use linerate_core::plan::{Pattern, SetPlan};
-use linerate_core::record::SetEnd;
-use linerate_core::transport::{self, TransportInfo};
-use linerate_core::units::Bytes;
-use linerate_core::wire::limits::THREADS_MAX;
+use linerate_facts::{Gap, HostFacts};
+use linerate_plan::path::Side;
+use linerate_plan::transport::{self, TransportInfo};
+use linerate_plan::{Pattern, SetPlan};
+use linerate_record::SetEnd;
+use linerate_record::wire::limits::THREADS_MAX;
 use linerate_sys::memfd::{SharedBytes, SharedMemory};
+use linerate_units::Bytes;
 
 use self::meeting::{PATIENCE, Wait};
 use self::pipe::{Reader, Writer};

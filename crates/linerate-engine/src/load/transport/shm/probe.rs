@@ -1,7 +1,7 @@
 //! Access of other threads to a stream while its own worker uses it.
 
-use linerate_core::facts::Gap;
-use linerate_core::record::Table;
+use linerate_facts::Gap;
+use linerate_record::Table;
 
 use super::region::Region;
 use crate::host::Machine;

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicU32, AtomicU64, fence};
 use std::time::Duration;
 
-use linerate_core::path::Side;
+use linerate_plan::path::Side;
 use linerate_sys::memfd::{SharedBytes, SharedMemory, Words};
 use rustix::event::Timespec;
 use rustix::thread::futex;

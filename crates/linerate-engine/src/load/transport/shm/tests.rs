@@ -9,12 +9,12 @@ use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::thread;
 use std::time::Duration;
 
-use linerate_core::path::{Direction, Side};
-use linerate_core::plan::{Knobs, Pattern, Purpose, SetPlan, StepPlan};
-use linerate_core::record::EndReadings;
-use linerate_core::transport::{self, Setting};
-use linerate_core::units::{Bytes, Nanos};
+use linerate_plan::path::{Direction, Side};
+use linerate_plan::transport::{self, Setting};
+use linerate_plan::{Knobs, Pattern, Purpose, SetPlan, StepPlan};
+use linerate_record::EndReadings;
 use linerate_sys::memfd::{SharedBytes, SharedMemory};
+use linerate_units::{Bytes, Nanos};
 use proptest::prelude::*;
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with,

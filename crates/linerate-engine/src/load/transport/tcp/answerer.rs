@@ -1,6 +1,6 @@
 //! The far end of messages over a connection: answers each message with its own bytes.
 
-use linerate_core::parse::run::Mark;
+use linerate_facts::parse::run::Mark;
 
 use super::asker::receive;
 use super::probe::SocketProbe;

@@ -4,8 +4,8 @@
 
 use std::time::Duration;
 
-use linerate_core::parse::run::{Mark, RUN_MAX};
-use linerate_core::plan::Knobs;
+use linerate_facts::parse::run::{Mark, RUN_MAX};
+use linerate_plan::Knobs;
 
 use super::probe::SocketProbe;
 use crate::load::pages::Pages;

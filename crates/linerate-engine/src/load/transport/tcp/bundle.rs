@@ -5,8 +5,8 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use linerate_core::plan::{Handover, Knobs};
-use linerate_core::wire::samples::read_every;
+use linerate_plan::{Handover, Knobs};
+use linerate_record::wire::samples::read_every;
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 

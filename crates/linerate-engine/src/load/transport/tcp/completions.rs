@@ -2,12 +2,12 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use linerate_core::facts::Gap;
-use linerate_core::metric::{
+use linerate_facts::Gap;
+use linerate_facts::metric::{
     Metric, ZEROCOPY_COMPLETIONS, ZEROCOPY_COPIED, ZEROCOPY_REFUSED, ZEROCOPY_SENDS,
 };
-use linerate_core::parse::zerocopy::{ROOM, completions};
-use linerate_core::plan::Handover;
+use linerate_facts::parse::zerocopy::{ROOM, completions};
+use linerate_plan::Handover;
 use linerate_sys::zerocopy::notice;
 
 use crate::load::transport::line::Line;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use linerate_core::parse::run::Mark;
-use linerate_core::plan::Knobs;
+use linerate_facts::parse::run::Mark;
+use linerate_plan::Knobs;
 use linerate_sys::socket;
 use rustix::event::epoll;
 

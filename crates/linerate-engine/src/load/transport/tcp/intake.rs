@@ -1,7 +1,7 @@
 //! The ways in which a receiver gets payload from the kernel.
 
-use linerate_core::parse::run::Mark;
-use linerate_core::plan::Receive;
+use linerate_facts::parse::run::Mark;
+use linerate_plan::Receive;
 use linerate_sys::uring::Receiver;
 
 use crate::load::LoadError;

@@ -15,13 +15,13 @@ mod receiver;
 mod sender;
 mod uring;
 
-use linerate_core::facts::{Gap, HostFacts};
-use linerate_core::path::Side;
-use linerate_core::plan::{Handover, Knobs, Pattern, SetPlan};
-use linerate_core::record::SetEnd;
-use linerate_core::transport::{self, PatternKind, TransportInfo};
-use linerate_core::wire::limits::THREADS_MAX;
-use linerate_core::wire::samples::read_of;
+use linerate_facts::{Gap, HostFacts};
+use linerate_plan::path::Side;
+use linerate_plan::transport::{self, PatternKind, TransportInfo};
+use linerate_plan::{Handover, Knobs, Pattern, SetPlan};
+use linerate_record::SetEnd;
+use linerate_record::wire::limits::THREADS_MAX;
+use linerate_record::wire::samples::read_of;
 use linerate_sys::thread;
 
 use self::answerer::TcpAnswerer;
@@ -254,9 +254,9 @@ fn check(facts: &HostFacts, knobs: &Knobs) -> Vec<Gap> {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::path::Direction;
-    use linerate_core::plan::ExtraWork;
-    use linerate_core::units::{Bytes, Nanos};
+    use linerate_plan::ExtraWork;
+    use linerate_plan::path::Direction;
+    use linerate_units::{Bytes, Nanos};
 
     use super::super::possible;
     use super::*;

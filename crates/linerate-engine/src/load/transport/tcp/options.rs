@@ -3,10 +3,10 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-use linerate_core::facts::Gap;
-use linerate_core::path::Side;
-use linerate_core::plan::{Handover, Pattern, SetPlan};
-use linerate_core::record::SetEnd;
+use linerate_facts::Gap;
+use linerate_plan::path::Side;
+use linerate_plan::{Handover, Pattern, SetPlan};
+use linerate_record::SetEnd;
 use linerate_sys::{socket, zerocopy};
 
 use crate::load::transport::{marked, refused};
@@ -149,10 +149,10 @@ pub(super) fn congestion_gap(name: &str, why: &str) -> Gap {
 mod tests {
     use std::net::{TcpListener, TcpStream};
 
-    use linerate_core::path::Direction;
-    use linerate_core::plan::Knobs;
-    use linerate_core::transport::Setting;
-    use linerate_core::units::{Bytes, Rate};
+    use linerate_plan::Knobs;
+    use linerate_plan::path::Direction;
+    use linerate_plan::transport::Setting;
+    use linerate_units::{Bytes, Rate};
 
     use super::*;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use linerate_core::parse::run::{Mark, RUN_MAX};
+use linerate_facts::parse::run::{Mark, RUN_MAX};
 
 use super::bundle::{BundledStream, Turn};
 use super::outlet::Outlet;

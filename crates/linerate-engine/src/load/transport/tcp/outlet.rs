@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use linerate_core::plan::Handover;
+use linerate_plan::Handover;
 use linerate_sys::zerocopy::{self, Memory};
 use rustix::fs::{MemfdFlags, memfd_create, sendfile};
 use rustix::io::Errno;

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use linerate_core::facts::Gap;
-use linerate_core::metric::{Metric, SOCKET_CPU, SOCKET_UNREAD, ZEROCOPY_SENDS};
-use linerate_core::parse::{mem_info, tcp_info};
-use linerate_core::record::Table;
+use linerate_facts::Gap;
+use linerate_facts::metric::{Metric, SOCKET_CPU, SOCKET_UNREAD, ZEROCOPY_SENDS};
+use linerate_facts::parse::{mem_info, tcp_info};
+use linerate_record::Table;
 use linerate_sys::socket;
 
 use super::completions::Completions;
@@ -111,7 +111,7 @@ impl Probe for SocketProbe {
 mod tests {
     use std::net::UdpSocket;
 
-    use linerate_core::metric::{SOCKET_RCVBUF, TCP_RCV_WND, TCP_RTT, TCP_SND_WND};
+    use linerate_facts::metric::{SOCKET_RCVBUF, TCP_RCV_WND, TCP_RTT, TCP_SND_WND};
 
     use super::*;
     use crate::host::{Answer, Captured, Replay};

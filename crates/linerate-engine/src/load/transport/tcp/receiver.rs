@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use linerate_core::plan::{Handover, Knobs, Receive};
+use linerate_plan::{Handover, Knobs, Receive};
 use linerate_sys::uring;
 
 use super::bundle::BundledStream;

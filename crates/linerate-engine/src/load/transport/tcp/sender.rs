@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use linerate_core::plan::Handover;
+use linerate_plan::Handover;
 
 use super::bundle::BundledStream;
 use super::outflow::Outflow;

@@ -4,9 +4,9 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use linerate_core::facts::Gap;
-use linerate_core::path::Side;
-use linerate_core::plan::{Handover, Pattern, Receive, SetPlan};
+use linerate_facts::Gap;
+use linerate_plan::path::Side;
+use linerate_plan::{Handover, Pattern, Receive, SetPlan};
 use linerate_sys::uring::{self, SendCompletions, Sender};
 use linerate_sys::zerocopy::Memory;
 use rustix::io::Errno;

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use linerate_core::parse::datagram::{DATAGRAM_MAX, HEADER_LEN, Header, Kind};
-use linerate_core::stats::Arrivals;
+use linerate_facts::parse::datagram::{DATAGRAM_MAX, HEADER_LEN, Header, Kind};
 use linerate_sys::clock;
+use linerate_units::stats::Arrivals;
 
 use super::farewell::{QUIET_NANOS, REPEAT};
 use super::line::Line;

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use linerate_core::parse::datagram::{DATAGRAM_MAX, HEADER_LEN, Kind, datagrams};
-use linerate_core::plan::{Pattern, SetPlan};
-use linerate_core::stats::Arrivals;
+use linerate_facts::parse::datagram::{DATAGRAM_MAX, HEADER_LEN, Kind, datagrams};
+use linerate_plan::{Pattern, SetPlan};
+use linerate_units::stats::Arrivals;
 
 use super::farewell::{Farewell, REPEAT};
 use super::line::{Line, Sent};
@@ -164,8 +164,8 @@ impl Asker for UdpAsker {
 
 #[cfg(test)]
 mod tests {
-    use linerate_core::plan::Knobs;
-    use linerate_core::units::{Bytes, Nanos};
+    use linerate_plan::Knobs;
+    use linerate_units::{Bytes, Nanos};
 
     use super::*;
 

@@ -6,11 +6,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use linerate_core::facts::Gap;
-use linerate_core::iperf3::{DATAGRAM_MAX, DATAGRAM_MIN, Header, Intake, Width};
-use linerate_core::path::{Direction, Side};
-use linerate_core::plan::SetPlan;
-use linerate_core::record::SetEnd;
+use linerate_facts::Gap;
+use linerate_plan::SetPlan;
+use linerate_plan::path::{Direction, Side};
+use linerate_record::SetEnd;
+use linerate_record::iperf3::{DATAGRAM_MAX, DATAGRAM_MIN, Header, Intake, Width};
 use linerate_sys::clock;
 use linerate_sys::datagram::{self, Inbox};
 

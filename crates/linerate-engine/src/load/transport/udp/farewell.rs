@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use linerate_core::parse::datagram::{Header, Kind, datagrams};
+use linerate_facts::parse::datagram::{Header, Kind, datagrams};
 use linerate_sys::clock;
 
 use super::line::Line;

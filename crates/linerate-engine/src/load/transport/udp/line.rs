@@ -5,8 +5,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use linerate_core::parse::control::{STAMP_ROOM, stamp};
-use linerate_core::parse::datagram::{HEADER_LEN, Header, Kind};
+use linerate_facts::parse::control::{STAMP_ROOM, stamp};
+use linerate_facts::parse::datagram::{HEADER_LEN, Header, Kind};
 use linerate_sys::{clock, datagram, socket};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;

@@ -2,7 +2,7 @@
 //!
 //! Goodput is the UDP payload that the receiving program read, over the receiver's clock; each datagram counts
 //! once. The bytes sent do not matter, since datagrams get lost. The payload includes the header that
-//! identifies datagrams ([`linerate_core::parse::datagram`]), as in other tools.
+//! identifies datagrams ([`linerate_facts::parse::datagram`]), as in other tools.
 
 mod answerer;
 mod asker;
@@ -14,15 +14,15 @@ mod probe;
 mod receiver;
 mod sender;
 
-use linerate_core::facts::{Gap, HostFacts};
-use linerate_core::parse::datagram::{DATAGRAM_MAX, HEADER_LEN};
-use linerate_core::path::Side;
-use linerate_core::plan::{Handover, Knobs, Pattern, Receive, SetPlan};
-use linerate_core::record::SetEnd;
-use linerate_core::stats::Arrivals;
-use linerate_core::transport::{self, TransportInfo};
-use linerate_core::units::Bytes;
+use linerate_facts::parse::datagram::{DATAGRAM_MAX, HEADER_LEN};
+use linerate_facts::{Gap, HostFacts};
+use linerate_plan::path::Side;
+use linerate_plan::transport::{self, TransportInfo};
+use linerate_plan::{Handover, Knobs, Pattern, Receive, SetPlan};
+use linerate_record::SetEnd;
 use linerate_sys::{datagram, socket};
+use linerate_units::Bytes;
+use linerate_units::stats::Arrivals;
 
 use self::answerer::UdpAnswerer;
 use self::asker::UdpAsker;
@@ -256,8 +256,8 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use linerate_core::path::Direction;
-    use linerate_core::units::{Nanos, Rate};
+    use linerate_plan::path::Direction;
+    use linerate_units::{Nanos, Rate};
 
     use std::os::fd::OwnedFd;
 

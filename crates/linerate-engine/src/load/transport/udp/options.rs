@@ -2,9 +2,9 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 
-use linerate_core::facts::Gap;
-use linerate_core::parse::datagram::DATAGRAM_MAX;
-use linerate_core::plan::Knobs;
+use linerate_facts::Gap;
+use linerate_facts::parse::datagram::DATAGRAM_MAX;
+use linerate_plan::Knobs;
 use linerate_sys::socket;
 
 use crate::load::transport::{marked, refused};

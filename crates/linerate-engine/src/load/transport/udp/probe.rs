@@ -2,16 +2,16 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-use linerate_core::facts::Gap;
-use linerate_core::metric::{
+use linerate_facts::Gap;
+use linerate_facts::metric::{
     Metric, SOCKET_DROPS, UDP_DATAGRAMS, UDP_DROPS, UDP_DUPLICATED, UDP_ERRORS, UDP_JITTER,
     UDP_LATE, UDP_LOST, UDP_MESSAGES, UDP_REFUSED, UDP_REORDERED, UDP_STRAY,
 };
-use linerate_core::parse::mem_info;
-use linerate_core::record::Table;
-use linerate_core::stats::Arrivals;
+use linerate_facts::parse::mem_info;
+use linerate_record::Table;
 use linerate_sys::datagram::BATCH;
 use linerate_sys::socket;
+use linerate_units::stats::Arrivals;
 
 use super::line::Line;
 use crate::host::{Machine, SocketAsk, SocketQuery};

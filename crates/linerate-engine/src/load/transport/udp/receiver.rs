@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use linerate_core::parse::datagram::{Header, Kind, Stray, datagrams};
-use linerate_core::stats::Arrivals;
+use linerate_facts::parse::datagram::{Header, Kind, Stray, datagrams};
 use linerate_sys::clock;
 use linerate_sys::datagram::Inbox;
+use linerate_units::stats::Arrivals;
 
 use super::farewell::{QUIET_NANOS, REPEAT};
 use super::line::Line;

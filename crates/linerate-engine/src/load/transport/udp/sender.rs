@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use linerate_core::parse::datagram::{DATAGRAM_MAX, HEADER_LEN, Kind, NUMBER_AT};
+use linerate_facts::parse::datagram::{DATAGRAM_MAX, HEADER_LEN, Kind, NUMBER_AT};
 use linerate_sys::{clock, datagram, thread};
 
 use super::bare::Stamp;

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use linerate_core::facts::crossing::shows_tunnel;
-use linerate_core::facts::pci::{Device, Iommu, Link, Payload, PortKind};
+use linerate_facts::crossing::shows_tunnel;
+use linerate_facts::pci::{Device, Iommu, Link, Payload, PortKind};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 

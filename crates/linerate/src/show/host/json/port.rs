@@ -3,14 +3,14 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use linerate_core::facts::Inventory;
-use linerate_core::facts::irq::Irq;
-use linerate_core::facts::nic::{
+use linerate_facts::Inventory;
+use linerate_facts::irq::Irq;
+use linerate_facts::nic::{
     Bond, Channels, Coalesce, Counter, Direction, Duplex, Fec, LinkModes, Nic, Offloads, Pause,
     PortErrors, Queue, Rings, Rss, Tunnel, counted,
 };
-use linerate_core::facts::shaping::Shaper;
-use linerate_core::facts::usb::Hub;
+use linerate_facts::shaping::Shaper;
+use linerate_facts::usb::Hub;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 

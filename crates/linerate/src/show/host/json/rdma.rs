@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use linerate_core::facts::board;
-use linerate_core::facts::infiniband::{
+use linerate_facts::board;
+use linerate_facts::infiniband::{
     Gid, Guid, IbDevice, IbPort, Layer, LinkState, PhysicalState, VirtualOf,
 };
 use schemars::JsonSchema;

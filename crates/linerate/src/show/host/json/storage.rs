@@ -1,6 +1,6 @@
 //! Disks, devices made of them, and file systems.
 
-use linerate_core::facts::block::{BlockDevice, FileSystem, Layer, Path, Storage};
+use linerate_facts::block::{BlockDevice, FileSystem, Layer, Path, Storage};
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -1,7 +1,7 @@
 //! What times by size say about the hardware, for programs.
 
-use linerate_core::case::{Case, SizeSeries};
-use linerate_core::ceiling::fingerprint::{fit, timer};
+use linerate_ceiling::fingerprint::{fit, timer};
+use linerate_explain::case::{Case, SizeSeries};
 use schemars::JsonSchema;
 use serde::Serialize;
 

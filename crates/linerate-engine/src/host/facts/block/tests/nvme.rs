@@ -1,7 +1,7 @@
 //! NVMe disks with one way and with several, as kernels old and new show them.
 
-use linerate_core::facts::block::{Path, Storage};
-use linerate_core::facts::{Inventory, odd};
+use linerate_facts::block::{Path, Storage};
+use linerate_facts::{Inventory, odd};
 
 use super::{QUEUE, ROOT, host, of, tree, whats};
 

@@ -5,7 +5,7 @@ mod way;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use linerate_core::parse::run::Mark;
+use linerate_facts::parse::run::Mark;
 use linerate_sys::clock;
 
 use super::abort::Abort;

@@ -1,0 +1,258 @@
+//! Rules about claims.
+
+use super::super::{Best, Claim, Explained, Kind, Said, Table};
+use super::direction::network;
+use super::{Remark, Stands, rate};
+use linerate_ceiling::Relation;
+use linerate_plan::path::Direction;
+use linerate_record::reported::{Carrier, Measured, Trip};
+use linerate_units::{Bytes, Nanos, Rate};
+
+/// How many times the rate of TCP files must move at before TCP is excluded.
+const BEYOND_TCP: f64 = 1.3;
+
+/// How many times the claimed capacity a rate must be to contradict it: both are rounded.
+const ABOVE_CEILING: f64 = 1.02;
+
+/// How many times the time before a change the time after it must be to be longer: runs differ a little.
+const LONGER: f64 = 1.05;
+
+/// Tables that are named beside a time of another kind.
+const FEW: usize = 5;
+
+pub(super) fn headline(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+    let claims = explained.material.claims.iter();
+    let remark = |claim: &Claim| {
+        let found = match claim.said {
+            Said::Reaches(claimed) => reaches(explained, &claim.text, claimed.0 as f64, id),
+            Said::Within(time) => within(explained, &claim.text, time, id),
+            Said::Ceiling(claimed) => ceiling(explained, &claim.text, claimed.0 as f64, id),
+            Said::Before(..) | Said::Rdma => return None,
+        };
+        Some(found.unwrap_or_else(|| alone(&claim.text, id)))
+    };
+    claims.filter_map(remark).collect()
+}
+
+/// A claim that stands beside nothing.
+fn alone(claim: &str, id: &'static str) -> Remark {
+    let what = format!("no figure that was read can be held against `{claim}`");
+    Remark::new(id, Stands::Doubt, what)
+}
+
+fn ceiling(
+    explained: &Explained<'_>,
+    claim: &str,
+    claimed: f64,
+    id: &'static str,
+) -> Option<Remark> {
+    let best = Best::of(explained.material)?;
+    let words = format!("{} ({})", rate(best.rate), best.file);
+    Some(if best.rate > claimed * ABOVE_CEILING {
+        let what = format!("a figure is above `{claim}`: {words}");
+        Remark::new(id, Stands::Doubt, what)
+    } else {
+        let share = best.rate / claimed.max(1.0) * 100.0;
+        let what = format!("the best figure is {share:.0} % of `{claim}`: {words}");
+        Remark::new(id, Stands::Finding, what)
+    })
+}
+
+fn reaches(
+    explained: &Explained<'_>,
+    claim: &str,
+    claimed: f64,
+    id: &'static str,
+) -> Option<Remark> {
+    let best = Best::of(explained.material)?;
+    let words = format!("the best is {} ({})", rate(best.rate), best.file);
+    if let Some(most) = rounded(explained, &best, claimed) {
+        let what = format!(
+            "`{claim}` is more than the hardware as described carries, {most}: {words}, which is rounded or counts \
+             more than payload"
+        );
+        return Some(Remark::new(id, Stands::Doubt, what));
+    }
+    Some(if best.rate >= claimed {
+        Remark::new(id, Stands::Good, format!("`{claim}` holds: {words}"))
+    } else {
+        Remark::new(id, Stands::Doubt, format!("no figure reaches `{claim}`: {words}"))
+    })
+}
+
+/// The ceiling of the hardware, if a figure just above it reaches a claim that no payload can.
+fn rounded(explained: &Explained<'_>, best: &Best, claimed: f64) -> Option<Rate> {
+    let ceiling = explained.material.hardware.goodput()?;
+    let is_near = Relation::to_ceiling(best.rate, ceiling) != Relation::Above;
+    let reaches = best.rate >= claimed && claimed > ceiling.high();
+    (is_near && reaches).then(|| Rate(ceiling.high() as u64))
+}
+
+/// A claimed time that only halves of round trips keep is not kept.
+fn within(explained: &Explained<'_>, claim: &str, time: Nanos, id: &'static str) -> Option<Remark> {
+    let least = |of: &dyn Fn(&Table<'_>, Nanos) -> Option<Nanos>| {
+        let tables = explained.tables.iter();
+        let times = tables.filter_map(|t| of(t, t.smallest()?.time()?));
+        times.min()
+    };
+    let whole = least(&|table, time| table.whole(time))?;
+    let half = least(&|table, time| (table.sizes.trip == Trip::Half).then_some(time));
+    Some(match half {
+        _ if whole <= time => Remark::new(
+            id,
+            Stands::Good,
+            format!("`{claim}` holds: the shortest whole round trip is {whole}"),
+        ),
+        Some(half) if half <= time => Remark::new(
+            id,
+            Stands::Doubt,
+            format!(
+                "`{claim}` holds only of halves of round trips: {half}, and {whole} for a whole one"
+            ),
+        ),
+        _ => Remark::new(
+            id,
+            Stands::Doubt,
+            format!("no figure keeps `{claim}`: the shortest whole round trip is {whole}"),
+        ),
+    })
+}
+
+pub(super) fn before(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+    let claims = explained.material.claims.iter();
+    let now = Trips::all(explained);
+    let remark = |claim: &Claim| match claim.said {
+        Said::Before(..) if now.is_empty() => Some(alone(&claim.text, id)),
+        Said::Before(kind, before) => held(&now, kind, before, claim, id),
+        _ => None,
+    };
+    claims.filter_map(remark).collect()
+}
+
+/// Whole round trips of the smallest messages of a table.
+struct Trips<'a> {
+    table: &'a Table<'a>,
+    carrier: Carrier,
+    size: Bytes,
+    time: Nanos,
+}
+
+impl<'a> Trips<'a> {
+    /// Those of each table that names a protocol, and says whether its times are halves.
+    fn all(explained: &'a Explained<'_>) -> Vec<Self> {
+        let of = |table: &'a Table<'_>| {
+            let row = table.smallest()?;
+            Some(Self {
+                table,
+                carrier: table.sizes.carrier?,
+                size: row.size,
+                time: table.whole(row.time()?)?,
+            })
+        };
+        explained.tables.iter().filter_map(of).collect()
+    }
+
+    fn words(&self) -> String {
+        let Self { table, carrier, size, time } = self;
+        format!("{}: {time} through {}, whole round trips of {size}", table.name, carrier.words())
+    }
+}
+
+/// A time from before is held only against whole round trips of its own kind, of which the shortest counts.
+fn held(
+    now: &[Trips<'_>],
+    kind: Option<Kind>,
+    before: Nanos,
+    claim: &Claim,
+    id: &'static str,
+) -> Option<Remark> {
+    let is_alike = |trips: &&Trips<'_>| match kind {
+        Some(Kind::Test(Carrier::Sockets)) => trips.table.is_sockets(),
+        Some(Kind::Test(carrier)) => carrier == trips.carrier,
+        Some(Kind::Application) | None => false,
+    };
+    let Some(best) = now.iter().filter(is_alike).min_by_key(|trips| trips.time) else {
+        return Some(unlike(now, kind, before, claim, id));
+    };
+    (best.time.0 as f64 > before.0 as f64 * LONGER).then(|| {
+        let what = format!(
+            "{}: whole round trips of {} take {}, longer than the {before} before the change",
+            best.table.name, best.size, best.time
+        );
+        Remark::new(id, Stands::Finding, what)
+    })
+}
+
+/// A time from before of another kind than those that were read.
+fn unlike(
+    now: &[Trips<'_>],
+    kind: Option<Kind>,
+    before: Nanos,
+    claim: &Claim,
+    id: &'static str,
+) -> Remark {
+    let what = match kind {
+        None => format!(
+            "`{}` does not say what took {before}: it is not held against the times that were read",
+            claim.text
+        ),
+        Some(Kind::Application) => format!(
+            "the {before} before are of two applications, and no time that was read is: a test program does none of \
+             their work"
+        ),
+        Some(Kind::Test(carrier)) => format!(
+            "the {before} before are through {}, and no time that was read is: they are not of one kind",
+            carrier.words()
+        ),
+    };
+    let mut remark = Remark::new(id, Stands::Doubt, what);
+    remark.evidence = now.iter().take(FEW).map(Trips::words).collect();
+    if kind.is_some() {
+        return remark;
+    }
+    remark.next(
+        "name the kind: tcp, udp, sockets, verbs, messages or application",
+        "linerate import FILE --claim before.KIND.latency=TIME",
+    )
+}
+
+pub(super) fn transport(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+    let claimed = explained.material.claims.iter().any(|c| c.said == Said::Rdma);
+    if !claimed || shows_rdma(explained) {
+        return Vec::new();
+    }
+    let files = Direction::ALL
+        .into_iter()
+        .filter_map(|direction| super::direction::files(explained, direction))
+        .reduce(f64::max);
+    let tcp = Direction::ALL.into_iter().filter_map(|d| network(explained, d)).reduce(f64::max);
+    let Some(files) = files else {
+        return Vec::new();
+    };
+    let evidence = match tcp {
+        Some(tcp) if files > tcp * BEYOND_TCP => return Vec::new(),
+        Some(tcp) => format!(
+            "files moved at {}, and the network carried {} without RDMA",
+            rate(files),
+            rate(tcp)
+        ),
+        None => format!("files moved at {}, and no figure of TCP stands beside it", rate(files)),
+    };
+    vec![
+        Remark::new(id, Stands::Doubt, "that RDMA moved the bytes is not shown")
+            .because(evidence)
+            .next(
+                "compare the bytes that the RDMA port counts before and after",
+                "cat /sys/class/infiniband/*/ports/*/counters/port_xmit_data",
+            ),
+    ]
+}
+
+fn shows_rdma(explained: &Explained<'_>) -> bool {
+    let results = explained.material.sources.iter().flat_map(|s| &s.results);
+    let mut carriers = results.map(|result| match &result.measured {
+        Measured::Transfer(one) => Some(one.carrier),
+        _ => None,
+    });
+    carriers.any(|carrier| carrier == Some(Carrier::Rdma))
+}

@@ -1,0 +1,107 @@
+//! Rules about operations in flight: a thread that does nothing but submit, and one operation after the other.
+
+use super::super::super::Explained;
+use super::super::{Remark, Stands};
+use super::rows::{At, SEEK, SHOWN, all, are_single, firsts, time};
+use linerate_units::Nanos;
+
+/// Share of a thread's time from which on it does nothing but submit.
+const SUBMITS: f64 = 0.9;
+/// Time to submit from which on the submission waits for the disk. To hand an operation over takes microseconds.
+const BLOCKS: Nanos = Nanos::from_micros(50);
+/// Longest name of an engine that is shown.
+const NAME: usize = 20;
+
+pub(in crate::rule) fn submits(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+    firsts(explained).filter_map(|at| submitting(&at, id)).take(SHOWN).collect()
+}
+
+/// The rows of a result share its threads.
+fn submitting(at: &At<'_>, id: &'static str) -> Option<Remark> {
+    let rows = at.disk.rows.iter();
+    let each = rows.filter_map(|row| Some((row.submit?, row.operations?)));
+    let share = each.clone().map(|(time, rate)| time.secs() * rate).sum::<f64>() / at.threads();
+    let longest = each.map(|(time, _)| time).max()?;
+    if share < SUBMITS {
+        return None;
+    }
+    let why = if longest >= BLOCKS {
+        "the submission waits for the disk: the cache is not bypassed, or the file system cannot do it without waiting"
+    } else {
+        "so short a time is that of the processor: one core is full"
+    };
+    let what = format!(
+        "{}: submitting takes {:.0} % of the time of a thread: the disk gets no more operations",
+        at.words(),
+        (share * 100.0).min(100.0)
+    );
+    let operations: f64 = at.disk.rows.iter().filter_map(|row| row.operations).sum();
+    let remark = Remark::new(id, Stands::Finding, what)
+        .because(format!("{longest} to submit one, and {operations:.0} in a second"))
+        .because(why)
+        .names(&["disk-submit"])
+        .next(
+            "bypass the cache, with another engine and several threads",
+            &format!("{} --numjobs=4", at.deeper()),
+        );
+    Some(at.shows(remark))
+}
+
+pub(in crate::rule) fn depth(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+    let single = are_single(explained);
+    all(explained).filter_map(|at| one_at_a_time(&at, single, id)).take(SHOWN).collect()
+}
+
+fn one_at_a_time(at: &At<'_>, single: bool, id: &'static str) -> Option<Remark> {
+    if at.is_device() || at.is_copy() {
+        return None;
+    }
+    let asked = at.row.asked.or(at.row.depth).unwrap_or(1);
+    let ignored = at.row.asked.is_some() && at.row.mean.is_none_or(|_| at.is_one());
+    // A disk that answers as slowly as one that turns is another cause.
+    let answers =
+        at.each().filter(|each| *each < SEEK && single && at.is_single() && at.is_small());
+    let is_shown = at.row.mean.is_none_or(|_| at.is_one()) && at.disk.direct == Some(true);
+    let is_deep = asked > 1 && at.is_one();
+    if !(ignored || is_deep || answers.is_some() && is_shown) {
+        return None;
+    }
+    let engine = Some(at.disk.engine.as_str()).filter(|name| ignored && !name.is_empty());
+    let why = match engine {
+        Some(engine) => format!(
+            "the engine {} keeps one operation in flight, whatever depth is asked",
+            said(engine)
+        ),
+        None if asked > 1 => {
+            "a layer below completes each operation before it takes the next one".to_owned()
+        }
+        None => "one operation after the other was asked".to_owned(),
+    };
+    let depth = if asked > 1 { format!(", and {asked} were asked") } else { String::new() };
+    let threads = at.threads();
+    let of_each = if threads > 1.0 { " of each thread" } else { "" };
+    let what = format!(
+        "{}: 1 operation{of_each} was in flight{depth}: the time of one limits the rate",
+        at.words()
+    );
+    let causes: &[&str] =
+        if at.is_small() { &["disk-queue-depth"] } else { &["disk-queue-depth", "disk-latency"] };
+    let mut remark = Remark::new(id, Stands::Finding, what).because(why).names(causes);
+    if let Some((each, rate)) = at.each().zip(at.row.operations) {
+        let mean = at.row.mean.map_or(each, Nanos::secs);
+        remark = remark.because(format!(
+            "{threads:.0}/{} = {:.0} operations/s, and {rate:.0} were done",
+            time(mean),
+            threads / mean.max(1e-9)
+        ));
+    }
+    Some(at.shows(
+        remark.next("ask for more with an engine that can keep them in flight", at.deeper()),
+    ))
+}
+
+/// A name of an engine: letters and digits, not too many.
+fn said(engine: &str) -> String {
+    let letters = engine.chars().filter(|c| c.is_ascii_alphanumeric() || "_-".contains(*c));
+    letters.take(NAME).collect()
+}

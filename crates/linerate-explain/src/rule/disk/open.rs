@@ -1,0 +1,143 @@
+//! A rule about results of disks for which no other rule has an answer.
+
+use super::super::super::{Explained, Hardware};
+use super::super::{Next, Remark, Stands, rate, usb};
+use super::cache::ROTATING;
+use super::rows::{At, LINK, all, are_alone};
+use super::{again, cache, depth, latency, mounts, paths};
+use linerate_ceiling::fingerprint::{Carrier, Kind, filled};
+use linerate_units::Nanos;
+
+/// Time of a request up to which a disk is not slow.
+const QUICK: Nanos = Nanos::from_millis(1);
+/// Share of the depth from which on it is used.
+const USED: f64 = 0.7;
+
+/// The rules that answer what limits a disk.
+static ANSWERS: &[fn(&Explained<'_>, &'static str) -> Vec<Remark>] = &[
+    cache::cached,
+    cache::flushed,
+    depth::submits,
+    depth::depth,
+    latency::latency,
+    paths::lost,
+    mounts::split,
+    again::narrower,
+    usb::disks,
+];
+
+pub(in crate::rule) fn open(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+    let is_answered = || ANSWERS.iter().any(|find| !find(explained, id).is_empty());
+    // Hardware that is described has rules of its own.
+    let is_described = explained.material.hardware != Hardware::default();
+    if is_described || !are_alone(explained) || is_answered() {
+        return Vec::new();
+    }
+    let rate = |at: &At<'_>| at.row.bytes_per_sec;
+    let flight = |at: &At<'_>| at.in_flight().unwrap_or(0.0);
+    let asked = all(explained).filter(|at| !at.is_device());
+    let fastest = asked.max_by(|one, other| rate(one).total_cmp(&rate(other)));
+    let busiest = || all(explained).max_by(|one, other| flight(one).total_cmp(&flight(other)));
+    let found = fastest.or_else(busiest);
+    found.map(|at| left_open(&at, id)).into_iter().collect()
+}
+
+fn left_open(at: &At<'_>, id: &'static str) -> Remark {
+    let moved = rate(at.row.bytes_per_sec * 8.0);
+    let words = at.words();
+    let mut why = String::new();
+    let what = if let Some((mean, operations)) = quick(at) {
+        format!("{words}: {operations:.0} requests/s of {mean} each: the disk is not slow")
+    } else if at.is_copy() {
+        let full = filled(at.row.bytes_per_sec * 8.0, Kind::Ethernet, Carrier::Sockets);
+        let full = full.map_or(String::new(), |(name, _)| {
+            format!(", as much as a full link of {name} carries")
+        });
+        format!(
+            "a copy moved {moved}{full}: whether a disk, a program or the network limits it is not in the figures"
+        )
+    } else if let Some((flight, depth)) = used(at).filter(|_| at.is_direct()) {
+        format!(
+            "{words}: {moved} with {flight:.1} of {depth} operations in flight: the depth is used, and the rate is that of \
+             the disk and its link"
+        )
+    } else if at.is_direct() {
+        format!(
+            "{words}: {moved} past the page cache: so much the disk and its link gave, and perhaps could give more"
+        )
+    } else {
+        why = unclear(at);
+        format!("{words}: {moved}: what limits the disk is not known from these figures")
+    };
+    let mut remark = Remark::new(id, Stands::Finding, what);
+    if !why.is_empty() {
+        remark = remark.because(why);
+    }
+    if quick(at).is_some() {
+        remark = remark.because(
+            "%util says only how long at least one request was there, not that the disk is full",
+        );
+    }
+    remark.next.push(next(at));
+    let excluded = [
+        (quick(at).is_some(), "disk-latency"),
+        (used(at).is_some(), "disk-queue-depth"),
+        (at.is_direct(), "disk-page-cache"),
+    ];
+    let out = excluded.into_iter().filter(|(is, _)| *is);
+    let out: Vec<&str> = out.map(|(_, cause)| cause).collect();
+    at.shows(remark.names(&[]).rules_out(&out))
+}
+
+/// What makes it unclear how fast the disk is.
+fn unclear(at: &At<'_>) -> String {
+    if at.is_device() {
+        let flight = at.in_flight();
+        return flight
+            .map_or(String::new(), |flight| format!("{flight:.1} requests were in flight"));
+    }
+    match at.disk.direct {
+        Some(_) if at.row.bytes_per_sec > ROTATING || at.row.flushed == Some(0.0) => {
+            "the page cache was not bypassed: the bytes may have come from memory, or stayed there"
+                .to_owned()
+        }
+        Some(_) => String::new(),
+        None => "whether the page cache was bypassed is not known".to_owned(),
+    }
+}
+
+/// The mean time and the number of requests of a device whose requests were all quick.
+fn quick(at: &At<'_>) -> Option<(Nanos, f64)> {
+    let is_quick = |at: At<'_>| at.row.mean.is_some_and(|mean| mean <= QUICK);
+    let found = at.row.mean.zip(at.row.operations);
+    found.filter(|_| at.is_device() && at.siblings().all(is_quick))
+}
+
+/// The operations in flight and the depth, where it is used.
+fn used(at: &At<'_>) -> Option<(f64, u32)> {
+    let found = at.in_flight().zip(at.row.depth);
+    found.filter(|(flight, depth)| *depth > 1 && *flight >= f64::from(*depth) * USED)
+}
+
+/// The step that tells more, for the system of the program.
+fn next(at: &At<'_>) -> Next {
+    let (what, command) = if at.is_windows() {
+        ("compare with the data sheet of the disk, and see the width and the speed of its link", "")
+    } else if at.is_copy() {
+        ("measure the network alone, with `linerate serve` on the other host", "linerate run HOST")
+    } else if quick(at).is_some() {
+        ("see which programs wait for the disk", "pidstat -d 1 5")
+    } else if at.is_device() {
+        (
+            "see which kind of disk it is: one that turns does about 75 to 200 requests/s",
+            "lsblk -d -o NAME,ROTA,MODEL",
+        )
+    } else if !at.is_direct() && !unclear(at).is_empty() {
+        ("measure past the page cache", at.directly())
+    } else if used(at).is_some() {
+        LINK
+    } else {
+        ("ask for more in flight", at.deeper())
+    };
+    Next { what: what.to_owned(), command: command.to_owned() }
+}

@@ -1,0 +1,87 @@
+//! A rule about the slots of cards beside rates.
+
+use super::super::super::{Explained, facts, side_name};
+use super::super::{Remark, Stands, rate};
+use super::ports::{best_of_all, capacity};
+use linerate_ceiling::pcie::{Slot, USUAL_PAYLOADS, generation};
+use linerate_facts::Inventory;
+use linerate_facts::pci::{Device, Link};
+use linerate_plan::path::Side;
+use linerate_units::Rate;
+
+/// Range of a rate that a slot holds, as shares of the bounds of its payload.
+const HELD: [f64; 2] = [0.97, 1.01];
+/// How many times as much as its slot a port must carry to be held by it.
+const FASTER: f64 = 1.05;
+
+/// A rate at what the slot of a card carries, where its port carries more.
+pub(in crate::rule) fn slot(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+    let Some(best) = best_of_all(explained) else {
+        return limited(explained, id);
+    };
+    let ports = facts::ports_of(explained.material);
+    let of = |(side, host): (Side, &Inventory)| {
+        let fastest = ports.iter().filter(|port| port.side == side).map(capacity).reduce(f64::max);
+        let devices = host.pci.iter().filter_map(|device| Some((device, slow_link(device)?)));
+        let held = devices.filter_map(|(device, link)| {
+            let leaves = slot_of(link)?.leaves();
+            let holds = best >= leaves.low() * HELD[0] && best <= leaves.high() * HELD[1];
+            let is_faster = fastest.is_none_or(|port| port > leaves.high() * FASTER);
+            (holds && is_faster).then(|| held(best, side, device, link, id))
+        });
+        held.take(1).collect::<Vec<_>>()
+    };
+    explained.material.hosts().into_iter().flat_map(of).collect()
+}
+
+/// Cards of which the kernel says that a link limits them, where nothing was measured.
+fn limited(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+    let has_results = explained.material.has_results();
+    let of = |(side, host): (Side, &Inventory)| {
+        let device = host.pci.iter().find(|device| device.limited.is_some())?;
+        let now = device.limited?.now;
+        let (most, best) = (slot_of(now)?.leaves().high(), device.max?);
+        let what = format!(
+            "the card at {} can be no faster than {}: a link above it runs at {now}, and the card could use {best}",
+            device.address,
+            rate(most)
+        );
+        let remark = Remark::new(id, Stands::Finding, what).names(&["pcie-slot"]).at(side);
+        Some(remark.next("the link of the card and of each port above it", "sudo lspci -vv"))
+    };
+    let all = explained.material.hosts().into_iter().filter(|_| !has_results);
+    all.filter_map(of).collect()
+}
+
+/// The link of a card that runs below the card's best.
+fn slow_link(device: &Device) -> Option<Link> {
+    let is_network =
+        device.class == 0 || matches!(device.class >> 16, 0x02) || device.class >> 8 == 0x0c06;
+    let now = device.limited.map(|limit| limit.now).or(device.now)?;
+    let is_slow = device.max?.rate()? > now.rate()?;
+    (is_network && is_slow && !device.is_virtual).then_some(now)
+}
+
+fn slot_of(link: Link) -> Option<Slot> {
+    Some(Slot {
+        generations: vec![generation(link.speed?)?],
+        lanes: vec![link.width?.into()],
+        payloads: USUAL_PAYLOADS.to_vec(),
+        requests: vec![512],
+    })
+}
+
+fn held(best: f64, side: Side, device: &Device, link: Link, id: &'static str) -> Remark {
+    let bits = link.rate().unwrap_or(Rate(0));
+    let what = format!(
+        "{} is what the slot of the card at {} carries: its link runs at {link} ({bits}), and the card could use {}",
+        rate(best),
+        device.address,
+        device.max.map_or_else(String::new, |max| max.to_string())
+    );
+    Remark::new(id, Stands::Finding, what)
+        .because(format!("at the {}", side_name(side)))
+        .names(&["pcie-slot"])
+        .at(side)
+        .next("the link of the card and of the port above it", "sudo lspci -vv")
+}

@@ -1,0 +1,294 @@
+//! Rules about rates of sockets beside what standard links carry: full, nearly full, or more than is possible.
+
+use super::super::{Explained, facts, side_name};
+use super::course::{Of, fell, is_flat, median, transfers, way};
+use super::streams::{CAPPED, FLOW_CAPS, PATTERN};
+use super::{Remark, Stands, counters, rate};
+use linerate_ceiling::Link;
+use linerate_ceiling::fingerprint::{Carrier as By, Kind, Variant, ways};
+use linerate_plan::path::Side;
+use linerate_record::reported::{Carrier, Counted, Transfer};
+use linerate_units::Rate;
+
+/// Least share of its ceiling at which a link is full, and the most that a clock or a mean is off.
+const FULL: f64 = 0.99;
+const OFF: f64 = 0.002;
+
+/// Whether a rate fills what carries so much. Programs print three digits.
+fn fills(bits: f64, carries: f64) -> bool {
+    let third = 10_f64.powf(bits.max(1.0).log10().floor() - 2.0);
+    (carries * FULL..=carries * (1.0 + OFF) + third / 2.0).contains(&bits)
+}
+
+/// Largest share of segments that are sent again, or of datagrams that are lost, on a path that has no fault.
+const CLEAN: f64 = 2e-4;
+
+/// Ratio by which another run is faster.
+const FASTER: f64 = 1.02;
+
+/// Share of the intervals that must stand within `STEADY` of their median where a rate lasts.
+const MOST: f64 = 0.6;
+const STEADY: f64 = 0.03;
+
+/// Segments up to this size fit packets of 1500 bytes.
+const SMALL: u32 = 1_500;
+
+/// The rate that lasts: the median of the intervals where most of them are alike, else the mean of the whole; `None` of
+/// intervals that differ.
+fn lasting(one: &Transfer) -> Option<f64> {
+    const FEW: usize = 4;
+    if one.ticks.len() < FEW {
+        return Some(one.goodput.0 as f64);
+    }
+    let middle = median(&one.ticks);
+    let alike = one.ticks.iter().filter(|tick| (*tick / middle - 1.0).abs() <= STEADY).count();
+    // Of datagrams the receiver's mean counts, and the sender's intervals do not.
+    let is_sent = one.carrier == Carrier::Udp && one.lost().is_some_and(|lost| lost > CLEAN);
+    (alike as f64 >= one.ticks.len() as f64 * MOST && !is_sent).then_some(middle)
+}
+
+/// Whether it lost more than a healthy path does; of an output without counts it is not known.
+fn loses(explained: &Explained<'_>, one: &Transfer) -> bool {
+    one.repeated().or(one.lost()).is_some_and(|share| share > CLEAN)
+        && !(one.carrier == Carrier::Tcp && counters::is_needless(explained))
+}
+
+/// The ways in which the packets of a transfer can use a link of Ethernet.
+fn usable(one: &Transfer) -> impl Iterator<Item = (String, Variant)> {
+    let protocol = if one.carrier == Carrier::Tcp { "TCP" } else { "UDP" };
+    let is_small = one.segment.map(|segment| segment <= SMALL);
+    ways(Kind::Ethernet, By::Sockets).filter(move |(_, way)| {
+        let fits = is_small.is_none_or(|small| way.name.ends_with("MTU 1500") == small);
+        way.name.starts_with(protocol) && fits
+    })
+}
+
+/// The standard link that a rate fills.
+fn filled(one: &Transfer, bits: f64) -> Option<(String, Variant)> {
+    let off = |way: &Variant| (bits / way.rate - 1.0).abs();
+    usable(one)
+        .filter(|(_, way)| fills(bits, way.rate))
+        .min_by(|(_, a), (_, b)| off(a).total_cmp(&off(b)))
+}
+
+/// Whether a transfer can be held against a link: alone, at full rate, whole, and counted at the receiver.
+fn counts(one: &Transfer) -> bool {
+    let is_socket = matches!(one.carrier, Carrier::Tcp | Carrier::Udp);
+    let is_sent = one.carrier == Carrier::Udp && one.counted == Counted::Sender;
+    // A rate that was asked for says nothing of a link, unless it was not reached.
+    let is_asked = one.asked.is_some_and(|asked| one.goodput.0 as f64 >= asked.0 as f64 * 0.97);
+    is_socket
+        && !(is_sent || is_asked || one.both || one.local == Some(true))
+        && one.error.is_none()
+}
+
+/// Whether another run of the input carried more in the same direction.
+fn is_beaten(explained: &Explained<'_>, one: &Transfer) -> bool {
+    let mut others = transfers(explained).filter(|(_, _, other)| other.direction == one.direction);
+    others.any(|(_, _, other)| other.goodput.0 as f64 > one.goodput.0 as f64 * FASTER)
+}
+
+pub(super) fn at_one(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+    let mut all: Vec<Remark> = Vec::new();
+    for of in transfers(explained).filter(|(_, _, one)| counts(one) && !fell(explained, one)) {
+        let known = explained.model.as_ref().and_then(|model| model.direction(of.2.direction));
+        // The judge knows a port of the host.
+        if known.is_some_and(|known| known.ceiling().is_some()) || is_beaten(explained, of.2) {
+            continue;
+        }
+        if let Some(remark) = full(explained, of, id)
+            && !all.iter().any(|known| known.what == remark.what)
+        {
+            all.push(remark);
+        }
+    }
+    all
+}
+
+fn full(explained: &Explained<'_>, of: Of<'_>, id: &'static str) -> Option<Remark> {
+    let (source, result, one) = of;
+    if capped(one).is_some() {
+        return None;
+    }
+    let bits = lasting(one).unwrap_or(one.goodput.0 as f64);
+    let links = facts::links_of(explained.material);
+    let (name, carries) = filled(one, bits)?;
+    let is_known = links.iter().any(|link| name_of(*link) == name);
+    // A link that is known to be another one excludes it.
+    if !links.is_empty() && !is_known {
+        return None;
+    }
+    let words = rate(bits);
+    let ceiling = format!("{}: {}", carries.name, rate(carries.rate));
+    if loses(explained, one) || lasting(one).is_none() {
+        let what = format!(
+            "{words} is near what {name} carries, and the run was not steady or lost packets: it may be chance"
+        );
+        return Some(Remark::new(id, Stands::Doubt, what).because(ceiling));
+    }
+    let what = if is_known {
+        format!(
+            "{words} is all that {name} carries, and the path has such a link: it is as fast as it can be"
+        )
+    } else {
+        format!(
+            "{words} is what a full link of {name} carries: if the path has one, it is as fast as it can be"
+        )
+    };
+    let remark = Remark::new(id, Stands::Good, what)
+        .because(ceiling)
+        .of(one.direction)
+        .shown_by(source, result);
+    Some(if is_known {
+        remark
+    } else {
+        remark.next("the speed of each port of the path", "ethtool PORT")
+    })
+}
+
+/// The name of a link among the standard ceilings.
+fn name_of(link: Link) -> String {
+    match link {
+        Link::Ethernet(rate) => format!("Ethernet {rate}"),
+        Link::InfiniBand { width, speed } => format!("InfiniBand {} {width}x", speed.name()),
+    }
+}
+
+/// The cap of a flow that all streams of a transfer carry.
+fn capped(one: &Transfer) -> Option<Rate> {
+    let at = |cap: &Rate| one.each.iter().all(|each| CAPPED.contains(&(each / cap.0 as f64)));
+    FLOW_CAPS.into_iter().find(at).filter(|_| one.each.len() >= PATTERN)
+}
+
+pub(super) fn each(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+    let several = transfers(explained)
+        .filter(|(_, _, one)| counts(one) && one.each.len() > 1 && !loses(explained, one));
+    several.filter_map(|of| ports(of, id)).collect()
+}
+
+/// Streams of which each fills a link: as many links are full.
+fn ports((source, result, one): Of<'_>, id: &'static str) -> Option<Remark> {
+    let names: Option<Vec<String>> =
+        one.each.iter().map(|each| Some(filled(one, *each)?.0)).collect();
+    let names = names?;
+    let name = names.first().filter(|first| names.iter().all(|name| name == *first))?;
+    let (count, each) = (one.each.len(), median(&one.each));
+    let what = format!(
+        "each of {count} streams fills {name}: {count} such ports are full, and one stream never gets more than {} over them",
+        rate(each)
+    );
+    Some(
+        Remark::new(id, Stands::Good, what)
+            .because("a bond sends all packets of a stream over one port")
+            .of(one.direction)
+            .shown_by(source, result)
+            .next("the ports of the bond", "cat /proc/net/bonding/bond0"),
+    )
+}
+
+pub(super) fn small_packets(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+    let large = transfers(explained)
+        .filter(|(_, _, one)| counts(one) && one.segment.is_some_and(|s| s > SMALL));
+    large.filter_map(|of| as_small(of, id)).collect()
+}
+
+/// A transfer in packets of 9000 bytes at the rate that those of 1500 leave of a link.
+fn as_small((source, result, one): Of<'_>, id: &'static str) -> Option<Remark> {
+    let bits = one.goodput.0 as f64;
+    let small = Transfer { segment: None, ..one.clone() };
+    let (name, _) = filled(&small, bits).filter(|(_, way)| way.name.ends_with("MTU 1500"))?;
+    let (_, large) = usable(one).find(|(link, _)| *link == name)?;
+    let what = format!(
+        "{}: {} is {:.0} % of what {name} carries in packets of 9000 bytes, {}, and what it carries in packets of 1500",
+        way(one.direction),
+        rate(bits),
+        bits / large.rate * 100.0,
+        rate(large.rate)
+    );
+    Some(
+        Remark::new(id, Stands::Finding, what)
+            .because(format!("its segments had {} bytes", one.segment.unwrap_or(0)))
+            .because("a part of the way may carry smaller packets, or a host is just as fast: the rate alone does not tell")
+            .names(&["path-rate", "sender-core"])
+            .of(one.direction)
+            .shown_by(source, result)
+            .next("the MTU of every port of the path", "ip link"),
+    )
+}
+
+/// Rates at which limits are set, in Gb/s.
+const ROUND: [f64; 8] = [1.0, 2.0, 5.0, 10.0, 20.0, 25.0, 50.0, 100.0];
+
+/// Range of a goodput at such a limit, as shares of it.
+const AT_ROUND: std::ops::RangeInclusive<f64> = 0.99..=1.003;
+
+pub(super) fn round(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+    let one_flow = transfers(explained).filter(|(_, _, one)| {
+        let is_flat = is_flat(&one.ticks) && !loses(explained, one) && one.repeated().is_some();
+        counts(one) && one.carrier == Carrier::Tcp && is_flat && !is_beaten(explained, one)
+    });
+    one_flow.filter_map(|of| limited(of, id)).collect()
+}
+
+fn limited((source, result, one): Of<'_>, id: &'static str) -> Option<Remark> {
+    let bits = one.goodput.0 as f64;
+    let limit = ROUND.into_iter().find(|limit| AT_ROUND.contains(&(bits / (limit * 1e9))))?;
+    if filled(one, bits).is_some() {
+        return None;
+    }
+    let limit = Rate((limit * 1e9) as u64);
+    let what = format!(
+        "{}: {} is flat, loses nothing and is no rate of a port: a limit of {limit} is set somewhere",
+        way(one.direction),
+        rate(bits)
+    );
+    let causes: &[&'static str] = if one.streams.is_none_or(|n| n == 1) {
+        &["flow-rate-cap", "pacing", "path-rate"]
+    } else {
+        &["path-rate", "pacing"]
+    };
+    Some(
+        Remark::new(id, Stands::Finding, what)
+            .because("TCP leaves less of a port of that speed: headers take their part")
+            .names(causes)
+            .of(one.direction)
+            .shown_by(source, result)
+            .next("more streams: a cap of one flow leaves each its own", "iperf3 -c HOST -P 8"),
+    )
+}
+
+/// Ratio by which a rate is more than its port carries.
+const ABOVE: f64 = 1.02;
+
+pub(super) fn impossible(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+    let all = facts::ports_of(explained.material);
+    let ports = Side::ALL.into_iter().filter_map(|side| {
+        let own = all.iter().filter(|port| port.side == side);
+        let speeds: Vec<f64> = own.map(|port| port.link.capacity().high() * 8.0).collect();
+        (!speeds.is_empty()).then(|| (side, speeds.iter().sum::<f64>(), speeds.len()))
+    });
+    let Some((side, carries, count)) = ports.min_by(|a, b| a.1.total_cmp(&b.1)) else {
+        return Vec::new();
+    };
+    let above = transfers(explained).find(|(_, _, one)| {
+        one.local != Some(true)
+            && one.counted != Counted::Sender
+            && one.goodput.0 as f64 > carries * ABOVE
+    });
+    let remark = above.map(|(source, result, one)| {
+        let ports = if count == 1 { "the port".to_owned() } else { format!("the {count} ports") };
+        let what = format!(
+            "{} cannot pass {ports} of the {} that the facts show, {}: the test took another way, or the facts are of another host",
+            rate(one.goodput.0 as f64),
+            side_name(side),
+            rate(carries)
+        );
+        Remark::new(id, Stands::Contradiction, what)
+            .names(&["wrong-route"])
+            .of(one.direction)
+            .at(side)
+            .shown_by(source, result)
+            .next("the port that carries the path", "ip route get HOST")
+    });
+    remark.into_iter().collect()
+}

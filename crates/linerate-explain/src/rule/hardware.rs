@@ -1,0 +1,144 @@
+//! Rules about results beside the hardware of the path.
+
+use super::super::{Best, Explained, Hardware, Said};
+use super::{Remark, Stands, rate};
+use linerate_ceiling::pcie::{Slot, lane, line_code};
+use linerate_ceiling::{Bounds, Relation};
+use linerate_units::{Rate, Transfers};
+
+/// Share of data in a line code below which it is seen that a claim takes it off twice.
+const SEEN: f64 = 0.9;
+
+/// Share by which a claimed ceiling may differ from one that was taken off twice.
+const ALIKE: f64 = 0.02;
+
+pub(super) fn reached(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+    remark(explained, id).into_iter().collect()
+}
+
+fn remark(explained: &Explained<'_>, id: &'static str) -> Option<Remark> {
+    let hardware = &explained.material.hardware;
+    let ceiling = hardware.goodput()?;
+    let best = Best::of(explained.material)?;
+    let of = best.rate;
+    let best = format!("{} ({})", rate(best.rate), best.file);
+    let carries = format!("{} ({})", words(ceiling), hardware.binding().join(" or "));
+    let (stands, what) = match Relation::to_ceiling(of, ceiling) {
+        Relation::Reached => (
+            Stands::Good,
+            format!("the ceiling of the hardware as described is reached: {best} of {carries}"),
+        ),
+        Relation::About => (
+            Stands::Good,
+            format!(
+                "the ceiling of the hardware as described is reached within 10 %: {best} of {carries}"
+            ),
+        ),
+        Relation::Inside => (
+            Stands::Good,
+            format!(
+                "the hardware as described may be the limit: the best is {best}, inside the range of its ceiling, \
+                 {carries}"
+            ),
+        ),
+        Relation::Above => (
+            Stands::Doubt,
+            format!("the best is {best}, more than the hardware as described carries, {carries}"),
+        ),
+        _ => (
+            Stands::Finding,
+            format!(
+                "the hardware as described is not the limit: the best is {best}, and it carries {carries}"
+            ),
+        ),
+    };
+    let mut remark = Remark::new(id, stands, what).because(parts(hardware));
+    if stands == Stands::Finding {
+        remark = remark.because(
+            "left are the programs and systems of the hosts, and parts that are not as described",
+        );
+    }
+    Some(remark)
+}
+
+/// The ceiling of each part: `link 48.2 to 54.2 Gb/s`.
+fn parts(hardware: &Hardware) -> String {
+    let each = hardware.parts.iter().map(|part| format!("{} {}", part.name, words(part.goodput)));
+    each.collect::<Vec<_>>().join("; ")
+}
+
+fn words(bits: Bounds) -> String {
+    bits.words(|bits| Rate(bits as u64).to_string())
+}
+
+pub(super) fn coded_twice(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+    let claims = explained.material.claims.iter();
+    let remark = |claim: &super::super::Claim| {
+        let Said::Ceiling(claimed) = claim.said else {
+            return None;
+        };
+        let slots = explained.material.hardware.slots.iter();
+        let mut coded = slots.filter_map(|(name, slot)| Some((name, Coded::of(slot)?)));
+        let (name, coded) = coded.find(|(_, coded)| coded.is_twice(claimed))?;
+        Some(twice(explained, &claim.text, name, &coded, id))
+    };
+    claims.filter_map(remark).collect()
+}
+
+/// A slot of one known generation and width.
+struct Coded {
+    lanes: u32,
+    /// Data bits, and transferred bits.
+    code: (u64, u64),
+    /// Bits per second after the line code.
+    capacity: f64,
+}
+
+impl Coded {
+    fn of(slot: &Slot) -> Option<Self> {
+        let ([generation], [lanes]) = (slot.generations.as_slice(), slot.lanes.as_slice()) else {
+            return None;
+        };
+        let data = lane(*generation);
+        // A lane's data are below the speeds that share its code.
+        let code = line_code(Transfers(data as u64));
+        Some(Self { lanes: *lanes, code, capacity: data * f64::from(*lanes) })
+    }
+
+    fn share(&self) -> f64 {
+        self.code.0 as f64 / self.code.1 as f64
+    }
+
+    fn is_twice(&self, claimed: Rate) -> bool {
+        let off = claimed.0 as f64 / (self.capacity * self.share()) - 1.0;
+        self.share() < SEEN && off.abs() < ALIKE
+    }
+}
+
+fn twice(
+    explained: &Explained<'_>,
+    claim: &str,
+    name: &str,
+    coded: &Coded,
+    id: &'static str,
+) -> Remark {
+    let share = coded.share();
+    let what = format!(
+        "`{claim}` takes the line code of the {name} off twice: {share} of {}, which its {} lanes carry after \
+         {}b/{}b",
+        rate(coded.capacity),
+        coded.lanes,
+        coded.code.0,
+        coded.code.1
+    );
+    let parts = explained.material.hardware.parts.iter();
+    let left = parts.filter(|part| part.name == *name).map(|part| {
+        let packets = "the headers of packets and the packets of the link itself leave";
+        format!("{packets} {}", words(part.goodput))
+    });
+    let best = Best::of(explained.material);
+    let best = best.map(|best| format!("the best is {} ({})", rate(best.rate), best.file));
+    let mut remark = Remark::new(id, Stands::Doubt, what);
+    remark.evidence.extend(left.chain(best));
+    remark.next("show the payload of its packets (MaxPayload)", "lspci -vv -s SLOT")
+}

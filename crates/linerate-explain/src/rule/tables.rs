@@ -1,0 +1,154 @@
+//! Rules about tables of sizes beside each other, and about the largest sizes of one.
+
+use std::collections::BTreeMap;
+
+use super::super::{Explained, Table};
+use super::{Remark, Stands, rate};
+use linerate_record::reported::{Carrier, SizeRow};
+use linerate_units::{Bytes, Nanos};
+
+/// Range of later rates, as shares of the highest: above it they are the same, below it another rule says so.
+const LATER: std::ops::Range<f64> = 0.8..0.98;
+/// Rows before the highest rate that show a rise.
+const RISE: usize = 4;
+
+/// The highest rate that messages reach, and that larger ones do not hold.
+pub(super) fn knee(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+    explained.tables.iter().filter_map(|table| past(table, id)).collect()
+}
+
+fn past(table: &Table<'_>, id: &'static str) -> Option<Remark> {
+    let rates =
+        by_size(table, |row| Table::each_way(table.sizes, row).map(|rate| rate.0 as f64), f64::max);
+    let rates: Vec<(Bytes, f64)> = rates.into_iter().collect();
+    let (at, (size, best)) = rates.iter().enumerate().max_by(|a, b| a.1.1.total_cmp(&b.1.1))?;
+    let later = rates.get(at + 1..)?;
+    let (low, high) = (
+        later.iter().map(|(_, rate)| *rate).reduce(f64::min)?,
+        later.iter().map(|(_, rate)| *rate).reduce(f64::max)?,
+    );
+    if at < RISE || high >= best * LATER.end || low < best * LATER.start {
+        return None;
+    }
+    let what = format!(
+        "{}: {size} moves fastest, at {}; larger messages move at {:.0} to {:.0} % of that",
+        table.name,
+        rate(*best),
+        (low / best * 100.0).floor(),
+        (high / best * 100.0).ceil()
+    );
+    Some(
+        Remark::new(id, Stands::Finding, what)
+            .because("messages that no longer fit into a cache, or into the table of pages of the card, are such a second limit")
+            .next("the same sizes again, in turns, to see whether it holds", ""),
+    )
+}
+
+/// One value for each size.
+fn by_size(
+    table: &Table<'_>,
+    of: impl Fn(&SizeRow) -> Option<f64>,
+    join: fn(f64, f64) -> f64,
+) -> BTreeMap<Bytes, f64> {
+    let mut all = BTreeMap::new();
+    for row in &table.sizes.rows {
+        if let Some(value) = of(row) {
+            let own = all.entry(row.size).or_insert(value);
+            *own = join(*own, value);
+        }
+    }
+    all
+}
+
+/// The shortest whole round trip of each size, in nanoseconds.
+fn times(table: &Table<'_>) -> BTreeMap<Bytes, f64> {
+    by_size(table, |row| table.whole(row.time()?).map(|time| time.0 as f64), f64::min)
+}
+
+/// Most tables that are held against each other.
+const MOST: usize = 16;
+/// Sizes that two tables must share.
+const SHARED: usize = 6;
+/// How much longer a time must be to be longer: runs differ a little.
+const LONGER: f64 = 1.03;
+/// How much longer it may be: what one disturbed run makes is small, and a larger difference is one of the layers.
+const DISTURBED: f64 = 1.08;
+
+/// A size at which one of two tables is faster, and slower at all others.
+pub(super) fn outlier(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+    let tables: Vec<&Table<'_>> = explained.tables.iter().take(MOST).collect();
+    let pairs = tables
+        .iter()
+        .enumerate()
+        .flat_map(|(at, first)| tables[at + 1..].iter().map(move |second| (*first, *second)));
+    pairs.filter_map(|pair| turned(pair, id)).collect()
+}
+
+fn turned((first, second): (&Table<'_>, &Table<'_>), id: &'static str) -> Option<Remark> {
+    let (one, other) = (times(first), times(second));
+    let both: Vec<(Bytes, f64, f64)> =
+        one.iter().filter_map(|(size, time)| Some((*size, *time, *other.get(size)?))).collect();
+    if both.len() < SHARED {
+        return None;
+    }
+    let ahead: Vec<_> = both.iter().filter(|(_, a, b)| *b > a * LONGER).collect();
+    let behind: Vec<_> = both.iter().filter(|(_, a, b)| *a > b * LONGER).collect();
+    let (fast, slow, [(size, a, b)]) = match (ahead.as_slice(), behind.as_slice()) {
+        ([only], many) if many.len() + 2 >= both.len() => (second, first, [**only]),
+        (many, [only]) if many.len() + 2 >= both.len() => (first, second, [**only]),
+        _ => return None,
+    };
+    if a.max(b) > a.min(b) * DISTURBED {
+        return None;
+    }
+    let words = |time: f64| Nanos(time as u64);
+    let what = format!(
+        "{} is faster than {} at every size but {size} ({} and {}): one run of each does not show that this size differs",
+        fast.name,
+        slow.name,
+        words(a.max(b)),
+        words(a.min(b))
+    );
+    Some(Remark::new(id, Stands::Doubt, what).next("repeat this size, in turns", ""))
+}
+
+/// Datagrams that are larger than a packet of Ethernet: they are sent in fragments.
+const LARGE: Bytes = Bytes(9_000);
+/// How many times as long as TCP large datagrams must take.
+const SLOWER: f64 = 1.05;
+
+pub(super) fn datagrams(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+    let of = |carrier: Carrier| {
+        explained.tables.iter().find(|table| table.sizes.carrier == Some(carrier))
+    };
+    let named = |word: &str| {
+        explained
+            .tables
+            .iter()
+            .find(|table| table.is_sockets() && table.name.to_lowercase().contains(word))
+    };
+    let pair =
+        of(Carrier::Udp).or_else(|| named("udp")).zip(of(Carrier::Tcp).or_else(|| named("tcp")));
+    pair.and_then(|(udp, tcp)| fragments(udp, tcp, id)).into_iter().collect()
+}
+
+fn fragments(udp: &Table<'_>, tcp: &Table<'_>, id: &'static str) -> Option<Remark> {
+    let (own, other) = (times(udp), times(tcp));
+    let both: Vec<(Bytes, f64, f64)> =
+        own.iter().filter_map(|(size, time)| Some((*size, *time, *other.get(size)?))).collect();
+    let (small, large) = (both.first()?, both.last()?);
+    let is_turned = small.1 < small.2 && large.0 >= LARGE && large.1 > large.2 * SLOWER;
+    is_turned.then(|| {
+        let words = |time: f64| Nanos(time as u64);
+        let what = format!(
+            "{} by UDP take {} and by TCP {}, although small messages are faster by UDP ({} and {})",
+            large.0,
+            words(large.1),
+            words(large.2),
+            words(small.1),
+            words(small.2)
+        );
+        Remark::new(id, Stands::Finding, what)
+            .because("the card cuts up and joins the segments of TCP, and the processor the fragments of a large datagram")
+    })
+}

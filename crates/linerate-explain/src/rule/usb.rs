@@ -1,0 +1,220 @@
+//! Rules about disks and ports that hang on USB 2, whose bus is slower than they are.
+
+use super::super::{Explained, side_name};
+use super::course::transfers;
+use super::disk::rows::{At, all, of};
+use super::{Remark, Stands, rate};
+use linerate_ceiling::usb::leaves;
+use linerate_facts::Inventory;
+use linerate_facts::usb::Function;
+use linerate_plan::path::Side;
+use linerate_record::reported::{Access, Carrier, Counted, Does};
+use linerate_units::{Bytes, Rate};
+
+/// The signalling rate of USB 2.
+//= Universal Serial Bus Specification 2.0, section 7.1.11: high speed
+const HIGH_SPEED: Rate = Rate(480_000_000);
+/// Share of what every controller carries from which on the bus may limit a port: adapters of 1 Gb/s that hang on USB 2 are
+/// published with 200 to 330 Mb/s.
+const NEAR: f64 = 0.8;
+/// Share by which a rate may be above the capacity of the bus: programs round.
+const ROUNDED: f64 = 1.02;
+/// Drivers of network adapters on USB.
+//= Linux, drivers/net/usb
+const ADAPTERS: [&str; 12] = [
+    "ax88179_178a",
+    "asix",
+    "aqc111",
+    "cdc_eem",
+    "cdc_ether",
+    "cdc_ncm",
+    "lan78xx",
+    "r8152",
+    "r8153_ecm",
+    "rtl8150",
+    "smsc75xx",
+    "smsc95xx",
+];
+/// Bytes in a second that a disk on USB 2 moves, at least and at most.
+//= Universal Serial Bus Specification 2.0, section 5.8.4: at most 53.2 MB/s, of which usual bridges leave 30 to 45 MB/s
+const DISK: std::ops::RangeInclusive<f64> = 30e6..=45e6;
+/// Smallest operations that such a rate counts of, and largest ones that are small.
+const LARGE: Bytes = Bytes(128 << 10);
+/// Operations in flight that hide the answer of a disk.
+const DEEP: u32 = 8;
+/// Share of the rate of large operations below which small ones are far below.
+const FAR_BELOW: f64 = 0.6;
+
+/// Names of disks that are on no USB, and starts of names of those that may be, or where they are mounted.
+const OTHERS: [&str; 5] = ["/dev/nvme", "/dev/mmcblk", "/dev/vd", "/dev/xvd", "/dev/md"];
+const OWN: [&str; 3] = ["/dev/sd", "/media/", "/run/media/"];
+
+fn is_storage(one: &Function) -> bool {
+    one.class == "Mass Storage"
+}
+
+fn is_adapter(one: &Function) -> bool {
+    ADAPTERS.contains(&one.driver.as_str())
+}
+
+pub(super) fn ports(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+    let hosts = explained.material.hosts();
+    hosts.into_iter().filter_map(|(side, host)| port(explained, side, host, id)).collect()
+}
+
+/// A transfer at the rate of USB 2, of a host with an adapter on it.
+fn port(
+    explained: &Explained<'_>,
+    side: Side,
+    host: &Inventory,
+    id: &'static str,
+) -> Option<Remark> {
+    let adapters = host.usb.iter().filter(|one| is_adapter(one));
+    let slow = adapters.clone().find(|one| one.speed == HIGH_SPEED)?;
+    let counts = |carrier: Carrier, counted: Counted| {
+        carrier == Carrier::Tcp || carrier == Carrier::Udp && counted != Counted::Sender
+    };
+    let all = transfers(explained)
+        .filter(|(_, _, one)| counts(one.carrier, one.counted) && one.local != Some(true));
+    let (source, outcome, best) = all.max_by_key(|(_, _, one)| one.goodput)?;
+    let bus = leaves(HIGH_SPEED);
+    let bits = best.goodput.0 as f64;
+    if !(bus.low() * NEAR..=bus.high() * ROUNDED).contains(&bits) || best.asked.is_some() {
+        return None;
+    }
+    // Another port may have carried it.
+    let is_only = host.network.nics.len() < 2 && adapters.count() == 1;
+    let causes: &[&'static str] = if is_only { &["usb"] } else { &["usb", "path-rate"] };
+    let what = format!(
+        "{}: {} is what USB 2 leaves of {HIGH_SPEED}: the network adapter ({}) hangs on it",
+        side_name(side),
+        rate(bits),
+        slow.driver
+    );
+    Some(
+        Remark::new(id, Stands::Finding, what)
+            .because(carries())
+            .names(causes)
+            .at(side)
+            .shown_by(source, outcome)
+            .next("whether it runs at 5000M in another port, without a hub", "lsusb -t"),
+    )
+}
+
+/// What the bus carries, in words.
+fn carries() -> String {
+    let bus = leaves(HIGH_SPEED);
+    format!(
+        "the bus carries {} to {}, both ways together, by the controller",
+        rate(bus.low()),
+        rate(bus.high())
+    )
+}
+
+pub(super) fn disks(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+    let shown = explained
+        .material
+        .sources
+        .iter()
+        .filter_map(|source| pattern(explained, &of(source).collect::<Vec<_>>(), id));
+    let shown: Vec<Remark> = shown.collect();
+    if !shown.is_empty() {
+        return shown;
+    }
+    listed(explained, id).into_iter().collect()
+}
+
+/// Whether the facts say that the disk of a row is on USB; `None` if they do not say. `Some(false)` also of one that turns:
+/// it may be as slow by itself.
+fn is_on_usb(explained: &Explained<'_>, at: &At<'_>) -> Option<bool> {
+    let device = at.device(explained);
+    if let Some(device) = device.filter(|device| !device.transport.is_empty()) {
+        return Some(device.transport == "usb");
+    }
+    if device.is_some_and(|device| device.queue.rotational == Some(true)) {
+        return Some(false);
+    }
+    if OTHERS.iter().any(|start| at.disk.target.starts_with(start)) {
+        return Some(false);
+    }
+    let mut disks = at.host(explained).usb.iter().filter(|one| is_storage(one)).peekable();
+    disks.peek()?;
+    disks.all(|one| one.speed == HIGH_SPEED).then_some(true)
+}
+
+fn is_large(at: &At<'_>) -> bool {
+    at.row.access == Access::Sequential && at.row.block.is_none_or(|block| block >= LARGE)
+}
+
+/// A disk that moves large blocks at the rate of USB 2, both ways and at each depth, and small ones far below.
+fn pattern(explained: &Explained<'_>, rows: &[At<'_>], id: &'static str) -> Option<Remark> {
+    let large: Vec<&At<'_>> = rows.iter().filter(|at| is_large(at) && !at.is_device()).collect();
+    let first = large.first()?;
+    let flight =
+        |at: &At<'_>| at.row.depth.unwrap_or(0).saturating_mul(at.row.threads.unwrap_or(1));
+    let has = |does: Does| {
+        let mut own = large.iter().filter(|at| at.row.does == does);
+        own.clone().any(|at| flight(at) >= DEEP) && own.any(|at| flight(at) == 1)
+    };
+    let rates = || large.iter().map(|at| at.row.bytes_per_sec);
+    let (least, most) = (rates().reduce(f64::min)?, rates().reduce(f64::max)?);
+    let small = rows
+        .iter()
+        .filter(|at| at.row.access == Access::Random && at.is_small())
+        .map(|at| at.row.bytes_per_sec);
+    let is_below = small.reduce(f64::max).is_some_and(|best| best < least * FAR_BELOW);
+    let is_level = DISK.contains(&least) && DISK.contains(&most);
+    let on_usb = is_on_usb(explained, first);
+    if !is_level || !is_below || !has(Does::Read) || !has(Does::Write) || on_usb == Some(false) {
+        return None;
+    }
+    let words = format!(
+        "large blocks move at {} to {}, reads and writes alike and with one or {DEEP} in flight: that is a bus",
+        rate(least * 8.0),
+        rate(most * 8.0)
+    );
+    Some(if on_usb == Some(true) {
+        told(first, format!("{words}, USB 2 ({HIGH_SPEED})"), &["usb"], id)
+    } else {
+        let what = format!("{words}, most likely USB 2 ({HIGH_SPEED})");
+        told(first, what, &["usb", "path-rate"], id)
+    })
+}
+
+/// A disk at the rate of USB 2, of a host of which all disks on USB hang on USB 2.
+fn listed(explained: &Explained<'_>, id: &'static str) -> Option<Remark> {
+    let large = all(explained).filter(|at| {
+        let has_tree = at.host(explained).usb.iter().any(is_storage);
+        has_tree && (is_large(at) || at.is_device() || at.row.access == Access::Unknown)
+    });
+    let best = large.max_by(|a, b| a.row.bytes_per_sec.total_cmp(&b.row.bytes_per_sec))?;
+    let most = leaves(HIGH_SPEED).high() / 8.0 * ROUNDED;
+    let is_near = (*DISK.start()..=most).contains(&best.row.bytes_per_sec);
+    if !is_near || is_on_usb(explained, &best) != Some(true) {
+        return None;
+    }
+    let what = format!(
+        "{}: {} is what USB 2 leaves of {HIGH_SPEED}, and the disk hangs on it",
+        best.words(),
+        rate(best.row.bytes_per_sec * 8.0)
+    );
+    // A file may be on another disk, such as a card that is as fast.
+    let is_own = best.is_device()
+        || OWN.iter().any(|start| best.disk.target.starts_with(start))
+        || best.device(explained).is_some_and(|device| device.transport == "usb");
+    let causes: &[&'static str] = if is_own { &["usb"] } else { &["usb", "path-rate"] };
+    Some(told(&best, what, causes, id))
+}
+
+fn told(at: &At<'_>, what: String, causes: &[&'static str], id: &'static str) -> Remark {
+    let remark = Remark::new(id, Stands::Finding, what).because(carries()).names(causes);
+    let (step, command) = if at.is_windows() {
+        ("the same disk in a port of USB 3, with a cable that has the fast pairs", "")
+    } else {
+        (
+            "whether the disk is at 480M, or at 5000M and more in another port and with another cable",
+            "lsusb -t",
+        )
+    };
+    at.shows(remark.next(step, command))
+}

@@ -1,0 +1,259 @@
+//! Counters of errors: those that rise, and those that have risen before.
+
+use super::super::mad::counters::{COUNTERS, Counted, Counters};
+use super::super::network::{Network, Port, PortAt};
+use super::Finding;
+use linerate_facts::advice::{Advice, Step};
+use linerate_plan::path::Certainty;
+use linerate_units::{Nanos, Rate};
+
+/// Share of bits that a link may damage.
+//= InfiniBand Architecture Specification 1.4, volume 2: a bit error ratio of at most 1e-12
+const MAY_DAMAGE: f64 = 1e-12;
+
+/// The first and the last reading of a port's counters, and the seconds between them.
+pub(super) struct Rise<'a> {
+    pub(super) first: &'a Counters,
+    pub(super) last: &'a Counters,
+    pub(super) seconds: f64,
+}
+
+impl<'a> Rise<'a> {
+    pub(super) fn of(port: &'a Port) -> Option<Self> {
+        let (began, first) = port.counters.first()?;
+        let (ended, last) = port.counters.last()?;
+        let seconds = Nanos(ended.0.saturating_sub(began.0)).0 as f64 / 1e9;
+        (seconds > 0.0).then_some(Self { first, last, seconds })
+    }
+
+    /// How much a counter rose, at least. One that is lower than before was cleared in between.
+    pub(super) fn by(&self, index: usize) -> u64 {
+        let (first, last) = (self.first.values[index], self.last.values[index]);
+        last.checked_sub(first).unwrap_or(last)
+    }
+
+    /// How much all counters of a sort rose.
+    pub(super) fn sum(&self, counted: Counted) -> u64 {
+        let of = COUNTERS.iter().enumerate().filter(|(_, c)| c.counted == counted);
+        of.map(|(index, _)| self.by(index)).fold(0, u64::saturating_add)
+    }
+}
+
+/// Bits of data in a second that a port's link carries.
+pub(super) fn rate(port: &Port) -> Option<f64> {
+    let lanes = port.lanes()?;
+    Some(f64::from(lanes.width) * lanes.speed.lane())
+}
+
+/// Symbol errors that a link within the standard may have in this time. A few more than are expected come by chance.
+fn may_have(port: &Port, seconds: f64) -> f64 {
+    let expected = rate(port).unwrap_or(0.0) * seconds * MAY_DAMAGE;
+    expected + 3.0 * expected.sqrt() + 1.0
+}
+
+/// Whether damage on the link into a port goes on.
+fn is_rising(port: &Port, rise: &Rise<'_>) -> bool {
+    rise.sum(Counted::Damage) + rise.sum(Counted::Breaks) > 0
+        || rise.sum(Counted::Symbols) as f64 > may_have(port, rise.seconds)
+}
+
+/// Counters of a link's damage with the count that `count` returns for their index, where it is not zero.
+fn damage(last: &Counters, count: impl Fn(usize) -> u64) -> Vec<String> {
+    let numbered = COUNTERS.iter().enumerate();
+    let errors = numbered.filter(|(n, of)| {
+        let is_damage = matches!(of.counted, Counted::Symbols | Counted::Damage | Counted::Breaks);
+        is_damage && count(*n) > 0
+    });
+    let words = errors.map(|(n, of)| {
+        let at_least = if last.is_full(n) { "at least " } else { "" };
+        format!("{} {at_least}{}", of.name, count(n))
+    });
+    words.collect()
+}
+
+/// Links that damage packets while linerate looks.
+pub(super) fn rising(network: &Network) -> Vec<Finding> {
+    let of = |(at, port): (PortAt, &Port)| {
+        let rise = Rise::of(port).filter(|rise| is_rising(port, rise))?;
+        let counts = damage(rise.last, |n| rise.by(n)).join(", ");
+        let what = format!("errors rise: {counts} in {:.1} s", rise.seconds);
+        let mut proof = vec![format!("PortCounters of {}, read twice", network.name(at))];
+        let symbols = rise.sum(Counted::Symbols) as f64;
+        if symbols > 0.0 {
+            let allowed = rate(port).unwrap_or(0.0) * MAY_DAMAGE;
+            proof.push(format!(
+                "{:.3} symbol errors a second; a link of this rate may have {allowed:.3}",
+                symbols / rise.seconds
+            ));
+        }
+        let mut found = bad(network, at, what, proof);
+        let lost_lanes = COUNTERS.iter().position(|of| of.name == "local_link_integrity_errors");
+        let is_signal = symbols > may_have(port, rise.seconds)
+            || lost_lanes.is_some_and(|index| rise.by(index) > 0);
+        if !is_signal {
+            // Packets that were malformed, or had no room, count as errors too.
+            found.certainty = Certainty::Supported;
+        }
+        Some(if rise.sum(Counted::Damage) == 0 && symbols <= may_have(port, rise.seconds) {
+            broke(found)
+        } else {
+            found
+        })
+    };
+    network.ports().filter_map(of).collect()
+}
+
+/// A link that went down, and had no other errors: its neighbour may have booted.
+fn broke(found: Finding) -> Finding {
+    Finding {
+        why: "the node at its other end may have started again; if not, a cable or a contact is loose".to_owned(),
+        certainty: Certainty::Supported,
+        fix: Advice::new("see whether the other end was started again; if not, reseat both ends of the cable"),
+        ..found
+    }
+}
+
+/// Ports of which a counter of errors stands at its largest value, so that new errors do not show.
+pub fn full(network: &Network) -> Vec<PortAt> {
+    let is_judged = |counted| {
+        matches!(
+            counted,
+            Counted::Symbols
+                | Counted::Damage
+                | Counted::Breaks
+                | Counted::Remote
+                | Counted::Discards
+        )
+    };
+    let is_full = |(at, port): (PortAt, &Port)| {
+        let (_, last) = port.counters.last()?;
+        let mut numbered = COUNTERS.iter().enumerate();
+        let full = numbered.any(|(n, of)| is_judged(of.counted) && last.is_full(n));
+        full.then_some(at)
+    };
+    network.ports().filter_map(is_full).collect()
+}
+
+/// Links that damaged packets before, and did not while linerate looked. A link that only went down is not odd: that
+/// counts when a neighbour boots.
+pub(super) fn past(network: &Network) -> Vec<Finding> {
+    let of = |(at, port): (PortAt, &Port)| {
+        let (_, last) = port.counters.last()?;
+        if Rise::of(port).is_some_and(|rise| is_rising(port, &rise)) {
+            return None;
+        }
+        let numbered = COUNTERS.iter().enumerate();
+        let mut errors =
+            numbered.filter(|(_, of)| matches!(of.counted, Counted::Symbols | Counted::Damage));
+        if !errors.any(|(n, _)| last.values[n] > 0) {
+            return None;
+        }
+        let counts = damage(last, |n| last.values[n]).join(", ");
+        let what = format!("had errors since its counters were cleared: {counts}");
+        let mut proof = vec![format!("PortCounters of {}", network.name(at))];
+        if (0..COUNTERS.len()).any(|n| last.is_full(n)) {
+            proof.push(
+                "a counter stands at its largest value: it cannot show new errors".to_owned(),
+            );
+        }
+        Some(Finding {
+            now: false,
+            certainty: Certainty::Supported,
+            ..bad(network, at, what, proof)
+        })
+    };
+    network.ports().filter_map(of).collect()
+}
+
+fn bad(network: &Network, at: PortAt, what: String, proof: Vec<String>) -> Finding {
+    let peer = network.port(at).and_then(|port| port.peer);
+    let cable = peer.map_or_else(
+        || "its cable".to_owned(),
+        |peer| format!("its cable to {}", network.name(peer)),
+    );
+    let fix = Advice::new(
+        "clean and reseat both ends of the cable, then see whether the counters still rise",
+    );
+    Finding {
+        why: format!("the signal that arrives at this port is damaged: look first at {cable}"),
+        proof,
+        ..Finding::new("link-errors", network.name(at), what, fix)
+    }
+}
+
+/// Packets that arrive damaged from beyond the cable, where no link is known that damages them.
+pub(super) fn remote(network: &Network) -> Vec<Finding> {
+    if !rising(network).is_empty() {
+        return Vec::new();
+    }
+    let of = |(at, port): (PortAt, &Port)| {
+        let rise = Rise::of(port)?;
+        let count = rise.sum(Counted::Remote);
+        let fix = Advice::new("look for errors at the links on the way to this port");
+        (count > 0).then(|| Finding {
+            why: "a switch on the way marked them: they were damaged on a link before it"
+                .to_owned(),
+            proof: vec![format!(
+                "port_rcv_remote_physical_errors of {} rose by {count}",
+                network.name(at)
+            )],
+            certainty: Certainty::Supported,
+            ..Finding::new(
+                "damaged-before",
+                network.name(at),
+                format!(
+                    "receives packets that were damaged elsewhere: {count} in {:.1} s",
+                    rise.seconds
+                ),
+                fix,
+            )
+        })
+    };
+    network.ports().filter_map(of).collect()
+}
+
+/// Ports that refuse packets.
+pub(super) fn refused(network: &Network) -> Vec<Finding> {
+    let of = |(at, port): (PortAt, &Port)| {
+        let rise = Rise::of(port)?;
+        let count = rise.sum(Counted::Refused);
+        (count > 0).then(|| Finding {
+            why: "a host sends packets of a partition that this port may not pass on, or packets of a raw sort".to_owned(),
+            proof: vec![format!(
+                "port_rcv_constraint_errors and port_xmit_constraint_errors of {} rose by {count}",
+                network.name(at)
+            )],
+            certainty: Certainty::Supported,
+            ..Finding::new(
+                "refused-packets",
+                network.name(at),
+                format!("refuses packets: {count} in {:.1} s", rise.seconds),
+                Advice::new("compare the partition keys of the hosts that talk")
+                    .step(Step::on(None, "sudo linerate fabric --json").about("partition_keys of each port")),
+            )
+        })
+    };
+    network.ports().filter_map(of).collect()
+}
+
+/// Ports that drop packets because they cannot send them in time.
+pub(super) fn discards(network: &Network) -> Vec<Finding> {
+    let of = |(at, port): (PortAt, &Port)| {
+        let rise = Rise::of(port)?;
+        let count = rise.sum(Counted::Discards);
+        let peer = network.name(port.peer?);
+        let carries = rate(port).map_or_else(String::new, |r| format!(" ({})", Rate(r as u64)));
+        (count > 0).then(|| Finding {
+            why: format!("{peer} does not take them in time, or the link{carries} was down"),
+            proof: vec![format!("port_xmit_discards of {} rose by {count}", network.name(at))],
+            certainty: Certainty::Supported,
+            ..Finding::new(
+                "drops",
+                network.name(at),
+                format!("drops packets: {count} in {:.1} s", rise.seconds),
+                Advice::new(format!("look at what {peer} receives, and whether it keeps up")),
+            )
+        })
+    };
+    network.ports().filter_map(of).collect()
+}

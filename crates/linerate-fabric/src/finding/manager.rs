@@ -1,0 +1,433 @@
+//! Subnet managers: ports that none serves, and networks with several.
+
+use std::collections::BTreeMap;
+
+use super::super::mad::Attribute;
+use super::super::mad::subnet::{ManagerInfo, ManagerState};
+use super::super::network::{Network, Port, PortAt};
+use super::Finding;
+use linerate_facts::advice::{Advice, Step};
+use linerate_facts::infiniband::{Guid, LinkState, commands_of_manager};
+use linerate_plan::path::Certainty;
+
+/// What is known of the manager of this network.
+enum Known {
+    /// It is the master, at this node.
+    Master(usize),
+    /// Managers answered, and none is the master: one of them, in words.
+    NoMaster(String),
+    /// A port says that a manager runs there, and the manager gave no state.
+    Silent(PortAt),
+    /// A part of the network did not answer.
+    Unseen,
+    /// No manager runs, and one has set ports up before; its LID, if a port still has it.
+    Gone(Option<u16>),
+    /// No sign of any.
+    None,
+}
+
+impl Known {
+    fn of(network: &Network) -> Self {
+        let is_master = |of: &ManagerInfo| of.state == ManagerState::Master;
+        if let Some((node, _)) = network.managers().find(|(_, of)| is_master(of)) {
+            return Self::Master(node);
+        }
+        if let Some((node, of)) = network.managers().next() {
+            let name = network.nodes[node].name();
+            return Self::NoMaster(format!("SMInfo of {name}: {}", of.state.name()));
+        }
+        let here = || network.ports().filter(|(at, _)| network.is_here(*at));
+        let info = |port: &Port| port.info;
+        let says = |port: &Port| info(port).is_some_and(|info| info.is_manager());
+        if let Some((at, _)) = here().find(|(_, port)| says(port)) {
+            return Self::Silent(at);
+        }
+        if network.is_partly_unseen() || here().any(|(_, port)| info(port).is_none()) {
+            return Self::Unseen;
+        }
+        let own = network.own().and_then(|own| network.port(own));
+        let all = own.into_iter().chain(here().map(|(_, port)| port));
+        let lids = all.filter_map(|port| Some(info(port)?.manager_lid));
+        let lid = lids.into_iter().find(|lid| *lid != 0);
+        match lid {
+            None if sign(network).is_none() => Self::None,
+            lid => Self::Gone(lid),
+        }
+    }
+}
+
+/// The reply of a port that a manager has set up, in words.
+fn sign(network: &Network) -> Option<String> {
+    let own = network.own();
+    let is_active = |(at, port): &(PortAt, &Port)| {
+        Some(*at) != own && at.port != 0 && port.peer.is_some() && port.is_active()
+    };
+    if let Some((at, _)) = network.ports().find(is_active) {
+        return Some(format!("{} is Active", network.name(at)));
+    }
+    let is_named = |(at, port): &(PortAt, &Port)| {
+        network.is_here(*at) && port.info.is_some_and(|info| info.manager_lid != 0)
+    };
+    let (at, _) = network.ports().find(is_named)?;
+    let name = network.name(at);
+    Some(format!("PortInfo of {name} has the LID of a subnet manager"))
+}
+
+/// The wire of this host's port works, but no subnet manager has set it up.
+pub(super) fn unserved(network: &Network) -> Vec<Finding> {
+    let found = network.own().and_then(|own| {
+        let port = network.port(own)?;
+        let is_armed = port.info.and_then(|info| info.state) == Some(LinkState::Armed);
+        if is_armed {
+            return Some(armed(network, own));
+        }
+        waits(port).then(|| nameless(network, own, port).unwrap_or_else(|| waiting(network, own)))
+    });
+    found.into_iter().collect()
+}
+
+/// Why a port waits for a manager.
+fn waiting(network: &Network, own: PortAt) -> Finding {
+    match Known::of(network) {
+        Known::Master(node) => {
+            let name = network.nodes[node].name();
+            passed_over(network, own, format!("SMInfo of {name}: master"))
+        }
+        Known::NoMaster(sign) => passed_over(network, own, sign),
+        Known::Silent(at) => {
+            let name = network.name(at);
+            passed_over(network, own, format!("PortInfo of {name}: a subnet manager runs there"))
+        }
+        Known::Unseen => match sign(network) {
+            Some(sign) => passed_over(network, own, sign),
+            None => unseen(network, own),
+        },
+        Known::Gone(lid) if served_beside(network, own).is_none() => gone_from(network, own, lid),
+        Known::Gone(_) | Known::None => not_served(network, own),
+    }
+}
+
+/// A port that a manager has set up and not started.
+fn armed(network: &Network, own: PortAt) -> Finding {
+    Finding {
+        why: "the subnet manager stopped half-way, or no packet has arrived yet".to_owned(),
+        proof: vec![state(network, own)],
+        certainty: Certainty::Supported,
+        ..Finding::new(
+            "unserved-port",
+            network.name(own),
+            "was set up by a subnet manager, and was not started",
+            Advice::new("read the log of the subnet manager, on the host where it runs"),
+        )
+    }
+}
+
+/// A port whose network did not answer in full: whether a manager serves it is unknown.
+fn unseen(network: &Network, own: PortAt) -> Finding {
+    Finding {
+        why: "a manager may run where nobody answered. A second one on the same network would do damage".to_owned(),
+        proof: vec![
+            state(network, own),
+            "a part of the network did not answer, or was not asked".to_owned(),
+        ],
+        certainty: Certainty::Supported,
+        ..Finding::new(
+            "no-manager",
+            network.name(own),
+            "waits for a subnet manager, and none was seen",
+            Advice::new("see whether a manager answers at a host whose port is active")
+                .step(Step::on(None, "sudo sminfo").about("at such a host")),
+        )
+    }
+}
+
+/// Whether a port has a working wire and no address yet.
+fn waits(port: &Port) -> bool {
+    let state = port.info.and_then(|info| info.state);
+    port.has_link() && state == Some(LinkState::Initializing)
+}
+
+/// A port without a GUID: managers pass it over. Starting another one would not help, and would do damage where one runs.
+fn nameless(network: &Network, own: PortAt, port: &Port) -> Option<Finding> {
+    (port.guid == Some(Guid::NONE)).then(|| Finding {
+        why: "a virtual function has none until its host gives it one, and subnet managers pass over a port without a GUID"
+            .to_owned(),
+        proof: vec![
+            state(network, own),
+            "NodeInfo of this port: port GUID 0".to_owned(),
+        ],
+        ..Finding::new(
+            "no-guid",
+            network.name(own),
+            "waits for a subnet manager, and has no GUID",
+            Advice::new("give this function a GUID on the host that owns the card, then attach the function again")
+                .step(Step::on(None, "ip link show").about("on that host: its functions"))
+                .step(Step::by_hand("sudo ip link set dev PORT vf NUMBER node_guid GUID port_guid GUID")),
+        )
+    })
+}
+
+/// A port that a manager of its network has not set up.
+fn passed_over(network: &Network, own: PortAt, sign: String) -> Finding {
+    Finding {
+        why: "the manager has not reached this port yet, ignores it, or has stopped since. A second manager on the same \
+              network would do damage"
+            .to_owned(),
+        proof: vec![state(network, own), sign],
+        certainty: Certainty::Supported,
+        ..Finding::new(
+            "unserved-port",
+            network.name(own),
+            "waits for a subnet manager, although one serves this network",
+            Advice::new("read the log of that manager, on the host where it runs"),
+        )
+    }
+}
+
+/// The adapter at the other end of a port's cable, and a port of it on another network that a manager serves.
+fn served_beside(network: &Network, own: PortAt) -> Option<(PortAt, PortAt)> {
+    let peer = network.port(own)?.peer?;
+    let node = network.nodes.get(peer.node)?;
+    if node.is_switch() {
+        return None;
+    }
+    let served = |(number, port): (&u8, &Port)| {
+        let manager = port.info.is_some_and(|info| info.manager_lid != 0);
+        (*number != peer.port && port.is_active() && manager)
+            .then_some(PortAt { node: peer.node, port: *number })
+    };
+    node.ports.iter().find_map(served).map(|other| (peer, other))
+}
+
+fn not_served(network: &Network, own: PortAt) -> Finding {
+    let Some((peer, other)) = served_beside(network, own) else {
+        return none(network, own);
+    };
+    let node = &network.nodes[peer.node];
+    let name = node.name();
+    let info = network.port(other).and_then(|port| port.info);
+    let lid = info.map_or(0, |info| info.manager_lid);
+    let runs_there = info.is_some_and(|info| info.is_manager() || info.lid == lid);
+    let (why, fix) = if runs_there {
+        (
+            format!(
+                "this cable ends in {name} port {}, and the subnet manager on {name} serves port {} only. Each cable between \
+                 two hosts is a network of its own, and needs a manager",
+                peer.port, other.port
+            ),
+            "let the manager serve this cable too: start one for the other port",
+        )
+    } else {
+        (
+            format!(
+                "this cable ends in {name} port {}. Only port {} of {name} is on a network with a subnet manager, and each \
+                 cable between two hosts is a network of its own",
+                peer.port, other.port
+            ),
+            "start a subnet manager for this cable, at one of its ends",
+        )
+    };
+    let guid = network.port(peer).and_then(|port| port.guid);
+    Finding {
+        id: "wrong-port",
+        subject: network.name(own),
+        what: "no subnet manager serves this cable".to_owned(),
+        why,
+        proof: vec![
+            state(network, own),
+            format!(
+                "NodeInfo across the cable: {name} port {}{}",
+                peer.port,
+                guid.map_or_else(String::new, |g| format!(", port GUID {g}"))
+            ),
+            format!("PortInfo of {name} port {}: active, LID of the manager {lid}", other.port),
+        ],
+        certainty: Certainty::Proved,
+        now: true,
+        host: name,
+        fix: start(Advice::new(fix), guid),
+    }
+}
+
+/// No sign of any manager.
+fn none(network: &Network, own: PortAt) -> Finding {
+    let guid = network.port(own).and_then(|port| port.guid);
+    let nodes = network.nodes.len();
+    Finding {
+        id: "no-manager",
+        subject: network.name(own),
+        what: "no subnet manager serves this network".to_owned(),
+        why: "without one no port gets an address, and no data pass".to_owned(),
+        proof: vec![
+            state(network, own),
+            format!("none of {nodes} nodes runs a manager or has an active port here"),
+        ],
+        certainty: Certainty::Proved,
+        now: true,
+        host: String::new(),
+        fix: start(Advice::new("start a subnet manager on one host of this network"), guid),
+    }
+}
+
+/// Adds the command that starts a manager for a port, and the one that ends it.
+fn start(advice: Advice, guid: Option<Guid>) -> Advice {
+    let Some(guid) = guid.filter(|guid| *guid != Guid::NONE) else {
+        return advice;
+    };
+    let [start, end] = commands_of_manager(&guid.to_string());
+    advice.step(Step::set(None, start)).undo_on(None, end)
+}
+
+fn state(network: &Network, at: PortAt) -> String {
+    let info = network.port(at).and_then(|port| port.info);
+    let state = info.and_then(|info| info.state).map_or("unknown", LinkState::name);
+    let lid = info.map_or(0, |info| info.lid);
+    format!("PortInfo of {}: {state}, LID {lid}", network.name(at))
+}
+
+/// Ports of other hosts that wait for a manager while another port of the same host is served.
+pub(super) fn other_port(network: &Network) -> Vec<Finding> {
+    let waiting = network.ports().filter(|(at, port)| {
+        let node = &network.nodes[at.node];
+        let is_served = node.ports.values().any(Port::is_active);
+        !node.is_switch() && is_served && !network.is_here(*at) && waits(port)
+    });
+    let found = waiting.map(|(at, _)| {
+        let name = network.nodes[at.node].name();
+        Finding {
+            why: "it is not on this network, and whether a subnet manager serves its own is not seen from here".to_owned(),
+            proof: vec![state(network, at)],
+            certainty: Certainty::Supported,
+            host: name,
+            ..Finding::new(
+                "wrong-port",
+                network.name(at),
+                "has a link and no address yet",
+                Advice::new("look at the network of that port from its own host, which says what helps").step(
+                    Step::on(None, format!("sudo linerate fabric --device DEVICE:{}", at.port))
+                        .about("DEVICE is the name of the adapter there, such as mlx5_0"),
+                ),
+            )
+        }
+    });
+    found.collect()
+}
+
+/// This host's port is active, and its manager is no longer there: what is set up goes on, and nothing new is.
+pub(super) fn gone(network: &Network) -> Vec<Finding> {
+    let own = network.own().filter(|own| network.port(*own).is_some_and(Port::is_active));
+    let found = own.and_then(|own| match Known::of(network) {
+        Known::Gone(lid) => Some(gone_from(network, own, lid)),
+        Known::NoMaster(sign) => Some(Finding {
+            proof: vec![state(network, own), sign],
+            ..not_master("managers answer, and none of them is the master")
+        }),
+        Known::Silent(at) if is_silent(network, at) => {
+            let name = network.name(at);
+            Some(Finding {
+                proof: vec![
+                    format!("PortInfo of {name}: a subnet manager runs there"),
+                    format!("SMInfo of {name}: no reply"),
+                ],
+                host: network.nodes[at.node].name(),
+                ..not_master("the subnet manager does not answer")
+            })
+        }
+        Known::Silent(_) | Known::Master(_) | Known::Unseen | Known::None => None,
+    });
+    found.into_iter().collect()
+}
+
+const STANDS: &str = "what was set up goes on, but a port that is new gets no address, and a connection that is new finds \
+                      no path";
+
+/// Whether the request for the state of a manager had no reply.
+fn is_silent(network: &Network, at: PortAt) -> bool {
+    let what = Attribute::ManagerInfo.name();
+    let mut gaps = network.gaps.iter();
+    gaps.any(|gap| gap.node == Some(at.node) && gap.what == what && gap.why.is_silent())
+}
+
+/// A network whose managers run, and do not manage.
+fn not_master(what: &str) -> Finding {
+    Finding {
+        why: STANDS.to_owned(),
+        // A manager that starts, or takes over, is not there for a moment.
+        certainty: Certainty::Supported,
+        ..Finding::new(
+            "manager-gone",
+            "this network".to_owned(),
+            what,
+            Advice::new(
+                "look again in a minute; if it stays so, read the log of the manager and start it again",
+            ),
+        )
+    }
+}
+
+/// No manager runs any more. `lid` is the one that it had.
+fn gone_from(network: &Network, own: PortAt, lid: Option<u16>) -> Finding {
+    let ran = lid.and_then(|lid| network.by_lid(lid));
+    let nodes = network.nodes.len();
+    let none =
+        format!("PortInfo of the ports of {nodes} nodes: at none of them runs a subnet manager");
+    let ran_at = match (ran, lid) {
+        (Some(at), Some(lid)) => format!(". It ran at {} (LID {lid})", network.name(at)),
+        (None, Some(lid)) => format!(". It ran at LID {lid}, which no port has"),
+        (_, None) => String::new(),
+    };
+    let guid = network.port(ran.unwrap_or(own)).and_then(|port| port.guid);
+    let look = Step::on(None, "pgrep -a opensm").about("whether it runs");
+    let fix = Advice::new("start the subnet manager again, unless it runs").step(look);
+    Finding {
+        why: format!("{STANDS}{ran_at}"),
+        proof: vec![state(network, own), none],
+        // A manager that starts again is not there for a moment.
+        certainty: Certainty::Supported,
+        host: ran.map_or_else(String::new, |at| network.nodes[at.node].name()),
+        ..Finding::new(
+            "manager-gone",
+            "this network".to_owned(),
+            "no subnet manager runs any more",
+            start(fix, guid),
+        )
+    }
+}
+
+/// Several managers that each take themselves for the master.
+pub(super) fn several(network: &Network) -> Vec<Finding> {
+    let masters: BTreeMap<Guid, (usize, &ManagerInfo)> = network
+        .managers()
+        .filter(|(_, of)| of.state == ManagerState::Master)
+        .map(|(node, of)| (of.guid, (node, of)))
+        .collect();
+    let masters: Vec<String> = masters
+        .into_values()
+        .map(|(node, of)| {
+            format!(
+                "{} (priority {}, port GUID {})",
+                network.nodes[node].name(),
+                of.priority,
+                of.guid
+            )
+        })
+        .collect();
+    if masters.len() < 2 {
+        return Vec::new();
+    }
+    vec![Finding {
+        id: "two-managers",
+        subject: "this network".to_owned(),
+        what: format!("{} subnet managers are masters at the same time", masters.len()),
+        why: "each gives out addresses of its own, so that connections break at any time"
+            .to_owned(),
+        proof: masters.iter().map(|m| format!("SMInfo of {m}: master")).collect(),
+        // For a moment this is normal: a manager that hands over, and the one that takes over.
+        certainty: Certainty::Supported,
+        now: true,
+        host: String::new(),
+        fix: Advice::new(
+            "look again in a minute; if it stays so, end all managers but one; a manager of the same kind would stand by by itself",
+        ),
+    }]
+}

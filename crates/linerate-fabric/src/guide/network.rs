@@ -1,0 +1,145 @@
+//! The subnet manager, the LID that it gives, and whether a packet to a LID arrives.
+
+use super::{Answer, DevicePort, Scene, State, ok, wrong};
+use crate::finding::{self, Finding};
+use crate::network::Network;
+use linerate_facts::advice::{Advice, Step};
+use linerate_facts::infiniband::LinkState;
+use linerate_facts::odd::infiniband::manager::managed_beside;
+use linerate_units::shell::word;
+
+/// Findings that say why a port has no address.
+const UNSERVED: [&str; 3] = ["wrong-port", "no-manager", "unserved-port"];
+
+/// Whether a subnet manager has set the port up.
+pub(super) fn managed(scene: &Scene<'_>, own: DevicePort<'_>) -> Answer {
+    let (device, port) = own;
+    let network = reached_network(scene, own);
+    if port.is_active() {
+        if let Some((what, fix)) = network.and_then(gone) {
+            return (what, State::Wrong(fix));
+        }
+        let by = port.manager().map_or_else(
+            || "a subnet manager has set the port up".to_owned(),
+            |lid| format!("the subnet manager at LID {lid} has set the port up"),
+        );
+        return ok(by);
+    }
+    // That a manager runs on this host, for another port, says more than a walk from this port can.
+    if let Some(odd) = scene
+        .odd(&["ib-not-set-up"], own)
+        .filter(|_| managed_beside(scene.inventory, own).is_some())
+    {
+        return wrong(odd);
+    }
+    if let Some((what, fix)) = network.and_then(unserved) {
+        return (what, State::Wrong(fix));
+    }
+    if let Some(odd) = scene.odd(&["ib-not-set-up"], own) {
+        return wrong(odd);
+    }
+    let look = format!("ibstat {} {}", word(&device.name), port.number);
+    let state = port.state.map_or("unknown", LinkState::name);
+    let advice = Advice::new("see the state of the port").on(None, look);
+    (format!("the state of the port is {state}"), State::Unknown(advice))
+}
+
+/// What the network says of its own port that has no manager.
+fn unserved(network: &Network) -> Option<(String, Advice)> {
+    let own = network.name(network.own()?);
+    let found = finding::find(network).into_iter();
+    let mut found = found.filter(|finding| finding.subject == own);
+    let finding = found.find(|finding| UNSERVED.contains(&finding.id));
+    finding.map(in_short).or_else(|| gone(network))
+}
+
+/// What the network says of a manager that has ended.
+fn gone(network: &Network) -> Option<(String, Advice)> {
+    let mut found = finding::find(network).into_iter();
+    found.find(|finding| finding.id == "manager-gone").map(in_short)
+}
+
+fn in_short(finding: Finding) -> (String, Advice) {
+    let mut fix = finding.fix;
+    if !finding.host.is_empty() {
+        fix.what = format!("on {}: {}", finding.host, fix.what);
+        for step in &mut fix.undo {
+            step.about = format!("on {}", finding.host);
+        }
+    }
+    (format!("{}: {}", finding.what, finding.why), fix)
+}
+
+/// The network, if it was walked from the port that is judged.
+fn reached_network<'a>(scene: &Scene<'a>, (_, port): DevicePort<'_>) -> Option<&'a Network> {
+    let network = scene.network?;
+    let walked = network.port(network.own()?)?.guid?;
+    (port.guid() == Some(walked)).then_some(network)
+}
+
+/// Whether the port has an address.
+pub(super) fn addressed(_: &Scene<'_>, own: DevicePort<'_>) -> Answer {
+    let (device, port) = own;
+    match port.lid {
+        Some(lid @ 1..=0xbfff) => ok(format!("LID {lid}")),
+        Some(lid) => {
+            let advice = Advice::new("see where the manager runs, and read its log there");
+            let look = format!("sudo sminfo -C {} -P {}", word(&device.name), port.number);
+            (format!("LID {lid} is no address of one port"), State::Wrong(advice.on(None, look)))
+        }
+        None => {
+            let look = format!("ibstat {} {}", word(&device.name), port.number);
+            let advice = Advice::new("see the base LID of the port").on(None, look);
+            ("the LID of the port is unknown".to_owned(), State::Unknown(advice))
+        }
+    }
+}
+
+/// Whether a packet to the LID of another port was answered: counters are read by LID.
+pub(super) fn reached(scene: &Scene<'_>, port: DevicePort<'_>) -> Answer {
+    let Some(network) = reached_network(scene, port) else {
+        let what =
+            "whether another port answers by its LID is unknown: this port could not be opened";
+        return (what.to_owned(), State::Unknown(ping(port, None)));
+    };
+    let own = network.own().map(|own| own.node);
+    let others = || {
+        let ports = network.ports();
+        let ports = ports.filter(|(at, _)| Some(at.node) != own && network.is_here(*at));
+        ports.filter_map(|(at, port)| Some((at, port, network.nodes[at.node].lid(at.port)?)))
+    };
+    if let Some((at, _, lid)) = others().find(|(_, port, _)| !port.counters.is_empty()) {
+        return ok(format!("{} answered at LID {lid}", network.name(at)));
+    }
+    let is_silent = |node: usize| {
+        let mut gaps = network.gaps.iter().filter(|gap| gap.node == Some(node));
+        gaps.any(|gap| gap.why.is_silent())
+    };
+    if let Some((at, _, lid)) = others().find(|(at, ..)| is_silent(at.node)) {
+        let at = network.name(at);
+        let what = format!("{at} has LID {lid} and did not answer there");
+        return (what, State::Wrong(ping(port, Some(lid))));
+    }
+    if let Some((at, _, lid)) = others().next() {
+        let what = format!("{} has LID {lid} and was not asked there", network.name(at));
+        return (what, State::Unknown(ping(port, Some(lid))));
+    }
+    let what = "no other port of this network has a LID";
+    (what.to_owned(), State::Unknown(ping(port, None)))
+}
+
+/// How to ask a port by its LID by hand.
+fn ping((device, port): DevicePort<'_>, lid: Option<u16>) -> Advice {
+    let at = format!("-C {} -P {}", word(&device.name), port.number);
+    let serve = Step::on(None, "sudo ibping -S").about("on the other host, until Ctrl-C");
+    let lids = Step::on(None, format!("sudo ibhosts {at}")).about("the hosts of this network");
+    let ask = match lid {
+        Some(lid) => Step::on(None, format!("sudo ibping {at} -c 3 {lid}")),
+        None => Step::on(
+            None,
+            format!("sudo ibping {at} -c 3 $(sudo sminfo {at} | awk '{{print $4}}')"),
+        )
+        .about("the port of the manager, if it is the other host"),
+    };
+    Advice::new("ask the other port by its LID").step(serve).step(lids).step(ask)
+}

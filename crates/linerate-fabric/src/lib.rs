@@ -1,0 +1,17 @@
+//! InfiniBand networks: the datagrams that manage them, the network that they show, and what is wrong with it.
+//!
+//! Owns management datagrams ([`mad`]), the walk that asks every node ([`walk`]), the network that it found
+//! ([`network`]), findings ([`finding`]), and what a host lacks before RDMA works ([`guide`]). Sends nothing: a
+//! `MadPort` of `linerate-host` does.
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+pub mod guide;
+
+pub mod capture;
+#[cfg(any(test, feature = "lab-dev"))]
+pub mod fake;
+pub mod finding;
+pub mod mad;
+pub mod network;
+pub mod walk;

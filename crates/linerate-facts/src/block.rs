@@ -1,0 +1,366 @@
+//! Block devices and file systems: the devices below a path, down to the disks.
+
+use std::collections::BTreeSet;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Gap;
+use linerate_units::Bytes;
+
+/// Mount options that the speed of network file systems depends on; addresses and names are left out.
+pub const MOUNT_OPTIONS: [&str; 13] = [
+    "vers",
+    "proto",
+    "rsize",
+    "wsize",
+    "nconnect",
+    "rdma",
+    "multichannel",
+    "max_channels",
+    "cache",
+    "seal",
+    "sec",
+    "sync",
+    "noac",
+];
+
+/// All block devices and file systems of a host.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Storage {
+    /// Block devices with a capacity, by name.
+    pub devices: Vec<BlockDevice>,
+    /// File systems on block devices or on other hosts, in the order in which they were mounted.
+    pub filesystems: Vec<FileSystem>,
+    /// The readings of block devices that failed.
+    pub gaps: Vec<Gap>,
+}
+
+/// A block device. Text that is unknown is empty.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct BlockDevice {
+    /// Name: `nvme0n1`, `dm-0`.
+    pub name: String,
+    /// Device number: `259:0`.
+    pub number: String,
+    /// The layer of storage that the device belongs to.
+    pub layer: Layer,
+    /// Name that the device mapper gives the device.
+    pub label: String,
+    /// Names of the devices that the device is made of.
+    pub below: Vec<String>,
+    /// Size of the device.
+    pub size: Option<Bytes>,
+    /// Model of a disk.
+    pub model: String,
+    /// How a disk is reached: `pcie`, `rdma`, `tcp`, `srp`, `iser`, `iscsi`, `fc`, `sas`, `usb`,
+    /// `ata`, `virtio`; `raid` for what a RAID controller shows: a disk, or a volume of several.
+    pub transport: String,
+    /// PCI address of its parent device.
+    pub pci: String,
+    /// NUMA node of the parent device.
+    pub node: Option<u32>,
+    /// Limits of the disk's request queue.
+    pub queue: QueueLimits,
+    /// Paths to the device if it has several (NVMe, multipath); one path for other NVMe disks.
+    pub paths: Vec<Path>,
+    /// The policy that selects a path: `numa`, `round-robin`, `queue-depth`.
+    pub policy: String,
+}
+
+/// Which layer of storage a device is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Layer {
+    /// A disk, or what passes for one.
+    #[default]
+    Disk,
+    /// A part of one.
+    Partition,
+    /// A logical volume.
+    Volume,
+    /// Encryption.
+    Crypt,
+    /// Several paths to one disk, joined by the device mapper.
+    Multipath,
+    /// Another kind of device mapper target.
+    Mapped,
+    /// Software RAID.
+    Raid,
+    /// A file.
+    Loop,
+    /// Memory.
+    Memory,
+}
+
+impl Layer {
+    /// The usual name of the transport.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Disk => "disk",
+            Self::Partition => "partition",
+            Self::Volume => "logical volume",
+            Self::Crypt => "encrypted",
+            Self::Multipath => "multipath",
+            Self::Mapped => "device mapper",
+            Self::Raid => "software RAID",
+            Self::Loop => "file",
+            Self::Memory => "memory",
+        }
+    }
+}
+
+impl Path {
+    /// Whether the path to the disk works; `None` if unknown.
+    pub fn is_live(&self) -> Option<bool> {
+        if self.ana_state == "persistent-loss" {
+            return Some(false);
+        }
+        let known = !self.state.is_empty();
+        known.then(|| ["live", "running"].contains(&self.state.as_str()))
+    }
+}
+
+impl BlockDevice {
+    /// Number of paths that carry requests under a policy that uses them all. While there are optimized paths,
+    /// no policy uses the others.
+    //= torvalds/linux, drivers/nvme/host/multipath.c: __nvme_find_path and nvme_round_robin_path
+    pub fn usable_ways(&self) -> usize {
+        let of = |ana: &[&str]| {
+            let live = self.paths.iter().filter(|path| path.is_live() == Some(true));
+            live.filter(|path| ana.contains(&path.ana_state.as_str())).count()
+        };
+        match of(&["optimized", ""]) {
+            0 => of(&["non-optimized"]),
+            best => best,
+        }
+    }
+}
+
+/// Limits of a device's request queue.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct QueueLimits {
+    /// Scheduler: `none`, `mq-deadline`.
+    pub scheduler: String,
+    /// Whether the device has a moving head. A virtual machine may see a wrong value.
+    pub rotational: Option<bool>,
+    /// Requests that may wait in each hardware queue.
+    pub requests: Option<u64>,
+    /// Number of commands that the device accepts at once (SCSI).
+    pub depth: Option<u64>,
+    /// Largest request; larger ones are split.
+    pub largest: Option<Bytes>,
+    /// Largest request that the hardware accepts.
+    pub largest_hardware: Option<Bytes>,
+    /// Bytes that the kernel reads ahead.
+    pub read_ahead: Option<Bytes>,
+    /// Size of a logical block.
+    pub logical_block: Option<Bytes>,
+    /// Size of a physical block.
+    pub physical_block: Option<Bytes>,
+    /// `write back` or `write through`.
+    pub write_cache: String,
+}
+
+/// A namespace of an NVMe subsystem, by the name of its block device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Namespace {
+    /// Number of the subsystem; for a disk with a single path it may be the controller's number.
+    pub subsystem: u32,
+    /// Number of the controller, in the name of one path to the namespace: `nvme0c1n1`.
+    pub controller: Option<u32>,
+    /// Number of the namespace below the subsystem.
+    pub number: u32,
+}
+
+impl Namespace {
+    /// Decodes a name such as `nvme0n1` or `nvme0c1n1`; `None` for other names, partitions included.
+    pub fn of(name: &str) -> Option<Self> {
+        let (left, number) = name.strip_prefix("nvme")?.split_once('n')?;
+        let (subsystem, controller) = match left.split_once('c') {
+            Some((subsystem, controller)) => (subsystem, Some(decimal(controller)?)),
+            None => (left, None),
+        };
+        Some(Self { subsystem: decimal(subsystem)?, controller, number: decimal(number)? })
+    }
+
+    /// Whether this is one of the paths to the disk of that name.
+    pub fn is_way_to(self, disk: &str) -> bool {
+        let head = Self { controller: None, ..self };
+        self.controller.is_some() && Self::of(disk) == Some(head)
+    }
+}
+
+/// A number of digits alone: a sign would pass for one.
+fn decimal(text: &str) -> Option<u32> {
+    let digits = text.bytes().all(|b| b.is_ascii_digit());
+    digits.then(|| text.parse().ok())?
+}
+
+/// A path to a device.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Path {
+    /// Controller or disk: `nvme0`, `sdb`.
+    pub name: String,
+    /// `pcie`, `rdma`, `tcp`, `fc`, `loop`.
+    pub transport: String,
+    /// Address of the path's other end: on the PCI bus, or `traddr=...,trsvcid=...`.
+    pub address: String,
+    /// `live`, `connecting` ... of a controller; `running`, `offline` ... of a disk.
+    pub state: String,
+    /// The target's state of an NVMe path (ANA), or of a SCSI path (ALUA): `optimized`, `non-optimized`,
+    /// `inaccessible`, `persistent-loss`, `change`.
+    pub ana_state: String,
+    /// Whether the path is in the group that carries requests, of a device mapper with groups of paths; `None` if
+    /// unknown.
+    pub in_use: Option<bool>,
+    /// Number of its group, from 1, of a device mapper with groups of paths; `None` if unknown.
+    pub group: Option<u32>,
+    /// Priority of its group; `None` if unknown.
+    pub priority: Option<u32>,
+    /// Hidden block device of an NVMe path: `nvme0c1n1`.
+    pub device: String,
+    /// NUMA node.
+    pub node: Option<u32>,
+    /// Number of queues.
+    pub queues: Option<u64>,
+    /// Number of entries of each queue.
+    pub depth: Option<u64>,
+}
+
+/// A mounted file system.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FileSystem {
+    /// Mount point.
+    pub point: String,
+    /// Kind: `ext4`, `nfs4`.
+    pub kind: String,
+    /// Name of its block device; empty for one on another host.
+    pub device: String,
+    /// Options that speed depends on, of one on another host: `proto=rdma`, `nconnect=4`.
+    pub options: Vec<String>,
+}
+
+impl Storage {
+    /// The device with this name.
+    pub fn device(&self, name: &str) -> Option<&BlockDevice> {
+        self.devices.iter().find(|device| device.name == name)
+    }
+
+    /// The disks, or their equivalents.
+    pub fn disks(&self) -> impl Iterator<Item = &BlockDevice> {
+        self.devices.iter().filter(|d| d.layer == Layer::Disk)
+    }
+
+    /// The file system of a path: the one with the longest matching mount point, and among those the one that
+    /// was mounted last.
+    pub fn filesystem(&self, path: &str) -> Option<&FileSystem> {
+        let holds = |point: &str| {
+            let rest = path.strip_prefix(point.trim_end_matches('/'));
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        let held = self.filesystems.iter().filter(|fs| holds(&fs.point));
+        held.max_by_key(|fs| fs.point.len())
+    }
+
+    /// The disks under the device with this name, each once. A loop, which no kernel makes, ends.
+    pub fn leaves(&self, name: &str) -> Vec<&BlockDevice> {
+        let (mut seen, mut leaves) = (BTreeSet::new(), Vec::new());
+        let mut open = vec![name];
+        while let Some(name) = open.pop() {
+            let Some(device) = self.device(name).filter(|d| seen.insert(&d.name)) else {
+                continue;
+            };
+            if device.below.is_empty() {
+                leaves.push(device);
+            }
+            open.extend(device.below.iter().rev().map(String::as_str));
+        }
+        leaves
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn device(name: &str, below: &[&str]) -> BlockDevice {
+        BlockDevice {
+            name: name.to_owned(),
+            below: below.iter().map(|&b| b.to_owned()).collect(),
+            ..BlockDevice::default()
+        }
+    }
+
+    fn mounted(point: &str, device: &str) -> FileSystem {
+        FileSystem { point: point.to_owned(), device: device.to_owned(), ..FileSystem::default() }
+    }
+
+    #[test]
+    fn leaves_are_found_through_all_layers_once_and_loops_end() {
+        let storage = Storage {
+            devices: vec![
+                device("dm-1", &["dm-0"]),
+                device("dm-0", &["md0", "sda1"]),
+                device("md0", &["sda1", "sdb"]),
+                device("sda1", &["sda"]),
+                device("sda", &[]),
+                device("sdb", &[]),
+                device("loop0", &["loop1"]),
+                device("loop1", &["loop0", "gone"]),
+            ],
+            ..Storage::default()
+        };
+        let names = |name: &str| {
+            let leaves = storage.leaves(name).into_iter();
+            leaves.map(|d| d.name.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(names("dm-1"), ["sda", "sdb"]);
+        assert_eq!(names("sda"), ["sda"]);
+        assert_eq!(names("loop0"), [""; 0]);
+        assert_eq!(names("none"), [""; 0]);
+    }
+
+    #[test]
+    fn names_tell_disks_from_the_ways_to_them() {
+        let of = |name| Namespace::of(name).map(|n| (n.subsystem, n.controller, n.number));
+        assert_eq!(of("nvme0n1"), Some((0, None, 1)));
+        assert_eq!(of("nvme10c2n13"), Some((10, Some(2), 13)));
+        for other in [
+            "nvme0",
+            "nvme0n1p1",
+            "nvme0c1",
+            "nvmen1",
+            "nvme0n",
+            "nvme0cn1",
+            "nvme0c+1n1",
+            "sda",
+            "",
+        ] {
+            assert_eq!(of(other), None, "{other}");
+        }
+        let way = Namespace::of("nvme0c1n2").unwrap();
+        assert!(way.is_way_to("nvme0n2"));
+        for other in ["nvme0n1", "nvme1n2", "nvme0c1n2", "sda"] {
+            assert!(!way.is_way_to(other), "{other}");
+        }
+        assert!(!Namespace::of("nvme0n2").unwrap().is_way_to("nvme0n2"));
+    }
+
+    #[test]
+    fn a_path_lies_on_what_was_mounted_last_at_its_longest_part() {
+        let storage = Storage {
+            filesystems: vec![mounted("/", "a"), mounted("/data", "b"), mounted("/data", "c")],
+            ..Storage::default()
+        };
+        for (path, want) in [("/", "a"), ("/data", "c"), ("/data/x", "c"), ("/database", "a")] {
+            assert_eq!(storage.filesystem(path).unwrap().device, want, "{path}");
+        }
+        assert_eq!(Storage::default().filesystem("/"), None);
+    }
+}

@@ -1,0 +1,165 @@
+//! Disks with fewer working paths than possible.
+
+use super::{Oddity, few};
+use crate::Inventory;
+use crate::advice::{Advice, Step};
+use crate::block::{BlockDevice, Layer, Namespace, Path};
+
+/// The oddities that `odd` finds, one device at a time.
+fn devices(inventory: &Inventory, odd: impl Fn(&BlockDevice) -> Option<Oddity>) -> Vec<Oddity> {
+    inventory.storage.devices.iter().filter_map(odd).collect()
+}
+
+/// Paths to disks that are not in use because something on them failed.
+pub(super) fn dead_ways(inventory: &Inventory) -> Vec<Oddity> {
+    let odd = |device: &BlockDevice| {
+        let dead = device.paths.iter();
+        let dead = dead.filter(|path| path.is_live() == Some(false));
+        let dead: Vec<_> = dead.map(|path| format!("{} is {}", path.name, trouble(path))).collect();
+        (!dead.is_empty()).then(|| Oddity {
+            id: "disk-way-dead",
+            subject: device.name.clone(),
+            what: format!("of {} ways, {}", device.paths.len(), dead.join(", ")),
+            why: "fewer ways carry the same load, and none may be left when the next one fails",
+            fix: match device.layer {
+                Layer::Multipath => Advice::new("check the cable and the target of that disk")
+                    .step(Step::on(None, "sudo multipath -ll").about("its paths")),
+                _ => Advice::new("check the network and the target of that address")
+                    .step(Step::on(None, "sudo nvme list-subsys").about("its paths")),
+            },
+            ..Oddity::default()
+        })
+    };
+    devices(inventory, odd)
+}
+
+/// The reason why a path is dead.
+fn trouble(path: &Path) -> String {
+    match path.ana_state.as_str() {
+        "persistent-loss" => "in ANA state persistent-loss".to_owned(),
+        _ => path.state.clone(),
+    }
+}
+
+/// The subsystem of a disk whose policy is numa.
+fn subsystem_of(disk: &BlockDevice) -> Option<String> {
+    let namespace = Namespace::of(&disk.name).filter(|_| disk.policy == "numa")?;
+    Some(format!("nvme-subsys{}", namespace.subsystem))
+}
+
+/// Several usable paths, of which policy numa uses one for each node. All disks of a subsystem share its
+/// policy.
+pub(super) fn idle_ways(inventory: &Inventory) -> Vec<Oddity> {
+    let mut found: Vec<(String, usize, Vec<&str>)> = Vec::new();
+    for disk in &inventory.storage.devices {
+        let ways = disk.usable_ways();
+        let Some(subsystem) = subsystem_of(disk).filter(|_| ways > 1) else {
+            continue;
+        };
+        match found.iter_mut().find(|(s, w, _)| *s == subsystem && *w == ways) {
+            Some((_, _, disks)) => disks.push(&disk.name),
+            None => found.push((subsystem, ways, vec![&disk.name])),
+        }
+    }
+    let odd = |(subsystem, ways, disks): (String, usize, Vec<&str>)| {
+        let file = format!("/sys/class/nvme-subsystem/{subsystem}/iopolicy");
+        Oddity {
+            id: "disk-way-idle",
+            subject: few(&disks),
+            what: format!("{ways} usable paths, but each NUMA node uses only one"),
+            why: "policy numa: from one node, several links give the speed of one",
+            fix: Advice::new("use all paths in turn")
+                .set(None, format!("echo round-robin | sudo tee {file}"))
+                .undo_on(None, format!("echo numa | sudo tee {file}")),
+            ..Oddity::default()
+        }
+    };
+    found.into_iter().map(odd).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Oddity, find};
+    use crate::Inventory;
+    use crate::block::{BlockDevice, Path};
+
+    /// A disk with ways in these states and ANA states.
+    fn disk(name: &str, policy: &str, ways: &[(&str, &str)]) -> BlockDevice {
+        let path = |(at, (state, ana)): (usize, &(&str, &str))| Path {
+            name: format!("nvme{at}"),
+            state: (*state).to_owned(),
+            ana_state: (*ana).to_owned(),
+            ..Path::default()
+        };
+        BlockDevice {
+            name: name.to_owned(),
+            policy: policy.to_owned(),
+            paths: ways.iter().enumerate().map(path).collect(),
+            ..BlockDevice::default()
+        }
+    }
+
+    fn odd(devices: &[BlockDevice]) -> Vec<Oddity> {
+        let mut machine = Inventory::default();
+        machine.storage.devices = devices.to_vec();
+        find(&machine)
+    }
+
+    fn whats(name: &str, policy: &str, ways: &[(&str, &str)]) -> Vec<String> {
+        let found = odd(&[disk(name, policy, ways)]).into_iter();
+        found.map(|o| o.what).collect()
+    }
+
+    const LIVE: (&str, &str) = ("live", "optimized");
+    const IDLE: &str = "2 usable paths, but each NUMA node uses only one";
+
+    #[test]
+    fn ways_that_are_dead_or_idle_are_odd() {
+        let whats = |policy: &str, ways: &[(&str, &str)]| whats("nvme0n1", policy, ways);
+        assert_eq!(whats("numa", &[LIVE]), [""; 0]);
+        assert_eq!(whats("numa", &[("live", ""); 2]), [IDLE]);
+        assert_eq!(whats("numa", &[LIVE; 2]), [IDLE]);
+        for policy in ["round-robin", "queue-depth", ""] {
+            assert_eq!(whats(policy, &[LIVE; 2]), [""; 0], "{policy}");
+        }
+        assert_eq!(
+            whats("numa", &[LIVE, ("connecting", "optimized")]),
+            ["of 2 ways, nvme1 is connecting"]
+        );
+        assert_eq!(whats("numa", &[("", ""); 2]), [""; 0]);
+        let scsi = |ways: &[(&str, &str)]| super::tests::whats("dm-0", "", ways);
+        assert_eq!(scsi(&[("running", ""); 2]), [""; 0]);
+        assert_eq!(scsi(&[("running", ""), ("offline", "")]), ["of 2 ways, nvme1 is offline"]);
+    }
+
+    #[test]
+    fn ways_that_no_policy_would_use_are_not_idle() {
+        let whats = |ways: &[(&str, &str)]| whats("nvme0n1", "numa", ways);
+        for other in ["non-optimized", "inaccessible", "change"] {
+            assert_eq!(whats(&[LIVE, ("live", other)]), [""; 0], "{other}");
+            assert_eq!(whats(&[LIVE, LIVE, ("live", other)]), [IDLE], "{other}");
+        }
+        assert_eq!(whats(&[("live", "non-optimized"); 2]), [IDLE]);
+        assert_eq!(whats(&[("live", "inaccessible"); 2]), [""; 0]);
+        assert_eq!(
+            whats(&[LIVE, ("live", "persistent-loss")]),
+            ["of 2 ways, nvme1 is in ANA state persistent-loss"]
+        );
+    }
+
+    #[test]
+    fn the_policy_is_changed_once_for_all_disks_of_a_subsystem() {
+        let found = odd(&[
+            disk("nvme0n1", "numa", &[LIVE; 2]),
+            disk("nvme0n2", "numa", &[LIVE; 2]),
+            disk("nvme12n1", "numa", &[LIVE; 2]),
+        ]);
+        let subjects: Vec<_> = found.iter().map(|o| o.subject.as_str()).collect();
+        assert_eq!(subjects, ["nvme0n1, nvme0n2", "nvme12n1"]);
+        assert_eq!(
+            found[1].to_do(),
+            "use all paths in turn: echo round-robin | sudo tee /sys/class/nvme-subsystem/nvme-subsys12/iopolicy \
+             (undo: echo numa | sudo tee /sys/class/nvme-subsystem/nvme-subsys12/iopolicy)"
+        );
+    }
+}

@@ -1,0 +1,385 @@
+//! Processors that give less than they could, or are busy already.
+
+use std::collections::BTreeMap;
+
+use super::{Oddity, cpus, for_each, ranges};
+use crate::Inventory;
+use crate::advice::{Advice, Kept, Step};
+use crate::cpu::{Clock, CpuLoad, Process};
+use linerate_units::Hertz;
+use linerate_units::shell::word;
+
+/// Utilization above which a CPU has no room for a stream, before anything is measured.
+const BUSY: f64 = 0.9;
+/// Highest share of CPU time that a hypervisor may take: above it, the measured rate is not the machine's.
+const STOLEN: f64 = 0.05;
+/// Share of the hardware's best at and above which a setting is lower only by rounding.
+const CAPPED: f64 = 0.99;
+
+/// Whether the hardware itself picks the clock, so that `powersave` does not mean the lowest one.
+fn picks_clock(clock: &Clock) -> bool {
+    ["intel_pstate", "amd-pstate-epp"].contains(&clock.driver.as_str())
+}
+
+/// A clock setting, as options of `cpupower frequency-set`: its recommended and its present value.
+struct Set {
+    what: &'static str,
+    better: String,
+    now: String,
+}
+
+impl Set {
+    /// The governor that keeps the highest clock.
+    fn governor(clock: &Clock) -> Self {
+        Self {
+            what: "keep the highest clock",
+            better: "-g performance".to_owned(),
+            now: format!("-g {}", word(&clock.governor)),
+        }
+    }
+
+    fn advice(&self, ids: &[u32]) -> Advice {
+        let on = ranges(ids);
+        let set = |to: &str| format!("sudo cpupower -c {on} frequency-set {to}");
+        Advice::new(self.what).set(None, set(&self.better)).undo_on(None, set(&self.now))
+    }
+}
+
+/// One oddity for all CPUs with the same result of `odd` and the same settings.
+fn clocks(
+    inventory: &Inventory,
+    id: &'static str,
+    why: &'static str,
+    odd: impl Fn(&Clock) -> Option<(String, Set)>,
+) -> Vec<Oddity> {
+    let mut found: BTreeMap<String, (Set, Vec<u32>)> = BTreeMap::new();
+    for cpu in &inventory.processors.cpus {
+        if let Some((what, set)) = odd(&cpu.clock) {
+            let (_, ids) = found.entry(what).or_insert_with(|| (set, Vec::new()));
+            ids.push(cpu.id);
+        }
+    }
+    let oddity = |(what, (set, ids)): (String, (Set, Vec<u32>))| Oddity {
+        id,
+        subject: cpus(&ids),
+        what,
+        why,
+        fix: set.advice(&ids),
+        ..Oddity::default()
+    };
+    found.into_iter().map(oddity).collect()
+}
+
+/// A governor that keeps the lowest clock.
+pub(super) fn lowest_clock(inventory: &Inventory) -> Vec<Oddity> {
+    clocks(
+        inventory,
+        "clock-lowest",
+        "the lower the clock, the longer the work for each packet",
+        |clock| {
+            let what = format!("governor powersave ({}) keeps the lowest clock", clock.driver);
+            let holds = clock.governor == "powersave" && !picks_clock(clock);
+            holds.then(|| (what, Set::governor(clock)))
+        },
+    )
+}
+
+/// A governor that raises the clock only once load has lasted.
+pub(super) fn clock_follows_load(inventory: &Inventory) -> Vec<Oddity> {
+    let follows = |clock: &Clock| {
+        let by_hardware = clock.governor == "powersave"
+            && picks_clock(clock)
+            && clock.preference != "performance";
+        by_hardware || ["ondemand", "conservative", "schedutil"].contains(&clock.governor.as_str())
+    };
+    clocks(
+        inventory,
+        "clock-follows-load",
+        "short bursts and pauses between packets run at low clocks: latency rises and figures vary",
+        |clock| {
+            let asked = match clock.preference.as_str() {
+                "" => String::new(),
+                preference => format!(", preference {preference}"),
+            };
+            follows(clock).then(|| {
+                let Clock { governor, driver, .. } = clock;
+                let what =
+                    format!("governor {governor} ({driver}{asked}) lets the clock follow the load");
+                (what, Set::governor(clock))
+            })
+        },
+    )
+}
+
+/// Settings that keep the clock below what the hardware can.
+pub(super) fn capped_clock(inventory: &Inventory) -> Vec<Oddity> {
+    clocks(
+        inventory,
+        "clock-capped",
+        "the lower the clock, the longer the work for each packet",
+        |clock| {
+            let (limit, max) = clock.limit.zip(clock.max)?;
+            let set = |to: Hertz| format!("-u {}kHz", to.0 / 1000);
+            ((limit.0 as f64) < max.0 as f64 * CAPPED).then(|| {
+                let what = format!("settings allow {limit}, the hardware could do {max}");
+                let set = Set {
+                    what: "allow the highest clock of the hardware",
+                    better: set(max),
+                    now: set(limit),
+                };
+                (what, set)
+            })
+        },
+    )
+}
+
+/// Clocks above the nominal one are switched off.
+pub(super) fn turbo_off(inventory: &Inventory) -> Vec<Oddity> {
+    if inventory.processors.turbo != Some(false) {
+        return Vec::new();
+    }
+    // The switch of intel_pstate has the opposite meaning.
+    let clocks = inventory.processors.cpus.iter().map(|cpu| &cpu.clock);
+    let is_intel = |clock: &Clock| clock.driver.starts_with("intel_");
+    let (file, on, off) = if clocks.clone().any(is_intel) {
+        ("/sys/devices/system/cpu/intel_pstate/no_turbo", 0, 1)
+    } else {
+        ("/sys/devices/system/cpu/cpufreq/boost", 1, 0)
+    };
+    let set = |to: u32| format!("echo {to} | sudo tee {file}");
+    vec![Oddity {
+        id: "turbo-off",
+        subject: "CPUs".to_owned(),
+        what: "clocks above the nominal one are switched off".to_owned(),
+        why: "a single stream runs on one core, which could be clocked higher while others rest",
+        fix: Advice::new("allow them").set(None, set(on)).undo_on(None, set(off)),
+        ..Oddity::default()
+    }]
+}
+
+/// A clock source that is slow to read.
+pub(super) fn clock_source(inventory: &Inventory) -> Vec<Oddity> {
+    const SLOW: [&str; 5] = ["hpet", "acpi_pm", "pit", "jiffies", "refined-jiffies"];
+    let source = &inventory.machine.clock_source;
+    if !SLOW.contains(&source.as_str()) {
+        return Vec::new();
+    }
+    vec![Oddity {
+        id: "clock-source",
+        subject: "kernel".to_owned(),
+        what: format!("the kernel takes the time from {source}"),
+        why: "packets, timers and every measurement read the time; this source is slow or coarse",
+        fix: Advice::new(
+            "see why in the kernel's log; boot with tsc=reliable only if the hardware is known to be sound",
+        )
+        .on(None, "sudo dmesg | grep -i -e tsc -e clocksource"),
+        ..Oddity::default()
+    }]
+}
+
+/// CPUs with no room for a stream.
+pub(super) fn busy(inventory: &Inventory) -> Vec<Oddity> {
+    let all = inventory.busy.iter().flat_map(|b| &b.cpus);
+    let full: Vec<&CpuLoad> = all.filter(|l| l.busy >= BUSY).collect();
+    if full.is_empty() {
+        return Vec::new();
+    }
+    let ids: Vec<u32> = full.iter().map(|l| l.cpu).collect();
+    let least = full.iter().map(|l| l.busy).fold(1.0, f64::min);
+    let top = inventory.busy.iter().flat_map(|b| &b.processes).take(3);
+    let names: Vec<String> = top.map(|p| format!("{} ({})", p.name, p.pid)).collect();
+    let who = match names.as_slice() {
+        [] => String::new(),
+        names => format!("; busiest: {}", names.join(", ")),
+    };
+    vec![Oddity {
+        id: "cpu-busy",
+        subject: cpus(&ids),
+        what: format!("at least {:.0} % busy before anything is measured{who}", least * 100.0),
+        brief: format!("at least {:.0} % busy before anything is measured", least * 100.0),
+        why: "work of the path must share these CPUs: rates fall and vary",
+        fix: elsewhere(inventory, &ids),
+        ..Oddity::default()
+    }]
+}
+
+/// Advice that moves the process that uses the full CPUs most to free CPUs, if there are any.
+fn elsewhere(inventory: &Inventory, full: &[u32]) -> Advice {
+    let busiest = "ps -eo pid,user,psr,pcpu,args --sort=-pcpu | head";
+    let free: Vec<u32> = inventory.processors.cpus.iter().map(|cpu| cpu.id).collect();
+    let free: Vec<u32> = free.into_iter().filter(|id| !full.contains(id)).collect();
+    // Threads of the kernel whose names have a slash are bound to their CPUs.
+    let is_there = |p: &&Process| full.contains(&p.last_cpu) && !p.name.contains('/');
+    let mut processes = inventory.busy.iter().flat_map(|busy| &busy.processes);
+    let Some(process) = processes.find(is_there).filter(|_| !free.is_empty()) else {
+        let what = "see what runs there; end what is not needed, by its own command";
+        return Advice::new(what).on(None, busiest);
+    };
+    let advice = Advice::new("see what runs there, and bind the busiest to other CPUs");
+    let advice = advice.on(None, busiest);
+    let pid = process.pid;
+    let kept = Kept {
+        save: format!("taskset -acp {pid} | tee taskset-before.txt"),
+        restore: "sed -E 's/[^0-9]*([0-9]+).*: (.*)/\\2 \\1/' taskset-before.txt | while read -r cpus thread; do \
+                  sudo taskset -cp $cpus $thread; done"
+            .to_owned(),
+    };
+    advice.keeping(None, kept, format!("sudo taskset -acp {} {pid}", ranges(&free)))
+}
+
+/// CPU time that the hypervisor takes.
+pub(super) fn stolen(inventory: &Inventory) -> Vec<Oddity> {
+    let loads = inventory.busy.iter().flat_map(|b| &b.cpus);
+    let most = loads.map(|l| l.stolen).fold(0.0, f64::max);
+    if most < STOLEN {
+        return Vec::new();
+    }
+    vec![Oddity {
+        id: "cpu-stolen",
+        subject: "CPUs".to_owned(),
+        what: format!("the hypervisor takes {:.0} % of a CPU's time", most * 100.0),
+        why: "other guests share this hardware; what is measured varies with them",
+        fix: Advice::new(
+            "measure again at another time, or on a machine of a type with CPUs of its own",
+        ),
+        ..Oddity::default()
+    }]
+}
+
+/// A quota below the CPUs of the machine.
+pub(super) fn quota(inventory: &Inventory) -> Vec<Oddity> {
+    let all = inventory.processors.cpus.len();
+    let quota = inventory.machine.cpu_quota.filter(|q| *q < all as f64);
+    let odd = |quota: f64| Oddity {
+        id: "cpu-quota",
+        subject: "cgroup".to_owned(),
+        what: format!("a quota allows {quota:.2} of {all} CPUs to this process and its neighbours"),
+        why: "whoever has used it up is stopped until the next period: rates fall and latency jumps",
+        fix: Advice::new(
+            "raise it (docker: --cpus, systemd: CPUQuota=), or run outside this cgroup",
+        ),
+        ..Oddity::default()
+    };
+    quota.map(odd).into_iter().collect()
+}
+
+/// CPUs that are switched off.
+pub(super) fn offline(inventory: &Inventory) -> Vec<Oddity> {
+    let off = &inventory.processors.offline;
+    if off.is_empty() {
+        return Vec::new();
+    }
+    vec![Oddity {
+        id: "cpu-offline",
+        subject: cpus(off),
+        what: "switched off".to_owned(),
+        why: "streams and interrupts have fewer places to go",
+        fix: switch_on(off),
+        ..Oddity::default()
+    }]
+}
+
+/// Switches CPUs on. The kernel refuses second threads of cores while they are switched off together.
+fn switch_on(off: &[u32]) -> Advice {
+    let all = |to: u32| {
+        let set = format!("echo {to} | sudo tee /sys/devices/system/cpu/cpu$cpu/online");
+        for_each("cpu", off, &set)
+    };
+    let threads = |to: &str| {
+        let set = format!("echo {to} | sudo tee /sys/devices/system/cpu/smt/control");
+        Step::set(None, set).about("if second threads of cores were switched off together")
+    };
+    Advice::new("switch them on")
+        .set(None, all(1))
+        .step(threads("on"))
+        .undo_on(None, all(0))
+        .undo(threads("off"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::ids;
+    use super::*;
+    use crate::cpu::{Busy, Cpu};
+
+    fn clocked(clock: Clock) -> Inventory {
+        let mut machine = Inventory::default();
+        machine.processors.cpus = vec![Cpu { clock, ..Cpu::default() }];
+        machine
+    }
+
+    fn governed(governor: &str, driver: &str, preference: &str) -> Inventory {
+        clocked(Clock {
+            governor: governor.to_owned(),
+            driver: driver.to_owned(),
+            preference: preference.to_owned(),
+            ..Clock::default()
+        })
+    }
+
+    #[test]
+    fn powersave_means_the_lowest_clock_only_where_the_hardware_does_not_pick_it() {
+        for (governor, driver, preference, want) in [
+            ("powersave", "acpi-cpufreq", "", vec!["clock-lowest"]),
+            ("powersave", "intel_cpufreq", "", vec!["clock-lowest"]),
+            ("powersave", "intel_pstate", "balance_performance", vec!["clock-follows-load"]),
+            ("powersave", "intel_pstate", "performance", vec![]),
+            ("powersave", "amd-pstate-epp", "power", vec!["clock-follows-load"]),
+            ("schedutil", "acpi-cpufreq", "", vec!["clock-follows-load"]),
+            ("performance", "intel_pstate", "performance", vec![]),
+            ("", "", "", vec![]),
+        ] {
+            let machine = governed(governor, driver, preference);
+            assert_eq!(ids(&machine), want, "{governor} {driver} {preference}");
+        }
+    }
+
+    #[test]
+    fn a_limit_below_the_hardware_is_odd_and_rounding_is_not() {
+        let capped = |limit| {
+            clocked(Clock {
+                limit: Some(Hertz(limit)),
+                max: Some(Hertz(1_000_000_000)),
+                ..Clock::default()
+            })
+        };
+        assert_eq!(ids(&capped(989_999_999)), ["clock-capped"]);
+        assert_eq!(ids(&capped(990_000_000)), [""; 0]);
+    }
+
+    #[test]
+    fn loads_are_odd_from_their_thresholds_on() {
+        let load = |busy, stolen| {
+            let mut machine = Inventory::default();
+            let cpus = vec![CpuLoad { cpu: 3, busy, interrupts: 0.0, stolen }];
+            machine.busy = Some(Busy { cpus, processes: Vec::new() });
+            ids(&machine)
+        };
+        assert_eq!(load(0.9, 0.0), ["cpu-busy"]);
+        assert_eq!(load(0.89, 0.0), [""; 0]);
+        assert_eq!(load(0.1, 0.05), ["cpu-stolen"]);
+        assert_eq!(load(0.1, 0.049), [""; 0]);
+    }
+
+    #[test]
+    fn a_quota_counts_below_the_number_of_cpus() {
+        let mut machine = clocked(Clock::default());
+        machine.machine.cpu_quota = Some(0.5);
+        assert_eq!(ids(&machine), ["cpu-quota"]);
+        machine.machine.cpu_quota = Some(1.0);
+        assert_eq!(ids(&machine), [""; 0]);
+    }
+
+    #[test]
+    fn settings_that_slow_every_cpu() {
+        let mut machine = Inventory::default();
+        machine.processors.turbo = Some(false);
+        machine.machine.clock_source = "hpet".to_owned();
+        machine.processors.offline = vec![2];
+        assert_eq!(ids(&machine), ["turbo-off", "clock-source", "cpu-offline"]);
+        machine.processors.turbo = Some(true);
+        machine.machine.clock_source = "tsc".to_owned();
+        machine.processors.offline = Vec::new();
+        assert_eq!(ids(&machine), [""; 0]);
+    }
+}

@@ -1,0 +1,280 @@
+//! InfiniBand ports with a working wire but no address: whether a subnet manager serves their network, and why
+//! it has not set them up.
+//!
+//! A second manager on a network can take it over from the first, so starting one is advised only if there is
+//! no sign of another.
+
+use super::super::Oddity;
+use super::function::{Function, driver, give_guid, is_omni_path};
+use super::{Odd, all, at, is_infiniband, limiting, ports};
+use crate::Inventory;
+use crate::advice::{Advice, Step, save};
+use crate::infiniband::{Guid, IbDevice, IbPort, LinkState, PhysicalState, commands_of_manager};
+use linerate_units::shell::word;
+
+/// A port with its device.
+type DevicePort<'a> = (&'a IbDevice, &'a IbPort);
+
+/// A working wire that no subnet manager has set up. RoCE and iWARP have no subnet manager.
+pub(in crate::odd) fn not_set_up(inventory: &Inventory) -> Vec<Oddity> {
+    limiting(ports(inventory, "ib-not-set-up", |device, port| {
+        if !is_wired(port) {
+            return None;
+        }
+        match port.state? {
+            LinkState::Initializing => Some(initializing(inventory, device, port)),
+            LinkState::Armed => Some((
+                "Armed: the port was set up but not started".to_owned(),
+                "the subnet manager stopped half-way, or no packet has arrived yet",
+                Advice::new("read the log of the subnet manager on the host where it runs"),
+            )),
+            _ => None,
+        }
+    }))
+}
+
+/// Whether this is a port of InfiniBand or Omni-Path whose wire works.
+fn is_wired(port: &IbPort) -> bool {
+    port.physical == Some(PhysicalState::LinkUp) && is_infiniband(port)
+}
+
+/// Whether a manager has been seen at a port.
+fn is_served(port: &IbPort) -> bool {
+    is_wired(port) && (port.is_active() || port.manager().is_some())
+}
+
+/// Whether two ports share one wire: the ports of a card and of its virtual functions do.
+fn share_a_wire(a: DevicePort<'_>, b: DevicePort<'_>) -> bool {
+    wire(a).is_some_and(|own| wire(b) == Some(own))
+}
+
+/// The card that a port's wire belongs to, with the number of the port.
+fn wire((device, port): DevicePort<'_>) -> Option<(&str, u32)> {
+    let own = device.virtual_of.as_ref();
+    let card = own.map_or(&device.pci, |own| &own.pci);
+    (!card.is_empty()).then_some((card, port.number))
+}
+
+/// Whether two are the same port.
+fn is_same(a: DevicePort<'_>, b: DevicePort<'_>) -> bool {
+    a.0.name == b.0.name && a.1.number == b.1.number
+}
+
+fn name((device, port): DevicePort<'_>) -> String {
+    format!("{} port {}", device.name, port.number)
+}
+
+/// The evidence that a manager serves the network of a port, and an active port to query it from.
+fn manager_of<'a>(
+    inventory: &'a Inventory,
+    own: DevicePort<'_>,
+) -> Option<(String, Option<DevicePort<'a>>)> {
+    let served = |port: &DevicePort<'_>| is_served(port.1) && share_a_wire(own, *port);
+    let active = all(inventory).filter(served).max_by_key(|(_, port)| port.is_active());
+    let asked = active.filter(|(_, port)| port.is_active());
+    match (own.1.manager(), active) {
+        (Some(lid), _) => Some((format!("LID {lid}"), asked)),
+        (None, Some(port)) => Some((format!("{} on the same wire is served", name(port)), asked)),
+        (None, None) => None,
+    }
+}
+
+/// A port of another wire of this host that a manager serves.
+fn served_beside<'a>(inventory: &'a Inventory, own: DevicePort<'_>) -> Option<DevicePort<'a>> {
+    let mut others = all(inventory).filter(|port| !share_a_wire(own, *port) && is_served(port.1));
+    others.find(|port| !is_same(*port, own))
+}
+
+/// A port of another wire of this host that a subnet manager is bound to: it serves the network of that port only.
+pub fn managed_beside<'a>(inventory: &'a Inventory, own: DevicePort<'_>) -> Option<DevicePort<'a>> {
+    let mut others =
+        all(inventory).filter(|port| !share_a_wire(own, *port) && port.1.manages == Some(true));
+    others.find(|port| !is_same(*port, own))
+}
+
+fn initializing(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> Odd {
+    const WHAT: &str = "Initializing: the wire works, but the port has no address yet";
+    let own = (device, port);
+    let manager = manager_of(inventory, own);
+    if device.node_guid == Some(Guid::NONE) || port.guid() == Some(Guid::NONE) {
+        let served = manager.map_or(String::new(), |(by, _)| {
+            format!(". A subnet manager serves this network ({by})")
+        });
+        return (
+            format!("Initializing: the wire works, but this function has no GUID{served}"),
+            "a subnet manager does not set up a port without a GUID",
+            give_guid(inventory, device, port),
+        );
+    }
+    if let Some((by, asked)) = manager {
+        let what = format!("{WHAT}. A subnet manager serves this network ({by})");
+        return (what, PASSED_OVER, ask(inventory, device, asked));
+    }
+    if let Function::Lent = Function::of(inventory, device) {
+        let why =
+            "the subnet manager has not reached this virtual function, or its network has none";
+        let fix = Advice::new("see whether the card's own port is active")
+            .step(Step::on(None, "ibstat").about("on the host of this guest"));
+        return (WHAT.to_owned(), why, fix);
+    }
+    if let Some(other) = served_beside(inventory, own) {
+        let what = format!("{WHAT}. A subnet manager serves the network of {}", name(other));
+        return (what, BESIDE, bind(inventory, device, port));
+    }
+    if let Some(other) = managed_beside(inventory, own) {
+        let what = format!("{WHAT}. A subnet manager of this host is bound to {}", name(other));
+        return (what, BOUND, bind(inventory, device, port));
+    }
+    (WHAT.to_owned(), NONE, start(inventory, device, port))
+}
+
+const PASSED_OVER: &str = "the manager has not reached this port yet, ignores it, or has stopped since; a second manager on the same \
+                           network would do damage";
+const BESIDE: &str = "this port's network has no manager, or the manager runs on this host and is bound to the other \
+                      port: it serves the network of one port only";
+const BOUND: &str =
+    "a manager serves the network of one port only, and the cable is in another one";
+const NONE: &str = "no subnet manager runs on this fabric, or it does not reach this port";
+
+/// Advice to find out why a subnet manager does not set up a port.
+fn ask(inventory: &Inventory, device: &IbDevice, asked: Option<DevicePort<'_>>) -> Advice {
+    let step = if is_omni_path(inventory, device) {
+        Step::on(None, "opafabricinfo")
+    } else {
+        match asked {
+            Some((device, port)) => Step::on(None, format!("sudo sminfo {}", at(device, port))),
+            None => Step::on(None, "sudo sminfo").about("on a host whose port is active"),
+        }
+    };
+    let is_virtual = !matches!(Function::of(inventory, device), Function::Card);
+    let what = if is_virtual && driver(inventory, device) == "mlx5_core" {
+        "see where the manager runs, read its log there, and see whether it supports virtual functions (virt_enabled 2, \
+         NVIDIA's manager only)"
+    } else {
+        "see where the manager runs, and read its log there"
+    };
+    Advice::new(what).step(step)
+}
+
+/// The port that a manager of this network binds to. For a virtual function this is the port of its card.
+fn bound_to<'a>(inventory: &'a Inventory, own: DevicePort<'a>) -> DevicePort<'a> {
+    let (device, port) = own;
+    let card = all(inventory)
+        .filter(|(card, _)| device.virtual_of.as_ref().is_some_and(|own| own.pci == card.pci))
+        .find(|(_, other)| other.number == port.number);
+    card.unwrap_or(own)
+}
+
+/// A manager for the network of one port, and the command that ends it. If the GUID is unknown, the command reads it;
+/// without a GUID neither command runs, since the second one would end all managers.
+fn manage(advice: Advice, (device, port): DevicePort<'_>, about: &str) -> Advice {
+    let known = port.guid().filter(|guid| *guid != Guid::NONE);
+    let (read, guid) = if let Some(guid) = known {
+        (String::new(), guid.to_string())
+    } else {
+        let (name, number) = (word(&device.name), port.number);
+        let read = format!(
+            "guid=$(ibstat {name} {number} | awk '/Port GUID/ {{print $3}}'); [ -n \"$guid\" ] && "
+        );
+        (read, "$guid".to_owned())
+    };
+    let [start, end] = commands_of_manager(&guid);
+    advice
+        .step(Step::set(None, format!("{read}{start}")).about(about))
+        .undo_on(None, format!("{read}{end}"))
+}
+
+/// Names that WinOF, the driver of Windows, gives its devices.
+const OF_WINDOWS: &str = "ibv_device";
+
+/// The same advice for Windows, which has none of the commands of Linux; `None` for a device of another system.
+fn on_windows(device: &IbDevice, port: &IbPort) -> Option<Advice> {
+    let guid = port.guid().filter(|guid| *guid != Guid::NONE);
+    let command =
+        guid.map_or_else(|| "opensm -g GUID".to_owned(), |guid| format!("opensm -g {guid}"));
+    let about = "in a console with the rights of an administrator, with the GUID that ibstat shows for the port";
+    let advice = Advice::new(
+        "start a subnet manager for this port, if none serves the network on its cable",
+    );
+    let is_windows = device.name.starts_with(OF_WINDOWS);
+    is_windows.then(|| advice.step(Step::act(None, command).about(about)))
+}
+
+/// Advice that makes a subnet manager serve the network of one more port.
+fn bind(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> Advice {
+    if let Some(advice) = on_windows(device, port) {
+        return advice;
+    }
+    let own = bound_to(inventory, (device, port));
+    if is_omni_path(inventory, device) {
+        let guid = own.1.guid().filter(|guid| *guid != Guid::NONE);
+        let guid = guid.map_or_else(|| "the GUID of this port".to_owned(), |g| g.to_string());
+        return add_instance(&guid);
+    }
+    let seen = format!("sudo linerate fabric --device {}:{}", word(&device.name), port.number);
+    let seen = Step::on(None, seen);
+    let advice =
+        Advice::new("start a manager for this port, if none serves the network on its cable")
+            .step(seen.about("the network on the cable, and whether a manager serves it"));
+    manage(advice, own, "if no manager is there")
+}
+
+/// Advice to add an instance of the manager of Omni-Path, which reads its file when it starts.
+fn add_instance(guid: &str) -> Advice {
+    const FILE: &str = "/etc/opa-fm/opafm.xml";
+    // A copy that fails leaves no file: the undo then fails too, and empties nothing.
+    let saved = Step::on(None, format!("sudo cp {FILE} opafm-before.xml"));
+    let back = format!("sudo cp opafm-before.xml {FILE}");
+    let was = "if grep -qx active opafm-before.txt; then sudo systemctl restart opafm; else sudo systemctl stop opafm; fi";
+    Advice::new("let the manager serve this port too, if none serves what its cable leads to")
+        .on(None, "opafabricinfo")
+        .step(saved.about("save the old file"))
+        .step(save("systemctl is-active opafm", "opafm-before.txt").about("and whether it runs"))
+        .step(Step::by_hand(format!("then add an instance with PortGUID {guid} to {FILE}")))
+        .step(Step::act(None, "sudo systemctl restart opafm").about("then"))
+        .undo(Step::act(None, back).about("in the same directory"))
+        .undo(Step::act(None, was).about("then"))
+}
+
+/// Advice to start a first subnet manager.
+fn start(inventory: &Inventory, device: &IbDevice, port: &IbPort) -> Advice {
+    if let Some(advice) = on_windows(device, port) {
+        return advice;
+    }
+    let (service, seen) = if is_omni_path(inventory, device) {
+        ("opafm", "opafabricinfo".to_owned())
+    } else {
+        ("opensm", format!("sudo sminfo {}", at(device, port)))
+    };
+    let look = Advice::new("start a subnet manager on one host, if the fabric has none")
+        .step(Step::on(None, seen).about("see whether one answers already"));
+    let own = (device, port);
+    let others =
+        || all(inventory).filter(|other| !share_a_wire(own, *other) && !is_same(*other, own));
+    let has_wired = others().any(|other| is_wired(other.1));
+    if service == "opensm" && !has_wired && is_behind_another(inventory, own) {
+        let about = "only if none answers: without a GUID it serves the first port";
+        return manage(look, bound_to(inventory, own), about);
+    }
+    let advice = look
+        .step(
+            Step::set(None, format!("sudo systemctl start {service}"))
+                .about("only if none answers; then look again"),
+        )
+        .undo_on(None, format!("sudo systemctl stop {service}"));
+    if service == "opensm" && has_wired {
+        let port = bound_to(inventory, own);
+        return manage(advice, port, "it serves one port of a host; for this one");
+    }
+    advice
+}
+
+/// Whether another port of InfiniBand of the same card comes before a port.
+fn is_behind_another(inventory: &Inventory, own: DevicePort<'_>) -> bool {
+    let mut card = all(inventory).filter(|other| other.0.name == own.0.name);
+    let first = card.find(|other| is_infiniband(other.1));
+    first.is_some_and(|first| !is_same(first, own))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,186 @@
+//! Ports whose medium is the limit: Wi-Fi, links that go up and down, and cards that drop what arrives.
+
+use super::Oddity;
+use crate::Inventory;
+use crate::advice::{Advice, Step};
+use crate::nic::counted::{self, Meaning};
+use crate::nic::{Network, Nic};
+use linerate_units::shell::word;
+
+/// A Wi-Fi port by which packets leave the machine.
+pub(super) fn wifi(inventory: &Inventory) -> Vec<Oddity> {
+    let network = &inventory.network;
+    let odd = |nic: &Nic| {
+        (nic.up && nic.is_wifi && is_path(network, nic)).then(|| Oddity {
+            id: "port-wifi",
+            subject: nic.name.clone(),
+            what: "packets leave by Wi-Fi: both ways share the air with all stations near, and the rate changes".to_owned(),
+            why: "rates and delays vary from second to second, and the figures of wired ports say nothing about this path",
+            fix: Advice::new("measure by a cable, or with the station near its access point")
+                .step(show(nic)),
+            ..Oddity::default()
+        })
+    };
+    network.nics.iter().filter_map(odd).collect()
+}
+
+fn show(nic: &Nic) -> Step {
+    Step::on(None, format!("iw dev {} link", word(&nic.name))).about("its rate and signal now")
+}
+
+/// Whether the default route leaves by this port; where routes are unknown, whether no card is up besides it.
+fn is_path(network: &Network, nic: &Nic) -> bool {
+    let is_card = |other: &&Nic| other.up && !other.is_virtual && !other.is_wifi;
+    match &network.default_ports {
+        Some(names) if !names.is_empty() => {
+            let tops = network.nics.iter().filter(|top| names.contains(&top.name));
+            tops.flat_map(|top| network.leaves(top.index)).any(|leaf| leaf == nic.index)
+        }
+        _ => !network.nics.iter().any(|other| is_card(&other)),
+    }
+}
+
+/// A cable or a transceiver that loses its link again and again.
+pub(super) fn flaps(inventory: &Inventory) -> Vec<Oddity> {
+    /// So often no cable is pulled out and put in.
+    const MANY: u32 = 1000;
+    let odd = |nic: &Nic| {
+        let changes = nic.errors.carrier_changes.filter(|n| *n >= MANY)?;
+        let has_wire = !nic.is_virtual && !nic.is_wifi && nic.kind.is_empty();
+        has_wire.then(|| Oddity {
+            id: "port-flaps",
+            subject: nic.name.clone(),
+            what: format!("its link went up or down {changes} times since boot"),
+            why: "each time all packets are lost for seconds, and connections start slowly again",
+            fix: Advice::new(
+                "see whether it goes on; if so, change the cable or the transceiver, then the port at the other end",
+            )
+            .on(None, format!("sudo dmesg -T | grep -F {}", word(&format!("{}: ", nic.name)))),
+            ..Oddity::default()
+        })
+    };
+    inventory.network.nics.iter().filter_map(odd).collect()
+}
+
+/// A card that finds no room for a share of the packets which a sender notices.
+pub(super) fn drops(inventory: &Inventory) -> Vec<Oddity> {
+    /// With one packet of a thousand lost, a connection of loss-based control carries 38 Mb/s at a round trip of 12 ms.
+    //= Mathis et al. 1997: 1.22 x 1460 bytes / (12 ms x sqrt(0.001))
+    const SHARE: f64 = 0.001;
+    /// Fewer are a burst.
+    const LEAST: u64 = 1_000;
+    let odd = |nic: &Nic| {
+        let (name, lost) = lost(nic)?;
+        let share = lost as f64 / (lost as f64 + nic.errors.rx_packets? as f64).max(1.0);
+        (nic.up && lost >= LEAST && share >= SHARE).then(|| Oddity {
+            id: "port-drops",
+            subject: nic.name.clone(),
+            what: format!(
+                "{lost} packets that arrived since boot found no room and were dropped ({name}): {:.1} % of all",
+                share * 100.0
+            ),
+            why: "the machine takes packets from the card too slowly: senders slow down at each loss",
+            fix: Advice::new(
+                "see whether they grow under load; if so, give the port a larger ring, more queues or CPUs, or let the other \
+                 end wait (flow control)",
+            )
+            .on(None, "linerate host --watch")
+            .on(None, format!("ethtool -g {}", word(&nic.name)))
+            .on(None, format!("ethtool -a {}", word(&nic.name))),
+            ..Oddity::default()
+        })
+    };
+    inventory.network.nics.iter().filter_map(odd).collect()
+}
+
+/// The largest counter of packets that found no room: parts of it may be counted by others again.
+fn lost(nic: &Nic) -> Option<(&str, u64)> {
+    let kernel = [("rx missed", nic.errors.rx_missed), ("rx fifo", nic.errors.rx_fifo)];
+    let kernel = kernel.into_iter().filter_map(|(name, n)| Some((name, n?)));
+    let is_full = |name: &str| {
+        let meaning = counted::meaning(&nic.driver, name);
+        matches!(meaning, Some(Meaning::RingFull | Meaning::BufferFull))
+    };
+    let own = nic.counters.iter().filter(|counter| is_full(&counter.name));
+    let own = own.map(|counter| (counter.name.as_str(), counter.value));
+    kernel.chain(own).max_by_key(|(_, n)| *n)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::ids;
+    use super::*;
+    use crate::nic::Counter;
+    use crate::nic::tests::nic;
+
+    fn machine(nics: Vec<Nic>, default_ports: Option<&[&str]>) -> Inventory {
+        let mut machine = Inventory::default();
+        machine.network.nics = nics;
+        let names = |names: &[&str]| names.iter().map(|&n| n.to_owned()).collect();
+        machine.network.default_ports = default_ports.map(names);
+        machine
+    }
+
+    fn card(index: u32, is_wifi: bool) -> Nic {
+        let mut card = nic(index, &[]);
+        (card.up, card.is_wifi) = (true, is_wifi);
+        card
+    }
+
+    #[test]
+    fn wifi_is_told_where_the_path_leaves_by_it() {
+        let told = |default: Option<&[&str]>, wired: bool| {
+            let mut bridge = nic(9, &[2]);
+            bridge.is_virtual = true;
+            let mut nics = vec![card(2, true), bridge];
+            nics.extend(wired.then(|| card(3, false)));
+            ids(&machine(nics, default))
+        };
+        assert_eq!(told(Some(&["eth2"]), true), ["port-wifi"]);
+        assert_eq!(told(Some(&["eth9"]), true), ["port-wifi"], "through a bridge");
+        assert_eq!(told(Some(&["eth3"]), true), [""; 0], "by cable");
+        assert_eq!(told(None, true), [""; 0], "unknown");
+        assert_eq!(told(None, false), ["port-wifi"], "nothing else is up");
+        assert_eq!(told(Some(&[]), false), ["port-wifi"]);
+        let mut down = card(2, true);
+        down.up = false;
+        assert_eq!(ids(&machine(vec![down], Some(&["eth2"]))), [""; 0]);
+    }
+
+    #[test]
+    fn a_link_that_changed_a_thousand_times_is_odd() {
+        let told = |changes: u32, change: fn(&mut Nic)| {
+            let mut card = card(2, false);
+            card.errors.carrier_changes = Some(changes);
+            change(&mut card);
+            ids(&machine(vec![card], None))
+        };
+        assert_eq!(told(999, |_| {}), [""; 0]);
+        assert_eq!(told(1000, |_| {}), ["port-flaps"]);
+        assert_eq!(told(5000, |nic| nic.is_virtual = true), [""; 0], "containers come and go");
+        assert_eq!(told(5000, |nic| (nic.is_wifi, nic.up) = (true, false)), [""; 0], "it roams");
+    }
+
+    #[test]
+    fn one_packet_of_a_thousand_that_found_no_room_is_odd() {
+        let told = |driver: &str, counter: &str, lost: u64, packets: Option<u64>| {
+            let mut card = card(2, false);
+            driver.clone_into(&mut card.driver);
+            card.errors.rx_packets = packets;
+            card.counters = vec![Counter { name: counter.to_owned(), value: lost }];
+            ids(&machine(vec![card], None))
+        };
+        let usb = |lost, packets| told("lan78xx", "RX Dropped Frames", lost, packets);
+        // Of all that arrived, those that were dropped are a part.
+        assert_eq!(usb(1_000, Some(999_000)), ["port-drops"]);
+        assert_eq!(usb(1_000, Some(999_001)), [""; 0]);
+        assert_eq!(usb(1_000, Some(0)), ["port-drops"]);
+        assert_eq!(usb(999, Some(1_000)), [""; 0]);
+        assert_eq!(usb(5_000, None), [""; 0], "of how many?");
+        assert_eq!(told("ixgbe", "rx_no_dma_resources", 5_000, Some(1_000_000)), ["port-drops"]);
+        assert_eq!(told("unheard", "some_drops", 5_000, Some(1_000_000)), [""; 0]);
+        let mut card = card(2, false);
+        (card.errors.rx_packets, card.errors.rx_missed) = (Some(1_000_000), Some(2_000));
+        assert_eq!(ids(&machine(vec![card], None)), ["port-drops"], "by the kernel's count");
+    }
+}

@@ -1,0 +1,134 @@
+//! Predictions of causes for trials that do not change the factor of the cause.
+
+use crate::model::{Load, Model};
+use crate::signs::GAIN;
+use crate::signs::lossy::{filled, of_other_congestion};
+use crate::signs::threads::{at_work, ps_per_byte, wanted_at};
+use linerate_plan::factor::{Class, Factor};
+use linerate_plan::path::Direction;
+use linerate_record::TrialPlan;
+use linerate_units::stats::{EQUAL, Range};
+
+/// Minimum share of its CPU that a thread wants, at which it has no time left that could be relied on.
+const NO_TIME_LEFT: f64 = 0.92;
+
+/// Minimum gain of goodput at which more streams passed all shared limits.
+const SCALES: f64 = 1.1;
+
+/// The effect of sending without a copy on a sender that has time left.
+pub(super) const UNCOPIED: Range = Range { low: 0.3, high: EQUAL.high };
+
+/// Work that a trial adds on one end, as a share of the wall time of each byte. The time is that of the trial's
+/// own setting A, once it was measured, since a load may run at another rate than before.
+pub(super) fn added_work(model: &Model, trial: &TrialPlan, on_sender: bool) -> Option<f64> {
+    let (a, b) = (trial.before.extra_work, trial.after.extra_work);
+    let extra = if on_sender {
+        b.sender_ps_per_byte.saturating_sub(a.sender_ps_per_byte)
+    } else {
+        b.receiver_ps_per_byte.saturating_sub(a.receiver_ps_per_byte)
+    };
+    let base = &model.direction(trial.direction)?.base;
+    let measured = model.trials.iter().find(|t| t.plan.id == trial.id);
+    let goodput = measured.map(|t| t.goodput[0]).filter(|a| *a > 0.0).unwrap_or(base.goodput.mean);
+    let threads = if on_sender { &base.senders } else { &base.receivers };
+    let threads = at_work(threads, trial.before.streams);
+    Some(extra as f64 / ps_per_byte(goodput, threads)?)
+}
+
+/// A range around a ratio, by a share of it.
+pub(super) fn around(ratio: f64, by: f64) -> Range {
+    Range { low: ratio * (1.0 - by), high: ratio * (1.0 + by) }
+}
+
+/// The prediction of a cause that a trial's factor does not touch: no change, unless the change would create a
+/// new limit. `None` if this is unknown.
+pub(super) fn bystander(model: &Model, trial: &TrialPlan) -> Option<Range> {
+    let load = &model.direction(trial.direction)?.base;
+    let factor = trial.factor()?;
+    let direction = trial.direction;
+    let ends = [direction.sender(), direction.receiver()];
+    let [sender, receiver] = ends.map(|side| wanted_at(load, direction, side));
+    // Only a part of the path that lacks time, room or CPU gains. All others may lose, down to a new limit.
+    let may_lose = |low: f64| Some(Range { low, ..EQUAL });
+    match (factor.class(), factor) {
+        (Class::LargerBuffer | Class::Redial, _)
+        | (
+            _,
+            Factor::MoreDepth
+            | Factor::MoreQueuePairs
+            | Factor::MoreReads
+            | Factor::MoreInline
+            | Factor::Unpaced
+            | Factor::Discard,
+        ) => Some(EQUAL),
+        // The next limit may be anything. Half the pace carries half, whatever the limit is.
+        (Class::Parallel | Class::Congestion | Class::Pace, _) => None,
+        // A send buffer holds at most half its memory as payload in flight.
+        (_, Factor::HalfSendBuffer) => roomy(load, trial.after.send_buffer?.0).then_some(EQUAL),
+        (Class::HalfBuffer, _) => roomy(load, trial.after.window_clamp?.0).then_some(EQUAL),
+        (_, Factor::SenderWork) => Some(work(sender, added_work(model, trial, true)?)),
+        (Class::Work, _) => Some(work(receiver, added_work(model, trial, false)?)),
+        (_, Factor::SmallerWrites) => cheap(sender),
+        (Class::Calls, _) => cheap(receiver),
+        // Bursts may overrun a queue on the path.
+        (Class::Packets, _) => may_lose(0.3),
+        // Smaller segments cost more. They gain only where larger ones vanish.
+        (Class::Segment, _) => may_lose(0.0),
+        // Pinning pages may cost more than copying them.
+        (Class::Copy, _) => Some(UNCOPIED),
+        // Threads gain if they have waited for another node.
+        (Class::Placement, _) => may_lose(0.5),
+    }
+}
+
+/// A sentence that a shared resource did not limit the base load, since more streams carried more through it.
+pub(super) fn scaled(model: &Model, direction: Direction, shared: &str) -> Option<String> {
+    let model = model.direction(direction)?;
+    let base = &model.base;
+    let more = model.sweep.iter().filter(|l| l.streams > base.streams);
+    let best = more.max_by(|a, b| a.goodput.mean.total_cmp(&b.goodput.mean))?;
+    let gain = best.goodput.mean / base.goodput.mean;
+    (gain >= SCALES).then(|| {
+        format!(
+            "{} streams carried {gain:.2} times as much through the same {shared}",
+            best.streams
+        )
+    })
+}
+
+/// Prediction of one rate for all traffic: more streams share it, and another congestion control fills it no
+/// better. A rate that drops excess packets is filled a little better by either.
+pub(super) fn one_rate(model: &Model, trial: &TrialPlan) -> Option<Range> {
+    let load = &model.direction(trial.direction)?.base;
+    match trial.factor()? {
+        Factor::MoreStreams | Factor::Crowd => Some(filled(model, load)),
+        Factor::OtherCongestion => Some(of_other_congestion(model, load)),
+        _ => bystander(model, trial),
+    }
+}
+
+/// The effect of more work on a thread that is not the limit: no effect while it has time left, otherwise a
+/// loss up to the missing time.
+fn work(wanted: Option<f64>, added: f64) -> Range {
+    // If the CPU use was not read, the thread may have no time left.
+    let need = wanted.unwrap_or(1.0) + added;
+    if need < NO_TIME_LEFT { EQUAL } else { Range { low: 0.95 / need.max(1.0), high: EQUAL.high } }
+}
+
+/// Whether `bytes` in flight for each stream carry the goodput with room to spare, by the round trip of an
+/// unqueued path.
+fn roomy(load: &Load, bytes: u64) -> bool {
+    let per_stream = load.goodput.mean / f64::from(load.streams.max(1));
+    load.tcp.min_rtt.is_some_and(|rtt| bytes as f64 * 8.0 > 1.5 * per_stream * rtt.secs())
+}
+
+/// Twice the calls at most double a thread's work: no effect while that leaves it time.
+fn cheap(wanted: Option<f64>) -> Option<Range> {
+    wanted.filter(|w| w * 2.0 < NO_TIME_LEFT).map(|_| EQUAL)
+}
+
+/// Prediction of a limit of each single stream for more streams: each carries as much again, or less where
+/// another limit follows.
+pub(super) fn per_stream(trial: &TrialPlan) -> Range {
+    Range { low: GAIN, high: trial.stream_ratio() * 1.1 }
+}

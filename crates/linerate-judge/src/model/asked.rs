@@ -1,0 +1,88 @@
+//! How a run was asked for, so that an advised command measures the same path in the same way.
+
+use linerate_plan::Plan;
+use linerate_plan::transport::{self, TCP};
+use linerate_units::shell::word;
+
+/// The far end, the transport and its options, as arguments of `linerate run`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Asked {
+    /// The far end and the transport. Begins with a space, or is empty.
+    path: String,
+    /// Options of the transport, each with its flag: `--op`, ` --op read`.
+    options: Vec<(String, String)>,
+}
+
+impl Asked {
+    /// What a plan was made from.
+    pub(super) fn of(plan: &Plan) -> Self {
+        let peer = plan.peer.iter().map(|peer| format!(" {}", word(peer)));
+        let engine = Some(&plan.engine).filter(|engine| *engine != TCP.name);
+        let engine = engine.map(|engine| format!(" --engine {}", word(engine)));
+        let reach = plan.reach.iter().map(|option| format!(" {}", word(option)));
+        let rows = transport::options_of(&plan.engine);
+        let row = |key: &str| rows.iter().find(|row| row.key == key);
+        let options = plan.knobs.options.iter();
+        let options = options.filter_map(|(key, setting)| {
+            let value = row(key)?.argument(setting);
+            Some((format!("--{key}"), format!(" --{key}{value}")))
+        });
+        Self { path: peer.chain(reach).chain(engine).collect(), options: options.collect() }
+    }
+
+    /// A path of which only these arguments are known.
+    pub fn path(path: &str) -> Self {
+        Self { path: path.to_owned(), options: Vec::new() }
+    }
+
+    /// The command that measures the same once more, with `more` options, which replace those of the run.
+    pub fn run(&self, more: &str) -> String {
+        let is_kept = |flag: &str| more.split_whitespace().all(|word| word != flag);
+        let kept = self.options.iter().filter(|(flag, _)| is_kept(flag));
+        let kept: String = kept.map(|(_, words)| words.as_str()).collect();
+        format!("linerate run{}{kept}{more}", self.path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_plan::Knobs;
+    use linerate_plan::transport::Setting;
+    use linerate_units::Nanos;
+
+    #[test]
+    fn a_command_repeats_the_options_that_it_does_not_replace() {
+        let mut knobs = Knobs::default();
+        for (key, setting) in [
+            ("op", Setting::Word("read".to_owned())),
+            ("depth", Setting::Number(4)),
+            ("inline", Setting::Number(64)),
+            ("events", Setting::Switch(true)),
+            ("verify", Setting::Switch(false)),
+        ] {
+            knobs.options.set(key, setting);
+        }
+        let plan = Plan {
+            peer: Some("10.0.0.2".to_owned()),
+            engine: "rdma".to_owned(),
+            knobs,
+            reach: vec!["--open".to_owned()],
+            directions: Vec::new(),
+            time: Nanos(0),
+            sweep: false,
+            trials: false,
+        };
+        let asked = Asked::of(&plan);
+        assert_eq!(
+            asked.run(""),
+            "linerate run 10.0.0.2 --open --engine rdma --depth 4 --events --inline 64B --op read --verify=false"
+        );
+        let other = asked.run(" --op write --depth 8");
+        assert_eq!(
+            other,
+            "linerate run 10.0.0.2 --open --engine rdma --events --inline 64B --verify=false --op write --depth 8"
+        );
+        assert_eq!(Asked::path(" HOST").run(""), "linerate run HOST");
+    }
+}

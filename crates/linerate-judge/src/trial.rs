@@ -1,0 +1,61 @@
+//! Trials: the settings before and after a change of one factor, and how long each is measured.
+//!
+//! A trial changes one factor of the connections that the tool itself owns, or, only where its user
+//! allowed it, one setting of a host. Trials stand apart from causes, because one trial separates several
+//! rivals. The kinds are rows of [`linerate_plan::factor::TRIALS`].
+
+mod host;
+mod settings;
+mod slice;
+mod verbs;
+
+pub use slice::{next_slice, slice_time, washout};
+
+use std::cmp::Ordering;
+
+use crate::model::Model;
+use linerate_plan::factor::TrialKind;
+use linerate_plan::path::Direction;
+use linerate_record::TrialPlan;
+
+/// Share of the wall time of each byte that the work trials add.
+pub const WORK_SHARE: f64 = 0.25;
+
+/// Segment that fits an IPv4 packet of 576 bytes, which every host must take (RFC 9293, section 3.7.1).
+pub const SMALL_MSS: u32 = 536;
+
+/// Most blocks of four slices in a trial.
+pub const BLOCKS: u32 = 5;
+
+/// Most blocks where slices are short: as much time as five longer ones.
+const SHORT_BLOCKS: u32 = 8;
+
+/// Most blocks where slices are long: three without a decision seldom become one with five.
+const LONG_BLOCKS: u32 = 3;
+
+/// The trial of a kind on one direction; `None` where it changes nothing or cannot be made.
+pub fn propose(
+    kind: &TrialKind,
+    model: &Model,
+    direction: Direction,
+    id: u32,
+) -> Option<TrialPlan> {
+    let load = &model.direction(direction)?.base;
+    if !kind.factor.scope().includes(load.transport) {
+        return None;
+    }
+    let (before, after) = settings::settings(kind.factor, model, direction, load)?;
+    let slice = next_slice(model, direction, kind.factor)?;
+    (before != after).then(|| TrialPlan {
+        id,
+        kind: kind.id.to_owned(),
+        direction,
+        before,
+        after,
+        max_blocks: match slice.cmp(&slice::SLICE) {
+            Ordering::Less => SHORT_BLOCKS,
+            Ordering::Equal => BLOCKS,
+            Ordering::Greater => LONG_BLOCKS,
+        },
+    })
+}

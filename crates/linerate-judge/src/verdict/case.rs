@@ -1,0 +1,216 @@
+//! The case of one direction: the answer of every cause, and the causes that trials exclude.
+//!
+//! Causes of goodput and of latency are judged separately. A trial shows up to three effects: on goodput, on
+//! the share of bytes that were retransmitted, and on the round trip under load.
+
+use crate::causes::{Answer, Cause, Expected, Fit, NoFinding, excludes, moot, shown};
+use crate::model::{Model, TrialModel};
+use linerate_plan::path::{Direction, Measure, Slowness};
+use linerate_plan::transport::Transport;
+use linerate_units::stats::Interval;
+
+/// One cause under judgement.
+pub(super) struct Party {
+    /// The cause.
+    pub(super) cause: &'static dyn Cause,
+    /// The cause's answer for the base load.
+    pub(super) answer: Answer,
+    /// Trials (by number) whose effect is outside its prediction.
+    pub(super) excluded_by: Vec<u32>,
+}
+
+impl Party {
+    /// Whether the cause is still possible: neither clear nor excluded, more than a disturbance, and read if
+    /// other causes depend on it.
+    pub(super) fn stands(&self) -> bool {
+        let in_play = match self.answer {
+            Ok(_) => !self.cause.info().only_disturbs,
+            Err(NoFinding::Clear(_)) => false,
+            Err(NoFinding::Unknown(_)) => !self.cause.info().may_be_unread,
+        };
+        in_play && self.excluded_by.is_empty()
+    }
+}
+
+/// The proof of a limit.
+#[derive(Clone, Copy)]
+pub(super) enum Proof<'a> {
+    /// A ceiling that was reached.
+    Ceiling,
+    /// A trial and its effect on goodput.
+    Trial(&'a TrialModel, Interval),
+}
+
+/// Whether `other` may be the limit in the place of `party`. A reason for `party` is no rival.
+fn is_rival(other: &Party, party: &Party) -> bool {
+    let id = party.cause.id();
+    let reason = other.cause.info().explains.contains(&id)
+        && match (&other.answer, &party.answer) {
+            (Ok(a), Ok(b)) => a.side == b.side,
+            _ => true,
+        };
+    other.cause.id() != id && other.stands() && !reason
+}
+
+/// The case of one direction.
+pub(super) struct Case<'a> {
+    /// The whole model.
+    pub(super) model: &'a Model,
+    direction: Direction,
+    /// The respect in which the path is slow: goodput or latency.
+    slowness: Slowness,
+    /// The transport that moved the load.
+    pub(super) transport: Transport,
+    /// The causes that apply to the transport.
+    pub(super) parties: Vec<Party>,
+    /// Trials of this direction that have an effect.
+    pub(super) trials: Vec<(&'a TrialModel, Interval)>,
+}
+
+/// The answer of a cause for a direction.
+fn heard(cause: &dyn Cause, model: &Model, direction: Direction) -> Answer {
+    match cause.check(model, direction) {
+        Ok(found) => moot(cause, model, direction, &found).unwrap_or(Ok(found)),
+        answer => answer,
+    }
+}
+
+/// The transport that moved the load of a direction.
+fn transport(model: &Model, direction: Direction) -> Option<Transport> {
+    model.direction(direction).map(|d| d.base.transport)
+}
+
+/// The verdict on the load of a direction that is slow in this respect.
+fn measure(model: &Model, direction: Direction, slowness: Slowness) -> Measure {
+    match slowness {
+        Slowness::Latency => Measure::Latency,
+        Slowness::Rate => model.direction(direction).map_or(Measure::Goodput, |d| d.base.measure()),
+    }
+}
+
+/// Whether a cause applies to the load of a direction. All apply before anything was measured.
+fn applies(cause: &dyn Cause, model: &Model, direction: Direction) -> bool {
+    let transport = transport(model, direction);
+    transport.is_none_or(|transport| cause.info().scope.includes(transport))
+}
+
+/// Whether, of two findings about a load of datagrams, one acts on the sent rate and the other on the delivered
+/// share. Both may be true at once.
+fn are_apart(one: &Party, other: &Party, direction: Direction) -> bool {
+    let of_sender = |party: &Party| match &party.answer {
+        Ok(found) => {
+            Some(found.side == direction.sender().into() && !party.cause.info().of_delivery)
+        }
+        _ => None,
+    };
+    of_sender(one).zip(of_sender(other)).is_some_and(|(one, other)| one != other)
+}
+
+impl<'a> Case<'a> {
+    /// Evaluates the `causes` that make a path slow in this respect, and applies every trial of `direction`.
+    pub(super) fn of(
+        model: &'a Model,
+        direction: Direction,
+        slowness: Slowness,
+        causes: &[&'static dyn Cause],
+    ) -> Self {
+        let trials: Vec<(&TrialModel, Interval)> = model
+            .trials
+            .iter()
+            .filter(|t| t.plan.direction == direction)
+            .filter_map(|t| Some((t, t.effect?)))
+            .collect();
+        let parties = causes
+            .iter()
+            .filter(|cause| cause.info().slows == slowness && applies(**cause, model, direction))
+            .map(|cause| Party {
+                cause: *cause,
+                answer: heard(*cause, model, direction),
+                excluded_by: trials
+                    .iter()
+                    .map(|(t, _)| t)
+                    .filter(|t| excludes(t, *cause, model))
+                    .map(|t| t.plan.id)
+                    .collect(),
+            })
+            .collect();
+        Self {
+            model,
+            direction,
+            slowness,
+            transport: transport(model, direction).unwrap_or(Transport::Other),
+            parties,
+            trials,
+        }
+    }
+
+    /// The proof of `party`: a ceiling that was reached, or a trial. A trial proves a cause if it changed the
+    /// factor of the cause, if its effects are inside the cause's prediction, and if no rival is left. It must
+    /// also have been able to refute the cause: it excluded another cause, or the resource of the cause was
+    /// used up.
+    pub(super) fn proof(&self, party: &Party) -> Option<Proof<'a>> {
+        let Ok(finding) = &party.answer else {
+            return None;
+        };
+        if party.cause.info().proves_itself && finding.reached && party.stands() {
+            return Some(Proof::Ceiling);
+        }
+        let apart = |other: &Party| self.splits() && are_apart(other, party, self.direction);
+        let rivals = self.parties.iter();
+        let rivals = rivals.filter(|other| is_rival(other, party) && !apart(other));
+        let rivals: Vec<&Party> = rivals.collect();
+        if !party.stands() {
+            return None;
+        }
+        // What the party explains is no rival in a trial of the reason alone.
+        let explained = |other: &Party, trial: &TrialModel| {
+            party.cause.info().explains.contains(&other.cause.id())
+                && !other.cause.is_about(self.model, &trial.plan)
+        };
+        self.trials
+            .iter()
+            .filter(|(trial, _)| rivals.iter().all(|other| explained(other, trial)))
+            .filter(|(trial, _)| {
+                let about = party.cause.is_about(self.model, &trial.plan);
+                let own = Expected::of(party.cause, self.model, &trial.plan);
+                about
+                    && self.tells(trial)
+                    && own.fits(shown(trial)) == Fit::Inside
+                    && (finding.reached || !self.excluded(trial.plan.id).is_empty())
+            })
+            // The trial that excluded most is shown.
+            .max_by_key(|(trial, _)| self.excluded(trial.plan.id).len())
+            .map(|(trial, effect)| Proof::Trial(trial, *effect))
+    }
+
+    /// Whether a finding remains true in addition to a proved one: it explains that one, or it concerns the
+    /// other factor of a datagram goodput (the rate sent, and the share delivered).
+    pub(super) fn is_beside(&self, party: &Party, proved: &Party) -> bool {
+        party.cause.info().explains.contains(&proved.cause.id())
+            || (self.splits() && are_apart(party, proved, self.direction))
+    }
+
+    /// Whether the rate that is sent and the share that is delivered are separate factors: datagrams are not retransmitted.
+    fn splits(&self) -> bool {
+        self.transport == Transport::Udp
+    }
+
+    /// The judged quantity of the load.
+    pub(super) fn measure(&self) -> Measure {
+        measure(self.model, self.direction, self.slowness)
+    }
+
+    /// Whether a trial measured the quantity that is slow.
+    fn tells(&self, trial: &TrialModel) -> bool {
+        self.slowness == Slowness::Rate || trial.latency.is_some()
+    }
+
+    /// Causes that a trial excluded, the cleared ones included.
+    pub(super) fn excluded(&self, trial: u32) -> Vec<&'static str> {
+        self.parties
+            .iter()
+            .filter(|p| !p.cause.info().only_disturbs && p.excluded_by.contains(&trial))
+            .map(|p| p.cause.id())
+            .collect()
+    }
+}

@@ -1,0 +1,226 @@
+//! The verdict: the limit of the path, the certainty, and the advice.
+
+mod after;
+mod answers;
+mod case;
+mod judge;
+mod next;
+
+pub use answers::{Entry, entries, headline};
+pub use judge::{collapsed, judge, judge_by, notes};
+pub use next::{decides, next_trials, unused};
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::causes::cause;
+use crate::model::Model;
+use linerate_facts::Gap;
+use linerate_facts::advice::Advice;
+use linerate_plan::path::{Certainty, Direction, Measure, Place, Side, Slowness, Stage};
+use linerate_plan::transport::Transport;
+use linerate_units::stats::Interval;
+
+/// The answer to "why is it slow", for all directions.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Verdict {
+    /// Limits that the judge upheld, in the order in which they should be read.
+    pub limits: Vec<Limit>,
+    /// Events that disturbed the measurement and are none of the limits.
+    pub disturbances: Vec<Disturbance>,
+    /// The expected next limit once the present limits are removed, as far as it is known.
+    pub next: Vec<Limit>,
+    /// The missing readings and trials that prevent an answer, or part of one.
+    pub unknown: Vec<Unknown>,
+    /// The answers of all causes, for `show --explain`.
+    pub answers: Vec<Answered>,
+}
+
+/// A finding that the judge upheld.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Limit {
+    /// The limited quantity.
+    pub metric: Measure,
+    /// Id of the cause.
+    pub cause: &'static str,
+    /// Stage of the path that limits.
+    pub stage: Stage,
+    /// The place of the limit.
+    pub side: Place,
+    /// Direction that is limited.
+    pub direction: Direction,
+    /// How certain the limit is.
+    pub certainty: Certainty,
+    /// Numbers, in sentences without a full stop.
+    pub evidence: Vec<String>,
+    /// The trial that decided, if one did.
+    pub trial: Option<Decided>,
+    /// Advice that removes the limit or disturbance.
+    pub advice: Vec<Advice>,
+}
+
+/// A disturbance of a measurement: it took a part of it, and is not the limit of the path.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Disturbance {
+    /// Id of the cause.
+    pub cause: &'static str,
+    /// The stage that it affects.
+    pub stage: Stage,
+    /// The place of the disturbance.
+    pub side: Place,
+    /// The direction whose measurement was disturbed.
+    pub direction: Direction,
+    /// The share of the time, or of the port's traffic, that it used; `None` if unknown.
+    pub share: Option<f64>,
+    /// Numbers, in sentences without a full stop.
+    pub evidence: Vec<String>,
+    /// Advice that removes the limit or disturbance.
+    pub advice: Vec<Advice>,
+}
+
+impl Disturbance {
+    /// Approximate ratio of the goodput without the disturbance to the measured one, as if the rest of the time
+    /// had carried all payload; `None` if it is unknown. After an outage a sender starts again from little: that
+    /// costs more.
+    pub fn gain(&self) -> Option<f64> {
+        let left = 1.0 - self.share?;
+        (left > 0.0).then(|| 1.0 / left)
+    }
+}
+
+/// A trial's measured effect, and its conclusion.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Decided {
+    /// Number of the trial in the record.
+    pub id: u32,
+    /// Row of the table of trial kinds.
+    pub kind: &'static str,
+    /// The change, before the word "gave": "half the receive window".
+    pub words: &'static str,
+    /// Goodput after the change over goodput before, with its 95 % interval.
+    pub effect: Interval,
+    /// Ratio of the share of retransmitted bytes, or of lost datagrams, after the change to that before, if it
+    /// decided.
+    pub loss: Option<Interval>,
+    /// The transport of the load.
+    pub transport: Transport,
+    /// The ratio of the loaded round trips after and before the change, if it decided.
+    pub latency: Option<Interval>,
+    /// Number of measured slices.
+    pub slices: u32,
+    /// Causes that the effect excluded.
+    pub excluded: Vec<&'static str>,
+}
+
+/// What prevents an answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Unknown {
+    /// What is unknown.
+    pub what: String,
+    /// Why.
+    pub why: String,
+    /// What would make it known. Empty if nothing here would.
+    pub hint: String,
+}
+
+/// The command that looks at the connections of other programs.
+const FLOWS: &str = "linerate flows";
+
+/// The command that gave a model.
+fn again(model: &Model) -> String {
+    if model.watched {
+        return FLOWS.to_owned();
+    }
+    model.asked.run("")
+}
+
+impl Unknown {
+    /// A reading that lacks, with a hint that is a whole command: `again` measures the same once more.
+    fn of(gap: &Gap, again: &str) -> Self {
+        let mut unknown =
+            Self { what: gap.what.clone(), why: gap.why.clone(), hint: String::new() };
+        let command = match unknown.side() {
+            Some(Side::Far) if again != FLOWS => "linerate serve",
+            _ => again,
+        };
+        unknown.hint = gap.hint.replace("linerate ...", command);
+        unknown
+    }
+
+    /// The host that the unknown fact is about, where the text names one: `far PCIe payload size`.
+    pub fn side(&self) -> Option<Side> {
+        match [Side::Near, Side::Far].map(|side| side.is_named_in(&self.what)) {
+            [true, false] => Some(Side::Near),
+            [false, true] => Some(Side::Far),
+            _ => None,
+        }
+    }
+}
+
+/// The answer of one cause for one direction.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answered {
+    /// Id of the cause.
+    pub cause: &'static str,
+    /// The direction that the answer is for.
+    pub direction: Direction,
+    /// `finding`, `clear`, `unknown` or `excluded`.
+    pub outcome: &'static str,
+    /// The reasons, with numbers.
+    pub why: Vec<String>,
+}
+
+/// The remaining causes of goodput if none could be supported, those with evidence first. Causes that only
+/// explain another cause, or only disturb, are left out.
+pub fn suspects(verdict: &Verdict) -> Vec<&Answered> {
+    let names_a_limit = |answered: &&Answered| {
+        let unread = answered.outcome == "unknown";
+        cause(answered.cause)
+            .filter(|cause| cause.info().slows == Slowness::Rate)
+            .filter(|cause| !(cause.info().only_disturbs || unread && cause.info().may_be_unread))
+            .is_some_and(|cause| cause.info().explains.is_empty())
+    };
+    let of = |outcome| {
+        let all = verdict.answers.iter().filter(names_a_limit);
+        all.filter(move |answered| answered.outcome == outcome)
+    };
+    of("finding").chain(of("unknown")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hint_is_a_whole_command_for_the_host_that_lacks_the_reading() {
+        let run = "linerate run brook --time 9s";
+        let hint = |again: &str, what: &str, hint: &str| {
+            let gap = Gap {
+                what: what.to_owned(),
+                why: "it was not read".to_owned(),
+                hint: hint.to_owned(),
+            };
+            Unknown::of(&gap, again).hint
+        };
+        let typed = "sudo linerate ...";
+        assert_eq!(hint(run, "near route", typed), "sudo linerate run brook --time 9s");
+        assert_eq!(hint(run, "route of far", typed), "sudo linerate serve");
+        assert_eq!(hint(run, "route", typed), "sudo linerate run brook --time 9s");
+        assert_eq!(hint(run, "far port", "ethtool eth0"), "ethtool eth0");
+        assert_eq!(hint(FLOWS, "far route", typed), "sudo linerate flows");
+    }
+
+    #[test]
+    fn the_host_is_known_where_one_is_named() {
+        let side = |what: &str| {
+            let unknown =
+                Unknown { what: what.to_owned(), why: String::new(), hint: String::new() };
+            unknown.side()
+        };
+        assert_eq!(side("far PCIe payload size"), Some(Side::Far));
+        assert_eq!(side("the memory of near"), Some(Side::Near));
+        for none in ["what limits forward", "from near to far", "nearly", ""] {
+            assert_eq!(side(none), None, "{none}");
+        }
+    }
+}

@@ -1,0 +1,390 @@
+//! The record: only options and readings.
+//!
+//! Owns the record and its file ([`frame`]), the messages of two peers ([`wire`], [`iperf3`]), and results as other
+//! programs reported them ([`reported`]). No rate, share or verdict is stored: these are derived again each time.
+//!
+//! A record holds both ends. Each [`Step`] is appended when it ends, so that a crash loses at most the last one.
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+mod cbor;
+pub mod iperf3;
+pub mod reported;
+pub mod wire;
+
+pub mod frame;
+mod growing;
+mod imported;
+mod pack;
+mod stored;
+
+pub use growing::Growing;
+pub use imported::{Blob, Import, Imported, Kept};
+
+use std::borrow::Cow;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use linerate_facts::metric::{self, Kind, Metric, Unit};
+use linerate_facts::rdma::RdmaEnd;
+use linerate_facts::{Gap, HostFacts};
+use linerate_plan::factor::{Factor, kind};
+use linerate_plan::path::{Direction, Side};
+use linerate_plan::{Knobs, Plan, SetPlan, StepPlan};
+use linerate_units::Nanos;
+use linerate_units::stats::Histogram;
+
+/// Version of the record's format; raised when its meaning changes.
+pub const FORMAT: u32 = 1;
+
+/// A run, as read.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// The start of the run: its plan.
+    pub start: Start,
+    /// Facts of the hosts, near first; one or more.
+    pub hosts: Vec<Host>,
+    /// Sets of connections, with the settings in force.
+    pub sets: Vec<Set>,
+    /// Planned trials; their slices are steps.
+    pub trials: Vec<TrialPlan>,
+    /// Steps in the order in which they were run.
+    pub steps: Vec<Step>,
+    /// Outputs of other programs that were imported; `None` for a run of linerate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub imported: Option<Imported>,
+    /// The end of the run; `None` after a crash.
+    pub end: Option<End>,
+}
+
+/// The first frame of a record.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Start {
+    /// [`FORMAT`] of the writer.
+    pub format: u32,
+    /// Version of linerate that wrote the record.
+    pub linerate: String,
+    /// Wall-clock time in seconds since 1970: only a label.
+    pub wall_secs: u64,
+    /// The plan that the run followed.
+    pub plan: Plan,
+    /// The command that made the record.
+    #[serde(default, skip_serializing_if = "Made::is_run")]
+    pub made: Made,
+    /// The user's own note about the run; empty if there is none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub note: String,
+}
+
+impl Start {
+    /// The kind of the record.
+    pub fn kind(&self) -> RecordKind {
+        // Sweeps of older versions do not say which command made them.
+        let is_sweep = self.plan.sweep && self.plan.directions.is_empty();
+        match self.made {
+            _ if is_sweep => RecordKind::Sweep,
+            Made::Run => RecordKind::Run,
+            Made::Bw => RecordKind::Bw,
+            Made::Lat => RecordKind::Lat,
+            Made::Import => RecordKind::Import,
+        }
+    }
+}
+
+/// The command that made a record.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Made {
+    /// `linerate run`, and in records of older versions any command.
+    #[default]
+    Run,
+    /// `linerate bw`.
+    Bw,
+    /// `linerate lat`.
+    Lat,
+    /// `linerate import`.
+    Import,
+}
+
+impl Made {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+    fn is_run(&self) -> bool {
+        *self == Self::Run
+    }
+}
+
+/// The kind of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum RecordKind {
+    /// A run: loads, round trips and trials.
+    Run,
+    /// One measurement of throughput.
+    Bw,
+    /// One measurement of round trips.
+    Lat,
+    /// Round trips by message size.
+    Sweep,
+    /// Outputs of other programs.
+    Import,
+}
+
+impl RecordKind {
+    /// The word for the kind, in text and JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Run => "run",
+            Self::Bw => "bw",
+            Self::Lat => "lat",
+            Self::Sweep => "sweep",
+            Self::Import => "import",
+        }
+    }
+}
+
+/// One host and its facts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Host {
+    /// The end of the path that the host is.
+    pub side: Side,
+    /// The known facts of the host.
+    pub facts: HostFacts,
+}
+
+/// A set of connections, with the settings in force.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Set {
+    /// The plan that was followed.
+    pub plan: SetPlan,
+    /// The settings in force at each end, near first.
+    pub ends: Vec<SetEnd>,
+}
+
+/// The settings of a set that are in force at one end, and the requests that were refused.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SetEnd {
+    /// `SO_SNDBUF` just after connecting, as the kernel reports it (doubled).
+    pub send_buffer: Option<u64>,
+    /// `SO_RCVBUF` just after connecting, as the kernel reports it (doubled).
+    pub recv_buffer: Option<u64>,
+    /// Congestion control in force.
+    pub congestion: String,
+    /// Maximum segment size in force.
+    pub mss: Option<u32>,
+    /// The CPU each thread is pinned to, by stream; empty when not pinned.
+    pub cpus: Vec<u32>,
+    /// Operation size chosen where the plan left it open.
+    pub write_size: u64,
+    /// Operation size chosen where the plan left it open.
+    pub read_size: u64,
+    /// Datagrams that a sender which keeps a rate hands over at once; zero if it keeps none.
+    pub burst: u64,
+    /// The port of an RDMA device that carries the payload, with the sizes in force. `None` for other transports, and in
+    /// records of older versions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rdma: Option<Box<RdmaEnd>>,
+    /// The requests that were refused.
+    pub gaps: Vec<Gap>,
+}
+
+/// A planned trial.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TrialPlan {
+    /// Number of the trial in this run.
+    pub id: u32,
+    /// Row of the table of trial kinds.
+    pub kind: String,
+    /// The direction that is loaded.
+    pub direction: Direction,
+    /// Setting A: unchanged.
+    pub before: Knobs,
+    /// Setting B: one factor changed.
+    pub after: Knobs,
+    /// Largest number of blocks of four slices that were planned: the interval depends on it.
+    pub max_blocks: u32,
+}
+
+impl TrialPlan {
+    /// The factor that this trial changes; `None` for a kind that this version does not know.
+    pub fn factor(&self) -> Option<Factor> {
+        kind(&self.kind).map(|k| k.factor)
+    }
+
+    /// How many times the streams of setting A setting B has.
+    pub fn stream_ratio(&self) -> f64 {
+        f64::from(self.after.streams) / f64::from(self.before.streams.max(1))
+    }
+}
+
+/// A step and all that was read during it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    /// The plan that was followed.
+    pub plan: StepPlan,
+    /// Start of the step, since the start of the run, on the near clock.
+    pub began: Nanos,
+    /// Readings of each end, near first.
+    pub ends: Vec<EndReadings>,
+    /// Far clock minus near clock at the start of the step, with its bound; `None` if it was not measured.
+    pub clock: Option<ClockPair>,
+    /// Time from the start of the step until both ends had ended it and their readings were there; zero where it is
+    /// unknown, as in records of older versions.
+    #[serde(default, skip_serializing_if = "Nanos::is_zero")]
+    pub took: Nanos,
+    /// How the step ended, when not as planned.
+    pub trouble: Option<Trouble>,
+}
+
+impl Step {
+    /// End of the step, since the start of the run, on the near clock.
+    pub fn ended(&self) -> Nanos {
+        let took = self.plan.washout.0.saturating_add(self.plan.measure.0);
+        Nanos(self.began.0.saturating_add(took))
+    }
+}
+
+/// Offset of the far clock, known to within a bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClockPair {
+    /// Far minus near, in nanoseconds.
+    pub offset_ns: i64,
+    /// Largest error of the offset, in nanoseconds.
+    pub bound_ns: u64,
+}
+
+/// A failure in a step.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trouble {
+    /// The end that reported the trouble.
+    pub side: Side,
+    /// The failure, as a lowercase sentence fragment.
+    pub what: String,
+}
+
+/// The readings that one end took during a step.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct EndReadings {
+    /// Tables of readings. Times are nanoseconds since this end's start of the step, on its own
+    /// clock; the first row is read just before load starts, so that counters have a base.
+    pub tables: Vec<Table>,
+    /// Round-trip times, for the end that timed them.
+    pub latencies: Vec<Histogram>,
+    /// Time from one send to the next, for the end that sends datagrams at a rate.
+    pub send_gaps: Vec<Histogram>,
+    /// Payload this end sent and received on each stream of each set, in this step, to the byte.
+    pub totals: Vec<Total>,
+    /// Other sessions that loaded this host during the step.
+    pub other_sessions: u32,
+    /// Congestion control, of an end that reports it only with its readings; `None` if the set has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub congestion: Option<String>,
+    /// The readings that failed.
+    pub gaps: Vec<Gap>,
+}
+
+impl EndReadings {
+    /// Tables of a source whose subject satisfies `is`.
+    pub fn about<'a>(
+        &'a self,
+        source: &'a str,
+        is: impl Fn(&str) -> bool + 'a,
+    ) -> impl Iterator<Item = &'a Table> {
+        self.tables.iter().filter(move |t| t.source == source && is(&t.subject))
+    }
+
+    /// The table of one source about one subject.
+    pub fn of(&self, source: &str, subject: &str) -> Option<&Table> {
+        let mut tables = self.tables.iter();
+        tables.find(|t| t.source == source && t.subject == subject)
+    }
+}
+
+impl EndReadings {
+    /// Whether the table was read while the step ran. An end that reports only sums at the end has two rows
+    /// at most.
+    pub fn is_sampled(&self) -> bool {
+        self.tables.iter().any(|table| table.at.len() > 2)
+    }
+}
+
+/// Exact payload of one stream in one step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Total {
+    /// Number of the set.
+    pub set: u32,
+    /// Number of the stream in its set.
+    pub stream: u32,
+    /// Payload sent by this end.
+    pub sent: u64,
+    /// Payload received by this end.
+    pub received: u64,
+    /// False when the in-band end mark was not seen.
+    pub complete: bool,
+}
+
+/// Readings of one source about one subject, in columns over a shared time axis.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Table {
+    /// Source, as in [`linerate_facts::metric`].
+    pub source: String,
+    /// The subject of the table: `s3/tx0` (set 3, sending thread of stream 0), `s3/0` (its socket), a CPU's
+    /// number, a port's name.
+    pub subject: String,
+    /// Time of each row, nanoseconds since this end's start of the step.
+    pub at: Vec<u64>,
+    /// One column for each metric; all are as long as `at`.
+    pub columns: Vec<Column>,
+}
+
+/// The values of one metric.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Column {
+    /// Name, as in [`linerate_facts::metric`].
+    #[serde(deserialize_with = "metric::name")]
+    pub name: Cow<'static, str>,
+    /// Unit of the values.
+    pub unit: Unit,
+    /// Whether the values are of a counter or a gauge.
+    pub kind: Kind,
+    /// The values, one for each row.
+    pub values: Vec<i64>,
+}
+
+impl Table {
+    /// The column of `metric`, if this table has it.
+    pub fn column(&self, metric: Metric) -> Option<&[i64]> {
+        (self.source == metric.source)
+            .then(|| self.columns.iter().find(|c| c.name == metric.name))
+            .flatten()
+            .map(|c| c.values.as_slice())
+    }
+
+    /// The first column with another length than the time axis.
+    pub(crate) fn ragged(&self) -> Option<&Column> {
+        let rows = self.at.len();
+        self.columns.iter().find(|c| c.values.len() != rows)
+    }
+
+    /// Source and subject, for errors.
+    pub(crate) fn name(&self) -> String {
+        format!("{} {}", self.source, self.subject)
+    }
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "how")]
+pub enum End {
+    /// All that was planned was measured.
+    Complete,
+    /// Stopped by the user; the measurements until then are valid.
+    Interrupted,
+    /// The run could not go on.
+    Failed {
+        /// Why, as a lowercase sentence fragment.
+        why: String,
+    },
+}

@@ -1,0 +1,141 @@
+//! Operations on a disk or a file, as a program reported them.
+
+use serde::{Deserialize, Serialize};
+
+use linerate_units::{Bytes, Nanos};
+
+/// The order of the places that are read or written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Access {
+    /// One after the other.
+    Sequential,
+    /// At random.
+    Random,
+    /// The copy of a file.
+    Copy,
+    /// In any order, or the program does not say.
+    Unknown,
+}
+
+/// The kind of operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Does {
+    /// Reads.
+    Read,
+    /// Writes.
+    Write,
+    /// Both together.
+    Mix,
+}
+
+/// Results of a disk or a file.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Disk {
+    /// The disk, file or folder as the program names it; empty if unknown.
+    pub target: String,
+    /// Size of the file that was tested; `None` if unknown.
+    pub file: Option<Bytes>,
+    /// Runs of each row, of which the best is reported; `None` if unknown.
+    pub best_of: Option<u32>,
+    /// Whether the cache of the operating system was bypassed; `None` if unknown.
+    pub direct: Option<bool>,
+    /// The engine that did the operations, by the program's name: `libaio`; empty if unknown.
+    #[serde(default)]
+    pub engine: String,
+    /// The rows.
+    pub rows: Vec<DiskRow>,
+}
+
+/// One kind of operation on a disk.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DiskRow {
+    /// The order of the places.
+    pub access: Access,
+    /// The kind of operation.
+    pub does: Does,
+    /// Payload of an operation; `None` if unknown.
+    pub block: Option<Bytes>,
+    /// Operations that each thread keeps in flight, as asked; `None` if unknown.
+    pub depth: Option<u32>,
+    /// Threads; `None` if unknown.
+    pub threads: Option<u32>,
+    /// Payload in a second, in bytes.
+    pub bytes_per_sec: f64,
+    /// Operations in a second; `None` if unknown.
+    pub operations: Option<f64>,
+    /// Mean time of an operation; `None` if unknown.
+    pub mean: Option<Nanos>,
+    /// Median time of an operation; `None` if unknown.
+    pub typical: Option<Nanos>,
+    /// 99th percentile; `None` if unknown.
+    pub p99: Option<Nanos>,
+    /// 99.9th percentile; `None` if unknown.
+    pub p999: Option<Nanos>,
+    /// Longest time; `None` if unknown.
+    pub most: Option<Nanos>,
+    /// Seconds that were measured; `None` if unknown.
+    pub seconds: Option<f64>,
+    /// Bytes that the disk itself moved meanwhile, by its own counters; `None` if unknown.
+    pub at_disk: Option<Bytes>,
+    /// Operations that each thread was asked to keep in flight, if the engine keeps one whatever is asked, and `depth`
+    /// is 1; else `None`.
+    #[serde(default)]
+    pub asked: Option<u32>,
+    /// Mean time to submit an operation, which is part of the time of the operation; `None` if unknown.
+    #[serde(default)]
+    pub submit: Option<Nanos>,
+    /// Flushes to the disk that the program waited for, for each operation: 1 after each, 0 never; `None` if unknown.
+    #[serde(default)]
+    pub flushed: Option<f64>,
+    /// Mean time of a flush that is no part of the time of an operation; `None` if unknown.
+    #[serde(default)]
+    pub flush: Option<Nanos>,
+    /// Share of the time in which the disk had a request, by the kernel's count; `None` if unknown.
+    #[serde(default)]
+    pub busy: Option<f64>,
+}
+
+impl DiskRow {
+    /// The operation in words: `sequential read`, `copy by reads and writes`.
+    pub fn operation(&self) -> String {
+        let access = match self.access {
+            Access::Sequential => "sequential ",
+            Access::Random => "random ",
+            Access::Copy => "copy by ",
+            Access::Unknown => "",
+        };
+        let does = match self.does {
+            Does::Read => "read",
+            Does::Write => "write",
+            Does::Mix => "reads and writes",
+        };
+        format!("{access}{does}")
+    }
+
+    /// A row of which only the kind and the rate are known.
+    pub const fn new(access: Access, does: Does, bytes_per_sec: f64) -> Self {
+        Self {
+            access,
+            does,
+            block: None,
+            depth: None,
+            threads: None,
+            bytes_per_sec,
+            operations: None,
+            mean: None,
+            typical: None,
+            p99: None,
+            p999: None,
+            most: None,
+            seconds: None,
+            at_disk: None,
+            asked: None,
+            submit: None,
+            flushed: None,
+            flush: None,
+            busy: None,
+        }
+    }
+}
