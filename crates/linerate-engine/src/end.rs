@@ -4,6 +4,7 @@
 
 mod drive;
 mod lane;
+mod live;
 pub(crate) mod placement;
 mod running;
 mod sampler;
@@ -25,6 +26,7 @@ use linerate_sys::thread;
 use linerate_units::Bytes;
 
 use self::lane::Lane;
+pub use self::live::Live;
 pub use self::running::Running;
 pub(crate) use self::running::is_unfinished;
 use crate::change::{ChangeError, Changes, Ledger};

@@ -14,6 +14,7 @@ pub mod host;
 pub mod iperf3;
 pub mod link;
 pub mod load;
+mod net;
 pub mod peer;
 pub mod rights;
 pub mod run;

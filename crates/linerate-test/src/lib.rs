@@ -4,6 +4,7 @@
 //! - [`ask()`]: a test on a disturbed machine measures again, and counts when it could not decide.
 //! - [`turn()`]: only one test of a program loads the machine at a time.
 //! - [`free_ports()`]: ports for the servers of a test.
+//! - [`kept`]: documents that the program writes and the repository keeps.
 //! - [`unwrapped()`]: a page as one line of words.
 //! - [`program`]: test programs that cannot use libtest, because they need a process with one thread.
 //!
@@ -12,6 +13,7 @@
 
 pub mod ask;
 mod disturbed;
+pub mod kept;
 mod ports;
 pub mod program;
 mod skip;

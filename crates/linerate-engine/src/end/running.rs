@@ -14,10 +14,10 @@ use linerate_units::{Bytes, Nanos, Rate};
 
 use super::drive;
 use super::lane::Lane;
+use super::live::Live;
 use super::sampler::Sampler;
 use super::step::{Doer, Outcome, Step};
 use crate::host::Sources;
-use crate::link::Live;
 use crate::load::application::Role;
 use crate::load::{LoadError, Timed, Worker};
 

@@ -9,7 +9,7 @@ use linerate_record::iperf3::{Malformed, State, frame, length};
 use linerate_sys::datagram;
 use rustix::event::{PollFd, PollFlags, poll};
 
-use crate::peer::channel::{timespec, tune};
+use crate::net::{timespec, tune};
 
 /// Longest time until a stop is noticed.
 const HEED: Duration = Duration::from_millis(100);

@@ -7,6 +7,7 @@ pub mod client;
 mod control;
 pub(crate) mod counted;
 pub(crate) mod cpu;
+pub mod link;
 pub mod server;
 #[cfg(test)]
 mod tests;

@@ -4,7 +4,6 @@
 //! in virtual time. The run, its trials and the judge do not depend on the kind of link.
 
 pub mod alone;
-pub mod iperf3;
 #[cfg(feature = "lab-dev")]
 pub mod sim;
 
@@ -12,8 +11,9 @@ use std::time::Duration;
 
 use linerate_plan::{SetPlan, StepPlan};
 use linerate_record::{Host, Set, Step};
-use linerate_units::{Bytes, Nanos, Rate};
+use linerate_units::Nanos;
 
+pub use crate::end::Live;
 use crate::event::Silences;
 
 /// Why a link could not fulfil a request. Texts are lowercase sentence fragments; `hint` is the command or change
@@ -39,20 +39,6 @@ pub enum LinkError {
     /// The user asked to stop.
     #[error("interrupted")]
     Interrupted,
-}
-
-/// Progress of a step while it runs.
-#[derive(Debug, Clone, Copy)]
-pub struct Live {
-    /// Rate over the last tick: received by the near end if it receives, otherwise sent by it.
-    pub rate: Rate,
-    /// Payload that this end has moved since the step began.
-    pub moved: Bytes,
-    /// Packets that were lost or reordered since the step began, as counted at this end; `None` if it does not count
-    /// them.
-    pub setbacks: Option<u64>,
-    /// Time since the step began.
-    pub elapsed: Nanos,
 }
 
 /// Whether and how a step continues.

@@ -2,23 +2,14 @@
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
-use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use linerate_record::wire::WireError;
 use linerate_record::wire::chunk::{Assembler, CHUNK_MAX, FRAME_MAX, split};
-use linerate_sys::socket;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::net::sockopt;
+use rustix::event::PollFlags;
 use snow::TransportState;
 
-use super::stop::Stop;
-
-/// Approximate time after which a link that failed permanently is noticed, whether idle or loaded.
-const SILENCE: Duration = Duration::from_secs(15);
-/// Time in addition to a round trip after which a lost message is retransmitted. On a connection of requests and
-/// answers, an acknowledgement is delayed by at most 40 ms.
-const AGAIN: Duration = Duration::from_millis(50);
+use crate::net::{Stop, WaitError, tune, wait};
 
 /// Why a channel could not do what was requested.
 #[derive(Debug, thiserror::Error)]
@@ -37,59 +28,14 @@ pub(crate) enum ChannelError {
     Forged,
 }
 
-/// Waits until `fd` is ready, the deadline has passed, or a stop was requested.
-pub(crate) fn wait(
-    fd: &impl AsFd,
-    events: PollFlags,
-    stop: Option<&Stop>,
-    deadline: Instant,
-) -> Result<(), ChannelError> {
-    loop {
-        let mut fds = vec![PollFd::new(fd, events)];
-        fds.extend(stop.map(|s| PollFd::new(s, PollFlags::IN)));
-        let left = deadline.saturating_duration_since(Instant::now());
-        match poll(&mut fds, Some(&timespec(left))) {
-            Err(rustix::io::Errno::INTR) => {}
-            Err(e) => return Err(ChannelError::Io(e.into())),
-            Ok(_) if fds.get(1).is_some_and(|f| !f.revents().is_empty()) => {
-                return Err(ChannelError::Stopped);
-            }
-            Ok(_) if !fds[0].revents().is_empty() => return Ok(()),
-            Ok(_) if left.is_zero() => return Err(ChannelError::TimedOut),
-            Ok(_) => {}
+impl From<WaitError> for ChannelError {
+    fn from(error: WaitError) -> Self {
+        match error {
+            WaitError::TimedOut => Self::TimedOut,
+            WaitError::Stopped => Self::Stopped,
+            WaitError::Io(error) => Self::Io(error),
         }
     }
-}
-
-/// Converts a time for `poll`. It is rounded up to the next millisecond; otherwise the last one would be spent
-/// spinning.
-pub(crate) fn timespec(time: Duration) -> Timespec {
-    let millis = time.as_nanos().div_ceil(1_000_000) as i64;
-    Timespec { tv_sec: millis / 1_000, tv_nsec: millis % 1_000 * 1_000_000 }
-}
-
-/// Sets options of a control socket: a silent end is noticed, small messages are sent at once, and lost ones are
-/// retransmitted soon.
-pub(crate) fn tune(stream: &TcpStream) -> io::Result<()> {
-    stream.set_nonblocking(true)?;
-    sockopt::set_tcp_nodelay(stream, true)?;
-    hasten(stream)?;
-    sockopt::set_socket_keepalive(stream, true)?;
-    sockopt::set_tcp_keepidle(stream, SILENCE / 3)?;
-    sockopt::set_tcp_keepintvl(stream, SILENCE / 5)?;
-    sockopt::set_tcp_keepcnt(stream, 3)?;
-    sockopt::set_tcp_user_timeout(stream, SILENCE.as_millis() as u32)?;
-    Ok(())
-}
-
-/// Makes a connection without load retransmit early. On a path that loses a third of all packets, control
-/// messages would otherwise take seconds each, and the measurement of that very loss would not end.
-pub(crate) fn hasten(stream: impl AsFd) -> io::Result<()> {
-    // With this option, the timeout does not grow while few packets are in flight.
-    sockopt::set_tcp_thin_linear_timeouts(&stream, true)?;
-    // Kernels before 6.15 wait for 200 ms.
-    let _ = socket::set_least_timeout(stream.as_fd(), AGAIN);
-    Ok(())
 }
 
 /// Reads exactly `buffer`, from a socket that does not block.

@@ -18,11 +18,11 @@ use rustix::event::{PollFd, PollFlags, poll};
 use sha2::Sha256;
 use subtle::ConstantTimeEq;
 
-use super::Stop;
-use super::channel::{read_exact, timespec, write_all};
+use super::channel::{read_exact, write_all};
 use super::handshake::random;
 use crate::load::LoadError;
 use crate::load::transport::{Datagrams, at_port};
+use crate::net::{Stop, timespec};
 
 /// Time for both ends to find each other.
 const PATIENCE: Duration = Duration::from_secs(5);

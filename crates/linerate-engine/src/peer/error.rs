@@ -10,6 +10,7 @@ use super::address::Family;
 use super::channel::ChannelError;
 use super::client::GIVEN_UP;
 use crate::link::LinkError;
+use crate::net::ListenError;
 
 /// Why a session could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -193,6 +194,12 @@ fn pair(host: &str, address: SocketAddr) -> String {
 fn port(address: SocketAddr) -> String {
     let other = (address.port() != PORT).then(|| format!(" --port {}", address.port()));
     other.unwrap_or_default()
+}
+
+impl From<ListenError> for PeerError {
+    fn from(ListenError { address, source }: ListenError) -> Self {
+        Self::Listen { address, source }
+    }
 }
 
 impl PeerError {

@@ -13,14 +13,13 @@ mod error;
 mod handshake;
 pub mod keys;
 pub mod server;
-mod stop;
 #[cfg(test)]
 mod tests;
 
 use crate::host::Machine;
 
+pub use crate::net::Stop;
 pub use error::PeerError;
-pub use stop::Stop;
 
 /// Default port of `linerate serve`, for TCP and, when transports need it, UDP.
 ///

@@ -8,7 +8,6 @@
 //! A [`Doorman`] handles their messages; this module knows no protocol.
 
 mod lines;
-mod listen;
 
 use std::collections::HashMap;
 use std::io;
@@ -18,12 +17,10 @@ use std::time::{Duration, Instant};
 use ipnet::IpNet;
 use rustix::event::{PollFd, PollFlags, poll};
 
-use crate::peer::Stop;
-use crate::peer::channel::timespec;
+use crate::net::{Stop, timespec};
 
 pub(crate) use lines::Lines;
 pub use lines::Log;
-pub(crate) use listen::{addresses, listen};
 
 /// Time in which no connection is accepted after the system ran out of descriptors.
 const REST: Duration = Duration::from_millis(100);

@@ -7,7 +7,7 @@ use anyhow::anyhow;
 use clap::Parser;
 use linerate_engine::host::Live;
 use linerate_engine::iperf3::client::{self, ClientError};
-use linerate_engine::link::iperf3::{self, Iperf3};
+use linerate_engine::iperf3::link::Iperf3;
 use linerate_engine::peer::address::Target;
 use linerate_engine::run::once;
 use linerate_judge::model::Owner;
@@ -200,7 +200,13 @@ fn foreign(
         Protocol::Udp => Nanos(0),
         _ => WASHOUT,
     };
-    let test = iperf3::Options { servers, protocol, washout, time, machine: Arc::new(Live::new()) };
+    let test = linerate_engine::iperf3::link::Options {
+        servers,
+        protocol,
+        washout,
+        time,
+        machine: Arc::new(Live::new()),
+    };
     let mut link = Iperf3::reach(test, &stop).map_err(not_reached)?;
     let plan = Plan {
         engine: resolve::engine(&options.run, Needs::Load)?,

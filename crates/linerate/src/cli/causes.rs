@@ -44,8 +44,8 @@ fn page(id: &str) -> Result<&'static str, Failure> {
 mod tests {
     use std::fmt::Write as _;
 
-    use super::super::kept;
     use super::*;
+    use linerate_test::kept;
 
     /// All pages, one after the other.
     fn document() -> String {

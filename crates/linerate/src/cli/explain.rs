@@ -47,8 +47,8 @@ mod tests {
     use linerate_ceiling::infiniband::Speed;
     use linerate_units::Rate;
 
-    use super::super::kept;
     use super::*;
+    use linerate_test::kept;
 
     #[test]
     fn the_glossary_has_the_same_words() {

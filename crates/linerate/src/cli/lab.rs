@@ -143,7 +143,7 @@ mod tests {
     use linerate_lab::CELLS;
 
     use super::*;
-    use crate::cli::kept;
+    use linerate_test::kept;
 
     /// What stands around the tables of docs/lab.md.
     const HEAD: &str = include_str!("lab/head.md");

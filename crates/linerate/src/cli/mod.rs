@@ -21,8 +21,6 @@ mod help;
 mod host;
 mod ib;
 mod import;
-#[cfg(test)]
-pub(crate) mod kept;
 mod lab;
 mod lat;
 mod layers;

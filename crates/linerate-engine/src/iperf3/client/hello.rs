@@ -11,7 +11,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use super::ClientError;
 use crate::iperf3::control::Control;
 use crate::load::transport::at_port;
-use crate::peer::channel::timespec;
+use crate::net::{HEED, timespec};
 
 /// Time for the answer to a hello.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -20,8 +20,6 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const AGAIN: Duration = Duration::from_secs(4);
 /// Time left for an answer once the server sends another message.
 const LAST: Duration = Duration::from_millis(500);
-/// Longest time until a stop is noticed.
-const HEED: Duration = Duration::from_millis(100);
 /// Most datagrams that are checked for the answer: payload of a sending server may arrive before it.
 const LOOKED_AT: usize = 10_000;
 

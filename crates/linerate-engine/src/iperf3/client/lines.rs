@@ -16,7 +16,7 @@ use super::test::DIAL;
 use super::{ClientError, hello};
 use crate::load::LoadError;
 use crate::load::transport::{ConfigureEach, Datagrams, Lines};
-use crate::peer::client::dial;
+use crate::net::{connected_unless, socket};
 
 /// Makes the streams of one test.
 pub(super) struct Dialler<'a> {
@@ -62,11 +62,10 @@ impl<'a> Dialler<'a> {
     ) -> Result<OwnedFd, LoadError> {
         let failed = |call| move |source| LoadError::Call { call, stream, source };
         let server = self.talk.server;
-        let fd = dial::socket(server).map_err(failed("socket"))?;
+        let fd = socket(server).map_err(failed("socket"))?;
         configure(stream, &fd)?;
         let stopped = &|| self.talk.control.stopped();
-        dial::connected_unless(&fd, server, Instant::now() + DIAL, stopped)
-            .map_err(failed("connect"))?;
+        connected_unless(&fd, server, Instant::now() + DIAL, stopped).map_err(failed("connect"))?;
         rustix::io::ioctl_fionbio(&fd, false).map_err(|e| failed("ioctl")(e.into()))?;
         if self.is_last(stream) {
             self.held = Some(Held::Connection(fd.try_clone().map_err(failed("dup"))?));

@@ -1,6 +1,6 @@
 //! A test with an iperf3 server, as its client: the control protocol, and the server's report.
 //!
-//! The streams are moved by the workers of a run (`crate::link::iperf3`). Nothing is read on the server's host;
+//! The streams are moved by the workers of a run (`crate::iperf3::link`). Nothing is read on the server's host;
 //! values that iperf3 does not report are gaps.
 
 mod datagrams;

@@ -19,7 +19,7 @@ use super::{ClientError, datagrams};
 use crate::iperf3::control::{Broken, Control};
 use crate::load::framing::{Bare, Framing};
 use crate::load::transport::{Connected, tcp, udp};
-use crate::peer::client::dial;
+use crate::net::{connected_unless, socket};
 
 /// Time for a connection to be made.
 pub(super) const DIAL: Duration = Duration::from_secs(5);
@@ -66,8 +66,8 @@ pub(crate) fn dialled(
 ) -> Result<Opened, ClientError> {
     let mut failed = None;
     for server in servers.iter().copied() {
-        let made = dial::socket(server).and_then(|socket| {
-            dial::connected_unless(&socket, server, Instant::now() + DIAL, stopped)?;
+        let made = socket(server).and_then(|socket| {
+            connected_unless(&socket, server, Instant::now() + DIAL, stopped)?;
             let stream = TcpStream::from(socket);
             let own = stream.local_addr()?;
             Ok(Opened { stream, server, own })

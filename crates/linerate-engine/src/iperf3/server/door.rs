@@ -19,7 +19,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::{SocketFlags, SocketType, bind, ipproto, socket_with, sockopt};
 
 use crate::load::transport::at_port;
-use crate::peer::channel::timespec;
+use crate::net::timespec;
 
 /// Most datagrams of a socket that are read in one go: anybody may send them.
 const AT_ONCE: usize = 64;

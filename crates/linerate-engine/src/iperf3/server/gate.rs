@@ -10,7 +10,7 @@ use linerate_record::iperf3::{COOKIE_LEN, Cookie, STREAMS_MAX, State};
 
 use super::session::Test;
 use super::{Seated, Server};
-use crate::peer::Stop;
+use crate::net::Stop;
 use crate::strangers::{Doorman, Refusal, Stranger};
 
 /// Bytes that an unauthenticated connection has sent.

@@ -23,9 +23,11 @@ use ipnet::IpNet;
 use linerate_record::iperf3::Cookie;
 
 use crate::host::Machine;
+use crate::net;
+use crate::net::Stop;
+use crate::peer::PeerError;
 use crate::peer::server::Log;
-use crate::peer::{PeerError, Stop};
-use crate::strangers::{self, Bounds, Lines, Strangers};
+use crate::strangers::{Bounds, Lines, Strangers};
 
 use facts::Facts;
 
@@ -84,7 +86,7 @@ pub struct Server {
 impl Server {
     /// Binds the port. Clients can connect from now on; they are served by [`Server::run`].
     pub fn bind(options: ServerOptions) -> Result<Self, PeerError> {
-        let listeners = strangers::listen(&options.listen, options.port)?;
+        let listeners = net::listen(&options.listen, options.port)?;
         Ok(Self {
             listeners,
             lines: Lines::new(&options.log, "iperf3 "),
@@ -96,7 +98,7 @@ impl Server {
 
     /// Returns the addresses that the server listens on.
     pub fn addresses(&self) -> Vec<SocketAddr> {
-        strangers::addresses(&self.listeners)
+        net::addresses(&self.listeners)
     }
 
     /// Serves until the stop is requested and the test, if there is one, has ended. Sleeps without wake-ups

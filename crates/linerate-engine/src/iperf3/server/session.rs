@@ -17,7 +17,8 @@ use crate::guests::Present;
 use crate::host::Toward;
 use crate::iperf3::control::{Broken, Control};
 use crate::iperf3::cpu::Used;
-use crate::peer::{Stop, descriptors};
+use crate::net::Stop;
+use crate::peer::descriptors;
 
 /// Time between checks of rates, stalls and deadlines.
 const TICK: Duration = Duration::from_millis(50);

@@ -23,7 +23,7 @@ use super::client::ClientError;
 use super::server::{Limits, Server, ServerOptions};
 use crate::event::{Event, RunControl, Sink};
 use crate::host::Live;
-use crate::link::iperf3::{Iperf3, Options};
+use crate::iperf3::link::{Iperf3, Options};
 use crate::link::{Link as _, LinkError, StepControl};
 use crate::peer::Stop;
 use crate::run::{Label, once};

@@ -2,21 +2,20 @@
 
 use std::io::{self, ErrorKind, Read};
 use std::net::{SocketAddr, TcpStream};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use linerate_judge::trial::SMALL_MSS;
 use linerate_record::wire::codec::Bounds;
 use linerate_record::wire::preamble::{Access, Hello, Kind, REPLY_LEN, Reply, VERSIONS, Versions};
-use linerate_sys::socket::{family, set_max_segment};
+use linerate_sys::socket::set_max_segment;
 use rustix::event::PollFlags;
-use rustix::io::Errno;
-use rustix::net::{SocketFlags, SocketType, connect, ipproto, socket_with, sockopt};
 
 use super::waiting::GIVEN_UP;
+use crate::net::{WaitError, connected_unless, socket, tune, wait_unless};
 use crate::peer::PeerError;
 use crate::peer::address::{Family, Target};
-use crate::peer::channel::{Channel, ChannelError, read_exact, tune, wait, write_all};
+use crate::peer::channel::{Channel, ChannelError, read_exact, write_all};
 use crate::peer::handshake::{MESSAGE_LEN, Preamble, conclude, status};
 use crate::peer::keys::Key;
 
@@ -24,9 +23,6 @@ use crate::peer::keys::Key;
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Longest time in which all addresses of a host together may answer.
 const PATIENCE_ALL: Duration = Duration::from_secs(15);
-
-/// Longest time until a stop is noticed while a connection is made.
-pub(super) const HEED: Duration = Duration::from_millis(100);
 
 const HELLO: Hello = Hello { versions: VERSIONS, kind: Kind::Control };
 
@@ -100,56 +96,6 @@ fn small_packets(address: SocketAddr, stopped: &dyn Fn() -> bool) -> io::Result<
     Ok(socket.into())
 }
 
-/// Makes a non-blocking socket for connections to `address`.
-pub(crate) fn socket(address: SocketAddr) -> io::Result<OwnedFd> {
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    Ok(socket_with(family(&address), SocketType::STREAM, flags, Some(ipproto::TCP))?)
-}
-
-/// Connects `socket`; fails once the deadline has passed, or, as interrupted, within [`HEED`] once `stopped` returns
-/// true.
-pub(crate) fn connected_unless(
-    socket: &OwnedFd,
-    address: SocketAddr,
-    deadline: Instant,
-    stopped: &dyn Fn() -> bool,
-) -> io::Result<()> {
-    begin(socket, address)?;
-    match wait_unless(socket, PollFlags::OUT, deadline, stopped) {
-        Ok(()) => Ok(sockopt::socket_error(socket)??),
-        Err(ChannelError::Io(e)) => Err(e),
-        Err(ChannelError::Stopped) => Err(ErrorKind::Interrupted.into()),
-        Err(_) => Err(ErrorKind::TimedOut.into()),
-    }
-}
-
-/// Waits for a socket until the deadline; at most for [`HEED`] longer once `stopped` returns true.
-pub(super) fn wait_unless(
-    fd: &impl AsFd,
-    events: PollFlags,
-    deadline: Instant,
-    stopped: &dyn Fn() -> bool,
-) -> Result<(), ChannelError> {
-    loop {
-        if stopped() {
-            return Err(ChannelError::Stopped);
-        }
-        let now = Instant::now();
-        match wait(fd, events, None, deadline.min(now + HEED)) {
-            Err(ChannelError::TimedOut) if now < deadline => {}
-            went => return went,
-        }
-    }
-}
-
-/// Starts the connection of `socket`.
-pub(super) fn begin(socket: &OwnedFd, address: SocketAddr) -> io::Result<()> {
-    match connect(socket, &address) {
-        Ok(()) | Err(Errno::INPROGRESS) => Ok(()),
-        Err(e) => Err(e.into()),
-    }
-}
-
 fn unreached(address: SocketAddr, source: io::Error) -> PeerError {
     match source.kind() {
         ErrorKind::ConnectionRefused => PeerError::NoServer { address },
@@ -199,10 +145,10 @@ fn first_bytes(
             Err(e) if e.kind() == ErrorKind::WouldBlock => {
                 match wait_unless(&stream, PollFlags::IN, deadline, stopped) {
                     Ok(()) => {}
-                    Err(ChannelError::TimedOut) => {
+                    Err(WaitError::TimedOut) => {
                         return Err(PeerError::Silent { address, seconds: GIVEN_UP.as_secs() });
                     }
-                    Err(e) => return Err(PeerError::broken(address, &e)),
+                    Err(e) => return Err(PeerError::broken(address, &e.into())),
                 }
             }
             Err(e) if e.kind() == ErrorKind::Interrupted => {}
@@ -239,7 +185,7 @@ fn shake(
     let (message, state) = preamble.initiate(key).map_err(crypto)?;
     write_all(&stream, &message, None, deadline).map_err(broken)?;
     let mut said = [0];
-    wait_unless(&stream, PollFlags::IN, deadline, stopped).map_err(broken)?;
+    wait_unless(&stream, PollFlags::IN, deadline, stopped).map_err(|e| broken(e.into()))?;
     read_exact(&stream, &mut said, deadline).map_err(broken)?;
     match said[0] {
         status::OK => {}

@@ -19,11 +19,10 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::net::bind;
 
-use super::dial::{HEED, begin, socket};
 use super::waiting::{GIVEN_UP, Waiting};
 use crate::load::LoadError;
 use crate::load::transport::{ConfigureEach, Datagrams, Lines};
-use crate::peer::channel::{hasten, timespec};
+use crate::net::{HEED, begin, hasten, socket, timespec};
 use crate::peer::datagrams::{Configure, Meeting};
 use crate::peer::handshake::{Preamble, random};
 

@@ -38,6 +38,7 @@ use crate::host::socket::of_tcp;
 use crate::host::{Machine, Toward};
 use crate::link::{Link, LinkError, Live, StepControl};
 use crate::load::LoadError;
+use crate::net;
 #[cfg(test)]
 pub(super) use lines::Dialler as RawDialler;
 use lines::Dialler;
@@ -229,7 +230,7 @@ impl Client {
     /// some time already.
     fn receive(&mut self, patience: Duration) -> Result<Answer, LinkError> {
         loop {
-            if let Some(answer) = self.receive_by(Instant::now() + dial::HEED)? {
+            if let Some(answer) = self.receive_by(Instant::now() + net::HEED)? {
                 return Ok(answer);
             }
             self.still(patience)?;
@@ -413,7 +414,7 @@ fn greet(
 ) -> Result<Answer, ChannelError> {
     let deadline = Instant::now() + GIVEN_UP;
     channel.send(&hello.encode()?, deadline)?;
-    dial::wait_unless(channel.stream(), PollFlags::IN, deadline, stopped)?;
+    net::wait_unless(channel.stream(), PollFlags::IN, deadline, stopped)?;
     let bytes = channel.receive(deadline)?;
     Ok(Answer::decode(&bytes)?)
 }

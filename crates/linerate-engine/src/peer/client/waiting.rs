@@ -5,8 +5,8 @@
 
 use std::time::{Duration, Instant};
 
-use super::dial::HEED;
 use crate::event::{Silence, Silences};
+use crate::net::HEED;
 
 /// Time without an answer after which the user is told.
 pub(super) const TOLD: Duration = Duration::from_secs(5);

@@ -17,7 +17,7 @@ use super::Server;
 use super::rooms::{Full, Membership};
 use super::session::{self, Guest};
 use crate::guests::Present;
-use crate::peer::Stop;
+use crate::net::Stop;
 use crate::peer::handshake::{MESSAGE_LEN, Preamble, random, status};
 use crate::peer::keys::Key;
 use crate::strangers::{Doorman, Refusal, Stranger, group};

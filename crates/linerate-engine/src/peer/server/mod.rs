@@ -16,10 +16,12 @@ use linerate_record::wire::limits::PlanLimits;
 use linerate_sys::memory;
 
 use super::keys::Key;
-use super::{PeerError, Stop, descriptors};
+use super::{PeerError, descriptors};
 use crate::change::Ledger;
 use crate::host::Machine;
-use crate::strangers::{self, Bounds, Lines, Strangers};
+use crate::net;
+use crate::net::Stop;
+use crate::strangers::{Bounds, Lines, Strangers};
 
 pub use crate::strangers::Log;
 
@@ -121,7 +123,7 @@ pub struct Server {
 impl Server {
     /// Binds the port. Clients can connect from now on; they are served by [`Server::run`].
     pub fn bind(mut options: ServerOptions) -> Result<Self, PeerError> {
-        let listeners = strangers::listen(&options.listen, options.port)?;
+        let listeners = net::listen(&options.listen, options.port)?;
         // A server runs for a long time, and is mostly idle.
         memory::share();
         let descriptors = descriptors::raise(&options.limits);
@@ -136,7 +138,7 @@ impl Server {
 
     /// Returns the addresses that the server listens on.
     pub fn addresses(&self) -> Vec<SocketAddr> {
-        strangers::addresses(&self.listeners)
+        net::addresses(&self.listeners)
     }
 
     /// Returns the number of open sessions.

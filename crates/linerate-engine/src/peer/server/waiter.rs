@@ -10,8 +10,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use super::rooms::Room;
 use crate::load::LoadError;
 use crate::load::transport::{ConfigureEach, Datagrams, Lines};
-use crate::peer::Stop;
-use crate::peer::channel::timespec;
+use crate::net::{Stop, timespec};
 use crate::peer::datagrams::{Configure, Meeting};
 
 /// Time for the next data connection of a set to arrive; a few arrive at a time.

@@ -8,8 +8,8 @@ use linerate_import::{Evidence, FORMATS, Format, Holds, MOST_BYTES};
 use super::file::KEPT;
 use super::tests::named;
 use super::{ENGINE, FILES};
-use crate::cli::kept;
 use crate::show::Style;
+use linerate_test::kept;
 
 const HEAD: &str = "\
 # Import

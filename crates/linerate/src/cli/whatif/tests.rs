@@ -7,10 +7,10 @@ use std::fmt::Write as _;
 use linerate_ceiling::Relation;
 use linerate_record::frame::encode_all;
 
-use super::super::kept;
 use super::*;
 use crate::show::Style;
 use crate::show::schema::{fits, refuses};
+use linerate_test::kept;
 
 fn text_of(name: &str) -> Result<String, Failure> {
     let records = Records { save: Some("/nonexistent".into()), ..Records::default() };

@@ -10,7 +10,7 @@ use super::super::{
     bw, diff, each, fabric, flows, guide, host, import, json, lat, layers, list, repeat, stream,
     sweep, trips, whatif,
 };
-use crate::cli::kept;
+use linerate_test::kept;
 
 /// The schema of `T`, which is published as `name`.
 fn schema<T: JsonSchema>(name: &str) -> String {

@@ -17,12 +17,12 @@ use linerate_record::iperf3::{Protocol, Results};
 use linerate_record::{EndReadings, Host, Set, SetEnd, Step, Trouble};
 use linerate_units::Nanos;
 
-use super::{Link, LinkError, Live, StepControl};
 use crate::end::{LocalEnd, Running};
 use crate::host::{Machine, Toward};
 use crate::iperf3::client::{ClientError, Opened, Report, Test, Wanted, dialled, missing};
 use crate::iperf3::counted::Streams;
 use crate::iperf3::cpu::Used;
+use crate::link::{Link, LinkError, Live, StepControl};
 use crate::load::application::Role;
 use crate::sheet::Sheet;
 

@@ -9,13 +9,18 @@ use rustix::net::{
     SocketFlags, SocketType, bind, ipproto, listen as listen_on, socket_with, sockopt,
 };
 
-use crate::peer::PeerError;
+/// A port could not be listened on.
+#[derive(Debug)]
+pub(crate) struct ListenError {
+    pub(crate) address: SocketAddr,
+    pub(crate) source: io::Error,
+}
 
 /// Binds `port` of the named addresses, or of all of this host if none is named. The listeners do not block.
-pub(crate) fn listen(named: &[IpAddr], port: u16) -> Result<Vec<TcpListener>, PeerError> {
+pub(crate) fn listen(named: &[IpAddr], port: u16) -> Result<Vec<TcpListener>, ListenError> {
     let at = |ip: IpAddr| {
         let address = SocketAddr::new(ip, port);
-        listener(address).map_err(|source| PeerError::Listen { address, source })
+        listener(address).map_err(|source| ListenError { address, source })
     };
     if named.is_empty() {
         // A host without IPv6 cannot listen on IPv6's wildcard address.

@@ -1,0 +1,44 @@
+//! Connections that a stop or a deadline ends.
+
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::time::Instant;
+
+use linerate_sys::socket::family;
+use rustix::event::PollFlags;
+use rustix::io::Errno;
+use rustix::net::{SocketFlags, SocketType, connect, ipproto, socket_with, sockopt};
+
+use super::wait::{WaitError, wait_unless};
+
+/// Makes a non-blocking socket for connections to `address`.
+pub(crate) fn socket(address: SocketAddr) -> io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    Ok(socket_with(family(&address), SocketType::STREAM, flags, Some(ipproto::TCP))?)
+}
+
+/// Connects `socket`; fails once the deadline has passed, or, as interrupted, within [`super::HEED`] once `stopped` returns
+/// true.
+pub(crate) fn connected_unless(
+    socket: &OwnedFd,
+    address: SocketAddr,
+    deadline: Instant,
+    stopped: &dyn Fn() -> bool,
+) -> io::Result<()> {
+    begin(socket, address)?;
+    match wait_unless(socket, PollFlags::OUT, deadline, stopped) {
+        Ok(()) => Ok(sockopt::socket_error(socket)??),
+        Err(WaitError::Io(e)) => Err(e),
+        Err(WaitError::Stopped) => Err(ErrorKind::Interrupted.into()),
+        Err(_) => Err(ErrorKind::TimedOut.into()),
+    }
+}
+
+/// Starts the connection of `socket`.
+pub(crate) fn begin(socket: &OwnedFd, address: SocketAddr) -> io::Result<()> {
+    match connect(socket, &address) {
+        Ok(()) | Err(Errno::INPROGRESS) => Ok(()),
+        Err(e) => Err(e.into()),
+    }
+}
