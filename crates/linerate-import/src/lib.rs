@@ -39,11 +39,13 @@ mod ping_windows;
 mod qperf;
 mod read;
 #[cfg(test)]
+#[path = "tests/sample.rs"]
 mod sample;
 mod scaled;
 mod sockperf;
 mod ss;
 #[cfg(test)]
+#[path = "tests/summary.rs"]
 mod summary;
 mod text;
 mod ucx_perftest;

@@ -3,7 +3,8 @@
 use linerate_record::reported::{Hop, Measured, Outcome, SizeRow, Tool};
 
 use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::scaled::{MILLI, count, nanos, number, quoted};
+use crate::scaled::{MILLI, count, nanos, number};
+use crate::text::quoted;
 
 /// The row of the table of formats.
 pub(crate) static MTR: Format = Format {

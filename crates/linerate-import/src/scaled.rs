@@ -6,6 +6,7 @@ use linerate_record::reported::Note;
 use linerate_units::{Bytes, EXACT, Nanos, Rate};
 
 use crate::format::Section;
+use crate::text::{MOST_NOTES, quoted};
 
 /// Nanoseconds in a microsecond.
 pub(crate) const MICRO: f64 = 1e3;
@@ -138,11 +139,6 @@ pub(crate) fn flag(command: &str, names: &[&str]) -> bool {
 #[derive(Debug, Default)]
 pub(crate) struct Notes(pub(crate) Vec<Note>);
 
-/// Most notes about one output.
-const MOST: usize = 50;
-/// Characters of a line that a note quotes.
-const QUOTED: usize = 60;
-
 impl Notes {
     /// A note about a line.
     pub(crate) fn at(&mut self, line: u64, what: impl Into<String>) {
@@ -172,18 +168,10 @@ impl Notes {
     }
 
     fn push(&mut self, line: Option<u64>, what: String) {
-        if self.0.len() < MOST {
+        if self.0.len() < MOST_NOTES {
             self.0.push(Note { line, what });
         }
     }
-}
-
-/// The start of a text, for a note.
-pub(crate) fn quoted(text: &str) -> String {
-    let text = text.trim();
-    let short = text.chars().take(QUOTED).filter(|c| !c.is_control());
-    let more = if text.chars().nth(QUOTED).is_some() { "..." } else { "" };
-    short.chain(more.chars()).collect()
 }
 
 #[cfg(test)]

@@ -4,6 +4,21 @@ use std::borrow::Cow;
 
 use crate::iperf_row::bracket;
 
+/// Most notes about one input: one that is not understood would have a note for each line.
+pub(crate) const MOST_NOTES: usize = 50;
+/// Characters of a line that a note quotes.
+const QUOTED: usize = 60;
+
+/// The start of a line, for a note.
+pub(crate) fn quoted(line: &str) -> String {
+    let line = line.trim();
+    let mut short: String = line.chars().take(QUOTED).filter(|c| !c.is_control()).collect();
+    if line.chars().nth(QUOTED).is_some() {
+        short.push_str("...");
+    }
+    short
+}
+
 /// The text that bytes hold; `None` if they are binary.
 pub(crate) fn decoded(bytes: &[u8]) -> Option<Cow<'_, str>> {
     match bytes {

@@ -37,10 +37,13 @@ mod tick;
 mod timer;
 
 #[cfg(test)]
+#[path = "tests/draw.rs"]
 mod draw;
 #[cfg(test)]
+#[path = "tests/published.rs"]
 mod published;
 #[cfg(test)]
+#[path = "tests/study.rs"]
 mod study;
 
 pub use candidates::{

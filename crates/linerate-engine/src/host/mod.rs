@@ -39,6 +39,7 @@ mod socket_memory;
 mod softnet;
 mod sources;
 #[cfg(test)]
+#[path = "tests/testing.rs"]
 mod testing;
 #[cfg(test)]
 mod tests;

@@ -17,7 +17,8 @@ use table::Table;
 use linerate_record::reported::{Measured, Outcome, Tool};
 
 use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::scaled::{Notes, body, lines, quoted};
+use crate::scaled::{Notes, body, lines};
+use crate::text::quoted;
 
 /// The row of the table of formats.
 pub(crate) static COLUMNS: Format = Format {

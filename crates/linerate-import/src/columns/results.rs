@@ -8,7 +8,8 @@ use linerate_units::{Nanos, Rate};
 
 use super::name::{Column, Key, Kind, Stat, Unit};
 use super::table::{Line, Proof, Table};
-use crate::scaled::{Notes, nanos, quoted, rate};
+use crate::scaled::{Notes, nanos, rate};
+use crate::text::quoted;
 
 /// Messages from which on a time is that of many: no test keeps more of them in flight.
 const MANY: f64 = 1_000.0;

@@ -5,8 +5,8 @@ use linerate_units::Bytes;
 
 use super::figures::{number, outcome, say, size, some};
 use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::read::quoted;
 use crate::scaled::command_of;
+use crate::text::quoted;
 
 /// The end of dd.
 pub(crate) static DD: Format = Format {

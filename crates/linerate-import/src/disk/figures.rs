@@ -1,12 +1,11 @@
 //! Numbers, sizes and notes that the readers of this folder share.
 
+use crate::text::MOST_NOTES;
 use linerate_record::reported::{Disk, Measured, Note, Outcome};
 use linerate_units::{Bytes, Nanos};
 
 /// Largest number that is taken for a figure: far above what any disk does, and far below the limits of `u64`.
 const LARGEST: f64 = 1e18;
-/// Most notes about an output: an output that is not understood has a note for each line.
-const MOST_NOTES: usize = 50;
 /// Factors of the prefixes of units.
 const BINARY: &[(char, u64)] =
     &[('k', 1 << 10), ('m', 1 << 20), ('g', 1 << 30), ('t', 1 << 40), ('p', 1 << 50)];

@@ -4,7 +4,7 @@ use linerate_record::reported::{Access, Disk, DiskRow, Does, Tool};
 
 use super::figures::{number, outcome, say, some};
 use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::read::quoted;
+use crate::text::quoted;
 
 /// Timings of hdparm.
 pub(crate) static HDPARM: Format = Format {

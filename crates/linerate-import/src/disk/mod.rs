@@ -14,10 +14,13 @@ pub(crate) mod nfsiostat;
 pub(crate) mod progress;
 
 #[cfg(test)]
+#[path = "tests/answers.rs"]
 mod answers;
 #[cfg(test)]
+#[path = "tests/helper.rs"]
 mod helper;
 #[cfg(test)]
+#[path = "tests/single.rs"]
 mod single;
 #[cfg(test)]
 mod tests;

@@ -5,8 +5,7 @@ use linerate_units::Bytes;
 
 use super::figures::{number, outcome, say, some};
 use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::read::quoted;
-use crate::text::command;
+use crate::text::{command, quoted};
 
 /// Lines of progress of scp.
 pub(crate) static SCP: Format = Format {

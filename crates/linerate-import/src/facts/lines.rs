@@ -4,16 +4,12 @@ use linerate_facts::Inventory;
 use linerate_record::reported::{Note, Tool};
 
 use crate::format::{Found, Section};
-use crate::text::command;
+use crate::text::{MOST_NOTES, command, quoted};
 
 /// Largest number of things of one kind that a text may describe: devices, ports, CPUs.
 pub(crate) const MOST: usize = 8_192;
 /// Largest number of lines of one output that are read.
 const MOST_LINES: usize = 200_000;
-/// Largest number of notes about one output.
-const MOST_NOTES: usize = 50;
-/// Characters of a line that a note quotes.
-const QUOTED: usize = 60;
 
 /// A line of an output.
 #[derive(Debug, Clone, Copy)]
@@ -147,17 +143,6 @@ impl<'a> Reading<'a> {
         words.find(|word| word.rsplit('/').next() == Some(program))?;
         words.find(|word| !word.starts_with('-'))
     }
-}
-
-/// The start of a line, for a note.
-pub(super) fn quoted(text: &str) -> String {
-    let text = text.trim();
-    let visible = text.chars().filter(|c| !c.is_control());
-    let mut short: String = visible.take(QUOTED).collect();
-    if text.chars().nth(QUOTED).is_some() {
-        short.push_str("...");
-    }
-    short
 }
 
 /// A number in hexadecimal digits after `0x`.

@@ -10,6 +10,7 @@ mod lspci;
 mod pcm;
 mod powershell;
 #[cfg(test)]
+#[path = "tests/samples.rs"]
 pub(crate) mod samples;
 mod storage;
 mod sysctl;

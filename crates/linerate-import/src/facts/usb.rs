@@ -3,8 +3,9 @@
 use linerate_facts::usb::Function;
 use linerate_units::Rate;
 
-use super::lines::{MOST, Reading, decimal, first_line, quoted};
+use super::lines::{MOST, Reading, decimal, first_line};
 use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::text::quoted;
 
 pub(crate) static LSUSB: Format = Format {
     id: "lsusb",

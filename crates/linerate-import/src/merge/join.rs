@@ -6,9 +6,7 @@ use std::fmt::Display;
 use linerate_record::reported::Note;
 
 use crate::facts::MOST;
-
-/// Largest number of notes.
-const MOST_NOTES: usize = 50;
+use crate::text::MOST_NOTES;
 
 /// Joins values, and notes those that differ.
 #[derive(Default)]

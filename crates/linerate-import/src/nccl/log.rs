@@ -2,7 +2,7 @@
 
 use linerate_facts::infiniband::Layer;
 
-use crate::scaled::quoted;
+use crate::text::quoted;
 
 /// What stands before each message.
 const MARK: &str = " NCCL INFO ";

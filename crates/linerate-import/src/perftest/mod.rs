@@ -19,7 +19,8 @@ use linerate_record::reported::{
 
 use crate::format::Section;
 use crate::launch::{behind, bound, itself};
-use crate::scaled::{Notes, command_of, flag, option, quoted};
+use crate::scaled::{Notes, command_of, flag, option};
+use crate::text::quoted;
 
 /// An operation.
 struct Verb {

@@ -10,8 +10,9 @@ use super::{FEWEST, Test, are_no_cycles, note_server};
 use crate::facts::is_software;
 use crate::format::{Evidence, Format, Found, Holds, Section};
 use crate::scaled::{
-    MEBIBYTE, MICRO, Notes, SECOND, body, count, flag, lines, nanos, number, quoted, rate, supports,
+    MEBIBYTE, MICRO, Notes, SECOND, body, count, flag, lines, nanos, number, rate, supports,
 };
+use crate::text::quoted;
 
 /// The row of the table of formats.
 pub(crate) static TABLE: Format = Format {

@@ -52,6 +52,7 @@ mod stages;
 mod sweep;
 mod tcp;
 #[cfg(test)]
+#[path = "tests/testing.rs"]
 mod testing;
 mod trials;
 mod vanished;

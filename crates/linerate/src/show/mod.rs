@@ -22,9 +22,11 @@ mod overtime;
 pub mod progress;
 pub mod repeat;
 #[cfg(test)]
+#[path = "tests/sample.rs"]
 pub(crate) mod sample;
 #[cfg(test)]
 pub(crate) mod schema;
+pub mod schemas;
 pub mod stream;
 pub mod sweep;
 pub mod text;

@@ -13,7 +13,7 @@ use super::options::{Options, given};
 use super::tool;
 use crate::disk::figures::{outcome, say, some};
 use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::read::quoted;
+use crate::text::quoted;
 
 /// fio's JSON, `json+` too.
 pub(crate) static JSON: Format = Format {

@@ -9,8 +9,7 @@ use super::options::{Options, given};
 use super::{IN_FLIGHT_SLACK, Pattern, in_flight, tool};
 use crate::disk::figures::{outcome, say};
 use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::read::quoted;
-use crate::text::command;
+use crate::text::{command, quoted};
 
 /// fio's normal output.
 pub(crate) static TEXT: Format = Format {

@@ -8,7 +8,7 @@ use super::lines::{
 };
 use crate::disk::figures::{number, outcome, say, some};
 use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::read::quoted;
+use crate::text::quoted;
 
 /// CrystalDiskMark's report.
 pub(crate) static CRYSTAL: Format = Format {

@@ -9,7 +9,7 @@ use linerate_units::Bytes;
 use super::lines::{self, MOST_ROWS, Test, is_headless, is_prose, passed, section, value};
 use crate::disk::figures::{outcome, say, some};
 use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::read::quoted;
+use crate::text::quoted;
 
 /// KDiskMark's report.
 pub(crate) static KDISK: Format = Format {

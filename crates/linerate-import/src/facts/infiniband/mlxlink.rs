@@ -4,10 +4,11 @@ use linerate_facts::infiniband::{IbPort, IbRate, Layer, LinkState, PhysicalState
 use linerate_facts::nic::Counter;
 use linerate_units::Rate;
 
-use super::super::lines::{Line, Reading, decimal, first_line, quoted, small};
+use super::super::lines::{Line, Reading, decimal, first_line, small};
 use super::{Devices, LANES};
 use crate::format::{Evidence, Format, Found, Holds, Section};
 use crate::scaled::option;
+use crate::text::quoted;
 
 pub(crate) static MLXLINK: Format = Format {
     id: "mlxlink",

@@ -35,10 +35,8 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     for row in &rows {
         match device(row) {
             Some(device) => keep(&mut reading, row, device),
-            None => reading.note(
-                row.line,
-                format!("not understood: `{}`", super::super::lines::quoted(row.text)),
-            ),
+            None => reading
+                .note(row.line, format!("not understood: `{}`", crate::text::quoted(row.text))),
         }
     }
     let all = &mut reading.facts.pci;

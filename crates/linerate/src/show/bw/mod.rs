@@ -6,6 +6,7 @@ mod json;
 mod memory;
 pub(super) mod own;
 #[cfg(test)]
+#[path = "tests/sample.rs"]
 mod sample;
 mod search;
 pub(super) mod text;

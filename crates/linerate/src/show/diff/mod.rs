@@ -20,4 +20,5 @@ pub struct Compared<'a> {
 }
 
 #[cfg(test)]
+#[path = "tests/sample.rs"]
 mod sample;

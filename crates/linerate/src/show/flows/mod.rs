@@ -2,6 +2,7 @@
 
 pub(super) mod json;
 #[cfg(test)]
+#[path = "tests/sample.rs"]
 mod sample;
 mod text;
 

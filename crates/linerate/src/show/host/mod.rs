@@ -8,6 +8,7 @@ mod odd;
 mod pci;
 mod ports;
 #[cfg(test)]
+#[path = "tests/sample.rs"]
 mod sample;
 mod text;
 mod watch;

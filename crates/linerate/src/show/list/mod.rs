@@ -102,4 +102,5 @@ fn limit(verdict: &Verdict, direction: Direction) -> Option<(&'static str, Certa
 }
 
 #[cfg(test)]
+#[path = "tests/sample.rs"]
 mod sample;

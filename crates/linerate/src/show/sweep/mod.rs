@@ -2,6 +2,7 @@
 
 mod json;
 #[cfg(test)]
+#[path = "tests/sample.rs"]
 mod sample;
 mod text;
 

@@ -2,6 +2,7 @@
 
 mod json;
 #[cfg(test)]
+#[path = "tests/sample.rs"]
 pub(super) mod sample;
 mod text;
 

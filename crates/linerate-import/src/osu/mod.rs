@@ -1,0 +1,219 @@
+//! OSU Micro-Benchmarks: `osu_latency`, `osu_bw`, `osu_mbw_mr` and their like. The header decides the columns.
+//!
+//! `MB/s` is 10^6 bytes. The latency of two processes that answer each other is half a round trip.
+
+use linerate_record::reported::{Carrier, Measured, Outcome, Setup, SizeRow, Sizes, Tool, Trip};
+use linerate_units::Bytes;
+
+use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::launch::{hosts, without_hosts};
+use crate::scaled::{MICRO, Notes, body, count, lines, nanos, number, rate};
+use crate::text::quoted;
+
+/// The row of the table of formats.
+pub(crate) static OSU: Format = Format {
+    id: "osu",
+    label: "OSU Micro-Benchmarks, text",
+    holds: Holds::Results,
+    versions: "3.1 to 7.4, the tests that print a table by size",
+    evidence: &[
+        Evidence::RunHere(
+            "7.4 over MPICH 4.0.2, a public fork, without the lines that it adds: osu_latency and osu_bw (also with -z), osu_mbw_mr; two processes on one host",
+        ),
+        Evidence::Published("https://github.com/ofi-cray/libfabric-cray/pull/859 (5.0)"),
+    ],
+    unknown: "The transport below MPI, and the number of iterations.",
+    starts,
+    read,
+};
+
+fn starts(text: &str) -> bool {
+    let line = text.lines().next().unwrap_or("");
+    title(line).is_some()
+}
+
+/// The name and the version: `# OSU MPI Latency Test v7.4`.
+fn title(line: &str) -> Option<(&str, &str)> {
+    let (name, version) = line.trim_start().strip_prefix("# OSU ")?.split_once(" v")?;
+    let is_version = version.starts_with(|c: char| c.is_ascii_digit());
+    (is_version && name.ends_with("Test")).then_some((name, version.trim()))
+}
+
+/// What a column has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Column {
+    Size,
+    Mean,
+    Least,
+    Most,
+    Typical,
+    P99,
+    P999,
+    Rate,
+    Messages,
+    Samples,
+    Passed,
+}
+
+const COLUMNS: &[(&str, Column)] = &[
+    ("Size", Column::Size),
+    ("Latency (us)", Column::Mean),
+    ("Latency(us)", Column::Mean),
+    ("Avg Latency(us)", Column::Mean),
+    ("Avg Lat(us)", Column::Mean),
+    ("Min Latency(us)", Column::Least),
+    ("Max Latency(us)", Column::Most),
+    ("P50 Tail Lat(us)", Column::Typical),
+    ("P99 Tail Lat(us)", Column::P99),
+    ("P99.9 Tail Lat(us)", Column::P999),
+    ("Bandwidth (MB/s)", Column::Rate),
+    ("MB/s", Column::Rate),
+    ("Messages/s", Column::Messages),
+    ("Iterations", Column::Samples),
+];
+
+/// Tests of which the latency is half a round trip, by the word between `MPI` and `Latency Test`.
+const HALVES: &[&str] = &["", "Multi", "Multi-threaded", "Multi-process", "Persistent"];
+
+fn trip(name: &str) -> Trip {
+    let kind = name.strip_prefix("MPI").and_then(|rest| rest.strip_suffix("Latency Test"));
+    // The kind of memory stands right behind: `MPI-CUDA`.
+    let kind = kind.filter(|kind| kind.starts_with([' ', '-']));
+    let kind = kind.map(|kind| kind.trim_start_matches(|c: char| !c.is_whitespace()).trim());
+    if kind.is_some_and(|kind| HALVES.contains(&kind)) { Trip::Half } else { Trip::Unknown }
+}
+
+/// Most columns of a table.
+const MOST_COLUMNS: usize = 64;
+
+/// The columns of a header. A unit in brackets ends a name as two blanks do.
+fn columns(header: &str, number: u64, notes: &mut Notes) -> Vec<Column> {
+    let header = header.trim_start_matches(['#', ' ']).replace(") ", ")  ");
+    let names: Vec<&str> = header
+        .split("  ")
+        .map(str::trim)
+        .filter(|name| !name.is_empty())
+        .take(MOST_COLUMNS)
+        .collect();
+    let column = |name: &&str| {
+        let known = COLUMNS.iter().find(|(known, _)| known == name);
+        // `-z99,99.9` makes two columns of the name `P99`.
+        let is_single = names.iter().filter(|other| *other == name).count() == 1;
+        known.filter(|_| is_single).map(|(_, column)| *column)
+    };
+    for name in names.iter().filter(|name| column(name).is_none()) {
+        notes.at(number, format!("the column `{name}` is passed over"));
+    }
+    let columns = names.iter().map(column);
+    columns.map(|column| column.unwrap_or(Column::Passed)).collect()
+}
+
+fn read(section: &Section<'_>) -> Result<Found, String> {
+    let body = body(section);
+    let (name, version) = title(body.lines().next().unwrap_or("")).ok_or("it has no title")?;
+    let mut notes = Notes::default();
+    let mut header = Vec::new();
+    let mut rows = Vec::new();
+    for (number, line) in lines(section, body).skip(1) {
+        let line = line.trim();
+        if line.starts_with("# Size") {
+            header = columns(line, number, &mut notes);
+        } else if let Some(row) = row(&header, line) {
+            notes.keep(&mut rows, row);
+        } else if line.contains("pairs:") && !line.contains("pairs: 1 ") {
+            notes.at(number, "the rates are those of all pairs together");
+        } else if !line.starts_with("# Datatype") && !line.starts_with("# [") && !line.is_empty() {
+            notes.strange(number, line);
+        }
+    }
+    if rows.is_empty() {
+        return Err("it has no table of sizes with a rate or a time".into());
+    }
+    Ok(Found {
+        tool: Tool { name: "OSU Micro-Benchmarks".into(), version: Some(quoted(version)) },
+        results: vec![outcome(section, name, rows)],
+        notes: notes.0,
+        used: Some(body.len()),
+        ..Found::default()
+    })
+}
+
+/// Operations of many processes, by the starts of their names behind `MPI `.
+const COLLECTIVES: &[&str] = &[
+    "All",
+    "Barrier",
+    "Bcast",
+    "Broadcast",
+    "Gather",
+    "Reduce",
+    "Scatter",
+    "Iall",
+    "Ibarrier",
+    "Ibcast",
+    "Igather",
+    "Ireduce",
+    "Iscatter",
+    "Non-blocking",
+    "Neighbor",
+];
+
+fn setup(section: &Section<'_>, name: &str) -> Setup {
+    let operation = name.split_once(' ').map_or("", |(_, operation)| operation);
+    Setup {
+        hosts: section.command.map(hosts).unwrap_or_default(),
+        command: section.command.map(without_hosts).unwrap_or_default(),
+        collective: COLLECTIVES.iter().any(|known| operation.starts_with(known)),
+        ..Setup::default()
+    }
+}
+
+fn outcome(section: &Section<'_>, name: &str, rows: Vec<SizeRow>) -> Outcome {
+    let trip = trip(name);
+    let operation = match trip {
+        Trip::Half => "MPI ping-pong",
+        Trip::Whole | Trip::Unknown => name.trim_end_matches(" Test"),
+    };
+    Outcome {
+        title: quoted(name),
+        line: section.line,
+        measured: Measured::Sizes(Sizes {
+            carrier: Some(Carrier::Messages),
+            operation: quoted(operation),
+            trip,
+            both: name.contains("Bi-Directional"),
+            rows,
+            setup: setup(section, name),
+        }),
+    }
+}
+
+/// A row with a time or a rate.
+fn row(header: &[Column], line: &str) -> Option<SizeRow> {
+    let cells: Vec<&str> = line.split_whitespace().collect();
+    if header.is_empty() || cells.len() != header.len() {
+        return None;
+    }
+    let mut row = SizeRow::default();
+    for (column, cell) in header.iter().zip(cells) {
+        let value = number(cell);
+        let time = value.and_then(|value| nanos(value, MICRO));
+        match column {
+            Column::Size => row.size = Bytes(count(cell)?),
+            Column::Mean => row.mean = time,
+            Column::Least => row.least = time,
+            Column::Most => row.most = time,
+            Column::Typical => row.typical = time,
+            Column::P99 => row.p99 = time,
+            Column::P999 => row.p999 = time,
+            Column::Rate => row.rate = value.and_then(|value| rate(value, 8e6)),
+            Column::Messages => row.messages = value.filter(|value| *value > 0.0),
+            Column::Samples => row.samples = count(cell),
+            Column::Passed => {}
+        }
+    }
+    let has_any = row.time().is_some() || row.rate.is_some() || row.messages.is_some();
+    has_any.then_some(row)
+}
+
+#[cfg(test)]
+mod tests;

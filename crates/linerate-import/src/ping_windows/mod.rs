@@ -1,0 +1,207 @@
+//! `ping` of Windows, in English: whole round trips of one size, in whole milliseconds. Its statistics count; without them
+//! the answers do.
+
+use linerate_record::reported::{Setup, SizeRow, Sizes, Tool, Trip};
+use linerate_units::{Bytes, Nanos};
+
+use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::ping::Ttl;
+use crate::scaled::{MILLI, Notes, body, count, lines, nanos};
+use crate::text::quoted;
+
+/// The row of the table of formats.
+pub(crate) static PING_WINDOWS: Format = Format {
+    id: "ping-windows",
+    label: "ping of Windows, text",
+    holds: Holds::Results,
+    versions: "the text in English",
+    evidence: &[Evidence::Published(
+        "http://som.csudh.edu/fac/471/hout/netech/pingsession.htm, with its lines parted again",
+    )],
+    unknown: "All times below a millisecond, the median, percentiles and the deviation.",
+    starts: |text| {
+        let line = text.lines().next().unwrap_or("").trim();
+        let is_head = line.starts_with(HEAD) && line.ends_with(" bytes of data:");
+        let is_statistics = line.starts_with(STATISTICS) && line.ends_with(':');
+        is_head || is_statistics || line.starts_with(ANSWER) && line.contains(": bytes=")
+    },
+    read,
+};
+
+const HEAD: &str = "Pinging ";
+const ANSWER: &str = "Reply from ";
+const STATISTICS: &str = "Ping statistics for ";
+/// What is printed in place of an answer.
+const SILENT: [&str; 3] = ["Request timed out", "General failure", "PING: transmit failed"];
+
+/// Payload if none is set.
+//= ping of Windows: "-l size   Send buffer size", 32 by default
+const USUAL: Bytes = Bytes(32);
+
+/// Whether an output goes on at its next answer or at its statistics.
+pub(crate) fn goes_on(before: &str, rest: &str) -> bool {
+    let last = before.trim_end().rsplit('\n').next().unwrap_or("").trim();
+    let is_within = [HEAD, ANSWER].iter().chain(&SILENT).any(|start| last.starts_with(start));
+    is_within && !rest.trim_start().starts_with(HEAD)
+}
+
+/// What the lines say.
+#[derive(Default)]
+struct Reading {
+    target: String,
+    size: Option<Bytes>,
+    ttl: Ttl,
+    /// Times of the answers in milliseconds: their number, least, sum and most.
+    answers: (u64, u64, u64, u64),
+    silent: u64,
+    /// Answers and losses by the statistics.
+    counted: Option<(Option<u64>, Option<u64>)>,
+    /// The shortest, mean and longest time by the statistics.
+    times: Option<[Option<Nanos>; 3]>,
+    notes: Notes,
+}
+
+fn read(section: &Section<'_>) -> Result<Found, String> {
+    let body = body(section);
+    let mut reading = Reading::default();
+    for (number, line) in lines(section, body) {
+        reading.line(number, line.trim());
+    }
+    let row = reading.row(section.line)?;
+    Ok(Found {
+        notes: reading.notes.0,
+        ..Found::table(
+            Tool::named("ping"),
+            (&reading.target, section.line),
+            Sizes {
+                carrier: None,
+                operation: "ICMP echo".into(),
+                trip: Trip::Whole,
+                both: false,
+                rows: vec![row],
+                setup: Setup::default(),
+            },
+            body.len(),
+        )
+    })
+}
+
+impl Reading {
+    fn line(&mut self, number: u64, line: &str) {
+        self.ttl.see(line, " TTL=");
+        if let Some(rest) = line.strip_prefix(HEAD) {
+            self.named(rest.split(' ').next());
+            let words: Vec<&str> = rest.split_whitespace().collect();
+            let at = words.iter().rposition(|word| *word == "bytes");
+            let size = at.and_then(|at| count(words.get(at.checked_sub(1)?)?));
+            self.size = size.map(Bytes);
+        } else if let Some((host, rest)) = answer(line) {
+            self.named(Some(host));
+            self.answered(rest);
+        } else if line.starts_with("Packets:") {
+            let number_of = |name| value(line, name).and_then(count);
+            self.counted = Some((number_of("Received = "), number_of("Lost = ")));
+            if let Some(lost) = number_of("Lost = ").filter(|lost| *lost > 0) {
+                self.notes.at(number, format!("{lost} packets were not answered"));
+            }
+        } else if line.starts_with("Minimum = ") {
+            self.times =
+                Some(["Minimum = ", "Average = ", "Maximum = "].map(|name| time(line, name)));
+        } else if SILENT.iter().any(|start| line.starts_with(start)) || line.contains("unreachable")
+        {
+            self.silent += 1;
+        } else if let Some(rest) = line.strip_prefix(STATISTICS) {
+            self.named(Some(rest.trim_end_matches(':')));
+        } else if !is_known(line) {
+            self.notes.strange(number, line);
+        }
+    }
+
+    fn named(&mut self, host: Option<&str>) {
+        if self.target.is_empty() {
+            self.target = quoted(host.unwrap_or(""));
+        }
+    }
+
+    /// `bytes=32 time=28ms TTL=255`, `bytes=32 time<1ms TTL=64`, of IPv6 `time=28ms`.
+    fn answered(&mut self, rest: &str) {
+        self.size = self.size.or(value(rest, "bytes=").and_then(count).map(Bytes));
+        let millis = match value(rest, "time=") {
+            Some(time) => time.strip_suffix("ms").and_then(count),
+            None => rest.contains("time<1ms").then_some(0),
+        };
+        if let Some(millis) = millis {
+            let (all, least, sum, most) = &mut self.answers;
+            *least = if *all == 0 { millis } else { millis.min(*least) };
+            (*all, *sum, *most) = (*all + 1, sum.saturating_add(millis), millis.max(*most));
+        }
+    }
+
+    /// The row of the statistics, or of the answers where these are missing.
+    fn row(&mut self, line: u64) -> Result<SizeRow, String> {
+        let (all, least, sum, most) = self.answers;
+        let millis = |value: f64| nanos(value, MILLI).filter(|time| time.0 > 0);
+        let of_answers =
+            [least as f64, sum as f64 / (all as f64).max(1.0), most as f64].map(millis);
+        let (samples, lost) = match self.counted {
+            Some(counted) => counted,
+            None if all > 0 => {
+                self.notes.at(
+                    line,
+                    "the statistics of ping are missing: only the answers in the text are counted",
+                );
+                (Some(all), Some(self.silent))
+            }
+            None => return Err("it has no statistics: the end is missing".into()),
+        };
+        let [least, mean, most] = self.times.unwrap_or(of_answers);
+        if mean.or(least).is_none() {
+            return Err(
+                "no packet was answered, or all within a millisecond, which it cannot tell".into(),
+            );
+        }
+        if self.size.is_none() {
+            self.notes.whole(format!("its size is not in the output: {USUAL} is the usual one"));
+        }
+        Ok(SizeRow {
+            size: self.size.unwrap_or(USUAL),
+            samples,
+            // The statistics count the word of a router that a host cannot be reached as an answer.
+            lost: lost.map(|lost| lost.max(self.silent)),
+            ttl: self.ttl.same(),
+            least,
+            mean,
+            most,
+            ..SizeRow::default()
+        })
+    }
+}
+
+/// The host and the rest of a line of an answer: `Reply from 10.0.0.1: bytes=32 time=1ms TTL=64`.
+fn answer(line: &str) -> Option<(&str, &str)> {
+    line.strip_prefix(ANSWER)?
+        .split_once(": ")
+        .filter(|(_, rest)| rest.starts_with("bytes=") || rest.starts_with("time"))
+}
+
+/// Headings, and the signs of a key.
+fn is_known(line: &str) -> bool {
+    line.is_empty()
+        || line.starts_with("Approximate round trip times")
+        || line == "Control-C"
+        || line == "^C"
+}
+
+fn value<'a>(line: &'a str, name: &str) -> Option<&'a str> {
+    let (_, rest) = line.split_once(name)?;
+    rest.split([' ', ',']).next()
+}
+
+/// A time in whole milliseconds. None of them means less than one, which is not known.
+fn time(line: &str, name: &str) -> Option<Nanos> {
+    let millis = count(value(line, name)?.strip_suffix("ms")?)?;
+    nanos(millis as f64, MILLI).filter(|time| time.0 > 0)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,467 @@
+//! Finds the outputs of known programs in a text, and reads them.
+
+#[cfg(test)]
+#[path = "tests/damage.rs"]
+mod damage;
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+
+use linerate_facts::Inventory;
+use linerate_record::reported::{Note, Outcome, Tool};
+
+use crate::FORMATS;
+use crate::facts::is_speed;
+use crate::format::{Format, Found, Holds, Section};
+use crate::formats::{FIND_OWN_END, GO_ON};
+use crate::heads::with_heads;
+use crate::peel::{Peeled, peeled};
+use crate::text::{MOST_NOTES, command, decoded, plain, quoted, run, tidy};
+
+/// Largest input, in bytes.
+pub const MOST_BYTES: usize = 256 << 20;
+/// Most outputs in one input.
+const MOST_PARTS: usize = 1_000;
+
+/// Lines of no output that each have a note, and those whose numbers are kept.
+const MOST_STRAY: usize = 3;
+const MOST_NUMBERS: usize = 10_000;
+/// Ranges of lines that a note lists.
+const MOST_RANGES: usize = 12;
+/// Most prefixes of lines, one behind the other.
+const MOST_PREFIXES: u32 = 4;
+
+/// Longest output of a format in [`FIND_OWN_END`], in bytes.
+const MOST_OWN: usize = 1 << 20;
+
+/// Ends of the first lines of outputs that are words alone, and may stand before others.
+//= rsync: flist.c, send_file_list and recv_file_list; NetPIPE: netpipe.c
+const FIRST_WORDS: &[&str] =
+    &["incremental file list", "Now starting the main loop", " BW Test", " Latency Test"];
+
+/// Why an input has nothing to read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// It has no bytes, or only blank lines.
+    #[error("it is empty")]
+    Empty,
+    /// It is longer than [`MOST_BYTES`].
+    #[error("it is longer than {} MiB", MOST_BYTES >> 20)]
+    TooLong,
+    /// It is no text.
+    #[error("it is binary, and no text")]
+    Binary,
+    /// No format recognises any part of it.
+    #[error("no output of a known program was found in it; its first line is `{0}`")]
+    Unknown(String),
+    /// Every output in it was recognised and could not be read.
+    #[error("line {line} looks like output of {label}, and cannot be read: {why}")]
+    Damaged {
+        /// The line at which it begins, from 1.
+        line: u64,
+        /// The format that recognised the first output.
+        label: &'static str,
+        /// Why it could not be read.
+        why: String,
+    },
+}
+
+/// The outputs in an input.
+#[derive(Debug)]
+pub struct Parsed {
+    /// The outputs, in order; at least one.
+    pub parts: Vec<Part>,
+    /// Notes about lines outside of any output.
+    pub notes: Vec<Note>,
+}
+
+/// One output of a program.
+#[derive(Debug)]
+pub struct Part {
+    /// Its format.
+    pub format: &'static Format,
+    /// Number of its first line, from 1.
+    pub line: u64,
+    /// The program.
+    pub tool: Tool,
+    /// Its results.
+    pub results: Vec<Outcome>,
+    /// Its facts.
+    pub facts: Inventory,
+    /// Notes about it.
+    pub notes: Vec<Note>,
+}
+
+impl std::fmt::Debug for Format {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.id)
+    }
+}
+
+impl PartialEq for Format {
+    fn eq(&self, other: &Self) -> bool {
+        self.id == other.id
+    }
+}
+
+/// The text without what pages did to it, and with the first lines of parts. A document of JSON is whole as it is.
+fn prepared(text: &str) -> Cow<'_, str> {
+    if is_json(text) {
+        return Cow::Borrowed(text);
+    }
+    let is_known = |rest: &str| starting(rest).is_some() && !is_speed(rest);
+    match tidy(text) {
+        Cow::Borrowed(text) => with_heads(text, is_known),
+        Cow::Owned(text) => Cow::Owned(with_heads(&text, is_known).into_owned()),
+    }
+}
+
+/// Reads an input.
+pub fn read(bytes: &[u8]) -> Result<Parsed, Refused> {
+    if bytes.len() > MOST_BYTES {
+        return Err(Refused::TooLong);
+    }
+    let text = decoded(bytes).ok_or(Refused::Binary)?;
+    let text = plain(&text);
+    let text = prepared(&text);
+    let first = text.lines().find(|line| !line.trim().is_empty());
+    let first = quoted(first.ok_or(Refused::Empty)?);
+    let mut reader = Reader::new(&text);
+    reader.run();
+    match (reader.parts.is_empty(), reader.damaged) {
+        (true, None) => Err(Refused::Unknown(first)),
+        (true, Some((line, format, why))) => {
+            Err(Refused::Damaged { line, label: format.label, why })
+        }
+        (false, _) => Ok(Parsed { parts: reader.parts, notes: reader.notes }),
+    }
+}
+
+/// Whether a text is one JSON document, which nobody has changed: it may be long, and needs no care.
+fn is_json(text: &str) -> bool {
+    text.trim_start().starts_with('{') && text.trim_end().ends_with('}') && !text.contains('&')
+}
+
+struct Reader<'a> {
+    /// The text that was not read yet. It starts at the start of a line.
+    rest: &'a str,
+    /// Number of the first line of `rest`, from 1.
+    line: u64,
+    /// The command in the line before `rest`.
+    command: Option<&'a str>,
+    parts: Vec<Part>,
+    notes: Vec<Note>,
+    /// Outputs that could not be read.
+    failed: usize,
+    /// The first output that could not be read, and its first line.
+    damaged: Option<(u64, &'static Format, String)>,
+    /// Lines that no format understood: the texts of the first ones, and the numbers of all.
+    stray: Vec<(u64, String)>,
+    strays: Vec<u64>,
+    /// Prefixes that were taken from each line of the text.
+    prefixes: u32,
+    /// Bytes of `rest` behind lines whose common prefix hides no output.
+    bare: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn new(rest: &'a str) -> Self {
+        Self {
+            rest,
+            line: 1,
+            command: None,
+            parts: Vec::new(),
+            notes: Vec::new(),
+            failed: 0,
+            damaged: None,
+            stray: Vec::new(),
+            strays: Vec::new(),
+            prefixes: 0,
+            bare: usize::MAX,
+        }
+    }
+
+    fn run(&mut self) {
+        self.outputs();
+        self.note_strays();
+        self.notes.sort_by_key(|note| note.line);
+    }
+
+    fn outputs(&mut self) {
+        while !self.rest.is_empty() && self.parts.len() + self.failed < MOST_PARTS {
+            match starting(self.rest) {
+                Some(format) => self.output(format),
+                None => self.other_line(),
+            }
+        }
+    }
+
+    /// Reads an output that begins here.
+    fn output(&mut self, format: &'static Format) {
+        // Rows of text may begin with a bracket as well.
+        let is_text = GO_ON.iter().any(|(known, _)| *known == format);
+        let is_json = self.rest.starts_with(['{', '[']) && !is_text;
+        let (end, read) = if is_json {
+            let end = self.rest.len();
+            (end, (format.read)(&self.section(end)))
+        } else if FIND_OWN_END.contains(&format) {
+            self.own_end(format)
+        } else {
+            let end = extent(self.rest, format);
+            (end, (format.read)(&self.section(end)))
+        };
+        match read {
+            Ok(found) => {
+                let used = found.used.unwrap_or(end).min(end);
+                self.keep(format, found);
+                self.skip(used);
+            }
+            Err(why) => {
+                self.refuse(format, why);
+                self.skip(if is_json {
+                    value(self.rest).unwrap_or_else(|| extent(self.rest, format))
+                } else {
+                    next_prompt(&self.rest[..end])
+                });
+            }
+        }
+    }
+
+    /// Reads an output of a format that finds its own end, unless an output of another format begins before.
+    fn own_end(&self, format: &'static Format) -> (usize, Result<Found, String>) {
+        let end = whole_lines(self.rest, MOST_OWN);
+        let read = (format.read)(&self.section(end));
+        let used = match &read {
+            Ok(found) => found.used.unwrap_or(end).min(end),
+            Err(_) => next_prompt(&self.rest[..end]),
+        };
+        let other = extent(&self.rest[..used], format);
+        if other == used {
+            return (end, read);
+        }
+        (other, (format.read)(&self.section(other)))
+    }
+
+    /// The first bytes that are left.
+    fn section(&self, end: usize) -> Section<'a> {
+        Section { text: &self.rest[..end], line: self.line, command: self.command }
+    }
+
+    fn keep(&mut self, format: &'static Format, found: Found) {
+        let Found { tool, results, facts, mut notes, .. } = found;
+        notes.truncate(MOST_NOTES);
+        // An output with nothing in it could not be read: its first note says why.
+        if format.holds == Holds::Results
+            && results.is_empty()
+            && facts == Inventory::default()
+            && let Some(first) = notes.first()
+        {
+            let mut why = first.what.clone();
+            // A later note may say at which line the output was damaged.
+            if let Some((second, line)) = notes.get(1).and_then(|note| Some((note, note.line?))) {
+                why = format!("{why}; line {line}: {}", second.what);
+            }
+            return self.refuse(format, why);
+        }
+        self.parts.push(Part { format, line: self.line, tool, results, facts, notes });
+    }
+
+    fn refuse(&mut self, format: &'static Format, why: String) {
+        let what = format!("looks like output of {}, and cannot be read: {why}", format.label);
+        self.note(Some(self.line), what);
+        self.damaged.get_or_insert((self.line, format, why));
+        self.failed += 1;
+    }
+
+    /// Goes on behind `used` bytes, to the start of a line.
+    fn skip(&mut self, used: usize) {
+        let floor = (0..=used).rev().find(|at| self.rest.is_char_boundary(*at));
+        let used = floor.unwrap_or(0);
+        let to_end_of_line =
+            self.rest[used..].find('\n').map_or(self.rest.len(), |at| used + at + 1);
+        // An output that ends with its line has nothing left on it.
+        let ended = used > 0 && self.rest[..used].ends_with('\n');
+        let next = if ended { used } else { to_end_of_line };
+        let (done, rest) = self.rest.split_at(next);
+        self.line += done.bytes().filter(|b| *b == b'\n').count() as u64;
+        self.rest = rest;
+        self.command = None;
+    }
+
+    /// Passes over a line outside of any output.
+    fn other_line(&mut self) {
+        let end = self.rest.find('\n').map_or(self.rest.len(), |at| at + 1);
+        let (line, rest) = self.rest.split_at(end);
+        if line.trim().is_empty() {
+            self.rest = rest;
+            self.line += 1;
+            return;
+        }
+        if self.hidden() {
+            return;
+        }
+        let known = run(line).or_else(|| command(line));
+        // What follows is of the same command, whatever of it is understood; a rule says nothing.
+        self.command = known.or(self.command);
+        let is_rule = line.trim().bytes().all(|byte| b"- ".contains(&byte));
+        if known.is_none() && !is_rule {
+            if self.strays.len() < MOST_NUMBERS {
+                self.strays.push(self.line);
+            }
+            if self.stray.len() < MOST_STRAY {
+                self.stray.push((self.line, quoted(line)));
+            }
+        }
+        self.rest = rest;
+        self.line += 1;
+    }
+
+    /// Reads the outputs in the next lines behind a prefix that all of them have. Returns whether there are any.
+    fn hidden(&mut self) -> bool {
+        if self.prefixes >= MOST_PREFIXES || self.rest.len() > self.bare {
+            return false;
+        }
+        let Some(Peeled { end, text }) = peeled(self.rest) else {
+            return false;
+        };
+        let text = tidy(&text);
+        let mut inner = Reader {
+            line: self.line,
+            command: self.command,
+            prefixes: self.prefixes + 1,
+            ..Reader::new(&text)
+        };
+        inner.outputs();
+        if inner.parts.is_empty() {
+            self.bare = self.rest.len() - end;
+            return false;
+        }
+        let Reader { parts, notes, failed, damaged, stray, strays, .. } = inner;
+        self.parts.extend(parts);
+        self.failed += failed;
+        self.damaged = self.damaged.take().or(damaged);
+        self.stray.extend(stray);
+        self.stray.truncate(MOST_STRAY);
+        self.strays.extend(strays);
+        for note in notes {
+            self.note(note.line, note.what);
+        }
+        self.skip(end);
+        true
+    }
+
+    fn note_strays(&mut self) {
+        let stray = std::mem::take(&mut self.stray);
+        if self.strays.len() <= MOST_STRAY {
+            for (line, text) in stray {
+                self.note(Some(line), format!("not understood: `{text}`"));
+            }
+        } else if let Some((line, text)) = stray.first() {
+            let (count, lines) = (self.strays.len(), ranges(&self.strays));
+            let what = format!(
+                "{count} lines that are no output of a known program ({lines}), the first: `{text}`"
+            );
+            self.note(Some(*line), what);
+        }
+    }
+
+    fn note(&mut self, line: Option<u64>, what: String) {
+        if self.notes.len() < MOST_NOTES {
+            self.notes.push(Note { line, what });
+        }
+    }
+}
+
+/// Numbers of lines, those that follow each other as a range: `3, 7-9`.
+fn ranges(lines: &[u64]) -> String {
+    let mut all: Vec<(u64, u64)> = Vec::new();
+    for line in lines {
+        match all.last_mut() {
+            Some((_, last)) if *last + 1 == *line => *last = *line,
+            _ => all.push((*line, *line)),
+        }
+    }
+    let more = if all.len() > MOST_RANGES { ", ..." } else { "" };
+    let named = all.iter().take(MOST_RANGES).map(|(first, last)| {
+        if first == last { first.to_string() } else { format!("{first}-{last}") }
+    });
+    format!("{}{more}", named.collect::<Vec<_>>().join(", "))
+}
+
+/// Bytes of the JSON value that begins here; `None` if it is damaged, and its end not known.
+fn value(text: &str) -> Option<usize> {
+    let mut values = serde_json::Deserializer::from_str(text).into_iter::<serde::de::IgnoredAny>();
+    let is_whole = matches!(values.next(), Some(Ok(_)));
+    is_whole.then(|| values.byte_offset())
+}
+
+/// The format of an output that begins here.
+fn starting(text: &str) -> Option<&'static Format> {
+    if is_prose(text) {
+        return None;
+    }
+    FORMATS.iter().copied().find(|format| (format.starts)(text))
+}
+
+/// Whether the first line is only words, and the second one has no figure and no rule: no output begins so. To ask
+/// each format at each line of a long text is slow.
+fn is_prose(text: &str) -> bool {
+    let mut lines = text.lines();
+    let mut next = || lines.next().unwrap_or("").trim_end();
+    let (first, second) = (next(), next());
+    let is_words = |byte: u8| byte.is_ascii_alphabetic() || b" ,.'!?".contains(&byte);
+    first.bytes().all(is_words)
+        && !second.bytes().any(|byte| byte.is_ascii_digit() || byte == b'-')
+        && !FIRST_WORDS.iter().any(|words| first.ends_with(words))
+}
+
+/// Bytes from an output's start to the next line at which another output begins. The parts of a host that facts
+/// describe one after the other, such as devices, begin alike and are one output.
+fn extent(text: &str, own: &Format) -> usize {
+    let goes_on = GO_ON.iter().find(|(known, _)| *known == own);
+    let is_part_of_all = own.holds == Holds::Facts || FIND_OWN_END.contains(&own);
+    let continues = |next: &Format, before: &str, rest: &str| {
+        let is_part = || goes_on.is_some_and(|(_, goes_on)| goes_on(before, rest));
+        next == own && (is_part_of_all || is_part())
+    };
+    let ends = text.match_indices('\n').map(|(at, _)| at + 1);
+    let mut starts = ends.filter(|at| *at < text.len());
+    let is_run = |rest: &str| own.holds == Holds::Results && run(first_line(rest)).is_some();
+    let is_end = |at: &usize| {
+        let (before, rest) = text.split_at(*at);
+        is_run(rest) || starting(rest).is_some_and(|next| !continues(next, before, rest))
+    };
+    let next = starts.find(is_end);
+    next.map_or(text.len(), |at| before_prompt(text, at))
+}
+
+fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap_or_default()
+}
+
+/// Bytes of the first lines, up to a number of bytes and the end of a line.
+fn whole_lines(text: &str, most: usize) -> usize {
+    let rest = text.as_bytes().get(most..).unwrap_or_default();
+    let end = rest.iter().position(|byte| *byte == b'\n');
+    end.map_or(text.len(), |at| most + at + 1)
+}
+
+/// The start of the line before this one, if it is a prompt with a command, and not the first line.
+fn before_prompt(text: &str, at: usize) -> usize {
+    let before = text[..at].trim_end_matches('\n');
+    let start = before.rfind('\n').map_or(0, |at| at + 1);
+    if start > 0 && command(&before[start..]).is_some() { start } else { at }
+}
+
+/// Bytes up to the first prompt with a command behind the first line.
+fn next_prompt(text: &str) -> usize {
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        if at > 0 && command(line).is_some() {
+            return at;
+        }
+        at += line.len();
+    }
+    at
+}

@@ -1,0 +1,378 @@
+//! sockperf: ping-pong, under-load and throughput, as text and as the CSV of `--full-log`.
+//!
+//! Times are halves of round trips unless `--full-rtt` was given. `MBps` and `Mbps` are units of 2^20.
+//= https://github.com/Mellanox/sockperf, src/client.cpp, client_statistics and stream_statistics
+
+use linerate_plan::path::Direction;
+use linerate_record::reported::{
+    Carrier, Counted, Measured, Outcome, Setup, SizeRow, Sizes, Tool, Transfer, Trip,
+};
+use linerate_units::{Bytes, Nanos, Rate};
+
+use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::scaled::{
+    MEBIBIT, MEBIBYTE, MICRO, Notes, body, bytes, command_of, count, lines, nanos, number, option,
+    rate, supports,
+};
+use crate::text::quoted;
+
+/// The row of the table of formats.
+pub(crate) static SOCKPERF: Format = Format {
+    id: "sockperf",
+    label: "sockperf, text and the CSV of --full-log",
+    holds: Holds::Results,
+    versions: "3.7 to 3.10",
+    evidence: &[
+        Evidence::RunHere(
+            "3.7: ping-pong, under-load and throughput over UDP and TCP, --full-rtt, --full-log, --giga-size",
+        ),
+        Evidence::Published("https://github.com/Mellanox/sockperf/issues/172 (3.8)"),
+    ],
+    unknown: "The size of the messages, if neither the command nor the output has it; what arrived in a test of throughput.",
+    starts,
+    read,
+};
+
+/// Size of a message if the command sets none.
+//= sockperf(1): "Use messages of size <size> bytes (minimum default 14)"
+const DEFAULT_SIZE: u64 = 14;
+const VERSION: &str = "sockperf: == version #";
+const PARAMETERS: &str = "test was performed using the following parameters:";
+
+fn starts(text: &str) -> bool {
+    let mut lines = text.lines();
+    let first = lines.next().unwrap_or("").trim_start();
+    if typed(first).is_some() {
+        return lines.next().is_some_and(is_version);
+    }
+    let is_log = first.starts_with("----------") && first.trim_end().bytes().all(|b| b == b'-');
+    is_version(first) || is_log && lines.next().is_some_and(|line| line.starts_with(PARAMETERS))
+}
+
+/// Whether an output goes on at a line with a version: it does behind the command alone.
+pub(crate) fn goes_on(before: &str, _: &str) -> bool {
+    let mut lines = before.lines();
+    lines.next().and_then(typed).is_some() && lines.next().is_none()
+}
+
+fn is_version(line: &str) -> bool {
+    line.trim_start().starts_with(VERSION)
+}
+
+/// The modes of the client.
+const MODES: &[&str] =
+    &["ping-pong", "pp", "under-load", "ul", "throughput", "tp", "playback", "pb"];
+
+/// The command in a line without a prompt, as it was typed, maybe with marks of Markdown.
+fn typed(line: &str) -> Option<&str> {
+    let line = line.trim().trim_matches(['_', '*', '`']);
+    let mode = line.strip_prefix("sockperf ")?.split_whitespace().next()?;
+    MODES.contains(&mode).then_some(line)
+}
+
+/// The statistics of one server.
+#[derive(Debug, Default)]
+struct Block {
+    line: u64,
+    title: String,
+    row: SizeRow,
+    is_whole: bool,
+    /// The 50th, 99th and 99.9th percentile.
+    percentiles: [Option<Nanos>; 3],
+}
+
+/// What the lines of an output say.
+#[derive(Debug, Default)]
+struct Reading {
+    version: Option<String>,
+    size: Option<Bytes>,
+    carrier: Option<Carrier>,
+    seconds: Option<f64>,
+    messages: Option<f64>,
+    /// Messages that were sent and answers that were received.
+    messages_of_run: (u64, u64),
+    rate: Option<Rate>,
+    blocks: Vec<Block>,
+    is_server: bool,
+    has_command: bool,
+    notes: Notes,
+}
+
+/// Starts of lines, behind `sockperf: `, that say nothing about the results.
+const KNOWN: &[&str] = &[
+    "Warmup stage",
+    "Starting test",
+    "Test end",
+    "Summary: ",
+    "---> percentile",
+    "[SERVER]",
+    "[tid ",
+    "using ",
+    "Preliminary: ",
+];
+
+/// Most servers of one output.
+const MOST: usize = 1_000;
+
+fn read(section: &Section<'_>) -> Result<Found, String> {
+    let body = body(section);
+    let mut reading = Reading::default();
+    let mut is_log = false;
+    let typed = body.lines().next().and_then(typed);
+    for (number, line) in lines(section, body).skip(usize::from(typed.is_some())) {
+        is_log |= line.starts_with("packet, txTime");
+        if !is_log {
+            // Marks of Markdown.
+            reading.line(number, line.replace("**", "").trim());
+        }
+    }
+    let command = typed.or_else(|| command_of(section, |program| program == "sockperf"));
+    let named = command.and_then(|command| option(command, &["-m", "--msg-size"]));
+    reading.size = reading.size.or(named.and_then(bytes));
+    reading.has_command = command.is_some();
+    if is_log {
+        reading
+            .notes
+            .whole("the single messages of the log were passed over: its summary was read");
+    }
+    let results = reading.results(section)?;
+    Ok(Found {
+        tool: Tool { name: "sockperf".into(), version: reading.version },
+        results,
+        notes: reading.notes.0,
+        used: Some(body.len()),
+        ..Found::default()
+    })
+}
+
+impl Reading {
+    fn line(&mut self, number: u64, line: &str) {
+        if let Some(version) = line.strip_prefix(VERSION) {
+            let version = version.split(' ').next().unwrap_or("");
+            self.version = Some(quoted(version.trim_end_matches("-no.git")));
+        } else if line.starts_with(PARAMETERS) || line.contains("NOTE: test was performed") {
+            let size = option(line, &["--msg-size"]).or_else(|| after(line, "msg-size="));
+            self.size = size.and_then(bytes);
+        } else if line.starts_with("[ ") && line.contains("PORT =") {
+            self.carrier = carrier(line);
+        } else if let Some(line) = line.strip_prefix("sockperf: ") {
+            self.said(number, line.trim());
+        } else if line.starts_with("sockperf[") || line.starts_with("----") || line.is_empty() {
+            self.is_server |= line.contains("[SERVER]");
+        } else {
+            self.notes.strange(number, line);
+        }
+    }
+
+    fn said(&mut self, at: u64, line: &str) {
+        self.is_server |= line.starts_with("[SERVER]");
+        if line.starts_with("[Total Run]") {
+            let count = |mark| after(line, mark).and_then(count).unwrap_or(0);
+            self.messages_of_run = (count("SentMessages="), count("ReceivedMessages="));
+        } else if line.contains("====> avg-") {
+            self.mean(line);
+        } else if line.contains("Printing statistics") && self.blocks.len() < MOST {
+            self.blocks.push(Block {
+                line: at,
+                title: after(line, "Server No: ")
+                    .map_or_else(String::new, |no| format!("server {}", quoted(no))),
+                ..Block::default()
+            });
+        } else if line.starts_with("Total of ") {
+            self.seconds = after(line, " sent in ").and_then(number);
+        } else if line.starts_with("Summary: Message Rate") {
+            self.messages = after(line, "is ").and_then(number);
+        } else if line.starts_with("Summary: BandWidth") {
+            self.bandwidth(line);
+        } else if line.starts_with("# dropped messages") {
+            self.dropped(at, line);
+        } else if line.starts_with("No valid observations") || line.starts_with("ERROR") {
+            self.notes.at(at, format!("sockperf says: {}", quoted(line)));
+        } else if !self.observation(line) && !KNOWN.iter().any(|known| line.starts_with(known)) {
+            self.notes.strange(at, line);
+        }
+    }
+
+    fn mean(&mut self, line: &str) {
+        let Some(block) = self.blocks.last_mut() else {
+            return;
+        };
+        block.is_whole = line.contains("avg-rtt");
+        let mean = line.split_once('=').map(|(_, rest)| first_word(rest));
+        // The sign `====>` has an equals sign too.
+        let mean = line
+            .split("avg-")
+            .nth(1)
+            .and_then(|rest| rest.split_once('='))
+            .map(|(_, rest)| first_word(rest))
+            .or(mean);
+        block.row.mean = mean.and_then(micros);
+        block.row.deviation = after(line, "std-dev=").and_then(micros);
+    }
+
+    /// A line of the distribution; whether it is one.
+    fn observation(&mut self, line: &str) -> bool {
+        let Some(block) = self.blocks.last_mut() else {
+            return false;
+        };
+        if line.starts_with("[Valid Duration]") {
+            return true;
+        }
+        if line.starts_with("Total ") && line.contains(" observations") {
+            block.row.samples = line.split(' ').nth(1).and_then(count);
+            return true;
+        }
+        let Some((name, value)) = line.strip_prefix("---> ").and_then(|line| line.split_once('='))
+        else {
+            return false;
+        };
+        let time = micros(value.trim());
+        match name.trim().trim_matches(['<', '>']) {
+            "MAX> observation" | "MAX observation" => block.row.most = time,
+            "MIN> observation" | "MIN observation" => block.row.least = time,
+            "percentile 50.000" => block.percentiles[0] = time,
+            "percentile 99.000" => block.percentiles[1] = time,
+            "percentile 99.900" => block.percentiles[2] = time,
+            _ => {}
+        }
+        true
+    }
+
+    fn bandwidth(&mut self, line: &str) {
+        const GIGA: f64 = 1024.0;
+        let words: Vec<&str> = line.split([' ', '(', ')']).filter(|w| !w.is_empty()).collect();
+        let unit = words.last().copied().unwrap_or("");
+        let value = words.iter().rev().nth(1).and_then(|value| number(value));
+        let unit = match unit {
+            "Mbps" => MEBIBIT,
+            "Gbps" => MEBIBIT * GIGA,
+            "MBps" => MEBIBYTE,
+            "GBps" => MEBIBYTE * GIGA,
+            _ => return,
+        };
+        self.rate = value.and_then(|value| rate(value, unit));
+        self.notes.whole("the rate is converted: sockperf's Mbps and MBps are units of 2^20");
+    }
+
+    fn dropped(&mut self, number: u64, line: &str) {
+        let counts = line.split(['=', ';']).filter_map(|word| count(word.trim()));
+        if counts.sum::<u64>() > 0 {
+            self.notes
+                .at(number, format!("messages went wrong: {}", line.trim_start_matches("# ")));
+        }
+    }
+}
+
+/// The text behind a mark, up to the next blank, comma or bracket.
+fn after<'a>(line: &'a str, mark: &str) -> Option<&'a str> {
+    let (_, rest) = line.split_once(mark)?;
+    Some(first_word(rest))
+}
+
+fn first_word(text: &str) -> &str {
+    let text = text.trim_start();
+    // A comma within a number is no end of it: `8,634` is not 8.
+    let is_end = |(at, c): &(usize, char)| {
+        let is_inner = || text[at + 1..].starts_with(|next: char| next.is_ascii_digit());
+        matches!(c, ' ' | ')' | ';') || *c == ',' && !is_inner()
+    };
+    let end = text.char_indices().find(is_end);
+    end.map_or(text, |(end, _)| &text[..end])
+}
+
+fn micros(text: &str) -> Option<Nanos> {
+    nanos(number(text)?, MICRO)
+}
+
+fn carrier(line: &str) -> Option<Carrier> {
+    match line.rsplit("# ").next()?.trim() {
+        "TCP" => Some(Carrier::Tcp),
+        "UDP" => Some(Carrier::Udp),
+        _ => None,
+    }
+}
+
+impl Reading {
+    fn results(&mut self, section: &Section<'_>) -> Result<Vec<Outcome>, String> {
+        if let Some(rate) = self.rate {
+            return Ok(vec![self.transfer(section, rate)?]);
+        }
+        let blocks = std::mem::take(&mut self.blocks);
+        let measured: Vec<Block> =
+            blocks.into_iter().filter(|block| block.row.mean.is_some()).collect();
+        if measured.is_empty() {
+            return Err(if self.is_server {
+                "it is the output of the server, which measures nothing".into()
+            } else {
+                "it has no result: the end may be missing, or too few messages were answered".into()
+            });
+        }
+        let size = self.size();
+        Ok(measured.into_iter().map(|block| self.sizes(block, size)).collect())
+    }
+
+    /// The size of the messages. It is in no output of a client but the log.
+    fn size(&mut self) -> Bytes {
+        if self.size.is_none() && !self.has_command {
+            self.notes.whole(format!(
+                "the output does not say how large its messages are: {DEFAULT_SIZE} bytes are sockperf's default"
+            ));
+        }
+        self.size.unwrap_or(Bytes(DEFAULT_SIZE))
+    }
+
+    fn sizes(&mut self, block: Block, size: Bytes) -> Outcome {
+        let mut row = SizeRow { size, ..block.row };
+        if row.least.is_none() {
+            self.notes.whole("the end is missing: the distribution is not complete");
+        }
+        let samples = row.samples.unwrap_or(0);
+        let [typical, p99, p999] = block.percentiles;
+        row.typical = typical;
+        row.p99 = p99.filter(|_| supports(samples, 0.99));
+        row.p999 = p999.filter(|_| supports(samples, 0.999));
+        if (row.p99, row.p999) != (p99, p999) {
+            self.notes.whole(format!(
+                "percentiles that {samples} observations do not support are left out"
+            ));
+        }
+        Outcome {
+            title: block.title,
+            line: block.line,
+            measured: Measured::Sizes(Sizes {
+                carrier: self.carrier,
+                operation: self.operation().into(),
+                trip: if block.is_whole { Trip::Whole } else { Trip::Half },
+                both: false,
+                rows: vec![row],
+                setup: Setup::default(),
+            }),
+        }
+    }
+
+    /// The mode. Under load most messages ask for no answer.
+    fn operation(&self) -> &'static str {
+        let (sent, received) = self.messages_of_run;
+        if received.saturating_mul(2) < sent { "under-load" } else { "ping-pong" }
+    }
+
+    fn transfer(&mut self, section: &Section<'_>, rate: Rate) -> Result<Outcome, String> {
+        let carrier = self.carrier.ok_or("it does not say whether TCP or UDP was used")?;
+        // The rate and the messages give the size, if the output does not.
+        let size = self.messages.filter(|messages| *messages > 0.0);
+        let size = size.map(|messages| Bytes((rate.0 as f64 / 8.0 / messages).round() as u64));
+        let mut transfer = Transfer::new(carrier, Direction::Forward, rate, Counted::Sender);
+        transfer.seconds = self.seconds;
+        transfer.messages = self.messages;
+        transfer.size = self.size.or(size);
+        self.notes.whole("sockperf counts what was sent, and not what arrived");
+        Ok(Outcome {
+            title: "throughput".into(),
+            line: section.line,
+            measured: Measured::Transfer(Box::new(transfer)),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

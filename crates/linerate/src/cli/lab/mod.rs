@@ -1,0 +1,190 @@
+//! `linerate lab`: two hosts and a router on this machine, a virtual machine, or a simulated InfiniBand network, to try
+//! things in.
+
+use std::fmt::Write as _;
+
+use clap::{Parser, Subcommand};
+use linerate_lab::Fault;
+
+use super::exit::{Exit, Failure, of_command};
+use super::options::Options;
+#[cfg(feature = "lab-dev")]
+use super::{ib, out, reach, score, signal, vm};
+use crate::demo::Stage;
+
+// `linerate lab`.
+#[derive(Debug, Parser)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// List the faults and how to write them
+    List,
+    /// Build a lab and run a command on its near host; the far host runs `linerate serve --open`
+    Run {
+        /// Fault to plant, such as path-rate:100Mb/s,deep; may be repeated
+        #[arg(long = "fault", value_name = "FAULT")]
+        faults: Vec<Fault>,
+
+        /// Congestion control at both hosts, such as cubic or bbr [default: the system's]
+        #[arg(long, value_name = "NAME")]
+        congestion: Option<String>,
+
+        /// Shell command for the far host, such as 'iperf3 -s' [default: linerate serve --open]
+        #[arg(long, value_name = "COMMAND")]
+        far: Option<String>,
+
+        /// Command; FAR in it is replaced by the address of the far host [default: linerate run FAR]
+        #[arg(trailing_var_arg = true, value_name = "COMMAND")]
+        command: Vec<String>,
+    },
+    /// Run the demo of every cell several times, and count how often its verdict was right
+    ///
+    /// Each outcome is saved with its record as soon as its run ends. No run is repeated, whatever its
+    /// outcome. With the same directory it continues after an interruption.
+    #[cfg(feature = "lab-dev")]
+    Score(score::Args),
+    /// Boot a virtual machine with Debian's kernel and this machine's files, for a shell or a command
+    ///
+    /// The machine has two NUMA nodes, an NVMe disk and two network ports in PCIe slots. Its processors
+    /// are emulated in software: facts and counts are right, speeds are not. It sees the files of this
+    /// machine, but its own /tmp and /run; all its writes are lost when it ends. A command may take an
+    /// hour.
+    ///
+    /// Needs Debian's packages qemu-system-x86, busybox-static and kmod. If no kernel is installed,
+    /// Debian's is downloaded with apt-get into $XDG_CACHE_HOME/linerate/kernels.
+    Vm {
+        /// Add two Soft-RoCE devices with a wire between them: rxe0 at 10.9.0.1, rxe1 at 10.9.0.2
+        #[arg(long)]
+        rdma: bool,
+        /// Command with its arguments [default: a shell on this terminal]
+        #[arg(trailing_var_arg = true, value_name = "COMMAND")]
+        command: Vec<String>,
+    },
+    /// Simulate an InfiniBand network, and run a command as one of its hosts
+    ///
+    /// ibsim plays all hosts and switches, and opensm is the subnet manager. `linerate fabric` finds this network
+    /// by itself. Programs of infiniband-diags find it with `ibsim-run`. It carries management packets and no data.
+    /// It needs no right and no device; it needs Debian's packages ibsim-utils, libumad2sim0 and opensm.
+    Ib(ib::Args),
+}
+
+/// One example of each kind, as it is typed.
+const EXAMPLES: &[&str] = &[
+    "path-rate:100Mb/s,shallow,forward",
+    "police:500Mb/s,forward",
+    "flow-rate:500Mb/s,shaped,forward",
+    "loss:1%,bursts=20,forward",
+    "reorder:1ms,every=100,forward",
+    "jitter:2ms,forward",
+    "hold:far,200us",
+    "black-hole:1400,forward",
+    "traffic:500Mb/s,forward",
+    "receive-window:far,256KiB",
+    "send-buffer:near,64KiB",
+    "mtu:1280",
+    "delay:20ms",
+    "link-down:far,2s,500ms",
+    "stall:far,200ms,every=1s",
+    "shape:near,500Mb/s",
+    "queue:near,2Gb/s,30KiB",
+    "offloads:near,off",
+    "hog:cpu=0,threads=3",
+    "cpus:near,0",
+    "quota:near,50%",
+    "application:far,receiver,work=800ps/B",
+    "environment:near,LINERATE_PACING=500Mb/s",
+];
+
+#[cfg_attr(not(feature = "lab-dev"), expect(unused_variables, reason = "only a score has options"))]
+pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
+    match &args.what {
+        What::List => list(),
+        What::Run { faults, congestion, far, command } => {
+            run_in(faults, congestion.clone(), far.as_deref(), command)
+        }
+        #[cfg(feature = "lab-dev")]
+        What::Score(args) => score::run(args, options),
+        What::Vm { rdma, command } => vm::run(*rdma, command),
+        What::Ib(args) => ib::run(args),
+    }
+}
+
+fn list() -> Result<Exit, Failure> {
+    let faults: Vec<Fault> = EXAMPLES.iter().filter_map(|e| e.parse().ok()).collect();
+    let column = EXAMPLES.iter().map(|e| e.len()).max().unwrap_or(0);
+    let mut text = String::new();
+    for (example, fault) in EXAMPLES.iter().zip(faults) {
+        let _ = writeln!(text, "{example:column$}  {fault}");
+    }
+    out::print(&text)?;
+    Ok(Exit::Done)
+}
+
+fn run_in(
+    faults: &[Fault],
+    congestion: Option<String>,
+    far: Option<&str>,
+    command: &[String],
+) -> Result<Exit, Failure> {
+    let stage = Stage::build(faults, congestion).map_err(Failure::not_measured)?;
+    let stop = reach::system(signal::interrupted(), "cannot watch for Ctrl-C")?;
+    let stage = stage.heed(&stop);
+    let status = stage.command(far, command).map_err(Failure::not_measured)?;
+    Ok(of_command("the lab", status))
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_lab::CELLS;
+
+    use super::*;
+    use linerate_test::kept;
+
+    /// What stands around the tables of docs/lab.md.
+    const HEAD: &str = include_str!("head.md");
+    const CELLS_HEAD: &str = include_str!("cells.md");
+
+    fn document() -> String {
+        let mut text = format!("{HEAD}\n| written | what it is |\n|---|---|\n");
+        for example in EXAMPLES {
+            let fault: Fault = example.parse().unwrap();
+            let _ = writeln!(text, "| `{example}` | {fault} |");
+        }
+        let _ = write!(text, "\n{CELLS_HEAD}\n");
+        text.push_str("| cell | planted | expected | true as well |\n|---|---|---|---|\n");
+        for cell in CELLS {
+            let (id, words, neighbours) = (cell.id, cell.words, cell.neighbours.join(", "));
+            let _ = writeln!(text, "| {id} | {words} | {} | {neighbours} |", cell.expected);
+        }
+        text
+    }
+
+    #[test]
+    fn the_document_lists_what_there_is() {
+        kept::check("docs/lab.md", &document());
+    }
+
+    #[test]
+    fn every_example_is_a_fault_and_is_written_as_it_is_read() {
+        for example in EXAMPLES {
+            let fault: Fault = example.parse().unwrap();
+            let again: Fault = fault.code().parse().unwrap();
+            assert_eq!(fault, again);
+            assert!(!fault.to_string().is_empty());
+        }
+    }
+
+    #[test]
+    fn there_is_an_example_of_each_kind() {
+        let name = |text: &str| text.split(':').next().unwrap_or_default().to_owned();
+        let mut examples: Vec<String> = EXAMPLES.iter().map(|text| name(text)).collect();
+        let mut kinds: Vec<String> = Fault::KINDS.iter().map(|kind| name(kind)).collect();
+        examples.sort_unstable();
+        kinds.sort_unstable();
+        assert_eq!(examples, kinds);
+    }
+}
