@@ -2,6 +2,9 @@
 //! code may stand. They are read from `cargo metadata` and from the sources.
 #![expect(clippy::unwrap_used, reason = "clippy does not recognise helpers of tests")]
 
+#[path = "workspace/modules.rs"]
+mod modules;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
