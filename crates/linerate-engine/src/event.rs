@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use linerate_facts::Gap;
+use linerate_facts::{Gap, Level};
 use linerate_judge::verdict::Limit;
 use linerate_plan::StepPlan;
 use linerate_plan::path::{Direction, Side};
@@ -62,17 +62,6 @@ pub enum Event<'a> {
     },
     /// The run has ended. This is the last event.
     Ended(&'a linerate_record::End),
-}
-
-/// The severity of a notice.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Level {
-    /// The run cannot continue.
-    Fatal,
-    /// A setting could be better.
-    Hint,
-    /// Information that needs no action.
-    Info,
 }
 
 /// Whether the run continues.

@@ -119,6 +119,17 @@ pub struct Gap {
     pub hint: String,
 }
 
+/// The severity of a notice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Level {
+    /// The run cannot continue.
+    Fatal,
+    /// A setting could be better.
+    Hint,
+    /// Information that needs no action.
+    Info,
+}
+
 /// A network port as its host sees it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]

@@ -7,6 +7,12 @@ use serde::{Deserialize, Serialize};
 use linerate_ceiling::memory;
 use linerate_units::{Bytes, Transfers};
 
+/// Number of loads that are timed together: in the nearest cache they last 100 times as long as reading the clock, in
+/// memory less than a millisecond.
+pub const BATCH: usize = 4096;
+/// Size of an array, in multiples of the last cache's size, at which the cache holds hardly any of the array.
+pub const CACHES: u64 = 4;
+
 /// Memory of the whole machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Memory {

@@ -8,6 +8,7 @@
 #![warn(missing_docs)]
 
 mod cbor;
+pub mod flow;
 pub mod iperf3;
 pub mod reported;
 pub mod wire;

@@ -8,8 +8,11 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod date;
 pub mod shell;
 pub mod stats;
+
+pub use date::stamp;
 
 use std::fmt;
 use std::str::FromStr;

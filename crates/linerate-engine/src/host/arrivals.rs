@@ -9,7 +9,7 @@ use linerate_record::Table;
 
 use super::port::find;
 use super::sheets::Sheets;
-use super::sources::Source;
+use super::source::Source;
 use super::{Machine, Query, gap, unreadable};
 
 const METRICS: &[Metric] = &[metric::ARRIVAL_BYTES];

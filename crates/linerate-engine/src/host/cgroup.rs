@@ -12,7 +12,7 @@ use linerate_facts::parse::{Malformed, cpu_stat, sysctl};
 use linerate_record::Table;
 
 use super::sheets::Sheets;
-use super::sources::Source;
+use super::source::Source;
 use super::{Machine, gap, invalid, read, unreadable};
 
 pub(super) const MEMBERSHIP: &str = "/proc/self/cgroup";

@@ -8,7 +8,7 @@ use linerate_facts::parse::{Malformed, conntrack};
 use linerate_record::Table;
 
 use super::sheets::Sheets;
-use super::sources::Source;
+use super::source::Source;
 use super::{Machine, read, unreadable};
 
 const PATH: &str = "/proc/net/stat/nf_conntrack";

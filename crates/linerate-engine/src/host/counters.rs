@@ -10,7 +10,7 @@ use linerate_facts::parse::{driver, ethtool};
 use linerate_record::Table;
 
 use super::sheets::Sheets;
-use super::sources::Source;
+use super::source::Source;
 use super::{Ethtool, Machine, Query, invalid};
 
 const METRICS: &[Metric] = &[metric::DRIVER_COUNT];

@@ -6,7 +6,7 @@ use linerate_facts::parse::proc_stat;
 use linerate_record::Table;
 
 use super::sheets::Sheets;
-use super::sources::Source;
+use super::source::Source;
 use super::{Machine, read, unreadable};
 
 const PATH: &str = "/proc/stat";

@@ -9,7 +9,7 @@ use linerate_facts::parse::{Malformed, snmp};
 use linerate_record::Table;
 
 use super::sheets::Sheets;
-use super::sources::Source;
+use super::source::Source;
 use super::{Machine, invalid, unreadable};
 
 pub(super) const SNMP: &str = "/proc/net/snmp";

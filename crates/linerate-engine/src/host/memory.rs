@@ -5,7 +5,7 @@ use linerate_facts::metric::{self, Metric};
 use linerate_record::Table;
 
 use super::sheets::Sheets;
-use super::sources::Source;
+use super::source::Source;
 use super::{Machine, number};
 
 /// Usual mount point of resctrl's monitoring data, which has one folder for each third-level cache.

@@ -32,11 +32,13 @@ mod port;
 mod psi;
 mod qdisc;
 mod rdma;
+mod route;
 mod sheets;
 mod sock_diag;
 pub(crate) mod socket;
 mod socket_memory;
 mod softnet;
+mod source;
 mod sources;
 #[cfg(test)]
 #[path = "tests/testing.rs"]
@@ -51,7 +53,7 @@ pub use facts::infiniband::{infiniband, rdma_end};
 pub use facts::irq::interrupts;
 pub use facts::nic::network;
 pub use facts::{Room, Watch, facts, facts_alone, inventory, room};
-pub use flows::{Flows, Seen, Wanted, is_running};
+pub use flows::{Flows, Wanted, is_running};
 pub use genetlink::Ethtool;
 pub use live::Live;
 pub use sock_diag::ConnectionId;

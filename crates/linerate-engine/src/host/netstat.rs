@@ -7,7 +7,7 @@ use linerate_record::Table;
 
 use super::fragments::{SNMP, SNMP6};
 use super::sheets::Sheets;
-use super::sources::Source;
+use super::source::Source;
 use super::{Machine, unreadable};
 
 pub(super) const NETSTAT: &str = "/proc/net/netstat";

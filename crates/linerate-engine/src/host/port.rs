@@ -9,7 +9,7 @@ use linerate_facts::parse::link::{self, Link};
 use linerate_record::Table;
 
 use super::sheets::Sheets;
-use super::sources::Source;
+use super::source::Source;
 use super::{Machine, Query, gap, invalid, unreadable};
 
 const METRICS: &[Metric] = &[

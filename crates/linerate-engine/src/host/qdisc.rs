@@ -10,7 +10,7 @@ use linerate_facts::shaping::Shaping;
 use linerate_record::Table;
 
 use super::sheets::Sheets;
-use super::sources::Source;
+use super::source::Source;
 use super::{Machine, Query, gap, invalid, port, unreadable};
 
 const HINT: &str = "tc -s qdisc";

@@ -10,7 +10,7 @@ use linerate_facts::parse::{infiniband, sysctl};
 use linerate_record::Table;
 
 use super::sheets::Sheets;
-use super::sources::Source;
+use super::source::Source;
 use super::{Kept, Machine, gap, invalid, unreadable};
 
 const COUNT: &[Metric] = &[metric::RDMA_COUNT];

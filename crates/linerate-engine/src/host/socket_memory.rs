@@ -15,7 +15,7 @@ use super::cgroup::{MEMBERSHIP, MOUNTS, UNSEEN, place_of};
 use super::facts::folders;
 use super::netstat::NETSTAT;
 use super::sheets::Sheets;
-use super::sources::Source;
+use super::source::Source;
 use super::{Machine, invalid, read, unreadable};
 
 const SOCKSTAT: &str = "/proc/net/sockstat";

@@ -7,7 +7,7 @@ use linerate_facts::parse::{softnet, sysctl};
 use linerate_record::Table;
 
 use super::sheets::Sheets;
-use super::sources::Source;
+use super::source::Source;
 use super::{Machine, gap, read, unreadable};
 
 const PATH: &str = "/proc/net/softnet_stat";

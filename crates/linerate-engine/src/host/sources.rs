@@ -1,10 +1,8 @@
 //! All sources of one end, read together.
 
-use std::io;
 use std::sync::Arc;
 
 use linerate_facts::Gap;
-use linerate_facts::parse::route::{self, Route};
 use linerate_record::Table;
 
 use super::arrivals::Arrivals;
@@ -20,19 +18,12 @@ use super::port::PortCounters;
 use super::psi::Psi;
 use super::qdisc::Qdisc;
 use super::rdma::RdmaPort;
+use super::route::{no_route, route_toward};
 use super::socket_memory::SocketMemory;
 use super::softnet::Softnet;
+use super::source::Source;
 use super::thread::Thread;
-use super::{Machine, Query, Toward, invalid, unreadable};
-
-/// A source reads one part of the machine repeatedly.
-pub(super) trait Source: Send {
-    /// Appends a row to each table of the source. A gap as the result ends the source until the next
-    /// [`Source::take`]; a gap in `gaps` does not.
-    fn observe(&mut self, machine: &dyn Machine, at: u64, gaps: &mut Vec<Gap>) -> Result<(), Gap>;
-    /// Takes the tables made since the last call.
-    fn take(&mut self) -> Vec<Table>;
-}
+use super::{Machine, Toward};
 
 /// The sources that are sampled while a load runs.
 pub struct Sources {
@@ -53,19 +44,6 @@ impl Slot {
     fn new(source: impl Source + 'static) -> Self {
         Self { source: Box::new(source), ended: false }
     }
-}
-
-/// Returns the route to the other end.
-pub(super) fn route_toward(machine: &dyn Machine, toward: Toward) -> io::Result<Route> {
-    let reply = machine.query(&Query::Route(toward))?;
-    route::parse(&reply).map_err(invalid)
-}
-
-/// Makes a gap for an unknown route.
-pub(super) fn no_route(what: &str, toward: Toward, error: &io::Error) -> Gap {
-    let Toward { peer, own } = toward;
-    let from = own.map_or(String::new(), |own| format!(" from {own}"));
-    unreadable(what, &format!("the route to {peer}"), error, &format!("ip route get {peer}{from}"))
 }
 
 impl Sources {

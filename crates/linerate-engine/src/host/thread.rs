@@ -8,7 +8,7 @@ use linerate_facts::parse::{Malformed, schedstat, task_stat};
 use linerate_record::Table;
 
 use super::sheets::Sheets;
-use super::sources::Source;
+use super::source::Source;
 use super::{Kept, Machine, gap, invalid, unreadable};
 
 const PROC: &str = "mount -t proc proc /proc";

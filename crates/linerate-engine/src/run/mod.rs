@@ -26,7 +26,7 @@ use budget::{Beyond, Budget};
 pub use once::{RoundTrips, once, possible};
 pub use search::search;
 use steps::Base;
-pub use sweep::{SweepPlan, sweep};
+pub use sweep::sweep;
 pub use trips::{TripSweep, trip_sizes, trip_sweep};
 
 /// A run in progress.

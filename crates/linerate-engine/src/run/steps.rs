@@ -13,8 +13,9 @@ use linerate_units::{Bytes, Nanos};
 use super::Run;
 use super::budget::Budget;
 use super::enough::Enough;
-use crate::event::{Event, Level, RunControl};
+use crate::event::{Event, RunControl};
 use crate::link::{LinkError, StepControl};
+use linerate_facts::Level;
 
 /// Time between the sends of two round trips under load.
 pub(super) const BESIDE: Nanos = Nanos::from_millis(5);

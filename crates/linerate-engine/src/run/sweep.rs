@@ -1,29 +1,16 @@
 //! A sweep without a plan's other steps: one load with each of several settings, in interleaved rounds.
 
 use linerate_facts::Gap;
-use linerate_plan::path::{Direction, Side};
-use linerate_plan::sweep::{Pace, Swept, order};
-use linerate_plan::{Knobs, Plan, Purpose};
+use linerate_plan::path::Side;
+use linerate_plan::sweep::order;
+use linerate_plan::{Plan, Purpose};
 use linerate_record::Record;
 use linerate_units::stats::FEWEST;
 
 use super::{Label, Run, session};
 use crate::event::Sink;
 use crate::link::{Link, LinkError};
-
-/// The settings that a sweep compares, and how it measures them.
-#[derive(Debug, Clone)]
-pub struct SweepPlan {
-    /// Factor that is varied.
-    pub swept: Swept,
-    pub settings: Vec<Knobs>,
-    /// Direction of the payload.
-    pub direction: Direction,
-    /// Number of rounds and length of slices.
-    pub pace: Pace,
-    /// Settings that an end refused, and why: filled in by [`sweep`].
-    pub left_out: Vec<Gap>,
-}
+use linerate_judge::model::SweepPlan;
 
 /// Measures with each setting in turn, in alternating order, for several rounds. A setting that is refused is left
 /// out, with a notice. Returns the record and the error, as [`super::run`] does.

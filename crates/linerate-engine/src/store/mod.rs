@@ -19,7 +19,7 @@ use std::time::SystemTime;
 use linerate_record::frame::{self, Damage, FrameError};
 use linerate_record::{Record, Start};
 
-pub use recorder::{Recorder, stamp};
+pub use recorder::Recorder;
 
 /// File name extension of records.
 const EXTENSION: &str = "lnr";

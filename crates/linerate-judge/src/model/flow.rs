@@ -17,19 +17,20 @@ use super::local::local;
 use super::losses::loses_again;
 use super::packets::{Sender, received};
 use super::queues::queues;
-use super::readings::{Window, gauge, growth, mean, per_second};
+use super::readings::{Window, gauge, mean, per_second};
 use super::room::Writer;
 use super::shaping::shapers;
 use super::tcp::tcp;
 use super::{DirectionModel, Load, Model, Packets, TcpShares, Thread};
+use linerate_facts::Gap;
 use linerate_facts::metric as m;
-use linerate_facts::{Gap, HostFacts};
 use linerate_plan::path::{ByRole, Direction, Side};
 use linerate_plan::transport::Transport;
 use linerate_plan::{Purpose, StepPlan};
+use linerate_record::flow::Flow;
 use linerate_record::{EndReadings, Host, SetEnd, Step, Table};
 use linerate_units::stats::steady_state;
-use linerate_units::{Bytes, Nanos, Rate};
+use linerate_units::{Bytes, Nanos};
 
 /// Minimum data that arrive in a round trip, as a share of the offered window, at which the window is full.
 /// Both are means over a sample, and a sender that waits for a window leaves up to a fifth of it unused.
@@ -38,40 +39,6 @@ const FULL_WINDOW: f64 = 0.8;
 /// A thread of a process with several threads that uses less of its CPU than this has time left, whichever
 /// thread serves the connection.
 const IDLE: f64 = 0.5;
-
-/// The readings of one connection during an observation.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Flow {
-    /// Address of this end.
-    pub local: SocketAddr,
-    /// The far end.
-    pub remote: SocketAddr,
-    /// This end's congestion control; empty if unknown.
-    pub congestion: String,
-    /// The processes that hold this end of the connection; empty if unknown.
-    pub owners: Vec<Owner>,
-    /// Whether the connection ended before the measurement did.
-    pub ended: bool,
-    /// Facts of this host, with the port that the connection leaves by.
-    pub facts: HostFacts,
-    /// Readings of this end: `tcp` and `socket` about [`Flow::SUBJECT`], `thread` about the threads of
-    /// its owners, and the host's.
-    pub readings: EndReadings,
-}
-
-/// A process that holds a connection.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Owner {
-    /// The process id.
-    pub pid: u32,
-    /// The name of the process.
-    pub name: String,
-}
-
-impl Flow {
-    /// The subject of the connection's tables.
-    pub const SUBJECT: &'static str = "s0/0";
-}
 
 /// The model of a connection, in the direction that carried more; `None` if it was not read twice, or
 /// by a kernel that does not count its bytes.
@@ -322,16 +289,4 @@ fn threads(near: &EndReadings, window: Window) -> Vec<Thread> {
         return all;
     }
     Vec::new()
-}
-
-/// The rate of a connection over the whole measurement, in bits per second: sent, then received. `None` if it
-/// was not counted.
-pub fn carried(flow: &Flow) -> Option<[Rate; 2]> {
-    let table = flow.readings.about("tcp", |_| true).next()?;
-    let whole = Window { from: *table.at.first()?, to: *table.at.last()? };
-    let rate = |metric| {
-        let (grown, secs) = growth(table, metric, whole)?;
-        Some(Rate((grown * 8.0 / secs) as u64))
-    };
-    Some([rate(m::TCP_BYTES_ACKED)?, rate(m::TCP_BYTES_RECEIVED)?])
 }

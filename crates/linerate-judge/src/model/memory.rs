@@ -3,15 +3,13 @@
 use super::ends::is_alone;
 use super::load::stream_set;
 use linerate_ceiling::{Bounds, memory};
+use linerate_facts::memory::CACHES;
 use linerate_facts::{Gap, HostFacts};
 use linerate_plan::path::Direction;
 use linerate_plan::transport::Transport;
 use linerate_plan::{Access, Pattern};
 use linerate_record::{Record, Step};
 use linerate_units::Bytes;
-
-/// Size of an array, in multiples of the last cache's size, at which the cache holds hardly any of the array.
-pub const CACHES: u64 = 4;
 
 /// A load of the host's memory.
 #[derive(Debug, Clone, PartialEq)]

@@ -9,12 +9,28 @@ use super::once::cpu_per_byte;
 use super::readings::Window;
 use super::workers::threads;
 use super::{Estimate, handover, undisturbed};
+use linerate_facts::Gap;
 use linerate_plan::path::{ByRole, Direction};
-use linerate_plan::sweep::Swept;
+use linerate_plan::sweep::{Pace, Swept};
 use linerate_plan::transport::Transport;
 use linerate_plan::{Knobs, Purpose, SetPlan};
 use linerate_record::{Record, Step};
 use linerate_units::stats::{EQUAL, Interval, is_equal, rounds_ci, rounds_ratio};
+
+/// The settings that a sweep compares, and how it measures them.
+#[derive(Debug, Clone)]
+pub struct SweepPlan {
+    /// Factor that is varied.
+    pub swept: Swept,
+    /// The settings.
+    pub settings: Vec<Knobs>,
+    /// Direction of the payload.
+    pub direction: Direction,
+    /// Number of rounds and length of slices.
+    pub pace: Pace,
+    /// Settings that an end refused, and why: filled in while it is measured.
+    pub left_out: Vec<Gap>,
+}
 
 /// Minimum share of the best setting's goodput at which another setting is as good.
 const KNEE: f64 = 0.95;

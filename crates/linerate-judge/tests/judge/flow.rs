@@ -2,9 +2,10 @@
 
 use linerate_facts::metric::{self as m, Kind, Metric};
 use linerate_facts::{BufferLimits, HostFacts, Port};
-use linerate_judge::model::{Flow, carried, flow};
+use linerate_judge::model::flow;
 use linerate_judge::verdict::{Verdict, judge, suspects};
 use linerate_plan::path::{Certainty, Direction, Place};
+use linerate_record::flow::Flow;
 use linerate_record::{Column, EndReadings, Table};
 
 /// Time between two rows.
@@ -211,13 +212,13 @@ fn counters_that_are_missing_give_no_answer() {
     assert!(in_play(&verdict).contains(&"receive-window"));
     // 4.0 does not count bytes.
     short.readings.tables[0].columns.retain(|c| !c.name.starts_with("bytes"));
-    assert_eq!((flow(&short), carried(&short)), (None, None));
+    assert_eq!((flow(&short), short.carried()), (None, None));
     let mut single = one.clone();
     for table in &mut single.readings.tables {
         table.at.truncate(1);
         table.columns.iter_mut().for_each(|c| c.values.truncate(1));
     }
-    assert_eq!((flow(&single), carried(&single)), (None, None));
+    assert_eq!((flow(&single), single.carried()), (None, None));
     // A counter that falls is invalid.
     let mut fallen = one;
     fallen.readings.tables[0].columns[1].values.reverse();

@@ -1,9 +1,10 @@
 //! Connections that others made, of programs that wait although there is room: a window of their own, small writes.
 
 use linerate_facts::metric::{self as m, Metric};
-use linerate_judge::model::{Flow, flow};
+use linerate_judge::model::flow;
 use linerate_judge::verdict::Verdict;
 use linerate_plan::path::Place;
+use linerate_record::flow::Flow;
 
 use super::flow::{ROWS, connection, download, in_play, judged, limits, table, upload};
 use super::{load, model, outcome};

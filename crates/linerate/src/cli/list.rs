@@ -119,7 +119,7 @@ fn headline(record: &Record) -> Headline {
     let target = record.start.plan.peer.as_deref().unwrap_or(THIS_HOST);
     match record.start.kind() {
         _ if is_by_size(record) => {
-            let probe = trips::Probe::of(record);
+            let probe = trips::Probe::of(record, &super::trips::sizes(record));
             let timed = probe.timed();
             let smallest = timed.iter().min_by_key(|one| one.size);
             let middle = smallest.and_then(|one| Some((one.size, middle(one.times)?)));

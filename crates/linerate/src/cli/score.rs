@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args as ClapArgs;
-use linerate_engine::store;
 use linerate_lab::CellKind;
 
 use super::exit::{Exit, Failure, tell};
@@ -91,7 +90,7 @@ fn cells(ids: &[String]) -> Result<Vec<&'static CellKind>, Failure> {
 
 fn heading(args: &Args) -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    let day = store::stamp(now.map_or(0, |d| d.as_secs()));
+    let day = linerate_units::stamp(now.map_or(0, |d| d.as_secs()));
     format!(
         "# Score of the planted cells\n\n{}, linerate {}, seeds from {}, {} each under {}. No run \
          was repeated.",

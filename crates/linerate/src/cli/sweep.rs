@@ -4,7 +4,8 @@ use std::thread::available_parallelism;
 
 use anyhow::anyhow;
 use linerate_engine::load::transport::memory;
-use linerate_engine::run::{SweepPlan, sweep};
+use linerate_engine::run::sweep;
+use linerate_judge::model::SweepPlan;
 use linerate_plan::path::Direction;
 use linerate_plan::sweep::{Pace, SIZES_OF_RDMA, Swept};
 use linerate_plan::transport::rdma::Operation;

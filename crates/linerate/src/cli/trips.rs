@@ -42,7 +42,7 @@ pub(super) fn measure(
     let measured = single::open(plan, Made::Lat, options, |link, plan, label, sink| {
         trip_sweep(link, plan, &mut sweep, label, sink)
     })?;
-    let mut probe = Probe::of(&measured.record);
+    let mut probe = Probe::of(&measured.record, &sizes(&measured.record));
     probe.refused(&sweep.left_out);
     Ok((measured, probe))
 }
@@ -69,7 +69,7 @@ pub(crate) fn run(target: Option<&str>, options: &Options) -> Result<Exit, Failu
 
 /// Prints the result of a sweep that was kept.
 pub(super) fn shown(record: &Record, options: &Options) -> Result<Exit, Failure> {
-    let probe = Probe::of(record);
+    let probe = Probe::of(record, &sizes(record));
     let told = (options.report.with_record == Some(true)).then_some(record);
     out::result(options, || show::json(&probe, told), || noted(show::page(&probe), record))?;
     Ok(if probe.complete() { Exit::Done } else { Exit::NotMeasured })
@@ -83,6 +83,21 @@ pub(super) fn not_measured(probe: &Probe) -> String {
         format!("not measured: {}: {}\n", sizes.join(", "), one_line(why))
     };
     lacking.iter().map(line).collect()
+}
+
+/// The sizes that the transport of a sweep can carry.
+pub(super) fn sizes(record: &Record) -> Vec<Bytes> {
+    let plan = &record.start.plan;
+    let knobs = record.sets.first().map(|set| set.plan.knobs.clone()).unwrap_or_default();
+    let trips = RoundTrips {
+        size: Bytes(0),
+        interval: None,
+        busy_poll: knobs.busy_poll,
+        nagle: knobs.nagle,
+        two_writes: knobs.two_writes,
+    };
+    let engine = transport::transport(&plan.engine);
+    engine.map_or_else(Vec::new, |engine| trip_sizes(engine, plan, trips))
 }
 
 /// The sizes that the engine can carry, and how they are timed.

@@ -5,7 +5,8 @@ use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use linerate_engine::event::{Event, Level, RunControl, Silence, Silences, Sink};
+use linerate_engine::event::{Event, RunControl, Silence, Silences, Sink};
+use linerate_facts::Level;
 use linerate_plan::path::Direction;
 use linerate_units::{Nanos, Rate};
 

@@ -11,7 +11,7 @@ use linerate_facts::parse::{sysctl, sysfs};
 use linerate_facts::route::Route;
 
 use super::{Reader, SYS};
-use crate::host::sources::{no_route, route_toward};
+use crate::host::route::{no_route, route_toward};
 use crate::host::{Query, Toward, gap, port, read};
 
 pub(super) const HIDDEN: &str = "the mounted /sys belongs to another network namespace";

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use linerate_facts::Gap;
 use linerate_facts::parse::sock_diag::{self, Connection};
-use linerate_judge::model::Flow;
+use linerate_record::flow::{Flow, Seen};
 
 use self::watched::Watched;
 use super::{ConnectionId, Machine, Query, Sources, Toward, facts, gap, unreadable};
@@ -88,17 +88,6 @@ impl Counted {
         let stuck = self.first.waits && self.last.waits && self.first.moved == self.last.moved;
         self.rate().is_some_and(|rate| rate >= BUSY || stuck)
     }
-}
-
-/// Result of watching connections.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Seen {
-    /// Number of connections in the last round.
-    pub connections: usize,
-    /// The busiest connections, the one that carried most first.
-    pub flows: Vec<Flow>,
-    /// Facts that could not be read.
-    pub gaps: Vec<Gap>,
 }
 
 /// Observation of the connections of a machine.
@@ -252,7 +241,7 @@ impl Flows {
         for watched in std::mem::take(&mut self.watched) {
             let (toward, flow) = (watched.toward(), watched.finish());
             // A connection whose bytes were not counted twice cannot be distinguished from an idle one.
-            if let Some([sent, received]) = linerate_judge::model::carried(&flow) {
+            if let Some([sent, received]) = flow.carried() {
                 let carried = sent.0.saturating_add(received.0) as f64;
                 flows.push((toward, carried, flow));
             }

@@ -5,7 +5,7 @@ use std::io;
 
 use linerate_facts::Gap;
 use linerate_facts::parse::sysctl;
-use linerate_judge::model::Owner;
+use linerate_record::flow::Owner;
 
 use super::super::facts::numbered;
 use super::super::{Machine, gap};

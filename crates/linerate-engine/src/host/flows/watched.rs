@@ -6,8 +6,8 @@ use linerate_facts::Gap;
 use linerate_facts::metric::{SOCKET_UNREAD, THREAD_RUN, THREAD_WAIT};
 use linerate_facts::parse::sock_diag::{self, Connection};
 use linerate_facts::parse::{mem_info, schedstat, tcp_info};
-use linerate_judge::model::{Flow, Owner};
 use linerate_record::EndReadings;
+use linerate_record::flow::{Flow, Owner};
 
 use super::super::facts::numbered;
 use super::super::{ConnectionId, Machine, Query, Toward, invalid, read, unreadable};

@@ -26,7 +26,7 @@ use linerate_units::Bytes;
 
 use super::application::WORK_MAX_PS;
 use super::{LoadError, Worker};
-use crate::event::Level;
+use linerate_facts::Level;
 
 /// All transports.
 pub static TRANSPORTS: &[&dyn Transport] = &[

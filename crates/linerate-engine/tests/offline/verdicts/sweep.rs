@@ -1,8 +1,8 @@
 //! Sweeps on simulated paths: what each setting gave, the knee, and which setting costs less.
 
 use linerate_engine::link::{Link, LinkError, Live, StepControl};
-use linerate_engine::run::{SweepPlan, sweep};
-use linerate_judge::model::{self, Cost};
+use linerate_engine::run::sweep;
+use linerate_judge::model::{self, Cost, SweepPlan};
 use linerate_plan::sweep::{Pace, Swept};
 use linerate_plan::{ExtraWork, Handover, SetPlan, StepPlan};
 use linerate_record::{End, Host, Record, Set, Step};

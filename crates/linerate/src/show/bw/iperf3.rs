@@ -3,11 +3,10 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use linerate_engine::host::Seen;
 use linerate_facts::metric::{TCP_BYTES_ACKED, TCP_BYTES_RECEIVED};
-use linerate_judge::model::{Flow, Owner};
 use linerate_plan::path::{Direction, Side};
 use linerate_plan::transport::Transport;
+use linerate_record::flow::{Flow, Owner, Seen};
 use linerate_record::{EndReadings, Record, Set, Step, Table};
 use linerate_units::Nanos;
 

@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use linerate_engine::store::stamp;
 use linerate_explain::diff::{Diff, Fate, FigureChange, Judged, LimitChange, Outcome, RowChange};
 use linerate_judge::figure::{GOODPUT, Unit, Value};
 use linerate_judge::model::Estimate;
 use linerate_plan::path::Side;
 use linerate_units::stats::Interval;
-use linerate_units::{Bytes, digits};
+use linerate_units::{Bytes, digits, stamp};
 
 use super::super::document::{Entry, Item, LABEL, Table};
 use super::super::names::Names;

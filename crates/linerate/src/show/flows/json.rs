@@ -7,9 +7,10 @@ use std::net::SocketAddr;
 
 use linerate_facts::Gap;
 use linerate_facts::advice::Advice;
-use linerate_judge::model::{Load, Owner};
+use linerate_judge::model::Load;
 use linerate_judge::verdict::{Answered, Disturbance, Limit};
 use linerate_plan::path::{Certainty, Direction};
+use linerate_record::flow::Owner;
 use linerate_units::{Bytes, Nanos};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -195,7 +196,7 @@ pub(crate) fn flow(judged: &Judged) -> Option<FlowOut<'_>> {
     let main = judged.main()?;
     let Load { tcp, unread, .. } = &main.base;
     let flow = &judged.flow;
-    let [sent, received] = linerate_judge::model::carried(flow)?;
+    let [sent, received] = flow.carried()?;
     let congestion = Some(flow.congestion.as_str()).filter(|name| !name.is_empty());
     Some(FlowOut {
         local: end(flow.local),

@@ -8,11 +8,11 @@ mod text;
 
 use std::time::Duration;
 
-use linerate_engine::host::Seen;
 use linerate_facts::Gap;
-use linerate_judge::model::{DirectionModel, Flow, Model, carried, flow, name_of};
+use linerate_judge::model::{DirectionModel, Model, flow, name_of};
 use linerate_judge::verdict::{Answered, Limit, Verdict, judge, notes, suspects};
 use linerate_plan::path::{Direction, Stage};
+use linerate_record::flow::{Flow, Seen};
 use linerate_units::{Nanos, Rate};
 
 pub use json::{FORMAT, SCHEMA, json};
@@ -75,7 +75,7 @@ impl Judged {
 
     /// The mean rate of the connection in a direction, over the whole observation.
     fn carried(&self, direction: Direction) -> Rate {
-        let [sent, received] = carried(&self.flow).unwrap_or_default();
+        let [sent, received] = self.flow.carried().unwrap_or_default();
         match direction {
             Direction::Forward => sent,
             Direction::Reverse => received,

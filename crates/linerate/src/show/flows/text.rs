@@ -86,7 +86,7 @@ pub(crate) fn one(doc: &mut Document, judged: &Judged) {
 
 /// The processes that hold the connection: `, curl 4711`.
 fn owners(judged: &Judged) -> String {
-    let named = |o: &linerate_judge::model::Owner| format!(", {} {}", o.name, o.pid);
+    let named = |o: &linerate_record::flow::Owner| format!(", {} {}", o.name, o.pid);
     judged.flow.owners.iter().map(named).collect()
 }
 

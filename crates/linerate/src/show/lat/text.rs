@@ -1,6 +1,6 @@
 //! Round trips timed once, for people.
 
-use linerate_engine::load::transport::memory::BATCH;
+use linerate_facts::memory::BATCH;
 use linerate_plan::{Handover, Knobs};
 use linerate_units::stats::percentile_ci;
 use linerate_units::{Nanos, Rate};

@@ -1,9 +1,9 @@
 //! The kept records, for people.
 
-use linerate_engine::store::stamp;
 use linerate_judge::figure::{GOODPUT, LATENCY};
 use linerate_plan::path::Side;
 use linerate_record::Start;
+use linerate_units::stamp;
 
 use super::super::document::{Item, width_of};
 use super::super::{Document, Tone, words};

@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use linerate_engine::event::{Event, Level, Sink};
+use linerate_engine::event::{Event, Sink};
 use linerate_explain::diff::{Judged, diff};
+use linerate_facts::Level;
 use linerate_plan::Purpose;
 use linerate_plan::path::{Direction, Side};
 use linerate_record::{Record, frame};

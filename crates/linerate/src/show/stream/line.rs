@@ -1,6 +1,6 @@
 //! The lines of a stream. Their published schema is made from [`Line`].
 
-use linerate_engine::event::Level;
+use linerate_facts::Level;
 use linerate_plan::path::{Direction, Measure, Place, Side};
 use schemars::JsonSchema;
 use serde::Serialize;

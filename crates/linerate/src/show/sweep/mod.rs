@@ -7,10 +7,9 @@ mod sample;
 mod text;
 
 use linerate_ceiling::fingerprint::Point;
-use linerate_engine::run::SweepPlan;
 use linerate_facts::Gap;
 use linerate_judge::figure::{Entry, GOODPUT, Subject, Summary};
-use linerate_judge::model::{self, Estimate, Setting, hardware, is_alone, same_machine};
+use linerate_judge::model::{self, Estimate, Setting, SweepPlan, hardware, is_alone, same_machine};
 use linerate_plan::Knobs;
 use linerate_plan::path::{Direction, Side};
 use linerate_plan::sweep::{Pace, Swept};

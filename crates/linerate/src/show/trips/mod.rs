@@ -9,13 +9,11 @@ mod text;
 use std::mem::discriminant;
 
 use linerate_ceiling::fingerprint::{Fit, Point, Spread, Timer, fit, tick};
-use linerate_engine::load::transport::transport;
-use linerate_engine::run::{RoundTrips, trip_sizes};
 use linerate_facts::Gap;
 use linerate_judge::model::{SizeTrips, by_size, hardware, same_machine};
+use linerate_plan::Knobs;
 use linerate_plan::sweep::trips::may_try;
 use linerate_plan::transport::Options;
-use linerate_plan::{Knobs, Plan};
 use linerate_record::Record;
 use linerate_units::stats::samples;
 use linerate_units::{Bytes, Nanos};
@@ -75,8 +73,8 @@ impl Lack {
 }
 
 impl Probe {
-    /// Makes the result of the record of such a sweep.
-    pub fn of(record: &Record) -> Self {
+    /// Makes the result of the record of such a sweep. `sizes` are those that its transport can carry.
+    pub fn of(record: &Record, sizes: &[Bytes]) -> Self {
         let plan = &record.start.plan;
         let knobs = record.sets.first().map(|set| set.plan.knobs.clone());
         let knobs = knobs.unwrap_or_default();
@@ -84,7 +82,7 @@ impl Probe {
             target: plan.peer.clone(),
             engine: plan.engine.clone(),
             options: plan.knobs.options.clone(),
-            rows: by_size(record, &sizes(plan, &knobs)),
+            rows: by_size(record, sizes),
             knobs,
             time: plan.time,
             agreement: Agreement::of(same_machine(record), hardware(&record.hosts)),
@@ -208,16 +206,4 @@ fn timed(row: &SizeTrips, whole: bool) -> Option<Timed<'_>> {
 /// Round trips of a size that were timed.
 fn number(row: &SizeTrips) -> u64 {
     row.times.as_ref().map_or(0, samples)
-}
-
-/// The sizes of the sweep of a plan.
-fn sizes(plan: &Plan, knobs: &Knobs) -> Vec<Bytes> {
-    let trips = RoundTrips {
-        size: Bytes(0),
-        interval: None,
-        busy_poll: knobs.busy_poll,
-        nagle: knobs.nagle,
-        two_writes: knobs.two_writes,
-    };
-    transport(&plan.engine).map_or_else(Vec::new, |engine| trip_sizes(engine, plan, trips))
 }

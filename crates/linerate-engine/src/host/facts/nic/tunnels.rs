@@ -5,7 +5,7 @@ use linerate_facts::parse::link::Link;
 use linerate_facts::parse::tunnel::Ends;
 
 use super::super::Reader;
-use crate::host::sources::route_toward;
+use crate::host::route::route_toward;
 use crate::host::{Toward, invalid};
 
 /// Most tunnels whose route is queried.

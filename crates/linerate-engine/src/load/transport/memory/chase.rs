@@ -14,10 +14,7 @@ use linerate_units::Bytes;
 use super::Place;
 use crate::load::times::Times;
 use crate::load::{Advice, BATCH as OPS, Done, LoadError, Op, Probe, Timed, Worker};
-
-/// Number of loads that are timed together: in the nearest cache they last 100 times as long as reading the clock, in
-/// memory less than a millisecond.
-pub const BATCH: usize = 4096;
+use linerate_facts::memory::BATCH;
 
 /// Worker that loads from one address after another.
 pub(super) struct Chase {

@@ -33,7 +33,6 @@ use crate::host::{self, Live, Room};
 use crate::load::pattern::operations::Operations;
 use crate::load::{LoadError, Worker};
 
-pub use chase::BATCH;
 pub use size::{room_for, sizes};
 
 /// Size of an element that is loaded: an address.
@@ -375,7 +374,7 @@ mod tests {
     fn loads_are_timed_in_batches() {
         let mut worker = worker(&plan(LOADS, 4096));
         let bytes = moved(&mut *worker, Op::Send(8));
-        assert_eq!(bytes, 8 * BATCH as u64);
+        assert_eq!(bytes, 8 * linerate_facts::memory::BATCH as u64);
         let times = worker.timed().trips;
         assert_eq!(times.iter().map(|(_, n)| n).sum::<u64>(), 1);
         assert!(worker.timed().trips.is_empty());

@@ -1,7 +1,7 @@
 //! The choice of the size of arrays.
 
 use linerate_facts::Gap;
-use linerate_judge::model::CACHES;
+use linerate_facts::memory::CACHES;
 use linerate_plan::{Knobs, Pattern, SetPlan};
 use linerate_units::Bytes;
 

@@ -7,9 +7,9 @@ use linerate_facts::metric::{
     Metric, PROCESS_CPU, TCP_RETRANS, UDP_DATAGRAMS, UDP_DROPS, UDP_DUPLICATED, UDP_JITTER,
     UDP_LOST, UDP_REFUSED, UDP_REORDERED, WORKER_BYTES,
 };
-use linerate_judge::model::Owner;
 use linerate_plan::path::Direction;
 use linerate_plan::{Access, Pattern, Purpose};
+use linerate_record::flow::Owner;
 use linerate_record::{Column, End, EndReadings, Record, SetEnd, Step, Table, Total};
 use linerate_units::stats::Histogram;
 use linerate_units::{Bytes, Nanos, Rate, Transfers};

@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use linerate_engine::host::Seen;
 use linerate_facts::metric::{self as m, Metric};
 use linerate_facts::{BufferLimits, Gap, HostFacts};
-use linerate_judge::model::{Flow, Owner};
+use linerate_record::flow::{Flow, Owner, Seen};
 use linerate_record::{Column, EndReadings, Table};
 use linerate_units::Nanos;
 

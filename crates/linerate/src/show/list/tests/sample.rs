@@ -26,7 +26,7 @@ pub(super) fn several() -> Listed {
     };
     let mut sweep = start(Made::Lat, "");
     sweep.plan.directions.clear();
-    let stamp = linerate_engine::store::stamp(record.start.wall_secs);
+    let stamp = linerate_units::stamp(record.start.wall_secs);
     let name = |more: &str| format!("{stamp}-{more}");
     let mut lost = row(&name("brook-5"), start(Made::Run, ""), Some(trip(None)));
     lost.problem =
