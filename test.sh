@@ -113,7 +113,7 @@ run_tests() {
     echo "-- $crate $name"
     began=$SECONDS
     threads=$(nproc)
-    [[ $name == linerate_engine ]] && threads=$((threads * 4))
+    [[ $name == linerate_session ]] && threads=$((threads * 4))
     (cd "crates/$crate" && RUST_TEST_THREADS=$threads timeout --kill-after=30 $patience "$path" "${args[@]}" </dev/null) || rc=1
     echo "$((SECONDS - began)) $crate $name" >>"$times"
   done <"$programs"
@@ -126,8 +126,10 @@ run_tests() {
 # The long tests run these programs whole.
 ordinary=(
   "linerate-sys linerate_sys"
-  "linerate-engine linerate_engine change:: end:: host:: load:: peer::descriptors peer::keys store::"
-  "linerate-engine sockets handover:: uring:: loopback::refused udp::round_trips"
+  "linerate-host linerate_host"
+  "linerate-load linerate_load"
+  "linerate-session linerate_session end:: peer::descriptors peer::keys store::"
+  "linerate-session sockets handover:: uring:: loopback::refused udp::round_trips"
   "linerate-lab linerate_lab"
   "linerate command cli::a_run host:: hostile::a_low hostile::a_read hostile::more hostile::without import::what_has_no_end single::bw_tells"
 )

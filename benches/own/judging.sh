@@ -19,19 +19,19 @@ export CARGO_PROFILE_RELEASE_STRIP=none
 
 build() { # FOLDER TARGET
     cargo build --release --quiet --manifest-path "$1/Cargo.toml" --target-dir "$2" \
-        -p linerate -p linerate-engine --bin linerate --example growing
+        -p linerate -p linerate-session --bin linerate --example growing
 }
 
 [[ -d $old ]] || git worktree add --quiet --detach "$old" "$commit"
 trap 'git worktree remove --force "$old"' EXIT
-example=crates/linerate-engine/examples/growing.rs
+example=crates/linerate-session/examples/growing.rs
 # An older core has no deriver: it derived the whole record each time.
 if grep -rq 'struct Deriver' "$old/crates/linerate-judge/src/model"; then
     cp "$example" "$old/$example"
 else
     sed -e 's/{Deriver, Model, effect, latency_of}/{Model, effect}/' "$example" >"$old/$example"
     cat >>"$old/$example" <<'RUST'
-use linerate_core::model::{self, DirectionModel, Latency, TrialModel, derive};
+use linerate_judge::model::{self, DirectionModel, Latency, TrialModel, derive};
 
 #[derive(Default)]
 struct Deriver;
@@ -40,7 +40,7 @@ impl Deriver {
     fn derive(&mut self, record: &Record) -> Model {
         derive(record)
     }
-    fn direction(&mut self, record: &Record, of: linerate_core::path::Direction) -> Option<DirectionModel> {
+    fn direction(&mut self, record: &Record, of: linerate_plan::path::Direction) -> Option<DirectionModel> {
         derive(record).direction(of).cloned()
     }
     fn slices(&mut self, record: &Record, id: u32) -> Vec<(bool, f64)> {

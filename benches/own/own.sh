@@ -8,7 +8,7 @@ set -eu
 [[ $# -eq 0 ]] || given=$(realpath -- "$1")
 cd "$(dirname "$0")/../.."
 record=${given:-crates/linerate/tests/records/planted-window-clamp.lnr}
-cargo build --release --quiet -p linerate -p linerate-engine --bins --examples
+cargo build --release --quiet -p linerate -p linerate-session --bins --examples
 examples=target/release/examples
 echo '## The loop'
 "$examples/null"

@@ -4,7 +4,7 @@
 #
 #   benches/truth/ceilings.sh OLD NEW [FOLDER ...]
 #
-# OLD and NEW are two builds of the example that prints them: `cargo build -p linerate-engine --example ceilings`. Records
+# OLD and NEW are two builds of the example that prints them: `cargo build -p linerate-session --example ceilings`. Records
 # (*.lnr) and case files (*.toml) are looked for below the folders; without one below crates/linerate/tests/records and
 # crates/linerate/cases.
 set -uo pipefail

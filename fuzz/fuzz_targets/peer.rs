@@ -12,8 +12,8 @@ use linerate_record::wire::limits::{PlanLimits, Taken};
 use linerate_record::wire::message::{Answer, Ask};
 use linerate_record::wire::preamble::{Hello, Reply};
 use linerate_record::wire::proof::Claim;
-use linerate_engine::peer::address::Target;
-use linerate_engine::peer::keys::Key;
+use linerate_session::peer::address::Target;
+use linerate_session::peer::keys::Key;
 
 /// Judges readings of a far end as those of a real run.
 fn judged(far: EndReadings) {

@@ -8,7 +8,7 @@ use linerate_facts::odd;
 use linerate_judge::model::flow;
 use linerate_units::Nanos;
 use linerate_judge::verdict::judge;
-use linerate_engine::host::{
+use linerate_host::{
     Captured, Flows, Replay, Sources, Wanted, Watch, facts, interrupts, inventory, network, storage,
 };
 

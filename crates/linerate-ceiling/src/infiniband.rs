@@ -134,7 +134,7 @@ pub fn message(request: Request, mtu: u32, is_global: bool) -> Option<Packet> {
 }
 
 /// The packets of a request with `each` bytes of headers in each of them.
-pub(super) fn whole(request: Request, mtu: u32, each: u32) -> Option<Packet> {
+pub fn whole(request: Request, mtu: u32, each: u32) -> Option<Packet> {
     let Request { op, service, size } = request;
     if size == 0 || mtu == 0 {
         return None;

@@ -9,9 +9,14 @@
 pub mod guide;
 
 pub mod capture;
-#[cfg(any(test, feature = "lab-dev"))]
-pub mod fake;
 pub mod finding;
 pub mod mad;
 pub mod network;
 pub mod walk;
+
+// The network in memory is compiled here for the tests of this crate, and in `linerate-sim` for those of others.
+#[cfg(test)]
+extern crate self as linerate_fabric;
+#[cfg(test)]
+#[path = "tests/fake/mod.rs"]
+pub mod fake;

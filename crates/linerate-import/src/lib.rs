@@ -1,7 +1,7 @@
 //! Results and facts that other programs print.
 //!
 //! [`read`] finds the outputs of known programs in a text, by content, and reads each into the types of
-//! `linerate_core`: results become `Outcome`s, facts of a host an `Inventory`. A text may have the outputs
+//! `linerate_record`: results become `Outcome`s, facts of a host an `Inventory`. A text may have the outputs
 //! of several programs, one after the other, with other lines between them; lines that no format understands
 //! become notes. One format is one row of [`FORMATS`] and one file or folder.
 //!

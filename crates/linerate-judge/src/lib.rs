@@ -8,6 +8,7 @@
 #![warn(missing_docs)]
 
 pub mod causes;
+pub mod event;
 pub mod figure;
 pub mod model;
 mod signs;

@@ -13,7 +13,7 @@ use std::process::Command;
 use serde_json::Value;
 
 /// The pure crates: they do no I/O, and have no clock and no thread. Each may use those before it.
-const PURE: [&str; 9] = [
+const PURE: [&str; 10] = [
     "linerate-units",
     "linerate-plan",
     "linerate-ceiling",
@@ -23,16 +23,23 @@ const PURE: [&str; 9] = [
     "linerate-fabric",
     "linerate-explain",
     "linerate-import",
+    "linerate-show",
 ];
 
 /// Which crates of the workspace the others may use beside pure ones, outside of their tests.
-const ARROWS: [(&str, &[&str]); 5] = [
+const ARROWS: [(&str, &[&str]); 8] = [
     ("linerate-sys", &[]),
-    ("linerate-engine", &["linerate-sys"]),
+    ("linerate-host", &["linerate-sys"]),
+    ("linerate-load", &["linerate-sys", "linerate-host"]),
+    ("linerate-session", &["linerate-sys", "linerate-host", "linerate-load"]),
     ("linerate-lab", &["linerate-sys"]),
-    ("linerate", &["linerate-engine", "linerate-lab"]),
+    ("linerate", &["linerate-host", "linerate-load", "linerate-session", "linerate-lab"]),
+    ("linerate-sim", &["linerate-session"]),
     ("linerate-test", &[]),
 ];
+
+/// Crates that only tests and studies use.
+const FOR_TESTS: [&str; 2] = ["linerate-sim", "linerate-test"];
 
 const CRATES_IO: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
@@ -157,24 +164,20 @@ fn all_dependencies_are_from_crates_io() {
     assert!(foreign.is_empty(), "{foreign:?}");
 }
 
-/// `lab-dev` is for this project's own tests and studies.
 #[test]
-fn an_installed_program_has_no_feature_for_development() {
-    const FEATURE: &str = "lab-dev";
+fn an_installed_program_has_nothing_that_is_for_tests() {
     let packages = packages();
-    let own = packages.iter().filter(|p| p["source"].is_null());
-    let mut with = 0;
-    for package in own {
+    for package in packages.iter().filter(|p| p["source"].is_null()) {
         let name = text(package, "name");
-        with += usize::from(!package["features"][FEATURE].is_null());
-        let default = package["features"]["default"].to_string();
-        assert!(!default.contains(FEATURE), "{name} has it by default");
-        let all = package["dependencies"].as_array().unwrap().iter();
-        let asks = |d: &&Value| d["kind"] != "dev" && d["features"].to_string().contains(FEATURE);
-        let asked: Vec<&Value> = all.filter(asks).collect();
-        assert!(asked.is_empty(), "{name} asks for it: {asked:?}");
+        let used = uses(package);
+        let test: Vec<&str> = FOR_TESTS.into_iter().filter(|name| used.contains(name)).collect();
+        assert!(test.is_empty(), "{name} uses {test:?} outside of its tests");
+        let features = package["features"].as_object().unwrap();
+        assert!(
+            features.is_empty(),
+            "{name} has {features:?}: it would be linted and tested twice"
+        );
     }
-    assert_eq!(with, 3, "crates that have {FEATURE}");
 }
 
 /// A compiler of C would be one more thing that a build needs. Default features of a dependency can bring

@@ -306,7 +306,7 @@ mod tests {
     use linerate_judge::figure::{CPU, Entry, LOSS, Value};
 
     use super::*;
-    use crate::show::sample;
+    use linerate_sim::sample;
 
     fn found((record, model, verdict): &sample::Result) -> Found<'_> {
         Found { summary: Summary::of(record, model), verdict: Some(verdict) }

@@ -6,8 +6,5 @@
 
 mod cases;
 pub mod cli;
-mod demo;
+pub mod demo;
 pub mod expect;
-#[cfg(feature = "lab-dev")]
-mod score;
-pub mod show;

@@ -30,7 +30,7 @@ pub(super) struct Held {
     pub(super) starved: Option<f64>,
     pub(super) corked: Option<f64>,
     pub(super) nagle: Option<f64>,
-    pub(super) network: Option<f64>,
+    pub network: Option<f64>,
 }
 
 /// The state of a connection in one sample.

@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use anyhow::anyhow;
 use clap::Parser;
-use linerate_engine::host::Live;
-use linerate_engine::iperf3::client::{self, ClientError};
-use linerate_engine::iperf3::link::Iperf3;
-use linerate_engine::peer::address::Target;
-use linerate_engine::run::once;
+use linerate_host::Live;
 use linerate_plan::path::Direction;
 use linerate_plan::{Plan, transport};
 use linerate_record::flow::Owner;
 use linerate_record::iperf3::{PORT, Protocol};
 use linerate_record::{Made, Record};
+use linerate_session::iperf3::client::{self, ClientError};
+use linerate_session::iperf3::link::Iperf3;
+use linerate_session::peer::address::Target;
+use linerate_session::run::once;
 use linerate_units::Nanos;
 
 use super::exit::{Exit, Failure};
@@ -24,9 +24,9 @@ use super::resolve::Needs;
 use super::single::{self, Measured, Shared, THIS_HOST, WASHOUT, What, directions};
 use super::{out, reach, resolve, session, signal, sweep};
 use crate::expect::Found;
-use crate::show::bw::{self, Connections, Probe};
-use crate::show::noted;
-use crate::show::stream::Stream;
+use linerate_show::bw::{self, Connections, Probe};
+use linerate_show::noted;
+use linerate_show::stream::Stream;
 
 /// Longest step of a search for a rate.
 const SEARCH_MOST: Nanos = Nanos::from_secs(1200);
@@ -200,7 +200,7 @@ fn foreign(
         Protocol::Udp => Nanos(0),
         _ => WASHOUT,
     };
-    let test = linerate_engine::iperf3::link::Options {
+    let test = linerate_session::iperf3::link::Options {
         servers,
         protocol,
         washout,

@@ -6,7 +6,7 @@ use linerate_judge::causes::CAUSES;
 use super::exit::{Exit, Failure};
 use super::options::{self, Format, Options};
 use super::out;
-use crate::show::text;
+use linerate_show::text;
 
 // `linerate causes`.
 #[derive(Debug, Parser)]
@@ -67,7 +67,7 @@ mod tests {
     #[test]
     fn every_cause_has_a_summary_that_fits_beside_its_id() {
         for cause in CAUSES {
-            let summary = crate::show::summary(cause.info().page);
+            let summary = linerate_show::summary(cause.info().page);
             assert!((10..=200).contains(&summary.len()), "{}: {summary}", cause.id());
         }
     }

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::anyhow;
-use linerate_engine::change::{ChangeError, Ledger};
-use linerate_engine::store::state_directory;
+use linerate_host::change::{ChangeError, Ledger};
+use linerate_session::store::state_directory;
 
 use super::exit::{Failure, tell};
 

@@ -10,7 +10,7 @@ use linerate_record::Record;
 use super::exit::{Exit, Failure};
 use super::options::{self, Options};
 use super::{import, out, show};
-use crate::show::diff::{Compared, json, page};
+use linerate_show::diff::{Compared, json, page};
 
 // `linerate diff`.
 #[derive(Debug, Parser)]

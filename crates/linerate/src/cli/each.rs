@@ -14,7 +14,7 @@ use super::options::own::Each;
 use super::single::Measured;
 use super::{lat, out, reach, report, signal, trips};
 use crate::expect::Found;
-use crate::show::each::{self as show, Done, Part, View};
+use linerate_show::each::{self as show, Done, Part, View};
 
 /// Why a value was not measured.
 const BEFORE: &str = "interrupted before";

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 
 use clap::Command;
-use linerate_engine::peer::keys;
 use linerate_plan::application;
+use linerate_session::peer::keys;
 
 /// The prefix of all variables.
 const PREFIX: &str = "LINERATE_";

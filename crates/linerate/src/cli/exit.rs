@@ -8,7 +8,7 @@ use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::out::OutputError;
-use crate::show::{cleaned, shortened};
+use linerate_show::{cleaned, shortened};
 
 /// Exit codes. They are part of the interface: scripts rely on them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

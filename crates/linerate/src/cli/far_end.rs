@@ -9,11 +9,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
-use linerate_engine::peer::address::Target;
-use linerate_engine::peer::keys::Key;
+use linerate_session::peer::address::Target;
+use linerate_session::peer::keys::Key;
 
 use super::exit::{Failure, tell};
-use crate::show::one_line;
+use linerate_show::one_line;
 
 /// The start of the line that `serve` prints for each address that it listens on.
 pub(crate) const LISTENING: &str = "listening on ";

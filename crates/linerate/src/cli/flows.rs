@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 use std::{io, thread};
 
 use clap::Parser;
-use linerate_engine::host::{Flows, Live, Machine, Wanted, is_running};
+use linerate_host::{Flows, Live, Machine, Wanted, is_running};
 use linerate_units::Nanos;
 
 use super::exit::{Exit, Failure};
 use super::options::{self, Options};
 use super::{out, reach, signal};
-use crate::show::flows::{self, Look};
+use linerate_show::flows::{self, Look};
 
 /// Time between the first two rounds: what is busy shows soon.
 const FIRST: Duration = Duration::from_millis(250);
@@ -145,7 +145,7 @@ const PROTOCOL: i32 = 93;
 
 #[cfg(test)]
 mod tests {
-    use linerate_engine::host::{Captured, Replay};
+    use linerate_host::{Captured, Replay};
 
     use super::*;
 

@@ -11,7 +11,7 @@ use linerate_facts::Inventory;
 use super::exit::{Exit, Failure, tell};
 use super::options::{self, Options};
 use super::{fabric, host, out, reach, signal};
-use crate::show;
+use linerate_show as show;
 
 // `linerate guide`.
 #[derive(Debug, Parser)]

@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::Parser;
-use linerate_engine::host::{Capture, Live, Machine, Replay, Watch, inventory};
 use linerate_facts::{Gap, Inventory};
+use linerate_host::{Capture, Live, Machine, Replay, Watch, inventory};
 use linerate_units::Nanos;
 
 use super::exit::{Exit, Failure};
 use super::options::{self, Options};
 use super::{capture, out, reach, signal};
-use crate::show::host;
+use linerate_show::host;
 
 /// Longest time between two checks for Ctrl-C.
 const BETWEEN: Duration = Duration::from_millis(100);

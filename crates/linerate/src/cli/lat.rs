@@ -2,9 +2,9 @@
 
 use anyhow::anyhow;
 use clap::Parser;
-use linerate_engine::load::transport::memory;
-use linerate_engine::run::RoundTrips;
+use linerate_load::transport::memory;
 use linerate_record::Record;
+use linerate_session::run::RoundTrips;
 use linerate_units::{Bytes, Nanos};
 
 use super::exit::{Exit, Failure};
@@ -15,8 +15,8 @@ use super::resolve::Needs;
 use super::single::{self, Measured, Shared, THIS_HOST, What, directions};
 use super::{each, out, resolve, trips};
 use crate::expect::Found;
-use crate::show::lat::{self, Probe};
-use crate::show::{like, noted};
+use linerate_show::lat::{self, Probe};
+use linerate_show::{like, noted};
 
 /// Time and size where no layer of options states one; the layer of defaults always does.
 const TIME: Nanos = Nanos::from_secs(10);

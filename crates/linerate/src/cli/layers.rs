@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::anyhow;
-use linerate_engine::run::{RoundTrips, once};
 use linerate_facts::Gap;
 use linerate_judge::figure::{GOODPUT, Subject, Summary};
 use linerate_judge::model::{derive, same_machine};
@@ -12,14 +11,15 @@ use linerate_plan::path::Direction;
 use linerate_plan::transport::{self, PRELOAD, Setting, TransportInfo, rdma};
 use linerate_plan::{Knobs, Plan};
 use linerate_record::{Made, Record};
+use linerate_session::run::{RoundTrips, once};
 use linerate_units::{Bytes, Nanos};
 
 use super::exit::{Exit, Failure, tell};
 use super::options::Options;
 use super::single::{self, WASHOUT};
 use super::{out, reach, resolve, session, signal};
-use crate::show::layers::{self as show, Layer, Layers, Load, Trips};
-use crate::show::{bw, lat};
+use linerate_show::layers::{self as show, Layer, Layers, Load, Trips};
+use linerate_show::{bw, lat};
 
 /// Sizes of round trips: one that fits a request itself, and a page.
 const SIZES: [Bytes; 2] = [Bytes(64), Bytes(4096)];

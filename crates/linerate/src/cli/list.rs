@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use clap::Parser;
-use linerate_engine::store::{self, StoreError};
 use linerate_explain::diff::Judged;
 use linerate_judge::model::is_by_size;
 use linerate_record::{Record, RecordKind, Start};
+use linerate_session::store::{self, StoreError};
 use linerate_units::stats::middle;
 
 use super::exit::{Exit, Failure};
@@ -14,8 +14,8 @@ use super::options::{self, Options};
 use super::session::records_of;
 use super::single::THIS_HOST;
 use super::{diff, import, out};
-use crate::show::list::{self as view, Headline, Listed, Row};
-use crate::show::{bw, lat, trips};
+use linerate_show::list::{self as view, Headline, Listed, Row};
+use linerate_show::{bw, lat, trips};
 
 /// Records that are judged if no number is asked for: one takes some hundredths of a second.
 const JUDGED: usize = 50;

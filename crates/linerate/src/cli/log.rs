@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use linerate_engine::peer::server::Log;
+use linerate_session::peer::server::Log;
 
 use super::beside::Beside;
-use crate::show::one_line;
+use linerate_show::one_line;
 
 /// Lines that may wait to be written; more are counted and left out.
 const WAITING: usize = 1024;

@@ -37,8 +37,6 @@ mod repeat;
 mod report;
 mod resolve;
 mod run;
-#[cfg(feature = "lab-dev")]
-mod score;
 mod serve;
 mod session;
 mod show;
@@ -206,8 +204,7 @@ impl Verb {
 /// Parses the arguments, runs the command, and returns its exit code.
 pub fn main() -> ExitCode {
     signal::large_files_fail_in_words();
-    if let Some(ended) = linerate_engine::load::transport::program::started_as(std::env::args_os())
-    {
+    if let Some(ended) = linerate_load::transport::program::started_as(std::env::args_os()) {
         return ended.map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS);
     }
     let exit = exit::guarded(|| match parse() {
@@ -287,7 +284,7 @@ fn obey(cli: Cli, on_line: &[String]) -> Result<Exit, Failure> {
         Verb::Import(args) => import::run(args, &options),
         Verb::Causes(args) => causes::run(args, &options),
         Verb::Explain(args) => explain::run(args, &options),
-        Verb::Lab(args) => lab::run(args, &options),
+        Verb::Lab(args) => lab::run(args),
         Verb::Generate(args) => generate::run(args),
     }
 }

@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal, Write};
 
 use super::exit::Failure;
 use super::options::{Color, Format, Global, Options};
-use crate::show::{Document, Style};
+use linerate_show::{Document, Style};
 
 /// Wider pages are hard to read.
 const WIDEST: usize = 100;

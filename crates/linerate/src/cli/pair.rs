@@ -3,9 +3,9 @@
 use std::io::{self, IsTerminal};
 
 use clap::Parser;
-use linerate_engine::peer::PORT;
-use linerate_engine::peer::client::{self, PairError};
-use linerate_engine::peer::keys::{self, Key};
+use linerate_session::peer::PORT;
+use linerate_session::peer::client::{self, PairError};
+use linerate_session::peer::keys::{self, Key};
 
 use super::exit::{Exit, Failure, tell};
 use super::options::{self, Options};

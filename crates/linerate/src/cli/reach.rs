@@ -1,9 +1,9 @@
 //! Finds the far end for the near one, and the key of their session.
 
 use anyhow::{Context, anyhow};
-use linerate_engine::peer::address::{Family, Target};
-use linerate_engine::peer::keys::{self, Key, KeyError};
-use linerate_engine::peer::{PORT, PeerError};
+use linerate_session::peer::address::{Family, Target};
+use linerate_session::peer::keys::{self, Key, KeyError};
+use linerate_session::peer::{PORT, PeerError};
 
 use super::exit::Failure;
 use super::options::Peer;

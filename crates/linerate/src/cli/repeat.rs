@@ -12,7 +12,7 @@ use super::exit::{Exit, Failure, tell};
 use super::options::Options;
 use super::session::{self, FirstEnds, Outcome};
 use super::{out, reach, report, run, signal};
-use crate::show::repeat::{self, Run};
+use linerate_show::repeat::{self, Run};
 
 /// Runs a plan `times` times; a run that was ended, or that failed, is the last one. Records that were `asked` for and
 /// cannot be kept are a failure.

@@ -12,8 +12,8 @@ use super::exit::{Exit, Failure, tell};
 use super::options::Options;
 use super::out;
 use crate::expect::Found;
-use crate::show::stream::Stream;
-use crate::show::{json, noted, text};
+use linerate_show::stream::Stream;
+use linerate_show::{json, noted, text};
 
 /// Choices of what is shown besides the verdict.
 pub(crate) struct Shown<'a> {

@@ -1,14 +1,13 @@
 //! Makes the plan from the options: every default is filled in, every contradiction is found.
 
 use anyhow::anyhow;
-use linerate_engine::load;
-use linerate_engine::peer::PORT;
-use linerate_engine::run::{self, RoundTrips};
 use linerate_plan::path::Direction;
 use linerate_plan::transport::{
     self, FarEnd, OptionInfo, PatternKind, TCP, TRANSPORTS, TransportInfo,
 };
 use linerate_plan::{Handover, Knobs, Plan, Receive};
+use linerate_session::peer::PORT;
+use linerate_session::run::{self, RoundTrips};
 use linerate_units::{Bytes, Nanos};
 
 use super::exit::Failure;
@@ -149,7 +148,7 @@ pub(crate) fn far_end<'a>(
 /// Whether the chosen engine has no far end.
 pub(crate) fn is_alone(run: &Run) -> bool {
     let name = run.engine.as_deref().unwrap_or(TCP.name);
-    load::transport::is_alone(name)
+    linerate_load::transport::is_alone(name)
 }
 
 /// Refuses a direction that was typed where nothing goes to another end.
@@ -172,7 +171,7 @@ pub(crate) fn load_directions(options: &Options) -> LoadDirections {
 
 /// Refuses what the transport of a plan cannot do, before anybody is called.
 pub(crate) fn possible(plan: &Plan, trips: Option<RoundTrips>) -> Result<(), Failure> {
-    let can = |engine: &str| match load::transport::transport(engine) {
+    let can = |engine: &str| match linerate_load::transport::transport(engine) {
         Some(transport) => run::possible(transport, plan, trips),
         None => Ok(()),
     };

@@ -1,7 +1,7 @@
 //! `linerate run`: measures the path, and shows what limits it.
 
 use clap::Parser;
-use linerate_engine::store::Store;
+use linerate_session::store::Store;
 use linerate_units::shell::word;
 
 use super::exit::{Exit, Failure, tell};

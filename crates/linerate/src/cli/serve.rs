@@ -7,12 +7,11 @@ use std::sync::Arc;
 
 use clap::Parser;
 use ipnet::IpNet;
-use linerate_engine::host::Live;
-use linerate_engine::iperf3::server as iperf3;
-use linerate_engine::peer::keys::{self, Key};
-use linerate_engine::peer::server::{Limits, Log, Server, ServerOptions};
-use linerate_engine::peer::{PORT, PeerError, Stop};
-use linerate_engine::rights;
+use linerate_host::{Live, rights};
+use linerate_session::iperf3::server as iperf3;
+use linerate_session::peer::keys::{self, Key};
+use linerate_session::peer::server::{Limits, Log, Server, ServerOptions};
+use linerate_session::peer::{PORT, PeerError, Stop};
 
 use super::exit::{Exit, Failure, tell};
 use super::log::Writer;

@@ -7,17 +7,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::anyhow;
-use linerate_engine::change::Ledger;
-use linerate_engine::event::{Event, RunControl, Silence, Sink};
-use linerate_engine::host::Live;
-use linerate_engine::link::alone::Alone;
-use linerate_engine::link::{Link, LinkError};
-use linerate_engine::load::transport::is_alone;
-use linerate_engine::peer::client::{Client, ClientOptions, GIVEN_UP};
-use linerate_engine::run::Label;
-use linerate_engine::store::{Recorder, Store};
+use linerate_host::Live;
+use linerate_host::change::Ledger;
+use linerate_judge::event::{Event, RunControl, Silence, Sink};
+use linerate_load::transport::is_alone;
 use linerate_plan::{Plan, transport};
 use linerate_record::{End, Made, Record};
+use linerate_session::link::alone::Alone;
+use linerate_session::link::{Link, LinkError};
+use linerate_session::peer::client::{Client, ClientOptions, GIVEN_UP};
+use linerate_session::run::Label;
+use linerate_session::store::{Recorder, Store};
 
 use super::beside::Beside;
 use super::exit::{Failure, tell};
@@ -25,8 +25,8 @@ use super::far_end::FarEnd;
 use super::options::{Options, Records};
 use super::reach::Origin;
 use super::{changes, out, reach, ssh};
-use crate::show::progress::{Mode, Progress, unanswered};
-use crate::show::stream::Stream;
+use linerate_show::progress::{Mode, Progress, unanswered};
+use linerate_show::stream::Stream;
 
 /// Lines of progress or of a stream that may wait for their reader: ten minutes of lines.
 const WAITING: usize = 16_384;
@@ -72,7 +72,7 @@ pub(super) fn measure(
     let mut recorder = store.as_ref().map(Store::recorder);
     let sinks = (Maybe(recorder.as_mut()), Maybe(stream));
     let (record, error) = watched(options, Made::Run, sinks, stop, |label, sink| {
-        linerate_engine::run::run(&mut *reached.link, plan, label, sink)
+        linerate_session::run::run(&mut *reached.link, plan, label, sink)
     });
     drop(reached);
     Ok(Outcome { record, error, saved: recorder.as_ref().and_then(kept) })

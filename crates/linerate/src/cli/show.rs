@@ -9,7 +9,7 @@ use super::options::{self, Options, Records};
 use super::report::{self, Shown};
 use super::session::records_of;
 use super::{bw, import, lat, trips};
-use crate::show::one_line;
+use linerate_show::one_line;
 
 // `linerate show`.
 #[derive(Debug, Parser)]

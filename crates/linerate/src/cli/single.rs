@@ -5,14 +5,14 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::anyhow;
 use clap::Args;
-use linerate_engine::event::Sink;
-use linerate_engine::link::{Link, LinkError};
-use linerate_engine::load::transport::is_alone;
-use linerate_engine::run::{Label, RoundTrips, once, search};
-use linerate_engine::store::Store;
+use linerate_judge::event::Sink;
+use linerate_load::transport::is_alone;
 use linerate_plan::Plan;
 use linerate_plan::path::Direction;
 use linerate_record::{End, Made, Record, RecordKind};
+use linerate_session::link::{Link, LinkError};
+use linerate_session::run::{Label, RoundTrips, once, search};
+use linerate_session::store::Store;
 use linerate_units::{Nanos, Rate};
 
 use super::beside::Beside;
@@ -22,7 +22,7 @@ use super::resolve::Needs;
 use super::session::{self, Maybe};
 use super::{out, reach, report, resolve, signal};
 use crate::expect::Found;
-use crate::show::stream::Stream;
+use linerate_show::stream::Stream;
 
 /// Time at the start of each measurement that does not count: queues and windows settle.
 pub(crate) const WASHOUT: Nanos = Nanos::from_secs(1);

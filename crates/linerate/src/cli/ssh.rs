@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 use std::str::FromStr;
 
 use anyhow::anyhow;
-use linerate_engine::peer::address::Target;
+use linerate_session::peer::address::Target;
 
 use super::exit::Failure;
 use super::far_end::{FarEnd, Unmade};

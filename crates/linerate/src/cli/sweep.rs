@@ -3,15 +3,15 @@
 use std::thread::available_parallelism;
 
 use anyhow::anyhow;
-use linerate_engine::load::transport::memory;
-use linerate_engine::run::sweep;
 use linerate_judge::model::SweepPlan;
+use linerate_load::transport::memory;
 use linerate_plan::path::Direction;
 use linerate_plan::sweep::{Pace, SIZES_OF_RDMA, Swept};
 use linerate_plan::transport::rdma::Operation;
 use linerate_plan::transport::{MEMORY, RDMA, TCP};
 use linerate_plan::{Access, Knobs, Pattern, Plan};
 use linerate_record::Made;
+use linerate_session::run::sweep;
 use linerate_units::Nanos;
 
 use super::exit::{Exit, Failure};
@@ -20,7 +20,7 @@ use super::resolve::Needs;
 use super::single::{self, THIS_HOST};
 use super::{out, resolve};
 use crate::expect::Found;
-use crate::show::sweep::{self as show, Probe};
+use linerate_show::sweep::{self as show, Probe};
 
 /// Time of all rounds if none is asked for.
 const TIME: Nanos = Nanos::from_secs(60);

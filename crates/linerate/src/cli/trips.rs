@@ -1,11 +1,11 @@
 //! `linerate lat --sweep`: round trips of several message sizes, in turn.
 
 use anyhow::anyhow;
-use linerate_engine::load::transport;
-use linerate_engine::run::{RoundTrips, TripSweep, trip_sizes, trip_sweep};
 use linerate_judge::figure::Summary;
+use linerate_load::transport;
 use linerate_plan::Plan;
 use linerate_record::{Made, Record};
+use linerate_session::run::{RoundTrips, TripSweep, trip_sizes, trip_sweep};
 use linerate_units::{Bytes, Nanos};
 
 use super::exit::{Exit, Failure, tell};
@@ -14,8 +14,8 @@ use super::resolve::{self, Needs};
 use super::single::Measured;
 use super::{out, single};
 use crate::expect::Found;
-use crate::show::trips::{self as show, Probe};
-use crate::show::{like, noted, one_line};
+use linerate_show::trips::{self as show, Probe};
+use linerate_show::{like, noted, one_line};
 
 /// Time of the whole sweep if none is asked for.
 const TIME: Nanos = Nanos::from_secs(20);

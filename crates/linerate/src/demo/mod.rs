@@ -6,20 +6,22 @@ mod score;
 mod stage;
 mod truth;
 
-pub(crate) use report::Report;
-pub(crate) use score::{Named, Outcome, Scored, score};
+pub use report::Report;
+pub use score::Outcome;
+pub(crate) use score::{Named, Scored, score};
 pub(crate) use stage::{Problem, Stage};
-pub(crate) use truth::{Loader, Truth};
+pub use truth::Loader;
+pub(crate) use truth::Truth;
 
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use linerate_engine::store::Loaded;
 use linerate_judge::model::{Model, derive};
 use linerate_judge::verdict::{Verdict, entries, judge};
 use linerate_lab::{Cell, Company};
 use linerate_record::Record;
+use linerate_session::store::Loaded;
 
 /// The result of one demonstration.
 pub(crate) struct Shown {

@@ -11,51 +11,51 @@ use super::{Named, Outcome, Scored, Shown};
 
 /// The line of one demonstration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Report {
+pub struct Report {
     /// Id of the cell.
-    pub(crate) fault: String,
+    pub fault: String,
     /// Number that severity, side and direction were drawn from.
-    pub(crate) seed: u64,
+    pub seed: u64,
     /// Congestion control of both hosts; `None` for the system's.
-    pub(crate) congestion: Option<String>,
+    pub congestion: Option<String>,
     /// The planted faults as users type them.
-    pub(crate) planted: Vec<String>,
+    pub planted: Vec<String>,
     /// Another client that measured at the same time.
-    pub(crate) company: Option<CompanyReport>,
+    pub company: Option<CompanyReport>,
     /// The measured truth, where it was measured.
-    pub(crate) truth: Option<TruthReport>,
+    pub truth: Option<TruthReport>,
     /// Cause ids that would be right.
-    pub(crate) expected: Vec<String>,
+    pub expected: Vec<String>,
     /// Cause ids that would be acceptable.
-    pub(crate) neighbours: Vec<String>,
+    pub neighbours: Vec<String>,
     /// The cause that was named first.
-    pub(crate) named: Option<String>,
+    pub named: Option<String>,
     /// The side of the named cause.
-    pub(crate) side: Option<String>,
+    pub side: Option<String>,
     /// The direction of the named cause.
-    pub(crate) direction: Option<String>,
+    pub direction: Option<String>,
     /// The certainty; `None` for a mere disturbance.
-    pub(crate) certainty: Option<String>,
+    pub certainty: Option<String>,
     /// The trial that decided.
-    pub(crate) effect: Option<EffectReport>,
+    pub effect: Option<EffectReport>,
     /// How the verdict compares with the measured truth.
-    pub(crate) outcome: Outcome,
+    pub outcome: Outcome,
     /// All limits that were named.
-    pub(crate) limits: Vec<LimitReport>,
+    pub limits: Vec<LimitReport>,
     /// All disturbances of the run that were named.
     #[serde(default)]
-    pub(crate) disturbances: Vec<DisturbanceReport>,
+    pub disturbances: Vec<DisturbanceReport>,
     /// Number of steps of the run.
-    pub(crate) steps: usize,
+    pub steps: usize,
     /// Seconds from the first step of the run to the end of the trial that proved the named cause.
-    pub(crate) proved_after: Option<f64>,
+    pub proved_after: Option<f64>,
     /// Seconds from the first step of the run to the end of its last.
-    pub(crate) seconds: f64,
+    pub seconds: f64,
 }
 
 /// A client that measured at the same time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct CompanyReport {
+pub struct CompanyReport {
     host: String,
     direction: String,
     apart: bool,
@@ -63,19 +63,19 @@ pub(crate) struct CompanyReport {
 
 /// The truth, measured by other means, in bits per second.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct TruthReport {
+pub struct TruthReport {
     direction: String,
     /// The program whose load measured the truth.
     by: String,
     with_bps: u64,
     without_bps: u64,
     /// Whether the planted fault limits the path.
-    pub(crate) bites: bool,
+    pub bites: bool,
 }
 
 /// The effect of a trial: goodput after over before.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct EffectReport {
+pub struct EffectReport {
     trial: String,
     low: f64,
     mid: f64,
@@ -85,7 +85,7 @@ pub(crate) struct EffectReport {
 
 /// A disturbance that was named.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct DisturbanceReport {
+pub struct DisturbanceReport {
     cause: String,
     side: String,
     direction: String,
@@ -94,7 +94,7 @@ pub(crate) struct DisturbanceReport {
 
 /// A limit that was named.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct LimitReport {
+pub struct LimitReport {
     cause: String,
     side: String,
     direction: String,

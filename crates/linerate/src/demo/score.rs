@@ -11,7 +11,7 @@ use super::Truth;
 /// How a verdict compares with the truth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Outcome {
+pub enum Outcome {
     /// The one expected cause, on the right side.
     Right,
     /// A cause that was stated beforehand to be true as well.

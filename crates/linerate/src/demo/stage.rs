@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use linerate_engine::store::{Loaded, Store};
 use linerate_lab::{
     Company, Fault, Host, Lab, LabError, Output, Path as LabPath, Program, Running, Signal, Spec,
 };
 use linerate_plan::path::Direction;
 use linerate_record::End;
+use linerate_session::store::{Loaded, Store};
 
 /// Why a demonstration could not be shown.
 #[derive(Debug, thiserror::Error)]

@@ -60,7 +60,7 @@ impl Counted {
 
 /// The program whose load measures the truth; the port counts the delivered data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Loader {
+pub enum Loader {
     /// Measure with linerate
     #[value(name = "linerate")]
     Own,
@@ -77,7 +77,7 @@ impl Loader {
     }
 
     /// The word used in JSON and on the command line.
-    pub(crate) const fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Own => "linerate",
             Self::Iperf3 => "iperf3",

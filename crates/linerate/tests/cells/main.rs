@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "clippy does not recognise helpers of tests")]
 
 mod commands;
+mod documents;
 mod growing;
 mod hardware;
 mod kept;
@@ -13,6 +14,8 @@ mod mutation;
 mod operations;
 mod pasted;
 mod replayed;
+#[path = "../../../linerate-show/src/tests/schema/fits.rs"]
+mod schema;
 mod simulated;
 #[path = "../../../linerate-judge/tests/slot/mod.rs"]
 mod slot;

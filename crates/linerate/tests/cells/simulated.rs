@@ -1,12 +1,12 @@
 //! A run on a simulated path that sees other readings than those that were taken: what it tries next
 //! depends on them.
 
-use linerate_engine::link::sim::{Sim, SimPath};
-use linerate_engine::link::{Link, LinkError, Live, StepControl};
-use linerate_engine::run::run;
 use linerate_plan::path::Direction;
 use linerate_plan::{Knobs, Plan, SetPlan, StepPlan};
 use linerate_record::{Host, Record, Set, Step};
+use linerate_session::link::{Link, LinkError, Live, StepControl};
+use linerate_session::run::run;
+use linerate_sim::{Sim, SimPath};
 use linerate_units::Nanos;
 
 use super::hardware::sent_again;
@@ -55,7 +55,7 @@ pub(super) fn record() -> Record {
         trials: true,
     };
     let (record, error) =
-        run(&mut Silent(Sim::new(path, 3)), plan, linerate_engine::run::Label::default(), &mut ());
+        run(&mut Silent(Sim::new(path, 3)), plan, linerate_session::run::Label::default(), &mut ());
     assert!(error.is_none(), "{error:?}");
     record
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use crate::schema::fits;
-use linerate::show::diff::SCHEMA;
+use linerate_show::diff::SCHEMA;
 use serde_json::Value;
 
 fn diff(args: &[&str]) -> Output {

@@ -1,6 +1,6 @@
 //! A document of `linerate host --json`.
 
-use linerate::show::host::SCHEMA;
+use linerate_show::host::SCHEMA;
 use serde_json::Value;
 
 use crate::schema::fits;

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use super::fabric::Tree;
 use super::schema::{refused, validator};
 
-const SCHEMA: &str = include_str!("../../schema/guide.schema.json");
+const SCHEMA: &str = include_str!("../../../linerate-show/schema/guide.schema.json");
 const CARD: &str = "0000:01:00.0";
 const ROOT: &str = "0000:00:01.0";
 const UP: &str = "5: LinkUp";

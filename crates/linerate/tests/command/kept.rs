@@ -6,8 +6,8 @@ use std::process::Output;
 
 use crate::program::{linerate, words};
 use crate::schema::fits;
-use linerate::show::list::SCHEMA;
-use linerate::show::{diff, import};
+use linerate_show::list::SCHEMA;
+use linerate_show::{diff, import};
 use serde_json::Value;
 use tempfile::TempDir;
 

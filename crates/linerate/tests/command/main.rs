@@ -16,6 +16,7 @@ mod markdown;
 mod memory;
 mod program;
 mod replays;
+#[path = "../../../linerate-show/src/tests/schema/fits.rs"]
 mod schema;
 mod shm;
 mod single;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use linerate::show::{bw, lat, sweep};
+use linerate_show::{bw, lat, sweep};
 use linerate_test::turn;
 use rustix::process::Signal;
 use serde_json::Value;

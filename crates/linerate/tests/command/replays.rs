@@ -5,10 +5,10 @@ use std::collections::VecDeque;
 use std::fs;
 use std::time::Duration;
 
-use linerate_engine::fabric::{Arrival, Capturing, MadPort, PortError, drive};
-use linerate_fabric::fake::{At, Fake};
 use linerate_fabric::mad::Get;
 use linerate_fabric::walk::{PARTS, Part, Walk};
+use linerate_host::fabric::{Arrival, Capturing, MadPort, PortError, drive};
+use linerate_sim::fabric::{At, Fake};
 use linerate_units::Nanos;
 
 use crate::program::{run, words};

@@ -1,13 +1,12 @@
 //! Shared memory of two processes, the second of which the program starts by itself.
 
-use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, thread};
 
-use linerate::show::{bw, json, lat};
+use linerate_show::{bw, json, lat};
 use linerate_test::{Turn, ask, turn};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use serde_json::Value;

@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 
 use crate::program::{Started, linerate, stream_lines, words};
 use crate::schema::fits;
-use linerate::show::json;
-use linerate::show::stream::Stream;
-use linerate_engine::event::{Event, Sink};
-use linerate_engine::store::Store;
+use linerate_judge::event::{Event, Sink};
 use linerate_judge::model::derive;
 use linerate_judge::verdict::judge;
 use linerate_plan::Purpose;
 use linerate_record::{Record, Step};
+use linerate_session::store::Store;
+use linerate_show::json;
+use linerate_show::stream::Stream;
 use linerate_test::turn;
 use linerate_units::Nanos;
 use serde_json::Value;

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use linerate::show::fabric;
+use linerate_show::fabric;
 
 use crate::program::{run, words};
 use crate::schema::fits;
@@ -93,7 +93,7 @@ fn what_a_capture_lacks_is_not_refused() {
 fn a_route_is_a_document_too() {
     let (code, text) = printed(&["route", "SRV", "--json", "--root", &walk("trap-served.txt")]);
     let document = serde_json::from_str(&text).unwrap();
-    fits(include_str!("../../schema/fabric-route.schema.json"), &document);
+    fits(include_str!("../../../linerate-show/schema/fabric-route.schema.json"), &document);
     assert_eq!((code, &document["end"]), (Some(0), &"arrives".into()));
     assert_eq!(document["links"][0]["to"]["name"], "SRV port 1");
 }

@@ -1,6 +1,6 @@
 //! `linerate flows` on transfers of other programs, across the lab.
 
-use linerate::show::flows::SCHEMA;
+use linerate_show::flows::SCHEMA;
 use linerate_test::program::{Outcome, outcome_of};
 use linerate_test::{Turn, ask, has, turn};
 use serde_json::Value;

@@ -11,6 +11,6 @@ mod flows;
 mod iperf3;
 mod lab;
 mod latency;
-#[path = "../command/schema.rs"]
+#[path = "../../../linerate-show/src/tests/schema/fits.rs"]
 mod schema;
 mod two_faults;

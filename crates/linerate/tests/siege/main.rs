@@ -19,9 +19,8 @@ use std::thread;
 use std::time::Duration;
 
 use clients::{Besiegers, Door, connect, dial, iperf3, run_once};
-use linerate_engine::link::Link;
-use linerate_engine::link::StepControl;
-use linerate_engine::peer::keys::Key;
+use linerate_session::link::{Link, StepControl};
+use linerate_session::peer::keys::Key;
 use linerate_test::has;
 use linerate_test::program::{self, outcome_of};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

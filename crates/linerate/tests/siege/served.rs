@@ -1,16 +1,14 @@
 //! The server under siege, a process of its own, and what it holds.
 
 use std::collections::HashSet;
-use std::fmt;
-use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fmt, fs, thread};
 
-use linerate_engine::peer::keys::Key;
+use linerate_session::peer::keys::Key;
 use linerate_test::free_ports;
 use rustix::process::{Pid, Signal, kill_process};
 

@@ -1,7 +1,7 @@
 //! An RDMA path by its layers: in one guest, where no wire lies between the ends, and between two.
 
-use linerate::show::layers as show;
 use linerate_lab::vm::{Cable, CableEnd, Spec};
+use linerate_show::layers as show;
 use linerate_test::unwrapped;
 use serde_json::Value;
 

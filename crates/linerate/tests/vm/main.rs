@@ -12,7 +12,7 @@ mod layers;
 mod machine;
 mod path;
 mod rdma;
-#[path = "../command/schema.rs"]
+#[path = "../../../linerate-show/src/tests/schema/fits.rs"]
 mod schema;
 mod verbs;
 

@@ -1,11 +1,11 @@
 //! The verdict of a run between two hosts in the guest. Its kernel has features that this machine's may lack,
 //! and its clock can be set.
 
-use linerate_engine::store::Store;
 use linerate_judge::model::{Model, derive};
 use linerate_judge::verdict::{Disturbance, Limit, Verdict, judge};
 use linerate_plan::path::{Direction, Measure, Place, Stage};
 use linerate_record::{End, Record};
+use linerate_session::store::Store;
 use linerate_test::{ask, turn};
 
 use super::guest::{Guest, PROGRAM};

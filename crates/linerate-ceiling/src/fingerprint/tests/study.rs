@@ -178,7 +178,7 @@ fn true_ceilings_are_found_and_others_are_not_named() {
 }
 
 /// Prints the figures of many sweeps:
-/// `cargo test -p linerate-core --lib fingerprint::study -- --ignored --nocapture`.
+/// `cargo test -p linerate-ceiling --lib fingerprint::study -- --ignored --nocapture`.
 #[test]
 #[ignore = "takes minutes"]
 fn many_sweeps() {

@@ -16,7 +16,7 @@ use super::options::{self, Options};
 use super::session::{kept, records_of};
 use super::{out, reach, run, signal};
 use crate::demo::{Loader, Outcome, Problem, Report, Scored, Shown, Wish, planted, show};
-use crate::show::{Document, Style, Tone, text};
+use linerate_show::{Document, Style, Tone, text};
 
 // `linerate demo`.
 #[derive(Debug, Parser)]

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use super::super::exit::{Exit, Failure};
 use super::super::options::Options;
 use super::super::{out, reach};
-use crate::show::{Document, Tone};
+use linerate_show::{Document, Tone};
 
 pub(super) const ID: &str = "ib-wrong-port";
 pub(super) const WORDS: &str =

@@ -5,7 +5,7 @@ use clap::{Parser, ValueEnum};
 use super::exit::{Exit, Failure};
 use super::options::{self, Format, Options};
 use super::out;
-use crate::show::text;
+use linerate_show::text;
 
 // `linerate explain`.
 #[derive(Debug, Parser)]

@@ -10,16 +10,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::anyhow;
 use clap::{Parser, Subcommand};
-use linerate_engine::fabric::{Ended, MadPort, PortError, Wanted, drive};
 use linerate_fabric::finding::full;
 use linerate_fabric::walk::{PARTS, Part, Walk};
+use linerate_host::fabric::{Ended, MadPort, PortError, Wanted, drive};
 use linerate_units::Nanos;
 
 use super::exit::{Exit, Failure, tell};
 use super::options::{self, Options};
 use super::quantity::{Interval, LookTime};
 use super::{out, reach, signal};
-use crate::show::fabric::{self, Walked};
+use linerate_show::fabric::{self, Walked};
 pub(super) use port::SIMULATOR;
 use port::{Asked, through};
 

@@ -2,9 +2,9 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use linerate_engine::fabric::{Arrival, Ended, MadPort, PortError};
 use linerate_fabric::mad::{Get, transaction};
 use linerate_fabric::walk::PATIENCE;
+use linerate_host::fabric::{Arrival, Ended, MadPort, PortError};
 use linerate_units::Nanos;
 
 use super::super::exit::{Exit, Failure};
@@ -13,7 +13,7 @@ use super::super::out;
 use super::place::addressed;
 use super::port::Asked;
 use super::{failed, found};
-use crate::show::fabric::{Pinged, pinged_json, pinged_page};
+use linerate_show::fabric::{Pinged, pinged_json, pinged_page};
 
 /// Time between two requests.
 const BETWEEN: Nanos = Nanos::from_millis(100);

@@ -99,7 +99,7 @@ fn unknown(network: &Network, text: &str) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use linerate_fabric::fake::Fake;
+    use linerate_sim::fabric::Fake;
 
     use super::*;
 

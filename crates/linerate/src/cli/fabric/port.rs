@@ -5,11 +5,11 @@ use std::path::Path;
 use std::{env, fs};
 
 use anyhow::{Context, anyhow};
-use linerate_engine::fabric::{
+use linerate_fabric::capture::{self, Captured};
+use linerate_host::Live;
+use linerate_host::fabric::{
     Capturing, Ended, Ibsim, MadPort, Name, PortError, Replay, Umad, Wanted,
 };
-use linerate_engine::host::Live;
-use linerate_fabric::capture::{self, Captured};
 
 use super::super::capture::Pending;
 use super::super::exit::Failure;

@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::anyhow;
-use linerate_engine::fabric::{MadPort, drive};
 use linerate_fabric::network::End;
+use linerate_host::fabric::{MadPort, drive};
 use linerate_units::Nanos;
 
 use super::super::exit::{Exit, Failure};
@@ -13,7 +13,7 @@ use super::super::out;
 use super::place::{addressed, place};
 use super::port::Asked;
 use super::{failed, found};
-use crate::show::fabric::{Way, routed, routed_json};
+use linerate_show::fabric::{Way, routed, routed_json};
 
 /// Shows the route to the node that `to` names.
 pub(super) fn run(

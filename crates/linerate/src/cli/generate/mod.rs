@@ -12,7 +12,7 @@ use super::config::DEFAULTS;
 use super::exit::{Exit, Failure};
 use super::options::own;
 use super::{help, out};
-use crate::show::schemas::SCHEMAS;
+use linerate_show::schemas::SCHEMAS;
 
 // `linerate generate`.
 #[derive(Debug, Parser)]

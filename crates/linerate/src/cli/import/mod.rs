@@ -7,7 +7,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::anyhow;
 use clap::Parser;
-use linerate_engine::store::Store;
 use linerate_explain::{Claim, Explained, Material, explain};
 use linerate_facts::Inventory;
 use linerate_import::{merge, read};
@@ -15,6 +14,7 @@ use linerate_plan::path::{Direction, Side};
 use linerate_plan::{Knobs, Plan};
 use linerate_record::reported::{Note, Source};
 use linerate_record::{Blob, End, FORMAT, Import, Imported, Kept, Made, Record, Start};
+use linerate_session::store::Store;
 use linerate_units::Nanos;
 
 use super::exit::{Exit, Failure};
@@ -22,7 +22,7 @@ use super::options::{self, Options};
 use super::run::shown_by;
 use super::{out, report, session};
 use crate::expect::Found;
-use crate::show::{import as view, noted};
+use linerate_show::{import as view, noted};
 
 /// Most files of one import.
 const FILES: usize = 100;

@@ -7,9 +7,7 @@ use clap::{Parser, Subcommand};
 use linerate_lab::Fault;
 
 use super::exit::{Exit, Failure, of_command};
-use super::options::Options;
-#[cfg(feature = "lab-dev")]
-use super::{ib, out, reach, score, signal, vm};
+use super::{ib, out, reach, signal, vm};
 use crate::demo::Stage;
 
 // `linerate lab`.
@@ -41,12 +39,6 @@ enum What {
         #[arg(trailing_var_arg = true, value_name = "COMMAND")]
         command: Vec<String>,
     },
-    /// Run the demo of every cell several times, and count how often its verdict was right
-    ///
-    /// Each outcome is saved with its record as soon as its run ends. No run is repeated, whatever its
-    /// outcome. With the same directory it continues after an interruption.
-    #[cfg(feature = "lab-dev")]
-    Score(score::Args),
     /// Boot a virtual machine with Debian's kernel and this machine's files, for a shell or a command
     ///
     /// The machine has two NUMA nodes, an NVMe disk and two network ports in PCIe slots. Its processors
@@ -99,15 +91,12 @@ const EXAMPLES: &[&str] = &[
     "environment:near,LINERATE_PACING=500Mb/s",
 ];
 
-#[cfg_attr(not(feature = "lab-dev"), expect(unused_variables, reason = "only a score has options"))]
-pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
+pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     match &args.what {
         What::List => list(),
         What::Run { faults, congestion, far, command } => {
             run_in(faults, congestion.clone(), far.as_deref(), command)
         }
-        #[cfg(feature = "lab-dev")]
-        What::Score(args) => score::run(args, options),
         What::Vm { rdma, command } => vm::run(*rdma, command),
         What::Ib(args) => ib::run(args),
     }

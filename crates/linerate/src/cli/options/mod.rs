@@ -219,7 +219,7 @@ pub(crate) struct LoadOptions {
 #[derive(Debug, Clone, Default, PartialEq, Args, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 #[command(next_help_heading = RESULT)]
-pub(crate) struct Report {
+pub(super) struct Report {
     // Flags of `Json`.
     #[arg(skip)]
     pub(crate) json: Option<bool>,

@@ -7,7 +7,7 @@ use super::super::exit::{Exit, Failure};
 use super::super::options::{Format, Options};
 use super::super::out;
 use super::{refused, text_of, told};
-use crate::show::whatif::compare::{self as view, Row};
+use linerate_show::whatif::compare::{self as view, Row};
 
 /// Most paths of one table.
 const MOST: usize = 100;

@@ -19,7 +19,7 @@ use super::options::{self, Options, Records};
 use super::session::records_of;
 use super::{import, out, show};
 use crate::cases::CASES;
-use crate::show::whatif::{self as view, Change, Told};
+use linerate_show::whatif::{self as view, Change, Told};
 
 /// Largest description of a path that is read, in bytes: a device file without an end is not read forever.
 const LONGEST: u64 = 256 << 10;

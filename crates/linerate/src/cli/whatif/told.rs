@@ -5,7 +5,7 @@ use linerate_explain::{Material, explain};
 use linerate_import::read as output;
 
 use super::super::import;
-use crate::show::whatif::Told;
+use linerate_show::whatif::Told;
 
 /// Results of one path.
 pub(super) struct Path {

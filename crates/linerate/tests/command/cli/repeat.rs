@@ -6,8 +6,8 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 use std::{fs, thread};
 
-use linerate::show::repeat;
 use linerate_record::wire::preamble::{HELLO_LEN, Hello, Kind};
+use linerate_show::repeat;
 use linerate_test::turn;
 use rustix::process::Signal;
 use serde_json::Value;

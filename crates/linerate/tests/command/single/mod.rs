@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use crate::program::{Started, ended, linerate, stream_lines, words};
 use crate::schema::fits;
-use linerate::show::bw;
+use linerate_show::bw;
 use linerate_test::program::{Outcome, outcome_of};
 use linerate_test::{Turn, ask, free_ports, turn};
 use rustix::process::Signal;

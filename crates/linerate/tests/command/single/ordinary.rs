@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Instant;
 
-use linerate::show::{bw, lat};
+use linerate_show::{bw, lat};
 use rustix::process::{Pid, kill_process};
 
 use super::*;

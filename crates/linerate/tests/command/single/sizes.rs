@@ -1,6 +1,6 @@
 //! `linerate lat --sweep size` with `linerate serve` on this machine, and messages of two writes.
 
-use linerate::show::{lat, trips};
+use linerate_show::{lat, trips};
 
 use super::*;
 
@@ -87,7 +87,7 @@ fn two_sweeps_of_one_protocol_are_compared_size_by_size() {
     };
     let output = diff("note:a", "note:b");
     let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-    fits(linerate::show::diff::SCHEMA, &told);
+    fits(linerate_show::diff::SCHEMA, &told);
     let rows = told["rows"].as_array().unwrap();
     let has_ratio = |row: &Value| row["figure"] == "median_ns" && row["ratio"].is_f64();
     assert!(rows.iter().any(has_ratio), "{told}");

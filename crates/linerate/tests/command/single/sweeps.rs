@@ -1,6 +1,6 @@
 //! `linerate bw --sweep` with `linerate serve` on this machine.
 
-use linerate::show::sweep;
+use linerate_show::sweep;
 
 use super::*;
 

@@ -1,6 +1,6 @@
 //! `linerate lat` with `linerate serve` on this machine.
 
-use linerate::show::lat;
+use linerate_show::lat;
 
 use super::*;
 

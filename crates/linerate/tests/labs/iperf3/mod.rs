@@ -12,7 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::schema::fits;
-use linerate::show::bw::SCHEMA;
+use linerate_show::bw::SCHEMA;
 use linerate_test::{Turn, ask, free_ports, has, turn};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;

@@ -8,7 +8,7 @@ use linerate_import::{Evidence, FORMATS, Format, Holds, MOST_BYTES};
 use super::file::KEPT;
 use super::tests::named;
 use super::{ENGINE, FILES};
-use crate::show::Style;
+use linerate_show::Style;
 use linerate_test::kept;
 
 const HEAD: &str = "\

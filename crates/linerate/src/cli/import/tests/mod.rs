@@ -9,8 +9,8 @@ use linerate_plan::path::Side;
 use linerate_record::{Blob, Import, Kept};
 
 use super::{Args, material, record};
-use crate::show::import as view;
-use crate::show::{Document, Style};
+use linerate_show::import as view;
+use linerate_show::{Document, Style};
 
 pub(super) fn samples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../linerate-import/tests/samples")

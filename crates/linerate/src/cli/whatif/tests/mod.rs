@@ -8,8 +8,15 @@ use linerate_ceiling::Relation;
 use linerate_record::frame::encode_all;
 
 use super::*;
-use crate::show::Style;
-use crate::show::schema::{fits, refuses};
+use fits::fits;
+use linerate_show::Style;
+use refuses::refuses;
+
+#[path = "../../../../../linerate-show/src/tests/schema/fits.rs"]
+mod fits;
+#[path = "../../../../../linerate-show/src/tests/schema/refuses.rs"]
+mod refuses;
+
 use linerate_test::kept;
 
 fn text_of(name: &str) -> Result<String, Failure> {
@@ -196,7 +203,7 @@ fn every_document_fits_the_published_schema() {
 #[test]
 fn a_record_is_a_case_by_its_name_its_path_and_as_the_last() {
     let folder = tempfile::tempdir().unwrap();
-    let (record, ..) = crate::show::sample::healthy();
+    let (record, ..) = linerate_sim::sample::healthy();
     let path = folder.path().join("2026-11-21T10-31-07-brook.lnr");
     std::fs::write(&path, encode_all(&record).unwrap()).unwrap();
     let records = Records { save: Some(folder.path().into()), ..Records::default() };
@@ -226,7 +233,7 @@ fn a_case_that_is_not_there_is_refused_with_those_that_are() {
 
 #[test]
 fn several_paths_stand_in_one_table() {
-    use crate::show::whatif::compare as table;
+    use linerate_show::whatif::compare as table;
     let rows: Vec<_> = CASES.iter().map(|(name, text)| compare::row(name, text).unwrap()).collect();
     let page = table::page(&rows);
     let text = page.text(Style::PLAIN);
@@ -262,7 +269,7 @@ fn several_paths_stand_in_one_table() {
 
 #[test]
 fn watts_and_what_is_not_known_are_cells() {
-    use crate::show::whatif::compare as table;
+    use linerate_show::whatif::compare as table;
     let bare = "title = 'a, \"b\"'\nprotocol = 'tcp'\nwatts = 18.5\nnear = { port = { pcie = 'none' } }\n\
                 far = { port = { pcie = 'none' } }\n";
     let row = compare::row("x", bare).unwrap();

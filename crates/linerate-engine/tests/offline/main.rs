@@ -1,6 +1,0 @@
-//! What needs nothing of this machine: simulated paths, copied trees of other machines, statistics.
-
-mod host_trees;
-mod sim;
-mod statistics;
-mod verdicts;

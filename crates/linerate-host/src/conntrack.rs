@@ -1,0 +1,74 @@
+//! Source `conntrack`: packets that were dropped because the table of tracked connections was full.
+
+use std::io;
+
+use linerate_facts::Gap;
+use linerate_facts::metric::{self, Metric};
+use linerate_facts::parse::{Malformed, conntrack};
+use linerate_record::Table;
+
+use super::sheets::Sheets;
+use super::source::Source;
+use super::{Machine, read, unreadable};
+
+const PATH: &str = "/proc/net/stat/nf_conntrack";
+const METRICS: &[Metric] = &[metric::CONNTRACK_DROPPED];
+/// The subject of the table.
+const SUBJECT: &str = "nf_conntrack";
+/// Number of rows per reading: the file has a row for each CPU.
+const EVERY: usize = 5;
+
+/// Reads the kernel's count of connections that found no room.
+pub(super) struct Conntrack {
+    /// Number of rows that were begun.
+    rows: usize,
+    sheets: Sheets<()>,
+}
+
+impl Conntrack {
+    pub(crate) fn new() -> Self {
+        Self { rows: 0, sheets: Sheets::new(METRICS, "") }
+    }
+}
+
+impl Source for Conntrack {
+    fn observe(&mut self, machine: &dyn Machine, at: u64, gaps: &mut Vec<Gap>) -> Result<(), Gap> {
+        self.rows += 1;
+        if self.rows % EVERY != 1 {
+            return Ok(());
+        }
+        let decode = |text: &[u8]| conntrack::sum(text, "drop").ok_or(Malformed::Missing("drop"));
+        match read(machine, PATH, decode) {
+            Ok(dropped) => self.sheets.push((), || SUBJECT.to_owned(), at, &[Some(dropped)], gaps),
+            // Nothing tracks connections here.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(unreadable("conntrack", PATH, &error, "")),
+        }
+        Ok(())
+    }
+
+    fn take(&mut self) -> Vec<Table> {
+        self.rows = 0;
+        self.sheets.take()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Fake;
+
+    const PATH: &str = "/proc/net/stat/nf_conntrack";
+
+    #[test]
+    fn drops_are_counted_where_connections_are_tracked() {
+        let text = "entries drop\n00000001 0000000f\n00000001 00000001\n";
+        let (tables, gaps) = Fake::default().file(PATH, &[text]).watch("conntrack", 3);
+        assert_eq!((tables[0].columns[0].values.as_slice(), gaps), (&[16][..], vec![]));
+        let none = rustix::io::Errno::NOENT;
+        let (tables, gaps) = Fake::default().failing(PATH, &[], none).watch("conntrack", 1);
+        assert_eq!((tables.len(), gaps.len()), (0, 0));
+        let refused = rustix::io::Errno::ACCESS;
+        let (tables, gaps) = Fake::default().failing(PATH, &[], refused).watch("conntrack", 1);
+        assert_eq!((tables.len(), gaps.len()), (0, 1));
+    }
+}

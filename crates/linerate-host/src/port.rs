@@ -1,0 +1,96 @@
+//! Source `port`: statistics of the port by which the path leaves.
+//!
+//! They are read by netlink, never from /sys: inside a new network namespace, a /sys that was mounted earlier still
+//! shows the ports of the old namespace.
+
+use linerate_facts::Gap;
+use linerate_facts::metric::{self, Metric};
+use linerate_facts::parse::link::{self, Link};
+use linerate_record::Table;
+
+use super::sheets::Sheets;
+use super::source::Source;
+use super::{Machine, Query, gap, invalid, unreadable};
+
+const METRICS: &[Metric] = &[
+    metric::PORT_RX_BYTES,
+    metric::PORT_TX_BYTES,
+    metric::PORT_RX_PACKETS,
+    metric::PORT_TX_PACKETS,
+    metric::PORT_RX_DROPPED,
+    metric::PORT_TX_DROPPED,
+    metric::PORT_RX_ERRORS,
+    metric::PORT_TX_ERRORS,
+    metric::PORT_RX_MISSED,
+    metric::PORT_RX_FIFO_ERRORS,
+    metric::PORT_RX_CRC_ERRORS,
+    metric::PORT_COLLISIONS,
+    metric::PORT_CARRIER_CHANGES,
+    metric::PORT_UP,
+];
+
+/// Reads one port by its index.
+pub(super) struct PortCounters {
+    port: Result<u32, Gap>,
+    sheets: Sheets<u32>,
+}
+
+impl PortCounters {
+    /// Makes a reader of the port with this index; a gap says why the index is unknown.
+    pub(crate) fn new(port: Result<u32, Gap>) -> Self {
+        Self { port, sheets: Sheets::new(METRICS, "") }
+    }
+}
+
+impl Source for PortCounters {
+    fn observe(&mut self, machine: &dyn Machine, at: u64, gaps: &mut Vec<Gap>) -> Result<(), Gap> {
+        let index = self.port.clone()?;
+        let reply = machine.query(&Query::Link(index));
+        let reply =
+            reply.map_err(|error| unreadable("port", &what(index), &error, "ip -s link"))?;
+        let link = find(&reply, index).map_err(|why| gap("port", &why, "ip -s link"))?;
+        self.sheets.push(index, || link.name.to_string(), at, &row(&link)?, gaps);
+        Ok(())
+    }
+
+    fn take(&mut self) -> Vec<Table> {
+        self.sheets.take()
+    }
+}
+
+fn what(index: u32) -> String {
+    format!("the link with index {index}")
+}
+
+/// Finds the link with `index` in a reply; the error says why there is none.
+pub(super) fn find(reply: &[u8], index: u32) -> Result<Link<'_>, String> {
+    for link in link::parse(reply) {
+        let link =
+            link.map_err(|error| format!("cannot read {}: {}", what(index), invalid(error)))?;
+        if link.index == index {
+            return Ok(link);
+        }
+    }
+    Err(format!("the reply does not hold {}", what(index)))
+}
+
+fn row(link: &Link<'_>) -> Result<[Option<u64>; METRICS.len()], Gap> {
+    let why = "the kernel sent no statistics of the port";
+    let stats = link.stats.ok_or_else(|| gap("port", why, "ip -s link"))?;
+    Ok([
+        Some(stats.rx_bytes),
+        Some(stats.tx_bytes),
+        Some(stats.rx_packets),
+        Some(stats.tx_packets),
+        Some(stats.rx_dropped),
+        Some(stats.tx_dropped),
+        Some(stats.rx_errors),
+        Some(stats.tx_errors),
+        Some(stats.rx_missed),
+        Some(stats.rx_fifo_errors),
+        Some(stats.rx_crc_errors),
+        Some(stats.collisions),
+        link.carrier_changes.map(u64::from),
+        Some(u64::from(link.up)),
+    ])
+}

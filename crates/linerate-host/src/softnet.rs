@@ -1,0 +1,57 @@
+//! Source `softnet`: packets that each CPU of the machine received.
+
+use linerate_facts::Gap;
+use linerate_facts::metric::{self, Metric};
+use linerate_facts::parse::softnet::Softnet as Row;
+use linerate_facts::parse::{softnet, sysctl};
+use linerate_record::Table;
+
+use super::sheets::Sheets;
+use super::source::Source;
+use super::{Machine, gap, read, unreadable};
+
+const PATH: &str = "/proc/net/softnet_stat";
+const ONLINE: &str = "/sys/devices/system/cpu/online";
+const METRICS: &[Metric] =
+    &[metric::SOFTNET_PROCESSED, metric::SOFTNET_DROPPED, metric::SOFTNET_SQUEEZED];
+
+/// Reads `/proc/net/softnet_stat`.
+pub(super) struct Softnet {
+    sheets: Sheets<u32>,
+}
+
+impl Softnet {
+    pub(crate) fn new() -> Self {
+        Self { sheets: Sheets::new(METRICS, "") }
+    }
+}
+
+impl Source for Softnet {
+    fn observe(&mut self, machine: &dyn Machine, at: u64, gaps: &mut Vec<Gap>) -> Result<(), Gap> {
+        let rows = read(machine, PATH, |text| softnet::parse(text).collect::<Result<Vec<_>, _>>())
+            .map_err(|error| unreadable("softnet", PATH, &error, "mount -t proc proc /proc"))?;
+        for (cpu, row) in numbers(machine, &rows)?.into_iter().zip(&rows) {
+            let values = [row.processed, row.dropped, row.squeezed].map(Some);
+            self.sheets.push(cpu, || cpu.to_string(), at, &values, gaps);
+        }
+        self.sheets.sweep(gaps);
+        Ok(())
+    }
+
+    fn take(&mut self) -> Vec<Table> {
+        self.sheets.take()
+    }
+}
+
+/// Returns the CPU of each row. If the kernel does not name it, the rows are the online CPUs.
+fn numbers(machine: &dyn Machine, rows: &[Row]) -> Result<Vec<u32>, Gap> {
+    if let Some(named) = rows.iter().map(|row| row.cpu).collect() {
+        return Ok(named);
+    }
+    let online = read(machine, ONLINE, sysctl::list)
+        .map_err(|error| unreadable("softnet", ONLINE, &error, "mount -t sysfs sysfs /sys"))?;
+    if online.len() != rows.len() {
+        return Err(gap("softnet", "its rows do not match the CPUs that are online", ""));
+    }
+    Ok(online)
+}

@@ -1,0 +1,180 @@
+//! All sources of one end, read together.
+
+use std::sync::Arc;
+
+use linerate_facts::Gap;
+use linerate_record::Table;
+
+use super::arrivals::Arrivals;
+use super::cgroup::Cgroup;
+use super::clock::Clock;
+use super::conntrack::Conntrack;
+use super::counters::Counters;
+use super::cpu::Cpu;
+use super::fragments::Fragments;
+use super::memory::Memory;
+use super::netstat::Netstat;
+use super::port::PortCounters;
+use super::psi::Psi;
+use super::qdisc::Qdisc;
+use super::rdma::RdmaPort;
+use super::route::{no_route, route_toward};
+use super::socket_memory::SocketMemory;
+use super::softnet::Softnet;
+use super::source::Source;
+use super::thread::Thread;
+use super::{Machine, Toward};
+
+/// The sources that are sampled while a load runs.
+pub struct Sources {
+    machine: Arc<dyn Machine>,
+    host: Vec<Slot>,
+    threads: Vec<Slot>,
+    /// Tables of threads that are no longer watched.
+    kept: Vec<Table>,
+    gaps: Vec<Gap>,
+}
+
+struct Slot {
+    source: Box<dyn Source>,
+    ended: bool,
+}
+
+impl Slot {
+    fn new(source: impl Source + 'static) -> Self {
+        Self { source: Box::new(source), ended: false }
+    }
+}
+
+impl Sources {
+    /// Makes the sources of a host. Among its ports, only the port of the route to `toward` is sampled.
+    pub fn new(machine: Arc<dyn Machine>, toward: impl Into<Toward>) -> Self {
+        let toward = toward.into();
+        let port = |what| {
+            let route = route_toward(&*machine, toward);
+            route.map(|route| route.port).map_err(|error| no_route(what, toward, &error))
+        };
+        let (port, qdisc) = (port("port"), port("qdisc"));
+        let mut sources = Self::alone(machine);
+        sources.host.splice(
+            1..1,
+            [
+                Slot::new(Softnet::new()),
+                Slot::new(PortCounters::new(port)),
+                Slot::new(Qdisc::new(qdisc)),
+                Slot::new(Netstat::new()),
+                Slot::new(SocketMemory::new()),
+                Slot::new(Conntrack::new()),
+            ],
+        );
+        sources
+    }
+
+    /// Makes the sources of a host without a far end: no packet is sent.
+    pub fn alone(machine: Arc<dyn Machine>) -> Self {
+        Self {
+            host: vec![
+                Slot::new(Cpu::new()),
+                Slot::new(Cgroup::new()),
+                Slot::new(Psi::new()),
+                Slot::new(Memory::new()),
+            ],
+            ..Self::none(machine)
+        }
+    }
+
+    /// Makes the sources of threads and clocks only.
+    pub fn none(machine: Arc<dyn Machine>) -> Self {
+        Self { machine, host: Vec::new(), threads: Vec::new(), kept: Vec::new(), gaps: Vec::new() }
+    }
+
+    /// Returns the machine that is read.
+    pub fn machine(&self) -> &dyn Machine {
+        &*self.machine
+    }
+
+    /// Watches a thread of this process by its kernel id, under `subject`.
+    pub fn watch_thread(&mut self, subject: &str, tid: i32) {
+        self.threads.push(Slot::new(Thread::new(subject, tid)));
+    }
+
+    /// Watches the first thread of another process, under `subject`.
+    pub fn watch_process(&mut self, subject: &str, process: u32) {
+        self.threads.push(Slot::new(Thread::of_process(subject, process)));
+    }
+
+    /// Samples the clocks of these CPUs, after all other sources.
+    pub fn watch_clocks(&mut self, cpus: Vec<u32>) {
+        self.host.push(Slot::new(Clock::new(cpus)));
+    }
+
+    /// Watches the queueing disciplines of ports below the port of the route.
+    pub fn watch_below(&mut self, ports: impl IntoIterator<Item = u32>) {
+        for port in ports {
+            self.host.push(Slot::new(Qdisc::new(Ok(port))));
+        }
+    }
+
+    /// Watches the counters of these ports' drivers, by index and name.
+    pub fn watch_drivers(&mut self, ports: impl IntoIterator<Item = (u32, String)>) {
+        for (port, name) in ports {
+            self.host.push(Slot::new(Counters::new(port, name)));
+        }
+    }
+
+    /// Watches by which of these ports payload arrives.
+    pub fn watch_arrivals(&mut self, ports: Vec<u32>) {
+        if !ports.is_empty() {
+            self.host.push(Slot::new(Arrivals::new(ports)));
+        }
+    }
+
+    /// Watches these RDMA ports, by the name of the device and the number of the port.
+    pub fn watch_rdma(&mut self, ports: impl IntoIterator<Item = (String, u32)>) {
+        for (device, port) in ports {
+            self.host.push(Slot::new(RdmaPort::new(&device, port)));
+        }
+    }
+
+    /// Watches how many packets the host fragments, as it must if a tunnel's packets do not fit.
+    pub fn watch_fragments(&mut self) {
+        self.host.push(Slot::new(Fragments::new()));
+    }
+
+    /// Stops watching threads; the readings so far remain available.
+    pub fn forget_threads(&mut self) {
+        for mut slot in self.threads.drain(..) {
+            self.kept.append(&mut slot.source.take());
+        }
+    }
+
+    /// Appends one row to each table. `at_ns` is the time of the row.
+    pub fn observe(&mut self, at_ns: u64) {
+        let mut gaps = Vec::new();
+        for slot in self.threads.iter_mut().chain(&mut self.host) {
+            if slot.ended {
+                continue;
+            }
+            if let Err(gap) = slot.source.observe(&*self.machine, at_ns, &mut gaps) {
+                slot.ended = true;
+                gaps.push(gap);
+            }
+        }
+        for gap in gaps {
+            // A gap that several subjects share is reported once.
+            if !self.gaps.contains(&gap) {
+                self.gaps.push(gap);
+            }
+        }
+    }
+
+    /// Takes the tables and gaps since the last call. Sources that could not be read are tried again afterwards.
+    pub fn take(&mut self) -> (Vec<Table>, Vec<Gap>) {
+        let mut tables = std::mem::take(&mut self.kept);
+        for slot in self.threads.iter_mut().chain(&mut self.host) {
+            slot.ended = false;
+            tables.append(&mut slot.source.take());
+        }
+        (tables, std::mem::take(&mut self.gaps))
+    }
+}

@@ -1,0 +1,159 @@
+//! The meeting point of a stream's connections: a listener of the far end, whose port it sends over the
+//! stream's data connection.
+//!
+//! One connection is made before the first step. It shows whether connections arrive, and from which address: a
+//! firewall may let only the port of `serve` through, and a proxy may send them from elsewhere.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use linerate_sys::socket;
+use rustix::net::{SocketAddrAny, getpeername, getsockname, sockopt};
+
+use crate::LoadError;
+use crate::transport::at_port;
+use crate::transport::line::{BLOCK, Line, is_pause};
+
+/// Time for the other end to report its port, and again for the first connection.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Error text for a cancelled set.
+const GIVEN_UP: &str = "it was given up before the first connection was made";
+/// Silence after which the data connection is probed: shorter than the timeouts of firewalls and address
+/// translators on the path.
+const KEPT_ALIVE: Duration = Duration::from_secs(30);
+/// Answer to the first connection.
+const HERE: [u8; 1] = [1];
+
+/// Callback that returns whether the set was cancelled. It is called each time that a call ended without a result.
+pub(super) type Asked<'a> = &'a dyn Fn() -> bool;
+
+/// A listener for the other end of one data connection.
+#[derive(Debug)]
+pub(super) struct Door {
+    listener: TcpListener,
+    /// Address from which this stream's connections come; connections from other addresses are closed.
+    from: IpAddr,
+}
+
+impl Door {
+    /// Accepts a connection of this stream, if one arrives within the block time.
+    pub(super) fn accept(&self) -> io::Result<Option<TcpStream>> {
+        match self.listener.accept() {
+            Ok((stream, from)) => Ok((from.ip().to_canonical() == self.from).then_some(stream)),
+            Err(e) if is_pause(&e) || is_of_the_caller(&e) => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Accepts the first connection, unless the set is cancelled before.
+    fn greet(&self, given_up: Asked<'_>) -> io::Result<()> {
+        let until = Instant::now() + PATIENCE;
+        while Instant::now() < until {
+            if let Some(mut stream) = self.accept()? {
+                return stream.write_all(&HERE);
+            }
+            if given_up() {
+                return Err(ErrorKind::Interrupted.into());
+            }
+        }
+        Err(ErrorKind::TimedOut.into())
+    }
+}
+
+/// Returns whether an error concerns one failed connection, not the listener.
+//= https://man7.org/linux/man-pages/man2/accept.2.html, error handling
+fn is_of_the_caller(error: &io::Error) -> bool {
+    error.kind() == ErrorKind::ConnectionAborted
+        || error.kind() == ErrorKind::NetworkDown
+        || crate::transport::icmp::is_of_the_path(error)
+}
+
+/// Listens at the address of `line`, and sends the port to the other end.
+pub(super) fn open(line: &Line, given_up: Asked<'_>) -> Result<Door, LoadError> {
+    let failed = |call| move |e: io::Error| line.failed(call, e);
+    keep_alive(line)?;
+    let own = address(Some(getsockname(line.fd()))).map_err(failed("getsockname"))?;
+    let other = address(getpeername(line.fd()).transpose()).map_err(failed("getpeername"))?;
+    let listener = TcpListener::bind(at_port(own, 0)).map_err(failed("listen"))?;
+    socket::set_timeouts(listener.as_fd(), BLOCK).map_err(failed("setsockopt"))?;
+    let port = listener.local_addr().map_err(failed("getsockname"))?.port();
+    let told = port.to_be_bytes();
+    let (mut at, until) = (0, Instant::now() + PATIENCE);
+    while at < told.len() {
+        at += line.send(&told[at..], false)?;
+        in_time(line, until, given_up)?;
+    }
+    let from = other.ip().to_canonical();
+    let door = Door { listener, from };
+    door.greet(given_up).map_err(|e| match e.kind() {
+        ErrorKind::TimedOut => line.garbled(&format!("no connection arrived from {from}")),
+        ErrorKind::Interrupted => line.garbled(GIVEN_UP),
+        _ => line.failed("accept", e),
+    })?;
+    Ok(door)
+}
+
+/// Returns the address at which the other end of `line` listens, once a connection has reached it.
+pub(super) fn find(line: &Line, given_up: Asked<'_>) -> Result<SocketAddr, LoadError> {
+    keep_alive(line)?;
+    let mut told = [0; 2];
+    let (mut at, until) = (0, Instant::now() + PATIENCE);
+    while at < told.len() {
+        at += line.receive(&mut told[at..], true)?;
+        in_time(line, until, given_up)?;
+    }
+    let other = address(getpeername(line.fd()).transpose());
+    let other = other.map_err(|e| line.failed("getpeername", e))?;
+    let to = at_port(other, u16::from_be_bytes(told));
+    match visit(&to) {
+        Ok(()) => Ok(to),
+        Err(e) if is_lost(&e) => Err(LoadError::NoConnections { address: to }),
+        Err(e) => Err(line.failed("connect", e)),
+    }
+}
+
+/// Makes the first connection.
+fn visit(to: &SocketAddr) -> io::Result<()> {
+    let mut stream = TcpStream::connect_timeout(to, PATIENCE)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.read_exact(&mut [0; HERE.len()])
+}
+
+/// Returns whether an error concerns only one connection, because of the path or the other end; the next one may
+/// succeed.
+pub(super) fn is_lost(error: &io::Error) -> bool {
+    let of_a_connection = matches!(
+        error.kind(),
+        ErrorKind::UnexpectedEof
+            | ErrorKind::ConnectionReset
+            | ErrorKind::ConnectionAborted
+            | ErrorKind::BrokenPipe
+            | ErrorKind::TimedOut
+            | ErrorKind::WouldBlock
+            | ErrorKind::NetworkDown
+    );
+    of_a_connection || crate::transport::icmp::is_of_the_path(error)
+}
+
+/// Enables keep-alive probes, because nothing is sent over the data connection during a step.
+fn keep_alive(line: &Line) -> Result<(), LoadError> {
+    let kept = sockopt::set_socket_keepalive(line.fd(), true)
+        .and_then(|()| sockopt::set_tcp_keepidle(line.fd(), KEPT_ALIVE))
+        .and_then(|()| sockopt::set_tcp_keepintvl(line.fd(), KEPT_ALIVE));
+    kept.map_err(|e| line.failed("setsockopt", e.into()))
+}
+
+fn in_time(line: &Line, until: Instant, given_up: Asked<'_>) -> Result<(), LoadError> {
+    if given_up() {
+        return Err(line.garbled(GIVEN_UP));
+    }
+    let late = || line.garbled("the other end did not report where it listens");
+    (Instant::now() < until).then_some(()).ok_or_else(late)
+}
+
+fn address(told: Option<rustix::io::Result<SocketAddrAny>>) -> io::Result<SocketAddr> {
+    let told = told.ok_or(ErrorKind::NotConnected)??;
+    Ok(SocketAddr::try_from(told)?)
+}

@@ -1,0 +1,47 @@
+//! A flag that ends the preparation of arrays when a step is aborted.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use linerate_facts::Gap;
+use linerate_record::Table;
+
+use crate::{LoadError, Probe};
+use linerate_host::Machine;
+
+/// Flag that says whether the step of a thread was aborted. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Halt(Arc<AtomicBool>);
+
+impl Halt {
+    /// Returns whether the step was not aborted.
+    pub(super) fn goes_on(&self) -> bool {
+        !self.0.load(Relaxed)
+    }
+
+    /// Returns an error if the step was aborted.
+    pub(super) fn check(&self) -> Result<(), LoadError> {
+        if self.goes_on() {
+            return Ok(());
+        }
+        let what = "the step was aborted before its memory was ready".to_owned();
+        Err(LoadError::Protocol { what })
+    }
+
+    /// Returns a probe with which another thread can abort. Memory has no counters to read.
+    pub(super) fn probes(&self) -> Vec<Box<dyn Probe>> {
+        vec![Box::new(self.clone())]
+    }
+}
+
+impl Probe for Halt {
+    fn observe(&mut self, _: &dyn Machine, _: &dyn Fn() -> u64) {}
+
+    fn take(&mut self, _: &mut Vec<Gap>) -> Vec<Table> {
+        Vec::new()
+    }
+
+    fn abort(&self) {
+        self.0.store(true, Relaxed);
+    }
+}

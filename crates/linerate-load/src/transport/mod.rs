@@ -1,0 +1,294 @@
+//! Transports move bytes. Each transport is one file or folder here and one row of the table `TRANSPORTS`.
+
+mod abort;
+mod connect;
+pub(crate) mod icmp;
+pub(crate) mod line;
+pub mod memory;
+mod null;
+pub mod program;
+mod rdma;
+mod shm;
+pub mod tcp;
+pub mod udp;
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{BorrowedFd, OwnedFd};
+
+use linerate_facts::{Gap, HostFacts};
+use linerate_plan::path::Side;
+use linerate_plan::transport::{DSCP, FarEnd, PatternKind, TransportInfo};
+use linerate_plan::{Handover, Knobs, Pattern, Receive, SetPlan};
+use linerate_record::SetEnd;
+use linerate_sys::socket;
+use linerate_units::Bytes;
+
+use super::application::WORK_MAX_PS;
+use super::{LoadError, Worker};
+use linerate_facts::Level;
+
+/// All transports.
+pub static TRANSPORTS: &[&dyn Transport] = &[
+    &tcp::Tcp,
+    &udp::Udp,
+    &connect::Connect,
+    &shm::Shm,
+    &rdma::Rdma,
+    &program::Program,
+    &memory::Memory,
+    &null::Null,
+];
+
+/// Returns the transport with this name.
+pub fn transport(name: &str) -> Option<&'static dyn Transport> {
+    TRANSPORTS.iter().find(|t| t.info().name == name).copied()
+}
+
+/// Whether a transport has no far end: its bytes stay on this host.
+pub fn is_alone(name: &str) -> bool {
+    transport(name).is_some_and(|t| t.info().far_end == FarEnd::Absent)
+}
+
+/// A note for the user before a run.
+#[derive(Debug, Clone)]
+pub struct Notice {
+    /// The severity of the note.
+    pub level: Level,
+    /// The problem, its reason, and the command that helps.
+    pub gap: Gap,
+}
+
+impl Notice {
+    /// Makes notices of resources that a host denies, in full or in part. The run continues without them.
+    pub(crate) fn hints(gaps: Vec<Gap>) -> Vec<Self> {
+        let hint = |gap| Self { level: Level::Hint, gap };
+        gaps.into_iter().map(hint).collect()
+    }
+}
+
+/// Callback for the socket of each stream, with the stream's number.
+pub type ConfigureEach<'a> = &'a mut dyn FnMut(u32, &OwnedFd) -> Result<(), LoadError>;
+
+/// Source of a session's data connections. The near end dials them, the far end waits for them; both prove that they
+/// belong to the session.
+pub trait Lines: Send {
+    /// Makes the connections for the `streams` streams of `set`, in their order. `configure` is applied to each
+    /// socket before it is connected on the near end, and after it was accepted on the far end.
+    fn lines(
+        &mut self,
+        set: u32,
+        streams: u32,
+        configure: ConfigureEach<'_>,
+    ) -> Result<Vec<OwnedFd>, LoadError>;
+    /// Returns a socket for datagrams of `stream` of `set`, connected to the other end's socket, which has proved
+    /// itself and can be reached. `configure` is applied to the socket before anything arrives at it.
+    fn datagrams(
+        &mut self,
+        set: u32,
+        stream: u32,
+        configure: &mut dyn FnMut(&OwnedFd) -> Result<(), LoadError>,
+    ) -> Result<Datagrams, LoadError>;
+    /// Returns whether the set was cancelled. A transport that waits for the other end by itself checks this.
+    fn given_up(&self) -> bool {
+        false
+    }
+}
+
+/// Returns the address with another port. An IPv4-mapped IPv6 address becomes IPv4.
+pub fn at_port(address: SocketAddr, port: u16) -> SocketAddr {
+    match address {
+        SocketAddr::V6(v6) if v6.ip().to_ipv4_mapped().is_none() => {
+            let mut same = v6;
+            same.set_port(port);
+            same.into()
+        }
+        other => SocketAddr::new(other.ip().to_canonical(), port),
+    }
+}
+
+/// A blocking socket for datagrams, connected to the other end's socket.
+#[derive(Debug)]
+pub struct Datagrams {
+    /// Socket of this end.
+    pub fd: OwnedFd,
+    /// Tag of the datagrams that this end sends; only both ends know it.
+    pub own: u64,
+    /// Tag of the datagrams that the other end sends.
+    pub other: u64,
+}
+
+/// A source without connections, for transports without a far end.
+#[derive(Debug, Clone, Copy)]
+pub struct NoLines;
+
+impl Lines for NoLines {
+    fn lines(
+        &mut self,
+        set: u32,
+        streams: u32,
+        _: ConfigureEach<'_>,
+    ) -> Result<Vec<OwnedFd>, LoadError> {
+        (0..streams).map(|stream| Err(no_far_end(set, stream))).collect()
+    }
+
+    fn datagrams(
+        &mut self,
+        set: u32,
+        stream: u32,
+        _: &mut dyn FnMut(&OwnedFd) -> Result<(), LoadError>,
+    ) -> Result<Datagrams, LoadError> {
+        Err(no_far_end(set, stream))
+    }
+}
+
+fn no_far_end(set: u32, stream: u32) -> LoadError {
+    let what = format!("stream {stream} of set {set} has no far end to connect to");
+    LoadError::Unsupported { what }
+}
+
+/// An offer of one end to the other: addresses, keys, queue numbers. Only its transport can read it.
+pub type Offer = Vec<u8>;
+
+/// Refuses plans that a transport cannot carry out, and plans that would cost an end more memory or time than a
+/// measurement needs. Plans come from the other end. The error says why, as a lowercase fragment.
+pub fn possible(transport: &dyn Transport, plan: &SetPlan) -> Result<(), String> {
+    let (info, knobs) = (transport.info(), &plan.knobs);
+    let kind = plan.pattern.kind();
+    if !info.has(kind) {
+        return Err(lacks(kind).to_owned());
+    }
+    knobs.options.check(info.options, kind)?;
+    let work = knobs.extra_work;
+    if work.sender_ps_per_byte.max(work.receiver_ps_per_byte) > WORK_MAX_PS {
+        return Err(format!("extra work over {WORK_MAX_PS} ps per byte"));
+    }
+    if let Pattern::PingPong { interval, .. } = plan.pattern
+        && knobs.open_loop
+        && interval.0 == 0
+    {
+        return Err("an open loop needs a time from one message to the next".to_owned());
+    }
+    transport.bounds(plan)
+}
+
+/// Says what a transport lacks that does not support a pattern.
+const fn lacks(kind: PatternKind) -> &'static str {
+    match kind {
+        PatternKind::Stream => "it carries no stream of payload",
+        PatternKind::RoundTrips => "it times no round trips",
+        PatternKind::Operations => "it has no reads, writes and copies",
+    }
+}
+
+/// Refuses a number of streams outside 1 to `most`.
+fn streams(plan: &SetPlan, most: u32) -> Result<(), String> {
+    let streams = plan.knobs.streams;
+    if (1..=most).contains(&streams) {
+        return Ok(());
+    }
+    Err(format!("{streams} streams: 1 to {most} are possible"))
+}
+
+/// Refuses options that only sockets have, for a transport that is called `who`.
+fn without_sockets(knobs: &Knobs, who: &str) -> Result<(), String> {
+    without(
+        who,
+        &[
+            (knobs.congestion.is_some(), "congestion control"),
+            (knobs.mss.is_some(), "maximum segment size"),
+            (knobs.send_buffer.is_some(), "send buffer"),
+            (knobs.recv_buffer.is_some(), "receive buffer"),
+            (knobs.window_clamp.is_some(), "window"),
+            (knobs.pacing.is_some(), "pace"),
+            (knobs.two_writes, "message of two writes"),
+            (knobs.receive == Receive::Discard, "way to drop payload unread"),
+            (knobs.copy != Handover::Copy, "way but a copy"),
+        ],
+    )
+}
+
+/// Refuses the first requested option that `who` does not have.
+fn without(who: &str, options: &[(bool, &str)]) -> Result<(), String> {
+    match options.iter().find(|(asked, _)| *asked) {
+        Some((_, what)) => Err(format!("{who} has no {what}")),
+        None => Ok(()),
+    }
+}
+
+/// Marks the packets of a socket as `knobs` ask; `None` if they do not.
+pub(crate) fn marked(fd: BorrowedFd<'_>, knobs: &Knobs) -> Option<io::Result<()>> {
+    let dscp = knobs.options.number(DSCP.key)?;
+    Some(socket::set_dscp(fd, dscp.min(63) as u8))
+}
+
+/// Makes a gap for an option that an end of a set lacks, or has less of than requested.
+fn refused(what: &str, why: &str) -> Gap {
+    Gap { what: format!("set.{what}"), why: why.to_owned(), hint: String::new() }
+}
+
+/// A way to move bytes.
+pub trait Transport: Sync {
+    /// Returns the row of the transport in the core's table.
+    fn info(&self) -> &'static TransportInfo;
+    /// Returns what the user should know before `plan` runs, if this end of it is on a host with these facts.
+    fn check(&self, side: Side, facts: &HostFacts, plan: &SetPlan) -> Vec<Notice>;
+    /// Checks the limits that only this transport has, as a part of [`possible`].
+    fn bounds(&self, plan: &SetPlan) -> Result<(), String>;
+    /// Returns the size of the buffers that each thread of one end of a set allocates, if it does not follow from the
+    /// sizes of operations: a server counts them before it prepares the set.
+    fn room(&self, _: Side, _: &SetPlan) -> Option<Bytes> {
+        None
+    }
+    /// Returns the number of descriptors for each stream, if payload is copied: a server counts them as well.
+    fn descriptors(&self) -> u32 {
+        1
+    }
+    /// Prepares one end of a set that is [`possible`].
+    fn prepare(&self, side: Side, plan: &SetPlan) -> Result<Box<dyn Prepared>, LoadError>;
+}
+
+/// One end of a set before it is connected. Dropping it releases everything that was made for it.
+pub trait Prepared: Send {
+    /// Returns its offer to the other end; empty if the transport needs only connections.
+    fn offer(&self) -> Offer;
+    /// Connects this end to the other end's offer.
+    fn connect(
+        self: Box<Self>,
+        offer: &Offer,
+        lines: &mut dyn Lines,
+    ) -> Result<Connected, LoadError>;
+}
+
+/// One end of a set that is ready for steps.
+pub struct Connected {
+    /// Workers of the set, one for each thread.
+    pub workers: Vec<Box<dyn Worker>>,
+    /// Settings in force, which may be less than the plan requested.
+    pub end: SetEnd,
+}
+
+/// Function that connects an end that needs no preparation.
+type Connect = fn(Side, &SetPlan, &mut dyn Lines) -> Result<Connected, LoadError>;
+
+/// An end that needs no preparation before it is connected.
+struct Unmade {
+    side: Side,
+    plan: SetPlan,
+    connect: Connect,
+}
+
+/// Makes an end that needs only connections, which `connect` makes.
+fn unmade(side: Side, plan: &SetPlan, connect: Connect) -> Box<dyn Prepared> {
+    Box::new(Unmade { side, plan: plan.clone(), connect })
+}
+
+impl Prepared for Unmade {
+    fn offer(&self) -> Offer {
+        Offer::new()
+    }
+
+    fn connect(self: Box<Self>, _: &Offer, lines: &mut dyn Lines) -> Result<Connected, LoadError> {
+        (self.connect)(self.side, &self.plan, lines)
+    }
+}

@@ -1,0 +1,356 @@
+//! An ordinary program: a process at each end that uses sockets and `poll`, and nothing of linerate's engine.
+//!
+//! It shows what an unchanged program gets. Started with librdmacm's preload library, its connection runs over RDMA,
+//! while it knows of sockets alone. Each stream has a data connection of the session, on which the far end says where
+//! its program listens, and by which token connections of the near end's program prove themselves. The programs time
+//! and count by themselves and report over pipes (docs/decisions/0056-layers.md).
+
+mod body;
+mod handle;
+mod orders;
+mod report;
+mod worker;
+
+use std::ffi::OsString;
+use std::io;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use linerate_facts::HostFacts;
+use linerate_plan::path::Side;
+use linerate_plan::transport::{self, PRELOAD, TransportInfo};
+use linerate_plan::{Pattern, SetPlan};
+use linerate_record::SetEnd;
+use linerate_units::Bytes;
+use rustix::net::{SocketAddrAny, getpeername, getsockname};
+
+use self::body::Quit;
+use self::handle::Handle;
+use self::orders::{Meet, Orders, Token, Work};
+use self::report::Report;
+use self::worker::Reporter;
+use super::line::Line;
+use super::{
+    Connected, Lines, Notice, Prepared, Transport, at_port, streams, unmade, without,
+    without_sockets,
+};
+use crate::{LoadError, Worker};
+
+/// The first argument by which this program is started as the ordinary program.
+pub(super) const VERB: &str = "socket-program";
+/// Where distributions put the library; the first that exists is used.
+//= librdmacm1 44.0-2 (Debian), librdmacm (Fedora), rdma-core (Arch)
+const LIBRARIES: [&str; 3] =
+    [MULTIARCH, "/usr/lib64/rsocket/librspreload.so", "/usr/lib/rsocket/librspreload.so"];
+#[cfg(target_arch = "aarch64")]
+const MULTIARCH: &str = "/usr/lib/aarch64-linux-gnu/rsocket/librspreload.so";
+#[cfg(not(target_arch = "aarch64"))]
+const MULTIARCH: &str = "/usr/lib/x86_64-linux-gnu/rsocket/librspreload.so";
+/// What a host needs for the library.
+const INSTALL: &str = "install the library at both ends (Debian, Ubuntu: librdmacm1; Fedora: librdmacm; Arch: rdma-core)";
+/// What a connection needs to run over RDMA.
+const ROUTE: &str = "load rdma_ucm at both ends (sudo modprobe rdma_ucm), let both users open /dev/infiniband/rdma_cm, and use \
+                     an address of an RDMA port";
+/// Most streams of one set: each is a process.
+const STREAMS_MAX: u32 = 8;
+/// Payload of a write if the plan leaves it open.
+const SIZE: u64 = 64 << 10;
+/// Largest message or write in bytes.
+const SIZE_MAX: u64 = 16 << 20;
+/// Memory of a process besides its buffer.
+const PROCESS: u64 = 16 << 20;
+/// Time for programs to connect.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// Bytes by which the far end says where its program listens: the port, zero if there is none, and the token.
+const WHERE_BYTES: usize = 18;
+
+/// Transport of an ordinary program.
+pub(super) struct Program;
+
+impl Transport for Program {
+    fn info(&self) -> &'static TransportInfo {
+        &transport::PROGRAM
+    }
+
+    fn check(&self, _: Side, _: &HostFacts, _: &SetPlan) -> Vec<Notice> {
+        Vec::new()
+    }
+
+    fn bounds(&self, plan: &SetPlan) -> Result<(), String> {
+        bounds(plan)
+    }
+
+    fn room(&self, _: Side, plan: &SetPlan) -> Option<Bytes> {
+        Some(Bytes(size(plan).saturating_add(PROCESS)))
+    }
+
+    fn descriptors(&self) -> u32 {
+        // The descriptors are the data connection and two pipes.
+        3
+    }
+
+    fn prepare(&self, side: Side, plan: &SetPlan) -> Result<Box<dyn Prepared>, LoadError> {
+        Ok(unmade(side, plan, connect))
+    }
+}
+
+/// Returns the size of a message or a write.
+fn size(plan: &SetPlan) -> u64 {
+    match plan.pattern {
+        Pattern::PingPong { size, .. } => size.0,
+        _ if plan.knobs.write_size.0 > 0 => plan.knobs.write_size.0,
+        _ => SIZE,
+    }
+}
+
+/// Refuses plans that an ordinary program cannot carry out, and plans that cost an end more than a measurement needs.
+fn bounds(plan: &SetPlan) -> Result<(), String> {
+    let knobs = &plan.knobs;
+    streams(plan, STREAMS_MAX)?;
+    without_sockets(knobs, "an ordinary program")?;
+    let paced = matches!(plan.pattern, Pattern::PingPong { interval, .. } if interval.0 > 0);
+    without(
+        "an ordinary program",
+        &[
+            (paced || knobs.open_loop, "rate of messages"),
+            (knobs.busy_poll, "busy poll"),
+            (knobs.nagle, "Nagle's algorithm"),
+        ],
+    )?;
+    let size = Bytes(size(plan));
+    if !(1..=SIZE_MAX).contains(&size.0) {
+        return Err(format!("a message of {size}: allowed are 1 B to 16 MiB"));
+    }
+    Ok(())
+}
+
+/// Runs this program as the ordinary program if its arguments say so: then it returns how that ended.
+pub fn started_as(mut arguments: impl Iterator<Item = OsString>) -> Option<io::Result<()>> {
+    (arguments.nth(1)? == VERB && arguments.next().is_none()).then(|| {
+        // The program must not outlive its orders, and may be in any call.
+        let gone = || {
+            let _ = rustix::process::kill_process(
+                rustix::process::getpid(),
+                rustix::process::Signal::KILL,
+            );
+        };
+        let result = body::obey(io::stdin(), io::stdout(), gone);
+        result.map_err(|quit| match quit {
+            Quit::Socket(failed) => failed.source,
+            Quit::Orders(error) => error,
+        })
+    })
+}
+
+/// Connects one end of a set.
+fn connect(side: Side, plan: &SetPlan, lines: &mut dyn Lines) -> Result<Connected, LoadError> {
+    let fds = lines.lines(plan.id, plan.knobs.streams, &mut |_, _| Ok(()))?;
+    let mut workers: Vec<Box<dyn Worker>> = Vec::new();
+    for (stream, fd) in (0..).zip(fds) {
+        let line = Line::new(fd, plan.id, stream)?;
+        let met = meet(side, plan, line, &|| lines.given_up());
+        let preload = plan.knobs.options.is_on(PRELOAD.key);
+        workers.push(Box::new(met.map_err(|e| if preload { of_preload(e) } else { e })?));
+    }
+    let end = SetEnd { write_size: size(plan), read_size: size(plan), ..SetEnd::default() };
+    Ok(Connected { workers, end })
+}
+
+/// Starts the program of one stream, and connects it to the other end's.
+fn meet(
+    side: Side,
+    plan: &SetPlan,
+    line: Line,
+    given_up: &dyn Fn() -> bool,
+) -> Result<Reporter, LoadError> {
+    let until = Instant::now() + PATIENCE;
+    let work = work(side, plan);
+    let preload = plan.knobs.options.is_on(PRELOAD.key);
+    let library = library(preload);
+    let mut orders = Orders {
+        meet: Meet::Connect,
+        address: address(getpeername(line.fd()), &line)?,
+        token: Token::default(),
+        work,
+        size: size(plan) as u32,
+    };
+    let mut program = if side == Side::Near {
+        let (port, token) = find(&line, until, given_up)?;
+        orders.address = at_port(orders.address, port);
+        orders.token = token;
+        Handle::start(&orders, library?, &line)?
+    } else {
+        orders.meet = Meet::Listen;
+        orders.address = at_port(address(getsockname(line.fd()).map(Some), &line)?, 0);
+        getrandom::fill(&mut orders.token)
+            .map_err(|e| line.failed("getrandom", io::Error::other(e)))?;
+        let listening = library.and_then(|library| {
+            let program = Handle::start(&orders, library, &line)?;
+            listening(program, &line, until, given_up)
+        });
+        let port = listening.as_ref().map_or(0, |(_, port)| *port);
+        let mut told = [0; WHERE_BYTES];
+        told[..2].copy_from_slice(&port.to_be_bytes());
+        told[2..].copy_from_slice(&orders.token);
+        put(&line, &told, until)?;
+        listening?.0
+    };
+    match program.within(until, given_up)? {
+        Report::Connected(tcp) if tcp && preload => Err(LoadError::Lacking {
+            what: "the preload library left the connection to the kernel's TCP".to_owned(),
+            hint: ROUTE,
+        }),
+        Report::Connected(_) => Ok(Reporter::new(program, work, orders.size, line)),
+        report => Err(line.garbled(&format!("the program reports {report:?}"))),
+    }
+}
+
+/// Waits until the far end's program listens; returns the port.
+fn listening(
+    mut program: Handle,
+    line: &Line,
+    until: Instant,
+    given_up: &dyn Fn() -> bool,
+) -> Result<(Handle, u16), LoadError> {
+    match program.within(until, given_up)? {
+        Report::Listening(port) => Ok((program, port)),
+        report => Err(line.garbled(&format!("the program reports {report:?}"))),
+    }
+}
+
+/// Adds to a call of a program that failed before it was connected what the preload needs.
+fn of_preload(error: LoadError) -> LoadError {
+    match error {
+        LoadError::Call { call, source, .. } => LoadError::Lacking {
+            what: format!("{call} failed through the preload library: {source}"),
+            hint: ROUTE,
+        },
+        other => other,
+    }
+}
+
+/// Returns what the program of one end does.
+fn work(side: Side, plan: &SetPlan) -> Work {
+    match plan.pattern {
+        Pattern::PingPong { .. } if side == Side::Near => Work::Ask,
+        Pattern::PingPong { .. } => Work::Answer,
+        Pattern::Stream { direction } if direction.sender() == side => Work::Send,
+        // Operations are refused by `possible`: the transport's row does not list the pattern.
+        _ => Work::Receive,
+    }
+}
+
+/// Returns the preload library of this host, if there is to be one.
+fn library(preload: bool) -> Result<Option<&'static Path>, LoadError> {
+    if !preload {
+        return Ok(None);
+    }
+    let mut all = LIBRARIES.into_iter().map(Path::new);
+    let found = all.find(|path| path.is_file());
+    found.map(Some).ok_or_else(|| LoadError::Lacking {
+        what: "this host has no librspreload, librdmacm's socket preload".to_owned(),
+        hint: INSTALL,
+    })
+}
+
+/// Returns the port and the token of the far end's program.
+fn find(
+    line: &Line,
+    until: Instant,
+    given_up: &dyn Fn() -> bool,
+) -> Result<(u16, Token), LoadError> {
+    let mut told = [0; WHERE_BYTES];
+    if !line.receive_all(&mut told, || Instant::now() < until && !given_up())? {
+        return Err(line.garbled("the other end's program does not listen"));
+    }
+    let mut token = Token::default();
+    token.copy_from_slice(&told[2..]);
+    match u16::from_be_bytes([told[0], told[1]]) {
+        0 => Err(line.garbled("the other end's program could not be started")),
+        port => Ok((port, token)),
+    }
+}
+
+/// Sends all bytes.
+fn put(line: &Line, bytes: &[u8], until: Instant) -> Result<(), LoadError> {
+    if line.send_all(bytes, || Instant::now() < until)? {
+        return Ok(());
+    }
+    Err(line.garbled("the other end does not ask where the program listens"))
+}
+
+fn address(
+    told: rustix::io::Result<Option<SocketAddrAny>>,
+    line: &Line,
+) -> Result<SocketAddr, LoadError> {
+    let failed = |e: io::Error| line.failed("getsockname", e);
+    let told = told.map_err(|e| failed(e.into()))?;
+    let told = told.ok_or_else(|| failed(io::ErrorKind::NotConnected.into()))?;
+    SocketAddr::try_from(told).map_err(|e| failed(e.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_plan::Knobs;
+    use linerate_plan::path::Direction;
+    use linerate_units::Nanos;
+
+    use super::*;
+
+    fn plan(pattern: Pattern, knobs: Knobs) -> SetPlan {
+        let id = 0;
+        SetPlan { id, pattern, knobs }
+    }
+
+    fn pings(size: u64, interval: u64) -> Pattern {
+        let (size, interval) = (Bytes(size), Nanos(interval));
+        Pattern::PingPong { size, interval }
+    }
+
+    #[test]
+    fn what_an_ordinary_program_cannot_do_is_refused() {
+        let stream = Pattern::Stream { direction: Direction::Forward };
+        let set = |change: fn(&mut Knobs)| {
+            let mut knobs = Knobs::default();
+            change(&mut knobs);
+            knobs
+        };
+        for (plan, good) in [
+            (plan(pings(1, 0), set(|_| ())), true),
+            (plan(pings(16 << 20, 0), set(|_| ())), true),
+            (plan(pings((16 << 20) + 1, 0), set(|_| ())), false),
+            (plan(pings(0, 0), set(|_| ())), false),
+            (plan(pings(1, 1), set(|_| ())), false),
+            (plan(pings(1, 0), set(|knobs| knobs.busy_poll = true)), false),
+            (plan(pings(1, 0), set(|knobs| knobs.nagle = true)), false),
+            (plan(stream, set(|knobs| knobs.streams = 8)), true),
+            (plan(stream, set(|knobs| knobs.streams = 9)), false),
+            (plan(stream, set(|knobs| knobs.mss = Some(1000))), false),
+            (plan(stream, set(|_| ())), true),
+        ] {
+            assert_eq!(bounds(&plan).is_ok(), good, "{plan:?}");
+        }
+    }
+
+    #[test]
+    fn ends_do_what_fits_each_other() {
+        let all = |pattern| {
+            let plan = plan(pattern, Knobs::default());
+            [Side::Near, Side::Far].map(|side| work(side, &plan))
+        };
+        assert_eq!(all(pings(1, 0)), [Work::Ask, Work::Answer]);
+        let stream = |direction| Pattern::Stream { direction };
+        let [forward, reverse] = [Direction::Forward, Direction::Reverse].map(stream).map(all);
+        assert_eq!(forward, [Work::Send, Work::Receive]);
+        assert_eq!(reverse, [Work::Receive, Work::Send]);
+    }
+
+    #[test]
+    fn only_its_own_argument_makes_this_program_an_ordinary_one() {
+        for arguments in [&["linerate"][..], &["linerate", "run"], &["linerate", VERB, "x"]] {
+            let arguments = arguments.iter().map(OsString::from);
+            assert!(started_as(arguments).is_none());
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! The receiving thread of a stream.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use linerate_plan::{Handover, Knobs, Receive};
+use linerate_sys::uring;
+
+use super::bundle::BundledStream;
+use super::inflow::Inflow;
+use super::intake::Intake;
+use super::probe::SocketProbe;
+use super::uring::pieces;
+use crate::framing::Framing;
+use crate::pages::Pages;
+use crate::transport::line::Line;
+use crate::{Advice, Done, LoadError, Op, Probe, Worker};
+
+/// Worker that receives runs of payload up to the end mark.
+pub(super) struct Receiver {
+    flow: Inflow,
+    buffer: Pages,
+    /// Requested size of reads, if io_uring makes them.
+    ring: Option<u64>,
+    advice: Arc<Advice>,
+    done: Option<Done>,
+}
+
+impl Receiver {
+    /// Makes a receiver. `handover` says how the kernel passes payload to it.
+    pub(super) fn new(line: Line, knobs: &Knobs, handover: Handover, framing: Framing) -> Self {
+        let ring = handover == Handover::IoUring && knobs.receive == Receive::Copy;
+        Self {
+            ring: ring.then_some(knobs.read_size.0),
+            flow: Inflow::new(line, knobs, framing),
+            buffer: Pages::default(),
+            advice: Arc::new(Advice::new(1, 1)),
+            done: None,
+        }
+    }
+}
+
+impl Worker for Receiver {
+    fn begin(&mut self, advice: &Arc<Advice>) -> Result<(), LoadError> {
+        self.advice = Arc::clone(advice);
+        if let Some(asked) = self.ring {
+            let (size, count) = pieces(asked, advice.most());
+            let ring = uring::Receiver::new(size, count);
+            let ring = ring.map_err(|e| self.flow.line.failed("io_uring_setup", e))?;
+            self.flow.intake = Intake::Ring(Box::new(ring));
+        } else {
+            self.buffer.ensure(advice.most() as usize);
+        }
+        self.flow.begin(advice);
+        Ok(())
+    }
+
+    fn submit(&mut self, ops: &[Op]) -> Result<usize, LoadError> {
+        let (Some(Op::Receive(most)), None) = (ops.first(), self.done) else {
+            return Ok(0);
+        };
+        let (room, rate) = (self.buffer.bytes_mut(), self.advice.rate());
+        let bytes = self.flow.pull(room, rate, *most, true)?;
+        let op = Op::Receive(*most);
+        self.done = Some(Done { op, bytes });
+        Ok(1)
+    }
+
+    fn reap(&mut self, _: usize, _: Duration, done: &mut Vec<Done>) -> Result<(), LoadError> {
+        done.extend(self.done.take());
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<bool, LoadError> {
+        if self.flow.ended() {
+            self.flow.close()?;
+        }
+        Ok(self.flow.ended())
+    }
+
+    fn probes(&self) -> Vec<Box<dyn Probe>> {
+        vec![Box::new(SocketProbe::new(self.flow.line.clone()))]
+    }
+}

@@ -1,0 +1,149 @@
+//! Datagrams in iperf3's format: each begins with a time and a number, and there is no end mark.
+//!
+//! Each is passed to the kernel on its own, several in a call. They are not segmented from larger messages
+//! (UDP_SEGMENT), nor read joined (UDP_GRO), because the header does not include their size.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use linerate_facts::Gap;
+use linerate_plan::SetPlan;
+use linerate_plan::path::{Direction, Side};
+use linerate_record::SetEnd;
+use linerate_record::iperf3::{DATAGRAM_MAX, DATAGRAM_MIN, Header, Intake, Width};
+use linerate_sys::clock;
+use linerate_sys::datagram::{self, Inbox};
+
+use super::line::Line;
+use super::options::size;
+use super::probe::{DatagramProbe, RECEIVES_BARE};
+use super::sender;
+use crate::framing::Bare;
+use crate::pace::{self, Pace};
+use crate::{Advice, Done, LoadError, Op, Probe, Worker};
+
+/// Longest delay of a sender that is made up for, in nanoseconds. iperf3 makes up for all delays, so its users expect
+/// a mean rate: a thread that shares its CPU is often late by some milliseconds. A longer stall does not justify a
+/// flood.
+const CREDIT_NANOS: u64 = 100_000_000;
+/// Most datagrams of a burst by default.
+const BURST: usize = 4096;
+/// Most datagrams of one call; each has a buffer of 64 KiB, whatever the other side sends.
+const MESSAGES: usize = 16;
+/// Longest wait for payload.
+const WAIT: Duration = Duration::from_millis(100);
+
+/// Header that a sender writes at the front of each datagram.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Stamp {
+    width: Width,
+}
+
+impl Stamp {
+    /// Writes the header of a datagram that is sent `now`, after `before` others.
+    #[inline]
+    pub(super) fn write(self, now: u64, before: u64, datagram: &mut [u8]) {
+        let header = Header { micros: now / 1000, number: before + 1 };
+        header.write(self.width, datagram);
+    }
+}
+
+/// Makes the worker of a stream; the gaps are options that its socket was refused.
+pub(super) fn worker(
+    side: Side,
+    plan: &SetPlan,
+    line: Line,
+    bare: &Arc<Bare>,
+    end: &mut SetEnd,
+) -> Result<(Box<dyn Worker>, Vec<Gap>), LoadError> {
+    let sends = plan.pattern.direction().map(Direction::sender) == Some(side);
+    if !sends {
+        end.read_size = DATAGRAM_MAX;
+        return Ok((Box::new(Receiver::new(line, bare)), Vec::new()));
+    }
+    let mut gaps = Vec::new();
+    let fits = datagram::fits(line.fd()).map_err(|e| line.failed("getsockopt", e))?;
+    let bytes = size(plan.knobs.write_size.0, fits, DATAGRAM_MIN);
+    super::whole(&line, bytes, fits, &mut gaps)?;
+    end.write_size = u64::from(bytes);
+    let burst = |rate| bare.burst.unwrap_or_else(|| pace::burst(rate, bytes, BURST));
+    end.burst = plan.knobs.pacing.map_or(0, |rate| burst(rate) as u64);
+    let pace = |rate| Pace::new(rate, bytes, burst(rate), CREDIT_NANOS);
+    let pace = plan.knobs.pacing.map(pace);
+    let stamp = Stamp { width: bare.width };
+    let sender = sender::Sender::new(line.heeding_deaf(), bytes, 1, pace).stamping(stamp);
+    Ok((Box::new(sender), gaps))
+}
+
+/// Worker that receives datagrams until the control connection ends the test.
+struct Receiver {
+    line: Line,
+    bare: Arc<Bare>,
+    inbox: Option<Inbox>,
+    intake: Intake,
+    done: Option<Done>,
+}
+
+impl Receiver {
+    fn new(line: Line, bare: &Arc<Bare>) -> Self {
+        Self {
+            line,
+            bare: Arc::clone(bare),
+            inbox: None,
+            intake: Intake::new(bare.width, 0),
+            done: None,
+        }
+    }
+
+    /// Receives available datagrams; returns the payload that arrived for the first time, in bytes.
+    fn pull(&mut self) -> Result<u32, LoadError> {
+        let inbox = self.inbox.get_or_insert_with(|| Inbox::new(MESSAGES));
+        if let Err(error) = inbox.receive(self.line.fd()) {
+            return self.line.paused(error).map(|()| 0);
+        }
+        let (now, mut bytes, mut messages) = (clock::now(), 0, 0);
+        for one in inbox.messages() {
+            bytes += self.intake.take(one, now);
+            messages += 1;
+        }
+        let counts = &self.line.counts;
+        counts.arrived(self.intake.arrivals());
+        counts.strays(self.intake.strays());
+        counts.jitter(self.intake.jitter());
+        counts.read(messages);
+        Ok(bytes as u32)
+    }
+}
+
+impl Worker for Receiver {
+    fn begin(&mut self, _: &Arc<Advice>) -> Result<(), LoadError> {
+        self.inbox.get_or_insert_with(|| Inbox::new(MESSAGES));
+        self.line.set_timeouts(WAIT)?;
+        self.line.counts.clear();
+        self.intake = Intake::new(self.bare.width, clock::now());
+        Ok(())
+    }
+
+    fn submit(&mut self, ops: &[Op]) -> Result<usize, LoadError> {
+        let (Some(op @ Op::Receive(_)), None) = (ops.first(), self.done) else {
+            return Ok(0);
+        };
+        let bytes = self.pull()?;
+        self.done = Some(Done { op: *op, bytes });
+        Ok(1)
+    }
+
+    fn reap(&mut self, _: usize, _: Duration, done: &mut Vec<Done>) -> Result<(), LoadError> {
+        done.extend(self.done.take());
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<bool, LoadError> {
+        Ok(self.bare.is_over())
+    }
+
+    fn probes(&self) -> Vec<Box<dyn Probe>> {
+        let probe = DatagramProbe::new(self.line.clone(), RECEIVES_BARE);
+        vec![Box::new(probe)]
+    }
+}

@@ -1,0 +1,339 @@
+//! A network for programs. The schema is made from `Output`. Units stand in the keys; integers stay below 2^53; unknown
+//! values are `null`.
+
+use linerate_ceiling::infiniband::Speed;
+use linerate_fabric::finding::Finding;
+use linerate_fabric::mad::counters::{COUNTERS, Counters};
+use linerate_fabric::mad::node::NodeKind;
+use linerate_fabric::mad::subnet::{ManagerInfo, ManagerState};
+use linerate_fabric::network::{Node, Port, PortAt};
+use linerate_facts::advice::Step;
+use linerate_facts::infiniband::{LinkState, PhysicalState};
+use linerate_plan::path::Certainty;
+use linerate_units::Nanos;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::super::json::{Format, text};
+use super::Walked;
+
+/// Version of the document; raised when a key changes its meaning or is removed.
+pub const FORMAT: u32 = 1;
+
+/// The published schema of the document.
+pub const SCHEMA: &str = include_str!("../../schema/fabric.schema.json");
+
+/// One JSON document. Units stand in the keys. Unknown values are null.
+#[derive(Serialize, JsonSchema)]
+#[schemars(title = "Result of linerate fabric")]
+pub(crate) struct Output<'a> {
+    /// Version of this document.
+    format: Format<FORMAT>,
+    /// Version of linerate that judged the network.
+    linerate: &'static str,
+    /// False if the walk was cut short.
+    complete: bool,
+    /// Where the network was asked from, in words.
+    through: &'a str,
+    /// Requests that were sent.
+    requests: u64,
+    /// Time that the walk took.
+    took_ns: u64,
+    /// What is wrong, the most important first.
+    problems: Vec<ProblemOut<'a>>,
+    /// This host's port. Null if it did not answer.
+    own: Option<PlaceOut>,
+    /// The nodes. Places refer to them by their index, from 0.
+    nodes: Vec<NodeOut>,
+    /// The ports of all nodes.
+    ports: Vec<PortOut>,
+    /// Requests without a useful reply.
+    silent: Vec<SilentOut>,
+}
+
+/// Something that is wrong.
+#[derive(Serialize, JsonSchema)]
+struct ProblemOut<'a> {
+    /// Stable id: `wrong-port`, `no-manager`.
+    id: &'static str,
+    /// The port or node that it is about.
+    subject: &'a str,
+    /// What is wrong.
+    what: &'a str,
+    /// Why, or what follows from it.
+    why: &'a str,
+    /// The replies that show it.
+    proof: &'a [String],
+    /// How certain it is: `proved` by the replies, or `supported` by them.
+    certainty: Certainty,
+    /// False if it does no harm now: errors that have stopped, or a limit that nothing reaches.
+    now: bool,
+    /// Host on which the steps are done. Null if it does not matter.
+    host: Option<&'a str>,
+    /// What helps, as a sentence without commands.
+    advice: &'a str,
+    /// The steps, in order. Empty if the sentence says all.
+    steps: &'a [Step],
+    /// The steps that restore the old state, in order.
+    undo_steps: &'a [Step],
+}
+
+/// A port of a node.
+#[derive(Serialize, JsonSchema)]
+struct PlaceOut {
+    /// Index of the node.
+    node: usize,
+    /// Number of the port.
+    port: u8,
+}
+
+/// A node: an adapter of a host, a switch or a router.
+#[derive(Serialize, JsonSchema)]
+struct NodeOut {
+    /// Description that the node has of itself. Null if unknown.
+    name: Option<String>,
+    /// Kind of the node.
+    kind: KindOut,
+    /// GUID of the node.
+    guid: String,
+    /// GUID of the system that the node is a part of.
+    system_guid: String,
+    /// The maker's number, by the IEEE.
+    vendor: u32,
+    /// The maker's number of the device.
+    device: u16,
+    /// Number of its ports, as the node says.
+    ports: u8,
+}
+
+/// Kind of a node.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum KindOut {
+    Host,
+    Switch,
+    Router,
+    Unknown,
+}
+
+/// A subnet manager.
+#[derive(Serialize, JsonSchema)]
+struct ManagerOut {
+    /// State of the manager.
+    state: ManagerStateOut,
+    /// The manager of the highest priority is the master.
+    priority: u8,
+    /// GUID of the port that it runs at, as it says.
+    guid: String,
+}
+
+/// State of a subnet manager.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum ManagerStateOut {
+    NotActive,
+    Discovering,
+    Standby,
+    Master,
+    Unknown,
+}
+
+/// A port of a node.
+#[derive(Serialize, JsonSchema)]
+struct PortOut {
+    /// Index of the node.
+    node: usize,
+    /// Number of the port. Port 0 of a switch is the switch itself.
+    port: u8,
+    /// GUID of the port. Null if unknown.
+    guid: Option<String>,
+    /// The other end of its link. Null if there is none, or if unknown.
+    peer: Option<PlaceOut>,
+    /// State of the link. Null if unknown.
+    state: Option<LinkState>,
+    /// State of the wire. Null if unknown.
+    physical: Option<PhysicalState>,
+    /// Local identifier; 0 until a subnet manager gives one. Null if unknown.
+    lid: Option<u16>,
+    /// LID of the subnet manager; 0 if there is none. Null if unknown.
+    manager_lid: Option<u16>,
+    /// Lanes in use. Null without a link, or if unknown.
+    width: Option<u32>,
+    /// Speed of a lane: `FDR`, `EDR` ... Null without a link, or if unknown.
+    speed: Option<&'static str>,
+    /// Data rate of the link. Null without a link, or if unknown.
+    rate_bps: Option<u64>,
+    /// Lanes that may be used. Null if unknown.
+    width_enabled: Option<u32>,
+    /// Highest speed of a lane that may be used. Null if unknown.
+    speed_enabled: Option<&'static str>,
+    /// Lanes that the port has. Null if unknown.
+    width_supported: Option<u32>,
+    /// Highest speed of a lane that the port has. Null if unknown.
+    speed_supported: Option<&'static str>,
+    /// Largest payload of a packet that both ends agreed on. Null if unknown.
+    mtu_bytes: Option<u32>,
+    /// Partition keys of an adapter's port, in hexadecimal. Null if unknown, and for a switch.
+    partition_keys: Option<Vec<String>>,
+    /// The subnet manager at the port. Null if there is none, or if unknown.
+    manager: Option<ManagerOut>,
+    /// Counters. Empty if they were not read.
+    counters: Vec<CounterOut>,
+}
+
+/// A counter of a port.
+#[derive(Serialize, JsonSchema)]
+struct CounterOut {
+    /// Name, as in `/sys/class/infiniband/*/ports/*/counters`.
+    name: &'static str,
+    /// Value at the last reading.
+    value: u64,
+    /// Whether the counter is at its largest value, at which it stops.
+    full: bool,
+    /// Rise in a second between the first and the last reading. Null if it was read once, or if it was cleared.
+    #[schemars(range(min = 0))]
+    per_second: Option<f64>,
+}
+
+/// A request without a useful reply.
+#[derive(Serialize, JsonSchema)]
+struct SilentOut {
+    /// Index of the node. Null for an unknown node.
+    node: Option<usize>,
+    /// The port whose cable leads to an unknown node. Null for a known one.
+    from: Option<PlaceOut>,
+    /// Name of the attribute that was asked for.
+    attribute: &'static str,
+    /// Why there is no useful reply.
+    why: String,
+}
+
+/// The document of a walk.
+pub fn json(walked: &Walked) -> serde_json::Result<String> {
+    text(&output(walked))
+}
+
+fn output(walked: &Walked) -> Output<'_> {
+    let network = &walked.network;
+    Output {
+        format: Format,
+        linerate: env!("CARGO_PKG_VERSION"),
+        complete: walked.whole,
+        through: &walked.through,
+        requests: walked.requests,
+        took_ns: walked.took.0,
+        problems: walked.findings.iter().map(problem).collect(),
+        own: network.own().map(place),
+        nodes: network.nodes.iter().map(node).collect(),
+        ports: network.ports().map(|(at, is)| port(at, is)).collect(),
+        silent: network
+            .gaps
+            .iter()
+            .map(|gap| SilentOut {
+                node: gap.node,
+                from: gap.from.map(place),
+                attribute: gap.what,
+                why: gap.why.to_string(),
+            })
+            .collect(),
+    }
+}
+
+fn problem(finding: &Finding) -> ProblemOut<'_> {
+    ProblemOut {
+        id: finding.id,
+        subject: &finding.subject,
+        what: &finding.what,
+        why: &finding.why,
+        proof: &finding.proof,
+        certainty: finding.certainty,
+        now: finding.now,
+        host: Some(finding.host.as_str()).filter(|host| !host.is_empty()),
+        advice: &finding.fix.what,
+        steps: &finding.fix.steps,
+        undo_steps: &finding.fix.undo,
+    }
+}
+
+fn place(at: PortAt) -> PlaceOut {
+    PlaceOut { node: at.node, port: at.port }
+}
+
+fn node(node: &Node) -> NodeOut {
+    let name = &node.description;
+    NodeOut {
+        name: (!name.is_empty()).then(|| name.clone()),
+        kind: match node.info.kind {
+            NodeKind::Host => KindOut::Host,
+            NodeKind::Switch => KindOut::Switch,
+            NodeKind::Router => KindOut::Router,
+            NodeKind::Other(_) => KindOut::Unknown,
+        },
+        guid: node.info.guid.to_string(),
+        system_guid: node.info.system.to_string(),
+        vendor: node.info.vendor,
+        device: node.info.device,
+        ports: node.info.ports,
+    }
+}
+
+fn manager(of: &ManagerInfo) -> ManagerOut {
+    ManagerOut {
+        state: match of.state {
+            ManagerState::NotActive => ManagerStateOut::NotActive,
+            ManagerState::Discovering => ManagerStateOut::Discovering,
+            ManagerState::Standby => ManagerStateOut::Standby,
+            ManagerState::Master => ManagerStateOut::Master,
+            ManagerState::Other(_) => ManagerStateOut::Unknown,
+        },
+        priority: of.priority,
+        guid: of.guid.to_string(),
+    }
+}
+
+fn port(at: PortAt, port: &Port) -> PortOut {
+    let info = port.info;
+    let lanes = port.lanes();
+    PortOut {
+        node: at.node,
+        port: at.port,
+        guid: port.guid.map(|guid| guid.to_string()),
+        peer: port.peer.map(place),
+        state: info.and_then(|info| info.state),
+        physical: info.and_then(|info| info.physical),
+        lid: info.map(|info| info.lid),
+        manager_lid: info.map(|info| info.manager_lid),
+        width: lanes.map(|lanes| lanes.width),
+        speed: lanes.map(|lanes| lanes.speed.name()),
+        rate_bps: lanes.map(|lanes| lanes.rate().0),
+        width_enabled: info.and_then(|info| info.width.enabled.widest()),
+        speed_enabled: info.and_then(|info| info.speed.enabled.fastest()).map(Speed::name),
+        width_supported: info.and_then(|info| info.width.supported.widest()),
+        speed_supported: info.and_then(|info| info.speed.supported.fastest()).map(Speed::name),
+        mtu_bytes: info.and_then(|info| info.mtu),
+        partition_keys: port.keys.as_ref().map(|keys| {
+            let words = keys.iter().map(|key| format!("{:#06x}", key.0));
+            words.collect()
+        }),
+        manager: port.manager.as_ref().map(manager),
+        counters: counters(&port.counters),
+    }
+}
+
+fn counters(readings: &[(Nanos, Counters)]) -> Vec<CounterOut> {
+    let (Some((began, first)), Some((ended, last))) = (readings.first(), readings.last()) else {
+        return Vec::new();
+    };
+    let seconds = ended.0.saturating_sub(began.0) as f64 / 1e9;
+    let numbered = COUNTERS.iter().enumerate();
+    let of = |(n, counter): (usize, &linerate_fabric::mad::counters::Counter)| {
+        let rise = last.values[n].checked_sub(first.values[n]);
+        CounterOut {
+            name: counter.name,
+            value: last.values[n],
+            full: last.is_full(n),
+            per_second: rise.filter(|_| seconds > 0.0).map(|rise| rise as f64 / seconds),
+        }
+    };
+    numbered.map(of).collect()
+}

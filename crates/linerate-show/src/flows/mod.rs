@@ -1,0 +1,147 @@
+//! The limits of the connections that were measured, for people and for programs.
+
+pub mod json;
+#[cfg(test)]
+#[path = "tests/sample.rs"]
+mod sample;
+mod text;
+
+use std::time::Duration;
+
+use linerate_facts::Gap;
+use linerate_judge::model::{DirectionModel, Model, flow, name_of};
+use linerate_judge::verdict::{Answered, Limit, Verdict, judge, notes, suspects};
+use linerate_plan::path::{Direction, Stage};
+use linerate_record::flow::{Flow, Seen};
+use linerate_units::{Nanos, Rate};
+
+pub use json::{FORMAT, SCHEMA, json};
+pub use json::{FlowOut, flow as flow_out};
+pub use text::{one, page};
+
+/// A look at the connections of this machine, judged.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Look {
+    /// Whether it lasted as long as it should.
+    pub complete: bool,
+    /// The length of the observation.
+    pub time: Nanos,
+    /// The longest time that listing all connections took.
+    pub round: Nanos,
+    /// Connections that were listed last.
+    pub connections: usize,
+    /// The connections that carry most, the largest first.
+    pub flows: Vec<Judged>,
+    /// The readings that failed for all connections.
+    pub gaps: Vec<Gap>,
+}
+
+/// One connection with its verdict.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Judged {
+    /// The connection's readings.
+    pub flow: Flow,
+    /// The model derived from the readings.
+    pub model: Model,
+    /// The limit of the connection.
+    pub verdict: Verdict,
+}
+
+impl Look {
+    /// Judges what was seen. A connection that was not read twice is left out.
+    pub fn judge(seen: Seen, complete: bool, time: Nanos, round: Duration) -> Self {
+        let judged = seen.flows.into_iter().filter_map(|one| {
+            let model = flow(&one)?;
+            let verdict = judge(&model);
+            let flow = one;
+            Some(Judged { flow, model, verdict })
+        });
+        Self {
+            complete,
+            time,
+            round: Nanos(u64::try_from(round.as_nanos()).unwrap_or(u64::MAX)),
+            connections: seen.connections,
+            flows: judged.collect(),
+            gaps: seen.gaps,
+        }
+    }
+}
+
+impl Judged {
+    /// The direction that carried more, which the verdict is about.
+    fn main(&self) -> Option<&DirectionModel> {
+        self.model.directions.first()
+    }
+
+    /// The mean rate of the connection in a direction, over the whole observation.
+    fn carried(&self, direction: Direction) -> Rate {
+        let [sent, received] = self.flow.carried().unwrap_or_default();
+        match direction {
+            Direction::Forward => sent,
+            Direction::Reverse => received,
+        }
+    }
+
+    /// The causes in play, if none could be supported.
+    fn suspects(&self) -> Vec<&Answered> {
+        if self.verdict.limits.is_empty() { suspects(&self.verdict) } else { Vec::new() }
+    }
+
+    /// The rate at which the network limits the connection, if one flow cannot show the kind of limit: a rate
+    /// of the path and a cap of each flow both have evidence.
+    fn network_rate(&self) -> Option<Rate> {
+        let suspects = self.suspects();
+        let found = |id| {
+            let mut all = suspects.iter();
+            all.any(|s| s.cause == id && s.outcome == "finding")
+        };
+        (found("path-rate") && found("flow-rate-cap"))
+            .then(|| self.main().map(|main| self.carried(main.direction)))
+            .flatten()
+    }
+
+    /// Remarks that are not part of the verdict.
+    fn notes(&self) -> Vec<String> {
+        notes(&self.model)
+    }
+
+    /// The command that would prove the limit: an experiment that loads the path between two hosts. `None` if
+    /// the limit is the program itself: such an experiment does not run it.
+    fn proof(&self) -> Option<String> {
+        let direction = self.main()?.direction.name();
+        let far = self.flow.remote.ip().to_canonical();
+        let limits = &self.verdict.limits;
+        let own = |limit: &Limit| matches!(limit.stage, Stage::App | Stage::Cpu);
+        let tells = limits.is_empty() || !limits.iter().all(own);
+        (tells && !self.model.same_machine)
+            .then(|| format!("linerate run {far} --direction {direction}"))
+    }
+
+    /// Facts that only another reading would show, each once.
+    fn unknown(&self) -> Vec<Gap> {
+        let mut gaps: Vec<Gap> = Vec::new();
+        // The first unknown fact is the limit, which the suspected causes answer already.
+        let all = self.verdict.unknown.iter();
+        for unknown in all.filter(|u| !u.what.starts_with("what limits")) {
+            let gap = Gap {
+                what: unknown.what.clone(),
+                why: unknown.why.clone(),
+                hint: unknown.hint.clone(),
+            };
+            if !gaps.contains(&gap) {
+                gaps.push(gap);
+            }
+        }
+        gaps
+    }
+
+    /// Address and port of the near end: `10.0.0.1:43210`.
+    fn near(&self) -> String {
+        name_of(self.flow.local)
+    }
+
+    /// Address and port of the far end: `10.0.0.2:22`.
+    fn far(&self) -> String {
+        name_of(self.flow.remote)
+    }
+}

@@ -1,0 +1,7 @@
+//! The checks of a first InfiniBand network, for people and for programs.
+
+pub mod json;
+mod text;
+
+pub use json::{SCHEMA, json};
+pub use text::page;

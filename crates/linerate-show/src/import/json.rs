@@ -1,0 +1,430 @@
+//! Reported results and what they say, for programs. The schema of the document is made from `Output`.
+
+use linerate_explain::{Explained, Headline, Next, Remark, Table};
+use linerate_facts::odd::Oddity;
+use linerate_judge::verdict::{Limit, Unknown};
+use linerate_plan::path::{Certainty, Direction, Side};
+use linerate_record::reported::{
+    Access, Carrier, Counted, Disk, DiskRow, Does, SizeRow, Source, Transfer, Trip,
+};
+use linerate_units::{Nanos, Rate};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::super::fitted::{Agreement, FitOut, TimerOut, fit_out, timer_out};
+use super::super::json::{CauseId, FigureOut, Format, exact, figures, text};
+
+/// Version of the document; raised when a key changes its meaning or is removed.
+const FORMAT: u32 = 1;
+
+/// The published schema of the document.
+pub const SCHEMA: &str = include_str!("../../schema/import.schema.json");
+
+/// One JSON document. Units stand in the keys. Unknown values are null. The client is near, the server far.
+#[derive(Serialize, JsonSchema)]
+#[schemars(title = "Result of linerate import")]
+pub(crate) struct Output<'a> {
+    /// Version of this document.
+    format: Format<FORMAT>,
+    /// Version of linerate that read the results.
+    linerate: &'static str,
+    /// Title of the import. Null if it has none.
+    title: Option<&'a str>,
+    #[serde(flatten)]
+    results: Results<'a>,
+}
+
+/// Results of one path, and what they say.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Results<'a> {
+    /// The answer to read first. Null if there are only facts.
+    headline: Option<HeadlineOut<'a>>,
+    /// What limits the transfers, by the judge.
+    limits: Vec<LimitOut<'a>>,
+    /// What the judge does not know.
+    unknown: &'a [Unknown],
+    /// What the figures show otherwise.
+    remarks: Vec<RemarkOut<'a>>,
+    /// The figures that sum up the results.
+    figures: Vec<FigureOut>,
+    /// Transfers over a network.
+    transfers: Vec<TransferOut<'a>>,
+    /// Tables of messages by their size.
+    tables: Vec<TableOut<'a>>,
+    /// Results of disks and files.
+    disks: Vec<DiskOut<'a>>,
+    /// What is odd about the client's host, by its facts.
+    near_oddities: &'a [Oddity],
+    /// What is odd about the server's host, by its facts.
+    far_oddities: &'a [Oddity],
+    /// The outputs that were read.
+    sources: Vec<ReadOut<'a>>,
+}
+
+/// The one answer to "why is it slow".
+#[derive(Serialize, JsonSchema)]
+struct HeadlineOut<'a> {
+    /// `contradiction` (two figures cannot both hold), `limit`, `unknown` or `healthy`.
+    stands: &'static str,
+    /// The rule that answers. Null if it is the judge, or nobody.
+    rule: Option<&'static str>,
+    /// The cause that limits. Null without one.
+    cause: Option<&'static str>,
+    /// The host at which the limit is. Null if it is at none, or unknown.
+    side: Option<Side>,
+    /// Null if it is about no direction, or both.
+    direction: Option<Direction>,
+    /// Null without a cause.
+    certainty: Option<Certainty>,
+    /// The answer in a sentence.
+    what: &'a str,
+    /// Numbers, in sentences.
+    evidence: &'a [String],
+    /// The run that shows it. Null if no single one does.
+    run: Option<RunOut<'a>>,
+    /// Causes of which one may be it, at most three.
+    candidates: &'a [&'static str],
+    /// Causes that the figures rule out.
+    ruled_out: &'a [&'static str],
+    /// The step that tells more. Null if none would.
+    next: Option<NextOut<'a>>,
+}
+
+/// Where a run stands in the input.
+#[derive(Serialize, JsonSchema)]
+struct RunOut<'a> {
+    /// The file that has it.
+    file: &'a str,
+    /// The line at which its result begins.
+    line: u64,
+}
+
+/// A limit of the transfers.
+#[derive(Serialize, JsonSchema)]
+struct LimitOut<'a> {
+    #[schemars(with = "CauseId")]
+    cause: &'static str,
+    direction: Direction,
+    certainty: Certainty,
+    /// Numbers, in sentences.
+    evidence: &'a [String],
+}
+
+/// Something that the figures show.
+#[derive(Serialize, JsonSchema)]
+struct RemarkOut<'a> {
+    /// Stable id of the rule: `direction-cleared`.
+    rule: &'static str,
+    /// `contradiction` (two figures cannot both hold), `finding`, `doubt` (a claim or a figure that the results do not support) or `good`.
+    stands: &'static str,
+    /// The remark in a sentence.
+    what: &'a str,
+    /// Numbers, in sentences.
+    evidence: &'a [String],
+    /// What would tell more.
+    next: Vec<NextOut<'a>>,
+}
+
+/// A next step.
+#[derive(Serialize, JsonSchema)]
+struct NextOut<'a> {
+    /// What it is for.
+    what: &'a str,
+    /// The command. Null if it is no command.
+    command: Option<&'a str>,
+}
+
+/// A transfer, as the program reported it.
+#[derive(Serialize, JsonSchema)]
+struct TransferOut<'a> {
+    /// The file that has it.
+    file: &'a str,
+    /// Protocol: `tcp`, `udp`, `sockets` (one of both), `sctp`, `rdma` or `messages`.
+    carrier: &'static str,
+    direction: Direction,
+    /// Whether the other direction was loaded at the same time.
+    both: bool,
+    /// Null if unknown.
+    streams: Option<u32>,
+    goodput_bps: u64,
+    /// Whether only the sender counted it.
+    counted_at_sender: bool,
+    /// Null if unknown.
+    seconds: Option<f64>,
+    /// Null if unknown.
+    retransmits: Option<u64>,
+    /// Datagrams lost. Null for other protocols.
+    lost: Option<u64>,
+    /// Datagrams sent. Null for other protocols.
+    datagrams: Option<u64>,
+    /// Mean round trip by the sender's kernel. Null if unknown.
+    round_trip_ns: Option<u64>,
+    /// CPU time of the sending program, as a share of one CPU. Null if unknown.
+    sender_cpu: Option<f64>,
+    /// CPU time of the receiving program, as a share of one CPU. Null if unknown.
+    receiver_cpu: Option<f64>,
+    /// Rate of each stream. Empty if unknown.
+    each_bps: &'a [f64],
+}
+
+/// A table of messages by their size.
+#[derive(Serialize, JsonSchema)]
+struct TableOut<'a> {
+    /// The file that has it.
+    file: &'a str,
+    /// The operation in words. Empty if unknown.
+    operation: &'a str,
+    /// `whole`, `half` or `unknown`: what the times are of round trips.
+    trip: &'static str,
+    rows: Vec<RowOut>,
+    /// The line through the times. Null without one.
+    fit: Option<FitOut>,
+    /// The timer that sets the times. Null without one.
+    timer: Option<TimerOut>,
+}
+
+/// The messages of one size.
+#[derive(Serialize, JsonSchema)]
+struct RowOut {
+    size_bytes: u64,
+    /// Null if unknown, as below.
+    samples: Option<u64>,
+    least_ns: Option<u64>,
+    typical_ns: Option<u64>,
+    mean_ns: Option<u64>,
+    deviation_ns: Option<u64>,
+    p99_ns: Option<u64>,
+    p999_ns: Option<u64>,
+    most_ns: Option<u64>,
+    rate_bps: Option<u64>,
+    messages_per_sec: Option<f64>,
+}
+
+/// Results of a disk or a file.
+#[derive(Serialize, JsonSchema)]
+struct DiskOut<'a> {
+    /// The file that has them.
+    file: &'a str,
+    side: Option<Side>,
+    /// The disk, file or folder. Empty if unknown.
+    target: &'a str,
+    rows: Vec<DiskRowOut>,
+}
+
+/// One kind of operation.
+#[derive(Serialize, JsonSchema)]
+struct DiskRowOut {
+    /// `sequential`, `random`, `copy` or `unknown`.
+    access: &'static str,
+    /// `read`, `write` or `mix`.
+    does: &'static str,
+    /// Null if unknown, as below.
+    block_bytes: Option<u64>,
+    depth: Option<u32>,
+    threads: Option<u32>,
+    bytes_per_sec: f64,
+    operations_per_sec: Option<f64>,
+    mean_ns: Option<u64>,
+    p99_ns: Option<u64>,
+}
+
+/// An output that was read.
+#[derive(Serialize, JsonSchema)]
+struct ReadOut<'a> {
+    /// Name of the file.
+    file: &'a str,
+    side: Option<Side>,
+    /// The program and the form of its output.
+    form: &'a str,
+    /// Version of the program. Null if unknown.
+    version: Option<&'a str>,
+    notes: Vec<NoteOut<'a>>,
+}
+
+/// Something about an input that a reader should know.
+#[derive(Serialize, JsonSchema)]
+struct NoteOut<'a> {
+    /// Line of the file. Null if it is about the whole.
+    line: Option<u64>,
+    what: &'a str,
+}
+
+/// The document of an import.
+pub fn json(explained: &Explained<'_>) -> serde_json::Result<String> {
+    let title = explained.material.title.as_str();
+    text(&Output {
+        format: Format,
+        linerate: env!("CARGO_PKG_VERSION"),
+        title: Some(title).filter(|title| !title.is_empty()),
+        results: Results::of(explained),
+    })
+}
+
+impl<'a> Results<'a> {
+    pub(crate) fn of(explained: &'a Explained<'a>) -> Self {
+        let material = explained.material;
+        Self {
+            headline: explained.headline.as_ref().map(headline),
+            limits: explained.verdict.limits.iter().map(limit).collect(),
+            unknown: &explained.verdict.unknown,
+            remarks: explained.remarks.iter().map(remark).collect(),
+            figures: figures(&explained.summary),
+            transfers: material.transfers().map(transfer).collect(),
+            tables: explained.tables.iter().map(table).collect(),
+            disks: material.disks().map(disk).collect(),
+            near_oddities: &explained.oddities[0],
+            far_oddities: &explained.oddities[1],
+            sources: material.sources.iter().map(source).collect(),
+        }
+    }
+}
+
+fn headline(headline: &Headline) -> HeadlineOut<'_> {
+    HeadlineOut {
+        stands: headline.stands.name(),
+        rule: headline.rule,
+        cause: headline.cause,
+        side: headline.side,
+        direction: headline.direction,
+        certainty: headline.certainty,
+        what: &headline.what,
+        evidence: &headline.evidence,
+        run: headline.run.as_ref().map(|run| RunOut { file: &run.file, line: run.line }),
+        candidates: &headline.candidates,
+        ruled_out: &headline.ruled_out,
+        next: headline.next.as_ref().map(next),
+    }
+}
+
+fn next(next: &Next) -> NextOut<'_> {
+    NextOut {
+        what: &next.what,
+        command: Some(next.command.as_str()).filter(|command| !command.is_empty()),
+    }
+}
+
+fn limit(limit: &Limit) -> LimitOut<'_> {
+    LimitOut {
+        cause: limit.cause,
+        direction: limit.direction,
+        certainty: limit.certainty,
+        evidence: &limit.evidence,
+    }
+}
+
+fn remark(remark: &Remark) -> RemarkOut<'_> {
+    let next = remark.next.iter().map(next);
+    RemarkOut {
+        rule: remark.id,
+        stands: remark.stands.name(),
+        what: &remark.what,
+        evidence: &remark.evidence,
+        next: next.collect(),
+    }
+}
+
+fn nanos(time: Option<Nanos>) -> Option<u64> {
+    time.map(|time| exact(time.0))
+}
+
+fn transfer<'a>((source, one): (&'a Source, &'a Transfer)) -> TransferOut<'a> {
+    TransferOut {
+        file: &source.file,
+        carrier: match one.carrier {
+            Carrier::Tcp => "tcp",
+            Carrier::Udp => "udp",
+            Carrier::Sockets => "sockets",
+            Carrier::Sctp => "sctp",
+            Carrier::Rdma => "rdma",
+            Carrier::Messages => "messages",
+        },
+        direction: one.direction,
+        both: one.both,
+        streams: one.streams,
+        goodput_bps: exact(one.goodput.0),
+        counted_at_sender: one.counted == Counted::Sender,
+        seconds: one.seconds,
+        retransmits: one.retransmits.map(exact),
+        lost: one.datagrams.map(|counts| exact(counts.lost)),
+        datagrams: one.datagrams.map(|counts| exact(counts.of)),
+        round_trip_ns: nanos(one.round_trip.mean),
+        sender_cpu: one.cpu.sender.map(|cpu| cpu.total),
+        receiver_cpu: one.cpu.receiver.map(|cpu| cpu.total),
+        each_bps: &one.each,
+    }
+}
+
+fn table<'a>(table: &'a Table<'a>) -> TableOut<'a> {
+    let agrees = Agreement::Path(table.facts.clone());
+    TableOut {
+        file: &table.source.file,
+        operation: &table.sizes.operation,
+        trip: match table.sizes.trip {
+            Trip::Whole => "whole",
+            Trip::Half => "half",
+            Trip::Unknown => "unknown",
+        },
+        rows: table.sizes.rows.iter().map(row).collect(),
+        fit: table.fit.as_ref().map(|fit| fit_out(fit, &agrees)),
+        timer: table.timer.as_ref().map(|timer| timer_out(timer, &agrees)),
+    }
+}
+
+fn row(row: &SizeRow) -> RowOut {
+    RowOut {
+        size_bytes: exact(row.size.0),
+        samples: row.samples.map(exact),
+        least_ns: nanos(row.least),
+        typical_ns: nanos(row.typical),
+        mean_ns: nanos(row.mean),
+        deviation_ns: nanos(row.deviation),
+        p99_ns: nanos(row.p99),
+        p999_ns: nanos(row.p999),
+        most_ns: nanos(row.most),
+        rate_bps: row.rate.map(|Rate(bits)| exact(bits)),
+        messages_per_sec: row.messages,
+    }
+}
+
+fn disk<'a>((source, disk): (&'a Source, &'a Disk)) -> DiskOut<'a> {
+    DiskOut {
+        file: &source.file,
+        side: source.side,
+        target: &disk.target,
+        rows: disk.rows.iter().map(disk_row).collect(),
+    }
+}
+
+fn disk_row(row: &DiskRow) -> DiskRowOut {
+    DiskRowOut {
+        access: match row.access {
+            Access::Sequential => "sequential",
+            Access::Random => "random",
+            Access::Copy => "copy",
+            Access::Unknown => "unknown",
+        },
+        does: match row.does {
+            Does::Read => "read",
+            Does::Write => "write",
+            Does::Mix => "mix",
+        },
+        block_bytes: row.block.map(|size| exact(size.0)),
+        depth: row.depth,
+        threads: row.threads,
+        bytes_per_sec: row.bytes_per_sec,
+        operations_per_sec: row.operations,
+        mean_ns: nanos(row.mean),
+        p99_ns: nanos(row.p99),
+    }
+}
+
+fn source(source: &Source) -> ReadOut<'_> {
+    let notes = source.notes.iter().map(|note| NoteOut { line: note.line, what: &note.what });
+    ReadOut {
+        file: &source.file,
+        side: source.side,
+        form: &source.label,
+        version: source.tool.version.as_deref(),
+        notes: notes.collect(),
+    }
+}

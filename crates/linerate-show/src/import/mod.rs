@@ -1,0 +1,8 @@
+//! Views of results that other programs reported.
+
+pub mod json;
+pub(crate) mod text;
+
+pub use json::SCHEMA;
+pub use json::json;
+pub use text::page;

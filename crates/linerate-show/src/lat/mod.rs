@@ -1,0 +1,317 @@
+//! Round trips timed once, for people and for programs.
+
+mod json;
+#[cfg(test)]
+#[path = "tests/sample.rs"]
+mod sample;
+mod text;
+
+use linerate_facts::Gap;
+use linerate_facts::rdma::RdmaEnd;
+use linerate_judge::figure::{Entry, GOODPUT, LOSS, Subject, Summary, percentiles};
+use linerate_judge::model::{
+    Latency, delayed, is_alone, latency_of, once, round_trip_rate, round_trips, same_machine,
+};
+use linerate_plan::path::{Direction, Side};
+use linerate_plan::transport::{self, Options};
+use linerate_plan::{Knobs, Pattern};
+use linerate_record::Record;
+use linerate_units::stats::{Histogram, samples};
+use linerate_units::{Bytes, Nanos};
+
+pub use json::{FORMAT, SCHEMA, json};
+pub(super) use json::{Output, output};
+pub use text::page;
+
+use super::bw::own::{broken, lasted, refused};
+use super::like::Timed;
+use super::{verbs, words};
+
+/// Percentiles that are shown if there are enough samples.
+const PERCENTILES: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
+
+/// The result of a measurement of round trips.
+#[derive(Debug)]
+pub struct Probe {
+    target: String,
+    /// Address and port of the far end.
+    address: String,
+    /// The transport.
+    engine: String,
+    /// The options of the transport that are set.
+    options: Options,
+    /// The ports of RDMA devices that carry the messages, near first; none for other transports.
+    rdma: Vec<(Side, RdmaEnd)>,
+    /// The array that loads go through, where memory is what answers; of other round trips `None`.
+    array: Option<Bytes>,
+    size: Bytes,
+    /// Time from one intended send to the next; `None` in closed loop.
+    interval: Option<Nanos>,
+    /// Settings of the connections whose round trips are timed.
+    own: Knobs,
+    /// The time that the typical round trip waited for a delayed acknowledgement.
+    delayed: Option<Nanos>,
+    /// The requested time that counts.
+    time: Nanos,
+    /// Measured time: shorter than planned if the measurement ended early.
+    lasted: Nanos,
+    washout: Nanos,
+    same_machine: bool,
+    /// Why the measurement ended early; empty if it did not.
+    broken: String,
+    /// Answered round trips a second; `None` if unknown.
+    rate: Option<f64>,
+    times: Option<Histogram>,
+    latency: Option<Latency>,
+    /// The loads that ran in the meantime.
+    beside: Vec<Beside>,
+    /// The settings of the load.
+    knobs: Knobs,
+    gaps: Vec<Gap>,
+}
+
+/// One direction of a load that ran during the round trips.
+#[derive(Debug, Clone, Copy)]
+pub struct Beside {
+    /// The direction of the load.
+    pub direction: Direction,
+    /// Goodput in bits per second; `None` if it is unknown.
+    pub goodput: Option<f64>,
+    /// Share of the load's datagrams that were lost; `None` if the load sends none.
+    pub lost: Option<f64>,
+}
+
+impl Beside {
+    fn of(record: &Record, direction: Direction) -> Self {
+        let step = record.steps.first();
+        let found = step.and_then(|step| once(record, step, direction));
+        Self {
+            direction,
+            goodput: found.as_ref().map(|found| found.load.goodput.mean),
+            lost: found.and_then(|found| found.datagrams?.share_lost()),
+        }
+    }
+}
+
+impl Beside {
+    fn figures(&self) -> impl Iterator<Item = Entry> {
+        let of = Subject::load(self.direction);
+        let goodput = self.goodput.map(|rate| Entry::bare(&GOODPUT, of, rate));
+        let lost = self.lost.map(|share| Entry::bare(&LOSS, of, share));
+        goodput.into_iter().chain(lost)
+    }
+}
+
+impl Probe {
+    /// Makes the result of a record with one step that timed round trips, with the far end `target` at
+    /// `address`.
+    pub fn of(target: &str, address: &str, record: &Record) -> Self {
+        let plan = &record.start.plan;
+        let step = record.steps.first();
+        let asked = record.sets.iter().find_map(|set| match set.plan.pattern {
+            Pattern::PingPong { size, interval } => Some((size, interval, &set.plan.knobs)),
+            Pattern::Stream { .. } | Pattern::Operations { .. } => None,
+        });
+        let times = step.and_then(|step| round_trips(record, step));
+        let mut gaps = refused(record);
+        if times.as_ref().is_none_or(|times| times.counts.is_empty()) {
+            gaps.push(Gap {
+                what: words::plural(unit(&plan.engine)),
+                why: "none was answered in the time that counts".to_owned(),
+                hint: String::new(),
+            });
+        }
+        let rate = step.and_then(|step| round_trip_rate(record, step));
+        let interval = asked.and_then(|(_, interval, knobs)| knobs.open_loop.then_some(interval));
+        gaps.extend(times.as_ref().and_then(|times| unanswered(times, interval, rate)));
+        Self {
+            target: target.to_owned(),
+            address: address.to_owned(),
+            engine: plan.engine.clone(),
+            options: plan.knobs.options.clone(),
+            rdma: verbs::ends(record),
+            array: array(record),
+            size: asked.map_or(Bytes(0), |(size, ..)| size),
+            interval,
+            own: asked.map_or_else(Knobs::default, |(.., knobs)| knobs.clone()),
+            delayed: step
+                .zip(times.as_ref())
+                .and_then(|(step, times)| delayed(record, step, times)),
+            time: step.map_or(plan.time, |step| step.plan.measure),
+            lasted: lasted(step),
+            washout: step.map_or(Nanos(0), |step| step.plan.washout),
+            same_machine: same_machine(record),
+            broken: broken(record),
+            rate,
+            times,
+            latency: step.and_then(|step| latency_of(record, step)),
+            beside: plan
+                .directions
+                .iter()
+                .map(|direction| Beside::of(record, *direction))
+                .collect(),
+            knobs: plan.knobs.clone(),
+            gaps,
+        }
+    }
+
+    /// The round trips, for the form of another tool; none if none was answered.
+    pub fn timed(&self) -> Option<Timed<'_>> {
+        Some(Timed {
+            size: self.size,
+            times: self.times.as_ref().filter(|times| !times.counts.is_empty())?,
+            lasted: self.lasted,
+            washout: self.washout,
+            whole: words::returns(&self.engine, &self.options),
+        })
+    }
+
+    /// Whether everything that was requested was measured.
+    pub fn complete(&self) -> bool {
+        let loads = self.beside.iter().all(|load| load.goodput.is_some());
+        self.broken.is_empty() && loads && self.latency.is_some() && self.unanswered() == 0
+    }
+
+    /// Number of round trips that were timed.
+    pub fn samples(&self) -> u64 {
+        self.latency.as_ref().map_or(0, |latency| latency.samples)
+    }
+
+    /// What could not be measured, or was refused.
+    pub fn gaps(&self) -> &[Gap] {
+        &self.gaps
+    }
+
+    /// Round trips that were due and not answered; they count with the least time that they took.
+    fn unanswered(&self) -> u64 {
+        self.times.as_ref().map_or(0, |times| times.unanswered)
+    }
+
+    /// Whether a round trip is a connection of its own.
+    fn makes_connections(&self) -> bool {
+        self.engine == "connect"
+    }
+
+    /// The name of one sample of the measurement.
+    fn unit(&self) -> &'static str {
+        unit(&self.engine)
+    }
+
+    /// Messages that were sent and never answered, with an engine that may lose them; they are not part of the
+    /// times.
+    fn lost(&self) -> Option<u64> {
+        let times = self.times.as_ref().filter(|_| words::may_lose(&self.engine, &self.options));
+        times.map(|times| times.lost)
+    }
+
+    /// Times that answers waited in the kernel before they were read, where the kernel stamps arrivals.
+    fn unread(&self) -> Option<Histogram> {
+        let times = self.times.as_ref().filter(|times| !times.unread.is_empty())?;
+        Some(Histogram { set: times.set, counts: times.unread.clone(), ..Histogram::default() })
+    }
+
+    /// Mean time of a memory load in nanoseconds; `None` if a far end answered.
+    fn mean_load(&self) -> Option<f64> {
+        let rate = self.rate.filter(|rate| *rate > 0.0)?;
+        self.array.map(|_| 1e9 / rate)
+    }
+
+    /// Requested round trips per second; `None` in closed loop.
+    fn asked(&self) -> Option<f64> {
+        self.interval.map(per_second)
+    }
+
+    /// The figures of the measurement: round trips of the idle path, or under load.
+    pub fn summary(&self) -> Summary {
+        let beside: Vec<Option<Direction>> = match self.beside.as_slice() {
+            [] => vec![None],
+            loads => loads.iter().map(|load| Some(load.direction)).collect(),
+        };
+        let latency = self.latency.as_ref();
+        let timed = latency.into_iter().flat_map(|latency| {
+            let times = self.times.as_ref();
+            let each = beside.iter();
+            each.flat_map(move |direction| percentiles(*direction, latency, times))
+        });
+        let share = self.share_lost();
+        let lost = share.map(|share| Entry::bare(&LOSS, Subject::default(), share));
+        let loads = self.beside.iter().flat_map(Beside::figures);
+        Summary::sorted(timed.chain(lost).chain(loads))
+    }
+
+    /// Share of the sent messages that were never answered, for an engine that may lose messages; `None` for
+    /// other engines, and if no message was sent.
+    fn share_lost(&self) -> Option<f64> {
+        let lost = self.lost()?;
+        let all = self.latency.as_ref().map_or(0, |latency| latency.samples) + lost;
+        (all > 0).then(|| lost as f64 / all as f64)
+    }
+
+    /// Whether this percentile reaches unanswered round trips, which took longer than the recorded time.
+    fn is_least(&self, percent: f64) -> bool {
+        let all = self.times.as_ref().map_or(0, samples);
+        percent / 100.0 * all as f64 > all.saturating_sub(self.unanswered()) as f64
+    }
+
+    fn longest(&self) -> Option<Nanos> {
+        let times = self.times.as_ref()?;
+        if let Some(exact) = times.exact {
+            return Some(Nanos(exact.most));
+        }
+        times.counts.iter().map(|&(value, _)| Nanos(value)).max()
+    }
+}
+
+/// The name of one sample of an engine: a round trip, a connection.
+fn unit(engine: &str) -> &'static str {
+    transport::named(engine).map_or("round trip", |info| info.sample)
+}
+
+/// The array that dependent loads went through; `None` if a far end answered.
+fn array(record: &Record) -> Option<Bytes> {
+    let end = record.sets.first()?.ends.first()?;
+    is_alone(record).then_some(Bytes(end.write_size))
+}
+
+/// Messages a second with so much time from one to the next.
+fn per_second(interval: Nanos) -> f64 {
+    1e9 / interval.0.max(1) as f64
+}
+
+/// A gap for messages that were due and not answered, if there are any.
+fn unanswered(times: &Histogram, interval: Option<Nanos>, rate: Option<f64>) -> Option<Gap> {
+    let interval = interval.filter(|_| times.unanswered > 0)?;
+    let due = samples(times);
+    let answered = due.saturating_sub(times.unanswered);
+    let achieved = rate.map_or("an unknown rate".to_owned(), |rate| format!("{rate:.0} a second"));
+    Some(Gap {
+        what: "how long some round trips took".to_owned(),
+        why: format!(
+            "{due} were due and {answered} of them answered: {:.0} a second were requested, \
+             {achieved} achieved; the others count with their delay at the end, and took longer",
+            per_second(interval)
+        ),
+        hint: "a lower --rate shows the path without a queue".to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_answered_is_told_with_both_rates() {
+        let times = |unanswered| Histogram {
+            set: 0,
+            counts: vec![(1000, 100), (2_000_000_000, 900)],
+            unanswered,
+            ..Histogram::default()
+        };
+        let told =
+            |unanswered| self::unanswered(&times(unanswered), Some(Nanos(1000)), Some(100.4));
+        assert_eq!(told(0), None);
+        let why = told(900).unwrap().why;
+        assert!(why.starts_with("1000 were due and 100 of them answered"), "{why}");
+        assert!(why.contains("1000000 a second were requested, 100 a second achieved"), "{why}");
+    }
+}

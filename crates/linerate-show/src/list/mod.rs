@@ -1,0 +1,106 @@
+//! The kept records, a line each, for people and for programs.
+
+pub mod json;
+mod text;
+
+use linerate_judge::figure::{GOODPUT, LATENCY, Subject, Summary};
+use linerate_judge::verdict::Verdict;
+use linerate_plan::path::{Certainty, Direction, Measure};
+use linerate_record::{End, Record, Start};
+use linerate_units::Bytes;
+
+pub use json::{FORMAT, SCHEMA, json};
+pub use text::page;
+
+/// Records, oldest first.
+#[derive(Debug, Default)]
+pub struct Listed {
+    /// The directory of the records.
+    pub dir: String,
+    /// The records that are shown.
+    pub rows: Vec<Row>,
+    /// Older records that match and are not shown.
+    pub left_out: usize,
+}
+
+/// A record file.
+#[derive(Debug)]
+pub struct Row {
+    /// Name of the record: that of its file, without `.lnr`.
+    pub name: String,
+    /// The start of the record, or why the file is none.
+    pub start: Result<Start, String>,
+    /// The answer of the record; `None` if it was not judged.
+    pub headline: Option<Headline>,
+    /// Why the record could not be judged, or is not whole; empty if it is.
+    pub problem: String,
+}
+
+/// The answer of a record.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Headline {
+    /// Whether all that was planned was measured.
+    pub complete: bool,
+    /// The goodput of each direction that was measured.
+    pub rates: Vec<Goodput>,
+    /// The typical round trip on the idle path, in nanoseconds.
+    pub round_trip: Option<f64>,
+    /// Payload of the messages of that round trip, of a sweep.
+    pub size: Option<Bytes>,
+    /// Names of the files of an import.
+    pub files: Vec<String>,
+}
+
+/// The goodput of a direction.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Goodput {
+    /// The direction.
+    pub direction: Direction,
+    /// Bits in a second.
+    pub rate: f64,
+    /// The first limit of the goodput; `None` if it is unknown, or nothing looked for one.
+    pub limit: Option<(&'static str, Certainty)>,
+}
+
+impl Headline {
+    /// The answer of a record by its figures, and by the verdict if there is one.
+    pub fn of(record: &Record, summary: &Summary, verdict: Option<&Verdict>) -> Self {
+        let rates = Direction::ALL.into_iter().filter_map(|direction| {
+            let value = summary.value(&GOODPUT, Subject::load(direction))?;
+            Some(Goodput {
+                direction,
+                rate: value.mid,
+                limit: verdict.and_then(|verdict| limit(verdict, direction)),
+            })
+        });
+        let typical = Subject { percentile: Some(50.0), ..Subject::default() };
+        let files = record.imported.iter().flat_map(|imported| &imported.files);
+        Self {
+            complete: matches!(record.end, Some(End::Complete)),
+            rates: rates.collect(),
+            round_trip: summary.value(&LATENCY, typical).map(|value| value.mid),
+            size: None,
+            files: files.map(|file| file.name.clone()).collect(),
+        }
+    }
+
+    /// The answer of a sweep: the round trip of its smallest messages.
+    pub fn of_sweep(record: &Record, smallest: Option<(Bytes, u64)>) -> Self {
+        Self {
+            complete: matches!(record.end, Some(End::Complete)),
+            round_trip: smallest.map(|(_, nanos)| nanos as f64),
+            size: smallest.map(|(size, _)| size),
+            ..Self::default()
+        }
+    }
+}
+
+fn limit(verdict: &Verdict, direction: Direction) -> Option<(&'static str, Certainty)> {
+    let mut limits = verdict.limits.iter();
+    let found = limits.find(|l| l.metric == Measure::Goodput && l.direction == direction);
+    found.map(|limit| (limit.cause, limit.certainty))
+}
+
+#[cfg(test)]
+#[path = "tests/sample.rs"]
+mod sample;

@@ -1,0 +1,110 @@
+//! The schema of a document, made from its type.
+
+use linerate_units::EXACT;
+use schemars::generate::SchemaSettings;
+use schemars::transform::{RecursiveTransform, Transform};
+use schemars::{JsonSchema, Schema};
+use serde_json::Value;
+
+use crate::{
+    bw, diff, each, fabric, flows, guide, host, import, json, lat, layers, list, repeat, stream,
+    sweep, trips, whatif,
+};
+use linerate_test::kept;
+
+/// The schema of `T`, which is published as `name`.
+fn schema<T: JsonSchema>(name: &str) -> String {
+    let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
+    let mut schema = generator.into_root_schema_for::<T>();
+    RecursiveTransform(tidy).transform(&mut schema);
+    let id = format!("https://github.com/linerate/linerate/schema/{name}.schema.json");
+    schema.insert("$id".to_owned(), id.into());
+    let mut schema = schema.to_value();
+    rename(&mut schema);
+    format!("{schema:#}\n")
+}
+
+/// Applies the rules for every part of a schema: objects are closed, integers are exact in every JSON reader,
+/// and each description is one paragraph.
+fn tidy(schema: &mut Schema) {
+    let Some(schema) = schema.as_object_mut() else {
+        return;
+    };
+    // Names of Rust's number types, and default values of fields.
+    schema.remove("format");
+    schema.remove("default");
+    let is_integer = match schema.get("type") {
+        Some(Value::Array(types)) => types.iter().any(|one| one == "integer"),
+        one => one.is_some_and(|one| one == "integer"),
+    };
+    if is_integer {
+        schema.entry("maximum").or_insert(EXACT.into());
+    }
+    if schema.contains_key("properties") {
+        schema.entry("additionalProperties").or_insert(false.into());
+    }
+    if let Some(Value::String(description)) = schema.get_mut("description") {
+        *description = description.replace('\n', " ");
+    }
+}
+
+/// Gives the definitions names in the style of the keys: `limit` for the type `LimitOut`.
+fn rename(schema: &mut Value) {
+    match schema {
+        Value::Object(object) => {
+            if let Some(Value::String(to)) = object.get_mut("$ref") {
+                let (place, name) = to.rsplit_once('/').unwrap();
+                *to = format!("{place}/{}", key(name));
+            }
+            if let Some(Value::Object(all)) = object.get_mut("$defs") {
+                let number = all.len();
+                let renamed = std::mem::take(all).into_iter();
+                *all = renamed.map(|(name, value)| (key(&name), value)).collect();
+                assert_eq!(all.len(), number, "two types of one name: {all:#?}");
+            }
+            object.values_mut().for_each(rename);
+        }
+        Value::Array(array) => array.iter_mut().for_each(rename),
+        _ => {}
+    }
+}
+
+fn key(name: &str) -> String {
+    // A second type of one name gets a number behind it.
+    assert!(!name.ends_with(|c: char| c.is_ascii_digit()), "two types are called {name}");
+    let mut key = String::new();
+    for c in name.strip_suffix("Out").unwrap_or(name).chars() {
+        if c.is_ascii_uppercase() && !key.is_empty() {
+            key.push('_');
+        }
+        key.push(c.to_ascii_lowercase());
+    }
+    key
+}
+
+#[test]
+fn the_kept_schemas_are_those_of_the_types() {
+    fn check<T: JsonSchema>(name: &str) {
+        kept::check(&format!("crates/linerate-show/schema/{name}.schema.json"), &schema::<T>(name));
+    }
+    check::<json::Output<'_>>("run");
+    check::<repeat::json::Repeated<'_>>("repeat");
+    check::<layers::json::Output<'_>>("layers");
+    check::<stream::Line<'_>>("stream");
+    check::<diff::json::Output<'_>>("diff");
+    check::<bw::Output<'_>>("bw");
+    check::<sweep::Output<'_>>("sweep");
+    check::<lat::Output<'_>>("lat");
+    check::<trips::Output<'_>>("lat-sweep");
+    check::<each::Output<'_>>("lat-each");
+    check::<host::json::Output<'_>>("host");
+    check::<fabric::json::Output<'_>>("fabric");
+    check::<fabric::way::PingOutput<'_>>("fabric-ping");
+    check::<fabric::way::RouteOutput>("fabric-route");
+    check::<flows::json::Output<'_>>("flows");
+    check::<guide::json::Output<'_>>("guide");
+    check::<import::json::Output<'_>>("import");
+    check::<list::json::Output<'_>>("list");
+    check::<whatif::json::Output<'_>>("whatif");
+    check::<whatif::compare::Output<'_>>("whatif-compare");
+}

@@ -1,0 +1,297 @@
+//! A path described by hand, for programs. The schema of the document is made from `Output`.
+
+mod sweeps;
+
+use linerate_ceiling::{Bounds, Ceiling, Relation, Solution, Source};
+use linerate_explain::case::{Answer, FigureCheck};
+use linerate_plan::path::{Direction, Place, Side, Stage};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::super::import::json::Results;
+use super::super::json::{Format, integer, text};
+use super::{Change, Told};
+use sweeps::SweepOut;
+
+/// Version of the document; raised when a key changes its meaning or is removed.
+const FORMAT: u32 = 1;
+
+/// The published schema of the document.
+pub const SCHEMA: &str = include_str!("../../../schema/whatif.schema.json");
+
+/// One JSON document. Units stand in the keys. Unknown values are null. Rates are bits per second of payload, with the
+/// lower and the upper end of an interval; both are equal if every input is known.
+#[derive(Serialize, JsonSchema)]
+#[schemars(title = "Result of linerate whatif")]
+pub(crate) struct Output<'a> {
+    /// Version of this document.
+    format: Format<FORMAT>,
+    /// Version of linerate that computed it.
+    linerate: &'static str,
+    /// Title of the case.
+    title: &'a str,
+    /// What was replaced, as typed.
+    set: &'a [String],
+    before: AnswerOut<'a>,
+    /// The case with the replacements. Null if nothing was replaced.
+    after: Option<AnswerOut<'a>>,
+    /// Published figures of the case file and what is computed for them without replacements.
+    published: Vec<FigureCheckOut<'a>>,
+    /// Times by size of `[[sweep]]`, and their conclusions about the hardware.
+    sweeps: Vec<SweepOut<'a>>,
+    /// Published results of the case file and what they say: of its own path first, then of paths that differ.
+    results: Vec<ToldOut<'a>>,
+}
+
+/// What is computed for a case.
+#[derive(Serialize, JsonSchema)]
+struct AnswerOut<'a> {
+    /// Null if unknown.
+    forward: Option<SolutionOut<'a>>,
+    /// Null if unknown.
+    reverse: Option<SolutionOut<'a>>,
+    /// Null if unknown.
+    both: Option<BothOut<'a>>,
+    /// Ceilings of every stage, in the order of the forward direction; forward ceilings come first.
+    ceilings: Vec<CeilingOut<'a>>,
+    /// Estimates that are no ceilings.
+    estimates: Vec<EstimateOut<'a>>,
+    /// Packets per second: lower and upper end of an interval. Null if unknown.
+    #[schemars(inner(range(min = 0)))]
+    packets_per_s: Option<[f64; 2]>,
+    /// CPU cycles for each packet: lower and upper end of an interval. Null if unknown.
+    #[schemars(inner(range(min = 0)))]
+    cycles_per_packet: Option<[f64; 2]>,
+    /// Lower bound of the latency one way, for 64 bytes. What is not described takes no time.
+    latency_floor_ns: u64,
+    /// The parts of this latency.
+    latency_floor: Vec<PartOut<'a>>,
+    /// Price of the goodput. Null if unknown.
+    price: Option<PriceOut<'a>>,
+}
+
+/// Goodput of a direction, and what limits it.
+#[derive(Serialize, JsonSchema)]
+struct SolutionOut<'a> {
+    /// Lower and upper end of the goodput.
+    goodput_bps: [u64; 2],
+    /// Names of the ceilings that limit it: two if the ends of the interval have different ones.
+    binding: &'a [String],
+    /// What limits it once that is replaced. Null if nothing else is known.
+    next: Option<NextLimitOut<'a>>,
+}
+
+/// Goodput once its limit is replaced, and what limits it then.
+#[derive(Serialize, JsonSchema)]
+struct NextLimitOut<'a> {
+    /// Lower and upper end of the goodput.
+    goodput_bps: [u64; 2],
+    /// Names of the ceilings that limit it.
+    binding: &'a [String],
+}
+
+/// Goodput of both directions loaded at the same time.
+#[derive(Serialize, JsonSchema)]
+struct BothOut<'a> {
+    #[serde(flatten)]
+    sum: SolutionOut<'a>,
+    /// Part of the forward direction. Null if unknown.
+    forward_bps: Option<[u64; 2]>,
+    /// Part of the reverse direction. Null if unknown.
+    reverse_bps: Option<[u64; 2]>,
+}
+
+/// The most goodput that a part of the path allows.
+#[derive(Serialize, JsonSchema)]
+struct CeilingOut<'a> {
+    direction: Direction,
+    /// What a case replaces together: link, near slot.
+    name: &'a str,
+    stage: Stage,
+    side: Place,
+    /// Lower and upper end of the ceiling.
+    goodput_bps: [u64; 2],
+    /// The formula, with its numbers.
+    formula: &'a str,
+    /// Inputs of the formula.
+    inputs: Vec<InputOut<'a>>,
+}
+
+/// An input of a ceiling.
+#[derive(Serialize, JsonSchema)]
+struct InputOut<'a> {
+    /// Key of the case file.
+    key: &'a str,
+    /// The value of the input.
+    value: &'a str,
+    source: Source,
+}
+
+/// An estimate that is no ceiling.
+#[derive(Serialize, JsonSchema)]
+struct EstimateOut<'a> {
+    #[schemars(extend("enum" = [Stage::Cpu, Stage::Memory]))]
+    stage: Stage,
+    #[schemars(with = "Side")]
+    side: Place,
+    /// The estimate in words.
+    words: &'a str,
+}
+
+/// A part of the latency.
+#[derive(Serialize, JsonSchema)]
+struct PartOut<'a> {
+    /// The source of the delay.
+    words: &'a str,
+    /// The time.
+    #[schemars(range(min = 0))]
+    ns: f64,
+}
+
+/// Price of the goodput.
+#[derive(Serialize, JsonSchema)]
+struct PriceOut<'a> {
+    /// Price for each Gb/s: lower and upper end of an interval.
+    #[schemars(inner(range(min = 0)))]
+    per_gbps: [f64; 2],
+    /// Currency.
+    currency: &'a str,
+    /// The period of the price, such as `hour`, if the hardware is rented. Null if it is bought.
+    per: Option<&'a str>,
+}
+
+/// A published figure and what is computed for it.
+#[derive(Serialize, JsonSchema)]
+struct FigureCheckOut<'a> {
+    /// What was measured.
+    what: &'a str,
+    /// The published figure.
+    figure: &'a str,
+    /// The computed figure.
+    computed: &'a str,
+    /// How both compare, in words.
+    claim: &'static str,
+    /// Whether both could be compared.
+    holds: bool,
+    /// How both compare: `reached` (within 2 %), `inside` (a wide interval), `about` (10 %), `below`, `far-below`
+    /// (half), `above`; of times `above-floor` or `below-floor`. Null if nothing was computed.
+    relation: Option<&'static str>,
+    /// What more ports or cards change, beside another figure. Null if the two differ in other things.
+    change: Option<&'a str>,
+}
+
+/// Published results of one path.
+#[derive(Serialize, JsonSchema)]
+struct ToldOut<'a> {
+    /// Differences of the path from the case, as they would be typed. Empty for the path of the case.
+    set: &'a [String],
+    #[serde(flatten)]
+    results: Results<'a>,
+}
+
+/// One JSON document, with a line feed at its end.
+pub fn document(change: &Change<'_>) -> serde_json::Result<String> {
+    let output = Output {
+        format: Format,
+        linerate: env!("CARGO_PKG_VERSION"),
+        title: &change.before.0.title,
+        set: change.sets,
+        before: answer(change.before.1),
+        after: change.after.map(|(_, after)| answer(after)),
+        published: change.checks.iter().map(check).collect(),
+        sweeps: sweeps::all(change.before.0),
+        results: change.told.iter().map(told).collect(),
+    };
+    text(&output)
+}
+
+fn answer(answer: &Answer) -> AnswerOut<'_> {
+    let ceilings = Direction::ALL.into_iter().flat_map(|way| {
+        let all = answer.ceilings(way).into_iter();
+        all.map(move |c| ceiling(way, &c))
+    });
+    AnswerOut {
+        forward: answer.forward.as_ref().map(solution),
+        reverse: answer.reverse.as_ref().map(solution),
+        both: answer.both.as_ref().map(both),
+        ceilings: ceilings.collect(),
+        estimates: answer
+            .estimates
+            .iter()
+            .map(|e| EstimateOut { stage: e.stage, side: e.side, words: &e.words })
+            .collect(),
+        packets_per_s: answer.packets.map(numbers),
+        cycles_per_packet: answer.cycles.map(numbers),
+        latency_floor_ns: integer(answer.floor_seconds() * 1e9),
+        latency_floor: answer
+            .floor
+            .iter()
+            .map(|part| PartOut { words: &part.words, ns: part.seconds * 1e9 })
+            .collect(),
+        price: answer.price.as_ref().map(|price| PriceOut {
+            per_gbps: numbers(price.per_gigabit),
+            currency: &price.currency,
+            per: (!price.per.is_empty()).then_some(&price.per),
+        }),
+    }
+}
+
+fn solution(solved: &Solution) -> SolutionOut<'_> {
+    SolutionOut {
+        goodput_bps: integers(solved.goodput),
+        binding: &solved.binding,
+        next: solved.next.as_ref().map(|next| NextLimitOut {
+            goodput_bps: integers(next.goodput),
+            binding: &next.binding,
+        }),
+    }
+}
+
+fn both(solved: &Solution) -> BothOut<'_> {
+    BothOut {
+        sum: solution(solved),
+        forward_bps: solved.each.first().copied().map(integers),
+        reverse_bps: solved.each.get(1).copied().map(integers),
+    }
+}
+
+fn ceiling<'a>(way: Direction, ceiling: &Ceiling<'a>) -> CeilingOut<'a> {
+    let resource = ceiling.resource;
+    CeilingOut {
+        direction: way,
+        name: &resource.name,
+        stage: resource.stage,
+        side: resource.side,
+        goodput_bps: integers(ceiling.goodput),
+        formula: ceiling.formula,
+        inputs: resource
+            .inputs
+            .iter()
+            .map(|input| InputOut { key: &input.key, value: &input.value, source: input.source })
+            .collect(),
+    }
+}
+
+fn told<'a>(told: &'a Told<'a>) -> ToldOut<'a> {
+    ToldOut { set: told.set, results: Results::of(&told.explained) }
+}
+
+fn check(check: &FigureCheck) -> FigureCheckOut<'_> {
+    FigureCheckOut {
+        what: &check.what,
+        figure: &check.figure,
+        computed: &check.computed,
+        claim: check.relation.map_or("nothing is computed", Relation::words),
+        holds: check.relation.is_some(),
+        relation: check.relation.map(Relation::name),
+        change: check.change.as_deref(),
+    }
+}
+
+pub(super) fn integers(bounds: Bounds) -> [u64; 2] {
+    [integer(bounds.low()), integer(bounds.high())]
+}
+
+pub(super) fn numbers(bounds: Bounds) -> [f64; 2] {
+    [bounds.low(), bounds.high()]
+}

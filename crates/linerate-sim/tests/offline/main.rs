@@ -1,0 +1,5 @@
+//! What needs nothing of this machine: simulated paths, copied trees of other machines, statistics.
+
+mod sim;
+mod statistics;
+mod verdicts;
