@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Formatting, lints, tests of every crate (as root: where rights matter once more as an ordinary
-# user), documentation, fuzz targets.
+# Formatting, lints, tests of every crate (as root: those that ask the kernel for something run as an ordinary user),
+# documentation.
 #
 #   ./test.sh            what CI runs: everything but what takes long
-#   ./test.sh --long     everything: long matrices, sieges, repeated labs (names with long::)
+#   ./test.sh --long     everything: long matrices, sieges, repeated labs (names with long::), package, fuzz targets
 #   CI=true ./test.sh    the same, but a skip is a failure, and so are many tests that could not tell
 #
 # Needs Rust (rustup or Debian's cargo), a C linker and the Debian packages below; installs the
@@ -32,8 +32,8 @@ readonly packages
 readonly nobody=65534
 readonly root=$PWD
 readonly kernels=$PWD/target/tmp/linerate/kernels
-# Where the long tests leave the date and the commit of their last run.
-readonly last_long=benches/long/last
+# Where the long tests leave the date and the commit of their last run, and the seconds of each step.
+readonly last_long=benches/long/last seconds_long=benches/own/test-seconds
 # A test that hangs is a failure, and the rest still runs. The long tests boot several guests, one after the other.
 if [[ -n $long ]]; then readonly patience=45m; else readonly patience=20m; fi
 # Attempts that a disturbed machine may leave without an answer in one run.
@@ -104,34 +104,65 @@ build_tests() {
 # Arguments of a test program: long tests are left out unless they were asked for.
 arguments() { [[ -n $long ]] || echo --skip long::; }
 
-# Each test program in the folder of its crate, as cargo runs it. Most unit tests of the engine wait for a deadline, so
+# Programs whose tests wait for deadlines most of their time: they run beside lints, which compute.
+readonly waiting='^linerate-session (linerate_session|peer_kill) |^linerate (siege|fabric) '
+# Programs that root need not run as well: what they ask of the kernel must be allowed to an ordinary user.
+readonly unprivileged='^linerate-(sys linerate_sys|host linerate_host|load linerate_load|lab linerate_lab) '
+
+# run_tests PATTERN: each test program of that list in the folder of its crate, as cargo runs it. Where most tests wait,
 # more of them than there are CPUs run at a time.
 run_tests() {
   local crate name path began threads rc=0 args
   read -ra args < <(arguments)
   while read -r crate name path; do
+    [[ $(id -u) -ne 0 || ! "$crate $name " =~ $unprivileged ]] || continue
+    [[ $1 == "$waiting" || ! "$crate $name " =~ $waiting ]] || continue
     echo "-- $crate $name"
     began=$SECONDS
     threads=$(nproc)
-    [[ $name == linerate_session ]] && threads=$((threads * 4))
+    [[ $name != linerate_session ]] || threads=$((threads * 4))
     (cd "crates/$crate" && RUST_TEST_THREADS=$threads timeout --kill-after=30 $patience "$path" "${args[@]}" </dev/null) || rc=1
     echo "$((SECONDS - began)) $crate $name" >>"$times"
-  done <"$programs"
+  done < <(grep -E "$1" "$programs")
   return $rc
 }
 
-# Tests whose answer depends on rights, once more as an ordinary user: what only root may do must not
-# be needed. CRATE PROGRAM FILTERS...; labs, virtual machines and simulations need no rights. Of the
-# engine those that ask the kernel for something: memory, CPUs, options of sockets, files, settings.
-# The long tests run these programs whole.
+# Lints and documentation, of lower priority than the tests that wait beside them.
+check_code() {
+  local began=$SECONDS rc=0 crate pure=()
+  nice cargo clippy --locked --workspace --all-targets -- -D warnings || rc=1
+  echo "$((SECONDS - began)) lints" >>"$times"
+  began=$SECONDS
+  # The crates whose public items must have documentation.
+  for crate in $(grep -l '^#!\[warn(missing_docs)\]' crates/*/src/lib.rs); do
+    pure+=(-p "$(basename "${crate%/src/lib.rs}")")
+  done
+  RUSTDOCFLAGS="-D warnings" nice cargo doc --locked --no-deps "${pure[@]}" || rc=1
+  echo "$((SECONDS - began)) documentation" >>"$times"
+  return $rc
+}
+
+# What computes beside what waits. The output of one follows that of the other.
+checks_beside_tests() {
+  local rc=0
+  check_code >"$scratch/checks" 2>&1 &
+  run_tests "$waiting" || rc=1
+  wait $! || rc=1
+  cat "$scratch/checks"
+  return $rc
+}
+
+# Tests as an ordinary user: the programs that root did not run, and of others what depends on rights. What only root
+# may do must not be needed. CRATE PROGRAM FILTERS...; labs, virtual machines and simulations need no rights. The long
+# tests run these programs whole.
 ordinary=(
   "linerate-sys linerate_sys"
   "linerate-host linerate_host"
   "linerate-load linerate_load"
-  "linerate-session linerate_session end:: peer::descriptors peer::keys store::"
-  "linerate-session sockets handover:: uring:: loopback::refused udp::round_trips"
   "linerate-lab linerate_lab"
-  "linerate command cli::a_run host:: hostile::a_low hostile::a_read hostile::more hostile::without import::what_has_no_end single::bw_tells"
+  "linerate-session linerate_session end:: peer::descriptors peer::keys store::"
+  "linerate-session sockets handover:: uring:: loopback::refused"
+  "linerate command cli::a_run host:: hostile::a_read hostile::without import::what_has_no_end"
 )
 [[ -n $long ]] && ordinary+=("linerate siege")
 readonly ordinary
@@ -239,22 +270,21 @@ readonly before
 step "packages" install_packages
 step "format" cargo fmt --all --check
 step "build of the tests" build_tests
-step "tests" run_tests
+step "lints and documentation, beside tests that wait" checks_beside_tests
+step "tests" run_tests .
 if [[ $(id -u) -eq 0 ]]; then
   step "tests as an ordinary user" as_ordinary_user
 fi
-step "lints" cargo clippy --locked --workspace --all-targets -- -D warnings
-# Tests are built with the feature lab-dev, the program that users install is not.
-step "lints of the installed program" cargo clippy --locked --package linerate -- -D warnings
 if command -v cargo-deny >/dev/null; then
   step "cargo-deny" cargo deny --all-features check
 else
   echo "note: cargo-deny is not installed; licences and sources were checked without it, advisories were not"
 fi
-step "documentation" env RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps
-# A release build, and three fresh systems.
-[[ -z $long ]] || step "package" contrib/package/check.sh
-step "fuzz targets" cargo check --locked --manifest-path fuzz/Cargo.toml --target-dir target
+if [[ -n $long ]]; then
+  # A build as users install it, and three fresh systems.
+  step "package" contrib/package/check.sh
+  step "fuzz targets" cargo check --locked --manifest-path fuzz/Cargo.toml --target-dir target
+fi
 
 if ! after=$(tree); then
   failures+=("git status")
@@ -285,5 +315,6 @@ if [[ -n $long ]]; then
   mkdir -p "${last_long%/*}"
   echo "$(date +%F) $(git rev-parse --short HEAD)${before:+ with changes}: all passed in $SECONDS s;" \
     "skipped: $(matching '^SKIPPED'); could not tell: $(matching '^COULD NOT TELL')" >"$last_long"
+  sort -rn "$times" >"$seconds_long"
 fi
 echo "all passed in $SECONDS s"

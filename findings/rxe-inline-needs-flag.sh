@@ -7,7 +7,7 @@
 # the request ends with IBV_WC_LOC_QP_OP_ERR. With the flag it succeeds. perftest sets it in both interfaces, so that it never sees
 # this.
 #
-# Whoever builds inline requests for all devices sets the flag; linerate does (docs/decisions/0054-rdma.md).
+# Whoever builds inline requests for all devices sets the flag; linerate does (docs/decisions/rdma-and-fabric.md).
 # Boots a guest without network or disks: needs QEMU, a C compiler, kmod and busybox-static, no rights. Exits with 0 if the behaviour
 # is as described, 1 if it changed.
 set -euo pipefail

@@ -29,7 +29,7 @@ import time
 
 from ranks import interval
 
-LINERATE = os.environ.get("LINERATE", "target/release/linerate")
+LINERATE = os.environ.get("LINERATE", "target/dist/linerate")
 # Connections that carry something while others rest: 64 KiB each 50 ms, ten times what `flows` calls busy.
 BUSY = 20
 PORT = "5399"

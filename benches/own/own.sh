@@ -8,8 +8,8 @@ set -eu
 [[ $# -eq 0 ]] || given=$(realpath -- "$1")
 cd "$(dirname "$0")/../.."
 record=${given:-crates/linerate/tests/records/planted-window-clamp.lnr}
-cargo build --release --quiet -p linerate -p linerate-session --bins --examples
-examples=target/release/examples
+cargo build --profile dist --quiet -p linerate -p linerate-session --bins --examples
+examples=target/dist/examples
 echo '## The loop'
 "$examples/null"
 echo '## Sampling'

@@ -30,7 +30,7 @@ import subprocess
 import sys
 import time
 
-LINERATE = os.environ.get("LINERATE", "target/release/linerate")
+LINERATE = os.environ.get("LINERATE", "target/dist/linerate")
 # Payload of a datagram: what fits a packet of 1500 B.
 SIZE = 1472
 # Student, two-sided 95 %, by degrees of freedom.

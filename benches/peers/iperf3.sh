@@ -5,8 +5,8 @@
 #   benches/peers/iperf3.sh [PAIRS]
 set -eu
 pairs=${1:-10}
-cd "$(dirname "$0")/../.." && cargo build --release --quiet
-linerate=$PWD/target/release/linerate
+cd "$(dirname "$0")/../.." && cargo build --profile dist --quiet
+linerate=$PWD/target/dist/linerate
 a=lr-bench-a-$$ b=lr-bench-b-$$
 jobs_=()
 cleanup() {

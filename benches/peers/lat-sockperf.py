@@ -24,7 +24,7 @@ import time
 
 from student import interval
 
-LINERATE = os.environ.get("LINERATE", "target/release/linerate")
+LINERATE = os.environ.get("LINERATE", "target/dist/linerate")
 PORT, RIVAL = "5390", "5391"
 CPUS = sorted(os.sched_getaffinity(0))
 

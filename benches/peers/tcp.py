@@ -30,7 +30,7 @@ import time
 
 from student import interval
 
-LINERATE = os.environ.get("LINERATE", "target/release/linerate")
+LINERATE = os.environ.get("LINERATE", "target/dist/linerate")
 PACKAGES = ["iperf3", "nuttcp", "qperf"]
 TICK = os.sysconf("SC_CLK_TCK")
 CPUS = sorted(os.sched_getaffinity(0))

@@ -6,8 +6,8 @@
 #   benches/peers/udp-iperf3.sh [PAIRS] [SECONDS]
 set -eu
 pairs=${1:-10} secs=${2:-3}
-cd "$(dirname "$0")/../.." && cargo build --release --quiet
-linerate=$PWD/target/release/linerate
+cd "$(dirname "$0")/../.." && cargo build --profile dist --quiet
+linerate=$PWD/target/dist/linerate
 port=5299 own=5298
 iperf3 -s -p "$port" >/dev/null & servers=$!
 "$linerate" serve --open --listen 127.0.0.1 --port "$own" --quiet 2>/dev/null & servers+=" $!"

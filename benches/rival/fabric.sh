@@ -8,7 +8,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-program=${LINERATE:-target/release/linerate}
+program=${LINERATE:-target/dist/linerate}
 program=$(realpath "$program")
 export program pairs=${1:-10}
 

@@ -5,7 +5,7 @@
 #   benches/truth/busy.sh OUT [RUNS [TIME]]
 #
 # OUT/N.json is the result of run N; none is run again. The table goes to standard output, and the exit code is 1 where
-# something else was named. Needs python3. LINERATE names another program than target/release/linerate, which is
+# something else was named. Needs python3. LINERATE names another program than target/dist/linerate, which is
 # built otherwise.
 set -u
 out=${1:?usage: busy.sh OUT [RUNS [TIME]]}
@@ -14,8 +14,8 @@ mkdir -p "$out"
 out=$(cd "$out" && pwd)
 cd "$(dirname "$0")/../.." || exit 1
 if [ -z "${LINERATE:-}" ]; then
-  cargo build --release --quiet || exit 1
-  LINERATE=$PWD/target/release/linerate
+  cargo build --profile dist --quiet || exit 1
+  LINERATE=$PWD/target/dist/linerate
 fi
 spinning=()
 stop() { kill "${spinning[@]}" 2>/dev/null; }

@@ -9,7 +9,7 @@
 # share without a queue and without loss.
 #
 # Each is one run in a lab, none is run again; OUT/NAME.lnr is its record. Needs iperf3 (for traffic
-# that is not ours). LINERATE names another program than target/release/linerate, which is built
+# that is not ours). LINERATE names another program than target/dist/linerate, which is built
 # otherwise. Whoever shares the machine takes turns by `flock OUT/turn COMMAND`.
 set -u
 out=${1:?usage: edges.sh OUT [NAME ...]}
@@ -19,8 +19,8 @@ mkdir -p "$out"
 out=$(cd "$out" && pwd)
 cd "$(dirname "$0")/../.." || exit 1
 if [ -z "${LINERATE:-}" ]; then
-  cargo build --release --quiet || exit 1
-  LINERATE=$PWD/target/release/linerate
+  cargo build --profile dist --quiet || exit 1
+  LINERATE=$PWD/target/dist/linerate
 fi
 far="$LINERATE serve --open & exec iperf3 -s"
 # $1 stands for the address of the far host.

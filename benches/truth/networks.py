@@ -6,7 +6,7 @@
 Each row is one network, made, measured by iperf3 without and with its fault, diagnosed once by `linerate run` in
 both directions with its default budget, and taken away; none is run again. A fault binds where iperf3 gets 10 % more
 without it, else the path is healthy. OUT/NAME is the record, OUT/rows.jsonl what came; a row that is there is not
-run. Prints a table. Needs root, iperf3 and nftables, and target/release/linerate unless LINERATE names another.
+run. Prints a table. Needs root, iperf3 and nftables, and target/dist/linerate unless LINERATE names another.
 """
 import json
 import os
@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 
-LINERATE = os.path.join(os.path.dirname(__file__), "../../target/release/linerate")
+LINERATE = os.path.join(os.path.dirname(__file__), "../../target/dist/linerate")
 LINERATE = os.path.abspath(os.environ.get("LINERATE", LINERATE))
 PREFIX = f"lr{os.getpid()}-"
 CORES = ("sender-core", "receiver-core", "path-reordering", "congestion-control")

@@ -8,7 +8,7 @@
     benches/truth/paths.py advice            a small window or buffer: the gain that is predicted
                                              against the gain once the advice was followed
 
-Every row is one lab; nothing is run again. Needs iperf3, and `cargo build --release` unless LINERATE
+Every row is one lab; nothing is run again. Needs iperf3, and `cargo build --profile dist` unless LINERATE
 names another program.
 """
 import json
@@ -22,7 +22,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.append(os.path.join(HERE, "../peers"))
 from student import interval
 
-LINERATE = os.path.abspath(os.environ.get("LINERATE", os.path.join(HERE, "../../target/release/linerate")))
+LINERATE = os.path.abspath(os.environ.get("LINERATE", os.path.join(HERE, "../../target/dist/linerate")))
 BOTH_SERVERS = f"{LINERATE} serve --open & exec iperf3 -s"
 
 

@@ -6,7 +6,7 @@
 #   benches/truth/vm.sh OUT [CELL ...]       CELL is one of `benches/truth/vm.sh --list`, or CELL-bbr
 #
 # OUT/CELL.lnr is the record. OUT/CELL.txt lists the planted fault, the rate of iperf3, the counters of tc and
-# the verdict. LINERATE names another program than target/release/linerate, which is built otherwise. None of
+# the verdict. LINERATE names another program than target/dist/linerate, which is built otherwise. None of
 # these may be below /tmp: a machine has its own /tmp.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
@@ -138,8 +138,8 @@ outside() {
   shift
   mkdir -p "$out"
   if [[ -z ${LINERATE:-} ]]; then
-    cargo build --release --quiet || exit 1
-    LINERATE=$PWD/target/release/linerate
+    cargo build --profile dist --quiet || exit 1
+    LINERATE=$PWD/target/dist/linerate
   fi
   for name in "$@"; do
     expected=$(awk -v c="${name%-bbr}" '$1 == c {print $2}' <<<"$cells")

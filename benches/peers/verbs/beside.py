@@ -3,7 +3,7 @@
 
 Runs in a guest with Soft-RoCE; the program must be a release build:
 
-    target/release/linerate lab vm --rdma -- python3 $PWD/benches/peers/verbs/beside.py $PWD/target/release/linerate
+    target/dist/linerate lab vm --rdma -- python3 $PWD/benches/peers/verbs/beside.py $PWD/target/dist/linerate
 
 Prints the median of the ratios to perftest's values, with the interval that holds it in 95 of 100 cases. Whole round
 trips; perftest prints halves of those that are answered.

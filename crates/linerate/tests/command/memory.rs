@@ -50,41 +50,6 @@ fn loads_are_timed_and_their_mean_agrees_with_their_number() {
 }
 
 #[test]
-fn a_stream_of_lines_ends_with_the_result_and_bounds_are_heeded() {
-    let _turn = turn();
-    let args = [&["bw", "-q", "-t", "1s", "--stream-json"], &SMALL[..]].concat();
-    let lines = stream_lines(&run(&args).stdout);
-    assert_eq!(lines[0]["engine"], "memory");
-    assert_eq!(lines[0]["peer"], Value::Null);
-    assert_eq!(lines.last().unwrap()["event"], "bw");
-    for (bound, code) in [("goodput>=1kbit/s", 0), ("goodput<1kbit/s", 4)] {
-        let bound = ["bw", "-q", "-t", "1s", "--expect", bound];
-        let (ended, said) = ended(&[&bound[..], &SMALL].concat());
-        assert_eq!(ended, Some(code), "{said}");
-    }
-}
-
-#[test]
-fn text_in_a_pipe_is_narrow_and_has_no_colour() {
-    let _turn = turn();
-    let pages = [
-        run(&[&["bw", "-q", "-t", "1s"], &SMALL[..]].concat()),
-        run(&[&["lat", "-q", "-t", "1s"], &SMALL[..]].concat()),
-    ];
-    for page in pages {
-        let text = words(&page.stdout);
-        assert!(text.contains("memory of this host: "), "{text}");
-        assert!(
-            !text.contains('\u{1b}') && text.lines().all(|line| line.chars().count() <= 80),
-            "{text}"
-        );
-        for word in ["TCP", "far", "connection", "round trip"] {
-            assert!(!text.contains(word), "{word}: {text}");
-        }
-    }
-}
-
-#[test]
 fn the_first_interrupt_keeps_what_was_measured() {
     let _turn = turn();
     let home = TempDir::new().unwrap();
@@ -211,5 +176,40 @@ mod long {
         let threads: Vec<_> = settings.iter().map(|setting| &setting["streams"]).collect();
         assert_eq!(threads, [1, 2]);
         assert!(settings.iter().all(|setting| setting["goodput_bps"].as_u64() > Some(0)));
+    }
+
+    #[test]
+    fn a_stream_of_lines_ends_with_the_result_and_bounds_are_heeded() {
+        let _turn = turn();
+        let args = [&["bw", "-q", "-t", "1s", "--stream-json"], &SMALL[..]].concat();
+        let lines = stream_lines(&run(&args).stdout);
+        assert_eq!(lines[0]["engine"], "memory");
+        assert_eq!(lines[0]["peer"], Value::Null);
+        assert_eq!(lines.last().unwrap()["event"], "bw");
+        for (bound, code) in [("goodput>=1kbit/s", 0), ("goodput<1kbit/s", 4)] {
+            let bound = ["bw", "-q", "-t", "1s", "--expect", bound];
+            let (ended, said) = ended(&[&bound[..], &SMALL].concat());
+            assert_eq!(ended, Some(code), "{said}");
+        }
+    }
+
+    #[test]
+    fn text_in_a_pipe_is_narrow_and_has_no_colour() {
+        let _turn = turn();
+        let pages = [
+            run(&[&["bw", "-q", "-t", "1s"], &SMALL[..]].concat()),
+            run(&[&["lat", "-q", "-t", "1s"], &SMALL[..]].concat()),
+        ];
+        for page in pages {
+            let text = words(&page.stdout);
+            assert!(text.contains("memory of this host: "), "{text}");
+            assert!(
+                !text.contains('\u{1b}') && text.lines().all(|line| line.chars().count() <= 80),
+                "{text}"
+            );
+            for word in ["TCP", "far", "connection", "round trip"] {
+                assert!(!text.contains(word), "{word}: {text}");
+            }
+        }
     }
 }

@@ -173,47 +173,6 @@ fn neither_process_outlives_the_other() {
     copy.gone();
 }
 
-/// The application that reads works on each byte: its thread has no time left, which a trial proves.
-#[test]
-fn a_slow_reader_is_named_and_proved_by_a_trial() {
-    let copy = Copy::new();
-    let args = [
-        "run",
-        "--engine",
-        "shm",
-        "-d",
-        "forward",
-        "-P",
-        "1",
-        "--time",
-        "20s",
-        "--json",
-        "--no-save",
-    ];
-    let found = ask(&copy.turn, || {
-        let mut command = copy.under(&[], &args);
-        command.env("LINERATE_LAB_APPLICATION", "receiver,work=2000ps/B");
-        let output = command.output().unwrap();
-        let said = words(&output.stderr);
-        let told: Value = serde_json::from_slice(&output.stdout).expect(&said);
-        fits(json::SCHEMA, &told);
-        let limits = told["verdict"]["limits"].as_array().unwrap();
-        let limit = limits.first().cloned().unwrap_or_default();
-        if limit["cause"] == "receiver-core" && limit["certainty"] == "proved" {
-            Ok(told)
-        } else {
-            Err(told["verdict"].to_string())
-        }
-    });
-    if let Some(told) = found {
-        assert_eq!(told["verdict"]["limits"].as_array().unwrap().len(), 1);
-        for host in told["hosts"].as_array().unwrap() {
-            assert!(host["port"].is_null(), "{host}");
-        }
-    }
-    copy.gone();
-}
-
 mod long {
     use super::*;
 
@@ -237,5 +196,46 @@ mod long {
             assert_eq!(output.status.code(), Some(0), "{}", text(&output));
             assert!(text(&output).contains("goodput"), "{}", text(&output));
         }
+    }
+
+    /// The application that reads works on each byte: its thread has no time left, which a trial proves.
+    #[test]
+    fn a_slow_reader_is_named_and_proved_by_a_trial() {
+        let copy = Copy::new();
+        let args = [
+            "run",
+            "--engine",
+            "shm",
+            "-d",
+            "forward",
+            "-P",
+            "1",
+            "--time",
+            "20s",
+            "--json",
+            "--no-save",
+        ];
+        let found = ask(&copy.turn, || {
+            let mut command = copy.under(&[], &args);
+            command.env("LINERATE_LAB_APPLICATION", "receiver,work=2000ps/B");
+            let output = command.output().unwrap();
+            let said = words(&output.stderr);
+            let told: Value = serde_json::from_slice(&output.stdout).expect(&said);
+            fits(json::SCHEMA, &told);
+            let limits = told["verdict"]["limits"].as_array().unwrap();
+            let limit = limits.first().cloned().unwrap_or_default();
+            if limit["cause"] == "receiver-core" && limit["certainty"] == "proved" {
+                Ok(told)
+            } else {
+                Err(told["verdict"].to_string())
+            }
+        });
+        if let Some(told) = found {
+            assert_eq!(told["verdict"]["limits"].as_array().unwrap().len(), 1);
+            for host in told["hosts"].as_array().unwrap() {
+                assert!(host["port"].is_null(), "{host}");
+            }
+        }
+        copy.gone();
     }
 }

@@ -44,33 +44,6 @@ fn a_run_is_told_line_by_line_and_ends_with_what_show_says() {
     assert_eq!(&told["goodput_bps"], base);
 }
 
-#[test]
-fn a_reader_that_stands_still_does_not_hold_up_the_run() {
-    let _turn = turn();
-    let home = TempDir::new().unwrap();
-    let args = ["run", "--time", "6s", "--no-trials", "--quiet", "--stream-json"];
-    let mut run = Started::new(linerate(home.path()).args(args));
-    let mut out = run.out();
-    rustix::pipe::fcntl_setpipe_size(&out, 4096).unwrap();
-    // The record has its end although nobody reads a line.
-    let complete = || {
-        let shown = linerate(home.path()).args(["show", "--json"]).output();
-        let shown: Option<Value> = serde_json::from_slice(&shown.unwrap().stdout).ok();
-        shown.is_some_and(|shown| shown["complete"] == true)
-    };
-    let began = Instant::now();
-    while !complete() {
-        assert!(began.elapsed() < Duration::from_secs(60), "it waits for its reader");
-        std::thread::sleep(Duration::from_millis(100));
-    }
-    let mut text = String::new();
-    out.read_to_string(&mut text).unwrap();
-    assert!(run.end().status.success());
-    assert!(text.len() > 4096, "it would have fitted the pipe");
-    let last: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
-    assert_eq!(last["event"], "verdict");
-}
-
 /// The lines of a kept run, as they were written while it ran.
 fn told_again(record: &Record) -> Vec<Value> {
     let mut out = Vec::new();
@@ -196,4 +169,36 @@ fn a_full_disk_is_told() {
     assert_eq!(output.status.code(), Some(3));
     let said = words(&output.stderr);
     assert!(said.contains("standard output"), "{said}");
+}
+
+/// Left to `./test.sh --long`.
+mod long {
+    use super::*;
+
+    #[test]
+    fn a_reader_that_stands_still_does_not_hold_up_the_run() {
+        let _turn = turn();
+        let home = TempDir::new().unwrap();
+        let args = ["run", "--time", "6s", "--no-trials", "--quiet", "--stream-json"];
+        let mut run = Started::new(linerate(home.path()).args(args));
+        let mut out = run.out();
+        rustix::pipe::fcntl_setpipe_size(&out, 4096).unwrap();
+        // The record has its end although nobody reads a line.
+        let complete = || {
+            let shown = linerate(home.path()).args(["show", "--json"]).output();
+            let shown: Option<Value> = serde_json::from_slice(&shown.unwrap().stdout).ok();
+            shown.is_some_and(|shown| shown["complete"] == true)
+        };
+        let began = Instant::now();
+        while !complete() {
+            assert!(began.elapsed() < Duration::from_secs(60), "it waits for its reader");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        let mut text = String::new();
+        out.read_to_string(&mut text).unwrap();
+        assert!(run.end().status.success());
+        assert!(text.len() > 4096, "it would have fitted the pipe");
+        let last: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+        assert_eq!(last["event"], "verdict");
+    }
 }

@@ -145,6 +145,11 @@ mod long {
             assert!(is_found(&found, 30e6).is_err() && is_found(&found, 15e6).is_err());
         }
     }
+
+    #[test]
+    fn datagrams_go_on_in_fragments_where_the_path_takes_shorter_packets_than_before() {
+        passes(|turn| shrunk(turn, "1300"), |found| goes_on(found, true));
+    }
 }
 
 /// Sends datagrams that fill packets, while the port's MTU becomes another one in the middle.
@@ -196,11 +201,6 @@ fn what_stops_or_travels_otherwise_does_not_go_on() {
     assert!(never_forgiven(|| goes_on(&split, false)));
     let stopped = planted(&Value::Array(Vec::new()), [5e6, 0.0]);
     assert!(goes_on(&stopped, false).is_err());
-}
-
-#[test]
-fn datagrams_go_on_in_fragments_where_the_path_takes_shorter_packets_than_before() {
-    passes(|turn| shrunk(turn, "1300"), |found| goes_on(found, true));
 }
 
 /// Where programs of administrators are, in the path of a script: not everybody's has these folders.

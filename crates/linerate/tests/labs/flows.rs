@@ -95,22 +95,6 @@ fn causes<'a>(flow: &'a Value, key: &str) -> Vec<&'a str> {
     all.iter().map(|one| one["cause"].as_str().unwrap()).collect()
 }
 
-#[test]
-fn a_small_window_of_a_download_is_named() {
-    let faults = ["delay:20ms", "receive-window:near,128KiB"];
-    let Some(document) = seen(&faults, [&download(""), SERVE], &["receive-window"]) else {
-        return;
-    };
-    let flow = only(&document);
-    assert_eq!(flow["limits"][0]["side"], "near");
-    assert_eq!(flow["processes"][0]["name"], "curl");
-    assert_eq!(flow["direction"], "reverse");
-    let advice = flow["limits"][0]["advice"][0]["do"].as_str().unwrap();
-    assert!(advice.contains("net.ipv4.tcp_rmem"), "{advice}");
-    let prove = flow["prove"].as_str().unwrap();
-    assert!(prove.starts_with("linerate run ") && prove.ends_with(" --direction reverse"));
-}
-
 /// Serves a file from the host `near`, and looks at the connection by which `curl` on the host `far` downloads it. `far`
 /// reads the address of `near` from a file.
 fn upload() -> (String, String) {
@@ -324,5 +308,21 @@ while True:
         let flow = only(&document);
         assert_eq!(flow["direction"], "forward");
         assert_eq!(flow["prove"], Value::Null, "no experiment tells of a program");
+    }
+
+    #[test]
+    fn a_small_window_of_a_download_is_named() {
+        let faults = ["delay:20ms", "receive-window:near,128KiB"];
+        let Some(document) = seen(&faults, [&download(""), SERVE], &["receive-window"]) else {
+            return;
+        };
+        let flow = only(&document);
+        assert_eq!(flow["limits"][0]["side"], "near");
+        assert_eq!(flow["processes"][0]["name"], "curl");
+        assert_eq!(flow["direction"], "reverse");
+        let advice = flow["limits"][0]["advice"][0]["do"].as_str().unwrap();
+        assert!(advice.contains("net.ipv4.tcp_rmem"), "{advice}");
+        let prove = flow["prove"].as_str().unwrap();
+        assert!(prove.starts_with("linerate run ") && prove.ends_with(" --direction reverse"));
     }
 }

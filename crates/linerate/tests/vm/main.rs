@@ -28,13 +28,13 @@ type Case = fn(&mut Guest);
 const CASES: [(&str, Case); 28] = [
     ("facts_are_those_of_the_machine", host::facts),
     ("ports_and_disks_are_told_as_they_are", host::ports_and_disks),
-    ("a_card_in_a_slot_too_narrow", host::narrow_slot),
+    ("long::a_card_in_a_slot_too_narrow", host::narrow_slot),
     ("long::a_link_below_both_its_ends", host::slow_link),
     ("long::a_card_without_a_node", host::unknown_node),
     ("long::interrupts_on_the_other_node", host::remote_interrupts),
     ("long::what_makes_no_sense_is_a_gap", host::nonsense),
     ("a_capture_is_the_same_elsewhere", host::capture),
-    ("a_disk_with_several_ways", host::ways),
+    ("long::a_disk_with_several_ways", host::ways),
     ("long::a_software_device_has_no_rate", host::software_device),
     // It leaves interrupts where the CPU was not.
     ("long::a_cpu_that_is_off", host::offline_cpu),

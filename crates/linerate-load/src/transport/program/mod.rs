@@ -3,7 +3,7 @@
 //! It shows what an unchanged program gets. Started with librdmacm's preload library, its connection runs over RDMA,
 //! while it knows of sockets alone. Each stream has a data connection of the session, on which the far end says where
 //! its program listens, and by which token connections of the near end's program prove themselves. The programs time
-//! and count by themselves and report over pipes (docs/decisions/0056-layers.md).
+//! and count by themselves and report over pipes (docs/decisions/rdma-and-fabric.md).
 
 mod body;
 mod handle;

@@ -35,7 +35,7 @@ use crate::{LoadError, Worker};
 use linerate_host::{self as host, Live};
 
 /// Bytes of a ring if the plan leaves the size open. An end sleeps until half of the ring is full, or free: with
-/// smaller rings, the two ends would spend their time on waking each other (docs/decisions/0047-shared-memory.md).
+/// smaller rings, the two ends would spend their time on waking each other (docs/decisions/transports.md).
 const RING: u64 = transport::RING_DEFAULT;
 /// Smallest ring of round trips, in bytes. One message at a time stays in the first-level caches; several need room.
 const RING_OF_ONE: u64 = 4 << 10;

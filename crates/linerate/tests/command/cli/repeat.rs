@@ -66,31 +66,6 @@ fn one_session(port: u16) -> (u16, Receiver<TcpStream>) {
     (own, told)
 }
 
-#[test]
-fn a_ctrl_c_while_a_later_run_connects_leaves_what_was_measured_before() {
-    let home = TempDir::new().unwrap();
-    let _turn = turn();
-    let (_server, port, _) = serve(home.path());
-    let (port, later) = one_session(port);
-    let key = fs::read_to_string(home.path().join(".config/linerate/serve.key")).unwrap();
-    let mut run = linerate(home.path());
-    run.args(["run", "127.0.0.1", "--port", &port.to_string()]);
-    run.args(["--time", "5s", "--no-trials", "--repeat", "3"]);
-    run.args(["--save", "kept"]).env("LINERATE_KEY", key.trim());
-    let run = Started::new(&mut run);
-    let _held = later.recv_timeout(Duration::from_secs(60)).unwrap();
-    run.signal(Signal::INT);
-    let output = run.end();
-    let why = words(&output.stderr);
-    assert_eq!(output.status.code(), Some(3), "{why}");
-    assert!(why.contains("interrupted"), "{why}");
-    let text = words(&output.stdout);
-    assert!(text.contains("Run 1 of 3") && text.contains("the median of 1 run"), "{text}");
-    assert!(!text.contains("Run 2"), "{text}");
-    let shown = text.lines().find_map(|line| line.split_once("linerate show "));
-    assert!(shown.unwrap().1.ends_with(" --save kept"), "{text}");
-}
-
 mod long {
     use super::*;
 
@@ -118,5 +93,30 @@ mod long {
             let shown: Value = serde_json::from_slice(&show.unwrap().stdout).unwrap();
             assert_eq!(shown, run["result"]);
         }
+    }
+
+    #[test]
+    fn a_ctrl_c_while_a_later_run_connects_leaves_what_was_measured_before() {
+        let home = TempDir::new().unwrap();
+        let _turn = turn();
+        let (_server, port, _) = serve(home.path());
+        let (port, later) = one_session(port);
+        let key = fs::read_to_string(home.path().join(".config/linerate/serve.key")).unwrap();
+        let mut run = linerate(home.path());
+        run.args(["run", "127.0.0.1", "--port", &port.to_string()]);
+        run.args(["--time", "5s", "--no-trials", "--repeat", "3"]);
+        run.args(["--save", "kept"]).env("LINERATE_KEY", key.trim());
+        let run = Started::new(&mut run);
+        let _held = later.recv_timeout(Duration::from_secs(60)).unwrap();
+        run.signal(Signal::INT);
+        let output = run.end();
+        let why = words(&output.stderr);
+        assert_eq!(output.status.code(), Some(3), "{why}");
+        assert!(why.contains("interrupted"), "{why}");
+        let text = words(&output.stdout);
+        assert!(text.contains("Run 1 of 3") && text.contains("the median of 1 run"), "{text}");
+        assert!(!text.contains("Run 2"), "{text}");
+        let shown = text.lines().find_map(|line| line.split_once("linerate show "));
+        assert!(shown.unwrap().1.ends_with(" --save kept"), "{text}");
     }
 }

@@ -138,21 +138,6 @@ fn bw_tells_what_both_ends_counted_one_way_and_both_at_once() {
 }
 
 #[test]
-fn a_receiver_that_discards_is_named_and_counts_the_same() {
-    let far = Far::start();
-    let Some(told) = far.json(&["bw", "-t", "1s", "--discard"], bw::SCHEMA) else {
-        return;
-    };
-    let way = &told["directions"]["forward"];
-    assert_eq!(way["discarded"], true);
-    assert_eq!(way["received_bytes"], way["far"]["bytes"]);
-    assert!(way["received_bytes"].as_u64() > Some(0));
-    let page = far.run(&["bw", "-t", "1s", "--discard"]);
-    let page = String::from_utf8(page.stdout).unwrap();
-    assert!(page.contains("discarded, no program read it"), "{page}");
-}
-
-#[test]
 fn bw_by_datagrams_tells_what_was_asked_for_what_was_sent_and_what_arrived() {
     let far = Far::start();
     is_told_by_datagrams(&far, "forward", "near");
@@ -321,30 +306,45 @@ fn what_an_engine_cannot_do_is_a_usage_error() {
     assert_eq!(code(&last).0, Some(3));
 }
 
-#[test]
-fn a_rate_that_the_path_carries_is_the_most_that_a_bound_allows() {
-    let far = Far::start();
-    let args = ["bw", "-t", "1s", "--engine", "udp", "--pacing", "4Mbit/s"];
-    // A busy machine may lose some: that is allowed here.
-    let Some(told) = far.json(&[&args[..], &["--find-rate=20%"]].concat(), bw::SCHEMA) else {
-        return;
-    };
-    let search = &told["search"];
-    assert_eq!(search["allowed_share"], 0.2);
-    let rate = search["rate_bps"].as_f64().unwrap();
-    assert!((1e6..4.4e6).contains(&rate), "{search}");
-    assert_eq!(search["above"], Value::Null);
-    let steps = search["steps"].as_array().unwrap();
-    assert_eq!(steps[0]["asked_bps"], 4_000_000);
-    assert_eq!(steps.last().unwrap()["long"], true);
-}
-
 mod long {
     use super::*;
 
     #[test]
     fn bw_by_datagrams_in_reverse_tells_the_same() {
         is_told_by_datagrams(&Far::start(), "reverse", "far");
+    }
+
+    #[test]
+    fn a_receiver_that_discards_is_named_and_counts_the_same() {
+        let far = Far::start();
+        let Some(told) = far.json(&["bw", "-t", "1s", "--discard"], bw::SCHEMA) else {
+            return;
+        };
+        let way = &told["directions"]["forward"];
+        assert_eq!(way["discarded"], true);
+        assert_eq!(way["received_bytes"], way["far"]["bytes"]);
+        assert!(way["received_bytes"].as_u64() > Some(0));
+        let page = far.run(&["bw", "-t", "1s", "--discard"]);
+        let page = String::from_utf8(page.stdout).unwrap();
+        assert!(page.contains("discarded, no program read it"), "{page}");
+    }
+
+    #[test]
+    fn a_rate_that_the_path_carries_is_the_most_that_a_bound_allows() {
+        let far = Far::start();
+        let args = ["bw", "-t", "1s", "--engine", "udp", "--pacing", "4Mbit/s"];
+        // A busy machine may lose some: that is allowed here.
+        let Some(told) = far.json(&[&args[..], &["--find-rate=20%"]].concat(), bw::SCHEMA) else {
+            return;
+        };
+        let search = &told["search"];
+        assert_eq!(search["allowed_share"], 0.2);
+        let rate = search["rate_bps"].as_f64().unwrap();
+        assert!((1e6..4.4e6).contains(&rate), "{search}");
+        assert_eq!(search["above"], Value::Null);
+        let steps = search["steps"].as_array().unwrap();
+        assert_eq!(steps[0]["asked_bps"], 4_000_000);
+        assert_eq!(steps.last().unwrap()["long"], true);
     }
 }
 

@@ -76,49 +76,6 @@ fn engines_go_as_far_as_they_carry() {
 }
 
 #[test]
-fn two_sweeps_of_one_protocol_are_compared_size_by_size() {
-    let far = Far::start();
-    for (engine, note) in [("tcp", "a"), ("tcp", "b"), ("udp", "c")] {
-        far.run(&["lat", "--sweep", "size", "-t", "2s", "--engine", engine, "--note", note]);
-    }
-    let diff = |before, after| {
-        let mut diff = linerate(far.home.path());
-        diff.args(["diff", before, after, "--json"]).output().unwrap()
-    };
-    let output = diff("note:a", "note:b");
-    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-    fits(linerate_show::diff::SCHEMA, &told);
-    let rows = told["rows"].as_array().unwrap();
-    let has_ratio = |row: &Value| row["figure"] == "median_ns" && row["ratio"].is_f64();
-    assert!(rows.iter().any(has_ratio), "{told}");
-    assert!(rows.iter().all(|row| row["size_bytes"].is_u64()), "{told}");
-    assert_eq!(told["figures"].as_array().unwrap().len(), 0);
-    let refused = diff("note:a", "note:c");
-    let why = words(&refused.stderr);
-    assert_eq!(refused.status.code(), Some(3), "{why}");
-    assert!(why.contains("protocol TCP before, UDP after"), "{why}");
-}
-
-#[test]
-fn a_sweep_of_round_trips_streams_its_document_last_and_prints_tables_of_other_tools() {
-    let far = Far::start();
-    let args = ["lat", "--sweep", "size", "-t", "1s", "--engine", "connect"];
-    let output = far.run(&[&args[..], &["--stream-json"]].concat());
-    let lines = stream_lines(&output.stdout);
-    let last = &lines[lines.len() - 1];
-    assert_eq!(last["event"], "lat-sweep");
-    fits(trips::SCHEMA, &last["result"]);
-    let output = far.run(&[&args[..], &["--like", "perftest"]].concat());
-    let text = words(&output.stdout);
-    let rows =
-        text.lines().filter(|line| line.split_whitespace().count() == 9 && !line.contains('#'));
-    assert!(rows.count() > 0, "{text}");
-    let output = far.run(&["lat", "-t", "1s", "--like", "sockperf"]);
-    let text = words(&output.stdout);
-    assert!(text.contains("sockperf: ---> <MIN> observation = "), "{text}");
-}
-
-#[test]
 fn what_contradicts_a_sweep_of_round_trips_is_refused_in_words() {
     let refused = |args: &[&str], hint: &str| {
         let (code, told) = ended(&[&["lat"], args].concat());
@@ -168,15 +125,63 @@ fn ctrl_c_keeps_the_sizes_that_were_timed() {
     assert_eq!(shown_again(&far), told);
 }
 
-#[test]
-fn two_writes_wait_for_an_acknowledgement_where_nagles_algorithm_is_on() {
-    let far = Far::start();
-    let two = ["lat", "-t", "1s", "--pattern", "write-write-read"];
-    for (more, is_delayed) in [(&["--nodelay=false"][..], true), (&[], false)] {
-        let Some(told) = far.json(&[&two[..], more].concat(), lat::SCHEMA) else {
-            return;
+/// Left to `./test.sh --long`.
+mod long {
+    use super::*;
+
+    #[test]
+    fn two_sweeps_of_one_protocol_are_compared_size_by_size() {
+        let far = Far::start();
+        for (engine, note) in [("tcp", "a"), ("tcp", "b"), ("udp", "c")] {
+            far.run(&["lat", "--sweep", "size", "-t", "2s", "--engine", engine, "--note", note]);
+        }
+        let diff = |before, after| {
+            let mut diff = linerate(far.home.path());
+            diff.args(["diff", before, after, "--json"]).output().unwrap()
         };
-        assert_eq!((&told["nagle"], &told["two_writes"]), (&is_delayed.into(), &true.into()));
-        assert_eq!(told["delayed_ns"].is_u64(), is_delayed, "{told}");
+        let output = diff("note:a", "note:b");
+        let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+        fits(linerate_show::diff::SCHEMA, &told);
+        let rows = told["rows"].as_array().unwrap();
+        let has_ratio = |row: &Value| row["figure"] == "median_ns" && row["ratio"].is_f64();
+        assert!(rows.iter().any(has_ratio), "{told}");
+        assert!(rows.iter().all(|row| row["size_bytes"].is_u64()), "{told}");
+        assert_eq!(told["figures"].as_array().unwrap().len(), 0);
+        let refused = diff("note:a", "note:c");
+        let why = words(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(3), "{why}");
+        assert!(why.contains("protocol TCP before, UDP after"), "{why}");
+    }
+
+    #[test]
+    fn two_writes_wait_for_an_acknowledgement_where_nagles_algorithm_is_on() {
+        let far = Far::start();
+        let two = ["lat", "-t", "1s", "--pattern", "write-write-read"];
+        for (more, is_delayed) in [(&["--nodelay=false"][..], true), (&[], false)] {
+            let Some(told) = far.json(&[&two[..], more].concat(), lat::SCHEMA) else {
+                return;
+            };
+            assert_eq!((&told["nagle"], &told["two_writes"]), (&is_delayed.into(), &true.into()));
+            assert_eq!(told["delayed_ns"].is_u64(), is_delayed, "{told}");
+        }
+    }
+
+    #[test]
+    fn a_sweep_of_round_trips_streams_its_document_last_and_prints_tables_of_other_tools() {
+        let far = Far::start();
+        let args = ["lat", "--sweep", "size", "-t", "1s", "--engine", "connect"];
+        let output = far.run(&[&args[..], &["--stream-json"]].concat());
+        let lines = stream_lines(&output.stdout);
+        let last = &lines[lines.len() - 1];
+        assert_eq!(last["event"], "lat-sweep");
+        fits(trips::SCHEMA, &last["result"]);
+        let output = far.run(&[&args[..], &["--like", "perftest"]].concat());
+        let text = words(&output.stdout);
+        let rows =
+            text.lines().filter(|line| line.split_whitespace().count() == 9 && !line.contains('#'));
+        assert!(rows.count() > 0, "{text}");
+        let output = far.run(&["lat", "-t", "1s", "--like", "sockperf"]);
+        let text = words(&output.stdout);
+        assert!(text.contains("sockperf: ---> <MIN> observation = "), "{text}");
     }
 }
