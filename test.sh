@@ -129,16 +129,18 @@ run_tests() {
 
 # Lints and documentation, of lower priority than the tests that wait beside them.
 check_code() {
-  local began=$SECONDS rc=0 crate pure=()
+  local began rc=0 crate pure=()
+  # $SECONDS of a shell in the background is not that of this one.
+  began=$(date +%s)
   nice cargo clippy --locked --workspace --all-targets -- -D warnings || rc=1
-  echo "$((SECONDS - began)) lints" >>"$times"
-  began=$SECONDS
+  echo "$(($(date +%s) - began)) lints" >>"$times"
+  began=$(date +%s)
   # The crates whose public items must have documentation.
   for crate in $(grep -l '^#!\[warn(missing_docs)\]' crates/*/src/lib.rs); do
     pure+=(-p "$(basename "${crate%/src/lib.rs}")")
   done
   RUSTDOCFLAGS="-D warnings" nice cargo doc --locked --no-deps "${pure[@]}" || rc=1
-  echo "$((SECONDS - began)) documentation" >>"$times"
+  echo "$(($(date +%s) - began)) documentation" >>"$times"
   return $rc
 }
 

@@ -2,9 +2,9 @@
 //!
 //! Its schema is made from `Output`. Units stand in the keys; integers stay below 2^53; unknown values are `null`.
 
-mod figures;
 mod parts;
 mod path;
+mod summary;
 
 use linerate_facts::Gap;
 use linerate_facts::advice::Advice;
@@ -19,11 +19,11 @@ use serde::Serialize;
 
 use super::bw::own::refused_of_base;
 
-pub(super) use figures::{FigureId, FigureOut, ValueOut, figures};
 pub(super) use parts::{
     Acting, CauseId, Format, Goodput, HeadlineCertainty, Located, ci, described_elsewhere, ends,
     exact, integer, one_of, text,
 };
+pub(super) use summary::{FigureId, FigureOut, ValueOut, figures};
 
 /// Version of the result; raised when a key changes its meaning or is removed.
 pub const FORMAT: u32 = 1;

@@ -1,4 +1,4 @@
-//! Figures in documents: every row of the table of figures, in one form.
+//! The figures of a load in documents, in one form: keys and units are in the table of `linerate_judge::figure`.
 
 use std::borrow::Cow;
 
