@@ -54,7 +54,8 @@ pub(super) fn cores<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Vec<u32>>,
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cpu::{Clocked, Kind};
+    use crate::cpu::Clocked;
+    use crate::topology::Kind;
     use crate::topology::{Node, Topology};
     use crate::{Gap, HostFacts, Port};
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bounded::{CPUS, at_most};
 use super::exact::exact;
-use super::topology::{self, Topology};
+use super::topology::{self, Kind, Topology};
 use linerate_units::{Bytes, Hertz, Nanos};
 
 /// All processors of a machine.
@@ -132,16 +132,6 @@ pub struct Cache {
     pub shared_by: usize,
     /// Number of caches of this kind.
     pub count: usize,
-}
-
-/// CPUs of one kind, on a machine with several kinds.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Kind {
-    /// What distinguishes them: `performance`, `efficiency`, `nominal 1.9 GHz`.
-    pub name: String,
-    /// Their numbers.
-    #[serde(deserialize_with = "at_most::<_, _, CPUS>")]
-    pub cpus: Vec<u32>,
 }
 
 /// An idle state of a CPU.

@@ -82,7 +82,7 @@ impl Cores {
 mod tests {
     use super::*;
     use crate::Port;
-    use crate::cpu::Kind;
+    use crate::topology::Kind;
     use crate::topology::{Node, Topology};
 
     /// A host whose nodes have these CPUs, with a port on `node` that is `served` by some.

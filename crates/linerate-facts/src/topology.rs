@@ -2,10 +2,20 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::bounded::{CPUS, FEW, NODES, at_most, cores};
-use super::cpu::Kind;
+
+/// CPUs of one kind, on a machine with several kinds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Kind {
+    /// What distinguishes them: `performance`, `efficiency`, `nominal 1.9 GHz`.
+    pub name: String,
+    /// Their numbers.
+    #[serde(deserialize_with = "at_most::<_, _, CPUS>")]
+    pub cpus: Vec<u32>,
+}
 
 /// The facts that decide where threads are placed. Unknown facts are empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -23,6 +23,7 @@ pub mod list;
 mod names;
 mod overtime;
 pub mod progress;
+mod refused;
 pub mod repeat;
 #[cfg(test)]
 #[path = "tests/schema/mod.rs"]

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use linerate_facts::cpu::{Cpu, Kind};
+use linerate_facts::cpu::Cpu;
 use linerate_facts::parse::sysctl;
+use linerate_facts::topology::Kind;
 use linerate_facts::topology::Topology;
 
 use super::Reader;

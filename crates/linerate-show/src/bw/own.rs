@@ -8,10 +8,10 @@ use linerate_plan::path::{Direction, Side};
 use linerate_plan::search::Search;
 use linerate_plan::transport::Transport;
 use linerate_plan::{Purpose, Receive};
-use linerate_record::{End as Ending, Record, Set, Step};
+use linerate_record::{End as Ending, Record, Step};
 use linerate_units::{Bytes, Nanos};
 
-use super::super::verbs;
+use super::super::{refused, verbs};
 use super::{Datagrams, DirectionResult, End, FarEnd, Probe, gap, memory};
 
 /// Both ends, as they stand in records.
@@ -72,7 +72,7 @@ impl Probe {
             same_machine: known.then(|| same_machine(record)),
             broken: broken(record),
             search,
-            gaps: refused(record)
+            gaps: refused::of_all(record)
                 .into_iter()
                 .chain(results.iter().filter_map(|result| blocked(record, step?, result)))
                 .collect(),
@@ -141,55 +141,6 @@ pub(crate) fn lasted(step: Option<&Step>) -> Nanos {
     let last = rows.filter_map(|table| table.at.last()).max();
     let counted = last.map_or(0, |at| at.saturating_sub(step.plan.washout.0));
     Nanos(counted).min(step.plan.measure)
-}
-
-/// Settings of the user that an end of a run refused for its base loads. What more streams than CPUs or readings do is no
-/// refusal.
-pub(crate) fn refused_of_base(record: &Record) -> Vec<Gap> {
-    let is_base = |step: &&Step| matches!(step.plan.purpose, Purpose::Base { .. });
-    let ids: Vec<u32> = record
-        .steps
-        .iter()
-        .filter(is_base)
-        .flat_map(|step| step.plan.sets.iter().copied())
-        .collect();
-    let mut gaps = refused_by(record.sets.iter().filter(|set| ids.contains(&set.plan.id)));
-    gaps.retain(|gap| !gap.what.ends_with("set.streams") && !gap.what.ends_with("set.sockets"));
-    gaps
-}
-
-/// Requests that were refused when the connections of these sets were made.
-fn refused_by<'a>(sets: impl Iterator<Item = &'a Set>) -> Vec<Gap> {
-    let mut gaps: Vec<Gap> = Vec::new();
-    for (end, side) in sets.flat_map(|set| set.ends.iter().zip(SIDES)) {
-        for found in end.gaps.iter().map(|found| at(side, found)) {
-            if !gaps.contains(&found) {
-                gaps.push(found);
-            }
-        }
-    }
-    gaps
-}
-
-/// A gap of an end.
-fn at(side: Side, found: &Gap) -> Gap {
-    let what = format!("{} {}", side.name(), found.what);
-    gap(what, &found.why, &found.hint)
-}
-
-/// Requests that were refused, for the connections of all sets, when they were made or later.
-pub(crate) fn refused(record: &Record) -> Vec<Gap> {
-    let mut gaps = refused_by(record.sets.iter());
-    for (end, side) in record.steps.iter().flat_map(|step| step.ends.iter().zip(SIDES)) {
-        let of_sets = end.gaps.iter().filter(|found| found.what.starts_with("set."));
-        for found in of_sets.map(|found| at(side, found)) {
-            // A gap of the first stream stands for the same gap of all streams.
-            if !gaps.iter().any(|known| known.what == found.what) {
-                gaps.push(found);
-            }
-        }
-    }
-    gaps
 }
 
 fn result_of(record: &Record, step: Option<&Step>, direction: Direction) -> DirectionResult {

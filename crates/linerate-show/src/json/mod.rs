@@ -17,7 +17,7 @@ use linerate_record::{Host, Record};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::bw::own::refused_of_base;
+use super::refused;
 
 pub(super) use parts::{
     Acting, CauseId, Format, Goodput, HeadlineCertainty, Located, ci, described_elsewhere, ends,
@@ -293,7 +293,7 @@ pub(super) fn output<'a>(
         linerate: &record.start.linerate,
         complete: model.complete,
         same_machine: model.same_machine,
-        refused: refused_of_base(record),
+        refused: refused::of_base(record),
         hosts: model.hosts.iter().map(host).collect(),
         path: path::stages(model),
         directions: directions(model),

@@ -23,8 +23,9 @@ pub use json::{FORMAT, SCHEMA, json};
 pub(super) use json::{Output, output};
 pub use text::page;
 
-use super::bw::own::{broken, lasted, refused};
+use super::bw::own::{broken, lasted};
 use super::like::Timed;
+use super::refused;
 use super::{verbs, words};
 
 /// Percentiles that are shown if there are enough samples.
@@ -113,7 +114,7 @@ impl Probe {
             Pattern::Stream { .. } | Pattern::Operations { .. } => None,
         });
         let times = step.and_then(|step| round_trips(record, step));
-        let mut gaps = refused(record);
+        let mut gaps = refused::of_all(record);
         if times.as_ref().is_none_or(|times| times.counts.is_empty()) {
             gaps.push(Gap {
                 what: words::plural(unit(&plan.engine)),

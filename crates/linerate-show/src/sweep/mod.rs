@@ -23,8 +23,9 @@ pub use json::{FORMAT, SCHEMA, json};
 pub(super) use json::{Output, output};
 pub use text::page;
 
-use super::bw::own::{broken, refused};
+use super::bw::own::broken;
 use super::fitted::Agreement;
+use super::refused;
 
 /// Minimum share of zero-copy sends that the kernel copied anyway, at which this is reported.
 const COPIED: f64 = 0.001;
@@ -60,7 +61,7 @@ impl Probe {
         let found = model::sweep(record, asked.swept, &asked.settings, asked.direction);
         let alone = is_alone(record);
         let mut gaps = asked.left_out.clone();
-        gaps.extend(refused(record));
+        gaps.extend(refused::of_all(record));
         gaps.extend(by_copies(record));
         let name = |setting: &Setting| asked.swept.words(&setting.knobs);
         gaps.extend(

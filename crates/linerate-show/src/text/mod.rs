@@ -14,9 +14,9 @@ use linerate_plan::path::{Direction, Measure, Side, Stage};
 use linerate_record::{End, Host, Record};
 use linerate_units::Nanos;
 
-use super::bw::own::refused_of_base;
 use super::document::{Columns, Entry, Item, LABEL, NARROW, Span, Table, width_of};
 use super::names::Names;
+use super::refused;
 use super::{Document, Tone, words};
 
 /// The page of a verdict with all its evidence. `saved` is the name of the record and the command that shows it, if
@@ -245,7 +245,7 @@ fn together(doc: &mut Document, record: &Record, model: &Model) {
 
 /// Writes which settings of the user an end refused: the run was made without them.
 fn not_set(doc: &mut Document, record: &Record) {
-    for gap in refused_of_base(record) {
+    for gap in refused::of_base(record) {
         doc.gap();
         let text = format!("{}: {}", gap.what, gap.why);
         doc.entry("Not set", &[(Tone::Warning, &text)], 2);

@@ -23,9 +23,10 @@ pub(super) use json::{Output, output};
 pub use text::page;
 pub(super) use text::{HEADS, WIDE, WIDTHS, times};
 
-use super::bw::own::{broken, refused};
+use super::bw::own::broken;
 use super::fitted::Agreement;
 use super::like::Timed;
+use super::refused;
 use super::words;
 
 /// The result of a sweep of round trips over message sizes.
@@ -88,7 +89,7 @@ impl Probe {
             agreement: Agreement::of(same_machine(record), hardware(&record.hosts)),
             same_machine: same_machine(record),
             broken: broken(record),
-            gaps: refused(record),
+            gaps: refused::of_all(record),
         }
     }
 

@@ -14,6 +14,17 @@ fn room(src: &Path, file: &Path) -> String {
     first.strip_suffix(".rs").map(str::to_owned).unwrap_or(first)
 }
 
+/// How many modules a source is below the root of its crate: 1 for `src/host/mod.rs` and `src/host.rs`.
+fn depth(src: &Path, file: &Path) -> usize {
+    let inner = file.strip_prefix(src).unwrap();
+    inner.components().count() - usize::from(inner.ends_with("mod.rs"))
+}
+
+/// A source of that depth, whose paths that climb to the root begin there.
+fn from_root(text: &str, depth: usize) -> String {
+    text.replace(&"super::".repeat(depth), "crate::")
+}
+
 /// Rooms that a source names outside of its tests, by a path from the root of the crate.
 fn named<'a>(text: &str, rooms: &BTreeSet<&'a str>) -> BTreeSet<&'a str> {
     let code = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
@@ -75,7 +86,7 @@ fn rooms(src: &Path) -> BTreeMap<String, BTreeSet<String>> {
     for file in &files {
         let own = room(src, file);
         if let Some(uses) = found.get_mut(&own) {
-            let text = fs::read_to_string(file).unwrap();
+            let text = from_root(&fs::read_to_string(file).unwrap(), depth(src, file));
             let others = named(&text, &names).into_iter().filter(|name| *name != own);
             uses.extend(others.map(str::to_owned));
         }
@@ -134,6 +145,13 @@ fn rooms_that_a_source_names_are_found() {
     ] {
         let expected: BTreeSet<&str> = expected.iter().copied().collect();
         assert_eq!(named(text, &rooms), expected, "{text}");
+    }
+    for (depth, expected) in [(1, 1), (2, 0)] {
+        let text = from_root("use super::causes::Cause;", depth);
+        assert_eq!(named(&text, &rooms).len(), expected, "{text}");
+    }
+    for (file, expected) in [("a.rs", 1), ("a/mod.rs", 1), ("a/b.rs", 2), ("a/b/mod.rs", 2)] {
+        assert_eq!(depth(Path::new("src"), &Path::new("src").join(file)), expected, "{file}");
     }
 }
 

@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use linerate_facts::cpu::{self, Cache, Clock, Clocked, Cpu, IdleState, Kind, Node, Processors};
+use linerate_facts::cpu::{self, Cache, Clock, Clocked, Cpu, IdleState, Node, Processors};
 use linerate_facts::parse::{cpuinfo, meminfo, sysctl, sysfs};
+use linerate_facts::topology::Kind;
 use linerate_facts::{HostFacts, placement, topology};
 use linerate_units::{Bytes, Hertz, Nanos};
 

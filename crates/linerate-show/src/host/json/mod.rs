@@ -8,11 +8,12 @@
 
 use std::collections::BTreeMap;
 
-use linerate_facts::cpu::{Busy, Cache, Cpu, IdleState, Kind, Node, Processors};
+use linerate_facts::cpu::{Busy, Cache, Cpu, IdleState, Node, Processors};
 use linerate_facts::machine::Machine;
 use linerate_facts::memory::{Memory, Module};
 use linerate_facts::nic::Fragments;
 use linerate_facts::odd::{self, Oddity};
+use linerate_facts::topology::Kind;
 use linerate_facts::{Conntrack, Gap, Inventory};
 use schemars::JsonSchema;
 use serde::Serialize;
