@@ -105,7 +105,7 @@ build_tests() {
 arguments() { [[ -n $long ]] || echo --skip long::; }
 
 # Programs whose tests wait for deadlines most of their time: they run beside lints, which compute.
-readonly waiting='^linerate-session (linerate_session|peer_kill) |^linerate (siege|fabric) '
+readonly waiting='^linerate-session (linerate_session|peer_kill) |^linerate fabric '
 # Programs that root need not run as well: what they ask of the kernel must be allowed to an ordinary user.
 readonly unprivileged='^linerate-(sys linerate_sys|host linerate_host|load linerate_load|lab linerate_lab) '
 
