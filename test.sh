@@ -106,8 +106,13 @@ arguments() { [[ -n $long ]] || echo --skip long::; }
 
 # Programs whose tests wait for deadlines most of their time: they run beside lints, which compute.
 readonly waiting='^linerate-session (linerate_session|peer_kill) |^linerate fabric '
-# Programs that root need not run as well: what they ask of the kernel must be allowed to an ordinary user.
-readonly unprivileged='^linerate-(sys linerate_sys|host linerate_host|load linerate_load|lab linerate_lab) '
+# Programs that root runs as an ordinary user only: what they ask of the kernel must be allowed to one.
+readonly unprivileged=(
+  "linerate-sys linerate_sys"
+  "linerate-host linerate_host"
+  "linerate-load linerate_load"
+  "linerate-lab linerate_lab"
+)
 
 # run_tests PATTERN: each test program of that list in the folder of its crate, as cargo runs it. Where most tests wait,
 # more of them than there are CPUs run at a time.
@@ -115,7 +120,7 @@ run_tests() {
   local crate name path began threads rc=0 args
   read -ra args < <(arguments)
   while read -r crate name path; do
-    [[ $(id -u) -ne 0 || ! "$crate $name " =~ $unprivileged ]] || continue
+    [[ $(id -u) -ne 0 || " ${unprivileged[*]} " != *" $crate $name "* ]] || continue
     [[ $1 == "$waiting" || ! "$crate $name " =~ $waiting ]] || continue
     echo "-- $crate $name"
     began=$SECONDS
@@ -154,14 +159,11 @@ checks_beside_tests() {
   return $rc
 }
 
-# Tests as an ordinary user: the programs that root did not run, and of others what depends on rights. What only root
+# Tests as an ordinary user: the programs that root does not run, and of others what depends on rights. What only root
 # may do must not be needed. CRATE PROGRAM FILTERS...; labs, virtual machines and simulations need no rights. The long
 # tests run these programs whole.
 ordinary=(
-  "linerate-sys linerate_sys"
-  "linerate-host linerate_host"
-  "linerate-load linerate_load"
-  "linerate-lab linerate_lab"
+  "${unprivileged[@]}"
   "linerate-session linerate_session end:: peer::descriptors peer::keys store::"
   "linerate-session sockets handover:: uring:: loopback::refused"
   "linerate command cli::a_run host:: hostile::a_read hostile::without import::what_has_no_end"

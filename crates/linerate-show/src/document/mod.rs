@@ -9,7 +9,8 @@ mod text;
 
 pub use inline::{clean, cleaned, one_line, shortened};
 pub use table::Table;
-pub use text::{Style, width_of};
+pub use text::Style;
+pub(crate) use text::width_of;
 
 /// The meaning of a piece of text; a renderer decides how that looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +38,7 @@ fn kept(spans: &[Span<'_>]) -> Spans {
 }
 
 /// Width of the column of labels.
-pub const LABEL: usize = 16;
+pub(crate) const LABEL: usize = 16;
 /// Text pages narrower than this put labels on their own lines.
 pub const NARROW: usize = 48;
 
@@ -246,7 +247,7 @@ impl Document {
     }
 
     /// A command to copy, which belongs to the value above.
-    pub fn detail_command(&mut self, command: Span<'_>, hang: usize) {
+    pub(crate) fn detail_command(&mut self, command: Span<'_>, hang: usize) {
         let rank = Rank::Detail;
         let entry = Entry::new("", &[command], hang);
         self.blocks.push(Block::Command(Entry { rank, ..entry }));

@@ -60,7 +60,7 @@ impl Table {
     }
 
     /// A row, and the entry that replaces it if it does not fit.
-    pub fn row_or(&mut self, cells: &[Span<'_>], entry: Entry) {
+    pub(crate) fn row_or(&mut self, cells: &[Span<'_>], entry: Entry) {
         self.push(cells, Some(entry));
     }
 

@@ -295,7 +295,7 @@ const UNITS: &[&str] = &[
 ];
 
 /// Columns that a text takes; one for each character. Wide and combining characters are not counted right.
-pub fn width_of(text: &str) -> usize {
+pub(crate) fn width_of(text: &str) -> usize {
     text.chars().count()
 }
 
