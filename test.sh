@@ -104,8 +104,11 @@ build_tests() {
 # Arguments of a test program: long tests are left out unless they were asked for.
 arguments() { [[ -n $long ]] || echo --skip long::; }
 
-# Programs whose tests wait for deadlines most of their time: they run beside lints, which compute.
-readonly waiting='^linerate-session (linerate_session|peer_kill) |^linerate fabric '
+# Programs whose tests wait for deadlines most of their time. Beside them, of lower priority, runs what computes: lints,
+# documentation, and the second list, whose tests ask what is done and not how fast.
+readonly waiting='^linerate-session (linerate_session|peer_kill|sockets) |^linerate (fabric|labs) '
+readonly patient='^linerate vm |^linerate-lab namespaces '
+
 # Programs that root runs as an ordinary user only: what they ask of the kernel must be allowed to one.
 readonly unprivileged=(
   "linerate-sys linerate_sys"
@@ -121,41 +124,46 @@ run_tests() {
   read -ra args < <(arguments)
   while read -r crate name path; do
     [[ $(id -u) -ne 0 || " ${unprivileged[*]} " != *" $crate $name "* ]] || continue
-    [[ $1 == "$waiting" || ! "$crate $name " =~ $waiting ]] || continue
+    [[ $1 != . || ! "$crate $name " =~ $waiting|$patient ]] || continue
     echo "-- $crate $name"
     began=$SECONDS
     threads=$(nproc)
-    [[ $name != linerate_session ]] || threads=$((threads * 4))
+    [[ $name != @(linerate_session|namespaces) ]] || threads=$((threads * 4))
     (cd "crates/$crate" && RUST_TEST_THREADS=$threads timeout --kill-after=30 $patience "$path" "${args[@]}" </dev/null) || rc=1
     echo "$((SECONDS - began)) $crate $name" >>"$times"
   done < <(grep -E "$1" "$programs")
   return $rc
 }
 
-# Lints and documentation, of lower priority than the tests that wait beside them.
+# Lints and documentation.
 check_code() {
   local began rc=0 crate pure=()
   # $SECONDS of a shell in the background is not that of this one.
   began=$(date +%s)
-  nice cargo clippy --locked --workspace --all-targets -- -D warnings || rc=1
+  cargo clippy --locked --workspace --all-targets -- -D warnings || rc=1
   echo "$(($(date +%s) - began)) lints" >>"$times"
   began=$(date +%s)
   # The crates whose public items must have documentation.
   for crate in $(grep -l '^#!\[warn(missing_docs)\]' crates/*/src/lib.rs); do
     pure+=(-p "$(basename "${crate%/src/lib.rs}")")
   done
-  RUSTDOCFLAGS="-D warnings" nice cargo doc --locked --no-deps "${pure[@]}" || rc=1
+  RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps "${pure[@]}" || rc=1
   echo "$(($(date +%s) - began)) documentation" >>"$times"
   return $rc
 }
 
-# What computes beside what waits. The output of one follows that of the other.
-checks_beside_tests() {
+# Lints and patient tests beside tests that wait. The output of one follows that of the other.
+beside_each_other() {
   local rc=0
-  check_code >"$scratch/checks" 2>&1 &
+  {
+    renice -n 10 $BASHPID >/dev/null
+    check_code || rc=1
+    run_tests "$patient" || rc=1
+    exit $rc
+  } >"$scratch/beside" 2>&1 &
   run_tests "$waiting" || rc=1
   wait $! || rc=1
-  cat "$scratch/checks"
+  cat "$scratch/beside"
   return $rc
 }
 
@@ -274,7 +282,7 @@ readonly before
 step "packages" install_packages
 step "format" cargo fmt --all --check
 step "build of the tests" build_tests
-step "lints and documentation, beside tests that wait" checks_beside_tests
+step "tests that wait, beside lints and documentation" beside_each_other
 step "tests" run_tests .
 if [[ $(id -u) -eq 0 ]]; then
   step "tests as an ordinary user" as_ordinary_user
