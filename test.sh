@@ -154,16 +154,15 @@ check_code() {
 
 # Lints and patient tests beside tests that wait. The output of one follows that of the other.
 beside_each_other() {
-  local rc=0
-  {
-    renice -n 10 $BASHPID >/dev/null
-    check_code || rc=1
-    run_tests "$patient" || rc=1
-    exit $rc
-  } >"$scratch/beside" 2>&1 &
+  local rc=0 lints patient_tests
+  (renice -n 10 $BASHPID && check_code) >"$scratch/lints" 2>&1 &
+  lints=$!
+  (renice -n 10 $BASHPID && run_tests "$patient") >"$scratch/patient" 2>&1 &
+  patient_tests=$!
   run_tests "$waiting" || rc=1
-  wait $! || rc=1
-  cat "$scratch/beside"
+  wait $lints || rc=1
+  wait $patient_tests || rc=1
+  cat "$scratch/lints" "$scratch/patient"
   return $rc
 }
 
