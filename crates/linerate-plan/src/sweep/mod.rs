@@ -1,7 +1,7 @@
 //! A sweep: one load with each of several settings of one factor, in interleaved rounds.
 //!
 //! This module owns the settings, their order in each round, and how a sweep spends its time.
-//! [`linerate_judge::model::sweep`] has the results.
+//! `linerate_judge::model::sweep` has the results.
 
 pub mod trips;
 
