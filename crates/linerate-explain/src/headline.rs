@@ -2,7 +2,7 @@
 
 use super::rule::{Answer, Next, Remark, Run, Stands};
 use super::{Explained, side_name};
-use linerate_judge::causes::{Cause, cause};
+use linerate_judge::causes::cause;
 use linerate_judge::verdict::{Limit, suspects};
 use linerate_plan::path::{Certainty, Direction, Place, Side};
 
@@ -130,9 +130,9 @@ impl Headline {
             Place::Far => Some(Side::Far),
             Place::Path => None,
         };
-        let info = cause(limit.cause).map(Cause::info);
-        let name = info.map_or(limit.cause, |info| info.name);
-        let is_full = info.is_some_and(|info| info.full_speed);
+        let known = cause(limit.cause);
+        let name = known.map_or(limit.cause, |cause| cause.name);
+        let is_full = known.is_some_and(|cause| cause.full_speed);
         let host = side.map_or(String::new(), |side| format!("{}: ", side_name(side)));
         let step = limit.advice.first();
         Self {

@@ -213,13 +213,13 @@ pub(super) fn host(side: Place, names: &Names) -> &str {
 
 /// `brook: the receive window is too small`.
 pub(super) fn named(limit: &Limit, names: &Names) -> String {
-    let name = cause(limit.cause).map_or(limit.cause, |cause| cause.info().name);
+    let name = cause(limit.cause).map_or(limit.cause, |cause| cause.name);
     format!("{}: {name}", host(limit.side, names))
 }
 
 /// `the hypervisor takes CPU time`.
 pub(super) fn cause_of(disturbance: &Disturbance) -> &'static str {
-    cause(disturbance.cause).map_or(disturbance.cause, |cause| cause.info().name)
+    cause(disturbance.cause).map_or(disturbance.cause, |cause| cause.name)
 }
 
 /// `brook: the hypervisor takes CPU time (cpu-steal), ripple -> brook`.

@@ -236,8 +236,7 @@ impl Expect {
         let verdict = found.verdict.ok_or("no causes were looked for")?;
         let limits = verdict.limits.iter().map(|l| (l.cause, l.direction));
         // A cause that can be a limit counts only if it is one; a cause that only ever disturbs counts if it did.
-        let disturbs =
-            |d: &&Disturbance| cause(d.cause).is_some_and(|cause| cause.info().only_disturbs);
+        let disturbs = |d: &&Disturbance| cause(d.cause).is_some_and(|cause| cause.only_disturbs);
         let disturbances = verdict.disturbances.iter().filter(disturbs);
         let disturbances = disturbances.map(|d| (d.cause, d.direction));
         let named = limits.chain(disturbances);

@@ -76,7 +76,7 @@ fn upheld<'a>(judged: &'a Judged<'_>, limit: &Limit) -> Option<&'a Limit> {
 /// Whether an answer for a cause and a direction belongs to this limit. A cause that is reported for one
 /// direction only may be reported for the other one if the records measured different directions.
 fn of(limit: &Limit, cause: &str, direction: Direction) -> bool {
-    let told_once = causes::cause(limit.cause).is_some_and(|cause| cause.info().is_once);
+    let told_once = causes::cause(limit.cause).is_some_and(|cause| cause.is_once);
     limit.cause == cause && (limit.direction == direction || told_once)
 }
 

@@ -1,22 +1,19 @@
 //! The acknowledgements of one direction fill the way of the other one.
 
-use super::path_rate::{beyond_hosts, held_back};
+use super::beyond_hosts::beyond_hosts;
+use super::held::{Held, held_back};
 use super::predict::bystander;
-use super::{Answer, Cause, CauseInfo, Finding, NoFinding, base, lacks};
+use super::{Answer, Cause, Finding, NoFinding, base, clear, lacks, unknown};
 use crate::model::{Load, Model};
 use crate::signs::queue::standing_queue;
 use crate::signs::{GAIN, percent};
 use linerate_ceiling::ethernet::ETHERNET;
-use linerate_facts::Gap;
 use linerate_facts::advice::Advice;
 use linerate_plan::path::{Direction, Place, Stage};
 use linerate_plan::transport::{Scope, Transport};
 use linerate_record::TrialPlan;
 use linerate_units::Rate;
 use linerate_units::stats::Range;
-
-/// Cause `ack-way`.
-pub(super) struct AckWay;
 
 /// Minimum share of the way back that acknowledgements must need to be what holds the load: a sender that waits for them
 /// makes no more than pass, and the rate of that way is known to about a fifth.
@@ -33,73 +30,67 @@ const SUSPECT: f64 = 0.6;
 /// leave each other half of them.
 const COLLAPSES: f64 = 0.2;
 
-static INFO: CauseInfo = CauseInfo {
+pub(super) static CAUSE: Cause = Cause {
     id: "ack-way",
     name: "its acknowledgements fill the way back",
     scope: Scope::Tcp,
     stage: Stage::Net,
     page: include_str!("pages/ack-way.md"),
     may_be_unread: true,
-    ..CauseInfo::BASE
+    check,
+    predict,
+    advice,
+    ..Cause::BASE
 };
 
-impl Cause for AckWay {
-    fn info(&self) -> &'static CauseInfo {
-        &INFO
+fn check(model: &Model, direction: Direction) -> Answer {
+    let way = way(model, direction)?;
+    if way.used() < SUSPECT {
+        let used = percent(way.used());
+        return Err(clear(format!("its acknowledgements need {used} of the way back")));
     }
-    fn check(&self, model: &Model, direction: Direction) -> Answer {
-        let way = way(model, direction)?;
-        if way.used() < SUSPECT {
-            let used = percent(way.used());
-            return Err(NoFinding::Clear(format!(
-                "its acknowledgements need {used} of the way back"
-            )));
-        }
-        if !way.queued {
-            return Err(NoFinding::Unknown(vec![Gap {
-                what: "the rate of the way back".to_owned(),
-                why: "no queue shows how much it carries".to_owned(),
-                hint: String::new(),
-            }]));
-        }
-        let load = base(model, direction)?;
-        let enough = way.is_full(model, load);
-        let share = match beyond_hosts(model, direction) {
-            Ok(held) => held.share,
-            // What exceeds the way back has its queue to come, whatever holds the sender until then.
-            Err(_) if enough => 1.0,
-            Err(answer) => return Err(answer),
-        };
-        let queue = standing_queue(model, load);
-        Ok(Finding {
-            side: Place::Path,
-            share,
-            enough,
-            reached: false,
-            evidence: std::iter::once(way.words()).chain(queue).collect(),
-        })
+    if !way.queued {
+        return Err(unknown("the rate of the way back", "no queue shows how much it carries"));
     }
-    fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
-        let way = way(model, trial.direction).ok();
-        way.filter(Way::is_suspect)?;
-        bystander(model, trial)
-    }
-    fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
-        let Ok(way) = way(model, direction) else {
-            return Vec::new();
-        };
-        let back = direction.reversed();
-        vec![Advice::new(format!(
-            "raise the rate of the way from {} to {}, and not that from {} to {}: ask the operator of the network what \
-             limits it to about {}. How much more {} then carries is not known before",
-            back.sender().name(),
-            back.receiver().name(),
-            direction.sender().name(),
-            direction.receiver().name(),
-            way.carries,
-            direction.name(),
-        ))]
-    }
+    let load = base(model, direction)?;
+    let enough = way.is_full(model, load);
+    let share = match beyond_hosts(model, direction) {
+        Ok(held) => held.share,
+        // What exceeds the way back has its queue to come, whatever holds the sender until then.
+        Err(_) if enough => 1.0,
+        Err(answer) => return Err(answer),
+    };
+    let queue = standing_queue(model, load);
+    Ok(Finding {
+        side: Place::Path,
+        share,
+        enough,
+        reached: false,
+        evidence: std::iter::once(way.words()).chain(queue).collect(),
+    })
+}
+
+fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {
+    let way = way(model, trial.direction).ok();
+    way.filter(Way::is_suspect)?;
+    bystander(model, trial)
+}
+
+fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
+    let Ok(way) = way(model, direction) else {
+        return Vec::new();
+    };
+    let back = direction.reversed();
+    vec![Advice::new(format!(
+        "raise the rate of the way from {} to {}, and not that from {} to {}: ask the operator of the network what \
+         limits it to about {}. How much more {} then carries is not known before",
+        back.sender().name(),
+        back.receiver().name(),
+        direction.sender().name(),
+        direction.receiver().name(),
+        way.carries,
+        direction.name(),
+    ))]
 }
 
 /// The words where the acknowledgements of a load fill the way back.
@@ -200,4 +191,10 @@ fn way(model: &Model, direction: Direction) -> Result<Way, NoFinding> {
         carries: bits(most / full * frame),
         queued: standing_queue(model, held.load).is_some(),
     })
+}
+
+/// The load of a direction if the way of its payload may limit it; else why not.
+pub(super) fn held_by_network(model: &Model, direction: Direction) -> Result<Held<'_>, NoFinding> {
+    let held = beyond_hosts(model, direction)?;
+    holds(model, direction).map_or(Ok(held), |why| Err(clear(why)))
 }

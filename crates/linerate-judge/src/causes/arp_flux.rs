@@ -1,18 +1,14 @@
 //! Payload arrives by another port of the receiving host than the one that owns the address (ARP flux).
 
-use super::path_rate::{self, PathRate};
-use super::{Answer, Cause, CauseInfo, Finding, NoFinding, base, lacks};
+use super::predict::one_rate;
+use super::shared_rate::{self, DECIDED_BY, of_any};
+use super::{Answer, Cause, Finding, base, clear, lacks};
 use crate::model::{Load, Model};
 use crate::signs::percent;
 use linerate_facts::advice::{Advice, Kept, Step};
 use linerate_facts::route::{Route, Sibling};
 use linerate_plan::path::{Direction, Place, Side, Stage};
 use linerate_plan::transport::Scope;
-use linerate_record::TrialPlan;
-use linerate_units::stats::Range;
-
-/// Cause `arp-flux`.
-pub(super) struct ArpFlux;
 
 /// Share of the payload that the other port must take in at least, and the port that owns the address at most. Both
 /// counters cover all traffic, and some drivers update them only once a second.
@@ -25,64 +21,54 @@ struct Flux<'a> {
     owner: (&'a Sibling, f64),
 }
 
-static INFO: CauseInfo = CauseInfo {
+pub(super) static CAUSE: Cause = Cause {
     id: "arp-flux",
     name: "another port answers for its address",
     scope: Scope::Sockets,
     stage: Stage::Port,
-    decided_by: path_rate::DECIDED_BY,
+    decided_by: DECIDED_BY,
     page: include_str!("pages/arp-flux.md"),
     // Records of older versions have no such counter.
     may_be_unread: true,
-    ..CauseInfo::BASE
+    check,
+    predict: one_rate,
+    predict_loss: shared_rate::predict_loss,
+    decides: shared_rate::decides,
+    advice,
+    ..Cause::BASE
 };
 
-impl Cause for ArpFlux {
-    fn info(&self) -> &'static CauseInfo {
-        &INFO
+fn check(model: &Model, direction: Direction) -> Answer {
+    let load = base(model, direction)?;
+    let side = direction.receiver();
+    let Some(route) = route(model, side) else {
+        return Err(lacks(model, "facts.route", side));
+    };
+    if route.siblings.is_empty() {
+        let why = "no other port may answer for its address, as far as was read";
+        return Err(clear(why));
     }
-    fn check(&self, model: &Model, direction: Direction) -> Answer {
-        let load = base(model, direction)?;
-        let side = direction.receiver();
-        let Some(route) = route(model, side) else {
-            return Err(lacks(model, "facts.route", side));
-        };
-        if route.siblings.is_empty() {
-            let why = "no other port may answer for its address, as far as was read";
-            return Err(NoFinding::Clear(why.to_owned()));
-        }
-        // Whether a rate limits the load is the same question as of any other port on the way.
-        let found = path_rate::of_any(model, direction)?;
-        if load.arrivals.is_empty() {
-            return Err(lacks(model, "arrival", side));
-        }
-        let Some(flux) = flux(route, load) else {
-            return Err(NoFinding::Clear(
-                "most of the payload arrived by the port that owns the address".to_owned(),
-            ));
-        };
-        Ok(Finding {
-            side: Place::from(side),
-            // Why a port without an address takes it in is not known.
-            enough: !flux.other.0.is_bare,
-            evidence: std::iter::once(words(route, &flux)).chain(found.evidence).collect(),
-            ..found
-        })
+    // Whether a rate limits the load is the same question as of any other port on the way.
+    let found = of_any(model, direction)?;
+    if load.arrivals.is_empty() {
+        return Err(lacks(model, "arrival", side));
     }
-    fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
-        PathRate.predict(model, trial)
-    }
-    fn predict_loss(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
-        PathRate.predict_loss(model, trial)
-    }
-    fn is_about(&self, model: &Model, trial: &TrialPlan) -> bool {
-        PathRate.is_about(model, trial)
-    }
-    fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
-        let route = route(model, direction.receiver());
-        let advice = route.map(|route| answer_alone(route, direction));
-        advice.into_iter().collect()
-    }
+    let Some(flux) = flux(route, load) else {
+        return Err(clear("most of the payload arrived by the port that owns the address"));
+    };
+    Ok(Finding {
+        side: Place::from(side),
+        // Why a port without an address takes it in is not known.
+        enough: !flux.other.0.is_bare,
+        evidence: std::iter::once(words(route, &flux)).chain(found.evidence).collect(),
+        ..found
+    })
+}
+
+fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
+    let route = route(model, direction.receiver());
+    let advice = route.map(|route| answer_alone(route, direction));
+    advice.into_iter().collect()
 }
 
 fn route(model: &Model, side: Side) -> Option<&Route> {

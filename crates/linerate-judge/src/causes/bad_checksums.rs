@@ -1,8 +1,8 @@
 //! Packets arrive with a checksum that does not fit, and the receiving host discards them.
 
 use super::datagrams::{DAMAGED, surely, words};
-use super::path_loss::{self, PathLoss};
-use super::{Answer, Cause, CauseInfo, Finding, NoFinding, base, lacks, port_of};
+use super::loss;
+use super::{Answer, Cause, Finding, base, clear, lacks, port_of};
 use crate::model::{Load, Model};
 use crate::signs::LOSSY;
 use crate::signs::dropped::MOST;
@@ -10,14 +10,9 @@ use linerate_facts::advice::{Advice, Step};
 use linerate_plan::factor::Factor;
 use linerate_plan::path::{Direction, Place, Side, Stage};
 use linerate_plan::transport::Scope;
-use linerate_record::TrialPlan;
 use linerate_units::shell::word;
-use linerate_units::stats::Range;
 
-/// Cause `bad-checksums`.
-pub(super) struct BadChecksums;
-
-static INFO: CauseInfo = CauseInfo {
+pub(super) static CAUSE: Cause = Cause {
     id: "bad-checksums",
     name: "packets arrive with a bad checksum",
     scope: Scope::Sockets,
@@ -27,55 +22,47 @@ static INFO: CauseInfo = CauseInfo {
     // Records of older versions do not have this counter. The loss is then as true as before.
     may_be_unread: true,
     of_delivery: true,
-    ..CauseInfo::BASE
+    check,
+    is_last: loss::is_last,
+    predict: loss::predict,
+    predict_loss: loss::predict_loss,
+    advice,
+    ..Cause::BASE
 };
 
-impl Cause for BadChecksums {
-    fn info(&self) -> &'static CauseInfo {
-        &INFO
+fn check(model: &Model, direction: Direction) -> Answer {
+    let load = base(model, direction)?;
+    if load.datagrams.is_some() {
+        return of_datagrams(model, direction, load);
     }
-    fn check(&self, model: &Model, direction: Direction) -> Answer {
-        let load = base(model, direction)?;
-        if load.datagrams.is_some() {
-            return of_datagrams(model, direction, load);
-        }
-        // Whether so much loss limits the load is the same question as of any other loss.
-        let found = path_loss::found(model, direction)?;
-        let counted = load.netstat.receiver;
-        let Some(damaged) = counted.damaged else {
-            return Err(lacks(model, "netstat", direction.receiver()));
-        };
-        let damaged = damaged + counted.damaged_tunnel.unwrap_or_default();
-        let Some(damaged) = of_segments(load) else {
-            return Err(NoFinding::Clear(format!(
-                "{damaged:.0} packets in a second arrived with a bad checksum: not most of those that were lost"
-            )));
-        };
-        Ok(Finding {
-            enough: true,
-            evidence: std::iter::once(damaged).chain(found.evidence).collect(),
-            ..found
-        })
-    }
-    fn is_last(&self, model: &Model, direction: Direction) -> bool {
-        PathLoss.is_last(model, direction)
-    }
-    fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
-        PathLoss.predict(model, trial)
-    }
-    fn predict_loss(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
-        PathLoss.predict_loss(model, trial)
-    }
-    fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
-        let sender = direction.sender();
-        computed(model, sender).into_iter().chain([search(model)]).collect()
-    }
+    // Whether so much loss limits the load is the same question as of any other loss.
+    let found = loss::found(model, direction)?;
+    let counted = load.netstat.receiver;
+    let Some(damaged) = counted.damaged else {
+        return Err(lacks(model, "netstat", direction.receiver()));
+    };
+    let damaged = damaged + counted.damaged_tunnel.unwrap_or_default();
+    let Some(damaged) = of_segments(load) else {
+        return Err(clear(format!(
+            "{damaged:.0} packets in a second arrived with a bad checksum: not most of those that were lost"
+        )));
+    };
+    Ok(Finding {
+        enough: true,
+        evidence: std::iter::once(damaged).chain(found.evidence).collect(),
+        ..found
+    })
+}
+
+fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
+    let sender = direction.sender();
+    computed(model, sender).into_iter().chain([search(model)]).collect()
 }
 
 /// The answer for datagrams: the receiver counted how many it discarded.
 fn of_datagrams(model: &Model, direction: Direction, load: &Load) -> Answer {
     let Some(told) = load.datagrams.filter(|told| told.lost >= LOSSY) else {
-        return Err(NoFinding::Clear("hardly a datagram was lost".to_owned()));
+        return Err(clear("hardly a datagram was lost"));
     };
     let Some(damaged) = told.damaged else {
         return Err(lacks(model, "netstat", direction.receiver()));

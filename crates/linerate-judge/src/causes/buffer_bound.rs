@@ -1,8 +1,8 @@
 //! The common part of the two buffer causes: a buffer that is smaller than the path could use.
 
 use super::predict::{around, bystander, per_stream};
-use super::{Answer, Finding, NoFinding, ack_way};
-use crate::model::{Load, Model, TrialModel};
+use super::{Answer, Finding, ack_way, clear};
+use crate::model::{Load, Model, TrialModel, a_read};
 use crate::signs::queue::{is_full, mostly_queued};
 use crate::signs::{GAIN, percent};
 use linerate_facts::BufferLimits;
@@ -13,9 +13,6 @@ use linerate_plan::path::{Direction, Place, Side};
 use linerate_record::TrialPlan;
 use linerate_units::Bytes;
 use linerate_units::stats::Range;
-
-/// Minimum share of time limited by a buffer at which the buffer may be the cause.
-pub(super) const SUSPECT: f64 = 0.2;
 
 /// Minimum share of time limited by a buffer at which the evidence is enough without a trial.
 pub(super) const ENOUGH: f64 = 0.5;
@@ -38,7 +35,7 @@ pub(super) fn overruled(model: &Model, direction: Direction, load: &Load) -> Opt
     });
     let late = silent.or(waits);
     let late = late.or_else(|| ack_way::holds(model, direction));
-    late.map(|why| Err(NoFinding::Clear(why)))
+    late.map(|why| Err(clear(why)))
 }
 
 /// The buffer of one of the two ends.
@@ -227,4 +224,17 @@ fn tried(model: &Model, direction: Direction, buffer: Buffer) -> Option<(f64, f6
     let load = &model.direction(direction)?.base;
     let trial = larger(model, direction, buffer).next()?;
     Some((times(load, &trial.plan, buffer)?, trial.effect?.mid))
+}
+
+/// Minimum unread payload, as a share of the window, at which a slow reader closes the window rather than the
+/// window's size.
+pub(super) const UNREAD: f64 = 0.3;
+
+/// Unread payload as a share of the data that one stream could have outstanding: in flight and unread. The size
+/// of one read does not count: a reader may let that much pile up before it wakes (`SO_RCVLOWAT`).
+pub(super) fn unread_share(load: &Load) -> Option<f64> {
+    let unread = (load.unread? - a_read(&load.receivers)).max(0.0);
+    let flight = load.tcp.in_flight?.0 as f64;
+    let outstanding = unread + flight;
+    Some(if outstanding > 0.0 { unread / outstanding } else { 0.0 })
 }

@@ -1,7 +1,8 @@
 //! The path gives a high rate until a credit is used up, and a lower one from then on.
 
-use super::path_rate::{self, PathRate};
-use super::{Answer, Cause, CauseInfo, Finding, NoFinding, base, contended};
+use super::predict::one_rate;
+use super::shared_rate::{self, of_any};
+use super::{Answer, Cause, Finding, base, clear, contended};
 use crate::model::{Fell, Model};
 use linerate_facts::advice::Advice;
 use linerate_plan::factor::Factor;
@@ -10,71 +11,66 @@ use linerate_plan::transport::Scope;
 use linerate_record::TrialPlan;
 use linerate_units::stats::Range;
 
-/// Cause `burst-credit`.
-pub(super) struct BurstCredit;
-
 /// Relative difference from their mean within which reported intervals are one rate.
 const ONE_RATE: f64 = 0.25;
 
-static INFO: CauseInfo = CauseInfo {
+pub(super) static CAUSE: Cause = Cause {
     id: "burst-credit",
     name: "the rate falls once a credit is used up",
     scope: Scope::Sockets,
     stage: Stage::Net,
     decided_by: &[Factor::MoreStreams, Factor::Paced, Factor::Crowd],
     page: include_str!("pages/burst-credit.md"),
-    ..CauseInfo::BASE
+    check,
+    is_last: shared_rate::is_last,
+    predict,
+    predict_loss,
+    decides: shared_rate::decides,
+    advice,
+    ..Cause::BASE
 };
 
-impl Cause for BurstCredit {
-    fn info(&self) -> &'static CauseInfo {
-        &INFO
+fn check(model: &Model, direction: Direction) -> Answer {
+    let load = base(model, direction)?;
+    let Some(fell) = fell(model, direction) else {
+        return Err(clear("the rate did not fall"));
+    };
+    let told = words(fell);
+    if model.reported {
+        let steady = |rate: &f64| (rate / load.goodput.mean - 1.0).abs() <= ONE_RATE;
+        let most = load.ticks.iter().filter(|rate| steady(rate)).count() * 4;
+        return Ok(Finding {
+            side: Place::Path,
+            share: 1.0,
+            enough: most >= load.ticks.len() * 3,
+            reached: false,
+            evidence: vec![told],
+        });
     }
-    fn check(&self, model: &Model, direction: Direction) -> Answer {
-        let load = base(model, direction)?;
-        let Some(fell) = fell(model, direction) else {
-            return Err(NoFinding::Clear("the rate did not fall".to_owned()));
-        };
-        let told = words(fell);
-        if model.reported {
-            let steady = |rate: &f64| (rate / load.goodput.mean - 1.0).abs() <= ONE_RATE;
-            let most = load.ticks.iter().filter(|rate| steady(rate)).count() * 4;
-            return Ok(Finding {
-                side: Place::Path,
-                share: 1.0,
-                enough: most >= load.ticks.len() * 3,
-                reached: false,
-                evidence: vec![told],
-            });
-        }
-        let found = path_rate::of_any(model, direction)?;
-        Ok(Finding { evidence: std::iter::once(told).chain(found.evidence).collect(), ..found })
-    }
-    fn is_last(&self, model: &Model, direction: Direction) -> bool {
-        PathRate.is_last(model, direction)
-    }
-    /// It predicts what `path-rate` does, where the rate fell at all.
-    fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
-        fell(model, trial.direction)?;
-        PathRate.predict(model, trial)
-    }
-    fn predict_loss(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
-        fell(model, trial.direction)?;
-        PathRate.predict_loss(model, trial)
-    }
-    fn is_about(&self, model: &Model, trial: &TrialPlan) -> bool {
-        PathRate.is_about(model, trial)
-    }
-    fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
-        let Some(fell) = fell(model, direction) else {
-            return Vec::new();
-        };
-        vec![Advice::new(format!(
-            "count on {}, and ask the operator of the network or the cloud what gives more for about {}: a credit of the \
-             machine's size, or a token bucket with a large burst. It fills again while less is sent",
-            fell.lasting, fell.bytes
-        ))]
-    }
+    let found = of_any(model, direction)?;
+    Ok(Finding { evidence: std::iter::once(told).chain(found.evidence).collect(), ..found })
+}
+
+/// It predicts what `path-rate` does, where the rate fell at all.
+fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {
+    fell(model, trial.direction)?;
+    one_rate(model, trial)
+}
+
+fn predict_loss(model: &Model, trial: &TrialPlan) -> Option<Range> {
+    fell(model, trial.direction)?;
+    shared_rate::predict_loss(model, trial)
+}
+
+fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
+    let Some(fell) = fell(model, direction) else {
+        return Vec::new();
+    };
+    vec![Advice::new(format!(
+        "count on {}, and ask the operator of the network or the cloud what gives more for about {}: a credit of the \
+         machine's size, or a token bucket with a large burst. It fills again while less is sent",
+        fell.lasting, fell.bytes
+    ))]
 }
 
 /// The words where the rate of a direction fell for good.

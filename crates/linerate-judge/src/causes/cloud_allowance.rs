@@ -1,7 +1,7 @@
 //! A cloud queues or drops what is over the allowance of a machine.
 
 use super::predict::one_rate;
-use super::{Answer, Cause, CauseInfo, Finding, NoFinding, base, port_at};
+use super::{Answer, Cause, Finding, NoFinding, base, clear, port_at};
 use crate::model::{Allowance, Load, Model};
 use crate::signs::percent;
 use linerate_facts::Gap;
@@ -13,14 +13,11 @@ use linerate_plan::transport::Scope;
 use linerate_record::{Host, TrialPlan};
 use linerate_units::stats::Range;
 
-/// Cause `cloud-allowance`.
-pub(super) struct CloudAllowance;
-
 /// Minimum share of the port's packets above an allowance at which the allowance limits the path. A burst of
 /// some milliseconds exceeds it by less.
 const EXCEEDED: f64 = 0.001;
 
-static INFO: CauseInfo = CauseInfo {
+pub(super) static CAUSE: Cause = Cause {
     id: "cloud-allowance",
     name: "the cloud's allowance of this machine is used up",
     scope: Scope::Sockets,
@@ -28,57 +25,57 @@ static INFO: CauseInfo = CauseInfo {
     explains: &["path-rate", "flow-rate-cap", "path-loss"],
     decided_by: &[],
     page: include_str!("pages/cloud-allowance.md"),
-    ..CauseInfo::BASE
+    check,
+    predict,
+    advice,
+    ..Cause::BASE
 };
 
-impl Cause for CloudAllowance {
-    fn info(&self) -> &'static CauseInfo {
-        &INFO
+fn check(model: &Model, direction: Direction) -> Answer {
+    let load = base(model, direction)?;
+    let Some((most, share)) = most(load) else {
+        return Err(uncounted(model, load));
+    };
+    if share < EXCEEDED {
+        return Err(clear(format!(
+            "{} of the packets were over an allowance ({})",
+            percent(share),
+            most.counter
+        )));
     }
-    fn check(&self, model: &Model, direction: Direction) -> Answer {
-        let load = base(model, direction)?;
-        let Some((most, share)) = most(load) else {
-            return Err(uncounted(model, load));
-        };
-        if share < EXCEEDED {
-            return Err(NoFinding::Clear(format!(
-                "{} of the packets were over an allowance ({})",
-                percent(share),
-                most.counter
-            )));
-        }
-        Ok(Finding {
-            side: Place::Path,
-            share: share.min(1.0),
-            enough: true,
-            reached: false,
-            evidence: vec![format!(
-                "the {} host counted {:.0} packets over its allowance in a second, {} of those it \
-                 moved: {}",
-                most.side.name(),
-                most.per_sec,
-                percent(share),
-                most.counter
-            )],
-        })
+    Ok(Finding {
+        side: Place::Path,
+        share: share.min(1.0),
+        enough: true,
+        reached: false,
+        evidence: vec![format!(
+            "the {} host counted {:.0} packets over its allowance in a second, {} of those it \
+             moved: {}",
+            most.side.name(),
+            most.per_sec,
+            percent(share),
+            most.counter
+        )],
+    })
+}
+
+fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {
+    match trial.factor()? {
+        // More flows get more through the allowance of a flow, but not through the allowance of a machine.
+        Factor::MoreStreams => None,
+        _ => one_rate(model, trial),
     }
-    fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
-        match trial.factor()? {
-            // More flows get more through the allowance of a flow, but not through the allowance of a machine.
-            Factor::MoreStreams => None,
-            _ => one_rate(model, trial),
-        }
-    }
-    fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
-        let load = model.direction(direction).map(|d| &d.base);
-        let most = load.and_then(most);
-        most.map(|(most, _)| Advice::new(format!(
-                "use a larger type of machine for {}, or send at a steady pace below its allowance (--pacing)",
-                most.side.name()
-            )))
-        .into_iter()
-        .collect()
-    }
+}
+
+fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
+    let load = model.direction(direction).map(|d| &d.base);
+    let most = load.and_then(most);
+    most.map(|(most, _)| Advice::new(format!(
+            "use a larger type of machine for {}, or send at a steady pace below its allowance (--pacing)",
+            most.side.name()
+        )))
+    .into_iter()
+    .collect()
 }
 
 /// The allowance that was exceeded most, and by what share of the packets.
@@ -101,6 +98,6 @@ fn uncounted(model: &Model, load: &Load) -> NoFinding {
             why: "the driver's counters were not read".to_owned(),
             hint: format!("ethtool -S {} | grep allowance", port_at(host)),
         }]),
-        _ => NoFinding::Clear("no port on the path counts allowances of a cloud".to_owned()),
+        _ => clear("no port on the path counts allowances of a cloud"),
     }
 }

@@ -1,8 +1,9 @@
 //! The sender's congestion control paces below what path and hosts could carry.
 
-use super::path_rate::{held_by_network, of_each_stream, scales};
+use super::ack_way::held_by_network;
+use super::held::{of_each_stream, scales};
 use super::predict::{bystander, per_stream};
-use super::{Answer, Cause, CauseInfo, Finding, NoFinding, again, lacks};
+use super::{Answer, Cause, Finding, NoFinding, again, clear, lacks, unknown};
 use crate::model::{Load, Model};
 use crate::signs::lossy::{recovering, sent_again};
 use crate::signs::queue::standing_queue;
@@ -16,10 +17,7 @@ use linerate_record::TrialPlan;
 use linerate_units::shell::word;
 use linerate_units::stats::{EQUAL, Interval, Range};
 
-/// Cause `congestion-control`.
-pub(super) struct CongestionControl;
-
-static INFO: CauseInfo = CauseInfo {
+pub(super) static CAUSE: Cause = Cause {
     id: "congestion-control",
     name: "congestion control keeps its window small",
     scope: Scope::Tcp,
@@ -27,99 +25,96 @@ static INFO: CauseInfo = CauseInfo {
     decided_by: &[Factor::OtherCongestion, Factor::MoreStreams],
     page: include_str!("pages/congestion-control.md"),
     slowed_by_queue: true,
-    ..CauseInfo::BASE
+    check,
+    predict,
+    decides,
+    advice,
+    ..Cause::BASE
 };
 
-impl Cause for CongestionControl {
-    fn info(&self) -> &'static CauseInfo {
-        &INFO
+fn check(model: &Model, direction: Direction) -> Answer {
+    let held = held_by_network(model, direction)?;
+    if let Some(queue) = standing_queue(model, held.load) {
+        return Err(clear(format!("it has a reason: {queue}")));
     }
-    fn check(&self, model: &Model, direction: Direction) -> Answer {
-        let held = held_by_network(model, direction)?;
-        if let Some(queue) = standing_queue(model, held.load) {
-            return Err(NoFinding::Clear(format!("it has a reason: {queue}")));
-        }
-        if model.idle.is_none() {
-            return Err(NoFinding::Unknown(vec![Gap {
-                what: "idle latency".to_owned(),
-                why: "without it a queue on the path cannot be seen".to_owned(),
-                hint: String::new(),
-            }]));
-        }
-        if held.load.tcp.retransmitted.is_none() {
-            return Err(lacks(model, "tcp", direction.sender()));
-        }
-        if let Some(again) = sent_again(held.load) {
-            return Err(NoFinding::Clear(format!(
-                "it has a reason: {} of the bytes were retransmitted",
-                percent(again)
-            )));
-        }
-        let clamped = clamped(model, direction);
-        if let Some(gap) = recovers(held.load).filter(|_| clamped.is_none()) {
-            return Err(NoFinding::Unknown(vec![gap]));
-        }
-        let mut evidence = vec![if let Some(stood) = &clamped {
-            stood.clone()
-        } else if held.lifted {
-            held.why
-        } else {
-            format!(
-                "{} held the sender {} of the time, although nothing queued and {}",
-                name(model, direction),
-                percent(held.share),
-                hardly_lost(held.load)
+    if model.idle.is_none() {
+        return Err(unknown("idle latency", "without it a queue on the path cannot be seen"));
+    }
+    if held.load.tcp.retransmitted.is_none() {
+        return Err(lacks(model, "tcp", direction.sender()));
+    }
+    if let Some(again) = sent_again(held.load) {
+        return Err(clear(format!(
+            "it has a reason: {} of the bytes were retransmitted",
+            percent(again)
+        )));
+    }
+    let clamped = clamped(model, direction);
+    if let Some(gap) = recovers(held.load).filter(|_| clamped.is_none()) {
+        return Err(NoFinding::Unknown(vec![gap]));
+    }
+    let mut evidence = vec![if let Some(stood) = &clamped {
+        stood.clone()
+    } else if held.lifted {
+        held.why
+    } else {
+        format!(
+            "{} held the sender {} of the time, although nothing queued and {}",
+            name(model, direction),
+            percent(held.share),
+            hardly_lost(held.load)
+        )
+    }];
+    let scaled = model.direction(direction).and_then(scales);
+    evidence.extend(scaled.map(|(n, gain)| format!("{n} streams carried {gain:.2} times as much")));
+    Ok(Finding {
+        side: Place::from(direction.sender()),
+        share: held.share * of_each_stream(model, direction),
+        // A rate cap for each flow that queues nothing looks the same, unless the window shows that the
+        // path is not fully used.
+        enough: clamped.is_some() && scaled.is_some_and(|(_, gain)| gain > GAIN),
+        reached: false,
+        evidence,
+    })
+}
+
+fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {
+    let clamped = clamped(model, trial.direction).is_some();
+    match trial.factor()? {
+        // A clamp on the window may hold another congestion control as well, or may not.
+        Factor::OtherCongestion if clamped => None,
+        // A gain of any size, up to whatever binds next.
+        Factor::OtherCongestion => Some(Range { low: GAIN, high: f64::MAX }),
+        Factor::MoreStreams | Factor::Crowd => Some(Range { low: 1.03, ..per_stream(trial) }),
+        _ => bystander(model, trial),
+    }
+}
+
+fn decides(model: &Model, trial: &TrialPlan) -> bool {
+    // Each stream has its own window. More streams therefore prove that the window was the limit only if it
+    // is clamped.
+    match trial.factor() {
+        Some(Factor::MoreStreams) => clamped(model, trial.direction).is_some(),
+        factor => factor == Some(Factor::OtherCongestion),
+    }
+}
+
+fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
+    if clamped(model, direction).is_some() {
+        return vec![
+            Advice::new(
+                "find what limits the congestion window: `cwnd lock N` of a route, or parameters of the \
+                 congestion control itself",
             )
-        }];
-        let scaled = model.direction(direction).and_then(scales);
-        evidence
-            .extend(scaled.map(|(n, gain)| format!("{n} streams carried {gain:.2} times as much")));
-        Ok(Finding {
-            side: Place::from(direction.sender()),
-            share: held.share * of_each_stream(model, direction),
-            // A rate cap for each flow that queues nothing looks the same, unless the window shows that the
-            // path is not fully used.
-            enough: clamped.is_some() && scaled.is_some_and(|(_, gain)| gain > GAIN),
-            reached: false,
-            evidence,
-        })
+            .on(direction.sender(), "ip route show"),
+        ];
     }
-    fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
-        let clamped = clamped(model, trial.direction).is_some();
-        match trial.factor()? {
-            // A clamp on the window may hold another congestion control as well, or may not.
-            Factor::OtherCongestion if clamped => None,
-            // A gain of any size, up to whatever binds next.
-            Factor::OtherCongestion => Some(Range { low: GAIN, high: f64::MAX }),
-            Factor::MoreStreams | Factor::Crowd => Some(Range { low: 1.03, ..per_stream(trial) }),
-            _ => bystander(model, trial),
-        }
-    }
-    fn is_about(&self, model: &Model, trial: &TrialPlan) -> bool {
-        // Each stream has its own window. More streams therefore prove that the window was the limit only if it
-        // is clamped.
-        match trial.factor() {
-            Some(Factor::MoreStreams) => clamped(model, trial.direction).is_some(),
-            factor => factor == Some(Factor::OtherCongestion),
-        }
-    }
-    fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
-        if clamped(model, direction).is_some() {
-            return vec![
-                Advice::new(
-                    "find what limits the congestion window: `cwnd lock N` of a route, or parameters of the \
-                     congestion control itself",
-                )
-                .on(direction.sender(), "ip route show"),
-            ];
-        }
-        let Some((other, effect)) = tried(model, direction) else {
-            return Vec::new();
-        };
-        let advice = Advice::new(format!("let the program use {other} as congestion control"));
-        let again = again(model, &format!(" --congestion {other}"));
-        vec![advice.on(Side::Near, again).gain(Some(effect.mid))]
-    }
+    let Some((other, effect)) = tried(model, direction) else {
+        return Vec::new();
+    };
+    let advice = Advice::new(format!("let the program use {other} as congestion control"));
+    let again = again(model, &format!(" --congestion {other}"));
+    vec![advice.on(Side::Near, again).gain(Some(effect.mid))]
 }
 
 /// Congestion controls whose window grows as long as the window is the limit and no segment is lost.

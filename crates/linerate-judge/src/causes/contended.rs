@@ -1,16 +1,11 @@
 //! Another session loaded a host at the same time, or other traffic loaded a port.
 
-use super::{Answer, Cause, CauseInfo, Cost, disturbed};
+use super::{Answer, Cause, Cost, disturbed};
 use crate::model::{Load, Model};
 use crate::signs::percent;
 use linerate_facts::advice::Advice;
 use linerate_plan::path::{Direction, Place, Stage};
 use linerate_plan::transport::Scope;
-use linerate_record::TrialPlan;
-use linerate_units::stats::Range;
-
-/// Cause `contended`.
-pub(super) struct Contended;
 
 /// Minimum ratio of other programs' bytes to ours at which they matter. Two ends read their counters up to a
 /// sample apart, which is a twentieth of a short step.
@@ -21,7 +16,7 @@ pub(super) fn is_shared(load: &Load) -> bool {
     load.contended || load.foreign.is_some_and(|foreign| foreign.share >= FOREIGN)
 }
 
-static INFO: CauseInfo = CauseInfo {
+pub(super) static CAUSE: Cause = Cause {
     id: "contended",
     name: "other traffic shares the path",
     scope: Scope::Any,
@@ -30,50 +25,47 @@ static INFO: CauseInfo = CauseInfo {
     may_be_unread: true,
     decided_by: &[],
     page: include_str!("pages/contended.md"),
-    ..CauseInfo::BASE
+    check,
+    costs,
+    advice,
+    ..Cause::BASE
 };
 
-impl Cause for Contended {
-    fn info(&self) -> &'static CauseInfo {
-        &INFO
+fn check(model: &Model, direction: Direction) -> Answer {
+    let clear = "no other session was measuring on either host";
+    disturbed(&CAUSE, model, direction, clear)
+}
+
+fn costs(model: &Model, direction: Direction) -> Vec<Cost> {
+    let Some(load) = model.direction(direction).map(|d| &d.base) else {
+        return Vec::new();
+    };
+    let foreign = load.foreign.filter(|f| f.share >= FOREIGN);
+    let session = load
+        .contended
+        .then(|| "another session was measuring on a host at the same time".to_owned());
+    let traffic = foreign.map(|foreign| {
+        format!(
+            "the port of {} carried {} as many bytes of other programs as of this run",
+            foreign.side.name(),
+            percent(foreign.share)
+        )
+    });
+    let evidence: Vec<String> = session.into_iter().chain(traffic).collect();
+    if evidence.is_empty() {
+        return Vec::new();
     }
-    fn check(&self, model: &Model, direction: Direction) -> Answer {
-        let clear = "no other session was measuring on either host";
-        disturbed(self, model, direction, clear)
-    }
-    fn costs(&self, model: &Model, direction: Direction) -> Vec<Cost> {
-        let Some(load) = model.direction(direction).map(|d| &d.base) else {
-            return Vec::new();
-        };
-        let foreign = load.foreign.filter(|f| f.share >= FOREIGN);
-        let session = load
-            .contended
-            .then(|| "another session was measuring on a host at the same time".to_owned());
-        let traffic = foreign.map(|foreign| {
-            format!(
-                "the port of {} carried {} as many bytes of other programs as of this run",
-                foreign.side.name(),
-                percent(foreign.share)
-            )
-        });
-        let evidence: Vec<String> = session.into_iter().chain(traffic).collect();
-        if evidence.is_empty() {
-            return Vec::new();
-        }
-        vec![Cost {
-            side: Place::Path,
-            // The share of all traffic of the port. The CPU time that another session used is unknown.
-            share: foreign
-                .filter(|_| !load.contended)
-                .map(|foreign| foreign.share / (1.0 + foreign.share)),
-            evidence,
-            advice: self.advice(model, direction),
-        }]
-    }
-    fn predict(&self, _: &Model, _: &TrialPlan) -> Option<Range> {
-        None
-    }
-    fn advice(&self, _: &Model, _: Direction) -> Vec<Advice> {
-        vec![Advice::new("wait until the other traffic has ended, then run again")]
-    }
+    vec![Cost {
+        side: Place::Path,
+        // The share of all traffic of the port. The CPU time that another session used is unknown.
+        share: foreign
+            .filter(|_| !load.contended)
+            .map(|foreign| foreign.share / (1.0 + foreign.share)),
+        evidence,
+        advice: advice(model, direction),
+    }]
+}
+
+fn advice(_: &Model, _: Direction) -> Vec<Advice> {
+    vec![Advice::new("wait until the other traffic has ended, then run again")]
 }

@@ -1,7 +1,8 @@
 //! The CPU of a thread without time to spare runs below its nominal clock.
 
-use super::core_bound::{self, Role};
-use super::{Answer, Cause, CauseInfo, Finding, NoFinding, base, lacks};
+use super::busy_thread::{self, Role};
+use super::core_bound;
+use super::{Answer, Cause, Finding, NoFinding, base, lacks};
 use crate::model::{Load, Model};
 use crate::signs::percent;
 use crate::signs::threads::{busiest, polls, threads, wanted};
@@ -16,9 +17,6 @@ use linerate_record::TrialPlan;
 use linerate_units::Hertz;
 use linerate_units::shell::word;
 use linerate_units::stats::Range;
-
-/// Cause `cpu-clock`.
-pub(super) struct CpuClock;
 
 /// Share of its CPU that a thread must want before its clock can matter.
 const BUSY: f64 = 0.8;
@@ -51,7 +49,7 @@ impl Slow<'_> {
     }
 }
 
-static INFO: CauseInfo = CauseInfo {
+pub(super) static CAUSE: Cause = Cause {
     id: "cpu-clock",
     name: "CPUs run below their full clock",
     scope: Scope::Any,
@@ -60,47 +58,46 @@ static INFO: CauseInfo = CauseInfo {
     // The clock's settings belong to the host: no trial changes them.
     decided_by: &[],
     page: include_str!("pages/cpu-clock.md"),
-    ..CauseInfo::BASE
+    check,
+    predict,
+    advice,
+    ..Cause::BASE
 };
 
-impl Cause for CpuClock {
-    fn info(&self) -> &'static CauseInfo {
-        &INFO
+fn check(model: &Model, direction: Direction) -> Answer {
+    let slow = slowest(model, direction)?;
+    Ok(Finding {
+        side: Place::from(slow.side),
+        share: 1.0 - slow.ratio(),
+        // A thread that polls wants its CPU at any load.
+        enough: slow.ratio() < ENOUGH && slow.busy >= USED_UP && !polls(model, direction),
+        reached: false,
+        evidence: vec![format!(
+            "CPU {} of {} ran at {}, {} of its nominal {}, while a thread wanted it {} of the \
+             time{}",
+            slow.cpu,
+            slow.side.name(),
+            slow.now,
+            percent(slow.ratio()),
+            slow.nominal,
+            percent(slow.busy),
+            setting(slow.clock)
+        )],
+    })
+}
+
+fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {
+    let slow = slowest(model, trial.direction).ok()?;
+    if matches!(trial.factor()?, Factor::NearInterrupts | Factor::OtherCpu) {
+        return Some(MOVED);
     }
-    fn check(&self, model: &Model, direction: Direction) -> Answer {
-        let slow = slowest(model, direction)?;
-        Ok(Finding {
-            side: Place::from(slow.side),
-            share: 1.0 - slow.ratio(),
-            // A thread that polls wants its CPU at any load.
-            enough: slow.ratio() < ENOUGH && slow.busy >= USED_UP && !polls(model, direction),
-            reached: false,
-            evidence: vec![format!(
-                "CPU {} of {} ran at {}, {} of its nominal {}, while a thread wanted it {} of the \
-                 time{}",
-                slow.cpu,
-                slow.side.name(),
-                slow.now,
-                percent(slow.ratio()),
-                slow.nominal,
-                percent(slow.busy),
-                setting(slow.clock)
-            )],
-        })
-    }
-    fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
-        let slow = slowest(model, trial.direction).ok()?;
-        if matches!(trial.factor()?, Factor::NearInterrupts | Factor::OtherCpu) {
-            return Some(MOVED);
-        }
-        let role =
-            if slow.side == trial.direction.sender() { Role::Sender } else { Role::Receiver };
-        core_bound::predict(model, trial, role)
-    }
-    fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
-        let slow = slowest(model, direction).ok();
-        slow.map(|slow| advice(&slow)).into_iter().collect()
-    }
+    let role = if slow.side == trial.direction.sender() { Role::Sender } else { Role::Receiver };
+    busy_thread::predict(model, trial, role)
+}
+
+fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
+    let slow = slowest(model, direction).ok();
+    slow.map(|slow| remedy(&slow)).into_iter().collect()
 }
 
 /// The busy thread with the lowest clock relative to its nominal one; else the answer.
@@ -194,7 +191,7 @@ fn capped(clock: &Clock) -> Option<(Hertz, Hertz)> {
     both.filter(|(limit, nominal)| (limit.0 as f64) < nominal.0 as f64 * LOW)
 }
 
-fn advice(slow: &Slow<'_>) -> Advice {
+fn remedy(slow: &Slow<'_>) -> Advice {
     let Slow { side, clock, cpus, .. } = slow;
     let on = ranges(cpus);
     // Memory does not become faster with the clock: the gain is unknown.

@@ -1,8 +1,8 @@
 //! Other programs use the CPU that a thread of ours needs.
 
-use super::cpu_quota::CpuQuota;
+use super::cpu_quota;
 use super::cpu_share::{self, ENOUGH, LOST, SUSPECT};
-use super::{Answer, Cause, CauseInfo, Cost, DISTURBS, Finding, NoFinding, base, lacks};
+use super::{Answer, Cause, Cost, DISTURBS, Finding, NoFinding, base, clear, lacks};
 use crate::model::{Cpu, Load, Model, Thread, idle};
 use crate::signs::percent;
 use crate::signs::threads::{kept_up, need, polls, threads};
@@ -12,9 +12,6 @@ use linerate_plan::path::{Direction, Place, Side, Stage};
 use linerate_plan::transport::Scope;
 use linerate_record::TrialPlan;
 use linerate_units::stats::Range;
-
-/// Cause `cpu-contention`.
-pub(super) struct CpuContention;
 
 /// Minimum share of a CPU's time that other programs must use to be named.
 const OTHERS: f64 = 0.15;
@@ -67,73 +64,79 @@ impl Crowded {
     }
 }
 
-static INFO: CauseInfo = CauseInfo {
+pub(super) static CAUSE: Cause = Cause {
     id: "cpu-contention",
     name: "other programs use the same CPU",
     scope: Scope::Any,
     stage: Stage::Cpu,
     decided_by: &[Factor::OtherCpu, Factor::SenderWork, Factor::ReceiverWork],
     page: include_str!("pages/cpu-contention.md"),
-    ..CauseInfo::BASE
+    check,
+    costs,
+    is_last,
+    predict,
+    decides,
+    advice,
+    ..Cause::BASE
 };
 
-impl Cause for CpuContention {
-    fn info(&self) -> &'static CauseInfo {
-        &INFO
-    }
-    fn check(&self, model: &Model, direction: Direction) -> Answer {
-        let crowded = worst(model, direction)?;
-        // A thread that polls needs its CPU at any load.
-        let used_up = crowded.need >= ENOUGH && !polls(model, direction);
-        Ok(Finding {
-            side: Place::from(crowded.side),
-            share: crowded.waiting,
-            enough: used_up,
-            reached: used_up,
-            evidence: vec![crowded.words()],
-        })
-    }
-    fn costs(&self, model: &Model, direction: Direction) -> Vec<Cost> {
-        let load = model.direction(direction).map(|dir| &dir.base);
-        let sides = model.ends(direction);
-        let waited = sides.filter_map(|side| waits(model, direction, side).ok());
-        let disturbed = waited.filter(|c| {
-            let quota = cpu_share::stands(&CpuQuota, model, direction, c.side);
-            c.waiting >= DISTURBS && c.explains_waiting() && !quota
-        });
-        let lost = |side| load.is_some_and(|load| !kept_up(load, direction, side));
-        let cost = |crowded: Crowded| Cost {
-            side: Place::from(crowded.side),
-            share: Some(crowded.waiting).filter(|_| lost(crowded.side)),
-            evidence: vec![crowded.words()],
-            advice: vec![advice(model, direction, &crowded, None)],
-        };
-        disturbed.map(cost).collect()
-    }
-    fn is_last(&self, model: &Model, direction: Direction) -> bool {
-        let needs = |crowded: Crowded| crowded.need >= NEEDS && !polls(model, direction);
-        worst(model, direction).is_ok_and(needs)
-    }
-    fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
-        let crowded = worst(model, trial.direction).ok()?;
-        cpu_share::predict(model, trial, crowded.side, crowded.got())
-    }
-    fn is_about(&self, model: &Model, trial: &TrialPlan) -> bool {
-        let at = worst(model, trial.direction).map(|crowded| crowded.side);
-        at.is_ok_and(|side| cpu_share::is_about(trial, trial.direction, side))
-    }
-    fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
-        let crowded = worst(model, direction).into_iter();
-        let advise = |crowded: Crowded| {
-            let gain = cpu_share::gain_of_one(model, direction, crowded.got());
-            advice(model, direction, &crowded, gain)
-        };
-        crowded.map(advise).collect()
-    }
+fn check(model: &Model, direction: Direction) -> Answer {
+    let crowded = worst(model, direction)?;
+    // A thread that polls needs its CPU at any load.
+    let used_up = crowded.need >= ENOUGH && !polls(model, direction);
+    Ok(Finding {
+        side: Place::from(crowded.side),
+        share: crowded.waiting,
+        enough: used_up,
+        reached: used_up,
+        evidence: vec![crowded.words()],
+    })
+}
+
+fn costs(model: &Model, direction: Direction) -> Vec<Cost> {
+    let load = model.direction(direction).map(|dir| &dir.base);
+    let sides = model.ends(direction);
+    let waited = sides.filter_map(|side| waits(model, direction, side).ok());
+    let disturbed = waited.filter(|c| {
+        let quota = cpu_share::stands(&cpu_quota::CAUSE, model, direction, c.side);
+        c.waiting >= DISTURBS && c.explains_waiting() && !quota
+    });
+    let lost = |side| load.is_some_and(|load| !kept_up(load, direction, side));
+    let cost = |crowded: Crowded| Cost {
+        side: Place::from(crowded.side),
+        share: Some(crowded.waiting).filter(|_| lost(crowded.side)),
+        evidence: vec![crowded.words()],
+        advice: vec![remedy(model, direction, &crowded, None)],
+    };
+    disturbed.map(cost).collect()
+}
+
+fn is_last(model: &Model, direction: Direction) -> bool {
+    let needs = |crowded: Crowded| crowded.need >= NEEDS && !polls(model, direction);
+    worst(model, direction).is_ok_and(needs)
+}
+
+fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {
+    let crowded = worst(model, trial.direction).ok()?;
+    cpu_share::predict(model, trial, crowded.side, crowded.got())
+}
+
+fn decides(model: &Model, trial: &TrialPlan) -> bool {
+    let at = worst(model, trial.direction).map(|crowded| crowded.side);
+    at.is_ok_and(|side| cpu_share::is_about(trial, trial.direction, side))
+}
+
+fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
+    let crowded = worst(model, direction).into_iter();
+    let advise = |crowded: Crowded| {
+        let gain = cpu_share::gain_of_one(model, direction, crowded.got());
+        remedy(model, direction, &crowded, gain)
+    };
+    crowded.map(advise).collect()
 }
 
 /// Advice to leave the CPU to the other programs, or to move them to another one.
-fn advice(model: &Model, direction: Direction, crowded: &Crowded, gain: Option<f64>) -> Advice {
+fn remedy(model: &Model, direction: Direction, crowded: &Crowded, gain: Option<f64>) -> Advice {
     let free = idle(model, direction, crowded.side);
     let advice = if free.is_empty() {
         let who =
@@ -173,24 +176,24 @@ fn at(model: &Model, direction: Direction, side: Side) -> Result<Crowded, NoFind
     let name = side.name();
     let crowded = waits(model, direction, side)?;
     if crowded.waiting < LOST || crowded.need < SUSPECT {
-        return Err(NoFinding::Clear(format!(
+        return Err(clear(format!(
             "threads of {name} waited for their CPUs {} of the time at most, and needed them {}",
             percent(crowded.waiting),
             percent(crowded.need)
         )));
     }
-    if cpu_share::stands(&CpuQuota, model, direction, side) {
-        return Err(NoFinding::Clear(format!("a CPU quota stopped {name}")));
+    if cpu_share::stands(&cpu_quota::CAUSE, model, direction, side) {
+        return Err(clear(format!("a CPU quota stopped {name}")));
     }
     if kept_up(base(model, direction)?, direction, side) {
-        return Err(NoFinding::Clear(format!(
+        return Err(clear(format!(
             "threads of {name} waited for their CPUs {}, and served their connections in time all the same",
             percent(crowded.waiting)
         )));
     }
     match crowded.others {
         None => Err(lacks(model, "cpu", side)),
-        Some(others) if others < OTHERS => Err(NoFinding::Clear(format!(
+        Some(others) if others < OTHERS => Err(clear(format!(
             "other programs used the CPU of {name}'s thread only {} of the time",
             percent(others)
         ))),

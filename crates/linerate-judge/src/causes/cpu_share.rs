@@ -1,6 +1,6 @@
 //! The common part of the causes by which a thread gets only a part of the CPU time that it needs.
 
-use super::core_bound::{self, Role};
+use super::busy_thread::{self, Role};
 use super::predict::added_work;
 use super::{Cause, NoFinding, again, excludes};
 use crate::model::{Cpu, DirectionModel, Load, Model, Thread};
@@ -95,7 +95,7 @@ pub(super) fn predict(model: &Model, trial: &TrialPlan, side: Side, got: f64) ->
         // Buffered data covers the time in which the thread does not run.
         Factor::LargerWindow | Factor::LargerSendBuffer => up_to(0.7, 1.15),
         Factor::HalfWindow | Factor::HalfSendBuffer => Some(Range { low: 0.4, high: 1.15 }),
-        _ => core_bound::predict(model, trial, role),
+        _ => busy_thread::predict(model, trial, role),
     }
 }
 
@@ -129,13 +129,13 @@ pub(super) fn gain(model: &Model, direction: Direction, got: f64) -> Option<f64>
 }
 
 /// Whether a cause was found at an end and no trial has excluded it.
-pub(super) fn stands(cause: &dyn Cause, model: &Model, direction: Direction, side: Side) -> bool {
+pub(super) fn stands(cause: &Cause, model: &Model, direction: Direction, side: Side) -> bool {
     let found = matches!(cause.check(model, direction), Ok(f) if f.side == side.into());
     found && !is_excluded(cause, model, direction)
 }
 
 /// Whether a trial of a direction has excluded a cause.
-pub(super) fn is_excluded(cause: &dyn Cause, model: &Model, direction: Direction) -> bool {
+pub(super) fn is_excluded(cause: &Cause, model: &Model, direction: Direction) -> bool {
     let mut trials = model.trials.iter();
     trials.any(|t| t.plan.direction == direction && excludes(t, cause, model))
 }

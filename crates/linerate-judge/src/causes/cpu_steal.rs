@@ -1,10 +1,9 @@
 //! The hypervisor gives a host's CPU to others, and the load waits for it.
 
-use super::cpu_quota::CpuQuota;
+use super::cpu_quota;
 use super::cpu_share::{self, ENOUGH, LOST, cpus, home};
 use super::{
-    Answer, Cause, CauseInfo, Cost, DISTURBS, Finding, NoFinding, base, datagrams, lacks,
-    softirq_core,
+    Answer, Cause, Cost, DISTURBS, Finding, NoFinding, base, clear, datagrams, lacks, softirq_core,
 };
 use crate::model::{Cpu, Load, Model, Thread};
 use crate::signs::percent;
@@ -15,9 +14,6 @@ use linerate_plan::path::{Direction, Place, Side, Stage};
 use linerate_plan::transport::{Scope, Transport};
 use linerate_record::TrialPlan;
 use linerate_units::stats::Range;
-
-/// Cause `cpu-steal`.
-pub(super) struct CpuSteal;
 
 /// The share of its CPU that the load's work must need before stolen time can limit it. Below that the CPU is
 /// idle at times with nothing to do, so something else paces the flow.
@@ -117,7 +113,7 @@ impl Robbed {
     }
 }
 
-static INFO: CauseInfo = CauseInfo {
+pub(super) static CAUSE: Cause = Cause {
     id: "cpu-steal",
     name: "the hypervisor takes CPU time",
     scope: Scope::Any,
@@ -125,64 +121,68 @@ static INFO: CauseInfo = CauseInfo {
     may_be_unread: true,
     decided_by: &[Factor::OtherCpu, Factor::SenderWork, Factor::ReceiverWork],
     page: include_str!("pages/cpu-steal.md"),
-    ..CauseInfo::BASE
+    check,
+    costs,
+    predict,
+    decides,
+    advice,
+    ..Cause::BASE
 };
 
-impl Cause for CpuSteal {
-    fn info(&self) -> &'static CauseInfo {
-        &INFO
-    }
-    fn check(&self, model: &Model, direction: Direction) -> Answer {
-        let robbed = worst(model, direction)?;
-        let stayed = robbed.cpu.is_some();
-        let used_up = stayed && robbed.need >= ENOUGH && paces(model, direction, robbed.side);
-        Ok(Finding {
-            side: Place::from(robbed.side),
-            share: robbed.lost,
-            enough: used_up,
-            reached: used_up,
-            evidence: vec![robbed.words()],
-        })
-    }
-    fn costs(&self, model: &Model, direction: Direction) -> Vec<Cost> {
-        let Some(load) = model.direction(direction).map(|d| &d.base) else {
-            return Vec::new();
-        };
-        let sides = model.ends(direction);
-        let costs = sides.filter_map(|side| {
-            let (place, steal, busy) = most_stolen(model, load, direction, side)?;
-            (steal >= DISTURBS).then(|| Cost {
-                side: Place::from(side),
-                share: Some(steal).filter(|_| !kept_up(load, direction, side)),
-                evidence: vec![format!(
-                    "{place} of the {} host was stolen {} of the time, and idle {}",
-                    side.name(),
-                    percent(steal),
-                    percent((1.0 - busy).max(0.0))
-                )],
-                advice: vec![advice(None)],
-            })
-        });
-        costs.collect()
-    }
-    fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
-        let robbed = worst(model, trial.direction).ok()?;
-        if robbed.packets {
-            return softirq_core::of_full(model, trial);
-        }
-        cpu_share::predict(model, trial, robbed.side, robbed.got())
-    }
-    fn is_about(&self, model: &Model, trial: &TrialPlan) -> bool {
-        let robbed = worst(model, trial.direction);
-        robbed.is_ok_and(|r| !r.packets && cpu_share::is_about(trial, trial.direction, r.side))
-    }
-    fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
-        let robbed = worst(model, direction).ok();
-        vec![advice(robbed.and_then(|r| cpu_share::gain_of_one(model, direction, r.got())))]
-    }
+fn check(model: &Model, direction: Direction) -> Answer {
+    let robbed = worst(model, direction)?;
+    let stayed = robbed.cpu.is_some();
+    let used_up = stayed && robbed.need >= ENOUGH && paces(model, direction, robbed.side);
+    Ok(Finding {
+        side: Place::from(robbed.side),
+        share: robbed.lost,
+        enough: used_up,
+        reached: used_up,
+        evidence: vec![robbed.words()],
+    })
 }
 
-fn advice(gain: Option<f64>) -> Advice {
+fn costs(model: &Model, direction: Direction) -> Vec<Cost> {
+    let Some(load) = model.direction(direction).map(|d| &d.base) else {
+        return Vec::new();
+    };
+    let sides = model.ends(direction);
+    let costs = sides.filter_map(|side| {
+        let (place, steal, busy) = most_stolen(model, load, direction, side)?;
+        (steal >= DISTURBS).then(|| Cost {
+            side: Place::from(side),
+            share: Some(steal).filter(|_| !kept_up(load, direction, side)),
+            evidence: vec![format!(
+                "{place} of the {} host was stolen {} of the time, and idle {}",
+                side.name(),
+                percent(steal),
+                percent((1.0 - busy).max(0.0))
+            )],
+            advice: vec![remedy(None)],
+        })
+    });
+    costs.collect()
+}
+
+fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {
+    let robbed = worst(model, trial.direction).ok()?;
+    if robbed.packets {
+        return softirq_core::of_full(model, trial);
+    }
+    cpu_share::predict(model, trial, robbed.side, robbed.got())
+}
+
+fn decides(model: &Model, trial: &TrialPlan) -> bool {
+    let robbed = worst(model, trial.direction);
+    robbed.is_ok_and(|r| !r.packets && cpu_share::is_about(trial, trial.direction, r.side))
+}
+
+fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
+    let robbed = worst(model, direction).ok();
+    vec![remedy(robbed.and_then(|r| cpu_share::gain_of_one(model, direction, r.got())))]
+}
+
+fn remedy(gain: Option<f64>) -> Advice {
     Advice::new(
         "run again while the hypervisor has CPU time to spare, or use a machine with CPUs of its own",
     )
@@ -250,11 +250,11 @@ fn at(model: &Model, direction: Direction, side: Side) -> Result<Robbed, NoFindi
     let most = |all: Vec<Robbed>| all.into_iter().max_by(|a, b| a.lost.total_cmp(&b.lost));
     let Some(found) = most(found) else {
         let words = most(rest).map_or(String::new(), |r| r.words());
-        return Err(NoFinding::Clear(words));
+        return Err(clear(words));
     };
-    if cpu_share::stands(&CpuQuota, model, direction, side) {
+    if cpu_share::stands(&cpu_quota::CAUSE, model, direction, side) {
         let name = side.name();
-        return Err(NoFinding::Clear(format!("a CPU quota stopped {name}")));
+        return Err(clear(format!("a CPU quota stopped {name}")));
     }
     // A reader of datagrams is not the limit where its socket drops none.
     let told = load.datagrams.as_ref();

@@ -1,8 +1,8 @@
 //! Shared code of the causes for loads with datagrams. Datagrams are neither delayed nor retransmitted, so
 //! those that exceed a limit are lost. The place of the loss shows which limit it is.
 
-use super::shared_core::SharedCore;
-use super::{Answer, Cause, Finding, NoFinding, host_shaping, lacks, local_drops};
+use super::shared_core;
+use super::{Answer, Cause, Finding, NoFinding, clear, host_shaping, lacks, local_drops};
 use crate::model::{Datagrams, Load, Model};
 use crate::signs::threads::wanted;
 use crate::signs::{LOSSY, OVERRUN, percent};
@@ -53,23 +53,23 @@ pub(super) fn has_room(load: &Load, trial: &TrialPlan) -> bool {
 /// where many datagrams are lost; a slow reader is not the limit where few are. Ports and the network lose
 /// datagrams themselves, and a CPU that both ends share slows both.
 pub(crate) fn moot(
-    cause: &dyn Cause,
+    cause: &Cause,
     model: &Model,
     direction: Direction,
     found: &Finding,
 ) -> Option<Answer> {
     let told = model.direction(direction)?.base.datagrams?;
-    let aside = cause.info().proves_itself
-        || cause.info().only_disturbs
-        || cause.info().slows == Slowness::Latency
-        || cause.id() == SharedCore.id()
-        || matches!(cause.info().stage, Stage::Port | Stage::Net);
+    let aside = cause.proves_itself
+        || cause.only_disturbs
+        || cause.slows == Slowness::Latency
+        || cause.id == shared_core::CAUSE.id
+        || matches!(cause.stage, Stage::Port | Stage::Net);
     let of_sender = found.side == direction.sender().into();
     if aside || of_sender != lossy(&told).is_some() {
         return None;
     }
     let few = || format!("only {} of the datagrams were lost: it keeps up", share(told.lost));
-    Some(Err(NoFinding::Clear(lossy(&told).unwrap_or_else(few))))
+    Some(Err(clear(lossy(&told).unwrap_or_else(few))))
 }
 
 /// Reports that so many datagrams are lost that a slow sender cannot be the limit.
@@ -93,11 +93,11 @@ pub(super) fn on_the_way(
     let own =
         host_shaping::holds(load, direction).or_else(|| local_drops::holds(model, load, direction));
     if let Some(own) = own {
-        return Err(NoFinding::Clear(format!("a host does it itself: {own}")));
+        return Err(clear(format!("a host does it itself: {own}")));
     }
     let way = told.lost - discarded;
     if way < OVERRUN.max(told.lost * REST) {
-        return Err(NoFinding::Clear(format!(
+        return Err(clear(format!(
             "{} of the datagrams were lost, about {} of them {}",
             share(told.lost),
             share(discarded),
@@ -131,7 +131,7 @@ pub(super) fn at_the_socket(
 /// The share of the datagrams that was discarded in this way, if it is a good part of the loss.
 pub(super) fn surely(told: &Datagrams, discarded: f64, way: &str) -> Result<f64, NoFinding> {
     if discarded < OVERRUN.max(told.lost * PART) {
-        return Err(NoFinding::Clear(format!(
+        return Err(clear(format!(
             "{} of the datagrams were lost, and only {} {way}",
             share(told.lost),
             share(discarded)
@@ -142,10 +142,7 @@ pub(super) fn surely(told: &Datagrams, discarded: f64, way: &str) -> Result<f64,
 
 fn dropped(model: &Model, direction: Direction, told: &Datagrams) -> Result<f64, NoFinding> {
     if told.lost < LOSSY {
-        return Err(NoFinding::Clear(format!(
-            "only {} of the datagrams were lost",
-            share(told.lost)
-        )));
+        return Err(clear(format!("only {} of the datagrams were lost", share(told.lost))));
     }
     told.dropped().ok_or_else(|| lacks(model, "udp", direction.receiver()))
 }

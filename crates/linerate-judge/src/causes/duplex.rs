@@ -1,7 +1,7 @@
 //! A port that sends or receives, never both: payload and acknowledgements collide.
 
 use super::predict::bystander;
-use super::{Answer, Cause, CauseInfo, Finding, NoFinding, base, wire};
+use super::{Answer, Cause, Finding, NoFinding, base, clear, wire};
 use crate::model::{Load, Model};
 use crate::signs::percent;
 use linerate_facts::Gap;
@@ -14,9 +14,6 @@ use linerate_plan::path::{Direction, Place, Side, Stage};
 use linerate_plan::transport::Scope;
 use linerate_record::{Host, TrialPlan};
 use linerate_units::stats::Range;
-
-/// Cause `duplex`.
-pub(super) struct Duplex;
 
 /// Minimum number of collisions per sent packet at which they matter: two ends that both send all the time
 /// collide far more often, and a full-duplex port never does.
@@ -39,79 +36,75 @@ enum DuplexState<'a> {
     Unknown(String),
 }
 
-static INFO: CauseInfo = CauseInfo {
+pub(super) static CAUSE: Cause = Cause {
     id: "duplex",
     name: "a port runs in half duplex",
     scope: Scope::Sockets,
     stage: Stage::Port,
     decided_by: &[],
     page: include_str!("pages/duplex.md"),
-    ..CauseInfo::BASE
+    check,
+    predict,
+    advice,
+    ..Cause::BASE
 };
 
-impl Cause for Duplex {
-    fn info(&self) -> &'static CauseInfo {
-        &INFO
-    }
-    fn check(&self, model: &Model, direction: Direction) -> Answer {
-        let load = base(model, direction)?;
-        let mut unread = None;
-        let mut half = None;
-        for side in [direction.sender(), direction.receiver()] {
-            let Some(host) = model.host(side) else {
-                continue;
-            };
-            match duplex_state(host, *load.collided.at(direction, side)) {
-                DuplexState::Collides(evidence) => {
-                    return Ok(finding(model, direction, load, side, vec![evidence], true));
-                }
-                DuplexState::Half(nic) => {
-                    half = half.or(Some((side, format!("{} runs at half duplex", nic.name))));
-                }
-                DuplexState::Unknown(what) => unread = Some((side, what)),
-                DuplexState::Full => {}
-            }
-        }
-        match (half, unread) {
-            (Some((side, evidence)), _) => {
-                Ok(finding(model, direction, load, side, vec![evidence], false))
-            }
-            (None, Some((side, port))) if load.goodput.mean <= FASTEST as f64 * 1e6 => {
-                Err(NoFinding::Unknown(vec![Gap {
-                    what: format!("the duplex of the {} port {port}", side.name()),
-                    why: "neither it nor the collisions were read".to_owned(),
-                    hint: format!("ethtool {port}"),
-                }]))
-            }
-            (None, Some(_)) => {
-                Err(NoFinding::Clear("no half-duplex port carries this much".to_owned()))
-            }
-            (None, None) => {
-                Err(NoFinding::Clear("no port at the ends runs at half duplex".to_owned()))
-            }
-        }
-    }
-    fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
-        match trial.factor()? {
-            // More senders collide more, and never carry more than the wire does.
-            Factor::MoreStreams => Some(Range { low: 0.5, high: 1.2 }),
-            _ => bystander(model, trial),
-        }
-    }
-    fn advice(&self, model: &Model, _: Direction) -> Vec<Advice> {
-        let half = |host: &Host| {
-            let nic = host.facts.route.as_ref()?.half_duplex()?;
-            let (name, host) = (&nic.name, host.side);
-            if nic.link.autoneg == Some(true) {
-                let what =
-                    format!("turn autonegotiation on at the other end of the cable of {name}, too");
-                return Some(Advice::new(what));
-            }
-            let what = "turn autonegotiation on, and at the other end of its cable too";
-            Some(nic.negotiate(Some(host), what))
+fn check(model: &Model, direction: Direction) -> Answer {
+    let load = base(model, direction)?;
+    let mut unread = None;
+    let mut half = None;
+    for side in [direction.sender(), direction.receiver()] {
+        let Some(host) = model.host(side) else {
+            continue;
         };
-        model.hosts.iter().filter_map(half).collect()
+        match duplex_state(host, *load.collided.at(direction, side)) {
+            DuplexState::Collides(evidence) => {
+                return Ok(finding(model, direction, load, side, vec![evidence], true));
+            }
+            DuplexState::Half(nic) => {
+                half = half.or(Some((side, format!("{} runs at half duplex", nic.name))));
+            }
+            DuplexState::Unknown(what) => unread = Some((side, what)),
+            DuplexState::Full => {}
+        }
     }
+    match (half, unread) {
+        (Some((side, evidence)), _) => {
+            Ok(finding(model, direction, load, side, vec![evidence], false))
+        }
+        (None, Some((side, port))) if load.goodput.mean <= FASTEST as f64 * 1e6 => {
+            Err(NoFinding::Unknown(vec![Gap {
+                what: format!("the duplex of the {} port {port}", side.name()),
+                why: "neither it nor the collisions were read".to_owned(),
+                hint: format!("ethtool {port}"),
+            }]))
+        }
+        (None, Some(_)) => Err(clear("no half-duplex port carries this much")),
+        (None, None) => Err(clear("no port at the ends runs at half duplex")),
+    }
+}
+
+fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {
+    match trial.factor()? {
+        // More senders collide more, and never carry more than the wire does.
+        Factor::MoreStreams => Some(Range { low: 0.5, high: 1.2 }),
+        _ => bystander(model, trial),
+    }
+}
+
+fn advice(model: &Model, _: Direction) -> Vec<Advice> {
+    let half = |host: &Host| {
+        let nic = host.facts.route.as_ref()?.half_duplex()?;
+        let (name, host) = (&nic.name, host.side);
+        if nic.link.autoneg == Some(true) {
+            let what =
+                format!("turn autonegotiation on at the other end of the cable of {name}, too");
+            return Some(Advice::new(what));
+        }
+        let what = "turn autonegotiation on, and at the other end of its cable too";
+        Some(nic.negotiate(Some(host), what))
+    };
+    model.hosts.iter().filter_map(half).collect()
 }
 
 fn finding(

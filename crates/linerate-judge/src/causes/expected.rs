@@ -35,11 +35,11 @@ pub(crate) enum Fit {
 
 impl Expected {
     /// The effects that `cause` expects of a trial.
-    pub(crate) fn of(cause: &dyn Cause, model: &Model, trial: &TrialPlan) -> Self {
+    pub(crate) fn of(cause: &Cause, model: &Model, trial: &TrialPlan) -> Self {
         Self([
             cause.predict(model, trial),
-            cause.predict_loss(model, trial),
-            cause.predict_latency(model, trial),
+            (cause.predict_loss)(model, trial),
+            (cause.predict_latency)(model, trial),
         ])
     }
 
@@ -71,7 +71,7 @@ impl Expected {
 }
 
 /// Whether the effect of a trial is outside the range that a cause predicts.
-pub(crate) fn excludes(trial: &TrialModel, cause: &dyn Cause, model: &Model) -> bool {
+pub(crate) fn excludes(trial: &TrialModel, cause: &Cause, model: &Model) -> bool {
     let expected = Expected::of(cause, model, &trial.plan);
     trial.effect.is_some() && expected.fits(shown(trial)) == Fit::Outside
 }

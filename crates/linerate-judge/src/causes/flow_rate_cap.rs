@@ -1,10 +1,11 @@
 //! The path gives each stream one rate, and more to more streams.
 
+use super::ack_way::held_by_network;
 use super::congestion_control::clamped;
 use super::datagrams::{self, on_the_way};
-use super::path_rate::{held_by_network, of_each_stream, scales};
+use super::held::{of_each_stream, scales};
 use super::predict::{around, bystander};
-use super::{Answer, Cause, CauseInfo, Finding, NoFinding, again, path_reordering};
+use super::{Answer, Cause, Finding, again, clear, path_reordering};
 use crate::model::{DirectionModel, Load, Model};
 use crate::signs::lossy::{lost, lost_in_words, of_a_rate, of_other_congestion, only_dropped};
 use linerate_facts::advice::Advice;
@@ -13,9 +14,6 @@ use linerate_plan::path::{Direction, Place, Side, Stage};
 use linerate_plan::transport::Scope;
 use linerate_record::TrialPlan;
 use linerate_units::stats::Range;
-
-/// Cause `flow-rate-cap`.
-pub(super) struct FlowRateCap;
 
 /// Relative distance from a multiple of one rate within which streams count as carrying that rate each.
 const WITHIN: f64 = 0.12;
@@ -30,86 +28,85 @@ const SURE: f64 = 0.3;
 /// Least share of its rate that each of many streams must get.
 const EACH: f64 = 0.75;
 
-static INFO: CauseInfo = CauseInfo {
+pub(super) static CAUSE: Cause = Cause {
     id: "flow-rate-cap",
     name: "each connection is limited to a rate",
     scope: Scope::Sockets,
     stage: Stage::Net,
     decided_by: &[Factor::MoreStreams],
     page: include_str!("pages/flow-rate-cap.md"),
-    ..CauseInfo::BASE
+    check,
+    is_last,
+    predict,
+    predict_loss: |model, trial| of_a_rate(model, trial),
+    advice,
+    ..Cause::BASE
 };
 
-impl Cause for FlowRateCap {
-    fn info(&self) -> &'static CauseInfo {
-        &INFO
+fn check(model: &Model, direction: Direction) -> Answer {
+    if let Some(answer) = of_datagrams(model, direction) {
+        return answer;
     }
-    fn check(&self, model: &Model, direction: Direction) -> Answer {
-        if let Some(answer) = of_datagrams(model, direction) {
-            return answer;
+    let held = held_by_network(model, direction)?;
+    if let Some(stood) = clamped(model, direction) {
+        return Err(clear(stood));
+    }
+    if let Some(late) = path_reordering::alone(model, direction) {
+        return Err(clear(late));
+    }
+    if let Some((streams, gain)) = too_few(model, direction) {
+        return Err(clear(format!(
+            "{streams} streams carried only {gain:.2} times as much: they share one rate, and \
+             traffic above it is dropped"
+        )));
+    }
+    let mut evidence = vec![held.why.clone()];
+    let lossy = lost(held.load);
+    evidence.extend(lossy.map(|share| lost_in_words(held.load, share)));
+    let scaled = model.direction(direction).and_then(scales);
+    // One short measurement with more streams is no experiment: a rate of each stream stays a rival until
+    // a trial separates it from a rate that all streams share.
+    let many = many(model, direction).filter(|(n, _)| scaled.is_none_or(|(two, _)| *n > two));
+    let looks = scaled.into_iter().chain(many);
+    evidence.extend(looks.map(|(n, gain)| format!("{n} streams carried {gain:.2} times as much")));
+    Ok(Finding {
+        side: Place::Path,
+        share: held.share / 2.0 * of_each_stream(model, direction),
+        enough: false,
+        reached: false,
+        evidence,
+    })
+}
+
+fn is_last(model: &Model, direction: Direction) -> bool {
+    let doubt = model.direction(direction).and_then(|d| d.base.doubt());
+    many(model, direction).is_some() && doubt.is_some_and(|doubt| doubt <= SURE)
+}
+
+fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {
+    match trial.factor()? {
+        Factor::OtherCongestion => {
+            let load = &model.direction(trial.direction)?.base;
+            Some(of_other_congestion(model, load))
         }
-        let held = held_by_network(model, direction)?;
-        if let Some(stood) = clamped(model, direction) {
-            return Err(NoFinding::Clear(stood));
-        }
-        if let Some(late) = path_reordering::alone(model, direction) {
-            return Err(NoFinding::Clear(late));
-        }
-        if let Some((streams, gain)) = too_few(model, direction) {
-            return Err(NoFinding::Clear(format!(
-                "{streams} streams carried only {gain:.2} times as much: they share one rate, and \
-                 traffic above it is dropped"
-            )));
-        }
-        let mut evidence = vec![held.why.clone()];
-        let lossy = lost(held.load);
-        evidence.extend(lossy.map(|share| lost_in_words(held.load, share)));
-        let scaled = model.direction(direction).and_then(scales);
-        // One short measurement with more streams is no experiment: a rate of each stream stays a rival until
-        // a trial separates it from a rate that all streams share.
-        let many = many(model, direction).filter(|(n, _)| scaled.is_none_or(|(two, _)| *n > two));
-        let looks = scaled.into_iter().chain(many);
-        evidence
-            .extend(looks.map(|(n, gain)| format!("{n} streams carried {gain:.2} times as much")));
-        Ok(Finding {
-            side: Place::Path,
-            share: held.share / 2.0 * of_each_stream(model, direction),
-            enough: false,
-            reached: false,
-            evidence,
+        Factor::MoreStreams | Factor::Crowd => Some(around(trial.stream_ratio(), WITHIN)),
+        _ => bystander(model, trial),
+    }
+}
+
+fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
+    let knee = model.direction(direction).map(|d| (d.knee(), &d.base));
+    knee.filter(|(knee, base)| knee.streams > base.streams)
+        .map(|(knee, base)| {
+            Advice::new(format!(
+                "use {} streams (your own program: several connections)",
+                knee.streams
+            ))
+            .on(Side::Near, again(model, &format!(" --streams {}", knee.streams)))
+            .gain(Some(knee.goodput.mean / base.goodput.mean))
         })
-    }
-    fn is_last(&self, model: &Model, direction: Direction) -> bool {
-        let doubt = model.direction(direction).and_then(|d| d.base.doubt());
-        many(model, direction).is_some() && doubt.is_some_and(|doubt| doubt <= SURE)
-    }
-    fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
-        match trial.factor()? {
-            Factor::OtherCongestion => {
-                let load = &model.direction(trial.direction)?.base;
-                Some(of_other_congestion(model, load))
-            }
-            Factor::MoreStreams | Factor::Crowd => Some(around(trial.stream_ratio(), WITHIN)),
-            _ => bystander(model, trial),
-        }
-    }
-    fn predict_loss(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
-        of_a_rate(model, trial)
-    }
-    fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
-        let knee = model.direction(direction).map(|d| (d.knee(), &d.base));
-        knee.filter(|(knee, base)| knee.streams > base.streams)
-            .map(|(knee, base)| {
-                Advice::new(format!(
-                    "use {} streams (your own program: several connections)",
-                    knee.streams
-                ))
-                .on(Side::Near, again(model, &format!(" --streams {}", knee.streams)))
-                .gain(Some(knee.goodput.mean / base.goodput.mean))
-            })
-            .into_iter()
-            .collect()
-    }
+        .into_iter()
+        .collect()
 }
 
 /// The trial with the most streams and its ratio of goodputs, if it has many times as many streams and each
@@ -132,7 +129,7 @@ fn of_datagrams(model: &Model, direction: Direction) -> Option<Answer> {
         Err(answer) => return Some(Err(answer)),
     };
     if dir.base.silent().is_some() {
-        return Some(Err(NoFinding::Clear("no datagram arrived: that is no rate".to_owned())));
+        return Some(Err(clear("no datagram arrived: that is no rate")));
     }
     let few = |more: &&Load| more.over(&dir.base).high < times(dir, more) * EACH;
     let scaled = |more: &Load| {
@@ -140,7 +137,7 @@ fn of_datagrams(model: &Model, direction: Direction) -> Option<Answer> {
         format!("{} streams carried {gain:.2} times as much", more.streams)
     };
     if let Some(more) = dir.sweep.iter().find(few) {
-        return Some(Err(NoFinding::Clear(scaled(more))));
+        return Some(Err(clear(scaled(more))));
     }
     Some(Ok(Finding {
         side: Place::Path,

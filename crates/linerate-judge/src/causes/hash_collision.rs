@@ -1,8 +1,8 @@
 //! Streams share a receive queue whose CPU is full, while other queues of the port are idle.
 
 use super::cpu_share::cpus;
-use super::softirq_core::{FULL, SoftirqCore, spread};
-use super::{Answer, Cause, CauseInfo, Finding, NoFinding, base, lacks};
+use super::softirq_core::{self, FULL, spread};
+use super::{Answer, Cause, Finding, NoFinding, base, clear, lacks};
 use crate::model::{Cpu, Load, Model};
 use crate::signs::{GAIN, percent};
 use linerate_facts::Gap;
@@ -13,9 +13,6 @@ use linerate_plan::path::{Direction, Place, Side, Stage};
 use linerate_plan::transport::Scope;
 use linerate_record::TrialPlan;
 use linerate_units::stats::Range;
-
-/// Cause `hash-collision`.
-pub(super) struct HashCollision;
 
 /// Share of its CPU's time in softirq below which a queue has next to nothing to do.
 const IDLE: f64 = 0.2;
@@ -31,7 +28,7 @@ pub(crate) struct Crowded {
     idle: Vec<u32>,
 }
 
-static INFO: CauseInfo = CauseInfo {
+pub(super) static CAUSE: Cause = Cause {
     id: "hash-collision",
     name: "streams share one queue",
     scope: Scope::Sockets,
@@ -39,60 +36,58 @@ static INFO: CauseInfo = CauseInfo {
     explains: &["softirq-core"],
     decided_by: &[Factor::OtherPorts],
     page: include_str!("pages/hash-collision.md"),
-    ..CauseInfo::BASE
+    check,
+    predict,
+    advice,
+    ..Cause::BASE
 };
 
-impl Cause for HashCollision {
-    fn info(&self) -> &'static CauseInfo {
-        &INFO
+fn check(model: &Model, direction: Direction) -> Answer {
+    let crowded = find(model, direction)?;
+    let s = if crowded.idle.len() == 1 { "" } else { "s" };
+    Ok(Finding {
+        side: Place::from(crowded.side),
+        // A full CPU is the limit itself; the collision is the reason for it. The collision's share is
+        // unknown without a trial.
+        share: crowded.softirq / 2.0,
+        enough: !refused(model, direction),
+        reached: false,
+        evidence: vec![format!(
+            "CPU {} of {} received the packets of {} streams and processed packets {} of the time, \
+             while CPU{s} {}, which other queues of the port are served by, had next to none",
+            crowded.cpu,
+            crowded.side.name(),
+            crowded.streams,
+            percent(crowded.softirq),
+            ranges(&crowded.idle)
+        )],
+    })
+}
+
+fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {
+    let crowded = crowded(model, trial.direction)?;
+    if trial.factor()? == Factor::OtherPorts {
+        // Streams that shared a queue gain at most a factor of the number of queues.
+        return spread_out(model, trial)
+            .then(|| Range { low: GAIN, high: f64::from(crowded.streams) * 1.1 });
     }
-    fn check(&self, model: &Model, direction: Direction) -> Answer {
-        let crowded = check(model, direction)?;
-        let s = if crowded.idle.len() == 1 { "" } else { "s" };
-        Ok(Finding {
-            side: Place::from(crowded.side),
-            // A full CPU is the limit itself; the collision is the reason for it. The collision's share is
-            // unknown without a trial.
-            share: crowded.softirq / 2.0,
-            enough: !refused(model, direction),
-            reached: false,
-            evidence: vec![format!(
-                "CPU {} of {} received the packets of {} streams and processed packets {} of the time, \
-                 while CPU{s} {}, which other queues of the port are served by, had next to none",
-                crowded.cpu,
-                crowded.side.name(),
-                crowded.streams,
-                percent(crowded.softirq),
-                ranges(&crowded.idle)
-            )],
-        })
-    }
-    fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
-        let crowded = crowded(model, trial.direction)?;
-        if trial.factor()? == Factor::OtherPorts {
-            // Streams that shared a queue gain at most a factor of the number of queues.
-            return spread_out(model, trial)
-                .then(|| Range { low: GAIN, high: f64::from(crowded.streams) * 1.1 });
-        }
-        SoftirqCore.predict(model, trial)
-    }
-    fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
-        let Some(crowded) = crowded(model, direction) else {
-            return Vec::new();
-        };
-        let again = (!refused(model, direction)).then(|| {
-            Advice::new(
-                "connect again: from other source ports the streams may fall into other queues",
-            )
-        });
-        let steered = spread(model, crowded.side, crowded.cpu);
-        again.into_iter().chain(steered).collect()
-    }
+    softirq_core::CAUSE.predict(model, trial)
+}
+
+fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
+    let Some(crowded) = crowded(model, direction) else {
+        return Vec::new();
+    };
+    let again = (!refused(model, direction)).then(|| {
+        Advice::new("connect again: from other source ports the streams may fall into other queues")
+    });
+    let steered = spread(model, crowded.side, crowded.cpu);
+    again.into_iter().chain(steered).collect()
 }
 
 /// The CPU at the receiving end on which streams collide, if they do.
 pub(crate) fn crowded(model: &Model, direction: Direction) -> Option<Crowded> {
-    check(model, direction).ok()
+    find(model, direction).ok()
 }
 
 /// Whether new connections of a trial used the same queue each time: then the hash does not include ports.
@@ -115,7 +110,7 @@ fn spread_out(model: &Model, trial: &TrialPlan) -> bool {
     }
 }
 
-fn check(model: &Model, direction: Direction) -> Result<Crowded, NoFinding> {
+fn find(model: &Model, direction: Direction) -> Result<Crowded, NoFinding> {
     let load = base(model, direction)?;
     let side = direction.receiver();
     let clear = |why: String| Err(NoFinding::Clear(why));
@@ -172,7 +167,7 @@ fn taken_in(load: &Load, side: Side, full: &Cpu) -> Result<u32, NoFinding> {
     };
     match known.iter().filter(|cpu| **cpu == full.number).count() {
         several @ 2.. => Ok(several as u32),
-        few => Err(NoFinding::Clear(format!(
+        few => Err(clear(format!(
             "CPU {} of {name} received the packets of {few} of {} streams",
             full.number,
             known.len()

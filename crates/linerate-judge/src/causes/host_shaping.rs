@@ -1,7 +1,7 @@
 //! A shaper on the sender's own port: the host itself delays its packets.
 
 use super::predict::{around, bystander, one_rate};
-use super::{Answer, Cause, CauseInfo, FULL, Finding, NoFinding, base, lacks};
+use super::{Answer, Cause, FULL, Finding, NoFinding, base, clear, lacks};
 use crate::model::{Load, LocalEvent, Model, Shaping};
 use crate::signs::percent;
 use linerate_facts::Gap;
@@ -13,9 +13,6 @@ use linerate_record::TrialPlan;
 use linerate_units::Rate;
 use linerate_units::shell::word;
 use linerate_units::stats::{EQUAL, Range};
-
-/// Cause `host-shaping`.
-pub(super) struct HostShaping;
 
 /// Minimum share of a shaper's ceiling at which the shaper may be the limit although the ceiling is not
 /// reached: buckets that are too small for a timer, and recovery from losses, use the rest.
@@ -64,7 +61,7 @@ impl Used<'_> {
     }
 }
 
-static INFO: CauseInfo = CauseInfo {
+pub(super) static CAUSE: Cause = Cause {
     id: "host-shaping",
     name: "a shaper of its own port limits the rate",
     scope: Scope::Sockets,
@@ -73,59 +70,59 @@ static INFO: CauseInfo = CauseInfo {
     decided_by: &[Factor::MoreStreams],
     page: include_str!("pages/host-shaping.md"),
     ceiling: Some(Stage::Port),
-    ..CauseInfo::BASE
+    check,
+    predict,
+    advice,
+    ..Cause::BASE
 };
 
-impl Cause for HostShaping {
-    fn info(&self) -> &'static CauseInfo {
-        &INFO
+fn check(model: &Model, direction: Direction) -> Answer {
+    let load = base(model, direction)?;
+    let Some(used) = used(load) else {
+        return Err(without(model, direction, load));
+    };
+    let told = format!(
+        "goodput was {} of what {} of the {} host leaves, {} = {}",
+        percent(used.share),
+        used.shaper.subject,
+        direction.sender().name(),
+        used.formula,
+        used.ceiling
+    );
+    if !used.may_bind() {
+        return Err(clear(told));
     }
-    fn check(&self, model: &Model, direction: Direction) -> Answer {
-        let load = base(model, direction)?;
-        let Some(used) = used(load) else {
-            return Err(without(model, direction, load));
-        };
-        let told = format!(
-            "goodput was {} of what {} of the {} host leaves, {} = {}",
-            percent(used.share),
-            used.shaper.subject,
-            direction.sender().name(),
-            used.formula,
-            used.ceiling
-        );
-        if !used.may_bind() {
-            return Err(NoFinding::Clear(told));
+    let waited = used
+        .shaper
+        .waiting
+        .map(|w| format!("packets waited in it in {} of the samples", percent(w)));
+    let short = used.falls_short().filter(|_| used.share < NEAR);
+    let short = short.map(|held| format!("it was out of tokens {held:.0} times a second"));
+    let reached = used.share >= FULL;
+    Ok(Finding {
+        side: Place::from(direction.sender()),
+        share: used.share.min(1.0),
+        enough: reached || used.holds(),
+        reached,
+        evidence: std::iter::once(told).chain(waited).chain(short).collect(),
+    })
+}
+
+fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {
+    let shaper = tightest(model, trial.direction);
+    match trial.factor()? {
+        Factor::OtherCongestion => Some(Range { low: 0.3, high: EQUAL.high }),
+        Factor::MoreStreams if shaper.is_some_and(|s| s.rate.is_none()) => {
+            Some(around(trial.stream_ratio(), 0.12))
         }
-        let waited = used
-            .shaper
-            .waiting
-            .map(|w| format!("packets waited in it in {} of the samples", percent(w)));
-        let short = used.falls_short().filter(|_| used.share < NEAR);
-        let short = short.map(|held| format!("it was out of tokens {held:.0} times a second"));
-        let reached = used.share >= FULL;
-        Ok(Finding {
-            side: Place::from(direction.sender()),
-            share: used.share.min(1.0),
-            enough: reached || used.holds(),
-            reached,
-            evidence: std::iter::once(told).chain(waited).chain(short).collect(),
-        })
+        Factor::MoreStreams => one_rate(model, trial),
+        _ => bystander(model, trial),
     }
-    fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
-        let shaper = tightest(model, trial.direction);
-        match trial.factor()? {
-            Factor::OtherCongestion => Some(Range { low: 0.3, high: EQUAL.high }),
-            Factor::MoreStreams if shaper.is_some_and(|s| s.rate.is_none()) => {
-                Some(around(trial.stream_ratio(), 0.12))
-            }
-            Factor::MoreStreams => one_rate(model, trial),
-            _ => bystander(model, trial),
-        }
-    }
-    fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
-        let load = model.direction(direction).map(|d| &d.base);
-        load.and_then(|load| lift(load, direction)).into_iter().collect()
-    }
+}
+
+fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
+    let load = model.direction(direction).map(|d| &d.base);
+    load.and_then(|load| lift(load, direction)).into_iter().collect()
 }
 
 /// The reason why the network does not limit a direction: a shaper of the sender's own port does.
@@ -182,10 +179,7 @@ fn without(model: &Model, direction: Direction, load: &Load) -> NoFinding {
             &held.words(),
             format!("tc -d qdisc show dev {0}; tc -d class show dev {0}", held.port()),
         ),
-        None => NoFinding::Clear(format!(
-            "no shaper of the {} host's own port was passed",
-            sender.name()
-        )),
+        None => clear(format!("no shaper of the {} host's own port was passed", sender.name())),
     }
 }
 

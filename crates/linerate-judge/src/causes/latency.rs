@@ -1,6 +1,6 @@
 //! Whether the load lengthens round trips enough to look for a cause.
 
-use super::{NoFinding, base};
+use super::{NoFinding, base, clear};
 use crate::model::{Latency, Model};
 use crate::signs::round_trips::{FEW, idle_at_least, median};
 use linerate_facts::Gap;
@@ -62,7 +62,7 @@ pub(crate) fn raised(model: &Model, direction: Direction) -> Result<Raised, NoFi
     let raised = |loaded, at_least| Raised { idle, loaded, at_least };
     if let Some(loaded) = median(beside) {
         let raised = raised(loaded, false);
-        return if raised.is_far() { Ok(raised) } else { Err(NoFinding::Clear(raised.words())) };
+        return if raised.is_far() { Ok(raised) } else { Err(clear(raised.words())) };
     }
     let few = beside.filter(|l| l.samples >= FEW);
     let least = few.map(|l| raised(l.least, true)).filter(|r| r.is_far());
@@ -70,9 +70,9 @@ pub(crate) fn raised(model: &Model, direction: Direction) -> Result<Raised, NoFi
     // long.
     let own = load.tcp.rtt.filter(|own| !raised(*own, false).is_far());
     least.ok_or_else(|| match own {
-        Some(own) => NoFinding::Clear(format!(
-            "the streams' own round trip took {own}, {idle} on the idle path"
-        )),
+        Some(own) => {
+            clear(format!("the streams' own round trip took {own}, {idle} on the idle path"))
+        }
         None => untimed(&format!("{} under load", direction.name()), beside),
     })
 }
@@ -83,10 +83,10 @@ pub(crate) fn raised(model: &Model, direction: Direction) -> Result<Raised, NoFi
 pub(super) fn idle(model: &Model, direction: Direction) -> Result<Nanos, NoFinding> {
     let first = model.directions.first().map(|dir| dir.direction);
     if first != Some(direction) {
-        return Err(NoFinding::Clear("it is reported for the other direction".to_owned()));
+        return Err(clear("it is reported for the other direction"));
     }
     if let Ok(raised) = raised(model, direction) {
-        return Err(NoFinding::Clear(raised.words()));
+        return Err(clear(raised.words()));
     }
     median(model.idle.as_ref()).ok_or_else(|| untimed("the idle path", model.idle.as_ref()))
 }

@@ -2,7 +2,7 @@
 //! load, which keeps the CPUs awake.
 
 use super::latency::{self, untimed};
-use super::{Answer, Cause, CauseInfo, Finding, NoFinding, base};
+use super::{Answer, Cause, Finding, NoFinding, base, clear};
 use crate::model::{DirectionModel, Model};
 use crate::signs::round_trips::median;
 use linerate_facts::Gap;
@@ -10,12 +10,7 @@ use linerate_facts::advice::{Advice, Joined};
 use linerate_facts::cpu::IdleState;
 use linerate_plan::path::{Direction, Place, Side, Slowness, Stage};
 use linerate_plan::transport::Scope;
-use linerate_record::TrialPlan;
 use linerate_units::Nanos;
-use linerate_units::stats::Range;
-
-/// Cause `latency-idle-states`.
-pub(super) struct LatencyIdleStates;
 
 /// Factor by which a round trip on the idle path must exceed one under load, and the least difference. A
 /// smaller difference is usual between two medians.
@@ -25,7 +20,7 @@ const ADDED: Nanos = Nanos::from_micros(20);
 /// Share of the difference that the CPUs' time to wake must make up.
 const MOST: f64 = 0.5;
 
-static INFO: CauseInfo = CauseInfo {
+pub(super) static CAUSE: Cause = Cause {
     id: "latency-idle-states",
     name: "CPUs sleep deeply between packets",
     scope: Scope::Any,
@@ -34,34 +29,29 @@ static INFO: CauseInfo = CauseInfo {
     is_once: true,
     decided_by: &[],
     page: include_str!("pages/latency-idle-states.md"),
-    ..CauseInfo::BASE
+    check,
+    advice,
+    ..Cause::BASE
 };
 
-impl Cause for LatencyIdleStates {
-    fn info(&self) -> &'static CauseInfo {
-        &INFO
+fn check(model: &Model, direction: Direction) -> Answer {
+    match rests(model, direction) {
+        Ok(finding) => Ok(finding),
+        Err(answer) => Err(answer),
     }
-    fn check(&self, model: &Model, direction: Direction) -> Answer {
-        match rests(model, direction) {
-            Ok(finding) => Ok(finding),
-            Err(answer) => Err(answer),
-        }
-    }
-    fn predict(&self, _: &Model, _: &TrialPlan) -> Option<Range> {
-        None
-    }
-    fn advice(&self, model: &Model, _: Direction) -> Vec<Advice> {
-        let of = |side: Side| {
-            deepest(model, side).ok().flatten().filter(|s| s.latency >= ADDED)?;
-            let micros = ADDED.0 / 1000;
-            let advice = Advice::new(format!(
-                "forbid idle states of CPUs that take {micros} us or more to leave; this costs power"
-            ));
-            let advice = advice.set(side, format!("sudo cpupower idle-set -D {micros}"));
-            Some(advice.undo_on(side, undo(model, side)).joined(Joined::And))
-        };
-        [Side::Near, Side::Far].into_iter().filter_map(of).collect()
-    }
+}
+
+fn advice(model: &Model, _: Direction) -> Vec<Advice> {
+    let of = |side: Side| {
+        deepest(model, side).ok().flatten().filter(|s| s.latency >= ADDED)?;
+        let micros = ADDED.0 / 1000;
+        let advice = Advice::new(format!(
+            "forbid idle states of CPUs that take {micros} us or more to leave; this costs power"
+        ));
+        let advice = advice.set(side, format!("sudo cpupower idle-set -D {micros}"));
+        Some(advice.undo_on(side, undo(model, side)).joined(Joined::And))
+    };
+    [Side::Near, Side::Far].into_iter().filter_map(of).collect()
 }
 
 /// The delay that sleeping CPUs add to round trips on the idle path; else why there is none, or which reading
@@ -77,13 +67,13 @@ fn rests(model: &Model, direction: Direction) -> Result<Finding, NoFinding> {
     );
     let added = idle.0.saturating_sub(loaded.0);
     if (idle.0 as f64) < loaded.0 as f64 * TIMES || added < ADDED.0 {
-        return Err(NoFinding::Clear(words));
+        return Err(clear(words));
     }
     let (near, far) = (deepest(model, Side::Near)?, deepest(model, Side::Far)?);
     let wakes = |state: Option<&IdleState>| state.map_or(0, |state| state.latency.0);
     let all = wakes(near) + wakes(far);
     if (all as f64) < added as f64 * MOST {
-        return Err(NoFinding::Clear(format!("{words}; CPUs wake in {} in all", Nanos(all))));
+        return Err(clear(format!("{words}; CPUs wake in {} in all", Nanos(all))));
     }
     let (side, state) =
         if wakes(near) >= wakes(far) { (Side::Near, near) } else { (Side::Far, far) };

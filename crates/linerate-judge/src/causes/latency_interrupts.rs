@@ -1,6 +1,6 @@
 //! A port delays its interrupts, so that arrived packets wait in its ring.
 
-use super::{Answer, Cause, CauseInfo, Finding, NoFinding, latency, port_of};
+use super::{Answer, Cause, Finding, NoFinding, clear, latency, port_of};
 use crate::model::Model;
 use crate::signs::percent;
 use linerate_facts::Gap;
@@ -9,13 +9,8 @@ use linerate_facts::nic::Nic;
 use linerate_facts::route::Route;
 use linerate_plan::path::{Direction, Place, Side, Slowness, Stage};
 use linerate_plan::transport::Scope;
-use linerate_record::TrialPlan;
 use linerate_units::Nanos;
 use linerate_units::shell::word;
-use linerate_units::stats::Range;
-
-/// Cause `latency-interrupts`.
-pub(super) struct LatencyInterrupts;
 
 /// Share of the round trip that the ports' delays must make up, and their least sum: a smaller delay is a fair
 /// price for fewer interrupts.
@@ -25,7 +20,7 @@ const NOTABLE: Nanos = Nanos::from_micros(10);
 /// Minimum share of the round trip at which the delay of interrupts is a limit without a trial.
 const MOST: f64 = 0.5;
 
-static INFO: CauseInfo = CauseInfo {
+pub(super) static CAUSE: Cause = Cause {
     id: "latency-interrupts",
     name: "the card delays its interrupts",
     scope: Scope::Sockets,
@@ -34,35 +29,30 @@ static INFO: CauseInfo = CauseInfo {
     is_once: true,
     decided_by: &[],
     page: include_str!("pages/latency-interrupts.md"),
-    ..CauseInfo::BASE
+    check,
+    advice,
+    ..Cause::BASE
 };
 
-impl Cause for LatencyInterrupts {
-    fn info(&self) -> &'static CauseInfo {
-        &INFO
+fn check(model: &Model, direction: Direction) -> Answer {
+    match waits(model, direction) {
+        Ok(finding) => Ok(finding),
+        Err(answer) => Err(answer),
     }
-    fn check(&self, model: &Model, direction: Direction) -> Answer {
-        match waits(model, direction) {
-            Ok(finding) => Ok(finding),
-            Err(answer) => Err(answer),
-        }
-    }
-    fn predict(&self, _: &Model, _: &TrialPlan) -> Option<Range> {
-        None
-    }
-    fn advice(&self, model: &Model, _: Direction) -> Vec<Advice> {
-        let held = [Side::Near, Side::Far].map(|side| (side, held(model, side).ok().flatten()));
-        let of = |(side, held): (Side, Option<Held>)| {
-            let Held { port, micros } = held.filter(|held| held.micros > 0)?;
-            let set = |micros| format!("sudo ethtool -C {} rx-usecs {micros}", word(port));
-            let advice = Advice::new(format!(
-                "let {port} interrupt without a delay; each packet then costs an interrupt"
-            ));
-            let advice = advice.set(side, set(0)).undo_on(side, set(micros));
-            Some(advice.joined(Joined::And))
-        };
-        held.into_iter().filter_map(of).collect()
-    }
+}
+
+fn advice(model: &Model, _: Direction) -> Vec<Advice> {
+    let held = [Side::Near, Side::Far].map(|side| (side, held(model, side).ok().flatten()));
+    let of = |(side, held): (Side, Option<Held>)| {
+        let Held { port, micros } = held.filter(|held| held.micros > 0)?;
+        let set = |micros| format!("sudo ethtool -C {} rx-usecs {micros}", word(port));
+        let advice = Advice::new(format!(
+            "let {port} interrupt without a delay; each packet then costs an interrupt"
+        ));
+        let advice = advice.set(side, set(0)).undo_on(side, set(micros));
+        Some(advice.joined(Joined::And))
+    };
+    held.into_iter().filter_map(of).collect()
 }
 
 /// How long a port delays interrupts after a packet arrived.
@@ -85,7 +75,7 @@ fn waits(model: &Model, direction: Direction) -> Result<Finding, NoFinding> {
     );
     // A port whose delay is longer than the whole round trip did not apply it.
     if share < SUSPECT || all < NOTABLE || share >= 1.0 {
-        return Err(NoFinding::Clear(words));
+        return Err(clear(words));
     }
     let (side, worst) =
         if micros(near) >= micros(far) { (Side::Near, near) } else { (Side::Far, far) };

@@ -1,7 +1,8 @@
 //! A small write waits for the acknowledgement of the one before, which the receiver delays.
 
-use super::buffer_bound::{ENOUGH, SUSPECT};
-use super::{Answer, Cause, CauseInfo, Finding, NoFinding, base, lacks};
+use super::buffer_bound::ENOUGH;
+use super::held::SUSPECT;
+use super::{Answer, Cause, Finding, base, clear, lacks};
 use crate::model::{Load, Model};
 use crate::signs::percent;
 use linerate_facts::advice::Advice;
@@ -10,63 +11,60 @@ use linerate_plan::transport::Scope;
 use linerate_record::TrialPlan;
 use linerate_units::stats::Range;
 
-/// Cause `latency-nagle`.
-pub(super) struct LatencyNagle;
-
-static INFO: CauseInfo = CauseInfo {
+pub(super) static CAUSE: Cause = Cause {
     id: "latency-nagle",
     name: "Nagle's algorithm delays small writes",
     scope: Scope::Tcp,
     stage: Stage::App,
     decided_by: &[],
     page: include_str!("pages/latency-nagle.md"),
-    ..CauseInfo::BASE
+    check,
+    predict,
+    advice,
+    ..Cause::BASE
 };
 
-impl Cause for LatencyNagle {
-    fn info(&self) -> &'static CauseInfo {
-        &INFO
+fn check(model: &Model, direction: Direction) -> Answer {
+    if !model.watched {
+        return Err(clear(
+            "linerate's own load waits for no answer, and its round trips set TCP_NODELAY"
+                .to_owned(),
+        ));
     }
-    fn check(&self, model: &Model, direction: Direction) -> Answer {
-        if !model.watched {
-            return Err(NoFinding::Clear(
-                "linerate's own load waits for no answer, and its round trips set TCP_NODELAY"
-                    .to_owned(),
-            ));
-        }
-        let load = base(model, direction)?;
-        let Some(share) = load.tcp.nagle else {
-            return Err(lacks(model, "tcp", direction.sender()));
-        };
-        if share < SUSPECT {
-            return Err(NoFinding::Clear(format!(
-                "less than a segment waited for a late acknowledgement in only {} of the samples",
-                percent(share)
-            )));
-        }
-        Ok(Finding {
-            side: Place::from(direction.sender()),
-            share,
-            enough: share >= ENOUGH,
-            reached: false,
-            evidence: evidence(load, share),
-        })
+    let load = base(model, direction)?;
+    let Some(share) = load.tcp.nagle else {
+        return Err(lacks(model, "tcp", direction.sender()));
+    };
+    if share < SUSPECT {
+        return Err(clear(format!(
+            "less than a segment waited for a late acknowledgement in only {} of the samples",
+            percent(share)
+        )));
     }
-    /// The cause is found only on connections of other programs, on which no trial runs.
-    fn predict(&self, _: &Model, _: &TrialPlan) -> Option<Range> {
-        None
-    }
-    fn advice(&self, _: &Model, _: Direction) -> Vec<Advice> {
-        vec![
-            Advice::new(
-                "let the sending program set TCP_NODELAY, or write each message with one call (writev, sendmsg)",
-            ),
-            Advice::new(
-                "where it cannot be changed, and the receiver delays acknowledgements: let the receiving program set \
-                 TCP_QUICKACK after each read",
-            ),
-        ]
-    }
+    Ok(Finding {
+        side: Place::from(direction.sender()),
+        share,
+        enough: share >= ENOUGH,
+        reached: false,
+        evidence: evidence(load, share),
+    })
+}
+
+/// The cause is found only on connections of other programs, on which no trial runs.
+fn predict(_: &Model, _: &TrialPlan) -> Option<Range> {
+    None
+}
+
+fn advice(_: &Model, _: Direction) -> Vec<Advice> {
+    vec![
+        Advice::new(
+            "let the sending program set TCP_NODELAY, or write each message with one call (writev, sendmsg)",
+        ),
+        Advice::new(
+            "where it cannot be changed, and the receiver delays acknowledgements: let the receiving program set \
+             TCP_QUICKACK after each read",
+        ),
+    ]
 }
 
 fn evidence(load: &Load, share: f64) -> Vec<String> {

@@ -1,11 +1,9 @@
 //! There is a queue on the path while it is loaded, and all packets wait in it.
 
 use super::congestion_control::use_bbr;
+use super::held::on_cpus;
 use super::latency::{Raised, raised};
-use super::path_rate::on_cpus;
-use super::{
-    Answer, Cause, CauseInfo, Finding, NoFinding, ack_way, arp_flux, base, contended, lacks,
-};
+use super::{Answer, Cause, Finding, NoFinding, ack_way, arp_flux, base, clear, contended, lacks};
 use crate::model::{Load, Model, Queue};
 use crate::signs::GAIN;
 use linerate_facts::Gap;
@@ -16,9 +14,6 @@ use linerate_plan::transport::{Scope, Transport};
 use linerate_record::TrialPlan;
 use linerate_units::Rate;
 use linerate_units::stats::Range;
-
-/// Cause `latency-queue`.
-pub(super) struct LatencyQueue;
 
 /// Part of the increase of the round trip that must be found at one place to blame that place.
 const MOST: f64 = 0.5;
@@ -31,7 +26,7 @@ const FOLLOWS: Range = Range { low: 0.35, high: 0.75 };
 /// where it can be kept short.
 const BELOW: f64 = 0.95;
 
-static INFO: CauseInfo = CauseInfo {
+pub(super) static CAUSE: Cause = Cause {
     id: "latency-queue",
     name: "a long queue delays all packets",
     scope: Scope::Sockets,
@@ -39,51 +34,48 @@ static INFO: CauseInfo = CauseInfo {
     slows: Slowness::Latency,
     decided_by: &[Factor::Paced],
     page: include_str!("pages/latency-queue.md"),
-    ..CauseInfo::BASE
+    at_an_end: Some(Stage::Port),
+    check,
+    predict,
+    predict_latency,
+    advice,
+    ..Cause::BASE
 };
 
-impl Cause for LatencyQueue {
-    fn info(&self) -> &'static CauseInfo {
-        &INFO
+fn check(model: &Model, direction: Direction) -> Answer {
+    match queued(model, direction) {
+        Ok(finding) => Ok(finding),
+        Err(answer) => Err(answer),
     }
-    fn stage_at(&self, place: Place) -> Stage {
-        match place {
-            Place::Path => Stage::Net,
-            Place::Near | Place::Far => Stage::Port,
-        }
-    }
-    fn check(&self, model: &Model, direction: Direction) -> Answer {
-        match queued(model, direction) {
-            Ok(finding) => Ok(finding),
-            Err(answer) => Err(answer),
-        }
-    }
-    fn predict(&self, _: &Model, trial: &TrialPlan) -> Option<Range> {
-        (trial.factor()? == Factor::Paced).then_some(FOLLOWS)
-    }
-    fn predict_latency(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
-        let raised = raised(model, trial.direction).ok()?;
-        // At half the rate there is no standing queue: at least half of the added delay disappears.
-        (trial.factor()? == Factor::Paced)
-            .then(|| Range { low: 0.0, high: 1.0 - raised.share() * MOST })
-    }
-    fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
-        let Ok(raised) = raised(model, direction) else {
-            return Vec::new();
-        };
-        let Some(load) = model.direction(direction).map(|d| &d.base) else {
-            return Vec::new();
-        };
-        let shorter = match own_queue(load, raised) {
-            Some(queue) => fair(load, direction.sender(), queue),
-            // A shaper here would keep the path as slow as the wrong port is.
-            None if arp_flux::holds(model, direction).is_some() => None,
-            // The queue may be that of the way back, where this one shapes nothing.
-            None if ack_way::may_hold(model, direction) => None,
-            None => shaped(model, load, direction),
-        };
-        shorter.into_iter().chain(use_bbr(model, load, direction.sender(), None)).collect()
-    }
+}
+
+fn predict(_: &Model, trial: &TrialPlan) -> Option<Range> {
+    (trial.factor()? == Factor::Paced).then_some(FOLLOWS)
+}
+
+fn predict_latency(model: &Model, trial: &TrialPlan) -> Option<Range> {
+    let raised = raised(model, trial.direction).ok()?;
+    // At half the rate there is no standing queue: at least half of the added delay disappears.
+    (trial.factor()? == Factor::Paced)
+        .then(|| Range { low: 0.0, high: 1.0 - raised.share() * MOST })
+}
+
+fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
+    let Ok(raised) = raised(model, direction) else {
+        return Vec::new();
+    };
+    let Some(load) = model.direction(direction).map(|d| &d.base) else {
+        return Vec::new();
+    };
+    let shorter = match own_queue(load, raised) {
+        Some(queue) => fair(load, direction.sender(), queue),
+        // A shaper here would keep the path as slow as the wrong port is.
+        None if arp_flux::holds(model, direction).is_some() => None,
+        // The queue may be that of the way back, where this one shapes nothing.
+        None if ack_way::may_hold(model, direction) => None,
+        None => shaped(model, load, direction),
+    };
+    shorter.into_iter().chain(use_bbr(model, load, direction.sender(), None)).collect()
 }
 
 /// The queue of a direction; else why there is none, or which reading is missing.
@@ -95,7 +87,7 @@ fn queued(model: &Model, direction: Direction) -> Result<Finding, NoFinding> {
     let own = load.tcp.rtt.or(beside);
     let own = own.ok_or_else(|| lacks(model, "tcp", direction.sender()))?;
     if (own.0.saturating_sub(raised.idle.0) as f64) < raised.added() * MOST {
-        return Err(NoFinding::Clear(format!(
+        return Err(clear(format!(
             "the streams' own segments were acknowledged after {own}: {}",
             raised.words()
         )));

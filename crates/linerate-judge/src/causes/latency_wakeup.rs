@@ -1,7 +1,7 @@
 //! The answering program wakes too late: a thread waits for a CPU while its packet is there.
 
 use super::latency::raised;
-use super::{Answer, Cause, CauseInfo, Finding, NoFinding, base, lacks};
+use super::{Answer, Cause, Finding, NoFinding, base, clear, lacks};
 use crate::model::Model;
 use crate::signs::percent;
 use linerate_facts::advice::Advice;
@@ -10,9 +10,6 @@ use linerate_plan::path::{Direction, Place, Side, Slowness, Stage};
 use linerate_plan::transport::Scope;
 use linerate_record::TrialPlan;
 use linerate_units::stats::Range;
-
-/// Cause `latency-wakeup`.
-pub(super) struct LatencyWakeup;
 
 /// Share of the round trip below which waiting for a CPU does not explain the increase under load, which is at
 /// least half of the round trip.
@@ -25,7 +22,7 @@ const MOST: f64 = 0.5;
 /// Factor by which the mean share may exceed that of the median round trip: a few waits are long.
 const UNEVEN: f64 = 1.5;
 
-static INFO: CauseInfo = CauseInfo {
+pub(super) static CAUSE: Cause = Cause {
     id: "latency-wakeup",
     name: "the program wakes up late",
     scope: Scope::Any,
@@ -33,39 +30,36 @@ static INFO: CauseInfo = CauseInfo {
     slows: Slowness::Latency,
     decided_by: &[],
     page: include_str!("pages/latency-wakeup.md"),
-    ..CauseInfo::BASE
+    check,
+    predict_latency,
+    advice,
+    ..Cause::BASE
 };
 
-impl Cause for LatencyWakeup {
-    fn info(&self) -> &'static CauseInfo {
-        &INFO
+fn check(model: &Model, direction: Direction) -> Answer {
+    match late(model, direction) {
+        Ok(finding) => Ok(finding),
+        Err(answer) => Err(answer),
     }
-    fn check(&self, model: &Model, direction: Direction) -> Answer {
-        match late(model, direction) {
-            Ok(finding) => Ok(finding),
-            Err(answer) => Err(answer),
-        }
-    }
-    fn predict(&self, _: &Model, _: &TrialPlan) -> Option<Range> {
-        None
-    }
-    fn predict_latency(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
-        // At half the pace, at most the time that packets waited for a CPU can go away; less work may also
-        // let CPUs sleep.
-        let share = total(&waited(model, trial.direction).ok()?);
-        (trial.factor()? == Factor::Paced)
-            .then(|| Range { low: (1.0 - share * UNEVEN).max(0.0), high: f64::MAX })
-    }
-    fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
-        let waits = waited(model, direction).ok();
-        let late = waits.map(|waits| worst(&waits).0);
-        let first = late.map(|side| Advice::new(format!(
-            "on {}, let the program that must answer fast run before others (chrt --fifo), or give it CPUs of its \
-             own (taskset)",
-            side.name()
-        )));
-        first.into_iter().collect()
-    }
+}
+
+fn predict_latency(model: &Model, trial: &TrialPlan) -> Option<Range> {
+    // At half the pace, at most the time that packets waited for a CPU can go away; less work may also
+    // let CPUs sleep.
+    let share = total(&waited(model, trial.direction).ok()?);
+    (trial.factor()? == Factor::Paced)
+        .then(|| Range { low: (1.0 - share * UNEVEN).max(0.0), high: f64::MAX })
+}
+
+fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
+    let waits = waited(model, direction).ok();
+    let late = waits.map(|waits| worst(&waits).0);
+    let first = late.map(|side| Advice::new(format!(
+        "on {}, let the program that must answer fast run before others (chrt --fifo), or give it CPUs of its \
+         own (taskset)",
+        side.name()
+    )));
+    first.into_iter().collect()
 }
 
 /// The wake-up delays of a direction; otherwise why there are none, or which reading is missing.
@@ -80,7 +74,7 @@ fn late(model: &Model, direction: Direction) -> Result<Finding, NoFinding> {
         side.name()
     );
     if share < LITTLE {
-        return Err(NoFinding::Clear(told));
+        return Err(clear(told));
     }
     Ok(Finding {
         side: Place::from(side),

@@ -2,9 +2,9 @@
 //! them, or a filter lets no more pass.
 
 use super::cpu_share::is_excluded;
-use super::path_rate::held_back;
+use super::held::held_back;
 use super::predict::bystander;
-use super::{Answer, Cause, CauseInfo, Finding, NoFinding, base, lacks};
+use super::{Answer, Cause, Finding, NoFinding, base, clear, lacks};
 use crate::model::{Load, Local, LocalEvent, Model};
 use crate::signs::dropped::{Dropped, Weight, dropped, is_notable, most_of, sent, weigh};
 use crate::signs::{GAIN, percent};
@@ -16,13 +16,10 @@ use linerate_record::TrialPlan;
 use linerate_units::shell::word;
 use linerate_units::stats::{EQUAL, Range};
 
-/// Cause `local-drops`.
-pub(super) struct LocalDrops;
-
 /// Minimum number of segments in a dropped packet at which their number is reported.
 const GROUPS: f64 = 1.5;
 
-static INFO: CauseInfo = CauseInfo {
+pub(super) static CAUSE: Cause = Cause {
     id: "local-drops",
     name: "the host itself drops packets",
     scope: Scope::Sockets,
@@ -30,53 +27,55 @@ static INFO: CauseInfo = CauseInfo {
     decided_by: &[Factor::Paced, Factor::HostRoom],
     page: include_str!("pages/local-drops.md"),
     of_delivery: true,
-    ..CauseInfo::BASE
+    check,
+    predict,
+    predict_loss,
+    advice,
+    ..Cause::BASE
 };
 
-impl Cause for LocalDrops {
-    fn info(&self) -> &'static CauseInfo {
-        &INFO
+fn check(model: &Model, direction: Direction) -> Answer {
+    let load = base(model, direction)?;
+    let dropped = dropped(model, load, direction);
+    if !is_notable(load, &dropped) {
+        let why = "the hosts dropped less than one packet of it in a second";
+        return Err(clear(why));
     }
-    fn check(&self, model: &Model, direction: Direction) -> Answer {
-        let load = base(model, direction)?;
-        let dropped = dropped(model, load, direction);
-        if !is_notable(load, &dropped) {
-            let why = "the hosts dropped less than one packet of it in a second";
-            return Err(NoFinding::Clear(why.to_owned()));
+    let held = held(model, load, direction, &dropped)?;
+    match weigh(load, &dropped) {
+        None => Err(lacks(model, "tcp", direction.sender())),
+        Some(Weight::Little) => {
+            Err(clear(format!("{}, too few to hold it back", words(load, &dropped))))
         }
-        let held = held(model, load, direction, &dropped)?;
-        match weigh(load, &dropped) {
-            None => Err(lacks(model, "tcp", direction.sender())),
-            Some(Weight::Little) => {
-                Err(NoFinding::Clear(format!("{}, too few to hold it back", words(load, &dropped))))
-            }
-            Some(weight) => Ok(finding(direction, load, held, (&dropped, &weight))),
-        }
+        Some(weight) => Ok(finding(direction, load, held, (&dropped, &weight))),
     }
-    fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
-        match trial.factor()? {
-            // Other streams that send through the same queue may find it full as well, or fill the gaps.
-            Factor::MoreStreams => Some(Range { low: 0.5, high: trial.stream_ratio() * 1.1 }),
-            // Packets that are no longer dropped need no retransmission, and congestion control does not slow
-            // down.
-            Factor::HostRoom => Some(Range { low: GAIN, high: f64::MAX }),
-            // Less at once, or on more CPUs, may just fit.
-            Factor::HalfWindow | Factor::HalfSendBuffer | Factor::HostSpread => None,
-            _ => bystander(model, trial),
-        }
+}
+
+fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {
+    match trial.factor()? {
+        // Other streams that send through the same queue may find it full as well, or fill the gaps.
+        Factor::MoreStreams => Some(Range { low: 0.5, high: trial.stream_ratio() * 1.1 }),
+        // Packets that are no longer dropped need no retransmission, and congestion control does not slow
+        // down.
+        Factor::HostRoom => Some(Range { low: GAIN, high: f64::MAX }),
+        // Less at once, or on more CPUs, may just fit.
+        Factor::HalfWindow | Factor::HalfSendBuffer | Factor::HostSpread => None,
+        _ => bystander(model, trial),
     }
-    fn predict_loss(&self, _: &Model, trial: &TrialPlan) -> Option<Range> {
-        // At half the pace the queue has room for all packets.
-        (trial.factor()? == Factor::Paced).then_some(Range { low: 0.0, high: 0.3 })
-    }
-    fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
-        let load = model.direction(direction).map(|d| &d.base);
-        let most = load.and_then(|load| most(model, load, direction));
-        let gain = lifted(model, direction);
-        let advice =
-            most.and_then(|most| room(most, direction)).map(|advice| Advice { gain, ..advice });
-        advice.into_iter().collect()
-    }
+}
+
+fn predict_loss(_: &Model, trial: &TrialPlan) -> Option<Range> {
+    // At half the pace the queue has room for all packets.
+    (trial.factor()? == Factor::Paced).then_some(Range { low: 0.0, high: 0.3 })
+}
+
+fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
+    let load = model.direction(direction).map(|d| &d.base);
+    let most = load.and_then(|load| most(model, load, direction));
+    let gain = lifted(model, direction);
+    let advice =
+        most.and_then(|most| room(most, direction)).map(|advice| Advice { gain, ..advice });
+    advice.into_iter().collect()
 }
 
 /// The counter with the most of the hosts' own drops.
@@ -96,7 +95,7 @@ fn lifted(model: &Model, direction: Direction) -> Option<f64> {
 pub(super) fn holds(model: &Model, load: &Load, direction: Direction) -> Option<String> {
     let dropped = dropped(model, load, direction);
     let most = is_notable(load, &dropped) && weigh(load, &dropped) == Some(Weight::Most);
-    let stands = most && !is_excluded(&LocalDrops, model, direction);
+    let stands = most && !is_excluded(&CAUSE, model, direction);
     stands.then(|| words(load, &dropped))
 }
 

@@ -1,7 +1,7 @@
 //! The channels of memory are full.
 
 use super::predict::{added_work, bystander, scaled};
-use super::{Answer, Cause, CauseInfo, Finding, NoFinding, base, lacks};
+use super::{Answer, Cause, Finding, NoFinding, base, lacks};
 use crate::model::{Load, Model};
 use crate::signs::threads::{threads, wanted};
 use crate::signs::{GAIN, percent};
@@ -16,9 +16,6 @@ use linerate_plan::transport::{RING, RING_DEFAULT, Scope, Transport};
 use linerate_record::{Host, TrialPlan};
 use linerate_units::stats::{EQUAL, Range};
 use linerate_units::{Bytes, Rate};
-
-/// Cause `memory-bandwidth`.
-pub(super) struct MemoryBandwidth;
 
 /// Share of its CPU that a thread must need: a thread that waits for memory looks busy.
 const SUSPECT: f64 = 0.8;
@@ -41,99 +38,101 @@ enum End {
     Busy(Finding),
 }
 
-static INFO: CauseInfo = CauseInfo {
+pub(super) static CAUSE: Cause = Cause {
     id: "memory-bandwidth",
     name: "memory bandwidth is used up",
     scope: Scope::Any,
     stage: Stage::Memory,
     decided_by: &[Factor::Discard, Factor::ZeroCopy],
     page: include_str!("pages/memory-bandwidth.md"),
-    ..CauseInfo::BASE
+    check,
+    predict,
+    decides,
+    advice,
+    ..Cause::BASE
 };
 
-impl Cause for MemoryBandwidth {
-    fn info(&self) -> &'static CauseInfo {
-        &INFO
+fn check(model: &Model, direction: Direction) -> Answer {
+    let load = base(model, direction)?;
+    if let Some(scaled) = scaled(model, direction, "memory") {
+        return Err(NoFinding::Clear(scaled));
     }
-    fn check(&self, model: &Model, direction: Direction) -> Answer {
-        let load = base(model, direction)?;
-        if let Some(scaled) = scaled(model, direction, "memory") {
-            return Err(NoFinding::Clear(scaled));
-        }
-        let (mut found, mut unknown, mut clear) = (None::<Finding>, None, Vec::new());
-        for host in &model.hosts {
-            match end(model, host, load, direction) {
-                End::Clear(why) => clear.push(why),
-                End::Unknown(gap) => unknown = Some(gap),
-                End::Busy(finding) => {
-                    if found.as_ref().is_none_or(|f| f.share < finding.share) {
-                        found = Some(finding);
-                    }
+    let (mut found, mut unknown, mut clear) = (None::<Finding>, None, Vec::new());
+    for host in &model.hosts {
+        match end(model, host, load, direction) {
+            End::Clear(why) => clear.push(why),
+            End::Unknown(gap) => unknown = Some(gap),
+            End::Busy(finding) => {
+                if found.as_ref().is_none_or(|f| f.share < finding.share) {
+                    found = Some(finding);
                 }
             }
         }
-        match (found, unknown) {
-            (Some(finding), _) => Ok(finding),
-            (None, Some(unknown)) => Err(unknown),
-            (None, None) => Err(NoFinding::Clear(clear.join("; "))),
-        }
     }
-    fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
-        let work = |on_sender| {
-            let added = added_work(model, trial, on_sender)?;
-            // The loss is proportional to the added work if one thread waits for memory, and zero if many
-            // threads do.
-            Some(Range { low: 0.8 / (1.0 + added), high: EQUAL.high })
-        };
-        let factor = trial.factor()?;
-        match (factor.class(), factor) {
-            // A receiver that discards payload leaves one of three memory crossings.
-            (_, Factor::Discard) => Some(Range { low: GAIN, high: 3.0 }),
-            // Sends without a copy leave one of three memory crossings at the sending end, if the channels
-            // there are full.
-            (_, Factor::ZeroCopy) => match self.check(model, trial.direction) {
-                Ok(found) if found.side == trial.direction.sender().into() => {
-                    Some(Range { low: GAIN, high: 3.0 })
-                }
-                Err(NoFinding::Unknown(_)) => None,
-                _ => bystander(model, trial),
-            },
-            // All streams share the memory channels.
-            (_, Factor::MoreStreams | Factor::MoreDepth | Factor::OtherCongestion) => {
-                Some(Range { low: 0.3, high: GAIN })
+    match (found, unknown) {
+        (Some(finding), _) => Ok(finding),
+        (None, Some(unknown)) => Err(unknown),
+        (None, None) => Err(NoFinding::Clear(clear.join("; "))),
+    }
+}
+
+fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {
+    let work = |on_sender| {
+        let added = added_work(model, trial, on_sender)?;
+        // The loss is proportional to the added work if one thread waits for memory, and zero if many
+        // threads do.
+        Some(Range { low: 0.8 / (1.0 + added), high: EQUAL.high })
+    };
+    let factor = trial.factor()?;
+    match (factor.class(), factor) {
+        // A receiver that discards payload leaves one of three memory crossings.
+        (_, Factor::Discard) => Some(Range { low: GAIN, high: 3.0 }),
+        // Sends without a copy leave one of three memory crossings at the sending end, if the channels
+        // there are full.
+        (_, Factor::ZeroCopy) => match check(model, trial.direction) {
+            Ok(found) if found.side == trial.direction.sender().into() => {
+                Some(Range { low: GAIN, high: 3.0 })
             }
-            (_, Factor::SenderWork) => work(true),
-            (_, Factor::ReceiverWork) => work(false),
-            // With other sizes, more or less may fit into caches: the effect is unknown.
-            (
-                Class::Parallel
-                | Class::LargerBuffer
-                | Class::HalfBuffer
-                | Class::Packets
-                | Class::Calls
-                | Class::Placement,
-                _,
-            ) => None,
+            Err(NoFinding::Unknown(_)) => None,
             _ => bystander(model, trial),
+        },
+        // All streams share the memory channels.
+        (_, Factor::MoreStreams | Factor::MoreDepth | Factor::OtherCongestion) => {
+            Some(Range { low: 0.3, high: GAIN })
         }
+        (_, Factor::SenderWork) => work(true),
+        (_, Factor::ReceiverWork) => work(false),
+        // With other sizes, more or less may fit into caches: the effect is unknown.
+        (
+            Class::Parallel
+            | Class::LargerBuffer
+            | Class::HalfBuffer
+            | Class::Packets
+            | Class::Calls
+            | Class::Placement,
+            _,
+        ) => None,
+        _ => bystander(model, trial),
     }
-    fn is_about(&self, model: &Model, trial: &TrialPlan) -> bool {
-        let sends = || match self.check(model, trial.direction) {
-            Ok(found) => found.side == trial.direction.sender().into(),
-            _ => false,
-        };
-        match trial.factor() {
-            Some(Factor::Discard) => true,
-            Some(Factor::ZeroCopy) => sends(),
-            _ => false,
-        }
+}
+
+fn decides(model: &Model, trial: &TrialPlan) -> bool {
+    let sends = || match check(model, trial.direction) {
+        Ok(found) => found.side == trial.direction.sender().into(),
+        _ => false,
+    };
+    match trial.factor() {
+        Some(Factor::Discard) => true,
+        Some(Factor::ZeroCopy) => sends(),
+        _ => false,
     }
-    fn advice(&self, _: &Model, _: Direction) -> Vec<Advice> {
-        vec![Advice::new(
-            "fill every memory channel with modules of the highest speed that the board supports; keep buffers small \
-             enough for the cache",
-        )]
-    }
+}
+
+fn advice(_: &Model, _: Direction) -> Vec<Advice> {
+    vec![Advice::new(
+        "fill every memory channel with modules of the highest speed that the board supports; keep buffers small \
+         enough for the cache",
+    )]
 }
 
 fn end(model: &Model, host: &Host, load: &Load, direction: Direction) -> End {

@@ -3,8 +3,10 @@
 mod ack_way;
 mod arp_flux;
 mod bad_checksums;
+mod beyond_hosts;
 mod buffer_bound;
 mod burst_credit;
+mod busy_thread;
 mod cloud_allowance;
 mod congestion_control;
 mod contended;
@@ -20,6 +22,7 @@ mod exchange_deadlock;
 mod expected;
 mod flow_rate_cap;
 mod hash_collision;
+mod held;
 mod host_shaping;
 mod interrupted;
 mod latency;
@@ -29,6 +32,7 @@ mod latency_nagle;
 mod latency_queue;
 mod latency_wakeup;
 mod local_drops;
+mod loss;
 mod memory_bandwidth;
 mod mtu_black_hole;
 mod numa_remote;
@@ -60,6 +64,7 @@ mod send_buffer;
 mod sender_app;
 mod sender_core;
 mod shared_core;
+mod shared_rate;
 mod small_packets;
 mod socket_drops;
 mod socket_memory;
@@ -96,71 +101,71 @@ pub(crate) const FULL: f64 = 0.98;
 const BUSY: f64 = 0.9;
 
 /// Every cause: the causes that only disturb a measurement come first, the causes of latency last.
-pub const CAUSES: &[&dyn Cause] = &[
-    &contended::Contended,
-    &interrupted::Interrupted,
-    &wire_full::WireFull,
-    &pcie_slot::PcieSlot,
-    &wrong_route::WrongRoute,
-    &duplex::Duplex,
-    &arp_flux::ArpFlux,
-    &path_rate::PathRate,
-    &burst_credit::BurstCredit,
-    &segment_size::SegmentSize,
-    &ack_way::AckWay,
-    &flow_rate_cap::FlowRateCap,
-    &path_loss::PathLoss,
-    &bad_checksums::BadChecksums,
-    &sack_discarded::SackDiscarded,
-    &path_reordering::PathReordering,
-    &congestion_control::CongestionControl,
-    &socket_memory::SocketMemory,
-    &receive_window::ReceiveWindow,
-    &send_buffer::SendBuffer,
-    &socket_drops::SocketDrops,
-    &pacing::Pacing,
-    &host_shaping::HostShaping,
-    &local_drops::LocalDrops,
-    &pause_frames::PauseFrames,
-    &tunnel::Tunnel,
-    &cloud_allowance::CloudAllowance,
-    &receiver_core::ReceiverCore,
-    &sender_core::SenderCore,
-    &softirq_core::SoftirqCore,
-    &shared_core::SharedCore,
-    &hash_collision::HashCollision,
-    &small_packets::SmallPackets,
-    &numa_remote::NumaRemote,
-    &cpu_quota::CpuQuota,
-    &cpu_contention::CpuContention,
-    &cpu_steal::CpuSteal,
-    &cpu_clock::CpuClock,
-    &memory_bandwidth::MemoryBandwidth,
-    &mtu_black_hole::MtuBlackHole,
-    &receiver_app::ReceiverApp,
-    &sender_app::SenderApp,
-    &exchange_deadlock::ExchangeDeadlock,
-    &queue_depth::QueueDepth,
-    &rdma_depth::RdmaDepth,
-    &rdma_read_depth::RdmaReadDepth,
-    &rdma_one_qp::RdmaOneQp,
-    &rdma_inline::RdmaInline,
-    &rdma_mtu::RdmaMtu,
-    &rdma_one_port::RdmaOnePort,
-    &rdma_link_down::RdmaLinkDown,
-    &rdma_loss::RdmaLoss,
-    &rdma_receiver_not_ready::RdmaReceiverNotReady,
-    &latency_nagle::LatencyNagle,
-    &latency_idle_states::LatencyIdleStates,
-    &latency_interrupts::LatencyInterrupts,
-    &latency_wakeup::LatencyWakeup,
-    &latency_queue::LatencyQueue,
+pub const CAUSES: &[&Cause] = &[
+    &contended::CAUSE,
+    &interrupted::CAUSE,
+    &wire_full::CAUSE,
+    &pcie_slot::CAUSE,
+    &wrong_route::CAUSE,
+    &duplex::CAUSE,
+    &arp_flux::CAUSE,
+    &path_rate::CAUSE,
+    &burst_credit::CAUSE,
+    &segment_size::CAUSE,
+    &ack_way::CAUSE,
+    &flow_rate_cap::CAUSE,
+    &path_loss::CAUSE,
+    &bad_checksums::CAUSE,
+    &sack_discarded::CAUSE,
+    &path_reordering::CAUSE,
+    &congestion_control::CAUSE,
+    &socket_memory::CAUSE,
+    &receive_window::CAUSE,
+    &send_buffer::CAUSE,
+    &socket_drops::CAUSE,
+    &pacing::CAUSE,
+    &host_shaping::CAUSE,
+    &local_drops::CAUSE,
+    &pause_frames::CAUSE,
+    &tunnel::CAUSE,
+    &cloud_allowance::CAUSE,
+    &receiver_core::CAUSE,
+    &sender_core::CAUSE,
+    &softirq_core::CAUSE,
+    &shared_core::CAUSE,
+    &hash_collision::CAUSE,
+    &small_packets::CAUSE,
+    &numa_remote::CAUSE,
+    &cpu_quota::CAUSE,
+    &cpu_contention::CAUSE,
+    &cpu_steal::CAUSE,
+    &cpu_clock::CAUSE,
+    &memory_bandwidth::CAUSE,
+    &mtu_black_hole::CAUSE,
+    &receiver_app::CAUSE,
+    &sender_app::CAUSE,
+    &exchange_deadlock::CAUSE,
+    &queue_depth::CAUSE,
+    &rdma_depth::CAUSE,
+    &rdma_read_depth::CAUSE,
+    &rdma_one_qp::CAUSE,
+    &rdma_inline::CAUSE,
+    &rdma_mtu::CAUSE,
+    &rdma_one_port::CAUSE,
+    &rdma_link_down::CAUSE,
+    &rdma_loss::CAUSE,
+    &rdma_receiver_not_ready::CAUSE,
+    &latency_nagle::CAUSE,
+    &latency_idle_states::CAUSE,
+    &latency_interrupts::CAUSE,
+    &latency_wakeup::CAUSE,
+    &latency_queue::CAUSE,
 ];
 
-/// The facts about a cause that are known before any load.
-#[derive(Debug, Clone, Copy)]
+/// A reason for slowness that can be tested: what is known of it before any load, and what it answers of a model.
+#[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "independent properties of a cause")]
-pub struct CauseInfo {
+pub struct Cause {
     /// Stable id: `receive-window`.
     pub id: &'static str,
     /// The fault, as a short clause that follows the name of the place: `the receive window is too small`.
@@ -169,6 +174,8 @@ pub struct CauseInfo {
     pub scope: Scope,
     /// The limiting stage if this cause holds.
     pub stage: Stage,
+    /// The limiting stage if it was found at an end and not on the path, where that is another one.
+    at_an_end: Option<Stage>,
     /// How the cause makes a path slow: in rate or in latency.
     pub slows: Slowness,
     /// The factors whose trials can prove it: those that affect its resource. Other trials can only exclude it.
@@ -200,15 +207,34 @@ pub struct CauseInfo {
     pub of_delivery: bool,
     /// Whether a queue on the path explains the cause.
     pub slowed_by_queue: bool,
+    /// The result of its counters, for one direction.
+    check: fn(&Model, Direction) -> Answer,
+    /// What the cause cost the measurement at each end, whether it is a limit or not.
+    pub(crate) costs: fn(&Model, Direction) -> Vec<Cost>,
+    /// Whether weak evidence of this cause is enough if no other cause is left: it shows a place that all goodput must
+    /// pass, with little or no capacity to spare.
+    pub(crate) is_last: fn(&Model, Direction) -> bool,
+    /// The predicted ratio of the goodput, after over before the trial's change, if this cause holds; `None` when it is
+    /// unknown.
+    predict: fn(&Model, &TrialPlan) -> Option<Range>,
+    /// The same of the share of bytes retransmitted. Called only for trials on transports that retransmit.
+    pub(crate) predict_loss: fn(&Model, &TrialPlan) -> Option<Range>,
+    /// The same of the round trip under load.
+    predict_latency: fn(&Model, &TrialPlan) -> Option<Range>,
+    /// Whether a trial of one of the factors that can prove the cause tests it: it acts where the cause is.
+    decides: fn(&Model, &TrialPlan) -> bool,
+    /// The remedy if the cause holds.
+    advice: fn(&Model, Direction) -> Vec<Advice>,
 }
 
-impl CauseInfo {
-    /// Defaults for most causes. Each cause sets its own id, stage, scope and page.
+impl Cause {
+    /// Defaults for most causes. Each cause sets its own id, name, stage, page, check, prediction and advice.
     const BASE: Self = Self {
         id: "",
         name: "",
         scope: Scope::Any,
         stage: Stage::App,
+        at_an_end: None,
         slows: Slowness::Rate,
         decided_by: &[],
         explains: &[],
@@ -221,55 +247,42 @@ impl CauseInfo {
         ceiling: None,
         of_delivery: false,
         slowed_by_queue: false,
+        check: |_, _| Err(NoFinding::Unknown(Vec::new())),
+        costs: |_, _| Vec::new(),
+        is_last: |_, _| false,
+        predict: |_, _| None,
+        predict_loss: |_, _| None,
+        predict_latency: |_, _| None,
+        decides: |_, _| true,
+        advice: |_, _| Vec::new(),
     };
-}
 
-/// A reason for slowness that can be tested.
-pub trait Cause: Sync {
-    /// The facts about the cause that are known before any load.
-    fn info(&self) -> &'static CauseInfo;
-    /// The id of the cause.
-    fn id(&self) -> &'static str {
-        self.info().id
+    /// The limiting stage if the cause was found at `place`.
+    pub fn stage_at(&self, place: Place) -> Stage {
+        self.at_an_end.filter(|_| place != Place::Path).unwrap_or(self.stage)
     }
-    /// The limiting stage if the cause was found at `place`, for a cause that may be at several places.
-    fn stage_at(&self, place: Place) -> Stage {
-        let _ = place;
-        self.info().stage
-    }
-    /// What the cause cost the measurement at each end, whether it is a limit or not.
-    fn costs(&self, model: &Model, direction: Direction) -> Vec<Cost> {
-        let _ = (model, direction);
-        Vec::new()
-    }
-    /// Whether weak evidence of this cause is enough if no other cause is left: it shows a place that all
-    /// goodput must pass, with little or no capacity to spare.
-    fn is_last(&self, model: &Model, direction: Direction) -> bool {
-        let _ = (model, direction);
-        false
-    }
+
     /// The result of its counters, for one direction.
-    fn check(&self, model: &Model, direction: Direction) -> Answer;
-    /// The predicted ratio of the goodput, after over before the trial's change, if this cause holds; `None`
-    /// when it is unknown.
-    fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range>;
-    /// The predicted ratio of the share of bytes retransmitted, after over before the trial's change, if this
-    /// cause holds; `None` when it is unknown. Called only for trials on transports that retransmit.
-    fn predict_loss(&self, _model: &Model, _trial: &TrialPlan) -> Option<Range> {
-        None
+    pub fn check(&self, model: &Model, direction: Direction) -> Answer {
+        (self.check)(model, direction)
     }
-    /// The predicted ratio of the round trip under load, after over before the trial's change, if this cause
-    /// holds; `None` when it is unknown.
-    fn predict_latency(&self, _model: &Model, _trial: &TrialPlan) -> Option<Range> {
-        None
+
+    /// The predicted ratio of the goodput, after over before the trial's change, if this cause holds; `None` when it is
+    /// unknown.
+    pub fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
+        (self.predict)(model, trial)
     }
+
     /// Whether a trial tests the cause: its factor decides the cause, at the end where the cause is.
-    fn is_about(&self, model: &Model, trial: &TrialPlan) -> bool {
-        let _ = model;
-        trial.factor().is_some_and(|f| self.info().decided_by.contains(&f))
+    pub fn is_about(&self, model: &Model, trial: &TrialPlan) -> bool {
+        let decides = |factor| self.decided_by.contains(&factor) && (self.decides)(model, trial);
+        trial.factor().is_some_and(decides)
     }
+
     /// The remedy if the cause holds.
-    fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice>;
+    pub fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
+        (self.advice)(model, direction)
+    }
 }
 
 /// The command that measures the same path again, with more options.
@@ -278,8 +291,8 @@ fn again(model: &Model, options: &str) -> String {
 }
 
 /// The cause with a given id.
-pub fn cause(id: &str) -> Option<&'static dyn Cause> {
-    CAUSES.iter().copied().find(|c| c.id() == id)
+pub fn cause(id: &str) -> Option<&'static Cause> {
+    CAUSES.iter().copied().find(|c| c.id == id)
 }
 
 /// The answer of a cause: it may hold, or the reason why it was not found.
@@ -292,6 +305,17 @@ pub enum NoFinding {
     Clear(String),
     /// It is unknown whether the cause holds: these readings are missing.
     Unknown(Vec<Gap>),
+}
+
+/// A cause that does not hold, for this reason.
+fn clear(why: impl Into<String>) -> NoFinding {
+    NoFinding::Clear(why.into())
+}
+
+/// A cause of which it is unknown whether it holds, since something was not read.
+fn unknown(what: impl Into<String>, why: &str) -> NoFinding {
+    let gap = Gap { what: what.into(), why: why.to_owned(), hint: String::new() };
+    NoFinding::Unknown(vec![gap])
 }
 
 /// A cause that may hold, with its evidence.
@@ -328,10 +352,10 @@ pub struct Cost {
 const DISTURBS: f64 = 0.1;
 
 /// The answer of a cause that only disturbs.
-fn disturbed(cause: &dyn Cause, model: &Model, direction: Direction, clear: &str) -> Answer {
+fn disturbed(cause: &Cause, model: &Model, direction: Direction, none: &str) -> Answer {
     base(model, direction)?;
-    match cause.costs(model, direction).pop() {
-        None => Err(NoFinding::Clear(clear.to_owned())),
+    match (cause.costs)(model, direction).pop() {
+        None => Err(clear(none)),
         Some(cost) => Ok(Finding {
             side: cost.side,
             share: cost.share.unwrap_or(1.0),

@@ -3,11 +3,10 @@
 use std::net::IpAddr;
 
 use super::predict::bystander;
-use super::{Answer, Cause, CauseInfo, Finding, NoFinding, base, lacks, local_drops, port_of};
+use super::{Answer, Cause, Finding, base, clear, lacks, local_drops, port_of, unknown};
 use crate::model::Model;
 use crate::signs::own_loss::{self, own_loss};
 use crate::signs::percent;
-use linerate_facts::Gap;
 use linerate_facts::advice::{Advice, Joined, Kept, Step};
 use linerate_plan::factor::Factor;
 use linerate_plan::path::{Direction, Place, Stage};
@@ -16,102 +15,95 @@ use linerate_record::TrialPlan;
 use linerate_units::shell::word;
 use linerate_units::stats::Range;
 
-/// Cause `mtu-black-hole`.
-pub(super) struct MtuBlackHole;
-
 /// Least gain of smaller packets: all of the payload arrives instead of none.
 const FLOWS: f64 = 10.0;
 
-static INFO: CauseInfo = CauseInfo {
+pub(super) static CAUSE: Cause = Cause {
     id: "mtu-black-hole",
     name: "full packets vanish",
     scope: Scope::Sockets,
     stage: Stage::Net,
     decided_by: &[Factor::SmallerMss],
     page: include_str!("pages/mtu-black-hole.md"),
-    ..CauseInfo::BASE
+    check,
+    predict,
+    advice,
+    ..Cause::BASE
 };
 
-impl Cause for MtuBlackHole {
-    fn info(&self) -> &'static CauseInfo {
-        &INFO
+fn check(model: &Model, direction: Direction) -> Answer {
+    let load = base(model, direction)?;
+    let Some(silent) = load.silent() else {
+        return Err(clear("payload arrived"));
+    };
+    if let Some(own) = own_loss(load, direction) {
+        let why = own_loss::words(own);
+        return Err(clear(format!("the sender's own port loses it: {why}")));
     }
-    fn check(&self, model: &Model, direction: Direction) -> Answer {
-        let load = base(model, direction)?;
-        let Some(silent) = load.silent() else {
-            return Err(NoFinding::Clear("payload arrived".to_owned()));
+    // A connection without progress may see a drop per second for any reason.
+    let holds = || local_drops::holds(model, load, direction);
+    let datagrams = load.transport == Transport::Udp;
+    if let Some(own) = datagrams.then(holds).flatten() {
+        return Err(clear(format!("the hosts themselves drop the missing packets: {own}")));
+    }
+    let Some(small) = model.idle.as_ref().filter(|idle| idle.samples > 0) else {
+        return Err(unknown(
+            "round trips of the idle path",
+            "without them it is unknown whether small packets pass",
+        ));
+    };
+    if load.transport == Transport::Tcp {
+        let Some(again) = load.tcp.retransmitted else {
+            return Err(lacks(model, "tcp", direction.sender()));
         };
-        if let Some(own) = own_loss(load, direction) {
-            let why = own_loss::words(own);
-            return Err(NoFinding::Clear(format!("the sender's own port loses it: {why}")));
-        }
-        // A connection without progress may see a drop per second for any reason.
-        let holds = || local_drops::holds(model, load, direction);
-        let datagrams = load.transport == Transport::Udp;
-        if let Some(own) = datagrams.then(holds).flatten() {
-            return Err(NoFinding::Clear(format!(
-                "the hosts themselves drop the missing packets: {own}"
-            )));
-        }
-        let Some(small) = model.idle.as_ref().filter(|idle| idle.samples > 0) else {
-            return Err(NoFinding::Unknown(vec![Gap {
-                what: "round trips of the idle path".to_owned(),
-                why: "without them it is unknown whether small packets pass".to_owned(),
-                hint: String::new(),
-            }]));
-        };
-        if load.transport == Transport::Tcp {
-            let Some(again) = load.tcp.retransmitted else {
-                return Err(lacks(model, "tcp", direction.sender()));
-            };
-            if again <= 0.0 {
-                return Err(NoFinding::Clear("nothing was retransmitted".to_owned()));
-            }
-        }
-        let timeouts = load
-            .tcp
-            .timeouts
-            .map_or(String::new(), |n| format!(", after {n:.0} timeouts of the sender"));
-        Ok(Finding {
-            side: Place::Path,
-            share: silent,
-            // A large packet passes now and then while others are lost. Only smaller packets prove the cause.
-            enough: !load.arrived() || flow(model, direction),
-            reached: false,
-            evidence: vec![
-                format!("no payload arrived in {} of the samples{timeouts}", percent(silent)),
-                format!("{} round trips of 64 bytes passed before", small.samples),
-            ],
-        })
-    }
-    fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
-        match trial.factor()? {
-            Factor::SmallerMss => Some(Range { low: FLOWS, high: f64::MAX }),
-            _ => bystander(model, trial),
+        if again <= 0.0 {
+            return Err(clear("nothing was retransmitted"));
         }
     }
-    fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
-        let datagrams =
-            model.direction(direction).is_some_and(|d| d.base.transport == Transport::Udp);
-        let sender = model.host(direction.sender());
-        let until = if datagrams {
-            Advice::new("let the program send smaller datagrams")
-        } else if sender.is_some_and(|host| host.facts.probes_mtu == Some(true)) {
-            Advice::new(format!(
-                "let long connections go on: each one is silent for about 3 s, until TCP of {} finds the size that passes \
-                 (net.ipv4.tcp_mtu_probing is set already), and then sends smaller segments",
-                direction.sender().name()
-            ))
-        } else {
-            let name = "net.ipv4.tcp_mtu_probing";
-            Advice::new("let TCP find the size that passes").keeping(
-                direction.sender(),
-                Kept::sysctl(name),
-                format!("sudo sysctl -w {name}=1"),
-            )
-        };
-        vec![find(model, direction), until.joined(Joined::Until)]
+    let timeouts = load
+        .tcp
+        .timeouts
+        .map_or(String::new(), |n| format!(", after {n:.0} timeouts of the sender"));
+    Ok(Finding {
+        side: Place::Path,
+        share: silent,
+        // A large packet passes now and then while others are lost. Only smaller packets prove the cause.
+        enough: !load.arrived() || flow(model, direction),
+        reached: false,
+        evidence: vec![
+            format!("no payload arrived in {} of the samples{timeouts}", percent(silent)),
+            format!("{} round trips of 64 bytes passed before", small.samples),
+        ],
+    })
+}
+
+fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {
+    match trial.factor()? {
+        Factor::SmallerMss => Some(Range { low: FLOWS, high: f64::MAX }),
+        _ => bystander(model, trial),
     }
+}
+
+fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
+    let datagrams = model.direction(direction).is_some_and(|d| d.base.transport == Transport::Udp);
+    let sender = model.host(direction.sender());
+    let until = if datagrams {
+        Advice::new("let the program send smaller datagrams")
+    } else if sender.is_some_and(|host| host.facts.probes_mtu == Some(true)) {
+        Advice::new(format!(
+            "let long connections go on: each one is silent for about 3 s, until TCP of {} finds the size that passes \
+             (net.ipv4.tcp_mtu_probing is set already), and then sends smaller segments",
+            direction.sender().name()
+        ))
+    } else {
+        let name = "net.ipv4.tcp_mtu_probing";
+        Advice::new("let TCP find the size that passes").keeping(
+            direction.sender(),
+            Kept::sysctl(name),
+            format!("sudo sysctl -w {name}=1"),
+        )
+    };
+    vec![find(model, direction), until.joined(Joined::Until)]
 }
 
 /// Bytes of IP and ICMP before the payload of an echo request.

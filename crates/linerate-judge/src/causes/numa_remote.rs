@@ -1,12 +1,13 @@
 //! Threads or interrupts are not on the NUMA node of the port.
 
+use super::busy_thread::{self, Role};
 use crate::signs::threads::{threads, wanted};
 use crate::signs::{GAIN, percent};
 use linerate_units::shell::word;
 use std::collections::BTreeSet;
 
-use super::core_bound::{self, Role};
-use super::{Answer, Cause, CauseInfo, Finding, NoFinding, base, cpu_share, lacks};
+use super::core_bound;
+use super::{Answer, Cause, Finding, NoFinding, base, cpu_share, lacks};
 use crate::model::{Load, Model, Nodes, OffNode, nodes};
 use linerate_facts::advice::{Advice, Joined, Kept};
 use linerate_facts::odd::ranges;
@@ -16,9 +17,6 @@ use linerate_plan::path::{Direction, Place, Side, Stage};
 use linerate_plan::transport::Scope;
 use linerate_record::TrialPlan;
 use linerate_units::stats::Range;
-
-/// Cause `numa-remote`.
-pub(super) struct NumaRemote;
 
 /// Share of its CPU that an end must need before the distance to memory can matter: an end with time to spare
 /// waits for something else.
@@ -38,7 +36,7 @@ struct Remote {
     off: OffNode,
 }
 
-static INFO: CauseInfo = CauseInfo {
+pub(super) static CAUSE: Cause = Cause {
     id: "numa-remote",
     name: "work runs on the wrong NUMA node",
     scope: Scope::Ports,
@@ -46,58 +44,58 @@ static INFO: CauseInfo = CauseInfo {
     explains: core_bound::IDS,
     decided_by: &[Factor::NearInterrupts],
     page: include_str!("pages/numa-remote.md"),
-    ..CauseInfo::BASE
+    check,
+    predict,
+    advice,
+    ..Cause::BASE
 };
 
-impl Cause for NumaRemote {
-    fn info(&self) -> &'static CauseInfo {
-        &INFO
+fn check(model: &Model, direction: Direction) -> Answer {
+    let remote = worst(model, direction)?;
+    let load = base(model, direction)?;
+    let at_work = wanted(threads(load, direction, remote.side)).unwrap_or(0.0);
+    Ok(Finding {
+        side: Place::from(remote.side),
+        // A full core is the limit itself; remote memory is a reason for it. The share of remote memory
+        // is unknown without a trial.
+        share: remote.share / 2.0,
+        // A thread that polls needs its CPU at any load.
+        enough: !load.knobs.busy_poll && !remote.off.threads.is_empty() && at_work >= ENOUGH,
+        reached: false,
+        evidence: evidence(port(model, load, direction, remote.side), &remote),
+    })
+}
+
+fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {
+    let remote = worst(model, trial.direction).ok()?;
+    let (role, moved) = if remote.side == trial.direction.sender() {
+        (Role::Sender, trial.after.sender_node)
+    } else {
+        (Role::Receiver, trial.after.receiver_node)
+    };
+    if trial.factor()? == Factor::NearInterrupts && moved.is_some() {
+        return Some(Range { low: GAIN, high: MOST });
     }
-    fn check(&self, model: &Model, direction: Direction) -> Answer {
-        let remote = worst(model, direction)?;
-        let load = base(model, direction)?;
-        let at_work = wanted(threads(load, direction, remote.side)).unwrap_or(0.0);
-        Ok(Finding {
-            side: Place::from(remote.side),
-            // A full core is the limit itself; remote memory is a reason for it. The share of remote memory
-            // is unknown without a trial.
-            share: remote.share / 2.0,
-            // A thread that polls needs its CPU at any load.
-            enough: !load.knobs.busy_poll && !remote.off.threads.is_empty() && at_work >= ENOUGH,
-            reached: false,
-            evidence: evidence(port(model, load, direction, remote.side), &remote),
-        })
+    if trial.factor()? == Factor::OtherCpu {
+        // The thread may be on either node.
+        return Some(Range { low: 0.5, high: MOST });
     }
-    fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
-        let remote = worst(model, trial.direction).ok()?;
-        let (role, moved) = if remote.side == trial.direction.sender() {
-            (Role::Sender, trial.after.sender_node)
-        } else {
-            (Role::Receiver, trial.after.receiver_node)
-        };
-        if trial.factor()? == Factor::NearInterrupts && moved.is_some() {
-            return Some(Range { low: GAIN, high: MOST });
-        }
-        if trial.factor()? == Factor::OtherCpu {
-            // The thread may be on either node.
-            return Some(Range { low: 0.5, high: MOST });
-        }
-        core_bound::predict(model, trial, role)
+    busy_thread::predict(model, trial, role)
+}
+
+fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
+    let Ok(Remote { side, off, .. }) = worst(model, direction) else {
+        return Vec::new();
+    };
+    let mut all = Vec::new();
+    if !off.threads.is_empty() {
+        // The node itself may have no CPUs.
+        all.push(cpu_share::taskset(model, side, &off.near));
     }
-    fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
-        let Ok(Remote { side, off, .. }) = worst(model, direction) else {
-            return Vec::new();
-        };
-        let mut all = Vec::new();
-        if !off.threads.is_empty() {
-            // The node itself may have no CPUs.
-            all.push(cpu_share::taskset(model, side, &off.near));
-        }
-        if !off.interrupts.is_empty() {
-            all.push(interrupts_back(model, side, &off));
-        }
-        all
+    if !off.interrupts.is_empty() {
+        all.push(interrupts_back(model, side, &off));
     }
+    all
 }
 
 /// The end with something on the wrong node that wants most of its CPU; else the answer.

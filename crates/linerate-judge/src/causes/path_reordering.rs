@@ -1,10 +1,11 @@
 //! Packets are reordered on the path, and the sender mistakes the late ones for lost.
 
+use super::ack_way::held_by_network;
 use super::congestion_control::use_bbr;
 use super::cpu_share::is_excluded;
-use super::path_rate::{held_by_network, of_each_stream};
+use super::held::of_each_stream;
 use super::predict::{bystander, per_stream};
-use super::{Answer, Cause, CauseInfo, Finding, NoFinding, lacks};
+use super::{Answer, Cause, Finding, NoFinding, clear, lacks};
 use crate::model::{Load, Model};
 use crate::signs::lossy::{
     Late, MOST_LATE, explains, late, long_queue, lost, marked, mostly_late, sent_again,
@@ -19,96 +20,90 @@ use linerate_plan::transport::Scope;
 use linerate_record::TrialPlan;
 use linerate_units::stats::Range;
 
-/// Cause `path-reordering`.
-pub(super) struct PathReordering;
-
-static INFO: CauseInfo = CauseInfo {
+pub(super) static CAUSE: Cause = Cause {
     id: "path-reordering",
     name: "packets arrive out of order",
     scope: Scope::Tcp,
     stage: Stage::Net,
     decided_by: &[Factor::OtherCongestion],
     page: include_str!("pages/path-reordering.md"),
-    ..CauseInfo::BASE
+    check,
+    is_last,
+    predict,
+    advice,
+    ..Cause::BASE
 };
 
-impl Cause for PathReordering {
-    fn info(&self) -> &'static CauseInfo {
-        &INFO
+fn check(model: &Model, direction: Direction) -> Answer {
+    let held = held_by_network(model, direction)?;
+    let load = held.load;
+    let Some(again) = load.tcp.retransmitted else {
+        return Err(lacks(model, "tcp", direction.sender()));
+    };
+    if sent_again(load).is_none() {
+        return Err(clear(format!("only {} of the bytes were retransmitted", percent(again))));
     }
-    fn check(&self, model: &Model, direction: Direction) -> Answer {
-        let held = held_by_network(model, direction)?;
-        let load = held.load;
-        let Some(again) = load.tcp.retransmitted else {
-            return Err(lacks(model, "tcp", direction.sender()));
-        };
-        if sent_again(load).is_none() {
-            return Err(NoFinding::Clear(format!(
-                "only {} of the bytes were retransmitted",
-                percent(again)
-            )));
-        }
-        if bbr::sends(load) && !bbr::may_be_outlasted(model, load) {
-            return Err(NoFinding::Clear(
-                "bbr does not slow down when packets are reordered".to_owned(),
-            ));
-        }
-        if load.tcp.needless.or(load.tcp.reordered).is_none() {
-            return Err(NoFinding::Unknown(vec![Gap {
-                what: format!("segments that arrive late {}", direction.name()),
-                why: "the sender's kernel does not count them".to_owned(),
-                hint: "Linux 4.19 or later".to_owned(),
-            }]));
-        }
-        let Some(late) = late(load) else {
-            return Err(NoFinding::Clear(seldom(load)));
-        };
-        if let (Late::Reported(share), Some(lost)) = (late, lost(load))
-            && share < MOST_LATE
-        {
-            return Err(NoFinding::Clear(format!(
-                "{} of the bytes were really lost, and fewer arrived late",
-                percent(lost)
-            )));
-        }
-        if let Some(queue) = long_queue(model, load) {
-            return Err(NoFinding::Clear(format!("it costs nothing compared with {queue}")));
-        }
-        Ok(Finding {
-            side: Place::Path,
-            share: held.share * of_each_stream(model, direction),
-            // On any path with several queues some packets are late. Only a trial shows whether that matters.
-            enough: false,
-            reached: false,
-            evidence: std::iter::once(words(late, again)).chain(empties(model, load)).collect(),
-        })
+    if bbr::sends(load) && !bbr::may_be_outlasted(model, load) {
+        return Err(clear("bbr does not slow down when packets are reordered"));
     }
-    fn is_last(&self, model: &Model, direction: Direction) -> bool {
-        // Without a second congestion control there is no trial. The receiver's report must then be enough.
-        let load = model.direction(direction).map(|dir| &dir.base);
-        load.is_some_and(|load| holds(model, load).is_some())
+    if load.tcp.needless.or(load.tcp.reordered).is_none() {
+        return Err(NoFinding::Unknown(vec![Gap {
+            what: format!("segments that arrive late {}", direction.name()),
+            why: "the sender's kernel does not count them".to_owned(),
+            hint: "Linux 4.19 or later".to_owned(),
+        }]));
     }
-    fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
-        match trial.factor()? {
-            // A gain of any size, up to the next limit: BBR does not take reordering for a full path. The
-            // effect is unknown for other congestion controls, and for BBR with too small a window.
-            Factor::OtherCongestion => {
-                bbr::has_room(model, trial).then_some(Range { low: GAIN, high: f64::MAX })
-            }
-            Factor::MoreStreams => Some(per_stream(trial)),
-            _ => bystander(model, trial),
+    let Some(late) = late(load) else {
+        return Err(clear(seldom(load)));
+    };
+    if let (Late::Reported(share), Some(lost)) = (late, lost(load))
+        && share < MOST_LATE
+    {
+        return Err(clear(format!(
+            "{} of the bytes were really lost, and fewer arrived late",
+            percent(lost)
+        )));
+    }
+    if let Some(queue) = long_queue(model, load) {
+        return Err(clear(format!("it costs nothing compared with {queue}")));
+    }
+    Ok(Finding {
+        side: Place::Path,
+        share: held.share * of_each_stream(model, direction),
+        // On any path with several queues some packets are late. Only a trial shows whether that matters.
+        enough: false,
+        reached: false,
+        evidence: std::iter::once(words(late, again)).chain(empties(model, load)).collect(),
+    })
+}
+
+fn is_last(model: &Model, direction: Direction) -> bool {
+    // Without a second congestion control there is no trial. The receiver's report must then be enough.
+    let load = model.direction(direction).map(|dir| &dir.base);
+    load.is_some_and(|load| holds(model, load).is_some())
+}
+
+fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {
+    match trial.factor()? {
+        // A gain of any size, up to the next limit: BBR does not take reordering for a full path. The
+        // effect is unknown for other congestion controls, and for BBR with too small a window.
+        Factor::OtherCongestion => {
+            bbr::has_room(model, trial).then_some(Range { low: GAIN, high: f64::MAX })
         }
+        Factor::MoreStreams => Some(per_stream(trial)),
+        _ => bystander(model, trial),
     }
-    fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
-        let gain = bbr::gained(model, direction);
-        let load = model.direction(direction).map(|d| &d.base);
-        let spread = Advice::new(
-            "find what spreads the packets of one connection over several routes: load balancing packet by packet (bond \
-             mode balance-rr), queues of one port on several CPUs (RPS), a radio link",
-        );
-        let other = load.and_then(|load| use_bbr(model, load, direction.sender(), gain));
-        std::iter::once(spread).chain(other).collect()
-    }
+}
+
+fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
+    let gain = bbr::gained(model, direction);
+    let load = model.direction(direction).map(|d| &d.base);
+    let spread = Advice::new(
+        "find what spreads the packets of one connection over several routes: load balancing packet by packet (bond \
+         mode balance-rr), queues of one port on several CPUs (RPS), a radio link",
+    );
+    let other = load.and_then(|load| use_bbr(model, load, direction.sender(), gain));
+    std::iter::once(spread).chain(other).collect()
 }
 
 /// A sentence that only reordering limits the sender: most retransmitted segments, all the time, had arrived. A
@@ -119,8 +114,8 @@ pub(super) fn alone(model: &Model, direction: Direction) -> Option<String> {
     let late = holds(model, load)?;
     let queues = standing_queue(model, load).is_some() || marked(load).is_some();
     let drops = lost(load).is_some_and(|lost| !bbr::sends(load) && explains(load, lost));
-    let found = PathReordering.check(model, direction).is_ok();
-    let stands = found && !is_excluded(&PathReordering, model, direction);
+    let found = check(model, direction).is_ok();
+    let stands = found && !is_excluded(&CAUSE, model, direction);
     // A limit on each stream gives more to more streams.
     let each = of_each_stream(model, direction) >= 1.0;
     (stands && each && !queues && !drops).then(|| {

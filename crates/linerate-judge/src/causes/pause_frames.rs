@@ -1,7 +1,7 @@
 //! The other end of the wire makes the port pause.
 
 use super::predict::one_rate;
-use super::{Answer, Cause, CauseInfo, Finding, NoFinding, base, port_of};
+use super::{Answer, Cause, Finding, NoFinding, base, clear, port_of};
 use crate::model::{Model, Paused};
 use crate::signs::percent;
 use linerate_facts::Gap;
@@ -10,13 +10,8 @@ use linerate_facts::nic::Nic;
 use linerate_facts::route::Route;
 use linerate_plan::path::{ByRole, Direction, Place, Side, Stage};
 use linerate_plan::transport::Scope;
-use linerate_record::TrialPlan;
 use linerate_units::Rate;
 use linerate_units::shell::word;
-use linerate_units::stats::Range;
-
-/// Cause `pause-frames`.
-pub(super) struct PauseFrames;
 
 /// Minimum share of time that a port is paused at which the pauses matter.
 const STOPPED: f64 = 0.05;
@@ -29,7 +24,7 @@ const OFTEN: f64 = 0.5;
 //= IEEE 802.3-2022, annex 31B: 65535 quanta of 512 bit times
 const LONGEST: f64 = 65_535.0 * 512.0;
 
-static INFO: CauseInfo = CauseInfo {
+pub(super) static CAUSE: Cause = Cause {
     id: "pause-frames",
     name: "pause frames stop the port",
     scope: Scope::Sockets,
@@ -37,76 +32,68 @@ static INFO: CauseInfo = CauseInfo {
     explains: &["path-rate", "pcie-slot", "receiver-core", "softirq-core"],
     decided_by: &[],
     page: include_str!("pages/pause-frames.md"),
-    ..CauseInfo::BASE
+    check,
+    predict: |model, trial| one_rate(model, trial),
+    advice,
+    ..Cause::BASE
 };
 
-impl Cause for PauseFrames {
-    fn info(&self) -> &'static CauseInfo {
-        &INFO
+fn check(model: &Model, direction: Direction) -> Answer {
+    let load = base(model, direction)?;
+    let sender = direction.sender();
+    let Some(nic) = wire(model, sender) else {
+        return Err(clear("the sender's port has no wire of its own"));
+    };
+    let ByRole { sender: Some(paused), receiver: there } = load.paused else {
+        return Err(uncounted(sender, nic));
+    };
+    let Some((share, how)) = stopped(&paused, nic.link.speed) else {
+        return Err(uncounted(sender, nic));
+    };
+    if share < STOPPED {
+        return Err(clear(format!("pauses stopped {} {} {how}", nic.name, percent(share))));
     }
-    fn check(&self, model: &Model, direction: Direction) -> Answer {
-        let load = base(model, direction)?;
-        let sender = direction.sender();
-        let Some(nic) = wire(model, sender) else {
-            return Err(NoFinding::Clear("the sender's port has no wire of its own".to_owned()));
-        };
-        let ByRole { sender: Some(paused), receiver: there } = load.paused else {
-            return Err(uncounted(sender, nic));
-        };
-        let Some((share, how)) = stopped(&paused, nic.link.speed) else {
-            return Err(uncounted(sender, nic));
-        };
-        if share < STOPPED {
-            return Err(NoFinding::Clear(format!(
-                "pauses stopped {} {} {how}",
+    // The receiver's port requested the pauses that the other end sends, unless a switch did.
+    let asked = there.is_some_and(|there| there.sent * 2.0 >= paused.received);
+    let origin = if asked {
+        format!("the {} port sent them", direction.receiver().name())
+    } else {
+        "the network between the hosts sent them".to_owned()
+    };
+    Ok(Finding {
+        side: if asked { Place::from(direction.receiver()) } else { Place::Path },
+        share,
+        enough: paused.stopped.is_some() || share >= OFTEN,
+        reached: false,
+        evidence: vec![
+            format!(
+                "{} received {:.0} pause frames in a second, which stopped it {} {how}",
                 nic.name,
+                paused.received,
                 percent(share)
-            )));
-        }
-        // The receiver's port requested the pauses that the other end sends, unless a switch did.
-        let asked = there.is_some_and(|there| there.sent * 2.0 >= paused.received);
-        let origin = if asked {
-            format!("the {} port sent them", direction.receiver().name())
-        } else {
-            "the network between the hosts sent them".to_owned()
-        };
-        Ok(Finding {
-            side: if asked { Place::from(direction.receiver()) } else { Place::Path },
-            share,
-            enough: paused.stopped.is_some() || share >= OFTEN,
-            reached: false,
-            evidence: vec![
-                format!(
-                    "{} received {:.0} pause frames in a second, which stopped it {} {how}",
-                    nic.name,
-                    paused.received,
-                    percent(share)
-                ),
-                origin,
-            ],
-        })
-    }
-    fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
-        one_rate(model, trial)
-    }
-    fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
-        let nic = wire(model, direction.sender());
-        let (sender, receiver) = (direction.sender(), direction.receiver());
-        let Some(nic) = nic else {
-            return Vec::new();
-        };
-        let set = |to: &str| {
-            let also = if negotiates_all(nic) { format!("autoneg {to} ") } else { String::new() };
-            format!("sudo ethtool -A {} {also}rx {to}", word(&nic.name))
-        };
-        let find = Advice::new(
-            "find out which device requests pauses, and why it cannot keep up: the counters of the receiver and of the switch",
-        );
-        let count = format!("ethtool -S {} | grep -i pause", word(port_of(model, receiver)));
-        let ignore =
-            Advice::new("ignore pause requests; the device that requests them then drops packets");
-        vec![find.on(receiver, count), ignore.set(sender, set("off")).undo_on(sender, set("on"))]
-    }
+            ),
+            origin,
+        ],
+    })
+}
+
+fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
+    let nic = wire(model, direction.sender());
+    let (sender, receiver) = (direction.sender(), direction.receiver());
+    let Some(nic) = nic else {
+        return Vec::new();
+    };
+    let set = |to: &str| {
+        let also = if negotiates_all(nic) { format!("autoneg {to} ") } else { String::new() };
+        format!("sudo ethtool -A {} {also}rx {to}", word(&nic.name))
+    };
+    let find = Advice::new(
+        "find out which device requests pauses, and why it cannot keep up: the counters of the receiver and of the switch",
+    );
+    let count = format!("ethtool -S {} | grep -i pause", word(port_of(model, receiver)));
+    let ignore =
+        Advice::new("ignore pause requests; the device that requests them then drops packets");
+    vec![find.on(receiver, count), ignore.set(sender, set("off")).undo_on(sender, set("on"))]
 }
 
 /// Whether a port ignores what it is told to obey while it negotiates pauses. Drivers besides these obey, and some refuse to
@@ -138,7 +125,7 @@ fn stopped(paused: &Paused, speed: Option<Rate>) -> Option<(f64, &'static str)> 
 fn uncounted(side: Side, nic: &Nic) -> NoFinding {
     let obeys = nic.pause.is_some_and(|pause| pause.rx == Some(true));
     if !obeys {
-        return NoFinding::Clear(format!("{} does not obey pauses, or has none", nic.name));
+        return clear(format!("{} does not obey pauses, or has none", nic.name));
     }
     NoFinding::Unknown(vec![Gap {
         what: format!("pauses of the {} port {}", side.name(), nic.name),

@@ -1,7 +1,8 @@
 //! The link of a card's slot is full: the port could carry more.
 
 use super::predict::{one_rate, scaled};
-use super::{Answer, BUSY, Cause, CauseInfo, FULL, Finding, NoFinding, base, rdma_port, wire};
+use super::rdma_port::ANY;
+use super::{Answer, BUSY, Cause, FULL, Finding, NoFinding, base, rdma_port, wire};
 use crate::model::{Ceiling, Load, Model};
 use crate::signs::percent;
 use crate::signs::threads::wanted;
@@ -17,18 +18,10 @@ use linerate_facts::underlay::Underlay;
 use linerate_plan::factor::Factor;
 use linerate_plan::path::{Direction, Place, Side, Stage};
 use linerate_plan::transport::Scope;
-use linerate_record::{Host, TrialPlan};
+use linerate_record::Host;
 use linerate_units::Rate;
-use linerate_units::stats::Range;
 
-/// Cause `pcie-slot`.
-pub(super) struct PcieSlot;
-
-/// Goodput that any link allows: the slowest moves 2 Gb/s, and headers use less than half of it.
-//= PCI Express Base Specification 1.0: one lane of 2.5 GT/s with 8b/10b
-pub(super) const ANY: f64 = 1e9;
-
-static INFO: CauseInfo = CauseInfo {
+pub(super) static CAUSE: Cause = Cause {
     id: "pcie-slot",
     name: "the PCIe slot is full",
     scope: Scope::Cards,
@@ -37,35 +30,31 @@ static INFO: CauseInfo = CauseInfo {
     decided_by: &[Factor::MoreStreams],
     page: include_str!("pages/pcie-slot.md"),
     ceiling: Some(Stage::Pcie),
-    ..CauseInfo::BASE
+    check,
+    predict: |model, trial| one_rate(model, trial),
+    advice,
+    ..Cause::BASE
 };
 
-impl Cause for PcieSlot {
-    fn info(&self) -> &'static CauseInfo {
-        &INFO
-    }
-    fn check(&self, model: &Model, direction: Direction) -> Answer {
-        let load = base(model, direction)?;
-        match full(model, direction, load) {
-            Ok((ceiling, crossing)) => {
-                let binds = wire(model, direction).is_none_or(|wire| wire.rate > ceiling.rate);
-                Ok(finding(load, ceiling, &crossing, binds))
-            }
-            Err(clear) => Err(open(model, direction, load).unwrap_or(NoFinding::Clear(clear))),
+fn check(model: &Model, direction: Direction) -> Answer {
+    let load = base(model, direction)?;
+    match full(model, direction, load) {
+        Ok((ceiling, crossing)) => {
+            let binds = wire(model, direction).is_none_or(|wire| wire.rate > ceiling.rate);
+            Ok(finding(load, ceiling, &crossing, binds))
         }
+        Err(clear) => Err(open(model, direction, load).unwrap_or(NoFinding::Clear(clear))),
     }
-    fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
-        one_rate(model, trial)
-    }
-    fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
-        let load = model.direction(direction).map(|d| &d.base);
-        let full = load.and_then(|load| full(model, direction, load).ok());
-        full.map(|(ceiling, crossing)| {
-            Advice::new(format!("on {}: {}", ceiling.side.name(), remedy(&crossing)))
-        })
-        .into_iter()
-        .collect()
-    }
+}
+
+fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
+    let load = model.direction(direction).map(|d| &d.base);
+    let full = load.and_then(|load| full(model, direction, load).ok());
+    full.map(|(ceiling, crossing)| {
+        Advice::new(format!("on {}: {}", ceiling.side.name(), remedy(&crossing)))
+    })
+    .into_iter()
+    .collect()
 }
 
 /// The slot whose ceiling goodput nearly reaches, and its narrowest link; else why there is none.

@@ -2,21 +2,16 @@
 
 use super::predict::bystander;
 use super::verbs::{End, Ends, MATTERS, silent};
-use super::{Answer, Cause, CauseInfo, Finding, NoFinding, again, base};
+use super::{Answer, Cause, Finding, NoFinding, again, base, clear};
 use crate::model::Model;
 use crate::signs::percent;
 use linerate_facts::Gap;
 use linerate_facts::advice::{Advice, Step};
 use linerate_plan::path::{Direction, Place, Stage};
 use linerate_plan::transport::Scope;
-use linerate_record::TrialPlan;
 use linerate_units::shell::word;
-use linerate_units::stats::Range;
 
-/// Cause `rdma-link-down`.
-pub(super) struct RdmaLinkDown;
-
-static INFO: CauseInfo = CauseInfo {
+pub(super) static CAUSE: Cause = Cause {
     id: "rdma-link-down",
     name: "the link of the RDMA port goes down",
     scope: Scope::Rdma,
@@ -24,65 +19,58 @@ static INFO: CauseInfo = CauseInfo {
     decided_by: &[],
     explains: &["rdma-loss"],
     page: include_str!("pages/rdma-link-down.md"),
-    ..CauseInfo::BASE
+    check,
+    predict: |model, trial| bystander(model, trial),
+    advice,
+    ..Cause::BASE
 };
 
-impl Cause for RdmaLinkDown {
-    fn info(&self) -> &'static CauseInfo {
-        &INFO
-    }
-    fn check(&self, model: &Model, direction: Direction) -> Answer {
-        let load = base(model, direction)?;
-        let ends = Ends::of(model, load, direction)?.both();
-        let Some(end) = ends.iter().find(|end| went_down(end)) else {
-            let unread: Vec<Gap> = ends.iter().filter_map(unread).collect();
-            return Err(if unread.is_empty() {
-                NoFinding::Clear("both ports stayed active".to_owned())
-            } else {
-                NoFinding::Unknown(unread)
-            });
-        };
-        let share = silent(load).ok_or_else(|| {
-            NoFinding::Unknown(vec![Gap {
-                what: "the time in which nothing arrived".to_owned(),
-                why: format!("{}, and requests are too large to see it", words(end)),
-                hint: again(model, " --size 64KiB"),
-            }])
-        })?;
-        if share < MATTERS {
-            return Err(NoFinding::Clear(format!(
-                "{}, but payload arrived in all but {} of the samples",
-                words(end),
-                percent(share)
-            )));
-        }
-        Ok(Finding {
-            side: Place::from(end.side),
-            share,
-            enough: true,
-            reached: false,
-            evidence: vec![
-                words(end),
-                format!("nothing arrived in {} of the samples", percent(share)),
-            ],
-        })
-    }
-    fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
-        bystander(model, trial)
-    }
-    fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
-        let load = model.direction(direction).map(|dir| &dir.base);
-        let ends = load.and_then(|load| Ends::of(model, load, direction).ok());
-        let ends = ends.map(|ends| ends.both()).into_iter().flatten();
-        let down = ends.filter(went_down).map(|end| {
-            let port = word(&end.verbs.port.id());
-            let look = "find why the link goes down: its cable and transceiver, the port of the switch, who sets it down";
-            Advice::new(look)
-                .step(Step::on(end.side, format!("rdma link show {port}")))
-                .step(Step::on(end.side, "sudo dmesg | grep -i link"))
+fn check(model: &Model, direction: Direction) -> Answer {
+    let load = base(model, direction)?;
+    let ends = Ends::of(model, load, direction)?.both();
+    let Some(end) = ends.iter().find(|end| went_down(end)) else {
+        let unread: Vec<Gap> = ends.iter().filter_map(unread).collect();
+        return Err(if unread.is_empty() {
+            clear("both ports stayed active")
+        } else {
+            NoFinding::Unknown(unread)
         });
-        down.collect()
+    };
+    let share = silent(load).ok_or_else(|| {
+        NoFinding::Unknown(vec![Gap {
+            what: "the time in which nothing arrived".to_owned(),
+            why: format!("{}, and requests are too large to see it", words(end)),
+            hint: again(model, " --size 64KiB"),
+        }])
+    })?;
+    if share < MATTERS {
+        return Err(clear(format!(
+            "{}, but payload arrived in all but {} of the samples",
+            words(end),
+            percent(share)
+        )));
     }
+    Ok(Finding {
+        side: Place::from(end.side),
+        share,
+        enough: true,
+        reached: false,
+        evidence: vec![words(end), format!("nothing arrived in {} of the samples", percent(share))],
+    })
+}
+
+fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
+    let load = model.direction(direction).map(|dir| &dir.base);
+    let ends = load.and_then(|load| Ends::of(model, load, direction).ok());
+    let ends = ends.map(|ends| ends.both()).into_iter().flatten();
+    let down = ends.filter(went_down).map(|end| {
+        let port = word(&end.verbs.port.id());
+        let look = "find why the link goes down: its cable and transceiver, the port of the switch, who sets it down";
+        Advice::new(look)
+            .step(Step::on(end.side, format!("rdma link show {port}")))
+            .step(Step::on(end.side, "sudo dmesg | grep -i link"))
+    });
+    down.collect()
 }
 
 fn went_down(end: &End<'_>) -> bool {

@@ -4,7 +4,7 @@ use super::predict::bystander;
 use super::verbs::{
     End, Ends, MATTERS, STALLED, THROUGHOUT, only_reliable, queue_pairs, silent, stack,
 };
-use super::{Answer, Cause, CauseInfo, Finding, NoFinding, again, base};
+use super::{Answer, Cause, Finding, NoFinding, again, base, clear, unknown};
 use crate::model::{Load, Model, VerbsCount};
 use crate::signs::percent;
 use crate::signs::round_trips::{idle_at_least, median};
@@ -20,9 +20,6 @@ use linerate_record::TrialPlan;
 use linerate_units::Nanos;
 use linerate_units::shell::word;
 use linerate_units::stats::{EQUAL, Range};
-
-/// Cause `rdma-loss`.
-pub(super) struct RdmaLoss;
 
 /// Fewer events than this in a load are stray, unless timers of them took time.
 const FEW: f64 = 5.0;
@@ -43,76 +40,71 @@ const AT_A_PORT: [Meaning; 2] = [Meaning::Damaged, Meaning::Discarded];
 const CONGESTION: [Meaning; 3] =
     [Meaning::CongestionMarked, Meaning::CongestionSent, Meaning::CongestionReceived];
 
-static INFO: CauseInfo = CauseInfo {
+pub(super) static CAUSE: Cause = Cause {
     id: "rdma-loss",
     name: "packets are lost below RDMA",
     scope: Scope::Rdma,
     stage: Stage::Net,
     decided_by: &[],
     page: include_str!("pages/rdma-loss.md"),
-    ..CauseInfo::BASE
+    at_an_end: Some(Stage::Port),
+    check,
+    predict,
+    advice,
+    ..Cause::BASE
 };
 
-impl Cause for RdmaLoss {
-    fn info(&self) -> &'static CauseInfo {
-        &INFO
+fn check(model: &Model, direction: Direction) -> Answer {
+    let load = base(model, direction)?;
+    only_reliable(load)?;
+    let ends = Ends::of(model, load, direction)?;
+    let lost = Lost::of(&ends)?;
+    if let Some(gap) = untold(model, load, &ends) {
+        return Err(NoFinding::Unknown(vec![gap]));
     }
-    fn stage_at(&self, place: Place) -> Stage {
-        match place {
-            Place::Path => Stage::Net,
-            Place::Near | Place::Far => Stage::Port,
-        }
+    let stalls = stalls(load, &lost);
+    if lost.count < FEW && stalls < STALLED && lost.waits(load) < MATTERS {
+        return Err(clear(format!(
+            "{:.0} packets were missed or not acknowledged in time",
+            lost.count
+        )));
     }
-    fn check(&self, model: &Model, direction: Direction) -> Answer {
-        let load = base(model, direction)?;
-        only_reliable(load)?;
-        let ends = Ends::of(model, load, direction)?;
-        let lost = Lost::of(&ends)?;
-        if let Some(gap) = untold(model, load, &ends) {
-            return Err(NoFinding::Unknown(vec![gap]));
-        }
-        let stalls = stalls(load, &lost);
-        if lost.count < FEW && stalls < STALLED && lost.waits(load) < MATTERS {
-            return Err(NoFinding::Clear(format!(
-                "{:.0} packets were missed or not acknowledged in time",
-                lost.count
-            )));
-        }
-        let [least, most] = cost(model, load, &lost)?;
-        let most = most.max(stalls);
-        if most < MATTERS {
-            return Err(NoFinding::Clear(format!(
-                "packets were sent again {:.0} times a second, which takes {} of the time",
-                lost.missing + lost.timed_out,
-                percent(most)
-            )));
-        }
-        Ok(Finding {
-            side: place(&ends, &lost),
-            share: least.max(MATTERS),
-            enough: least >= MATTERS && lost.is_certain(),
-            reached: false,
-            evidence: evidence(model, load, &ends, [least, most]),
-        })
+    let [least, most] = cost(model, load, &lost)?;
+    let most = most.max(stalls);
+    if most < MATTERS {
+        return Err(clear(format!(
+            "packets were sent again {:.0} times a second, which takes {} of the time",
+            lost.missing + lost.timed_out,
+            percent(most)
+        )));
     }
-    fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
-        match trial.factor()? {
-            // Streams fill each other's pauses, unless they overrun the same buffer.
-            Factor::MoreStreams => Some(Range { low: EQUAL.low, high: trial.stream_ratio() * 1.1 }),
-            _ => bystander(model, trial),
-        }
+    Ok(Finding {
+        side: place(&ends, &lost),
+        share: least.max(MATTERS),
+        enough: least >= MATTERS && lost.is_certain(),
+        reached: false,
+        evidence: evidence(model, load, &ends, [least, most]),
+    })
+}
+
+fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {
+    match trial.factor()? {
+        // Streams fill each other's pauses, unless they overrun the same buffer.
+        Factor::MoreStreams => Some(Range { low: EQUAL.low, high: trial.stream_ratio() * 1.1 }),
+        _ => bystander(model, trial),
     }
-    fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
-        let load = model.direction(direction).map(|dir| &dir.base);
-        let ends = load.and_then(|load| Ends::of(model, load, direction).ok());
-        let Some(ends) = ends else {
-            return Vec::new();
-        };
-        if is_infiniband(&ends) {
-            vec![cable(&ends)]
-        } else {
-            vec![counters(model, &ends), lossless(model, &ends)]
-        }
+}
+
+fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
+    let load = model.direction(direction).map(|dir| &dir.base);
+    let ends = load.and_then(|load| Ends::of(model, load, direction).ok());
+    let Some(ends) = ends else {
+        return Vec::new();
+    };
+    if is_infiniband(&ends) {
+        vec![cable(&ends)]
+    } else {
+        vec![counters(model, &ends), lossless(model, &ends)]
     }
 }
 
@@ -213,11 +205,10 @@ fn cost(model: &Model, load: &Load, lost: &Lost) -> Result<[f64; 2], NoFinding> 
     let least = idle_at_least(model);
     let most = median(load.latency.as_ref()).max(least);
     let Some((least, most)) = least.zip(most) else {
-        return Err(NoFinding::Unknown(vec![Gap {
-            what: "round trips".to_owned(),
-            why: "none was timed, so the cost of a retransmission is unknown".to_owned(),
-            hint: String::new(),
-        }]));
+        return Err(unknown(
+            "round trips",
+            "none was timed, so the cost of a retransmission is unknown",
+        ));
     };
     let again = |events: f64, trip: Nanos| events * trip.secs() / queue_pairs(load);
     let least = again(lost.missing + lost.timed_out, least);

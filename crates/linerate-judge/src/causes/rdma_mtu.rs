@@ -3,7 +3,7 @@
 use super::predict::one_rate;
 use super::rdma_port::{ends, is_software};
 use super::verbs::stack;
-use super::{Answer, Cause, CauseInfo, FULL, Finding, NoFinding, base, wire};
+use super::{Answer, Cause, FULL, Finding, NoFinding, base, clear, wire};
 use crate::model::{Load, Model, rdma_packet};
 use crate::signs::{GAIN, percent};
 use linerate_facts::advice::Advice;
@@ -12,17 +12,12 @@ use linerate_facts::rdma::RdmaEnd;
 use linerate_plan::path::{Direction, Place, Side, Stage};
 use linerate_plan::transport::Scope;
 use linerate_plan::transport::rdma::MTU;
-use linerate_record::TrialPlan;
 use linerate_units::shell::word;
-use linerate_units::stats::Range;
-
-/// Cause `rdma-mtu`.
-pub(super) struct RdmaMtu;
 
 /// Least share of a CPU's time in softirq at which the work for each packet of a software device counts.
 const PER_PACKET: f64 = 0.8;
 
-static INFO: CauseInfo = CauseInfo {
+pub(super) static CAUSE: Cause = Cause {
     id: "rdma-mtu",
     name: "RDMA packets are smaller than the ports allow",
     scope: Scope::Rdma,
@@ -30,7 +25,10 @@ static INFO: CauseInfo = CauseInfo {
     explains: &["wire-full", "softirq-core"],
     decided_by: &[],
     page: include_str!("pages/rdma-mtu.md"),
-    ..CauseInfo::BASE
+    check,
+    predict: |model, trial| one_rate(model, trial),
+    advice,
+    ..Cause::BASE
 };
 
 /// Packets in force that are smaller than both ports support.
@@ -42,45 +40,38 @@ struct Small<'a> {
     gain: f64,
 }
 
-impl Cause for RdmaMtu {
-    fn info(&self) -> &'static CauseInfo {
-        &INFO
+fn check(model: &Model, direction: Direction) -> Answer {
+    let load = base(model, direction)?;
+    let small = small(model, load, direction).map_err(NoFinding::Clear)?;
+    let reached = wire(model, direction).map(|wire| wire.reached(load));
+    let is_full = reached.is_some_and(|share| share >= FULL);
+    let per_packet = per_packet(load, direction);
+    let matters = is_full && small.gain >= GAIN - 1.0;
+    if !matters && per_packet.is_none() {
+        let full = if is_full { "" } else { "is not full, and " };
+        return Err(clear(format!(
+            "{}; the wire {full}would carry {} more at the most",
+            small.words(),
+            percent(small.gain)
+        )));
     }
-    fn check(&self, model: &Model, direction: Direction) -> Answer {
-        let load = base(model, direction)?;
-        let small = small(model, load, direction).map_err(NoFinding::Clear)?;
-        let reached = wire(model, direction).map(|wire| wire.reached(load));
-        let is_full = reached.is_some_and(|share| share >= FULL);
-        let per_packet = per_packet(load, direction);
-        let matters = is_full && small.gain >= GAIN - 1.0;
-        if !matters && per_packet.is_none() {
-            let full = if is_full { "" } else { "is not full, and " };
-            return Err(NoFinding::Clear(format!(
-                "{}; the wire {full}would carry {} more at the most",
-                small.words(),
-                percent(small.gain)
-            )));
-        }
-        let more = match &per_packet {
-            Some(words) => words.clone(),
-            None => format!("the full wire would carry {} more", percent(small.gain)),
-        };
-        Ok(Finding {
-            side: Place::Path,
-            share: small.gain.min(1.0),
-            enough: true,
-            reached: false,
-            evidence: vec![small.words(), more],
-        })
-    }
-    fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
-        one_rate(model, trial)
-    }
-    fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
-        let load = model.direction(direction).map(|dir| &dir.base);
-        let small = load.and_then(|load| Some((load, small(model, load, direction).ok()?)));
-        small.map_or_else(Vec::new, |(load, small)| small.advice(model, load))
-    }
+    let more = match &per_packet {
+        Some(words) => words.clone(),
+        None => format!("the full wire would carry {} more", percent(small.gain)),
+    };
+    Ok(Finding {
+        side: Place::Path,
+        share: small.gain.min(1.0),
+        enough: true,
+        reached: false,
+        evidence: vec![small.words(), more],
+    })
+}
+
+fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
+    let load = model.direction(direction).map(|dir| &dir.base);
+    let small = load.and_then(|load| Some((load, small(model, load, direction).ok()?)));
+    small.map_or_else(Vec::new, |(load, small)| small.advice(model, load))
 }
 
 impl Small<'_> {

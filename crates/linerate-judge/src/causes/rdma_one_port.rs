@@ -1,7 +1,7 @@
 //! One of several ports to the far end carries an RDMA load, and is full.
 
 use super::predict::one_rate;
-use super::{Answer, Cause, CauseInfo, FULL, Finding, NoFinding, base};
+use super::{Answer, Cause, FULL, Finding, base, clear};
 use crate::model::{Ceiling, Load, Model};
 use crate::signs::percent;
 use linerate_facts::advice::Advice;
@@ -9,11 +9,6 @@ use linerate_facts::rdma::OtherPort;
 use linerate_facts::route::shares_network;
 use linerate_plan::path::{Direction, Place, Side, Stage};
 use linerate_plan::transport::Scope;
-use linerate_record::TrialPlan;
-use linerate_units::stats::Range;
-
-/// Cause `rdma-one-port`.
-pub(super) struct RdmaOnePort;
 
 /// Least rate of another port, as a share of the used one's, at which it is worth to be used.
 const WORTH: f64 = 0.5;
@@ -21,7 +16,7 @@ const WORTH: f64 = 0.5;
 /// Least rate of a slot, relative to one port, at which a second port of the same card carries more.
 const BOTH: f64 = 1.5;
 
-static INFO: CauseInfo = CauseInfo {
+pub(super) static CAUSE: Cause = Cause {
     id: "rdma-one-port",
     name: "one of several RDMA ports carries all",
     scope: Scope::Rdma,
@@ -29,57 +24,53 @@ static INFO: CauseInfo = CauseInfo {
     explains: &["wire-full"],
     decided_by: &[],
     page: include_str!("pages/rdma-one-port.md"),
-    ..CauseInfo::BASE
+    check,
+    predict: |model, trial| one_rate(model, trial),
+    advice,
+    ..Cause::BASE
 };
 
-impl Cause for RdmaOnePort {
-    fn info(&self) -> &'static CauseInfo {
-        &INFO
+fn check(model: &Model, direction: Direction) -> Answer {
+    let load = base(model, direction)?;
+    let full = full(model, direction, load);
+    let Some(first) = full.first() else {
+        return Err(clear("no port is full"));
+    };
+    if let Some(slot) = shared_slot(model, load, direction, &full) {
+        return Err(clear(slot));
     }
-    fn check(&self, model: &Model, direction: Direction) -> Answer {
-        let load = base(model, direction)?;
-        let full = full(model, direction, load);
-        let Some(first) = full.first() else {
-            return Err(NoFinding::Clear("no port is full".to_owned()));
+    let mut unused = Vec::new();
+    for ceiling in &full {
+        let Some(side) = side(ceiling) else { continue };
+        let Some(other) = other(model, load, direction, side) else {
+            return Err(clear(format!(
+                "{} has no other active RDMA port in the network of the far end's address",
+                side.name()
+            )));
         };
-        if let Some(slot) = shared_slot(model, load, direction, &full) {
-            return Err(NoFinding::Clear(slot));
-        }
-        let mut unused = Vec::new();
-        for ceiling in &full {
-            let Some(side) = side(ceiling) else { continue };
-            let Some(other) = other(model, load, direction, side) else {
-                return Err(NoFinding::Clear(format!(
-                    "{} has no other active RDMA port in the network of the far end's address",
-                    side.name()
-                )));
-            };
-            unused.push(format!(
-                "{} {} port {} on {} is active in the same network, and carried nothing of this load",
-                side.name(),
-                other.device,
-                other.port,
-                other.netdev
-            ));
-        }
-        let share = first.reached(load);
-        let evidence = format!("goodput was {} of what {} carries", percent(share), first.name);
-        Ok(Finding {
-            side: first.side,
-            share: share.min(1.0),
-            enough: true,
-            reached: false,
-            evidence: std::iter::once(evidence).chain(unused).collect(),
-        })
+        unused.push(format!(
+            "{} {} port {} on {} is active in the same network, and carried nothing of this load",
+            side.name(),
+            other.device,
+            other.port,
+            other.netdev
+        ));
     }
-    fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
-        one_rate(model, trial)
-    }
-    fn advice(&self, _: &Model, _: Direction) -> Vec<Advice> {
-        vec![Advice::new(
-            "spread the queue pairs over both ports: the program names them, or a bond of both ports does it for RoCE",
-        )]
-    }
+    let share = first.reached(load);
+    let evidence = format!("goodput was {} of what {} carries", percent(share), first.name);
+    Ok(Finding {
+        side: first.side,
+        share: share.min(1.0),
+        enough: true,
+        reached: false,
+        evidence: std::iter::once(evidence).chain(unused).collect(),
+    })
+}
+
+fn advice(_: &Model, _: Direction) -> Vec<Advice> {
+    vec![Advice::new(
+        "spread the queue pairs over both ports: the program names them, or a bond of both ports does it for RoCE",
+    )]
 }
 
 /// The ports that the load fills.

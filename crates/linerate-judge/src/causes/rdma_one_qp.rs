@@ -3,7 +3,7 @@
 use super::predict::{bystander, per_stream};
 use super::rdma_port::is_software;
 use super::rdma_queues::Queues;
-use super::{Answer, Cause, CauseInfo, Finding, NoFinding};
+use super::{Answer, Cause, Finding, clear};
 use crate::model::Model;
 use crate::signs::GAIN;
 use linerate_facts::advice::Advice;
@@ -13,70 +13,63 @@ use linerate_plan::transport::Scope;
 use linerate_record::TrialPlan;
 use linerate_units::stats::Range;
 
-/// Cause `rdma-one-qp`.
-pub(super) struct RdmaOneQp;
-
 /// Queue pairs from which on their number is no suspect: devices work on few at the same time.
 const SEVERAL: u32 = 8;
 
 /// How much twice the queue pairs may carry.
 const TWICE: Range = Range { low: GAIN, high: 2.2 };
 
-static INFO: CauseInfo = CauseInfo {
+pub(super) static CAUSE: Cause = Cause {
     id: "rdma-one-qp",
     name: "the queue pairs are too few for the device",
     scope: Scope::Rdma,
     stage: Stage::Port,
     decided_by: &[Factor::MoreQueuePairs],
     page: include_str!("pages/rdma-one-qp.md"),
-    ..CauseInfo::BASE
+    check,
+    predict,
+    advice,
+    ..Cause::BASE
 };
 
-impl Cause for RdmaOneQp {
-    fn info(&self) -> &'static CauseInfo {
-        &INFO
+fn check(model: &Model, direction: Direction) -> Answer {
+    let queues = Queues::of(model, direction)?;
+    let pairs = queues.pairs;
+    if pairs >= SEVERAL {
+        return Err(clear(format!("{pairs} queue pairs carried it")));
     }
-    fn check(&self, model: &Model, direction: Direction) -> Answer {
-        let queues = Queues::of(model, direction)?;
-        let pairs = queues.pairs;
-        if pairs >= SEVERAL {
-            return Err(NoFinding::Clear(format!("{pairs} queue pairs carried it")));
-        }
-        if queues.fills_wire() {
-            return Err(NoFinding::Clear("its queue pairs fill a port or a slot".to_owned()));
-        }
-        if is_software(queues.load, direction) {
-            return Err(NoFinding::Clear(
-                "a software device works on queue pairs with the CPUs of its host".to_owned(),
-            ));
-        }
-        if !queues.wait(queues.in_flight()) {
-            return Err(NoFinding::Clear("requests do not queue for the device".to_owned()));
-        }
-        let which =
-            if pairs == 1 { "one queue pair".to_owned() } else { format!("{pairs} queue pairs") };
-        Ok(Finding {
-            side: queues.place(),
-            share: 1.0 / f64::from(pairs),
-            enough: false,
-            reached: false,
-            evidence: vec![format!(
-                "{which} carried all of it, with requests waiting in the queue"
-            )],
-        })
+    if queues.fills_wire() {
+        return Err(clear("its queue pairs fill a port or a slot"));
     }
-    fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
-        match trial.factor()? {
-            Factor::MoreQueuePairs => Some(TWICE),
-            Factor::MoreStreams => Some(per_stream(trial)),
-            _ => bystander(model, trial),
-        }
+    if is_software(queues.load, direction) {
+        return Err(clear("a software device works on queue pairs with the CPUs of its host"));
     }
-    fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
-        let gain = model.tried(direction, Factor::MoreQueuePairs);
-        let advice = Advice::new(
-            "let the program use more queue pairs to the same end; both ports of a bond carry only different ones",
-        );
-        vec![advice.gain(gain.and_then(|trial| trial.effect).map(|effect| effect.mid))]
+    if !queues.wait(queues.in_flight()) {
+        return Err(clear("requests do not queue for the device"));
     }
+    let which =
+        if pairs == 1 { "one queue pair".to_owned() } else { format!("{pairs} queue pairs") };
+    Ok(Finding {
+        side: queues.place(),
+        share: 1.0 / f64::from(pairs),
+        enough: false,
+        reached: false,
+        evidence: vec![format!("{which} carried all of it, with requests waiting in the queue")],
+    })
+}
+
+fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {
+    match trial.factor()? {
+        Factor::MoreQueuePairs => Some(TWICE),
+        Factor::MoreStreams => Some(per_stream(trial)),
+        _ => bystander(model, trial),
+    }
+}
+
+fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
+    let gain = model.tried(direction, Factor::MoreQueuePairs);
+    let advice = Advice::new(
+        "let the program use more queue pairs to the same end; both ports of a bond carry only different ones",
+    );
+    vec![advice.gain(gain.and_then(|trial| trial.effect).map(|effect| effect.mid))]
 }

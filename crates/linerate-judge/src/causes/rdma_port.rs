@@ -1,6 +1,5 @@
 //! The ports of RDMA devices that a load uses, for causes about links and slots.
 
-use super::pcie_slot::ANY;
 use crate::model::Load;
 use linerate_facts::Gap;
 use linerate_facts::crossing::is_made_up;
@@ -9,6 +8,10 @@ use linerate_plan::path::{Direction, Side};
 use linerate_plan::transport::Transport;
 use linerate_units::Rate;
 use linerate_units::shell::word;
+
+/// Goodput that any link allows: the slowest moves 2 Gb/s, and headers use less than half of it.
+//= PCI Express Base Specification 1.0: one lane of 2.5 GT/s with 8b/10b
+pub(super) const ANY: f64 = 1e9;
 
 /// Why software has no ceiling.
 const SOFTWARE: &str =

@@ -2,10 +2,9 @@
 
 use super::rdma_port::carries;
 use super::verbs::{queue_pairs, requester};
-use super::{FULL, NoFinding, base};
+use super::{FULL, NoFinding, base, unknown};
 use crate::model::{Load, Model};
 use crate::signs::round_trips::median;
-use linerate_facts::Gap;
 use linerate_plan::path::{Direction, Place, Side};
 use linerate_plan::transport::rdma::{self, Operation};
 use linerate_units::Nanos;
@@ -43,11 +42,7 @@ impl<'a> Queues<'a> {
         let options = &load.knobs.options;
         let trip = median(model.idle.as_ref());
         let trip = trip.ok_or_else(|| {
-            NoFinding::Unknown(vec![Gap {
-                what: "the round trip of a message that is alone".to_owned(),
-                why: "it was not timed".to_owned(),
-                hint: String::new(),
-            }])
+            unknown("the round trip of a message that is alone", "it was not timed")
         })?;
         let ceilings = model.direction(direction).map(|dir| &dir.ceilings);
         let wire = ceilings.into_iter().flatten().map(|c| c.rate.0).min();

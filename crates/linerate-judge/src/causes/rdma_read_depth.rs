@@ -2,7 +2,7 @@
 
 use super::predict::{bystander, per_stream};
 use super::rdma_queues::Queues;
-use super::{Answer, Cause, CauseInfo, Finding, NoFinding};
+use super::{Answer, Cause, Finding, NoFinding, clear};
 use crate::model::{Load, Model};
 use crate::signs::GAIN;
 use linerate_facts::Gap;
@@ -14,91 +14,88 @@ use linerate_plan::transport::rdma::{Operation, READS};
 use linerate_record::TrialPlan;
 use linerate_units::stats::{EQUAL, Range};
 
-/// Cause `rdma-read-depth`.
-pub(super) struct RdmaReadDepth;
-
 /// How much twice the reads in flight, or twice the queue pairs, may carry.
 const TWICE: Range = Range { low: GAIN, high: 2.2 };
 
-static INFO: CauseInfo = CauseInfo {
+pub(super) static CAUSE: Cause = Cause {
     id: "rdma-read-depth",
     name: "the devices keep too few reads in flight",
     scope: Scope::Rdma,
     stage: Stage::Port,
     decided_by: &[Factor::MoreReads],
     page: include_str!("pages/rdma-read-depth.md"),
-    ..CauseInfo::BASE
+    check,
+    predict,
+    advice,
+    ..Cause::BASE
 };
 
-impl Cause for RdmaReadDepth {
-    fn info(&self) -> &'static CauseInfo {
-        &INFO
+fn check(model: &Model, direction: Direction) -> Answer {
+    let queues = Queues::of(model, direction)?;
+    let op = Operation::of(&queues.load.knobs.options);
+    if !op.returns() {
+        return Err(clear(format!(
+            "only reads and atomic operations are limited in number, not the operation {}",
+            op.name()
+        )));
     }
-    fn check(&self, model: &Model, direction: Direction) -> Answer {
-        let queues = Queues::of(model, direction)?;
-        let op = Operation::of(&queues.load.knobs.options);
-        if !op.returns() {
-            return Err(NoFinding::Clear(format!(
-                "only reads and atomic operations are limited in number, not the operation {}",
-                op.name()
-            )));
-        }
-        let reads = queues.reads.ok_or_else(|| {
-            NoFinding::Unknown(vec![Gap {
-                what: "how many reads both devices allow in flight".to_owned(),
-                why: "the record does not say it".to_owned(),
-                hint: "ibv_devinfo -v | grep rd_atom".to_owned(),
-            }])
-        })?;
-        if reads >= queues.depth {
-            return Err(NoFinding::Clear(format!(
-                "the devices allow {reads} in flight, and the program posts {}",
-                queues.depth
-            )));
-        }
-        let bound = if asked(queues.load) == Some(reads.into()) {
-            "--reads asked for"
-        } else {
-            "the devices allow"
-        };
-        let words = format!(
-            "{}, with {reads} in flight in each queue pair: {bound} no more of its {}",
-            queues.words(reads),
+    let reads = queues.reads.ok_or_else(|| {
+        NoFinding::Unknown(vec![Gap {
+            what: "how many reads both devices allow in flight".to_owned(),
+            why: "the record does not say it".to_owned(),
+            hint: "ibv_devinfo -v | grep rd_atom".to_owned(),
+        }])
+    })?;
+    if reads >= queues.depth {
+        return Err(clear(format!(
+            "the devices allow {reads} in flight, and the program posts {}",
             queues.depth
-        );
-        if queues.wait(reads) {
-            return Err(NoFinding::Clear(format!("{words}: reads queue for something else")));
-        }
-        Ok(Finding {
-            side: queues.place(),
-            share: queues.share(reads),
-            enough: queues.runs_dry(reads),
-            reached: false,
-            evidence: vec![words],
-        })
+        )));
     }
-    fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
-        match trial.factor()? {
-            Factor::MoreReads => Some(TWICE),
-            // A queue pair more has reads of its own in flight, as long as enough are posted.
-            Factor::MoreQueuePairs => Some(Range { low: EQUAL.low, ..TWICE }),
-            Factor::MoreStreams => Some(per_stream(trial)),
-            _ => bystander(model, trial),
-        }
+    let bound = if asked(queues.load) == Some(reads.into()) {
+        "--reads asked for"
+    } else {
+        "the devices allow"
+    };
+    let words = format!(
+        "{}, with {reads} in flight in each queue pair: {bound} no more of its {}",
+        queues.words(reads),
+        queues.depth
+    );
+    if queues.wait(reads) {
+        return Err(clear(format!("{words}: reads queue for something else")));
     }
-    fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
-        let gain = model.tried(direction, Factor::MoreReads);
-        let gain = gain.and_then(|trial| trial.effect).map(|effect| effect.mid);
-        let more = Advice::new(
-            "let the program ask for more reads in flight when it connects (max_rd_atomic, max_dest_rd_atomic), up to \
-             what both devices have; linerate does so without --reads",
-        );
-        let other = Advice::new("use larger reads, more queue pairs, or writes from the other end");
-        let load = model.direction(direction).map(|dir| &dir.base);
-        match load.and_then(asked) {
-            Some(_) => vec![more.gain(gain), other],
-            None => vec![other],
-        }
+    Ok(Finding {
+        side: queues.place(),
+        share: queues.share(reads),
+        enough: queues.runs_dry(reads),
+        reached: false,
+        evidence: vec![words],
+    })
+}
+
+fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {
+    match trial.factor()? {
+        Factor::MoreReads => Some(TWICE),
+        // A queue pair more has reads of its own in flight, as long as enough are posted.
+        Factor::MoreQueuePairs => Some(Range { low: EQUAL.low, ..TWICE }),
+        Factor::MoreStreams => Some(per_stream(trial)),
+        _ => bystander(model, trial),
+    }
+}
+
+fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
+    let gain = model.tried(direction, Factor::MoreReads);
+    let gain = gain.and_then(|trial| trial.effect).map(|effect| effect.mid);
+    let more = Advice::new(
+        "let the program ask for more reads in flight when it connects (max_rd_atomic, max_dest_rd_atomic), up to \
+         what both devices have; linerate does so without --reads",
+    );
+    let other = Advice::new("use larger reads, more queue pairs, or writes from the other end");
+    let load = model.direction(direction).map(|dir| &dir.base);
+    match load.and_then(asked) {
+        Some(_) => vec![more.gain(gain), other],
+        None => vec![other],
     }
 }
 

@@ -1,8 +1,10 @@
 //! The receiver's window is smaller than the path could use.
 
-use super::buffer_bound::{self, Buffer, SUSPECT, held, proves};
-use super::{Answer, Cause, CauseInfo, Finding, NoFinding, base, lacks, socket_memory};
-use crate::model::{Load, Model, a_read, stayed};
+use super::buffer_bound::{self, Buffer, held, proves};
+use super::buffer_bound::{UNREAD, unread_share};
+use super::held::SUSPECT;
+use super::{Answer, Cause, Finding, NoFinding, base, clear, lacks, socket_memory};
+use crate::model::{Load, Model, stayed};
 use crate::signs::percent;
 use crate::signs::relay::{is_silly, relayed};
 use crate::signs::threads::wanted;
@@ -14,17 +16,10 @@ use linerate_plan::transport::Scope;
 use linerate_record::TrialPlan;
 use linerate_units::stats::Range;
 
-/// Cause `receive-window`.
-pub(super) struct ReceiveWindow;
-
 /// Minimum CPU utilization at which a reader has no time to empty the window at once.
 const BUSY: f64 = 0.9;
 
-/// Minimum unread payload, as a share of the window, at which a slow reader closes the window rather than the
-/// window's size.
-pub(super) const UNREAD: f64 = 0.3;
-
-static INFO: CauseInfo = CauseInfo {
+pub(super) static CAUSE: Cause = Cause {
     id: "receive-window",
     name: "the receive window is too small",
     scope: Scope::Tcp,
@@ -36,72 +31,55 @@ static INFO: CauseInfo = CauseInfo {
         Factor::MoreStreams,
     ],
     page: include_str!("pages/receive-window.md"),
-    ..CauseInfo::BASE
+    check,
+    predict,
+    decides: proves,
+    advice: |model, direction| remedy(model, direction).into_iter().collect(),
+    ..Cause::BASE
 };
 
-impl Cause for ReceiveWindow {
-    fn info(&self) -> &'static CauseInfo {
-        &INFO
+fn check(model: &Model, direction: Direction) -> Answer {
+    let load = base(model, direction)?;
+    if let Some(answer) = buffer_bound::overruled(model, direction, load) {
+        return answer;
     }
-    fn check(&self, model: &Model, direction: Direction) -> Answer {
-        let load = base(model, direction)?;
-        if let Some(answer) = buffer_bound::overruled(model, direction, load) {
-            return answer;
-        }
-        let Some(limited) = load.tcp.rwnd_limited else {
-            return Err(lacks(model, "tcp", direction.sender()));
-        };
-        if limited < SUSPECT {
-            return Err(NoFinding::Clear(held(Buffer::Receive, limited, "only ")));
-        }
-        if let Some(why) = relayed(model, load) {
-            return Err(NoFinding::Unknown(vec![Gap {
-                what: format!("the window of the {} end", direction.receiver().name()),
-                why,
-                hint: "measure without it, or from its host to each of the ends".to_owned(),
-            }]));
-        }
-        let Some(unread) = unread_share(load) else {
-            return Err(lacks(model, "socket", direction.receiver()));
-        };
-        if unread > UNREAD {
-            return Err(NoFinding::Clear(format!(
-                "{} of the window was payload that the application had not read",
-                percent(unread)
-            )));
-        }
-        if let Some(why) = socket_memory::holds(model, load, direction, direction.receiver()) {
-            return Err(NoFinding::Clear(why));
-        }
-        let found =
-            buffer_bound::finding(model, direction, Buffer::Receive, limited, evidence(load));
-        // A reader that has no time closes the window too.
-        let has_time = wanted(&load.receivers).is_some_and(|w| w < BUSY);
-        Ok(Finding { enough: found.enough && has_time, ..found })
+    let Some(limited) = load.tcp.rwnd_limited else {
+        return Err(lacks(model, "tcp", direction.sender()));
+    };
+    if limited < SUSPECT {
+        return Err(clear(held(Buffer::Receive, limited, "only ")));
     }
-    fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
-        match trial.factor()? {
-            // A reader that is done sooner opens the window sooner.
-            Factor::Discard => None,
-            _ => buffer_bound::predict(model, trial, Buffer::Receive),
-        }
+    if let Some(why) = relayed(model, load) {
+        return Err(NoFinding::Unknown(vec![Gap {
+            what: format!("the window of the {} end", direction.receiver().name()),
+            why,
+            hint: "measure without it, or from its host to each of the ends".to_owned(),
+        }]));
     }
-    fn is_about(&self, model: &Model, trial: &TrialPlan) -> bool {
-        let decides = trial.factor().is_some_and(|f| self.info().decided_by.contains(&f));
-        decides && proves(model, trial)
+    let Some(unread) = unread_share(load) else {
+        return Err(lacks(model, "socket", direction.receiver()));
+    };
+    if unread > UNREAD {
+        return Err(clear(format!(
+            "{} of the window was payload that the application had not read",
+            percent(unread)
+        )));
     }
-    fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
-        advice(model, direction).into_iter().collect()
+    if let Some(why) = socket_memory::holds(model, load, direction, direction.receiver()) {
+        return Err(clear(why));
     }
+    let found = buffer_bound::finding(model, direction, Buffer::Receive, limited, evidence(load));
+    // A reader that has no time closes the window too.
+    let has_time = wanted(&load.receivers).is_some_and(|w| w < BUSY);
+    Ok(Finding { enough: found.enough && has_time, ..found })
 }
 
-/// Unread payload as a share of the data that one stream could have outstanding: in flight and unread. The size
-/// of one read does not count: a reader may let that much pile up before it wakes (`SO_RCVLOWAT`).
-pub(super) fn unread_share(load: &Load) -> Option<f64> {
-    let unread = (load.unread? - a_read(&load.receivers)).max(0.0);
-    let flight = load.tcp.in_flight?.0 as f64;
-    let outstanding = unread + flight;
-    Some(if outstanding > 0.0 { unread / outstanding } else { 0.0 })
+fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {
+    match trial.factor()? {
+        // A reader that is done sooner opens the window sooner.
+        Factor::Discard => None,
+        _ => buffer_bound::predict(model, trial, Buffer::Receive),
+    }
 }
 
 fn evidence(load: &Load) -> Option<String> {
@@ -119,7 +97,7 @@ fn is_scaled(load: &Load) -> bool {
     load.tcp.window_scaling != Some(false)
 }
 
-fn advice(model: &Model, direction: Direction) -> Option<Advice> {
+fn remedy(model: &Model, direction: Direction) -> Option<Advice> {
     let load = &model.direction(direction)?.base;
     if !is_scaled(load) {
         let name = "net.ipv4.tcp_window_scaling";

@@ -1,12 +1,11 @@
 //! The receiving program does not read, though data wait and it has CPU time.
 
-use super::buffer_bound::SUSPECT;
+use super::buffer_bound::{UNREAD, unread_share};
 use super::core_bound::kept_from_its_cpu;
 use super::datagrams::{AS_MANY, at_the_socket, has_room, words};
-use super::path_rate::{LARGER_WINDOW, without_gain};
+use super::held::{LARGER_WINDOW, SUSPECT, without_gain};
 use super::predict::{added_work, around, bystander, per_stream};
-use super::receive_window::{UNREAD, unread_share};
-use super::{Answer, Cause, CauseInfo, Finding, NoFinding, base, cpu_contention, cpu_steal, lacks};
+use super::{Answer, Cause, Finding, NoFinding, base, clear, cpu_contention, cpu_steal, lacks};
 use crate::model::{Datagrams, Load, Model};
 use crate::signs::threads::wanted;
 use crate::signs::{GAIN, percent};
@@ -17,9 +16,6 @@ use linerate_plan::transport::{Scope, Transport};
 use linerate_record::TrialPlan;
 use linerate_units::Bytes;
 use linerate_units::stats::{EQUAL, Range};
-
-/// Cause `receiver-app`.
-pub(super) struct ReceiverApp;
 
 /// Minimum CPU utilization at which a thread counts as busy, not idle.
 pub(super) const BUSY: f64 = 0.8;
@@ -35,90 +31,83 @@ const BEHIND: f64 = GAIN - 1.0;
 /// program that pauses between reads hardly ever has an empty queue while the window is full.
 const CAUGHT_UP: f64 = 0.25;
 
-static INFO: CauseInfo = CauseInfo {
+pub(super) static CAUSE: Cause = Cause {
     id: "receiver-app",
     name: "the receiving program reads too slowly",
     scope: Scope::Sockets,
     stage: Stage::App,
     decided_by: &[Factor::SmallerReads],
     page: include_str!("pages/receiver-app.md"),
-    ..CauseInfo::BASE
+    check,
+    predict,
+    predict_loss,
+    advice,
+    ..Cause::BASE
 };
 
-impl Cause for ReceiverApp {
-    fn info(&self) -> &'static CauseInfo {
-        &INFO
+fn check(model: &Model, direction: Direction) -> Answer {
+    let load = base(model, direction)?;
+    let Some(busy) = wanted(&load.receivers) else {
+        return Err(lacks(model, "thread", direction.receiver()));
+    };
+    if let Some(told) = &load.datagrams {
+        return of_datagrams(model, direction, (load, told), busy);
     }
-    fn check(&self, model: &Model, direction: Direction) -> Answer {
-        let load = base(model, direction)?;
-        let Some(busy) = wanted(&load.receivers) else {
-            return Err(lacks(model, "thread", direction.receiver()));
-        };
-        if let Some(told) = &load.datagrams {
-            return of_datagrams(model, direction, (load, told), busy);
-        }
-        let Some(limited) = load.tcp.rwnd_limited else {
-            return Err(lacks(model, "tcp", direction.sender()));
-        };
-        let Some(behind) = load.behind else {
-            return Err(lacks(model, "socket", direction.receiver()));
-        };
-        // A reader that is too slow closes the window sooner or later; a large buffer makes it later.
-        if limited < SUSPECT && behind < BEHIND {
-            return Err(NoFinding::Clear(format!(
-                "the receive window held the sender only {} of the time, and payload did not gather \
-                 unread",
-                percent(limited)
-            )));
-        }
-        if busy >= BUSY {
-            return Err(NoFinding::Clear(format!(
-                "the receiving thread was busy {}",
-                percent(busy)
-            )));
-        }
-        if let Some(id) = kept_from_its_cpu(model, direction, direction.receiver()) {
-            return Err(NoFinding::Clear(format!(
-                "the receiving thread does not get its CPU: {id}"
-            )));
-        }
-        let (share, seen) = match waits(model, load, direction, behind) {
-            Err(NoFinding::Clear(why)) => {
-                in_a_larger_window(model, direction).ok_or(NoFinding::Clear(why))
-            }
-            answer => answer,
-        }?;
-        let idle = Idle { side: direction.receiver(), busy, share, seen };
-        Ok(idle.finding(model, load, direction))
+    let Some(limited) = load.tcp.rwnd_limited else {
+        return Err(lacks(model, "tcp", direction.sender()));
+    };
+    let Some(behind) = load.behind else {
+        return Err(lacks(model, "socket", direction.receiver()));
+    };
+    // A reader that is too slow closes the window sooner or later; a large buffer makes it later.
+    if limited < SUSPECT && behind < BEHIND {
+        return Err(clear(format!(
+            "the receive window held the sender only {} of the time, and payload did not gather \
+             unread",
+            percent(limited)
+        )));
     }
-    fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
-        let load = &model.direction(trial.direction)?.base;
-        match trial.factor()? {
-            Factor::SmallerReads => halved(wanted(&load.receivers)),
-            Factor::ReceiverWork => {
-                Some(around(1.0 / (1.0 + added_work(model, trial, false)?), 0.06))
-            }
-            // The receiver still pauses. Discarding payload saves only some of the time between pauses.
-            Factor::Discard => {
-                Some(Range { high: EQUAL.high / (1.0 - wanted(&load.receivers)?), ..EQUAL })
-            }
-            Factor::MoreStreams => Some(per_stream(trial)),
-            _ => bystander(model, trial),
+    if busy >= BUSY {
+        return Err(clear(format!("the receiving thread was busy {}", percent(busy))));
+    }
+    if let Some(id) = kept_from_its_cpu(model, direction, direction.receiver()) {
+        return Err(clear(format!("the receiving thread does not get its CPU: {id}")));
+    }
+    let (share, seen) = match waits(model, load, direction, behind) {
+        Err(NoFinding::Clear(why)) => in_a_larger_window(model, direction).ok_or(clear(why)),
+        answer => answer,
+    }?;
+    let idle = Idle { side: direction.receiver(), busy, share, seen };
+    Ok(idle.finding(model, load, direction))
+}
+
+fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {
+    let load = &model.direction(trial.direction)?.base;
+    match trial.factor()? {
+        Factor::SmallerReads => halved(wanted(&load.receivers)),
+        Factor::ReceiverWork => Some(around(1.0 / (1.0 + added_work(model, trial, false)?), 0.06)),
+        // The receiver still pauses. Discarding payload saves only some of the time between pauses.
+        Factor::Discard => {
+            Some(Range { high: EQUAL.high / (1.0 - wanted(&load.receivers)?), ..EQUAL })
         }
+        Factor::MoreStreams => Some(per_stream(trial)),
+        _ => bystander(model, trial),
     }
-    fn predict_loss(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
-        let load = &model.direction(trial.direction)?.base;
-        let larger = load.transport == Transport::Udp && trial.factor()? == Factor::LargerWindow;
-        larger.then_some(AS_MANY)
-    }
-    fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
-        operation(model, direction, |l| &l.receivers)
-            .map(|size| Advice::new(format!(
-                "let the receiving program read more at a time than {size}, or keep it from waiting between reads"
-            )))
-            .into_iter()
-            .collect()
-    }
+}
+
+fn predict_loss(model: &Model, trial: &TrialPlan) -> Option<Range> {
+    let load = &model.direction(trial.direction)?.base;
+    let larger = load.transport == Transport::Udp && trial.factor()? == Factor::LargerWindow;
+    larger.then_some(AS_MANY)
+}
+
+fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
+    operation(model, direction, |l| &l.receivers)
+        .map(|size| Advice::new(format!(
+            "let the receiving program read more at a time than {size}, or keep it from waiting between reads"
+        )))
+        .into_iter()
+        .collect()
 }
 
 /// Share of the arrived payload that waits for the program, and a sentence about it.
@@ -137,13 +126,13 @@ fn waits(
         return Err(lacks(model, "socket", direction.receiver()));
     };
     if unread <= UNREAD {
-        return Err(NoFinding::Clear(format!(
+        return Err(clear(format!(
             "the program kept up: only {} of the outstanding payload was unread",
             percent(unread)
         )));
     }
     if let Some(caught_up) = load.caught_up.filter(|share| *share >= CAUGHT_UP) {
-        return Err(NoFinding::Clear(format!(
+        return Err(clear(format!(
             "the program had read everything in {} of the samples",
             percent(caught_up)
         )));
@@ -172,10 +161,10 @@ fn of_datagrams(
 ) -> Answer {
     let dropped = at_the_socket(model, direction, told)?;
     if busy >= BUSY {
-        return Err(NoFinding::Clear(format!("the receiving thread was busy {}", percent(busy))));
+        return Err(clear(format!("the receiving thread was busy {}", percent(busy))));
     }
     if let Some(id) = kept_from_its_cpu(model, direction, direction.receiver()) {
-        return Err(NoFinding::Clear(format!("the receiving thread does not get its CPU: {id}")));
+        return Err(clear(format!("the receiving thread does not get its CPU: {id}")));
     }
     let idle = Idle {
         side: direction.receiver(),

@@ -1,9 +1,9 @@
 //! Selective acknowledgements arrive damaged, so that the sender ignores them and each loss costs it much more time.
 
+use super::ack_way::held_by_network;
 use super::buffer_bound::WAITS;
-use super::path_loss::PathLoss;
-use super::path_rate::held_by_network;
-use super::{Answer, Cause, CauseInfo, Finding, NoFinding, base, lacks};
+use super::loss;
+use super::{Answer, Cause, Finding, base, clear, lacks};
 use crate::model::{Load, Model};
 use crate::signs::dropped::MOST;
 use crate::signs::lossy::sent_again;
@@ -12,16 +12,11 @@ use linerate_facts::advice::{Advice, Joined, Kept};
 use linerate_plan::factor::Factor;
 use linerate_plan::path::{Direction, Place, Stage};
 use linerate_plan::transport::Scope;
-use linerate_record::TrialPlan;
-use linerate_units::stats::Range;
-
-/// Cause `sack-discarded`.
-pub(super) struct SackDiscarded;
 
 /// Least number of ignored blocks in a second: reordered acknowledgements may cause a stray one.
 const OFTEN: f64 = 1.0;
 
-static INFO: CauseInfo = CauseInfo {
+pub(super) static CAUSE: Cause = Cause {
     id: "sack-discarded",
     name: "selective acknowledgements are damaged",
     scope: Scope::Tcp,
@@ -30,74 +25,65 @@ static INFO: CauseInfo = CauseInfo {
     page: include_str!("pages/sack-discarded.md"),
     // Records of older versions do not have this counter.
     may_be_unread: true,
-    ..CauseInfo::BASE
+    check,
+    predict: loss::predict,
+    predict_loss: loss::predict_loss,
+    advice,
+    ..Cause::BASE
 };
 
-impl Cause for SackDiscarded {
-    fn info(&self) -> &'static CauseInfo {
-        &INFO
+fn check(model: &Model, direction: Direction) -> Answer {
+    let load = base(model, direction)?;
+    let Some(again) = load.tcp.retransmitted else {
+        return Err(lacks(model, "tcp", direction.sender()));
+    };
+    if sent_again(load).is_none() {
+        return Err(clear(format!("only {} of the bytes were retransmitted", percent(again))));
     }
-    fn check(&self, model: &Model, direction: Direction) -> Answer {
-        let load = base(model, direction)?;
-        let Some(again) = load.tcp.retransmitted else {
-            return Err(lacks(model, "tcp", direction.sender()));
-        };
-        if sent_again(load).is_none() {
-            return Err(NoFinding::Clear(format!(
-                "only {} of the bytes were retransmitted",
-                percent(again)
-            )));
-        }
-        if load.netstat.sender.sacks_discarded.is_none() {
-            return Err(lacks(model, "netstat", direction.sender()));
-        }
-        let Some(ignored) = ignored(load) else {
-            let why = "the sender ignored hardly any selective acknowledgement";
-            return Err(NoFinding::Clear(why.to_owned()));
-        };
-        // Where timers run out, buffers are full too, and most samples may have no payload.
-        let waits = load.tcp.timer_limited.filter(|share| *share >= WAITS);
-        let share = match load.silent().or(waits) {
-            Some(share) => share,
-            None => held_by_network(model, direction)?.share,
-        };
-        let waits = waits.map(|share| {
-            format!(
-                "the sender waited for its retransmission timer {} of the time at least",
-                percent(share)
-            )
-        });
-        Ok(Finding {
-            side: Place::Path,
-            share,
-            enough: true,
-            reached: false,
-            evidence: [ignored, format!("{} of the bytes were retransmitted", percent(again))]
-                .into_iter()
-                .chain(waits)
-                .collect(),
-        })
+    if load.netstat.sender.sacks_discarded.is_none() {
+        return Err(lacks(model, "netstat", direction.sender()));
     }
-    fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
-        PathLoss.predict(model, trial)
-    }
-    fn predict_loss(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
-        PathLoss.predict_loss(model, trial)
-    }
-    fn advice(&self, _: &Model, direction: Direction) -> Vec<Advice> {
-        let side = direction.receiver();
-        let name = "net.ipv4.tcp_sack";
-        let mend = Advice::new(
-            "find the firewall that rewrites sequence numbers and not the acknowledgements of parts: let it leave them alone \
-             (Cisco ASA: `set connection random-sequence-number disable`), or update it",
-        );
-        let until = Advice::new(format!(
-            "let {} send none, which holds for all its new connections, on every path",
-            side.name()
-        ));
-        let until = until.keeping(side, Kept::sysctl(name), format!("sudo sysctl -w {name}=0"));
-        vec![mend, until.joined(Joined::Until)]
-    }
+    let Some(ignored) = ignored(load) else {
+        let why = "the sender ignored hardly any selective acknowledgement";
+        return Err(clear(why));
+    };
+    // Where timers run out, buffers are full too, and most samples may have no payload.
+    let waits = load.tcp.timer_limited.filter(|share| *share >= WAITS);
+    let share = match load.silent().or(waits) {
+        Some(share) => share,
+        None => held_by_network(model, direction)?.share,
+    };
+    let waits = waits.map(|share| {
+        format!(
+            "the sender waited for its retransmission timer {} of the time at least",
+            percent(share)
+        )
+    });
+    Ok(Finding {
+        side: Place::Path,
+        share,
+        enough: true,
+        reached: false,
+        evidence: [ignored, format!("{} of the bytes were retransmitted", percent(again))]
+            .into_iter()
+            .chain(waits)
+            .collect(),
+    })
+}
+
+fn advice(_: &Model, direction: Direction) -> Vec<Advice> {
+    let side = direction.receiver();
+    let name = "net.ipv4.tcp_sack";
+    let mend = Advice::new(
+        "find the firewall that rewrites sequence numbers and not the acknowledgements of parts: let it leave them alone \
+         (Cisco ASA: `set connection random-sequence-number disable`), or update it",
+    );
+    let until = Advice::new(format!(
+        "let {} send none, which holds for all its new connections, on every path",
+        side.name()
+    ));
+    let until = until.keeping(side, Kept::sysctl(name), format!("sudo sysctl -w {name}=0"));
+    vec![mend, until.joined(Joined::Until)]
 }
 
 /// The ignored blocks, in words, where there are half as many at least as retransmitted segments.

@@ -1,7 +1,8 @@
 //! Something on the way rewrites how large a segment both ends take, and headers fill the path.
 
-use super::path_rate::{self, PathRate};
-use super::{Answer, Cause, CauseInfo, Cost, Finding, NoFinding, base};
+use super::predict::one_rate;
+use super::shared_rate::{self, of_connections};
+use super::{Answer, Cause, Cost, Finding, NoFinding, base};
 use crate::model::{Load, Model};
 use linerate_ceiling::ethernet::{self, ETHERNET};
 use linerate_facts::Gap;
@@ -12,9 +13,6 @@ use linerate_plan::transport::Scope;
 use linerate_record::TrialPlan;
 use linerate_units::stats::Range;
 use linerate_units::{Bytes, Rate};
-
-/// Cause `segment-size`.
-pub(super) struct SegmentSize;
 
 /// Minimum ratio of the payload that a rate carries in full segments to that in the present ones. Segments of 536 bytes,
 /// which TCP takes where it is told no size, lose as much; a clamp for a tunnel loses less than a hundredth.
@@ -29,7 +27,7 @@ const IN_WINDOW: u64 = 2;
 //= RFC 894 and RFC 9293, section 3.7.1: 1500 bytes less the headers of IP and TCP
 const USUAL: u64 = 1460;
 
-static INFO: CauseInfo = CauseInfo {
+pub(super) static CAUSE: Cause = Cause {
     id: "segment-size",
     name: "something makes the segments small",
     scope: Scope::Tcp,
@@ -37,48 +35,50 @@ static INFO: CauseInfo = CauseInfo {
     decided_by: &[Factor::MoreStreams, Factor::Paced, Factor::Crowd],
     page: include_str!("pages/segment-size.md"),
     may_be_unread: true,
-    ..CauseInfo::BASE
+    check,
+    is_last: shared_rate::is_last,
+    predict,
+    predict_loss,
+    costs,
+    advice,
+    ..Cause::BASE
 };
 
-impl Cause for SegmentSize {
-    fn info(&self) -> &'static CauseInfo {
-        &INFO
-    }
-    fn check(&self, model: &Model, direction: Direction) -> Answer {
-        let load = base(model, direction)?;
-        let cut = cut(load)?;
-        let found = path_rate::of_connections(model, direction)?;
-        let evidence = std::iter::once(cut.words()).chain([cut.outlook(load.goodput.mean)]);
-        Ok(Finding { evidence: evidence.chain(found.evidence).collect(), ..found })
-    }
-    fn is_last(&self, model: &Model, direction: Direction) -> bool {
-        PathRate.is_last(model, direction)
-    }
-    /// It predicts what `path-rate` does, where there is such a device at all.
-    fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
-        holds(&model.direction(trial.direction)?.base)?;
-        PathRate.predict(model, trial)
-    }
-    fn predict_loss(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
-        holds(&model.direction(trial.direction)?.base)?;
-        PathRate.predict_loss(model, trial)
-    }
-    /// Whatever limits the load pays for the headers, and for the number of segments.
-    fn costs(&self, model: &Model, direction: Direction) -> Vec<Cost> {
-        let cut = model.direction(direction).map(|dir| cut(&dir.base));
-        let cost = |cut: Cut| Cost {
-            side: Place::Path,
-            share: None,
-            evidence: vec![cut.words()],
-            advice: vec![cut.advice()],
-        };
-        cut.and_then(Result::ok).map(cost).into_iter().collect()
-    }
-    fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
-        let cut = model.direction(direction).map(|dir| cut(&dir.base));
-        let gained = |cut: Cut| cut.advice().gain(Some(cut.gain(ETHERNET)));
-        cut.and_then(Result::ok).map(gained).into_iter().collect()
-    }
+fn check(model: &Model, direction: Direction) -> Answer {
+    let load = base(model, direction)?;
+    let cut = cut(load)?;
+    let found = of_connections(model, direction)?;
+    let evidence = std::iter::once(cut.words()).chain([cut.outlook(load.goodput.mean)]);
+    Ok(Finding { evidence: evidence.chain(found.evidence).collect(), ..found })
+}
+
+/// It predicts what `path-rate` does, where there is such a device at all.
+fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {
+    holds(&model.direction(trial.direction)?.base)?;
+    one_rate(model, trial)
+}
+
+fn predict_loss(model: &Model, trial: &TrialPlan) -> Option<Range> {
+    holds(&model.direction(trial.direction)?.base)?;
+    shared_rate::predict_loss(model, trial)
+}
+
+/// Whatever limits the load pays for the headers, and for the number of segments.
+fn costs(model: &Model, direction: Direction) -> Vec<Cost> {
+    let cut = model.direction(direction).map(|dir| cut(&dir.base));
+    let cost = |cut: Cut| Cost {
+        side: Place::Path,
+        share: None,
+        evidence: vec![cut.words()],
+        advice: vec![cut.advice()],
+    };
+    cut.and_then(Result::ok).map(cost).into_iter().collect()
+}
+
+fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
+    let cut = model.direction(direction).map(|dir| cut(&dir.base));
+    let gained = |cut: Cut| cut.advice().gain(Some(cut.gain(ETHERNET)));
+    cut.and_then(Result::ok).map(gained).into_iter().collect()
 }
 
 /// The words where something on the way makes the segments of a load small.

@@ -1,7 +1,8 @@
 //! The send buffer is smaller than the path could use.
 
-use super::buffer_bound::{self, Buffer, SUSPECT, held, proves};
-use super::{Answer, Cause, CauseInfo, NoFinding, base, lacks, socket_memory};
+use super::buffer_bound::{self, Buffer, held, proves};
+use super::held::SUSPECT;
+use super::{Answer, Cause, base, clear, lacks, socket_memory};
 use crate::model::{Load, Model};
 use crate::signs::lossy::sent_again;
 use crate::signs::percent;
@@ -9,14 +10,9 @@ use linerate_facts::advice::Advice;
 use linerate_plan::factor::Factor;
 use linerate_plan::path::{Direction, Stage};
 use linerate_plan::transport::Scope;
-use linerate_record::TrialPlan;
 use linerate_units::Bytes;
-use linerate_units::stats::Range;
 
-/// Cause `send-buffer`.
-pub(super) struct SendBuffer;
-
-static INFO: CauseInfo = CauseInfo {
+pub(super) static CAUSE: Cause = Cause {
     id: "send-buffer",
     name: "the send buffer is too small",
     scope: Scope::Tcp,
@@ -28,40 +24,29 @@ static INFO: CauseInfo = CauseInfo {
         Factor::MoreStreams,
     ],
     page: include_str!("pages/send-buffer.md"),
-    ..CauseInfo::BASE
+    check,
+    predict: |model, trial| buffer_bound::predict(model, trial, Buffer::Send),
+    decides: proves,
+    advice: |model, direction| remedy(model, direction).into_iter().collect(),
+    ..Cause::BASE
 };
 
-impl Cause for SendBuffer {
-    fn info(&self) -> &'static CauseInfo {
-        &INFO
+fn check(model: &Model, direction: Direction) -> Answer {
+    let load = base(model, direction)?;
+    if let Some(answer) = buffer_bound::overruled(model, direction, load) {
+        return answer;
     }
-    fn check(&self, model: &Model, direction: Direction) -> Answer {
-        let load = base(model, direction)?;
-        if let Some(answer) = buffer_bound::overruled(model, direction, load) {
-            return answer;
-        }
-        let Some(limited) = load.tcp.sndbuf_limited else {
-            return Err(lacks(model, "tcp", direction.sender()));
-        };
-        if limited < SUSPECT {
-            return Err(NoFinding::Clear(held(Buffer::Send, limited, "only ")));
-        }
-        if let Some(why) = socket_memory::holds(model, load, direction, direction.sender()) {
-            return Err(NoFinding::Clear(why));
-        }
-        let more = evidence(load);
-        Ok(buffer_bound::finding(model, direction, Buffer::Send, limited, more))
+    let Some(limited) = load.tcp.sndbuf_limited else {
+        return Err(lacks(model, "tcp", direction.sender()));
+    };
+    if limited < SUSPECT {
+        return Err(clear(held(Buffer::Send, limited, "only ")));
     }
-    fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
-        buffer_bound::predict(model, trial, Buffer::Send)
+    if let Some(why) = socket_memory::holds(model, load, direction, direction.sender()) {
+        return Err(clear(why));
     }
-    fn is_about(&self, model: &Model, trial: &TrialPlan) -> bool {
-        let decides = trial.factor().is_some_and(|f| self.info().decided_by.contains(&f));
-        decides && proves(model, trial)
-    }
-    fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
-        advice(model, direction).into_iter().collect()
-    }
+    let more = evidence(load);
+    Ok(buffer_bound::finding(model, direction, Buffer::Send, limited, more))
 }
 
 fn evidence(load: &Load) -> Option<String> {
@@ -78,7 +63,7 @@ fn evidence(load: &Load) -> Option<String> {
     ))
 }
 
-fn advice(model: &Model, direction: Direction) -> Option<Advice> {
+fn remedy(model: &Model, direction: Direction) -> Option<Advice> {
     let load = &model.direction(direction)?.base;
     if load.knobs.send_buffer.is_some() {
         return Some(Advice::new(

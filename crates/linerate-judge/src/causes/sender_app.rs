@@ -1,11 +1,11 @@
 //! The sending program does not write, though there is room and it has CPU time.
 
-use super::buffer_bound::SUSPECT;
 use super::core_bound::kept_from_its_cpu;
 use super::datagrams::lossy;
+use super::held::SUSPECT;
 use super::predict::{UNCOPIED, added_work, around, bystander, per_stream};
 use super::receiver_app::{BUSY, Idle, halved, operation};
-use super::{Answer, Cause, CauseInfo, NoFinding, base, lacks};
+use super::{Answer, Cause, NoFinding, base, clear, lacks};
 use crate::model::{Load, Model};
 use crate::signs::percent;
 use crate::signs::threads::wanted;
@@ -18,9 +18,6 @@ use linerate_record::TrialPlan;
 use linerate_units::Bytes;
 use linerate_units::stats::Range;
 
-/// Cause `sender-app`.
-pub(super) struct SenderApp;
-
 /// Minimum share of samples limited by the application at which the application is suspected.
 const STARVED: f64 = 0.5;
 
@@ -32,13 +29,13 @@ const PAUSES: f64 = 0.25;
 /// program or for room in its port's queue.
 fn of_datagrams(load: &Load, direction: Direction, busy: f64) -> Answer {
     if let Some(lost) = load.datagrams.as_ref().and_then(lossy) {
-        return Err(NoFinding::Clear(lost));
+        return Err(clear(lost));
     }
     if busy >= BUSY {
-        return Err(NoFinding::Clear(format!("the sending thread was busy {}", percent(busy))));
+        return Err(clear(format!("the sending thread was busy {}", percent(busy))));
     }
     if let Some(pace) = load.knobs.pacing {
-        return Err(NoFinding::Clear(format!("it waited for its pace of {pace}")));
+        return Err(clear(format!("it waited for its pace of {pace}")));
     }
     Err(NoFinding::Unknown(vec![Gap {
         what: format!("why the sending program of {} waited", direction.sender().name()),
@@ -50,86 +47,84 @@ fn of_datagrams(load: &Load, direction: Direction, busy: f64) -> Answer {
     }]))
 }
 
-static INFO: CauseInfo = CauseInfo {
+pub(super) static CAUSE: Cause = Cause {
     id: "sender-app",
     name: "the sending program pauses",
     scope: Scope::Sockets,
     stage: Stage::App,
     decided_by: &[Factor::SmallerWrites],
     page: include_str!("pages/sender-app.md"),
-    ..CauseInfo::BASE
+    check,
+    predict,
+    advice,
+    ..Cause::BASE
 };
 
-impl Cause for SenderApp {
-    fn info(&self) -> &'static CauseInfo {
-        &INFO
+fn check(model: &Model, direction: Direction) -> Answer {
+    let load = base(model, direction)?;
+    let Some(busy) = wanted(&load.senders) else {
+        return Err(lacks(model, "thread", direction.sender()));
+    };
+    if load.transport == Transport::Udp {
+        return of_datagrams(load, direction, busy);
     }
-    fn check(&self, model: &Model, direction: Direction) -> Answer {
-        let load = base(model, direction)?;
-        let Some(busy) = wanted(&load.senders) else {
-            return Err(lacks(model, "thread", direction.sender()));
-        };
-        if load.transport == Transport::Udp {
-            return of_datagrams(load, direction, busy);
-        }
-        let tcp = &load.tcp;
-        let Some((starved, sndbuf)) = tcp.starved.zip(tcp.sndbuf_limited) else {
-            return Err(lacks(model, "tcp", direction.sender()));
-        };
-        // Linux before 4.10 does not measure the time of a full window. A full window leaves data unsent, or
-        // fills the buffer; it does not limit data that the program has not written.
-        if tcp.rwnd_limited.is_none() && !model.watched {
-            return Err(lacks(model, "tcp", direction.sender()));
-        }
-        if busy >= BUSY {
-            return Err(NoFinding::Clear(format!("the sending thread was busy {}", percent(busy))));
-        }
-        if let Some(id) = kept_from_its_cpu(model, direction, direction.sender()) {
-            return Err(NoFinding::Clear(format!("the sending thread does not get its CPU: {id}")));
-        }
-        if sndbuf >= SUSPECT || tcp.rwnd_limited.is_some_and(|rwnd| rwnd >= SUSPECT) {
-            return Err(NoFinding::Clear(
-                "a buffer or window held the sender, not the program".to_owned(),
-            ));
-        }
-        if starved < STARVED {
-            return Err(NoFinding::Clear(left(load, "only ", starved)));
-        }
-        let idle =
-            Idle { side: direction.sender(), busy, share: starved, seen: left(load, "", starved) };
-        let mut finding = idle.finding(model, load, direction);
-        finding.enough &= finding.share >= PAUSES;
-        if model.watched {
-            finding.evidence.extend(room(load));
-        }
-        Ok(finding)
+    let tcp = &load.tcp;
+    let Some((starved, sndbuf)) = tcp.starved.zip(tcp.sndbuf_limited) else {
+        return Err(lacks(model, "tcp", direction.sender()));
+    };
+    // Linux before 4.10 does not measure the time of a full window. A full window leaves data unsent, or
+    // fills the buffer; it does not limit data that the program has not written.
+    if tcp.rwnd_limited.is_none() && !model.watched {
+        return Err(lacks(model, "tcp", direction.sender()));
     }
-    fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
-        let load = &model.direction(trial.direction)?.base;
-        match trial.factor()? {
-            Factor::SmallerWrites => halved(wanted(&load.senders)),
-            Factor::SenderWork => Some(around(1.0 / (1.0 + added_work(model, trial, true)?), 0.06)),
-            // The sender still pauses. Sending without a copy saves only some of the time between pauses.
-            Factor::ZeroCopy => {
-                Some(Range { high: UNCOPIED.high / (1.0 - wanted(&load.senders)?), ..UNCOPIED })
-            }
-            Factor::MoreStreams => Some(per_stream(trial)),
-            _ => bystander(model, trial),
+    if busy >= BUSY {
+        return Err(clear(format!("the sending thread was busy {}", percent(busy))));
+    }
+    if let Some(id) = kept_from_its_cpu(model, direction, direction.sender()) {
+        return Err(clear(format!("the sending thread does not get its CPU: {id}")));
+    }
+    if sndbuf >= SUSPECT || tcp.rwnd_limited.is_some_and(|rwnd| rwnd >= SUSPECT) {
+        return Err(clear("a buffer or window held the sender, not the program"));
+    }
+    if starved < STARVED {
+        return Err(clear(left(load, "only ", starved)));
+    }
+    let idle =
+        Idle { side: direction.sender(), busy, share: starved, seen: left(load, "", starved) };
+    let mut finding = idle.finding(model, load, direction);
+    finding.enough &= finding.share >= PAUSES;
+    if model.watched {
+        finding.evidence.extend(room(load));
+    }
+    Ok(finding)
+}
+
+fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {
+    let load = &model.direction(trial.direction)?.base;
+    match trial.factor()? {
+        Factor::SmallerWrites => halved(wanted(&load.senders)),
+        Factor::SenderWork => Some(around(1.0 / (1.0 + added_work(model, trial, true)?), 0.06)),
+        // The sender still pauses. Sending without a copy saves only some of the time between pauses.
+        Factor::ZeroCopy => {
+            Some(Range { high: UNCOPIED.high / (1.0 - wanted(&load.senders)?), ..UNCOPIED })
         }
+        Factor::MoreStreams => Some(per_stream(trial)),
+        _ => bystander(model, trial),
     }
-    fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
-        let action = if model.watched {
-            base(model, direction).ok().map(more)
-        } else {
-            operation(model, direction, |l| &l.senders).map(|size| {
-                format!(
-                    "let the sending program write more at a time than {size}, or keep it from \
-                     waiting between writes"
-                )
-            })
-        };
-        action.map(Advice::new).into_iter().collect()
-    }
+}
+
+fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
+    let action = if model.watched {
+        base(model, direction).ok().map(more)
+    } else {
+        operation(model, direction, |l| &l.senders).map(|size| {
+            format!(
+                "let the sending program write more at a time than {size}, or keep it from \
+                 waiting between writes"
+            )
+        })
+    };
+    action.map(Advice::new).into_iter().collect()
 }
 
 /// Describes the idle time of the program. Bytes may wait unsent if they are too few for a segment.

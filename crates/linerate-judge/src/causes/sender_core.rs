@@ -1,58 +1,49 @@
 //! The thread that sends has no CPU time left.
 
-use super::core_bound::{self, Role};
-use super::{Answer, Cause, CauseInfo, again};
+use super::busy_thread::{self, Role, made_cheaper};
+use super::core_bound;
+use super::{Answer, Cause, again};
 use crate::model::{Model, TrialModel};
 use linerate_facts::advice::Advice;
 use linerate_plan::factor::Factor;
 use linerate_plan::path::{Direction, Side, Stage};
 use linerate_plan::transport::Scope;
-use linerate_record::TrialPlan;
-use linerate_units::stats::{EQUAL, Interval, Range};
+use linerate_units::stats::{EQUAL, Interval};
 
-/// Cause `sender-core`.
-pub(super) struct SenderCore;
-
-static INFO: CauseInfo = CauseInfo {
+pub(super) static CAUSE: Cause = Cause {
     id: "sender-core",
     name: "the sending thread fills one CPU",
     scope: Scope::Any,
     stage: Stage::Cpu,
     decided_by: &[Factor::SenderWork],
     page: include_str!("pages/sender-core.md"),
-    ..CauseInfo::BASE
+    check,
+    is_last: |model, direction| core_bound::is_last(model, direction, Role::Sender),
+    predict: |model, trial| busy_thread::predict(model, trial, Role::Sender),
+    advice,
+    ..Cause::BASE
 };
 
-impl Cause for SenderCore {
-    fn info(&self) -> &'static CauseInfo {
-        &INFO
-    }
-    fn check(&self, model: &Model, direction: Direction) -> Answer {
-        match core_bound::check(model, direction, Role::Sender) {
-            Ok(mut found) => {
-                found.evidence.extend(price(model, direction));
-                found.evidence.extend(moved(model, direction));
-                Ok(found)
-            }
-            other => other,
+fn check(model: &Model, direction: Direction) -> Answer {
+    match core_bound::check(model, direction, Role::Sender) {
+        Ok(mut found) => {
+            found.evidence.extend(price(model, direction));
+            found.evidence.extend(moved(model, direction));
+            Ok(found)
         }
+        other => other,
     }
-    fn is_last(&self, model: &Model, direction: Direction) -> bool {
-        core_bound::is_last(model, direction, Role::Sender)
-    }
-    fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
-        core_bound::predict(model, trial, Role::Sender)
-    }
-    fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
-        let mut all = core_bound::advice(model, direction);
-        let gained = uncopied(model, direction).filter(|(_, effect)| effect.low > EQUAL.high);
-        all.extend(gained.map(|(_, effect)| {
-            Advice::new("let the program send without copies (MSG_ZEROCOPY)")
-                .on(Side::Near, again(model, " --copy zerocopy"))
-                .gain(Some(effect.mid))
-        }));
-        all
-    }
+}
+
+fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
+    let mut all = core_bound::advice(model, direction);
+    let gained = uncopied(model, direction).filter(|(_, effect)| effect.low > EQUAL.high);
+    all.extend(gained.map(|(_, effect)| {
+        Advice::new("let the program send without copies (MSG_ZEROCOPY)")
+            .on(Side::Near, again(model, " --copy zerocopy"))
+            .gain(Some(effect.mid))
+    }));
+    all
 }
 
 /// The trial that saved the copy, and its effect.
@@ -71,7 +62,7 @@ fn price(model: &Model, direction: Direction) -> Option<String> {
 /// Why a trial that added work proves nothing about the thread.
 fn moved(model: &Model, direction: Direction) -> Option<String> {
     let trial = model.tried(direction, Factor::SenderWork)?;
-    let [without, with] = core_bound::made_cheaper(model, trial)?;
+    let [without, with] = made_cheaper(model, trial)?;
     let times = in_place_of("with more work", with, without);
     Some(format!("{times}: the rest became cheaper by it"))
 }

@@ -2,7 +2,7 @@
 //! or because both ends may use no other.
 
 use super::cpu_share::{self, ENOUGH, LOST};
-use super::{Answer, Cause, CauseInfo, Finding, NoFinding, base, lacks};
+use super::{Answer, Cause, Finding, NoFinding, base, clear, lacks};
 use crate::model::{Cpu, Load, Model, idle};
 use crate::signs::percent;
 use crate::signs::threads::{busiest, need, polls, threads};
@@ -13,9 +13,6 @@ use linerate_plan::path::{Direction, Place, Side, Stage};
 use linerate_plan::transport::Scope;
 use linerate_record::TrialPlan;
 use linerate_units::stats::Range;
-
-/// Cause `shared-core`.
-pub(super) struct SharedCore;
 
 /// Share of its CPU that a thread must need.
 const SUSPECT: f64 = 0.8;
@@ -62,76 +59,78 @@ impl Shared {
     }
 }
 
-static INFO: CauseInfo = CauseInfo {
+pub(super) static CAUSE: Cause = Cause {
     id: "shared-core",
     name: "two busy threads share one CPU",
     scope: Scope::Any,
     stage: Stage::Cpu,
     decided_by: &[Factor::OtherCpu, Factor::SenderWork, Factor::ReceiverWork],
     page: include_str!("pages/shared-core.md"),
-    ..CauseInfo::BASE
+    check,
+    predict,
+    decides,
+    advice,
+    ..Cause::BASE
 };
 
-impl Cause for SharedCore {
-    fn info(&self) -> &'static CauseInfo {
-        &INFO
-    }
-    fn check(&self, model: &Model, direction: Direction) -> Answer {
-        let shared = worst(model, direction)?;
-        let used_up = shared.is_used_up(polls(model, direction));
-        let beside = [
-            (shared.threads, "other threads of this run"),
-            (shared.interrupts, "interrupts of the port"),
-        ];
-        let beside = beside.into_iter().filter(|(share, _)| *share >= LOST);
-        let beside: Vec<String> =
-            beside.map(|(share, who)| format!("{who} had it {}", percent(share))).collect();
-        Ok(Finding {
-            side: Place::from(shared.side),
-            share: shared.threads + shared.interrupts,
-            enough: used_up,
-            reached: used_up,
-            evidence: vec![format!(
-                "a thread of {} ran on CPU {} {} of the time, and {}, {}",
-                shared.side.name(),
-                shared.cpu,
-                percent(shared.busy),
-                beside.join(" and "),
-                elsewhere(&shared.idle)
-            )],
-        })
-    }
-    fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
-        let shared = worst(model, trial.direction).ok()?;
-        cpu_share::predict(model, trial, shared.at(trial), shared.got())
-    }
-    fn is_about(&self, model: &Model, trial: &TrialPlan) -> bool {
-        // If threads can move to other CPUs, the trial moves them; otherwise the trial adds work.
-        worst(model, trial.direction).is_ok_and(|shared| {
-            let moves = trial.factor() == Some(Factor::OtherCpu);
-            moves != shared.idle.is_empty()
-                && cpu_share::is_about(trial, trial.direction, shared.at(trial))
-        })
-    }
-    fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
-        let Ok(shared) = worst(model, direction) else {
-            return Vec::new();
-        };
-        let advice = if shared.idle.is_empty() {
-            Advice::new(format!(
-                "move one end to another machine, or let it use other CPUs than CPU {} if there are \
-                 others (taskset, cpuset)",
-                shared.cpu
-            ))
-        } else {
-            cpu_share::taskset(model, shared.side, &shared.idle)
-        };
-        // How much two CPUs carry is unknown if they never did: payload that crosses from one CPU to the other
-        // costs more than payload in the cache of one, and sometimes more than the second CPU saves.
-        let parts = !shared.idle.is_empty();
-        let gain = parts.then(|| cpu_share::gain(model, direction, shared.got()));
-        vec![advice.gain(gain.flatten())]
-    }
+fn check(model: &Model, direction: Direction) -> Answer {
+    let shared = worst(model, direction)?;
+    let used_up = shared.is_used_up(polls(model, direction));
+    let beside = [
+        (shared.threads, "other threads of this run"),
+        (shared.interrupts, "interrupts of the port"),
+    ];
+    let beside = beside.into_iter().filter(|(share, _)| *share >= LOST);
+    let beside: Vec<String> =
+        beside.map(|(share, who)| format!("{who} had it {}", percent(share))).collect();
+    Ok(Finding {
+        side: Place::from(shared.side),
+        share: shared.threads + shared.interrupts,
+        enough: used_up,
+        reached: used_up,
+        evidence: vec![format!(
+            "a thread of {} ran on CPU {} {} of the time, and {}, {}",
+            shared.side.name(),
+            shared.cpu,
+            percent(shared.busy),
+            beside.join(" and "),
+            elsewhere(&shared.idle)
+        )],
+    })
+}
+
+fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {
+    let shared = worst(model, trial.direction).ok()?;
+    cpu_share::predict(model, trial, shared.at(trial), shared.got())
+}
+
+fn decides(model: &Model, trial: &TrialPlan) -> bool {
+    // If threads can move to other CPUs, the trial moves them; otherwise the trial adds work.
+    worst(model, trial.direction).is_ok_and(|shared| {
+        let moves = trial.factor() == Some(Factor::OtherCpu);
+        moves != shared.idle.is_empty()
+            && cpu_share::is_about(trial, trial.direction, shared.at(trial))
+    })
+}
+
+fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
+    let Ok(shared) = worst(model, direction) else {
+        return Vec::new();
+    };
+    let advice = if shared.idle.is_empty() {
+        Advice::new(format!(
+            "move one end to another machine, or let it use other CPUs than CPU {} if there are \
+             others (taskset, cpuset)",
+            shared.cpu
+        ))
+    } else {
+        cpu_share::taskset(model, shared.side, &shared.idle)
+    };
+    // How much two CPUs carry is unknown if they never did: payload that crosses from one CPU to the other
+    // costs more than payload in the cache of one, and sometimes more than the second CPU saves.
+    let parts = !shared.idle.is_empty();
+    let gain = parts.then(|| cpu_share::gain(model, direction, shared.got()));
+    vec![advice.gain(gain.flatten())]
 }
 
 fn worst(model: &Model, direction: Direction) -> Result<Shared, NoFinding> {
@@ -146,18 +145,15 @@ fn at(model: &Model, direction: Direction, side: Side) -> Result<Shared, NoFindi
     let read = thread.and_then(|t| Some((t, t.busy?, need(t)?)));
     let (thread, busy, need) = read.ok_or_else(|| lacks(model, "thread", side))?;
     if need < SUSPECT {
-        return Err(NoFinding::Clear(format!(
-            "{name} needed its CPU only {} of the time",
-            percent(need)
-        )));
+        return Err(clear(format!("{name} needed its CPU only {} of the time", percent(need))));
     }
     let Some(cpu) = cpu_share::home(thread, cpu_share::cpus(load, direction, side)) else {
-        return Err(NoFinding::Clear(format!("threads of {name} are not pinned to one CPU")));
+        return Err(clear(format!("threads of {name} are not pinned to one CPU")));
     };
     let threads = (cpu.ours.unwrap_or(busy) - busy).max(0.0);
     let interrupts = if serves(model, side, cpu) { cpu.softirq } else { 0.0 };
     if cpu.busy < FULL || threads.max(interrupts) < LOST {
-        return Err(NoFinding::Clear(format!(
+        return Err(clear(format!(
             "CPU {} of {name} was busy {}, other threads of this run had it {}, interrupts sent there {}",
             cpu.number,
             percent(cpu.busy),
@@ -167,9 +163,7 @@ fn at(model: &Model, direction: Direction, side: Side) -> Result<Shared, NoFindi
     }
     let idle = idle(model, direction, side);
     if idle.is_empty() && of_the_other_end(model, load, direction, side, cpu) < LOST {
-        return Err(NoFinding::Clear(format!(
-            "no other CPU that {name} may use had time to spare"
-        )));
+        return Err(clear(format!("no other CPU that {name} may use had time to spare")));
     }
     Ok(Shared { side, cpu: cpu.number, busy, need, threads, interrupts, idle })
 }
@@ -177,7 +171,7 @@ fn at(model: &Model, direction: Direction, side: Side) -> Result<Shared, NoFindi
 /// Whether the two ends share a core, and no trial has excluded it.
 pub(super) fn between(model: &Model, direction: Direction) -> bool {
     worst(model, direction).is_ok_and(|shared| {
-        shared.idle.is_empty() && cpu_share::stands(&SharedCore, model, direction, shared.side)
+        shared.idle.is_empty() && cpu_share::stands(&CAUSE, model, direction, shared.side)
     })
 }
 

@@ -1,7 +1,7 @@
 //! A CPU handles each packet by itself, where a card or the stack would handle many at once.
 
 use super::softirq_core::FULL as FULL_SOFTIRQ;
-use super::{Answer, BUSY, Cause, CauseInfo, Finding, NoFinding, base, port_of};
+use super::{Answer, BUSY, Cause, Finding, NoFinding, base, clear, port_of};
 use crate::model::{Load, Model};
 use crate::signs::threads::wanted_at;
 use crate::signs::{GAIN, percent};
@@ -14,9 +14,6 @@ use linerate_plan::transport::Scope;
 use linerate_record::{Host, TrialPlan};
 use linerate_units::shell::word;
 use linerate_units::stats::Range;
-
-/// Cause `small-packets`.
-pub(super) struct SmallPackets;
 
 /// Minimum size of a packet, in multiples of the MTU, at which it is a group of segments that is handled at
 /// once.
@@ -38,7 +35,7 @@ enum Handled {
     Unread(Side),
 }
 
-static INFO: CauseInfo = CauseInfo {
+pub(super) static CAUSE: Cause = Cause {
     id: "small-packets",
     name: "packets are handled one by one",
     scope: Scope::Sockets,
@@ -46,67 +43,65 @@ static INFO: CauseInfo = CauseInfo {
     explains: &["sender-core", "receiver-core", "softirq-core"],
     decided_by: &[Factor::HostOffloads],
     page: include_str!("pages/small-packets.md"),
-    ..CauseInfo::BASE
+    check,
+    predict,
+    advice,
+    ..Cause::BASE
 };
 
-impl Cause for SmallPackets {
-    fn info(&self) -> &'static CauseInfo {
-        &INFO
-    }
-    fn check(&self, model: &Model, direction: Direction) -> Answer {
-        let load = base(model, direction)?;
-        let mut unread = None;
-        for side in [direction.sender(), direction.receiver()] {
-            let Some(busy) = busy(load, direction, side) else {
-                continue;
-            };
-            match handled(model, load, direction, side) {
-                Handled::Grouped => {}
-                Handled::Single(at, off) => {
-                    let off = format!("{} is off at the {} port", off.join(", "), at.name());
-                    return Ok(finding(load, side, busy, off, true));
-                }
-                Handled::Frames(why) => return Ok(finding(load, side, busy, why, false)),
-                Handled::Unread(at) => unread = Some(at),
+fn check(model: &Model, direction: Direction) -> Answer {
+    let load = base(model, direction)?;
+    let mut unread = None;
+    for side in [direction.sender(), direction.receiver()] {
+        let Some(busy) = busy(load, direction, side) else {
+            continue;
+        };
+        match handled(model, load, direction, side) {
+            Handled::Grouped => {}
+            Handled::Single(at, off) => {
+                let off = format!("{} is off at the {} port", off.join(", "), at.name());
+                return Ok(finding(load, side, busy, off, true));
             }
-        }
-        match unread {
-            Some(side) => Err(NoFinding::Unknown(vec![Gap {
-                what: format!("the offloads of {} {}", side.name(), port_of(model, side)),
-                why: "they were not read, and a CPU of its host was full".to_owned(),
-                hint: format!("ethtool -k {}", port_of(model, side)),
-            }])),
-            None => Err(NoFinding::Clear(
-                "no CPU was full of packets that it handled one by one".to_owned(),
-            )),
+            Handled::Frames(why) => return Ok(finding(load, side, busy, why, false)),
+            Handled::Unread(at) => unread = Some(at),
         }
     }
-    fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
-        if trial.factor() == Some(Factor::HostOffloads) {
-            return switched_on(model, trial);
-        }
-        // Small packets predict the same effect as the full core that they explain.
-        let receiver = Place::from(trial.direction.receiver());
-        let id = match self.check(model, trial.direction) {
-            Ok(found) if found.side == receiver => "receiver-core",
-            _ => "sender-core",
-        };
-        super::cause(id)?.predict(model, trial)
+    match unread {
+        Some(side) => Err(NoFinding::Unknown(vec![Gap {
+            what: format!("the offloads of {} {}", side.name(), port_of(model, side)),
+            why: "they were not read, and a CPU of its host was full".to_owned(),
+            hint: format!("ethtool -k {}", port_of(model, side)),
+        }])),
+        None => Err(clear("no CPU was full of packets that it handled one by one")),
     }
-    fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
-        let Some(load) = model.direction(direction).map(|d| &d.base) else {
-            return Vec::new();
-        };
-        let sides = [direction.sender(), direction.receiver()].into_iter();
-        let full = sides.filter(|side| busy(load, direction, *side).is_some());
-        let found = full.map(|side| handled(model, load, direction, side));
-        let mut found = found.filter_map(|handled| advice(model, handled));
-        let tried = model.tried(direction, Factor::HostOffloads);
-        let gain = tried.and_then(|trial| Some(trial.effect?.mid));
-        let advice = found.next();
-        let advice = advice.map(|advice| advice.gain(gain.filter(|gain| *gain >= GAIN)));
-        advice.into_iter().collect()
+}
+
+fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {
+    if trial.factor() == Some(Factor::HostOffloads) {
+        return switched_on(model, trial);
     }
+    // Small packets predict the same effect as the full core that they explain.
+    let receiver = Place::from(trial.direction.receiver());
+    let id = match check(model, trial.direction) {
+        Ok(found) if found.side == receiver => "receiver-core",
+        _ => "sender-core",
+    };
+    super::cause(id)?.predict(model, trial)
+}
+
+fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
+    let Some(load) = model.direction(direction).map(|d| &d.base) else {
+        return Vec::new();
+    };
+    let sides = [direction.sender(), direction.receiver()].into_iter();
+    let full = sides.filter(|side| busy(load, direction, *side).is_some());
+    let found = full.map(|side| handled(model, load, direction, side));
+    let mut found = found.filter_map(|handled| remedy(model, handled));
+    let tried = model.tried(direction, Factor::HostOffloads);
+    let gain = tried.and_then(|trial| Some(trial.effect?.mid));
+    let advice = found.next();
+    let advice = advice.map(|advice| advice.gain(gain.filter(|gain| *gain >= GAIN)));
+    advice.into_iter().collect()
 }
 
 /// The effect of offloads that are switched on at the end where they are missed.
@@ -208,7 +203,7 @@ fn finding(load: &Load, side: Side, busy: String, why: String, enough: bool) -> 
     }
 }
 
-fn advice(model: &Model, handled: Handled) -> Option<Advice> {
+fn remedy(model: &Model, handled: Handled) -> Option<Advice> {
     match handled {
         Handled::Single(side, off) => {
             let name = word(&port(model, side)?.name);

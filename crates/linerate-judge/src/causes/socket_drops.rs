@@ -3,7 +3,7 @@
 use super::core_bound::kept_from_its_cpu;
 use super::datagrams::{AT_SOCKET, FEWER, at_the_socket, has_room, reader, words};
 use super::predict::bystander;
-use super::{Answer, BUSY, Cause, CauseInfo, Finding, NoFinding, base, lacks};
+use super::{Answer, BUSY, Cause, Finding, base, clear, lacks};
 use crate::model::{Load, Model};
 use crate::signs::percent;
 use crate::signs::threads::wanted;
@@ -16,9 +16,6 @@ use linerate_record::TrialPlan;
 use linerate_units::Bytes;
 use linerate_units::stats::Range;
 
-/// Cause `socket-drops`.
-pub(super) struct SocketDrops;
-
 /// CPU utilization below which a reader certainly has time: drops are then due to a full buffer.
 const IDLE: f64 = 0.5;
 
@@ -26,78 +23,76 @@ const IDLE: f64 = 0.5;
 /// buffer a few times larger is no improvement if one group of coalesced datagrams fills it.
 pub(crate) const ROOM: u64 = 8 << 20;
 
-static INFO: CauseInfo = CauseInfo {
+pub(super) static CAUSE: Cause = Cause {
     id: "socket-drops",
     name: "the receive buffer overflows",
     scope: Scope::Udp,
     stage: Stage::Socket,
     decided_by: &[Factor::LargerWindow],
     page: include_str!("pages/socket-drops.md"),
-    ..CauseInfo::BASE
+    check,
+    predict,
+    predict_loss,
+    advice,
+    ..Cause::BASE
 };
 
-impl Cause for SocketDrops {
-    fn info(&self) -> &'static CauseInfo {
-        &INFO
+fn check(model: &Model, direction: Direction) -> Answer {
+    let load = base(model, direction)?;
+    let Some(told) = &load.datagrams else {
+        return Err(clear("a connection sends only as much as the buffer has room for"));
+    };
+    let dropped = at_the_socket(model, direction, told)?;
+    let side = direction.receiver();
+    let Some(busy) = wanted(&load.receivers) else {
+        return Err(lacks(model, "thread", side));
+    };
+    if busy >= BUSY {
+        return Err(clear(format!(
+            "the receiving thread needed its CPU {} of the time: no room makes it faster",
+            percent(busy)
+        )));
     }
-    fn check(&self, model: &Model, direction: Direction) -> Answer {
-        let load = base(model, direction)?;
-        let Some(told) = &load.datagrams else {
-            return Err(NoFinding::Clear(
-                "a connection sends only as much as the buffer has room for".to_owned(),
-            ));
-        };
-        let dropped = at_the_socket(model, direction, told)?;
-        let side = direction.receiver();
-        let Some(busy) = wanted(&load.receivers) else {
-            return Err(lacks(model, "thread", side));
-        };
-        if busy >= BUSY {
-            return Err(NoFinding::Clear(format!(
-                "the receiving thread needed its CPU {} of the time: no room makes it faster",
-                percent(busy)
-            )));
+    if let Some(id) = kept_from_its_cpu(model, direction, side) {
+        return Err(clear(format!("the receiving thread does not get its CPU: {id}")));
+    }
+    let memory = load.recv_memory;
+    Ok(Finding {
+        side: Place::from(side),
+        share: dropped,
+        enough: busy < IDLE,
+        reached: false,
+        evidence: std::iter::once(words(told, dropped, AT_SOCKET))
+            .chain(reader(load))
+            .chain(memory.map(|bytes| format!("its receive buffer has {bytes} of memory")))
+            .collect(),
+    })
+}
+
+fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {
+    let load = &model.direction(trial.direction)?.base;
+    match trial.factor()? {
+        // All or some of the lost datagrams arrive.
+        Factor::LargerWindow => {
+            Some(Range { low: 0.97, high: 1.1 / (1.0 - load.datagrams?.lost).max(0.01) })
         }
-        if let Some(id) = kept_from_its_cpu(model, direction, side) {
-            return Err(NoFinding::Clear(format!(
-                "the receiving thread does not get its CPU: {id}"
-            )));
-        }
-        let memory = load.recv_memory;
-        Ok(Finding {
-            side: Place::from(side),
-            share: dropped,
-            enough: busy < IDLE,
-            reached: false,
-            evidence: std::iter::once(words(told, dropped, AT_SOCKET))
-                .chain(reader(load))
-                .chain(memory.map(|bytes| format!("its receive buffer has {bytes} of memory")))
-                .collect(),
-        })
+        // Each stream has its own socket.
+        Factor::MoreStreams => Some(Range {
+            low: 0.6,
+            high: trial.stream_ratio() * 1.1 / (1.0 - load.datagrams?.lost).max(0.01),
+        }),
+        _ => bystander(model, trial),
     }
-    fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
-        let load = &model.direction(trial.direction)?.base;
-        match trial.factor()? {
-            // All or some of the lost datagrams arrive.
-            Factor::LargerWindow => {
-                Some(Range { low: 0.97, high: 1.1 / (1.0 - load.datagrams?.lost).max(0.01) })
-            }
-            // Each stream has its own socket.
-            Factor::MoreStreams => Some(Range {
-                low: 0.6,
-                high: trial.stream_ratio() * 1.1 / (1.0 - load.datagrams?.lost).max(0.01),
-            }),
-            _ => bystander(model, trial),
-        }
-    }
-    fn predict_loss(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
-        let load = &model.direction(trial.direction)?.base;
-        (trial.factor()? == Factor::LargerWindow && has_room(load, trial)).then_some(FEWER)
-    }
-    fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
-        let load = model.direction(direction).map(|d| &d.base);
-        load.map(|load| room(model, load, direction.receiver())).into_iter().collect()
-    }
+}
+
+fn predict_loss(model: &Model, trial: &TrialPlan) -> Option<Range> {
+    let load = &model.direction(trial.direction)?.base;
+    (trial.factor()? == Factor::LargerWindow && has_room(load, trial)).then_some(FEWER)
+}
+
+fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
+    let load = model.direction(direction).map(|d| &d.base);
+    load.map(|load| room(model, load, direction.receiver())).into_iter().collect()
 }
 
 /// A larger buffer: the program can request it up to the host's limit; beyond that the limit must be raised.

@@ -1,11 +1,11 @@
 //! The memory that TCP may use is used up: by the limit of a control group, of the system, or of the socket's own queue.
 
-use super::buffer_bound::{self, Buffer, SUSPECT, held};
+use super::buffer_bound::{self, Buffer, held};
+use super::buffer_bound::{UNREAD, unread_share};
 use super::cpu_share::is_excluded;
-use super::path_rate::held_back;
+use super::held::{SUSPECT, held_back};
 use super::predict::bystander;
-use super::receive_window::{UNREAD, unread_share};
-use super::{Answer, Cause, CauseInfo, Finding, NoFinding, base, lacks};
+use super::{Answer, Cause, Finding, NoFinding, base, clear, lacks};
 use crate::model::{Load, Model, SocketMemory as Limit};
 use crate::signs::dropped::MOST;
 use crate::signs::lossy::{lost, sent_again};
@@ -17,9 +17,6 @@ use linerate_record::TrialPlan;
 use linerate_units::Bytes;
 use linerate_units::shell::word;
 use linerate_units::stats::Range;
-
-/// Cause `socket-memory`.
-pub(super) struct SocketMemory;
 
 /// Refusals in a second from which a control group is at its limit.
 const OFTEN: f64 = 1.0;
@@ -47,7 +44,7 @@ const TIMES: u64 = 16;
 /// The setting of the system.
 const SYSTEM: &str = "net.ipv4.tcp_mem";
 
-static INFO: CauseInfo = CauseInfo {
+pub(super) static CAUSE: Cause = Cause {
     id: "socket-memory",
     name: "the memory for TCP is used up",
     scope: Scope::Tcp,
@@ -55,50 +52,47 @@ static INFO: CauseInfo = CauseInfo {
     page: include_str!("pages/socket-memory.md"),
     // Records of older versions have no such counters.
     may_be_unread: true,
-    ..CauseInfo::BASE
+    check,
+    predict,
+    is_last: |_, _| true,
+    advice,
+    ..Cause::BASE
 };
 
-impl Cause for SocketMemory {
-    fn info(&self) -> &'static CauseInfo {
-        &INFO
+fn check(model: &Model, direction: Direction) -> Answer {
+    let load = base(model, direction)?;
+    if let Some(answer) = of_queue(model, direction, load) {
+        return answer;
     }
-    fn check(&self, model: &Model, direction: Direction) -> Answer {
-        let load = base(model, direction)?;
-        if let Some(answer) = of_queue(model, direction, load) {
-            return answer;
-        }
-        match [Buffer::Receive, Buffer::Send].map(|buffer| of_buffer(model, direction, buffer)) {
-            [Ok(found), _] | [_, Ok(found)] => Ok(found),
-            // What is not known comes before what is clear.
-            [Err(NoFinding::Clear(_)), other] => other,
-            [first, _] => first,
-        }
+    match [Buffer::Receive, Buffer::Send].map(|buffer| of_buffer(model, direction, buffer)) {
+        [Ok(found), _] | [_, Ok(found)] => Ok(found),
+        // What is not known comes before what is clear.
+        [Err(NoFinding::Clear(_)), other] => other,
+        [first, _] => first,
     }
-    fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
-        let factor = trial.factor()?;
-        // Each stream has a little room of its own, and half a buffer may need less than there is.
-        match factor.class() {
-            Class::HalfBuffer | Class::Parallel => None,
-            _ if factor == Factor::HalfSendBuffer => None,
-            _ => bystander(model, trial),
-        }
+}
+
+fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {
+    let factor = trial.factor()?;
+    // Each stream has a little room of its own, and half a buffer may need less than there is.
+    match factor.class() {
+        Class::HalfBuffer | Class::Parallel => None,
+        _ if factor == Factor::HalfSendBuffer => None,
+        _ => bystander(model, trial),
     }
-    fn is_last(&self, _: &Model, _: Direction) -> bool {
-        true
-    }
-    fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
-        let Some(load) = model.direction(direction).map(|d| &d.base) else {
-            return Vec::new();
-        };
-        let sides = [direction.receiver(), direction.sender()];
-        let pressed =
-            sides.into_iter().find_map(|side| Some((side, pressed(load, direction, side)?)));
-        let room = match pressed {
-            Some((side, limit)) => Some(more(side, limit)),
-            None => buffer_bound::advice(model, direction, Buffer::Receive),
-        };
-        room.into_iter().collect()
-    }
+}
+
+fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
+    let Some(load) = model.direction(direction).map(|d| &d.base) else {
+        return Vec::new();
+    };
+    let sides = [direction.receiver(), direction.sender()];
+    let pressed = sides.into_iter().find_map(|side| Some((side, pressed(load, direction, side)?)));
+    let room = match pressed {
+        Some((side, limit)) => Some(more(side, limit)),
+        None => buffer_bound::advice(model, direction, Buffer::Receive),
+    };
+    room.into_iter().collect()
 }
 
 /// The finding where the receiver has no memory for segments that arrive, and drops them.
@@ -127,14 +121,14 @@ fn of_buffer(model: &Model, direction: Direction, buffer: Buffer) -> Answer {
     let limited = limited.ok_or_else(|| lacks(model, "tcp", direction.sender()))?;
     let share = if limited < SUSPECT {
         lost_for_want(model, direction, buffer)
-            .ok_or_else(|| NoFinding::Clear(held(buffer, limited, "only ")))?
+            .ok_or_else(|| clear(held(buffer, limited, "only ")))?
     } else {
         limited
     };
     let reads_late = unread_share(load).is_some_and(|unread| unread > UNREAD);
     if buffer == Buffer::Receive && reads_late {
         let why = "the program does not read what fills the memory".to_owned();
-        return Err(NoFinding::Clear(why));
+        return Err(clear(why));
     }
     if load.socket_memory.at(direction, side).is_none() {
         return Err(lacks(model, "socket_memory", side));
@@ -147,7 +141,7 @@ fn of_buffer(model: &Model, direction: Direction, buffer: Buffer) -> Answer {
         return Err(lacks(model, "socket_memory", side));
     }
     let Some(limit) = pressed(load, direction, side) else {
-        return Err(NoFinding::Clear(format!(
+        return Err(clear(format!(
             "no limit of the memory for TCP was reached on {}",
             side.name()
         )));
@@ -237,7 +231,7 @@ pub(super) fn holds(
     side: Side,
 ) -> Option<String> {
     let limit = pressed(load, direction, side).filter(|limit| limit.is_of_tcp());
-    let limit = limit.filter(|_| !is_excluded(&SocketMemory, model, direction));
+    let limit = limit.filter(|_| !is_excluded(&CAUSE, model, direction));
     limit.map(|limit| words(side, limit))
 }
 

@@ -3,7 +3,7 @@
 use super::cpu_share::{cpus, worst};
 use super::predict::bystander;
 use super::shared_core::serves;
-use super::{Answer, Cause, CauseInfo, Finding, NoFinding, base, rdma_port};
+use super::{Answer, Cause, Finding, NoFinding, base, clear, rdma_port};
 use crate::model::{Cpu, Load, Local, LocalEvent, Model};
 use crate::signs::threads::threads;
 use crate::signs::{GAIN, percent};
@@ -14,9 +14,6 @@ use linerate_plan::transport::Scope;
 use linerate_record::TrialPlan;
 use linerate_units::shell::word;
 use linerate_units::stats::{EQUAL, Range};
-
-/// Cause `softirq-core`.
-pub(super) struct SoftirqCore;
 
 /// Minimum share of a CPU's time in softirq at which it has no time left (METHOD section 2).
 pub(super) const FULL: f64 = 0.9;
@@ -32,53 +29,53 @@ struct Full<'a> {
     ours: bool,
 }
 
-static INFO: CauseInfo = CauseInfo {
+pub(super) static CAUSE: Cause = Cause {
     id: "softirq-core",
     name: "one CPU handles all packets",
     scope: Scope::Cards,
     stage: Stage::Cpu,
     decided_by: &[Factor::MoreStreams, Factor::HostSpread],
     page: include_str!("pages/softirq-core.md"),
-    ..CauseInfo::BASE
+    check,
+    predict,
+    advice,
+    ..Cause::BASE
 };
 
-impl Cause for SoftirqCore {
-    fn info(&self) -> &'static CauseInfo {
-        &INFO
+fn check(model: &Model, direction: Direction) -> Answer {
+    let full = fullest(model, direction)?;
+    let packets = full.cpu.packets.filter(|n| *n > 0.0);
+    let packets = packets.map(|n| format!(": {n:.0} packets per second"));
+    let mut evidence = vec![format!(
+        "CPU {} of {} handled packets {} of the time{}",
+        full.cpu.number,
+        full.side.name(),
+        percent(full.cpu.softirq),
+        packets.unwrap_or_default()
+    )];
+    if let Ok(load) = base(model, direction) {
+        let here = |l: &&Local| matches!(l.what, LocalEvent::Backlog | LocalEvent::Ring);
+        evidence.extend(load.local.iter().find(here).map(Local::words));
     }
-    fn check(&self, model: &Model, direction: Direction) -> Answer {
-        let full = fullest(model, direction)?;
-        let packets = full.cpu.packets.filter(|n| *n > 0.0);
-        let packets = packets.map(|n| format!(": {n:.0} packets per second"));
-        let mut evidence = vec![format!(
-            "CPU {} of {} handled packets {} of the time{}",
-            full.cpu.number,
-            full.side.name(),
-            percent(full.cpu.softirq),
-            packets.unwrap_or_default()
-        )];
-        if let Ok(load) = base(model, direction) {
-            let here = |l: &&Local| matches!(l.what, LocalEvent::Backlog | LocalEvent::Ring);
-            evidence.extend(load.local.iter().find(here).map(Local::words));
-        }
-        Ok(Finding {
-            side: Place::from(full.side),
-            share: full.cpu.softirq,
-            enough: full.ours,
-            reached: full.ours,
-            evidence,
-        })
-    }
-    fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
-        fullest(model, trial.direction).ok()?;
-        of_full(model, trial)
-    }
-    fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
-        let Ok(Full { side, cpu, .. }) = fullest(model, direction) else {
-            return Vec::new();
-        };
-        spread(model, side, cpu.number).into_iter().collect()
-    }
+    Ok(Finding {
+        side: Place::from(full.side),
+        share: full.cpu.softirq,
+        enough: full.ours,
+        reached: full.ours,
+        evidence,
+    })
+}
+
+fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {
+    fullest(model, trial.direction).ok()?;
+    of_full(model, trial)
+}
+
+fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
+    let Ok(Full { side, cpu, .. }) = fullest(model, direction) else {
+        return Vec::new();
+    };
+    spread(model, side, cpu.number).into_iter().collect()
 }
 
 /// The range of goodput that a trial should have if a CPU has no time for more packets.
@@ -141,7 +138,7 @@ fn fullest(model: &Model, direction: Direction) -> Result<Full<'_>, NoFinding> {
 fn at(model: &Model, direction: Direction, side: Side) -> Result<Full<'_>, NoFinding> {
     let load = base(model, direction)?;
     if rdma_port::carries(load) && !rdma_port::is_software(load, direction) {
-        return Err(NoFinding::Clear("RDMA devices move payload without the kernel".to_owned()));
+        return Err(clear("RDMA devices move payload without the kernel"));
     }
     let all = cpus(load, direction, side);
     if let (true, Some((_, gap))) = (all.is_empty(), unread(model, side)) {
@@ -155,12 +152,12 @@ fn at(model: &Model, direction: Direction, side: Side) -> Result<Full<'_>, NoFin
                 takes_in(load, direction, side, cpu).unwrap_or(true) || serves(model, side, cpu);
             Ok(Full { side, cpu, ours })
         }
-        Some(cpu) => Err(NoFinding::Clear(format!(
+        Some(cpu) => Err(clear(format!(
             "no CPU of {} handled packets more than {} of the time",
             side.name(),
             percent(cpu.softirq)
         ))),
-        None => Err(NoFinding::Clear(format!(
+        None => Err(clear(format!(
             "no CPU of {} is known to handle packets apart from the load's own threads",
             side.name()
         ))),

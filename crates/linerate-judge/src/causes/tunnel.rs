@@ -1,7 +1,7 @@
 //! The route goes through a tunnel: each packet gets headers, which cost bytes and CPU time.
 
 use super::predict::one_rate;
-use super::{Answer, BUSY, Cause, CauseInfo, Finding, NoFinding, base};
+use super::{Answer, BUSY, Cause, Finding, base, clear};
 use crate::model::{Load, Model};
 use crate::signs::percent;
 use crate::signs::threads::wanted_at;
@@ -13,9 +13,6 @@ use linerate_plan::transport::Scope;
 use linerate_record::{Host, TrialPlan};
 use linerate_units::shell::word;
 use linerate_units::stats::Range;
-
-/// Cause `tunnel`.
-pub(super) struct Tunnel;
 
 /// Minimum number of fragments per packet of a load at which its packets are split in two: at least half of
 /// them are.
@@ -41,7 +38,7 @@ enum Fit {
     Mended(String),
 }
 
-static INFO: CauseInfo = CauseInfo {
+pub(super) static CAUSE: Cause = Cause {
     id: "tunnel",
     name: "a tunnel slows the path",
     scope: Scope::Sockets,
@@ -49,73 +46,73 @@ static INFO: CauseInfo = CauseInfo {
     explains: &["sender-core", "receiver-core", "softirq-core", "path-rate"],
     decided_by: &[],
     page: include_str!("pages/tunnel.md"),
-    ..CauseInfo::BASE
+    check,
+    predict,
+    advice,
+    ..Cause::BASE
 };
 
-impl Cause for Tunnel {
-    fn info(&self) -> &'static CauseInfo {
-        &INFO
+fn check(model: &Model, direction: Direction) -> Answer {
+    let load = base(model, direction)?;
+    let tunnels = tunnels(model, direction);
+    let Some(first) = tunnels.first() else {
+        return Err(clear("the route goes through no tunnel"));
+    };
+    let split = |t: &Through<'_>| match fit(load, direction, t) {
+        Fit::Cut(why) => Some((Place::Path, true, why)),
+        Fit::MayBeCut(why) => Some((Place::Path, false, why)),
+        Fit::Fits | Fit::Mended(_) => None,
+    };
+    let costs = |t: &Through<'_>| costly(load, direction, t.side);
+    let found = tunnels.iter().find_map(|t| Some((t, split(t)?)));
+    match found.or_else(|| tunnels.iter().find_map(|t| Some((t, costs(t)?)))) {
+        Some((tunnel, (side, enough, why))) => Ok(Finding {
+            side,
+            share: 0.5,
+            enough,
+            reached: false,
+            evidence: vec![words(tunnel), why],
+        }),
+        None => Err(clear(match fit(load, direction, first) {
+            Fit::Mended(why) => format!("{}; {why}", words(first)),
+            _ => format!("{}, and no CPU of that host was full", words(first)),
+        })),
     }
-    fn check(&self, model: &Model, direction: Direction) -> Answer {
-        let load = base(model, direction)?;
-        let tunnels = tunnels(model, direction);
-        let Some(first) = tunnels.first() else {
-            return Err(NoFinding::Clear("the route goes through no tunnel".to_owned()));
-        };
-        let split = |t: &Through<'_>| match fit(load, direction, t) {
-            Fit::Cut(why) => Some((Place::Path, true, why)),
-            Fit::MayBeCut(why) => Some((Place::Path, false, why)),
-            Fit::Fits | Fit::Mended(_) => None,
-        };
-        let costs = |t: &Through<'_>| costly(load, direction, t.side);
-        let found = tunnels.iter().find_map(|t| Some((t, split(t)?)));
-        match found.or_else(|| tunnels.iter().find_map(|t| Some((t, costs(t)?)))) {
-            Some((tunnel, (side, enough, why))) => Ok(Finding {
-                side,
-                share: 0.5,
-                enough,
-                reached: false,
-                evidence: vec![words(tunnel), why],
-            }),
-            None => Err(NoFinding::Clear(match fit(load, direction, first) {
-                Fit::Mended(why) => format!("{}; {why}", words(first)),
-                _ => format!("{}, and no CPU of that host was full", words(first)),
-            })),
-        }
-    }
-    fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
-        let found = self.check(model, trial.direction);
-        let sender = Place::from(trial.direction.sender());
-        let id = match found {
-            Ok(f) if f.side == Place::Path => return one_rate(model, trial),
-            Ok(f) if f.side == sender => "sender-core",
-            Ok(_) => "receiver-core",
-            _ => return one_rate(model, trial),
-        };
-        super::cause(id)?.predict(model, trial)
-    }
-    fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
-        let load = model.direction(direction).map(|dir| &dir.base);
-        let told = tunnels(model, direction).into_iter().map(|tunnel| {
-            let Through { side, nic, chain } = &tunnel;
-            let top = chain.first().copied().unwrap_or(nic);
-            let cut = matches!(fit(load?, direction, &tunnel), Fit::Cut(_));
-            let too_large = overflow(chain, top.mtu?).filter(|_| cut);
-            let fits = too_large.and_then(|over| over.fits).zip(top.mtu);
-            Some(match fits {
-                Some((fits, now)) => {
-                    let set = |mtu| format!("sudo ip link set dev {} mtu {mtu}", word(&top.name));
-                    let advice = Advice::new(format!("let packets of {} fit into the tunnel", top.name));
-                    advice.set(*side, set(fits)).undo_on(*side, set(now))
-                }
-                None => Advice::new(format!(
-                    "measure without {}: run to an address of the other host that is reached without it",
-                    nic.name
-                )),
-            })
-        });
-        told.flatten().take(1).collect()
-    }
+}
+
+fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {
+    let found = check(model, trial.direction);
+    let sender = Place::from(trial.direction.sender());
+    let id = match found {
+        Ok(f) if f.side == Place::Path => return one_rate(model, trial),
+        Ok(f) if f.side == sender => "sender-core",
+        Ok(_) => "receiver-core",
+        _ => return one_rate(model, trial),
+    };
+    super::cause(id)?.predict(model, trial)
+}
+
+fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
+    let load = model.direction(direction).map(|dir| &dir.base);
+    let told = tunnels(model, direction).into_iter().map(|tunnel| {
+        let Through { side, nic, chain } = &tunnel;
+        let top = chain.first().copied().unwrap_or(nic);
+        let cut = matches!(fit(load?, direction, &tunnel), Fit::Cut(_));
+        let too_large = overflow(chain, top.mtu?).filter(|_| cut);
+        let fits = too_large.and_then(|over| over.fits).zip(top.mtu);
+        Some(match fits {
+            Some((fits, now)) => {
+                let set = |mtu| format!("sudo ip link set dev {} mtu {mtu}", word(&top.name));
+                let advice = Advice::new(format!("let packets of {} fit into the tunnel", top.name));
+                advice.set(*side, set(fits)).undo_on(*side, set(now))
+            }
+            None => Advice::new(format!(
+                "measure without {}: run to an address of the other host that is reached without it",
+                nic.name
+            )),
+        })
+    });
+    told.flatten().take(1).collect()
 }
 
 /// A remark that path MTU discovery has corrected the packet size for a tunnel whose own MTU does not fit into

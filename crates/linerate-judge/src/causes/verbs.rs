@@ -1,6 +1,6 @@
 //! What causes need of the RDMA ports of a load.
 
-use super::{NoFinding, lacks};
+use super::{NoFinding, clear, lacks};
 use crate::model::{Load, Model, Verbs};
 use linerate_facts::Gap;
 use linerate_facts::infiniband::counted::Meaning;
@@ -77,7 +77,7 @@ pub(super) fn queue_pairs(load: &Load) -> f64 {
 pub(super) fn only_reliable(load: &Load) -> Result<(), NoFinding> {
     let service = Service::of(&load.knobs.options);
     if service.is_lossy() {
-        return Err(NoFinding::Clear(format!(
+        return Err(clear(format!(
             "the service {} neither sends again nor waits for receive requests",
             service.name()
         )));

@@ -1,7 +1,7 @@
 //! The port's wire is full: the best verdict there is.
 
 use super::predict::one_rate;
-use super::{Answer, Cause, CauseInfo, FULL, Finding, NoFinding, base, port_at, rdma_port, wire};
+use super::{Answer, Cause, FULL, Finding, NoFinding, base, clear, port_at, rdma_port, wire};
 use crate::model::{Ceiling, Load, Model};
 use crate::signs::percent;
 use crate::signs::underlay::{goes_elsewhere, may_bind, untold};
@@ -11,14 +11,10 @@ use linerate_facts::underlay::Underlay;
 use linerate_plan::factor::Factor;
 use linerate_plan::path::{Direction, Place, Stage};
 use linerate_plan::transport::Scope;
-use linerate_record::{Host, TrialPlan};
+use linerate_record::Host;
 use linerate_units::shell::word;
-use linerate_units::stats::Range;
 
-/// Cause `wire-full`.
-pub(super) struct WireFull;
-
-static INFO: CauseInfo = CauseInfo {
+pub(super) static CAUSE: Cause = Cause {
     id: "wire-full",
     name: "full speed, the wire is full",
     scope: Scope::Cards,
@@ -28,52 +24,48 @@ static INFO: CauseInfo = CauseInfo {
     decided_by: &[Factor::MoreStreams],
     page: include_str!("pages/wire-full.md"),
     ceiling: Some(Stage::Net),
-    ..CauseInfo::BASE
+    check,
+    predict: |model, trial| one_rate(model, trial),
+    advice,
+    ..Cause::BASE
 };
 
-impl Cause for WireFull {
-    fn info(&self) -> &'static CauseInfo {
-        &INFO
-    }
-    fn check(&self, model: &Model, direction: Direction) -> Answer {
-        let load = base(model, direction)?;
-        let ceiling = wire(model, direction);
-        let Some(full) = ceiling.filter(|ceiling| ceiling.reached(load) >= FULL) else {
-            return Err(
-                unread(model, direction, load).unwrap_or_else(|| clear(load, direction, ceiling))
-            );
-        };
-        let share = full.reached(load);
-        Ok(Finding {
-            side: Place::Path,
-            share: share.min(1.0),
-            enough: true,
-            reached: true,
-            evidence: vec![format!(
-                "goodput was {} of all that {} carries: {} = {}",
-                percent(share),
-                full.name,
-                full.formula,
-                full.rate
-            )],
+fn check(model: &Model, direction: Direction) -> Answer {
+    let load = base(model, direction)?;
+    let ceiling = wire(model, direction);
+    let Some(full) = ceiling.filter(|ceiling| ceiling.reached(load) >= FULL) else {
+        return Err(
+            unread(model, direction, load).unwrap_or_else(|| not_full(load, direction, ceiling))
+        );
+    };
+    let share = full.reached(load);
+    Ok(Finding {
+        side: Place::Path,
+        share: share.min(1.0),
+        enough: true,
+        reached: true,
+        evidence: vec![format!(
+            "goodput was {} of all that {} carries: {} = {}",
+            percent(share),
+            full.name,
+            full.formula,
+            full.rate
+        )],
+    })
+}
+
+fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
+    let spread = spread(model, direction);
+    wire(model, direction)
+        .map(|ceiling| {
+            Advice::new(format!(
+                "nothing: the path is as fast as {} is; a faster port, or a second one, carries more",
+                ceiling.name
+            ))
         })
-    }
-    fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
-        one_rate(model, trial)
-    }
-    fn advice(&self, model: &Model, direction: Direction) -> Vec<Advice> {
-        let spread = spread(model, direction);
-        wire(model, direction)
-            .map(|ceiling| {
-                Advice::new(format!(
-                    "nothing: the path is as fast as {} is; a faster port, or a second one, carries more",
-                    ceiling.name
-                ))
-            })
-            .into_iter()
-            .chain(spread)
-            .collect()
-    }
+        .into_iter()
+        .chain(spread)
+        .collect()
 }
 
 /// Advice to hash the ports as well, so that streams spread over the members of a bond. Only for modes with a
@@ -99,8 +91,8 @@ fn spread(model: &Model, direction: Direction) -> Option<Advice> {
         })
 }
 
-fn clear(load: &Load, direction: Direction, ceiling: Option<&Ceiling>) -> NoFinding {
-    NoFinding::Clear(match ceiling {
+fn not_full(load: &Load, direction: Direction, ceiling: Option<&Ceiling>) -> NoFinding {
+    clear(match ceiling {
         Some(ceiling) => format!(
             "goodput was {} of what {} carries, {} = {}",
             percent(ceiling.reached(load)),

@@ -6,7 +6,7 @@ use linerate_units::shell::word;
 use std::net::IpAddr;
 
 use super::wire_full::unread;
-use super::{Answer, Cause, CauseInfo, FULL, Finding, NoFinding, base, wire};
+use super::{Answer, Cause, FULL, Finding, NoFinding, base, clear, unknown, wire};
 use crate::model::{Ceiling, Load, Model};
 use linerate_facts::Gap;
 use linerate_facts::route::{Other, Route, shares_network};
@@ -15,9 +15,6 @@ use linerate_plan::transport::Scope;
 use linerate_record::TrialPlan;
 use linerate_units::Rate;
 use linerate_units::stats::Range;
-
-/// Cause `wrong-route`.
-pub(super) struct WrongRoute;
 
 /// Minimum speed of another route that is reported, in multiples of the used route's speed.
 const FASTER: f64 = 1.1;
@@ -43,7 +40,7 @@ enum Alternative<'a> {
     Unknown(Detour<'a>),
 }
 
-static INFO: CauseInfo = CauseInfo {
+pub(super) static CAUSE: Cause = Cause {
     id: "wrong-route",
     name: "the route uses the slower port",
     scope: Scope::Sockets,
@@ -51,64 +48,61 @@ static INFO: CauseInfo = CauseInfo {
     explains: &["wire-full"],
     decided_by: &[],
     page: include_str!("pages/wrong-route.md"),
-    ..CauseInfo::BASE
+    check,
+    predict,
+    advice,
+    ..Cause::BASE
 };
 
-impl Cause for WrongRoute {
-    fn info(&self) -> &'static CauseInfo {
-        &INFO
+fn check(model: &Model, direction: Direction) -> Answer {
+    let load = base(model, direction)?;
+    let full = full_wire(model, direction, load);
+    if let Err(clear @ NoFinding::Clear(_)) = full {
+        return Err(clear);
     }
-    fn check(&self, model: &Model, direction: Direction) -> Answer {
-        let load = base(model, direction)?;
-        let full = full_wire(model, direction, load);
-        if let Err(clear @ NoFinding::Clear(_)) = full {
-            return Err(clear);
-        }
-        let Some([near, far]) = routes(model) else {
-            return Err(NoFinding::Unknown(vec![Gap {
-                what: "other routes between the hosts".to_owned(),
-                why: "the routes of both hosts were not read".to_owned(),
-                hint: String::new(),
-            }]));
-        };
-        if near.gateway.is_some() || far.gateway.is_some() {
-            let why = "the other end is behind a router: the two networks with the same address may be different ones";
-            return Err(NoFinding::Clear(why.to_owned()));
-        }
-        match (alternative(near, far), full) {
-            (Alternative::None, _) => Err(NoFinding::Clear(
-                "no faster port is in a network with the other end".to_owned(),
-            )),
-            (_, Err(open)) => Err(open),
-            (Alternative::Unknown(detour), Ok(_)) => Err(speed_unknown(&detour)),
-            (Alternative::Faster(detour, speed), Ok(ceiling)) => Ok(Finding {
-                side: place(&detour),
-                share: 1.0 - (used(near, far).0 as f64 / speed.0 as f64).min(1.0),
-                enough: true,
-                reached: false,
-                evidence: vec![
-                    format!(
-                        "goodput was {} of all that {} carries",
-                        percent(ceiling.reached(load)),
-                        ceiling.name
-                    ),
-                    words(&detour, speed),
-                ],
-            }),
-        }
+    let Some([near, far]) = routes(model) else {
+        return Err(unknown(
+            "other routes between the hosts",
+            "the routes of both hosts were not read",
+        ));
+    };
+    if near.gateway.is_some() || far.gateway.is_some() {
+        let why = "the other end is behind a router: the two networks with the same address may be different ones";
+        return Err(clear(why));
     }
-    fn predict(&self, model: &Model, trial: &TrialPlan) -> Option<Range> {
-        // A wrong route predicts the same effect as the full wire that it explains.
-        super::cause("wire-full")?.predict(model, trial)
+    match (alternative(near, far), full) {
+        (Alternative::None, _) => Err(clear("no faster port is in a network with the other end")),
+        (_, Err(open)) => Err(open),
+        (Alternative::Unknown(detour), Ok(_)) => Err(speed_unknown(&detour)),
+        (Alternative::Faster(detour, speed), Ok(ceiling)) => Ok(Finding {
+            side: place(&detour),
+            share: 1.0 - (used(near, far).0 as f64 / speed.0 as f64).min(1.0),
+            enough: true,
+            reached: false,
+            evidence: vec![
+                format!(
+                    "goodput was {} of all that {} carries",
+                    percent(ceiling.reached(load)),
+                    ceiling.name
+                ),
+                words(&detour, speed),
+            ],
+        }),
     }
-    fn advice(&self, model: &Model, _: Direction) -> Vec<Advice> {
-        let Some([near, far]) = routes(model) else {
-            return Vec::new();
-        };
-        match alternative(near, far) {
-            Alternative::Faster(detour, _) => vec![advice(&detour)],
-            Alternative::Unknown(_) | Alternative::None => Vec::new(),
-        }
+}
+
+fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {
+    // A wrong route predicts the same effect as the full wire that it explains.
+    super::cause("wire-full")?.predict(model, trial)
+}
+
+fn advice(model: &Model, _: Direction) -> Vec<Advice> {
+    let Some([near, far]) = routes(model) else {
+        return Vec::new();
+    };
+    match alternative(near, far) {
+        Alternative::Faster(detour, _) => vec![remedy(&detour)],
+        Alternative::Unknown(_) | Alternative::None => Vec::new(),
     }
 }
 
@@ -277,7 +271,7 @@ fn words(detour: &Detour<'_>, speed: Rate) -> String {
     }
 }
 
-fn advice(detour: &Detour<'_>) -> Advice {
+fn remedy(detour: &Detour<'_>) -> Advice {
     let (own, other) = detour.via;
     let (near, far) = (detour.near, detour.far);
     if near.is_some() && far.is_some() {

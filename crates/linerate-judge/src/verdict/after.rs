@@ -28,7 +28,7 @@ const AS_MUCH: f64 = 0.9;
 /// else the lowest ceiling that was not reached.
 pub(super) fn next(
     model: &Model,
-    causes: &[&'static dyn Cause],
+    causes: &[&'static Cause],
     dir: &DirectionModel,
     found: &[Limit],
 ) -> Option<Limit> {
@@ -120,7 +120,7 @@ fn fits_one_stream(model: &Model, dir: &DirectionModel, many: &Load) -> bool {
 /// applies again, at a higher rate.
 fn behind(
     model: &Model,
-    causes: &[&'static dyn Cause],
+    causes: &[&'static Cause],
     dir: &DirectionModel,
     found: &[Limit],
 ) -> Option<Limit> {
@@ -141,19 +141,19 @@ fn behind(
     };
     let case = Case::of(&lifted, dir.direction, Slowness::Rate, causes);
     // A standing queue on the path is a reason for congestion control to slow down.
-    let reason = |p: &&Party| !(stands && p.cause.info().slowed_by_queue);
+    let reason = |p: &&Party| !(stands && p.cause.slowed_by_queue);
     let (party, finding) = foremost(case.parties.iter().filter(reason))?;
     if beyond.crowded && !(finding.enough && fits_one_stream(model, dir, beyond.load)) {
         return None;
     }
-    if party.cause.info().stage == Stage::Net && !parted {
+    if party.cause.stage == Stage::Net && !parted {
         return None;
     }
-    let known = found.iter().any(|limit| limit.cause == party.cause.id());
+    let known = found.iter().any(|limit| limit.cause == party.cause.id);
     (!known).then(|| Limit {
         metric: dir.base.measure(),
-        cause: party.cause.id(),
-        stage: party.cause.info().stage,
+        cause: party.cause.id,
+        stage: party.cause.stage,
         side: finding.side,
         direction: dir.direction,
         certainty: Certainty::Supported,
@@ -184,9 +184,9 @@ fn evidence(beyond: &Beyond<'_>, finding: &Finding) -> Vec<String> {
 }
 
 /// The lowest ceiling that was not reached: fixing causes below it cannot exceed it.
-fn ceiling(causes: &[&'static dyn Cause], dir: &DirectionModel, found: &[Limit]) -> Option<Limit> {
+fn ceiling(causes: &[&'static Cause], dir: &DirectionModel, found: &[Limit]) -> Option<Limit> {
     // A slot may be named inside of its interval, a shaper just below its ceiling.
-    let named = |cause: &dyn Cause| found.iter().any(|l| l.cause == cause.id());
+    let named = |cause: &Cause| found.iter().any(|l| l.cause == cause.id);
     let lowest = dir.ceilings.iter().find_map(|ceiling| {
         let cause = cause_of(causes, ceiling)?;
         let above = ceiling.reached(&dir.base) < FULL && !named(cause);
@@ -196,10 +196,10 @@ fn ceiling(causes: &[&'static dyn Cause], dir: &DirectionModel, found: &[Limit])
     Some(limit_of(ceiling, cause, dir))
 }
 
-fn limit_of(ceiling: &Ceiling, cause: &dyn Cause, dir: &DirectionModel) -> Limit {
+fn limit_of(ceiling: &Ceiling, cause: &Cause, dir: &DirectionModel) -> Limit {
     Limit {
         metric: dir.base.measure(),
-        cause: cause.id(),
+        cause: cause.id,
         stage: ceiling.stage,
         side: match ceiling.stage {
             Stage::Net => Place::Path,
@@ -219,10 +219,10 @@ fn limit_of(ceiling: &Ceiling, cause: &dyn Cause, dir: &DirectionModel) -> Limit
 }
 
 /// The cause of a reached ceiling: the one of its stage, else the one of the wire.
-fn cause_of(causes: &[&'static dyn Cause], ceiling: &Ceiling) -> Option<&'static dyn Cause> {
+fn cause_of(causes: &[&'static Cause], ceiling: &Ceiling) -> Option<&'static Cause> {
     let of = |stage| {
         let mut causes = causes.iter().copied();
-        causes.find(|cause| cause.info().ceiling == Some(stage))
+        causes.find(|cause| cause.ceiling == Some(stage))
     };
     of(ceiling.stage).or_else(|| of(Stage::Net))
 }

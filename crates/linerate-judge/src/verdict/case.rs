@@ -12,7 +12,7 @@ use linerate_units::stats::Interval;
 /// One cause under judgement.
 pub(super) struct Party {
     /// The cause.
-    pub(super) cause: &'static dyn Cause,
+    pub(super) cause: &'static Cause,
     /// The cause's answer for the base load.
     pub(super) answer: Answer,
     /// Trials (by number) whose effect is outside its prediction.
@@ -24,9 +24,9 @@ impl Party {
     /// other causes depend on it.
     pub(super) fn stands(&self) -> bool {
         let in_play = match self.answer {
-            Ok(_) => !self.cause.info().only_disturbs,
+            Ok(_) => !self.cause.only_disturbs,
             Err(NoFinding::Clear(_)) => false,
-            Err(NoFinding::Unknown(_)) => !self.cause.info().may_be_unread,
+            Err(NoFinding::Unknown(_)) => !self.cause.may_be_unread,
         };
         in_play && self.excluded_by.is_empty()
     }
@@ -43,13 +43,13 @@ pub(super) enum Proof<'a> {
 
 /// Whether `other` may be the limit in the place of `party`. A reason for `party` is no rival.
 fn is_rival(other: &Party, party: &Party) -> bool {
-    let id = party.cause.id();
-    let reason = other.cause.info().explains.contains(&id)
+    let id = party.cause.id;
+    let reason = other.cause.explains.contains(&id)
         && match (&other.answer, &party.answer) {
             (Ok(a), Ok(b)) => a.side == b.side,
             _ => true,
         };
-    other.cause.id() != id && other.stands() && !reason
+    other.cause.id != id && other.stands() && !reason
 }
 
 /// The case of one direction.
@@ -68,7 +68,7 @@ pub(super) struct Case<'a> {
 }
 
 /// The answer of a cause for a direction.
-fn heard(cause: &dyn Cause, model: &Model, direction: Direction) -> Answer {
+fn heard(cause: &Cause, model: &Model, direction: Direction) -> Answer {
     match cause.check(model, direction) {
         Ok(found) => moot(cause, model, direction, &found).unwrap_or(Ok(found)),
         answer => answer,
@@ -89,18 +89,16 @@ fn measure(model: &Model, direction: Direction, slowness: Slowness) -> Measure {
 }
 
 /// Whether a cause applies to the load of a direction. All apply before anything was measured.
-fn applies(cause: &dyn Cause, model: &Model, direction: Direction) -> bool {
+fn applies(cause: &Cause, model: &Model, direction: Direction) -> bool {
     let transport = transport(model, direction);
-    transport.is_none_or(|transport| cause.info().scope.includes(transport))
+    transport.is_none_or(|transport| cause.scope.includes(transport))
 }
 
 /// Whether, of two findings about a load of datagrams, one acts on the sent rate and the other on the delivered
 /// share. Both may be true at once.
 fn are_apart(one: &Party, other: &Party, direction: Direction) -> bool {
     let of_sender = |party: &Party| match &party.answer {
-        Ok(found) => {
-            Some(found.side == direction.sender().into() && !party.cause.info().of_delivery)
-        }
+        Ok(found) => Some(found.side == direction.sender().into() && !party.cause.of_delivery),
         _ => None,
     };
     of_sender(one).zip(of_sender(other)).is_some_and(|(one, other)| one != other)
@@ -112,7 +110,7 @@ impl<'a> Case<'a> {
         model: &'a Model,
         direction: Direction,
         slowness: Slowness,
-        causes: &[&'static dyn Cause],
+        causes: &[&'static Cause],
     ) -> Self {
         let trials: Vec<(&TrialModel, Interval)> = model
             .trials
@@ -122,7 +120,7 @@ impl<'a> Case<'a> {
             .collect();
         let parties = causes
             .iter()
-            .filter(|cause| cause.info().slows == slowness && applies(**cause, model, direction))
+            .filter(|cause| cause.slows == slowness && applies(**cause, model, direction))
             .map(|cause| Party {
                 cause: *cause,
                 answer: heard(*cause, model, direction),
@@ -152,7 +150,7 @@ impl<'a> Case<'a> {
         let Ok(finding) = &party.answer else {
             return None;
         };
-        if party.cause.info().proves_itself && finding.reached && party.stands() {
+        if party.cause.proves_itself && finding.reached && party.stands() {
             return Some(Proof::Ceiling);
         }
         let apart = |other: &Party| self.splits() && are_apart(other, party, self.direction);
@@ -164,7 +162,7 @@ impl<'a> Case<'a> {
         }
         // What the party explains is no rival in a trial of the reason alone.
         let explained = |other: &Party, trial: &TrialModel| {
-            party.cause.info().explains.contains(&other.cause.id())
+            party.cause.explains.contains(&other.cause.id)
                 && !other.cause.is_about(self.model, &trial.plan)
         };
         self.trials
@@ -186,7 +184,7 @@ impl<'a> Case<'a> {
     /// Whether a finding remains true in addition to a proved one: it explains that one, or it concerns the
     /// other factor of a datagram goodput (the rate sent, and the share delivered).
     pub(super) fn is_beside(&self, party: &Party, proved: &Party) -> bool {
-        party.cause.info().explains.contains(&proved.cause.id())
+        party.cause.explains.contains(&proved.cause.id)
             || (self.splits() && are_apart(party, proved, self.direction))
     }
 
@@ -209,8 +207,8 @@ impl<'a> Case<'a> {
     pub(super) fn excluded(&self, trial: u32) -> Vec<&'static str> {
         self.parties
             .iter()
-            .filter(|p| !p.cause.info().only_disturbs && p.excluded_by.contains(&trial))
-            .map(|p| p.cause.id())
+            .filter(|p| !p.cause.only_disturbs && p.excluded_by.contains(&trial))
+            .map(|p| p.cause.id)
             .collect()
     }
 }

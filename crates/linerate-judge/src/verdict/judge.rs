@@ -26,7 +26,7 @@ pub fn collapsed(model: &Model) -> Vec<String> {
 }
 
 /// Judges a model by the given causes only. Leaving one out shows what a verdict depends on.
-pub fn judge_by(model: &Model, causes: &[&'static dyn Cause]) -> Verdict {
+pub fn judge_by(model: &Model, causes: &[&'static Cause]) -> Verdict {
     let of = |dir| (dir, of_direction(model, causes, dir));
     let mut parts: Vec<(&DirectionModel, Verdict)> = model.directions.iter().map(of).collect();
     let mut verdict = Verdict::default();
@@ -48,7 +48,7 @@ pub fn judge_by(model: &Model, causes: &[&'static dyn Cause]) -> Verdict {
 }
 
 /// The limits of one direction, with their evidence.
-fn of_direction(model: &Model, causes: &[&'static dyn Cause], dir: &DirectionModel) -> Verdict {
+fn of_direction(model: &Model, causes: &[&'static Cause], dir: &DirectionModel) -> Verdict {
     let direction = dir.direction;
     let [case, slow] = Slowness::ALL.map(|slowness| Case::of(model, direction, slowness, causes));
     let heard = [&case, &slow].into_iter().flat_map(|case| &case.parties);
@@ -91,17 +91,17 @@ fn sort(limits: &mut [Limit], slow: Option<Direction>) {
 /// Causes that disturbed the measurement of a direction and do not limit it.
 fn disturbances(
     model: &Model,
-    causes: &[&'static dyn Cause],
+    causes: &[&'static Cause],
     direction: Direction,
     limits: &[Limit],
 ) -> Vec<Disturbance> {
     let is_limit = |cause: &str, side| limits.iter().any(|l| l.cause == cause && l.side == side);
-    let of = |cause: &&'static dyn Cause| {
+    let of = |cause: &&'static Cause| {
         let cause = *cause;
-        let costs = cause.costs(model, direction).into_iter();
-        let others = costs.filter(move |cost| !is_limit(cause.id(), cost.side));
+        let costs = (cause.costs)(model, direction).into_iter();
+        let others = costs.filter(move |cost| !is_limit(cause.id, cost.side));
         others.map(move |cost| Disturbance {
-            cause: cause.id(),
+            cause: cause.id,
             stage: cause.stage_at(cost.side),
             side: cost.side,
             direction,
@@ -148,7 +148,7 @@ fn upheld(case: &Case<'_>, direction: Direction) -> Vec<Limit> {
             limits.extend(last(case, direction));
         }
     } else {
-        let is_proved = |p: &&Party| proved.iter().any(|limit| limit.cause == p.cause.id());
+        let is_proved = |p: &&Party| proved.iter().any(|limit| limit.cause == p.cause.id);
         let is_beside = |p: &Party| {
             let mut all = case.parties.iter().filter(is_proved);
             !is_proved(&p) && all.any(|proved| case.is_beside(p, proved))
@@ -172,7 +172,7 @@ fn last(case: &Case<'_>, direction: Direction) -> Option<Limit> {
     };
     let mut limit = limit(case, direction, only, finding, None);
     limit.evidence.push("no other cause is left in play".to_owned());
-    only.cause.is_last(case.model, direction).then_some(limit)
+    (only.cause.is_last)(case.model, direction).then_some(limit)
 }
 
 fn limit(
@@ -184,7 +184,7 @@ fn limit(
 ) -> Limit {
     Limit {
         metric: case.measure(),
-        cause: party.cause.id(),
+        cause: party.cause.id,
         stage: party.cause.stage_at(finding.side),
         side: finding.side,
         direction,
@@ -200,8 +200,8 @@ fn limit(
 
 fn decided(case: &Case<'_>, party: &Party, trial: &TrialModel, effect: Interval) -> Decided {
     let kind = factor::kind(&trial.plan.kind);
-    let by_loss = party.cause.predict_loss(case.model, &trial.plan).is_some();
-    let by_latency = party.cause.info().slows == Slowness::Latency;
+    let by_loss = (party.cause.predict_loss)(case.model, &trial.plan).is_some();
+    let by_latency = party.cause.slows == Slowness::Latency;
     Decided {
         id: trial.plan.id,
         kind: kind.map_or("", |k| k.id),
@@ -226,13 +226,13 @@ fn answered(party: &Party, direction: Direction) -> Answered {
     };
     let mut why = why;
     why.extend(party.excluded_by.iter().map(|id| format!("trial {id} excluded it")));
-    Answered { cause: party.cause.id(), direction, outcome, why }
+    Answered { cause: party.cause.id, direction, outcome, why }
 }
 
 /// Why no cause could be named.
 fn nothing_upheld(case: &Case<'_>, direction: Direction, what: String) -> Unknown {
     let standing: Vec<&str> =
-        case.parties.iter().filter(|p| p.stands()).map(|p| p.cause.id()).collect();
+        case.parties.iter().filter(|p| p.stands()).map(|p| p.cause.id).collect();
     let why = match &standing[..] {
         [] => unforeseen(case)
             .unwrap_or_else(|| "no cause that linerate knows fits what was measured".to_owned()),
@@ -262,7 +262,7 @@ fn next_step(case: &Case<'_>, direction: Direction) -> String {
 
 /// A trial that excluded all findings: no cause predicted its result.
 fn unforeseen(case: &Case<'_>) -> Option<String> {
-    let found = |p: &&Party| p.answer.is_ok() && !p.cause.info().only_disturbs;
+    let found = |p: &&Party| p.answer.is_ok() && !p.cause.only_disturbs;
     let found: Vec<&Party> = case.parties.iter().filter(found).collect();
     let by_all = |id| found.iter().all(|p| p.excluded_by.contains(&id));
     let mut trials = case.trials.iter().filter(|_| !found.is_empty());

@@ -176,9 +176,9 @@ pub fn suspects(verdict: &Verdict) -> Vec<&Answered> {
     let names_a_limit = |answered: &&Answered| {
         let unread = answered.outcome == "unknown";
         cause(answered.cause)
-            .filter(|cause| cause.info().slows == Slowness::Rate)
-            .filter(|cause| !(cause.info().only_disturbs || unread && cause.info().may_be_unread))
-            .is_some_and(|cause| cause.info().explains.is_empty())
+            .filter(|cause| cause.slows == Slowness::Rate)
+            .filter(|cause| !(cause.only_disturbs || unread && cause.may_be_unread))
+            .is_some_and(|cause| cause.explains.is_empty())
     };
     let of = |outcome| {
         let all = verdict.answers.iter().filter(names_a_limit);

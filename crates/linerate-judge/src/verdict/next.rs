@@ -103,8 +103,8 @@ fn of_reason(
     id: u32,
 ) -> Option<(f64, TrialPlan)> {
     let explains = |party: &&Party| {
-        let of = party.cause.info().explains;
-        proved.iter().any(|proved| of.contains(&proved.cause.id()))
+        let of = party.cause.explains;
+        proved.iter().any(|proved| of.contains(&proved.cause.id))
     };
     let is_found = |party: &&Party| matches!(&party.answer, Ok(found) if found.enough);
     let reasons = case.parties.iter().filter(|party| party.stands());
@@ -158,7 +158,7 @@ fn expected(case: &Case<'_>, suspects: &[(&Party, f64)], plan: &TrialPlan) -> f6
     let all: f64 = suspects.iter().map(|(_, weight)| weight).sum();
     let parties = case.parties.iter();
     let predicted: Vec<(&Party, Expected)> = parties
-        .filter(|p| !p.cause.info().only_disturbs)
+        .filter(|p| !p.cause.only_disturbs)
         .map(|p| (p, Expected::of(p.cause, case.model, plan)))
         .collect();
     let worths = suspects
@@ -180,7 +180,7 @@ fn worth(
     let own = Expected::of(suspect.cause, case.model, plan);
     let parted: Vec<&Party> = predicted
         .iter()
-        .filter(|(p, _)| p.cause.id() != suspect.cause.id())
+        .filter(|(p, _)| p.cause.id != suspect.cause.id)
         .filter(|(_, expected)| expected.parted_from(own))
         .map(|(p, _)| *p)
         .collect();

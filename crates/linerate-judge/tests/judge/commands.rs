@@ -40,13 +40,13 @@ fn known(mut m: Model) -> Model {
 
 /// All that a cause says to type.
 fn commands(m: &Model, direction: Direction) -> Vec<(&'static str, String)> {
-    let of = |cause: &&'static dyn linerate_judge::causes::Cause| {
+    let of = |cause: &&'static linerate_judge::causes::Cause| {
         let advice = cause.advice(m, direction).into_iter();
         let mut all: Vec<String> = advice.flat_map(|a| [a.text(), a.undo_text()]).collect();
         if let Err(NoFinding::Unknown(gaps)) = cause.check(m, direction) {
             all.extend(gaps.into_iter().map(|gap| gap.hint));
         }
-        all.into_iter().map(|text| (cause.id(), text)).collect::<Vec<_>>()
+        all.into_iter().map(|text| (cause.id, text)).collect::<Vec<_>>()
     };
     CAUSES.iter().flat_map(of).collect()
 }
@@ -125,8 +125,8 @@ fn what_root_changes_can_be_undone_whether_the_old_value_is_known_or_not() {
                         );
                     }
                     if advice.is_lost_at_boot() {
-                        assert!(!advice.undo.is_empty(), "{}: {advice:?}", cause.id());
-                        changing.push(cause.id());
+                        assert!(!advice.undo.is_empty(), "{}: {advice:?}", cause.id);
+                        changing.push(cause.id);
                     }
                 }
             }

@@ -74,7 +74,7 @@ fn causes_of_connections_are_not_heard_of_datagrams_whatever_was_read() {
             let m = model(datagrams(told(lost, lost / 2.0), [busy, busy]));
             let outcomes = all_outcomes(&m);
             let heard = |id: &str| outcomes.iter().any(|(cause, _)| *cause == id);
-            let heard_of = CAUSES.iter().filter(|c| c.info().scope.includes(Transport::Udp));
+            let heard_of = CAUSES.iter().filter(|c| c.scope.includes(Transport::Udp));
             assert_eq!(outcomes.len(), heard_of.count());
             assert!(!OF_CONNECTIONS.into_iter().any(heard), "{lost} {busy}");
             let verdict = judge(&m);
@@ -454,7 +454,7 @@ fn what_disturbs_a_measurement_is_heard_of_datagrams_too() {
     let base = Load { contended: true, ..datagrams(told(0.0, 0.0), [0.99, 0.3]) };
     let verdict = judge(&model(base));
     assert_eq!(verdict.disturbances[0].cause, "contended");
-    assert!(cause("contended").is_some_and(|cause| cause.info().only_disturbs));
+    assert!(cause("contended").is_some_and(|cause| cause.only_disturbs));
 }
 
 #[test]

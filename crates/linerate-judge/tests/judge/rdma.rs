@@ -315,7 +315,7 @@ fn threads_that_poll_are_no_limit_by_that() {
         for cause in CAUSES {
             let found = cause.check(&m, Direction::Forward);
             let enough = found.is_ok_and(|found| found.enough);
-            assert!(!enough, "{} of {}", cause.id(), end.device);
+            assert!(!enough, "{} of {}", cause.id, end.device);
         }
         assert!(named(&m).is_empty(), "{:?}", named(&m));
         for id in ["sender-core", "receiver-core"] {

@@ -25,7 +25,7 @@ fn other() -> Load {
 fn golden_of_causes_by_transport() {
     let mut table = String::new();
     for cause in CAUSES {
-        let scope = cause.info().scope;
+        let scope = cause.scope;
         let applies = Transport::ALL.map(|transport| scope.includes(transport));
         let out: Vec<String> = Transport::ALL
             .into_iter()
@@ -38,7 +38,7 @@ fn golden_of_causes_by_transport() {
         } else {
             format!("not {}: {}", out.join(", "), scope.reason())
         };
-        writeln!(table, "{:<20} {words}", cause.id()).expect("a string");
+        writeln!(table, "{:<20} {words}", cause.id).expect("a string");
     }
     insta::assert_snapshot!("causes_by_transport", table);
 }
@@ -49,9 +49,9 @@ fn each_cause_that_applies_is_heard_and_no_other() {
         let base = Load { transport, ..load() };
         let answers = judge(&model(base)).answers;
         for cause in CAUSES {
-            let heard = answers.iter().any(|answer| answer.cause == cause.id());
-            let applies = cause.info().scope.includes(transport);
-            assert_eq!(heard, applies, "{} of {transport}", cause.id());
+            let heard = answers.iter().any(|answer| answer.cause == cause.id);
+            let applies = cause.scope.includes(transport);
+            assert_eq!(heard, applies, "{} of {transport}", cause.id);
         }
     }
 }

@@ -46,7 +46,7 @@ impl JsonSchema for CauseId {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let ids = CAUSES.iter().map(|cause| cause.id());
+        let ids = CAUSES.iter().map(|cause| cause.id);
         let mut schema = one_of(ids);
         schema.insert(
             "description".to_owned(),

@@ -116,13 +116,12 @@ pub fn explain(record: &Record, model: &Model, verdict: &Verdict) -> Document {
 }
 
 /// All causes, a line each.
-pub fn causes(causes: &[&dyn Cause]) -> Document {
+pub fn causes(causes: &[&Cause]) -> Document {
     let mut doc = Document::new();
-    let column = causes.iter().map(|c| width_of(c.id())).max().unwrap_or(0);
+    let column = causes.iter().map(|c| width_of(c.id)).max().unwrap_or(0);
     for cause in causes {
-        let info = cause.info();
-        let head = [(cause.id(), column.into()), (info.stage.name(), 6.into())];
-        let item = Item::new(&[(Tone::Plain, &words::summary(info.page))]);
+        let head = [(cause.id, column.into()), (cause.stage.name(), 6.into())];
+        let item = Item::new(&[(Tone::Plain, &words::summary(cause.page))]);
         doc.item(item.head(Tone::Strong, &head).indent(0, column + 10));
     }
     doc.gap();

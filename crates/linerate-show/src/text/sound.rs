@@ -46,10 +46,7 @@ pub(super) fn is_as_fast_as_its_ends(model: &Model, verdict: &Verdict, limit: &L
 
 /// Whether the answer does not depend on readings of a cause: it is about the time of round trips, or few kernels count it.
 fn may_be_unread(id: &str) -> bool {
-    cause(id).is_some_and(|cause| {
-        let info = cause.info();
-        info.may_be_unread || info.slows == Slowness::Latency
-    })
+    cause(id).is_some_and(|cause| cause.may_be_unread || cause.slows == Slowness::Latency)
 }
 
 /// Whether a limit is all that was found of its direction.
@@ -97,10 +94,9 @@ pub(super) fn candidates(verdict: &Verdict, open: &[Direction]) -> Vec<&'static 
         .iter()
         .filter(|answer| answer.outcome == "finding" && open.contains(&answer.direction));
     for known in fitting.filter_map(|answer| cause(answer.cause)) {
-        let info = known.info();
-        let limits = info.slows == Slowness::Rate && !info.only_disturbs;
-        if limits && !found.contains(&info.name) {
-            found.push(info.name);
+        let limits = known.slows == Slowness::Rate && !known.only_disturbs;
+        if limits && !found.contains(&known.name) {
+            found.push(known.name);
         }
     }
     found

@@ -116,7 +116,7 @@ impl Line {
     }
 
     fn limit(model: &Model, verdict: &Verdict, limit: &Limit, names: &Names) -> Self {
-        let full = cause(limit.cause).is_some_and(|cause| cause.info().full_speed);
+        let full = cause(limit.cause).is_some_and(|cause| cause.full_speed);
         let gain = first_gain(model, limit);
         let has_steps = limit.advice.iter().any(|advice| !advice.steps.is_empty());
         let alone = sound::is_alone(verdict, limit) && model.complete && !has_steps;
@@ -261,7 +261,7 @@ fn why(doc: &mut Document, limit: &Limit, alike: Option<&Limit>) {
     let summary = match (cause(limit.cause), alike) {
         (_, Some(other)) if other.direction == limit.direction => Some("as above".to_owned()),
         (_, Some(_)) => Some("the same in the other direction".to_owned()),
-        (known, None) => known.map(|cause| words::summary(cause.info().page)),
+        (known, None) => known.map(|cause| words::summary(cause.page)),
     };
     let shown = alike.map_or(&[][..], |other| &other.evidence);
     let evidence = limit.evidence.iter().filter(|text| !shown.contains(text));

@@ -32,9 +32,9 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
 }
 
 fn page(id: &str) -> Result<&'static str, Failure> {
-    let found = CAUSES.iter().find(|c| c.id() == id);
-    found.map(|c| c.info().page).ok_or_else(|| {
-        let known: Vec<_> = CAUSES.iter().map(|c| c.id()).collect();
+    let found = CAUSES.iter().find(|c| c.id == id);
+    found.map(|c| c.page).ok_or_else(|| {
+        let known: Vec<_> = CAUSES.iter().map(|c| c.id).collect();
         Failure::usage(anyhow::anyhow!("no cause has the id `{id}`"))
             .hint(format!("the ids are {}", known.join(", ")))
     })
@@ -54,7 +54,7 @@ mod tests {
              the program\nby its tests; `linerate causes ID` prints one of them.\n",
         );
         for cause in CAUSES {
-            let _ = write!(text, "\n#{}\n", cause.info().page.trim());
+            let _ = write!(text, "\n#{}\n", cause.page.trim());
         }
         text
     }
@@ -67,8 +67,8 @@ mod tests {
     #[test]
     fn every_cause_has_a_summary_that_fits_beside_its_id() {
         for cause in CAUSES {
-            let summary = linerate_show::summary(cause.info().page);
-            assert!((10..=200).contains(&summary.len()), "{}: {summary}", cause.id());
+            let summary = linerate_show::summary(cause.page);
+            assert!((10..=200).contains(&summary.len()), "{}: {summary}", cause.id);
         }
     }
 

@@ -86,7 +86,7 @@ pub(crate) fn score(
     disturbances: &[Disturbance],
 ) -> Scored {
     // A busy machine takes CPU time in any cell, so this is no answer about the planted fault.
-    let beside = |d: &&Disturbance| cause(d.cause).is_some_and(|cause| cause.info().only_disturbs);
+    let beside = |d: &&Disturbance| cause(d.cause).is_some_and(|cause| cause.only_disturbs);
     let beside: Vec<&Disturbance> = disturbances.iter().filter(beside).collect();
     if cell.is_event() {
         return of_event(cell, &beside);

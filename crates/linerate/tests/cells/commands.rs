@@ -18,9 +18,9 @@ fn commands(model: &Model) -> Vec<(&'static str, String)> {
     for direction in model.directions.iter().map(|dir| dir.direction) {
         for cause in CAUSES {
             let advice = cause.advice(model, direction).into_iter();
-            all.extend(advice.flat_map(|a| [(cause.id(), a.text()), (cause.id(), a.undo_text())]));
+            all.extend(advice.flat_map(|a| [(cause.id, a.text()), (cause.id, a.undo_text())]));
             if let Err(NoFinding::Unknown(gaps)) = cause.check(model, direction) {
-                all.extend(gaps.into_iter().map(|gap| (cause.id(), gap.hint)));
+                all.extend(gaps.into_iter().map(|gap| (cause.id, gap.hint)));
             }
         }
     }
@@ -55,7 +55,7 @@ fn steps() -> BTreeSet<(&'static str, String)> {
         {
             for advice in cause.advice(&cell.model, direction) {
                 let steps = advice.steps.into_iter().chain(advice.undo);
-                all.extend(steps.map(|step| (cause.id(), step.command)));
+                all.extend(steps.map(|step| (cause.id, step.command)));
             }
         }
     }

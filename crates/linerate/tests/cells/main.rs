@@ -67,10 +67,10 @@ impl Cell {
     }
 
     /// The limits that these causes alone name, and the disturbances.
-    fn named(&self, causes: &[&'static dyn Cause]) -> [Vec<&'static str>; 2] {
+    fn named(&self, causes: &[&'static Cause]) -> [Vec<&'static str>; 2] {
         let Verdict { limits, disturbances, .. } = judge_by(&self.model, causes);
         let first = self.first.first().and_then(|id| cause(id));
-        let slowness = first.map_or(Slowness::Rate, |cause| cause.info().slows);
+        let slowness = first.map_or(Slowness::Rate, |cause| cause.slows);
         let forward = limits
             .iter()
             .filter(|l| l.metric.slowness() == slowness && l.direction == Direction::Forward);
@@ -78,7 +78,7 @@ impl Cell {
         [forward.map(|l| l.cause).collect(), disturbs.map(|d| d.cause).collect()]
     }
 
-    fn is_right(&self, causes: &[&'static dyn Cause]) -> bool {
+    fn is_right(&self, causes: &[&'static Cause]) -> bool {
         let [named, disturbed] = self.named(causes);
         let limits = named.starts_with(self.first) && !named.contains(&self.not);
         limits && disturbed == self.disturbed

@@ -5,21 +5,21 @@ use linerate_judge::causes::{CAUSES, Cause};
 use super::{CELLS, OF_FLOWS};
 
 /// Whether a cell that is right is so only thanks to this cause.
-fn is_needed(cause: &dyn Cause) -> bool {
-    let others = CAUSES.iter().copied().filter(|c| c.id() != cause.id());
-    let others: Vec<&'static dyn Cause> = others.collect();
+fn is_needed(cause: &Cause) -> bool {
+    let others = CAUSES.iter().copied().filter(|c| c.id != cause.id);
+    let others: Vec<&'static Cause> = others.collect();
     // Those that it is named on will notice first.
     let (about, rest): (Vec<_>, Vec<_>) =
-        CELLS.iter().partition(|c| c.place_of(cause.id()).is_some());
+        CELLS.iter().partition(|c| c.place_of(cause.id).is_some());
     let mut cells = about.into_iter().chain(rest);
     cells.any(|cell| cell.is_right(CAUSES) && !cell.is_right(&others))
 }
 
 #[test]
 fn without_any_one_cause_a_cell_is_no_longer_right() {
-    let of_runs = CAUSES.iter().filter(|cause| !OF_FLOWS.contains(&cause.id()));
+    let of_runs = CAUSES.iter().filter(|cause| !OF_FLOWS.contains(&cause.id));
     let unneeded = of_runs.filter(|cause| !is_needed(**cause));
-    let unneeded: Vec<&str> = unneeded.map(|cause| cause.id()).collect();
+    let unneeded: Vec<&str> = unneeded.map(|cause| cause.id).collect();
     assert!(
         unneeded.is_empty(),
         "no cell needs {unneeded:?}: plant one in the lab and keep its record, or replay one"

@@ -33,16 +33,16 @@ fn shown(cell: &Cell, cause: &str, file: &Path) -> String {
 fn golden_of_a_limit_of_each_cause() {
     let folder = tempfile::tempdir().unwrap();
     let mut text = String::new();
-    let of_runs = CAUSES.iter().filter(|cause| !OF_FLOWS.contains(&cause.id()));
+    let of_runs = CAUSES.iter().filter(|cause| !OF_FLOWS.contains(&cause.id));
     for cause in of_runs {
-        let named = CELLS.iter().filter(|c| c.place_of(cause.id()).is_some());
+        let named = CELLS.iter().filter(|c| c.place_of(cause.id).is_some());
         // The one where it stands furthest to the front.
-        let cell = named.min_by_key(|c| c.place_of(cause.id()));
+        let cell = named.min_by_key(|c| c.place_of(cause.id));
         let Some(cell) = cell else {
-            panic!("{} is named on no cell", cause.id());
+            panic!("{} is named on no cell", cause.id);
         };
-        let shown = shown(cell, cause.id(), &folder.path().join("cell.lnr"));
-        let _ = writeln!(text, "# {}, on {}\n\n{shown}\n", cause.id(), cell.name);
+        let shown = shown(cell, cause.id, &folder.path().join("cell.lnr"));
+        let _ = writeln!(text, "# {}, on {}\n\n{shown}\n", cause.id, cell.name);
     }
     insta::assert_snapshot!("limits", text);
 }

@@ -56,13 +56,13 @@ fn all() -> BTreeMap<Advised, String> {
     for model in cells.filter(|model| knows_ports(model)).chain(&variants) {
         let directions = model.directions.iter();
         let fits = directions.flat_map(|dir| {
-            let is_about = |cause: &&&dyn Cause| cause.info().scope.includes(dir.base.transport);
+            let is_about = |cause: &&&Cause| cause.scope.includes(dir.base.transport);
             let causes = CAUSES.iter().filter(is_about);
             causes.map(|cause| (dir.direction, cause))
         });
         for (direction, cause) in fits {
             for advice in cause.advice(model, direction) {
-                add(&advice, cause.id().to_owned());
+                add(&advice, cause.id.to_owned());
             }
         }
     }
