@@ -7,14 +7,33 @@ use toml::{Table, Value};
 use super::Cli;
 use super::config::DEFAULTS;
 
+/// Names of values that are numbers: their own parsers refuse a negative one in words.
+const NUMBERS: [&str; 6] = ["BYTES", "CLAIM", "N", "RATE", "SIZE", "TIME"];
+
+/// What all switches, and all options that are numbers, have in common. A switch may stand alone, or with a value.
+fn by_value(command: Command) -> Command {
+    let of_value = |arg: Arg| match arg.get_value_names().unwrap_or_default() {
+        [name] if name == "BOOL" => arg
+            .num_args(0..=1)
+            .require_equals(true)
+            .default_missing_value("true")
+            .hide_possible_values(true),
+        [name] if NUMBERS.contains(&name.as_str()) => arg.allow_hyphen_values(true),
+        _ => arg,
+    };
+    command.mut_args(of_value).mut_subcommands(by_value)
+}
+
 /// The program's command line, documented.
 pub(crate) fn command() -> Command {
     let defaults: Table = DEFAULTS.parse().unwrap_or_default();
-    Cli::command().mut_args(|arg| document(arg, "global", &defaults)).mut_subcommands(|verb| {
-        let name = verb.get_name().to_owned();
-        let verb = if name == "bw" { single(verb) } else { verb };
-        verb.mut_args(|arg| document(arg, &name, &defaults))
-    })
+    by_value(Cli::command()).mut_args(|arg| document(arg, "global", &defaults)).mut_subcommands(
+        |verb| {
+            let name = verb.get_name().to_owned();
+            let verb = if name == "bw" { single(verb) } else { verb };
+            verb.mut_args(|arg| document(arg, &name, &defaults))
+        },
+    )
 }
 
 /// A single measurement uses exactly the given number of streams, and an iperf3 server has a limit.

@@ -55,17 +55,11 @@ pub(crate) struct Args {
 #[command(next_help_heading = "Load")]
 pub(crate) struct Beside {
     /// Number of connections of the load of --beside, 1 to 10000 [default: 1]
-    #[arg(
-        short = 'P',
-        long,
-        env = "LINERATE_STREAMS",
-        value_name = "N",
-        allow_hyphen_values = true
-    )]
+    #[arg(short = 'P', long, env = "LINERATE_STREAMS", value_name = "N")]
     streams: Option<Streams>,
 
     /// Maximum rate of each of these connections, such as 1Gbit/s
-    #[arg(long, env = "LINERATE_PACING", value_name = "RATE", allow_hyphen_values = true)]
+    #[arg(long, env = "LINERATE_PACING", value_name = "RATE")]
     pacing: Option<Pace>,
 }
 

@@ -50,9 +50,8 @@ pub(crate) struct Shared {
     pub(crate) engine: Option<String>,
 
     /// Print events as they happen, one JSON object on each line; the last one is the result
-    #[arg(long, env = "LINERATE_STREAM_JSON", value_name = "BOOL", num_args = 0..=1,
-          require_equals = true, default_missing_value = "true", hide_possible_values = true,
-          help_heading = options::RESULT, conflicts_with = "format")]
+    #[arg(long, env = "LINERATE_STREAM_JSON", value_name = "BOOL", help_heading = options::RESULT,
+          conflicts_with = "format")]
     pub(crate) stream_json: Option<bool>,
 }
 

@@ -48,7 +48,7 @@ pub(crate) struct Args {
 
     /// Claim to hold against the figures, such as 'goodput>=20Gbit/s', 'latency<=2us',
     /// 'before.udp.latency=6us' or transport=rdma; may be repeated
-    #[arg(long = "claim", value_name = "CLAIM", allow_hyphen_values = true)]
+    #[arg(long = "claim", value_name = "CLAIM")]
     claims: Vec<Claim>,
 
     /// Port of the client's host that carries the path, where its facts show several

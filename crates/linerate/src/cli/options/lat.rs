@@ -12,7 +12,7 @@ use super::{Likeness, LoadDirections, RESULT, TripFactor, TripPattern};
 pub(crate) struct Lat {
     /// Measuring time (1s to 60min), of a whole sweep too; Ctrl-C stops earlier and keeps the result
     /// [default: 10s, with --sweep 20s]
-    #[arg(short, long, env = "LINERATE_LAT_TIME", value_name = "TIME", allow_hyphen_values = true)]
+    #[arg(short, long, env = "LINERATE_LAT_TIME", value_name = "TIME")]
     pub(crate) time: Option<ProbeTime>,
 
     /// Time round trips with several values of one factor, in turn
@@ -21,21 +21,19 @@ pub(crate) struct Lat {
 
     /// Messages per second, 1 to 1000000, each timed from the moment when it is due (open loop) [default:
     /// send the next message when the answer has arrived (closed loop)]
-    #[arg(long, env = "LINERATE_LAT_RATE", value_name = "N", allow_hyphen_values = true)]
+    #[arg(long, env = "LINERATE_LAT_RATE", value_name = "N")]
     pub(crate) rate: Option<MessageRate>,
 
     /// Bytes of a message and of its answer, at most 16MiB [default: 64B]
-    #[arg(long, env = "LINERATE_LAT_SIZE", value_name = "SIZE", allow_hyphen_values = true)]
+    #[arg(long, env = "LINERATE_LAT_SIZE", value_name = "SIZE")]
     pub(crate) size: Option<Message>,
 
     /// Poll the sockets at both ends without a pause, instead of sleeping until a message arrives
-    #[arg(long, env = "LINERATE_LAT_BUSY_POLL", value_name = "BOOL", num_args = 0..=1,
-          require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    #[arg(long, env = "LINERATE_LAT_BUSY_POLL", value_name = "BOOL")]
     pub(crate) busy_poll: Option<bool>,
 
     /// Send small writes at once (TCP_NODELAY); false leaves Nagle's algorithm on for the timed messages
-    #[arg(long, env = "LINERATE_LAT_NODELAY", value_name = "BOOL", num_args = 0..=1,
-          require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    #[arg(long, env = "LINERATE_LAT_NODELAY", value_name = "BOOL")]
     pub(crate) nodelay: Option<bool>,
 
     /// How a message is sent over TCP

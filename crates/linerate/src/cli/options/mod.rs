@@ -55,9 +55,7 @@ pub(crate) struct Global {
     pub(crate) color: Option<Color>,
 
     /// Print no progress to stderr
-    #[arg(short, long, env = "LINERATE_QUIET", global = true, help_heading = GLOBAL,
-          num_args = 0..=1, require_equals = true, default_missing_value = "true",
-          value_name = "BOOL", hide_possible_values = true)]
+    #[arg(short, long, env = "LINERATE_QUIET", global = true, value_name = "BOOL", help_heading = GLOBAL)]
     pub(crate) quiet: Option<bool>,
 
     /// Configuration file [default: $XDG_CONFIG_HOME/linerate/config.toml, if it exists]
@@ -85,19 +83,15 @@ pub(crate) struct Peer {
     pub(crate) port: Option<PortNumber>,
 
     /// Use no key: the far machine runs `linerate serve --open`
-    #[arg(long, env = "LINERATE_OPEN", value_name = "BOOL", num_args = 0..=1,
-          require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    #[arg(long, env = "LINERATE_OPEN", value_name = "BOOL")]
     pub(crate) open: Option<bool>,
 
     /// Use IPv4 only
-    #[arg(short = '4', long, env = "LINERATE_IPV4", value_name = "BOOL", num_args = 0..=1,
-          require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    #[arg(short = '4', long, env = "LINERATE_IPV4", value_name = "BOOL")]
     pub(crate) ipv4: Option<bool>,
 
     /// Use IPv6 only
-    #[arg(short = '6', long, env = "LINERATE_IPV6", value_name = "BOOL", num_args = 0..=1,
-          require_equals = true, default_missing_value = "true", hide_possible_values = true,
-          conflicts_with = "ipv4")]
+    #[arg(short = '6', long, env = "LINERATE_IPV6", value_name = "BOOL", conflicts_with = "ipv4")]
     pub(crate) ipv6: Option<bool>,
 }
 
@@ -106,17 +100,15 @@ pub(crate) struct Peer {
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Run {
     /// Time for the whole run, experiments included (5s to 60min)
-    #[arg(short, long, env = "LINERATE_TIME", value_name = "TIME", allow_hyphen_values = true)]
+    #[arg(short, long, env = "LINERATE_TIME", value_name = "TIME")]
     pub(crate) time: Option<Budget>,
 
     /// Same as --time 20s
-    #[arg(long, env = "LINERATE_QUICK", value_name = "BOOL", num_args = 0..=1,
-          require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    #[arg(long, env = "LINERATE_QUICK", value_name = "BOOL")]
     pub(crate) quick: Option<bool>,
 
     /// Same as --time 5min: for small effects, and for paths whose speed varies
-    #[arg(long, env = "LINERATE_THOROUGH", value_name = "BOOL", num_args = 0..=1,
-          require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    #[arg(long, env = "LINERATE_THOROUGH", value_name = "BOOL")]
     pub(crate) thorough: Option<bool>,
 
     /// Direction to measure and judge; forward is to the far machine
@@ -124,18 +116,16 @@ pub(crate) struct Run {
     pub(crate) direction: Option<RunDirections>,
 
     /// Measure and judge without experiments: only a ceiling that is reached can prove a limit
-    #[arg(long, env = "LINERATE_NO_TRIALS", value_name = "BOOL", num_args = 0..=1,
-          require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    #[arg(long, env = "LINERATE_NO_TRIALS", value_name = "BOOL")]
     pub(crate) no_trials: Option<bool>,
 
     /// Do this many runs, 2 to 100, and compare them; --time is the time of each
-    #[arg(long, env = "LINERATE_REPEAT", value_name = "N", allow_hyphen_values = true)]
+    #[arg(long, env = "LINERATE_REPEAT", value_name = "N")]
     pub(crate) repeat: Option<Times>,
 
     /// Measure the path by RDMA verbs, by TCP sockets, and by an ordinary program with and without
     /// librdmacm's socket preload, and compare them, without a verdict
-    #[arg(long, env = "LINERATE_LAYERS", value_name = "BOOL", num_args = 0..=1,
-          require_equals = true, default_missing_value = "true", hide_possible_values = true,
+    #[arg(long, env = "LINERATE_LAYERS", value_name = "BOOL",
           conflicts_with_all = ["repeat", "engine", "stream_json", "expect", "no_trials",
                                 "allow_changes", "with_record"])]
     pub(crate) layers: Option<bool>,
@@ -143,8 +133,7 @@ pub(crate) struct Run {
     /// Let experiments change settings of the hosts: limits of buffers and queues, offloads and
     /// `rps_cpus`. Needs root. Each setting is restored after its experiment, or by the next start if
     /// linerate is killed. Settings of the far machine need `serve --allow-changes` there
-    #[arg(long, env = "LINERATE_ALLOW_CHANGES", value_name = "BOOL", num_args = 0..=1,
-          require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    #[arg(long, env = "LINERATE_ALLOW_CHANGES", value_name = "BOOL")]
     pub(crate) allow_changes: Option<bool>,
 
     // The help of this option lists the engines that carry a load and time round trips.
@@ -152,9 +141,8 @@ pub(crate) struct Run {
     pub(crate) engine: Option<String>,
 
     /// Print events as they happen, one JSON object on each line; the last one is the result
-    #[arg(long, env = "LINERATE_STREAM_JSON", value_name = "BOOL", num_args = 0..=1,
-          require_equals = true, default_missing_value = "true", hide_possible_values = true,
-          help_heading = RESULT, conflicts_with = "format")]
+    #[arg(long, env = "LINERATE_STREAM_JSON", value_name = "BOOL", help_heading = RESULT,
+          conflicts_with = "format")]
     pub(crate) stream_json: Option<bool>,
 }
 
@@ -164,41 +152,35 @@ pub(crate) struct Run {
 #[command(next_help_heading = "Load")]
 pub(crate) struct LoadOptions {
     /// Number of connections, 1 to 10000 [default: 1, then more to see whether they help]
-    #[arg(
-        short = 'P',
-        long,
-        env = "LINERATE_STREAMS",
-        value_name = "N",
-        allow_hyphen_values = true
-    )]
+    #[arg(short = 'P', long, env = "LINERATE_STREAMS", value_name = "N")]
     pub(crate) streams: Option<Streams>,
 
     /// Bytes of each read and write, such as 128KiB [default: depends on the measured rate]
-    #[arg(long, env = "LINERATE_SIZE", value_name = "SIZE", allow_hyphen_values = true)]
+    #[arg(long, env = "LINERATE_SIZE", value_name = "SIZE")]
     pub(crate) size: Option<OpSize>,
 
     /// Bytes of each write, if not --size
-    #[arg(long, env = "LINERATE_WRITE_SIZE", value_name = "SIZE", allow_hyphen_values = true)]
+    #[arg(long, env = "LINERATE_WRITE_SIZE", value_name = "SIZE")]
     pub(crate) write_size: Option<OpSize>,
 
     /// Bytes of each read, if not --size
-    #[arg(long, env = "LINERATE_READ_SIZE", value_name = "SIZE", allow_hyphen_values = true)]
+    #[arg(long, env = "LINERATE_READ_SIZE", value_name = "SIZE")]
     pub(crate) read_size: Option<OpSize>,
 
     /// Size of the send buffer, such as 4MiB; without it the kernel tunes the size
-    #[arg(long, env = "LINERATE_SEND_BUFFER", value_name = "SIZE", allow_hyphen_values = true)]
+    #[arg(long, env = "LINERATE_SEND_BUFFER", value_name = "SIZE")]
     pub(crate) send_buffer: Option<Buffer>,
 
     /// Size of the receive buffer, such as 4MiB; without it the kernel tunes the size
-    #[arg(long, env = "LINERATE_RECV_BUFFER", value_name = "SIZE", allow_hyphen_values = true)]
+    #[arg(long, env = "LINERATE_RECV_BUFFER", value_name = "SIZE")]
     pub(crate) recv_buffer: Option<Buffer>,
 
     /// Largest TCP segment, in bytes (88 to 32767)
-    #[arg(long, env = "LINERATE_MSS", value_name = "BYTES", allow_hyphen_values = true)]
+    #[arg(long, env = "LINERATE_MSS", value_name = "BYTES")]
     pub(crate) mss: Option<SegmentSize>,
 
     /// Maximum rate of each stream, such as 1Gbit/s
-    #[arg(long, env = "LINERATE_PACING", value_name = "RATE", allow_hyphen_values = true)]
+    #[arg(long, env = "LINERATE_PACING", value_name = "RATE")]
     pub(crate) pacing: Option<Pace>,
 
     /// Congestion control at both ends, such as cubic or bbr [default: the system's]
@@ -210,8 +192,7 @@ pub(crate) struct LoadOptions {
     pub(crate) copy: Option<HandOver>,
 
     /// Send small writes at once (TCP_NODELAY)
-    #[arg(long, env = "LINERATE_NODELAY", value_name = "BOOL", num_args = 0..=1,
-          require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    #[arg(long, env = "LINERATE_NODELAY", value_name = "BOOL")]
     pub(crate) nodelay: Option<bool>,
 }
 
@@ -229,8 +210,7 @@ pub(super) struct Report {
     pub(crate) format: Option<Format>,
 
     /// Add all raw readings to the JSON document
-    #[arg(long, env = "LINERATE_WITH_RECORD", value_name = "BOOL", num_args = 0..=1,
-          require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    #[arg(long, env = "LINERATE_WITH_RECORD", value_name = "BOOL")]
     pub(crate) with_record: Option<bool>,
 
     /// Exit with code 4 unless this condition holds, such as 'goodput>=9Gbit/s'; may be repeated
@@ -269,9 +249,7 @@ pub(crate) struct Json {
     form: Form,
 
     /// Print one JSON document instead of text
-    #[arg(long, env = "LINERATE_JSON", value_name = "BOOL", num_args = 0..=1, help_heading = RESULT,
-          require_equals = true, default_missing_value = "true", hide_possible_values = true,
-          conflicts_with = "format")]
+    #[arg(long, env = "LINERATE_JSON", value_name = "BOOL", help_heading = RESULT, conflicts_with = "format")]
     json: Option<bool>,
 }
 
@@ -300,9 +278,7 @@ pub(crate) struct Records {
     pub(crate) save: Option<PathBuf>,
 
     /// Do not save a record
-    #[arg(long, env = "LINERATE_NO_SAVE", value_name = "BOOL", num_args = 0..=1,
-          require_equals = true, default_missing_value = "true", hide_possible_values = true,
-          conflicts_with = "save")]
+    #[arg(long, env = "LINERATE_NO_SAVE", value_name = "BOOL", conflicts_with = "save")]
     pub(crate) no_save: Option<bool>,
 
     /// Note to find the record by, at most 100 characters: `linerate show TEXT`, `linerate list TEXT`
@@ -324,12 +300,11 @@ pub(crate) struct Serve {
     pub(crate) allow: Option<Vec<Network>>,
 
     /// Maximum number of clients at the same time, 1 to 1024; others get an answer that the server is busy
-    #[arg(long, env = "LINERATE_MAX_CLIENTS", value_name = "N", allow_hyphen_values = true)]
+    #[arg(long, env = "LINERATE_MAX_CLIENTS", value_name = "N")]
     pub(crate) max_clients: Option<Clients>,
 
     /// Require no key: anyone who can reach the port can load this host and its network
-    #[arg(long, env = "LINERATE_SERVE_OPEN", value_name = "BOOL", num_args = 0..=1,
-          require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    #[arg(long, env = "LINERATE_SERVE_OPEN", value_name = "BOOL")]
     pub(crate) open: Option<bool>,
 
     /// Also serve iperf3 clients, at port 5201 or this one. iperf3 has no keys: anyone who can reach
@@ -341,19 +316,16 @@ pub(crate) struct Serve {
     /// Let clients change settings of this host for experiments: limits of buffers and queues, offloads
     /// and `rps_cpus`. Needs root. Each setting is restored after its experiment or session, or by the
     /// next start if linerate is killed
-    #[arg(long, env = "LINERATE_SERVE_ALLOW_CHANGES", value_name = "BOOL", num_args = 0..=1,
-          require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    #[arg(long, env = "LINERATE_SERVE_ALLOW_CHANGES", value_name = "BOOL")]
     pub(crate) allow_changes: Option<bool>,
 
     /// Serve the program that started this one, as `linerate run ssh://HOST` does: read the key from the
     /// first line of stdin, use another port if this one is in use, and stop when stdin closes
-    #[arg(long, env = "LINERATE_SERVE_ATTACHED", value_name = "BOOL", num_args = 0..=1,
-          require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    #[arg(long, env = "LINERATE_SERVE_ATTACHED", value_name = "BOOL")]
     pub(crate) attached: Option<bool>,
 
     /// Read the key from stdin instead of the key file
-    #[arg(long, env = "LINERATE_KEY_STDIN", value_name = "BOOL", num_args = 0..=1,
-          require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    #[arg(long, env = "LINERATE_KEY_STDIN", value_name = "BOOL")]
     pub(crate) key_stdin: Option<bool>,
 }
 
@@ -363,7 +335,7 @@ pub(crate) struct Serve {
 pub(crate) struct Bw {
     /// Measuring time (1s to 60min), of a whole sweep too; Ctrl-C stops earlier and keeps the result
     /// [default: 10s, with --sweep 60s]
-    #[arg(short, long, env = "LINERATE_BW_TIME", value_name = "TIME", allow_hyphen_values = true)]
+    #[arg(short, long, env = "LINERATE_BW_TIME", value_name = "TIME")]
     pub(crate) time: Option<ProbeTime>,
 
     /// Direction to measure; forward is to the far machine
@@ -376,8 +348,7 @@ pub(crate) struct Bw {
 
     /// Let the receiver's kernel drop payload instead of copying it to the program (MSG_TRUNC, as iperf3's
     /// --skip-rx-copy): shows the cost without that copy
-    #[arg(long, env = "LINERATE_DISCARD", value_name = "BOOL", num_args = 0..=1,
-          require_equals = true, default_missing_value = "true", hide_possible_values = true)]
+    #[arg(long, env = "LINERATE_DISCARD", value_name = "BOOL")]
     pub(crate) discard: Option<bool>,
 
     /// Search for the highest rate at which at most this share of datagrams is lost, such as 0.1%. Without
@@ -392,17 +363,11 @@ pub(crate) struct Bw {
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Flows {
     /// Observation time (1s to 10min); Ctrl-C stops earlier and shows the result
-    #[arg(
-        short,
-        long,
-        env = "LINERATE_FLOWS_TIME",
-        value_name = "TIME",
-        allow_hyphen_values = true
-    )]
+    #[arg(short, long, env = "LINERATE_FLOWS_TIME", value_name = "TIME")]
     pub(crate) time: Option<LookTime>,
 
     /// Number of connections to show, 1 to 100; those that carry most come first
-    #[arg(long, env = "LINERATE_TOP", value_name = "N", allow_hyphen_values = true)]
+    #[arg(long, env = "LINERATE_TOP", value_name = "N")]
     pub(crate) top: Option<Top>,
 }
 
@@ -411,13 +376,7 @@ pub(crate) struct Flows {
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Demo {
     /// Time for the run of the demo (5s to 60min)
-    #[arg(
-        short,
-        long,
-        env = "LINERATE_DEMO_TIME",
-        value_name = "TIME",
-        allow_hyphen_values = true
-    )]
+    #[arg(short, long, env = "LINERATE_DEMO_TIME", value_name = "TIME")]
     pub(crate) time: Option<Budget>,
 
     /// Draw the fault, its place and its severity from this number; the same number gives the same fault

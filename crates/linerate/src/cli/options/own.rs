@@ -151,14 +151,9 @@ impl Flag {
         // Other tools have this letter for it.
         let arg = if self.row.key == BIND.key { arg.short('B') } else { arg };
         match self.row.kind {
-            Kind::Switch => arg
-                .value_name("BOOL")
-                .num_args(0..=1)
-                .require_equals(true)
-                .default_missing_value("true")
-                .hide_possible_values(true),
-            Kind::Count { .. } => arg.value_name("N").allow_hyphen_values(true),
-            Kind::Size { .. } => arg.value_name("SIZE").allow_hyphen_values(true),
+            Kind::Switch => arg.value_name("BOOL"),
+            Kind::Count { .. } => arg.value_name("N"),
+            Kind::Size { .. } => arg.value_name("SIZE"),
             Kind::Word(_) => arg.value_name("WHAT"),
             Kind::Name(_) => arg.value_name("NAME"),
         }
