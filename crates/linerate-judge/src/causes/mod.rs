@@ -1,89 +1,24 @@
-//! Causes of slowness. One cause is one file here and one row in [`CAUSES`].
+//! Causes of slowness. One cause is one file in a room here, and one row in [`CAUSES`].
 
-mod ack_way;
-mod arp_flux;
-mod bad_checksums;
-mod beyond_hosts;
-mod buffer_bound;
-mod burst_credit;
-mod busy_thread;
-mod cloud_allowance;
-mod congestion_control;
-mod contended;
-mod core_bound;
-mod cpu_clock;
-mod cpu_contention;
-mod cpu_quota;
-mod cpu_share;
-mod cpu_steal;
-mod datagrams;
-mod duplex;
-mod exchange_deadlock;
 mod expected;
-mod flow_rate_cap;
-mod hash_collision;
-mod held;
-mod host_shaping;
-mod interrupted;
+mod host;
 mod latency;
-mod latency_idle_states;
-mod latency_interrupts;
-mod latency_nagle;
-mod latency_queue;
-mod latency_wakeup;
-mod local_drops;
-mod loss;
-mod memory_bandwidth;
-mod mtu_black_hole;
-mod numa_remote;
-mod pacing;
-mod path_loss;
-mod path_rate;
-mod path_reordering;
-mod pause_frames;
-mod pcie_slot;
+mod network;
 mod predict;
-mod queue_depth;
-mod rdma_depth;
-mod rdma_inline;
-mod rdma_link_down;
-mod rdma_loss;
-mod rdma_mtu;
-mod rdma_one_port;
-mod rdma_one_qp;
-mod rdma_port;
-mod rdma_queues;
-mod rdma_read_depth;
-mod rdma_receiver_not_ready;
-mod receive_window;
-mod receiver_app;
-mod receiver_core;
-mod sack_discarded;
-mod segment_size;
-mod send_buffer;
-mod sender_app;
-mod sender_core;
-mod shared_core;
-mod shared_rate;
-mod small_packets;
-mod socket_drops;
-mod socket_memory;
-mod softirq_core;
-mod tunnel;
-mod verbs;
-mod wire_full;
-mod wrong_route;
+mod rdma;
+mod tcp;
+mod udp;
 
-pub(crate) use ack_way::collapses;
-pub(crate) use datagrams::moot;
 pub(crate) use expected::{Effects, Expected, Fit, excludes, shown};
-pub(crate) use hash_collision::crowded;
-pub(crate) use latency::raised;
+pub(crate) use host::hash_collision::crowded;
+pub(crate) use host::softirq_core::side as full_of_packets;
+pub(crate) use latency::raised::raised;
 use linerate_facts::advice::Advice;
-pub(crate) use local_drops::most as most_dropped;
-pub(crate) use socket_drops::ROOM;
-pub(crate) use softirq_core::side as full_of_packets;
-pub(crate) use tunnel::mended;
+pub(crate) use network::ack_way::collapses;
+pub(crate) use network::local_drops::most as most_dropped;
+pub(crate) use network::tunnel::mended;
+pub(crate) use udp::datagrams::moot;
+pub(crate) use udp::socket_drops::ROOM;
 
 use crate::model::{Ceiling, Load, Model};
 use linerate_facts::Gap;
@@ -102,64 +37,64 @@ const BUSY: f64 = 0.9;
 
 /// Every cause: the causes that only disturb a measurement come first, the causes of latency last.
 pub const CAUSES: &[&Cause] = &[
-    &contended::CAUSE,
-    &interrupted::CAUSE,
-    &wire_full::CAUSE,
-    &pcie_slot::CAUSE,
-    &wrong_route::CAUSE,
-    &duplex::CAUSE,
-    &arp_flux::CAUSE,
-    &path_rate::CAUSE,
-    &burst_credit::CAUSE,
-    &segment_size::CAUSE,
-    &ack_way::CAUSE,
-    &flow_rate_cap::CAUSE,
-    &path_loss::CAUSE,
-    &bad_checksums::CAUSE,
-    &sack_discarded::CAUSE,
-    &path_reordering::CAUSE,
-    &congestion_control::CAUSE,
-    &socket_memory::CAUSE,
-    &receive_window::CAUSE,
-    &send_buffer::CAUSE,
-    &socket_drops::CAUSE,
-    &pacing::CAUSE,
-    &host_shaping::CAUSE,
-    &local_drops::CAUSE,
-    &pause_frames::CAUSE,
-    &tunnel::CAUSE,
-    &cloud_allowance::CAUSE,
-    &receiver_core::CAUSE,
-    &sender_core::CAUSE,
-    &softirq_core::CAUSE,
-    &shared_core::CAUSE,
-    &hash_collision::CAUSE,
-    &small_packets::CAUSE,
-    &numa_remote::CAUSE,
-    &cpu_quota::CAUSE,
-    &cpu_contention::CAUSE,
-    &cpu_steal::CAUSE,
-    &cpu_clock::CAUSE,
-    &memory_bandwidth::CAUSE,
-    &mtu_black_hole::CAUSE,
-    &receiver_app::CAUSE,
-    &sender_app::CAUSE,
-    &exchange_deadlock::CAUSE,
-    &queue_depth::CAUSE,
-    &rdma_depth::CAUSE,
-    &rdma_read_depth::CAUSE,
-    &rdma_one_qp::CAUSE,
-    &rdma_inline::CAUSE,
-    &rdma_mtu::CAUSE,
-    &rdma_one_port::CAUSE,
-    &rdma_link_down::CAUSE,
-    &rdma_loss::CAUSE,
-    &rdma_receiver_not_ready::CAUSE,
-    &latency_nagle::CAUSE,
-    &latency_idle_states::CAUSE,
-    &latency_interrupts::CAUSE,
-    &latency_wakeup::CAUSE,
-    &latency_queue::CAUSE,
+    &network::contended::CAUSE,
+    &network::interrupted::CAUSE,
+    &network::wire_full::CAUSE,
+    &host::pcie_slot::CAUSE,
+    &network::wrong_route::CAUSE,
+    &network::duplex::CAUSE,
+    &network::arp_flux::CAUSE,
+    &network::path_rate::CAUSE,
+    &network::burst_credit::CAUSE,
+    &tcp::segment_size::CAUSE,
+    &network::ack_way::CAUSE,
+    &network::flow_rate_cap::CAUSE,
+    &network::path_loss::CAUSE,
+    &network::bad_checksums::CAUSE,
+    &tcp::sack_discarded::CAUSE,
+    &network::path_reordering::CAUSE,
+    &tcp::congestion_control::CAUSE,
+    &tcp::socket_memory::CAUSE,
+    &tcp::receive_window::CAUSE,
+    &tcp::send_buffer::CAUSE,
+    &udp::socket_drops::CAUSE,
+    &tcp::pacing::CAUSE,
+    &network::host_shaping::CAUSE,
+    &network::local_drops::CAUSE,
+    &network::pause_frames::CAUSE,
+    &network::tunnel::CAUSE,
+    &network::cloud_allowance::CAUSE,
+    &host::receiver_core::CAUSE,
+    &host::sender_core::CAUSE,
+    &host::softirq_core::CAUSE,
+    &host::shared_core::CAUSE,
+    &host::hash_collision::CAUSE,
+    &host::small_packets::CAUSE,
+    &host::numa_remote::CAUSE,
+    &host::cpu_quota::CAUSE,
+    &host::cpu_contention::CAUSE,
+    &host::cpu_steal::CAUSE,
+    &host::cpu_clock::CAUSE,
+    &host::memory_bandwidth::CAUSE,
+    &network::mtu_black_hole::CAUSE,
+    &host::receiver_app::CAUSE,
+    &host::sender_app::CAUSE,
+    &host::exchange_deadlock::CAUSE,
+    &host::queue_depth::CAUSE,
+    &rdma::depth::CAUSE,
+    &rdma::read_depth::CAUSE,
+    &rdma::one_qp::CAUSE,
+    &rdma::inline::CAUSE,
+    &rdma::mtu::CAUSE,
+    &rdma::one_port::CAUSE,
+    &rdma::link_down::CAUSE,
+    &rdma::loss::CAUSE,
+    &rdma::receiver_not_ready::CAUSE,
+    &latency::nagle::CAUSE,
+    &latency::idle_states::CAUSE,
+    &latency::interrupts::CAUSE,
+    &latency::wakeup::CAUSE,
+    &latency::queue::CAUSE,
 ];
 
 /// A reason for slowness that can be tested: what is known of it before any load, and what it answers of a model.

@@ -16,11 +16,11 @@ const NO_TIME_LEFT: f64 = 0.92;
 const SCALES: f64 = 1.1;
 
 /// The effect of sending without a copy on a sender that has time left.
-pub(super) const UNCOPIED: Range = Range { low: 0.3, high: EQUAL.high };
+pub(crate) const UNCOPIED: Range = Range { low: 0.3, high: EQUAL.high };
 
 /// Work that a trial adds on one end, as a share of the wall time of each byte. The time is that of the trial's
 /// own setting A, once it was measured, since a load may run at another rate than before.
-pub(super) fn added_work(model: &Model, trial: &TrialPlan, on_sender: bool) -> Option<f64> {
+pub(crate) fn added_work(model: &Model, trial: &TrialPlan, on_sender: bool) -> Option<f64> {
     let (a, b) = (trial.before.extra_work, trial.after.extra_work);
     let extra = if on_sender {
         b.sender_ps_per_byte.saturating_sub(a.sender_ps_per_byte)
@@ -36,13 +36,13 @@ pub(super) fn added_work(model: &Model, trial: &TrialPlan, on_sender: bool) -> O
 }
 
 /// A range around a ratio, by a share of it.
-pub(super) fn around(ratio: f64, by: f64) -> Range {
+pub(crate) fn around(ratio: f64, by: f64) -> Range {
     Range { low: ratio * (1.0 - by), high: ratio * (1.0 + by) }
 }
 
 /// The prediction of a cause that a trial's factor does not touch: no change, unless the change would create a
 /// new limit. `None` if this is unknown.
-pub(super) fn bystander(model: &Model, trial: &TrialPlan) -> Option<Range> {
+pub(crate) fn bystander(model: &Model, trial: &TrialPlan) -> Option<Range> {
     let load = &model.direction(trial.direction)?.base;
     let factor = trial.factor()?;
     let direction = trial.direction;
@@ -82,7 +82,7 @@ pub(super) fn bystander(model: &Model, trial: &TrialPlan) -> Option<Range> {
 }
 
 /// A sentence that a shared resource did not limit the base load, since more streams carried more through it.
-pub(super) fn scaled(model: &Model, direction: Direction, shared: &str) -> Option<String> {
+pub(crate) fn scaled(model: &Model, direction: Direction, shared: &str) -> Option<String> {
     let model = model.direction(direction)?;
     let base = &model.base;
     let more = model.sweep.iter().filter(|l| l.streams > base.streams);
@@ -98,7 +98,7 @@ pub(super) fn scaled(model: &Model, direction: Direction, shared: &str) -> Optio
 
 /// Prediction of one rate for all traffic: more streams share it, and another congestion control fills it no
 /// better. A rate that drops excess packets is filled a little better by either.
-pub(super) fn one_rate(model: &Model, trial: &TrialPlan) -> Option<Range> {
+pub(crate) fn one_rate(model: &Model, trial: &TrialPlan) -> Option<Range> {
     let load = &model.direction(trial.direction)?.base;
     match trial.factor()? {
         Factor::MoreStreams | Factor::Crowd => Some(filled(model, load)),
@@ -129,6 +129,6 @@ fn cheap(wanted: Option<f64>) -> Option<Range> {
 
 /// Prediction of a limit of each single stream for more streams: each carries as much again, or less where
 /// another limit follows.
-pub(super) fn per_stream(trial: &TrialPlan) -> Range {
+pub(crate) fn per_stream(trial: &TrialPlan) -> Range {
     Range { low: GAIN, high: trial.stream_ratio() * 1.1 }
 }

@@ -1,0 +1,153 @@
+//! A CPU quota stops the program of an end.
+
+use crate::causes::host::cpu_share::{self, ENOUGH, SUSPECT};
+use crate::causes::{Answer, Cause, Finding, NoFinding, base, clear, lacks};
+use crate::model::{Model, Throttled};
+use crate::signs::percent;
+use crate::signs::threads::{busiest, threads};
+use linerate_facts::advice::{Advice, Kept};
+use linerate_plan::factor::Factor;
+use linerate_plan::path::{Direction, Place, Side, Stage};
+use linerate_plan::transport::Scope;
+use linerate_record::TrialPlan;
+use linerate_units::shell::word;
+use linerate_units::stats::Range;
+
+/// Share of time in which the quota must have stopped an end.
+const STOPPED: f64 = 0.1;
+
+/// Share of a CPU's time up to which other programs count as absent.
+const NOBODY: f64 = 0.05;
+
+/// An end that a quota stopped.
+struct Stopped<'a> {
+    side: Side,
+    by: &'a Throttled,
+    /// Share of time that the end's busiest thread ran.
+    busy: f64,
+    /// Share of time that the quota kept the end from running.
+    lost: f64,
+}
+
+/// Minimum share of periods with a used-up quota at which the program always wants more than the quota.
+const EVERY_PERIOD: f64 = 0.9;
+
+impl Stopped<'_> {
+    fn need(&self) -> f64 {
+        (self.busy + self.lost).min(1.0)
+    }
+    fn got(&self) -> f64 {
+        self.busy / (self.busy + self.lost)
+    }
+}
+
+pub(crate) static CAUSE: Cause = Cause {
+    id: "cpu-quota",
+    name: "a CPU quota stops the program",
+    scope: Scope::Any,
+    stage: Stage::Cpu,
+    decided_by: &[Factor::SenderWork, Factor::ReceiverWork],
+    page: include_str!("../pages/cpu-quota.md"),
+    check,
+    predict,
+    decides,
+    advice,
+    ..Cause::BASE
+};
+
+fn check(model: &Model, direction: Direction) -> Answer {
+    let stopped = worst(model, direction)?;
+    let used_up = stopped.need() >= ENOUGH || stopped.by.periods >= EVERY_PERIOD;
+    Ok(Finding {
+        side: Place::from(stopped.side),
+        share: stopped.lost,
+        enough: used_up,
+        reached: used_up,
+        evidence: vec![format!(
+            "the CPU quota of {}'s control group {} was used up in {} of its periods and stopped it {} \
+             of the time; its busiest thread ran {}",
+            stopped.side.name(),
+            stopped.by.group,
+            percent(stopped.by.periods),
+            percent(stopped.by.time),
+            percent(stopped.busy)
+        )],
+    })
+}
+
+fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {
+    let stopped = worst(model, trial.direction).ok()?;
+    // The quota follows the program to any CPU, and all streams of the program share it.
+    match trial.factor()? {
+        Factor::OtherCpu => crate::causes::predict::bystander(model, trial),
+        Factor::MoreStreams => Some(Range { low: 0.5, high: 1.2 }),
+        _ => cpu_share::predict(model, trial, stopped.side, stopped.got()),
+    }
+}
+
+fn decides(model: &Model, trial: &TrialPlan) -> bool {
+    let at = worst(model, trial.direction).map(|stopped| stopped.side);
+    trial.factor() != Some(Factor::OtherCpu)
+        && at.is_ok_and(|side| cpu_share::is_about(trial, trial.direction, side))
+}
+
+fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
+    let Ok(stopped) = worst(model, direction) else {
+        return Vec::new();
+    };
+    let group = &stopped.by.group;
+    let file = word(&format!("/sys/fs/cgroup{group}/cpu.max"));
+    let what = "raise the CPU quota: of a container or service by its own setting (CPUQuota=, --cpus), else here; \
+                version 1 of cgroups has it in cpu.cfs_quota_us";
+    let kept = Kept {
+        save: format!("cat {file} | tee cpu-max-before.txt"),
+        restore: format!("sudo tee {file} < cpu-max-before.txt"),
+    };
+    let advice =
+        Advice::new(what).keeping(stopped.side, kept, format!("echo max | sudo tee {file}"));
+    vec![advice.gain(cpu_share::gain(model, direction, stopped.got()))]
+}
+
+fn worst(model: &Model, direction: Direction) -> Result<Stopped<'_>, NoFinding> {
+    cpu_share::worst(model, direction, |side| at(model, direction, side), |s| s.lost)
+}
+
+fn at(model: &Model, direction: Direction, side: Side) -> Result<Stopped<'_>, NoFinding> {
+    let load = base(model, direction)?;
+    let name = side.name();
+    let thread = busiest(threads(load, direction, side));
+    let read = thread.and_then(|t| Some((t.busy?, t.waiting.unwrap_or(0.0))));
+    let (busy, waiting) = read.ok_or_else(|| lacks(model, "thread", side))?;
+    let waits = waiting >= cpu_share::LOST && busy + waiting >= SUSPECT;
+    let home = thread.and_then(|t| cpu_share::home(t, cpu_share::cpus(load, direction, side)));
+    // Time that a quota takes from a thread remains on its CPU, for others or idle.
+    let full = home.filter(|cpu| cpu.busy >= ENOUGH && cpu.others.is_some_and(|o| o < NOBODY));
+    if let Some(cpu) = full {
+        return Err(clear(format!(
+            "CPU {} of {name} was busy {} of the time, with this run alone",
+            cpu.number,
+            percent(cpu.busy)
+        )));
+    }
+    let Some(by) = load.throttled.at(direction, side) else {
+        let unread = model.gaps.iter();
+        let mut unread = unread.filter(|(s, g)| *s == side && g.what.starts_with("cgroup"));
+        return Err(match unread.next() {
+            Some((_, gap)) if waits => NoFinding::Unknown(vec![gap.clone()]),
+            _ => clear(format!("no CPU quota stopped {name}")),
+        });
+    };
+    if by.time < STOPPED {
+        return Err(clear(format!("CPU quotas stopped {name} {} of the time", percent(by.time))));
+    }
+    // Since 6.18 kernels no longer count it as time that the thread waited.
+    let lost = waiting.max(by.time.min(1.0 - busy));
+    let stopped = Stopped { side, by, busy, lost };
+    if stopped.need() < SUSPECT {
+        return Err(clear(format!(
+            "{name} needed its CPU only {} of the time",
+            percent(stopped.need())
+        )));
+    }
+    Ok(stopped)
+}

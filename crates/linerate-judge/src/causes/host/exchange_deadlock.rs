@@ -1,0 +1,62 @@
+//! Both programs of a connection send, and neither reads: nothing moves.
+
+use crate::causes::{Answer, Cause, Finding, base, clear, lacks};
+use crate::model::Model;
+use linerate_facts::advice::Advice;
+use linerate_plan::path::{Direction, Place, Side, Stage};
+use linerate_plan::transport::Scope;
+use linerate_record::TrialPlan;
+use linerate_units::stats::Range;
+
+pub(crate) static CAUSE: Cause = Cause {
+    id: "exchange-deadlock",
+    name: "both programs send and neither reads",
+    scope: Scope::Tcp,
+    stage: Stage::App,
+    page: include_str!("../pages/exchange-deadlock.md"),
+    check,
+    predict,
+    advice,
+    ..Cause::BASE
+};
+
+fn check(model: &Model, direction: Direction) -> Answer {
+    let load = base(model, direction)?;
+    let Some(stuck) = load.deadlock else {
+        // Without the length of the send queue it is unknown why nothing moves.
+        if model.watched && !load.arrived() && load.tcp.not_sent.is_none() {
+            return Err(lacks(model, "tcp", Side::Near));
+        }
+        let why = "something moved, or a queue had room";
+        return Err(clear(why));
+    };
+    Ok(Finding {
+        side: Place::from(Side::Near),
+        share: 1.0,
+        enough: true,
+        reached: false,
+        evidence: vec![
+            "nothing moved either way, and all that was sent had arrived".to_owned(),
+            format!(
+                "{} wait at this end to be sent: the far end takes none, because its program does not read",
+                stuck.unsent
+            ),
+            format!(
+                "{} wait at this end to be read, and leave no room: this program does not read either",
+                stuck.unread
+            ),
+        ],
+    })
+}
+
+/// It is found only on connections of other programs, on which no trial runs.
+fn predict(_: &Model, _: &TrialPlan) -> Option<Range> {
+    None
+}
+
+fn advice(_: &Model, _: Direction) -> Vec<Advice> {
+    vec![Advice::new(
+        "let at least one of the two programs read while it sends: a thread for each direction, or writes that do not \
+         block, with poll; or let one of them read first. Larger buffers only hide it",
+    )]
+}

@@ -1,0 +1,38 @@
+//! The thread that receives has no CPU time left.
+
+use crate::causes::host::busy_thread::{self, Role};
+use crate::causes::host::core_bound;
+use crate::causes::udp::datagrams;
+use crate::causes::{Answer, Cause};
+use crate::model::Model;
+use linerate_plan::factor::Factor;
+use linerate_plan::path::{Direction, Stage};
+use linerate_plan::transport::{Scope, Transport};
+use linerate_record::TrialPlan;
+use linerate_units::stats::Range;
+
+pub(crate) static CAUSE: Cause = Cause {
+    id: "receiver-core",
+    name: "the receiving thread fills one CPU",
+    scope: Scope::Any,
+    stage: Stage::Cpu,
+    // `Discard` cannot decide: any gain is inside a range without an upper end, whatever caused it.
+    decided_by: &[Factor::ReceiverWork],
+    page: include_str!("../pages/receiver-core.md"),
+    check,
+    is_last: |model, direction| core_bound::is_last(model, direction, Role::Receiver),
+    predict: |model, trial| busy_thread::predict(model, trial, Role::Receiver),
+    predict_loss,
+    advice: |model, direction| core_bound::advice(model, direction),
+    ..Cause::BASE
+};
+
+fn check(model: &Model, direction: Direction) -> Answer {
+    core_bound::check(model, direction, Role::Receiver)
+}
+
+fn predict_loss(model: &Model, trial: &TrialPlan) -> Option<Range> {
+    let load = &model.direction(trial.direction)?.base;
+    let larger = load.transport == Transport::Udp && trial.factor()? == Factor::LargerWindow;
+    larger.then_some(datagrams::AS_MANY)
+}

@@ -1,0 +1,107 @@
+//! The answering program wakes too late: a thread waits for a CPU while its packet is there.
+
+use crate::causes::latency::raised::raised;
+use crate::causes::{Answer, Cause, Finding, NoFinding, base, clear, lacks};
+use crate::model::Model;
+use crate::signs::percent;
+use linerate_facts::advice::Advice;
+use linerate_plan::factor::Factor;
+use linerate_plan::path::{Direction, Place, Side, Slowness, Stage};
+use linerate_plan::transport::Scope;
+use linerate_record::TrialPlan;
+use linerate_units::stats::Range;
+
+/// Share of the round trip below which waiting for a CPU does not explain the increase under load, which is at
+/// least half of the round trip.
+const LITTLE: f64 = 0.1;
+
+/// Minimum share of the round trip at which waiting for a CPU explains most of the increase under load,
+/// whatever else adds to it.
+const MOST: f64 = 0.5;
+
+/// Factor by which the mean share may exceed that of the median round trip: a few waits are long.
+const UNEVEN: f64 = 1.5;
+
+pub(crate) static CAUSE: Cause = Cause {
+    id: "latency-wakeup",
+    name: "the program wakes up late",
+    scope: Scope::Any,
+    stage: Stage::Cpu,
+    slows: Slowness::Latency,
+    decided_by: &[],
+    page: include_str!("../pages/latency-wakeup.md"),
+    check,
+    predict_latency,
+    advice,
+    ..Cause::BASE
+};
+
+fn check(model: &Model, direction: Direction) -> Answer {
+    match late(model, direction) {
+        Ok(finding) => Ok(finding),
+        Err(answer) => Err(answer),
+    }
+}
+
+fn predict_latency(model: &Model, trial: &TrialPlan) -> Option<Range> {
+    // At half the pace, at most the time that packets waited for a CPU can go away; less work may also
+    // let CPUs sleep.
+    let share = total(&waited(model, trial.direction).ok()?);
+    (trial.factor()? == Factor::Paced)
+        .then(|| Range { low: (1.0 - share * UNEVEN).max(0.0), high: f64::MAX })
+}
+
+fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
+    let waits = waited(model, direction).ok();
+    let late = waits.map(|waits| worst(&waits).0);
+    let first = late.map(|side| Advice::new(format!(
+        "on {}, let the program that must answer fast run before others (chrt --fifo), or give it CPUs of its \
+         own (taskset)",
+        side.name()
+    )));
+    first.into_iter().collect()
+}
+
+/// The wake-up delays of a direction; otherwise why there are none, or which reading is missing.
+fn late(model: &Model, direction: Direction) -> Result<Finding, NoFinding> {
+    let raised = raised(model, direction)?;
+    let waits = waited(model, direction)?;
+    let (share, (side, most)) = (total(&waits), worst(&waits));
+    let told = format!(
+        "the threads that timed it waited for a CPU {} of that time, {} at the {} end",
+        percent(share),
+        percent(most),
+        side.name()
+    );
+    if share < LITTLE {
+        return Err(clear(told));
+    }
+    Ok(Finding {
+        side: Place::from(side),
+        share,
+        enough: share >= MOST,
+        reached: false,
+        evidence: vec![raised.words(), told],
+    })
+}
+
+/// The share of the round trips' time that the probe of each end waited for a CPU.
+fn waited(model: &Model, direction: Direction) -> Result<[(Side, f64); 2], NoFinding> {
+    let load = base(model, direction)?;
+    let of = |side: Side, share: Option<f64>| {
+        let share = share.ok_or_else(|| lacks(model, "thread", side))?;
+        Ok((side, share))
+    };
+    Ok([
+        of(direction.sender(), load.probe_waited.sender)?,
+        of(direction.receiver(), load.probe_waited.receiver)?,
+    ])
+}
+
+fn total(waits: &[(Side, f64); 2]) -> f64 {
+    (waits[0].1 + waits[1].1).min(1.0)
+}
+
+fn worst(waits: &[(Side, f64); 2]) -> (Side, f64) {
+    if waits[1].1 > waits[0].1 { waits[1] } else { waits[0] }
+}

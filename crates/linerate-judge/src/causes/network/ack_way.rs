@@ -1,0 +1,200 @@
+//! The acknowledgements of one direction fill the way of the other one.
+
+use crate::causes::network::beyond_hosts::beyond_hosts;
+use crate::causes::network::held::{Held, held_back};
+use crate::causes::predict::bystander;
+use crate::causes::{Answer, Cause, Finding, NoFinding, base, clear, lacks, unknown};
+use crate::model::{Load, Model};
+use crate::signs::queue::standing_queue;
+use crate::signs::{GAIN, percent};
+use linerate_ceiling::ethernet::ETHERNET;
+use linerate_facts::advice::Advice;
+use linerate_plan::path::{Direction, Place, Stage};
+use linerate_plan::transport::{Scope, Transport};
+use linerate_record::TrialPlan;
+use linerate_units::Rate;
+use linerate_units::stats::Range;
+
+/// Minimum share of the way back that acknowledgements must need to be what holds the load: a sender that waits for them
+/// makes no more than pass, and the rate of that way is known to about a fifth.
+const FULL: f64 = 0.8;
+
+/// The same where no queue stands yet: a bucket on that way may let more pass for a while.
+const EXCEEDED: f64 = 1.3;
+
+/// Minimum share at which it may be so: a line of 24 Mb/s one way and 1 Mb/s the other needs half. Cells of ATM, of which an
+/// acknowledgement takes two and a full packet 33, show two thirds where the way is full.
+const SUSPECT: f64 = 0.6;
+
+/// Share of what a direction carries alone, below which it collapses while both are loaded: ends that share their CPUs
+/// leave each other half of them.
+const COLLAPSES: f64 = 0.2;
+
+pub(crate) static CAUSE: Cause = Cause {
+    id: "ack-way",
+    name: "its acknowledgements fill the way back",
+    scope: Scope::Tcp,
+    stage: Stage::Net,
+    page: include_str!("../pages/ack-way.md"),
+    may_be_unread: true,
+    check,
+    predict,
+    advice,
+    ..Cause::BASE
+};
+
+fn check(model: &Model, direction: Direction) -> Answer {
+    let way = way(model, direction)?;
+    if way.used() < SUSPECT {
+        let used = percent(way.used());
+        return Err(clear(format!("its acknowledgements need {used} of the way back")));
+    }
+    if !way.queued {
+        return Err(unknown("the rate of the way back", "no queue shows how much it carries"));
+    }
+    let load = base(model, direction)?;
+    let enough = way.is_full(model, load);
+    let share = match beyond_hosts(model, direction) {
+        Ok(held) => held.share,
+        // What exceeds the way back has its queue to come, whatever holds the sender until then.
+        Err(_) if enough => 1.0,
+        Err(answer) => return Err(answer),
+    };
+    let queue = standing_queue(model, load);
+    Ok(Finding {
+        side: Place::Path,
+        share,
+        enough,
+        reached: false,
+        evidence: std::iter::once(way.words()).chain(queue).collect(),
+    })
+}
+
+fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {
+    let way = way(model, trial.direction).ok();
+    way.filter(Way::is_suspect)?;
+    bystander(model, trial)
+}
+
+fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
+    let Ok(way) = way(model, direction) else {
+        return Vec::new();
+    };
+    let back = direction.reversed();
+    vec![Advice::new(format!(
+        "raise the rate of the way from {} to {}, and not that from {} to {}: ask the operator of the network what \
+         limits it to about {}. How much more {} then carries is not known before",
+        back.sender().name(),
+        back.receiver().name(),
+        direction.sender().name(),
+        direction.receiver().name(),
+        way.carries,
+        direction.name(),
+    ))]
+}
+
+/// The words where the acknowledgements of a load fill the way back.
+pub(crate) fn holds(model: &Model, direction: Direction) -> Option<String> {
+    let way = way(model, direction).ok()?;
+    let load = base(model, direction).ok()?;
+    way.is_full(model, load).then(|| way.words())
+}
+
+/// Whether the acknowledgements of a load may fill the way back: a queue that delays its packets may be that way's.
+pub(crate) fn may_hold(model: &Model, direction: Direction) -> bool {
+    way(model, direction).is_ok_and(|way| way.is_suspect())
+}
+
+/// A remark that a direction carries next to nothing while the other one is loaded.
+pub(crate) fn collapses(model: &Model, direction: Direction) -> Option<String> {
+    let alone = &model.direction(direction)?.base;
+    let (_, both) = model.both.iter().find(|(of, _)| *of == direction)?;
+    let most = both.interval.map_or(both.mean, |both| both.high);
+    let tcp = alone.transport == Transport::Tcp;
+    let back = &model.direction(direction.reversed())?.base;
+    standing_queue(model, back)?;
+    (tcp && most < alone.goodput.mean * COLLAPSES).then(|| {
+        let [alone, both] = [alone.goodput.mean, both.mean].map(|rate| Rate(rate as u64));
+        format!(
+            "{} -> {} carries {both} while both directions are loaded, and {alone} alone: its acknowledgements then share \
+             the way with the other load, and wait in its queue",
+            direction.sender().name(),
+            direction.receiver().name()
+        )
+    })
+}
+
+/// The way of the acknowledgements of a load.
+struct Way {
+    /// Acknowledgements in a second.
+    sent: f64,
+    /// What they need, with the headers of each frame.
+    needs: Rate,
+    /// What the way carries, counted in the same manner.
+    carries: Rate,
+    /// Whether a queue shows that it carries no more.
+    queued: bool,
+}
+
+impl Way {
+    fn used(&self) -> f64 {
+        self.needs.0 as f64 / (self.carries.0 as f64).max(1.0)
+    }
+
+    /// Whether it may be that the way carries no more.
+    fn is_suspect(&self) -> bool {
+        self.queued && self.used() >= SUSPECT
+    }
+
+    /// Whether the way carries no more: it has a queue, or it is asked for more than it can carry for long.
+    fn is_full(&self, model: &Model, load: &Load) -> bool {
+        let queued = standing_queue(model, load).is_some();
+        self.queued && self.used() >= if queued { FULL } else { EXCEEDED }
+    }
+
+    fn words(&self) -> String {
+        format!(
+            "{:.0} acknowledgements arrived in a second, which need {} with their headers; the way back carries {}",
+            self.sent, self.needs, self.carries
+        )
+    }
+}
+
+/// The way of the acknowledgements of a direction, where the other direction shows its rate.
+fn way(model: &Model, direction: Direction) -> Result<Way, NoFinding> {
+    let load = base(model, direction)?;
+    let sizes = |load: &Load| {
+        let sizes = load.packets?;
+        let packet = sizes.packet?.0.saturating_add(ETHERNET.into()) as f64;
+        (sizes.payload.0 > 0).then_some((sizes.payload.0 as f64, packet))
+    };
+    let acks = load.acknowledgements.zip(sizes(load));
+    let Some((sent, (payload, packet))) = acks else {
+        return Err(lacks(model, "tcp", direction.receiver()));
+    };
+    let back = direction.reversed();
+    base(model, back)?;
+    let held = held_back(model, back)?;
+    let Some((full, frame)) = sizes(held.load) else {
+        return Err(lacks(model, "tcp", back.sender()));
+    };
+    let sweep = model.direction(back).map(|dir| dir.sweep.iter());
+    // A short measurement of a slow way varies.
+    let more = sweep.into_iter().flatten();
+    let more = more.filter(|more| more.over(held.load).low > GAIN);
+    let loads = more.chain([held.load]);
+    let most = loads.map(|load| load.goodput.mean).fold(0.0, f64::max);
+    let bits = |rate: f64| Rate(rate as u64);
+    Ok(Way {
+        sent,
+        needs: bits(sent * (packet - payload) * 8.0),
+        carries: bits(most / full * frame),
+        queued: standing_queue(model, held.load).is_some(),
+    })
+}
+
+/// The load of a direction if the way of its payload may limit it; else why not.
+pub(crate) fn held_by_network(model: &Model, direction: Direction) -> Result<Held<'_>, NoFinding> {
+    let held = beyond_hosts(model, direction)?;
+    holds(model, direction).map_or(Ok(held), |why| Err(clear(why)))
+}

@@ -1,0 +1,185 @@
+//! A rate that all traffic of a load shares, whatever its reason.
+
+use crate::causes::network::ack_way;
+use crate::causes::network::ack_way::held_by_network;
+use crate::causes::network::contended;
+use crate::causes::network::held::{Held, SAME, no_rate};
+use crate::causes::network::path_reordering;
+use crate::causes::udp::datagrams::{self, on_the_way};
+use crate::causes::{Answer, Finding, clear};
+use crate::model::{Load, Model};
+use crate::signs::crowd::GROWS;
+use crate::signs::lossy::{
+    erratic, filled, lost, lost_in_words, marked, of_a_rate, often_sent_again,
+};
+use crate::signs::percent;
+use crate::signs::queue::standing_queue;
+use linerate_plan::factor::Factor;
+use linerate_plan::path::{Direction, Place};
+use linerate_plan::transport::Transport;
+use linerate_record::TrialPlan;
+use linerate_units::Rate;
+use linerate_units::stats::{Interval, Range};
+
+/// The factors whose trials can prove a rate that all traffic shares.
+pub(crate) const DECIDED_BY: &[Factor] = &[Factor::MoreStreams, Factor::Paced, Factor::Crowd];
+
+/// The least factor by which more streams must send more before their goodput says anything about a rate.
+const MORE: f64 = 1.2;
+
+/// Minimum rate of other traffic on a port, as a share of ours, at which the path's rate is reported as more
+/// than ours.
+const OTHERS: f64 = 0.05;
+
+/// The answer for any load, whether the rate always was the same or not.
+pub(crate) fn of_any(model: &Model, direction: Direction) -> Answer {
+    of_datagrams(model, direction).unwrap_or_else(|| of_connections(model, direction))
+}
+
+/// The answer for a load by connections, whatever fills the rate.
+pub(crate) fn of_connections(model: &Model, direction: Direction) -> Answer {
+    let held = held_by_network(model, direction)?;
+    path_reordering::alone(model, direction)
+        .map_or_else(|| finding(model, direction, &held), |why| Err(clear(why)))
+}
+
+fn finding(model: &Model, direction: Direction, held: &Held<'_>) -> Answer {
+    let load = held.load;
+    let mut evidence = vec![held.why.clone()];
+    let mut same = false;
+    let sweep = model.direction(direction).map(|d| d.sweep.iter());
+    let gains = sweep.into_iter().flatten().map(|more| (more, gain(model, direction, load, more)));
+    let gains: Vec<(&Load, Interval)> = gains.collect();
+    let sure = gains.iter().max_by(|a, b| a.1.low.total_cmp(&b.1.low));
+    if let Some((more, gain)) = sure.filter(|g| g.1.low > SAME.max(filled(model, load).high)) {
+        return Err(clear(carried(more, gain.mid)));
+    }
+    // Where twice the streams carried no more, a short look at even more counts only if it is sure.
+    let twice = |more: &Load| Some(more.streams) == load.streams.checked_mul(2);
+    let same_in_twice = gains.iter().find(|g| twice(g.0) && g.1.mid <= SAME);
+    let most = gains.iter().max_by(|a, b| a.1.mid.total_cmp(&b.1.mid));
+    if let Some((more, gain)) = same_in_twice.or(most) {
+        let gain = gain.mid;
+        evidence.push(if gain > SAME {
+            format!(
+                "{} streams carried {gain:.2} times as much, which is not clearly more than one rate",
+                more.streams
+            )
+        } else {
+            format!(
+                "{} streams carried no more than {}: {}",
+                more.streams,
+                load.streams,
+                Rate((load.goodput.mean * gain) as u64)
+            )
+        });
+        same = gain <= SAME;
+    }
+    let queue = standing_queue(model, load);
+    evidence.extend(queue.clone());
+    let lossy = lost(load);
+    evidence.extend(lossy.map(|share| lost_in_words(load, share)));
+    let marked = marked(load);
+    evidence.extend(marked.map(|r| format!("a queue marked {} of the segments (ECN)", percent(r))));
+    evidence.extend(shared(load));
+    Ok(Finding {
+        side: Place::Path,
+        share: held.share,
+        // A queue on the way of its acknowledgements looks like one on its own.
+        enough: same
+            && !ack_way::may_hold(model, direction)
+            && (queue.is_some()
+                || held.lifted
+                || (lossy.and(often_sent_again(load)).or(marked).is_some() && !erratic(load))),
+        reached: false,
+        evidence,
+    })
+}
+
+/// The answer for a load by datagrams. They are not held back, so the path loses those that exceed its rate.
+/// `None` for a load by connections.
+fn of_datagrams(model: &Model, direction: Direction) -> Option<Answer> {
+    let dir = model.direction(direction)?;
+    let told = dir.base.datagrams.as_ref()?;
+    let way = match on_the_way(model, direction, (&dir.base, told)) {
+        Ok(way) => way,
+        Err(answer) => return Some(Err(answer)),
+    };
+    if let Some(silent) = dir.base.silent() {
+        return Some(Err(clear(no_rate(silent))));
+    }
+    let gains = || dir.sweep.iter().map(|more| (more, gain(model, direction, &dir.base, more)));
+    if let Some((more, gain)) = gains().find(|(_, gain)| gain.low > SAME) {
+        return Some(Err(clear(carried(more, gain.mid))));
+    }
+    let sent_more = |more: &Load| {
+        let told_more = more.datagrams.as_ref();
+        told_more.is_some_and(|m| m.sent >= told.sent * MORE && datagrams::surely_on_the_way(m))
+    };
+    let same = gains().find(|(more, gain)| sent_more(more) && gain.mid <= SAME);
+    let more = same.map(|(more, gain)| {
+        let sent = more.datagrams.map_or(0.0, |m| m.sent) / told.sent;
+        let streams = more.streams;
+        format!(
+            "{streams} streams sent {sent:.2} times as much, and {:.2} times as much arrived",
+            gain.mid
+        )
+    });
+    Some(Ok(Finding {
+        side: Place::Path,
+        share: way,
+        enough: more.is_some() && datagrams::surely_on_the_way(told),
+        reached: false,
+        evidence: std::iter::once(datagrams::words(told, way, "lost on the path"))
+            .chain(more)
+            .chain(shared(&dir.base))
+            .collect(),
+    }))
+}
+
+fn carried(more: &Load, gain: f64) -> String {
+    format!("{} streams carried {gain:.2} times as much", more.streams)
+}
+
+/// A remark that other traffic uses a part of the rate, if that is too little to invalidate the measurement.
+fn shared(load: &Load) -> Option<String> {
+    let few = OTHERS..contended::FOREIGN;
+    let foreign = load.foreign.filter(|f| few.contains(&f.share))?;
+    Some(format!(
+        "the port of {} carried {} as many bytes of others",
+        foreign.side.name(),
+        percent(foreign.share)
+    ))
+}
+
+/// The ratio of goodput with more streams: from the trial with as many, which alternates with the load, else
+/// from one short measurement.
+fn gain(model: &Model, direction: Direction, load: &Load, more: &Load) -> Interval {
+    let tried = model.tried(direction, Factor::MoreStreams);
+    let tried = tried.filter(|t| t.plan.after.streams == more.streams);
+    tried.and_then(|t| t.effect).unwrap_or_else(|| more.over(load))
+}
+
+pub(crate) fn is_last(model: &Model, direction: Direction) -> bool {
+    // Datagrams have no standing queue to go by: their loss decides.
+    let load = model.direction(direction).map(|dir| &dir.base);
+    let load = load.filter(|load| load.transport == Transport::Tcp);
+    load.is_some_and(|load| standing_queue(model, load).is_some())
+}
+
+pub(crate) fn predict_loss(model: &Model, trial: &TrialPlan) -> Option<Range> {
+    match trial.factor()? {
+        Factor::Crowd => Some(GROWS),
+        _ => of_a_rate(model, trial),
+    }
+}
+
+pub(crate) fn decides(model: &Model, trial: &TrialPlan) -> bool {
+    // More streams of datagrams carry no more where their hosts have no time to send more, either.
+    let datagrams =
+        model.direction(trial.direction).is_some_and(|d| d.base.transport == Transport::Udp);
+    match trial.factor() {
+        Some(Factor::MoreStreams) => !datagrams,
+        factor => matches!(factor, Some(Factor::Paced | Factor::Crowd)),
+    }
+}

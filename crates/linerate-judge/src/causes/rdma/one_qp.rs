@@ -1,0 +1,75 @@
+//! A queue pair carries no more by itself, and others would carry more beside it.
+
+use crate::causes::predict::{bystander, per_stream};
+use crate::causes::rdma::port::is_software;
+use crate::causes::rdma::queues::Queues;
+use crate::causes::{Answer, Cause, Finding, clear};
+use crate::model::Model;
+use crate::signs::GAIN;
+use linerate_facts::advice::Advice;
+use linerate_plan::factor::Factor;
+use linerate_plan::path::{Direction, Stage};
+use linerate_plan::transport::Scope;
+use linerate_record::TrialPlan;
+use linerate_units::stats::Range;
+
+/// Queue pairs from which on their number is no suspect: devices work on few at the same time.
+const SEVERAL: u32 = 8;
+
+/// How much twice the queue pairs may carry.
+const TWICE: Range = Range { low: GAIN, high: 2.2 };
+
+pub(crate) static CAUSE: Cause = Cause {
+    id: "rdma-one-qp",
+    name: "the queue pairs are too few for the device",
+    scope: Scope::Rdma,
+    stage: Stage::Port,
+    decided_by: &[Factor::MoreQueuePairs],
+    page: include_str!("../pages/rdma-one-qp.md"),
+    check,
+    predict,
+    advice,
+    ..Cause::BASE
+};
+
+fn check(model: &Model, direction: Direction) -> Answer {
+    let queues = Queues::of(model, direction)?;
+    let pairs = queues.pairs;
+    if pairs >= SEVERAL {
+        return Err(clear(format!("{pairs} queue pairs carried it")));
+    }
+    if queues.fills_wire() {
+        return Err(clear("its queue pairs fill a port or a slot"));
+    }
+    if is_software(queues.load, direction) {
+        return Err(clear("a software device works on queue pairs with the CPUs of its host"));
+    }
+    if !queues.wait(queues.in_flight()) {
+        return Err(clear("requests do not queue for the device"));
+    }
+    let which =
+        if pairs == 1 { "one queue pair".to_owned() } else { format!("{pairs} queue pairs") };
+    Ok(Finding {
+        side: queues.place(),
+        share: 1.0 / f64::from(pairs),
+        enough: false,
+        reached: false,
+        evidence: vec![format!("{which} carried all of it, with requests waiting in the queue")],
+    })
+}
+
+fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {
+    match trial.factor()? {
+        Factor::MoreQueuePairs => Some(TWICE),
+        Factor::MoreStreams => Some(per_stream(trial)),
+        _ => bystander(model, trial),
+    }
+}
+
+fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
+    let gain = model.tried(direction, Factor::MoreQueuePairs);
+    let advice = Advice::new(
+        "let the program use more queue pairs to the same end; both ports of a bond carry only different ones",
+    );
+    vec![advice.gain(gain.and_then(|trial| trial.effect).map(|effect| effect.mid))]
+}

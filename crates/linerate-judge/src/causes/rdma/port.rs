@@ -1,0 +1,100 @@
+//! The ports of RDMA devices that a load uses, for causes about links and slots.
+
+use crate::model::Load;
+use linerate_facts::Gap;
+use linerate_facts::crossing::is_made_up;
+use linerate_facts::rdma::RdmaEnd;
+use linerate_plan::path::{Direction, Side};
+use linerate_plan::transport::Transport;
+use linerate_units::Rate;
+use linerate_units::shell::word;
+
+/// Goodput that any link allows: the slowest moves 2 Gb/s, and headers use less than half of it.
+//= PCI Express Base Specification 1.0: one lane of 2.5 GT/s with 8b/10b
+pub(crate) const ANY: f64 = 1e9;
+
+/// Why software has no ceiling.
+const SOFTWARE: &str =
+    "is made by software: the CPUs of its host do its work, and its nominal rate is no ceiling";
+
+/// Whether requests to RDMA devices carry a load.
+pub(crate) fn carries(load: &Load) -> bool {
+    load.transport == Transport::Rdma
+}
+
+/// The port of each end.
+pub(crate) fn ends(load: &Load, direction: Direction) -> [(Side, Option<&RdmaEnd>); 2] {
+    [Side::Near, Side::Far].map(|side| (side, load.rdma(direction, side)))
+}
+
+/// Whether software makes the device of an end.
+pub(crate) fn is_software(load: &Load, direction: Direction) -> bool {
+    let mut ends = ends(load, direction).into_iter();
+    ends.any(|(_, end)| end.is_some_and(|end| end.software))
+}
+
+/// The devices without a link of their own, in words.
+pub(crate) fn without_wire(load: &Load, direction: Direction) -> String {
+    let soft = |(side, end): (Side, Option<&RdmaEnd>)| {
+        let end = end.filter(|end| end.software)?;
+        Some(format!("{} {} {SOFTWARE}", side.name(), end.device))
+    };
+    let all: Vec<String> = ends(load, direction).into_iter().filter_map(soft).collect();
+    if all.is_empty() {
+        "no port gives it a ceiling: its operations carry hardly any payload, or more arrived than the nominal rate allows"
+            .to_owned()
+    } else {
+        all.join("; ")
+    }
+}
+
+/// The gaps about the links of the ports.
+pub(crate) fn unread_links(load: &Load, direction: Direction) -> Vec<Gap> {
+    let gap = |(side, end): (Side, Option<&RdmaEnd>)| match end {
+        None => Some(unknown_port(side)),
+        Some(end) if end.software || end.link().is_some() => None,
+        Some(end) => Some(Gap {
+            what: format!("the speed of {} {}", side.name(), end.name()),
+            why: "without it the capacity of the wire is unknown".to_owned(),
+            hint: format!(
+                "cat /sys/class/infiniband/{}/ports/{}/rate",
+                word(&end.device),
+                end.port
+            ),
+        }),
+    };
+    ends(load, direction).into_iter().filter_map(gap).collect()
+}
+
+/// The gap about the slot of a device that may be what limits a load.
+pub(crate) fn unread_slot(load: &Load, direction: Direction) -> Option<Gap> {
+    if load.goodput.mean < ANY {
+        return None;
+    }
+    let gap = |(side, end): (Side, Option<&RdmaEnd>)| match end {
+        None => Some(unknown_port(side)),
+        Some(end) if end.software || is_read(end) => None,
+        Some(end) => Some(Gap {
+            what: format!("the slot of {} {}", side.name(), end.device),
+            why: "its link was not read: its capacity is unknown".to_owned(),
+            hint: "lspci -vv".to_owned(),
+        }),
+    };
+    ends(load, direction).into_iter().find_map(gap)
+}
+
+/// Whether all links between a device and the processor are known, or it has none.
+fn is_read(end: &RdmaEnd) -> bool {
+    let links = end.crossings();
+    let all = !links.is_empty() && links.iter().all(|link| link.rate().is_some());
+    let port = end.link().map(|link| link.capacity().low() * 8.0);
+    all || is_made_up(&links, Rate(port.unwrap_or(0.0) as u64))
+}
+
+fn unknown_port(side: Side) -> Gap {
+    Gap {
+        what: format!("the RDMA port of {}", side.name()),
+        why: "the record does not say which one it was".to_owned(),
+        hint: "run a version of linerate at that end which reports it".to_owned(),
+    }
+}

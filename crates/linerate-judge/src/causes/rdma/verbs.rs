@@ -1,0 +1,128 @@
+//! What causes need of the RDMA ports of a load.
+
+use crate::causes::{NoFinding, clear, lacks};
+use crate::model::{Load, Model, Verbs};
+use linerate_facts::Gap;
+use linerate_facts::infiniband::counted::Meaning;
+use linerate_facts::nic::Nic;
+use linerate_facts::rdma::RdmaEnd;
+use linerate_plan::path::{Direction, Side};
+use linerate_plan::transport::rdma::{Operation, QUEUE_PAIRS, Service};
+use linerate_units::shell::word;
+
+/// Quarters of the time in which something happens that happens throughout a load, and not at its beginning or end.
+pub(crate) const THROUGHOUT: u8 = 3;
+
+/// The port of an end.
+#[derive(Clone, Copy)]
+pub(crate) struct End<'a> {
+    pub(crate) side: Side,
+    pub(crate) verbs: &'a Verbs,
+}
+
+/// Least share of the time at which something matters.
+pub(crate) const MATTERS: f64 = 0.05;
+
+/// Share of the samples without payload from which few events matter: devices may need long to recover.
+pub(crate) const STALLED: f64 = 0.5;
+
+/// Longest time of one request at which a sample without payload shows a stall: samples are 100 ms apart.
+const BETWEEN: f64 = 0.05;
+
+/// The share of the samples in which nothing arrived; `None` where requests are so large that this is usual.
+pub(crate) fn silent(load: &Load) -> Option<f64> {
+    let (silent, others): (Vec<f64>, Vec<f64>) = load.ticks.iter().partition(|rate| **rate <= 0.0);
+    let rate = others.iter().sum::<f64>() / others.len().max(1) as f64;
+    let request = load.made.sender.write_size as f64 * 8.0 / rate.max(1.0);
+    let all = (silent.len() + others.len()).max(1);
+    (request < BETWEEN || others.is_empty()).then(|| silent.len() as f64 / all as f64)
+}
+
+impl End<'_> {
+    /// The end and its port, for sentences: `near mlx5_0/1`.
+    pub(crate) fn name(&self) -> String {
+        format!("{} {}", self.side.name(), self.verbs.port.id())
+    }
+
+    /// Events per second with one of these meanings. `what` is what the counters are about.
+    pub(crate) fn counted(&self, meanings: &[Meaning], what: &str) -> Result<f64, NoFinding> {
+        self.verbs.per_sec(meanings).ok_or_else(|| {
+            let port = self.verbs.port.id();
+            NoFinding::Unknown(vec![Gap {
+                what: format!("{what} of {}", self.name()),
+                why: "no counter of it was read".to_owned(),
+                hint: format!("rdma statistic show link {}", word(&port)),
+            }])
+        })
+    }
+}
+
+/// The network port of an RDMA port, with the ports below it: a VLAN, its bond, the ports of the bond. Empty if the route
+/// of the host does not leave by it, so that those below are unknown.
+pub(crate) fn stack<'a>(model: &'a Model, side: Side, port: &RdmaEnd) -> &'a [Nic] {
+    let host = model.host(side);
+    let route = host.and_then(|host| host.facts.route.as_ref());
+    let ports = route.map_or(&[][..], |route| &route.ports);
+    let leaves = ports.first().is_some_and(|nic| nic.name == port.netdev_name());
+    if leaves { ports } else { &[] }
+}
+
+/// Queue pairs of a load: each waits for itself.
+pub(crate) fn queue_pairs(load: &Load) -> f64 {
+    let each = load.knobs.options.number(QUEUE_PAIRS.key).unwrap_or(1);
+    f64::from(load.streams.max(1)) * each.max(1) as f64
+}
+
+/// Refuses services that send nothing again and refuse no request: what they lose is lost.
+pub(crate) fn only_reliable(load: &Load) -> Result<(), NoFinding> {
+    let service = Service::of(&load.knobs.options);
+    if service.is_lossy() {
+        return Err(clear(format!(
+            "the service {} neither sends again nor waits for receive requests",
+            service.name()
+        )));
+    }
+    Ok(())
+}
+
+/// The end whose device is given the requests: the reader of reads, else the sender.
+pub(crate) fn requester(load: &Load, direction: Direction) -> Side {
+    match Operation::of(&load.knobs.options) {
+        Operation::Read => direction.receiver(),
+        _ => direction.sender(),
+    }
+}
+
+/// Both ends of a load.
+pub(crate) struct Ends<'a> {
+    /// The end whose device is given the requests: the reader of reads, else the sender.
+    pub(crate) requester: End<'a>,
+    /// The other end.
+    pub(crate) responder: End<'a>,
+}
+
+impl<'a> Ends<'a> {
+    /// The ends of a load; unknown if the port of one is unknown.
+    pub(crate) fn of(
+        model: &Model,
+        load: &'a Load,
+        direction: Direction,
+    ) -> Result<Self, NoFinding> {
+        let end = |side: Side, verbs: &'a Option<Verbs>| {
+            let verbs = verbs.as_ref();
+            verbs.map(|verbs| End { side, verbs }).ok_or_else(|| lacks(model, "rdma", side))
+        };
+        let sender = end(direction.sender(), &load.verbs.sender)?;
+        let receiver = end(direction.receiver(), &load.verbs.receiver)?;
+        Ok(if requester(load, direction) == receiver.side {
+            Self { requester: receiver, responder: sender }
+        } else {
+            Self { requester: sender, responder: receiver }
+        })
+    }
+
+    /// Both ends, the requester first.
+    pub(crate) fn both(&self) -> [End<'a>; 2] {
+        [self.requester, self.responder]
+    }
+}

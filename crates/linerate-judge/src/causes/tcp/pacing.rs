@@ -1,0 +1,90 @@
+//! The program set a pace for its streams in the kernel.
+
+use crate::causes::predict::bystander;
+use crate::causes::{Answer, Cause, Finding, base, clear};
+use crate::model::Model;
+use crate::signs::{GAIN, percent};
+use linerate_facts::advice::Advice;
+use linerate_plan::factor::Factor;
+use linerate_plan::path::{Direction, Place, Stage};
+use linerate_plan::transport::{Scope, Transport};
+use linerate_record::TrialPlan;
+use linerate_units::stats::Range;
+
+/// Share of the pace that a stream must reach for the pace to be its limit.
+const REACHED: f64 = 0.85;
+
+/// Minimum share of the pace at which a trial decides. On a busy CPU or in a virtual machine, late timers are
+/// not made up for, and leave a stream below its pace.
+const NEARLY: f64 = 0.5;
+
+/// Bytes of a packet besides its payload: IPv4 and TCP with timestamps.
+const HEADERS: f64 = 52.0;
+
+pub(crate) static CAUSE: Cause = Cause {
+    id: "pacing",
+    name: "a pace limits the sender",
+    scope: Scope::Sockets,
+    stage: Stage::Socket,
+    decided_by: &[Factor::Unpaced],
+    page: include_str!("../pages/pacing.md"),
+    check,
+    predict,
+    advice,
+    ..Cause::BASE
+};
+
+fn check(model: &Model, direction: Direction) -> Answer {
+    let load = base(model, direction)?;
+    let Some(pace) = load.knobs.pacing.or(load.tcp.max_pacing) else {
+        return Err(clear("no pace was set"));
+    };
+    // TCP's pace counts packets and goodput their payload. For datagrams both count payload.
+    let payload = load
+        .packets
+        .filter(|_| load.transport == Transport::Tcp)
+        .map(|sizes| sizes.payload.0 as f64)
+        .map_or(1.0, |bytes| bytes / (bytes + HEADERS));
+    let each = load.goodput.mean / f64::from(load.streams.max(1));
+    let reached = each / (pace.0 as f64 * payload).max(1.0);
+    if reached < NEARLY {
+        return Err(clear(format!(
+            "each stream ran at {} of the pace of {pace}",
+            percent(reached)
+        )));
+    }
+    Ok(Finding {
+        side: Place::from(direction.sender()),
+        share: reached.min(1.0),
+        enough: reached >= REACHED,
+        reached: false,
+        evidence: vec![format!(
+            "each stream ran at {} of the pace that was set, {pace}",
+            percent(reached)
+        )],
+    })
+}
+
+fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {
+    match trial.factor()? {
+        Factor::MoreStreams => Some(crate::causes::predict::per_stream(trial)),
+        // A gain of any size, up to whatever binds next.
+        Factor::Unpaced => Some(Range { low: GAIN, high: f64::MAX }),
+        _ => bystander(model, trial),
+    }
+}
+
+fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
+    let tried = model.tried(direction, Factor::Unpaced);
+    let gain = tried.and_then(|t| t.effect).map(|effect| effect.mid);
+    let ours = model.direction(direction).is_none_or(|d| d.base.knobs.pacing.is_some());
+    let what = if model.reported {
+        "run the program again with a higher rate, or with none: over UDP iperf3 sends 1 Mbit/s unless -b says \
+         otherwise"
+    } else if ours {
+        "run without --pacing"
+    } else {
+        "let the sending program set a higher pace (SO_MAX_PACING_RATE), or none"
+    };
+    vec![Advice::new(what).gain(gain)]
+}

@@ -1,0 +1,323 @@
+//! The memory that TCP may use is used up: by the limit of a control group, of the system, or of the socket's own queue.
+
+use crate::causes::host::cpu_share::is_excluded;
+use crate::causes::network::held::{SUSPECT, held_back};
+use crate::causes::predict::bystander;
+use crate::causes::tcp::buffer_bound::{self, Buffer, held};
+use crate::causes::tcp::buffer_bound::{UNREAD, unread_share};
+use crate::causes::{Answer, Cause, Finding, NoFinding, base, clear, lacks};
+use crate::model::{Load, Model, SocketMemory as Limit};
+use crate::signs::dropped::MOST;
+use crate::signs::lossy::{lost, sent_again};
+use linerate_facts::advice::{Advice, Kept};
+use linerate_plan::factor::{Class, Factor};
+use linerate_plan::path::{Direction, Place, Side, Stage};
+use linerate_plan::transport::Scope;
+use linerate_record::TrialPlan;
+use linerate_units::Bytes;
+use linerate_units::shell::word;
+use linerate_units::stats::Range;
+
+/// Refusals in a second from which a control group is at its limit.
+const OFTEN: f64 = 1.0;
+
+/// Share of a group's limit in use from which more is refused: memory is taken in batches.
+const FULL: f64 = 0.95;
+
+/// Share of the system's limit in use from which it is taken to be under pressure, where it was so at times.
+const PRESSED: f64 = 0.5;
+
+/// Share of the readings in which the kernel saves the system's memory from which it did so throughout: another program may
+/// enter the pressure for a moment.
+const SAVING: f64 = 0.5;
+
+/// Memory that a group of segments may ask for at once, and is refused: 64 KiB of payload, and what the kernel needs for
+/// it.
+const GROUP: u64 = 256 << 10;
+
+/// The least limit to set for a group: some connections over a long path.
+const ROOM: u64 = 64 << 20;
+
+/// How often the limit is enlarged.
+const TIMES: u64 = 16;
+
+/// The setting of the system.
+const SYSTEM: &str = "net.ipv4.tcp_mem";
+
+pub(crate) static CAUSE: Cause = Cause {
+    id: "socket-memory",
+    name: "the memory for TCP is used up",
+    scope: Scope::Tcp,
+    stage: Stage::Socket,
+    page: include_str!("../pages/socket-memory.md"),
+    // Records of older versions have no such counters.
+    may_be_unread: true,
+    check,
+    predict,
+    is_last: |_, _| true,
+    advice,
+    ..Cause::BASE
+};
+
+fn check(model: &Model, direction: Direction) -> Answer {
+    let load = base(model, direction)?;
+    if let Some(answer) = of_queue(model, direction, load) {
+        return answer;
+    }
+    match [Buffer::Receive, Buffer::Send].map(|buffer| of_buffer(model, direction, buffer)) {
+        [Ok(found), _] | [_, Ok(found)] => Ok(found),
+        // What is not known comes before what is clear.
+        [Err(NoFinding::Clear(_)), other] => other,
+        [first, _] => first,
+    }
+}
+
+fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {
+    let factor = trial.factor()?;
+    // Each stream has a little room of its own, and half a buffer may need less than there is.
+    match factor.class() {
+        Class::HalfBuffer | Class::Parallel => None,
+        _ if factor == Factor::HalfSendBuffer => None,
+        _ => bystander(model, trial),
+    }
+}
+
+fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
+    let Some(load) = model.direction(direction).map(|d| &d.base) else {
+        return Vec::new();
+    };
+    let sides = [direction.receiver(), direction.sender()];
+    let pressed = sides.into_iter().find_map(|side| Some((side, pressed(load, direction, side)?)));
+    let room = match pressed {
+        Some((side, limit)) => Some(more(side, limit)),
+        None => buffer_bound::advice(model, direction, Buffer::Receive),
+    };
+    room.into_iter().collect()
+}
+
+/// The finding where the receiver has no memory for segments that arrive, and drops them.
+fn of_queue(model: &Model, direction: Direction, load: &Load) -> Option<Answer> {
+    let dropped = drops(load)?;
+    let held = held_back(model, direction).ok()?;
+    let side = direction.receiver();
+    let limit = pressed(load, direction, side).map(|limit| words(side, limit));
+    Some(Ok(Finding {
+        side: Place::from(side),
+        share: held.share,
+        enough: true,
+        reached: limit.is_some(),
+        evidence: std::iter::once(dropped).chain(limit).collect(),
+    }))
+}
+
+/// The answer about the limits at the end of a buffer that holds the sender.
+fn of_buffer(model: &Model, direction: Direction, buffer: Buffer) -> Answer {
+    let load = base(model, direction)?;
+    let side = buffer.side(direction);
+    let limited = match buffer {
+        Buffer::Receive => load.tcp.rwnd_limited,
+        Buffer::Send => load.tcp.sndbuf_limited,
+    };
+    let limited = limited.ok_or_else(|| lacks(model, "tcp", direction.sender()))?;
+    let share = if limited < SUSPECT {
+        lost_for_want(model, direction, buffer)
+            .ok_or_else(|| clear(held(buffer, limited, "only ")))?
+    } else {
+        limited
+    };
+    let reads_late = unread_share(load).is_some_and(|unread| unread > UNREAD);
+    if buffer == Buffer::Receive && reads_late {
+        let why = "the program does not read what fills the memory".to_owned();
+        return Err(clear(why));
+    }
+    if load.socket_memory.at(direction, side).is_none() {
+        return Err(lacks(model, "socket_memory", side));
+    }
+    // A container does not see the limit of the system, and counts how often it was reached.
+    let is_unseen =
+        |limit: &Limit| limit.most.is_none() && limit.refused > 0.0 && !limit.is_saved();
+    let mut limits = load.socket_memory.at(direction, side).iter().flatten();
+    if limits.any(is_unseen) {
+        return Err(lacks(model, "socket_memory", side));
+    }
+    let Some(limit) = pressed(load, direction, side) else {
+        return Err(clear(format!(
+            "no limit of the memory for TCP was reached on {}",
+            side.name()
+        )));
+    };
+    Ok(Finding {
+        side: Place::from(side),
+        share,
+        enough: limit.is_of_tcp(),
+        reached: limit.is_of_tcp(),
+        evidence: [held(buffer, limited, ""), words(side, limit)]
+            .into_iter()
+            .chain(cut(load).filter(|_| buffer == Buffer::Receive))
+            .collect(),
+    })
+}
+
+/// The share of the time that congestion control held the sender, where the receiver was short of memory: what it drops
+/// then is sent again.
+fn lost_for_want(model: &Model, direction: Direction, buffer: Buffer) -> Option<f64> {
+    let load = base(model, direction).ok()?;
+    let lossy = buffer == Buffer::Receive && short(load) > 0.0 && sent_again(load).is_some();
+    lossy.then(|| held_back(model, direction).ok())?.map(|held| held.share)
+}
+
+impl Limit {
+    fn is_of_system(&self) -> bool {
+        self.limit == SYSTEM
+    }
+
+    /// Whether it limits TCP alone. The limit of all memory of a group is often reached by cached files, which the kernel
+    /// gives back.
+    fn is_of_tcp(&self) -> bool {
+        self.is_of_system() || self.limit.contains(".tcp.")
+    }
+
+    /// Whether the kernel saved the system's memory throughout the load: that may have begun long before.
+    fn is_saved(&self) -> bool {
+        self.pressed.is_some_and(|share| share >= SAVING)
+    }
+
+    /// Whether it was reached during the load, in which the receiving host was so often short of memory.
+    fn is_reached(&self, short: f64) -> bool {
+        let is_full = |used: Bytes, share: f64| {
+            let most = self.most.map(|most| most.0 as f64 * share);
+            most.is_some_and(|most| used.0 as f64 >= most)
+        };
+        if self.is_of_system() {
+            // Another program may have entered the pressure for a moment.
+            let pressed = self.refused > 0.0 && is_full(self.used, PRESSED);
+            // Once under pressure, the kernel saves memory until less than the first number is in use.
+            self.is_saved() || pressed || is_full(self.used, 1.0)
+        } else if self.is_of_tcp() {
+            let once = |ever: Bytes| is_full(Bytes(ever.0.saturating_add(GROUP)), 1.0);
+            let once = self.ever.is_some_and(once);
+            self.refused >= OFTEN || is_full(self.used, FULL) || once && short > 0.0
+        } else {
+            self.refused >= OFTEN
+        }
+    }
+}
+
+/// How often in a second the receiving host cut its queues down, or dropped what they had no memory for.
+fn short(load: &Load) -> f64 {
+    let counted = load.netstat.receiver;
+    let [pruned, dropped] = [counted.pruned, counted.queue_drops].map(Option::unwrap_or_default);
+    pruned.max(dropped)
+}
+
+/// Whether the receiving host had no room for segments that had arrived.
+pub(crate) fn drops_some(load: &Load) -> bool {
+    short(load) > 0.0
+}
+
+/// The limit that an end has reached; that of TCP alone first.
+fn pressed(load: &Load, direction: Direction, side: Side) -> Option<&Limit> {
+    let short = if side == direction.receiver() { short(load) } else { 0.0 };
+    let limits = load.socket_memory.at(direction, side).iter().flatten();
+    let reached = limits.filter(|limit| limit.is_reached(short));
+    reached.max_by_key(|limit| limit.is_of_tcp())
+}
+
+/// Why a larger buffer at an end would not help, if no trial showed that it does.
+pub(crate) fn holds(
+    model: &Model,
+    load: &Load,
+    direction: Direction,
+    side: Side,
+) -> Option<String> {
+    let limit = pressed(load, direction, side).filter(|limit| limit.is_of_tcp());
+    let limit = limit.filter(|_| !is_excluded(&CAUSE, model, direction));
+    limit.map(|limit| words(side, limit))
+}
+
+/// The segments that the receiver's queue had no memory for, in words, where they are most of those that were sent again.
+pub(crate) fn drops(load: &Load) -> Option<String> {
+    lost(load)?;
+    let (dropped, again) = load.netstat.receiver.queue_drops.zip(load.tcp.repeated)?;
+    (dropped > 0.0 && dropped >= again * MOST).then(|| {
+        format!(
+            "in a second the receiving host dropped {dropped:.0} segments that it had no memory for (TCPRcvQDrop), and \
+             {again:.0} were retransmitted"
+        )
+    })
+}
+
+fn words(side: Side, limit: &Limit) -> String {
+    let used = limit.ever.map_or(limit.used, |ever| ever.max(limit.used));
+    let most = limit.most.map_or(String::new(), |most| format!(" of the {most}"));
+    let whose = if limit.is_of_system() {
+        "all TCP of"
+    } else if limit.is_of_tcp() {
+        "TCP in the control group of"
+    } else {
+        "the control group of"
+    };
+    let often = limit.refused;
+    let often = if often >= OFTEN {
+        format!(", and reached that {often:.0} times in a second")
+    } else {
+        String::new()
+    };
+    let side = side.name();
+    if limit.is_saved() {
+        return format!(
+            "the kernel of {side} saved memory for TCP (press in /proc/net/protocols): all its TCP used up to {used}, and {SYSTEM} \
+             limits that{often}"
+        );
+    }
+    format!("{whose} {side} used up to {used}{most} that {} allows{often}", limit.limit)
+}
+
+/// What the receiving host did for want of memory.
+fn cut(load: &Load) -> Option<String> {
+    let short = short(load);
+    (short > 0.0).then(|| {
+        format!(
+            "the receiving host was short of memory for what arrived {short:.1} times in a second (PruneCalled, TCPRcvQDrop)"
+        )
+    })
+}
+
+/// A larger limit.
+fn more(side: Side, limit: &Limit) -> Advice {
+    if limit.is_of_system() && limit.most.is_none() {
+        // The setting is neither shown nor to be changed here.
+        return Advice::new(format!(
+            "outside of this network namespace, in the first one of the machine: close connections that hold data which nobody \
+             reads (`ss -tmn` shows it there), or let TCP use more memory ({SYSTEM})"
+        ))
+        .on(Some(side), "grep -E '^(protocol|TCP) ' /proc/net/protocols");
+    }
+    if limit.is_of_system() {
+        let larger = format!(
+            "sudo sysctl -w {SYSTEM}=\"$(awk '{{print 4*$1, 4*$2, 4*$3}}' /proc/sys/net/ipv4/tcp_mem)\""
+        );
+        let what = "let TCP use more memory, in the first network namespace of the machine; or close connections that hold \
+                    data which nobody reads (`ss -tmn` shows it)";
+        return Advice::new(what).keeping(side, Kept::sysctl(SYSTEM), larger);
+    }
+    let file = word(&limit.limit);
+    let set = |bytes: u64| format!("echo {bytes} | sudo tee {file}");
+    let most = limit.most.map_or(0, |most| most.0);
+    if !limit.is_of_tcp() {
+        // It protects the whole machine: how much more it can give is for its owner to say.
+        return Advice::new(
+            "let the control group of the program use more memory, or the program use less: a container or service by its own \
+             setting (--memory, MemoryMax=)",
+        )
+        .on(Some(side), format!("cat {file}"));
+    }
+    let room = most.saturating_mul(TIMES).max(ROOM);
+    Advice::new(format!(
+        "let the control group of the program use more memory, {}: a container or service by its own setting \
+         (--memory, MemoryMax=), else here",
+        Bytes(room)
+    ))
+    .set(side, set(room))
+    .undo_on(side, set(most))
+}
