@@ -104,8 +104,8 @@ build_tests() {
 # Arguments of a test program: long tests are left out unless they were asked for.
 arguments() { [[ -n $long ]] || echo --skip long::; }
 
-# Programs whose tests wait for deadlines most of their time. Beside them, of lower priority, runs what computes: lints,
-# documentation, and the second list, whose tests ask what is done and not how fast.
+# Programs whose tests wait for deadlines most of their time. Beside them runs what computes: lints and documentation, of
+# lower priority, and the second list, whose tests ask what is done and not how fast.
 readonly waiting='^linerate-session (linerate_session|peer_kill|sockets) |^linerate (fabric|labs) '
 readonly patient='^linerate vm |^linerate-lab namespaces '
 
@@ -155,9 +155,9 @@ check_code() {
 # Lints and patient tests beside tests that wait. The output of one follows that of the other.
 beside_each_other() {
   local rc=0 lints patient_tests
-  (renice -n 10 $BASHPID && check_code) >"$scratch/lints" 2>&1 &
+  (renice -n 5 $BASHPID && check_code) >"$scratch/lints" 2>&1 &
   lints=$!
-  (renice -n 10 $BASHPID && run_tests "$patient") >"$scratch/patient" 2>&1 &
+  run_tests "$patient" >"$scratch/patient" 2>&1 &
   patient_tests=$!
   run_tests "$waiting" || rc=1
   wait $lints || rc=1
