@@ -56,21 +56,21 @@ fn reported(told: &Value) -> Counted {
     }
 }
 
-/// What `bw` reports of 50 Mb/s in a direction, where that was sent.
-fn counted(told: &Value, direction: &str) -> Result<Counted, String> {
+/// What `bw` reports of 50 Mb/s in a direction. A sender that gets its CPU late sends less, and both ends count it as well.
+fn counted(told: &Value, direction: &str) -> Counted {
     assert_eq!((&told["complete"], &told["engine"]), (&true.into(), &"udp".into()));
     let way = &told["directions"][direction];
     let n = |name: &str| way["datagrams"][name].as_u64().unwrap();
     assert_eq!((n("size_bytes"), n("asked_bps")), (SIZE, 50_000_000));
-    is_paced(n("sent_bps") as f64 / 50e6)?;
+    assert!(n("sent_bps") as f64 <= 50e6 * PACE_MOST);
     assert_eq!(way["datagrams"]["reordered"].is_u64(), direction == "reverse");
     assert!(n("jitter_ns") < 1_000_000_000);
     let ends = if direction == "forward" { ["near", "far"] } else { ["far", "near"] };
-    Ok(Counted {
+    Counted {
         bytes: ends.map(|end| way[end]["bytes"].as_u64().unwrap()),
         packets: [n("sent"), n("received") + n("lost")],
         lost: n("lost"),
-    })
+    }
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn bw_and_a_server_of_iperf3_count_the_same_datagrams() {
                 assert_eq!(output.status.code(), Some(0), "{words}");
                 let told: Value = serde_json::from_slice(&output.stdout).unwrap();
                 fits(SCHEMA, &told);
-                counted(&told, direction)?.agrees()
+                counted(&told, direction).agrees()
             });
         }
     }

@@ -135,10 +135,13 @@ fn counts_of_bw_that_differ_by_half_are_not_alike() {
     assert!(alike_apart(&way(30 << 30), "forward", 1).is_err());
 }
 
+/// The share of what a pace allows that is never sent.
+const PACE_MOST: f64 = 1.25;
+
 /// Whether this share of what a pace allows was sent. A busy machine may not reach the pace; it never exceeds it, and an
 /// omitted second would be half as much again.
 fn is_paced(share: f64) -> Result<(), String> {
-    assert!(share < 1.25, "{share} of the pace");
+    assert!(share < PACE_MOST, "{share} of the pace");
     let reached = share >= 0.4;
     reached.then_some(()).ok_or_else(|| format!("{share} of the pace"))
 }
