@@ -39,7 +39,7 @@ for run in range(1, runs + 1):
         result = json.load(file)
     verdict, ways = result["verdict"], result["directions"]
     rates = ", ".join(f"{ways[way]['goodput_bps'] / 1e9:.1f}" for way in ("forward", "reverse") if ways[way])
-    first = verdict["headline"]
+    first = result["headline"]
     first = f"{first['cause'] or 'unknown'}, {first['direction']}" if first else "nothing"
     limits = verdict["limits"]
     other = [l for l in limits if l["cause"] not in CPUS]

@@ -6,6 +6,7 @@
 #
 # OLD and NEW are two linerate programs. Records (*.lnr) are looked for below the folders; without one below
 # crates/linerate/tests/records. The causes that were evaluated, cleared or excluded are not compared: their number may change.
+# Keys that moved are found in both places: docs/json-keys.md.
 set -uo pipefail
 old=${1:?usage: same.sh OLD NEW [FOLDER ...]}
 new=${2:?usage: same.sh OLD NEW [FOLDER ...]}
@@ -17,13 +18,18 @@ import json, os, subprocess, sys
 def told(program, record):
     done = subprocess.run([program, "show", record, "--json"], capture_output=True)
     try:
-        verdict = json.loads(done.stdout)["verdict"]
+        document = json.loads(done.stdout)
+        verdict = document["verdict"]
     except (ValueError, KeyError):
         return {"error": done.stderr.decode(errors="replace").strip()}
     for limit in verdict["limits"]:
         (limit["trial"] or {}).pop("excluded", None)
-    keys = ["headline", "limits", "disturbances", "next", "unknown"]
-    return {key: verdict.get(key) for key in keys}
+    first = document.get("headline", verdict.get("headline")) or {}
+    if first.get("certainty") == "unknown":
+        first["certainty"] = None
+    keys = ["limits", "disturbances", "next", "unknown"]
+    headline = [first.get(key) for key in ["cause", "direction", "certainty"]]
+    return {"headline": headline, **{key: verdict.get(key) for key in keys}}
 
 records = sys.stdin.read().split("\0")[:-1]
 differ = 0

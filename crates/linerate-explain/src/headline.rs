@@ -3,8 +3,11 @@
 use super::rule::{Answer, Next, Remark, Run, Stands};
 use super::{Explained, side_name};
 use linerate_judge::causes::cause;
-use linerate_judge::verdict::{Limit, suspects};
+use linerate_judge::model::Model;
+use linerate_judge::verdict::{Entry, Limit, Verdict, entries, suspects};
 use linerate_plan::path::{Certainty, Direction, Place, Side};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// The cause of a rate that was asked for: what else is found says more.
 const ASKED: &str = "pacing";
@@ -13,7 +16,8 @@ const ASKED: &str = "pacing";
 const CANDIDATES: usize = 3;
 
 /// How the question is answered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum Answered {
     /// Two figures cannot both hold: one of them is not of this path.
     Contradiction,
@@ -25,44 +29,32 @@ pub enum Answered {
     Healthy,
 }
 
-impl Answered {
-    /// The word used in JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Contradiction => "contradiction",
-            Self::Limit => "limit",
-            Self::Unknown => "unknown",
-            Self::Healthy => "healthy",
-        }
-    }
-}
-
-/// The answer to read first.
-#[derive(Debug, Clone, PartialEq)]
+/// The answer to read first. Unknown values are null.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Headline {
     /// How the question is answered.
     pub stands: Answered,
-    /// The rule whose remark it is; `None` if the judge, or nobody, answered.
+    /// The rule that answers. Null if it is the judge, or nobody.
     pub rule: Option<&'static str>,
-    /// Id of the cause that limits; `None` without one.
+    /// Id of the cause that limits. Null without one.
     pub cause: Option<&'static str>,
-    /// How certain the cause is; `None` without one.
-    pub certainty: Option<Certainty>,
-    /// The direction; `None` if it is about none, or both.
-    pub direction: Option<Direction>,
-    /// The host at which the limit is; `None` if it is at none, or unknown.
+    /// The host at which the limit is. Null if it is at none, or unknown.
     pub side: Option<Side>,
+    /// The direction. Null if it is about none, or both.
+    pub direction: Option<Direction>,
+    /// How certain the cause is. Null without one.
+    pub certainty: Option<Certainty>,
     /// The answer in a sentence without a full stop.
     pub what: String,
     /// Numbers, in sentences without a full stop.
     pub evidence: Vec<String>,
-    /// The run that shows it; `None` if no single one does.
+    /// The run that shows it. Null if no single one does.
     pub run: Option<Run>,
     /// Ids of causes of which one may be it, at most three.
     pub candidates: Vec<&'static str>,
     /// Ids of causes that the figures rule out.
     pub ruled_out: Vec<&'static str>,
-    /// The step that tells more; `None` if none would.
+    /// The step that tells more. Null if none would.
     pub next: Option<Next>,
 }
 
@@ -91,12 +83,58 @@ impl Headline {
         first(Stands::Contradiction, |_| true)
             .or_else(|| first(Stands::Finding, |n| n == 1))
             .map(Self::told)
-            .or_else(|| judged(false).map(Self::judged))
+            .or_else(|| judged(false).map(|limit| Self::judged(limit, side_name)))
             .or_else(|| first(Stands::Finding, |n| n != 1).map(Self::told))
-            .or_else(|| judged(true).map(Self::judged))
+            .or_else(|| judged(true).map(|limit| Self::judged(limit, side_name)))
             .or_else(|| first(Stands::Good, |_| true).map(Self::told))
             .or_else(|| has_results.then(|| Self::unknown(explained)))
     }
+
+    /// The answer of a run; `None` if no direction was measured.
+    pub fn of_run(model: &Model, verdict: &Verdict) -> Option<Self> {
+        Self::of_entries(entries(model, verdict))
+    }
+
+    /// The first of several answers of the judge. All is well only if each of them says so.
+    pub fn of_entries<'a>(entries: impl IntoIterator<Item = Entry<'a>>) -> Option<Self> {
+        let mut all = entries.into_iter().map(Self::of_entry);
+        let first = all.next()?;
+        let is_well =
+            first.stands == Answered::Healthy && all.all(|one| one.stands == first.stands);
+        let stands = match first.stands {
+            Answered::Healthy if !is_well => Answered::Limit,
+            stands => stands,
+        };
+        Some(Self { stands, ..first })
+    }
+
+    fn of_entry(entry: Entry<'_>) -> Self {
+        match entry {
+            Entry::Limit(limit) => Self::judged(limit, Side::name),
+            Entry::Unknown(direction) => Self {
+                stands: Answered::Unknown,
+                direction: Some(direction),
+                what: format!("what limits it {} was not found", direction.name()),
+                ..Self::NONE
+            },
+        }
+    }
+
+    /// Nothing but that it is unknown.
+    const NONE: Self = Self {
+        stands: Answered::Unknown,
+        rule: None,
+        cause: None,
+        side: None,
+        direction: None,
+        certainty: None,
+        what: String::new(),
+        evidence: Vec::new(),
+        run: None,
+        candidates: Vec::new(),
+        ruled_out: Vec::new(),
+        next: None,
+    };
 
     fn told((remark, answer): (&Remark, &Answer)) -> Self {
         let stands = match (remark.stands, answer.causes.len()) {
@@ -124,7 +162,7 @@ impl Headline {
         }
     }
 
-    fn judged(limit: &Limit) -> Self {
+    fn judged(limit: &Limit, host: fn(Side) -> &'static str) -> Self {
         let side = match limit.side {
             Place::Near => Some(Side::Near),
             Place::Far => Some(Side::Far),
@@ -133,11 +171,9 @@ impl Headline {
         let known = cause(limit.cause);
         let name = known.map_or(limit.cause, |cause| cause.name);
         let is_full = known.is_some_and(|cause| cause.full_speed);
-        let host = side.map_or(String::new(), |side| format!("{}: ", side_name(side)));
-        let step = limit.advice.first();
+        let host = side.map_or(String::new(), |side| format!("{}: ", host(side)));
         Self {
             stands: if is_full { Answered::Healthy } else { Answered::Limit },
-            rule: None,
             cause: Some(limit.cause),
             certainty: Some(limit.certainty),
             direction: Some(limit.direction),
@@ -147,13 +183,10 @@ impl Headline {
                 None => format!("{host}{name}"),
             },
             evidence: limit.evidence.clone(),
-            run: None,
-            candidates: Vec::new(),
-            ruled_out: Vec::new(),
-            next: step.map(|advice| Next {
-                what: advice.what.clone(),
-                command: advice.steps.first().map_or(String::new(), |s| s.command.clone()),
+            next: limit.advice.first().map(|advice| {
+                Next::new(&advice.what, advice.steps.first().map_or("", |step| &step.command))
             }),
+            ..Self::NONE
         }
     }
 
@@ -163,21 +196,13 @@ impl Headline {
         // A long list says nothing.
         let few = Some(maybe).filter(|maybe| maybe.len() <= CANDIDATES);
         Self {
-            stands: Answered::Unknown,
-            rule: None,
-            cause: None,
-            certainty: None,
-            direction: None,
-            side: None,
             what: "what limits it is not known from these figures".to_owned(),
-            evidence: Vec::new(),
-            run: None,
             candidates: few.unwrap_or_default(),
-            ruled_out: Vec::new(),
-            next: Some(Next {
-                what: "measure the path itself, with `linerate serve` on the other host".to_owned(),
-                command: "linerate run HOST".to_owned(),
-            }),
+            next: Some(Next::new(
+                "measure the path itself, with `linerate serve` on the other host",
+                "linerate run HOST",
+            )),
+            ..Self::NONE
         }
     }
 }

@@ -30,6 +30,8 @@ use super::Explained;
 pub(super) use direction::may_cross;
 use linerate_plan::path::{Direction, Side};
 use linerate_record::reported::{Outcome, Source};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// How a remark is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -90,7 +92,8 @@ pub struct Answer {
 }
 
 /// Where a run stands in the input.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(inline)]
 pub struct Run {
     /// Name of the file, without its folder.
     pub file: String,
@@ -99,12 +102,20 @@ pub struct Run {
 }
 
 /// A next step.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Next {
     /// What it is for, as a sentence without a full stop.
     pub what: String,
-    /// The command; empty if it is no command.
-    pub command: String,
+    /// The command. Null if it is no command.
+    pub command: Option<String>,
+}
+
+impl Next {
+    /// A next step; no `command` is empty.
+    pub fn new(what: &str, command: &str) -> Self {
+        let command = Some(command.to_owned()).filter(|command| !command.is_empty());
+        Self { what: what.to_owned(), command }
+    }
 }
 
 impl Remark {
@@ -154,7 +165,7 @@ impl Remark {
     }
 
     fn next(mut self, what: &str, command: &str) -> Self {
-        self.next.push(Next { what: what.to_owned(), command: command.to_owned() });
+        self.next.push(Next::new(what, command));
         self
     }
 }

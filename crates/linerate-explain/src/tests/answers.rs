@@ -5,12 +5,22 @@ use crate::Answered;
 use linerate_facts::nic::Nic;
 use linerate_record::reported::{Counters, Cpu, CpuOf, CpuTime, Lost};
 
+/// How a question is answered, in JSON.
+pub(super) fn word(stands: Answered) -> &'static str {
+    match stands {
+        Answered::Contradiction => "contradiction",
+        Answered::Limit => "limit",
+        Answered::Unknown => "unknown",
+        Answered::Healthy => "healthy",
+    }
+}
+
 /// How the question is answered: the cause, or the candidates, or the word alone.
 pub(super) fn answer(sources: Vec<Source>, near: Inventory) -> String {
     let material = Material { sources, near, ..Material::default() };
     let explained = explain(&material);
     let headline = explained.headline.unwrap();
-    let word = headline.stands.name();
+    let word = word(headline.stands);
     match (headline.stands, headline.cause) {
         (Answered::Limit, Some(cause)) => cause.to_owned(),
         (Answered::Unknown, _) if !headline.candidates.is_empty() => headline.candidates.join("|"),

@@ -286,7 +286,7 @@ fn what_is_not_known_of_a_disk_has_a_step_that_tells_it() {
         let material = Material { sources: vec![source], ..Material::default() };
         let headline = explain(&material).headline.unwrap();
         assert_eq!(headline.stands, Answered::Unknown);
-        headline.next.unwrap().command
+        headline.next.unwrap().command.unwrap_or_default()
     };
     assert!(next(dd(301.0, Some(false))).contains("iflag=direct"));
     assert!(next(dd(300.0, Some(false))).contains("--iodepth"));

@@ -1,5 +1,6 @@
 //! Rules about messages by verbs and by message libraries, and about the ports that carry them.
 
+use super::answers::word;
 use super::*;
 use linerate_facts::infiniband::{
     IbDevice, IbPort, IbRate, Ipoib, Layer, LinkState, PhysicalState,
@@ -68,7 +69,7 @@ fn headline(
 ) -> (&'static str, &'static str, &'static str, Vec<&'static str>) {
     explained_as(near, measured, |explained| {
         let one = explained.headline.clone().unwrap();
-        (one.stands.name(), one.rule.unwrap_or(""), one.cause.unwrap_or(""), one.candidates)
+        (word(one.stands), one.rule.unwrap_or(""), one.cause.unwrap_or(""), one.candidates)
     })
 }
 

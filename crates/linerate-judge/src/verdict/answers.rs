@@ -33,8 +33,3 @@ pub fn entries<'a>(model: &Model, verdict: &'a Verdict) -> Vec<Entry<'a>> {
         .chain(latency.into_iter().map(Entry::Limit))
         .collect()
 }
-
-/// The answer to read first; `None` if no direction was measured.
-pub fn headline<'a>(model: &Model, verdict: &'a Verdict) -> Option<Entry<'a>> {
-    entries(model, verdict).into_iter().next()
-}

@@ -6,7 +6,7 @@ mod case;
 mod judge;
 mod next;
 
-pub use answers::{Entry, entries, headline};
+pub use answers::{Entry, entries};
 pub use judge::{collapsed, judge, judge_by, notes};
 pub use next::{decides, next_trials, unused};
 

@@ -38,7 +38,7 @@ pub(crate) struct Output<'a> {
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Results<'a> {
     /// The answer to read first. Null if there are only facts.
-    headline: Option<HeadlineOut<'a>>,
+    headline: Option<&'a Headline>,
     /// What limits the transfers, by the judge.
     limits: Vec<LimitOut<'a>>,
     /// What the judge does not know.
@@ -59,44 +59,6 @@ pub(crate) struct Results<'a> {
     far_oddities: &'a [Oddity],
     /// The outputs that were read.
     sources: Vec<ReadOut<'a>>,
-}
-
-/// The one answer to "why is it slow".
-#[derive(Serialize, JsonSchema)]
-struct HeadlineOut<'a> {
-    /// `contradiction` (two figures cannot both hold), `limit`, `unknown` or `healthy`.
-    stands: &'static str,
-    /// The rule that answers. Null if it is the judge, or nobody.
-    rule: Option<&'static str>,
-    /// The cause that limits. Null without one.
-    cause: Option<&'static str>,
-    /// The host at which the limit is. Null if it is at none, or unknown.
-    side: Option<Side>,
-    /// Null if it is about no direction, or both.
-    direction: Option<Direction>,
-    /// Null without a cause.
-    certainty: Option<Certainty>,
-    /// The answer in a sentence.
-    what: &'a str,
-    /// Numbers, in sentences.
-    evidence: &'a [String],
-    /// The run that shows it. Null if no single one does.
-    run: Option<RunOut<'a>>,
-    /// Causes of which one may be it, at most three.
-    candidates: &'a [&'static str],
-    /// Causes that the figures rule out.
-    ruled_out: &'a [&'static str],
-    /// The step that tells more. Null if none would.
-    next: Option<NextOut<'a>>,
-}
-
-/// Where a run stands in the input.
-#[derive(Serialize, JsonSchema)]
-struct RunOut<'a> {
-    /// The file that has it.
-    file: &'a str,
-    /// The line at which its result begins.
-    line: u64,
 }
 
 /// A limit of the transfers.
@@ -122,16 +84,7 @@ struct RemarkOut<'a> {
     /// Numbers, in sentences.
     evidence: &'a [String],
     /// What would tell more.
-    next: Vec<NextOut<'a>>,
-}
-
-/// A next step.
-#[derive(Serialize, JsonSchema)]
-struct NextOut<'a> {
-    /// What it is for.
-    what: &'a str,
-    /// The command. Null if it is no command.
-    command: Option<&'a str>,
+    next: &'a [Next],
 }
 
 /// A transfer, as the program reported it.
@@ -264,7 +217,7 @@ impl<'a> Results<'a> {
     pub(crate) fn of(explained: &'a Explained<'a>) -> Self {
         let material = explained.material;
         Self {
-            headline: explained.headline.as_ref().map(headline),
+            headline: explained.headline.as_ref(),
             limits: explained.verdict.limits.iter().map(limit).collect(),
             unknown: &explained.verdict.unknown,
             remarks: explained.remarks.iter().map(remark).collect(),
@@ -279,30 +232,6 @@ impl<'a> Results<'a> {
     }
 }
 
-fn headline(headline: &Headline) -> HeadlineOut<'_> {
-    HeadlineOut {
-        stands: headline.stands.name(),
-        rule: headline.rule,
-        cause: headline.cause,
-        side: headline.side,
-        direction: headline.direction,
-        certainty: headline.certainty,
-        what: &headline.what,
-        evidence: &headline.evidence,
-        run: headline.run.as_ref().map(|run| RunOut { file: &run.file, line: run.line }),
-        candidates: &headline.candidates,
-        ruled_out: &headline.ruled_out,
-        next: headline.next.as_ref().map(next),
-    }
-}
-
-fn next(next: &Next) -> NextOut<'_> {
-    NextOut {
-        what: &next.what,
-        command: Some(next.command.as_str()).filter(|command| !command.is_empty()),
-    }
-}
-
 fn limit(limit: &Limit) -> LimitOut<'_> {
     LimitOut {
         cause: limit.cause,
@@ -313,13 +242,12 @@ fn limit(limit: &Limit) -> LimitOut<'_> {
 }
 
 fn remark(remark: &Remark) -> RemarkOut<'_> {
-    let next = remark.next.iter().map(next);
     RemarkOut {
         rule: remark.id,
         stands: remark.stands.name(),
         what: &remark.what,
         evidence: &remark.evidence,
-        next: next.collect(),
+        next: &remark.next,
     }
 }
 

@@ -174,10 +174,10 @@ fn because(doc: &mut Document, remark: &Remark) {
         doc.evidence(evidence);
     }
     for next in &remark.next {
-        let end = if next.command.is_empty() { "" } else { ":" };
+        let end = if next.command.is_none() { "" } else { ":" };
         doc.detail(&[(Tone::Dim, &format!("{}{end}", next.what))], 2);
-        if !next.command.is_empty() {
-            doc.detail_command((Tone::Strong, &next.command), 0);
+        if let Some(command) = &next.command {
+            doc.detail_command((Tone::Strong, command), 0);
         }
     }
 }

@@ -6,13 +6,14 @@ mod parts;
 mod path;
 mod summary;
 
+use linerate_explain::Headline;
 use linerate_facts::Gap;
 use linerate_facts::advice::Advice;
 use linerate_judge::figure::Summary;
 use linerate_judge::model::{DirectionModel, Latency, Load, Model};
-use linerate_judge::verdict::{Decided, Disturbance, Entry, Limit, Unknown, Verdict, headline};
+use linerate_judge::verdict::{Decided, Disturbance, Limit, Unknown, Verdict};
 use linerate_plan::Handover;
-use linerate_plan::path::{Certainty, Direction, Measure, Place, Side, Stage};
+use linerate_plan::path::{Certainty, Direction, Measure, Side, Stage};
 use linerate_record::{Host, Record};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -20,8 +21,8 @@ use serde::Serialize;
 use super::refused;
 
 pub(super) use parts::{
-    Acting, CauseId, Format, Goodput, HeadlineCertainty, Located, ci, described_elsewhere, ends,
-    exact, integer, one_of, text,
+    Acting, CauseId, Format, Goodput, Located, ci, described_elsewhere, ends, exact, integer,
+    one_of, text,
 };
 pub(super) use summary::{FigureId, FigureOut, ValueOut, figures};
 
@@ -39,6 +40,8 @@ pub(super) struct Output<'a> {
     format: Format<FORMAT>,
     /// Version of linerate that measured.
     linerate: &'a str,
+    /// The answer to read first, as in text. Null if no direction was measured.
+    headline: Option<Headline>,
     /// False if the run was interrupted.
     complete: bool,
     /// Whether both ends run on one machine and share its CPUs.
@@ -186,8 +189,6 @@ pub(super) struct LatencyOut {
 /// The limits of the path, and the unknown facts.
 #[derive(Serialize, JsonSchema)]
 struct VerdictOut<'a> {
-    /// The answer to read first, as in text. Null if no direction was measured.
-    headline: Option<HeadlineOut>,
     /// What limits the path, in reading order: goodput before latency, a direction that carries less than half of the
     /// other one before that one, proved limits before supported ones.
     limits: Vec<LimitOut<'a>>,
@@ -197,20 +198,6 @@ struct VerdictOut<'a> {
     next: Vec<LimitOut<'a>>,
     /// What prevents an answer, or part of one.
     unknown: &'a [Unknown],
-}
-
-/// The answer to read first.
-#[derive(Serialize, JsonSchema)]
-pub(super) struct HeadlineOut {
-    metric: Measure,
-    /// Cause of the first limit. Null if the limit of the direction is unknown.
-    #[schemars(with = "Option<CauseId>")]
-    cause: Option<&'static str>,
-    /// Where it acts. Null if the limit is unknown.
-    side: Option<Place>,
-    /// A direction that carries less than half of the other one comes first, even if its limit is unknown.
-    direction: Direction,
-    certainty: HeadlineCertainty,
 }
 
 /// What took part of the measurement and was not found to limit the path.
@@ -291,6 +278,7 @@ pub(super) fn output<'a>(
     Output {
         format: Format,
         linerate: &record.start.linerate,
+        headline: Headline::of_run(model, verdict),
         complete: model.complete,
         same_machine: model.same_machine,
         refused: refused::of_base(record),
@@ -300,7 +288,6 @@ pub(super) fn output<'a>(
         latency: latencies(model),
         figures: figures(&Summary::of(record, model)),
         verdict: VerdictOut {
-            headline: headline(model, verdict).map(first),
             limits: verdict.limits.iter().map(limit).collect(),
             disturbances: verdict.disturbances.iter().map(disturbance).collect(),
             next: verdict.next.iter().map(limit).collect(),
@@ -383,26 +370,6 @@ pub(super) fn latency(latency: &Latency) -> LatencyOut {
     }
 }
 
-/// The answer to read first.
-pub(super) fn first(told: Entry<'_>) -> HeadlineOut {
-    match told {
-        Entry::Limit(limit) => HeadlineOut {
-            metric: limit.metric,
-            cause: Some(limit.cause),
-            side: Some(limit.side),
-            direction: limit.direction,
-            certainty: limit.certainty.into(),
-        },
-        Entry::Unknown(direction) => HeadlineOut {
-            metric: Measure::Goodput,
-            cause: None,
-            side: None,
-            direction,
-            certainty: HeadlineCertainty::Unknown,
-        },
-    }
-}
-
 fn disturbance(disturbance: &Disturbance) -> DisturbanceOut<'_> {
     DisturbanceOut {
         located: disturbance.into(),
@@ -479,8 +446,8 @@ mod tests {
             ("/verdict/limits/0/side", Value::from("net")),
             ("/latency/idle/p50_ns", Value::from(-1)),
             ("/complete", Value::Null),
-            ("/verdict/headline/certainty", Value::from("likely")),
-            ("/verdict/headline/direction", Value::Null),
+            ("/headline/certainty", Value::from("likely")),
+            ("/headline/stands", Value::Null),
         ];
         refuses(SCHEMA, &good, wrong, "");
         let disturbed = output(&sample::disturbed(), false);
@@ -495,18 +462,16 @@ mod tests {
     fn the_headline_is_the_unknown_of_a_far_slower_direction_else_the_first_limit() {
         let headline = |result: &sample::Result| {
             let document = output(result, false);
-            let headline = &document["verdict"]["headline"];
+            let headline = &document["headline"];
             let of = |key: &str| headline[key].as_str().map(str::to_owned);
-            (of("cause"), of("direction"), of("certainty"))
+            (of("stands"), of("cause"), of("direction"), of("certainty"))
         };
-        let told = |cause: Option<&str>, direction: &str, certainty: &str| {
-            let owned = |text: &str| Some(text.to_owned());
-            (cause.and_then(owned), owned(direction), owned(certainty))
-        };
-        let unknown = told(None, "forward", "unknown");
-        assert_eq!(headline(&sample::disturbed()), unknown);
-        let window = told(Some("receive-window"), "forward", "proved");
-        assert_eq!(headline(&sample::limited()), window);
+        let [forward, unknown, limit, window, proved] =
+            ["forward", "unknown", "limit", "receive-window", "proved"]
+                .map(|text| Some(text.to_owned()));
+        assert_eq!(headline(&sample::disturbed()), (unknown, None, forward.clone(), None));
+        assert_eq!(headline(&sample::limited()), (limit, window, forward, proved));
+        assert_eq!(headline(&sample::healthy()).0.as_deref(), Some("healthy"));
     }
 
     #[test]

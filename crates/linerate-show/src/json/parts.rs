@@ -6,7 +6,7 @@ use std::fmt::Write;
 use linerate_judge::causes::CAUSES;
 use linerate_judge::model::Estimate;
 use linerate_judge::verdict::{Disturbance, Limit};
-use linerate_plan::path::{Certainty, Direction, Place, Stage};
+use linerate_plan::path::{Direction, Place, Stage};
 use linerate_units::EXACT;
 use linerate_units::stats::Interval;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -105,27 +105,6 @@ impl From<&Limit> for Located {
 impl From<&Disturbance> for Located {
     fn from(disturbance: &Disturbance) -> Self {
         Self { acting: disturbance.into(), direction: disturbance.direction }
-    }
-}
-
-/// How certain the first answer is.
-#[derive(Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum HeadlineCertainty {
-    /// A trial had the effect that only this cause predicts.
-    Proved,
-    /// There is evidence, and no trial decided.
-    Supported,
-    /// What limits the direction is unknown.
-    Unknown,
-}
-
-impl From<Certainty> for HeadlineCertainty {
-    fn from(certainty: Certainty) -> Self {
-        match certainty {
-            Certainty::Proved => Self::Proved,
-            Certainty::Supported => Self::Supported,
-        }
     }
 }
 

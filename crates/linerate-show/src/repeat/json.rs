@@ -3,6 +3,7 @@
 //! The schema of the document is made from `Repeated`; each result in the document has the form of
 //! `schema/run.schema.json`.
 
+use linerate_explain::Headline;
 use linerate_judge::figure::{Figure, LATENCY, Spread, Subject};
 use linerate_judge::verdict::{Disturbance, Entry};
 use linerate_plan::path::{Direction, Measure};
@@ -10,8 +11,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::super::json::{
-    FigureId, Format, HeadlineOut, Located, Output, described_elsewhere, first, integer, output,
-    text,
+    FigureId, Format, Located, Output, described_elsewhere, integer, output, text,
 };
 use super::{Answer, IDLE, Run, answers, disturbances, goodput, limit_of, spread, spreads};
 
@@ -27,6 +27,8 @@ pub const SCHEMA: &str = include_str!("../../schema/repeat.schema.json");
 pub(crate) struct Repeated<'a> {
     /// Version of this document.
     format: Format<FORMAT>,
+    /// The answer to read first. Null if no direction was measured.
+    headline: Option<Headline>,
     /// Number of requested runs. Fewer were made if the user or the path ended them.
     #[schemars(range(min = 1))]
     asked: usize,
@@ -38,8 +40,6 @@ pub(crate) struct Repeated<'a> {
     idle_p50_ns: Option<SpreadOut>,
     /// Every figure over the runs.
     figures: Vec<FigureOut>,
-    /// The answer to read first. Null if no direction was measured.
-    headline: Option<HeadlineOut>,
     /// Limits that any run found: goodput before latency, a direction whose median is less than half of the
     /// other one's before that one, then the limits of most runs.
     limits: Vec<LimitOut>,
@@ -134,6 +134,7 @@ pub fn json(runs: &[Run<'_>], asked: usize, with_record: bool) -> serde_json::Re
     let answers = answers(runs);
     let output = Repeated {
         format: Format,
+        headline: Headline::of_entries(answers.iter().map(|answer| answer.told)),
         asked,
         runs: runs.iter().map(|run| one(run, with_record)).collect(),
         goodput_bps: SpreadOfGoodput {
@@ -142,7 +143,6 @@ pub fn json(runs: &[Run<'_>], asked: usize, with_record: bool) -> serde_json::Re
         },
         idle_p50_ns: spread(runs, &LATENCY, IDLE).map(spread_out),
         figures: spreads(runs).into_iter().map(figure).collect(),
-        headline: answers.first().map(|answer| first(answer.told)),
         limits: answers.iter().filter_map(limit).collect(),
         unknown: answers.iter().filter_map(unknown).collect(),
         disturbances: disturbances(runs).into_iter().map(disturbance).collect(),
@@ -212,6 +212,12 @@ mod tests {
         let text = json(&sample_runs(&results), 3, false).unwrap();
         let document: Value = serde_json::from_str(&text).unwrap();
         fits(SCHEMA, &document);
+        // One direction is as fast as its wire, and the other one is not.
+        let headline = &document["headline"];
+        assert_eq!(
+            (&headline["cause"], &headline["stands"]),
+            (&"wire-full".into(), &"limit".into())
+        );
         for run in document["runs"].as_array().unwrap() {
             fits(one::SCHEMA, &run["result"]);
         }

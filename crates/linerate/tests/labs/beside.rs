@@ -79,7 +79,11 @@ fn verdict(turn: &Turn) -> lab::Given<Value> {
     let rest = ["--time", "40s", "--json"];
     let args = [&lab[..], &run, &rest].concat();
     let result = lab::document(turn, home.path(), &args)?;
-    Ok(result.map(|result| result["verdict"].clone()))
+    Ok(result.map(|mut result| {
+        let mut verdict = result["verdict"].take();
+        verdict["headline"] = result["headline"].take();
+        verdict
+    }))
 }
 
 /// Whether a list of a verdict names a cause in a direction.

@@ -139,5 +139,5 @@ fn next(at: &At<'_>) -> Next {
     } else {
         ("ask for more in flight", at.deeper())
     };
-    Next { what: what.to_owned(), command: command.to_owned() }
+    Next::new(what, command)
 }

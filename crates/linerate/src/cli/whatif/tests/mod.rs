@@ -167,7 +167,7 @@ fn no_line_is_longer_than_the_page() {
         let told = told::explained(&paths);
         let next = told.iter().flat_map(|told| &told.explained.remarks).flat_map(|one| &one.next);
         // A command is one line, to be copied.
-        let commands: Vec<&str> = next.map(|next| next.command.as_str()).collect();
+        let commands: Vec<&str> = next.filter_map(|next| next.command.as_deref()).collect();
         for sets in [&sets[..], &[]] {
             let solved = Solved::of(source, sets).unwrap();
             for width in [60, 80, 100] {
