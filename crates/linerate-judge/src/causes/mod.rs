@@ -29,6 +29,20 @@ use linerate_plan::transport::Scope;
 use linerate_record::{Host, TrialPlan};
 use linerate_units::stats::Range;
 
+/// What nearly every cause uses.
+mod prelude {
+    pub(super) use super::{Answer, Cause, Finding, NoFinding, base, clear, lacks, unknown};
+    pub(super) use crate::model::{Load, Model};
+    pub(super) use crate::signs::{GAIN, percent};
+    pub(super) use linerate_facts::Gap;
+    pub(super) use linerate_facts::advice::Advice;
+    pub(super) use linerate_plan::factor::Factor;
+    pub(super) use linerate_plan::path::{Direction, Place, Side, Stage};
+    pub(super) use linerate_plan::transport::{Scope, Transport};
+    pub(super) use linerate_record::TrialPlan;
+    pub(super) use linerate_units::stats::Range;
+}
+
 /// Minimum share of a ceiling at which the ceiling is reached (METHOD section 2).
 pub(crate) const FULL: f64 = 0.98;
 
@@ -267,6 +281,21 @@ pub struct Finding {
     pub reached: bool,
     /// The evidence: numbers, in sentences without a full stop.
     pub evidence: Vec<String>,
+}
+
+impl Finding {
+    /// A cause that may hold at a place, and is not enough to name it.
+    fn at(side: impl Into<Place>, share: f64, evidence: Vec<String>) -> Self {
+        Self { side: side.into(), share, enough: false, reached: false, evidence }
+    }
+
+    fn enough(self, enough: bool) -> Self {
+        Self { enough, ..self }
+    }
+
+    fn reached(self, reached: bool) -> Self {
+        Self { reached, ..self }
+    }
 }
 
 /// The cost of a cause in a measurement.

@@ -120,14 +120,14 @@ impl<'a> Case<'a> {
             .collect();
         let parties = causes
             .iter()
-            .filter(|cause| cause.slows == slowness && applies(**cause, model, direction))
+            .filter(|cause| cause.slows == slowness && applies(cause, model, direction))
             .map(|cause| Party {
-                cause: *cause,
-                answer: heard(*cause, model, direction),
+                cause,
+                answer: heard(cause, model, direction),
                 excluded_by: trials
                     .iter()
                     .map(|(t, _)| t)
-                    .filter(|t| excludes(t, *cause, model))
+                    .filter(|t| excludes(t, cause, model))
                     .map(|t| t.plan.id)
                     .collect(),
             })

@@ -18,7 +18,7 @@ fn is_needed(cause: &Cause) -> bool {
 #[test]
 fn without_any_one_cause_a_cell_is_no_longer_right() {
     let of_runs = CAUSES.iter().filter(|cause| !OF_FLOWS.contains(&cause.id));
-    let unneeded = of_runs.filter(|cause| !is_needed(**cause));
+    let unneeded = of_runs.filter(|cause| !is_needed(cause));
     let unneeded: Vec<&str> = unneeded.map(|cause| cause.id).collect();
     assert!(
         unneeded.is_empty(),

@@ -96,7 +96,13 @@ fn a_depth_that_the_engine_ignores_is_the_limit_and_one_that_is_used_is_not() {
         let found = with(engine, 32, &quick);
         assert_eq!(found.cause, Some("disk-queue-depth"), "{engine}");
         let next = found.next.unwrap();
-        assert!(next.command.as_deref().unwrap_or_default().contains("--ioengine=io_uring --iodepth=64"), "{next:?}");
+        assert!(
+            next.command
+                .as_deref()
+                .unwrap_or_default()
+                .contains("--ioengine=io_uring --iodepth=64"),
+            "{next:?}"
+        );
     }
     let used = quick.replace("avg=110.50", "avg=3540.00");
     let found = with("libaio", 32, &used);

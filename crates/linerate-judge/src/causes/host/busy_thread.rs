@@ -2,14 +2,11 @@
 
 use crate::causes::BUSY;
 use crate::causes::predict::{UNCOPIED, added_work, bystander};
-use crate::model::{Load, Model, TrialModel};
-use crate::signs::GAIN;
+use crate::causes::prelude::*;
+use crate::model::TrialModel;
 use crate::signs::threads::{at_work, ps_per_byte, wanted};
-use linerate_plan::factor::{Class, Factor};
-use linerate_plan::path::{Direction, Side};
-use linerate_plan::transport::Transport;
-use linerate_record::TrialPlan;
-use linerate_units::stats::{EQUAL, Range};
+use linerate_plan::factor::Class;
+use linerate_units::stats::EQUAL;
 
 /// Effect on goodput of another size of buffers or batches, if a CPU is full.
 const MOVED: Range = Range { low: 0.7, high: 1.15 };

@@ -6,14 +6,11 @@ use crate::causes::host::cpu_quota;
 use crate::causes::host::cpu_share::{cpus, home, stands};
 use crate::causes::host::cpu_steal;
 use crate::causes::host::shared_core;
+use crate::causes::prelude::*;
 use crate::causes::udp::datagrams;
-use crate::causes::{Answer, BUSY, Cause, Finding, NoFinding, again, base, clear, lacks};
-use crate::model::{Cpu, Load, Model, Thread};
-use crate::signs::percent;
+use crate::causes::{BUSY, again};
+use crate::model::{Cpu, Thread};
 use crate::signs::threads::{busiest, threads, wanted_at};
-use linerate_facts::advice::Advice;
-use linerate_plan::path::{Direction, Place, Side};
-use linerate_plan::transport::Transport;
 
 /// Ids of both core causes.
 pub(crate) const IDS: &[&str] = &["sender-core", "receiver-core"];
@@ -62,18 +59,13 @@ pub(crate) fn check(model: &Model, direction: Direction, role: Role) -> Answer {
     // A polling thread is always busy: only a trial shows whether it has time left.
     let polls = load.knobs.busy_poll;
     let used_up = !polls && busiest.and_then(used).is_some_and(|used| used >= ENOUGH);
-    Ok(Finding {
-        side: Place::from(side),
-        share,
-        enough: used_up,
-        reached: used_up,
-        evidence: busiest
-            .and_then(|t| sentence(t, role))
-            .into_iter()
-            .chain(polls.then(|| "it polls, and is busy at any load".to_owned()))
-            .chain(lost)
-            .collect(),
-    })
+    let evidence = busiest
+        .and_then(|t| sentence(t, role))
+        .into_iter()
+        .chain(polls.then(|| "it polls, and is busy at any load".to_owned()))
+        .chain(lost)
+        .collect();
+    Ok(Finding::at(side, share, evidence).enough(used_up).reached(used_up))
 }
 
 /// Whether a thread needs so much of its CPU that the network cannot be the limit, and gets most of it. Then it
@@ -110,7 +102,7 @@ pub(crate) fn kept_from_its_cpu(
 ) -> Option<&'static str> {
     let causes: [&Cause; 4] =
         [&cpu_quota::CAUSE, &cpu_contention::CAUSE, &cpu_steal::CAUSE, &shared_core::CAUSE];
-    let mut standing = causes.into_iter().filter(|c| stands(*c, model, direction, side));
+    let mut standing = causes.into_iter().filter(|c| stands(c, model, direction, side));
     let both = || shared_core::between(model, direction).then_some(shared_core::CAUSE.id);
     standing.next().map(|cause| cause.id).or_else(both)
 }

@@ -2,21 +2,13 @@
 
 use crate::causes::host::busy_thread::{self, Role};
 use crate::causes::host::core_bound;
-use crate::causes::{Answer, Cause, Finding, NoFinding, base, lacks};
-use crate::model::{Load, Model};
-use crate::signs::percent;
+use crate::causes::prelude::*;
 use crate::signs::threads::{busiest, polls, threads, wanted};
-use linerate_facts::advice::Advice;
+use linerate_facts::HostFacts;
 use linerate_facts::cpu::Clock;
 use linerate_facts::odd::ranges;
-use linerate_facts::{Gap, HostFacts};
-use linerate_plan::factor::Factor;
-use linerate_plan::path::{Direction, Place, Side, Stage};
-use linerate_plan::transport::Scope;
-use linerate_record::TrialPlan;
 use linerate_units::Hertz;
 use linerate_units::shell::word;
-use linerate_units::stats::Range;
 
 /// Share of its CPU that a thread must want before its clock can matter.
 const BUSY: f64 = 0.8;

@@ -2,16 +2,10 @@
 
 use crate::causes::host::cpu_quota;
 use crate::causes::host::cpu_share::{self, ENOUGH, LOST, SUSPECT};
-use crate::causes::{Answer, Cause, Cost, DISTURBS, Finding, NoFinding, base, clear, lacks};
-use crate::model::{Cpu, Load, Model, Thread, idle};
-use crate::signs::percent;
+use crate::causes::prelude::*;
+use crate::causes::{Cost, DISTURBS};
+use crate::model::{Cpu, Thread, idle};
 use crate::signs::threads::{kept_up, need, polls, threads};
-use linerate_facts::advice::Advice;
-use linerate_plan::factor::Factor;
-use linerate_plan::path::{Direction, Place, Side, Stage};
-use linerate_plan::transport::Scope;
-use linerate_record::TrialPlan;
-use linerate_units::stats::Range;
 
 /// Minimum share of a CPU's time that other programs must use to be named.
 const OTHERS: f64 = 0.15;
@@ -84,13 +78,9 @@ fn check(model: &Model, direction: Direction) -> Answer {
     let crowded = worst(model, direction)?;
     // A thread that polls needs its CPU at any load.
     let used_up = crowded.need >= ENOUGH && !polls(model, direction);
-    Ok(Finding {
-        side: Place::from(crowded.side),
-        share: crowded.waiting,
-        enough: used_up,
-        reached: used_up,
-        evidence: vec![crowded.words()],
-    })
+    Ok(Finding::at(crowded.side, crowded.waiting, vec![crowded.words()])
+        .enough(used_up)
+        .reached(used_up))
 }
 
 fn costs(model: &Model, direction: Direction) -> Vec<Cost> {

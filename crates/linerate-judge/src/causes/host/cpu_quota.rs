@@ -1,17 +1,11 @@
 //! A CPU quota stops the program of an end.
 
 use crate::causes::host::cpu_share::{self, ENOUGH, SUSPECT};
-use crate::causes::{Answer, Cause, Finding, NoFinding, base, clear, lacks};
-use crate::model::{Model, Throttled};
-use crate::signs::percent;
+use crate::causes::prelude::*;
+use crate::model::Throttled;
 use crate::signs::threads::{busiest, threads};
-use linerate_facts::advice::{Advice, Kept};
-use linerate_plan::factor::Factor;
-use linerate_plan::path::{Direction, Place, Side, Stage};
-use linerate_plan::transport::Scope;
-use linerate_record::TrialPlan;
+use linerate_facts::advice::Kept;
 use linerate_units::shell::word;
-use linerate_units::stats::Range;
 
 /// Share of time in which the quota must have stopped an end.
 const STOPPED: f64 = 0.1;
@@ -58,21 +52,16 @@ pub(crate) static CAUSE: Cause = Cause {
 fn check(model: &Model, direction: Direction) -> Answer {
     let stopped = worst(model, direction)?;
     let used_up = stopped.need() >= ENOUGH || stopped.by.periods >= EVERY_PERIOD;
-    Ok(Finding {
-        side: Place::from(stopped.side),
-        share: stopped.lost,
-        enough: used_up,
-        reached: used_up,
-        evidence: vec![format!(
-            "the CPU quota of {}'s control group {} was used up in {} of its periods and stopped it {} \
+    let evidence = vec![format!(
+        "the CPU quota of {}'s control group {} was used up in {} of its periods and stopped it {} \
              of the time; its busiest thread ran {}",
-            stopped.side.name(),
-            stopped.by.group,
-            percent(stopped.by.periods),
-            percent(stopped.by.time),
-            percent(stopped.busy)
-        )],
-    })
+        stopped.side.name(),
+        stopped.by.group,
+        percent(stopped.by.periods),
+        percent(stopped.by.time),
+        percent(stopped.busy)
+    )];
+    Ok(Finding::at(stopped.side, stopped.lost, evidence).enough(used_up).reached(used_up))
 }
 
 fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {

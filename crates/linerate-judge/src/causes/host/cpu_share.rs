@@ -2,15 +2,11 @@
 
 use crate::causes::host::busy_thread::{self, Role};
 use crate::causes::predict::added_work;
-use crate::causes::{Cause, NoFinding, again, excludes};
-use crate::model::{Cpu, DirectionModel, Load, Model, Thread};
-use crate::signs::GAIN;
-use linerate_facts::advice::{Advice, Step};
+use crate::causes::prelude::*;
+use crate::causes::{again, excludes};
+use crate::model::{Cpu, DirectionModel, Thread};
+use linerate_facts::advice::Step;
 use linerate_facts::odd::ranges;
-use linerate_plan::factor::Factor;
-use linerate_plan::path::{Direction, Side};
-use linerate_record::TrialPlan;
-use linerate_units::stats::Range;
 
 /// Share of its CPU that a thread must need before a loss of CPU time can matter: a thread that blocks half of
 /// the time waits for something else as well.

@@ -3,17 +3,11 @@
 use crate::causes::host::cpu_quota;
 use crate::causes::host::cpu_share::{self, ENOUGH, LOST, cpus, home};
 use crate::causes::host::softirq_core;
+use crate::causes::prelude::*;
 use crate::causes::udp::datagrams;
-use crate::causes::{Answer, Cause, Cost, DISTURBS, Finding, NoFinding, base, clear, lacks};
-use crate::model::{Cpu, Load, Model, Thread};
-use crate::signs::percent;
+use crate::causes::{Cost, DISTURBS};
+use crate::model::{Cpu, Thread};
 use crate::signs::threads::{busiest, kept_up, need, threads};
-use linerate_facts::advice::Advice;
-use linerate_plan::factor::Factor;
-use linerate_plan::path::{Direction, Place, Side, Stage};
-use linerate_plan::transport::{Scope, Transport};
-use linerate_record::TrialPlan;
-use linerate_units::stats::Range;
 
 /// The share of its CPU that the load's work must need before stolen time can limit it. Below that the CPU is
 /// idle at times with nothing to do, so something else paces the flow.
@@ -133,13 +127,7 @@ fn check(model: &Model, direction: Direction) -> Answer {
     let robbed = worst(model, direction)?;
     let stayed = robbed.cpu.is_some();
     let used_up = stayed && robbed.need >= ENOUGH && paces(model, direction, robbed.side);
-    Ok(Finding {
-        side: Place::from(robbed.side),
-        share: robbed.lost,
-        enough: used_up,
-        reached: used_up,
-        evidence: vec![robbed.words()],
-    })
+    Ok(Finding::at(robbed.side, robbed.lost, vec![robbed.words()]).enough(used_up).reached(used_up))
 }
 
 fn costs(model: &Model, direction: Direction) -> Vec<Cost> {

@@ -1,12 +1,6 @@
 //! Both programs of a connection send, and neither reads: nothing moves.
 
-use crate::causes::{Answer, Cause, Finding, base, clear, lacks};
-use crate::model::Model;
-use linerate_facts::advice::Advice;
-use linerate_plan::path::{Direction, Place, Side, Stage};
-use linerate_plan::transport::Scope;
-use linerate_record::TrialPlan;
-use linerate_units::stats::Range;
+use crate::causes::prelude::*;
 
 pub(crate) static CAUSE: Cause = Cause {
     id: "exchange-deadlock",
@@ -30,23 +24,18 @@ fn check(model: &Model, direction: Direction) -> Answer {
         let why = "something moved, or a queue had room";
         return Err(clear(why));
     };
-    Ok(Finding {
-        side: Place::from(Side::Near),
-        share: 1.0,
-        enough: true,
-        reached: false,
-        evidence: vec![
-            "nothing moved either way, and all that was sent had arrived".to_owned(),
-            format!(
-                "{} wait at this end to be sent: the far end takes none, because its program does not read",
-                stuck.unsent
-            ),
-            format!(
-                "{} wait at this end to be read, and leave no room: this program does not read either",
-                stuck.unread
-            ),
-        ],
-    })
+    let evidence = vec![
+        "nothing moved either way, and all that was sent had arrived".to_owned(),
+        format!(
+            "{} wait at this end to be sent: the far end takes none, because its program does not read",
+            stuck.unsent
+        ),
+        format!(
+            "{} wait at this end to be read, and leave no room: this program does not read either",
+            stuck.unread
+        ),
+    ];
+    Ok(Finding::at(Side::Near, 1.0, evidence).enough(true))
 }
 
 /// It is found only on connections of other programs, on which no trial runs.

@@ -2,17 +2,9 @@
 
 use crate::causes::host::cpu_share::cpus;
 use crate::causes::host::softirq_core::{self, FULL, spread};
-use crate::causes::{Answer, Cause, Finding, NoFinding, base, clear, lacks};
-use crate::model::{Cpu, Load, Model};
-use crate::signs::{GAIN, percent};
-use linerate_facts::Gap;
-use linerate_facts::advice::Advice;
+use crate::causes::prelude::*;
+use crate::model::Cpu;
 use linerate_facts::odd::ranges;
-use linerate_plan::factor::Factor;
-use linerate_plan::path::{Direction, Place, Side, Stage};
-use linerate_plan::transport::Scope;
-use linerate_record::TrialPlan;
-use linerate_units::stats::Range;
 
 /// Share of its CPU's time in softirq below which a queue has next to nothing to do.
 const IDLE: f64 = 0.2;

@@ -1,20 +1,16 @@
 //! The channels of memory are full.
 
 use crate::causes::predict::{added_work, bystander, scaled};
-use crate::causes::{Answer, Cause, Finding, NoFinding, base, lacks};
-use crate::model::{Load, Model};
+use crate::causes::prelude::*;
 use crate::signs::threads::{threads, wanted};
-use crate::signs::{GAIN, percent};
 use linerate_ceiling::memory;
-use linerate_facts::advice::Advice;
+use linerate_facts::HostFacts;
 use linerate_facts::memory::Channels;
-use linerate_facts::{Gap, HostFacts};
 use linerate_plan::Receive;
-use linerate_plan::factor::{Class, Factor};
-use linerate_plan::path::{Direction, Place, Side, Stage};
-use linerate_plan::transport::{RING, RING_DEFAULT, Scope, Transport};
-use linerate_record::{Host, TrialPlan};
-use linerate_units::stats::{EQUAL, Range};
+use linerate_plan::factor::Class;
+use linerate_plan::transport::{RING, RING_DEFAULT};
+use linerate_record::Host;
+use linerate_units::stats::EQUAL;
 use linerate_units::{Bytes, Rate};
 
 /// Share of its CPU that a thread must need: a thread that waits for memory looks busy.
@@ -242,14 +238,15 @@ fn counted(side: Side, channels: Channels, nodes: usize, traffic: f64, by_card: 
         let share = percent(at_most);
         return End::Clear(format!("memory of {name} moved {moved}, {share} at most of {words}"));
     }
-    End::Busy(Finding {
-        side: Place::from(side),
-        share: at_least.min(1.0),
-        enough: at_least >= FULL,
-        reached: false,
-        evidence: vec![format!(
-            "the CPUs of {name} moved {moved} to and from memory, {} of all that {words} could",
-            percent(at_least)
-        )],
-    })
+    End::Busy(
+        Finding::at(
+            side,
+            at_least.min(1.0),
+            vec![format!(
+                "the CPUs of {name} moved {moved} to and from memory, {} of all that {words} could",
+                percent(at_least)
+            )],
+        )
+        .enough(at_least >= FULL),
+    )
 }

@@ -1,23 +1,17 @@
 //! Threads or interrupts are not on the NUMA node of the port.
 
 use crate::causes::host::busy_thread::{self, Role};
+use crate::causes::prelude::*;
 use crate::signs::threads::{threads, wanted};
-use crate::signs::{GAIN, percent};
 use linerate_units::shell::word;
 use std::collections::BTreeSet;
 
 use crate::causes::host::core_bound;
 use crate::causes::host::cpu_share;
-use crate::causes::{Answer, Cause, Finding, NoFinding, base, lacks};
-use crate::model::{Load, Model, Nodes, OffNode, nodes};
-use linerate_facts::advice::{Advice, Joined, Kept};
+use crate::model::{Nodes, OffNode, nodes};
+use linerate_facts::advice::{Joined, Kept};
 use linerate_facts::odd::ranges;
 use linerate_facts::route::Route;
-use linerate_plan::factor::Factor;
-use linerate_plan::path::{Direction, Place, Side, Stage};
-use linerate_plan::transport::Scope;
-use linerate_record::TrialPlan;
-use linerate_units::stats::Range;
 
 /// Share of its CPU that an end must need before the distance to memory can matter: an end with time to spare
 /// waits for something else.

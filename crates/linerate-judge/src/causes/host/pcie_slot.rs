@@ -1,24 +1,19 @@
 //! The link of a card's slot is full: the port could carry more.
 
 use crate::causes::predict::{one_rate, scaled};
+use crate::causes::prelude::*;
 use crate::causes::rdma;
 use crate::causes::rdma::port::ANY;
-use crate::causes::{Answer, BUSY, Cause, FULL, Finding, NoFinding, base, wire};
-use crate::model::{Ceiling, Load, Model};
-use crate::signs::percent;
+use crate::causes::{BUSY, FULL, wire};
+use crate::model::Ceiling;
 use crate::signs::threads::wanted;
 use crate::signs::underlay::{may_bind, untold};
 use linerate_ceiling::usb;
-use linerate_facts::Gap;
-use linerate_facts::advice::Advice;
 use linerate_facts::crossing::{Crossing, is_made_up};
 use linerate_facts::nic::Nic;
 use linerate_facts::pci::Address;
 use linerate_facts::route::Route;
 use linerate_facts::underlay::Underlay;
-use linerate_plan::factor::Factor;
-use linerate_plan::path::{Direction, Place, Side, Stage};
-use linerate_plan::transport::Scope;
 use linerate_record::Host;
 use linerate_units::Rate;
 
@@ -129,13 +124,9 @@ fn finding(load: &Load, ceiling: &Ceiling, crossing: &Crossing<'_>, binds: bool)
         && [&load.senders, &load.receivers]
             .into_iter()
             .any(|threads| wanted(threads).is_none_or(|w| w > BUSY));
-    Finding {
-        side: ceiling.side,
-        share: share.min(1.0),
-        enough: reached || (binds && payload.is_some() && !busy),
-        reached,
-        evidence,
-    }
+    Finding::at(ceiling.side, share.min(1.0), evidence)
+        .enough(reached || (binds && payload.is_some() && !busy))
+        .reached(reached)
 }
 
 /// The reason for the link's speed and width.

@@ -1,16 +1,8 @@
 //! Too few operations in flight: each waits for the one before it, and nothing on the path is full.
 
 use crate::causes::predict::{bystander, per_stream};
-use crate::causes::{Answer, Cause, Finding, base, clear, unknown};
-use crate::model::Model;
-use crate::signs::GAIN;
+use crate::causes::prelude::*;
 use crate::signs::round_trips::median;
-use linerate_facts::advice::Advice;
-use linerate_plan::factor::Factor;
-use linerate_plan::path::{Direction, Place, Stage};
-use linerate_plan::transport::Scope;
-use linerate_record::TrialPlan;
-use linerate_units::stats::Range;
 
 /// Time of an operation under load, relative to a single operation. Up to this ratio nothing queues.
 const UNQUEUED: f64 = 1.2;
@@ -54,13 +46,8 @@ fn check(model: &Model, direction: Direction) -> Answer {
     if ratio >= QUEUED {
         return Err(clear(format!("{words}: they queue for something else")));
     }
-    Ok(Finding {
-        side: Place::Near,
-        share: (QUEUED - ratio).clamp(0.0, 1.0),
-        enough: ratio < UNQUEUED,
-        reached: false,
-        evidence: vec![words],
-    })
+    Ok(Finding::at(Place::Near, (QUEUED - ratio).clamp(0.0, 1.0), vec![words])
+        .enough(ratio < UNQUEUED))
 }
 
 fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {

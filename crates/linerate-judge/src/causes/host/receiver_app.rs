@@ -5,19 +5,13 @@ use crate::causes::host::cpu_contention;
 use crate::causes::host::cpu_steal;
 use crate::causes::network::held::{LARGER_WINDOW, SUSPECT, without_gain};
 use crate::causes::predict::{added_work, around, bystander, per_stream};
+use crate::causes::prelude::*;
 use crate::causes::tcp::buffer_bound::{UNREAD, unread_share};
 use crate::causes::udp::datagrams::{AS_MANY, at_the_socket, has_room, words};
-use crate::causes::{Answer, Cause, Finding, NoFinding, base, clear, lacks};
-use crate::model::{Datagrams, Load, Model};
+use crate::model::Datagrams;
 use crate::signs::threads::wanted;
-use crate::signs::{GAIN, percent};
-use linerate_facts::advice::Advice;
-use linerate_plan::factor::Factor;
-use linerate_plan::path::{Direction, Place, Side, Stage};
-use linerate_plan::transport::{Scope, Transport};
-use linerate_record::TrialPlan;
 use linerate_units::Bytes;
-use linerate_units::stats::{EQUAL, Range};
+use linerate_units::stats::EQUAL;
 
 /// Minimum CPU utilization at which a thread counts as busy, not idle.
 pub(crate) const BUSY: f64 = 0.8;
@@ -211,13 +205,12 @@ impl Idle {
         let taken = taken.map(|(who, share)| {
             format!("{who} took {} of a CPU, which it may have waited for", percent(share))
         });
-        Finding {
-            side: Place::from(self.side),
-            share: (1.0 - self.busy) * self.share,
-            enough,
-            reached: false,
-            evidence: [self.seen, idle].into_iter().chain(taken).collect(),
-        }
+        Finding::at(
+            self.side,
+            (1.0 - self.busy) * self.share,
+            [self.seen, idle].into_iter().chain(taken).collect(),
+        )
+        .enough(enough)
     }
 }
 

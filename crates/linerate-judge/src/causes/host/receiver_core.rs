@@ -2,14 +2,8 @@
 
 use crate::causes::host::busy_thread::{self, Role};
 use crate::causes::host::core_bound;
+use crate::causes::prelude::*;
 use crate::causes::udp::datagrams;
-use crate::causes::{Answer, Cause};
-use crate::model::Model;
-use linerate_plan::factor::Factor;
-use linerate_plan::path::{Direction, Stage};
-use linerate_plan::transport::{Scope, Transport};
-use linerate_record::TrialPlan;
-use linerate_units::stats::Range;
 
 pub(crate) static CAUSE: Cause = Cause {
     id: "receiver-core",

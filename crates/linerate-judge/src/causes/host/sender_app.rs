@@ -4,19 +4,10 @@ use crate::causes::host::core_bound::kept_from_its_cpu;
 use crate::causes::host::receiver_app::{BUSY, Idle, halved, operation};
 use crate::causes::network::held::SUSPECT;
 use crate::causes::predict::{UNCOPIED, added_work, around, bystander, per_stream};
+use crate::causes::prelude::*;
 use crate::causes::udp::datagrams::lossy;
-use crate::causes::{Answer, Cause, NoFinding, base, clear, lacks};
-use crate::model::{Load, Model};
-use crate::signs::percent;
 use crate::signs::threads::wanted;
-use linerate_facts::Gap;
-use linerate_facts::advice::Advice;
-use linerate_plan::factor::Factor;
-use linerate_plan::path::{Direction, Stage};
-use linerate_plan::transport::{Scope, Transport};
-use linerate_record::TrialPlan;
 use linerate_units::Bytes;
-use linerate_units::stats::Range;
 
 /// Minimum share of samples limited by the application at which the application is suspected.
 const STARVED: f64 = 0.5;

@@ -1,13 +1,10 @@
 //! The thread that sends has no CPU time left.
 
+use crate::causes::again;
 use crate::causes::host::busy_thread::{self, Role, made_cheaper};
 use crate::causes::host::core_bound;
-use crate::causes::{Answer, Cause, again};
-use crate::model::{Model, TrialModel};
-use linerate_facts::advice::Advice;
-use linerate_plan::factor::Factor;
-use linerate_plan::path::{Direction, Side, Stage};
-use linerate_plan::transport::Scope;
+use crate::causes::prelude::*;
+use crate::model::TrialModel;
 use linerate_units::stats::{EQUAL, Interval};
 
 pub(crate) static CAUSE: Cause = Cause {

@@ -2,17 +2,10 @@
 //! or because both ends may use no other.
 
 use crate::causes::host::cpu_share::{self, ENOUGH, LOST};
-use crate::causes::{Answer, Cause, Finding, NoFinding, base, clear, lacks};
-use crate::model::{Cpu, Load, Model, idle};
-use crate::signs::percent;
+use crate::causes::prelude::*;
+use crate::model::{Cpu, idle};
 use crate::signs::threads::{busiest, need, polls, threads};
-use linerate_facts::advice::Advice;
 use linerate_facts::odd::ranges;
-use linerate_plan::factor::Factor;
-use linerate_plan::path::{Direction, Place, Side, Stage};
-use linerate_plan::transport::Scope;
-use linerate_record::TrialPlan;
-use linerate_units::stats::Range;
 
 /// Share of its CPU that a thread must need.
 const SUSPECT: f64 = 0.8;
@@ -83,20 +76,17 @@ fn check(model: &Model, direction: Direction) -> Answer {
     let beside = beside.into_iter().filter(|(share, _)| *share >= LOST);
     let beside: Vec<String> =
         beside.map(|(share, who)| format!("{who} had it {}", percent(share))).collect();
-    Ok(Finding {
-        side: Place::from(shared.side),
-        share: shared.threads + shared.interrupts,
-        enough: used_up,
-        reached: used_up,
-        evidence: vec![format!(
-            "a thread of {} ran on CPU {} {} of the time, and {}, {}",
-            shared.side.name(),
-            shared.cpu,
-            percent(shared.busy),
-            beside.join(" and "),
-            elsewhere(&shared.idle)
-        )],
-    })
+    let evidence = vec![format!(
+        "a thread of {} ran on CPU {} {} of the time, and {}, {}",
+        shared.side.name(),
+        shared.cpu,
+        percent(shared.busy),
+        beside.join(" and "),
+        elsewhere(&shared.idle)
+    )];
+    Ok(Finding::at(shared.side, shared.threads + shared.interrupts, evidence)
+        .enough(used_up)
+        .reached(used_up))
 }
 
 fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {

@@ -1,19 +1,13 @@
 //! A CPU handles each packet by itself, where a card or the stack would handle many at once.
 
 use crate::causes::host::softirq_core::FULL as FULL_SOFTIRQ;
-use crate::causes::{Answer, BUSY, Cause, Finding, NoFinding, base, clear, port_of};
-use crate::model::{Load, Model};
+use crate::causes::prelude::*;
+use crate::causes::{BUSY, port_of};
 use crate::signs::threads::wanted_at;
-use crate::signs::{GAIN, percent};
-use linerate_facts::Gap;
-use linerate_facts::advice::{Advice, Step};
+use linerate_facts::advice::Step;
 use linerate_facts::nic::{Nic, Offloads};
-use linerate_plan::factor::Factor;
-use linerate_plan::path::{Direction, Place, Side, Stage};
-use linerate_plan::transport::Scope;
-use linerate_record::{Host, TrialPlan};
+use linerate_record::Host;
 use linerate_units::shell::word;
-use linerate_units::stats::Range;
 
 /// Minimum size of a packet, in multiples of the MTU, at which it is a group of segments that is handled at
 /// once.
@@ -194,13 +188,7 @@ fn frames(model: &Model) -> Option<String> {
 
 fn finding(load: &Load, side: Side, busy: String, why: String, enough: bool) -> Finding {
     let rate = load.tcp.segments.map(|n| format!("{n:.0} segments were sent in a second"));
-    Finding {
-        side: Place::from(side),
-        share: 0.5,
-        enough,
-        reached: false,
-        evidence: [why, busy].into_iter().chain(rate).collect(),
-    }
+    Finding::at(side, 0.5, [why, busy].into_iter().chain(rate).collect()).enough(enough)
 }
 
 fn remedy(model: &Model, handled: Handled) -> Option<Advice> {

@@ -3,18 +3,13 @@
 use crate::causes::host::cpu_share::{cpus, worst};
 use crate::causes::host::shared_core::serves;
 use crate::causes::predict::bystander;
+use crate::causes::prelude::*;
 use crate::causes::rdma;
-use crate::causes::{Answer, Cause, Finding, NoFinding, base, clear};
-use crate::model::{Cpu, Load, Local, LocalEvent, Model};
+use crate::model::{Cpu, Local, LocalEvent};
 use crate::signs::threads::threads;
-use crate::signs::{GAIN, percent};
-use linerate_facts::advice::{Advice, Kept};
-use linerate_plan::factor::Factor;
-use linerate_plan::path::{Direction, Place, Side, Stage};
-use linerate_plan::transport::Scope;
-use linerate_record::TrialPlan;
+use linerate_facts::advice::Kept;
 use linerate_units::shell::word;
-use linerate_units::stats::{EQUAL, Range};
+use linerate_units::stats::EQUAL;
 
 /// Minimum share of a CPU's time in softirq at which it has no time left (METHOD section 2).
 pub(crate) const FULL: f64 = 0.9;
@@ -58,13 +53,7 @@ fn check(model: &Model, direction: Direction) -> Answer {
         let here = |l: &&Local| matches!(l.what, LocalEvent::Backlog | LocalEvent::Ring);
         evidence.extend(load.local.iter().find(here).map(Local::words));
     }
-    Ok(Finding {
-        side: Place::from(full.side),
-        share: full.cpu.softirq,
-        enough: full.ours,
-        reached: full.ours,
-        evidence,
-    })
+    Ok(Finding::at(full.side, full.cpu.softirq, evidence).enough(full.ours).reached(full.ours))
 }
 
 fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {
@@ -209,7 +198,7 @@ fn takes_in(load: &Load, direction: Direction, side: Side, cpu: &Cpu) -> Option<
     Some(known?.contains(&cpu.number))
 }
 
-fn unread(model: &Model, side: Side) -> Option<&(Side, linerate_facts::Gap)> {
+fn unread(model: &Model, side: Side) -> Option<&(Side, Gap)> {
     let mut gaps = model.gaps.iter();
     gaps.find(|(s, gap)| *s == side && gap.what == "cpu")
 }

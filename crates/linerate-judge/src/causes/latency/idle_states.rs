@@ -2,14 +2,12 @@
 //! load, which keeps the CPUs awake.
 
 use crate::causes::latency::raised::{self, untimed};
-use crate::causes::{Answer, Cause, Finding, NoFinding, base, clear};
-use crate::model::{DirectionModel, Model};
+use crate::causes::prelude::*;
+use crate::model::DirectionModel;
 use crate::signs::round_trips::median;
-use linerate_facts::Gap;
-use linerate_facts::advice::{Advice, Joined};
+use linerate_facts::advice::Joined;
 use linerate_facts::cpu::IdleState;
-use linerate_plan::path::{Direction, Place, Side, Slowness, Stage};
-use linerate_plan::transport::Scope;
+use linerate_plan::path::Slowness;
 use linerate_units::Nanos;
 
 /// Factor by which a round trip on the idle path must exceed one under load, and the least difference. A
@@ -29,17 +27,10 @@ pub(crate) static CAUSE: Cause = Cause {
     is_once: true,
     decided_by: &[],
     page: include_str!("../pages/latency-idle-states.md"),
-    check,
+    check: rests,
     advice,
     ..Cause::BASE
 };
-
-fn check(model: &Model, direction: Direction) -> Answer {
-    match rests(model, direction) {
-        Ok(finding) => Ok(finding),
-        Err(answer) => Err(answer),
-    }
-}
 
 fn advice(model: &Model, _: Direction) -> Vec<Advice> {
     let of = |side: Side| {
@@ -85,13 +76,12 @@ fn rests(model: &Model, direction: Direction) -> Result<Finding, NoFinding> {
             state.latency
         )
     });
-    Ok(Finding {
-        side: Place::from(side),
-        share: added as f64 / idle.0 as f64,
-        enough: true,
-        reached: false,
-        evidence: [Some(words), deepest].into_iter().flatten().collect(),
-    })
+    Ok(Finding::at(
+        side,
+        added as f64 / idle.0 as f64,
+        [Some(words), deepest].into_iter().flatten().collect(),
+    )
+    .enough(true))
 }
 
 /// The command that restores all idle states: all enabled, but for those that were disabled before.

@@ -1,15 +1,12 @@
 //! A port delays its interrupts, so that arrived packets wait in its ring.
 
 use crate::causes::latency::raised;
-use crate::causes::{Answer, Cause, Finding, NoFinding, clear, port_of};
-use crate::model::Model;
-use crate::signs::percent;
-use linerate_facts::Gap;
-use linerate_facts::advice::{Advice, Joined};
+use crate::causes::port_of;
+use crate::causes::prelude::*;
+use linerate_facts::advice::Joined;
 use linerate_facts::nic::Nic;
 use linerate_facts::route::Route;
-use linerate_plan::path::{Direction, Place, Side, Slowness, Stage};
-use linerate_plan::transport::Scope;
+use linerate_plan::path::Slowness;
 use linerate_units::Nanos;
 use linerate_units::shell::word;
 
@@ -30,17 +27,10 @@ pub(crate) static CAUSE: Cause = Cause {
     is_once: true,
     decided_by: &[],
     page: include_str!("../pages/latency-interrupts.md"),
-    check,
+    check: waits,
     advice,
     ..Cause::BASE
 };
-
-fn check(model: &Model, direction: Direction) -> Answer {
-    match waits(model, direction) {
-        Ok(finding) => Ok(finding),
-        Err(answer) => Err(answer),
-    }
-}
 
 fn advice(model: &Model, _: Direction) -> Vec<Advice> {
     let held = [Side::Near, Side::Far].map(|side| (side, held(model, side).ok().flatten()));
@@ -90,13 +80,8 @@ fn waits(model: &Model, direction: Direction) -> Result<Finding, NoFinding> {
             percent(share)
         )
     });
-    Ok(Finding {
-        side: Place::from(side),
-        share,
-        enough: share >= MOST,
-        reached: false,
-        evidence: [Some(words), told].into_iter().flatten().collect(),
-    })
+    Ok(Finding::at(side, share, [Some(words), told].into_iter().flatten().collect())
+        .enough(share >= MOST))
 }
 
 /// The card on the path to the other end with the longest interrupt delay; `None` if none has one, or its

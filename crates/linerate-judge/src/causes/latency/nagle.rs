@@ -1,15 +1,8 @@
 //! A small write waits for the acknowledgement of the one before, which the receiver delays.
 
 use crate::causes::network::held::SUSPECT;
+use crate::causes::prelude::*;
 use crate::causes::tcp::buffer_bound::ENOUGH;
-use crate::causes::{Answer, Cause, Finding, base, clear, lacks};
-use crate::model::{Load, Model};
-use crate::signs::percent;
-use linerate_facts::advice::Advice;
-use linerate_plan::path::{Direction, Place, Stage};
-use linerate_plan::transport::Scope;
-use linerate_record::TrialPlan;
-use linerate_units::stats::Range;
 
 pub(crate) static CAUSE: Cause = Cause {
     id: "latency-nagle",
@@ -41,13 +34,7 @@ fn check(model: &Model, direction: Direction) -> Answer {
             percent(share)
         )));
     }
-    Ok(Finding {
-        side: Place::from(direction.sender()),
-        share,
-        enough: share >= ENOUGH,
-        reached: false,
-        evidence: evidence(load, share),
-    })
+    Ok(Finding::at(direction.sender(), share, evidence(load, share)).enough(share >= ENOUGH))
 }
 
 /// The cause is found only on connections of other programs, on which no trial runs.

@@ -5,18 +5,11 @@ use crate::causes::network::ack_way;
 use crate::causes::network::arp_flux;
 use crate::causes::network::contended;
 use crate::causes::network::held::on_cpus;
+use crate::causes::prelude::*;
 use crate::causes::tcp::congestion_control::use_bbr;
-use crate::causes::{Answer, Cause, Finding, NoFinding, base, clear, lacks};
-use crate::model::{Load, Model, Queue};
-use crate::signs::GAIN;
-use linerate_facts::Gap;
-use linerate_facts::advice::Advice;
-use linerate_plan::factor::Factor;
-use linerate_plan::path::{Direction, Place, Side, Slowness, Stage};
-use linerate_plan::transport::{Scope, Transport};
-use linerate_record::TrialPlan;
+use crate::model::Queue;
+use linerate_plan::path::Slowness;
 use linerate_units::Rate;
-use linerate_units::stats::Range;
 
 /// Part of the increase of the round trip that must be found at one place to blame that place.
 const MOST: f64 = 0.5;
@@ -38,19 +31,12 @@ pub(crate) static CAUSE: Cause = Cause {
     decided_by: &[Factor::Paced],
     page: include_str!("../pages/latency-queue.md"),
     at_an_end: Some(Stage::Port),
-    check,
+    check: queued,
     predict,
     predict_latency,
     advice,
     ..Cause::BASE
 };
-
-fn check(model: &Model, direction: Direction) -> Answer {
-    match queued(model, direction) {
-        Ok(finding) => Ok(finding),
-        Err(answer) => Err(answer),
-    }
-}
 
 fn predict(_: &Model, trial: &TrialPlan) -> Option<Range> {
     (trial.factor()? == Factor::Paced).then_some(FOLLOWS)

@@ -1,10 +1,8 @@
 //! Whether the load lengthens round trips enough to look for a cause.
 
-use crate::causes::{NoFinding, base, clear};
-use crate::model::{Latency, Model};
+use crate::causes::prelude::*;
+use crate::model::Latency;
 use crate::signs::round_trips::{FEW, idle_at_least, median};
-use linerate_facts::Gap;
-use linerate_plan::path::Direction;
 use linerate_units::Nanos;
 
 /// Minimum length of a long round trip under load, in multiples of the idle round trip. A sender that slows

@@ -1,15 +1,8 @@
 //! The answering program wakes too late: a thread waits for a CPU while its packet is there.
 
 use crate::causes::latency::raised::raised;
-use crate::causes::{Answer, Cause, Finding, NoFinding, base, clear, lacks};
-use crate::model::Model;
-use crate::signs::percent;
-use linerate_facts::advice::Advice;
-use linerate_plan::factor::Factor;
-use linerate_plan::path::{Direction, Place, Side, Slowness, Stage};
-use linerate_plan::transport::Scope;
-use linerate_record::TrialPlan;
-use linerate_units::stats::Range;
+use crate::causes::prelude::*;
+use linerate_plan::path::Slowness;
 
 /// Share of the round trip below which waiting for a CPU does not explain the increase under load, which is at
 /// least half of the round trip.
@@ -30,18 +23,11 @@ pub(crate) static CAUSE: Cause = Cause {
     slows: Slowness::Latency,
     decided_by: &[],
     page: include_str!("../pages/latency-wakeup.md"),
-    check,
+    check: late,
     predict_latency,
     advice,
     ..Cause::BASE
 };
-
-fn check(model: &Model, direction: Direction) -> Answer {
-    match late(model, direction) {
-        Ok(finding) => Ok(finding),
-        Err(answer) => Err(answer),
-    }
-}
 
 fn predict_latency(model: &Model, trial: &TrialPlan) -> Option<Range> {
     // At half the pace, at most the time that packets waited for a CPU can go away; less work may also
@@ -76,13 +62,7 @@ fn late(model: &Model, direction: Direction) -> Result<Finding, NoFinding> {
     if share < LITTLE {
         return Err(clear(told));
     }
-    Ok(Finding {
-        side: Place::from(side),
-        share,
-        enough: share >= MOST,
-        reached: false,
-        evidence: vec![raised.words(), told],
-    })
+    Ok(Finding::at(side, share, vec![raised.words(), told]).enough(share >= MOST))
 }
 
 /// The share of the round trips' time that the probe of each end waited for a CPU.

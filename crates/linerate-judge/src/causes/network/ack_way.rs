@@ -3,17 +3,10 @@
 use crate::causes::network::beyond_hosts::beyond_hosts;
 use crate::causes::network::held::{Held, held_back};
 use crate::causes::predict::bystander;
-use crate::causes::{Answer, Cause, Finding, NoFinding, base, clear, lacks, unknown};
-use crate::model::{Load, Model};
+use crate::causes::prelude::*;
 use crate::signs::queue::standing_queue;
-use crate::signs::{GAIN, percent};
 use linerate_ceiling::ethernet::ETHERNET;
-use linerate_facts::advice::Advice;
-use linerate_plan::path::{Direction, Place, Stage};
-use linerate_plan::transport::{Scope, Transport};
-use linerate_record::TrialPlan;
 use linerate_units::Rate;
-use linerate_units::stats::Range;
 
 /// Minimum share of the way back that acknowledgements must need to be what holds the load: a sender that waits for them
 /// makes no more than pass, and the rate of that way is known to about a fifth.
@@ -61,13 +54,8 @@ fn check(model: &Model, direction: Direction) -> Answer {
         Err(answer) => return Err(answer),
     };
     let queue = standing_queue(model, load);
-    Ok(Finding {
-        side: Place::Path,
-        share,
-        enough,
-        reached: false,
-        evidence: std::iter::once(way.words()).chain(queue).collect(),
-    })
+    Ok(Finding::at(Place::Path, share, std::iter::once(way.words()).chain(queue).collect())
+        .enough(enough))
 }
 
 fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {

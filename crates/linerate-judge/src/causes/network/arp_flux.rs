@@ -2,13 +2,9 @@
 
 use crate::causes::network::shared_rate::{self, DECIDED_BY, of_any};
 use crate::causes::predict::one_rate;
-use crate::causes::{Answer, Cause, Finding, base, clear, lacks};
-use crate::model::{Load, Model};
-use crate::signs::percent;
-use linerate_facts::advice::{Advice, Kept, Step};
+use crate::causes::prelude::*;
+use linerate_facts::advice::{Kept, Step};
 use linerate_facts::route::{Route, Sibling};
-use linerate_plan::path::{Direction, Place, Side, Stage};
-use linerate_plan::transport::Scope;
 
 /// Share of the payload that the other port must take in at least, and the port that owns the address at most. Both
 /// counters cover all traffic, and some drivers update them only once a second.

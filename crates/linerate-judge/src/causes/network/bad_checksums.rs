@@ -1,15 +1,12 @@
 //! Packets arrive with a checksum that does not fit, and the receiving host discards them.
 
 use crate::causes::network::loss;
+use crate::causes::port_of;
+use crate::causes::prelude::*;
 use crate::causes::udp::datagrams::{DAMAGED, surely, words};
-use crate::causes::{Answer, Cause, Finding, base, clear, lacks, port_of};
-use crate::model::{Load, Model};
 use crate::signs::LOSSY;
 use crate::signs::dropped::MOST;
-use linerate_facts::advice::{Advice, Step};
-use linerate_plan::factor::Factor;
-use linerate_plan::path::{Direction, Place, Side, Stage};
-use linerate_plan::transport::Scope;
+use linerate_facts::advice::Step;
 use linerate_units::shell::word;
 
 pub(crate) static CAUSE: Cause = Cause {
@@ -68,13 +65,8 @@ fn of_datagrams(model: &Model, direction: Direction, load: &Load) -> Answer {
         return Err(lacks(model, "netstat", direction.receiver()));
     };
     let share = surely(&told, damaged, DAMAGED)?;
-    Ok(Finding {
-        side: Place::Path,
-        share,
-        enough: true,
-        reached: false,
-        evidence: vec![words(&told, share, DAMAGED) + " (UdpInCsumErrors)"],
-    })
+    Ok(Finding::at(Place::Path, share, vec![words(&told, share, DAMAGED) + " (UdpInCsumErrors)"])
+        .enough(true))
 }
 
 /// The segments with a bad checksum, in words, where they are most of those that were retransmitted.

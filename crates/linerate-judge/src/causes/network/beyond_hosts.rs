@@ -4,9 +4,7 @@ use crate::causes::network::duplex;
 use crate::causes::network::held::{Held, held_back};
 use crate::causes::network::host_shaping;
 use crate::causes::network::local_drops;
-use crate::causes::{NoFinding, clear};
-use crate::model::{Load, Model};
-use linerate_plan::path::Direction;
+use crate::causes::prelude::*;
 
 /// The load of a direction if the network may limit it, one way or the other; else why not.
 pub(crate) fn beyond_hosts(model: &Model, direction: Direction) -> Result<Held<'_>, NoFinding> {

@@ -3,14 +3,8 @@
 use crate::causes::network::contended;
 use crate::causes::network::shared_rate::{self, of_any};
 use crate::causes::predict::one_rate;
-use crate::causes::{Answer, Cause, Finding, base, clear};
-use crate::model::{Fell, Model};
-use linerate_facts::advice::Advice;
-use linerate_plan::factor::Factor;
-use linerate_plan::path::{Direction, Place, Stage};
-use linerate_plan::transport::Scope;
-use linerate_record::TrialPlan;
-use linerate_units::stats::Range;
+use crate::causes::prelude::*;
+use crate::model::Fell;
 
 /// Relative difference from their mean within which reported intervals are one rate.
 const ONE_RATE: f64 = 0.25;
@@ -40,13 +34,7 @@ fn check(model: &Model, direction: Direction) -> Answer {
     if model.reported {
         let steady = |rate: &f64| (rate / load.goodput.mean - 1.0).abs() <= ONE_RATE;
         let most = load.ticks.iter().filter(|rate| steady(rate)).count() * 4;
-        return Ok(Finding {
-            side: Place::Path,
-            share: 1.0,
-            enough: most >= load.ticks.len() * 3,
-            reached: false,
-            evidence: vec![told],
-        });
+        return Ok(Finding::at(Place::Path, 1.0, vec![told]).enough(most >= load.ticks.len() * 3));
     }
     let found = of_any(model, direction)?;
     Ok(Finding { evidence: std::iter::once(told).chain(found.evidence).collect(), ..found })

@@ -1,17 +1,11 @@
 //! A cloud queues or drops what is over the allowance of a machine.
 
+use crate::causes::port_at;
 use crate::causes::predict::one_rate;
-use crate::causes::{Answer, Cause, Finding, NoFinding, base, clear, port_at};
-use crate::model::{Allowance, Load, Model};
-use crate::signs::percent;
-use linerate_facts::Gap;
-use linerate_facts::advice::Advice;
+use crate::causes::prelude::*;
+use crate::model::Allowance;
 use linerate_facts::nic::counted;
-use linerate_plan::factor::Factor;
-use linerate_plan::path::{Direction, Place, Stage};
-use linerate_plan::transport::Scope;
-use linerate_record::{Host, TrialPlan};
-use linerate_units::stats::Range;
+use linerate_record::Host;
 
 /// Minimum share of the port's packets above an allowance at which the allowance limits the path. A burst of
 /// some milliseconds exceeds it by less.
@@ -43,20 +37,15 @@ fn check(model: &Model, direction: Direction) -> Answer {
             most.counter
         )));
     }
-    Ok(Finding {
-        side: Place::Path,
-        share: share.min(1.0),
-        enough: true,
-        reached: false,
-        evidence: vec![format!(
-            "the {} host counted {:.0} packets over its allowance in a second, {} of those it \
+    let evidence = vec![format!(
+        "the {} host counted {:.0} packets over its allowance in a second, {} of those it \
              moved: {}",
-            most.side.name(),
-            most.per_sec,
-            percent(share),
-            most.counter
-        )],
-    })
+        most.side.name(),
+        most.per_sec,
+        percent(share),
+        most.counter
+    )];
+    Ok(Finding::at(Place::Path, share.min(1.0), evidence).enough(true))
 }
 
 fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {

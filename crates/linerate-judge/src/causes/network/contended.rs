@@ -1,11 +1,7 @@
 //! Another session loaded a host at the same time, or other traffic loaded a port.
 
-use crate::causes::{Answer, Cause, Cost, disturbed};
-use crate::model::{Load, Model};
-use crate::signs::percent;
-use linerate_facts::advice::Advice;
-use linerate_plan::path::{Direction, Place, Stage};
-use linerate_plan::transport::Scope;
+use crate::causes::prelude::*;
+use crate::causes::{Cost, disturbed};
 
 /// Minimum ratio of other programs' bytes to ours at which they matter. Two ends read their counters up to a
 /// sample apart, which is a twentieth of a short step.

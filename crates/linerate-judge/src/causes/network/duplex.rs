@@ -1,19 +1,12 @@
 //! A port that sends or receives, never both: payload and acknowledgements collide.
 
 use crate::causes::predict::bystander;
-use crate::causes::{Answer, Cause, Finding, NoFinding, base, clear, wire};
-use crate::model::{Load, Model};
-use crate::signs::percent;
-use linerate_facts::Gap;
-use linerate_facts::advice::Advice;
+use crate::causes::prelude::*;
+use crate::causes::wire;
 use linerate_facts::nic::{Duplex as DuplexMode, Nic};
 use linerate_facts::route::Route;
 use linerate_facts::underlay::Underlay;
-use linerate_plan::factor::Factor;
-use linerate_plan::path::{Direction, Place, Side, Stage};
-use linerate_plan::transport::Scope;
-use linerate_record::{Host, TrialPlan};
-use linerate_units::stats::Range;
+use linerate_record::Host;
 
 /// Minimum number of collisions per sent packet at which they matter: two ends that both send all the time
 /// collide far more often, and a full-duplex port never does.
@@ -116,13 +109,7 @@ fn finding(
     enough: bool,
 ) -> Finding {
     let share = wire(model, direction).map_or(0.5, |ceiling| 1.0 - ceiling.reached(load));
-    Finding {
-        side: Place::from(side),
-        share: share.clamp(0.0, 1.0),
-        enough,
-        reached: false,
-        evidence,
-    }
+    Finding::at(side, share.clamp(0.0, 1.0), evidence).enough(enough)
 }
 
 fn duplex_state(host: &Host, collided: Option<f64>) -> DuplexState<'_> {

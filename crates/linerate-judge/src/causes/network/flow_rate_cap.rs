@@ -1,20 +1,15 @@
 //! The path gives each stream one rate, and more to more streams.
 
+use crate::causes::again;
 use crate::causes::network::ack_way::held_by_network;
 use crate::causes::network::held::{of_each_stream, scales};
 use crate::causes::network::path_reordering;
 use crate::causes::predict::{around, bystander};
+use crate::causes::prelude::*;
 use crate::causes::tcp::congestion_control::clamped;
 use crate::causes::udp::datagrams::{self, on_the_way};
-use crate::causes::{Answer, Cause, Finding, again, clear};
-use crate::model::{DirectionModel, Load, Model};
+use crate::model::DirectionModel;
 use crate::signs::lossy::{lost, lost_in_words, of_a_rate, of_other_congestion, only_dropped};
-use linerate_facts::advice::Advice;
-use linerate_plan::factor::Factor;
-use linerate_plan::path::{Direction, Place, Side, Stage};
-use linerate_plan::transport::Scope;
-use linerate_record::TrialPlan;
-use linerate_units::stats::Range;
 
 /// Relative distance from a multiple of one rate within which streams count as carrying that rate each.
 const WITHIN: f64 = 0.12;
@@ -70,13 +65,7 @@ fn check(model: &Model, direction: Direction) -> Answer {
     let many = many(model, direction).filter(|(n, _)| scaled.is_none_or(|(two, _)| *n > two));
     let looks = scaled.into_iter().chain(many);
     evidence.extend(looks.map(|(n, gain)| format!("{n} streams carried {gain:.2} times as much")));
-    Ok(Finding {
-        side: Place::Path,
-        share: held.share / 2.0 * of_each_stream(model, direction),
-        enough: false,
-        reached: false,
-        evidence,
-    })
+    Ok(Finding::at(Place::Path, held.share / 2.0 * of_each_stream(model, direction), evidence))
 }
 
 fn is_last(model: &Model, direction: Direction) -> bool {
@@ -140,15 +129,10 @@ fn of_datagrams(model: &Model, direction: Direction) -> Option<Answer> {
     if let Some(more) = dir.sweep.iter().find(few) {
         return Some(Err(clear(scaled(more))));
     }
-    Some(Ok(Finding {
-        side: Place::Path,
-        share: way / 2.0,
-        enough: false,
-        reached: false,
-        evidence: std::iter::once(datagrams::words(told, way, "lost on the path"))
-            .chain(dir.sweep.first().map(scaled))
-            .collect(),
-    }))
+    let evidence = std::iter::once(datagrams::words(told, way, "lost on the path"))
+        .chain(dir.sweep.first().map(scaled))
+        .collect();
+    Some(Ok(Finding::at(Place::Path, way / 2.0, evidence)))
 }
 
 /// Streams, four or more times as many, that carried well less than that multiple. One stream may use so little

@@ -3,13 +3,11 @@
 use crate::causes::host::busy_thread::Role;
 use crate::causes::host::cpu_share::stands;
 use crate::causes::host::softirq_core;
-use crate::causes::{BUSY, NoFinding, base, clear, lacks, reached};
-use crate::model::{DirectionModel, Load, Model, TrialModel};
+use crate::causes::prelude::*;
+use crate::causes::{BUSY, reached};
+use crate::model::{DirectionModel, TrialModel};
 use crate::signs::queue::mostly_queued;
 use crate::signs::threads::wanted_at;
-use crate::signs::{GAIN, percent};
-use linerate_plan::factor::Factor;
-use linerate_plan::path::{Direction, Side};
 use linerate_units::stats::EQUAL;
 
 /// Minimum share of time limited by a buffer at which the buffer may be the cause.

@@ -1,18 +1,12 @@
 //! A shaper on the sender's own port: the host itself delays its packets.
 
+use crate::causes::FULL;
 use crate::causes::predict::{around, bystander, one_rate};
-use crate::causes::{Answer, Cause, FULL, Finding, NoFinding, base, clear, lacks};
-use crate::model::{Load, LocalEvent, Model, Shaping};
-use crate::signs::percent;
-use linerate_facts::Gap;
-use linerate_facts::advice::Advice;
-use linerate_plan::factor::Factor;
-use linerate_plan::path::{Direction, Place, Stage};
-use linerate_plan::transport::{Scope, Transport};
-use linerate_record::TrialPlan;
+use crate::causes::prelude::*;
+use crate::model::{LocalEvent, Shaping};
 use linerate_units::Rate;
 use linerate_units::shell::word;
-use linerate_units::stats::{EQUAL, Range};
+use linerate_units::stats::EQUAL;
 
 /// Minimum share of a shaper's ceiling at which the shaper may be the limit although the ceiling is not
 /// reached: buckets that are too small for a timer, and recovery from losses, use the rest.
@@ -99,13 +93,13 @@ fn check(model: &Model, direction: Direction) -> Answer {
     let short = used.falls_short().filter(|_| used.share < NEAR);
     let short = short.map(|held| format!("it was out of tokens {held:.0} times a second"));
     let reached = used.share >= FULL;
-    Ok(Finding {
-        side: Place::from(direction.sender()),
-        share: used.share.min(1.0),
-        enough: reached || used.holds(),
-        reached,
-        evidence: std::iter::once(told).chain(waited).chain(short).collect(),
-    })
+    Ok(Finding::at(
+        direction.sender(),
+        used.share.min(1.0),
+        std::iter::once(told).chain(waited).chain(short).collect(),
+    )
+    .enough(reached || used.holds())
+    .reached(reached))
 }
 
 fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {

@@ -1,10 +1,7 @@
 //! The path or an end was away for part of the measurement.
 
-use crate::causes::{Answer, Cause, Cost, disturbed};
-use crate::model::Model;
-use linerate_facts::advice::Advice;
-use linerate_plan::path::{Direction, Place, Stage};
-use linerate_plan::transport::Scope;
+use crate::causes::prelude::*;
+use crate::causes::{Cost, disturbed};
 
 pub(crate) static CAUSE: Cause = Cause {
     id: "interrupted",

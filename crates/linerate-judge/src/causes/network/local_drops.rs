@@ -4,17 +4,12 @@
 use crate::causes::host::cpu_share::is_excluded;
 use crate::causes::network::held::held_back;
 use crate::causes::predict::bystander;
-use crate::causes::{Answer, Cause, Finding, NoFinding, base, clear, lacks};
-use crate::model::{Load, Local, LocalEvent, Model};
+use crate::causes::prelude::*;
+use crate::model::{Local, LocalEvent};
 use crate::signs::dropped::{Dropped, Weight, dropped, is_notable, most_of, sent, weigh};
-use crate::signs::{GAIN, percent};
-use linerate_facts::advice::{Advice, Kept};
-use linerate_plan::factor::Factor;
-use linerate_plan::path::{Direction, Place, Side, Stage};
-use linerate_plan::transport::{Scope, Transport};
-use linerate_record::TrialPlan;
+use linerate_facts::advice::Kept;
 use linerate_units::shell::word;
-use linerate_units::stats::{EQUAL, Range};
+use linerate_units::stats::EQUAL;
 
 /// Minimum number of segments in a dropped packet at which their number is reported.
 const GROUPS: f64 = 1.5;
@@ -148,13 +143,13 @@ fn finding(
 ) -> Finding {
     let of_sender = dropped.by_sender * 2.0 >= dropped.per_sec;
     let lost = part(load, dropped);
-    Finding {
-        side: Place::from(if of_sender { direction.sender() } else { direction.receiver() }),
+    let evidence = why.into_iter().chain([words(load, dropped)]).chain(lost).collect();
+    Finding::at(
+        Place::from(if of_sender { direction.sender() } else { direction.receiver() }),
         share,
-        enough: *weight == Weight::Most,
-        reached: false,
-        evidence: why.into_iter().chain([words(load, dropped)]).chain(lost).collect(),
-    }
+        evidence,
+    )
+    .enough(*weight == Weight::Most)
 }
 
 /// The command that makes room.

@@ -4,22 +4,16 @@ use crate::causes::network::ack_way::held_by_network;
 use crate::causes::network::beyond_hosts::of_a_host;
 use crate::causes::network::held::{of_each_stream, scales};
 use crate::causes::predict::{bystander, per_stream};
+use crate::causes::prelude::*;
 use crate::causes::udp::datagrams::{self, on_the_way};
-use crate::causes::{Answer, Finding, clear, lacks};
-use crate::model::{Load, Model};
+use crate::signs::bbr;
 use crate::signs::crowd::ALIKE;
 use crate::signs::lossy::{
     Late, STAYS, erratic, explains, late, loss_leaves, loss_leaves_at_least, lost, lost_in_words,
     often_sent_again, overrun, sent_again,
 };
 use crate::signs::own_loss::{self, own_loss};
-use crate::signs::{GAIN, bbr, percent};
-use linerate_plan::factor::Factor;
-use linerate_plan::path::{Direction, Place};
-use linerate_plan::transport::Transport;
-use linerate_record::TrialPlan;
 use linerate_units::Rate;
-use linerate_units::stats::Range;
 
 /// Share of bytes retransmitted below which BBR carries within 10 % of what it would without: it sends
 /// them again, and does not slow down, unless it has to wait for timeouts, and carries now much, now
@@ -94,13 +88,9 @@ fn of_datagrams(model: &Model, direction: Direction) -> Option<Answer> {
 /// trial can exclude an exceeded rate, which loses packets as well.
 fn finding(load: &Load, direction: Direction, share: f64, evidence: Vec<String>) -> Finding {
     let own = own_loss(load, direction);
-    Finding {
-        side: own.map_or(Place::Path, |own| Place::from(own.side)),
-        share,
-        enough: own.is_some(),
-        reached: false,
-        evidence: evidence.into_iter().chain(own.map(own_loss::words)).collect(),
-    }
+    let evidence = evidence.into_iter().chain(own.map(own_loss::words)).collect();
+    Finding::at(own.map_or(Place::Path, |own| Place::from(own.side)), share, evidence)
+        .enough(own.is_some())
 }
 
 /// The answer for connections of which almost nothing arrives; `None` for others. With so much loss that timers

@@ -1,20 +1,14 @@
 //! Large packets vanish on the path, and no message asks the sender for smaller ones.
 
+use crate::causes::prelude::*;
 use std::net::IpAddr;
 
 use crate::causes::network::local_drops;
+use crate::causes::port_of;
 use crate::causes::predict::bystander;
-use crate::causes::{Answer, Cause, Finding, base, clear, lacks, port_of, unknown};
-use crate::model::Model;
 use crate::signs::own_loss::{self, own_loss};
-use crate::signs::percent;
-use linerate_facts::advice::{Advice, Joined, Kept, Step};
-use linerate_plan::factor::Factor;
-use linerate_plan::path::{Direction, Place, Stage};
-use linerate_plan::transport::{Scope, Transport};
-use linerate_record::TrialPlan;
+use linerate_facts::advice::{Joined, Kept, Step};
 use linerate_units::shell::word;
-use linerate_units::stats::Range;
 
 /// Least gain of smaller packets: all of the payload arrives instead of none.
 const FLOWS: f64 = 10.0;

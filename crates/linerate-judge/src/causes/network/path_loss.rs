@@ -2,17 +2,15 @@
 
 use crate::causes::network::bad_checksums;
 use crate::causes::network::loss;
+use crate::causes::port_of;
+use crate::causes::prelude::*;
 use crate::causes::tcp::congestion_control::use_bbr;
 use crate::causes::tcp::sack_discarded;
 use crate::causes::tcp::socket_memory;
-use crate::causes::{Answer, Cause, base, clear, port_of};
-use crate::model::{Local, Model};
+use crate::model::Local;
 use crate::signs::bbr;
 use crate::signs::own_loss::own_loss;
-use linerate_facts::advice::{Advice, Step, save_queue};
-use linerate_plan::factor::Factor;
-use linerate_plan::path::{Direction, Side, Stage};
-use linerate_plan::transport::{Scope, Transport};
+use linerate_facts::advice::{Step, save_queue};
 use linerate_units::shell::word;
 
 pub(crate) static CAUSE: Cause = Cause {

@@ -5,12 +5,8 @@ use crate::causes::network::burst_credit;
 use crate::causes::network::contended;
 use crate::causes::network::shared_rate::{self, DECIDED_BY, of_any};
 use crate::causes::predict::one_rate;
+use crate::causes::prelude::*;
 use crate::causes::tcp::segment_size;
-use crate::causes::{Answer, Cause, base, clear};
-use crate::model::Model;
-use linerate_facts::advice::Advice;
-use linerate_plan::path::{Direction, Stage};
-use linerate_plan::transport::Scope;
 use linerate_units::Rate;
 
 pub(crate) static CAUSE: Cause = Cause {

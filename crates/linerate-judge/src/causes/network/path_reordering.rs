@@ -4,21 +4,13 @@ use crate::causes::host::cpu_share::is_excluded;
 use crate::causes::network::ack_way::held_by_network;
 use crate::causes::network::held::of_each_stream;
 use crate::causes::predict::{bystander, per_stream};
+use crate::causes::prelude::*;
 use crate::causes::tcp::congestion_control::use_bbr;
-use crate::causes::{Answer, Cause, Finding, NoFinding, clear, lacks};
-use crate::model::{Load, Model};
+use crate::signs::bbr;
 use crate::signs::lossy::{
     Late, MOST_LATE, explains, late, long_queue, lost, marked, mostly_late, sent_again,
 };
 use crate::signs::queue::standing_queue;
-use crate::signs::{GAIN, bbr, percent};
-use linerate_facts::Gap;
-use linerate_facts::advice::Advice;
-use linerate_plan::factor::Factor;
-use linerate_plan::path::{Direction, Place, Stage};
-use linerate_plan::transport::Scope;
-use linerate_record::TrialPlan;
-use linerate_units::stats::Range;
 
 pub(crate) static CAUSE: Cause = Cause {
     id: "path-reordering",

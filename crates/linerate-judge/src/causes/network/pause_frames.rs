@@ -1,15 +1,12 @@
 //! The other end of the wire makes the port pause.
 
+use crate::causes::port_of;
 use crate::causes::predict::one_rate;
-use crate::causes::{Answer, Cause, Finding, NoFinding, base, clear, port_of};
-use crate::model::{Model, Paused};
-use crate::signs::percent;
-use linerate_facts::Gap;
-use linerate_facts::advice::Advice;
+use crate::causes::prelude::*;
+use crate::model::Paused;
 use linerate_facts::nic::Nic;
 use linerate_facts::route::Route;
-use linerate_plan::path::{ByRole, Direction, Place, Side, Stage};
-use linerate_plan::transport::Scope;
+use linerate_plan::path::ByRole;
 use linerate_units::Rate;
 use linerate_units::shell::word;
 
@@ -60,21 +57,21 @@ fn check(model: &Model, direction: Direction) -> Answer {
     } else {
         "the network between the hosts sent them".to_owned()
     };
-    Ok(Finding {
-        side: if asked { Place::from(direction.receiver()) } else { Place::Path },
+    let evidence = vec![
+        format!(
+            "{} received {:.0} pause frames in a second, which stopped it {} {how}",
+            nic.name,
+            paused.received,
+            percent(share)
+        ),
+        origin,
+    ];
+    Ok(Finding::at(
+        if asked { Place::from(direction.receiver()) } else { Place::Path },
         share,
-        enough: paused.stopped.is_some() || share >= OFTEN,
-        reached: false,
-        evidence: vec![
-            format!(
-                "{} received {:.0} pause frames in a second, which stopped it {} {how}",
-                nic.name,
-                paused.received,
-                percent(share)
-            ),
-            origin,
-        ],
-    })
+        evidence,
+    )
+    .enough(paused.stopped.is_some() || share >= OFTEN))
 }
 
 fn advice(model: &Model, direction: Direction) -> Vec<Advice> {

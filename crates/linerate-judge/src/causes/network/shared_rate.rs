@@ -5,21 +5,15 @@ use crate::causes::network::ack_way::held_by_network;
 use crate::causes::network::contended;
 use crate::causes::network::held::{Held, SAME, no_rate};
 use crate::causes::network::path_reordering;
+use crate::causes::prelude::*;
 use crate::causes::udp::datagrams::{self, on_the_way};
-use crate::causes::{Answer, Finding, clear};
-use crate::model::{Load, Model};
 use crate::signs::crowd::GROWS;
 use crate::signs::lossy::{
     erratic, filled, lost, lost_in_words, marked, of_a_rate, often_sent_again,
 };
-use crate::signs::percent;
 use crate::signs::queue::standing_queue;
-use linerate_plan::factor::Factor;
-use linerate_plan::path::{Direction, Place};
-use linerate_plan::transport::Transport;
-use linerate_record::TrialPlan;
 use linerate_units::Rate;
-use linerate_units::stats::{Interval, Range};
+use linerate_units::stats::Interval;
 
 /// The factors whose trials can prove a rate that all traffic shares.
 pub(crate) const DECIDED_BY: &[Factor] = &[Factor::MoreStreams, Factor::Paced, Factor::Crowd];
@@ -125,16 +119,13 @@ fn of_datagrams(model: &Model, direction: Direction) -> Option<Answer> {
             gain.mid
         )
     });
-    Some(Ok(Finding {
-        side: Place::Path,
-        share: way,
-        enough: more.is_some() && datagrams::surely_on_the_way(told),
-        reached: false,
-        evidence: std::iter::once(datagrams::words(told, way, "lost on the path"))
-            .chain(more)
-            .chain(shared(&dir.base))
-            .collect(),
-    }))
+    let is_same = more.is_some();
+    let evidence = std::iter::once(datagrams::words(told, way, "lost on the path"))
+        .chain(more)
+        .chain(shared(&dir.base))
+        .collect();
+    Some(Ok(Finding::at(Place::Path, way, evidence)
+        .enough(is_same && datagrams::surely_on_the_way(told))))
 }
 
 fn carried(more: &Load, gain: f64) -> String {

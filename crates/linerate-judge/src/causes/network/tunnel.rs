@@ -1,18 +1,14 @@
 //! The route goes through a tunnel: each packet gets headers, which cost bytes and CPU time.
 
+use crate::causes::BUSY;
 use crate::causes::predict::one_rate;
-use crate::causes::{Answer, BUSY, Cause, Finding, base, clear};
-use crate::model::{Load, Model};
-use crate::signs::percent;
+use crate::causes::prelude::*;
 use crate::signs::threads::wanted_at;
-use linerate_facts::advice::Advice;
 use linerate_facts::nic::{Nic, Overflow, overflow};
 use linerate_facts::route::Route;
-use linerate_plan::path::{ByRole, Direction, Place, Side, Stage};
-use linerate_plan::transport::Scope;
-use linerate_record::{Host, TrialPlan};
+use linerate_plan::path::ByRole;
+use linerate_record::Host;
 use linerate_units::shell::word;
-use linerate_units::stats::Range;
 
 /// Minimum number of fragments per packet of a load at which its packets are split in two: at least half of
 /// them are.
@@ -66,13 +62,9 @@ fn check(model: &Model, direction: Direction) -> Answer {
     let costs = |t: &Through<'_>| costly(load, direction, t.side);
     let found = tunnels.iter().find_map(|t| Some((t, split(t)?)));
     match found.or_else(|| tunnels.iter().find_map(|t| Some((t, costs(t)?)))) {
-        Some((tunnel, (side, enough, why))) => Ok(Finding {
-            side,
-            share: 0.5,
-            enough,
-            reached: false,
-            evidence: vec![words(tunnel), why],
-        }),
+        Some((tunnel, (side, enough, why))) => {
+            Ok(Finding::at(side, 0.5, vec![words(tunnel), why]).enough(enough))
+        }
         None => Err(clear(match fit(load, direction, first) {
             Fit::Mended(why) => format!("{}; {why}", words(first)),
             _ => format!("{}, and no CPU of that host was full", words(first)),

@@ -1,17 +1,12 @@
 //! The port's wire is full: the best verdict there is.
 
 use crate::causes::predict::one_rate;
+use crate::causes::prelude::*;
 use crate::causes::rdma;
-use crate::causes::{Answer, Cause, FULL, Finding, NoFinding, base, clear, port_at, wire};
-use crate::model::{Ceiling, Load, Model};
-use crate::signs::percent;
+use crate::causes::{FULL, port_at, wire};
+use crate::model::Ceiling;
 use crate::signs::underlay::{goes_elsewhere, may_bind, untold};
-use linerate_facts::Gap;
-use linerate_facts::advice::Advice;
 use linerate_facts::underlay::Underlay;
-use linerate_plan::factor::Factor;
-use linerate_plan::path::{Direction, Place, Stage};
-use linerate_plan::transport::Scope;
 use linerate_record::Host;
 use linerate_units::shell::word;
 
@@ -40,19 +35,14 @@ fn check(model: &Model, direction: Direction) -> Answer {
         );
     };
     let share = full.reached(load);
-    Ok(Finding {
-        side: Place::Path,
-        share: share.min(1.0),
-        enough: true,
-        reached: true,
-        evidence: vec![format!(
-            "goodput was {} of all that {} carries: {} = {}",
-            percent(share),
-            full.name,
-            full.formula,
-            full.rate
-        )],
-    })
+    let evidence = vec![format!(
+        "goodput was {} of all that {} carries: {} = {}",
+        percent(share),
+        full.name,
+        full.formula,
+        full.rate
+    )];
+    Ok(Finding::at(Place::Path, share.min(1.0), evidence).enough(true).reached(true))
 }
 
 fn advice(model: &Model, direction: Direction) -> Vec<Advice> {

@@ -1,20 +1,14 @@
 //! The traffic uses a slower port, although a faster one reaches the other end too.
 
-use crate::signs::percent;
-use linerate_facts::advice::Advice;
+use crate::causes::prelude::*;
 use linerate_units::shell::word;
 use std::net::IpAddr;
 
 use crate::causes::network::wire_full::unread;
-use crate::causes::{Answer, Cause, FULL, Finding, NoFinding, base, clear, unknown, wire};
-use crate::model::{Ceiling, Load, Model};
-use linerate_facts::Gap;
+use crate::causes::{FULL, wire};
+use crate::model::Ceiling;
 use linerate_facts::route::{Other, Route, shares_network};
-use linerate_plan::path::{Direction, Place, Side, Stage};
-use linerate_plan::transport::Scope;
-use linerate_record::TrialPlan;
 use linerate_units::Rate;
-use linerate_units::stats::Range;
 
 /// Minimum speed of another route that is reported, in multiples of the used route's speed.
 const FASTER: f64 = 1.1;
@@ -74,12 +68,10 @@ fn check(model: &Model, direction: Direction) -> Answer {
         (Alternative::None, _) => Err(clear("no faster port is in a network with the other end")),
         (_, Err(open)) => Err(open),
         (Alternative::Unknown(detour), Ok(_)) => Err(speed_unknown(&detour)),
-        (Alternative::Faster(detour, speed), Ok(ceiling)) => Ok(Finding {
-            side: place(&detour),
-            share: 1.0 - (used(near, far).0 as f64 / speed.0 as f64).min(1.0),
-            enough: true,
-            reached: false,
-            evidence: vec![
+        (Alternative::Faster(detour, speed), Ok(ceiling)) => Ok(Finding::at(
+            place(&detour),
+            1.0 - (used(near, far).0 as f64 / speed.0 as f64).min(1.0),
+            vec![
                 format!(
                     "goodput was {} of all that {} carries",
                     percent(ceiling.reached(load)),
@@ -87,7 +79,8 @@ fn check(model: &Model, direction: Direction) -> Answer {
                 ),
                 words(&detour, speed),
             ],
-        }),
+        )
+        .enough(true)),
     }
 }
 

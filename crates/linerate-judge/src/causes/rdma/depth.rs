@@ -1,16 +1,9 @@
 //! Too few requests of an RDMA load are in flight: each waits for an earlier one, and nothing on the path is full.
 
 use crate::causes::predict::{bystander, per_stream};
+use crate::causes::prelude::*;
 use crate::causes::rdma::queues::{Queues, load};
-use crate::causes::{Answer, Cause, Finding, clear};
-use crate::model::Model;
-use crate::signs::GAIN;
-use linerate_facts::advice::Advice;
-use linerate_plan::factor::Factor;
-use linerate_plan::path::{Direction, Stage};
-use linerate_plan::transport::{Scope, rdma};
-use linerate_record::TrialPlan;
-use linerate_units::stats::Range;
+use linerate_plan::transport::rdma;
 
 /// How much more than in proportion more requests in flight may carry.
 const MORE: f64 = 1.1;
@@ -35,13 +28,7 @@ fn check(model: &Model, direction: Direction) -> Answer {
     if queues.wait(depth) {
         return Err(clear(format!("{words}: requests queue for something else")));
     }
-    Ok(Finding {
-        side: queues.place(),
-        share: queues.share(depth),
-        enough: queues.runs_dry(depth),
-        reached: false,
-        evidence: vec![words],
-    })
+    Ok(Finding::at(queues.place(), queues.share(depth), vec![words]).enough(queues.runs_dry(depth)))
 }
 
 fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {

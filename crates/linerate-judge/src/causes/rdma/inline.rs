@@ -1,18 +1,10 @@
 //! Small payload is fetched by the device, though it would fit into the request.
 
 use crate::causes::predict::bystander;
+use crate::causes::prelude::*;
 use crate::causes::rdma::port::is_software;
 use crate::causes::rdma::queues::Queues;
-use crate::causes::{Answer, Cause, Finding, clear, unknown};
-use crate::model::Model;
-use crate::signs::GAIN;
-use linerate_facts::advice::Advice;
-use linerate_plan::factor::Factor;
-use linerate_plan::path::{Direction, Stage};
-use linerate_plan::transport::Scope;
 use linerate_plan::transport::rdma::{INLINE_DEFAULT, Operation, inline};
-use linerate_record::TrialPlan;
-use linerate_units::stats::Range;
 
 /// How much inline payload may carry: a fetch costs the device about as much as the rest of a small request.
 const INLINED: Range = Range { low: GAIN, high: 3.0 };
@@ -65,16 +57,11 @@ fn check(model: &Model, direction: Direction) -> Answer {
             end.device, end.inline
         )));
     }
-    Ok(Finding {
-        side: queues.place(),
-        share: 0.5,
-        enough: false,
-        reached: false,
-        evidence: vec![format!(
-            "requests of {size} B had room for {} B, so that {} fetched each payload from memory",
-            end.inline, end.device
-        )],
-    })
+    let evidence = vec![format!(
+        "requests of {size} B had room for {} B, so that {} fetched each payload from memory",
+        end.inline, end.device
+    )];
+    Ok(Finding::at(queues.place(), 0.5, evidence))
 }
 
 fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {

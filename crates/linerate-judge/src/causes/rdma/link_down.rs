@@ -1,14 +1,10 @@
 //! The link of an RDMA port went down during the load.
 
+use crate::causes::again;
 use crate::causes::predict::bystander;
+use crate::causes::prelude::*;
 use crate::causes::rdma::verbs::{End, Ends, MATTERS, silent};
-use crate::causes::{Answer, Cause, Finding, NoFinding, again, base, clear};
-use crate::model::Model;
-use crate::signs::percent;
-use linerate_facts::Gap;
-use linerate_facts::advice::{Advice, Step};
-use linerate_plan::path::{Direction, Place, Stage};
-use linerate_plan::transport::Scope;
+use linerate_facts::advice::Step;
 use linerate_units::shell::word;
 
 pub(crate) static CAUSE: Cause = Cause {
@@ -50,13 +46,9 @@ fn check(model: &Model, direction: Direction) -> Answer {
             percent(share)
         )));
     }
-    Ok(Finding {
-        side: Place::from(end.side),
-        share,
-        enough: true,
-        reached: false,
-        evidence: vec![words(end), format!("nothing arrived in {} of the samples", percent(share))],
-    })
+    let evidence =
+        vec![words(end), format!("nothing arrived in {} of the samples", percent(share))];
+    Ok(Finding::at(end.side, share, evidence).enough(true))
 }
 
 fn advice(model: &Model, direction: Direction) -> Vec<Advice> {

@@ -1,25 +1,20 @@
 //! Packets are lost or overtaken below RDMA, and the device sends again.
 
+use crate::causes::again;
 use crate::causes::predict::bystander;
+use crate::causes::prelude::*;
 use crate::causes::rdma::verbs::{
     End, Ends, MATTERS, STALLED, THROUGHOUT, only_reliable, queue_pairs, silent, stack,
 };
-use crate::causes::{Answer, Cause, Finding, NoFinding, again, base, clear, unknown};
-use crate::model::{Load, Model, VerbsCount};
-use crate::signs::percent;
+use crate::model::VerbsCount;
 use crate::signs::round_trips::{idle_at_least, median};
-use linerate_facts::Gap;
-use linerate_facts::advice::{Advice, Step};
+use linerate_facts::advice::Step;
 use linerate_facts::infiniband::Layer;
 use linerate_facts::infiniband::counted::Meaning;
-use linerate_plan::factor::Factor;
-use linerate_plan::path::{Direction, Place, Stage};
-use linerate_plan::transport::Scope;
 use linerate_plan::transport::rdma::{ACK_WAIT, Operation, TRAFFIC_CLASS};
-use linerate_record::TrialPlan;
 use linerate_units::Nanos;
 use linerate_units::shell::word;
-use linerate_units::stats::{EQUAL, Range};
+use linerate_units::stats::EQUAL;
 
 /// Fewer events than this in a load are stray, unless timers of them took time.
 const FEW: f64 = 5.0;
@@ -78,13 +73,12 @@ fn check(model: &Model, direction: Direction) -> Answer {
             percent(most)
         )));
     }
-    Ok(Finding {
-        side: place(&ends, &lost),
-        share: least.max(MATTERS),
-        enough: least >= MATTERS && lost.is_certain(),
-        reached: false,
-        evidence: evidence(model, load, &ends, [least, most]),
-    })
+    Ok(Finding::at(
+        place(&ends, &lost),
+        least.max(MATTERS),
+        evidence(model, load, &ends, [least, most]),
+    )
+    .enough(least >= MATTERS && lost.is_certain()))
 }
 
 fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {

@@ -1,16 +1,13 @@
 //! Packets of an RDMA load are smaller than both ports could carry.
 
 use crate::causes::predict::one_rate;
+use crate::causes::prelude::*;
 use crate::causes::rdma::port::{ends, is_software};
 use crate::causes::rdma::verbs::stack;
-use crate::causes::{Answer, Cause, FULL, Finding, NoFinding, base, clear, wire};
-use crate::model::{Load, Model, rdma_packet};
-use crate::signs::{GAIN, percent};
-use linerate_facts::advice::Advice;
+use crate::causes::{FULL, wire};
+use crate::model::rdma_packet;
 use linerate_facts::infiniband::Layer;
 use linerate_facts::rdma::RdmaEnd;
-use linerate_plan::path::{Direction, Place, Side, Stage};
-use linerate_plan::transport::Scope;
 use linerate_plan::transport::rdma::MTU;
 use linerate_units::shell::word;
 
@@ -59,13 +56,7 @@ fn check(model: &Model, direction: Direction) -> Answer {
         Some(words) => words.clone(),
         None => format!("the full wire would carry {} more", percent(small.gain)),
     };
-    Ok(Finding {
-        side: Place::Path,
-        share: small.gain.min(1.0),
-        enough: true,
-        reached: false,
-        evidence: vec![small.words(), more],
-    })
+    Ok(Finding::at(Place::Path, small.gain.min(1.0), vec![small.words(), more]).enough(true))
 }
 
 fn advice(model: &Model, direction: Direction) -> Vec<Advice> {

@@ -1,14 +1,11 @@
 //! One of several ports to the far end carries an RDMA load, and is full.
 
+use crate::causes::FULL;
 use crate::causes::predict::one_rate;
-use crate::causes::{Answer, Cause, FULL, Finding, base, clear};
-use crate::model::{Ceiling, Load, Model};
-use crate::signs::percent;
-use linerate_facts::advice::Advice;
+use crate::causes::prelude::*;
+use crate::model::Ceiling;
 use linerate_facts::rdma::OtherPort;
 use linerate_facts::route::shares_network;
-use linerate_plan::path::{Direction, Place, Side, Stage};
-use linerate_plan::transport::Scope;
 
 /// Least rate of another port, as a share of the used one's, at which it is worth to be used.
 const WORTH: f64 = 0.5;
@@ -58,13 +55,8 @@ fn check(model: &Model, direction: Direction) -> Answer {
     }
     let share = first.reached(load);
     let evidence = format!("goodput was {} of what {} carries", percent(share), first.name);
-    Ok(Finding {
-        side: first.side,
-        share: share.min(1.0),
-        enough: true,
-        reached: false,
-        evidence: std::iter::once(evidence).chain(unused).collect(),
-    })
+    Ok(Finding::at(first.side, share.min(1.0), std::iter::once(evidence).chain(unused).collect())
+        .enough(true))
 }
 
 fn advice(_: &Model, _: Direction) -> Vec<Advice> {

@@ -1,17 +1,9 @@
 //! A queue pair carries no more by itself, and others would carry more beside it.
 
 use crate::causes::predict::{bystander, per_stream};
+use crate::causes::prelude::*;
 use crate::causes::rdma::port::is_software;
 use crate::causes::rdma::queues::Queues;
-use crate::causes::{Answer, Cause, Finding, clear};
-use crate::model::Model;
-use crate::signs::GAIN;
-use linerate_facts::advice::Advice;
-use linerate_plan::factor::Factor;
-use linerate_plan::path::{Direction, Stage};
-use linerate_plan::transport::Scope;
-use linerate_record::TrialPlan;
-use linerate_units::stats::Range;
 
 /// Queue pairs from which on their number is no suspect: devices work on few at the same time.
 const SEVERAL: u32 = 8;
@@ -49,13 +41,8 @@ fn check(model: &Model, direction: Direction) -> Answer {
     }
     let which =
         if pairs == 1 { "one queue pair".to_owned() } else { format!("{pairs} queue pairs") };
-    Ok(Finding {
-        side: queues.place(),
-        share: 1.0 / f64::from(pairs),
-        enough: false,
-        reached: false,
-        evidence: vec![format!("{which} carried all of it, with requests waiting in the queue")],
-    })
+    let evidence = vec![format!("{which} carried all of it, with requests waiting in the queue")];
+    Ok(Finding::at(queues.place(), 1.0 / f64::from(pairs), evidence))
 }
 
 fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {

@@ -1,11 +1,8 @@
 //! The ports of RDMA devices that a load uses, for causes about links and slots.
 
-use crate::model::Load;
-use linerate_facts::Gap;
+use crate::causes::prelude::*;
 use linerate_facts::crossing::is_made_up;
 use linerate_facts::rdma::RdmaEnd;
-use linerate_plan::path::{Direction, Side};
-use linerate_plan::transport::Transport;
 use linerate_units::Rate;
 use linerate_units::shell::word;
 

@@ -1,11 +1,10 @@
 //! Requests in flight of an RDMA load, for causes about too few of them.
 
+use crate::causes::FULL;
+use crate::causes::prelude::*;
 use crate::causes::rdma::port::carries;
 use crate::causes::rdma::verbs::{queue_pairs, requester};
-use crate::causes::{FULL, NoFinding, base, unknown};
-use crate::model::{Load, Model};
 use crate::signs::round_trips::median;
-use linerate_plan::path::{Direction, Place, Side};
 use linerate_plan::transport::rdma::{self, Operation};
 use linerate_units::Nanos;
 

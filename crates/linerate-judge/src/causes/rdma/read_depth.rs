@@ -1,18 +1,10 @@
 //! The devices keep fewer reads in flight than the program posts.
 
 use crate::causes::predict::{bystander, per_stream};
+use crate::causes::prelude::*;
 use crate::causes::rdma::queues::Queues;
-use crate::causes::{Answer, Cause, Finding, NoFinding, clear};
-use crate::model::{Load, Model};
-use crate::signs::GAIN;
-use linerate_facts::Gap;
-use linerate_facts::advice::Advice;
-use linerate_plan::factor::Factor;
-use linerate_plan::path::{Direction, Stage};
-use linerate_plan::transport::Scope;
 use linerate_plan::transport::rdma::{Operation, READS};
-use linerate_record::TrialPlan;
-use linerate_units::stats::{EQUAL, Range};
+use linerate_units::stats::EQUAL;
 
 /// How much twice the reads in flight, or twice the queue pairs, may carry.
 const TWICE: Range = Range { low: GAIN, high: 2.2 };
@@ -65,13 +57,7 @@ fn check(model: &Model, direction: Direction) -> Answer {
     if queues.wait(reads) {
         return Err(clear(format!("{words}: reads queue for something else")));
     }
-    Ok(Finding {
-        side: queues.place(),
-        share: queues.share(reads),
-        enough: queues.runs_dry(reads),
-        reached: false,
-        evidence: vec![words],
-    })
+    Ok(Finding::at(queues.place(), queues.share(reads), vec![words]).enough(queues.runs_dry(reads)))
 }
 
 fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {

@@ -1,21 +1,14 @@
 //! The receiver posts its receive requests too late.
 
 use crate::causes::predict::bystander;
+use crate::causes::prelude::*;
 use crate::causes::rdma::verbs::{
     End, Ends, MATTERS, STALLED, THROUGHOUT, only_reliable, queue_pairs, silent,
 };
-use crate::causes::{Answer, Cause, Finding, base, clear};
-use crate::model::Model;
-use crate::signs::percent;
-use linerate_facts::advice::Advice;
 use linerate_facts::infiniband::counted::Meaning;
-use linerate_plan::factor::Factor;
-use linerate_plan::path::{Direction, Place, Stage};
-use linerate_plan::transport::Scope;
 use linerate_plan::transport::rdma::{Operation, RECEIVES, RNR_WAIT};
-use linerate_record::TrialPlan;
 use linerate_units::Nanos;
-use linerate_units::stats::{EQUAL, Range};
+use linerate_units::stats::EQUAL;
 
 const SENT: [Meaning; 1] = [Meaning::NotReadySent];
 const RECEIVED: [Meaning; 1] = [Meaning::NotReadyReceived];
@@ -77,13 +70,12 @@ fn check(model: &Model, direction: Direction) -> Answer {
         )),
         stalls.map(|silent| format!("nothing arrived in {} of the samples", percent(silent))),
     ];
-    Ok(Finding {
-        side: Place::from(responder.side),
-        share: least.clamp(MATTERS, 1.0),
-        enough: least >= MATTERS && quarters.max() >= Some(THROUGHOUT),
-        reached: false,
-        evidence: evidence.into_iter().flatten().collect(),
-    })
+    Ok(Finding::at(
+        responder.side,
+        least.clamp(MATTERS, 1.0),
+        evidence.into_iter().flatten().collect(),
+    )
+    .enough(least >= MATTERS && quarters.max() >= Some(THROUGHOUT)))
 }
 
 fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {

@@ -1,12 +1,10 @@
 //! What causes need of the RDMA ports of a load.
 
-use crate::causes::{NoFinding, clear, lacks};
-use crate::model::{Load, Model, Verbs};
-use linerate_facts::Gap;
+use crate::causes::prelude::*;
+use crate::model::Verbs;
 use linerate_facts::infiniband::counted::Meaning;
 use linerate_facts::nic::Nic;
 use linerate_facts::rdma::RdmaEnd;
-use linerate_plan::path::{Direction, Side};
 use linerate_plan::transport::rdma::{Operation, QUEUE_PAIRS, Service};
 use linerate_units::shell::word;
 

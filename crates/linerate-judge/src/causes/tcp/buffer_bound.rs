@@ -2,18 +2,12 @@
 
 use crate::causes::network::ack_way;
 use crate::causes::predict::{around, bystander, per_stream};
-use crate::causes::{Answer, Finding, clear};
-use crate::model::{Load, Model, TrialModel, a_read};
+use crate::causes::prelude::*;
+use crate::model::{TrialModel, a_read};
 use crate::signs::queue::{is_full, mostly_queued};
-use crate::signs::{GAIN, percent};
 use linerate_facts::BufferLimits;
-use linerate_facts::advice::Advice;
 use linerate_plan::Knobs;
-use linerate_plan::factor::Factor;
-use linerate_plan::path::{Direction, Place, Side};
-use linerate_record::TrialPlan;
 use linerate_units::Bytes;
-use linerate_units::stats::Range;
 
 /// Minimum share of time limited by a buffer at which the evidence is enough without a trial.
 pub(crate) const ENOUGH: f64 = 0.5;
@@ -127,13 +121,8 @@ pub(crate) fn finding(
     // A standing queue on the path would fill any buffer. If a larger one gained, the path had room.
     let queued = model.direction(direction).is_some_and(|d| is_full(model, &d.base))
         && !gained(model, direction, buffer);
-    Finding {
-        side: Place::from(buffer.side(direction)),
-        share: limited,
-        enough: limited >= ENOUGH && !queued,
-        reached: false,
-        evidence: [Some(held(buffer, limited, "")), evidence].into_iter().flatten().collect(),
-    }
+    let evidence = [Some(held(buffer, limited, "")), evidence].into_iter().flatten().collect();
+    Finding::at(buffer.side(direction), limited, evidence).enough(limited >= ENOUGH && !queued)
 }
 
 /// The expected effect of a trial.

@@ -1,21 +1,16 @@
 //! The sender's congestion control paces below what path and hosts could carry.
 
+use crate::causes::again;
 use crate::causes::network::ack_way::held_by_network;
 use crate::causes::network::held::{of_each_stream, scales};
 use crate::causes::predict::{bystander, per_stream};
-use crate::causes::{Answer, Cause, Finding, NoFinding, again, clear, lacks, unknown};
-use crate::model::{Load, Model};
+use crate::causes::prelude::*;
+use crate::signs::bbr;
 use crate::signs::lossy::{recovering, sent_again};
 use crate::signs::queue::standing_queue;
-use crate::signs::{GAIN, bbr, percent};
-use linerate_facts::Gap;
-use linerate_facts::advice::{Advice, Kept};
-use linerate_plan::factor::Factor;
-use linerate_plan::path::{Direction, Place, Side, Stage};
-use linerate_plan::transport::Scope;
-use linerate_record::TrialPlan;
+use linerate_facts::advice::Kept;
 use linerate_units::shell::word;
-use linerate_units::stats::{EQUAL, Interval, Range};
+use linerate_units::stats::{EQUAL, Interval};
 
 pub(crate) static CAUSE: Cause = Cause {
     id: "congestion-control",

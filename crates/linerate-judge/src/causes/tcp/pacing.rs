@@ -1,15 +1,7 @@
 //! The program set a pace for its streams in the kernel.
 
 use crate::causes::predict::bystander;
-use crate::causes::{Answer, Cause, Finding, base, clear};
-use crate::model::Model;
-use crate::signs::{GAIN, percent};
-use linerate_facts::advice::Advice;
-use linerate_plan::factor::Factor;
-use linerate_plan::path::{Direction, Place, Stage};
-use linerate_plan::transport::{Scope, Transport};
-use linerate_record::TrialPlan;
-use linerate_units::stats::Range;
+use crate::causes::prelude::*;
 
 /// Share of the pace that a stream must reach for the pace to be its limit.
 const REACHED: f64 = 0.85;
@@ -53,16 +45,9 @@ fn check(model: &Model, direction: Direction) -> Answer {
             percent(reached)
         )));
     }
-    Ok(Finding {
-        side: Place::from(direction.sender()),
-        share: reached.min(1.0),
-        enough: reached >= REACHED,
-        reached: false,
-        evidence: vec![format!(
-            "each stream ran at {} of the pace that was set, {pace}",
-            percent(reached)
-        )],
-    })
+    let evidence =
+        vec![format!("each stream ran at {} of the pace that was set, {pace}", percent(reached))];
+    Ok(Finding::at(direction.sender(), reached.min(1.0), evidence).enough(reached >= REACHED))
 }
 
 fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {

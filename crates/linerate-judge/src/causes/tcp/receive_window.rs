@@ -1,21 +1,14 @@
 //! The receiver's window is smaller than the path could use.
 
 use crate::causes::network::held::SUSPECT;
+use crate::causes::prelude::*;
 use crate::causes::tcp::buffer_bound::{self, Buffer, held, proves};
 use crate::causes::tcp::buffer_bound::{UNREAD, unread_share};
 use crate::causes::tcp::socket_memory;
-use crate::causes::{Answer, Cause, Finding, NoFinding, base, clear, lacks};
-use crate::model::{Load, Model, stayed};
-use crate::signs::percent;
+use crate::model::stayed;
 use crate::signs::relay::{is_silly, relayed};
 use crate::signs::threads::wanted;
-use linerate_facts::Gap;
-use linerate_facts::advice::{Advice, Step};
-use linerate_plan::factor::Factor;
-use linerate_plan::path::{Direction, Side, Stage};
-use linerate_plan::transport::Scope;
-use linerate_record::TrialPlan;
-use linerate_units::stats::Range;
+use linerate_facts::advice::Step;
 
 /// Minimum CPU utilization at which a reader has no time to empty the window at once.
 const BUSY: f64 = 0.9;

@@ -2,16 +2,11 @@
 
 use crate::causes::network::ack_way::held_by_network;
 use crate::causes::network::loss;
+use crate::causes::prelude::*;
 use crate::causes::tcp::buffer_bound::WAITS;
-use crate::causes::{Answer, Cause, Finding, base, clear, lacks};
-use crate::model::{Load, Model};
 use crate::signs::dropped::MOST;
 use crate::signs::lossy::sent_again;
-use crate::signs::percent;
-use linerate_facts::advice::{Advice, Joined, Kept};
-use linerate_plan::factor::Factor;
-use linerate_plan::path::{Direction, Place, Stage};
-use linerate_plan::transport::Scope;
+use linerate_facts::advice::{Joined, Kept};
 
 /// Least number of ignored blocks in a second: reordered acknowledgements may cause a stray one.
 const OFTEN: f64 = 1.0;
@@ -59,16 +54,11 @@ fn check(model: &Model, direction: Direction) -> Answer {
             percent(share)
         )
     });
-    Ok(Finding {
-        side: Place::Path,
-        share,
-        enough: true,
-        reached: false,
-        evidence: [ignored, format!("{} of the bytes were retransmitted", percent(again))]
-            .into_iter()
-            .chain(waits)
-            .collect(),
-    })
+    let evidence = [ignored, format!("{} of the bytes were retransmitted", percent(again))]
+        .into_iter()
+        .chain(waits)
+        .collect();
+    Ok(Finding::at(Place::Path, share, evidence).enough(true))
 }
 
 fn advice(_: &Model, direction: Direction) -> Vec<Advice> {

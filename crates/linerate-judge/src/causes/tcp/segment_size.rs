@@ -1,17 +1,10 @@
 //! Something on the way rewrites how large a segment both ends take, and headers fill the path.
 
+use crate::causes::Cost;
 use crate::causes::network::shared_rate::{self, of_connections};
 use crate::causes::predict::one_rate;
-use crate::causes::{Answer, Cause, Cost, Finding, NoFinding, base};
-use crate::model::{Load, Model};
+use crate::causes::prelude::*;
 use linerate_ceiling::ethernet::{self, ETHERNET};
-use linerate_facts::Gap;
-use linerate_facts::advice::Advice;
-use linerate_plan::factor::Factor;
-use linerate_plan::path::{Direction, Place, Stage};
-use linerate_plan::transport::Scope;
-use linerate_record::TrialPlan;
-use linerate_units::stats::Range;
 use linerate_units::{Bytes, Rate};
 
 /// Minimum ratio of the payload that a rate carries in full segments to that in the present ones. Segments of 536 bytes,

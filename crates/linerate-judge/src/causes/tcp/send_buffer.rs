@@ -1,16 +1,10 @@
 //! The send buffer is smaller than the path could use.
 
 use crate::causes::network::held::SUSPECT;
+use crate::causes::prelude::*;
 use crate::causes::tcp::buffer_bound::{self, Buffer, held, proves};
 use crate::causes::tcp::socket_memory;
-use crate::causes::{Answer, Cause, base, clear, lacks};
-use crate::model::{Load, Model};
 use crate::signs::lossy::sent_again;
-use crate::signs::percent;
-use linerate_facts::advice::Advice;
-use linerate_plan::factor::Factor;
-use linerate_plan::path::{Direction, Stage};
-use linerate_plan::transport::Scope;
 use linerate_units::Bytes;
 
 pub(crate) static CAUSE: Cause = Cause {

@@ -3,20 +3,16 @@
 use crate::causes::host::cpu_share::is_excluded;
 use crate::causes::network::held::{SUSPECT, held_back};
 use crate::causes::predict::bystander;
+use crate::causes::prelude::*;
 use crate::causes::tcp::buffer_bound::{self, Buffer, held};
 use crate::causes::tcp::buffer_bound::{UNREAD, unread_share};
-use crate::causes::{Answer, Cause, Finding, NoFinding, base, clear, lacks};
-use crate::model::{Load, Model, SocketMemory as Limit};
+use crate::model::SocketMemory as Limit;
 use crate::signs::dropped::MOST;
 use crate::signs::lossy::{lost, sent_again};
-use linerate_facts::advice::{Advice, Kept};
-use linerate_plan::factor::{Class, Factor};
-use linerate_plan::path::{Direction, Place, Side, Stage};
-use linerate_plan::transport::Scope;
-use linerate_record::TrialPlan;
+use linerate_facts::advice::Kept;
+use linerate_plan::factor::Class;
 use linerate_units::Bytes;
 use linerate_units::shell::word;
-use linerate_units::stats::Range;
 
 /// Refusals in a second from which a control group is at its limit.
 const OFTEN: f64 = 1.0;
@@ -101,13 +97,9 @@ fn of_queue(model: &Model, direction: Direction, load: &Load) -> Option<Answer> 
     let held = held_back(model, direction).ok()?;
     let side = direction.receiver();
     let limit = pressed(load, direction, side).map(|limit| words(side, limit));
-    Some(Ok(Finding {
-        side: Place::from(side),
-        share: held.share,
-        enough: true,
-        reached: limit.is_some(),
-        evidence: std::iter::once(dropped).chain(limit).collect(),
-    }))
+    let is_reached = limit.is_some();
+    let evidence = std::iter::once(dropped).chain(limit).collect();
+    Some(Ok(Finding::at(side, held.share, evidence).enough(true).reached(is_reached)))
 }
 
 /// The answer about the limits at the end of a buffer that holds the sender.
@@ -146,16 +138,11 @@ fn of_buffer(model: &Model, direction: Direction, buffer: Buffer) -> Answer {
             side.name()
         )));
     };
-    Ok(Finding {
-        side: Place::from(side),
-        share,
-        enough: limit.is_of_tcp(),
-        reached: limit.is_of_tcp(),
-        evidence: [held(buffer, limited, ""), words(side, limit)]
-            .into_iter()
-            .chain(cut(load).filter(|_| buffer == Buffer::Receive))
-            .collect(),
-    })
+    let evidence = [held(buffer, limited, ""), words(side, limit)]
+        .into_iter()
+        .chain(cut(load).filter(|_| buffer == Buffer::Receive))
+        .collect();
+    Ok(Finding::at(side, share, evidence).enough(limit.is_of_tcp()).reached(limit.is_of_tcp()))
 }
 
 /// The share of the time that congestion control held the sender, where the receiver was short of memory: what it drops

@@ -4,13 +4,11 @@
 use crate::causes::host::shared_core;
 use crate::causes::network::host_shaping;
 use crate::causes::network::local_drops;
-use crate::causes::{Answer, Cause, Finding, NoFinding, clear, lacks};
-use crate::model::{Datagrams, Load, Model};
+use crate::causes::prelude::*;
+use crate::model::Datagrams;
 use crate::signs::threads::wanted;
-use crate::signs::{LOSSY, OVERRUN, percent};
-use linerate_plan::path::{Direction, Slowness, Stage};
-use linerate_record::TrialPlan;
-use linerate_units::stats::Range;
+use crate::signs::{LOSSY, OVERRUN};
+use linerate_plan::path::Slowness;
 
 /// Minimum part of the loss at which drops at the socket are one of its reasons.
 const PART: f64 = 0.3;

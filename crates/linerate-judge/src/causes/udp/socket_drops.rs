@@ -1,20 +1,14 @@
 //! Datagrams reach the receiving host and find no room at the socket, although its reader has time.
 
+use crate::causes::BUSY;
 use crate::causes::host::core_bound::kept_from_its_cpu;
 use crate::causes::predict::bystander;
+use crate::causes::prelude::*;
 use crate::causes::udp::datagrams::{AT_SOCKET, FEWER, at_the_socket, has_room, reader, words};
-use crate::causes::{Answer, BUSY, Cause, Finding, base, clear, lacks};
-use crate::model::{Load, Model};
-use crate::signs::percent;
 use crate::signs::threads::wanted;
 use linerate_facts::BufferLimits;
-use linerate_facts::advice::{Advice, Kept};
-use linerate_plan::factor::Factor;
-use linerate_plan::path::{Direction, Place, Side, Stage};
-use linerate_plan::transport::Scope;
-use linerate_record::TrialPlan;
+use linerate_facts::advice::Kept;
 use linerate_units::Bytes;
-use linerate_units::stats::Range;
 
 /// CPU utilization below which a reader certainly has time: drops are then due to a full buffer.
 const IDLE: f64 = 0.5;
@@ -57,16 +51,11 @@ fn check(model: &Model, direction: Direction) -> Answer {
         return Err(clear(format!("the receiving thread does not get its CPU: {id}")));
     }
     let memory = load.recv_memory;
-    Ok(Finding {
-        side: Place::from(side),
-        share: dropped,
-        enough: busy < IDLE,
-        reached: false,
-        evidence: std::iter::once(words(told, dropped, AT_SOCKET))
-            .chain(reader(load))
-            .chain(memory.map(|bytes| format!("its receive buffer has {bytes} of memory")))
-            .collect(),
-    })
+    let evidence = std::iter::once(words(told, dropped, AT_SOCKET))
+        .chain(reader(load))
+        .chain(memory.map(|bytes| format!("its receive buffer has {bytes} of memory")))
+        .collect();
+    Ok(Finding::at(side, dropped, evidence).enough(busy < IDLE))
 }
 
 fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {
