@@ -5,6 +5,8 @@ use std::io;
 
 use serde::{Deserialize, Serialize};
 
+use crate::fault::Fault;
+
 /// An error in a lab. The lab's agent sends it to the lab's owner, so its fields are plain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum LabError {
@@ -73,6 +75,11 @@ impl LabError {
             what: what.into(),
             errno: error.raw_os_error().unwrap_or(rustix::io::Errno::IO.raw_os_error()),
         }
+    }
+
+    /// Makes the error of a fault that is impossible.
+    pub(crate) fn not_plantable(fault: &Fault, why: &str) -> Self {
+        Self::NotPlantable { fault: fault.code(), why: why.to_owned() }
     }
 
     /// Makes the error that says that the agent has ended.

@@ -10,7 +10,7 @@ use std::{fs, io};
 use linerate_plan::path::Side;
 
 use crate::error::LabError;
-use crate::fault::Share;
+use crate::fault::{Fault, Share};
 
 /// Folders in which groups that limit CPU time can be made: the root of version 2, or the CPU controllers of version
 /// 1.
@@ -28,9 +28,9 @@ impl Group {
     /// Makes the group of a side, for the lab whose outer process has this number.
     pub(super) fn make(lab: u32, side: Side, share: Share) -> Result<Self, LabError> {
         let name = format!("{PREFIX}{lab}-{}", side.name());
-        let base = base().ok_or_else(|| LabError::NotPlantable {
-            fault: format!("quota:{},{share}", side.name()),
-            why: "no control group for CPU time is mounted under /sys/fs/cgroup".to_owned(),
+        let base = base().ok_or_else(|| {
+            let why = "no control group for CPU time is mounted under /sys/fs/cgroup";
+            LabError::not_plantable(&Fault::Quota { side, share }, why)
         })?;
         let path = base.join(name);
         let step = |e: io::Error| {

@@ -67,8 +67,7 @@ impl Plants {
     }
 
     pub(super) fn plant(&mut self, network: &mut Network, fault: &Fault) -> Result<(), LabError> {
-        let refuse =
-            |why: &str| LabError::NotPlantable { fault: fault.code(), why: why.to_owned() };
+        let refuse = |why| LabError::not_plantable(fault, why);
         if self.planted.iter().any(|p| check::collide(&p.fault, fault)) {
             return Err(refuse("a fault of this kind is already planted there"));
         }
@@ -248,9 +247,7 @@ fn limit(network: &mut Network, fault: &Fault) -> Result<Undo, LabError> {
         Fault::Queue { side, rate, bytes } => (bucket::small(*rate, *bytes), own(*side)),
         _ => (None, Vec::new()),
     };
-    let bucket = bucket.ok_or_else(|| LabError::NotPlantable {
-        fault: fault.code(),
-        why: "the queue is larger than a token bucket can be".to_owned(),
-    })?;
+    let why = "the queue is larger than a token bucket can be";
+    let bucket = bucket.ok_or_else(|| LabError::not_plantable(fault, why))?;
     Ok(Undo::Queues(bucket::limit_rate(network, &bucket, ports)?))
 }
