@@ -1,8 +1,9 @@
 //! Token buckets in front of ports.
 
-use linerate_plan::path::Direction;
+use linerate_plan::path::{Direction, Side};
 use linerate_units::{Bytes, Rate};
 
+use super::Undo;
 use crate::agent::network::{Network, Spot};
 use crate::error::LabError;
 use crate::fault::{Depth, FaultDirection};
@@ -18,35 +19,29 @@ pub(super) struct Bucket {
 /// Size of one group of segments as TCP sends it, in bytes; a smaller bucket has to split it.
 const ONE_GROUP: u64 = 64 * 1024;
 
-/// Returns the bucket of a rate limit in the network; `None` for a rate outside the bounds.
-pub(super) fn bucket(rate: Rate, depth: Depth) -> Option<Bucket> {
-    let bytes = bytes_per_second(rate)?;
-    // A kernel whose timer ticks every 4 ms must be able to send the payload of that time at once.
-    let burst = (bytes / 250).max(ONE_GROUP);
+impl Bucket {
+    /// Makes a bucket for a rate in bytes per second. The bounds of faults keep its sizes within 32 bits.
+    fn of(rate: u64, burst: u64, limit: u64) -> Self {
+        let size = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
+        Self { rate, burst: size(burst.max(ONE_GROUP)), limit: size(limit) }
+    }
+}
+
+/// Returns the bucket of a rate limit in the network.
+pub(super) fn bucket(rate: Rate, depth: Depth) -> Bucket {
+    let bytes = rate.0 / 8;
     let limit = match depth {
         Depth::Shallow => (bytes / 200).max(2 * ONE_GROUP),
         Depth::Deep => (bytes / 10).max(8 * ONE_GROUP),
     };
-    Some(Bucket {
-        rate: bytes,
-        burst: u32::try_from(burst).ok()?,
-        limit: u32::try_from(limit).ok()?,
-    })
+    // A kernel whose timer ticks every 4 ms must be able to send the payload of that time at once.
+    Bucket::of(bytes, bytes / 250, limit)
 }
 
-/// Makes a bucket with room for `room` bytes and a burst of 1 ms; `None` if the values are out of bounds.
-pub(super) fn small(rate: Rate, room: Bytes) -> Option<Bucket> {
-    let bytes = bytes_per_second(rate)?;
-    let burst = (bytes / 1000).max(ONE_GROUP);
-    Some(Bucket {
-        rate: bytes,
-        burst: u32::try_from(burst).ok()?,
-        limit: u32::try_from(room.0).ok().filter(|room| *room >= 2_000)?,
-    })
-}
-
-fn bytes_per_second(rate: Rate) -> Option<u64> {
-    super::check::is_rate(rate).then_some(rate.0 / 8)
+/// Makes a bucket with room for `room` bytes and a burst of 1 ms.
+pub(super) fn small(rate: Rate, room: Bytes) -> Bucket {
+    let bytes = rate.0 / 8;
+    Bucket::of(bytes, bytes / 1000, room.0)
 }
 
 /// Ports that get a bucket, and the hosts that they are in.
@@ -61,12 +56,17 @@ pub(super) fn router_ports(directions: FaultDirection) -> Ports {
     directions.each().iter().map(port).collect()
 }
 
+/// Returns the port of a host.
+pub(super) fn host_port(side: Side) -> Ports {
+    vec![(Spot::of(side.into()), "eth0")]
+}
+
 /// Puts the bucket in front of all ports or, if that fails for one, of none.
 pub(super) fn limit_rate(
     network: &mut Network,
     bucket: &Bucket,
     ports: Ports,
-) -> Result<Ports, LabError> {
+) -> Result<Undo, LabError> {
     for (done, (spot, port)) in ports.iter().enumerate() {
         let netlink = &mut network.place(*spot).netlink;
         let added = netlink.add_token_bucket(port, bucket.rate, bucket.burst, bucket.limit);
@@ -77,7 +77,7 @@ pub(super) fn limit_rate(
             return Err(LabError::step(what, &e));
         }
     }
-    Ok(ports)
+    Ok(Undo::Queues(ports))
 }
 
 pub(super) fn remove_queues(

@@ -85,7 +85,7 @@ pub(super) fn out_of_bounds(fault: &Fault) -> Option<&'static str> {
 
 const RATE: &str = "the rate is outside 100 kb/s to 300 Gb/s";
 
-pub(super) fn is_rate(rate: Rate) -> bool {
+fn is_rate(rate: Rate) -> bool {
     (100_000..=300_000_000_000).contains(&rate.0)
 }
 

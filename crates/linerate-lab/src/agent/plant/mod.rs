@@ -91,8 +91,17 @@ impl Plants {
     fn change(&mut self, network: &mut Network, fault: &Fault) -> Result<Undo, LabError> {
         let now = Instant::now();
         match fault {
-            Fault::PathRate { .. } | Fault::Shape { .. } | Fault::Queue { .. } => {
-                limit(network, fault)
+            Fault::PathRate { rate, depth, directions } => {
+                let bucket = bucket::bucket(*rate, *depth);
+                bucket::limit_rate(network, &bucket, bucket::router_ports(*directions))
+            }
+            Fault::Shape { side, rate } => {
+                let bucket = bucket::bucket(*rate, Depth::Deep);
+                bucket::limit_rate(network, &bucket, bucket::host_port(*side))
+            }
+            Fault::Queue { side, rate, bytes } => {
+                let bucket = bucket::small(*rate, *bytes);
+                bucket::limit_rate(network, &bucket, bucket::host_port(*side))
             }
             Fault::ReceiveWindow { side, bytes } => {
                 host::limit_buffers(network, *side, "net.ipv4.tcp_rmem", *bytes)
@@ -208,13 +217,9 @@ impl Plants {
         for planted in &self.planted {
             if let Fault::PathRate { rate, depth, directions } = planted.fault
                 && directions.each().contains(&Direction::Reverse)
-                && let Some(bucket) = bucket::bucket(rate, depth)
             {
-                bucket::limit_rate(
-                    network,
-                    &bucket,
-                    bucket::router_ports(FaultDirection::Reverse),
-                )?;
+                let ports = bucket::router_ports(FaultDirection::Reverse);
+                bucket::limit_rate(network, &bucket::bucket(rate, depth), ports)?;
             }
         }
         Ok(())
@@ -234,20 +239,4 @@ impl Plants {
     pub(super) fn due(&mut self) -> Vec<Act> {
         self.events.due(Instant::now())
     }
-}
-
-/// Puts a token bucket in front of a port.
-fn limit(network: &mut Network, fault: &Fault) -> Result<Undo, LabError> {
-    let own = |side: Side| vec![(Spot::of(side.into()), "eth0")];
-    let (bucket, ports) = match fault {
-        Fault::PathRate { rate, depth, directions } => {
-            (bucket::bucket(*rate, *depth), bucket::router_ports(*directions))
-        }
-        Fault::Shape { side, rate } => (bucket::bucket(*rate, Depth::Deep), own(*side)),
-        Fault::Queue { side, rate, bytes } => (bucket::small(*rate, *bytes), own(*side)),
-        _ => (None, Vec::new()),
-    };
-    let why = "the queue is larger than a token bucket can be";
-    let bucket = bucket.ok_or_else(|| LabError::not_plantable(fault, why))?;
-    Ok(Undo::Queues(bucket::limit_rate(network, &bucket, ports)?))
 }
