@@ -1,13 +1,16 @@
 //! The faults that can be planted, in words and as typed text.
 
-mod read;
+mod bounds;
+mod parts;
+mod rows;
 mod share;
-mod text;
+#[cfg(test)]
+mod tests;
 mod words;
 
 pub use linerate_plan::application::{Burden, Role};
 use linerate_plan::path::{Direction, Side};
-use linerate_units::{Bytes, Nanos, Rate, UnitError};
+use linerate_units::{Bytes, Nanos, Rate};
 use serde::{Deserialize, Serialize};
 pub use share::{Share, ShareError};
 
@@ -40,14 +43,6 @@ impl FaultDirection {
             Self::Forward => &[Direction::Forward],
             Self::Reverse => &[Direction::Reverse],
             Self::Both => &Direction::ALL,
-        }
-    }
-
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Forward => "forward",
-            Self::Reverse => "reverse",
-            Self::Both => "both",
         }
     }
 }
@@ -298,20 +293,12 @@ pub enum FaultError {
         /// Correct text of such a fault.
         example: &'static str,
     },
-    /// A quantity in the text is invalid.
+    /// A value in the text is invalid.
     #[error("in `{text}`: {error}")]
-    Quantity {
+    Value {
         /// The text that the user typed.
         text: String,
-        /// Why the quantity is invalid.
-        error: UnitError,
-    },
-    /// A share in the text is invalid.
-    #[error("in `{text}`: {error}")]
-    Share {
-        /// The text that the user typed.
-        text: String,
-        /// Why the share is invalid.
-        error: ShareError,
+        /// Why the value is invalid, in words.
+        error: String,
     },
 }

@@ -1,20 +1,12 @@
 //! Checks which faults cannot be planted, and says why.
 
-use std::ops::RangeInclusive;
+use std::slice;
 
-use linerate_units::Rate;
+use linerate_plan::path::{Direction, Side};
 
 use crate::agent::wire::is_on_the_wire;
-use crate::fault::{Fault, Origin, Rhythm};
+use crate::fault::{Fault, Origin};
 use crate::spec::Topology;
-
-/// Longest time of any fault, in nanoseconds.
-const LONGEST: u64 = 10_000_000_000;
-/// Periods of a tick that releases packets, in nanoseconds. A shorter one is within the time that the forwarding
-/// process needs for a packet.
-const PERIODS: RangeInclusive<u64> = 20_000..=10_000_000;
-/// Most spinning threads: more would have no further effect.
-const MOST_THREADS: u32 = 64;
 
 /// Returns why the fault cannot be planted in this lab's topology.
 pub(super) fn misplaced(fault: &Fault, topology: Topology) -> Option<&'static str> {
@@ -27,99 +19,34 @@ pub(super) fn misplaced(fault: &Fault, topology: Topology) -> Option<&'static st
         .then_some("it needs a router, and this lab has none")
 }
 
-/// Returns why a number of the fault is out of bounds; `None` if all are within.
-pub(super) fn out_of_bounds(fault: &Fault) -> Option<&'static str> {
-    let short = |time: u64| (1..=LONGEST).contains(&time);
-    let packet = |bytes: u32| (576..=65535).contains(&bytes);
-    let (fine, why) = match fault {
-        Fault::PathRate { rate, .. }
-        | Fault::Police { rate, .. }
-        | Fault::FlowRate { rate, .. }
-        | Fault::Shape { rate, .. }
-        | Fault::Traffic { rate, .. } => (is_rate(*rate), RATE),
-        Fault::Queue { rate, bytes, .. } => (
-            is_rate(*rate) && (2_000..=1 << 30).contains(&bytes.0),
-            "the rate is outside 100 kb/s to 300 Gb/s, or the room outside 2 kB to 1 GiB",
-        ),
-        Fault::ReceiveWindow { bytes, .. } | Fault::SendBuffer { bytes, .. } => (
-            // Below this size, the kernel's own minimum of a socket applies.
-            (4096..=(1 << 30)).contains(&bytes.0),
-            "the size is outside 4 KiB to 1 GiB",
-        ),
-        Fault::Mtu { bytes } => (packet(*bytes), "the MTU is outside 576 to 65535"),
-        Fault::BlackHole { bytes, .. } => (packet(*bytes), "the size is outside 576 to 65535"),
-        Fault::Delay { forward, reverse } => {
-            (short(forward.0.max(reverse.0)), "the delay is outside 1 ns to 10 s")
-        }
-        Fault::Jitter { most, .. } => (short(most.0), "the time is outside 1 ns to 10 s"),
-        Fault::Hold { period, .. } => {
-            (PERIODS.contains(&period.0), "the period is outside 20 us to 10 ms")
-        }
-        Fault::Reorder { by, every, .. } => (
-            short(by.0) && *every >= 2,
-            "the time is outside 1 ns to 10 s, or more than every second packet is late",
-        ),
-        Fault::Loss { share, burst, .. } => (
-            share.part() <= 0.5 && (1..=10_000).contains(burst),
-            "the share is above 50%, or the burst outside 1 to 10000 packets",
-        ),
-        Fault::Hog { threads, .. } => {
-            ((1..=MOST_THREADS).contains(threads), "the threads are not 1 to 64")
-        }
-        Fault::Stall { lasting, rhythm, .. } => (
-            match rhythm {
-                Rhythm::Once(_) => true,
-                Rhythm::Every(period) => period.0 > lasting.0,
-            },
-            "it lasts longer than its period",
-        ),
-        Fault::LinkDown { .. }
-        | Fault::Application { .. }
-        | Fault::Environment { .. }
-        | Fault::Cpus { .. }
-        | Fault::Quota { .. }
-        | Fault::Offloads { .. } => (true, ""),
-    };
-    (!fine).then_some(why)
-}
-
-const RATE: &str = "the rate is outside 100 kb/s to 300 Gb/s";
-
-fn is_rate(rate: Rate) -> bool {
-    (100_000..=300_000_000_000).contains(&rate.0)
-}
-
-/// Part of the path that a fault occupies, so that no other fault may use it.
+/// Part of the lab that a fault occupies, so that no other fault of its kind may use it.
 #[derive(PartialEq, Eq)]
-enum Scope<'a> {
+enum Place<'a> {
     Whole,
-    Side(linerate_plan::path::Side),
+    Ways(&'a [Direction]),
+    Side(Side),
     Cpu(u32),
-    Variable(linerate_plan::path::Side, &'a str),
+    Variable(Side, &'a str),
 }
 
 /// Returns whether two faults cannot be planted together because they act on the same part of the lab.
 pub(super) fn collide(a: &Fault, b: &Fault) -> bool {
-    if kind(a) != kind(b) {
-        return false;
-    }
-    match (ways(a), ways(b)) {
-        (Some(a), Some(b)) => a.iter().any(|direction| b.contains(direction)),
-        _ => scope(a) == scope(b),
-    }
+    kind(a) == kind(b)
+        && match (place(a), place(b)) {
+            (Place::Ways(a), Place::Ways(b)) => a.iter().any(|direction| b.contains(direction)),
+            (a, b) => a == b,
+        }
 }
 
 /// Returns the kind of a fault. Two faults of one kind, or on the same queue, exclude each other.
-fn kind(fault: &Fault) -> String {
-    let code = fault.code();
-    let name = code.split(':').next().unwrap_or_default();
-    match name {
-        "queue" => "shape".to_owned(),
-        name => name.to_owned(),
+fn kind(fault: &Fault) -> &'static str {
+    match fault.name() {
+        "queue" => "shape",
+        name => name,
     }
 }
 
-fn ways(fault: &Fault) -> Option<&'static [linerate_plan::path::Direction]> {
+fn place(fault: &Fault) -> Place<'_> {
     match fault {
         Fault::PathRate { directions, .. }
         | Fault::Police { directions, .. }
@@ -127,16 +54,8 @@ fn ways(fault: &Fault) -> Option<&'static [linerate_plan::path::Direction]> {
         | Fault::Loss { directions, .. }
         | Fault::Reorder { directions, .. }
         | Fault::Jitter { directions, .. }
-        | Fault::BlackHole { directions, .. } => Some(directions.each()),
-        Fault::Traffic { direction, .. } => {
-            Some(crate::fault::FaultDirection::from(*direction).each())
-        }
-        _ => None,
-    }
-}
-
-fn scope(fault: &Fault) -> Scope<'_> {
-    match fault {
+        | Fault::BlackHole { directions, .. } => Place::Ways(directions.each()),
+        Fault::Traffic { direction, .. } => Place::Ways(slice::from_ref(direction)),
         Fault::ReceiveWindow { side, .. }
         | Fault::SendBuffer { side, .. }
         | Fault::LinkDown { side, .. }
@@ -147,10 +66,10 @@ fn scope(fault: &Fault) -> Scope<'_> {
         | Fault::Quota { side, .. }
         | Fault::Offloads { side }
         | Fault::Hold { side, .. }
-        | Fault::Stall { side, .. } => Scope::Side(*side),
-        Fault::Environment { side, name, .. } => Scope::Variable(*side, name),
-        Fault::Hog { cpu, .. } => Scope::Cpu(*cpu),
-        _ => Scope::Whole,
+        | Fault::Stall { side, .. } => Place::Side(*side),
+        Fault::Environment { side, name, .. } => Place::Variable(*side, name),
+        Fault::Hog { cpu, .. } => Place::Cpu(*cpu),
+        Fault::Mtu { .. } | Fault::Delay { .. } => Place::Whole,
     }
 }
 
@@ -204,8 +123,8 @@ mod tests {
             ("receive-window:far,4KiB", "receive-window:far,4095B"),
         ];
         for (inside, outside) in pairs {
-            assert_eq!(out_of_bounds(&fault(inside)), None, "{inside}");
-            assert!(out_of_bounds(&fault(outside)).is_some(), "{outside}");
+            assert_eq!(fault(inside).out_of_bounds(), None, "{inside}");
+            assert!(fault(outside).out_of_bounds().is_some(), "{outside}");
         }
     }
 }

@@ -72,7 +72,7 @@ impl Plants {
             return Err(refuse("a fault of this kind is already planted there"));
         }
         let misplaced = check::misplaced(fault, network.topology());
-        if let Some(why) = misplaced.or_else(|| check::out_of_bounds(fault)) {
+        if let Some(why) = misplaced.or_else(|| fault.out_of_bounds()) {
             return Err(refuse(why));
         }
         let undo = if is_on_the_wire(fault) { Undo::Wire } else { self.change(network, fault)? };
