@@ -1,7 +1,6 @@
 //! One format: how it is recognised, how it is read, and what is documented about it.
 
-use linerate_facts::Inventory;
-use linerate_record::reported::{Measured, Note, Outcome, Sizes, Tool};
+pub(crate) use crate::reading::{Found, Section};
 
 /// What an output has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,47 +40,4 @@ pub struct Format {
     /// Reads one output. One that has neither results nor facts, but notes, could not be read, and its first note
     /// says why; unlike behind an error, the reader goes on where it ends.
     pub(crate) read: fn(&Section<'_>) -> Result<Found, String>,
-}
-
-/// The text of one output.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Section<'a> {
-    /// The text from the first line of the output. It ends before the next line at which an output of any format
-    /// begins; of JSON it is all the rest.
-    pub(crate) text: &'a str,
-    /// Number of its first line in the input, from 1.
-    pub(crate) line: u64,
-    /// The command that stands in the line before it, without the prompt; `None` if there is none.
-    pub(crate) command: Option<&'a str>,
-}
-
-/// The content of one output.
-#[derive(Debug, Default)]
-pub(crate) struct Found {
-    /// The program.
-    pub(crate) tool: Tool,
-    /// Its results.
-    pub(crate) results: Vec<Outcome>,
-    /// Its facts.
-    pub(crate) facts: Inventory,
-    /// Lines that were not understood, and corrections. Line numbers are those of the input.
-    pub(crate) notes: Vec<Note>,
-    /// Bytes of the section that belong to the output; `None` if all do.
-    pub(crate) used: Option<usize>,
-}
-
-impl Found {
-    /// An output that is one table of sizes, of which `used` bytes belong to it.
-    pub(crate) fn table(tool: Tool, (title, line): (&str, u64), sizes: Sizes, used: usize) -> Self {
-        Self {
-            tool,
-            results: vec![Outcome {
-                title: title.to_owned(),
-                line,
-                measured: Measured::Sizes(sizes),
-            }],
-            used: Some(used),
-            ..Self::default()
-        }
-    }
 }

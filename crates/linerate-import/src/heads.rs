@@ -1,9 +1,8 @@
 //! Parts of outputs, as `grep` and `cat` leave them. The command says what they are; in its place stands the first line
 //! that the whole output has.
 
+use crate::reading::{command, program};
 use std::borrow::Cow;
-
-use crate::text::{command, program};
 
 /// Longest part, in lines.
 const MOST_LINES: usize = 200;

@@ -5,7 +5,7 @@ use linerate_units::{Bytes, Rate};
 
 use crate::iperf_row::number;
 use crate::launch::{behind, bound};
-use crate::scaled::{flag, option};
+use crate::reading::{flag, option};
 
 /// Bits per second that each stream of datagrams has where none are asked for.
 //= iperf3: iperf.h, UDP_RATE; iperf2: Settings.cpp, kDefault_UDPRate

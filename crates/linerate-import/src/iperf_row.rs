@@ -4,6 +4,8 @@
 //! also in rates, whatever they are called.
 //= iperf3: units.c, unit_snprintf; iperf2: stdio.c, byte_snprintf
 
+use crate::reading::{Notes, lookup};
+
 /// Units of bytes and their sizes.
 const BYTES: &[(&str, f64)] = &[
     ("Bytes", 1.0),
@@ -38,6 +40,30 @@ pub(crate) const CONTRADICTS: &str =
 /// Rates from here on are none: iperf 2.0.5 prints such where a count has gone below zero.
 //= https://github.com/esnet/iperf/issues/843
 const MOST_RATE: f64 = 1e15;
+
+/// Lines that are not understood, until a later line shows that they belong to the output.
+#[derive(Default)]
+pub(crate) struct Strange(pub(crate) Notes);
+
+/// Most of them in a row that have notes.
+const MOST_STRANGE: usize = 20;
+
+impl Strange {
+    pub(crate) fn line(&mut self, number: u64, line: &str) {
+        if self.0.0.len() < MOST_STRANGE {
+            let quoted: String = line.chars().take(60).collect();
+            self.0.at(number, format!("not understood: `{quoted}`"));
+        }
+    }
+
+    /// Moves those up to the last broken row, which belong to the output also as its last lines; whether there are any.
+    pub(crate) fn end(mut self, notes: &mut Notes) -> bool {
+        let last = self.0.0.iter().rposition(|note| note.what.contains("`["));
+        self.0.0.truncate(last.map_or(0, |last| last + 1));
+        notes.append(&mut self.0);
+        last.is_some()
+    }
+}
 
 /// A row.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -111,10 +137,10 @@ pub(crate) fn row(line: &str) -> Option<Row<'_>> {
     let (start, end) = (read(from)?, read(to.trim())?);
     let (bytes, rest) = word(rest)?;
     let (unit, rest) = word(rest)?;
-    let bytes = read(bytes)? * unit_of(unit, BYTES)?;
+    let bytes = read(bytes)? * lookup(BYTES, unit)?;
     let (rate, rest) = word(rest)?;
     let (unit, rest) = word(rest)?;
-    let rate = Some(read(rate)? * unit_of(unit, RATES)?).filter(|rate| *rate < MOST_RATE)?;
+    let rate = Some(read(rate)? * lookup(RATES, unit)?).filter(|rate| *rate < MOST_RATE)?;
     Some(Row {
         id,
         role,
@@ -137,14 +163,9 @@ pub(crate) fn word(text: &str) -> Option<(&str, &str)> {
     (end > 0).then(|| text.split_at(end))
 }
 
-fn unit_of(unit: &str, units: &[(&str, f64)]) -> Option<f64> {
-    let found = units.iter().find(|(name, _)| *name == unit)?;
-    Some(found.1)
-}
-
 /// Bytes of a quantity such as `1.31 MBytes`.
 pub(crate) fn bytes(number_text: &str, unit: &str) -> Option<f64> {
-    Some(number(number_text)?.0 * unit_of(unit, BYTES)?)
+    Some(number(number_text)?.0 * lookup(BYTES, unit)?)
 }
 
 /// A number that is not negative, and whether it has a decimal comma. iperf prints at most two digits behind the

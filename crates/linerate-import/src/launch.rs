@@ -1,7 +1,6 @@
 //! Hosts at which a launcher of parallel programs (`mpirun`, `mpiexec`, `srun`) started processes, by its command.
 
-use crate::scaled::option;
-use crate::text::program;
+use crate::reading::{option, program};
 
 /// Launchers, by the start of their names.
 const LAUNCHERS: &[&str] = &["mpirun", "mpiexec", "orterun", "prun"];

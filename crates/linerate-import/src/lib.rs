@@ -38,10 +38,10 @@ mod ping;
 mod ping_windows;
 mod qperf;
 mod read;
+mod reading;
 #[cfg(test)]
 #[path = "tests/sample.rs"]
 mod sample;
-mod scaled;
 mod sockperf;
 mod ss;
 #[cfg(test)]

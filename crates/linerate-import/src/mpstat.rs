@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use linerate_record::reported::{CpuTime, Measured, Outcome, Tool};
+use linerate_record::reported::{CpuTime, Measured};
 
 use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::text::{command, run};
+use crate::reading::{Line, Notes, command, run};
 
 /// mpstat.
 pub(crate) static MPSTAT: Format = Format {
@@ -106,29 +106,20 @@ impl<'a> Reading<'a> {
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
     let mut reading = Reading::default();
-    let (mut at, mut used) = (0, 0);
-    for whole in section.text.split_inclusive('\n') {
-        let line = whole.trim_end();
+    let mut used = 0;
+    for Line { text, end, .. } in section.lines() {
+        let line = text.trim_end();
         let is_end = used > 0 && (run(line).is_some() || command(line).is_some());
         if is_end || !line.is_empty() && !reading.line(line) {
             break;
         }
-        at += whole.len();
-        used = at;
+        used = end;
     }
     if reading.cpus.is_empty() {
         return Err("it has no row with a CPU and its idle time".to_owned());
     }
-    Ok(Found {
-        tool: Tool::named("mpstat"),
-        results: vec![Outcome {
-            title: String::new(),
-            line: section.line,
-            measured: Measured::Cpus(reading.cpus.into_values().collect()),
-        }],
-        used: Some(used),
-        ..Found::default()
-    })
+    let cpus = Measured::Cpus(reading.cpus.into_values().collect());
+    Ok(Found::of("mpstat", used, Notes::default()).with("", section.line, cpus))
 }
 
 #[cfg(test)]

@@ -1,10 +1,9 @@
 //! The report of `mtr`: the answers of each hop of a path.
 
-use linerate_record::reported::{Hop, Measured, Outcome, SizeRow, Tool};
+use linerate_record::reported::{Hop, Measured, SizeRow};
 
 use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::scaled::{MILLI, count, nanos, number};
-use crate::text::quoted;
+use crate::reading::{Line, MILLI, Notes, count, nanos, number, quoted};
 
 /// The row of the table of formats.
 pub(crate) static MTR: Format = Format {
@@ -77,8 +76,8 @@ pub(crate) fn goes_on(before: &str, rest: &str) -> bool {
 fn read(section: &Section<'_>) -> Result<Found, String> {
     let mut columns: Vec<&str> = COLUMNS.to_vec();
     let (mut hops, mut used) = (Vec::new(), 0);
-    for whole in section.text.split_inclusive('\n') {
-        let line = whole.trim();
+    for Line { text, end, .. } in section.lines() {
+        let line = text.trim();
         if let Some(names) = head(line) {
             columns = names;
         } else if let Some((number, rest)) = hop(line).filter(|_| hops.len() < MOST) {
@@ -87,21 +86,13 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
             // Other addresses of a hop stand below it, behind a stroke.
             break;
         }
-        used += whole.len();
+        used = end;
     }
     if hops.iter().all(|hop| hop.lost().is_none()) {
         return Err("no hop answered".to_owned());
     }
-    Ok(Found {
-        tool: Tool::named("mtr"),
-        results: vec![Outcome {
-            title: String::new(),
-            line: section.line,
-            measured: Measured::Hops(hops),
-        }],
-        used: Some(used),
-        ..Found::default()
-    })
+    let found = Found::of("mtr", used, Notes::default());
+    Ok(found.with("", section.line, Measured::Hops(hops)))
 }
 
 /// A hop. One that never answered has no name.

@@ -1,11 +1,11 @@
 //! The summary of `networkQuality` of macOS: capacity of both directions, and round trips on the idle and the full path.
 
 use linerate_plan::path::Direction;
-use linerate_record::reported::{Carrier, Counted, Measured, Outcome, RoundTrips, Tool, Transfer};
+use linerate_record::reported::{Carrier, Counted, RoundTrips, Transfer};
 use linerate_units::{Nanos, Rate};
 
 use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::scaled::{MILLI, SECOND, nanos, number, rate};
+use crate::reading::{Line, MILLI, Notes, SECOND, nanos, number, rate, transfer};
 
 /// The row of the table of formats.
 pub(crate) static NETWORK_QUALITY: Format = Format {
@@ -84,16 +84,16 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     let mut used = 0;
     let mut ways = Vec::new();
     let (mut idle, mut loaded, mut both) = (None, Vec::new(), None);
-    for (number, whole) in (section.line..).zip(section.text.split_inclusive('\n')) {
-        let line = whole.trim();
+    for Line { number, text, end } in section.lines() {
+        let line = text.trim();
         let Some((name, value)) = line.split_once(": ").filter(|_| is_line(line)) else {
             if line.is_empty() || line == HEAD {
-                used += whole.len();
+                used = end;
                 continue;
             }
             break;
         };
-        used += whole.len();
+        used = end;
         if let Some((direction, rate)) = capacity(line) {
             ways.push((number, direction, rate));
         } else if let Some((direction, value)) = of_way(line, "responsiveness") {
@@ -113,19 +113,15 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         one.both = loaded.is_empty();
         one.round_trip =
             RoundTrips { least: idle, mean: own.map(|(_, time)| *time).or(both), most: None };
-        Outcome { title: String::new(), line, measured: Measured::Transfer(Box::new(one)) }
+        transfer(line, one)
     };
-    Ok(Found {
-        tool: Tool::named("networkQuality"),
-        results: ways.into_iter().map(result).collect(),
-        used: Some(used),
-        ..Found::default()
-    })
+    let results = ways.into_iter().map(result).collect();
+    Ok(Found { results, ..Found::of("networkQuality", used, Notes::default()) })
 }
 
 /// Whether a line is one of the summary: `Interface: en7`, and no prompt of a shell.
 fn is_line(line: &str) -> bool {
-    crate::text::command(line).is_none()
+    crate::reading::command(line).is_none()
         && line.split_once(": ").is_some_and(|(name, _)| name.split(' ').count() <= MOST_WORDS)
 }
 

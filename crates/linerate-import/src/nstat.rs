@@ -1,9 +1,9 @@
 //! `nstat` and `netstat -s`: counters of the kernel's network.
 
-use linerate_record::reported::{Counters, Measured, Outcome, Tool};
+use linerate_record::reported::{Counters, Measured};
 
 use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::text::run;
+use crate::reading::{Line, Notes, lookup, run};
 
 /// nstat.
 pub(crate) static NSTAT: Format = Format {
@@ -97,8 +97,7 @@ fn read_netstat(section: &Section<'_>) -> Result<Found, String> {
             return is_name.then_some((format!("TcpExt{name}"), value.parse().ok()?));
         }
         let (value, words) = line.split_once(' ')?;
-        let (_, name) = SENTENCES.iter().find(|(sentence, _)| words == *sentence)?;
-        Some(((*name).to_owned(), value.parse().ok()?))
+        Some((lookup(&SENTENCES, words)?.to_owned(), value.parse().ok()?))
     };
     let is_other = |line: &str| line.starts_with(' ') || line.ends_with(':');
     found(section, "netstat", false, take, is_other)
@@ -112,31 +111,22 @@ fn found(
     take: impl Fn(&str) -> Option<(String, u64)>,
     is_other: impl Fn(&str) -> bool,
 ) -> Result<Found, String> {
-    let (mut values, mut at, mut used) = (Vec::new(), 0, 0);
-    for whole in section.text.split_inclusive('\n') {
-        let line = whole.trim_end();
-        at += whole.len();
+    let (mut values, mut used) = (Vec::new(), 0);
+    for Line { text, end, .. } in section.lines() {
+        let line = text.trim_end();
         match take(line) {
             Some(value) if values.len() < MOST => values.push(value),
             None if line.is_empty() => continue,
             None if !is_other(line) || run(line).is_some() => break,
             _ => {}
         }
-        used = at;
+        used = end;
     }
     if values.is_empty() {
         return Err("it has no counter that is read".to_owned());
     }
-    Ok(Found {
-        tool: Tool::named(tool),
-        results: vec![Outcome {
-            title: String::new(),
-            line: section.line,
-            measured: Measured::Counters(Counters { values, grew }),
-        }],
-        used: Some(used),
-        ..Found::default()
-    })
+    let found = Found::of(tool, used, Notes::default());
+    Ok(found.with("", section.line, Measured::Counters(Counters { values, grew })))
 }
 
 #[cfg(test)]

@@ -1,13 +1,11 @@
 //! `ss -ti`: the clocks and counters of TCP connections, by their sender's kernel.
 
 use linerate_plan::path::Direction;
-use linerate_record::reported::{
-    Carrier, Counted, Held, Measured, Note, Outcome, RoundTrips, Tool, Transfer,
-};
+use linerate_record::reported::{Carrier, Counted, Held, RoundTrips, Transfer};
 use linerate_units::{Bytes, Nanos, Rate};
 
 use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::text::command;
+use crate::reading::{self, Line, Notes, command};
 
 /// ss.
 pub(crate) static SS: Format = Format {
@@ -64,13 +62,12 @@ fn is_info_part(line: &str) -> bool {
 }
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
-    let (mut at, mut used) = (0, 0);
-    let mut found = Found { tool: Tool::named("ss"), ..Found::default() };
+    let mut used = 0;
+    let mut results = Vec::new();
     let mut idle = 0_u32;
     let (mut place, mut local) = (section.line, None);
-    for (number, whole) in (section.line..).zip(section.text.split_inclusive('\n')) {
-        let line = whole.trim_end();
-        at += whole.len();
+    for Line { number, text, end } in section.lines() {
+        let line = text.trim_end();
         let is_ours = is_connection(line)
             || is_info(line)
             || line.starts_with("State")
@@ -81,34 +78,28 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
             }
             continue;
         }
-        used = at;
+        used = end;
         if is_connection(line) {
             (place, local) = (number, is_local(line));
         }
-        if is_info_part(line) && found.results.len() < MOST {
-            match transfer(line).map(|one| Transfer { local, ..one }) {
-                Some(one) => found.results.push(Outcome {
-                    title: String::new(),
-                    line: place,
-                    measured: Measured::Transfer(Box::new(one)),
-                }),
+        if is_info_part(line) && results.len() < MOST {
+            match transfer(line) {
+                Some(one) => results.push(reading::transfer(place, Transfer { local, ..one })),
                 None => idle += 1,
             }
         }
     }
+    let mut notes = Notes::default();
     if idle > 0 {
-        found.notes.push(Note {
-            line: Some(section.line),
-            what: format!(
-                "left out: {idle} that sent less than 1 MB and was busy for less than 1 s, or whose rate is not there"
-            ),
-        });
+        let what = format!(
+            "left out: {idle} that sent less than 1 MB and was busy for less than 1 s, or whose rate is not there"
+        );
+        notes.at(section.line, what);
     }
     if used == 0 {
         return Err("it has no connection".to_owned());
     }
-    found.used = Some(used);
-    Ok(found)
+    Ok(Found { results, ..Found::of("ss", used, notes) })
 }
 
 /// A connection that sends; `None` if it sends next to nothing.

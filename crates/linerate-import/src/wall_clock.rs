@@ -3,11 +3,11 @@
 //! Programs for parallel computers print them, for one layer after the other. The rate proves the unit of the size: bytes,
 //! or words of 8 bytes, counted one way or both.
 
-use linerate_record::reported::{Measured, Outcome, Setup, SizeRow, Sizes, Tool, Trip};
+use linerate_record::reported::{Measured, Outcome, SizeRow, Sizes, Trip};
 use linerate_units::Bytes;
 
 use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::scaled::{Notes, SECOND, body, count, lines, nanos, number, rate};
+use crate::reading::{Line, Notes, SECOND, count, nanos, number, outcome, rate, sizes};
 
 /// The row of the table of formats.
 pub(crate) static WALL_CLOCK: Format = Format {
@@ -66,12 +66,12 @@ fn unit((size, repeated, seconds, megabytes): (u64, u64, f64, f64)) -> Option<(u
 }
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
-    let body = body(section);
+    let section = &section.body();
     let mut notes = Notes::default();
     let mut layers: Vec<Vec<SizeRow>> = Vec::new();
     let mut known = None;
     let (mut layer, mut last) = (0, None);
-    for (number, line) in lines(section, body) {
+    for Line { number, text: line, .. } in section.lines() {
         let line = line.trim();
         let Some(found) = row(line) else {
             if !line.is_empty() && !line.starts_with(RECEIVED) {
@@ -112,10 +112,9 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         ));
     }
     Ok(Found {
-        tool: Tool::default(),
         results: outcomes(section.line, layers, ways > 1.0),
-        notes: notes.0,
-        used: Some(body.len()),
+        notes,
+        used: Some(section.text.len()),
         ..Found::default()
     })
 }
@@ -128,18 +127,8 @@ fn outcomes(line: u64, layers: Vec<Vec<SizeRow>>, both: bool) -> Vec<Outcome> {
         } else {
             "ping-pong".to_owned()
         };
-        Outcome {
-            title: name.clone(),
-            line,
-            measured: Measured::Sizes(Sizes {
-                carrier: None,
-                operation: name,
-                trip: Trip::Whole,
-                both,
-                rows,
-                setup: Setup::default(),
-            }),
-        }
+        let table = Sizes { both, ..sizes(name.as_str(), Trip::Whole, rows) };
+        outcome(&name, line, Measured::Sizes(table))
     };
     layers.into_iter().enumerate().map(one).collect()
 }

@@ -59,6 +59,6 @@ pub(super) fn value(cell: &str, separator: Separator) -> Option<(f64, bool)> {
     if has_comma && (separator != Separator::Semicolon || cell.contains('.')) {
         return None;
     }
-    let number = crate::scaled::number(&cell.replacen(',', ".", 1))?;
+    let number = crate::reading::number(&cell.replacen(',', ".", 1))?;
     Some((number, has_comma))
 }

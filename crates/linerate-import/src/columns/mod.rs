@@ -4,21 +4,23 @@
 //! A unit is never guessed: a column whose name does not say it is refused, unless other columns prove it.
 
 mod cells;
+mod field;
 mod name;
 mod results;
 mod table;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use field::{Field, Stat};
+
 use cells::{Separator, split};
-use name::{Column, Key, Kind, Stat};
+use name::{Column, Key, Kind};
 use table::Table;
 
-use linerate_record::reported::{Measured, Outcome, Tool};
+use linerate_record::reported::{Measured, Outcome};
 
 use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::scaled::{Notes, body, lines};
-use crate::text::quoted;
+use crate::reading::{Line, Notes, first_line, quoted};
 
 /// The row of the table of formats.
 pub(crate) static COLUMNS: Format = Format {
@@ -95,8 +97,8 @@ fn header(line: &str) -> Option<(Separator, Vec<Column>)> {
 }
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
-    let body = body(section);
-    let (separator, columns) = body.lines().next().and_then(header).ok_or("it has no header")?;
+    let section = &section.body();
+    let (separator, columns) = header(first_line(section.text)).ok_or("it has no header")?;
     let mut notes = Notes::default();
     for column in columns.iter().filter(|column| column.is_unknown()) {
         notes.at(section.line, format!("the column `{}` is passed over", column.name));
@@ -118,13 +120,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     if alike.is_empty() {
         results = table(section, (separator, &columns), &mut notes)?;
     }
-    Ok(Found {
-        tool: Tool::default(),
-        results,
-        notes: notes.0,
-        used: Some(body.len()),
-        ..Found::default()
-    })
+    Ok(Found { results, notes, used: Some(section.text.len()), ..Found::default() })
 }
 
 /// Most columns of times that are tables of their own.
@@ -166,7 +162,7 @@ fn table(
     notes: &mut Notes,
 ) -> Result<Vec<Outcome>, String> {
     let mut table = Table::new(columns)?;
-    for (number, line) in lines(section, body(section)).skip(1) {
+    for Line { number, text: line, .. } in section.lines().skip(1) {
         let is_comment = line.trim_start().starts_with('#') || line.trim().is_empty();
         let cells = split(line, separator);
         let fits = cells.len() == columns.len();

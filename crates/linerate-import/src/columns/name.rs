@@ -1,8 +1,8 @@
 //! What the name of a column says.
 
+use super::field::Stat;
+use crate::reading::{MICRO, MILLI, SECOND, bytes, count, lookup, number};
 use linerate_record::reported::Trip;
-
-use crate::scaled::{MICRO, MILLI, SECOND, bytes, count, number};
 
 /// What tells the rows of a table apart.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -15,24 +15,6 @@ pub(super) enum Key {
     Size(f64),
     /// Payload of a message in a unit that may be of 1000 or of 1024.
     UnclearSize,
-}
-
-/// Which of many times.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stat {
-    /// The name does not say.
-    Plain,
-    Mean,
-    Deviation,
-    Least,
-    Most,
-    Typical,
-    P99,
-    P999,
-    /// The time of all messages together.
-    Total,
-    /// Another percentile, or the jitter.
-    Other,
 }
 
 /// What a column has.
@@ -96,7 +78,7 @@ impl Column {
         let words = words(&self.name);
         words.iter().any(|word| {
             let word = word.to_lowercase();
-            word != "size" && of(KEYS, &word).is_some()
+            word != "size" && lookup(KEYS, &word).is_some()
         })
     }
 
@@ -250,7 +232,7 @@ fn kind(words: &[String]) -> Kind {
     if has(MESSAGES) {
         return Kind::Messages(1.0);
     }
-    let unit = lower.iter().rev().find_map(|word| of(TIMES, word));
+    let unit = lower.iter().rev().find_map(|word| lookup(TIMES, word));
     let stat = stat(&lower);
     if unit.is_some() || has(TIMED) || stat.is_some_and(|_| !has(RATED)) {
         return Kind::Time(stat.unwrap_or(Stat::Plain), unit);
@@ -262,7 +244,7 @@ fn kind(words: &[String]) -> Kind {
         return Kind::Count;
     }
     // The last word is the most exact: `size_kib`, `message size (words)`.
-    let key = lower.iter().rev().find_map(|word| of(KEYS, word));
+    let key = lower.iter().rev().find_map(|word| lookup(KEYS, word));
     match key {
         Some(Key::Size(_)) if has(&["kb", "mb", "gb"]) => Kind::Key(Key::UnclearSize),
         Some(_) if has(&["bits"]) => Kind::Unknown,
@@ -271,13 +253,8 @@ fn kind(words: &[String]) -> Kind {
     }
 }
 
-fn of<T: Copy>(table: &[(&str, T)], word: &str) -> Option<T> {
-    let found = table.iter().find(|(name, _)| *name == word);
-    found.map(|(_, value)| *value)
-}
-
 fn stat(words: &[String]) -> Option<Stat> {
-    let known = words.iter().find_map(|word| of(STATS, word));
+    let known = words.iter().find_map(|word| lookup(STATS, word));
     let is_percentile = |word: &String| {
         let digits = word.trim_start_matches('p').trim_end_matches('%').trim_end_matches("th");
         digits.len() < word.len() && number(digits).is_some()

@@ -6,10 +6,10 @@ use linerate_record::reported::{
 };
 use linerate_units::{Nanos, Rate};
 
-use super::name::{Column, Key, Kind, Stat, Unit};
+use super::field::Stat;
+use super::name::{Column, Key, Kind, Unit};
 use super::table::{Line, Proof, Table};
-use crate::scaled::{Notes, nanos, rate};
-use crate::text::quoted;
+use crate::reading::{Notes, nanos, quoted, rate};
 
 /// Messages from which on a time is that of many: no test keeps more of them in flight.
 const MANY: f64 = 1_000.0;
@@ -34,7 +34,7 @@ impl Table<'_> {
             line.row.rate = line.rate.zip(unit).and_then(|(value, unit)| rate(value, unit));
             let each = line.seconds.zip(line.row.samples).filter(|(_, count)| *count > 0);
             if let Some((seconds, count)) = each {
-                line.row.mean = nanos(seconds / count as f64, crate::scaled::SECOND);
+                line.row.mean = nanos(seconds / count as f64, crate::reading::SECOND);
             }
         }
         self.of_many(notes);

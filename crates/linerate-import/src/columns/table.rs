@@ -5,8 +5,8 @@ use linerate_units::Bytes;
 
 use super::KEYS;
 use super::cells::{Separator, value};
-use super::name::{Column, Key, Kind, Stat, Unit};
-use crate::scaled::{Notes, bytes, nanos};
+use super::name::{Column, Key, Kind, Unit};
+use crate::reading::{Notes, bytes, nanos};
 
 /// A row, before the units of its rates are known.
 #[derive(Debug, Clone)]
@@ -173,22 +173,11 @@ impl<'a> Table<'a> {
         let row = &mut line.row;
         match column.kind {
             Kind::Time(_, unit) if self.is_total && column.is_total() => {
-                let unit = unit.unwrap_or(crate::scaled::SECOND);
-                line.seconds = Some(value * unit / crate::scaled::SECOND);
+                let unit = unit.unwrap_or(crate::reading::SECOND);
+                line.seconds = Some(value * unit / crate::reading::SECOND);
             }
             Kind::Time(stat, Some(unit)) => {
-                let time = nanos(value, unit);
-                match stat {
-                    Stat::Plain => row.mean = row.mean.or(time),
-                    Stat::Mean => row.mean = time,
-                    Stat::Deviation => row.deviation = time,
-                    Stat::Least => row.least = time,
-                    Stat::Most => row.most = time,
-                    Stat::Typical => row.typical = time,
-                    Stat::P99 => row.p99 = time,
-                    Stat::P999 => row.p999 = time,
-                    Stat::Total | Stat::Other => {}
-                }
+                stat.set(row, nanos(value, unit));
             }
             Kind::Rate(_) => line.rate = line.rate.or(Some(value)),
             Kind::Messages(unit) => row.messages = Some(value * unit),

@@ -1,12 +1,11 @@
 //! Copies of files: robocopy and rsync.
 
-use linerate_record::reported::{Access, Disk, DiskRow, Does, Tool};
+use linerate_record::reported::{Access, Disk, DiskRow, Does, Measured};
 use linerate_units::Bytes;
 
-use super::figures::{number, outcome, say, some};
 use super::progress;
 use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::text::command;
+use crate::reading::{Line, Notes, command, figure, positive};
 
 /// The summary of robocopy.
 pub(crate) static ROBOCOPY: Format = Format {
@@ -78,12 +77,12 @@ impl Robocopy {
             ("Options", false) => self.threads = value.to_ascii_uppercase().contains("/MT"),
             ("Speed", true) if self.rate.is_none() => {
                 let bytes = value.strip_suffix("Bytes/sec.");
-                self.rate = bytes.and_then(number).and_then(some);
+                self.rate = bytes.and_then(figure).and_then(positive);
             }
             // Total, copied, skipped, mismatch, failed, extras.
             ("Files", true) => {
                 let failed = value.split_whitespace().nth(4);
-                self.failed = failed.and_then(number).unwrap_or_default();
+                self.failed = failed.and_then(figure).unwrap_or_default();
             }
             _ => {}
         }
@@ -93,11 +92,11 @@ impl Robocopy {
 fn read_robocopy(section: &Section<'_>) -> Result<Found, String> {
     let mut said = Robocopy::default();
     let mut used = 0;
-    for text in section.text.split_inclusive('\n') {
+    for Line { text, end, .. } in section.lines() {
         if used > 0 && command(text).is_some() {
             break;
         }
-        used += text.len();
+        used = end;
         said.takes(text);
         if said.summary && text.trim_start().starts_with("Ended :") {
             break;
@@ -108,17 +107,15 @@ fn read_robocopy(section: &Section<'_>) -> Result<Found, String> {
         .ok_or("it has no speed in Bytes/sec.: nothing was copied, or it is not in English")?;
     let row = DiskRow::new(Access::Copy, Does::Mix, rate);
     let disk = Disk { target: said.destination, rows: vec![row], ..Disk::default() };
-    let mut found = one("robocopy", section, disk);
+    let mut notes = Notes::default();
     if said.failed > 0.0 {
-        let what = format!("{} files could not be copied", said.failed);
-        say(&mut found.notes, section.line, what);
+        notes.at(section.line, format!("{} files could not be copied", said.failed));
     }
     if said.threads {
         let what = "with /MT its times are sums over threads: the rate is too low";
-        say(&mut found.notes, section.line, what);
+        notes.at(section.line, what);
     }
-    found.used = Some(used);
-    Ok(found)
+    Ok(Found::of("robocopy", used, notes).with("", section.line, Measured::Disk(disk)))
 }
 
 fn starts_rsync(text: &str) -> bool {
@@ -142,19 +139,11 @@ fn is_sent(line: &str) -> bool {
 }
 
 fn read_rsync(section: &Section<'_>) -> Result<Found, String> {
-    let lines = section.text.split_inclusive('\n');
     // A sign of per cent looks like a prompt.
     let is_end = |text: &str| command(text).is_some() && !progress::is_rsync(text);
-    let lines = lines.enumerate();
-    let lines = lines.take_while(|(at, text)| !(is_end(text) || *at > 0 && is_list(text)));
-    let lines = lines.map(|(_, text)| text);
-    let mut lines = (section.line..).zip(lines);
-    let mut used = 0;
-    let sent = lines.by_ref().find_map(|(at, text)| {
-        used += text.len();
-        is_sent(text).then_some((at, text))
-    });
-    let Some((at, text)) = sent else {
+    let is_next = |line: &Line<'_>| line.number > section.line && is_list(line.text);
+    let mut lines = section.lines().take_while(|line| !(is_end(line.text) || is_next(line)));
+    let Some(Line { number: at, text, end }) = lines.find(|line| is_sent(line.text)) else {
         let found = progress::read(section);
         return found.map_err(|_| "its last lines are missing: it had not finished".to_owned());
     };
@@ -162,36 +151,36 @@ fn read_rsync(section: &Section<'_>) -> Result<Found, String> {
     let mut numbers = words.filter(|word| word.starts_with(|c: char| c.is_ascii_digit()));
     let mut next = || numbers.next().and_then(grouped);
     let (sent, received, rate) = (next(), next(), next());
-    let (Some(sent), Some(received), Some(rate)) = (sent, received, rate.and_then(some)) else {
+    let (Some(sent), Some(received), Some(rate)) = (sent, received, rate.and_then(positive)) else {
         return Err("its numbers are rounded (-h) or written in another way".to_owned());
     };
     let moved = sent + received;
-    let total = lines.next().map_or("", |(_, text)| text);
-    let total = total.strip_prefix("total size is ").inspect(|_| used += total.len());
-    let size = total.and_then(|rest| grouped(rest.split_whitespace().next()?));
+    let total = lines.next();
+    let total = total.and_then(|line| Some((line.text.strip_prefix("total size is ")?, line.end)));
+    let used = total.map_or(end, |(_, end)| end);
+    let size = total.and_then(|(rest, _)| grouped(rest.split_whitespace().next()?));
     if size.is_some_and(|size| moved < size * NOTHING) {
         return Err("nearly nothing was moved: the files were there already".to_owned());
     }
     let mut row = DiskRow::new(Access::Copy, Does::Mix, rate);
-    row.seconds = some(moved / rate);
+    row.seconds = positive(moved / rate);
     let disk = Disk {
-        file: size.and_then(some).map(|size| Bytes(size as u64)),
+        file: size.and_then(positive).map(|size| Bytes(size as u64)),
         rows: vec![row],
         ..Disk::default()
     };
-    let mut found = one("rsync", section, disk);
+    let mut notes = Notes::default();
     if moved / rate < ROUGH {
         let what =
             format!("its clock counts half seconds: a rate over {:.1} s is rough", moved / rate);
-        say(&mut found.notes, at, what);
+        notes.at(at, what);
     }
     if size.is_some_and(|size| size > moved * SLACK) {
         let what = "the rate is of bytes that were moved, which are less than the files have: some were there, or \
                     compressed";
-        say(&mut found.notes, at, what);
+        notes.at(at, what);
     }
-    found.used = Some(used);
-    Ok(found)
+    Ok(Found::of("rsync", used, notes).with("", section.line, Measured::Disk(disk)))
 }
 
 /// A whole number with commas in groups of three, or a number with a point.
@@ -205,13 +194,5 @@ fn grouped(text: &str) -> Option<f64> {
     if !grouped || !digits(first) || !digits(fraction) || (!rest.is_empty() && first.len() > 3) {
         return None;
     }
-    number(&format!("{first}{}.{fraction}0", rest.concat()))
-}
-
-fn one(tool: &str, section: &Section<'_>, disk: Disk) -> Found {
-    Found {
-        tool: Tool::named(tool),
-        results: vec![outcome("", section.line, disk)],
-        ..Found::default()
-    }
+    figure(&format!("{first}{}.{fraction}0", rest.concat()))
 }

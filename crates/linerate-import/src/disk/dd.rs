@@ -1,12 +1,10 @@
 //! GNU dd: what it says at its end.
 
-use linerate_record::reported::{Access, Disk, DiskRow, Does, Tool};
+use linerate_record::reported::{Access, Disk, DiskRow, Does, Measured};
 use linerate_units::Bytes;
 
-use super::figures::{number, outcome, say, size, some};
 use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::scaled::command_of;
-use crate::text::quoted;
+use crate::reading::{Line, Notes, command_of, figure, positive, quoted, size};
 
 /// The end of dd.
 pub(crate) static DD: Format = Format {
@@ -62,12 +60,12 @@ fn records(line: &str, way: &str) -> bool {
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
     let (mut used, mut total, mut has_records) = (0, None, false);
-    for line in section.text.split_inclusive('\n').take(LINES) {
+    for Line { text: line, end, .. } in section.lines().take(LINES) {
         let sum = copied(line);
         if total.is_some() && !is_records(line) && !has_records {
             break;
         }
-        used += line.len();
+        used = end;
         has_records |= is_records(line);
         total = sum.or(total);
         if has_records && sum.is_some() {
@@ -76,9 +74,9 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     }
     let (bytes, seconds, comma) =
         total.ok_or("the line with bytes and seconds is missing, or not in English")?;
-    let rate = some(bytes / seconds).ok_or("nothing was copied")?;
-    let mut found = Found { tool: Tool::named("dd"), used: Some(used), ..Found::default() };
-    let mut say = |what: &str| say(&mut found.notes, section.line, what);
+    let rate = positive(bytes / seconds).ok_or("nothing was copied")?;
+    let mut notes = Notes::default();
+    let mut say = |what: &str| notes.at(section.line, what);
     if comma {
         say("its decimal comma is that of a locale");
     }
@@ -96,8 +94,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
             say("it did not wait for the disk: bytes may still have been in memory at its end");
         }
     }
-    found.results.push(outcome("", section.line, disk));
-    Ok(found)
+    Ok(Found::of("dd", used, notes).with("", section.line, Measured::Disk(disk)))
 }
 
 fn one(row: DiskRow) -> Disk {
@@ -112,8 +109,8 @@ fn copied(line: &str) -> Option<(f64, f64, bool)> {
     let (_, rest) = rest.split_once(" copied, ")?;
     let (text, _) = rest.split_once(" s")?;
     // A comma inside can only be that of a locale: the next figure stands behind `s, `.
-    let seconds = number(&text.replace(',', "."))?;
-    Some((number(bytes)?, some(seconds)?, text.contains(',')))
+    let seconds = figure(&text.replace(',', "."))?;
+    Some((figure(bytes)?, positive(seconds)?, text.contains(',')))
 }
 
 struct Options<'a> {
@@ -144,8 +141,8 @@ impl<'a> Options<'a> {
         row.depth = Some(1);
         row.threads = Some(1);
         // It does one operation after the other.
-        let count = row.block.and_then(|block| some(bytes / block.0 as f64));
-        row.operations = count.and_then(|count| some(count / seconds));
+        let count = row.block.and_then(|block| positive(bytes / block.0 as f64));
+        row.operations = count.and_then(|count| positive(count / seconds));
         if does == Does::Write {
             row.flushed = self.flushed(count);
         }

@@ -1,11 +1,10 @@
 //! DiskSpd, the engine of CrystalDiskMark: its text.
 
-use linerate_record::reported::{Access, Disk, DiskRow, Does, Tool};
+use linerate_record::reported::{Access, Disk, DiskRow, Does, Measured};
 use linerate_units::{Bytes, Nanos};
 
-use super::figures::{number, outcome, say, size, some, time};
 use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::text::command;
+use crate::reading::{Line, Notes, command, figure, positive, size, time};
 
 /// DiskSpd's text.
 pub(crate) static DISKSPD: Format = Format {
@@ -82,13 +81,13 @@ struct Reader {
 fn read(section: &Section<'_>) -> Result<Found, String> {
     let mut reader = Reader::default();
     let (mut results, mut used) = (false, 0);
-    for text in section.text.split_inclusive('\n') {
+    for Line { text, end, .. } in section.lines() {
         let line = text.trim();
         // The next run of a script, or the prompt behind the last one.
         if results && starts(&section.text[used..]) || used > 0 && command(line).is_some() {
             break;
         }
-        used += text.len();
+        used = end;
         results |= line.starts_with(RESULTS);
         if results {
             reader.result(line);
@@ -106,18 +105,15 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     if rows.is_empty() {
         return Err("no operation was done".to_owned());
     }
-    let mut found = Found { tool: Tool::named("DiskSpd"), used: Some(used), ..Found::default() };
+    let mut notes = Notes::default();
     if asked.targets > 1 {
-        let what = format!("the figures are sums over {} files", asked.targets);
-        say(&mut found.notes, section.line, what);
+        notes.at(section.line, format!("the figures are sums over {} files", asked.targets));
     }
     if rows.len() > 1 {
-        let what = "reads and writes share the operations in flight";
-        say(&mut found.notes, section.line, what);
+        notes.at(section.line, "reads and writes share the operations in flight");
     }
     let disk = Disk { target: asked.target.clone(), direct: asked.direct, rows, ..Disk::default() };
-    found.results.push(outcome("", section.line, disk));
-    Ok(found)
+    Ok(Found::of("DiskSpd", used, notes).with("", section.line, Measured::Disk(disk)))
 }
 
 impl Asked {
@@ -151,7 +147,7 @@ impl Asked {
 impl Reader {
     fn result(&mut self, line: &str) {
         if let Some(time) = line.strip_prefix("actual test time:") {
-            self.seconds = number(time.trim().trim_end_matches('s')).and_then(some);
+            self.seconds = figure(time.trim().trim_end_matches('s')).and_then(positive);
         } else if let Some(count) = line.strip_prefix("thread count:") {
             self.threads = count.trim().parse().ok();
         } else if let Some((_, does)) = TABLES.iter().find(|(name, _)| *name == line) {
@@ -179,8 +175,8 @@ impl Reader {
 
     fn row(&self, total: &Total, access: Access, seconds: f64, both: bool) -> Option<DiskRow> {
         let does = total.does.unwrap_or(Does::Mix);
-        let mut row = DiskRow::new(access, does, some(total.bytes / seconds)?);
-        row.operations = some(total.operations / seconds);
+        let mut row = DiskRow::new(access, does, positive(total.bytes / seconds)?);
+        row.operations = positive(total.operations / seconds);
         row.seconds = Some(seconds);
         row.block = self.asked.block;
         row.threads = self.threads;
@@ -212,7 +208,7 @@ fn total(does: Option<Does>, columns: &[String], rest: &str) -> Option<Total> {
     let values: Vec<&str> = cells(rest).collect();
     let of = |name: &str| {
         let at = columns.iter().position(|column| column == name)?;
-        number(values.get(at.checked_sub(1)?)?)
+        figure(values.get(at.checked_sub(1)?)?)
     };
     Some(Total {
         does,
@@ -227,6 +223,6 @@ fn percentile(line: &str) -> Option<(String, [Option<f64>; 3])> {
     let mut parts = cells(line);
     let name = parts.next()?;
     let known = PERCENTILES.contains(&name);
-    let mut next = || parts.next().and_then(number);
+    let mut next = || parts.next().and_then(figure);
     known.then(|| (name.to_owned(), [next(), next(), next()]))
 }

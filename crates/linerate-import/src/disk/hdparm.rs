@@ -1,10 +1,9 @@
 //! hdparm -t and -T.
 
-use linerate_record::reported::{Access, Disk, DiskRow, Does, Tool};
+use linerate_record::reported::{Access, Disk, DiskRow, Does, Measured};
 
-use super::figures::{number, outcome, say, some};
 use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::text::quoted;
+use crate::reading::{Line, Notes, figure, outcome, positive};
 
 /// Timings of hdparm.
 pub(crate) static HDPARM: Format = Format {
@@ -39,17 +38,16 @@ fn starts(text: &str) -> bool {
 }
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
-    let mut lines = section.text.split_inclusive('\n');
-    let first = lines.next().unwrap_or_default();
-    let mut used = first.len();
-    let mut found = Found { tool: Tool::named("hdparm"), ..Found::default() };
-    let target = first.trim().trim_end_matches(':');
-    for (line, text) in (section.line + 1..).zip(lines.take(LINES)) {
+    let mut lines = section.lines();
+    let Some(first) = lines.next() else { return Err("it is empty".to_owned()) };
+    let mut found = Found::of("hdparm", first.end, Notes::default());
+    let target = first.trimmed().trim_end_matches(':');
+    for Line { number: line, text, end } in lines.take(LINES) {
         let timing = text.trim_start();
         if !timing.starts_with("Timing ") {
             break;
         }
-        used += text.len();
+        found.used = Some(end);
         match timed(timing) {
             Some((Some(direct), rate)) => {
                 let mut row = DiskRow::new(Access::Sequential, Does::Read, rate.0);
@@ -60,22 +58,19 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
                     rows: vec![row],
                     ..Disk::default()
                 };
-                found.results.push(outcome("", line, disk));
+                found.results.push(outcome("", line, Measured::Disk(disk)));
             }
-            Some((None, _)) => say(
-                &mut found.notes,
-                line,
-                "cached reads are left out: they measure memory, not the disk",
-            ),
-            None => say(&mut found.notes, line, format!("not understood: `{}`", quoted(timing))),
+            Some((None, _)) => {
+                let what = "cached reads are left out: they measure memory, not the disk";
+                found.notes.at(line, what);
+            }
+            None => found.notes.strange(line, timing),
         }
     }
     if found.results.is_empty() {
-        let why = found.notes.last().map(|note| note.what.clone());
-        return Err(why.unwrap_or_else(|| "no timing is complete".to_owned()));
+        return Err(found.notes.last().unwrap_or_else(|| "no timing is complete".to_owned()));
     }
-    say(&mut found.notes, section.line, "its MB are 2^20 bytes: converted");
-    found.used = Some(used);
+    found.notes.at(section.line, "its MB are 2^20 bytes: converted");
     Ok(found)
 }
 
@@ -91,5 +86,5 @@ fn timed(line: &str) -> Option<(Option<bool>, (f64, f64))> {
         "kB/sec" => 1024.0,
         _ => return None,
     };
-    Some((direct, (some(number(rate)? * factor)?, some(number(seconds)?)?)))
+    Some((direct, (positive(figure(rate)? * factor)?, positive(figure(seconds)?)?)))
 }

@@ -1,11 +1,10 @@
 //! `iostat -x`: requests of block devices, by the kernel's counters.
 
-use linerate_record::reported::{Access, Disk, DiskRow, Does, Tool};
+use linerate_record::reported::{Access, Disk, DiskRow, Does, Measured};
 use linerate_units::Bytes;
 
-use super::figures::{number, outcome, say, some, time};
 use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::scaled::command_of;
+use crate::reading::{Notes, command_of, figure, outcome, positive, time};
 
 /// `iostat -x`.
 pub(crate) static IOSTAT: Format = Format {
@@ -67,7 +66,7 @@ impl<'a> Columns<'a> {
         let mut words = line.split_whitespace();
         let device = words.next()?;
         // The comma is that of a locale.
-        let values: Option<Vec<f64>> = words.map(|word| number(&word.replace(',', "."))).collect();
+        let values: Option<Vec<f64>> = words.map(|word| figure(&word.replace(',', "."))).collect();
         let values = values.filter(|values| values.len() + 1 == self.0.len())?;
         Some(Row { device, names: &self.0[1..], values })
     }
@@ -89,9 +88,9 @@ impl Row<'_> {
     /// Requests of a kind; `None` if there were none.
     fn of(&self, does: Does, letter: char) -> Option<DiskRow> {
         let get = |end: &str| self.get(&format!("{letter}{end}"));
-        let operations = some(get("/s")?)?;
+        let operations = positive(get("/s")?)?;
         let bytes = BYTES.iter().find_map(|(end, factor)| Some(get(end)? * factor))?;
-        let mut row = DiskRow::new(Access::Unknown, does, some(bytes)?);
+        let mut row = DiskRow::new(Access::Unknown, does, positive(bytes)?);
         row.operations = Some(operations);
         row.block = Some(Bytes((bytes / operations).round() as u64)).filter(|size| size.0 > 0);
         row.mean = get("_await").or_else(|| self.get("await")).and_then(|ms| time(ms, MS));
@@ -181,7 +180,7 @@ fn is_banner(line: &str) -> bool {
 }
 
 fn is_numbers(line: &str) -> bool {
-    line.split_whitespace().all(|word| number(&word.replace(',', ".")).is_some())
+    line.split_whitespace().all(|word| figure(&word.replace(',', ".")).is_some())
 }
 
 /// Whether it is the time of a report: `06/03/2024 10:00:01 AM`.
@@ -194,22 +193,22 @@ fn is_date(line: &str) -> bool {
 fn read(section: &Section<'_>) -> Result<Found, String> {
     let mut reader = Reader::default();
     let mut used = 0;
-    for (line, text) in (section.line..).zip(section.text.split_inclusive('\n')) {
-        if !reader.takes(line, text.trim_end()) {
+    for line in section.lines() {
+        if !reader.takes(line.number, line.text.trim_end()) {
             break;
         }
-        used += text.len();
+        used = line.end;
     }
-    let mut found = Found { tool: Tool::named("iostat"), used: Some(used), ..Found::default() };
+    let mut found = Found::of("iostat", used, Notes::default());
     let command = command_of(section, |program| program == "iostat");
     let mut skipped = reader.since_start(command);
     if skipped.is_some() {
         let is_only = reader.reports == 1;
-        say(&mut found.notes, section.line, if is_only { ONLY } else { FIRST });
+        found.notes.at(section.line, if is_only { ONLY } else { FIRST });
         skipped = skipped.filter(|_| !is_only);
     }
     let interval =
-        command.and_then(|command| command.split_whitespace().find_map(number)).and_then(some);
+        command.and_then(|command| command.split_whitespace().find_map(figure)).and_then(positive);
     for device in reader.devices {
         let rows = device.rows.into_iter().filter(|(report, _)| Some(*report) != skipped);
         let rows: Vec<DiskRow> =
@@ -217,7 +216,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         if !rows.is_empty() {
             let target = device.name.clone();
             let disk = Disk { target, rows, ..Disk::default() };
-            found.results.push(outcome(&device.name, device.line, disk));
+            found.results.push(outcome(&device.name, device.line, Measured::Disk(disk)));
         }
     }
     if found.results.is_empty() {

@@ -1,11 +1,10 @@
 //! Outputs of programs that measure disks, and of copies of files.
 //!
-//! Each file here has one program. What they share is in `figures`.
+//! Each file here has one program.
 
 pub(crate) mod copies;
 pub(crate) mod dd;
 pub(crate) mod diskspd;
-mod figures;
 pub(crate) mod fio;
 pub(crate) mod hdparm;
 pub(crate) mod iostat;

@@ -3,11 +3,11 @@
 //! A kB is 1024 bytes. The first report is the mean since the mount.
 //= nfs-utils 2.6, tools/nfs-iostat/nfs-iostat.py: kilobytes are bytes / 1024; RTT is from the request to its answer
 
-use linerate_record::reported::{Access, Disk, DiskRow, Does, Tool};
+use linerate_record::reported::{Access, Disk, DiskRow, Does, Measured};
 use linerate_units::Bytes;
 
-use super::figures::{number, outcome, say, some, time};
 use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::reading::{Line, Notes, figure, outcome, positive, time};
 
 /// The row of the table of formats.
 pub(crate) static NFSIOSTAT: Format = Format {
@@ -51,12 +51,12 @@ fn kind(line: &str) -> Option<Does> {
 /// The operations of `14184.900 115279.276 8.127 0 (0.0%) 1.064 1.101`: rate, kB/s, kB of each, sent again, round trip.
 fn row(does: Does, line: &str) -> Option<DiskRow> {
     let mut words = line.split_whitespace();
-    let mut next = || number(words.next()?);
+    let mut next = || figure(words.next()?);
     let (operations, rate, each, _) = (next()?, next()?, next()?, next()?);
-    let wait = words.nth(1).and_then(number);
-    let mut row = DiskRow::new(Access::Unknown, does, some(rate * KIB)?);
-    row.operations = Some(some(operations)?);
-    row.block = some(each * KIB).map(|bytes| Bytes(bytes.round() as u64));
+    let wait = words.nth(1).and_then(figure);
+    let mut row = DiskRow::new(Access::Unknown, does, positive(rate * KIB)?);
+    row.operations = Some(positive(operations)?);
+    row.block = positive(each * KIB).map(|bytes| Bytes(bytes.round() as u64));
     row.mean = wait.and_then(|ms| time(ms, MS));
     Some(row)
 }
@@ -64,7 +64,7 @@ fn row(does: Does, line: &str) -> Option<DiskRow> {
 /// Whether a line is one of a report.
 fn is_part(line: &str) -> bool {
     let first = line.split_whitespace().next().unwrap_or_default();
-    first.is_empty() || first.ends_with("op/s") || first == "ops/s" || number(first).is_some()
+    first.is_empty() || first.ends_with("op/s") || first == "ops/s" || figure(first).is_some()
 }
 
 /// A mount with its line, its reports, and the rows of the last one.
@@ -94,7 +94,7 @@ fn mount<'a, 'm>(
 fn read(section: &Section<'_>) -> Result<Found, String> {
     let mut mounts: Vec<Mount<'_>> = Vec::new();
     let (mut used, mut now, mut does) = (0, None, None);
-    for (number, line) in (section.line..).zip(section.text.split_inclusive('\n')) {
+    for Line { number, text: line, end } in section.lines() {
         if let Some(point) = mounted(line) {
             now = mount(&mut mounts, point, number).map(|mount| mount.point);
             does = None;
@@ -109,15 +109,15 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         } else {
             break;
         }
-        used += line.len();
+        used = end;
     }
-    let mut found = Found { tool: Tool::named("nfsiostat"), used: Some(used), ..Found::default() };
+    let mut found = Found::of("nfsiostat", used, Notes::default());
     for mount in mounts.into_iter().filter(|mount| !mount.rows.is_empty()) {
         if mount.reports == 1 {
-            say(&mut found.notes, mount.line, ONLY);
+            found.notes.at(mount.line, ONLY);
         }
         let disk = Disk { target: mount.point.to_owned(), rows: mount.rows, ..Disk::default() };
-        found.results.push(outcome(mount.point, mount.line, disk));
+        found.results.push(outcome(mount.point, mount.line, Measured::Disk(disk)));
     }
     if found.results.is_empty() {
         return Err("no mount had a request".to_owned());

@@ -1,11 +1,10 @@
 //! Lines of progress of scp and rsync, each about one file. Those of rsync belong to its output.
 
-use linerate_record::reported::{Access, Disk, DiskRow, Does, Outcome, Tool};
+use linerate_record::reported::{Access, Disk, DiskRow, Does, Measured, Outcome, Tool};
 use linerate_units::Bytes;
 
-use super::figures::{number, outcome, say, some};
 use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::text::{command, quoted};
+use crate::reading::{self, command, figure, lookup, outcome, positive, quoted};
 
 /// Lines of progress of scp.
 pub(crate) static SCP: Format = Format {
@@ -76,7 +75,7 @@ impl<'a> Line<'a> {
         let first = words.next()?;
         let (program, name, bytes, rate) = match scaled(first, RATES) {
             // rsync has the bytes on the left.
-            Some(rate) => ("rsync", "", number(&left.replace(',', "")), rate),
+            Some(rate) => ("rsync", "", figure(&left.replace(',', "")), rate),
             None => ("scp", left, Some(scaled(first, SIZES)?), scaled(words.next()?, RATES)?),
         };
         let is_count = left.starts_with(|c: char| c.is_ascii_digit()) && !left.contains(' ');
@@ -88,32 +87,31 @@ impl<'a> Line<'a> {
             done,
             bytes,
             rate,
-            seconds: some(time).filter(|_| done),
+            seconds: positive(time).filter(|_| done),
         })
     }
 
     fn outcome(&self, line: u64) -> Option<Outcome> {
-        let mut row = DiskRow::new(Access::Copy, Does::Mix, some(self.rate)?);
+        let mut row = DiskRow::new(Access::Copy, Does::Mix, positive(self.rate)?);
         row.seconds = self.seconds;
         let disk = Disk {
             file: self.bytes.filter(|_| self.done).map(|bytes| Bytes(bytes as u64)),
             rows: vec![row],
             ..Disk::default()
         };
-        Some(outcome(self.name, line, disk))
+        Some(outcome(self.name, line, Measured::Disk(disk)))
     }
 }
 
 /// A number with one of these units.
 fn scaled(text: &str, units: &[(&str, f64)]) -> Option<f64> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic() || c == '/');
-    let (_, unit) = units.iter().find(|(name, _)| *name == &text[digits.len()..])?;
-    Some(number(digits)? * unit)
+    Some(figure(digits)? * lookup(units, &text[digits.len()..])?)
 }
 
 /// Seconds of `00:36` or `0:00:37`.
 fn clock(text: &str) -> Option<f64> {
-    let mut parts = text.split(':').map(number);
+    let mut parts = text.split(':').map(figure);
     let first = parts.next()??;
     let seconds = parts.try_fold(first, |sum, part| Some(sum * 60.0 + part?))?;
     text.contains(':').then_some(seconds)
@@ -131,21 +129,20 @@ pub(super) fn is_rsync(text: &str) -> bool {
 
 /// The lines of progress of a section, up to another line. The name of a file may stand before each.
 pub(super) fn read(section: &Section<'_>) -> Result<Found, String> {
-    let (mut found, mut used, mut open) = (Found::default(), 0, None);
+    let (mut found, mut open) = (Found::default(), None);
     let (mut short, mut program) = (0, "");
-    let lines = section.text.split_inclusive('\n');
-    let mut lines = (section.line..).zip(lines).peekable();
-    while let Some((at, text)) = lines.next() {
+    let mut lines = section.lines().peekable();
+    while let Some(reading::Line { number: at, text, end }) = lines.next() {
         let Some(line) = Line::of(text) else {
-            let names = |(_, next): &(u64, &str)| is_rsync(next);
+            let names = |next: &reading::Line<'_>| is_rsync(next.text);
             let is_first = program.is_empty() || text.trim().is_empty();
             if command(text).is_some() || !(is_first || lines.peek().is_some_and(names)) {
                 break;
             }
-            used += text.len();
+            found.used = Some(end);
             continue;
         };
-        used += text.len();
+        found.used = Some(end);
         program = line.program;
         if !line.done {
             open = line.outcome(at);
@@ -158,7 +155,7 @@ pub(super) fn read(section: &Section<'_>) -> Result<Found, String> {
             found.results.extend(line.outcome(at));
         }
     }
-    let mut say = |line: u64, what: String| say(&mut found.notes, line, what);
+    let mut say = |line: u64, what: String| found.notes.at(line, what);
     if short > 0 {
         let what = "files left out that took less than a second, so that their rates are too rough";
         say(section.line, format!("{what}: {short}"));
@@ -174,11 +171,10 @@ pub(super) fn read(section: &Section<'_>) -> Result<Found, String> {
             say(open.line, what);
         }
     }
-    if found.results.is_empty() && found.notes.is_empty() {
+    if found.results.is_empty() && found.notes.0.is_empty() {
         return Err("it has no line of progress".to_owned());
     }
     found.tool = Tool::named(program);
-    found.used = Some(used);
     Ok(found)
 }
 

@@ -24,7 +24,6 @@ pub(crate) use infiniband::{
     IBQUERYERRORS, IBSTAT, IBSTATUS, IBV_DEVINFO, MLXLINK, PERFQUERY, is_software,
 };
 pub(crate) use ip::{IFCONFIG, IP, IP_JSON};
-pub(crate) use lines::MOST;
 pub(crate) use lspci::LSPCI;
 pub(crate) use pcm::{PCM_MEMORY, PCM_PCIE};
 pub(crate) use powershell::{ADAPTER, ADVANCED, HARDWARE, RDMA};

@@ -2,8 +2,9 @@
 
 use linerate_facts::Tunable;
 
-use super::lines::{MOST, Reading, first_line};
+use crate::facts::lines::Reading;
 use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::reading::{MOST, first_line};
 
 pub(crate) static SYSCTL: Format = Format {
     id: "sysctl",
@@ -45,7 +46,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         let found = setting(line.text).filter(|(name, _)| name.starts_with(NETWORK));
         let Some((name, value)) = found else { continue };
         if value.len() > LONGEST || reading.facts.tunables.len() >= MOST {
-            reading.note(line.number, format!("the value of `{name}` is left out"));
+            reading.notes.at(line.number, format!("the value of `{name}` is left out"));
             continue;
         }
         let words: Vec<&str> = value.split_whitespace().collect();

@@ -3,9 +3,9 @@
 use linerate_facts::usb::Function;
 use linerate_units::Rate;
 
-use super::lines::{MOST, Reading, decimal, first_line};
+use crate::facts::lines::Reading;
 use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::text::quoted;
+use crate::reading::{MOST, decimal, first_line, quoted};
 
 pub(crate) static LSUSB: Format = Format {
     id: "lsusb",
@@ -57,7 +57,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     let found = found.filter(|one| !HUBS.contains(&one.class.as_str()));
     reading.facts.usb = found.take(MOST).collect();
     if reading.facts.usb.is_empty() {
-        reading.note_of_all("nothing but hubs is on USB");
+        reading.notes.whole("nothing but hubs is on USB");
     }
     reading.found("lsusb")
 }

@@ -3,10 +3,10 @@
 //! A transfer (`usec/xfer`) is half a round trip, and the rate is the size over that time.
 //= https://github.com/ofiwg/libfabric, util/pingpong.c, show_perf
 
-use linerate_record::reported::{Carrier, Setup, SizeRow, Sizes, Tool, Trip};
+use linerate_record::reported::{Carrier, Measured, SizeRow, Sizes, Trip};
 
 use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::scaled::{MICRO, Notes, body, bytes, count, lines, nanos, number, rate};
+use crate::reading::{Line, MICRO, Notes, bytes, count, nanos, number, rate, sizes};
 
 /// The row of the table of formats.
 pub(crate) static FI_PINGPONG: Format = Format {
@@ -29,10 +29,10 @@ fn starts(text: &str) -> bool {
 }
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
-    let body = body(section);
+    let section = &section.body();
     let mut notes = Notes::default();
     let mut rows = Vec::new();
-    for (number, line) in lines(section, body).skip(1) {
+    for Line { number, text: line, .. } in section.lines().skip(1) {
         match row(line, number, &mut notes) {
             Some(row) => notes.keep(&mut rows, row),
             None if line.trim().is_empty() => {}
@@ -42,22 +42,13 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     if rows.is_empty() {
         return Err("its table has no row".into());
     }
-    Ok(Found {
-        notes: notes.0,
-        ..Found::table(
-            Tool::named("fi_pingpong"),
-            ("", section.line),
-            Sizes {
-                carrier: Some(Carrier::Messages),
-                operation: "ping-pong".into(),
-                trip: Trip::Half,
-                both: true,
-                rows,
-                setup: Setup::default(),
-            },
-            body.len(),
-        )
-    })
+    let table = Sizes {
+        carrier: Some(Carrier::Messages),
+        both: true,
+        ..sizes("ping-pong", Trip::Half, rows)
+    };
+    let found = Found::of("fi_pingpong", section.text.len(), notes);
+    Ok(found.with("", section.line, Measured::Sizes(table)))
 }
 
 fn row(line: &str, number_of_line: u64, notes: &mut Notes) -> Option<SizeRow> {

@@ -3,13 +3,13 @@
 //! `Mbytes/sec` is 10^6 bytes from version 2018 on and 2^20 before: size and time prove which.
 //= https://github.com/intel/mpi-benchmarks, src_cpp and src_c: releases up to 4.1 divide by 2^20
 
-use linerate_record::reported::{Carrier, Measured, Outcome, Setup, SizeRow, Sizes, Tool, Trip};
-use linerate_units::Bytes;
+use linerate_record::reported::{Carrier, Measured, Outcome, Setup, SizeRow, Sizes, Trip};
+use linerate_units::Rate;
 
+use crate::columns::{Field, Stat};
 use crate::format::{Evidence, Format, Found, Holds, Section};
 use crate::launch::hosts;
-use crate::scaled::{MEBIBYTE, MICRO, Notes, body, count, lines, nanos, number, rate};
-use crate::text::quoted;
+use crate::reading::{Line, MEBIBYTE, Notes, lookup, outcome, quoted, rate, sizes};
 
 /// The row of the table of formats.
 pub(crate) static IMB: Format = Format {
@@ -57,14 +57,22 @@ fn is_rule(line: &str) -> bool {
         && line.strip_prefix('#').is_some_and(|rest| rest.trim_end().bytes().all(|b| b == b'-'))
 }
 
-/// Columns behind those of the size and the repetitions.
-const COLUMNS: [&str; 6] =
-    ["t[usec]", "t_min[usec]", "t_max[usec]", "t_avg[usec]", "Mbytes/sec", "Msg/sec"];
+/// The columns by their names: the size and the repetitions, and those behind them.
+const COLUMNS: [(&str, Field); 8] = [
+    ("#bytes", Field::Size),
+    ("#repetitions", Field::Samples),
+    ("t[usec]", Field::Micros(Stat::Mean)),
+    ("t_min[usec]", Field::Micros(Stat::Least)),
+    ("t_max[usec]", Field::Micros(Stat::Most)),
+    ("t_avg[usec]", Field::Micros(Stat::Mean)),
+    ("Mbytes/sec", Field::Rate(MEGABYTE)),
+    ("Msg/sec", Field::Messages(1.0)),
+];
 
 fn is_header(line: &str) -> bool {
     let mut names = line.split_whitespace();
     let is_own = names.next() == Some("#bytes") && names.next() == Some("#repetitions");
-    is_own && names.all(|name| COLUMNS.contains(&name))
+    is_own && names.all(|name| lookup(&COLUMNS[2..], name).is_some())
 }
 
 /// Whether an output goes on at its title or at the head of its table.
@@ -80,27 +88,28 @@ pub(crate) fn goes_on(before: &str, rest: &str) -> bool {
 #[derive(Default)]
 struct Reading<'a> {
     name: &'a str,
-    columns: Vec<&'a str>,
-    /// Rows, each with its rate in the unit of the table.
-    rows: Vec<(SizeRow, Option<f64>)>,
+    columns: Vec<Field>,
+    /// Rows, with rates as newer versions count them.
+    rows: Vec<SizeRow>,
 }
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
-    let body = body(section);
+    let section = &section.body();
     let mut notes = Notes::default();
     let mut reading = Reading::default();
     let mut used = 0;
-    for ((number, line), whole) in lines(section, body).zip(body.split_inclusive('\n')) {
-        let line = line.trim();
+    for Line { number, text, end } in section.lines() {
+        let line = text.trim();
         // The next benchmark has a title of its own; what stands behind the table is no part of it.
         if !reading.rows.is_empty() && line.starts_with('#') {
             break;
         }
-        used += whole.len();
+        used = end;
         if let Some(name) = line.strip_prefix(NAME) {
             reading.name = name.trim();
         } else if is_header(line) {
-            reading.columns = line.split_whitespace().collect();
+            let names = line.split_whitespace();
+            reading.columns = names.filter_map(|name| lookup(&COLUMNS, name)).collect();
         } else if !line.is_empty() && !line.starts_with('#') && !reading.row(line, &mut notes) {
             notes.strange(number, line);
         }
@@ -108,90 +117,69 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     if reading.rows.is_empty() {
         return Err("it has no table of sizes with a rate or a time".into());
     }
-    Ok(Found {
-        tool: Tool::named("Intel MPI Benchmarks"),
-        results: vec![reading.outcome(section, &mut notes)],
-        notes: notes.0,
-        used: Some(used),
-        ..Found::default()
-    })
+    let result = reading.outcome(section, &mut notes);
+    Ok(Found { results: vec![result], ..Found::of("Intel MPI Benchmarks", used, notes) })
 }
 
 impl Reading<'_> {
     /// Reads a row; whether it is one.
     fn row(&mut self, line: &str, notes: &mut Notes) -> bool {
-        let cells: Vec<&str> = line.split_whitespace().take(self.columns.len() + 1).collect();
-        if self.columns.is_empty() || cells.len() != self.columns.len() {
+        let Some(mut row) = Field::row(&self.columns, line) else {
             return false;
+        };
+        for time in [&mut row.mean, &mut row.least, &mut row.most] {
+            *time = time.filter(|time| time.0 > 0);
         }
-        let (mut row, mut in_unit) = (SizeRow::default(), None);
-        for (column, cell) in self.columns.iter().zip(cells) {
-            let value = number(cell);
-            let time = value.and_then(|value| nanos(value, MICRO)).filter(|time| time.0 > 0);
-            match *column {
-                "#bytes" => match count(cell) {
-                    Some(size) => row.size = Bytes(size),
-                    None => return false,
-                },
-                "#repetitions" => row.samples = count(cell),
-                "t[usec]" | "t_avg[usec]" => row.mean = time,
-                "t_min[usec]" => row.least = time,
-                "t_max[usec]" => row.most = time,
-                "Mbytes/sec" => in_unit = value.filter(|value| *value > 0.0),
-                "Msg/sec" => row.messages = value.filter(|value| *value > 0.0),
-                _ => {}
-            }
-        }
-        let has_any = row.time().is_some() || in_unit.is_some();
+        let has_any = row.time().is_some() || row.rate.is_some();
         if has_any {
-            notes.keep(&mut self.rows, (row, in_unit));
+            notes.keep(&mut self.rows, row);
         }
         has_any
     }
 
     /// Bits in a second of the unit that the largest message proves; `None` if it proves none.
     fn unit(&self, messages: f64) -> Option<f64> {
-        let (row, in_unit) = self.rows.iter().max_by_key(|(row, _)| row.size)?;
+        let row = self.rows.iter().max_by_key(|row| row.size)?;
         // The rate is that of the slowest process.
         let time = row.most.or(row.mean)?;
         let bits = row.size.0 as f64 * 8.0 * messages / time.secs();
-        let fits =
-            |unit: &f64| in_unit.is_some_and(|value| (value * unit / bits - 1.0).abs() < ROUNDED);
+        let fits = |unit: &f64| {
+            row.rate.is_some_and(|rate| (in_unit(rate) * unit / bits - 1.0).abs() < ROUNDED)
+        };
         [MEGABYTE, MEBIBYTE].into_iter().find(fits)
     }
 
-    fn outcome(self, section: &Section<'_>, notes: &mut Notes) -> Outcome {
+    fn outcome(mut self, section: &Section<'_>, notes: &mut Notes) -> Outcome {
         let pair = PAIRS.iter().find(|(name, ..)| self.name.starts_with(name));
         let unit = pair.and_then(|(_, messages, _)| self.unit(*messages));
-        if unit.is_none() && self.rows.iter().any(|(_, value)| value.is_some()) {
+        if unit.is_none() && self.rows.iter().any(|row| row.rate.is_some()) {
             notes.whole("Mbytes/sec are read as 10^6 bytes in a second: older versions write 2^20");
         }
-        let with_rate = |(row, value): &(SizeRow, Option<f64>)| SizeRow {
-            rate: value.and_then(|value| rate(value, unit.unwrap_or(MEGABYTE))),
-            ..*row
-        };
-        let is_echo = self.name.starts_with("PingPong");
-        Outcome {
-            title: quoted(self.name),
-            line: section.line,
-            measured: Measured::Sizes(Sizes {
-                carrier: Some(Carrier::Messages),
-                operation: if is_echo {
-                    "MPI ping-pong".to_owned()
-                } else {
-                    format!("MPI {}", quoted(self.name))
-                },
-                trip: if is_echo { Trip::Half } else { Trip::Unknown },
-                both: pair.is_some_and(|(_, _, both)| *both),
-                rows: self.rows.iter().map(with_rate).collect(),
-                setup: Setup {
-                    hosts: section.command.map(hosts).unwrap_or_default(),
-                    collective: pair.is_none(),
-                    ..Setup::default()
-                },
-            }),
+        for row in &mut self.rows {
+            row.rate = row.rate.and_then(|value| rate(in_unit(value), unit.unwrap_or(MEGABYTE)));
         }
+        let is_echo = self.name.starts_with("PingPong");
+        let operation =
+            if is_echo { "MPI ping-pong".to_owned() } else { format!("MPI {}", quoted(self.name)) };
+        let setup = Setup {
+            hosts: section.command.map(hosts).unwrap_or_default(),
+            collective: pair.is_none(),
+            ..Setup::default()
+        };
+        let trip = if is_echo { Trip::Half } else { Trip::Unknown };
+        let table = Sizes {
+            carrier: Some(Carrier::Messages),
+            both: pair.is_some_and(|(_, _, both)| *both),
+            setup,
+            ..sizes(operation, trip, self.rows)
+        };
+        outcome(&quoted(self.name), section.line, Measured::Sizes(table))
     }
+}
+
+/// Mbytes/sec of a rate that was read as newer versions write it.
+fn in_unit(rate: Rate) -> f64 {
+    rate.0 as f64 / MEGABYTE
 }
 
 #[cfg(test)]

@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 
 use linerate_plan::path::Direction;
-use linerate_record::reported::{Carrier, Counted, Lost, Measured, Note, Outcome, Tool, Transfer};
+use linerate_record::reported::{Carrier, Counted, Lost, Outcome, Transfer};
 use linerate_units::{Nanos, Rate};
 
 use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::reading;
+use crate::reading::Notes;
 
 /// iperf 2, CSV.
 pub(crate) static FORMAT: Format = Format {
@@ -67,39 +69,29 @@ pub(crate) fn goes_on(_: &str, text: &str) -> bool {
 fn read(section: &Section<'_>) -> Result<Found, String> {
     let mut used = 0;
     let mut records = Vec::new();
-    let lines = section.text.split_inclusive('\n');
-    for (number, line) in lines.enumerate() {
-        let Some(record) = record(line) else { break };
-        used += line.len();
-        records.push((section.line + number as u64, record));
+    for line in section.lines() {
+        let Some(record) = record(line.text) else { break };
+        used = line.end;
+        records.push((line.number, record));
     }
-    let mut notes = vec![Note {
-        line: Some(section.line),
-        what: "CSV of iperf does not say which end wrote it: the one with the lower port was read as the server"
-            .to_owned(),
-    }];
+    let mut notes = Notes::default();
     let has = |name: &str| {
         let command = section.command.unwrap_or_default();
         command.split(' ').any(|word| word == name)
     };
     let known = (has("-s") || has("-c")).then(|| has("-s"));
-    if known.is_some() {
-        notes.clear();
+    if known.is_none() {
+        let what = "CSV of iperf does not say which end wrote it: the one with the lower port was read as the server";
+        notes.at(section.line, what);
     }
     let results: Vec<Outcome> = tests(&records)
         .into_iter()
-        .filter_map(|(line, records)| {
-            Some(Outcome {
-                title: String::new(),
-                line,
-                measured: Measured::Transfer(Box::new(transfer(&records, known)?)),
-            })
-        })
+        .filter_map(|(line, records)| Some(reading::transfer(line, transfer(&records, known)?)))
         .collect();
     if results.is_empty() {
         return Err("it has no line of a whole test".to_owned());
     }
-    Ok(Found { tool: Tool::named("iperf"), results, notes, used: Some(used), ..Found::default() })
+    Ok(Found { results, ..Found::of("iperf", used, notes) })
 }
 
 /// Records by their test. The last one of each stream has the whole time, and so has its sum (id -1).

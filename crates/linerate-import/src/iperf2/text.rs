@@ -1,10 +1,9 @@
 //! Text of iperf 2.
 
-use linerate_record::reported::{Measured, Note, Outcome, Tool};
-
 use super::transfer;
 use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::iperf_row::{Row, bracket, bytes, row, word};
+use crate::iperf_row::{Row, Strange, bracket, bytes, row, word};
+use crate::reading::{self, Line, Notes};
 
 /// iperf 2, text.
 pub(crate) static FORMAT: Format = Format {
@@ -110,7 +109,7 @@ pub(super) struct Lines<'a> {
     /// Whether rows have retransmits and windows.
     pub(super) enhanced: bool,
     pub(super) tests: Vec<Test<'a>>,
-    pub(super) notes: Vec<Note>,
+    pub(super) notes: Notes,
     /// Whether a header or other words stand behind the last row.
     apart: bool,
     used: usize,
@@ -145,35 +144,22 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     let mut results = Vec::new();
     for test in &lines.tests {
         for transfer in transfer::all(&lines, test, section.command, &mut notes) {
-            results.push(Outcome {
-                title: String::new(),
-                line: test.line,
-                measured: Measured::Transfer(Box::new(transfer)),
-            });
+            results.push(reading::transfer(test.line, transfer));
         }
     }
     if results.is_empty() {
         return Err("it has no row that is complete".to_owned());
     }
-    Ok(Found {
-        tool: Tool::named("iperf"),
-        results,
-        notes,
-        used: Some(lines.used),
-        ..Found::default()
-    })
+    Ok(Found { results, ..Found::of("iperf", lines.used, notes) })
 }
 
 impl<'a> Lines<'a> {
     fn read(&mut self, section: &Section<'a>) {
-        let mut at = 0;
-        let mut strange: Vec<Note> = Vec::new();
+        let mut strange = Strange::default();
         // The server's report follows a line that says so, and perhaps a header.
         let mut server = false;
-        for (number, whole) in section.text.split_inclusive('\n').enumerate() {
-            at += whole.len();
-            let line = whole.trim();
-            let place = section.line + number as u64;
+        for Line { number: place, text, end } in section.lines() {
+            let line = text.trim();
             let understood = if let Some(row) = row(line) {
                 self.row(row, place, server);
                 server = false;
@@ -186,20 +172,15 @@ impl<'a> Lines<'a> {
             };
             if understood {
                 if !line.is_empty() {
-                    self.used = at;
-                    self.notes.append(&mut strange);
+                    self.used = end;
+                    self.notes.append(&mut strange.0);
                 }
-            } else if strange.len() < 20 {
+            } else {
                 self.apart = true;
-                let quoted: String = line.chars().take(60).collect();
-                strange
-                    .push(Note { line: Some(place), what: format!("not understood: `{quoted}`") });
+                strange.line(place, line);
             }
         }
-        // A broken row belongs to this output, also as its last line.
-        if let Some(last) = strange.iter().rposition(|note| note.what.contains("`[")) {
-            strange.truncate(last + 1);
-            self.notes.append(&mut strange);
+        if strange.end(&mut self.notes) {
             self.used = section.text.len();
         }
         // A report alone stands for the rows of the client, which were cut.

@@ -3,23 +3,22 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_plan::path::Direction;
-use linerate_record::reported::{Carrier, Counted, Lost, Note, RoundTrips, Transfer};
+use linerate_record::reported::{Carrier, Counted, Lost, RoundTrips, Transfer};
 use linerate_units::{Bytes, Nanos, Rate};
 
 use super::text::{Connection, Lines, Test};
 use crate::iperf_command::asked;
 use crate::iperf_row::{CONTRADICTS, Row, number, word};
+use crate::reading::Notes;
 
 /// The transfers of a test.
 pub(super) fn all(
     lines: &Lines<'_>,
     test: &Test<'_>,
     command: Option<&str>,
-    notes: &mut Vec<Note>,
+    notes: &mut Notes,
 ) -> Vec<Transfer> {
-    let mut note = |what: &str| {
-        notes.push(Note { line: Some(test.line), what: what.to_owned() });
-    };
+    let mut note = |what: &str| notes.at(test.line, what);
     let server = lines.connects_to.is_none() && (lines.listens_on.is_some() || is_server(command));
     if lines.connects_to.is_none() && lines.listens_on.is_none() && command.is_none() {
         note(

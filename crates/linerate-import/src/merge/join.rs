@@ -3,17 +3,14 @@
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
-use linerate_record::reported::Note;
-
-use crate::facts::MOST;
-use crate::text::MOST_NOTES;
+use crate::reading::{MOST, Notes};
 
 /// Joins values, and notes those that differ.
 #[derive(Default)]
 pub(super) struct Joiner {
     /// What the values belong to.
     about: String,
-    pub(super) notes: Vec<Note>,
+    pub(super) notes: Notes,
 }
 
 impl Joiner {
@@ -24,15 +21,11 @@ impl Joiner {
 
     /// A note that two values differ.
     pub(super) fn differ(&mut self, what: &str, first: &str, later: &str) {
-        if self.notes.len() < MOST_NOTES {
-            self.notes.push(Note {
-                line: None,
-                what: format!(
-                    "{}: {what} is {first} in one output and {later} in a later one, which counts",
-                    self.about
-                ),
-            });
-        }
+        let about = &self.about;
+        let what = format!(
+            "{about}: {what} is {first} in one output and {later} in a later one, which counts"
+        );
+        self.notes.push(None, what);
     }
 
     /// A value that may be unknown.

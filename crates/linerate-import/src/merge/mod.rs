@@ -17,7 +17,7 @@ use linerate_facts::{Gap, Inventory};
 use linerate_record::reported::Note;
 
 use self::join::{Joiner, keyed};
-use crate::facts::MOST;
+use crate::reading::MOST;
 
 /// Adds the facts of another output about the same host. Ports and RDMA devices are matched by name, PCI devices by
 /// address, CPUs, nodes and interrupts by number. A value that is known counts for more than one that is not. Of two
@@ -57,7 +57,7 @@ pub fn merge(into: &mut Inventory, from: Inventory) -> Vec<Note> {
     into.busy = from.busy.or(into.busy.take());
     gaps(&mut into.gaps, from.gaps);
     settle::settle(into);
-    joiner.notes
+    joiner.notes.0
 }
 
 /// Adds gaps that are new.

@@ -1,8 +1,7 @@
 //! Lines of NCCL's log (`NCCL_DEBUG=INFO`): what carries the messages between hosts.
 
+use crate::reading::quoted;
 use linerate_facts::infiniband::Layer;
-
-use crate::text::quoted;
 
 /// What stands before each message.
 const MARK: &str = " NCCL INFO ";

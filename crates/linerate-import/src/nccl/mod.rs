@@ -4,13 +4,12 @@
 //! it is the one to hold against a link.
 //= https://github.com/NVIDIA/nccl-tests, doc/PERFORMANCE.md
 
-use linerate_record::reported::{Carrier, Measured, Outcome, Setup, SizeRow, Sizes, Tool, Trip};
+use linerate_record::reported::{Carrier, Measured, Outcome, Setup, SizeRow, Sizes, Trip};
 use linerate_units::Bytes;
 
 use crate::format::{Evidence, Format, Found, Holds, Section};
 use crate::launch::{hosts, without_hosts};
-use crate::scaled::{MICRO, Notes, body, count, lines, nanos, number, rate};
-use crate::text::{quoted, run};
+use crate::reading::{Line, MICRO, Notes, count, nanos, number, quoted, rate, run};
 
 /// The row of the table of formats.
 pub(crate) static NCCL: Format = Format {
@@ -106,34 +105,28 @@ fn halves(header: &str) -> Vec<Half> {
 }
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
-    let body = body(section);
+    let section = &section.body();
     let mut notes = Notes::default();
     let mut reading = Reading::default();
-    for (number, line) in lines(section, body) {
+    for Line { number, text: line, .. } in section.lines() {
         reading.line(number, line.trim_end(), &mut notes);
     }
-    let name = operation(section.command, body);
+    let name = operation(section);
     let results = reading.results(section, name);
     if results.is_empty() {
         return Err("it has no table of sizes with a time".into());
     }
-    Ok(Found {
-        tool: Tool::named("NCCL tests"),
-        results,
-        notes: notes.0,
-        used: Some(body.len()),
-        ..Found::default()
-    })
+    Ok(Found { results, ..Found::of("NCCL tests", section.text.len(), notes) })
 }
 
 /// The operation, by the name of the program in the command or in the output.
-fn operation<'a>(command: Option<&'a str>, body: &'a str) -> &'a str {
+fn operation<'a>(section: &Section<'a>) -> &'a str {
     let of = |text: &'a str| {
         let mut words = text.split_whitespace().filter_map(|word| word.rsplit('/').next());
         words.find_map(|word| word.strip_suffix(PROGRAM))
     };
-    let said = || body.lines().find(|line| line.starts_with("# Collective test"));
-    command.and_then(of).or_else(|| of(said()?)).unwrap_or("")
+    let said = || section.text.lines().find(|line| line.starts_with("# Collective test"));
+    section.command.and_then(of).or_else(|| of(said()?)).unwrap_or("")
 }
 
 #[derive(Default)]

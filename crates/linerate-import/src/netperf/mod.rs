@@ -6,9 +6,10 @@ mod table;
 mod tests;
 
 use linerate_plan::path::Direction;
-use linerate_record::reported::{Carrier, Measured, Note, Outcome, Tool};
+use linerate_record::reported::{Carrier, Measured};
 
 use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::reading::{Notes, lookup};
 
 /// netperf.
 pub(crate) static FORMAT: Format = Format {
@@ -76,24 +77,16 @@ fn starts(text: &str) -> bool {
 fn read(section: &Section<'_>) -> Result<Found, String> {
     let first = section.text.lines().next().unwrap_or_default();
     let banner = banner(first).ok_or("it has no banner")?;
-    let mut notes = Vec::new();
+    let mut notes = Notes::default();
     if section.text.contains("Desired confidence was not achieved") {
-        notes.push(Note {
-            line: Some(section.line),
-            what: "netperf did not reach the confidence that was asked for: the rates of its iterations differ".to_owned(),
-        });
+        let what = "netperf did not reach the confidence that was asked for: the rates of its iterations differ";
+        notes.at(section.line, what);
     }
-    let (measured, used) = match pairs::read(section.text, banner, &mut notes, section.line) {
+    let (measured, used) = match pairs::read(section, banner, &mut notes) {
         Some(found) => found?,
-        None => table::read(section.text, banner, &mut notes, section.line)?,
+        None => table::read(section, banner, &mut notes)?,
     };
-    Ok(Found {
-        tool: Tool::named("netperf"),
-        results: vec![Outcome { title: title(first).to_owned(), line: section.line, measured }],
-        notes,
-        used: Some(used),
-        ..Found::default()
-    })
+    Ok(Found::of("netperf", used, notes).with(title(first), section.line, measured))
 }
 
 /// The test's name in the banner.
@@ -115,16 +108,15 @@ fn bits(unit: &str) -> Option<f64> {
         ("GBytes/s", 8.0 * 1_073_741_824.0),
     ];
     let unit = unit.strip_suffix("ec").unwrap_or(unit);
-    UNITS.iter().find(|(name, _)| *name == unit).map(|(_, bits)| *bits)
+    lookup(UNITS, unit)
 }
 
 /// A note that bytes have binary multiples.
-fn binary(unit: &str, line: u64, notes: &mut Vec<Note>) {
+fn binary(unit: &str, line: u64, notes: &mut Notes) {
     if unit.contains("Bytes/s") {
-        notes.push(Note {
-            line: Some(line),
-            what: "rates in Bytes/s have multiples of 1024, as netperf counts them: they were converted".to_owned(),
-        });
+        let what =
+            "rates in Bytes/s have multiples of 1024, as netperf counts them: they were converted";
+        notes.at(line, what);
     }
 }
 

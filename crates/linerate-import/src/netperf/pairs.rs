@@ -1,30 +1,28 @@
 //! Lines of a name and a value, which `-k` asks for: `THROUGHPUT=10141.54`.
 
 use linerate_plan::path::Direction;
-use linerate_record::reported::{
-    Carrier, Counted, Measured, Note, Setup, SizeRow, Sizes, Transfer, Trip,
-};
+use linerate_record::reported::{Carrier, Counted, Measured, SizeRow, Sizes, Transfer, Trip};
 use linerate_units::{Bytes, Nanos, Rate};
 
 use super::{Banner, Kind, binary, bits, boxed, number};
+use crate::format::Section;
+use crate::reading::{Notes, sizes};
 
 /// Reads the values, if the output has any. Returns the bytes that it has.
 pub(super) fn read(
-    text: &str,
+    section: &Section<'_>,
     banner: Banner,
-    notes: &mut Vec<Note>,
-    line: u64,
+    notes: &mut Notes,
 ) -> Option<Result<(Measured, usize), String>> {
     let mut pairs = Vec::new();
-    let (mut at, mut used) = (0, 0);
-    for whole in text.split_inclusive('\n') {
-        at += whole.len();
-        match whole.trim().split_once('=') {
+    let mut used = 0;
+    for line in section.lines() {
+        match line.trimmed().split_once('=') {
             Some((name, value)) if is_name(name) => {
                 pairs.push((name, value));
-                used = at;
+                used = line.end;
             }
-            _ if pairs.is_empty() || whole.trim().is_empty() => {}
+            _ if pairs.is_empty() || line.trimmed().is_empty() => {}
             _ => break,
         }
     }
@@ -32,7 +30,7 @@ pub(super) fn read(
         return None;
     }
     let pairs = Pairs(pairs);
-    Some(pairs.measured(banner, notes, line).map(|measured| (measured, used)))
+    Some(pairs.measured(banner, notes, section.line).map(|measured| (measured, used)))
 }
 
 fn is_name(name: &str) -> bool {
@@ -61,12 +59,7 @@ impl Pairs<'_> {
         }
     }
 
-    fn measured(
-        &self,
-        banner: Banner,
-        notes: &mut Vec<Note>,
-        line: u64,
-    ) -> Result<Measured, String> {
+    fn measured(&self, banner: Banner, notes: &mut Notes, line: u64) -> Result<Measured, String> {
         let direction = match (self.text("DIRECTION"), banner.kind) {
             (_, Kind::Stream(direction)) => Some(direction),
             (Some("Send"), Kind::Omni) => Some(Direction::Forward),
@@ -83,7 +76,7 @@ impl Pairs<'_> {
         &self,
         banner: Banner,
         direction: Direction,
-        notes: &mut Vec<Note>,
+        notes: &mut Notes,
         line: u64,
     ) -> Result<Transfer, String> {
         let rate = self.number("THROUGHPUT").ok_or("its values have no THROUGHPUT")?;
@@ -129,11 +122,7 @@ impl Pairs<'_> {
         }
         Ok(Measured::Sizes(Sizes {
             carrier: Some(self.carrier(banner)),
-            operation: "request and response".to_owned(),
-            trip: Trip::Whole,
-            both: false,
-            rows: vec![row],
-            setup: Setup::default(),
+            ..sizes("request and response", Trip::Whole, vec![row])
         }))
     }
 }

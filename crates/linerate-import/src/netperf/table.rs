@@ -2,28 +2,28 @@
 
 use linerate_plan::path::{ByRole, Direction};
 use linerate_record::reported::{
-    Carrier, Counted, Cpu, CpuOf, Lost, Measured, Note, Setup, SizeRow, Sizes, Transfer, Trip,
+    Carrier, Counted, Cpu, CpuOf, Lost, Measured, SizeRow, Sizes, Transfer, Trip,
 };
 use linerate_units::{Bytes, Nanos, Rate};
 
 use super::{Banner, Kind, binary, bits, boxed, number};
+use crate::format::Section;
+use crate::reading::{Notes, sizes};
 
 /// Most lines of a table.
 const MOST_LINES: usize = 40;
 
 /// Reads a table. Returns the bytes that it has.
 pub(super) fn read(
-    text: &str,
+    section: &Section<'_>,
     banner: Banner,
-    notes: &mut Vec<Note>,
-    line: u64,
+    notes: &mut Notes,
 ) -> Result<(Measured, usize), String> {
     let mut rows: Vec<Vec<f64>> = Vec::new();
     let (mut unit, mut has_cpu) = (None, false);
-    let (mut at, mut used) = (0, 0);
-    for whole in text.split_inclusive('\n').take(MOST_LINES) {
-        at += whole.len();
-        let words: Vec<&str> = whole.split_whitespace().collect();
+    let mut used = 0;
+    for line in section.lines().take(MOST_LINES) {
+        let words: Vec<&str> = line.text.split_whitespace().collect();
         let numbers: Option<Vec<f64>> = words.iter().map(|word| known(word)).collect();
         match numbers {
             _ if words.is_empty() => continue,
@@ -35,12 +35,12 @@ pub(super) fn read(
                 unit = words.iter().find(|word| bits(word).is_some()).copied().or(unit);
             }
         }
-        used = at;
+        used = line.end;
     }
     let measured = match banner.kind {
         Kind::Stream(direction) => {
             let unit = unit.ok_or("its table names no unit of the throughput")?;
-            binary(unit, line, notes);
+            binary(unit, section.line, notes);
             let bits = bits(unit).unwrap_or(1.0);
             let mut transfer =
                 stream(&rows, banner, direction, bits).ok_or("its table has no complete row")?;
@@ -53,7 +53,7 @@ pub(super) fn read(
             let (sizes, response) =
                 requests(&rows, banner).ok_or("its table has no complete row")?;
             if let Some(what) = response {
-                notes.push(Note { line: Some(line), what });
+                notes.at(section.line, what);
             }
             Measured::Sizes(sizes)
         }
@@ -125,18 +125,8 @@ fn requests(rows: &[Vec<f64>], banner: Banner) -> Option<(Sizes, Option<String>)
         Kind::Connections => "connect, request and response",
         _ => "request and response",
     };
-    let sizes = Sizes {
-        carrier: Some(banner.carrier),
-        operation: operation.to_owned(),
-        trip: Trip::Whole,
-        both: false,
-        rows: vec![SizeRow {
-            size: Bytes(request as u64),
-            mean,
-            messages: Some(rate),
-            ..SizeRow::default()
-        }],
-        setup: Setup::default(),
-    };
-    Some((sizes, note))
+    let size = Bytes(request as u64);
+    let row = SizeRow { size, mean, messages: Some(rate), ..SizeRow::default() };
+    let table = sizes(operation, Trip::Whole, vec![row]);
+    Some((Sizes { carrier: Some(banner.carrier), ..table }, note))
 }

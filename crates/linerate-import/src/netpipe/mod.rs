@@ -4,11 +4,13 @@
 //! bytes, 10^9 bits in a second (mean, least, most), microseconds. The file has no header, so the figures of its
 //! first lines must prove which it is. A time is half a round trip, and the rate is the size over that time.
 
-use linerate_record::reported::{Carrier, Setup, SizeRow, Sizes, Tool, Trip};
+use linerate_record::reported::{Carrier, Measured, SizeRow, Sizes, Trip};
 use linerate_units::Bytes;
 
 use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::scaled::{MEBIBIT, MICRO, Notes, SECOND, body, count, lines, nanos, number, rate};
+use crate::reading::{
+    Line, MEBIBIT, MICRO, Notes, SECOND, count, first_line, lookup, nanos, number, rate, sizes,
+};
 
 /// The row of the table of formats.
 pub(crate) static NETPIPE: Format = Format {
@@ -77,11 +79,6 @@ const TIMES: &[(&str, f64)] = &[
 ];
 const RATES: &[(&str, f64)] = &[("Kbps", 1e3), ("Mbps", 1e6), ("Gbps", 1e9)];
 
-fn unit(units: &[(&str, f64)], name: &str) -> Option<f64> {
-    let found = units.iter().find(|(unit, _)| *unit == name);
-    found.map(|(_, unit)| *unit)
-}
-
 /// A row of the console: `0: 1 bytes 2426 times --> 2.34 Mbps in 3.26 usec`.
 fn console_row(line: &str, is_old: bool) -> Option<SizeRow> {
     let words: Vec<&str> = line.split_whitespace().take(12).collect();
@@ -94,27 +91,27 @@ fn console_row(line: &str, is_old: bool) -> Option<SizeRow> {
     let unit_of_rate = match is_old {
         true if *rate_unit == "Mbps" => MEBIBIT,
         true => return None,
-        false => unit(RATES, rate_unit)?,
+        false => lookup(RATES, rate_unit)?,
     };
-    let size = number(size)? * unit(SIZES, size_unit)?;
+    let size = number(size)? * lookup(SIZES, size_unit)?;
     Some(SizeRow {
         size: Bytes(size as u64),
         samples: count(times),
-        mean: nanos(number(time)?, unit(TIMES, time_unit)?),
+        mean: nanos(number(time)?, lookup(TIMES, time_unit)?),
         rate: rate(number(value)?, unit_of_rate),
         ..SizeRow::default()
     })
 }
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
-    let body = body(section);
+    let section = &section.body();
     let mut notes = Notes::default();
     let mut rows = Vec::new();
-    let first = body.lines().next().unwrap_or("");
-    let is_file = is_file(body);
+    let first = first_line(section.text);
+    let is_file = is_file(section.text);
     let is_old =
         if is_file { first.split_whitespace().count() == 3 } else { first.starts_with(HEADS[0]) };
-    for (number, line) in lines(section, body).skip(usize::from(!is_file)) {
+    for Line { number, text: line, .. } in section.lines().skip(usize::from(!is_file)) {
         let row = if is_file { file_row(line) } else { console_row(line, is_old) };
         match row {
             Some(row) => notes.keep(&mut rows, row),
@@ -133,22 +130,13 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
             "the rates are converted: NetPIPE's Mbps up to version 3 are 2^20 bits in a second",
         );
     }
-    Ok(Found {
-        notes: notes.0,
-        ..Found::table(
-            Tool::named("NetPIPE"),
-            ("", section.line),
-            Sizes {
-                carrier: Some(Carrier::Messages),
-                operation: "ping-pong".into(),
-                trip: Trip::Half,
-                both: true,
-                rows,
-                setup: Setup::default(),
-            },
-            body.len(),
-        )
-    })
+    let table = Sizes {
+        carrier: Some(Carrier::Messages),
+        both: true,
+        ..sizes("ping-pong", Trip::Half, rows)
+    };
+    let found = Found::of("NetPIPE", section.text.len(), notes);
+    Ok(found.with("", section.line, Measured::Sizes(table)))
 }
 
 #[cfg(test)]

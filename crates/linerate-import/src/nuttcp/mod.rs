@@ -4,12 +4,12 @@
 mod tests;
 
 use linerate_plan::path::{ByRole, Direction};
-use linerate_record::reported::{
-    Carrier, Counted, Cpu, CpuOf, Lost, Measured, Note, Outcome, Tool, Transfer,
-};
+use linerate_record::reported::{Carrier, Counted, Cpu, CpuOf, Lost, Outcome, Tool, Transfer};
 use linerate_units::{Bytes, Rate};
 
 use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::reading;
+use crate::reading::Notes;
 
 /// nuttcp.
 pub(crate) static FORMAT: Format = Format {
@@ -110,7 +110,7 @@ fn positive(text: &str) -> Option<f64> {
 #[derive(Debug, Default)]
 struct Output {
     results: Vec<Outcome>,
-    notes: Vec<Note>,
+    notes: Notes,
     intervals: Vec<Line>,
     /// Line number of the first interval, or of the test.
     from: Option<u64>,
@@ -135,11 +135,8 @@ struct Block {
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
     let mut output = Output::default();
-    let mut at = 0;
-    for (number, whole) in section.text.split_inclusive('\n').enumerate() {
-        at += whole.len();
-        let place = section.line + number as u64;
-        let line = whole.trim_end();
+    for reading::Line { number: place, text, end } in section.lines() {
+        let line = text.trim_end();
         if let Some(found) = read_line(line) {
             output.line(found, place, section.command);
         } else if line.starts_with("nuttcp-t: ") || line.starts_with("nuttcp-r: ") {
@@ -149,7 +146,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         } else {
             break;
         }
-        output.used = at;
+        output.used = end;
     }
     output.end_blocks();
     output.end_intervals(section.command);
@@ -157,17 +154,13 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         return Err("it has no line with a rate".to_owned());
     }
     if output.assumed {
-        output.notes.push(Note {
-            line: Some(section.line),
-            what: "nuttcp does not print the direction: it was read as that from the client to the server".to_owned(),
-        });
+        let what = "nuttcp does not print the direction: it was read as that from the client to the server";
+        output.notes.at(section.line, what);
     }
     Ok(Found {
         tool: Tool { version: output.version, ..Tool::named("nuttcp") },
         results: output.results,
-        notes: output.notes,
-        used: Some(output.used),
-        ..Found::default()
+        ..Found::of("nuttcp", output.used, output.notes)
     })
 }
 
@@ -201,11 +194,8 @@ impl Output {
             return;
         }
         let mean = Line { seconds, rate: bits / seconds, ..Line::default() };
-        self.notes.push(Note {
-            line: Some(from),
-            what: "the line of the whole test is missing: the rate is that of the intervals"
-                .to_owned(),
-        });
+        let what = "the line of the whole test is missing: the rate is that of the intervals";
+        self.notes.at(from, what);
         self.push(mean, &intervals, from, command);
     }
 
@@ -226,7 +216,7 @@ impl Output {
             transfer.ticks = equal.iter().map(|line| line.rate).collect();
             transfer.tick = Some((seconds / equal.len() as f64 * 1e3).round() / 1e3);
         }
-        self.results.push(outcome(from, transfer));
+        self.results.push(reading::transfer(from, transfer));
     }
 
     /// Takes a line of `-v`.
@@ -265,7 +255,7 @@ impl Output {
         transfer.size = first.size.map(Bytes);
         transfer.streams = first.streams;
         transfer.segment = first.segment;
-        self.results.push(outcome(first.line, transfer));
+        self.results.push(reading::transfer(first.line, transfer));
     }
 }
 
@@ -310,8 +300,4 @@ fn transfer(found: Line, direction: Direction, udp: bool) -> Transfer {
         found.cpu.map_or(ByRole::default(), |shares| shares.map(|share| Some(cpu(share))).into());
     transfer.datagrams = found.datagrams.map(|(lost, of)| Lost { lost, of, jitter: None });
     transfer
-}
-
-fn outcome(line: u64, transfer: Transfer) -> Outcome {
-    Outcome { title: String::new(), line, measured: Measured::Transfer(Box::new(transfer)) }
 }

@@ -2,13 +2,12 @@
 //!
 //! `MB/s` is 10^6 bytes. The latency of two processes that answer each other is half a round trip.
 
-use linerate_record::reported::{Carrier, Measured, Outcome, Setup, SizeRow, Sizes, Tool, Trip};
-use linerate_units::Bytes;
+use linerate_record::reported::{Carrier, Measured, Setup, SizeRow, Sizes, Trip};
 
+use crate::columns::{Field, Stat};
 use crate::format::{Evidence, Format, Found, Holds, Section};
 use crate::launch::{hosts, without_hosts};
-use crate::scaled::{MICRO, Notes, body, count, lines, nanos, number, rate};
-use crate::text::quoted;
+use crate::reading::{Line, Notes, first_line, lookup, quoted, sizes};
 
 /// The row of the table of formats.
 pub(crate) static OSU: Format = Format {
@@ -39,37 +38,22 @@ fn title(line: &str) -> Option<(&str, &str)> {
     (is_version && name.ends_with("Test")).then_some((name, version.trim()))
 }
 
-/// What a column has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Column {
-    Size,
-    Mean,
-    Least,
-    Most,
-    Typical,
-    P99,
-    P999,
-    Rate,
-    Messages,
-    Samples,
-    Passed,
-}
-
-const COLUMNS: &[(&str, Column)] = &[
-    ("Size", Column::Size),
-    ("Latency (us)", Column::Mean),
-    ("Latency(us)", Column::Mean),
-    ("Avg Latency(us)", Column::Mean),
-    ("Avg Lat(us)", Column::Mean),
-    ("Min Latency(us)", Column::Least),
-    ("Max Latency(us)", Column::Most),
-    ("P50 Tail Lat(us)", Column::Typical),
-    ("P99 Tail Lat(us)", Column::P99),
-    ("P99.9 Tail Lat(us)", Column::P999),
-    ("Bandwidth (MB/s)", Column::Rate),
-    ("MB/s", Column::Rate),
-    ("Messages/s", Column::Messages),
-    ("Iterations", Column::Samples),
+/// The columns by their names.
+const COLUMNS: &[(&str, Field)] = &[
+    ("Size", Field::Size),
+    ("Latency (us)", Field::Micros(Stat::Mean)),
+    ("Latency(us)", Field::Micros(Stat::Mean)),
+    ("Avg Latency(us)", Field::Micros(Stat::Mean)),
+    ("Avg Lat(us)", Field::Micros(Stat::Mean)),
+    ("Min Latency(us)", Field::Micros(Stat::Least)),
+    ("Max Latency(us)", Field::Micros(Stat::Most)),
+    ("P50 Tail Lat(us)", Field::Micros(Stat::Typical)),
+    ("P99 Tail Lat(us)", Field::Micros(Stat::P99)),
+    ("P99.9 Tail Lat(us)", Field::Micros(Stat::P999)),
+    ("Bandwidth (MB/s)", Field::Rate(8e6)),
+    ("MB/s", Field::Rate(8e6)),
+    ("Messages/s", Field::Messages(1.0)),
+    ("Iterations", Field::Samples),
 ];
 
 /// Tests of which the latency is half a round trip, by the word between `MPI` and `Latency Test`.
@@ -87,7 +71,7 @@ fn trip(name: &str) -> Trip {
 const MOST_COLUMNS: usize = 64;
 
 /// The columns of a header. A unit in brackets ends a name as two blanks do.
-fn columns(header: &str, number: u64, notes: &mut Notes) -> Vec<Column> {
+fn columns(header: &str, number: u64, notes: &mut Notes) -> Vec<Field> {
     let header = header.trim_start_matches(['#', ' ']).replace(") ", ")  ");
     let names: Vec<&str> = header
         .split("  ")
@@ -96,29 +80,28 @@ fn columns(header: &str, number: u64, notes: &mut Notes) -> Vec<Column> {
         .take(MOST_COLUMNS)
         .collect();
     let column = |name: &&str| {
-        let known = COLUMNS.iter().find(|(known, _)| known == name);
         // `-z99,99.9` makes two columns of the name `P99`.
         let is_single = names.iter().filter(|other| *other == name).count() == 1;
-        known.filter(|_| is_single).map(|(_, column)| *column)
+        lookup(COLUMNS, name).filter(|_| is_single)
     };
     for name in names.iter().filter(|name| column(name).is_none()) {
         notes.at(number, format!("the column `{name}` is passed over"));
     }
     let columns = names.iter().map(column);
-    columns.map(|column| column.unwrap_or(Column::Passed)).collect()
+    columns.map(|column| column.unwrap_or(Field::Passed)).collect()
 }
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
-    let body = body(section);
-    let (name, version) = title(body.lines().next().unwrap_or("")).ok_or("it has no title")?;
+    let section = &section.body();
+    let (name, version) = title(first_line(section.text)).ok_or("it has no title")?;
     let mut notes = Notes::default();
     let mut header = Vec::new();
     let mut rows = Vec::new();
-    for (number, line) in lines(section, body).skip(1) {
+    for Line { number, text: line, .. } in section.lines().skip(1) {
         let line = line.trim();
         if line.starts_with("# Size") {
             header = columns(line, number, &mut notes);
-        } else if let Some(row) = row(&header, line) {
+        } else if let Some(row) = Field::row(&header, line).filter(has_any) {
             notes.keep(&mut rows, row);
         } else if line.contains("pairs:") && !line.contains("pairs: 1 ") {
             notes.at(number, "the rates are those of all pairs together");
@@ -129,13 +112,15 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     if rows.is_empty() {
         return Err("it has no table of sizes with a rate or a time".into());
     }
-    Ok(Found {
-        tool: Tool { name: "OSU Micro-Benchmarks".into(), version: Some(quoted(version)) },
-        results: vec![outcome(section, name, rows)],
-        notes: notes.0,
-        used: Some(body.len()),
-        ..Found::default()
-    })
+    let found = Found::of("OSU Micro-Benchmarks", section.text.len(), notes);
+    let mut found = found.with(&quoted(name), section.line, measured(section, name, rows));
+    found.tool.version = Some(quoted(version));
+    Ok(found)
+}
+
+/// Whether a row has a time or a rate.
+fn has_any(row: &SizeRow) -> bool {
+    row.time().is_some() || row.rate.is_some() || row.messages.is_some()
 }
 
 /// Operations of many processes, by the starts of their names behind `MPI `.
@@ -167,52 +152,18 @@ fn setup(section: &Section<'_>, name: &str) -> Setup {
     }
 }
 
-fn outcome(section: &Section<'_>, name: &str, rows: Vec<SizeRow>) -> Outcome {
+fn measured(section: &Section<'_>, name: &str, rows: Vec<SizeRow>) -> Measured {
     let trip = trip(name);
     let operation = match trip {
         Trip::Half => "MPI ping-pong",
         Trip::Whole | Trip::Unknown => name.trim_end_matches(" Test"),
     };
-    Outcome {
-        title: quoted(name),
-        line: section.line,
-        measured: Measured::Sizes(Sizes {
-            carrier: Some(Carrier::Messages),
-            operation: quoted(operation),
-            trip,
-            both: name.contains("Bi-Directional"),
-            rows,
-            setup: setup(section, name),
-        }),
-    }
-}
-
-/// A row with a time or a rate.
-fn row(header: &[Column], line: &str) -> Option<SizeRow> {
-    let cells: Vec<&str> = line.split_whitespace().collect();
-    if header.is_empty() || cells.len() != header.len() {
-        return None;
-    }
-    let mut row = SizeRow::default();
-    for (column, cell) in header.iter().zip(cells) {
-        let value = number(cell);
-        let time = value.and_then(|value| nanos(value, MICRO));
-        match column {
-            Column::Size => row.size = Bytes(count(cell)?),
-            Column::Mean => row.mean = time,
-            Column::Least => row.least = time,
-            Column::Most => row.most = time,
-            Column::Typical => row.typical = time,
-            Column::P99 => row.p99 = time,
-            Column::P999 => row.p999 = time,
-            Column::Rate => row.rate = value.and_then(|value| rate(value, 8e6)),
-            Column::Messages => row.messages = value.filter(|value| *value > 0.0),
-            Column::Samples => row.samples = count(cell),
-            Column::Passed => {}
-        }
-    }
-    let has_any = row.time().is_some() || row.rate.is_some() || row.messages.is_some();
-    has_any.then_some(row)
+    Measured::Sizes(Sizes {
+        carrier: Some(Carrier::Messages),
+        both: name.contains("Bi-Directional"),
+        setup: setup(section, name),
+        ..sizes(quoted(operation), trip, rows)
+    })
 }
 
 #[cfg(test)]

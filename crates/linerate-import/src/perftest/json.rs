@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use linerate_record::reported::{SizeRow, Tool};
+use linerate_record::reported::SizeRow;
 use linerate_units::Bytes;
 
 use super::{Test, are_no_cycles};
 use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::scaled::{MEBIBYTE, MICRO, Notes, SECOND, count, flag, nanos, number, rate, supports};
+use crate::reading::{MEBIBYTE, MICRO, Notes, SECOND, count, flag, nanos, number, rate, supports};
 
 /// The row of the table of formats.
 pub(crate) static JSON: Format = Format {
@@ -110,13 +110,8 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     let mut setup = super::setup(command);
     let queues = pairs.get("Number_of_qps").and_then(|n| n.parse().ok());
     setup.queues = queues.or(setup.queues);
-    Ok(Found {
-        tool: Tool::named("perftest"),
-        results: vec![test.outcome(section.line, vec![row], setup)],
-        notes: notes.0,
-        used: Some(used),
-        ..Found::default()
-    })
+    let result = test.outcome(section.line, vec![row], setup);
+    Ok(Found { results: vec![result], ..Found::of("perftest", used, notes) })
 }
 
 /// Keys of times of single messages, by which cycles show.

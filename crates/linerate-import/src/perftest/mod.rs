@@ -19,8 +19,7 @@ use linerate_record::reported::{
 
 use crate::format::Section;
 use crate::launch::{behind, bound, itself};
-use crate::scaled::{Notes, command_of, flag, option};
-use crate::text::quoted;
+use crate::reading::{Notes, command_of, flag, option, quoted};
 
 /// An operation.
 struct Verb {

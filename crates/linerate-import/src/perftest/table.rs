@@ -2,17 +2,16 @@
 
 use linerate_facts::Inventory;
 use linerate_facts::infiniband::{IbDevice, Layer};
-use linerate_record::reported::{Setup, SizeRow, Tool};
-use linerate_units::Bytes;
+use linerate_record::reported::{Setup, SizeRow};
 
 use super::known::is_known;
 use super::{FEWEST, Test, are_no_cycles, note_server};
+use crate::columns::{Field, Stat};
 use crate::facts::is_software;
 use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::scaled::{
-    MEBIBYTE, MICRO, Notes, SECOND, body, count, flag, lines, nanos, number, rate, supports,
+use crate::reading::{
+    MEBIBYTE, MICRO, Notes, SECOND, count, first_line, flag, nanos, number, quoted, supports,
 };
-use crate::text::quoted;
 
 /// The row of the table of formats.
 pub(crate) static TABLE: Format = Format {
@@ -80,7 +79,7 @@ const DECIMALS: usize = 6;
 const ROUNDED: f64 = 0.01;
 
 /// The columns of a row of rates without the head of its table: size and messages prove the unit of the rate.
-fn bare(line: &str) -> Option<[Column; 5]> {
+fn bare(line: &str) -> Option<[Field; 5]> {
     // This is asked at each line of each input: what is quick to see goes first.
     if !line.trim_start().starts_with(|c: char| c.is_ascii_digit()) {
         return None;
@@ -98,7 +97,7 @@ fn bare(line: &str) -> Option<[Column; 5]> {
     let average = number(average)?;
     let is_unit = |unit: &f64| bits > 0.0 && (average * unit / bits - 1.0).abs() < ROUNDED;
     let unit = [SECOND, MEBIBYTE].into_iter().find(is_unit)?;
-    Some([Column::Size, Column::Iterations, Column::Passed, Column::Rate(unit), Column::Messages])
+    Some([Field::Size, Field::Samples, Field::Passed, Field::Rate(unit), Field::Messages(1e6)])
 }
 
 /// Whether a line is the head of a table. The marks `#` may be lost on the way.
@@ -116,52 +115,34 @@ fn is_rule(line: &str) -> bool {
     line.len() >= 20 && line.bytes().all(|b| b == b'-')
 }
 
-/// What a column has.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Column {
-    Size,
-    Iterations,
-    Least,
-    Most,
-    Typical,
-    Mean,
-    Deviation,
-    P99,
-    P999,
-    /// The rate, in units of so many bits per second.
-    Rate(f64),
-    Messages,
-    Passed,
-}
-
 /// The columns by the starts of their names. The unit of a rate stands behind the name.
-const COLUMNS: &[(&str, Column)] = &[
-    ("bytes", Column::Size),
-    ("iterations", Column::Iterations),
-    ("#sl", Column::Passed),
-    ("t_min[usec]", Column::Least),
-    ("t_max[usec]", Column::Most),
-    ("t_typical[usec]", Column::Typical),
-    ("t_avg[usec]", Column::Mean),
-    ("t_stdev[usec]", Column::Deviation),
-    ("99% percentile[usec]", Column::P99),
-    ("99.9% percentile[usec]", Column::P999),
-    ("tps average", Column::Passed),
-    ("BW peak[", Column::Passed),
-    ("BW average[MB/sec]", Column::Rate(MEBIBYTE)),
-    ("BW average[MiB/sec]", Column::Rate(MEBIBYTE)),
-    ("BW average[Gb/sec]", Column::Rate(SECOND)),
-    ("BW Port1[", Column::Passed),
-    ("BW Port2[", Column::Passed),
-    ("MsgRate[Mpps]", Column::Messages),
-    ("MsgRate Port1[", Column::Passed),
-    ("MsgRate Port2[", Column::Passed),
-    ("CPU_Util[", Column::Passed),
+const COLUMNS: &[(&str, Field)] = &[
+    ("bytes", Field::Size),
+    ("iterations", Field::Samples),
+    ("#sl", Field::Passed),
+    ("t_min[usec]", Field::Micros(Stat::Least)),
+    ("t_max[usec]", Field::Micros(Stat::Most)),
+    ("t_typical[usec]", Field::Micros(Stat::Typical)),
+    ("t_avg[usec]", Field::Micros(Stat::Mean)),
+    ("t_stdev[usec]", Field::Micros(Stat::Deviation)),
+    ("99% percentile[usec]", Field::Micros(Stat::P99)),
+    ("99.9% percentile[usec]", Field::Micros(Stat::P999)),
+    ("tps average", Field::Passed),
+    ("BW peak[", Field::Passed),
+    ("BW average[MB/sec]", Field::Rate(MEBIBYTE)),
+    ("BW average[MiB/sec]", Field::Rate(MEBIBYTE)),
+    ("BW average[Gb/sec]", Field::Rate(SECOND)),
+    ("BW Port1[", Field::Passed),
+    ("BW Port2[", Field::Passed),
+    ("MsgRate[Mpps]", Field::Messages(1e6)),
+    ("MsgRate Port1[", Field::Passed),
+    ("MsgRate Port2[", Field::Passed),
+    ("CPU_Util[", Field::Passed),
 ];
 
 /// The columns of a header, in order.
-fn columns(header: &str) -> Vec<Column> {
-    let mut found: Vec<(usize, Column)> = COLUMNS
+fn columns(header: &str) -> Vec<Field> {
+    let mut found: Vec<(usize, Field)> = COLUMNS
         .iter()
         .filter_map(|(name, column)| header.find(name).map(|at| (at, *column)))
         .collect();
@@ -172,7 +153,7 @@ fn columns(header: &str) -> Vec<Column> {
 /// The state of one output while its lines are read.
 struct Reading<'a> {
     test: Test<'a>,
-    columns: Vec<Column>,
+    columns: Vec<Field>,
     rows: Vec<SizeRow>,
     /// Times of single messages, in the unit of the table.
     singles: Vec<f64>,
@@ -204,11 +185,11 @@ fn software(body: &str) -> Inventory {
 }
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
-    let body = body(section);
-    let mut first = body.lines().take(2);
+    let section = &section.body();
+    let mut first = section.text.lines().take(2);
     let title = first.find_map(|line| Test::named(line.trim()));
-    let is_latency = body.lines().take(2).any(|line| line.contains("[usec]"));
-    let columns = body.lines().next().and_then(bare);
+    let is_latency = section.text.lines().take(2).any(|line| line.contains("[usec]"));
+    let columns = bare(first_line(section.text));
     let mut reading = Reading {
         test: title.unwrap_or_else(|| Test::untitled(super::command(section), is_latency)),
         columns: columns.map(Vec::from).unwrap_or_default(),
@@ -226,20 +207,18 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         reading.untitled();
     }
     let mut used = 0;
-    for ((number, line), whole) in lines(section, body).zip(body.split_inclusive('\n')) {
-        if reading.line(number, line.trim())? == Step::End {
+    for line in section.lines() {
+        if reading.line(line.number, line.text.trim())? == Step::End {
             break;
         }
-        used += whole.len();
+        used = line.end;
     }
     reading.check(section)?;
     let Reading { test, rows, setup, notes, .. } = reading;
     Ok(Found {
-        facts: software(&body[..used]),
-        tool: Tool::named("perftest"),
+        facts: software(&section.text[..used]),
         results: vec![test.outcome(section.line, rows, setup)],
-        notes: notes.0,
-        used: Some(used),
+        ..Found::of("perftest", used, notes)
     })
 }
 
@@ -290,7 +269,7 @@ impl Reading<'_> {
 
     fn header(&mut self, line: &str) -> Result<(), String> {
         self.columns = columns(line);
-        let has_rate = |column: &Column| matches!(column, Column::Rate(_));
+        let has_rate = |column: &Field| matches!(column, Field::Rate(_));
         if line.contains("BW average[MB/sec]") {
             self.notes
                 .whole("the rates are converted: perftest's MB/sec are 2^20 bytes in a second");
@@ -349,8 +328,8 @@ impl Reading<'_> {
                 let what = format!("`{}` is no number and is left out{why}", quoted(cell));
                 self.notes.at(number_of_line, what);
             }
-            set(&mut row, *column, cell);
-            let is_single = matches!(column, Column::Least | Column::Most | Column::P99);
+            column.set(&mut row, cell);
+            let is_single = matches!(column, Field::Micros(Stat::Least | Stat::Most | Stat::P99));
             self.singles.extend(number(cell).filter(|_| is_single));
         }
         if let Some(longest) = self.longest.take().and_then(|time| nanos(time, MICRO)) {
@@ -363,6 +342,8 @@ impl Reading<'_> {
                 );
             }
         }
+        // Differences below a microsecond are cut to 0 before they are squared.
+        row.deviation = row.deviation.filter(|time| time.0 > 0);
         let samples = row.samples.unwrap_or(0);
         row.p99 = row.p99.filter(|_| supports(samples, 0.99));
         row.p999 = row.p999.filter(|_| supports(samples, 0.999));
@@ -436,24 +417,4 @@ fn failure(line: &str) -> Option<&'static str> {
     }
     (line.contains("Can't produce a report"))
         .then_some("perftest could not measure the CPU's clock rate: rows are missing")
-}
-
-fn set(row: &mut SizeRow, column: Column, cell: &str) {
-    let value = number(cell);
-    let time = value.and_then(|value| nanos(value, MICRO));
-    match column {
-        Column::Size => row.size = Bytes(count(cell).unwrap_or(0)),
-        Column::Iterations => row.samples = count(cell),
-        Column::Least => row.least = time,
-        Column::Most => row.most = time,
-        Column::Typical => row.typical = time,
-        Column::Mean => row.mean = time,
-        // Differences below a microsecond are cut to 0 before they are squared.
-        Column::Deviation => row.deviation = time.filter(|time| time.0 > 0),
-        Column::P99 => row.p99 = time,
-        Column::P999 => row.p999 = time,
-        Column::Rate(unit) => row.rate = value.and_then(|value| rate(value, unit)),
-        Column::Messages => row.messages = value.filter(|value| *value > 0.0).map(|v| v * 1e6),
-        Column::Passed => {}
-    }
 }

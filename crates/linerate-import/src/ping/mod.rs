@@ -2,12 +2,11 @@
 
 mod pong;
 
-use linerate_record::reported::{Setup, SizeRow, Sizes, Tool, Trip};
+use linerate_record::reported::{Measured, SizeRow, Trip};
 use linerate_units::{Bytes, Nanos};
 
 use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::scaled::{MILLI, Notes, body, count, lines, nanos, number};
-use crate::text::quoted;
+use crate::reading::{Line, MILLI, Notes, count, first_line, nanos, number, quoted, sizes};
 
 /// The row of the table of formats.
 pub(crate) static PING: Format = Format {
@@ -50,17 +49,17 @@ pub(crate) static IBPING: Format = Format {
 const DATAGRAM: Bytes = Bytes(256);
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
-    let body = body(section);
-    let first = body.lines().next().unwrap_or("");
+    let section = &section.body();
+    let first = first_line(section.text);
     let size = payload(first).ok_or("its first line has no size")?;
     let target = first.split_whitespace().nth(1).unwrap_or("");
     let names = ("ping", target, "ICMP echo");
     // The start of an output that goes on, or was cut.
-    if !body.contains("packets transmitted") {
+    if !section.text.contains("packets transmitted") {
         let of = pong::Of { names, size, time: answered };
-        return pong::answers(section, body, &of, 1);
+        return pong::answers(section, &of, 1);
     }
-    statistics(section, body, size, names)
+    statistics(section, size, names)
 }
 
 /// The time in `64 bytes from 192.0.2.1: icmp_seq=1 ttl=64 time=4356 ms`.
@@ -70,13 +69,13 @@ fn answered(line: &str) -> Option<Nanos> {
 }
 
 fn read_ib(section: &Section<'_>) -> Result<Found, String> {
-    let body = body(section);
-    let Some(first) = body.lines().find(|line| is_ib_statistics(line)) else {
-        return pong::read(section, body);
+    let section = &section.body();
+    let Some(first) = section.text.lines().find(|line| is_ib_statistics(line)) else {
+        return pong::read(section);
     };
     let target = first.trim_start_matches("--- ").split(" ibping").next();
     let names = ("ibping", target.unwrap_or(""), "management datagram");
-    statistics(section, body, DATAGRAM, names)
+    statistics(section, DATAGRAM, names)
 }
 
 fn is_ib_statistics(line: &str) -> bool {
@@ -116,7 +115,6 @@ const PASSED: &[&str] = &[
 
 fn statistics(
     section: &Section<'_>,
-    body: &str,
     size: Bytes,
     (name, target, operation): (&str, &str, &str),
 ) -> Result<Found, String> {
@@ -124,7 +122,7 @@ fn statistics(
     let mut counted = None;
     let mut times = None;
     let mut ttl = Ttl::default();
-    for (number, line) in lines(section, body).skip(1) {
+    for Line { number, text: line, .. } in section.lines().skip(1) {
         let line = line.trim();
         ttl.see(line, "ttl=");
         if line.contains("packets transmitted") {
@@ -142,22 +140,9 @@ fn statistics(
     let times = times.ok_or("it has no times: the end is missing")?;
     let row =
         SizeRow { lost: Some(lost), ttl: ttl.same(), ..row(size, received, times, &mut notes)? };
-    Ok(Found {
-        notes: notes.0,
-        ..Found::table(
-            Tool::named(name),
-            (&quoted(target), section.line),
-            Sizes {
-                carrier: None,
-                operation: operation.to_owned(),
-                trip: Trip::Whole,
-                both: false,
-                rows: vec![row],
-                setup: Setup::default(),
-            },
-            body.len(),
-        )
-    })
+    let table = sizes(operation, Trip::Whole, vec![row]);
+    let found = Found::of(name, section.text.len(), notes);
+    Ok(found.with(&quoted(target), section.line, Measured::Sizes(table)))
 }
 
 /// Whether a line is empty, or has the dots that a flood draws and takes back, or the sign of a key.

@@ -1,12 +1,12 @@
 //! Single answers of `ibping`, without its statistics: those of a run that was cut short, or a part of its output.
 //= infiniband-diags 44, ibping.c: "Pong from %s (%s): time %" PRIu64 ".%03" PRIu64 " ms\n"
 
-use linerate_record::reported::{Setup, SizeRow, Sizes, Tool, Trip};
+use linerate_record::reported::{Measured, SizeRow, Trip};
 use linerate_units::{Bytes, Nanos};
 
 use super::{DATAGRAM, Ttl};
 use crate::format::{Found, Section};
-use crate::scaled::{MILLI, MOST_ROWS, Notes, lines, nanos, number};
+use crate::reading::{Line, MILLI, MOST_ROWS, Notes, first_line, nanos, number, sizes};
 
 /// The start of an answer.
 pub(super) const MARK: &str = "Pong from ";
@@ -38,31 +38,26 @@ pub(super) struct Of<'a> {
     pub(super) time: fn(&str) -> Option<Nanos>,
 }
 
-pub(super) fn read(section: &Section<'_>, body: &str) -> Result<Found, String> {
-    let first = body.lines().next().unwrap_or("");
+pub(super) fn read(section: &Section<'_>) -> Result<Found, String> {
+    let first = first_line(section.text);
     let of = Of {
         names: ("ibping", target(first).unwrap_or(""), "management datagram"),
         size: DATAGRAM,
         time,
     };
-    answers(section, body, &of, 0)
+    answers(section, &of, 0)
 }
 
 /// The answers in the lines behind the first so many.
-pub(super) fn answers(
-    section: &Section<'_>,
-    body: &str,
-    of: &Of<'_>,
-    skip: usize,
-) -> Result<Found, String> {
+pub(super) fn answers(section: &Section<'_>, of: &Of<'_>, skip: usize) -> Result<Found, String> {
     let mut notes = Notes::default();
     let mut times = Vec::new();
     let mut ttl = Ttl::default();
-    for (line, text) in lines(section, body).skip(skip) {
+    for Line { number, text, .. } in section.lines().skip(skip) {
         ttl.see(text, "ttl=");
         match (of.time)(text) {
             Some(time) if times.len() < MOST_ROWS => times.push(time),
-            None if !text.trim().is_empty() && text.trim() != "^C" => notes.strange(line, text),
+            None if !text.trim().is_empty() && text.trim() != "^C" => notes.strange(number, text),
             _ => {}
         }
     }
@@ -89,20 +84,7 @@ pub(super) fn answers(
         ttl: ttl.same(),
         ..SizeRow::default()
     };
-    Ok(Found {
-        notes: notes.0,
-        ..Found::table(
-            Tool::named(program),
-            (target, section.line),
-            Sizes {
-                carrier: None,
-                operation: operation.to_owned(),
-                trip: Trip::Whole,
-                both: false,
-                rows: vec![row],
-                setup: Setup::default(),
-            },
-            body.len(),
-        )
-    })
+    let table = sizes(operation, Trip::Whole, vec![row]);
+    let found = Found::of(program, section.text.len(), notes);
+    Ok(found.with(target, section.line, Measured::Sizes(table)))
 }

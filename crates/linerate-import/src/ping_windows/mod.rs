@@ -1,13 +1,12 @@
 //! `ping` of Windows, in English: whole round trips of one size, in whole milliseconds. Its statistics count; without them
 //! the answers do.
 
-use linerate_record::reported::{Setup, SizeRow, Sizes, Tool, Trip};
+use linerate_record::reported::{Measured, SizeRow, Trip};
 use linerate_units::{Bytes, Nanos};
 
 use crate::format::{Evidence, Format, Found, Holds, Section};
 use crate::ping::Ttl;
-use crate::scaled::{MILLI, Notes, body, count, lines, nanos};
-use crate::text::quoted;
+use crate::reading::{Line, MILLI, Notes, count, nanos, quoted, sizes};
 
 /// The row of the table of formats.
 pub(crate) static PING_WINDOWS: Format = Format {
@@ -62,28 +61,15 @@ struct Reading {
 }
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
-    let body = body(section);
+    let section = &section.body();
     let mut reading = Reading::default();
-    for (number, line) in lines(section, body) {
+    for Line { number, text: line, .. } in section.lines() {
         reading.line(number, line.trim());
     }
     let row = reading.row(section.line)?;
-    Ok(Found {
-        notes: reading.notes.0,
-        ..Found::table(
-            Tool::named("ping"),
-            (&reading.target, section.line),
-            Sizes {
-                carrier: None,
-                operation: "ICMP echo".into(),
-                trip: Trip::Whole,
-                both: false,
-                rows: vec![row],
-                setup: Setup::default(),
-            },
-            body.len(),
-        )
-    })
+    let table = sizes("ICMP echo", Trip::Whole, vec![row]);
+    let found = Found::of("ping", section.text.len(), reading.notes);
+    Ok(found.with(&reading.target, section.line, Measured::Sizes(table)))
 }
 
 impl Reading {

@@ -5,12 +5,12 @@ mod tests;
 
 use linerate_plan::path::{ByRole, Direction};
 use linerate_record::reported::{
-    Carrier, Counted, Cpu, CpuOf, Measured, Note, Outcome, Setup, SizeRow, Sizes, Tool, Transfer,
-    Trip,
+    Carrier, Counted, Cpu, CpuOf, Measured, SizeRow, Sizes, Transfer, Trip,
 };
 use linerate_units::{Bytes, Nanos, Rate};
 
 use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::reading::{Line, Notes, outcome, sizes};
 
 /// qperf.
 pub(crate) static FORMAT: Format = Format {
@@ -121,65 +121,59 @@ fn test_name(line: &str) -> Option<&str> {
 }
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
-    let mut notes = Vec::new();
+    let mut notes = Notes::default();
     let (tests, used) = tests(section, &mut notes);
     let mut results = Vec::new();
     for test in &tests {
         if OTHERS.contains(&test.name) {
             if !["conf", "quit"].contains(&test.name) {
-                notes.push(note(
-                    test.line,
-                    format!("qperf {} is not read: its protocol is none of ours", test.name),
-                ));
+                let what = format!("qperf {} is not read: its protocol is none of ours", test.name);
+                notes.at(test.line, what);
             }
             continue;
         }
         match test.measured(&tests, section.command) {
             Ok((measured, guess)) => {
-                results.push(Outcome { title: test.name.to_owned(), line: test.line, measured });
-                notes.extend(guess.map(|what| note(test.line, what)));
+                results.push(outcome(test.name, test.line, measured));
+                if let Some(what) = guess {
+                    notes.at(test.line, what);
+                }
             }
-            Err(why) => notes.push(note(test.line, format!("qperf {}: {why}", test.name))),
+            Err(why) => notes.at(test.line, format!("qperf {}: {why}", test.name)),
         }
     }
     if results.is_empty() {
-        let first = notes.first().map(|note| note.what.clone());
+        let first = notes.0.first().map(|note| note.what.clone());
         return Err(first.unwrap_or_else(|| "it has no result".to_owned()));
     }
-    Ok(Found { tool: Tool::named("qperf"), results, notes, used: Some(used), ..Found::default() })
-}
-
-fn note(line: u64, what: String) -> Note {
-    Note { line: Some(line), what }
+    Ok(Found { results, ..Found::of("qperf", used, notes) })
 }
 
 /// The tests of an output, and the bytes up to the last line that was understood.
-fn tests<'a>(section: &Section<'a>, notes: &mut Vec<Note>) -> (Vec<Test<'a>>, usize) {
+fn tests<'a>(section: &Section<'a>, notes: &mut Notes) -> (Vec<Test<'a>>, usize) {
     let mut tests: Vec<Test<'_>> = Vec::new();
-    let (mut at, mut used) = (0, 0);
-    for (number, whole) in section.text.split_inclusive('\n').enumerate() {
-        at += whole.len();
-        let line = section.line + number as u64;
-        if let Some(name) = test_name(whole.trim_end()) {
+    let mut used = 0;
+    for Line { number, text, end } in section.lines() {
+        if let Some(name) = test_name(text.trim_end()) {
             if tests.len() == MOST_TESTS {
                 break;
             }
-            tests.push(Test { name, line, values: Vec::new() });
+            tests.push(Test { name, line: number, values: Vec::new() });
         } else if let (Some((name, value)), Some(test)) =
-            (whole.split_once("  =  "), tests.last_mut())
+            (text.split_once("  =  "), tests.last_mut())
         {
             let name = name.trim();
             match quantity(value) {
                 Some((unit, value)) => test.values.push((name, unit, value)),
                 None if test.name == "conf" || UNUSED.iter().any(|end| name.ends_with(end)) => {}
-                None => notes.push(note(line, format!("not understood: `{}`", whole.trim()))),
+                None => notes.at(number, format!("not understood: `{}`", text.trim())),
             }
-        } else if !whole.trim().is_empty() {
+        } else if !text.trim().is_empty() {
             break;
         } else {
             continue;
         }
-        used = at;
+        used = end;
     }
     (tests, used)
 }
@@ -229,11 +223,8 @@ impl Test<'_> {
         Ok((
             Measured::Sizes(Sizes {
                 carrier: Some(self.carrier()),
-                operation: self.operation().to_owned(),
-                trip: self.trip(),
                 both: self.name.contains("_bi_"),
-                rows: vec![row],
-                setup: Setup::default(),
+                ..sizes(self.operation(), self.trip(), vec![row])
             }),
             guess,
         ))

@@ -17,7 +17,8 @@ use crate::format::{Format, Found, Holds, Section};
 use crate::formats::{FIND_OWN_END, GO_ON};
 use crate::heads::with_heads;
 use crate::peel::{Peeled, peeled};
-use crate::text::{MOST_NOTES, command, decoded, plain, quoted, run, tidy};
+use crate::reading::{Notes, command, quoted, run};
+use crate::text::{decoded, plain, tidy};
 
 /// Largest input, in bytes.
 pub const MOST_BYTES: usize = 256 << 20;
@@ -134,7 +135,7 @@ pub fn read(bytes: &[u8]) -> Result<Parsed, Refused> {
         (true, Some((line, format, why))) => {
             Err(Refused::Damaged { line, label: format.label, why })
         }
-        (false, _) => Ok(Parsed { parts: reader.parts, notes: reader.notes }),
+        (false, _) => Ok(Parsed { parts: reader.parts, notes: reader.notes.0 }),
     }
 }
 
@@ -151,7 +152,7 @@ struct Reader<'a> {
     /// The command in the line before `rest`.
     command: Option<&'a str>,
     parts: Vec<Part>,
-    notes: Vec<Note>,
+    notes: Notes,
     /// Outputs that could not be read.
     failed: usize,
     /// The first output that could not be read, and its first line.
@@ -172,7 +173,7 @@ impl<'a> Reader<'a> {
             line: 1,
             command: None,
             parts: Vec::new(),
-            notes: Vec::new(),
+            notes: Notes::default(),
             failed: 0,
             damaged: None,
             stray: Vec::new(),
@@ -185,7 +186,7 @@ impl<'a> Reader<'a> {
     fn run(&mut self) {
         self.outputs();
         self.note_strays();
-        self.notes.sort_by_key(|note| note.line);
+        self.notes.0.sort_by_key(|note| note.line);
     }
 
     fn outputs(&mut self) {
@@ -249,8 +250,7 @@ impl<'a> Reader<'a> {
     }
 
     fn keep(&mut self, format: &'static Format, found: Found) {
-        let Found { tool, results, facts, mut notes, .. } = found;
-        notes.truncate(MOST_NOTES);
+        let Found { tool, results, facts, notes: Notes(notes), .. } = found;
         // An output with nothing in it could not be read: its first note says why.
         if format.holds == Holds::Results
             && results.is_empty()
@@ -269,7 +269,7 @@ impl<'a> Reader<'a> {
 
     fn refuse(&mut self, format: &'static Format, why: String) {
         let what = format!("looks like output of {}, and cannot be read: {why}", format.label);
-        self.note(Some(self.line), what);
+        self.notes.push(Some(self.line), what);
         self.damaged.get_or_insert((self.line, format, why));
         self.failed += 1;
     }
@@ -337,16 +337,14 @@ impl<'a> Reader<'a> {
             self.bare = self.rest.len() - end;
             return false;
         }
-        let Reader { parts, notes, failed, damaged, stray, strays, .. } = inner;
+        let Reader { parts, mut notes, failed, damaged, stray, strays, .. } = inner;
         self.parts.extend(parts);
         self.failed += failed;
         self.damaged = self.damaged.take().or(damaged);
         self.stray.extend(stray);
         self.stray.truncate(MOST_STRAY);
         self.strays.extend(strays);
-        for note in notes {
-            self.note(note.line, note.what);
-        }
+        self.notes.append(&mut notes);
         self.skip(end);
         true
     }
@@ -355,20 +353,14 @@ impl<'a> Reader<'a> {
         let stray = std::mem::take(&mut self.stray);
         if self.strays.len() <= MOST_STRAY {
             for (line, text) in stray {
-                self.note(Some(line), format!("not understood: `{text}`"));
+                self.notes.push(Some(line), format!("not understood: `{text}`"));
             }
         } else if let Some((line, text)) = stray.first() {
             let (count, lines) = (self.strays.len(), ranges(&self.strays));
             let what = format!(
                 "{count} lines that are no output of a known program ({lines}), the first: `{text}`"
             );
-            self.note(Some(*line), what);
-        }
-    }
-
-    fn note(&mut self, line: Option<u64>, what: String) {
-        if self.notes.len() < MOST_NOTES {
-            self.notes.push(Note { line, what });
+            self.notes.push(Some(*line), what);
         }
     }
 }

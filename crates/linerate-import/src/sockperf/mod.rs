@@ -10,11 +10,10 @@ use linerate_record::reported::{
 use linerate_units::{Bytes, Nanos, Rate};
 
 use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::scaled::{
-    MEBIBIT, MEBIBYTE, MICRO, Notes, body, bytes, command_of, count, lines, nanos, number, option,
-    rate, supports,
+use crate::reading::{
+    Line, MEBIBIT, MEBIBYTE, MICRO, Notes, bytes, command_of, count, first_line, nanos, number,
+    option, quoted, rate, supports,
 };
-use crate::text::quoted;
 
 /// The row of the table of formats.
 pub(crate) static SOCKPERF: Format = Format {
@@ -115,11 +114,11 @@ const KNOWN: &[&str] = &[
 const MOST: usize = 1_000;
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
-    let body = body(section);
+    let section = &section.body();
     let mut reading = Reading::default();
     let mut is_log = false;
-    let typed = body.lines().next().and_then(typed);
-    for (number, line) in lines(section, body).skip(usize::from(typed.is_some())) {
+    let typed = typed(first_line(section.text));
+    for Line { number, text: line, .. } in section.lines().skip(usize::from(typed.is_some())) {
         is_log |= line.starts_with("packet, txTime");
         if !is_log {
             // Marks of Markdown.
@@ -139,8 +138,8 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     Ok(Found {
         tool: Tool { name: "sockperf".into(), version: reading.version },
         results,
-        notes: reading.notes.0,
-        used: Some(body.len()),
+        notes: reading.notes,
+        used: Some(section.text.len()),
         ..Found::default()
     })
 }

@@ -4,16 +4,14 @@
 //= https://github.com/openucx/ucx, src/tools/perf/perftest.c, print_progress
 
 use linerate_plan::path::Direction;
-use linerate_record::reported::{
-    Carrier, Counted, Measured, Outcome, Setup, SizeRow, Sizes, Tool, Transfer, Trip,
-};
+use linerate_record::reported::{Carrier, Counted, Measured, SizeRow, Sizes, Transfer, Trip};
 use linerate_units::Bytes;
 
 use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::scaled::{
-    MEBIBYTE, MICRO, Notes, body, bytes, command_of, count, lines, nanos, number, option, rate,
+use crate::reading::{
+    Line, MEBIBYTE, MICRO, Notes, bytes, command_of, count, nanos, number, option, quoted, rate,
+    sizes,
 };
-use crate::text::quoted;
 
 /// The row of the table of formats.
 pub(crate) static UCX_PERFTEST: Format = Format {
@@ -152,11 +150,11 @@ impl Said {
 }
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
-    let body = body(section);
+    let section = &section.body();
     let mut notes = Notes::default();
     let mut said = Said::of(command_of(section, |program| program == "ucx_perftest"))?;
     let mut last: Option<Figures> = None;
-    for (number, line) in lines(section, body).skip(1) {
+    for Line { number, text: line, .. } in section.lines().skip(1) {
         let line = line.trim();
         if let Some(figures) = figures(line) {
             last = Some(figures);
@@ -175,17 +173,8 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         notes.whole("the table does not name the test: a time may be a round trip or its half");
     }
     notes.whole("the rate is converted: ucx_perftest's MB/s are 2^20 bytes in a second");
-    Ok(Found {
-        tool: Tool::named("ucx_perftest"),
-        results: vec![Outcome {
-            title: said.test.clone(),
-            line: section.line,
-            measured: measured(&figures, size, &said),
-        }],
-        notes: notes.0,
-        used: Some(body.len()),
-        ..Found::default()
-    })
+    let found = Found::of("ucx_perftest", section.text.len(), notes);
+    Ok(found.with(&said.test, section.line, measured(&figures, size, &said)))
 }
 
 fn measured(figures: &Figures, size: Bytes, said: &Said) -> Measured {
@@ -200,21 +189,19 @@ fn measured(figures: &Figures, size: Bytes, said: &Said) -> Measured {
     }
     let trip = said.trip();
     let time = |micros| nanos(micros, MICRO).filter(|time| time.0 > 0);
+    let row = SizeRow {
+        size,
+        samples: Some(figures.samples),
+        typical: time(figures.typical),
+        mean: time(figures.mean),
+        rate,
+        messages,
+        ..SizeRow::default()
+    };
     Measured::Sizes(Sizes {
         carrier: Some(Carrier::Messages),
-        operation: said.test.clone(),
-        trip,
         both: trip == Trip::Half,
-        rows: vec![SizeRow {
-            size,
-            samples: Some(figures.samples),
-            typical: time(figures.typical),
-            mean: time(figures.mean),
-            rate,
-            messages,
-            ..SizeRow::default()
-        }],
-        setup: Setup::default(),
+        ..sizes(said.test.as_str(), trip, vec![row])
     })
 }
 

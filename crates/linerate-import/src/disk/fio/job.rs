@@ -6,7 +6,7 @@ use linerate_units::{Bytes, Nanos};
 use super::document::{Job, Times, Way};
 use super::options::Options;
 use super::{IN_FLIGHT_SLACK, Pattern, Percentiles, Range, in_flight};
-use crate::disk::figures::{some, time};
+use crate::reading::{positive, time};
 
 /// Share by which the mean payload may be below that asked: the last operation of a file may be short.
 const SHORT: f64 = 0.01;
@@ -95,11 +95,11 @@ fn own_options(ways: &[(Does, &Way)], pattern: Pattern) -> bool {
 }
 
 fn row(does: Does, way: &Way, pattern: Pattern, options: &Options<'_>) -> Option<DiskRow> {
-    let rate = way.bw_bytes.or(way.bw.map(|kib| kib * 1024.0)).and_then(some)?;
+    let rate = way.bw_bytes.or(way.bw.map(|kib| kib * 1024.0)).and_then(positive)?;
     let mut row = DiskRow::new(pattern.access(), does, rate);
     row.block = block(way, options);
-    row.operations = way.iops.and_then(some);
-    row.seconds = way.runtime.and_then(some).map(|ms| ms / 1e3);
+    row.operations = way.iops.and_then(positive);
+    row.seconds = way.runtime.and_then(positive).map(|ms| ms / 1e3);
     let clat = way.clat_ns.as_ref().map(|times| (times, 1.0));
     let clat = clat.or(way.clat.as_ref().map(|times| (times, 1e3)));
     let lat = way.lat_ns.as_ref().map(|times| (times, 1.0));
@@ -124,7 +124,7 @@ fn flushes(row: &mut DiskRow, way: &Way, sync: Option<&Way>, options: &Options<'
     let times = sync.and_then(|sync| sync.lat_ns.as_ref());
     let count = times.and_then(|times| times.samples).or(sync.and_then(|sync| sync.total_ios));
     let counted = count.zip(way.total_ios).map(|(flushes, writes)| flushes / writes);
-    row.flushed = counted.and_then(some).or(options.flushed());
+    row.flushed = counted.and_then(positive).or(options.flushed());
     row.flush = times.and_then(|times| time(times.mean?, 1.0));
 }
 
@@ -132,7 +132,7 @@ fn flushes(row: &mut DiskRow, way: &Way, sync: Option<&Way>, options: &Options<'
 fn block(way: &Way, options: &Options<'_>) -> Option<Bytes> {
     let of_several_sizes = options.of_several_sizes();
     let unit = if way.io_kbytes.is_some() { 1.0 } else { 1024.0 };
-    let mean = some(way.io_bytes? * unit / way.total_ios?)?;
+    let mean = positive(way.io_bytes? * unit / way.total_ios?)?;
     let asked = options.block();
     let near = asked.filter(|asked| (mean - asked.0 as f64).abs() <= asked.0 as f64 * SHORT);
     let whole = (mean.fract() == 0.0).then_some(Bytes(mean as u64));

@@ -11,9 +11,8 @@ use super::document::{Document, Job, MOST_JOBS, Used, Words};
 use super::job::{Context, disk};
 use super::options::{Options, given};
 use super::tool;
-use crate::disk::figures::{outcome, say, some};
 use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::text::quoted;
+use crate::reading::{outcome, positive, quoted};
 
 /// fio's JSON, `json+` too.
 pub(crate) static JSON: Format = Format {
@@ -95,8 +94,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     let mut found = results(&last);
     found.used = Some(last.end);
     if earlier > 0 {
-        let what = format!("{earlier} interim reports of the run are left out");
-        say(&mut found.notes, section.line, what);
+        found.notes.at(section.line, format!("{earlier} interim reports of the run are left out"));
     }
     Ok(found)
 }
@@ -168,15 +166,14 @@ fn results(at: &At) -> Found {
         job_results(document, job, *line, &mut found);
     }
     if let Some(why) = cut {
-        let what = format!("only whole jobs of the document were read: {why}");
-        say(&mut found.notes, *line, what);
+        found.notes.at(*line, format!("only whole jobs of the document were read: {why}"));
     }
     at_disk(document, &mut found.results);
     found
 }
 
 fn job_results(document: &Document, job: &Job, line: u64, found: &mut Found) {
-    let mut say = |what: String| say(&mut found.notes, line, what);
+    let mut say = |what: String| found.notes.at(line, what);
     if job.groupid == Some(NO_GROUP) {
         return say("a second report of a group, without a name, is left out".to_owned());
     }
@@ -210,7 +207,7 @@ fn job_results(document: &Document, job: &Job, line: u64, found: &mut Found) {
                     Some(host) if !host.is_empty() => format!("{name} at {host}"),
                     _ => name.to_owned(),
                 };
-                found.results.push(outcome(&title, line, disk));
+                found.results.push(outcome(&title, line, Measured::Disk(disk)));
             }
         }
         Err(why) => say(format!("job `{shown}` is left out: {why}")),
@@ -256,5 +253,5 @@ fn at_disk(document: &Document, results: &mut [Outcome]) {
         Does::Mix => read_sectors.zip(*write_sectors).map(|(r, w)| r + w),
     };
     row.at_disk =
-        sectors.and_then(|sectors| some(sectors * SECTOR)).map(|bytes| Bytes(bytes as u64));
+        sectors.and_then(|sectors| positive(sectors * SECTOR)).map(|bytes| Bytes(bytes as u64));
 }

@@ -5,7 +5,7 @@ use linerate_units::{Bytes, Nanos};
 
 use super::options::Options;
 use super::{Pattern, Percentiles, Range, SYNCHRONOUS};
-use crate::disk::figures::{number, size, some, time};
+use crate::reading::{figure, lookup, positive, size, time};
 
 /// Nanoseconds of the units of times.
 const UNITS: &[(&str, f64)] = &[("nsec", 1.0), ("usec", 1e3), ("msec", 1e6), ("sec", 1e9)];
@@ -219,7 +219,7 @@ impl Kind {
     /// `  read : io=1720.0MB, bw=878490KB/s, iops=857, runt=  2005msec`.
     pub(super) fn of(line: &str) -> Option<Self> {
         let (word, rest) = line.trim_start().split_once(':')?;
-        let (_, does) = KINDS.iter().find(|(name, _)| *name == word.trim_end())?;
+        let does = lookup(KINDS, word.trim_end())?;
         let rate = match value(rest, "BW=") {
             Some(rate) => rate_of(rate)?,
             None => old_rate(value(rest, "bw=")?)?,
@@ -227,9 +227,9 @@ impl Kind {
         let operations = ["IOPS=", "iops="].iter().find_map(|key| value(rest, key));
         let runtime = value(rest, "runt=").or_else(|| rest.rsplit_once('/').map(|(_, end)| end))?;
         Some(Self {
-            operations: operations.and_then(count).and_then(some),
+            operations: operations.and_then(count).and_then(positive),
             seconds: milliseconds(runtime),
-            ..Self::at(*does, rate)
+            ..Self::at(does, rate)
         })
     }
 
@@ -322,7 +322,7 @@ impl Kind {
 
     /// The row, of operations in this order.
     pub(super) fn row(&self, access: Access, does: Does) -> Option<DiskRow> {
-        let mut row = DiskRow::new(access, does, some(self.rate)?);
+        let mut row = DiskRow::new(access, does, positive(self.rate)?);
         row.operations = self.operations;
         row.seconds = self.seconds;
         let whole = if self.lat.mean.is_some() { self.lat } else { self.clat };
@@ -344,7 +344,7 @@ impl Times {
     fn of(text: &str) -> Option<Self> {
         let unit = unit_of(text)?;
         let of = |key: &str| Some(count(value(text, key)?)? * unit);
-        Some(Self { least: of("min="), mean: of("avg=").and_then(some), most: of("max=") })
+        Some(Self { least: of("min="), mean: of("avg=").and_then(positive), most: of("max=") })
     }
 }
 
@@ -357,9 +357,9 @@ pub(super) fn flush(line: &str) -> Option<Nanos> {
 /// Flushes for each write of `     issued rwts: total=0,8192,0,8191 short=0,0,0,0`; `None` if there are none.
 pub(super) fn flushed(line: &str) -> Option<f64> {
     let rest = line.trim_start().strip_prefix("issued rwt")?;
-    let mut counts = rest.split_once("total=")?.1.split([',', ' ']).map(number);
+    let mut counts = rest.split_once("total=")?.1.split([',', ' ']).map(figure);
     let (writes, flushes) = (counts.nth(1)??, counts.nth(1)??);
-    some(flushes / writes)
+    positive(flushes / writes)
 }
 
 /// Jobs of `Starting 4 processes`, `Starting 1 thread and 2 processes`.
@@ -388,17 +388,16 @@ fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
 /// The unit before the first bracket closes, in nanoseconds.
 fn unit_of(text: &str) -> Option<f64> {
     let (unit, _) = text.split_once(')')?;
-    let found = UNITS.iter().find(|(name, _)| *name == unit.trim());
-    found.map(|(_, factor)| *factor)
+    lookup(UNITS, unit.trim())
 }
 
 /// A count with a decimal suffix: `12.9k`.
 fn count(text: &str) -> Option<f64> {
     let text = text.trim();
     let last = text.chars().last()?;
-    match COUNTS.iter().find(|(suffix, _)| *suffix == last) {
-        Some((_, factor)) => Some(number(&text[..text.len() - 1])? * factor),
-        None => number(text),
+    match lookup(COUNTS, last) {
+        Some(factor) => Some(figure(&text[..text.len() - 1])? * factor),
+        None => figure(text),
     }
 }
 
@@ -420,5 +419,5 @@ fn old_rate(text: &str) -> Option<f64> {
 /// Seconds of `2005msec)`.
 fn milliseconds(text: &str) -> Option<f64> {
     let (number_of, _) = text.split_once("msec")?;
-    some(number(number_of)?).map(|ms| ms / 1e3)
+    positive(figure(number_of)?).map(|ms| ms / 1e3)
 }

@@ -19,7 +19,7 @@ mod tests;
 use linerate_record::reported::{Access, DiskRow, Does, Tool};
 use linerate_units::Nanos;
 
-use super::figures;
+use crate::reading::time;
 
 /// Samples that a percentile needs: one above it at least.
 const FOR_P99: f64 = 100.0;
@@ -58,7 +58,7 @@ impl Percentiles {
             let value = value.filter(|_| samples >= needs)?;
             let value = range.most.map_or(value, |most| value.min(most));
             let value = range.least.map_or(value, |least| value.max(least));
-            figures::time(value, unit)
+            time(value, unit)
         };
         [within(self.typical, 1.0), within(self.p99, FOR_P99), within(self.p999, FOR_P999)]
     }

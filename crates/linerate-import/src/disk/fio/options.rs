@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::document::Words;
 use super::{Pattern, SYNCHRONOUS};
-use crate::disk::figures;
+use crate::reading::size;
 
 /// First version that lists options without a value.
 //= measured: 3.33 leaves `group_reporting` and `time_based` out, 3.42 lists them as ""
@@ -99,7 +99,7 @@ impl<'a> Options<'a> {
 
     /// Payload of an operation as asked.
     pub(super) fn block(&self) -> Option<Bytes> {
-        figures::size(self.word(&["bs", "blocksize"])?)
+        size(self.word(&["bs", "blocksize"])?)
     }
 
     pub(super) fn of_several_sizes(&self) -> bool {
@@ -111,7 +111,7 @@ impl<'a> Options<'a> {
     }
 
     pub(super) fn file(&self) -> Option<Bytes> {
-        let size = figures::size(self.word(&["filesize", "size"])?)?;
+        let size = size(self.word(&["filesize", "size"])?)?;
         (size.0 > 0).then_some(size)
     }
 }

@@ -1,15 +1,14 @@
 //! fio's normal output.
 
-use linerate_record::reported::{Access, Disk, DiskRow, Does};
+use linerate_record::reported::{Access, Disk, DiskRow, Does, Measured};
 use linerate_units::{Bytes, Nanos};
 
 use super::document::{MOST_JOBS, Words};
 use super::lines::{Head, Kind, Spec, flush, flushed, passed, started};
 use super::options::{Options, given};
 use super::{IN_FLIGHT_SLACK, Pattern, in_flight, tool};
-use crate::disk::figures::{outcome, say};
 use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::text::{command, quoted};
+use crate::reading::{command, outcome, quoted};
 
 /// fio's normal output.
 pub(crate) static TEXT: Format = Format {
@@ -118,7 +117,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     reader.missing();
     let mut found = reader.found;
     if found.results.is_empty() {
-        let why = found.notes.first().map(|note| note.what.clone());
+        let why = found.notes.0.first().map(|note| note.what.clone());
         return Err(why.unwrap_or_else(|| "it is only the banner, without results".to_owned()));
     }
     found.used = Some(used);
@@ -146,7 +145,7 @@ impl Reader<'_> {
                 "the end of the description of job `{}` is missing: only its option rw is known",
                 quoted(&spec.name)
             );
-            say(&mut self.found.notes, line, what);
+            self.found.notes.at(line, what);
         }
         if self.specs.len() < MOST_JOBS {
             self.specs.push(spec);
@@ -202,8 +201,7 @@ impl Reader<'_> {
         if self.ending || command(text).is_some() {
             return Step::End;
         }
-        let what = format!("not understood: `{}`", quoted(text));
-        say(&mut self.found.notes, line, what);
+        self.found.notes.strange(line, text);
         // Prose between two runs: no line of fio's results begins at the margin.
         if !text.starts_with(' ')
             && self.entry.as_ref().is_some_and(|entry| !entry.kinds.is_empty())
@@ -244,7 +242,7 @@ impl Reader<'_> {
     fn summed(&mut self) {
         if self.found.results.is_empty() && !self.sums.kinds.is_empty() {
             let line = self.sums.line;
-            say(&mut self.found.notes, line, "only the sums over all jobs are in the text");
+            self.found.notes.at(line, "only the sums over all jobs are in the text");
             self.entry = Some(std::mem::take(&mut self.sums));
             self.finish();
         }
@@ -258,7 +256,7 @@ impl Reader<'_> {
             let what = format!(
                 "{ended} of {all} jobs {verb} in the text: the rates of all together are higher"
             );
-            say(&mut self.found.notes, line, what);
+            self.found.notes.at(line, what);
         }
     }
 
@@ -272,7 +270,7 @@ impl Reader<'_> {
             "" => String::new(),
             name => format!("job `{}`: ", quoted(name)),
         };
-        let mut say = |what: String| say(&mut self.found.notes, line, format!("{job}{what}"));
+        let mut say = |what: String| self.found.notes.at(line, format!("{job}{what}"));
         if entry.head.error != 0 {
             say(format!("ended with error {}", entry.head.error));
         }
@@ -308,7 +306,7 @@ impl Reader<'_> {
             rows,
             ..Disk::default()
         };
-        self.found.results.push(outcome(&entry.head.name, line, disk));
+        self.found.results.push(outcome(&entry.head.name, line, Measured::Disk(disk)));
     }
 }
 

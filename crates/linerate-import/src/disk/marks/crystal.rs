@@ -1,14 +1,13 @@
 //! CrystalDiskMark's report, saved or copied.
 
-use linerate_record::reported::{Access, Disk, DiskRow, Does, Tool};
+use linerate_record::reported::{Access, Disk, DiskRow, Does, Measured, Tool};
 use linerate_units::Bytes;
 
 use super::lines::{
     Asks, MOST_ROWS, Result as Line, Test, is_headless, is_prose, passed, section, value,
 };
-use crate::disk::figures::{number, outcome, say, some};
 use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::text::quoted;
+use crate::reading::{self, figure, outcome, positive};
 
 /// CrystalDiskMark's report.
 pub(crate) static CRYSTAL: Format = Format {
@@ -85,17 +84,15 @@ struct Reader {
 fn read(section: &Section<'_>) -> Result<Found, String> {
     let mut reader = Reader::default();
     let mut used = 0;
-    for (line, text) in (section.line..).zip(section.text.split_inclusive('\n')) {
+    for reading::Line { number: line, text, end } in section.lines() {
         let begun = reader.version.is_some();
         let again = begun && (version(text).is_some() || ruled(&section.text[used..]));
         if again || !reader.takes(line, text.trim_end()) {
             break;
         }
-        used += text.len();
+        used = end;
     }
-    let mut found = reader.finish(section.line)?;
-    found.used = Some(used);
-    Ok(found)
+    Ok(Found { used: Some(used), ..reader.finish(section.line)? })
 }
 
 impl Reader {
@@ -127,8 +124,7 @@ impl Reader {
             // Behind the rows only lines about the system follow, all of them known.
             return false;
         } else {
-            let what = format!("not understood: `{}`", quoted(text));
-            say(&mut self.found.notes, line, what);
+            self.found.notes.strange(line, text);
         }
         true
     }
@@ -136,9 +132,9 @@ impl Reader {
     fn row(&mut self, line: u64, result: &Line) {
         let Some(does) = result.does.or(self.does) else {
             let what = "left out: neither the row nor a heading says whether it reads or writes";
-            return say(&mut self.found.notes, line, what);
+            return self.found.notes.at(line, what);
         };
-        let Some(rate) = some(result.rate * MB) else {
+        let Some(rate) = positive(result.rate * MB) else {
             self.zero += 1;
             return;
         };
@@ -161,16 +157,16 @@ impl Reader {
         }
         if self.zero > 0 {
             let what = format!("{} rows of 0 MB/s are left out: they were not measured", self.zero);
-            say(&mut self.found.notes, line, what);
+            self.found.notes.at(line, what);
         }
         if !self.last {
-            say(&mut self.found.notes, line, "the end of the report is missing");
+            self.found.notes.at(line, "the end of the report is missing");
         }
         // Its files are opened without the cache of the system.
         //= CrystalDiskMark 9.0.1, DiskBench.cpp: "-S"; 3.0: FILE_FLAG_NO_BUFFERING
         self.disk.direct = Some(true);
         self.found.tool = Tool { name: "CrystalDiskMark".to_owned(), version: self.version };
-        self.found.results = vec![outcome("", line, self.disk)];
+        self.found.results = vec![outcome("", line, Measured::Disk(self.disk))];
         Ok(self.found)
     }
 }
@@ -186,5 +182,5 @@ fn unnamed(result: &Line) -> Option<Bytes> {
 /// Seconds of `Measure 5 sec / Interval 5 sec`.
 fn measured(text: &str) -> Option<f64> {
     let (seconds, _) = text.strip_prefix("Measure ")?.split_once(" sec")?;
-    some(number(seconds)?)
+    positive(figure(seconds)?)
 }

@@ -3,13 +3,12 @@
 //! What it calls MB/s are KiB/s of fio, divided by 1000 (by 1024 up to 1.5.0). Each row is checked against its
 //! operations in a second.
 
-use linerate_record::reported::{Disk, DiskRow, Does, Tool};
+use linerate_record::reported::{Disk, DiskRow, Does, Measured, Tool};
 use linerate_units::Bytes;
 
 use super::lines::{self, MOST_ROWS, Test, is_headless, is_prose, passed, section, value};
-use crate::disk::figures::{outcome, say, some};
 use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::text::quoted;
+use crate::reading::{self, outcome, positive};
 
 /// KDiskMark's report.
 pub(crate) static KDISK: Format = Format {
@@ -106,16 +105,14 @@ struct Reader {
 fn read(section: &Section<'_>) -> Result<Found, String> {
     let mut reader = Reader::default();
     let mut used = 0;
-    for (line, text) in (section.line..).zip(section.text.split_inclusive('\n')) {
+    for reading::Line { number: line, text, end } in section.lines() {
         let is_next = used > 0 && (version(text).is_some() || is_without_version(text));
         if is_next || !reader.takes(line, text.trim_end()) {
             break;
         }
-        used += text.len();
+        used = end;
     }
-    let mut found = reader.finish(section.line)?;
-    found.used = Some(used);
-    Ok(found)
+    Ok(Found { used: Some(used), ..reader.finish(section.line)? })
 }
 
 impl Reader {
@@ -124,8 +121,7 @@ impl Reader {
         if let Some(version) = version(text) {
             version.clone_into(&mut self.version);
         } else if is_without_version(text) {
-            let what = "the report has no version";
-            say(&mut self.found.notes, line, what);
+            self.found.notes.at(line, "the report has no version");
         } else if let Some(does) = section(text) {
             // The rows of a kind again are those of another run, without a heading.
             if self.done.contains(&does) {
@@ -150,8 +146,7 @@ impl Reader {
             // Behind the rows only lines about the system follow, all of them known.
             return false;
         } else {
-            let what = format!("not understood: `{}`", quoted(text));
-            say(&mut self.found.notes, line, what);
+            self.found.notes.strange(line, text);
         }
         true
     }
@@ -159,7 +154,7 @@ impl Reader {
     fn row(&mut self, line: u64, result: &lines::Result) {
         let Some(does) = result.does.or(self.does) else {
             let what = "left out: no heading says whether it reads or writes";
-            return say(&mut self.found.notes, line, what);
+            return self.found.notes.at(line, what);
         };
         if result.rate <= 0.0 {
             self.zero += 1;
@@ -181,7 +176,7 @@ impl Reader {
     fn finish(mut self, line: u64) -> Result<Found, String> {
         self.say_left_out(line);
         if self.rows.is_empty() {
-            let why = self.found.notes.last().map(|note| note.what.clone());
+            let why = self.found.notes.last();
             return Err(why.unwrap_or_else(|| "it has no rows".to_owned()));
         }
         let unit = self.convert(line)?;
@@ -190,11 +185,10 @@ impl Reader {
             let what = format!(
                 "its MB/s are {unit} bytes in a second, not 1000000 as it says: converted",
             );
-            say(&mut self.found.notes, line, what);
+            self.found.notes.at(line, what);
         }
         if self.means && self.test.loops.is_some_and(|loops| loops > 1) {
-            let what = "each figure is the mean of the runs, not the best of them";
-            say(&mut self.found.notes, line, what);
+            self.found.notes.at(line, "each figure is the mean of the runs, not the best of them");
         }
         let disk = Disk {
             target: self.target,
@@ -207,7 +201,7 @@ impl Reader {
             name: "KDiskMark".to_owned(),
             version: Some(self.version).filter(|version| !version.is_empty()),
         };
-        self.found.results = vec![outcome("", line, disk)];
+        self.found.results = vec![outcome("", line, Measured::Disk(disk))];
         Ok(self.found)
     }
 
@@ -225,8 +219,7 @@ impl Reader {
             ),
         ];
         for (count, why) in reasons.into_iter().filter(|(count, _)| *count > 0) {
-            let what = format!("rows left out: {count}, which {why}");
-            say(&mut self.found.notes, line, what);
+            self.found.notes.at(line, format!("rows left out: {count}, which {why}"));
         }
     }
 
@@ -246,7 +239,7 @@ impl Reader {
             let what = format!(
                 "times left out: {dropped}, which are of completion alone: the time to submit was most of an operation",
             );
-            say(&mut self.found.notes, line, what);
+            self.found.notes.at(line, what);
         }
     }
 
@@ -277,15 +270,15 @@ impl Reader {
         for (at, row) in &mut self.rows {
             if agrees(row, unit) == Some(false) {
                 let what = "the rate does not agree with operations and payload of the row";
-                say(&mut self.found.notes, *at, what);
+                self.found.notes.at(*at, what);
             }
-            row.bytes_per_sec = some(row.bytes_per_sec * unit).unwrap_or(row.bytes_per_sec);
+            row.bytes_per_sec = positive(row.bytes_per_sec * unit).unwrap_or(row.bytes_per_sec);
         }
         let checked = self.rows.iter().any(|(_, row)| row.operations.is_some());
         if !checked {
             let what =
                 "the unit of its rates is that of its version: no row has operations to check it";
-            say(&mut self.found.notes, line, what);
+            self.found.notes.at(line, what);
         }
         Ok(unit)
     }

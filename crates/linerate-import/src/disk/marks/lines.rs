@@ -1,9 +1,8 @@
 //! The lines that the reports of both programs have.
 
+use crate::reading::{figure, positive, size, time};
 use linerate_record::reported::{Access, Does};
 use linerate_units::{Bytes, Nanos};
-
-use crate::disk::figures::{number, size, some, time};
 
 /// Starts of lines that have nothing that is read here.
 const PASSED: &[&str] = &[
@@ -82,8 +81,8 @@ impl Result {
             block: if block.is_empty() { None } else { Some(size(&block)?) },
             depth: among(queues, &["Q=", "QD="]),
             threads: among(queues, &["T="]),
-            rate: number(rate)?,
-            operations: between(right, '[', "IOPS]").and_then(some),
+            rate: figure(rate)?,
+            operations: between(right, '[', "IOPS]").and_then(positive),
             mean: between(right, '<', "us>").and_then(|us| time(us, 1e3)),
         })
     }
@@ -100,7 +99,7 @@ fn among(text: &str, keys: &[&str]) -> Option<u32> {
 
 fn between(text: &str, start: char, end: &str) -> Option<f64> {
     let (_, rest) = text.split_once(start)?;
-    number(rest.split_once(end)?.0)
+    figure(rest.split_once(end)?.0)
 }
 
 /// The heading of a section: `[Read]`, `[Mix] Read 70%/Write 30%`.

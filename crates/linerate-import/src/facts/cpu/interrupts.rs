@@ -3,9 +3,10 @@
 use linerate_facts::irq::Irq;
 use linerate_facts::parse::interrupts;
 
-use super::super::lines::{Line, MOST, Reading, first_line, small};
 use super::numbered;
+use crate::facts::lines::Reading;
 use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::reading::{Line, MOST, first_line, small};
 
 pub(crate) static INTERRUPTS: Format = Format {
     id: "interrupts",

@@ -3,9 +3,10 @@
 use linerate_facts::cpu::Cache;
 use linerate_units::Bytes;
 
-use super::super::lines::{Line, MOST, Reading, decimal, first_line, list, scaled, small};
 use super::{node, numbered};
+use crate::facts::lines::Reading;
 use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::reading::{Line, MOST, decimal, first_line, list, lookup, scaled, small};
 
 pub(crate) static LSCPU: Format = Format {
     id: "lscpu",
@@ -47,15 +48,13 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     // CPUs that were not given to a node yet.
     let mut left = MOST;
     let mut count = None;
-    for line in std::mem::take(&mut reading.lines) {
+    reading.each(|reading, line| {
         if let Some(("CPU(s)", value)) = line.pair() {
             count = small(value).filter(|count| *count as usize <= MOST);
-            continue;
+            return true;
         }
-        if !take(&mut reading, &mut left, line) {
-            reading.strange(line);
-        }
-    }
+        take(reading, &mut left, line)
+    });
     // Of `lscpu | grep "CPU(s)"` only the number may be left.
     let processors = &mut reading.facts.processors;
     if let Some(count) = count.filter(|_| processors.cpus.is_empty()) {
@@ -95,9 +94,8 @@ fn take(reading: &mut Reading<'_>, left: &mut usize, line: Line<'_>) -> bool {
         },
         "Hypervisor vendor" => {
             let platform = &mut reading.facts.machine.platform;
-            let known = HYPERVISORS.iter().find(|(name, _)| *name == value);
             platform.guest = Some(true);
-            platform.hypervisor = known.map_or("", |(_, name)| *name);
+            platform.hypervisor = lookup(&HYPERVISORS, value).unwrap_or("");
         }
         _ if numa.is_some() => {
             let ids = list(value).filter(|ids| ids.len() <= *left);

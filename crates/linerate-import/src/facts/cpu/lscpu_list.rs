@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use linerate_facts::cpu::Cpu;
 
-use super::super::lines::{MOST, Reading, first_line, small};
 use super::node;
+use crate::facts::lines::Reading;
 use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::reading::{MOST, first_line, small};
 
 pub(crate) static LSCPU_LIST: Format = Format {
     id: "lscpu-list",

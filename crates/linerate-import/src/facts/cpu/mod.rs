@@ -14,9 +14,8 @@ pub(crate) use lscpu_list::LSCPU_LIST;
 pub(crate) use nproc::NPROC;
 pub(crate) use numactl::NUMACTL;
 
+use crate::reading::MOST;
 use linerate_facts::cpu::{Cpu, Node, Processors};
-
-use super::lines::MOST;
 
 /// The node with a number, which is added if it is new; `None` if there are too many.
 fn node(processors: &mut Processors, id: u32) -> Option<&mut Node> {

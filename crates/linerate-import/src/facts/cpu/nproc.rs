@@ -1,9 +1,9 @@
 //! `nproc`: a number, which only the command before it explains.
 
-use super::super::lines::{MOST, Reading, first_line, small};
 use super::numbered;
+use crate::facts::lines::Reading;
 use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::text::{program, run};
+use crate::reading::{MOST, first_line, program, run, small};
 
 pub(crate) static NPROC: Format = Format {
     id: "nproc",

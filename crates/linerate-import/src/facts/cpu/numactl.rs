@@ -2,9 +2,10 @@
 
 use linerate_units::Bytes;
 
-use super::super::lines::{Line, Reading, decimal, first_line, small};
 use super::node;
+use crate::facts::lines::Reading;
 use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::reading::{Line, decimal, first_line, small};
 
 pub(crate) static NUMACTL: Format = Format {
     id: "numactl",
@@ -27,14 +28,11 @@ fn starts(text: &str) -> bool {
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
     let mut reading = Reading::of(section);
-    let lines = std::mem::take(&mut reading.lines);
     // The numbers of the nodes above the columns of distances.
     let mut columns = 0;
-    for line in lines.into_iter().skip(1) {
-        if take(&mut reading, line, &mut columns).is_none() {
-            reading.strange(line);
-        }
-    }
+    reading.each(|reading, line| {
+        line.number == section.line || take(reading, line, &mut columns).is_some()
+    });
     if reading.facts.processors.nodes.is_empty() {
         return Err("it ends before the first node".to_owned());
     }

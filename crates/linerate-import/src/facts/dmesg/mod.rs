@@ -7,10 +7,10 @@ use linerate_facts::nic::{Nic, speed_of_mbps};
 use linerate_facts::pci::{Address, Device, Limited, Link};
 use linerate_units::Transfers;
 
-use super::lines::{Line, MOST, Reading, decimal, first_line, scaled, small};
 use super::port;
+use crate::facts::lines::Reading;
 use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::text::command;
+use crate::reading::{Line, MOST, command, decimal, first_line, scaled, small};
 
 pub(crate) static DMESG: Format = Format {
     id: "dmesg",
@@ -179,7 +179,7 @@ fn keep(reading: &mut Reading<'_>, line: Line<'_>, message: &Message<'_>, fact: 
         let state = if up { "up" } else { "down" };
         let what =
             format!("the link of {} is {state}, and its name is not in the line", message.address);
-        return reading.note(line.number, what);
+        return reading.notes.at(line.number, what);
     }
     // The driver of the port may be another one.
     if let Some(device) = device(reading, message.address) {

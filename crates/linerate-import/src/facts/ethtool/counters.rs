@@ -2,10 +2,10 @@
 
 use linerate_facts::nic::{Counter, counted};
 
-use super::super::lines::{Line, Reading, decimal, first_line};
 use super::{PROGRAM, VERSIONS, port};
+use crate::facts::lines::{Reading, is_prompt};
 use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::text::command;
+use crate::reading::{Line, decimal, first_line};
 
 pub(crate) static COUNTERS: Format = Format {
     id: "ethtool-counters",
@@ -31,7 +31,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     // The next port, or the next reading of this one, is an output of its own where its name stands.
     let mut reading = Reading::until(section, |line| {
         let is_next = line.trim_end().len() > START.len() && line.starts_with(START);
-        is_next || !line.starts_with([' ', '\t']) && command(line).is_some()
+        is_next || is_prompt(line)
     });
     let lines = std::mem::take(&mut reading.lines);
     let said = first_line(section.text).strip_prefix(START).map(str::trim);
@@ -44,7 +44,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     let mut counters = Vec::new();
     for line in lines.into_iter().skip(1) {
         if line.text == START {
-            reading.note(line.number, "counters of another port follow, whose name is missing");
+            reading.notes.at(line.number, "counters of another port follow, whose name is missing");
             break;
         }
         match counter(line).filter(|_| counters.len() < MOST) {

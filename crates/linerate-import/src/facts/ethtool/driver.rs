@@ -3,9 +3,10 @@
 use linerate_facts::nic::{Nic, VIRTUAL_BUSES, VIRTUAL_DRIVERS};
 use linerate_facts::pci::{Address, Device};
 
-use super::super::lines::{Reading, head};
 use super::{PROGRAM, VERSIONS, port};
+use crate::facts::lines::Reading;
 use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::reading::{MOST, head};
 
 pub(crate) static DRIVER: Format = Format {
     id: "ethtool-driver",
@@ -40,20 +41,18 @@ fn starts(text: &str) -> bool {
 }
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
-    let mut reading = Reading::of(section);
+    let mut reading = super::reading(section);
     let mut ports: Vec<Nic> = Vec::new();
-    for line in super::lines(&mut reading) {
-        match line.pair() {
-            Some(("driver", value)) if reading.has_room() && ports.len() < super::MOST => {
-                ports.push(Nic { driver: value.to_owned(), ..Nic::default() });
-            }
-            Some((key, value)) if KEYS.contains(&key) => match ports.last_mut() {
-                Some(nic) => take(nic, key, value),
-                None => reading.strange(line),
-            },
-            _ => reading.strange(line),
+    reading.each(|reading, line| match line.pair() {
+        Some(("driver", value)) if reading.has_room() && ports.len() < MOST => {
+            ports.push(Nic { driver: value.to_owned(), ..Nic::default() });
+            true
         }
-    }
+        Some((key, value)) if KEYS.contains(&key) => {
+            ports.last_mut().map(|nic| take(nic, key, value)).is_some()
+        }
+        _ => false,
+    });
     // One command shows one port.
     let name = reading.argument(PROGRAM).filter(|_| ports.len() == 1);
     let name = name.unwrap_or_default().to_owned();

@@ -2,9 +2,10 @@
 
 use linerate_facts::nic::Offloads;
 
-use super::super::lines::{Line, Reading, first_line};
 use super::{PROGRAM, VERSIONS, named, port};
+use crate::facts::lines::Reading;
 use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::reading::{Line, first_line, lookup};
 
 pub(crate) static FEATURES: Format = Format {
     id: "ethtool-features",
@@ -45,21 +46,16 @@ fn starts(text: &str) -> bool {
 }
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
-    let mut reading = Reading::of(section);
+    let mut reading = super::reading(section);
     let mut name = "";
-    for line in super::lines(&mut reading) {
-        let is_read = match name_of(line.text) {
-            Some(of) => {
-                name = of;
-                let nic = port(&mut reading, name);
-                nic.map(|nic| nic.offloads = Some(Offloads::default())).is_some()
-            }
-            None => take(&mut reading, name, line).is_some(),
-        };
-        if !is_read {
-            reading.strange(line);
+    reading.each(|reading, line| match name_of(line.text) {
+        Some(of) => {
+            name = of;
+            let nic = port(reading, name);
+            nic.map(|nic| nic.offloads = Some(Offloads::default())).is_some()
         }
-    }
+        None => take(reading, name, line).is_some(),
+    });
     for nic in &mut reading.facts.network.nics {
         let offloads = nic.offloads.iter_mut();
         for list in offloads.flat_map(|o| [&mut o.on, &mut o.off]) {
@@ -81,8 +77,7 @@ fn take(reading: &mut Reading<'_>, name: &str, line: Line<'_>) -> Option<()> {
         // Old versions print long names, and groups alone.
         return (!feature.contains(' ')).then_some(());
     }
-    let known = NAMES.iter().find(|(own, _)| *own == feature);
-    let feature = known.map_or(feature, |(_, kernel)| kernel);
+    let feature = lookup(&NAMES, feature).unwrap_or(feature);
     let offloads = port(reading, name)?.offloads.as_mut()?;
     let list = match (is_on, is_fixed) {
         (true, _) => &mut offloads.on,

@@ -16,7 +16,9 @@ pub(crate) use settings::{SETTINGS, is_speed};
 
 use linerate_facts::nic::Nic;
 
-use super::lines::{Line, MOST, Reading};
+use crate::facts::lines::Reading;
+use crate::format::Section;
+use crate::reading::MOST;
 
 const PROGRAM: &str = "ethtool";
 const VERSIONS: &str = "ethtool 3.0 to 6.15";
@@ -34,11 +36,11 @@ fn port<'a>(reading: &'a mut Reading<'_>, name: &str) -> Option<&'a mut Nic> {
 }
 
 /// The lines of an output without those about values that only root can read, or that the driver does not have.
-fn lines<'a>(reading: &mut Reading<'a>) -> Vec<Line<'a>> {
+fn reading<'a>(section: &Section<'a>) -> Reading<'a> {
     const REFUSED: [&str; 2] = ["netlink error: ", "Cannot get "];
-    let mut lines = std::mem::take(&mut reading.lines);
-    lines.retain(|line| !REFUSED.iter().any(|start| line.text.starts_with(start)));
-    lines
+    let mut reading = Reading::of(section);
+    reading.lines.retain(|line| !REFUSED.iter().any(|start| line.text.starts_with(start)));
+    reading
 }
 
 impl Reading<'_> {

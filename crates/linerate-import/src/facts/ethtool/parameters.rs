@@ -2,10 +2,11 @@
 
 use linerate_facts::nic::{Channels, Coalesce, Nic, Pause, Rings, Setting};
 
-use super::super::lines::{Line, Reading, first_line, pair, small};
 use super::settings::switch;
 use super::{PROGRAM, VERSIONS, named, port};
+use crate::facts::lines::Reading;
 use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::reading::{Line, first_line, pair, small};
 
 pub(crate) static PARAMETERS: Format = Format {
     id: "ethtool-parameters",
@@ -47,26 +48,21 @@ fn starts(text: &str) -> bool {
 }
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
-    let mut reading = Reading::of(section);
+    let mut reading = super::reading(section);
     let mut now = ("", Table::Rings);
     let mut is_most = false;
-    for line in super::lines(&mut reading) {
-        let is_read = if let Some(head) = head(line.text) {
+    reading.each(|reading, line| {
+        if let Some(head) = head(line.text) {
             (now, is_most) = (head, false);
-            begin(&mut reading, now)
-        } else if line.text.starts_with("Pre-set maximums") {
-            is_most = true;
-            true
-        } else if line.text.starts_with("Current hardware settings") {
-            is_most = false;
-            true
-        } else {
-            take(&mut reading, now, is_most, line)
-        };
-        if !is_read {
-            reading.strange(line);
+            return begin(reading, now);
         }
-    }
+        let is_head = line.text.starts_with("Pre-set maximums");
+        if is_head || line.text.starts_with("Current hardware settings") {
+            is_most = is_head;
+            return true;
+        }
+        take(reading, now, is_most, line)
+    });
     reading.found(PROGRAM)
 }
 

@@ -2,9 +2,10 @@
 
 use linerate_facts::nic::{Duplex, Nic, speed_of_mbps};
 
-use super::super::lines::{Line, Reading, decimal, first_line, small};
 use super::{PROGRAM, VERSIONS, named, port};
+use crate::facts::lines::Reading;
 use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::reading::{Line, decimal, first_line, small};
 
 pub(crate) static SETTINGS: Format = Format {
     id: "ethtool",
@@ -41,13 +42,13 @@ pub(crate) fn is_speed(text: &str) -> bool {
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
     let mut reader = Reader {
-        reading: Reading::of(section),
+        reading: super::reading(section),
         name: NAMELESS.to_owned(),
         list: None,
         ended: !is_speed(section.text),
         speeds: 0,
     };
-    for line in super::lines(&mut reader.reading) {
+    for line in std::mem::take(&mut reader.reading.lines) {
         if !reader.take(line) {
             reader.reading.strange(line);
         }
@@ -139,7 +140,7 @@ impl Reader<'_> {
         self.ended = true;
         let what =
             format!("the end about {} is missing: whether it has a link is unknown", self.name);
-        self.reading.note_of_all(what);
+        self.reading.notes.whole(what);
     }
 }
 

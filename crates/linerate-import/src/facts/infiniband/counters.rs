@@ -3,10 +3,10 @@
 use linerate_facts::infiniband::{Guid, IbPort};
 use linerate_facts::nic::Counter;
 
-use super::super::lines::{Line, Reading, decimal, first_line, small};
 use super::{Devices, MOST};
+use crate::facts::lines::{Reading, is_prompt};
 use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::scaled::option;
+use crate::reading::{Line, decimal, first_line, lookup, option, small};
 
 pub(crate) static PERFQUERY: Format = Format {
     id: "perfquery",
@@ -85,11 +85,6 @@ const PASSED: [&str; 7] = [
     "PortMalformedPktErrors",
 ];
 
-fn known(name: &str) -> Option<&'static str> {
-    let found = NAMES.iter().find(|(theirs, _)| *theirs == name);
-    found.map(|(_, own)| *own)
-}
-
 /// Adds a counter to a port, or replaces it.
 fn count(port: &mut IbPort, name: &str, value: u64) {
     let has_room = port.counters.len() < MOST;
@@ -102,20 +97,13 @@ fn count(port: &mut IbPort, name: &str, value: u64) {
 
 /// The lines up to the next prompt. Those of perfquery begin with `#`, as prompts of root do.
 fn lines<'a>(section: &Section<'a>, is_own: fn(&str) -> bool) -> Reading<'a> {
-    Reading::until(section, move |line| {
-        !line.starts_with([' ', '\t']) && !is_own(line) && crate::text::command(line).is_some()
-    })
+    Reading::until(section, move |line| !is_own(line) && is_prompt(line))
 }
 
 fn read_perfquery(section: &Section<'_>) -> Result<Found, String> {
     let device = section.command.and_then(|command| option(command, &["-C", "--Ca"]));
-    let mut devices = Devices::new(lines(section, is_perfquery));
-    for line in std::mem::take(&mut devices.reading.lines) {
-        if !of_perfquery(&mut devices, line, device.unwrap_or("")) {
-            devices.reading.strange(line);
-        }
-    }
-    devices.finish("perfquery")
+    let take = |devices: &mut Devices<'_>, line| of_perfquery(devices, line, device.unwrap_or(""));
+    Devices::new(lines(section, is_perfquery)).read("perfquery", take)
 }
 
 /// Reads a line: `SymbolErrorCounter:..............4242`. Returns whether it is understood.
@@ -138,7 +126,7 @@ fn of_perfquery(devices: &mut Devices<'_>, line: Line<'_>, device: &str) -> bool
         return false;
     };
     let value = decimal(value.trim_start_matches('.'));
-    match (known(name), value, devices.port()) {
+    match (lookup(&NAMES, name), value, devices.port()) {
         (Some(name), Some(value), Some(port)) => {
             count(port, name, value);
             true
@@ -149,13 +137,9 @@ fn of_perfquery(devices: &mut Devices<'_>, line: Line<'_>, device: &str) -> bool
 
 fn read_ibqueryerrors(section: &Section<'_>) -> Result<Found, String> {
     let is_own = |line: &str| line.starts_with(NODE) || line.starts_with("##");
-    let mut devices = Devices::new(lines(section, is_own));
-    for line in std::mem::take(&mut devices.reading.lines) {
-        if !of_ibqueryerrors(&mut devices, line.trimmed()) {
-            devices.reading.strange(line);
-        }
-    }
-    devices.finish("ibqueryerrors")
+    let take =
+        |devices: &mut Devices<'_>, line: Line<'_>| of_ibqueryerrors(devices, line.trimmed());
+    Devices::new(lines(section, is_own)).read("ibqueryerrors", take)
 }
 
 /// Reads a line: `GUID 0x200000 port 5: [SymbolErrorCounter == 4242] [LinkDownedCounter == 7]`. Returns whether it is
@@ -170,7 +154,7 @@ fn of_ibqueryerrors(devices: &mut Devices<'_>, text: &str) -> bool {
         return false;
     };
     let mut words = place.split_whitespace();
-    let guid = words.next().and_then(super::super::lines::hexadecimal);
+    let guid = words.next().and_then(crate::reading::hexadecimal);
     let (Some(guid), Some("port")) = (guid, words.next()) else {
         return false;
     };
@@ -191,7 +175,7 @@ fn of_ibqueryerrors(devices: &mut Devices<'_>, text: &str) -> bool {
     for each in counters.split('[').skip(1) {
         let pair = each.split_once(" == ").map(|(name, value)| {
             let digits = value.split([' ', ']']).next().unwrap_or("");
-            (known(name.trim()), decimal(digits))
+            (lookup(&NAMES, name.trim()), decimal(digits))
         });
         if let Some((Some(name), Some(value))) = pair {
             count(port, name, value);

@@ -2,9 +2,10 @@
 
 use linerate_facts::infiniband::{Guid, IbPort, is_manager};
 
-use super::super::lines::{Line, Reading, decimal, hexadecimal, small};
 use super::{Devices, gids_of, layer, physical, rate_of, state};
+use crate::facts::lines::Reading;
 use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::reading::{Line, decimal, hexadecimal, small};
 
 pub(crate) static IBSTAT: Format = Format {
     id: "ibstat",
@@ -29,13 +30,7 @@ fn starts(text: &str) -> bool {
 }
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
-    let mut devices = Devices::new(Reading::of(section));
-    for line in std::mem::take(&mut devices.reading.lines) {
-        if !take(&mut devices, line) {
-            devices.reading.strange(line);
-        }
-    }
-    devices.finish("ibstat")
+    Devices::new(Reading::of(section)).read("ibstat", take)
 }
 
 /// Reads a line; `false` if it is not understood.
@@ -122,7 +117,7 @@ fn rate(devices: &mut Devices<'_>, line: Line<'_>, value: &str) -> bool {
         let what = format!(
             "no link has a rate of {number} Gb/s (simulators write 104 for EDR, HDR and NDR alike): the rate is unknown"
         );
-        devices.reading.note(line.number, what);
+        devices.reading.notes.at(line.number, what);
     }
     devices.rate_line = Some((line.number, value.to_owned()));
     match devices.port() {

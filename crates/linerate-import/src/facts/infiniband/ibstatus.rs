@@ -3,9 +3,10 @@
 use linerate_facts::infiniband::{Gid, IbPort, LinkState, PhysicalState};
 use linerate_facts::parse::infiniband as sysfs;
 
-use super::super::lines::{Line, Reading, hexadecimal, small};
 use super::{Devices, layer};
+use crate::facts::lines::Reading;
 use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::reading::{Line, hexadecimal, small};
 
 pub(crate) static IBSTATUS: Format = Format {
     id: "ibstatus",
@@ -25,13 +26,7 @@ fn starts(text: &str) -> bool {
 }
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
-    let mut devices = Devices::new(Reading::of(section));
-    for line in std::mem::take(&mut devices.reading.lines) {
-        if !take(&mut devices, line) {
-            devices.reading.strange(line);
-        }
-    }
-    devices.finish("ibstatus")
+    Devices::new(Reading::of(section)).read("ibstatus", take)
 }
 
 fn take(devices: &mut Devices<'_>, line: Line<'_>) -> bool {

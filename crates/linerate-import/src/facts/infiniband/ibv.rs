@@ -1,11 +1,11 @@
 //! `ibv_devinfo`.
 
 use linerate_facts::infiniband::{Gid, Guid, IbPort, IbRate};
-use linerate_units::Rate;
 
-use super::super::lines::{Line, Reading, small};
-use super::{Devices, LANES, WIDTHS, layer, physical, state};
+use super::{Devices, WIDTHS, lane_rate, layer, physical, state};
+use crate::facts::lines::Reading;
 use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::reading::{Line, lookup, small};
 
 pub(crate) static IBV_DEVINFO: Format = Format {
     id: "ibv-devinfo",
@@ -41,63 +41,50 @@ const SPEEDS: [(u32, &str); 9] = [
 ];
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
-    let mut reader =
-        Reader { devices: Devices::new(Reading::of(section)), width: None, in_port: false };
-    for line in std::mem::take(&mut reader.devices.reading.lines) {
-        if !reader.take(line) {
-            reader.devices.reading.strange(line);
-        }
-    }
-    reader.devices.finish("ibv_devinfo")
+    let mut last = Last::default();
+    Devices::new(Reading::of(section)).read("ibv_devinfo", |devices, line| last.take(devices, line))
 }
 
-struct Reader<'a> {
-    devices: Devices<'a>,
+/// What the lines before were about.
+#[derive(Default)]
+struct Last {
     /// Lanes of the last port.
     width: Option<u32>,
     /// Whether the lines are those of a port, and not of its device.
     in_port: bool,
 }
 
-impl Reader<'_> {
+impl Last {
     /// Reads a line; `false` if it is not understood. With `-v` there are some 80 lines about limits of the
     /// device, which no fact is made of.
-    fn take(&mut self, line: Line<'_>) -> bool {
+    fn take(&mut self, devices: &mut Devices<'_>, line: Line<'_>) -> bool {
         let Some((key, value)) = line.pair() else {
             return line.is_indented();
         };
         match key {
             "hca_id" => {
                 self.in_port = false;
-                self.devices.begin(value);
+                devices.begin(value);
             }
             "port" => {
                 let Some(number) = small(value) else {
                     return false;
                 };
                 (self.in_port, self.width) = (true, None);
-                self.devices.begin_port(number);
+                devices.begin_port(number);
             }
-            _ if self.in_port => return self.of_port(line, key, value),
-            _ => return self.of_device(key, value) || line.is_indented(),
+            _ if self.in_port => return self.of_port(devices, line, (key, value)),
+            _ => return of_device(devices, key, value) || line.is_indented(),
         }
         true
     }
 
-    fn of_device(&mut self, key: &str, value: &str) -> bool {
-        let Some(device) = self.devices.device() else {
-            return false;
-        };
-        match key {
-            "fw_ver" => value.clone_into(&mut device.firmware),
-            "board_id" => value.clone_into(&mut device.board),
-            "node_guid" => device.node_guid = guid(value),
-            _ => return false,
-        }
-        true
-    }
-
-    fn of_port(&mut self, line: Line<'_>, key: &str, value: &str) -> bool {
+    fn of_port(
+        &mut self,
+        devices: &mut Devices<'_>,
+        line: Line<'_>,
+        (key, value): (&str, &str),
+    ) -> bool {
         match key {
             "active_width" => {
                 self.width = value.split('X').next().and_then(small);
@@ -105,8 +92,8 @@ impl Reader<'_> {
             }
             "active_speed" => {
                 let rate = self.width.and_then(|width| rate(width, value));
-                self.devices.rate_line = Some((line.number, value.to_owned()));
-                let Some(port) = self.devices.port() else {
+                devices.rate_line = Some((line.number, value.to_owned()));
+                let Some(port) = devices.port() else {
                     return false;
                 };
                 port.rate = rate;
@@ -114,12 +101,25 @@ impl Reader<'_> {
             }
             _ => {}
         }
-        let Some(port) = self.devices.port() else {
+        let Some(port) = devices.port() else {
             return false;
         };
         let read = port_fact(port, key, value);
         read.unwrap_or_else(|| line.is_indented())
     }
+}
+
+fn of_device(devices: &mut Devices<'_>, key: &str, value: &str) -> bool {
+    let Some(device) = devices.device() else {
+        return false;
+    };
+    match key {
+        "fw_ver" => value.clone_into(&mut device.firmware),
+        "board_id" => value.clone_into(&mut device.board),
+        "node_guid" => device.node_guid = guid(value),
+        _ => return false,
+    }
+    true
 }
 
 /// Reads a fact of a port: whether its value is understood; `None` if the key is not one.
@@ -168,14 +168,7 @@ fn port_fact(port: &mut IbPort, key: &str, value: &str) -> Option<bool> {
 /// The rate of some lanes: `14.0 Gbps (16)`.
 fn rate(width: u32, value: &str) -> Option<IbRate> {
     let number = value.rsplit_once('(')?.1.strip_suffix(')')?;
-    let number = small(number)?;
-    let (_, speed) = SPEEDS.iter().find(|(code, _)| *code == number)?;
-    let (_, tenths) = LANES.iter().find(|(name, _)| name == speed)?;
-    Some(IbRate {
-        rate: Rate(tenths * 100_000_000 * u64::from(width)),
-        width,
-        speed: (*speed).to_owned(),
-    })
+    lane_rate(lookup(&SPEEDS, small(number)?)?, width)
 }
 
 /// A GUID such as `ec0d:9a03:007d:7d1b`.

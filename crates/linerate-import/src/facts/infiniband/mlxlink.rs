@@ -4,11 +4,10 @@ use linerate_facts::infiniband::{IbPort, IbRate, Layer, LinkState, PhysicalState
 use linerate_facts::nic::Counter;
 use linerate_units::Rate;
 
-use super::super::lines::{Line, Reading, decimal, first_line, small};
-use super::{Devices, LANES};
+use super::{Devices, lane_rate};
+use crate::facts::lines::Reading;
 use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::scaled::option;
-use crate::text::quoted;
+use crate::reading::{Line, decimal, first_line, option, quoted, small};
 
 pub(crate) static MLXLINK: Format = Format {
     id: "mlxlink",
@@ -41,10 +40,10 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     devices.begin(if device.contains(['/', ':']) { "" } else { device });
     devices.begin_port(number);
     let mut width = 0;
-    for line in std::mem::take(&mut devices.reading.lines) {
-        take(&mut devices, line, &mut width);
-    }
-    devices.finish("mlxlink")
+    devices.read("mlxlink", |devices, line| {
+        take(devices, line, &mut width);
+        true
+    })
 }
 
 /// Reads a line. Most lines hold no fact that is used here.
@@ -55,7 +54,7 @@ fn take(devices: &mut Devices<'_>, line: Line<'_>, width: &mut u32) {
     let is_issue = key == "Recommendation" && !value.starts_with(NO_ISSUE);
     if is_issue && !value.is_empty() {
         let what = format!("the card says of this link: {}", quoted(value));
-        devices.reading.note(line.number, what);
+        devices.reading.notes.at(line.number, what);
     }
     let Some(port) = devices.port() else { return };
     match key {
@@ -96,12 +95,7 @@ fn physical(value: &str, state: Option<LinkState>) -> Option<PhysicalState> {
 fn rate(port: &mut IbPort, value: &str, width: u32) {
     if let Some(name) = value.strip_prefix(INFINIBAND) {
         port.layer = Some(Layer::InfiniBand);
-        let width = width.max(1);
-        port.rate = LANES.iter().find(|(known, _)| *known == name).map(|(name, tenths)| IbRate {
-            rate: Rate(tenths * 100_000_000 * u64::from(width)),
-            width,
-            speed: (*name).to_owned(),
-        });
+        port.rate = lane_rate(name, width.max(1));
     } else if let Some((digits, _)) = value.split_once('G') {
         port.layer = Some(Layer::Ethernet);
         port.rate = small(digits).map(|gigabits| IbRate {

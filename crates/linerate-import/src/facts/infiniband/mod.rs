@@ -19,7 +19,9 @@ use linerate_facts::infiniband::{
 };
 use linerate_units::Rate;
 
-use super::lines::{MOST, Reading};
+use crate::facts::lines::Reading;
+use crate::format::Found;
+use crate::reading::{Line, MOST, lookup};
 
 /// Speeds of one lane, in tenths of Gb/s as the kernel counts them.
 //= torvalds/linux, drivers/infiniband/core/sysfs.c, rate_show; ib_verbs.h, enum ib_port_speed
@@ -37,6 +39,13 @@ const LANES: [(&str, u64); 9] = [
 /// Widths of a link.
 //= include/rdma/ib_verbs.h, enum ib_port_width
 const WIDTHS: [u32; 5] = [1, 2, 4, 8, 12];
+
+/// The rate of so many lanes of a speed, by its name.
+fn lane_rate(speed: &str, width: u32) -> Option<IbRate> {
+    let tenths = lookup(&LANES, speed)?;
+    let rate = Rate(tenths * 100_000_000 * u64::from(width));
+    Some(IbRate { rate, width, speed: speed.to_owned() })
+}
 
 /// The rate that a whole number of Gb/s stands for; `None` if no link has it. Width and speed stay unknown
 /// where several links have it: 40 is QDR or FDR10.
@@ -80,7 +89,7 @@ fn state(name: &str) -> Option<LinkState> {
         ("active_defer", LinkState::ActiveDefer),
     ];
     let name = name.to_ascii_lowercase();
-    known.iter().find(|(k, _)| *k == name).map(|(_, s)| *s)
+    lookup(&known, name.as_str())
 }
 
 /// A state of a wire by its name, in the words of any of the programs.
@@ -97,7 +106,7 @@ fn physical(name: &str) -> Option<PhysicalState> {
         ("phytest", PhysicalState::PhyTest),
     ];
     let name = name.to_ascii_lowercase().replace(['_', ' '], "");
-    known.iter().find(|(k, _)| *k == name).map(|(_, s)| *s)
+    lookup(&known, name.as_str())
 }
 
 /// What carries the packets of a port, if it says so; an error if the word is not understood.
@@ -174,7 +183,7 @@ impl<'a> Devices<'a> {
         let number = port.number;
         if port.state == Some(LinkState::Down) {
             port.rate = None;
-            self.reading.note(
+            self.reading.notes.at(
                 line,
                 format!("{name} port {number} is down: its rate of {words} is no rate of a link, and is left out"),
             );
@@ -185,8 +194,17 @@ impl<'a> Devices<'a> {
         }
     }
 
-    /// Ends the output. It is an error if no device was found.
-    fn finish(mut self, tool: &str) -> Result<crate::format::Found, String> {
+    /// Reads all lines, of which `take` says whether they are understood. It is an error if no device was found.
+    fn read(
+        mut self,
+        tool: &str,
+        mut take: impl FnMut(&mut Self, Line<'a>) -> bool,
+    ) -> Result<Found, String> {
+        for line in std::mem::take(&mut self.reading.lines) {
+            if !take(&mut self, line) {
+                self.reading.strange(line);
+            }
+        }
         self.end_port();
         let devices = &self.reading.facts.infiniband.devices;
         if devices.iter().all(|device| device.ports.is_empty() && device.model.is_empty()) {

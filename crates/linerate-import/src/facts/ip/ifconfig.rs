@@ -1,10 +1,10 @@
 //! `ifconfig` of Linux (both forms), of macOS and of the BSDs.
 
-use super::super::lines::{Line, Reading, decimal, first_line, small};
 use super::{Shown, keep};
-use crate::facts::MOST;
+use crate::facts::lines::{Reading, is_prompt};
 use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::text::command;
+use crate::reading::MOST;
+use crate::reading::{Line, decimal, first_line, small};
 
 pub(crate) static IFCONFIG: Format = Format {
     id: "ifconfig",
@@ -61,15 +61,13 @@ fn hardware(name: &str) -> String {
 }
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
-    let ends = |line: &str| {
-        !line.starts_with([' ', '\t']) && command(line).is_some() && head(line).is_none()
-    };
+    let ends = |line: &str| is_prompt(line) && head(line).is_none();
     let mut reading = Reading::until(section, ends);
     let mut all: Vec<Shown> = Vec::new();
     for line in std::mem::take(&mut reading.lines) {
         if let Some(mut port) = head(line.text).filter(|_| !line.is_indented()) {
             if all.len() >= MOST {
-                reading.note(line.number, "further ports are left out");
+                reading.notes.at(line.number, "further ports are left out");
                 break;
             }
             port.index = UNNUMBERED + all.len() as u32;

@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 
 use linerate_facts::nic::PortErrors;
-use linerate_record::reported::{Note, Tool};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::super::lines::MOST;
 use super::{Ends, OPTIONS, Shown, UNKNOWN, VERSIONS, keep};
 use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::reading::{MOST, Notes};
 
 pub(crate) static IP_JSON: Format = Format {
     id: "ip-json",
@@ -144,14 +143,10 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         Some(Err(error)) => return Err(error.to_string()),
         None => return Err("it is empty".to_owned()),
     };
-    let mut found =
-        Found { tool: Tool::named("ip"), used: Some(documents.byte_offset()), ..Found::default() };
+    let mut found = Found::of("ip", documents.byte_offset(), Notes::default());
     let shown: Vec<Shown> = ports.into_iter().filter(|port| port.ifindex > 0).map(shown).collect();
     if shown.len() > MOST {
-        found.notes.push(Note {
-            line: Some(section.line),
-            what: format!("only the first {MOST} ports are read"),
-        });
+        found.notes.at(section.line, format!("only the first {MOST} ports are read"));
     }
     keep(&mut found.facts, &shown[..shown.len().min(MOST)]);
     Ok(found)

@@ -2,10 +2,10 @@
 
 use linerate_facts::nic::PortErrors;
 
-use super::super::lines::{Line, MOST, Reading, decimal, first_line, small};
 use super::{Ends, OPTIONS, Shown, UNKNOWN, VERSIONS, keep};
+use crate::facts::lines::Reading;
 use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::text::command;
+use crate::reading::{Line, MOST, command, decimal, first_line, small};
 
 pub(crate) static IP: Format = Format {
     id: "ip",
@@ -60,7 +60,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     for line in std::mem::take(&mut reading.lines) {
         if let Some(port) = head(line.text) {
             if all.len() >= MOST {
-                reading.note(line.number, "further ports are left out");
+                reading.notes.at(line.number, "further ports are left out");
                 break;
             }
             table = None;

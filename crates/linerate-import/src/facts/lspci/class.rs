@@ -1,5 +1,7 @@
 //! Classes of PCI devices by the names that `lspci` prints.
 
+use crate::reading::lookup;
+
 /// Names of classes with their codes: class and subclass. A class of which nothing depends is left out.
 //= pciutils, pci.ids: list of known device classes
 const CLASSES: [(&str, u16); 36] = [
@@ -43,6 +45,5 @@ const CLASSES: [(&str, u16); 36] = [
 
 /// The code of a class by its name: class, subclass, and a programming interface of 0.
 pub(super) fn code(name: &str) -> Option<u32> {
-    let known = CLASSES.iter().find(|(known, _)| *known == name);
-    known.map(|(_, code)| u32::from(*code) << 8)
+    lookup(&CLASSES, name).map(|code: u16| u32::from(code) << 8)
 }

@@ -4,8 +4,8 @@ use linerate_facts::board;
 use linerate_facts::pci::{Address, Buses, Device, Link, Payload, PortKind};
 use linerate_units::Transfers;
 
-use super::super::lines::{pair, scaled, small};
 use super::class;
+use crate::reading::{pair, scaled, small};
 
 /// The device of a first line: `0000:01:00.0 Ethernet controller [0200]: Maker Model [8086:1521] (rev 01)`, or of
 /// `-n`: `01:00.0 0200: 8086:1521 (rev 01)`. `None` if the line is another.

@@ -9,9 +9,10 @@ use linerate_facts::Gap;
 use linerate_facts::pci::{DRIVERS, Device, Limited, Link, NODES, PortKind, at};
 
 use self::device::Text;
-use super::lines::{Line, MOST, Reading, first_line};
 use super::tree;
+use crate::facts::lines::Reading;
 use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::reading::{Line, MOST, first_line};
 
 pub(crate) static LSPCI: Format = Format {
     id: "lspci",
@@ -52,7 +53,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     for line in lines {
         match device::head(line.text) {
             Some(_) if all.len() >= MOST => {
-                reading.note(line.number, "further devices are left out");
+                reading.notes.at(line.number, "further devices are left out");
                 break;
             }
             Some(device) => all.push(Text::new(device, line.number)),
@@ -130,7 +131,7 @@ fn slower(reading: &mut Reading<'_>, text: &Text) {
          above it (sudo lspci -vv of all devices)",
         device.address
     );
-    reading.note(text.line, what);
+    reading.notes.at(text.line, what);
 }
 
 fn is_less(now: Link, max: Link) -> bool {

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::super::lines::{Line, MOST, Reading, decimal, head, scaled};
 use super::rate;
+use crate::facts::lines::Reading;
 use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::reading::{Line, MOST, decimal, head, scaled};
 
 pub(crate) static PCM_MEMORY: Format = Format {
     id: "pcm-memory",
@@ -55,7 +56,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     for (number, socket) in sockets {
         let words = |bytes: Option<u64>| bytes.map_or_else(|| "unknown".to_owned(), rate);
         let (read, written) = (words(socket.read), words(socket.written));
-        reading.note(
+        reading.notes.at(
             socket.line,
             format!("socket {number}: memory is read at {read} and written at {written}"),
         );

@@ -1,8 +1,9 @@
 //! `pcm-pcie`.
 
-use super::super::lines::{Line, Reading, decimal, first_line, scaled};
 use super::rate;
+use crate::facts::lines::Reading;
 use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::reading::{Line, decimal, first_line, scaled};
 
 pub(crate) static PCM_PCIE: Format = Format {
     id: "pcm-pcie",
@@ -48,9 +49,9 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         return Err("it ends before the first socket".to_owned());
     }
     for (line, row) in rows {
-        reading.note(line, row);
+        reading.notes.at(line, row);
     }
-    reading.note_of_all(
+    reading.notes.whole(
         "pcm-pcie counts lines of 64 bytes, each event in a slice of its period that is scaled up: its figures are \
          samples, of the period of its display (a second unless it was given another), and too high for small transfers",
     );

@@ -2,10 +2,11 @@
 
 use linerate_facts::nic::speed_of_mbps;
 
-use super::super::lines::{Reading, scaled, small};
 use super::super::port;
 use super::{VERSIONS, table};
+use crate::facts::lines::Reading;
 use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::reading::{scaled, small};
 
 pub(crate) static ADAPTER: Format = Format {
     id: "get-netadapter",
@@ -29,19 +30,13 @@ fn starts(text: &str) -> bool {
 }
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
-    let mut reading = Reading::of(section);
-    let lines = std::mem::take(&mut reading.lines);
-    let rows = table::rows(&lines).ok_or("the columns of the table ran together")?;
-    for row in &rows {
-        let Some(name) = row.name().map(str::to_owned) else {
-            reading.note(row.line, "the name of the adapter is cut: it is left out");
-            continue;
-        };
-        if take(&mut reading, &name, row).is_none() {
-            reading.note(row.line, format!("the speed of {name} is not understood"));
+    table::read(section, "Get-NetAdapter", |reading, row| match row.name() {
+        None => reading.notes.at(row.line, "the name of the adapter is cut: it is left out"),
+        Some(name) if take(reading, name, row).is_none() => {
+            reading.notes.at(row.line, format!("the speed of {name} is not understood"));
         }
-    }
-    reading.found("Get-NetAdapter")
+        Some(_) => {}
+    })
 }
 
 /// Adds an adapter; `None` if its speed is not understood.

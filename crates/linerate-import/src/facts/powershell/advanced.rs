@@ -2,10 +2,11 @@
 
 use linerate_facts::nic::{Nic, Pause, Rings};
 
-use super::super::lines::{Reading, small};
 use super::super::port;
 use super::{VERSIONS, table};
+use crate::facts::lines::Reading;
 use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::reading::{lookup, small};
 
 pub(crate) static ADVANCED: Format = Format {
     id: "get-netadapteradvancedproperty",
@@ -44,29 +45,21 @@ const SWITCHES: [(&str, &str); 10] = [
 const HEADER: u32 = 14;
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
-    let mut reading = Reading::of(section);
-    let lines = std::mem::take(&mut reading.lines);
-    let rows = table::rows(&lines).ok_or("the columns of the table ran together")?;
-    for row in &rows {
+    table::read(section, "Get-NetAdapterAdvancedProperty", |reading, row| {
         let (Some(name), Some(keyword)) = (row.name(), row.get("RegistryKeyword")) else {
-            reading.note(row.line, "a name is cut or missing: the row is left out");
-            continue;
+            return reading.notes.at(row.line, "a name is cut or missing: the row is left out");
         };
-        let value = row.get("RegistryValue").and_then(|value| {
-            let value = value.trim_start_matches('{').trim_end_matches('}');
-            small(value)
-        });
+        let value = row.get("RegistryValue").unwrap_or("");
+        let value = small(value.trim_start_matches('{').trim_end_matches('}'));
         if let Some(value) = value {
-            take(&mut reading, row.line, name, (keyword, value));
+            take(reading, row.line, name, (keyword, value));
         }
-    }
-    reading.found("Get-NetAdapterAdvancedProperty")
+    })
 }
 
 fn take(reading: &mut Reading<'_>, line: u64, name: &str, (keyword, value): (&str, u32)) {
-    let switch = SWITCHES.iter().find(|(known, _)| *known == keyword);
-    if let Some((_, what)) = switch.filter(|_| value == 0) {
-        return reading.note(line, format!("{name}: {what} is switched off"));
+    if let Some(what) = lookup(&SWITCHES, keyword).filter(|_| value == 0) {
+        return reading.notes.at(line, format!("{name}: {what} is switched off"));
     }
     if let Some(nic) = port(&mut reading.facts.network, name) {
         set(nic, keyword, value);

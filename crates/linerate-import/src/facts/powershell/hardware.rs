@@ -4,10 +4,11 @@ use linerate_facts::nic::Nic;
 use linerate_facts::pci::{Address, Device, Link};
 use linerate_units::Transfers;
 
-use super::super::lines::{Reading, scaled, small};
 use super::super::port;
 use super::{VERSIONS, table};
+use crate::facts::lines::Reading;
 use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::reading::{scaled, small};
 
 pub(crate) static HARDWARE: Format = Format {
     id: "get-netadapterhardwareinfo",
@@ -29,20 +30,15 @@ fn starts(text: &str) -> bool {
 }
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
-    let mut reading = Reading::of(section);
-    let lines = std::mem::take(&mut reading.lines);
-    let rows = table::rows(&lines).ok_or("the columns of the table ran together")?;
-    for row in &rows {
-        match device(row) {
-            Some(device) => keep(&mut reading, row, device),
-            None => reading
-                .note(row.line, format!("not understood: `{}`", crate::text::quoted(row.text))),
-        }
-    }
-    let all = &mut reading.facts.pci;
+    let mut found =
+        table::read(section, "Get-NetAdapterHardwareInfo", |reading, row| match device(row) {
+            Some(device) => keep(reading, row, device),
+            None => reading.notes.strange(row.line, row.text),
+        })?;
+    let all = &mut found.facts.pci;
     all.sort_by_key(|device| device.address);
     all.dedup_by_key(|device| device.address);
-    reading.found("Get-NetAdapterHardwareInfo")
+    Ok(found)
 }
 
 fn keep(reading: &mut Reading<'_>, row: &table::Row<'_>, mut device: Device) {
@@ -60,7 +56,7 @@ fn keep(reading: &mut Reading<'_>, row: &table::Row<'_>, mut device: Device) {
                 };
             }
         }
-        None => reading.note(row.line, "the name of the adapter is cut: only its slot is read"),
+        None => reading.notes.at(row.line, "the name of the adapter is cut: only its slot is read"),
     }
     reading.facts.pci.push(device);
 }

@@ -1,6 +1,5 @@
 //! `Get-NetAdapterRdma`.
 
-use super::super::lines::Reading;
 use super::{VERSIONS, table};
 use crate::format::{Evidence, Format, Found, Holds, Section};
 
@@ -22,18 +21,14 @@ fn starts(text: &str) -> bool {
 }
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
-    let mut reading = Reading::of(section);
-    let lines = std::mem::take(&mut reading.lines);
-    let rows = table::rows(&lines).ok_or("the columns of the table ran together")?;
-    for row in &rows {
-        let name = row.get("Name").unwrap_or("an adapter without a name").to_owned();
+    table::read(section, "Get-NetAdapterRdma", |reading, row| {
+        let name = row.get("Name").unwrap_or("an adapter without a name");
         let works = match (row.get("Enabled"), row.get("Operational")) {
             (Some("True"), Some("False")) => "is enabled, but does not work",
             (Some("True"), _) => "is enabled",
             (Some("False"), _) => "is disabled",
             _ => "is in a state that is not understood",
         };
-        reading.note(row.line, format!("{name}: RDMA {works}"));
-    }
-    reading.found("Get-NetAdapterRdma")
+        reading.notes.at(row.line, format!("{name}: RDMA {works}"));
+    })
 }

@@ -1,6 +1,8 @@
 //! Tables and lists of PowerShell.
 
-use super::super::lines::{Line, MOST, head};
+use crate::facts::lines::Reading;
+use crate::format::{Found, Section};
+use crate::reading::{Line, MOST, head};
 
 /// A row: its line, and the cells by the names of their columns.
 #[derive(Debug)]
@@ -47,10 +49,20 @@ pub(super) fn begins(text: &str, columns: &[&str]) -> bool {
     is_list(first, columns[0]) && head(text).lines().any(|line| is_list(line, last))
 }
 
-/// The rows of a table or a list; `None` if the columns of a table ran together.
-pub(super) fn rows<'a>(lines: &[Line<'a>]) -> Option<Vec<Row<'a>>> {
+/// Reads the rows of a table or a list. It is an error if the columns of a table ran together.
+pub(super) fn read<'a>(
+    section: &Section<'a>,
+    tool: &str,
+    mut take: impl FnMut(&mut Reading<'a>, &Row<'a>),
+) -> Result<Found, String> {
+    let mut reading = Reading::of(section);
+    let lines = std::mem::take(&mut reading.lines);
     let is_table = lines.get(1).is_some_and(|line| line.text.starts_with("----"));
-    if is_table { table(lines) } else { Some(list(lines)) }
+    let rows = if is_table { table(&lines) } else { Some(list(&lines)) };
+    for row in &rows.ok_or("the columns of the table ran together")? {
+        take(&mut reading, row);
+    }
+    reading.found(tool)
 }
 
 fn list<'a>(lines: &[Line<'a>]) -> Vec<Row<'a>> {

@@ -3,10 +3,10 @@
 use linerate_facts::block::{BlockDevice, Layer};
 use linerate_units::Bytes;
 
-use super::super::lines::{MOST, Reading, first_line, scaled};
 use super::table::{Column, cells, columns};
+use crate::facts::lines::Reading;
 use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::text::command;
+use crate::reading::{MOST, command, first_line, lookup, scaled};
 
 pub(crate) static LSBLK: Format = Format {
     id: "lsblk",
@@ -144,8 +144,7 @@ fn transport(name: &str) -> &str {
 /// `3.6T`, `953.9G`: rounded.
 fn size(text: &str) -> Option<Bytes> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let (_, unit) = UNITS.iter().find(|(name, _)| *name == &text[digits.len()..])?;
-    scaled(digits, *unit).map(Bytes)
+    scaled(digits, lookup(&UNITS, &text[digits.len()..])?).map(Bytes)
 }
 
 #[cfg(test)]

@@ -2,9 +2,9 @@
 
 use linerate_facts::block::{FileSystem, MOUNT_OPTIONS};
 
-use super::super::lines::{MOST, Reading, first_line, head};
+use crate::facts::lines::Reading;
 use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::text::command;
+use crate::reading::{MOST, command, first_line, head};
 
 pub(crate) static MOUNTS: Format = Format {
     id: "mounts",

@@ -2,8 +2,9 @@
 
 use linerate_facts::block::{BlockDevice, Layer, Path};
 
-use super::super::lines::{Line, MOST, Reading, first_line, head};
+use crate::facts::lines::Reading;
 use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::reading::{Line, MOST, first_line, head};
 
 pub(crate) static MULTIPATH: Format = Format {
     id: "multipath",

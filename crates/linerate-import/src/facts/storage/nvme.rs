@@ -3,10 +3,10 @@
 use linerate_facts::block::BlockDevice;
 use linerate_units::Bytes;
 
-use super::super::lines::{MOST, Reading, first_line, scaled};
 use super::table::{Column, cells, columns};
+use crate::facts::lines::Reading;
 use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::text::command;
+use crate::reading::{MOST, command, first_line, lookup, scaled};
 
 pub(crate) static NVME: Format = Format {
     id: "nvme",
@@ -77,8 +77,7 @@ fn size(row: &str) -> Option<Bytes> {
     let (_, rest) = row.split_once(" / ")?;
     let mut words = rest.split_whitespace();
     let (number, unit) = (words.next()?, words.next()?);
-    let (_, unit) = UNITS.iter().find(|(name, _)| *name == unit)?;
-    scaled(number, *unit).map(Bytes)
+    scaled(number, lookup(&UNITS, unit)?).map(Bytes)
 }
 
 #[cfg(test)]

@@ -8,10 +8,11 @@ mod row;
 mod tests;
 mod transfer;
 
-use linerate_record::reported::{Measured, Note, Outcome, Tool};
+use linerate_record::reported::{Measured, Tool};
 use serde::de::{DeserializeSeed, IgnoredAny};
 
 use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::reading::{Notes, outcome};
 use document::Document;
 use fields::Object;
 
@@ -83,7 +84,7 @@ fn event_name(text: &str) -> Option<&str> {
 
 fn found(section: &Section<'_>) -> Found {
     let mut document = Document::default();
-    let mut notes = Vec::new();
+    let mut notes = Notes::default();
     let used = if event_name(section.text).is_some() {
         events(section, &mut document, &mut notes)
     } else {
@@ -92,20 +93,14 @@ fn found(section: &Section<'_>) -> Found {
     let transfers = transfer::all(&document, section.line, &mut notes);
     if transfers.is_empty() {
         let what = without_result(document.error.as_deref());
-        let line = Some(section.line);
-        notes.insert(0, Note { line, what });
+        notes.first(section.line, what);
     }
-    let results = transfers.into_iter().map(|transfer| Outcome {
-        title: document.title.clone().unwrap_or_default(),
-        line: section.line,
-        measured: Measured::Transfer(Box::new(transfer)),
-    });
+    let title = document.title.as_deref().unwrap_or_default();
+    let result = |one| outcome(title, section.line, Measured::Transfer(Box::new(one)));
     Found {
         tool: tool(document.start.version.as_deref()),
-        results: results.collect(),
-        notes,
-        used: Some(used),
-        ..Found::default()
+        results: transfers.into_iter().map(result).collect(),
+        ..Found::of("iperf3", used, notes)
     }
 }
 
@@ -140,7 +135,7 @@ fn value(text: &str, document: &mut Document) -> (usize, Option<serde_json::Erro
 }
 
 /// Reads a document. Returns the bytes that belong to it.
-fn whole(section: &Section<'_>, document: &mut Document, notes: &mut Vec<Note>) -> usize {
+fn whole(section: &Section<'_>, document: &mut Document, notes: &mut Notes) -> usize {
     let text = section.text;
     let (used, error) = value(text, document);
     let Some(error) = error else {
@@ -152,7 +147,7 @@ fn whole(section: &Section<'_>, document: &mut Document, notes: &mut Vec<Note>) 
         "the document is damaged in this line: what is complete before it was read".to_owned()
     };
     let line = section.line + (error.line() as u64).saturating_sub(1);
-    notes.push(Note { line: Some(line), what });
+    notes.at(line, what);
     // The next document may be what stands where the end of this one is missing.
     let from = floor(text, used.saturating_sub(2));
     let next = text[from..].find("\n{").map(|at| from + at + 1);
@@ -160,11 +155,11 @@ fn whole(section: &Section<'_>, document: &mut Document, notes: &mut Vec<Note>) 
 }
 
 /// Reads the events of one test. Returns the bytes that belong to them.
-fn events(section: &Section<'_>, document: &mut Document, notes: &mut Vec<Note>) -> usize {
+fn events(section: &Section<'_>, document: &mut Document, notes: &mut Notes) -> usize {
     let text = section.text;
     let (mut at, mut used, mut line) = (0, 0, section.line);
     // Notes of lines that belong to the test only if an event follows.
-    let mut open = Vec::new();
+    let mut open = Notes::default();
     while at < text.len() {
         let rest = &text[at..];
         let end = rest.find('\n').map_or(rest.len(), |end| end + 1);
@@ -174,16 +169,13 @@ fn events(section: &Section<'_>, document: &mut Document, notes: &mut Vec<Note>)
                 let (_, error) = value(&rest[..end], document);
                 if let Some(error) = error {
                     let what = format!("this event is damaged: {error}");
-                    open.push(Note { line: Some(line), what });
+                    open.at(line, what);
                 }
                 notes.append(&mut open);
                 used = at + end;
             }
             None if rest[..end].trim().is_empty() => {}
-            None if open.len() < 20 => open.push(Note {
-                line: Some(line),
-                what: "this line is no event of iperf3".to_owned(),
-            }),
+            None if open.0.len() < 20 => open.at(line, "this line is no event of iperf3"),
             None => {}
         }
         at += end;

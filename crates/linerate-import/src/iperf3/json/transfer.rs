@@ -1,18 +1,19 @@
 //! From a document to transfers.
 
 use linerate_plan::path::{ByRole, Direction};
-use linerate_record::reported::{Carrier, Counted, Cpu, CpuOf, Lost, Note, RoundTrips, Transfer};
+use linerate_record::reported::{Carrier, Counted, Cpu, CpuOf, Lost, RoundTrips, Transfer};
 use linerate_units::{Bytes, Nanos, Rate};
 
 use super::document::{Document, Kernel, Ticks};
 use super::end::Sums;
 use super::row::{F, Row};
+use crate::reading::Notes;
 
 /// Intervals of a test from which on its end, which may wait for that of an interval, counts for at most 5 %.
 const INTERVALS_OF_A_QUANTITY: usize = 20;
 
 /// The transfers of a document: one, or one in each direction. `line` is that of the document.
-pub(super) fn all(document: &Document, line: u64, notes: &mut Vec<Note>) -> Vec<Transfer> {
+pub(super) fn all(document: &Document, line: u64, notes: &mut Notes) -> Vec<Transfer> {
     let both = document.start.settings.positive(F::Bidir).is_some()
         || document.intervals.back.seen
         || has_any(&document.end.sums[1]);
@@ -28,7 +29,7 @@ pub(super) fn all(document: &Document, line: u64, notes: &mut Vec<Note>) -> Vec<
         match (View::new(document, direction, both)).transfer() {
             Some(transfer) => transfers.push(transfer),
             None if both => {
-                note(notes, line, format!("nothing is known of the direction {}", word(direction)));
+                notes.at(line, format!("nothing is known of the direction {}", word(direction)));
             }
             None => {}
         }
@@ -50,25 +51,21 @@ fn word(direction: Direction) -> &'static str {
     }
 }
 
-fn note(notes: &mut Vec<Note>, line: u64, what: String) {
-    notes.push(Note { line: Some(line), what });
-}
-
 /// What a reader of the figures should know.
-fn about(document: &Document, line: u64, notes: &mut Vec<Note>) {
+fn about(document: &Document, line: u64, notes: &mut Notes) {
     let start = &document.start;
     if !start.by_client && !start.by_server {
         let what = "the document does not say which end wrote it: it was read as the client's";
-        note(notes, line, what.to_owned());
+        notes.at(line, what);
     }
     if document.error.as_deref().is_some_and(super::hides_reason) {
-        note(notes, line, super::HIDDEN.to_owned());
+        notes.at(line, super::HIDDEN);
     }
     let quantity = start.settings.positive(F::Bytes).or(start.settings.positive(F::Blocks));
     if quantity.is_some() && document.intervals.sum.rates.len() < INTERVALS_OF_A_QUANTITY {
         let what = "the test moved a quantity (-n or -k): iperf3 ends it at the end of an interval, or before all \
                     of it has arrived, so the rate may be too low";
-        note(notes, line, what.to_owned());
+        notes.at(line, what);
     }
     let sums = &document.end.sums;
     let more = |sums: &Sums| {
@@ -78,7 +75,7 @@ fn about(document: &Document, line: u64, notes: &mut Vec<Note>) {
     if start.settings.positive(F::Omit).is_some() && sums.iter().any(more) {
         let what = "more was received than sent: bytes that were sent in the omitted seconds arrived after them, so \
                     the goodput is a little too high";
-        note(notes, line, what.to_owned());
+        notes.at(line, what);
     }
 }
 

@@ -1,10 +1,9 @@
 //! The lines of an output, sorted by their meaning.
 
-use linerate_record::reported::Note;
-
 use super::is_header;
 use crate::format::Section;
-use crate::iperf_row::{Row, bracket, number, row};
+use crate::iperf_row::{Row, Strange, bracket, number, row};
+use crate::reading::{Line, Notes};
 
 /// Most streams of a direction. iperf3 itself has at most 128.
 const MOST_STREAMS: usize = 1_000;
@@ -64,7 +63,7 @@ pub(super) struct Lines<'a> {
     pub(super) intervals: Vec<Row<'a>>,
     /// Rows of the summary.
     pub(super) summary: Vec<Row<'a>>,
-    pub(super) notes: Vec<Note>,
+    pub(super) notes: Notes,
     /// Bytes up to the last line that was understood.
     pub(super) used: usize,
 }
@@ -81,36 +80,26 @@ pub(super) struct CpuLine {
 impl<'a> Lines<'a> {
     pub(super) fn read(section: &Section<'a>) -> Self {
         let mut lines = Self::default();
-        let mut at = 0;
-        let mut strange: Vec<Note> = Vec::new();
+        let mut strange = Strange::default();
         let mut repeated = false;
-        for (number, whole) in section.text.split_inclusive('\n').enumerate() {
-            at += whole.len();
-            let line = whole.trim();
+        for Line { number, text, end } in section.lines() {
+            let line = text.trim();
             if line.is_empty() {
                 continue;
             }
             // What the server wrote comes behind the result, and says the same.
             repeated |= line == "Server output:";
             if repeated || lines.line(line) {
-                lines.used = at;
-                lines.notes.append(&mut strange);
+                lines.used = end;
+                lines.notes.append(&mut strange.0);
                 if line == "iperf Done." {
                     break;
                 }
-            } else if strange.len() < 20 {
-                let quoted: String = line.chars().take(60).collect();
-                strange.push(Note {
-                    line: Some(section.line + number as u64),
-                    what: format!("not understood: `{quoted}`"),
-                });
+            } else {
+                strange.line(number, line);
             }
         }
-        // A broken row belongs to this output, also as its last line.
-        let broken = |note: &Note| note.what.contains("`[");
-        if let Some(last) = strange.iter().rposition(broken) {
-            strange.truncate(last + 1);
-            lines.notes.append(&mut strange);
+        if strange.end(&mut lines.notes) {
             lines.used = section.text.len();
         }
         lines

@@ -5,10 +5,11 @@ mod lines;
 mod tests;
 mod transfer;
 
-use linerate_record::reported::{Measured, Outcome, Tool};
+use linerate_record::reported::Tool;
 
 use crate::format::{Evidence, Format, Found, Holds, Section};
 use crate::iperf_row::{Row, bracket, row};
+use crate::reading;
 use lines::{Lines, is_known, is_marked, is_sent};
 
 /// iperf3, text.
@@ -189,8 +190,8 @@ fn is_whole(last: &Row<'_>, text: &str) -> bool {
 }
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
-    let lines = Lines::read(section);
-    let mut notes = lines.notes.clone();
+    let mut lines = Lines::read(section);
+    let mut notes = std::mem::take(&mut lines.notes);
     let transfers = transfer::all(&lines, section, &mut notes);
     if transfers.is_empty() {
         return Err(match &lines.error {
@@ -198,17 +199,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
             None => "it has no row that is complete".to_owned(),
         });
     }
-    let results = transfers.into_iter().map(|transfer| Outcome {
-        title: String::new(),
-        line: section.line,
-        measured: Measured::Transfer(Box::new(transfer)),
-    });
+    let results = transfers.into_iter().map(|one| reading::transfer(section.line, one)).collect();
     let tool = Tool { version: lines.version.map(str::to_owned), ..Tool::named("iperf3") };
-    Ok(Found {
-        tool,
-        results: results.collect(),
-        notes,
-        used: Some(lines.used),
-        ..Found::default()
-    })
+    Ok(Found { tool, results, ..Found::of("iperf3", lines.used, notes) })
 }

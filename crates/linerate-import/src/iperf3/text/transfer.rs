@@ -1,23 +1,18 @@
 //! From lines to transfers.
 
 use linerate_plan::path::{ByRole, Direction};
-use linerate_record::reported::{Carrier, Counted, Cpu, CpuOf, Lost, Note, Transfer};
+use linerate_record::reported::{Carrier, Counted, Cpu, CpuOf, Lost, Transfer};
 use linerate_units::{Bytes, Nanos, Rate};
 
 use super::lines::Lines;
 use crate::format::Section;
 use crate::iperf_command::asked;
 use crate::iperf_row::{CONTRADICTS, Row, bytes, number, word};
+use crate::reading::Notes;
 
 /// The transfers of an output: one, or one in each direction.
-pub(super) fn all(
-    lines: &Lines<'_>,
-    section: &Section<'_>,
-    notes: &mut Vec<Note>,
-) -> Vec<Transfer> {
-    let mut note = |what: &str| {
-        notes.push(Note { line: Some(section.line), what: what.to_owned() });
-    };
+pub(super) fn all(lines: &Lines<'_>, section: &Section<'_>, notes: &mut Notes) -> Vec<Transfer> {
+    let mut note = |what: &str| notes.at(section.line, what);
     let both = [&lines.intervals, &lines.summary]
         .iter()
         .any(|rows| rows.iter().any(|row| !row.role.is_empty()));

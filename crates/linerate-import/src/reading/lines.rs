@@ -1,0 +1,102 @@
+//! The text of an output, and its numbered lines.
+
+use super::prompt::is_prompt;
+
+/// The text of one output.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Section<'a> {
+    /// The text from the first line of the output. It ends before the next line at which an output of any format
+    /// begins; of JSON it is all the rest.
+    pub(crate) text: &'a str,
+    /// Number of its first line in the input, from 1.
+    pub(crate) line: u64,
+    /// The command that stands in the line before it, without the prompt; `None` if there is none.
+    pub(crate) command: Option<&'a str>,
+}
+
+impl<'a> Section<'a> {
+    /// Its lines.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = Line<'a>> + use<'a> {
+        let mut end = 0;
+        (self.line..).zip(self.text.split_inclusive('\n')).map(move |(number, whole)| {
+            end += whole.len();
+            Line { number, text: whole.lines().next().unwrap_or_default(), end }
+        })
+    }
+
+    /// The part before the next prompt of a shell.
+    ///
+    /// Readers of measured tables use it: only what is surely a prompt ends them, as rows and comments have the signs of
+    /// prompts too.
+    pub(crate) fn body(&self) -> Self {
+        let end = self.lines().take_while(|line| line.number == self.line || !is_prompt(line.text));
+        let end = end.last().map_or(0, |line| line.end);
+        Self { text: &self.text[..end], ..*self }
+    }
+}
+
+/// A line of an output.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Line<'a> {
+    /// Its number in the input, from 1.
+    pub(crate) number: u64,
+    /// Its text, without the end of the line.
+    pub(crate) text: &'a str,
+    /// Bytes of the output up to its end.
+    pub(crate) end: usize,
+}
+
+impl<'a> Line<'a> {
+    /// The text without blanks around it.
+    pub(crate) fn trimmed(&self) -> &'a str {
+        self.text.trim()
+    }
+
+    /// Whether the line begins with a blank.
+    pub(crate) fn is_indented(&self) -> bool {
+        self.text.starts_with([' ', '\t'])
+    }
+
+    /// The parts before and behind the first colon.
+    pub(crate) fn pair(&self) -> Option<(&'a str, &'a str)> {
+        pair(self.text)
+    }
+}
+
+/// The first bytes of a text, which show what it is.
+pub(crate) fn head(text: &str) -> &str {
+    /// Bytes that are looked at: heads of outputs are shorter.
+    const LONGEST: usize = 4_096;
+    let mut ends = (0..=LONGEST.min(text.len())).rev();
+    let end = ends.find(|end| text.is_char_boundary(*end));
+    &text[..end.unwrap_or(0)]
+}
+
+/// The first line of a text, or its first bytes if it is very long.
+pub(crate) fn first_line(text: &str) -> &str {
+    head(text).lines().next().unwrap_or_default()
+}
+
+/// The parts of a text before and behind the first colon, without blanks around them.
+pub(crate) fn pair(text: &str) -> Option<(&str, &str)> {
+    let (key, value) = text.split_once(':')?;
+    Some((key.trim(), value.trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_output_ends_at_a_prompt() {
+        let end = |text: &str| {
+            let section = Section { text, line: 1, command: None };
+            section.body().text.len()
+        };
+        assert_eq!(end("a\nuser@host:~$ b\nc\n"), 2);
+        assert_eq!(end("a\n[root@host ~]# b\n"), 2);
+        assert_eq!(end("a\n$ b\n"), 2);
+        let comments = "# a\n# b\nsockperf: # c\n---> d\n";
+        assert_eq!(end(comments), comments.len());
+    }
+}

@@ -1,0 +1,26 @@
+//! What all formats read with: the numbered lines of an output, prompts and options of commands, numbers with their units,
+//! tables by size, and what was found, with a bounded number of notes.
+//!
+//! It knows no format.
+
+mod command;
+mod found;
+mod lines;
+mod notes;
+mod numbers;
+mod prompt;
+mod quantity;
+
+pub(crate) use command::{command_of, flag, option};
+pub(crate) use found::{Found, outcome, sizes, transfer};
+pub(crate) use lines::{Line, Section, first_line, head, pair};
+pub(crate) use notes::{MOST_ROWS, Notes, quoted};
+pub(crate) use numbers::{count, decimal, hexadecimal, list, lookup, number, scaled, small};
+pub(crate) use prompt::{command, program, run};
+pub(crate) use quantity::{
+    MEBIBIT, MEBIBYTE, MICRO, MILLI, SECOND, bytes, figure, nanos, positive, rate, size, supports,
+    time,
+};
+
+/// Largest number of things of one kind that a text may describe: devices, ports, CPUs.
+pub(crate) const MOST: usize = 8_192;

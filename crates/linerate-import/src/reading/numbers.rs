@@ -1,0 +1,101 @@
+//! Numbers, and values by their names.
+
+use linerate_units::EXACT;
+
+use super::MOST;
+
+/// A finite number that is not negative.
+pub(crate) fn number(text: &str) -> Option<f64> {
+    let is_plain = text.starts_with(|c: char| c.is_ascii_digit() || c == '.');
+    let value: f64 = text.parse().ok().filter(|_| is_plain)?;
+    value.is_finite().then_some(value)
+}
+
+/// A count.
+pub(crate) fn count(text: &str) -> Option<u64> {
+    text.parse().ok().filter(|count| *count <= EXACT)
+}
+
+/// A number in hexadecimal digits after `0x`.
+pub(crate) fn hexadecimal(text: &str) -> Option<u64> {
+    let digits = text.strip_prefix("0x")?;
+    let is_hex = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_hexdigit());
+    is_hex.then(|| u64::from_str_radix(digits, 16).ok())?
+}
+
+/// A number in decimal digits alone: a sign is no part of it.
+pub(crate) fn decimal(text: &str) -> Option<u64> {
+    let is_decimal = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    is_decimal.then(|| text.parse().ok())?
+}
+
+/// A number of 32 bits in decimal digits alone.
+pub(crate) fn small(text: &str) -> Option<u32> {
+    decimal(text).and_then(|n| u32::try_from(n).ok())
+}
+
+/// The numbers of a list such as `0-3,8`; at most [`MOST`].
+pub(crate) fn list(text: &str) -> Option<Vec<u32>> {
+    let mut all = Vec::new();
+    for part in text.split(',').map(str::trim).filter(|p| !p.is_empty()) {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last) = (small(first)?, small(last)?);
+        if last < first || (last - first) as usize >= MOST - all.len() {
+            return None;
+        }
+        all.extend(first..=last);
+    }
+    Some(all)
+}
+
+/// A number with at most nine digits behind the point, in billionths.
+fn billionths(text: &str) -> Option<u64> {
+    let (whole, part) = text.split_once('.').unwrap_or((text, "0"));
+    if part.len() > 9 {
+        return None;
+    }
+    let part = decimal(part)?.checked_mul(10u64.pow(9 - part.len() as u32))?;
+    decimal(whole)?.checked_mul(1_000_000_000)?.checked_add(part)
+}
+
+/// A decimal number with a point, times `unit`: `2.5` of a billion is 2,500,000,000.
+pub(crate) fn scaled(text: &str, unit: u64) -> Option<u64> {
+    let product = u128::from(billionths(text)?) * u128::from(unit) / 1_000_000_000;
+    u64::try_from(product).ok()
+}
+
+/// The value of a name in a table of names.
+pub(crate) fn lookup<N: PartialEq, T: Copy>(table: &[(N, T)], name: N) -> Option<T> {
+    let found = table.iter().find(|(known, _)| *known == name);
+    found.map(|(_, value)| *value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_digits_alone() {
+        assert_eq!(hexadecimal("0x1f"), Some(31));
+        assert_eq!(hexadecimal("1f"), None);
+        assert_eq!(hexadecimal("0x"), None);
+        assert_eq!(decimal("+1"), None);
+        assert_eq!(decimal("18446744073709551616"), None);
+        assert_eq!(scaled("2.5", 1_000_000_000), Some(2_500_000_000));
+        assert_eq!(scaled("252.048", 1_000_000_000), Some(252_048_000_000));
+        assert_eq!(scaled("99999999999999", 1_000_000), None);
+        assert_eq!(scaled("1,5", 10), None);
+    }
+
+    #[test]
+    fn lists_are_bounded() {
+        assert_eq!(list("0-2,8"), Some(vec![0, 1, 2, 8]));
+        assert_eq!(list(""), Some(vec![]));
+        assert_eq!(list("3-1"), None);
+        assert_eq!(list("a"), None);
+        assert_eq!(list("0-8191").map(|all| all.len()), Some(MOST));
+        assert_eq!(list("0-8192"), None);
+        assert_eq!(list("0-8191,9000"), None);
+        assert_eq!(list("0-4294967295"), None);
+    }
+}
