@@ -163,6 +163,22 @@ pub(crate) fn word(text: &str) -> Option<(&str, &str)> {
     (end > 0).then(|| text.split_at(end))
 }
 
+/// Rates of the intervals without a shorter one at the end, and the length of one.
+pub(crate) fn ticks(intervals: &[&Row<'_>]) -> (Vec<f64>, Option<f64>) {
+    let mut rows = intervals;
+    if let [first, .., last] = rows
+        && last.seconds() < 0.9 * first.seconds()
+    {
+        rows = &rows[..rows.len() - 1];
+    }
+    let seconds: f64 = rows.iter().map(|row| row.seconds()).sum();
+    if seconds <= 0.0 {
+        return (Vec::new(), None);
+    }
+    let tick = (seconds / rows.len() as f64 * 1e3).round() / 1e3;
+    (rows.iter().map(|row| row.rate).collect(), Some(tick))
+}
+
 /// Bytes of a quantity such as `1.31 MBytes`.
 pub(crate) fn bytes(number_text: &str, unit: &str) -> Option<f64> {
     Some(number(number_text)?.0 * lookup(BYTES, unit)?)

@@ -2,14 +2,14 @@
 
 use linerate_plan::path::Direction;
 use linerate_record::reported::{
-    Access, Carrier, Counted, Disk, DiskRow, Does, Measured, Outcome, Setup, Sizes, Transfer, Trip,
+    Access, Carrier, Counted, Disk, DiskRow, Does, Measured, Outcome, Sizes, Transfer, Trip,
 };
 use linerate_units::{Nanos, Rate};
 
 use super::field::Stat;
 use super::name::{Column, Key, Kind, Unit};
 use super::table::{Line, Proof, Table};
-use crate::reading::{Notes, nanos, quoted, rate};
+use crate::reading::{Notes, nanos, outcome, quoted, rate, sizes};
 
 /// Messages from which on a time is that of many: no test keeps more of them in flight.
 const MANY: f64 = 1_000.0;
@@ -209,19 +209,15 @@ impl Table<'_> {
     fn sizes(&self, line: u64, notes: &mut Notes) -> Outcome {
         let trip = self.trip(line, notes);
         let is_pingpong = trip == Trip::Half || self.is_total && self.is_both();
-        Outcome {
-            title: String::new(),
-            line,
-            measured: Measured::Sizes(Sizes {
-                // Only sockperf's own words say more, and it uses sockets.
-                carrier: (trip == Trip::Half).then_some(Carrier::Sockets),
-                operation: if is_pingpong { "ping-pong".into() } else { String::new() },
-                trip,
-                both: self.is_both(),
-                rows: self.lines.iter().map(|line| line.row).collect(),
-                setup: Setup::default(),
-            }),
-        }
+        let operation = if is_pingpong { "ping-pong" } else { "" };
+        let rows = self.lines.iter().map(|line| line.row).collect();
+        let table = Sizes {
+            // Only sockperf's own words say more, and it uses sockets.
+            carrier: (trip == Trip::Half).then_some(Carrier::Sockets),
+            both: self.is_both(),
+            ..sizes(operation, trip, rows)
+        };
+        outcome("", line, Measured::Sizes(table))
     }
 
     /// A number of streams in each row: each is a transfer.
@@ -237,11 +233,8 @@ impl Table<'_> {
             transfer.both = self.is_both();
             transfer.messages = line.row.messages;
             transfer.size = Some(line.row.size).filter(|size| size.0 > 0);
-            Some(Outcome {
-                title: format!("{} streams", quoted(&line.key)),
-                line: line.number,
-                measured: Measured::Transfer(Box::new(transfer)),
-            })
+            let title = format!("{} streams", quoted(&line.key));
+            Some(outcome(&title, line.number, Measured::Transfer(Box::new(transfer))))
         });
         let transfers: Vec<Outcome> = transfers.collect();
         if transfers.is_empty() {
@@ -270,7 +263,7 @@ impl Table<'_> {
             notes.at(line, "an operation without the word `random` is taken for a sequential one");
         }
         let disk = Disk { rows, ..Disk::default() };
-        Ok(vec![Outcome { title: String::new(), line, measured: Measured::Disk(disk) }])
+        Ok(vec![outcome("", line, Measured::Disk(disk))])
     }
 }
 

@@ -81,6 +81,12 @@ impl<'a> Reading<'a> {
     }
 }
 
+/// Keeps a fact; `None` if it was not understood, and is unknown.
+pub(super) fn understood<T>(into: &mut Option<T>, fact: Option<T>) -> Option<()> {
+    *into = fact;
+    into.is_some().then_some(())
+}
+
 /// Whether a line begins with the prompt of a shell, which is never indented.
 pub(super) fn is_prompt(line: &str) -> bool {
     !line.starts_with([' ', '\t']) && command(line).is_some()

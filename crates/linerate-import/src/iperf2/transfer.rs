@@ -8,7 +8,7 @@ use linerate_units::{Bytes, Nanos, Rate};
 
 use super::text::{Connection, Lines, Test};
 use crate::iperf_command::asked;
-use crate::iperf_row::{CONTRADICTS, Row, number, word};
+use crate::iperf_row::{CONTRADICTS, Row, number, ticks, word};
 use crate::reading::Notes;
 
 /// The transfers of a test.
@@ -243,22 +243,6 @@ impl<'a> Ways<'a> {
             Direction::Forward
         }
     }
-}
-
-/// Rates of intervals of equal length, and their length.
-fn ticks(intervals: &[&Row<'_>]) -> (Vec<f64>, Option<f64>) {
-    let mut rows = intervals;
-    if let [first, .., last] = rows
-        && last.seconds() < 0.9 * first.seconds()
-    {
-        rows = &rows[..rows.len() - 1];
-    }
-    let seconds: f64 = rows.iter().map(|row| row.seconds()).sum();
-    if seconds <= 0.0 {
-        return (Vec::new(), None);
-    }
-    let tick = (seconds / rows.len() as f64 * 1e3).round() / 1e3;
-    (rows.iter().map(|row| row.rate).collect(), Some(tick))
 }
 
 /// Datagrams of rows: `0.001 ms 0/3570 (0%)`.

@@ -9,7 +9,7 @@ use linerate_units::Bytes;
 
 use crate::format::{Evidence, Format, Found, Holds, Section};
 use crate::launch::{hosts, without_hosts};
-use crate::reading::{Line, MICRO, Notes, count, nanos, number, quoted, rate, run};
+use crate::reading::{Line, MICRO, Notes, count, nanos, number, outcome, quoted, rate, run, sizes};
 
 /// The row of the table of formats.
 pub(crate) static NCCL: Format = Format {
@@ -220,20 +220,15 @@ impl Reading {
             Carrier::Messages
         };
         let places = ["out of place", "in place"].into_iter().zip(self.rows);
-        let of = |(place, rows): (&str, Vec<SizeRow>)| Outcome {
-            title: format!(
-                "{}{place}",
-                if name.is_empty() { String::new() } else { format!("{}, ", quoted(name)) }
-            ),
-            line,
-            measured: Measured::Sizes(Sizes {
+        let start = if name.is_empty() { String::new() } else { format!("{}, ", quoted(name)) };
+        let of = |(place, rows): (&str, Vec<SizeRow>)| {
+            let operation = format!("NCCL {} {place}", quoted(name)).replace("  ", " ");
+            let table = Sizes {
                 carrier: Some(carrier),
-                operation: format!("NCCL {} {place}", quoted(name)).replace("  ", " "),
-                trip: Trip::Unknown,
-                both: false,
-                rows,
                 setup: setup.clone(),
-            }),
+                ..sizes(operation, Trip::Unknown, rows)
+            };
+            outcome(&format!("{start}{place}"), line, Measured::Sizes(table))
         };
         places.filter(|(_, rows)| !rows.is_empty()).map(of).collect()
     }

@@ -7,7 +7,9 @@ use linerate_units::Bytes;
 
 use super::{Test, are_no_cycles};
 use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::reading::{MEBIBYTE, MICRO, Notes, SECOND, count, flag, nanos, number, rate, supports};
+use crate::reading::{
+    MEBIBYTE, MICRO, Notes, SECOND, count, drop_unsupported, flag, nanos, number, rate,
+};
 
 /// The row of the table of formats.
 pub(crate) static JSON: Format = Format {
@@ -134,14 +136,14 @@ fn times(
         return Err("it names no unit, and its times may be cycles of the CPU: give the command, or the table that perftest prints".into());
     }
     let time = |key: &str| value(key).and_then(|value| nanos(value, MICRO));
-    let samples = row.samples.unwrap_or(0);
     row.least = time("t_min");
     row.most = time("t_max");
     row.typical = time("t_typical");
     row.mean = time("t_avg");
     row.deviation = time("t_stdev").filter(|time| time.0 > 0);
-    row.p99 = time("percentile_99").filter(|_| supports(samples, 0.99));
-    row.p999 = time("percentile_99.9").filter(|_| supports(samples, 0.999));
+    row.p99 = time("percentile_99");
+    row.p999 = time("percentile_99.9");
+    drop_unsupported(row);
     Ok(())
 }
 

@@ -19,7 +19,7 @@ use linerate_record::reported::{
 
 use crate::format::Section;
 use crate::launch::{behind, bound, itself};
-use crate::reading::{Notes, command_of, flag, option, quoted};
+use crate::reading::{Notes, command_of, flag, option, outcome, quoted, sizes};
 
 /// An operation.
 struct Verb {
@@ -117,16 +117,11 @@ impl<'a> Test<'a> {
             _ => None,
         };
         let measured = plain.unwrap_or_else(|| {
-            Measured::Sizes(Sizes {
-                carrier: Some(Carrier::Rdma),
-                operation: self.operation.to_owned(),
-                trip: if self.is_latency { self.trip } else { Trip::Unknown },
-                both: self.both,
-                rows,
-                setup,
-            })
+            let trip = if self.is_latency { self.trip } else { Trip::Unknown };
+            let table = sizes(self.operation, trip, rows);
+            Measured::Sizes(Sizes { carrier: Some(Carrier::Rdma), both: self.both, setup, ..table })
         });
-        Outcome { title: quoted(self.name), line, measured }
+        outcome(&quoted(self.name), line, measured)
     }
 
     fn transfer(self, row: &SizeRow, setup: &Setup) -> Option<Measured> {

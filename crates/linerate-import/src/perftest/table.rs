@@ -10,7 +10,8 @@ use crate::columns::{Field, Stat};
 use crate::facts::is_software;
 use crate::format::{Evidence, Format, Found, Holds, Section};
 use crate::reading::{
-    MEBIBYTE, MICRO, Notes, SECOND, count, first_line, flag, nanos, number, quoted, supports,
+    MEBIBYTE, MICRO, Notes, SECOND, count, drop_unsupported, first_line, flag, nanos, number,
+    quoted,
 };
 
 /// The row of the table of formats.
@@ -344,9 +345,7 @@ impl Reading<'_> {
         }
         // Differences below a microsecond are cut to 0 before they are squared.
         row.deviation = row.deviation.filter(|time| time.0 > 0);
-        let samples = row.samples.unwrap_or(0);
-        row.p99 = row.p99.filter(|_| supports(samples, 0.99));
-        row.p999 = row.p999.filter(|_| supports(samples, 0.999));
+        drop_unsupported(&mut row);
         if self.is_of_one_side {
             self.notes.whole(
                 "the rates of each side are passed over: the table before has both together",

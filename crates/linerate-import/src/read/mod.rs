@@ -17,7 +17,7 @@ use crate::format::{Format, Found, Holds, Section};
 use crate::formats::{FIND_OWN_END, GO_ON};
 use crate::heads::with_heads;
 use crate::peel::{Peeled, peeled};
-use crate::reading::{Notes, command, quoted, run};
+use crate::reading::{Notes, command, floor, quoted, run};
 use crate::text::{decoded, plain, tidy};
 
 /// Largest input, in bytes.
@@ -276,8 +276,7 @@ impl<'a> Reader<'a> {
 
     /// Goes on behind `used` bytes, to the start of a line.
     fn skip(&mut self, used: usize) {
-        let floor = (0..=used).rev().find(|at| self.rest.is_char_boundary(*at));
-        let used = floor.unwrap_or(0);
+        let used = floor(self.rest, used);
         let to_end_of_line =
             self.rest[used..].find('\n').map_or(self.rest.len(), |at| used + at + 1);
         // An output that ends with its line has nothing left on it.

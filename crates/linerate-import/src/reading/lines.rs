@@ -67,9 +67,13 @@ impl<'a> Line<'a> {
 pub(crate) fn head(text: &str) -> &str {
     /// Bytes that are looked at: heads of outputs are shorter.
     const LONGEST: usize = 4_096;
-    let mut ends = (0..=LONGEST.min(text.len())).rev();
-    let end = ends.find(|end| text.is_char_boundary(*end));
-    &text[..end.unwrap_or(0)]
+    &text[..floor(text, LONGEST)]
+}
+
+/// The last boundary between characters at or before a byte.
+pub(crate) fn floor(text: &str, at: usize) -> usize {
+    let mut before = (0..=at.min(text.len())).rev();
+    before.find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
 
 /// The first line of a text, or its first bytes if it is very long.

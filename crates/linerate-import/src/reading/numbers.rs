@@ -65,7 +65,7 @@ pub(crate) fn scaled(text: &str, unit: u64) -> Option<u64> {
 }
 
 /// The value of a name in a table of names.
-pub(crate) fn lookup<N: PartialEq, T: Copy>(table: &[(N, T)], name: N) -> Option<T> {
+pub(crate) fn lookup<N: PartialEq + Copy, T: Copy>(table: &[(N, T)], name: N) -> Option<T> {
     let found = table.iter().find(|(known, _)| *known == name);
     found.map(|(_, value)| *value)
 }

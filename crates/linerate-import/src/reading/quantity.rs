@@ -2,6 +2,7 @@
 //!
 //! A number that is no measurement (`inf`, `-nan`, negative, too large) has no value here.
 
+use linerate_record::reported::SizeRow;
 use linerate_units::{Bytes, EXACT, Nanos, Rate};
 
 use super::{lookup, number};
@@ -51,8 +52,17 @@ pub(crate) fn bytes(text: &str) -> Option<Bytes> {
 }
 
 /// Whether `samples` observations have one beyond the percentile `share` (0.99).
-pub(crate) fn supports(samples: u64, share: f64) -> bool {
+fn supports(samples: u64, share: f64) -> bool {
     samples as f64 * (1.0 - share) >= 0.999
+}
+
+/// Leaves out the percentiles that a row's observations do not support; whether there were any.
+pub(crate) fn drop_unsupported(row: &mut SizeRow) -> bool {
+    let samples = row.samples.unwrap_or(0);
+    let before = (row.p99, row.p999);
+    row.p99 = row.p99.filter(|_| supports(samples, 0.99));
+    row.p999 = row.p999.filter(|_| supports(samples, 0.999));
+    before != (row.p99, row.p999)
 }
 
 /// A number that can be a figure: neither negative nor endless.

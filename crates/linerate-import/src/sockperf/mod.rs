@@ -5,14 +5,14 @@
 
 use linerate_plan::path::Direction;
 use linerate_record::reported::{
-    Carrier, Counted, Measured, Outcome, Setup, SizeRow, Sizes, Tool, Transfer, Trip,
+    Carrier, Counted, Measured, Outcome, SizeRow, Sizes, Tool, Transfer, Trip,
 };
 use linerate_units::{Bytes, Nanos, Rate};
 
 use crate::format::{Evidence, Format, Found, Holds, Section};
 use crate::reading::{
-    Line, MEBIBIT, MEBIBYTE, MICRO, Notes, bytes, command_of, count, first_line, nanos, number,
-    option, quoted, rate, supports,
+    Line, MEBIBIT, MEBIBYTE, MICRO, Notes, bytes, command_of, count, drop_unsupported, first_line,
+    nanos, number, option, outcome, quoted, rate, sizes,
 };
 
 /// The row of the table of formats.
@@ -135,13 +135,8 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
             .whole("the single messages of the log were passed over: its summary was read");
     }
     let results = reading.results(section)?;
-    Ok(Found {
-        tool: Tool { name: "sockperf".into(), version: reading.version },
-        results,
-        notes: reading.notes,
-        used: Some(section.text.len()),
-        ..Found::default()
-    })
+    let tool = Tool { version: reading.version, ..Tool::named("sockperf") };
+    Ok(Found { tool, results, ..Found::of("", section.text.len(), reading.notes) })
 }
 
 impl Reading {
@@ -325,28 +320,17 @@ impl Reading {
         if row.least.is_none() {
             self.notes.whole("the end is missing: the distribution is not complete");
         }
-        let samples = row.samples.unwrap_or(0);
-        let [typical, p99, p999] = block.percentiles;
-        row.typical = typical;
-        row.p99 = p99.filter(|_| supports(samples, 0.99));
-        row.p999 = p999.filter(|_| supports(samples, 0.999));
-        if (row.p99, row.p999) != (p99, p999) {
+        [row.typical, row.p99, row.p999] = block.percentiles;
+        if drop_unsupported(&mut row) {
+            let samples = row.samples.unwrap_or(0);
             self.notes.whole(format!(
                 "percentiles that {samples} observations do not support are left out"
             ));
         }
-        Outcome {
-            title: block.title,
-            line: block.line,
-            measured: Measured::Sizes(Sizes {
-                carrier: self.carrier,
-                operation: self.operation().into(),
-                trip: if block.is_whole { Trip::Whole } else { Trip::Half },
-                both: false,
-                rows: vec![row],
-                setup: Setup::default(),
-            }),
-        }
+        let trip = if block.is_whole { Trip::Whole } else { Trip::Half };
+        let table = sizes(self.operation(), trip, vec![row]);
+        let measured = Measured::Sizes(Sizes { carrier: self.carrier, ..table });
+        outcome(&block.title, block.line, measured)
     }
 
     /// The mode. Under load most messages ask for no answer.
@@ -365,11 +349,7 @@ impl Reading {
         transfer.messages = self.messages;
         transfer.size = self.size.or(size);
         self.notes.whole("sockperf counts what was sent, and not what arrived");
-        Ok(Outcome {
-            title: "throughput".into(),
-            line: section.line,
-            measured: Measured::Transfer(Box::new(transfer)),
-        })
+        Ok(outcome("throughput", section.line, Measured::Transfer(Box::new(transfer))))
     }
 }
 

@@ -3,9 +3,9 @@
 use linerate_facts::nic::{Duplex, Nic, speed_of_mbps};
 
 use super::{PROGRAM, VERSIONS, named, port};
-use crate::facts::lines::Reading;
+use crate::facts::lines::{Reading, understood};
 use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::reading::{Line, decimal, first_line, small};
+use crate::reading::{Line, decimal, first_line, lookup, small};
 
 pub(crate) static SETTINGS: Format = Format {
     id: "ethtool",
@@ -156,31 +156,22 @@ fn list_of(key: &str) -> Option<List> {
 
 /// Reads a value: whether it is understood; `None` if no fact is made of it.
 fn value_of(nic: &mut Nic, key: &str, value: &str) -> Option<bool> {
-    match key {
+    const DUPLEXES: [(&str, Duplex); 2] = [("Full", Duplex::Full), ("Half", Duplex::Half)];
+    let read = match key {
         "Speed" if !value.starts_with("Unknown") => {
             let number = value.strip_suffix("Mb/s").and_then(decimal);
             nic.link.speed = number.and_then(speed_of_mbps);
-            Some(number.is_some())
+            number.map(|_| ())
         }
         "Duplex" if !value.starts_with("Unknown") => {
-            nic.link.duplex = match value {
-                "Full" => Some(Duplex::Full),
-                "Half" => Some(Duplex::Half),
-                _ => None,
-            };
-            Some(nic.link.duplex.is_some())
+            understood(&mut nic.link.duplex, lookup(&DUPLEXES, value))
         }
-        "Lanes" => {
-            nic.link.lanes = small(value);
-            Some(nic.link.lanes.is_some())
-        }
-        "Auto-negotiation" => {
-            nic.link.autoneg = switch(value);
-            Some(nic.link.autoneg.is_some())
-        }
-        "Link detected" => Some(link(nic, value)),
-        _ => None,
-    }
+        "Lanes" => understood(&mut nic.link.lanes, small(value)),
+        "Auto-negotiation" => understood(&mut nic.link.autoneg, switch(value)),
+        "Link detected" => link(nic, value).then_some(()),
+        _ => return None,
+    };
+    Some(read.is_some())
 }
 
 /// `yes`, `no`, or `no (No cable)`.

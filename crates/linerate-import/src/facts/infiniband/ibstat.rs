@@ -1,9 +1,9 @@
 //! `ibstat`.
 
-use linerate_facts::infiniband::{Guid, IbPort, is_manager};
+use linerate_facts::infiniband::{Guid, IbDevice, IbPort, is_manager};
 
 use super::{Devices, gids_of, layer, physical, rate_of, state};
-use crate::facts::lines::Reading;
+use crate::facts::lines::{Reading, understood};
 use crate::format::{Evidence, Format, Found, Holds, Section};
 use crate::reading::{Line, decimal, hexadecimal, small};
 
@@ -53,58 +53,46 @@ fn take(devices: &mut Devices<'_>, line: Line<'_>) -> bool {
             None => return false,
         },
         "Rate" => return rate(devices, line, value),
-        _ if devices.port().is_some() => {
-            return devices.port().is_some_and(|p| of_port(p, key, value));
+        _ => {
+            if let Some(port) = devices.port() {
+                return of_port(port, key, value).is_some();
+            }
+            return devices.device().and_then(|device| of_device(device, key, value)).is_some();
         }
-        _ => return of_device(devices, key, value),
     }
     true
 }
 
-fn of_device(devices: &mut Devices<'_>, key: &str, value: &str) -> bool {
-    let Some(device) = devices.device() else {
-        return false;
-    };
+/// Reads a line of a device; `None` if it is not understood.
+fn of_device(device: &mut IbDevice, key: &str, value: &str) -> Option<()> {
     match key {
         "CA type" => value.clone_into(&mut device.model),
         "Firmware version" => value.clone_into(&mut device.firmware),
-        "Node GUID" => match hexadecimal(value) {
-            Some(guid) => device.node_guid = Some(Guid(guid)),
-            None => return false,
-        },
+        "Node GUID" => device.node_guid = Some(Guid(hexadecimal(value)?)),
         "Number of ports" | "Hardware version" | "System image GUID" => {}
-        _ => return false,
+        _ => return None,
     }
-    true
+    Some(())
 }
 
-fn of_port(port: &mut IbPort, key: &str, value: &str) -> bool {
+/// Reads a line of a port; `None` if it is not understood. What is not understood is unknown.
+fn of_port(port: &mut IbPort, key: &str, value: &str) -> Option<()> {
     match key {
-        "State" => port.state = state(value),
-        "Physical state" => port.physical = physical(value),
-        "Base lid" => port.lid = decimal(value),
-        "SM lid" => port.sm_lid = decimal(value),
+        "State" => understood(&mut port.state, state(value)),
+        "Physical state" => understood(&mut port.physical, physical(value)),
+        "Base lid" => understood(&mut port.lid, decimal(value)),
+        "SM lid" => understood(&mut port.sm_lid, decimal(value)),
+        "Capability mask" => understood(&mut port.manages, hexadecimal(value).map(is_manager)),
         "Port GUID" => {
-            port.gids = hexadecimal(value).map(|g| gids_of(Guid(g))).unwrap_or_default();
+            port.gids = hexadecimal(value).map(|guid| gids_of(Guid(guid))).unwrap_or_default();
+            (!port.gids.is_empty()).then_some(())
         }
         "Link layer" | "Transport" => {
-            let Ok(layer) = layer(value) else {
-                return false;
-            };
-            port.layer = port.layer.or(layer);
-            return true;
+            port.layer = port.layer.or(layer(value).ok()?);
+            Some(())
         }
-        "Capability mask" => port.manages = hexadecimal(value).map(is_manager),
-        "LMC" => return true,
-        _ => return false,
-    }
-    match key {
-        "State" => port.state.is_some(),
-        "Physical state" => port.physical.is_some(),
-        "Base lid" => port.lid.is_some(),
-        "SM lid" => port.sm_lid.is_some(),
-        "Capability mask" => port.manages.is_some(),
-        _ => !port.gids.is_empty(),
+        "LMC" => Some(()),
+        _ => None,
     }
 }
 

@@ -3,9 +3,9 @@
 use linerate_facts::infiniband::{Gid, Guid, IbPort, IbRate};
 
 use super::{Devices, WIDTHS, lane_rate, layer, physical, state};
-use crate::facts::lines::Reading;
+use crate::facts::lines::{Reading, understood};
 use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::reading::{Line, lookup, small};
+use crate::reading::{Line, MOST, lookup, small};
 
 pub(crate) static IBV_DEVINFO: Format = Format {
     id: "ibv-devinfo",
@@ -125,44 +125,25 @@ fn of_device(devices: &mut Devices<'_>, key: &str, value: &str) -> bool {
 /// Reads a fact of a port: whether its value is understood; `None` if the key is not one.
 fn port_fact(port: &mut IbPort, key: &str, value: &str) -> Option<bool> {
     let name = value.split(" (").next().unwrap_or_default();
-    Some(match key {
-        "state" => {
-            port.state = state(name.strip_prefix("PORT_").unwrap_or(name));
-            port.state.is_some()
-        }
-        "phys_state" => {
-            port.physical = physical(name);
-            port.physical.is_some()
-        }
-        "max_mtu" => {
-            port.mtu_max = small(name);
-            port.mtu_max.is_some()
-        }
-        "active_mtu" => {
-            port.mtu = small(name);
-            port.mtu.is_some()
-        }
-        "sm_lid" => {
-            port.sm_lid = small(value).map(u64::from);
-            port.sm_lid.is_some()
-        }
-        "port_lid" => {
-            port.lid = small(value).map(u64::from);
-            port.lid.is_some()
-        }
+    let has_room = port.gids.len() < MOST;
+    let read = match key {
+        "state" => understood(&mut port.state, state(name.strip_prefix("PORT_").unwrap_or(name))),
+        "phys_state" => understood(&mut port.physical, physical(name)),
+        "max_mtu" => understood(&mut port.mtu_max, small(name)),
+        "active_mtu" => understood(&mut port.mtu, small(name)),
+        "sm_lid" => understood(&mut port.sm_lid, small(value).map(u64::from)),
+        "port_lid" => understood(&mut port.lid, small(value).map(u64::from)),
         "link_layer" => {
             let known = layer(value);
             port.layer = known.unwrap_or_default();
-            known.is_ok()
+            known.ok().map(|_| ())
         }
         _ if key.starts_with("GID[") => {
-            let gid = gid(key, value);
-            let is_read = gid.is_some();
-            port.gids.extend(gid.filter(|_| port.gids.len() < super::MOST));
-            is_read
+            gid(key, value).map(|gid| port.gids.extend(Some(gid).filter(|_| has_room)))
         }
         _ => return None,
-    })
+    };
+    Some(read.is_some())
 }
 
 /// The rate of some lanes: `14.0 Gbps (16)`.

@@ -1,6 +1,6 @@
 //! `ifconfig` of Linux (both forms), of macOS and of the BSDs.
 
-use super::{Shown, keep};
+use super::{Shown, has_all, keep};
 use crate::facts::lines::{Reading, is_prompt};
 use crate::format::{Evidence, Format, Found, Holds, Section};
 use crate::reading::MOST;
@@ -37,18 +37,9 @@ fn head(line: &str) -> Option<Shown> {
         return Some(port);
     }
     let (flags, rest) = rest.strip_prefix("flags=")?.split_once('<')?.1.split_once('>')?;
-    port.is_up = is_up(flags.split(','));
+    port.is_up = has_all(flags.split(','), ["UP", "RUNNING"]);
     port.mtu = rest.split_once("mtu ").and_then(|(_, mtu)| small(mtu.split_whitespace().next()?));
     Some(port)
-}
-
-fn is_up<'a>(flags: impl Iterator<Item = &'a str>) -> bool {
-    let (mut up, mut running) = (false, false);
-    flags.for_each(|flag| {
-        up |= flag == "UP";
-        running |= flag == "RUNNING";
-    });
-    up && running
 }
 
 /// The kind of hardware as `ip` names it.
@@ -92,7 +83,7 @@ fn take(port: &mut Shown, line: Line<'_>) -> bool {
         "status:" => port.is_up &= words.next() == Some("active"),
         "UP" | "BROADCAST" => {
             let flags = || text.split_whitespace();
-            port.is_up = is_up(flags());
+            port.is_up = has_all(flags(), ["UP", "RUNNING"]);
             port.mtu = flags().find_map(|word| small(word.strip_prefix("MTU:")?));
         }
         _ => {}

@@ -6,7 +6,7 @@ use linerate_facts::nic::PortErrors;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Ends, OPTIONS, Shown, UNKNOWN, VERSIONS, keep};
+use super::{Ends, OPTIONS, Shown, UNKNOWN, UP, VERSIONS, has_all, keep};
 use crate::format::{Evidence, Format, Found, Holds, Section};
 use crate::reading::{MOST, Notes};
 
@@ -186,7 +186,7 @@ fn shown(port: Port) -> Shown {
         errors: port.stats64.map(errors).unwrap_or_default(),
         ..Shown::default()
     };
-    shown.flags(port.flags.iter().map(String::as_str));
+    shown.is_up = has_all(port.flags.iter().map(String::as_str), UP);
     shown
 }
 

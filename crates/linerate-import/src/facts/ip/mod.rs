@@ -76,16 +76,13 @@ struct Ends {
     has_options: bool,
 }
 
-impl Shown {
-    /// Takes the flags, as `ip` names them.
-    fn flags<'a>(&mut self, mut flags: impl Iterator<Item = &'a str>) {
-        let (mut up, mut lower) = (false, false);
-        flags.by_ref().for_each(|flag| {
-            up |= flag == "UP";
-            lower |= flag == "LOWER_UP";
-        });
-        self.is_up = up && lower;
-    }
+/// The flags of a port that is up and has a link, as `ip` names them.
+const UP: [&str; 2] = ["UP", "LOWER_UP"];
+
+/// Whether all of some flags are set.
+fn has_all<'a>(flags: impl Iterator<Item = &'a str>, wanted: [&str; 2]) -> bool {
+    let flags: Vec<&str> = flags.filter(|flag| wanted.contains(flag)).collect();
+    wanted.iter().all(|flag| flags.contains(flag))
 }
 
 /// Adds the ports to the facts.

@@ -2,7 +2,7 @@
 
 use linerate_facts::nic::PortErrors;
 
-use super::{Ends, OPTIONS, Shown, UNKNOWN, VERSIONS, keep};
+use super::{Ends, OPTIONS, Shown, UNKNOWN, UP, VERSIONS, has_all, keep};
 use crate::facts::lines::Reading;
 use crate::format::{Evidence, Format, Found, Holds, Section};
 use crate::reading::{Line, MOST, command, decimal, first_line, small};
@@ -30,9 +30,10 @@ fn head(line: &str) -> Option<Shown> {
     let (name, rest) = rest.split_once(": <")?;
     let (flags, rest) = rest.split_once('>')?;
     let (name, lower) = name.split_once('@').unwrap_or((name, ""));
-    let mut port = Shown {
+    let port = Shown {
         index: small(index)?,
         name: name.to_owned(),
+        is_up: has_all(flags.split(','), UP),
         lower: lower.to_owned(),
         is_lower_hidden: lower.starts_with("if") && small(&lower[2..]).is_some(),
         mtu: after(rest, "mtu").and_then(small),
@@ -40,7 +41,6 @@ fn head(line: &str) -> Option<Shown> {
         master: after(rest, "master").unwrap_or_default().to_owned(),
         ..Shown::default()
     };
-    port.flags(flags.split(','));
     (!name.is_empty() && !name.contains(' ')).then_some(port)
 }
 

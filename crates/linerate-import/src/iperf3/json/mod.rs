@@ -12,7 +12,7 @@ use linerate_record::reported::{Measured, Tool};
 use serde::de::{DeserializeSeed, IgnoredAny};
 
 use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::reading::{Notes, outcome};
+use crate::reading::{Notes, floor, outcome};
 use document::Document;
 use fields::Object;
 
@@ -62,12 +62,6 @@ fn starts(text: &str) -> bool {
 /// The first bytes of a text.
 fn head(text: &str) -> &str {
     &text[..floor(text, LOOKED_AT)]
-}
-
-/// The last boundary between characters at or before a byte.
-fn floor(text: &str, at: usize) -> usize {
-    let mut before = (0..=at.min(text.len())).rev();
-    before.find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
 
 /// Whether a line of an event begins here.

@@ -7,7 +7,7 @@ use linerate_units::{Bytes, Nanos, Rate};
 use super::lines::Lines;
 use crate::format::Section;
 use crate::iperf_command::asked;
-use crate::iperf_row::{CONTRADICTS, Row, bytes, number, word};
+use crate::iperf_row::{CONTRADICTS, Row, bytes, number, ticks, word};
 use crate::reading::Notes;
 
 /// The transfers of an output: one, or one in each direction.
@@ -197,7 +197,7 @@ impl<'a> View<'a> {
         transfer.streams =
             (self.lines.streams).or(u32::try_from(self.streams).ok().filter(|n| *n > 0));
         transfer.seconds = Some(seconds);
-        (transfer.ticks, transfer.tick) = self.ticks();
+        (transfer.ticks, transfer.tick) = ticks(&self.intervals);
         transfer.each = self.each(counted);
         transfer.retransmits = self.retransmits();
         transfer.segment = self.lines.segment.or(self.lines.control_segment);
@@ -285,20 +285,6 @@ impl<'a> View<'a> {
         let seconds: f64 = self.intervals.iter().map(|row| row.seconds()).sum();
         let bits: f64 = (self.intervals.iter()).map(|row| row.rate * row.seconds()).sum();
         (seconds > 0.0 && bits > 0.0).then(|| (bits / seconds, seconds))
-    }
-
-    /// Rates of the intervals without a shorter one at the end, and the length of one.
-    fn ticks(&self) -> (Vec<f64>, Option<f64>) {
-        let mut rows = &self.intervals[..];
-        if let [first, .., last] = rows
-            && last.seconds() < 0.9 * first.seconds()
-        {
-            rows = &rows[..rows.len() - 1];
-        }
-        let seconds: f64 = rows.iter().map(|row| row.seconds()).sum();
-        let tick = (seconds > 0.0).then(|| (seconds / rows.len() as f64 * 1e3).round() / 1e3);
-        let ticks = rows.iter().map(|row| row.rate).collect();
-        (if tick.is_some() { ticks } else { Vec::new() }, tick)
     }
 
     fn each(&self, counted: Counted) -> Vec<f64> {
