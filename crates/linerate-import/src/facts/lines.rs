@@ -51,10 +51,10 @@ impl<'a> Reading<'a> {
         reading
     }
 
-    /// Takes each line; those of which `take` says `false` are not understood, and have notes.
-    pub(super) fn each(&mut self, mut take: impl FnMut(&mut Self, Line<'a>) -> bool) {
+    /// Takes each line. Those of which `take` makes `None` are not understood, and have notes.
+    pub(super) fn each(&mut self, mut take: impl FnMut(&mut Self, Line<'a>) -> Option<()>) {
         for line in std::mem::take(&mut self.lines) {
-            if !take(self, line) {
+            if take(self, line).is_none() {
                 self.strange(line);
             }
         }

@@ -302,7 +302,7 @@ impl Reading {
             });
         }
         let size = self.size();
-        Ok(measured.into_iter().map(|block| self.sizes(block, size)).collect())
+        Ok(measured.iter().map(|block| self.sizes(block, size)).collect())
     }
 
     /// The size of the messages. It is in no output of a client but the log.
@@ -315,7 +315,7 @@ impl Reading {
         self.size.unwrap_or(Bytes(DEFAULT_SIZE))
     }
 
-    fn sizes(&mut self, block: Block, size: Bytes) -> Outcome {
+    fn sizes(&mut self, block: &Block, size: Bytes) -> Outcome {
         let mut row = SizeRow { size, ..block.row };
         if row.least.is_none() {
             self.notes.whole("the end is missing: the distribution is not complete");

@@ -51,7 +51,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     reading.each(|reading, line| {
         if let Some(("CPU(s)", value)) = line.pair() {
             count = small(value).filter(|count| *count as usize <= MOST);
-            return true;
+            return Some(());
         }
         take(reading, &mut left, line)
     });
@@ -69,28 +69,22 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     reading.found("lscpu")
 }
 
-/// Reads a line; `false` if it is not understood. Most lines hold no fact that is used here.
-fn take(reading: &mut Reading<'_>, left: &mut usize, line: Line<'_>) -> bool {
+/// Reads a line; `None` if it is not understood. Most lines hold no fact that is used here.
+fn take(reading: &mut Reading<'_>, left: &mut usize, line: Line<'_>) -> Option<()> {
     let Some((key, value)) = line.pair() else {
         // Flags that were wrapped.
-        return line.is_indented();
+        return line.is_indented().then_some(());
     };
     let processors = &mut reading.facts.processors;
     let numa = key.strip_prefix("NUMA node").and_then(|key| key.strip_suffix(" CPU(s)"));
     match key {
         "Model name" => value.clone_into(&mut processors.model),
-        "On-line CPU(s) list" => match list(value) {
-            Some(ids) => processors.cpus = numbered(&ids),
-            None => return false,
-        },
-        "Off-line CPU(s) list" => match list(value) {
-            Some(ids) => processors.offline = ids,
-            None => return false,
-        },
+        "On-line CPU(s) list" => processors.cpus = numbered(&list(value)?),
+        "Off-line CPU(s) list" => processors.offline = list(value)?,
         "Frequency boost" => match value {
             "enabled" => processors.turbo = Some(true),
             "disabled" => processors.turbo = Some(false),
-            _ => return false,
+            _ => return None,
         },
         "Hypervisor vendor" => {
             let platform = &mut reading.facts.machine.platform;
@@ -98,13 +92,10 @@ fn take(reading: &mut Reading<'_>, left: &mut usize, line: Line<'_>) -> bool {
             platform.hypervisor = lookup(&HYPERVISORS, value).unwrap_or("");
         }
         _ if numa.is_some() => {
-            let ids = list(value).filter(|ids| ids.len() <= *left);
-            let (Some(id), Some(ids)) = (numa.and_then(small), ids) else {
-                return false;
-            };
+            let id = small(numa?)?;
+            let ids = list(value).filter(|ids| ids.len() <= *left)?;
             *left -= ids.len();
-            let node = node(processors, id);
-            return node.map(|node| node.cpus = Some(ids)).is_some();
+            node(processors, id)?.cpus = Some(ids);
         }
         _ => {
             // Versions below 2.34 do not say how many there are.
@@ -112,7 +103,7 @@ fn take(reading: &mut Reading<'_>, left: &mut usize, line: Line<'_>) -> bool {
             processors.caches.extend(cache.filter(|_| processors.caches.len() < 16));
         }
     }
-    true
+    Some(())
 }
 
 /// `L1d`, `96 KiB (2 instances)`: the size of all together.

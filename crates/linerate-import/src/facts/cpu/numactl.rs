@@ -31,7 +31,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     // The numbers of the nodes above the columns of distances.
     let mut columns = 0;
     reading.each(|reading, line| {
-        line.number == section.line || take(reading, line, &mut columns).is_some()
+        if line.number == section.line { Some(()) } else { take(reading, line, &mut columns) }
     });
     if reading.facts.processors.nodes.is_empty() {
         return Err("it ends before the first node".to_owned());

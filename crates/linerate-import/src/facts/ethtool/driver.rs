@@ -46,12 +46,12 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     reading.each(|reading, line| match line.pair() {
         Some(("driver", value)) if reading.has_room() && ports.len() < MOST => {
             ports.push(Nic { driver: value.to_owned(), ..Nic::default() });
-            true
+            Some(())
         }
         Some((key, value)) if KEYS.contains(&key) => {
-            ports.last_mut().map(|nic| take(nic, key, value)).is_some()
+            ports.last_mut().map(|nic| take(nic, key, value))
         }
-        _ => false,
+        _ => None,
     });
     // One command shows one port.
     let name = reading.argument(PROGRAM).filter(|_| ports.len() == 1);

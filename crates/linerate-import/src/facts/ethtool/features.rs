@@ -51,10 +51,9 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     reading.each(|reading, line| match name_of(line.text) {
         Some(of) => {
             name = of;
-            let nic = port(reading, name);
-            nic.map(|nic| nic.offloads = Some(Offloads::default())).is_some()
+            port(reading, name).map(|nic| nic.offloads = Some(Offloads::default()))
         }
-        None => take(reading, name, line).is_some(),
+        None => take(reading, name, line),
     });
     for nic in &mut reading.facts.network.nics {
         let offloads = nic.offloads.iter_mut();

@@ -4,7 +4,7 @@ use linerate_facts::nic::{Channels, Coalesce, Nic, Pause, Rings, Setting};
 
 use super::settings::switch;
 use super::{PROGRAM, VERSIONS, named, port};
-use crate::facts::lines::Reading;
+use crate::facts::lines::{Reading, understood};
 use crate::format::{Evidence, Format, Found, Holds, Section};
 use crate::reading::{Line, first_line, pair, small};
 
@@ -59,17 +59,15 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         let is_head = line.text.starts_with("Pre-set maximums");
         if is_head || line.text.starts_with("Current hardware settings") {
             is_most = is_head;
-            return true;
+            return Some(());
         }
         take(reading, now, is_most, line)
     });
     reading.found(PROGRAM)
 }
 
-fn begin(reading: &mut Reading<'_>, (name, table): (&str, Table)) -> bool {
-    let Some(nic) = port(reading, name) else {
-        return false;
-    };
+fn begin(reading: &mut Reading<'_>, (name, table): (&str, Table)) -> Option<()> {
+    let nic = port(reading, name)?;
     match table {
         Table::Rings => nic.rings = Some(Rings::default()),
         Table::Channels => nic.channels = Some(Channels::default()),
@@ -79,22 +77,18 @@ fn begin(reading: &mut Reading<'_>, (name, table): (&str, Table)) -> bool {
         }
         Table::Pause => nic.pause = Some(Pause::default()),
     }
-    true
+    Some(())
 }
 
-/// Reads a line; `false` if it is not understood.
+/// Reads a line; `None` if it is not understood.
 fn take(
     reading: &mut Reading<'_>,
     (name, table): (&str, Table),
     is_most: bool,
     line: Line<'_>,
-) -> bool {
-    let Some(nic) = port(reading, name) else {
-        return false;
-    };
-    let Some((key, value)) = line.pair() else {
-        return false;
-    };
+) -> Option<()> {
+    let nic = port(reading, name)?;
+    let (key, value) = line.pair()?;
     match table {
         Table::Rings | Table::Channels => size(nic, table, is_most, (key, value)),
         Table::Coalesce => coalesce(nic, line.text, (key, value)),
@@ -102,15 +96,12 @@ fn take(
     }
 }
 
-/// A value that is a number, unknown (`n/a`), or else.
+/// A value that is a number, or unknown (`n/a`); an error if it is not understood.
 fn number(value: &str) -> Result<Option<u32>, ()> {
-    match value {
-        "n/a" => Ok(None),
-        _ => small(value).map(Some).ok_or(()),
-    }
+    if value == "n/a" { Ok(None) } else { small(value).map(Some).ok_or(()) }
 }
 
-fn size(nic: &mut Nic, table: Table, is_most: bool, (key, value): (&str, &str)) -> bool {
+fn size(nic: &mut Nic, table: Table, is_most: bool, (key, value): (&str, &str)) -> Option<()> {
     let setting: &mut Setting = match (table, key, &mut nic.rings, &mut nic.channels) {
         (Table::Rings, "RX", Some(rings), _) => &mut rings.rx,
         (Table::Rings, "TX", Some(rings), _) => &mut rings.tx,
@@ -118,29 +109,25 @@ fn size(nic: &mut Nic, table: Table, is_most: bool, (key, value): (&str, &str)) 
         (Table::Channels, "TX", _, Some(channels)) => &mut channels.tx,
         (Table::Channels, "Combined", _, Some(channels)) => &mut channels.combined,
         // Other kinds of rings, and parameters of newer versions.
-        _ => return true,
+        _ => return Some(()),
     };
-    let Ok(number) = number(value) else {
-        return false;
-    };
+    let number = number(value).ok()?;
     if is_most {
         setting.most = number.filter(|&most| most > 0);
     } else {
         // Without a maximum there is nothing to set, and 0 means that the driver does not know.
         setting.now = number.filter(|&now| now > 0 || setting.most.is_some());
     }
-    true
+    Some(())
 }
 
-fn coalesce(nic: &mut Nic, line: &str, (key, value): (&str, &str)) -> bool {
-    let Some(coalesce) = &mut nic.coalesce else {
-        return false;
-    };
+fn coalesce(nic: &mut Nic, line: &str, (key, value): (&str, &str)) -> Option<()> {
+    let coalesce = nic.coalesce.as_mut()?;
     if key == "Adaptive RX" {
         let (rx, tx) = value.split_once("TX:").unwrap_or((value, ""));
         coalesce.adaptive_rx = switch(rx.trim());
         coalesce.adaptive_tx = switch(tx.trim());
-        return coalesce.adaptive_rx.is_some() || rx.trim() == "n/a";
+        return (coalesce.adaptive_rx.is_some() || rx.trim() == "n/a").then_some(());
     }
     let into = match key {
         "rx-usecs" => &mut coalesce.rx_usecs,
@@ -148,25 +135,22 @@ fn coalesce(nic: &mut Nic, line: &str, (key, value): (&str, &str)) -> bool {
         "tx-usecs" => &mut coalesce.tx_usecs,
         "tx-frames" => &mut coalesce.tx_frames,
         // Some twenty further values, of which no fact is made.
-        _ => return pair(line).is_some(),
+        _ => return pair(line).map(|_| ()),
     };
-    let Ok(number) = number(value) else {
-        return false;
-    };
-    *into = number;
-    true
+    *into = number(value).ok()?;
+    Some(())
 }
 
-fn pause(nic: &mut Nic, (key, value): (&str, &str)) -> bool {
-    let Some(pause) = &mut nic.pause else {
-        return false;
-    };
+fn pause(nic: &mut Nic, (key, value): (&str, &str)) -> Option<()> {
+    let pause = nic.pause.as_mut()?;
     let into = match key {
         "Autonegotiate" => &mut pause.autoneg,
         "RX" => &mut pause.rx,
         "TX" => &mut pause.tx,
-        _ => return key.ends_with("negotiated") || key.starts_with("Statistics"),
+        _ => {
+            let is_passed = key.ends_with("negotiated") || key.starts_with("Statistics");
+            return is_passed.then_some(());
+        }
     };
-    *into = switch(value);
-    into.is_some()
+    understood(into, switch(value))
 }

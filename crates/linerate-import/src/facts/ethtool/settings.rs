@@ -49,7 +49,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         speeds: 0,
     };
     for line in std::mem::take(&mut reader.reading.lines) {
-        if !reader.take(line) {
+        if reader.take(line).is_none() {
             reader.reading.strange(line);
         }
     }
@@ -78,18 +78,19 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Reads a line; `false` if it is not understood.
-    fn take(&mut self, line: Line<'_>) -> bool {
+    /// Reads a line; `None` if it is not understood.
+    fn take(&mut self, line: Line<'_>) -> Option<()> {
+        let passed = line.is_indented().then_some(());
         if let Some(name) = named(line.text, START) {
             self.end();
             name.clone_into(&mut self.name);
             (self.list, self.ended) = (None, !self.reading.has_room());
-            return port(&mut self.reading, name).is_some();
+            return port(&mut self.reading, name).map(|_| ());
         }
         let Some((key, value)) = line.pair() else {
             // Modes, or names of messages: `drv probe link`.
-            let list = self.list;
-            return line.is_indented() && list.is_some_and(|list| self.modes(list, line.trimmed()));
+            passed?;
+            return self.modes(self.list?, line.trimmed());
         };
         if let Some(list) = list_of(key) {
             self.list = Some(list);
@@ -100,26 +101,21 @@ impl Reader<'_> {
         self.ended |= key == "Link detected";
         // Of several ports without names nobody says which carries the path.
         self.speeds += u32::from(key == "Speed" && self.name == NAMELESS);
-        let Some(nic) = port(&mut self.reading, &self.name) else {
-            return false;
-        };
-        value_of(nic, key, value).unwrap_or_else(|| line.is_indented())
+        value_of(port(&mut self.reading, &self.name)?, key, value, passed)
     }
 
-    fn modes(&mut self, list: List, text: &str) -> bool {
-        let Some(nic) = port(&mut self.reading, &self.name) else {
-            return false;
-        };
+    fn modes(&mut self, list: List, text: &str) -> Option<()> {
+        let nic = port(&mut self.reading, &self.name)?;
         let into = match list {
             List::Supported => &mut nic.link.supported,
             List::Advertised => &mut nic.link.advertised,
             List::Peer => &mut nic.link.peer,
-            List::Other => return true,
+            List::Other => return Some(()),
         };
         // `Not reported` has no mode.
         let modes = text.split_whitespace().filter(|word| word.contains("base"));
         into.extend(modes.take(256).map(str::to_owned));
-        true
+        Some(())
     }
 
     /// Says that the end of a port's lines is missing.
@@ -140,7 +136,7 @@ impl Reader<'_> {
         self.ended = true;
         let what =
             format!("the end about {} is missing: whether it has a link is unknown", self.name);
-        self.reading.notes.whole(what);
+        self.reading.notes.push(None, what);
     }
 }
 
@@ -154,10 +150,10 @@ fn list_of(key: &str) -> Option<List> {
     })
 }
 
-/// Reads a value: whether it is understood; `None` if no fact is made of it.
-fn value_of(nic: &mut Nic, key: &str, value: &str) -> Option<bool> {
+/// Reads a value; `None` if it is not understood, and `passed` if no fact is made of it.
+fn value_of(nic: &mut Nic, key: &str, value: &str, passed: Option<()>) -> Option<()> {
     const DUPLEXES: [(&str, Duplex); 2] = [("Full", Duplex::Full), ("Half", Duplex::Half)];
-    let read = match key {
+    match key {
         "Speed" if !value.starts_with("Unknown") => {
             let number = value.strip_suffix("Mb/s").and_then(decimal);
             nic.link.speed = number.and_then(speed_of_mbps);
@@ -169,9 +165,8 @@ fn value_of(nic: &mut Nic, key: &str, value: &str) -> Option<bool> {
         "Lanes" => understood(&mut nic.link.lanes, small(value)),
         "Auto-negotiation" => understood(&mut nic.link.autoneg, switch(value)),
         "Link detected" => link(nic, value).then_some(()),
-        _ => return None,
-    };
-    Some(read.is_some())
+        _ => passed,
+    }
 }
 
 /// `yes`, `no`, or `no (No cable)`.

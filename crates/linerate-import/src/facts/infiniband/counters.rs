@@ -6,7 +6,7 @@ use linerate_facts::nic::Counter;
 use super::{Devices, MOST};
 use crate::facts::lines::{Reading, is_prompt};
 use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::reading::{Line, decimal, first_line, lookup, option, small};
+use crate::reading::{Line, decimal, first_line, hexadecimal, lookup, option, small};
 
 pub(crate) static PERFQUERY: Format = Format {
     id: "perfquery",
@@ -106,8 +106,8 @@ fn read_perfquery(section: &Section<'_>) -> Result<Found, String> {
     Devices::new(lines(section, is_perfquery)).read("perfquery", take)
 }
 
-/// Reads a line: `SymbolErrorCounter:..............4242`. Returns whether it is understood.
-fn of_perfquery(devices: &mut Devices<'_>, line: Line<'_>, device: &str) -> bool {
+/// Reads a line: `SymbolErrorCounter:..............4242`. `None` if it is not understood.
+fn of_perfquery(devices: &mut Devices<'_>, line: Line<'_>, device: &str) -> Option<()> {
     let text = line.trimmed();
     let head = PERFQUERY_HEADS.iter().find_map(|head| text.strip_prefix(head));
     if let Some(rest) = head {
@@ -120,18 +120,16 @@ fn of_perfquery(devices: &mut Devices<'_>, line: Line<'_>, device: &str) -> bool
         if let Some(port) = devices.port() {
             port.lid = lid;
         }
-        return lid.is_some();
+        return lid.map(|_| ());
     }
-    let Some((name, value)) = line.pair() else {
-        return false;
-    };
+    let (name, value) = line.pair()?;
     let value = decimal(value.trim_start_matches('.'));
     match (lookup(&NAMES, name), value, devices.port()) {
         (Some(name), Some(value), Some(port)) => {
             count(port, name, value);
-            true
+            Some(())
         }
-        _ => PASSED.contains(&name),
+        _ => PASSED.contains(&name).then_some(()),
     }
 }
 
@@ -142,25 +140,21 @@ fn read_ibqueryerrors(section: &Section<'_>) -> Result<Found, String> {
     Devices::new(lines(section, is_own)).read("ibqueryerrors", take)
 }
 
-/// Reads a line: `GUID 0x200000 port 5: [SymbolErrorCounter == 4242] [LinkDownedCounter == 7]`. Returns whether it is
+/// Reads a line: `GUID 0x200000 port 5: [SymbolErrorCounter == 4242] [LinkDownedCounter == 7]`. `None` if it is not
 /// understood.
-fn of_ibqueryerrors(devices: &mut Devices<'_>, text: &str) -> bool {
+fn of_ibqueryerrors(devices: &mut Devices<'_>, text: &str) -> Option<()> {
     let is_passed =
         ["##", "Link info:", "Suppressing:", NODE].iter().any(|known| text.starts_with(known));
     let Some(rest) = text.strip_prefix("GUID ").filter(|_| !is_passed) else {
-        return is_passed;
+        return is_passed.then_some(());
     };
-    let Some((place, counters)) = rest.split_once(':') else {
-        return false;
-    };
+    let (place, counters) = rest.split_once(':')?;
     let mut words = place.split_whitespace();
-    let guid = words.next().and_then(crate::reading::hexadecimal);
-    let (Some(guid), Some("port")) = (guid, words.next()) else {
-        return false;
-    };
+    let guid = hexadecimal(words.next()?)?;
+    words.next().filter(|word| *word == "port")?;
     // The sum over all ports stands beside them.
     let Some(number) = words.next().and_then(small) else {
-        return true;
+        return Some(());
     };
     if devices.device().is_none_or(|device| device.node_guid != Some(Guid(guid))) {
         devices.begin("");
@@ -169,9 +163,7 @@ fn of_ibqueryerrors(devices: &mut Devices<'_>, text: &str) -> bool {
         device.node_guid = Some(Guid(guid));
     }
     devices.begin_port(number);
-    let Some(port) = devices.port() else {
-        return false;
-    };
+    let port = devices.port()?;
     for each in counters.split('[').skip(1) {
         let pair = each.split_once(" == ").map(|(name, value)| {
             let digits = value.split([' ', ']']).next().unwrap_or("");
@@ -181,5 +173,5 @@ fn of_ibqueryerrors(devices: &mut Devices<'_>, text: &str) -> bool {
             count(port, name, value);
         }
     }
-    true
+    Some(())
 }

@@ -33,8 +33,8 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     Devices::new(Reading::of(section)).read("ibstat", take)
 }
 
-/// Reads a line; `false` if it is not understood.
-fn take(devices: &mut Devices<'_>, line: Line<'_>) -> bool {
+/// Reads a line; `None` if it is not understood.
+fn take(devices: &mut Devices<'_>, line: Line<'_>) -> Option<()> {
     let text = line.trimmed();
     if let Some(rest) = text.strip_prefix("CA '") {
         let (name, rest) = rest.split_once('\'').unwrap_or((rest, ""));
@@ -42,25 +42,20 @@ fn take(devices: &mut Devices<'_>, line: Line<'_>) -> bool {
         if let Some(number) = rest.strip_prefix(" port ").and_then(small) {
             devices.begin_port(number);
         }
-        return true;
+        return Some(());
     }
-    let Some((key, value)) = line.pair() else {
-        return false;
-    };
-    match key {
-        _ if value.is_empty() && key.starts_with("Port ") => match small(&key["Port ".len()..]) {
-            Some(number) => devices.begin_port(number),
-            None => return false,
-        },
-        "Rate" => return rate(devices, line, value),
-        _ => {
-            if let Some(port) = devices.port() {
-                return of_port(port, key, value).is_some();
-            }
-            return devices.device().and_then(|device| of_device(device, key, value)).is_some();
-        }
+    let (key, value) = line.pair()?;
+    if let Some(number) = key.strip_prefix("Port ").filter(|_| value.is_empty()) {
+        devices.begin_port(small(number)?);
+        return Some(());
     }
-    true
+    if key == "Rate" {
+        return rate(devices, line, value);
+    }
+    match devices.port() {
+        Some(port) => of_port(port, key, value),
+        None => of_device(devices.device()?, key, value),
+    }
 }
 
 /// Reads a line of a device; `None` if it is not understood.
@@ -96,10 +91,8 @@ fn of_port(port: &mut IbPort, key: &str, value: &str) -> Option<()> {
     }
 }
 
-fn rate(devices: &mut Devices<'_>, line: Line<'_>, value: &str) -> bool {
-    let Some(number) = decimal(value) else {
-        return false;
-    };
+fn rate(devices: &mut Devices<'_>, line: Line<'_>, value: &str) -> Option<()> {
+    let number = decimal(value)?;
     let rate = rate_of(number);
     if rate.is_none() {
         let what = format!(
@@ -108,9 +101,6 @@ fn rate(devices: &mut Devices<'_>, line: Line<'_>, value: &str) -> bool {
         devices.reading.notes.at(line.number, what);
     }
     devices.rate_line = Some((line.number, value.to_owned()));
-    match devices.port() {
-        Some(port) => port.rate = rate,
-        None => return false,
-    }
-    true
+    devices.port()?.rate = rate;
+    Some(())
 }

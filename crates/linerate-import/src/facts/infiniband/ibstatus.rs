@@ -29,27 +29,22 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     Devices::new(Reading::of(section)).read("ibstatus", take)
 }
 
-fn take(devices: &mut Devices<'_>, line: Line<'_>) -> bool {
+/// Reads a line; `None` if it is not understood.
+fn take(devices: &mut Devices<'_>, line: Line<'_>) -> Option<()> {
     if let Some(rest) = line.trimmed().strip_prefix(START) {
-        let Some((name, rest)) = rest.split_once("' port ") else {
-            return false;
-        };
-        let Some(number) = rest.split(' ').next().and_then(small) else {
-            return false;
-        };
+        let (name, rest) = rest.split_once("' port ")?;
+        let number = small(rest.split(' ').next()?)?;
         if devices.device().is_none_or(|device| device.name != name) {
             devices.begin(name);
         }
         devices.begin_port(number);
-        return true;
+        return Some(());
     }
-    let Some((key, value)) = line.pair() else {
-        return false;
-    };
+    let (key, value) = line.pair()?;
     if key == "rate" {
         devices.rate_line = Some((line.number, value.to_owned()));
     }
-    devices.port().is_some_and(|port| of_port(port, key, value).is_some())
+    of_port(devices.port()?, key, value)
 }
 
 /// Reads a line of a port; `None` if it is not understood.

@@ -55,11 +55,12 @@ struct Last {
 }
 
 impl Last {
-    /// Reads a line; `false` if it is not understood. With `-v` there are some 80 lines about limits of the
-    /// device, which no fact is made of.
-    fn take(&mut self, devices: &mut Devices<'_>, line: Line<'_>) -> bool {
+    /// Reads a line; `None` if it is not understood. With `-v` there are some 80 lines about limits of the device,
+    /// which no fact is made of.
+    fn take(&mut self, devices: &mut Devices<'_>, line: Line<'_>) -> Option<()> {
+        let passed = line.is_indented().then_some(());
         let Some((key, value)) = line.pair() else {
-            return line.is_indented();
+            return passed;
         };
         match key {
             "hca_id" => {
@@ -67,66 +68,42 @@ impl Last {
                 devices.begin(value);
             }
             "port" => {
-                let Some(number) = small(value) else {
-                    return false;
-                };
+                let number = small(value)?;
                 (self.in_port, self.width) = (true, None);
                 devices.begin_port(number);
             }
-            _ if self.in_port => return self.of_port(devices, line, (key, value)),
-            _ => return of_device(devices, key, value) || line.is_indented(),
-        }
-        true
-    }
-
-    fn of_port(
-        &mut self,
-        devices: &mut Devices<'_>,
-        line: Line<'_>,
-        (key, value): (&str, &str),
-    ) -> bool {
-        match key {
-            "active_width" => {
+            "active_width" if self.in_port => {
                 self.width = value.split('X').next().and_then(small);
-                return self.width.is_some_and(|width| WIDTHS.contains(&width));
+                return self.width.filter(|width| WIDTHS.contains(width)).map(|_| ());
             }
-            "active_speed" => {
-                let rate = self.width.and_then(|width| rate(width, value));
+            "active_speed" if self.in_port => {
                 devices.rate_line = Some((line.number, value.to_owned()));
-                let Some(port) = devices.port() else {
-                    return false;
-                };
-                port.rate = rate;
-                return port.rate.is_some();
+                let rate = self.width.and_then(|width| rate(width, value));
+                return understood(&mut devices.port()?.rate, rate);
             }
-            _ => {}
+            _ if self.in_port => return of_port(devices.port()?, key, value, passed),
+            _ => return of_device(devices, key, value).or(passed),
         }
-        let Some(port) = devices.port() else {
-            return false;
-        };
-        let read = port_fact(port, key, value);
-        read.unwrap_or_else(|| line.is_indented())
+        Some(())
     }
 }
 
-fn of_device(devices: &mut Devices<'_>, key: &str, value: &str) -> bool {
-    let Some(device) = devices.device() else {
-        return false;
-    };
+fn of_device(devices: &mut Devices<'_>, key: &str, value: &str) -> Option<()> {
+    let device = devices.device()?;
     match key {
         "fw_ver" => value.clone_into(&mut device.firmware),
         "board_id" => value.clone_into(&mut device.board),
         "node_guid" => device.node_guid = guid(value),
-        _ => return false,
+        _ => return None,
     }
-    true
+    Some(())
 }
 
-/// Reads a fact of a port: whether its value is understood; `None` if the key is not one.
-fn port_fact(port: &mut IbPort, key: &str, value: &str) -> Option<bool> {
+/// Reads a fact of a port; `None` if it is not understood, and `passed` if no fact is made of it.
+fn of_port(port: &mut IbPort, key: &str, value: &str, passed: Option<()>) -> Option<()> {
     let name = value.split(" (").next().unwrap_or_default();
     let has_room = port.gids.len() < MOST;
-    let read = match key {
+    match key {
         "state" => understood(&mut port.state, state(name.strip_prefix("PORT_").unwrap_or(name))),
         "phys_state" => understood(&mut port.physical, physical(name)),
         "max_mtu" => understood(&mut port.mtu_max, small(name)),
@@ -141,9 +118,8 @@ fn port_fact(port: &mut IbPort, key: &str, value: &str) -> Option<bool> {
         _ if key.starts_with("GID[") => {
             gid(key, value).map(|gid| port.gids.extend(Some(gid).filter(|_| has_room)))
         }
-        _ => return None,
-    };
-    Some(read.is_some())
+        _ => passed,
+    }
 }
 
 /// The rate of some lanes: `14.0 Gbps (16)`.

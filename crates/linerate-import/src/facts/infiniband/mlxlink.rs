@@ -42,7 +42,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     let mut width = 0;
     devices.read("mlxlink", |devices, line| {
         take(devices, line, &mut width);
-        true
+        Some(())
     })
 }
 

@@ -194,14 +194,14 @@ impl<'a> Devices<'a> {
         }
     }
 
-    /// Reads all lines, of which `take` says whether they are understood. It is an error if no device was found.
+    /// Reads all lines. Those of which `take` makes `None` are not understood. It is an error if no device was found.
     fn read(
         mut self,
         tool: &str,
-        mut take: impl FnMut(&mut Self, Line<'a>) -> bool,
+        mut take: impl FnMut(&mut Self, Line<'a>) -> Option<()>,
     ) -> Result<Found, String> {
         for line in std::mem::take(&mut self.reading.lines) {
-            if !take(&mut self, line) {
+            if take(&mut self, line).is_none() {
                 self.reading.strange(line);
             }
         }
