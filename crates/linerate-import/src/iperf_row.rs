@@ -4,7 +4,7 @@
 //! also in rates, whatever they are called.
 //= iperf3: units.c, unit_snprintf; iperf2: stdio.c, byte_snprintf
 
-use crate::reading::{Notes, lookup};
+use crate::reading::{Notes, is_digits, lookup};
 
 /// Units of bytes and their sizes.
 const BYTES: &[(&str, f64)] = &[
@@ -194,8 +194,7 @@ pub(crate) fn number(text: &str) -> Option<(f64, bool)> {
     let Some((whole, part)) = text.split_once(',') else {
         return Some((parsed(text)?, false));
     };
-    let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    if !digits(whole) || !digits(part) || part.len() == 3 {
+    if !is_digits(whole) || !is_digits(part) || part.len() == 3 {
         return None;
     }
     Some((parsed(&format!("{whole}.{part}"))?, true))

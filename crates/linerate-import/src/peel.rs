@@ -1,5 +1,7 @@
 //! Prefixes of lines that hide an output in a paste: quoting, indents, line numbers, titles, a log's.
 
+use crate::reading::is_digits;
+
 /// Marks of quoting and of comments.
 const MARKS: &[&str] = &[">", "//"];
 /// Longest title or prefix of a log.
@@ -96,9 +98,8 @@ impl<'a> Prefix<'a> {
 fn ranked(line: &str) -> Option<&str> {
     let (job, rest) = line.strip_prefix('[')?.split_once(']')?;
     let (job, rank) = job.split_once(',')?;
-    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let rest = ["<stdout>:", "<stderr>:"].iter().find_map(|stream| rest.strip_prefix(stream));
-    rest.filter(|_| is_number(job) && is_number(rank))
+    rest.filter(|_| is_digits(job) && is_digits(rank))
 }
 
 /// The lines in a row that have a prefix, and how many they are.

@@ -20,7 +20,7 @@ use table::Table;
 use linerate_record::reported::{Measured, Outcome};
 
 use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::reading::{Line, Notes, first_line, quoted};
+use crate::reading::{Line, Notes, quoted};
 
 /// The row of the table of formats.
 pub(crate) static COLUMNS: Format = Format {
@@ -98,7 +98,7 @@ fn header(line: &str) -> Option<(Separator, Vec<Column>)> {
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
     let section = &section.body();
-    let (separator, columns) = header(first_line(section.text)).ok_or("it has no header")?;
+    let (separator, columns) = header(section.first()).ok_or("it has no header")?;
     let mut notes = Notes::default();
     for column in columns.iter().filter(|column| column.is_unknown()) {
         notes.at(section.line, format!("the column `{}` is passed over", column.name));

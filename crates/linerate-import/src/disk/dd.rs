@@ -4,7 +4,7 @@ use linerate_record::reported::{Access, Disk, DiskRow, Does, Measured};
 use linerate_units::Bytes;
 
 use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::reading::{Line, Notes, command_of, figure, positive, quoted, size};
+use crate::reading::{Line, Notes, command_of, figure, is_digits, positive, quoted, size};
 
 /// The end of dd.
 pub(crate) static DD: Format = Format {
@@ -52,8 +52,7 @@ pub(crate) fn goes_on(before: &str, rest: &str) -> bool {
 fn records(line: &str, way: &str) -> bool {
     let counted = line.trim().split_once('+').and_then(|(whole, rest)| {
         let (partial, rest) = rest.split_once(" records ")?;
-        let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-        Some(digits(whole) && digits(partial) && rest.trim() == way)
+        Some(is_digits(whole) && is_digits(partial) && rest.trim() == way)
     });
     counted == Some(true)
 }

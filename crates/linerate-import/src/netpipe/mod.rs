@@ -9,7 +9,7 @@ use linerate_units::Bytes;
 
 use crate::format::{Evidence, Format, Found, Holds, Section};
 use crate::reading::{
-    Line, MEBIBIT, MICRO, Notes, SECOND, count, first_line, lookup, nanos, number, rate, sizes,
+    Line, MEBIBIT, MICRO, Notes, SECOND, count, lookup, nanos, number, rate, sizes,
 };
 
 /// The row of the table of formats.
@@ -107,7 +107,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     let section = &section.body();
     let mut notes = Notes::default();
     let mut rows = Vec::new();
-    let first = first_line(section.text);
+    let first = section.first();
     let is_file = is_file(section.text);
     let is_old =
         if is_file { first.split_whitespace().count() == 3 } else { first.starts_with(HEADS[0]) };

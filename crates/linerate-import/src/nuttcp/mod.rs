@@ -9,7 +9,7 @@ use linerate_units::{Bytes, Rate};
 
 use crate::format::{Evidence, Format, Found, Holds, Section};
 use crate::reading;
-use crate::reading::Notes;
+use crate::reading::{Notes, flag};
 
 /// nuttcp.
 pub(crate) static FORMAT: Format = Format {
@@ -164,10 +164,6 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     })
 }
 
-fn option(command: Option<&str>, name: &str) -> bool {
-    command.is_some_and(|line| line.split_whitespace().any(|word| word == name))
-}
-
 impl Output {
     fn line(&mut self, found: Line, place: u64, command: Option<&str>) {
         let from = *self.from.get_or_insert(place);
@@ -200,13 +196,10 @@ impl Output {
     }
 
     fn push(&mut self, found: Line, intervals: &[Line], from: u64, command: Option<&str>) {
-        let direction = if option(command, "-r") || option(command, "-F") {
-            Direction::Reverse
-        } else {
-            Direction::Forward
-        };
+        let has = |names: &[&str]| command.is_some_and(|command| flag(command, names));
+        let direction = if has(&["-r", "-F"]) { Direction::Reverse } else { Direction::Forward };
         self.assumed |= command.is_none();
-        let udp = found.datagrams.is_some() || option(command, "-u");
+        let udp = found.datagrams.is_some() || has(&["-u"]);
         let mut transfer = transfer(found, direction, udp);
         let last = intervals.last().map_or(0.0, |line| line.seconds);
         let first = intervals.first().map_or(0.0, |line| line.seconds);

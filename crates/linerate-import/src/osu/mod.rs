@@ -7,7 +7,7 @@ use linerate_record::reported::{Carrier, Measured, Setup, SizeRow, Sizes, Trip};
 use crate::columns::{Field, Stat};
 use crate::format::{Evidence, Format, Found, Holds, Section};
 use crate::launch::{hosts, without_hosts};
-use crate::reading::{Line, Notes, first_line, lookup, quoted, sizes};
+use crate::reading::{Line, Notes, lookup, quoted, sizes};
 
 /// The row of the table of formats.
 pub(crate) static OSU: Format = Format {
@@ -93,7 +93,7 @@ fn columns(header: &str, number: u64, notes: &mut Notes) -> Vec<Field> {
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
     let section = &section.body();
-    let (name, version) = title(first_line(section.text)).ok_or("it has no title")?;
+    let (name, version) = title(section.first()).ok_or("it has no title")?;
     let mut notes = Notes::default();
     let mut header = Vec::new();
     let mut rows = Vec::new();

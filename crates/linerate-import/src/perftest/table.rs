@@ -10,8 +10,7 @@ use crate::columns::{Field, Stat};
 use crate::facts::is_software;
 use crate::format::{Evidence, Format, Found, Holds, Section};
 use crate::reading::{
-    MEBIBYTE, MICRO, Notes, SECOND, count, drop_unsupported, first_line, flag, nanos, number,
-    quoted,
+    MEBIBYTE, MICRO, Notes, SECOND, count, drop_unsupported, flag, nanos, number, quoted,
 };
 
 /// The row of the table of formats.
@@ -190,7 +189,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     let mut first = section.text.lines().take(2);
     let title = first.find_map(|line| Test::named(line.trim()));
     let is_latency = section.text.lines().take(2).any(|line| line.contains("[usec]"));
-    let columns = bare(first_line(section.text));
+    let columns = bare(section.first());
     let mut reading = Reading {
         test: title.unwrap_or_else(|| Test::untitled(super::command(section), is_latency)),
         columns: columns.map(Vec::from).unwrap_or_default(),

@@ -6,7 +6,7 @@ use linerate_record::reported::{Measured, SizeRow, Trip};
 use linerate_units::{Bytes, Nanos};
 
 use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::reading::{Line, MILLI, Notes, count, first_line, nanos, number, quoted, sizes};
+use crate::reading::{Line, MILLI, Notes, count, nanos, number, quoted, sizes};
 
 /// The row of the table of formats.
 pub(crate) static PING: Format = Format {
@@ -50,7 +50,7 @@ const DATAGRAM: Bytes = Bytes(256);
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
     let section = &section.body();
-    let first = first_line(section.text);
+    let first = section.first();
     let size = payload(first).ok_or("its first line has no size")?;
     let target = first.split_whitespace().nth(1).unwrap_or("");
     let names = ("ping", target, "ICMP echo");

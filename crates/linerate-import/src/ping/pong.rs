@@ -6,7 +6,7 @@ use linerate_units::{Bytes, Nanos};
 
 use super::{DATAGRAM, Ttl};
 use crate::format::{Found, Section};
-use crate::reading::{Line, MILLI, MOST_ROWS, Notes, first_line, nanos, number, sizes};
+use crate::reading::{Line, MILLI, MOST_ROWS, Notes, nanos, number, sizes};
 
 /// The start of an answer.
 pub(super) const MARK: &str = "Pong from ";
@@ -39,7 +39,7 @@ pub(super) struct Of<'a> {
 }
 
 pub(super) fn read(section: &Section<'_>) -> Result<Found, String> {
-    let first = first_line(section.text);
+    let first = section.first();
     let of = Of {
         names: ("ibping", target(first).unwrap_or(""), "management datagram"),
         size: DATAGRAM,

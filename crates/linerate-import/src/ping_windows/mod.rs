@@ -6,7 +6,7 @@ use linerate_units::{Bytes, Nanos};
 
 use crate::format::{Evidence, Format, Found, Holds, Section};
 use crate::ping::Ttl;
-use crate::reading::{Line, MILLI, Notes, count, nanos, quoted, sizes};
+use crate::reading::{Line, MILLI, Notes, after, count, nanos, quoted, sizes};
 
 /// The row of the table of formats.
 pub(crate) static PING_WINDOWS: Format = Format {
@@ -85,7 +85,7 @@ impl Reading {
             self.named(Some(host));
             self.answered(rest);
         } else if line.starts_with("Packets:") {
-            let number_of = |name| value(line, name).and_then(count);
+            let number_of = |name| after(line, name).and_then(count);
             self.counted = Some((number_of("Received = "), number_of("Lost = ")));
             if let Some(lost) = number_of("Lost = ").filter(|lost| *lost > 0) {
                 self.notes.at(number, format!("{lost} packets were not answered"));
@@ -111,8 +111,8 @@ impl Reading {
 
     /// `bytes=32 time=28ms TTL=255`, `bytes=32 time<1ms TTL=64`, of IPv6 `time=28ms`.
     fn answered(&mut self, rest: &str) {
-        self.size = self.size.or(value(rest, "bytes=").and_then(count).map(Bytes));
-        let millis = match value(rest, "time=") {
+        self.size = self.size.or(after(rest, "bytes=").and_then(count).map(Bytes));
+        let millis = match after(rest, "time=") {
             Some(time) => time.strip_suffix("ms").and_then(count),
             None => rest.contains("time<1ms").then_some(0),
         };
@@ -178,14 +178,9 @@ fn is_known(line: &str) -> bool {
         || line == "^C"
 }
 
-fn value<'a>(line: &'a str, name: &str) -> Option<&'a str> {
-    let (_, rest) = line.split_once(name)?;
-    rest.split([' ', ',']).next()
-}
-
 /// A time in whole milliseconds. None of them means less than one, which is not known.
 fn time(line: &str, name: &str) -> Option<Nanos> {
-    let millis = count(value(line, name)?.strip_suffix("ms")?)?;
+    let millis = count(after(line, name)?.strip_suffix("ms")?)?;
     nanos(millis as f64, MILLI).filter(|time| time.0 > 0)
 }
 

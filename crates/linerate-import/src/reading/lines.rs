@@ -24,6 +24,11 @@ impl<'a> Section<'a> {
         })
     }
 
+    /// Its first line.
+    pub(crate) fn first(&self) -> &'a str {
+        self.text.lines().next().unwrap_or_default()
+    }
+
     /// The part before the next prompt of a shell.
     ///
     /// Readers of measured tables use it: only what is surely a prompt ends them, as rows and comments have the signs of
@@ -85,6 +90,12 @@ pub(crate) fn first_line(text: &str) -> &str {
 pub(crate) fn pair(text: &str) -> Option<(&str, &str)> {
     let (key, value) = text.split_once(':')?;
     Some((key.trim(), value.trim()))
+}
+
+/// The text behind a key, up to a blank or a comma.
+pub(crate) fn after<'a>(text: &'a str, key: &str) -> Option<&'a str> {
+    let (_, rest) = text.split_once(key)?;
+    rest.split([' ', ',']).next()
 }
 
 #[cfg(test)]

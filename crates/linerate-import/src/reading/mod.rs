@@ -13,9 +13,11 @@ mod quantity;
 
 pub(crate) use command::{command_of, flag, option};
 pub(crate) use found::{Found, outcome, sizes, transfer};
-pub(crate) use lines::{Line, Section, first_line, floor, head, pair};
+pub(crate) use lines::{Line, Section, after, first_line, floor, head, pair};
 pub(crate) use notes::{MOST_ROWS, Notes, quoted};
-pub(crate) use numbers::{count, decimal, hexadecimal, list, lookup, number, scaled, small};
+pub(crate) use numbers::{
+    count, decimal, hexadecimal, is_digits, list, lookup, number, scaled, small,
+};
 pub(crate) use prompt::{command, program, run};
 pub(crate) use quantity::{
     MEBIBIT, MEBIBYTE, MICRO, MILLI, SECOND, bytes, drop_unsupported, figure, nanos, positive,

@@ -2,7 +2,7 @@
 
 use linerate_record::reported::Note;
 
-/// Most notes about one input: one that is not understood would have a note for each line.
+/// Most notes about one output: one that is not understood would have a note for each line.
 pub(crate) const MOST_NOTES: usize = 50;
 /// Characters of a line that a note quotes.
 const QUOTED: usize = 60;
@@ -16,6 +16,7 @@ pub(crate) fn quoted(line: &str) -> String {
     }
     short
 }
+
 /// Most rows of a table that are kept.
 pub(crate) const MOST_ROWS: usize = 100_000;
 

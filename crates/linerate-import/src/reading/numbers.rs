@@ -25,8 +25,12 @@ pub(crate) fn hexadecimal(text: &str) -> Option<u64> {
 
 /// A number in decimal digits alone: a sign is no part of it.
 pub(crate) fn decimal(text: &str) -> Option<u64> {
-    let is_decimal = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    is_decimal.then(|| text.parse().ok())?
+    is_digits(text).then(|| text.parse().ok())?
+}
+
+/// Whether a text has decimal digits, and nothing else.
+pub(crate) fn is_digits(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
 }
 
 /// A number of 32 bits in decimal digits alone.

@@ -17,7 +17,8 @@ pub(crate) const SECOND: f64 = 1e9;
 pub(crate) const MEBIBYTE: f64 = 8.0 * 1_048_576.0;
 /// 2^20 bits.
 pub(crate) const MEBIBIT: f64 = 1_048_576.0;
-/// Largest number that is taken for a figure: far above what any disk does, and far below the limits of `u64`.
+
+/// Largest number that [`figure`] takes: far above what any disk does, and far below the limits of `u64`.
 const LARGEST: f64 = 1e18;
 /// Factors of the prefixes of units.
 const BINARY: &[(char, u64)] =
@@ -38,7 +39,8 @@ pub(crate) fn rate(value: f64, unit: f64) -> Option<Rate> {
     whole(value * unit).filter(|bits| *bits > 0).map(Rate)
 }
 
-/// A number of bytes, such as `64`, `64k`, `1M`. Letters stand for powers of 1024.
+/// A number of bytes, such as `64`, `64k`, `1M`. Letters stand for powers of 1024. Units such as `KB`, which programs of
+/// networks count either way, have no value.
 pub(crate) fn bytes(text: &str) -> Option<Bytes> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = match &text[digits.len()..] {
@@ -65,13 +67,13 @@ pub(crate) fn drop_unsupported(row: &mut SizeRow) -> bool {
     before != (row.p99, row.p999)
 }
 
-/// A number that can be a figure: neither negative nor endless.
+/// A number as programs of disks print it, with blanks around it: neither negative nor endless.
 pub(crate) fn figure(text: &str) -> Option<f64> {
     usable(text.trim().parse().ok()?)
 }
 
 /// The number, if it can be a figure.
-pub(crate) fn usable(number: f64) -> Option<f64> {
+fn usable(number: f64) -> Option<f64> {
     (0.0..=LARGEST).contains(&number).then_some(number)
 }
 
@@ -85,7 +87,8 @@ pub(crate) fn time(count: f64, unit: f64) -> Option<Nanos> {
     positive(count * unit).map(|n| Nanos(n.round() as u64))
 }
 
-/// A size with a binary prefix: `4k`, `16M`, `1GiB`, `512 KiB`. `None` for other units, and for none but bytes.
+/// A size as programs of disks print it, for which any prefix is binary: `4k`, `16M`, `1GB`, `512 KiB`. `None` for other
+/// units.
 pub(crate) fn size(text: &str) -> Option<Bytes> {
     let text = text.trim();
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.');

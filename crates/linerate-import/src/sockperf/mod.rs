@@ -11,8 +11,8 @@ use linerate_units::{Bytes, Nanos, Rate};
 
 use crate::format::{Evidence, Format, Found, Holds, Section};
 use crate::reading::{
-    Line, MEBIBIT, MEBIBYTE, MICRO, Notes, bytes, command_of, count, drop_unsupported, first_line,
-    nanos, number, option, outcome, quoted, rate, sizes,
+    Line, MEBIBIT, MEBIBYTE, MICRO, Notes, bytes, command_of, count, drop_unsupported, nanos,
+    number, option, outcome, quoted, rate, sizes,
 };
 
 /// The row of the table of formats.
@@ -117,7 +117,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     let section = &section.body();
     let mut reading = Reading::default();
     let mut is_log = false;
-    let typed = typed(first_line(section.text));
+    let typed = typed(section.first());
     for Line { number, text: line, .. } in section.lines().skip(usize::from(typed.is_some())) {
         is_log |= line.starts_with("packet, txTime");
         if !is_log {

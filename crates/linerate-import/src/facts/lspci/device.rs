@@ -5,7 +5,7 @@ use linerate_facts::pci::{Address, Buses, Device, Link, Payload, PortKind};
 use linerate_units::Transfers;
 
 use super::class;
-use crate::reading::{pair, scaled, small};
+use crate::reading::{after, pair, scaled, small};
 
 /// The device of a first line: `0000:01:00.0 Ethernet controller [0200]: Maker Model [8086:1521] (rev 01)`, or of
 /// `-n`: `01:00.0 0200: 8086:1521 (rev 01)`. `None` if the line is another.
@@ -190,12 +190,6 @@ impl Text {
         self.device.payload = self.most.map(|max| Payload { now, max, read_request });
         true
     }
-}
-
-/// The word behind a key, up to a blank or a comma.
-fn after<'a>(text: &'a str, key: &str) -> Option<&'a str> {
-    let (_, rest) = text.split_once(key)?;
-    rest.split([' ', ',']).next()
 }
 
 /// `(v2) Root Port (Slot+), MSI 00`.

@@ -4,7 +4,7 @@ use linerate_facts::block::{BlockDevice, Layer, Path};
 
 use crate::facts::lines::Reading;
 use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::reading::{Line, MOST, first_line, head};
+use crate::reading::{Line, MOST, first_line, head, is_digits};
 
 pub(crate) static MULTIPATH: Format = Format {
     id: "multipath",
@@ -42,10 +42,7 @@ fn map(line: &str) -> Option<(&str, &str)> {
     let first = words.next()?;
     // `reload: mpathc`.
     let label = if first.ends_with(':') { words.next()? } else { first };
-    let is_map = |word: &&str| {
-        let number = word.strip_prefix("dm-").unwrap_or_default();
-        !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit())
-    };
+    let is_map = |word: &&str| word.strip_prefix("dm-").is_some_and(is_digits);
     words.take(2).find(is_map).map(|name| (label, name))
 }
 
@@ -90,8 +87,7 @@ fn path(line: &str) -> Option<Path> {
     let (address, name, number) = (words.next()?, words.next()?, words.next()?);
     let is_numbers = |text: &str, parts: usize| {
         let each = text.split(':');
-        let is_number = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
-        each.clone().count() == parts && each.into_iter().all(is_number)
+        each.clone().count() == parts && each.into_iter().all(is_digits)
     };
     let is_gone = |text: &str| text.contains('#') || text == "-" || text == "-:-";
     if !(is_numbers(address, 4) || is_gone(address)) || !(is_numbers(number, 2) || is_gone(number))
