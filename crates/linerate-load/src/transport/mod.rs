@@ -19,7 +19,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use linerate_facts::{Gap, HostFacts};
 use linerate_plan::path::Side;
 use linerate_plan::transport::{DSCP, FarEnd, PatternKind, TransportInfo};
-use linerate_plan::{Handover, Knobs, Pattern, Receive, SetPlan};
+use linerate_plan::{Knobs, Pattern, SetPlan};
 use linerate_record::SetEnd;
 use linerate_sys::socket;
 use linerate_units::Bytes;
@@ -169,6 +169,7 @@ pub fn possible(transport: &dyn Transport, plan: &SetPlan) -> Result<(), String>
     {
         return Err("an open loop needs a time from one message to the next".to_owned());
     }
+    info.check(knobs)?;
     transport.bounds(plan)
 }
 
@@ -190,30 +191,28 @@ fn streams(plan: &SetPlan, most: u32) -> Result<(), String> {
     Err(format!("{streams} streams: 1 to {most} are possible"))
 }
 
-/// Refuses options that only sockets have, for a transport that is called `who`.
-fn without_sockets(knobs: &Knobs, who: &str) -> Result<(), String> {
-    without(
-        who,
-        &[
-            (knobs.congestion.is_some(), "congestion control"),
-            (knobs.mss.is_some(), "maximum segment size"),
-            (knobs.send_buffer.is_some(), "send buffer"),
-            (knobs.recv_buffer.is_some(), "receive buffer"),
-            (knobs.window_clamp.is_some(), "window"),
-            (knobs.pacing.is_some(), "pace"),
-            (knobs.two_writes, "message of two writes"),
-            (knobs.receive == Receive::Discard, "way to drop payload unread"),
-            (knobs.copy != Handover::Copy, "way but a copy"),
-        ],
-    )
+/// Largest operation and message, in bytes, where each thread allocates it.
+const SIZE_MAX: u64 = 16 << 20;
+
+/// Refuses operations and messages over [`SIZE_MAX`], and empty messages.
+fn sizes(plan: &SetPlan) -> Result<(), String> {
+    for (name, size) in [("write", plan.knobs.write_size), ("read", plan.knobs.read_size)] {
+        if size.0 > SIZE_MAX {
+            return Err(format!("a {name} size of {size} is over 16 MiB"));
+        }
+    }
+    match plan.pattern {
+        Pattern::PingPong { size, .. } => message(size),
+        _ => Ok(()),
+    }
 }
 
-/// Refuses the first requested option that `who` does not have.
-fn without(who: &str, options: &[(bool, &str)]) -> Result<(), String> {
-    match options.iter().find(|(asked, _)| *asked) {
-        Some((_, what)) => Err(format!("{who} has no {what}")),
-        None => Ok(()),
+/// Refuses a message that is empty or over [`SIZE_MAX`].
+fn message(size: Bytes) -> Result<(), String> {
+    if (1..=SIZE_MAX).contains(&size.0) {
+        return Ok(());
     }
+    Err(format!("a message of {size}: allowed are 1 B to 16 MiB"))
 }
 
 /// Marks the packets of a socket as `knobs` ask; `None` if they do not.
@@ -232,8 +231,11 @@ pub trait Transport: Sync {
     /// Returns the row of the transport in the core's table.
     fn info(&self) -> &'static TransportInfo;
     /// Returns what the user should know before `plan` runs, if this end of it is on a host with these facts.
-    fn check(&self, side: Side, facts: &HostFacts, plan: &SetPlan) -> Vec<Notice>;
-    /// Checks the limits that only this transport has, as a part of [`possible`].
+    fn check(&self, _side: Side, _facts: &HostFacts, _plan: &SetPlan) -> Vec<Notice> {
+        Vec::new()
+    }
+    /// Checks the limits that only this transport has, as a part of [`possible`]. The knobs that it does not obey are in
+    /// its row.
     fn bounds(&self, plan: &SetPlan) -> Result<(), String>;
     /// Returns the size of the buffers that each thread of one end of a set allocates, if it does not follow from the
     /// sizes of operations: a server counts them before it prepares the set.

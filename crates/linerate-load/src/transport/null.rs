@@ -3,14 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use linerate_facts::HostFacts;
 use linerate_plan::SetPlan;
 use linerate_plan::path::Side;
 use linerate_plan::transport::{self, TransportInfo};
 use linerate_record::SetEnd;
 use linerate_record::wire::limits::THREADS_MAX;
 
-use super::{Connected, Lines, Notice, Offer, Prepared, Transport, streams};
+use super::{Connected, Lines, Offer, Prepared, Transport, streams};
 use crate::{Advice, BATCH, Done, LoadError, Op, Probe, Worker};
 
 /// Most streams of one set: each has a thread.
@@ -22,10 +21,6 @@ pub(super) struct Null;
 impl Transport for Null {
     fn info(&self) -> &'static TransportInfo {
         &transport::NULL
-    }
-
-    fn check(&self, _: Side, _: &HostFacts, _: &SetPlan) -> Vec<Notice> {
-        Vec::new()
     }
 
     fn bounds(&self, plan: &SetPlan) -> Result<(), String> {

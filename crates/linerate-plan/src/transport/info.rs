@@ -1,7 +1,9 @@
 //! The table of transports: what is known of each without a machine.
 
+use super::knob::Knob;
 use super::options::{ACCESS, BIND, DSCP, MEMORY_NODE, OptionInfo, Options, PRELOAD, RING};
 use super::{Transport, rdma};
+use crate::Knobs;
 
 /// The pattern in which bytes are moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +29,6 @@ pub enum FarEnd {
 
 /// A transport, with the facts that do not depend on a machine.
 #[derive(Debug, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "independent answers to independent questions")]
 pub struct TransportInfo {
     /// The name: `--engine NAME`, and the key `engine` of records and JSON.
     pub name: &'static str,
@@ -45,10 +46,14 @@ pub struct TransportInfo {
     pub loses_messages: bool,
     /// Whether payload may be lost on the path with any options: the sent and the received payload may differ.
     pub lossy: bool,
-    /// Whether the transport can receive without copying to the user ([`crate::Receive::Discard`]).
-    pub discard: bool,
     /// Whether a user may choose the transport.
     pub offered: bool,
+    /// The knobs that the transport obeys. It refuses a plan that sets another one.
+    pub obeys: &'static [Knob],
+    /// The beginning of such a refusal: `datagrams have no`.
+    pub has_no: &'static str,
+    /// Its own names of knobs in refusals, where the usual ones do not fit.
+    pub names: &'static [(Knob, &'static str)],
     /// The options that are its own.
     pub options: &'static [OptionInfo],
 }
@@ -57,6 +62,18 @@ impl TransportInfo {
     /// Whether the transport has a pattern.
     pub fn has(&self, pattern: PatternKind) -> bool {
         self.patterns.contains(&pattern)
+    }
+
+    /// Whether the transport obeys all `knobs` that are set; if not, the reason as a lowercase fragment.
+    pub fn check(&self, knobs: &Knobs) -> Result<(), String> {
+        let mut lacks = Knob::ALL.iter().filter(|knob| !self.obeys.contains(knob));
+        lacks.try_for_each(|knob| match knob.asked(knobs) {
+            (true, usual) => {
+                let own = self.names.iter().find(|(named, _)| named == knob);
+                Err(format!("{} {}", self.has_no, own.map_or(usual, |(_, name)| name)))
+            }
+            (false, _) => Ok(()),
+        })
     }
 
     /// Whether a message may be lost, or never be answered, with these options.
@@ -89,8 +106,10 @@ impl TransportInfo {
         sample: "round trip",
         loses_messages: false,
         lossy: false,
-        discard: false,
         offered: true,
+        obeys: &[],
+        has_no: "",
+        names: &[],
         options: &[],
     };
 }
@@ -101,8 +120,21 @@ pub static TCP: TransportInfo = TransportInfo {
     class: Transport::Tcp,
     doc: "TCP connections",
     patterns: &[PatternKind::Stream, PatternKind::RoundTrips],
-    discard: true,
     options: &[BIND, DSCP],
+    obeys: &[
+        Knob::Congestion,
+        Knob::Mss,
+        Knob::SendBuffer,
+        Knob::RecvBuffer,
+        Knob::WindowClamp,
+        Knob::Pacing,
+        Knob::TwoWrites,
+        Knob::Discard,
+        Knob::Uncopied,
+        Knob::OpenLoop,
+        Knob::BusyPoll,
+    ],
+    has_no: "connections have no",
     ..TransportInfo::BASE
 };
 
@@ -115,6 +147,9 @@ pub static UDP: TransportInfo = TransportInfo {
     options: &[BIND, DSCP],
     loses_messages: true,
     lossy: true,
+    obeys: &[Knob::SendBuffer, Knob::RecvBuffer, Knob::Pacing, Knob::OpenLoop, Knob::BusyPoll],
+    has_no: "datagrams have no",
+    names: &[(Knob::Uncopied, "way into the kernel but a copy")],
     ..TransportInfo::BASE
 };
 
@@ -126,6 +161,7 @@ pub static CONNECT: TransportInfo = TransportInfo {
     patterns: &[PatternKind::RoundTrips],
     sample: "connection",
     loses_messages: true,
+    has_no: "connections opened one after another have no",
     ..TransportInfo::BASE
 };
 
@@ -137,6 +173,8 @@ pub static SHM: TransportInfo = TransportInfo {
     patterns: &[PatternKind::Stream, PatternKind::RoundTrips],
     far_end: FarEnd::Process,
     options: &[RING],
+    obeys: &[Knob::OpenLoop, Knob::BusyPoll],
+    has_no: "shared memory has no",
     ..TransportInfo::BASE
 };
 
@@ -147,6 +185,8 @@ pub static RDMA: TransportInfo = TransportInfo {
     doc: "RDMA verbs of InfiniBand and RoCE devices",
     patterns: &[PatternKind::Stream, PatternKind::RoundTrips],
     options: rdma::OPTIONS,
+    obeys: &[Knob::OpenLoop, Knob::BusyPoll],
+    has_no: "RDMA has no",
     ..TransportInfo::BASE
 };
 
@@ -156,6 +196,7 @@ pub static PROGRAM: TransportInfo = TransportInfo {
     doc: "an ordinary program with a socket and poll, at each end",
     patterns: &[PatternKind::Stream, PatternKind::RoundTrips],
     options: &[PRELOAD],
+    has_no: "an ordinary program has no",
     ..TransportInfo::BASE
 };
 
@@ -169,6 +210,8 @@ pub static MEMORY: TransportInfo = TransportInfo {
     far_end: FarEnd::Absent,
     options: &[ACCESS, MEMORY_NODE],
     sample: "batch",
+    has_no: "memory has no",
+    names: &[(Knob::OpenLoop, "rate at which loads are due"), (Knob::BusyPoll, "sockets to poll")],
     ..TransportInfo::BASE
 };
 
@@ -179,6 +222,7 @@ pub static NULL: TransportInfo = TransportInfo {
     patterns: &[PatternKind::Stream],
     far_end: FarEnd::Absent,
     offered: false,
+    obeys: Knob::ALL,
     ..TransportInfo::BASE
 };
 
@@ -204,6 +248,8 @@ pub fn with_option(key: &str) -> impl Iterator<Item = &'static TransportInfo> {
 
 #[cfg(test)]
 mod tests {
+    use linerate_units::Rate;
+
     use super::super::Setting;
     use super::*;
 
@@ -215,6 +261,21 @@ mod tests {
                 assert!(info.options[..number].iter().all(|o| o.key != row.key));
             }
         }
+    }
+
+    #[test]
+    fn a_knob_that_is_not_obeyed_is_refused_by_name() {
+        let paced = Knobs { pacing: Some(Rate(1)), ..Knobs::default() };
+        let deep = Knobs { depth: 1, ..Knobs::default() };
+        for info in TRANSPORTS {
+            assert_eq!(info.check(&Knobs::default()), Ok(()), "{}", info.name);
+            let is_paced = info.check(&paced).is_ok();
+            assert_eq!(is_paced, info.obeys.contains(&Knob::Pacing), "{}", info.name);
+            assert!(info.obeys == Knob::ALL || !info.has_no.is_empty(), "{}", info.name);
+        }
+        assert_eq!(SHM.check(&paced).unwrap_err(), "shared memory has no pace");
+        assert_eq!(MEMORY.check(&deep).unwrap_err(), "memory has no depth that can be chosen");
+        assert_eq!(UDP.check(&paced), Ok(()));
     }
 
     #[test]

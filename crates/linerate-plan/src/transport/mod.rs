@@ -1,6 +1,7 @@
 //! Transports: the mechanisms that move the bytes of a load, and the causes that apply to each.
 
 mod info;
+mod knob;
 mod options;
 pub mod rdma;
 
@@ -10,6 +11,7 @@ pub use info::{
     CONNECT, FarEnd, MEMORY, NULL, PROGRAM, PatternKind, RDMA, SHM, TCP, TRANSPORTS, TransportInfo,
     UDP, named, options_of, with_option,
 };
+pub use knob::Knob;
 pub use options::{
     ACCESS, BIND, DSCP, Kind, MEMORY_NODE, OptionInfo, Options, PRELOAD, RING, RING_DEFAULT,
     Setting,

@@ -9,7 +9,6 @@ mod answerer;
 mod asker;
 mod meeting;
 
-use linerate_facts::HostFacts;
 use linerate_plan::path::Side;
 use linerate_plan::transport::{self, TransportInfo};
 use linerate_plan::{Pattern, SetPlan};
@@ -18,7 +17,7 @@ use linerate_record::SetEnd;
 use self::answerer::ConnectAnswerer;
 use self::asker::ConnectAsker;
 use super::line::Line;
-use super::{Connected, Lines, Notice, Prepared, Transport, streams, unmade};
+use super::{Connected, Lines, Prepared, Transport, streams, unmade};
 use crate::pattern::echo::Echo;
 use crate::pattern::round_trips;
 use crate::{LoadError, Worker};
@@ -36,17 +35,19 @@ impl Transport for Connect {
         &transport::CONNECT
     }
 
-    fn check(&self, _: Side, _: &HostFacts, _: &SetPlan) -> Vec<Notice> {
-        Vec::new()
-    }
-
     fn descriptors(&self) -> u32 {
         // The descriptors are the data connection, the listener and a connection.
         3
     }
 
     fn bounds(&self, plan: &SetPlan) -> Result<(), String> {
-        bounds(plan)
+        streams(plan, STREAMS_MAX)?;
+        match plan.pattern {
+            Pattern::PingPong { size, .. } if !(1..=SIZE_MAX).contains(&size.0) => {
+                Err(format!("a message of {size}: a connection carries 1 B to 16 KiB"))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn prepare(&self, side: Side, plan: &SetPlan) -> Result<Box<dyn Prepared>, LoadError> {
@@ -83,28 +84,6 @@ fn connect(side: Side, plan: &SetPlan, lines: &mut dyn Lines) -> Result<Connecte
 fn stream_of_payload() -> LoadError {
     LoadError::Unsupported {
         what: "connections are timed one by one: they carry no stream of payload".to_owned(),
-    }
-}
-
-/// Refuses plans that connections cannot carry out, and plans that would cost this end more memory or time than
-/// a measurement needs. Plans come from the other end.
-fn bounds(plan: &SetPlan) -> Result<(), String> {
-    let knobs = &plan.knobs;
-    streams(plan, STREAMS_MAX)?;
-    match plan.pattern {
-        Pattern::PingPong { size, .. } if !(1..=SIZE_MAX).contains(&size.0) => {
-            Err(format!("a message of {size}: a connection carries 1 B to 16 KiB"))
-        }
-        Pattern::PingPong { .. } if knobs.open_loop => {
-            Err("connections are opened one after another: --rate does not apply".to_owned())
-        }
-        Pattern::PingPong { .. } if knobs.two_writes => {
-            Err("connections carry one write: --pattern does not apply".to_owned())
-        }
-        Pattern::PingPong { .. } if knobs.busy_poll => {
-            Err("waiting for a connection cannot poll: --busy-poll does not apply".to_owned())
-        }
-        _ => Ok(()),
     }
 }
 

@@ -12,10 +12,10 @@ mod size;
 
 use std::io;
 
-use linerate_facts::{Gap, HostFacts};
+use linerate_facts::Gap;
 use linerate_plan::path::Side;
 use linerate_plan::transport::{self, MEMORY_NODE, TransportInfo};
-use linerate_plan::{Access, Knobs, Pattern, SetPlan};
+use linerate_plan::{Access, Pattern, SetPlan};
 use linerate_record::SetEnd;
 use linerate_record::wire::limits::THREADS_MAX;
 use linerate_sys::array::{self, Array};
@@ -25,10 +25,7 @@ use linerate_units::Bytes;
 use self::arrays::Arrays;
 use self::chase::Chase;
 use self::halt::Halt;
-use super::{
-    Connected, Lines, Notice, Prepared, Transport, refused, streams, unmade, without,
-    without_sockets,
-};
+use super::{Connected, Lines, Prepared, Transport, refused, streams, unmade};
 use crate::pattern::operations::Operations;
 use crate::{LoadError, Worker};
 use linerate_host::{self as host, Live, Room};
@@ -52,14 +49,9 @@ impl Transport for Memory {
         &transport::MEMORY
     }
 
-    fn check(&self, _: Side, _: &HostFacts, _: &SetPlan) -> Vec<Notice> {
-        Vec::new()
-    }
-
     fn bounds(&self, plan: &SetPlan) -> Result<(), String> {
         streams(plan, THREADS_MAX)?;
-        size::bounds(plan)?;
-        lacks(plan)
+        size::bounds(plan)
     }
 
     fn descriptors(&self) -> u32 {
@@ -69,21 +61,6 @@ impl Transport for Memory {
     fn prepare(&self, side: Side, plan: &SetPlan) -> Result<Box<dyn Prepared>, LoadError> {
         Ok(unmade(side, plan, connect))
     }
-}
-
-/// Refuses options that only packets, or messages to another end, have.
-fn lacks(plan: &SetPlan) -> Result<(), String> {
-    let knobs = &plan.knobs;
-    let default = Knobs::default();
-    without_sockets(knobs, "memory")?;
-    without(
-        "memory",
-        &[
-            (knobs.open_loop, "rate at which loads are due"),
-            (knobs.busy_poll != default.busy_poll, "sockets to poll"),
-            (knobs.depth > 0, "depth that can be chosen"),
-        ],
-    )
 }
 
 /// Returns the memory of this host that this process may use.
@@ -232,8 +209,8 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use linerate_plan::Handover;
     use linerate_plan::transport::{Options, Setting};
+    use linerate_plan::{Handover, Knobs};
     use linerate_units::Nanos;
 
     use super::super::{NoLines, possible};

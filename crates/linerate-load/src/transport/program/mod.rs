@@ -17,7 +17,6 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use linerate_facts::HostFacts;
 use linerate_plan::path::Side;
 use linerate_plan::transport::{self, PRELOAD, TransportInfo};
 use linerate_plan::{Pattern, SetPlan};
@@ -31,10 +30,7 @@ use self::orders::{Meet, Orders, Token, Work};
 use self::report::Report;
 use self::worker::Reporter;
 use super::line::Line;
-use super::{
-    Connected, Lines, Notice, Prepared, Transport, at_port, streams, unmade, without,
-    without_sockets,
-};
+use super::{Connected, Lines, Prepared, Transport, at_port, message, streams, unmade};
 use crate::{LoadError, Worker};
 
 /// The first argument by which this program is started as the ordinary program.
@@ -56,8 +52,6 @@ const ROUTE: &str = "load rdma_ucm at both ends (sudo modprobe rdma_ucm), let bo
 const STREAMS_MAX: u32 = 8;
 /// Payload of a write if the plan leaves it open.
 const SIZE: u64 = 64 << 10;
-/// Largest message or write in bytes.
-const SIZE_MAX: u64 = 16 << 20;
 /// Memory of a process besides its buffer.
 const PROCESS: u64 = 16 << 20;
 /// Time for programs to connect.
@@ -73,12 +67,15 @@ impl Transport for Program {
         &transport::PROGRAM
     }
 
-    fn check(&self, _: Side, _: &HostFacts, _: &SetPlan) -> Vec<Notice> {
-        Vec::new()
-    }
-
     fn bounds(&self, plan: &SetPlan) -> Result<(), String> {
-        bounds(plan)
+        streams(plan, STREAMS_MAX)?;
+        if matches!(plan.pattern, Pattern::PingPong { interval, .. } if interval.0 > 0) {
+            return Err("an ordinary program has no rate of messages".to_owned());
+        }
+        if plan.knobs.nagle {
+            return Err("an ordinary program has no Nagle's algorithm".to_owned());
+        }
+        message(Bytes(size(plan)))
     }
 
     fn room(&self, _: Side, plan: &SetPlan) -> Option<Bytes> {
@@ -102,27 +99,6 @@ fn size(plan: &SetPlan) -> u64 {
         _ if plan.knobs.write_size.0 > 0 => plan.knobs.write_size.0,
         _ => SIZE,
     }
-}
-
-/// Refuses plans that an ordinary program cannot carry out, and plans that cost an end more than a measurement needs.
-fn bounds(plan: &SetPlan) -> Result<(), String> {
-    let knobs = &plan.knobs;
-    streams(plan, STREAMS_MAX)?;
-    without_sockets(knobs, "an ordinary program")?;
-    let paced = matches!(plan.pattern, Pattern::PingPong { interval, .. } if interval.0 > 0);
-    without(
-        "an ordinary program",
-        &[
-            (paced || knobs.open_loop, "rate of messages"),
-            (knobs.busy_poll, "busy poll"),
-            (knobs.nagle, "Nagle's algorithm"),
-        ],
-    )?;
-    let size = Bytes(size(plan));
-    if !(1..=SIZE_MAX).contains(&size.0) {
-        return Err(format!("a message of {size}: allowed are 1 B to 16 MiB"));
-    }
-    Ok(())
 }
 
 /// Runs this program as the ordinary program if its arguments say so: then it returns how that ended.
@@ -296,6 +272,7 @@ mod tests {
     use linerate_plan::path::Direction;
     use linerate_units::Nanos;
 
+    use super::super::possible;
     use super::*;
 
     fn plan(pattern: Pattern, knobs: Knobs) -> SetPlan {
@@ -329,7 +306,7 @@ mod tests {
             (plan(stream, set(|knobs| knobs.mss = Some(1000))), false),
             (plan(stream, set(|_| ())), true),
         ] {
-            assert_eq!(bounds(&plan).is_ok(), good, "{plan:?}");
+            assert_eq!(possible(&Program, &plan).is_ok(), good, "{plan:?}");
         }
     }
 

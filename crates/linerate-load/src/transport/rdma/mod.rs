@@ -17,7 +17,6 @@ mod shape;
 mod trips;
 mod witness;
 
-use linerate_facts::HostFacts;
 use linerate_plan::path::Side;
 use linerate_plan::transport::rdma::{
     DEPTH, INLINE, MTU, Operation, POST_LIST, QUEUE_PAIRS, Service,
@@ -35,9 +34,7 @@ use self::requester::Requester;
 use self::shape::{ATOMIC, Shape};
 use self::trips::{ByReceive, ByReturn, ByWrite, RdmaAnswerer, RdmaAsker, Way};
 use self::witness::Witness;
-use super::{
-    Connected, Lines, Notice, Prepared, Transport, abort, refused, streams, unmade, without_sockets,
-};
+use super::{Connected, Lines, Prepared, Transport, abort, refused, streams, unmade};
 use crate::pattern::echo::Echo;
 use crate::pattern::round_trips;
 use crate::{LoadError, Worker};
@@ -53,12 +50,25 @@ impl Transport for Rdma {
         &transport::RDMA
     }
 
-    fn check(&self, _: Side, _: &HostFacts, _: &SetPlan) -> Vec<Notice> {
-        Vec::new()
-    }
-
     fn bounds(&self, plan: &SetPlan) -> Result<(), String> {
-        bounds(plan)
+        let knobs = &plan.knobs;
+        streams(plan, THREADS_MAX)?;
+        let size = match plan.pattern {
+            Pattern::PingPong { size, .. } => size.0,
+            _ => knobs.write_size.0.max(1),
+        };
+        if !(1..=OPERATION_MAX.0).contains(&size) {
+            return Err(format!(
+                "a request of {}: allowed are 1 B to {OPERATION_MAX}",
+                Bytes(size)
+            ));
+        }
+        let mtu = knobs.options.number(MTU.key);
+        if mtu.is_some_and(|mtu| !mtu.is_power_of_two()) {
+            return Err("a packet size that is none of 256, 512, 1024, 2048 and 4096".to_owned());
+        }
+        operation(plan, size)?;
+        queues(&Shape::of(plan))
     }
 
     fn room(&self, _: Side, plan: &SetPlan) -> Option<Bytes> {
@@ -68,26 +78,6 @@ impl Transport for Rdma {
     fn prepare(&self, side: Side, plan: &SetPlan) -> Result<Box<dyn Prepared>, LoadError> {
         Ok(unmade(side, plan, connect))
     }
-}
-
-/// Refuses plans that RDMA cannot carry out, and plans that cost an end more than a measurement needs.
-fn bounds(plan: &SetPlan) -> Result<(), String> {
-    let knobs = &plan.knobs;
-    streams(plan, THREADS_MAX)?;
-    without_sockets(knobs, "RDMA")?;
-    let size = match plan.pattern {
-        Pattern::PingPong { size, .. } => size.0,
-        _ => knobs.write_size.0.max(1),
-    };
-    if !(1..=OPERATION_MAX.0).contains(&size) {
-        return Err(format!("a request of {}: allowed are 1 B to {OPERATION_MAX}", Bytes(size)));
-    }
-    let mtu = knobs.options.number(MTU.key);
-    if mtu.is_some_and(|mtu| !mtu.is_power_of_two()) {
-        return Err("a packet size that is none of 256, 512, 1024, 2048 and 4096".to_owned());
-    }
-    operation(plan, size)?;
-    queues(&Shape::of(plan))
 }
 
 /// Refuses what an operation does not have.
@@ -248,6 +238,7 @@ mod tests {
     use linerate_plan::transport::Setting;
     use linerate_units::Nanos;
 
+    use super::super::possible;
     use super::*;
 
     /// Why a load with these options, as `key=value`, is refused; round trips if it has a size.
@@ -268,7 +259,7 @@ mod tests {
             Some(size) => Pattern::PingPong { size: Bytes(size), interval },
             None => Pattern::Stream { direction },
         };
-        bounds(&SetPlan { id: 0, pattern, knobs }).err()
+        possible(&Rdma, &SetPlan { id: 0, pattern, knobs }).err()
     }
 
     #[test]

@@ -26,9 +26,7 @@ use self::meeting::{PATIENCE, Wait};
 use self::pipe::{Reader, Writer};
 use self::region::{Layout, Region};
 use self::trips::{ShmAnswerer, ShmAsker};
-use super::{
-    Connected, Lines, Notice, Offer, Prepared, Transport, refused, streams, without_sockets,
-};
+use super::{Connected, Lines, Notice, Offer, Prepared, Transport, refused, sizes, streams};
 use crate::pattern::echo::Echo;
 use crate::pattern::round_trips;
 use crate::{LoadError, Worker};
@@ -42,8 +40,6 @@ const RING_OF_ONE: u64 = 4 << 10;
 const RING_OF_SEVERAL: u64 = 64 << 10;
 /// Reciprocal of the share of the free memory that is left to other programs.
 const SPARED: u64 = 16;
-/// Largest message in bytes: it is allocated for each thread.
-const SIZE_MAX: u64 = 16 << 20;
 
 /// Transport through shared memory.
 pub(super) struct Shm;
@@ -66,7 +62,12 @@ impl Transport for Shm {
     }
 
     fn bounds(&self, plan: &SetPlan) -> Result<(), String> {
-        bounds(plan)
+        streams(plan, THREADS_MAX)?;
+        let ring = layout(plan).size;
+        if !ring.is_power_of_two() {
+            return Err(format!("a ring of {ring} B: it must be a power of two"));
+        }
+        sizes(plan)
     }
 
     fn prepare(&self, side: Side, plan: &SetPlan) -> Result<Box<dyn Prepared>, LoadError> {
@@ -186,27 +187,6 @@ fn worker(
         }
         _ => Box::new(stream::Receiver::new(Reader::new(region, 0, ring()))),
     }
-}
-
-/// Refuses plans that shared memory cannot carry out, and plans that cost an end more than a measurement needs.
-fn bounds(plan: &SetPlan) -> Result<(), String> {
-    let knobs = &plan.knobs;
-    streams(plan, THREADS_MAX)?;
-    for (name, size) in [("write", knobs.write_size), ("read", knobs.read_size)] {
-        if size.0 > SIZE_MAX {
-            return Err(format!("a {name} size of {size} is over 16 MiB"));
-        }
-    }
-    let ring = layout(plan).size;
-    if !ring.is_power_of_two() {
-        return Err(format!("a ring of {ring} B: it must be a power of two"));
-    }
-    if let Pattern::PingPong { size, .. } = plan.pattern
-        && !(1..=SIZE_MAX).contains(&size.0)
-    {
-        return Err(format!("a message of {size}: allowed are 1 B to 16 MiB"));
-    }
-    without_sockets(knobs, "shared memory")
 }
 
 /// Reports that threads must share CPUs: each stream has a thread at both ends, on one host.

@@ -21,10 +21,10 @@ use rustix::process::{Uid, geteuid};
 use super::meeting::Wait;
 use super::pipe::{Reader, Writer};
 use super::region::{Layout, Region};
-use super::{RING, SIZE_MAX, Shm, meeting};
+use super::{RING, Shm, meeting};
 use crate::LoadError;
 use crate::pages::randomize;
-use crate::transport::{ConfigureEach, Datagrams, Lines, Transport, possible};
+use crate::transport::{ConfigureEach, Datagrams, Lines, SIZE_MAX, Transport, possible};
 
 /// A set that is wanted until somebody has asked so often.
 struct Wanted(AtomicU32);

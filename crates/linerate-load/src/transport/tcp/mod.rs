@@ -28,7 +28,7 @@ use self::answerer::TcpAnswerer;
 use self::asker::TcpAsker;
 use self::bundle::OP_MOST;
 use super::line::Line;
-use super::{Connected, Lines, Notice, Prepared, Transport, streams, unmade};
+use super::{Connected, Lines, Notice, Prepared, Transport, sizes, streams, unmade};
 
 use crate::framing::Framing;
 use crate::pattern::echo::Echo;
@@ -39,8 +39,6 @@ use crate::{LoadError, Worker};
 const STREAMS_MAX: u32 = 10_000;
 /// Most connections whose round trips are timed: each has a thread.
 const TRIPS_MAX: u32 = 1024;
-/// Largest operation and message, in bytes: it is allocated for each thread.
-const SIZE_MAX: u64 = 16 * 1024 * 1024;
 
 /// Transport over TCP.
 pub struct Tcp;
@@ -55,7 +53,22 @@ impl Transport for Tcp {
     }
 
     fn bounds(&self, plan: &SetPlan) -> Result<(), String> {
-        bounds(plan)
+        let knobs = &plan.knobs;
+        let is_stream = plan.pattern.kind() == PatternKind::Stream;
+        streams(plan, if is_stream { STREAMS_MAX } else { TRIPS_MAX })?;
+        sizes(plan)?;
+        if knobs.streams > THREADS_MAX && knobs.copy != Handover::Copy {
+            return Err(format!(
+                "{} streams without a copy: at most {THREADS_MAX}, each with its own thread and pages",
+                knobs.streams
+            ));
+        }
+        match plan.pattern {
+            Pattern::PingPong { size, .. } if knobs.two_writes && size.0 < 2 => {
+                Err(format!("a message of {size} cannot be sent in two writes"))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn prepare(&self, side: Side, plan: &SetPlan) -> Result<Box<dyn Prepared>, LoadError> {
@@ -187,34 +200,6 @@ fn worker(side: Side, plan: &SetPlan, transfer: TransferMode<'_>, line: Line) ->
     }
 }
 
-/// Refuses plans that would cost this end more memory or time than a measurement needs: plans come from the
-/// other end.
-fn bounds(plan: &SetPlan) -> Result<(), String> {
-    let knobs = &plan.knobs;
-    let is_stream = plan.pattern.kind() == PatternKind::Stream;
-    streams(plan, if is_stream { STREAMS_MAX } else { TRIPS_MAX })?;
-    for (name, size) in [("write", knobs.write_size), ("read", knobs.read_size)] {
-        if size.0 > SIZE_MAX {
-            return Err(format!("a {name} size of {size} is over 16 MiB"));
-        }
-    }
-    if knobs.streams > THREADS_MAX && knobs.copy != Handover::Copy {
-        return Err(format!(
-            "{} streams without a copy: at most {THREADS_MAX}, each with its own thread and pages",
-            knobs.streams
-        ));
-    }
-    match plan.pattern {
-        Pattern::PingPong { size, .. } if !(1..=SIZE_MAX).contains(&size.0) => {
-            Err(format!("a message of {size}: allowed are 1 B to 16 MiB"))
-        }
-        Pattern::PingPong { size, .. } if knobs.two_writes && size.0 < 2 => {
-            Err(format!("a message of {size} cannot be sent in two writes"))
-        }
-        _ => Ok(()),
-    }
-}
-
 /// Reports requests of `knobs` that this host does not grant, or not fully.
 fn check(facts: &HostFacts, knobs: &Knobs) -> Vec<Gap> {
     let mut gaps = Vec::new();
@@ -258,7 +243,7 @@ mod tests {
     use linerate_plan::path::Direction;
     use linerate_units::{Bytes, Nanos};
 
-    use super::super::possible;
+    use super::super::{SIZE_MAX, possible};
     use super::*;
     use crate::application::WORK_MAX_PS;
 

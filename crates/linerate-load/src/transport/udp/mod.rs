@@ -18,7 +18,7 @@ use linerate_facts::parse::datagram::{DATAGRAM_MAX, HEADER_LEN};
 use linerate_facts::{Gap, HostFacts};
 use linerate_plan::path::Side;
 use linerate_plan::transport::{self, TransportInfo};
-use linerate_plan::{Handover, Knobs, Pattern, Receive, SetPlan};
+use linerate_plan::{Pattern, SetPlan};
 use linerate_record::SetEnd;
 use linerate_sys::{datagram, socket};
 use linerate_units::Bytes;
@@ -65,7 +65,20 @@ impl Transport for Udp {
     }
 
     fn bounds(&self, plan: &SetPlan) -> Result<(), String> {
-        bounds(plan)
+        let knobs = &plan.knobs;
+        streams(plan, STREAMS_MAX)?;
+        let possible = HEADER_LEN as u64..=DATAGRAM_MAX as u64;
+        let size = match plan.pattern {
+            Pattern::PingPong { size, .. } => size.0,
+            _ if knobs.write_size.0 == 0 => *possible.start(),
+            _ => knobs.write_size.0,
+        };
+        if !possible.contains(&size) {
+            return Err(format!(
+                "a datagram of {size} B: allowed are {HEADER_LEN} B to {DATAGRAM_MAX} B"
+            ));
+        }
+        Ok(())
     }
 
     fn prepare(&self, side: Side, plan: &SetPlan) -> Result<Box<dyn Prepared>, LoadError> {
@@ -186,42 +199,6 @@ fn cut(line: &Line, size: u16, gaps: &mut Vec<Gap>) -> bool {
     }
 }
 
-/// Refuses plans that datagrams cannot carry out, and plans that would cost this end more memory or time than a
-/// measurement needs. Plans come from the other end.
-fn bounds(plan: &SetPlan) -> Result<(), String> {
-    let knobs = &plan.knobs;
-    streams(plan, STREAMS_MAX)?;
-    let possible = HEADER_LEN as u64..=DATAGRAM_MAX as u64;
-    let size = match plan.pattern {
-        Pattern::PingPong { size, .. } => size.0,
-        _ if knobs.write_size.0 == 0 => *possible.start(),
-        _ => knobs.write_size.0,
-    };
-    if !possible.contains(&size) {
-        return Err(format!(
-            "a datagram of {size} B: allowed are {HEADER_LEN} B to {DATAGRAM_MAX} B"
-        ));
-    }
-    lacks(knobs)
-}
-
-/// Refuses options that only connections have.
-pub fn lacks(knobs: &Knobs) -> Result<(), String> {
-    for (asked, what) in [
-        (knobs.congestion.is_some(), "congestion control"),
-        (knobs.mss.is_some(), "maximum segment size"),
-        (knobs.window_clamp.is_some(), "window"),
-        (knobs.two_writes, "message of two writes"),
-        (knobs.receive == Receive::Discard, "way to drop payload unread"),
-        (knobs.copy != Handover::Copy, "way into the kernel but a copy"),
-    ] {
-        if asked {
-            return Err(format!("datagrams have no {what}"));
-        }
-    }
-    Ok(())
-}
-
 /// Warns of settings in `knobs` that this host does not grant in full, and of datagrams without a pace.
 fn check(side: Side, facts: &HostFacts, plan: &SetPlan) -> Vec<Gap> {
     let mut gaps = Vec::new();
@@ -257,6 +234,7 @@ mod tests {
     use std::time::Duration;
 
     use linerate_plan::path::Direction;
+    use linerate_plan::{Handover, Knobs, Receive};
     use linerate_units::{Nanos, Rate};
 
     use std::os::fd::OwnedFd;

@@ -1,10 +1,10 @@
 //! Limits of tests with datagrams.
 
 use linerate_plan::Knobs;
+use linerate_plan::transport::UDP;
 use linerate_record::iperf3::{DATAGRAM_MAX, DATAGRAM_MIN, Width};
 
 use super::ClientError;
-use linerate_load::transport::udp;
 
 /// Longest test, in seconds, whose datagrams have 32-bit numbers; longer tests use 64 bits. 32-bit numbers, which
 /// every server supports, run out after ten minutes at seven million datagrams a second.
@@ -19,7 +19,7 @@ pub(super) fn bounds(knobs: &Knobs) -> Result<(), ClientError> {
             "a datagram of {size} B: iperf3 supports {DATAGRAM_MIN} B to {DATAGRAM_MAX} B"
         ));
     }
-    udp::lacks(knobs).or_else(refuse)
+    UDP.check(knobs).or_else(refuse)
 }
 
 /// Returns the width of datagram numbers in a test of `seconds` seconds.
