@@ -4,14 +4,12 @@
 //! for all transports. Knows no session: how two ends meet is `linerate-session`.
 #![forbid(unsafe_code)]
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use linerate_facts::Gap;
 use linerate_plan::Access;
 use linerate_record::Table;
-use linerate_sys::ibverbs::Status;
 use linerate_units::stats::Exact;
 
 use linerate_host::Machine;
@@ -42,22 +40,6 @@ pub enum LoadError {
         /// Error of the system call.
         source: std::io::Error,
     },
-    /// A request to an RDMA device was not carried out.
-    #[error("a {kind} of stream {stream} of set {set} ended with {status}{}{}", vendor_words(*vendor), after(checked))]
-    Request {
-        /// Set of the queue pair.
-        set: u32,
-        /// Stream of the set.
-        stream: u32,
-        /// `request` or `receive request`.
-        kind: &'static str,
-        /// How it ended.
-        status: Status,
-        /// Error code of the device's maker; zero if it gave none.
-        vendor: u32,
-        /// What was checked at this end, as a fragment; empty if nothing was.
-        checked: String,
-    },
     /// The other end broke the protocol of the transport.
     #[error("{what}")]
     Protocol {
@@ -70,25 +52,14 @@ pub enum LoadError {
         /// Requested feature that the transport lacks.
         what: String,
     },
-    /// An end lacks a device, a library or a right that the transport needs.
+    /// A failure that only its transport knows, such as a device or a right that is missing, or a path that drops its
+    /// packets.
     #[error("{what}")]
-    Lacking {
-        /// What the end lacks.
+    Failed {
+        /// What failed or is missing.
         what: String,
-        /// The command or change that helps.
+        /// The command or change that helps; empty if there is none.
         hint: &'static str,
-    },
-    /// Datagrams are lost on a path where connections work.
-    #[error("no UDP datagram reaches {address}")]
-    NoDatagrams {
-        /// Address to which the datagrams were sent.
-        address: SocketAddr,
-    },
-    /// Connections reach the far end's port, but not its own port for this stream.
-    #[error("no TCP connection reaches {address}")]
-    NoConnections {
-        /// Address to which the connection was attempted.
-        address: SocketAddr,
     },
     /// The host's settings cannot be changed as the plan asks.
     #[error(transparent)]
@@ -114,49 +85,11 @@ impl LoadError {
                 "use fewer --streams, or raise the hard limit of open files (`ulimit -Hn` shows it: nofile in \
                  /etc/security/limits.conf, LimitNOFILE= of a service)"
             }
-            Self::Call { call, source, .. } if PINS.contains(call) && lacks_memory(source) => {
-                "raise the limit of locked memory (`ulimit -l` shows it in KiB): memlock in \
-                 /etc/security/limits.conf, LimitMEMLOCK= of a service"
-            }
-            Self::Request { status: Status::RETRIES_EXCEEDED, .. } => {
-                "compare the MTU of both ports and of the switches between them, and let UDP port 4791 (RoCE) pass"
-            }
-            Self::NoDatagrams { .. } => {
-                "allow UDP to the far host, at the ports of net.ipv4.ip_local_port_range there, or \
-                 measure with --engine tcp"
-            }
-            Self::NoConnections { .. } => {
-                "allow TCP to the far host, at the ports of net.ipv4.ip_local_port_range there"
-            }
-            Self::Lacking { hint, .. } => hint,
+            Self::Failed { hint, .. } => hint,
             Self::Change(error) => error.hint(),
             _ => "",
         }
     }
-}
-
-/// Appends a fragment to a message.
-fn after(fragment: &str) -> String {
-    match fragment {
-        "" => String::new(),
-        fragment => format!("; {fragment}"),
-    }
-}
-
-/// Names the error code of a device's maker.
-fn vendor_words(code: u32) -> String {
-    match code {
-        0 => String::new(),
-        code => format!(" (vendor error 0x{code:x})"),
-    }
-}
-
-/// Calls that lock memory: a queue is memory that the device reads as well.
-const PINS: [&str; 3] = ["ibv_reg_mr", "ibv_create_cq", "ibv_create_qp"];
-
-/// Returns whether a call failed because memory could not be had, or not be locked.
-fn lacks_memory(error: &std::io::Error) -> bool {
-    error.raw_os_error() == Some(rustix::io::Errno::NOMEM.raw_os_error())
 }
 
 /// Returns whether a call failed because no descriptors are left.

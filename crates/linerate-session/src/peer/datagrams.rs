@@ -92,7 +92,7 @@ impl Meeting<'_> {
         socket.connect(far).map_err(failed("connect"))?;
         self.enter(&socket, &place.challenge, deadline)
             .map_err(failed("send"))?
-            .ok_or(LoadError::NoDatagrams { address: far })?;
+            .ok_or_else(|| unreached(far))?;
         write_all(line, &IN, None, deadline).map_err(|e| self.lost(&e))?;
         self.found(socket, &place.challenge, [Purpose::NearTag, Purpose::FarTag])
     }
@@ -239,6 +239,15 @@ impl Meeting<'_> {
         set.map_err(|e| self.failed("fcntl", e))?;
         let [own, other] = tags.map(|tag| self.tag(tag, challenge));
         Ok(Datagrams { fd: socket.into(), own, other })
+    }
+}
+
+/// Makes an error of datagrams that are lost on a path where connections work.
+fn unreached(far: SocketAddr) -> LoadError {
+    LoadError::Failed {
+        what: format!("no UDP datagram reaches {far}"),
+        hint: "allow UDP to the far host, at the ports of net.ipv4.ip_local_port_range there, or \
+               measure with --engine tcp",
     }
 }
 

@@ -109,7 +109,10 @@ pub(super) fn find(line: &Line, given_up: Asked<'_>) -> Result<SocketAddr, LoadE
     let to = at_port(other, u16::from_be_bytes(told));
     match visit(&to) {
         Ok(()) => Ok(to),
-        Err(e) if is_lost(&e) => Err(LoadError::NoConnections { address: to }),
+        Err(e) if is_lost(&e) => Err(LoadError::Failed {
+            what: format!("no TCP connection reaches {to}"),
+            hint: "allow TCP to the far host, at the ports of net.ipv4.ip_local_port_range there",
+        }),
         Err(e) => Err(line.failed("connect", e)),
     }
 }

@@ -173,7 +173,7 @@ fn meet(
         listening?.0
     };
     match program.within(until, given_up)? {
-        Report::Connected(tcp) if tcp && preload => Err(LoadError::Lacking {
+        Report::Connected(tcp) if tcp && preload => Err(LoadError::Failed {
             what: "the preload library left the connection to the kernel's TCP".to_owned(),
             hint: ROUTE,
         }),
@@ -198,7 +198,7 @@ fn listening(
 /// Adds to a call of a program that failed before it was connected what the preload needs.
 fn of_preload(error: LoadError) -> LoadError {
     match error {
-        LoadError::Call { call, source, .. } => LoadError::Lacking {
+        LoadError::Call { call, source, .. } => LoadError::Failed {
             what: format!("{call} failed through the preload library: {source}"),
             hint: ROUTE,
         },
@@ -224,7 +224,7 @@ fn library(preload: bool) -> Result<Option<&'static Path>, LoadError> {
     }
     let mut all = LIBRARIES.into_iter().map(Path::new);
     let found = all.find(|path| path.is_file());
-    found.map(Some).ok_or_else(|| LoadError::Lacking {
+    found.map(Some).ok_or_else(|| LoadError::Failed {
         what: "this host has no librspreload, librdmacm's socket preload".to_owned(),
         hint: INSTALL,
     })

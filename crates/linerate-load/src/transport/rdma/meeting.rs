@@ -23,6 +23,7 @@ use linerate_sys::thread;
 use super::choice::{Asked, Choice, Lack, choose};
 use super::hello::{HELLO_BYTES, Hello, NONE};
 use super::pair::Pair;
+use super::reason::failed;
 use super::shape::Shape;
 use crate::LoadError;
 use crate::transport::Lines;
@@ -331,7 +332,7 @@ fn described(facts: &Infiniband, choice: &Choice) -> RdmaEnd {
 }
 
 fn lacking(Lack { what, hint }: Lack) -> LoadError {
-    LoadError::Lacking { what, hint }
+    LoadError::Failed { what, hint }
 }
 
 /// Returns how packets get to the other end. The error says why they cannot, as a lowercase fragment.
@@ -435,10 +436,6 @@ fn put(line: &Line, bytes: &[u8], until: Instant) -> Result<(), LoadError> {
         return Ok(());
     }
     Err(line.garbled("the other end takes no introduction"))
-}
-
-fn failed(line: &Line, refused: Refused) -> LoadError {
-    line.failed(refused.call, refused.source)
 }
 
 #[cfg(test)]

@@ -6,10 +6,10 @@ use std::time::Duration;
 use linerate_facts::parse::run::Mark;
 use linerate_facts::rdma::RdmaEnd;
 use linerate_sys::clock;
-use linerate_sys::ibverbs::{Completion, Endpoint, Queue, Refused, Request, Status};
+use linerate_sys::ibverbs::{Completion, Endpoint, Queue, Request, Status};
 
 use super::content::Content;
-use super::reason::checked;
+use super::reason::{ended, failed};
 use super::shape::Shape;
 use crate::LoadError;
 use crate::transport::line::{Line, MarkPart};
@@ -224,12 +224,6 @@ impl Pair {
     }
 }
 
-/// Makes an error of a call that failed.
-#[cold]
-fn failed(line: &Line, refused: Refused) -> LoadError {
-    line.failed(refused.call, refused.source)
-}
-
 /// Returns the completion of the request that failed, if there is one: it ends all others, which are flushed.
 #[cold]
 fn reason(endpoint: &mut Endpoint) -> Option<(Queue, Completion)> {
@@ -247,21 +241,4 @@ fn reason(endpoint: &mut Endpoint) -> Option<(Queue, Completion)> {
         }
     }
     None
-}
-
-/// Makes an error of a request that failed.
-#[cold]
-fn ended(line: &Line, port: &RdmaEnd, (queue, completion): (Queue, Completion)) -> LoadError {
-    let status = completion.status();
-    LoadError::Request {
-        set: line.set,
-        stream: line.stream,
-        kind: match queue {
-            Queue::Sent => "request",
-            Queue::Received => "receive request",
-        },
-        status,
-        vendor: completion.vendor_error(),
-        checked: checked(line, port, status),
-    }
 }

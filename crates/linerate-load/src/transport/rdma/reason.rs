@@ -1,11 +1,12 @@
-//! Why a request failed: what can be checked at this end.
+//! Why a call or a request failed: its error, with what can be checked at this end.
 
 use linerate_ceiling::roce;
 use linerate_facts::infiniband::{Layer, LinkState};
 use linerate_facts::parse::{infiniband, sysctl};
 use linerate_facts::rdma::RdmaEnd;
-use linerate_sys::ibverbs::Status;
+use linerate_sys::ibverbs::{Completion, Queue, Refused, Status};
 
+use crate::LoadError;
 use crate::transport::line::Line;
 use linerate_host::{Live, Machine};
 
@@ -20,9 +21,62 @@ struct Found {
     mtu: Option<u32>,
 }
 
+/// Calls that lock memory: a queue is memory that the device reads as well.
+const PINS: [&str; 3] = ["ibv_reg_mr", "ibv_create_cq", "ibv_create_qp"];
+
+/// Makes an error of a call that failed.
+#[cold]
+pub(super) fn failed(line: &Line, Refused { call, source }: Refused) -> LoadError {
+    let is_unpinned = PINS.contains(&call)
+        && source.raw_os_error() == Some(rustix::io::Errno::NOMEM.raw_os_error());
+    let error = line.failed(call, source);
+    if !is_unpinned {
+        return error;
+    }
+    LoadError::Failed {
+        what: error.to_string(),
+        hint: "raise the limit of locked memory (`ulimit -l` shows it in KiB): memlock in \
+               /etc/security/limits.conf, LimitMEMLOCK= of a service",
+    }
+}
+
+/// Makes an error of a request that was not carried out.
+#[cold]
+pub(super) fn ended(
+    line: &Line,
+    port: &RdmaEnd,
+    (queue, completion): (Queue, Completion),
+) -> LoadError {
+    let kind = match queue {
+        Queue::Sent => "request",
+        Queue::Received => "receive request",
+    };
+    let status = completion.status();
+    let vendor = match completion.vendor_error() {
+        0 => String::new(),
+        code => format!(" (vendor error 0x{code:x})"),
+    };
+    let checked = match checked(line, port, status) {
+        found if found.is_empty() => found,
+        found => format!("; {found}"),
+    };
+    let Line { stream, set, .. } = line;
+    LoadError::Failed {
+        what: format!(
+            "a {kind} of stream {stream} of set {set} ended with {status}{vendor}{checked}"
+        ),
+        hint: match status {
+            Status::RETRIES_EXCEEDED => {
+                "compare the MTU of both ports and of the switches between them, and let UDP port 4791 (RoCE) pass"
+            }
+            _ => "",
+        },
+    }
+}
+
 /// Checks the likely causes one by one; returns the one that was found, as a fragment. Of a request that nobody
 /// acknowledged it returns what was excluded, if none was found; else the text is empty.
-pub(super) fn checked(line: &Line, end: &RdmaEnd, status: Status) -> String {
+fn checked(line: &Line, end: &RdmaEnd, status: Status) -> String {
     let machine = Live::new();
     let path = format!("/sys/class/infiniband/{}/ports/{}/state", end.device, end.port);
     let state = machine.file(&path).ok();

@@ -355,7 +355,7 @@ fn call(call: &'static str, stream: u32, source: impl Into<io::Error>) -> LoadEr
 }
 
 fn unbound(source: &str, error: &io::Error) -> LoadError {
-    LoadError::Lacking { what: format!("cannot send from {source}: {error}"), hint: "ip address" }
+    LoadError::Failed { what: format!("cannot send from {source}: {error}"), hint: "ip address" }
 }
 
 #[cfg(test)]

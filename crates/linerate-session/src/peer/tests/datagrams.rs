@@ -132,7 +132,7 @@ fn a_server_that_proves_nothing_gets_no_datagrams() {
     });
     let line = TcpStream::connect(address).unwrap();
     let e = of(&SECRET, 1).dial(&line, &mut |_| Ok(())).unwrap_err();
-    assert!(matches!(e, LoadError::NoDatagrams { .. }), "{e}");
+    assert!(e.to_string().starts_with("no UDP datagram reaches"), "{e}");
     assert!(e.hint().contains("UDP"));
     drop(server.join());
 }
