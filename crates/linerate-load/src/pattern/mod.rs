@@ -10,6 +10,7 @@ pub(crate) mod closed_loop;
 pub(crate) mod echo;
 pub(crate) mod open_loop;
 pub(crate) mod operations;
+pub(crate) mod stream;
 #[cfg(test)]
 mod tests;
 

@@ -25,10 +25,12 @@ use linerate_units::Bytes;
 use self::meeting::{PATIENCE, Wait};
 use self::pipe::{Reader, Writer};
 use self::region::{Layout, Region};
+use self::stream::{Receiver, Sender};
 use self::trips::{ShmAnswerer, ShmAsker};
 use super::{Connected, Lines, Notice, Offer, Prepared, Transport, refused, sizes, streams};
 use crate::pattern::echo::Echo;
 use crate::pattern::round_trips;
+use crate::pattern::stream::stream;
 use crate::{LoadError, Worker};
 use linerate_host::{self as host, Live};
 
@@ -174,7 +176,7 @@ fn worker(
 ) -> Box<dyn Worker> {
     match plan.pattern {
         Pattern::Stream { direction } if direction.sender() == side => {
-            Box::new(stream::Sender::new(Writer::new(region, 0, ring())))
+            stream(Sender::new(Writer::new(region, 0, ring())))
         }
         Pattern::PingPong { size, interval } if side == Side::Near => {
             let (rings, several) = ([ring(), ring()], plan.knobs.open_loop);
@@ -185,7 +187,7 @@ fn worker(
             let rings = [ring(), ring()];
             Box::new(Echo::new(ShmAnswerer::new(&region, rings, size.0 as u32)))
         }
-        _ => Box::new(stream::Receiver::new(Reader::new(region, 0, ring()))),
+        _ => stream(Receiver::new(Reader::new(region, 0, ring()))),
     }
 }
 

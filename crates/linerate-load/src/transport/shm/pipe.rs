@@ -37,11 +37,25 @@ pub(super) struct Writer {
     /// Position of the reader when it was last read.
     tail: u64,
     steps: u64,
+    ended: bool,
 }
 
 impl Writer {
     pub(super) fn new(region: Region, direction: usize, bytes: SharedBytes) -> Self {
-        Self { ring: Region::ring(direction), region, bytes, head: 0, tail: 0, steps: 0 }
+        Self {
+            ring: Region::ring(direction),
+            region,
+            bytes,
+            head: 0,
+            tail: 0,
+            steps: 0,
+            ended: false,
+        }
+    }
+
+    /// Begins a new step.
+    pub(super) fn begin(&mut self) {
+        self.ended = false;
     }
 
     fn size(&self) -> u64 {
@@ -92,8 +106,12 @@ impl Writer {
         Ok(at)
     }
 
-    /// Ends the step at the current position.
+    /// Ends the step at the current position, if it has not ended yet.
     pub(super) fn end(&mut self) {
+        if self.ended {
+            return;
+        }
+        self.ended = true;
         self.steps += 1;
         self.region.number(self.ring.end).store(self.head, Relaxed);
         self.region.number(self.ring.steps).store(self.steps, Release);

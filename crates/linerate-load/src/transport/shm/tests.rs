@@ -91,6 +91,7 @@ fn patient() -> Wait<'static> {
 /// Sends all of it in pieces of these sizes, then ends the step.
 fn put_all(writer: &mut Writer, bytes: &[u8], pieces: &[usize]) {
     let (mut at, mut pieces) = (0, pieces.iter().cycle());
+    writer.begin();
     while at < bytes.len() {
         let most = (*pieces.next().unwrap()).min(bytes.len() - at);
         at += writer.put(&bytes[at..at + most]).unwrap();

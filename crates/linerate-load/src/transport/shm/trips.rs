@@ -27,7 +27,6 @@ pub(super) struct ShmAsker {
     at: usize,
     /// Whether the wait also ends when there is room.
     wants_room: bool,
-    ended: bool,
 }
 
 impl ShmAsker {
@@ -46,7 +45,6 @@ impl ShmAsker {
             answers: Answers::new(size, several),
             at: 0,
             wants_room: false,
-            ended: false,
         }
     }
 
@@ -84,7 +82,7 @@ impl Asker for ShmAsker {
             filled.map_err(|e| self.reader.region.failed("getrandom", e))?;
         }
         self.answers.begin();
-        self.ended = false;
+        self.writer.begin();
         Ok(())
     }
 
@@ -124,10 +122,7 @@ impl Asker for ShmAsker {
     }
 
     fn finish(&mut self) -> Result<bool, LoadError> {
-        if !self.ended {
-            self.writer.end();
-            self.ended = true;
-        }
+        self.writer.end();
         Ok(true)
     }
 

@@ -33,6 +33,7 @@ use super::{Connected, Lines, Notice, Prepared, Transport, sizes, streams, unmad
 use crate::framing::Framing;
 use crate::pattern::echo::Echo;
 use crate::pattern::round_trips;
+use crate::pattern::stream::stream;
 use crate::{LoadError, Worker};
 
 /// Most streams of one set.
@@ -182,7 +183,7 @@ fn worker(side: Side, plan: &SetPlan, transfer: TransferMode<'_>, line: Line) ->
     let (handover, framing) = transfer;
     match plan.pattern {
         Pattern::Stream { direction } if direction.sender() == side => {
-            Box::new(sender::Sender::new(line, handover, framing.clone()))
+            stream(sender::Sender::new(line, handover, framing.clone()))
         }
         Pattern::PingPong { size, interval } if side == Side::Near => {
             let asker = TcpAsker::new(line, size.0 as u32, &plan.knobs);
@@ -195,7 +196,7 @@ fn worker(side: Side, plan: &SetPlan, transfer: TransferMode<'_>, line: Line) ->
         }
         _ => {
             let framing = framing.clone();
-            Box::new(receiver::Receiver::new(line, &plan.knobs, handover, framing))
+            stream(receiver::Receiver::new(line, &plan.knobs, handover, framing))
         }
     }
 }

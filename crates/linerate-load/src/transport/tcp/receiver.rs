@@ -1,7 +1,6 @@
 //! The receiving thread of a stream.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use linerate_plan::{Handover, Knobs, Receive};
 use linerate_sys::uring;
@@ -13,17 +12,17 @@ use super::probe::SocketProbe;
 use super::uring::pieces;
 use crate::framing::Framing;
 use crate::pages::Pages;
+use crate::pattern::stream::StreamEnd;
 use crate::transport::line::Line;
-use crate::{Advice, Done, LoadError, Op, Probe, Worker};
+use crate::{Advice, LoadError, Probe};
 
-/// Worker that receives runs of payload up to the end mark.
+/// Receives runs of payload up to the end mark.
 pub(super) struct Receiver {
     flow: Inflow,
     buffer: Pages,
     /// Requested size of reads, if io_uring makes them.
     ring: Option<u64>,
     advice: Arc<Advice>,
-    done: Option<Done>,
 }
 
 impl Receiver {
@@ -35,12 +34,13 @@ impl Receiver {
             flow: Inflow::new(line, knobs, framing),
             buffer: Pages::default(),
             advice: Arc::new(Advice::new(1, 1)),
-            done: None,
         }
     }
 }
 
-impl Worker for Receiver {
+impl StreamEnd for Receiver {
+    const SENDS: bool = false;
+
     fn begin(&mut self, advice: &Arc<Advice>) -> Result<(), LoadError> {
         self.advice = Arc::clone(advice);
         if let Some(asked) = self.ring {
@@ -55,20 +55,9 @@ impl Worker for Receiver {
         Ok(())
     }
 
-    fn submit(&mut self, ops: &[Op]) -> Result<usize, LoadError> {
-        let (Some(Op::Receive(most)), None) = (ops.first(), self.done) else {
-            return Ok(0);
-        };
+    fn go_on(&mut self, most: u32) -> Result<u32, LoadError> {
         let (room, rate) = (self.buffer.bytes_mut(), self.advice.rate());
-        let bytes = self.flow.pull(room, rate, *most, true)?;
-        let op = Op::Receive(*most);
-        self.done = Some(Done { op, bytes });
-        Ok(1)
-    }
-
-    fn reap(&mut self, _: usize, _: Duration, done: &mut Vec<Done>) -> Result<(), LoadError> {
-        done.extend(self.done.take());
-        Ok(())
+        self.flow.pull(room, rate, most, true)
     }
 
     fn finish(&mut self) -> Result<bool, LoadError> {

@@ -1,7 +1,6 @@
 //! The sending thread of a stream.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use linerate_plan::Handover;
 
@@ -10,15 +9,15 @@ use super::outflow::Outflow;
 use super::outlet::Outlet;
 use super::probe::SocketProbe;
 use crate::framing::Framing;
+use crate::pattern::stream::StreamEnd;
 use crate::transport::line::Line;
-use crate::{Advice, Done, LoadError, Op, Probe, Worker};
+use crate::{Advice, LoadError, Probe};
 
-/// Worker that sends runs of random payload.
+/// Sends runs of random payload.
 pub(super) struct Sender {
     flow: Outflow,
     payload: Outlet,
     advice: Arc<Advice>,
-    done: Option<Done>,
 }
 
 impl Sender {
@@ -27,12 +26,13 @@ impl Sender {
             flow: Outflow::new(line, framing),
             payload: Outlet::new(handover),
             advice: Arc::new(Advice::new(1, 1)),
-            done: None,
         }
     }
 }
 
-impl Worker for Sender {
+impl StreamEnd for Sender {
+    const SENDS: bool = true;
+
     fn begin(&mut self, advice: &Arc<Advice>) -> Result<(), LoadError> {
         self.advice = Arc::clone(advice);
         let filled = self.payload.fill(advice.most() as usize);
@@ -41,28 +41,16 @@ impl Worker for Sender {
         Ok(())
     }
 
-    fn submit(&mut self, ops: &[Op]) -> Result<usize, LoadError> {
-        let (Some(Op::Send(most)), None) = (ops.first(), self.done) else {
-            return Ok(0);
-        };
+    fn go_on(&mut self, most: u32) -> Result<u32, LoadError> {
         let rate = self.advice.rate_of_each(1);
-        let bytes = self.flow.push(&mut self.payload, rate, *most, true)?;
-        let op = Op::Send(*most);
-        self.done = Some(Done { op, bytes });
-        Ok(1)
+        self.flow.push(&mut self.payload, rate, most, true)
     }
 
-    fn reap(&mut self, _: usize, _: Duration, done: &mut Vec<Done>) -> Result<(), LoadError> {
-        done.extend(self.done.take());
-        Ok(())
+    fn unfinished(&self) -> Option<u32> {
+        self.flow.in_a_run().then(|| self.advice.op())
     }
 
     fn finish(&mut self) -> Result<bool, LoadError> {
-        if self.flow.in_a_run() {
-            let op = [Op::Send(self.advice.op())];
-            self.submit(&op)?;
-            return Ok(false);
-        }
         self.flow.end(true)
     }
 

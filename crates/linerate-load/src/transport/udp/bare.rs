@@ -20,7 +20,8 @@ use super::probe::{DatagramProbe, RECEIVES_BARE};
 use super::sender;
 use crate::framing::Bare;
 use crate::pace::{self, Pace};
-use crate::{Advice, Done, LoadError, Op, Probe, Worker};
+use crate::pattern::stream::{StreamEnd, stream};
+use crate::{Advice, LoadError, Probe, Worker};
 
 /// Longest delay of a sender that is made up for, in nanoseconds. iperf3 makes up for all delays, so its users expect
 /// a mean rate: a thread that shares its CPU is often late by some milliseconds. A longer stall does not justify a
@@ -59,7 +60,7 @@ pub(super) fn worker(
     let sends = plan.pattern.direction().map(Direction::sender) == Some(side);
     if !sends {
         end.read_size = DATAGRAM_MAX;
-        return Ok((Box::new(Receiver::new(line, bare)), Vec::new()));
+        return Ok((stream(Receiver::new(line, bare)), Vec::new()));
     }
     let mut gaps = Vec::new();
     let fits = datagram::fits(line.fd()).map_err(|e| line.failed("getsockopt", e))?;
@@ -72,27 +73,20 @@ pub(super) fn worker(
     let pace = plan.knobs.pacing.map(pace);
     let stamp = Stamp { width: bare.width };
     let sender = sender::Sender::new(line.heeding_deaf(), bytes, 1, pace).stamping(stamp);
-    Ok((Box::new(sender), gaps))
+    Ok((stream(sender), gaps))
 }
 
-/// Worker that receives datagrams until the control connection ends the test.
+/// Receives datagrams until the control connection ends the test.
 struct Receiver {
     line: Line,
     bare: Arc<Bare>,
     inbox: Option<Inbox>,
     intake: Intake,
-    done: Option<Done>,
 }
 
 impl Receiver {
     fn new(line: Line, bare: &Arc<Bare>) -> Self {
-        Self {
-            line,
-            bare: Arc::clone(bare),
-            inbox: None,
-            intake: Intake::new(bare.width, 0),
-            done: None,
-        }
+        Self { line, bare: Arc::clone(bare), inbox: None, intake: Intake::new(bare.width, 0) }
     }
 
     /// Receives available datagrams; returns the payload that arrived for the first time, in bytes.
@@ -115,7 +109,9 @@ impl Receiver {
     }
 }
 
-impl Worker for Receiver {
+impl StreamEnd for Receiver {
+    const SENDS: bool = false;
+
     fn begin(&mut self, _: &Arc<Advice>) -> Result<(), LoadError> {
         self.inbox.get_or_insert_with(|| Inbox::new(MESSAGES));
         self.line.set_timeouts(WAIT)?;
@@ -124,18 +120,8 @@ impl Worker for Receiver {
         Ok(())
     }
 
-    fn submit(&mut self, ops: &[Op]) -> Result<usize, LoadError> {
-        let (Some(op @ Op::Receive(_)), None) = (ops.first(), self.done) else {
-            return Ok(0);
-        };
-        let bytes = self.pull()?;
-        self.done = Some(Done { op: *op, bytes });
-        Ok(1)
-    }
-
-    fn reap(&mut self, _: usize, _: Duration, done: &mut Vec<Done>) -> Result<(), LoadError> {
-        done.extend(self.done.take());
-        Ok(())
+    fn go_on(&mut self, _: u32) -> Result<u32, LoadError> {
+        self.pull()
     }
 
     fn finish(&mut self) -> Result<bool, LoadError> {

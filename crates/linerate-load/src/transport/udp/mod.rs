@@ -33,6 +33,7 @@ use crate::framing::Framing;
 use crate::pace::{self, Pace};
 use crate::pattern::echo::Echo;
 use crate::pattern::round_trips;
+use crate::pattern::stream::stream;
 use crate::{LoadError, Worker};
 
 /// Most streams of one set: each receiver has 2 MiB for a batch of the largest datagrams.
@@ -146,7 +147,7 @@ fn worker(
             end.burst = knobs.pacing.map_or(0, |rate| burst(rate) as u64);
             let pace = |rate| Pace::new(rate, bytes, burst(rate), CREDIT_NANOS);
             let pace = knobs.pacing.map(pace);
-            Box::new(sender::Sender::new(line, bytes, segments, pace))
+            stream(sender::Sender::new(line, bytes, segments, pace))
         }
         Pattern::PingPong { size: message, interval } => {
             let fits = datagram::fits(line.fd()).map_err(|e| line.failed("getsockopt", e))?;
@@ -168,7 +169,7 @@ fn worker(
                 gaps.push(refused("joined", &format!("UDP_GRO: {e}")));
             }
             end.read_size = DATAGRAM_MAX as u64;
-            Box::new(receiver::Receiver::new(line))
+            stream(receiver::Receiver::new(line))
         }
     };
     Ok((worker, gaps))

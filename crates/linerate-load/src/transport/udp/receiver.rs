@@ -11,7 +11,8 @@ use linerate_units::stats::Arrivals;
 use super::farewell::{QUIET_NANOS, REPEAT};
 use super::line::Line;
 use super::probe::{DatagramProbe, RECEIVES};
-use crate::{Advice, Done, LoadError, Op, Probe, Worker};
+use crate::pattern::stream::StreamEnd;
+use crate::{Advice, LoadError, Probe};
 
 /// Most messages of one receive: joined messages have up to 64 KiB each.
 const MESSAGES: usize = 32;
@@ -21,7 +22,7 @@ pub(super) fn room() -> u64 {
     Inbox::room(MESSAGES) as u64 + Arrivals::room(0)
 }
 
-/// Worker that receives datagrams up to the end mark, and as long as more arrive.
+/// Receives datagrams up to the end mark, and as long as more arrive.
 pub(super) struct Receiver {
     line: Line,
     inbox: Option<Inbox>,
@@ -31,7 +32,6 @@ pub(super) struct Receiver {
     /// Time at which the last datagram of the step arrived, once the step's end is known.
     last: Option<u64>,
     ended: bool,
-    done: Option<Done>,
 }
 
 impl Receiver {
@@ -43,7 +43,6 @@ impl Receiver {
             step: None,
             last: None,
             ended: false,
-            done: None,
         }
     }
 
@@ -110,7 +109,9 @@ impl Receiver {
 /// Longest wait for payload.
 const WAIT: Duration = Duration::from_millis(100);
 
-impl Worker for Receiver {
+impl StreamEnd for Receiver {
+    const SENDS: bool = false;
+
     fn begin(&mut self, _: &Arc<Advice>) -> Result<(), LoadError> {
         self.inbox.get_or_insert_with(|| Inbox::new(MESSAGES));
         self.step = Some(self.step.map_or(0, |step| step.wrapping_add(1)));
@@ -122,18 +123,8 @@ impl Worker for Receiver {
         Ok(())
     }
 
-    fn submit(&mut self, ops: &[Op]) -> Result<usize, LoadError> {
-        let (Some(op @ Op::Receive(_)), None) = (ops.first(), self.done) else {
-            return Ok(0);
-        };
-        let bytes = self.pull()?;
-        self.done = Some(Done { op: *op, bytes });
-        Ok(1)
-    }
-
-    fn reap(&mut self, _: usize, _: Duration, done: &mut Vec<Done>) -> Result<(), LoadError> {
-        done.extend(self.done.take());
-        Ok(())
+    fn go_on(&mut self, _: u32) -> Result<u32, LoadError> {
+        self.pull()
     }
 
     fn finish(&mut self) -> Result<bool, LoadError> {

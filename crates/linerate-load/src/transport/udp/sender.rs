@@ -12,8 +12,9 @@ use super::line::{Line, Sent};
 use super::probe::{DatagramProbe, SENDS};
 use crate::pace::Pace;
 use crate::pages::Pages;
+use crate::pattern::stream::StreamEnd;
 use crate::times::{self, Times};
-use crate::{Advice, Done, LoadError, Op, Probe, Timed, Worker};
+use crate::{Advice, LoadError, Probe, Timed};
 
 /// Most bytes that are passed to the kernel in one call, so that they stay in the cache of their core.
 const CALL_BYTES: usize = 128 * 1024;
@@ -26,7 +27,7 @@ const SINGLY: u32 = 4;
 /// Longest wait for a burst to become due.
 const WAIT: Duration = Duration::from_millis(100);
 
-/// Worker that sends datagrams of random payload, all of one size.
+/// Sends datagrams of random payload, all of one size.
 pub(super) struct Sender {
     line: Line,
     size: u16,
@@ -47,7 +48,6 @@ pub(super) struct Sender {
     last: u64,
     gaps: Times,
     advice: Arc<Advice>,
-    done: Option<Done>,
 }
 
 /// Returns the number of datagrams of `size` bytes in one message, if the kernel segments messages.
@@ -76,7 +76,6 @@ impl Sender {
             last: 0,
             gaps: Times::default(),
             advice: Arc::new(Advice::new(1, 1)),
-            done: None,
         }
     }
 
@@ -177,7 +176,9 @@ impl Sender {
     }
 }
 
-impl Worker for Sender {
+impl StreamEnd for Sender {
+    const SENDS: bool = true;
+
     fn begin(&mut self, advice: &Arc<Advice>) -> Result<(), LoadError> {
         self.advice = Arc::clone(advice);
         if self.payload.ensure(self.most() * usize::from(self.size)) {
@@ -202,23 +203,13 @@ impl Worker for Sender {
         Ok(())
     }
 
-    fn submit(&mut self, ops: &[Op]) -> Result<usize, LoadError> {
-        let (Some(op @ Op::Send(_)), None) = (ops.first(), self.done) else {
-            return Ok(0);
-        };
+    fn go_on(&mut self, _: u32) -> Result<u32, LoadError> {
         if self.sent == 0
             && let Some(pace) = &mut self.pace
         {
             pace.begin(clock::now());
         }
-        let bytes = self.push()?;
-        self.done = Some(Done { op: *op, bytes });
-        Ok(1)
-    }
-
-    fn reap(&mut self, _: usize, _: Duration, done: &mut Vec<Done>) -> Result<(), LoadError> {
-        done.extend(self.done.take());
-        Ok(())
+        self.push()
     }
 
     fn finish(&mut self) -> Result<bool, LoadError> {
