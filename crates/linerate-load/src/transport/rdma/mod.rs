@@ -22,11 +22,11 @@ use linerate_plan::transport::rdma::{
     DEPTH, INLINE, MTU, Operation, POST_LIST, QUEUE_PAIRS, Service,
 };
 use linerate_plan::transport::{self, TransportInfo};
-use linerate_plan::{Pattern, SetPlan};
+use linerate_plan::{Knobs, Pattern, SetPlan};
 use linerate_record::SetEnd;
 use linerate_record::wire::limits::{OPERATION_MAX, THREADS_MAX};
 use linerate_sys::ibverbs::{Request, Verb};
-use linerate_units::Bytes;
+use linerate_units::{Bytes, Nanos};
 
 use self::pair::Pair;
 use self::receiver::Receiver;
@@ -159,34 +159,7 @@ fn connect(side: Side, plan: &SetPlan, lines: &mut dyn Lines) -> Result<Connecte
 fn worker(side: Side, plan: &SetPlan, shape: Shape, pair: Pair) -> Box<dyn Worker> {
     match plan.pattern {
         Pattern::PingPong { interval, .. } => {
-            let verb = match (shape.op, shape.service) {
-                (Operation::Read, _) => Verb::Read,
-                (Operation::Atomic, _) => Verb::FetchAndAdd,
-                (Operation::Write, _) => return by(side, plan, shape, pair, ByWrite::new(shape)),
-                (Operation::Send, Service::Rc) => {
-                    let way = ByReceive::<false>::new(Verb::Send, shape);
-                    return by(side, plan, shape, pair, way);
-                }
-                (Operation::WriteWithImmediate, Service::Rc) => {
-                    let way = ByReceive::<false>::new(Verb::WriteWithImmediate, shape);
-                    return by(side, plan, shape, pair, way);
-                }
-                (Operation::Send, _) => {
-                    let way = ByReceive::<true>::new(Verb::SendWithImmediate, shape);
-                    return by(side, plan, shape, pair, way);
-                }
-                (Operation::WriteWithImmediate, _) => {
-                    let way = ByReceive::<true>::new(Verb::WriteWithImmediate, shape);
-                    return by(side, plan, shape, pair, way);
-                }
-            };
-            match side {
-                Side::Near => {
-                    let asker = RdmaAsker::new(pair, shape, ByReturn::new(verb, shape));
-                    round_trips(asker, interval, &plan.knobs)
-                }
-                Side::Far => Box::new(Witness::new(pair, shape, false)),
-            }
+            timed(EndOfTrips { side, interval, knobs: &plan.knobs, shape, pair })
         }
         Pattern::Stream { direction } => {
             let sends = direction.sender() == side;
@@ -215,28 +188,65 @@ fn worker(side: Side, plan: &SetPlan, shape: Shape, pair: Pair) -> Box<dyn Worke
     }
 }
 
-/// Makes the worker of round trips that are answered in the same way.
-fn by(
+/// One end of round trips.
+struct EndOfTrips<'a> {
     side: Side,
-    plan: &SetPlan,
+    interval: Nanos,
+    knobs: &'a Knobs,
     shape: Shape,
     pair: Pair,
-    way: impl Way + 'static,
-) -> Box<dyn Worker> {
-    match (side, plan.pattern) {
-        (Side::Near, Pattern::PingPong { interval, .. }) => {
-            round_trips(RdmaAsker::new(pair, shape, way), interval, &plan.knobs)
+}
+
+/// Makes the worker of one end of round trips. Messages that may be lost have numbers.
+fn timed(end: EndOfTrips<'_>) -> Box<dyn Worker> {
+    let shape = end.shape;
+    match (shape.op, shape.service.is_lossy()) {
+        (Operation::Read, _) => end.returned(Verb::Read),
+        (Operation::Atomic, _) => end.returned(Verb::FetchAndAdd),
+        (Operation::Write, _) => end.answered(ByWrite::new(shape)),
+        (Operation::Send, false) => end.answered(ByReceive::<false>::new(Verb::Send, shape)),
+        (Operation::Send, true) => {
+            end.answered(ByReceive::<true>::new(Verb::SendWithImmediate, shape))
         }
-        _ => Box::new(Echo::new(RdmaAnswerer::new(pair, shape, way))),
+        (Operation::WriteWithImmediate, false) => {
+            end.answered(ByReceive::<false>::new(Verb::WriteWithImmediate, shape))
+        }
+        (Operation::WriteWithImmediate, true) => {
+            end.answered(ByReceive::<true>::new(Verb::WriteWithImmediate, shape))
+        }
+    }
+}
+
+impl EndOfTrips<'_> {
+    /// Makes the worker of messages that are answered in the same way.
+    fn answered(self, way: impl Way + 'static) -> Box<dyn Worker> {
+        match self.side {
+            Side::Near => self.asker(way),
+            Side::Far => Box::new(Echo::new(RdmaAnswerer::new(self.pair, self.shape, way))),
+        }
+    }
+
+    /// Makes the worker of operations that are whole round trips by themselves.
+    fn returned(self, verb: Verb) -> Box<dyn Worker> {
+        match self.side {
+            Side::Near => {
+                let way = ByReturn::new(verb, self.shape);
+                self.asker(way)
+            }
+            Side::Far => Box::new(Witness::new(self.pair, self.shape, false)),
+        }
+    }
+
+    fn asker(self, way: impl Way + 'static) -> Box<dyn Worker> {
+        let asker = RdmaAsker::new(self.pair, self.shape, way);
+        round_trips(asker, self.interval, self.knobs)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use linerate_plan::Knobs;
     use linerate_plan::path::Direction;
     use linerate_plan::transport::Setting;
-    use linerate_units::Nanos;
 
     use super::super::possible;
     use super::*;
