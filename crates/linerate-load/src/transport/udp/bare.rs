@@ -19,7 +19,7 @@ use super::options::size;
 use super::probe::{DatagramProbe, RECEIVES_BARE};
 use super::sender;
 use crate::framing::Bare;
-use crate::pace::{self, Pace};
+use crate::pace;
 use crate::pattern::stream::{StreamEnd, stream};
 use crate::{Advice, LoadError, Probe, Worker};
 
@@ -68,9 +68,7 @@ pub(super) fn worker(
     super::whole(&line, bytes, fits, &mut gaps)?;
     end.write_size = u64::from(bytes);
     let burst = |rate| bare.burst.unwrap_or_else(|| pace::burst(rate, bytes, BURST));
-    end.burst = plan.knobs.pacing.map_or(0, |rate| burst(rate) as u64);
-    let pace = |rate| Pace::new(rate, bytes, burst(rate), CREDIT_NANOS);
-    let pace = plan.knobs.pacing.map(pace);
+    let pace = super::paced(plan.knobs.pacing, bytes, burst, CREDIT_NANOS, end);
     let stamp = Stamp { width: bare.width };
     let sender = sender::Sender::new(line.heeding_deaf(), bytes, 1, pace).stamping(stamp);
     Ok((stream(sender), gaps))

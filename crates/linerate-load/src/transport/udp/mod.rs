@@ -21,8 +21,8 @@ use linerate_plan::transport::{self, TransportInfo};
 use linerate_plan::{Pattern, SetPlan};
 use linerate_record::SetEnd;
 use linerate_sys::{datagram, socket};
-use linerate_units::Bytes;
 use linerate_units::stats::Arrivals;
+use linerate_units::{Bytes, Rate};
 
 use self::answerer::UdpAnswerer;
 use self::asker::UdpAsker;
@@ -144,9 +144,7 @@ fn worker(
             end.write_size = u64::from(bytes);
             let most = sender::most(bytes, segments);
             let burst = |rate| pace::burst(rate, bytes, most);
-            end.burst = knobs.pacing.map_or(0, |rate| burst(rate) as u64);
-            let pace = |rate| Pace::new(rate, bytes, burst(rate), CREDIT_NANOS);
-            let pace = knobs.pacing.map(pace);
+            let pace = paced(knobs.pacing, bytes, burst, CREDIT_NANOS, end);
             stream(sender::Sender::new(line, bytes, segments, pace))
         }
         Pattern::PingPong { size: message, interval } => {
@@ -173,6 +171,20 @@ fn worker(
         }
     };
     Ok((worker, gaps))
+}
+
+/// Makes the pace of a sender of datagrams of `bytes` bytes that has a highest rate, and notes its burst.
+fn paced(
+    pacing: Option<Rate>,
+    bytes: u16,
+    burst: impl Fn(Rate) -> usize,
+    credit: u64,
+    end: &mut SetEnd,
+) -> Option<Pace> {
+    let rate = pacing?;
+    let burst = burst(rate);
+    end.burst = burst as u64;
+    Some(Pace::new(rate, bytes, burst, credit))
 }
 
 /// Makes the socket send datagrams whole, or in fragments if they exceed a packet; returns whether they are sent
@@ -236,7 +248,7 @@ mod tests {
 
     use linerate_plan::path::Direction;
     use linerate_plan::{Handover, Knobs, Receive};
-    use linerate_units::{Nanos, Rate};
+    use linerate_units::Nanos;
 
     use std::os::fd::OwnedFd;
 
