@@ -28,6 +28,11 @@ impl Pages {
         randomize(self.bytes_mut())
     }
 
+    /// Makes `len` random bytes, unless they exist already.
+    pub(crate) fn fill(&mut self, len: usize) -> std::io::Result<()> {
+        if self.ensure(len) { self.randomize() } else { Ok(()) }
+    }
+
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.store[self.start..self.start + self.len]
     }

@@ -1,16 +1,19 @@
 //! One connection, with everything that its worker needs to use it.
 
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use linerate_facts::parse::run::{MARK_BYTES, Mark};
+use linerate_plan::SetPlan;
 use linerate_sys::socket;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use rustix::net::{SocketAddrAny, getpeername, getsockname};
 
-use super::LoadError;
+use super::{Lines, LoadError};
 
 /// Longest time that a call may block.
 pub(super) const BLOCK: Duration = Duration::from_millis(100);
@@ -61,36 +64,58 @@ impl Line {
         }
     }
 
-    /// Sends all bytes; returns false if that is not done when it no longer `goes_on`.
+    /// Sends all bytes `until` then; the error is `late` if that is not done in time.
     pub(super) fn send_all(
         &self,
         bytes: &[u8],
-        goes_on: impl Fn() -> bool,
-    ) -> Result<bool, LoadError> {
+        until: Instant,
+        late: &str,
+    ) -> Result<(), LoadError> {
         let mut at = 0;
         while at < bytes.len() {
             at += self.send(&bytes[at..], false)?;
-            if at < bytes.len() && !goes_on() {
-                return Ok(false);
+            if at < bytes.len() && Instant::now() >= until {
+                return Err(self.garbled(late));
             }
         }
-        Ok(true)
+        Ok(())
     }
 
-    /// Receives all bytes; returns false if that is not done when it no longer `goes_on`.
-    pub(super) fn receive_all(
+    /// Receives all bytes `until` then; the error is `late` if that is not done in time, or if the set is given up.
+    pub(super) fn receive_all<const N: usize>(
         &self,
-        into: &mut [u8],
-        goes_on: impl Fn() -> bool,
-    ) -> Result<bool, LoadError> {
-        let mut at = 0;
-        while at < into.len() {
+        until: Instant,
+        given_up: impl Fn() -> bool,
+        late: &str,
+    ) -> Result<[u8; N], LoadError> {
+        let (mut into, mut at) = ([0; N], 0);
+        while at < N {
             at += self.receive(&mut into[at..], true)?;
-            if at < into.len() && !goes_on() {
-                return Ok(false);
+            if at < N && (Instant::now() >= until || given_up()) {
+                return Err(self.garbled(late));
             }
         }
-        Ok(true)
+        Ok(into)
+    }
+
+    /// Returns the address of this end.
+    pub(super) fn local(&self) -> Result<SocketAddr, LoadError> {
+        self.address("getsockname", getsockname(self.fd()))
+    }
+
+    /// Returns the address of the other end.
+    pub(super) fn peer(&self) -> Result<SocketAddr, LoadError> {
+        let name = getpeername(self.fd());
+        self.address("getpeername", name.and_then(|name| name.ok_or(Errno::NOTCONN)))
+    }
+
+    fn address(
+        &self,
+        call: &'static str,
+        name: rustix::io::Result<SocketAddrAny>,
+    ) -> Result<SocketAddr, LoadError> {
+        let address = name.and_then(SocketAddr::try_from);
+        address.map_err(|e| self.failed(call, e.into()))
     }
 
     /// Waits, at most for `most`, until there is something to receive or, if `wanted`, room to send; returns
@@ -98,13 +123,7 @@ impl Line {
     pub(super) fn ready(&self, wanted: bool, most: Duration) -> Result<[bool; 2], LoadError> {
         let mut events = PollFlags::IN;
         events.set(PollFlags::OUT, wanted);
-        let mut fds = [PollFd::from_borrowed_fd(self.fd(), events)];
-        let time = Timespec { tv_sec: most.as_secs() as i64, tv_nsec: most.subsec_nanos().into() };
-        match poll(&mut fds, Some(&time)) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(e) => return Err(self.failed("poll", e.into())),
-        }
-        let seen = fds[0].revents();
+        let seen = seen(self.fd(), events, most).map_err(|e| self.failed("poll", e.into()))?;
         // If the connection is broken, the next call on it reports the error.
         let broken = seen.intersects(PollFlags::ERR | PollFlags::HUP);
         Ok([
@@ -149,6 +168,30 @@ impl Line {
     pub(super) fn failed(&self, call: &'static str, source: io::Error) -> LoadError {
         LoadError::Call { call, stream: self.stream, source }
     }
+}
+
+/// Returns the events of a descriptor, after waiting at most for `most` until there is one.
+pub(super) fn seen(
+    fd: BorrowedFd<'_>,
+    events: PollFlags,
+    most: Duration,
+) -> rustix::io::Result<PollFlags> {
+    let mut fds = [PollFd::from_borrowed_fd(fd, events)];
+    match poll(&mut fds, Some(&timespec(most))) {
+        Ok(_) | Err(Errno::INTR) => Ok(fds[0].revents()),
+        Err(e) => Err(e),
+    }
+}
+
+/// Returns a time as calls take it.
+pub(super) const fn timespec(time: Duration) -> Timespec {
+    Timespec { tv_sec: time.as_secs() as i64, tv_nsec: time.subsec_nanos() as i64 }
+}
+
+/// Makes the connections of the streams of a set, whose sockets need no options.
+pub(super) fn connections(plan: &SetPlan, lines: &mut dyn Lines) -> Result<Vec<Line>, LoadError> {
+    let fds = lines.lines(plan.id, plan.knobs.streams, &mut |_, _| Ok(()))?;
+    (0..).zip(fds).map(|(stream, fd)| Line::new(fd, plan.id, stream)).collect()
 }
 
 /// Returns the bytes that a call moved; zero if the call only timed out or was interrupted.

@@ -154,10 +154,8 @@ impl Asker for ConnectAsker {
     }
 
     fn begin(&mut self) -> Result<(), LoadError> {
-        if self.message.ensure(self.size as usize) {
-            let filled = self.message.randomize();
-            filled.map_err(|e| self.line.failed("getrandom", e))?;
-        }
+        let filled = self.message.fill(self.size as usize);
+        filled.map_err(|e| self.line.failed("getrandom", e))?;
         self.answer.ensure(self.size as usize);
         (self.sent, self.answered) = (0, 0);
         (self.call, self.ended) = (None, false);

@@ -10,7 +10,7 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use linerate_sys::socket;
-use rustix::net::{SocketAddrAny, getpeername, getsockname, sockopt};
+use rustix::net::sockopt;
 
 use crate::LoadError;
 use crate::transport::at_port;
@@ -74,8 +74,7 @@ fn is_of_the_caller(error: &io::Error) -> bool {
 pub(super) fn open(line: &Line, given_up: Asked<'_>) -> Result<Door, LoadError> {
     let failed = |call| move |e: io::Error| line.failed(call, e);
     keep_alive(line)?;
-    let own = address(Some(getsockname(line.fd()))).map_err(failed("getsockname"))?;
-    let other = address(getpeername(line.fd()).transpose()).map_err(failed("getpeername"))?;
+    let (own, other) = (line.local()?, line.peer()?);
     let listener = TcpListener::bind(at_port(own, 0)).map_err(failed("listen"))?;
     socket::set_timeouts(listener.as_fd(), BLOCK).map_err(failed("setsockopt"))?;
     let port = listener.local_addr().map_err(failed("getsockname"))?.port();
@@ -104,9 +103,7 @@ pub(super) fn find(line: &Line, given_up: Asked<'_>) -> Result<SocketAddr, LoadE
         at += line.receive(&mut told[at..], true)?;
         in_time(line, until, given_up)?;
     }
-    let other = address(getpeername(line.fd()).transpose());
-    let other = other.map_err(|e| line.failed("getpeername", e))?;
-    let to = at_port(other, u16::from_be_bytes(told));
+    let to = at_port(line.peer()?, u16::from_be_bytes(told));
     match visit(&to) {
         Ok(()) => Ok(to),
         Err(e) if is_lost(&e) => Err(LoadError::Failed {
@@ -154,9 +151,4 @@ fn in_time(line: &Line, until: Instant, given_up: Asked<'_>) -> Result<(), LoadE
     }
     let late = || line.garbled("the other end did not report where it listens");
     (Instant::now() < until).then_some(()).ok_or_else(late)
-}
-
-fn address(told: Option<rustix::io::Result<SocketAddrAny>>) -> io::Result<SocketAddr> {
-    let told = told.ok_or(ErrorKind::NotConnected)??;
-    Ok(SocketAddr::try_from(told)?)
 }

@@ -16,7 +16,7 @@ use linerate_record::SetEnd;
 
 use self::answerer::ConnectAnswerer;
 use self::asker::ConnectAsker;
-use super::line::Line;
+use super::line::connections;
 use super::{Connected, Lines, Prepared, Transport, streams, unmade};
 use crate::pattern::echo::Echo;
 use crate::pattern::round_trips;
@@ -61,10 +61,9 @@ fn connect(side: Side, plan: &SetPlan, lines: &mut dyn Lines) -> Result<Connecte
         return Err(stream_of_payload());
     };
     let mut workers: Vec<Box<dyn Worker>> = Vec::new();
-    let fds = lines.lines(plan.id, plan.knobs.streams, &mut |_, _| Ok(()))?;
+    let connections = connections(plan, lines)?;
     let given_up = || lines.given_up();
-    for (stream, fd) in (0..).zip(fds) {
-        let line = Line::new(fd, plan.id, stream)?;
+    for line in connections {
         workers.push(match side {
             Side::Near => {
                 let to = meeting::find(&line, &given_up)?;
@@ -102,6 +101,7 @@ mod tests {
     use super::super::possible;
     use super::*;
     use crate::pattern::closed_loop::ClosedLoop;
+    use crate::transport::line::Line;
     use crate::{Advice, Op};
 
     fn plan(change: impl FnOnce(&mut SetPlan)) -> SetPlan {

@@ -3,11 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use linerate_facts::Gap;
-use linerate_record::Table;
-
 use crate::{LoadError, Probe};
-use linerate_host::Machine;
 
 /// Flag that says whether the step of a thread was aborted. Clones share it.
 #[derive(Debug, Clone, Default)]
@@ -35,12 +31,6 @@ impl Halt {
 }
 
 impl Probe for Halt {
-    fn observe(&mut self, _: &dyn Machine, _: &dyn Fn() -> u64) {}
-
-    fn take(&mut self, _: &mut Vec<Gap>) -> Vec<Table> {
-        Vec::new()
-    }
-
     fn abort(&self) {
         self.0.store(true, Relaxed);
     }

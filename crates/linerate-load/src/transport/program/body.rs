@@ -82,8 +82,7 @@ fn work(
     let steps = listen(orders, Arc::clone(&stop), gone)?;
     let mut end = End { socket: meet(&told, reports)?, message: Pages::default(), stop };
     end.socket.set_nodelay()?;
-    end.message.ensure(told.size as usize);
-    end.message.randomize()?;
+    end.message.fill(told.size as usize)?;
     reports.tell(Report::Connected(end.socket.is_tcp()))?;
     while steps.recv().is_ok() {
         match told.work {

@@ -1,13 +1,14 @@
 //! A program that this one started: its orders and its reports.
 
 use std::io::{ErrorKind, Read, Write};
+use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use linerate_facts::Gap;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::PollFlags;
 use rustix::process::Pid;
 use rustix::thread::{sched_getaffinity, sched_setaffinity};
 
@@ -15,7 +16,7 @@ use super::VERB;
 use super::orders::Orders;
 use super::report::{REPORT_BYTES, Report};
 use crate::LoadError;
-use crate::transport::line::{BLOCK, Line};
+use crate::transport::line::{BLOCK, Line, seen};
 use crate::transport::refused;
 
 /// This program, even where its file was replaced in the meantime.
@@ -117,12 +118,9 @@ impl Handle {
 
     /// Reads what the program has written within `wait`; returns whether that was something.
     fn fill(&mut self, wait: Duration) -> Result<bool, LoadError> {
-        let time = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: wait.subsec_nanos().into() };
-        let ready = poll(&mut [PollFd::new(&self.reports, PollFlags::IN)], Some(&time));
-        match ready {
-            Ok(0) | Err(rustix::io::Errno::INTR) => return Ok(false),
-            Ok(_) => {}
-            Err(e) => return Err(self.line.failed("poll", e.into())),
+        let seen = seen(self.reports.as_fd(), PollFlags::IN, wait);
+        if seen.map_err(|e| self.line.failed("poll", e.into()))?.is_empty() {
+            return Ok(false);
         }
         self.read.drain(..self.at);
         self.at = 0;

@@ -13,7 +13,6 @@ mod worker;
 
 use std::ffi::OsString;
 use std::io;
-use std::net::SocketAddr;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -22,14 +21,13 @@ use linerate_plan::transport::{self, PRELOAD, TransportInfo};
 use linerate_plan::{Pattern, SetPlan};
 use linerate_record::SetEnd;
 use linerate_units::Bytes;
-use rustix::net::{SocketAddrAny, getpeername, getsockname};
 
 use self::body::Quit;
 use self::handle::Handle;
 use self::orders::{Meet, Orders, Token, Work};
 use self::report::Report;
 use self::worker::Reporter;
-use super::line::Line;
+use super::line::{Line, connections};
 use super::{Connected, Lines, Prepared, Transport, at_port, message, streams, unmade};
 use crate::{LoadError, Worker};
 
@@ -121,10 +119,8 @@ pub fn started_as(mut arguments: impl Iterator<Item = OsString>) -> Option<io::R
 
 /// Connects one end of a set.
 fn connect(side: Side, plan: &SetPlan, lines: &mut dyn Lines) -> Result<Connected, LoadError> {
-    let fds = lines.lines(plan.id, plan.knobs.streams, &mut |_, _| Ok(()))?;
     let mut workers: Vec<Box<dyn Worker>> = Vec::new();
-    for (stream, fd) in (0..).zip(fds) {
-        let line = Line::new(fd, plan.id, stream)?;
+    for line in connections(plan, lines)? {
         let met = meet(side, plan, line, &|| lines.given_up());
         let preload = plan.knobs.options.is_on(PRELOAD.key);
         workers.push(Box::new(met.map_err(|e| if preload { of_preload(e) } else { e })?));
@@ -146,7 +142,7 @@ fn meet(
     let library = library(preload);
     let mut orders = Orders {
         meet: Meet::Connect,
-        address: address(getpeername(line.fd()), &line)?,
+        address: line.peer()?,
         token: Token::default(),
         work,
         size: size(plan) as u32,
@@ -158,7 +154,7 @@ fn meet(
         Handle::start(&orders, library?, &line)?
     } else {
         orders.meet = Meet::Listen;
-        orders.address = at_port(address(getsockname(line.fd()).map(Some), &line)?, 0);
+        orders.address = at_port(line.local()?, 0);
         getrandom::fill(&mut orders.token)
             .map_err(|e| line.failed("getrandom", io::Error::other(e)))?;
         let listening = library.and_then(|library| {
@@ -169,7 +165,7 @@ fn meet(
         let mut told = [0; WHERE_BYTES];
         told[..2].copy_from_slice(&port.to_be_bytes());
         told[2..].copy_from_slice(&orders.token);
-        put(&line, &told, until)?;
+        line.send_all(&told, until, "the other end does not ask where the program listens")?;
         listening?.0
     };
     match program.within(until, given_up)? {
@@ -236,34 +232,14 @@ fn find(
     until: Instant,
     given_up: &dyn Fn() -> bool,
 ) -> Result<(u16, Token), LoadError> {
-    let mut told = [0; WHERE_BYTES];
-    if !line.receive_all(&mut told, || Instant::now() < until && !given_up())? {
-        return Err(line.garbled("the other end's program does not listen"));
-    }
+    let late = "the other end's program does not listen";
+    let told: [u8; WHERE_BYTES] = line.receive_all(until, given_up, late)?;
     let mut token = Token::default();
     token.copy_from_slice(&told[2..]);
     match u16::from_be_bytes([told[0], told[1]]) {
         0 => Err(line.garbled("the other end's program could not be started")),
         port => Ok((port, token)),
     }
-}
-
-/// Sends all bytes.
-fn put(line: &Line, bytes: &[u8], until: Instant) -> Result<(), LoadError> {
-    if line.send_all(bytes, || Instant::now() < until)? {
-        return Ok(());
-    }
-    Err(line.garbled("the other end does not ask where the program listens"))
-}
-
-fn address(
-    told: rustix::io::Result<Option<SocketAddrAny>>,
-    line: &Line,
-) -> Result<SocketAddr, LoadError> {
-    let failed = |e: io::Error| line.failed("getsockname", e);
-    let told = told.map_err(|e| failed(e.into()))?;
-    let told = told.ok_or_else(|| failed(io::ErrorKind::NotConnected.into()))?;
-    SocketAddr::try_from(told).map_err(|e| failed(e.into()))
 }
 
 #[cfg(test)]

@@ -2,7 +2,6 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv6Addr};
-use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -21,13 +20,13 @@ use linerate_sys::ibverbs::{
 use linerate_sys::thread;
 
 use super::choice::{Asked, Choice, Lack, choose};
-use super::hello::{HELLO_BYTES, Hello, NONE};
+use super::hello::{Hello, NONE};
 use super::pair::Pair;
 use super::reason::failed;
 use super::shape::Shape;
 use crate::LoadError;
 use crate::transport::Lines;
-use crate::transport::line::Line;
+use crate::transport::line::{Line, connections};
 use linerate_host::{self as host, Live, Machine};
 
 /// What a host needs for verbs.
@@ -40,6 +39,10 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const RETRIES: u8 = 6;
 /// A sender waits without an end for a receive request; the end of a step ends the wait.
 const RNR_RETRIES: u8 = 7;
+
+/// Error texts for another end that takes, or sends, no hello.
+const UNTAKEN: &str = "the other end takes no introduction";
+const UNSAID: &str = "the other end introduces no queue pair";
 
 /// The queue pairs of a set, connected.
 pub(super) struct Met {
@@ -55,17 +58,13 @@ pub(super) fn meet(
     shape: &mut Shape,
     lines: &mut dyn Lines,
 ) -> Result<Met, LoadError> {
-    let fds = lines.lines(plan.id, plan.knobs.streams, &mut |_, _| Ok(()))?;
-    let mut taken = Vec::new();
-    for (stream, fd) in fds.into_iter().enumerate() {
-        taken.push(Line::new(fd, plan.id, stream as u32)?);
-    }
+    let taken = connections(plan, lines)?;
     let until = Instant::now() + PATIENCE;
     let made = introduce(side, plan, shape, &taken, until);
     if made.is_err() {
         // The other end need not wait. Its connection may be gone as well.
         for line in &taken {
-            let _ = put(line, &NONE, until);
+            let _ = line.send_all(&NONE, until, UNTAKEN);
         }
     }
     let (port, made) = made?;
@@ -74,13 +73,14 @@ pub(super) fn meet(
     let mut first = None;
     for ((mut endpoint, own), line) in made.into_iter().zip(taken) {
         for (at, own) in own.iter().enumerate() {
-            let other = Hello::decode(&get(&line, until, lines)?);
+            let other = Hello::decode(&line.receive_all(until, || lines.given_up(), UNSAID)?);
             let other = other.map_err(|why| line.garbled(&why))?;
             if !first.get_or_insert(other).is_alike(&other) {
                 return Err(line.garbled("the other end's queue pairs are of different ports"));
             }
             if shape.service.is_lossy() {
-                expects(&other, peer(&line)?, &port.owned).map_err(unsupported)?;
+                expects(&other, line.peer()?.ip().to_canonical(), &port.owned)
+                    .map_err(unsupported)?;
             }
             let (peer, route) = route(&port.choice, port.reads_out(plan), plan, own, &other)
                 .map_err(unsupported)?;
@@ -125,7 +125,7 @@ fn introduce(
     let first = lines
         .first()
         .ok_or_else(|| LoadError::Unsupported { what: "a set without streams".to_owned() })?;
-    let port = Port::open(side, plan, local(first)?)?;
+    let port = Port::open(side, plan, first.local()?.ip().to_canonical())?;
     let pairs = near(port.choice.node, || {
         let each = lines.iter().map(|line| port.endpoint(plan, shape, line));
         each.collect::<Result<Vec<_>, LoadError>>()
@@ -133,7 +133,7 @@ fn introduce(
     let pairs = pairs.map_err(|error| first.failed("pthread_create", error))??;
     for (line, (_, hellos)) in lines.iter().zip(&pairs) {
         for hello in hellos {
-            put(line, &hello.encode(), until)?;
+            line.send_all(&hello.encode(), until, UNTAKEN)?;
         }
     }
     Ok((port, pairs))
@@ -398,46 +398,6 @@ fn owned(facts: &Infiniband) -> Vec<IpAddr> {
     addresses.map(|address| IpAddr::V6(address).to_canonical()).collect()
 }
 
-/// Returns this end's address on a connection.
-fn local(line: &Line) -> Result<IpAddr, LoadError> {
-    address(line, "getsockname", rustix::net::getsockname(line.fd().as_fd()))
-}
-
-/// Returns the other end's address on a connection.
-fn peer(line: &Line) -> Result<IpAddr, LoadError> {
-    let name = rustix::net::getpeername(line.fd().as_fd());
-    let known = name.and_then(|name| name.ok_or(rustix::io::Errno::NOTCONN));
-    address(line, "getpeername", known)
-}
-
-fn address(
-    line: &Line,
-    call: &'static str,
-    name: rustix::io::Result<rustix::net::SocketAddrAny>,
-) -> Result<IpAddr, LoadError> {
-    let name = name.and_then(std::net::SocketAddr::try_from);
-    let name = name.map_err(|error| line.failed(call, error.into()))?;
-    Ok(name.ip().to_canonical())
-}
-
-/// Receives a hello.
-fn get(line: &Line, until: Instant, lines: &dyn Lines) -> Result<[u8; HELLO_BYTES], LoadError> {
-    let mut raw = [0; HELLO_BYTES];
-    let goes_on = || Instant::now() < until && !lines.given_up();
-    if line.receive_all(&mut raw, goes_on)? {
-        return Ok(raw);
-    }
-    Err(line.garbled("the other end introduces no queue pair"))
-}
-
-/// Sends all bytes.
-fn put(line: &Line, bytes: &[u8], until: Instant) -> Result<(), LoadError> {
-    if line.send_all(bytes, || Instant::now() < until)? {
-        return Ok(());
-    }
-    Err(line.garbled("the other end takes no introduction"))
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::Write;
@@ -449,8 +409,8 @@ mod tests {
     use linerate_plan::{Knobs, Pattern};
     use linerate_sys::ibverbs::Remote;
 
+    use super::super::hello::HELLO_BYTES;
     use super::*;
-    use crate::transport::NoLines;
 
     fn hello(addressing: Addressing, mtu: u16, reads_in: u8) -> Hello {
         Hello {
@@ -516,7 +476,7 @@ mod tests {
         other.write_all(sent).unwrap();
         let kept = (!closes).then_some(other);
         let until = Instant::now() + Duration::from_millis(50);
-        let raw = get(&line, until, &NoLines).map_err(|e| e.to_string());
+        let raw = line.receive_all(until, || false, UNSAID).map_err(|e| e.to_string());
         drop(kept);
         Hello::decode(&raw?)
     }

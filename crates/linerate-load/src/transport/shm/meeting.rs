@@ -15,7 +15,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use linerate_sys::memfd::SharedMemory;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::PollFlags;
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -25,6 +25,7 @@ use rustix::net::{
 use rustix::process::{Uid, geteuid};
 
 use crate::LoadError;
+use crate::transport::line::seen;
 use crate::transport::{Lines, Offer};
 
 /// Time for the whole meeting, including connections of other programs.
@@ -66,12 +67,9 @@ impl<'a> Wait<'a> {
     /// is never empty cannot extend the wait.
     fn readable(&self, socket: &impl AsFd) -> Result<(), LoadError> {
         loop {
-            let look = Timespec { tv_sec: 0, tv_nsec: self.left()?.subsec_nanos().into() };
-            let mut fds = [PollFd::new(socket, PollFlags::IN)];
-            match poll(&mut fds, Some(&look)) {
-                Ok(0) | Err(Errno::INTR) => {}
-                Ok(_) => return Ok(()),
-                Err(e) => return Err(failed("poll", e.into())),
+            let seen = seen(socket.as_fd(), PollFlags::IN, self.left()?);
+            if !seen.map_err(|e| failed("poll", e.into()))?.is_empty() {
+                return Ok(());
             }
         }
     }

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use linerate_plan::path::Side;
 use linerate_sys::memfd::{SharedBytes, SharedMemory, Words};
-use rustix::event::Timespec;
 use rustix::thread::futex;
 
 use crate::LoadError;
+use crate::transport::line::timespec;
 
 /// Bytes before the rings: 64-bit numbers, then words. Numbers and words that different ends write are in different
 /// pairs of cache lines.
@@ -186,7 +186,7 @@ impl Region {
     /// Sleeps until this end is woken or `most` has passed, unless it was woken already. The caller checks the state
     /// again afterwards.
     fn sleep(&self, wanted: u32, most: Duration) {
-        let time = Timespec { tv_sec: most.as_secs() as i64, tv_nsec: most.subsec_nanos().into() };
+        let time = timespec(most);
         let _ = futex::wait(self.asleep(self.end), futex::Flags::empty(), wanted, Some(&time));
     }
 

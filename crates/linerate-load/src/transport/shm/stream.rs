@@ -27,10 +27,8 @@ impl StreamEnd for Sender {
     const SENDS: bool = true;
 
     fn begin(&mut self, advice: &Arc<Advice>) -> Result<(), LoadError> {
-        if self.payload.ensure(advice.most() as usize) {
-            let filled = self.payload.randomize();
-            filled.map_err(|e| self.writer.region.failed("getrandom", e))?;
-        }
+        let filled = self.payload.fill(advice.most() as usize);
+        filled.map_err(|e| self.writer.region.failed("getrandom", e))?;
         self.writer.begin();
         Ok(())
     }

@@ -77,10 +77,8 @@ impl Asker for ShmAsker {
     }
 
     fn begin(&mut self) -> Result<(), LoadError> {
-        if self.message.ensure(self.size) {
-            let filled = self.message.randomize();
-            filled.map_err(|e| self.reader.region.failed("getrandom", e))?;
-        }
+        let filled = self.message.fill(self.size);
+        filled.map_err(|e| self.reader.region.failed("getrandom", e))?;
         self.answers.begin();
         self.writer.begin();
         Ok(())

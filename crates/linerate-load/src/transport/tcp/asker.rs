@@ -90,10 +90,8 @@ impl Asker for TcpAsker {
     }
 
     fn begin(&mut self) -> Result<(), LoadError> {
-        if self.message.ensure(self.size as usize) {
-            let filled = self.message.randomize();
-            filled.map_err(|e| self.line.failed("getrandom", e))?;
-        }
+        let filled = self.message.fill(self.size as usize);
+        filled.map_err(|e| self.line.failed("getrandom", e))?;
         self.answers.begin();
         self.ended = false;
         Ok(())

@@ -47,9 +47,7 @@ impl Outlet {
     pub(super) fn fill(&mut self, len: usize) -> io::Result<()> {
         match self {
             Self::Copy(pages) => {
-                if pages.ensure(len) {
-                    pages.randomize()?;
-                }
+                pages.fill(len)?;
             }
             Self::Zerocopy(Some(memory), _) if memory.size() == len => {}
             Self::Zerocopy(memory, _) => {
@@ -120,8 +118,7 @@ fn no_room(error: &io::Error) -> bool {
 impl File {
     fn new(len: usize) -> io::Result<Self> {
         let mut payload = Pages::default();
-        payload.ensure(len);
-        payload.randomize()?;
+        payload.fill(len)?;
         let fd = memfd_create("linerate-payload", MemfdFlags::CLOEXEC)?;
         let mut at = 0;
         while at < len {

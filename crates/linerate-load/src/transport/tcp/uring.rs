@@ -125,9 +125,7 @@ impl Outward {
                 Err(e) => return Err(e),
             }
         }
-        if self.instead.ensure(len) {
-            self.instead.randomize()?;
-        }
+        self.instead.fill(len)?;
         Ok(())
     }
 

@@ -71,10 +71,8 @@ impl Asker for UdpAsker {
     }
 
     fn begin(&mut self) -> Result<(), LoadError> {
-        if self.message.ensure(usize::from(self.size)) {
-            let filled = self.message.randomize();
-            filled.map_err(|e| self.line.failed("getrandom", e))?;
-        }
+        let filled = self.message.fill(usize::from(self.size));
+        filled.map_err(|e| self.line.failed("getrandom", e))?;
         self.answer.ensure(DATAGRAM_MAX);
         self.line.set_timeouts(REPEAT)?;
         self.step = Some(self.step.map_or(0, |step| step.wrapping_add(1)));

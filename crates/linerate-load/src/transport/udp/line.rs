@@ -8,7 +8,7 @@ use std::time::Duration;
 use linerate_facts::parse::control::{STAMP_ROOM, stamp};
 use linerate_facts::parse::datagram::{HEADER_LEN, Header, Kind};
 use linerate_sys::{clock, datagram, socket};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::PollFlags;
 use rustix::io::Errno;
 
 use super::probe::Counts;
@@ -16,6 +16,7 @@ use crate::LoadError;
 use crate::pattern::Wait;
 use crate::transport::Datagrams;
 use crate::transport::icmp::is_of_the_path;
+use crate::transport::line::seen;
 
 /// Pause of a sender if its host's queue is full or the path refuses its datagrams. It is shorter than the time in
 /// which such a queue drains.
@@ -192,12 +193,8 @@ impl Line {
 
     /// Waits until a datagram arrives, no longer than `most`.
     pub(super) fn rest(&self, most: Duration) -> Result<(), LoadError> {
-        let mut fds = [PollFd::from_borrowed_fd(self.fd(), PollFlags::IN)];
-        let time = Timespec { tv_sec: most.as_secs() as i64, tv_nsec: most.subsec_nanos().into() };
-        match poll(&mut fds, Some(&time)) {
-            Ok(_) | Err(Errno::INTR) => Ok(()),
-            Err(e) => Err(self.failed("poll", e.into())),
-        }
+        let seen = seen(self.fd(), PollFlags::IN, most);
+        seen.map(drop).map_err(|e| self.failed("poll", e.into()))
     }
 
     /// Returns an error unless a receive that failed may be repeated.

@@ -181,10 +181,8 @@ impl StreamEnd for Sender {
 
     fn begin(&mut self, advice: &Arc<Advice>) -> Result<(), LoadError> {
         self.advice = Arc::clone(advice);
-        if self.payload.ensure(self.most() * usize::from(self.size)) {
-            let filled = self.payload.randomize();
-            filled.map_err(|e| self.line.failed("getrandom", e))?;
-        }
+        let filled = self.payload.fill(self.most() * usize::from(self.size));
+        filled.map_err(|e| self.line.failed("getrandom", e))?;
         let step = self.step.map_or(0, |step| step.wrapping_add(1));
         self.step = Some(step);
         if self.stamp.is_none() {
