@@ -64,7 +64,7 @@ impl Line {
         }
     }
 
-    /// Sends all bytes `until` then; the error is `late` if that is not done in time.
+    /// Sends all bytes. The error says `late` if that takes longer than `until`.
     pub(super) fn send_all(
         &self,
         bytes: &[u8],
@@ -81,7 +81,7 @@ impl Line {
         Ok(())
     }
 
-    /// Receives all bytes `until` then; the error is `late` if that is not done in time, or if the set is given up.
+    /// Receives all bytes. The error says `late` if that takes longer than `until`, or if the set is given up before.
     pub(super) fn receive_all<const N: usize>(
         &self,
         until: Instant,

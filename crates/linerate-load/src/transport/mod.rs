@@ -10,6 +10,8 @@ pub mod program;
 mod rdma;
 mod shm;
 pub mod tcp;
+#[cfg(test)]
+mod tests;
 pub mod udp;
 
 use std::io;

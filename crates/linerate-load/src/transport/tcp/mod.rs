@@ -241,38 +241,17 @@ fn check(facts: &HostFacts, knobs: &Knobs) -> Vec<Gap> {
 #[cfg(test)]
 mod tests {
     use linerate_plan::ExtraWork;
-    use linerate_plan::path::Direction;
-    use linerate_units::{Bytes, Nanos};
+    use linerate_units::Bytes;
 
     use super::super::{SIZE_MAX, possible};
     use super::*;
     use crate::application::WORK_MAX_PS;
-
-    fn plan(change: impl FnOnce(&mut SetPlan)) -> SetPlan {
-        let mut plan = SetPlan {
-            id: 0,
-            pattern: Pattern::Stream { direction: Direction::Forward },
-            knobs: Knobs::default(),
-        };
-        change(&mut plan);
-        plan
-    }
-
-    fn ping_pong(size: u64) -> Pattern {
-        Pattern::PingPong { size: Bytes(size), interval: Nanos(0) }
-    }
+    use crate::transport::tests::{open_loop, pings, plan};
 
     fn in_two_writes(size: u64) -> impl FnOnce(&mut SetPlan) {
         move |plan| {
             plan.knobs.two_writes = true;
-            plan.pattern = ping_pong(size);
-        }
-    }
-
-    fn open_loop(interval: u64) -> impl FnOnce(&mut SetPlan) {
-        move |plan| {
-            plan.knobs.open_loop = true;
-            plan.pattern = Pattern::PingPong { size: Bytes(64), interval: Nanos(interval) };
+            plan.pattern = pings(size);
         }
     }
 
@@ -290,9 +269,9 @@ mod tests {
             (plan(|p| p.knobs.read_size = Bytes(SIZE_MAX + 1)), false),
             (plan(|p| p.knobs.extra_work = work(WORK_MAX_PS)), true),
             (plan(|p| p.knobs.extra_work = work(WORK_MAX_PS + 1)), false),
-            (plan(|p| p.pattern = ping_pong(0)), false),
-            (plan(|p| p.pattern = ping_pong(SIZE_MAX)), true),
-            (plan(|p| p.pattern = ping_pong(SIZE_MAX + 1)), false),
+            (plan(|p| p.pattern = pings(0)), false),
+            (plan(|p| p.pattern = pings(SIZE_MAX)), true),
+            (plan(|p| p.pattern = pings(SIZE_MAX + 1)), false),
             (plan(open_loop(0)), false),
             (plan(open_loop(1)), true),
         ] {

@@ -242,41 +242,18 @@ fn check(side: Side, facts: &HostFacts, plan: &SetPlan) -> Vec<Gap> {
 #[cfg(test)]
 mod tests {
     use std::net::UdpSocket;
+    use std::os::fd::OwnedFd;
     use std::os::unix::net::UnixDatagram;
     use std::sync::Arc;
     use std::time::Duration;
 
-    use linerate_plan::path::Direction;
-    use linerate_plan::{Handover, Knobs, Receive};
-    use linerate_units::Nanos;
-
-    use std::os::fd::OwnedFd;
+    use linerate_plan::{Handover, Receive};
 
     use super::super::possible;
     use super::*;
     use crate::transport::Datagrams;
+    use crate::transport::tests::{open_loop, pings, plan};
     use crate::{Advice, Op};
-
-    fn plan(change: impl FnOnce(&mut SetPlan)) -> SetPlan {
-        let mut plan = SetPlan {
-            id: 0,
-            pattern: Pattern::Stream { direction: Direction::Forward },
-            knobs: Knobs::default(),
-        };
-        change(&mut plan);
-        plan
-    }
-
-    fn pings(size: u64) -> Pattern {
-        Pattern::PingPong { size: Bytes(size), interval: Nanos(0) }
-    }
-
-    fn open(interval: u64) -> impl FnOnce(&mut SetPlan) {
-        move |plan| {
-            plan.knobs.open_loop = true;
-            plan.pattern = Pattern::PingPong { size: Bytes(64), interval: Nanos(interval) };
-        }
-    }
 
     #[test]
     fn plans_are_bounded_on_both_sides_of_each_limit() {
@@ -299,8 +276,8 @@ mod tests {
             (plan(|p| p.knobs.window_clamp = Some(Bytes(9))), false),
             (plan(|p| p.knobs.receive = Receive::Discard), false),
             (plan(|p| p.knobs.copy = Handover::Sendfile), false),
-            (plan(open(0)), false),
-            (plan(open(1)), true),
+            (plan(open_loop(0)), false),
+            (plan(open_loop(1)), true),
             (plan(|p| p.knobs.nodelay = true), true),
             (plan(|p| p.knobs.two_writes = true), false),
         ] {
@@ -360,11 +337,11 @@ mod tests {
         let receiver = of(Side::Far, &forward);
         assert!((2 << 20..3 << 20).contains(&receiver), "{receiver}");
         assert!(of(Side::Near, &forward) < 1 << 20);
-        let few = of(Side::Far, &plan(open(1_000_000)));
-        let many = of(Side::Far, &plan(open(1000)));
+        let few = of(Side::Far, &plan(open_loop(1_000_000)));
+        let many = of(Side::Far, &plan(open_loop(1000)));
         assert_eq!(few, DATAGRAM_MAX as u64 + 16 * 1024);
         assert_eq!(many, DATAGRAM_MAX as u64 + 128 * 1024);
-        assert!(of(Side::Near, &plan(open(1000))) > many);
+        assert!(of(Side::Near, &plan(open_loop(1000))) > many);
         let closed = plan(|p| p.pattern = pings(64));
         assert_eq!(of(Side::Far, &closed), few);
     }
