@@ -13,6 +13,8 @@ SIZE = 65536
 PROBES = {
     "send, TCP": ["bw", "--size", "64KiB"],
     "receive, TCP": ["bw", "--size", "64KiB", "-d", "reverse"],
+    "send, UDP": ["bw", "--engine", "udp"],
+    "receive, UDP": ["bw", "--engine", "udp", "-d", "reverse"],
     "round trip, TCP": ["lat"],
     "round trip, TCP, 2000/s": ["lat", "--rate", "2000"],
     "round trip, UDP": ["lat", "--engine", "udp"],

@@ -29,6 +29,9 @@ pub use advice::Advice;
 
 /// Why a transport could not do its work.
 #[derive(Debug, thiserror::Error)]
+// One byte tells whether an operation failed. Without it the compiler keeps that in the capacity of a string, and compares
+// eight bytes after each call of the loop.
+#[repr(u8)]
 pub enum LoadError {
     /// A system call failed.
     #[error("{call} failed on stream {stream}: {source}")]

@@ -34,7 +34,9 @@ impl<A: Answerer> Worker for Echo<A> {
     }
 
     fn reap(&mut self, _: usize, _: Duration, done: &mut Vec<Done>) -> Result<(), LoadError> {
-        done.extend(self.done.take());
+        if let Some(one) = self.done.take() {
+            done.push(one);
+        }
         Ok(())
     }
 

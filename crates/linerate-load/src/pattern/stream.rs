@@ -12,7 +12,7 @@ pub(crate) trait StreamEnd: Send {
     /// Prepares a step, as [`Worker::begin`] does.
     fn begin(&mut self, advice: &Arc<Advice>) -> Result<(), LoadError>;
     /// Moves payload, at most `most` bytes where the size is not fixed. Returns the bytes moved. Blocks as briefly as
-    /// [`Worker::submit`].
+    /// [`Worker::submit`]. An end marks it `#[inline]`: a call of its own took 20 of the 270 instructions of an operation.
     fn go_on(&mut self, most: u32) -> Result<u32, LoadError>;
     /// Returns the size of the operation that must come before the end, if there is one.
     fn unfinished(&self) -> Option<u32> {
@@ -51,12 +51,15 @@ impl<E: StreamEnd> Worker for Stream<E> {
             _ => return Ok(0),
         };
         let bytes = self.end.go_on(most)?;
-        self.done = Some(Done { op: ops[0], bytes });
+        let op = if E::SENDS { Op::Send(most) } else { Op::Receive(most) };
+        self.done = Some(Done { op, bytes });
         Ok(1)
     }
 
     fn reap(&mut self, _: usize, _: Duration, done: &mut Vec<Done>) -> Result<(), LoadError> {
-        done.extend(self.done.take());
+        if let Some(one) = self.done.take() {
+            done.push(one);
+        }
         Ok(())
     }
 

@@ -33,6 +33,7 @@ impl StreamEnd for Sender {
         Ok(())
     }
 
+    #[inline]
     fn go_on(&mut self, most: u32) -> Result<u32, LoadError> {
         let payload = self.payload.bytes();
         let bytes = self.writer.put(&payload[..payload.len().min(most as usize)])?;

@@ -55,6 +55,7 @@ impl StreamEnd for Receiver {
         Ok(())
     }
 
+    #[inline]
     fn go_on(&mut self, most: u32) -> Result<u32, LoadError> {
         let (room, rate) = (self.buffer.bytes_mut(), self.advice.rate());
         self.flow.pull(room, rate, most, true)

@@ -41,6 +41,7 @@ impl StreamEnd for Sender {
         Ok(())
     }
 
+    #[inline]
     fn go_on(&mut self, most: u32) -> Result<u32, LoadError> {
         let rate = self.advice.rate_of_each(1);
         self.flow.push(&mut self.payload, rate, most, true)

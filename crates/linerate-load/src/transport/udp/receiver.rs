@@ -123,6 +123,7 @@ impl StreamEnd for Receiver {
         Ok(())
     }
 
+    #[inline]
     fn go_on(&mut self, _: u32) -> Result<u32, LoadError> {
         self.pull()
     }

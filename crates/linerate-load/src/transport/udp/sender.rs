@@ -201,6 +201,7 @@ impl StreamEnd for Sender {
         Ok(())
     }
 
+    #[inline]
     fn go_on(&mut self, _: u32) -> Result<u32, LoadError> {
         if self.sent == 0
             && let Some(pace) = &mut self.pace
