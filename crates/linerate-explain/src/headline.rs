@@ -2,10 +2,12 @@
 
 use super::rule::{Answer, Next, Remark, Run, Stands};
 use super::{Explained, side_name};
+use linerate_facts::advice::Advice;
 use linerate_judge::causes::cause;
-use linerate_judge::model::Model;
-use linerate_judge::verdict::{Entry, Limit, Verdict, entries, suspects};
+use linerate_judge::model::{Model, derive};
+use linerate_judge::verdict::{Entry, Limit, Verdict, entries, judge, suspects};
 use linerate_plan::path::{Certainty, Direction, Place, Side};
+use linerate_record::Record;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -88,6 +90,35 @@ impl Headline {
             .or_else(|| judged(true).map(|limit| Self::judged(limit, side_name)))
             .or_else(|| first(Stands::Good, |_| true).map(Self::told))
             .or_else(|| has_results.then(|| Self::unknown(explained)))
+    }
+
+    /// The answer of a record of linerate's own, judged anew; `None` if no direction was measured.
+    pub fn of_record(record: &Record) -> Option<Self> {
+        let model = derive(record);
+        Self::of_run(&model, &judge(&model))
+    }
+
+    /// An answer in words alone: it is about no single cause of a path.
+    pub fn said(stands: Answered, what: String) -> Self {
+        Self { stands, what, ..Self::NONE }
+    }
+
+    /// A fault that facts or replies show.
+    pub fn found(
+        (id, certainty): (&'static str, Certainty),
+        what: String,
+        evidence: Vec<String>,
+        fix: &Advice,
+    ) -> Self {
+        let stands = Answered::Limit;
+        let next = Some(Next::of(fix));
+        Self {
+            cause: Some(id),
+            certainty: Some(certainty),
+            evidence,
+            next,
+            ..Self::said(stands, what)
+        }
     }
 
     /// The answer of a run; `None` if no direction was measured.
@@ -183,9 +214,7 @@ impl Headline {
                 None => format!("{host}{name}"),
             },
             evidence: limit.evidence.clone(),
-            next: limit.advice.first().map(|advice| {
-                Next::new(&advice.what, advice.steps.first().map_or("", |step| &step.command))
-            }),
+            next: limit.advice.first().map(Next::of),
             ..Self::NONE
         }
     }

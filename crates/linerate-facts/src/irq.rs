@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use super::Gap;
-use super::nic::{Direction, Nic};
+use super::nic::{Nic, QueueDirection};
 
 /// All numbered interrupts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,13 +45,13 @@ pub struct Served {
     /// Number of the queue.
     pub number: u32,
     /// The direction; `None` for a pair of queues, one for each direction.
-    pub direction: Option<Direction>,
+    pub direction: Option<QueueDirection>,
 }
 
 impl Served {
     /// Whether it serves received packets.
     pub fn receives(self) -> bool {
-        self.direction != Some(Direction::Tx)
+        self.direction != Some(QueueDirection::Tx)
     }
 }
 
@@ -69,9 +69,9 @@ impl Irq {
         let direction = if ends(&["txrx", "rxtx", "tx-rx", "rx-tx"]) || pair {
             None
         } else if ends(&["rx", "input", "rxq"]) {
-            Some(Direction::Rx)
+            Some(QueueDirection::Rx)
         } else if ends(&["tx", "output", "txq"]) {
-            Some(Direction::Tx)
+            Some(QueueDirection::Tx)
         } else {
             return None;
         };
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn names_tell_queues() {
-        use Direction::{Rx, Tx};
+        use QueueDirection::{Rx, Tx};
         for (name, want) in [
             ("eth0-TxRx-3", Some((3, None))),
             ("eth0-Tx-Rx-12", Some((12, None))),
@@ -290,7 +290,7 @@ mod tests {
         nic.pci = "0000:03:00.0".to_owned();
         nic.device = "virtio1".to_owned();
         nic.queues.push(Queue {
-            direction: Direction::Rx,
+            direction: QueueDirection::Rx,
             number: 0,
             napi: None,
             irq: Some(6),

@@ -4,6 +4,10 @@
 //! them reads the machine, knows the width of a page, a colour or markup: [`Document`] does.
 #![forbid(unsafe_code)]
 
+// Tests that other crates include name this crate.
+#[cfg(test)]
+extern crate self as linerate_show;
+
 mod advice;
 pub mod bw;
 pub mod diff;
@@ -13,6 +17,7 @@ pub mod fabric;
 mod fitted;
 pub mod flows;
 pub mod guide;
+mod head;
 pub mod host;
 pub mod import;
 pub mod json;

@@ -1,9 +1,4 @@
-//! The published schemas of the documents.
-
-use super::{
-    bw, diff, each, fabric, flows, guide, host, import, json, lat, layers, list, repeat, stream,
-    sweep, trips, whatif,
-};
+//! The list of all documents, each with its published schema.
 
 /// A published schema.
 pub struct Schema {
@@ -15,34 +10,47 @@ pub struct Schema {
     pub text: &'static str,
 }
 
-/// All published schemas.
-pub const SCHEMAS: [Schema; 20] = [
-    Schema { name: "run", of: "linerate run --json, linerate show --json", text: json::SCHEMA },
-    Schema { name: "repeat", of: "linerate run --repeat N --json", text: repeat::SCHEMA },
-    Schema { name: "layers", of: "linerate run --layers --json", text: layers::SCHEMA },
-    Schema {
-        name: "stream",
-        of: "linerate run, bw or lat --stream-json, each line",
-        text: stream::SCHEMA,
-    },
-    Schema { name: "list", of: "linerate list --json", text: list::SCHEMA },
-    Schema { name: "diff", of: "linerate diff --json", text: diff::SCHEMA },
-    Schema { name: "bw", of: "linerate bw --json", text: bw::SCHEMA },
-    Schema { name: "sweep", of: "linerate bw --sweep --json", text: sweep::SCHEMA },
-    Schema { name: "lat", of: "linerate lat --json", text: lat::SCHEMA },
-    Schema { name: "lat-sweep", of: "linerate lat --sweep --json", text: trips::SCHEMA },
-    Schema { name: "lat-each", of: "linerate lat --op read,write --json", text: each::SCHEMA },
-    Schema { name: "host", of: "linerate host --json", text: host::SCHEMA },
-    Schema { name: "flows", of: "linerate flows --json", text: flows::SCHEMA },
-    Schema { name: "fabric", of: "linerate fabric --json", text: fabric::SCHEMA },
-    Schema { name: "fabric-ping", of: "linerate fabric ping --json", text: fabric::PING_SCHEMA },
-    Schema { name: "fabric-route", of: "linerate fabric route --json", text: fabric::ROUTE_SCHEMA },
-    Schema { name: "guide", of: "linerate guide ib --json", text: guide::SCHEMA },
-    Schema { name: "import", of: "linerate import --json", text: import::SCHEMA },
-    Schema { name: "whatif", of: "linerate whatif --json", text: whatif::SCHEMA },
-    Schema {
-        name: "whatif-compare",
-        of: "linerate whatif --compare --json",
-        text: whatif::compare::SCHEMA,
-    },
-];
+/// The schema that is published as `name`; `None` if there is none.
+pub fn schema(name: &str) -> Option<&'static Schema> {
+    SCHEMAS.iter().find(|schema| schema.name == name)
+}
+
+/// Makes the list. The type of each document is what its schema is made from; a test compares both.
+macro_rules! schemas {
+    ($($name:literal, $document:ty, $of:literal;)*) => {
+        /// All published schemas.
+        pub const SCHEMAS: &[Schema] = &[$(Schema {
+            name: $name,
+            of: $of,
+            text: include_str!(concat!("../schema/", $name, ".schema.json")),
+        }),*];
+
+        #[test]
+        fn the_kept_schemas_are_those_of_the_types() {
+            $(crate::schema::check::<$document>($name);)*
+        }
+    };
+}
+
+schemas! {
+    "run", crate::json::Output<'_>, "linerate run --json, linerate show --json";
+    "repeat", crate::repeat::json::Repeated<'_>, "linerate run --repeat N --json";
+    "layers", crate::layers::json::Output<'_>, "linerate run --layers --json";
+    "stream", crate::stream::Line<'_>, "linerate run, bw or lat --stream-json, each line";
+    "list", crate::list::json::Output<'_>, "linerate list --json";
+    "diff", crate::diff::json::Output<'_>, "linerate diff --json";
+    "bw", crate::bw::Output<'_>, "linerate bw --json";
+    "sweep", crate::sweep::Output<'_>, "linerate bw --sweep --json";
+    "lat", crate::lat::Output<'_>, "linerate lat --json";
+    "lat-sweep", crate::trips::Output<'_>, "linerate lat --sweep --json";
+    "lat-each", crate::each::Output<'_>, "linerate lat --op read,write --json";
+    "host", crate::host::json::Output<'_>, "linerate host --json";
+    "flows", crate::flows::json::Output<'_>, "linerate flows --json";
+    "fabric", crate::fabric::json::Output<'_>, "linerate fabric --json";
+    "fabric-ping", crate::fabric::way::PingOutput<'_>, "linerate fabric ping --json";
+    "fabric-route", crate::fabric::way::RouteOutput, "linerate fabric route --json";
+    "guide", crate::guide::json::Output<'_>, "linerate guide ib --json";
+    "import", crate::import::json::Output<'_>, "linerate import --json";
+    "whatif", crate::whatif::json::Output<'_>, "linerate whatif --json";
+    "whatif-compare", crate::whatif::compare::Output<'_>, "linerate whatif --compare --json";
+}

@@ -14,7 +14,7 @@ mod rows;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::Explained;
+use crate::{Explained, Headline};
 use linerate_judge::figure::Summary;
 use linerate_judge::model::{Model, derive, is_by_size};
 use linerate_judge::verdict::{Verdict, judge};
@@ -39,6 +39,8 @@ pub struct Judged<'a> {
     pub summary: Summary,
     /// The verdict on the record.
     pub verdict: Verdict,
+    /// The answer to read first; `None` if there is nothing to judge.
+    pub headline: Option<Headline>,
     /// What the figures are of.
     pub basis: Basis,
 }
@@ -51,6 +53,7 @@ impl<'a> Judged<'a> {
         Self {
             record,
             summary: Summary::of(record, &model),
+            headline: Headline::of_run(&model, &verdict),
             model,
             verdict,
             basis: Basis::of_record(record),
@@ -64,6 +67,7 @@ impl<'a> Judged<'a> {
             model: explained.material.model(),
             summary: explained.summary.clone(),
             verdict: explained.verdict.clone(),
+            headline: explained.headline.clone(),
             basis: Basis::of_import(explained),
         }
     }

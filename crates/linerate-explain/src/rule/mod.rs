@@ -28,6 +28,7 @@ mod usb;
 
 use super::Explained;
 pub(super) use direction::may_cross;
+use linerate_facts::advice::Advice;
 use linerate_plan::path::{Direction, Side};
 use linerate_record::reported::{Outcome, Source};
 use schemars::JsonSchema;
@@ -111,6 +112,11 @@ pub struct Next {
 }
 
 impl Next {
+    /// What a piece of advice says first.
+    pub fn of(advice: &Advice) -> Self {
+        Self::new(&advice.what, advice.steps.first().map_or("", |step| &step.command))
+    }
+
     /// A next step; no `command` is empty.
     pub fn new(what: &str, command: &str) -> Self {
         let command = Some(command.to_owned()).filter(|command| !command.is_empty());

@@ -22,7 +22,7 @@ use linerate_units::Rate;
 pub use errors::{Counter, PortErrors};
 pub use link::{Duplex, Fec, LinkModes, Pause, mode_speed, speed_of_mbps};
 pub use offloads::Offloads;
-pub use queues::{Channels, Coalesce, Direction, Queue, Rings, Rss, Setting};
+pub use queues::{Channels, Coalesce, Queue, QueueDirection, Rings, Rss, Setting};
 pub use tunnel::{Overflow, Tunnel, TunnelKind, overflow};
 
 /// Minimum speed of a port for which one CPU may be too few: at 10 Gb/s, 812,000 full Ethernet frames arrive
@@ -236,7 +236,7 @@ impl Bond {
 
 impl Nic {
     /// The number of known queues of one direction.
-    pub fn queues_of(&self, way: Direction) -> usize {
+    pub fn queues_of(&self, way: QueueDirection) -> usize {
         self.queues.iter().filter(|q| q.direction == way).count()
     }
 
@@ -253,7 +253,7 @@ impl Nic {
 
     /// CPUs that RPS hands received packets to.
     pub fn rps_cpus(&self) -> BTreeSet<u32> {
-        let receive = self.queues.iter().filter(|q| q.direction == Direction::Rx);
+        let receive = self.queues.iter().filter(|q| q.direction == QueueDirection::Rx);
         receive.filter_map(|q| q.cpus.clone()).flatten().collect()
     }
 

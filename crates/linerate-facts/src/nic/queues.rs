@@ -86,7 +86,7 @@ impl Rss {
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
-pub enum Direction {
+pub enum QueueDirection {
     /// Receives.
     Rx,
     /// The queue sends.
@@ -97,7 +97,7 @@ pub enum Direction {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Queue {
     /// The direction of the packets.
-    pub direction: Direction,
+    pub direction: QueueDirection,
     /// Number, counted for each direction.
     pub number: u32,
     /// Poller that serves it (6.8+).

@@ -8,7 +8,7 @@ use crate::Inventory;
 use crate::advice::{Advice, Step};
 use crate::cpu::{Cpu, Processors};
 use crate::irq::{Irq, Served};
-use crate::nic::{Direction, Nic};
+use crate::nic::{Nic, QueueDirection};
 
 /// Largest number of CPUs that serve crowded interrupts: with three CPUs, somebody spread them.
 const CROWDED: usize = 2;
@@ -38,7 +38,7 @@ fn is_fast(nic: &Nic) -> bool {
 
 /// The interrupts of the receive queues: as the kernel lists them, else by their names, else all of the port.
 fn queues<'a>(nic: &Nic, irqs: &[&'a Irq]) -> Vec<&'a Irq> {
-    let receive = nic.queues.iter().filter(|q| q.direction == Direction::Rx);
+    let receive = nic.queues.iter().filter(|q| q.direction == QueueDirection::Rx);
     let numbers: BTreeSet<u32> = receive.filter_map(|q| q.irq).collect();
     let has_names = irqs.iter().any(|irq| irq.queue().is_some());
     let receives = |irq: &&Irq| match (numbers.is_empty(), has_names) {
@@ -302,7 +302,7 @@ mod tests {
         let with = |cpus: Option<Vec<u32>>| {
             let mut machine = machine(32, &[&[0][..]; 16]);
             machine.network.nics[0].queues = vec![Queue {
-                direction: Direction::Rx,
+                direction: QueueDirection::Rx,
                 number: 0,
                 napi: None,
                 irq: None,
@@ -344,7 +344,7 @@ mod tests {
         assert_eq!(ids(&machine), ["irq-crowded"], "the interrupt of a send queue");
         // The kernel knows better than names which interrupts are for queues.
         let receive = |number: u32| Queue {
-            direction: Direction::Rx,
+            direction: QueueDirection::Rx,
             number,
             napi: None,
             irq: Some(27 + number),

@@ -5,7 +5,7 @@ use super::{Oddity, count};
 use crate::Inventory;
 use crate::advice::{Advice, Step};
 use crate::irq::{Irq, Served};
-use crate::nic::{Direction, Nic, Setting, VIRTUAL_DRIVERS};
+use crate::nic::{Nic, QueueDirection, Setting, VIRTUAL_DRIVERS};
 use linerate_units::shell::word;
 
 /// Least number of CPUs of a machine on which one queue is few: clouds give small machines one or two.
@@ -40,7 +40,7 @@ fn is_odd(nic: &Nic) -> bool {
 
 /// The number of receive queues; `None` if it is unknown.
 fn receive_queues(nic: &Nic) -> Option<u32> {
-    let listed = nic.queues_of(Direction::Rx);
+    let listed = nic.queues_of(QueueDirection::Rx);
     if listed > 0 {
         return u32::try_from(listed).ok();
     }
@@ -124,7 +124,7 @@ mod tests {
         card.is_virtual = VIRTUAL_DRIVERS.contains(&driver);
         card.link.speed = giga.map(|giga| Rate(giga * 1_000_000_000));
         let queue = |number| Queue {
-            direction: Direction::Rx,
+            direction: QueueDirection::Rx,
             number,
             napi: None,
             irq: None,

@@ -4,7 +4,7 @@
 use super::Malformed;
 use super::genetlink::bodies;
 use super::netlink::{attributes, u32_at};
-use crate::nic::Direction;
+use crate::nic::QueueDirection;
 
 const QUEUE: &str = "queue message";
 const NAPI: &str = "poller message";
@@ -15,7 +15,7 @@ pub struct Queue {
     /// Number, counted for each direction.
     pub number: u32,
     /// The direction of the queue.
-    pub direction: Direction,
+    pub direction: QueueDirection,
     /// Id of the poller (NAPI) that serves the queue.
     pub napi: Option<u32>,
 }
@@ -35,8 +35,8 @@ pub fn queues(reply: &[u8]) -> Result<Vec<Queue>, Malformed> {
     for body in bodies(reply) {
         let [id, _, kind, napi] = words(body?, QUEUE)?;
         let direction = match kind {
-            Some(0) => Direction::Rx,
-            Some(1) => Direction::Tx,
+            Some(0) => QueueDirection::Rx,
+            Some(1) => QueueDirection::Tx,
             Some(_) => continue,
             None => return Err(Malformed::Missing(QUEUE)),
         };
@@ -74,7 +74,7 @@ fn words(body: &[u8], what: &'static str) -> Result<[Option<u32>; 4], Malformed>
 mod tests {
     use proptest::prelude::*;
 
-    use super::{Direction, Napi, Queue, napis, queues};
+    use super::{Napi, Queue, QueueDirection, napis, queues};
     use crate::parse::netlink::tests::{attr, msg};
 
     fn message(words: &[(u16, u32)]) -> Vec<u8> {
@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn queues_and_pollers_parse_exactly() {
         let queue = |number, direction, napi| Queue { number, direction, napi };
-        let want = [queue(3, Direction::Tx, Some(8193)), queue(0, Direction::Rx, None)];
+        let want = [queue(3, QueueDirection::Tx, Some(8193)), queue(0, QueueDirection::Rx, None)];
         assert_eq!(queues(&sample()).unwrap(), want);
         let got = napis(&message(&[(1, 7), (2, 8193), (3, 38)])).unwrap();
         assert_eq!(got, [Napi { id: 8193, irq: Some(38) }]);

@@ -147,7 +147,7 @@ impl Missed {
 mod tests {
     use std::fmt::Write;
 
-    use linerate_facts::nic::Direction;
+    use linerate_facts::nic::QueueDirection;
     use rustix::io::Errno;
 
     use super::interrupts;
@@ -172,7 +172,7 @@ mod tests {
         let [first, _] = &got.irqs[..] else { panic!("{:?}", got.irqs) };
         assert_eq!((first.total, first.busiest, first.node), (Some(3455), Some(1), None));
         assert_eq!((&first.effective[..], &first.allowed[..]), (&[1][..], &[0, 1][..]));
-        assert_eq!(first.queue().unwrap().direction, Some(Direction::Rx));
+        assert_eq!(first.queue().unwrap().direction, Some(QueueDirection::Rx));
     }
 
     #[test]

@@ -16,27 +16,20 @@ use serde::Serialize;
 
 use super::super::flows::{FlowOut, flow_out};
 use super::super::json::{
-    FigureOut, Format, ci, described_elsewhere, exact, figures, integer, one_of, text,
+    FigureOut, ci, described_elsewhere, exact, figures, integer, one_of, text,
 };
 use super::super::verbs::{self, RdmaOut};
 use super::memory::{self, MemoryOut};
 use super::{Datagrams, DirectionResult, End, FarEnd, Probe};
-
-/// Version of the document; raised when a key changes its meaning or is removed.
-pub const FORMAT: u32 = 1;
-
-/// The published schema of the document.
-pub const SCHEMA: &str = include_str!("../../schema/bw.schema.json");
+use crate::head::Head;
 
 /// One JSON document: a single measurement of throughput, with linerate or an iperf3 server as the far end.
 /// Keys contain the units. Unknown values are null. This host is near, the other one is far.
 #[derive(Serialize, JsonSchema)]
 #[schemars(title = "Result of linerate bw")]
 pub(crate) struct Output<'a> {
-    /// Version of this document.
-    format: Format<FORMAT>,
-    /// Version of linerate.
-    linerate: &'static str,
+    #[serde(flatten)]
+    head: Head<'static>,
     /// The far end in the form that the user typed.
     target: &'a str,
     far_end: FarEnd,
@@ -286,8 +279,7 @@ pub(crate) fn output<'a>(probe: &'a Probe, record: Option<&'a Record>) -> Output
         found.map(result_out)
     };
     Output {
-        format: Format,
-        linerate: env!("CARGO_PKG_VERSION"),
+        head: Head::new(probe.headline.clone()),
         target: &probe.target,
         far_end: probe.far_end,
         address: &probe.address,
@@ -469,14 +461,14 @@ mod tests {
         assert!(measured.is_some_and(|ns| ns <= 3_000_000_000), "{measured:?}");
         let both = output(&sample::both());
         for document in [&forward, &reverse, &part, &own, &interrupted, &both] {
-            fits(SCHEMA, document);
+            fits("bw", document);
         }
     }
 
     #[test]
     fn memory_has_no_far_end_and_a_ceiling_where_its_modules_are_known() {
         let known = output(&sample::memory(true));
-        fits(SCHEMA, &known);
+        fits("bw", &known);
         assert_eq!(known["far_end"], "none");
         let way = &known["directions"]["forward"];
         assert!(way["goodput_bps"].as_u64() > Some(0) && way["received_bytes"].as_u64() > Some(0));
@@ -489,7 +481,7 @@ mod tests {
         assert_eq!(memory["ceiling_bps"][0], 102_400_000_000_u64);
         assert_eq!(memory["ceiling_bps"][1], 204_800_000_000_u64);
         let unknown = output(&sample::memory(false));
-        fits(SCHEMA, &unknown);
+        fits("bw", &unknown);
         assert_eq!(unknown["memory"]["ceiling_bps"], Value::Null);
         let why = unknown["unknown"][0]["what"].as_str().unwrap();
         assert_eq!(why, "ceiling of the memory modules");
@@ -501,7 +493,7 @@ mod tests {
     #[test]
     fn datagrams_are_told_with_what_was_asked_and_what_became_of_them() {
         let udp = output(&sample::udp());
-        fits(SCHEMA, &udp);
+        fits("bw", &udp);
         assert_eq!(udp["engine"], "udp");
         let told = &udp["directions"]["forward"]["datagrams"];
         let (lost, all) = (&told["lost"], &told["received"]);
@@ -514,14 +506,14 @@ mod tests {
         let tcp = output(&sample::own(Direction::Forward));
         let way = &tcp["directions"]["forward"];
         assert_eq!((&way["datagrams"], &way["copy"]), (&Value::Null, &"copy".into()));
-        needs_all(SCHEMA, &udp, "/directions/forward/datagrams");
+        needs_all("bw", &udp, "/directions/forward/datagrams");
     }
 
     #[test]
     fn datagrams_of_iperf3_are_told_as_far_as_it_tells_them() {
         let of = |direction: Direction| {
             let whole = output(&sample::iperf3_udp(direction));
-            fits(SCHEMA, &whole);
+            fits("bw", &whole);
             assert_eq!((&whole["engine"], &whole["far_end"]), (&"udp".into(), &"iperf3".into()));
             whole["directions"][direction.name()]["datagrams"].clone()
         };
@@ -548,12 +540,12 @@ mod tests {
     #[test]
     fn a_search_is_complete_where_its_longer_step_lost_no_more_than_allowed() {
         let found = output(&sample::search(0.05));
-        fits(SCHEMA, &found);
+        fits("bw", &found);
         assert_eq!(found["complete"], true);
         assert_eq!(found["search"]["steps"][0]["lost_share"], 0.04);
         assert!(found["search"]["rate_bps"].as_u64() > Some(0));
         let none = output(&sample::search(0.03));
-        fits(SCHEMA, &none);
+        fits("bw", &none);
         assert_eq!(none["complete"], false);
         assert_eq!(none["search"]["rate_bps"], Value::Null);
         assert_eq!(none["search"]["above"]["lost_share"], 0.04);
@@ -572,6 +564,6 @@ mod tests {
             ("/directions/forward/far/bytes", Value::Null),
             ("/unknown", Value::Null),
         ];
-        refuses(SCHEMA, &good, wrong, "");
+        refuses("bw", &good, wrong, "");
     }
 }

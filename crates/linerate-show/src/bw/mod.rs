@@ -11,6 +11,7 @@ mod sample;
 mod search;
 pub(super) mod text;
 
+use linerate_explain::Headline;
 use linerate_facts::Gap;
 use linerate_facts::rdma::RdmaEnd;
 use linerate_judge::figure::{
@@ -27,7 +28,7 @@ use linerate_units::{Bytes, Nanos, Rate};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-pub use json::{FORMAT, SCHEMA, json};
+pub use json::json;
 pub(super) use json::{Output, output};
 pub use text::page;
 
@@ -72,6 +73,8 @@ pub struct Probe {
     same_machine: Option<bool>,
     /// Why the measurement ended early; empty if it did not.
     broken: String,
+    /// What the judge says of the same readings.
+    headline: Option<Headline>,
     /// The search for a rate, with the directions of its longer step; `None` if none was asked for.
     search: Option<Search>,
     /// The requested directions, with the figures of each.
@@ -187,6 +190,11 @@ impl Probe {
     /// What could not be measured, or was refused.
     pub fn gaps(&self) -> &[Gap] {
         &self.gaps
+    }
+
+    /// What the judge says of the same readings; `None` if there is nothing to judge.
+    pub fn headline(&self) -> Option<Headline> {
+        self.headline.clone()
     }
 
     /// The figures of the measurement.

@@ -1,5 +1,6 @@
 //! The result of a step, whatever serves at the far end.
 
+use linerate_explain::Headline;
 use linerate_facts::Gap;
 use linerate_judge::model::{
     Load, Once, is_alone, looks, memory_load, moved_by, once, same_machine, vanished,
@@ -71,6 +72,7 @@ impl Probe {
             washout: step.map_or(Nanos(0), |step| step.plan.washout),
             same_machine: known.then(|| same_machine(record)),
             broken: broken(record),
+            headline: Headline::of_record(record),
             search,
             gaps: refused::of_all(record)
                 .into_iter()

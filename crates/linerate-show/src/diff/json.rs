@@ -10,21 +10,16 @@ use linerate_record::End;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::super::json::{FigureId, Format, Located, ValueOut, ends, exact, text};
+use super::super::json::{FigureId, Located, ValueOut, ends, exact, text};
 use super::Compared;
-
-/// Version of the document; raised when a key changes its meaning or is removed.
-pub const FORMAT: u32 = 1;
-
-/// The published schema of the document.
-pub const SCHEMA: &str = include_str!("../../schema/diff.schema.json");
+use crate::head::Head;
 
 /// One JSON document. The linerate that compares the records judges both. Unknown values are null.
 #[derive(Serialize, JsonSchema)]
 #[schemars(title = "Result of linerate diff")]
 pub(crate) struct Output<'a> {
-    /// Version of this document.
-    format: Format<FORMAT>,
+    #[serde(flatten)]
+    head: Head<'static>,
     before: RecordOut<'a>,
     after: RecordOut<'a>,
     /// False if the plans request different loads: figures under different loads cannot be compared.
@@ -163,7 +158,7 @@ struct FactOut<'a> {
 pub fn json(compared: &Compared<'_>) -> serde_json::Result<String> {
     let Diff { notes, plan, facts, figures, rows, limits, disturbances } = compared.diff;
     let output = Output {
-        format: Format,
+        head: Head::new(compared.after.headline.clone()),
         before: record(compared.before),
         after: record(compared.after),
         same_load: !plan.iter().any(|p| p.load),
@@ -259,7 +254,7 @@ mod tests {
         let other = sample::with_other_plans(|compared| json(compared).unwrap());
         let rows = sample::with_rows(|compared| json(compared).unwrap());
         for text in [&plain, &other, &rows] {
-            fits(SCHEMA, &serde_json::from_str(text).unwrap());
+            fits("diff", &serde_json::from_str(text).unwrap());
         }
         let good: Value = serde_json::from_str(&plain).unwrap();
         let wrong = [
@@ -268,6 +263,6 @@ mod tests {
             ("/limits/0/fate", Value::Null),
             ("/same_load", Value::Null),
         ];
-        refuses(SCHEMA, &good, wrong, "");
+        refuses("diff", &good, wrong, "");
     }
 }

@@ -5,7 +5,7 @@ mod text;
 
 use linerate_explain::diff::{Diff, Judged};
 
-pub use json::{FORMAT, SCHEMA, json};
+pub use json::json;
 pub use text::page;
 
 /// Two records, and what became of the path from one to the other.

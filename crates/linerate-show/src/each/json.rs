@@ -7,18 +7,12 @@ use super::super::json::{Format, text};
 use super::super::{lat, trips};
 use super::{Each, Part, View};
 
-/// Version of the document; raised when a key changes its meaning or is removed.
-pub const FORMAT: u32 = 1;
-
-/// The published schema of the document.
-pub const SCHEMA: &str = include_str!("../../schema/lat-each.schema.json");
-
 /// One JSON document: round trips with each of several values of an option, one after the other.
 #[derive(Serialize, JsonSchema)]
 #[schemars(title = "Result of linerate lat with several values of an option")]
 pub(crate) struct Output<'a> {
     /// Version of this document.
-    format: Format<FORMAT>,
+    format: Format<1>,
     /// Version of linerate.
     linerate: &'static str,
     /// The option that differs between the measurements.
@@ -99,9 +93,9 @@ mod tests {
         let views = sample::sweeps();
         let told = json(&sample::each(&views, &record), false).unwrap();
         let told: Value = serde_json::from_str(&told).unwrap();
-        fits(SCHEMA, &told);
+        fits("lat-each", &told);
         let [read, write, send] = [0, 1, 2].map(|at| &told["measurements"][at]);
-        fits(trips::SCHEMA, &read["result"]);
+        fits("lat-sweep", &read["result"]);
         assert_eq!(told["complete"], false);
         assert_eq!(read["result"]["complete"], true);
         assert_eq!(write["result"]["ended_early"], "interrupted");
@@ -114,7 +108,7 @@ mod tests {
             ("/measurements/0/record", Value::from(7)),
             ("/measurements", Value::Null),
         ];
-        refuses(SCHEMA, &told, wrong, "");
-        needs_all(SCHEMA, &told, "");
+        refuses("lat-each", &told, wrong, "");
+        needs_all("lat-each", &told, "");
     }
 }

@@ -7,7 +7,7 @@ use linerate_record::Record;
 
 #[cfg(test)]
 pub(super) use json::Output;
-pub use json::{FORMAT, SCHEMA, json};
+pub use json::json;
 pub use text::page;
 
 use super::like::{self, Like, Timed};

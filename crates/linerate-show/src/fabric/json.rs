@@ -2,6 +2,7 @@
 //! values are `null`.
 
 use linerate_ceiling::infiniband::Speed;
+use linerate_explain::{Answered, Headline};
 use linerate_fabric::finding::Finding;
 use linerate_fabric::mad::counters::{COUNTERS, Counters};
 use linerate_fabric::mad::node::NodeKind;
@@ -14,23 +15,18 @@ use linerate_units::Nanos;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::super::json::{Format, text};
+use super::super::Tone;
+use super::super::json::text;
 use super::Walked;
-
-/// Version of the document; raised when a key changes its meaning or is removed.
-pub const FORMAT: u32 = 1;
-
-/// The published schema of the document.
-pub const SCHEMA: &str = include_str!("../../schema/fabric.schema.json");
+use super::text::answer;
+use crate::head::Head;
 
 /// One JSON document. Units stand in the keys. Unknown values are null.
 #[derive(Serialize, JsonSchema)]
 #[schemars(title = "Result of linerate fabric")]
 pub(crate) struct Output<'a> {
-    /// Version of this document.
-    format: Format<FORMAT>,
-    /// Version of linerate that judged the network.
-    linerate: &'static str,
+    #[serde(flatten)]
+    head: Head<'static>,
     /// False if the walk was cut short.
     complete: bool,
     /// Where the network was asked from, in words.
@@ -216,8 +212,7 @@ pub fn json(walked: &Walked) -> serde_json::Result<String> {
 fn output(walked: &Walked) -> Output<'_> {
     let network = &walked.network;
     Output {
-        format: Format,
-        linerate: env!("CARGO_PKG_VERSION"),
+        head: Head::new(Some(headline(walked))),
         complete: walked.whole,
         through: &walked.through,
         requests: walked.requests,
@@ -237,6 +232,17 @@ fn output(walked: &Walked) -> Output<'_> {
             })
             .collect(),
     }
+}
+
+fn headline(walked: &Walked) -> Headline {
+    if let Some(first) = walked.findings.iter().find(|finding| finding.now) {
+        let what = format!("{}: {}", first.subject, first.what);
+        let found = (first.id, first.certainty);
+        return Headline::found(found, what, first.proof.clone(), &first.fix);
+    }
+    let (tone, what) = answer(walked);
+    let is_well = tone == Tone::Good;
+    Headline::said(if is_well { Answered::Healthy } else { Answered::Unknown }, what)
 }
 
 fn problem(finding: &Finding) -> ProblemOut<'_> {

@@ -9,11 +9,10 @@ use linerate_fabric::finding::{Finding, find};
 use linerate_fabric::network::Network;
 use linerate_units::Nanos;
 
-pub use json::SCHEMA;
 pub use json::json;
 pub use path::{Pinged, Way, pinged_page, routed};
 pub use text::{check, page};
-pub use way::{PING_SCHEMA, ROUTE_SCHEMA, pinged_json, routed_json};
+pub use way::{pinged_json, routed_json};
 
 /// A walk through a network, with what is wrong with it.
 pub struct Walked {

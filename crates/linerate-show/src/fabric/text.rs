@@ -53,10 +53,16 @@ fn line(doc: &mut Document, finding: &Finding) {
 }
 
 fn headline(doc: &mut Document, walked: &Walked) {
+    let (tone, text) = answer(walked);
+    doc.line(&[(tone, &text)], 2);
+}
+
+/// What the walk says of the network as a whole.
+pub(super) fn answer(walked: &Walked) -> (Tone, String) {
     let network = &walked.network;
     let size = size(network);
     let now = walked.findings.iter().filter(|f| f.now).count();
-    let (tone, text) = match (network.nodes.is_empty(), now) {
+    match (network.nodes.is_empty(), now) {
         (true, _) => (Tone::Warning, "no node answered: the network is unknown".to_owned()),
         (false, 0) if !walked.whole => (
             Tone::Warning,
@@ -86,8 +92,7 @@ fn headline(doc: &mut Document, walked: &Walked) {
         (false, 0) => (Tone::Good, format!("nothing is wrong with this network: {size}")),
         (false, 1) => (Tone::Strong, format!("1 problem in a network of {size}")),
         (false, n) => (Tone::Strong, format!("{n} problems in a network of {size}")),
-    };
-    doc.line(&[(tone, &text)], 2);
+    }
 }
 
 pub(super) fn count(n: usize, one: &str, many: &str) -> String {

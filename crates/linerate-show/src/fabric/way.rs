@@ -4,23 +4,16 @@ use linerate_fabric::network::{End, PortAt};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::super::json::{Format, text};
+use super::super::json::text;
 use super::{Pinged, Way};
-
-/// Version of the documents; raised when a key changes its meaning or is removed.
-const FORMAT: u32 = 1;
-
-/// The published schema of round trips.
-pub const PING_SCHEMA: &str = include_str!("../../schema/fabric-ping.schema.json");
-/// The published schema of a route.
-pub const ROUTE_SCHEMA: &str = include_str!("../../schema/fabric-route.schema.json");
+use crate::head::Head;
 
 /// One JSON document. Units stand in the keys.
 #[derive(Serialize, JsonSchema)]
 #[schemars(title = "Result of linerate fabric ping")]
 pub(crate) struct PingOutput<'a> {
-    /// Version of this document.
-    format: Format<FORMAT>,
+    #[serde(flatten)]
+    head: Head<'static>,
     /// The port, in words.
     to: &'a str,
     /// LID of the port.
@@ -34,7 +27,7 @@ pub(crate) struct PingOutput<'a> {
 /// The document of round trips.
 pub fn pinged_json(of: &Pinged) -> serde_json::Result<String> {
     text(&PingOutput {
-        format: Format,
+        head: Head::new(None),
         to: &of.name,
         lid: of.lid,
         sent: of.sent,
@@ -46,8 +39,8 @@ pub fn pinged_json(of: &Pinged) -> serde_json::Result<String> {
 #[derive(Serialize, JsonSchema)]
 #[schemars(title = "Result of linerate fabric route")]
 pub(crate) struct RouteOutput {
-    /// Version of this document.
-    format: Format<FORMAT>,
+    #[serde(flatten)]
+    head: Head<'static>,
     /// Where the route begins.
     from: PlaceOut,
     /// The port that it is for.
@@ -146,7 +139,7 @@ pub fn routed_json(way: &Way<'_>) -> serde_json::Result<String> {
     let first = way.route.hops.first();
     let path = first.and_then(|from| network.path(*from, way.to));
     text(&RouteOutput {
-        format: Format,
+        head: Head::new(None),
         from: place(way.from),
         to: place(way.to),
         lid: way.lid,

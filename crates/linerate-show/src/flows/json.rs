@@ -15,24 +15,17 @@ use linerate_units::{Bytes, Nanos};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::super::json::{Acting, CauseId, Format, exact, integer, text};
+use super::super::json::{Acting, CauseId, exact, integer, text};
 use super::{Judged, Look};
-
-/// Version of the document; raised when a key changes its meaning or is removed.
-pub const FORMAT: u32 = 1;
-
-/// The published schema of the document.
-pub const SCHEMA: &str = include_str!("../../schema/flows.schema.json");
+use crate::head::Head;
 
 /// One JSON document. Keys contain the units. Unknown values are null. This host is near, the other end of a
 /// connection is far; forward is from this host to the far one.
 #[derive(Serialize, JsonSchema)]
 #[schemars(title = "Result of linerate flows")]
 pub(crate) struct Output<'a> {
-    /// Version of this document.
-    format: Format<FORMAT>,
-    /// Version of linerate.
-    linerate: &'static str,
+    #[serde(flatten)]
+    head: Head<'static>,
     /// False if the look was interrupted.
     complete: bool,
     /// Observation time.
@@ -179,8 +172,7 @@ struct SuspectOut<'a> {
 /// The look as one JSON document, with a line feed at its end.
 pub fn json(look: &Look) -> serde_json::Result<String> {
     let output = Output {
-        format: Format,
-        linerate: env!("CARGO_PKG_VERSION"),
+        head: Head::new(look.headline()),
         complete: look.complete,
         looked_ns: nanos(look.time),
         longest_round_ns: nanos(look.round),
@@ -286,7 +278,7 @@ mod tests {
     fn full_and_empty_documents_fit_the_published_schema() {
         let looks = [sample::look(), sample::by_network(), sample::small_writes(), sample::idle()];
         for look in looks {
-            fits(SCHEMA, &output(&look));
+            fits("flows", &output(&look));
         }
     }
 
@@ -305,6 +297,6 @@ mod tests {
             ("/flows/1/suspects/0/outcome", Value::from("clear")),
             ("/flows/1/prove", Value::from(1)),
         ];
-        refuses(SCHEMA, &good, wrong, "/flows/0");
+        refuses("flows", &good, wrong, "/flows/0");
     }
 }

@@ -8,6 +8,7 @@ mod text;
 
 use std::time::Duration;
 
+use linerate_explain::Headline;
 use linerate_facts::Gap;
 use linerate_judge::model::{DirectionModel, Model, flow, name_of};
 use linerate_judge::verdict::{Answered, Limit, Verdict, judge, notes, suspects};
@@ -15,7 +16,7 @@ use linerate_plan::path::{Direction, Stage};
 use linerate_record::flow::{Flow, Seen};
 use linerate_units::{Nanos, Rate};
 
-pub use json::{FORMAT, SCHEMA, json};
+pub use json::json;
 pub use json::{FlowOut, flow as flow_out};
 pub use text::{one, page};
 
@@ -64,6 +65,13 @@ impl Look {
             flows: judged.collect(),
             gaps: seen.gaps,
         }
+    }
+}
+
+impl Look {
+    /// The answer of the connection that carries most; `None` if none carried anything.
+    pub(crate) fn headline(&self) -> Option<Headline> {
+        self.flows.first().and_then(|one| Headline::of_run(&one.model, &one.verdict))
     }
 }
 

@@ -1,26 +1,22 @@
 //! The checks for programs. The schema is made from `Output`.
 
+use linerate_explain::{Answered, Headline};
 use linerate_fabric::guide::{Check, Guide, State};
 use linerate_facts::advice::Advice;
+use linerate_plan::path::Certainty;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::super::json::{Format, text};
-
-/// Version of the document; raised when a key changes its meaning or is removed.
-pub const FORMAT: u32 = 1;
-
-/// The published schema of the document.
-pub const SCHEMA: &str = include_str!("../../schema/guide.schema.json");
+use super::super::json::text;
+use super::text::summary;
+use crate::head::Head;
 
 /// One JSON document. Unknown values are null.
 #[derive(Serialize, JsonSchema)]
 #[schemars(title = "Result of linerate guide ib")]
 pub(crate) struct Output<'a> {
-    /// Version of this document.
-    format: Format<FORMAT>,
-    /// Version of linerate that judged.
-    linerate: &'static str,
+    #[serde(flatten)]
+    head: Head<'static>,
     /// Whether all checks are ok.
     ok: bool,
     /// Port that the checks from the cable on are about. Null if the host has no InfiniBand port.
@@ -62,13 +58,28 @@ enum StateOut {
 /// The checks as one JSON document, with a line feed at its end.
 pub fn json(guide: &Guide) -> serde_json::Result<String> {
     text(&Output {
-        format: Format,
-        linerate: env!("CARGO_PKG_VERSION"),
+        head: Head::new(Some(headline(guide))),
         ok: guide.is_well(),
         port: guide.port.as_deref(),
         other_ports: &guide.others,
         checks: guide.checks.iter().map(check).collect(),
     })
+}
+
+fn headline(guide: &Guide) -> Headline {
+    let what = summary(guide);
+    let wrong = guide.checks.iter().find_map(|check| match &check.state {
+        State::Wrong(fix) => Some((check, fix)),
+        _ => None,
+    });
+    match wrong {
+        Some((check, fix)) => {
+            let found = (check.id, Certainty::Proved);
+            Headline::found(found, what, vec![check.what.clone()], fix)
+        }
+        None if guide.is_well() => Headline::said(Answered::Healthy, what),
+        None => Headline::said(Answered::Unknown, what),
+    }
 }
 
 fn check(check: &Check) -> CheckOut<'_> {

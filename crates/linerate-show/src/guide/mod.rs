@@ -3,5 +3,5 @@
 pub mod json;
 mod text;
 
-pub use json::{SCHEMA, json};
+pub use json::json;
 pub use text::page;

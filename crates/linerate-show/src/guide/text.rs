@@ -22,8 +22,13 @@ pub fn page(guide: &Guide) -> Document {
     doc
 }
 
-/// `mlx4_0 port 2: 3 of 8 checks are ok; wrong: Manager`.
 fn headline(doc: &mut Document, guide: &Guide) {
+    let tone = if guide.is_well() { Tone::Good } else { Tone::Strong };
+    doc.line(&[(tone, &summary(guide))], 2);
+}
+
+/// `mlx4_0 port 2: 3 of 8 checks are ok; wrong: Manager`.
+pub(super) fn summary(guide: &Guide) -> String {
     let titles = |is: fn(&State) -> bool| {
         let found = guide.checks.iter().filter(|check| is(&check.state));
         found.map(|check| check.title).collect::<Vec<_>>().join(", ")
@@ -38,8 +43,7 @@ fn headline(doc: &mut Document, guide: &Guide) {
     let parts: Vec<String> = std::iter::once(format!("{ok} of {all} checks are ok"))
         .chain(rest.map(|(word, titles)| format!("{word}: {titles}")))
         .collect();
-    let tone = if guide.is_well() { Tone::Good } else { Tone::Strong };
-    doc.line(&[(tone, &format!("{subject}: {}", parts.join("; ")))], 2);
+    format!("{subject}: {}", parts.join("; "))
 }
 
 fn line(doc: &mut Document, check: &Check) {

@@ -13,7 +13,7 @@ mod sample;
 mod text;
 mod watch;
 
-pub use json::{FORMAT, SCHEMA, json};
+pub use json::json;
 pub use text::page;
 pub use watch::watch;
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_facts::infiniband::{Guid, IbDevice, IbPort, Layer, LinkState, PhysicalState};
 use linerate_facts::irq::Irq;
-use linerate_facts::nic::{Counter, Direction, Network, Nic, Offloads, Setting, counted};
+use linerate_facts::nic::{Counter, Network, Nic, Offloads, QueueDirection, Setting, counted};
 pub(super) use linerate_facts::odd::few;
 use linerate_facts::odd::ranges;
 use linerate_facts::{Inventory, board};
@@ -185,7 +185,7 @@ fn own_words(nic: &Nic, counter: &Counter) -> Option<String> {
 
 /// `queues 8 rx 8 tx`; old kernels list one direction only.
 fn queues(nic: &Nic) -> Option<String> {
-    let ways = [(Direction::Rx, "rx"), (Direction::Tx, "tx")];
+    let ways = [(QueueDirection::Rx, "rx"), (QueueDirection::Tx, "tx")];
     let ways = ways.map(|(way, name)| (nic.queues_of(way), name));
     let known = ways.iter().filter(|(n, _)| *n > 0);
     let known: Vec<String> = known.map(|(n, name)| format!("{n} {name}")).collect();

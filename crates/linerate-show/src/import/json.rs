@@ -1,6 +1,6 @@
 //! Reported results and what they say, for programs. The schema of the document is made from `Output`.
 
-use linerate_explain::{Explained, Headline, Next, Remark, Table};
+use linerate_explain::{Explained, Next, Remark, Table};
 use linerate_facts::odd::Oddity;
 use linerate_judge::verdict::{Limit, Unknown};
 use linerate_plan::path::{Certainty, Direction, Side};
@@ -12,22 +12,15 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::super::fitted::{Agreement, FitOut, TimerOut, fit_out, timer_out};
-use super::super::json::{CauseId, FigureOut, Format, exact, figures, text};
-
-/// Version of the document; raised when a key changes its meaning or is removed.
-const FORMAT: u32 = 1;
-
-/// The published schema of the document.
-pub const SCHEMA: &str = include_str!("../../schema/import.schema.json");
+use super::super::json::{CauseId, FigureOut, exact, figures, text};
+use crate::head::Head;
 
 /// One JSON document. Units stand in the keys. Unknown values are null. The client is near, the server far.
 #[derive(Serialize, JsonSchema)]
 #[schemars(title = "Result of linerate import")]
 pub(crate) struct Output<'a> {
-    /// Version of this document.
-    format: Format<FORMAT>,
-    /// Version of linerate that read the results.
-    linerate: &'static str,
+    #[serde(flatten)]
+    head: Head<'static>,
     /// Title of the import. Null if it has none.
     title: Option<&'a str>,
     #[serde(flatten)]
@@ -37,8 +30,6 @@ pub(crate) struct Output<'a> {
 /// Results of one path, and what they say.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Results<'a> {
-    /// The answer to read first. Null if there are only facts.
-    headline: Option<&'a Headline>,
     /// What limits the transfers, by the judge.
     limits: Vec<LimitOut<'a>>,
     /// What the judge does not know.
@@ -206,8 +197,7 @@ struct NoteOut<'a> {
 pub fn json(explained: &Explained<'_>) -> serde_json::Result<String> {
     let title = explained.material.title.as_str();
     text(&Output {
-        format: Format,
-        linerate: env!("CARGO_PKG_VERSION"),
+        head: Head::new(explained.headline.clone()),
         title: Some(title).filter(|title| !title.is_empty()),
         results: Results::of(explained),
     })
@@ -217,7 +207,6 @@ impl<'a> Results<'a> {
     pub(crate) fn of(explained: &'a Explained<'a>) -> Self {
         let material = explained.material;
         Self {
-            headline: explained.headline.as_ref(),
             limits: explained.verdict.limits.iter().map(limit).collect(),
             unknown: &explained.verdict.unknown,
             remarks: explained.remarks.iter().map(remark).collect(),

@@ -3,6 +3,5 @@
 pub mod json;
 pub(crate) mod text;
 
-pub use json::SCHEMA;
 pub use json::json;
 pub use text::page;

@@ -19,6 +19,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::refused;
+use crate::head::Head;
 
 pub(super) use parts::{
     Acting, CauseId, Format, Goodput, Located, ci, described_elsewhere, ends, exact, integer,
@@ -26,22 +27,12 @@ pub(super) use parts::{
 };
 pub(super) use summary::{FigureId, FigureOut, ValueOut, figures};
 
-/// Version of the result; raised when a key changes its meaning or is removed.
-pub const FORMAT: u32 = 1;
-
-/// The published schema of the result of `run` and `show`.
-pub const SCHEMA: &str = include_str!("../../schema/run.schema.json");
-
 /// One JSON document. Units stand in the keys. Unknown values are null.
 #[derive(Serialize, JsonSchema)]
 #[schemars(title = "Result of linerate run and linerate show")]
 pub(super) struct Output<'a> {
-    /// Version of this document.
-    format: Format<FORMAT>,
-    /// Version of linerate that measured.
-    linerate: &'a str,
-    /// The answer to read first, as in text. Null if no direction was measured.
-    headline: Option<Headline>,
+    #[serde(flatten)]
+    head: Head<'a>,
     /// False if the run was interrupted.
     complete: bool,
     /// Whether both ends run on one machine and share its CPUs.
@@ -276,9 +267,7 @@ pub(super) fn output<'a>(
     with_record: bool,
 ) -> Output<'a> {
     Output {
-        format: Format,
-        linerate: &record.start.linerate,
-        headline: Headline::of_run(model, verdict),
+        head: Head::new(Headline::of_run(model, verdict)).by(&record.start.linerate),
         complete: model.complete,
         same_machine: model.same_machine,
         refused: refused::of_base(record),
@@ -431,7 +420,7 @@ mod tests {
             sample::disturbed(),
         ] {
             for with_record in [false, true] {
-                fits(SCHEMA, &output(&result, with_record));
+                fits("run", &output(&result, with_record));
             }
         }
     }
@@ -449,13 +438,13 @@ mod tests {
             ("/headline/certainty", Value::from("likely")),
             ("/headline/stands", Value::Null),
         ];
-        refuses(SCHEMA, &good, wrong, "");
+        refuses("run", &good, wrong, "");
         let disturbed = output(&sample::disturbed(), false);
         let wrong = [
             ("/verdict/disturbances/0/gain_about", Value::from(0.9)),
             ("/verdict/disturbances/0/share", Value::from(1.1)),
         ];
-        refuses(SCHEMA, &disturbed, wrong, "");
+        refuses("run", &disturbed, wrong, "");
     }
 
     #[test]

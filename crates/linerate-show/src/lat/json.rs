@@ -12,27 +12,18 @@ use linerate_units::stats::{Histogram, moments, percentile_ci};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 
-use super::super::json::{
-    FigureOut, Format, described_elsewhere, exact, figures, integer, one_of, text,
-};
+use super::super::json::{FigureOut, described_elsewhere, exact, figures, integer, one_of, text};
 use super::super::verbs::{self, RdmaOut};
 use super::{Beside, PERCENTILES, Probe};
-
-/// Version of the document; raised when a key changes its meaning or is removed.
-pub const FORMAT: u32 = 1;
-
-/// The published schema of the document.
-pub const SCHEMA: &str = include_str!("../../schema/lat.schema.json");
+use crate::head::Head;
 
 /// One JSON document: round trips timed once. Units stand in the keys. Unknown values are null.
 #[derive(Serialize, JsonSchema)]
 #[schemars(title = "Result of linerate lat")]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts")]
 pub(crate) struct Output<'a> {
-    /// Version of this document.
-    format: Format<FORMAT>,
-    /// Version of linerate.
-    linerate: &'static str,
+    #[serde(flatten)]
+    head: Head<'static>,
     /// The far end in the form that the user typed.
     target: &'a str,
     /// Address and port of the far end. Empty if there is none, and in the document of a kept record.
@@ -179,8 +170,7 @@ pub(crate) fn output<'a>(probe: &'a Probe, record: Option<&'a Record>) -> Output
     let times = probe.times.as_ref();
     let moments = times.and_then(moments);
     Output {
-        format: Format,
-        linerate: env!("CARGO_PKG_VERSION"),
+        head: Head::new(probe.headline.clone()),
         target: &probe.target,
         address: &probe.address,
         engine: &probe.engine,
@@ -270,7 +260,7 @@ mod tests {
         let told = [sample::idle(), sample::beside(), sample::udp(), sample::lossy()];
         let told = told.map(|p| output(&p));
         for document in &told {
-            fits(SCHEMA, document);
+            fits("lat", document);
         }
         let [idle, beside, udp, lossy] = told;
         assert_eq!(beside["beside"][0]["lost_share"], Value::Null);
@@ -288,7 +278,7 @@ mod tests {
     #[test]
     fn loads_of_memory_are_told_with_their_mean_and_array() {
         let memory = output(&sample::memory());
-        fits(SCHEMA, &memory);
+        fits("lat", &memory);
         assert_eq!(memory["array_bytes"], 128 << 20);
         let rate = memory["answered_per_sec"].as_f64().unwrap();
         let mean = memory["mean_load_ns"].as_f64().unwrap();
@@ -314,7 +304,7 @@ mod tests {
             ("/beside", Value::Null),
             ("/unknown", Value::Null),
         ];
-        refuses(SCHEMA, &good, wrong, "");
-        needs_all(SCHEMA, &good, "");
+        refuses("lat", &good, wrong, "");
+        needs_all("lat", &good, "");
     }
 }

@@ -6,6 +6,7 @@ mod json;
 mod sample;
 mod text;
 
+use linerate_explain::Headline;
 use linerate_facts::Gap;
 use linerate_facts::rdma::RdmaEnd;
 use linerate_judge::figure::{Entry, GOODPUT, LOSS, Subject, Summary, percentiles};
@@ -19,7 +20,7 @@ use linerate_record::Record;
 use linerate_units::stats::{Histogram, samples};
 use linerate_units::{Bytes, Nanos};
 
-pub use json::{FORMAT, SCHEMA, json};
+pub use json::json;
 pub(super) use json::{Output, output};
 pub use text::page;
 
@@ -60,6 +61,8 @@ pub struct Probe {
     same_machine: bool,
     /// Why the measurement ended early; empty if it did not.
     broken: String,
+    /// What the judge says of the same readings.
+    headline: Option<Headline>,
     /// Answered round trips a second; `None` if unknown.
     rate: Option<f64>,
     times: Option<Histogram>,
@@ -143,6 +146,7 @@ impl Probe {
             washout: step.map_or(Nanos(0), |step| step.plan.washout),
             same_machine: same_machine(record),
             broken: broken(record),
+            headline: Headline::of_record(record),
             rate,
             times,
             latency: step.and_then(|step| latency_of(record, step)),
@@ -220,6 +224,11 @@ impl Probe {
     /// Requested round trips per second; `None` in closed loop.
     fn asked(&self) -> Option<f64> {
         self.interval.map(per_second)
+    }
+
+    /// What the judge says of the same readings; `None` if there is nothing to judge.
+    pub fn headline(&self) -> Option<Headline> {
+        self.headline.clone()
     }
 
     /// The figures of the measurement: round trips of the idle path, or under load.

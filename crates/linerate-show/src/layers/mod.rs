@@ -12,7 +12,7 @@ use linerate_plan::path::{Direction, Side};
 use linerate_plan::transport::{Options, rdma};
 use linerate_units::Bytes;
 
-pub use json::{FORMAT, SCHEMA, json};
+pub use json::json;
 pub use text::page;
 
 /// All layers of a path.

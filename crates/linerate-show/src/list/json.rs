@@ -5,23 +5,16 @@ use linerate_record::{RecordKind, Start};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::super::json::{CauseId, Format, text};
-use super::{Goodput, Headline, Listed, Row};
-
-/// Version of the document; raised when a key changes its meaning or is removed.
-pub const FORMAT: u32 = 1;
-
-/// The published schema of the document.
-pub const SCHEMA: &str = include_str!("../../schema/list.schema.json");
+use super::super::json::{CauseId, text};
+use super::{Answer, Goodput, Listed, Row};
+use crate::head::Head;
 
 /// One JSON document. Unknown values are null.
 #[derive(Serialize, JsonSchema)]
 #[schemars(title = "Result of linerate list")]
 pub(crate) struct Output<'a> {
-    /// Version of this document.
-    format: Format<FORMAT>,
-    /// Version of linerate that judged.
-    linerate: &'static str,
+    #[serde(flatten)]
+    head: Head<'static>,
     /// Directory of the records.
     directory: &'a str,
     /// Number of older records that match and are not listed.
@@ -85,8 +78,7 @@ struct DirectionOut {
 /// The records as one JSON document, with a line feed at its end.
 pub fn json(listed: &Listed) -> serde_json::Result<String> {
     text(&Output {
-        format: Format,
-        linerate: env!("CARGO_PKG_VERSION"),
+        head: Head::new(listed.headline()),
         directory: &listed.dir,
         left_out: listed.left_out as u64,
         records: listed.rows.iter().map(kept).collect(),
@@ -104,12 +96,12 @@ fn kept(row: &Row) -> KeptOut<'_> {
         peer: start.and_then(|start| start.plan.peer.as_deref()),
         note: note.filter(|note| !note.is_empty()),
         made_by: start.map(|start| start.linerate.as_str()),
-        answer: row.headline.as_ref().map(answer),
+        answer: row.answer.as_ref().map(answer),
         problem: Some(problem.as_str()).filter(|problem| !problem.is_empty()),
     }
 }
 
-fn answer(headline: &Headline) -> AnswerOut<'_> {
+fn answer(answer: &Answer) -> AnswerOut<'_> {
     let goodput = |one: &Goodput| DirectionOut {
         direction: one.direction,
         goodput_bps: one.rate,
@@ -117,11 +109,11 @@ fn answer(headline: &Headline) -> AnswerOut<'_> {
         certainty: one.limit.map(|(_, certainty)| certainty),
     };
     AnswerOut {
-        complete: headline.complete,
-        goodput: headline.rates.iter().map(goodput).collect(),
-        round_trip_ns: headline.round_trip,
-        size_bytes: headline.size.map(|size| size.0),
-        files: &headline.files,
+        complete: answer.complete,
+        goodput: answer.rates.iter().map(goodput).collect(),
+        round_trip_ns: answer.round_trip,
+        size_bytes: answer.size.map(|size| size.0),
+        files: &answer.files,
     }
 }
 
@@ -136,7 +128,7 @@ mod tests {
     #[test]
     fn the_document_obeys_its_schema_and_the_schema_refuses_others() {
         for listed in [sample::several(), Listed::default()] {
-            fits(SCHEMA, &serde_json::from_str(&json(&listed).unwrap()).unwrap());
+            fits("list", &serde_json::from_str(&json(&listed).unwrap()).unwrap());
         }
         let good = serde_json::from_str(&json(&sample::several()).unwrap()).unwrap();
         let wrong = [
@@ -144,6 +136,6 @@ mod tests {
             ("/records/0/answer/goodput/0/cause", Value::from("luck")),
             ("/records/0/name", Value::Null),
         ];
-        refuses(SCHEMA, &good, wrong, "/records/0");
+        refuses("list", &good, wrong, "/records/0");
     }
 }

@@ -3,13 +3,14 @@
 pub mod json;
 mod text;
 
+use linerate_explain::Headline;
 use linerate_judge::figure::{GOODPUT, LATENCY, Subject, Summary};
 use linerate_judge::verdict::Verdict;
 use linerate_plan::path::{Certainty, Direction, Measure};
 use linerate_record::{End, Record, Start};
 use linerate_units::Bytes;
 
-pub use json::{FORMAT, SCHEMA, json};
+pub use json::json;
 pub use text::page;
 
 /// Records, oldest first.
@@ -23,6 +24,14 @@ pub struct Listed {
     pub left_out: usize,
 }
 
+impl Listed {
+    /// The answer of the newest record that was judged.
+    fn headline(&self) -> Option<Headline> {
+        let mut newest = self.rows.iter().rev().filter_map(|row| row.answer.as_ref());
+        newest.next()?.headline.clone()
+    }
+}
+
 /// A record file.
 #[derive(Debug)]
 pub struct Row {
@@ -31,14 +40,16 @@ pub struct Row {
     /// The start of the record, or why the file is none.
     pub start: Result<Start, String>,
     /// The answer of the record; `None` if it was not judged.
-    pub headline: Option<Headline>,
+    pub answer: Option<Answer>,
     /// Why the record could not be judged, or is not whole; empty if it is.
     pub problem: String,
 }
 
 /// The answer of a record.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Headline {
+pub struct Answer {
+    /// The answer to read first; `None` if nothing was judged.
+    pub headline: Option<Headline>,
     /// Whether all that was planned was measured.
     pub complete: bool,
     /// The goodput of each direction that was measured.
@@ -62,9 +73,14 @@ pub struct Goodput {
     pub limit: Option<(&'static str, Certainty)>,
 }
 
-impl Headline {
-    /// The answer of a record by its figures, and by the verdict if there is one.
-    pub fn of(record: &Record, summary: &Summary, verdict: Option<&Verdict>) -> Self {
+impl Answer {
+    /// The answer of a record by its figures, by its headline, and by the verdict if one is shown.
+    pub fn of(
+        record: &Record,
+        summary: &Summary,
+        headline: Option<Headline>,
+        verdict: Option<&Verdict>,
+    ) -> Self {
         let rates = Direction::ALL.into_iter().filter_map(|direction| {
             let value = summary.value(&GOODPUT, Subject::load(direction))?;
             Some(Goodput {
@@ -76,6 +92,7 @@ impl Headline {
         let typical = Subject { percentile: Some(50.0), ..Subject::default() };
         let files = record.imported.iter().flat_map(|imported| &imported.files);
         Self {
+            headline,
             complete: matches!(record.end, Some(End::Complete)),
             rates: rates.collect(),
             round_trip: summary.value(&LATENCY, typical).map(|value| value.mid),

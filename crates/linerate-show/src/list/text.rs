@@ -7,7 +7,7 @@ use linerate_units::stamp;
 
 use super::super::document::{Item, width_of};
 use super::super::{Document, Tone, words};
-use super::{Goodput, Headline, Listed, Row};
+use super::{Answer, Goodput, Listed, Row};
 
 /// Widest column of names; longer names push the rest of their line to the right.
 const WIDEST: usize = 32;
@@ -49,12 +49,12 @@ fn body(row: &Row) -> Vec<(Tone, String)> {
         Ok(start) => start,
         Err(why) => return vec![(Tone::Warning, why.clone())],
     };
-    let answer = row.headline.as_ref().map(answer);
+    let answer = row.answer.as_ref().map(answer);
     let open = if row.problem.is_empty() { "not judged" } else { "" };
     let answer = answer.unwrap_or_else(|| open.to_owned());
     let about = [unnamed(row, start), answer];
     let about: Vec<String> = about.into_iter().filter(|part| !part.is_empty()).collect();
-    let cut = row.headline.as_ref().is_some_and(|head| !head.complete);
+    let cut = row.answer.as_ref().is_some_and(|head| !head.complete);
     let cut = if cut { "cut short" } else { "" };
     let note: String = start.note.chars().take(NOTE).collect();
     let parts = [
@@ -77,7 +77,7 @@ fn body(row: &Row) -> Vec<(Tone, String)> {
 /// The date and the far end, where the name does not have them already.
 fn unnamed(row: &Row, start: &Start) -> String {
     let name = &row.name;
-    let has_files = row.headline.as_ref().is_some_and(|h| !h.files.is_empty());
+    let has_files = row.answer.as_ref().is_some_and(|h| !h.files.is_empty());
     let date = stamp(start.wall_secs);
     let dated = name.starts_with(&date);
     let date = if dated { String::new() } else { date };
@@ -89,15 +89,15 @@ fn unnamed(row: &Row, start: &Start) -> String {
     parts.collect::<Vec<_>>().join(" ")
 }
 
-fn answer(headline: &Headline) -> String {
-    let mut parts: Vec<String> = headline.rates.iter().map(goodput).collect();
-    if let Some(nanos) = headline.round_trip.filter(|_| parts.is_empty()) {
-        let size = headline.size.map(|size| format!(" of {size}"));
+fn answer(answer: &Answer) -> String {
+    let mut parts: Vec<String> = answer.rates.iter().map(goodput).collect();
+    if let Some(nanos) = answer.round_trip.filter(|_| parts.is_empty()) {
+        let size = answer.size.map(|size| format!(" of {size}"));
         let size = size.unwrap_or_default();
         parts.push(format!("round trip {}{size}", LATENCY.unit.words(nanos)));
     }
-    if !headline.files.is_empty() {
-        let mut names: Vec<&str> = headline.files.iter().map(String::as_str).collect();
+    if !answer.files.is_empty() {
+        let mut names: Vec<&str> = answer.files.iter().map(String::as_str).collect();
         let more = names.len().saturating_sub(FILES);
         names.truncate(FILES);
         let more = match more {
@@ -127,14 +127,14 @@ fn foot(doc: &mut Document, listed: &Listed) {
         let older = words::count(listed.left_out as u64, "older record");
         lines.push(format!("{older} not shown"));
     }
-    let judged = |row: &&Row| row.start.is_ok() && row.headline.is_none() && row.problem.is_empty();
+    let judged = |row: &&Row| row.start.is_ok() && row.answer.is_none() && row.problem.is_empty();
     let open = listed.rows.iter().filter(judged).count();
     if open > 0 {
         let n = words::count(open as u64, "record");
         lines.push(format!("{n} not judged: --judge {}", listed.rows.len()));
     }
-    let mut rates = listed.rows.iter().filter_map(|row| row.headline.as_ref());
-    if rates.any(|headline| !headline.rates.is_empty()) {
+    let mut rates = listed.rows.iter().filter_map(|row| row.answer.as_ref());
+    if rates.any(|answer| !answer.rates.is_empty()) {
         lines.push(
             "out: goodput to the far end; in: from it; behind each what limits it".to_owned(),
         );

@@ -10,25 +10,16 @@ use linerate_plan::path::{Direction, Measure};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::super::json::{
-    FigureId, Format, Located, Output, described_elsewhere, integer, output, text,
-};
+use super::super::json::{FigureId, Located, Output, described_elsewhere, integer, output, text};
 use super::{Answer, IDLE, Run, answers, disturbances, goodput, limit_of, spread, spreads};
-
-/// Version of the document; raised when a key changes its meaning or is removed.
-pub const FORMAT: u32 = 1;
-
-/// The published schema of the document.
-pub const SCHEMA: &str = include_str!("../../schema/repeat.schema.json");
+use crate::head::Head;
 
 /// One JSON document: every run, and a summary of all. Keys contain the units. Unknown values are null.
 #[derive(Serialize, JsonSchema)]
 #[schemars(title = "Result of linerate run --repeat")]
 pub(crate) struct Repeated<'a> {
-    /// Version of this document.
-    format: Format<FORMAT>,
-    /// The answer to read first. Null if no direction was measured.
-    headline: Option<Headline>,
+    #[serde(flatten)]
+    head: Head<'static>,
     /// Number of requested runs. Fewer were made if the user or the path ended them.
     #[schemars(range(min = 1))]
     asked: usize,
@@ -133,8 +124,7 @@ struct LimitOut {
 pub fn json(runs: &[Run<'_>], asked: usize, with_record: bool) -> serde_json::Result<String> {
     let answers = answers(runs);
     let output = Repeated {
-        format: Format,
-        headline: Headline::of_entries(answers.iter().map(|answer| answer.told)),
+        head: Head::new(Headline::of_entries(answers.iter().map(|answer| answer.told))),
         asked,
         runs: runs.iter().map(|run| one(run, with_record)).collect(),
         goodput_bps: SpreadOfGoodput {
@@ -201,7 +191,7 @@ fn disturbance((disturbance, runs): (&Disturbance, usize)) -> DisturbanceOut {
 mod tests {
     use serde_json::Value;
 
-    use super::super::super::{json as one, sample};
+    use super::super::super::sample;
     use super::super::tests::sample_runs;
     use super::*;
     use crate::schema::{fits, refuses};
@@ -211,7 +201,7 @@ mod tests {
         let results = [sample::limited(), sample::healthy(), sample::disturbed()];
         let text = json(&sample_runs(&results), 3, false).unwrap();
         let document: Value = serde_json::from_str(&text).unwrap();
-        fits(SCHEMA, &document);
+        fits("repeat", &document);
         // One direction is as fast as its wire, and the other one is not.
         let headline = &document["headline"];
         assert_eq!(
@@ -219,9 +209,9 @@ mod tests {
             (&"wire-full".into(), &"limit".into())
         );
         for run in document["runs"].as_array().unwrap() {
-            fits(one::SCHEMA, &run["result"]);
+            fits("run", &run["result"]);
         }
-        fits(SCHEMA, &serde_json::from_str(&json(&[], 3, false).unwrap()).unwrap());
+        fits("repeat", &serde_json::from_str(&json(&[], 3, false).unwrap()).unwrap());
     }
 
     #[test]
@@ -235,6 +225,6 @@ mod tests {
             ("/goodput_bps/forward/median", Value::from(1.5)),
             ("/limits/0/proved", Value::from(-1)),
         ];
-        refuses(SCHEMA, &serde_json::from_str(&text).unwrap(), wrong, "");
+        refuses("repeat", &serde_json::from_str(&text).unwrap(), wrong, "");
     }
 }

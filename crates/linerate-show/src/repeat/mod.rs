@@ -11,7 +11,7 @@ use linerate_judge::model::far_slower;
 use linerate_judge::verdict::{Disturbance, Entry, Limit, entries};
 use linerate_plan::path::{Certainty, Direction, Slowness};
 
-pub use json::{FORMAT, SCHEMA, json};
+pub use json::json;
 pub use text::{run, summary};
 
 /// One of several runs.
@@ -192,6 +192,7 @@ mod tests {
                     summary: Summary::of(record, model),
                     model: model.clone(),
                     verdict: verdict.clone(),
+                    headline: linerate_explain::Headline::of_run(model, verdict),
                     basis: Basis::default(),
                 },
                 saved: Some("2026-11-22T10-31-07-brook"),

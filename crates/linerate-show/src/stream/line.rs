@@ -7,7 +7,6 @@ use serde::Serialize;
 
 use super::super::json::{CauseId, Format, Goodput, HostOut, LatencyOut, described_elsewhere};
 use super::super::{bw, json, lat, sweep, trips};
-use super::FORMAT;
 
 /// A JSON object on each line, in the order of events. Keys contain the units. Unknown values are null. The
 /// results of a step or a trial are derived from the readings until then; the result on the last line has all
@@ -19,7 +18,7 @@ pub(crate) enum Line<'a> {
     /// The first line.
     Started {
         /// Version of these lines.
-        format: Format<FORMAT>,
+        format: Format<1>,
         /// Version of linerate.
         linerate: &'a str,
         /// Wall-clock time in seconds since 1970.

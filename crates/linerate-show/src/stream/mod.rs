@@ -24,12 +24,6 @@ use super::{bw, json, lat, sweep, trips};
 
 pub(super) use line::Line;
 
-/// Version of the lines; raised when a key changes its meaning or is removed.
-pub const FORMAT: u32 = 1;
-
-/// The published schema of a line.
-pub const SCHEMA: &str = include_str!("../../schema/stream.schema.json");
-
 /// A sink that writes a line for each event, and stops the run when the reader closes the pipe.
 pub struct Stream<W> {
     out: W,

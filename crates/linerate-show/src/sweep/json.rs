@@ -20,19 +20,13 @@ use super::super::fitted::{FitOut, fit_out};
 use super::super::json::{Format, ci, described_elsewhere, ends, exact, integer, text};
 use super::{Probe, cpu};
 
-/// Version of the document; raised when a key changes its meaning or is removed.
-pub const FORMAT: u32 = 1;
-
-/// The published schema of the document.
-pub const SCHEMA: &str = include_str!("../../schema/sweep.schema.json");
-
 /// One JSON document: the same load with each setting of one factor, in interleaved rounds. Keys contain the
 /// units. Unknown values are null. This host is near, the other one is far.
 #[derive(Serialize, JsonSchema)]
 #[schemars(title = "Result of linerate bw --sweep")]
 pub(crate) struct Output<'a> {
     /// Version of this document.
-    format: Format<FORMAT>,
+    format: Format<1>,
     /// Version of linerate.
     linerate: &'static str,
     /// The far end in the form that the user typed.
@@ -262,7 +256,7 @@ mod tests {
         assert_eq!(size["knee"]["setting"], 5);
         assert_eq!(size["settings"][5]["size_bytes"], 32_768);
         let depth = output(&sample::depth());
-        fits(SCHEMA, &depth);
+        fits("sweep", &depth);
         let held = &depth["bandwidth_delay"];
         assert_eq!(
             (&depth["settings"][4]["depth"], &held["request_bytes"]),
@@ -271,7 +265,7 @@ mod tests {
         assert!((held["requests"].as_f64().unwrap() - 5.0).abs() < 1e-9, "{held}");
         assert_eq!(held["alone_ns"], 52_429);
         let memory = output(&sample::memory());
-        fits(SCHEMA, &memory);
+        fits("sweep", &memory);
         assert_eq!(memory["falls"][0]["from"], 1);
         assert_eq!(memory["knee"], Value::Null);
         let streams = output(&sample::streams());
@@ -281,7 +275,7 @@ mod tests {
         );
         assert_eq!(streams["settings"][2]["goodput_bps"], Value::Null);
         for document in [&copy, &size, &streams, &output(&sample::copy(Direction::Reverse))] {
-            fits(SCHEMA, document);
+            fits("sweep", document);
         }
     }
 
@@ -297,6 +291,6 @@ mod tests {
             ("/knee/setting_ci", Value::from(vec![1])),
             ("/unknown", Value::Null),
         ];
-        refuses(SCHEMA, &good, wrong, "");
+        refuses("sweep", &good, wrong, "");
     }
 }

@@ -19,7 +19,7 @@ use linerate_record::Record;
 use linerate_units::stats::Interval;
 use linerate_units::{Bytes, Nanos};
 
-pub use json::{FORMAT, SCHEMA, json};
+pub use json::json;
 pub(super) use json::{Output, output};
 pub use text::page;
 

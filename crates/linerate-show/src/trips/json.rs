@@ -15,19 +15,13 @@ use super::super::fitted::{FitOut, TimerOut, fit_out, timer_out};
 use super::super::json::{Format, described_elsewhere, exact, text};
 use super::{Probe, number};
 
-/// Version of the document; raised when a key changes its meaning or is removed.
-pub const FORMAT: u32 = 1;
-
-/// The published schema of the document.
-pub const SCHEMA: &str = include_str!("../../schema/lat-sweep.schema.json");
-
 /// One JSON document: round trips of several message sizes, in turn. Keys contain the units. Unknown values are null.
 #[derive(Serialize, JsonSchema)]
 #[schemars(title = "Result of linerate lat --sweep")]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts")]
 pub(crate) struct Output<'a> {
     /// Version of this document.
-    format: Format<FORMAT>,
+    format: Format<1>,
     /// Version of linerate.
     linerate: &'static str,
     /// The far end in the form that the user typed. Null for engines within this host.
@@ -165,7 +159,7 @@ mod tests {
         let all = [sample::whole(), sample::slow(), sample::broken(), sample::delayed()];
         let [whole, slow, broken, delayed] = all.map(|probe| output(&probe));
         for document in [&whole, &slow, &broken, &delayed] {
-            fits(SCHEMA, document);
+            fits("lat-sweep", document);
         }
         let rate = whole["fit"]["rate_bps"].as_f64().unwrap();
         assert!((rate / 12.4e9 - 1.0).abs() < 0.01, "{rate}");
@@ -197,7 +191,7 @@ mod tests {
             ("/fit/interval_bps", serde_json::json!([1])),
             ("/unknown", Value::Null),
         ];
-        refuses(SCHEMA, &good, wrong, "");
-        needs_all(SCHEMA, &good, "");
+        refuses("lat-sweep", &good, wrong, "");
+        needs_all("lat-sweep", &good, "");
     }
 }

@@ -18,7 +18,7 @@ use linerate_record::Record;
 use linerate_units::stats::samples;
 use linerate_units::{Bytes, Nanos};
 
-pub use json::{FORMAT, SCHEMA, json};
+pub use json::json;
 pub(super) use json::{Output, output};
 pub use text::page;
 pub(super) use text::{HEADS, WIDE, WIDTHS, times};

@@ -9,17 +9,12 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::super::document::{Entry, Item, Span, Table};
-use super::super::json::{Format, integer, text};
+use super::super::json::{integer, text};
 use super::super::{Document, Tone, shortened};
 use super::json::{integers, numbers};
 use super::price::in_currency;
 use super::text::rates;
-
-/// Version of the document; raised when a key changes its meaning or is removed.
-const FORMAT: u32 = 1;
-
-/// The published schema of the document.
-pub const SCHEMA: &str = include_str!("../../schema/whatif-compare.schema.json");
+use crate::head::Head;
 
 /// One path.
 pub struct Row {
@@ -184,10 +179,8 @@ fn table(
 #[derive(Serialize, JsonSchema)]
 #[schemars(title = "Result of linerate whatif --compare")]
 pub(crate) struct Output<'a> {
-    /// Version of this document.
-    format: Format<FORMAT>,
-    /// Version of linerate that computed it.
-    linerate: &'static str,
+    #[serde(flatten)]
+    head: Head<'static>,
     /// The paths, in the order in which they were typed.
     paths: Vec<PathOut<'a>>,
 }
@@ -230,11 +223,7 @@ struct PathOut<'a> {
 
 /// One JSON document, with a line feed at its end.
 pub fn document(rows: &[Row]) -> serde_json::Result<String> {
-    text(&Output {
-        format: Format,
-        linerate: env!("CARGO_PKG_VERSION"),
-        paths: rows.iter().map(path).collect(),
-    })
+    text(&Output { head: Head::new(None), paths: rows.iter().map(path).collect() })
 }
 
 fn path(row: &Row) -> PathOut<'_> {

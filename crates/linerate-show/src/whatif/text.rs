@@ -113,7 +113,7 @@ fn goodputs(doc: &mut Document, answer: &Answer) {
 }
 
 /// The text for a path without a ceiling.
-const NOT_DESCRIBED: &str = "no ceiling: no part of the described path has one";
+pub(super) const NOT_DESCRIBED: &str = "no ceiling: no part of the described path has one";
 
 fn unknown(doc: &mut Document, label: &str) {
     doc.entry(label, &[(Tone::Warning, NOT_DESCRIBED)], 2);
@@ -132,6 +132,11 @@ fn goodput(doc: &mut Document, label: &str, solved: &Solution) {
     };
     let rest = format!("{each}, {}", bound(solved));
     doc.entry(label, &[(Tone::Strong, &goodput), (Tone::Plain, &rest)], 2);
+}
+
+/// The goodput of a direction in one line: `near -> far: 9.4 Gb/s, bound by the link`.
+pub(super) fn bound_way(way: Direction, solved: &Solution) -> String {
+    format!("{}: {}, {}", way_words(way), rates(solved.goodput), bound(solved))
 }
 
 /// The limiting stage, and the next one.

@@ -14,7 +14,7 @@ use super::options::{self, Options};
 use super::session::records_of;
 use super::single::THIS_HOST;
 use super::{diff, import, out};
-use linerate_show::list::{self as view, Headline, Listed, Row};
+use linerate_show::list::{self as view, Answer, Listed, Row};
 use linerate_show::{bw, lat, trips};
 
 /// Records that are judged if no number is asked for: one takes some hundredths of a second.
@@ -58,9 +58,9 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     rows.drain(..left_out);
     let from = rows.len().saturating_sub(args.judge);
     for (row, path) in rows.iter_mut().skip(from).filter(|(row, _)| row.start.is_ok()) {
-        match answer(path) {
-            Ok((headline, problem)) => {
-                row.headline = Some(headline);
+        match judged(path) {
+            Ok((answer, problem)) => {
+                row.answer = Some(answer);
                 row.problem = problem;
             }
             Err(why) => row.problem = why,
@@ -81,7 +81,7 @@ fn row(path: &Path) -> Row {
     Row {
         name: name.to_string_lossy().into_owned(),
         start: store::start(path).map_err(why),
-        headline: None,
+        answer: None,
         problem: String::new(),
     }
 }
@@ -105,17 +105,17 @@ fn matches(row: &Row, wanted: &str) -> bool {
 }
 
 /// The answer of a record, and which part of it is lost.
-fn answer(path: &Path) -> Result<(Headline, String), String> {
+fn judged(path: &Path) -> Result<(Answer, String), String> {
     let length = path.metadata().map_err(|error| error.to_string())?.len();
     if length > LONGEST {
         return Err("too long for a list: linerate show judges it".to_owned());
     }
     let loaded = store::open(path.to_owned()).map_err(why)?;
     let damage = loaded.damage.map(|damage| damage.to_string());
-    Ok((headline(&loaded.record), damage.unwrap_or_default()))
+    Ok((answer(&loaded.record), damage.unwrap_or_default()))
 }
 
-fn headline(record: &Record) -> Headline {
+fn answer(record: &Record) -> Answer {
     let target = record.start.plan.peer.as_deref().unwrap_or(THIS_HOST);
     match record.start.kind() {
         _ if is_by_size(record) => {
@@ -123,20 +123,20 @@ fn headline(record: &Record) -> Headline {
             let timed = probe.timed();
             let smallest = timed.iter().min_by_key(|one| one.size);
             let middle = smallest.and_then(|one| Some((one.size, middle(one.times)?)));
-            Headline::of_sweep(record, middle)
+            Answer::of_sweep(record, middle)
         }
         RecordKind::Bw => {
             let probe = bw::Probe::own(target, "", record, None);
-            Headline::of(record, &probe.summary(), None)
+            Answer::of(record, &probe.summary(), probe.headline(), None)
         }
         RecordKind::Lat => {
             let probe = lat::Probe::of(target, "", record);
-            Headline::of(record, &probe.summary(), None)
+            Answer::of(record, &probe.summary(), probe.headline(), None)
         }
         RecordKind::Run | RecordKind::Sweep | RecordKind::Import => {
             let material = import::material(record);
-            let Judged { summary, verdict, .. } = diff::judged(record, &material);
-            Headline::of(record, &summary, Some(&verdict))
+            let Judged { summary, headline, verdict, .. } = diff::judged(record, &material);
+            Answer::of(record, &summary, headline, Some(&verdict))
         }
     }
 }

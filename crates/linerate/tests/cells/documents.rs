@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::schema::{fits, refused, validator};
 use linerate_show::repeat::Run;
 use linerate_show::stream::Stream;
-use linerate_show::{diff as comparison, json, repeat, stream};
+use linerate_show::{diff as comparison, json, repeat};
 
 /// All kept records, in the order of their names.
 fn records() -> Vec<Record> {
@@ -80,11 +80,11 @@ fn documents_of_kept_records_fit_their_schemas() {
     let judged: Vec<Judged<'_>> = records.iter().map(Judged::new).collect();
     let mut events = BTreeSet::new();
     // A schema takes longer to read than most lines to check.
-    let of_lines = validator(stream::SCHEMA);
+    let of_lines = validator("stream");
     for (record, judged) in records.iter().zip(&judged) {
         for with_record in [false, true] {
             let text = json::verdict(record, &judged.model, &judged.verdict, with_record);
-            fits(json::SCHEMA, &parsed(&text.unwrap()));
+            fits("run", &parsed(&text.unwrap()));
         }
         let lines = lines(record, judged);
         for line in &lines {
@@ -112,12 +112,12 @@ fn documents_of_kept_records_fit_their_schemas() {
         let [before, after] = pair else { continue };
         let diff = diff(before, after).unwrap();
         let compared = comparison::Compared { before, after, diff: &diff };
-        fits(comparison::SCHEMA, &parsed(&comparison::json(&compared).unwrap()));
+        fits("diff", &parsed(&comparison::json(&compared).unwrap()));
     }
     let runs = judged.into_iter().map(|judged| Run { judged, saved: None });
     let runs: Vec<Run<'_>> = runs.collect();
     let text = repeat::json(&runs, runs.len(), false).unwrap();
-    fits(repeat::SCHEMA, &parsed(&text));
+    fits("repeat", &parsed(&text));
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn a_schema_refuses_keys_that_are_not_listed_and_keys_that_are_gone() {
     let judged = Judged::new(&records[0]);
     let text = json::verdict(&records[0], &judged.model, &judged.verdict, false).unwrap();
     let good = parsed(&text);
-    let refused = |document: &Value| refused(&validator(json::SCHEMA), document);
+    let refused = |document: &Value| refused(&validator("run"), document);
     assert_eq!(refused(&good), [""; 0]);
     let mut more = good.clone();
     more["verdict"]["surprise"] = 1.into();

@@ -4,7 +4,6 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use crate::schema::fits;
-use linerate_show::diff::SCHEMA;
 use serde_json::Value;
 
 fn diff(args: &[&str]) -> Output {
@@ -23,7 +22,7 @@ fn document(args: &[&str]) -> Value {
     let output = diff(&[args, &["--json"]].concat());
     assert_eq!(output.status.code(), Some(0), "{}", words(&output.stderr));
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
-    fits(SCHEMA, &document);
+    fits("diff", &document);
     document
 }
 

@@ -1,6 +1,5 @@
 //! A document of `linerate host --json`.
 
-use linerate_show::host::SCHEMA;
 use serde_json::Value;
 
 use crate::schema::fits;
@@ -8,6 +7,6 @@ use crate::schema::fits;
 /// Reads a document, which must obey its schema.
 pub(crate) fn document(text: &str) -> Value {
     let document: Value = serde_json::from_str(text).unwrap();
-    fits(SCHEMA, &document);
+    fits("host", &document);
     document
 }

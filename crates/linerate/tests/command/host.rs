@@ -153,8 +153,9 @@ fn a_capture_shows_what_was_shown_when_it_was_made() {
             port["hardware_address"].take();
             port["addresses"].take();
         }
-        // It may name processes.
+        // They may name processes.
         document["odd"].take();
+        document["headline"].take();
     }
     assert_eq!(open, masked);
 }

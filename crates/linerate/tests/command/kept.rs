@@ -6,8 +6,6 @@ use std::process::Output;
 
 use crate::program::{linerate, words};
 use crate::schema::fits;
-use linerate_show::list::SCHEMA;
-use linerate_show::{diff, import};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -61,7 +59,7 @@ fn the_list_judges_the_newest_and_filters_by_name_and_number() {
     let home = TempDir::new().unwrap();
     let save = ["list", "--save", &records()].map(str::to_owned);
     let save: Vec<&str> = save.iter().map(String::as_str).collect();
-    let with = |more: &[&'static str]| document(home.path(), &[&save, more].concat(), SCHEMA);
+    let with = |more: &[&'static str]| document(home.path(), &[&save, more].concat(), "list");
     let windows = with(&["receive-window"]);
     assert_eq!(names(&windows), ["receive-window-over", "receive-window-under"]);
     let goodput = &windows["records"][0]["answer"]["goodput"][0];
@@ -77,7 +75,7 @@ fn the_list_judges_the_newest_and_filters_by_name_and_number() {
 #[test]
 fn damaged_and_foreign_files_are_listed_as_such() {
     let home = TempDir::new().unwrap();
-    let empty = document(home.path(), &["list"], SCHEMA);
+    let empty = document(home.path(), &["list"], "list");
     assert_eq!(names(&empty), [""; 0]);
     let dir = home.path().join("r");
     fs::create_dir(&dir).unwrap();
@@ -90,7 +88,7 @@ fn damaged_and_foreign_files_are_listed_as_such() {
     put("empty.lnr", b"");
     put("notes.txt", b"no record");
     fs::create_dir(dir.join("folder.lnr")).unwrap();
-    let list = document(home.path(), &["list", "--save", dir.to_str().unwrap()], SCHEMA);
+    let list = document(home.path(), &["list", "--save", dir.to_str().unwrap()], "list");
     let problem = |name: &str| {
         let mut all = list["records"].as_array().unwrap().iter();
         let found = all.find(|one| one["name"] == name).unwrap();
@@ -114,7 +112,7 @@ fn damaged_and_foreign_files_are_listed_as_such() {
 fn records_are_found_by_their_notes() {
     let home = two_imports();
     let home = home.path();
-    let list = document(home, &["list", "after"], SCHEMA);
+    let list = document(home, &["list", "after"], "list");
     assert_eq!(list["records"][0]["note"], "after it");
     assert_eq!(list["records"][0]["kind"], "import");
     for name in ["after it", "note:after it"] {
@@ -140,8 +138,8 @@ fn a_kept_import_is_shown_as_it_was_printed() {
     let home = home.path();
     told(home, &args, 0);
     assert_eq!(told(home, &["show"], 0), told(home, &unsaved, 0));
-    let again = document(home, &["show"], import::SCHEMA);
-    assert_eq!(document(home, &unsaved, import::SCHEMA), again);
+    let again = document(home, &["show"], "import");
+    assert_eq!(document(home, &unsaved, "import"), again);
     let bound = "goodput>=900Gbit/s";
     told(home, &["show", "--expect", bound], 4);
 }
@@ -166,7 +164,7 @@ fn an_expectation_of_an_import_holds_or_ends_with_its_code() {
 fn two_imports_are_compared() {
     let home = two_imports();
     let home = home.path();
-    let document = document(home, &["diff", "before", "after it"], diff::SCHEMA);
+    let document = document(home, &["diff", "before", "after it"], "diff");
     let figures = document["figures"].as_array().unwrap();
     let goodput = figures.iter().find(|f| f["figure"] == "goodput_bps").unwrap();
     assert!(goodput["before"].is_object() && goodput["after"].is_object());
@@ -184,7 +182,7 @@ fn an_import_and_a_run_are_compared_where_they_measure_the_same() {
     let run = format!("{}/path-rate-1g.lnr", records());
     let why = |file: &str, figure: &str| {
         told(home, &["import", &sample(file)], 0);
-        let document = document(home, &["diff", "last", &run], diff::SCHEMA);
+        let document = document(home, &["diff", "last", &run], "diff");
         let figures = document["figures"].as_array().unwrap().clone();
         let mut of = figures.into_iter().filter(|f| f["figure"] == figure);
         let both = of.find(|f| f["before"].is_object() && f["after"].is_object());

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use linerate_show::{bw, lat, sweep};
 use linerate_test::turn;
 use rustix::process::Signal;
 use serde_json::Value;
@@ -27,7 +26,7 @@ fn document(verb: &str, more: &[&str], schema: &str) -> Value {
 #[test]
 fn every_access_has_a_rate_and_no_far_end() {
     for access in ["read", "write", "copy"] {
-        let told = document("bw", &["--access", access, "-P", "2"], bw::SCHEMA);
+        let told = document("bw", &["--access", access, "-P", "2"], "bw");
         let way = &told["directions"]["forward"];
         assert!(way["goodput_bps"].as_u64() > Some(0), "{way}");
         assert_eq!(way["received_bytes"], way["near"]["bytes"]);
@@ -41,7 +40,7 @@ fn every_access_has_a_rate_and_no_far_end() {
 
 #[test]
 fn loads_are_timed_and_their_mean_agrees_with_their_number() {
-    let told = document("lat", &[], lat::SCHEMA);
+    let told = document("lat", &[], "lat");
     assert_eq!(told["array_bytes"], 1 << 20);
     let (mean, rate) = (told["mean_load_ns"].as_f64(), told["answered_per_sec"].as_f64());
     assert!((mean.unwrap() * rate.unwrap() - 1e9).abs() < 1.0, "{told}");
@@ -62,7 +61,7 @@ fn the_first_interrupt_keeps_what_was_measured() {
     let output = run.end();
     assert_eq!(output.status.code(), Some(3));
     let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-    fits(bw::SCHEMA, &told);
+    fits("bw", &told);
     assert_eq!(told["ended_early"], "interrupted");
     assert!(told["directions"]["forward"]["goodput_bps"].as_u64() > Some(0));
 }
@@ -171,7 +170,7 @@ mod long {
         let output = run(&[&args[..], &["--engine", "memory"]].concat());
         let told: Value = serde_json::from_slice(&output.stdout)
             .unwrap_or_else(|_| panic!("{}", words(&output.stderr)));
-        fits(sweep::SCHEMA, &told);
+        fits("sweep", &told);
         let settings = told["settings"].as_array().unwrap();
         let threads: Vec<_> = settings.iter().map(|setting| &setting["streams"]).collect();
         assert_eq!(threads, [1, 2]);

@@ -6,7 +6,6 @@ use std::process::{Child, ChildStderr, ChildStdout, Command, Output, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
-use linerate_show::stream;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -45,7 +44,7 @@ pub(crate) fn stream_lines(out: &[u8]) -> Vec<Value> {
     let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
     let lines: Vec<Value> = lines.collect();
     for line in &lines {
-        fits(stream::SCHEMA, line);
+        fits("stream", line);
     }
     lines
 }

@@ -6,7 +6,6 @@ use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
-use linerate_show::{bw, json, lat};
 use linerate_test::{Turn, ask, turn};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use serde_json::Value;
@@ -96,7 +95,7 @@ fn text(output: &Output) -> String {
 fn streams_and_round_trips_go_through_the_memory_of_two_processes() {
     let copy = Copy::new();
     let args = ["bw", "--engine", "shm", "-t", "1s", "-d", "both", "-P", "2"];
-    if let Some(told) = copy.json(&args, bw::SCHEMA) {
+    if let Some(told) = copy.json(&args, "bw") {
         assert_eq!((&told["engine"], &told["same_machine"]), (&"shm".into(), &true.into()));
         for way in ["forward", "reverse"] {
             let way = &told["directions"][way];
@@ -107,7 +106,7 @@ fn streams_and_round_trips_go_through_the_memory_of_two_processes() {
     }
     for more in [&["--busy-poll"][..], &["--rate", "500"], &["--size", "3MiB"]] {
         let args = [&["lat", "--engine", "shm", "-t", "1s"], more].concat();
-        if let Some(told) = copy.json(&args, lat::SCHEMA) {
+        if let Some(told) = copy.json(&args, "lat") {
             assert!(told["percentiles"][0]["ns"].as_u64() > Some(0), "{told}");
             assert!(told["lost"].is_null(), "{told}");
         }
@@ -221,7 +220,7 @@ mod long {
             let output = command.output().unwrap();
             let said = words(&output.stderr);
             let told: Value = serde_json::from_slice(&output.stdout).expect(&said);
-            fits(json::SCHEMA, &told);
+            fits("run", &told);
             let limits = told["verdict"]["limits"].as_array().unwrap();
             let limit = limits.first().cloned().unwrap_or_default();
             if limit["cause"] == "receiver-core" && limit["certainty"] == "proved" {

@@ -4,8 +4,6 @@
 use std::fs;
 use std::path::Path;
 
-use linerate_show::fabric;
-
 use crate::program::{run, words};
 use crate::schema::fits;
 
@@ -41,7 +39,7 @@ fn a_check_fails_where_there_is_a_problem() {
 fn the_document_fits_its_schema() {
     let (_, text) = printed(&["--json", "--root", &walk("trap-victim.txt")]);
     let document = serde_json::from_str(&text).unwrap();
-    fits(fabric::SCHEMA, &document);
+    fits("fabric", &document);
     assert_eq!(document["problems"][0]["id"], "wrong-port");
     assert_eq!(document["problems"][0]["host"], "SRV");
     assert_eq!(document["ports"][2]["peer"]["node"], 0);
@@ -93,7 +91,7 @@ fn what_a_capture_lacks_is_not_refused() {
 fn a_route_is_a_document_too() {
     let (code, text) = printed(&["route", "SRV", "--json", "--root", &walk("trap-served.txt")]);
     let document = serde_json::from_str(&text).unwrap();
-    fits(include_str!("../../../linerate-show/schema/fabric-route.schema.json"), &document);
+    fits("fabric-route", &document);
     assert_eq!((code, &document["end"]), (Some(0), &"arrives".into()));
     assert_eq!(document["links"][0]["to"]["name"], "SRV port 1");
 }

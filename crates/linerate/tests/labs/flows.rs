@@ -1,6 +1,5 @@
 //! `linerate flows` on transfers of other programs, across the lab.
 
-use linerate_show::flows::SCHEMA;
 use linerate_test::program::{Outcome, outcome_of};
 use linerate_test::{Turn, ask, has, turn};
 use serde_json::Value;
@@ -70,7 +69,7 @@ fn seen_once(turn: &Turn, faults: &[&str], [near, far]: [&str; 2]) -> lab::Given
     args.extend(["--far", far, "sh", "-c", near, "sh", "FAR"]);
     let document = lab::document(turn, home.path(), &args)?;
     if let Some(document) = &document {
-        fits(SCHEMA, document);
+        fits("flows", document);
     }
     Ok(document)
 }

@@ -1,7 +1,6 @@
 //! An RDMA path by its layers: in one guest, where no wire lies between the ends, and between two.
 
 use linerate_lab::vm::{Cable, CableEnd, Spec};
-use linerate_show::layers as show;
 use linerate_test::unwrapped;
 use serde_json::Value;
 
@@ -44,7 +43,7 @@ pub(crate) fn two_guests(_: &mut Guest) {
     assert!(unwrapped(&told).contains(wanted), "{told}");
     let layers = run(&mut near, "10.9.6.2", "--json || test $? = 3");
     let layers: Value = serde_json::from_str(&layers).unwrap();
-    fits(show::SCHEMA, &layers);
+    fits("layers", &layers);
     for (name, has) in LAYERS.into_iter().zip([false, true, true, false]) {
         let gaps = layer(&layers, name)["unknown"].as_array().unwrap();
         assert_eq!(gaps.is_empty(), has, "{name}: {layers}");
@@ -68,7 +67,7 @@ fn run(guest: &mut Guest, far: &str, rest: &str) -> String {
 fn measured(guest: &mut Guest, far: &str) {
     let told = run(guest, far, "--json");
     let told: Value = serde_json::from_str(&told).unwrap();
-    fits(show::SCHEMA, &told);
+    fits("layers", &told);
     assert_eq!(told["complete"], true, "{told}");
     for name in LAYERS {
         let layer = layer(&told, name);

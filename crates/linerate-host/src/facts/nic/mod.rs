@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io;
 
 use linerate_facts::nic::{
-    Bond, Direction, Network, Nic, PortAddresses, PortErrors, Queue, VIRTUAL_BUSES,
+    Bond, Network, Nic, PortAddresses, PortErrors, Queue, QueueDirection, VIRTUAL_BUSES,
     VIRTUAL_DRIVERS, counted,
 };
 use linerate_facts::parse::link::{INFINIBAND, LOOPBACK, Link};
@@ -244,13 +244,13 @@ impl PortReader<'_, '_> {
 
     fn queue(&self, folder: &str, name: &str) -> Option<Queue> {
         let (direction, number) = match name.split_once('-')? {
-            ("rx", number) => (Direction::Rx, number),
-            ("tx", number) => (Direction::Tx, number),
+            ("rx", number) => (QueueDirection::Rx, number),
+            ("tx", number) => (QueueDirection::Tx, number),
             _ => return None,
         };
         let (cpus, flows) = match direction {
-            Direction::Rx => ("rps_cpus", Some("rps_flow_cnt")),
-            Direction::Tx => ("xps_cpus", None),
+            QueueDirection::Rx => ("rps_cpus", Some("rps_flow_cnt")),
+            QueueDirection::Tx => ("xps_cpus", None),
         };
         // These files do not exist for a port with one queue, or if the kernel lacks the feature.
         let (machine, path) = (self.reader.machine, |file| format!("{folder}/{name}/{file}"));

@@ -166,6 +166,7 @@ fn judged((record, model, verdict): &sample::Result) -> Judged<'_> {
         summary: Summary::of(record, model),
         model: model.clone(),
         verdict: verdict.clone(),
+        headline: linerate_explain::Headline::of_run(model, verdict),
         basis: Basis::default(),
     }
 }

@@ -8,6 +8,7 @@
 
 use std::collections::BTreeMap;
 
+use linerate_explain::{Answered, Headline};
 use linerate_facts::cpu::{Busy, Cache, Cpu, IdleState, Node, Processors};
 use linerate_facts::machine::Machine;
 use linerate_facts::memory::{Memory, Module};
@@ -15,6 +16,7 @@ use linerate_facts::nic::Fragments;
 use linerate_facts::odd::{self, Oddity};
 use linerate_facts::topology::Kind;
 use linerate_facts::{Conntrack, Gap, Inventory};
+use linerate_plan::path::Certainty;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -22,28 +24,21 @@ use self::pci::DeviceOut;
 use self::port::PortOut;
 use self::rdma::RdmaOut;
 use self::storage::{DiskOut, FileSystemOut, VolumeOut};
-use super::super::json::{Format, exact, text};
+use super::super::json::{exact, text};
+use crate::head::Head;
 
 mod pci;
 mod port;
 mod rdma;
 mod storage;
 
-/// Version of the document; raised when a key changes its meaning or is removed.
-pub const FORMAT: u32 = 1;
-
-/// The published schema of the document.
-pub const SCHEMA: &str = include_str!("../../../schema/host.schema.json");
-
 /// One JSON document. Units stand in the keys. Unknown values are null. Keys that begin with live change from one moment
 /// to the next.
 #[derive(Serialize, JsonSchema)]
 #[schemars(title = "Result of linerate host")]
 pub(crate) struct Output<'a> {
-    /// Version of this document.
-    format: Format<FORMAT>,
-    /// Version of linerate that read the machine, or the capture of one.
-    linerate: &'static str,
+    #[serde(flatten)]
+    head: Head<'static>,
     /// What makes a path across this machine slower than its parts could, the worst first.
     odd: Vec<Oddity>,
     machine: MachineOut<'a>,
@@ -211,10 +206,10 @@ struct SlotOut<'a> {
 /// The inventory as one JSON document, with a line feed at its end.
 pub fn json(inventory: &Inventory) -> serde_json::Result<String> {
     let settings = inventory.tunables.iter();
+    let odd = odd::find(inventory);
     let output = Output {
-        format: Format,
-        linerate: env!("CARGO_PKG_VERSION"),
-        odd: odd::find(inventory),
+        head: Head::new(Some(headline(&odd))),
+        odd,
         machine: machine(&inventory.machine),
         cpus: cpus(&inventory.processors),
         nodes: &inventory.processors.nodes,
@@ -232,6 +227,17 @@ pub fn json(inventory: &Inventory) -> serde_json::Result<String> {
         unknown: &inventory.gaps,
     };
     text(&output)
+}
+
+/// The worst of what is odd. Facts alone never show that all is well.
+fn headline(odd: &[Oddity]) -> Headline {
+    const NOTHING: &str = "nothing is odd in what was read; a measurement shows what limits a path";
+    let Some(worst) = odd.first() else {
+        return Headline::said(Answered::Unknown, NOTHING.to_owned());
+    };
+    let what = format!("{}: {}", worst.subject, worst.what);
+    let found = (worst.id, Certainty::Supported);
+    Headline::found(found, what, vec![worst.why.to_owned()], &worst.fix)
 }
 
 /// Empty values are unknown.
@@ -334,7 +340,7 @@ mod tests {
     #[test]
     fn full_and_empty_documents_fit_the_published_schema() {
         for inventory in [sample::inventory(), Inventory::default()] {
-            fits(SCHEMA, &output(&inventory));
+            fits("host", &output(&inventory));
         }
     }
 
@@ -351,7 +357,7 @@ mod tests {
         nic.stack.tunnel = TunnelKind::named("vxlan").map(|kind| kind.tunnel(None, true, Some(0)));
         inventory.network.fragments = Some(Fragments::default());
         let output = output(&inventory);
-        fits(SCHEMA, &output);
+        fits("host", &output);
         let port = &output["ports"][0];
         assert_eq!(port["tunnel"]["header_most_bytes"], 70);
         assert_eq!(port["counter_meanings"]["pps_allowance_exceeded"], "allowance");
@@ -377,7 +383,7 @@ mod tests {
             ("/odd/0/why", Value::Null),
             ("/live_busy/cpus/0/busy", Value::from("much")),
         ];
-        refuses(SCHEMA, &good, wrong, "/cpus");
+        refuses("host", &good, wrong, "/cpus");
     }
 
     #[test]

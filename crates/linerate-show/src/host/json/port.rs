@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use linerate_facts::Inventory;
 use linerate_facts::irq::Irq;
 use linerate_facts::nic::{
-    Bond, Channels, Coalesce, Counter, Direction, Duplex, Fec, LinkModes, Nic, Offloads, Pause,
-    PortErrors, Queue, Rings, Rss, Tunnel, counted,
+    Bond, Channels, Coalesce, Counter, Duplex, Fec, LinkModes, Nic, Offloads, Pause, PortErrors,
+    Queue, QueueDirection, Rings, Rss, Tunnel, counted,
 };
 use linerate_facts::shaping::Shaper;
 use linerate_facts::usb::Hub;
@@ -207,7 +207,7 @@ struct RssOut<'a> {
 /// A queue of a port.
 #[derive(Serialize, JsonSchema)]
 struct QueueOut<'a> {
-    direction: Direction,
+    direction: QueueDirection,
     /// Number of the queue, counted for each direction.
     queue: u32,
     /// Poller that serves it (Linux 6.8 and later). Null if unknown.
@@ -333,8 +333,8 @@ fn port<'a>(inventory: &'a Inventory, nic: &'a Nic, irqs: Vec<&'a Irq>) -> PortO
         coalescing: nic.coalesce,
         pause: nic.pause.as_ref().map(pause),
         rss: nic.rss.as_ref().map(rss),
-        rx_queues: queues(Direction::Rx),
-        tx_queues: queues(Direction::Tx),
+        rx_queues: queues(QueueDirection::Rx),
+        tx_queues: queues(QueueDirection::Tx),
         threaded: nic.threaded,
         queues: nic.queues.iter().map(queue).collect(),
         interrupts: irqs.into_iter().map(irq).collect(),

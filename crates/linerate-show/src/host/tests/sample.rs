@@ -6,8 +6,8 @@ use linerate_facts::infiniband::{
 };
 use linerate_facts::irq::{Interrupts, Irq};
 use linerate_facts::nic::{
-    Bond, Channels, Coalesce, Counter, Direction, Duplex, Fec, LinkModes, Network, Nic, Offloads,
-    Pause, PortAddresses, Queue, Rings, Rss, Setting, Stack,
+    Bond, Channels, Coalesce, Counter, Duplex, Fec, LinkModes, Network, Nic, Offloads, Pause,
+    PortAddresses, Queue, QueueDirection, Rings, Rss, Setting, Stack,
 };
 use linerate_facts::pci::{Buses, Device, Link, Payload, PortKind, find_parents};
 use linerate_facts::shaping::{Shaper, Shaping};
@@ -184,7 +184,11 @@ fn cards() -> [Nic; 2] {
     used.node = Some(1);
     used.up = true;
     used.link.speed = Some(Rate(40_000_000_000));
-    used.queues = vec![queue(Direction::Rx, 0), queue(Direction::Rx, 1), queue(Direction::Tx, 0)];
+    used.queues = vec![
+        queue(QueueDirection::Rx, 0),
+        queue(QueueDirection::Rx, 1),
+        queue(QueueDirection::Tx, 0),
+    ];
     let setting = |now, most| Setting { now: Some(now), most: Some(most) };
     used.rings = Some(Rings { rx: setting(1024, 8192), tx: setting(1024, 1024) });
     used.offloads = Some(Offloads {

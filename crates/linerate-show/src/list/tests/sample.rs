@@ -5,24 +5,24 @@ use linerate_record::{Made, Start};
 use linerate_units::Bytes;
 
 use super::super::sample;
-use super::{Headline, Listed, Row};
+use super::{Answer, Listed, Row};
 
-fn row(name: &str, start: Start, headline: Option<Headline>) -> Row {
-    Row { name: name.to_owned(), start: Ok(start), headline, problem: String::new() }
+fn row(name: &str, start: Start, answer: Option<Answer>) -> Row {
+    Row { name: name.to_owned(), start: Ok(start), answer, problem: String::new() }
 }
 
 /// Records of every kind, one that was not judged, one of which a part is lost, and a file that is none.
 pub(super) fn several() -> Listed {
     let (record, model, verdict) = sample::limited();
     let summary = Summary::of(&record, &model);
-    let run = Headline::of(&record, &summary, Some(&verdict));
+    let run = Answer::of(&record, &summary, None, Some(&verdict));
     let start = |made, note: &str| Start { made, note: note.to_owned(), ..record.start.clone() };
     let trip =
-        |size| Headline { complete: true, round_trip: Some(41_300.0), size, ..Headline::default() };
+        |size| Answer { complete: true, round_trip: Some(41_300.0), size, ..Answer::default() };
     let files = ["before.json", "lspci.txt", "ethtool.txt"];
-    let import = Headline {
+    let import = Answer {
         files: files.map(str::to_owned).to_vec(),
-        ..Headline::of(&record, &summary, None)
+        ..Answer::of(&record, &summary, None, None)
     };
     let mut sweep = start(Made::Lat, "");
     sweep.plan.directions.clear();
@@ -38,7 +38,7 @@ pub(super) fn several() -> Listed {
     let rows = vec![
         row(&name("brook"), start(Made::Run, "before the new cable"), Some(run.clone())),
         row(&name("brook-2"), start(Made::Run, ""), None),
-        row(&name("brook-3"), start(Made::Bw, ""), Some(Headline::of(&record, &summary, None))),
+        row(&name("brook-3"), start(Made::Bw, ""), Some(Answer::of(&record, &summary, None, None))),
         row(&name("brook-4"), start(Made::Lat, "after"), Some(trip(None))),
         lost,
         row(&name("brook-6"), sweep, Some(trip(Some(Bytes(2))))),

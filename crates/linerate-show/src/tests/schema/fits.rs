@@ -1,10 +1,13 @@
 //! Documents against the schemas that are published for them. Tests of other crates include this file.
 
 use jsonschema::{ValidationError, Validator};
+use linerate_show::schemas::schema;
 use serde_json::Value;
 
-pub(crate) fn validator(schema: &str) -> Validator {
-    jsonschema::validator_for(&serde_json::from_str(schema).unwrap()).unwrap()
+/// The validator of the schema that is published as `name`.
+pub(crate) fn validator(name: &str) -> Validator {
+    let schema = schema(name).unwrap();
+    jsonschema::validator_for(&serde_json::from_str(schema.text).unwrap()).unwrap()
 }
 
 /// What a schema refuses of a document.

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 pub(crate) use fits::fits;
 use fits::{refused, validator};
+pub(crate) use generated::check;
 pub(crate) use refuses::refuses;
 
 fn errors(schema: &str, document: &Value) -> Vec<String> {

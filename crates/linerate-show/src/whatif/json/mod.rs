@@ -3,31 +3,25 @@
 mod sweeps;
 
 use linerate_ceiling::{Bounds, Ceiling, Relation, Solution, Source};
+use linerate_explain::Headline;
 use linerate_explain::case::{Answer, FigureCheck};
 use linerate_plan::path::{Direction, Place, Side, Stage};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::super::import::json::Results;
-use super::super::json::{Format, integer, text};
+use super::super::json::{integer, text};
 use super::{Change, Told};
+use crate::head::Head;
 use sweeps::SweepOut;
-
-/// Version of the document; raised when a key changes its meaning or is removed.
-const FORMAT: u32 = 1;
-
-/// The published schema of the document.
-pub const SCHEMA: &str = include_str!("../../../schema/whatif.schema.json");
 
 /// One JSON document. Units stand in the keys. Unknown values are null. Rates are bits per second of payload, with the
 /// lower and the upper end of an interval; both are equal if every input is known.
 #[derive(Serialize, JsonSchema)]
 #[schemars(title = "Result of linerate whatif")]
 pub(crate) struct Output<'a> {
-    /// Version of this document.
-    format: Format<FORMAT>,
-    /// Version of linerate that computed it.
-    linerate: &'static str,
+    #[serde(flatten)]
+    head: Head<'static>,
     /// Title of the case.
     title: &'a str,
     /// What was replaced, as typed.
@@ -185,6 +179,8 @@ struct FigureCheckOut<'a> {
 struct ToldOut<'a> {
     /// Differences of the path from the case, as they would be typed. Empty for the path of the case.
     set: &'a [String],
+    /// The answer to read first. Null if there are only facts.
+    headline: Option<&'a Headline>,
     #[serde(flatten)]
     results: Results<'a>,
 }
@@ -192,8 +188,7 @@ struct ToldOut<'a> {
 /// One JSON document, with a line feed at its end.
 pub fn document(change: &Change<'_>) -> serde_json::Result<String> {
     let output = Output {
-        format: Format,
-        linerate: env!("CARGO_PKG_VERSION"),
+        head: Head::new(change.headline()),
         title: &change.before.0.title,
         set: change.sets,
         before: answer(change.before.1),
@@ -273,7 +268,12 @@ fn ceiling<'a>(way: Direction, ceiling: &Ceiling<'a>) -> CeilingOut<'a> {
 }
 
 fn told<'a>(told: &'a Told<'a>) -> ToldOut<'a> {
-    ToldOut { set: told.set, results: Results::of(&told.explained) }
+    let explained = &told.explained;
+    ToldOut {
+        set: told.set,
+        headline: explained.headline.as_ref(),
+        results: Results::of(explained),
+    }
 }
 
 fn check(check: &FigureCheck) -> FigureCheckOut<'_> {

@@ -12,7 +12,7 @@ use super::config::DEFAULTS;
 use super::exit::{Exit, Failure};
 use super::options::own;
 use super::{help, out};
-use linerate_show::schemas::SCHEMAS;
+use linerate_show::schemas::{SCHEMAS, schema};
 
 // `linerate generate`.
 #[derive(Debug, Parser)]
@@ -33,7 +33,7 @@ enum What {
     /// Print the JSON schema of a document, or list the schemas
     Schema {
         /// Name of the schema
-        #[arg(value_parser = PossibleValuesParser::new(SCHEMAS.map(|schema| schema.name)))]
+        #[arg(value_parser = PossibleValuesParser::new(SCHEMAS.iter().map(|schema| schema.name)))]
         name: Option<String>,
     },
     /// Print a configuration file with every option and its default
@@ -45,7 +45,8 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
         What::Man => man::page(help::command()).map_err(Failure::not_measured)?,
         What::Completions { shell } => completions(*shell),
         What::Schema { name: None } => schemas(),
-        What::Schema { name: Some(name) } => schema(name).to_owned(),
+        // clap accepts only names of schemas.
+        What::Schema { name: Some(name) } => schema(name).map_or("", |found| found.text).to_owned(),
         What::Config => config(),
     };
     out::print(&text)?;
@@ -63,12 +64,6 @@ fn schemas() -> String {
         let _ = writeln!(list, "{:16}{}", schema.name, schema.of);
         list
     })
-}
-
-/// The text of a schema; clap accepts only names of schemas.
-fn schema(name: &str) -> &'static str {
-    let found = SCHEMAS.iter().find(|schema| schema.name == name);
-    found.map_or("", |schema| schema.text)
 }
 
 const CONFIG_HEAD: &str = "\
@@ -154,7 +149,7 @@ mod tests {
 
     #[test]
     fn every_schema_is_one_and_is_named_after_what_it_describes() {
-        for schema in &SCHEMAS {
+        for schema in SCHEMAS {
             let text: serde_json::Value = serde_json::from_str(schema.text).unwrap();
             assert!(jsonschema::meta::is_valid(&text), "{}", schema.name);
             let id = text["$id"].as_str().unwrap();

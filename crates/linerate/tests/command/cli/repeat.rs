@@ -7,7 +7,6 @@ use std::time::Duration;
 use std::{fs, thread};
 
 use linerate_record::wire::preamble::{HELLO_LEN, Hello, Kind};
-use linerate_show::repeat;
 use linerate_test::turn;
 use rustix::process::Signal;
 use serde_json::Value;
@@ -78,7 +77,7 @@ mod long {
         assert_eq!(output.status.code(), Some(4), "{why}");
         assert_eq!(why.matches("expectation failed").count(), 2, "{why}");
         let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-        fits(repeat::SCHEMA, &told);
+        fits("repeat", &told);
         let spread = &told["goodput_bps"]["forward"];
         assert_eq!((&told["asked"], &spread["runs"]), (&2.into(), &2.into()));
         let goodput = |run: &Value| run["result"]["directions"]["forward"]["goodput_bps"].as_u64();

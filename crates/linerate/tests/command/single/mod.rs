@@ -11,7 +11,6 @@ use std::time::Duration;
 
 use crate::program::{Started, ended, linerate, stream_lines, words};
 use crate::schema::fits;
-use linerate_show::bw;
 use linerate_test::program::{Outcome, outcome_of};
 use linerate_test::{Turn, ask, free_ports, turn};
 use rustix::process::Signal;
@@ -107,7 +106,7 @@ fn bw_tells_what_both_ends_counted_one_way_and_both_at_once() {
     let far = Far::start();
     for (direction, ways) in [("reverse", &["reverse"][..]), ("both", &["forward", "reverse"])] {
         let args = ["bw", "-t", "2s", "-d", direction, "-P", "2"];
-        let Some(told) = far.json(&args, bw::SCHEMA) else {
+        let Some(told) = far.json(&args, "bw") else {
             return;
         };
         assert_eq!(told["far_end"], "linerate");
@@ -153,7 +152,7 @@ const PACED_DATAGRAMS: [&str; 6] =
 /// Checks the document of a load of datagrams one way, which is sent by `from`.
 fn is_told_by_datagrams(far: &Far, direction: &str, from: &str) {
     let args = [&["bw", "-t", "2s", "-d", direction], &PACED_DATAGRAMS[..]].concat();
-    let Some(told) = far.json(&args, bw::SCHEMA) else {
+    let Some(told) = far.json(&args, "bw") else {
         return;
     };
     assert_eq!(told["engine"], "udp");
@@ -185,7 +184,7 @@ fn bw_streams_lines_and_its_document_comes_last() {
     assert_eq!(events[..4], ["started", "host", "host", "step"]);
     assert_eq!(events[events.len() - 3..], ["goodput", "ended", "bw"]);
     let result = &lines[lines.len() - 1]["result"];
-    fits(bw::SCHEMA, result);
+    fits("bw", result);
     let told = &lines[lines.len() - 3]["goodput_bps"];
     assert_eq!(told, &result["directions"]["forward"]["goodput_bps"]);
     assert_eq!(result["record"]["steps"].as_array().unwrap().len(), 1);
@@ -220,7 +219,7 @@ fn ctrl_c_keeps_what_was_measured_until_then() {
     let output = run.end();
     assert_eq!(output.status.code(), Some(3));
     let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-    fits(bw::SCHEMA, &told);
+    fits("bw", &told);
     assert_eq!((&told["complete"], &told["ended_early"]), (&false.into(), &"interrupted".into()));
     assert!(told["measured_ns"].as_u64() < told["time_ns"].as_u64());
     assert!(told["directions"]["forward"]["goodput_bps"].as_u64().unwrap() > 0);
@@ -317,7 +316,7 @@ mod long {
     #[test]
     fn a_receiver_that_discards_is_named_and_counts_the_same() {
         let far = Far::start();
-        let Some(told) = far.json(&["bw", "-t", "1s", "--discard"], bw::SCHEMA) else {
+        let Some(told) = far.json(&["bw", "-t", "1s", "--discard"], "bw") else {
             return;
         };
         let way = &told["directions"]["forward"];
@@ -334,7 +333,7 @@ mod long {
         let far = Far::start();
         let args = ["bw", "-t", "1s", "--engine", "udp", "--pacing", "4Mbit/s"];
         // A busy machine may lose some: that is allowed here.
-        let Some(told) = far.json(&[&args[..], &["--find-rate=20%"]].concat(), bw::SCHEMA) else {
+        let Some(told) = far.json(&[&args[..], &["--find-rate=20%"]].concat(), "bw") else {
             return;
         };
         let search = &told["search"];

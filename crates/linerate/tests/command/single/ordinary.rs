@@ -3,7 +3,6 @@
 use std::fs;
 use std::time::Instant;
 
-use linerate_show::{bw, lat};
 use rustix::process::{Pid, kill_process};
 
 use super::*;
@@ -40,13 +39,13 @@ fn until_there_are(number: usize, parent: Pid) -> Vec<Pid> {
 #[test]
 fn round_trips_and_loads_of_programs_are_counted_at_both_ends() {
     let far = Far::start();
-    let Some(told) = far.json(&["lat", "--engine", "program", "-t", "1s"], lat::SCHEMA) else {
+    let Some(told) = far.json(&["lat", "--engine", "program", "-t", "1s"], "lat") else {
         return;
     };
     assert!(told["samples"].as_u64() > Some(10), "{told}");
     assert!(told["least_ns"].as_u64() > Some(0), "{told}");
     let args = ["bw", "--engine", "program", "-t", "1s", "-d", "both", "-P", "2"];
-    let Some(told) = far.json(&args, bw::SCHEMA) else {
+    let Some(told) = far.json(&args, "bw") else {
         return;
     };
     for direction in ["forward", "reverse"] {

@@ -1,7 +1,5 @@
 //! `linerate lat --sweep size` with `linerate serve` on this machine, and messages of two writes.
 
-use linerate_show::{lat, trips};
-
 use super::*;
 
 fn sizes(told: &Value) -> &Vec<Value> {
@@ -44,7 +42,7 @@ fn every_size_is_timed_in_the_time_and_the_record_shows_it_again() {
     let far = Far::start();
     let output = far.run(&["lat", "--sweep", "size", "-t", "4s", "--json"]);
     let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-    fits(trips::SCHEMA, &told);
+    fits("lat-sweep", &told);
     are_consistent(&told);
     let all = bytes(&told);
     assert_eq!((all.len(), all[0], all[22]), (23, 2, 8 << 20));
@@ -64,7 +62,7 @@ fn engines_go_as_far_as_they_carry() {
     for (engine, last) in [("udp", 65_507), ("connect", 16 << 10)] {
         let output = far.run(&["lat", "--sweep", "size", "-t", "1s", "--json", "--engine", engine]);
         let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-        fits(trips::SCHEMA, &told);
+        fits("lat-sweep", &told);
         are_consistent(&told);
         assert_eq!(bytes(&told).last(), Some(&last), "{told}");
     }
@@ -118,7 +116,7 @@ fn ctrl_c_keeps_the_sizes_that_were_timed() {
     let output = run.end();
     assert_eq!(output.status.code(), Some(3));
     let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-    fits(trips::SCHEMA, &told);
+    fits("lat-sweep", &told);
     assert_eq!(told["ended_early"], "interrupted");
     assert!(sizes(&told)[0]["samples"].as_u64() > Some(0), "{told}");
     assert_eq!(sizes(&told)[22]["not_measured"], "the sweep ended before");
@@ -141,7 +139,7 @@ mod long {
         };
         let output = diff("note:a", "note:b");
         let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-        fits(linerate_show::diff::SCHEMA, &told);
+        fits("diff", &told);
         let rows = told["rows"].as_array().unwrap();
         let has_ratio = |row: &Value| row["figure"] == "median_ns" && row["ratio"].is_f64();
         assert!(rows.iter().any(has_ratio), "{told}");
@@ -158,7 +156,7 @@ mod long {
         let far = Far::start();
         let two = ["lat", "-t", "1s", "--pattern", "write-write-read"];
         for (more, is_delayed) in [(&["--nodelay=false"][..], true), (&[], false)] {
-            let Some(told) = far.json(&[&two[..], more].concat(), lat::SCHEMA) else {
+            let Some(told) = far.json(&[&two[..], more].concat(), "lat") else {
                 return;
             };
             assert_eq!((&told["nagle"], &told["two_writes"]), (&is_delayed.into(), &true.into()));
@@ -174,7 +172,7 @@ mod long {
         let lines = stream_lines(&output.stdout);
         let last = &lines[lines.len() - 1];
         assert_eq!(last["event"], "lat-sweep");
-        fits(trips::SCHEMA, &last["result"]);
+        fits("lat-sweep", &last["result"]);
         let output = far.run(&[&args[..], &["--like", "perftest"]].concat());
         let text = words(&output.stdout);
         let rows =

@@ -1,7 +1,5 @@
 //! `linerate bw --sweep` with `linerate serve` on this machine.
 
-use linerate_show::sweep;
-
 use super::*;
 
 fn settings(told: &Value) -> &Vec<Value> {
@@ -17,7 +15,7 @@ fn a_sweep_streams_lines_and_its_document_comes_last() {
     };
     let last = &lines[lines.len() - 1];
     assert_eq!(last["event"], "sweep");
-    fits(sweep::SCHEMA, &last["result"]);
+    fits("sweep", &last["result"]);
     let slices = lines.iter().filter(|line| line["event"] == "step").count();
     assert_eq!(slices, 5, "a round that warms up, and four");
 }
@@ -46,7 +44,7 @@ mod long {
     fn every_way_to_copy_is_measured_in_as_many_rounds_and_what_the_kernel_made_of_it_is_told() {
         let far = Far::start();
         let args = ["bw", "--sweep", "copy", "-t", "10s", "-d", "reverse"];
-        let Some(told) = far.json(&args, sweep::SCHEMA) else {
+        let Some(told) = far.json(&args, "sweep") else {
             return;
         };
         assert_eq!((&told["swept"], &told["complete"]), (&"copy".into(), &true.into()));
@@ -86,7 +84,7 @@ mod long {
         let output = run.end();
         assert_eq!(output.status.code(), Some(3));
         let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-        fits(sweep::SCHEMA, &told);
+        fits("sweep", &told);
         assert_eq!(told["ended_early"], "interrupted");
         let rounds = |at: usize| settings(&told)[at]["rounds"].as_u64().unwrap();
         assert!(rounds(1) >= 1 && rounds(0) < 12, "{told}");

@@ -12,7 +12,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::schema::fits;
-use linerate_show::bw::SCHEMA;
 use linerate_test::{Turn, ask, free_ports, has, turn};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -185,7 +184,7 @@ fn bw_counts_as_a_server(loads: &[BwLoad]) {
             let words = String::from_utf8_lossy(&output.stderr).into_owned();
             assert_eq!(output.status.code(), Some(0), "{words}");
             let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-            fits(SCHEMA, &told);
+            fits("bw", &told);
             let way = &told["directions"][direction];
             assert_eq!(way["discarded"], discards);
             assert!(way["retransmits"].is_u64());
@@ -492,7 +491,7 @@ fn killed_in_mid_test(engine: &str) {
     killer.join().unwrap();
     assert_eq!(output.status.code(), Some(3));
     let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-    fits(SCHEMA, &told);
+    fits("bw", &told);
     assert_eq!(told["complete"], false);
     let way = &told["directions"]["forward"];
     assert_eq!(way["goodput_bps"], Value::Null);

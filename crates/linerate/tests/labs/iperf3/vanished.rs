@@ -42,7 +42,7 @@ fn a_path_on_which_large_packets_vanish_is_named_with_the_command_that_tells() {
             let Some(told) = measured(&turn, fault, args)? else {
                 return Ok(());
             };
-            fits(SCHEMA, &told);
+            fits("bw", &told);
             assert_eq!(told["directions"][way]["goodput_bps"], 0, "{told}");
             let named = named(&told);
             let hint = named.first().map_or("", |gap| gap["hint"].as_str().unwrap());
