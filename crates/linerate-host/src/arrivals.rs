@@ -5,12 +5,10 @@
 
 use linerate_facts::Gap;
 use linerate_facts::metric::{self, Metric};
-use linerate_record::Table;
 
 use super::port::find;
-use super::sheets::Sheets;
-use super::source::Source;
-use super::{Machine, Query, gap, unreadable};
+use super::source::{Row, Source};
+use super::{Query, gap, unreadable};
 
 const METRICS: &[Metric] = &[metric::ARRIVAL_BYTES];
 /// Number of rows per reading: only means over a step are needed.
@@ -18,40 +16,26 @@ const EVERY: usize = 5;
 
 /// Reads the statistics of several ports.
 pub(super) struct Arrivals {
-    ports: Vec<u32>,
-    /// Number of rows that were begun.
-    rows: usize,
-    sheets: Sheets<u32>,
-}
-
-impl Arrivals {
-    /// Makes a reader of the ports with these indices.
-    pub(crate) fn new(ports: Vec<u32>) -> Self {
-        Self { ports, rows: 0, sheets: Sheets::new(METRICS, "") }
-    }
+    /// Their indices.
+    pub(super) ports: Vec<u32>,
 }
 
 impl Source for Arrivals {
-    fn observe(&mut self, machine: &dyn Machine, at: u64, gaps: &mut Vec<Gap>) -> Result<(), Gap> {
-        self.rows += 1;
-        if self.rows % EVERY != 1 {
-            return Ok(());
-        }
+    fn every(&self) -> usize {
+        EVERY
+    }
+
+    fn observe(&mut self, row: &mut Row<'_>) -> Result<(), Gap> {
         for &index in &self.ports {
-            let reply = machine.query(&Query::Link(index)).map_err(|error| {
+            let reply = row.machine.query(&Query::Link(index)).map_err(|error| {
                 let what = format!("the link with index {index}");
                 unreadable("arrival", &what, &error, "ip -s link")
             })?;
             let link = find(&reply, index).map_err(|why| gap("arrival", &why, "ip -s link"))?;
             let received = link.stats.map(|stats| stats.rx_bytes);
-            self.sheets.push(index, || link.name.to_string(), at, &[received], gaps);
+            row.push(METRICS, index, || link.name.to_string(), &[received]);
         }
-        self.sheets.sweep(gaps);
+        row.sweep();
         Ok(())
-    }
-
-    fn take(&mut self) -> Vec<Table> {
-        self.rows = 0;
-        self.sheets.take()
     }
 }

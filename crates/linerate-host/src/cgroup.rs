@@ -9,10 +9,8 @@ use linerate_facts::Gap;
 use linerate_facts::metric::{self, Metric};
 use linerate_facts::parse::cgroup::{self, Place, Version};
 use linerate_facts::parse::{Malformed, cpu_stat, sysctl};
-use linerate_record::Table;
 
-use super::sheets::Sheets;
-use super::source::Source;
+use super::source::{Row, Source};
 use super::{Machine, gap, invalid, read, unreadable};
 
 pub(super) const MEMBERSHIP: &str = "/proc/self/cgroup";
@@ -21,10 +19,10 @@ const METRICS: &[Metric] =
     &[metric::CGROUP_PERIODS, metric::CGROUP_THROTTLED, metric::CGROUP_THROTTLED_TIME];
 
 /// Reads `cpu.stat` of our own cgroup and of its parents.
+#[derive(Default)]
 pub(super) struct Cgroup {
     /// Groups to read, the process's own first; searched again after each take.
     groups: Option<Vec<Group>>,
-    sheets: Sheets<usize>,
 }
 
 /// One cgroup to be read.
@@ -33,31 +31,24 @@ struct Group {
     stat: String,
 }
 
-impl Cgroup {
-    pub(crate) fn new() -> Self {
-        Self { groups: None, sheets: Sheets::new(METRICS, "") }
-    }
-}
-
 impl Source for Cgroup {
-    fn observe(&mut self, machine: &dyn Machine, at: u64, gaps: &mut Vec<Gap>) -> Result<(), Gap> {
+    fn observe(&mut self, row: &mut Row<'_>) -> Result<(), Gap> {
         let groups = match &mut self.groups {
             Some(groups) => groups,
-            none => none.insert(groups(machine)?),
+            none => none.insert(groups(row.machine)?),
         };
-        for (key, group) in groups.iter().enumerate() {
-            let stat = read(machine, &group.stat, cpu_stat::parse)
+        for (key, group) in (0..).zip(groups) {
+            let stat = read(row.machine, &group.stat, cpu_stat::parse)
                 .map_err(|error| unreadable("cgroup", &group.stat, &error, ""))?;
             let values =
                 [stat.map(|s| s.periods), stat.map(|s| s.throttled), stat.map(|s| s.throttled_ns)];
-            self.sheets.push(key, || group.subject.clone(), at, &values, gaps);
+            row.push(METRICS, key, || group.subject.clone(), &values);
         }
         Ok(())
     }
 
-    fn take(&mut self) -> Vec<Table> {
+    fn taken(&mut self) {
         self.groups = None;
-        self.sheets.take()
     }
 }
 

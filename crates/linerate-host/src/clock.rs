@@ -2,11 +2,9 @@
 
 use linerate_facts::Gap;
 use linerate_facts::metric::{self, Metric};
-use linerate_record::Table;
 
-use super::sheets::Sheets;
-use super::source::Source;
-use super::{Machine, number};
+use super::number;
+use super::source::{Row, Source};
 
 const METRICS: &[Metric] = &[metric::CLOCK_NOW];
 
@@ -16,39 +14,23 @@ const METRICS: &[Metric] = &[metric::CLOCK_NOW];
 /// On a kernel before 5.18, the read sleeps for 10 ms to measure. So this is the last source of a row, and each row
 /// reads one CPU.
 pub(super) struct Clock {
-    cpus: Vec<u32>,
-    /// Number of rows that were begun.
-    rows: usize,
-    sheets: Sheets<u32>,
-}
-
-impl Clock {
-    /// Makes a reader of the given CPUs.
-    pub(crate) fn new(cpus: Vec<u32>) -> Self {
-        Self { cpus, rows: 0, sheets: Sheets::new(METRICS, "") }
-    }
+    pub(super) cpus: Vec<u32>,
 }
 
 impl Source for Clock {
-    fn observe(&mut self, machine: &dyn Machine, at: u64, gaps: &mut Vec<Gap>) -> Result<(), Gap> {
-        self.rows += 1;
+    fn observe(&mut self, row: &mut Row<'_>) -> Result<(), Gap> {
         // The first row is taken before the load begins.
-        let turn = self.rows.checked_sub(2);
+        let turn = row.number.checked_sub(1);
         let Some(&cpu) = turn.and_then(|turn| self.cpus.get(turn % self.cpus.len().max(1))) else {
             return Ok(());
         };
         let path = format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_cur_freq");
         // Without the file, as in most virtual machines, only the facts have the frequency.
-        let Some(kilohertz) = number(machine, "clock", &path)? else {
+        let Some(kilohertz) = number(row.machine, "clock", &path)? else {
             return Ok(());
         };
-        self.sheets.push(cpu, || cpu.to_string(), at, &[Some(kilohertz)], gaps);
+        row.push(METRICS, cpu, || cpu.to_string(), &[Some(kilohertz)]);
         Ok(())
-    }
-
-    fn take(&mut self) -> Vec<Table> {
-        self.rows = 0;
-        self.sheets.take()
     }
 }
 

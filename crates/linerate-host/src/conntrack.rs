@@ -5,11 +5,9 @@ use std::io;
 use linerate_facts::Gap;
 use linerate_facts::metric::{self, Metric};
 use linerate_facts::parse::{Malformed, conntrack};
-use linerate_record::Table;
 
-use super::sheets::Sheets;
-use super::source::Source;
-use super::{Machine, read, unreadable};
+use super::source::{Row, Source};
+use super::{read, unreadable};
 
 const PATH: &str = "/proc/net/stat/nf_conntrack";
 const METRICS: &[Metric] = &[metric::CONNTRACK_DROPPED];
@@ -19,37 +17,22 @@ const SUBJECT: &str = "nf_conntrack";
 const EVERY: usize = 5;
 
 /// Reads the kernel's count of connections that found no room.
-pub(super) struct Conntrack {
-    /// Number of rows that were begun.
-    rows: usize,
-    sheets: Sheets<()>,
-}
-
-impl Conntrack {
-    pub(crate) fn new() -> Self {
-        Self { rows: 0, sheets: Sheets::new(METRICS, "") }
-    }
-}
+pub(super) struct Conntrack;
 
 impl Source for Conntrack {
-    fn observe(&mut self, machine: &dyn Machine, at: u64, gaps: &mut Vec<Gap>) -> Result<(), Gap> {
-        self.rows += 1;
-        if self.rows % EVERY != 1 {
-            return Ok(());
-        }
+    fn every(&self) -> usize {
+        EVERY
+    }
+
+    fn observe(&mut self, row: &mut Row<'_>) -> Result<(), Gap> {
         let decode = |text: &[u8]| conntrack::sum(text, "drop").ok_or(Malformed::Missing("drop"));
-        match read(machine, PATH, decode) {
-            Ok(dropped) => self.sheets.push((), || SUBJECT.to_owned(), at, &[Some(dropped)], gaps),
+        match read(row.machine, PATH, decode) {
+            Ok(dropped) => row.push(METRICS, (), || SUBJECT.to_owned(), &[Some(dropped)]),
             // Nothing tracks connections here.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(unreadable("conntrack", PATH, &error, "")),
         }
         Ok(())
-    }
-
-    fn take(&mut self) -> Vec<Table> {
-        self.rows = 0;
-        self.sheets.take()
     }
 }
 

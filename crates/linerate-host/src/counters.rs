@@ -7,10 +7,8 @@ use linerate_facts::metric::{self, Metric};
 use linerate_facts::nic::Counter;
 use linerate_facts::nic::counted::{Meaning, grouped, own_meaning};
 use linerate_facts::parse::{driver, ethtool};
-use linerate_record::Table;
 
-use super::sheets::Sheets;
-use super::source::Source;
+use super::source::{Row, Source};
 use super::{Ethtool, Machine, Query, invalid};
 
 const METRICS: &[Metric] = &[metric::DRIVER_COUNT];
@@ -35,17 +33,14 @@ pub(super) struct Counters {
     name: String,
     /// The driver of the port, which determines the names of its counters.
     driver: Option<String>,
-    /// Number of rows that were begun.
-    rows: usize,
     /// Whether the driver has none of the counters.
     mute: bool,
-    sheets: Sheets<String>,
 }
 
 impl Counters {
     /// Makes a reader of the port with this index and name.
     pub(crate) fn new(port: u32, name: String) -> Self {
-        Self { port, name, driver: None, rows: 0, mute: false, sheets: Sheets::new(METRICS, "") }
+        Self { port, name, driver: None, mute: false }
     }
 
     /// Reads the counters that are relevant to a run, added up over all queues: the driver's own and, if it has no
@@ -90,23 +85,21 @@ impl Counters {
 }
 
 impl Source for Counters {
-    fn observe(&mut self, machine: &dyn Machine, at: u64, gaps: &mut Vec<Gap>) -> Result<(), Gap> {
-        self.rows += 1;
-        if self.mute || self.rows % EVERY != 1 {
+    fn every(&self) -> usize {
+        EVERY
+    }
+
+    fn observe(&mut self, row: &mut Row<'_>) -> Result<(), Gap> {
+        if self.mute {
             return Ok(());
         }
-        let counters = self.read(machine);
+        let counters = self.read(row.machine);
         self.mute = counters.is_empty();
         for Counter { name, value } in counters {
             let subject = || format!("{} {name}", self.name);
-            self.sheets.push(name.clone(), subject, at, &[Some(value)], gaps);
+            row.push(METRICS, name.clone(), subject, &[Some(value)]);
         }
         Ok(())
-    }
-
-    fn take(&mut self) -> Vec<Table> {
-        self.rows = 0;
-        self.sheets.take()
     }
 }
 

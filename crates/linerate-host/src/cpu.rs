@@ -3,11 +3,9 @@
 use linerate_facts::Gap;
 use linerate_facts::metric::{self, Metric};
 use linerate_facts::parse::proc_stat;
-use linerate_record::Table;
 
-use super::sheets::Sheets;
-use super::source::Source;
-use super::{Machine, read, unreadable};
+use super::source::{Row, Source};
+use super::{read, unreadable};
 
 const PATH: &str = "/proc/stat";
 const METRICS: &[Metric] = &[
@@ -22,30 +20,19 @@ const METRICS: &[Metric] = &[
 ];
 
 /// Reads `/proc/stat`.
-pub(super) struct Cpu {
-    sheets: Sheets<u32>,
-}
-
-impl Cpu {
-    pub(crate) fn new() -> Self {
-        Self { sheets: Sheets::new(METRICS, "") }
-    }
-}
+pub(super) struct Cpu;
 
 impl Source for Cpu {
-    fn observe(&mut self, machine: &dyn Machine, at: u64, gaps: &mut Vec<Gap>) -> Result<(), Gap> {
-        let cpus = read(machine, PATH, |text| proc_stat::cpus(text).collect::<Result<Vec<_>, _>>());
+    fn observe(&mut self, row: &mut Row<'_>) -> Result<(), Gap> {
+        let cpus =
+            read(row.machine, PATH, |text| proc_stat::cpus(text).collect::<Result<Vec<_>, _>>());
         let cpus =
             cpus.map_err(|error| unreadable("cpu", PATH, &error, "mount -t proc proc /proc"))?;
         for times in cpus {
             let subject = || times.cpu.to_string();
-            self.sheets.push(times.cpu, subject, at, &times.ticks.map(Some), gaps);
+            row.push(METRICS, times.cpu, subject, &times.ticks.map(Some));
         }
-        self.sheets.sweep(gaps);
+        row.sweep();
         Ok(())
-    }
-
-    fn take(&mut self) -> Vec<Table> {
-        self.sheets.take()
     }
 }

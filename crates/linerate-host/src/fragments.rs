@@ -6,10 +6,8 @@ use linerate_facts::Gap;
 use linerate_facts::metric::{self, Metric};
 use linerate_facts::nic::Fragments as Counts;
 use linerate_facts::parse::{Malformed, snmp};
-use linerate_record::Table;
 
-use super::sheets::Sheets;
-use super::source::Source;
+use super::source::{Row, Source};
 use super::{Machine, invalid, unreadable};
 
 pub(super) const SNMP: &str = "/proc/net/snmp";
@@ -19,15 +17,7 @@ const METRICS: &[Metric] = &[metric::FRAGMENTS_CREATED, metric::FRAGMENTS_RECEIV
 const SUBJECT: &str = "ip";
 
 /// Reads the kernel's counters of fragments.
-pub(super) struct Fragments {
-    sheets: Sheets<()>,
-}
-
-impl Fragments {
-    pub(crate) fn new() -> Self {
-        Self { sheets: Sheets::new(METRICS, "") }
-    }
-}
+pub(super) struct Fragments;
 
 /// Reads the counters of fragments of both versions of IP since boot. A kernel without IPv6 has no IPv6 counters.
 pub(super) fn read_all(machine: &dyn Machine) -> io::Result<Counts> {
@@ -46,17 +36,13 @@ pub(super) fn read_all(machine: &dyn Machine) -> io::Result<Counts> {
 }
 
 impl Source for Fragments {
-    fn observe(&mut self, machine: &dyn Machine, at: u64, gaps: &mut Vec<Gap>) -> Result<(), Gap> {
+    fn observe(&mut self, row: &mut Row<'_>) -> Result<(), Gap> {
         let hint = "mount -t proc proc /proc";
         let counts =
-            read_all(machine).map_err(|error| unreadable("fragments", SNMP, &error, hint))?;
+            read_all(row.machine).map_err(|error| unreadable("fragments", SNMP, &error, hint))?;
         let values = [counts.created, counts.received].map(Some);
-        self.sheets.push((), || SUBJECT.to_owned(), at, &values, gaps);
+        row.push(METRICS, (), || SUBJECT.to_owned(), &values);
         Ok(())
-    }
-
-    fn take(&mut self) -> Vec<Table> {
-        self.sheets.take()
     }
 }
 

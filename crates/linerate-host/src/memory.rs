@@ -2,11 +2,9 @@
 
 use linerate_facts::Gap;
 use linerate_facts::metric::{self, Metric};
-use linerate_record::Table;
 
-use super::sheets::Sheets;
-use super::source::Source;
-use super::{Machine, number};
+use super::number;
+use super::source::{Row, Source};
 
 /// Usual mount point of resctrl's monitoring data, which has one folder for each third-level cache.
 //= Linux Documentation/filesystems/resctrl.rst
@@ -17,40 +15,25 @@ const METRICS: &[Metric] = &[metric::MEMORY_BYTES];
 const EVERY: usize = 5;
 
 /// Reads `mbm_total_bytes` of each third-level cache, if resctrl is mounted.
-pub(super) struct Memory {
-    /// Number of rows that were begun.
-    rows: usize,
-    sheets: Sheets<String>,
-}
-
-impl Memory {
-    pub(crate) fn new() -> Self {
-        Self { rows: 0, sheets: Sheets::new(METRICS, "") }
-    }
-}
+pub(super) struct Memory;
 
 impl Source for Memory {
-    fn observe(&mut self, machine: &dyn Machine, at: u64, gaps: &mut Vec<Gap>) -> Result<(), Gap> {
-        self.rows += 1;
-        if self.rows % EVERY != 1 {
-            return Ok(());
-        }
+    fn every(&self) -> usize {
+        EVERY
+    }
+
+    fn observe(&mut self, row: &mut Row<'_>) -> Result<(), Gap> {
         // If resctrl is not mounted, this is not a gap of the run, but of the cause that needs it.
-        let names = machine.list(FOLDER).unwrap_or_default();
+        let names = row.machine.list(FOLDER).unwrap_or_default();
         for name in names.iter().filter(|name| name.starts_with(CACHE)) {
             let path = format!("{FOLDER}/{name}/mbm_total_bytes");
             // Some processors count only occupancy. The file contains `Unavailable` if there is no value.
-            let Some(bytes) = number(machine, "memory", &path)? else {
+            let Some(bytes) = number(row.machine, "memory", &path)? else {
                 continue;
             };
-            self.sheets.push(name.clone(), || name.clone(), at, &[Some(bytes)], gaps);
+            row.push(METRICS, name.clone(), || name.clone(), &[Some(bytes)]);
         }
         Ok(())
-    }
-
-    fn take(&mut self) -> Vec<Table> {
-        self.rows = 0;
-        self.sheets.take()
     }
 }
 

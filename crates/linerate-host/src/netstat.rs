@@ -3,12 +3,10 @@
 use linerate_facts::Gap;
 use linerate_facts::metric::{self, Metric};
 use linerate_facts::parse::snmp;
-use linerate_record::Table;
 
 use super::fragments::{SNMP, SNMP6};
-use super::sheets::Sheets;
-use super::source::Source;
-use super::{Machine, unreadable};
+use super::source::{Row, Source};
+use super::unreadable;
 
 pub(super) const NETSTAT: &str = "/proc/net/netstat";
 const METRICS: &[Metric] = &[
@@ -23,31 +21,21 @@ const METRICS: &[Metric] = &[
 const EVERY: usize = 2;
 
 /// Reads the counters of `nstat` that causes need.
-pub(super) struct Netstat {
-    /// Number of rows that were begun.
-    rows: usize,
-    sheets: Sheets<()>,
-}
-
-impl Netstat {
-    pub(crate) fn new() -> Self {
-        Self { rows: 0, sheets: Sheets::new(METRICS, "nstat -az") }
-    }
-}
+pub(super) struct Netstat;
 
 impl Source for Netstat {
-    fn observe(&mut self, machine: &dyn Machine, at: u64, gaps: &mut Vec<Gap>) -> Result<(), Gap> {
-        self.rows += 1;
-        if self.rows % EVERY != 1 {
-            return Ok(());
-        }
+    fn every(&self) -> usize {
+        EVERY
+    }
+
+    fn observe(&mut self, row: &mut Row<'_>) -> Result<(), Gap> {
         let file = |path| {
-            let read = machine.file(path);
+            let read = row.machine.file(path);
             read.map_err(|error| unreadable("netstat", path, &error, "mount -t proc proc /proc"))
         };
         let (snmp, netstat) = (file(SNMP)?, file(NETSTAT)?);
         // A kernel without IPv6 has no such file.
-        let six = machine.file(SNMP6).unwrap_or_default();
+        let six = row.machine.file(SNMP6).unwrap_or_default();
         let damaged = |group| snmp::count(&snmp, group, "InCsumErrors");
         let six = snmp::count6(&six, "Udp6InCsumErrors").unwrap_or(0);
         let extended = |name| snmp::count(&netstat, "TcpExt", name);
@@ -58,13 +46,8 @@ impl Source for Netstat {
             extended("PruneCalled"),
             extended("TCPRcvQDrop"),
         ];
-        self.sheets.push((), || "all".to_owned(), at, &values, gaps);
+        row.push(METRICS, (), || "all".to_owned(), &values);
         Ok(())
-    }
-
-    fn take(&mut self) -> Vec<Table> {
-        self.rows = 0;
-        self.sheets.take()
     }
 }
 

@@ -6,11 +6,9 @@
 use linerate_facts::Gap;
 use linerate_facts::metric::{self, Metric};
 use linerate_facts::parse::link::{self, Link};
-use linerate_record::Table;
 
-use super::sheets::Sheets;
-use super::source::Source;
-use super::{Machine, Query, gap, invalid, unreadable};
+use super::source::{Row, Source};
+use super::{Query, gap, invalid, unreadable};
 
 const METRICS: &[Metric] = &[
     metric::PORT_RX_BYTES,
@@ -31,30 +29,19 @@ const METRICS: &[Metric] = &[
 
 /// Reads one port by its index.
 pub(super) struct PortCounters {
-    port: Result<u32, Gap>,
-    sheets: Sheets<u32>,
-}
-
-impl PortCounters {
-    /// Makes a reader of the port with this index; a gap says why the index is unknown.
-    pub(crate) fn new(port: Result<u32, Gap>) -> Self {
-        Self { port, sheets: Sheets::new(METRICS, "") }
-    }
+    /// Index of the port, or why it is unknown.
+    pub(super) port: Result<u32, Gap>,
 }
 
 impl Source for PortCounters {
-    fn observe(&mut self, machine: &dyn Machine, at: u64, gaps: &mut Vec<Gap>) -> Result<(), Gap> {
+    fn observe(&mut self, row: &mut Row<'_>) -> Result<(), Gap> {
         let index = self.port.clone()?;
-        let reply = machine.query(&Query::Link(index));
+        let reply = row.machine.query(&Query::Link(index));
         let reply =
             reply.map_err(|error| unreadable("port", &what(index), &error, "ip -s link"))?;
         let link = find(&reply, index).map_err(|why| gap("port", &why, "ip -s link"))?;
-        self.sheets.push(index, || link.name.to_string(), at, &row(&link)?, gaps);
+        row.push(METRICS, index, || link.name.to_string(), &values(&link)?);
         Ok(())
-    }
-
-    fn take(&mut self) -> Vec<Table> {
-        self.sheets.take()
     }
 }
 
@@ -74,7 +61,7 @@ pub(super) fn find(reply: &[u8], index: u32) -> Result<Link<'_>, String> {
     Err(format!("the reply does not hold {}", what(index)))
 }
 
-fn row(link: &Link<'_>) -> Result<[Option<u64>; METRICS.len()], Gap> {
+fn values(link: &Link<'_>) -> Result<[Option<u64>; METRICS.len()], Gap> {
     let why = "the kernel sent no statistics of the port";
     let stats = link.stats.ok_or_else(|| gap("port", why, "ip -s link"))?;
     Ok([

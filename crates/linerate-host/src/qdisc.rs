@@ -7,10 +7,8 @@ use linerate_facts::parse::link::{ETHERNET, LOOPBACK};
 use linerate_facts::parse::qdisc::{self, ROOT};
 use linerate_facts::parse::{Malformed, shaping};
 use linerate_facts::shaping::Shaping;
-use linerate_record::Table;
 
-use super::sheets::Sheets;
-use super::source::Source;
+use super::source::{Row, Source};
 use super::{Machine, Query, gap, invalid, port, unreadable};
 
 const HINT: &str = "tc -s qdisc";
@@ -37,9 +35,6 @@ const HEADER: i32 = 14;
 /// Largest number of classes that are watched: more would fill the record.
 const CLASSES_MAX: usize = 64;
 
-/// Port, handle and parent.
-type Key = (u32, u32, u32);
-
 /// Reads the disciplines of one port by its index, with their classes if these may delay packets, and the
 /// settings of each.
 pub(super) struct Qdisc {
@@ -48,8 +43,6 @@ pub(super) struct Qdisc {
     known: Option<Known>,
     /// Whether the discipline has too many classes.
     crowded: bool,
-    sheets: Sheets<Key>,
-    shapers: Sheets<Key>,
 }
 
 struct Known {
@@ -61,13 +54,7 @@ struct Known {
 impl Qdisc {
     /// Makes a reader of the port with this index; a gap says why the index is unknown.
     pub(crate) fn new(port: Result<u32, Gap>) -> Self {
-        Self {
-            port,
-            known: None,
-            crowded: false,
-            sheets: Sheets::new(METRICS, ""),
-            shapers: Sheets::new(SHAPING, ""),
-        }
+        Self { port, known: None, crowded: false }
     }
 
     fn learn(&mut self, machine: &dyn Machine, index: u32) -> Result<(), Gap> {
@@ -87,17 +74,16 @@ impl Qdisc {
 
     /// Adds a row of a discipline or class and, if it has limits, a row of its limits.
     fn push(
-        &mut self,
+        &self,
+        row: &mut Row<'_>,
         qdisc: &qdisc::Qdisc<'_>,
         set: Result<Option<Shaping>, Malformed>,
-        at: u64,
-        gaps: &mut Vec<Gap>,
     ) {
         let Some(Known { name, header }) = &self.known else {
             return;
         };
         let subject = || format!("{name} {} {}", qdisc.kind, qdisc.id());
-        let key = (qdisc.port, qdisc.handle, qdisc.parent);
+        let key = [qdisc.port, qdisc.handle, qdisc.parent];
         let stats = qdisc.stats;
         let values = [
             stats.map(|s| s.bytes),
@@ -107,7 +93,7 @@ impl Qdisc {
             stats.map(|s| s.backlog),
             stats.map(|s| s.waiting),
         ];
-        self.sheets.push(key, subject, at, &values, gaps);
+        row.push(METRICS, key, subject, &values);
         match set {
             Ok(Some(set)) => {
                 let frame = header.saturating_add(set.overhead);
@@ -119,23 +105,17 @@ impl Qdisc {
                     set.delay.map_or(0, |delay| delay.0),
                     u64::from(set.limit.unwrap_or(0)),
                 ];
-                self.shapers.push(key, subject, at, &values.map(Some), gaps);
+                row.push(SHAPING, key, subject, &values.map(Some));
             }
             Ok(None) => {}
-            Err(error) => gaps.push(unreadable("qdisc", &subject(), &invalid(error), SET)),
+            Err(error) => row.gaps.push(unreadable("qdisc", &subject(), &invalid(error), SET)),
         }
     }
 
-    fn classes(
-        &mut self,
-        machine: &dyn Machine,
-        index: u32,
-        at: u64,
-        gaps: &mut Vec<Gap>,
-    ) -> Result<(), Gap> {
+    fn classes(&mut self, row: &mut Row<'_>, index: u32) -> Result<(), Gap> {
         const WHAT: &str = "the classes of the queueing disciplines";
         const HINT: &str = "tc -s class show dev PORT";
-        let reply = machine.query(&Query::Classes(index));
+        let reply = row.machine.query(&Query::Classes(index));
         let reply = reply.map_err(|error| unreadable("qdisc", WHAT, &error, HINT))?;
         let all: Vec<_> = qdisc::classes(&reply)
             .filter(|class| class.as_ref().map_or(true, |class| class.port == index))
@@ -148,18 +128,18 @@ impl Qdisc {
             return Err(gap("qdisc", &why, HINT));
         }
         for class in &all {
-            self.push(class, shaping::class(class), at, gaps);
+            self.push(row, class, shaping::class(class));
         }
         Ok(())
     }
 }
 
 impl Source for Qdisc {
-    fn observe(&mut self, machine: &dyn Machine, at: u64, gaps: &mut Vec<Gap>) -> Result<(), Gap> {
+    fn observe(&mut self, row: &mut Row<'_>) -> Result<(), Gap> {
         const WHAT: &str = "the queueing disciplines";
         let index = self.port.clone()?;
-        self.learn(machine, index)?;
-        let reply = machine.query(&Query::Qdiscs);
+        self.learn(row.machine, index)?;
+        let reply = row.machine.query(&Query::Qdiscs);
         let reply = reply.map_err(|error| unreadable("qdisc", WHAT, &error, HINT))?;
         let all = qdisc::parse(&reply).filter(|q| q.as_ref().map_or(true, |q| q.port == index));
         let all: Vec<_> = all
@@ -173,25 +153,21 @@ impl Source for Qdisc {
         for qdisc in &all {
             let set = shaping::discipline(qdisc);
             if matches!(set, Ok(Some(_))) || !summed_up(qdisc, &all) {
-                self.push(qdisc, set, at, gaps);
+                self.push(row, qdisc, set);
             }
         }
         if !self.crowded && all.iter().any(|q| shaping::has_classes(&q.kind)) {
             // The readings of the disciplines are valid even if the classes cannot be read.
-            if let Err(gap) = self.classes(machine, index, at, gaps) {
-                gaps.push(gap);
+            if let Err(gap) = self.classes(row, index) {
+                row.gaps.push(gap);
             }
         }
-        self.sheets.sweep(gaps);
-        self.shapers.sweep(gaps);
+        row.sweep();
         Ok(())
     }
 
-    fn take(&mut self) -> Vec<Table> {
+    fn taken(&mut self) {
         self.crowded = false;
-        let mut tables = self.sheets.take();
-        tables.append(&mut self.shapers.take());
-        tables
     }
 }
 

@@ -7,10 +7,8 @@ use linerate_facts::infiniband::LinkState;
 use linerate_facts::infiniband::counted::Meaning;
 use linerate_facts::metric::{self, Metric};
 use linerate_facts::parse::{infiniband, sysctl};
-use linerate_record::Table;
 
-use super::sheets::Sheets;
-use super::source::Source;
+use super::source::{Row, Source};
 use super::{Kept, Machine, gap, invalid, unreadable};
 
 const COUNT: &[Metric] = &[metric::RDMA_COUNT];
@@ -30,8 +28,6 @@ pub(super) struct RdmaPort {
     state: Kept,
     /// `None` until the first row.
     files: Option<Vec<File>>,
-    counts: Sheets<usize>,
-    active: Sheets<()>,
 }
 
 /// A counter.
@@ -60,8 +56,6 @@ impl RdmaPort {
             device: folder,
             state: Kept::default(),
             files: None,
-            counts: Sheets::new(COUNT, ""),
-            active: Sheets::new(ACTIVE, ""),
         }
     }
 
@@ -108,39 +102,33 @@ impl RdmaPort {
 }
 
 impl Source for RdmaPort {
-    fn observe(&mut self, machine: &dyn Machine, at: u64, gaps: &mut Vec<Gap>) -> Result<(), Gap> {
-        let active = [Some(u64::from(self.is_active(machine)?))];
-        self.active.push((), || self.name.clone(), at, &active, gaps);
+    fn observe(&mut self, row: &mut Row<'_>) -> Result<(), Gap> {
+        let active = [Some(u64::from(self.is_active(row.machine)?))];
+        row.push(ACTIVE, (), || self.name.clone(), &active);
         if self.files.is_none() {
-            let files = self.files(machine);
+            let files = self.files(row.machine);
             if files.is_empty() {
                 let why = format!("the driver of {} counts nothing of use", self.name);
                 let hint = format!("rdma statistic show link {}", self.name);
-                gaps.push(gap("rdma.count", &why, &hint));
+                row.gaps.push(gap("rdma.count", &why, &hint));
             }
             self.files = Some(files);
         }
-        for (number, file) in self.files.iter_mut().flatten().enumerate() {
-            match file.value(machine) {
+        for (number, file) in (0..).zip(self.files.iter_mut().flatten()) {
+            match file.value(row.machine) {
                 Ok(value) => {
                     let subject = || format!("{} {}", self.name, file.name);
-                    self.counts.push(number, subject, at, &[Some(value)], gaps);
+                    row.push(COUNT, number, subject, &[Some(value)]);
                 }
                 // The others are read all the same.
                 Err(error) if !file.failed => {
                     file.failed = true;
-                    gaps.push(unreadable("rdma", &file.path, &error, "rdma statistic"));
+                    row.gaps.push(unreadable("rdma", &file.path, &error, "rdma statistic"));
                 }
                 Err(_) => {}
             }
         }
         Ok(())
-    }
-
-    fn take(&mut self) -> Vec<Table> {
-        let mut tables = self.active.take();
-        tables.append(&mut self.counts.take());
-        tables
     }
 }
 

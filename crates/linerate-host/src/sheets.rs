@@ -7,48 +7,96 @@ use linerate_record::Table;
 use super::gap;
 use crate::sheet::Sheet;
 
-/// The tables of one source, by the key of their subject. The first row of a table determines its columns; a table
-/// whose subject or column is missing later ends there, with a gap.
+/// What a source calls the subject of a table.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Key {
+    /// Numbers of the kernel: of a CPU, a port, a discipline.
+    Number([u32; 3]),
+    /// A name.
+    Name(String),
+}
+
+impl From<()> for Key {
+    fn from((): ()) -> Self {
+        Self::Number([0; 3])
+    }
+}
+
+impl From<u32> for Key {
+    fn from(number: u32) -> Self {
+        Self::Number([number, 0, 0])
+    }
+}
+
+impl From<[u32; 3]> for Key {
+    fn from(numbers: [u32; 3]) -> Self {
+        Self::Number(numbers)
+    }
+}
+
+impl From<String> for Key {
+    fn from(name: String) -> Self {
+        Self::Name(name)
+    }
+}
+
+/// The tables of one source, by their metrics and the key of their subject. The first row of a table determines its
+/// columns; a table whose subject or column is missing later ends there, with a gap.
 #[derive(Debug)]
-pub(super) struct Sheets<K> {
-    metrics: &'static [Metric],
+pub(super) struct Sheets {
     /// Hint for a metric that a kernel does not report.
     hint: &'static str,
-    all: Vec<Keyed<K>>,
+    all: Vec<Keyed>,
     /// Index at which the next row is expected: rows come in the same order each time.
     next: usize,
 }
 
 #[derive(Debug)]
-struct Keyed<K> {
-    key: K,
+struct Keyed {
+    metrics: &'static [Metric],
+    key: Key,
     sheet: Sheet,
     fresh: bool,
 }
 
-impl<K: PartialEq> Sheets<K> {
-    /// Makes an empty group of tables. All `metrics` belong to one source; `hint` is for metrics that a kernel does
-    /// not report.
-    pub(crate) fn new(metrics: &'static [Metric], hint: &'static str) -> Self {
-        Self { metrics, hint, all: Vec::new(), next: 0 }
+/// What a table is of: its metrics, all of one source, and its subject.
+pub(super) type Of = (&'static [Metric], Key);
+
+impl Keyed {
+    fn is(&self, (metrics, key): &Of) -> bool {
+        let name = |metrics: &[Metric]| metrics.first().map(|metric| metric.name);
+        self.key == *key && name(self.metrics) == name(metrics)
+    }
+}
+
+impl Sheets {
+    /// Makes an empty group of tables; `hint` is for metrics that a kernel does not report.
+    pub(super) fn new(hint: &'static str) -> Self {
+        Self { hint, all: Vec::new(), next: 0 }
     }
 
-    /// Appends a row about `key`: a value for each metric, `None` if it could not be read.
-    pub(crate) fn push(
+    /// Appends a row of a table: a value for each metric, `None` if it could not be read.
+    pub(super) fn push(
         &mut self,
-        key: K,
+        of: Of,
         subject: impl FnOnce() -> String,
         at: u64,
         values: &[Option<u64>],
         gaps: &mut Vec<Gap>,
     ) {
-        let expected = self.all.get(self.next).is_some_and(|s| s.key == key);
+        let expected = self.all.get(self.next).is_some_and(|keyed| keyed.is(&of));
         let known = expected.then_some(self.next);
-        let known = known.or_else(|| self.all.iter().position(|s| s.key == key));
+        let known = known.or_else(|| self.all.iter().position(|keyed| keyed.is(&of)));
         let place = known.unwrap_or_else(|| {
-            self.tell_missing(values, gaps);
-            let source = self.metrics.first().map_or("", |m| m.source);
-            self.all.push(Keyed { key, sheet: Sheet::new(source, subject()), fresh: false });
+            let (metrics, key) = of;
+            self.tell_missing(metrics, values, gaps);
+            let source = metrics.first().map_or("", |m| m.source);
+            self.all.push(Keyed {
+                metrics,
+                key,
+                sheet: Sheet::new(source, subject()),
+                fresh: false,
+            });
             self.all.len() - 1
         });
         self.next = place + 1;
@@ -56,14 +104,14 @@ impl<K: PartialEq> Sheets<K> {
         keyed.fresh = true;
         // Counters stay far below 2^63; a capture with larger ones must not become negative.
         let value = |v: u64| i64::try_from(v).unwrap_or(i64::MAX);
-        let row = self.metrics.iter().zip(values);
+        let row = keyed.metrics.iter().zip(values);
         let row = row.map(|(metric, v)| (*metric, v.map(value)));
         gaps.extend(keyed.sheet.push(at, row));
     }
 
     /// Makes a gap for each metric without a value.
-    fn tell_missing(&self, values: &[Option<u64>], gaps: &mut Vec<Gap>) {
-        for (metric, _) in self.metrics.iter().zip(values).filter(|(_, v)| v.is_none()) {
+    fn tell_missing(&self, metrics: &[Metric], values: &[Option<u64>], gaps: &mut Vec<Gap>) {
+        for (metric, _) in metrics.iter().zip(values).filter(|(_, v)| v.is_none()) {
             let what = format!("{}.{}", metric.source, metric.name);
             gaps.push(gap(&what, "this kernel does not report it", self.hint));
         }
@@ -80,7 +128,7 @@ impl<K: PartialEq> Sheets<K> {
     }
 
     /// Takes the tables made since the last call; the next rows start new ones.
-    pub(crate) fn take(&mut self) -> Vec<Table> {
+    pub(super) fn take(&mut self) -> Vec<Table> {
         self.next = 0;
         let all = std::mem::take(&mut self.all);
         let tables = all.into_iter().filter_map(|mut k| k.sheet.take());

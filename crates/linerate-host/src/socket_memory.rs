@@ -9,13 +9,11 @@ use linerate_facts::Gap;
 use linerate_facts::metric::{self, Metric};
 use linerate_facts::parse::cgroup::{self, Version};
 use linerate_facts::parse::{Malformed, snmp, sysctl};
-use linerate_record::Table;
 
 use super::cgroup::{MEMBERSHIP, MOUNTS, UNSEEN, place_of};
 use super::facts::folders;
 use super::netstat::NETSTAT;
-use super::sheets::Sheets;
-use super::source::Source;
+use super::source::{Row, Source};
 use super::{Machine, invalid, read, unreadable};
 
 const SOCKSTAT: &str = "/proc/net/sockstat";
@@ -56,13 +54,10 @@ const V2: &[Files] = &[
 ];
 
 /// Reads the limits of the system, and those of our own control group and its parents.
+#[derive(Default)]
 pub(super) struct SocketMemory {
     /// The folders that have a limit, with its files, and the path of the limit; searched again after each take.
     limits: Option<Vec<Limit>>,
-    /// Number of rows that were begun.
-    rows: usize,
-    system: Sheets<()>,
-    sheets: Sheets<usize>,
 }
 
 /// A limit of a control group.
@@ -71,41 +66,26 @@ struct Limit {
     files: &'static Files,
 }
 
-impl SocketMemory {
-    pub(crate) fn new() -> Self {
-        Self {
-            limits: None,
-            rows: 0,
-            system: Sheets::new(OF_SYSTEM, ""),
-            sheets: Sheets::new(METRICS, ""),
-        }
-    }
-}
-
 impl Source for SocketMemory {
-    fn observe(&mut self, machine: &dyn Machine, at: u64, gaps: &mut Vec<Gap>) -> Result<(), Gap> {
-        self.rows += 1;
-        if self.rows % EVERY == 1 {
-            let values = system(machine)?;
-            self.system.push((), || SYSCTL.to_owned(), at, &values, gaps);
+    fn observe(&mut self, row: &mut Row<'_>) -> Result<(), Gap> {
+        if row.number.is_multiple_of(EVERY) {
+            let values = system(row.machine)?;
+            row.push(OF_SYSTEM, (), || SYSCTL.to_owned(), &values);
         }
         let limits = match &mut self.limits {
             Some(limits) => limits,
-            none => none.insert(limits(machine)?),
+            none => none.insert(limits(row.machine)?),
         };
-        for (key, limit) in limits.iter().enumerate() {
-            let values = limit.read(machine)?;
-            self.sheets.push(key, || limit.subject(), at, &values, gaps);
+        // The system has number 0.
+        for (key, limit) in (1..).zip(limits) {
+            let values = limit.read(row.machine)?;
+            row.push(METRICS, key, || limit.subject(), &values);
         }
         Ok(())
     }
 
-    fn take(&mut self) -> Vec<Table> {
+    fn taken(&mut self) {
         self.limits = None;
-        self.rows = 0;
-        let mut tables = self.system.take();
-        tables.extend(self.sheets.take());
-        tables
     }
 }
 

@@ -2,12 +2,10 @@
 
 use linerate_facts::Gap;
 use linerate_facts::metric::{self, Metric};
-use linerate_facts::parse::softnet::Softnet as Row;
+use linerate_facts::parse::softnet::Softnet as Counted;
 use linerate_facts::parse::{softnet, sysctl};
-use linerate_record::Table;
 
-use super::sheets::Sheets;
-use super::source::Source;
+use super::source::{Row, Source};
 use super::{Machine, gap, read, unreadable};
 
 const PATH: &str = "/proc/net/softnet_stat";
@@ -16,35 +14,24 @@ const METRICS: &[Metric] =
     &[metric::SOFTNET_PROCESSED, metric::SOFTNET_DROPPED, metric::SOFTNET_SQUEEZED];
 
 /// Reads `/proc/net/softnet_stat`.
-pub(super) struct Softnet {
-    sheets: Sheets<u32>,
-}
-
-impl Softnet {
-    pub(crate) fn new() -> Self {
-        Self { sheets: Sheets::new(METRICS, "") }
-    }
-}
+pub(super) struct Softnet;
 
 impl Source for Softnet {
-    fn observe(&mut self, machine: &dyn Machine, at: u64, gaps: &mut Vec<Gap>) -> Result<(), Gap> {
-        let rows = read(machine, PATH, |text| softnet::parse(text).collect::<Result<Vec<_>, _>>())
-            .map_err(|error| unreadable("softnet", PATH, &error, "mount -t proc proc /proc"))?;
-        for (cpu, row) in numbers(machine, &rows)?.into_iter().zip(&rows) {
-            let values = [row.processed, row.dropped, row.squeezed].map(Some);
-            self.sheets.push(cpu, || cpu.to_string(), at, &values, gaps);
+    fn observe(&mut self, row: &mut Row<'_>) -> Result<(), Gap> {
+        let rows =
+            read(row.machine, PATH, |text| softnet::parse(text).collect::<Result<Vec<_>, _>>())
+                .map_err(|error| unreadable("softnet", PATH, &error, "mount -t proc proc /proc"))?;
+        for (cpu, one) in numbers(row.machine, &rows)?.into_iter().zip(&rows) {
+            let values = [one.processed, one.dropped, one.squeezed].map(Some);
+            row.push(METRICS, cpu, || cpu.to_string(), &values);
         }
-        self.sheets.sweep(gaps);
+        row.sweep();
         Ok(())
-    }
-
-    fn take(&mut self) -> Vec<Table> {
-        self.sheets.take()
     }
 }
 
 /// Returns the CPU of each row. If the kernel does not name it, the rows are the online CPUs.
-fn numbers(machine: &dyn Machine, rows: &[Row]) -> Result<Vec<u32>, Gap> {
+fn numbers(machine: &dyn Machine, rows: &[Counted]) -> Result<Vec<u32>, Gap> {
     if let Some(named) = rows.iter().map(|row| row.cpu).collect() {
         return Ok(named);
     }

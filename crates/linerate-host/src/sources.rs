@@ -21,7 +21,7 @@ use super::rdma::RdmaPort;
 use super::route::{no_route, route_toward};
 use super::socket_memory::SocketMemory;
 use super::softnet::Softnet;
-use super::source::Source;
+use super::source::Slot;
 use super::thread::Thread;
 use super::{Machine, Toward};
 
@@ -33,17 +33,6 @@ pub struct Sources {
     /// Tables of threads that are no longer watched.
     kept: Vec<Table>,
     gaps: Vec<Gap>,
-}
-
-struct Slot {
-    source: Box<dyn Source>,
-    ended: bool,
-}
-
-impl Slot {
-    fn new(source: impl Source + 'static) -> Self {
-        Self { source: Box::new(source), ended: false }
-    }
 }
 
 impl Sources {
@@ -59,12 +48,12 @@ impl Sources {
         sources.host.splice(
             1..1,
             [
-                Slot::new(Softnet::new()),
-                Slot::new(PortCounters::new(port)),
+                Slot::new(Softnet),
+                Slot::new(PortCounters { port }),
                 Slot::new(Qdisc::new(qdisc)),
-                Slot::new(Netstat::new()),
-                Slot::new(SocketMemory::new()),
-                Slot::new(Conntrack::new()),
+                Slot::new(Netstat),
+                Slot::new(SocketMemory::default()),
+                Slot::new(Conntrack),
             ],
         );
         sources
@@ -74,10 +63,10 @@ impl Sources {
     pub fn alone(machine: Arc<dyn Machine>) -> Self {
         Self {
             host: vec![
-                Slot::new(Cpu::new()),
-                Slot::new(Cgroup::new()),
-                Slot::new(Psi::new()),
-                Slot::new(Memory::new()),
+                Slot::new(Cpu),
+                Slot::new(Cgroup::default()),
+                Slot::new(Psi),
+                Slot::new(Memory),
             ],
             ..Self::none(machine)
         }
@@ -105,7 +94,7 @@ impl Sources {
 
     /// Samples the clocks of these CPUs, after all other sources.
     pub fn watch_clocks(&mut self, cpus: Vec<u32>) {
-        self.host.push(Slot::new(Clock::new(cpus)));
+        self.host.push(Slot::new(Clock { cpus }));
     }
 
     /// Watches the queueing disciplines of ports below the port of the route.
@@ -125,7 +114,7 @@ impl Sources {
     /// Watches by which of these ports payload arrives.
     pub fn watch_arrivals(&mut self, ports: Vec<u32>) {
         if !ports.is_empty() {
-            self.host.push(Slot::new(Arrivals::new(ports)));
+            self.host.push(Slot::new(Arrivals { ports }));
         }
     }
 
@@ -138,13 +127,13 @@ impl Sources {
 
     /// Watches how many packets the host fragments, as it must if a tunnel's packets do not fit.
     pub fn watch_fragments(&mut self) {
-        self.host.push(Slot::new(Fragments::new()));
+        self.host.push(Slot::new(Fragments));
     }
 
     /// Stops watching threads; the readings so far remain available.
     pub fn forget_threads(&mut self) {
         for mut slot in self.threads.drain(..) {
-            self.kept.append(&mut slot.source.take());
+            self.kept.append(&mut slot.take());
         }
     }
 
@@ -152,13 +141,7 @@ impl Sources {
     pub fn observe(&mut self, at_ns: u64) {
         let mut gaps = Vec::new();
         for slot in self.threads.iter_mut().chain(&mut self.host) {
-            if slot.ended {
-                continue;
-            }
-            if let Err(gap) = slot.source.observe(&*self.machine, at_ns, &mut gaps) {
-                slot.ended = true;
-                gaps.push(gap);
-            }
+            slot.observe(&*self.machine, at_ns, &mut gaps);
         }
         for gap in gaps {
             // A gap that several subjects share is reported once.
@@ -172,8 +155,7 @@ impl Sources {
     pub fn take(&mut self) -> (Vec<Table>, Vec<Gap>) {
         let mut tables = std::mem::take(&mut self.kept);
         for slot in self.threads.iter_mut().chain(&mut self.host) {
-            slot.ended = false;
-            tables.append(&mut slot.source.take());
+            tables.append(&mut slot.take());
         }
         (tables, std::mem::take(&mut self.gaps))
     }

@@ -5,10 +5,8 @@ use std::io;
 use linerate_facts::Gap;
 use linerate_facts::metric::{self, Metric};
 use linerate_facts::parse::{Malformed, schedstat, task_stat};
-use linerate_record::Table;
 
-use super::sheets::Sheets;
-use super::source::Source;
+use super::source::{Row, Source};
 use super::{Kept, Machine, gap, invalid, unreadable};
 
 const PROC: &str = "mount -t proc proc /proc";
@@ -28,7 +26,6 @@ pub(super) struct Thread {
     schedstat: File,
     /// Files that could be read for the last row; `None` before the first row.
     seen: Option<Seen>,
-    sheets: Sheets<()>,
 }
 
 /// A file of the thread that is read at each tick.
@@ -79,12 +76,14 @@ impl Thread {
             stat: File::new(format!("{task}/stat")),
             schedstat: File::new(format!("{task}/schedstat")),
             seen: None,
-            sheets: Sheets::new(METRICS, "sudo sysctl kernel.task_delayacct=1"),
         }
     }
 
     /// Reads a row; `None` once the thread has ended.
-    fn row(&mut self, machine: &dyn Machine) -> io::Result<Option<[Option<u64>; METRICS.len()]>> {
+    fn values(
+        &mut self,
+        machine: &dyn Machine,
+    ) -> io::Result<Option<[Option<u64>; METRICS.len()]>> {
         let Some(stat) = alive(self.stat.read(machine, task_stat::parse))? else {
             return Ok(None);
         };
@@ -127,14 +126,18 @@ fn alive<T>(result: io::Result<T>) -> io::Result<Option<T>> {
 }
 
 impl Source for Thread {
-    fn observe(&mut self, machine: &dyn Machine, at: u64, gaps: &mut Vec<Gap>) -> Result<(), Gap> {
+    fn hint(&self) -> &'static str {
+        "sudo sysctl kernel.task_delayacct=1"
+    }
+
+    fn observe(&mut self, row: &mut Row<'_>) -> Result<(), Gap> {
         if self.seen == Some(Seen::Ended) {
             return Ok(());
         }
-        let row = self.row(machine);
-        let row = row.map_err(|error| unreadable("thread", &self.stat.path, &error, PROC))?;
-        match row {
-            Some(row) => self.sheets.push((), || self.subject.clone(), at, &row, gaps),
+        let values = self.values(row.machine);
+        let values = values.map_err(|error| unreadable("thread", &self.stat.path, &error, PROC))?;
+        match values {
+            Some(values) => row.push(METRICS, (), || self.subject.clone(), &values),
             // Before the first row, the cause may also be a missing /proc.
             None if self.seen.is_none() => {
                 let why = format!("cannot read {}: {} is not there", self.stat.path, self.subject);
@@ -145,10 +148,9 @@ impl Source for Thread {
         Ok(())
     }
 
-    fn take(&mut self) -> Vec<Table> {
+    fn taken(&mut self) {
         if self.seen != Some(Seen::Ended) {
             self.seen = None;
         }
-        self.sheets.take()
     }
 }
