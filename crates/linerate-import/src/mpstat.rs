@@ -4,21 +4,20 @@ use std::collections::BTreeMap;
 
 use linerate_record::reported::{CpuTime, Measured};
 
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Extent, Format, Found, Section};
 use crate::reading::{Line, Notes, command, run};
 
 /// mpstat.
 pub(crate) static MPSTAT: Format = Format {
     id: "mpstat",
     label: "mpstat -P ALL",
-    holds: Holds::Results,
     versions: "sysstat 10 to 12",
-    evidence: &[Evidence::Published(
-        "netdev: fec copybreak handling throughput, 2020 (broken by mail), with other figures",
-    )],
+    evidence: "published: netdev: fec copybreak handling throughput, 2020 (broken by mail), with other figures",
     unknown: "Which program and which packets the time went to; of several samples the last one counts, or their mean.",
     starts,
     read,
+    extent: Extent::Parts,
+    ..Format::RESULTS
 };
 
 /// Most columns.

@@ -2,22 +2,21 @@
 
 use linerate_record::reported::{Hop, Measured, SizeRow};
 
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Extent, Format, Found, Section};
 use crate::reading::{Line, MILLI, Notes, count, nanos, number, quoted};
 
 /// The row of the table of formats.
 pub(crate) static MTR: Format = Format {
     id: "mtr",
     label: "mtr --report",
-    holds: Holds::Results,
     versions: "0.85 to 0.95, with the usual columns, and the screen of a run",
-    evidence: &[Evidence::Published(
-        "the source of mtr, ui/report.c, and reports as people publish them; the figures are made up",
-    )],
+    evidence: "published: the source of mtr, ui/report.c, and reports as people publish them; the figures are made up",
     unknown: "Whether the last line is the destination, of a report that was cut; in which direction a packet was lost; the \
               throughput.",
     starts,
     read,
+    extent: Extent::GoesOn(goes_on),
+    ..Format::RESULTS
 };
 
 /// Most hops; a path has no more than the time to live of a packet.
@@ -62,7 +61,7 @@ fn starts(text: &str) -> bool {
 }
 
 /// Whether a report goes on at a line: at its head, and at each further hop.
-pub(crate) fn goes_on(before: &str, rest: &str) -> bool {
+fn goes_on(before: &str, rest: &str) -> bool {
     let last = before.trim_end().rsplit('\n').next().unwrap_or_default();
     let next = rest.lines().next().unwrap_or_default();
     let further = || hop(next).is_some_and(|(number, _)| number > 1);

@@ -4,21 +4,21 @@ use linerate_plan::path::Direction;
 use linerate_record::reported::{Carrier, Counted, RoundTrips, Transfer};
 use linerate_units::{Nanos, Rate};
 
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Extent, Format, Found, Section};
 use crate::reading::{Line, MILLI, Notes, SECOND, nanos, number, rate, transfer};
 
 /// The row of the table of formats.
 pub(crate) static NETWORK_QUALITY: Format = Format {
     id: "networkquality",
     label: "networkQuality of macOS, summary",
-    holds: Holds::Results,
     versions: "macOS 12 to 15",
-    evidence: &[Evidence::Published(
-        "networkQuality(1), and the summaries of macOS 13 and 14 as people publish them; the figures are made up",
-    )],
+    evidence: "published: networkQuality(1), and the summaries of macOS 13 and 14 as people publish them; the \
+        figures are made up",
     unknown: "The protocol; which direction delays, unless -s loaded one after the other; losses.",
     starts,
     read,
+    extent: Extent::GoesOn(goes_on),
+    ..Format::RESULTS
 };
 
 const HEAD: &str = "==== SUMMARY ====";
@@ -37,7 +37,7 @@ fn starts(text: &str) -> bool {
 }
 
 /// Whether a summary goes on at a line: with the capacity of the direction that it did not have yet.
-pub(crate) fn goes_on(before: &str, rest: &str) -> bool {
+fn goes_on(before: &str, rest: &str) -> bool {
     let next = rest.lines().next().and_then(capacity);
     next.is_some_and(|(next, _)| {
         let mut known = before.lines().filter_map(capacity);

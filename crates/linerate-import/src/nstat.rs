@@ -2,31 +2,33 @@
 
 use linerate_record::reported::{Counters, Measured};
 
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Extent, Format, Found, Section};
 use crate::reading::{Line, Notes, lookup, run};
 
 /// nstat.
 pub(crate) static NSTAT: Format = Format {
     id: "nstat",
     label: "nstat",
-    holds: Holds::Results,
     versions: "iproute2 2.6 to 6",
-    evidence: &[Evidence::RunHere("iproute2 6.1")],
+    evidence: "run here: iproute2 6.1",
     unknown: "Which connection a count belongs to; whether it grew since the last call, or since the start (-a).",
     starts: starts_nstat,
     read: read_nstat,
+    extent: Extent::Parts,
+    ..Format::RESULTS
 };
 
 /// netstat -s.
 pub(crate) static NETSTAT: Format = Format {
     id: "netstat",
     label: "netstat -s",
-    holds: Holds::Results,
     versions: "net-tools 1.60 and 2.10, of Linux",
-    evidence: &[Evidence::RunHere("net-tools 2.10")],
+    evidence: "run here: net-tools 2.10",
     unknown: "Which connection a count belongs to, and what it was before: it counts since the host started.",
     starts: starts_netstat,
     read: read_netstat,
+    extent: Extent::Parts,
+    ..Format::RESULTS
 };
 
 /// Most counters that are kept.

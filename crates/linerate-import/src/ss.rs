@@ -4,19 +4,20 @@ use linerate_plan::path::Direction;
 use linerate_record::reported::{Carrier, Counted, Held, RoundTrips, Transfer};
 use linerate_units::{Bytes, Nanos, Rate};
 
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Extent, Format, Found, Section};
 use crate::reading::{self, Line, Notes, command};
 
 /// ss.
 pub(crate) static SS: Format = Format {
     id: "ss",
     label: "ss -ti",
-    holds: Holds::Results,
     versions: "iproute2 4.6 to 6.1",
-    evidence: &[Evidence::RunHere("iproute2 6.1, on loopback")],
+    evidence: "run here: iproute2 6.1, on loopback",
     unknown: "What the connections carried before and after; what limits them where the kernel has no clocks (before Linux 4.10).",
     starts,
     read,
+    extent: Extent::Parts,
+    ..Format::RESULTS
 };
 
 /// Most connections that are read.

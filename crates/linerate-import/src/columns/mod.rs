@@ -19,26 +19,20 @@ use table::Table;
 
 use linerate_record::reported::{Measured, Outcome};
 
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Format, Found, Section};
 use crate::reading::{Line, Notes, quoted};
 
 /// The row of the table of formats.
 pub(crate) static COLUMNS: Format = Format {
     id: "columns",
     label: "a table with named columns (CSV)",
-    holds: Holds::Results,
     versions: "columns of a size, a number of streams or an operation, and of times or rates with their units in their names",
-    evidence: &[
-        Evidence::Published(
-            "ping-pong tables of Gigabit Ethernet adapters: words, count, seconds, MB/s of both directions",
-        ),
-        Evidence::Published(
-            "averages and deviations by size from sockperf, and iperf3's rate by streams",
-        ),
-    ],
+    evidence: "published: ping-pong tables of Gigabit Ethernet adapters: words, count, seconds, MB/s of both \
+        directions; published: averages and deviations by size from sockperf, and iperf3's rate by streams",
     unknown: "The program and the protocol; what a time is (a round trip or its half), if no column says so.",
     starts,
     read,
+    ..Format::RESULTS
 };
 
 /// Longest header.

@@ -4,33 +4,35 @@ use linerate_record::reported::{Access, Disk, DiskRow, Does, Measured};
 use linerate_units::Bytes;
 
 use super::progress;
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Extent, Format, Found, Section};
 use crate::reading::{Line, Notes, command, figure, positive};
 
 /// The summary of robocopy.
 pub(crate) static ROBOCOPY: Format = Format {
     id: "robocopy",
     label: "robocopy, summary",
-    holds: Holds::Results,
     versions: "Windows 7 to 11, in English",
-    evidence: &[Evidence::Published(
-        "Windows 10 and Server (courses and documentation of Microsoft Azure)",
-    )],
+    evidence: "published: Windows 10 and Server (courses and documentation of Microsoft Azure)",
     unknown: "Sizes of the files; with /MT the times are sums over threads, so the rate is too low.",
     starts: starts_robocopy,
     read: read_robocopy,
+    extent: Extent::Own,
+    ..Format::RESULTS
 };
 
 /// The summary of rsync.
 pub(crate) static RSYNC: Format = Format {
     id: "rsync",
     label: "rsync, summary",
-    holds: Holds::Results,
     versions: "3 (-v, --stats, --info=stats)",
-    evidence: &[Evidence::RunHere("3.5.0")],
+    evidence: "run here: 3.5.0",
     unknown: "Whether files went over a network; its clock counts half seconds, so rates of short copies are rough.",
     starts: starts_rsync,
     read: read_rsync,
+    extent: Extent::Own,
+    //= rsync: flist.c, send_file_list and recv_file_list
+    first_words: &["incremental file list"],
+    ..Format::RESULTS
 };
 
 /// Seconds below which the clock of rsync, which counts halves, makes a rate too rough to show.

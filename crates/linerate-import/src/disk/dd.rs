@@ -3,20 +3,21 @@
 use linerate_record::reported::{Access, Disk, DiskRow, Does, Measured};
 use linerate_units::Bytes;
 
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Extent, Format, Found, Section};
 use crate::reading::{Line, Notes, command_of, figure, is_digits, positive, quoted, size};
 
 /// The end of dd.
 pub(crate) static DD: Format = Format {
     id: "dd",
     label: "dd",
-    holds: Holds::Results,
     versions: "coreutils 5 to 9, busybox",
-    evidence: &[Evidence::RunHere("coreutils 9.1")],
+    evidence: "run here: coreutils 9.1",
     unknown: "Whether it read or wrote, with what payload, and whether the cache was bypassed or the disk waited for, is known \
               only from the command line.",
     starts,
     read,
+    extent: Extent::GoesOn(goes_on),
+    ..Format::RESULTS
 };
 
 /// Paths that are no disk.
@@ -38,7 +39,7 @@ fn is_records(line: &str) -> bool {
 }
 
 /// Whether an output goes on at a line: each of its lines would begin one as well.
-pub(crate) fn goes_on(before: &str, rest: &str) -> bool {
+fn goes_on(before: &str, rest: &str) -> bool {
     let next = rest.lines().next().unwrap_or_default();
     let Some(last) = before.lines().next_back() else {
         return false;

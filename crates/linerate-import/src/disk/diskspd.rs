@@ -3,22 +3,21 @@
 use linerate_record::reported::{Access, Disk, DiskRow, Does, Measured};
 use linerate_units::{Bytes, Nanos};
 
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Extent, Format, Found, Section};
 use crate::reading::{Line, Notes, command, figure, positive, size, time};
 
 /// DiskSpd's text.
 pub(crate) static DISKSPD: Format = Format {
     id: "diskspd",
     label: "DiskSpd, text",
-    holds: Holds::Results,
     versions: "2.0 to 2.2",
-    evidence: &[Evidence::Published(
-        "2.0.21 (README of a repository of containers; an example of Microsoft's VirtualClient), 2.2 (an exercise of a \
-         course)",
-    )],
+    evidence: "published: 2.0.21 (README of a repository of containers; an example of Microsoft's \
+        VirtualClient), 2.2 (an exercise of a course)",
     unknown: "The version; percentiles without -L.",
     starts,
     read,
+    extent: Extent::Own,
+    ..Format::RESULTS
 };
 
 /// Milliseconds in nanoseconds.

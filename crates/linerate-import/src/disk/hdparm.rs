@@ -2,19 +2,19 @@
 
 use linerate_record::reported::{Access, Disk, DiskRow, Does, Measured};
 
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Format, Found, Section};
 use crate::reading::{Line, Notes, figure, outcome, positive};
 
 /// Timings of hdparm.
 pub(crate) static HDPARM: Format = Format {
     id: "hdparm",
     label: "hdparm -t",
-    holds: Holds::Results,
     versions: "9",
-    evidence: &[Evidence::RunHere("9.65")],
+    evidence: "run here: 9.65",
     unknown: "Payload and number of the operations, and their times.",
     starts,
     read,
+    ..Format::RESULTS
 };
 
 /// Bytes of its MB.

@@ -3,23 +3,21 @@
 use linerate_record::reported::{Access, Disk, DiskRow, Does, Measured};
 use linerate_units::Bytes;
 
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Extent, Format, Found, Section};
 use crate::reading::{Notes, command_of, figure, outcome, positive, time};
 
 /// `iostat -x`.
 pub(crate) static IOSTAT: Format = Format {
     id: "iostat",
     label: "iostat -x",
-    holds: Holds::Results,
     versions: "sysstat 9 to 12, with -y, -t, -c, -k and -m",
-    evidence: &[
-        Evidence::RunHere("12.6.1"),
-        Evidence::Published("columns of 9, 10 and 11 by the manual of each"),
-    ],
+    evidence: "run here: 12.6.1; published: columns of 9, 10 and 11 by the manual of each",
     unknown: "The order of the places and what programs asked for; without the command, whether the first report is the \
               mean since the start of the system.",
     starts,
     read,
+    extent: Extent::Own,
+    ..Format::RESULTS
 };
 
 /// Milliseconds in nanoseconds.

@@ -6,19 +6,20 @@
 use linerate_record::reported::{Access, Disk, DiskRow, Does, Measured};
 use linerate_units::Bytes;
 
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Extent, Format, Found, Section};
 use crate::reading::{Line, Notes, figure, outcome, positive, time};
 
 /// The row of the table of formats.
 pub(crate) static NFSIOSTAT: Format = Format {
     id: "nfsiostat",
     label: "nfsiostat",
-    holds: Holds::Results,
     versions: "nfs-utils 1.3 to 2.6",
-    evidence: &[Evidence::Published("columns by the source of nfs-utils 1.3 and 2.6")],
+    evidence: "published: columns by the source of nfs-utils 1.3 and 2.6",
     unknown: "What programs asked for, and whether the only report is the mean since the mount.",
     starts,
     read,
+    extent: Extent::Own,
+    ..Format::RESULTS
 };
 
 const MS: f64 = 1e6;

@@ -3,21 +3,20 @@
 use linerate_record::reported::{Access, Disk, DiskRow, Does, Measured, Outcome, Tool};
 use linerate_units::Bytes;
 
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Extent, Format, Found, Section};
 use crate::reading::{self, command, figure, lookup, outcome, positive, quoted};
 
 /// Lines of progress of scp.
 pub(crate) static SCP: Format = Format {
     id: "scp",
     label: "scp, progress",
-    holds: Holds::Results,
     versions: "OpenSSH 5 to 10",
-    evidence: &[Evidence::Published(
-        "form and units by the source of OpenSSH 9.8, progressmeter.c",
-    )],
+    evidence: "published: form and units by the source of OpenSSH 9.8, progressmeter.c",
     unknown: "Which way a file went; of a file that was not finished the rate is that of the last seconds.",
     starts,
     read,
+    extent: Extent::Own,
+    ..Format::RESULTS
 };
 
 /// Factors of the units of rates, which are powers of 1024 in both programs.

@@ -3,18 +3,18 @@
 use linerate_facts::Tunable;
 
 use crate::facts::lines::Reading;
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Format, Found, Section};
 use crate::reading::{MOST, first_line};
 
 pub(crate) static SYSCTL: Format = Format {
     id: "sysctl",
     label: "sysctl, settings of the network",
-    holds: Holds::Facts,
     versions: "procps 3 and 4",
-    evidence: &[Evidence::RunHere("procps-ng 4.0.2")],
+    evidence: "run here: procps-ng 4.0.2",
     unknown: "Settings that are not in the text, and whether a namespace of its own has others.",
     starts,
     read,
+    ..Format::FACTS
 };
 
 /// Start of the names of settings that are read.

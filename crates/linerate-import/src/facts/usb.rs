@@ -4,18 +4,18 @@ use linerate_facts::usb::Function;
 use linerate_units::Rate;
 
 use crate::facts::lines::Reading;
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Format, Found, Section};
 use crate::reading::{MOST, decimal, first_line, quoted};
 
 pub(crate) static LSUSB: Format = Format {
     id: "lsusb",
     label: "lsusb -t",
-    holds: Holds::Facts,
     versions: "usbutils 007 to 017",
-    evidence: &[Evidence::Published("form by the source of usbutils 015 (lsusb-t.c)")],
+    evidence: "published: form by the source of usbutils 015 (lsusb-t.c)",
     unknown: "The names of the disks and ports that its devices are.",
     starts,
     read,
+    ..Format::FACTS
 };
 
 /// Classes of hubs: what hangs on them counts.

@@ -5,19 +5,19 @@
 
 use linerate_record::reported::{Carrier, Measured, SizeRow, Sizes, Trip};
 
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Format, Found, Section};
 use crate::reading::{Line, MICRO, Notes, bytes, count, nanos, number, rate, sizes};
 
 /// The row of the table of formats.
 pub(crate) static FI_PINGPONG: Format = Format {
     id: "fi-pingpong",
     label: "fi_pingpong, text",
-    holds: Holds::Results,
     versions: "libfabric 1.17",
-    evidence: &[Evidence::RunHere("1.17, provider sockets, both ends on one host")],
+    evidence: "run here: 1.17, provider sockets, both ends on one host",
     unknown: "The provider, and sizes and counts that were abbreviated to one decimal.",
     starts,
     read,
+    ..Format::RESULTS
 };
 
 const HEADER: [&str; 8] =

@@ -6,7 +6,7 @@ use linerate_plan::path::Direction;
 use linerate_record::reported::{Carrier, Counted, Lost, Outcome, Transfer};
 use linerate_units::{Nanos, Rate};
 
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Extent, Format, Found, Section};
 use crate::reading;
 use crate::reading::Notes;
 
@@ -14,13 +14,14 @@ use crate::reading::Notes;
 pub(crate) static FORMAT: Format = Format {
     id: "iperf2-csv",
     label: "iperf 2, CSV",
-    holds: Holds::Results,
     versions: "2.0 and 2.1, `-y C`",
-    evidence: &[Evidence::RunHere("2.1.8, client, on loopback")],
+    evidence: "run here: 2.1.8, client, on loopback",
     unknown: "Which end wrote it, unless the command is there: the end with the lower port is taken for the server. \
               The receiver's count of a client, and everything about its kernel.",
     starts: |text| record(text.lines().next().unwrap_or_default()).is_some(),
     read,
+    extent: Extent::Parts,
+    ..Format::RESULTS
 };
 
 /// A line.
@@ -59,11 +60,6 @@ fn record(line: &str) -> Option<Record<'_>> {
         rate: fields[8].parse().ok()?,
         datagrams: datagrams.flatten(),
     })
-}
-
-/// Whether the output goes on: each line of it looks like a start.
-pub(crate) fn goes_on(_: &str, text: &str) -> bool {
-    record(text.lines().next().unwrap_or_default()).is_some()
 }
 
 fn read(section: &Section<'_>) -> Result<Found, String> {

@@ -1,7 +1,7 @@
 //! Text of iperf 2.
 
 use super::transfer;
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Extent, Format, Found, Section};
 use crate::iperf_row::{Row, Strange, bracket, bytes, row, word};
 use crate::reading::{self, Line, Notes};
 
@@ -9,18 +9,15 @@ use crate::reading::{self, Line, Notes};
 pub(crate) static FORMAT: Format = Format {
     id: "iperf2-text",
     label: "iperf 2, text",
-    holds: Holds::Results,
     versions: "2.0 and 2.1, of clients and of servers, enhanced (-e) or not",
-    evidence: &[
-        Evidence::RunHere("2.1.8, client and server, on loopback"),
-        Evidence::Published(
-            "2.0, of tutorials (UDP of both ends, TCP of a server); 2.0.5 and 2.0.13, of reports of errors",
-        ),
-    ],
+    evidence: "run here: 2.1.8, client and server, on loopback; published: 2.0, of tutorials (UDP of both \
+        ends, TCP of a server); 2.0.5 and 2.0.13, of reports of errors",
     unknown: "The receiver's count, where the client wrote the output: a TCP client counts what it has sent. \
               Retransmits and windows are there only with -e.",
     starts,
     read,
+    extent: Extent::GoesOn(goes_on),
+    ..Format::RESULTS
 };
 
 /// Rule of a banner.
@@ -87,7 +84,7 @@ fn is_connection(rest: &str) -> bool {
 }
 
 /// Whether the output before a line goes on there: all lines but a banner behind rows.
-pub(crate) fn goes_on(before: &str, text: &str) -> bool {
+fn goes_on(before: &str, text: &str) -> bool {
     let mut from = before.len().saturating_sub(LOOKED_BACK);
     while !before.is_char_boundary(from) {
         from += 1;

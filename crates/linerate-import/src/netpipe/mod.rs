@@ -7,28 +7,24 @@
 use linerate_record::reported::{Carrier, Measured, SizeRow, Sizes, Trip};
 use linerate_units::Bytes;
 
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Format, Found, Section};
 use crate::reading::{
-    Line, MEBIBIT, MICRO, Notes, SECOND, count, lookup, nanos, number, rate, sizes,
+    Line, MEBIBIT, MICRO, Notes, SECOND, count, lookup, named, nanos, number, rate, sizes,
 };
 
 /// The row of the table of formats.
 pub(crate) static NETPIPE: Format = Format {
     id: "netpipe",
     label: "NetPIPE, np.out and text",
-    holds: Holds::Results,
     versions: "3.7.2 and 5: np.out that begins with 1 byte, and the console",
-    evidence: &[
-        Evidence::RunHere(
-            "3.7.2: NPtcp, and NPmpi over MPICH 4.0.2; 5.x: NPmpi over MPICH 4.0.2; both ends on one host",
-        ),
-        Evidence::Published(
-            "https://github.com/openucx/ucx/issues/2329 (3.x, seconds on the console)",
-        ),
-    ],
+    evidence: "run here: 3.7.2: NPtcp, and NPmpi over MPICH 4.0.2; 5.x: NPmpi over MPICH 4.0.2; both ends on \
+        one host; published: https://github.com/openucx/ucx/issues/2329 (3.x, seconds on the console)",
     unknown: "The transport; in np.out, the number of round trips, and whether it was a stream (-s) or in both directions (-2).",
     starts,
     read,
+    //= NetPIPE: netpipe.c
+    first_words: &["Now starting the main loop"],
+    ..Format::RESULTS
 };
 
 /// Lines of np.out that must prove its units.
@@ -69,14 +65,8 @@ fn file_row(line: &str) -> Option<SizeRow> {
 
 /// Units on the console: of sizes, of rates in version 3 and in version 5, of times.
 const SIZES: &[(&str, f64)] = &[("bytes", 1.0), ("B", 1.0), ("KB", 1e3), ("MB", 1e6), ("GB", 1e9)];
-const TIMES: &[(&str, f64)] = &[
-    ("nsecs", 1.0),
-    ("usec", MICRO),
-    ("usecs", MICRO),
-    ("msecs", 1e6),
-    ("sec", SECOND),
-    ("secs", SECOND),
-];
+const TIMES: &[(&str, f64)] =
+    &[("nsecs", 1.0), ("usec usecs", MICRO), ("msecs", 1e6), ("sec secs", SECOND)];
 const RATES: &[(&str, f64)] = &[("Kbps", 1e3), ("Mbps", 1e6), ("Gbps", 1e9)];
 
 /// A row of the console: `0: 1 bytes 2426 times --> 2.34 Mbps in 3.26 usec`.
@@ -97,7 +87,7 @@ fn console_row(line: &str, is_old: bool) -> Option<SizeRow> {
     Some(SizeRow {
         size: Bytes(size as u64),
         samples: count(times),
-        mean: nanos(number(time)?, lookup(TIMES, time_unit)?),
+        mean: nanos(number(time)?, named(TIMES, time_unit)?),
         rate: rate(number(value)?, unit_of_rate),
         ..SizeRow::default()
     })

@@ -7,7 +7,7 @@ use linerate_plan::path::{ByRole, Direction};
 use linerate_record::reported::{Carrier, Counted, Cpu, CpuOf, Lost, Outcome, Tool, Transfer};
 use linerate_units::{Bytes, Rate};
 
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Extent, Format, Found, Section};
 use crate::reading;
 use crate::reading::{Notes, flag};
 
@@ -15,13 +15,14 @@ use crate::reading::{Notes, flag};
 pub(crate) static FORMAT: Format = Format {
     id: "nuttcp",
     label: "nuttcp",
-    holds: Holds::Results,
     versions: "6 to 8: the line of a test, lines of intervals (-i), the two blocks of -v, and -fparse",
-    evidence: &[Evidence::RunHere("6.1.2, client, TCP and UDP, on loopback")],
+    evidence: "run here: 6.1.2, client, TCP and UDP, on loopback",
     unknown: "The direction, unless the command or -v is there; the number of streams, the windows. Its round-trip \
               time is that of the connection's start, and is left out.",
     starts,
     read,
+    extent: Extent::Parts,
+    ..Format::RESULTS
 };
 
 /// One line of a test or of an interval.
@@ -41,11 +42,6 @@ struct Line {
 
 fn starts(text: &str) -> bool {
     text.lines().next().is_some_and(|line| read_line(line).is_some() || is_block(line))
-}
-
-/// Lines of intervals precede that of a test, and tests follow each other.
-pub(crate) fn goes_on(_: &str, _: &str) -> bool {
-    true
 }
 
 fn is_block(line: &str) -> bool {

@@ -10,7 +10,7 @@ mod table;
 mod tests;
 
 pub(crate) use json::JSON;
-pub(crate) use table::{TABLE, goes_on};
+pub(crate) use table::TABLE;
 
 use linerate_plan::path::Direction;
 use linerate_record::reported::{

@@ -9,22 +9,21 @@ use linerate_record::reported::{
 };
 use linerate_units::{Bytes, Nanos, Rate};
 
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Extent, Format, Found, Section};
 use crate::reading::{Line, Notes, outcome, sizes};
 
 /// qperf.
 pub(crate) static FORMAT: Format = Format {
     id: "qperf",
     label: "qperf",
-    holds: Holds::Results,
     versions: "0.4.11, with or without -v, -u and -oo",
-    evidence: &[Evidence::RunHere(
-        "0.4.11, tests of TCP and UDP on loopback; what RDMA tests count was read in its source",
-    )],
+    evidence: "run here: 0.4.11, tests of TCP and UDP on loopback; what RDMA tests count was read in its source",
     unknown: "Medians and percentiles. The size of messages, unless -v, -vu or the command is there. Its CPU \
               figures are those of the whole machine.",
     starts,
     read,
+    extent: Extent::Parts,
+    ..Format::RESULTS
 };
 
 /// Protocols by the start of a test's name.
@@ -106,11 +105,6 @@ fn starts(text: &str) -> bool {
     let mut lines = text.lines();
     lines.next().is_some_and(|line| test_name(line).is_some())
         && lines.next().is_some_and(|line| line.starts_with("    ") && line.contains("  =  "))
-}
-
-/// Whether the output goes on: each test of it looks like a start.
-pub(crate) fn goes_on(_: &str, _: &str) -> bool {
-    true
 }
 
 fn test_name(line: &str) -> Option<&str> {

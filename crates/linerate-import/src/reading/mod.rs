@@ -16,7 +16,7 @@ pub(crate) use found::{Found, outcome, sizes, transfer};
 pub(crate) use lines::{Line, Section, after, first_line, floor, head, pair};
 pub(crate) use notes::{MOST_ROWS, Notes, quoted};
 pub(crate) use numbers::{
-    count, decimal, hexadecimal, is_digits, list, lookup, number, scaled, small,
+    count, decimal, hexadecimal, is_digits, is_one_of, list, lookup, named, number, scaled, small,
 };
 pub(crate) use prompt::{command, program, run};
 pub(crate) use quantity::{

@@ -9,7 +9,7 @@ use linerate_record::reported::{
 };
 use linerate_units::{Bytes, Nanos, Rate};
 
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Extent, Format, Found, Section};
 use crate::reading::{
     Line, MEBIBIT, MEBIBYTE, MICRO, Notes, bytes, command_of, count, drop_unsupported, nanos,
     number, option, outcome, quoted, rate, sizes,
@@ -19,17 +19,14 @@ use crate::reading::{
 pub(crate) static SOCKPERF: Format = Format {
     id: "sockperf",
     label: "sockperf, text and the CSV of --full-log",
-    holds: Holds::Results,
     versions: "3.7 to 3.10",
-    evidence: &[
-        Evidence::RunHere(
-            "3.7: ping-pong, under-load and throughput over UDP and TCP, --full-rtt, --full-log, --giga-size",
-        ),
-        Evidence::Published("https://github.com/Mellanox/sockperf/issues/172 (3.8)"),
-    ],
+    evidence: "run here: 3.7: ping-pong, under-load and throughput over UDP and TCP, --full-rtt, --full-log, \
+        --giga-size; published: https://github.com/Mellanox/sockperf/issues/172 (3.8)",
     unknown: "The size of the messages, if neither the command nor the output has it; what arrived in a test of throughput.",
     starts,
     read,
+    extent: Extent::GoesOn(goes_on),
+    ..Format::RESULTS
 };
 
 /// Size of a message if the command sets none.
@@ -49,7 +46,7 @@ fn starts(text: &str) -> bool {
 }
 
 /// Whether an output goes on at a line with a version: it does behind the command alone.
-pub(crate) fn goes_on(before: &str, _: &str) -> bool {
+fn goes_on(before: &str, _: &str) -> bool {
     let mut lines = before.lines();
     lines.next().and_then(typed).is_some() && lines.next().is_none()
 }

@@ -11,21 +11,21 @@ use super::document::{Document, Job, MOST_JOBS, Used, Words};
 use super::job::{Context, disk};
 use super::options::{Options, given};
 use super::tool;
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Format, Found, Section};
 use crate::reading::{outcome, positive, quoted};
 
 /// fio's JSON, `json+` too.
 pub(crate) static JSON: Format = Format {
     id: "fio-json",
     label: "fio, JSON",
-    holds: Holds::Results,
     versions: "2.2 to 3.42 (--output-format=json and json+; also of clients, client_stats)",
-    evidence: &[Evidence::RunHere("2.2.10, 2.21, 3.33, 3.42")],
+    evidence: "run here: 2.2.10, 2.21, 3.33, 3.42",
     unknown: "Percentiles are those of completion, without the time to submit, unless the user asked fio for others; \
               of jobs that are reported together the options are those of the last one; documents of 2.2 have no \
               options, which are then taken from the command in the line before, if it is there.",
     starts,
     read,
+    ..Format::RESULTS
 };
 
 /// The first key of each document, and the bytes in which it stands.

@@ -7,21 +7,22 @@ use super::document::{MOST_JOBS, Words};
 use super::lines::{Head, Kind, Spec, flush, flushed, passed, started};
 use super::options::{Options, given};
 use super::{IN_FLIGHT_SLACK, Pattern, in_flight, tool};
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Extent, Format, Found, Section};
 use crate::reading::{command, outcome, quoted};
 
 /// fio's normal output.
 pub(crate) static TEXT: Format = Format {
     id: "fio-text",
     label: "fio, text",
-    holds: Holds::Results,
     versions: "2.0 to 3.42",
-    evidence: &[Evidence::RunHere("2.2.10, 2.21, 3.33, 3.42")],
+    evidence: "run here: 2.2.10, 2.21, 3.33, 3.42",
     unknown: "Whether the cache was bypassed and which file it was is known only from the command line; rates have \
               four digits; of jobs that are reported together the depth is known only if all have the same; of a text \
               without its first lines the order of the places, unless the command is there.",
     starts,
     read,
+    extent: Extent::Own,
+    ..Format::RESULTS
 };
 
 /// Ends of the names of files with jobs.

@@ -6,24 +6,23 @@ use linerate_units::Bytes;
 use super::lines::{
     Asks, MOST_ROWS, Result as Line, Test, is_headless, is_prose, passed, section, value,
 };
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Extent, Format, Found, Section};
 use crate::reading::{self, figure, outcome, positive};
 
 /// CrystalDiskMark's report.
 pub(crate) static CRYSTAL: Format = Format {
     id: "crystaldiskmark",
     label: "CrystalDiskMark, text",
-    holds: Holds::Results,
     versions: "3 to 9",
-    evidence: &[Evidence::Published(
-        "3.0.1 and 8.0.0 (a report in a repository of notes), 5.2.0 and 6.0.2 (quoted in the source of \
-         AmorphousDiskMark), 7.0.0 and 8.0.1 (samples of other parsers), 8.0.4 (a review); the form of 9 from its \
-         source, 9.0.1",
-    )],
+    evidence: "published: 3.0.1 and 8.0.0 (a report in a repository of notes), 5.2.0 and 6.0.2 (quoted in the \
+        source of AmorphousDiskMark), 7.0.0 and 8.0.1 (samples of other parsers), 8.0.4 (a review); the form \
+        of 9 from its source, 9.0.1",
     unknown: "Each figure is the best of several runs: the rate and the time of a row may be of different runs, and \
               neither spread nor percentiles are known.",
     starts,
     read,
+    extent: Extent::Own,
+    ..Format::RESULTS
 };
 
 const NAME: &str = "CrystalDiskMark ";

@@ -7,23 +7,22 @@ use linerate_record::reported::{Disk, DiskRow, Does, Measured, Tool};
 use linerate_units::Bytes;
 
 use super::lines::{self, MOST_ROWS, Test, is_headless, is_prose, passed, section, value};
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Extent, Format, Found, Section};
 use crate::reading::{self, outcome, positive};
 
 /// KDiskMark's report.
 pub(crate) static KDISK: Format = Format {
     id: "kdiskmark",
     label: "KDiskMark, text",
-    holds: Holds::Results,
     versions: "1.4 to 3.3",
-    evidence: &[Evidence::Published(
-        "1.6.0, 3.0.0 and one without a version (README of KDiskMark), 2.2.1 (its issue 58), 3.2.0 (a report in a repository of notes); \
-         units and means from the source of 1.4.1 to 3.3.0",
-    )],
+    evidence: "published: 1.6.0, 3.0.0 and one without a version (README of KDiskMark), 2.2.1 (its issue 58), \
+        3.2.0 (a report in a repository of notes); units and means from the source of 1.4.1 to 3.3.0",
     unknown: "How long each row was measured (fio stops after one pass over the file) and whether the cache was \
               bypassed.",
     starts,
     read,
+    extent: Extent::Own,
+    ..Format::RESULTS
 };
 
 const NAME: &str = "KDiskMark (";

@@ -5,18 +5,18 @@ use linerate_facts::parse::interrupts;
 
 use super::numbered;
 use crate::facts::lines::Reading;
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Format, Found, Section};
 use crate::reading::{Line, MOST, first_line, small};
 
 pub(crate) static INTERRUPTS: Format = Format {
     id: "interrupts",
     label: "/proc/interrupts",
-    holds: Holds::Facts,
     versions: "Linux 3.0 to 6.18",
-    evidence: &[Evidence::RunHere("Linux 6.18 in a virtual machine with two CPUs")],
+    evidence: "run here: Linux 6.18 in a virtual machine with two CPUs",
     unknown: "The CPUs that an interrupt is sent to now are not in it: only how often each CPU served it since boot.",
     starts,
     read,
+    ..Format::FACTS
 };
 
 fn starts(text: &str) -> bool {

@@ -5,23 +5,19 @@ use linerate_units::Bytes;
 
 use super::{node, numbered};
 use crate::facts::lines::Reading;
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Format, Found, Section};
 use crate::reading::{Line, MOST, decimal, first_line, list, lookup, scaled, small};
 
 pub(crate) static LSCPU: Format = Format {
     id: "lscpu",
     label: "lscpu",
-    holds: Holds::Facts,
     versions: "util-linux 2.20 to 2.41",
-    evidence: &[
-        Evidence::RunHere(
-            "lscpu 2.38.1 in a virtual machine, and on a server's files of hwloc's tests",
-        ),
-        Evidence::Published("OpenNebula/one issue 3256 (an old version, four nodes)"),
-    ],
+    evidence: "run here: lscpu 2.38.1 in a virtual machine, and on a server's files of hwloc's tests; \
+        published: OpenNebula/one issue 3256 (an old version, four nodes)",
     unknown: "Which CPUs share a core or a package is not in it: lscpu -e has that.",
     starts,
     read,
+    ..Format::FACTS
 };
 
 fn starts(text: &str) -> bool {

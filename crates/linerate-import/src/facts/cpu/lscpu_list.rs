@@ -6,20 +6,18 @@ use linerate_facts::cpu::Cpu;
 
 use super::node;
 use crate::facts::lines::Reading;
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Format, Found, Section};
 use crate::reading::{MOST, first_line, small};
 
 pub(crate) static LSCPU_LIST: Format = Format {
     id: "lscpu-list",
     label: "lscpu -e",
-    holds: Holds::Facts,
     versions: "util-linux 2.20 to 2.41",
-    evidence: &[Evidence::RunHere(
-        "lscpu 2.38.1 in a virtual machine, and on two servers' files of hwloc's tests",
-    )],
+    evidence: "run here: lscpu 2.38.1 in a virtual machine, and on two servers' files of hwloc's tests",
     unknown: "The model of the CPUs is not in it.",
     starts,
     read,
+    ..Format::FACTS
 };
 
 fn starts(text: &str) -> bool {

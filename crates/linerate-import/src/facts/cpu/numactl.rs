@@ -4,21 +4,19 @@ use linerate_units::Bytes;
 
 use super::node;
 use crate::facts::lines::Reading;
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Format, Found, Section};
 use crate::reading::{Line, decimal, first_line, small};
 
 pub(crate) static NUMACTL: Format = Format {
     id: "numactl",
     label: "numactl -H",
-    holds: Holds::Facts,
     versions: "numactl 2.0",
-    evidence: &[
-        Evidence::RunHere("numactl 2.0.16 in a virtual machine with one node"),
-        Evidence::Published("egandro/proxmox-cpu-affinity issue 58 (two nodes)"),
-    ],
+    evidence: "run here: numactl 2.0.16 in a virtual machine with one node; published: \
+        egandro/proxmox-cpu-affinity issue 58 (two nodes)",
     unknown: "Which CPUs share a core, and what devices belong to a node, are not in it.",
     starts,
     read,
+    ..Format::FACTS
 };
 
 fn starts(text: &str) -> bool {

@@ -9,21 +9,19 @@ use linerate_units::Transfers;
 
 use super::port;
 use crate::facts::lines::Reading;
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Format, Found, Section};
 use crate::reading::{Line, MOST, command, decimal, first_line, scaled, small};
 
 pub(crate) static DMESG: Format = Format {
     id: "dmesg",
     label: "dmesg: PCI Express bandwidth, links of ports",
-    holds: Holds::Facts,
     versions: "Linux 4.17 to 6.18 for bandwidth; any for links, where the line has address, name and speed",
-    evidence: &[Evidence::Published(
-        "NVIDIA/l2fwd-nv issue 6, geerlingguy/arm-nas issue 16, ntop/PF_RING issue 293, geerlingguy/raspberry-pi-pcie-devices issue 364; lines of other drivers are made \
-         up after their forms",
-    )],
+    evidence: "published: NVIDIA/l2fwd-nv issue 6, geerlingguy/arm-nas issue 16, ntop/PF_RING issue 293, \
+        geerlingguy/raspberry-pi-pcie-devices issue 364; lines of other drivers are made up after their forms",
     unknown: "The state of a link is that of the last line about it; lines before the log begins are missing.",
     starts,
     read,
+    ..Format::FACTS
 };
 
 /// What the driver of a PHY says of a link that fell back to a lower speed, and what its port says when it is up.

@@ -4,19 +4,19 @@ use linerate_facts::nic::{Counter, counted};
 
 use super::{PROGRAM, VERSIONS, port};
 use crate::facts::lines::{Reading, is_prompt};
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Format, Found, Section};
 use crate::reading::{Line, decimal, first_line};
 
 pub(crate) static COUNTERS: Format = Format {
     id: "ethtool-counters",
     label: "ethtool -S",
-    holds: Holds::Facts,
     versions: VERSIONS,
-    evidence: &[Evidence::RunHere("ethtool 6.1 of a virtio port")],
+    evidence: "run here: ethtool 6.1 of a virtio port",
     unknown: "The name of the port is only in the command before the output, and since when the driver counts is not \
               in it.",
     starts,
     read,
+    ..Format::FACTS
 };
 
 const START: &str = "NIC statistics:";

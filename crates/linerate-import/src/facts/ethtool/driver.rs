@@ -5,18 +5,18 @@ use linerate_facts::pci::{Address, Device};
 
 use super::{PROGRAM, VERSIONS, port};
 use crate::facts::lines::Reading;
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Format, Found, Section};
 use crate::reading::{MOST, head};
 
 pub(crate) static DRIVER: Format = Format {
     id: "ethtool-driver",
     label: "ethtool -i",
-    holds: Holds::Facts,
     versions: VERSIONS,
-    evidence: &[Evidence::RunHere("ethtool 6.1 of a virtio port and of a veth port")],
+    evidence: "run here: ethtool 6.1 of a virtio port and of a veth port",
     unknown: "The name of the port is only in the command before the output: without it nothing is known of the port.",
     starts,
     read,
+    ..Format::FACTS
 };
 
 const START: &str = "driver: ";

@@ -4,18 +4,18 @@ use linerate_facts::nic::Offloads;
 
 use super::{PROGRAM, VERSIONS, named, port};
 use crate::facts::lines::Reading;
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Format, Found, Section};
 use crate::reading::{Line, first_line, lookup};
 
 pub(crate) static FEATURES: Format = Format {
     id: "ethtool-features",
     label: "ethtool -k",
-    holds: Holds::Facts,
     versions: VERSIONS,
-    evidence: &[Evidence::RunHere("ethtool 6.1 of a virtio port")],
+    evidence: "run here: ethtool 6.1 of a virtio port",
     unknown: "Whether a feature that is off would help is not in it.",
     starts,
     read,
+    ..Format::FACTS
 };
 
 const STARTS: [&str; 2] = ["Features for ", "Offload parameters for "];

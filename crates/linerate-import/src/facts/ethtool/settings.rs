@@ -4,23 +4,19 @@ use linerate_facts::nic::{Duplex, Nic, speed_of_mbps};
 
 use super::{PROGRAM, VERSIONS, named, port};
 use crate::facts::lines::{Reading, understood};
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Format, Found, Section};
 use crate::reading::{Line, decimal, first_line, lookup, small};
 
 pub(crate) static SETTINGS: Format = Format {
     id: "ethtool",
     label: "ethtool of a port",
-    holds: Holds::Facts,
     versions: VERSIONS,
-    evidence: &[
-        Evidence::RunHere("ethtool 6.1 of a virtio port and of a veth port"),
-        Evidence::Published(
-            "geerlingguy/raspberry-pi-pcie-devices issue 364, with the end and a second port made up",
-        ),
-    ],
+    evidence: "run here: ethtool 6.1 of a virtio port and of a veth port; published: \
+        geerlingguy/raspberry-pi-pcie-devices issue 364, with the end and a second port made up",
     unknown: "The driver and the slot of the port are not in it.",
     starts,
     read,
+    ..Format::FACTS
 };
 
 const START: &str = "Settings for ";

@@ -6,20 +6,19 @@ use linerate_units::Rate;
 
 use super::{Devices, lane_rate};
 use crate::facts::lines::Reading;
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Format, Found, Section};
 use crate::reading::{Line, decimal, first_line, option, quoted, small};
 
 pub(crate) static MLXLINK: Format = Format {
     id: "mlxlink",
     label: "mlxlink, mstlink, text",
-    holds: Holds::Facts,
     versions: "MFT 4.18 to 4.30, plain and with -c and -m",
-    evidence: &[Evidence::Published(
-        "a guide to mlxlink and ConnectX-6 cards on the web (Ethernet, -m -c), https://github.com/MrBr-github/lshca/issues/11 (InfiniBand, names and values)",
-    )],
+    evidence: "published: a guide to mlxlink and ConnectX-6 cards on the web (Ethernet, -m -c), \
+        https://github.com/MrBr-github/lshca/issues/11 (InfiniBand, names and values)",
     unknown: "The device, unless the command has it. Error rates per lane, eyes and modules are passed over.",
     starts,
     read,
+    ..Format::FACTS
 };
 
 fn starts(text: &str) -> bool {

@@ -2,21 +2,20 @@
 
 use super::{Shown, has_all, keep};
 use crate::facts::lines::{Reading, is_prompt};
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Format, Found, Section};
 use crate::reading::MOST;
 use crate::reading::{Line, decimal, first_line, small};
 
 pub(crate) static IFCONFIG: Format = Format {
     id: "ifconfig",
     label: "ifconfig",
-    holds: Holds::Facts,
     versions: "net-tools 1.60 and 2.10, macOS",
-    evidence: &[Evidence::RunHere(
-        "net-tools 2.10: loopback and a virtio port; the older form and that of macOS are made up after their manuals",
-    )],
+    evidence: "run here: net-tools 2.10: loopback and a virtio port; the older form and that of macOS are made \
+        up after their manuals",
     unknown: "Driver, speed and settings of a port are not in it; neither is its kind.",
     starts,
     read,
+    ..Format::FACTS
 };
 
 /// Indices of ports that the output does not number: no kernel gives them.

@@ -7,18 +7,18 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{Ends, OPTIONS, Shown, UNKNOWN, UP, VERSIONS, has_all, keep};
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Format, Found, Section};
 use crate::reading::{MOST, Notes};
 
 pub(crate) static IP_JSON: Format = Format {
     id: "ip-json",
     label: "ip -j link, ip -j addr, with -s and -d",
-    holds: Holds::Facts,
     versions: VERSIONS,
-    evidence: &[Evidence::RunHere("ip of iproute2 6.1, with -s and -d")],
+    evidence: "run here: ip of iproute2 6.1, with -s and -d",
     unknown: UNKNOWN,
     starts,
     read,
+    ..Format::FACTS
 };
 
 fn starts(text: &str) -> bool {

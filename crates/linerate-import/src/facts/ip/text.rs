@@ -4,20 +4,18 @@ use linerate_facts::nic::PortErrors;
 
 use super::{Ends, OPTIONS, Shown, UNKNOWN, UP, VERSIONS, has_all, keep};
 use crate::facts::lines::Reading;
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Format, Found, Section};
 use crate::reading::{Line, MOST, command, decimal, first_line, small};
 
 pub(crate) static IP: Format = Format {
     id: "ip",
     label: "ip link, ip addr, with -s and -d",
-    holds: Holds::Facts,
     versions: VERSIONS,
-    evidence: &[Evidence::RunHere(
-        "ip of iproute2 6.1: a virtio port, veth, a bridge, vxlan, macvlan; -s, -s -s and -d",
-    )],
+    evidence: "run here: ip of iproute2 6.1: a virtio port, veth, a bridge, vxlan, macvlan; -s, -s -s and -d",
     unknown: UNKNOWN,
     starts,
     read,
+    ..Format::FACTS
 };
 
 fn starts(text: &str) -> bool {

@@ -4,20 +4,19 @@ use std::collections::BTreeMap;
 
 use super::rate;
 use crate::facts::lines::Reading;
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Format, Found, Section};
 use crate::reading::{Line, MOST, decimal, head, scaled};
 
 pub(crate) static PCM_MEMORY: Format = Format {
     id: "pcm-memory",
     label: "pcm-memory",
-    holds: Holds::Facts,
     versions: "Intel PCM 201710 to 202604; from 202307 on it writes SKT for NODE",
-    evidence: &[Evidence::Published(
-        "a table of two sockets in files of public repositories, shortened; the units: its source, pcm-memory.cpp",
-    )],
+    evidence: "published: a table of two sockets in files of public repositories, shortened; the units: its \
+        source, pcm-memory.cpp",
     unknown: "What moved the data is not in it: writes of cards that stay in a cache do not reach memory.",
     starts,
     read,
+    ..Format::FACTS
 };
 
 fn starts(text: &str) -> bool {

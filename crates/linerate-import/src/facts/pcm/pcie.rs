@@ -2,21 +2,20 @@
 
 use super::rate;
 use crate::facts::lines::Reading;
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Format, Found, Section};
 use crate::reading::{Line, decimal, first_line, scaled};
 
 pub(crate) static PCM_PCIE: Format = Format {
     id: "pcm-pcie",
     label: "pcm-pcie, with and without -B",
-    holds: Holds::Facts,
     versions: "Intel PCM 201710 to 202604",
-    evidence: &[Evidence::Published(
-        "intel/pcm issue 68 (with -B; the form without is made of it); the units: its source, pcm-pcie.h",
-    )],
+    evidence: "published: intel/pcm issue 68 (with -B; the form without is made of it); the units: its source, \
+        pcm-pcie.h",
     unknown: "Which device moved the data is not in it; counts are rounded to whole K, M or G, and each event is counted \
               only in a slice of the period and scaled up.",
     starts,
     read,
+    ..Format::FACTS
 };
 
 /// Bytes of a line of cache, which an event stands for.

@@ -5,21 +5,20 @@ use linerate_facts::nic::speed_of_mbps;
 use super::super::port;
 use super::{VERSIONS, table};
 use crate::facts::lines::Reading;
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Format, Found, Section};
 use crate::reading::{scaled, small};
 
 pub(crate) static ADAPTER: Format = Format {
     id: "get-netadapter",
     label: "Get-NetAdapter, table or list",
-    holds: Holds::Facts,
     versions: VERSIONS,
-    evidence: &[Evidence::Published(
-        "tables in files of public repositories, among them one with a cut speed (`...ps`); the list is made up after its known form",
-    )],
+    evidence: "published: tables in files of public repositories, among them one with a cut speed (`...ps`); \
+        the list is made up after its known form",
     unknown: "A name that the table cuts (`vEthernet (Microsoft H...`) cannot be matched with other outputs: use a \
               list.",
     starts,
     read,
+    ..Format::FACTS
 };
 
 const COLUMNS: [&str; 3] = ["Name", "InterfaceDescription", "Status"];

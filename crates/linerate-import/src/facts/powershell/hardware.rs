@@ -7,20 +7,18 @@ use linerate_units::Transfers;
 use super::super::port;
 use super::{VERSIONS, table};
 use crate::facts::lines::Reading;
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Format, Found, Section};
 use crate::reading::{scaled, small};
 
 pub(crate) static HARDWARE: Format = Format {
     id: "get-netadapterhardwareinfo",
     label: "Get-NetAdapterHardwareInfo, table or list",
-    holds: Holds::Facts,
     versions: VERSIONS,
-    evidence: &[Evidence::Published(
-        "tables in files of public repositories: a card at x16, one at x1, one whose link is unknown",
-    )],
+    evidence: "published: tables in files of public repositories: a card at x16, one at x1, one whose link is unknown",
     unknown: "The best that card and slot could do is not in the table, so that nothing can be said about the slot.",
     starts,
     read,
+    ..Format::FACTS
 };
 
 fn starts(text: &str) -> bool {

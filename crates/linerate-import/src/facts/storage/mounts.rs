@@ -3,21 +3,18 @@
 use linerate_facts::block::{FileSystem, MOUNT_OPTIONS};
 
 use crate::facts::lines::Reading;
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Format, Found, Section};
 use crate::reading::{MOST, command, first_line, head};
 
 pub(crate) static MOUNTS: Format = Format {
     id: "mounts",
     label: "mount, nfsstat -m, /proc/mounts",
-    holds: Holds::Facts,
     versions: "util-linux 2, nfs-utils 1 and 2",
-    evidence: &[
-        Evidence::RunHere("mount of util-linux 2.38"),
-        Evidence::Published("nfsstat -m: form by the source of nfs-utils 2.6"),
-    ],
+    evidence: "run here: mount of util-linux 2.38; published: nfsstat -m: form by the source of nfs-utils 2.6",
     unknown: "What the server of the files allows, and what the mount carries.",
     starts,
     read,
+    ..Format::FACTS
 };
 
 /// File systems on other hosts whose options are read.

@@ -3,20 +3,19 @@
 use linerate_facts::block::{BlockDevice, Layer, Path};
 
 use crate::facts::lines::Reading;
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Format, Found, Section};
 use crate::reading::{Line, MOST, first_line, head, is_digits};
 
 pub(crate) static MULTIPATH: Format = Format {
     id: "multipath",
     label: "multipath -ll",
-    holds: Holds::Facts,
     versions: "multipath-tools 0.4 to 0.14",
-    evidence: &[Evidence::Published(
-        "forms by the manual pages of Red Hat Enterprise Linux 5 and 9 (device mapper multipath), with other names",
-    )],
+    evidence: "published: forms by the manual pages of Red Hat Enterprise Linux 5 and 9 (device mapper \
+        multipath), with other names",
     unknown: "What the paths carry, and why one failed: the log of the kernel has that.",
     starts,
     read,
+    ..Format::FACTS
 };
 
 /// Most paths of one device.

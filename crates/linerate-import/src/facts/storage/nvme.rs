@@ -5,20 +5,18 @@ use linerate_units::Bytes;
 
 use super::table::{Column, cells, columns};
 use crate::facts::lines::Reading;
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Format, Found, Section};
 use crate::reading::{MOST, command, first_line, lookup, scaled};
 
 pub(crate) static NVME: Format = Format {
     id: "nvme",
     label: "nvme list",
-    holds: Holds::Facts,
     versions: "nvme-cli 1 and 2",
-    evidence: &[Evidence::Published(
-        "forms by the source of nvme-cli 1.16 and 2.3, nvme-print.c; names and numbers are made up",
-    )],
+    evidence: "published: forms by the source of nvme-cli 1.16 and 2.3, nvme-print.c; names and numbers are made up",
     unknown: "How a disk is reached: nvme list-subsys has that. Serial numbers are not kept.",
     starts,
     read,
+    ..Format::FACTS
 };
 
 /// Factors of the units of sizes.

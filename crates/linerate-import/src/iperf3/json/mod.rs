@@ -11,7 +11,7 @@ mod transfer;
 use linerate_record::reported::{Measured, Tool};
 use serde::de::{DeserializeSeed, IgnoredAny};
 
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Format, Found, Section};
 use crate::reading::{Notes, floor, outcome};
 use document::Document;
 use fields::Object;
@@ -20,15 +20,14 @@ use fields::Object;
 pub(crate) static FORMAT: Format = Format {
     id: "iperf3-json",
     label: "iperf3, JSON",
-    holds: Holds::Results,
     versions: "3.1 to 3.21 and its development (July 2026), `-J` and `--json-stream`",
-    evidence: &[Evidence::RunHere(
-        "3.1.3, 3.7, 3.9, 3.12, 3.16, 3.18, 3.20 and the development after 3.21, client and server, on loopback",
-    )],
+    evidence: "run here: 3.1.3, 3.7, 3.9, 3.12, 3.16, 3.18, 3.20 and the development after 3.21, client and \
+        server, on loopback",
     unknown: "The sender's windows and round-trip times, where the receiver wrote the document; the far end's CPU \
               and count, where the server wrote it or the test was interrupted; single CPUs and threads.",
     starts,
     read: |section| Ok(found(section)),
+    ..Format::RESULTS
 };
 
 /// Bytes of a text that are looked at to recognise a document.

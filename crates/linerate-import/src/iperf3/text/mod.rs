@@ -7,7 +7,7 @@ mod transfer;
 
 use linerate_record::reported::Tool;
 
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Extent, Format, Found, Section};
 use crate::iperf_row::{Row, bracket, row};
 use crate::reading;
 use lines::{Lines, is_known, is_marked, is_sent};
@@ -16,20 +16,15 @@ use lines::{Lines, is_known, is_marked, is_sent};
 pub(crate) static FORMAT: Format = Format {
     id: "iperf3-text",
     label: "iperf3, text",
-    holds: Holds::Results,
     versions: "3.1 to 3.21 and its development (July 2026), of clients and of servers",
-    evidence: &[
-        Evidence::RunHere(
-            "3.1.3, 3.7, 3.12, 3.18, 3.20 and the development after 3.21, client and server, on loopback",
-        ),
-        Evidence::Published(
-            "tables without their first lines, of a Windows client, over 1 GbE and IPoIB",
-        ),
-    ],
+    evidence: "run here: 3.1.3, 3.7, 3.12, 3.18, 3.20 and the development after 3.21, client and server, on \
+        loopback; published: tables without their first lines, of a Windows client, over 1 GbE and IPoIB",
     unknown: "Round-trip times, windows of receivers; rates have three digits. CPU and congestion control are there \
               only with -V. Of a table without its first lines: which end wrote it.",
     starts,
     read,
+    extent: Extent::GoesOn(goes_on),
+    ..Format::RESULTS
 };
 
 /// Rule of a server's banner.
@@ -94,7 +89,7 @@ fn has_rows(text: &str) -> bool {
 }
 
 /// Whether the output before a line goes on there, where one could begin as well.
-pub(crate) fn goes_on(before: &str, text: &str) -> bool {
+fn goes_on(before: &str, text: &str) -> bool {
     let mut from = before.len().saturating_sub(LOOKED_BACK);
     while !before.is_char_boundary(from) {
         from += 1;
