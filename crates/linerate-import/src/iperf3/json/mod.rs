@@ -14,7 +14,7 @@ use serde::de::{DeserializeSeed, IgnoredAny};
 use crate::format::{Format, Found, Section};
 use crate::reading::{Notes, floor, outcome};
 use document::Document;
-use fields::Object;
+use fields::object;
 
 /// iperf3, JSON.
 pub(crate) static FORMAT: Format = Format {
@@ -122,7 +122,7 @@ fn without_result(error: Option<&str>) -> String {
 /// Reads one value at the start of a text into a document. Returns its bytes, and why it is damaged.
 fn value(text: &str, document: &mut Document) -> (usize, Option<serde_json::Error>) {
     let mut json = serde_json::Deserializer::from_str(text);
-    let error = Object(document).deserialize(&mut json).err();
+    let error = object(document).deserialize(&mut json).err();
     let used = json.into_iter::<IgnoredAny>().byte_offset();
     (used.min(text.len()), error)
 }
