@@ -1,6 +1,6 @@
 //! One format: how it is recognised, how it is read, and what is documented about it.
 
-pub(crate) use crate::reading::{Found, Section};
+pub(crate) use crate::reading::{Found, Section, Start};
 
 /// What an output has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,9 +39,8 @@ pub struct Format {
     pub evidence: &'static str,
     /// What cannot be known from such an output. One sentence.
     pub unknown: &'static str,
-    /// Whether an output of this format begins at the start of this text, which is the rest of the input from
-    /// the start of a line. Looks at a bounded number of bytes.
-    pub(crate) starts: fn(&str) -> bool,
+    /// Whether an output of this format begins here. Looks at a bounded number of lines.
+    pub(crate) starts: fn(Start<'_>) -> bool,
     /// Reads one output. One that has neither results nor facts, but notes, could not be read, and its first note
     /// says why; unlike behind an error, the reader goes on where it ends.
     pub(crate) read: fn(&Section<'_>) -> Result<Found, String>,

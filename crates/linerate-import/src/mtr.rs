@@ -13,7 +13,10 @@ pub(crate) static MTR: Format = Format {
     evidence: "published: the source of mtr, ui/report.c, and reports as people publish them; the figures are made up",
     unknown: "Whether the last line is the destination, of a report that was cut; in which direction a packet was lost; the \
               throughput.",
-    starts,
+    starts: |at| {
+        let line = if is_start(at.line) { at.next } else { at.line };
+        head(line).is_some() || is_hop(line)
+    },
     read,
     extent: Extent::GoesOn(goes_on),
     ..Format::RESULTS
@@ -53,13 +56,6 @@ fn is_start(line: &str) -> bool {
     line.starts_with("Start: ")
 }
 
-fn starts(text: &str) -> bool {
-    let mut lines = text.lines();
-    let first = lines.next().unwrap_or_default();
-    let next = if is_start(first) { lines.next().unwrap_or_default() } else { first };
-    head(next).is_some() || is_hop(next)
-}
-
 /// Whether a report goes on at a line: at its head, and at each further hop.
 fn goes_on(before: &str, rest: &str) -> bool {
     let last = before.trim_end().rsplit('\n').next().unwrap_or_default();
@@ -74,19 +70,19 @@ fn goes_on(before: &str, rest: &str) -> bool {
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
     let mut columns: Vec<&str> = COLUMNS.to_vec();
-    let (mut hops, mut used) = (Vec::new(), 0);
-    for Line { text, end, .. } in section.lines() {
+    let mut hops = Vec::new();
+    let used = section.up_to(|Line { text, .. }, _| {
         let line = text.trim();
         if let Some(names) = head(line) {
             columns = names;
         } else if let Some((number, rest)) = hop(line).filter(|_| hops.len() < MOST) {
             hops.push(row(number, rest, &columns));
-        } else if !(line.is_empty() || is_start(line) || line.starts_with(['|', '`'])) {
+        } else {
             // Other addresses of a hop stand below it, behind a stroke.
-            break;
+            return line.is_empty() || is_start(line) || line.starts_with(['|', '`']);
         }
-        used = end;
-    }
+        true
+    });
     if hops.iter().all(|hop| hop.lost().is_none()) {
         return Err("no hop answered".to_owned());
     }

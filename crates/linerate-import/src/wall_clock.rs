@@ -16,7 +16,10 @@ pub(crate) static WALL_CLOCK: Format = Format {
     versions: "lines of size, count, seconds and MB/s",
     evidence: "published: ping-pong over MPI and sockets on Gigabit Ethernet adapters, as its author published it",
     unknown: "The layers: lines of one size that follow each other are those of one layer each, in the order of the first size.",
-    starts,
+    starts: |at| {
+        let is_row = |line: &str| line.starts_with(ROW) && line.contains(TIME);
+        is_row(at.line) || at.line.starts_with(RECEIVED) && is_row(at.next)
+    },
     read,
     extent: Extent::Parts,
     ..Format::RESULTS
@@ -33,13 +36,6 @@ const MOST_LAYERS: usize = 8;
 const ROUNDED: f64 = 0.005;
 /// Bytes of a unit of size, and directions that the rate counts.
 const UNITS: [(u64, f64); 4] = [(8, 2.0), (8, 1.0), (1, 2.0), (1, 1.0)];
-
-fn starts(text: &str) -> bool {
-    let mut all = text.lines();
-    let first = all.next().unwrap_or("");
-    let is_row = |line: &str| line.starts_with(ROW) && line.contains(TIME);
-    is_row(first) || first.starts_with(RECEIVED) && all.next().is_some_and(is_row)
-}
 
 /// A line: size, count, seconds, MB/s.
 fn row(line: &str) -> Option<(u64, u64, f64, f64)> {

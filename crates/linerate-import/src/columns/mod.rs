@@ -19,7 +19,7 @@ use table::Table;
 
 use linerate_record::reported::{Measured, Outcome};
 
-use crate::format::{Format, Found, Section};
+use crate::format::{Format, Found, Section, Start};
 use crate::reading::{Line, Notes, quoted};
 
 /// The row of the table of formats.
@@ -40,10 +40,7 @@ const MOST_HEADER: usize = 4096;
 /// Most columns.
 const MOST_COLUMNS: usize = 64;
 
-fn starts(text: &str) -> bool {
-    let mut lines = text.lines();
-    let names = lines.next().unwrap_or("");
-    let first = lines.next().unwrap_or("");
+fn starts(Start { line: names, next: first, .. }: Start<'_>) -> bool {
     // This is asked at each line of each input: what is quick to see goes first.
     if names.len() > MOST_HEADER || !begins(names) || !first.contains(|c: char| c.is_ascii_digit())
     {

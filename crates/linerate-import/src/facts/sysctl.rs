@@ -4,7 +4,7 @@ use linerate_facts::Tunable;
 
 use crate::facts::lines::Reading;
 use crate::format::{Format, Found, Section};
-use crate::reading::{MOST, first_line};
+use crate::reading::MOST;
 
 pub(crate) static SYSCTL: Format = Format {
     id: "sysctl",
@@ -12,7 +12,7 @@ pub(crate) static SYSCTL: Format = Format {
     versions: "procps 3 and 4",
     evidence: "run here: procps-ng 4.0.2",
     unknown: "Settings that are not in the text, and whether a namespace of its own has others.",
-    starts,
+    starts: |at| at.line.starts_with(NETWORK) && setting(at.line).is_some(),
     read,
     ..Format::FACTS
 };
@@ -21,10 +21,6 @@ pub(crate) static SYSCTL: Format = Format {
 const NETWORK: &str = "net.";
 /// Longest value that is kept, in bytes.
 const LONGEST: usize = 256;
-
-fn starts(text: &str) -> bool {
-    text.starts_with(NETWORK) && setting(first_line(text)).is_some()
-}
 
 /// The name and the value of `net.core.rmem_max = 212992`.
 fn setting(line: &str) -> Option<(&str, &str)> {

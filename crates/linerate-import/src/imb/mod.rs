@@ -21,7 +21,10 @@ pub(crate) static IMB: Format = Format {
         https://github.com/intel/mpi-benchmarks/issues/37 (Sendrecv)",
     unknown: "The transport below MPI. Sendrecv and Biband count both ways; the time of a collective operation is not that of \
               one message.",
-    starts,
+    starts: |at| {
+        let is_title = is_rule(at.line) && at.next.starts_with(NAME);
+        at.line.starts_with(NAME) || is_header(at.line) || is_title
+    },
     read,
     extent: Extent::GoesOn(goes_on),
     ..Format::RESULTS
@@ -42,14 +45,6 @@ const PAIRS: &[(&str, f64, bool)] = &[
     ("Uniband", 1.0, false),
     ("Biband", 1.0, true),
 ];
-
-fn starts(text: &str) -> bool {
-    let mut lines = text.lines();
-    let first = lines.next().unwrap_or("");
-    first.starts_with(NAME)
-        || is_header(first)
-        || is_rule(first) && lines.next().is_some_and(|line| line.starts_with(NAME))
-}
 
 fn is_rule(line: &str) -> bool {
     line.len() > 20

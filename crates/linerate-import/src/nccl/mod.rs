@@ -19,7 +19,10 @@ pub(crate) static NCCL: Format = Format {
     evidence: "published: https://github.com/NVIDIA/nccl-tests/issues/107 (without `root`, column `error`); \
         published: https://github.com/coreweave/nccl-tests/pull/43 (with `root` and `#wrong`)",
     unknown: "The links between the processors; the time of a collective operation is not that of one message.",
-    starts,
+    starts: |at| {
+        let is_head = is_places(at.line) || is_header(at.line);
+        is_settings(at.line) || is_head || log::said(at.line).is_some()
+    },
     read,
     extent: Extent::GoesOn(goes_on),
     ..Format::RESULTS
@@ -37,11 +40,6 @@ const LAST_LINES: usize = 64;
 const NEXT_LINES: usize = 256;
 /// Most hosts that are kept.
 const MOST_HOSTS: usize = 64;
-
-fn starts(text: &str) -> bool {
-    let line = text.lines().next().unwrap_or("");
-    is_settings(line) || is_places(line) || is_header(line) || log::said(line).is_some()
-}
 
 fn is_settings(line: &str) -> bool {
     line.starts_with("# nThread ") && line.contains(" nGpus ")
@@ -108,10 +106,8 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     }
     let name = operation(section);
     let results = reading.results(section, name);
-    if results.is_empty() {
-        return Err("it has no table of sizes with a time".into());
-    }
-    Ok(Found { results, ..Found::of("NCCL tests", section.text.len(), notes) })
+    let found = Found { results, ..Found::of("NCCL tests", section.text.len(), notes) };
+    found.complete("it has no table of sizes with a time")
 }
 
 /// The operation, by the name of the program in the command or in the output.

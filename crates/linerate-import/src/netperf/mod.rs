@@ -19,7 +19,7 @@ pub(crate) static FORMAT: Format = Format {
     evidence: "run here: 2.7.1, built from its source, on loopback",
     unknown: "CPU time of one CPU: netperf prints shares of all of them, without their number. Percentiles, unless \
               -k asks for them. Retransmits and segment, unless -k asks for them.",
-    starts,
+    starts: |at| banner(at.line).is_some(),
     read,
     ..Format::RESULTS
 };
@@ -68,10 +68,6 @@ fn banner(line: &str) -> Option<Banner> {
     let (_, carrier) = carriers.iter().find(|(name, _)| line.starts_with(name))?;
     let (_, kind) = KINDS.iter().find(|(words, _)| line.contains(words))?;
     Some(Banner { carrier: *carrier, kind: *kind, burst })
-}
-
-fn starts(text: &str) -> bool {
-    banner(text.lines().next().unwrap_or_default()).is_some()
 }
 
 fn read(section: &Section<'_>) -> Result<Found, String> {

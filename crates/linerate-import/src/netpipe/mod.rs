@@ -4,12 +4,12 @@
 //! bytes, 10^9 bits in a second (mean, least, most), microseconds. The file has no header, so the figures of its
 //! first lines must prove which it is. A time is half a round trip, and the rate is the size over that time.
 
-use linerate_record::reported::{Carrier, Measured, SizeRow, Sizes, Trip};
+use linerate_record::reported::SizeRow;
 use linerate_units::Bytes;
 
 use crate::format::{Format, Found, Section};
 use crate::reading::{
-    Line, MEBIBIT, MICRO, Notes, SECOND, count, lookup, named, nanos, number, rate, sizes,
+    BITS, Line, MEBIBIT, MICRO, Notes, SECOND, count, lookup, named, nanos, number, ping_pong, rate,
 };
 
 /// The row of the table of formats.
@@ -20,7 +20,7 @@ pub(crate) static NETPIPE: Format = Format {
     evidence: "run here: 3.7.2: NPtcp, and NPmpi over MPICH 4.0.2; 5.x: NPmpi over MPICH 4.0.2; both ends on \
         one host; published: https://github.com/openucx/ucx/issues/2329 (3.x, seconds on the console)",
     unknown: "The transport; in np.out, the number of round trips, and whether it was a stream (-s) or in both directions (-2).",
-    starts,
+    starts: |at| HEADS.iter().any(|head| at.line.starts_with(head)) || is_file(at.text),
     read,
     //= NetPIPE: netpipe.c
     first_words: &["Now starting the main loop"],
@@ -31,11 +31,6 @@ pub(crate) static NETPIPE: Format = Format {
 const PROOF: usize = 3;
 /// The lines right before the first row on the console, of version 3 and of version 5.
 const HEADS: [&str; 2] = ["Now starting the main loop", "Start testing with "];
-
-fn starts(text: &str) -> bool {
-    let first = text.lines().next().unwrap_or("");
-    HEADS.iter().any(|head| first.starts_with(head)) || is_file(text)
-}
 
 fn is_file(text: &str) -> bool {
     let mut words = text.lines().map(str::split_whitespace);
@@ -67,7 +62,6 @@ fn file_row(line: &str) -> Option<SizeRow> {
 const SIZES: &[(&str, f64)] = &[("bytes", 1.0), ("B", 1.0), ("KB", 1e3), ("MB", 1e6), ("GB", 1e9)];
 const TIMES: &[(&str, f64)] =
     &[("nsecs", 1.0), ("usec usecs", MICRO), ("msecs", 1e6), ("sec secs", SECOND)];
-const RATES: &[(&str, f64)] = &[("Kbps", 1e3), ("Mbps", 1e6), ("Gbps", 1e9)];
 
 /// A row of the console: `0: 1 bytes 2426 times --> 2.34 Mbps in 3.26 usec`.
 fn console_row(line: &str, is_old: bool) -> Option<SizeRow> {
@@ -81,7 +75,7 @@ fn console_row(line: &str, is_old: bool) -> Option<SizeRow> {
     let unit_of_rate = match is_old {
         true if *rate_unit == "Mbps" => MEBIBIT,
         true => return None,
-        false => lookup(RATES, rate_unit)?,
+        false => lookup(BITS, rate_unit)?,
     };
     let size = number(size)? * lookup(SIZES, size_unit)?;
     Some(SizeRow {
@@ -120,13 +114,8 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
             "the rates are converted: NetPIPE's Mbps up to version 3 are 2^20 bits in a second",
         );
     }
-    let table = Sizes {
-        carrier: Some(Carrier::Messages),
-        both: true,
-        ..sizes("ping-pong", Trip::Half, rows)
-    };
     let found = Found::of("NetPIPE", section.text.len(), notes);
-    Ok(found.with("", section.line, Measured::Sizes(table)))
+    Ok(found.with("", section.line, ping_pong(rows)))
 }
 
 #[cfg(test)]

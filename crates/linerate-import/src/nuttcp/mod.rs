@@ -19,7 +19,7 @@ pub(crate) static FORMAT: Format = Format {
     evidence: "run here: 6.1.2, client, TCP and UDP, on loopback",
     unknown: "The direction, unless the command or -v is there; the number of streams, the windows. Its round-trip \
               time is that of the connection's start, and is left out.",
-    starts,
+    starts: |at| read_line(at.line).is_some() || is_block(at.line),
     read,
     extent: Extent::Parts,
     ..Format::RESULTS
@@ -38,10 +38,6 @@ struct Line {
     datagrams: Option<(u64, u64)>,
     /// Whether the line has a form in which the test tells its CPU time or round-trip time.
     whole: bool,
-}
-
-fn starts(text: &str) -> bool {
-    text.lines().next().is_some_and(|line| read_line(line).is_some() || is_block(line))
 }
 
 fn is_block(line: &str) -> bool {
@@ -146,18 +142,16 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     }
     output.end_blocks();
     output.end_intervals(section.command);
-    if output.results.is_empty() {
-        return Err("it has no line with a rate".to_owned());
-    }
     if output.assumed {
         let what = "nuttcp does not print the direction: it was read as that from the client to the server";
         output.notes.at(section.line, what);
     }
-    Ok(Found {
+    let found = Found {
         tool: Tool { version: output.version, ..Tool::named("nuttcp") },
         results: output.results,
         ..Found::of("nuttcp", output.used, output.notes)
-    })
+    };
+    found.complete("it has no line with a rate")
 }
 
 impl Output {

@@ -18,15 +18,10 @@ pub(crate) static OSU: Format = Format {
         osu_bw (also with -z), osu_mbw_mr; two processes on one host; published: \
         https://github.com/ofi-cray/libfabric-cray/pull/859 (5.0)",
     unknown: "The transport below MPI, and the number of iterations.",
-    starts,
+    starts: |at| title(at.line).is_some(),
     read,
     ..Format::RESULTS
 };
-
-fn starts(text: &str) -> bool {
-    let line = text.lines().next().unwrap_or("");
-    title(line).is_some()
-}
 
 /// The name and the version: `# OSU MPI Latency Test v7.4`.
 fn title(line: &str) -> Option<(&str, &str)> {

@@ -20,7 +20,7 @@ pub(crate) static JSON: Format = Format {
         example in a network test for Kubernetes, a public repository (valid JSON); run here: 4.5+0.17 over \
         Soft-RoCE: rates of writes (bare words)",
     unknown: "The units, if neither the command nor the figures prove them; which end wrote it; all sizes but the last of a run over several.",
-    starts,
+    starts: |at| starts(at.text),
     read,
     ..Format::RESULTS
 };

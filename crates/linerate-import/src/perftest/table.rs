@@ -5,10 +5,10 @@ use linerate_facts::infiniband::{IbDevice, Layer};
 use linerate_record::reported::{Setup, SizeRow};
 
 use super::known::is_known;
-use super::{FEWEST, Test, are_no_cycles, note_server};
+use super::{FEWEST, Test, are_no_cycles};
 use crate::columns::{Field, Stat};
 use crate::facts::is_software;
-use crate::format::{Extent, Format, Found, Section};
+use crate::format::{Extent, Format, Found, Section, Start};
 use crate::reading::{
     MEBIBYTE, MICRO, Notes, SECOND, count, drop_unsupported, flag, nanos, number, quoted,
 };
@@ -38,18 +38,15 @@ pub(crate) static TABLE: Format = Format {
 /// Lines behind a title within which the settings or the head of the table stand.
 const HEAD_LINES: usize = 40;
 
-fn starts(text: &str) -> bool {
-    let mut lines = text.lines();
-    let first = lines.next().unwrap_or("");
-    if is_rule(first) {
-        let next = lines.next().unwrap_or("");
+fn starts(Start { text, line, next }: Start<'_>) -> bool {
+    if is_rule(line) {
         return Test::named(next.trim()).is_some() || is_header(next);
     }
-    if Test::named(first.trim()).is_some() {
+    if Test::named(line.trim()).is_some() {
         // A heading in prose is no title.
-        return lines.take(HEAD_LINES).any(is_header);
+        return text.lines().skip(1).take(HEAD_LINES).any(is_header);
     }
-    is_header(first) || bare(first).is_some()
+    is_header(line) || bare(line).is_some()
 }
 
 /// Whether an output goes on at a title, at the head of a table, or at a row.
@@ -362,11 +359,14 @@ impl Reading<'_> {
         if !self.singles.is_empty() && !are_no_cycles(&self.singles) {
             return Err("all its times are whole or half numbers: they may be cycles of the CPU (-C), and no microseconds".into());
         }
-        let is_server = self.sides == (true, false);
+        let is_one_way = !self.test.both && !self.test.is_latency;
+        let is_server = self.sides == (true, false) && is_one_way;
         if is_server {
-            note_server(self.test, &mut self.notes);
+            self.notes.whole(
+                "the output has no line `TX depth`, as that of a server: the figures of the client are better ones",
+            );
         }
-        if is_server && self.test.operation == "send" && !self.test.is_latency && !self.test.both {
+        if is_server && self.test.operation == "send" {
             self.rows.retain(|row| row.samples.is_none_or(|samples| samples >= FEWEST));
         }
         if self.rows.is_empty() && !self.notes.0.is_empty() {

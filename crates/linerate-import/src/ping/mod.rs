@@ -15,10 +15,7 @@ pub(crate) static PING: Format = Format {
     versions: "iputils, busybox and BSD: the lines of statistics",
     evidence: "run here: iputils 20221126, with IPv4, IPv6, -q, -f and without answers",
     unknown: "Median and percentiles.",
-    starts: |text| {
-        let line = text.lines().next().unwrap_or("").trim_start();
-        line.starts_with("PING ") && line.contains("bytes")
-    },
+    starts: |at| at.line.trim_start().starts_with("PING ") && at.line.contains("bytes"),
     read,
     ..Format::RESULTS
 };
@@ -31,10 +28,7 @@ pub(crate) static IBPING: Format = Format {
     evidence: "run here: 44, in a network of ibsim in which no answer came; published: the lines of a run with \
         answers in ibsim, as its owner published them; single answers from the source of ibping, 44",
     unknown: "Median, percentiles and deviation.",
-    starts: |text| {
-        let line = text.lines().next().unwrap_or("");
-        is_ib_statistics(line) || pong::is_one(line)
-    },
+    starts: |at| is_ib_statistics(at.line) || pong::is_one(at.line),
     read: read_ib,
     extent: Extent::GoesOn(goes_on),
     ..Format::RESULTS
@@ -52,8 +46,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     let names = ("ping", target, "ICMP echo");
     // The start of an output that goes on, or was cut.
     if !section.text.contains("packets transmitted") {
-        let of = pong::Of { names, size, time: answered };
-        return pong::answers(section, &of, 1);
+        return pong::answers(section, 1, names, size, answered);
     }
     statistics(section, size, names)
 }

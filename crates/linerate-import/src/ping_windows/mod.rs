@@ -15,8 +15,8 @@ pub(crate) static PING_WINDOWS: Format = Format {
     versions: "the text in English",
     evidence: "published: http://som.csudh.edu/fac/471/hout/netech/pingsession.htm, with its lines parted again",
     unknown: "All times below a millisecond, the median, percentiles and the deviation.",
-    starts: |text| {
-        let line = text.lines().next().unwrap_or("").trim();
+    starts: |at| {
+        let line = at.line.trim();
         let is_head = line.starts_with(HEAD) && line.ends_with(" bytes of data:");
         let is_statistics = line.starts_with(STATISTICS) && line.ends_with(':');
         is_head || is_statistics || line.starts_with(ANSWER) && line.contains(": bytes=")

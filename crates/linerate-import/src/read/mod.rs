@@ -13,7 +13,7 @@ use linerate_record::reported::{Note, Outcome, Tool};
 
 use crate::FORMATS;
 use crate::facts::is_speed;
-use crate::format::{Extent, Format, Found, Holds, Section};
+use crate::format::{Extent, Format, Found, Holds, Section, Start};
 use crate::heads::with_heads;
 use crate::peel::{Peeled, peeled};
 use crate::reading::{Notes, command, floor, quoted, run};
@@ -383,18 +383,15 @@ fn value(text: &str) -> Option<usize> {
 
 /// The format of an output that begins here.
 fn starting(text: &str) -> Option<&'static Format> {
-    if is_prose(text) {
-        return None;
-    }
-    FORMATS.iter().copied().find(|format| (format.starts)(text))
+    let at = Start::of(text);
+    let known = || FORMATS.iter().copied().find(|format| (format.starts)(at));
+    if is_prose(at) { None } else { known() }
 }
 
 /// Whether the first line is only words, and the second one has no figure and no rule: no output begins so. To ask
 /// each format at each line of a long text is slow.
-fn is_prose(text: &str) -> bool {
-    let mut lines = text.lines();
-    let mut next = || lines.next().unwrap_or("").trim_end();
-    let (first, second) = (next(), next());
+fn is_prose(at: Start<'_>) -> bool {
+    let (first, second) = (at.line.trim_end(), at.next.trim_end());
     let is_words = |byte: u8| byte.is_ascii_alphabetic() || b" ,.'!?".contains(&byte);
     first.bytes().all(is_words)
         && !second.bytes().any(|byte| byte.is_ascii_digit() || byte == b'-')
@@ -413,17 +410,13 @@ fn extent(text: &str, own: &Format) -> usize {
     };
     let ends = text.match_indices('\n').map(|(at, _)| at + 1);
     let mut starts = ends.filter(|at| *at < text.len());
-    let is_run = |rest: &str| own.holds == Holds::Results && run(first_line(rest)).is_some();
+    let is_run = |rest: &str| own.holds == Holds::Results && run(Start::of(rest).line).is_some();
     let is_end = |at: &usize| {
         let (before, rest) = text.split_at(*at);
         is_run(rest) || starting(rest).is_some_and(|next| !continues(next, before, rest))
     };
     let next = starts.find(is_end);
     next.map_or(text.len(), |at| before_prompt(text, at))
-}
-
-fn first_line(text: &str) -> &str {
-    text.lines().next().unwrap_or_default()
 }
 
 /// Bytes of the first lines, up to a number of bytes and the end of a line.

@@ -22,7 +22,11 @@ pub(crate) static UCX_PERFTEST: Format = Format {
         one host; published: OpenMPI and OpenSHMEM with UCX, https://github.com/openucx/ucx/wiki (1.3, without \
         the column `Stage`); published: a guide to GPUs and UCX in a public repository (1.9, column `typical`)",
     unknown: "The size of the messages and the test, if the command is missing: the client's table has neither.",
-    starts,
+    starts: |at| {
+        let first = at.line.trim();
+        let is_frame = first.starts_with("+-----") && first.ends_with('+');
+        first == CSV || is_frame && is_head(at.next.trim())
+    },
     read,
     ..Format::RESULTS
 };
@@ -34,13 +38,6 @@ const DEFAULT_SIZE: u64 = 8;
 const WHOLE: &[&str] = &["get", "fadd", "add", "swap", "cswap"];
 const CSV: &str =
     "iterations,50.0_percentile_lat,avg_lat,overall_lat,avg_bw,overall_bw,avg_mr,overall_mr";
-
-fn starts(text: &str) -> bool {
-    let mut lines = text.lines().map(str::trim);
-    let first = lines.next().unwrap_or("");
-    let is_frame = first.starts_with("+-----") && first.ends_with('+');
-    first == CSV || is_frame && lines.next().is_some_and(is_head)
-}
 
 /// Whether a line names the groups of columns.
 fn is_head(line: &str) -> bool {

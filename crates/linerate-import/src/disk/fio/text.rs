@@ -19,7 +19,11 @@ pub(crate) static TEXT: Format = Format {
     unknown: "Whether the cache was bypassed and which file it was is known only from the command line; rates have \
               four digits; of jobs that are reported together the depth is known only if all have the same; of a text \
               without its first lines the order of the places, unless the command is there.",
-    starts,
+    starts: |at| {
+        let is_result = at.line.contains("B/s") && Kind::of(at.line).is_some();
+        let is_job = Spec::at(at.text).is_some() || Head::of(at.line).is_some();
+        is_job || is_result || is_summary(at.line)
+    },
     read,
     extent: Extent::Own,
     ..Format::RESULTS
@@ -31,12 +35,6 @@ const JOB_FILES: &[&str] = &["fio", "job", "ini", "cfg"];
 const MOST_KINDS: usize = 8;
 /// A version that lists all options, as a command has all of its job.
 const COMPLETE: &str = "3.42";
-
-fn starts(text: &str) -> bool {
-    let line = text.lines().next().unwrap_or_default();
-    let is_result = line.contains("B/s") && Kind::of(line).is_some();
-    Spec::at(text).is_some() || Head::of(line).is_some() || is_result || is_summary(line)
-}
 
 /// Whether the sums over all jobs begin at a line.
 fn is_summary(line: &str) -> bool {

@@ -11,7 +11,7 @@ pub(crate) static NPROC: Format = Format {
     versions: "coreutils 8 and 9",
     evidence: "run here: coreutils 9.1",
     unknown: "Everything but the number of CPUs that the program may use.",
-    starts,
+    starts: |at| starts(at.text),
     read,
     ..Format::FACTS
 };

@@ -14,7 +14,7 @@ pub(crate) static COUNTERS: Format = Format {
     evidence: "run here: ethtool 6.1 of a virtio port",
     unknown: "The name of the port is only in the command before the output, and since when the driver counts is not \
               in it.",
-    starts,
+    starts: |at| at.line.starts_with(START),
     read,
     ..Format::FACTS
 };
@@ -22,10 +22,6 @@ pub(crate) static COUNTERS: Format = Format {
 const START: &str = "NIC statistics:";
 /// Largest number of counters of a port.
 const MOST: usize = 16_384;
-
-fn starts(text: &str) -> bool {
-    text.starts_with(START)
-}
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
     // The next port, or the next reading of this one, is an output of its own where its name stands.

@@ -5,7 +5,7 @@ use linerate_facts::nic::Offloads;
 use super::{PROGRAM, VERSIONS, named, port};
 use crate::facts::lines::Reading;
 use crate::format::{Format, Found, Section};
-use crate::reading::{Line, first_line, lookup};
+use crate::reading::{Line, lookup};
 
 pub(crate) static FEATURES: Format = Format {
     id: "ethtool-features",
@@ -13,7 +13,7 @@ pub(crate) static FEATURES: Format = Format {
     versions: VERSIONS,
     evidence: "run here: ethtool 6.1 of a virtio port",
     unknown: "Whether a feature that is off would help is not in it.",
-    starts,
+    starts: |at| name_of(at.line.trim_end()).is_some(),
     read,
     ..Format::FACTS
 };
@@ -39,10 +39,6 @@ const GROUPS: [&str; 3] = ["tx-checksumming", "scatter-gather", "tcp-segmentatio
 
 fn name_of(line: &str) -> Option<&str> {
     STARTS.iter().find_map(|start| named(line, start))
-}
-
-fn starts(text: &str) -> bool {
-    name_of(first_line(text).trim_end()).is_some()
 }
 
 fn read(section: &Section<'_>) -> Result<Found, String> {

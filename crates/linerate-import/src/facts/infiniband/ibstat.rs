@@ -16,14 +16,10 @@ pub(crate) static IBSTAT: Format = Format {
         indents); the form of Windows is made up after a report in words",
     unknown: "The slot of the card, the width and speed of links with an ambiguous rate (40 is QDR or FDR10), and the \
               subnet prefix are not in it; the rate of a port that is down is no rate and is left out.",
-    starts,
+    starts: |at| at.line.trim_start_matches([' ', '\t']).starts_with("CA '"),
     read,
     ..Format::FACTS
 };
-
-fn starts(text: &str) -> bool {
-    text.trim_start_matches([' ', '\t']).starts_with("CA '")
-}
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
     Devices::new(Reading::of(section)).read("ibstat", take)

@@ -14,16 +14,12 @@ pub(crate) static IBSTATUS: Format = Format {
     versions: "infiniband-diags 1.5 to rdma-core 60",
     evidence: "published: NVIDIA/nccl issue 1866",
     unknown: "The slot and the model of the card are not in it; the rate of a port that is down is left out.",
-    starts,
+    starts: |at| at.line.starts_with(START),
     read,
     ..Format::FACTS
 };
 
 const START: &str = "Infiniband device '";
-
-fn starts(text: &str) -> bool {
-    text.starts_with(START)
-}
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
     Devices::new(Reading::of(section)).read("ibstatus", take)

@@ -15,14 +15,10 @@ pub(crate) static IBV_DEVINFO: Format = Format {
         files of public repositories, shortened, with a second port after a listing of a card for FDR",
     unknown: "Without -v it has no rate and no state of the wire, and it never has the slot of the card; the rate of a \
               port that is down is left out.",
-    starts,
+    starts: |at| at.line.starts_with("hca_id:"),
     read,
     ..Format::FACTS
 };
-
-fn starts(text: &str) -> bool {
-    text.starts_with("hca_id:")
-}
 
 /// Numbers of the speeds of a lane, with their names.
 //= include/rdma/ib_verbs.h, enum ib_port_speed

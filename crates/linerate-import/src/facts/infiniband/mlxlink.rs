@@ -7,7 +7,7 @@ use linerate_units::Rate;
 use super::{Devices, lane_rate};
 use crate::facts::lines::Reading;
 use crate::format::{Format, Found, Section};
-use crate::reading::{Line, decimal, first_line, option, quoted, small};
+use crate::reading::{Line, decimal, option, quoted, small};
 
 pub(crate) static MLXLINK: Format = Format {
     id: "mlxlink",
@@ -16,14 +16,10 @@ pub(crate) static MLXLINK: Format = Format {
     evidence: "published: a guide to mlxlink and ConnectX-6 cards on the web (Ethernet, -m -c), \
         https://github.com/MrBr-github/lshca/issues/11 (InfiniBand, names and values)",
     unknown: "The device, unless the command has it. Error rates per lane, eyes and modules are passed over.",
-    starts,
+    starts: |at| at.line.trim_end() == "Operational Info",
     read,
     ..Format::FACTS
 };
-
-fn starts(text: &str) -> bool {
-    first_line(text).trim_end() == "Operational Info"
-}
 
 /// Prefix of the speeds of InfiniBand.
 const INFINIBAND: &str = "IB-";

@@ -12,7 +12,7 @@ use self::device::Text;
 use super::tree;
 use crate::facts::lines::Reading;
 use crate::format::{Format, Found, Section};
-use crate::reading::{Line, MOST, first_line};
+use crate::reading::{Line, MOST};
 
 pub(crate) static LSPCI: Format = Format {
     id: "lspci",
@@ -23,15 +23,10 @@ pub(crate) static LSPCI: Format = Format {
         the rights of root",
     unknown: "Without the rights of root it has no links and no packet sizes; of a device that is pasted without the \
               bridges above it, the slot is unknown.",
-    starts,
+    starts: |at| device::head(at.line).is_some() || is_link(at.line),
     read,
     ..Format::FACTS
 };
-
-fn starts(text: &str) -> bool {
-    let line = first_line(text);
-    device::head(line).is_some() || is_link(line)
-}
 
 /// Whether a line is about the link of a device whose first line is missing, as behind `grep Lnk`.
 fn is_link(line: &str) -> bool {

@@ -16,17 +16,14 @@ pub(crate) static ADAPTER: Format = Format {
         the list is made up after its known form",
     unknown: "A name that the table cuts (`vEthernet (Microsoft H...`) cannot be matched with other outputs: use a \
               list.",
-    starts,
+    starts: |at| {
+        ["Status", "LinkSpeed(Gbps)"]
+            .iter()
+            .any(|last| table::begins(at.text, &["Name", "InterfaceDescription", last]))
+    },
     read,
     ..Format::FACTS
 };
-
-const COLUMNS: [&str; 3] = ["Name", "InterfaceDescription", "Status"];
-
-fn starts(text: &str) -> bool {
-    table::begins(text, &COLUMNS)
-        || table::begins(text, &["Name", "InterfaceDescription", "LinkSpeed(Gbps)"])
-}
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
     table::read(section, "Get-NetAdapter", |reading, row| match row.name() {

@@ -15,14 +15,10 @@ pub(crate) static ADVANCED: Format = Format {
     evidence: "published: a table of *JumboPacket in files of public repositories, with rows of further \
         keywords made up",
     unknown: "These are settings, which the adapter may not have taken; the largest values are not in it.",
-    starts,
+    starts: |at| table::begins(at.text, &["Name", "DisplayName", "RegistryKeyword"]),
     read,
     ..Format::FACTS
 };
-
-fn starts(text: &str) -> bool {
-    table::begins(text, &["Name", "DisplayName", "RegistryKeyword"])
-}
 
 /// Offloads and features by their keywords. Off, each costs CPU time.
 //= learn.microsoft.com: standardized INF keywords for network devices

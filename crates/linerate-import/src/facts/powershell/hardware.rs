@@ -16,16 +16,15 @@ pub(crate) static HARDWARE: Format = Format {
     versions: VERSIONS,
     evidence: "published: tables in files of public repositories: a card at x16, one at x1, one whose link is unknown",
     unknown: "The best that card and slot could do is not in the table, so that nothing can be said about the slot.",
-    starts,
+    starts: |at| {
+        let begins = |columns: &[&str]| table::begins(at.text, columns);
+        begins(&["Name", "Segment", "Bus"])
+            || begins(&["Name", "InterfaceDescription", "PciExpressCurrentLinkSpeed"])
+            || begins(&["Name", "InterfaceDescription", "PcieLinkSpeed"])
+    },
     read,
     ..Format::FACTS
 };
-
-fn starts(text: &str) -> bool {
-    table::begins(text, &["Name", "Segment", "Bus"])
-        || table::begins(text, &["Name", "InterfaceDescription", "PciExpressCurrentLinkSpeed"])
-        || table::begins(text, &["Name", "InterfaceDescription", "PcieLinkSpeed"])
-}
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
     let mut found =

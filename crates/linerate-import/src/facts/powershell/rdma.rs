@@ -9,14 +9,10 @@ pub(crate) static RDMA: Format = Format {
     versions: VERSIONS,
     evidence: "published: a table of Windows Server 2016 in Microsoft's documentation of converged NICs",
     unknown: "No fact of linerate holds this: whether RDMA is on is told in words.",
-    starts,
+    starts: |at| table::begins(at.text, &["Name", "InterfaceDescription", "Enabled"]),
     read,
     ..Format::FACTS
 };
-
-fn starts(text: &str) -> bool {
-    table::begins(text, &["Name", "InterfaceDescription", "Enabled"])
-}
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
     table::read(section, "Get-NetAdapterRdma", |reading, row| {

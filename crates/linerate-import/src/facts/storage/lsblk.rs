@@ -14,7 +14,7 @@ pub(crate) static LSBLK: Format = Format {
     versions: "util-linux 2.20 to 2.41",
     evidence: "run here: 2.38.1",
     unknown: "Columns that were not asked for; whether a disk rotates may be wrong in a virtual machine and behind a USB bridge.",
-    starts,
+    starts: |at| is_head(at.line),
     read,
     ..Format::FACTS
 };
@@ -28,10 +28,6 @@ const DISKS: [&str; 9] = ["sd", "nvme", "vd", "xvd", "hd", "mmcblk", "md", "dm-"
 /// Factors of the letters of sizes.
 const UNITS: [(&str, u64); 6] =
     [("B", 1), ("K", 1 << 10), ("M", 1 << 20), ("G", 1 << 30), ("T", 1 << 40), ("P", 1 << 50)];
-
-fn starts(text: &str) -> bool {
-    is_head(first_line(text))
-}
 
 fn is_head(line: &str) -> bool {
     // Most lines of most texts are none.

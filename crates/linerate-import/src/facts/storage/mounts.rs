@@ -3,8 +3,8 @@
 use linerate_facts::block::{FileSystem, MOUNT_OPTIONS};
 
 use crate::facts::lines::Reading;
-use crate::format::{Format, Found, Section};
-use crate::reading::{MOST, command, first_line, head};
+use crate::format::{Format, Found, Section, Start};
+use crate::reading::{MOST, command, head};
 
 pub(crate) static MOUNTS: Format = Format {
     id: "mounts",
@@ -22,8 +22,7 @@ const KINDS: [&str; 4] = ["nfs", "nfs4", "cifs", "smb3"];
 /// Words of a line of mounts.
 const MOST_WORDS: usize = 16;
 
-fn starts(text: &str) -> bool {
-    let line = first_line(text);
+fn starts(Start { text, line, next }: Start<'_>) -> bool {
     let is_far = mounted(line).is_some_and(|fs| KINDS.contains(&fs.kind.as_str()));
     // The whole list begins with those of the host itself.
     let has_far = || {
@@ -32,10 +31,7 @@ fn starts(text: &str) -> bool {
             .take_while(|line| mounted(line).is_some())
             .any(|line| line.contains(" nfs") || line.contains(" cifs "))
     };
-    let second = || head(text).lines().nth(1).unwrap_or_default().trim_start();
-    is_far
-        || point(line).is_some() && flags(second()).is_some()
-        || mounted(line).is_some() && has_far()
+    is_far || point(line).is_some() && flags(next).is_some() || mounted(line).is_some() && has_far()
 }
 
 /// Of `nas:/a on /mnt/a type nfs4 (rw,vers=4.2)` and `nas:/a /mnt/a nfs4 rw,vers=4.2 0 0`.

@@ -6,7 +6,7 @@ use linerate_units::Bytes;
 use super::table::{Column, cells, columns};
 use crate::facts::lines::Reading;
 use crate::format::{Format, Found, Section};
-use crate::reading::{MOST, command, first_line, lookup, scaled};
+use crate::reading::{MOST, command, lookup, scaled};
 
 pub(crate) static NVME: Format = Format {
     id: "nvme",
@@ -14,7 +14,10 @@ pub(crate) static NVME: Format = Format {
     versions: "nvme-cli 1 and 2",
     evidence: "published: forms by the source of nvme-cli 1.16 and 2.3, nvme-print.c; names and numbers are made up",
     unknown: "How a disk is reached: nvme list-subsys has that. Serial numbers are not kept.",
-    starts,
+    starts: |at| {
+        let is_head = |line: &str| line.contains(" SN ") && line.contains(" Namespace");
+        at.line.starts_with("Node ") && is_head(at.line) || node(at.line).is_some()
+    },
     read,
     ..Format::FACTS
 };
@@ -26,12 +29,6 @@ const UNITS: [(&str, u64); 4] = [
     ("TB", 1_000_000_000_000),
     ("PB", 1_000_000_000_000_000),
 ];
-
-fn starts(text: &str) -> bool {
-    let line = first_line(text);
-    line.starts_with("Node ") && line.contains(" SN ") && line.contains(" Namespace")
-        || node(line).is_some()
-}
 
 /// The name of a disk at the start of a row.
 fn node(line: &str) -> Option<&str> {

@@ -25,7 +25,7 @@ pub(crate) static FORMAT: Format = Format {
         server, on loopback",
     unknown: "The sender's windows and round-trip times, where the receiver wrote the document; the far end's CPU \
               and count, where the server wrote it or the test was interrupted; single CPUs and threads.",
-    starts,
+    starts: |at| starts(at.text),
     read: |section| Ok(found(section)),
     ..Format::RESULTS
 };
