@@ -4,18 +4,14 @@
 //! also in rates, whatever they are called.
 //= iperf3: units.c, unit_snprintf; iperf2: stdio.c, byte_snprintf
 
-use crate::reading::{Notes, is_digits, lookup};
+use crate::reading::{Notes, is_digits, lookup, named};
 
 /// Units of bytes and their sizes.
 const BYTES: &[(&str, f64)] = &[
-    ("Bytes", 1.0),
-    ("Byte", 1.0),
-    ("KBytes", 1024.0),
-    ("KByte", 1024.0),
-    ("MBytes", 1_048_576.0),
-    ("MByte", 1_048_576.0),
-    ("GBytes", 1_073_741_824.0),
-    ("GByte", 1_073_741_824.0),
+    ("Bytes Byte", 1.0),
+    ("KBytes KByte", 1024.0),
+    ("MBytes MByte", 1_048_576.0),
+    ("GBytes GByte", 1_073_741_824.0),
     ("TBytes", 1_099_511_627_776.0),
 ];
 
@@ -137,7 +133,7 @@ pub(crate) fn row(line: &str) -> Option<Row<'_>> {
     let (start, end) = (read(from)?, read(to.trim())?);
     let (bytes, rest) = word(rest)?;
     let (unit, rest) = word(rest)?;
-    let bytes = read(bytes)? * lookup(BYTES, unit)?;
+    let bytes = read(bytes)? * named(BYTES, unit)?;
     let (rate, rest) = word(rest)?;
     let (unit, rest) = word(rest)?;
     let rate = Some(read(rate)? * lookup(RATES, unit)?).filter(|rate| *rate < MOST_RATE)?;
@@ -181,7 +177,7 @@ pub(crate) fn ticks(intervals: &[&Row<'_>]) -> (Vec<f64>, Option<f64>) {
 
 /// Bytes of a quantity such as `1.31 MBytes`.
 pub(crate) fn bytes(number_text: &str, unit: &str) -> Option<f64> {
-    Some(number(number_text)?.0 * lookup(BYTES, unit)?)
+    Some(number(number_text)?.0 * named(BYTES, unit)?)
 }
 
 /// A number that is not negative, and whether it has a decimal comma. iperf prints at most two digits behind the

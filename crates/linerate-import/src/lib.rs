@@ -51,7 +51,7 @@ mod text;
 mod ucx_perftest;
 mod wall_clock;
 
-pub use format::{Evidence, Format, Holds};
+pub use format::{Format, Holds};
 pub use formats::FORMATS;
 pub use merge::merge;
 pub use read::{MOST_BYTES, Parsed, Part, Refused, read};

@@ -4,21 +4,20 @@ use std::collections::BTreeMap;
 
 use linerate_record::reported::{CpuTime, Measured};
 
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Extent, Format, Found, Section};
 use crate::reading::{Line, Notes, command, run};
 
 /// mpstat.
 pub(crate) static MPSTAT: Format = Format {
     id: "mpstat",
     label: "mpstat -P ALL",
-    holds: Holds::Results,
     versions: "sysstat 10 to 12",
-    evidence: &[Evidence::Published(
-        "netdev: fec copybreak handling throughput, 2020 (broken by mail), with other figures",
-    )],
+    evidence: "published: netdev: fec copybreak handling throughput, 2020 (broken by mail), with other figures",
     unknown: "Which program and which packets the time went to; of several samples the last one counts, or their mean.",
-    starts,
+    starts: |at| starts(at.text),
     read,
+    extent: Extent::Parts,
+    ..Format::RESULTS
 };
 
 /// Most columns.
@@ -106,15 +105,11 @@ impl<'a> Reading<'a> {
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
     let mut reading = Reading::default();
-    let mut used = 0;
-    for Line { text, end, .. } in section.lines() {
+    let used = section.up_to(|Line { text, .. }, used| {
         let line = text.trim_end();
         let is_end = used > 0 && (run(line).is_some() || command(line).is_some());
-        if is_end || !line.is_empty() && !reading.line(line) {
-            break;
-        }
-        used = end;
-    }
+        !is_end && (line.is_empty() || reading.line(line))
+    });
     if reading.cpus.is_empty() {
         return Err("it has no row with a CPU and its idle time".to_owned());
     }

@@ -2,22 +2,24 @@
 
 use linerate_record::reported::{Hop, Measured, SizeRow};
 
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Extent, Format, Found, Section};
 use crate::reading::{Line, MILLI, Notes, count, nanos, number, quoted};
 
 /// The row of the table of formats.
 pub(crate) static MTR: Format = Format {
     id: "mtr",
     label: "mtr --report",
-    holds: Holds::Results,
     versions: "0.85 to 0.95, with the usual columns, and the screen of a run",
-    evidence: &[Evidence::Published(
-        "the source of mtr, ui/report.c, and reports as people publish them; the figures are made up",
-    )],
+    evidence: "published: the source of mtr, ui/report.c, and reports as people publish them; the figures are made up",
     unknown: "Whether the last line is the destination, of a report that was cut; in which direction a packet was lost; the \
               throughput.",
-    starts,
+    starts: |at| {
+        let line = if is_start(at.line) { at.next } else { at.line };
+        head(line).is_some() || is_hop(line)
+    },
     read,
+    extent: Extent::GoesOn(goes_on),
+    ..Format::RESULTS
 };
 
 /// Most hops; a path has no more than the time to live of a packet.
@@ -54,15 +56,8 @@ fn is_start(line: &str) -> bool {
     line.starts_with("Start: ")
 }
 
-fn starts(text: &str) -> bool {
-    let mut lines = text.lines();
-    let first = lines.next().unwrap_or_default();
-    let next = if is_start(first) { lines.next().unwrap_or_default() } else { first };
-    head(next).is_some() || is_hop(next)
-}
-
 /// Whether a report goes on at a line: at its head, and at each further hop.
-pub(crate) fn goes_on(before: &str, rest: &str) -> bool {
+fn goes_on(before: &str, rest: &str) -> bool {
     let last = before.trim_end().rsplit('\n').next().unwrap_or_default();
     let next = rest.lines().next().unwrap_or_default();
     let further = || hop(next).is_some_and(|(number, _)| number > 1);
@@ -75,19 +70,19 @@ pub(crate) fn goes_on(before: &str, rest: &str) -> bool {
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
     let mut columns: Vec<&str> = COLUMNS.to_vec();
-    let (mut hops, mut used) = (Vec::new(), 0);
-    for Line { text, end, .. } in section.lines() {
+    let mut hops = Vec::new();
+    let used = section.up_to(|Line { text, .. }, _| {
         let line = text.trim();
         if let Some(names) = head(line) {
             columns = names;
         } else if let Some((number, rest)) = hop(line).filter(|_| hops.len() < MOST) {
             hops.push(row(number, rest, &columns));
-        } else if !(line.is_empty() || is_start(line) || line.starts_with(['|', '`'])) {
+        } else {
             // Other addresses of a hop stand below it, behind a stroke.
-            break;
+            return line.is_empty() || is_start(line) || line.starts_with(['|', '`']);
         }
-        used = end;
-    }
+        true
+    });
     if hops.iter().all(|hop| hop.lost().is_none()) {
         return Err("no hop answered".to_owned());
     }

@@ -4,21 +4,21 @@ use linerate_plan::path::Direction;
 use linerate_record::reported::{Carrier, Counted, RoundTrips, Transfer};
 use linerate_units::{Nanos, Rate};
 
-use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::reading::{Line, MILLI, Notes, SECOND, nanos, number, rate, transfer};
+use crate::format::{Extent, Format, Found, Section};
+use crate::reading::{BITS, Line, MILLI, Notes, SECOND, lookup, nanos, number, rate, transfer};
 
 /// The row of the table of formats.
 pub(crate) static NETWORK_QUALITY: Format = Format {
     id: "networkquality",
     label: "networkQuality of macOS, summary",
-    holds: Holds::Results,
     versions: "macOS 12 to 15",
-    evidence: &[Evidence::Published(
-        "networkQuality(1), and the summaries of macOS 13 and 14 as people publish them; the figures are made up",
-    )],
+    evidence: "published: networkQuality(1), and the summaries of macOS 13 and 14 as people publish them; the \
+        figures are made up",
     unknown: "The protocol; which direction delays, unless -s loaded one after the other; losses.",
-    starts,
+    starts: |at| capacity(if at.line.trim() == HEAD { at.next } else { at.line }).is_some(),
     read,
+    extent: Extent::GoesOn(goes_on),
+    ..Format::RESULTS
 };
 
 const HEAD: &str = "==== SUMMARY ====";
@@ -29,15 +29,8 @@ const WAYS: [(Direction, [&str; 2]); 2] =
 //= draft-ietf-ippm-responsiveness: RPM is 60,000 over the round trip in milliseconds
 const MINUTE: f64 = 60.0;
 
-fn starts(text: &str) -> bool {
-    let mut lines = text.lines();
-    let first = lines.next().unwrap_or_default();
-    let first = if first.trim() == HEAD { lines.next().unwrap_or_default() } else { first };
-    capacity(first).is_some()
-}
-
 /// Whether a summary goes on at a line: with the capacity of the direction that it did not have yet.
-pub(crate) fn goes_on(before: &str, rest: &str) -> bool {
+fn goes_on(before: &str, rest: &str) -> bool {
     let next = rest.lines().next().and_then(capacity);
     next.is_some_and(|(next, _)| {
         let mut known = before.lines().filter_map(capacity);
@@ -56,13 +49,7 @@ fn of_way<'a>(line: &'a str, what: &str) -> Option<(Direction, &'a str)> {
 fn capacity(line: &str) -> Option<(Direction, Rate)> {
     let (direction, value) = of_way(line, "capacity")?;
     let (value, unit) = value.split_once(' ')?;
-    let scale = match unit {
-        "Kbps" => 1e3,
-        "Mbps" => 1e6,
-        "Gbps" => 1e9,
-        _ => return None,
-    };
-    Some((direction, rate(number(value)?, scale)?))
+    Some((direction, rate(number(value)?, lookup(BITS, unit)?)?))
 }
 
 /// The time in `Low (1213.415 milliseconds | 49 RPM)`, `17.208 milliseconds | 3486 RPM` or `Low (49 RPM)`.
@@ -104,9 +91,6 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
             both = time(value);
         }
     }
-    if ways.is_empty() {
-        return Err("it has no capacity".to_owned());
-    }
     let result = |(line, direction, rate): (u64, Direction, Rate)| {
         let own = loaded.iter().find(|(of, _)| *of == direction);
         let mut one = Transfer::new(Carrier::Sockets, direction, rate, Counted::Unknown);
@@ -116,7 +100,8 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         transfer(line, one)
     };
     let results = ways.into_iter().map(result).collect();
-    Ok(Found { results, ..Found::of("networkQuality", used, Notes::default()) })
+    let found = Found { results, ..Found::of("networkQuality", used, Notes::default()) };
+    found.complete("it has no capacity")
 }
 
 /// Whether a line is one of the summary: `Interface: en7`, and no prompt of a shell.

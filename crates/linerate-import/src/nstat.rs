@@ -2,31 +2,38 @@
 
 use linerate_record::reported::{Counters, Measured};
 
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Extent, Format, Found, Section};
 use crate::reading::{Line, Notes, lookup, run};
 
 /// nstat.
 pub(crate) static NSTAT: Format = Format {
     id: "nstat",
     label: "nstat",
-    holds: Holds::Results,
     versions: "iproute2 2.6 to 6",
-    evidence: &[Evidence::RunHere("iproute2 6.1")],
+    evidence: "run here: iproute2 6.1",
     unknown: "Which connection a count belongs to; whether it grew since the last call, or since the start (-a).",
-    starts: starts_nstat,
+    starts: |at| {
+        counter(at.line).is_some() || at.line.trim() == "#kernel" && counter(at.next).is_some()
+    },
     read: read_nstat,
+    extent: Extent::Parts,
+    ..Format::RESULTS
 };
 
 /// netstat -s.
 pub(crate) static NETSTAT: Format = Format {
     id: "netstat",
     label: "netstat -s",
-    holds: Holds::Results,
     versions: "net-tools 1.60 and 2.10, of Linux",
-    evidence: &[Evidence::RunHere("net-tools 2.10")],
+    evidence: "run here: net-tools 2.10",
     unknown: "Which connection a count belongs to, and what it was before: it counts since the host started.",
-    starts: starts_netstat,
+    starts: |at| {
+        let is_group = GROUPS.iter().any(|group| at.line.strip_prefix(group) == Some(":"));
+        is_group && at.next.starts_with(' ') && at.next.chars().any(|c| c.is_ascii_digit())
+    },
     read: read_netstat,
+    extent: Extent::Parts,
+    ..Format::RESULTS
 };
 
 /// Most counters that are kept.
@@ -62,13 +69,6 @@ fn counter(line: &str) -> Option<(&str, u64)> {
     (is_name && is_rate && words.next().is_none()).then_some((name, value.parse().ok()?))
 }
 
-fn starts_nstat(text: &str) -> bool {
-    let mut lines = text.lines();
-    let first = lines.next().unwrap_or_default();
-    counter(first).is_some()
-        || first.trim() == "#kernel" && lines.next().and_then(counter).is_some()
-}
-
 fn read_nstat(section: &Section<'_>) -> Result<Found, String> {
     // With -a, or under a wrapper that resets nothing, it counts since the start.
     let is_all = |command: &str| {
@@ -77,14 +77,6 @@ fn read_nstat(section: &Section<'_>) -> Result<Found, String> {
     let grew = section.command.is_some_and(|command| !is_all(command) && command.contains("sleep"));
     let take = |line: &str| counter(line).map(|(name, value)| (name.to_owned(), value));
     found(section, "nstat", grew, take, |line| line.starts_with('#'))
-}
-
-fn starts_netstat(text: &str) -> bool {
-    let mut lines = text.lines();
-    let first = lines.next().unwrap_or_default();
-    let is_group = GROUPS.iter().any(|group| first.strip_prefix(group) == Some(":"));
-    let is_count = |line: &str| line.starts_with(' ') && line.chars().any(|c| c.is_ascii_digit());
-    is_group && lines.next().is_some_and(is_count)
 }
 
 fn read_netstat(section: &Section<'_>) -> Result<Found, String> {

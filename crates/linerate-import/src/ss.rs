@@ -4,19 +4,20 @@ use linerate_plan::path::Direction;
 use linerate_record::reported::{Carrier, Counted, Held, RoundTrips, Transfer};
 use linerate_units::{Bytes, Nanos, Rate};
 
-use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::reading::{self, Line, Notes, command};
+use crate::format::{Extent, Format, Found, Section};
+use crate::reading::{self, Line, Notes, command, figure};
 
 /// ss.
 pub(crate) static SS: Format = Format {
     id: "ss",
     label: "ss -ti",
-    holds: Holds::Results,
     versions: "iproute2 4.6 to 6.1",
-    evidence: &[Evidence::RunHere("iproute2 6.1, on loopback")],
+    evidence: "run here: iproute2 6.1, on loopback",
     unknown: "What the connections carried before and after; what limits them where the kernel has no clocks (before Linux 4.10).",
-    starts,
+    starts: |at| starts(at.text),
     read,
+    extent: Extent::Parts,
+    ..Format::RESULTS
 };
 
 /// Most connections that are read.
@@ -107,8 +108,8 @@ fn transfer(line: &str) -> Option<Transfer> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let text =
         |name: &str| words.iter().find_map(|word| word.strip_prefix(name)?.strip_prefix(':'));
-    let number = |name: &str| positive(text(name)?);
-    let millis = |name: &str| positive(text(name)?.split("ms").next()?);
+    let number = |name: &str| figure(text(name)?);
+    let millis = |name: &str| figure(text(name)?.split("ms").next()?);
     let after = |name: &str| {
         let at = words.iter().position(|word| *word == name)?;
         bits(words.get(at + 1)?)
@@ -131,14 +132,14 @@ fn transfer(line: &str) -> Option<Transfer> {
     one.segment = segment.map(|bytes| bytes as u32);
     one.window = number("cwnd").zip(segment).map(|(cwnd, segment)| Bytes((cwnd * segment) as u64));
     let pair = |name: &str| text(name)?.split_once('/');
-    let again = pair("retrans").and_then(|(_, all)| positive(all));
+    let again = pair("retrans").and_then(|(_, all)| figure(all));
     // It is printed where there are any, and clocks are printed by kernels that count them.
     let again = again.or(text("busy").map(|_| 0.0));
     one.retransmits = again.filter(|n| is_large || *n >= FEW).map(|n| n as u64);
     let nanos = |ms: f64| Nanos((ms * 1e6) as u64);
     one.round_trip = RoundTrips {
         least: number("minrtt").map(nanos),
-        mean: pair("rtt").and_then(|(mean, _)| positive(mean)).map(nanos),
+        mean: pair("rtt").and_then(|(mean, _)| figure(mean)).map(nanos),
         most: None,
     };
     let share = |name: &str| Some((millis(name).unwrap_or(0.0) / 1e3 / secs?).min(1.0));
@@ -151,18 +152,13 @@ fn transfer(line: &str) -> Option<Transfer> {
 const CONTROLS: [&str; 9] =
     ["cubic", "bbr", "reno", "dctcp", "htcp", "vegas", "westwood", "bbr2", "bbr3"];
 
-fn positive(text: &str) -> Option<f64> {
-    let value: f64 = text.parse().ok()?;
-    (value.is_finite() && (0.0..1e18).contains(&value)).then_some(value)
-}
-
 /// `49.1Mbps`, `49100000bps`.
 fn bits(text: &str) -> Option<f64> {
     let text = text.strip_suffix("bps")?;
     let scales = [("K", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12)];
     let with_unit =
-        scales.iter().find_map(|(unit, scale)| Some(positive(text.strip_suffix(unit)?)? * scale));
-    with_unit.or_else(|| positive(text))
+        scales.iter().find_map(|(unit, scale)| Some(figure(text.strip_suffix(unit)?)? * scale));
+    with_unit.or_else(|| figure(text))
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use crate::iperf_row::bracket;
+use crate::reading::is_one_of;
 
 /// The text that bytes hold; `None` if they are binary.
 pub(crate) fn decoded(bytes: &[u8]) -> Option<Cow<'_, str>> {
@@ -63,18 +64,15 @@ const ENTITIES: &[(&str, &str)] = &[
     ("&#37;", "%"),
     ("&amp;", "&"),
 ];
-/// Signs that programs for letters and web pages put for those that other programs print.
-const SIGNS: &[(&str, &str)] = &[
-    ("\u{201c}", "\""),
-    ("\u{201d}", "\""),
-    ("\u{2018}", "'"),
-    ("\u{2019}", "'"),
-    ("\u{2010}", "-"),
-    ("\u{2011}", "-"),
-    ("\u{2012}", "-"),
-    ("\u{2013}", "-"),
-    ("\u{2212}", "-"),
-];
+/// The sign that other programs print, for one that programs for letters and web pages put in its place.
+const fn plain_sign(sign: char) -> char {
+    match sign {
+        '\u{201c}' | '\u{201d}' => '"',
+        '\u{2018}' | '\u{2019}' => '\'',
+        '\u{2010}'..='\u{2013}' | '\u{2212}' => '-',
+        other => other,
+    }
+}
 /// Tags of HTML that stand at the ends of lines.
 const TAGS: &[&str] = &["br", "pre", "code", "p"];
 /// Longest tag, with its attributes.
@@ -96,11 +94,10 @@ pub(crate) fn tidy(text: &str) -> Cow<'_, str> {
 }
 
 fn signs(text: &str) -> Cow<'_, str> {
-    if text.is_ascii() || !SIGNS.iter().any(|(sign, _)| text.contains(sign)) {
+    if text.is_ascii() || text.chars().all(|c| plain_sign(c) == c) {
         return Cow::Borrowed(text);
     }
-    let put = |text: String, (sign, put): &(&str, &str)| text.replace(sign, put);
-    Cow::Owned(SIGNS.iter().fold(text.to_owned(), put))
+    Cow::Owned(text.chars().map(plain_sign).collect())
 }
 
 /// Longest rest of a broken row that stands on a line of its own.
@@ -148,28 +145,13 @@ fn is_broken(line: &str) -> bool {
 
 /// Whether a line is the end of a row of iperf: words of its last columns, and nothing else.
 fn is_rest(line: &str) -> bool {
-    const WORDS: [&str; 15] = [
-        "sender",
-        "receiver",
-        "Retr",
-        "Cwnd",
-        "Bytes",
-        "KBytes",
-        "MBytes",
-        "GBytes",
-        "Bitrate",
-        "Jitter",
-        "ms",
-        "Lost/Total",
-        "Datagrams",
-        "port",
-        "(omitted)",
-    ];
+    const WORDS: &str = "sender receiver Retr Cwnd Bytes KBytes MBytes GBytes Bitrate Jitter ms \
+        Lost/Total Datagrams port (omitted)";
     let is_column = |word: &str| {
         let is_figure = word.starts_with(|c: char| c.is_ascii_digit())
             && word.bytes().all(|b| b.is_ascii_digit() || b"./%".contains(&b));
         let is_share = word.starts_with('(') && word.ends_with("%)");
-        is_figure || is_share || WORDS.contains(&word) || word.ends_with("bits/sec")
+        is_figure || is_share || is_one_of(WORDS, word) || word.ends_with("bits/sec")
     };
     line.len() <= BROKEN && !line.trim().is_empty() && line.split_whitespace().all(is_column)
 }

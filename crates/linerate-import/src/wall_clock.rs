@@ -6,21 +6,23 @@
 use linerate_record::reported::{Measured, Outcome, SizeRow, Sizes, Trip};
 use linerate_units::Bytes;
 
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Extent, Format, Found, Section};
 use crate::reading::{Line, Notes, SECOND, count, nanos, number, outcome, rate, sizes};
 
 /// The row of the table of formats.
 pub(crate) static WALL_CLOCK: Format = Format {
     id: "wall-clock",
     label: "a ping-pong that prints size, count and wall clock time",
-    holds: Holds::Results,
     versions: "lines of size, count, seconds and MB/s",
-    evidence: &[Evidence::Published(
-        "ping-pong over MPI and sockets on Gigabit Ethernet adapters, as its author published it",
-    )],
+    evidence: "published: ping-pong over MPI and sockets on Gigabit Ethernet adapters, as its author published it",
     unknown: "The layers: lines of one size that follow each other are those of one layer each, in the order of the first size.",
-    starts,
+    starts: |at| {
+        let is_row = |line: &str| line.starts_with(ROW) && line.contains(TIME);
+        is_row(at.line) || at.line.starts_with(RECEIVED) && is_row(at.next)
+    },
     read,
+    extent: Extent::Parts,
+    ..Format::RESULTS
 };
 
 const ROW: &str = "size, count = ";
@@ -34,18 +36,6 @@ const MOST_LAYERS: usize = 8;
 const ROUNDED: f64 = 0.005;
 /// Bytes of a unit of size, and directions that the rate counts.
 const UNITS: [(u64, f64); 4] = [(8, 2.0), (8, 1.0), (1, 2.0), (1, 1.0)];
-
-fn starts(text: &str) -> bool {
-    let mut all = text.lines();
-    let first = all.next().unwrap_or("");
-    let is_row = |line: &str| line.starts_with(ROW) && line.contains(TIME);
-    is_row(first) || first.starts_with(RECEIVED) && all.next().is_some_and(is_row)
-}
-
-/// Each line begins alike.
-pub(crate) fn goes_on(_: &str, _: &str) -> bool {
-    true
-}
 
 /// A line: size, count, seconds, MB/s.
 fn row(line: &str) -> Option<(u64, u64, f64, f64)> {

@@ -19,26 +19,20 @@ use table::Table;
 
 use linerate_record::reported::{Measured, Outcome};
 
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Format, Found, Section, Start};
 use crate::reading::{Line, Notes, quoted};
 
 /// The row of the table of formats.
 pub(crate) static COLUMNS: Format = Format {
     id: "columns",
     label: "a table with named columns (CSV)",
-    holds: Holds::Results,
     versions: "columns of a size, a number of streams or an operation, and of times or rates with their units in their names",
-    evidence: &[
-        Evidence::Published(
-            "ping-pong tables of Gigabit Ethernet adapters: words, count, seconds, MB/s of both directions",
-        ),
-        Evidence::Published(
-            "averages and deviations by size from sockperf, and iperf3's rate by streams",
-        ),
-    ],
+    evidence: "published: ping-pong tables of Gigabit Ethernet adapters: words, count, seconds, MB/s of both \
+        directions; published: averages and deviations by size from sockperf, and iperf3's rate by streams",
     unknown: "The program and the protocol; what a time is (a round trip or its half), if no column says so.",
     starts,
     read,
+    ..Format::RESULTS
 };
 
 /// Longest header.
@@ -46,10 +40,7 @@ const MOST_HEADER: usize = 4096;
 /// Most columns.
 const MOST_COLUMNS: usize = 64;
 
-fn starts(text: &str) -> bool {
-    let mut lines = text.lines();
-    let names = lines.next().unwrap_or("");
-    let first = lines.next().unwrap_or("");
+fn starts(Start { line: names, next: first, .. }: Start<'_>) -> bool {
     // This is asked at each line of each input: what is quick to see goes first.
     if names.len() > MOST_HEADER || !begins(names) || !first.contains(|c: char| c.is_ascii_digit())
     {

@@ -1,7 +1,7 @@
 //! What the name of a column says.
 
 use super::field::Stat;
-use crate::reading::{MICRO, MILLI, SECOND, bytes, count, lookup, number};
+use crate::reading::{MICRO, MILLI, SECOND, bytes, count, is_one_of, named, number};
 use linerate_record::reported::Trip;
 
 /// What tells the rows of a table apart.
@@ -58,15 +58,14 @@ const MOST_NAME: usize = 64;
 impl Column {
     pub(super) fn named(name: &str) -> Self {
         let words = words(name);
-        let has =
-            |names: &[&str]| words.iter().any(|word| names.contains(&word.to_lowercase().as_str()));
+        let has = |names: &str| words.iter().any(|word| is_one_of(names, &word.to_lowercase()));
         let kind = if name.len() > MOST_NAME { Kind::Unknown } else { kind(&words) };
         let trip = match () {
-            () if has(&["rtt", "roundtrip"]) || has(&["round"]) && has(&["trip"]) => Trip::Whole,
-            () if has(&["half", "oneway"]) || has(&["one"]) && has(&["way"]) => Trip::Half,
+            () if has("rtt roundtrip") || has("round") && has("trip") => Trip::Whole,
+            () if has("half oneway") || has("one") && has("way") => Trip::Half,
             () => Trip::Unknown,
         };
-        Self { name: name.to_owned(), kind, trip, both: has(&["both", "bidirectional", "bidir"]) }
+        Self { name: name.to_owned(), kind, trip, both: has("both bidirectional bidir") }
     }
 
     pub(super) const fn is_key(&self) -> bool {
@@ -78,7 +77,7 @@ impl Column {
         let words = words(&self.name);
         words.iter().any(|word| {
             let word = word.to_lowercase();
-            word != "size" && lookup(KEYS, &word).is_some()
+            word != "size" && named(KEYS, &word).is_some()
         })
     }
 
@@ -135,104 +134,51 @@ fn words(name: &str) -> Vec<String> {
 }
 
 const TIMES: &[(&str, f64)] = &[
-    ("ns", 1.0),
-    ("nsec", 1.0),
-    ("nanoseconds", 1.0),
-    ("us", MICRO),
-    ("usec", MICRO),
-    ("usecs", MICRO),
-    ("\u{b5}s", MICRO),
-    ("\u{3bc}s", MICRO),
-    ("microseconds", MICRO),
-    ("ms", MILLI),
-    ("msec", MILLI),
-    ("milliseconds", MILLI),
-    ("s", SECOND),
-    ("sec", SECOND),
-    ("secs", SECOND),
-    ("seconds", SECOND),
+    ("ns nsec nanoseconds", 1.0),
+    ("us usec usecs \u{b5}s \u{3bc}s microseconds", MICRO),
+    ("ms msec milliseconds", MILLI),
+    ("s sec secs seconds", SECOND),
 ];
 
 const STATS: &[(&str, Stat)] = &[
-    ("avg", Stat::Mean),
-    ("average", Stat::Mean),
-    ("mean", Stat::Mean),
-    ("std", Stat::Deviation),
-    ("stddev", Stat::Deviation),
-    ("stdev", Stat::Deviation),
-    ("deviation", Stat::Deviation),
-    ("sd", Stat::Deviation),
-    ("min", Stat::Least),
-    ("minimum", Stat::Least),
-    ("max", Stat::Most),
-    ("maximum", Stat::Most),
-    ("median", Stat::Typical),
-    ("typical", Stat::Typical),
-    ("p50", Stat::Typical),
-    ("50%", Stat::Typical),
-    ("p99", Stat::P99),
-    ("99%", Stat::P99),
-    ("99th", Stat::P99),
-    ("p999", Stat::P999),
-    ("p99.9", Stat::P999),
-    ("99.9%", Stat::P999),
-    ("99.9th", Stat::P999),
-    ("total", Stat::Total),
-    ("elapsed", Stat::Total),
-    ("duration", Stat::Total),
-    ("runtime", Stat::Total),
-    ("mdev", Stat::Deviation),
+    ("avg average mean", Stat::Mean),
+    ("std stddev stdev deviation sd mdev", Stat::Deviation),
+    ("min minimum", Stat::Least),
+    ("max maximum", Stat::Most),
+    ("median typical p50 50%", Stat::Typical),
+    ("p99 99% 99th", Stat::P99),
+    ("p999 p99.9 99.9% 99.9th", Stat::P999),
+    ("total elapsed duration runtime", Stat::Total),
     ("jitter", Stat::Other),
 ];
 
 /// Words that name a time, and those that name a rate.
-const TIMED: &[&str] = &["latency", "lat", "time", "rtt", "delay", "t"];
-const RATED: &[&str] = &["bandwidth", "bw", "throughput", "rate", "speed", "goodput"];
+const TIMED: &str = "latency lat time rtt delay t";
+const RATED: &str = "bandwidth bw throughput rate speed goodput";
 
 /// Keys by their words.
 const KEYS: &[(&str, Key)] = &[
-    ("operation", Key::Operation),
-    ("op", Key::Operation),
-    ("direction", Key::Operation),
-    ("streams", Key::Streams),
-    ("connections", Key::Streams),
-    ("flows", Key::Streams),
+    ("operation op direction", Key::Operation),
+    ("streams connections flows", Key::Streams),
     ("words", Key::Size(8.0)),
-    ("bytes", Key::Size(1.0)),
-    ("byte", Key::Size(1.0)),
-    ("size", Key::Size(1.0)),
-    ("msgsize", Key::Size(1.0)),
-    ("blocksize", Key::Size(1.0)),
+    ("bytes byte size msgsize blocksize", Key::Size(1.0)),
     ("kib", Key::Size(1024.0)),
     ("mib", Key::Size(1_048_576.0)),
 ];
 
-const COUNTS: &[&str] = &[
-    "count",
-    "iterations",
-    "iters",
-    "samples",
-    "repetitions",
-    "reps",
-    "repeats",
-    "loops",
-    "trips",
-    "number",
-    "n",
-];
-const MESSAGES: &[&str] =
-    &["msg/s", "msgs/s", "messages/s", "msg/sec", "packets/s", "pps", "iops", "ops/s"];
+const COUNTS: &str = "count iterations iters samples repetitions reps repeats loops trips number n";
+const MESSAGES: &str = "msg/s msgs/s messages/s msg/sec packets/s pps iops ops/s";
 
 fn kind(words: &[String]) -> Kind {
     let lower: Vec<String> = words.iter().map(|word| word.to_lowercase()).collect();
-    let has = |names: &[&str]| lower.iter().any(|word| names.contains(&word.as_str()));
+    let has = |names: &str| lower.iter().any(|word| is_one_of(names, word));
     if let Some(unit) = words.iter().find_map(|word| rate_unit(word)) {
         return Kind::Rate(unit);
     }
     if has(MESSAGES) {
         return Kind::Messages(1.0);
     }
-    let unit = lower.iter().rev().find_map(|word| lookup(TIMES, word));
+    let unit = lower.iter().rev().find_map(|word| named(TIMES, word));
     let stat = stat(&lower);
     if unit.is_some() || has(TIMED) || stat.is_some_and(|_| !has(RATED)) {
         return Kind::Time(stat.unwrap_or(Stat::Plain), unit);
@@ -244,17 +190,17 @@ fn kind(words: &[String]) -> Kind {
         return Kind::Count;
     }
     // The last word is the most exact: `size_kib`, `message size (words)`.
-    let key = lower.iter().rev().find_map(|word| lookup(KEYS, word));
+    let key = lower.iter().rev().find_map(|word| named(KEYS, word));
     match key {
-        Some(Key::Size(_)) if has(&["kb", "mb", "gb"]) => Kind::Key(Key::UnclearSize),
-        Some(_) if has(&["bits"]) => Kind::Unknown,
+        Some(Key::Size(_)) if has("kb mb gb") => Kind::Key(Key::UnclearSize),
+        Some(_) if has("bits") => Kind::Unknown,
         Some(key) => Kind::Key(key),
         None => Kind::Unknown,
     }
 }
 
 fn stat(words: &[String]) -> Option<Stat> {
-    let known = words.iter().find_map(|word| lookup(STATS, word));
+    let known = words.iter().find_map(|word| named(STATS, word));
     let is_percentile = |word: &String| {
         let digits = word.trim_start_matches('p').trim_end_matches('%').trim_end_matches("th");
         digits.len() < word.len() && number(digits).is_some()

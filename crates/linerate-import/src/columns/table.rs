@@ -78,29 +78,20 @@ impl<'a> Table<'a> {
     fn refuse_missing(&self) -> Result<(), String> {
         for column in self.columns {
             let name = &column.name;
-            match column.kind {
+            let missing = match column.kind {
                 Kind::Key(Key::UnclearSize) => {
-                    return Err(format!(
-                        "the column `{name}` does not say whether it counts by 1000 or by 1024 bytes, as `KiB` does"
-                    ));
+                    "whether it counts by 1000 or by 1024 bytes, as `KiB` does".to_owned()
                 }
                 Kind::Time(_, None) if !self.may_prove(column) => {
-                    return Err(format!(
-                        "the column `{name}` does not say its unit of time, as `{name}_us` does"
-                    ));
+                    format!("its unit of time, as `{name}_us` does")
                 }
-                Kind::Rate(Unit::Missing) => {
-                    return Err(format!(
-                        "the column `{name}` does not say its unit, as `{name} (Mbit/s)` does"
-                    ));
-                }
+                Kind::Rate(Unit::Missing) => format!("its unit, as `{name} (Mbit/s)` does"),
                 Kind::Rate(Unit::Unclear(_)) if !self.is_total => {
-                    return Err(format!(
-                        "the column `{name}` does not say bits or bytes, as `Mbit/s` and `MB/s` do"
-                    ));
+                    "bits or bytes, as `Mbit/s` and `MB/s` do".to_owned()
                 }
-                _ => {}
-            }
+                _ => continue,
+            };
+            return Err(format!("the column `{name}` does not say {missing}"));
         }
         Ok(())
     }

@@ -4,33 +4,38 @@ use linerate_record::reported::{Access, Disk, DiskRow, Does, Measured};
 use linerate_units::Bytes;
 
 use super::progress;
-use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::reading::{Line, Notes, command, figure, positive};
+use crate::format::{Extent, Format, Found, Section};
+use crate::reading::{Line, Notes, command, disk, figure, positive};
 
 /// The summary of robocopy.
 pub(crate) static ROBOCOPY: Format = Format {
     id: "robocopy",
     label: "robocopy, summary",
-    holds: Holds::Results,
     versions: "Windows 7 to 11, in English",
-    evidence: &[Evidence::Published(
-        "Windows 10 and Server (courses and documentation of Microsoft Azure)",
-    )],
+    evidence: "published: Windows 10 and Server (courses and documentation of Microsoft Azure)",
     unknown: "Sizes of the files; with /MT the times are sums over threads, so the rate is too low.",
-    starts: starts_robocopy,
+    starts: |at| at.line.trim_start().starts_with(HEADING) || is_summary(at.line),
     read: read_robocopy,
+    extent: Extent::Own,
+    ..Format::RESULTS
 };
 
 /// The summary of rsync.
 pub(crate) static RSYNC: Format = Format {
     id: "rsync",
     label: "rsync, summary",
-    holds: Holds::Results,
     versions: "3 (-v, --stats, --info=stats)",
-    evidence: &[Evidence::RunHere("3.5.0")],
+    evidence: "run here: 3.5.0",
     unknown: "Whether files went over a network; its clock counts half seconds, so rates of short copies are rough.",
-    starts: starts_rsync,
+    starts: |at| {
+        let is_statistics = at.line.starts_with("Number of files: ") || is_sent(at.line);
+        is_list(at.line) || is_statistics || progress::is_rsync(at.line)
+    },
     read: read_rsync,
+    extent: Extent::Own,
+    //= rsync: flist.c, send_file_list and recv_file_list
+    first_words: &["incremental file list"],
+    ..Format::RESULTS
 };
 
 /// Seconds below which the clock of rsync, which counts halves, makes a rate too rough to show.
@@ -44,11 +49,6 @@ const SLACK: f64 = 1.01;
 const HEADING: &str = "ROBOCOPY     ::";
 /// The columns of its summary.
 const COLUMNS: &[&str] = &["Total", "Copied", "Skipped", "Mismatch", "FAILED", "Extras"];
-
-fn starts_robocopy(text: &str) -> bool {
-    let line = text.lines().next().unwrap_or_default();
-    line.trim_start().starts_with(HEADING) || is_summary(line)
-}
 
 fn is_summary(line: &str) -> bool {
     line.split_whitespace().eq(COLUMNS.iter().copied())
@@ -106,7 +106,7 @@ fn read_robocopy(section: &Section<'_>) -> Result<Found, String> {
         .rate
         .ok_or("it has no speed in Bytes/sec.: nothing was copied, or it is not in English")?;
     let row = DiskRow::new(Access::Copy, Does::Mix, rate);
-    let disk = Disk { target: said.destination, rows: vec![row], ..Disk::default() };
+    let disk = Disk { target: said.destination, ..disk(row) };
     let mut notes = Notes::default();
     if said.failed > 0.0 {
         notes.at(section.line, format!("{} files could not be copied", said.failed));
@@ -116,14 +116,6 @@ fn read_robocopy(section: &Section<'_>) -> Result<Found, String> {
         notes.at(section.line, what);
     }
     Ok(Found::of("robocopy", used, notes).with("", section.line, Measured::Disk(disk)))
-}
-
-fn starts_rsync(text: &str) -> bool {
-    let line = text.lines().next().unwrap_or_default();
-    is_list(line)
-        || line.starts_with("Number of files: ")
-        || is_sent(line)
-        || progress::is_rsync(line)
 }
 
 /// Whether it is the first line of a run with -v.
@@ -164,11 +156,8 @@ fn read_rsync(section: &Section<'_>) -> Result<Found, String> {
     }
     let mut row = DiskRow::new(Access::Copy, Does::Mix, rate);
     row.seconds = positive(moved / rate);
-    let disk = Disk {
-        file: size.and_then(positive).map(|size| Bytes(size as u64)),
-        rows: vec![row],
-        ..Disk::default()
-    };
+    let file = size.and_then(positive).map(|size| Bytes(size as u64));
+    let disk = Disk { file, ..disk(row) };
     let mut notes = Notes::default();
     if moved / rate < ROUGH {
         let what =

@@ -3,20 +3,24 @@
 use linerate_record::reported::{Access, Disk, DiskRow, Does, Measured};
 use linerate_units::Bytes;
 
-use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::reading::{Line, Notes, command_of, figure, is_digits, positive, quoted, size};
+use crate::format::{Extent, Format, Found, Section};
+use crate::reading::{self, Line, Notes, command_of, figure, is_digits, positive, quoted, size};
 
 /// The end of dd.
 pub(crate) static DD: Format = Format {
     id: "dd",
     label: "dd",
-    holds: Holds::Results,
     versions: "coreutils 5 to 9, busybox",
-    evidence: &[Evidence::RunHere("coreutils 9.1")],
+    evidence: "run here: coreutils 9.1",
     unknown: "Whether it read or wrote, with what payload, and whether the cache was bypassed or the disk waited for, is known \
               only from the command line.",
-    starts,
+    starts: |at| {
+        at.line.contains('+') && is_records(at.line)
+            || at.line.contains(" copied, ") && copied(at.line).is_some()
+    },
     read,
+    extent: Extent::GoesOn(goes_on),
+    ..Format::RESULTS
 };
 
 /// Paths that are no disk.
@@ -28,17 +32,12 @@ const WAITS_EACH: &[&str] = &["dsync", "sync"];
 /// Lines of an output: one of progress, two of records, one of those that were cut, one of the sum.
 const LINES: usize = 5;
 
-fn starts(text: &str) -> bool {
-    let line = text.lines().next().unwrap_or_default();
-    line.contains('+') && is_records(line) || line.contains(" copied, ") && copied(line).is_some()
-}
-
 fn is_records(line: &str) -> bool {
     records(line, "in") || records(line, "out")
 }
 
 /// Whether an output goes on at a line: each of its lines would begin one as well.
-pub(crate) fn goes_on(before: &str, rest: &str) -> bool {
+fn goes_on(before: &str, rest: &str) -> bool {
     let next = rest.lines().next().unwrap_or_default();
     let Some(last) = before.lines().next_back() else {
         return false;
@@ -84,7 +83,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         options.disk(bytes, seconds)?
     } else {
         say("whether it read or wrote is unknown: the command is missing in the line before it");
-        one(DiskRow::new(Access::Unknown, Does::Mix, rate))
+        reading::disk(DiskRow::new(Access::Unknown, Does::Mix, rate))
     };
     disk.file = Some(Bytes(bytes as u64));
     for row in &mut disk.rows {
@@ -94,10 +93,6 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         }
     }
     Ok(Found::of("dd", used, notes).with("", section.line, Measured::Disk(disk)))
-}
-
-fn one(row: DiskRow) -> Disk {
-    Disk { rows: vec![row], ..Disk::default() }
 }
 
 /// Bytes, seconds, and whether these have a decimal comma, of `67108864 bytes (67 MB, 64 MiB) copied, 0.096316 s, 697 MB/s`.
@@ -151,7 +146,7 @@ impl<'a> Options<'a> {
             Does::Mix => &["iflag", "oflag"],
         };
         let direct = flags.iter().all(|flag| self.has(&[flag], &["direct"]));
-        Ok(Disk { target: target.to_owned(), direct: Some(direct), ..one(row) })
+        Ok(Disk { target: target.to_owned(), direct: Some(direct), ..reading::disk(row) })
     }
 
     /// Flushes for each write, of which `count` were done; `None` if unknown.

@@ -3,29 +3,25 @@
 use linerate_record::reported::{Access, Disk, DiskRow, Does, Measured};
 use linerate_units::{Bytes, Nanos};
 
-use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::reading::{Line, Notes, command, figure, positive, size, time};
+use crate::format::{Extent, Format, Found, Section};
+use crate::reading::{
+    FOR_P99, FOR_P999, Line, MILLI, Notes, command, figure, positive, size, time,
+};
 
 /// DiskSpd's text.
 pub(crate) static DISKSPD: Format = Format {
     id: "diskspd",
     label: "DiskSpd, text",
-    holds: Holds::Results,
     versions: "2.0 to 2.2",
-    evidence: &[Evidence::Published(
-        "2.0.21 (README of a repository of containers; an example of Microsoft's VirtualClient), 2.2 (an exercise of a \
-         course)",
-    )],
+    evidence: "published: 2.0.21 (README of a repository of containers; an example of Microsoft's \
+        VirtualClient), 2.2 (an exercise of a course)",
     unknown: "The version; percentiles without -L.",
-    starts,
+    starts: |at| starts(at.text),
     read,
+    extent: Extent::Own,
+    ..Format::RESULTS
 };
 
-/// Milliseconds in nanoseconds.
-const MS: f64 = 1e6;
-/// Samples that percentiles need.
-const FOR_P99: f64 = 100.0;
-const FOR_P999: f64 = 1_000.0;
 /// The percentiles that are read.
 const PERCENTILES: &[&str] = &["50th", "99th", "3-nines", "max"];
 /// The line that begins the results.
@@ -80,21 +76,21 @@ struct Reader {
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
     let mut reader = Reader::default();
-    let (mut results, mut used) = (false, 0);
-    for Line { text, end, .. } in section.lines() {
+    let mut results = false;
+    let used = section.up_to(|Line { text, .. }, used| {
         let line = text.trim();
         // The next run of a script, or the prompt behind the last one.
         if results && starts(&section.text[used..]) || used > 0 && command(line).is_some() {
-            break;
+            return false;
         }
-        used = end;
         results |= line.starts_with(RESULTS);
         if results {
             reader.result(line);
         } else {
             reader.asked.takes(line);
         }
-    }
+        true
+    });
     let Reader { asked, seconds, .. } = &reader;
     if asked.timespans > 1 {
         return Err("it has several timespans, which are not told apart".to_owned());
@@ -189,7 +185,7 @@ impl Reader {
         };
         let of = |name: &str, needs: f64| {
             let (_, values) = self.percentiles.iter().find(|(key, _)| key == name)?;
-            time(values[column].filter(|_| total.operations >= needs)?, MS)
+            time(values[column].filter(|_| total.operations >= needs)?, MILLI)
         };
         row.typical = of("50th", 1.0);
         row.p99 = of("99th", FOR_P99);
@@ -214,7 +210,7 @@ fn total(does: Option<Does>, columns: &[String], rest: &str) -> Option<Total> {
         does,
         bytes: of("bytes")?,
         operations: of("I/Os")?,
-        mean: of("AvgLat").and_then(|ms| time(ms, MS)),
+        mean: of("AvgLat").and_then(|ms| time(ms, MILLI)),
     })
 }
 

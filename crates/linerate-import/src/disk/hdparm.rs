@@ -2,19 +2,23 @@
 
 use linerate_record::reported::{Access, Disk, DiskRow, Does, Measured};
 
-use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::reading::{Line, Notes, figure, outcome, positive};
+use crate::format::{Format, Found, Section};
+use crate::reading::{Line, Notes, disk, figure, outcome, positive};
 
 /// Timings of hdparm.
 pub(crate) static HDPARM: Format = Format {
     id: "hdparm",
     label: "hdparm -t",
-    holds: Holds::Results,
     versions: "9",
-    evidence: &[Evidence::RunHere("9.65")],
+    evidence: "run here: 9.65",
     unknown: "Payload and number of the operations, and their times.",
-    starts,
+    starts: |at| {
+        let disk = at.line.strip_suffix(':');
+        let named = disk.is_some_and(|disk| disk.starts_with('/') && !disk.contains(' '));
+        named && at.next.starts_with(" Timing ")
+    },
     read,
+    ..Format::RESULTS
 };
 
 /// Bytes of its MB.
@@ -29,13 +33,6 @@ const KINDS: &[(&str, Option<bool>)] = &[
     ("Timing cached reads:", None),
     ("Timing O_DIRECT cached reads:", None),
 ];
-
-fn starts(text: &str) -> bool {
-    let mut lines = text.lines();
-    let disk = lines.next().and_then(|line| line.strip_suffix(':'));
-    let named = disk.is_some_and(|disk| disk.starts_with('/') && !disk.contains(' '));
-    named && lines.next().is_some_and(|line| line.starts_with(" Timing "))
-}
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
     let mut lines = section.lines();
@@ -52,12 +49,8 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
             Some((Some(direct), rate)) => {
                 let mut row = DiskRow::new(Access::Sequential, Does::Read, rate.0);
                 row.seconds = Some(rate.1);
-                let disk = Disk {
-                    target: target.to_owned(),
-                    direct: Some(direct),
-                    rows: vec![row],
-                    ..Disk::default()
-                };
+                let target = target.to_owned();
+                let disk = Disk { target, direct: Some(direct), ..disk(row) };
                 found.results.push(outcome("", line, Measured::Disk(disk)));
             }
             Some((None, _)) => {

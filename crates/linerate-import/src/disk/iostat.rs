@@ -3,27 +3,27 @@
 use linerate_record::reported::{Access, Disk, DiskRow, Does, Measured};
 use linerate_units::Bytes;
 
-use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::reading::{Notes, command_of, figure, outcome, positive, time};
+use crate::format::{Extent, Format, Found, Section};
+use crate::reading::{MILLI, Notes, command_of, figure, outcome, positive, time};
 
 /// `iostat -x`.
 pub(crate) static IOSTAT: Format = Format {
     id: "iostat",
     label: "iostat -x",
-    holds: Holds::Results,
     versions: "sysstat 9 to 12, with -y, -t, -c, -k and -m",
-    evidence: &[
-        Evidence::RunHere("12.6.1"),
-        Evidence::Published("columns of 9, 10 and 11 by the manual of each"),
-    ],
+    evidence: "run here: 12.6.1; published: columns of 9, 10 and 11 by the manual of each",
     unknown: "The order of the places and what programs asked for; without the command, whether the first report is the \
               mean since the start of the system.",
-    starts,
+    starts: |at| {
+        let is_head = is_banner(at.line) || is_processors(at.line);
+        let mut lines = at.text.lines().take(if is_head { HEAD + 1 } else { 1 });
+        lines.any(|line| Columns::of(line).is_some())
+    },
     read,
+    extent: Extent::Own,
+    ..Format::RESULTS
 };
 
-/// Milliseconds in nanoseconds.
-const MS: f64 = 1e6;
 /// Bytes by the start of a column that has them: sectors, kB and MB of 1024.
 //= sysstat 12.6.1, iostat.c: rsec/s are 512 bytes, fctr is 2 for kB and 2048 for MB
 const BYTES: &[(&str, f64)] = &[("kB/s", 1024.0), ("MB/s", 1_048_576.0), ("sec/s", 512.0)];
@@ -33,14 +33,6 @@ const MOST_ROWS: usize = 1_000;
 const MOST_DEVICES: usize = 256;
 /// Lines in which the first table begins.
 const HEAD: usize = 16;
-
-fn starts(text: &str) -> bool {
-    let mut lines = text.lines();
-    let first = lines.next().unwrap_or_default();
-    let is_head = is_banner(first) || is_processors(first);
-    Columns::of(first).is_some()
-        || is_head && lines.take(HEAD).any(|line| Columns::of(line).is_some())
-}
 
 fn is_processors(line: &str) -> bool {
     line.trim_start().starts_with("avg-cpu:")
@@ -93,11 +85,11 @@ impl Row<'_> {
         let mut row = DiskRow::new(Access::Unknown, does, positive(bytes)?);
         row.operations = Some(operations);
         row.block = Some(Bytes((bytes / operations).round() as u64)).filter(|size| size.0 > 0);
-        row.mean = get("_await").or_else(|| self.get("await")).and_then(|ms| time(ms, MS));
+        row.mean = get("_await").or_else(|| self.get("await")).and_then(|ms| time(ms, MILLI));
         row.busy = self.get("%util").map(|share| share / 100.0);
         if does == Does::Write {
             row.flushed = self.get("f/s").map(|flushes| flushes / operations);
-            row.flush = self.get("f_await").and_then(|ms| time(ms, MS));
+            row.flush = self.get("f_await").and_then(|ms| time(ms, MILLI));
         }
         Some(row)
     }
@@ -192,13 +184,7 @@ fn is_date(line: &str) -> bool {
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
     let mut reader = Reader::default();
-    let mut used = 0;
-    for line in section.lines() {
-        if !reader.takes(line.number, line.text.trim_end()) {
-            break;
-        }
-        used = line.end;
-    }
+    let used = section.up_to(|line, _| reader.takes(line.number, line.text.trim_end()));
     let mut found = Found::of("iostat", used, Notes::default());
     let command = command_of(section, |program| program == "iostat");
     let mut skipped = reader.since_start(command);
@@ -219,10 +205,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
             found.results.push(outcome(&device.name, device.line, Measured::Disk(disk)));
         }
     }
-    if found.results.is_empty() {
-        return Err("no device had a request".to_owned());
-    }
-    Ok(found)
+    found.complete("no device had a request")
 }
 
 /// What is said where the first report is left out, and where it is all there is.

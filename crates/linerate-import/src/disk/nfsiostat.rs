@@ -6,31 +6,27 @@
 use linerate_record::reported::{Access, Disk, DiskRow, Does, Measured};
 use linerate_units::Bytes;
 
-use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::reading::{Line, Notes, figure, outcome, positive, time};
+use crate::format::{Extent, Format, Found, Section};
+use crate::reading::{Line, MILLI, Notes, figure, outcome, positive, time};
 
 /// The row of the table of formats.
 pub(crate) static NFSIOSTAT: Format = Format {
     id: "nfsiostat",
     label: "nfsiostat",
-    holds: Holds::Results,
     versions: "nfs-utils 1.3 to 2.6",
-    evidence: &[Evidence::Published("columns by the source of nfs-utils 1.3 and 2.6")],
+    evidence: "published: columns by the source of nfs-utils 1.3 and 2.6",
     unknown: "What programs asked for, and whether the only report is the mean since the mount.",
-    starts,
+    starts: |at| mounted(at.line).is_some(),
     read,
+    extent: Extent::Own,
+    ..Format::RESULTS
 };
 
-const MS: f64 = 1e6;
 const KIB: f64 = 1024.0;
 /// Most mounts.
 const MOST_MOUNTS: usize = 256;
 /// Longest mount point.
 const MOST_NAME: usize = 4_096;
-
-fn starts(text: &str) -> bool {
-    mounted(text.lines().next().unwrap_or_default()).is_some()
-}
 
 /// The mount point of `nas:/a mounted on /mnt/a:`.
 fn mounted(line: &str) -> Option<&str> {
@@ -57,7 +53,7 @@ fn row(does: Does, line: &str) -> Option<DiskRow> {
     let mut row = DiskRow::new(Access::Unknown, does, positive(rate * KIB)?);
     row.operations = Some(positive(operations)?);
     row.block = positive(each * KIB).map(|bytes| Bytes(bytes.round() as u64));
-    row.mean = wait.and_then(|ms| time(ms, MS));
+    row.mean = wait.and_then(|ms| time(ms, MILLI));
     Some(row)
 }
 
@@ -93,8 +89,8 @@ fn mount<'a, 'm>(
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
     let mut mounts: Vec<Mount<'_>> = Vec::new();
-    let (mut used, mut now, mut does) = (0, None, None);
-    for Line { number, text: line, end } in section.lines() {
+    let (mut now, mut does) = (None, None);
+    let used = section.up_to(|Line { number, text: line, .. }, _| {
         if let Some(point) = mounted(line) {
             now = mount(&mut mounts, point, number).map(|mount| mount.point);
             does = None;
@@ -107,10 +103,10 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
                 mount.rows.push(row);
             }
         } else {
-            break;
+            return false;
         }
-        used = end;
-    }
+        true
+    });
     let mut found = Found::of("nfsiostat", used, Notes::default());
     for mount in mounts.into_iter().filter(|mount| !mount.rows.is_empty()) {
         if mount.reports == 1 {
@@ -119,10 +115,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         let disk = Disk { target: mount.point.to_owned(), rows: mount.rows, ..Disk::default() };
         found.results.push(outcome(mount.point, mount.line, Measured::Disk(disk)));
     }
-    if found.results.is_empty() {
-        return Err("no mount had a request".to_owned());
-    }
-    Ok(found)
+    found.complete("no mount had a request")
 }
 
 /// What is said of the only report.

@@ -3,21 +3,20 @@
 use linerate_record::reported::{Access, Disk, DiskRow, Does, Measured, Outcome, Tool};
 use linerate_units::Bytes;
 
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Extent, Format, Found, Section};
 use crate::reading::{self, command, figure, lookup, outcome, positive, quoted};
 
 /// Lines of progress of scp.
 pub(crate) static SCP: Format = Format {
     id: "scp",
     label: "scp, progress",
-    holds: Holds::Results,
     versions: "OpenSSH 5 to 10",
-    evidence: &[Evidence::Published(
-        "form and units by the source of OpenSSH 9.8, progressmeter.c",
-    )],
+    evidence: "published: form and units by the source of OpenSSH 9.8, progressmeter.c",
     unknown: "Which way a file went; of a file that was not finished the rate is that of the last seconds.",
-    starts,
+    starts: |at| Line::of(at.line).is_some_and(|line| line.program == "scp"),
     read,
+    extent: Extent::Own,
+    ..Format::RESULTS
 };
 
 /// Factors of the units of rates, which are powers of 1024 in both programs.
@@ -94,11 +93,8 @@ impl<'a> Line<'a> {
     fn outcome(&self, line: u64) -> Option<Outcome> {
         let mut row = DiskRow::new(Access::Copy, Does::Mix, positive(self.rate)?);
         row.seconds = self.seconds;
-        let disk = Disk {
-            file: self.bytes.filter(|_| self.done).map(|bytes| Bytes(bytes as u64)),
-            rows: vec![row],
-            ..Disk::default()
-        };
+        let file = self.bytes.filter(|_| self.done).map(|bytes| Bytes(bytes as u64));
+        let disk = Disk { file, ..reading::disk(row) };
         Some(outcome(self.name, line, Measured::Disk(disk)))
     }
 }
@@ -115,11 +111,6 @@ fn clock(text: &str) -> Option<f64> {
     let first = parts.next()??;
     let seconds = parts.try_fold(first, |sum, part| Some(sum * 60.0 + part?))?;
     text.contains(':').then_some(seconds)
-}
-
-fn starts(text: &str) -> bool {
-    let line = text.lines().next().and_then(Line::of);
-    line.is_some_and(|line| line.program == "scp")
 }
 
 /// Whether it is a line of progress of rsync.

@@ -34,8 +34,28 @@ pub(crate) use usb::LSUSB;
 
 use linerate_facts::nic::{Network, Nic};
 
+use crate::reading::MOST;
+
 /// Largest number of ports that are found by their names.
 const MOST_PORTS: usize = 1_024;
+
+/// The thing with a key in a list that is sorted by it, which is added if it is new; `None` if there are too many.
+fn entry<T, K: Ord>(
+    all: &mut Vec<T>,
+    key: K,
+    of: impl Fn(&T) -> K,
+    new: impl FnOnce(K) -> T,
+) -> Option<&mut T> {
+    let at = match all.binary_search_by_key(&key, of) {
+        Ok(at) => at,
+        Err(_) if all.len() >= MOST => return None,
+        Err(at) => {
+            all.insert(at, new(key));
+            at
+        }
+    };
+    all.get_mut(at)
+}
 
 /// The port with a name, which is added if it is new; `None` if there are too many.
 fn port<'a>(network: &'a mut Network, name: &str) -> Option<&'a mut Nic> {

@@ -3,28 +3,24 @@
 use linerate_facts::Tunable;
 
 use crate::facts::lines::Reading;
-use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::reading::{MOST, first_line};
+use crate::format::{Format, Found, Section};
+use crate::reading::MOST;
 
 pub(crate) static SYSCTL: Format = Format {
     id: "sysctl",
     label: "sysctl, settings of the network",
-    holds: Holds::Facts,
     versions: "procps 3 and 4",
-    evidence: &[Evidence::RunHere("procps-ng 4.0.2")],
+    evidence: "run here: procps-ng 4.0.2",
     unknown: "Settings that are not in the text, and whether a namespace of its own has others.",
-    starts,
+    starts: |at| at.line.starts_with(NETWORK) && setting(at.line).is_some(),
     read,
+    ..Format::FACTS
 };
 
 /// Start of the names of settings that are read.
 const NETWORK: &str = "net.";
 /// Longest value that is kept, in bytes.
 const LONGEST: usize = 256;
-
-fn starts(text: &str) -> bool {
-    text.starts_with(NETWORK) && setting(first_line(text)).is_some()
-}
 
 /// The name and the value of `net.core.rmem_max = 212992`.
 fn setting(line: &str) -> Option<(&str, &str)> {

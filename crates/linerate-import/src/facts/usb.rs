@@ -4,28 +4,24 @@ use linerate_facts::usb::Function;
 use linerate_units::Rate;
 
 use crate::facts::lines::Reading;
-use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::reading::{MOST, decimal, first_line, quoted};
+use crate::format::{Format, Found, Section};
+use crate::reading::{MOST, decimal, quoted};
 
 pub(crate) static LSUSB: Format = Format {
     id: "lsusb",
     label: "lsusb -t",
-    holds: Holds::Facts,
     versions: "usbutils 007 to 017",
-    evidence: &[Evidence::Published("form by the source of usbutils 015 (lsusb-t.c)")],
+    evidence: "published: form by the source of usbutils 015 (lsusb-t.c)",
     unknown: "The names of the disks and ports that its devices are.",
-    starts,
+    starts: |at| function(at.line).is_some(),
     read,
+    ..Format::FACTS
 };
 
 /// Classes of hubs: what hangs on them counts.
 const HUBS: [&str; 2] = ["root_hub", "Hub"];
 /// Starts of the lines that `-v` adds.
 const MORE: [&str; 2] = ["ID ", "/sys/bus/usb/"];
-
-fn starts(text: &str) -> bool {
-    function(first_line(text)).is_some()
-}
 
 /// `|__ Port 1: Dev 7, If 0, Class=Vendor Specific Class, Driver=lan78xx, 480M`, and the line of a root:
 /// `/:  Bus 01.Port 1: Dev 1, Class=root_hub, Driver=xhci_hcd/4p, 5000M`.

@@ -3,30 +3,25 @@
 //! A transfer (`usec/xfer`) is half a round trip, and the rate is the size over that time.
 //= https://github.com/ofiwg/libfabric, util/pingpong.c, show_perf
 
-use linerate_record::reported::{Carrier, Measured, SizeRow, Sizes, Trip};
+use linerate_record::reported::SizeRow;
 
-use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::reading::{Line, MICRO, Notes, bytes, count, nanos, number, rate, sizes};
+use crate::format::{Format, Found, Section};
+use crate::reading::{Line, MICRO, Notes, bytes, count, nanos, number, ping_pong, rate};
 
 /// The row of the table of formats.
 pub(crate) static FI_PINGPONG: Format = Format {
     id: "fi-pingpong",
     label: "fi_pingpong, text",
-    holds: Holds::Results,
     versions: "libfabric 1.17",
-    evidence: &[Evidence::RunHere("1.17, provider sockets, both ends on one host")],
+    evidence: "run here: 1.17, provider sockets, both ends on one host",
     unknown: "The provider, and sizes and counts that were abbreviated to one decimal.",
-    starts,
+    starts: |at| at.line.starts_with(HEADER[0]) && at.line.split_whitespace().eq(HEADER),
     read,
+    ..Format::RESULTS
 };
 
 const HEADER: [&str; 8] =
     ["bytes", "#sent", "#ack", "total", "time", "MB/sec", "usec/xfer", "Mxfers/sec"];
-
-fn starts(text: &str) -> bool {
-    let line = text.lines().next().unwrap_or("");
-    line.starts_with(HEADER[0]) && line.split_whitespace().eq(HEADER)
-}
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
     let section = &section.body();
@@ -42,13 +37,8 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     if rows.is_empty() {
         return Err("its table has no row".into());
     }
-    let table = Sizes {
-        carrier: Some(Carrier::Messages),
-        both: true,
-        ..sizes("ping-pong", Trip::Half, rows)
-    };
     let found = Found::of("fi_pingpong", section.text.len(), notes);
-    Ok(found.with("", section.line, Measured::Sizes(table)))
+    Ok(found.with("", section.line, ping_pong(rows)))
 }
 
 fn row(line: &str, number_of_line: u64, notes: &mut Notes) -> Option<SizeRow> {

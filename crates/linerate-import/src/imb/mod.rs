@@ -7,7 +7,7 @@ use linerate_record::reported::{Carrier, Measured, Outcome, Setup, SizeRow, Size
 use linerate_units::Rate;
 
 use crate::columns::{Field, Stat};
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Extent, Format, Found, Section};
 use crate::launch::hosts;
 use crate::reading::{Line, MEBIBYTE, Notes, lookup, outcome, quoted, rate, sizes};
 
@@ -15,17 +15,19 @@ use crate::reading::{Line, MEBIBYTE, Notes, lookup, outcome, quoted, rate, sizes
 pub(crate) static IMB: Format = Format {
     id: "imb",
     label: "Intel MPI Benchmarks, text",
-    holds: Holds::Results,
     versions: "3.2 to 2021, the tests that print a table by size",
-    evidence: &[
-        Evidence::Published("https://github.com/openhpc/ohpc/issues/207 (PingPong, 2^20 bytes)"),
-        Evidence::Published("https://github.com/ofiwg/libfabric/pull/9772 (PingPing, 10^6 bytes)"),
-        Evidence::Published("https://github.com/intel/mpi-benchmarks/issues/37 (Sendrecv)"),
-    ],
+    evidence: "published: https://github.com/openhpc/ohpc/issues/207 (PingPong, 2^20 bytes); published: \
+        https://github.com/ofiwg/libfabric/pull/9772 (PingPing, 10^6 bytes); published: \
+        https://github.com/intel/mpi-benchmarks/issues/37 (Sendrecv)",
     unknown: "The transport below MPI. Sendrecv and Biband count both ways; the time of a collective operation is not that of \
               one message.",
-    starts,
+    starts: |at| {
+        let is_title = is_rule(at.line) && at.next.starts_with(NAME);
+        at.line.starts_with(NAME) || is_header(at.line) || is_title
+    },
     read,
+    extent: Extent::GoesOn(goes_on),
+    ..Format::RESULTS
 };
 
 /// What stands before the name of a benchmark.
@@ -43,14 +45,6 @@ const PAIRS: &[(&str, f64, bool)] = &[
     ("Uniband", 1.0, false),
     ("Biband", 1.0, true),
 ];
-
-fn starts(text: &str) -> bool {
-    let mut lines = text.lines();
-    let first = lines.next().unwrap_or("");
-    first.starts_with(NAME)
-        || is_header(first)
-        || is_rule(first) && lines.next().is_some_and(|line| line.starts_with(NAME))
-}
 
 fn is_rule(line: &str) -> bool {
     line.len() > 20
@@ -76,7 +70,7 @@ fn is_header(line: &str) -> bool {
 }
 
 /// Whether an output goes on at its title or at the head of its table.
-pub(crate) fn goes_on(before: &str, rest: &str) -> bool {
+fn goes_on(before: &str, rest: &str) -> bool {
     let next = rest.lines().next().unwrap_or("");
     let mut lines = before.lines();
     let is_first = lines.next().is_some_and(is_rule) && lines.next().is_none();

@@ -6,21 +6,21 @@ use linerate_plan::path::Direction;
 use linerate_record::reported::{Carrier, Counted, Lost, Outcome, Transfer};
 use linerate_units::{Nanos, Rate};
 
-use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::reading;
-use crate::reading::Notes;
+use crate::format::{Extent, Format, Found, Section};
+use crate::reading::{self, Notes, flag};
 
 /// iperf 2, CSV.
 pub(crate) static FORMAT: Format = Format {
     id: "iperf2-csv",
     label: "iperf 2, CSV",
-    holds: Holds::Results,
     versions: "2.0 and 2.1, `-y C`",
-    evidence: &[Evidence::RunHere("2.1.8, client, on loopback")],
+    evidence: "run here: 2.1.8, client, on loopback",
     unknown: "Which end wrote it, unless the command is there: the end with the lower port is taken for the server. \
               The receiver's count of a client, and everything about its kernel.",
-    starts: |text| record(text.lines().next().unwrap_or_default()).is_some(),
+    starts: |at| record(at.line).is_some(),
     read,
+    extent: Extent::Parts,
+    ..Format::RESULTS
 };
 
 /// A line.
@@ -61,11 +61,6 @@ fn record(line: &str) -> Option<Record<'_>> {
     })
 }
 
-/// Whether the output goes on: each line of it looks like a start.
-pub(crate) fn goes_on(_: &str, text: &str) -> bool {
-    record(text.lines().next().unwrap_or_default()).is_some()
-}
-
 fn read(section: &Section<'_>) -> Result<Found, String> {
     let mut used = 0;
     let mut records = Vec::new();
@@ -75,10 +70,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         records.push((line.number, record));
     }
     let mut notes = Notes::default();
-    let has = |name: &str| {
-        let command = section.command.unwrap_or_default();
-        command.split(' ').any(|word| word == name)
-    };
+    let has = |name: &str| flag(section.command.unwrap_or_default(), &[name]);
     let known = (has("-s") || has("-c")).then(|| has("-s"));
     if known.is_none() {
         let what = "CSV of iperf does not say which end wrote it: the one with the lower port was read as the server";
@@ -88,10 +80,8 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
         .into_iter()
         .filter_map(|(line, records)| Some(reading::transfer(line, transfer(&records, known)?)))
         .collect();
-    if results.is_empty() {
-        return Err("it has no line of a whole test".to_owned());
-    }
-    Ok(Found { results, ..Found::of("iperf", used, notes) })
+    let found = Found { results, ..Found::of("iperf", used, notes) };
+    found.complete("it has no line of a whole test")
 }
 
 /// Records by their test. The last one of each stream has the whole time, and so has its sum (id -1).

@@ -1,7 +1,7 @@
 //! Text of iperf 2.
 
 use super::transfer;
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Extent, Format, Found, Section, Start};
 use crate::iperf_row::{Row, Strange, bracket, bytes, row, word};
 use crate::reading::{self, Line, Notes};
 
@@ -9,18 +9,15 @@ use crate::reading::{self, Line, Notes};
 pub(crate) static FORMAT: Format = Format {
     id: "iperf2-text",
     label: "iperf 2, text",
-    holds: Holds::Results,
     versions: "2.0 and 2.1, of clients and of servers, enhanced (-e) or not",
-    evidence: &[
-        Evidence::RunHere("2.1.8, client and server, on loopback"),
-        Evidence::Published(
-            "2.0, of tutorials (UDP of both ends, TCP of a server); 2.0.5 and 2.0.13, of reports of errors",
-        ),
-    ],
+    evidence: "run here: 2.1.8, client and server, on loopback; published: 2.0, of tutorials (UDP of both \
+        ends, TCP of a server); 2.0.5 and 2.0.13, of reports of errors",
     unknown: "The receiver's count, where the client wrote the output: a TCP client counts what it has sent. \
               Retransmits and windows are there only with -e.",
     starts,
     read,
+    extent: Extent::GoesOn(goes_on),
+    ..Format::RESULTS
 };
 
 /// Rule of a banner.
@@ -43,17 +40,13 @@ const MOST_TESTS: usize = 1_000;
 /// Bytes before a line that are looked at to find whether an output goes on there.
 const LOOKED_BACK: usize = 400;
 
-fn starts(text: &str) -> bool {
-    let mut lines = text.lines();
-    let (Some(first), second) = (lines.next(), lines.next()) else {
-        return false;
-    };
+fn starts(Start { text, line: first, next }: Start<'_>) -> bool {
     if first == RULE {
-        return second.is_some_and(is_banner);
+        return is_banner(next);
     }
     // What is left of an output whose first lines were cut.
     if first.ends_with("Server Report:") && bracket(first).is_some() {
-        return second.and_then(row).is_some();
+        return row(next).is_some();
     }
     let connects = |line: &str| bracket(line).is_some_and(|(_, rest)| is_connection(rest));
     // The lines of the first connections may stand before the banner.
@@ -61,8 +54,7 @@ fn starts(text: &str) -> bool {
         return text.lines().take(20).any(is_banner)
             || text.lines().take(20).any(|line| row(line).is_some_and(|row| is_ours(&row)));
     }
-    is_header(first)
-        && second.and_then(row).is_some_and(|row| is_ours(&row) && !first.contains("Bitrate"))
+    is_header(first) && row(next).is_some_and(|row| is_ours(&row) && !first.contains("Bitrate"))
 }
 
 /// iperf3 has two digits behind the point, and pads the times.
@@ -87,7 +79,7 @@ fn is_connection(rest: &str) -> bool {
 }
 
 /// Whether the output before a line goes on there: all lines but a banner behind rows.
-pub(crate) fn goes_on(before: &str, text: &str) -> bool {
+fn goes_on(before: &str, text: &str) -> bool {
     let mut from = before.len().saturating_sub(LOOKED_BACK);
     while !before.is_char_boundary(from) {
         from += 1;
@@ -147,10 +139,8 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
             results.push(reading::transfer(test.line, transfer));
         }
     }
-    if results.is_empty() {
-        return Err("it has no row that is complete".to_owned());
-    }
-    Ok(Found { results, ..Found::of("iperf", lines.used, notes) })
+    let found = Found { results, ..Found::of("iperf", lines.used, notes) };
+    found.complete("it has no row that is complete")
 }
 
 impl<'a> Lines<'a> {

@@ -9,7 +9,7 @@ use linerate_units::{Bytes, Nanos, Rate};
 use super::text::{Connection, Lines, Test};
 use crate::iperf_command::asked;
 use crate::iperf_row::{CONTRADICTS, Row, number, ticks, word};
-use crate::reading::Notes;
+use crate::reading::{Notes, flag};
 
 /// The transfers of a test.
 pub(super) fn all(
@@ -19,7 +19,9 @@ pub(super) fn all(
     notes: &mut Notes,
 ) -> Vec<Transfer> {
     let mut note = |what: &str| notes.at(test.line, what);
-    let server = lines.connects_to.is_none() && (lines.listens_on.is_some() || is_server(command));
+    let has = |names: &[&str]| command.is_some_and(|command| flag(command, names));
+    let server =
+        lines.connects_to.is_none() && (lines.listens_on.is_some() || has(&["-s", "--server"]));
     if lines.connects_to.is_none() && lines.listens_on.is_none() && command.is_none() {
         note(
             "the output does not say which end wrote it: it was read as that of a client that sends",
@@ -28,9 +30,8 @@ pub(super) fn all(
     let views = Direction::ALL.map(|direction| View::new(lines, test, server, direction));
     let loaded = views.iter().filter(|view| !view.rows.is_empty()).count();
     let duplex = test.connections.iter().any(|connection| connection.duplex);
-    let option = |name: &str| command.is_some_and(|line| line.split(' ').any(|word| word == name));
-    let both = loaded > 1 && (duplex || option("-d") || option("--dualtest"));
-    if loaded > 1 && !both && !option("-r") && !option("--tradeoff") {
+    let both = loaded > 1 && (duplex || has(&["-d", "--dualtest"]));
+    if loaded > 1 && !both && !has(&["-r", "--tradeoff"]) {
         note(
             "the output does not say whether both directions were loaded at once: they were read as one after the other",
         );
@@ -61,11 +62,6 @@ pub(super) fn all(
         );
     }
     transfers
-}
-
-fn is_server(command: Option<&str>) -> bool {
-    let option = |word: &str| word == "-s" || word == "--server";
-    command.is_some_and(|line| line.split(' ').any(option))
 }
 
 /// One direction of a test.
@@ -135,11 +131,7 @@ impl<'a> View<'a> {
         if whole.bytes <= 0.0 && rate <= 0.0 {
             return None;
         }
-        let carrier = if self.lines.udp { Carrier::Udp } else { Carrier::Tcp };
-        let mut transfer =
-            Transfer::new(carrier, self.direction, Rate(f64::round(rate) as u64), counted);
-        transfer.both = both;
-        transfer.streams = u32::try_from(self.each.len()).ok().filter(|n| *n > 0);
+        let mut transfer = self.begun(rate, counted, both);
         transfer.seconds = Some(whole.seconds()).filter(|s| *s > 0.0);
         if single {
             (transfer.ticks, transfer.tick) = ticks(&intervals);
@@ -152,33 +144,35 @@ impl<'a> View<'a> {
         transfer.size = self.lines.block.map(Bytes);
         transfer.datagrams =
             if reported { lost(reports.iter()) } else { lost([whole].into_iter()) };
+        Some(transfer)
+    }
+
+    /// A transfer with what is known of any.
+    fn begun(&self, rate: f64, counted: Counted, both: bool) -> Transfer {
+        let carrier = if self.lines.udp { Carrier::Udp } else { Carrier::Tcp };
+        let rate = Rate(rate.round() as u64);
+        let mut transfer = Transfer::new(carrier, self.direction, rate, counted);
+        transfer.both = both;
+        transfer.streams = u32::try_from(self.each.len()).ok().filter(|n| *n > 0);
         if self.lines.enhanced && self.sends {
             self.kernel(&mut transfer);
         }
-        Some(transfer)
+        transfer
     }
 
     /// A transfer whose output ends before the row of the whole time.
     fn cut(&self, intervals: &[&Row<'_>], both: bool) -> Option<Transfer> {
         let (ticks, tick) = ticks(intervals);
         let mean = ticks.iter().sum::<f64>() / ticks.len().max(1) as f64;
-        let streams = self.each.len();
-        if mean <= 0.0 || (streams > 1 && !intervals.iter().all(|row| row.is_sum())) {
+        if mean <= 0.0 || (self.each.len() > 1 && !intervals.iter().all(|row| row.is_sum())) {
             return None;
         }
         let counted = if self.sends { Counted::Sender } else { Counted::Receiver };
-        let carrier = if self.lines.udp { Carrier::Udp } else { Carrier::Tcp };
-        let mut transfer =
-            Transfer::new(carrier, self.direction, Rate(mean.round() as u64), counted);
-        transfer.both = both;
-        transfer.streams = u32::try_from(streams).ok().filter(|n| *n > 0);
+        let mut transfer = self.begun(mean, counted, both);
         transfer.seconds = tick.map(|tick| tick * ticks.len() as f64);
         (transfer.ticks, transfer.tick) = (ticks, tick);
-        if self.lines.enhanced && self.sends {
-            self.kernel(&mut transfer);
-            // Only the row of the whole time has the sum.
-            transfer.retransmits = None;
-        }
+        // Only the row of the whole time has the sum.
+        transfer.retransmits = None;
         Some(transfer)
     }
 

@@ -101,6 +101,13 @@ impl Joiner {
     }
 }
 
+/// Takes a value that is known, and of which a difference says nothing.
+pub(super) fn later<T: Default + PartialEq>(into: &mut T, from: T) {
+    if from != T::default() {
+        *into = from;
+    }
+}
+
 /// Adds things to a list: one with the key of another is joined with it.
 pub(super) fn keyed<T, K: Ord>(
     into: &mut Vec<T>,

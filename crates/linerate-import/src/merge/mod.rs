@@ -16,7 +16,7 @@ use linerate_facts::pci::Device;
 use linerate_facts::{Gap, Inventory};
 use linerate_record::reported::Note;
 
-use self::join::{Joiner, keyed};
+use self::join::{Joiner, keyed, later};
 use crate::reading::MOST;
 
 /// Adds the facts of another output about the same host. Ports and RDMA devices are matched by name, PCI devices by
@@ -42,9 +42,7 @@ pub fn merge(into: &mut Inventory, from: Inventory) -> Vec<Note> {
     irqs.sort_by_key(|irq| irq.number);
     gaps(&mut into.interrupts.gaps, from.interrupts.gaps);
     rdma::infiniband(&mut joiner, &mut into.infiniband, from.infiniband);
-    if !from.usb.is_empty() {
-        into.usb = from.usb;
-    }
+    later(&mut into.usb, from.usb);
     storage::storage(&mut joiner, &mut into.storage, from.storage);
     keyed(
         &mut into.tunables,
@@ -77,14 +75,8 @@ fn machine(joiner: &mut Joiner, into: &mut Machine, from: Machine) {
     joiner.text("product", &mut into.product, from.product);
     joiner.text("clock source", &mut into.clock_source, from.clock_source);
     joiner.option("guest", &mut into.platform.guest, from.platform.guest);
-    for (into, from) in [
-        (&mut into.platform.hypervisor, from.platform.hypervisor),
-        (&mut into.platform.cloud, from.platform.cloud),
-    ] {
-        if !from.is_empty() {
-            *into = from;
-        }
-    }
+    later(&mut into.platform.hypervisor, from.platform.hypervisor);
+    later(&mut into.platform.cloud, from.platform.cloud);
     joiner.option("container", &mut into.container, from.container);
     joiner.option("quota of CPUs", &mut into.cpu_quota, from.cpu_quota);
     joiner.option("limit of memory", &mut into.memory_limit, from.memory_limit);
@@ -104,15 +96,9 @@ fn processors(joiner: &mut Joiner, into: &mut Processors, from: Processors) {
     into.nodes.sort_by_key(|node| node.id);
     joiner.about("the CPUs");
     joiner.option("turbo", &mut into.turbo, from.turbo);
-    if !from.caches.is_empty() {
-        into.caches = from.caches;
-    }
-    if !from.kinds.is_empty() {
-        into.kinds = from.kinds;
-    }
-    if !from.idle.is_empty() {
-        into.idle = from.idle;
-    }
+    later(&mut into.caches, from.caches);
+    later(&mut into.kinds, from.kinds);
+    later(&mut into.idle, from.idle);
 }
 
 fn cpu(joiner: &mut Joiner, into: &mut Cpu, from: Cpu) {
@@ -120,9 +106,7 @@ fn cpu(joiner: &mut Joiner, into: &mut Cpu, from: Cpu) {
     joiner.option("package", &mut into.package, from.package);
     joiner.option("capacity", &mut into.capacity, from.capacity);
     joiner.list("CPUs of its core", &mut into.siblings, from.siblings);
-    if from.clock != linerate_facts::cpu::Clock::default() {
-        into.clock = from.clock;
-    }
+    later(&mut into.clock, from.clock);
 }
 
 fn node(joiner: &mut Joiner, into: &mut Node, from: Node) {
@@ -149,11 +133,8 @@ fn irq(joiner: &mut Joiner, into: &mut Irq, from: Irq) {
     joiner.option("node", &mut into.node, from.node);
     into.total = from.total.or(into.total);
     into.busiest = from.busiest.or(into.busiest);
-    for (into, from) in [(&mut into.effective, from.effective), (&mut into.allowed, from.allowed)] {
-        if !from.is_empty() {
-            *into = from;
-        }
-    }
+    later(&mut into.effective, from.effective);
+    later(&mut into.allowed, from.allowed);
 }
 
 fn pci(joiner: &mut Joiner, into: &mut Device, from: Device) {

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use linerate_facts::nic::{Counter, LinkModes, Network, Nic, PortErrors, Stack};
+use linerate_facts::nic::{Counter, LinkModes, Network, Nic, PortErrors};
 
 use super::gaps;
-use super::join::{Joiner, keyed};
+use super::join::{Joiner, keyed, later};
 
 pub(super) fn network(joiner: &mut Joiner, into: &mut Network, from: Network) {
     keyed(&mut into.nics, from.nics, |nic| nic.name.clone(), |into, from| port(joiner, into, from));
@@ -62,9 +62,7 @@ fn port(joiner: &mut Joiner, into: &mut Nic, from: Nic) {
     joiner.option("threaded polling", &mut into.threaded, from.threaded);
     into.is_virtual |= from.is_virtual;
     link(joiner, &mut into.link, from.link);
-    if from.stack != Stack::default() {
-        into.stack = from.stack;
-    }
+    later(&mut into.stack, from.stack);
     // Settings that one command shows together.
     into.fec = from.fec.or(into.fec.take());
     into.offloads = from.offloads.or(into.offloads.take());
@@ -73,16 +71,10 @@ fn port(joiner: &mut Joiner, into: &mut Nic, from: Nic) {
     into.coalesce = from.coalesce.or(into.coalesce);
     into.pause = from.pause.or(into.pause);
     into.rss = from.rss.or(into.rss.take());
-    if !from.queues.is_empty() {
-        into.queues = from.queues;
-    }
-    if !from.usb_hubs.is_empty() {
-        into.usb_hubs = from.usb_hubs;
-    }
-    if !from.shapers.is_empty() {
-        into.shapers = from.shapers;
-    }
-    errors(&mut into.errors, &from.errors);
+    later(&mut into.queues, from.queues);
+    later(&mut into.usb_hubs, from.usb_hubs);
+    later(&mut into.shapers, from.shapers);
+    into.errors = errors(into.errors, from.errors);
     counters(&mut into.counters, from.counters);
 }
 
@@ -147,35 +139,20 @@ fn link(joiner: &mut Joiner, into: &mut LinkModes, from: LinkModes) {
 }
 
 /// Counters grow: the later value counts.
-fn errors(into: &mut PortErrors, from: &PortErrors) {
-    let PortErrors {
-        rx_packets,
-        tx_bytes,
-        rx_errors,
-        tx_errors,
-        rx_dropped,
-        tx_dropped,
-        rx_missed,
-        rx_fifo,
-        rx_crc,
-        collisions,
-        carrier_changes,
-    } = into;
-    for (into, from) in [
-        (rx_packets, from.rx_packets),
-        (tx_bytes, from.tx_bytes),
-        (rx_errors, from.rx_errors),
-        (tx_errors, from.tx_errors),
-        (rx_dropped, from.rx_dropped),
-        (tx_dropped, from.tx_dropped),
-        (rx_missed, from.rx_missed),
-        (rx_fifo, from.rx_fifo),
-        (rx_crc, from.rx_crc),
-        (collisions, from.collisions),
-    ] {
-        *into = from.or(*into);
+fn errors(first: PortErrors, later: PortErrors) -> PortErrors {
+    PortErrors {
+        rx_packets: later.rx_packets.or(first.rx_packets),
+        tx_bytes: later.tx_bytes.or(first.tx_bytes),
+        rx_errors: later.rx_errors.or(first.rx_errors),
+        tx_errors: later.tx_errors.or(first.tx_errors),
+        rx_dropped: later.rx_dropped.or(first.rx_dropped),
+        tx_dropped: later.tx_dropped.or(first.tx_dropped),
+        rx_missed: later.rx_missed.or(first.rx_missed),
+        rx_fifo: later.rx_fifo.or(first.rx_fifo),
+        rx_crc: later.rx_crc.or(first.rx_crc),
+        collisions: later.collisions.or(first.collisions),
+        carrier_changes: later.carrier_changes.or(first.carrier_changes),
     }
-    *carrier_changes = from.carrier_changes.or(*carrier_changes);
 }
 
 /// Counters grow: the later value counts.

@@ -1,9 +1,9 @@
 //! Joins disks and file systems.
 
-use linerate_facts::block::{BlockDevice, FileSystem, Layer, Storage};
+use linerate_facts::block::{BlockDevice, FileSystem, Storage};
 
 use super::gaps;
-use super::join::{Joiner, keyed};
+use super::join::{Joiner, keyed, later};
 
 pub(super) fn storage(joiner: &mut Joiner, into: &mut Storage, from: Storage) {
     keyed(
@@ -27,9 +27,7 @@ fn device(joiner: &mut Joiner, into: &mut BlockDevice, from: BlockDevice) {
     joiner.option("whether it turns", &mut into.queue.rotational, turns);
     // Each program rounds it in its own way.
     into.size = into.size.or(from.size);
-    if from.layer != Layer::Disk {
-        into.layer = from.layer;
-    }
+    later(&mut into.layer, from.layer);
     if !from.paths.is_empty() {
         (into.paths, into.below) = (from.paths, from.below);
     }

@@ -7,7 +7,7 @@
 use linerate_record::reported::{Carrier, Measured, Outcome, Setup, SizeRow, Sizes, Trip};
 use linerate_units::Bytes;
 
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Extent, Format, Found, Section};
 use crate::launch::{hosts, without_hosts};
 use crate::reading::{Line, MICRO, Notes, count, nanos, number, outcome, quoted, rate, run, sizes};
 
@@ -15,19 +15,17 @@ use crate::reading::{Line, MICRO, Notes, count, nanos, number, outcome, quoted, 
 pub(crate) static NCCL: Format = Format {
     id: "nccl",
     label: "NCCL tests (all_reduce_perf, ...), text",
-    holds: Holds::Results,
     versions: "2.x, with and without the columns `root` and `#wrong`",
-    evidence: &[
-        Evidence::Published(
-            "https://github.com/NVIDIA/nccl-tests/issues/107 (without `root`, column `error`)",
-        ),
-        Evidence::Published(
-            "https://github.com/coreweave/nccl-tests/pull/43 (with `root` and `#wrong`)",
-        ),
-    ],
+    evidence: "published: https://github.com/NVIDIA/nccl-tests/issues/107 (without `root`, column `error`); \
+        published: https://github.com/coreweave/nccl-tests/pull/43 (with `root` and `#wrong`)",
     unknown: "The links between the processors; the time of a collective operation is not that of one message.",
-    starts,
+    starts: |at| {
+        let is_head = is_places(at.line) || is_header(at.line);
+        is_settings(at.line) || is_head || log::said(at.line).is_some()
+    },
     read,
+    extent: Extent::GoesOn(goes_on),
+    ..Format::RESULTS
 };
 
 /// The end of the names of the programs.
@@ -43,11 +41,6 @@ const NEXT_LINES: usize = 256;
 /// Most hosts that are kept.
 const MOST_HOSTS: usize = 64;
 
-fn starts(text: &str) -> bool {
-    let line = text.lines().next().unwrap_or("");
-    is_settings(line) || is_places(line) || is_header(line) || log::said(line).is_some()
-}
-
 fn is_settings(line: &str) -> bool {
     line.starts_with("# nThread ") && line.contains(" nGpus ")
 }
@@ -61,7 +54,7 @@ fn is_header(line: &str) -> bool {
 }
 
 /// Whether an output goes on: each process may write its settings, and its log before, within and behind the table.
-pub(crate) fn goes_on(before: &str, rest: &str) -> bool {
+fn goes_on(before: &str, rest: &str) -> bool {
     let line = rest.lines().next().unwrap_or("");
     let is_log = log::begins(line);
     if !is_settings(line) && !is_log {
@@ -113,10 +106,8 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     }
     let name = operation(section);
     let results = reading.results(section, name);
-    if results.is_empty() {
-        return Err("it has no table of sizes with a time".into());
-    }
-    Ok(Found { results, ..Found::of("NCCL tests", section.text.len(), notes) })
+    let found = Found { results, ..Found::of("NCCL tests", section.text.len(), notes) };
+    found.complete("it has no table of sizes with a time")
 }
 
 /// The operation, by the name of the program in the command or in the output.

@@ -8,20 +8,20 @@ mod tests;
 use linerate_plan::path::Direction;
 use linerate_record::reported::{Carrier, Measured};
 
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Format, Found, Section};
 use crate::reading::{Notes, lookup};
 
 /// netperf.
 pub(crate) static FORMAT: Format = Format {
     id: "netperf",
     label: "netperf",
-    holds: Holds::Results,
     versions: "2.4 to 2.7: TCP_STREAM, TCP_MAERTS, TCP_SENDFILE, UDP_STREAM, TCP_RR, TCP_CRR, UDP_RR, SCTP, omni with -k",
-    evidence: &[Evidence::RunHere("2.7.1, built from its source, on loopback")],
+    evidence: "run here: 2.7.1, built from its source, on loopback",
     unknown: "CPU time of one CPU: netperf prints shares of all of them, without their number. Percentiles, unless \
               -k asks for them. Retransmits and segment, unless -k asks for them.",
-    starts,
+    starts: |at| banner(at.line).is_some(),
     read,
+    ..Format::RESULTS
 };
 
 /// What the banner says: `MIGRATED TCP STREAM TEST from 0.0.0.0 (0.0.0.0) port 0 AF_INET to ..`.
@@ -68,10 +68,6 @@ fn banner(line: &str) -> Option<Banner> {
     let (_, carrier) = carriers.iter().find(|(name, _)| line.starts_with(name))?;
     let (_, kind) = KINDS.iter().find(|(words, _)| line.contains(words))?;
     Some(Banner { carrier: *carrier, kind: *kind, burst })
-}
-
-fn starts(text: &str) -> bool {
-    banner(text.lines().next().unwrap_or_default()).is_some()
 }
 
 fn read(section: &Section<'_>) -> Result<Found, String> {

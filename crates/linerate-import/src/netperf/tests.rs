@@ -1,4 +1,5 @@
 use super::*;
+use crate::format::Start;
 use crate::summary::{all, notes, of, results, sample, transfer};
 use linerate_plan::path::Direction::{Forward, Reverse};
 use linerate_record::reported::{Counted, Sizes};
@@ -86,6 +87,6 @@ fn what_is_unknown_or_damaged_is_said() {
     let two = format!("$ netperf -H x\n{old}$ netperf -t TCP_RR\n{}", text("2.7.1-rr.txt"));
     assert_eq!((results(&two).len(), notes(&two).as_str()), (2, ""));
     for near in ["THE TEST from x to y", "TCP STREAM TEST", "TCP something TEST from x"] {
-        assert!(!starts(near), "{near}");
+        assert!(!(FORMAT.starts)(Start::of(near)), "{near}");
     }
 }

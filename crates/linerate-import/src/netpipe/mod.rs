@@ -4,42 +4,33 @@
 //! bytes, 10^9 bits in a second (mean, least, most), microseconds. The file has no header, so the figures of its
 //! first lines must prove which it is. A time is half a round trip, and the rate is the size over that time.
 
-use linerate_record::reported::{Carrier, Measured, SizeRow, Sizes, Trip};
+use linerate_record::reported::SizeRow;
 use linerate_units::Bytes;
 
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Format, Found, Section};
 use crate::reading::{
-    Line, MEBIBIT, MICRO, Notes, SECOND, count, lookup, nanos, number, rate, sizes,
+    BITS, Line, MEBIBIT, MICRO, Notes, SECOND, count, lookup, named, nanos, number, ping_pong, rate,
 };
 
 /// The row of the table of formats.
 pub(crate) static NETPIPE: Format = Format {
     id: "netpipe",
     label: "NetPIPE, np.out and text",
-    holds: Holds::Results,
     versions: "3.7.2 and 5: np.out that begins with 1 byte, and the console",
-    evidence: &[
-        Evidence::RunHere(
-            "3.7.2: NPtcp, and NPmpi over MPICH 4.0.2; 5.x: NPmpi over MPICH 4.0.2; both ends on one host",
-        ),
-        Evidence::Published(
-            "https://github.com/openucx/ucx/issues/2329 (3.x, seconds on the console)",
-        ),
-    ],
+    evidence: "run here: 3.7.2: NPtcp, and NPmpi over MPICH 4.0.2; 5.x: NPmpi over MPICH 4.0.2; both ends on \
+        one host; published: https://github.com/openucx/ucx/issues/2329 (3.x, seconds on the console)",
     unknown: "The transport; in np.out, the number of round trips, and whether it was a stream (-s) or in both directions (-2).",
-    starts,
+    starts: |at| HEADS.iter().any(|head| at.line.starts_with(head)) || is_file(at.text),
     read,
+    //= NetPIPE: netpipe.c
+    first_words: &["Now starting the main loop"],
+    ..Format::RESULTS
 };
 
 /// Lines of np.out that must prove its units.
 const PROOF: usize = 3;
 /// The lines right before the first row on the console, of version 3 and of version 5.
 const HEADS: [&str; 2] = ["Now starting the main loop", "Start testing with "];
-
-fn starts(text: &str) -> bool {
-    let first = text.lines().next().unwrap_or("");
-    HEADS.iter().any(|head| first.starts_with(head)) || is_file(text)
-}
 
 fn is_file(text: &str) -> bool {
     let mut words = text.lines().map(str::split_whitespace);
@@ -69,15 +60,8 @@ fn file_row(line: &str) -> Option<SizeRow> {
 
 /// Units on the console: of sizes, of rates in version 3 and in version 5, of times.
 const SIZES: &[(&str, f64)] = &[("bytes", 1.0), ("B", 1.0), ("KB", 1e3), ("MB", 1e6), ("GB", 1e9)];
-const TIMES: &[(&str, f64)] = &[
-    ("nsecs", 1.0),
-    ("usec", MICRO),
-    ("usecs", MICRO),
-    ("msecs", 1e6),
-    ("sec", SECOND),
-    ("secs", SECOND),
-];
-const RATES: &[(&str, f64)] = &[("Kbps", 1e3), ("Mbps", 1e6), ("Gbps", 1e9)];
+const TIMES: &[(&str, f64)] =
+    &[("nsecs", 1.0), ("usec usecs", MICRO), ("msecs", 1e6), ("sec secs", SECOND)];
 
 /// A row of the console: `0: 1 bytes 2426 times --> 2.34 Mbps in 3.26 usec`.
 fn console_row(line: &str, is_old: bool) -> Option<SizeRow> {
@@ -91,13 +75,13 @@ fn console_row(line: &str, is_old: bool) -> Option<SizeRow> {
     let unit_of_rate = match is_old {
         true if *rate_unit == "Mbps" => MEBIBIT,
         true => return None,
-        false => lookup(RATES, rate_unit)?,
+        false => lookup(BITS, rate_unit)?,
     };
     let size = number(size)? * lookup(SIZES, size_unit)?;
     Some(SizeRow {
         size: Bytes(size as u64),
         samples: count(times),
-        mean: nanos(number(time)?, lookup(TIMES, time_unit)?),
+        mean: nanos(number(time)?, named(TIMES, time_unit)?),
         rate: rate(number(value)?, unit_of_rate),
         ..SizeRow::default()
     })
@@ -130,13 +114,8 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
             "the rates are converted: NetPIPE's Mbps up to version 3 are 2^20 bits in a second",
         );
     }
-    let table = Sizes {
-        carrier: Some(Carrier::Messages),
-        both: true,
-        ..sizes("ping-pong", Trip::Half, rows)
-    };
     let found = Found::of("NetPIPE", section.text.len(), notes);
-    Ok(found.with("", section.line, Measured::Sizes(table)))
+    Ok(found.with("", section.line, ping_pong(rows)))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use linerate_plan::path::{ByRole, Direction};
 use linerate_record::reported::{Carrier, Counted, Cpu, CpuOf, Lost, Outcome, Tool, Transfer};
 use linerate_units::{Bytes, Rate};
 
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Extent, Format, Found, Section};
 use crate::reading;
 use crate::reading::{Notes, flag};
 
@@ -15,13 +15,14 @@ use crate::reading::{Notes, flag};
 pub(crate) static FORMAT: Format = Format {
     id: "nuttcp",
     label: "nuttcp",
-    holds: Holds::Results,
     versions: "6 to 8: the line of a test, lines of intervals (-i), the two blocks of -v, and -fparse",
-    evidence: &[Evidence::RunHere("6.1.2, client, TCP and UDP, on loopback")],
+    evidence: "run here: 6.1.2, client, TCP and UDP, on loopback",
     unknown: "The direction, unless the command or -v is there; the number of streams, the windows. Its round-trip \
               time is that of the connection's start, and is left out.",
-    starts,
+    starts: |at| read_line(at.line).is_some() || is_block(at.line),
     read,
+    extent: Extent::Parts,
+    ..Format::RESULTS
 };
 
 /// One line of a test or of an interval.
@@ -37,15 +38,6 @@ struct Line {
     datagrams: Option<(u64, u64)>,
     /// Whether the line has a form in which the test tells its CPU time or round-trip time.
     whole: bool,
-}
-
-fn starts(text: &str) -> bool {
-    text.lines().next().is_some_and(|line| read_line(line).is_some() || is_block(line))
-}
-
-/// Lines of intervals precede that of a test, and tests follow each other.
-pub(crate) fn goes_on(_: &str, _: &str) -> bool {
-    true
 }
 
 fn is_block(line: &str) -> bool {
@@ -150,18 +142,16 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     }
     output.end_blocks();
     output.end_intervals(section.command);
-    if output.results.is_empty() {
-        return Err("it has no line with a rate".to_owned());
-    }
     if output.assumed {
         let what = "nuttcp does not print the direction: it was read as that from the client to the server";
         output.notes.at(section.line, what);
     }
-    Ok(Found {
+    let found = Found {
         tool: Tool { version: output.version, ..Tool::named("nuttcp") },
         results: output.results,
         ..Found::of("nuttcp", output.used, output.notes)
-    })
+    };
+    found.complete("it has no line with a rate")
 }
 
 impl Output {

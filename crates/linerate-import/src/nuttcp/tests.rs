@@ -1,4 +1,5 @@
 use super::*;
+use crate::format::Start;
 use crate::summary::{all, notes, sample, transfer, transfers};
 
 fn text(name: &str) -> String {
@@ -60,6 +61,6 @@ fn lines_follow_each_other_and_may_lack_their_end() {
     for near in
         ["112 MB / 1.00 sec\n", "112 MB / x sec = 5 Mbps\n", "megabytes=1\n", "nuttcp-x: v6\n"]
     {
-        assert!(!starts(near), "{near}");
+        assert!(!(FORMAT.starts)(Start::of(near)), "{near}");
     }
 }

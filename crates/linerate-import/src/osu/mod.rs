@@ -5,7 +5,7 @@
 use linerate_record::reported::{Carrier, Measured, Setup, SizeRow, Sizes, Trip};
 
 use crate::columns::{Field, Stat};
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Format, Found, Section};
 use crate::launch::{hosts, without_hosts};
 use crate::reading::{Line, Notes, lookup, quoted, sizes};
 
@@ -13,23 +13,15 @@ use crate::reading::{Line, Notes, lookup, quoted, sizes};
 pub(crate) static OSU: Format = Format {
     id: "osu",
     label: "OSU Micro-Benchmarks, text",
-    holds: Holds::Results,
     versions: "3.1 to 7.4, the tests that print a table by size",
-    evidence: &[
-        Evidence::RunHere(
-            "7.4 over MPICH 4.0.2, a public fork, without the lines that it adds: osu_latency and osu_bw (also with -z), osu_mbw_mr; two processes on one host",
-        ),
-        Evidence::Published("https://github.com/ofi-cray/libfabric-cray/pull/859 (5.0)"),
-    ],
+    evidence: "run here: 7.4 over MPICH 4.0.2, a public fork, without the lines that it adds: osu_latency and \
+        osu_bw (also with -z), osu_mbw_mr; two processes on one host; published: \
+        https://github.com/ofi-cray/libfabric-cray/pull/859 (5.0)",
     unknown: "The transport below MPI, and the number of iterations.",
-    starts,
+    starts: |at| title(at.line).is_some(),
     read,
+    ..Format::RESULTS
 };
-
-fn starts(text: &str) -> bool {
-    let line = text.lines().next().unwrap_or("");
-    title(line).is_some()
-}
 
 /// The name and the version: `# OSU MPI Latency Test v7.4`.
 fn title(line: &str) -> Option<(&str, &str)> {

@@ -6,7 +6,7 @@ use linerate_record::reported::SizeRow;
 use linerate_units::Bytes;
 
 use super::{Test, are_no_cycles};
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Format, Found, Section};
 use crate::reading::{
     MEBIBYTE, MICRO, Notes, SECOND, count, drop_unsupported, flag, nanos, number, rate,
 };
@@ -15,18 +15,14 @@ use crate::reading::{
 pub(crate) static JSON: Format = Format {
     id: "perftest-json",
     label: "perftest, --out_json",
-    holds: Holds::Results,
     versions: "4.5 (bare words, no valid JSON), 25.01 (valid JSON)",
-    evidence: &[
-        Evidence::Published("https://github.com/linux-rdma/perftest/issues/216 (bare words)"),
-        Evidence::Published(
-            "the example in a network test for Kubernetes, a public repository (valid JSON)",
-        ),
-        Evidence::RunHere("4.5+0.17 over Soft-RoCE: rates of writes (bare words)"),
-    ],
+    evidence: "published: https://github.com/linux-rdma/perftest/issues/216 (bare words); published: the \
+        example in a network test for Kubernetes, a public repository (valid JSON); run here: 4.5+0.17 over \
+        Soft-RoCE: rates of writes (bare words)",
     unknown: "The units, if neither the command nor the figures prove them; which end wrote it; all sizes but the last of a run over several.",
-    starts,
+    starts: |at| starts(at.text),
     read,
+    ..Format::RESULTS
 };
 
 /// Bytes within which `test_info` stands.

@@ -10,7 +10,7 @@ mod table;
 mod tests;
 
 pub(crate) use json::JSON;
-pub(crate) use table::{TABLE, goes_on};
+pub(crate) use table::TABLE;
 
 use linerate_plan::path::Direction;
 use linerate_record::reported::{
@@ -19,7 +19,7 @@ use linerate_record::reported::{
 
 use crate::format::Section;
 use crate::launch::{behind, bound, itself};
-use crate::reading::{Notes, command_of, flag, option, outcome, quoted, sizes};
+use crate::reading::{command_of, flag, option, outcome, quoted, sizes};
 
 /// An operation.
 struct Verb {
@@ -168,16 +168,6 @@ fn setup(command: Option<&str>) -> Setup {
         queues: option(command, &["-q", "--qp"]).and_then(|count| count.parse().ok()),
         ..Setup::default()
     }
-}
-
-/// Says what is wrong with the output of a server.
-fn note_server(test: Test<'_>, notes: &mut Notes) {
-    if test.both || test.is_latency {
-        return;
-    }
-    notes.whole(
-        "the output has no line `TX depth`, as that of a server: the figures of the client are better ones",
-    );
 }
 
 /// Iterations below which the server of `ib_send_bw` overstates the rate by far: it starts its clock late.

@@ -5,10 +5,10 @@ use linerate_facts::infiniband::{IbDevice, Layer};
 use linerate_record::reported::{Setup, SizeRow};
 
 use super::known::is_known;
-use super::{FEWEST, Test, are_no_cycles, note_server};
+use super::{FEWEST, Test, are_no_cycles};
 use crate::columns::{Field, Stat};
 use crate::facts::is_software;
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Extent, Format, Found, Section, Start};
 use crate::reading::{
     MEBIBYTE, MICRO, Notes, SECOND, count, drop_unsupported, flag, nanos, number, quoted,
 };
@@ -17,51 +17,40 @@ use crate::reading::{
 pub(crate) static TABLE: Format = Format {
     id: "perftest",
     label: "perftest (ib_write_lat, ib_send_bw, ...), text",
-    holds: Holds::Results,
     versions: "2.x to 25.x: latency in three columns (older), with mean and percentiles, or of a duration (-D); rates in MB/sec, MiB/sec or Gb/sec",
-    evidence: &[
-        Evidence::Published(
-            "ib_read_lat, ib_send_lat and ib_write_lat of ConnectX-3 adapters, as their owner published them",
-        ),
-        Evidence::Published("https://github.com/linux-rdma/perftest/issues/273 (Gb/sec, -D)"),
-        Evidence::Published(
-            "notes on NFS over RDMA in a public repository (client and server of ib_write_bw, MiB/sec)",
-        ),
-        Evidence::Published("a log of ib_send_lat -D in a public repository (mean alone)"),
-        Evidence::Published(
-            "tests/data/ib_loopback_all_sizes.log of https://github.com/microsoft/superbenchmark (both ends in one log)",
-        ),
-        Evidence::Published(
-            "AWS Elastic Fabric Adapter (EFA) Performance Testing Guide (percentiles, MiB/sec)",
-        ),
-        Evidence::RunHere(
-            "4.5+0.17 over Soft-RoCE: latency of reads, writes and sends, with events and with the list of single times (-U), and a run whose clock failed; rates of all sizes, cut off, of four queue pairs and both ways",
-        ),
-    ],
+    evidence: "published: ib_read_lat, ib_send_lat and ib_write_lat of ConnectX-3 adapters, as their owner \
+        published them; published: https://github.com/linux-rdma/perftest/issues/273 (Gb/sec, -D); published: \
+        notes on NFS over RDMA in a public repository (client and server of ib_write_bw, MiB/sec); published: \
+        a log of ib_send_lat -D in a public repository (mean alone); published: \
+        tests/data/ib_loopback_all_sizes.log of https://github.com/microsoft/superbenchmark (both ends in one \
+        log); published: AWS Elastic Fabric Adapter (EFA) Performance Testing Guide (percentiles, MiB/sec); \
+        run here: 4.5+0.17 over Soft-RoCE: latency of reads, writes and sends, with events and with the list \
+        of single times (-U), and a run whose clock failed; rates of all sizes, cut off, of four queue pairs \
+        and both ways",
     unknown: "The longest time, unless single times are listed (-H, -U): versions with percentiles leave the two longest times out of everything but t_max, which is the second longest (seen with 4.5+0.17: findings/perftest-t-max-is-second.sh).",
     starts,
     read,
+    extent: Extent::GoesOn(goes_on),
+    first_words: &[" BW Test", " Latency Test"],
+    ..Format::RESULTS
 };
 
 /// Lines behind a title within which the settings or the head of the table stand.
 const HEAD_LINES: usize = 40;
 
-fn starts(text: &str) -> bool {
-    let mut lines = text.lines();
-    let first = lines.next().unwrap_or("");
-    if is_rule(first) {
-        let next = lines.next().unwrap_or("");
+fn starts(Start { text, line, next }: Start<'_>) -> bool {
+    if is_rule(line) {
         return Test::named(next.trim()).is_some() || is_header(next);
     }
-    if Test::named(first.trim()).is_some() {
+    if Test::named(line.trim()).is_some() {
         // A heading in prose is no title.
-        return lines.take(HEAD_LINES).any(is_header);
+        return text.lines().skip(1).take(HEAD_LINES).any(is_header);
     }
-    is_header(first) || bare(first).is_some()
+    is_header(line) || bare(line).is_some()
 }
 
 /// Whether an output goes on at a title, at the head of a table, or at a row.
-pub(crate) fn goes_on(before: &str, rest: &str) -> bool {
+fn goes_on(before: &str, rest: &str) -> bool {
     let mut first = before.lines();
     let is_first = first.next().is_some_and(is_rule) && first.next().is_none();
     let has_title = || before.lines().take(2).any(|line| Test::named(line.trim()).is_some());
@@ -370,11 +359,14 @@ impl Reading<'_> {
         if !self.singles.is_empty() && !are_no_cycles(&self.singles) {
             return Err("all its times are whole or half numbers: they may be cycles of the CPU (-C), and no microseconds".into());
         }
-        let is_server = self.sides == (true, false);
+        let is_one_way = !self.test.both && !self.test.is_latency;
+        let is_server = self.sides == (true, false) && is_one_way;
         if is_server {
-            note_server(self.test, &mut self.notes);
+            self.notes.whole(
+                "the output has no line `TX depth`, as that of a server: the figures of the client are better ones",
+            );
         }
-        if is_server && self.test.operation == "send" && !self.test.is_latency && !self.test.both {
+        if is_server && self.test.operation == "send" {
             self.rows.retain(|row| row.samples.is_none_or(|samples| samples >= FEWEST));
         }
         if self.rows.is_empty() && !self.notes.0.is_empty() {

@@ -5,43 +5,33 @@ mod pong;
 use linerate_record::reported::{Measured, SizeRow, Trip};
 use linerate_units::{Bytes, Nanos};
 
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Extent, Format, Found, Section};
 use crate::reading::{Line, MILLI, Notes, count, nanos, number, quoted, sizes};
 
 /// The row of the table of formats.
 pub(crate) static PING: Format = Format {
     id: "ping",
     label: "ping, text",
-    holds: Holds::Results,
     versions: "iputils, busybox and BSD: the lines of statistics",
-    evidence: &[Evidence::RunHere("iputils 20221126, with IPv4, IPv6, -q, -f and without answers")],
+    evidence: "run here: iputils 20221126, with IPv4, IPv6, -q, -f and without answers",
     unknown: "Median and percentiles.",
-    starts: |text| {
-        let line = text.lines().next().unwrap_or("").trim_start();
-        line.starts_with("PING ") && line.contains("bytes")
-    },
+    starts: |at| at.line.trim_start().starts_with("PING ") && at.line.contains("bytes"),
     read,
+    ..Format::RESULTS
 };
 
 /// The row of the table of formats.
 pub(crate) static IBPING: Format = Format {
     id: "ibping",
     label: "ibping, text",
-    holds: Holds::Results,
     versions: "infiniband-diags 1.x to 44: the lines of statistics, or of answers without them",
-    evidence: &[
-        Evidence::RunHere("44, in a network of ibsim in which no answer came"),
-        Evidence::Published(
-            "the lines of a run with answers in ibsim, as its owner published them; single answers from the source of \
-             ibping, 44",
-        ),
-    ],
+    evidence: "run here: 44, in a network of ibsim in which no answer came; published: the lines of a run with \
+        answers in ibsim, as its owner published them; single answers from the source of ibping, 44",
     unknown: "Median, percentiles and deviation.",
-    starts: |text| {
-        let line = text.lines().next().unwrap_or("");
-        is_ib_statistics(line) || pong::is_one(line)
-    },
+    starts: |at| is_ib_statistics(at.line) || pong::is_one(at.line),
     read: read_ib,
+    extent: Extent::GoesOn(goes_on),
+    ..Format::RESULTS
 };
 
 /// Bytes of a management datagram.
@@ -56,8 +46,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
     let names = ("ping", target, "ICMP echo");
     // The start of an output that goes on, or was cut.
     if !section.text.contains("packets transmitted") {
-        let of = pong::Of { names, size, time: answered };
-        return pong::answers(section, &of, 1);
+        return pong::answers(section, 1, names, size, answered);
     }
     statistics(section, size, names)
 }
@@ -83,7 +72,7 @@ fn is_ib_statistics(line: &str) -> bool {
 }
 
 /// Whether an output of ibping goes on at its next answer, or at its statistics.
-pub(crate) fn goes_on(before: &str, _: &str) -> bool {
+fn goes_on(before: &str, _: &str) -> bool {
     let last = before.trim_end().rsplit('\n').next();
     last.is_some_and(pong::is_one)
 }

@@ -29,39 +29,30 @@ fn target(line: &str) -> Option<&str> {
     Some(line.strip_prefix(MARK)?.rsplit_once(": time ")?.0)
 }
 
-/// What single answers are of.
-pub(super) struct Of<'a> {
-    /// The program, the host that answered, and the operation.
-    pub(super) names: (&'static str, &'a str, &'static str),
-    pub(super) size: Bytes,
-    /// The time in a line.
-    pub(super) time: fn(&str) -> Option<Nanos>,
-}
-
 pub(super) fn read(section: &Section<'_>) -> Result<Found, String> {
-    let first = section.first();
-    let of = Of {
-        names: ("ibping", target(first).unwrap_or(""), "management datagram"),
-        size: DATAGRAM,
-        time,
-    };
-    answers(section, &of, 0)
+    let target = target(section.first()).unwrap_or("");
+    answers(section, 0, ("ibping", target, "management datagram"), DATAGRAM, time)
 }
 
-/// The answers in the lines behind the first so many.
-pub(super) fn answers(section: &Section<'_>, of: &Of<'_>, skip: usize) -> Result<Found, String> {
+/// The answers in the lines behind the first so many: of a program, a host and an operation, with the time in a line.
+pub(super) fn answers(
+    section: &Section<'_>,
+    skip: usize,
+    (program, target, operation): (&str, &str, &str),
+    size: Bytes,
+    time: fn(&str) -> Option<Nanos>,
+) -> Result<Found, String> {
     let mut notes = Notes::default();
     let mut times = Vec::new();
     let mut ttl = Ttl::default();
     for Line { number, text, .. } in section.lines().skip(skip) {
         ttl.see(text, "ttl=");
-        match (of.time)(text) {
+        match time(text) {
             Some(time) if times.len() < MOST_ROWS => times.push(time),
             None if !text.trim().is_empty() && text.trim() != "^C" => notes.strange(number, text),
             _ => {}
         }
     }
-    let (program, target, operation) = of.names;
     notes.at(
         section.line,
         format!(
@@ -75,7 +66,7 @@ pub(super) fn answers(section: &Section<'_>, of: &Of<'_>, skip: usize) -> Result
     let count = times.len() as u64;
     let sum = times.iter().fold(0_u64, |sum, time| sum.saturating_add(time.0));
     let row = SizeRow {
-        size: of.size,
+        size,
         samples: Some(count),
         least: Some(*least),
         typical: times.get(times.len() / 2).copied().filter(|_| times.len() >= ENOUGH),

@@ -4,7 +4,7 @@
 use linerate_record::reported::{Measured, SizeRow, Trip};
 use linerate_units::{Bytes, Nanos};
 
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Extent, Format, Found, Section};
 use crate::ping::Ttl;
 use crate::reading::{Line, MILLI, Notes, after, count, nanos, quoted, sizes};
 
@@ -12,19 +12,18 @@ use crate::reading::{Line, MILLI, Notes, after, count, nanos, quoted, sizes};
 pub(crate) static PING_WINDOWS: Format = Format {
     id: "ping-windows",
     label: "ping of Windows, text",
-    holds: Holds::Results,
     versions: "the text in English",
-    evidence: &[Evidence::Published(
-        "http://som.csudh.edu/fac/471/hout/netech/pingsession.htm, with its lines parted again",
-    )],
+    evidence: "published: http://som.csudh.edu/fac/471/hout/netech/pingsession.htm, with its lines parted again",
     unknown: "All times below a millisecond, the median, percentiles and the deviation.",
-    starts: |text| {
-        let line = text.lines().next().unwrap_or("").trim();
+    starts: |at| {
+        let line = at.line.trim();
         let is_head = line.starts_with(HEAD) && line.ends_with(" bytes of data:");
         let is_statistics = line.starts_with(STATISTICS) && line.ends_with(':');
         is_head || is_statistics || line.starts_with(ANSWER) && line.contains(": bytes=")
     },
     read,
+    extent: Extent::GoesOn(goes_on),
+    ..Format::RESULTS
 };
 
 const HEAD: &str = "Pinging ";
@@ -38,7 +37,7 @@ const SILENT: [&str; 3] = ["Request timed out", "General failure", "PING: transm
 const USUAL: Bytes = Bytes(32);
 
 /// Whether an output goes on at its next answer or at its statistics.
-pub(crate) fn goes_on(before: &str, rest: &str) -> bool {
+fn goes_on(before: &str, rest: &str) -> bool {
     let last = before.trim_end().rsplit('\n').next().unwrap_or("").trim();
     let is_within = [HEAD, ANSWER].iter().chain(&SILENT).any(|start| last.starts_with(start));
     is_within && !rest.trim_start().starts_with(HEAD)

@@ -9,22 +9,23 @@ use linerate_record::reported::{
 };
 use linerate_units::{Bytes, Nanos, Rate};
 
-use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::reading::{Line, Notes, outcome, sizes};
+use crate::format::{Extent, Format, Found, Section};
+use crate::reading::{Line, Notes, flag, outcome, sizes};
 
 /// qperf.
 pub(crate) static FORMAT: Format = Format {
     id: "qperf",
     label: "qperf",
-    holds: Holds::Results,
     versions: "0.4.11, with or without -v, -u and -oo",
-    evidence: &[Evidence::RunHere(
-        "0.4.11, tests of TCP and UDP on loopback; what RDMA tests count was read in its source",
-    )],
+    evidence: "run here: 0.4.11, tests of TCP and UDP on loopback; what RDMA tests count was read in its source",
     unknown: "Medians and percentiles. The size of messages, unless -v, -vu or the command is there. Its CPU \
               figures are those of the whole machine.",
-    starts,
+    starts: |at| {
+        test_name(at.line).is_some() && at.next.starts_with("    ") && at.next.contains("  =  ")
+    },
     read,
+    extent: Extent::Parts,
+    ..Format::RESULTS
 };
 
 /// Protocols by the start of a test's name.
@@ -102,17 +103,6 @@ struct Test<'a> {
     values: Vec<(&'a str, Unit, f64)>,
 }
 
-fn starts(text: &str) -> bool {
-    let mut lines = text.lines();
-    lines.next().is_some_and(|line| test_name(line).is_some())
-        && lines.next().is_some_and(|line| line.starts_with("    ") && line.contains("  =  "))
-}
-
-/// Whether the output goes on: each test of it looks like a start.
-pub(crate) fn goes_on(_: &str, _: &str) -> bool {
-    true
-}
-
 fn test_name(line: &str) -> Option<&str> {
     let name = line.trim_end().strip_suffix(':')?;
     let ours = CARRIERS.iter().any(|(start, _)| name.starts_with(start))
@@ -132,13 +122,8 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
             }
             continue;
         }
-        match test.measured(&tests, section.command) {
-            Ok((measured, guess)) => {
-                results.push(outcome(test.name, test.line, measured));
-                if let Some(what) = guess {
-                    notes.at(test.line, what);
-                }
-            }
+        match test.measured(&tests, section.command, &mut notes) {
+            Ok(measured) => results.push(outcome(test.name, test.line, measured)),
             Err(why) => notes.at(test.line, format!("qperf {}: {why}", test.name)),
         }
     }
@@ -200,18 +185,20 @@ impl Test<'_> {
         known.map_or(Carrier::Rdma, |(_, carrier)| *carrier)
     }
 
-    /// The result, and what was assumed for it.
+    /// The result; what was assumed for it has a note.
     fn measured(
         &self,
         tests: &[Test<'_>],
         command: Option<&str>,
-    ) -> Result<(Measured, Option<String>), String> {
+        notes: &mut Notes,
+    ) -> Result<Measured, String> {
         if self.name.ends_with("_bw") && !self.name.contains("_bi_") {
-            return Ok((Measured::Transfer(Box::new(self.transfer()?)), None));
+            return Ok(Measured::Transfer(Box::new(self.transfer()?)));
         }
-        let (size, guess) = self.size(tests, command)?;
+        let said = self.size(tests, command)?;
+        let default = Bytes(self.default_size());
         let row = SizeRow {
-            size,
+            size: said.unwrap_or(default),
             mean: self.value("latency", Unit::Time).map(|time| Nanos(time.round() as u64)),
             rate: self.value("bw", Unit::Rate).map(|rate| Rate(rate.round() as u64)),
             messages: self.value("msg_rate", Unit::Events),
@@ -220,14 +207,18 @@ impl Test<'_> {
         if row.mean.is_none() && row.rate.is_none() && row.messages.is_none() {
             return Err("it has no value".to_owned());
         }
-        Ok((
-            Measured::Sizes(Sizes {
-                carrier: Some(self.carrier()),
-                both: self.name.contains("_bi_"),
-                ..sizes(self.operation(), self.trip(), vec![row])
-            }),
-            guess,
-        ))
+        if said.is_none() && command.is_none() {
+            let what = format!(
+                "the size of messages is not in the output: qperf's default was taken, {} B",
+                default.0
+            );
+            notes.at(self.line, what);
+        }
+        Ok(Measured::Sizes(Sizes {
+            carrier: Some(self.carrier()),
+            both: self.name.contains("_bi_"),
+            ..sizes(self.operation(), self.trip(), vec![row])
+        }))
     }
 
     /// qperf divides the time by the messages that both ends received. One end alone receives in a read.
@@ -253,38 +244,27 @@ impl Test<'_> {
         known.map_or("send", |(_, operation)| operation)
     }
 
-    /// Size of a message. Without it in the output or an option of the command it is qperf's default.
-    fn size(
-        &self,
-        tests: &[Test<'_>],
-        command: Option<&str>,
-    ) -> Result<(Bytes, Option<String>), String> {
+    /// Size of a message; `None` if it is qperf's default, as neither the output nor an option of the command has it.
+    fn size(&self, tests: &[Test<'_>], command: Option<&str>) -> Result<Option<Bytes>, String> {
         if let Some(size) = self.value("msg_size", Unit::Size) {
-            return Ok((Bytes(size as u64), None));
+            return Ok(Some(Bytes(size as u64)));
         }
         if self.name.contains("compare_swap") || self.name.contains("fetch_add") {
-            return Ok((Bytes(8), None));
+            return Ok(Some(Bytes(8)));
         }
         let same = tests.iter().filter(|test| test.name == self.name).count();
         let options = ["-m", "--msg_size", "-oo", "--loop"];
-        let chosen =
-            command.is_some_and(|line| line.split(' ').any(|word| options.contains(&word)));
-        let default = match self.name {
+        if same > 1 || command.is_some_and(|command| flag(command, &options)) {
+            return Err("the size of its messages is not in the output: run it with -vu".to_owned());
+        }
+        Ok(None)
+    }
+
+    fn default_size(&self) -> u64 {
+        match self.name {
             name if name.ends_with("_lat") => 1,
             name if name.starts_with("ud_") => 2048,
             _ => 65536,
-        };
-        match (chosen || same > 1, command) {
-            (true, _) => {
-                Err("the size of its messages is not in the output: run it with -vu".to_owned())
-            }
-            (false, Some(_)) => Ok((Bytes(default), None)),
-            (false, None) => {
-                let what = format!(
-                    "the size of messages is not in the output: qperf's default was taken, {default} B"
-                );
-                Ok((Bytes(default), Some(what)))
-            }
         }
     }
 

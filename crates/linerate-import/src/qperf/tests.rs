@@ -1,4 +1,5 @@
 use super::*;
+use crate::format::Start;
 use crate::summary::{all, notes, of, results, sample};
 use linerate_record::reported::Transfer;
 
@@ -89,6 +90,6 @@ fn what_is_not_understood_is_said() {
     assert!(of("tcp_bw:\n    bw  =  2 GB\n").contains("no bandwidth"));
     assert!(of("sdp_bw:\n    bw  =  2 GB/sec\n").contains("none of ours"));
     for near in ["tcp_bw: yes\n", "tcp_bw:\nbw = 2\n", "cpu_bw:\n    bw  =  2 GB/sec\n"] {
-        assert!(!starts(near), "{near}");
+        assert!(!(FORMAT.starts)(Start::of(near)), "{near}");
     }
 }

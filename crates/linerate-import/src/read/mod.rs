@@ -13,8 +13,7 @@ use linerate_record::reported::{Note, Outcome, Tool};
 
 use crate::FORMATS;
 use crate::facts::is_speed;
-use crate::format::{Format, Found, Holds, Section};
-use crate::formats::{FIND_OWN_END, GO_ON};
+use crate::format::{Extent, Format, Found, Holds, Section, Start};
 use crate::heads::with_heads;
 use crate::peel::{Peeled, peeled};
 use crate::reading::{Notes, command, floor, quoted, run};
@@ -33,13 +32,8 @@ const MOST_RANGES: usize = 12;
 /// Most prefixes of lines, one behind the other.
 const MOST_PREFIXES: u32 = 4;
 
-/// Longest output of a format in [`FIND_OWN_END`], in bytes.
+/// Longest output of which the reader finds the end, in bytes.
 const MOST_OWN: usize = 1 << 20;
-
-/// Ends of the first lines of outputs that are words alone, and may stand before others.
-//= rsync: flist.c, send_file_list and recv_file_list; NetPIPE: netpipe.c
-const FIRST_WORDS: &[&str] =
-    &["incremental file list", "Now starting the main loop", " BW Test", " Latency Test"];
 
 /// Why an input has nothing to read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -201,12 +195,12 @@ impl<'a> Reader<'a> {
     /// Reads an output that begins here.
     fn output(&mut self, format: &'static Format) {
         // Rows of text may begin with a bracket as well.
-        let is_text = GO_ON.iter().any(|(known, _)| *known == format);
+        let is_text = matches!(format.extent, Extent::GoesOn(_));
         let is_json = self.rest.starts_with(['{', '[']) && !is_text;
         let (end, read) = if is_json {
             let end = self.rest.len();
             (end, (format.read)(&self.section(end)))
-        } else if FIND_OWN_END.contains(&format) {
+        } else if matches!(format.extent, Extent::Own) {
             self.own_end(format)
         } else {
             let end = extent(self.rest, format);
@@ -389,46 +383,40 @@ fn value(text: &str) -> Option<usize> {
 
 /// The format of an output that begins here.
 fn starting(text: &str) -> Option<&'static Format> {
-    if is_prose(text) {
-        return None;
-    }
-    FORMATS.iter().copied().find(|format| (format.starts)(text))
+    let at = Start::of(text);
+    let known = || FORMATS.iter().copied().find(|format| (format.starts)(at));
+    if is_prose(at) { None } else { known() }
 }
 
 /// Whether the first line is only words, and the second one has no figure and no rule: no output begins so. To ask
 /// each format at each line of a long text is slow.
-fn is_prose(text: &str) -> bool {
-    let mut lines = text.lines();
-    let mut next = || lines.next().unwrap_or("").trim_end();
-    let (first, second) = (next(), next());
+fn is_prose(at: Start<'_>) -> bool {
+    let (first, second) = (at.line.trim_end(), at.next.trim_end());
     let is_words = |byte: u8| byte.is_ascii_alphabetic() || b" ,.'!?".contains(&byte);
     first.bytes().all(is_words)
         && !second.bytes().any(|byte| byte.is_ascii_digit() || byte == b'-')
-        && !FIRST_WORDS.iter().any(|words| first.ends_with(words))
+        && !FORMATS.iter().flat_map(|format| format.first_words).any(|words| first.ends_with(words))
 }
 
-/// Bytes from an output's start to the next line at which another output begins. The parts of a host that facts
-/// describe one after the other, such as devices, begin alike and are one output.
+/// Bytes from an output's start to the next line at which another output begins.
 fn extent(text: &str, own: &Format) -> usize {
-    let goes_on = GO_ON.iter().find(|(known, _)| *known == own);
-    let is_part_of_all = own.holds == Holds::Facts || FIND_OWN_END.contains(&own);
     let continues = |next: &Format, before: &str, rest: &str| {
-        let is_part = || goes_on.is_some_and(|(_, goes_on)| goes_on(before, rest));
-        next == own && (is_part_of_all || is_part())
+        next == own
+            && match own.extent {
+                Extent::One => false,
+                Extent::Parts | Extent::Own => true,
+                Extent::GoesOn(goes_on) => goes_on(before, rest),
+            }
     };
     let ends = text.match_indices('\n').map(|(at, _)| at + 1);
     let mut starts = ends.filter(|at| *at < text.len());
-    let is_run = |rest: &str| own.holds == Holds::Results && run(first_line(rest)).is_some();
+    let is_run = |rest: &str| own.holds == Holds::Results && run(Start::of(rest).line).is_some();
     let is_end = |at: &usize| {
         let (before, rest) = text.split_at(*at);
         is_run(rest) || starting(rest).is_some_and(|next| !continues(next, before, rest))
     };
     let next = starts.find(is_end);
     next.map_or(text.len(), |at| before_prompt(text, at))
-}
-
-fn first_line(text: &str) -> &str {
-    text.lines().next().unwrap_or_default()
 }
 
 /// Bytes of the first lines, up to a number of bytes and the end of a line.

@@ -1,7 +1,9 @@
 //! What was found in an output.
 
 use linerate_facts::Inventory;
-use linerate_record::reported::{Measured, Outcome, Setup, SizeRow, Sizes, Tool, Transfer, Trip};
+use linerate_record::reported::{
+    Carrier, Disk, DiskRow, Measured, Outcome, Setup, SizeRow, Sizes, Tool, Transfer, Trip,
+};
 
 use super::Notes;
 
@@ -26,6 +28,11 @@ impl Found {
         Self { tool: Tool::named(program), notes, used: Some(used), ..Self::default() }
     }
 
+    /// The same; an error if it has no result.
+    pub(crate) fn complete(self, why: &str) -> Result<Self, String> {
+        if self.results.is_empty() { Err(why.to_owned()) } else { Ok(self) }
+    }
+
     /// With one more result.
     pub(crate) fn with(mut self, title: &str, line: u64, measured: Measured) -> Self {
         self.results.push(outcome(title, line, measured));
@@ -41,6 +48,17 @@ pub(crate) fn outcome(title: &str, line: u64, measured: Measured) -> Outcome {
 /// A result that is one transfer, without a title.
 pub(crate) fn transfer(line: u64, transfer: Transfer) -> Outcome {
     outcome("", line, Measured::Transfer(Box::new(transfer)))
+}
+
+/// A disk, or a copy, of which one row was measured.
+pub(crate) fn disk(row: DiskRow) -> Disk {
+    Disk { rows: vec![row], ..Disk::default() }
+}
+
+/// A table of messages that go to the other end and back, of which a time is half of a round trip.
+pub(crate) fn ping_pong(rows: Vec<SizeRow>) -> Measured {
+    let table = sizes("ping-pong", Trip::Half, rows);
+    Measured::Sizes(Sizes { carrier: Some(Carrier::Messages), both: true, ..table })
 }
 
 /// A table by size, of an unknown protocol in one direction.

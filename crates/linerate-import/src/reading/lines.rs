@@ -24,6 +24,19 @@ impl<'a> Section<'a> {
         })
     }
 
+    /// Bytes of the first lines, up to one of which `takes`, that is given the bytes before it, says that it is behind the
+    /// output.
+    pub(crate) fn up_to(&self, mut takes: impl FnMut(Line<'a>, usize) -> bool) -> usize {
+        let mut used = 0;
+        for line in self.lines() {
+            if !takes(line, used) {
+                break;
+            }
+            used = line.end;
+        }
+        used
+    }
+
     /// Its first line.
     pub(crate) fn first(&self) -> &'a str {
         self.text.lines().next().unwrap_or_default()
@@ -37,6 +50,24 @@ impl<'a> Section<'a> {
         let end = self.lines().take_while(|line| line.number == self.line || !is_prompt(line.text));
         let end = end.last().map_or(0, |line| line.end);
         Self { text: &self.text[..end], ..*self }
+    }
+}
+
+/// A place where an output may begin: the start of a line.
+#[derive(Clone, Copy)]
+pub(crate) struct Start<'a> {
+    /// The rest of the input.
+    pub(crate) text: &'a str,
+    /// Its first line, and the second one; empty if there is none.
+    pub(crate) line: &'a str,
+    pub(crate) next: &'a str,
+}
+
+impl<'a> Start<'a> {
+    pub(crate) fn of(text: &'a str) -> Self {
+        let mut lines = text.lines();
+        let mut next = || lines.next().unwrap_or_default();
+        Self { text, line: next(), next: next() }
     }
 }
 

@@ -74,6 +74,17 @@ pub(crate) fn lookup<N: PartialEq + Copy, T: Copy>(table: &[(N, T)], name: N) ->
     found.map(|(_, value)| *value)
 }
 
+/// Whether a word is one of those that a text lists, with a blank between two.
+pub(crate) fn is_one_of(words: &str, word: &str) -> bool {
+    words.split(' ').any(|known| known == word)
+}
+
+/// The value of a name in a table whose rows list the names that mean the same.
+pub(crate) fn named<T: Copy>(table: &[(&str, T)], name: &str) -> Option<T> {
+    let found = table.iter().find(|(names, _)| is_one_of(names, name));
+    found.map(|(_, value)| *value)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

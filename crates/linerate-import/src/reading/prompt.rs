@@ -1,5 +1,7 @@
 //! Prompts of shells, and the commands behind them.
 
+use super::is_one_of;
+
 /// The command in a line that begins with the prompt of a shell.
 pub(crate) fn command(line: &str) -> Option<&str> {
     let line = line.trim();
@@ -33,63 +35,17 @@ pub(super) fn is_prompt(line: &str) -> bool {
 }
 
 /// Programs whose output is read, and begins a run of its own.
-const PROGRAMS: &[&str] = &[
-    "iperf",
-    "iperf2",
-    "iperf3",
-    "nuttcp",
-    "netperf",
-    "qperf",
-    "sockperf",
-    "ucx_perftest",
-    "fi_pingpong",
-    "ping",
-    "ibping",
-    "mtr",
-    "networkQuality",
-    "fio",
-    "dd",
-    "diskspd",
-    "hdparm",
-    "rsync",
-    "scp",
-    "ss",
-    "nstat",
-    "netstat",
-    "iostat",
-    "mpstat",
-    "nfsiostat",
-    "multipath",
-    "mpirun",
-    "mpiexec",
-    "srun",
-    "ethtool",
-    "ibstat",
-    "ibv_devinfo",
-    "lspci",
-    "numactl",
-    "lscpu",
-    "mlxlink",
-    "perfquery",
-    "ibqueryerrors",
-    "nvme",
-    "sysctl",
-    "lsblk",
-    "lsusb",
-    "nproc",
-    "nfsstat",
-    "mount",
-    "ifconfig",
-    "dmesg",
-];
+const PROGRAMS: &str = "iperf iperf2 iperf3 nuttcp netperf qperf sockperf ucx_perftest fi_pingpong ping ibping \
+    mtr networkQuality fio dd diskspd hdparm rsync scp ss nstat netstat iostat mpstat \
+    nfsiostat multipath mpirun mpiexec srun ethtool ibstat ibv_devinfo lspci numactl lscpu \
+    mlxlink perfquery ibqueryerrors nvme sysctl lsblk lsusb nproc nfsstat mount ifconfig \
+    dmesg";
 /// Starts of the names of such programs.
 const FAMILIES: &[&str] =
     &["ib_write_", "ib_read_", "ib_send_", "ib_atomic_", "raw_ethernet_", "osu_", "IMB-"];
 /// Programs that run the one behind them; some of its words may be their own options.
-const WRAPPERS: &[&str] = &[
-    "sudo", "env", "time", "numactl", "taskset", "ip", "nice", "chrt", "stdbuf", "timeout",
-    "mpirun", "mpiexec", "srun",
-];
+const WRAPPERS: &str =
+    "sudo env time numactl taskset ip nice chrt stdbuf timeout mpirun mpiexec srun";
 /// Most words before the program.
 const MOST_BEFORE: usize = 12;
 
@@ -111,7 +67,7 @@ pub(crate) fn run(line: &str) -> Option<&str> {
     let is_setting =
         |word: &str| word.contains('=') && word.starts_with(|c: char| c.is_ascii_uppercase());
     let is_name =
-        |word: &str| program(word).is_some() || WRAPPERS.contains(&word) || is_setting(word);
+        |word: &str| program(word).is_some() || is_one_of(WRAPPERS, word) || is_setting(word);
     (starts
         && words().next().is_some_and(is_name)
         && words().skip(1).any(is_option)
@@ -125,14 +81,14 @@ pub(crate) fn program(command: &str) -> Option<&str> {
         let start = word.rfind(['/', '\\']).map_or(0, |at| at + 1);
         let name = word[start..].trim_end_matches(".exe");
         let is_known =
-            PROGRAMS.contains(&name) || FAMILIES.iter().any(|start| name.starts_with(start));
+            is_one_of(PROGRAMS, name) || FAMILIES.iter().any(|start| name.starts_with(start));
         is_known.then_some(start)
     };
     let first = command.split_whitespace().next()?;
-    let is_wrapper = WRAPPERS.contains(&first) || first.contains('=');
+    let is_wrapper = is_one_of(WRAPPERS, first) || first.contains('=');
     let most = if is_wrapper { MOST_BEFORE } else { 1 };
     let known = || command.split_whitespace().take(most).filter(|word| name(word).is_some());
-    let inner = known().find(|word| !WRAPPERS.contains(word)).or_else(|| known().next())?;
+    let inner = known().find(|word| !is_one_of(WRAPPERS, word)).or_else(|| known().next())?;
     Some(inner[name(inner)?..].trim_end_matches(".exe"))
 }
 

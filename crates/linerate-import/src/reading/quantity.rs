@@ -13,6 +13,8 @@ pub(crate) const MICRO: f64 = 1e3;
 pub(crate) const MILLI: f64 = 1e6;
 /// Nanoseconds in a second.
 pub(crate) const SECOND: f64 = 1e9;
+/// Bits in a second of rates in bits.
+pub(crate) const BITS: &[(&str, f64)] = &[("Kbps", 1e3), ("Mbps", 1e6), ("Gbps", 1e9)];
 /// Bits in 2^20 bytes.
 pub(crate) const MEBIBYTE: f64 = 8.0 * 1_048_576.0;
 /// 2^20 bits.
@@ -52,6 +54,10 @@ pub(crate) fn bytes(text: &str) -> Option<Bytes> {
     };
     whole(number(digits)? * unit).map(Bytes)
 }
+
+/// Samples that a percentile needs: one above it at least.
+pub(crate) const FOR_P99: f64 = 100.0;
+pub(crate) const FOR_P999: f64 = 1_000.0;
 
 /// Whether `samples` observations have one beyond the percentile `share` (0.99).
 fn supports(samples: u64, share: f64) -> bool {

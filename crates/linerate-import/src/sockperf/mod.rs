@@ -9,7 +9,7 @@ use linerate_record::reported::{
 };
 use linerate_units::{Bytes, Nanos, Rate};
 
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Extent, Format, Found, Section};
 use crate::reading::{
     Line, MEBIBIT, MEBIBYTE, MICRO, Notes, bytes, command_of, count, drop_unsupported, nanos,
     number, option, outcome, quoted, rate, sizes,
@@ -19,17 +19,21 @@ use crate::reading::{
 pub(crate) static SOCKPERF: Format = Format {
     id: "sockperf",
     label: "sockperf, text and the CSV of --full-log",
-    holds: Holds::Results,
     versions: "3.7 to 3.10",
-    evidence: &[
-        Evidence::RunHere(
-            "3.7: ping-pong, under-load and throughput over UDP and TCP, --full-rtt, --full-log, --giga-size",
-        ),
-        Evidence::Published("https://github.com/Mellanox/sockperf/issues/172 (3.8)"),
-    ],
+    evidence: "run here: 3.7: ping-pong, under-load and throughput over UDP and TCP, --full-rtt, --full-log, \
+        --giga-size; published: https://github.com/Mellanox/sockperf/issues/172 (3.8)",
     unknown: "The size of the messages, if neither the command nor the output has it; what arrived in a test of throughput.",
-    starts,
+    starts: |at| {
+        let first = at.line.trim_start();
+        if typed(first).is_some() {
+            return is_version(at.next);
+        }
+        let is_log = first.starts_with("----------") && first.trim_end().bytes().all(|b| b == b'-');
+        is_version(first) || is_log && at.next.starts_with(PARAMETERS)
+    },
     read,
+    extent: Extent::GoesOn(goes_on),
+    ..Format::RESULTS
 };
 
 /// Size of a message if the command sets none.
@@ -38,18 +42,8 @@ const DEFAULT_SIZE: u64 = 14;
 const VERSION: &str = "sockperf: == version #";
 const PARAMETERS: &str = "test was performed using the following parameters:";
 
-fn starts(text: &str) -> bool {
-    let mut lines = text.lines();
-    let first = lines.next().unwrap_or("").trim_start();
-    if typed(first).is_some() {
-        return lines.next().is_some_and(is_version);
-    }
-    let is_log = first.starts_with("----------") && first.trim_end().bytes().all(|b| b == b'-');
-    is_version(first) || is_log && lines.next().is_some_and(|line| line.starts_with(PARAMETERS))
-}
-
 /// Whether an output goes on at a line with a version: it does behind the command alone.
-pub(crate) fn goes_on(before: &str, _: &str) -> bool {
+fn goes_on(before: &str, _: &str) -> bool {
     let mut lines = before.lines();
     lines.next().and_then(typed).is_some() && lines.next().is_none()
 }
@@ -76,8 +70,6 @@ struct Block {
     title: String,
     row: SizeRow,
     is_whole: bool,
-    /// The 50th, 99th and 99.9th percentile.
-    percentiles: [Option<Nanos>; 3],
 }
 
 /// What the lines of an output say.
@@ -192,14 +184,8 @@ impl Reading {
             return;
         };
         block.is_whole = line.contains("avg-rtt");
-        let mean = line.split_once('=').map(|(_, rest)| first_word(rest));
         // The sign `====>` has an equals sign too.
-        let mean = line
-            .split("avg-")
-            .nth(1)
-            .and_then(|rest| rest.split_once('='))
-            .map(|(_, rest)| first_word(rest))
-            .or(mean);
+        let mean = line.split("avg-").nth(1).and_then(|rest| after(rest, "="));
         block.row.mean = mean.and_then(micros);
         block.row.deviation = after(line, "std-dev=").and_then(micros);
     }
@@ -224,9 +210,9 @@ impl Reading {
         match name.trim().trim_matches(['<', '>']) {
             "MAX> observation" | "MAX observation" => block.row.most = time,
             "MIN> observation" | "MIN observation" => block.row.least = time,
-            "percentile 50.000" => block.percentiles[0] = time,
-            "percentile 99.000" => block.percentiles[1] = time,
-            "percentile 99.900" => block.percentiles[2] = time,
+            "percentile 50.000" => block.row.typical = time,
+            "percentile 99.000" => block.row.p99 = time,
+            "percentile 99.900" => block.row.p999 = time,
             _ => {}
         }
         true
@@ -320,7 +306,6 @@ impl Reading {
         if row.least.is_none() {
             self.notes.whole("the end is missing: the distribution is not complete");
         }
-        [row.typical, row.p99, row.p999] = block.percentiles;
         if drop_unsupported(&mut row) {
             let samples = row.samples.unwrap_or(0);
             self.notes.whole(format!(

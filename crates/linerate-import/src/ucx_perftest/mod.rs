@@ -7,7 +7,7 @@ use linerate_plan::path::Direction;
 use linerate_record::reported::{Carrier, Counted, Measured, SizeRow, Sizes, Transfer, Trip};
 use linerate_units::Bytes;
 
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Format, Found, Section};
 use crate::reading::{
     Line, MEBIBYTE, MICRO, Notes, bytes, command_of, count, nanos, number, option, quoted, rate,
     sizes,
@@ -17,22 +17,18 @@ use crate::reading::{
 pub(crate) static UCX_PERFTEST: Format = Format {
     id: "ucx-perftest",
     label: "ucx_perftest, text",
-    holds: Holds::Results,
     versions: "UCX 1.3 to 1.13",
-    evidence: &[
-        Evidence::RunHere(
-            "1.13.1: tag_lat and tag_bw over tcp, -f -v, and a run that was cut off; both ends on one host",
-        ),
-        Evidence::Published(
-            "OpenMPI and OpenSHMEM with UCX, https://github.com/openucx/ucx/wiki (1.3, without the column `Stage`)",
-        ),
-        Evidence::Published(
-            "a guide to GPUs and UCX in a public repository (1.9, column `typical`)",
-        ),
-    ],
+    evidence: "run here: 1.13.1: tag_lat and tag_bw over tcp, -f -v, and a run that was cut off; both ends on \
+        one host; published: OpenMPI and OpenSHMEM with UCX, https://github.com/openucx/ucx/wiki (1.3, without \
+        the column `Stage`); published: a guide to GPUs and UCX in a public repository (1.9, column `typical`)",
     unknown: "The size of the messages and the test, if the command is missing: the client's table has neither.",
-    starts,
+    starts: |at| {
+        let first = at.line.trim();
+        let is_frame = first.starts_with("+-----") && first.ends_with('+');
+        first == CSV || is_frame && is_head(at.next.trim())
+    },
     read,
+    ..Format::RESULTS
 };
 
 /// Size of a message if the command sets none.
@@ -42,13 +38,6 @@ const DEFAULT_SIZE: u64 = 8;
 const WHOLE: &[&str] = &["get", "fadd", "add", "swap", "cswap"];
 const CSV: &str =
     "iterations,50.0_percentile_lat,avg_lat,overall_lat,avg_bw,overall_bw,avg_mr,overall_mr";
-
-fn starts(text: &str) -> bool {
-    let mut lines = text.lines().map(str::trim);
-    let first = lines.next().unwrap_or("");
-    let is_frame = first.starts_with("+-----") && first.ends_with('+');
-    first == CSV || is_frame && lines.next().is_some_and(is_head)
-}
 
 /// Whether a line names the groups of columns.
 fn is_head(line: &str) -> bool {

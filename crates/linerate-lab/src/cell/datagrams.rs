@@ -1,6 +1,6 @@
 //! Cells whose load is UDP.
 
-use linerate_plan::path::{Direction, Place, Side};
+use linerate_plan::path::{Place, Side};
 use linerate_units::{Bytes, Rate};
 
 use super::draw::Draw;
@@ -27,15 +27,6 @@ fn paced(planting: Planting, rate: u64) -> Planting {
     planting
 }
 
-fn slow(direction: Direction, place: Place, fault: Fault) -> Planting {
-    Planting {
-        faults: vec![fault],
-        direction: Some(direction),
-        place: Some(place),
-        ..Planting::default()
-    }
-}
-
 pub(super) fn healthy(_: &mut Draw) -> Planting {
     sent(Planting::default())
 }
@@ -46,7 +37,7 @@ pub(super) fn path_rate(draw: &mut Draw) -> Planting {
     let depth = draw.one(&[Depth::Shallow, Depth::Deep]);
     let directions = direction.into();
     let fault = Fault::PathRate { rate, depth, directions };
-    sent(slow(direction, Place::Path, fault))
+    sent(Planting::slow(direction, Place::Path, fault))
 }
 
 pub(super) fn police(draw: &mut Draw) -> Planting {
@@ -54,7 +45,7 @@ pub(super) fn police(draw: &mut Draw) -> Planting {
     let rate = Rate(draw.turn(&[50_000_000, 100_000_000, 200_000_000]));
     let directions = direction.into();
     let fault = Fault::Police { rate, directions };
-    paced(slow(direction, Place::Path, fault), rate.0 * 2)
+    paced(Planting::slow(direction, Place::Path, fault), rate.0 * 2)
 }
 
 pub(super) fn flow_rate(draw: &mut Draw) -> Planting {
@@ -62,7 +53,7 @@ pub(super) fn flow_rate(draw: &mut Draw) -> Planting {
     let rate = Rate(draw.turn(&[20_000_000, 40_000_000, 60_000_000]));
     let (manner, directions) = (Manner::Policed, direction.into());
     let fault = Fault::FlowRate { rate, manner, directions };
-    paced(slow(direction, Place::Path, fault), rate.0 * 2)
+    paced(Planting::slow(direction, Place::Path, fault), rate.0 * 2)
 }
 
 /// Draws a share of loss without which a tenth more would arrive, as for any fault that limits.
@@ -73,7 +64,7 @@ pub(super) fn loss(draw: &mut Draw) -> Planting {
     let burst = draw.one(&[1, 1, 20]);
     let directions = direction.into();
     let fault = Fault::Loss { share, burst, directions };
-    paced(slow(direction, Place::Path, fault), 100_000_000)
+    paced(Planting::slow(direction, Place::Path, fault), 100_000_000)
 }
 
 /// Draws a receive buffer that was left in the environment, and is smaller than one burst.
@@ -81,7 +72,7 @@ pub(super) fn socket_drops(draw: &mut Draw) -> Planting {
     let direction = draw.direction();
     let bytes = Bytes(draw.turn(&[8 << 10, 16 << 10, 32 << 10]));
     let fault = near("LINERATE_RECV_BUFFER", &format!("{}B", bytes.0));
-    paced(slow(direction, direction.receiver().into(), fault), 3_000_000_000)
+    paced(Planting::slow(direction, direction.receiver(), fault), 3_000_000_000)
 }
 
 pub(super) fn receiver_core(draw: &mut Draw) -> Planting {

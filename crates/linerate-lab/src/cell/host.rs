@@ -8,15 +8,6 @@ use super::draw::Draw;
 use super::network::delay;
 use crate::fault::{Burden, Fault, Role, Share};
 
-fn slow(direction: Direction, side: Side, fault: Fault) -> Planting {
-    Planting {
-        faults: vec![fault],
-        direction: Some(direction),
-        place: Some(side.into()),
-        ..Planting::default()
-    }
-}
-
 /// Adds the delay of a path on which a window or a buffer is the limit.
 fn far_away(planting: Planting) -> Planting {
     Planting { scenery: vec![delay(20)], ..planting }
@@ -26,7 +17,7 @@ pub(super) fn receive_window(draw: &mut Draw) -> Planting {
     let direction = draw.direction();
     let bytes = Bytes(draw.one(&[128 << 10, 256 << 10, 512 << 10]));
     let side = direction.receiver();
-    far_away(slow(direction, side, Fault::ReceiveWindow { side, bytes }))
+    far_away(Planting::slow(direction, side, Fault::ReceiveWindow { side, bytes }))
 }
 
 /// Packets that wait for a tick take as long as on a long path, but not in the kernel's shortest round trip.
@@ -36,21 +27,24 @@ pub(super) fn held_window(draw: &mut Draw) -> Planting {
     let period = Nanos::from_millis(draw.one(&[1, 2]));
     let side = direction.receiver();
     let hold = Fault::Hold { side: draw.side(), period };
-    Planting { scenery: vec![hold], ..slow(direction, side, Fault::ReceiveWindow { side, bytes }) }
+    Planting {
+        scenery: vec![hold],
+        ..Planting::slow(direction, side, Fault::ReceiveWindow { side, bytes })
+    }
 }
 
 pub(super) fn send_buffer(draw: &mut Draw) -> Planting {
     let direction = draw.direction();
     let bytes = Bytes(draw.one(&[128 << 10, 256 << 10, 512 << 10]));
     let side = direction.sender();
-    far_away(slow(direction, side, Fault::SendBuffer { side, bytes }))
+    far_away(Planting::slow(direction, side, Fault::SendBuffer { side, bytes }))
 }
 
 pub(super) fn shaping(draw: &mut Draw) -> Planting {
     let direction = draw.direction();
     let rate = Rate(draw.turn(&[100_000_000, 1_000_000_000, 3_000_000_000]));
     let side = direction.sender();
-    slow(direction, side, Fault::Shape { side, rate })
+    Planting::slow(direction, side, Fault::Shape { side, rate })
 }
 
 pub(super) fn local_drops(draw: &mut Draw) -> Planting {
@@ -58,13 +52,13 @@ pub(super) fn local_drops(draw: &mut Draw) -> Planting {
     let rate = Rate(draw.turn(&[500_000_000, 1_000_000_000, 2_000_000_000]));
     let bytes = Bytes(draw.one(&[15 << 10, 30 << 10]));
     let side = direction.sender();
-    slow(direction, side, Fault::Queue { side, rate, bytes })
+    Planting::slow(direction, side, Fault::Queue { side, rate, bytes })
 }
 
 pub(super) fn small_packets(draw: &mut Draw) -> Planting {
     let direction = draw.direction();
     let side = direction.sender();
-    slow(direction, side, Fault::Offloads { side })
+    Planting::slow(direction, side, Fault::Offloads { side })
 }
 
 /// Either end may be the one that waits for the CPU.
@@ -85,7 +79,7 @@ pub(super) fn contention(draw: &mut Draw) -> Planting {
     let cpu = |end: Side| u32::from(end != side);
     Planting {
         scenery: [Side::Near, Side::Far].map(|side| Fault::Cpus { side, cpu: cpu(side) }).to_vec(),
-        ..slow(direction, side, Fault::Hog { cpu: 0, threads })
+        ..Planting::slow(direction, side, Fault::Hog { cpu: 0, threads })
     }
 }
 
@@ -94,7 +88,7 @@ pub(super) fn quota(draw: &mut Draw) -> Planting {
     let side = draw.side();
     let millionths = draw.turn(&[100_000, 200_000, 300_000]);
     let share = Share::millionths(millionths).unwrap_or(Share::LEAST);
-    slow(direction, side, Fault::Quota { side, share })
+    Planting::slow(direction, side, Fault::Quota { side, share })
 }
 
 fn application(direction: Direction, role: Role, burden: Burden) -> Planting {
@@ -103,7 +97,7 @@ fn application(direction: Direction, role: Role, burden: Burden) -> Planting {
         Role::Receiver => direction.receiver(),
     };
     let role = Some(role);
-    slow(direction, side, Fault::Application { side, role, burden })
+    Planting::slow(direction, side, Fault::Application { side, role, burden })
 }
 
 /// Draws CPU time per byte at which one core can move 1 to 4 Gb/s.
@@ -141,5 +135,5 @@ pub(super) fn pacing(draw: &mut Draw) -> Planting {
         name: "LINERATE_PACING".to_owned(),
         value: rate.exact(),
     };
-    slow(direction, direction.sender(), pace)
+    Planting::slow(direction, direction.sender(), pace)
 }

@@ -2,360 +2,95 @@
 
 use super::{CellKind, datagrams, event, healthy, host, network};
 
-/// Every kind of cell.
-pub const CELLS: &[CellKind] = &[
-    CellKind {
-        id: "healthy",
-        words: "nothing at all",
-        expected: "",
-        neighbours: &[],
-        shown: true,
-        draw: healthy::plain,
-    },
-    CellKind {
-        id: "healthy-jumbo",
-        words: "nothing, on a path of packets of 9000 bytes",
-        expected: "",
-        neighbours: &[],
-        shown: false,
-        draw: healthy::jumbo,
-    },
-    CellKind {
-        id: "healthy-direct",
-        words: "nothing, on a cable without a router",
-        expected: "",
-        neighbours: &[],
-        shown: false,
-        draw: healthy::direct,
-    },
-    CellKind {
-        id: "healthy-bridge",
-        words: "nothing, on a path through a bridge",
-        expected: "",
-        neighbours: &[],
-        shown: false,
-        draw: healthy::bridge,
-    },
-    CellKind {
-        id: "healthy-ipv6",
-        words: "nothing, on a path of IPv6",
-        expected: "",
-        neighbours: &[],
-        shown: false,
-        draw: healthy::ipv6,
-    },
-    CellKind {
-        id: "healthy-one-cpu",
-        words: "nothing, with one CPU for each end",
-        expected: "",
-        neighbours: &[],
-        shown: false,
-        draw: healthy::one_cpu,
-    },
-    CellKind {
-        id: "healthy-busy",
-        words: "nothing, next to a CPU that other programs keep busy",
-        expected: "",
-        neighbours: &["shared-core"],
-        shown: false,
-        draw: healthy::busy,
-    },
-    CellKind {
-        id: "healthy-jitter",
-        words: "nothing, on a path whose delay varies",
-        expected: "",
-        // Buffers of the usual size really limit a path with delay.
-        neighbours: &["path-rate", "send-buffer", "receive-window"],
-        shown: false,
-        draw: healthy::jitter,
-    },
-    CellKind {
-        id: "healthy-window",
-        words: "nothing, with a small receive window that suffices",
-        expected: "",
-        neighbours: &[],
-        shown: false,
-        draw: healthy::window,
-    },
-    CellKind {
-        id: "path-rate",
-        words: "a slower link between the hosts",
-        expected: "path-rate",
-        neighbours: &[],
-        shown: true,
-        draw: network::path_rate,
-    },
-    CellKind {
-        id: "police",
-        words: "a policer between the hosts",
-        expected: "path-rate",
-        neighbours: &[],
-        shown: false,
-        draw: network::police,
-    },
-    CellKind {
-        id: "flow-rate",
-        words: "a rate limit on each flow",
-        expected: "flow-rate-cap",
-        neighbours: &[],
-        shown: false,
-        draw: network::flow_rate,
-    },
-    CellKind {
-        id: "loss",
-        words: "a network that loses packets",
-        expected: "path-loss",
-        neighbours: &["send-buffer"],
-        shown: false,
-        draw: network::loss,
-    },
-    CellKind {
-        id: "reorder",
-        words: "a network that holds some packets back",
-        expected: "path-reordering",
-        neighbours: &["send-buffer"],
-        shown: false,
-        draw: network::reorder,
-    },
-    CellKind {
-        id: "black-hole",
-        words: "a network that swallows large packets",
-        expected: "mtu-black-hole",
-        neighbours: &[],
-        shown: false,
-        draw: network::black_hole,
-    },
-    CellKind {
-        id: "receive-window",
-        words: "a small receive window on a path with delay",
-        expected: "receive-window",
-        neighbours: &[],
-        shown: true,
-        draw: host::receive_window,
-    },
-    CellKind {
-        id: "hold",
-        words: "a small receive window on a path where packets wait for a tick",
-        expected: "receive-window",
-        neighbours: &[],
-        shown: false,
-        draw: host::held_window,
-    },
-    CellKind {
-        id: "send-buffer",
-        words: "a small send buffer on a path with delay",
-        expected: "send-buffer",
-        neighbours: &[],
-        shown: true,
-        draw: host::send_buffer,
-    },
-    CellKind {
-        id: "host-shaping",
-        words: "a rate limit on a host's own port",
-        expected: "host-shaping",
-        neighbours: &[],
-        shown: false,
-        draw: host::shaping,
-    },
-    CellKind {
-        id: "local-drops",
-        words: "a queue of a host's own port that is too short",
-        expected: "local-drops",
-        neighbours: &["host-shaping"],
-        shown: false,
-        draw: host::local_drops,
-    },
-    CellKind {
-        id: "small-packets",
-        words: "a port without its offloads",
-        expected: "small-packets",
-        neighbours: &["sender-core"],
-        shown: false,
-        draw: host::small_packets,
-    },
-    CellKind {
-        id: "shared-core",
-        words: "both ends on one CPU",
-        expected: "shared-core",
-        // If moving payload between CPUs costs as much time as a second CPU saves, the CPU stays full.
-        neighbours: &["shared-core", "sender-core", "receiver-core", "cpu-contention"],
-        shown: false,
-        draw: host::shared_core,
-    },
-    CellKind {
-        id: "cpu-contention",
-        words: "a CPU that other programs keep busy",
-        expected: "cpu-contention",
-        neighbours: &["sender-core", "receiver-core"],
-        shown: false,
-        draw: host::contention,
-    },
-    CellKind {
-        id: "cpu-quota",
-        words: "a limit of CPU time",
-        expected: "cpu-quota",
-        neighbours: &[],
-        shown: false,
-        draw: host::quota,
-    },
-    CellKind {
-        id: "receiver-core",
-        words: "a program that works hard on each byte it receives",
-        expected: "receiver-core",
-        neighbours: &[],
-        shown: true,
-        draw: host::receiver_core,
-    },
-    CellKind {
-        id: "sender-core",
-        words: "a program that works hard on each byte it sends",
-        expected: "sender-core",
-        neighbours: &[],
-        shown: true,
-        draw: host::sender_core,
-    },
-    CellKind {
-        id: "receiver-app",
-        words: "a program that pauses between its reads",
-        expected: "receiver-app",
-        neighbours: &[],
-        shown: true,
-        draw: host::receiver_app,
-    },
-    CellKind {
-        id: "sender-app",
-        words: "a program that pauses between its writes",
-        expected: "sender-app",
-        neighbours: &[],
-        shown: true,
-        draw: host::sender_app,
-    },
-    CellKind {
-        id: "pacing",
-        words: "a pace that was left in the environment",
-        expected: "pacing",
-        neighbours: &[],
-        shown: true,
-        draw: host::pacing,
-    },
-    CellKind {
-        id: "contended",
-        words: "another client that measures at the same time",
-        expected: "contended",
-        neighbours: &[],
-        shown: true,
-        draw: event::contended,
-    },
-    CellKind {
-        id: "traffic",
-        words: "traffic of others on a slow link",
-        expected: "contended",
-        neighbours: &[],
-        shown: false,
-        draw: event::traffic,
-    },
-    CellKind {
-        id: "interrupted",
-        words: "a link that goes down for a moment",
-        expected: "interrupted",
-        neighbours: &[],
-        shown: true,
-        draw: event::interrupted,
-    },
-    CellKind {
-        id: "stall",
-        words: "an end that stops for a moment",
-        expected: "interrupted",
-        neighbours: &[],
-        shown: false,
-        draw: event::stall,
-    },
-    CellKind {
-        id: "udp-healthy",
-        words: "nothing, loaded by datagrams",
-        expected: "",
-        neighbours: &[],
-        shown: false,
-        draw: datagrams::healthy,
-    },
-    CellKind {
-        id: "udp-path-rate",
-        words: "a slower link, loaded by datagrams",
-        expected: "path-rate",
-        neighbours: &[],
-        shown: false,
-        draw: datagrams::path_rate,
-    },
-    CellKind {
-        id: "udp-police",
-        words: "a policer, loaded by datagrams",
-        expected: "path-rate",
-        neighbours: &[],
-        shown: false,
-        draw: datagrams::police,
-    },
-    CellKind {
-        id: "udp-flow-rate",
-        words: "a rate limit on each flow, loaded by datagrams",
-        expected: "flow-rate-cap",
-        neighbours: &[],
-        shown: false,
-        draw: datagrams::flow_rate,
-    },
-    CellKind {
-        id: "udp-loss",
-        words: "a network that loses datagrams",
-        expected: "path-loss",
-        neighbours: &[],
-        shown: false,
-        draw: datagrams::loss,
-    },
-    CellKind {
-        id: "udp-socket-drops",
-        words: "a small receive buffer, loaded by datagrams",
-        expected: "socket-drops",
-        neighbours: &[],
-        shown: false,
-        draw: datagrams::socket_drops,
-    },
-    CellKind {
-        id: "udp-receiver-core",
-        words: "a program that works hard on each datagram it receives",
-        expected: "receiver-core",
-        neighbours: &[],
-        shown: false,
-        draw: datagrams::receiver_core,
-    },
-    CellKind {
-        id: "udp-sender-core",
-        words: "a program that works hard on each datagram it sends",
-        expected: "sender-core",
-        neighbours: &[],
-        shown: false,
-        draw: datagrams::sender_core,
-    },
-    CellKind {
-        id: "udp-pacing",
-        words: "a pace that was left in the environment, of datagrams",
-        expected: "pacing",
-        neighbours: &[],
-        shown: false,
-        draw: datagrams::pacing,
-    },
-    CellKind {
-        id: "udp-local-drops",
-        words: "a queue of a host's own port that is too short for datagrams",
-        expected: "local-drops",
-        neighbours: &["host-shaping"],
-        shown: false,
-        draw: datagrams::local_drops,
-    },
-    CellKind {
-        id: "udp-black-hole",
-        words: "a network that swallows large datagrams",
-        expected: "mtu-black-hole",
-        neighbours: &[],
-        shown: false,
-        draw: datagrams::black_hole,
-    },
-];
+/// Makes [`CELLS`] from its rows. A row has
+/// - the id of the kind, and its description for people;
+/// - the cause that should be named, and behind `or` those that may be named instead;
+/// - what draws it, and whether a demonstration may.
+macro_rules! cells {
+    ($(
+        $id:literal: $words:literal => $expected:literal $(or [$($neighbour:literal),*])?,
+        $draw:path $(, shown: $shown:literal)?;
+    )*) => {
+        /// Every kind of cell.
+        pub const CELLS: &[CellKind] = &[$(CellKind {
+            id: $id,
+            words: $words,
+            expected: $expected,
+            neighbours: &[$($($neighbour),*)?],
+            shown: false $(|| $shown)?,
+            draw: $draw,
+        }),*];
+    };
+}
+
+cells! {
+    "healthy": "nothing at all" => "", healthy::plain, shown: true;
+    "healthy-jumbo": "nothing, on a path of packets of 9000 bytes" => "", healthy::jumbo;
+    "healthy-direct": "nothing, on a cable without a router" => "", healthy::direct;
+    "healthy-bridge": "nothing, on a path through a bridge" => "", healthy::bridge;
+    "healthy-ipv6": "nothing, on a path of IPv6" => "", healthy::ipv6;
+    "healthy-one-cpu": "nothing, with one CPU for each end" => "", healthy::one_cpu;
+    "healthy-busy": "nothing, next to a CPU that other programs keep busy" => "" or ["shared-core"],
+        healthy::busy;
+    // Buffers of the usual size really limit a path with delay.
+    "healthy-jitter": "nothing, on a path whose delay varies" => ""
+        or ["path-rate", "send-buffer", "receive-window"], healthy::jitter;
+    "healthy-window": "nothing, with a small receive window that suffices" => "", healthy::window;
+    "path-rate": "a slower link between the hosts" => "path-rate", network::path_rate, shown: true;
+    "police": "a policer between the hosts" => "path-rate", network::police;
+    "flow-rate": "a rate limit on each flow" => "flow-rate-cap", network::flow_rate;
+    "loss": "a network that loses packets" => "path-loss" or ["send-buffer"], network::loss;
+    "reorder": "a network that holds some packets back" => "path-reordering" or ["send-buffer"],
+        network::reorder;
+    "black-hole": "a network that swallows large packets" => "mtu-black-hole", network::black_hole;
+    "receive-window": "a small receive window on a path with delay" => "receive-window",
+        host::receive_window, shown: true;
+    "hold": "a small receive window on a path where packets wait for a tick" => "receive-window",
+        host::held_window;
+    "send-buffer": "a small send buffer on a path with delay" => "send-buffer",
+        host::send_buffer, shown: true;
+    "host-shaping": "a rate limit on a host's own port" => "host-shaping", host::shaping;
+    "local-drops": "a queue of a host's own port that is too short" => "local-drops"
+        or ["host-shaping"], host::local_drops;
+    "small-packets": "a port without its offloads" => "small-packets" or ["sender-core"],
+        host::small_packets;
+    // If moving payload between CPUs costs as much time as a second CPU saves, the CPU stays full.
+    "shared-core": "both ends on one CPU" => "shared-core"
+        or ["shared-core", "sender-core", "receiver-core", "cpu-contention"], host::shared_core;
+    "cpu-contention": "a CPU that other programs keep busy" => "cpu-contention"
+        or ["sender-core", "receiver-core"], host::contention;
+    "cpu-quota": "a limit of CPU time" => "cpu-quota", host::quota;
+    "receiver-core": "a program that works hard on each byte it receives" => "receiver-core",
+        host::receiver_core, shown: true;
+    "sender-core": "a program that works hard on each byte it sends" => "sender-core",
+        host::sender_core, shown: true;
+    "receiver-app": "a program that pauses between its reads" => "receiver-app",
+        host::receiver_app, shown: true;
+    "sender-app": "a program that pauses between its writes" => "sender-app",
+        host::sender_app, shown: true;
+    "pacing": "a pace that was left in the environment" => "pacing", host::pacing, shown: true;
+    "contended": "another client that measures at the same time" => "contended",
+        event::contended, shown: true;
+    "traffic": "traffic of others on a slow link" => "contended", event::traffic;
+    "interrupted": "a link that goes down for a moment" => "interrupted",
+        event::interrupted, shown: true;
+    "stall": "an end that stops for a moment" => "interrupted", event::stall;
+    "udp-healthy": "nothing, loaded by datagrams" => "", datagrams::healthy;
+    "udp-path-rate": "a slower link, loaded by datagrams" => "path-rate", datagrams::path_rate;
+    "udp-police": "a policer, loaded by datagrams" => "path-rate", datagrams::police;
+    "udp-flow-rate": "a rate limit on each flow, loaded by datagrams" => "flow-rate-cap",
+        datagrams::flow_rate;
+    "udp-loss": "a network that loses datagrams" => "path-loss", datagrams::loss;
+    "udp-socket-drops": "a small receive buffer, loaded by datagrams" => "socket-drops",
+        datagrams::socket_drops;
+    "udp-receiver-core": "a program that works hard on each datagram it receives"
+        => "receiver-core", datagrams::receiver_core;
+    "udp-sender-core": "a program that works hard on each datagram it sends" => "sender-core",
+        datagrams::sender_core;
+    "udp-pacing": "a pace that was left in the environment, of datagrams" => "pacing",
+        datagrams::pacing;
+    "udp-local-drops": "a queue of a host's own port that is too short for datagrams"
+        => "local-drops" or ["host-shaping"], datagrams::local_drops;
+    "udp-black-hole": "a network that swallows large datagrams" => "mtu-black-hole",
+        datagrams::black_hole;
+}

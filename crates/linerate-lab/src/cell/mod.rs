@@ -44,6 +44,18 @@ struct Planting {
     place: Option<Place>,
 }
 
+impl Planting {
+    /// A fault at a place that makes one direction slow.
+    fn slow(direction: Direction, place: impl Into<Place>, fault: Fault) -> Self {
+        Self {
+            faults: vec![fault],
+            direction: Some(direction),
+            place: Some(place.into()),
+            ..Self::default()
+        }
+    }
+}
+
 /// A cell with its drawn severity, side and direction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cell {

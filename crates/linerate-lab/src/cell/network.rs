@@ -15,13 +15,7 @@ pub(super) fn delay(round_trip_ms: u64) -> Fault {
 }
 
 fn slow(direction: Direction, scenery: Vec<Fault>, fault: Fault) -> Planting {
-    Planting {
-        scenery,
-        faults: vec![fault],
-        direction: Some(direction),
-        place: Some(Place::Path),
-        ..Planting::default()
-    }
+    Planting { scenery, ..Planting::slow(direction, Place::Path, fault) }
 }
 
 pub(super) fn path_rate(draw: &mut Draw) -> Planting {

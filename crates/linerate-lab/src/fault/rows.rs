@@ -27,6 +27,9 @@ macro_rules! faults {
             /// Name of each kind of fault, with which its text begins.
             pub const KINDS: &'static [&'static str] = &[$($name),*];
 
+            /// One example of each kind, as it is typed.
+            pub const EXAMPLES: &'static [&'static str] = &[$(concat!($name, ":", $example)),*];
+
             /// Returns the name of the fault's kind.
             pub(crate) const fn name(&self) -> &'static str {
                 match self {
@@ -107,30 +110,35 @@ faults! {
     "jitter": "2ms,forward" => Jitter { most, directions },
         "packets take up to {most} longer {directions}, by a varying time",
         where DELAYS.contains(most), else "the time is outside 1 ns to 10 s";
-    "delay": "20ms" => Delay { forward, reverse } as (RoundTrip(forward, reverse)),
-        "packets take {forward} longer forward, {reverse} in reverse",
-        where DELAYS.contains(forward.max(reverse)), else "the delay is outside 1 ns to 10 s";
     "hold": "far,200us" => Hold { side, period },
         "packets to {} are released all at once, every {period}", side.name(),
         where PERIODS.contains(period), else "the period is outside 20 us to 10 ms";
     "black-hole": "1400,forward" => BlackHole { bytes, directions },
         "packets of more than {bytes} bytes are dropped silently {directions}",
         where PACKETS.contains(bytes), else "the size is outside 576 to 65535";
-    "mtu": "1280" => Mtu { bytes },
-        "packets are at most {bytes} bytes long",
-        where PACKETS.contains(bytes), else "the MTU is outside 576 to 65535";
     "traffic": "500Mb/s,forward" => Traffic { rate, direction, origin }
         as (rate, Course(direction, origin)),
         "other traffic of {rate} goes {}", goal(*direction, *origin),
         where RATES.contains(rate), else RATE;
-    "link-down": "far,2s,500ms" => LinkDown { side, after, lasting },
-        "the link of {} is down for {lasting}, after {after}", side.name();
     "receive-window": "far,256KiB" => ReceiveWindow { side, bytes },
         "receive buffers of {} end at {bytes}", side.name(),
         where BUFFERS.contains(bytes), else BUFFER;
     "send-buffer": "near,64KiB" => SendBuffer { side, bytes },
         "send buffers of {} end at {bytes}", side.name(),
         where BUFFERS.contains(bytes), else BUFFER;
+    "mtu": "1280" => Mtu { bytes },
+        "packets are at most {bytes} bytes long",
+        where PACKETS.contains(bytes), else "the MTU is outside 576 to 65535";
+    "delay": "20ms" => Delay { forward, reverse } as (RoundTrip(forward, reverse)),
+        "packets take {forward} longer forward, {reverse} in reverse",
+        where DELAYS.contains(forward.max(reverse)), else "the delay is outside 1 ns to 10 s";
+    "link-down": "far,2s,500ms" => LinkDown { side, after, lasting },
+        "the link of {} is down for {lasting}, after {after}", side.name();
+    "stall": "far,200ms,every=1s" => Stall { side, lasting, rhythm }
+        as (side, Stalls(lasting, rhythm)),
+        "programs on {} stop for {lasting}, {rhythm}", side.name(),
+        where !matches!(rhythm, Rhythm::Every(period) if period <= lasting),
+        else "it lasts longer than its period";
     "shape": "near,500Mb/s" => Shape { side, rate },
         "the port of {} sends {rate}", side.name(),
         where RATES.contains(rate), else RATE;
@@ -147,11 +155,6 @@ faults! {
         "programs on {} run on CPU {cpu} alone", side.name();
     "quota": "near,50%" => Quota { side, share },
         "programs on {} get {share} of one CPU's time", side.name();
-    "stall": "far,200ms,every=1s" => Stall { side, lasting, rhythm }
-        as (side, Stalls(lasting, rhythm)),
-        "programs on {} stop for {lasting}, {rhythm}", side.name(),
-        where !matches!(rhythm, Rhythm::Every(period) if period <= lasting),
-        else "it lasts longer than its period";
     "application": "far,receiver,work=800ps/B" => Application { side, role, burden }
         as (side, Habit { role, burden }),
         "the {} on {} {}", bearer(*role), side.name(), effect(*burden);

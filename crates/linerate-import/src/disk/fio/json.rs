@@ -11,21 +11,21 @@ use super::document::{Document, Job, MOST_JOBS, Used, Words};
 use super::job::{Context, disk};
 use super::options::{Options, given};
 use super::tool;
-use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::reading::{outcome, positive, quoted};
+use crate::format::{Format, Found, Section};
+use crate::reading::{floor, outcome, positive, quoted};
 
 /// fio's JSON, `json+` too.
 pub(crate) static JSON: Format = Format {
     id: "fio-json",
     label: "fio, JSON",
-    holds: Holds::Results,
     versions: "2.2 to 3.42 (--output-format=json and json+; also of clients, client_stats)",
-    evidence: &[Evidence::RunHere("2.2.10, 2.21, 3.33, 3.42")],
+    evidence: "run here: 2.2.10, 2.21, 3.33, 3.42",
     unknown: "Percentiles are those of completion, without the time to submit, unless the user asked fio for others; \
               of jobs that are reported together the options are those of the last one; documents of 2.2 have no \
               options, which are then taken from the command in the line before, if it is there.",
-    starts,
+    starts: |at| starts(at.text),
     read,
+    ..Format::RESULTS
 };
 
 /// The first key of each document, and the bytes in which it stands.
@@ -49,15 +49,8 @@ fn starts(text: &str) -> bool {
     let Some(rest) = text.strip_prefix('{') else {
         return false;
     };
-    let rest = beginning(rest, FIRST_BYTES);
+    let rest = &rest[..floor(rest, FIRST_BYTES)];
     rest.trim_start().starts_with(FIRST_KEY)
-}
-
-/// The first bytes of a text, up to a number of them.
-fn beginning(text: &str, most: usize) -> &str {
-    let ends = (0..=most.min(text.len())).rev();
-    let end = ends.into_iter().find(|at| text.is_char_boundary(*at));
-    &text[..end.unwrap_or(0)]
 }
 
 /// A document, and where it stands.
@@ -113,7 +106,8 @@ fn continues(document: &Document, next: &Document) -> bool {
 
 /// The document that begins at a byte of the text.
 fn one(text: &str, start: usize, line: u64) -> Result<At, String> {
-    let rest = beginning(&text[start..], MOST_BYTES);
+    let rest = &text[start..];
+    let rest = &rest[..floor(rest, MOST_BYTES)];
     let mut stream = Deserializer::from_str(rest).into_iter::<Document>();
     let error = match stream.next() {
         Some(Ok(document)) => {

@@ -73,40 +73,31 @@ impl Spec {
         for (count, line) in text.lines().take(WRAPPED).enumerate() {
             joined.push_str(line.trim_end());
             joined.push(' ');
-            if let Some(spec) = Self::of(&joined) {
+            if let Some(spec) = Self::of(&joined, true) {
                 return Some((spec, count + 1, true));
             }
         }
-        Self::cut(first).map(|spec| (spec, 1, false))
+        Self::of(first, false).map(|spec| (spec, 1, false))
     }
 
-    /// Of a description whose end is missing: the group and the option `rw`.
-    fn cut(line: &str) -> Option<Self> {
+    /// Of `seq: (g=0): rw=read, bs=(R) 4096B-4096B, .., ioengine=libaio, iodepth=4`; of a description whose end is missing,
+    /// the group and the option `rw`.
+    pub(super) fn of(line: &str, is_whole: bool) -> Option<Self> {
         let (name, rest) = line.split_once(": (g=")?;
         let (group, rest) = rest.split_once("): rw=")?;
-        let (rw, _) = rest.split_once(',')?;
+        let (rw, rest) = rest.split_once(if is_whole { ", bs=" } else { "," })?;
+        let (blocks, engine, depth) = if is_whole {
+            let (blocks, rest) = rest.split_once(", ioengine=")?;
+            let (engine, depth) = rest.split_once(", iodepth=")?;
+            (blocks_of(blocks), engine, depth)
+        } else {
+            ([None, None], "", "")
+        };
         Some(Self {
             name: name.to_owned(),
             group: group.parse().ok()?,
             rw: rw.to_owned(),
-            blocks: [None, None],
-            engine: String::new(),
-            depth: None,
-        })
-    }
-
-    /// Of `seq: (g=0): rw=read, bs=(R) 4096B-4096B, .., ioengine=libaio, iodepth=4`.
-    pub(super) fn of(line: &str) -> Option<Self> {
-        let (name, rest) = line.split_once(": (g=")?;
-        let (group, rest) = rest.split_once("): rw=")?;
-        let (rw, rest) = rest.split_once(", bs=")?;
-        let (blocks, rest) = rest.split_once(", ioengine=")?;
-        let (engine, depth) = rest.split_once(", iodepth=")?;
-        Some(Self {
-            name: name.to_owned(),
-            group: group.parse().ok()?,
-            rw: rw.to_owned(),
-            blocks: blocks_of(blocks),
+            blocks,
             engine: engine.to_owned(),
             depth: depth.trim().parse().ok(),
         })
@@ -186,7 +177,7 @@ impl Head {
 }
 
 /// The results of one kind of operation.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Kind {
     /// The kind; `None` if it is not read here.
     pub(super) does: Option<Does>,
@@ -229,7 +220,9 @@ impl Kind {
         Some(Self {
             operations: operations.and_then(count).and_then(positive),
             seconds: milliseconds(runtime),
-            ..Self::at(does, rate)
+            does,
+            rate,
+            ..Self::default()
         })
     }
 
@@ -245,23 +238,8 @@ impl Kind {
         };
         let longest = value(rest, "run=").and_then(|range| Some(range.split_once('-')?.1));
         let longest = longest.or(value(rest, "maxt="));
-        Some(Self { seconds: longest.and_then(milliseconds), ..Self::at(*does, rate) })
-    }
-
-    fn at(does: Option<Does>, rate: f64) -> Self {
-        Self {
-            does,
-            rate,
-            operations: None,
-            seconds: None,
-            slat: Times::default(),
-            lat: Times::default(),
-            clat: Times::default(),
-            percentiles: Percentiles::default(),
-            unit: 0.0,
-            whole: false,
-            reading: false,
-        }
+        let seconds = longest.and_then(milliseconds);
+        Some(Self { does: *does, rate, seconds, ..Self::default() })
     }
 
     /// Takes a line with times; `false` if it is none.

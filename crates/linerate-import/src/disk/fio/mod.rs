@@ -19,11 +19,7 @@ mod tests;
 use linerate_record::reported::{Access, DiskRow, Does, Tool};
 use linerate_units::Nanos;
 
-use crate::reading::time;
-
-/// Samples that a percentile needs: one above it at least.
-const FOR_P99: f64 = 100.0;
-const FOR_P999: f64 = 1_000.0;
+use crate::reading::{FOR_P99, FOR_P999, time};
 
 /// Share by which operations in flight may exceed those that were asked before the options are doubted: mean and
 /// rate are of slightly different spans.

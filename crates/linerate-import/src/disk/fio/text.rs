@@ -7,21 +7,26 @@ use super::document::{MOST_JOBS, Words};
 use super::lines::{Head, Kind, Spec, flush, flushed, passed, started};
 use super::options::{Options, given};
 use super::{IN_FLIGHT_SLACK, Pattern, in_flight, tool};
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Extent, Format, Found, Section};
 use crate::reading::{command, outcome, quoted};
 
 /// fio's normal output.
 pub(crate) static TEXT: Format = Format {
     id: "fio-text",
     label: "fio, text",
-    holds: Holds::Results,
     versions: "2.0 to 3.42",
-    evidence: &[Evidence::RunHere("2.2.10, 2.21, 3.33, 3.42")],
+    evidence: "run here: 2.2.10, 2.21, 3.33, 3.42",
     unknown: "Whether the cache was bypassed and which file it was is known only from the command line; rates have \
               four digits; of jobs that are reported together the depth is known only if all have the same; of a text \
               without its first lines the order of the places, unless the command is there.",
-    starts,
+    starts: |at| {
+        let is_result = at.line.contains("B/s") && Kind::of(at.line).is_some();
+        let is_job = Spec::at(at.text).is_some() || Head::of(at.line).is_some();
+        is_job || is_result || is_summary(at.line)
+    },
     read,
+    extent: Extent::Own,
+    ..Format::RESULTS
 };
 
 /// Ends of the names of files with jobs.
@@ -30,12 +35,6 @@ const JOB_FILES: &[&str] = &["fio", "job", "ini", "cfg"];
 const MOST_KINDS: usize = 8;
 /// A version that lists all options, as a command has all of its job.
 const COMPLETE: &str = "3.42";
-
-fn starts(text: &str) -> bool {
-    let line = text.lines().next().unwrap_or_default();
-    let is_result = line.contains("B/s") && Kind::of(line).is_some();
-    Spec::at(text).is_some() || Head::of(line).is_some() || is_result || is_summary(line)
-}
 
 /// Whether the sums over all jobs begin at a line.
 fn is_summary(line: &str) -> bool {

@@ -6,24 +6,26 @@ use linerate_units::Bytes;
 use super::lines::{
     Asks, MOST_ROWS, Result as Line, Test, is_headless, is_prose, passed, section, value,
 };
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Extent, Format, Found, Section};
 use crate::reading::{self, figure, outcome, positive};
 
 /// CrystalDiskMark's report.
 pub(crate) static CRYSTAL: Format = Format {
     id: "crystaldiskmark",
     label: "CrystalDiskMark, text",
-    holds: Holds::Results,
     versions: "3 to 9",
-    evidence: &[Evidence::Published(
-        "3.0.1 and 8.0.0 (a report in a repository of notes), 5.2.0 and 6.0.2 (quoted in the source of \
-         AmorphousDiskMark), 7.0.0 and 8.0.1 (samples of other parsers), 8.0.4 (a review); the form of 9 from its \
-         source, 9.0.1",
-    )],
+    evidence: "published: 3.0.1 and 8.0.0 (a report in a repository of notes), 5.2.0 and 6.0.2 (quoted in the \
+        source of AmorphousDiskMark), 7.0.0 and 8.0.1 (samples of other parsers), 8.0.4 (a review); the form \
+        of 9 from its source, 9.0.1",
     unknown: "Each figure is the best of several runs: the rate and the time of a row may be of different runs, and \
               neither spread nor percentiles are known.",
-    starts,
+    starts: |at| {
+        let is_head = ruled(at.text) || version(at.line).is_some();
+        is_head || is_headless(at.text, is_row) || is_old_row(at.line)
+    },
     read,
+    extent: Extent::Own,
+    ..Format::RESULTS
 };
 
 const NAME: &str = "CrystalDiskMark ";
@@ -42,11 +44,6 @@ fn version(line: &str) -> Option<&str> {
     let version = rest.split_whitespace().next()?;
     let digit = version.starts_with(|c: char| c.is_ascii_digit());
     (digit && rest.contains("hiyohiyo")).then_some(version)
-}
-
-fn starts(text: &str) -> bool {
-    let first = text.lines().next().unwrap_or_default();
-    ruled(text) || version(first).is_some() || is_headless(text, is_row) || is_old_row(first)
 }
 
 /// Whether the heading begins with a line of dashes here.
@@ -83,15 +80,11 @@ struct Reader {
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
     let mut reader = Reader::default();
-    let mut used = 0;
-    for reading::Line { number: line, text, end } in section.lines() {
-        let begun = reader.version.is_some();
-        let again = begun && (version(text).is_some() || ruled(&section.text[used..]));
-        if again || !reader.takes(line, text.trim_end()) {
-            break;
-        }
-        used = end;
-    }
+    let used = section.up_to(|reading::Line { number, text, .. }, used| {
+        let is_head = version(text).is_some() || ruled(&section.text[used..]);
+        let is_next = reader.version.is_some() && is_head;
+        !is_next && reader.takes(number, text.trim_end())
+    });
     Ok(Found { used: Some(used), ..reader.finish(section.line)? })
 }
 

@@ -7,23 +7,28 @@ use linerate_record::reported::{Disk, DiskRow, Does, Measured, Tool};
 use linerate_units::Bytes;
 
 use super::lines::{self, MOST_ROWS, Test, is_headless, is_prose, passed, section, value};
-use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::reading::{self, outcome, positive};
+use crate::format::{Extent, Format, Found, Section};
+use crate::reading::{Line, outcome, positive};
 
 /// KDiskMark's report.
 pub(crate) static KDISK: Format = Format {
     id: "kdiskmark",
     label: "KDiskMark, text",
-    holds: Holds::Results,
     versions: "1.4 to 3.3",
-    evidence: &[Evidence::Published(
-        "1.6.0, 3.0.0 and one without a version (README of KDiskMark), 2.2.1 (its issue 58), 3.2.0 (a report in a repository of notes); \
-         units and means from the source of 1.4.1 to 3.3.0",
-    )],
+    evidence: "published: 1.6.0, 3.0.0 and one without a version (README of KDiskMark), 2.2.1 (its issue 58), \
+        3.2.0 (a report in a repository of notes); units and means from the source of 1.4.1 to 3.3.0",
     unknown: "How long each row was measured (fio stops after one pass over the file) and whether the cache was \
               bypassed.",
-    starts,
+    starts: |at| {
+        // A link to the program is no report.
+        let mut head = at.text.lines().skip(1).take(HEAD_LINES);
+        version(at.line).is_some()
+            || is_without_version(at.line) && head.any(|line| section(line).is_some())
+            || is_headless(at.text, is_row)
+    },
     read,
+    extent: Extent::Own,
+    ..Format::RESULTS
 };
 
 const NAME: &str = "KDiskMark (";
@@ -63,15 +68,6 @@ fn is_without_version(line: &str) -> bool {
 /// Lines behind a heading without a version within which the report begins.
 const HEAD_LINES: usize = 8;
 
-fn starts(text: &str) -> bool {
-    let mut lines = text.lines();
-    let first = lines.next().unwrap_or("");
-    // A link to the program is no report.
-    version(first).is_some()
-        || is_without_version(first) && lines.take(HEAD_LINES).any(|line| section(line).is_some())
-        || is_headless(text, is_row)
-}
-
 /// Whether a line is a row of this program, which writes `1 MiB` where CrystalDiskMark has `1MiB`.
 fn is_row(line: &str) -> bool {
     line.split_whitespace().nth(2).is_some_and(|unit| unit.ends_with("iB"))
@@ -104,14 +100,10 @@ struct Reader {
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
     let mut reader = Reader::default();
-    let mut used = 0;
-    for reading::Line { number: line, text, end } in section.lines() {
+    let used = section.up_to(|Line { number, text, .. }, used| {
         let is_next = used > 0 && (version(text).is_some() || is_without_version(text));
-        if is_next || !reader.takes(line, text.trim_end()) {
-            break;
-        }
-        used = end;
-    }
+        !is_next && reader.takes(number, text.trim_end())
+    });
     Ok(Found { used: Some(used), ..reader.finish(section.line)? })
 }
 

@@ -5,27 +5,25 @@ use linerate_facts::parse::interrupts;
 
 use super::numbered;
 use crate::facts::lines::Reading;
-use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::reading::{Line, MOST, first_line, small};
+use crate::format::{Format, Found, Section};
+use crate::reading::{Line, MOST, small};
 
 pub(crate) static INTERRUPTS: Format = Format {
     id: "interrupts",
     label: "/proc/interrupts",
-    holds: Holds::Facts,
     versions: "Linux 3.0 to 6.18",
-    evidence: &[Evidence::RunHere("Linux 6.18 in a virtual machine with two CPUs")],
+    evidence: "run here: Linux 6.18 in a virtual machine with two CPUs",
     unknown: "The CPUs that an interrupt is sent to now are not in it: only how often each CPU served it since boot.",
-    starts,
+    starts: |at| {
+        let mut words = at.line.split_whitespace().take(LOOKED_AT);
+        at.line.contains("CPU") && words.all(|word| cpu(word).is_some())
+    },
     read,
+    ..Format::FACTS
 };
 
-fn starts(text: &str) -> bool {
-    /// CPUs that are looked at: a line may have thousands.
-    const LOOKED_AT: usize = 32;
-    let line = first_line(text);
-    let mut words = line.split_whitespace().take(LOOKED_AT);
-    line.contains("CPU") && words.all(|word| cpu(word).is_some())
-}
+/// CPUs that are looked at to recognise a head: a line may have thousands.
+const LOOKED_AT: usize = 32;
 
 fn cpu(word: &str) -> Option<u32> {
     small(word.strip_prefix("CPU")?)

@@ -5,30 +5,24 @@ use linerate_units::Bytes;
 
 use super::{node, numbered};
 use crate::facts::lines::Reading;
-use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::reading::{Line, MOST, decimal, first_line, list, lookup, scaled, small};
+use crate::format::{Format, Found, Section};
+use crate::reading::{Line, MOST, decimal, list, lookup, scaled, small};
 
 pub(crate) static LSCPU: Format = Format {
     id: "lscpu",
     label: "lscpu",
-    holds: Holds::Facts,
     versions: "util-linux 2.20 to 2.41",
-    evidence: &[
-        Evidence::RunHere(
-            "lscpu 2.38.1 in a virtual machine, and on a server's files of hwloc's tests",
-        ),
-        Evidence::Published("OpenNebula/one issue 3256 (an old version, four nodes)"),
-    ],
+    evidence: "run here: lscpu 2.38.1 in a virtual machine, and on a server's files of hwloc's tests; \
+        published: OpenNebula/one issue 3256 (an old version, four nodes)",
     unknown: "Which CPUs share a core or a package is not in it: lscpu -e has that.",
-    starts,
+    starts: |at| {
+        // Often only the lines about nodes are pasted: `lscpu | grep NUMA`.
+        let is_node = at.line.starts_with("NUMA node") && at.line.contains("(s):");
+        at.line.starts_with("Architecture:") || is_node
+    },
     read,
+    ..Format::FACTS
 };
-
-fn starts(text: &str) -> bool {
-    // Often only the lines about nodes are pasted: `lscpu | grep NUMA`.
-    let is_node = |line: &str| line.starts_with("NUMA node") && line.contains("(s):");
-    text.starts_with("Architecture:") || is_node(first_line(text))
-}
 
 /// Hypervisors by the names of lscpu, with those used here.
 //= util-linux, sys-utils/lscpu-virt.c: hv_vendors
@@ -119,12 +113,7 @@ fn cache(name: &str, value: &str) -> Option<Cache> {
     let (size, count) = value.split_once(" (")?;
     let count = decimal(count.split(' ').next()?)?;
     let (number, unit) = size.split_once(' ')?;
-    let unit = match unit {
-        "KiB" => 1 << 10,
-        "MiB" => 1 << 20,
-        "GiB" => 1 << 30,
-        _ => return None,
-    };
+    let unit = lookup(&[("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)], unit)?;
     // Sizes of all are rounded: 1.3 MiB in 40 instances is no whole number of bytes each.
     let all = scaled(number, unit)?;
     let is_exact = !number.contains('.') && all.checked_rem(count)? == 0;

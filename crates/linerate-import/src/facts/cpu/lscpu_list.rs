@@ -6,27 +6,22 @@ use linerate_facts::cpu::Cpu;
 
 use super::node;
 use crate::facts::lines::Reading;
-use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::reading::{MOST, first_line, small};
+use crate::format::{Format, Found, Section};
+use crate::reading::{MOST, small};
 
 pub(crate) static LSCPU_LIST: Format = Format {
     id: "lscpu-list",
     label: "lscpu -e",
-    holds: Holds::Facts,
     versions: "util-linux 2.20 to 2.41",
-    evidence: &[Evidence::RunHere(
-        "lscpu 2.38.1 in a virtual machine, and on two servers' files of hwloc's tests",
-    )],
+    evidence: "run here: lscpu 2.38.1 in a virtual machine, and on two servers' files of hwloc's tests",
     unknown: "The model of the CPUs is not in it.",
-    starts,
+    starts: |at| {
+        let is_head = at.line.contains(" CORE") && !at.line.contains(':');
+        at.line.starts_with("CPU ") && is_head || at.line.starts_with("CPU NODE ")
+    },
     read,
+    ..Format::FACTS
 };
-
-fn starts(text: &str) -> bool {
-    let line = first_line(text);
-    line.starts_with("CPU ") && line.contains(" CORE") && !line.contains(':')
-        || line.starts_with("CPU NODE ")
-}
 
 /// Largest number of CPUs of one core.
 const THREADS: usize = 64;

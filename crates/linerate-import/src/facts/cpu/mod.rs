@@ -14,21 +14,13 @@ pub(crate) use lscpu_list::LSCPU_LIST;
 pub(crate) use nproc::NPROC;
 pub(crate) use numactl::NUMACTL;
 
-use crate::reading::MOST;
+use super::entry;
 use linerate_facts::cpu::{Cpu, Node, Processors};
 
 /// The node with a number, which is added if it is new; `None` if there are too many.
 fn node(processors: &mut Processors, id: u32) -> Option<&mut Node> {
-    let nodes = &mut processors.nodes;
-    let at = match nodes.binary_search_by_key(&id, |node| node.id) {
-        Ok(at) => at,
-        Err(_) if nodes.len() >= MOST => return None,
-        Err(at) => {
-            nodes.insert(at, Node { id, ..Node::default() });
-            at
-        }
-    };
-    nodes.get_mut(at)
+    let new = |id| Node { id, ..Node::default() };
+    entry(&mut processors.nodes, id, |node| node.id, new)
 }
 
 /// CPUs of which only the numbers are known.

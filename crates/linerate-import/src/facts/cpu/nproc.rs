@@ -2,18 +2,18 @@
 
 use super::numbered;
 use crate::facts::lines::Reading;
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Format, Found, Section};
 use crate::reading::{MOST, first_line, program, run, small};
 
 pub(crate) static NPROC: Format = Format {
     id: "nproc",
     label: "nproc",
-    holds: Holds::Facts,
     versions: "coreutils 8 and 9",
-    evidence: &[Evidence::RunHere("coreutils 9.1")],
+    evidence: "run here: coreutils 9.1",
     unknown: "Everything but the number of CPUs that the program may use.",
-    starts,
+    starts: |at| starts(at.text),
     read,
+    ..Format::FACTS
 };
 
 fn starts(text: &str) -> bool {

@@ -4,27 +4,20 @@ use linerate_units::Bytes;
 
 use super::node;
 use crate::facts::lines::Reading;
-use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::reading::{Line, decimal, first_line, small};
+use crate::format::{Format, Found, Section};
+use crate::reading::{Line, decimal, small};
 
 pub(crate) static NUMACTL: Format = Format {
     id: "numactl",
     label: "numactl -H",
-    holds: Holds::Facts,
     versions: "numactl 2.0",
-    evidence: &[
-        Evidence::RunHere("numactl 2.0.16 in a virtual machine with one node"),
-        Evidence::Published("egandro/proxmox-cpu-affinity issue 58 (two nodes)"),
-    ],
+    evidence: "run here: numactl 2.0.16 in a virtual machine with one node; published: \
+        egandro/proxmox-cpu-affinity issue 58 (two nodes)",
     unknown: "Which CPUs share a core, and what devices belong to a node, are not in it.",
-    starts,
+    starts: |at| at.line.starts_with("available: ") && at.line.contains(" nodes ("),
     read,
+    ..Format::FACTS
 };
-
-fn starts(text: &str) -> bool {
-    let line = first_line(text);
-    line.starts_with("available: ") && line.contains(" nodes (")
-}
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
     let mut reading = Reading::of(section);

@@ -7,42 +7,32 @@ use linerate_facts::nic::{Nic, speed_of_mbps};
 use linerate_facts::pci::{Address, Device, Limited, Link};
 use linerate_units::Transfers;
 
-use super::port;
+use super::{entry, port};
 use crate::facts::lines::Reading;
-use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::reading::{Line, MOST, command, decimal, first_line, scaled, small};
+use crate::format::{Format, Found, Section};
+use crate::reading::{Line, command, decimal, scaled, small};
 
 pub(crate) static DMESG: Format = Format {
     id: "dmesg",
     label: "dmesg: PCI Express bandwidth, links of ports",
-    holds: Holds::Facts,
     versions: "Linux 4.17 to 6.18 for bandwidth; any for links, where the line has address, name and speed",
-    evidence: &[Evidence::Published(
-        "NVIDIA/l2fwd-nv issue 6, geerlingguy/arm-nas issue 16, ntop/PF_RING issue 293, geerlingguy/raspberry-pi-pcie-devices issue 364; lines of other drivers are made \
-         up after their forms",
-    )],
+    evidence: "published: NVIDIA/l2fwd-nv issue 6, geerlingguy/arm-nas issue 16, ntop/PF_RING issue 293, \
+        geerlingguy/raspberry-pi-pcie-devices issue 364; lines of other drivers are made up after their forms",
     unknown: "The state of a link is that of the last line about it; lines before the log begins are missing.",
-    starts,
+    starts: |at| {
+        // Most lines of most texts are none of these. A fall comes before the line with the name of the port.
+        let is_link = at.line.contains("ink ") || at.line.contains("PCIe bandwidth");
+        at.line.contains(DOWNSHIFT)
+            || is_link && message(at.line).is_some_and(|message| fact(&message).is_some())
+    },
     read,
+    ..Format::FACTS
 };
 
 /// What the driver of a PHY says of a link that fell back to a lower speed, and what its port says when it is up.
 //= torvalds/linux, drivers/net/phy/phy-core.c: phy_check_downshift; drivers/net/phy/phy.c: phy_print_status
 const DOWNSHIFT: &str = ": Downshift occurred from negotiated speed ";
 const DOWNSHIFTED: &str = "(downshifted)";
-
-fn starts(text: &str) -> bool {
-    let line = first_line(text);
-    // It comes before the line with the name of the port.
-    if line.contains(DOWNSHIFT) {
-        return true;
-    }
-    // Most lines of most texts are none of these.
-    if !(line.contains("ink ") || line.contains("PCIe bandwidth")) {
-        return false;
-    }
-    message(line).is_some_and(|message| fact(&message).is_some())
-}
 
 /// A message about a device: `[   10.6] mlx5_core 0000:01:00.0 eth0: text`.
 struct Message<'a> {
@@ -228,14 +218,6 @@ fn bandwidth_of(
 
 /// The device with an address, which is added if it is new; `None` if there are too many.
 fn device<'a>(reading: &'a mut Reading<'_>, address: Address) -> Option<&'a mut Device> {
-    let all = &mut reading.facts.pci;
-    let at = match all.binary_search_by_key(&address, |device| device.address) {
-        Ok(at) => at,
-        Err(_) if all.len() >= MOST => return None,
-        Err(at) => {
-            all.insert(at, Device { address, ..Device::default() });
-            at
-        }
-    };
-    all.get_mut(at)
+    let new = |address| Device { address, ..Device::default() };
+    entry(&mut reading.facts.pci, address, |device| device.address, new)
 }

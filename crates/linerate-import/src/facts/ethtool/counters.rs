@@ -4,28 +4,24 @@ use linerate_facts::nic::{Counter, counted};
 
 use super::{PROGRAM, VERSIONS, port};
 use crate::facts::lines::{Reading, is_prompt};
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Format, Found, Section};
 use crate::reading::{Line, decimal, first_line};
 
 pub(crate) static COUNTERS: Format = Format {
     id: "ethtool-counters",
     label: "ethtool -S",
-    holds: Holds::Facts,
     versions: VERSIONS,
-    evidence: &[Evidence::RunHere("ethtool 6.1 of a virtio port")],
+    evidence: "run here: ethtool 6.1 of a virtio port",
     unknown: "The name of the port is only in the command before the output, and since when the driver counts is not \
               in it.",
-    starts,
+    starts: |at| at.line.starts_with(START),
     read,
+    ..Format::FACTS
 };
 
 const START: &str = "NIC statistics:";
 /// Largest number of counters of a port.
 const MOST: usize = 16_384;
-
-fn starts(text: &str) -> bool {
-    text.starts_with(START)
-}
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
     // The next port, or the next reading of this one, is an output of its own where its name stands.

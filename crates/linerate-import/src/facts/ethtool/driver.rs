@@ -5,21 +5,20 @@ use linerate_facts::pci::{Address, Device};
 
 use super::{PROGRAM, VERSIONS, port};
 use crate::facts::lines::Reading;
-use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::reading::{MOST, head};
+use crate::format::{Format, Found, Section};
+use crate::reading::MOST;
 
 pub(crate) static DRIVER: Format = Format {
     id: "ethtool-driver",
     label: "ethtool -i",
-    holds: Holds::Facts,
     versions: VERSIONS,
-    evidence: &[Evidence::RunHere("ethtool 6.1 of a virtio port and of a veth port")],
+    evidence: "run here: ethtool 6.1 of a virtio port and of a veth port",
     unknown: "The name of the port is only in the command before the output: without it nothing is known of the port.",
-    starts,
+    starts: |at| at.line.starts_with("driver: ") && at.next.starts_with("version:"),
     read,
+    ..Format::FACTS
 };
 
-const START: &str = "driver: ";
 /// The keys of an output.
 const KEYS: [&str; 10] = [
     "driver",
@@ -33,12 +32,6 @@ const KEYS: [&str; 10] = [
     "supports-register-dump",
     "supports-priv-flags",
 ];
-
-fn starts(text: &str) -> bool {
-    let mut lines = head(text).lines();
-    let first = lines.next().is_some_and(|line| line.starts_with(START));
-    first && lines.next().is_some_and(|line| line.starts_with("version:"))
-}
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
     let mut reading = super::reading(section);

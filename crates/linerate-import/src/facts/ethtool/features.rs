@@ -4,18 +4,18 @@ use linerate_facts::nic::Offloads;
 
 use super::{PROGRAM, VERSIONS, named, port};
 use crate::facts::lines::Reading;
-use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::reading::{Line, first_line, lookup};
+use crate::format::{Format, Found, Section};
+use crate::reading::{Line, lookup};
 
 pub(crate) static FEATURES: Format = Format {
     id: "ethtool-features",
     label: "ethtool -k",
-    holds: Holds::Facts,
     versions: VERSIONS,
-    evidence: &[Evidence::RunHere("ethtool 6.1 of a virtio port")],
+    evidence: "run here: ethtool 6.1 of a virtio port",
     unknown: "Whether a feature that is off would help is not in it.",
-    starts,
+    starts: |at| name_of(at.line.trim_end()).is_some(),
     read,
+    ..Format::FACTS
 };
 
 const STARTS: [&str; 2] = ["Features for ", "Offload parameters for "];
@@ -39,10 +39,6 @@ const GROUPS: [&str; 3] = ["tx-checksumming", "scatter-gather", "tcp-segmentatio
 
 fn name_of(line: &str) -> Option<&str> {
     STARTS.iter().find_map(|start| named(line, start))
-}
-
-fn starts(text: &str) -> bool {
-    name_of(first_line(text).trim_end()).is_some()
 }
 
 fn read(section: &Section<'_>) -> Result<Found, String> {

@@ -5,22 +5,20 @@ use linerate_facts::nic::{Channels, Coalesce, Nic, Pause, Rings, Setting};
 use super::settings::switch;
 use super::{PROGRAM, VERSIONS, named, port};
 use crate::facts::lines::{Reading, understood};
-use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::reading::{Line, first_line, pair, small};
+use crate::format::{Format, Found, Section};
+use crate::reading::{Line, pair, small};
 
 pub(crate) static PARAMETERS: Format = Format {
     id: "ethtool-parameters",
     label: "ethtool -g, -l, -c and -a",
-    holds: Holds::Facts,
     versions: VERSIONS,
-    evidence: &[
-        Evidence::RunHere("ethtool 6.1 of a virtio port: -g, -l and -c"),
-        Evidence::Published("the form of -a is made up after ethtool's own source"),
-    ],
+    evidence: "run here: ethtool 6.1 of a virtio port: -g, -l and -c; published: the form of -a is made up \
+        after ethtool's own source",
     unknown: "A value that the driver does not report (n/a) is unknown; old versions write 0 for it, and a maximum of \
               0 is left out.",
-    starts,
+    starts: |at| head(at.line.trim_end()).is_some(),
     read,
+    ..Format::FACTS
 };
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -41,10 +39,6 @@ const TABLES: [(&str, Table); 4] = [
 fn head(line: &str) -> Option<(&str, Table)> {
     let mut tables = TABLES.iter();
     tables.find_map(|(start, table)| Some((named(line, start)?, *table)))
-}
-
-fn starts(text: &str) -> bool {
-    head(first_line(text).trim_end()).is_some()
 }
 
 fn read(section: &Section<'_>) -> Result<Found, String> {

@@ -4,31 +4,22 @@ use linerate_facts::nic::{Duplex, Nic, speed_of_mbps};
 
 use super::{PROGRAM, VERSIONS, named, port};
 use crate::facts::lines::{Reading, understood};
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Format, Found, Section};
 use crate::reading::{Line, decimal, first_line, lookup, small};
 
 pub(crate) static SETTINGS: Format = Format {
     id: "ethtool",
     label: "ethtool of a port",
-    holds: Holds::Facts,
     versions: VERSIONS,
-    evidence: &[
-        Evidence::RunHere("ethtool 6.1 of a virtio port and of a veth port"),
-        Evidence::Published(
-            "geerlingguy/raspberry-pi-pcie-devices issue 364, with the end and a second port made up",
-        ),
-    ],
+    evidence: "run here: ethtool 6.1 of a virtio port and of a veth port; published: \
+        geerlingguy/raspberry-pi-pcie-devices issue 364, with the end and a second port made up",
     unknown: "The driver and the slot of the port are not in it.",
-    starts,
+    starts: |at| named(at.line.trim_end(), START).is_some() || is_speed(at.text),
     read,
+    ..Format::FACTS
 };
 
 const START: &str = "Settings for ";
-
-fn starts(text: &str) -> bool {
-    let first = first_line(text).trim_end();
-    named(first, START).is_some() || is_speed(text)
-}
 
 /// The name of a port of which only the speed was pasted.
 const NAMELESS: &str = "port";

@@ -5,49 +5,39 @@ use linerate_facts::nic::Counter;
 
 use super::{Devices, MOST};
 use crate::facts::lines::{Reading, is_prompt};
-use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::reading::{Line, decimal, first_line, hexadecimal, lookup, option, small};
+use crate::format::{Format, Found, Section};
+use crate::reading::{Line, decimal, hexadecimal, lookup, option, small};
 
 pub(crate) static PERFQUERY: Format = Format {
     id: "perfquery",
     label: "perfquery",
-    holds: Holds::Facts,
     versions: "infiniband-diags 1.5 to rdma-core 60, plain and with -x",
-    evidence: &[Evidence::RunHere(
-        "perfquery of rdma-core 44.0, on networks that ibsim 0.10 simulates",
-    )],
+    evidence: "run here: perfquery of rdma-core 44.0, on networks that ibsim 0.10 simulates",
     unknown: "Whether an error is new: one reading has what was counted since the counters were last cleared. Two outputs of \
               one port show it.",
-    starts: is_perfquery,
+    starts: |at| is_perfquery(at.line),
     read: read_perfquery,
+    ..Format::FACTS
 };
 
 pub(crate) static IBQUERYERRORS: Format = Format {
     id: "ibqueryerrors",
     label: "ibqueryerrors",
-    holds: Holds::Facts,
     versions: "infiniband-diags 1.5 to rdma-core 60",
-    evidence: &[
-        Evidence::RunHere("ibqueryerrors of rdma-core 44.0, on networks that ibsim 0.10 simulates"),
-        Evidence::Published("https://github.com/openucx/ucx/issues/9590 (with sizes in brackets)"),
-    ],
+    evidence: "run here: ibqueryerrors of rdma-core 44.0, on networks that ibsim 0.10 simulates; published: \
+        https://github.com/openucx/ucx/issues/9590 (with sizes in brackets)",
     unknown: "Whether an error is new, as with perfquery; packets, beside which an error is many or few; ports below its \
               thresholds.",
-    starts: is_ibqueryerrors,
+    starts: |at| at.line.starts_with(NODE) && (at.line.contains('"') || at.line.contains(" 0x")),
     read: read_ibqueryerrors,
+    ..Format::FACTS
 };
 
 const PERFQUERY_HEADS: [&str; 2] = ["# Port counters: Lid ", "# Port extended counters: Lid "];
 const NODE: &str = "Errors for ";
 
-fn is_perfquery(text: &str) -> bool {
-    let line = first_line(text);
+fn is_perfquery(line: &str) -> bool {
     PERFQUERY_HEADS.iter().any(|head| line.starts_with(head))
-}
-
-fn is_ibqueryerrors(text: &str) -> bool {
-    let line = first_line(text);
-    line.starts_with(NODE) && (line.contains('"') || line.contains(" 0x"))
 }
 
 /// Counters by the names that both programs print, and those of the kernel.

@@ -4,30 +4,22 @@ use linerate_facts::infiniband::{Guid, IbDevice, IbPort, is_manager};
 
 use super::{Devices, gids_of, layer, physical, rate_of, state};
 use crate::facts::lines::{Reading, understood};
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Format, Found, Section};
 use crate::reading::{Line, decimal, hexadecimal, small};
 
 pub(crate) static IBSTAT: Format = Format {
     id: "ibstat",
     label: "ibstat",
-    holds: Holds::Facts,
     versions: "infiniband-diags 1.5 to rdma-core 60, MLNX_OFED, and WinOF for Windows",
-    evidence: &[
-        Evidence::RunHere("ibstat of rdma-core 44.0, on networks that ibsim 0.10 simulates"),
-        Evidence::Published(
-            "linux-rdma/rdma-core pull request 847 (two ports, one disabled), kb.advancedclustering.com (without \
-             indents); the form of Windows is made up after a report in words",
-        ),
-    ],
+    evidence: "run here: ibstat of rdma-core 44.0, on networks that ibsim 0.10 simulates; published: \
+        linux-rdma/rdma-core pull request 847 (two ports, one disabled), kb.advancedclustering.com (without \
+        indents); the form of Windows is made up after a report in words",
     unknown: "The slot of the card, the width and speed of links with an ambiguous rate (40 is QDR or FDR10), and the \
               subnet prefix are not in it; the rate of a port that is down is no rate and is left out.",
-    starts,
+    starts: |at| at.line.trim_start_matches([' ', '\t']).starts_with("CA '"),
     read,
+    ..Format::FACTS
 };
-
-fn starts(text: &str) -> bool {
-    text.trim_start_matches([' ', '\t']).starts_with("CA '")
-}
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
     Devices::new(Reading::of(section)).read("ibstat", take)

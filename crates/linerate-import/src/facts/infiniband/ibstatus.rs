@@ -5,25 +5,21 @@ use linerate_facts::parse::infiniband as sysfs;
 
 use super::{Devices, layer};
 use crate::facts::lines::Reading;
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Format, Found, Section};
 use crate::reading::{Line, hexadecimal, small};
 
 pub(crate) static IBSTATUS: Format = Format {
     id: "ibstatus",
     label: "ibstatus",
-    holds: Holds::Facts,
     versions: "infiniband-diags 1.5 to rdma-core 60",
-    evidence: &[Evidence::Published("NVIDIA/nccl issue 1866")],
+    evidence: "published: NVIDIA/nccl issue 1866",
     unknown: "The slot and the model of the card are not in it; the rate of a port that is down is left out.",
-    starts,
+    starts: |at| at.line.starts_with(START),
     read,
+    ..Format::FACTS
 };
 
 const START: &str = "Infiniband device '";
-
-fn starts(text: &str) -> bool {
-    text.starts_with(START)
-}
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
     Devices::new(Reading::of(section)).read("ibstatus", take)

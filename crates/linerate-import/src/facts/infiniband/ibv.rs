@@ -4,27 +4,21 @@ use linerate_facts::infiniband::{Gid, Guid, IbPort, IbRate};
 
 use super::{Devices, WIDTHS, lane_rate, layer, physical, state};
 use crate::facts::lines::{Reading, understood};
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Format, Found, Section};
 use crate::reading::{Line, MOST, lookup, small};
 
 pub(crate) static IBV_DEVINFO: Format = Format {
     id: "ibv-devinfo",
     label: "ibv_devinfo, plain and with -v",
-    holds: Holds::Facts,
     versions: "libibverbs 1.1 to rdma-core 60, MLNX_OFED",
-    evidence: &[Evidence::Published(
-        "deepseek-ai/DeepEP issue 60 (plain, RoCE); with -v a listing of a card for HDR in files of public repositories, shortened, with \
-         a second port after a listing of a card for FDR",
-    )],
+    evidence: "published: deepseek-ai/DeepEP issue 60 (plain, RoCE); with -v a listing of a card for HDR in \
+        files of public repositories, shortened, with a second port after a listing of a card for FDR",
     unknown: "Without -v it has no rate and no state of the wire, and it never has the slot of the card; the rate of a \
               port that is down is left out.",
-    starts,
+    starts: |at| at.line.starts_with("hca_id:"),
     read,
+    ..Format::FACTS
 };
-
-fn starts(text: &str) -> bool {
-    text.starts_with("hca_id:")
-}
 
 /// Numbers of the speeds of a lane, with their names.
 //= include/rdma/ib_verbs.h, enum ib_port_speed

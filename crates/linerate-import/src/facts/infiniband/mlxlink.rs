@@ -6,25 +6,20 @@ use linerate_units::Rate;
 
 use super::{Devices, lane_rate};
 use crate::facts::lines::Reading;
-use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::reading::{Line, decimal, first_line, option, quoted, small};
+use crate::format::{Format, Found, Section};
+use crate::reading::{Line, decimal, option, quoted, small};
 
 pub(crate) static MLXLINK: Format = Format {
     id: "mlxlink",
     label: "mlxlink, mstlink, text",
-    holds: Holds::Facts,
     versions: "MFT 4.18 to 4.30, plain and with -c and -m",
-    evidence: &[Evidence::Published(
-        "a guide to mlxlink and ConnectX-6 cards on the web (Ethernet, -m -c), https://github.com/MrBr-github/lshca/issues/11 (InfiniBand, names and values)",
-    )],
+    evidence: "published: a guide to mlxlink and ConnectX-6 cards on the web (Ethernet, -m -c), \
+        https://github.com/MrBr-github/lshca/issues/11 (InfiniBand, names and values)",
     unknown: "The device, unless the command has it. Error rates per lane, eyes and modules are passed over.",
-    starts,
+    starts: |at| at.line.trim_end() == "Operational Info",
     read,
+    ..Format::FACTS
 };
-
-fn starts(text: &str) -> bool {
-    first_line(text).trim_end() == "Operational Info"
-}
 
 /// Prefix of the speeds of InfiniBand.
 const INFINIBAND: &str = "IB-";

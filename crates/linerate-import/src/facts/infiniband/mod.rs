@@ -21,7 +21,7 @@ use linerate_units::Rate;
 
 use crate::facts::lines::Reading;
 use crate::format::Found;
-use crate::reading::{Line, MOST, lookup};
+use crate::reading::{Line, MOST, lookup, named};
 
 /// Speeds of one lane, in tenths of Gb/s as the kernel counts them.
 //= torvalds/linux, drivers/infiniband/core/sysfs.c, rate_show; ib_verbs.h, enum ib_port_speed
@@ -80,16 +80,12 @@ fn gids_of(guid: Guid) -> Vec<Gid> {
 fn state(name: &str) -> Option<LinkState> {
     let known = [
         ("down", LinkState::Down),
-        ("initializing", LinkState::Initializing),
-        ("initialize", LinkState::Initializing),
-        ("init", LinkState::Initializing),
+        ("initializing initialize init", LinkState::Initializing),
         ("armed", LinkState::Armed),
         ("active", LinkState::Active),
-        ("activedefer", LinkState::ActiveDefer),
-        ("active_defer", LinkState::ActiveDefer),
+        ("activedefer active_defer", LinkState::ActiveDefer),
     ];
-    let name = name.to_ascii_lowercase();
-    lookup(&known, name.as_str())
+    named(&known, &name.to_ascii_lowercase())
 }
 
 /// A state of a wire by its name, in the words of any of the programs.
@@ -98,15 +94,13 @@ fn physical(name: &str) -> Option<PhysicalState> {
         ("sleep", PhysicalState::Sleep),
         ("polling", PhysicalState::Polling),
         ("disabled", PhysicalState::Disabled),
-        ("portconfigurationtraining", PhysicalState::Training),
+        // The second one is as ibv_devinfo spells it.
+        ("portconfigurationtraining portconfigurationtrainning", PhysicalState::Training),
         ("linkup", PhysicalState::LinkUp),
         ("linkerrorrecovery", PhysicalState::ErrorRecovery),
-        // As ibv_devinfo spells it.
-        ("portconfigurationtrainning", PhysicalState::Training),
         ("phytest", PhysicalState::PhyTest),
     ];
-    let name = name.to_ascii_lowercase().replace(['_', ' '], "");
-    lookup(&known, name.as_str())
+    named(&known, &name.to_ascii_lowercase().replace(['_', ' '], ""))
 }
 
 /// What carries the packets of a port, if it says so; an error if the word is not understood.

@@ -2,43 +2,40 @@
 
 use super::{Shown, has_all, keep};
 use crate::facts::lines::{Reading, is_prompt};
-use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::reading::MOST;
-use crate::reading::{Line, decimal, first_line, small};
+use crate::format::{Format, Found, Section};
+use crate::reading::{Line, MOST, decimal, small};
 
 pub(crate) static IFCONFIG: Format = Format {
     id: "ifconfig",
     label: "ifconfig",
-    holds: Holds::Facts,
     versions: "net-tools 1.60 and 2.10, macOS",
-    evidence: &[Evidence::RunHere(
-        "net-tools 2.10: loopback and a virtio port; the older form and that of macOS are made up after their manuals",
-    )],
+    evidence: "run here: net-tools 2.10: loopback and a virtio port; the older form and that of macOS are made \
+        up after their manuals",
     unknown: "Driver, speed and settings of a port are not in it; neither is its kind.",
-    starts,
+    starts: |at| {
+        (at.line.contains("flags=") || at.line.contains("Link encap:")) && head(at.line).is_some()
+    },
     read,
+    ..Format::FACTS
 };
 
 /// Indices of ports that the output does not number: no kernel gives them.
 const UNNUMBERED: u32 = 1 << 31;
 
-fn starts(text: &str) -> bool {
-    let line = first_line(text);
-    (line.contains("flags=") || line.contains("Link encap:")) && head(line).is_some()
-}
-
 /// `eth0: flags=4163<UP,BROADCAST,RUNNING,MULTICAST>  mtu 1500`, or `eth0      Link encap:Ethernet  HWaddr ...`.
 fn head(line: &str) -> Option<Shown> {
     let name = line.split([' ', ':']).next().filter(|name| !name.is_empty())?;
     let rest = line[name.len()..].trim_start_matches(':').trim_start();
-    let mut port = Shown { name: name.to_owned(), ..Shown::default() };
+    let mut port = Shown::default();
+    name.clone_into(&mut port.nic.name);
     if let Some(kind) = rest.strip_prefix("Link encap:") {
         port.hardware = hardware(kind.split("  ").next().unwrap_or(""));
         return Some(port);
     }
     let (flags, rest) = rest.strip_prefix("flags=")?.split_once('<')?.1.split_once('>')?;
-    port.is_up = has_all(flags.split(','), ["UP", "RUNNING"]);
-    port.mtu = rest.split_once("mtu ").and_then(|(_, mtu)| small(mtu.split_whitespace().next()?));
+    port.nic.up = has_all(flags.split(','), ["UP", "RUNNING"]);
+    port.nic.mtu =
+        rest.split_once("mtu ").and_then(|(_, mtu)| small(mtu.split_whitespace().next()?));
     Some(port)
 }
 
@@ -61,7 +58,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
                 reading.notes.at(line.number, "further ports are left out");
                 break;
             }
-            port.index = UNNUMBERED + all.len() as u32;
+            port.nic.index = UNNUMBERED + all.len() as u32;
             all.push(port);
         } else if !all.last_mut().is_some_and(|port| take(port, line)) {
             reading.strange(line);
@@ -80,11 +77,11 @@ fn take(port: &mut Shown, line: Line<'_>) -> bool {
         "inet" => address(port, words.next()),
         "loop" => "loopback".clone_into(&mut port.hardware),
         first @ ("ether" | "infiniband") => first.clone_into(&mut port.hardware),
-        "status:" => port.is_up &= words.next() == Some("active"),
+        "status:" => port.nic.up &= words.next() == Some("active"),
         "UP" | "BROADCAST" => {
             let flags = || text.split_whitespace();
-            port.is_up = has_all(flags(), ["UP", "RUNNING"]);
-            port.mtu = flags().find_map(|word| small(word.strip_prefix("MTU:")?));
+            port.nic.up = has_all(flags(), ["UP", "RUNNING"]);
+            port.nic.mtu = flags().find_map(|word| small(word.strip_prefix("MTU:")?));
         }
         _ => {}
     }
@@ -111,7 +108,7 @@ fn counts(port: &mut Shown, text: &str) {
         let (name, Some(value)) = (pair[0], decimal(pair[1])) else {
             continue;
         };
-        let errors = &mut port.errors;
+        let errors = &mut port.nic.errors;
         let into = match (table, name) {
             ("RX", "packets") => &mut errors.rx_packets,
             ("RX", "errors") => &mut errors.rx_errors,

@@ -2,23 +2,23 @@
 
 use std::collections::BTreeMap;
 
-use linerate_facts::nic::PortErrors;
+use linerate_facts::nic::{Nic, PortErrors};
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::{Ends, OPTIONS, Shown, UNKNOWN, UP, VERSIONS, has_all, keep};
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Format, Found, Section};
 use crate::reading::{MOST, Notes};
 
 pub(crate) static IP_JSON: Format = Format {
     id: "ip-json",
     label: "ip -j link, ip -j addr, with -s and -d",
-    holds: Holds::Facts,
     versions: VERSIONS,
-    evidence: &[Evidence::RunHere("ip of iproute2 6.1, with -s and -d")],
+    evidence: "run here: ip of iproute2 6.1, with -s and -d",
     unknown: UNKNOWN,
-    starts,
+    starts: |at| starts(at.text),
     read,
+    ..Format::FACTS
 };
 
 fn starts(text: &str) -> bool {
@@ -161,33 +161,35 @@ fn shown(port: Port) -> Shown {
         let global = all.into_iter().filter(|address| address.scope == "global");
         global.map(|address| address.local).take(MOST).collect()
     };
-    let mut shown = Shown {
+    let mut nic = Nic {
         index: port.ifindex,
         name: port.ifname,
-        tunnel: data.ends(&port.linkinfo.kind),
+        up: has_all(port.flags.iter().map(String::as_str), UP),
+        mtu: port.mtu,
+        mtu_max: port.max_mtu.filter(|most| *most > 0),
+        qdisc: port.qdisc,
+        kind: port.linkinfo.kind,
+        device: port.parentdev,
+        errors: port.stats64.map(errors).unwrap_or_default(),
+        ..Nic::default()
+    };
+    nic.stack.vlan = data.id.filter(|_| is_vlan).and_then(|id| u16::try_from(id).ok());
+    Shown {
+        tunnel: data.ends(&nic.kind),
+        nic,
         aggregator: data.ad_info.aggregator.or(of_member.filter(|_| is_member)),
         partner: data.ad_info.partner_mac,
         is_lower_hidden: port.link.is_none() && port.link_index.is_some_and(|index| index > 0),
         lower: port.link.unwrap_or_default(),
         master: port.master,
-        mtu: port.mtu,
-        mtu_max: port.max_mtu.filter(|most| *most > 0),
-        qdisc: port.qdisc,
         hardware: port.link_type,
         address: port.address,
-        kind: port.linkinfo.kind,
         mode: data.mode.unwrap_or_default(),
         hash: data.xmit_hash_policy.unwrap_or_default(),
         active: data.active_slave.unwrap_or_default(),
-        vlan: data.id.filter(|_| is_vlan).and_then(|id| u16::try_from(id).ok()),
         bus: port.parentbus,
-        device: port.parentdev,
         addresses: port.addr_info.map(global),
-        errors: port.stats64.map(errors).unwrap_or_default(),
-        ..Shown::default()
-    };
-    shown.is_up = has_all(port.flags.iter().map(String::as_str), UP);
-    shown
+    }
 }
 
 fn errors(stats: Stats) -> PortErrors {

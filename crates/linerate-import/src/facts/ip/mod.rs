@@ -15,7 +15,7 @@ use std::net::IpAddr;
 
 use linerate_facts::Inventory;
 use linerate_facts::infiniband::{Guid, Ipoib};
-use linerate_facts::nic::{Bond, Nic, PortErrors, Tunnel, TunnelKind, VIRTUAL_BUSES};
+use linerate_facts::nic::{Bond, Nic, Tunnel, TunnelKind, VIRTUAL_BUSES};
 
 const VERSIONS: &str = "iproute2 4.0 to 6.15";
 const UNKNOWN: &str =
@@ -31,36 +31,27 @@ const OPTIONS: [&str; 10] =
 /// A port as `ip` shows it. Text that is unknown is empty.
 #[derive(Debug, Default)]
 struct Shown {
-    index: u32,
-    name: String,
+    /// What needs no other port. Its kind is what `-d` shows.
+    nic: Nic,
     /// The name behind `@`: the port below, or the other end of a pair.
     lower: String,
     is_lower_hidden: bool,
     master: String,
-    is_up: bool,
-    mtu: Option<u32>,
-    mtu_max: Option<u32>,
-    qdisc: String,
     /// `ether`, `loopback`, `infiniband`, `none`.
     hardware: String,
     /// Its address.
     address: String,
-    /// Kind, which only `-d` shows.
-    kind: String,
     /// Mode of a bond or of IP over InfiniBand.
     mode: String,
     hash: String,
     active: String,
-    vlan: Option<u16>,
     /// Aggregator of LACP: that of a bond, or that of its member.
     aggregator: Option<u16>,
     partner: String,
     tunnel: Ends,
     bus: String,
-    device: String,
     /// Addresses that are valid beyond the link; `None` if they are not shown.
     addresses: Option<Vec<String>>,
-    errors: PortErrors,
 }
 
 /// How a tunnel is set, where `-d` shows it.
@@ -88,11 +79,11 @@ fn has_all<'a>(flags: impl Iterator<Item = &'a str>, wanted: [&str; 2]) -> bool 
 /// Adds the ports to the facts.
 fn keep(facts: &mut Inventory, all: &[Shown]) {
     let names: BTreeMap<&str, u32> =
-        all.iter().map(|port| (port.name.as_str(), port.index)).collect();
+        all.iter().map(|port| (port.nic.name.as_str(), port.nic.index)).collect();
     let index = |name: &str| names.get(name).copied();
     let mut nics: Vec<Nic> = all.iter().map(|port| nic(port, &index)).collect();
     for port in all {
-        let (Some(above), Some(below)) = (index(&port.master), index(&port.name)) else {
+        let (Some(above), Some(below)) = (index(&port.master), index(&port.nic.name)) else {
             continue;
         };
         if let Some(upper) = nics.iter_mut().find(|nic| nic.index == above) {
@@ -108,29 +99,18 @@ fn nic(port: &Shown, index: &impl Fn(&str) -> Option<u32>) -> Nic {
     let is_loopback = port.hardware == "loopback";
     let kind = match port.hardware.as_str() {
         "infiniband" => IPOIB,
-        _ => &port.kind,
+        _ => &port.nic.kind,
     };
     let is_software = is_loopback || !kind.is_empty() && kind != IPOIB;
-    let mut nic = Nic {
-        name: port.name.clone(),
-        index: port.index,
-        kind: kind.to_owned(),
-        is_virtual: is_software || VIRTUAL_BUSES.contains(&port.bus.as_str()),
-        up: port.is_up,
-        mtu: port.mtu,
-        mtu_max: port.mtu_max,
-        qdisc: port.qdisc.clone(),
-        device: port.device.clone(),
-        errors: port.errors,
-        ..Nic::default()
-    };
+    let is_virtual = is_software || VIRTUAL_BUSES.contains(&port.bus.as_str());
+    let mut nic = Nic { kind: kind.to_owned(), is_virtual, ..port.nic.clone() };
     if is_loopback {
         "loopback".clone_into(&mut nic.driver);
     } else if is_software {
         nic.driver.clone_from(&nic.kind);
     }
     if port.bus == "pci" {
-        nic.pci.clone_from(&port.device);
+        nic.pci.clone_from(&port.nic.device);
     }
     stack(&mut nic, port, index);
     nic
@@ -138,7 +118,6 @@ fn nic(port: &Shown, index: &impl Fn(&str) -> Option<u32>) -> Nic {
 
 fn stack(nic: &mut Nic, port: &Shown, index: &impl Fn(&str) -> Option<u32>) {
     nic.stack.above = index(&port.master);
-    nic.stack.vlan = port.vlan;
     if ON_ONE.contains(&nic.kind.as_str()) {
         nic.stack.below.extend(index(&port.lower));
         nic.stack.below_hidden = port.is_lower_hidden;
@@ -179,9 +158,9 @@ fn guid(address: &str) -> Option<Guid> {
 
 fn interface(port: &Shown) -> Ipoib {
     Ipoib {
-        name: port.name.clone(),
-        pci: if port.bus == "pci" { port.device.clone() } else { String::new() },
-        mode: if port.kind == IPOIB { port.mode.clone() } else { String::new() },
+        name: port.nic.name.clone(),
+        pci: if port.bus == "pci" { port.nic.device.clone() } else { String::new() },
+        mode: if port.nic.kind == IPOIB { port.mode.clone() } else { String::new() },
         addresses: port.addresses.clone(),
         guid: guid(&port.address),
         ..Ipoib::default()

@@ -1,28 +1,22 @@
 //! The text of `ip link` and `ip addr`.
 
-use linerate_facts::nic::PortErrors;
+use linerate_facts::nic::{Nic, PortErrors};
 
 use super::{Ends, OPTIONS, Shown, UNKNOWN, UP, VERSIONS, has_all, keep};
 use crate::facts::lines::Reading;
-use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::reading::{Line, MOST, command, decimal, first_line, small};
+use crate::format::{Format, Found, Section};
+use crate::reading::{Line, MOST, command, decimal, small};
 
 pub(crate) static IP: Format = Format {
     id: "ip",
     label: "ip link, ip addr, with -s and -d",
-    holds: Holds::Facts,
     versions: VERSIONS,
-    evidence: &[Evidence::RunHere(
-        "ip of iproute2 6.1: a virtio port, veth, a bridge, vxlan, macvlan; -s, -s -s and -d",
-    )],
+    evidence: "run here: ip of iproute2 6.1: a virtio port, veth, a bridge, vxlan, macvlan; -s, -s -s and -d",
     unknown: UNKNOWN,
-    starts,
+    starts: |at| head(at.line).is_some(),
     read,
+    ..Format::FACTS
 };
-
-fn starts(text: &str) -> bool {
-    head(first_line(text)).is_some()
-}
 
 /// `4: eth0@if5: <BROADCAST,UP,LOWER_UP> mtu 1500 qdisc mq master br0 state UP ...`.
 fn head(line: &str) -> Option<Shown> {
@@ -30,14 +24,18 @@ fn head(line: &str) -> Option<Shown> {
     let (name, rest) = rest.split_once(": <")?;
     let (flags, rest) = rest.split_once('>')?;
     let (name, lower) = name.split_once('@').unwrap_or((name, ""));
-    let port = Shown {
+    let nic = Nic {
         index: small(index)?,
         name: name.to_owned(),
-        is_up: has_all(flags.split(','), UP),
-        lower: lower.to_owned(),
-        is_lower_hidden: lower.starts_with("if") && small(&lower[2..]).is_some(),
+        up: has_all(flags.split(','), UP),
         mtu: after(rest, "mtu").and_then(small),
         qdisc: after(rest, "qdisc").unwrap_or_default().to_owned(),
+        ..Nic::default()
+    };
+    let port = Shown {
+        nic,
+        lower: lower.to_owned(),
+        is_lower_hidden: lower.starts_with("if") && small(&lower[2..]).is_some(),
         master: after(rest, "master").unwrap_or_default().to_owned(),
         ..Shown::default()
     };
@@ -72,7 +70,7 @@ fn read(section: &Section<'_>) -> Result<Found, String> {
             continue;
         };
         let is_read = match table.take() {
-            Some(names) => counts(&mut port.errors, names, line.text),
+            Some(names) => counts(&mut port.nic.errors, names, line.text),
             None => take(port, line, &mut table),
         };
         if !is_read {
@@ -99,8 +97,8 @@ fn take<'a>(port: &mut Shown, line: Line<'a>, table: &mut Option<&'a str>) -> bo
         "inet" | "inet6" => address(port, text),
         "bond_slave" => port.aggregator = number(text, "ad_aggregator_id"),
         "valid_lft" | "alias" | "altname" | "vf" | "prog/xdp" | "bridge_slave" | "team_slave" => {}
-        _ if port.kind.is_empty() && is_kind(first) => {
-            first.clone_into(&mut port.kind);
+        _ if port.nic.kind.is_empty() && is_kind(first) => {
+            first.clone_into(&mut port.nic.kind);
             of_kind(port, text);
             details(port, text);
         }
@@ -117,12 +115,12 @@ fn is_kind(word: &str) -> bool {
 /// What `-d` adds, at the end of the line of the kind, or of that of the hardware if there is no kind.
 fn details(port: &mut Shown, text: &str) {
     let most = after(text, "maxmtu").and_then(small).filter(|most| *most > 0);
-    port.mtu_max = port.mtu_max.or(most);
+    port.nic.mtu_max = port.nic.mtu_max.or(most);
     if let Some(bus) = after(text, "parentbus") {
         bus.clone_into(&mut port.bus);
     }
     if let Some(device) = after(text, "parentdev") {
-        device.clone_into(&mut port.device);
+        device.clone_into(&mut port.nic.device);
     }
 }
 
@@ -133,8 +131,8 @@ fn of_kind(port: &mut Shown, text: &str) {
     port.active = word("active_slave");
     port.partner = word("ad_partner_mac");
     port.aggregator = number(text, "ad_aggregator");
-    if port.kind == "vlan" {
-        port.vlan = number(text, "id");
+    if port.nic.kind == "vlan" {
+        port.nic.stack.vlan = number(text, "id");
     }
     let mut ends = [word("remote"), word("local")].into_iter();
     let has = |words: &[&str]| text.split_whitespace().any(|word| words.contains(&word));
@@ -142,7 +140,7 @@ fn of_kind(port: &mut Shown, text: &str) {
         outer: ends.find(|end| end.contains(['.', ':'])).unwrap_or_default(),
         carrier: word("dev"),
         is_external: has(&["external"]),
-        has_options: port.kind.starts_with("ip6") || has(&OPTIONS),
+        has_options: port.nic.kind.starts_with("ip6") || has(&OPTIONS),
     };
 }
 

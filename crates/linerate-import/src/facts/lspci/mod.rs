@@ -11,28 +11,22 @@ use linerate_facts::pci::{DRIVERS, Device, Limited, Link, NODES, PortKind, at};
 use self::device::Text;
 use super::tree;
 use crate::facts::lines::Reading;
-use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::reading::{Line, MOST, first_line};
+use crate::format::{Format, Found, Section};
+use crate::reading::{Line, MOST};
 
 pub(crate) static LSPCI: Format = Format {
     id: "lspci",
     label: "lspci, plain or with -v to -vvv, -k, -n, -nn, -D, -s",
-    holds: Holds::Facts,
     versions: "pciutils 3.1 to 3.14",
-    evidence: &[Evidence::RunHere(
-        "lspci 3.9.0 in a virtual machine; on registers of pciutils' tests (tree-asus-p6t6; cap-pcie-2 and \
-             cap-exp-dev2 with changed widths); and on a server's files of hwloc's tests, without the rights of root",
-    )],
+    evidence: "run here: lspci 3.9.0 in a virtual machine; on registers of pciutils' tests (tree-asus-p6t6; \
+        cap-pcie-2 and cap-exp-dev2 with changed widths); and on a server's files of hwloc's tests, without \
+        the rights of root",
     unknown: "Without the rights of root it has no links and no packet sizes; of a device that is pasted without the \
               bridges above it, the slot is unknown.",
-    starts,
+    starts: |at| device::head(at.line).is_some() || is_link(at.line),
     read,
+    ..Format::FACTS
 };
-
-fn starts(text: &str) -> bool {
-    let line = first_line(text);
-    device::head(line).is_some() || is_link(line)
-}
 
 /// Whether a line is about the link of a device whose first line is missing, as behind `grep Lnk`.
 fn is_link(line: &str) -> bool {

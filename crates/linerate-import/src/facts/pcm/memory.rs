@@ -4,29 +4,24 @@ use std::collections::BTreeMap;
 
 use super::rate;
 use crate::facts::lines::Reading;
-use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::reading::{Line, MOST, decimal, head, scaled};
+use crate::format::{Format, Found, Section};
+use crate::reading::{Line, MOST, decimal, scaled};
 
 pub(crate) static PCM_MEMORY: Format = Format {
     id: "pcm-memory",
     label: "pcm-memory",
-    holds: Holds::Facts,
     versions: "Intel PCM 201710 to 202604; from 202307 on it writes SKT for NODE",
-    evidence: &[Evidence::Published(
-        "a table of two sockets in files of public repositories, shortened; the units: its source, pcm-memory.cpp",
-    )],
+    evidence: "published: a table of two sockets in files of public repositories, shortened; the units: its \
+        source, pcm-memory.cpp",
     unknown: "What moved the data is not in it: writes of cards that stay in a cache do not reach memory.",
-    starts,
+    starts: |at| {
+        let (border, head) = (at.line.trim(), at.next.trim());
+        let is_border = border.starts_with("|---") && border.trim_matches(['|', '-']).is_empty();
+        is_border && head.starts_with("|-- ") && head.contains(" Socket ")
+    },
     read,
+    ..Format::FACTS
 };
-
-fn starts(text: &str) -> bool {
-    let mut lines = head(text).lines().map(str::trim);
-    let is_border =
-        |line: &str| line.starts_with("|---") && line.trim_matches(['|', '-']).is_empty();
-    let is_head = |line: &str| line.starts_with("|-- ") && line.contains(" Socket ");
-    lines.next().is_some_and(is_border) && lines.next().is_some_and(is_head)
-}
 
 /// What was read and written of each socket, and when the line began.
 #[derive(Default)]

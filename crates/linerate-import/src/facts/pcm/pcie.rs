@@ -2,31 +2,29 @@
 
 use super::rate;
 use crate::facts::lines::Reading;
-use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::reading::{Line, decimal, first_line, scaled};
+use crate::format::{Format, Found, Section};
+use crate::reading::{Line, decimal, lookup, scaled};
 
 pub(crate) static PCM_PCIE: Format = Format {
     id: "pcm-pcie",
     label: "pcm-pcie, with and without -B",
-    holds: Holds::Facts,
     versions: "Intel PCM 201710 to 202604",
-    evidence: &[Evidence::Published(
-        "intel/pcm issue 68 (with -B; the form without is made of it); the units: its source, pcm-pcie.h",
-    )],
+    evidence: "published: intel/pcm issue 68 (with -B; the form without is made of it); the units: its source, \
+        pcm-pcie.h",
     unknown: "Which device moved the data is not in it; counts are rounded to whole K, M or G, and each event is counted \
               only in a slice of the period and scaled up.",
-    starts,
+    starts: |at| at.line.trim_start().starts_with("Skt |"),
     read,
+    ..Format::FACTS
 };
 
 /// Bytes of a line of cache, which an event stands for.
 //= intel/pcm, src/pcm-pcie.cpp, help of -B: transfers times the cache line size (=64 bytes)
 const LINE: u64 = 64;
 
-fn starts(text: &str) -> bool {
-    let line = first_line(text).trim_start();
-    line.starts_with("Skt |")
-}
+/// Factors of the letters behind counts.
+const UNITS: [(&str, u64); 4] =
+    [("K", 1_000), ("M", 1_000_000), ("G", 1_000_000_000), ("T", 1_000_000_000_000)];
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
     let mut reading = Reading::of(section);
@@ -74,15 +72,7 @@ fn row(names: &[&str], line: Line<'_>) -> Option<String> {
     let mut words = words.peekable();
     while let Some(number) = words.next() {
         let unit = words.next_if(|word| word.chars().all(|c| c.is_ascii_alphabetic()));
-        let unit = match unit {
-            None => 1,
-            Some("K") => 1_000,
-            Some("M") => 1_000_000,
-            Some("G") => 1_000_000_000,
-            Some("T") => 1_000_000_000_000,
-            Some(_) => return None,
-        };
-        values.push(scaled(number, unit)?);
+        values.push(scaled(number, unit.map_or(Some(1), |unit| lookup(&UNITS, unit))?)?);
     }
     if values.len() != names.len() || values.is_empty() {
         return None;

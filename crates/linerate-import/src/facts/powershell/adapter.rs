@@ -5,29 +5,25 @@ use linerate_facts::nic::speed_of_mbps;
 use super::super::port;
 use super::{VERSIONS, table};
 use crate::facts::lines::Reading;
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Format, Found, Section};
 use crate::reading::{scaled, small};
 
 pub(crate) static ADAPTER: Format = Format {
     id: "get-netadapter",
     label: "Get-NetAdapter, table or list",
-    holds: Holds::Facts,
     versions: VERSIONS,
-    evidence: &[Evidence::Published(
-        "tables in files of public repositories, among them one with a cut speed (`...ps`); the list is made up after its known form",
-    )],
+    evidence: "published: tables in files of public repositories, among them one with a cut speed (`...ps`); \
+        the list is made up after its known form",
     unknown: "A name that the table cuts (`vEthernet (Microsoft H...`) cannot be matched with other outputs: use a \
               list.",
-    starts,
+    starts: |at| {
+        ["Status", "LinkSpeed(Gbps)"]
+            .iter()
+            .any(|last| table::begins(at.text, &["Name", "InterfaceDescription", last]))
+    },
     read,
+    ..Format::FACTS
 };
-
-const COLUMNS: [&str; 3] = ["Name", "InterfaceDescription", "Status"];
-
-fn starts(text: &str) -> bool {
-    table::begins(text, &COLUMNS)
-        || table::begins(text, &["Name", "InterfaceDescription", "LinkSpeed(Gbps)"])
-}
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
     table::read(section, "Get-NetAdapter", |reading, row| match row.name() {

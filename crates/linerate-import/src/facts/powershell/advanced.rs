@@ -5,25 +5,20 @@ use linerate_facts::nic::{Nic, Pause, Rings};
 use super::super::port;
 use super::{VERSIONS, table};
 use crate::facts::lines::Reading;
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Format, Found, Section};
 use crate::reading::{lookup, small};
 
 pub(crate) static ADVANCED: Format = Format {
     id: "get-netadapteradvancedproperty",
     label: "Get-NetAdapterAdvancedProperty, table or list",
-    holds: Holds::Facts,
     versions: VERSIONS,
-    evidence: &[Evidence::Published(
-        "a table of *JumboPacket in files of public repositories, with rows of further keywords made up",
-    )],
+    evidence: "published: a table of *JumboPacket in files of public repositories, with rows of further \
+        keywords made up",
     unknown: "These are settings, which the adapter may not have taken; the largest values are not in it.",
-    starts,
+    starts: |at| table::begins(at.text, &["Name", "DisplayName", "RegistryKeyword"]),
     read,
+    ..Format::FACTS
 };
-
-fn starts(text: &str) -> bool {
-    table::begins(text, &["Name", "DisplayName", "RegistryKeyword"])
-}
 
 /// Offloads and features by their keywords. Off, each costs CPU time.
 //= learn.microsoft.com: standardized INF keywords for network devices

@@ -7,27 +7,24 @@ use linerate_units::Transfers;
 use super::super::port;
 use super::{VERSIONS, table};
 use crate::facts::lines::Reading;
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Format, Found, Section};
 use crate::reading::{scaled, small};
 
 pub(crate) static HARDWARE: Format = Format {
     id: "get-netadapterhardwareinfo",
     label: "Get-NetAdapterHardwareInfo, table or list",
-    holds: Holds::Facts,
     versions: VERSIONS,
-    evidence: &[Evidence::Published(
-        "tables in files of public repositories: a card at x16, one at x1, one whose link is unknown",
-    )],
+    evidence: "published: tables in files of public repositories: a card at x16, one at x1, one whose link is unknown",
     unknown: "The best that card and slot could do is not in the table, so that nothing can be said about the slot.",
-    starts,
+    starts: |at| {
+        let begins = |columns: &[&str]| table::begins(at.text, columns);
+        begins(&["Name", "Segment", "Bus"])
+            || begins(&["Name", "InterfaceDescription", "PciExpressCurrentLinkSpeed"])
+            || begins(&["Name", "InterfaceDescription", "PcieLinkSpeed"])
+    },
     read,
+    ..Format::FACTS
 };
-
-fn starts(text: &str) -> bool {
-    table::begins(text, &["Name", "Segment", "Bus"])
-        || table::begins(text, &["Name", "InterfaceDescription", "PciExpressCurrentLinkSpeed"])
-        || table::begins(text, &["Name", "InterfaceDescription", "PcieLinkSpeed"])
-}
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
     let mut found =

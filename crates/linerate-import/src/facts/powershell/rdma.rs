@@ -1,24 +1,18 @@
 //! `Get-NetAdapterRdma`.
 
 use super::{VERSIONS, table};
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Format, Found, Section};
 
 pub(crate) static RDMA: Format = Format {
     id: "get-netadapterrdma",
     label: "Get-NetAdapterRdma, table or list",
-    holds: Holds::Facts,
     versions: VERSIONS,
-    evidence: &[Evidence::Published(
-        "a table of Windows Server 2016 in Microsoft's documentation of converged NICs",
-    )],
+    evidence: "published: a table of Windows Server 2016 in Microsoft's documentation of converged NICs",
     unknown: "No fact of linerate holds this: whether RDMA is on is told in words.",
-    starts,
+    starts: |at| table::begins(at.text, &["Name", "InterfaceDescription", "Enabled"]),
     read,
+    ..Format::FACTS
 };
-
-fn starts(text: &str) -> bool {
-    table::begins(text, &["Name", "InterfaceDescription", "Enabled"])
-}
 
 fn read(section: &Section<'_>) -> Result<Found, String> {
     table::read(section, "Get-NetAdapterRdma", |reading, row| {

@@ -5,18 +5,18 @@ use linerate_units::Bytes;
 
 use super::table::{Column, cells, columns};
 use crate::facts::lines::Reading;
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Format, Found, Section};
 use crate::reading::{MOST, command, first_line, lookup, scaled};
 
 pub(crate) static LSBLK: Format = Format {
     id: "lsblk",
     label: "lsblk",
-    holds: Holds::Facts,
     versions: "util-linux 2.20 to 2.41",
-    evidence: &[Evidence::RunHere("2.38.1")],
+    evidence: "run here: 2.38.1",
     unknown: "Columns that were not asked for; whether a disk rotates may be wrong in a virtual machine and behind a USB bridge.",
-    starts,
+    starts: |at| is_head(at.line),
     read,
+    ..Format::FACTS
 };
 
 /// Columns of which one must be there: a table of something else has names and sizes as well.
@@ -28,10 +28,6 @@ const DISKS: [&str; 9] = ["sd", "nvme", "vd", "xvd", "hd", "mmcblk", "md", "dm-"
 /// Factors of the letters of sizes.
 const UNITS: [(&str, u64); 6] =
     [("B", 1), ("K", 1 << 10), ("M", 1 << 20), ("G", 1 << 30), ("T", 1 << 40), ("P", 1 << 50)];
-
-fn starts(text: &str) -> bool {
-    is_head(first_line(text))
-}
 
 fn is_head(line: &str) -> bool {
     // Most lines of most texts are none.

@@ -3,21 +3,18 @@
 use linerate_facts::block::{FileSystem, MOUNT_OPTIONS};
 
 use crate::facts::lines::Reading;
-use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::reading::{MOST, command, first_line, head};
+use crate::format::{Format, Found, Section, Start};
+use crate::reading::{MOST, command, head};
 
 pub(crate) static MOUNTS: Format = Format {
     id: "mounts",
     label: "mount, nfsstat -m, /proc/mounts",
-    holds: Holds::Facts,
     versions: "util-linux 2, nfs-utils 1 and 2",
-    evidence: &[
-        Evidence::RunHere("mount of util-linux 2.38"),
-        Evidence::Published("nfsstat -m: form by the source of nfs-utils 2.6"),
-    ],
+    evidence: "run here: mount of util-linux 2.38; published: nfsstat -m: form by the source of nfs-utils 2.6",
     unknown: "What the server of the files allows, and what the mount carries.",
     starts,
     read,
+    ..Format::FACTS
 };
 
 /// File systems on other hosts whose options are read.
@@ -25,8 +22,7 @@ const KINDS: [&str; 4] = ["nfs", "nfs4", "cifs", "smb3"];
 /// Words of a line of mounts.
 const MOST_WORDS: usize = 16;
 
-fn starts(text: &str) -> bool {
-    let line = first_line(text);
+fn starts(Start { text, line, next }: Start<'_>) -> bool {
     let is_far = mounted(line).is_some_and(|fs| KINDS.contains(&fs.kind.as_str()));
     // The whole list begins with those of the host itself.
     let has_far = || {
@@ -35,10 +31,7 @@ fn starts(text: &str) -> bool {
             .take_while(|line| mounted(line).is_some())
             .any(|line| line.contains(" nfs") || line.contains(" cifs "))
     };
-    let second = || head(text).lines().nth(1).unwrap_or_default().trim_start();
-    is_far
-        || point(line).is_some() && flags(second()).is_some()
-        || mounted(line).is_some() && has_far()
+    is_far || point(line).is_some() && flags(next).is_some() || mounted(line).is_some() && has_far()
 }
 
 /// Of `nas:/a on /mnt/a type nfs4 (rw,vers=4.2)` and `nas:/a /mnt/a nfs4 rw,vers=4.2 0 0`.

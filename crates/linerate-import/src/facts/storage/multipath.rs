@@ -3,20 +3,23 @@
 use linerate_facts::block::{BlockDevice, Layer, Path};
 
 use crate::facts::lines::Reading;
-use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::reading::{Line, MOST, first_line, head, is_digits};
+use crate::format::{Format, Found, Section};
+use crate::reading::{Line, MOST, is_digits};
 
 pub(crate) static MULTIPATH: Format = Format {
     id: "multipath",
     label: "multipath -ll",
-    holds: Holds::Facts,
     versions: "multipath-tools 0.4 to 0.14",
-    evidence: &[Evidence::Published(
-        "forms by the manual pages of Red Hat Enterprise Linux 5 and 9 (device mapper multipath), with other names",
-    )],
+    evidence: "published: forms by the manual pages of Red Hat Enterprise Linux 5 and 9 (device mapper \
+        multipath), with other names",
     unknown: "What the paths carry, and why one failed: the log of the kernel has that.",
-    starts,
+    starts: |at| {
+        let size = at.next.trim_start();
+        let is_size = size.starts_with("size=") || size.starts_with("[size=");
+        map(at.line).is_some() && is_size || Group::of(at.line).is_some()
+    },
     read,
+    ..Format::FACTS
 };
 
 /// Most paths of one device.
@@ -25,13 +28,6 @@ const MOST_PATHS: usize = 1_024;
 //= multipath-tools 0.14, libmultipath/prioritizers/alua.c: AAS_OPTIMIZED 50, AAS_NON_OPTIMIZED 10
 const OPTIMIZED: u32 = 50;
 const NON_OPTIMIZED: u32 = 10;
-
-fn starts(text: &str) -> bool {
-    let line = first_line(text);
-    let second = || head(text).lines().nth(1).unwrap_or_default().trim_start();
-    let is_size = |line: &str| line.starts_with("size=") || line.starts_with("[size=");
-    (map(line).is_some() && is_size(second())) || Group::of(line).is_some()
-}
 
 /// The name of a device and of its map, of `mpathc (36001405..) dm-4 LIO-ORG,vol7`.
 fn map(line: &str) -> Option<(&str, &str)> {

@@ -5,20 +5,21 @@ use linerate_units::Bytes;
 
 use super::table::{Column, cells, columns};
 use crate::facts::lines::Reading;
-use crate::format::{Evidence, Format, Found, Holds, Section};
-use crate::reading::{MOST, command, first_line, lookup, scaled};
+use crate::format::{Format, Found, Section};
+use crate::reading::{MOST, command, lookup, scaled};
 
 pub(crate) static NVME: Format = Format {
     id: "nvme",
     label: "nvme list",
-    holds: Holds::Facts,
     versions: "nvme-cli 1 and 2",
-    evidence: &[Evidence::Published(
-        "forms by the source of nvme-cli 1.16 and 2.3, nvme-print.c; names and numbers are made up",
-    )],
+    evidence: "published: forms by the source of nvme-cli 1.16 and 2.3, nvme-print.c; names and numbers are made up",
     unknown: "How a disk is reached: nvme list-subsys has that. Serial numbers are not kept.",
-    starts,
+    starts: |at| {
+        let is_head = |line: &str| line.contains(" SN ") && line.contains(" Namespace");
+        at.line.starts_with("Node ") && is_head(at.line) || node(at.line).is_some()
+    },
     read,
+    ..Format::FACTS
 };
 
 /// Factors of the units of sizes.
@@ -28,12 +29,6 @@ const UNITS: [(&str, u64); 4] = [
     ("TB", 1_000_000_000_000),
     ("PB", 1_000_000_000_000_000),
 ];
-
-fn starts(text: &str) -> bool {
-    let line = first_line(text);
-    line.starts_with("Node ") && line.contains(" SN ") && line.contains(" Namespace")
-        || node(line).is_some()
-}
 
 /// The name of a disk at the start of a row.
 fn node(line: &str) -> Option<&str> {

@@ -3,7 +3,7 @@
 use serde::de::{IgnoredAny, MapAccess, SeqAccess};
 
 use super::end::End;
-use super::fields::{Array, Collect, Fill, Number, Object, Text};
+use super::fields::{Collect, Fill, NUMBER, TEXT, array, object};
 use super::row::{F, Row};
 
 /// A document.
@@ -42,15 +42,15 @@ impl Document {
     /// Takes a part of the document that has this name.
     fn part<'de, A: MapAccess<'de>>(&mut self, name: &str, map: &mut A) -> Result<(), A::Error> {
         match name {
-            "start" => map.next_value_seed(Object(&mut self.start)),
-            "interval" => map.next_value_seed(Object(&mut OneInterval(&mut self.intervals, false))),
+            "start" => map.next_value_seed(object(&mut self.start)),
+            "interval" => map.next_value_seed(object(&mut OneInterval(&mut self.intervals, false))),
             "end" => {
-                map.next_value_seed(Object(&mut self.end))?;
+                map.next_value_seed(object(&mut self.end))?;
                 self.ended = true;
                 Ok(())
             }
             "error" => {
-                let why = map.next_value_seed(Text)?;
+                let why = map.next_value_seed(TEXT)?;
                 self.fail(why);
                 Ok(())
             }
@@ -65,13 +65,13 @@ impl Fill for Document {
 
     fn take<'de, A: MapAccess<'de>>(&mut self, name: usize, map: &mut A) -> Result<(), A::Error> {
         match Self::NAMES[name] {
-            "intervals" => map.next_value_seed(Array(&mut self.intervals)),
+            "intervals" => map.next_value_seed(array(&mut self.intervals)),
             "title" => {
-                self.title = map.next_value_seed(Text)?;
+                self.title = map.next_value_seed(TEXT)?;
                 Ok(())
             }
             "event" => {
-                self.event = map.next_value_seed(Text)?;
+                self.event = map.next_value_seed(TEXT)?;
                 Ok(())
             }
             "data" => {
@@ -121,9 +121,9 @@ impl Fill for Start {
 
     fn take<'de, A: MapAccess<'de>>(&mut self, name: usize, map: &mut A) -> Result<(), A::Error> {
         match Self::NAMES[name] {
-            "version" => self.version = map.next_value_seed(Text)?,
-            "cookie" => self.cookie = map.next_value_seed(Text)?,
-            "protocol" => self.protocol = map.next_value_seed(Text)?,
+            "version" => self.version = map.next_value_seed(TEXT)?,
+            "cookie" => self.cookie = map.next_value_seed(TEXT)?,
+            "protocol" => self.protocol = map.next_value_seed(TEXT)?,
             "connecting_to" => {
                 map.next_value::<IgnoredAny>()?;
                 self.by_client = true;
@@ -132,8 +132,8 @@ impl Fill for Start {
                 map.next_value::<IgnoredAny>()?;
                 self.by_server = true;
             }
-            "test_start" => map.next_value_seed(Object(self))?,
-            figure => self.settings.put(figure, map.next_value_seed(Number)?),
+            "test_start" => map.next_value_seed(object(self))?,
+            figure => self.settings.put(figure, map.next_value_seed(NUMBER)?),
         }
         Ok(())
     }
@@ -152,7 +152,7 @@ pub(super) struct Intervals {
 
 impl Collect for Intervals {
     fn element<'de, A: SeqAccess<'de>>(&mut self, array: &mut A) -> Result<Option<()>, A::Error> {
-        array.next_element_seed(Object(&mut OneInterval(self, false)))
+        array.next_element_seed(object(&mut OneInterval(self, false)))
     }
 }
 
@@ -226,10 +226,10 @@ impl Fill for OneInterval<'_> {
 
     fn take<'de, A: MapAccess<'de>>(&mut self, name: usize, map: &mut A) -> Result<(), A::Error> {
         if name == 0 {
-            return map.next_value_seed(Array(&mut Samples(&mut self.0.kernel)));
+            return map.next_value_seed(array(&mut Samples(&mut self.0.kernel)));
         }
         let mut row = Row::default();
-        map.next_value_seed(Object(&mut row))?;
+        map.next_value_seed(object(&mut row))?;
         // Up to version 3.9 a test in both directions has two sums with one name.
         let back = name == 2 || self.1;
         self.1 = true;
@@ -246,7 +246,7 @@ struct Samples<'a>(&'a mut Kernel);
 impl Collect for Samples<'_> {
     fn element<'de, A: SeqAccess<'de>>(&mut self, array: &mut A) -> Result<Option<()>, A::Error> {
         let mut sample = Sample::default();
-        let next = array.next_element_seed(Object(&mut sample))?;
+        let next = array.next_element_seed(object(&mut sample))?;
         let [window, offered, trip, omitted] = sample.0;
         if next.is_some() && (omitted.is_nan() || omitted == 0.0) {
             let positive = |value: f64| Some(value).filter(|value| *value > 0.0);
@@ -265,7 +265,7 @@ impl Fill for Sample {
     const NAMES: &'static [&'static str] = &["snd_cwnd", "snd_wnd", "rtt", "omitted"];
 
     fn take<'de, A: MapAccess<'de>>(&mut self, name: usize, map: &mut A) -> Result<(), A::Error> {
-        self.0[name] = map.next_value_seed(Number)?;
+        self.0[name] = map.next_value_seed(NUMBER)?;
         Ok(())
     }
 }

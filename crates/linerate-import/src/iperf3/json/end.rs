@@ -3,7 +3,7 @@
 use serde::de::{MapAccess, SeqAccess};
 
 use super::document::Kernel;
-use super::fields::{Array, Collect, Fill, Object, Text};
+use super::fields::{Collect, Fill, TEXT, array, object};
 use super::row::{F, Row};
 
 /// Most streams whose rates are kept. iperf3 has at most 128 in each direction.
@@ -69,17 +69,17 @@ impl Fill for End {
         match name {
             0..6 => {
                 let mut row = Row::default();
-                map.next_value_seed(Object(&mut row))?;
+                map.next_value_seed(object(&mut row))?;
                 let [forward, back] = &mut self.sums;
                 // Up to version 3.9 a test in both directions has two sums with one name.
                 let again = forward.of(name % 3).is_some();
                 let sums = if name >= 3 || again { back } else { forward };
                 *sums.of(name % 3) = Some(row);
             }
-            6 => map.next_value_seed(Array(self))?,
-            7 => map.next_value_seed(Object(&mut self.cpu))?,
-            8 => self.sender_congestion = map.next_value_seed(Text)?,
-            _ => self.receiver_congestion = map.next_value_seed(Text)?,
+            6 => map.next_value_seed(array(self))?,
+            7 => map.next_value_seed(object(&mut self.cpu))?,
+            8 => self.sender_congestion = map.next_value_seed(TEXT)?,
+            _ => self.receiver_congestion = map.next_value_seed(TEXT)?,
         }
         Ok(())
     }
@@ -88,7 +88,7 @@ impl Fill for End {
 impl Collect for End {
     fn element<'de, A: SeqAccess<'de>>(&mut self, array: &mut A) -> Result<Option<()>, A::Error> {
         let mut ends = Ends::default();
-        let next = array.next_element_seed(Object(&mut ends))?;
+        let next = array.next_element_seed(object(&mut ends))?;
         if let Some(stream) = ends.stream()
             && self.streams.len() < MOST_STREAMS
         {
@@ -137,6 +137,6 @@ impl Fill for Ends {
             1 => &mut self.receiver,
             _ => &mut self.udp,
         };
-        map.next_value_seed(Object(row))
+        map.next_value_seed(object(row))
     }
 }

@@ -19,53 +19,97 @@ pub(super) trait Fill {
     fn take<'de, A: MapAccess<'de>>(&mut self, name: usize, map: &mut A) -> Result<(), A::Error>;
 }
 
-/// Fills a value from an object. Anything else leaves it as it is.
-pub(super) struct Object<'a, T>(pub(super) &'a mut T);
+/// A value that objects of an array are made of, one after the other.
+pub(super) trait Collect {
+    /// Takes the next element of an array.
+    fn element<'de, A: SeqAccess<'de>>(&mut self, array: &mut A) -> Result<Option<()>, A::Error>;
+}
 
-impl<'de, T: Fill> DeserializeSeed<'de> for Object<'_, T> {
-    type Value = ();
+/// What the kinds of values become. A kind of which nothing is said is passed over.
+pub(super) trait Kinds<'de>: Sized {
+    type Value;
+    /// What a value that is passed over becomes.
+    fn other(self) -> Self::Value;
+    fn number(self, _: f64) -> Self::Value {
+        self.other()
+    }
+    fn text(self, _: &str) -> Self::Value {
+        self.other()
+    }
+    fn array<A: SeqAccess<'de>>(self, mut array: A) -> Result<Self::Value, A::Error> {
+        while array.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(self.other())
+    }
+    fn object<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(self.other())
+    }
+}
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+/// A value of any kind.
+pub(super) struct Any<T>(T);
+
+impl<'de, T: Kinds<'de>> DeserializeSeed<'de> for Any<T> {
+    type Value = T::Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<T::Value, D::Error> {
         deserializer.deserialize_any(self)
     }
 }
 
-/// The methods of a visitor for values that it passes over.
-macro_rules! pass_over {
-    ($value:expr, $($name:ident: $type:ty),+) => {
-        $(fn $name<E>(self, _: $type) -> Result<Self::Value, E> { Ok($value) })+
-        fn visit_unit<E>(self) -> Result<Self::Value, E> { Ok($value) }
-    };
-}
-
-/// The method of a visitor that passes over an array.
-macro_rules! pass_over_array {
-    ($value:expr) => {
-        fn visit_seq<A: SeqAccess<'de>>(self, mut array: A) -> Result<Self::Value, A::Error> {
-            while array.next_element::<IgnoredAny>()?.is_some() {}
-            Ok($value)
-        }
-    };
-}
-
-/// The method of a visitor that passes over an object.
-macro_rules! pass_over_object {
-    ($value:expr) => {
-        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-            while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-            Ok($value)
-        }
-    };
-}
-
-impl<'de, T: Fill> Visitor<'de> for Object<'_, T> {
-    type Value = ();
+impl<'de, T: Kinds<'de>> Visitor<'de> for Any<T> {
+    type Value = T::Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a value")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+    fn visit_bool<E>(self, on: bool) -> Result<T::Value, E> {
+        Ok(self.0.number(f64::from(u8::from(on))))
+    }
+
+    fn visit_u64<E>(self, n: u64) -> Result<T::Value, E> {
+        Ok(self.0.number(n as f64))
+    }
+
+    fn visit_i64<E>(self, n: i64) -> Result<T::Value, E> {
+        Ok(self.0.number(n as f64))
+    }
+
+    fn visit_f64<E>(self, n: f64) -> Result<T::Value, E> {
+        Ok(self.0.number(n))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<T::Value, E> {
+        Ok(self.0.text(text))
+    }
+
+    fn visit_unit<E>(self) -> Result<T::Value, E> {
+        Ok(self.0.other())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, array: A) -> Result<T::Value, A::Error> {
+        self.0.array(array)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T::Value, A::Error> {
+        self.0.object(map)
+    }
+}
+
+/// Fills a value from an object. Anything else leaves it as it is.
+pub(super) fn object<T: Fill>(into: &mut T) -> Any<Object<'_, T>> {
+    Any(Object(into))
+}
+
+pub(super) struct Object<'a, T>(&'a mut T);
+
+impl<'de, T: Fill> Kinds<'de> for Object<'_, T> {
+    type Value = ();
+
+    fn other(self) {}
+
+    fn object<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         while let Some(name) = map.next_key_seed(Name(T::NAMES))? {
             match name {
                 Some(name) => self.0.take(name, &mut map)?,
@@ -76,9 +120,61 @@ impl<'de, T: Fill> Visitor<'de> for Object<'_, T> {
         }
         Ok(())
     }
+}
 
-    pass_over!((), visit_bool: bool, visit_u64: u64, visit_i64: i64, visit_f64: f64, visit_str: &str);
-    pass_over_array!(());
+/// Gives the elements of an array to a value.
+pub(super) fn array<T: Collect>(into: &mut T) -> Any<Array<'_, T>> {
+    Any(Array(into))
+}
+
+pub(super) struct Array<'a, T>(&'a mut T);
+
+impl<'de, T: Collect> Kinds<'de> for Array<'_, T> {
+    type Value = ();
+
+    fn other(self) {}
+
+    fn array<A: SeqAccess<'de>>(self, mut array: A) -> Result<(), A::Error> {
+        while self.0.element(&mut array)?.is_some() {}
+        Ok(())
+    }
+}
+
+/// A number; `NaN` for anything else. A switch is 0 or 1.
+pub(super) const NUMBER: Any<Number> = Any(Number);
+
+pub(super) struct Number;
+
+impl Kinds<'_> for Number {
+    type Value = f64;
+
+    fn other(self) -> f64 {
+        f64::NAN
+    }
+
+    fn number(self, n: f64) -> f64 {
+        n
+    }
+}
+
+/// A text; `None` for anything else, and if it is empty.
+pub(super) const TEXT: Any<Text> = Any(Text);
+
+pub(super) struct Text;
+
+impl Kinds<'_> for Text {
+    type Value = Option<String>;
+
+    fn other(self) -> Option<String> {
+        None
+    }
+
+    fn text(self, text: &str) -> Option<String> {
+        let kept = text.chars().take(LONGEST).filter(|c| !c.is_control());
+        let kept: String = kept.collect();
+        let kept = kept.trim();
+        (!kept.is_empty()).then(|| kept.to_owned())
+    }
 }
 
 /// The place of a field's name in a table.
@@ -102,106 +198,4 @@ impl Visitor<'_> for Name {
     fn visit_str<E>(self, name: &str) -> Result<Self::Value, E> {
         Ok(self.0.iter().position(|known| *known == name))
     }
-}
-
-/// A value that objects of an array are made of, one after the other.
-pub(super) trait Collect {
-    /// Takes the next element of an array.
-    fn element<'de, A: SeqAccess<'de>>(&mut self, array: &mut A) -> Result<Option<()>, A::Error>;
-}
-
-/// Gives the elements of an array to a value.
-pub(super) struct Array<'a, T>(pub(super) &'a mut T);
-
-impl<'de, T: Collect> DeserializeSeed<'de> for Array<'_, T> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de, T: Collect> Visitor<'de> for Array<'_, T> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a value")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut array: A) -> Result<(), A::Error> {
-        while self.0.element(&mut array)?.is_some() {}
-        Ok(())
-    }
-
-    pass_over!((), visit_bool: bool, visit_u64: u64, visit_i64: i64, visit_f64: f64, visit_str: &str);
-    pass_over_object!(());
-}
-
-/// A number; `NaN` for anything else. A switch is 0 or 1.
-pub(super) struct Number;
-
-impl<'de> DeserializeSeed<'de> for Number {
-    type Value = f64;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<f64, D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Number {
-    type Value = f64;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a value")
-    }
-
-    fn visit_bool<E>(self, on: bool) -> Result<f64, E> {
-        Ok(f64::from(u8::from(on)))
-    }
-
-    fn visit_u64<E>(self, n: u64) -> Result<f64, E> {
-        Ok(n as f64)
-    }
-
-    fn visit_i64<E>(self, n: i64) -> Result<f64, E> {
-        Ok(n as f64)
-    }
-
-    fn visit_f64<E>(self, n: f64) -> Result<f64, E> {
-        Ok(n)
-    }
-
-    pass_over!(f64::NAN, visit_str: &str);
-    pass_over_array!(f64::NAN);
-    pass_over_object!(f64::NAN);
-}
-
-/// A text; `None` for anything else, and if it is empty.
-pub(super) struct Text;
-
-impl<'de> DeserializeSeed<'de> for Text {
-    type Value = Option<String>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Text {
-    type Value = Option<String>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a value")
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
-        let kept = text.chars().take(LONGEST).filter(|c| !c.is_control());
-        let kept: String = kept.collect();
-        let kept = kept.trim();
-        Ok((!kept.is_empty()).then(|| kept.to_owned()))
-    }
-
-    pass_over!(None, visit_bool: bool, visit_u64: u64, visit_i64: i64, visit_f64: f64);
-    pass_over_array!(None);
-    pass_over_object!(None);
 }

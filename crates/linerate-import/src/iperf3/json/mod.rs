@@ -11,24 +11,23 @@ mod transfer;
 use linerate_record::reported::{Measured, Tool};
 use serde::de::{DeserializeSeed, IgnoredAny};
 
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Format, Found, Section};
 use crate::reading::{Notes, floor, outcome};
 use document::Document;
-use fields::Object;
+use fields::object;
 
 /// iperf3, JSON.
 pub(crate) static FORMAT: Format = Format {
     id: "iperf3-json",
     label: "iperf3, JSON",
-    holds: Holds::Results,
     versions: "3.1 to 3.21 and its development (July 2026), `-J` and `--json-stream`",
-    evidence: &[Evidence::RunHere(
-        "3.1.3, 3.7, 3.9, 3.12, 3.16, 3.18, 3.20 and the development after 3.21, client and server, on loopback",
-    )],
+    evidence: "run here: 3.1.3, 3.7, 3.9, 3.12, 3.16, 3.18, 3.20 and the development after 3.21, client and \
+        server, on loopback",
     unknown: "The sender's windows and round-trip times, where the receiver wrote the document; the far end's CPU \
               and count, where the server wrote it or the test was interrupted; single CPUs and threads.",
-    starts,
+    starts: |at| starts(at.text),
     read: |section| Ok(found(section)),
+    ..Format::RESULTS
 };
 
 /// Bytes of a text that are looked at to recognise a document.
@@ -123,7 +122,7 @@ fn without_result(error: Option<&str>) -> String {
 /// Reads one value at the start of a text into a document. Returns its bytes, and why it is damaged.
 fn value(text: &str, document: &mut Document) -> (usize, Option<serde_json::Error>) {
     let mut json = serde_json::Deserializer::from_str(text);
-    let error = Object(document).deserialize(&mut json).err();
+    let error = object(document).deserialize(&mut json).err();
     let used = json.into_iter::<IgnoredAny>().byte_offset();
     (used.min(text.len()), error)
 }

@@ -2,7 +2,7 @@
 
 use serde::de::MapAccess;
 
-use super::fields::{Fill, Number};
+use super::fields::{Fill, NUMBER};
 
 /// Declares the figures that count, each with its name in a document.
 macro_rules! figures {
@@ -84,7 +84,7 @@ impl Fill for Row {
     const NAMES: &'static [&'static str] = NAMES;
 
     fn take<'de, A: MapAccess<'de>>(&mut self, name: usize, map: &mut A) -> Result<(), A::Error> {
-        self.0[name] = map.next_value_seed(Number)?;
+        self.0[name] = map.next_value_seed(NUMBER)?;
         Ok(())
     }
 }

@@ -7,7 +7,7 @@ mod transfer;
 
 use linerate_record::reported::Tool;
 
-use crate::format::{Evidence, Format, Found, Holds, Section};
+use crate::format::{Extent, Format, Found, Section, Start};
 use crate::iperf_row::{Row, bracket, row};
 use crate::reading;
 use lines::{Lines, is_known, is_marked, is_sent};
@@ -16,20 +16,15 @@ use lines::{Lines, is_known, is_marked, is_sent};
 pub(crate) static FORMAT: Format = Format {
     id: "iperf3-text",
     label: "iperf3, text",
-    holds: Holds::Results,
     versions: "3.1 to 3.21 and its development (July 2026), of clients and of servers",
-    evidence: &[
-        Evidence::RunHere(
-            "3.1.3, 3.7, 3.12, 3.18, 3.20 and the development after 3.21, client and server, on loopback",
-        ),
-        Evidence::Published(
-            "tables without their first lines, of a Windows client, over 1 GbE and IPoIB",
-        ),
-    ],
+    evidence: "run here: 3.1.3, 3.7, 3.12, 3.18, 3.20 and the development after 3.21, client and server, on \
+        loopback; published: tables without their first lines, of a Windows client, over 1 GbE and IPoIB",
     unknown: "Round-trip times, windows of receivers; rates have three digits. CPU and congestion control are there \
               only with -V. Of a table without its first lines: which end wrote it.",
     starts,
     read,
+    extent: Extent::GoesOn(goes_on),
+    ..Format::RESULTS
 };
 
 /// Rule of a server's banner.
@@ -39,12 +34,7 @@ const MOST_FIRST_LINES: usize = 300;
 /// Bytes before a line that are looked at to find whether an output goes on there.
 const LOOKED_BACK: usize = 1500;
 
-fn first_line(text: &str) -> &str {
-    text.lines().next().unwrap_or_default()
-}
-
-fn starts(text: &str) -> bool {
-    let line = first_line(text);
+fn starts(Start { text, line, .. }: Start<'_>) -> bool {
     let begins =
         ["Connecting to host ", "Accepted connection from ", "Test Complete. Summary Results:"];
     let begin = begins.iter().find(|begin| line.starts_with(**begin));
@@ -88,19 +78,19 @@ fn is_header(line: &str) -> bool {
 
 /// Whether rows of iperf3 follow. iperf2 has rows of the same form, and pads the times less.
 fn has_rows(text: &str) -> bool {
-    let header = first_line(text);
+    let header = Start::of(text).line;
     let mut rows = text.lines().skip(1).take(2).filter_map(row);
     rows.any(|row| row.digits == 2 && (row.wide || header.contains("Bitrate")))
 }
 
 /// Whether the output before a line goes on there, where one could begin as well.
-pub(crate) fn goes_on(before: &str, text: &str) -> bool {
+fn goes_on(before: &str, text: &str) -> bool {
     let mut from = before.len().saturating_sub(LOOKED_BACK);
     while !before.is_char_boundary(from) {
         from += 1;
     }
     let before = before[from..].lines();
-    let line = first_line(text);
+    let line = Start::of(text).line;
     // With --get-server-output the client writes what the server wrote.
     let repeated = before.clone().rev().take(8);
     if line.starts_with("iperf3: ") || repeated.into_iter().any(|line| line == "Server output:") {
@@ -183,7 +173,7 @@ fn has_no_summary<'a>(last: impl Iterator<Item = &'a str>, text: &str) -> bool {
 /// Whether the row behind a header is that of the whole time, where no rule stands between the last row and it.
 fn is_whole(last: &Row<'_>, text: &str) -> bool {
     let next = text.lines().skip(1).find_map(row);
-    let has_other_end = first_line(text).contains("Lost") && !last.rest.contains('/');
+    let has_other_end = Start::of(text).line.contains("Lost") && !last.rest.contains('/');
     next.is_some_and(|next| {
         next.from == 0.0 && next.to >= 0.95 * last.to && (last.from > 0.0 || has_other_end)
     })

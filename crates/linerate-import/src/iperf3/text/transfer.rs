@@ -8,7 +8,7 @@ use super::lines::Lines;
 use crate::format::Section;
 use crate::iperf_command::asked;
 use crate::iperf_row::{CONTRADICTS, Row, bytes, number, ticks, word};
-use crate::reading::Notes;
+use crate::reading::{Notes, flag};
 
 /// The transfers of an output: one, or one in each direction.
 pub(super) fn all(lines: &Lines<'_>, section: &Section<'_>, notes: &mut Notes) -> Vec<Transfer> {
@@ -81,17 +81,14 @@ fn said(lines: &Lines<'_>, views: &[View<'_>]) -> Vec<&'static str> {
 /// Whether a server wrote an output that lacks its first lines.
 fn by_server(lines: &Lines<'_>, section: &Section<'_>) -> bool {
     let has = |role: &str| lines.intervals.iter().any(|row| row.role == role);
-    let option = |command: &str| command.split(' ').any(|word| word == "-s" || word == "--server");
+    let option = |command: &str| flag(command, &["-s", "--server"]);
     has("RX-S") || has("TX-S") || section.command.is_some_and(option)
 }
 
 /// Whether the server sends, and whether this is known.
 fn reverse(lines: &Lines<'_>, section: &Section<'_>, server: bool) -> (bool, bool) {
-    if lines.reverse {
-        return (true, true);
-    }
-    let option = |command: &str| command.split(' ').any(|word| word == "-R" || word == "--reverse");
-    if section.command.is_some_and(option) {
+    let option = |command: &str| flag(command, &["-R", "--reverse"]);
+    if lines.reverse || section.command.is_some_and(option) {
         return (true, true);
     }
     // A sender's intervals have columns of their own. The only header may be that of the summary.

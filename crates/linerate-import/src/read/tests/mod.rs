@@ -21,12 +21,13 @@ fn no_output_begins_like_prose() {
         let ends = text.match_indices('\n').map(|(at, _)| at + 1);
         for at in std::iter::once(0).chain(ends) {
             let rest = &text[at..];
-            let known = || FORMATS.iter().find(|format| (format.starts)(rest));
-            if is_prose(rest) {
+            let known = || FORMATS.iter().find(|format| (format.starts)(Start::of(rest)));
+            if is_prose(Start::of(rest)) {
                 assert_eq!(known(), None, "{rest}");
             }
         }
     }
+    let is_prose = |text| is_prose(Start::of(text));
     assert!(is_prose("Only words, here.\r\nand here\r\n") && is_prose("words"));
     assert!(!is_prose("size latency\n1 2\n") && !is_prose("Name Speed\n---- ---\n"));
     assert!(!is_prose("receiving incremental file list\nfile\n") && !is_prose("a: b\nc"));

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use linerate_explain::RULES;
-use linerate_import::{Evidence, FORMATS, Format, Holds, MOST_BYTES};
+use linerate_import::{FORMATS, Format, Holds, MOST_BYTES};
 
 use super::file::KEPT;
 use super::tests::named;
@@ -105,15 +105,7 @@ fn document() -> String {
 }
 
 fn row(text: &mut String, format: &Format) {
-    let evidence: Vec<String> = format
-        .evidence
-        .iter()
-        .map(|one| match one {
-            Evidence::RunHere(what) => format!("run here: {what}"),
-            Evidence::Published(what) => format!("published: {what}"),
-        })
-        .collect();
-    let cells = [format.label, format.versions, &evidence.join("; "), format.unknown];
+    let cells = [format.label, format.versions, format.evidence, format.unknown];
     let cells = cells.map(cell);
     let _ = writeln!(text, "| {} |", cells.join(" | "));
 }
