@@ -18,7 +18,7 @@ pub mod sweep;
 pub mod transport;
 
 use crate::path::{Direction, Measure};
-use crate::transport::{ACCESS, Options, PatternKind, Transport};
+use crate::transport::{ACCESS, Options, PatternKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -299,13 +299,12 @@ pub struct SetPlan {
 
 impl SetPlan {
     /// Makes a set of the transport `engine`. The set keeps those of the transport's options that apply to
-    /// the pattern. Whether threads of RDMA loads poll follows from these options.
+    /// the pattern. Of some transports these options say whether threads poll.
     pub fn of(engine: &str, id: u32, pattern: Pattern, mut knobs: Knobs) -> Self {
-        let info = transport::named(engine);
-        let rows = transport::options_of(engine);
-        knobs.options = knobs.options.of(rows, pattern.kind());
-        if info.is_some_and(|info| info.class == Transport::Rdma) {
-            knobs.busy_poll = transport::rdma::polls(&knobs.options);
+        let info = transport::of(engine);
+        knobs.options = knobs.options.of(info.options, pattern.kind());
+        if let Some(polls) = info.polls {
+            knobs.busy_poll = polls(&knobs.options);
         }
         Self { id, pattern, knobs }
     }
@@ -397,8 +396,8 @@ pub struct Plan {
 impl Plan {
     /// The pattern of a load of one direction: a payload stream if the transport can, else operations.
     pub fn load(&self, direction: Direction) -> Pattern {
-        let has = |kind| transport::named(&self.engine).is_some_and(|info| info.has(kind));
-        if has(PatternKind::Operations) && !has(PatternKind::Stream) {
+        let info = transport::of(&self.engine);
+        if info.carries(PatternKind::Operations) && !info.carries(PatternKind::Stream) {
             return Pattern::Operations { access: Access::of(&self.knobs.options) };
         }
         Pattern::Stream { direction }

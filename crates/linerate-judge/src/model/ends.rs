@@ -1,12 +1,13 @@
 //! The ends of a step: which one sent, which one received.
 
 use linerate_plan::path::{Direction, Side};
+use linerate_plan::transport;
 use linerate_record::{EndReadings, Record, Step};
 
 /// Whether there is no far end: this host alone moved the bytes. In other runs a step may have readings of only
 /// one end too, if the far end was lost.
 pub fn is_alone(record: &Record) -> bool {
-    record.hosts.len() == 1 && record.start.plan.peer.is_none()
+    transport::of(&record.start.plan.engine).is_alone()
 }
 
 /// Index of a side in lists of both ends.

@@ -7,7 +7,7 @@ use linerate_facts::rdma::RdmaEnd;
 use linerate_facts::underlay::Underlay;
 use linerate_facts::{HostFacts, Port};
 use linerate_plan::path::{Direction, Place, Side, Stage};
-use linerate_plan::transport::{Scope, Transport};
+use linerate_plan::transport::TCP;
 use linerate_record::Host;
 use linerate_units::Bytes;
 
@@ -28,25 +28,10 @@ pub struct PathStage {
 /// Whether the port is emulated by this host or by the hypervisor.
 const NO_SLOT: &str = "none: the port is virtual";
 
-/// The stages of one host, from the program to the wire.
-const INWARD: [Stage; 6] =
-    [Stage::App, Stage::Socket, Stage::Cpu, Stage::Memory, Stage::Pcie, Stage::Port];
-
-/// The stages of one host whose RDMA device moves the payload: without sockets.
-const DEVICE: [Stage; 5] = [Stage::App, Stage::Cpu, Stage::Memory, Stage::Pcie, Stage::Port];
-
-/// The stages of one host whose processes share memory.
-const SHARED: [Stage; 3] = [Stage::App, Stage::Cpu, Stage::Memory];
-
 /// The stages of a path in the order of the forward direction.
 pub fn stages(model: &Model) -> Vec<PathStage> {
-    let transport = model.directions.first().map(|d| d.base.transport);
-    let ports = transport.is_none_or(|transport| Scope::Ports.includes(transport));
-    let inward = match transport {
-        Some(Transport::Rdma) => &DEVICE[..],
-        _ if ports => &INWARD,
-        _ => &SHARED,
-    };
+    let crossed = model.directions.first().map_or(TCP.stages, |d| d.base.transport.stages);
+    let between = crossed.contains(&Stage::Net);
     let near = model.host(Side::Near);
     let far = model.host(Side::Far);
     let of = |host: &Host, stage| {
@@ -64,11 +49,12 @@ pub fn stages(model: &Model) -> Vec<PathStage> {
         parts: net(model, near),
         ceilings: [None, None],
     };
-    let all = |host| inward.iter().map(move |stage| of(host, *stage));
+    let inward = || crossed.iter().filter(|stage| **stage != Stage::Net);
+    let all = |host| inward().map(move |stage| of(host, *stage));
     let out = near.into_iter().flat_map(all);
     let mut into: Vec<_> = far.into_iter().flat_map(all).collect();
     into.reverse();
-    out.chain(ports.then_some(net)).chain(into).collect()
+    out.chain(between.then_some(net)).chain(into).collect()
 }
 
 /// The lowest ceiling of each direction at a place. A wire belongs to its port.

@@ -20,7 +20,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 
 use linerate_facts::{Gap, HostFacts};
 use linerate_plan::path::Side;
-use linerate_plan::transport::{DSCP, FarEnd, PatternKind, TransportInfo};
+use linerate_plan::transport::{DSCP, PatternKind, TransportInfo};
 use linerate_plan::{Knobs, Pattern, SetPlan};
 use linerate_record::SetEnd;
 use linerate_sys::socket;
@@ -45,11 +45,6 @@ pub static TRANSPORTS: &[&dyn Transport] = &[
 /// Returns the transport with this name.
 pub fn transport(name: &str) -> Option<&'static dyn Transport> {
     TRANSPORTS.iter().find(|t| t.info().name == name).copied()
-}
-
-/// Whether a transport has no far end: its bytes stay on this host.
-pub fn is_alone(name: &str) -> bool {
-    transport(name).is_some_and(|t| t.info().far_end == FarEnd::Absent)
 }
 
 /// A note for the user before a run.
@@ -157,7 +152,7 @@ pub type Offer = Vec<u8>;
 pub fn possible(transport: &dyn Transport, plan: &SetPlan) -> Result<(), String> {
     let (info, knobs) = (transport.info(), &plan.knobs);
     let kind = plan.pattern.kind();
-    if !info.has(kind) {
+    if !info.carries(kind) {
         return Err(lacks(kind).to_owned());
     }
     knobs.options.check(info.options, kind)?;

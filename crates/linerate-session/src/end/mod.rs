@@ -201,7 +201,7 @@ impl LocalEnd {
         connected: Connected,
     ) -> Result<SetEnd, LoadError> {
         let (workers, mut got) = (connected.workers, connected.end);
-        let alone = self.info().is_some_and(|t| t.far_end == FarEnd::Absent);
+        let alone = self.info().is_some_and(TransportInfo::is_alone);
         let role = role(alone, self.side, plan.pattern);
         let facts = self.facts();
         let end = placement::End { side: self.side, shared: self.shared };

@@ -13,7 +13,7 @@ use linerate_judge::model::{
     Latency, delayed, is_alone, latency_of, once, round_trip_rate, round_trips, same_machine,
 };
 use linerate_plan::path::{Direction, Side};
-use linerate_plan::transport::{self, Options};
+use linerate_plan::transport::{self, Feature, Options};
 use linerate_plan::{Knobs, Pattern};
 use linerate_record::Record;
 use linerate_units::stats::{Histogram, samples};
@@ -190,7 +190,7 @@ impl Probe {
 
     /// Whether a round trip is a connection of its own.
     fn makes_connections(&self) -> bool {
-        self.engine == "connect"
+        transport::of(&self.engine).has(Feature::Redial)
     }
 
     /// The name of one sample of the measurement.
@@ -265,7 +265,7 @@ impl Probe {
 
 /// The name of one sample of an engine: a round trip, a connection.
 fn unit(engine: &str) -> &'static str {
-    transport::named(engine).map_or("round trip", |info| info.sample)
+    transport::of(engine).sample
 }
 
 /// The array that dependent loads went through; `None` if a far end answered.

@@ -3,7 +3,7 @@
 use anyhow::anyhow;
 use linerate_plan::path::Direction;
 use linerate_plan::transport::{
-    self, FarEnd, OptionInfo, PatternKind, TCP, TRANSPORTS, TransportInfo,
+    self, FarEnd, Feature, Knob, OptionInfo, PatternKind, TRANSPORTS, TransportInfo, USUAL,
 };
 use linerate_plan::{Handover, Knobs, Plan, Receive};
 use linerate_session::peer::PORT;
@@ -80,12 +80,12 @@ pub(crate) enum Needs {
 
 impl Needs {
     pub(crate) fn met_by(self, transport: &TransportInfo) -> bool {
-        let trips = transport.has(PatternKind::RoundTrips);
+        let trips = transport.carries(PatternKind::RoundTrips);
         transport.offered
             && match self {
                 Self::Load => transport.carries_load(),
                 Self::RoundTrips => trips,
-                Self::Both => trips && transport.has(PatternKind::Stream),
+                Self::Both => trips && transport.carries(PatternKind::Stream),
                 Self::Any => trips || transport.carries_load(),
             }
     }
@@ -102,18 +102,23 @@ impl Needs {
     }
 }
 
+/// The name of the transport that was chosen, or of the usual one.
+pub(crate) fn engine_name(run: &Run) -> &str {
+    run.engine.as_deref().unwrap_or(USUAL.name)
+}
+
 /// The transport's name, if it can do everything that is needed.
 pub(crate) fn engine(run: &Run, needs: Needs) -> Result<String, Failure> {
-    let name = run.engine.as_deref().unwrap_or(TCP.name);
+    let name = engine_name(run);
     let asked = transport::named(name);
     if asked.is_some_and(|asked| needs.met_by(asked)) {
         return Ok(name.to_owned());
     }
     let what = match asked {
-        Some(asked) if asked.far_end == FarEnd::Absent && asked.offered => format!(
+        Some(asked) if asked.is_alone() && asked.offered => format!(
             "engine `{name}` has no path to judge: it measures this host, with `linerate bw` and `linerate lat`"
         ),
-        Some(asked) if asked.has(PatternKind::RoundTrips) => {
+        Some(asked) if asked.carries(PatternKind::RoundTrips) => {
             format!("engine `{name}` cannot carry a load")
         }
         Some(_) => format!("engine `{name}` cannot time round trips"),
@@ -130,8 +135,7 @@ pub(crate) fn far_end<'a>(
     engine: &str,
     typed: Option<&'a str>,
 ) -> Result<Option<&'a str>, Failure> {
-    let far_end = transport::named(engine).map_or(FarEnd::Peer, |info| info.far_end);
-    let why = match (far_end, typed) {
+    let why = match (transport::of(engine).far_end, typed) {
         (FarEnd::Peer, Some(_)) | (FarEnd::Process | FarEnd::Absent, None) => return Ok(typed),
         (FarEnd::Peer, None) => {
             let hint = "name the host where `linerate serve` runs, or ssh://HOST to start it";
@@ -147,15 +151,13 @@ pub(crate) fn far_end<'a>(
 
 /// Whether the chosen engine has no far end.
 pub(crate) fn is_alone(run: &Run) -> bool {
-    let name = run.engine.as_deref().unwrap_or(TCP.name);
-    linerate_load::transport::is_alone(name)
+    transport::of(engine_name(run)).is_alone()
 }
 
 /// Refuses a direction that was typed where nothing goes to another end.
 pub(crate) fn undirected(run: &Run, typed: Option<LoadDirections>) -> Result<(), Failure> {
     if typed.is_some() && is_alone(run) {
-        let name = run.engine.as_deref().unwrap_or(TCP.name);
-        let error = anyhow!("engine `{name}` has no far end, and no direction");
+        let error = anyhow!("engine `{}` has no far end, and no direction", engine_name(run));
         return Err(Failure::usage(error).hint("leave out --direction"));
     }
     Ok(())
@@ -187,7 +189,7 @@ pub(crate) fn possible(plan: &Plan, trips: Option<RoundTrips>) -> Result<(), Fai
 /// Refuses an option on the command line that has no meaning for the chosen transport. In the environment and
 /// the configuration file such options are meant for other transports, and are ignored.
 pub(crate) fn fits(typed: &[String], run: &Run) -> Result<(), Failure> {
-    let name = run.engine.as_deref().unwrap_or(TCP.name);
+    let name = engine_name(run);
     let Some(chosen) = transport::named(name) else {
         return Ok(());
     };
@@ -204,8 +206,8 @@ pub(crate) fn fits(typed: &[String], run: &Run) -> Result<(), Failure> {
 fn has(info: &TransportInfo, option: &str) -> bool {
     match option {
         "port" | "open" | "ipv4" | "ipv6" => info.far_end == FarEnd::Peer,
-        "nodelay" => info.class == TCP.class,
-        "pattern" => info.name == TCP.name,
+        "nodelay" => info.has(Feature::Connections),
+        "pattern" => info.obeys.contains(&Knob::TwoWrites),
         own if transport::with_option(own).next().is_some() => {
             info.options.iter().any(|row| row.key == own)
         }
@@ -215,10 +217,8 @@ fn has(info: &TransportInfo, option: &str) -> bool {
 
 /// The settings of a load: of its connections, and of its transport.
 pub(crate) fn knobs_of(options: &Options) -> Knobs {
-    let name = options.run.engine.as_deref().unwrap_or(TCP.name);
     Knobs {
-        options: transport::named(name)
-            .map_or_else(Default::default, |info| options.engine.of(info)),
+        options: options.engine.of(transport::of(engine_name(&options.run))),
         ..knobs(&options.load)
     }
 }

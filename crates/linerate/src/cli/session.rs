@@ -10,7 +10,6 @@ use anyhow::anyhow;
 use linerate_host::Live;
 use linerate_host::change::Ledger;
 use linerate_judge::event::{Event, RunControl, Silence, Sink};
-use linerate_load::transport::is_alone;
 use linerate_plan::{Plan, transport};
 use linerate_record::{End, Made, Record};
 use linerate_session::link::alone::Alone;
@@ -192,7 +191,7 @@ pub(crate) fn connect(
     stop: &Arc<AtomicBool>,
     stopped: &dyn Fn() -> bool,
 ) -> Result<Reached, Failure> {
-    if is_alone(&plan.engine) {
+    if transport::of(&plan.engine).is_alone() {
         return Ok(Reached::alone(&plan.engine));
     }
     let machine = Arc::new(Live::new());
@@ -238,13 +237,12 @@ pub(crate) fn connect(
 
 /// The far end of a plan, where this program starts it: over ssh, or as another process of this host.
 fn far_end(plan: &Plan, options: &Options, changes: bool) -> Result<Option<FarEnd>, Failure> {
-    let info = transport::named(&plan.engine);
     match &plan.peer {
         Some(peer) => {
             let url = ssh::url(peer);
             url.map(|url| ssh::start(url, options, changes)).transpose()
         }
-        None if info.is_some_and(|info| info.far_end == transport::FarEnd::Process) => {
+        None if transport::of(&plan.engine).far_end == transport::FarEnd::Process => {
             FarEnd::process(changes).map(Some)
         }
         None => Ok(None),
