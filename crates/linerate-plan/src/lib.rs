@@ -14,6 +14,7 @@ pub mod change;
 pub mod factor;
 pub mod path;
 pub mod search;
+pub mod subject;
 pub mod sweep;
 pub mod transport;
 
@@ -259,9 +260,13 @@ impl Access {
 
     /// The settings of a transport's options.
     pub fn of(options: &Options) -> Self {
+        Self::named(options).unwrap_or_default()
+    }
+
+    /// The access that an option names.
+    fn named(options: &Options) -> Option<Self> {
         let asked = options.word(ACCESS.key);
-        let named = Self::ALL.into_iter().find(|access| Some(access.name()) == asked);
-        named.unwrap_or_default()
+        Self::ALL.into_iter().find(|access| Some(access.name()) == asked)
     }
 }
 
@@ -299,10 +304,13 @@ pub struct SetPlan {
 
 impl SetPlan {
     /// Makes a set of the transport `engine`. The set keeps those of the transport's options that apply to
-    /// the pattern. Of some transports these options say whether threads poll.
+    /// the pattern. Of some transports these options say how many operations are in flight, and whether threads poll.
     pub fn of(engine: &str, id: u32, pattern: Pattern, mut knobs: Knobs) -> Self {
         let info = transport::of(engine);
         knobs.options = knobs.options.of(info.options, pattern.kind());
+        if knobs.depth == 0 {
+            knobs.depth = (info.depth)(&knobs.options);
+        }
         if let Some(polls) = info.polls {
             knobs.busy_poll = polls(&knobs.options);
         }
@@ -375,7 +383,8 @@ impl StepPlan {
 pub struct Plan {
     /// The transport's name, as in [`crate::transport::TRANSPORTS`]; `sim` for the simulated path.
     pub engine: String,
-    /// The far end in the form that the user typed; `None` if this machine is measured against itself.
+    /// The far end in the form that the user typed: a host, or the path of a file or a disk of this one; `None` if this
+    /// machine is measured against itself.
     pub peer: Option<String>,
     /// Options by which the far end is reached, as the user would type them: `--open`. Records of older versions have
     /// none.
@@ -398,7 +407,8 @@ impl Plan {
     pub fn load(&self, direction: Direction) -> Pattern {
         let info = transport::of(&self.engine);
         if info.carries(PatternKind::Operations) && !info.carries(PatternKind::Stream) {
-            return Pattern::Operations { access: Access::of(&self.knobs.options) };
+            let access = Access::named(&self.knobs.options).unwrap_or(info.access);
+            return Pattern::Operations { access };
         }
         Pattern::Stream { direction }
     }

@@ -275,7 +275,7 @@ impl DirectionModel {
 }
 
 /// A mean with its 95 % interval.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Estimate {
     /// Mean: bits per second of goodput, a number per second of operations.
     pub mean: f64,
@@ -320,7 +320,7 @@ impl Latency {
 }
 
 /// One direction of one step under load.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Load {
     /// The transport of the load.
     pub transport: &'static TransportInfo,

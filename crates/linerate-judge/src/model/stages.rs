@@ -1,6 +1,7 @@
 //! The path as a list of stages from the near program to the far one: the parts of each, and its ceiling.
 
 use super::{Ceiling, DirectionModel, Load, Model};
+use linerate_facts::block::BlockDevice;
 use linerate_facts::crossing::Crossing;
 use linerate_facts::nic::{Nic, speed_of_mbps};
 use linerate_facts::rdma::RdmaEnd;
@@ -81,9 +82,11 @@ fn parts(model: &Model, host: &Host, stage: Stage) -> Vec<String> {
         Stage::Socket => socket(model, host.side),
         Stage::Cpu => cpu(facts),
         Stage::Memory => facts.channels.iter().map(|c| c.words()).collect(),
-        Stage::Pcie => slots(facts),
+        Stage::Pcie if facts.disks.is_empty() => slots(facts),
+        Stage::Pcie => facts.disks.iter().filter_map(slot_of_disk).collect(),
         Stage::Port => ports(facts),
-        _ => Vec::new(),
+        Stage::Device => facts.disks.iter().map(disk).collect(),
+        Stage::Net => Vec::new(),
     }
 }
 
@@ -124,6 +127,19 @@ fn cpu(facts: &HostFacts) -> Vec<String> {
         parts.push(count(facts.nodes as usize, "node"));
     }
     parts
+}
+
+/// `nvme0n1 (Samsung SSD 990, pcie)`.
+fn disk(disk: &BlockDevice) -> String {
+    let known = [&*disk.model, &*disk.transport, disk.layer.name()];
+    let details: Vec<&str> = known.into_iter().filter(|text| !text.is_empty()).collect();
+    format!("{} ({})", disk.name, details.join(", "))
+}
+
+/// `0000:01:00.0, node 1`, of a disk whose slot is known.
+fn slot_of_disk(disk: &BlockDevice) -> Option<String> {
+    let node = disk.node.map_or(String::new(), |node| format!(", node {node}"));
+    (!disk.pci.is_empty()).then(|| format!("{}{node}", disk.pci))
 }
 
 /// The links between memory and an RDMA device, those nearest to memory first.

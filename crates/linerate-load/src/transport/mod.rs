@@ -20,6 +20,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 
 use linerate_facts::{Gap, HostFacts};
 use linerate_plan::path::Side;
+use linerate_plan::subject::Subject;
 use linerate_plan::transport::{DSCP, PatternKind, TransportInfo};
 use linerate_plan::{Knobs, Pattern, SetPlan};
 use linerate_record::SetEnd;
@@ -86,6 +87,10 @@ pub trait Lines: Send {
         stream: u32,
         configure: &mut dyn FnMut(&OwnedFd) -> Result<(), LoadError>,
     ) -> Result<Datagrams, LoadError>;
+    /// Returns what the load is aimed at, where no connection leads there.
+    fn subject(&self) -> &Subject {
+        &Subject::Host
+    }
     /// Returns whether the set was cancelled. A transport that waits for the other end by itself checks this.
     fn given_up(&self) -> bool {
         false
@@ -115,11 +120,15 @@ pub struct Datagrams {
     pub other: u64,
 }
 
-/// A source without connections, for transports without a far end.
+/// A source without connections, for transports without a program at a far end. It knows what the load is aimed at.
 #[derive(Debug, Clone, Copy)]
-pub struct NoLines;
+pub struct NoLines<'a>(pub &'a Subject);
 
-impl Lines for NoLines {
+impl Lines for NoLines<'_> {
+    fn subject(&self) -> &Subject {
+        self.0
+    }
+
     fn lines(
         &mut self,
         set: u32,

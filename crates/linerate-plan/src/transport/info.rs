@@ -3,8 +3,8 @@
 use super::knob::Knob;
 use super::options::{ACCESS, BIND, DSCP, MEMORY_NODE, OptionInfo, Options, PRELOAD, RING};
 use super::{Feature, Swept, rdma};
-use crate::Knobs;
 use crate::path::Stage;
+use crate::{Access, Knobs};
 
 /// The pattern in which bytes are moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +24,8 @@ pub enum FarEnd {
     Peer,
     /// The far end is another process of this host.
     Process,
+    /// A file or a disk of this host, which the user names.
+    File,
     /// The transport has no far end.
     Absent,
 }
@@ -56,6 +58,10 @@ pub struct TransportInfo {
     pub may_lose_payload: fn(&Options) -> bool,
     /// Whether a timed operation is a round trip by itself, which no other end answers, with these options.
     pub returns: fn(&Options) -> bool,
+    /// The access of operations whose options name none.
+    pub access: Access,
+    /// Operations that each stream keeps in flight, with these options; zero if [`Knobs::depth`] says it.
+    pub depth: fn(&Options) -> u32,
     /// Whether threads poll, with these options; `None` if [`Knobs::busy_poll`] says it.
     pub polls: Option<fn(&Options) -> bool>,
     /// Whether a user may choose the transport.
@@ -70,6 +76,12 @@ pub struct TransportInfo {
     pub options: &'static [OptionInfo],
     /// The factors that a sweep may vary.
     pub sweeps: &'static [Swept],
+}
+
+impl Default for &'static TransportInfo {
+    fn default() -> Self {
+        &OTHER
+    }
 }
 
 impl PartialEq for TransportInfo {
@@ -94,9 +106,9 @@ impl TransportInfo {
         features.iter().all(|feature| self.has(*feature))
     }
 
-    /// Whether it has no far end: its bytes stay on this host.
+    /// Whether no program is at a far end: this host alone moves the bytes.
     pub fn is_alone(&self) -> bool {
-        self.far_end == FarEnd::Absent
+        matches!(self.far_end, FarEnd::File | FarEnd::Absent)
     }
 
     /// Whether the transport obeys all `knobs` that are set; if not, the reason as a lowercase fragment.
@@ -117,7 +129,7 @@ impl TransportInfo {
     }
 
     /// The row with the usual values, from which other rows differ.
-    const BASE: Self = Self {
+    pub(super) const BASE: Self = Self {
         name: "",
         words: None,
         doc: "",
@@ -130,6 +142,8 @@ impl TransportInfo {
         may_lose_messages: |_| false,
         may_lose_payload: |_| false,
         returns: |_| false,
+        access: Access::Copy,
+        depth: |_| 0,
         polls: None,
         offered: true,
         obeys: &[],
@@ -370,13 +384,5 @@ mod tests {
         assert_eq!(with("uc"), [true, false, true]);
         assert_eq!(with("ud"), [true, false, true]);
         assert!(!(RDMA.may_lose_payload)(&Options::default()));
-    }
-
-    #[test]
-    fn an_option_of_several_transports_is_the_same_row() {
-        let all = || TRANSPORTS.iter().flat_map(|info| info.options);
-        for row in all() {
-            assert!(all().filter(|o| o.key == row.key).all(|o| o == row));
-        }
     }
 }

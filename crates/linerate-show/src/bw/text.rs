@@ -51,6 +51,9 @@ fn head(probe: &Probe) -> String {
         _ if starts => "two processes of this host".to_owned(),
         FarEnd::Linerate => words::server("linerate", &probe.address),
         FarEnd::Iperf3 => words::server("iperf3 server", &probe.address),
+        FarEnd::None if transport::of(&probe.engine).far_end == transport::FarEnd::File => {
+            probe.target.clone()
+        }
         FarEnd::None => "this host alone".to_owned(),
     };
     let directions = match probe.results.as_slice() {

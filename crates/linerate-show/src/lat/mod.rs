@@ -10,7 +10,7 @@ use linerate_facts::Gap;
 use linerate_facts::rdma::RdmaEnd;
 use linerate_judge::figure::{Entry, GOODPUT, LOSS, Subject, Summary, percentiles};
 use linerate_judge::model::{
-    Latency, delayed, is_alone, latency_of, once, round_trip_rate, round_trips, same_machine,
+    Latency, delayed, latency_of, once, round_trip_rate, round_trips, same_machine,
 };
 use linerate_plan::path::{Direction, Side};
 use linerate_plan::transport::{self, Feature, Options};
@@ -271,7 +271,8 @@ fn unit(engine: &str) -> &'static str {
 /// The array that dependent loads went through; `None` if a far end answered.
 fn array(record: &Record) -> Option<Bytes> {
     let end = record.sets.first()?.ends.first()?;
-    is_alone(record).then_some(Bytes(end.write_size))
+    let is_memory = transport::of(&record.start.plan.engine).has(Feature::Memory);
+    is_memory.then_some(Bytes(end.write_size))
 }
 
 /// Messages a second with so much time from one to the next.

@@ -36,6 +36,7 @@ pub(crate) fn plan(options: &Options, peer: Option<&str>) -> Result<Plan, Failur
         directions: match run.direction {
             Some(RunDirections::Forward) => vec![Direction::Forward],
             Some(RunDirections::Reverse) => vec![Direction::Reverse],
+            _ if is_alone(run) => vec![Direction::Forward],
             Some(RunDirections::Both) | None => Direction::ALL.to_vec(),
         },
         time: time(run)?,
@@ -72,7 +73,7 @@ pub(crate) enum Needs {
     Load,
     /// The command needs round trips.
     RoundTrips,
-    /// The command needs round trips and a stream of payload.
+    /// The command needs round trips and a load of a path.
     Both,
     /// The command needs a load or round trips.
     Any,
@@ -85,7 +86,9 @@ impl Needs {
             && match self {
                 Self::Load => transport.carries_load(),
                 Self::RoundTrips => trips,
-                Self::Both => trips && transport.carries(PatternKind::Stream),
+                Self::Both => {
+                    trips && transport.carries_load() && transport.far_end != FarEnd::Absent
+                }
                 Self::Any => trips || transport.carries_load(),
             }
     }
@@ -115,7 +118,7 @@ pub(crate) fn engine(run: &Run, needs: Needs) -> Result<String, Failure> {
         return Ok(name.to_owned());
     }
     let what = match asked {
-        Some(asked) if asked.is_alone() && asked.offered => format!(
+        Some(asked) if asked.far_end == FarEnd::Absent && asked.offered => format!(
             "engine `{name}` has no path to judge: it measures this host, with `linerate bw` and `linerate lat`"
         ),
         Some(asked) if asked.carries(PatternKind::RoundTrips) => {
@@ -136,10 +139,16 @@ pub(crate) fn far_end<'a>(
     typed: Option<&'a str>,
 ) -> Result<Option<&'a str>, Failure> {
     let why = match (transport::of(engine).far_end, typed) {
-        (FarEnd::Peer, Some(_)) | (FarEnd::Process | FarEnd::Absent, None) => return Ok(typed),
+        (FarEnd::Peer | FarEnd::File, Some(_)) | (FarEnd::Process | FarEnd::Absent, None) => {
+            return Ok(typed);
+        }
         (FarEnd::Peer, None) => {
             let hint = "name the host where `linerate serve` runs, or ssh://HOST to start it";
             return Err(Failure::usage(anyhow!("a far end is missing")).hint(hint));
+        }
+        (FarEnd::File, None) => {
+            let hint = "name a file or a disk of this host";
+            return Err(Failure::usage(anyhow!("a file is missing")).hint(hint));
         }
         (FarEnd::Process, Some(_)) => {
             "measures between two processes of this host, which linerate starts"
@@ -152,6 +161,11 @@ pub(crate) fn far_end<'a>(
 /// Whether the chosen engine has no far end.
 pub(crate) fn is_alone(run: &Run) -> bool {
     transport::of(engine_name(run)).is_alone()
+}
+
+/// Whether the chosen engine loads from the memory of this host: a round trip is a load, and its size is that of the array.
+pub(crate) fn is_memory(run: &Run) -> bool {
+    transport::of(engine_name(run)).has(Feature::Memory)
 }
 
 /// Refuses a direction that was typed where nothing goes to another end.

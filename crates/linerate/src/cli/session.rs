@@ -10,6 +10,7 @@ use anyhow::anyhow;
 use linerate_host::Live;
 use linerate_host::change::Ledger;
 use linerate_judge::event::{Event, RunControl, Silence, Sink};
+use linerate_plan::subject::Subject;
 use linerate_plan::{Plan, transport};
 use linerate_record::{End, Made, Record};
 use linerate_session::link::alone::Alone;
@@ -173,12 +174,9 @@ impl Reached {
     }
 
     /// A session with this host alone.
-    fn alone(engine: &str) -> Self {
-        Self {
-            address: String::new(),
-            link: Box::new(Alone::new(engine, Arc::new(Live::new()))),
-            _far: None,
-        }
+    fn alone(plan: &Plan) -> Self {
+        let link = Alone::new(&plan.engine, Arc::new(Live::new()), Subject::here(plan));
+        Self { address: String::new(), link: Box::new(link), _far: None }
     }
 }
 
@@ -192,7 +190,7 @@ pub(crate) fn connect(
     stopped: &dyn Fn() -> bool,
 ) -> Result<Reached, Failure> {
     if transport::of(&plan.engine).is_alone() {
-        return Ok(Reached::alone(&plan.engine));
+        return Ok(Reached::alone(plan));
     }
     let machine = Arc::new(Live::new());
     let far = far_end(plan, options, changes.is_some())?;
