@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Gap;
+use super::bounded::{CPUS, at_most};
 use linerate_units::Bytes;
 
 /// Mount options that the speed of network file systems depends on; addresses and names are left out.
@@ -50,6 +51,7 @@ pub struct BlockDevice {
     /// Name that the device mapper gives the device.
     pub label: String,
     /// Names of the devices that the device is made of.
+    #[serde(deserialize_with = "at_most::<_, _, CPUS>")]
     pub below: Vec<String>,
     /// Size of the device.
     pub size: Option<Bytes>,
@@ -65,6 +67,7 @@ pub struct BlockDevice {
     /// Limits of the disk's request queue.
     pub queue: QueueLimits,
     /// Paths to the device if it has several (NVMe, multipath); one path for other NVMe disks.
+    #[serde(deserialize_with = "at_most::<_, _, CPUS>")]
     pub paths: Vec<Path>,
     /// The policy that selects a path: `numa`, `round-robin`, `queue-depth`.
     pub policy: String,
@@ -268,6 +271,18 @@ impl Storage {
         held.max_by_key(|fs| fs.point.len())
     }
 
+    /// The devices below a path: the one that holds the file or is named, then the disks that it is made of. Empty if it is
+    /// on another host, or unknown.
+    pub fn below(&self, path: &str) -> Vec<&BlockDevice> {
+        let named = path.strip_prefix("/dev/").and_then(|name| self.device(name));
+        let held = || self.device(&self.filesystem(path)?.device);
+        let Some(device) = named.or_else(held) else {
+            return Vec::new();
+        };
+        let disks = self.leaves(&device.name).into_iter().filter(|disk| *disk != device);
+        [device].into_iter().chain(disks).collect()
+    }
+
     /// The disks under the device with this name, each once. A loop, which no kernel makes, ends.
     pub fn leaves(&self, name: &str) -> Vec<&BlockDevice> {
         let (mut seen, mut leaves) = (BTreeSet::new(), Vec::new());
@@ -324,6 +339,23 @@ mod tests {
         assert_eq!(names("sda"), ["sda"]);
         assert_eq!(names("loop0"), [""; 0]);
         assert_eq!(names("none"), [""; 0]);
+    }
+
+    #[test]
+    fn a_file_lies_on_a_device_and_its_disks_and_a_device_on_itself() {
+        let storage = Storage {
+            devices: vec![device("md0", &["sda", "sdb"]), device("sda", &[]), device("sdb", &[])],
+            filesystems: vec![mounted("/", "sda"), mounted("/data", "md0"), mounted("/far", "")],
+            ..Storage::default()
+        };
+        let names = |path: &str| -> Vec<&str> {
+            storage.below(path).into_iter().map(|d| d.name.as_str()).collect()
+        };
+        assert_eq!(names("/data/x"), ["md0", "sda", "sdb"]);
+        assert_eq!(names("/x"), ["sda"]);
+        assert_eq!(names("/dev/sdb"), ["sdb"]);
+        assert_eq!(names("/far/x"), [""; 0], "on another host");
+        assert_eq!(names("x"), [""; 0], "of no known folder");
     }
 
     #[test]

@@ -217,6 +217,10 @@ pub struct HostFacts {
     /// The route to the other end, with the devices below the port; `None` in records from before it was
     /// read.
     pub route: Option<route::Route>,
+    /// The devices below the file or the disk that a load is aimed at: the one that holds it, then those that it is made
+    /// of; empty for other loads.
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "at_most::<_, _, FEW>")]
+    pub disks: Vec<block::BlockDevice>,
     /// Congestion controls this process may choose.
     #[serde(deserialize_with = "at_most::<_, _, FEW>")]
     pub congestion_available: Vec<String>,

@@ -12,10 +12,10 @@ pub mod rights;
 pub mod sheet;
 
 use std::io;
-use std::net::IpAddr;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
 use linerate_facts::Gap;
+pub use linerate_plan::subject::{Subject, Toward};
 use serde::{Deserialize, Serialize};
 
 mod arrivals;
@@ -59,7 +59,7 @@ pub use facts::block::storage;
 pub use facts::infiniband::{infiniband, rdma_end};
 pub use facts::irq::interrupts;
 pub use facts::nic::network;
-pub use facts::{Room, Watch, facts, facts_alone, inventory, room};
+pub use facts::{Room, Watch, facts, inventory, room};
 pub use flows::{Flows, Wanted, is_running};
 pub use genetlink::Ethtool;
 pub use live::Live;
@@ -69,28 +69,6 @@ pub use sources::Sources;
 
 /// Maximum size of a file or a reply, in bytes; a larger one is an error.
 pub const LIMIT: usize = 4 << 20;
-
-/// Addresses of a connection to the other end of a path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Toward {
-    /// Address of the other end.
-    pub peer: IpAddr,
-    /// Address of this end, which routing rules may depend on; `None` if the route decides.
-    pub own: Option<IpAddr>,
-}
-
-impl From<IpAddr> for Toward {
-    fn from(peer: IpAddr) -> Self {
-        Self { peer, own: None }
-    }
-}
-
-impl Toward {
-    /// Makes the description of the other end from both addresses of a connection.
-    pub fn of(peer: IpAddr, own: Option<IpAddr>) -> Self {
-        Self { peer: peer.to_canonical(), own: own.map(|own| own.to_canonical()) }
-    }
-}
 
 /// A query to the kernel that is not the reading of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

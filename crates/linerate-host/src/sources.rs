@@ -23,7 +23,7 @@ use super::socket_memory::SocketMemory;
 use super::softnet::Softnet;
 use super::source::Slot;
 use super::thread::Thread;
-use super::{Machine, Toward};
+use super::{Machine, Subject, Toward};
 
 /// The sources that are sampled while a load runs.
 pub struct Sources {
@@ -36,9 +36,17 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// Makes the sources of a host. Among its ports, only the port of the route to `toward` is sampled.
-    pub fn new(machine: Arc<dyn Machine>, toward: impl Into<Toward>) -> Self {
-        let toward = toward.into();
+    /// Makes the sources of a host that a load with this subject moves. Among its ports, only the port of the route to a
+    /// peer is sampled.
+    pub fn new(machine: Arc<dyn Machine>, subject: impl Into<Subject>) -> Self {
+        match subject.into() {
+            Subject::Peer(toward) => Self::toward(machine, toward),
+            Subject::File(_) | Subject::Host => Self::alone(machine),
+        }
+    }
+
+    /// Makes the sources of a host whose packets leave by the port of a route.
+    fn toward(machine: Arc<dyn Machine>, toward: Toward) -> Self {
         let port = |what| {
             let route = route_toward(&*machine, toward);
             route.map(|route| route.port).map_err(|error| no_route(what, toward, &error))
@@ -60,7 +68,7 @@ impl Sources {
     }
 
     /// Makes the sources of a host without a far end: no packet is sent.
-    pub fn alone(machine: Arc<dyn Machine>) -> Self {
+    fn alone(machine: Arc<dyn Machine>) -> Self {
         Self {
             host: vec![
                 Slot::new(Cpu),

@@ -14,11 +14,12 @@ pub mod change;
 pub mod factor;
 pub mod path;
 pub mod search;
+pub mod subject;
 pub mod sweep;
 pub mod transport;
 
 use crate::path::{Direction, Measure};
-use crate::transport::{ACCESS, Options, PatternKind, Transport};
+use crate::transport::{ACCESS, Options, PatternKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -259,9 +260,13 @@ impl Access {
 
     /// The settings of a transport's options.
     pub fn of(options: &Options) -> Self {
+        Self::named(options).unwrap_or_default()
+    }
+
+    /// The access that an option names.
+    fn named(options: &Options) -> Option<Self> {
         let asked = options.word(ACCESS.key);
-        let named = Self::ALL.into_iter().find(|access| Some(access.name()) == asked);
-        named.unwrap_or_default()
+        Self::ALL.into_iter().find(|access| Some(access.name()) == asked)
     }
 }
 
@@ -299,13 +304,15 @@ pub struct SetPlan {
 
 impl SetPlan {
     /// Makes a set of the transport `engine`. The set keeps those of the transport's options that apply to
-    /// the pattern. Whether threads of RDMA loads poll follows from these options.
+    /// the pattern. Of some transports these options say how many operations are in flight, and whether threads poll.
     pub fn of(engine: &str, id: u32, pattern: Pattern, mut knobs: Knobs) -> Self {
-        let info = transport::named(engine);
-        let rows = transport::options_of(engine);
-        knobs.options = knobs.options.of(rows, pattern.kind());
-        if info.is_some_and(|info| info.class == Transport::Rdma) {
-            knobs.busy_poll = transport::rdma::polls(&knobs.options);
+        let info = transport::of(engine);
+        knobs.options = knobs.options.of(info.options, pattern.kind());
+        if knobs.depth == 0 {
+            knobs.depth = (info.depth)(&knobs.options);
+        }
+        if let Some(polls) = info.polls {
+            knobs.busy_poll = polls(&knobs.options);
         }
         Self { id, pattern, knobs }
     }
@@ -376,7 +383,8 @@ impl StepPlan {
 pub struct Plan {
     /// The transport's name, as in [`crate::transport::TRANSPORTS`]; `sim` for the simulated path.
     pub engine: String,
-    /// The far end in the form that the user typed; `None` if this machine is measured against itself.
+    /// The far end in the form that the user typed: a host, or the path of a file or a disk of this one; `None` if this
+    /// machine is measured against itself.
     pub peer: Option<String>,
     /// Options by which the far end is reached, as the user would type them: `--open`. Records of older versions have
     /// none.
@@ -397,9 +405,10 @@ pub struct Plan {
 impl Plan {
     /// The pattern of a load of one direction: a payload stream if the transport can, else operations.
     pub fn load(&self, direction: Direction) -> Pattern {
-        let has = |kind| transport::named(&self.engine).is_some_and(|info| info.has(kind));
-        if has(PatternKind::Operations) && !has(PatternKind::Stream) {
-            return Pattern::Operations { access: Access::of(&self.knobs.options) };
+        let info = transport::of(&self.engine);
+        if info.carries(PatternKind::Operations) && !info.carries(PatternKind::Stream) {
+            let access = Access::named(&self.knobs.options).unwrap_or(info.access);
+            return Pattern::Operations { access };
         }
         Pattern::Stream { direction }
     }

@@ -12,6 +12,7 @@ use linerate_host::Live;
 use linerate_load::BATCH;
 use linerate_load::transport::NoLines;
 use linerate_plan::path::{Direction, Side};
+use linerate_plan::subject::Subject;
 use linerate_plan::{Knobs, Pattern, Purpose, SetPlan, StepPlan};
 use linerate_record::EndReadings;
 use linerate_session::end::LocalEnd;
@@ -61,7 +62,7 @@ fn connect(end: &mut LocalEnd, cpu: u32) -> Outcome<()> {
         knobs: Knobs { sender_cpus: vec![cpu], ..Knobs::default() },
     };
     let offer = end.prepare(&plan)?;
-    let got = end.connect(plan.id, &offer, &mut NoLines)?;
+    let got = end.connect(plan.id, &offer, &mut NoLines(&Subject::Host))?;
     if got.cpus != [cpu] {
         return Err(format!("the thread is not on CPU {cpu}: {:?}", got.gaps).into());
     }

@@ -3,7 +3,7 @@
 use linerate_facts::rdma::RdmaEnd;
 use linerate_plan::path::{Direction, Side};
 use linerate_plan::transport::rdma::{Addressing, Operation};
-use linerate_plan::transport::{Options, Transport};
+use linerate_plan::transport::{self, Feature, Options};
 use linerate_record::Record;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -98,7 +98,7 @@ pub(super) fn proof_of_time(engine: &str, options: &Options) -> Option<String> {
 
 fn one_sided(engine: &str, options: &Options) -> Option<Operation> {
     let op = Operation::of(options);
-    (Transport::of(engine) == Transport::Rdma && op.is_one_sided()).then_some(op)
+    (transport::of(engine).has(Feature::Verbs) && op.is_one_sided()).then_some(op)
 }
 
 fn proves(op: Operation) -> &'static str {

@@ -5,8 +5,7 @@ use linerate_judge::causes::cause;
 use linerate_judge::model::{DirectionModel, Estimate, Latency, Load};
 use linerate_judge::verdict::{Disturbance, Limit};
 use linerate_plan::path::{Measure, Place, Side, Stage};
-use linerate_plan::transport::rdma::{Operation, Service};
-use linerate_plan::transport::{self, Options, Transport};
+use linerate_plan::transport::{self, FarEnd, Feature, Options, TransportInfo};
 use linerate_plan::{Handover, Knobs};
 use linerate_units::stats::Interval;
 use linerate_units::{Nanos, PerSecond, Rate};
@@ -103,7 +102,7 @@ pub(crate) fn streams(load: &Load) -> String {
         words.push_str(", ");
         words.push_str(load.knobs.copy.name());
     }
-    if load.transport == Transport::Udp {
+    if load.has(Feature::Datagrams) {
         words.push_str(", UDP");
     }
     words
@@ -123,16 +122,13 @@ pub(crate) fn lost(load: &Load) -> Option<String> {
 }
 
 /// `x0.20 (0.10 to 0.40) of the share retransmitted`, or of the share of datagrams lost.
-pub(crate) fn of_share(loss: Interval, transport: Transport) -> String {
+pub(crate) fn of_share(loss: Interval, transport: &TransportInfo) -> String {
     format!("{} of the share {}", effect(loss), share_lost(transport))
 }
 
 /// A word for the part of a load that did not arrive at once: lost or retransmitted.
-pub(crate) const fn share_lost(transport: Transport) -> &'static str {
-    match transport {
-        Transport::Udp => "lost",
-        _ => "retransmitted",
-    }
+pub(crate) fn share_lost(transport: &TransportInfo) -> &'static str {
+    if transport.has(Feature::Datagrams) { "lost" } else { "retransmitted" }
 }
 
 /// The result of sends without a copy, where the kernel copied a `share` of them, or reported none.
@@ -299,7 +295,7 @@ pub(super) fn server(far_end: &str, address: &str) -> String {
 
 /// Whether the far end is another process of this host, which linerate starts.
 pub(super) fn starts_far_end(engine: &str) -> bool {
-    transport::named(engine).is_some_and(|info| info.far_end == transport::FarEnd::Process)
+    transport::of(engine).far_end == FarEnd::Process
 }
 
 /// The wait of round trips for a delayed acknowledgement.
@@ -323,30 +319,18 @@ pub(super) fn how_sent(knobs: &Knobs) -> String {
 
 /// `UDP`, `RDMA send by UD`, `preloaded program`: an engine, with the operation that carries its payload if there are several.
 pub(super) fn engine(name: &str, options: &Options) -> String {
-    if name == transport::PROGRAM.name {
-        let preloaded = options.is_on(transport::PRELOAD.key);
-        let kind = if preloaded { "preloaded" } else { "ordinary" };
-        return format!("{kind} {name}");
-    }
-    let upper = name.to_uppercase();
-    if Transport::of(name) != Transport::Rdma {
-        return upper;
-    }
-    let op = Operation::of(options).name();
-    match Service::of(options) {
-        Service::Rc => format!("{upper} {op}"),
-        service => format!("{upper} {op} by {}", service.name().to_uppercase()),
-    }
+    let words = transport::of(name).words;
+    words.map_or_else(|| name.to_uppercase(), |words| words(options))
 }
 
 /// Whether a timed operation of an engine is a round trip by itself, which no other end answers.
 pub(super) fn returns(engine: &str, options: &Options) -> bool {
-    Transport::of(engine) == Transport::Rdma && Operation::of(options).returns()
+    (transport::of(engine).returns)(options)
 }
 
 /// Whether messages may be lost, or never be answered.
 pub(super) fn may_lose(engine: &str, options: &Options) -> bool {
-    transport::named(engine).is_some_and(|info| info.may_lose_messages(options))
+    (transport::of(engine).may_lose_messages)(options)
 }
 
 #[cfg(test)]
@@ -405,7 +389,7 @@ mod tests {
         let mut load = super::super::sample::load(1, 1e9);
         load.goodput.interval = None;
         assert_eq!(lost(&load), None);
-        load.transport = Transport::Udp;
+        load.transport = &transport::UDP;
         load.datagrams = Some(Datagrams {
             sent: 1e5,
             per_sec: 75e3,

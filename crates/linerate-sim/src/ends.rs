@@ -2,7 +2,6 @@
 
 use linerate_facts::nic::{Duplex, LinkModes, Nic};
 use linerate_facts::route::Route;
-use linerate_facts::topology::Topology;
 use linerate_facts::{BufferLimits, Gap, HostFacts, Port};
 use linerate_plan::SetPlan;
 use linerate_plan::path::Side;
@@ -99,11 +98,8 @@ impl Sim {
             cpu_model: "simulated".into(),
             cpus: (0..self.cpus(side).len() as u32).collect(),
             nodes: 1,
-            topology: Topology::default(),
             clocks: Some(Vec::new()),
             idle_states: Some(Vec::new()),
-            channels: None,
-            last_cache: None,
             l2_cache: Some(Bytes(1 << 20)),
             port: Some(Port {
                 name: "sim0".into(),
@@ -128,9 +124,8 @@ impl Sim {
                 rmem_max: Some(host.buffer_max.0),
                 wmem_max: Some(host.buffer_max.0),
             },
-            changeable: Vec::new(),
             ticks_per_sec: USER_HZ as u32,
-            gaps: Vec::new(),
+            ..HostFacts::default()
         }
     }
 

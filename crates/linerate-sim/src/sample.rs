@@ -137,7 +137,7 @@ pub fn load(streams: u32, mean: f64) -> Load {
         knobs: Knobs { streams, ..Knobs::default() },
         goodput_with_ramp: mean * 0.99,
         steady: true,
-        ..Load::bare(linerate_plan::transport::Transport::Tcp, streams, goodput)
+        ..Load::bare(&linerate_plan::transport::TCP, streams, goodput)
     }
 }
 
@@ -322,7 +322,7 @@ fn window() -> Limit {
             words: "half the window",
             effect: interval(0.49, 0.50, 0.51),
             loss: None,
-            transport: linerate_plan::transport::Transport::Tcp,
+            transport: &linerate_plan::transport::TCP,
             latency: None,
             slices: 12,
             excluded: vec!["path-rate", "receiver-core"],
@@ -357,7 +357,7 @@ pub fn queued() -> Result {
             words: "half the pace",
             effect: interval(0.49, 0.50, 0.51),
             loss: None,
-            transport: linerate_plan::transport::Transport::Tcp,
+            transport: &linerate_plan::transport::TCP,
             latency: Some(interval(0.004, 0.005, 0.006)),
             slices: 8,
             excluded: vec!["latency-wakeup"],

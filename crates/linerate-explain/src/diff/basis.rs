@@ -5,7 +5,7 @@ use crate::{Explained, Table};
 use linerate_judge::figure::Subject;
 use linerate_plan::Pattern;
 use linerate_plan::path::Direction;
-use linerate_plan::transport::Transport;
+use linerate_plan::transport::{self, Feature};
 use linerate_record::Record;
 use linerate_record::reported::{Carrier, Transfer, Trip};
 use linerate_units::{Bytes, Rate};
@@ -121,11 +121,11 @@ impl Basis {
 
 /// The protocol of an engine; `None` of one whose figures no other program has.
 pub(super) fn carrier(engine: &str) -> Option<Carrier> {
-    match Transport::of(engine) {
-        Transport::Tcp => Some(Carrier::Tcp),
-        Transport::Udp => Some(Carrier::Udp),
-        _ => None,
-    }
+    let transport = transport::of(engine);
+    let is = |feature| transport.has(feature);
+    is(Feature::Connections)
+        .then_some(Carrier::Tcp)
+        .or(is(Feature::Datagrams).then_some(Carrier::Udp))
 }
 
 /// Why the figures of a subject do not compare; `None` if they do.

@@ -68,7 +68,7 @@ fn load() -> Load {
     Load {
         ticks: vec![1e9; 30],
         steady: true,
-        ..Load::bare(linerate_plan::transport::Transport::Tcp, 1, goodput)
+        ..Load::bare(&linerate_plan::transport::TCP, 1, goodput)
     }
 }
 

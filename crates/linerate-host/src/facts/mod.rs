@@ -8,7 +8,7 @@ use linerate_facts::parse::{Malformed, cpuinfo, sysctl};
 use linerate_facts::{BufferLimits, Gap, HostFacts};
 use linerate_units::Bytes;
 
-use super::{Machine, Query, Toward, gap, invalid, read, unreadable};
+use super::{Machine, Query, Subject, gap, invalid, read, unreadable};
 
 pub(super) mod block;
 mod busy;
@@ -41,23 +41,22 @@ const STATUS: &str = "/proc/self/status";
 const MOUNTS: &str = "/proc/self/mountinfo";
 const NODES: &str = "/sys/devices/system/node";
 
-/// Reads the facts of the machine and of one port, the port of the route to `toward`. A fact that cannot be read is
-/// empty and has a gap named after its field, such as `facts.cpu_model`.
-pub fn facts(machine: &dyn Machine, toward: impl Into<Toward>) -> HostFacts {
-    facts_of(machine, Some(toward.into()))
-}
-
-/// Reads the facts of a machine without a far end: they have no port, and memory is measured.
-pub fn facts_alone(machine: &dyn Machine) -> HostFacts {
-    facts_of(machine, None)
-}
-
-fn facts_of(machine: &dyn Machine, toward: Option<Toward>) -> HostFacts {
+/// Reads the facts of the machine and of the subject of a load: of the port of the route to a peer, of the disks below a
+/// file, of memory. A fact that cannot be read is empty and has a gap named after its field, such as `facts.cpu_model`.
+pub fn facts(machine: &dyn Machine, subject: impl Into<Subject>) -> HostFacts {
+    let subject = subject.into();
     let mut reader = Reader { machine, gaps: Vec::new() };
     let cpus = reader.get("cpus", STATUS, PROC, |t| sysctl::value_list(t, "Cpus_allowed_list"));
     let cpus = cpus.unwrap_or_default();
     let topology = reader.topology();
-    let (port, route) = toward.map_or_else(Default::default, |toward| reader.port(toward));
+    let (port, route) = match subject {
+        Subject::Peer(toward) => reader.port(toward),
+        Subject::File(_) | Subject::Host => (None, None),
+    };
+    let disks = match &subject {
+        Subject::File(path) => reader.disks(path),
+        Subject::Peer(_) | Subject::Host => Vec::new(),
+    };
     let first = cpus.first().copied().unwrap_or(0);
     let mut facts = HostFacts {
         name: reader.line("name", "/proc/sys/kernel/hostname"),
@@ -71,6 +70,7 @@ fn facts_of(machine: &dyn Machine, toward: Option<Toward>) -> HostFacts {
         last_cache: None,
         port,
         route,
+        disks,
         clocks: None,
         idle_states: None,
         channels: None,
@@ -95,7 +95,7 @@ fn facts_of(machine: &dyn Machine, toward: Option<Toward>) -> HostFacts {
         reader.gaps.truncate(gaps);
     }
     // Memory channels matter only if a card moves payload to memory, or memory itself is measured.
-    if facts.has_card() || toward.is_none() {
+    if facts.has_card() || subject == Subject::Host {
         facts.channels = reader.modules().and_then(|modules| Channels::of(&modules));
     }
     facts.gaps = reader.gaps;

@@ -102,7 +102,7 @@ impl Reader<'_> {
 mod tests {
     use super::*;
     use crate::testing::{Fake, LOOPBACK};
-    use crate::{Replay, facts, facts_alone};
+    use crate::{Replay, Subject, facts};
 
     const CACHES: &str = "/sys/devices/system/cpu/cpu3/cache";
 
@@ -140,7 +140,7 @@ mod tests {
             lists.push(lists[0].clone());
             Replay::new(captured)
         };
-        let read = [facts_alone(&fake()), facts(&fake(), LOOPBACK)];
+        let read = [facts(&fake(), Subject::Host), facts(&fake(), LOOPBACK)];
         assert_eq!(read.map(|facts| facts.last_cache), [Some(Bytes(8 << 20)); 2]);
     }
 

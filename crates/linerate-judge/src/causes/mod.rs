@@ -25,7 +25,7 @@ use linerate_facts::Gap;
 use linerate_facts::route::Route;
 use linerate_plan::factor::Factor;
 use linerate_plan::path::{Direction, Place, Slowness, Stage};
-use linerate_plan::transport::Scope;
+use linerate_plan::transport::Feature;
 use linerate_record::{Host, TrialPlan};
 use linerate_units::stats::Range;
 
@@ -38,7 +38,7 @@ mod prelude {
     pub(super) use linerate_facts::advice::Advice;
     pub(super) use linerate_plan::factor::Factor;
     pub(super) use linerate_plan::path::{Direction, Place, Side, Stage};
-    pub(super) use linerate_plan::transport::{Scope, Transport};
+    pub(super) use linerate_plan::transport::Feature;
     pub(super) use linerate_record::TrialPlan;
     pub(super) use linerate_units::stats::Range;
 }
@@ -119,8 +119,8 @@ pub struct Cause {
     pub id: &'static str,
     /// The fault, as a short clause that follows the name of the place: `the receive window is too small`.
     pub name: &'static str,
-    /// The transports whose loads it can limit. For others it is not evaluated, and is no rival.
-    pub scope: Scope,
+    /// The features that a transport needs so that it can limit its loads. For others it is not evaluated, and is no rival.
+    pub needs: &'static [Feature],
     /// The limiting stage if this cause holds.
     pub stage: Stage,
     /// The limiting stage if it was found at an end and not on the path, where that is another one.
@@ -181,7 +181,7 @@ impl Cause {
     const BASE: Self = Self {
         id: "",
         name: "",
-        scope: Scope::Any,
+        needs: &[],
         stage: Stage::App,
         at_an_end: None,
         slows: Slowness::Rate,

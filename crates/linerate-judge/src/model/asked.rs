@@ -1,7 +1,7 @@
 //! How a run was asked for, so that an advised command measures the same path in the same way.
 
 use linerate_plan::Plan;
-use linerate_plan::transport::{self, TCP};
+use linerate_plan::transport::{self, USUAL};
 use linerate_units::shell::word;
 
 /// The far end, the transport and its options, as arguments of `linerate run`.
@@ -17,7 +17,7 @@ impl Asked {
     /// What a plan was made from.
     pub(super) fn of(plan: &Plan) -> Self {
         let peer = plan.peer.iter().map(|peer| format!(" {}", word(peer)));
-        let engine = Some(&plan.engine).filter(|engine| *engine != TCP.name);
+        let engine = Some(&plan.engine).filter(|engine| *engine != USUAL.name);
         let engine = engine.map(|engine| format!(" --engine {}", word(engine)));
         let reach = plan.reach.iter().map(|option| format!(" {}", word(option)));
         let rows = transport::options_of(&plan.engine);

@@ -1,12 +1,17 @@
 //! The ends of a step: which one sent, which one received.
 
 use linerate_plan::path::{Direction, Side};
+use linerate_plan::transport::{self, TransportInfo};
 use linerate_record::{EndReadings, Record, Step};
 
 /// Whether there is no far end: this host alone moved the bytes. In other runs a step may have readings of only
 /// one end too, if the far end was lost.
 pub fn is_alone(record: &Record) -> bool {
-    record.hosts.len() == 1 && record.start.plan.peer.is_none()
+    let plan = &record.start.plan;
+    // Of a transport that this version does not know, only the plan says whether anything was called.
+    let known = transport::named(&plan.engine);
+    let alone = known.map_or(plan.peer.is_none(), TransportInfo::is_alone);
+    record.hosts.len() == 1 && alone
 }
 
 /// Index of a side in lists of both ends.

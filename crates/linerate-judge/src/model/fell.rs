@@ -163,7 +163,7 @@ fn middle(values: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_plan::transport::Transport;
+    use linerate_plan::transport::TCP;
 
     /// Samples of a tenth of a second: a number of them in a row at each rate.
     fn samples(parts: &[(usize, usize, f64, bool)]) -> Vec<Sample> {
@@ -232,7 +232,7 @@ mod tests {
     #[test]
     fn a_later_load_at_the_first_rate_had_a_credit_that_filled_again() {
         let fall = Fall::of(&samples(&[(1, 10, 4e8, true), (2, 20, 6e7, true)])).unwrap();
-        let load = |rate| Load::bare(Transport::Tcp, 4, estimate(rate, &[rate; 8]));
+        let load = |rate| Load::bare(&TCP, 4, estimate(rate, &[rate; 8]));
         assert!(fall.is_after(&load(1.5e8)));
         assert!(!fall.is_after(&load(1.6e8)));
     }

@@ -25,7 +25,7 @@ use super::{DirectionModel, Load, Model, Packets, TcpShares, Thread};
 use linerate_facts::Gap;
 use linerate_facts::metric as m;
 use linerate_plan::path::{ByRole, Direction, Side};
-use linerate_plan::transport::Transport;
+use linerate_plan::transport::TCP;
 use linerate_plan::{Purpose, StepPlan};
 use linerate_record::flow::Flow;
 use linerate_record::{EndReadings, Host, SetEnd, Step, Table};
@@ -156,7 +156,7 @@ fn load(
         keeps_losing: sends && loses_again(near, 0, window, None),
         // What only the far end or an experiment would know is a gap. Too short a look shows no reader that caught up. The
         // kernel counts all connections, and the control group of the owner was not read.
-        ..Load::bare(Transport::Tcp, 1, estimate)
+        ..Load::bare(&TCP, 1, estimate)
     })
 }
 
@@ -178,7 +178,7 @@ fn counted(
 /// This end in the role of the sender.
 fn sender(flow: &Flow) -> Sender<'_> {
     Sender {
-        transport: Transport::Tcp,
+        transport: &TCP,
         readings: &flow.readings,
         set: 0,
         is_ipv6: flow.remote.ip().to_canonical().is_ipv6(),

@@ -30,7 +30,7 @@ use super::{Cpu, Estimate, Load, TcpShares, Thread};
 use linerate_facts::metric as m;
 use linerate_facts::nic::Nic;
 use linerate_plan::path::{ByRole, Direction, Measure, Side};
-use linerate_plan::transport::Transport;
+use linerate_plan::transport::{self, Feature, TransportInfo};
 use linerate_plan::{Knobs, Pattern, Purpose, SetPlan};
 use linerate_record::{EndReadings, Record, Set, Step, Table};
 use linerate_units::stats::{Interval, SHORTEST, is_steady, mean_ci, ramp_end, steady_state};
@@ -238,7 +238,7 @@ fn operations(
     window: Window,
 ) -> Option<Estimate> {
     let id = set.plan.id;
-    if Transport::of(&record.start.plan.engine) == Transport::Rdma {
+    if transport::of(&record.start.plan.engine).has(Feature::Verbs) {
         return messages(goodput, set.ends.first()?.write_size);
     }
     let mean = operations_rate(record, receiving, id, window)?;
@@ -313,7 +313,7 @@ fn quiet(record: &Record, side: Side) -> Option<(&EndReadings, Window)> {
 /// The sending end of a set.
 fn sender<'a>(record: &Record, readings: &'a EndReadings, set: u32) -> Sender<'a> {
     Sender {
-        transport: Transport::of(&record.start.plan.engine),
+        transport: transport::of(&record.start.plan.engine),
         readings,
         set,
         is_ipv6: is_ipv6(record),
@@ -349,52 +349,14 @@ const SILENT: f64 = 0.9;
 
 impl Load {
     /// A load of which nothing was measured but its rate, in bits per second.
-    pub fn bare(transport: Transport, streams: u32, goodput: Estimate) -> Self {
+    pub fn bare(transport: &'static TransportInfo, streams: u32, goodput: Estimate) -> Self {
         Self {
             transport,
             streams,
             knobs: Knobs { streams, ..Knobs::default() },
-            made: ByRole::default(),
             goodput_with_ramp: goodput.mean,
             goodput,
-            operations: None,
-            ticks: Vec::new(),
-            steady: false,
-            tcp: TcpShares::default(),
-            packets: None,
-            takes: None,
-            acknowledgements: None,
-            deadlock: None,
-            datagrams: None,
-            senders: Vec::new(),
-            receivers: Vec::new(),
-            copied: None,
-            unread: None,
-            behind: None,
-            caught_up: None,
-            recv_memory: None,
-            cpus: ByRole::default(),
-            throttled: ByRole::default(),
-            memory: ByRole::default(),
-            latency: None,
-            probe_waited: ByRole::default(),
-            contended: false,
-            foreign: None,
-            local: Vec::new(),
-            shapers: None,
-            queues: None,
-            packet_bytes: ByRole::default(),
-            paused: ByRole::default(),
-            verbs: ByRole::default(),
-            allowances: Vec::new(),
-            fragments: ByRole::default(),
-            netstat: ByRole::default(),
-            arrivals: Vec::new(),
-            socket_memory: ByRole::default(),
-            in_use: None,
-            collided: ByRole::default(),
-            keeps_losing: false,
-            interruptions: Vec::new(),
+            ..Self::default()
         }
     }
 
@@ -505,7 +467,7 @@ fn operations_rate(
     set: u32,
     window: Window,
 ) -> Option<f64> {
-    let counted = Transport::of(&record.start.plan.engine) == Transport::Other;
+    let counted = transport::of(&record.start.plan.engine).has(Feature::Operations);
     slice_rate(receiving, set, m::WORKER_OPS, window).filter(|_| counted)
 }
 

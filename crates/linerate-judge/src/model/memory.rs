@@ -6,7 +6,7 @@ use linerate_ceiling::{Bounds, memory};
 use linerate_facts::memory::CACHES;
 use linerate_facts::{Gap, HostFacts};
 use linerate_plan::path::Direction;
-use linerate_plan::transport::Transport;
+use linerate_plan::transport::{self, Feature};
 use linerate_plan::{Access, Pattern};
 use linerate_record::{Record, Step};
 use linerate_units::Bytes;
@@ -35,7 +35,7 @@ pub struct ModuleCeiling {
 
 /// The load of memory of a step; `None` if it is another load.
 pub fn memory_load(record: &Record, step: &Step) -> Option<MemoryLoad> {
-    let is_memory = Transport::of(&record.start.plan.engine) == Transport::Memory;
+    let is_memory = transport::of(&record.start.plan.engine).has(Feature::Memory);
     let set = stream_set(record, step, Direction::Forward).filter(|_| is_memory)?;
     let Pattern::Operations { access } = set.plan.pattern else {
         return None;

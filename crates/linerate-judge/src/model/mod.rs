@@ -108,7 +108,7 @@ use linerate_facts::rdma::RdmaEnd;
 use linerate_plan::Knobs;
 use linerate_plan::factor::Factor;
 use linerate_plan::path::{ByRole, Direction, Side};
-use linerate_plan::transport::Transport;
+use linerate_plan::transport::{Feature, TransportInfo};
 use linerate_record::{Host, SetEnd, TrialPlan};
 use linerate_units::stats::Interval;
 use linerate_units::{Bytes, Nanos, Rate};
@@ -275,7 +275,7 @@ impl DirectionModel {
 }
 
 /// A mean with its 95 % interval.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Estimate {
     /// Mean: bits per second of goodput, a number per second of operations.
     pub mean: f64,
@@ -320,10 +320,10 @@ impl Latency {
 }
 
 /// One direction of one step under load.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Load {
     /// The transport of the load.
-    pub transport: Transport,
+    pub transport: &'static TransportInfo,
     /// Streams: connections, or sources of datagrams.
     pub streams: u32,
     /// The settings of its connections.
@@ -424,6 +424,11 @@ pub struct Load {
 }
 
 impl Load {
+    /// Whether its transport has a feature.
+    pub fn has(&self, feature: Feature) -> bool {
+        self.transport.has(feature)
+    }
+
     /// The port of an RDMA device that the load uses at an end; `None` for other transports, and in records of older
     /// versions.
     pub fn rdma(&self, direction: Direction, side: Side) -> Option<&RdmaEnd> {

@@ -4,7 +4,7 @@ use super::ends::end;
 use super::readings::{Window, per_second};
 use linerate_facts::metric as m;
 use linerate_plan::path::Side;
-use linerate_plan::transport::Transport;
+use linerate_plan::transport::{Feature, TransportInfo};
 use linerate_record::Step;
 
 /// What the kernel of one end counted, in a second; `None` of what was not counted.
@@ -27,7 +27,7 @@ pub struct Netstat {
 pub(super) fn netstat(
     (step, idle): (&Step, Option<&Step>),
     side: Side,
-    (transport, tunnelled): (Transport, bool),
+    (transport, tunnelled): (&TransportInfo, bool),
     window: Window,
 ) -> Netstat {
     let table = |step| end(step, side).and_then(|end| end.about("netstat", |_| true).next());
@@ -38,11 +38,12 @@ pub(super) fn netstat(
         Some((all - others.unwrap_or(0.0)).max(0.0))
     };
     Netstat {
-        damaged: of(match transport {
-            Transport::Udp => m::NETSTAT_UDP_DAMAGED,
-            _ => m::NETSTAT_TCP_DAMAGED,
+        damaged: of(if transport.has(Feature::Datagrams) {
+            m::NETSTAT_UDP_DAMAGED
+        } else {
+            m::NETSTAT_TCP_DAMAGED
         }),
-        damaged_tunnel: (tunnelled && transport == Transport::Tcp)
+        damaged_tunnel: (tunnelled && transport.has(Feature::Connections))
             .then(|| of(m::NETSTAT_UDP_DAMAGED))
             .flatten(),
         sacks_discarded: of(m::NETSTAT_SACKS_DISCARDED),
@@ -55,6 +56,7 @@ pub(super) fn netstat(
 mod tests {
     use super::super::testing::{WHOLE, table};
     use super::*;
+    use linerate_plan::transport::{TCP, UDP};
     use linerate_plan::{Purpose, StepPlan};
     use linerate_record::EndReadings;
     use linerate_units::Nanos;
@@ -92,7 +94,7 @@ mod tests {
         let damaged = |load, idle: Option<i64>| {
             let idle = idle.map(second);
             let load = second(load);
-            let kind = (Transport::Tcp, false);
+            let kind = (&TCP, false);
             netstat((&load, idle.as_ref()), Side::Near, kind, WHOLE).damaged
         };
         assert_eq!(damaged(60, Some(0)), Some(60.0));
@@ -108,8 +110,8 @@ mod tests {
             let kind = (transport, tunnelled);
             netstat((&load, Some(&idle)), Side::Near, kind, WHOLE).damaged_tunnel
         };
-        assert_eq!(outside(Transport::Tcp, true), Some(100.0));
-        assert_eq!(outside(Transport::Tcp, false), None);
-        assert_eq!(outside(Transport::Udp, true), None, "counted already");
+        assert_eq!(outside(&TCP, true), Some(100.0));
+        assert_eq!(outside(&TCP, false), None);
+        assert_eq!(outside(&UDP, true), None, "counted already");
     }
 }

@@ -6,7 +6,7 @@ use super::{Load, Model};
 use linerate_facts::rdma::RdmaEnd;
 use linerate_facts::{Gap, HostFacts};
 use linerate_plan::path::{Direction, Side};
-use linerate_plan::transport::Transport;
+use linerate_plan::transport::Feature;
 
 /// The NUMA nodes of an end's threads and interrupts, compared with that of its port.
 #[derive(Debug, Clone, PartialEq)]
@@ -116,7 +116,7 @@ fn ran_on(load: &Load, direction: Direction, side: Side) -> impl Iterator<Item =
 /// end comes first: its work begins in interrupts.
 pub(crate) fn follows(model: &Model, direction: Direction) -> Option<(Side, u32)> {
     let load = &model.direction(direction)?.base;
-    if load.transport == Transport::Rdma {
+    if load.has(Feature::Verbs) {
         return None;
     }
     let ends =

@@ -8,7 +8,6 @@ use super::tcp::{sent, sent_again};
 use super::{Load, Thread};
 use linerate_facts::metric as m;
 use linerate_plan::path::{ByRole, Direction, Side};
-use linerate_plan::transport;
 use linerate_record::{EndReadings, Record, Step, Table};
 use linerate_units::stats::{Histogram, Interval, merge};
 use linerate_units::{Bytes, Nanos};
@@ -88,8 +87,7 @@ pub fn once(record: &Record, step: &Step, direction: Direction) -> Option<Once> 
     };
     let moved = |end, role: &str| moved(end, &format!("s{set}/{role}"), over(end));
     let datagrams = counted(sending, receiving, set, load.made.sender.write_size, window);
-    let info = transport::named(&record.start.plan.engine);
-    let may_lose = info.is_some_and(|info| info.may_lose_payload(&load.knobs.options));
+    let may_lose = (load.transport.may_lose_payload)(&load.knobs.options);
     let missing = missing(sending, receiving, set)
         .filter(|_| may_lose && datagrams.is_none())
         .map(|(missing, sent)| (Bytes(missing), Bytes(sent)));

@@ -3,7 +3,7 @@
 use super::readings::{Window, gauge, mean};
 use linerate_ceiling::ethernet::{self, Ip};
 use linerate_facts::metric as m;
-use linerate_plan::transport::Transport;
+use linerate_plan::transport::{Feature, TransportInfo};
 use linerate_record::{EndReadings, SetEnd, Table};
 use linerate_units::Bytes;
 
@@ -20,7 +20,7 @@ pub struct Packets {
 
 /// The sending end of a set.
 pub(super) struct Sender<'a> {
-    pub(super) transport: Transport,
+    pub(super) transport: &'static TransportInfo,
     pub(super) readings: &'a EndReadings,
     pub(super) set: u32,
     pub(super) is_ipv6: bool,
@@ -29,26 +29,19 @@ pub(super) struct Sender<'a> {
 impl<'a> Sender<'a> {
     /// The sizes of its packets; `None` for a transport whose packets are unknown, or if nothing was read.
     pub(super) fn packets(&self, made: &SetEnd, window: Window) -> Option<Packets> {
-        match self.transport {
-            Transport::Tcp => self.of_connections(window),
-            Transport::Udp => of_datagrams(made),
-            Transport::Rdma | Transport::Memory | Transport::Shm | Transport::Other => None,
+        if self.transport.has(Feature::Connections) {
+            return self.of_connections(window);
         }
+        self.transport.has(Feature::Datagrams).then(|| of_datagrams(made)).flatten()
     }
 
     /// Bytes of the largest packets that the load sent last.
     pub(super) fn last_packet(&self, packets: Option<Packets>) -> Option<Bytes> {
-        match self.transport {
-            // Path MTU discovery may lower it during the step.
-            Transport::Tcp => {
-                self.sockets().filter_map(|socket| last_segment(socket, self.is_ipv6)).max()
-            }
-            Transport::Udp
-            | Transport::Rdma
-            | Transport::Memory
-            | Transport::Shm
-            | Transport::Other => packets?.packet,
+        if !self.transport.has(Feature::Connections) {
+            return packets?.packet;
         }
+        // Path MTU discovery may lower it during the step.
+        self.sockets().filter_map(|socket| last_segment(socket, self.is_ipv6)).max()
     }
 
     /// A full packet is as large as the path allows, or smaller if the receiver does not accept segments of
@@ -155,6 +148,7 @@ mod tests {
     use super::super::testing::{WHOLE, table};
     use super::*;
     use linerate_facts::Gap;
+    use linerate_plan::transport::{OTHER, TCP, UDP};
 
     /// A sender with a connection of these segments, path MTUs and options.
     fn sender(mss: [i64; 2], path: [i64; 2], options: i64) -> EndReadings {
@@ -162,7 +156,11 @@ mod tests {
         EndReadings { tables: vec![table("s0/0", &rows)], ..EndReadings::default() }
     }
 
-    fn of(transport: Transport, readings: &EndReadings, is_ipv6: bool) -> Sender<'_> {
+    fn of<'a>(
+        transport: &'static TransportInfo,
+        readings: &'a EndReadings,
+        is_ipv6: bool,
+    ) -> Sender<'a> {
         Sender { transport, readings, set: 0, is_ipv6 }
     }
 
@@ -170,7 +168,7 @@ mod tests {
     fn a_full_packet_is_no_larger_than_the_receiver_takes() {
         let at = |mss: i64, path: i64, options, is_ipv6| {
             let sender = sender([mss; 2], [path; 2], options);
-            let sender = of(Transport::Tcp, &sender, is_ipv6);
+            let sender = of(&TCP, &sender, is_ipv6);
             let found = sender.packets(&SetEnd::default(), WHOLE).unwrap();
             assert_eq!(found.payload.0, mss as u64);
             assert_eq!(found.path_mtu, Some(Bytes(path as u64)));
@@ -201,11 +199,11 @@ mod tests {
             })
         };
         let datagrams = made(1000, "set.other");
-        assert_eq!(sizes(Transport::Tcp, &none, &datagrams), None);
-        assert_eq!(sizes(Transport::Udp, &none, &datagrams), Some((1000, (1028, false))));
-        assert_eq!(sizes(Transport::Udp, &none, &made(0, "")), None);
-        assert_eq!(sizes(Transport::Udp, &none, &made(9000, "set.fragments")), None);
-        assert_eq!(sizes(Transport::Other, &sender, &datagrams), None);
+        assert_eq!(sizes(&TCP, &none, &datagrams), None);
+        assert_eq!(sizes(&UDP, &none, &datagrams), Some((1000, (1028, false))));
+        assert_eq!(sizes(&UDP, &none, &made(0, "")), None);
+        assert_eq!(sizes(&UDP, &none, &made(9000, "set.fragments")), None);
+        assert_eq!(sizes(&OTHER, &sender, &datagrams), None);
     }
 
     #[test]
@@ -235,7 +233,7 @@ mod tests {
     fn the_packet_that_was_sent_last_counts() {
         let at = |mss, path, is_ipv6| {
             let sender = sender(mss, path, 7);
-            let last = of(Transport::Tcp, &sender, is_ipv6).last_packet(None);
+            let last = of(&TCP, &sender, is_ipv6).last_packet(None);
             last.map(|bytes| bytes.0)
         };
         let lowered = at([1398, 1348], [1450, 1400], false);
@@ -244,6 +242,6 @@ mod tests {
         assert_eq!(refused, Some(1400), "the receiver takes no more");
         assert_eq!(at([1328, 1328], [9000, 9000], true), Some(1400));
         let none = EndReadings::default();
-        assert_eq!(of(Transport::Tcp, &none, false).last_packet(None), None);
+        assert_eq!(of(&TCP, &none, false).last_packet(None), None);
     }
 }

@@ -10,7 +10,7 @@ use super::{DirectionModel, Load, Model, Packets, TcpShares, Thread};
 use linerate_ceiling::ethernet::{self, Ip};
 use linerate_facts::{Gap, HostFacts};
 use linerate_plan::path::{Direction, Side};
-use linerate_plan::transport::Transport;
+use linerate_plan::transport::{Feature, TCP, TransportInfo, UDP};
 use linerate_record::Host;
 use linerate_record::reported::{Carrier, Cpu, CpuOf, Tool, Transfer};
 use linerate_units::stats::steady_state;
@@ -64,10 +64,10 @@ pub fn reported(told: Told<'_>) -> Model {
 }
 
 /// The kind of load that a transfer is; `None` of protocols that no cause is about.
-fn transport(carrier: Carrier) -> Option<Transport> {
+fn transport(carrier: Carrier) -> Option<&'static TransportInfo> {
     match carrier {
-        Carrier::Tcp => Some(Transport::Tcp),
-        Carrier::Udp => Some(Transport::Udp),
+        Carrier::Tcp => Some(&TCP),
+        Carrier::Udp => Some(&UDP),
         Carrier::Sockets | Carrier::Sctp | Carrier::Rdma | Carrier::Messages => None,
     }
 }
@@ -194,12 +194,12 @@ fn shares(one: &Transfer, streams: u32) -> TcpShares {
 
 /// Sizes of full packets: from the segments that the program reports, else from the ports' largest packet.
 /// Whether segments carry timestamps is unknown then, and a ceiling must not be too low.
-fn packets(one: &Transfer, transport: Transport, hosts: &[Host]) -> Option<Packets> {
+fn packets(one: &Transfer, transport: &TransportInfo, hosts: &[Host]) -> Option<Packets> {
     let bytes = |n: u32| Bytes(n.into());
     let ports = hosts.iter().filter_map(|host| host.facts.port.as_ref()?.mtu);
     let mtu = ports.min();
     let ip = Ip::V4.header();
-    if transport != Transport::Tcp {
+    if !transport.has(Feature::Connections) {
         return datagram(one, mtu, ip);
     }
     let least = ip + ethernet::Transport::Tcp { timestamps: false }.header();

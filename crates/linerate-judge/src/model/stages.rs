@@ -1,13 +1,14 @@
 //! The path as a list of stages from the near program to the far one: the parts of each, and its ceiling.
 
 use super::{Ceiling, DirectionModel, Load, Model};
+use linerate_facts::block::BlockDevice;
 use linerate_facts::crossing::Crossing;
 use linerate_facts::nic::{Nic, speed_of_mbps};
 use linerate_facts::rdma::RdmaEnd;
 use linerate_facts::underlay::Underlay;
 use linerate_facts::{HostFacts, Port};
 use linerate_plan::path::{Direction, Place, Side, Stage};
-use linerate_plan::transport::{Scope, Transport};
+use linerate_plan::transport::TCP;
 use linerate_record::Host;
 use linerate_units::Bytes;
 
@@ -28,25 +29,10 @@ pub struct PathStage {
 /// Whether the port is emulated by this host or by the hypervisor.
 const NO_SLOT: &str = "none: the port is virtual";
 
-/// The stages of one host, from the program to the wire.
-const INWARD: [Stage; 6] =
-    [Stage::App, Stage::Socket, Stage::Cpu, Stage::Memory, Stage::Pcie, Stage::Port];
-
-/// The stages of one host whose RDMA device moves the payload: without sockets.
-const DEVICE: [Stage; 5] = [Stage::App, Stage::Cpu, Stage::Memory, Stage::Pcie, Stage::Port];
-
-/// The stages of one host whose processes share memory.
-const SHARED: [Stage; 3] = [Stage::App, Stage::Cpu, Stage::Memory];
-
 /// The stages of a path in the order of the forward direction.
 pub fn stages(model: &Model) -> Vec<PathStage> {
-    let transport = model.directions.first().map(|d| d.base.transport);
-    let ports = transport.is_none_or(|transport| Scope::Ports.includes(transport));
-    let inward = match transport {
-        Some(Transport::Rdma) => &DEVICE[..],
-        _ if ports => &INWARD,
-        _ => &SHARED,
-    };
+    let crossed = model.directions.first().map_or(TCP.stages, |d| d.base.transport.stages);
+    let between = crossed.contains(&Stage::Net);
     let near = model.host(Side::Near);
     let far = model.host(Side::Far);
     let of = |host: &Host, stage| {
@@ -64,11 +50,12 @@ pub fn stages(model: &Model) -> Vec<PathStage> {
         parts: net(model, near),
         ceilings: [None, None],
     };
-    let all = |host| inward.iter().map(move |stage| of(host, *stage));
+    let inward = || crossed.iter().filter(|stage| **stage != Stage::Net);
+    let all = |host| inward().map(move |stage| of(host, *stage));
     let out = near.into_iter().flat_map(all);
     let mut into: Vec<_> = far.into_iter().flat_map(all).collect();
     into.reverse();
-    out.chain(ports.then_some(net)).chain(into).collect()
+    out.chain(between.then_some(net)).chain(into).collect()
 }
 
 /// The lowest ceiling of each direction at a place. A wire belongs to its port.
@@ -95,9 +82,11 @@ fn parts(model: &Model, host: &Host, stage: Stage) -> Vec<String> {
         Stage::Socket => socket(model, host.side),
         Stage::Cpu => cpu(facts),
         Stage::Memory => facts.channels.iter().map(|c| c.words()).collect(),
-        Stage::Pcie => slots(facts),
+        Stage::Pcie if facts.disks.is_empty() => slots(facts),
+        Stage::Pcie => facts.disks.iter().filter_map(slot_of_disk).collect(),
         Stage::Port => ports(facts),
-        _ => Vec::new(),
+        Stage::Device => facts.disks.iter().map(disk).collect(),
+        Stage::Net => Vec::new(),
     }
 }
 
@@ -138,6 +127,19 @@ fn cpu(facts: &HostFacts) -> Vec<String> {
         parts.push(count(facts.nodes as usize, "node"));
     }
     parts
+}
+
+/// `nvme0n1 (Samsung SSD 990, pcie)`.
+fn disk(disk: &BlockDevice) -> String {
+    let known = [&*disk.model, &*disk.transport, disk.layer.name()];
+    let details: Vec<&str> = known.into_iter().filter(|text| !text.is_empty()).collect();
+    format!("{} ({})", disk.name, details.join(", "))
+}
+
+/// `0000:01:00.0, node 1`, of a disk whose slot is known.
+fn slot_of_disk(disk: &BlockDevice) -> Option<String> {
+    let node = disk.node.map_or(String::new(), |node| format!(", node {node}"));
+    (!disk.pci.is_empty()).then(|| format!("{}{node}", disk.pci))
 }
 
 /// The links between memory and an RDMA device, those nearest to memory first.

@@ -12,7 +12,7 @@ use super::{Estimate, handover, undisturbed};
 use linerate_facts::Gap;
 use linerate_plan::path::{ByRole, Direction};
 use linerate_plan::sweep::{Pace, Swept};
-use linerate_plan::transport::Transport;
+use linerate_plan::transport::{self, Feature};
 use linerate_plan::{Knobs, Purpose, SetPlan};
 use linerate_record::{Record, Step};
 use linerate_units::stats::{EQUAL, Interval, is_equal, rounds_ci, rounds_ratio};
@@ -152,7 +152,7 @@ pub fn sweep(record: &Record, swept: Swept, settings: &[Knobs], direction: Direc
     }
     let ratios: Vec<_> = settings.iter().map(|s| s.goodput_ratio).collect();
     let sized =
-        swept == Swept::Size && Transport::of(&record.start.plan.engine) == Transport::Memory;
+        swept == Swept::Size && transport::of(&record.start.plan.engine).has(Feature::Memory);
     let knee = reference.filter(|_| swept != Swept::Copy && !sized);
     let known: Vec<usize> =
         (0..settings.len()).filter(|at| settings[*at].goodput.is_some()).collect();

@@ -8,7 +8,7 @@ use super::tcp::sent_again;
 use linerate_facts::metric as m;
 use linerate_plan::SetPlan;
 use linerate_plan::path::Direction;
-use linerate_plan::transport::Transport;
+use linerate_plan::transport::{self, Feature};
 use linerate_record::{EndReadings, Record, Step, Total};
 use linerate_units::Bytes;
 
@@ -40,7 +40,7 @@ pub struct Vanished {
 pub fn vanished(record: &Record, step: &Step, direction: Direction) -> Option<Vanished> {
     let set = stream_set(record, step, direction)?;
     let headers = if is_ipv6(record) { HEADERS_V6 } else { HEADERS_V4 };
-    let datagrams = Transport::of(&record.start.plan.engine) == Transport::Udp;
+    let datagrams = transport::of(&record.start.plan.engine).has(Feature::Datagrams);
     let packet = if datagrams {
         let made = set.ends.get(usize::from(direction == Direction::Reverse))?;
         made.write_size.saturating_add(headers)

@@ -1,7 +1,7 @@
 //! Payload of one direction that the hosts themselves drop, and how much of the loss it explains.
 
 use super::{LOSSY, OVERRUN};
-use linerate_plan::transport::Transport;
+use linerate_plan::transport::Feature;
 use std::collections::BTreeMap;
 
 use super::lossy::{marked, sent_again};
@@ -76,7 +76,7 @@ pub(crate) fn dropped<'a>(model: &Model, load: &'a Load, direction: Direction) -
             }
             LocalEvent::Departure if local.side == sender => counters.push(local),
             // A full table drops packets of connections that it does not have. Those of a TCP load stand, and have entries.
-            LocalEvent::Connection if load.transport == Transport::Udp => counters.push(local),
+            LocalEvent::Connection if load.has(Feature::Datagrams) => counters.push(local),
             LocalEvent::Ring if local.side == receiver => counters.push(local),
             LocalEvent::Backlog if local.side == receiver => backlog.push(local),
             LocalEvent::Arrival if local.side == receiver => arrival.push(local),
@@ -146,7 +146,7 @@ pub(crate) fn sent(load: &Load) -> Option<(f64, f64)> {
 
 /// Whether a share of retransmissions matters on this path that is too low to matter on every path.
 fn is_rare(load: &Load) -> bool {
-    load.transport == Transport::Tcp && sent_again(load).is_some_and(|share| share <= LOSSY)
+    load.has(Feature::Connections) && sent_again(load).is_some_and(|share| share <= LOSSY)
 }
 
 /// Whether the hosts dropped at least one packet per second, or any packet if little was retransmitted.
@@ -158,14 +158,14 @@ pub(crate) fn weigh(load: &Load, dropped: &Dropped<'_>) -> Option<Weight> {
     let (segments, repeated) = sent(load)?;
     // No sender slows down for a lost datagram, and those that a full queue refused are sent later. Only loss
     // counts.
-    let least = if load.transport == Transport::Udp {
+    let least = if load.has(Feature::Datagrams) {
         OVERRUN
     } else if is_rare(load) {
         0.0
     } else {
         LOSSY
     };
-    if load.transport == Transport::Udp && repeated < segments * least {
+    if load.has(Feature::Datagrams) && repeated < segments * least {
         return Some(Weight::Little);
     }
     let matters = |drops: f64| drops >= segments * least && drops >= repeated * MOST;

@@ -4,7 +4,7 @@ use super::queue::{mostly_queued, standing_queue};
 use super::{LOSSY, bbr, percent};
 use crate::model::{Load, Model, TIMEOUT};
 use linerate_plan::factor::Factor;
-use linerate_plan::transport::Transport;
+use linerate_plan::transport::Feature;
 use linerate_record::TrialPlan;
 use linerate_units::Nanos;
 use linerate_units::stats::{EQUAL, Range, without_swing};
@@ -238,7 +238,7 @@ pub(crate) fn only_dropped(model: &Model, load: &Load) -> bool {
 /// than a load to recover: at 1 Gb/s and 1 ms cubic needs four seconds to return to its old rate.
 //= RFC 9438, section 4.2: K = cubic_root(W_max x (1 - 0.7) / 0.4)
 pub(crate) fn recovering(load: &Load) -> Option<u64> {
-    let slow = is_far(load) && !bbr::sends(load) && load.transport == Transport::Tcp;
+    let slow = is_far(load) && !bbr::sends(load) && load.has(Feature::Connections);
     load.tcp.repeated_ever.filter(|n| *n > 0 && slow)
 }
 
@@ -247,7 +247,7 @@ pub(crate) fn recovering(load: &Load) -> Option<u64> {
 /// not change that.
 pub(crate) fn filled(model: &Model, load: &Load) -> Range {
     let queued = standing_queue(model, load).is_some();
-    if load.transport == Transport::Udp || queued {
+    if load.has(Feature::Datagrams) || queued {
         Range { high: EQUAL.high, ..FILLED }
     } else if only_dropped(model, load) {
         FILLED

@@ -2,7 +2,7 @@
 
 use crate::model::{Load, Model, Thread};
 use linerate_plan::path::{Direction, Side};
-use linerate_plan::transport::Transport;
+use linerate_plan::transport::Feature;
 
 /// Share of time in which the busiest thread runs, waits for its CPU, or loses it to interrupts and the
 /// hypervisor; `None` if it was not read.
@@ -24,7 +24,7 @@ const MOSTLY: f64 = 0.5;
 /// the receiver had read what had arrived. Then the time that they waited for a CPU cost no goodput. A full thread may
 /// look so as well. False if it was not read, and for other transports.
 pub(crate) fn kept_up(load: &Load, direction: Direction, side: Side) -> bool {
-    if load.transport != Transport::Tcp {
+    if !load.has(Feature::Connections) {
         return false;
     }
     let at_most = |share: Option<f64>, most| share.is_some_and(|share| share <= most);

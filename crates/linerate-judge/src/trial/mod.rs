@@ -41,7 +41,7 @@ pub fn propose(
     id: u32,
 ) -> Option<TrialPlan> {
     let load = &model.direction(direction)?.base;
-    if !kind.factor.scope().includes(load.transport) {
+    if !load.transport.has_all(kind.factor.needs()) {
         return None;
     }
     let (before, after) = settings::settings(kind.factor, model, direction, load)?;

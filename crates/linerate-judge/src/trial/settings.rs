@@ -10,7 +10,7 @@ use crate::signs::threads::{at_work, ps_per_byte};
 use linerate_facts::BufferLimits;
 use linerate_plan::factor::Factor;
 use linerate_plan::path::{Direction, Side};
-use linerate_plan::transport::Transport;
+use linerate_plan::transport::Feature;
 use linerate_plan::{ExtraWork, Handover, Knobs, Receive};
 use linerate_units::{Bytes, Rate};
 
@@ -32,7 +32,7 @@ pub(super) fn settings(
     direction: Direction,
     load: &Load,
 ) -> Option<(Knobs, Knobs)> {
-    if load.transport == Transport::Rdma && verbs::has(factor) {
+    if load.has(Feature::Verbs) && verbs::has(factor) {
         return verbs::settings(factor, direction, load);
     }
     common(factor, model, direction, load)
@@ -54,7 +54,7 @@ fn common(
         Factor::LargerWindow => {
             let limit = buffers(model, direction.receiver()).rmem_max;
             let larger = larger(window_memory(load)?, limit)?;
-            after.recv_buffer = Some(if load.transport == Transport::Udp {
+            after.recv_buffer = Some(if load.has(Feature::Datagrams) {
                 larger.max(Bytes(ROOM.min(limit?)))
             } else {
                 larger
@@ -89,7 +89,7 @@ fn common(
         Factor::Unpaced => after.pacing = None,
         Factor::Paced => after.pacing = Some(half_pace(model, direction, load)?),
         // Datagrams are as large as what is written.
-        Factor::SmallerMss if load.transport == Transport::Udp => {
+        Factor::SmallerMss if load.has(Feature::Datagrams) => {
             load.silent()?;
             after.write_size = Bytes(smaller_mss(load)?.into());
         }
@@ -173,7 +173,7 @@ fn half_pace(model: &Model, direction: Direction, load: &Load) -> Option<Rate> {
     }
     let gains = || other_congestion(model, direction, load).as_deref() == Some("bbr");
     let untried = || model.tried(direction, Factor::OtherCongestion).is_none();
-    if loses_little(load) && load.transport == Transport::Tcp && !long() && gains() && untried() {
+    if loses_little(load) && load.has(Feature::Connections) && !long() && gains() && untried() {
         return None;
     }
     let each = load.goodput.mean / f64::from(load.streams.max(1));

@@ -6,7 +6,7 @@
 use crate::causes::{Answer, Cause, Expected, Fit, NoFinding, excludes, moot, shown};
 use crate::model::{Model, TrialModel};
 use linerate_plan::path::{Direction, Measure, Slowness};
-use linerate_plan::transport::Transport;
+use linerate_plan::transport::{Feature, OTHER, TransportInfo};
 use linerate_units::stats::Interval;
 
 /// One cause under judgement.
@@ -60,7 +60,7 @@ pub(super) struct Case<'a> {
     /// The respect in which the path is slow: goodput or latency.
     slowness: Slowness,
     /// The transport that moved the load.
-    pub(super) transport: Transport,
+    pub(super) transport: &'static TransportInfo,
     /// The causes that apply to the transport.
     pub(super) parties: Vec<Party>,
     /// Trials of this direction that have an effect.
@@ -76,7 +76,7 @@ fn heard(cause: &Cause, model: &Model, direction: Direction) -> Answer {
 }
 
 /// The transport that moved the load of a direction.
-fn transport(model: &Model, direction: Direction) -> Option<Transport> {
+fn transport(model: &Model, direction: Direction) -> Option<&'static TransportInfo> {
     model.direction(direction).map(|d| d.base.transport)
 }
 
@@ -91,7 +91,7 @@ fn measure(model: &Model, direction: Direction, slowness: Slowness) -> Measure {
 /// Whether a cause applies to the load of a direction. All apply before anything was measured.
 fn applies(cause: &Cause, model: &Model, direction: Direction) -> bool {
     let transport = transport(model, direction);
-    transport.is_none_or(|transport| cause.scope.includes(transport))
+    transport.is_none_or(|transport| transport.has_all(cause.needs))
 }
 
 /// Whether, of two findings about a load of datagrams, one acts on the sent rate and the other on the delivered
@@ -136,7 +136,7 @@ impl<'a> Case<'a> {
             model,
             direction,
             slowness,
-            transport: transport(model, direction).unwrap_or(Transport::Other),
+            transport: transport(model, direction).unwrap_or(&OTHER),
             parties,
             trials,
         }
@@ -190,7 +190,7 @@ impl<'a> Case<'a> {
 
     /// Whether the rate that is sent and the share that is delivered are separate factors: datagrams are not retransmitted.
     fn splits(&self) -> bool {
-        self.transport == Transport::Udp
+        self.transport.has(Feature::Datagrams)
     }
 
     /// The judged quantity of the load.

@@ -18,7 +18,7 @@ use crate::model::Model;
 use linerate_facts::Gap;
 use linerate_facts::advice::Advice;
 use linerate_plan::path::{Certainty, Direction, Measure, Place, Side, Slowness, Stage};
-use linerate_plan::transport::Transport;
+use linerate_plan::transport::TransportInfo;
 use linerate_units::stats::Interval;
 
 /// The answer to "why is it slow", for all directions.
@@ -103,7 +103,7 @@ pub struct Decided {
     /// decided.
     pub loss: Option<Interval>,
     /// The transport of the load.
-    pub transport: Transport,
+    pub transport: &'static TransportInfo,
     /// The ratio of the loaded round trips after and before the change, if it decided.
     pub latency: Option<Interval>,
     /// Number of measured slices.

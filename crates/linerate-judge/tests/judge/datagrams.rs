@@ -30,7 +30,7 @@ fn datagrams(told: Datagrams, [sender, receiver]: [f64; 2]) -> Load {
         ticks: vec![goodput; 30],
         tcp: TcpShares::default(),
         packets: Some(Packets { payload: Bytes(1000), packet: Some(Bytes(1028)), path_mtu: None }),
-        transport: Transport::Udp,
+        transport: &UDP,
         datagrams: Some(told),
         senders: vec![thread(sender)],
         receivers: vec![thread(receiver)],
@@ -74,7 +74,7 @@ fn causes_of_connections_are_not_heard_of_datagrams_whatever_was_read() {
             let m = model(datagrams(told(lost, lost / 2.0), [busy, busy]));
             let outcomes = all_outcomes(&m);
             let heard = |id: &str| outcomes.iter().any(|(cause, _)| *cause == id);
-            let heard_of = CAUSES.iter().filter(|c| c.scope.includes(Transport::Udp));
+            let heard_of = CAUSES.iter().filter(|c| UDP.has_all(c.needs));
             assert_eq!(outcomes.len(), heard_of.count());
             assert!(!OF_CONNECTIONS.into_iter().any(heard), "{lost} {busy}");
             let verdict = judge(&m);

@@ -54,7 +54,7 @@ use linerate_judge::verdict::{
 use linerate_plan::Knobs;
 use linerate_plan::factor::kind;
 use linerate_plan::path::{Certainty, Direction, Measure, Place, Side, Slowness, Stage};
-use linerate_plan::transport::Transport;
+use linerate_plan::transport::{OTHER, RDMA, SHM, TCP, TransportInfo, UDP};
 use linerate_record::{Host, TrialPlan};
 use linerate_units::stats::Interval;
 use linerate_units::{Bytes, Nanos, Rate};
@@ -105,7 +105,7 @@ fn load() -> Load {
         behind: Some(0.0),
         caught_up: Some(0.0),
         recv_memory: Some(Bytes(1 << 20)),
-        ..Load::bare(Transport::Tcp, 1, goodput)
+        ..Load::bare(&TCP, 1, goodput)
     }
 }
 

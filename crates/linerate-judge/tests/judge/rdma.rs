@@ -63,7 +63,7 @@ pub(super) fn soft() -> RdmaEnd {
 /// A load of writes of 64 KiB between two ports of a kind, by threads that poll.
 pub(super) fn rdma(end: &RdmaEnd, goodput: f64) -> Model {
     let mut base = Load {
-        transport: Transport::Rdma,
+        transport: &RDMA,
         goodput: steady(goodput),
         tcp: TcpShares::default(),
         packets: None,

@@ -4,14 +4,14 @@ use std::fmt::Write;
 
 use linerate_judge::causes::CAUSES;
 use linerate_plan::factor::TRIALS;
-use linerate_plan::transport::{RING, Setting, Transport};
+use linerate_plan::transport::{Feature, MEMORY, RING, Setting};
 
 use super::*;
 
 /// A load of another transport, whose counters the core does not know.
 fn other() -> Load {
     Load {
-        transport: Transport::Other,
+        transport: &OTHER,
         tcp: TcpShares::default(),
         unread: None,
         behind: None,
@@ -21,22 +21,45 @@ fn other() -> Load {
     }
 }
 
+/// Transports that differ in their features.
+const ALL: [(&TransportInfo, &str); 6] = [
+    (&TCP, "TCP"),
+    (&UDP, "UDP"),
+    (&SHM, "shared memory"),
+    (&RDMA, "RDMA"),
+    (&MEMORY, "memory"),
+    (&OTHER, "another transport"),
+];
+
+/// Why a cause does not apply to transports without what it needs.
+const fn reason(needed: Feature) -> &'static str {
+    match needed {
+        Feature::Port => "it is about a port, which bytes in memory do not pass",
+        Feature::Card => "it is about a network port and its slot",
+        Feature::Stack => "it is about packets of the kernel's network stack",
+        Feature::Connections => {
+            "it is about windows, retransmissions or congestion control of connections"
+        }
+        Feature::Datagrams => {
+            "it is about datagrams, which have no congestion control and no retransmissions"
+        }
+        Feature::Verbs => "it is about requests to an RDMA device",
+        Feature::Operations => "it is about operations in flight",
+        Feature::Memory | Feature::Redial => "no cause is about it alone",
+    }
+}
+
 #[test]
 fn golden_of_causes_by_transport() {
     let mut table = String::new();
     for cause in CAUSES {
-        let scope = cause.scope;
-        let applies = Transport::ALL.map(|transport| scope.includes(transport));
-        let out: Vec<String> = Transport::ALL
-            .into_iter()
-            .zip(applies)
-            .filter(|(_, applies)| !applies)
-            .map(|(transport, _)| transport.to_string())
-            .collect();
+        let others = ALL.iter().filter(|(transport, _)| !transport.has_all(cause.needs));
+        let out: Vec<&str> = others.map(|(_, name)| *name).collect();
         let words = if out.is_empty() {
             "all".to_owned()
         } else {
-            format!("not {}: {}", out.join(", "), scope.reason())
+            let reasons: Vec<&str> = cause.needs.iter().copied().map(reason).collect();
+            format!("not {}: {}", out.join(", "), reasons.join("; "))
         };
         writeln!(table, "{:<20} {words}", cause.id).expect("a string");
     }
@@ -45,13 +68,13 @@ fn golden_of_causes_by_transport() {
 
 #[test]
 fn each_cause_that_applies_is_heard_and_no_other() {
-    for transport in Transport::ALL {
+    for (transport, name) in ALL {
         let base = Load { transport, ..load() };
         let answers = judge(&model(base)).answers;
         for cause in CAUSES {
             let heard = answers.iter().any(|answer| answer.cause == cause.id);
-            let applies = cause.scope.includes(transport);
-            assert_eq!(heard, applies, "{} of {transport}", cause.id);
+            let applies = transport.has_all(cause.needs);
+            assert_eq!(heard, applies, "{} of {name}", cause.id);
         }
     }
 }
@@ -61,7 +84,7 @@ fn trials_change_only_what_a_transport_has() {
     let m = model(other());
     for kind in TRIALS {
         let proposed = propose(kind, &m, Direction::Forward, 0).is_some();
-        let applies = kind.factor.scope().includes(Transport::Other);
+        let applies = OTHER.has_all(kind.factor.needs());
         assert!(!proposed || applies, "{}", kind.id);
     }
 }
@@ -139,7 +162,7 @@ fn a_thread_that_polls_is_not_out_of_time_by_that() {
 /// A load through shared memory whose threads need these shares of their CPUs.
 fn shared(sender: f64, receiver: f64) -> Model {
     model(Load {
-        transport: Transport::Shm,
+        transport: &SHM,
         goodput: steady(8e9),
         senders: vec![thread(sender)],
         receivers: vec![thread(receiver)],

@@ -42,7 +42,7 @@ fn carried(op: &str, near: Verbs, far: Verbs) -> Model {
         least: Nanos::from_micros(micros),
     };
     let mut base = Load {
-        transport: Transport::Rdma,
+        transport: &RDMA,
         tcp: TcpShares::default(),
         ticks: vec![1e9; 100],
         latency: Some(timed(200)),

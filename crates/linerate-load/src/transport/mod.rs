@@ -20,7 +20,8 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 
 use linerate_facts::{Gap, HostFacts};
 use linerate_plan::path::Side;
-use linerate_plan::transport::{DSCP, FarEnd, PatternKind, TransportInfo};
+use linerate_plan::subject::Subject;
+use linerate_plan::transport::{DSCP, PatternKind, TransportInfo};
 use linerate_plan::{Knobs, Pattern, SetPlan};
 use linerate_record::SetEnd;
 use linerate_sys::socket;
@@ -45,11 +46,6 @@ pub static TRANSPORTS: &[&dyn Transport] = &[
 /// Returns the transport with this name.
 pub fn transport(name: &str) -> Option<&'static dyn Transport> {
     TRANSPORTS.iter().find(|t| t.info().name == name).copied()
-}
-
-/// Whether a transport has no far end: its bytes stay on this host.
-pub fn is_alone(name: &str) -> bool {
-    transport(name).is_some_and(|t| t.info().far_end == FarEnd::Absent)
 }
 
 /// A note for the user before a run.
@@ -91,6 +87,10 @@ pub trait Lines: Send {
         stream: u32,
         configure: &mut dyn FnMut(&OwnedFd) -> Result<(), LoadError>,
     ) -> Result<Datagrams, LoadError>;
+    /// Returns what the load is aimed at, where no connection leads there.
+    fn subject(&self) -> &Subject {
+        &Subject::Host
+    }
     /// Returns whether the set was cancelled. A transport that waits for the other end by itself checks this.
     fn given_up(&self) -> bool {
         false
@@ -120,11 +120,15 @@ pub struct Datagrams {
     pub other: u64,
 }
 
-/// A source without connections, for transports without a far end.
+/// A source without connections, for transports without a program at a far end. It knows what the load is aimed at.
 #[derive(Debug, Clone, Copy)]
-pub struct NoLines;
+pub struct NoLines<'a>(pub &'a Subject);
 
-impl Lines for NoLines {
+impl Lines for NoLines<'_> {
+    fn subject(&self) -> &Subject {
+        self.0
+    }
+
     fn lines(
         &mut self,
         set: u32,
@@ -157,7 +161,7 @@ pub type Offer = Vec<u8>;
 pub fn possible(transport: &dyn Transport, plan: &SetPlan) -> Result<(), String> {
     let (info, knobs) = (transport.info(), &plan.knobs);
     let kind = plan.pattern.kind();
-    if !info.has(kind) {
+    if !info.carries(kind) {
         return Err(lacks(kind).to_owned());
     }
     knobs.options.check(info.options, kind)?;

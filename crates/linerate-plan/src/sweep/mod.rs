@@ -5,30 +5,13 @@
 
 pub mod trips;
 
-use schemars::JsonSchema;
-use serde::Serialize;
+pub use crate::transport::Swept;
 
 use crate::transport::Setting;
 use crate::transport::rdma::{DEPTH, QUEUE_PAIRS};
 use crate::{Handover, Knobs};
 use linerate_units::stats::FEWEST;
 use linerate_units::{Bytes, Nanos};
-
-/// The factor that a sweep varies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Swept {
-    /// How the sender hands payload to the kernel.
-    Copy,
-    /// Payload of each read and each write.
-    Size,
-    /// Connections.
-    Streams,
-    /// Requests in flight on each queue pair.
-    Depth,
-    /// Queue pairs of each stream.
-    Qps,
-}
 
 /// Ways to hand payload over.
 const WAYS: [Handover; 4] =

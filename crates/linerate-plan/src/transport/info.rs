@@ -2,8 +2,9 @@
 
 use super::knob::Knob;
 use super::options::{ACCESS, BIND, DSCP, MEMORY_NODE, OptionInfo, Options, PRELOAD, RING};
-use super::{Transport, rdma};
-use crate::Knobs;
+use super::{Feature, Swept, rdma};
+use crate::path::Stage;
+use crate::{Access, Knobs};
 
 /// The pattern in which bytes are moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,17 +24,19 @@ pub enum FarEnd {
     Peer,
     /// The far end is another process of this host.
     Process,
+    /// A file or a disk of this host, which the user names.
+    File,
     /// The transport has no far end.
     Absent,
 }
 
 /// A transport, with the facts that do not depend on a machine.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct TransportInfo {
     /// The name: `--engine NAME`, and the key `engine` of records and JSON.
     pub name: &'static str,
-    /// The class that says which causes and factors apply to the transport.
-    pub class: Transport,
+    /// The name in text with these options, where it is not the name in capitals.
+    pub words: Option<fn(&Options) -> String>,
     /// Description of the transport in a few words, for the help.
     pub doc: &'static str,
     /// The patterns that the transport has.
@@ -42,10 +45,25 @@ pub struct TransportInfo {
     pub far_end: FarEnd,
     /// The name of one sample of the transport's round trips.
     pub sample: &'static str,
-    /// Whether a message may be sent and never answered, with any options.
-    pub loses_messages: bool,
-    /// Whether payload may be lost on the path with any options: the sent and the received payload may differ.
-    pub lossy: bool,
+    /// What its bytes pass and what its loads have: the causes and factors that need it apply to the transport.
+    pub features: &'static [Feature],
+    /// The stages that bytes cross on one host, from the program outwards. The last one is [`Stage::Net`] where they leave
+    /// the host.
+    pub stages: &'static [Stage],
+    /// Phrase for the place where payload counts as sent.
+    pub taken: &'static str,
+    /// Whether a message may be sent and never answered, with these options.
+    pub may_lose_messages: fn(&Options) -> bool,
+    /// Whether payload may be lost on the path, with these options: the sent and the received payload may differ.
+    pub may_lose_payload: fn(&Options) -> bool,
+    /// Whether a timed operation is a round trip by itself, which no other end answers, with these options.
+    pub returns: fn(&Options) -> bool,
+    /// The access of operations whose options name none.
+    pub access: Access,
+    /// Operations that each stream keeps in flight, with these options; zero if [`Knobs::depth`] says it.
+    pub depth: fn(&Options) -> u32,
+    /// Whether threads poll, with these options; `None` if [`Knobs::busy_poll`] says it.
+    pub polls: Option<fn(&Options) -> bool>,
     /// Whether a user may choose the transport.
     pub offered: bool,
     /// The knobs that the transport obeys. It refuses a plan that sets another one.
@@ -56,12 +74,41 @@ pub struct TransportInfo {
     pub names: &'static [(Knob, &'static str)],
     /// The options that are its own.
     pub options: &'static [OptionInfo],
+    /// The factors that a sweep may vary.
+    pub sweeps: &'static [Swept],
+}
+
+impl Default for &'static TransportInfo {
+    fn default() -> Self {
+        &OTHER
+    }
+}
+
+impl PartialEq for TransportInfo {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
 }
 
 impl TransportInfo {
     /// Whether the transport has a pattern.
-    pub fn has(&self, pattern: PatternKind) -> bool {
+    pub fn carries(&self, pattern: PatternKind) -> bool {
         self.patterns.contains(&pattern)
+    }
+
+    /// Whether its bytes pass, or its loads have, a feature.
+    pub fn has(&self, feature: Feature) -> bool {
+        self.features.contains(&feature)
+    }
+
+    /// Whether a cause or a factor that needs these features applies.
+    pub fn has_all(&self, features: &[Feature]) -> bool {
+        features.iter().all(|feature| self.has(*feature))
+    }
+
+    /// Whether no program is at a far end: this host alone moves the bytes.
+    pub fn is_alone(&self) -> bool {
+        matches!(self.far_end, FarEnd::File | FarEnd::Absent)
     }
 
     /// Whether the transport obeys all `knobs` that are set; if not, the reason as a lowercase fragment.
@@ -76,51 +123,56 @@ impl TransportInfo {
         })
     }
 
-    /// Whether a message may be lost, or never be answered, with these options.
-    pub fn may_lose_messages(&self, options: &Options) -> bool {
-        self.loses_messages || self.is_unreliable(options)
-    }
-
-    /// Whether payload may be lost on the path, with these options.
-    pub fn may_lose_payload(&self, options: &Options) -> bool {
-        self.lossy || self.is_unreliable(options)
-    }
-
-    /// Whether an option chose an unreliable service.
-    fn is_unreliable(&self, options: &Options) -> bool {
-        self.class == Transport::Rdma && rdma::Service::of(options).is_lossy()
-    }
-
     /// Whether the transport carries a load.
     pub fn carries_load(&self) -> bool {
-        self.has(PatternKind::Stream) || self.has(PatternKind::Operations)
+        self.carries(PatternKind::Stream) || self.carries(PatternKind::Operations)
     }
 
     /// The row with the usual values, from which other rows differ.
-    const BASE: Self = Self {
+    pub(super) const BASE: Self = Self {
         name: "",
-        class: Transport::Other,
+        words: None,
         doc: "",
         patterns: &[],
         far_end: FarEnd::Peer,
         sample: "round trip",
-        loses_messages: false,
-        lossy: false,
+        features: &[],
+        stages: SOCKETS,
+        taken: "done at this end",
+        may_lose_messages: |_| false,
+        may_lose_payload: |_| false,
+        returns: |_| false,
+        access: Access::Copy,
+        depth: |_| 0,
+        polls: None,
         offered: true,
         obeys: &[],
         has_no: "",
         names: &[],
         options: &[],
+        sweeps: &[],
     };
 }
+
+/// Payload that goes through sockets and a port.
+const SOCKETS: &[Stage] =
+    &[Stage::App, Stage::Socket, Stage::Cpu, Stage::Memory, Stage::Pcie, Stage::Port, Stage::Net];
+
+/// Payload that stays in the memory of this host.
+const IN_MEMORY: &[Stage] = &[Stage::App, Stage::Cpu, Stage::Memory];
+
+/// What counts as sent by sockets.
+const BY_KERNEL: &str = "taken by this end's kernel";
 
 /// TCP connections.
 pub static TCP: TransportInfo = TransportInfo {
     name: "tcp",
-    class: Transport::Tcp,
     doc: "TCP connections",
     patterns: &[PatternKind::Stream, PatternKind::RoundTrips],
+    features: &[Feature::Port, Feature::Card, Feature::Stack, Feature::Connections],
+    taken: BY_KERNEL,
     options: &[BIND, DSCP],
+    sweeps: &[Swept::Copy, Swept::Size, Swept::Streams],
     obeys: &[
         Knob::Congestion,
         Knob::Mss,
@@ -141,12 +193,13 @@ pub static TCP: TransportInfo = TransportInfo {
 /// UDP datagrams.
 pub static UDP: TransportInfo = TransportInfo {
     name: "udp",
-    class: Transport::Udp,
     doc: "UDP datagrams",
     patterns: &[PatternKind::Stream, PatternKind::RoundTrips],
+    features: &[Feature::Port, Feature::Card, Feature::Stack, Feature::Datagrams],
+    taken: BY_KERNEL,
+    may_lose_messages: |_| true,
+    may_lose_payload: |_| true,
     options: &[BIND, DSCP],
-    loses_messages: true,
-    lossy: true,
     obeys: &[Knob::SendBuffer, Knob::RecvBuffer, Knob::Pacing, Knob::OpenLoop, Knob::BusyPoll],
     has_no: "datagrams have no",
     names: &[(Knob::Uncopied, "way into the kernel but a copy")],
@@ -156,11 +209,18 @@ pub static UDP: TransportInfo = TransportInfo {
 /// A new TCP connection for each message.
 pub static CONNECT: TransportInfo = TransportInfo {
     name: "connect",
-    class: Transport::Tcp,
     doc: "a new TCP connection for each message",
     patterns: &[PatternKind::RoundTrips],
     sample: "connection",
-    loses_messages: true,
+    features: &[
+        Feature::Port,
+        Feature::Card,
+        Feature::Stack,
+        Feature::Connections,
+        Feature::Redial,
+    ],
+    taken: BY_KERNEL,
+    may_lose_messages: |_| true,
     has_no: "connections opened one after another have no",
     ..TransportInfo::BASE
 };
@@ -168,10 +228,11 @@ pub static CONNECT: TransportInfo = TransportInfo {
 /// Shared memory of two processes on this host.
 pub static SHM: TransportInfo = TransportInfo {
     name: "shm",
-    class: Transport::Shm,
     doc: "shared memory of two processes on this machine",
     patterns: &[PatternKind::Stream, PatternKind::RoundTrips],
     far_end: FarEnd::Process,
+    stages: IN_MEMORY,
+    taken: "written to shared memory",
     options: &[RING],
     obeys: &[Knob::OpenLoop, Knob::BusyPoll],
     has_no: "shared memory has no",
@@ -181,10 +242,17 @@ pub static SHM: TransportInfo = TransportInfo {
 /// Requests to RDMA devices: InfiniBand, or RDMA over Ethernet.
 pub static RDMA: TransportInfo = TransportInfo {
     name: "rdma",
-    class: Transport::Rdma,
+    words: Some(rdma::words),
     doc: "RDMA verbs of InfiniBand and RoCE devices",
     patterns: &[PatternKind::Stream, PatternKind::RoundTrips],
+    features: &[Feature::Port, Feature::Card, Feature::Verbs],
+    stages: &[Stage::App, Stage::Cpu, Stage::Memory, Stage::Pcie, Stage::Port, Stage::Net],
+    may_lose_messages: |options| rdma::Service::of(options).is_lossy(),
+    may_lose_payload: |options| rdma::Service::of(options).is_lossy(),
+    returns: |options| rdma::Operation::of(options).returns(),
+    polls: Some(rdma::polls),
     options: rdma::OPTIONS,
+    sweeps: &[Swept::Size, Swept::Streams, Swept::Depth, Swept::Qps],
     obeys: &[Knob::OpenLoop, Knob::BusyPoll],
     has_no: "RDMA has no",
     ..TransportInfo::BASE
@@ -193,8 +261,13 @@ pub static RDMA: TransportInfo = TransportInfo {
 /// An ordinary program at each end: a process that uses sockets and `poll`.
 pub static PROGRAM: TransportInfo = TransportInfo {
     name: "program",
+    words: Some(|options| {
+        let is_preloaded = options.is_on(PRELOAD.key);
+        if is_preloaded { "preloaded program" } else { "ordinary program" }.to_owned()
+    }),
     doc: "an ordinary program with a socket and poll, at each end",
     patterns: &[PatternKind::Stream, PatternKind::RoundTrips],
+    features: &[Feature::Port, Feature::Operations],
     options: &[PRELOAD],
     has_no: "an ordinary program has no",
     ..TransportInfo::BASE
@@ -204,11 +277,13 @@ pub static PROGRAM: TransportInfo = TransportInfo {
 /// the address of the next one.
 pub static MEMORY: TransportInfo = TransportInfo {
     name: "memory",
-    class: Transport::Memory,
     doc: "memory of this machine, without a network",
     patterns: &[PatternKind::Operations, PatternKind::RoundTrips],
     far_end: FarEnd::Absent,
+    features: &[Feature::Memory],
+    stages: IN_MEMORY,
     options: &[ACCESS, MEMORY_NODE],
+    sweeps: &[Swept::Size, Swept::Streams],
     sample: "batch",
     has_no: "memory has no",
     names: &[(Knob::OpenLoop, "rate at which loads are due"), (Knob::BusyPoll, "sockets to poll")],
@@ -219,12 +294,24 @@ pub static MEMORY: TransportInfo = TransportInfo {
 pub static NULL: TransportInfo = TransportInfo {
     name: "null",
     doc: "moves nothing",
+    features: &[Feature::Operations],
     patterns: &[PatternKind::Stream],
     far_end: FarEnd::Absent,
     offered: false,
     obeys: Knob::ALL,
     ..TransportInfo::BASE
 };
+
+/// A transport that this version does not know: only bytes, operations and their times are known of its loads.
+pub static OTHER: TransportInfo = TransportInfo {
+    features: &[Feature::Port, Feature::Operations],
+    obeys: Knob::ALL,
+    offered: false,
+    ..TransportInfo::BASE
+};
+
+/// The transport that is used where none is chosen.
+pub static USUAL: &TransportInfo = &TCP;
 
 /// All transports, in display order.
 pub static TRANSPORTS: &[&TransportInfo] =
@@ -233,6 +320,14 @@ pub static TRANSPORTS: &[&TransportInfo] =
 /// The transport with this name.
 pub fn named(name: &str) -> Option<&'static TransportInfo> {
     TRANSPORTS.iter().find(|info| info.name == name).copied()
+}
+
+/// The transport of an engine, by its name in records. The simulated path moves bytes as TCP does.
+pub fn of(engine: &str) -> &'static TransportInfo {
+    match engine {
+        "sim" => &TCP,
+        name => named(name).unwrap_or(&OTHER),
+    }
 }
 
 /// The options of the transport with this name; none of an unknown one.
@@ -283,19 +378,11 @@ mod tests {
         let with = |service: &str| {
             let mut options = Options::default();
             options.set(rdma::SERVICE.key, Setting::Word(service.to_owned()));
-            [&RDMA, &TCP, &UDP].map(|info| info.may_lose_messages(&options))
+            [&RDMA, &TCP, &UDP].map(|info| (info.may_lose_messages)(&options))
         };
         assert_eq!(with("rc"), [false, false, true]);
         assert_eq!(with("uc"), [true, false, true]);
         assert_eq!(with("ud"), [true, false, true]);
-        assert!(!RDMA.may_lose_payload(&Options::default()));
-    }
-
-    #[test]
-    fn an_option_of_several_transports_is_the_same_row() {
-        let all = || TRANSPORTS.iter().flat_map(|info| info.options);
-        for row in all() {
-            assert!(all().filter(|o| o.key == row.key).all(|o| o == row));
-        }
+        assert!(!(RDMA.may_lose_payload)(&Options::default()));
     }
 }

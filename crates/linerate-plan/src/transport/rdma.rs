@@ -339,6 +339,15 @@ pub fn polls(options: &Options) -> bool {
     !options.is_on(EVENTS.key)
 }
 
+/// `RDMA send by UD`: the name of a load with these options in text.
+pub(super) fn words(options: &Options) -> String {
+    let op = Operation::of(options).name();
+    match Service::of(options) {
+        Service::Rc => format!("RDMA {op}"),
+        service => format!("RDMA {op} by {}", service.name().to_uppercase()),
+    }
+}
+
 /// All options of the transport.
 pub const OPTIONS: &[OptionInfo] = &[
     OPERATION,

@@ -30,7 +30,7 @@ pub use self::live::Live;
 pub use self::running::Running;
 pub(crate) use self::running::is_unfinished;
 use linerate_host::change::{ChangeError, Changes, Ledger};
-use linerate_host::{self as host, Machine, Sources, Toward};
+use linerate_host::{self as host, Machine, Sources, Subject};
 use linerate_load::transport::{self, Connected, Lines, Offer, Prepared, Transport};
 use linerate_load::{BATCH, LoadError};
 use linerate_plan::application::Role;
@@ -43,8 +43,7 @@ pub struct LocalEnd {
     side: Side,
     engine: String,
     machine: Arc<dyn Machine>,
-    /// Address of the other end; `None` if there is no other end.
-    toward: Option<Toward>,
+    subject: Subject,
     shared: bool,
     watches_host: bool,
     cpus: Vec<u32>,
@@ -67,26 +66,20 @@ struct EndSet {
 }
 
 impl LocalEnd {
-    /// Makes an end without sets. `toward` is the other end. The port by which the route to it leaves is sampled,
-    /// unless the transport's bytes cross no port.
+    /// Makes an end without sets, whose loads have this subject. If the far end is another process, it is this host: bytes
+    /// cross no port.
     pub fn new(
         side: Side,
         engine: &str,
         machine: Arc<dyn Machine>,
-        toward: impl Into<Toward>,
+        subject: impl Into<Subject>,
     ) -> Self {
-        let info = transport::transport(engine).map(Transport::info);
-        let passes = info.is_none_or(|info| info.far_end != FarEnd::Process);
-        Self { toward: passes.then(|| toward.into()), ..Self::alone(side, engine, machine) }
-    }
-
-    /// Makes an end without a far end and without sets.
-    pub fn alone(side: Side, engine: &str, machine: Arc<dyn Machine>) -> Self {
+        let crosses = linerate_plan::transport::of(engine).far_end != FarEnd::Process;
         Self {
             side,
             engine: engine.to_owned(),
             machine,
-            toward: None,
+            subject: if crosses { subject.into() } else { Subject::Host },
             shared: false,
             watches_host: true,
             // If the list of allowed CPUs cannot be read, nothing is pinned; the record of the set shows this.
@@ -107,10 +100,7 @@ impl LocalEnd {
     pub fn facts(&mut self) -> HostFacts {
         let read = || {
             let machine = self.machine.as_ref();
-            let mut facts = match self.toward {
-                Some(toward) => host::facts(machine, toward),
-                None => host::facts_alone(machine),
-            };
+            let mut facts = host::facts(machine, self.subject.clone());
             if let Some(changes) = &self.changes {
                 let port = facts.port.as_ref().map(|port| port.name.as_str());
                 let (possible, gap) = changes.possible(port);
@@ -201,7 +191,7 @@ impl LocalEnd {
         connected: Connected,
     ) -> Result<SetEnd, LoadError> {
         let (workers, mut got) = (connected.workers, connected.end);
-        let alone = self.info().is_some_and(|t| t.far_end == FarEnd::Absent);
+        let alone = self.info().is_some_and(TransportInfo::is_alone);
         let role = role(alone, self.side, plan.pattern);
         let facts = self.facts();
         let end = placement::End { side: self.side, shared: self.shared };
@@ -274,10 +264,7 @@ impl LocalEnd {
             return Running::arm(plan, lanes, Sources::none(Arc::clone(&self.machine)), goes_on);
         }
         let machine = Arc::clone(&self.machine);
-        let mut sources = match self.toward {
-            Some(toward) => Sources::new(machine, toward),
-            None => Sources::alone(machine),
-        };
+        let mut sources = Sources::new(machine, self.subject.clone());
         let facts = self.facts();
         let ports = facts.route.iter().flat_map(|route| &route.ports);
         let below = ports.clone().skip(1).take(BELOW_MAX);

@@ -10,7 +10,7 @@ use linerate_units::{Bytes, Nanos, Rate};
 
 use super::{Ended, Link, LinkError, Live, StepControl};
 use crate::end::{LocalEnd, Running};
-use linerate_host::Machine;
+use linerate_host::{Machine, Subject};
 use linerate_load::LoadError;
 use linerate_load::transport::NoLines;
 
@@ -22,13 +22,15 @@ const OVERTIME: Duration = Duration::from_secs(20);
 /// A link with a near end only.
 pub struct Alone {
     end: LocalEnd,
+    subject: Subject,
     epoch: Instant,
 }
 
 impl Alone {
-    /// Makes a link for a transport without a far end.
-    pub fn new(engine: &str, machine: Arc<dyn Machine>) -> Self {
-        Self { end: LocalEnd::alone(Side::Near, engine, machine), epoch: Instant::now() }
+    /// Makes a link for a transport without a program at a far end, whose loads have this subject.
+    pub fn new(engine: &str, machine: Arc<dyn Machine>, subject: Subject) -> Self {
+        let end = LocalEnd::new(Side::Near, engine, machine, subject.clone());
+        Self { end, subject, epoch: Instant::now() }
     }
 
     /// Runs a step until it ends. Returns its readings, and whether and why it ended early.
@@ -65,7 +67,7 @@ impl Link for Alone {
 
     fn prepare(&mut self, plan: &SetPlan) -> Result<Set, LinkError> {
         let offer = self.end.prepare(plan).map_err(|e| refused(&e))?;
-        let end = self.end.connect(plan.id, &offer, &mut NoLines);
+        let end = self.end.connect(plan.id, &offer, &mut NoLines(&self.subject));
         let end = end.map_err(|e| refused(&e))?;
         Ok(Set { plan: plan.clone(), ends: vec![end] })
     }
@@ -150,7 +152,7 @@ mod tests {
 
     #[test]
     fn a_run_of_one_end_leaves_a_record_of_one_host() {
-        let mut link = Alone::new("memory", blank());
+        let mut link = Alone::new("memory", blank(), Subject::Host);
         let plan = Plan {
             engine: "memory".to_owned(),
             peer: None,
@@ -186,7 +188,7 @@ mod tests {
 
     #[test]
     fn a_stop_ends_a_step_and_its_set_can_be_used_again() {
-        let mut link = Alone::new("memory", blank());
+        let mut link = Alone::new("memory", blank(), Subject::Host);
         link.prepare(&set(3, small(1))).unwrap();
         let stopped = link.step(&step(&[3], 600_000), &mut stop_at_work).unwrap();
         assert_eq!(stopped.trouble.unwrap().what, "stopped");
@@ -200,7 +202,7 @@ mod tests {
 
     #[test]
     fn more_memory_than_there_is_is_refused_before_it_is_touched() {
-        let mut link = Alone::new("memory", blank());
+        let mut link = Alone::new("memory", blank(), Subject::Host);
         // The largest arrays that are possible, 2 TiB in all.
         let mut knobs = small(64);
         (knobs.write_size, knobs.read_size) = (Bytes(16 << 30), Bytes(16 << 30));

@@ -66,7 +66,7 @@ impl RoundTrips {
 
     /// Returns the settings of the set that times round trips. It uses the plan's transport options and arrays.
     pub(super) fn knobs(self, plan: &Plan) -> Knobs {
-        let alone = transport::is_alone(&plan.engine);
+        let alone = linerate_plan::transport::of(&plan.engine).is_alone();
         let size = |size| if alone { size } else { Bytes(0) };
         Knobs {
             write_size: size(plan.knobs.write_size),

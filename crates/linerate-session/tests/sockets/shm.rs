@@ -8,6 +8,7 @@ use std::time::Duration;
 use linerate_host::Live;
 use linerate_load::transport::NoLines;
 use linerate_plan::path::{Direction, Side};
+use linerate_plan::subject::Subject;
 use linerate_plan::{Knobs, Pattern, Purpose, SetPlan, StepPlan};
 use linerate_record::EndReadings;
 use linerate_session::end::{LocalEnd, Running};
@@ -32,8 +33,8 @@ fn run(plan: &SetPlan) -> Vec<[EndReadings; 2]> {
     let far_offer = far.prepare(plan).unwrap();
     let near_offer = near.prepare(plan).unwrap();
     thread::scope(|scope| {
-        scope.spawn(|| far.connect(0, &near_offer, &mut NoLines).unwrap());
-        near.connect(0, &far_offer, &mut NoLines).unwrap();
+        scope.spawn(|| far.connect(0, &near_offer, &mut NoLines(&Subject::Host)).unwrap());
+        near.connect(0, &far_offer, &mut NoLines(&Subject::Host)).unwrap();
     });
     let step = |index| {
         let step = StepPlan {

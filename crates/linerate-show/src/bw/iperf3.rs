@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use linerate_facts::metric::{TCP_BYTES_ACKED, TCP_BYTES_RECEIVED};
 use linerate_plan::path::{Direction, Side};
-use linerate_plan::transport::Transport;
+use linerate_plan::transport::{self, Feature};
 use linerate_record::flow::{Flow, Owner, Seen};
 use linerate_record::{EndReadings, Record, Set, Step, Table};
 use linerate_units::Nanos;
@@ -39,14 +39,14 @@ impl Probe {
                 result.handed = None;
             }
         }
-        let transport = Transport::of(&probe.engine);
+        let transport = transport::of(&probe.engine);
         let results = probe.results.iter().filter(|result| result.goodput.is_some());
         let lacking: Vec<_> =
             results.flat_map(|result| untold(result, transport, &[Side::Near])).collect();
         probe.gaps.extend(lacking);
         let told = step.ends.get(1).map_or(&[][..], |far| &far.gaps);
         probe.gaps.extend(told.iter().cloned());
-        if record.start.plan.engine == "tcp" {
+        if transport.has(Feature::Connections) {
             probe.look = look(record, step, connections, probe.lasted);
         }
         probe

@@ -7,7 +7,7 @@ use linerate_judge::model::{
 };
 use linerate_plan::path::{Direction, Side};
 use linerate_plan::search::Search;
-use linerate_plan::transport::Transport;
+use linerate_plan::transport::{self, Feature, TransportInfo};
 use linerate_plan::{Purpose, Receive};
 use linerate_record::{End as Ending, Record, Step};
 use linerate_units::{Bytes, Nanos};
@@ -28,7 +28,7 @@ impl Probe {
             (FarEnd::Linerate, &SIDES[..])
         };
         let mut probe = Self::of(far_end, target, address, record, searched);
-        let transport = Transport::of(&probe.engine);
+        let transport = transport::of(&probe.engine);
         let lacking = |result| lacking(result, transport, sides);
         let lacking: Vec<Gap> = probe.results.iter().flat_map(lacking).collect();
         probe.gaps.extend(lacking);
@@ -172,7 +172,7 @@ fn result_of(record: &Record, step: Option<&Step>, direction: Direction) -> Dire
         rtt: load.tcp.rtt,
         min_rtt: load.tcp.min_rtt,
         datagrams: datagrams(&once),
-        messages: load.operations.filter(|_| load.transport == Transport::Rdma),
+        messages: load.operations.filter(|_| load.has(Feature::Verbs)),
         missing: once.missing,
         near: end(Side::Near),
         // Without a far end, this end counted both.
@@ -232,7 +232,7 @@ fn sent(record: &Record, step: &Step, direction: Direction) -> Option<End> {
 }
 
 /// Gaps for values of a direction that should be known, and are not.
-fn lacking(result: &DirectionResult, transport: Transport, sides: &[Side]) -> Vec<Gap> {
+fn lacking(result: &DirectionResult, transport: &TransportInfo, sides: &[Side]) -> Vec<Gap> {
     let name = result.direction.name();
     if result.goodput.is_none() {
         let why = if result.near.is_some() || result.received.is_some() {
@@ -246,7 +246,11 @@ fn lacking(result: &DirectionResult, transport: Transport, sides: &[Side]) -> Ve
 }
 
 /// Gaps for readings that the ends should have reported for a measured direction, and did not.
-pub(super) fn untold(result: &DirectionResult, transport: Transport, sides: &[Side]) -> Vec<Gap> {
+pub(super) fn untold(
+    result: &DirectionResult,
+    transport: &TransportInfo,
+    sides: &[Side],
+) -> Vec<Gap> {
     let name = result.direction.name();
     let mut gaps = Vec::new();
     for side in sides.iter().copied() {
@@ -259,7 +263,7 @@ pub(super) fn untold(result: &DirectionResult, transport: Transport, sides: &[Si
         }
     }
     // Only TCP retransmits, and times acknowledgements.
-    let told = sides.contains(&result.direction.sender()) && transport == Transport::Tcp;
+    let told = sides.contains(&result.direction.sender()) && transport.has(Feature::Connections);
     if told && (result.again.is_none() || result.rtt.is_none()) {
         let what = format!("{name} retransmits and round trips of the sender");
         gaps.push(gap(what, "its kernel did not report them (TCP_INFO)", ""));

@@ -4,7 +4,7 @@ use linerate_facts::Gap;
 use linerate_judge::model::Estimate;
 use linerate_plan::Handover;
 use linerate_plan::path::{Direction, Side};
-use linerate_plan::transport::Transport;
+use linerate_plan::transport;
 use linerate_units::{Bytes, Nanos, Rate};
 
 use super::super::words::{self, count};
@@ -51,14 +51,17 @@ fn head(probe: &Probe) -> String {
         _ if starts => "two processes of this host".to_owned(),
         FarEnd::Linerate => words::server("linerate", &probe.address),
         FarEnd::Iperf3 => words::server("iperf3 server", &probe.address),
+        FarEnd::None if transport::of(&probe.engine).far_end == transport::FarEnd::File => {
+            probe.target.clone()
+        }
         FarEnd::None => "this host alone".to_owned(),
     };
     let directions = match probe.results.as_slice() {
         [result] => result.direction.name(),
         _ => "both directions at once",
     };
-    let engine = match probe.engine.as_str() {
-        "tcp" => String::new(),
+    let engine = match &*probe.engine {
+        usual if usual == transport::USUAL.name => String::new(),
         other => format!("{}, ", words::engine(other, &probe.options)),
     };
     let streams = count(u64::from(probe.streams), "stream");
@@ -81,15 +84,6 @@ pub(crate) fn ended_early(doc: &mut Document, why: &str, lasted: Nanos, asked: N
     doc.line(&[(Tone::Warning, "Ended early: "), (Tone::Plain, &format!("{why}{part}"))], 0);
 }
 
-/// A phrase for the place where payload counts as sent.
-fn taken(engine: &str) -> &'static str {
-    match Transport::of(engine) {
-        Transport::Shm => "written to shared memory",
-        Transport::Tcp | Transport::Udp => "taken by this end's kernel",
-        Transport::Rdma | Transport::Memory | Transport::Other => "done at this end",
-    }
-}
-
 fn goodput(doc: &mut Document, probe: &Probe, result: &DirectionResult) {
     let memory = probe.memory.as_ref();
     let Some(goodput) = &result.goodput else {
@@ -97,7 +91,7 @@ fn goodput(doc: &mut Document, probe: &Probe, result: &DirectionResult) {
         // The payload that the sender handed over is no goodput, but it is known.
         if let Some((near, time)) = result.near.as_ref().and_then(|near| Some((near, near.time?))) {
             let rate = format!("{} ", Rate::of(near.bytes, time));
-            let how = format!("({} in {time}), {}", near.bytes, taken(&probe.engine));
+            let how = format!("({} in {time}), {}", near.bytes, transport::of(&probe.engine).taken);
             doc.entry("sent", &[(Tone::Strong, &rate), (Tone::Plain, &how)], 2);
         }
         if let Some((bytes, time)) = result.received {

@@ -112,7 +112,7 @@ pub(crate) struct Output<'a> {
 
 /// The engines that time round trips.
 fn engines(_: &mut SchemaGenerator) -> Schema {
-    let all = TRANSPORTS.iter().filter(|t| t.offered && t.has(PatternKind::RoundTrips));
+    let all = TRANSPORTS.iter().filter(|t| t.offered && t.carries(PatternKind::RoundTrips));
     one_of(all.map(|transport| transport.name))
 }
 

@@ -11,10 +11,10 @@ use linerate_facts::Gap;
 use linerate_facts::rdma::RdmaEnd;
 use linerate_judge::figure::{Entry, GOODPUT, LOSS, Subject, Summary, percentiles};
 use linerate_judge::model::{
-    Latency, delayed, is_alone, latency_of, once, round_trip_rate, round_trips, same_machine,
+    Latency, delayed, latency_of, once, round_trip_rate, round_trips, same_machine,
 };
 use linerate_plan::path::{Direction, Side};
-use linerate_plan::transport::{self, Options};
+use linerate_plan::transport::{self, Feature, Options};
 use linerate_plan::{Knobs, Pattern};
 use linerate_record::Record;
 use linerate_units::stats::{Histogram, samples};
@@ -194,7 +194,7 @@ impl Probe {
 
     /// Whether a round trip is a connection of its own.
     fn makes_connections(&self) -> bool {
-        self.engine == "connect"
+        transport::of(&self.engine).has(Feature::Redial)
     }
 
     /// The name of one sample of the measurement.
@@ -274,13 +274,14 @@ impl Probe {
 
 /// The name of one sample of an engine: a round trip, a connection.
 fn unit(engine: &str) -> &'static str {
-    transport::named(engine).map_or("round trip", |info| info.sample)
+    transport::of(engine).sample
 }
 
 /// The array that dependent loads went through; `None` if a far end answered.
 fn array(record: &Record) -> Option<Bytes> {
     let end = record.sets.first()?.ends.first()?;
-    is_alone(record).then_some(Bytes(end.write_size))
+    let is_memory = transport::of(&record.start.plan.engine).has(Feature::Memory);
+    is_memory.then_some(Bytes(end.write_size))
 }
 
 /// Messages a second with so much time from one to the next.

@@ -2,7 +2,7 @@
 
 use linerate_judge::model::{Model, TrialModel};
 use linerate_plan::factor;
-use linerate_plan::transport::Transport;
+use linerate_plan::transport::{OTHER, TransportInfo};
 use linerate_units::Rate;
 
 use super::super::document::Item;
@@ -19,14 +19,14 @@ pub(super) fn tried(doc: &mut Document, model: &Model) {
         let number = format!("{:>2}", trial.plan.id);
         let direction = trial.plan.direction.name();
         let of = model.direction(trial.plan.direction).map(|d| &d.base);
-        let transport = of.map_or(Transport::Other, |load| load.transport);
+        let transport = of.map_or(&OTHER, |load| load.transport);
         let item = Item::new(&[(Tone::Plain, &told(trial, transport))]).indent(2, 6);
         doc.item(item.head(Tone::Plain, &[(&number, 0.into()), (direction, 7.into())]));
     }
 }
 
 /// The change of the trial, and its effects on goodput, on retransmissions or loss, and on round trips.
-fn told(trial: &TrialModel, transport: Transport) -> String {
+fn told(trial: &TrialModel, transport: &TransportInfo) -> String {
     let what = factor::kind(&trial.plan.kind).map_or("a change", |kind| kind.change);
     let slices = words::count(u64::from(trial.slices), "slice");
     let Some(effect) = trial.effect else {

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use anyhow::anyhow;
 use clap::Parser;
 use linerate_host::Live;
+use linerate_plan::Plan;
 use linerate_plan::path::Direction;
-use linerate_plan::{Plan, transport};
+use linerate_plan::transport::{self, Feature};
 use linerate_record::flow::Owner;
 use linerate_record::iperf3::{PORT, Protocol};
 use linerate_record::{Made, Record};
@@ -135,8 +136,7 @@ fn what(directions: &[Direction], options: &Options) -> Result<What, Failure> {
     };
     let refuse = |what: &str, hint: &str| Err(Failure::usage(anyhow!("{what}")).hint(hint));
     let engine = resolve::engine(&options.run, Needs::Load)?;
-    let info = transport::named(&engine);
-    if info.is_none_or(|info| !info.lossy) {
+    if !transport::of(&engine).has(Feature::Datagrams) {
         return refuse(
             "--find-rate needs datagrams: TCP adapts its rate and loses no payload",
             "--engine udp --find-rate",
@@ -244,10 +244,9 @@ fn can(directions: &[Direction], options: &Options) -> Result<(Protocol, Directi
             "-d reverse, so that this end receives, or `linerate serve` there",
         );
     }
-    let name = options.run.engine.as_deref().unwrap_or(transport::TCP.name);
-    let own = transport::named(name).map(|info| options.engine.of(info));
+    let own = options.engine.of(transport::of(resolve::engine_name(&options.run)));
     for option in [&transport::BIND, &transport::DSCP] {
-        if own.as_ref().is_some_and(|own| own.get(option.key).is_some()) {
+        if own.get(option.key).is_some() {
             return refuse(
                 &format!("--{} does not work with an iperf3 server", option.key),
                 &format!("leave out --{}, or `linerate serve` there", option.key),

@@ -80,7 +80,7 @@ fn fits(on_line: &[String], options: &Options) -> Result<(), Failure> {
         let error = anyhow!("--{flag} is of a record, and only a sweep keeps one unasked");
         return Err(Failure::usage(error).hint(format!("add --sweep size, or leave out --{flag}")));
     }
-    let has_load = options.lat.beside.is_some() || resolve::is_alone(&options.run);
+    let has_load = options.lat.beside.is_some() || resolve::is_memory(&options.run);
     match typed(&OF_LOAD) {
         Some(id) if !has_load => {
             let error =
@@ -117,7 +117,7 @@ pub(super) fn measure(
 ) -> Result<(Measured, Probe), Failure> {
     let asked = &options.lat;
     let trips = RoundTrips {
-        size: if resolve::is_alone(&options.run) {
+        size: if resolve::is_memory(&options.run) {
             memory::LOAD
         } else {
             asked.size.map_or(SIZE, |s| s.0)

@@ -3,7 +3,7 @@
 use anyhow::anyhow;
 use linerate_plan::path::Direction;
 use linerate_plan::transport::{
-    self, FarEnd, OptionInfo, PatternKind, TCP, TRANSPORTS, TransportInfo,
+    self, FarEnd, Feature, Knob, OptionInfo, PatternKind, TRANSPORTS, TransportInfo, USUAL,
 };
 use linerate_plan::{Handover, Knobs, Plan, Receive};
 use linerate_session::peer::PORT;
@@ -36,6 +36,7 @@ pub(crate) fn plan(options: &Options, peer: Option<&str>) -> Result<Plan, Failur
         directions: match run.direction {
             Some(RunDirections::Forward) => vec![Direction::Forward],
             Some(RunDirections::Reverse) => vec![Direction::Reverse],
+            _ if is_alone(run) => vec![Direction::Forward],
             Some(RunDirections::Both) | None => Direction::ALL.to_vec(),
         },
         time: time(run)?,
@@ -72,7 +73,7 @@ pub(crate) enum Needs {
     Load,
     /// The command needs round trips.
     RoundTrips,
-    /// The command needs round trips and a stream of payload.
+    /// The command needs round trips and a load of a path.
     Both,
     /// The command needs a load or round trips.
     Any,
@@ -80,12 +81,14 @@ pub(crate) enum Needs {
 
 impl Needs {
     pub(crate) fn met_by(self, transport: &TransportInfo) -> bool {
-        let trips = transport.has(PatternKind::RoundTrips);
+        let trips = transport.carries(PatternKind::RoundTrips);
         transport.offered
             && match self {
                 Self::Load => transport.carries_load(),
                 Self::RoundTrips => trips,
-                Self::Both => trips && transport.has(PatternKind::Stream),
+                Self::Both => {
+                    trips && transport.carries_load() && transport.far_end != FarEnd::Absent
+                }
                 Self::Any => trips || transport.carries_load(),
             }
     }
@@ -102,9 +105,14 @@ impl Needs {
     }
 }
 
+/// The name of the transport that was chosen, or of the usual one.
+pub(crate) fn engine_name(run: &Run) -> &str {
+    run.engine.as_deref().unwrap_or(USUAL.name)
+}
+
 /// The transport's name, if it can do everything that is needed.
 pub(crate) fn engine(run: &Run, needs: Needs) -> Result<String, Failure> {
-    let name = run.engine.as_deref().unwrap_or(TCP.name);
+    let name = engine_name(run);
     let asked = transport::named(name);
     if asked.is_some_and(|asked| needs.met_by(asked)) {
         return Ok(name.to_owned());
@@ -113,7 +121,7 @@ pub(crate) fn engine(run: &Run, needs: Needs) -> Result<String, Failure> {
         Some(asked) if asked.far_end == FarEnd::Absent && asked.offered => format!(
             "engine `{name}` has no path to judge: it measures this host, with `linerate bw` and `linerate lat`"
         ),
-        Some(asked) if asked.has(PatternKind::RoundTrips) => {
+        Some(asked) if asked.carries(PatternKind::RoundTrips) => {
             format!("engine `{name}` cannot carry a load")
         }
         Some(_) => format!("engine `{name}` cannot time round trips"),
@@ -130,12 +138,17 @@ pub(crate) fn far_end<'a>(
     engine: &str,
     typed: Option<&'a str>,
 ) -> Result<Option<&'a str>, Failure> {
-    let far_end = transport::named(engine).map_or(FarEnd::Peer, |info| info.far_end);
-    let why = match (far_end, typed) {
-        (FarEnd::Peer, Some(_)) | (FarEnd::Process | FarEnd::Absent, None) => return Ok(typed),
+    let why = match (transport::of(engine).far_end, typed) {
+        (FarEnd::Peer | FarEnd::File, Some(_)) | (FarEnd::Process | FarEnd::Absent, None) => {
+            return Ok(typed);
+        }
         (FarEnd::Peer, None) => {
             let hint = "name the host where `linerate serve` runs, or ssh://HOST to start it";
             return Err(Failure::usage(anyhow!("a far end is missing")).hint(hint));
+        }
+        (FarEnd::File, None) => {
+            let hint = "name a file or a disk of this host";
+            return Err(Failure::usage(anyhow!("a file is missing")).hint(hint));
         }
         (FarEnd::Process, Some(_)) => {
             "measures between two processes of this host, which linerate starts"
@@ -147,15 +160,18 @@ pub(crate) fn far_end<'a>(
 
 /// Whether the chosen engine has no far end.
 pub(crate) fn is_alone(run: &Run) -> bool {
-    let name = run.engine.as_deref().unwrap_or(TCP.name);
-    linerate_load::transport::is_alone(name)
+    transport::of(engine_name(run)).is_alone()
+}
+
+/// Whether the chosen engine loads from the memory of this host: a round trip is a load, and its size is that of the array.
+pub(crate) fn is_memory(run: &Run) -> bool {
+    transport::of(engine_name(run)).has(Feature::Memory)
 }
 
 /// Refuses a direction that was typed where nothing goes to another end.
 pub(crate) fn undirected(run: &Run, typed: Option<LoadDirections>) -> Result<(), Failure> {
     if typed.is_some() && is_alone(run) {
-        let name = run.engine.as_deref().unwrap_or(TCP.name);
-        let error = anyhow!("engine `{name}` has no far end, and no direction");
+        let error = anyhow!("engine `{}` has no far end, and no direction", engine_name(run));
         return Err(Failure::usage(error).hint("leave out --direction"));
     }
     Ok(())
@@ -187,7 +203,7 @@ pub(crate) fn possible(plan: &Plan, trips: Option<RoundTrips>) -> Result<(), Fai
 /// Refuses an option on the command line that has no meaning for the chosen transport. In the environment and
 /// the configuration file such options are meant for other transports, and are ignored.
 pub(crate) fn fits(typed: &[String], run: &Run) -> Result<(), Failure> {
-    let name = run.engine.as_deref().unwrap_or(TCP.name);
+    let name = engine_name(run);
     let Some(chosen) = transport::named(name) else {
         return Ok(());
     };
@@ -204,8 +220,8 @@ pub(crate) fn fits(typed: &[String], run: &Run) -> Result<(), Failure> {
 fn has(info: &TransportInfo, option: &str) -> bool {
     match option {
         "port" | "open" | "ipv4" | "ipv6" => info.far_end == FarEnd::Peer,
-        "nodelay" => info.class == TCP.class,
-        "pattern" => info.name == TCP.name,
+        "nodelay" => info.has(Feature::Connections),
+        "pattern" => info.obeys.contains(&Knob::TwoWrites),
         own if transport::with_option(own).next().is_some() => {
             info.options.iter().any(|row| row.key == own)
         }
@@ -215,10 +231,8 @@ fn has(info: &TransportInfo, option: &str) -> bool {
 
 /// The settings of a load: of its connections, and of its transport.
 pub(crate) fn knobs_of(options: &Options) -> Knobs {
-    let name = options.run.engine.as_deref().unwrap_or(TCP.name);
     Knobs {
-        options: transport::named(name)
-            .map_or_else(Default::default, |info| options.engine.of(info)),
+        options: options.engine.of(transport::of(engine_name(&options.run))),
         ..knobs(&options.load)
     }
 }

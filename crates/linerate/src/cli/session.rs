@@ -10,7 +10,7 @@ use anyhow::anyhow;
 use linerate_host::Live;
 use linerate_host::change::Ledger;
 use linerate_judge::event::{Event, RunControl, Silence, Sink};
-use linerate_load::transport::is_alone;
+use linerate_plan::subject::Subject;
 use linerate_plan::{Plan, transport};
 use linerate_record::{End, Made, Record};
 use linerate_session::link::alone::Alone;
@@ -174,12 +174,9 @@ impl Reached {
     }
 
     /// A session with this host alone.
-    fn alone(engine: &str) -> Self {
-        Self {
-            address: String::new(),
-            link: Box::new(Alone::new(engine, Arc::new(Live::new()))),
-            _far: None,
-        }
+    fn alone(plan: &Plan) -> Self {
+        let link = Alone::new(&plan.engine, Arc::new(Live::new()), Subject::here(plan));
+        Self { address: String::new(), link: Box::new(link), _far: None }
     }
 }
 
@@ -192,8 +189,8 @@ pub(crate) fn connect(
     stop: &Arc<AtomicBool>,
     stopped: &dyn Fn() -> bool,
 ) -> Result<Reached, Failure> {
-    if is_alone(&plan.engine) {
-        return Ok(Reached::alone(&plan.engine));
+    if transport::of(&plan.engine).is_alone() {
+        return Ok(Reached::alone(plan));
     }
     let machine = Arc::new(Live::new());
     let far = far_end(plan, options, changes.is_some())?;
@@ -238,13 +235,12 @@ pub(crate) fn connect(
 
 /// The far end of a plan, where this program starts it: over ssh, or as another process of this host.
 fn far_end(plan: &Plan, options: &Options, changes: bool) -> Result<Option<FarEnd>, Failure> {
-    let info = transport::named(&plan.engine);
     match &plan.peer {
         Some(peer) => {
             let url = ssh::url(peer);
             url.map(|url| ssh::start(url, options, changes)).transpose()
         }
-        None if info.is_some_and(|info| info.far_end == transport::FarEnd::Process) => {
+        None if transport::of(&plan.engine).far_end == transport::FarEnd::Process => {
             FarEnd::process(changes).map(Some)
         }
         None => Ok(None),

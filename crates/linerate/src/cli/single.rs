@@ -6,7 +6,6 @@ use std::sync::atomic::AtomicBool;
 use anyhow::anyhow;
 use clap::Args;
 use linerate_judge::event::Sink;
-use linerate_load::transport::is_alone;
 use linerate_plan::Plan;
 use linerate_plan::path::Direction;
 use linerate_record::{End, Made, Record, RecordKind};
@@ -104,7 +103,7 @@ pub(crate) fn measure(
     let peer = resolve::far_end(&engine, peer)?;
     let mut knobs = match what {
         What::Load | What::Rate(_) => resolve::knobs_of_bw(options),
-        What::Trips(_) if is_alone(&engine) => resolve::knobs_of_loads(options),
+        What::Trips(_) if resolve::is_memory(&options.run) => resolve::knobs_of_loads(options),
         What::Trips(_) => resolve::knobs_of(options),
     };
     if let What::Rate(_) = what {

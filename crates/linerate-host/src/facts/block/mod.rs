@@ -50,6 +50,18 @@ pub(super) fn storage_of(machine: &dyn Machine, mounts: &io::Result<Vec<u8>>) ->
 }
 
 impl Reader<'_> {
+    /// Reads the devices below a path: the one that holds it, then those that it is made of.
+    pub(super) fn disks(&mut self, path: &str) -> Vec<BlockDevice> {
+        let mut storage = storage(self.machine);
+        self.gaps.append(&mut storage.gaps);
+        let disks: Vec<_> = storage.below(path).into_iter().cloned().collect();
+        if disks.is_empty() {
+            let why = format!("no device of this host is known to hold {path}");
+            self.gaps.push(gap("facts.disks", &why, "findmnt"));
+        }
+        disks
+    }
+
     /// Reads all devices with a capacity that programs can open. Devices without files, because they disappeared or
     /// because a tree of files lacks them, share a gap.
     fn block_devices(&mut self, names: &[String]) -> Vec<BlockDevice> {

@@ -118,7 +118,7 @@ fn of_more_work(model: &Model, trial: &TrialPlan, role: Role) -> Option<Range> {
 pub(crate) fn made_cheaper(model: &Model, trial: &TrialModel) -> Option<[f64; 2]> {
     let added = added_work(model, &trial.plan, true).filter(|added| *added > 0.0)?;
     let load = &model.direction(trial.plan.direction)?.base;
-    let full = load.transport != Transport::Udp && wanted(&load.senders)? > BUSY;
+    let full = !load.has(Feature::Datagrams) && wanted(&load.senders)? > BUSY;
     let [without, with] = [trial.cost[0]?, trial.cost[1]?];
     (full && without / with > slowed(added).high).then_some([without, with])
 }

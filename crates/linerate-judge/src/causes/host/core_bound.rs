@@ -29,7 +29,7 @@ pub(crate) fn check(model: &Model, direction: Direction, role: Role) -> Answer {
     if model.ends(direction).all(|end| end != side) {
         return Err(clear("there is no far end"));
     }
-    if load.transport == Transport::Rdma && load.knobs.busy_poll {
+    if load.has(Feature::Verbs) && load.knobs.busy_poll {
         return Err(clear(format!(
             "the {} thread polls for completions, and is busy at any load",
             role.word()

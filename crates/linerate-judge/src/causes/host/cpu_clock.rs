@@ -44,7 +44,6 @@ impl Slow<'_> {
 pub(crate) static CAUSE: Cause = Cause {
     id: "cpu-clock",
     name: "CPUs run below their full clock",
-    scope: Scope::Any,
     stage: Stage::Cpu,
     explains: core_bound::IDS,
     // The clock's settings belong to the host: no trial changes them.

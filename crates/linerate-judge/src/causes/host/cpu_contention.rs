@@ -61,7 +61,6 @@ impl Crowded {
 pub(crate) static CAUSE: Cause = Cause {
     id: "cpu-contention",
     name: "other programs use the same CPU",
-    scope: Scope::Any,
     stage: Stage::Cpu,
     decided_by: &[Factor::OtherCpu, Factor::SenderWork, Factor::ReceiverWork],
     page: include_str!("../pages/cpu-contention.md"),

@@ -38,7 +38,6 @@ impl Stopped<'_> {
 pub(crate) static CAUSE: Cause = Cause {
     id: "cpu-quota",
     name: "a CPU quota stops the program",
-    scope: Scope::Any,
     stage: Stage::Cpu,
     decided_by: &[Factor::SenderWork, Factor::ReceiverWork],
     page: include_str!("../pages/cpu-quota.md"),

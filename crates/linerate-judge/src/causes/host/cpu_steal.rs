@@ -110,7 +110,6 @@ impl Robbed {
 pub(crate) static CAUSE: Cause = Cause {
     id: "cpu-steal",
     name: "the hypervisor takes CPU time",
-    scope: Scope::Any,
     stage: Stage::Cpu,
     may_be_unread: true,
     decided_by: &[Factor::OtherCpu, Factor::SenderWork, Factor::ReceiverWork],
@@ -184,7 +183,7 @@ fn paces(model: &Model, direction: Direction, side: Side) -> bool {
     let is_sender = side == direction.sender();
     model.direction(direction).is_some_and(|dir| {
         let load = &dir.base;
-        let of_datagrams = load.transport == Transport::Udp && load.knobs.pacing.is_none();
+        let of_datagrams = load.has(Feature::Datagrams) && load.knobs.pacing.is_none();
         let starved = load.tcp.starved.map(|share| share >= STARVED);
         starved.map_or(of_datagrams, |starved| starved == is_sender)
     })

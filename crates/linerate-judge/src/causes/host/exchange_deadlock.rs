@@ -5,7 +5,7 @@ use crate::causes::prelude::*;
 pub(crate) static CAUSE: Cause = Cause {
     id: "exchange-deadlock",
     name: "both programs send and neither reads",
-    scope: Scope::Tcp,
+    needs: &[Feature::Connections],
     stage: Stage::App,
     page: include_str!("../pages/exchange-deadlock.md"),
     check,

@@ -23,7 +23,7 @@ pub(crate) struct Crowded {
 pub(crate) static CAUSE: Cause = Cause {
     id: "hash-collision",
     name: "streams share one queue",
-    scope: Scope::Sockets,
+    needs: &[Feature::Stack],
     stage: Stage::Cpu,
     explains: &["softirq-core"],
     decided_by: &[Factor::OtherPorts],

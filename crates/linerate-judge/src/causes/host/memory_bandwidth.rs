@@ -8,7 +8,7 @@ use linerate_facts::HostFacts;
 use linerate_facts::memory::Channels;
 use linerate_plan::Receive;
 use linerate_plan::factor::Class;
-use linerate_plan::transport::{RING, RING_DEFAULT};
+use linerate_plan::transport::{FarEnd, RING, RING_DEFAULT};
 use linerate_record::Host;
 use linerate_units::stats::EQUAL;
 use linerate_units::{Bytes, Rate};
@@ -37,7 +37,6 @@ enum End {
 pub(crate) static CAUSE: Cause = Cause {
     id: "memory-bandwidth",
     name: "memory bandwidth is used up",
-    scope: Scope::Any,
     stage: Stage::Memory,
     decided_by: &[Factor::Discard, Factor::ZeroCopy],
     page: include_str!("../pages/memory-bandwidth.md"),
@@ -134,7 +133,7 @@ fn advice(_: &Model, _: Direction) -> Vec<Advice> {
 fn end(model: &Model, host: &Host, load: &Load, direction: Direction) -> End {
     let (side, facts) = (host.side, &host.facts);
     let name = side.name();
-    let shared = load.transport == Transport::Shm;
+    let shared = load.transport.far_end == FarEnd::Process;
     if shared && let Some(why) = cached(load, facts, name) {
         return End::Clear(why);
     }
@@ -181,7 +180,7 @@ fn seen(
     nodes: usize,
     traffic: Option<f64>,
 ) -> End {
-    let shared = load.transport == Transport::Shm;
+    let shared = load.transport.far_end == FarEnd::Process;
     match (channels, traffic) {
         (Some(channels), Some(traffic)) => {
             let by_card = if shared { 0.0 } else { load.goodput.mean };

@@ -34,7 +34,7 @@ struct Remote {
 pub(crate) static CAUSE: Cause = Cause {
     id: "numa-remote",
     name: "work runs on the wrong NUMA node",
-    scope: Scope::Ports,
+    needs: &[Feature::Port],
     stage: Stage::Cpu,
     explains: core_bound::IDS,
     decided_by: &[Factor::NearInterrupts],

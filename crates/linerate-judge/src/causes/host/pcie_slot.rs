@@ -20,7 +20,7 @@ use linerate_units::Rate;
 pub(crate) static CAUSE: Cause = Cause {
     id: "pcie-slot",
     name: "the PCIe slot is full",
-    scope: Scope::Cards,
+    needs: &[Feature::Card],
     stage: Stage::Pcie,
     proves_itself: true,
     decided_by: &[Factor::MoreStreams],

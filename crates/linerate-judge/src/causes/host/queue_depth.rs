@@ -16,7 +16,7 @@ const MORE: f64 = 1.1;
 pub(crate) static CAUSE: Cause = Cause {
     id: "queue-depth",
     name: "too few operations are in flight",
-    scope: Scope::Other,
+    needs: &[Feature::Operations],
     stage: Stage::App,
     decided_by: &[Factor::MoreDepth],
     page: include_str!("../pages/queue-depth.md"),

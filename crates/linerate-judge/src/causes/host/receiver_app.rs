@@ -30,7 +30,7 @@ const CAUGHT_UP: f64 = 0.25;
 pub(crate) static CAUSE: Cause = Cause {
     id: "receiver-app",
     name: "the receiving program reads too slowly",
-    scope: Scope::Sockets,
+    needs: &[Feature::Stack],
     stage: Stage::App,
     decided_by: &[Factor::SmallerReads],
     page: include_str!("../pages/receiver-app.md"),
@@ -93,7 +93,7 @@ fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {
 
 fn predict_loss(model: &Model, trial: &TrialPlan) -> Option<Range> {
     let load = &model.direction(trial.direction)?.base;
-    let larger = load.transport == Transport::Udp && trial.factor()? == Factor::LargerWindow;
+    let larger = load.has(Feature::Datagrams) && trial.factor()? == Factor::LargerWindow;
     larger.then_some(AS_MANY)
 }
 

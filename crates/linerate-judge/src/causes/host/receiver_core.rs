@@ -8,7 +8,6 @@ use crate::causes::udp::datagrams;
 pub(crate) static CAUSE: Cause = Cause {
     id: "receiver-core",
     name: "the receiving thread fills one CPU",
-    scope: Scope::Any,
     stage: Stage::Cpu,
     // `Discard` cannot decide: any gain is inside a range without an upper end, whatever caused it.
     decided_by: &[Factor::ReceiverWork],
@@ -27,6 +26,6 @@ fn check(model: &Model, direction: Direction) -> Answer {
 
 fn predict_loss(model: &Model, trial: &TrialPlan) -> Option<Range> {
     let load = &model.direction(trial.direction)?.base;
-    let larger = load.transport == Transport::Udp && trial.factor()? == Factor::LargerWindow;
+    let larger = load.has(Feature::Datagrams) && trial.factor()? == Factor::LargerWindow;
     larger.then_some(datagrams::AS_MANY)
 }

@@ -41,7 +41,7 @@ fn of_datagrams(load: &Load, direction: Direction, busy: f64) -> Answer {
 pub(crate) static CAUSE: Cause = Cause {
     id: "sender-app",
     name: "the sending program pauses",
-    scope: Scope::Sockets,
+    needs: &[Feature::Stack],
     stage: Stage::App,
     decided_by: &[Factor::SmallerWrites],
     page: include_str!("../pages/sender-app.md"),
@@ -56,7 +56,7 @@ fn check(model: &Model, direction: Direction) -> Answer {
     let Some(busy) = wanted(&load.senders) else {
         return Err(lacks(model, "thread", direction.sender()));
     };
-    if load.transport == Transport::Udp {
+    if load.has(Feature::Datagrams) {
         return of_datagrams(load, direction, busy);
     }
     let tcp = &load.tcp;

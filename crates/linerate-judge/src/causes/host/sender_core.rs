@@ -10,7 +10,6 @@ use linerate_units::stats::{EQUAL, Interval};
 pub(crate) static CAUSE: Cause = Cause {
     id: "sender-core",
     name: "the sending thread fills one CPU",
-    scope: Scope::Any,
     stage: Stage::Cpu,
     decided_by: &[Factor::SenderWork],
     page: include_str!("../pages/sender-core.md"),

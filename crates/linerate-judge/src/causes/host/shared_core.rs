@@ -55,7 +55,6 @@ impl Shared {
 pub(crate) static CAUSE: Cause = Cause {
     id: "shared-core",
     name: "two busy threads share one CPU",
-    scope: Scope::Any,
     stage: Stage::Cpu,
     decided_by: &[Factor::OtherCpu, Factor::SenderWork, Factor::ReceiverWork],
     page: include_str!("../pages/shared-core.md"),

@@ -32,7 +32,7 @@ enum Handled {
 pub(crate) static CAUSE: Cause = Cause {
     id: "small-packets",
     name: "packets are handled one by one",
-    scope: Scope::Sockets,
+    needs: &[Feature::Stack],
     stage: Stage::Cpu,
     explains: &["sender-core", "receiver-core", "softirq-core"],
     decided_by: &[Factor::HostOffloads],

@@ -28,7 +28,7 @@ struct Full<'a> {
 pub(crate) static CAUSE: Cause = Cause {
     id: "softirq-core",
     name: "one CPU handles all packets",
-    scope: Scope::Cards,
+    needs: &[Feature::Card],
     stage: Stage::Cpu,
     decided_by: &[Factor::MoreStreams, Factor::HostSpread],
     page: include_str!("../pages/softirq-core.md"),

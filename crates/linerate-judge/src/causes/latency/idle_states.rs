@@ -21,7 +21,6 @@ const MOST: f64 = 0.5;
 pub(crate) static CAUSE: Cause = Cause {
     id: "latency-idle-states",
     name: "CPUs sleep deeply between packets",
-    scope: Scope::Any,
     stage: Stage::Cpu,
     slows: Slowness::Latency,
     is_once: true,

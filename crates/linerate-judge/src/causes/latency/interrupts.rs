@@ -21,7 +21,7 @@ const MOST: f64 = 0.5;
 pub(crate) static CAUSE: Cause = Cause {
     id: "latency-interrupts",
     name: "the card delays its interrupts",
-    scope: Scope::Sockets,
+    needs: &[Feature::Stack],
     stage: Stage::Port,
     slows: Slowness::Latency,
     is_once: true,

@@ -7,7 +7,7 @@ use crate::causes::tcp::buffer_bound::ENOUGH;
 pub(crate) static CAUSE: Cause = Cause {
     id: "latency-nagle",
     name: "Nagle's algorithm delays small writes",
-    scope: Scope::Tcp,
+    needs: &[Feature::Connections],
     stage: Stage::App,
     decided_by: &[],
     page: include_str!("../pages/latency-nagle.md"),

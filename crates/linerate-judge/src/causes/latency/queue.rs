@@ -25,7 +25,7 @@ const BELOW: f64 = 0.95;
 pub(crate) static CAUSE: Cause = Cause {
     id: "latency-queue",
     name: "a long queue delays all packets",
-    scope: Scope::Sockets,
+    needs: &[Feature::Stack],
     stage: Stage::Net,
     slows: Slowness::Latency,
     decided_by: &[Factor::Paced],
@@ -72,7 +72,7 @@ fn queued(model: &Model, direction: Direction) -> Result<Finding, NoFinding> {
     let raised = raised(model, direction)?;
     let load = base(model, direction)?;
     // Datagrams are not acknowledged. Round trips measured under load show how long they wait.
-    let beside = (load.transport == Transport::Udp).then_some(raised.loaded);
+    let beside = (load.has(Feature::Datagrams)).then_some(raised.loaded);
     let own = load.tcp.rtt.or(beside);
     let own = own.ok_or_else(|| lacks(model, "tcp", direction.sender()))?;
     if (own.0.saturating_sub(raised.idle.0) as f64) < raised.added() * MOST {

@@ -18,7 +18,6 @@ const UNEVEN: f64 = 1.5;
 pub(crate) static CAUSE: Cause = Cause {
     id: "latency-wakeup",
     name: "the program wakes up late",
-    scope: Scope::Any,
     stage: Stage::Cpu,
     slows: Slowness::Latency,
     decided_by: &[],

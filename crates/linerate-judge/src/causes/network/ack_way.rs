@@ -26,7 +26,7 @@ const COLLAPSES: f64 = 0.2;
 pub(crate) static CAUSE: Cause = Cause {
     id: "ack-way",
     name: "its acknowledgements fill the way back",
-    scope: Scope::Tcp,
+    needs: &[Feature::Connections],
     stage: Stage::Net,
     page: include_str!("../pages/ack-way.md"),
     may_be_unread: true,
@@ -98,7 +98,7 @@ pub(crate) fn collapses(model: &Model, direction: Direction) -> Option<String> {
     let alone = &model.direction(direction)?.base;
     let (_, both) = model.both.iter().find(|(of, _)| *of == direction)?;
     let most = both.interval.map_or(both.mean, |both| both.high);
-    let tcp = alone.transport == Transport::Tcp;
+    let tcp = alone.has(Feature::Connections);
     let back = &model.direction(direction.reversed())?.base;
     standing_queue(model, back)?;
     (tcp && most < alone.goodput.mean * COLLAPSES).then(|| {

@@ -20,7 +20,7 @@ struct Flux<'a> {
 pub(crate) static CAUSE: Cause = Cause {
     id: "arp-flux",
     name: "another port answers for its address",
-    scope: Scope::Sockets,
+    needs: &[Feature::Stack],
     stage: Stage::Port,
     decided_by: DECIDED_BY,
     page: include_str!("../pages/arp-flux.md"),

@@ -12,7 +12,7 @@ use linerate_units::shell::word;
 pub(crate) static CAUSE: Cause = Cause {
     id: "bad-checksums",
     name: "packets arrive with a bad checksum",
-    scope: Scope::Sockets,
+    needs: &[Feature::Stack],
     stage: Stage::Net,
     decided_by: &[Factor::Paced, Factor::OtherCongestion],
     page: include_str!("../pages/bad-checksums.md"),

@@ -12,7 +12,7 @@ const ONE_RATE: f64 = 0.25;
 pub(crate) static CAUSE: Cause = Cause {
     id: "burst-credit",
     name: "the rate falls once a credit is used up",
-    scope: Scope::Sockets,
+    needs: &[Feature::Stack],
     stage: Stage::Net,
     decided_by: &[Factor::MoreStreams, Factor::Paced, Factor::Crowd],
     page: include_str!("../pages/burst-credit.md"),

@@ -14,7 +14,7 @@ const EXCEEDED: f64 = 0.001;
 pub(crate) static CAUSE: Cause = Cause {
     id: "cloud-allowance",
     name: "the cloud's allowance of this machine is used up",
-    scope: Scope::Sockets,
+    needs: &[Feature::Stack],
     stage: Stage::Net,
     explains: &["path-rate", "flow-rate-cap", "path-loss"],
     decided_by: &[],

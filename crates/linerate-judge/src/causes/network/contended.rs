@@ -15,7 +15,6 @@ pub(crate) fn is_shared(load: &Load) -> bool {
 pub(crate) static CAUSE: Cause = Cause {
     id: "contended",
     name: "other traffic shares the path",
-    scope: Scope::Any,
     stage: Stage::Net,
     only_disturbs: true,
     may_be_unread: true,

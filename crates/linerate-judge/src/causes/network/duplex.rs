@@ -32,7 +32,7 @@ enum DuplexState<'a> {
 pub(crate) static CAUSE: Cause = Cause {
     id: "duplex",
     name: "a port runs in half duplex",
-    scope: Scope::Sockets,
+    needs: &[Feature::Stack],
     stage: Stage::Port,
     decided_by: &[],
     page: include_str!("../pages/duplex.md"),

@@ -27,7 +27,7 @@ const EACH: f64 = 0.75;
 pub(crate) static CAUSE: Cause = Cause {
     id: "flow-rate-cap",
     name: "each connection is limited to a rate",
-    scope: Scope::Sockets,
+    needs: &[Feature::Stack],
     stage: Stage::Net,
     decided_by: &[Factor::MoreStreams],
     page: include_str!("../pages/flow-rate-cap.md"),

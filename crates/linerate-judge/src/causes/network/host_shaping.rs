@@ -58,7 +58,7 @@ impl Used<'_> {
 pub(crate) static CAUSE: Cause = Cause {
     id: "host-shaping",
     name: "a shaper of its own port limits the rate",
-    scope: Scope::Sockets,
+    needs: &[Feature::Stack],
     stage: Stage::Port,
     proves_itself: true,
     decided_by: &[Factor::MoreStreams],
@@ -140,7 +140,7 @@ fn used(load: &Load) -> Option<Used<'_>> {
         ceiling,
         formula,
         share: load.goodput.at_most() / (ceiling.0 as f64).max(1.0),
-        datagrams: load.transport == Transport::Udp,
+        datagrams: load.has(Feature::Datagrams),
     })
 }
 

@@ -6,7 +6,6 @@ use crate::causes::{Cost, disturbed};
 pub(crate) static CAUSE: Cause = Cause {
     id: "interrupted",
     name: "the measurement was interrupted",
-    scope: Scope::Any,
     stage: Stage::Net,
     only_disturbs: true,
     may_be_unread: true,

@@ -17,7 +17,7 @@ const GROUPS: f64 = 1.5;
 pub(crate) static CAUSE: Cause = Cause {
     id: "local-drops",
     name: "the host itself drops packets",
-    scope: Scope::Sockets,
+    needs: &[Feature::Stack],
     stage: Stage::Port,
     decided_by: &[Factor::Paced, Factor::HostRoom],
     page: include_str!("../pages/local-drops.md"),
@@ -112,9 +112,10 @@ fn held(
 /// again`.
 fn words(load: &Load, dropped: &Dropped<'_>) -> String {
     let all: Vec<String> = dropped.counters.iter().map(|l| l.words()).collect();
-    let again = sent(load).map_or(String::new(), |(_, again)| match load.transport {
-        Transport::Udp => format!(", and {again:.0} datagrams lost"),
-        _ => format!(", and {again:.0} segments retransmitted"),
+    let again = sent(load).map_or(String::new(), |(_, again)| {
+        let is =
+            if load.has(Feature::Datagrams) { "datagrams lost" } else { "segments retransmitted" };
+        format!(", and {again:.0} {is}")
     });
     format!("{}, {:.0} in a second{again}", all.join("; "), dropped.per_sec)
 }

@@ -193,7 +193,7 @@ fn leaves(load: &Load, lost: f64) -> Option<String> {
 pub(crate) fn is_last(model: &Model, direction: Direction) -> bool {
     // Half the pace would show nothing of what is lost so seldom; and another congestion control may not be there.
     let load = model.direction(direction).map(|dir| &dir.base);
-    let load = load.filter(|load| load.transport == Transport::Tcp);
+    let load = load.filter(|load| load.has(Feature::Connections));
     load.is_some_and(|load| often_sent_again(load).is_none() && lost(load).is_some())
 }
 
@@ -205,7 +205,7 @@ pub(crate) fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {
         // One stream fills the pauses of another one.
         Factor::MoreStreams if bbr::sends(load) && erratic(load) => Some(any_gain),
         // Datagram streams are not slowed down by loss: their hosts decide how much more they send.
-        Factor::MoreStreams if load.transport == Transport::Udp => None,
+        Factor::MoreStreams if load.has(Feature::Datagrams) => None,
         // If BBR loses packets, all streams lose them from one rate that they share.
         Factor::MoreStreams | Factor::OtherCongestion if bbr::sends(load) => None,
         Factor::MoreStreams => Some(per_stream(trial)),

@@ -16,7 +16,7 @@ const FLOWS: f64 = 10.0;
 pub(crate) static CAUSE: Cause = Cause {
     id: "mtu-black-hole",
     name: "full packets vanish",
-    scope: Scope::Sockets,
+    needs: &[Feature::Stack],
     stage: Stage::Net,
     decided_by: &[Factor::SmallerMss],
     page: include_str!("../pages/mtu-black-hole.md"),
@@ -37,7 +37,7 @@ fn check(model: &Model, direction: Direction) -> Answer {
     }
     // A connection without progress may see a drop per second for any reason.
     let holds = || local_drops::holds(model, load, direction);
-    let datagrams = load.transport == Transport::Udp;
+    let datagrams = load.has(Feature::Datagrams);
     if let Some(own) = datagrams.then(holds).flatten() {
         return Err(clear(format!("the hosts themselves drop the missing packets: {own}")));
     }
@@ -47,7 +47,7 @@ fn check(model: &Model, direction: Direction) -> Answer {
             "without them it is unknown whether small packets pass",
         ));
     };
-    if load.transport == Transport::Tcp {
+    if load.has(Feature::Connections) {
         let Some(again) = load.tcp.retransmitted else {
             return Err(lacks(model, "tcp", direction.sender()));
         };
@@ -80,7 +80,7 @@ fn predict(model: &Model, trial: &TrialPlan) -> Option<Range> {
 }
 
 fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
-    let datagrams = model.direction(direction).is_some_and(|d| d.base.transport == Transport::Udp);
+    let datagrams = model.direction(direction).is_some_and(|d| d.base.has(Feature::Datagrams));
     let sender = model.host(direction.sender());
     let until = if datagrams {
         Advice::new("let the program send smaller datagrams")

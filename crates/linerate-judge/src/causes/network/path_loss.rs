@@ -16,7 +16,7 @@ use linerate_units::shell::word;
 pub(crate) static CAUSE: Cause = Cause {
     id: "path-loss",
     name: "packets are lost",
-    scope: Scope::Sockets,
+    needs: &[Feature::Stack],
     stage: Stage::Net,
     decided_by: &[Factor::Paced, Factor::OtherCongestion],
     page: include_str!("../pages/path-loss.md"),
@@ -50,7 +50,7 @@ fn check(model: &Model, direction: Direction) -> Answer {
 
 fn advice(model: &Model, direction: Direction) -> Vec<Advice> {
     let load = model.direction(direction).map(|d| &d.base);
-    let datagrams = load.is_some_and(|load| load.transport == Transport::Udp);
+    let datagrams = load.is_some_and(|load| load.has(Feature::Datagrams));
     let own = load.and_then(|load| own_loss(load, direction));
     let mut advice = vec![own.map_or_else(|| search(model), without_own_loss)];
     if !datagrams {

@@ -12,7 +12,7 @@ use linerate_units::Rate;
 pub(crate) static CAUSE: Cause = Cause {
     id: "path-rate",
     name: "the total rate is limited",
-    scope: Scope::Sockets,
+    needs: &[Feature::Stack],
     stage: Stage::Net,
     decided_by: DECIDED_BY,
     page: include_str!("../pages/path-rate.md"),

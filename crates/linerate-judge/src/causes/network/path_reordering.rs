@@ -15,7 +15,7 @@ use crate::signs::queue::standing_queue;
 pub(crate) static CAUSE: Cause = Cause {
     id: "path-reordering",
     name: "packets arrive out of order",
-    scope: Scope::Tcp,
+    needs: &[Feature::Connections],
     stage: Stage::Net,
     decided_by: &[Factor::OtherCongestion],
     page: include_str!("../pages/path-reordering.md"),

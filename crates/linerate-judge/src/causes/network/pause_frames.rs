@@ -24,7 +24,7 @@ const LONGEST: f64 = 65_535.0 * 512.0;
 pub(crate) static CAUSE: Cause = Cause {
     id: "pause-frames",
     name: "pause frames stop the port",
-    scope: Scope::Sockets,
+    needs: &[Feature::Stack],
     stage: Stage::Port,
     explains: &["path-rate", "pcie-slot", "receiver-core", "softirq-core"],
     decided_by: &[],

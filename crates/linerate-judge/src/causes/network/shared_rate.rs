@@ -154,7 +154,7 @@ fn gain(model: &Model, direction: Direction, load: &Load, more: &Load) -> Interv
 pub(crate) fn is_last(model: &Model, direction: Direction) -> bool {
     // Datagrams have no standing queue to go by: their loss decides.
     let load = model.direction(direction).map(|dir| &dir.base);
-    let load = load.filter(|load| load.transport == Transport::Tcp);
+    let load = load.filter(|load| load.has(Feature::Connections));
     load.is_some_and(|load| standing_queue(model, load).is_some())
 }
 
@@ -168,7 +168,7 @@ pub(crate) fn predict_loss(model: &Model, trial: &TrialPlan) -> Option<Range> {
 pub(crate) fn decides(model: &Model, trial: &TrialPlan) -> bool {
     // More streams of datagrams carry no more where their hosts have no time to send more, either.
     let datagrams =
-        model.direction(trial.direction).is_some_and(|d| d.base.transport == Transport::Udp);
+        model.direction(trial.direction).is_some_and(|d| d.base.has(Feature::Datagrams));
     match trial.factor() {
         Some(Factor::MoreStreams) => !datagrams,
         factor => matches!(factor, Some(Factor::Paced | Factor::Crowd)),

@@ -37,7 +37,7 @@ enum Fit {
 pub(crate) static CAUSE: Cause = Cause {
     id: "tunnel",
     name: "a tunnel slows the path",
-    scope: Scope::Sockets,
+    needs: &[Feature::Stack],
     stage: Stage::Net,
     explains: &["sender-core", "receiver-core", "softirq-core", "path-rate"],
     decided_by: &[],

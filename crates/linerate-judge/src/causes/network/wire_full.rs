@@ -13,7 +13,7 @@ use linerate_units::shell::word;
 pub(crate) static CAUSE: Cause = Cause {
     id: "wire-full",
     name: "full speed, the wire is full",
-    scope: Scope::Cards,
+    needs: &[Feature::Card],
     stage: Stage::Net,
     proves_itself: true,
     full_speed: true,

@@ -37,7 +37,7 @@ enum Alternative<'a> {
 pub(crate) static CAUSE: Cause = Cause {
     id: "wrong-route",
     name: "the route uses the slower port",
-    scope: Scope::Sockets,
+    needs: &[Feature::Stack],
     stage: Stage::Port,
     explains: &["wire-full"],
     decided_by: &[],

@@ -11,7 +11,7 @@ const MORE: f64 = 1.1;
 pub(crate) static CAUSE: Cause = Cause {
     id: "rdma-depth",
     name: "too few requests are in flight",
-    scope: Scope::Rdma,
+    needs: &[Feature::Verbs],
     stage: Stage::App,
     decided_by: &[Factor::MoreDepth],
     page: include_str!("../pages/rdma-depth.md"),

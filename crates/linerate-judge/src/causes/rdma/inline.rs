@@ -12,7 +12,7 @@ const INLINED: Range = Range { low: GAIN, high: 3.0 };
 pub(crate) static CAUSE: Cause = Cause {
     id: "rdma-inline",
     name: "the device fetches payload that would fit into the request",
-    scope: Scope::Rdma,
+    needs: &[Feature::Verbs],
     stage: Stage::Pcie,
     decided_by: &[Factor::MoreInline],
     page: include_str!("../pages/rdma-inline.md"),

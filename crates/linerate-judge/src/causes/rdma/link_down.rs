@@ -10,7 +10,7 @@ use linerate_units::shell::word;
 pub(crate) static CAUSE: Cause = Cause {
     id: "rdma-link-down",
     name: "the link of the RDMA port goes down",
-    scope: Scope::Rdma,
+    needs: &[Feature::Verbs],
     stage: Stage::Port,
     decided_by: &[],
     explains: &["rdma-loss"],

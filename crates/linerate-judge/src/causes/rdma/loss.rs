@@ -38,7 +38,7 @@ const CONGESTION: [Meaning; 3] =
 pub(crate) static CAUSE: Cause = Cause {
     id: "rdma-loss",
     name: "packets are lost below RDMA",
-    scope: Scope::Rdma,
+    needs: &[Feature::Verbs],
     stage: Stage::Net,
     decided_by: &[],
     page: include_str!("../pages/rdma-loss.md"),

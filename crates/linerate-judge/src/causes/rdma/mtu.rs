@@ -17,7 +17,7 @@ const PER_PACKET: f64 = 0.8;
 pub(crate) static CAUSE: Cause = Cause {
     id: "rdma-mtu",
     name: "RDMA packets are smaller than the ports allow",
-    scope: Scope::Rdma,
+    needs: &[Feature::Verbs],
     stage: Stage::Port,
     explains: &["wire-full", "softirq-core"],
     decided_by: &[],

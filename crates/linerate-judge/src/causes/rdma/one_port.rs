@@ -16,7 +16,7 @@ const BOTH: f64 = 1.5;
 pub(crate) static CAUSE: Cause = Cause {
     id: "rdma-one-port",
     name: "one of several RDMA ports carries all",
-    scope: Scope::Rdma,
+    needs: &[Feature::Verbs],
     stage: Stage::Port,
     explains: &["wire-full"],
     decided_by: &[],

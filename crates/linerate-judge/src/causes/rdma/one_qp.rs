@@ -14,7 +14,7 @@ const TWICE: Range = Range { low: GAIN, high: 2.2 };
 pub(crate) static CAUSE: Cause = Cause {
     id: "rdma-one-qp",
     name: "the queue pairs are too few for the device",
-    scope: Scope::Rdma,
+    needs: &[Feature::Verbs],
     stage: Stage::Port,
     decided_by: &[Factor::MoreQueuePairs],
     page: include_str!("../pages/rdma-one-qp.md"),

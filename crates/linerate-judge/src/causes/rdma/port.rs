@@ -16,7 +16,7 @@ const SOFTWARE: &str =
 
 /// Whether requests to RDMA devices carry a load.
 pub(crate) fn carries(load: &Load) -> bool {
-    load.transport == Transport::Rdma
+    load.has(Feature::Verbs)
 }
 
 /// The port of each end.

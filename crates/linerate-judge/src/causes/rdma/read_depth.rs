@@ -12,7 +12,7 @@ const TWICE: Range = Range { low: GAIN, high: 2.2 };
 pub(crate) static CAUSE: Cause = Cause {
     id: "rdma-read-depth",
     name: "the devices keep too few reads in flight",
-    scope: Scope::Rdma,
+    needs: &[Feature::Verbs],
     stage: Stage::Port,
     decided_by: &[Factor::MoreReads],
     page: include_str!("../pages/rdma-read-depth.md"),

@@ -21,7 +21,7 @@ const SOFTWARE_WAIT: [Nanos; 2] = [Nanos::from_millis(1), Nanos::from_millis(20)
 pub(crate) static CAUSE: Cause = Cause {
     id: "rdma-receiver-not-ready",
     name: "the receiver has no receive request ready",
-    scope: Scope::Rdma,
+    needs: &[Feature::Verbs],
     stage: Stage::App,
     explains: &["receiver-core", "shared-core", "cpu-contention"],
     decided_by: &[],

@@ -15,7 +15,7 @@ use linerate_units::stats::{EQUAL, Interval};
 pub(crate) static CAUSE: Cause = Cause {
     id: "congestion-control",
     name: "congestion control keeps its window small",
-    scope: Scope::Tcp,
+    needs: &[Feature::Connections],
     stage: Stage::Socket,
     decided_by: &[Factor::OtherCongestion, Factor::MoreStreams],
     page: include_str!("../pages/congestion-control.md"),

@@ -16,7 +16,7 @@ const HEADERS: f64 = 52.0;
 pub(crate) static CAUSE: Cause = Cause {
     id: "pacing",
     name: "a pace limits the sender",
-    scope: Scope::Sockets,
+    needs: &[Feature::Stack],
     stage: Stage::Socket,
     decided_by: &[Factor::Unpaced],
     page: include_str!("../pages/pacing.md"),
@@ -34,7 +34,7 @@ fn check(model: &Model, direction: Direction) -> Answer {
     // TCP's pace counts packets and goodput their payload. For datagrams both count payload.
     let payload = load
         .packets
-        .filter(|_| load.transport == Transport::Tcp)
+        .filter(|_| load.has(Feature::Connections))
         .map(|sizes| sizes.payload.0 as f64)
         .map_or(1.0, |bytes| bytes / (bytes + HEADERS));
     let each = load.goodput.mean / f64::from(load.streams.max(1));

@@ -16,7 +16,7 @@ const BUSY: f64 = 0.9;
 pub(crate) static CAUSE: Cause = Cause {
     id: "receive-window",
     name: "the receive window is too small",
-    scope: Scope::Tcp,
+    needs: &[Feature::Connections],
     stage: Stage::Socket,
     decided_by: &[
         Factor::LargerWindow,

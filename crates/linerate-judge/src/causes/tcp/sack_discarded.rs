@@ -14,7 +14,7 @@ const OFTEN: f64 = 1.0;
 pub(crate) static CAUSE: Cause = Cause {
     id: "sack-discarded",
     name: "selective acknowledgements are damaged",
-    scope: Scope::Tcp,
+    needs: &[Feature::Connections],
     stage: Stage::Net,
     decided_by: &[Factor::Paced, Factor::OtherCongestion],
     page: include_str!("../pages/sack-discarded.md"),

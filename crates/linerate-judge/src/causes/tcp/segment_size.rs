@@ -23,7 +23,7 @@ const USUAL: u64 = 1460;
 pub(crate) static CAUSE: Cause = Cause {
     id: "segment-size",
     name: "something makes the segments small",
-    scope: Scope::Tcp,
+    needs: &[Feature::Connections],
     stage: Stage::Net,
     decided_by: &[Factor::MoreStreams, Factor::Paced, Factor::Crowd],
     page: include_str!("../pages/segment-size.md"),

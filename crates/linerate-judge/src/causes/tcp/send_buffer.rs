@@ -10,7 +10,7 @@ use linerate_units::Bytes;
 pub(crate) static CAUSE: Cause = Cause {
     id: "send-buffer",
     name: "the send buffer is too small",
-    scope: Scope::Tcp,
+    needs: &[Feature::Connections],
     stage: Stage::Socket,
     decided_by: &[
         Factor::LargerSendBuffer,

@@ -43,7 +43,7 @@ const SYSTEM: &str = "net.ipv4.tcp_mem";
 pub(crate) static CAUSE: Cause = Cause {
     id: "socket-memory",
     name: "the memory for TCP is used up",
-    scope: Scope::Tcp,
+    needs: &[Feature::Connections],
     stage: Stage::Socket,
     page: include_str!("../pages/socket-memory.md"),
     // Records of older versions have no such counters.

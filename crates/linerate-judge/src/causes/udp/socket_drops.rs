@@ -20,7 +20,7 @@ pub(crate) const ROOM: u64 = 8 << 20;
 pub(crate) static CAUSE: Cause = Cause {
     id: "socket-drops",
     name: "the receive buffer overflows",
-    scope: Scope::Udp,
+    needs: &[Feature::Datagrams],
     stage: Stage::Socket,
     decided_by: &[Factor::LargerWindow],
     page: include_str!("../pages/socket-drops.md"),

@@ -12,7 +12,7 @@ use linerate_facts::crossing::{self, Crossing, is_default, is_made_up};
 use linerate_facts::nic::Nic;
 use linerate_facts::route::Route;
 use linerate_plan::path::{Direction, Place, Side, Stage};
-use linerate_plan::transport::Transport;
+use linerate_plan::transport::Feature;
 use linerate_record::Host;
 use linerate_units::{Bytes, Rate};
 
@@ -21,7 +21,7 @@ const BEYOND: f64 = 1.02;
 
 /// The ceilings of a load in a direction.
 pub(super) fn of_load(hosts: &[Host], direction: Direction, load: &Load) -> Vec<Ceiling> {
-    if load.transport == Transport::Rdma {
+    if load.has(Feature::Verbs) {
         return verbs::of_rdma(hosts, direction, load);
     }
     let shapers = load.shapers.as_deref().unwrap_or_default();

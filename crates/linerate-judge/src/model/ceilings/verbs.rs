@@ -145,7 +145,7 @@ mod tests {
     use linerate_facts::pci::{Buses, Device, Link as Lanes, Payload, PortKind, find_parents};
     use linerate_facts::rdma::Netdev;
     use linerate_facts::{HostFacts, Port};
-    use linerate_plan::transport::{Setting, Transport, rdma};
+    use linerate_plan::transport::{RDMA, Setting, rdma};
     use linerate_units::Transfers;
 
     fn infiniband(width: u32, speed: &str) -> RdmaEnd {
@@ -201,7 +201,7 @@ mod tests {
 
     fn load(near: RdmaEnd, far: RdmaEnd, op: &str, size: u64) -> Load {
         let goodput = Estimate { mean: 1e9, interval: None, samples: 30 };
-        let mut load = Load::bare(Transport::Rdma, 1, goodput);
+        let mut load = Load::bare(&RDMA, 1, goodput);
         let word = Setting::Word(op.to_owned());
         load.knobs.options.set(rdma::OPERATION.key, word);
         load.made.sender.rdma = Some(Box::new(near));

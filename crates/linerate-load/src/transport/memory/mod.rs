@@ -216,6 +216,7 @@ mod tests {
     use super::super::{NoLines, possible};
     use super::*;
     use crate::{Advice, Op};
+    use linerate_plan::subject::Subject;
 
     const COPY: Pattern = Pattern::Operations { access: Access::Copy };
     const LOADS: Pattern = Pattern::PingPong { size: LOAD, interval: Nanos(0) };
@@ -293,7 +294,7 @@ mod tests {
     fn an_abort_ends_the_preparation_of_arrays_and_of_chains() {
         for pattern in [COPY, LOADS] {
             let prepared = Memory.prepare(Side::Near, &plan(pattern, 4096)).unwrap();
-            let connected = prepared.connect(&Vec::new(), &mut NoLines).unwrap();
+            let connected = prepared.connect(&Vec::new(), &mut NoLines(&Subject::Host)).unwrap();
             let mut workers = connected.workers;
             workers[0].probes().iter().for_each(|probe| probe.abort());
             let begun = workers[0].begin(&Arc::new(Advice::new(0, 1)));
@@ -305,7 +306,7 @@ mod tests {
     /// A worker of a set, ready for operations.
     fn worker(plan: &SetPlan) -> Box<dyn Worker> {
         let prepared = Memory.prepare(Side::Near, plan).unwrap();
-        let connected = prepared.connect(&Vec::new(), &mut NoLines).unwrap();
+        let connected = prepared.connect(&Vec::new(), &mut NoLines(&Subject::Host)).unwrap();
         let mut workers = connected.workers;
         let mut worker = workers.remove(0);
         let advice = Advice::new(0, 1);

@@ -394,9 +394,10 @@ impl Client {
         match self.receive(for_streams(plan.knobs.streams))? {
             Answer::Connected { end: far } => {
                 let options = &plan.knobs.options;
-                let paired = self.end.info().is_some_and(|info| {
-                    info.far_end != FarEnd::Absent && !info.may_lose_payload(options)
-                });
+                let paired = self
+                    .end
+                    .info()
+                    .is_some_and(|info| !info.is_alone() && !(info.may_lose_payload)(options));
                 let pattern = plan.pattern;
                 let streams = plan.knobs.streams;
                 self.sets.insert(set, Joined { pattern, paired, streams });

@@ -131,7 +131,7 @@ fn unserved(engine: &str, process: bool) -> Option<(Answer, &'static str)> {
             "it asked for an engine that works within one host only",
         )),
         // An engine that is not offered to users may still run between two ends, to measure this program itself.
-        Some(info) if info.far_end == FarEnd::Absent && info.offered => Some((
+        Some(info) if info.is_alone() && info.offered => Some((
             refused(
                 &format!("engine `{engine}` has no far end: it measures the host that it runs on"),
                 "leave out the far end",

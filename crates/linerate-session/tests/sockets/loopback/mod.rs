@@ -15,6 +15,7 @@ use linerate_host::{Capture, Captured, Live, Machine, Replay};
 use linerate_load::transport::NoLines;
 use linerate_load::{BATCH, LoadError};
 use linerate_plan::path::{Direction, Side};
+use linerate_plan::subject::Subject;
 use linerate_plan::{ExtraWork, Knobs, Receive};
 use linerate_record::{Column, EndReadings, Table};
 use linerate_session::end::Running;
@@ -359,7 +360,7 @@ fn the_null_engine_runs_alone() {
     for direction in Direction::ALL {
         let id = direction as u32;
         near.prepare(&stream(id, direction, Knobs::default())).unwrap();
-        near.connect(id, &Vec::new(), &mut NoLines).unwrap();
+        near.connect(id, &Vec::new(), &mut NoLines(&Subject::Host)).unwrap();
         let mut running = near.arm(&step(&[id], 10, 40, 10)).unwrap();
         running.go();
         let readings = running.finish();
@@ -376,7 +377,7 @@ fn all_that_ends_of_a_batch_counts() {
         near.offer(batch);
         let plan = stream(id as u32, Direction::Forward, knobs);
         near.prepare(&plan).unwrap();
-        near.connect(plan.id, &Vec::new(), &mut NoLines).unwrap();
+        near.connect(plan.id, &Vec::new(), &mut NoLines(&Subject::Host)).unwrap();
         let mut running = near.arm(&step(&[plan.id], 0, 40, 40)).unwrap();
         running.go();
         let readings = running.finish();
@@ -393,12 +394,12 @@ fn all_that_ends_of_a_batch_counts() {
 fn what_is_not_there_is_refused() {
     let mut near = end(Side::Near, "tcp");
     let plan = stream(0, Direction::Forward, Knobs::default());
-    assert!(near.connect(0, &Vec::new(), &mut NoLines).is_err());
+    assert!(near.connect(0, &Vec::new(), &mut NoLines(&Subject::Host)).is_err());
     assert!(near.arm(&step(&[0], 10, 10, 10)).is_err());
     near.prepare(&plan).unwrap();
     assert!(near.prepare(&plan).is_err());
     assert!(near.arm(&step(&[0], 10, 10, 10)).is_err());
-    assert!(near.connect(0, &Vec::new(), &mut NoLines).is_err());
+    assert!(near.connect(0, &Vec::new(), &mut NoLines(&Subject::Host)).is_err());
     near.release(0);
     assert!(end(Side::Near, "nosuch").prepare(&plan).is_err());
 }

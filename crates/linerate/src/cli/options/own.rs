@@ -18,9 +18,12 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::super::quantity;
 use super::super::resolve::Needs;
 
-/// A row of an option, with its flag on the command line.
+/// An option, with its flag on the command line.
 struct Flag {
-    row: &'static OptionInfo,
+    key: &'static str,
+    /// The transports that have it, each with its own row. Their values are of one shape, but may differ in bounds and words:
+    /// the row of the chosen transport decides once that is known.
+    rows: Vec<(&'static TransportInfo, &'static OptionInfo)>,
     variable: String,
     /// The help of the option, with the transports that have it.
     help: String,
@@ -29,27 +32,41 @@ struct Flag {
 /// Every option of every transport that is offered, once.
 static FLAGS: LazyLock<Vec<Flag>> = LazyLock::new(|| {
     let mut flags: Vec<Flag> = Vec::new();
-    let offered = TRANSPORTS.iter().filter(|info| info.offered);
-    for row in offered.flat_map(|info| info.options) {
-        if flags.iter().all(|flag| flag.row.key != row.key) {
-            flags.push(Flag {
-                row,
-                variable: format!("LINERATE_{}", row.key.to_uppercase().replace('-', "_")),
-                help: format!("{} (--engine {})", row.help, engines(row.key)),
-            });
+    for info in TRANSPORTS.iter().filter(|info| info.offered) {
+        for row in info.options {
+            match flags.iter_mut().find(|flag| flag.key == row.key) {
+                Some(flag) => flag.rows.push((info, row)),
+                None => flags.push(Flag {
+                    key: row.key,
+                    rows: vec![(info, row)],
+                    variable: format!("LINERATE_{}", row.key.to_uppercase().replace('-', "_")),
+                    help: String::new(),
+                }),
+            }
         }
+    }
+    for flag in &mut flags {
+        flag.help = help(&flag.rows);
     }
     flags
 });
 
-static KEYS: LazyLock<Vec<&'static str>> =
-    LazyLock::new(|| FLAGS.iter().map(|flag| flag.row.key).collect());
-
-/// The transports that have an option: `memory`, or `shm or rdma`.
-pub(crate) fn engines(key: &str) -> String {
-    let names: Vec<&str> = transport::with_option(key).map(|info| info.name).collect();
-    names.join(" or ")
+/// Each meaning of an option, with the transports for which it holds.
+fn help(rows: &[(&TransportInfo, &OptionInfo)]) -> String {
+    let mut meanings: Vec<(&OptionInfo, Vec<&str>)> = Vec::new();
+    for (info, row) in rows {
+        match meanings.iter_mut().find(|(same, _)| same == row) {
+            Some((_, engines)) => engines.push(info.name),
+            None => meanings.push((row, vec![info.name])),
+        }
+    }
+    let words = meanings.iter();
+    let words = words.map(|(row, all)| format!("{} (--engine {})", row.help, all.join(" or ")));
+    words.collect::<Vec<_>>().join("; ")
 }
+
+static KEYS: LazyLock<Vec<&'static str>> =
+    LazyLock::new(|| FLAGS.iter().map(|flag| flag.key).collect());
 
 /// Options of transports that are set, whichever transport is chosen.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -96,17 +113,16 @@ pub(crate) struct Flags<V> {
 
 impl<V: Verb> Flags<V> {
     fn of_verb() -> impl Iterator<Item = &'static Flag> {
-        let needed = |row: &OptionInfo| {
-            let mut able = transport::with_option(row.key).filter(|info| V::NEEDS.met_by(info));
-            V::NEEDS.uses(row) && able.next().is_some()
+        let needed = |(info, row): &(&TransportInfo, &OptionInfo)| {
+            V::NEEDS.uses(row) && V::NEEDS.met_by(info)
         };
-        FLAGS.iter().filter(move |flag| needed(flag.row))
+        FLAGS.iter().filter(move |flag| flag.rows.iter().any(needed))
     }
 }
 
 impl<V: Verb> Args for Flags<V> {
     fn augment_args(command: Command) -> Command {
-        command.args(Self::of_verb().map(|flag| match flag.row.kind {
+        command.args(Self::of_verb().map(|flag| match flag.kind() {
             Kind::Word(_) if V::SEVERAL => flag.arg().value_delimiter(',').value_name("WHAT,..."),
             _ => flag.arg(),
         }))
@@ -120,12 +136,12 @@ impl<V: Verb> Args for Flags<V> {
 impl<V: Verb> FromArgMatches for Flags<V> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let set = |flag: &'static Flag| {
-            let setting = matches.get_one::<Setting>(flag.row.key)?;
-            Some((flag.row.key, setting.clone()))
+            let setting = matches.get_one::<Setting>(flag.key)?;
+            Some((flag.key, setting.clone()))
         };
         let several = |flag: &'static Flag| {
-            let words: Vec<Setting> = matches.get_many(flag.row.key)?.cloned().collect();
-            (words.len() > 1).then_some((flag.row.key, words))
+            let words: Vec<Setting> = matches.get_many(flag.key)?.cloned().collect();
+            (words.len() > 1).then_some((flag.key, words))
         };
         Ok(Self {
             set: Own(Self::of_verb().filter_map(set).collect()),
@@ -141,16 +157,21 @@ impl<V: Verb> FromArgMatches for Flags<V> {
 }
 
 impl Flag {
+    /// The shape of its values, which all rows share.
+    fn kind(&self) -> Kind {
+        self.rows.first().map_or(Kind::Switch, |(_, row)| row.kind)
+    }
+
     fn arg(&'static self) -> Arg {
-        let arg = Arg::new(self.row.key)
-            .long(self.row.key)
+        let arg = Arg::new(self.key)
+            .long(self.key)
             .env(self.variable.as_str())
             .help(self.help.as_str())
             .help_heading("Load")
-            .value_parser(parser(self.row));
+            .value_parser(self.parser());
         // Other tools have this letter for it.
-        let arg = if self.row.key == BIND.key { arg.short('B') } else { arg };
-        match self.row.kind {
+        let arg = if self.key == BIND.key { arg.short('B') } else { arg };
+        match self.kind() {
             Kind::Switch => arg.value_name("BOOL"),
             Kind::Count { .. } => arg.value_name("N"),
             Kind::Size { .. } => arg.value_name("SIZE"),
@@ -161,7 +182,7 @@ impl Flag {
 
     /// A value that the option takes, as it stands in a file.
     fn sample(&self) -> String {
-        match self.row.kind {
+        match self.kind() {
             Kind::Switch => "true".to_owned(),
             Kind::Count { least, .. } => least.to_string(),
             Kind::Size { least, .. } => format!("\"{least}B\""),
@@ -169,16 +190,37 @@ impl Flag {
             Kind::Name(example) => format!("\"{example}\""),
         }
     }
-}
 
-/// The parser for the value of an option on the command line.
-fn parser(row: &'static OptionInfo) -> ValueParser {
-    match row.kind {
-        Kind::Word(words) => PossibleValuesParser::new(words).map(Setting::Word).into(),
-        Kind::Switch => BoolValueParser::new().map(Setting::Switch).into(),
-        Kind::Count { .. } | Kind::Size { .. } | Kind::Name(_) => {
-            ValueParser::from(move |text: &str| written(row, text))
+    /// The parser for its value on the command line.
+    fn parser(&'static self) -> ValueParser {
+        match self.kind() {
+            Kind::Word(_) => PossibleValuesParser::new(self.words()).map(Setting::Word).into(),
+            Kind::Switch => BoolValueParser::new().map(Setting::Switch).into(),
+            Kind::Count { .. } | Kind::Size { .. } | Kind::Name(_) => {
+                ValueParser::from(move |text: &str| self.accepted(|row| written(row, text)))
+            }
         }
+    }
+
+    /// The words that a row accepts, each once.
+    fn words(&self) -> Vec<&'static str> {
+        let mut all = Vec::new();
+        for (_, row) in &self.rows {
+            let Kind::Word(words) = row.kind else { continue };
+            for word in words {
+                if !all.contains(word) {
+                    all.push(*word);
+                }
+            }
+        }
+        all
+    }
+
+    /// A value as a row reads it; the error of the first row if none accepts it.
+    fn accepted<T>(&self, read: impl Fn(&OptionInfo) -> Result<T, String>) -> Result<T, String> {
+        let mut all = self.rows.iter().map(|(_, row)| read(row));
+        let first = all.next().unwrap_or_else(|| Err(format!("{} has no values", self.key)));
+        first.or_else(|why| all.find_map(Result::ok).ok_or(why))
     }
 }
 
@@ -199,7 +241,7 @@ fn written(row: &OptionInfo, text: &str) -> Result<Setting, String> {
 pub(crate) fn samples() -> String {
     let mut text = "\n[engine]\n".to_owned();
     for flag in FLAGS.iter() {
-        let line = format!("#? {} = {}", flag.row.key, flag.sample());
+        let line = format!("#? {} = {}", flag.key, flag.sample());
         let _ = writeln!(text, "{line:<25} # {}", flag.help);
     }
     text
@@ -209,8 +251,8 @@ impl Serialize for Own {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(self.0.len()))?;
         for (key, setting) in &self.0 {
-            let row = FLAGS.iter().map(|flag| flag.row).find(|row| row.key == *key);
-            match (row.map(|row| row.kind), setting) {
+            let flag = FLAGS.iter().find(|flag| flag.key == *key);
+            match (flag.map(Flag::kind), setting) {
                 // Without its unit a size would be refused when it is read.
                 (Some(Kind::Size { .. }), Setting::Number(bytes)) => {
                     map.serialize_entry(key, &format!("{bytes}B"))?;
@@ -244,17 +286,19 @@ impl<'de> Deserialize<'de> for Own {
             fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Own, M::Error> {
                 let mut own = BTreeMap::new();
                 while let Some(key) = map.next_key::<String>()? {
-                    let found = FLAGS.iter().map(|flag| flag.row).find(|row| row.key == key);
-                    let row = found.ok_or_else(|| de::Error::unknown_field(&key, &KEYS))?;
-                    let setting = match (map.next_value()?, row.kind) {
-                        (Value::Switch(on), _) => Setting::Switch(on),
-                        (Value::Number(number), _) => {
-                            written(row, &number.to_string()).map_err(de::Error::custom)?
+                    let found = FLAGS.iter().find(|flag| flag.key == key);
+                    let flag = found.ok_or_else(|| de::Error::unknown_field(&key, &KEYS))?;
+                    let setting = match map.next_value()? {
+                        Value::Switch(on) => {
+                            let setting = Setting::Switch(on);
+                            flag.accepted(|row| row.check(&setting).map(|()| setting.clone()))
                         }
-                        (Value::Text(text), _) => written(row, &text).map_err(de::Error::custom)?,
+                        Value::Number(number) => {
+                            flag.accepted(|row| written(row, &number.to_string()))
+                        }
+                        Value::Text(text) => flag.accepted(|row| written(row, &text)),
                     };
-                    row.check(&setting).map_err(de::Error::custom)?;
-                    own.insert(row.key, setting);
+                    own.insert(flag.key, setting.map_err(de::Error::custom)?);
                 }
                 Ok(Own(own))
             }
@@ -265,7 +309,7 @@ impl<'de> Deserialize<'de> for Own {
 
 #[cfg(test)]
 mod tests {
-    use linerate_plan::transport::{MEMORY, TCP};
+    use linerate_plan::transport::{MEMORY, TCP, UDP};
 
     use super::*;
 
@@ -318,10 +362,32 @@ mod tests {
     }
 
     #[test]
+    fn an_option_has_a_meaning_for_each_transport() {
+        const WIDE: OptionInfo =
+            OptionInfo { help: "More", kind: Kind::Size { least: 1, most: 4096 }, ..SIZE };
+        let rows = vec![(&MEMORY, &SIZE), (&TCP, &WIDE), (&UDP, &WIDE)];
+        assert_eq!(help(&rows[1..]), "More (--engine tcp or udp)");
+        assert_eq!(help(&rows), " (--engine memory); More (--engine tcp or udp)");
+        let flag = Flag { key: "inline", rows, variable: String::new(), help: String::new() };
+        let read = |text| flag.accepted(|row| written(row, text));
+        assert_eq!(read("64B"), Ok(Setting::Number(64)));
+        assert_eq!(read("4096B"), Ok(Setting::Number(4096)), "of another transport");
+        assert!(read("4097B").unwrap_err().contains("allowed: 64 B"));
+    }
+
+    #[test]
+    fn values_of_an_option_have_one_shape() {
+        for flag in FLAGS.iter() {
+            let shape = std::mem::discriminant(&flag.kind());
+            let same = |(_, row): &(_, &OptionInfo)| std::mem::discriminant(&row.kind) == shape;
+            assert!(flag.rows.iter().all(same), "{}", flag.key);
+        }
+    }
+
+    #[test]
     fn a_transport_takes_its_own_options_and_no_others() {
         let own = file("access = \"read\"\nmemory-node = 3\n").unwrap();
         assert_eq!(own.of(&MEMORY).word("access"), Some("read"));
         assert!(own.of(&TCP).is_empty());
-        assert_eq!(engines("access"), "memory");
     }
 }

@@ -56,7 +56,7 @@ fn all() -> BTreeMap<Advised, String> {
     for model in cells.filter(|model| knows_ports(model)).chain(&variants) {
         let directions = model.directions.iter();
         let fits = directions.flat_map(|dir| {
-            let is_about = |cause: &&&Cause| cause.scope.includes(dir.base.transport);
+            let is_about = |cause: &&&Cause| dir.base.transport.has_all(cause.needs);
             let causes = CAUSES.iter().filter(is_about);
             causes.map(|cause| (dir.direction, cause))
         });
