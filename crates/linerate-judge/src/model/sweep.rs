@@ -11,7 +11,8 @@ use super::workers::threads;
 use super::{Estimate, handover, undisturbed};
 use linerate_facts::Gap;
 use linerate_plan::path::{ByRole, Direction};
-use linerate_plan::sweep::{Pace, Swept};
+use linerate_plan::sweep::Pace;
+use linerate_plan::transport::Swept;
 use linerate_plan::transport::Transport;
 use linerate_plan::{Knobs, Purpose, SetPlan};
 use linerate_record::{Record, Step};
@@ -325,12 +326,13 @@ fn falls_of(known: &[usize], ratio: impl Fn(usize, usize) -> Option<Interval>) -
 mod tests {
     use super::*;
     use linerate_plan::Pattern;
+    use linerate_plan::transport::RDMA;
 
     #[test]
     fn the_sets_of_a_setting_are_found_although_their_threads_poll() {
         let pattern = Pattern::Stream { direction: Direction::Forward };
         for engine in ["tcp", "rdma"] {
-            let settings = Swept::Depth.settings(&Knobs::default(), 1);
+            let settings = Swept::Depth.settings(&RDMA, &Knobs::default(), 1);
             for (at, knobs) in settings.iter().enumerate() {
                 let set = SetPlan::of(engine, 0, pattern, knobs.clone());
                 let found = settings.iter().map(|other| has_setting(&set, engine, other));

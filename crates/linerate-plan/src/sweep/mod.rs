@@ -5,60 +5,24 @@
 
 pub mod trips;
 
-use schemars::JsonSchema;
-use serde::Serialize;
-
-use crate::transport::Setting;
 use crate::transport::rdma::{DEPTH, QUEUE_PAIRS};
+use crate::transport::{Setting, Swept, TransportInfo};
 use crate::{Handover, Knobs};
 use linerate_units::stats::FEWEST;
 use linerate_units::{Bytes, Nanos};
 
-/// The factor that a sweep varies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Swept {
-    /// How the sender hands payload to the kernel.
-    Copy,
-    /// Payload of each read and each write.
-    Size,
-    /// Connections.
-    Streams,
-    /// Requests in flight on each queue pair.
-    Depth,
-    /// Queue pairs of each stream.
-    Qps,
-}
-
 /// Ways to hand payload over.
 const WAYS: [Handover; 4] =
     [Handover::Copy, Handover::Zerocopy, Handover::Sendfile, Handover::IoUring];
-
-/// Smallest and largest operation: below, a call costs more than its payload; above, nothing is gained by fewer.
-const SIZES: [u64; 2] = [1 << 10, 4 << 20];
-
-/// Smallest and largest request of RDMA, as in the tables of perftest: the smallest show how many a device carries.
-pub const SIZES_OF_RDMA: [u64; 2] = [2, 8 << 20];
 
 /// Most requests in flight, and most queue pairs. A device that takes fewer refuses the settings beyond, which are left out.
 const DEPTHS: u64 = 1024;
 const PAIRS: u64 = 64;
 
 impl Swept {
-    /// The word used in text and JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Copy => "copy",
-            Self::Size => "size",
-            Self::Streams => "streams",
-            Self::Depth => "depth",
-            Self::Qps => "qps",
-        }
-    }
-
-    /// The settings of the swept factor, the usual one or the smallest first; all else is as in `base`. A sweep
-    /// of streams has at most `most` streams.
-    pub fn settings(self, base: &Knobs, most: u32) -> Vec<Knobs> {
+    /// The settings of the swept factor for a transport, the usual one or the smallest first; all else is as in `base`.
+    /// A sweep of streams has at most `most` streams.
+    pub fn settings(self, of: &TransportInfo, base: &Knobs, most: u32) -> Vec<Knobs> {
         let with = |set: &dyn Fn(&mut Knobs)| {
             let mut knobs = base.clone();
             set(&mut knobs);
@@ -66,7 +30,7 @@ impl Swept {
         };
         match self {
             Self::Copy => WAYS.map(|way| with(&|knobs| knobs.copy = way)).to_vec(),
-            Self::Size => Self::sizes(base, SIZES),
+            Self::Size => Self::sizes(base, of.sizes),
             Self::Streams => doubled(1, u64::from(most.max(1)))
                 .map(|streams| with(&|knobs| knobs.streams = streams as u32))
                 .collect(),
@@ -194,12 +158,13 @@ fn without_rest(slice: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transport::TCP;
 
     #[test]
     fn settings_differ_in_the_one_factor_and_end_at_the_bound() {
         let base = Knobs { streams: 3, nodelay: true, ..Knobs::default() };
         let words = |swept: Swept, most| -> Vec<String> {
-            let settings = swept.settings(&base, most);
+            let settings = swept.settings(&TCP, &base, most);
             settings.iter().map(|knobs| swept.words(knobs)).collect()
         };
         let ways = ["copy", "zerocopy", "sendfile", "io-uring"];
@@ -214,7 +179,7 @@ mod tests {
         assert_eq!((depths.len(), &*depths[0], &*depths[10]), (11, "depth 1", "depth 1024"));
         let pairs = words(Swept::Qps, 9);
         assert_eq!((pairs.len(), &*pairs[0], &*pairs[6]), (7, "1 queue pair", "64 queue pairs"));
-        for knobs in Swept::Size.settings(&base, 1) {
+        for knobs in Swept::Size.settings(&TCP, &base, 1) {
             assert_eq!((knobs.streams, knobs.nodelay), (3, true));
             assert_eq!(knobs.write_size, knobs.read_size);
         }

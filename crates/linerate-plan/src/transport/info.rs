@@ -2,6 +2,7 @@
 
 use super::knob::Knob;
 use super::options::{ACCESS, BIND, DSCP, MEMORY_NODE, OptionInfo, Options, PRELOAD, RING};
+use super::varied::Swept;
 use super::{Transport, rdma};
 use crate::Knobs;
 
@@ -56,6 +57,10 @@ pub struct TransportInfo {
     pub names: &'static [(Knob, &'static str)],
     /// The options that are its own.
     pub options: &'static [OptionInfo],
+    /// The factors of its load that a study varies.
+    pub varies: &'static [Swept],
+    /// The smallest and the largest operation of a study of sizes.
+    pub sizes: [u64; 2],
 }
 
 impl TransportInfo {
@@ -111,6 +116,9 @@ impl TransportInfo {
         has_no: "",
         names: &[],
         options: &[],
+        varies: &[],
+        // Below, a call costs more than its payload; above, nothing is gained by fewer.
+        sizes: [1 << 10, 4 << 20],
     };
 }
 
@@ -135,6 +143,7 @@ pub static TCP: TransportInfo = TransportInfo {
         Knob::BusyPoll,
     ],
     has_no: "connections have no",
+    varies: &[Swept::Copy, Swept::Size, Swept::Streams],
     ..TransportInfo::BASE
 };
 
@@ -187,6 +196,9 @@ pub static RDMA: TransportInfo = TransportInfo {
     options: rdma::OPTIONS,
     obeys: &[Knob::OpenLoop, Knob::BusyPoll],
     has_no: "RDMA has no",
+    varies: &[Swept::Size, Swept::Streams, Swept::Depth, Swept::Qps],
+    // As in the tables of perftest: the smallest show how many a device carries.
+    sizes: [2, 8 << 20],
     ..TransportInfo::BASE
 };
 
@@ -211,6 +223,7 @@ pub static MEMORY: TransportInfo = TransportInfo {
     options: &[ACCESS, MEMORY_NODE],
     sample: "batch",
     has_no: "memory has no",
+    varies: &[Swept::Size, Swept::Streams],
     names: &[(Knob::OpenLoop, "rate at which loads are due"), (Knob::BusyPoll, "sockets to poll")],
     ..TransportInfo::BASE
 };

@@ -4,6 +4,7 @@ mod info;
 mod knob;
 mod options;
 pub mod rdma;
+mod varied;
 
 use std::fmt;
 
@@ -16,6 +17,7 @@ pub use options::{
     ACCESS, BIND, DSCP, Kind, MEMORY_NODE, OptionInfo, Options, PRELOAD, RING, RING_DEFAULT,
     Setting,
 };
+pub use varied::Swept;
 
 /// The mechanism that moves the bytes of a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

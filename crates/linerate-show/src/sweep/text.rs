@@ -4,7 +4,7 @@ use linerate_ceiling::fingerprint::fit;
 use linerate_judge::model::{Cost, Estimate, Setting};
 use linerate_plan::Access;
 use linerate_plan::path::Side;
-use linerate_plan::sweep::Swept;
+use linerate_plan::transport::Swept;
 use linerate_units::stats::Interval;
 use linerate_units::{Bytes, Rate};
 

@@ -6,9 +6,9 @@ use anyhow::anyhow;
 use linerate_judge::model::SweepPlan;
 use linerate_load::transport::memory;
 use linerate_plan::path::Direction;
-use linerate_plan::sweep::{Pace, SIZES_OF_RDMA, Swept};
+use linerate_plan::sweep::Pace;
 use linerate_plan::transport::rdma::Operation;
-use linerate_plan::transport::{MEMORY, RDMA, TCP};
+use linerate_plan::transport::{self, FarEnd, Swept, TRANSPORTS, TransportInfo};
 use linerate_plan::{Access, Knobs, Pattern, Plan};
 use linerate_record::Made;
 use linerate_session::run::sweep;
@@ -24,9 +24,6 @@ use linerate_show::sweep::{self as show, Probe};
 
 /// Time of all rounds if none is asked for.
 const TIME: Nanos = Nanos::from_secs(60);
-
-/// The engines that can vary a factor: those of a path with streams that lose nothing, and the memory of this host.
-const ENGINES: [&str; 3] = [TCP.name, RDMA.name, MEMORY.name];
 
 /// Largest number of streams if no bound is given.
 const STREAMS: u32 = 64;
@@ -93,16 +90,9 @@ fn asked(what: options::SweepFactor, options: &Options) -> Result<SweepPlan, Fai
         return refuse("--sweep and --discard cannot be combined", "leave out --discard");
     }
     let engine = resolve::engine(&options.run, Needs::Load)?;
-    if !ENGINES.contains(&&*engine) {
-        return refuse("--sweep works only with TCP, RDMA and memory", "leave out --engine");
-    }
-    let swept = match what {
-        options::SweepFactor::Copy => Swept::Copy,
-        options::SweepFactor::Size => Swept::Size,
-        options::SweepFactor::Streams => Swept::Streams,
-        options::SweepFactor::Depth => Swept::Depth,
-        options::SweepFactor::Qps => Swept::Qps,
-    };
+    let info = transport::named(&engine).unwrap_or(&transport::TCP);
+    let swept = Swept::from(what);
+    has(info, swept)?;
     let sized = load.size.or(load.write_size).or(load.read_size);
     if swept == Swept::Size && sized.is_some() {
         return refuse(
@@ -114,14 +104,12 @@ fn asked(what: options::SweepFactor, options: &Options) -> Result<SweepPlan, Fai
         return refuse("--sweep copy measures every value of --copy", "leave out --copy");
     }
     let mut base = resolve::knobs_of(options);
-    fits(swept, &engine, &base)?;
+    fits(swept, &base)?;
     let most = load.streams.map(|streams| streams.0);
-    let settings = if engine == MEMORY.name {
-        of_memory(swept, &mut base, most)?
-    } else if engine == RDMA.name && swept == Swept::Size {
-        Swept::sizes(&base, SIZES_OF_RDMA)
+    let settings = if info.far_end == FarEnd::Absent {
+        of_memory(info, swept, &mut base, most)?
     } else {
-        swept.settings(&base, most.unwrap_or(STREAMS))
+        swept.settings(info, &base, most.unwrap_or(STREAMS))
     };
     Ok(SweepPlan {
         swept,
@@ -132,22 +120,30 @@ fn asked(what: options::SweepFactor, options: &Options) -> Result<SweepPlan, Fai
     })
 }
 
-/// Refuses a factor that the engine does not have, or that is set.
-fn fits(swept: Swept, engine: &str, base: &Knobs) -> Result<(), Failure> {
+/// Refuses a factor that the transport does not have.
+fn has(info: &TransportInfo, swept: Swept) -> Result<(), Failure> {
+    if info.varies.contains(&swept) {
+        return Ok(());
+    }
+    let joined = |names: &mut dyn Iterator<Item = &str>| names.collect::<Vec<_>>().join(" or ");
+    let able = TRANSPORTS.iter().filter(|other| other.varies.contains(&swept));
+    let able = joined(&mut able.map(|other| other.name));
+    let own = match info.varies {
+        [] => String::new(),
+        own => format!(", or --sweep {}", joined(&mut own.iter().map(|factor| factor.name()))),
+    };
+    let what = format!("--sweep {} does not work with engine `{}`", swept.name(), info.name);
+    refuse(&what, &format!("--engine {able}{own}"))
+}
+
+/// Refuses a factor that is set.
+fn fits(swept: Swept, base: &Knobs) -> Result<(), Failure> {
     let name = swept.name();
     match swept {
-        Swept::Depth | Swept::Qps if engine != RDMA.name => {
-            let what = format!("--sweep {name} is of RDMA's queue pairs");
-            refuse(&what, "--engine rdma, or --sweep streams")
-        }
         Swept::Depth | Swept::Qps if base.options.number(name).is_some() => {
             let what = format!("--sweep {name} measures several values of --{name}");
             refuse(&what, &format!("leave out --{name}"))
         }
-        Swept::Copy if engine != TCP.name => refuse(
-            "--sweep copy needs a transport through the kernel",
-            "--sweep size, or --sweep streams",
-        ),
         Swept::Size if Operation::of(&base.options) == Operation::Atomic => {
             refuse("an atomic operation has 8 B", "--sweep depth, or another --op")
         }
@@ -156,7 +152,12 @@ fn fits(swept: Swept, engine: &str, base: &Knobs) -> Result<(), Failure> {
 }
 
 /// The settings of a sweep of memory. The arrays of all of them are there at the same time.
-fn of_memory(swept: Swept, base: &mut Knobs, most: Option<u32>) -> Result<Vec<Knobs>, Failure> {
+fn of_memory(
+    info: &TransportInfo,
+    swept: Swept,
+    base: &mut Knobs,
+    most: Option<u32>,
+) -> Result<Vec<Knobs>, Failure> {
     let room = memory::room();
     let pattern = Pattern::Operations { access: Access::of(&base.options) };
     match swept {
@@ -169,7 +170,7 @@ fn of_memory(swept: Swept, base: &mut Knobs, most: Option<u32>) -> Result<Vec<Kn
             let size = memory::room_for(&room, pattern, base, most.saturating_mul(2));
             let size = size.map_err(|why| Failure::not_measured(anyhow!(why)))?;
             (base.write_size, base.read_size) = (size, size);
-            Ok(swept.settings(base, most))
+            Ok(swept.settings(info, base, most))
         }
     }
 }

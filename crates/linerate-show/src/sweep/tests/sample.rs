@@ -5,8 +5,8 @@ use linerate_facts::Gap;
 use linerate_judge::model::{Estimate, Fall, Knee, Setting, Sweep, hardware};
 use linerate_plan::Knobs;
 use linerate_plan::path::{ByRole, Direction};
-use linerate_plan::sweep::{Pace, Swept};
-use linerate_plan::transport::Options;
+use linerate_plan::sweep::Pace;
+use linerate_plan::transport::{Options, RDMA, Swept, TCP};
 use linerate_units::stats::Interval;
 use linerate_units::{Bytes, Nanos};
 
@@ -56,7 +56,7 @@ fn probe(swept: Swept, found: Sweep) -> Probe {
 /// A sweep in which zero copy costs less CPU time and sendfile does not. In the other direction it is the
 /// reverse, and the kernel copied anyway.
 pub(super) fn copy(direction: Direction) -> Probe {
-    let settings = Swept::Copy.settings(&Knobs::default(), 1);
+    let settings = Swept::Copy.settings(&TCP, &Knobs::default(), 1);
     let [copy, zero, file, ring] = settings.try_into().unwrap();
     let forward = direction == Direction::Forward;
     let (cheap, dear) = if forward { (0.11, 0.25) } else { (0.2, 0.201) };
@@ -81,7 +81,7 @@ pub(super) fn copy(direction: Direction) -> Probe {
 
 /// Operations from 16 KiB on gain nothing, or from 32 KiB on.
 pub(super) fn size() -> Probe {
-    let all = Swept::Size.settings(&Knobs::default(), 1);
+    let all = Swept::Size.settings(&TCP, &Knobs::default(), 1);
     let goodput = |at: usize| 9.4 * (at as f64 / 5.0).clamp(0.1, 1.0);
     let of = |(at, knobs)| {
         let to = (at != 12).then_some((9.4, 0.2));
@@ -98,7 +98,7 @@ pub(super) fn size() -> Probe {
 
 /// More streams gain to the last that the server allowed, and the user did not wait for the rounds.
 pub(super) fn streams() -> Probe {
-    let all = Swept::Streams.settings(&Knobs::default(), 4);
+    let all = Swept::Streams.settings(&TCP, &Knobs::default(), 4);
     let base = Some((30.0, 0.2));
     let mut settings: Vec<Setting> = all
         .into_iter()
@@ -126,7 +126,7 @@ pub(super) fn streams() -> Probe {
 
 /// A queue of 16 requests, or of 8, fills the path, which holds five of them.
 pub(super) fn depth() -> Probe {
-    let all = Swept::Depth.settings(&Knobs::default(), 1);
+    let all = Swept::Depth.settings(&RDMA, &Knobs::default(), 1);
     let goodput = |at: usize| [10.0, 19.0, 34.0, 47.0, 49.0, 50.0][at.min(5)];
     let of = |(at, knobs)| setting(knobs, goodput(at), 0.01, (at != 10).then_some((50.0, 0.01)));
     let found = Sweep {
@@ -144,7 +144,7 @@ pub(super) fn depth() -> Probe {
 
 /// One queue pair gives as much as several.
 pub(super) fn queue_pairs() -> Probe {
-    let all = Swept::Qps.settings(&Knobs::default(), 1);
+    let all = Swept::Qps.settings(&RDMA, &Knobs::default(), 1);
     let of = |(at, knobs)| setting(knobs, 48.0, 0.01, (at != 2).then_some((48.5, 0.01)));
     let found = Sweep {
         settings: all.into_iter().enumerate().map(of).collect(),
