@@ -1,9 +1,6 @@
 //! The published schemas of the documents.
 
-use super::{
-    bw, diff, each, fabric, flows, guide, host, import, json, lat, layers, list, repeat, stream,
-    sweep, trips, whatif,
-};
+use super::{bw, diff, fabric, flows, guide, host, import, json, lat, list, stream, study, whatif};
 
 /// A published schema.
 pub struct Schema {
@@ -16,10 +13,14 @@ pub struct Schema {
 }
 
 /// All published schemas.
-pub const SCHEMAS: [Schema; 20] = [
+pub const SCHEMAS: [Schema; 16] = [
     Schema { name: "run", of: "linerate run --json, linerate show --json", text: json::SCHEMA },
-    Schema { name: "repeat", of: "linerate run --repeat N --json", text: repeat::SCHEMA },
-    Schema { name: "layers", of: "linerate run --layers --json", text: layers::SCHEMA },
+    Schema {
+        name: "study",
+        of: "linerate run --repeat N --json, linerate run --layers --json, linerate bw or lat --sweep WHAT --json, \
+             linerate lat --op read,write --json, linerate lat --engine tcp,udp --json",
+        text: study::SCHEMA,
+    },
     Schema {
         name: "stream",
         of: "linerate run, bw or lat --stream-json, each line",
@@ -28,10 +29,7 @@ pub const SCHEMAS: [Schema; 20] = [
     Schema { name: "list", of: "linerate list --json", text: list::SCHEMA },
     Schema { name: "diff", of: "linerate diff --json", text: diff::SCHEMA },
     Schema { name: "bw", of: "linerate bw --json", text: bw::SCHEMA },
-    Schema { name: "sweep", of: "linerate bw --sweep --json", text: sweep::SCHEMA },
     Schema { name: "lat", of: "linerate lat --json", text: lat::SCHEMA },
-    Schema { name: "lat-sweep", of: "linerate lat --sweep --json", text: trips::SCHEMA },
-    Schema { name: "lat-each", of: "linerate lat --op read,write --json", text: each::SCHEMA },
     Schema { name: "host", of: "linerate host --json", text: host::SCHEMA },
     Schema { name: "flows", of: "linerate flows --json", text: flows::SCHEMA },
     Schema { name: "fabric", of: "linerate fabric --json", text: fabric::SCHEMA },

@@ -6,10 +6,7 @@ use schemars::transform::{RecursiveTransform, Transform};
 use schemars::{JsonSchema, Schema};
 use serde_json::Value;
 
-use crate::{
-    bw, diff, each, fabric, flows, guide, host, import, json, lat, layers, list, repeat, stream,
-    sweep, trips, whatif,
-};
+use crate::{bw, diff, fabric, flows, guide, host, import, json, lat, list, stream, study, whatif};
 use linerate_test::kept;
 
 /// The schema of `T`, which is published as `name`.
@@ -88,15 +85,11 @@ fn the_kept_schemas_are_those_of_the_types() {
         kept::check(&format!("crates/linerate-show/schema/{name}.schema.json"), &schema::<T>(name));
     }
     check::<json::Output<'_>>("run");
-    check::<repeat::json::Repeated<'_>>("repeat");
-    check::<layers::json::Output<'_>>("layers");
+    check::<study::Output<'_>>("study");
     check::<stream::Line<'_>>("stream");
     check::<diff::json::Output<'_>>("diff");
     check::<bw::Output<'_>>("bw");
-    check::<sweep::Output<'_>>("sweep");
     check::<lat::Output<'_>>("lat");
-    check::<trips::Output<'_>>("lat-sweep");
-    check::<each::Output<'_>>("lat-each");
     check::<host::json::Output<'_>>("host");
     check::<fabric::json::Output<'_>>("fabric");
     check::<fabric::way::PingOutput<'_>>("fabric-ping");

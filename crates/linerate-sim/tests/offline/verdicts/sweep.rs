@@ -1,7 +1,7 @@
 //! Sweeps on simulated paths: what each setting gave, the knee, and which setting costs less.
 
 use linerate_judge::model::{self, Cost, SweepPlan};
-use linerate_plan::sweep::Pace;
+use linerate_plan::study::Pace;
 use linerate_plan::transport::{Swept, TCP};
 use linerate_plan::{ExtraWork, Handover, SetPlan, StepPlan};
 use linerate_record::{End, Host, Record, Set, Step};
@@ -37,7 +37,8 @@ fn run_sweep(
     };
     let (record, error) = sweep(link, plan, asked, linerate_session::run::Label::default(), sink);
     assert!(error.is_none(), "{error:?}");
-    let found = model::sweep(&record, asked.swept, &asked.settings, asked.direction);
+    let found =
+        model::sweep(&record, asked.swept, &asked.swept.axis(&asked.settings), asked.direction);
     (record, found)
 }
 
