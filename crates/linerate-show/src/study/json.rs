@@ -20,11 +20,12 @@ use linerate_units::stats::FEWEST;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 
+use super::super::bw::own::broken;
 use super::super::fitted::{FitOut, TimerOut, fit_out, timer_out};
 use super::super::json::{self as run, FigureId, Format, Located, ValueOut, ends, exact, text};
 use super::super::lat;
 use super::runs::{Answer, answers, disturbances, limit_of, spreads};
-use super::{Found, Loads, Part, Sizes, Study, layers};
+use super::{Found, Loads, Part, Sizes, Study, agreement, layers};
 
 /// Version of the document; raised when a key changes its meaning or is removed.
 pub const FORMAT: u32 = 1;
@@ -110,7 +111,7 @@ struct PartOut<'a> {
     polls: Option<bool>,
     /// False if it ended early, or a point that fits in its time was not measured.
     complete: bool,
-    /// Why it ended early. Null if it did not, and for runs: their result says it.
+    /// Why it ended early. Null if it did not.
     ended_early: Option<String>,
     /// A run: the document of run.schema.json. Round trips of one size: that of lat.schema.json. Else null.
     #[schemars(schema_with = "of_another")]
@@ -324,7 +325,7 @@ fn point(point: Point) -> PointOut {
 fn part<'a>(part: &'a Part<'_>, with_record: bool) -> PartOut<'a> {
     let made = part.made.as_ref().ok();
     let plan = made.map(|made| &made.record.start.plan);
-    let (mut broken, mut result, mut loads, mut sizes) = (None, None, None, None);
+    let (mut result, mut loads, mut sizes) = (None, None, None);
     match made.map(|made| &made.found) {
         Some(Found::Run(judged)) => {
             let run = run::output(judged.record, &judged.model, &judged.verdict, with_record);
@@ -334,12 +335,8 @@ fn part<'a>(part: &'a Part<'_>, with_record: bool) -> PartOut<'a> {
             let record = made.map(|made| made.record).filter(|_| with_record);
             result = Some(ResultOut::Trips(Box::new(lat::output(probe, record))));
         }
-        Some(Found::Sizes(found)) => {
-            (broken, sizes) = (Some(found.broken()), Some(of_sizes(found)));
-        }
-        Some(Found::Loads(found)) => {
-            (broken, loads) = (Some(found.broken()), Some(of_loads(found)));
-        }
+        Some(Found::Sizes(found)) => sizes = Some(of_sizes(found)),
+        Some(Found::Loads(found)) => loads = Some(of_loads(found)),
         Some(Found::Load(_)) | None => {}
     }
     PartOut {
@@ -350,7 +347,7 @@ fn part<'a>(part: &'a Part<'_>, with_record: bool) -> PartOut<'a> {
         same_machine: made.map(|made| same_machine(made.record)),
         polls: made.map(|made| layers::polls(made.record)),
         complete: made.is_some_and(|made| made.found.complete()),
-        ended_early: broken.filter(|why| !why.is_empty()),
+        ended_early: made.map(|made| broken(made.record)).filter(|why| !why.is_empty()),
         unknown: made.map(|made| made.found.gaps()).unwrap_or_default(),
         record: made.map(|made| made.record).filter(|_| with_record && result.is_none()),
         result,
@@ -381,7 +378,7 @@ fn of_loads<'a>(probe: &'a Loads<'_>) -> LoadsOut<'a> {
             requests_ci: ends(held.requests),
         }),
         falls: &found.falls,
-        fit: fit(&probe.times()).map(|fit| fit_out(&fit, &probe.agreement())),
+        fit: fit(&probe.times()).map(|fit| fit_out(&fit, &agreement(probe.record))),
     }
 }
 
@@ -392,8 +389,8 @@ fn of_sizes(probe: &Sizes<'_>) -> SizesOut {
         nagle: knobs.nagle,
         two_writes: knobs.two_writes,
         time_ns: probe.time().0,
-        timer: probe.timer().map(|timer| timer_out(&timer, &probe.agreement())),
-        fit: probe.fit().map(|fit| fit_out(&fit, &probe.agreement())),
+        timer: probe.timer().map(|timer| timer_out(&timer, &agreement(probe.record))),
+        fit: probe.fit().map(|fit| fit_out(&fit, &agreement(probe.record))),
     }
 }
 

@@ -9,7 +9,7 @@ mod text;
 use linerate_ceiling::fingerprint;
 use linerate_facts::Gap;
 use linerate_judge::figure::{Entry, GOODPUT, Subject, Summary};
-use linerate_judge::model::{self, Setting, Sweep, hardware, is_alone, same_machine};
+use linerate_judge::model::{self, Setting, Sweep, is_alone};
 use linerate_judge::study::{Point, varied};
 use linerate_plan::Knobs;
 use linerate_plan::path::Direction;
@@ -23,7 +23,6 @@ use linerate_units::{Bytes, Nanos};
 pub(super) use text::{page, title};
 
 use super::super::bw::own::broken;
-use super::super::fitted::Agreement;
 use super::super::refused;
 
 /// Minimum share of zero-copy sends that the kernel copied anyway, at which this is reported.
@@ -61,11 +60,6 @@ impl<'a> Loads<'a> {
         self.axis.clone()
     }
 
-    /// Why it ended early; empty if it did not.
-    pub(super) fn broken(&self) -> String {
-        broken(self.record)
-    }
-
     /// Whether there is no far end.
     fn alone(&self) -> bool {
         is_alone(self.record)
@@ -74,7 +68,7 @@ impl<'a> Loads<'a> {
     /// Whether everything that was requested was measured.
     pub(super) fn complete(&self) -> bool {
         let settings = &self.found.settings;
-        self.broken().is_empty() && settings.iter().all(|setting| setting.goodput.is_some())
+        broken(self.record).is_empty() && settings.iter().all(|setting| setting.goodput.is_some())
     }
 
     /// The figure of all: the goodput of the best value.
@@ -147,11 +141,6 @@ impl<'a> Loads<'a> {
                 high: 1.0 / ratio.low,
             },
         })
-    }
-
-    /// What the rate of a fit may be compared with.
-    pub(super) fn agreement(&self) -> Agreement {
-        Agreement::of(same_machine(self.record), hardware(&self.record.hosts))
     }
 
     fn name(&self, at: usize) -> String {

@@ -11,6 +11,7 @@ use linerate_units::{Bytes, Rate};
 
 use super::super::super::words::{self, count};
 use super::super::super::{Document, Tone, fitted};
+use super::super::agreement;
 use super::super::grid::Grid;
 use super::{COPIED_LEAST, Held, Loads};
 
@@ -44,7 +45,7 @@ pub(in super::super) fn page(probe: &Loads<'_>) -> Document {
         doc.gap();
         doc.heading("What times by size show");
         let what = "times of operations, size over goodput";
-        fitted::rate(&mut doc, what, fit(&times).as_ref(), &probe.agreement());
+        fitted::rate(&mut doc, what, fit(&times).as_ref(), &agreement(probe.record));
     }
     doc
 }

@@ -17,7 +17,7 @@ use linerate_explain::Headline;
 use linerate_explain::diff::Judged;
 use linerate_facts::Gap;
 use linerate_judge::figure::{CEILING, Entry, GOODPUT, Subject, Summary};
-use linerate_judge::model::derive;
+use linerate_judge::model::{derive, hardware, same_machine};
 use linerate_judge::study::Point;
 use linerate_plan::study::Axis;
 use linerate_record::Record;
@@ -29,6 +29,7 @@ pub use loads::Loads;
 pub use sizes::{Sizes, not_measured};
 pub use text::{page, run};
 
+use super::fitted::Agreement;
 use super::like::{self, Like, Timed};
 use super::{bw, lat};
 
@@ -244,6 +245,11 @@ fn share(record: &Record, entries: &[Entry]) -> Option<Entry> {
     let ceiling = model.direction(direction)?.ceiling()?.rate.0 as f64;
     let share = goodput.value.as_ref().ok()?.mid / ceiling.max(1.0);
     Some(Entry::bare(&CEILING, Subject::load(direction), share))
+}
+
+/// What a rate of this record may be compared with.
+fn agreement(record: &Record) -> Agreement {
+    Agreement::of(same_machine(record), hardware(&record.hosts))
 }
 
 /// The reason why a point has no figures.

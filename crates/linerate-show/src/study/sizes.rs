@@ -9,7 +9,7 @@ use std::mem::discriminant;
 use linerate_ceiling::fingerprint::{self, Fit, Spread, Timer, tick};
 use linerate_facts::Gap;
 use linerate_judge::figure::{DELAYED, Entry, Subject};
-use linerate_judge::model::{SizeTrips, by_size, hardware, same_machine};
+use linerate_judge::model::{SizeTrips, by_size, same_machine};
 use linerate_judge::study::Point;
 use linerate_plan::Knobs;
 use linerate_plan::study::trips::may_try;
@@ -19,10 +19,11 @@ use linerate_units::{Bytes, Nanos};
 
 use super::super::bw::own::broken;
 use super::super::document::{Document, Item, Tone};
-use super::super::fitted::{self, Agreement};
+use super::super::fitted;
 use super::super::like::Timed;
 use super::super::words::{self, count};
 use super::super::{one_line, refused};
+use super::agreement;
 use super::grid::Grid;
 
 /// Round trips of each size, in interleaved rounds.
@@ -80,11 +81,6 @@ impl<'a> Sizes<'a> {
         self.record.start.plan.time
     }
 
-    /// Why it ended early; empty if it did not.
-    pub(super) fn broken(&self) -> String {
-        broken(self.record)
-    }
-
     pub(super) fn gaps(&self) -> Vec<Gap> {
         refused::of_all(self.record).into_iter().chain(self.left_out.clone()).collect()
     }
@@ -93,7 +89,7 @@ impl<'a> Sizes<'a> {
     pub(super) fn complete(&self) -> bool {
         let lacks = self.rows.iter().filter_map(|row| self.lack(row));
         let mut unplanned = lacks.filter(|lack| !lack.is_planned());
-        self.broken().is_empty() && unplanned.next().is_none()
+        broken(self.record).is_empty() && unplanned.next().is_none()
     }
 
     /// The points, with `outer` as the values of the other axes.
@@ -131,17 +127,12 @@ impl<'a> Sizes<'a> {
         tick(&rows)
     }
 
-    /// What the rate may be compared with.
-    pub(super) fn agreement(&self) -> Agreement {
-        Agreement::of(same_machine(self.record), hardware(&self.record.hosts))
-    }
-
     /// Why a size was not timed; `None` if it was.
     fn lack(&self, row: &SizeTrips) -> Option<Lack> {
         if row.times.is_some() {
             return None;
         }
-        if !self.broken().is_empty() {
+        if !broken(self.record).is_empty() {
             return Some(Lack::Ended);
         }
         if let Some(first) = row.first {
@@ -238,10 +229,10 @@ pub(super) fn page(probe: &Sizes<'_>) -> Document {
     doc.heading("What times by size show");
     delays(&mut doc, probe);
     if let Some(timer) = probe.timer() {
-        fitted::ticks(&mut doc, "whole round trips", &timer, &probe.agreement());
+        fitted::ticks(&mut doc, "whole round trips", &timer, &agreement(probe.record));
     }
     let what = "each way if both are alike, by halves of typical round trips";
-    fitted::rate(&mut doc, what, probe.fit().as_ref(), &probe.agreement());
+    fitted::rate(&mut doc, what, probe.fit().as_ref(), &agreement(probe.record));
     doc
 }
 

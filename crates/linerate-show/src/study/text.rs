@@ -4,6 +4,7 @@ use linerate_facts::Gap;
 use linerate_judge::figure::LATENCY;
 use linerate_plan::study::Axis;
 
+use super::super::bw::own::broken;
 use super::super::bw::text::unknown;
 use super::super::{Document, Tone, lat, noted};
 use super::grid::Grid;
@@ -71,13 +72,14 @@ pub(super) fn not_measured(doc: &mut Document, name: &str, why: &Gap) {
 
 /// The page of a part by itself.
 fn of_part(made: &Made<'_>) -> Document {
-    let (broken, body, title) = match &made.found {
-        Found::Sizes(probe) => (probe.broken(), sizes::page(probe), sizes::title(probe)),
-        Found::Loads(probe) => (probe.broken(), loads::page(probe), loads::title(probe)),
+    let (body, title) = match &made.found {
+        Found::Sizes(probe) => (sizes::page(probe), sizes::title(probe)),
+        Found::Loads(probe) => (loads::page(probe), loads::title(probe)),
         Found::Trips(probe) => return noted(lat::page(probe), made.record),
         Found::Run(_) | Found::Load(_) => return Document::new(),
     };
     let mut doc = Document::new();
+    let broken = broken(made.record);
     if !broken.is_empty() {
         let why = format!("{broken}; the results until then follow");
         doc.line(&[(Tone::Warning, "Ended early: "), (Tone::Plain, &why)], 0);
