@@ -12,6 +12,7 @@ pub mod event;
 pub mod figure;
 pub mod model;
 mod signs;
+pub mod study;
 pub mod trial;
 pub mod verdict;
 

@@ -1,7 +1,7 @@
 //! What a run measures and tries: the plan, with every default filled in.
 //!
 //! Owns the words of a path ([`path`]), the ways to move bytes and their options ([`transport`]), what a trial can
-//! change ([`factor`], [`change`]), and the points of sweeps and searches ([`sweep`], [`search`]). Knows no
+//! change ([`factor`], [`change`]), and the points of studies and searches ([`study`], [`search`]). Knows no
 //! reading: what was measured is in the record.
 //!
 //! A *set* is a group of warm connections made with one choice of [`Knobs`]; a *step* uses one or
@@ -14,8 +14,8 @@ pub mod change;
 pub mod factor;
 pub mod path;
 pub mod search;
+pub mod study;
 pub mod subject;
-pub mod sweep;
 pub mod transport;
 
 use crate::path::{Direction, Measure};

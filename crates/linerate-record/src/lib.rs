@@ -32,6 +32,7 @@ use linerate_facts::rdma::RdmaEnd;
 use linerate_facts::{Gap, HostFacts};
 use linerate_plan::factor::{Factor, kind};
 use linerate_plan::path::{Direction, Side};
+use linerate_plan::study::Part;
 use linerate_plan::{Knobs, Plan, SetPlan, StepPlan};
 use linerate_units::Nanos;
 use linerate_units::stats::Histogram;
@@ -76,6 +77,9 @@ pub struct Start {
     /// The user's own note about the run; empty if there is none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,
+    /// The study that the record is part of; `None` if it is of none, and in records of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub study: Option<Part>,
 }
 
 impl Start {

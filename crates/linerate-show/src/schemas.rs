@@ -34,16 +34,14 @@ macro_rules! schemas {
 
 schemas! {
     "run", crate::json::Output<'_>, "linerate run --json, linerate show --json";
-    "repeat", crate::repeat::json::Repeated<'_>, "linerate run --repeat N --json";
-    "layers", crate::layers::json::Output<'_>, "linerate run --layers --json";
+    "study", crate::study::Output<'_>,
+        "linerate run --repeat N --json, linerate run --layers --json, linerate bw or lat --sweep WHAT --json, \
+         linerate lat --op read,write --json, linerate lat --engine tcp,udp --json";
     "stream", crate::stream::Line<'_>, "linerate run, bw or lat --stream-json, each line";
     "list", crate::list::json::Output<'_>, "linerate list --json";
     "diff", crate::diff::json::Output<'_>, "linerate diff --json";
     "bw", crate::bw::Output<'_>, "linerate bw --json";
-    "sweep", crate::sweep::Output<'_>, "linerate bw --sweep --json";
     "lat", crate::lat::Output<'_>, "linerate lat --json";
-    "lat-sweep", crate::trips::Output<'_>, "linerate lat --sweep --json";
-    "lat-each", crate::each::Output<'_>, "linerate lat --op read,write --json";
     "host", crate::host::json::Output<'_>, "linerate host --json";
     "flows", crate::flows::json::Output<'_>, "linerate flows --json";
     "fabric", crate::fabric::json::Output<'_>, "linerate fabric --json";

@@ -34,6 +34,7 @@ fn record(end: Option<End>) -> Record {
             plan,
             made: linerate_record::Made::default(),
             note: String::new(),
+            study: None,
         },
         hosts: vec![host(Side::Near, "ripple"), host(Side::Far, "brook")],
         sets: Vec::new(),

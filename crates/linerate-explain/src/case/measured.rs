@@ -251,6 +251,7 @@ mod tests {
                 plan,
                 made: linerate_record::Made::default(),
                 note: String::new(),
+                study: None,
             },
             hosts: [Side::Near, Side::Far].map(|side| Host { side, facts: facts.clone() }).into(),
             sets: Vec::new(),

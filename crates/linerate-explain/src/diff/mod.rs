@@ -17,6 +17,7 @@ use serde::Serialize;
 use crate::{Explained, Headline};
 use linerate_judge::figure::Summary;
 use linerate_judge::model::{Model, derive, is_by_size};
+use linerate_judge::study::varied;
 use linerate_judge::verdict::{Verdict, judge};
 use linerate_plan::path::{Direction, Side};
 use linerate_record::{End, Record};
@@ -142,7 +143,7 @@ pub enum DiffError {
     #[error("nothing was measured in the {0} record")]
     Empty(&'static str),
     /// One of the records is of a sweep.
-    #[error("the {0} record is of a sweep, which has figures for each size and no single one")]
+    #[error("the {0} record is of a sweep, which has figures for each value and no single one")]
     Sweep(&'static str),
     /// One of the records is an import that has no results.
     #[error(
@@ -191,7 +192,7 @@ pub fn diff(before: &Judged<'_>, after: &Judged<'_>) -> Result<Diff, DiffError> 
     let another = another.then_some(Outcome::OtherPlan);
     let rows = rows::compared(&before.basis.rows, &after.basis.rows, another);
     // A sweep has figures for each size, and its verdict is on none.
-    let is_swept = is_by_size(before.record) || is_by_size(after.record);
+    let is_swept = is_swept(before.record) || is_swept(after.record);
     let figures = figures::changes(before, after, &plan);
     let figures: Vec<FigureChange> = figures.into_iter().filter(|_| !is_swept).collect();
     let has_both = |change: &FigureChange| change.before.is_some() && change.after.is_some();
@@ -218,11 +219,49 @@ pub fn diff(before: &Judged<'_>, after: &Judged<'_>) -> Result<Diff, DiffError> 
     })
 }
 
+/// Compares two studies, whose records these are: the points that both have.
+pub fn diff_of_studies(before: &[Judged<'_>], after: &[Judged<'_>]) -> Result<Diff, DiffError> {
+    let (a, b) = match (before, after) {
+        ([one], [other]) => return diff(one, other),
+        ([a, ..], [b, ..]) => (a, b),
+        ([], _) => return Err(DiffError::Empty("first")),
+        (_, []) => return Err(DiffError::Empty("second")),
+    };
+    if a.record == b.record {
+        return Err(DiffError::Same);
+    }
+    let rows = rows::compared(&rows::of_study(before), &rows::of_study(after), None);
+    if rows.rows.is_empty() {
+        return Err(DiffError::rows(&rows.unlike));
+    }
+    let mut notes = notes(a, b);
+    if before.len() != after.len() {
+        notes.push(format!("{} records before, {} after", before.len(), after.len()));
+    }
+    notes.extend(rows.notes);
+    notes.extend(rows.unlike.iter().map(|what| format!("not compared: {what}")));
+    Ok(Diff {
+        notes,
+        facts: facts::changes(a, b),
+        figures: Vec::new(),
+        rows: rows.rows,
+        // Each record has its own: two of them are compared by their names.
+        limits: Vec::new(),
+        disturbances: Vec::new(),
+        plan: plan::changes(&a.record.start.plan, &b.record.start.plan),
+    })
+}
+
+/// Whether a record varies a factor by itself: it has figures for each value, and no single one.
+fn is_swept(record: &Record) -> bool {
+    is_by_size(record) || varied(record).is_some()
+}
+
 /// Refuses records that have no rows alike and no figures in common.
 fn refuse(before: &Judged<'_>, after: &Judged<'_>, unlike: &[String]) -> Result<(), DiffError> {
     for (which, judged) in [("first", before), ("second", after)] {
         let has_figures = !judged.directions().is_empty() || judged.has_figure(None);
-        let is_sweep = is_by_size(judged.record);
+        let is_sweep = is_swept(judged.record);
         if has_figures && !is_sweep {
             continue;
         }

@@ -27,6 +27,7 @@ fn record(wall_secs: u64) -> Record {
             },
             made: linerate_record::Made::default(),
             note: String::new(),
+            study: None,
         },
         hosts: Vec::new(),
         sets: Vec::new(),

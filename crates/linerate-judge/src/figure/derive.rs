@@ -144,6 +144,11 @@ pub(super) fn round_trips(source: &Source<'_>) -> Vec<Entry> {
     idle.into_iter().chain(loaded).flatten().collect()
 }
 
+/// For figures that no run has.
+pub(super) const fn none(_: &Source<'_>) -> Vec<Entry> {
+    Vec::new()
+}
+
 /// Each percentile of round trips, with its interval if all of them are known; without a value if there are too
 /// few samples.
 pub fn percentiles(

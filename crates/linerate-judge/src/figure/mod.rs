@@ -79,15 +79,15 @@ impl fmt::Debug for Figure {
 }
 
 macro_rules! figures {
-    ($($ident:ident = $id:literal $key:literal $label:literal $unit:ident $better:ident $merge:ident $each:ident
+    ($(#[$about:meta])* $all:ident: $($ident:ident = $id:literal $key:literal $label:literal $unit:ident $better:ident $merge:ident $each:ident
        $derive:ident $doc:literal;)*) => {
         $(#[doc = $doc] pub static $ident: Figure = Figure {
             id: $id, key: $key, label: $label, unit: Unit::$unit, better: Better::$better, merge: Merge::$merge,
             percentiles: figures!(@percentiles $each), ends: figures!(@ends $each), doc: $doc,
             derive: derive::$derive,
         };)*
-        /// Every figure, in the order in which they are shown.
-        pub static ALL: &[&Figure] = &[$(&$ident),*];
+        $(#[$about])*
+        pub static $all: &[&Figure] = &[$(&$ident),*];
     };
     (@percentiles percentiles) => { true };
     (@percentiles $each:ident) => { false };
@@ -96,6 +96,8 @@ macro_rules! figures {
 }
 
 figures! {
+    /// Every figure of a run, in the order in which they are shown.
+    ALL:
     GOODPUT = "goodput" "goodput_bps" "goodput" BitsPerSecond Higher Median single goodput
         "Payload that the receiving program received, in a second.";
     OPERATIONS = "operations" "operations_per_sec" "operations" PerSecond Higher Median single operations
@@ -112,6 +114,25 @@ figures! {
         "CPU time of the threads of one end for each byte of payload that they sent or received.";
 }
 
+figures! {
+    /// Further figures of the points of studies. There are no bounds for them.
+    OF_POINTS:
+    LEAST = "least" "least_round_trip_ns" "least" Nanos Lower Median single none
+        "Shortest round trip, to the nanosecond.";
+    MEAN = "mean" "mean_round_trip_ns" "mean" Nanos Lower Median single none
+        "Mean of all round trips, to the nanosecond.";
+    DEVIATION = "deviation" "round_trip_deviation_ns" "std dev" Nanos Lower Median single none
+        "Standard deviation of the round trips.";
+    MOST = "most" "most_round_trip_ns" "most" Nanos Lower Median single none
+        "Longest round trip, to the nanosecond.";
+    DELAYED = "delayed" "delayed_ns" "delayed" Nanos Lower Median single none
+        "Time that the typical round trip waited for an acknowledgement that the far end delayed.";
+    COPIED = "copied" "copied_share" "copied" Share Lower Median single none
+        "Sends without a copy that the kernel copied anyway, as a share of all of them.";
+    CEILING = "ceiling" "ceiling_share" "of ceiling" Share Higher Median single none
+        "Goodput as a share of the lowest known ceiling.";
+}
+
 /// The figure of this name in bounds.
 pub fn figure(id: &str) -> Option<&'static Figure> {
     ALL.iter().copied().find(|figure| figure.id == id)
@@ -126,8 +147,9 @@ mod tests {
     #[test]
     fn names_are_unique() {
         for name in [|f: &Figure| f.id, |f: &Figure| f.key, |f: &Figure| f.label] {
-            let names: HashSet<&str> = ALL.iter().map(|figure| name(figure)).collect();
-            assert_eq!(names.len(), ALL.len());
+            let all = || ALL.iter().chain(OF_POINTS);
+            let names: HashSet<&str> = all().map(|figure| name(figure)).collect();
+            assert_eq!(names.len(), all().count());
         }
         assert_eq!(figure("loss"), Some(&LOSS));
         assert_eq!(figure("godput"), None);

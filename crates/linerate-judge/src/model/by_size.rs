@@ -2,9 +2,10 @@
 
 use super::delayed::delayed;
 use super::derive::round_trips;
+use super::sweep::steps_of;
 use linerate_ceiling::fingerprint::{Point, Spread};
 use linerate_plan::Pattern;
-use linerate_plan::sweep::trips::longest;
+use linerate_plan::study::trips::longest;
 use linerate_record::{Record, Step};
 use linerate_units::stats::{Histogram, merge, middle};
 use linerate_units::{Bytes, Nanos};
@@ -79,25 +80,18 @@ fn size_of(pattern: Pattern) -> Option<Bytes> {
 }
 
 fn of_size(record: &Record, size: Bytes) -> SizeTrips {
-    let mut warm = Vec::new();
     let mut first = None;
     let mut counted = Vec::new();
     let (mut lasted, mut washout) = (Nanos(0), Nanos(0));
     let mut waits = Vec::new();
-    for step in &record.steps {
-        let sets = record.sets.iter().filter(|set| step.plan.sets.contains(&set.plan.id));
-        let mut sized = sets.filter(|set| size_of(set.plan.pattern) == Some(size));
-        let Some(set) = sized.next().map(|set| set.plan.id) else {
-            continue;
-        };
-        if warm.contains(&set) {
+    for (step, _, counts) in steps_of(record, |set| size_of(set.plan.pattern) == Some(size)) {
+        if counts {
             let times = round_trips(record, step);
             waits.extend(times.as_ref().map(|times| delayed(record, step, times)));
             counted.extend(times);
             lasted.0 = lasted.0.saturating_add(step.plan.measure.0);
             washout.0 = washout.0.saturating_add(step.plan.washout.0);
         } else {
-            warm.push(set);
             first = first.or_else(|| shortest_trip(record, step));
         }
     }

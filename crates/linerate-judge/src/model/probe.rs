@@ -54,6 +54,7 @@ mod tests {
                 },
                 made: linerate_record::Made::default(),
                 note: String::new(),
+                study: None,
             },
             hosts: Vec::new(),
             sets: vec![Set {

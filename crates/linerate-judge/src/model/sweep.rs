@@ -4,17 +4,17 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::ends::{receiving, sending};
-use super::load::{slice_goodput, stream_set};
+use super::load::slice_goodput;
 use super::once::cpu_per_byte;
 use super::readings::Window;
 use super::workers::threads;
 use super::{Estimate, handover, undisturbed};
 use linerate_facts::Gap;
+use linerate_plan::Knobs;
 use linerate_plan::path::{ByRole, Direction};
-use linerate_plan::sweep::{Pace, Swept};
-use linerate_plan::transport::{self, Feature};
-use linerate_plan::{Knobs, Purpose, SetPlan};
-use linerate_record::{Record, Step};
+use linerate_plan::study::{Axis, AxisValue, Pace};
+use linerate_plan::transport::{self, Feature, Swept};
+use linerate_record::{Record, Set, Step};
 use linerate_units::stats::{EQUAL, Interval, is_equal, rounds_ci, rounds_ratio};
 
 /// The settings that a sweep compares, and how it measures them.
@@ -78,14 +78,14 @@ pub struct Setting {
     pub cpu_ratio: Option<Interval>,
 }
 
-/// The number of the smallest setting within 5 % of the best.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The smallest value from which on larger ones gain little: within 5 % of the best goodput.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Knee {
-    /// The number of that setting by the estimates alone.
+    /// Index of that value by the estimates alone. If it is the last one that was measured, goodput may still grow.
     pub at: usize,
-    /// The number of the smallest setting that may be that close, by the intervals.
+    /// Index of the smallest value that may be that close, by the intervals.
     pub from: usize,
-    /// The number of the smallest setting that is certainly that close.
+    /// Index of the smallest value that is certainly that close.
     pub to: usize,
 }
 
@@ -134,10 +134,17 @@ struct Slice {
     copied: Option<f64>,
 }
 
-/// The sweep of a record over `settings` in `direction`.
-pub fn sweep(record: &Record, swept: Swept, settings: &[Knobs], direction: Direction) -> Sweep {
+/// The sweep of a record over the values of `axis` in `direction`.
+pub fn sweep(record: &Record, swept: Swept, axis: &Axis, direction: Direction) -> Sweep {
+    let is = |set: &Set, value: &AxisValue| {
+        set.plan.pattern.direction() == Some(direction) && swept.value(&set.plan.knobs) == *value
+    };
+    let made = axis.values.iter().map(|value| record.sets.iter().find(|set| is(set, value)));
+    let settings: Vec<&Knobs> =
+        made.map(|set| set.map_or(&record.start.plan.knobs, |set| &set.plan.knobs)).collect();
+    let values = axis.values.iter();
     let rounds: Vec<Vec<Option<Slice>>> =
-        settings.iter().map(|knobs| slices(record, knobs, direction)).collect();
+        values.map(|value| slices(record, direction, |set| is(set, value))).collect();
     let mut settings: Vec<Setting> =
         settings.iter().zip(&rounds).map(|(knobs, rounds)| setting(knobs, rounds)).collect();
     let reference = reference(swept, &settings);
@@ -163,32 +170,30 @@ pub fn sweep(record: &Record, swept: Swept, settings: &[Knobs], direction: Direc
     Sweep { falls, knee: knee.and_then(|best| knee_of(&ratios, best)), settings, reference }
 }
 
-/// The rounds of a setting; `None` for a disturbed one. The first step of a set warms its connections up and
-/// does not count.
-fn slices(record: &Record, knobs: &Knobs, direction: Direction) -> Vec<Option<Slice>> {
-    let mut warm = Vec::new();
-    let mut rounds = Vec::new();
+/// The steps that use a set which `is` picks, with its number, and whether they count: the first step of a set warms its
+/// connections up.
+pub(super) fn steps_of(record: &Record, is: impl Fn(&Set) -> bool) -> Vec<(&Step, u32, bool)> {
+    let mut warm: Vec<u32> = Vec::new();
+    let mut found = Vec::new();
     for step in &record.steps {
-        let set = stream_set(record, step, direction);
-        let set = set.filter(|set| has_setting(&set.plan, &record.start.plan.engine, knobs));
-        let (Purpose::Sweep { .. }, Some(set)) = (step.plan.purpose, set) else {
+        let mut sets = record.sets.iter().filter(|set| step.plan.sets.contains(&set.plan.id));
+        let Some(id) = sets.find(|set| is(set)).map(|set| set.plan.id) else {
             continue;
         };
-        let id = set.plan.id;
-        if warm.contains(&id) {
-            rounds.push(slice(record, step, id, direction).filter(|_| undisturbed(step)));
-        } else {
-            // Connections that were lost and made again during a round have no value in that round.
-            rounds.extend((!warm.is_empty()).then_some(None));
-            warm.push(id);
-        }
+        found.push((step, id, warm.contains(&id)));
+        warm.push(id);
     }
-    rounds
+    found
 }
 
-/// Whether a set was made with the settings `knobs`. Some follow from others, and from the engine.
-fn has_setting(set: &SetPlan, engine: &str, knobs: &Knobs) -> bool {
-    SetPlan::of(engine, set.id, set.pattern, knobs.clone()).knobs == set.knobs
+/// The rounds of a setting, whose sets `is` picks; `None` for a disturbed one. Connections that were lost and made again
+/// during a round have no value in that round.
+fn slices(record: &Record, direction: Direction, is: impl Fn(&Set) -> bool) -> Vec<Option<Slice>> {
+    let steps = steps_of(record, is).into_iter();
+    let rounds = steps.skip(1).map(|(step, set, counts)| {
+        slice(record, step, set, direction).filter(|_| counts && undisturbed(step))
+    });
+    rounds.collect()
 }
 
 fn slice(record: &Record, step: &Step, set: u32, direction: Direction) -> Option<Slice> {
@@ -324,22 +329,17 @@ fn falls_of(known: &[usize], ratio: impl Fn(usize, usize) -> Option<Interval>) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_plan::Pattern;
+    use linerate_plan::transport::RDMA;
+    use linerate_plan::{Pattern, SetPlan};
 
     #[test]
     fn the_sets_of_a_setting_are_found_although_their_threads_poll() {
         let pattern = Pattern::Stream { direction: Direction::Forward };
-        for engine in ["tcp", "rdma"] {
-            let settings = Swept::Depth.settings(&Knobs::default(), 1);
-            for (at, knobs) in settings.iter().enumerate() {
-                let set = SetPlan::of(engine, 0, pattern, knobs.clone());
-                let found = settings.iter().map(|other| has_setting(&set, engine, other));
-                let others: Vec<usize> =
-                    (0..).zip(found).filter(|(_, is)| *is).map(|(at, _)| at).collect();
-                // Sockets have no depth.
-                let all: Vec<usize> = (0..settings.len()).collect();
-                assert_eq!(others, if engine == "rdma" { vec![at] } else { all }, "{engine}");
-            }
+        let settings = Swept::Depth.settings(&RDMA, &Knobs::default(), 1);
+        for knobs in &settings {
+            let set = SetPlan::of("rdma", 0, pattern, knobs.clone());
+            assert_ne!(&set.knobs, knobs);
+            assert_eq!(Swept::Depth.value(&set.knobs), Swept::Depth.value(knobs));
         }
     }
 

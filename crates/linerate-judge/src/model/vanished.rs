@@ -139,6 +139,7 @@ mod tests {
             },
             made: linerate_record::Made::default(),
             note: String::new(),
+            study: None,
         };
         Record {
             start,

@@ -2,7 +2,8 @@
 
 use super::knob::Knob;
 use super::options::{ACCESS, BIND, DSCP, MEMORY_NODE, OptionInfo, Options, PRELOAD, RING};
-use super::{Feature, Swept, rdma};
+use super::varied::Swept;
+use super::{Feature, rdma};
 use crate::path::Stage;
 use crate::{Access, Knobs};
 
@@ -74,8 +75,10 @@ pub struct TransportInfo {
     pub names: &'static [(Knob, &'static str)],
     /// The options that are its own.
     pub options: &'static [OptionInfo],
-    /// The factors that a sweep may vary.
-    pub sweeps: &'static [Swept],
+    /// The factors of its load that a study varies.
+    pub varies: &'static [Swept],
+    /// The smallest and the largest operation of a study of sizes.
+    pub sizes: [u64; 2],
 }
 
 impl Default for &'static TransportInfo {
@@ -150,7 +153,9 @@ impl TransportInfo {
         has_no: "",
         names: &[],
         options: &[],
-        sweeps: &[],
+        varies: &[],
+        // Below, a call costs more than its payload; above, nothing is gained by fewer.
+        sizes: [1 << 10, 4 << 20],
     };
 }
 
@@ -172,7 +177,6 @@ pub static TCP: TransportInfo = TransportInfo {
     features: &[Feature::Port, Feature::Card, Feature::Stack, Feature::Connections],
     taken: BY_KERNEL,
     options: &[BIND, DSCP],
-    sweeps: &[Swept::Copy, Swept::Size, Swept::Streams],
     obeys: &[
         Knob::Congestion,
         Knob::Mss,
@@ -187,6 +191,7 @@ pub static TCP: TransportInfo = TransportInfo {
         Knob::BusyPoll,
     ],
     has_no: "connections have no",
+    varies: &[Swept::Copy, Swept::Size, Swept::Streams],
     ..TransportInfo::BASE
 };
 
@@ -252,9 +257,11 @@ pub static RDMA: TransportInfo = TransportInfo {
     returns: |options| rdma::Operation::of(options).returns(),
     polls: Some(rdma::polls),
     options: rdma::OPTIONS,
-    sweeps: &[Swept::Size, Swept::Streams, Swept::Depth, Swept::Qps],
     obeys: &[Knob::OpenLoop, Knob::BusyPoll],
     has_no: "RDMA has no",
+    varies: &[Swept::Size, Swept::Streams, Swept::Depth, Swept::Qps],
+    // As in the tables of perftest: the smallest show how many a device carries.
+    sizes: [2, 8 << 20],
     ..TransportInfo::BASE
 };
 
@@ -283,9 +290,9 @@ pub static MEMORY: TransportInfo = TransportInfo {
     features: &[Feature::Memory],
     stages: IN_MEMORY,
     options: &[ACCESS, MEMORY_NODE],
-    sweeps: &[Swept::Size, Swept::Streams],
     sample: "batch",
     has_no: "memory has no",
+    varies: &[Swept::Size, Swept::Streams],
     names: &[(Knob::OpenLoop, "rate at which loads are due"), (Knob::BusyPoll, "sockets to poll")],
     ..TransportInfo::BASE
 };

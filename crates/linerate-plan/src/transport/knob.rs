@@ -1,25 +1,6 @@
 //! Settings of loads that a transport may lack.
 
-use schemars::JsonSchema;
-use serde::Serialize;
-
 use crate::{Handover, Knobs, Receive};
-
-/// The factor that a sweep varies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Swept {
-    /// How the sender hands payload to the kernel.
-    Copy,
-    /// Payload of each read and each write.
-    Size,
-    /// Connections.
-    Streams,
-    /// Requests in flight on each queue pair.
-    Depth,
-    /// Queue pairs of each stream.
-    Qps,
-}
 
 /// A setting of [`Knobs`] that only some transports have: the others refuse a plan that sets it.
 ///

@@ -5,14 +5,16 @@ mod info;
 mod knob;
 mod options;
 pub mod rdma;
+mod varied;
 
 pub use feature::Feature;
 pub use info::{
     CONNECT, FarEnd, MEMORY, NULL, OTHER, PROGRAM, PatternKind, RDMA, SHM, TCP, TRANSPORTS,
     TransportInfo, UDP, USUAL, named, of, options_of, with_option,
 };
-pub use knob::{Knob, Swept};
+pub use knob::Knob;
 pub use options::{
     ACCESS, BIND, DSCP, Kind, MEMORY_NODE, OptionInfo, Options, PRELOAD, RING, RING_DEFAULT,
     Setting,
 };
+pub use varied::Swept;

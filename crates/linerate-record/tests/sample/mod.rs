@@ -140,6 +140,7 @@ fn start(knobs: &Knobs) -> Start {
         },
         made: linerate_record::Made::default(),
         note: String::new(),
+        study: None,
     }
 }
 

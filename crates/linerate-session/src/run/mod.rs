@@ -15,6 +15,7 @@ mod trips;
 
 use linerate_facts::Gap;
 use linerate_judge::model::Deriver;
+use linerate_plan::study::Part;
 use linerate_plan::{Plan, SetPlan};
 use linerate_record::{End, FORMAT, Host, Made, Record, Start};
 
@@ -54,6 +55,8 @@ pub struct Label {
     pub made: Made,
     /// The user's own note; empty if there is none.
     pub note: String,
+    /// The study that the record is part of.
+    pub study: Option<Part>,
 }
 
 /// Runs `plan` over `link`. `label` goes into the record. Always returns a record, even if the
@@ -87,6 +90,7 @@ fn session(
         plan,
         made: label.made,
         note: label.note,
+        study: label.study,
     };
     sink.event(&Event::Started(&start));
     let record = Record {

@@ -2,7 +2,7 @@
 
 use linerate_facts::Gap;
 use linerate_plan::path::Side;
-use linerate_plan::sweep::order;
+use linerate_plan::study::order;
 use linerate_plan::{Plan, Purpose};
 use linerate_record::Record;
 use linerate_units::stats::FEWEST;
@@ -65,7 +65,7 @@ impl Run<'_> {
         set: u32,
     ) -> Result<Option<u32>, LinkError> {
         let (direction, pace) = (sweep.direction, sweep.pace);
-        let name = sweep.swept.words(&sweep.settings[at]);
+        let name = sweep.swept.value(&sweep.settings[at]).label;
         let words = format!("{}, {name}", direction.name());
         let purpose = Purpose::Sweep { direction };
         let done = self.step(purpose, &[set], pace.washout, pace.measure, &words);
@@ -91,7 +91,7 @@ impl Run<'_> {
             return outcome;
         };
         let gap = Gap {
-            what: sweep.swept.words(&sweep.settings[at]),
+            what: sweep.swept.value(&sweep.settings[at]).label,
             why: format!("left out: {what}"),
             hint,
         };

@@ -3,7 +3,7 @@
 use linerate_facts::Gap;
 use linerate_judge::model::shortest_trip;
 use linerate_plan::path::Side;
-use linerate_plan::sweep::{order, trips};
+use linerate_plan::study::{order, trips};
 use linerate_plan::{Plan, Purpose};
 use linerate_record::Record;
 use linerate_units::stats::median;

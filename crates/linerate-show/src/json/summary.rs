@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use linerate_judge::figure::{ALL, Better, Entry, Figure, Subject, Summary, Value};
+use linerate_judge::figure::{ALL, Better, Entry, Figure, OF_POINTS, Subject, Summary, Value};
 use linerate_plan::path::{Direction, Side};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Serialize, Serializer};
@@ -24,7 +24,7 @@ impl JsonSchema for FigureName {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let each = ALL.iter();
+        let each = ALL.iter().chain(OF_POINTS);
         let rows = each.map(|figure| {
             json_schema!({ "type": "string", "const": figure.key, "description": figure.doc })
         });

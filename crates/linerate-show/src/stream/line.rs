@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::super::json::{CauseId, Format, Goodput, HostOut, LatencyOut, described_elsewhere};
-use super::super::{bw, json, lat, sweep, trips};
+use super::super::{bw, json, lat, study};
 
 /// A JSON object on each line, in the order of events. Keys contain the units. Unknown values are null. The
 /// results of a step or a trial are derived from the readings until then; the result on the last line has all
@@ -160,17 +160,11 @@ pub(crate) enum Line<'a> {
         #[schemars(schema_with = "described_elsewhere")]
         result: Box<lat::Output<'a>>,
     },
-    /// The last line of `lat --sweep`, if anything was measured.
-    LatSweep {
-        /// The document of `linerate lat --sweep --json`, which lat-sweep.schema.json describes.
+    /// The last line of `bw --sweep` and `lat --sweep`, if anything was measured.
+    Study {
+        /// The document that study.schema.json describes.
         #[schemars(schema_with = "described_elsewhere")]
-        result: Box<trips::Output<'a>>,
-    },
-    /// The last line of `bw --sweep`, if anything was measured.
-    Sweep {
-        /// The document of `linerate bw --sweep --json`, which sweep.schema.json describes.
-        #[schemars(schema_with = "described_elsewhere")]
-        result: Box<sweep::Output<'a>>,
+        result: Box<study::Output<'a>>,
     },
 }
 

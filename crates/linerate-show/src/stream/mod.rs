@@ -20,7 +20,8 @@ use linerate_units::stats::Interval;
 use linerate_units::{Nanos, Rate};
 
 use self::line::How;
-use super::{bw, json, lat, sweep, trips};
+use super::study::{self, Study};
+use super::{bw, json, lat};
 
 pub(super) use line::Line;
 
@@ -66,16 +67,10 @@ impl<W: Write> Stream<W> {
         self.line(&Line::Lat { result });
     }
 
-    /// Writes the last line of `lat --sweep`: the result, as `lat --sweep --json` prints it.
-    pub fn trips(&mut self, probe: &trips::Probe, record: Option<&Record>) {
-        let result = Box::new(trips::output(probe, record));
-        self.line(&Line::LatSweep { result });
-    }
-
-    /// Writes the last line of `bw --sweep`: the result, as `bw --sweep --json` prints it.
-    pub fn sweep(&mut self, probe: &sweep::Probe, record: Option<&Record>) {
-        let result = Box::new(sweep::output(probe, record));
-        self.line(&Line::Sweep { result });
+    /// Writes the last line of a study: the result, as `--json` prints it.
+    pub fn study(&mut self, study: &Study<'_>, with_record: bool) {
+        let result = Box::new(study::output(study, with_record));
+        self.line(&Line::Study { result });
     }
 
     /// Waits until all lines are written. The error says why a line could not be written; nothing was written

@@ -22,8 +22,10 @@ use super::exit::{Exit, Failure};
 use super::options::own::{self, Flags};
 use super::options::{self, Options};
 use super::resolve::Needs;
+use super::session::{self, Stop};
 use super::single::{self, Measured, Shared, THIS_HOST, WASHOUT, What, directions};
-use super::{out, reach, resolve, session, signal, sweep};
+use super::study::loads;
+use super::{out, reach, resolve};
 use crate::expect::Found;
 use linerate_show::bw::{self, Connections, Probe};
 use linerate_show::noted;
@@ -70,7 +72,7 @@ pub(crate) fn run(args: &Args, options: &Options, on_line: &[String]) -> Result<
     let directions = directions(resolve::load_directions(options));
     resolve::undirected(&options.run, args.bw.direction)?;
     if let Some(swept) = options.bw.sweep {
-        return sweep::run(args.target.as_deref(), swept, options);
+        return loads::run(args.target.as_deref(), swept, options);
     }
     let time = options.bw.time.map_or(TIME, |t| t.0);
     let target = args.target.as_deref();
@@ -86,12 +88,11 @@ pub(crate) fn run(args: &Args, options: &Options, on_line: &[String]) -> Result<
 /// The options, without a record where none was asked for or none is possible.
 fn kept(options: &Options, on_line: &[String]) -> Result<Options, Failure> {
     let mut options = single::kept_on_request(options, on_line);
-    let is_several = options.bw.sweep.is_some() || options.bw.find_rate.is_some();
-    if !is_several {
+    if options.bw.find_rate.is_none() {
         return Ok(options);
     }
     if on_line.iter().any(|id| id == "note" || id == "save") {
-        let error = anyhow!("--sweep and --find-rate keep no record");
+        let error = anyhow!("--find-rate keeps no record");
         return Err(Failure::usage(error).hint("leave out --note and --save"));
     }
     options.records.no_save = Some(true);
@@ -106,7 +107,7 @@ fn own(
     options: &Options,
 ) -> Result<Exit, Failure> {
     let what = what(&directions, options)?;
-    let measured = single::measure(target, directions, time, what, options)?;
+    let measured = single::measure(target, directions, time, what, options, &Stop::new()?)?;
     let allowed = match what {
         What::Rate(allowed) => Some(allowed),
         _ => None,
@@ -192,7 +193,7 @@ fn foreign(
     client::possible(protocol, direction, &knobs).map_err(refused)?;
     let parsed = Target::parse(host.trim_end_matches('/'), PORT).map_err(Failure::usage)?;
     let stream = session::stream(options)?.map(Stream::of_a_probe);
-    let stop = reach::system(signal::interrupted(), "cannot watch for Ctrl-C")?;
+    let stop = Stop::new()?.flag;
     let family = reach::family(&options.peer);
     let servers = session::at_once(&stop, || parsed.resolve(family).map_err(reach::peer_failure))?;
     // Datagrams have no slow start, and old servers cannot leave a part of them out.

@@ -3,19 +3,22 @@
 use std::path::PathBuf;
 
 use clap::Parser;
-use linerate_explain::diff::{DiffError, Judged, diff};
+use linerate_explain::diff::{DiffError, Judged, diff_of_studies};
 use linerate_explain::{Material, explain};
-use linerate_record::Record;
+use linerate_record::{Record, Start};
+use linerate_session::store;
 
 use super::exit::{Exit, Failure};
-use super::options::{self, Options};
+use super::options::{self, Options, Records};
+use super::session::records_of;
 use super::{import, out, show};
 use linerate_show::diff::{Compared, json, page};
 
 // `linerate diff`.
 #[derive(Debug, Parser)]
 pub(crate) struct Args {
-    /// Record from before: `last`, the name or the note of a saved record, or the path of a record file
+    /// Record from before: `last`, the name or the note of a saved record, or the path of a record file. One of the
+    /// records of a study, such as `run --repeat`, stands for all of them beside one of another study
     before: String,
 
     /// Record from after
@@ -32,13 +35,40 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
     let (before, whole) = show::load(&options.records, &args.before)?;
     let (after, exit) = show::load(&options.records, &args.after)?;
-    let materials = [import::material(&before), import::material(&after)];
-    let before = judged(&before, &materials[0]);
-    let after = judged(&after, &materials[1]);
-    let diff = diff(&before, &after).map_err(|error| refusal(&error, args))?;
-    let compared = Compared { before: &before, after: &after, diff: &diff };
+    // Two records of one study, and a record beside a study, are compared by themselves.
+    let are_studies =
+        matches!((study(&before.start), study(&after.start)), (Some(a), Some(b)) if a != b);
+    let both = [before, after]
+        .map(|record| if are_studies { of_study(record, &options.records) } else { vec![record] });
+    let [before, after] = both.each_ref().map(|records| {
+        records.iter().map(|record| judged(record, &import::material(record))).collect::<Vec<_>>()
+    });
+    let diff = diff_of_studies(&before, &after).map_err(|error| refusal(&error, args))?;
+    let compared = Compared { before: &before[0], after: &after[0], diff: &diff };
     out::result(options, || json(&compared), || page(&compared))?;
     Ok(whole.or(exit))
+}
+
+/// The study of several records of which a record is one.
+fn study(start: &Start) -> Option<u64> {
+    start.study.as_ref().filter(|study| !study.at.is_empty()).map(|study| study.id)
+}
+
+/// The records of the study that a record is part of, in the order of its points.
+fn of_study(record: Record, records: &Records) -> Vec<Record> {
+    let Ok(store) = records_of(records) else {
+        return vec![record];
+    };
+    let own = study(&record.start);
+    let is_of = |path: &PathBuf| store::start(path).is_ok_and(|start| study(&start) == own);
+    let paths = store.list().unwrap_or_default().into_iter().filter(is_of);
+    let mut all: Vec<Record> =
+        paths.filter_map(|path| Some(store::open(path).ok()?.record)).collect();
+    if all.is_empty() {
+        return vec![record];
+    }
+    all.sort_by_key(|record| record.start.study.as_ref().map(|study| study.at.clone()));
+    all
 }
 
 /// A record with its verdict; `material` is that of an import.

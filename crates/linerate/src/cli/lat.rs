@@ -12,8 +12,10 @@ use super::options::own::{self, Flags};
 use super::options::{self, Options, TripPattern};
 use super::quantity::{Pace, Streams};
 use super::resolve::Needs;
+use super::session::Stop;
 use super::single::{self, Measured, Shared, THIS_HOST, What, directions};
-use super::{each, out, resolve, trips};
+use super::study::{self, sizes, values};
+use super::{out, resolve};
 use crate::expect::Found;
 use linerate_show::lat::{self, Probe};
 use linerate_show::{like, noted};
@@ -99,14 +101,13 @@ pub(crate) fn run(args: &Args, options: &Options, on_line: &[String]) -> Result<
     } else {
         single::kept_on_request(options, on_line)
     };
-    match args.own.each.as_slice() {
-        [] if options.lat.sweep.is_some() => trips::run(target, options),
-        [] => once(target, options),
-        [each] => each::run(target, each, options),
-        [(one, _), (other, _), ..] => {
-            let error = anyhow!("--{one} and --{other} have several values each");
-            Err(Failure::usage(error).hint("several values of one of them"))
+    match values::several(&args.own.each, options)? {
+        Some(several) => values::run(target, several, options),
+        None if options.lat.sweep.is_some() => {
+            let mut done = sizes::measure(target, options, &Stop::new()?)?;
+            study::ended(&mut done, options)
         }
+        None => once(target, options),
     }
 }
 
@@ -114,7 +115,8 @@ pub(crate) fn run(args: &Args, options: &Options, on_line: &[String]) -> Result<
 pub(super) fn measure(
     target: Option<&str>,
     options: &Options,
-) -> Result<(Measured, Probe), Failure> {
+    stop: &Stop,
+) -> Result<Measured, Failure> {
     let asked = &options.lat;
     let trips = RoundTrips {
         size: if resolve::is_memory(&options.run) {
@@ -129,13 +131,12 @@ pub(super) fn measure(
     };
     let beside = asked.beside.map(directions).unwrap_or_default();
     let time = asked.time.map_or(TIME, |t| t.0);
-    let measured = single::measure(target, beside, time, What::Trips(trips), options)?;
-    let probe = Probe::of(target.unwrap_or(THIS_HOST), &measured.address, &measured.record);
-    Ok((measured, probe))
+    single::measure(target, beside, time, What::Trips(trips), options, stop)
 }
 
 fn once(target: Option<&str>, options: &Options) -> Result<Exit, Failure> {
-    let (mut measured, probe) = measure(target, options)?;
+    let mut measured = measure(target, options, &Stop::new()?)?;
+    let probe = Probe::of(target.unwrap_or(THIS_HOST), &measured.address, &measured.record);
     if let Some(like) = options.lat.like {
         let timed: Vec<_> = probe.timed().into_iter().collect();
         out::print(&like::page(like.into(), &timed))?;

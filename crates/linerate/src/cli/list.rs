@@ -13,9 +13,9 @@ use super::exit::{Exit, Failure};
 use super::options::{self, Options};
 use super::session::records_of;
 use super::single::THIS_HOST;
-use super::{diff, import, out};
+use super::{diff, import, out, study};
 use linerate_show::list::{self as view, Answer, Listed, Row};
-use linerate_show::{bw, lat, trips};
+use linerate_show::study::Found;
 
 /// Records that are judged if no number is asked for: one takes some hundredths of a second.
 const JUDGED: usize = 50;
@@ -116,27 +116,19 @@ fn judged(path: &Path) -> Result<(Answer, String), String> {
 }
 
 fn answer(record: &Record) -> Answer {
-    let target = record.start.plan.peer.as_deref().unwrap_or(THIS_HOST);
-    match record.start.kind() {
-        _ if is_by_size(record) => {
-            let probe = trips::Probe::of(record, &super::trips::sizes(record));
-            let timed = probe.timed();
+    let is_single = matches!(record.start.kind(), RecordKind::Bw | RecordKind::Lat);
+    if !is_single && !is_by_size(record) {
+        let material = import::material(record);
+        let Judged { summary, headline, verdict, .. } = diff::judged(record, &material);
+        return Answer::of(record, &summary, headline, Some(&verdict));
+    }
+    match study::found(record, "", Vec::new()) {
+        Found::Sizes(sizes) => {
+            let timed = sizes.timed();
             let smallest = timed.iter().min_by_key(|one| one.size);
             let middle = smallest.and_then(|one| Some((one.size, middle(one.times)?)));
             Answer::of_sweep(record, middle)
         }
-        RecordKind::Bw => {
-            let probe = bw::Probe::own(target, "", record, None);
-            Answer::of(record, &probe.summary(), probe.headline(), None)
-        }
-        RecordKind::Lat => {
-            let probe = lat::Probe::of(target, "", record);
-            Answer::of(record, &probe.summary(), probe.headline(), None)
-        }
-        RecordKind::Run | RecordKind::Sweep | RecordKind::Import => {
-            let material = import::material(record);
-            let Judged { summary, headline, verdict, .. } = diff::judged(record, &material);
-            Answer::of(record, &summary, headline, Some(&verdict))
-        }
+        found => Answer::of(record, &found.summary(), found.headline(), None),
     }
 }

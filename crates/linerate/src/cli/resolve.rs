@@ -204,10 +204,10 @@ pub(crate) fn possible(plan: &Plan, trips: Option<RoundTrips>) -> Result<(), Fai
 /// the configuration file such options are meant for other transports, and are ignored.
 pub(crate) fn fits(typed: &[String], run: &Run) -> Result<(), Failure> {
     let name = engine_name(run);
-    let Some(chosen) = transport::named(name) else {
-        return Ok(());
-    };
-    let Some(key) = typed.iter().find(|key| !has(chosen, key)) else {
+    // Of several transports, each takes the options that it has.
+    let chosen: Vec<_> = name.split(',').filter_map(transport::named).collect();
+    let any = |key: &&String| chosen.is_empty() || chosen.iter().any(|info| has(info, key));
+    let Some(key) = typed.iter().find(|key| !any(key)) else {
         return Ok(());
     };
     let able = TRANSPORTS.iter().filter(|info| info.offered && has(info, key));

@@ -1,6 +1,7 @@
 //! `linerate run`: measures the path, and shows what limits it.
 
 use clap::Parser;
+use linerate_record::Made;
 use linerate_session::store::Store;
 use linerate_units::shell::word;
 
@@ -9,8 +10,9 @@ use super::options::own::{self, Flags};
 use super::options::{self, Options, Records};
 use super::report::{self, Shown};
 use super::resolve::Needs;
-use super::session::{self, FirstEnds};
-use super::{layers, out, reach, repeat, resolve, signal, single};
+use super::session::{self, Stop};
+use super::study::{layers, repeat};
+use super::{resolve, single};
 
 /// The verb; it has the options of the transports that it can use.
 #[derive(Debug, Clone)]
@@ -53,31 +55,21 @@ pub(crate) fn run(args: &Args, options: &Options, on_line: &[String]) -> Result<
     if let Some(times) = options.run.repeat {
         return repeat::run(&plan, times.0, options, is_kept_asked(options, on_line));
     }
-    let mut stream = session::stream(options)?;
-    let stop = reach::system(signal::interrupted(), "cannot watch for Ctrl-C")?;
-    let outcome = session::measure(plan, options, stream.as_mut(), &stop, FirstEnds::Program)?;
-    let record = &outcome.record;
-    if record.steps.is_empty() {
-        if let Some(stream) = stream {
-            stream.finish().map_err(out::failed)?;
-        }
-        return Err(session::nothing(record, outcome.error));
-    }
-    let exit = if let Some(stream) = stream {
-        report::end_stream(record, stream, options)?
+    let body = linerate_session::run::run;
+    let mut measured = single::open(plan, Made::Run, options, &Stop::new()?, body)?;
+    let exit = if let Some(stream) = measured.stream.take() {
+        report::end_stream(&measured.record, stream, options)?
     } else {
         let shown_by = shown_by("last", &options.records);
         let how = Shown {
-            saved: outcome.saved.as_deref().map(|name| (name, &*shown_by)),
+            saved: measured.saved.as_deref().map(|name| (name, &*shown_by)),
             explain: false,
         };
-        report::show(record, &how, options)?
+        report::show(&measured.record, &how, options)?
     };
-    if let Some(error) = outcome.error {
+    let exit = exit.or(measured.kept(is_kept_asked(options, on_line)));
+    if let Some(error) = measured.error {
         tell(&session::link_failure(error).words());
-    }
-    if is_kept_asked(options, on_line) && outcome.saved.is_none() {
-        return Ok(exit.or(Exit::NotMeasured));
     }
     Ok(exit)
 }

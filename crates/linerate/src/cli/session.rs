@@ -24,7 +24,7 @@ use super::exit::{Failure, tell};
 use super::far_end::FarEnd;
 use super::options::{Options, Records};
 use super::reach::Origin;
-use super::{changes, out, reach, ssh};
+use super::{out, reach, signal, ssh};
 use linerate_show::progress::{Mode, Progress, unanswered};
 use linerate_show::stream::Stream;
 
@@ -38,44 +38,40 @@ const LAST: Duration = Duration::from_secs(1);
 /// before.
 const SILENT: Duration = Duration::from_millis(5_500);
 
-/// The result of one run.
-pub(super) struct Outcome {
-    pub(super) record: Record,
-    pub(super) error: Option<LinkError>,
-    /// Name under which the record was kept.
-    pub(super) saved: Option<String>,
+/// A request of the user to stop.
+pub(crate) struct Stop {
+    pub(crate) flag: Arc<AtomicBool>,
+    /// Whether something was measured that must be shown.
+    keeps: bool,
 }
 
-/// The scope of the first Ctrl-C while the far end is called.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum FirstEnds {
-    /// The interrupt ends the program at once: nothing was measured yet.
-    Program,
-    /// The interrupt ends this run; the results of earlier runs are shown.
-    Run,
+impl Stop {
+    pub(crate) fn new() -> Result<Self, Failure> {
+        let flag = reach::system(signal::interrupted(), "cannot watch for Ctrl-C")?;
+        Ok(Self { flag, keeps: false })
+    }
+
+    pub(crate) fn is_set(&self) -> bool {
+        self.flag.load(Ordering::Relaxed)
+    }
+
+    /// Something was measured: from now on the first Ctrl-C ends no more than the part that is being measured.
+    pub(crate) fn keep(&mut self) {
+        self.keeps = true;
+    }
 }
 
-/// Runs a plan once, and keeps the record where that was not ruled out.
-pub(super) fn measure(
-    plan: Plan,
+/// Opens a session. While the far end is called, the first Ctrl-C ends the program at once if nothing was measured yet.
+pub(crate) fn reached(
+    plan: &Plan,
     options: &Options,
-    stream: Option<&mut Stream<Beside>>,
-    stop: &Arc<AtomicBool>,
-    first: FirstEnds,
-) -> Result<Outcome, Failure> {
-    let store = store(&options.records)?;
-    let changes = changes::ledger(options.run.allow_changes)?;
-    let mut reached = match first {
-        FirstEnds::Program => at_once(stop, || connect(&plan, options, changes, stop, &|| false))?,
-        FirstEnds::Run => connect(&plan, options, changes, stop, &|| stop.load(Ordering::Relaxed))?,
-    };
-    let mut recorder = store.as_ref().map(Store::recorder);
-    let sinks = (Maybe(recorder.as_mut()), Maybe(stream));
-    let (record, error) = watched(options, Made::Run, sinks, stop, |label, sink| {
-        linerate_session::run::run(&mut *reached.link, plan, label, sink)
-    });
-    drop(reached);
-    Ok(Outcome { record, error, saved: recorder.as_ref().and_then(kept) })
+    changes: Option<Ledger>,
+    stop: &Stop,
+) -> Result<Reached, Failure> {
+    if stop.keeps {
+        return connect(plan, options, changes, &stop.flag, &|| stop.is_set());
+    }
+    at_once(&stop.flag, || connect(plan, options, changes, &stop.flag, &|| false))
 }
 
 /// The name of a record that was kept whole. Warns if it was not.
@@ -110,7 +106,12 @@ pub(crate) fn watched(
     measure: impl FnOnce(Label, &mut dyn Sink) -> (Record, Option<LinkError>),
 ) -> (Record, Option<LinkError>) {
     let wall = SystemTime::now().duration_since(UNIX_EPOCH);
-    let label = Label { wall_secs: wall.map_or(0, |d| d.as_secs()), made, note: note(options) };
+    let label = Label {
+        wall_secs: wall.map_or(0, |d| d.as_secs()),
+        made,
+        note: note(options),
+        study: options.records.study.clone(),
+    };
     let how = match options.global.quiet {
         Some(true) => Mode::Quiet,
         _ if io::stderr().is_terminal() => Mode::Rewritten(out::columns()),
@@ -182,7 +183,7 @@ impl Reached {
 
 /// Opens a session with the far end of a plan, if there is one, unless `stopped` says so in the
 /// meantime.
-pub(crate) fn connect(
+fn connect(
     plan: &Plan,
     options: &Options,
     changes: Option<Ledger>,

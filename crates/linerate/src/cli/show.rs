@@ -1,14 +1,13 @@
 //! `linerate show`: a record that was kept, judged again.
 
 use clap::Parser;
-use linerate_judge::model::is_by_size;
 use linerate_record::{Record, RecordKind};
 
 use super::exit::{Exit, Failure, tell};
 use super::options::{self, Options, Records};
 use super::report::{self, Shown};
 use super::session::records_of;
-use super::{bw, import, lat, trips};
+use super::{bw, import, lat, study};
 use linerate_show::one_line;
 
 // `linerate show`.
@@ -38,9 +37,11 @@ pub(crate) fn run(args: &Args, options: &Options) -> Result<Exit, Failure> {
 }
 
 fn shown(args: &Args, record: &Record, options: &Options) -> Result<Exit, Failure> {
+    if let Some(study) = study::of_record(record) {
+        return study::again(&study, options);
+    }
     match record.start.kind() {
         _ if record.imported.is_some() => return import::show(record, None, options),
-        _ if is_by_size(record) => return trips::shown(record, options),
         RecordKind::Bw => return bw::again(record, options),
         RecordKind::Lat => return lat::again(record, options),
         RecordKind::Run | RecordKind::Sweep | RecordKind::Import => {}

@@ -18,8 +18,8 @@ use super::beside::Beside;
 use super::exit::{Exit, Failure, tell};
 use super::options::{self, LoadDirections, Options};
 use super::resolve::Needs;
-use super::session::{self, Maybe};
-use super::{out, reach, report, resolve, signal};
+use super::session::{self, Maybe, Stop};
+use super::{changes, out, report, resolve};
 use crate::expect::Found;
 use linerate_show::stream::Stream;
 
@@ -69,7 +69,7 @@ pub(crate) struct Measured {
     pub(crate) record: Record,
     /// Address and port of the far end.
     pub(crate) address: String,
-    error: Option<LinkError>,
+    pub(crate) error: Option<LinkError>,
     /// Name under which the record was kept.
     pub(crate) saved: Option<String>,
     /// Whether a record was asked for that could not be kept.
@@ -98,6 +98,7 @@ pub(crate) fn measure(
     time: Nanos,
     what: What,
     options: &Options,
+    stop: &Stop,
 ) -> Result<Measured, Failure> {
     let engine = resolve::engine(&options.run, needs(what, &directions))?;
     let peer = resolve::far_end(&engine, peer)?;
@@ -125,7 +126,7 @@ pub(crate) fn measure(
     };
     resolve::possible(&plan, trips)?;
     let made = trips.map_or(Made::Bw, |_| Made::Lat);
-    open(plan, made, options, |link, plan, label, sink| match what {
+    open(plan, made, options, stop, |link, plan, label, sink| match what {
         What::Load => once(link, plan, WASHOUT, None, label, sink),
         What::Trips(trips) => once(link, plan, WASHOUT, Some(trips), label, sink),
         What::Rate(allowed) => search(link, plan, WASHOUT, allowed, label, sink),
@@ -158,14 +159,19 @@ pub(crate) fn open(
     plan: Plan,
     made: Made,
     options: &Options,
+    stop: &Stop,
     body: impl FnOnce(&mut dyn Link, Plan, Label, &mut dyn Sink) -> (Record, Option<LinkError>),
 ) -> Result<Measured, Failure> {
-    let stream = session::stream(options)?.map(Stream::of_a_probe);
-    let stop = reach::system(signal::interrupted(), "cannot watch for Ctrl-C")?;
-    let mut reached =
-        session::at_once(&stop, || session::connect(&plan, options, None, &stop, &|| false))?;
+    let stream = session::stream(options)?;
+    let stream = if made == Made::Run { stream } else { stream.map(Stream::of_a_probe) };
+    let changes = match made {
+        Made::Run => changes::ledger(options.run.allow_changes)?,
+        // A single measurement changes nothing.
+        Made::Bw | Made::Lat | Made::Import => None,
+    };
+    let mut reached = session::reached(&plan, options, changes, stop)?;
     let address = reached.address.clone();
-    over((address, made), stream, options, &stop, |label, sink| {
+    over((address, made), stream, options, &stop.flag, |label, sink| {
         let measured = body(&mut *reached.link, plan, label, sink);
         drop(reached);
         measured
@@ -204,13 +210,18 @@ pub(crate) fn over(
 }
 
 impl Measured {
-    /// The record, if nothing ended the measurement early.
-    pub(crate) fn whole(self) -> Result<Record, Failure> {
+    /// The same, if nothing ended the measurement early.
+    pub(crate) fn whole(self) -> Result<Self, Failure> {
         match (self.error, &self.record.end) {
             (Some(error), _) => Err(session::link_failure(error)),
             (None, Some(End::Interrupted)) => Err(Failure::not_measured(anyhow!("interrupted"))),
-            (None, _) => Ok(self.record),
+            (None, _) => Ok(Self { error: None, ..self }),
         }
+    }
+
+    /// How the program ends for the sake of a record that was `asked` for.
+    pub(crate) fn kept(&self, asked: bool) -> Exit {
+        if asked && self.saved.is_none() { Exit::NotMeasured } else { Exit::Done }
     }
 
     /// The raw readings, if the user wants them in the document.

@@ -8,14 +8,15 @@ use linerate_facts::Level;
 use linerate_judge::event::{Event, Sink};
 use linerate_plan::Purpose;
 use linerate_plan::path::{Direction, Side};
+use linerate_plan::study::Axis;
 use linerate_record::{Record, frame};
 use linerate_units::{Nanos, Rate};
 use serde_json::Value;
 
 use crate::schema::{fits, refused, validator};
-use linerate_show::repeat::Run;
 use linerate_show::stream::Stream;
-use linerate_show::{diff as comparison, json, repeat};
+use linerate_show::study::{self, Found, Made, Part, RUN, Study};
+use linerate_show::{diff as comparison, json};
 
 /// All kept records, in the order of their names.
 fn records() -> Vec<Record> {
@@ -114,10 +115,12 @@ fn documents_of_kept_records_fit_their_schemas() {
         let compared = comparison::Compared { before, after, diff: &diff };
         fits("diff", &parsed(&comparison::json(&compared).unwrap()));
     }
-    let runs = judged.into_iter().map(|judged| Run { judged, saved: None });
-    let runs: Vec<Run<'_>> = runs.collect();
-    let text = repeat::json(&runs, runs.len(), false).unwrap();
-    fits("repeat", &parsed(&text));
+    let parts = judged.into_iter().map(|judged| Part {
+        values: vec![judged.record.start.wall_secs.to_string()],
+        made: Ok(Made { record: judged.record, saved: None, found: Found::Run(Box::new(judged)) }),
+    });
+    let study = Study::new(None, &[Axis::of(RUN, [])], parts.collect());
+    fits("study", &parsed(&study::json(&study, false).unwrap()));
 }
 
 #[test]

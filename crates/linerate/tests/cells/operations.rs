@@ -120,6 +120,7 @@ fn start() -> Start {
         },
         made: linerate_record::Made::default(),
         note: String::new(),
+        study: None,
     }
 }
 

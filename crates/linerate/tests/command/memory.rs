@@ -170,11 +170,12 @@ mod long {
         let output = run(&[&args[..], &["--engine", "memory"]].concat());
         let told: Value = serde_json::from_slice(&output.stdout)
             .unwrap_or_else(|_| panic!("{}", words(&output.stderr)));
-        fits("sweep", &told);
-        let settings = told["settings"].as_array().unwrap();
-        let threads: Vec<_> = settings.iter().map(|setting| &setting["streams"]).collect();
-        assert_eq!(threads, [1, 2]);
-        assert!(settings.iter().all(|setting| setting["goodput_bps"].as_u64() > Some(0)));
+        fits("study", &told);
+        let threads = told["axes"][0]["values"].as_array().unwrap();
+        assert_eq!(threads.iter().map(|one| &one["number"]).collect::<Vec<_>>(), [1, 2]);
+        let points = told["points"].as_array().unwrap();
+        let goodput = |point: &Value| point["figures"][0]["value"].as_f64();
+        assert!(points.iter().all(|point| goodput(point) > Some(0.0)), "{told}");
     }
 
     #[test]

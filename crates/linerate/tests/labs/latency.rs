@@ -58,8 +58,8 @@ fn a_tick_is_named_with_its_period_and_a_long_path_is_no_tick() {
         let Some(result) = sweep(&turn, "hold:far,1ms")? else {
             return Ok(());
         };
-        let period = result["timer"]["period_ns"].as_f64();
-        let period = period.ok_or_else(|| format!("no timer: {}", result["sizes"]))?;
+        let period = result["parts"][0]["sizes"]["timer"]["period_ns"].as_f64();
+        let period = period.ok_or_else(|| format!("no timer: {}", result["points"]))?;
         // The program's own time between an answer and the next message is not in its round trips.
         assert!((900_000.0..=1_020_000.0).contains(&period), "{period}");
         Ok(())
@@ -68,7 +68,7 @@ fn a_tick_is_named_with_its_period_and_a_long_path_is_no_tick() {
         let Some(result) = sweep(&turn, "delay:10ms")? else {
             return Ok(());
         };
-        assert_eq!(result["timer"], Value::Null, "{}", result["sizes"]);
+        assert_eq!(result["parts"][0]["sizes"]["timer"], Value::Null, "{}", result["points"]);
         Ok(())
     });
 }

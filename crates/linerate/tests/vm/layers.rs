@@ -43,10 +43,10 @@ pub(crate) fn two_guests(_: &mut Guest) {
     assert!(unwrapped(&told).contains(wanted), "{told}");
     let layers = run(&mut near, "10.9.6.2", "--json || test $? = 3");
     let layers: Value = serde_json::from_str(&layers).unwrap();
-    fits("layers", &layers);
+    fits("study", &layers);
     for (name, has) in LAYERS.into_iter().zip([false, true, true, false]) {
-        let gaps = layer(&layers, name)["unknown"].as_array().unwrap();
-        assert_eq!(gaps.is_empty(), has, "{name}: {layers}");
+        let lacks = |point: &Value| !point["not_measured"].is_null();
+        assert_eq!(!layer(&layers, name).any(lacks), has, "{name}: {layers}");
     }
 
     far.ask("rdma link add rxe0 type rxe netdev eth0");
@@ -54,9 +54,11 @@ pub(crate) fn two_guests(_: &mut Guest) {
     println!("{}", run(&mut near, "10.9.6.2", ""));
 }
 
-fn layer<'a>(layers: &'a Value, name: &str) -> &'a Value {
-    let all = layers["layers"].as_array().unwrap();
-    all.iter().find(|layer| layer["name"] == name).unwrap()
+/// The points of a layer.
+fn layer<'a>(layers: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
+    let all = layers["points"].as_array().unwrap();
+    let of: Vec<_> = all.iter().filter(|point| point["values"][0] == name).collect();
+    of.into_iter()
 }
 
 fn run(guest: &mut Guest, far: &str, rest: &str) -> String {
@@ -67,15 +69,13 @@ fn run(guest: &mut Guest, far: &str, rest: &str) -> String {
 fn measured(guest: &mut Guest, far: &str) {
     let told = run(guest, far, "--json");
     let told: Value = serde_json::from_str(&told).unwrap();
-    fits("layers", &told);
+    fits("study", &told);
     assert_eq!(told["complete"], true, "{told}");
     for name in LAYERS {
-        let layer = layer(&told, name);
-        for trips in layer["round_trips"].as_array().unwrap() {
-            assert!(trips["samples"].as_u64() > Some(0), "{layer}");
-        }
-        for load in layer["loads"].as_array().unwrap() {
-            assert!(load["goodput_bps"].as_u64() > Some(0), "{layer}");
+        for point in layer(&told, name) {
+            assert!(point["samples"].as_u64() > Some(0), "{point}");
+            let figure = point["figures"][0]["value"].as_f64();
+            assert!(figure > Some(0.0), "{point}");
         }
     }
 }

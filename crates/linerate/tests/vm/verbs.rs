@@ -28,10 +28,10 @@ const STALL: f64 = 19.9e6;
 pub(crate) fn several(guest: &mut Guest) {
     beside(guest, |guest| {
         let told = linerate(guest, "lat 10.9.8.1 --op read,write,send --size 64B --time 1s");
-        let all = told["measurements"].as_array().unwrap();
+        let all = told["parts"].as_array().unwrap();
         assert_eq!((all.len(), &told["complete"]), (3, &true.into()), "{told}");
         for (one, op) in all.iter().zip(OPS) {
-            assert_eq!((&one["value"], &one["record"]), (&op.into(), &Value::Null), "{told}");
+            assert_eq!((&one["values"][0], &one["saved"]), (&op.into(), &Value::Null), "{told}");
             assert!(one["result"]["samples"].as_u64() > Some(5), "{told}");
         }
         let words = "lat 10.9.8.1 --open --engine rdma --op read,send --size 64B --time 1s --quiet";
@@ -39,13 +39,14 @@ pub(crate) fn several(guest: &mut Guest) {
         assert!(table.contains("op read\n") && table.contains("op send\n"), "{table}");
         assert_eq!(rows(&table).len(), 2, "{table}");
         let told = linerate(guest, "bw 10.9.8.1 --op write --size 4KiB --sweep depth --time 60s");
-        let depths = told["settings"].as_array().unwrap();
-        assert_eq!((depths.len(), &depths[10]["depth"]), (11, &1024.into()), "{told}");
+        let depths = told["points"].as_array().unwrap();
+        assert_eq!((depths.len(), &depths[10]["values"][0]), (11, &"depth 1024".into()), "{told}");
         // Without a delay more requests may gain nothing: see `faults::queues`.
-        let rates = depths.iter().map(|depth| depth["goodput_bps"].as_f64());
+        let rates = depths.iter().map(|depth| depth["figures"][0]["value"].as_f64());
         let rates: Vec<_> = rates.collect();
         println!("write of 4 KiB by depth: {rates:?}");
-        println!("knee {}, {}", told["knee"], told["bandwidth_delay"]);
+        let loads = &told["parts"][0]["loads"];
+        println!("knee {}, {}", loads["knee"], loads["bandwidth_delay"]);
         assert!(rates.iter().all(|rate| *rate > Some(0.0)), "{told}");
     });
 }

@@ -14,7 +14,7 @@ use linerate_judge::figure::{Unit, Value};
 use linerate_units::Bytes;
 
 pub(super) use of::of_import;
-pub(super) use swept::of_record;
+pub(super) use swept::{of_record, of_study};
 
 /// A figure of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,8 @@
 //! Sweeps on simulated paths: what each setting gave, the knee, and which setting costs less.
 
 use linerate_judge::model::{self, Cost, SweepPlan};
-use linerate_plan::sweep::{Pace, Swept};
+use linerate_plan::study::Pace;
+use linerate_plan::transport::{Swept, TCP};
 use linerate_plan::{ExtraWork, Handover, SetPlan, StepPlan};
 use linerate_record::{End, Host, Record, Set, Step};
 use linerate_session::link::{Link, LinkError, Live, StepControl};
@@ -20,7 +21,7 @@ fn asked(swept: Swept, settings: Vec<Knobs>) -> SweepPlan {
 }
 
 fn streams(most: u32) -> SweepPlan {
-    asked(Swept::Streams, Swept::Streams.settings(&Knobs::default(), most))
+    asked(Swept::Streams, Swept::Streams.settings(&TCP, &Knobs::default(), most))
 }
 
 fn run_sweep(
@@ -36,7 +37,8 @@ fn run_sweep(
     };
     let (record, error) = sweep(link, plan, asked, linerate_session::run::Label::default(), sink);
     assert!(error.is_none(), "{error:?}");
-    let found = model::sweep(&record, asked.swept, &asked.settings, asked.direction);
+    let found =
+        model::sweep(&record, asked.swept, &asked.swept.axis(&asked.settings), asked.direction);
     (record, found)
 }
 

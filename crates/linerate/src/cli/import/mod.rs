@@ -138,6 +138,7 @@ fn record(args: &Args, files: Vec<Import>, note: String) -> Record {
             },
             made: Made::Import,
             note,
+            study: None,
         },
         hosts: Vec::new(),
         sets: Vec::new(),

@@ -1,6 +1,7 @@
 //! Options that are one word of a few.
 
 use clap::ValueEnum;
+use linerate_plan::transport::Swept;
 use serde::{Deserialize, Serialize};
 
 use linerate_show::like::Like;
@@ -60,6 +61,18 @@ pub(crate) enum SweepFactor {
     Depth,
     /// RDMA: 1 to 64 queue pairs of each stream: finds the number from which more gain nothing.
     Qps,
+}
+
+impl From<SweepFactor> for Swept {
+    fn from(factor: SweepFactor) -> Self {
+        match factor {
+            SweepFactor::Copy => Self::Copy,
+            SweepFactor::Size => Self::Size,
+            SweepFactor::Streams => Self::Streams,
+            SweepFactor::Depth => Self::Depth,
+            SweepFactor::Qps => Self::Qps,
+        }
+    }
 }
 
 /// What a sweep of round trips varies.

@@ -12,6 +12,7 @@ pub(crate) mod own;
 use std::path::PathBuf;
 
 use clap::Args;
+use linerate_plan::study::Part;
 use linerate_plan::transport::TRANSPORTS;
 use serde::{Deserialize, Serialize};
 
@@ -284,6 +285,11 @@ pub(crate) struct Records {
     /// Note to find the record by, at most 100 characters: `linerate show TEXT`, `linerate list TEXT`
     #[arg(long, env = "LINERATE_NOTE", value_name = "TEXT", conflicts_with = "no_save")]
     pub(crate) note: Option<Note>,
+
+    /// The study that the record is part of.
+    #[arg(skip)]
+    #[serde(skip)]
+    pub(crate) study: Option<Part>,
 }
 
 // Options of the serving end alone.

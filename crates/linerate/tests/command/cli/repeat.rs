@@ -77,21 +77,31 @@ mod long {
         assert_eq!(output.status.code(), Some(4), "{why}");
         assert_eq!(why.matches("expectation failed").count(), 2, "{why}");
         let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-        fits("repeat", &told);
-        let spread = &told["goodput_bps"]["forward"];
-        assert_eq!((&told["asked"], &spread["runs"]), (&2.into(), &2.into()));
-        let goodput = |run: &Value| run["result"]["directions"]["forward"]["goodput_bps"].as_u64();
-        let runs = told["runs"].as_array().unwrap();
-        let mut each: Vec<_> = runs.iter().map(|run| goodput(run).unwrap()).collect();
-        each.sort_unstable();
+        fits("study", &told);
+        let spreads = told["together"]["figures"].as_array().unwrap().iter();
+        let is = |one: &&Value| one["figure"] == "goodput_bps" && one["direction"] == "forward";
+        let spread = spreads.clone().find(is).unwrap();
+        assert_eq!((told["points"].as_array().unwrap().len(), &spread["runs"]), (2, &2.into()));
+        let goodput = |point: &Value| {
+            let mut figures = point["figures"].as_array().unwrap().iter();
+            figures.find(is).unwrap()["value"].as_f64().unwrap()
+        };
+        let mut each: Vec<f64> = told["points"].as_array().unwrap().iter().map(goodput).collect();
+        each.sort_by(f64::total_cmp);
         assert_eq!((&spread["lowest"], &spread["highest"]), (&each[0].into(), &each[1].into()));
-        assert_ne!(runs[0]["record"], runs[1]["record"]);
+        let runs = told["parts"].as_array().unwrap();
+        assert_ne!(runs[0]["saved"], runs[1]["saved"]);
         for run in runs {
-            let name = run["record"].as_str().unwrap();
+            let name = run["saved"].as_str().unwrap();
             let show = linerate(home.path()).args(["show", name, "--json"]).output();
             let shown: Value = serde_json::from_slice(&show.unwrap().stdout).unwrap();
             assert_eq!(shown, run["result"]);
         }
+        // Two of its runs are compared by themselves.
+        let names = [0, 1].map(|at| runs[at]["saved"].as_str().unwrap());
+        let diff = linerate(home.path()).args(["diff", names[0], names[1], "--json"]).output();
+        let diff: Value = serde_json::from_slice(&diff.unwrap().stdout).unwrap();
+        assert_eq!(diff["rows"], Value::Array(Vec::new()), "{diff}");
     }
 
     #[test]

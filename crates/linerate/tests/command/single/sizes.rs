@@ -2,39 +2,51 @@
 
 use super::*;
 
-fn sizes(told: &Value) -> &Vec<Value> {
-    told["sizes"].as_array().unwrap()
+fn points(told: &Value) -> &Vec<Value> {
+    told["points"].as_array().unwrap()
 }
 
 fn bytes(told: &Value) -> Vec<u64> {
-    sizes(told).iter().map(|size| size["size_bytes"].as_u64().unwrap()).collect()
+    let sizes = told["axes"].as_array().unwrap().last().unwrap()["values"].as_array().unwrap();
+    sizes.iter().map(|size| size["number"].as_u64().unwrap()).collect()
+}
+
+/// A figure of a point; its percentile, if it is the time of one.
+fn figure(point: &Value, key: &str, percentile: Option<f64>) -> Option<f64> {
+    let mut figures = point["figures"].as_array().unwrap().iter();
+    let is = |one: &&Value| one["figure"] == key && one["percentile"].as_f64() == percentile;
+    figures.find(is)?["value"].as_f64()
 }
 
 /// Each size was timed, with times that belong together, or has a reason.
 fn are_consistent(told: &Value) {
-    for size in sizes(told) {
-        let number = |key: &str| size[key].as_f64();
-        let Some(least) = number("least_ns") else {
-            assert!(size["not_measured"].is_string() && size["samples"] == 0, "{size}");
+    for point in points(told) {
+        let time = |key: &str| figure(point, key, None);
+        let Some(least) = time("least_round_trip_ns") else {
+            assert!(point["not_measured"]["why"].is_string() && point["samples"] == 0, "{point}");
             continue;
         };
-        let (mean, most) = (number("mean_ns").unwrap(), number("most_ns").unwrap());
-        assert!(least <= mean && mean <= most, "{size}");
-        let samples = number("samples").unwrap();
-        assert_eq!(number("typical_ns").is_some(), samples >= 6.0, "{size}");
-        assert_eq!(number("p999_ns").is_some(), samples >= 10_000.0, "{size}");
-        let shares = ["typical_ns", "p99_ns", "p999_ns"].map(number);
+        let [mean, most] =
+            ["mean_round_trip_ns", "most_round_trip_ns"].map(|key| time(key).unwrap());
+        assert!(least <= mean && mean <= most, "{point}");
+        let samples = point["samples"].as_f64().unwrap();
+        let shares = [50.0, 99.0, 99.9].map(|share| figure(point, "round_trip_ns", Some(share)));
+        assert_eq!(shares[0].is_some(), samples >= 6.0, "{point}");
+        assert_eq!(shares[2].is_some(), samples >= 10_000.0, "{point}");
         for time in shares.into_iter().flatten() {
-            assert!((least..=most).contains(&time), "{size}");
+            assert!((least..=most).contains(&time), "{point}");
         }
     }
 }
 
-/// The last record, shown again.
-fn shown_again(far: &Far) -> Value {
+/// The last record shown again is what was `told`, but for its own name.
+fn shown_again_is(far: &Far, mut told: Value) {
     let mut show = linerate(far.home.path());
     let output = show.args(["show", "last", "--json"]).output().unwrap();
-    serde_json::from_slice(&output.stdout).unwrap()
+    let shown: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(told["parts"][0]["saved"].is_string(), "{told}");
+    told["parts"][0]["saved"] = Value::Null;
+    assert_eq!(shown, told);
 }
 
 #[test]
@@ -42,13 +54,13 @@ fn every_size_is_timed_in_the_time_and_the_record_shows_it_again() {
     let far = Far::start();
     let output = far.run(&["lat", "--sweep", "size", "-t", "4s", "--json"]);
     let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-    fits("lat-sweep", &told);
+    fits("study", &told);
     are_consistent(&told);
     let all = bytes(&told);
     assert_eq!((all.len(), all[0], all[22]), (23, 2, 8 << 20));
-    assert_eq!(shown_again(&far), told);
-    let timed = |size: &&Value| size["samples"].as_u64() > Some(0);
-    let timed = sizes(&told).iter().filter(timed).count();
+    shown_again_is(&far, told.clone());
+    let timed = |point: &&Value| point["samples"].as_u64() > Some(0);
+    let timed = points(&told).iter().filter(timed).count();
     // A busy machine may leave sizes out.
     let code = output.status.code();
     let complete = told["complete"] == true;
@@ -62,7 +74,7 @@ fn engines_go_as_far_as_they_carry() {
     for (engine, last) in [("udp", 65_507), ("connect", 16 << 10)] {
         let output = far.run(&["lat", "--sweep", "size", "-t", "1s", "--json", "--engine", engine]);
         let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-        fits("lat-sweep", &told);
+        fits("study", &told);
         are_consistent(&told);
         assert_eq!(bytes(&told).last(), Some(&last), "{told}");
     }
@@ -71,6 +83,30 @@ fn engines_go_as_far_as_they_carry() {
     let told: Value = serde_json::from_slice(&alone.args(args).output().unwrap().stdout).unwrap();
     are_consistent(&told);
     assert_eq!((&told["target"], bytes(&told).len()), (&Value::Null, 23));
+}
+
+#[test]
+fn transports_are_timed_beside_each_other_and_one_that_fails_ends_nothing() {
+    let far = Far::start();
+    // Nobody lends this host another end: shared memory takes no far end.
+    let args = ["lat", "--engine", "shm,udp,tcp", "--sweep", "size", "-t", "1s", "--json"];
+    let output = far.run(&[&args[..], &["--no-save"]].concat());
+    let said = words(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("engine shm was not measured"), "{said}");
+    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+    fits("study", &told);
+    assert_eq!(told["axes"][0]["name"], "engine");
+    let lacks = &points(&told)[0];
+    assert_eq!(lacks["values"], serde_json::json!(["shm"]));
+    assert!(lacks["not_measured"]["why"].as_str().unwrap().contains("two processes"), "{lacks}");
+    for engine in ["udp", "tcp"] {
+        let timed = points(&told).iter().filter(|point| point["values"][0] == engine);
+        assert!(timed.clone().count() > 10, "{engine}: {told}");
+        assert!(timed.clone().any(|point| point["samples"].as_u64() > Some(0)), "{engine}: {told}");
+    }
+    let refused = ended(&["lat", "127.0.0.1", "--engine", "tcp,pigeon"]);
+    assert_eq!(refused.0, Some(2), "{}", refused.1);
 }
 
 #[test]
@@ -116,11 +152,11 @@ fn ctrl_c_keeps_the_sizes_that_were_timed() {
     let output = run.end();
     assert_eq!(output.status.code(), Some(3));
     let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-    fits("lat-sweep", &told);
-    assert_eq!(told["ended_early"], "interrupted");
-    assert!(sizes(&told)[0]["samples"].as_u64() > Some(0), "{told}");
-    assert_eq!(sizes(&told)[22]["not_measured"], "the sweep ended before");
-    assert_eq!(shown_again(&far), told);
+    fits("study", &told);
+    assert_eq!(told["parts"][0]["ended_early"], "interrupted");
+    assert!(points(&told)[0]["samples"].as_u64() > Some(0), "{told}");
+    assert_eq!(points(&told)[22]["not_measured"]["why"], "the sweep ended before");
+    shown_again_is(&far, told);
 }
 
 /// Left to `./test.sh --long`.
@@ -171,8 +207,8 @@ mod long {
         let output = far.run(&[&args[..], &["--stream-json"]].concat());
         let lines = stream_lines(&output.stdout);
         let last = &lines[lines.len() - 1];
-        assert_eq!(last["event"], "lat-sweep");
-        fits("lat-sweep", &last["result"]);
+        assert_eq!(last["event"], "study");
+        fits("study", &last["result"]);
         let output = far.run(&[&args[..], &["--like", "perftest"]].concat());
         let text = words(&output.stdout);
         let rows =

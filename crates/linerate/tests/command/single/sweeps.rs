@@ -2,8 +2,14 @@
 
 use super::*;
 
-fn settings(told: &Value) -> &Vec<Value> {
-    told["settings"].as_array().unwrap()
+fn points(told: &Value) -> &Vec<Value> {
+    told["points"].as_array().unwrap()
+}
+
+/// A figure of a point, of an end if it has one for each.
+fn figure(point: &Value, key: &str, side: Option<&str>) -> Option<f64> {
+    let mut figures = point["figures"].as_array().unwrap().iter();
+    figures.find(|one| one["figure"] == key && one["side"].as_str() == side)?["value"].as_f64()
 }
 
 #[test]
@@ -14,10 +20,30 @@ fn a_sweep_streams_lines_and_its_document_comes_last() {
         return;
     };
     let last = &lines[lines.len() - 1];
-    assert_eq!(last["event"], "sweep");
-    fits("sweep", &last["result"]);
+    assert_eq!(last["event"], "study");
+    fits("study", &last["result"]);
     let slices = lines.iter().filter(|line| line["event"] == "step").count();
     assert_eq!(slices, 5, "a round that warms up, and four");
+}
+
+#[test]
+fn a_sweep_that_was_kept_is_shown_again_and_compared_with_another() {
+    let far = Far::start();
+    let at_home = |args: &[&str]| linerate(far.home.path()).args(args).output().unwrap();
+    for note in ["a", "b"] {
+        let args = ["bw", "--sweep", "streams", "-P", "1", "-t", "3s", "--json", "--note", note];
+        let told: Value = serde_json::from_slice(&far.run(&args).stdout).unwrap();
+        let shown = at_home(&["show", &format!("note:{note}"), "--json"]).stdout;
+        let shown: Value = serde_json::from_slice(&shown).unwrap();
+        fits("study", &shown);
+        assert_eq!(shown["points"], told["points"]);
+    }
+    let output = at_home(&["diff", "note:a", "note:b", "--json"]);
+    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+    fits("diff", &told);
+    let figures = told["rows"].as_array().unwrap().iter().map(|row| row["figure"].clone());
+    assert!(figures.clone().any(|figure| figure == "goodput_bps"), "{told}");
+    assert!(figures.clone().any(|figure| figure == "near_cpu_ns_per_byte"), "{told}");
 }
 
 #[test]
@@ -33,7 +59,8 @@ fn what_contradicts_a_sweep_is_refused_in_words() {
     refused(&[host, "--sweep", "copy", "--copy", "sendfile"], "leave out --copy");
     refused(&[host, "--sweep", "size", "--read-size", "1KiB"], "leave out --size");
     refused(&[host, "--sweep", "size", "-t", "31s"], "--time 32s");
-    refused(&[host, "--sweep", "size", "--engine", "udp"], "leave out --engine");
+    refused(&[host, "--sweep", "size", "--engine", "udp"], "--engine tcp or rdma or memory");
+    refused(&[host, "--sweep", "depth"], "--engine rdma, or --sweep copy or size or streams");
     refused(&[host, "--sweep", "size", "--find-rate"], "leave out --sweep or");
 }
 
@@ -44,31 +71,31 @@ mod long {
     fn every_way_to_copy_is_measured_in_as_many_rounds_and_what_the_kernel_made_of_it_is_told() {
         let far = Far::start();
         let args = ["bw", "--sweep", "copy", "-t", "10s", "-d", "reverse"];
-        let Some(told) = far.json(&args, "sweep") else {
+        let Some(told) = far.json(&args, "study") else {
             return;
         };
-        assert_eq!((&told["swept"], &told["complete"]), (&"copy".into(), &true.into()));
-        assert_eq!(told["reference"], 0);
-        let ways: Vec<_> = settings(&told).iter().map(|s| s["copy"].clone()).collect();
+        assert_eq!((&told["axes"][0]["name"], &told["complete"]), (&"copy".into(), &true.into()));
+        assert_eq!(told["parts"][0]["loads"]["reference"], 0);
+        let ways: Vec<_> = points(&told).iter().map(|point| point["values"][0].clone()).collect();
         assert_eq!(ways, ["copy", "zerocopy", "sendfile", "io-uring"]);
-        for setting in settings(&told) {
-            assert!(setting["goodput_bps"].as_u64().unwrap() > 0, "{setting}");
+        for point in points(&told) {
+            assert!(figure(point, "goodput_bps", None).unwrap() > 0.0, "{point}");
             for end in ["near", "far"] {
-                assert!(setting[end]["cpu_ns_per_byte"].as_f64().unwrap() > 0.0, "{setting}");
+                assert!(figure(point, "cpu_ns_per_byte", Some(end)).unwrap() > 0.0, "{point}");
             }
             // A busy machine may disturb some, as another session would.
-            let rounds = setting["rounds"].as_u64().unwrap();
-            assert!((1..=4).contains(&rounds), "{setting}");
+            let rounds = point["samples"].as_u64().unwrap();
+            assert!((1..=4).contains(&rounds), "{point}");
         }
         // Loopback hands pages to a receiver of this host, which needs them copied.
-        assert_eq!(settings(&told)[1]["copied_share"], 1.0, "{told}");
+        let copied = |at: usize| figure(&points(&told)[at], "copied_share", None);
+        assert_eq!(copied(1), Some(1.0), "{told}");
         // A machine without io_uring copies, and says so.
         // 0.9997 was seen on a busy machine; why is unknown.
-        let ring = settings(&told)[3]["copied_share"].as_f64();
-        let unknown = told["unknown"].to_string();
-        let is_copied = ring.is_some_and(|share| share > 0.99);
+        let unknown = told["parts"][0]["unknown"].to_string();
+        let is_copied = copied(3).is_some_and(|share| share > 0.99);
         assert!(is_copied || unknown.contains("set.copy"), "{told}");
-        assert_eq!(settings(&told)[0]["copied_share"], Value::Null);
+        assert_eq!(copied(0), None);
     }
 
     #[test]
@@ -84,10 +111,10 @@ mod long {
         let output = run.end();
         assert_eq!(output.status.code(), Some(3));
         let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-        fits("sweep", &told);
-        assert_eq!(told["ended_early"], "interrupted");
-        let rounds = |at: usize| settings(&told)[at]["rounds"].as_u64().unwrap();
+        fits("study", &told);
+        assert_eq!(told["parts"][0]["ended_early"], "interrupted");
+        let rounds = |at: usize| points(&told)[at]["samples"].as_u64().unwrap();
         assert!(rounds(1) >= 1 && rounds(0) < 12, "{told}");
-        assert_eq!(told["knee"], Value::Null);
+        assert_eq!(told["parts"][0]["loads"]["knee"], Value::Null);
     }
 }

@@ -1,0 +1,118 @@
+//! What a study measured: the figures of each point, in one form.
+
+use linerate_facts::Gap;
+use linerate_plan::path::{Direction, Side};
+use linerate_plan::study::Axis;
+use linerate_plan::transport::Swept;
+use linerate_record::Record;
+use linerate_units::stats::{
+    Histogram, Interval, middle, moments, percentile, percentile_ci, samples,
+};
+
+use crate::figure::{
+    COPIED, CPU, DEVIATION, Entry, Evidence, Figure, GOODPUT, LATENCY, LEAST, MEAN, MOST, Subject,
+    Summary, Value,
+};
+use crate::model::{Estimate, Setting};
+
+/// The percentile of the typical round trip.
+pub const TYPICAL: f64 = 50.0;
+
+/// The factor of a load that a record varies by itself, and its values; `None` if it varies none.
+pub fn varied(record: &Record) -> Option<(Swept, &Axis)> {
+    let study = record.start.study.as_ref()?;
+    let own = study.axes.get(study.at.len()..)?.last()?;
+    let swept = Swept::ALL.into_iter().find(|swept| swept.name() == own.name)?;
+    record.start.plan.directions.first().map(|_| (swept, own))
+}
+
+/// A point of a study: a value of each axis, and what was measured there.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Point {
+    /// Its value of each axis, in words.
+    pub values: Vec<String>,
+    /// Rounds or round trips that the figures are of.
+    pub samples: u64,
+    /// Messages that were sent and never answered; `None` if none can be lost.
+    pub lost: Option<u64>,
+    /// The figures, in the order in which they are shown.
+    pub summary: Summary,
+    /// Figures in multiples of those of the point that the others are compared with.
+    pub ratios: Vec<(&'static Figure, Subject, Interval)>,
+    /// Why there is no figure; `None` if there is one.
+    pub lacks: Option<Gap>,
+}
+
+impl Point {
+    /// A point with these figures.
+    pub const fn new(values: Vec<String>, samples: u64, entries: Vec<Entry>) -> Self {
+        let summary = Summary { entries };
+        Self { values, samples, lost: None, summary, ratios: Vec::new(), lacks: None }
+    }
+
+    /// A point without figures.
+    pub fn lacking(values: Vec<String>, why: Gap) -> Self {
+        let lacks = Some(Gap { what: values.join(", "), ..why });
+        Self { lacks, ..Self::new(values, 0, Vec::new()) }
+    }
+
+    /// Round trips.
+    pub fn of_times(values: Vec<String>, times: &Histogram) -> Self {
+        let (number, found, exact) = (samples(times), moments(times), times.exact);
+        let bare =
+            |figure, nanos: Option<f64>| Some(Entry::bare(figure, Subject::default(), nanos?));
+        let exactly = |nanos: Option<u64>| nanos.map(|nanos| nanos as f64);
+        let part = |percent: f64| {
+            let interval = percentile_ci(times, percent / 100.0);
+            let known = percentile(times, percent / 100.0);
+            let mid = if percent == TYPICAL { middle(times) } else { known };
+            let evidence = interval.map_or(Evidence::None, Evidence::Interval);
+            let of = Subject { percentile: Some(percent), ..Subject::default() };
+            Some(Entry { figure: &LATENCY, of, value: Ok(Value { mid: mid? as f64, evidence }) })
+        };
+        let deviation = found.as_ref().filter(|_| number > 1).map(|found| found.deviation);
+        let entries = [
+            bare(&LEAST, exactly(exact.map(|exact| exact.least))),
+            part(TYPICAL),
+            bare(&MEAN, found.map(|found| found.mean)),
+            bare(&DEVIATION, deviation),
+            part(99.0),
+            part(99.9),
+            bare(&MOST, exactly(exact.map(|exact| exact.most))),
+        ];
+        Self::new(values, number, entries.into_iter().flatten().collect())
+    }
+
+    /// A load with one of several settings.
+    pub fn of_setting(values: Vec<String>, setting: &Setting, direction: Direction) -> Self {
+        let of = Subject::load(direction);
+        let entry = |figure, of, estimate: Option<&Estimate>| {
+            let Estimate { mean, interval, .. } = *estimate?;
+            let evidence = interval.map_or(Evidence::None, |interval| {
+                Evidence::Interval(Interval { low: interval.low.max(0.0), ..interval })
+            });
+            Some(Entry { figure, of, value: Ok(Value { mid: mean, evidence }) })
+        };
+        let at = |side| Subject { side: Some(side), ..of };
+        let cpu = |side| entry(&CPU, at(side), setting.cpu.at(direction, side).as_ref());
+        let entries = [
+            entry(&GOODPUT, of, setting.goodput.as_ref()),
+            cpu(Side::Near),
+            cpu(Side::Far),
+            setting.copied.map(|share| Entry::bare(&COPIED, of, share)),
+        ];
+        let rounds = setting.goodput.map_or(0, |goodput| goodput.samples as u64);
+        let goodput = setting.goodput_ratio.map(|ratio| (&GOODPUT, of, ratio));
+        let spent = setting.cpu_ratio.map(|ratio| (&CPU, at(direction.sender()), ratio));
+        Self {
+            ratios: goodput.into_iter().chain(spent).collect(),
+            ..Self::new(values, rounds, entries.into_iter().flatten().collect())
+        }
+    }
+
+    /// A figure in multiples of that of the point which the others are compared with.
+    pub fn ratio(&self, figure: &'static Figure, of: Subject) -> Option<Interval> {
+        let mut all = self.ratios.iter();
+        all.find(|(own, whose, _)| *own == figure && *whose == of).map(|(.., ratio)| *ratio)
+    }
+}

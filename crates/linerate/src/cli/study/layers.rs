@@ -1,0 +1,170 @@
+//! `linerate run --layers`: one path by verbs, by sockets, and by an ordinary program with and without the preload.
+
+use anyhow::anyhow;
+use linerate_plan::path::Direction;
+use linerate_plan::study::{Axis, AxisValue};
+use linerate_plan::transport::{self, PRELOAD, Setting, TransportInfo, rdma};
+use linerate_plan::{Knobs, Plan};
+use linerate_record::Made;
+use linerate_session::run::{RoundTrips, once};
+use linerate_show::study::{LAYERS, PART};
+use linerate_units::{Bytes, Nanos};
+
+use super::super::exit::{Exit, Failure};
+use super::super::options::Options;
+use super::super::resolve;
+use super::super::session::Stop;
+use super::super::single::{self, WASHOUT};
+use super::{Done, Parts};
+
+/// Sizes of round trips: one that fits a request itself, and a page.
+const SIZES: [Bytes; 2] = [Bytes(64), Bytes(4096)];
+/// Least measured time of each part.
+const LEAST: Nanos = Nanos::from_millis(200);
+
+/// The key of an option, and its setting.
+type Chosen = (&'static str, fn() -> Setting);
+
+/// A layer: its name, its transport, and an option of it.
+struct Kind {
+    name: &'static str,
+    info: &'static TransportInfo,
+    option: Option<Chosen>,
+}
+
+/// The layers, in the order of columns. Messages of verbs are sent, not written: both programs take part, as with sockets.
+const KINDS: [Kind; 4] = [
+    Kind {
+        name: "verbs",
+        info: &transport::RDMA,
+        option: Some((rdma::OPERATION.key, || {
+            Setting::Word(rdma::Operation::Send.name().to_owned())
+        })),
+    },
+    Kind { name: "sockets", info: &transport::TCP, option: None },
+    Kind {
+        name: "program",
+        info: &transport::PROGRAM,
+        option: Some((PRELOAD.key, || Setting::Switch(false))),
+    },
+    Kind {
+        name: "preload",
+        info: &transport::PROGRAM,
+        option: Some((PRELOAD.key, || Setting::Switch(true))),
+    },
+];
+
+/// What is measured of each layer.
+#[derive(Clone, Copy)]
+enum Part {
+    Trips(Bytes),
+    Load(Direction),
+}
+
+impl Part {
+    fn value(self) -> AxisValue {
+        match self {
+            Self::Trips(size) => AxisValue::size(size),
+            Self::Load(direction) => AxisValue::word(direction.name().to_owned()),
+        }
+    }
+}
+
+/// The far end: without one there is no path that has layers.
+pub(in super::super) fn target(peer: Option<&str>) -> Result<&str, Failure> {
+    peer.ok_or_else(|| {
+        let error = anyhow!("--layers needs a far end with an RDMA port");
+        Failure::usage(error).hint("linerate run HOST --layers")
+    })
+}
+
+pub(in super::super) fn run(plan: &Plan, target: &str, options: &Options) -> Result<Exit, Failure> {
+    let loads = plan.directions.iter().copied().map(Part::Load);
+    let all: Vec<Part> = SIZES.into_iter().map(Part::Trips).chain(loads).collect();
+    let each = plan.time.0 / (KINDS.len() * all.len()) as u64;
+    let time = Nanos(each.saturating_sub(WASHOUT.0)).max(LEAST);
+    let axes = vec![
+        Axis::of(LAYERS, KINDS.iter().map(|kind| kind.name.to_owned())),
+        Axis { name: PART.to_owned(), values: all.iter().map(|part| part.value()).collect() },
+    ];
+    // What a layer lacks it lacks for all that is measured of it.
+    let mut failed: Option<(usize, String, String)> = None;
+    let parts = Parts::measured(axes, false, options, |at, options, stop| {
+        let (layer, part) = (at[0], at[1]);
+        if let Some((_, why, hint)) = failed.as_ref().filter(|(known, ..)| *known == layer) {
+            return Err(Failure::not_measured(anyhow!("{why}")).hint(hint));
+        }
+        let done = measured(&KINDS[layer], all[part], (target, time), options, stop);
+        done.map(|done| (done, Exit::Done)).inspect_err(|failure| {
+            failed = Some((layer, format!("{:#}", failure.error), failure.hint.clone()));
+        })
+    })?;
+    let exit = parts.shown(Some(target), options)?;
+    Ok(if parts.study(Some(target)).complete() { exit } else { exit.or(Exit::NotMeasured) })
+}
+
+/// The options of a layer. The user may choose those of verbs; whether there is a preload is what the layer is.
+fn own(kind: &Kind, options: &Options) -> transport::Options {
+    let mut own = options.engine.of(kind.info);
+    if let Some((key, setting)) = kind.option
+        && (key == PRELOAD.key || own.get(key).is_none())
+    {
+        own.set(key, setting());
+    }
+    own
+}
+
+/// Measures one part of a layer, for so much time.
+fn measured(
+    kind: &Kind,
+    part: Part,
+    (target, time): (&str, Nanos),
+    options: &Options,
+    stop: &Stop,
+) -> Result<Done, Failure> {
+    let info = kind.info;
+    let (pattern, directions, trips) = match part {
+        Part::Load(direction) => (transport::PatternKind::Stream, vec![direction], None),
+        Part::Trips(size) => {
+            let trips = RoundTrips {
+                size,
+                interval: None,
+                busy_poll: false,
+                nagle: false,
+                two_writes: false,
+            };
+            (transport::PatternKind::RoundTrips, Vec::new(), Some(trips))
+        }
+    };
+    let own = own(kind, options);
+    let plan = Plan {
+        engine: info.name.to_owned(),
+        peer: Some(target.to_owned()),
+        reach: Vec::new(),
+        knobs: Knobs { options: own.of(info.options, pattern), ..Knobs::default() },
+        directions,
+        time: Nanos(WASHOUT.0 + time.0),
+        sweep: false,
+        trials: false,
+    };
+    resolve::possible(&plan, trips)?;
+    let made = trips.map_or(Made::Bw, |_| Made::Lat);
+    let measured = single::open(plan, made, options, stop, |link, plan, label, sink| {
+        once(link, plan, WASHOUT, trips, label, sink)
+    })?;
+    measured.whole().map(Done::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_those_of_the_layer_and_the_users_own() {
+        let all = |options: &Options| KINDS.each_ref().map(|kind| own(kind, options));
+        let [verbs, sockets, program, preload] = all(&Options::default());
+        assert_eq!(verbs.word(rdma::OPERATION.key), Some("send"));
+        assert!(sockets.is_empty());
+        assert!(!program.is_on(PRELOAD.key) && preload.is_on(PRELOAD.key));
+    }
+}
