@@ -1,7 +1,8 @@
 //! The one answer to "why is it slow" that results have.
 
-use super::rule::{Answer, Next, Remark, Run, Stands};
+use super::rule::{Answer, Next, Remark, Run};
 use super::{Explained, side_name};
+use linerate_facts::finding::Stands;
 use linerate_judge::causes::cause;
 use linerate_judge::model::Model;
 use linerate_judge::verdict::{Entry, Limit, Verdict, entries, suspects};
@@ -68,11 +69,13 @@ impl Headline {
             all.filter_map(|remark| Some((remark, remark.answer.as_ref()?)))
         };
         let first = |stands: Stands, some: fn(usize) -> bool| {
-            remarks().find(|(remark, answer)| remark.stands == stands && some(answer.causes.len()))
+            remarks().find(|(remark, answer)| {
+                remark.finding.stands == stands && some(answer.causes.len())
+            })
         };
         let is_full = |direction| {
             let is = |(remark, answer): (&Remark, &Answer)| {
-                remark.stands == Stands::Good && answer.direction == Some(direction)
+                remark.finding.stands == Stands::Good && answer.direction == Some(direction)
             };
             remarks().any(is)
         };
@@ -81,10 +84,10 @@ impl Headline {
             limits.find(|limit| !is_full(limit.direction) && (limit.cause == ASKED) == is_asked)
         };
         first(Stands::Contradiction, |_| true)
-            .or_else(|| first(Stands::Finding, |n| n == 1))
+            .or_else(|| first(Stands::Found, |n| n == 1))
             .map(Self::told)
             .or_else(|| judged(false).map(|limit| Self::judged(limit, side_name)))
-            .or_else(|| first(Stands::Finding, |n| n != 1).map(Self::told))
+            .or_else(|| first(Stands::Found, |n| n != 1).map(Self::told))
             .or_else(|| judged(true).map(|limit| Self::judged(limit, side_name)))
             .or_else(|| first(Stands::Good, |_| true).map(Self::told))
             .or_else(|| has_results.then(|| Self::unknown(explained)))
@@ -137,7 +140,7 @@ impl Headline {
     };
 
     fn told((remark, answer): (&Remark, &Answer)) -> Self {
-        let stands = match (remark.stands, answer.causes.len()) {
+        let stands = match (remark.finding.stands, answer.causes.len()) {
             (Stands::Contradiction, _) => Answered::Contradiction,
             (Stands::Good, _) => Answered::Healthy,
             (_, 1) => Answered::Limit,
@@ -148,17 +151,17 @@ impl Headline {
         let candidates = answer.causes.iter().copied().take(CANDIDATES);
         Self {
             stands,
-            rule: Some(remark.id),
+            rule: Some(remark.finding.id),
             cause,
             certainty: cause.map(|_| Certainty::Supported),
             direction: answer.direction,
             side: answer.side,
-            what: remark.what.clone(),
-            evidence: remark.evidence.clone(),
+            what: remark.finding.what.clone(),
+            evidence: remark.finding.proof.clone(),
             run: answer.run.clone(),
             candidates: candidates.filter(|_| stands == Answered::Unknown).collect(),
             ruled_out: answer.ruled_out.clone(),
-            next: remark.next.first().cloned(),
+            next: Next::of(&remark.finding.fix),
         }
     }
 
@@ -183,9 +186,7 @@ impl Headline {
                 None => format!("{host}{name}"),
             },
             evidence: limit.evidence.clone(),
-            next: limit.advice.first().map(|advice| {
-                Next::new(&advice.what, advice.steps.first().map_or("", |step| &step.command))
-            }),
+            next: limit.advice.first().and_then(Next::of),
             ..Self::NONE
         }
     }

@@ -10,6 +10,7 @@ pub mod diff;
 pub mod document;
 pub mod each;
 pub mod fabric;
+mod finding;
 mod fitted;
 pub mod flows;
 pub mod guide;

@@ -9,10 +9,11 @@
 use std::collections::BTreeMap;
 
 use linerate_facts::cpu::{Busy, Cache, Cpu, IdleState, Node, Processors};
+use linerate_facts::finding::Finding;
 use linerate_facts::machine::Machine;
 use linerate_facts::memory::{Memory, Module};
 use linerate_facts::nic::Fragments;
-use linerate_facts::odd::{self, Oddity};
+use linerate_facts::odd;
 use linerate_facts::topology::Kind;
 use linerate_facts::{Conntrack, Gap, Inventory};
 use schemars::JsonSchema;
@@ -45,7 +46,7 @@ pub(crate) struct Output<'a> {
     /// Version of linerate that read the machine, or the capture of one.
     linerate: &'static str,
     /// What makes a path across this machine slower than its parts could, the worst first.
-    odd: Vec<Oddity>,
+    findings: Vec<Finding>,
     machine: MachineOut<'a>,
     cpus: CpusOut<'a>,
     /// NUMA nodes. Empty on a kernel without them.
@@ -214,7 +215,7 @@ pub fn json(inventory: &Inventory) -> serde_json::Result<String> {
     let output = Output {
         format: Format,
         linerate: env!("CARGO_PKG_VERSION"),
-        odd: odd::find(inventory),
+        findings: odd::find(inventory),
         machine: machine(&inventory.machine),
         cpus: cpus(&inventory.processors),
         nodes: &inventory.processors.nodes,
@@ -374,7 +375,7 @@ mod tests {
             ("/volumes/0/layer", Value::from("cake")),
             ("/filesystems/0/point", Value::Null),
             ("/ports/0/rings/rx/now", Value::from(0.5)),
-            ("/odd/0/why", Value::Null),
+            ("/findings/0/why", Value::Null),
             ("/live_busy/cpus/0/busy", Value::from("much")),
         ];
         refuses(SCHEMA, &good, wrong, "/cpus");
