@@ -1,8 +1,8 @@
 //! The one answer to "why is it slow" that results have.
 
-use super::rule::{Answer, Next, Remark, Run, Stands};
+use super::rule::{Answer, Next, Remark, Run};
 use super::{Explained, side_name};
-use linerate_facts::advice::Advice;
+use linerate_facts::finding::{Finding, Stands};
 use linerate_judge::causes::cause;
 use linerate_judge::model::{Model, derive};
 use linerate_judge::verdict::{Entry, Limit, Verdict, entries, judge, suspects};
@@ -70,11 +70,13 @@ impl Headline {
             all.filter_map(|remark| Some((remark, remark.answer.as_ref()?)))
         };
         let first = |stands: Stands, some: fn(usize) -> bool| {
-            remarks().find(|(remark, answer)| remark.stands == stands && some(answer.causes.len()))
+            remarks().find(|(remark, answer)| {
+                remark.finding.stands == stands && some(answer.causes.len())
+            })
         };
         let is_full = |direction| {
             let is = |(remark, answer): (&Remark, &Answer)| {
-                remark.stands == Stands::Good && answer.direction == Some(direction)
+                remark.finding.stands == Stands::Good && answer.direction == Some(direction)
             };
             remarks().any(is)
         };
@@ -83,10 +85,10 @@ impl Headline {
             limits.find(|limit| !is_full(limit.direction) && (limit.cause == ASKED) == is_asked)
         };
         first(Stands::Contradiction, |_| true)
-            .or_else(|| first(Stands::Finding, |n| n == 1))
+            .or_else(|| first(Stands::Found, |n| n == 1))
             .map(Self::told)
             .or_else(|| judged(false).map(|limit| Self::judged(limit, side_name)))
-            .or_else(|| first(Stands::Finding, |n| n != 1).map(Self::told))
+            .or_else(|| first(Stands::Found, |n| n != 1).map(Self::told))
             .or_else(|| judged(true).map(|limit| Self::judged(limit, side_name)))
             .or_else(|| first(Stands::Good, |_| true).map(Self::told))
             .or_else(|| has_results.then(|| Self::unknown(explained)))
@@ -104,20 +106,15 @@ impl Headline {
     }
 
     /// A fault that facts or replies show.
-    pub fn found(
-        (id, certainty): (&'static str, Certainty),
-        what: String,
-        evidence: Vec<String>,
-        fix: &Advice,
-    ) -> Self {
-        let stands = Answered::Limit;
-        let next = Some(Next::of(fix));
+    pub fn found(finding: &Finding) -> Self {
+        let what = format!("{}: {}", finding.subject, finding.what);
+        let why = Some(finding.why.clone()).filter(|why| !why.is_empty());
         Self {
-            cause: Some(id),
-            certainty: Some(certainty),
-            evidence,
-            next,
-            ..Self::said(stands, what)
+            cause: Some(finding.id),
+            certainty: Some(finding.certainty),
+            evidence: why.into_iter().chain(finding.proof.iter().cloned()).collect(),
+            next: Next::of(&finding.fix),
+            ..Self::said(Answered::Limit, what)
         }
     }
 
@@ -168,7 +165,7 @@ impl Headline {
     };
 
     fn told((remark, answer): (&Remark, &Answer)) -> Self {
-        let stands = match (remark.stands, answer.causes.len()) {
+        let stands = match (remark.finding.stands, answer.causes.len()) {
             (Stands::Contradiction, _) => Answered::Contradiction,
             (Stands::Good, _) => Answered::Healthy,
             (_, 1) => Answered::Limit,
@@ -179,17 +176,17 @@ impl Headline {
         let candidates = answer.causes.iter().copied().take(CANDIDATES);
         Self {
             stands,
-            rule: Some(remark.id),
+            rule: Some(remark.finding.id),
             cause,
             certainty: cause.map(|_| Certainty::Supported),
             direction: answer.direction,
             side: answer.side,
-            what: remark.what.clone(),
-            evidence: remark.evidence.clone(),
+            what: remark.finding.what.clone(),
+            evidence: remark.finding.proof.clone(),
             run: answer.run.clone(),
             candidates: candidates.filter(|_| stands == Answered::Unknown).collect(),
             ruled_out: answer.ruled_out.clone(),
-            next: remark.next.first().cloned(),
+            next: Next::of(&remark.finding.fix),
         }
     }
 
@@ -214,7 +211,7 @@ impl Headline {
                 None => format!("{host}{name}"),
             },
             evidence: limit.evidence.clone(),
-            next: limit.advice.first().map(Next::of),
+            next: limit.advice.first().and_then(Next::of),
             ..Self::NONE
         }
     }

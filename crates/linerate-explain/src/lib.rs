@@ -23,13 +23,14 @@ pub use best::Best;
 pub use claim::{Claim, ClaimError, Kind, Said};
 pub use hardware::{Hardware, Part};
 pub use headline::{Answered, Headline};
-pub use rule::{Answer, Next, RULES, Remark, Rule, Run, Stands};
+pub use rule::{Answer, Next, RULES, Remark, Rule, Run};
 pub(crate) use summary::load as load_figures;
 pub use table::Table;
 
+use linerate_facts::finding::Finding;
 use linerate_facts::infiniband::IbDevice;
 use linerate_facts::nic::Nic;
-use linerate_facts::odd::{self, Oddity};
+use linerate_facts::odd;
 use linerate_facts::{Inventory, host_of};
 use linerate_judge::figure::Summary;
 use linerate_judge::model::{Model, Told, reported};
@@ -157,7 +158,7 @@ pub struct Explained<'a> {
     /// What the figures show otherwise, the findings first.
     pub remarks: Vec<Remark>,
     /// Oddities of the near and the far host, by their facts.
-    pub oddities: [Vec<Oddity>; 2],
+    pub oddities: [Vec<Finding>; 2],
     /// The figures.
     pub summary: Summary,
 }

@@ -27,6 +27,8 @@ pub mod carrier;
 pub mod cpu;
 pub mod crossing;
 mod exact;
+pub mod finding;
+pub mod ids;
 pub mod infiniband;
 pub mod irq;
 pub mod machine;

@@ -13,7 +13,7 @@ pub(super) fn advise(doc: &mut Document, label: &str, advice: &Advice, gain: &st
     }
     doc.entry(label, &[(Tone::Plain, &what), (Tone::Strong, gain)], 2);
     let host = |step: &Step| step.host.map(|side| names.of(side));
-    do_steps(doc, &advice.steps, host);
+    do_steps(doc, &advice.steps, "then", host);
     for step in &advice.undo {
         do_step(doc, "undo", host(step), step);
     }
@@ -38,14 +38,15 @@ pub(super) const fn joint(advice: &Advice) -> &'static str {
     }
 }
 
-/// The steps of an advice, in order.
+/// The steps of an advice, in order, with a word between them.
 pub(super) fn do_steps<'a>(
     doc: &mut Document,
     steps: &[Step],
+    then: &str,
     host: impl Fn(&Step) -> Option<&'a str>,
 ) {
     for (i, step) in steps.iter().enumerate() {
-        let verb = if i > 0 { "then" } else { "" };
+        let verb = if i > 0 { then } else { "" };
         do_step(doc, verb, host(step), step);
     }
 }

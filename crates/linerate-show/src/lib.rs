@@ -13,6 +13,7 @@ pub mod bw;
 pub mod diff;
 pub mod document;
 pub mod fabric;
+mod finding;
 mod fitted;
 pub mod flows;
 pub mod guide;

@@ -20,50 +20,40 @@ const LONGER: f64 = 1.05;
 /// Tables that are named beside a time of another kind.
 const FEW: usize = 5;
 
-pub(super) fn headline(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(super) fn headline(explained: &Explained<'_>) -> Vec<Remark> {
     let claims = explained.material.claims.iter();
     let remark = |claim: &Claim| {
         let found = match claim.said {
-            Said::Reaches(claimed) => reaches(explained, &claim.text, claimed.0 as f64, id),
-            Said::Within(time) => within(explained, &claim.text, time, id),
-            Said::Ceiling(claimed) => ceiling(explained, &claim.text, claimed.0 as f64, id),
+            Said::Reaches(claimed) => reaches(explained, &claim.text, claimed.0 as f64),
+            Said::Within(time) => within(explained, &claim.text, time),
+            Said::Ceiling(claimed) => ceiling(explained, &claim.text, claimed.0 as f64),
             Said::Before(..) | Said::Rdma => return None,
         };
-        Some(found.unwrap_or_else(|| alone(&claim.text, id)))
+        Some(found.unwrap_or_else(|| alone(&claim.text)))
     };
     claims.filter_map(remark).collect()
 }
 
 /// A claim that stands beside nothing.
-fn alone(claim: &str, id: &'static str) -> Remark {
+fn alone(claim: &str) -> Remark {
     let what = format!("no figure that was read can be held against `{claim}`");
-    Remark::new(id, Stands::Doubt, what)
+    Remark::new(Stands::Doubt, what)
 }
 
-fn ceiling(
-    explained: &Explained<'_>,
-    claim: &str,
-    claimed: f64,
-    id: &'static str,
-) -> Option<Remark> {
+fn ceiling(explained: &Explained<'_>, claim: &str, claimed: f64) -> Option<Remark> {
     let best = Best::of(explained.material)?;
     let words = format!("{} ({})", rate(best.rate), best.file);
     Some(if best.rate > claimed * ABOVE_CEILING {
         let what = format!("a figure is above `{claim}`: {words}");
-        Remark::new(id, Stands::Doubt, what)
+        Remark::new(Stands::Doubt, what)
     } else {
         let share = best.rate / claimed.max(1.0) * 100.0;
         let what = format!("the best figure is {share:.0} % of `{claim}`: {words}");
-        Remark::new(id, Stands::Finding, what)
+        Remark::new(Stands::Found, what)
     })
 }
 
-fn reaches(
-    explained: &Explained<'_>,
-    claim: &str,
-    claimed: f64,
-    id: &'static str,
-) -> Option<Remark> {
+fn reaches(explained: &Explained<'_>, claim: &str, claimed: f64) -> Option<Remark> {
     let best = Best::of(explained.material)?;
     let words = format!("the best is {} ({})", rate(best.rate), best.file);
     if let Some(most) = rounded(explained, &best, claimed) {
@@ -71,12 +61,12 @@ fn reaches(
             "`{claim}` is more than the hardware as described carries, {most}: {words}, which is rounded or counts \
              more than payload"
         );
-        return Some(Remark::new(id, Stands::Doubt, what));
+        return Some(Remark::new(Stands::Doubt, what));
     }
     Some(if best.rate >= claimed {
-        Remark::new(id, Stands::Good, format!("`{claim}` holds: {words}"))
+        Remark::new(Stands::Good, format!("`{claim}` holds: {words}"))
     } else {
-        Remark::new(id, Stands::Doubt, format!("no figure reaches `{claim}`: {words}"))
+        Remark::new(Stands::Doubt, format!("no figure reaches `{claim}`: {words}"))
     })
 }
 
@@ -89,7 +79,7 @@ fn rounded(explained: &Explained<'_>, best: &Best, claimed: f64) -> Option<Rate>
 }
 
 /// A claimed time that only halves of round trips keep is not kept.
-fn within(explained: &Explained<'_>, claim: &str, time: Nanos, id: &'static str) -> Option<Remark> {
+fn within(explained: &Explained<'_>, claim: &str, time: Nanos) -> Option<Remark> {
     let least = |of: &dyn Fn(&Table<'_>, Nanos) -> Option<Nanos>| {
         let tables = explained.tables.iter();
         let times = tables.filter_map(|t| of(t, t.smallest()?.time()?));
@@ -99,31 +89,28 @@ fn within(explained: &Explained<'_>, claim: &str, time: Nanos, id: &'static str)
     let half = least(&|table, time| (table.sizes.trip == Trip::Half).then_some(time));
     Some(match half {
         _ if whole <= time => Remark::new(
-            id,
             Stands::Good,
             format!("`{claim}` holds: the shortest whole round trip is {whole}"),
         ),
         Some(half) if half <= time => Remark::new(
-            id,
             Stands::Doubt,
             format!(
                 "`{claim}` holds only of halves of round trips: {half}, and {whole} for a whole one"
             ),
         ),
         _ => Remark::new(
-            id,
             Stands::Doubt,
             format!("no figure keeps `{claim}`: the shortest whole round trip is {whole}"),
         ),
     })
 }
 
-pub(super) fn before(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(super) fn before(explained: &Explained<'_>) -> Vec<Remark> {
     let claims = explained.material.claims.iter();
     let now = Trips::all(explained);
     let remark = |claim: &Claim| match claim.said {
-        Said::Before(..) if now.is_empty() => Some(alone(&claim.text, id)),
-        Said::Before(kind, before) => held(&now, kind, before, claim, id),
+        Said::Before(..) if now.is_empty() => Some(alone(&claim.text)),
+        Said::Before(kind, before) => held(&now, kind, before, claim),
         _ => None,
     };
     claims.filter_map(remark).collect()
@@ -159,38 +146,26 @@ impl<'a> Trips<'a> {
 }
 
 /// A time from before is held only against whole round trips of its own kind, of which the shortest counts.
-fn held(
-    now: &[Trips<'_>],
-    kind: Option<Kind>,
-    before: Nanos,
-    claim: &Claim,
-    id: &'static str,
-) -> Option<Remark> {
+fn held(now: &[Trips<'_>], kind: Option<Kind>, before: Nanos, claim: &Claim) -> Option<Remark> {
     let is_alike = |trips: &&Trips<'_>| match kind {
         Some(Kind::Test(Carrier::Sockets)) => trips.table.is_sockets(),
         Some(Kind::Test(carrier)) => carrier == trips.carrier,
         Some(Kind::Application) | None => false,
     };
     let Some(best) = now.iter().filter(is_alike).min_by_key(|trips| trips.time) else {
-        return Some(unlike(now, kind, before, claim, id));
+        return Some(unlike(now, kind, before, claim));
     };
     (best.time.0 as f64 > before.0 as f64 * LONGER).then(|| {
         let what = format!(
             "{}: whole round trips of {} take {}, longer than the {before} before the change",
             best.table.name, best.size, best.time
         );
-        Remark::new(id, Stands::Finding, what)
+        Remark::new(Stands::Found, what)
     })
 }
 
 /// A time from before of another kind than those that were read.
-fn unlike(
-    now: &[Trips<'_>],
-    kind: Option<Kind>,
-    before: Nanos,
-    claim: &Claim,
-    id: &'static str,
-) -> Remark {
+fn unlike(now: &[Trips<'_>], kind: Option<Kind>, before: Nanos, claim: &Claim) -> Remark {
     let what = match kind {
         None => format!(
             "`{}` does not say what took {before}: it is not held against the times that were read",
@@ -205,8 +180,8 @@ fn unlike(
             carrier.words()
         ),
     };
-    let mut remark = Remark::new(id, Stands::Doubt, what);
-    remark.evidence = now.iter().take(FEW).map(Trips::words).collect();
+    let mut remark = Remark::new(Stands::Doubt, what);
+    remark.finding.proof = now.iter().take(FEW).map(Trips::words).collect();
     if kind.is_some() {
         return remark;
     }
@@ -216,7 +191,7 @@ fn unlike(
     )
 }
 
-pub(super) fn transport(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(super) fn transport(explained: &Explained<'_>) -> Vec<Remark> {
     let claimed = explained.material.claims.iter().any(|c| c.said == Said::Rdma);
     if !claimed || shows_rdma(explained) {
         return Vec::new();
@@ -239,7 +214,7 @@ pub(super) fn transport(explained: &Explained<'_>, id: &'static str) -> Vec<Rema
         None => format!("files moved at {}, and no figure of TCP stands beside it", rate(files)),
     };
     vec![
-        Remark::new(id, Stands::Doubt, "that RDMA moved the bytes is not shown")
+        Remark::new(Stands::Doubt, "that RDMA moved the bytes is not shown")
             .because(evidence)
             .next(
                 "compare the bytes that the RDMA port counts before and after",

@@ -28,7 +28,7 @@ fn best<'a>(explained: &'a Explained<'_>, direction: Direction) -> Option<Of<'a>
     transfers(explained).filter(|(_, _, one)| is_one(one)).max_by_key(|(_, _, one)| one.goodput)
 }
 
-pub(super) fn ways(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(super) fn ways(explained: &Explained<'_>) -> Vec<Remark> {
     let [forward, reverse] = Direction::ALL.map(|direction| best(explained, direction));
     let Some((forward, reverse)) = forward.zip(reverse) else {
         return Vec::new();
@@ -51,7 +51,7 @@ pub(super) fn ways(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
         Some(share) if share < CLEAN => &["path-rate", "receiver-core", "sender-core"],
         _ => &["path-loss", "path-rate", "receiver-core"],
     };
-    let remark = Remark::new(id, Stands::Finding, what)
+    let remark = Remark::new(Stands::Found, what)
         .names(causes)
         .of(one.direction)
         .shown_by(source, result)
@@ -59,11 +59,11 @@ pub(super) fn ways(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
     vec![remark]
 }
 
-pub(super) fn flows(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
-    Direction::ALL.into_iter().filter_map(|direction| held(explained, direction, id)).collect()
+pub(super) fn flows(explained: &Explained<'_>) -> Vec<Remark> {
+    Direction::ALL.into_iter().filter_map(|direction| held(explained, direction)).collect()
 }
 
-fn held(explained: &Explained<'_>, direction: Direction, id: &'static str) -> Option<Remark> {
+fn held(explained: &Explained<'_>, direction: Direction) -> Option<Remark> {
     let many =
         best(explained, direction).filter(|(_, _, one)| one.streams.is_some_and(|n| n > 1))?;
     let is_single = |(_, _, one): &Of<'_>| {
@@ -86,7 +86,7 @@ fn held(explained: &Explained<'_>, direction: Direction, id: &'static str) -> Op
         rate(all)
     );
     let cap = FLOW_CAPS.into_iter().find(|cap| CAPPED.contains(&(alone / cap.0 as f64)));
-    let remark = Remark::new(id, Stands::Finding, what).of(direction).shown_by(source, result);
+    let remark = Remark::new(Stands::Found, what).of(direction).shown_by(source, result);
     let remark = match (cap, one.repeated()) {
         (_, Some(share)) if share >= CLEAN => remark
             .because(format!(
@@ -114,7 +114,7 @@ fn held(explained: &Explained<'_>, direction: Direction, id: &'static str) -> Op
 /// Ratio of the rate of both ways together to that of one alone, below which they share one capacity.
 const TOGETHER: f64 = 1.3;
 
-pub(super) fn both(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(super) fn both(explained: &Explained<'_>) -> Vec<Remark> {
     let rate_of = |of: Option<Of<'_>>| of.map(|(_, _, one)| one.goodput.0 as f64);
     let alone = Direction::ALL.map(|direction| rate_of(best(explained, direction)));
     let together = Direction::ALL.map(|direction| {
@@ -133,7 +133,7 @@ pub(super) fn both(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
         rate(sum),
         rate(most)
     );
-    let remark = Remark::new(id, Stands::Finding, what)
+    let remark = Remark::new(Stands::Found, what)
         .because("a port of full duplex carries its rate each way: radio, half duplex, a full processor and memory do not")
         .names(&["duplex", "sender-core", "path-rate"])
         .next("the duplex of the ports of both ends", "ethtool PORT");
@@ -143,7 +143,7 @@ pub(super) fn both(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
 /// Ratio of rates from which a larger buffer has helped.
 const HELPS: f64 = 1.5;
 
-pub(super) fn buffers(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(super) fn buffers(explained: &Explained<'_>) -> Vec<Remark> {
     let of = |direction| {
         let is_one = |one: &Transfer| {
             let is_single = one.streams.is_none_or(|n| n == 1);
@@ -164,7 +164,7 @@ pub(super) fn buffers(explained: &Explained<'_>, id: &'static str) -> Vec<Remark
                 rate(fast.2.goodput.0 as f64),
                 rate(slow.2.goodput.0 as f64)
             );
-            Remark::new(id, Stands::Finding, what)
+            Remark::new(Stands::Found, what)
                 .names(&["receive-window", "send-buffer"])
                 .rules_out(&["path-rate", "path-loss"])
                 .of(direction)
@@ -186,7 +186,7 @@ const LONG: Nanos = Nanos::from_millis(1);
 const UNSCALED: Bytes = Bytes(65_535);
 const AT_UNSCALED: std::ops::RangeInclusive<f64> = 0.95..=1.03;
 
-pub(super) fn window(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(super) fn window(explained: &Explained<'_>) -> Vec<Remark> {
     let mut pings = explained.tables.iter().filter(|table| table.source.tool.name == "ping");
     let ping = pings.find_map(|table| table.whole(table.smallest()?.time()?));
     let held = |(source, result, one): Of<'_>| {
@@ -209,7 +209,7 @@ pub(super) fn window(explained: &Explained<'_>, id: &'static str) -> Vec<Remark>
                 way(one.direction),
                 rate(rate_now)
             );
-            Remark::new(id, Stands::Finding, what)
+            Remark::new(Stands::Found, what)
                 .names(causes)
                 .rules_out(&["path-loss"])
                 .of(one.direction)

@@ -38,7 +38,7 @@ fn transfer<'a>(explained: &'a Explained<'_>, of: &DirectionModel) -> Option<&'a
     explained.material.transfers().map(|(_, one)| one).find(alike)
 }
 
-pub(super) fn window(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(super) fn window(explained: &Explained<'_>) -> Vec<Remark> {
     let remark = |of: &DirectionModel| {
         let one = transfer(explained, of)?;
         let (flight, rtt) = (of.base.tcp.in_flight?, of.base.tcp.rtt?);
@@ -54,7 +54,7 @@ pub(super) fn window(explained: &Explained<'_>, id: &'static str) -> Vec<Remark>
                  it reached, and a larger one may carry more"
             );
             let cause = if one.buffer == Some(window) { "send-buffer" } else { "receive-window" };
-            let remark = Remark::new(id, Stands::Finding, what).names(&[cause]).of(of.direction);
+            let remark = Remark::new(Stands::Found, what).names(&[cause]).of(of.direction);
             if one.buffer.is_some() {
                 remark.next("let the kernel size the buffers: leave out -w", "")
             } else {
@@ -73,7 +73,7 @@ pub(super) fn is_held(one: &Transfer) -> bool {
     one.held.window.is_some_and(|share| share >= HOLDS)
 }
 
-pub(super) fn held(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(super) fn held(explained: &Explained<'_>) -> Vec<Remark> {
     let remark = |(source, result, one): course::Of<'_>| {
         let ends = [
             (one.held.window, "receive-window", "the receiver's window", one.direction.receiver()),
@@ -102,7 +102,7 @@ pub(super) fn held(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
             ),
             _ => ("how large the buffer may grow", "sysctl net.ipv4.tcp_wmem"),
         };
-        let remark = Remark::new(id, Stands::Finding, what)
+        let remark = Remark::new(Stands::Found, what)
             .names(&[cause])
             .of(one.direction)
             .at(side)
@@ -120,16 +120,14 @@ fn narrowest(one: &Transfer) -> Option<(Bytes, &'static str)> {
     [offered, buffer].into_iter().flatten().min_by_key(|(bytes, _)| *bytes)
 }
 
-pub(super) fn loss(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(super) fn loss(explained: &Explained<'_>) -> Vec<Remark> {
     let bases = bases(explained);
     bases
-        .filter_map(|of| {
-            Some(lossy(&of.base, id)?.names(&["path-loss", "path-rate"]).of(of.direction))
-        })
+        .filter_map(|of| Some(lossy(&of.base)?.names(&["path-loss", "path-rate"]).of(of.direction)))
         .collect()
 }
 
-fn lossy(load: &Load, id: &'static str) -> Option<Remark> {
+fn lossy(load: &Load) -> Option<Remark> {
     let lost = load.tcp.retransmitted.filter(|share| *share >= MATTERS)?;
     let left = loss_leaves(load, lost)?;
     let ratio = load.goodput.mean / left.max(1.0);
@@ -140,7 +138,7 @@ fn lossy(load: &Load, id: &'static str) -> Option<Remark> {
             Rate(left as u64),
             Rate(load.goodput.mean as u64)
         );
-        Remark::new(id, Stands::Finding, what)
+        Remark::new(Stands::Found, what)
             .because("the formula is that of loss-based congestion control; a full queue loses packets as well")
             .next("tell loss at random from a rate that is exceeded", "linerate run HOST")
     })

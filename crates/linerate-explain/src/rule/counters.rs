@@ -44,11 +44,11 @@ fn is_of_run(explained: &Explained<'_>, counters: &Counters) -> bool {
     counters.grew || transfers(explained).any(|(_, _, one)| one.retransmits.is_some_and(is_same))
 }
 
-pub(super) fn retransmits(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(super) fn retransmits(explained: &Explained<'_>) -> Vec<Remark> {
     let all = explained.material.runs().take(MOST_RUNS);
     all.filter_map(|(source, result)| match &result.measured {
         Measured::Counters(counters) => {
-            let remark = repeated(explained, counters, id)?;
+            let remark = repeated(explained, counters)?;
             Some(if remark.answer.is_some() { remark.shown_by(source, result) } else { remark })
         }
         _ => None,
@@ -56,14 +56,14 @@ pub(super) fn retransmits(explained: &Explained<'_>, id: &'static str) -> Vec<Re
     .collect()
 }
 
-fn repeated(explained: &Explained<'_>, counters: &Counters, id: &'static str) -> Option<Remark> {
+fn repeated(explained: &Explained<'_>, counters: &Counters) -> Option<Remark> {
     let (sent, again) =
         (counters.value("TcpOutSegs")?, counters.value("TcpRetransSegs").unwrap_or(0));
     let share = again as f64 / (sent as f64).max(1.0);
     let needless = needless(counters).unwrap_or(0.0);
     let told = |what: &str| {
         let counts = format!("{again} of {sent} segments were sent again, {:.3} %", share * 100.0);
-        Remark::new(id, Stands::Finding, what).because(counts)
+        Remark::new(Stands::Found, what).because(counts)
     };
     let dsack = format!("{:.0} % of the retransmissions were needless, by DSACK", needless * 100.0);
     // Beside transfers their rates answer.
@@ -99,7 +99,7 @@ fn repeated(explained: &Explained<'_>, counters: &Counters, id: &'static str) ->
     })
 }
 
-pub(super) fn one_core(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(super) fn one_core(explained: &Explained<'_>) -> Vec<Remark> {
     let each = transfers(explained).flat_map(|of| {
         let (sender, receiver) = (of.2.direction.sender(), of.2.direction.receiver());
         let ends = [
@@ -118,7 +118,7 @@ pub(super) fn one_core(explained: &Explained<'_>, id: &'static str) -> Vec<Remar
                 side_name(side),
                 share * 100.0
             );
-            Remark::new(id, Stands::Finding, what)
+            Remark::new(Stands::Found, what)
                 .names(&[cause])
                 .of(one.direction)
                 .at(side)
@@ -152,13 +152,13 @@ pub(super) fn as_lost<'a>(
 }
 
 /// Datagrams that the receiver's host dropped for want of room in the socket, as many as a transfer lost.
-pub(super) fn dropped(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(super) fn dropped(explained: &Explained<'_>) -> Vec<Remark> {
     as_lost(explained, "UdpRcvbufErrors")
         .map(|(source, result, dropped, one)| {
             let what = format!(
                 "{dropped} datagrams arrived at the receiver and were dropped for want of room in its socket: as many as were lost"
             );
-            let remark = Remark::new(id, Stands::Finding, what)
+            let remark = Remark::new(Stands::Found, what)
                 .names(&["socket-drops"])
                 .rules_out(&["path-loss", "path-rate"])
                 .of(one.direction)
@@ -175,7 +175,7 @@ const CPU_FULL: f64 = 0.95;
 const OTHERS_REST: f64 = 0.8;
 
 /// A CPU that is full while others rest, by a table of all of them.
-pub(super) fn full_cpu(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(super) fn full_cpu(explained: &Explained<'_>) -> Vec<Remark> {
     let all = explained.material.runs().take(MOST_RUNS);
     all.filter_map(|(source, result)| {
         let Measured::Cpus(cpus) = &result.measured else {
@@ -190,7 +190,7 @@ pub(super) fn full_cpu(explained: &Explained<'_>, id: &'static str) -> Vec<Remar
             return None;
         }
         let shown = |what: String| {
-            let remark = Remark::new(id, Stands::Finding, what).shown_by(source, result).because(
+            let remark = Remark::new(Stands::Found, what).shown_by(source, result).because(
                 format!("all CPUs together are busy {:.0} % of the time", together * 100.0),
             );
             match source.side {

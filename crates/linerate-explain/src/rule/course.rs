@@ -38,15 +38,15 @@ const FEW_SEGMENTS: u64 = 2;
 const JUMBO: Bytes = Bytes(8_900);
 const USUAL: Bytes = Bytes(1_460);
 
-pub(super) fn nothing(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(super) fn nothing(explained: &Explained<'_>) -> Vec<Remark> {
     let still = transfers(explained).filter(|(_, _, one)| one.goodput.0 == 0);
-    still.filter_map(|of| stuck(of, id)).collect()
+    still.filter_map(stuck).collect()
 }
 
-fn stuck((source, result, one): Of<'_>, id: &'static str) -> Option<Remark> {
+fn stuck((source, result, one): Of<'_>) -> Option<Remark> {
     let told = |what: &str| {
         let what = format!("{}: nothing arrived; {what}", way(one.direction));
-        Remark::new(id, Stands::Finding, what).of(one.direction).shown_by(source, result)
+        Remark::new(Stands::Found, what).of(one.direction).shown_by(source, result)
     };
     if one.carrier == Carrier::Udp {
         return Some(
@@ -108,11 +108,11 @@ const STEADY: f64 = 0.05;
 /// Least number of intervals that show a course.
 const FEWEST: usize = 4;
 
-pub(super) fn loses(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
-    transfers(explained).filter_map(|of| losing(explained, of, id)).collect()
+pub(super) fn loses(explained: &Explained<'_>) -> Vec<Remark> {
+    transfers(explained).filter_map(|of| losing(explained, of)).collect()
 }
 
-fn losing(explained: &Explained<'_>, of: Of<'_>, id: &'static str) -> Option<Remark> {
+fn losing(explained: &Explained<'_>, of: Of<'_>) -> Option<Remark> {
     let (source, result, one) = of;
     let share = one.repeated().filter(|share| *share >= SOME && one.goodput.0 > 0)?;
     if fell(explained, one) || counters::is_needless(explained) || connections::is_held(one) {
@@ -124,7 +124,7 @@ fn losing(explained: &Explained<'_>, of: Of<'_>, id: &'static str) -> Option<Rem
         share * 100.0,
         rate(one.goodput.0 as f64)
     );
-    let mut remark = Remark::new(id, Stands::Finding, what);
+    let mut remark = Remark::new(Stands::Found, what);
     let clean = |other: &Transfer| other.repeated().is_some_and(|share| share < LOSES / 10.0);
     let other = transfers(explained).map(|(_, _, other)| other).find(|other| {
         other.direction != one.direction
@@ -190,10 +190,10 @@ const FIRST: f64 = 1.5;
 /// Intervals for which the later rate must hold.
 const HOLDS: usize = 3;
 
-pub(super) fn step(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(super) fn step(explained: &Explained<'_>) -> Vec<Remark> {
     let all =
         transfers(explained).filter(|(_, _, one)| !fell(explained, one) && one.asked.is_none());
-    all.filter_map(|of| stepped(of, id)).collect()
+    all.filter_map(stepped).collect()
 }
 
 /// Most intervals that are compared with all others.
@@ -206,7 +206,7 @@ fn few(ticks: &[f64]) -> (Vec<f64>, usize) {
     (ticks.chunks(joined).map(mean).collect(), joined)
 }
 
-fn stepped((source, result, one): Of<'_>, id: &'static str) -> Option<Remark> {
+fn stepped((source, result, one): Of<'_>) -> Option<Remark> {
     let (ticks, joined) = few(&one.ticks);
     let (at, before, after) = (1..ticks.len()).find_map(|at| {
         let (first, later) = ticks.split_at(at);
@@ -228,7 +228,7 @@ fn stepped((source, result, one): Of<'_>, id: &'static str) -> Option<Remark> {
     );
     let bytes = Bytes((before / 8.0 * secs) as u64);
     let remark =
-        Remark::new(id, Stands::Finding, what).because(format!("{bytes} went at the first rate"));
+        Remark::new(Stands::Found, what).because(format!("{bytes} went at the first rate"));
     // A bucket is full when a load begins. Later on other traffic that begins takes as much.
     let remark = if at == 1 {
         remark
@@ -245,14 +245,14 @@ fn stepped((source, result, one): Of<'_>, id: &'static str) -> Option<Remark> {
     ))
 }
 
-pub(super) fn same_host(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(super) fn same_host(explained: &Explained<'_>) -> Vec<Remark> {
     let local = transfers(explained).find(|(_, _, one)| one.local == Some(true));
     let remark = local.map(|(source, result, one)| {
         let what = format!(
             "both ends have one address: {} is what this host moves within itself, and says nothing of a network",
             rate(one.goodput.0 as f64)
         );
-        Remark::new(id, Stands::Finding, what)
+        Remark::new(Stands::Found, what)
             .names(&["not-a-measurement"])
             .shown_by(source, result)
             .next("run the server on the other host", "iperf3 -c HOST")
@@ -270,7 +270,7 @@ const APART: f64 = 1.5;
 /// Ratio of two offered rates from which they are one.
 const SAME: f64 = 0.95;
 
-pub(super) fn ladder(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(super) fn ladder(explained: &Explained<'_>) -> Vec<Remark> {
     let of = |direction| {
         let is_counted =
             |one: &Transfer| one.carrier == Carrier::Udp && one.counted == Counted::Receiver;
@@ -284,7 +284,7 @@ pub(super) fn ladder(explained: &Explained<'_>, id: &'static str) -> Vec<Remark>
             })
             .collect();
         runs.sort_by(|a, b| a.1.total_cmp(&b.1));
-        knee(explained, &runs, id)
+        knee(explained, &runs)
     };
     Direction::ALL.into_iter().filter_map(of).collect()
 }
@@ -297,7 +297,6 @@ fn split(
     explained: &Explained<'_>,
     runs: &[(Of<'_>, f64, f64)],
     hardest: &(Of<'_>, f64, f64),
-    id: &'static str,
 ) -> Option<Remark> {
     let ((source, result, one), offered, lost) = hardest;
     let large = one.size.filter(|size| *size > WHOLE_PACKET)?;
@@ -317,7 +316,7 @@ fn split(
         small.0.2.size.unwrap_or_default()
     );
     Some(
-        Remark::new(id, Stands::Finding, what)
+        Remark::new(Stands::Found, what)
             .of(one.direction)
             .shown_by(source, result)
             .names(causes)
@@ -327,26 +326,21 @@ fn split(
 }
 
 /// Loads by UDP of one direction, by the rate that was offered: where loss begins, or that it is a share of any load.
-fn knee(
-    explained: &Explained<'_>,
-    runs: &[(Of<'_>, f64, f64)],
-    id: &'static str,
-) -> Option<Remark> {
+fn knee(explained: &Explained<'_>, runs: &[(Of<'_>, f64, f64)]) -> Option<Remark> {
     let gentlest = runs.first()?;
     let hardest = runs.iter().rev().find(|run| run.2 >= LOSSY)?;
     let ((source, result, one), offered, lost) = *hardest;
     let way = way(one.direction);
     let got = Rate(one.goodput.0);
-    let told = |what: String| {
-        Remark::new(id, Stands::Finding, what).of(one.direction).shown_by(source, result)
-    };
+    let told =
+        |what: String| Remark::new(Stands::Found, what).of(one.direction).shown_by(source, result);
     let row = |(_, offered, lost): &(Of<'_>, f64, f64)| {
         format!("of {} offered {:.1} % were lost", Rate(*offered as u64), lost * 100.0)
     };
     let shares = || runs.iter().map(|run| run.2);
     let (smallest, largest) = (shares().fold(1.0, f64::min), shares().fold(0.0, f64::max));
     let whole = runs.iter().rev().find(|run| run.2 < WHOLE);
-    let remark = if let Some(remark) = split(explained, runs, hardest, id) {
+    let remark = if let Some(remark) = split(explained, runs, hardest) {
         remark
     } else if let Some(whole) = whole.filter(|whole| whole.1 >= offered * SAME) {
         told(format!(

@@ -39,7 +39,7 @@ fn grown<'a>(nic: &'a Nic, meanings: &[Meaning]) -> Option<(&'a Counter, u64)> {
 }
 
 /// Packets that a port dropped for want of room, as many as a transfer lost.
-pub(super) fn dropped(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(super) fn dropped(explained: &Explained<'_>) -> Vec<Remark> {
     let of = |side: Side, nic: &Nic| {
         let (counter, more) = grown(nic, &[Meaning::RingFull, Meaning::BufferFull])?;
         // One count that is the other's is no chance, whichever host the counters are of.
@@ -57,7 +57,7 @@ pub(super) fn dropped(explained: &Explained<'_>, id: &'static str) -> Vec<Remark
             side_name(side),
             counter.name
         );
-        let remark = Remark::new(id, Stands::Finding, what)
+        let remark = Remark::new(Stands::Found, what)
             .names(&["local-drops"])
             .rules_out(&["path-loss", "path-rate"])
             .of(one.direction)
@@ -77,16 +77,12 @@ fn losing<'a>(explained: &'a Explained<'_>, side: Side) -> Option<Of<'a>> {
     losing.max_by_key(|(_, _, one)| lost(one))
 }
 
-pub(super) fn damaged(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(super) fn damaged(explained: &Explained<'_>) -> Vec<Remark> {
     let nics = explained.material.nics();
-    nics.filter_map(|nic| remark(explained, nic, id)).collect()
+    nics.filter_map(|nic| remark(explained, nic)).collect()
 }
 
-fn remark(
-    explained: &Explained<'_>,
-    (side, nic): (Side, &Nic),
-    id: &'static str,
-) -> Option<Remark> {
+fn remark(explained: &Explained<'_>, (side, nic): (Side, &Nic)) -> Option<Remark> {
     let (counter, more) = grown(nic, &[Meaning::Damaged])?;
     let (source, result, one) = losing(explained, side)?;
     let lost = lost(one)?;
@@ -98,7 +94,7 @@ fn remark(
         side_name(side),
         counter.name
     );
-    let remark = Remark::new(id, Stands::Finding, what)
+    let remark = Remark::new(Stands::Found, what)
         .because("the port discards a frame with a wrong checksum: a cable, an optic, a connector, or the port at the other end of the link")
         .of(one.direction)
         .at(side)

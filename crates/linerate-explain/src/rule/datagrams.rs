@@ -7,7 +7,7 @@ use linerate_record::reported::{Carrier, Counted, Transfer};
 /// Share of the requested rate from which on the request is the limit.
 const ASKED: f64 = 0.97;
 
-pub(super) fn as_asked(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(super) fn as_asked(explained: &Explained<'_>) -> Vec<Remark> {
     let remark = |one: &Transfer| {
         let asked = one.asked?.0 as f64;
         // The judge has a cause for connections and datagrams that keep a pace.
@@ -17,14 +17,14 @@ pub(super) fn as_asked(explained: &Explained<'_>, id: &'static str) -> Vec<Remar
                 "the transfer kept the rate that was requested, {}: the path may carry more",
                 rate(asked)
             );
-            Remark::new(id, Stands::Doubt, what)
+            Remark::new(Stands::Doubt, what)
         })
     };
     let all = explained.material.transfers();
     all.filter_map(|(_, one)| remark(one)).collect()
 }
 
-pub(super) fn sent(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(super) fn sent(explained: &Explained<'_>) -> Vec<Remark> {
     let only_sent = |one: &Transfer| one.counted == Counted::Sender && one.carrier == Carrier::Udp;
     let all = explained.material.transfers().filter(|(_, one)| only_sent(one));
     all.map(|(source, one)| {
@@ -33,7 +33,7 @@ pub(super) fn sent(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
             source.file,
             rate(one.goodput.0 as f64)
         );
-        Remark::new(id, Stands::Doubt, what)
+        Remark::new(Stands::Doubt, what)
             .next("count at the receiver", "linerate bw HOST --engine udp")
     })
     .collect()

@@ -54,11 +54,11 @@ pub(super) fn network(explained: &Explained<'_>, direction: Direction) -> Option
     of.map(|(_, one)| one.goodput.0 as f64).reduce(f64::max)
 }
 
-pub(super) fn cleared(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
-    remark(explained, id).into_iter().collect()
+pub(super) fn cleared(explained: &Explained<'_>) -> Vec<Remark> {
+    remark(explained).into_iter().collect()
 }
 
-fn remark(explained: &Explained<'_>, id: &'static str) -> Option<Remark> {
+fn remark(explained: &Explained<'_>) -> Option<Remark> {
     let slow = far_slower(|direction| files(explained, direction))?;
     let (file, net) = (files(explained, slow)?, network(explained, slow)?);
     if net < file * CARRIES {
@@ -83,7 +83,7 @@ fn remark(explained: &Explained<'_>, id: &'static str) -> Option<Remark> {
         "left are the protocol of the files, the reads at the {from} and the writes at the {to}"
     );
     Some(
-        Remark::new(id, Stands::Finding, what)
+        Remark::new(Stands::Found, what)
             .because(evidence)
             .because(left)
             .because("it holds if the files lie at the other end of the path: a disk of the same host says nothing of it")

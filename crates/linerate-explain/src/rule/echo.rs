@@ -31,16 +31,16 @@ fn has_grown(idle: Nanos, loaded: Nanos) -> bool {
         && loaded.0.saturating_sub(idle.0) >= LONGER.0
 }
 
-pub(super) fn queue(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
-    let mut all = loaded(explained, id);
+pub(super) fn queue(explained: &Explained<'_>) -> Vec<Remark> {
+    let mut all = loaded(explained);
     if all.is_empty() {
-        all.extend(pings(explained, id));
+        all.extend(pings(explained));
     }
     all
 }
 
-fn told(id: &'static str, what: String) -> Remark {
-    Remark::new(id, Stands::Finding, what)
+fn told(what: String) -> Remark {
+    Remark::new(Stands::Found, what)
         .because("packets wait: a buffer on the path is far too long, often that of a modem")
         .next(
             "limit that direction to 95 % of its rate where a shaper keeps its queue short, at the router",
@@ -49,7 +49,7 @@ fn told(id: &'static str, what: String) -> Remark {
 }
 
 /// Transfers of which the program took the round trip without load as well.
-fn loaded(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+fn loaded(explained: &Explained<'_>) -> Vec<Remark> {
     let all = transfers(explained).filter(|(source, ..)| source.tool.name == "networkQuality");
     let remark = |(source, result, one): super::course::Of<'_>| {
         let (idle, loaded) = (one.round_trip.least?, one.round_trip.mean?);
@@ -62,7 +62,7 @@ fn loaded(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
             let what = format!(
                 "the queue of the path fills: a round trip takes {idle} on the idle path, and {loaded} while {way} loaded"
             );
-            let remark = told(id, what).names(&["latency-queue"]).shown_by(source, result);
+            let remark = told(what).names(&["latency-queue"]).shown_by(source, result);
             if one.both {
                 remark
             } else {
@@ -72,12 +72,12 @@ fn loaded(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
     };
     let mut remarks: Vec<Remark> = all.filter_map(remark).collect();
     // Both directions at once have one round trip.
-    remarks.dedup_by(|a, b| a.what == b.what);
+    remarks.dedup_by(|a, b| a.finding.what == b.finding.what);
     remarks
 }
 
 /// Pings of one host with packets of one size, of which nothing was lost.
-fn pings(explained: &Explained<'_>, id: &'static str) -> Option<Remark> {
+fn pings(explained: &Explained<'_>) -> Option<Remark> {
     let all: Vec<(&Table<'_>, &SizeRow, Nanos)> = explained
         .tables
         .iter()
@@ -110,7 +110,7 @@ fn pings(explained: &Explained<'_>, id: &'static str) -> Option<Remark> {
         varies && row.least.is_some_and(|least| least.0 >= idle.0.saturating_mul(ALL_WAIT));
     Some(if all_wait {
         let what = format!("the queue of the path fills: {times}, as under load");
-        let remark = told(id, what)
+        let remark = told(what)
             .names(&["latency-queue"])
             .shown_by(table.source, table.outcome);
         match direction(explained) {
@@ -120,7 +120,7 @@ fn pings(explained: &Explained<'_>, id: &'static str) -> Option<Remark> {
     } else {
         let least = row.least.map_or("unknown".to_owned(), |least| least.to_string());
         let what = format!("{times}, but not all of them waited: a queue that fills at times, radio, or a busy host");
-        Remark::new(id, Stands::Finding, what)
+        Remark::new(Stands::Found, what)
             .because(format!("the shortest of the long ones: {least}"))
             .names(&[])
             .next("by cable, and under a steady load", "linerate run HOST")
@@ -145,15 +145,15 @@ const VARIES: f64 = 5.0;
 /// Answers that show how times vary.
 const FEWEST: u64 = 4;
 
-pub(super) fn held(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(super) fn held(explained: &Explained<'_>) -> Vec<Remark> {
     let all = explained.tables.iter().take(MOST);
     all.filter(|table| table.source.tool.name == "ping")
-        .filter_map(|table| held_near(table, id))
+        .filter_map(|table| held_near(table))
         .collect()
 }
 
 /// Long round trips to a host behind no router, of which none was lost: distance does not make them.
-fn held_near(table: &Table<'_>, id: &'static str) -> Option<Remark> {
+fn held_near(table: &Table<'_>) -> Option<Remark> {
     let row = table.sizes.rows.first()?;
     let address = table.outcome.title.parse::<Ipv4Addr>();
     let (host, why) = match row.ttl {
@@ -182,7 +182,7 @@ fn held_near(table: &Table<'_>, id: &'static str) -> Option<Remark> {
             "{loss}round trips to {host} take {least} to {most}, {mean} in the mean: far too long for a local network; \
              only through a tunnel it would be distance"
         );
-        Remark::new(id, Stands::Finding, what)
+        Remark::new(Stands::Found, what)
             .because(format!("{samples} answers {why}"))
             .because("Wi-Fi (its power save, a weak signal, a busy channel) and a busy device look alike; a ping says nothing of the rate")
             .names(&[])

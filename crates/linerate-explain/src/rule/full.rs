@@ -88,7 +88,7 @@ fn is_beaten(explained: &Explained<'_>, one: &Transfer) -> bool {
     others.any(|(_, _, other)| other.goodput.0 as f64 > one.goodput.0 as f64 * FASTER)
 }
 
-pub(super) fn at_one(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(super) fn at_one(explained: &Explained<'_>) -> Vec<Remark> {
     let mut all: Vec<Remark> = Vec::new();
     for of in transfers(explained).filter(|(_, _, one)| counts(one) && !fell(explained, one)) {
         let known = explained.model.as_ref().and_then(|model| model.direction(of.2.direction));
@@ -96,8 +96,8 @@ pub(super) fn at_one(explained: &Explained<'_>, id: &'static str) -> Vec<Remark>
         if known.is_some_and(|known| known.ceiling().is_some()) || is_beaten(explained, of.2) {
             continue;
         }
-        if let Some(remark) = full(explained, of, id)
-            && !all.iter().any(|known| known.what == remark.what)
+        if let Some(remark) = full(explained, of)
+            && !all.iter().any(|known| known.finding.what == remark.finding.what)
         {
             all.push(remark);
         }
@@ -105,7 +105,7 @@ pub(super) fn at_one(explained: &Explained<'_>, id: &'static str) -> Vec<Remark>
     all
 }
 
-fn full(explained: &Explained<'_>, of: Of<'_>, id: &'static str) -> Option<Remark> {
+fn full(explained: &Explained<'_>, of: Of<'_>) -> Option<Remark> {
     let (source, result, one) = of;
     if capped(one).is_some() {
         return None;
@@ -124,7 +124,7 @@ fn full(explained: &Explained<'_>, of: Of<'_>, id: &'static str) -> Option<Remar
         let what = format!(
             "{words} is near what {name} carries, and the run was not steady or lost packets: it may be chance"
         );
-        return Some(Remark::new(id, Stands::Doubt, what).because(ceiling));
+        return Some(Remark::new(Stands::Doubt, what).because(ceiling));
     }
     let what = if is_known {
         format!(
@@ -135,10 +135,8 @@ fn full(explained: &Explained<'_>, of: Of<'_>, id: &'static str) -> Option<Remar
             "{words} is what a full link of {name} carries: if the path has one, it is as fast as it can be"
         )
     };
-    let remark = Remark::new(id, Stands::Good, what)
-        .because(ceiling)
-        .of(one.direction)
-        .shown_by(source, result);
+    let remark =
+        Remark::new(Stands::Good, what).because(ceiling).of(one.direction).shown_by(source, result);
     Some(if is_known {
         remark
     } else {
@@ -160,14 +158,14 @@ fn capped(one: &Transfer) -> Option<Rate> {
     FLOW_CAPS.into_iter().find(at).filter(|_| one.each.len() >= PATTERN)
 }
 
-pub(super) fn each(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(super) fn each(explained: &Explained<'_>) -> Vec<Remark> {
     let several = transfers(explained)
         .filter(|(_, _, one)| counts(one) && one.each.len() > 1 && !loses(explained, one));
-    several.filter_map(|of| ports(of, id)).collect()
+    several.filter_map(ports).collect()
 }
 
 /// Streams of which each fills a link: as many links are full.
-fn ports((source, result, one): Of<'_>, id: &'static str) -> Option<Remark> {
+fn ports((source, result, one): Of<'_>) -> Option<Remark> {
     let names: Option<Vec<String>> =
         one.each.iter().map(|each| Some(filled(one, *each)?.0)).collect();
     let names = names?;
@@ -178,7 +176,7 @@ fn ports((source, result, one): Of<'_>, id: &'static str) -> Option<Remark> {
         rate(each)
     );
     Some(
-        Remark::new(id, Stands::Good, what)
+        Remark::new(Stands::Good, what)
             .because("a bond sends all packets of a stream over one port")
             .of(one.direction)
             .shown_by(source, result)
@@ -186,14 +184,14 @@ fn ports((source, result, one): Of<'_>, id: &'static str) -> Option<Remark> {
     )
 }
 
-pub(super) fn small_packets(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(super) fn small_packets(explained: &Explained<'_>) -> Vec<Remark> {
     let large = transfers(explained)
         .filter(|(_, _, one)| counts(one) && one.segment.is_some_and(|s| s > SMALL));
-    large.filter_map(|of| as_small(of, id)).collect()
+    large.filter_map(as_small).collect()
 }
 
 /// A transfer in packets of 9000 bytes at the rate that those of 1500 leave of a link.
-fn as_small((source, result, one): Of<'_>, id: &'static str) -> Option<Remark> {
+fn as_small((source, result, one): Of<'_>) -> Option<Remark> {
     let bits = one.goodput.0 as f64;
     let small = Transfer { segment: None, ..one.clone() };
     let (name, _) = filled(&small, bits).filter(|(_, way)| way.name.ends_with("MTU 1500"))?;
@@ -206,7 +204,7 @@ fn as_small((source, result, one): Of<'_>, id: &'static str) -> Option<Remark> {
         rate(large.rate)
     );
     Some(
-        Remark::new(id, Stands::Finding, what)
+        Remark::new(Stands::Found, what)
             .because(format!("its segments had {} bytes", one.segment.unwrap_or(0)))
             .because("a part of the way may carry smaller packets, or a host is just as fast: the rate alone does not tell")
             .names(&["path-rate", "sender-core"])
@@ -222,15 +220,15 @@ const ROUND: [f64; 8] = [1.0, 2.0, 5.0, 10.0, 20.0, 25.0, 50.0, 100.0];
 /// Range of a goodput at such a limit, as shares of it.
 const AT_ROUND: std::ops::RangeInclusive<f64> = 0.99..=1.003;
 
-pub(super) fn round(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(super) fn round(explained: &Explained<'_>) -> Vec<Remark> {
     let one_flow = transfers(explained).filter(|(_, _, one)| {
         let is_flat = is_flat(&one.ticks) && !loses(explained, one) && one.repeated().is_some();
         counts(one) && one.carrier == Carrier::Tcp && is_flat && !is_beaten(explained, one)
     });
-    one_flow.filter_map(|of| limited(of, id)).collect()
+    one_flow.filter_map(limited).collect()
 }
 
-fn limited((source, result, one): Of<'_>, id: &'static str) -> Option<Remark> {
+fn limited((source, result, one): Of<'_>) -> Option<Remark> {
     let bits = one.goodput.0 as f64;
     let limit = ROUND.into_iter().find(|limit| AT_ROUND.contains(&(bits / (limit * 1e9))))?;
     if filled(one, bits).is_some() {
@@ -248,7 +246,7 @@ fn limited((source, result, one): Of<'_>, id: &'static str) -> Option<Remark> {
         &["path-rate", "pacing"]
     };
     Some(
-        Remark::new(id, Stands::Finding, what)
+        Remark::new(Stands::Found, what)
             .because("TCP leaves less of a port of that speed: headers take their part")
             .names(causes)
             .of(one.direction)
@@ -260,7 +258,7 @@ fn limited((source, result, one): Of<'_>, id: &'static str) -> Option<Remark> {
 /// Ratio by which a rate is more than its port carries.
 const ABOVE: f64 = 1.02;
 
-pub(super) fn impossible(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(super) fn impossible(explained: &Explained<'_>) -> Vec<Remark> {
     let all = facts::ports_of(explained.material);
     let ports = Side::ALL.into_iter().filter_map(|side| {
         let own = all.iter().filter(|port| port.side == side);
@@ -283,7 +281,7 @@ pub(super) fn impossible(explained: &Explained<'_>, id: &'static str) -> Vec<Rem
             side_name(side),
             rate(carries)
         );
-        Remark::new(id, Stands::Contradiction, what)
+        Remark::new(Stands::Contradiction, what)
             .names(&["wrong-route"])
             .of(one.direction)
             .at(side)

@@ -12,11 +12,11 @@ const SEEN: f64 = 0.9;
 /// Share by which a claimed ceiling may differ from one that was taken off twice.
 const ALIKE: f64 = 0.02;
 
-pub(super) fn reached(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
-    remark(explained, id).into_iter().collect()
+pub(super) fn reached(explained: &Explained<'_>) -> Vec<Remark> {
+    remark(explained).into_iter().collect()
 }
 
-fn remark(explained: &Explained<'_>, id: &'static str) -> Option<Remark> {
+fn remark(explained: &Explained<'_>) -> Option<Remark> {
     let hardware = &explained.material.hardware;
     let ceiling = hardware.goodput()?;
     let best = Best::of(explained.material)?;
@@ -46,14 +46,14 @@ fn remark(explained: &Explained<'_>, id: &'static str) -> Option<Remark> {
             format!("the best is {best}, more than the hardware as described carries, {carries}"),
         ),
         _ => (
-            Stands::Finding,
+            Stands::Found,
             format!(
                 "the hardware as described is not the limit: the best is {best}, and it carries {carries}"
             ),
         ),
     };
-    let mut remark = Remark::new(id, stands, what).because(parts(hardware));
-    if stands == Stands::Finding {
+    let mut remark = Remark::new(stands, what).because(parts(hardware));
+    if stands == Stands::Found {
         remark = remark.because(
             "left are the programs and systems of the hosts, and parts that are not as described",
         );
@@ -71,7 +71,7 @@ fn words(bits: Bounds) -> String {
     bits.words(|bits| Rate(bits as u64).to_string())
 }
 
-pub(super) fn coded_twice(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(super) fn coded_twice(explained: &Explained<'_>) -> Vec<Remark> {
     let claims = explained.material.claims.iter();
     let remark = |claim: &super::super::Claim| {
         let Said::Ceiling(claimed) = claim.said else {
@@ -80,7 +80,7 @@ pub(super) fn coded_twice(explained: &Explained<'_>, id: &'static str) -> Vec<Re
         let slots = explained.material.hardware.slots.iter();
         let mut coded = slots.filter_map(|(name, slot)| Some((name, Coded::of(slot)?)));
         let (name, coded) = coded.find(|(_, coded)| coded.is_twice(claimed))?;
-        Some(twice(explained, &claim.text, name, &coded, id))
+        Some(twice(explained, &claim.text, name, &coded))
     };
     claims.filter_map(remark).collect()
 }
@@ -115,13 +115,7 @@ impl Coded {
     }
 }
 
-fn twice(
-    explained: &Explained<'_>,
-    claim: &str,
-    name: &str,
-    coded: &Coded,
-    id: &'static str,
-) -> Remark {
+fn twice(explained: &Explained<'_>, claim: &str, name: &str, coded: &Coded) -> Remark {
     let share = coded.share();
     let what = format!(
         "`{claim}` takes the line code of the {name} off twice: {share} of {}, which its {} lanes carry after \
@@ -138,7 +132,7 @@ fn twice(
     });
     let best = Best::of(explained.material);
     let best = best.map(|best| format!("the best is {} ({})", rate(best.rate), best.file));
-    let mut remark = Remark::new(id, Stands::Doubt, what);
-    remark.evidence.extend(left.chain(best));
+    let mut remark = Remark::new(Stands::Doubt, what);
+    remark.finding.proof.extend(left.chain(best));
     remark.next("show the payload of its packets (MaxPayload)", "lspci -vv -s SLOT")
 }

@@ -27,7 +27,7 @@ const VARIES: Nanos = Nanos::from_millis(30);
 /// Hops that are named.
 const NAMED: usize = 4;
 
-pub(super) fn path(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(super) fn path(explained: &Explained<'_>) -> Vec<Remark> {
     let all = || explained.material.runs().take(MOST_RUNS);
     let is_alone = all().all(|(_, result)| matches!(result.measured, Measured::Hops(_)));
     let remark = |(source, result)| {
@@ -35,7 +35,7 @@ pub(super) fn path(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
         let Measured::Hops(hops) = &outcome.measured else {
             return None;
         };
-        let remark = of_path(hops, is_alone, id)?;
+        let remark = of_path(hops, is_alone)?;
         Some(if remark.answer.is_some() { remark.shown_by(source, outcome) } else { remark })
     };
     all().filter_map(remark).collect()
@@ -50,8 +50,8 @@ fn named(hop: &Hop) -> String {
     format!("hop {} ({})", hop.number, hop.host)
 }
 
-fn of_path(hops: &[Hop], is_alone: bool, id: &'static str) -> Option<Remark> {
-    let told = |what: String| Remark::new(id, Stands::Finding, what);
+fn of_path(hops: &[Hop], is_alone: bool) -> Option<Remark> {
+    let told = |what: String| Remark::new(Stands::Found, what);
     // Beside other results what is not known of the path is no answer.
     let open = |remark: Remark| if is_alone { remark.names(&[]) } else { remark };
     let last = hops.last()?;
@@ -62,7 +62,7 @@ fn of_path(hops: &[Hop], is_alone: bool, id: &'static str) -> Option<Remark> {
     };
     let counts = format!("{lost} of {of} packets to {} were lost", named(last));
     if lost == 0 {
-        return Some(whole(hops, last, of, is_alone, id));
+        return Some(whole(hops, last, of, is_alone));
     }
     if lost < FEWEST || share(counted) < LOSES {
         let what = format!("{counts}: too few to tell loss from chance");
@@ -113,7 +113,7 @@ fn is_inside(hop: &Hop) -> bool {
 }
 
 /// A path whose last hop answered each packet.
-fn whole(hops: &[Hop], last: &Hop, sent: u64, is_alone: bool, id: &'static str) -> Remark {
+fn whole(hops: &[Hop], last: &Hop, sent: u64, is_alone: bool) -> Remark {
     let lossy: Vec<(&Hop, f64)> = hops
         .iter()
         .filter_map(|hop| Some((hop, share(hop.lost().filter(|(lost, _)| *lost > 0)?))))
@@ -127,18 +127,18 @@ fn whole(hops: &[Hop], last: &Hop, sent: u64, is_alone: bool, id: &'static str) 
         .map_or(String::new(), |((mean, least), most)| format!(", in {mean} ({least} to {most})"));
     let what = format!("none of {sent} packets to {} was lost{words}", named(last));
     let (stands, what) = if sent < ENOUGH {
-        (Stands::Finding, format!("{what}: too few to exclude a loss of some percent"))
+        (Stands::Found, format!("{what}: too few to exclude a loss of some percent"))
     } else if is_near && !is_inside(last) {
         (Stands::Good, format!("{what}: the path loses nothing"))
     } else {
         (
-            Stands::Finding,
+            Stands::Found,
             format!(
                 "{what}: nothing is lost; whether the time is distance or a queue is not known"
             ),
         )
     };
-    let mut remark = Remark::new(id, stands, what);
+    let mut remark = Remark::new(stands, what);
     if !lossy.is_empty() {
         remark = remark.because(format!(
             "{}: what a hop alone loses are answers that it limits, and no packets of the path",
@@ -148,7 +148,7 @@ fn whole(hops: &[Hop], last: &Hop, sent: u64, is_alone: bool, id: &'static str) 
     remark = remark.because(
         "it holds if the last line is the destination, and says nothing of the throughput",
     );
-    if stands == Stands::Finding {
+    if stands == Stands::Found {
         remark =
             remark.next("more packets, on the idle path and under load", "mtr -rw -c 200 HOST");
     }

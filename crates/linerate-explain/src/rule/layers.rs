@@ -10,7 +10,7 @@ const SMALL: Bytes = Bytes(64);
 /// How many times as long sockets must take.
 const SLOWER: f64 = 2.0;
 
-pub(super) fn sockets(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(super) fn sockets(explained: &Explained<'_>) -> Vec<Remark> {
     let timed = || explained.tables.iter().filter_map(timed);
     let verbs = timed().filter(|(table, _)| table.is_verbs());
     let other = timed().filter(|(table, _)| table.is_sockets());
@@ -32,7 +32,7 @@ pub(super) fn sockets(explained: &Explained<'_>, id: &'static str) -> Vec<Remark
         if table.name == *file { file.clone() } else { format!("{} ({file})", table.name) }
     };
     let evidence = format!("by {} and {}", named(other), named(verbs));
-    vec![Remark::new(id, Stands::Finding, what).because(evidence)]
+    vec![Remark::new(Stands::Found, what).because(evidence)]
 }
 
 /// A table with its shortest whole round trip of small messages.

@@ -28,50 +28,18 @@ mod usb;
 
 use super::Explained;
 pub(super) use direction::may_cross;
-use linerate_facts::advice::Advice;
+use linerate_facts::advice::{Advice, Step};
+use linerate_facts::finding::{Finding, Stands};
 use linerate_plan::path::{Direction, Side};
 use linerate_record::reported::{Outcome, Source};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// How a remark is meant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Stands {
-    /// Two figures of the input cannot both hold.
-    Contradiction,
-    /// The figures show a reason, or exclude one.
-    Finding,
-    /// A claim or a figure that the results do not support.
-    Doubt,
-    /// As it should be.
-    Good,
-}
-
-impl Stands {
-    /// The word used in text and JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Contradiction => "contradiction",
-            Self::Finding => "finding",
-            Self::Doubt => "doubt",
-            Self::Good => "good",
-        }
-    }
-}
-
-/// Something that the figures show.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Something that the figures show. Of its steps each tells more by itself.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Remark {
-    /// Id of the rule.
-    pub id: &'static str,
-    /// How it is meant.
-    pub stands: Stands,
-    /// The remark, in one sentence without a full stop.
-    pub what: String,
-    /// Numbers, in sentences without a full stop.
-    pub evidence: Vec<String>,
-    /// What would tell more, with its command; empty if nothing would.
-    pub next: Vec<Next>,
+    /// What was found. Its id is that of the rule, or of the oddity that the rule repeats.
+    pub finding: Finding,
     /// What it answers to "why is it slow"; `None` if it is beside the question.
     pub answer: Option<Answer>,
 }
@@ -112,21 +80,22 @@ pub struct Next {
 }
 
 impl Next {
-    /// What a piece of advice says first.
-    pub fn of(advice: &Advice) -> Self {
-        Self::new(&advice.what, advice.steps.first().map_or("", |step| &step.command))
-    }
-
     /// A next step; no `command` is empty.
     pub fn new(what: &str, command: &str) -> Self {
         let command = Some(command.to_owned()).filter(|command| !command.is_empty());
         Self { what: what.to_owned(), command }
     }
+
+    /// The first step of an advice; `None` if there is nothing to do.
+    pub(super) fn of(advice: &Advice) -> Option<Self> {
+        let command = advice.steps.first().map_or("", |step| &step.command);
+        (!advice.is_empty()).then(|| Self::new(&advice.what, command))
+    }
 }
 
 impl Remark {
-    fn new(id: &'static str, stands: Stands, what: impl Into<String>) -> Self {
-        Self { id, stands, what: what.into(), evidence: Vec::new(), next: Vec::new(), answer: None }
+    fn new(stands: Stands, what: impl Into<String>) -> Self {
+        Self { finding: Finding::new("", "", what).stands(stands), answer: None }
     }
 
     /// The remark answers the question with these causes.
@@ -165,24 +134,30 @@ impl Remark {
         if self.answer.is_some() { self.at(side) } else { self }
     }
 
-    fn because(mut self, evidence: impl Into<String>) -> Self {
-        self.evidence.push(evidence.into());
-        self
+    fn because(self, proof: impl Into<String>) -> Self {
+        Self { finding: self.finding.because(proof), ..self }
     }
 
+    /// Adds what would tell more; no `command` is empty.
     fn next(mut self, what: &str, command: &str) -> Self {
-        self.next.push(Next::new(what, command));
+        let fix = std::mem::take(&mut self.finding.fix);
+        let step = Step::on(None, command);
+        self.finding.fix = match (fix.is_empty(), command.is_empty()) {
+            (true, true) => Advice::new(what),
+            (true, false) => Advice::new(what).step(step),
+            (false, _) => fix.step(step.about(what)),
+        };
         self
     }
 }
 
 /// A rule.
 pub struct Rule {
-    /// Stable id of its remarks.
+    /// Stable id of its remarks, unless they repeat an oddity.
     pub id: &'static str,
     /// What it looks for. One sentence.
     pub doc: &'static str,
-    find: fn(&Explained<'_>, &'static str) -> Vec<Remark>,
+    find: fn(&Explained<'_>) -> Vec<Remark>,
 }
 
 /// Every rule. Of two that answer the question alike the first one is the headline.
@@ -203,7 +178,7 @@ pub static RULES: &[Rule] = &[
         find: course::nothing,
     },
     Rule {
-        id: "socket-drops-counted",
+        id: "socket-drops",
         doc: "As many datagrams dropped for want of room in the receiver's socket as a transfer lost, within 10 %.",
         find: counters::dropped,
     },
@@ -258,12 +233,12 @@ pub static RULES: &[Rule] = &[
         find: hops::path,
     },
     Rule {
-        id: "port-dropped",
+        id: "local-drops",
         doc: "Packets that a port dropped for want of room between two readings, 0.8 to 1.5 for each one that a transfer lost.",
         find: damaged::dropped,
     },
     Rule {
-        id: "damaged-packets",
+        id: "port-damaged",
         doc: "Packets that the wire damaged, grown between two readings of a port beside a transfer into it that lost as many.",
         find: damaged::damaged,
     },
@@ -303,12 +278,12 @@ pub static RULES: &[Rule] = &[
         find: full::small_packets,
     },
     Rule {
-        id: "host-limits",
-        doc: "A port or a slot of a host that is slower than it could be, beside results.",
+        id: "port-speed",
+        doc: "A port or a slot of a host that is slower than it could be, beside results. What its facts say has their id.",
         find: ceiling::host,
     },
     Rule {
-        id: "slot-full",
+        id: "pcie-slot",
         doc: "A rate at what the slot of a card carries, where its port carries more.",
         find: fabric::slots::slot,
     },
@@ -329,17 +304,18 @@ pub static RULES: &[Rule] = &[
         find: fabric::node::node,
     },
     Rule {
-        id: "port-down",
-        doc: "A port of InfiniBand that carries nothing: it waits for a subnet manager, is held down, or has no cable.",
+        id: "unserved-port",
+        doc: "A port of InfiniBand that carries nothing: it waits for a subnet manager, is held down (`ib-held-down`), or has no \
+              cable (`ib-no-link`).",
         find: fabric::ports::down,
     },
     Rule {
-        id: "port-errors",
+        id: "link-errors",
         doc: "Errors of a port of InfiniBand as a share of its packets: 1e-4 of them, grown between two readings, slow a path down.",
         find: fabric::counters::errors,
     },
     Rule {
-        id: "too-short",
+        id: "test-too-short",
         doc: "A rate of less than 10 ms of traffic, or of fewer than 100 messages.",
         find: runs::short,
     },
@@ -365,19 +341,19 @@ pub static RULES: &[Rule] = &[
         find: fabric::collective::bus,
     },
     Rule {
-        id: "small-mtu",
+        id: "rdma-mtu",
         doc: "A port of RDMA whose packets are smaller than it supports, where a full link would carry 2 % more.",
         find: fabric::packets::mtu,
     },
     Rule {
-        id: "datagram-mode",
+        id: "ipoib-mtu",
         doc: "Sockets over InfiniBand in packets of 4092 bytes or fewer, where verbs carry twice as much.",
-        find: |explained, id| fabric::packets::datagrams(explained, id).into_iter().collect(),
+        find: |explained| fabric::packets::datagrams(explained).into_iter().collect(),
     },
     Rule {
         id: "software-rdma",
         doc: "Verbs over a device that is made by software.",
-        find: |explained, id| fabric::ports::software(explained, id).into_iter().collect(),
+        find: |explained| fabric::ports::software(explained).into_iter().collect(),
     },
     Rule {
         id: "one-queue-pair",
@@ -451,12 +427,12 @@ pub static RULES: &[Rule] = &[
         find: disk::copies,
     },
     Rule {
-        id: "cache",
+        id: "disk-page-cache",
         doc: "Bytes that a benchmark with the cache of the system counts and the disk did not move.",
         find: disk::cache,
     },
     Rule {
-        id: "depth-not-reached",
+        id: "queue-depth",
         doc: "Fewer than 0.7 of the requested operations in flight, by Little's law.",
         find: disk::depth,
     },
@@ -467,10 +443,14 @@ pub static RULES: &[Rule] = &[
         find: disk::cache::cached,
     },
     Rule {
-        id: "disk-one-path",
-        doc: "A multipath disk of which paths of the group in use, or all of the preferred group, have failed, or of which each path is \
-              a group of its own with the same priority.",
-        find: disk::paths::lost,
+        id: "disk-path-failed",
+        doc: "A multipath disk of which paths of the group in use, or all of the preferred group, have failed.",
+        find: disk::paths::failed,
+    },
+    Rule {
+        id: "disk-path-idle",
+        doc: "A multipath disk of which each path is a group of its own with the same priority: one carries all.",
+        find: disk::paths::idle,
     },
     Rule {
         id: "nfs-io-size",
@@ -488,7 +468,7 @@ pub static RULES: &[Rule] = &[
         find: disk::depth::submits,
     },
     Rule {
-        id: "disk-queue-depth",
+        id: "queue-depth",
         doc: "One operation in flight, by Little's law, where more were asked; or small ones, one after the other, of less than 2 ms.",
         find: disk::depth::depth,
     },
@@ -592,9 +572,16 @@ pub static RULES: &[Rule] = &[
 
 /// The remarks of all rules, findings first.
 pub(super) fn remarks(explained: &Explained<'_>) -> Vec<Remark> {
-    let each = RULES.iter().flat_map(|rule| (rule.find)(explained, rule.id));
-    let mut all: Vec<Remark> = each.collect();
-    all.sort_by_key(|remark| remark.stands);
+    let mut all = Vec::new();
+    for rule in RULES {
+        for mut remark in (rule.find)(explained) {
+            if remark.finding.id.is_empty() {
+                remark.finding.id = rule.id;
+            }
+            all.push(remark);
+        }
+    }
+    all.sort_by_key(|remark| remark.finding.stands);
     all
 }
 

@@ -27,13 +27,13 @@ struct Run<'a, 'b> {
     time: Nanos,
 }
 
-pub(super) fn repeats(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(super) fn repeats(explained: &Explained<'_>) -> Vec<Remark> {
     let runs: Vec<Run<'_, '_>> = explained.tables.iter().filter_map(run).take(MOST).collect();
     let pair = |slow: &Run<'_, '_>| {
         let others = runs.iter().filter(|fast| is_like(slow, fast));
         let fast = others.min_by_key(|fast| fast.time)?;
         let is_slow = slow.time.0 as f64 >= fast.time.0 as f64 * DIFFER;
-        is_slow.then(|| remark(explained, (slow, fast), id))
+        is_slow.then(|| remark(explained, (slow, fast)))
     };
     let mut slowest: Vec<&Run<'_, '_>> = runs.iter().collect();
     slowest.sort_by_key(|run| std::cmp::Reverse(run.time));
@@ -63,11 +63,7 @@ fn is_like(a: &Run<'_, '_>, b: &Run<'_, '_>) -> bool {
         && size(a) == size(b)
 }
 
-fn remark(
-    explained: &Explained<'_>,
-    (slow, fast): (&Run<'_, '_>, &Run<'_, '_>),
-    id: &'static str,
-) -> Remark {
+fn remark(explained: &Explained<'_>, (slow, fast): (&Run<'_, '_>, &Run<'_, '_>)) -> Remark {
     let line = |run: &Run<'_, '_>| run.table.outcome.line;
     let ratio = slow.time.0 as f64 / fast.time.0 as f64;
     let times = format!(
@@ -77,7 +73,7 @@ fn remark(
         line(fast),
         fast.time
     );
-    let told = |what: String| Remark::new(id, Stands::Finding, what);
+    let told = |what: String| Remark::new(Stands::Found, what);
     if let Some((side, port, micros, has_changed)) =
         delayed(explained, slow, slow.time.0 - fast.time.0)
     {

@@ -26,13 +26,13 @@ fn is_short((seconds, messages): (f64, u64)) -> bool {
     seconds < LEAST_SECONDS || messages < LEAST_MESSAGES
 }
 
-pub(super) fn short(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(super) fn short(explained: &Explained<'_>) -> Vec<Remark> {
     let all = runs(explained);
     let shorts =
         all.iter().filter_map(|run| Some((run, length(run).filter(|length| is_short(*length))?)));
     let mut remarks: Vec<Remark> =
-        shorts.filter_map(|(run, length)| too_short(&all, run, length, id)).collect();
-    remarks.extend(starts(explained, id));
+        shorts.filter_map(|(run, length)| too_short(&all, run, length)).collect();
+    remarks.extend(starts(explained));
     remarks
 }
 
@@ -41,7 +41,7 @@ const START: f64 = 0.5;
 
 /// A transfer by sockets that was over before its rate was that of the path, where no longer one of its direction is
 /// there.
-fn starts(explained: &Explained<'_>, id: &'static str) -> Option<Remark> {
+fn starts(explained: &Explained<'_>) -> Option<Remark> {
     let is_start = |one: &Transfer| {
         one.goodput.0 > 0 && one.seconds.is_some_and(|seconds| seconds > 0.0 && seconds < START)
     };
@@ -57,7 +57,7 @@ fn starts(explained: &Explained<'_>, id: &'static str) -> Option<Remark> {
         rate(one.goodput.0 as f64),
         one.seconds.unwrap_or(0.0) * 1e3
     );
-    let remark = Remark::new(id, Stands::Finding, what)
+    let remark = Remark::new(Stands::Found, what)
         .names(&["test-too-short"])
         .of(one.direction)
         .shown_by(source, result);
@@ -68,7 +68,6 @@ fn too_short(
     all: &[Moved<'_>],
     run: &Moved<'_>,
     (seconds, messages): (f64, u64),
-    id: &'static str,
 ) -> Option<Remark> {
     let size = run.only()?.0;
     let same_size = || {
@@ -91,7 +90,7 @@ fn too_short(
             rate(long.best)
         );
         return Some(
-            Remark::new(id, Stands::Finding, what)
+            Remark::new(Stands::Found, what)
                 .names(&["test-too-short"])
                 .shown_by(run.source, run.outcome),
         );
@@ -102,7 +101,7 @@ fn too_short(
         .count();
     (equals < 2).then(|| {
         let what = format!("{} may be that of the start: {words}", rate(run.best));
-        Remark::new(id, Stands::Doubt, what)
+        Remark::new(Stands::Doubt, what)
             .next("run the same for 10 seconds", "ib_write_bw -D 10 HOST")
     })
 }
@@ -111,7 +110,7 @@ fn too_short(
 const MORE: f64 = 1.3;
 
 /// One queue pair beside several, of the same size.
-pub(super) fn queues(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(super) fn queues(explained: &Explained<'_>) -> Vec<Remark> {
     let all = runs(explained);
     let counted: Vec<(&Moved<'_>, u32)> =
         all.iter().map(|run| (run, run.setup.queues.unwrap_or(1).max(1))).collect();
@@ -127,19 +126,13 @@ pub(super) fn queues(explained: &Explained<'_>, id: &'static str) -> Vec<Remark>
         };
         let best = pairs.filter(|(run, ..)| is_fair(run)).max_by(|a, b| a.2.2.total_cmp(&b.2.2));
         let (run, queues, (size, slow, fast)) = best?;
-        (fast > slow * MORE).then(|| {
-            held((*count, queues), size, (slow, fast), id).shown_by(run.source, run.outcome)
-        })
+        (fast > slow * MORE)
+            .then(|| held((*count, queues), size, (slow, fast)).shown_by(run.source, run.outcome))
     });
     remark.into_iter().collect()
 }
 
-fn held(
-    (few, many): (u32, u32),
-    size: Bytes,
-    (slow, fast): (f64, f64),
-    id: &'static str,
-) -> Remark {
+fn held((few, many): (u32, u32), size: Bytes, (slow, fast): (f64, f64)) -> Remark {
     let pairs = |n: u32| {
         if n == 1 { "1 queue pair carries".to_owned() } else { format!("{n} queue pairs carry") }
     };
@@ -150,7 +143,7 @@ fn held(
         pairs(many),
         rate(fast)
     );
-    Remark::new(id, Stands::Finding, what)
+    Remark::new(Stands::Found, what)
         .because("one queue pair has a highest rate of messages, and a number of messages that may be outstanding")
         .names(&["rdma-one-qp", "rdma-depth"])
         .rules_out(&["path-rate", "pcie-slot"])
@@ -201,10 +194,10 @@ pub(super) fn sum(all: &[Moved<'_>]) -> Option<String> {
     Some(format!("both ways together carry {sum}, {each} each: the port is full duplex"))
 }
 
-pub(super) fn both(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(super) fn both(explained: &Explained<'_>) -> Vec<Remark> {
     let all = runs(explained);
     let found = ways(&all).filter(|ways| ways.sum < ways.one * TWICE);
-    found.map(|ways| shared(&ways, id)).into_iter().collect()
+    found.map(|ways| shared(&ways)).into_iter().collect()
 }
 
 /// A rate with a digit behind the point: both ways are halves of their sum.
@@ -212,7 +205,7 @@ fn giga(bits: f64) -> String {
     format!("{:.1} Gb/s", bits / 1e9)
 }
 
-fn shared(ways: &Ways<'_>, id: &'static str) -> Remark {
+fn shared(ways: &Ways<'_>) -> Remark {
     let Ways { both, one, sum } = *ways;
     let what = format!(
         "{} is the sum of both ways, {} each, and one way alone carries {}: what both ways share is the limit, and not \
@@ -221,7 +214,7 @@ fn shared(ways: &Ways<'_>, id: &'static str) -> Remark {
         giga(sum / 2.0),
         giga(one)
     );
-    let remark = Remark::new(id, if sum < one * BOTH { Stands::Finding } else { Stands::Doubt }, what)
+    let remark = Remark::new(if sum < one * BOTH { Stands::Found } else { Stands::Doubt }, what)
         .because(format!("a port carries {} in the sum of both ways if each is as fast as one alone", giga(one * 2.0)))
         .because("both share memory and its node, the slot and its link, the IOMMU, and the engine of the card")
         .next("the slot, as it runs, and the node of the card", "sudo lspci -vv")

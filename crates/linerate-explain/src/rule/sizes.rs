@@ -20,12 +20,12 @@ const TAIL: f64 = 10.0;
 /// Share of the highest rate below which larger messages are slower.
 const FALLS: f64 = 0.8;
 
-pub(super) fn timer(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(super) fn timer(explained: &Explained<'_>) -> Vec<Remark> {
     let tables = explained.tables.iter();
-    tables.filter_map(|table| timed(table, id)).collect()
+    tables.filter_map(|table| timed(table)).collect()
 }
 
-fn timed(table: &Table<'_>, id: &'static str) -> Option<Remark> {
+fn timed(table: &Table<'_>) -> Option<Remark> {
     let timer = table.timer.as_ref()?;
     let what =
         format!("{}: a timer of {} sets the times, whatever the size", table.name, timer.period);
@@ -34,7 +34,7 @@ fn timed(table: &Table<'_>, id: &'static str) -> Option<Remark> {
         timer.points,
         table.sizes.rows.len()
     );
-    let mut remark = Remark::new(id, Stands::Finding, what)
+    let mut remark = Remark::new(Stands::Found, what)
         .because(at)
         .because("no wire and no processor takes the same time for different sizes");
     if timer.period >= LONG {
@@ -58,12 +58,12 @@ fn timed(table: &Table<'_>, id: &'static str) -> Option<Remark> {
 }
 
 /// The first size from which on all messages move slower than smaller ones did.
-pub(super) fn falls(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(super) fn falls(explained: &Explained<'_>) -> Vec<Remark> {
     let tables = explained.tables.iter();
-    tables.filter_map(|table| fall(explained, table, id)).collect()
+    tables.filter_map(|table| fall(explained, table)).collect()
 }
 
-fn fall(explained: &Explained<'_>, table: &Table<'_>, id: &'static str) -> Option<Remark> {
+fn fall(explained: &Explained<'_>, table: &Table<'_>) -> Option<Remark> {
     let rates = by_size(table);
     let most = |rates: &[(Bytes, f64)]| {
         let of = rates.iter().copied();
@@ -82,7 +82,7 @@ fn fall(explained: &Explained<'_>, table: &Table<'_>, id: &'static str) -> Optio
         rate(fast),
         rate(slow)
     );
-    let mut remark = Remark::new(id, Stands::Finding, what);
+    let mut remark = Remark::new(Stands::Found, what);
     if let Some(period) = other_timer(explained) {
         let turn = Nanos(period.0.saturating_mul(2));
         let flight = slow / 8.0 * turn.secs();
@@ -118,12 +118,12 @@ fn by_size(table: &Table<'_>) -> Vec<(Bytes, f64)> {
     rates.into_iter().collect()
 }
 
-pub(super) fn tail(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(super) fn tail(explained: &Explained<'_>) -> Vec<Remark> {
     let tables = explained.tables.iter();
-    tables.filter_map(|table| worst(table, id)).collect()
+    tables.filter_map(|table| worst(table)).collect()
 }
 
-fn worst(table: &Table<'_>, id: &'static str) -> Option<Remark> {
+fn worst(table: &Table<'_>) -> Option<Remark> {
     let times = |row: &SizeRow| {
         let (most, usual) = (row.most?, row.typical.or(row.mean)?);
         // A time of zero was rounded.
@@ -143,7 +143,7 @@ fn worst(table: &Table<'_>, id: &'static str) -> Option<Remark> {
         table.name, row.size
     );
     Some(
-        Remark::new(id, Stands::Finding, what)
+        Remark::new(Stands::Found, what)
             .because("a mean or a median hides it; for a program with a deadline it is what counts")
             .next(
                 "time round trips for longer, with the true maximum and what disturbed the hosts",
@@ -153,7 +153,7 @@ fn worst(table: &Table<'_>, id: &'static str) -> Option<Remark> {
 }
 
 /// Small messages that one table halves and another one does not.
-pub(super) fn halves(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(super) fn halves(explained: &Explained<'_>) -> Vec<Remark> {
     let first = |trip| {
         let mut of = explained.tables.iter().filter(|t| t.sizes.trip == trip);
         of.find_map(|table| Some((table, table.smallest()?.time()?)))
@@ -167,10 +167,10 @@ pub(super) fn halves(explained: &Explained<'_>, id: &'static str) -> Vec<Remark>
     );
     let doubled = Nanos(one.0.saturating_mul(2));
     let evidence = format!("{one} is half of {doubled}, beside {both}");
-    vec![Remark::new(id, Stands::Doubt, what).because(evidence)]
+    vec![Remark::new(Stands::Doubt, what).because(evidence)]
 }
 
-pub(super) fn management(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(super) fn management(explained: &Explained<'_>) -> Vec<Remark> {
     let is_ping = |table: &&Table<'_>| table.source.tool.name == "ibping";
     let tables = explained.tables.iter().filter(is_ping);
     let remark = |table: &Table<'_>| {
@@ -179,7 +179,7 @@ pub(super) fn management(explained: &Explained<'_>, id: &'static str) -> Vec<Rem
             "ibping took {time} by the management path, through a program at each end: the latency of data is another one"
         );
         let mut remark =
-            Remark::new(id, Stands::Doubt, what).next("time what data takes", "ib_send_lat HOST");
+            Remark::new(Stands::Doubt, what).next("time what data takes", "ib_send_lat HOST");
         let row = table.smallest()?;
         if let (Some(least), Some(most)) = (row.least, row.most) {
             remark = remark.because(format!("its times are {least} to {most}"));

@@ -89,16 +89,16 @@ fn by_streams<'a>(explained: &'a Explained<'_>, direction: Direction) -> Vec<(u3
     all.rev().max_by_key(Vec::len).unwrap_or_default()
 }
 
-pub(super) fn jumps(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(super) fn jumps(explained: &Explained<'_>) -> Vec<Remark> {
     let of = |direction| {
         let all = by_streams(explained, direction);
-        let pairs: Vec<Remark> = all.windows(2).filter_map(|pair| jump(pair, id)).collect();
+        let pairs: Vec<Remark> = all.windows(2).filter_map(jump).collect();
         pairs
     };
     Direction::ALL.into_iter().flat_map(of).collect()
 }
 
-fn jump(pair: &[(u32, &Transfer)], id: &'static str) -> Option<Remark> {
+fn jump(pair: &[(u32, &Transfer)]) -> Option<Remark> {
     let [(few, before), (many, after)] = *pair else {
         return None;
     };
@@ -114,13 +114,13 @@ fn jump(pair: &[(u32, &Transfer)], id: &'static str) -> Option<Remark> {
     let evidence =
         format!("{}, then {}", rate(before.goodput.0 as f64), rate(after.goodput.0 as f64));
     Some(
-        Remark::new(id, Stands::Doubt, what)
+        Remark::new(Stands::Doubt, what)
             .because(evidence)
             .next("repeat each number of streams, in turns", "linerate bw HOST --sweep streams"),
     )
 }
 
-pub(super) fn past_best(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(super) fn past_best(explained: &Explained<'_>) -> Vec<Remark> {
     let of = |direction| {
         let all = by_streams(explained, direction);
         let (best, most) = all.iter().max_by_key(|(_, one)| one.goodput)?;
@@ -132,7 +132,7 @@ pub(super) fn past_best(explained: &Explained<'_>, id: &'static str) -> Vec<Rema
                 share * 100.0
             );
             let evidence = format!("{}, then {}", rate(most.goodput.0 as f64), rate(last.goodput.0 as f64));
-            Remark::new(id, Stands::Finding, what)
+            Remark::new(Stands::Found, what)
                 .because(evidence)
                 .because("streams beyond the best number often take CPU time from each other; a run that was disturbed looks alike")
                 .next("see the CPUs of both ends under the load", "linerate run HOST")
@@ -141,7 +141,7 @@ pub(super) fn past_best(explained: &Explained<'_>, id: &'static str) -> Vec<Rema
     Direction::ALL.into_iter().filter_map(of).collect()
 }
 
-pub(super) fn differ(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(super) fn differ(explained: &Explained<'_>) -> Vec<Remark> {
     let remark = |one: &Transfer| {
         let least = one.each.iter().copied().reduce(f64::min)?;
         let most = one.each.iter().copied().reduce(f64::max)?;
@@ -152,7 +152,7 @@ pub(super) fn differ(explained: &Explained<'_>, id: &'static str) -> Vec<Remark>
                 Rate(least.max(0.0) as u64),
                 Rate(most.max(0.0) as u64)
             );
-            Remark::new(id, Stands::Finding, what).because(
+            Remark::new(Stands::Found, what).because(
                 "they share a processor, a queue or a link of a bond with different neighbours, or one loses packets",
             )
         })
@@ -166,9 +166,9 @@ fn fills_link(bits: f64) -> bool {
     LINKS.iter().any(|link| FILLS.contains(&(bits / (link * 1e9))))
 }
 
-pub(super) fn capped(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(super) fn capped(explained: &Explained<'_>) -> Vec<Remark> {
     let all = explained.material.transfers();
-    all.filter_map(|(_, one)| cap(explained, one, id)).collect()
+    all.filter_map(|(_, one)| cap(explained, one)).collect()
 }
 
 fn is_at(rate: f64, cap: Rate) -> bool {
@@ -188,7 +188,7 @@ fn mean_cap(explained: &Explained<'_>, one: &Transfer, is_known: bool) -> Option
     (is_known || others.any(|(_, other)| is_like(other))).then_some(cap)
 }
 
-fn cap(explained: &Explained<'_>, one: &Transfer, id: &'static str) -> Option<Remark> {
+fn cap(explained: &Explained<'_>, one: &Transfer) -> Option<Remark> {
     let ceiling = explained.material.hardware.goodput();
     let is_full = |least: f64| one.goodput.0 as f64 >= least * FULL;
     // Streams that share a full link alike, or keep a rate, are not capped one by one.
@@ -208,7 +208,7 @@ fn cap(explained: &Explained<'_>, one: &Transfer, id: &'static str) -> Option<Re
         "each of {streams} streams carried {how}about {cap}: so much a cloud allows one flow; one full processor for \
          all of them would look alike"
     );
-    let remark = Remark::new(id, Stands::Finding, what).of(one.direction);
+    let remark = Remark::new(Stands::Found, what).of(one.direction);
     let total: f64 = one.each.iter().sum();
     // The rate of each stream is not known: one processor for all of them is as likely.
     if one.each.is_empty() {

@@ -13,11 +13,11 @@ const LATER: std::ops::Range<f64> = 0.8..0.98;
 const RISE: usize = 4;
 
 /// The highest rate that messages reach, and that larger ones do not hold.
-pub(super) fn knee(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
-    explained.tables.iter().filter_map(|table| past(table, id)).collect()
+pub(super) fn knee(explained: &Explained<'_>) -> Vec<Remark> {
+    explained.tables.iter().filter_map(|table| past(table)).collect()
 }
 
-fn past(table: &Table<'_>, id: &'static str) -> Option<Remark> {
+fn past(table: &Table<'_>) -> Option<Remark> {
     let rates =
         by_size(table, |row| Table::each_way(table.sizes, row).map(|rate| rate.0 as f64), f64::max);
     let rates: Vec<(Bytes, f64)> = rates.into_iter().collect();
@@ -38,7 +38,7 @@ fn past(table: &Table<'_>, id: &'static str) -> Option<Remark> {
         (high / best * 100.0).ceil()
     );
     Some(
-        Remark::new(id, Stands::Finding, what)
+        Remark::new(Stands::Found, what)
             .because("messages that no longer fit into a cache, or into the table of pages of the card, are such a second limit")
             .next("the same sizes again, in turns, to see whether it holds", ""),
     )
@@ -75,16 +75,16 @@ const LONGER: f64 = 1.03;
 const DISTURBED: f64 = 1.08;
 
 /// A size at which one of two tables is faster, and slower at all others.
-pub(super) fn outlier(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(super) fn outlier(explained: &Explained<'_>) -> Vec<Remark> {
     let tables: Vec<&Table<'_>> = explained.tables.iter().take(MOST).collect();
     let pairs = tables
         .iter()
         .enumerate()
         .flat_map(|(at, first)| tables[at + 1..].iter().map(move |second| (*first, *second)));
-    pairs.filter_map(|pair| turned(pair, id)).collect()
+    pairs.filter_map(|pair| turned(pair)).collect()
 }
 
-fn turned((first, second): (&Table<'_>, &Table<'_>), id: &'static str) -> Option<Remark> {
+fn turned((first, second): (&Table<'_>, &Table<'_>)) -> Option<Remark> {
     let (one, other) = (times(first), times(second));
     let both: Vec<(Bytes, f64, f64)> =
         one.iter().filter_map(|(size, time)| Some((*size, *time, *other.get(size)?))).collect();
@@ -109,7 +109,7 @@ fn turned((first, second): (&Table<'_>, &Table<'_>), id: &'static str) -> Option
         words(a.max(b)),
         words(a.min(b))
     );
-    Some(Remark::new(id, Stands::Doubt, what).next("repeat this size, in turns", ""))
+    Some(Remark::new(Stands::Doubt, what).next("repeat this size, in turns", ""))
 }
 
 /// Datagrams that are larger than a packet of Ethernet: they are sent in fragments.
@@ -117,7 +117,7 @@ const LARGE: Bytes = Bytes(9_000);
 /// How many times as long as TCP large datagrams must take.
 const SLOWER: f64 = 1.05;
 
-pub(super) fn datagrams(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(super) fn datagrams(explained: &Explained<'_>) -> Vec<Remark> {
     let of = |carrier: Carrier| {
         explained.tables.iter().find(|table| table.sizes.carrier == Some(carrier))
     };
@@ -129,10 +129,10 @@ pub(super) fn datagrams(explained: &Explained<'_>, id: &'static str) -> Vec<Rema
     };
     let pair =
         of(Carrier::Udp).or_else(|| named("udp")).zip(of(Carrier::Tcp).or_else(|| named("tcp")));
-    pair.and_then(|(udp, tcp)| fragments(udp, tcp, id)).into_iter().collect()
+    pair.and_then(|(udp, tcp)| fragments(udp, tcp)).into_iter().collect()
 }
 
-fn fragments(udp: &Table<'_>, tcp: &Table<'_>, id: &'static str) -> Option<Remark> {
+fn fragments(udp: &Table<'_>, tcp: &Table<'_>) -> Option<Remark> {
     let (own, other) = (times(udp), times(tcp));
     let both: Vec<(Bytes, f64, f64)> =
         own.iter().filter_map(|(size, time)| Some((*size, *time, *other.get(size)?))).collect();
@@ -148,7 +148,7 @@ fn fragments(udp: &Table<'_>, tcp: &Table<'_>, id: &'static str) -> Option<Remar
             words(small.1),
             words(small.2)
         );
-        Remark::new(id, Stands::Finding, what)
+        Remark::new(Stands::Found, what)
             .because("the card cuts up and joins the segments of TCP, and the processor the fragments of a large datagram")
     })
 }

@@ -57,18 +57,13 @@ fn is_adapter(one: &Function) -> bool {
     ADAPTERS.contains(&one.driver.as_str())
 }
 
-pub(super) fn ports(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(super) fn ports(explained: &Explained<'_>) -> Vec<Remark> {
     let hosts = explained.material.hosts();
-    hosts.into_iter().filter_map(|(side, host)| port(explained, side, host, id)).collect()
+    hosts.into_iter().filter_map(|(side, host)| port(explained, side, host)).collect()
 }
 
 /// A transfer at the rate of USB 2, of a host with an adapter on it.
-fn port(
-    explained: &Explained<'_>,
-    side: Side,
-    host: &Inventory,
-    id: &'static str,
-) -> Option<Remark> {
+fn port(explained: &Explained<'_>, side: Side, host: &Inventory) -> Option<Remark> {
     let adapters = host.usb.iter().filter(|one| is_adapter(one));
     let slow = adapters.clone().find(|one| one.speed == HIGH_SPEED)?;
     let counts = |carrier: Carrier, counted: Counted| {
@@ -92,7 +87,7 @@ fn port(
         slow.driver
     );
     Some(
-        Remark::new(id, Stands::Finding, what)
+        Remark::new(Stands::Found, what)
             .because(carries())
             .names(causes)
             .at(side)
@@ -111,17 +106,17 @@ fn carries() -> String {
     )
 }
 
-pub(super) fn disks(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(super) fn disks(explained: &Explained<'_>) -> Vec<Remark> {
     let shown = explained
         .material
         .sources
         .iter()
-        .filter_map(|source| pattern(explained, &of(source).collect::<Vec<_>>(), id));
+        .filter_map(|source| pattern(explained, &of(source).collect::<Vec<_>>()));
     let shown: Vec<Remark> = shown.collect();
     if !shown.is_empty() {
         return shown;
     }
-    listed(explained, id).into_iter().collect()
+    listed(explained).into_iter().collect()
 }
 
 /// Whether the facts say that the disk of a row is on USB; `None` if they do not say. `Some(false)` also of one that turns:
@@ -147,7 +142,7 @@ fn is_large(at: &At<'_>) -> bool {
 }
 
 /// A disk that moves large blocks at the rate of USB 2, both ways and at each depth, and small ones far below.
-fn pattern(explained: &Explained<'_>, rows: &[At<'_>], id: &'static str) -> Option<Remark> {
+fn pattern(explained: &Explained<'_>, rows: &[At<'_>]) -> Option<Remark> {
     let large: Vec<&At<'_>> = rows.iter().filter(|at| is_large(at) && !at.is_device()).collect();
     let first = large.first()?;
     let flight =
@@ -174,15 +169,15 @@ fn pattern(explained: &Explained<'_>, rows: &[At<'_>], id: &'static str) -> Opti
         rate(most * 8.0)
     );
     Some(if on_usb == Some(true) {
-        told(first, format!("{words}, USB 2 ({HIGH_SPEED})"), &["usb"], id)
+        told(first, format!("{words}, USB 2 ({HIGH_SPEED})"), &["usb"])
     } else {
         let what = format!("{words}, most likely USB 2 ({HIGH_SPEED})");
-        told(first, what, &["usb", "path-rate"], id)
+        told(first, what, &["usb", "path-rate"])
     })
 }
 
 /// A disk at the rate of USB 2, of a host of which all disks on USB hang on USB 2.
-fn listed(explained: &Explained<'_>, id: &'static str) -> Option<Remark> {
+fn listed(explained: &Explained<'_>) -> Option<Remark> {
     let large = all(explained).filter(|at| {
         let has_tree = at.host(explained).usb.iter().any(is_storage);
         has_tree && (is_large(at) || at.is_device() || at.row.access == Access::Unknown)
@@ -203,11 +198,11 @@ fn listed(explained: &Explained<'_>, id: &'static str) -> Option<Remark> {
         || OWN.iter().any(|start| best.disk.target.starts_with(start))
         || best.device(explained).is_some_and(|device| device.transport == "usb");
     let causes: &[&'static str] = if is_own { &["usb"] } else { &["usb", "path-rate"] };
-    Some(told(&best, what, causes, id))
+    Some(told(&best, what, causes))
 }
 
-fn told(at: &At<'_>, what: String, causes: &[&'static str], id: &'static str) -> Remark {
-    let remark = Remark::new(id, Stands::Finding, what).because(carries()).names(causes);
+fn told(at: &At<'_>, what: String, causes: &[&'static str]) -> Remark {
+    let remark = Remark::new(Stands::Found, what).because(carries()).names(causes);
     let (step, command) = if at.is_windows() {
         ("the same disk in a port of USB 3, with a cable that has the fast pairs", "")
     } else {

@@ -1,6 +1,7 @@
 //! Rules about claims.
 
 use super::*;
+use linerate_facts::finding::Stands;
 
 #[test]
 fn rdma_is_not_shown_by_files_as_fast_as_tcp() {
@@ -50,8 +51,8 @@ fn before(sources: Vec<Source>, claim: &str) -> Option<(Stands, String)> {
     let material =
         Material { sources, claims: vec![claim.parse().unwrap()], ..Material::default() };
     let all = explain(&material).remarks.into_iter();
-    let mut of = all.filter(|remark| remark.id == "slower-than-before");
-    of.next().map(|remark| (remark.stands, remark.what))
+    let mut of = all.filter(|remark| remark.finding.id == "slower-than-before");
+    of.next().map(|remark| (remark.finding.stands, remark.finding.what))
 }
 
 #[test]
@@ -63,7 +64,7 @@ fn a_time_is_longer_than_before_by_more_than_runs_differ_as_whole_round_trips() 
         };
         assert_eq!(says(within), None);
         let (stands, words) = says(longer).unwrap();
-        assert_eq!(stands, Stands::Finding);
+        assert_eq!(stands, Stands::Found);
         assert!(words.contains("16 B take 6.9 us, longer than the 6.5 us"), "{words}");
     }
 }
@@ -106,8 +107,8 @@ fn a_rounded_figure_does_not_keep_a_claim_above_the_hardware() {
             ..Material::default()
         };
         let all = explain(&material).remarks.into_iter();
-        let mut of = all.filter(|remark| remark.id == "claim-not-reached");
-        of.next().unwrap().what
+        let mut of = all.filter(|remark| remark.finding.id == "claim-not-reached");
+        of.next().unwrap().finding.what
     };
     let beyond = "is more than the hardware as described carries, 99.1 Gb/s";
     assert!(says(100.0, "goodput>=100Gbit/s").contains(beyond));

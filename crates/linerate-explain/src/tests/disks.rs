@@ -102,9 +102,9 @@ fn an_engine_that_cannot_queue_has_one_in_flight() {
         };
         answer(vec![of("fio", disk)], Inventory::default())
     };
-    assert_eq!(with(11_900.0, Some(64), 4096), (Answered::Limit, vec!["disk-queue-depth"]));
+    assert_eq!(with(11_900.0, Some(64), 4096), (Answered::Limit, vec!["queue-depth"]));
     // Large operations may fill the disk one after the other.
-    let both = vec!["disk-queue-depth", "disk-latency"];
+    let both = vec!["queue-depth", "disk-latency"];
     assert_eq!(with(11_900.0, Some(64), 128 << 10), (Answered::Unknown, both));
     assert_eq!(with(11_900.0, None, 4096).0, Answered::Unknown);
 }
@@ -119,14 +119,14 @@ fn the_depth_that_was_asked_is_held_against_littles_law() {
     for (micros, is_one) in
         [(89.0, false), (90.0, true), (110.0, true), (111.0, false), (3_180.0, false)]
     {
-        assert_eq!(with(micros) == Some("disk-queue-depth"), is_one, "{micros}");
+        assert_eq!(with(micros) == Some("queue-depth"), is_one, "{micros}");
     }
     let mut used = row(Does::Read, 402_000.0, 158.8);
     used.depth = Some(64);
     let material = Material { sources: vec![fio(vec![used])], ..Material::default() };
     let headline = explain(&material).headline.unwrap();
     assert_eq!((headline.stands, headline.rule), (Answered::Unknown, Some("disk-open")));
-    assert_eq!(headline.ruled_out, ["disk-queue-depth", "disk-page-cache"]);
+    assert_eq!(headline.ruled_out, ["queue-depth", "disk-page-cache"]);
     assert!(headline.what.contains("63.8 of 64"), "{}", headline.what);
 }
 
@@ -134,8 +134,8 @@ fn the_depth_that_was_asked_is_held_against_littles_law() {
 fn a_small_operation_after_the_other_is_as_fast_as_the_disk_answers() {
     let with =
         |operations: f64, micros: f64| limit(vec![fio(vec![row(Does::Read, operations, micros)])]);
-    assert_eq!(with(12_000.0, 83.0), Some("disk-queue-depth"));
-    assert_eq!(with(501.0, 1_995.0), Some("disk-queue-depth"));
+    assert_eq!(with(12_000.0, 83.0), Some("queue-depth"));
+    assert_eq!(with(501.0, 1_995.0), Some("queue-depth"));
     assert_eq!(with(499.0, 2_004.0), Some("disk-latency"));
     assert_eq!(with(118.0, 8_460.0), Some("disk-latency"));
     // Something else takes the rest of the time.
@@ -324,7 +324,7 @@ fn a_failed_path_of_the_group_in_use_is_the_limit() {
     const OTHER: (&str, bool, &str) = ("running", false, "non-optimized");
     let dead = |path: (&'static str, bool, &'static str)| ("failed faulty running", path.1, path.2);
     let lost = multipath(&[BEST, dead(BEST), OTHER, OTHER]).unwrap();
-    assert_eq!((lost.cause, lost.side), (Some("disk-one-path"), Some(Side::Near)));
+    assert_eq!((lost.cause, lost.side), (Some("disk-path-failed"), Some(Side::Near)));
     assert!(lost.what.contains("1 of 2 paths"), "{}", lost.what);
     assert!(lost.evidence[0].contains("sd1 (1:0:0:3) is failed faulty running"));
     assert_eq!(multipath(&[BEST, BEST, OTHER, OTHER]), None);
@@ -333,7 +333,7 @@ fn a_failed_path_of_the_group_in_use_is_the_limit() {
     let gone = ("failed faulty running", false, "");
     let worse = ("running", true, "non-optimized");
     let all = multipath(&[gone, gone, worse, worse]).unwrap();
-    assert_eq!(all.cause, Some("disk-one-path"));
+    assert_eq!(all.cause, Some("disk-path-failed"));
     assert_eq!(multipath(&[gone, ("running", false, ""), worse]), None);
 }
 
@@ -367,7 +367,7 @@ fn paths_that_are_groups_of_their_own_leave_one_to_carry_all() {
             counted
         }));
         let causes = answer(sources, near).1;
-        causes.contains(&"disk-one-path").then_some(causes.len())
+        causes.contains(&"disk-path-idle").then_some(causes.len())
     };
     let at = |rate: f64, block: u64| with(&OWN, rate, block, "/dev/mapper/mpathq", &["sd0"]);
     assert_eq!(at(110.1, 4 << 20), Some(1));
@@ -481,7 +481,7 @@ fn a_rate_of_a_full_link_beside_small_requests_is_either_until_the_link_is_known
         sources.extend(network.map(|gigabits| source(Side::Near, vec![tcp(1, gigabits)])));
         let material = Material { sources, near, ..Material::default() };
         let all = explain(&material).remarks;
-        let found = all.into_iter().find(|remark| remark.id == "nfs-io-size");
+        let found = all.into_iter().find(|remark| remark.finding.id == "nfs-io-size");
         found.map_or(Vec::new(), |remark| remark.answer.unwrap().causes)
     };
     let either = vec!["nfs-io-size", "wire-full"];
@@ -519,7 +519,7 @@ fn small_requests_that_the_kernel_counts_are_those_of_the_mount_or_of_the_progra
         }));
         answer(sources, near)
     };
-    let open = (Answered::Unknown, vec!["nfs-io-size", "disk-queue-depth"]);
+    let open = (Answered::Unknown, vec!["nfs-io-size", "queue-depth"]);
     let limit = (Answered::Limit, vec!["nfs-io-size"]);
     assert_eq!(with(8_300, 9_000.0, None, None), open);
     assert_eq!(with(8_300, 9_000.0, Some(8_192), None), open);

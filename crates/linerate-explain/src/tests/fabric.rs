@@ -2,6 +2,7 @@
 
 use super::answers::word;
 use super::*;
+use linerate_facts::finding::Stands;
 use linerate_facts::infiniband::{
     IbDevice, IbPort, IbRate, Ipoib, Layer, LinkState, PhysicalState,
 };
@@ -80,10 +81,10 @@ fn alone(measured: Vec<Measured>) -> (&'static str, &'static str, &'static str, 
 #[test]
 fn a_run_of_a_millisecond_beside_a_long_one_is_too_short() {
     let found = alone(vec![verbs(1, 4096, 500, 21.4), verbs(1, 4096, 500_000, 96.9)]);
-    assert_eq!(found, ("limit", "too-short", "test-too-short", vec![]));
+    assert_eq!(found, ("limit", "test-too-short", "test-too-short", vec![]));
     let says = |measured| {
         explained_as(Inventory::default(), measured, |explained| {
-            let all = explained.remarks.iter().map(|remark| remark.what.clone());
+            let all = explained.remarks.iter().map(|remark| remark.finding.what.clone());
             all.collect::<Vec<_>>().join("\n")
         })
     };
@@ -112,11 +113,11 @@ fn one_queue_pair_is_held_where_four_of_as_many_messages_are_not() {
     assert_eq!(of(63.0).1, "one-queue-pair");
     let remarks = |measured| {
         explained_as(Inventory::default(), measured, |e| {
-            e.remarks.iter().map(|r| r.id).collect::<Vec<_>>()
+            e.remarks.iter().map(|r| r.finding.id).collect::<Vec<_>>()
         })
     };
     let ids = remarks(vec![verbs(1, 4096, 5_000, 48.2), verbs(4, 4096, 5_000, 96.8)]);
-    assert!(!ids.contains(&"too-short"), "{ids:?}");
+    assert!(!ids.contains(&"test-too-short"), "{ids:?}");
     // Runs of other sizes are not compared.
     let other = remarks(vec![verbs(1, 4096, 500_000, 48.2), verbs(4, 65_536, 500_000, 96.8)]);
     assert!(!other.contains(&"one-queue-pair"), "{other:?}");
@@ -131,7 +132,7 @@ fn both_ways_together_carry_twice_one_way_or_share_something() {
     let ids = |sum: f64| {
         let measured = vec![verbs(2, 65_536, 300_000, 197.1), both_ways(65_536, sum)];
         explained_as(Inventory::default(), measured, |e| {
-            e.remarks.iter().map(|r| (r.id, r.stands)).collect::<Vec<_>>()
+            e.remarks.iter().map(|r| (r.finding.id, r.finding.stands)).collect::<Vec<_>>()
         })
     };
     // From 1.3 on it is in doubt, and nothing is as it should be; from 1.8 on all is.
@@ -160,8 +161,8 @@ fn links_are_full_within_a_percent_and_have_the_usual_lanes() {
         explained_as(Inventory::default(), vec![verbs(1, 65_536, 5_000_000, gigabits)], |e| {
             e.remarks
                 .iter()
-                .find(|r| r.id == "at-a-ceiling" && r.stands == Stands::Good)
-                .map(|r| r.what.clone())
+                .find(|r| r.finding.id == "at-a-ceiling" && r.finding.stands == Stands::Good)
+                .map(|r| r.finding.what.clone())
         })
     };
     for (gigabits, link) in [
@@ -183,7 +184,7 @@ fn links_are_full_within_a_percent_and_have_the_usual_lanes() {
 fn a_link_is_full_only_where_no_other_run_shows_more() {
     let ids = |measured| {
         explained_as(Inventory::default(), measured, |e| {
-            e.remarks.iter().map(|r| r.id).collect::<Vec<_>>()
+            e.remarks.iter().map(|r| r.finding.id).collect::<Vec<_>>()
         })
     };
     let one = || verbs(1, 65_536, 5_000_000, 99.0);
@@ -292,8 +293,8 @@ fn a_rate_is_a_share_of_the_port_that_could_have_carried_it() {
     });
     let words = |near: Inventory, measured: Measured| {
         explained_as(near, vec![measured], |e| {
-            let found = e.remarks.iter().find(|r| r.id == "link-unused");
-            found.map(|r| (r.what.clone(), e.headline.clone().unwrap().rule))
+            let found = e.remarks.iter().find(|r| r.finding.id == "link-unused");
+            found.map(|r| (r.finding.what.clone(), e.headline.clone().unwrap().rule))
         })
     };
     let (what, rule) = words(near, tcp(1, 3.73)).unwrap();
@@ -341,7 +342,7 @@ fn a_slot_that_holds_the_rate_of_a_faster_port_is_the_limit() {
         });
         headline(near, vec![verbs(1, 65_536, 5_000_000, gigabits)])
     };
-    assert_eq!(of(52.4, 100, "EDR"), ("limit", "slot-full", "pcie-slot", vec![]));
+    assert_eq!(of(52.4, 100, "EDR"), ("limit", "pcie-slot", "pcie-slot", vec![]));
     assert_ne!(of(30.0, 100, "EDR").2, "pcie-slot", "far below what the slot carries");
     assert_ne!(of(51.0, 56, "FDR").2, "pcie-slot", "the port is full before its slot");
 }
@@ -352,10 +353,11 @@ fn a_port_that_waits_is_the_answer_where_nothing_was_measured() {
     let of = |near: Inventory, measured: Vec<Measured>| {
         explained_as(near, measured, |e| e.headline.as_ref().map(|one| (one.cause, one.side)))
     };
-    let down = Some((Some("ib-port-down"), Some(Side::Near)));
+    let down = Some((Some("unserved-port"), Some(Side::Near)));
     assert_eq!(of(host(vec![waits()]), vec![]), down);
     let unplugged = || port(LinkState::Down, PhysicalState::Polling, 40, 4, "QDR");
-    assert_eq!(of(host(vec![unplugged()]), vec![]), down);
+    let no_link = Some((Some("ib-no-link"), Some(Side::Near)));
+    assert_eq!(of(host(vec![unplugged()]), vec![]), no_link);
     // A second port without a cable is as it should be; one that waits is not.
     let second = |mut port: IbPort| {
         port.number = 2;
@@ -381,13 +383,19 @@ fn errors_of_a_port_are_shares_of_its_packets_and_must_grow() {
     let of = |before: Vec<Counter>, now: Vec<Counter>| {
         let near = host(vec![IbPort { counters: now, before, ..fdr() }]);
         explained_as(near, vec![], |e| {
-            let found = e.remarks.iter().find(|r| r.id == "port-errors");
-            found.map(|r| (r.stands, r.answer.as_ref().map(|a| a.causes.clone()), r.what.clone()))
+            let found = e.remarks.iter().find(|r| r.finding.id == "link-errors");
+            found.map(|r| {
+                (
+                    r.finding.stands,
+                    r.answer.as_ref().map(|a| a.causes.clone()),
+                    r.finding.what.clone(),
+                )
+            })
         })
     };
     let loss = Some(vec!["path-loss"]);
     let (stands, answer, what) = of(counters(10, 1_000), counters(110, 1_001_000)).unwrap();
-    assert_eq!((stands, &answer), (Stands::Finding, &loss), "{what}");
+    assert_eq!((stands, &answer), (Stands::Found, &loss), "{what}");
     assert!(
         what.contains("grew by 100 between two readings, beside 1000000 packets (0.01 %)"),
         "{what}"
@@ -403,7 +411,7 @@ fn errors_of_a_port_are_shares_of_its_packets_and_must_grow() {
     // Packets that no output shows make no share.
     let alone = |errors: u64| counters(errors, 0)[..1].to_vec();
     let (stands, answer, what) = of(alone(10), alone(30)).unwrap();
-    assert_eq!((stands, answer), (Stands::Finding, None), "{what}");
+    assert_eq!((stands, answer), (Stands::Found, None), "{what}");
     assert!(what.contains("grew by 20"), "{what}");
 }
 
@@ -413,13 +421,13 @@ fn packets_that_are_smaller_than_the_port_supports_limit_a_full_link() {
         let mut port = port(LinkState::Active, PhysicalState::LinkUp, 100, 4, "EDR");
         (port.mtu, port.mtu_max, port.layer) = (Some(mtu), Some(4096), Some(layer));
         explained_as(host(vec![port]), measured, |e| {
-            let found = e.remarks.iter().find(|r| r.id == "small-mtu");
-            found.map(|r| (r.stands, e.headline.clone().unwrap().cause))
+            let found = e.remarks.iter().find(|r| r.finding.id == "rdma-mtu");
+            found.map(|r| (r.finding.stands, e.headline.clone().unwrap().cause))
         })
     };
     let run = |gigabits: f64| vec![verbs(1, 65_536, 5_000_000, gigabits)];
-    assert_eq!(of(1024, Layer::Ethernet, run(92.4)), Some((Stands::Finding, Some("rdma-mtu"))));
-    assert_eq!(of(1024, Layer::Ethernet, vec![]), Some((Stands::Finding, Some("rdma-mtu"))));
+    assert_eq!(of(1024, Layer::Ethernet, run(92.4)), Some((Stands::Found, Some("rdma-mtu"))));
+    assert_eq!(of(1024, Layer::Ethernet, vec![]), Some((Stands::Found, Some("rdma-mtu"))));
     // The link is unknown: the rate is that of one with such packets.
     let unknown = |gigabits: f64| {
         let mut port = port(LinkState::Active, PhysicalState::LinkUp, 100, 4, "EDR");
@@ -427,7 +435,7 @@ fn packets_that_are_smaller_than_the_port_supports_limit_a_full_link() {
             (Some(1024), Some(4096), Some(Layer::Ethernet), None);
         headline(host(vec![port]), run(gigabits))
     };
-    assert_eq!(unknown(92.4), ("limit", "small-mtu", "rdma-mtu", vec![]));
+    assert_eq!(unknown(92.4), ("limit", "rdma-mtu", "rdma-mtu", vec![]));
     assert_eq!(unknown(60.0).2, "");
     // Far from full, the packets are not what limits.
     assert_eq!(of(1024, Layer::Ethernet, run(40.0)), Some((Stands::Doubt, None)));
@@ -504,7 +512,7 @@ fn a_link_that_fell_back_is_the_limit_where_it_is_full() {
         let one = port(LinkState::Active, PhysicalState::LinkUp, 25, 1, "EDR");
         headline(host(vec![one]), vec![verbs(1, 65_536, 5_000_000, gigabits)])
     };
-    assert_eq!(of(24.8), ("limit", "host-limits", "wire-full", vec![]));
+    assert_eq!(of(24.8), ("limit", "ib-slow-link", "wire-full", vec![]));
     assert_eq!(of(22.0).2, "", "below 0.9 of it");
 }
 
@@ -530,11 +538,11 @@ fn sockets_in_small_packets_beside_fast_verbs_cost_processors() {
         let sockets = changed(1, gigabits, |one| one.seconds = Some(10.0));
         headline(near, vec![sockets, verbs(1, 65_536, 500_000, 48.5)]).1
     };
-    assert_eq!(of("ipoib", 2_044, 11.0), "datagram-mode");
+    assert_eq!(of("ipoib", 2_044, 11.0), "ipoib-mtu");
     for (kind, mtu, gigabits) in
         [("ipoib", 65_520, 11.0), ("ipoib", 2_044, 30.0), ("", 1_500, 11.0)]
     {
-        assert_ne!(of(kind, mtu, gigabits), "datagram-mode");
+        assert_ne!(of(kind, mtu, gigabits), "ipoib-mtu");
     }
 }
 

@@ -40,10 +40,10 @@ fn operations_in_flight_are_counted_by_their_time() {
         (row.seconds, row.at_disk) = (Some(10.0), Some(Bytes(at_disk)));
         vec![source(Side::Near, vec![disk(vec![row])])]
     };
-    assert!(has("depth-not-reached", with(100, 4_000_000_000), &[]));
-    assert!(!has("depth-not-reached", with(310, 4_000_000_000), &[]));
-    assert!(has("cache", with(310, 100_000_000), &[]));
-    assert!(!has("cache", with(310, 4_000_000_000), &[]));
+    assert!(has("queue-depth", with(100, 4_000_000_000), &[]));
+    assert!(!has("queue-depth", with(310, 4_000_000_000), &[]));
+    assert!(has("disk-page-cache", with(310, 100_000_000), &[]));
+    assert!(!has("disk-page-cache", with(310, 4_000_000_000), &[]));
 }
 
 #[test]
@@ -57,8 +57,8 @@ fn a_copy_of_unknown_direction_is_beside_the_rows_of_both() {
     let evidence = |megabytes: f64| {
         let material = Material { sources: with(megabytes), ..Material::default() };
         let found = explain(&material).remarks.into_iter();
-        let copy = found.into_iter().find(|remark| remark.id == "copy-above-row");
-        copy.map_or(String::new(), |remark| remark.evidence.concat())
+        let copy = found.into_iter().find(|remark| remark.finding.id == "copy-above-row");
+        copy.map_or(String::new(), |remark| remark.finding.proof.concat())
     };
     let (slow, fast) = (evidence(562.0), evidence(1012.0));
     assert!(slow.contains("375 MB/s") && !slow.contains("718 MB/s"), "{slow}");
@@ -97,6 +97,8 @@ fn bytes_that_bypass_the_cache_are_not_said_to_be_in_it() {
         (row.seconds, row.at_disk) = (Some(10.0), Some(Bytes(100_000_000)));
         near(vec![Measured::Disk(Disk { direct, rows: vec![row], ..Disk::default() })])
     };
-    assert!(has("cache", with(None), &[]) && has("cache", with(Some(false)), &[]));
-    assert!(!has("cache", with(Some(true)), &[]));
+    assert!(
+        has("disk-page-cache", with(None), &[]) && has("disk-page-cache", with(Some(false)), &[])
+    );
+    assert!(!has("disk-page-cache", with(Some(true)), &[]));
 }

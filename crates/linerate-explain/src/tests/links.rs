@@ -1,6 +1,7 @@
 //! Rules about hardware, links and hosts.
 
 use super::*;
+use linerate_facts::finding::{Finding, Stands};
 use linerate_facts::infiniband::{IbDevice, IbPort, IbRate, Layer, LinkState, PhysicalState};
 use linerate_facts::nic::{Duplex, Nic};
 
@@ -8,7 +9,7 @@ use linerate_facts::nic::{Duplex, Nic};
 fn a_line_code_that_is_taken_off_twice_is_doubted() {
     let says = |slot: (u32, u32), claim: &str| {
         let all = beside(hardware(23.0, 27.0, slot.0, slot.1), &[(1, 26.4)], &[claim]);
-        find(&all, "coded-twice").map(|remark| remark.what.clone())
+        find(&all, "coded-twice").map(|remark| remark.finding.what.clone())
     };
     let words = says((2, 8), "ceiling=3.2GB/s").unwrap();
     assert!(
@@ -30,7 +31,7 @@ fn a_line_code_that_is_taken_off_twice_is_doubted() {
 fn the_best_rate_stands_beside_the_ceiling_of_the_hardware() {
     let says = |best: f64| {
         let all = beside(hardware(9.4, 9.5, 3, 8), &[(1, best)], &[]);
-        find(&all, "hardware").unwrap().what.clone()
+        find(&all, "hardware").unwrap().finding.what.clone()
     };
     for (best, part) in [
         (9.3, "is reached: 9.3 Gb/s"),
@@ -41,20 +42,23 @@ fn the_best_rate_stands_beside_the_ceiling_of_the_hardware() {
         assert!(says(best).contains(part), "{best}: {}", says(best));
     }
     let wide = beside(hardware(5.0, 9.5, 3, 8), &[(1, 7.0)], &[]);
-    assert!(find(&wide, "hardware").unwrap().what.contains("may be the limit"));
+    assert!(find(&wide, "hardware").unwrap().finding.what.contains("may be the limit"));
     let nothing = beside(Hardware::default(), &[(1, 7.0)], &[]);
     assert_eq!(find(&nothing, "hardware"), None);
 }
 
-/// A transfer, and the facts of the client's host.
+/// The ids of what a transfer and the facts of the client's host say.
 fn beside_facts(near: Inventory) -> Vec<&'static str> {
+    explain_beside(near).into_iter().map(|found| found.id).collect()
+}
+
+fn explain_beside(near: Inventory) -> Vec<Finding> {
     let material = Material {
         sources: vec![source(Side::Near, vec![tcp(1, 0.09)])],
         near,
         ..Material::default()
     };
-    let remarks = explain(&material).remarks.into_iter();
-    remarks.map(|remark| remark.id).collect()
+    explain(&material).remarks.into_iter().map(|remark| remark.finding).collect()
 }
 
 #[test]
@@ -66,8 +70,8 @@ fn a_slow_port_is_named_beside_results_and_a_port_that_is_not_set_up_is_not() {
         inventory.network.nics.push(nic);
         inventory
     };
-    assert!(beside_facts(nic(Duplex::Half)).contains(&"host-limits"));
-    assert!(!beside_facts(nic(Duplex::Full)).contains(&"host-limits"));
+    assert!(beside_facts(nic(Duplex::Half)).contains(&"duplex"));
+    assert!(!beside_facts(nic(Duplex::Full)).contains(&"duplex"));
     // No result has crossed such a port.
     let mut waiting = Inventory::default();
     waiting.infiniband.devices.push(IbDevice {
@@ -82,8 +86,9 @@ fn a_slow_port_is_named_beside_results_and_a_port_that_is_not_set_up_is_not() {
         ..IbDevice::default()
     });
     let odd = odd::find(&waiting);
-    assert_eq!(odd[0].id, "ib-not-set-up");
-    assert!(!beside_facts(waiting).contains(&"host-limits"));
+    assert_eq!(odd[0].id, "unserved-port");
+    let told = explain_beside(waiting).into_iter().find(|found| found.id == "unserved-port");
+    assert_eq!(told.unwrap().stands, Stands::Doubt);
 }
 
 #[test]
@@ -105,7 +110,7 @@ fn a_transfer_by_verbs_is_held_against_the_link_of_the_facts() {
             ..Material::default()
         };
         let remarks = explain(&material).remarks.into_iter();
-        remarks.map(|remark| remark.id).collect::<Vec<_>>()
+        remarks.map(|remark| remark.finding.id).collect::<Vec<_>>()
     };
     assert_eq!(ids(47.1), ["link-unused"]);
     assert_eq!(ids(98.4), ["at-a-ceiling"]);

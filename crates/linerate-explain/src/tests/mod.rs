@@ -74,7 +74,7 @@ fn remarks(sources: Vec<Source>, claims: &[&str]) -> Vec<(&'static str, String)>
     };
     let explained = explain(&material);
     let each = explained.remarks.into_iter();
-    each.map(|remark| (remark.id, remark.what)).collect()
+    each.map(|remark| (remark.finding.id, remark.finding.what)).collect()
 }
 
 fn has(id: &str, sources: Vec<Source>, claims: &[&str]) -> bool {
@@ -128,7 +128,7 @@ fn beside(hardware: Hardware, streams: &[(u32, f64)], claims: &[&str]) -> Vec<Re
 }
 
 fn find<'a>(remarks: &'a [Remark], id: &str) -> Option<&'a Remark> {
-    remarks.iter().find(|remark| remark.id == id)
+    remarks.iter().find(|remark| remark.finding.id == id)
 }
 
 /// A stream with a window, a round trip in milliseconds and retransmissions in 10 s.

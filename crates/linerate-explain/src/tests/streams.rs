@@ -24,7 +24,7 @@ fn more_streams_than_the_best_number_are_named_if_they_carry_less() {
 fn a_mean_at_a_known_cap_may_be_capped_if_the_hardware_carries_more() {
     let says = |ceiling: f64, transfer: (u32, f64)| {
         let all = beside(hardware(ceiling, ceiling, 3, 8), &[transfer], &[]);
-        find(&all, "flow-cap").map(|remark| remark.what.clone())
+        find(&all, "flow-cap").map(|remark| remark.finding.what.clone())
     };
     let words = says(99.0, (5, 25.0)).unwrap();
     assert!(

@@ -16,7 +16,7 @@ fn function(class: &str, driver: &str, megabits: u64) -> Function {
 fn causes(sources: Vec<Source>, near: Inventory, id: &str) -> Vec<&'static str> {
     let material = Material { sources, near, ..Material::default() };
     let all = explain(&material).remarks;
-    let found = all.into_iter().find(|remark| remark.id == id);
+    let found = all.into_iter().find(|remark| remark.finding.id == id);
     found.map_or(Vec::new(), |remark| remark.answer.unwrap().causes)
 }
 

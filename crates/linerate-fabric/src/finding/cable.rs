@@ -9,7 +9,6 @@ use linerate_ceiling::infiniband::Speed;
 use linerate_facts::advice::{Advice, Step};
 use linerate_facts::board;
 use linerate_facts::infiniband::{Guid, LinkState, PhysicalState};
-use linerate_plan::path::Certainty;
 use linerate_units::Rate;
 
 /// This host's port without a link.
@@ -24,11 +23,13 @@ pub(super) fn unplugged(network: &Network) -> Vec<Finding> {
         let others = network.nodes[own.node].ports.iter();
         let linked = others.filter(|(other, is)| **other != own.port && is.has_link());
         proof.extend(linked.map(|(other, _)| format!("port {other} of this adapter has a link")));
-        Some(Finding {
-            why: why.to_owned(),
-            proof,
-            ..Finding::new("no-link", network.name(own), what, fix)
-        })
+        Some(
+            Finding::new("ib-no-link", network.name(own), what)
+                .why(why)
+                .proof(proof)
+                .proved()
+                .fix(fix),
+        )
     });
     found.into_iter().collect()
 }
@@ -169,16 +170,14 @@ impl Link {
                 "allow all widths and speeds of both ports, then let the link negotiate again",
             )
         };
-        Finding {
-            why: why.to_owned(),
-            proof: vec![format!("PortInfo of both ports: they may use {}", self.set)],
-            certainty: if self.may_be_all() { Certainty::Supported } else { Certainty::Proved },
-            ..Finding::new(
-                "slow-link",
-                format!("{} to {}", network.name(a), network.name(b)),
-                format!("runs at {}; both ports have {}", self.is, self.most),
-                Advice::new(fix),
-            )
-        }
+        let found = Finding::new(
+            "ib-slow-link",
+            format!("{} to {}", network.name(a), network.name(b)),
+            format!("runs at {}; both ports have {}", self.is, self.most),
+        )
+        .why(why)
+        .because(format!("PortInfo of both ports: they may use {}", self.set))
+        .fix(Advice::new(fix));
+        if self.may_be_all() { found } else { found.proved() }
     }
 }

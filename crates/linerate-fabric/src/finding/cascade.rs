@@ -7,7 +7,7 @@ use super::Finding;
 use super::credits::holds_up;
 use super::errors::rate;
 use linerate_facts::advice::Advice;
-use linerate_plan::path::Certainty;
+use linerate_facts::finding::Stands;
 use linerate_units::Rate;
 
 /// Most pairs of joined nodes for which cascades are looked for: the search takes the square of it.
@@ -63,10 +63,9 @@ pub(super) fn cascades(network: &Network) -> Vec<Finding> {
                 joined == (*a, *b)
             };
             let mut ports = network.links().filter(is_between).flat_map(|(near, far)| [near, far]);
-            Finding {
-                now: ports.any(|at| holds_up(network, at)),
-                ..finding(&names, (*links, *carried), needed, [near, far])
-            }
+            let found = finding(&names, (*links, *carried), needed, [near, far]);
+            let is_now = ports.any(|at| holds_up(network, at));
+            if is_now { found } else { found.stands(Stands::Harmless) }
         })
     });
     found.collect()
@@ -110,20 +109,23 @@ fn finding(
     let [near, far] = names;
     let joined = if links == 1 { "link joins" } else { "links join" };
     let more = (needed * links as f64 / carried).ceil() as usize - links;
-    Finding {
-        why: "when the hosts of both sides talk at once, they share these links; hosts at one switch do not notice".to_owned(),
-        proof: vec![
-            format!("the links carry {}; the hosts of one side can send {}", Rate(carried as u64), Rate(needed as u64)),
-            "no other way leads from one side to the other".to_owned(),
-        ],
-        certainty: Certainty::Supported,
-        ..Finding::new(
-            "cascade",
-            format!("{near} to {far}"),
-            format!("{links} {joined} {} hosts with {} others", hosts[0], hosts[1]),
-            Advice::new(format!(
-                "add links between both switches (up to {more} more), or attach hosts that talk much to one switch"
-            )),
-        )
-    }
+    Finding::new(
+        "cascade",
+        format!("{near} to {far}"),
+        format!("{links} {joined} {} hosts with {} others", hosts[0], hosts[1]),
+    )
+    .why(
+        "when the hosts of both sides talk at once, they share these links; hosts \
+         at one switch do not notice",
+    )
+    .because(format!(
+        "the links carry {}; the hosts of one side can send {}",
+        Rate(carried as u64),
+        Rate(needed as u64)
+    ))
+    .because("no other way leads from one side to the other")
+    .fix(Advice::new(format!(
+        "add links between both switches (up to {more} more), or attach hosts that \
+         talk much to one switch"
+    )))
 }

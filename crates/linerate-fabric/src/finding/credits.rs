@@ -8,7 +8,7 @@ use super::super::network::{Network, Port, PortAt};
 use super::Finding;
 use super::errors::{Rise, rate};
 use linerate_facts::advice::{Advice, Step};
-use linerate_plan::path::Certainty;
+use linerate_facts::finding::Stands;
 
 /// Share of the time that a port must wait. Each burst of two senders to one receiver makes ports wait for a moment, so
 /// that some percent are normal on a network in use. A port that waits for a third of the time cannot send at the rate
@@ -116,12 +116,10 @@ fn finding(network: &Network, end: usize, ports: &[(PortAt, f64)], count: usize)
         [(at, _)] => format!("{} waits for it", network.name(*at)),
         ports => format!("{} ports wait for it", ports.len()),
     };
-    Finding {
-        why: why.to_owned(),
-        proof,
-        certainty: Certainty::Supported,
-        ..Finding::new("slow-receiver", name, format!("takes packets too slowly: {waits}"), fix)
-    }
+    Finding::new("slow-receiver", name, format!("takes packets too slowly: {waits}"))
+        .why(why)
+        .proof(proof)
+        .fix(fix)
 }
 
 /// A port of a switch whose link is full.
@@ -140,18 +138,11 @@ fn full(network: &Network, switch: usize) -> Option<PortAt> {
 fn full_link(network: &Network, at: PortAt, proof: Vec<String>) -> Finding {
     let peer = network.port(at).and_then(|port| port.peer);
     let to = peer.map_or_else(|| "its peer".to_owned(), |peer| network.name(peer));
-    Finding {
-        why: format!("more is sent to {to} than this link carries, so that the senders wait"),
-        proof,
-        certainty: Certainty::Supported,
-        now: false,
-        ..Finding::new(
-            "full-link",
-            network.name(at),
-            format!("its link to {to} is full"),
-            Advice::new(format!("send less to {to}, or give it a faster link")),
-        )
-    }
+    Finding::new("full-link", network.name(at), format!("its link to {to} is full"))
+        .why(format!("more is sent to {to} than this link carries, so that the senders wait"))
+        .proof(proof)
+        .stands(Stands::Harmless)
+        .fix(Advice::new(format!("send less to {to}, or give it a faster link")))
 }
 
 /// Whether a port waits for credits for much of the time, or drops what it cannot send.

@@ -4,6 +4,7 @@ use super::super::mad::counters::{COUNTERS, Counted, Counters};
 use super::super::network::{Network, Port, PortAt};
 use super::Finding;
 use linerate_facts::advice::{Advice, Step};
+use linerate_facts::finding::Stands;
 use linerate_plan::path::Certainty;
 use linerate_units::{Nanos, Rate};
 
@@ -90,9 +91,9 @@ pub(super) fn rising(network: &Network) -> Vec<Finding> {
         let lost_lanes = COUNTERS.iter().position(|of| of.name == "local_link_integrity_errors");
         let is_signal = symbols > may_have(port, rise.seconds)
             || lost_lanes.is_some_and(|index| rise.by(index) > 0);
-        if !is_signal {
-            // Packets that were malformed, or had no room, count as errors too.
-            found.certainty = Certainty::Supported;
+        // Else it is only supported: packets that were malformed, or had no room, count as errors too.
+        if is_signal {
+            found = found.proved();
         }
         Some(if rise.sum(Counted::Damage) == 0 && symbols <= may_have(port, rise.seconds) {
             broke(found)
@@ -105,12 +106,13 @@ pub(super) fn rising(network: &Network) -> Vec<Finding> {
 
 /// A link that went down, and had no other errors: its neighbour may have booted.
 fn broke(found: Finding) -> Finding {
-    Finding {
-        why: "the node at its other end may have started again; if not, a cable or a contact is loose".to_owned(),
-        certainty: Certainty::Supported,
-        fix: Advice::new("see whether the other end was started again; if not, reseat both ends of the cable"),
-        ..found
-    }
+    let fix = "see whether the other end was started again; if not, reseat both ends of the cable";
+    Finding { certainty: Certainty::Supported, ..found }
+        .why(
+            "the node at its other end may have started again; if not, a cable or a contact is \
+             loose",
+        )
+        .fix(Advice::new(fix))
 }
 
 /// Ports of which a counter of errors stands at its largest value, so that new errors do not show.
@@ -156,11 +158,7 @@ pub(super) fn past(network: &Network) -> Vec<Finding> {
                 "a counter stands at its largest value: it cannot show new errors".to_owned(),
             );
         }
-        Some(Finding {
-            now: false,
-            certainty: Certainty::Supported,
-            ..bad(network, at, what, proof)
-        })
+        Some(bad(network, at, what, proof).stands(Stands::Harmless))
     };
     network.ports().filter_map(of).collect()
 }
@@ -174,11 +172,10 @@ fn bad(network: &Network, at: PortAt, what: String, proof: Vec<String>) -> Findi
     let fix = Advice::new(
         "clean and reseat both ends of the cable, then see whether the counters still rise",
     );
-    Finding {
-        why: format!("the signal that arrives at this port is damaged: look first at {cable}"),
-        proof,
-        ..Finding::new("link-errors", network.name(at), what, fix)
-    }
+    Finding::new("link-errors", network.name(at), what)
+        .why(format!("the signal that arrives at this port is damaged: look first at {cable}"))
+        .proof(proof)
+        .fix(fix)
 }
 
 /// Packets that arrive damaged from beyond the cable, where no link is known that damages them.
@@ -190,23 +187,21 @@ pub(super) fn remote(network: &Network) -> Vec<Finding> {
         let rise = Rise::of(port)?;
         let count = rise.sum(Counted::Remote);
         let fix = Advice::new("look for errors at the links on the way to this port");
-        (count > 0).then(|| Finding {
-            why: "a switch on the way marked them: they were damaged on a link before it"
-                .to_owned(),
-            proof: vec![format!(
-                "port_rcv_remote_physical_errors of {} rose by {count}",
-                network.name(at)
-            )],
-            certainty: Certainty::Supported,
-            ..Finding::new(
+        (count > 0).then(|| {
+            Finding::new(
                 "damaged-before",
                 network.name(at),
                 format!(
                     "receives packets that were damaged elsewhere: {count} in {:.1} s",
                     rise.seconds
                 ),
-                fix,
             )
+            .why("a switch on the way marked them: they were damaged on a link before it")
+            .because(format!(
+                "port_rcv_remote_physical_errors of {} rose by {count}",
+                network.name(at)
+            ))
+            .fix(fix)
         })
     };
     network.ports().filter_map(of).collect()
@@ -217,19 +212,25 @@ pub(super) fn refused(network: &Network) -> Vec<Finding> {
     let of = |(at, port): (PortAt, &Port)| {
         let rise = Rise::of(port)?;
         let count = rise.sum(Counted::Refused);
-        (count > 0).then(|| Finding {
-            why: "a host sends packets of a partition that this port may not pass on, or packets of a raw sort".to_owned(),
-            proof: vec![format!(
-                "port_rcv_constraint_errors and port_xmit_constraint_errors of {} rose by {count}",
-                network.name(at)
-            )],
-            certainty: Certainty::Supported,
-            ..Finding::new(
+        (count > 0).then(|| {
+            Finding::new(
                 "refused-packets",
                 network.name(at),
                 format!("refuses packets: {count} in {:.1} s", rise.seconds),
-                Advice::new("compare the partition keys of the hosts that talk")
-                    .step(Step::on(None, "sudo linerate fabric --json").about("partition_keys of each port")),
+            )
+            .why(
+                "a host sends packets of a partition that this port may not pass on, or \
+                 packets of a raw sort",
+            )
+            .because(format!(
+                "port_rcv_constraint_errors and port_xmit_constraint_errors of {} rose by {count}",
+                network.name(at)
+            ))
+            .fix(
+                Advice::new("compare the partition keys of the hosts that talk").step(
+                    Step::on(None, "sudo linerate fabric --json")
+                        .about("partition_keys of each port"),
+                ),
             )
         })
     };
@@ -243,16 +244,15 @@ pub(super) fn discards(network: &Network) -> Vec<Finding> {
         let count = rise.sum(Counted::Discards);
         let peer = network.name(port.peer?);
         let carries = rate(port).map_or_else(String::new, |r| format!(" ({})", Rate(r as u64)));
-        (count > 0).then(|| Finding {
-            why: format!("{peer} does not take them in time, or the link{carries} was down"),
-            proof: vec![format!("port_xmit_discards of {} rose by {count}", network.name(at))],
-            certainty: Certainty::Supported,
-            ..Finding::new(
+        (count > 0).then(|| {
+            Finding::new(
                 "drops",
                 network.name(at),
                 format!("drops packets: {count} in {:.1} s", rise.seconds),
-                Advice::new(format!("look at what {peer} receives, and whether it keeps up")),
             )
+            .why(format!("{peer} does not take them in time, or the link{carries} was down"))
+            .because(format!("port_xmit_discards of {} rose by {count}", network.name(at)))
+            .fix(Advice::new(format!("look at what {peer} receives, and whether it keeps up")))
         })
     };
     network.ports().filter_map(of).collect()

@@ -7,7 +7,6 @@ use super::super::network::{Network, Node, Port, PortAt, Silence, Why};
 use super::Finding;
 use linerate_facts::advice::{Advice, Step};
 use linerate_facts::infiniband::Guid;
-use linerate_plan::path::Certainty;
 
 /// Nodes that share a GUID with another one: two ports with working links lead to the same port of the same node.
 pub(super) fn doubled(network: &Network) -> Vec<Finding> {
@@ -24,13 +23,13 @@ pub(super) fn doubled(network: &Network) -> Vec<Finding> {
         let node = &network.nodes[at.node];
         let [a, b] = ends.map(|end| network.name(end));
         let what = format!("two nodes have the GUID {}", node.info.guid);
-        Finding {
-            why: SHARED.to_owned(),
-            proof: vec![format!(
+        Finding::new("duplicate-guid", node.name(), what)
+            .why(SHARED)
+            .because(format!(
                 "NodeInfo across {a} and across {b}: the same node, with the same port"
-            )],
-            ..Finding::new("duplicate-guid", node.name(), what, own_guid())
-        }
+            ))
+            .proved()
+            .fix(own_guid())
     });
     found.collect()
 }
@@ -49,16 +48,15 @@ pub(super) fn doubled_ports(network: &Network) -> Vec<Finding> {
     let found = shared.map(|(guid, ports)| {
         let names: Vec<String> = ports.iter().map(|at| network.name(*at)).collect();
         let proof = names.iter().map(|name| format!("NodeInfo of {name}: port GUID {guid}"));
-        Finding {
-            why: SHARED.to_owned(),
-            proof: proof.take(3).collect(),
-            ..Finding::new(
-                "duplicate-guid",
-                names.join(", "),
-                format!("{} ports have the port GUID {guid}", ports.len()),
-                own_guid(),
-            )
-        }
+        Finding::new(
+            "duplicate-guid",
+            names.join(", "),
+            format!("{} ports have the port GUID {guid}", ports.len()),
+        )
+        .why(SHARED)
+        .proof(proof.take(3).collect())
+        .proved()
+        .fix(own_guid())
     });
     found.collect()
 }
@@ -77,19 +75,21 @@ pub(super) fn doubled_lids(network: &Network) -> Vec<Finding> {
     let found = shared.map(|(lid, ports)| {
         let names: Vec<String> = ports.iter().map(|at| network.name(*at)).collect();
         let proof = names.iter().map(|name| format!("PortInfo of {name}: LID {lid}"));
-        Finding {
-            why: "packets to this LID reach one of them, and the others get none".to_owned(),
-            proof: proof.take(3).collect(),
-            // A manager may have changed them while they were read.
-            certainty: Certainty::Supported,
-            ..Finding::new(
-                "duplicate-lid",
-                names.join(", "),
-                format!("{} ports have the LID {lid}", ports.len()),
-                Advice::new("let the subnet manager give all LIDs again: start it anew, without the LIDs that it keeps")
-                    .step(Step::by_hand("end opensm, then start it with --reassign_lids")),
+        // No reply proves it: a manager may have changed them while they were read.
+        Finding::new(
+            "duplicate-lid",
+            names.join(", "),
+            format!("{} ports have the LID {lid}", ports.len()),
+        )
+        .why("packets to this LID reach one of them, and the others get none")
+        .proof(proof.take(3).collect())
+        .fix(
+            Advice::new(
+                "let the subnet manager give all LIDs again: start it anew, without the \
+                 LIDs that it keeps",
             )
-        }
+            .step(Step::by_hand("end opensm, then start it with --reassign_lids")),
+        )
     });
     found.collect()
 }
@@ -130,21 +130,20 @@ pub(super) fn lossy(network: &Network) -> Vec<Finding> {
     };
     let nearest = lossy.iter().filter(|(node, _)| !is_behind(node));
     nearest
-        .map(|(node, share)| Finding {
-            why: "its management processor is overloaded, or its link loses packets".to_owned(),
-            proof: vec![format!(
-                "{} of {} datagrams to it had no reply within 250 ms",
-                node.lost, node.sent
-            )],
-            certainty: Certainty::Supported,
-            ..Finding::new(
+        .map(|(node, share)| {
+            Finding::new(
                 "lossy-node",
                 node.name(),
                 format!("loses {:.0} % of the management datagrams", share * 100.0),
-                Advice::new(
-                    "look at the error counters of its link, then at its load and firmware",
-                ),
             )
+            .why("its management processor is overloaded, or its link loses packets")
+            .because(format!(
+                "{} of {} datagrams to it had no reply within 250 ms",
+                node.lost, node.sent
+            ))
+            .fix(Advice::new(
+                "look at the error counters of its link, then at its load and firmware",
+            ))
         })
         .collect()
 }
@@ -165,7 +164,8 @@ pub(super) fn silent(network: &Network) -> Vec<Finding> {
             (None, Some(from)) => format!("the node across the cable of {}", network.name(from)),
             (None, None) => "this host's port".to_owned(),
         };
-        let mut proof: Vec<String> = gaps.iter().map(|gap| format!("{}: {}", gap.what, gap.why)).collect();
+        let mut proof: Vec<String> =
+            gaps.iter().map(|gap| format!("{}: {}", gap.what, gap.why)).collect();
         proof.sort();
         proof.dedup();
         proof.truncate(3);
@@ -173,18 +173,15 @@ pub(super) fn silent(network: &Network) -> Vec<Finding> {
             1 => "1 request".to_owned(),
             n => format!("{n} requests"),
         };
-        Finding {
-            why: "it is down or overloaded, its link loses packets, or it answers only those that know its management key"
-                .to_owned(),
-            proof,
-            certainty: Certainty::Supported,
-            ..Finding::new(
-                "silent-node",
-                subject,
-                format!("does not reply to {requests}"),
-                Advice::new("look at the error counters of its link, then at its load and firmware"),
+        Finding::new("silent-node", subject, format!("does not reply to {requests}"))
+            .why(
+                "it is down or overloaded, its link loses packets, or it answers only \
+                 those that know its management key",
             )
-        }
+            .proof(proof)
+            .fix(Advice::new(
+                "look at the error counters of its link, then at its load and firmware",
+            ))
     });
     found.collect()
 }

@@ -8,7 +8,6 @@ use super::super::network::{Network, Port, PortAt};
 use super::Finding;
 use linerate_facts::advice::{Advice, Step};
 use linerate_facts::infiniband::{Guid, LinkState, commands_of_manager};
-use linerate_plan::path::Certainty;
 
 /// What is known of the manager of this network.
 enum Known {
@@ -109,36 +108,29 @@ fn waiting(network: &Network, own: PortAt) -> Finding {
 
 /// A port that a manager has set up and not started.
 fn armed(network: &Network, own: PortAt) -> Finding {
-    Finding {
-        why: "the subnet manager stopped half-way, or no packet has arrived yet".to_owned(),
-        proof: vec![state(network, own)],
-        certainty: Certainty::Supported,
-        ..Finding::new(
-            "unserved-port",
-            network.name(own),
-            "was set up by a subnet manager, and was not started",
-            Advice::new("read the log of the subnet manager, on the host where it runs"),
-        )
-    }
+    Finding::new(
+        "unserved-port",
+        network.name(own),
+        "was set up by a subnet manager, and was not started",
+    )
+    .why("the subnet manager stopped half-way, or no packet has arrived yet")
+    .because(state(network, own))
+    .fix(Advice::new("read the log of the subnet manager, on the host where it runs"))
 }
 
 /// A port whose network did not answer in full: whether a manager serves it is unknown.
 fn unseen(network: &Network, own: PortAt) -> Finding {
-    Finding {
-        why: "a manager may run where nobody answered. A second one on the same network would do damage".to_owned(),
-        proof: vec![
-            state(network, own),
-            "a part of the network did not answer, or was not asked".to_owned(),
-        ],
-        certainty: Certainty::Supported,
-        ..Finding::new(
-            "no-manager",
-            network.name(own),
-            "waits for a subnet manager, and none was seen",
+    Finding::new("no-manager", network.name(own), "waits for a subnet manager, and none was seen")
+        .why(
+            "a manager may run where nobody answered. A second one on the same network \
+             would do damage",
+        )
+        .because(state(network, own))
+        .because("a part of the network did not answer, or was not asked")
+        .fix(
             Advice::new("see whether a manager answers at a host whose port is active")
                 .step(Step::on(None, "sudo sminfo").about("at such a host")),
         )
-    }
 }
 
 /// Whether a port has a working wire and no address yet.
@@ -149,39 +141,42 @@ fn waits(port: &Port) -> bool {
 
 /// A port without a GUID: managers pass it over. Starting another one would not help, and would do damage where one runs.
 fn nameless(network: &Network, own: PortAt, port: &Port) -> Option<Finding> {
-    (port.guid == Some(Guid::NONE)).then(|| Finding {
-        why: "a virtual function has none until its host gives it one, and subnet managers pass over a port without a GUID"
-            .to_owned(),
-        proof: vec![
-            state(network, own),
-            "NodeInfo of this port: port GUID 0".to_owned(),
-        ],
-        ..Finding::new(
-            "no-guid",
-            network.name(own),
-            "waits for a subnet manager, and has no GUID",
-            Advice::new("give this function a GUID on the host that owns the card, then attach the function again")
+    (port.guid == Some(Guid::NONE)).then(|| {
+        Finding::new("no-guid", network.name(own), "waits for a subnet manager, and has no GUID")
+            .why(
+                "a virtual function has none until its host gives it one, and subnet \
+                 managers pass over a port without a GUID",
+            )
+            .because(state(network, own))
+            .because("NodeInfo of this port: port GUID 0")
+            .proved()
+            .fix(
+                Advice::new(
+                    "give this function a GUID on the host that owns the card, then attach the \
+                     function again",
+                )
                 .step(Step::on(None, "ip link show").about("on that host: its functions"))
-                .step(Step::by_hand("sudo ip link set dev PORT vf NUMBER node_guid GUID port_guid GUID")),
-        )
+                .step(Step::by_hand(
+                    "sudo ip link set dev PORT vf NUMBER node_guid GUID port_guid GUID",
+                )),
+            )
     })
 }
 
 /// A port that a manager of its network has not set up.
 fn passed_over(network: &Network, own: PortAt, sign: String) -> Finding {
-    Finding {
-        why: "the manager has not reached this port yet, ignores it, or has stopped since. A second manager on the same \
-              network would do damage"
-            .to_owned(),
-        proof: vec![state(network, own), sign],
-        certainty: Certainty::Supported,
-        ..Finding::new(
-            "unserved-port",
-            network.name(own),
-            "waits for a subnet manager, although one serves this network",
-            Advice::new("read the log of that manager, on the host where it runs"),
-        )
-    }
+    Finding::new(
+        "unserved-port",
+        network.name(own),
+        "waits for a subnet manager, although one serves this network",
+    )
+    .why(
+        "the manager has not reached this port yet, ignores it, or has stopped \
+         since. A second manager on the same network would do damage",
+    )
+    .because(state(network, own))
+    .because(sign)
+    .fix(Advice::new("read the log of that manager, on the host where it runs"))
 }
 
 /// The adapter at the other end of a port's cable, and a port of it on another network that a manager serves.
@@ -228,45 +223,33 @@ fn not_served(network: &Network, own: PortAt) -> Finding {
         )
     };
     let guid = network.port(peer).and_then(|port| port.guid);
-    Finding {
-        id: "wrong-port",
-        subject: network.name(own),
-        what: "no subnet manager serves this cable".to_owned(),
-        why,
-        proof: vec![
-            state(network, own),
-            format!(
-                "NodeInfo across the cable: {name} port {}{}",
-                peer.port,
-                guid.map_or_else(String::new, |g| format!(", port GUID {g}"))
-            ),
-            format!("PortInfo of {name} port {}: active, LID of the manager {lid}", other.port),
-        ],
-        certainty: Certainty::Proved,
-        now: true,
-        host: name,
-        fix: start(Advice::new(fix), guid),
-    }
+    Finding::new("wrong-port", network.name(own), "no subnet manager serves this cable")
+        .why(why)
+        .because(state(network, own))
+        .because(format!(
+            "NodeInfo across the cable: {name} port {}{}",
+            peer.port,
+            guid.map_or_else(String::new, |g| format!(", port GUID {g}"))
+        ))
+        .because(format!(
+            "PortInfo of {name} port {}: active, LID of the manager {lid}",
+            other.port
+        ))
+        .proved()
+        .host(name)
+        .fix(start(Advice::new(fix), guid))
 }
 
 /// No sign of any manager.
 fn none(network: &Network, own: PortAt) -> Finding {
     let guid = network.port(own).and_then(|port| port.guid);
     let nodes = network.nodes.len();
-    Finding {
-        id: "no-manager",
-        subject: network.name(own),
-        what: "no subnet manager serves this network".to_owned(),
-        why: "without one no port gets an address, and no data pass".to_owned(),
-        proof: vec![
-            state(network, own),
-            format!("none of {nodes} nodes runs a manager or has an active port here"),
-        ],
-        certainty: Certainty::Proved,
-        now: true,
-        host: String::new(),
-        fix: start(Advice::new("start a subnet manager on one host of this network"), guid),
-    }
+    Finding::new("no-manager", network.name(own), "no subnet manager serves this network")
+        .why("without one no port gets an address, and no data pass")
+        .because(state(network, own))
+        .because(format!("none of {nodes} nodes runs a manager or has an active port here"))
+        .proved()
+        .fix(start(Advice::new("start a subnet manager on one host of this network"), guid))
 }
 
 /// Adds the command that starts a manager for a port, and the one that ends it.
@@ -294,21 +277,22 @@ pub(super) fn other_port(network: &Network) -> Vec<Finding> {
     });
     let found = waiting.map(|(at, _)| {
         let name = network.nodes[at.node].name();
-        Finding {
-            why: "it is not on this network, and whether a subnet manager serves its own is not seen from here".to_owned(),
-            proof: vec![state(network, at)],
-            certainty: Certainty::Supported,
-            host: name,
-            ..Finding::new(
-                "wrong-port",
-                network.name(at),
-                "has a link and no address yet",
-                Advice::new("look at the network of that port from its own host, which says what helps").step(
+        Finding::new("wrong-port", network.name(at), "has a link and no address yet")
+            .why(
+                "it is not on this network, and whether a subnet manager serves its own is \
+                 not seen from here",
+            )
+            .because(state(network, at))
+            .host(name)
+            .fix(
+                Advice::new(
+                    "look at the network of that port from its own host, which says what helps",
+                )
+                .step(
                     Step::on(None, format!("sudo linerate fabric --device DEVICE:{}", at.port))
                         .about("DEVICE is the name of the adapter there, such as mlx5_0"),
                 ),
             )
-        }
     });
     found.collect()
 }
@@ -318,20 +302,16 @@ pub(super) fn gone(network: &Network) -> Vec<Finding> {
     let own = network.own().filter(|own| network.port(*own).is_some_and(Port::is_active));
     let found = own.and_then(|own| match Known::of(network) {
         Known::Gone(lid) => Some(gone_from(network, own, lid)),
-        Known::NoMaster(sign) => Some(Finding {
-            proof: vec![state(network, own), sign],
-            ..not_master("managers answer, and none of them is the master")
-        }),
+        Known::NoMaster(sign) => {
+            let found = not_master("managers answer, and none of them is the master");
+            Some(found.because(state(network, own)).because(sign))
+        }
         Known::Silent(at) if is_silent(network, at) => {
             let name = network.name(at);
-            Some(Finding {
-                proof: vec![
-                    format!("PortInfo of {name}: a subnet manager runs there"),
-                    format!("SMInfo of {name}: no reply"),
-                ],
-                host: network.nodes[at.node].name(),
-                ..not_master("the subnet manager does not answer")
-            })
+            let found = not_master("the subnet manager does not answer")
+                .because(format!("PortInfo of {name}: a subnet manager runs there"))
+                .because(format!("SMInfo of {name}: no reply"));
+            Some(found.host(network.nodes[at.node].name()))
         }
         Known::Silent(_) | Known::Master(_) | Known::Unseen | Known::None => None,
     });
@@ -348,24 +328,16 @@ fn is_silent(network: &Network, at: PortAt) -> bool {
     gaps.any(|gap| gap.node == Some(at.node) && gap.what == what && gap.why.is_silent())
 }
 
-/// A network whose managers run, and do not manage.
+/// A network whose managers run, and do not manage. A manager that starts, or takes over, is not there for a moment: no
+/// reply proves it.
 fn not_master(what: &str) -> Finding {
-    Finding {
-        why: STANDS.to_owned(),
-        // A manager that starts, or takes over, is not there for a moment.
-        certainty: Certainty::Supported,
-        ..Finding::new(
-            "manager-gone",
-            "this network".to_owned(),
-            what,
-            Advice::new(
-                "look again in a minute; if it stays so, read the log of the manager and start it again",
-            ),
-        )
-    }
+    Finding::new("manager-gone", "this network", what).why(STANDS).fix(Advice::new(
+        "look again in a minute; if it stays so, read the log of the manager and \
+         start it again",
+    ))
 }
 
-/// No manager runs any more. `lid` is the one that it had.
+/// No manager runs any more. `lid` is the one that it had. A manager that starts again is not there for a moment.
 fn gone_from(network: &Network, own: PortAt, lid: Option<u16>) -> Finding {
     let ran = lid.and_then(|lid| network.by_lid(lid));
     let nodes = network.nodes.len();
@@ -379,22 +351,15 @@ fn gone_from(network: &Network, own: PortAt, lid: Option<u16>) -> Finding {
     let guid = network.port(ran.unwrap_or(own)).and_then(|port| port.guid);
     let look = Step::on(None, "pgrep -a opensm").about("whether it runs");
     let fix = Advice::new("start the subnet manager again, unless it runs").step(look);
-    Finding {
-        why: format!("{STANDS}{ran_at}"),
-        proof: vec![state(network, own), none],
-        // A manager that starts again is not there for a moment.
-        certainty: Certainty::Supported,
-        host: ran.map_or_else(String::new, |at| network.nodes[at.node].name()),
-        ..Finding::new(
-            "manager-gone",
-            "this network".to_owned(),
-            "no subnet manager runs any more",
-            start(fix, guid),
-        )
-    }
+    Finding::new("manager-gone", "this network", "no subnet manager runs any more")
+        .why(format!("{STANDS}{ran_at}"))
+        .because(state(network, own))
+        .because(none)
+        .host(ran.map_or_else(String::new, |at| network.nodes[at.node].name()))
+        .fix(start(fix, guid))
 }
 
-/// Several managers that each take themselves for the master.
+/// Several managers that each take themselves for the master. For a moment this is normal: while one hands over.
 pub(super) fn several(network: &Network) -> Vec<Finding> {
     let masters: BTreeMap<Guid, (usize, &ManagerInfo)> = network
         .managers()
@@ -415,19 +380,17 @@ pub(super) fn several(network: &Network) -> Vec<Finding> {
     if masters.len() < 2 {
         return Vec::new();
     }
-    vec![Finding {
-        id: "two-managers",
-        subject: "this network".to_owned(),
-        what: format!("{} subnet managers are masters at the same time", masters.len()),
-        why: "each gives out addresses of its own, so that connections break at any time"
-            .to_owned(),
-        proof: masters.iter().map(|m| format!("SMInfo of {m}: master")).collect(),
-        // For a moment this is normal: a manager that hands over, and the one that takes over.
-        certainty: Certainty::Supported,
-        now: true,
-        host: String::new(),
-        fix: Advice::new(
-            "look again in a minute; if it stays so, end all managers but one; a manager of the same kind would stand by by itself",
-        ),
-    }]
+    vec![
+        Finding::new(
+            "two-managers",
+            "this network",
+            format!("{} subnet managers are masters at the same time", masters.len()),
+        )
+        .why("each gives out addresses of its own, so that connections break at any time")
+        .proof(masters.iter().map(|m| format!("SMInfo of {m}: master")).collect())
+        .fix(Advice::new(
+            "look again in a minute; if it stays so, end all managers but one; a \
+             manager of the same kind would stand by by itself",
+        )),
+    ]
 }

@@ -6,7 +6,6 @@ use super::super::network::{Network, Port, PortAt};
 use super::Finding;
 use linerate_facts::advice::Advice;
 use linerate_facts::infiniband::PhysicalState;
-use linerate_plan::path::Certainty;
 
 /// Switches that must agree on how the missing link should be.
 const SIBLINGS: usize = 2;
@@ -79,24 +78,24 @@ fn finding(
         network.name(near),
         other
     ));
-    Some(Finding {
-        why: format!(
-            "{} other switches in the same place have more links to {other}: what they carry goes other ways here",
-            siblings.len()
-        ),
-        proof: vec![format!(
-            "PortInfo: {} and {} have no link",
-            condition(network, near),
-            condition(network, far)
-        )],
-        certainty: Certainty::Supported,
-        ..Finding::new(
+    Some(
+        Finding::new(
             "missing-link",
             network.name(near),
             format!("a link from {name} to {other} is missing"),
-            fix,
         )
-    })
+        .why(format!(
+            "{} other switches in the same place have more links to {other}: what they \
+             carry goes other ways here",
+            siblings.len()
+        ))
+        .because(format!(
+            "PortInfo: {} and {} have no link",
+            condition(network, near),
+            condition(network, far)
+        ))
+        .fix(fix),
+    )
 }
 
 /// A port and the state of its wire: `leaf3 port 6 (polling)`.

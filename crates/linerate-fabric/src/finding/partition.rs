@@ -6,7 +6,6 @@ use super::super::network::{Network, Port, PortAt};
 use super::Finding;
 use linerate_facts::advice::Advice;
 use linerate_facts::infiniband::Guid;
-use linerate_plan::path::Certainty;
 
 /// Whether two ports may talk: they share a partition, and one of both is a full member of it.
 pub(super) fn may_talk(a: &[PartitionKey], b: &[PartitionKey]) -> bool {
@@ -68,21 +67,20 @@ pub(super) fn isolated(network: &Network) -> Vec<Finding> {
         let keys: Vec<String> = keys.iter().map(|key| format!("{:#06x}", key.0)).collect();
         format!("P_KeyTable of {}: {}", network.name(*at), keys.join(" "))
     });
-    vec![Finding {
-        why: why.to_owned(),
-        proof: proof.collect(),
-        // One that is off, or a virtual port with keys of its own, may be in the same partition.
-        certainty: Certainty::Supported,
-        ..Finding::new(
+    // One that is off, or a virtual port with keys of its own, may be in the same partition.
+    vec![
+        Finding::new(
             "wrong-partition",
             few(network, &found),
             format!("may not talk to any other of the {} active hosts here", keys.len()),
-            Advice::new(
-                "put the ports that shall talk into one partition, one of both as a full member: in the file \
-                 partitions.conf of opensm, on the host of the manager",
-            ),
         )
-    }]
+        .why(why)
+        .proof(proof.collect())
+        .fix(Advice::new(
+            "put the ports that shall talk into one partition, one of both as a full \
+             member: in the file partitions.conf of opensm, on the host of the manager",
+        )),
+    ]
 }
 
 /// The first of some ports, and how many more there are.

@@ -1,6 +1,6 @@
 //! The card and its driver.
 
-use super::{Answer, Scene, State, infiniband_ports, ok, wrong};
+use super::{Finding, Scene, infiniband_ports, ok, unknown, wrong};
 use linerate_facts::Inventory;
 use linerate_facts::advice::{Advice, Step};
 use linerate_facts::board::{self, Switched};
@@ -15,12 +15,12 @@ use linerate_units::shell::word;
 const RDMA: [(&str, &str); 2] = [("mlx4_core", "mlx4_ib"), ("mlx5_core", "mlx5_ib")];
 
 /// Whether a card is on the bus that may speak InfiniBand.
-pub(super) fn seen(scene: &Scene<'_>) -> Answer {
+pub(super) fn seen(scene: &Scene<'_>) -> Finding {
     let cards = candidates(scene);
     if scene.inventory.pci.is_empty() && cards.is_empty() {
         let look = Step::on(None, "lspci -nn").about("the cards");
         let advice = Advice::new("see whether the bus lists a card").step(look);
-        return ("the PCI bus could not be read".to_owned(), State::Unknown(advice));
+        return unknown("the PCI bus could not be read", advice);
     }
     let able: Vec<&&Device> = cards.iter().filter(|card| may_speak(card)).collect();
     if !able.is_empty() {
@@ -32,7 +32,7 @@ pub(super) fn seen(scene: &Scene<'_>) -> Answer {
         let advice = Advice::new(
             "RoCE needs no subnet manager and none of these checks; use a card with InfiniBand",
         );
-        return (what, State::Wrong(advice));
+        return wrong("ib-no-card", what, advice);
     }
     let software = scene.inventory.infiniband.devices.iter().find(|d| d.software);
     let what = match software {
@@ -53,7 +53,7 @@ pub(super) fn seen(scene: &Scene<'_>) -> Answer {
              passthrough); then look again"
         }
     };
-    (what, State::Wrong(Advice::new(advice).on(None, look)))
+    wrong("ib-no-card", what, Advice::new(advice).on(None, look))
 }
 
 /// The functions of the bus that are cards for InfiniBand, by class, maker or RDMA device.
@@ -95,7 +95,7 @@ fn device_of<'a>(scene: &Scene<'a>, card: &Device) -> Option<&'a IbDevice> {
 }
 
 /// Whether a driver has made InfiniBand ports of the card, and programs may use them.
-pub(super) fn driven(scene: &Scene<'_>) -> Answer {
+pub(super) fn driven(scene: &Scene<'_>) -> Finding {
     let ports = infiniband_ports(scene.inventory);
     let Some((device, _)) = ports.first() else {
         return no_ports(scene);
@@ -108,14 +108,14 @@ pub(super) fn driven(scene: &Scene<'_>) -> Answer {
         let Some(users) = users else {
             let advice = Advice::new("see whether the module is loaded")
                 .on(None, format!("lsmod | grep {module}"));
-            return (format!("whether {module} is loaded is unknown"), State::Unknown(advice));
+            return unknown(format!("whether {module} is loaded is unknown"), advice);
         };
         if !users.contains(&device.name) {
             let what = format!(
                 "{} is there, but {module} is not loaded: {use_} cannot open it",
                 device.name
             );
-            return (what, State::Wrong(load(module)));
+            return wrong("ib-no-module", what, load(module));
         }
     }
     let driver = driver_of(scene, device);
@@ -131,7 +131,7 @@ fn driver_of<'a>(scene: &Scene<'a>, device: &IbDevice) -> &'a str {
 }
 
 /// Why no port of the host speaks InfiniBand.
-fn no_ports(scene: &Scene<'_>) -> Answer {
+fn no_ports(scene: &Scene<'_>) -> Finding {
     let able: Vec<&Device> = candidates(scene).into_iter().filter(|card| may_speak(card)).collect();
     let hardware =
         able.iter().filter_map(|card| device_of(scene, card)).find(|d| !d.ports.is_empty());
@@ -144,24 +144,24 @@ fn no_ports(scene: &Scene<'_>) -> Answer {
         odd.find(|odd| odd.id == "ib-no-driver" && odd.subject == address)
     });
     if let Some(odd) = undriven {
-        return wrong(odd);
+        return odd.clone();
     }
     able.first().map_or_else(
         || {
             let advice = Advice::new("see which devices there are").on(None, "linerate host");
-            ("no card is known".to_owned(), State::Unknown(advice))
+            unknown("no card is known", advice)
         },
         |card| no_device(card),
     )
 }
 
 /// All ports of a device are Ethernet, or unknown.
-fn other_layer(scene: &Scene<'_>, device: &IbDevice) -> Answer {
+fn other_layer(scene: &Scene<'_>, device: &IbDevice) -> Finding {
     if device.ports.iter().any(|port| port.layer.is_none()) {
         let layers =
             format!("grep . /sys/class/infiniband/{}/ports/*/link_layer", word(&device.name));
         let advice = Advice::new("see what its ports are").on(None, layers);
-        return (format!("the link layer of {} is unknown", device.name), State::Unknown(advice));
+        return unknown(format!("the link layer of {} is unknown", device.name), advice);
     }
     let what =
         format!("the ports of {} are Ethernet (RoCE), which needs no subnet manager", device.name);
@@ -169,7 +169,7 @@ fn other_layer(scene: &Scene<'_>, device: &IbDevice) -> Answer {
         let look = format!("sudo mstconfig -d {} query", word(&device.pci));
         Advice::new("see whether this board has InfiniBand (LINK_TYPE_P1)").on(None, look)
     });
-    (what, State::Wrong(advice))
+    wrong("ib-ethernet", what, advice)
 }
 
 /// Advice that sets the first port of a device to another link layer, for a board that is known to have both.
@@ -208,16 +208,16 @@ pub(crate) fn switch(inventory: &Inventory, device: &IbDevice, to: Layer) -> Opt
 }
 
 /// A driver has the card, and there is no RDMA device.
-fn no_device(card: &Device) -> Answer {
+fn no_device(card: &Device) -> Finding {
     let (address, driver) = (card.address, card.driver.as_str());
     if driver == "vfio-pci" {
         let what = format!("vfio-pci has {address}: the card is for a virtual machine");
-        return (what, State::Wrong(Advice::new("run the checks in that virtual machine")));
+        return wrong("ib-no-driver", what, Advice::new("run the checks in that virtual machine"));
     }
     let what = format!("{driver} has {address}, but made no RDMA device of it");
     let advice = match RDMA.iter().find(|(name, _)| *name == driver) {
         Some((_, module)) => load(module).step(messages()),
         None => Advice::new("read what the driver says").step(messages()),
     };
-    (what, State::Wrong(advice))
+    wrong("ib-no-driver", what, advice)
 }

@@ -1,6 +1,6 @@
 //! IP over InfiniBand: an interface, its address and its MTU.
 
-use super::{Answer, DevicePort, Scene, State};
+use super::{DevicePort, Finding, Scene, ok, unknown, wrong};
 use linerate_facts::advice::{Advice, Step};
 use linerate_facts::infiniband::Ipoib;
 use linerate_facts::nic::Nic;
@@ -12,7 +12,7 @@ use linerate_units::shell::word;
 const EXAMPLE: &str = "192.168.66.1/24";
 
 /// Whether the port has an interface of IP that is up and has an address.
-pub(super) fn interface(scene: &Scene<'_>, own: DevicePort<'_>) -> Answer {
+pub(super) fn interface(scene: &Scene<'_>, own: DevicePort<'_>) -> Finding {
     let (device, port) = own;
     let all = &scene.inventory.infiniband.interfaces;
     let is_own = |own: &&Ipoib| {
@@ -23,20 +23,20 @@ pub(super) fn interface(scene: &Scene<'_>, own: DevicePort<'_>) -> Answer {
     let Some(interface) = found.first() else {
         let what =
             format!("no interface of IP over InfiniBand for {}", super::name((device, port)));
-        return (what, State::Wrong(load("ib_ipoib")));
+        return wrong("ipoib-none", what, load("ib_ipoib"));
     };
     let nics = &scene.inventory.network.nics;
     let nic = nics.iter().find(|nic| nic.name == interface.name);
     judge(interface, nic)
 }
 
-fn judge(interface: &Ipoib, nic: Option<&Nic>) -> Answer {
+fn judge(interface: &Ipoib, nic: Option<&Nic>) -> Finding {
     let name = word(&interface.name);
     if nic.is_some_and(|nic| !nic.up) {
         let set = |to: &str| format!("sudo ip link set {name} {to}");
         let advice =
             Advice::new("switch the interface on").set(None, set("up")).undo_on(None, set("down"));
-        return (format!("{} is down", interface.name), State::Wrong(advice));
+        return wrong("ipoib-down", format!("{} is down", interface.name), advice);
     }
     match interface.addresses.as_deref() {
         Some([]) => {
@@ -44,19 +44,19 @@ fn judge(interface: &Ipoib, nic: Option<&Nic>) -> Answer {
             let step = Step::set(None, set("add"))
                 .about("another number on each host, in a network that no other interface has");
             let advice = Advice::new("give it an address").step(step).undo_on(None, set("del"));
-            (format!("{} has no address", interface.name), State::Wrong(advice))
+            wrong("ipoib-no-address", format!("{} has no address", interface.name), advice)
         }
         Some(addresses) => addressed(interface, addresses, nic),
         None => {
             let advice = Advice::new("see its addresses")
                 .on(None, format!("ip -br address show dev {name}"));
-            (format!("the addresses of {} are unknown", interface.name), State::Unknown(advice))
+            unknown(format!("the addresses of {} are unknown", interface.name), advice)
         }
     }
 }
 
 /// An interface that works; connected mode may make it faster.
-fn addressed(interface: &Ipoib, addresses: &[String], nic: Option<&Nic>) -> Answer {
+fn addressed(interface: &Ipoib, addresses: &[String], nic: Option<&Nic>) -> Finding {
     let mtu = nic.and_then(|nic| nic.mtu);
     let mut parts = vec![format!("{} has {}", interface.name, addresses.join(", "))];
     parts.extend((!interface.mode.is_empty()).then(|| format!("{} mode", interface.mode)));
@@ -65,5 +65,5 @@ fn addressed(interface: &Ipoib, addresses: &[String], nic: Option<&Nic>) -> Answ
         parts.push("its driver has no connected mode".to_owned());
     }
     let better = mtu.and_then(|mtu| connect(interface, mtu));
-    (parts.join(", "), State::Ok(better))
+    ok(parts.join(", ")).fix(better.unwrap_or_default())
 }

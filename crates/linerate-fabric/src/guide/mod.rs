@@ -13,34 +13,9 @@ mod wire;
 use crate::network::Network;
 use linerate_facts::Inventory;
 use linerate_facts::advice::Advice;
+use linerate_facts::finding::{Finding, Stands};
 use linerate_facts::infiniband::{IbDevice, IbPort, Layer};
-use linerate_facts::odd::{self, Oddity};
-
-/// What a check found.
-#[derive(Debug, Clone, PartialEq)]
-pub enum State {
-    /// All is well. The advice, if there is one, makes it faster.
-    Ok(Option<Advice>),
-    /// Something is wrong; what to do.
-    Wrong(Advice),
-    /// It could not be judged; how to know.
-    Unknown(Advice),
-    /// An earlier check is wrong: this one cannot be judged.
-    Waits,
-}
-
-/// A check with its result.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Check {
-    /// Stable id: `card`, `manager`.
-    pub id: &'static str,
-    /// The question in a few words.
-    pub title: &'static str,
-    /// What was found, in words; empty for a check that waits.
-    pub what: String,
-    /// Whether that is well, and what to do.
-    pub state: State,
-}
+use linerate_facts::odd;
 
 /// All checks of one port.
 #[derive(Debug, Clone, PartialEq)]
@@ -49,22 +24,20 @@ pub struct Guide {
     pub port: Option<String>,
     /// The other InfiniBand ports of the host.
     pub others: Vec<String>,
-    /// The checks, in order.
-    pub checks: Vec<Check>,
+    /// What the checks found, in order. The subject is the question in a few words. The id is that of the fault where one
+    /// is named, and that of the check elsewhere.
+    pub checks: Vec<Finding>,
 }
 
 /// What is known.
 struct Scene<'a> {
     inventory: &'a Inventory,
-    oddities: &'a [Oddity],
+    oddities: &'a [Finding],
     network: Option<&'a Network>,
 }
 
 /// A port with its device.
 type DevicePort<'a> = (&'a IbDevice, &'a IbPort);
-
-/// What a check says.
-type Answer = (String, State);
 
 struct Row {
     id: &'static str,
@@ -75,9 +48,9 @@ struct Row {
 /// What judges a check.
 enum Judge {
     /// A check of the host as a whole.
-    Host(fn(&Scene<'_>) -> Answer),
+    Host(fn(&Scene<'_>) -> Finding),
     /// A check of one port.
-    Port(fn(&Scene<'_>, DevicePort<'_>) -> Answer),
+    Port(fn(&Scene<'_>, DevicePort<'_>) -> Finding),
 }
 
 /// All checks, in order.
@@ -120,26 +93,26 @@ pub fn infiniband(inventory: &Inventory, network: Option<&Network>) -> Guide {
 }
 
 /// Runs the checks up to the first that is wrong.
-fn judge(scene: &Scene<'_>, port: Option<DevicePort<'_>>) -> Vec<Check> {
+fn judge(scene: &Scene<'_>, port: Option<DevicePort<'_>>) -> Vec<Finding> {
     let mut is_stopped = false;
     let checks = CHECKS.iter().map(|row| {
-        let answer = match (&row.judge, port) {
+        let found = match (&row.judge, port) {
             _ if is_stopped => None,
             (Judge::Host(judge), _) => Some(judge(scene)),
             (Judge::Port(judge), Some(port)) => Some(judge(scene, port)),
             (Judge::Port(_), None) => None,
         };
-        let (what, state) = answer.unwrap_or((String::new(), State::Waits));
-        is_stopped |= matches!(state, State::Wrong(_));
-        Check { id: row.id, title: row.title, what, state }
+        let found = found.unwrap_or_else(|| answer("").stands(Stands::NotJudged));
+        is_stopped |= found.is_now();
+        let id = if found.id.is_empty() { row.id } else { found.id };
+        Finding { id, subject: row.title.to_owned(), ..found }
     });
     checks.collect()
 }
 
 /// The number of checks before the first one that is wrong.
-fn progress(checks: &[Check]) -> usize {
-    let wrong = |check: &Check| matches!(check.state, State::Wrong(_));
-    checks.iter().position(wrong).unwrap_or(checks.len())
+fn progress(checks: &[Finding]) -> usize {
+    checks.iter().position(Finding::is_now).unwrap_or(checks.len())
 }
 
 /// The ports of hardware that speak InfiniBand.
@@ -155,27 +128,37 @@ fn name((device, port): DevicePort<'_>) -> String {
 
 impl Scene<'_> {
     /// The first oddity of a port with one of these ids.
-    fn odd(&self, ids: &[&str], port: DevicePort<'_>) -> Option<&Oddity> {
+    fn odd(&self, ids: &[&str], port: DevicePort<'_>) -> Option<&Finding> {
         let subject = name(port);
         let mut all = self.oddities.iter();
         all.find(|odd| ids.contains(&odd.id) && odd.subject == subject)
     }
 }
 
-/// A check that is well.
-fn ok(what: impl Into<String>) -> Answer {
-    (what.into(), State::Ok(None))
+/// What a check found. Its id and subject are those of the check.
+fn answer(what: impl Into<String>) -> Finding {
+    Finding::new("", "", what)
 }
 
-/// What an oddity says is wrong.
-fn wrong(odd: &Oddity) -> Answer {
-    (format!("{}: {}", odd.what, odd.why), State::Wrong(odd.fix.clone()))
+/// A check that is well.
+fn ok(what: impl Into<String>) -> Finding {
+    answer(what).stands(Stands::Good)
+}
+
+/// A check that is wrong: the id of the fault, and what to do.
+fn wrong(id: &'static str, what: impl Into<String>, fix: Advice) -> Finding {
+    Finding { id, ..answer(what).fix(fix) }
+}
+
+/// A check that could not be judged, and how to know.
+fn unknown(what: impl Into<String>, how: Advice) -> Finding {
+    answer(what).stands(Stands::Unknown).fix(how)
 }
 
 impl Guide {
     /// Whether all checks are well.
     pub fn is_well(&self) -> bool {
-        self.checks.iter().all(|check| matches!(check.state, State::Ok(_)))
+        self.checks.iter().all(|check| check.stands == Stands::Good)
     }
 
     /// Whether a check is wrong.

@@ -1,7 +1,7 @@
 //! The subnet manager, the LID that it gives, and whether a packet to a LID arrives.
 
-use super::{Answer, DevicePort, Scene, State, ok, wrong};
-use crate::finding::{self, Finding};
+use super::{DevicePort, Finding, Scene, ok, unknown, wrong};
+use crate::finding;
 use crate::network::Network;
 use linerate_facts::advice::{Advice, Step};
 use linerate_facts::infiniband::LinkState;
@@ -12,12 +12,12 @@ use linerate_units::shell::word;
 const UNSERVED: [&str; 3] = ["wrong-port", "no-manager", "unserved-port"];
 
 /// Whether a subnet manager has set the port up.
-pub(super) fn managed(scene: &Scene<'_>, own: DevicePort<'_>) -> Answer {
+pub(super) fn managed(scene: &Scene<'_>, own: DevicePort<'_>) -> Finding {
     let (device, port) = own;
     let network = reached_network(scene, own);
     if port.is_active() {
-        if let Some((what, fix)) = network.and_then(gone) {
-            return (what, State::Wrong(fix));
+        if let Some(found) = network.and_then(gone) {
+            return found;
         }
         let by = port.manager().map_or_else(
             || "a subnet manager has set the port up".to_owned(),
@@ -26,48 +26,33 @@ pub(super) fn managed(scene: &Scene<'_>, own: DevicePort<'_>) -> Answer {
         return ok(by);
     }
     // That a manager runs on this host, for another port, says more than a walk from this port can.
-    if let Some(odd) = scene
-        .odd(&["ib-not-set-up"], own)
-        .filter(|_| managed_beside(scene.inventory, own).is_some())
-    {
-        return wrong(odd);
+    let odd = scene.odd(&["unserved-port"], own);
+    if let Some(odd) = odd.filter(|_| managed_beside(scene.inventory, own).is_some()) {
+        return odd.clone();
     }
-    if let Some((what, fix)) = network.and_then(unserved) {
-        return (what, State::Wrong(fix));
+    if let Some(found) = network.and_then(unserved) {
+        return found;
     }
-    if let Some(odd) = scene.odd(&["ib-not-set-up"], own) {
-        return wrong(odd);
+    if let Some(odd) = odd {
+        return odd.clone();
     }
     let look = format!("ibstat {} {}", word(&device.name), port.number);
     let state = port.state.map_or("unknown", LinkState::name);
     let advice = Advice::new("see the state of the port").on(None, look);
-    (format!("the state of the port is {state}"), State::Unknown(advice))
+    unknown(format!("the state of the port is {state}"), advice)
 }
 
 /// What the network says of its own port that has no manager.
-fn unserved(network: &Network) -> Option<(String, Advice)> {
+fn unserved(network: &Network) -> Option<Finding> {
     let own = network.name(network.own()?);
-    let found = finding::find(network).into_iter();
-    let mut found = found.filter(|finding| finding.subject == own);
-    let finding = found.find(|finding| UNSERVED.contains(&finding.id));
-    finding.map(in_short).or_else(|| gone(network))
+    let mut found = finding::find(network).into_iter();
+    let is_it = |found: &Finding| found.subject == own && UNSERVED.contains(&found.id);
+    found.find(is_it).or_else(|| gone(network))
 }
 
 /// What the network says of a manager that has ended.
-fn gone(network: &Network) -> Option<(String, Advice)> {
-    let mut found = finding::find(network).into_iter();
-    found.find(|finding| finding.id == "manager-gone").map(in_short)
-}
-
-fn in_short(finding: Finding) -> (String, Advice) {
-    let mut fix = finding.fix;
-    if !finding.host.is_empty() {
-        fix.what = format!("on {}: {}", finding.host, fix.what);
-        for step in &mut fix.undo {
-            step.about = format!("on {}", finding.host);
-        }
-    }
-    (format!("{}: {}", finding.what, finding.why), fix)
+fn gone(network: &Network) -> Option<Finding> {
+    finding::find(network).into_iter().find(|found| found.id == "manager-gone")
 }
 
 /// The network, if it was walked from the port that is judged.
@@ -78,29 +63,33 @@ fn reached_network<'a>(scene: &Scene<'a>, (_, port): DevicePort<'_>) -> Option<&
 }
 
 /// Whether the port has an address.
-pub(super) fn addressed(_: &Scene<'_>, own: DevicePort<'_>) -> Answer {
+pub(super) fn addressed(_: &Scene<'_>, own: DevicePort<'_>) -> Finding {
     let (device, port) = own;
     match port.lid {
         Some(lid @ 1..=0xbfff) => ok(format!("LID {lid}")),
         Some(lid) => {
             let advice = Advice::new("see where the manager runs, and read its log there");
             let look = format!("sudo sminfo -C {} -P {}", word(&device.name), port.number);
-            (format!("LID {lid} is no address of one port"), State::Wrong(advice.on(None, look)))
+            wrong(
+                "ib-bad-lid",
+                format!("LID {lid} is no address of one port"),
+                advice.on(None, look),
+            )
         }
         None => {
             let look = format!("ibstat {} {}", word(&device.name), port.number);
             let advice = Advice::new("see the base LID of the port").on(None, look);
-            ("the LID of the port is unknown".to_owned(), State::Unknown(advice))
+            unknown("the LID of the port is unknown", advice)
         }
     }
 }
 
 /// Whether a packet to the LID of another port was answered: counters are read by LID.
-pub(super) fn reached(scene: &Scene<'_>, port: DevicePort<'_>) -> Answer {
+pub(super) fn reached(scene: &Scene<'_>, port: DevicePort<'_>) -> Finding {
     let Some(network) = reached_network(scene, port) else {
         let what =
             "whether another port answers by its LID is unknown: this port could not be opened";
-        return (what.to_owned(), State::Unknown(ping(port, None)));
+        return unknown(what, ping(port, None));
     };
     let own = network.own().map(|own| own.node);
     let others = || {
@@ -118,14 +107,14 @@ pub(super) fn reached(scene: &Scene<'_>, port: DevicePort<'_>) -> Answer {
     if let Some((at, _, lid)) = others().find(|(at, ..)| is_silent(at.node)) {
         let at = network.name(at);
         let what = format!("{at} has LID {lid} and did not answer there");
-        return (what, State::Wrong(ping(port, Some(lid))));
+        return wrong("silent-node", what, ping(port, Some(lid)));
     }
     if let Some((at, _, lid)) = others().next() {
         let what = format!("{} has LID {lid} and was not asked there", network.name(at));
-        return (what, State::Unknown(ping(port, Some(lid))));
+        return unknown(what, ping(port, Some(lid)));
     }
     let what = "no other port of this network has a LID";
-    (what.to_owned(), State::Unknown(ping(port, None)))
+    unknown(what, ping(port, None))
 }
 
 /// How to ask a port by its LID by hand.

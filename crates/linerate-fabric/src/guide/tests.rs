@@ -1,9 +1,10 @@
 //! Checks on both sides, over inventories. Trees of files are checked by the tests of the command.
 
-use super::{Guide, State, infiniband};
+use super::{CHECKS, Guide, infiniband};
 use crate::fake::Fake;
 use crate::walk::{Part, Walk};
 use linerate_facts::Inventory;
+use linerate_facts::finding::Stands;
 use linerate_facts::infiniband::{
     Gid, IbDevice, IbPort, IbRate, Infiniband, Ipoib, Layer, LinkState, PhysicalState,
 };
@@ -81,15 +82,23 @@ fn host() -> Inventory {
 
 /// The state of a check, its words, and its commands in one line.
 fn of(guide: &Guide, id: &str) -> (&'static str, String, String) {
-    let check = guide.checks.iter().find(|check| check.id == id).unwrap();
-    let (state, advice) = match &check.state {
-        State::Ok(better) => ("ok", better.as_ref()),
-        State::Wrong(fix) => ("wrong", Some(fix)),
-        State::Unknown(how) => ("unknown", Some(how)),
-        State::Waits => ("waits", None),
+    let at = CHECKS.iter().position(|row| row.id == id).unwrap();
+    let check = &guide.checks[at];
+    let state = match check.stands {
+        Stands::Good => "ok",
+        Stands::Unknown => "unknown",
+        Stands::NotJudged => "waits",
+        _ => "wrong",
     };
-    let commands = advice.map_or(String::new(), |a| format!("{} undo {}", a.text(), a.undo_text()));
-    (state, check.what.clone(), commands)
+    let fix = &check.fix;
+    let commands = if fix.is_empty() {
+        String::new()
+    } else {
+        format!("{} undo {}", fix.text(), fix.undo_text())
+    };
+    let what = [check.what.as_str(), &check.why];
+    let what: Vec<&str> = what.into_iter().filter(|text| !text.is_empty()).collect();
+    (state, what.join(": "), commands)
 }
 
 fn changed(id: &str, change: impl FnOnce(&mut Inventory)) -> (&'static str, String, String) {

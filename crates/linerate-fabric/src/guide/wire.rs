@@ -1,52 +1,51 @@
 //! The cable and the rates.
 
-use super::{Answer, DevicePort, Scene, State, ok, wrong};
+use super::{DevicePort, Finding, Scene, ok, unknown, wrong};
 use linerate_ceiling::infiniband::Speed;
 use linerate_facts::advice::Advice;
 use linerate_facts::crossing::{Crossing, crossings};
 use linerate_facts::infiniband::{IbDevice, IbRate, PhysicalState};
-use linerate_facts::odd::Oddity;
 use linerate_facts::pci;
 use linerate_units::Rate;
 use linerate_units::shell::word;
 
 /// Whether the wire of the port works.
-pub(super) fn cable(scene: &Scene<'_>, own: DevicePort<'_>) -> Answer {
+pub(super) fn cable(scene: &Scene<'_>, own: DevicePort<'_>) -> Finding {
     let (device, port) = own;
     let physical = port.physical.map_or("unknown", PhysicalState::name);
     if let Some(odd) = scene.odd(&["ib-no-link", "ib-held-down"], own) {
-        return wrong(odd);
+        return odd.clone();
     }
     match port.has_link() {
         Some(true) => ok(format!("{} has a link ({physical})", super::name(own))),
         Some(false) => {
             let advice = Advice::new("seat the cable at both ends; see that the other end is on");
-            (format!("no link ({physical})"), State::Wrong(advice))
+            wrong("ib-no-link", format!("no link ({physical})"), advice)
         }
         None => {
             let look = format!("ibstat {} {}", word(&device.name), port.number);
             let advice = Advice::new("see the physical state of the port").on(None, look);
-            ("whether the port has a link is unknown".to_owned(), State::Unknown(advice))
+            unknown("whether the port has a link is unknown", advice)
         }
     }
 }
 
 /// Whether the link runs as fast as it should and the slot of the card carries it.
-pub(super) fn rates(scene: &Scene<'_>, own: DevicePort<'_>) -> Answer {
+pub(super) fn rates(scene: &Scene<'_>, own: DevicePort<'_>) -> Finding {
     let (device, port) = own;
-    if let Some(odd) = scene.odd(&["ib-narrow", "ib-slower"], own) {
-        return wrong(odd);
+    if let Some(odd) = scene.odd(&["ib-slow-link"], own) {
+        return odd.clone();
     }
     let Some(rate) = port.in_use() else {
         let look = format!("ibstat {} {}", word(&device.name), port.number);
         let advice = Advice::new("see the rate of the port").on(None, look);
-        return ("the rate of the port is unknown".to_owned(), State::Unknown(advice));
+        return unknown("the rate of the port is unknown", advice);
     };
     slot(scene, device, rate)
 }
 
 /// Judges the slot against the data of one port.
-fn slot(scene: &Scene<'_>, device: &IbDevice, rate: &IbRate) -> Answer {
+fn slot(scene: &Scene<'_>, device: &IbDevice, rate: &IbRate) -> Finding {
     let link = match rate.width {
         0 => rate.rate.to_string(),
         width => format!("{width}x {} ({})", rate.speed, rate.rate),
@@ -58,9 +57,9 @@ fn slot(scene: &Scene<'_>, device: &IbDevice, rate: &IbRate) -> Answer {
     let (Some((slowest, carries)), Some(data)) = (slowest, data(rate)) else {
         let look = format!("sudo lspci -vv -s {} | grep -i -e lnkcap -e lnksta", word(&device.pci));
         let advice = Advice::new("compare the slot of the card with its port").on(None, look);
-        return (
+        return unknown(
             format!("the port runs at {link}; what its slot carries is unknown"),
-            State::Unknown(advice),
+            advice,
         );
     };
     let what = format!(
@@ -70,17 +69,17 @@ fn slot(scene: &Scene<'_>, device: &IbDevice, rate: &IbRate) -> Answer {
     if carries >= data {
         return ok(what);
     }
-    let advice = slot_oddity(scene, slowest).map_or_else(
-        || Advice::new("move the card to a slot with more lanes or faster ones"),
-        |odd| odd.fix.clone(),
-    );
-    (what, State::Wrong(advice))
+    // The oddity of the link knows whether another slot would help.
+    let Some(odd) = oddity(scene, slowest) else {
+        let fix = Advice::new("move the card to a slot with more lanes or faster ones");
+        return wrong("pcie-slot", what, fix);
+    };
+    wrong(odd.id, what, odd.fix.clone())
 }
 
-/// The oddity of a link, which knows whether another slot would help.
-fn slot_oddity<'a>(scene: &Scene<'a>, link: &Crossing<'_>) -> Option<&'a Oddity> {
+fn oddity<'a>(scene: &Scene<'a>, link: &Crossing<'_>) -> Option<&'a Finding> {
     let address = link.device.address.to_string();
-    let is_own = |odd: &&Oddity| odd.id.starts_with("pcie-") && odd.subject.starts_with(&address);
+    let is_own = |odd: &&Finding| odd.id.starts_with("pcie-") && odd.subject.starts_with(&address);
     scene.oddities.iter().find(is_own)
 }
 

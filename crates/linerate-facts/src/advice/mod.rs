@@ -124,6 +124,11 @@ impl Advice {
         self
     }
 
+    /// Whether there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.what.is_empty() && self.steps.is_empty()
+    }
+
     /// The advice in one line of text: its steps, or the sentence if there are none.
     pub fn text(&self) -> String {
         match self.steps.as_slice() {

@@ -1,7 +1,8 @@
 use super::*;
+use crate::finding::Finding;
 use crate::infiniband::{IbDevice, IbRate, LinkState};
 use crate::nic::{Bond, LinkModes, Stack};
-use crate::odd::{Oddity, find};
+use crate::odd::find;
 use crate::pci::{Buses, Link, Payload, PortKind};
 use crate::usb::Hub;
 use linerate_units::Transfers;
@@ -63,7 +64,7 @@ fn card(link: Link) -> Vec<Device> {
 const FIRST: &str = "0000:01:00.0";
 const SECOND: &str = "0000:01:00.1";
 
-fn told(machine: &Inventory) -> Vec<Oddity> {
+fn told(machine: &Inventory) -> Vec<Finding> {
     let found = find(machine).into_iter();
     found.filter(|odd| odd.id == "port-carrier").collect()
 }

@@ -1,6 +1,6 @@
 //! What lies between a port and its card: a hypervisor's switch, and an IOMMU that translates.
 
-use super::Oddity;
+use super::Finding;
 use crate::Inventory;
 use crate::advice::{Advice, Step};
 use crate::nic::Nic;
@@ -8,63 +8,62 @@ use crate::pci::{self, Address, Iommu};
 use linerate_units::Rate;
 
 /// A port of a cloud whose packets the hypervisor copies, where the cloud could give the guest a function of the card.
-pub(super) fn no_function(inventory: &Inventory) -> Vec<Oddity> {
+pub(super) fn no_function(inventory: &Inventory, nic: &Nic) -> Option<Finding> {
     let cloud = inventory.machine.platform.cloud;
-    let odd = |nic: &Nic| {
-        let (what, fix) = match (cloud, nic.driver.as_str()) {
-            ("Azure", "hv_netvsc") if nic.stack.below.is_empty() => (
-                "no function of the card stands below it: packets cross the hypervisor's switch (no accelerated networking)",
-                "switch accelerated networking on for this port, or take a size of machine that has it",
-            ),
-            ("AWS", "vif") => (
-                "the emulated port of Xen (xen-netfront): packets cross the hypervisor (no ENA)",
-                "take a type of machine with ENA, or switch ENA on if this type has it and the image has its driver",
-            ),
-            _ => return None,
-        };
-        nic.up.then(|| Oddity {
-            id: "port-no-function",
-            subject: nic.name.clone(),
-            what: what.to_owned(),
-            why: "each packet costs the hypervisor and this guest a copy: lower rates, longer and less even delays",
-            fix: Advice::new(fix),
-            ..Oddity::default()
-        })
+    let (what, fix) = match (cloud, nic.driver.as_str()) {
+        ("Azure", "hv_netvsc") if nic.stack.below.is_empty() => (
+            "no function of the card stands below it: packets cross the hypervisor's switch (no accelerated networking)",
+            "switch accelerated networking on for this port, or take a size of machine that has it",
+        ),
+        ("AWS", "vif") => (
+            "the emulated port of Xen (xen-netfront): packets cross the hypervisor (no ENA)",
+            "take a type of machine with ENA, or switch ENA on if this type has it and the image has its driver",
+        ),
+        _ => return None,
     };
-    inventory.network.nics.iter().filter_map(odd).collect()
+    nic.up.then(|| {
+        Finding::new("port-no-function", &nic.name, what)
+            .why(
+                "each packet costs the hypervisor and this guest a copy: lower rates, \
+                 longer and less even delays",
+            )
+            .fix(Advice::new(fix))
+    })
 }
 
 /// From here on each map and unmap of a lazy IOMMU is seen in the rate of a port.
 const VERY_FAST: Rate = Rate(100_000_000_000);
 
 /// A fast port whose card reads and writes memory through an IOMMU that translates.
-pub(super) fn translated(inventory: &Inventory) -> Vec<Oddity> {
-    let odd = |nic: &Nic| {
-        let address: Address = nic.pci.parse().ok()?;
-        let iommu = pci::at(&inventory.pci, address)?.iommu?;
-        let speed = nic.link.speed.filter(|_| nic.up && nic.is_fast())?;
-        let words = match iommu {
-            Iommu::Strict => "strictly: each buffer is mapped, unmapped and flushed",
-            Iommu::LazyByRequest => "lazily: each buffer is mapped and unmapped",
-            Iommu::Lazy if speed >= VERY_FAST => "lazily: each buffer is mapped and unmapped",
-            _ => return None,
-        };
-        Some(Oddity {
-            id: "iommu-translates",
-            subject: nic.name.clone(),
-            what: format!("the IOMMU translates what its card reads and writes {words}"),
-            why: "this costs CPU time for each packet, and small packets most",
-            fix: Advice::new(
-                "boot with iommu.passthrough=1, unless guests, untrusted devices or programs with devices of their own need the \
-                 translation; the card can then reach all of memory",
+pub(super) fn translated(inventory: &Inventory, nic: &Nic) -> Option<Finding> {
+    let address: Address = nic.pci.parse().ok()?;
+    let iommu = pci::at(&inventory.pci, address)?.iommu?;
+    let speed = nic.link.speed.filter(|_| nic.up && nic.is_fast())?;
+    let words = match iommu {
+        Iommu::Strict => "strictly: each buffer is mapped, unmapped and flushed",
+        Iommu::LazyByRequest => "lazily: each buffer is mapped and unmapped",
+        Iommu::Lazy if speed >= VERY_FAST => "lazily: each buffer is mapped and unmapped",
+        _ => return None,
+    };
+    Some(
+        Finding::new(
+            "iommu-translates",
+            &nic.name,
+            format!("the IOMMU translates what its card reads and writes {words}"),
+        )
+        .why("this costs CPU time for each packet, and small packets most")
+        .fix(
+            Advice::new(
+                "boot with iommu.passthrough=1, unless guests, untrusted devices or \
+                 programs with devices of their own need the translation; the card can \
+                 then reach all of memory",
             )
             .step(Step::by_hand(
-                "add iommu.passthrough=1 to the kernel's command line in the configuration of the boot loader, then boot",
+                "add iommu.passthrough=1 to the kernel's command line in the configuration \
+                 of the boot loader, then boot",
             )),
-            ..Oddity::default()
-        })
-    };
-    inventory.network.nics.iter().filter_map(odd).collect()
+        ),
+    )
 }
 
 #[cfg(test)]

@@ -1,33 +1,34 @@
 //! Disks with fewer working paths than possible.
 
-use super::{Oddity, few};
+use super::{Finding, few};
 use crate::Inventory;
 use crate::advice::{Advice, Step};
 use crate::block::{BlockDevice, Layer, Namespace, Path};
 
 /// The oddities that `odd` finds, one device at a time.
-fn devices(inventory: &Inventory, odd: impl Fn(&BlockDevice) -> Option<Oddity>) -> Vec<Oddity> {
+fn devices(inventory: &Inventory, odd: impl Fn(&BlockDevice) -> Option<Finding>) -> Vec<Finding> {
     inventory.storage.devices.iter().filter_map(odd).collect()
 }
 
 /// Paths to disks that are not in use because something on them failed.
-pub(super) fn dead_ways(inventory: &Inventory) -> Vec<Oddity> {
+pub(super) fn failed_paths(inventory: &Inventory) -> Vec<Finding> {
     let odd = |device: &BlockDevice| {
         let dead = device.paths.iter();
         let dead = dead.filter(|path| path.is_live() == Some(false));
         let dead: Vec<_> = dead.map(|path| format!("{} is {}", path.name, trouble(path))).collect();
-        (!dead.is_empty()).then(|| Oddity {
-            id: "disk-way-dead",
-            subject: device.name.clone(),
-            what: format!("of {} ways, {}", device.paths.len(), dead.join(", ")),
-            why: "fewer ways carry the same load, and none may be left when the next one fails",
-            fix: match device.layer {
+        (!dead.is_empty()).then(|| {
+            Finding::new(
+                "disk-path-failed",
+                &device.name,
+                format!("of {} paths, {}", device.paths.len(), dead.join(", ")),
+            )
+            .why("fewer paths carry the same load, and none may be left when the next one fails")
+            .fix(match device.layer {
                 Layer::Multipath => Advice::new("check the cable and the target of that disk")
                     .step(Step::on(None, "sudo multipath -ll").about("its paths")),
                 _ => Advice::new("check the network and the target of that address")
                     .step(Step::on(None, "sudo nvme list-subsys").about("its paths")),
-            },
-            ..Oddity::default()
+            })
         })
     };
     devices(inventory, odd)
@@ -49,7 +50,7 @@ fn subsystem_of(disk: &BlockDevice) -> Option<String> {
 
 /// Several usable paths, of which policy numa uses one for each node. All disks of a subsystem share its
 /// policy.
-pub(super) fn idle_ways(inventory: &Inventory) -> Vec<Oddity> {
+pub(super) fn idle_paths(inventory: &Inventory) -> Vec<Finding> {
     let mut found: Vec<(String, usize, Vec<&str>)> = Vec::new();
     for disk in &inventory.storage.devices {
         let ways = disk.usable_ways();
@@ -63,23 +64,24 @@ pub(super) fn idle_ways(inventory: &Inventory) -> Vec<Oddity> {
     }
     let odd = |(subsystem, ways, disks): (String, usize, Vec<&str>)| {
         let file = format!("/sys/class/nvme-subsystem/{subsystem}/iopolicy");
-        Oddity {
-            id: "disk-way-idle",
-            subject: few(&disks),
-            what: format!("{ways} usable paths, but each NUMA node uses only one"),
-            why: "policy numa: from one node, several links give the speed of one",
-            fix: Advice::new("use all paths in turn")
+        Finding::new(
+            "disk-path-idle",
+            few(&disks),
+            format!("{ways} usable paths, but each NUMA node uses only one"),
+        )
+        .why("policy numa: from one node, several links give the speed of one")
+        .fix(
+            Advice::new("use all paths in turn")
                 .set(None, format!("echo round-robin | sudo tee {file}"))
                 .undo_on(None, format!("echo numa | sudo tee {file}")),
-            ..Oddity::default()
-        }
+        )
     };
     found.into_iter().map(odd).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Oddity, find};
+    use super::super::{Finding, find};
     use crate::Inventory;
     use crate::block::{BlockDevice, Path};
 
@@ -99,7 +101,7 @@ mod tests {
         }
     }
 
-    fn odd(devices: &[BlockDevice]) -> Vec<Oddity> {
+    fn odd(devices: &[BlockDevice]) -> Vec<Finding> {
         let mut machine = Inventory::default();
         machine.storage.devices = devices.to_vec();
         find(&machine)
@@ -124,12 +126,12 @@ mod tests {
         }
         assert_eq!(
             whats("numa", &[LIVE, ("connecting", "optimized")]),
-            ["of 2 ways, nvme1 is connecting"]
+            ["of 2 paths, nvme1 is connecting"]
         );
         assert_eq!(whats("numa", &[("", ""); 2]), [""; 0]);
         let scsi = |ways: &[(&str, &str)]| super::tests::whats("dm-0", "", ways);
         assert_eq!(scsi(&[("running", ""); 2]), [""; 0]);
-        assert_eq!(scsi(&[("running", ""), ("offline", "")]), ["of 2 ways, nvme1 is offline"]);
+        assert_eq!(scsi(&[("running", ""), ("offline", "")]), ["of 2 paths, nvme1 is offline"]);
     }
 
     #[test]
@@ -143,7 +145,7 @@ mod tests {
         assert_eq!(whats(&[("live", "inaccessible"); 2]), [""; 0]);
         assert_eq!(
             whats(&[LIVE, ("live", "persistent-loss")]),
-            ["of 2 ways, nvme1 is in ANA state persistent-loss"]
+            ["of 2 paths, nvme1 is in ANA state persistent-loss"]
         );
     }
 

@@ -1,6 +1,6 @@
 //! Bonds of which not all members carry traffic.
 
-use super::{Oddity, few};
+use super::{Finding, few};
 use crate::Inventory;
 use crate::advice::{Advice, Step};
 use crate::nic::{AGGREGATED, Bond, Nic};
@@ -9,17 +9,13 @@ use linerate_units::{Bytes, Rate};
 
 /// Bonds by LACP with members that are up in another aggregator, or without a system that answers by LACP: traffic
 /// uses the members of one aggregator.
-pub(super) fn apart(inventory: &Inventory) -> Vec<Oddity> {
-    let nics = &inventory.network.nics;
-    let odd = |nic: &Nic| {
-        let bond = nic.stack.bond.as_ref()?;
-        let members = nic.stack.below.iter();
-        let members = members.filter_map(|index| inventory.network.nic(*index));
-        let members: Vec<&Nic> = members.filter(|member| member.up).collect();
-        let is_split = nic.up && bond.mode == AGGREGATED && members.len() > 1;
-        is_split.then(|| of(nic, bond, &members)).flatten()
-    };
-    nics.iter().filter_map(odd).collect()
+pub(super) fn apart(inventory: &Inventory, nic: &Nic) -> Option<Finding> {
+    let bond = nic.stack.bond.as_ref()?;
+    let members = nic.stack.below.iter();
+    let members = members.filter_map(|index| inventory.network.nic(*index));
+    let members: Vec<&Nic> = members.filter(|member| member.up).collect();
+    let is_split = nic.up && bond.mode == AGGREGATED && members.len() > 1;
+    is_split.then(|| of(nic, bond, &members)).flatten()
 }
 
 /// Bytes that a bond has sent from which their spread tells something.
@@ -29,45 +25,44 @@ const MUCH: Bytes = Bytes(100_000_000_000);
 const LITTLE: f64 = 0.01;
 
 /// Bonds one of whose members sends next to nothing, where their hash covers hosts only.
-pub(super) fn one_way(inventory: &Inventory) -> Vec<Oddity> {
-    let odd = |nic: &Nic| {
-        let bond = nic.stack.bond.as_ref().filter(|bond| bond.sends_by_one())?;
-        let is_hashed = [AGGREGATED, "balance-xor"].contains(&bond.mode.as_str());
-        let below = nic.stack.below.iter();
-        let members = below.filter_map(|index| inventory.network.nic(*index));
-        let members = members.filter(|member| member.up && bond.aggregates(member));
-        let sent: Option<Vec<_>> = members.map(|m| Some((m.errors.tx_bytes?, m))).collect();
-        let sent = sent.filter(|sent| nic.up && is_hashed && sent.len() > 1)?;
-        let all = sent.iter().fold(0u64, |all, (bytes, _)| all.saturating_add(*bytes));
-        let (least, member) = sent.into_iter().min_by_key(|(bytes, _)| *bytes)?;
-        let is_odd = all >= MUCH.0 && (least as f64) <= all as f64 * LITTLE;
-        is_odd.then(|| {
-            hashed(nic, bond, &format!("{} sent {} of {}", member.name, Bytes(least), Bytes(all)))
-        })
-    };
-    inventory.network.nics.iter().filter_map(odd).collect()
+pub(super) fn one_way(inventory: &Inventory, nic: &Nic) -> Option<Finding> {
+    let bond = nic.stack.bond.as_ref().filter(|bond| bond.sends_by_one())?;
+    let is_hashed = [AGGREGATED, "balance-xor"].contains(&bond.mode.as_str());
+    let below = nic.stack.below.iter();
+    let members = below.filter_map(|index| inventory.network.nic(*index));
+    let members = members.filter(|member| member.up && bond.aggregates(member));
+    let sent: Option<Vec<_>> = members.map(|m| Some((m.errors.tx_bytes?, m))).collect();
+    let sent = sent.filter(|sent| nic.up && is_hashed && sent.len() > 1)?;
+    let all = sent.iter().fold(0u64, |all, (bytes, _)| all.saturating_add(*bytes));
+    let (least, member) = sent.into_iter().min_by_key(|(bytes, _)| *bytes)?;
+    let is_odd = all >= MUCH.0 && (least as f64) <= all as f64 * LITTLE;
+    is_odd.then(|| {
+        hashed(nic, bond, &format!("{} sent {} of {}", member.name, Bytes(least), Bytes(all)))
+    })
 }
 
-fn hashed(nic: &Nic, bond: &Bond, shares: &str) -> Oddity {
+fn hashed(nic: &Nic, bond: &Bond, shares: &str) -> Finding {
     let set = |hash: &str| {
         let (name, hash) = (word(&nic.name), word(hash));
         format!("sudo ip link set dev {name} type bond xmit_hash_policy {hash}")
     };
-    Oddity {
-        id: "bond-hash",
-        subject: nic.name.clone(),
-        what: format!("{shares} since boot: it chooses the member by {}", bond.hash),
-        why: "all that goes to one host, and by layer 2 to all hosts behind one router, leaves by one member",
-        fix: Advice::new(
-            "choose by the ports of connections too; one connection still uses one member",
-        )
-        .set(None, set("layer3+4"))
-        .undo_on(None, set(&bond.hash)),
-        ..Oddity::default()
-    }
+    Finding::new(
+        "bond-hash",
+        &nic.name,
+        format!("{shares} since boot: it chooses the member by {}", bond.hash),
+    )
+    .why(
+        "all that goes to one host, and by layer 2 to all hosts behind one router, \
+         leaves by one member",
+    )
+    .fix(
+        Advice::new("choose by the ports of connections too; one connection still uses one member")
+            .set(None, set("layer3+4"))
+            .undo_on(None, set(&bond.hash)),
+    )
 }
 
-fn of(nic: &Nic, bond: &Bond, members: &[&Nic]) -> Option<Oddity> {
+fn of(nic: &Nic, bond: &Bond, members: &[&Nic]) -> Option<Finding> {
     let (used, apart): (Vec<&Nic>, Vec<&Nic>) =
         members.iter().copied().partition(|m| bond.aggregates(m));
     if apart.is_empty() && !bond.has_no_partner() {
@@ -79,21 +74,26 @@ fn of(nic: &Nic, bond: &Bond, members: &[&Nic]) -> Option<Oddity> {
         partner => format!("; the partner is {partner}"),
     };
     let carry = if used.len() == 1 { "carries" } else { "carry" };
-    Some(Oddity {
-        id: "bond-split",
-        subject: nic.name.clone(),
-        what: format!(
-            "{} of {} members that are up {carry} traffic: {}{partner}{}",
-            used.len(),
-            members.len(),
-            aggregators(members),
-            ceiling(&used, members)
-        ),
-        brief: format!("{} of {} members that are up {carry} traffic", used.len(), members.len()),
-        why: "LACP uses the ports of one aggregator: those whose other ends are one system, in one group, at one speed",
-        limits: vec![nic.name.clone()],
-        fix: fix(nic, members),
-    })
+    Some(
+        Finding::new(
+            "bond-split",
+            &nic.name,
+            format!(
+                "{} of {} members that are up {carry} traffic: {}{partner}{}",
+                used.len(),
+                members.len(),
+                aggregators(members),
+                ceiling(&used, members)
+            ),
+        )
+        .brief(format!("{} of {} members that are up {carry} traffic", used.len(), members.len()))
+        .why(
+            "LACP uses the ports of one aggregator: those whose other ends are one \
+             system, in one group, at one speed",
+        )
+        .limiting_itself()
+        .fix(fix(nic, members)),
+    )
 }
 
 /// `ens1f0 in aggregator 1, ens1f1 in aggregator 2`.

@@ -1,6 +1,6 @@
 //! Ports that are faster than what carries their traffic to memory.
 
-use super::Oddity;
+use super::Finding;
 use crate::advice::{Advice, Step};
 use crate::carrier::{Carrier, PortLoad, Via};
 use crate::crossing::{Crossing, is_default};
@@ -10,7 +10,7 @@ use linerate_units::Rate;
 
 /// Ports that a PCI Express link or USB caps, where the link is the best that both its ends can do: of one that is
 /// not, the rules of slots and links speak.
-pub(super) fn beyond(all: &[Carrier<'_>]) -> Vec<Oddity> {
+pub(super) fn beyond(all: &[Carrier<'_>]) -> Vec<Finding> {
     let capped = all.iter().filter_map(|carrier| {
         let excess = Excess::of(carrier)?;
         match &carrier.via {
@@ -93,41 +93,43 @@ fn brief(by: &str, carrier: &Carrier<'_>, excess: &Excess<'_>) -> String {
     format!("{by} leaves {most} at most; {}", excess.words())
 }
 
-fn by_link(carrier: &Carrier<'_>, link: &Crossing<'_>, excess: &Excess<'_>) -> Oddity {
+fn by_link(carrier: &Carrier<'_>, link: &Crossing<'_>, excess: &Excess<'_>) -> Finding {
     let (device, slot, now) = (link.device, link.slot, link.now);
     let raw = now.rate().unwrap_or_default();
     let end = match device.buses {
         Some(_) => "the switch above",
         None => "the card",
     };
-    Oddity {
-        id: "port-carrier",
-        subject: format!("{} {}", device.address, excess.names().join(" ")),
-        what: format!(
-            "the PCIe link between {end} and port {} runs at {now} ({raw}) and leaves {} of frames at most; {}",
+    Finding::new(
+        "port-carrier",
+        format!("{} {}", device.address, excess.names().join(" ")),
+        format!(
+            "the PCIe link between {end} and port {} runs at {now} ({raw}) and leaves \
+             {} of frames at most; {}",
             slot.address,
             at_most(carrier),
             excess.words()
         ),
-        brief: brief("PCIe", carrier, excess),
-        why: "the card queues or drops what it receives beyond this rate, and cannot send faster",
-        limits: excess.names(),
-        fix: match link.best() {
-            Some(_) => Advice::new(format!(
-                "count on {}, or share the load with a card on another link: {now} is the best that both ends can do",
-                at_most(carrier)
-            )),
-            None => Advice::new("see what both ends support")
-                .on(None, format!("sudo lspci -vv -s {}", device.address)),
-        },
-    }
+    )
+    .brief(brief("PCIe", carrier, excess))
+    .why("the card queues or drops what it receives beyond this rate, and cannot send faster")
+    .limits(excess.names())
+    .fix(match link.best() {
+        Some(_) => Advice::new(format!(
+            "count on {}, or share the load with a card on another link: {now} is the \
+             best that both ends can do",
+            at_most(carrier)
+        )),
+        None => Advice::new("see what both ends support")
+            .on(None, format!("sudo lspci -vv -s {}", device.address)),
+    })
 }
 
 fn by_usb(
     carrier: &Carrier<'_>,
     (hub, signals): (Option<&str>, Rate),
     excess: &Excess<'_>,
-) -> Oddity {
+) -> Finding {
     let wire = match hub {
         Some(hub) => format!("the USB hub {hub} that it hangs on"),
         None => "the USB that it hangs on".to_owned(),
@@ -139,17 +141,17 @@ fn by_usb(
         "use a socket, a cable and hubs that signal more, if the adapter can"
     };
     let seen = Step::on(None, "lsusb -t").about("the signalling rate of each");
-    Oddity {
-        id: "port-carrier",
-        subject: excess.names().join(" "),
-        what: format!(
+    Finding::new(
+        "port-carrier",
+        excess.names().join(" "),
+        format!(
             "{wire} signals {signals}, which leaves {} at most; {}",
             at_most(carrier),
             excess.words()
         ),
-        brief: brief("USB", carrier, excess),
-        why: "no traffic of the port can be faster than the USB that it hangs on",
-        limits: excess.names(),
-        fix: Advice::new(fix).step(seen),
-    }
+    )
+    .brief(brief("USB", carrier, excess))
+    .why("no traffic of the port can be faster than the USB that it hangs on")
+    .limits(excess.names())
+    .fix(Advice::new(fix).step(seen))
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Oddity, cpus, for_each, ranges};
+use super::{Finding, cpus, for_each, ranges};
 use crate::Inventory;
 use crate::advice::{Advice, Kept, Step};
 use crate::cpu::{Clock, CpuLoad, Process};
@@ -51,7 +51,7 @@ fn clocks(
     id: &'static str,
     why: &'static str,
     odd: impl Fn(&Clock) -> Option<(String, Set)>,
-) -> Vec<Oddity> {
+) -> Vec<Finding> {
     let mut found: BTreeMap<String, (Set, Vec<u32>)> = BTreeMap::new();
     for cpu in &inventory.processors.cpus {
         if let Some((what, set)) = odd(&cpu.clock) {
@@ -59,19 +59,14 @@ fn clocks(
             ids.push(cpu.id);
         }
     }
-    let oddity = |(what, (set, ids)): (String, (Set, Vec<u32>))| Oddity {
-        id,
-        subject: cpus(&ids),
-        what,
-        why,
-        fix: set.advice(&ids),
-        ..Oddity::default()
+    let oddity = |(what, (set, ids)): (String, (Set, Vec<u32>))| {
+        Finding::new(id, cpus(&ids), what).why(why).fix(set.advice(&ids))
     };
     found.into_iter().map(oddity).collect()
 }
 
 /// A governor that keeps the lowest clock.
-pub(super) fn lowest_clock(inventory: &Inventory) -> Vec<Oddity> {
+pub(super) fn lowest_clock(inventory: &Inventory) -> Vec<Finding> {
     clocks(
         inventory,
         "clock-lowest",
@@ -85,7 +80,7 @@ pub(super) fn lowest_clock(inventory: &Inventory) -> Vec<Oddity> {
 }
 
 /// A governor that raises the clock only once load has lasted.
-pub(super) fn clock_follows_load(inventory: &Inventory) -> Vec<Oddity> {
+pub(super) fn clock_follows_load(inventory: &Inventory) -> Vec<Finding> {
     let follows = |clock: &Clock| {
         let by_hardware = clock.governor == "powersave"
             && picks_clock(clock)
@@ -112,7 +107,7 @@ pub(super) fn clock_follows_load(inventory: &Inventory) -> Vec<Oddity> {
 }
 
 /// Settings that keep the clock below what the hardware can.
-pub(super) fn capped_clock(inventory: &Inventory) -> Vec<Oddity> {
+pub(super) fn capped_clock(inventory: &Inventory) -> Vec<Finding> {
     clocks(
         inventory,
         "clock-capped",
@@ -134,7 +129,7 @@ pub(super) fn capped_clock(inventory: &Inventory) -> Vec<Oddity> {
 }
 
 /// Clocks above the nominal one are switched off.
-pub(super) fn turbo_off(inventory: &Inventory) -> Vec<Oddity> {
+pub(super) fn turbo_off(inventory: &Inventory) -> Vec<Finding> {
     if inventory.processors.turbo != Some(false) {
         return Vec::new();
     }
@@ -147,38 +142,34 @@ pub(super) fn turbo_off(inventory: &Inventory) -> Vec<Oddity> {
         ("/sys/devices/system/cpu/cpufreq/boost", 1, 0)
     };
     let set = |to: u32| format!("echo {to} | sudo tee {file}");
-    vec![Oddity {
-        id: "turbo-off",
-        subject: "CPUs".to_owned(),
-        what: "clocks above the nominal one are switched off".to_owned(),
-        why: "a single stream runs on one core, which could be clocked higher while others rest",
-        fix: Advice::new("allow them").set(None, set(on)).undo_on(None, set(off)),
-        ..Oddity::default()
-    }]
+    vec![
+        Finding::new("turbo-off", "CPUs", "clocks above the nominal one are switched off")
+            .why(
+                "a single stream runs on one core, which could be clocked higher while others rest",
+            )
+            .fix(Advice::new("allow them").set(None, set(on)).undo_on(None, set(off))),
+    ]
 }
 
 /// A clock source that is slow to read.
-pub(super) fn clock_source(inventory: &Inventory) -> Vec<Oddity> {
+pub(super) fn clock_source(inventory: &Inventory) -> Vec<Finding> {
     const SLOW: [&str; 5] = ["hpet", "acpi_pm", "pit", "jiffies", "refined-jiffies"];
     let source = &inventory.machine.clock_source;
     if !SLOW.contains(&source.as_str()) {
         return Vec::new();
     }
-    vec![Oddity {
-        id: "clock-source",
-        subject: "kernel".to_owned(),
-        what: format!("the kernel takes the time from {source}"),
-        why: "packets, timers and every measurement read the time; this source is slow or coarse",
-        fix: Advice::new(
-            "see why in the kernel's log; boot with tsc=reliable only if the hardware is known to be sound",
-        )
-        .on(None, "sudo dmesg | grep -i -e tsc -e clocksource"),
-        ..Oddity::default()
-    }]
+    let what = format!("the kernel takes the time from {source}");
+    let why = "packets, timers and every measurement read the time; this source is slow or coarse";
+    let fix = Advice::new(
+        "see why in the kernel's log; boot with tsc=reliable only if the hardware is known to be \
+         sound",
+    );
+    let fix = fix.on(None, "sudo dmesg | grep -i -e tsc -e clocksource");
+    vec![Finding::new("clock-source", "kernel", what).why(why).fix(fix)]
 }
 
 /// CPUs with no room for a stream.
-pub(super) fn busy(inventory: &Inventory) -> Vec<Oddity> {
+pub(super) fn busy(inventory: &Inventory) -> Vec<Finding> {
     let all = inventory.busy.iter().flat_map(|b| &b.cpus);
     let full: Vec<&CpuLoad> = all.filter(|l| l.busy >= BUSY).collect();
     if full.is_empty() {
@@ -192,15 +183,16 @@ pub(super) fn busy(inventory: &Inventory) -> Vec<Oddity> {
         [] => String::new(),
         names => format!("; busiest: {}", names.join(", ")),
     };
-    vec![Oddity {
-        id: "cpu-busy",
-        subject: cpus(&ids),
-        what: format!("at least {:.0} % busy before anything is measured{who}", least * 100.0),
-        brief: format!("at least {:.0} % busy before anything is measured", least * 100.0),
-        why: "work of the path must share these CPUs: rates fall and vary",
-        fix: elsewhere(inventory, &ids),
-        ..Oddity::default()
-    }]
+    vec![
+        Finding::new(
+            "cpu-busy",
+            cpus(&ids),
+            format!("at least {:.0} % busy before anything is measured{who}", least * 100.0),
+        )
+        .brief(format!("at least {:.0} % busy before anything is measured", least * 100.0))
+        .why("work of the path must share these CPUs: rates fall and vary")
+        .fix(elsewhere(inventory, &ids)),
+    ]
 }
 
 /// Advice that moves the process that uses the full CPUs most to free CPUs, if there are any.
@@ -228,55 +220,57 @@ fn elsewhere(inventory: &Inventory, full: &[u32]) -> Advice {
 }
 
 /// CPU time that the hypervisor takes.
-pub(super) fn stolen(inventory: &Inventory) -> Vec<Oddity> {
+pub(super) fn stolen(inventory: &Inventory) -> Vec<Finding> {
     let loads = inventory.busy.iter().flat_map(|b| &b.cpus);
     let most = loads.map(|l| l.stolen).fold(0.0, f64::max);
     if most < STOLEN {
         return Vec::new();
     }
-    vec![Oddity {
-        id: "cpu-stolen",
-        subject: "CPUs".to_owned(),
-        what: format!("the hypervisor takes {:.0} % of a CPU's time", most * 100.0),
-        why: "other guests share this hardware; what is measured varies with them",
-        fix: Advice::new(
+    vec![
+        Finding::new(
+            "cpu-steal",
+            "CPUs",
+            format!("the hypervisor takes {:.0} % of a CPU's time", most * 100.0),
+        )
+        .why("other guests share this hardware; what is measured varies with them")
+        .fix(Advice::new(
             "measure again at another time, or on a machine of a type with CPUs of its own",
-        ),
-        ..Oddity::default()
-    }]
+        )),
+    ]
 }
 
 /// A quota below the CPUs of the machine.
-pub(super) fn quota(inventory: &Inventory) -> Vec<Oddity> {
+pub(super) fn quota(inventory: &Inventory) -> Vec<Finding> {
     let all = inventory.processors.cpus.len();
     let quota = inventory.machine.cpu_quota.filter(|q| *q < all as f64);
-    let odd = |quota: f64| Oddity {
-        id: "cpu-quota",
-        subject: "cgroup".to_owned(),
-        what: format!("a quota allows {quota:.2} of {all} CPUs to this process and its neighbours"),
-        why: "whoever has used it up is stopped until the next period: rates fall and latency jumps",
-        fix: Advice::new(
+    let odd = |quota: f64| {
+        Finding::new(
+            "cpu-quota",
+            "cgroup",
+            format!("a quota allows {quota:.2} of {all} CPUs to this process and its neighbours"),
+        )
+        .why(
+            "whoever has used it up is stopped until the next period: rates fall and \
+             latency jumps",
+        )
+        .fix(Advice::new(
             "raise it (docker: --cpus, systemd: CPUQuota=), or run outside this cgroup",
-        ),
-        ..Oddity::default()
+        ))
     };
     quota.map(odd).into_iter().collect()
 }
 
 /// CPUs that are switched off.
-pub(super) fn offline(inventory: &Inventory) -> Vec<Oddity> {
+pub(super) fn offline(inventory: &Inventory) -> Vec<Finding> {
     let off = &inventory.processors.offline;
     if off.is_empty() {
         return Vec::new();
     }
-    vec![Oddity {
-        id: "cpu-offline",
-        subject: cpus(off),
-        what: "switched off".to_owned(),
-        why: "streams and interrupts have fewer places to go",
-        fix: switch_on(off),
-        ..Oddity::default()
-    }]
+    vec![
+        Finding::new("cpu-offline", cpus(off), "switched off")
+            .why("streams and interrupts have fewer places to go")
+            .fix(switch_on(off)),
+    ]
 }
 
 /// Switches CPUs on. The kernel refuses second threads of cores while they are switched off together.
@@ -357,7 +351,7 @@ mod tests {
         };
         assert_eq!(load(0.9, 0.0), ["cpu-busy"]);
         assert_eq!(load(0.89, 0.0), [""; 0]);
-        assert_eq!(load(0.1, 0.05), ["cpu-stolen"]);
+        assert_eq!(load(0.1, 0.05), ["cpu-steal"]);
         assert_eq!(load(0.1, 0.049), [""; 0]);
     }
 

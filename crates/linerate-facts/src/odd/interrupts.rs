@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::affinity::{MOST, send};
-use super::{Oddity, count, cpus, few, numbered, ranges};
+use super::{Finding, count, cpus, few, numbered, ranges};
 use crate::Inventory;
 use crate::advice::{Advice, Step};
 use crate::cpu::{Cpu, Processors};
@@ -16,7 +16,7 @@ const CROWDED: usize = 2;
 const GAIN: usize = 4;
 
 /// A fast port whose queues are served by one CPU, or by two, though it has queues and the machine has CPUs for more.
-pub(super) fn crowded(inventory: &Inventory) -> Vec<Oddity> {
+pub(super) fn crowded(inventory: &Inventory) -> Vec<Finding> {
     let served = inventory.interrupts.by_port(&inventory.network.nics);
     let odd = |nic: &Nic| {
         let queues = queues(nic, served.get(&nic.index)?);
@@ -75,7 +75,7 @@ pub(super) fn usable(all: &Processors) -> Vec<&Cpu> {
     all.cpus.iter().filter(usable).collect()
 }
 
-fn oddity(nic: &Nic, queues: &[&Irq], by: &BTreeSet<u32>, all: &Processors) -> Oddity {
+fn oddity(nic: &Nic, queues: &[&Irq], by: &BTreeSet<u32>, all: &Processors) -> Finding {
     let by: Vec<u32> = by.iter().copied().collect();
     let numbers: Vec<u32> = queues.iter().map(|irq| irq.number).collect();
     let mut allowed: Vec<String> = queues.iter().map(|irq| ranges(&irq.allowed)).collect();
@@ -86,28 +86,30 @@ fn oddity(nic: &Nic, queues: &[&Irq], by: &BTreeSet<u32>, all: &Processors) -> O
         [] => String::new(),
         lists => format!(" (allowed: {}, effective: {})", few(lists), ranges(&by)),
     };
-    Oddity {
-        id: "irq-crowded",
-        subject: nic.name.clone(),
-        what: format!(
+    Finding::new(
+        "irq-crowded",
+        &nic.name,
+        format!(
             "the interrupts of its {} queues ({}) all go to {} of {}{affinity}",
             queues.len(),
             numbered(&numbers),
             cpus(&by),
             all.cpus.len()
         ),
-        brief: format!(
-            "{} of {} {} all {} receive queues",
-            by.len(),
-            count(all.cpus.len(), "CPU"),
-            if by.len() == 1 { "serves" } else { "serve" },
-            queues.len()
-        ),
-        why: "these CPUs process every packet that the port receives; they saturate before the link does, while other \
-              CPUs are idle",
-        limits: vec![nic.name.clone()],
-        fix: spread(nic, queues, all),
-    }
+    )
+    .brief(format!(
+        "{} of {} {} all {} receive queues",
+        by.len(),
+        count(all.cpus.len(), "CPU"),
+        if by.len() == 1 { "serves" } else { "serve" },
+        queues.len()
+    ))
+    .why(
+        "these CPUs process every packet that the port receives; they saturate \
+         before the link does, while other CPUs are idle",
+    )
+    .limiting_itself()
+    .fix(spread(nic, queues, all))
 }
 
 /// Gives each queue its own CPU, as near to the card as possible.

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use super::Oddity;
+use super::Finding;
 use crate::Inventory;
 use crate::advice::Advice;
 use crate::memory::Module;
 
 /// CPUs whose node has no memory, while another has.
-pub(super) fn empty_node(inventory: &Inventory) -> Vec<Oddity> {
+pub(super) fn empty_node(inventory: &Inventory) -> Vec<Finding> {
     let nodes = &inventory.processors.nodes;
     let has = |total: Option<linerate_units::Bytes>| total.is_some_and(|t| t.0 > 0);
     if !nodes.iter().any(|n| has(n.total)) {
@@ -16,15 +16,16 @@ pub(super) fn empty_node(inventory: &Inventory) -> Vec<Oddity> {
     }
     let empty =
         nodes.iter().filter(|n| !n.known_cpus().is_empty() && n.total.is_some() && !has(n.total));
-    let odd = |node: &crate::cpu::Node| Oddity {
-        id: "memory-node-empty",
-        subject: format!("node {}", node.id),
-        what: format!("it has {} and no memory", super::cpus(node.known_cpus())),
-        why: "every access of theirs goes to another node",
-        fix: Advice::new(
+    let odd = |node: &crate::cpu::Node| {
+        Finding::new(
+            "memory-node-empty",
+            format!("node {}", node.id),
+            format!("it has {} and no memory", super::cpus(node.known_cpus())),
+        )
+        .why("every access of theirs goes to another node")
+        .fix(Advice::new(
             "put modules into the slots of this package, the same number as in the others",
-        ),
-        ..Oddity::default()
+        ))
     };
     empty.map(odd).collect()
 }
@@ -36,7 +37,7 @@ fn filled(inventory: &Inventory) -> Vec<&Module> {
 }
 
 /// Channels without a module.
-pub(super) fn channels(inventory: &Inventory) -> Vec<Oddity> {
+pub(super) fn channels(inventory: &Inventory) -> Vec<Finding> {
     let all: Option<BTreeSet<&str>> =
         inventory.memory.modules.iter().flatten().map(Module::channel).collect();
     let used: BTreeSet<&str> = filled(inventory).iter().filter_map(|m| m.channel()).collect();
@@ -45,55 +46,57 @@ pub(super) fn channels(inventory: &Inventory) -> Vec<Oddity> {
         return Vec::new();
     }
     let free: Vec<&str> = all.difference(&used).copied().collect();
-    vec![Oddity {
-        id: "memory-channels",
-        subject: "memory".to_owned(),
-        what: format!(
-            "{} of {} channels have a module; {} have none",
-            used.len(),
-            all.len(),
-            free.join(", ")
-        ),
-        brief: format!("{} of {} channels have a module", used.len(), all.len()),
-        why: "each channel adds its own bandwidth; bytes cross memory several times on the path",
-        fix: Advice::new("spread the modules over all channels, or add some"),
-        ..Oddity::default()
-    }]
+    vec![
+        Finding::new(
+            "memory-channels",
+            "memory",
+            format!(
+                "{} of {} channels have a module; {} have none",
+                used.len(),
+                all.len(),
+                free.join(", ")
+            ),
+        )
+        .brief(format!("{} of {} channels have a module", used.len(), all.len()))
+        .why("each channel adds its own bandwidth; bytes cross memory several times on the path")
+        .fix(Advice::new("spread the modules over all channels, or add some")),
+    ]
 }
 
 /// Modules that run below their rated speed.
-pub(super) fn speed(inventory: &Inventory) -> Vec<Oddity> {
+pub(super) fn speed(inventory: &Inventory) -> Vec<Finding> {
     let filled = filled(inventory);
     let below = |m: &&&Module| m.rated.zip(m.now).is_some_and(|(rated, now)| now < rated);
     let slow: Vec<_> = filled.iter().filter(below).collect();
     let Some((rated, now)) = slow.first().and_then(|m| m.rated.zip(m.now)) else {
         return Vec::new();
     };
-    vec![Oddity {
-        id: "memory-speed",
-        subject: "memory".to_owned(),
-        what: format!(
-            "{} of {} modules run below their rated speed: {} at {}, rated {}",
-            slow.len(),
-            filled.len(),
-            slow[0].locator,
-            now.mega(),
-            rated.mega()
-        ),
-        brief: format!(
+    vec![
+        Finding::new(
+            "memory-speed",
+            "memory",
+            format!(
+                "{} of {} modules run below their rated speed: {} at {}, rated {}",
+                slow.len(),
+                filled.len(),
+                slow[0].locator,
+                now.mega(),
+                rated.mega()
+            ),
+        )
+        .brief(format!(
             "{} of {} modules run below their rating ({} of {})",
             slow.len(),
             filled.len(),
             now.mega(),
             rated.mega()
-        ),
-        why: "memory bandwidth falls by the same share",
-        fix: Advice::new(
-            "look in the firmware's setup for the memory clock; the processor, or several modules in one channel, may \
-             not allow more",
-        ),
-        ..Oddity::default()
-    }]
+        ))
+        .why("memory bandwidth falls by the same share")
+        .fix(Advice::new(
+            "look in the firmware's setup for the memory clock; the processor, or \
+             several modules in one channel, may not allow more",
+        )),
+    ]
 }
 
 #[cfg(test)]

@@ -2,12 +2,10 @@
 //!
 //! A rule uses only facts that were read. An unknown fact is a gap, and no oddity.
 
-use schemars::JsonSchema;
-use serde::Serialize;
-
 use super::Inventory;
 use super::carrier::carriers;
-use crate::advice::{Advice, Step};
+use crate::finding::Finding;
+use crate::nic::Nic;
 
 mod affinity;
 mod beneath;
@@ -26,164 +24,91 @@ mod queues;
 mod settings;
 mod wire;
 
-/// Something that makes a path across this machine slower than its parts could.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
-#[serde(into = "Document")]
-#[schemars(with = "Document")]
-pub struct Oddity {
-    /// Stable id: `pcie-slot`, `clock-lowest`.
-    pub id: &'static str,
-    /// Its subject: a device, a node, CPUs.
-    pub subject: String,
-    /// The oddity, with numbers.
-    pub what: String,
-    /// The same in a few words. Empty where `what` has few words.
-    pub brief: String,
-    /// Why it matters.
-    pub why: &'static str,
-    /// Ports that cannot reach their full rate because of it.
-    pub limits: Vec<String>,
-    /// The remedy.
-    pub fix: Advice,
-}
-
-impl Oddity {
-    /// The oddity in a few words.
-    pub fn in_brief(&self) -> &str {
-        if self.brief.is_empty() { &self.what } else { &self.brief }
-    }
-
-    /// The advice, with its commands and how to undo them, in one line of text.
-    pub fn to_do(&self) -> String {
-        let mut text = self.fix.what.clone();
-        if !self.fix.steps.is_empty() {
-            text = format!("{text}: {}", self.fix.text());
-        }
-        match self.fix.undo_text() {
-            undo if undo.is_empty() => text,
-            undo => format!("{text} (undo: {undo})"),
-        }
-    }
-
-    /// Says that the subject itself is a port that it limits.
-    fn limiting_itself(mut self) -> Self {
-        self.limits = vec![self.subject.clone()];
-        self
-    }
-}
-
-/// An oddity as JSON has it.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "Oddity")]
-struct Document {
-    /// Stable id: `pcie-slot`, `clock-lowest`.
-    id: &'static str,
-    /// Its subject: a device, a node, CPUs.
-    subject: String,
-    /// The oddity, with numbers.
-    what: String,
-    /// The oddity in a few words.
-    brief: String,
-    /// Why it matters.
-    why: &'static str,
-    /// Ports that cannot reach their full rate because of it.
-    limits: Vec<String>,
-    /// What to do about it, with commands, in one line of text.
-    r#do: String,
-    /// What to do about it, as a sentence without commands.
-    advice: String,
-    /// The steps, in order. Empty if the sentence says all.
-    steps: Vec<Step>,
-    /// The steps that restore the old state, in order.
-    undo_steps: Vec<Step>,
-    /// Whether the settings that the steps change are lost at the next boot.
-    lost_at_boot: bool,
-}
-
-impl From<Oddity> for Document {
-    fn from(odd: Oddity) -> Self {
-        Self {
-            r#do: odd.to_do(),
-            brief: odd.in_brief().to_owned(),
-            lost_at_boot: odd.fix.is_lost_at_boot(),
-            id: odd.id,
-            subject: odd.subject,
-            what: odd.what,
-            why: odd.why,
-            limits: odd.limits,
-            advice: odd.fix.what,
-            steps: odd.fix.steps,
-            undo_steps: odd.fix.undo,
-        }
-    }
-}
-
 /// Looks for one sort of oddity.
-type Rule = fn(&Inventory) -> Vec<Oddity>;
+enum Rule {
+    /// In the host as a whole.
+    Host(fn(&Inventory) -> Vec<Finding>),
+    /// At one of its network ports.
+    Port(fn(&Inventory, &Nic) -> Option<Finding>),
+}
+
+use Rule::{Host, Port};
+
+impl Rule {
+    fn find(&self, inventory: &Inventory) -> Vec<Finding> {
+        match self {
+            Host(find) => find(inventory),
+            Port(find) => {
+                let nics = inventory.network.nics.iter();
+                nics.filter_map(|nic| find(inventory, nic)).collect()
+            }
+        }
+    }
+}
 
 /// The rules that are shown first, in display order: the most costly comes first.
 const FIRST: &[Rule] = &[
-    nic::half_duplex,
-    nic::below_common,
-    nic::offers_less,
-    nic::fixed,
-    bond::apart,
-    infiniband::not_set_up,
-    infiniband::held_down,
-    infiniband::narrow,
-    infiniband::below_its_like,
+    Port(nic::half_duplex),
+    Port(nic::below_common),
+    Port(nic::offers_less),
+    Port(nic::fixed),
+    Port(bond::apart),
+    Host(infiniband::not_set_up),
+    Host(infiniband::held_down),
+    Host(infiniband::narrow),
+    Host(infiniband::below_its_like),
 ];
 
 /// Rank of oddities after slots, links and carriers that may be the limit.
 const MIDDLE: &[Rule] = &[
-    nic::mtu_above,
-    infiniband::small_packets,
-    overlay::mtu,
-    nic::refused,
-    bond::one_way,
-    offload::off,
-    interrupts::crowded,
-    queues::one,
-    beneath::no_function,
-    settings::full_table,
-    settings::switched_off,
-    settings::small_buffers,
-    wire::wifi,
-    wire::drops,
-    infiniband::lossy,
-    memory::empty_node,
-    memory::channels,
-    memory::speed,
-    cpu::lowest_clock,
-    cpu::busy,
-    cpu::stolen,
-    cpu::quota,
-    cpu::capped_clock,
-    cpu::turbo_off,
-    cpu::clock_source,
-    cpu::clock_follows_load,
-    nic::damaged,
-    wire::flaps,
-    infiniband::faults,
-    block::dead_ways,
-    block::idle_ways,
-    nic::remote_interrupts,
-    cpu::offline,
-    pci::payload,
-    beneath::translated,
-    pci::unknown_node,
+    Port(nic::mtu_above),
+    Host(infiniband::small_packets),
+    Host(overlay::mtu),
+    Port(nic::refused),
+    Port(bond::one_way),
+    Port(offload::off),
+    Host(interrupts::crowded),
+    Host(queues::one),
+    Port(beneath::no_function),
+    Host(settings::full_table),
+    Host(settings::switched_off),
+    Host(settings::small_buffers),
+    Port(wire::wifi),
+    Port(wire::drops),
+    Host(infiniband::lossy),
+    Host(memory::empty_node),
+    Host(memory::channels),
+    Host(memory::speed),
+    Host(cpu::lowest_clock),
+    Host(cpu::busy),
+    Host(cpu::stolen),
+    Host(cpu::quota),
+    Host(cpu::capped_clock),
+    Host(cpu::turbo_off),
+    Host(cpu::clock_source),
+    Host(cpu::clock_follows_load),
+    Port(nic::damaged),
+    Port(wire::flaps),
+    Host(infiniband::faults),
+    Host(block::failed_paths),
+    Host(block::idle_paths),
+    Host(nic::remote_interrupts),
+    Host(cpu::offline),
+    Host(pci::payload),
+    Port(beneath::translated),
+    Host(pci::unknown_node),
 ];
 
 /// Rank of oddities after slots and links that suffice.
-const LAST: &[Rule] = &[infiniband::no_driver, infiniband::no_link, nic::no_link];
+const LAST: &[Rule] = &[Host(infiniband::no_driver), Host(infiniband::no_link), Port(nic::no_link)];
 
 /// All oddities of a machine, the worst first.
-pub fn find(inventory: &Inventory) -> Vec<Oddity> {
+pub fn find(inventory: &Inventory) -> Vec<Finding> {
     let carriers = carriers(inventory);
     let slots = pci::slots(inventory, &carriers);
     let links = pci::below_best(inventory, &carriers);
-    let by = |rules: &[Rule]| rules.iter().flat_map(|rule| rule(inventory)).collect();
-    let all: [Vec<Oddity>; 8] = [
+    let by = |rules: &[Rule]| rules.iter().flat_map(|rule| rule.find(inventory)).collect();
+    let all: [Vec<Finding>; 8] = [
         by(FIRST),
         slots.may_bind,
         links.may_bind,

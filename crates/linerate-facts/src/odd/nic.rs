@@ -1,6 +1,6 @@
 //! Ports that carry less than they could.
 
-use super::{Oddity, affinity, count, cpus, numbered, ranges};
+use super::{Finding, affinity, count, cpus, numbered, ranges};
 use crate::Inventory;
 use crate::advice::{Advice, Step};
 use crate::irq::{Irq, remote};
@@ -8,66 +8,48 @@ use crate::nic::counted::{self, Meaning};
 use crate::nic::{Counter, Nic};
 use linerate_units::shell::word;
 
-/// The oddities that `odd` finds, one port at a time.
-fn ports(inventory: &Inventory, odd: impl Fn(&Nic) -> Option<Oddity>) -> Vec<Oddity> {
-    inventory.network.nics.iter().filter_map(odd).collect()
-}
-
 /// Ports whose driver reports why they have no link.
-pub(super) fn no_link(inventory: &Inventory) -> Vec<Oddity> {
-    let odd = |nic: &Nic| {
-        (!nic.down.is_empty()).then(|| Oddity {
-            id: "port-no-link",
-            subject: nic.name.clone(),
-            what: format!("no link: {}", nic.down),
-            why: "the driver says so; nothing can leave by this port",
-            fix: Advice::new("see what the port and its transceiver report")
-                .on(None, format!("ethtool {}", word(&nic.name)))
-                .step(transceiver(nic)),
-            ..Oddity::default()
-        })
-    };
-    ports(inventory, odd)
+pub(super) fn no_link(_: &Inventory, nic: &Nic) -> Option<Finding> {
+    (!nic.down.is_empty()).then(|| {
+        Finding::new("port-no-link", &nic.name, format!("no link: {}", nic.down))
+            .why("the driver says so; nothing can leave by this port")
+            .fix(
+                Advice::new("see what the port and its transceiver report")
+                    .on(None, format!("ethtool {}", word(&nic.name)))
+                    .step(transceiver(nic)),
+            )
+    })
 }
 
 /// Ports on whose link only one end sends at a time.
-pub(super) fn half_duplex(inventory: &Inventory) -> Vec<Oddity> {
-    let odd = |nic: &Nic| {
-        (nic.up && nic.is_half()).then(|| Oddity {
-            id: "port-half-duplex",
-            subject: nic.name.clone(),
-            what: "half duplex: the two ends never talk at once".to_owned(),
-            why: "one end negotiates and the other does not, or a hub is between",
-            limits: vec![nic.name.clone()],
-            fix: match nic.link.autoneg {
+pub(super) fn half_duplex(_: &Inventory, nic: &Nic) -> Option<Finding> {
+    (nic.up && nic.is_half()).then(|| {
+        Finding::new("duplex", &nic.name, "half duplex: the two ends never talk at once")
+            .why("one end negotiates and the other does not, or a hub is between")
+            .limiting_itself()
+            .fix(match nic.link.autoneg {
                 Some(true) => {
                     Advice::new("let the other end negotiate, too: this one does already")
                 }
                 _ => nic.negotiate(None, "let both ends negotiate; here"),
-            },
-            ..Oddity::default()
-        })
-    };
-    ports(inventory, odd)
+            })
+    })
 }
 
 /// A link below the fastest mode that both ends offer, or that fell back from a faster one.
-pub(super) fn below_common(inventory: &Inventory) -> Vec<Oddity> {
-    let odd = |nic: &Nic| {
-        let speed = nic.link.speed?;
-        let fell = nic.link.downshifted;
-        let common = nic.link.fastest_common().filter(|common| speed < *common);
-        let what = match common {
-            Some(common) => format!("runs at {speed}, both ends offer {common}"),
-            None => format!("fell back to {speed} from a faster speed that was negotiated"),
-        };
-        (nic.up && (fell || common.is_some())).then(|| Oddity {
-            id: "port-speed",
-            subject: nic.name.clone(),
-            what,
-            why: "a cable with a bad pair or lane, or a speed that was set by hand",
-            limits: vec![nic.name.clone()],
-            fix: match nic.link.autoneg {
+pub(super) fn below_common(_: &Inventory, nic: &Nic) -> Option<Finding> {
+    let speed = nic.link.speed?;
+    let fell = nic.link.downshifted;
+    let common = nic.link.fastest_common().filter(|common| speed < *common);
+    let what = match common {
+        Some(common) => format!("runs at {speed}, both ends offer {common}"),
+        None => format!("fell back to {speed} from a faster speed that was negotiated"),
+    };
+    (nic.up && (fell || common.is_some())).then(|| {
+        Finding::new("port-speed", &nic.name, what)
+            .why("a cable with a bad pair or lane, or a speed that was set by hand")
+            .limiting_itself()
+            .fix(match nic.link.autoneg {
                 on if fell || on == Some(true) => {
                     Advice::new("try another cable: both ends negotiate already")
                 }
@@ -75,55 +57,53 @@ pub(super) fn below_common(inventory: &Inventory) -> Vec<Oddity> {
                     None,
                     "let the two ends negotiate; try another cable if that does not help",
                 ),
-            },
-            ..Oddity::default()
-        })
-    };
-    ports(inventory, odd)
+            })
+    })
 }
 
 /// A link that is slow because this port offers less than it supports, while the other end offers more.
-pub(super) fn offers_less(inventory: &Inventory) -> Vec<Oddity> {
-    let odd = |nic: &Nic| {
-        let (speed, possible) = (nic.link.speed?, nic.link.fastest_possible()?);
-        let offered = nic.link.fastest_offered()?;
-        let negotiates = nic.link.autoneg != Some(false);
-        (nic.up && negotiates && speed < possible && offered < possible).then(|| Oddity {
-            id: "port-offer",
-            subject: nic.name.clone(),
-            what: format!(
-                "runs at {speed}: it offers {offered} at most, though it supports {possible}, which the other end offers"
+pub(super) fn offers_less(_: &Inventory, nic: &Nic) -> Option<Finding> {
+    let (speed, possible) = (nic.link.speed?, nic.link.fastest_possible()?);
+    let offered = nic.link.fastest_offered()?;
+    let negotiates = nic.link.autoneg != Some(false);
+    (nic.up && negotiates && speed < possible && offered < possible).then(|| {
+        Finding::new(
+            "port-offer",
+            &nic.name,
+            format!(
+                "runs at {speed}: it offers {offered} at most, though it supports \
+                 {possible}, which the other end offers"
             ),
-            why: "a setting of this machine, or what its driver left after a sleep, keeps the port from offering more; \
-                  the cable is not to blame",
-            limits: vec![nic.name.clone()],
-            fix: nic.offer_all("offer all modes; the link goes down for some seconds"),
-            ..Oddity::default()
-        })
-    };
-    ports(inventory, odd)
+        )
+        .why(
+            "a setting of this machine, or what its driver left after a sleep, keeps \
+             the port from offering more; the cable is not to blame",
+        )
+        .limiting_itself()
+        .fix(nic.offer_all("offer all modes; the link goes down for some seconds"))
+    })
 }
 
 /// A link of twisted pairs that was set by hand to less than the port supports.
-pub(super) fn fixed(inventory: &Inventory) -> Vec<Oddity> {
-    let odd = |nic: &Nic| {
-        let (speed, supported) = (nic.link.speed?, nic.link.fastest_of_pairs()?);
-        let is_fixed = nic.link.autoneg == Some(false) && nic.link.peer.is_empty();
-        (nic.up && is_fixed && !nic.is_half() && speed < supported).then(|| Oddity {
-            id: "port-fixed",
-            subject: nic.name.clone(),
-            what: format!("runs at {speed} without negotiation, though it supports {supported}"),
-            why: "its speed was set by hand; an other end that negotiates gets no answer, and then talks half duplex, where \
-                  packets collide",
-            limits: vec![nic.name.clone()],
-            fix: nic.negotiate(
-                None,
-                "negotiate, and let the other end do so; the link goes down for some seconds",
-            ),
-            ..Oddity::default()
-        })
-    };
-    ports(inventory, odd)
+pub(super) fn fixed(_: &Inventory, nic: &Nic) -> Option<Finding> {
+    let (speed, supported) = (nic.link.speed?, nic.link.fastest_of_pairs()?);
+    let is_fixed = nic.link.autoneg == Some(false) && nic.link.peer.is_empty();
+    (nic.up && is_fixed && !nic.is_half() && speed < supported).then(|| {
+        Finding::new(
+            "port-fixed",
+            &nic.name,
+            format!("runs at {speed} without negotiation, though it supports {supported}"),
+        )
+        .why(
+            "its speed was set by hand; an other end that negotiates gets no answer, \
+             and then talks half duplex, where packets collide",
+        )
+        .limiting_itself()
+        .fix(nic.negotiate(
+            None,
+            "negotiate, and let the other end do so; the link goes down for some seconds",
+        ))
+    })
 }
 
 /// The step that reads a transceiver's own data.
@@ -137,78 +117,66 @@ fn means(nic: &Nic, counter: &Counter, wanted: Meaning) -> bool {
 }
 
 /// Ports that received packets which the wire damaged.
-pub(super) fn damaged(inventory: &Inventory) -> Vec<Oddity> {
-    let odd = |nic: &Nic| {
-        let some = |n: Option<u64>| n.filter(|&n| n > 0);
-        let blocks = some(nic.fec.as_ref().and_then(|fec| fec.uncorrectable));
-        let damaged = |c: &&Counter| {
-            counted::likely(&nic.driver, &c.name) == Some(Meaning::Damaged) && c.value > 0
-        };
-        let own = nic.counters.iter().find(damaged);
-        let what = match (some(nic.errors.rx_crc), blocks, own) {
-            (_, Some(blocks), _) => format!("{blocks} blocks could not be corrected"),
-            (Some(crc), None, _) => format!("{crc} packets arrived with a bad checksum"),
-            (None, None, Some(own)) => format!("{} packets were damaged ({})", own.value, own.name),
-            (None, None, None) => return None,
-        };
-        Some(Oddity {
-            id: "port-damaged",
-            subject: nic.name.clone(),
-            what: format!("{what} since boot"),
-            why: "if they still grow, the cable or a transceiver is bad",
-            fix: Advice::new(
-                "see whether they still grow; if so, change the cable or the transceiver",
-            )
-            .on(None, format!("ethtool -S {}", word(&nic.name)))
-            .step(transceiver(nic)),
-            ..Oddity::default()
-        })
+pub(super) fn damaged(_: &Inventory, nic: &Nic) -> Option<Finding> {
+    let some = |n: Option<u64>| n.filter(|&n| n > 0);
+    let blocks = some(nic.fec.as_ref().and_then(|fec| fec.uncorrectable));
+    let damaged = |c: &&Counter| {
+        counted::likely(&nic.driver, &c.name) == Some(Meaning::Damaged) && c.value > 0
     };
-    ports(inventory, odd)
+    let own = nic.counters.iter().find(damaged);
+    let what = match (some(nic.errors.rx_crc), blocks, own) {
+        (_, Some(blocks), _) => format!("{blocks} blocks could not be corrected"),
+        (Some(crc), None, _) => format!("{crc} packets arrived with a bad checksum"),
+        (None, None, Some(own)) => format!("{} packets were damaged ({})", own.value, own.name),
+        (None, None, None) => return None,
+    };
+    Some(
+        Finding::new("port-damaged", &nic.name, format!("{what} since boot"))
+            .why("if they still grow, the cable or a transceiver is bad")
+            .fix(
+                Advice::new(
+                    "see whether they still grow; if so, change the cable or the transceiver",
+                )
+                .on(None, format!("ethtool -S {}", word(&nic.name)))
+                .step(transceiver(nic)),
+            ),
+    )
 }
 
 /// Packets beyond what a cloud allows.
-pub(super) fn refused(inventory: &Inventory) -> Vec<Oddity> {
-    let odd = |nic: &Nic| {
-        let refused = nic.counters.iter();
-        let refused = refused.filter(|c| c.value > 0 && means(nic, c, Meaning::Allowance));
-        let refused: Vec<_> = refused.map(|c| format!("{} {}", c.name, c.value)).collect();
-        (!refused.is_empty()).then(|| Oddity {
-            id: "port-allowance",
-            subject: nic.name.clone(),
-            what: format!("over the allowance since boot: {}", refused.join(", ")),
-            brief: "traffic exceeded the allowance of the cloud since boot".to_owned(),
-            why: "the cloud queues or drops traffic above the allowance of this type of machine",
-            fix: Advice::new("use a larger type of machine, or send fewer bursts"),
-            ..Oddity::default()
-        })
-    };
-    ports(inventory, odd)
+pub(super) fn refused(_: &Inventory, nic: &Nic) -> Option<Finding> {
+    let refused = nic.counters.iter();
+    let refused = refused.filter(|c| c.value > 0 && means(nic, c, Meaning::Allowance));
+    let refused: Vec<_> = refused.map(|c| format!("{} {}", c.name, c.value)).collect();
+    (!refused.is_empty()).then(|| {
+        Finding::new(
+            "cloud-allowance",
+            &nic.name,
+            format!("over the allowance since boot: {}", refused.join(", ")),
+        )
+        .brief("traffic exceeded the allowance of the cloud since boot")
+        .why("the cloud queues or drops traffic above the allowance of this type of machine")
+        .fix(Advice::new("use a larger type of machine, or send fewer bursts"))
+    })
 }
 
 /// A port that sends larger packets than one of its lower ports. Tunnels whose headers are known have their own
 /// rule.
-pub(super) fn mtu_above(inventory: &Inventory) -> Vec<Oddity> {
+pub(super) fn mtu_above(inventory: &Inventory, nic: &Nic) -> Option<Finding> {
     let network = &inventory.network;
-    let odd = |nic: &Nic| {
-        let tunnel = nic.tunnel();
-        if tunnel.is_some_and(|tunnel| tunnel.least.is_some() || tunnel.external) {
-            return None;
-        }
-        let below = nic.stack.below.iter();
-        let below = below.filter_map(|&index| network.nic(index));
-        let (least, mtu) = below.filter_map(|n| Some((n, n.mtu?))).min_by_key(|(_, mtu)| *mtu)?;
-        let own = nic.mtu?;
-        (own > mtu).then(|| Oddity {
-            id: "port-mtu",
-            subject: nic.name.clone(),
-            what: format!("MTU {own} on {} with {mtu}", least.name),
-            why: "packets that fit this port do not fit the one below it: they are lost",
-            fix: set_mtu(nic, own, mtu),
-            ..Oddity::default()
-        })
-    };
-    ports(inventory, odd)
+    let tunnel = nic.tunnel();
+    if tunnel.is_some_and(|tunnel| tunnel.least.is_some() || tunnel.external) {
+        return None;
+    }
+    let below = nic.stack.below.iter();
+    let below = below.filter_map(|&index| network.nic(index));
+    let (least, mtu) = below.filter_map(|n| Some((n, n.mtu?))).min_by_key(|(_, mtu)| *mtu)?;
+    let own = nic.mtu?;
+    (own > mtu).then(|| {
+        Finding::new("port-mtu", &nic.name, format!("MTU {own} on {} with {mtu}", least.name))
+            .why("packets that fit this port do not fit the one below it: they are lost")
+            .fix(set_mtu(nic, own, mtu))
+    })
 }
 
 /// Gives a port a smaller MTU that fits.
@@ -218,7 +186,7 @@ pub(super) fn set_mtu(nic: &Nic, own: u32, fits: u32) -> Advice {
 }
 
 /// Queues whose interrupts go to CPUs of other NUMA nodes than the card's.
-pub(super) fn remote_interrupts(inventory: &Inventory) -> Vec<Oddity> {
+pub(super) fn remote_interrupts(inventory: &Inventory) -> Vec<Finding> {
     let nodes = &inventory.processors.nodes;
     let topology = inventory.processors.topology();
     let served = inventory.interrupts.by_port(&inventory.network.nics);
@@ -232,29 +200,30 @@ pub(super) fn remote_interrupts(inventory: &Inventory) -> Vec<Oddity> {
         let mut by: Vec<u32> = remote.iter().flat_map(|irq| irq.effective.clone()).collect();
         by.sort_unstable();
         by.dedup();
-        (!numbers.is_empty()).then(|| Oddity {
-            id: "irq-remote",
-            subject: nic.name.clone(),
-            what: format!(
-                "{} of its queues ({}) {} to {}, outside node {}, where the card sits",
-                count(numbers.len(), "interrupt"),
-                numbered(&numbers),
-                if numbers.len() == 1 { "goes" } else { "go" },
-                cpus(&by),
-                node.id
-            ),
-            brief: format!(
+        (!numbers.is_empty()).then(|| {
+            Finding::new(
+                "irq-remote",
+                &nic.name,
+                format!(
+                    "{} of its queues ({}) {} to {}, outside node {}, where the card sits",
+                    count(numbers.len(), "interrupt"),
+                    numbered(&numbers),
+                    if numbers.len() == 1 { "goes" } else { "go" },
+                    cpus(&by),
+                    node.id
+                ),
+            )
+            .brief(format!(
                 "{} of its queues {} to CPUs outside the card's node {}",
                 count(numbers.len(), "interrupt"),
                 if numbers.len() == 1 { "goes" } else { "go" },
                 node.id
-            ),
-            why: "each packet crosses from node to node before it is looked at",
-            fix: to_node(&remote, &ranges(node.known_cpus())),
-            ..Oddity::default()
+            ))
+            .why("each packet crosses from node to node before it is looked at")
+            .fix(to_node(&remote, &ranges(node.known_cpus())))
         })
     };
-    ports(inventory, odd)
+    inventory.network.nics.iter().filter_map(odd).collect()
 }
 
 /// Advice that sends interrupts to `cpus`. irqbalance would send them back.
@@ -298,7 +267,7 @@ mod tests {
         card.link.peer = vec!["1000baseT/Full".to_owned()];
         assert_eq!(whats(&[card.clone()]), [""; 0]);
         card.link.duplex = Some(Duplex::Half);
-        assert_eq!(ids(&machine(&[card.clone()])), ["port-half-duplex"]);
+        assert_eq!(ids(&machine(&[card.clone()])), ["duplex"]);
         card.link.duplex = None;
         card.link.peer.push("10000baseT/Full".to_owned());
         let got = whats(&[card.clone()]);
@@ -373,7 +342,7 @@ mod tests {
         };
         assert_eq!(told(|_| ()), ["port-fixed"]);
         let half = told(|n| n.link.duplex = Some(Duplex::Half));
-        assert_eq!(half, ["port-half-duplex"]);
+        assert_eq!(half, ["duplex"]);
         let nothing = [
             told(|n| n.link.speed = Some(Rate(1_000_000_000))),
             told(|n| n.link.autoneg = Some(true)),

@@ -1,6 +1,6 @@
 //! Offloads that are switched off.
 
-use super::{Oddity, few};
+use super::{Finding, few};
 use crate::Inventory;
 use crate::advice::{Advice, Step};
 use crate::nic::Nic;
@@ -11,34 +11,32 @@ const FOLDERS: &str =
     "/etc/systemd /etc/udev /etc/network /etc/netplan /etc/NetworkManager /etc/sysconfig";
 
 /// A fast port whose CPUs process each packet separately, although the card could combine many.
-pub(super) fn off(inventory: &Inventory) -> Vec<Oddity> {
-    let odd = |nic: &Nic| {
-        let offloads = nic.offloads.as_ref()?;
-        let lacking = offloads.lacking();
-        if !nic.up || !nic.is_fast() || lacking.is_empty() {
-            return None;
+pub(super) fn off(inventory: &Inventory, nic: &Nic) -> Option<Finding> {
+    let offloads = nic.offloads.as_ref()?;
+    let lacking = offloads.lacking();
+    if !nic.up || !nic.is_fast() || lacking.is_empty() {
+        return None;
+    }
+    let tunnels = inventory.network.wrapping_over(nic.index);
+    let tunnels: Vec<&str> = tunnels.iter().map(|nic| nic.name.as_str()).collect();
+    let (stands, fix) = match tunnels.as_slice() {
+        [] => (String::new(), switch_on(nic, &offloads.lacking_features())),
+        [one] => (format!("; {one}, a tunnel, stands on it"), look(nic, one)),
+        all => {
+            let names = few(all);
+            (format!("; tunnels stand on it: {names}"), look(nic, &names))
         }
-        let tunnels = inventory.network.wrapping_over(nic.index);
-        let tunnels: Vec<&str> = tunnels.iter().map(|nic| nic.name.as_str()).collect();
-        let (stands, fix) = match tunnels.as_slice() {
-            [] => (String::new(), switch_on(nic, &offloads.lacking_features())),
-            [one] => (format!("; {one}, a tunnel, stands on it"), look(nic, one)),
-            all => {
-                let names = few(all);
-                (format!("; tunnels stand on it: {names}"), look(nic, &names))
-            }
-        };
-        Some(Oddity {
-            id: "port-offload",
-            subject: nic.name.clone(),
-            what: format!("switched off: {}{stands}", lacking.join(", ")),
-            why: "a CPU handles each packet by itself, and is full long before the link is",
-            limits: vec![nic.name.clone()],
-            fix,
-            ..Oddity::default()
-        })
     };
-    inventory.network.nics.iter().filter_map(odd).collect()
+    Some(
+        Finding::new(
+            "port-offload",
+            &nic.name,
+            format!("switched off: {}{stands}", lacking.join(", ")),
+        )
+        .why("a CPU handles each packet by itself, and is full long before the link is")
+        .limiting_itself()
+        .fix(fix),
+    )
 }
 
 /// Switches offloads on.

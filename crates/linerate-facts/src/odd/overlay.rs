@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::nic::set_mtu;
-use super::{Inventory, Oddity};
+use super::{Finding, Inventory};
 use crate::advice::Advice;
 use crate::nic::{Network, Nic, Overflow, overflow};
 
@@ -18,7 +18,7 @@ const WHY: &str = "larger packets are cut into fragments or lost, until path MTU
                    senders use smaller ones";
 
 /// A tunnel, or a VLAN on one, whose packets with the added headers are larger than the port below allows.
-pub(super) fn mtu(inventory: &Inventory) -> Vec<Oddity> {
+pub(super) fn mtu(inventory: &Inventory) -> Vec<Finding> {
     let ports = Ports::of(&inventory.network);
     let up = inventory.network.nics.iter().filter(|nic| nic.up);
     up.filter_map(|nic| too_large(&ports, nic)).collect()
@@ -87,7 +87,7 @@ impl<'a> Ports<'a> {
     }
 }
 
-fn too_large<'a>(ports: &Ports<'a>, nic: &'a Nic) -> Option<Oddity> {
+fn too_large<'a>(ports: &Ports<'a>, nic: &'a Nic) -> Option<Finding> {
     let chain = chain(ports, nic);
     if chain.iter().any(|nic| nic.is_led() != Some(false)) {
         return None;
@@ -122,7 +122,7 @@ fn chain<'a>(ports: &Ports<'a>, nic: &'a Nic) -> Vec<&'a Nic> {
     all
 }
 
-fn oddity(network: &Network, nic: &Nic, over: &Overflow<'_>) -> Oddity {
+fn oddity(network: &Network, nic: &Nic, over: &Overflow<'_>) -> Finding {
     let own = nic.mtu.unwrap_or_default();
     let headers = over.tunnel.tunnel().and_then(|t| t.words(&over.tunnel.kind));
     let headers = headers.unwrap_or_default();
@@ -131,18 +131,13 @@ fn oddity(network: &Network, nic: &Nic, over: &Overflow<'_>) -> Oddity {
         "MTU {own} and {headers}{tag} make {}, {} carries {}",
         over.outer, over.carrier.name, over.room
     );
-    Oddity {
-        id: "port-mtu",
-        subject: nic.name.clone(),
-        what: what + &fragments(network),
-        brief: format!(
+    Finding::new("port-mtu", &nic.name, what + &fragments(network))
+        .brief(format!(
             "MTU {own} and the headers of its tunnel are too large for {}",
             over.carrier.name
-        ),
-        why: WHY,
-        fix: fix(nic, over, own),
-        ..Oddity::default()
-    }
+        ))
+        .why(WHY)
+        .fix(fix(nic, over, own))
 }
 
 /// The largest MTU that certainly fits.
@@ -165,7 +160,7 @@ fn fragments(network: &Network) -> String {
 }
 
 /// A tunnel whose lower port is unknown, and whose packets fit no port that could carry it.
-fn nowhere(ports: &Ports<'_>, nic: &Nic) -> Option<Oddity> {
+fn nowhere(ports: &Ports<'_>, nic: &Nic) -> Option<Finding> {
     let hidden = !nic.stack.below.is_empty() || nic.stack.below_hidden;
     let tunnel = nic.tunnel().filter(|_| !hidden)?;
     let (own, least) = (nic.mtu?, tunnel.least?);

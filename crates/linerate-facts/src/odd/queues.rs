@@ -1,7 +1,7 @@
 //! Ports that receive by one queue.
 
 use super::interrupts::usable;
-use super::{Oddity, count};
+use super::{Finding, count};
 use crate::Inventory;
 use crate::advice::{Advice, Step};
 use crate::irq::{Irq, Served};
@@ -12,7 +12,7 @@ use linerate_units::shell::word;
 const CPUS: usize = 4;
 
 /// A fast port, or one that a hypervisor emulates, with one receive queue: one CPU receives all packets.
-pub(super) fn one(inventory: &Inventory) -> Vec<Oddity> {
+pub(super) fn one(inventory: &Inventory) -> Vec<Finding> {
     let cpus: Vec<u32> = usable(&inventory.processors).iter().map(|cpu| cpu.id).collect();
     if cpus.len() < CPUS {
         return Vec::new();
@@ -49,19 +49,18 @@ fn receive_queues(nic: &Nic) -> Option<u32> {
     Some(now(channels.rx) + now(channels.combined)).filter(|all| *all > 0)
 }
 
-fn oddity(nic: &Nic, cpus: &[u32]) -> Oddity {
-    Oddity {
-        id: "port-one-queue",
-        subject: nic.name.clone(),
-        what: format!(
+fn oddity(nic: &Nic, cpus: &[u32]) -> Finding {
+    Finding::new(
+        "port-one-queue",
+        &nic.name,
+        format!(
             "one receive queue on a machine of {}: one CPU receives all packets",
             count(cpus.len(), "CPU")
         ),
-        why: "that CPU is full before the link is, while other CPUs are idle",
-        limits: nic.is_fast().then(|| nic.name.clone()).into_iter().collect(),
-        fix: fix(nic, cpus),
-        ..Oddity::default()
-    }
+    )
+    .why("that CPU is full before the link is, while other CPUs are idle")
+    .limits(nic.is_fast().then(|| nic.name.clone()).into_iter().collect())
+    .fix(fix(nic, cpus))
 }
 
 fn fix(nic: &Nic, cpus: &[u32]) -> Advice {

@@ -1,6 +1,6 @@
 //! Settings of TCP that are switched down, and a full table of connections.
 
-use super::Oddity;
+use super::Finding;
 use crate::Inventory;
 use crate::advice::Advice;
 
@@ -42,27 +42,24 @@ fn set(name: &str, value: &str) -> String {
 }
 
 /// Settings that somebody switched off.
-pub(super) fn switched_off(inventory: &Inventory) -> Vec<Oddity> {
+pub(super) fn switched_off(inventory: &Inventory) -> Vec<Finding> {
     let odd = |&(name, what, why): &(&str, &str, &'static str)| {
-        (setting(inventory, name)? == "0").then(|| Oddity {
-            id: "tcp-setting",
-            subject: name.to_owned(),
-            what: what.to_owned(),
-            why,
-            fix: Advice::new(
-                "switch it on, unless something on the path, such as a firewall, needs it off; it counts for new \
-                 connections",
+        (setting(inventory, name)? == "0").then(|| {
+            Finding::new("tcp-setting", name, what).why(why).fix(
+                Advice::new(
+                    "switch it on, unless something on the path, such as a firewall, needs it \
+                     off; it counts for new connections",
+                )
+                .set(None, set(name, "1"))
+                .undo_on(None, set(name, "0")),
             )
-            .set(None, set(name, "1"))
-            .undo_on(None, set(name, "0")),
-            ..Oddity::default()
         })
     };
     SWITCHES.iter().filter_map(odd).collect()
 }
 
 /// Buffers of which the largest size is less than half of the kernel's own.
-pub(super) fn small_buffers(inventory: &Inventory) -> Vec<Oddity> {
+pub(super) fn small_buffers(inventory: &Inventory) -> Vec<Finding> {
     let memory = inventory.memory.total.map(|total| total.0 / OF_MEMORY);
     let odd = |&(name, most, why): &(&str, u64, &'static str)| {
         let own = memory.map_or(most, |memory| most.min(memory));
@@ -71,26 +68,19 @@ pub(super) fn small_buffers(inventory: &Inventory) -> Vec<Oddity> {
         let [least, default, now] = numbers?[..] else {
             return None;
         };
-        (now < own / 2).then(|| Oddity {
-            id: "tcp-setting",
-            subject: name.to_owned(),
-            what: format!(
-                "buffers grow to {now} bytes at most; the kernel sets {own} on such a machine"
-            ),
-            why,
-            fix: Advice::new(
-                "let them grow, unless memory must be saved; it counts for new connections",
-            )
+        let what =
+            format!("buffers grow to {now} bytes at most; the kernel sets {own} on such a machine");
+        let fix = "let them grow, unless memory must be saved; it counts for new connections";
+        let fix = Advice::new(fix)
             .set(None, set(name, &format!("'{least} {default} {own}'")))
-            .undo_on(None, set(name, &format!("'{value}'"))),
-            ..Oddity::default()
-        })
+            .undo_on(None, set(name, &format!("'{value}'")));
+        (now < own / 2).then(|| Finding::new("tcp-setting", name, what).why(why).fix(fix))
     };
     BUFFERS.iter().filter_map(odd).collect()
 }
 
 /// A table of connections (conntrack) that is full, nearly full, or was full since boot.
-pub(super) fn full_table(inventory: &Inventory) -> Vec<Oddity> {
+pub(super) fn full_table(inventory: &Inventory) -> Vec<Finding> {
     /// Share of the table above which a burst of connections fills it.
     const FULL: f64 = 0.9;
     let Some(table) = inventory.conntrack.filter(|table| table.most > 0) else {
@@ -112,20 +102,19 @@ pub(super) fn full_table(inventory: &Inventory) -> Vec<Oddity> {
     let dropped = table.dropped.filter(|n| *n > 0);
     what += &dropped.map_or(String::new(), |n| format!("; packets dropped: {n}"));
     let name = "net.netfilter.nf_conntrack_max";
-    vec![Oddity {
-        id: "conntrack-full",
-        subject: "nf_conntrack".to_owned(),
-        what,
-        brief: "the table of connections is full, or was".to_owned(),
-        why: "packets of connections that find no entry are dropped: connections hang or fail",
-        fix: Advice::new(
-            "allow more entries, of about 320 bytes each, or exempt traffic that needs no state from connection tracking \
-             (notrack)",
-        )
-        .set(None, set(name, &table.most.saturating_mul(2).to_string()))
-        .undo_on(None, set(name, &table.most.to_string())),
-        ..Oddity::default()
-    }]
+    vec![
+        Finding::new("conntrack-full", "nf_conntrack", what)
+            .brief("the table of connections is full, or was")
+            .why("packets of connections that find no entry are dropped: connections hang or fail")
+            .fix(
+                Advice::new(
+                    "allow more entries, of about 320 bytes each, or exempt traffic that needs \
+                     no state from connection tracking (notrack)",
+                )
+                .set(None, set(name, &table.most.saturating_mul(2).to_string()))
+                .undo_on(None, set(name, &table.most.to_string())),
+            ),
+    ]
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Ports whose medium is the limit: Wi-Fi, links that go up and down, and cards that drop what arrives.
 
-use super::Oddity;
+use super::Finding;
 use crate::Inventory;
 use crate::advice::{Advice, Step};
 use crate::nic::counted::{self, Meaning};
@@ -8,20 +8,24 @@ use crate::nic::{Network, Nic};
 use linerate_units::shell::word;
 
 /// A Wi-Fi port by which packets leave the machine.
-pub(super) fn wifi(inventory: &Inventory) -> Vec<Oddity> {
+pub(super) fn wifi(inventory: &Inventory, nic: &Nic) -> Option<Finding> {
     let network = &inventory.network;
-    let odd = |nic: &Nic| {
-        (nic.up && nic.is_wifi && is_path(network, nic)).then(|| Oddity {
-            id: "port-wifi",
-            subject: nic.name.clone(),
-            what: "packets leave by Wi-Fi: both ways share the air with all stations near, and the rate changes".to_owned(),
-            why: "rates and delays vary from second to second, and the figures of wired ports say nothing about this path",
-            fix: Advice::new("measure by a cable, or with the station near its access point")
+    (nic.up && nic.is_wifi && is_path(network, nic)).then(|| {
+        Finding::new(
+            "port-wifi",
+            &nic.name,
+            "packets leave by Wi-Fi: both ways share the air with all stations near, \
+             and the rate changes",
+        )
+        .why(
+            "rates and delays vary from second to second, and the figures of wired \
+             ports say nothing about this path",
+        )
+        .fix(
+            Advice::new("measure by a cable, or with the station near its access point")
                 .step(show(nic)),
-            ..Oddity::default()
-        })
-    };
-    network.nics.iter().filter_map(odd).collect()
+        )
+    })
 }
 
 fn show(nic: &Nic) -> Step {
@@ -41,56 +45,55 @@ fn is_path(network: &Network, nic: &Nic) -> bool {
 }
 
 /// A cable or a transceiver that loses its link again and again.
-pub(super) fn flaps(inventory: &Inventory) -> Vec<Oddity> {
+pub(super) fn flaps(_: &Inventory, nic: &Nic) -> Option<Finding> {
     /// So often no cable is pulled out and put in.
     const MANY: u32 = 1000;
-    let odd = |nic: &Nic| {
-        let changes = nic.errors.carrier_changes.filter(|n| *n >= MANY)?;
-        let has_wire = !nic.is_virtual && !nic.is_wifi && nic.kind.is_empty();
-        has_wire.then(|| Oddity {
-            id: "port-flaps",
-            subject: nic.name.clone(),
-            what: format!("its link went up or down {changes} times since boot"),
-            why: "each time all packets are lost for seconds, and connections start slowly again",
-            fix: Advice::new(
-                "see whether it goes on; if so, change the cable or the transceiver, then the port at the other end",
+    let changes = nic.errors.carrier_changes.filter(|n| *n >= MANY)?;
+    let has_wire = !nic.is_virtual && !nic.is_wifi && nic.kind.is_empty();
+    has_wire.then(|| {
+        Finding::new(
+            "port-flaps",
+            &nic.name,
+            format!("its link went up or down {changes} times since boot"),
+        )
+        .why("each time all packets are lost for seconds, and connections start slowly again")
+        .fix(
+            Advice::new(
+                "see whether it goes on; if so, change the cable or the transceiver, then \
+                 the port at the other end",
             )
             .on(None, format!("sudo dmesg -T | grep -F {}", word(&format!("{}: ", nic.name)))),
-            ..Oddity::default()
-        })
-    };
-    inventory.network.nics.iter().filter_map(odd).collect()
+        )
+    })
 }
 
 /// A card that finds no room for a share of the packets which a sender notices.
-pub(super) fn drops(inventory: &Inventory) -> Vec<Oddity> {
+pub(super) fn drops(_: &Inventory, nic: &Nic) -> Option<Finding> {
     /// With one packet of a thousand lost, a connection of loss-based control carries 38 Mb/s at a round trip of 12 ms.
     //= Mathis et al. 1997: 1.22 x 1460 bytes / (12 ms x sqrt(0.001))
     const SHARE: f64 = 0.001;
     /// Fewer are a burst.
     const LEAST: u64 = 1_000;
-    let odd = |nic: &Nic| {
-        let (name, lost) = lost(nic)?;
-        let share = lost as f64 / (lost as f64 + nic.errors.rx_packets? as f64).max(1.0);
-        (nic.up && lost >= LEAST && share >= SHARE).then(|| Oddity {
-            id: "port-drops",
-            subject: nic.name.clone(),
-            what: format!(
-                "{lost} packets that arrived since boot found no room and were dropped ({name}): {:.1} % of all",
-                share * 100.0
-            ),
-            why: "the machine takes packets from the card too slowly: senders slow down at each loss",
-            fix: Advice::new(
-                "see whether they grow under load; if so, give the port a larger ring, more queues or CPUs, or let the other \
-                 end wait (flow control)",
-            )
+    let (name, lost) = lost(nic)?;
+    let share = lost as f64 / (lost as f64 + nic.errors.rx_packets? as f64).max(1.0);
+    (nic.up && lost >= LEAST && share >= SHARE).then(|| {
+        let what = format!(
+            "{lost} packets that arrived since boot found no room and were dropped ({name}): \
+             {:.1} % of all",
+            share * 100.0
+        );
+        let why = "the machine takes packets from the card too slowly: senders slow down at \
+                   each loss";
+        let fix = Advice::new(
+            "see whether they grow under load; if so, give the port a larger ring, more queues \
+             or CPUs, or let the other end wait (flow control)",
+        );
+        let fix = fix
             .on(None, "linerate host --watch")
             .on(None, format!("ethtool -g {}", word(&nic.name)))
-            .on(None, format!("ethtool -a {}", word(&nic.name))),
-            ..Oddity::default()
-        })
-    };
-    inventory.network.nics.iter().filter_map(odd).collect()
+            .on(None, format!("ethtool -a {}", word(&nic.name)));
+        Finding::new("local-drops", &nic.name, what).why(why).fix(fix)
+    })
 }
 
 /// The largest counter of packets that found no room: parts of it may be counted by others again.
@@ -172,15 +175,15 @@ mod tests {
         };
         let usb = |lost, packets| told("lan78xx", "RX Dropped Frames", lost, packets);
         // Of all that arrived, those that were dropped are a part.
-        assert_eq!(usb(1_000, Some(999_000)), ["port-drops"]);
+        assert_eq!(usb(1_000, Some(999_000)), ["local-drops"]);
         assert_eq!(usb(1_000, Some(999_001)), [""; 0]);
-        assert_eq!(usb(1_000, Some(0)), ["port-drops"]);
+        assert_eq!(usb(1_000, Some(0)), ["local-drops"]);
         assert_eq!(usb(999, Some(1_000)), [""; 0]);
         assert_eq!(usb(5_000, None), [""; 0], "of how many?");
-        assert_eq!(told("ixgbe", "rx_no_dma_resources", 5_000, Some(1_000_000)), ["port-drops"]);
+        assert_eq!(told("ixgbe", "rx_no_dma_resources", 5_000, Some(1_000_000)), ["local-drops"]);
         assert_eq!(told("unheard", "some_drops", 5_000, Some(1_000_000)), [""; 0]);
         let mut card = card(2, false);
         (card.errors.rx_packets, card.errors.rx_missed) = (Some(1_000_000), Some(2_000));
-        assert_eq!(ids(&machine(vec![card], None)), ["port-drops"], "by the kernel's count");
+        assert_eq!(ids(&machine(vec![card], None)), ["local-drops"], "by the kernel's count");
     }
 }

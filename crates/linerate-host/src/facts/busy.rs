@@ -245,7 +245,7 @@ mod tests {
     #[test]
     fn time_stolen_in_a_short_look_is_weighed_over_the_whole_one() {
         let short = "cpu0 0 0 0 2 0 0 0 1\n";
-        let is_stolen = |end| is_odd(&look(&[BEFORE, short, end], &[]).0, "cpu-stolen");
+        let is_stolen = |end| is_odd(&look(&[BEFORE, short, end], &[]).0, "cpu-steal");
         assert!(is_stolen("cpu0 0 0 0 9 0 0 0 1\n"));
         assert!(!is_stolen("cpu0 0 0 0 99 0 0 0 1\n"));
     }

@@ -1,4 +1,5 @@
-use linerate_facts::odd::{self, Oddity};
+use linerate_facts::finding::Finding;
+use linerate_facts::odd;
 
 use crate::facts::samples::{ids, merged, of, text, words};
 
@@ -102,7 +103,7 @@ fn a_pasted_session_is_one_machine() {
     assert_eq!(ids(&all), [""; 0]);
 }
 
-fn odd(names: &[&str]) -> Vec<Oddity> {
+fn odd(names: &[&str]) -> Vec<Finding> {
     odd::find(&of(names).0)
 }
 
@@ -110,9 +111,9 @@ fn odd(names: &[&str]) -> Vec<Oddity> {
 fn a_port_without_a_manager_is_explained_from_ibstat_alone() {
     let found = odd(&["ibstat/before-manager.txt"]);
     let [waits, no_cable] = &found[..] else { panic!("{found:?}") };
-    assert_eq!((waits.id, waits.subject.as_str()), ("ib-not-set-up", "ibv_device0 port 1"));
+    assert_eq!((waits.id, waits.subject.as_str()), ("unserved-port", "ibv_device0 port 1"));
     assert_eq!(waits.what, "Initializing: the wire works, but the port has no address yet");
-    assert!(waits.to_do().contains("opensm"), "{}", waits.to_do());
+    assert!(waits.fix.text().contains("opensm"), "{:?}", waits.fix);
     assert_eq!((no_cable.id, no_cable.subject.as_str()), ("ib-no-link", "ibv_device0 port 2"));
     let all = format!("{found:?}");
     assert!(!all.contains("40"), "the rate of a port without a cable is shown: {all}");

@@ -3,14 +3,12 @@
 
 use linerate_ceiling::infiniband::Speed;
 use linerate_explain::{Answered, Headline};
-use linerate_fabric::finding::Finding;
 use linerate_fabric::mad::counters::{COUNTERS, Counters};
 use linerate_fabric::mad::node::NodeKind;
 use linerate_fabric::mad::subnet::{ManagerInfo, ManagerState};
 use linerate_fabric::network::{Node, Port, PortAt};
-use linerate_facts::advice::Step;
+use linerate_facts::finding::Finding;
 use linerate_facts::infiniband::{LinkState, PhysicalState};
-use linerate_plan::path::Certainty;
 use linerate_units::Nanos;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -36,7 +34,7 @@ pub(crate) struct Output<'a> {
     /// Time that the walk took.
     took_ns: u64,
     /// What is wrong, the most important first.
-    problems: Vec<ProblemOut<'a>>,
+    findings: &'a [Finding],
     /// This host's port. Null if it did not answer.
     own: Option<PlaceOut>,
     /// The nodes. Places refer to them by their index, from 0.
@@ -45,33 +43,6 @@ pub(crate) struct Output<'a> {
     ports: Vec<PortOut>,
     /// Requests without a useful reply.
     silent: Vec<SilentOut>,
-}
-
-/// Something that is wrong.
-#[derive(Serialize, JsonSchema)]
-struct ProblemOut<'a> {
-    /// Stable id: `wrong-port`, `no-manager`.
-    id: &'static str,
-    /// The port or node that it is about.
-    subject: &'a str,
-    /// What is wrong.
-    what: &'a str,
-    /// Why, or what follows from it.
-    why: &'a str,
-    /// The replies that show it.
-    proof: &'a [String],
-    /// How certain it is: `proved` by the replies, or `supported` by them.
-    certainty: Certainty,
-    /// False if it does no harm now: errors that have stopped, or a limit that nothing reaches.
-    now: bool,
-    /// Host on which the steps are done. Null if it does not matter.
-    host: Option<&'a str>,
-    /// What helps, as a sentence without commands.
-    advice: &'a str,
-    /// The steps, in order. Empty if the sentence says all.
-    steps: &'a [Step],
-    /// The steps that restore the old state, in order.
-    undo_steps: &'a [Step],
 }
 
 /// A port of a node.
@@ -217,7 +188,7 @@ fn output(walked: &Walked) -> Output<'_> {
         through: &walked.through,
         requests: walked.requests,
         took_ns: walked.took.0,
-        problems: walked.findings.iter().map(problem).collect(),
+        findings: &walked.findings,
         own: network.own().map(place),
         nodes: network.nodes.iter().map(node).collect(),
         ports: network.ports().map(|(at, is)| port(at, is)).collect(),
@@ -235,30 +206,12 @@ fn output(walked: &Walked) -> Output<'_> {
 }
 
 fn headline(walked: &Walked) -> Headline {
-    if let Some(first) = walked.findings.iter().find(|finding| finding.now) {
-        let what = format!("{}: {}", first.subject, first.what);
-        let found = (first.id, first.certainty);
-        return Headline::found(found, what, first.proof.clone(), &first.fix);
+    if let Some(first) = walked.findings.iter().find(|finding| finding.is_now()) {
+        return Headline::found(first);
     }
     let (tone, what) = answer(walked);
     let is_well = tone == Tone::Good;
     Headline::said(if is_well { Answered::Healthy } else { Answered::Unknown }, what)
-}
-
-fn problem(finding: &Finding) -> ProblemOut<'_> {
-    ProblemOut {
-        id: finding.id,
-        subject: &finding.subject,
-        what: &finding.what,
-        why: &finding.why,
-        proof: &finding.proof,
-        certainty: finding.certainty,
-        now: finding.now,
-        host: Some(finding.host.as_str()).filter(|host| !host.is_empty()),
-        advice: &finding.fix.what,
-        steps: &finding.fix.steps,
-        undo_steps: &finding.fix.undo,
-    }
 }
 
 fn place(at: PortAt) -> PlaceOut {

@@ -5,8 +5,9 @@ mod path;
 mod text;
 pub(super) mod way;
 
-use linerate_fabric::finding::{Finding, find};
+use linerate_fabric::finding::find;
 use linerate_fabric::network::Network;
+use linerate_facts::finding::Finding;
 use linerate_units::Nanos;
 
 pub use json::json;

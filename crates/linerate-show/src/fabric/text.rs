@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use linerate_fabric::finding::{Finding, full};
+use linerate_fabric::finding::full;
 use linerate_fabric::network::{Network, Port, PortAt};
+use linerate_facts::finding::Finding;
 use linerate_facts::infiniband::{LinkState, PhysicalState};
 
-use super::super::advice::{do_step, do_steps};
+use super::super::finding::{LABELS, parts};
 use super::super::{Document, Tone};
 use super::Walked;
 
@@ -37,7 +38,7 @@ pub fn page(walked: &Walked, explain: bool) -> Document {
 pub fn check(walked: &Walked) -> Document {
     let mut doc = Document::new();
     headline(&mut doc, walked);
-    for finding in walked.findings.iter().filter(|finding| finding.now) {
+    for finding in walked.findings.iter().filter(|finding| finding.is_now()) {
         line(&mut doc, finding);
     }
     for at in full(&walked.network).into_iter().take(LISTED) {
@@ -61,7 +62,7 @@ fn headline(doc: &mut Document, walked: &Walked) {
 pub(super) fn answer(walked: &Walked) -> (Tone, String) {
     let network = &walked.network;
     let size = size(network);
-    let now = walked.findings.iter().filter(|f| f.now).count();
+    let now = walked.findings.iter().filter(|f| f.is_now()).count();
     match (network.nodes.is_empty(), now) {
         (true, _) => (Tone::Warning, "no node answered: the network is unknown".to_owned()),
         (false, 0) if !walked.whole => (
@@ -136,18 +137,7 @@ fn detail(doc: &mut Document, finding: &Finding) {
     let head = format!("{} ({}) [{certainty}]", finding.id, finding.subject);
     doc.heading(&head);
     doc.entry("What", &[(Tone::Strong, &finding.what)], 2);
-    doc.entry("Why", &[(Tone::Plain, &finding.why)], 2);
-    let mut label = "Proof";
-    for text in &finding.proof {
-        doc.entry(label, &[(Tone::Plain, text)], 2);
-        label = "";
-    }
-    doc.entry("Fix", &[(Tone::Plain, &finding.fix.what)], 2);
-    let host = (!finding.host.is_empty()).then_some(finding.host.as_str());
-    do_steps(doc, &finding.fix.steps, |_| host);
-    for step in &finding.fix.undo {
-        do_step(doc, "undo", host, step);
-    }
+    parts(doc, finding, LABELS, None);
     if finding.fix.is_lost_at_boot() {
         let text = "This lasts until the next boot.";
         doc.detail(&[(Tone::Dim, text)], 0);

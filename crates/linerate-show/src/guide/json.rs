@@ -1,9 +1,8 @@
 //! The checks for programs. The schema is made from `Output`.
 
 use linerate_explain::{Answered, Headline};
-use linerate_fabric::guide::{Check, Guide, State};
-use linerate_facts::advice::Advice;
-use linerate_plan::path::Certainty;
+use linerate_fabric::guide::Guide;
+use linerate_facts::finding::{Finding, Stands};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -23,36 +22,10 @@ pub(crate) struct Output<'a> {
     port: Option<&'a str>,
     /// The other InfiniBand ports of the host.
     other_ports: &'a [String],
-    /// The checks, in order: each needs those before it.
-    checks: Vec<CheckOut<'a>>,
-}
-
-/// A check.
-#[derive(Serialize, JsonSchema)]
-struct CheckOut<'a> {
-    /// Stable id: `card`, `driver`, `cable`, `manager`, `lid`, `ping`, `ipoib`, `rates`.
-    id: &'static str,
-    state: StateOut,
-    /// What was found, in words. Null if it was not judged.
-    what: Option<&'a str>,
-    /// What to do if it is wrong, how to know if it is unknown, what makes it faster if it is ok. Null if there is
-    /// nothing to do.
-    advice: Option<&'a Advice>,
-}
-
-/// How a check ended.
-#[derive(Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-#[schemars(rename = "GuideState")]
-enum StateOut {
-    /// All is well.
-    Ok,
-    /// Something is wrong.
-    Wrong,
-    /// It could not be judged.
-    Unknown,
-    /// A check before it is wrong.
-    NotJudged,
+    /// What the checks found, in order: each needs those before it. The subject is the name of the check: `Card`, `Driver`,
+    /// `Cable`, `Manager`, `LID`, `Ping by LID`, `IPoIB`, `Rates`. It is `good`, `found` (something is wrong), `unknown` or
+    /// `not-judged`.
+    checks: &'a [Finding],
 }
 
 /// The checks as one JSON document, with a line feed at its end.
@@ -62,37 +35,16 @@ pub fn json(guide: &Guide) -> serde_json::Result<String> {
         ok: guide.is_well(),
         port: guide.port.as_deref(),
         other_ports: &guide.others,
-        checks: guide.checks.iter().map(check).collect(),
+        checks: &guide.checks,
     })
 }
 
 fn headline(guide: &Guide) -> Headline {
     let what = summary(guide);
-    let wrong = guide.checks.iter().find_map(|check| match &check.state {
-        State::Wrong(fix) => Some((check, fix)),
-        _ => None,
-    });
+    let wrong = guide.checks.iter().find(|check| check.stands == Stands::Found);
     match wrong {
-        Some((check, fix)) => {
-            let found = (check.id, Certainty::Proved);
-            Headline::found(found, what, vec![check.what.clone()], fix)
-        }
+        Some(check) => Headline { what, ..Headline::found(check) },
         None if guide.is_well() => Headline::said(Answered::Healthy, what),
         None => Headline::said(Answered::Unknown, what),
-    }
-}
-
-fn check(check: &Check) -> CheckOut<'_> {
-    let (state, advice) = match &check.state {
-        State::Ok(better) => (StateOut::Ok, better.as_ref()),
-        State::Wrong(fix) => (StateOut::Wrong, Some(fix)),
-        State::Unknown(how) => (StateOut::Unknown, Some(how)),
-        State::Waits => (StateOut::NotJudged, None),
-    };
-    CheckOut {
-        id: check.id,
-        state,
-        what: Some(check.what.as_str()).filter(|what| !what.is_empty()),
-        advice,
     }
 }

@@ -1,9 +1,9 @@
 //! The checks for people: one line each, and what to do about those that are not ok.
 
-use linerate_fabric::guide::{Check, Guide, State};
-use linerate_facts::advice::Advice;
+use linerate_fabric::guide::Guide;
+use linerate_facts::finding::{Finding, Stands};
 
-use super::super::advice::{do_step, do_steps};
+use super::super::finding::{DETAILS, remedy};
 use super::super::{Document, Tone};
 
 /// The page of all checks.
@@ -29,15 +29,14 @@ fn headline(doc: &mut Document, guide: &Guide) {
 
 /// `mlx4_0 port 2: 3 of 8 checks are ok; wrong: Manager`.
 pub(super) fn summary(guide: &Guide) -> String {
-    let titles = |is: fn(&State) -> bool| {
-        let found = guide.checks.iter().filter(|check| is(&check.state));
-        found.map(|check| check.title).collect::<Vec<_>>().join(", ")
+    let titles = |stands: Stands| {
+        let found = guide.checks.iter().filter(|check| check.stands == stands);
+        found.map(|check| check.subject.as_str()).collect::<Vec<_>>().join(", ")
     };
-    let ok = guide.checks.iter().filter(|check| matches!(check.state, State::Ok(_))).count();
+    let ok = guide.checks.iter().filter(|check| check.stands == Stands::Good).count();
     let all = guide.checks.len();
     let subject = guide.port.as_deref().unwrap_or("InfiniBand");
-    let wrong = titles(|state| matches!(state, State::Wrong(_)));
-    let unknown = titles(|state| matches!(state, State::Unknown(_)));
+    let (wrong, unknown) = (titles(Stands::Found), titles(Stands::Unknown));
     let rest = [("wrong", wrong), ("unknown", unknown)];
     let rest = rest.iter().filter(|(_, titles)| !titles.is_empty());
     let parts: Vec<String> = std::iter::once(format!("{ok} of {all} checks are ok"))
@@ -46,34 +45,18 @@ pub(super) fn summary(guide: &Guide) -> String {
     format!("{subject}: {}", parts.join("; "))
 }
 
-fn line(doc: &mut Document, check: &Check) {
-    let put = |doc: &mut Document, tone, word: &str| {
-        let what = format!(": {}", check.what);
-        doc.entry(check.title, &[(tone, word), (Tone::Plain, &what)], 2);
+fn line(doc: &mut Document, check: &Finding) {
+    let (tone, word, fix) = match check.stands {
+        Stands::Good => (Tone::Good, "ok", "faster: "),
+        Stands::Unknown => (Tone::Warning, "unknown", "to know: "),
+        Stands::NotJudged => (Tone::Dim, "waits for the checks above", ""),
+        _ => (Tone::Warning, "wrong", "to do: "),
     };
-    match &check.state {
-        State::Ok(better) => {
-            put(doc, Tone::Good, "ok");
-            if let Some(better) = better {
-                advice(doc, "faster", better);
-            }
-        }
-        State::Wrong(fix) => {
-            put(doc, Tone::Warning, "wrong");
-            advice(doc, "to do", fix);
-        }
-        State::Unknown(how) => {
-            put(doc, Tone::Warning, "unknown");
-            advice(doc, "to know", how);
-        }
-        State::Waits => doc.entry(check.title, &[(Tone::Dim, "waits for the checks above")], 2),
+    let mut what = String::new();
+    for text in [&check.what, &check.why].into_iter().filter(|text| !text.is_empty()) {
+        what.push_str(": ");
+        what.push_str(text);
     }
-}
-
-fn advice(doc: &mut Document, word: &str, advice: &Advice) {
-    doc.detail(&[(Tone::Plain, &format!("{word}: {}", advice.what))], 2);
-    do_steps(doc, &advice.steps, |_| None);
-    for step in &advice.undo {
-        do_step(doc, "undo", None, step);
-    }
+    doc.entry(&check.subject, &[(tone, word), (Tone::Plain, &what)], 2);
+    remedy(doc, DETAILS, fix, check, None);
 }

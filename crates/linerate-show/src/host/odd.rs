@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use linerate_facts::Inventory;
-use linerate_facts::odd::{self, Oddity, few};
+use linerate_facts::finding::Finding;
+use linerate_facts::odd::{self, few};
 
-use super::super::advice::{do_step, do_steps};
 use super::super::document::Item;
+use super::super::finding::{LABELS, parts};
 use super::super::{Document, Style, Tone};
 use super::looked;
 
@@ -64,7 +65,7 @@ fn nothing(doc: &mut Document, host: &str, inventory: &Inventory) {
 }
 
 /// `9 oddities, read and not measured; 2 (!) limit eth2`.
-fn headline(found: &[Oddity]) -> String {
+fn headline(found: &[Finding]) -> String {
     // A run shows how much an oddity costs.
     let what = match found.len() {
         1 => "1 oddity, read and not measured".to_owned(),
@@ -88,7 +89,7 @@ fn headline(found: &[Oddity]) -> String {
 
 /// Oddities that are alike, in one line.
 struct Line<'a> {
-    all: Vec<&'a Oddity>,
+    all: Vec<&'a Finding>,
     /// The common property.
     what: &'a str,
     /// Whether only their number is shown.
@@ -96,13 +97,13 @@ struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    fn all(found: &'a [Oddity]) -> Vec<Self> {
+    fn all(found: &'a [Finding]) -> Vec<Self> {
         let sorts = found.chunk_by(|a, b| a.id == b.id);
         sorts.flat_map(Self::of_sort).collect()
     }
 
     /// The lines of oddities of one sort: of many that differ, the rest share one.
-    fn of_sort(sort: &'a [Oddity]) -> Vec<Self> {
+    fn of_sort(sort: &'a [Finding]) -> Vec<Self> {
         let mut lines: Vec<Self> = Vec::new();
         let mut known: BTreeMap<&str, usize> = BTreeMap::new();
         for odd in sort {
@@ -151,7 +152,7 @@ fn first_screen(doc: &mut Document, lines: &[Line<'_>], name: &str) {
     const END: usize = 3;
     let height = |doc: &Document| doc.text(Style::PLAIN).lines().count();
     let mut at = height(doc);
-    let mut shown: Vec<&Oddity> = Vec::new();
+    let mut shown: Vec<&Finding> = Vec::new();
     for line in lines {
         let details = details(line, name, 1);
         at += height(&details) + 1;
@@ -173,7 +174,7 @@ fn first_screen(doc: &mut Document, lines: &[Line<'_>], name: &str) {
 }
 
 /// Writes how long the settings of the shown commands last, if some of them set something.
-fn lasting<'a>(doc: &mut Document, mut shown: impl Iterator<Item = &'a Oddity>) {
+fn lasting<'a>(doc: &mut Document, mut shown: impl Iterator<Item = &'a Finding>) {
     if shown.any(|odd| odd.fix.is_lost_at_boot()) {
         let text = "What these commands set lasts until the next boot.";
         doc.line(&[(Tone::Dim, text)], 0);
@@ -198,19 +199,9 @@ fn details(line: &Line<'_>, name: &str, most: usize) -> Document {
         doc.gap();
         let body = [(Tone::Strong, odd.subject.as_str()), (Tone::Plain, ": ")];
         doc.line(&[&body[..], &[(Tone::Plain, &odd.what)]].concat(), 2);
-        doc.entry("Why", &[(Tone::Plain, odd.why)], 0);
-        mend(&mut doc, odd, name);
+        parts(&mut doc, odd, LABELS, Some(name).filter(|name| !name.is_empty()));
     }
     doc
-}
-
-fn mend(doc: &mut Document, odd: &Oddity, name: &str) {
-    doc.entry("Fix", &[(Tone::Plain, &odd.fix.what)], 2);
-    let host = Some(name).filter(|name| !name.is_empty());
-    do_steps(doc, &odd.fix.steps, |_| host);
-    for step in &odd.fix.undo {
-        do_step(doc, "undo", host, step);
-    }
 }
 
 /// What the remedies need and a machine may lack.
@@ -339,7 +330,7 @@ mod tests {
     #[test]
     fn a_list_of_more_than_nine_lines_is_cut() {
         let lines = |n: usize| {
-            let odd = Oddity::default();
+            let odd = Finding::new("", "", "");
             let lines: Vec<Line<'_>> =
                 (0..n).map(|_| Line { all: vec![&odd], what: "odd", is_rest: false }).collect();
             let mut doc = Document::new();

@@ -1,7 +1,7 @@
 //! Reported results and what they say, for programs. The schema of the document is made from `Output`.
 
-use linerate_explain::{Explained, Next, Remark, Table};
-use linerate_facts::odd::Oddity;
+use linerate_explain::{Explained, Table};
+use linerate_facts::finding::Finding;
 use linerate_judge::verdict::{Limit, Unknown};
 use linerate_plan::path::{Certainty, Direction, Side};
 use linerate_record::reported::{
@@ -35,7 +35,7 @@ pub(crate) struct Results<'a> {
     /// What the judge does not know.
     unknown: &'a [Unknown],
     /// What the figures show otherwise.
-    remarks: Vec<RemarkOut<'a>>,
+    findings: Vec<&'a Finding>,
     /// The figures that sum up the results.
     figures: Vec<FigureOut>,
     /// Transfers over a network.
@@ -45,9 +45,9 @@ pub(crate) struct Results<'a> {
     /// Results of disks and files.
     disks: Vec<DiskOut<'a>>,
     /// What is odd about the client's host, by its facts.
-    near_oddities: &'a [Oddity],
+    near_findings: &'a [Finding],
     /// What is odd about the server's host, by its facts.
-    far_oddities: &'a [Oddity],
+    far_findings: &'a [Finding],
     /// The outputs that were read.
     sources: Vec<ReadOut<'a>>,
 }
@@ -61,21 +61,6 @@ struct LimitOut<'a> {
     certainty: Certainty,
     /// Numbers, in sentences.
     evidence: &'a [String],
-}
-
-/// Something that the figures show.
-#[derive(Serialize, JsonSchema)]
-struct RemarkOut<'a> {
-    /// Stable id of the rule: `direction-cleared`.
-    rule: &'static str,
-    /// `contradiction` (two figures cannot both hold), `finding`, `doubt` (a claim or a figure that the results do not support) or `good`.
-    stands: &'static str,
-    /// The remark in a sentence.
-    what: &'a str,
-    /// Numbers, in sentences.
-    evidence: &'a [String],
-    /// What would tell more.
-    next: &'a [Next],
 }
 
 /// A transfer, as the program reported it.
@@ -209,13 +194,13 @@ impl<'a> Results<'a> {
         Self {
             limits: explained.verdict.limits.iter().map(limit).collect(),
             unknown: &explained.verdict.unknown,
-            remarks: explained.remarks.iter().map(remark).collect(),
+            findings: explained.remarks.iter().map(|remark| &remark.finding).collect(),
             figures: figures(&explained.summary),
             transfers: material.transfers().map(transfer).collect(),
             tables: explained.tables.iter().map(table).collect(),
             disks: material.disks().map(disk).collect(),
-            near_oddities: &explained.oddities[0],
-            far_oddities: &explained.oddities[1],
+            near_findings: &explained.oddities[0],
+            far_findings: &explained.oddities[1],
             sources: material.sources.iter().map(source).collect(),
         }
     }
@@ -227,16 +212,6 @@ fn limit(limit: &Limit) -> LimitOut<'_> {
         direction: limit.direction,
         certainty: limit.certainty,
         evidence: &limit.evidence,
-    }
-}
-
-fn remark(remark: &Remark) -> RemarkOut<'_> {
-    RemarkOut {
-        rule: remark.id,
-        stands: remark.stands.name(),
-        what: &remark.what,
-        evidence: &remark.evidence,
-        next: &remark.next,
     }
 }
 

@@ -2,13 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use linerate_explain::{Answered, Explained, Headline, Remark, Stands, Table as Sized};
+use linerate_explain::{Answered, Explained, Headline, Remark, Table as Sized};
+use linerate_facts::finding::Stands;
 use linerate_judge::verdict::suspects;
 use linerate_plan::path::Side;
 use linerate_record::reported::{Counted, Disk, DiskRow, SizeRow, Sizes, Transfer, Trip};
 use linerate_units::{Nanos, Rate};
 
 use super::super::document::{Entry, Item, Table};
+use super::super::finding::{DETAILS, REMARK, parts};
 use super::super::fitted::{self, Agreement};
 use super::super::names::Names;
 use super::super::{Document, Tone, text, words};
@@ -40,7 +42,8 @@ pub(crate) fn answer(doc: &mut Document, explained: &Explained<'_>) {
     let headline = explained.headline.as_ref();
     let rule = headline.and_then(|headline| headline.rule);
     let is_first = |remark: &&Remark| {
-        Some(remark.id) == rule && headline.is_some_and(|h| h.what == remark.what)
+        let found = &remark.finding;
+        Some(found.id) == rule && headline.is_some_and(|h| h.what == found.what)
     };
     let first = explained.remarks.iter().find(is_first);
     if let Some((headline, remark)) = headline.zip(first) {
@@ -73,7 +76,7 @@ fn told(doc: &mut Document, headline: &Headline, remark: &Remark) {
     };
     let id = match (headline.cause, headline.certainty) {
         (Some(cause), Some(certainty)) => format!(" [{cause}, {}]", certainty.name()),
-        _ => format!(" ({})", remark.id),
+        _ => format!(" ({})", remark.finding.id),
     };
     doc.entry(label, &[(tone, &headline.what), (Tone::Dim, &id)], 2);
     if !headline.candidates.is_empty() {
@@ -84,7 +87,7 @@ fn told(doc: &mut Document, headline: &Headline, remark: &Remark) {
         let not = format!("it is not {}", headline.ruled_out.join(", nor "));
         doc.entry("", &[(Tone::Plain, &not)], 2);
     }
-    because(doc, remark);
+    parts(doc, &remark.finding, REMARK, None);
 }
 
 /// Writes the results themselves, and what was read.
@@ -155,30 +158,16 @@ fn unknown(doc: &mut Document, explained: &Explained<'_>) {
 }
 
 fn remarks<'a>(doc: &mut Document, remarks: impl Iterator<Item = &'a Remark>) {
-    for remark in remarks {
-        let (label, tone) = match remark.stands {
+    for found in remarks.map(|remark| &remark.finding) {
+        let (label, tone) = match found.stands {
             Stands::Contradiction => ("Contradiction", Tone::Warning),
-            Stands::Finding => ("Found", Tone::Strong),
             Stands::Doubt => ("In doubt", Tone::Warning),
             Stands::Good => ("As it should", Tone::Good),
+            _ => ("Found", Tone::Strong),
         };
-        let id = format!(" ({})", remark.id);
-        doc.entry(label, &[(tone, &remark.what), (Tone::Dim, &id)], 2);
-        because(doc, remark);
-    }
-}
-
-/// Writes the numbers of a remark, and what would tell more.
-fn because(doc: &mut Document, remark: &Remark) {
-    for evidence in &remark.evidence {
-        doc.evidence(evidence);
-    }
-    for next in &remark.next {
-        let end = if next.command.is_none() { "" } else { ":" };
-        doc.detail(&[(Tone::Dim, &format!("{}{end}", next.what))], 2);
-        if let Some(command) = &next.command {
-            doc.detail_command((Tone::Strong, command), 0);
-        }
+        let id = format!(" ({})", found.id);
+        doc.entry(label, &[(tone, &found.what), (Tone::Dim, &id)], 2);
+        parts(doc, found, REMARK, None);
     }
 }
 
@@ -399,9 +388,7 @@ fn oddities(doc: &mut Document, explained: &Explained<'_>) {
             };
             let subject = format!("{}: ", odd.subject);
             doc.entry(label, &[(Tone::Strong, &subject), (Tone::Plain, &odd.what)], 2);
-            doc.detail(&[(Tone::Dim, odd.why)], 2);
-            doc.detail(&[(Tone::Plain, &odd.fix.what)], 2);
-            super::super::advice::do_steps(doc, &odd.fix.steps, |_| None);
+            parts(doc, odd, DETAILS, None);
         }
     }
 }

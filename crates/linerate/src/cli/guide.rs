@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use clap::{Parser, Subcommand};
-use linerate_fabric::guide::{self, Guide, State};
+use linerate_fabric::guide::{self, Guide};
 use linerate_facts::Inventory;
+use linerate_facts::finding::Stands;
 
 use super::exit::{Exit, Failure, tell};
 use super::options::{self, Options};
@@ -73,7 +74,7 @@ fn judged(inventory: &Inventory, args: &Ib, stop: &AtomicBool) -> Result<Guide, 
     let alone = guide::infiniband(inventory, None);
     let has_cable = |guide: &Guide| {
         let mut checks = guide.checks.iter();
-        checks.any(|check| check.id == "cable" && matches!(check.state, State::Ok(_)))
+        checks.any(|check| check.id == "cable" && check.stands == Stands::Good)
     };
     let walked = match &args.network {
         Some(file) => Some(fabric::captured(file, stop)?),

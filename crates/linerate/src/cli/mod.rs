@@ -19,6 +19,9 @@ mod guide;
 mod help;
 mod host;
 mod ib;
+#[cfg(test)]
+#[path = "tests/ids.rs"]
+mod ids;
 mod import;
 mod lab;
 mod lat;

@@ -129,7 +129,7 @@ impl Tree {
     /// Ids of what is odd, the first on the page first.
     fn odd(&self) -> Vec<String> {
         let document = self.document();
-        let odd = document["odd"].as_array().unwrap().iter();
+        let odd = document["findings"].as_array().unwrap().iter();
         odd.map(|odd| odd["id"].as_str().unwrap().to_owned()).collect()
     }
 
@@ -235,7 +235,7 @@ fn an_adapter_on_slow_usb_is_capped_at_the_slowest_wire() {
         let tree = Tree::new(4);
         tree.adapter(hub, own, mbps);
         let document = tree.document();
-        let odd = document["odd"].as_array().unwrap();
+        let odd = document["findings"].as_array().unwrap();
         odd.first().map(|odd| odd["what"].as_str().unwrap().to_owned())
     };
     let slow = first(480, 480, 5_000).unwrap();
@@ -314,6 +314,6 @@ fn a_page_that_explains_has_details_of_all_that_is_odd() {
     let all = printed(&["--root", root, "--explain"]);
     assert_eq!((shown(&first), shown(&all)), (1, 2), "{first}{all}");
     assert!(!all.contains("--explain"), "{all}");
-    let fix = tree.document()["odd"][0]["do"].as_str().unwrap().to_owned();
+    let fix = tree.document()["findings"][0]["fix"]["do"].as_str().unwrap().to_owned();
     assert_eq!(fix.lines().count(), 1, "{fix}");
 }

@@ -46,8 +46,7 @@ fn page(root: &Path) -> String {
 }
 
 fn check<'a>(document: &'a Value, id: &str) -> &'a Value {
-    let checks = document["checks"].as_array().unwrap();
-    checks.iter().find(|check| check["id"] == id).unwrap()
+    &document["checks"][CHECKS.iter().position(|check| *check == id).unwrap()]
 }
 
 /// Asserts that a check is wrong, that all before it are not, and that no later one is judged. Returns what it says.
@@ -56,17 +55,19 @@ fn fails_at(tree: &Tree, id: &str) -> String {
     assert_eq!(code, 4, "{document:#}");
     let at = CHECKS.iter().position(|check| *check == id).unwrap();
     for (i, name) in CHECKS.iter().enumerate() {
-        let state = &check(&document, name)["state"];
+        let state = &check(&document, name)["stands"];
         match i {
             i if i < at => {
-                assert!(["ok", "unknown"].map(Value::from).contains(state), "{document:#}");
+                assert!(["good", "unknown"].map(Value::from).contains(state), "{document:#}");
             }
-            i if i == at => assert_eq!(*state, "wrong", "{document:#}"),
+            i if i == at => assert_eq!(*state, "found", "{document:#}"),
             _ => assert_eq!(*state, "not-judged", "{document:#}"),
         }
     }
     let check = check(&document, id);
-    format!("{} | {}", check["what"].as_str().unwrap(), check["advice"]["do"].as_str().unwrap())
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let [what, why] = ["what", "why"].map(|key| text(&check[key]));
+    format!("{what}: {why} | {}", text(&check["fix"]["do"]))
 }
 
 /// The header of a PCI function; `buses` of a port.
@@ -150,7 +151,7 @@ fn interface(tree: &Tree, mode: &str, flags: &str) {
 fn a_card_is_seen_or_not() {
     let nothing = Tree::new(&[]);
     let (code, document) = checked(nothing.path(), &[]);
-    assert_eq!((code, &check(&document, "card")["state"]), (3, &json!("unknown")));
+    assert_eq!((code, &check(&document, "card")["stands"]), (3, &json!("unknown")));
     assert_eq!(document["port"], Value::Null);
 
     let other = Tree::new(&[]);
@@ -282,10 +283,10 @@ fn addresses_are_unknown_in_a_tree_and_the_rates_are_judged_all_the_same() {
     let (code, document) = checked(tree.path(), &[]);
     assert_eq!(code, 3, "{document:#}");
     let ipoib = check(&document, "ipoib");
-    assert_eq!(ipoib["state"], "unknown");
-    assert_eq!(ipoib["advice"]["steps"][0]["command"], "ip -br address show dev ib0");
+    assert_eq!(ipoib["stands"], "unknown");
+    assert_eq!(ipoib["fix"]["steps"][0]["command"], "ip -br address show dev ib0");
     let rates = check(&document, "rates");
-    assert_eq!(rates["state"], "ok", "{document:#}");
+    assert_eq!(rates["stands"], "good", "{document:#}");
     let what = rates["what"].as_str().unwrap();
     assert!(what.contains("4x QDR (40 Gb/s), 32 Gb/s of data"), "{what}");
 }

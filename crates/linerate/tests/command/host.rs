@@ -154,7 +154,7 @@ fn a_capture_shows_what_was_shown_when_it_was_made() {
             port["addresses"].take();
         }
         // They may name processes.
-        document["odd"].take();
+        document["findings"].take();
         document["headline"].take();
     }
     assert_eq!(open, masked);

@@ -40,8 +40,8 @@ fn the_document_fits_its_schema() {
     let (_, text) = printed(&["--json", "--root", &walk("trap-victim.txt")]);
     let document = serde_json::from_str(&text).unwrap();
     fits("fabric", &document);
-    assert_eq!(document["problems"][0]["id"], "wrong-port");
-    assert_eq!(document["problems"][0]["host"], "SRV");
+    assert_eq!(document["findings"][0]["id"], "wrong-port");
+    assert_eq!(document["findings"][0]["host"], "SRV");
     assert_eq!(document["ports"][2]["peer"]["node"], 0);
 }
 

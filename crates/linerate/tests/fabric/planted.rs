@@ -68,9 +68,9 @@ fn a_link_with_one_lane_is_slow() {
         return;
     };
     let seen = seen_from(&simulator, "host-4-4");
-    let what = seen.problem("slow-link")["what"].as_str().unwrap();
+    let what = seen.problem("ib-slow-link")["what"].as_str().unwrap();
     assert!(what.contains("runs at 1x EDR"), "{what}");
-    let subject = seen.problem("slow-link")["subject"].as_str().unwrap();
+    let subject = seen.problem("ib-slow-link")["subject"].as_str().unwrap();
     assert!(subject.contains("leaf2 port 3") && subject.contains("host-2-3 port 1"), "{subject}");
     assert_eq!(seen.problems().len(), 1);
 }
@@ -81,7 +81,7 @@ fn one_link_with_a_lower_speed_than_the_others_is_slow() {
         return;
     };
     let seen = seen_from(&simulator, "host-4-4");
-    let problem = seen.problem("slow-link");
+    let problem = seen.problem("ib-slow-link");
     let (what, subject) = (&problem["what"], problem["subject"].as_str().unwrap());
     assert!(what.as_str().unwrap().contains("runs at 4x FDR"), "{what}");
     assert!(subject.contains("host-2-3 port 1") && subject.contains("leaf2 port 3"), "{subject}");

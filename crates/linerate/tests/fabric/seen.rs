@@ -26,10 +26,10 @@ impl Seen {
     }
 
     pub(crate) fn problems(&self) -> Vec<Problem<'_>> {
-        let all = self.0["problems"].as_array().unwrap();
+        let all = self.0["findings"].as_array().unwrap();
         let read = all.iter().map(|problem| {
             let [id, subject] = ["id", "subject"].map(|key| problem[key].as_str().unwrap());
-            (id, subject, problem["now"].as_bool().unwrap())
+            (id, subject, problem["stands"] == "found")
         });
         read.collect()
     }
@@ -37,7 +37,7 @@ impl Seen {
     /// The problem of this id; there is one.
     #[track_caller]
     pub(crate) fn problem(&self, id: &str) -> &Value {
-        let all = self.0["problems"].as_array().unwrap();
+        let all = self.0["findings"].as_array().unwrap();
         let found: Vec<&Value> = all.iter().filter(|problem| problem["id"] == id).collect();
         assert_eq!(found.len(), 1, "{id} in {:?}", self.problems());
         found[0]

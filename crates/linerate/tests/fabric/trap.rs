@@ -19,7 +19,7 @@ fn a_manager_at_another_port_of_the_far_host_is_named_and_the_cure_makes_the_por
     assert!(why.contains("serves port 1 only"), "{why}");
     assert_eq!(problem["host"], "SRV");
     let guid = seen.port("SRV", 2)["guid"].as_str().unwrap();
-    let command = problem["steps"][0]["command"].as_str().unwrap();
+    let command = problem["fix"]["steps"][0]["command"].as_str().unwrap();
     assert_eq!(command, format!("sudo opensm -B -g {guid}"));
     assert_eq!(seen.port("CLB", 1)["state"], "initializing");
     // The other client is served.

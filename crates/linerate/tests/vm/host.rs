@@ -52,7 +52,7 @@ fn link_of(device: &Value, which: &str) -> (Value, Value) {
 
 pub(crate) fn facts(guest: &mut Guest) {
     let got = guest.host("");
-    assert_eq!(odd(&got), [""; 0], "{}", got["odd"]);
+    assert_eq!(odd(&got), [""; 0], "{}", got["findings"]);
     whole(&got);
 
     let machine = &got["machine"];
@@ -139,8 +139,8 @@ const CARDS: &str = "
 
 pub(crate) fn narrow_slot(guest: &mut Guest) {
     let got = guest.host(CARDS);
-    assert_eq!(odd(&got), ["pcie-slot"], "{}", got["odd"]);
-    let told = &got["odd"][0];
+    assert_eq!(odd(&got), ["pcie-slot"], "{}", got["findings"]);
+    let told = &got["findings"][0];
     let (subject, what) = (told["subject"].as_str().unwrap(), told["what"].as_str().unwrap());
     assert!(subject.starts_with(&guest.card(5)), "{subject}");
     assert!(what.contains("8 GT/s x8 (63 Gb/s)"), "{what}");
@@ -157,16 +157,16 @@ pub(crate) fn slow_link(guest: &mut Guest) {
     for (speed, lanes) in [("8.0", 4), ("5.0", 8)] {
         let got = guest
             .host(&format!("link $(card 2) max 8.0 8; link $(card 2) current {speed} {lanes}"));
-        assert_eq!(odd(&got), ["pcie-link"], "{}", got["odd"]);
-        let subject = got["odd"][0]["subject"].as_str().unwrap();
+        assert_eq!(odd(&got), ["pcie-link"], "{}", got["findings"]);
+        let subject = got["findings"][0]["subject"].as_str().unwrap();
         assert!(subject.starts_with(&guest.card(2)), "{subject}");
     }
 }
 
 pub(crate) fn unknown_node(guest: &mut Guest) {
     let got = guest.host("plant /sys/bus/pci/devices/$(card 1)/numa_node -1");
-    assert_eq!(odd(&got), ["node-unknown"], "{}", got["odd"]);
-    let subject = got["odd"][0]["subject"].as_str().unwrap();
+    assert_eq!(odd(&got), ["node-unknown"], "{}", got["findings"]);
+    let subject = got["findings"][0]["subject"].as_str().unwrap();
     assert_eq!(subject, format!("{} NVMe nvme0", guest.card(1)));
     assert_eq!(device(&got, &guest.card(1))["node"], Value::Null);
 }
@@ -188,10 +188,10 @@ pub(crate) fn remote_interrupts(guest: &mut Guest) {
     };
     // The card is on node 1, and so is CPU 2.
     let near = guest.host(&served_by(2));
-    assert_eq!(odd(&near), [""; 0], "{}", near["odd"]);
+    assert_eq!(odd(&near), [""; 0], "{}", near["findings"]);
     let far = guest.host(&served_by(1));
-    assert_eq!(odd(&far), ["irq-remote"], "{}", far["odd"]);
-    assert_eq!(far["odd"][0]["subject"], port);
+    assert_eq!(odd(&far), ["irq-remote"], "{}", far["findings"]);
+    assert_eq!(far["findings"][0]["subject"], port);
     guest.ask(&format!("{}ip addr flush dev {port}; ip link set {port} down", served_by(2)));
 }
 
@@ -199,10 +199,10 @@ pub(crate) fn offline_cpu(guest: &mut Guest) {
     let got = guest.host("echo 0 >/sys/devices/system/cpu/cpu3/online");
     assert_eq!(got["cpus"]["offline"], json!([3]));
     assert_eq!(got["nodes"][1]["cpus"], json!([2]));
-    assert!(odd(&got).contains(&"cpu-offline".to_owned()), "{}", got["odd"]);
+    assert!(odd(&got).contains(&"cpu-offline".to_owned()), "{}", got["findings"]);
     let got = guest.host("echo 1 >/sys/devices/system/cpu/cpu3/online");
     assert_eq!(got["cpus"]["offline"], json!([]));
-    assert!(!odd(&got).contains(&"cpu-offline".to_owned()), "{}", got["odd"]);
+    assert!(!odd(&got).contains(&"cpu-offline".to_owned()), "{}", got["findings"]);
 }
 
 pub(crate) fn nonsense(guest: &mut Guest) {
@@ -211,13 +211,13 @@ pub(crate) fn nonsense(guest: &mut Guest) {
         "plant /sys/bus/pci/devices/$(card 2)/current_link_speed Unknown
          plant /sys/bus/pci/devices/$(card 2)/current_link_width 255",
     );
-    assert_eq!(odd(&unknown), [""; 0], "{}", unknown["odd"]);
+    assert_eq!(odd(&unknown), [""; 0], "{}", unknown["findings"]);
     for text in ["banana", "", "-8.0 GT/s PCIe", "99999999999999999999 GT/s"] {
         let got = guest.host(&format!(
             "plant /sys/bus/pci/devices/$(card 2)/max_link_speed '{text}'
              plant /sys/bus/pci/devices/$(card 5)/numa_node '{text}'"
         ));
-        assert!(!odd(&got).iter().any(|id| id.starts_with("pcie")), "{text}: {}", got["odd"]);
+        assert!(!odd(&got).iter().any(|id| id.starts_with("pcie")), "{text}: {}", got["findings"]);
         let card = device(&got, &guest.card(2));
         assert_eq!(card["link_max"]["transfers_per_sec"], Value::Null, "{text}");
         let gaps: BTreeSet<String> = texts(&got, "unknown", "what").into_iter().collect();
@@ -366,11 +366,11 @@ pub(crate) fn ways(guest: &mut Guest) {
         let gaps = texts(&got, "unknown", "why");
         assert!(!gaps.iter().any(|why| why.contains("nvme1")), "{gaps:?}");
         // One policy for both disks.
-        let idle = got["odd"].as_array().unwrap();
-        let idle: Vec<_> = idle.iter().filter(|odd| odd["id"] == "disk-way-idle").collect();
-        assert_eq!(idle.len(), ports - 1, "{}", got["odd"]);
+        let idle = got["findings"].as_array().unwrap();
+        let idle: Vec<_> = idle.iter().filter(|odd| odd["id"] == "disk-path-idle").collect();
+        assert_eq!(idle.len(), ports - 1, "{}", got["findings"]);
         if let [idle] = idle[..] {
-            let fix = idle["do"].as_str().unwrap();
+            let fix = idle["fix"]["do"].as_str().unwrap();
             let file = fix.split_whitespace().find(|word| word.starts_with("/sys/")).unwrap();
             assert_eq!(guest.ask(&format!("cat {file}")), "numa\n");
         }
@@ -390,6 +390,6 @@ pub(crate) fn software_device(guest: &mut Guest) {
     let port = &device["ports"][0];
     assert_eq!((&port["layer"], &port["rate_bps"]), (&json!("Ethernet"), &Value::Null));
     assert!(port["nominal_bps"].is_u64(), "{port}");
-    assert!(!odd(&got).iter().any(|id| id.starts_with("ib-")), "{}", got["odd"]);
+    assert!(!odd(&got).iter().any(|id| id.starts_with("ib-")), "{}", got["findings"]);
     guest.ask("rdma link del rxe0; ip link del near; rmmod rdma_rxe");
 }

@@ -32,7 +32,7 @@ const ABOVE_SATA: f64 = 600e6;
 const ABOVE_USB: f64 = 2.5e9;
 
 /// The link of a disk that was slower in the later run.
-pub(in crate::rule) fn narrower(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(in crate::rule) fn narrower(explained: &Explained<'_>) -> Vec<Remark> {
     let mut runs: Vec<&Source> = Vec::new();
     for at in firsts(explained) {
         if !at.is_device() && runs.last().is_none_or(|last| !std::ptr::eq(*last, at.source)) {
@@ -42,7 +42,7 @@ pub(in crate::rule) fn narrower(explained: &Explained<'_>, id: &'static str) -> 
     let pairs = runs
         .windows(2)
         .filter(|pair| pair[0].tool.name == pair[1].tool.name && pair[0].side == pair[1].side);
-    pairs.filter_map(|pair| compared(&rows(pair[0]), &rows(pair[1]), id)).collect()
+    pairs.filter_map(|pair| compared(&rows(pair[0]), &rows(pair[1]))).collect()
 }
 
 /// Most rows of a run that are compared.
@@ -65,7 +65,7 @@ fn pairs<'a>(
     before.iter().filter(move |at| is(at)).filter_map(move |one| same(&one))
 }
 
-fn compared(before: &[At<'_>], after: &[At<'_>], id: &'static str) -> Option<Remark> {
+fn compared(before: &[At<'_>], after: &[At<'_>]) -> Option<Remark> {
     let is_large = |at: &At<'_>| {
         at.row.access == Access::Sequential && at.row.block.is_none_or(|block| block >= LARGE)
     };
@@ -92,7 +92,7 @@ fn compared(before: &[At<'_>], after: &[At<'_>], id: &'static str) -> Option<Rem
         _ => &[],
     };
     let rates = [fast, slow].map(|at| rate(at.row.bytes_per_sec * 8.0));
-    let mut remark = Remark::new(id, Stands::Finding, what)
+    let mut remark = Remark::new(Stands::Found, what)
         .because(format!("{}: {} before, {} after", fast.words(), rates[0], rates[1]))
         .because(format!("small reads: {} before, {} after", time(quick), time(still)))
         .names(causes);

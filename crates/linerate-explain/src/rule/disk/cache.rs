@@ -37,11 +37,11 @@ const TURNS: [(u32, f64); 4] =
 /// Share by which a flush may differ from a turn that it waits for, or from one for each write.
 const NEAR: f64 = 0.05;
 
-pub(in crate::rule) fn cached(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
-    all(explained).filter_map(|at| from_memory(explained, &at, id)).take(SHOWN).collect()
+pub(in crate::rule) fn cached(explained: &Explained<'_>) -> Vec<Remark> {
+    all(explained).filter_map(|at| from_memory(explained, &at)).take(SHOWN).collect()
 }
 
-fn from_memory(explained: &Explained<'_>, at: &At<'_>, id: &'static str) -> Option<Remark> {
+fn from_memory(explained: &Explained<'_>, at: &At<'_>) -> Option<Remark> {
     let waited = at.row.does == Does::Write && at.row.flushed.is_none_or(|share| share > 0.0);
     if at.is_copy() || at.is_device() || at.is_direct() || waited {
         return None;
@@ -65,7 +65,7 @@ fn from_memory(explained: &Explained<'_>, at: &At<'_>, id: &'static str) -> Opti
     } else {
         return None;
     };
-    let remark = Remark::new(id, Stands::Finding, what)
+    let remark = Remark::new(Stands::Found, what)
         .because(evidence)
         .names(&["disk-page-cache"])
         .next("measure past the page cache", at.directly());
@@ -106,11 +106,11 @@ fn is_plain(disk: &BlockDevice) -> bool {
         && ["", "ata", "sas"].contains(&disk.transport.as_str())
 }
 
-pub(in crate::rule) fn flushed(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
-    all(explained).filter_map(|at| waits_for_flush(&at, id)).take(SHOWN).collect()
+pub(in crate::rule) fn flushed(explained: &Explained<'_>) -> Vec<Remark> {
+    all(explained).filter_map(|at| waits_for_flush(&at)).take(SHOWN).collect()
 }
 
-fn waits_for_flush(at: &At<'_>, id: &'static str) -> Option<Remark> {
+fn waits_for_flush(at: &At<'_>) -> Option<Remark> {
     let each = at.each()?;
     let operations = at.row.operations?;
     let flush = flush(at, each)?;
@@ -136,7 +136,7 @@ fn waits_for_flush(at: &At<'_>, id: &'static str) -> Option<Remark> {
         None => format!("{all}, with its flush"),
     };
     let turn = TURNS.iter().find(|(_, turn)| (flush.secs() / turn - 1.0).abs() <= NEAR);
-    let mut remark = Remark::new(id, Stands::Finding, what).because(evidence).names(&["disk-sync"]);
+    let mut remark = Remark::new(Stands::Found, what).because(evidence).names(&["disk-sync"]);
     if let Some((turns, turn)) = turn {
         remark = remark
             .because(format!("a disk with {turns} turns a minute turns once in {}", time(*turn)));

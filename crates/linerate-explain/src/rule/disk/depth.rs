@@ -12,12 +12,12 @@ const BLOCKS: Nanos = Nanos::from_micros(50);
 /// Longest name of an engine that is shown.
 const NAME: usize = 20;
 
-pub(in crate::rule) fn submits(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
-    firsts(explained).filter_map(|at| submitting(&at, id)).take(SHOWN).collect()
+pub(in crate::rule) fn submits(explained: &Explained<'_>) -> Vec<Remark> {
+    firsts(explained).filter_map(|at| submitting(&at)).take(SHOWN).collect()
 }
 
 /// The rows of a result share its threads.
-fn submitting(at: &At<'_>, id: &'static str) -> Option<Remark> {
+fn submitting(at: &At<'_>) -> Option<Remark> {
     let rows = at.disk.rows.iter();
     let each = rows.filter_map(|row| Some((row.submit?, row.operations?)));
     let share = each.clone().map(|(time, rate)| time.secs() * rate).sum::<f64>() / at.threads();
@@ -36,7 +36,7 @@ fn submitting(at: &At<'_>, id: &'static str) -> Option<Remark> {
         (share * 100.0).min(100.0)
     );
     let operations: f64 = at.disk.rows.iter().filter_map(|row| row.operations).sum();
-    let remark = Remark::new(id, Stands::Finding, what)
+    let remark = Remark::new(Stands::Found, what)
         .because(format!("{longest} to submit one, and {operations:.0} in a second"))
         .because(why)
         .names(&["disk-submit"])
@@ -47,12 +47,12 @@ fn submitting(at: &At<'_>, id: &'static str) -> Option<Remark> {
     Some(at.shows(remark))
 }
 
-pub(in crate::rule) fn depth(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(in crate::rule) fn depth(explained: &Explained<'_>) -> Vec<Remark> {
     let single = are_single(explained);
-    all(explained).filter_map(|at| one_at_a_time(&at, single, id)).take(SHOWN).collect()
+    all(explained).filter_map(|at| one_at_a_time(&at, single)).take(SHOWN).collect()
 }
 
-fn one_at_a_time(at: &At<'_>, single: bool, id: &'static str) -> Option<Remark> {
+fn one_at_a_time(at: &At<'_>, single: bool) -> Option<Remark> {
     if at.is_device() || at.is_copy() {
         return None;
     }
@@ -85,8 +85,8 @@ fn one_at_a_time(at: &At<'_>, single: bool, id: &'static str) -> Option<Remark> 
         at.words()
     );
     let causes: &[&str] =
-        if at.is_small() { &["disk-queue-depth"] } else { &["disk-queue-depth", "disk-latency"] };
-    let mut remark = Remark::new(id, Stands::Finding, what).because(why).names(causes);
+        if at.is_small() { &["queue-depth"] } else { &["queue-depth", "disk-latency"] };
+    let mut remark = Remark::new(Stands::Found, what).because(why).names(causes);
     if let Some((each, rate)) = at.each().zip(at.row.operations) {
         let mean = at.row.mean.map_or(each, Nanos::secs);
         remark = remark.because(format!(

@@ -12,12 +12,12 @@ const SICK: f64 = 0.1;
 /// Operations in a second up to which a queue does not explain such times: a rotating disk does 75 or more.
 const FEW: f64 = 20.0;
 
-pub(in crate::rule) fn latency(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(in crate::rule) fn latency(explained: &Explained<'_>) -> Vec<Remark> {
     let single = are_single(explained);
     let kinds = firsts(explained)
         .flat_map(|at| [Does::Read, Does::Write, Does::Mix].map(|does| (at, does)));
-    let sick = kinds.filter_map(|(at, does)| sick_disk(&at, does, id));
-    let seeks = all(explained).filter(|_| single).filter_map(|at| seeks(explained, &at, id));
+    let sick = kinds.filter_map(|(at, does)| sick_disk(&at, does));
+    let seeks = all(explained).filter(|_| single).filter_map(|at| seeks(explained, &at));
     sick.chain(seeks).take(SHOWN).collect()
 }
 
@@ -29,7 +29,7 @@ fn is_sick(at: &At<'_>) -> bool {
 }
 
 /// The rows of one kind in a result, where most of them are so.
-fn sick_disk(first: &At<'_>, does: Does, id: &'static str) -> Option<Remark> {
+fn sick_disk(first: &At<'_>, does: Does) -> Option<Remark> {
     let rows: Vec<At<'_>> = first.siblings().filter(|at| at.row.does == does).collect();
     let sick: Vec<&At<'_>> = rows.iter().filter(|at| is_sick(at)).collect();
     let at = sick.first().filter(|_| sick.len() * 2 >= rows.len())?;
@@ -45,7 +45,7 @@ fn sick_disk(first: &At<'_>, does: Does, id: &'static str) -> Option<Remark> {
         "{}: each takes {waits}, at {each} a second: the disk, or what is behind it, is sick or held back",
         at.words()
     );
-    let remark = Remark::new(id, Stands::Finding, what)
+    let remark = Remark::new(Stands::Found, what)
         .because(
             "so few are no load: a rotating disk does 75 or more in a second, in about 10 ms each",
         )
@@ -62,7 +62,7 @@ fn between(least: &str, most: &str) -> String {
 }
 
 /// One small operation after the other that takes as long as a seek.
-fn seeks(explained: &Explained<'_>, at: &At<'_>, id: &'static str) -> Option<Remark> {
+fn seeks(explained: &Explained<'_>, at: &At<'_>) -> Option<Remark> {
     let each = at.each()?;
     let is_one = at.is_single() && at.row.mean.is_none_or(|_| at.is_one());
     let is_sync = at.row.flushed.is_some_and(|share| share > 0.0);
@@ -90,7 +90,7 @@ fn seeks(explained: &Explained<'_>, at: &At<'_>, id: &'static str) -> Option<Rem
         time(each)
     );
     let operations = at.row.operations?;
-    let remark = Remark::new(id, Stands::Finding, what)
+    let remark = Remark::new(Stands::Found, what)
         .because(format!("1/{} = {operations:.0} operations/s", time(each)))
         .because(why)
         .names(&["disk-latency"])

@@ -55,19 +55,14 @@ pub(super) fn words(row: &DiskRow) -> String {
     format!("{access}{does}{block}{depth}{threads}")
 }
 
-pub(super) fn copies(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(super) fn copies(explained: &Explained<'_>) -> Vec<Remark> {
     let copies = crossing(explained).filter(|(_, row)| row.access == Access::Copy);
-    copies.filter_map(|(side, copy)| above(explained, side, copy, id)).collect()
+    copies.filter_map(|(side, copy)| above(explained, side, copy)).collect()
 }
 
-fn above(
-    explained: &Explained<'_>,
-    side: Side,
-    copy: &DiskRow,
-    id: &'static str,
-) -> Option<Remark> {
+fn above(explained: &Explained<'_>, side: Side, copy: &DiskRow) -> Option<Remark> {
     let Some(direction) = way(side, copy.does) else {
-        return above_any(explained, copy, id);
+        return above_any(explained, copy);
     };
     let alike = crossing(explained).filter(|(at, row)| {
         row.access == Access::Sequential && way(*at, row.does) == Some(direction)
@@ -88,13 +83,13 @@ fn above(
         rate(best.bytes_per_sec * 8.0)
     );
     Some(
-        Remark::new(id, Stands::Doubt, what)
+        Remark::new(Stands::Doubt, what)
             .because("a copy reads and writes at the same time, with blocks and requests in flight of its own choice"),
     )
 }
 
 /// A copy whose direction is not known, beside the rows of each direction.
-fn above_any(explained: &Explained<'_>, copy: &DiskRow, id: &'static str) -> Option<Remark> {
+fn above_any(explained: &Explained<'_>, copy: &DiskRow) -> Option<Remark> {
     let slower = rows(explained).filter(|(at, row)| {
         let is_row = row.access == Access::Sequential && way(*at, row.does).is_some();
         is_row && copy.bytes_per_sec >= row.bytes_per_sec * ABOVE
@@ -115,13 +110,13 @@ fn above_any(explained: &Explained<'_>, copy: &DiskRow, id: &'static str) -> Opt
         rate(copy.bytes_per_sec * 8.0)
     );
     Some(
-        Remark::new(id, Stands::Doubt, what)
+        Remark::new(Stands::Doubt, what)
             .because(each.join("; "))
             .because("which way the copy went is not known"),
     )
 }
 
-pub(super) fn cache(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(super) fn cache(explained: &Explained<'_>) -> Vec<Remark> {
     let remark = |row: &DiskRow, direct: Option<bool>| {
         // The kernel's counters may be those of another layer of the disk.
         if direct == Some(true) {
@@ -136,7 +131,7 @@ pub(super) fn cache(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> 
                 words(row),
                 share * 100.0
             );
-            Remark::new(id, Stands::Doubt, what)
+            Remark::new(Stands::Doubt, what)
                 .next("measure without the cache of the system", "fio --direct=1 ...")
         })
     };
@@ -145,7 +140,7 @@ pub(super) fn cache(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> 
     all.filter_map(|(row, direct)| remark(row, direct)).collect()
 }
 
-pub(super) fn depth(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(super) fn depth(explained: &Explained<'_>) -> Vec<Remark> {
     let remark = |row: &DiskRow| {
         let asked = f64::from(row.depth?) * f64::from(row.threads.unwrap_or(1));
         let flight = row.operations? * row.mean?.secs();
@@ -159,7 +154,7 @@ pub(super) fn depth(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> 
                 row.operations.unwrap_or(0.0),
                 row.mean.unwrap_or_default()
             );
-            Remark::new(id, Stands::Doubt, what)
+            Remark::new(Stands::Doubt, what)
                 .because(evidence)
                 .because("a layer below completes each operation before it takes the next one, or the program is too slow or keeps a rate")
         })

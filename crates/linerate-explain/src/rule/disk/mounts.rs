@@ -25,14 +25,14 @@ const MORE: f64 = 1.3;
 /// The options of a mount with the size of its requests, and what they are for.
 const OPTIONS: [(&str, Does); 2] = [("rsize", Does::Read), ("wsize", Does::Write)];
 
-pub(in crate::rule) fn split(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(in crate::rule) fn split(explained: &Explained<'_>) -> Vec<Remark> {
     let mounts = explained
         .material
         .hosts()
         .into_iter()
         .flat_map(|(side, host)| host.storage.filesystems.iter().map(move |fs| (side, fs)));
-    let told = mounts.take(MOUNTS).filter_map(|(side, fs)| small(explained, side, fs, id));
-    told.chain(counted(explained, id)).collect()
+    let told = mounts.take(MOUNTS).filter_map(|(side, fs)| small(explained, side, fs));
+    told.chain(counted(explained)).collect()
 }
 
 /// The requests of a mount: the option that sets their size, and the size.
@@ -45,12 +45,7 @@ struct Requests<'a> {
 }
 
 /// A mount whose requests are smaller than the operations that programs do, or small at all if no program is known.
-fn small(
-    explained: &Explained<'_>,
-    side: Side,
-    fs: &FileSystem,
-    id: &'static str,
-) -> Option<Remark> {
+fn small(explained: &Explained<'_>, side: Side, fs: &FileSystem) -> Option<Remark> {
     // The options of other network filesystems have other limits.
     if !fs.kind.starts_with("nfs") {
         return None;
@@ -78,14 +73,11 @@ fn small(
     };
     let one = found.iter().find(larger);
     let one = one.or_else(|| found.first().filter(|_| is_open));
-    remark(explained, one.or_else(|| found.iter().find(whole))?, is_open, id)
+    remark(explained, one.or_else(|| found.iter().find(whole))?, is_open)
 }
 
 /// Small requests that the kernel counted, of mounts whose options are not known.
-fn counted<'a>(
-    explained: &'a Explained<'_>,
-    id: &'static str,
-) -> impl Iterator<Item = Remark> + use<'a> {
+fn counted<'a>(explained: &'a Explained<'_>) -> impl Iterator<Item = Remark> + use<'a> {
     let of = move |at: At<'a>| {
         let known = &at.host(explained).storage.filesystems;
         let is_known = known.iter().any(|fs| fs.point == at.disk.target);
@@ -101,7 +93,7 @@ fn counted<'a>(
             does: at.row.does,
             size,
         };
-        remark(explained, &one, false, id)
+        remark(explained, &one, false)
     };
     all(explained).filter_map(of).take(MOUNTS)
 }
@@ -118,12 +110,7 @@ fn is_counted(at: &At<'_>, one: &Requests<'_>) -> bool {
     at.is_mount() && side == one.side && at.disk.target == one.point && at.row.does == one.does
 }
 
-fn remark(
-    explained: &Explained<'_>,
-    one: &Requests<'_>,
-    is_open: bool,
-    id: &'static str,
-) -> Option<Remark> {
+fn remark(explained: &Explained<'_>, one: &Requests<'_>, is_open: bool) -> Option<Remark> {
     let Requests { option, size, .. } = one;
     let block = larger(explained, one);
     let rows = all(explained).filter(|at| on(at, one.side, one.point) || is_counted(at, one));
@@ -134,7 +121,7 @@ fn remark(
         Some(true) => return None,
         None => &["nfs-io-size", "wire-full"],
         // Programs may ask for no more.
-        Some(false) if block.is_none() && !is_open => &["nfs-io-size", "disk-queue-depth"],
+        Some(false) if block.is_none() && !is_open => &["nfs-io-size", "queue-depth"],
         Some(false) => &["nfs-io-size"],
     };
     let head =
@@ -147,8 +134,8 @@ fn remark(
         None if causes.len() > 1 => format!("{head}: programs may ask for more"),
         None => format!("{head}: larger operations are split"),
     };
-    let mut remark = Remark::new(id, Stands::Finding, what);
-    remark.evidence.extend(in_flight(explained, one));
+    let mut remark = Remark::new(Stands::Found, what);
+    remark.finding.proof.extend(in_flight(explained, one));
     if full.is_none() {
         remark = remark.because("a link that is full carries as much: its speed is not known");
     }

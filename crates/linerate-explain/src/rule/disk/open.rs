@@ -1,7 +1,7 @@
 //! A rule about results of disks for which no other rule has an answer.
 
 use super::super::super::{Explained, Hardware};
-use super::super::{Next, Remark, Stands, rate, usb};
+use super::super::{Remark, Stands, rate, usb};
 use super::cache::ROTATING;
 use super::rows::{At, LINK, all, are_alone};
 use super::{again, cache, depth, latency, mounts, paths};
@@ -14,20 +14,21 @@ const QUICK: Nanos = Nanos::from_millis(1);
 const USED: f64 = 0.7;
 
 /// The rules that answer what limits a disk.
-static ANSWERS: &[fn(&Explained<'_>, &'static str) -> Vec<Remark>] = &[
+static ANSWERS: &[fn(&Explained<'_>) -> Vec<Remark>] = &[
     cache::cached,
     cache::flushed,
     depth::submits,
     depth::depth,
     latency::latency,
-    paths::lost,
+    paths::failed,
+    paths::idle,
     mounts::split,
     again::narrower,
     usb::disks,
 ];
 
-pub(in crate::rule) fn open(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
-    let is_answered = || ANSWERS.iter().any(|find| !find(explained, id).is_empty());
+pub(in crate::rule) fn open(explained: &Explained<'_>) -> Vec<Remark> {
+    let is_answered = || ANSWERS.iter().any(|find| !find(explained).is_empty());
     // Hardware that is described has rules of its own.
     let is_described = explained.material.hardware != Hardware::default();
     if is_described || !are_alone(explained) || is_answered() {
@@ -39,10 +40,10 @@ pub(in crate::rule) fn open(explained: &Explained<'_>, id: &'static str) -> Vec<
     let fastest = asked.max_by(|one, other| rate(one).total_cmp(&rate(other)));
     let busiest = || all(explained).max_by(|one, other| flight(one).total_cmp(&flight(other)));
     let found = fastest.or_else(busiest);
-    found.map(|at| left_open(&at, id)).into_iter().collect()
+    found.map(|at| left_open(&at)).into_iter().collect()
 }
 
-fn left_open(at: &At<'_>, id: &'static str) -> Remark {
+fn left_open(at: &At<'_>) -> Remark {
     let moved = rate(at.row.bytes_per_sec * 8.0);
     let words = at.words();
     let mut why = String::new();
@@ -69,7 +70,7 @@ fn left_open(at: &At<'_>, id: &'static str) -> Remark {
         why = unclear(at);
         format!("{words}: {moved}: what limits the disk is not known from these figures")
     };
-    let mut remark = Remark::new(id, Stands::Finding, what);
+    let mut remark = Remark::new(Stands::Found, what);
     if !why.is_empty() {
         remark = remark.because(why);
     }
@@ -78,10 +79,11 @@ fn left_open(at: &At<'_>, id: &'static str) -> Remark {
             "%util says only how long at least one request was there, not that the disk is full",
         );
     }
-    remark.next.push(next(at));
+    let (what, command) = next(at);
+    remark = remark.next(what, command);
     let excluded = [
         (quick(at).is_some(), "disk-latency"),
-        (used(at).is_some(), "disk-queue-depth"),
+        (used(at).is_some(), "queue-depth"),
         (at.is_direct(), "disk-page-cache"),
     ];
     let out = excluded.into_iter().filter(|(is, _)| *is);
@@ -120,8 +122,8 @@ fn used(at: &At<'_>) -> Option<(f64, u32)> {
 }
 
 /// The step that tells more, for the system of the program.
-fn next(at: &At<'_>) -> Next {
-    let (what, command) = if at.is_windows() {
+fn next(at: &At<'_>) -> (&'static str, &'static str) {
+    if at.is_windows() {
         ("compare with the data sheet of the disk, and see the width and the speed of its link", "")
     } else if at.is_copy() {
         ("measure the network alone, with `linerate serve` on the other host", "linerate run HOST")
@@ -138,6 +140,5 @@ fn next(at: &At<'_>) -> Next {
         LINK
     } else {
         ("ask for more in flight", at.deeper())
-    };
-    Next::new(what, command)
+    }
 }

@@ -19,23 +19,30 @@ pub(super) fn shown(name: &str) -> String {
     name.chars().filter(|c| !c.is_control()).take(LONGEST).collect()
 }
 
-pub(in crate::rule) fn lost(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
-    let devices = explained.material.hosts().into_iter().flat_map(|(side, host)| {
+/// The multipath disks of both hosts.
+fn devices<'a>(explained: &'a Explained<'_>) -> impl Iterator<Item = (Side, &'a BlockDevice)> {
+    explained.material.hosts().into_iter().flat_map(|(side, host)| {
         let several = host.storage.devices.iter().filter(|device| device.layer == Layer::Multipath);
         several.map(move |device| (side, device))
-    });
-    devices
-        .filter_map(|(side, device)| {
-            fewer(side, device, id).or_else(|| apart(explained, side, device, id))
-        })
-        .collect()
+    })
+}
+
+/// Disks of which paths failed.
+pub(in crate::rule) fn failed(explained: &Explained<'_>) -> Vec<Remark> {
+    devices(explained).filter_map(|(side, device)| fewer(side, device)).collect()
+}
+
+/// Disks whose paths are each a group of its own, so that one carries all.
+pub(in crate::rule) fn idle(explained: &Explained<'_>) -> Vec<Remark> {
+    let whole = devices(explained).filter(|(side, device)| fewer(*side, device).is_none());
+    whole.filter_map(|(side, device)| apart(explained, side, device)).collect()
 }
 
 fn label(device: &BlockDevice) -> String {
     shown(if device.label.is_empty() { &device.name } else { &device.label })
 }
 
-fn fewer(side: Side, device: &BlockDevice, id: &'static str) -> Option<Remark> {
+fn fewer(side: Side, device: &BlockDevice) -> Option<Remark> {
     let is_dead = |path: &&Path| path.is_live() == Some(false);
     let (used, idle): (Vec<&Path>, Vec<&Path>) =
         device.paths.iter().partition(|path| path.in_use != Some(false));
@@ -64,10 +71,10 @@ fn fewer(side: Side, device: &BlockDevice, id: &'static str) -> Option<Remark> {
             format!("{} ({}) is {}", shown(&path.name), shown(&path.address), shown(&path.state))
         })
         .collect();
-    let remark = Remark::new(id, Stands::Finding, what)
+    let remark = Remark::new(Stands::Found, what)
         .because(named.join(", "))
         .because("the others carry its share as well, and none may be left when the next one fails")
-        .names(&["disk-one-path"])
+        .names(&["disk-path-failed"])
         .at(side)
         .next(
             "the port, the cable and the target of the failed path: what the kernel says of it",
@@ -85,12 +92,7 @@ const FILLS: std::ops::RangeInclusive<f64> = 0.88..=1.0;
 const LARGE: Bytes = Bytes(128 << 10);
 
 /// A disk of which each path is a group of its own, and all are alike: one of them carries all requests.
-fn apart(
-    explained: &Explained<'_>,
-    side: Side,
-    device: &BlockDevice,
-    id: &'static str,
-) -> Option<Remark> {
+fn apart(explained: &Explained<'_>, side: Side, device: &BlockDevice) -> Option<Remark> {
     let live: Vec<&Path> =
         device.paths.iter().filter(|path| path.is_live() == Some(true)).collect();
     let groups: BTreeSet<u32> = device.paths.iter().filter_map(|path| path.group).collect();
@@ -117,7 +119,7 @@ fn apart(
         live.len(),
         shown(&one.name)
     );
-    let mut remark = Remark::new(id, Stands::Finding, what).next(
+    let mut remark = Remark::new(Stands::Found, what).next(
         "all paths in one group, if the target serves all alike: path_grouping_policy multibus or group_by_prio in \
          /etc/multipath.conf, then see the groups",
         "sudo multipath -ll",
@@ -137,10 +139,10 @@ fn apart(
                 rate(port * 8.0)
             );
             remark = remark.because(words);
-            &["disk-one-path"]
+            &["disk-path-idle"]
         }
-        None if !explained.material.has_results() => &["disk-one-path"],
-        None if is_large => &["disk-one-path", "disk-queue-depth"],
+        None if !explained.material.has_results() => &["disk-path-idle"],
+        None if is_large => &["disk-path-idle", "queue-depth"],
         // Beside the question: small operations do not fill a path, nor do those of other disks.
         None => return Some(remark),
     };

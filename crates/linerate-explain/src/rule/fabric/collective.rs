@@ -12,15 +12,15 @@ use linerate_record::reported::{Carrier, Setup};
 const NO_LIBRARY: &str = "libibverbs";
 
 /// Messages between hosts that go by sockets.
-pub(in crate::rule) fn sockets(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(in crate::rule) fn sockets(explained: &Explained<'_>) -> Vec<Remark> {
     let all = tables(explained);
     let by_sockets =
         all.iter().filter(|run| run.carrier == Carrier::Sockets && run.setup.collective);
     let best = by_sockets.max_by(|a, b| a.best.total_cmp(&b.best));
-    best.map(|run| not_by_rdma(explained, run, id)).into_iter().collect()
+    best.map(|run| not_by_rdma(explained, run)).into_iter().collect()
 }
 
-fn not_by_rdma(explained: &Explained<'_>, run: &Moved<'_>, id: &'static str) -> Remark {
+fn not_by_rdma(explained: &Explained<'_>, run: &Moved<'_>) -> Remark {
     let setup = run.setup;
     let by = setup.ports.join(", ");
     let by = if by.is_empty() { "unknown" } else { &by };
@@ -34,7 +34,7 @@ fn not_by_rdma(explained: &Explained<'_>, run: &Moved<'_>, id: &'static str) -> 
     let is_sure = port.is_some() || is_ipoib || setup.no_rdma.contains(NO_LIBRARY);
     let causes: &[&'static str] =
         if is_sure { &["wrong-route"] } else { &["wrong-route", "path-rate"] };
-    let mut remark = Remark::new(id, Stands::Finding, what).names(causes);
+    let mut remark = Remark::new(Stands::Found, what).names(causes);
     if !setup.no_rdma.is_empty() {
         remark = remark.because(format!("the program says `{}`", setup.no_rdma));
     }
@@ -56,7 +56,7 @@ const SLOWER: f64 = 1.3;
 const NAMED: usize = 4;
 
 /// Runs of the same at other hosts, of which some are slow: the host that only they have.
-pub(in crate::rule) fn hosts(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(in crate::rule) fn hosts(explained: &Explained<'_>) -> Vec<Remark> {
     let all = tables(explained);
     let between = || all.iter().filter(|run| run.setup.hosts.len() > 1);
     let Some(top) = between().max_by(|a, b| a.best.total_cmp(&b.best)) else {
@@ -76,7 +76,7 @@ pub(in crate::rule) fn hosts(explained: &Explained<'_>, id: &'static str) -> Vec
             fast.push(run);
         }
     }
-    differ(&slow, &fast, id).into_iter().collect()
+    differ(&slow, &fast).into_iter().collect()
 }
 
 /// Whether two runs differ in nothing but the hosts.
@@ -104,7 +104,7 @@ fn named(hosts: &[String]) -> String {
     few.join(", ")
 }
 
-fn differ(slow: &[&Moved<'_>], fast: &[&Moved<'_>], id: &'static str) -> Option<Remark> {
+fn differ(slow: &[&Moved<'_>], fast: &[&Moved<'_>]) -> Option<Remark> {
     let (first, top) = (slow.first()?, fast.first()?);
     let has = |run: &Moved<'_>, host: &String| run.setup.hosts.contains(host);
     let is_equal = |a: &Moved<'_>, b: &Moved<'_>| a.setup.hosts.iter().all(|host| has(b, host));
@@ -132,7 +132,7 @@ fn differ(slow: &[&Moved<'_>], fast: &[&Moved<'_>], id: &'static str) -> Option<
         ),
     };
     Some(
-        Remark::new(id, Stands::Finding, what)
+        Remark::new(Stands::Found, what)
             .because(format!("slow, such as {}: {}", named(&first.setup.hosts), rate(first.best)))
             .because(format!("fast, such as {}: {}", named(&top.setup.hosts), rate(top.best)))
             .names(&[])
@@ -159,15 +159,15 @@ const FULL: f64 = 0.9;
 const ROUNDED: f64 = 1.02;
 
 /// The best bus bandwidth beside the ports of a host, where there may be several.
-pub(in crate::rule) fn bus(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(in crate::rule) fn bus(explained: &Explained<'_>) -> Vec<Remark> {
     // Where runs differ, that says more.
-    if !hosts(explained, id).is_empty() {
+    if !hosts(explained).is_empty() {
         return Vec::new();
     }
     let all = runs(explained);
     let counts = |run: &&Moved<'_>| is_spread(run) && run.setup.only_host().is_none();
     let best = all.iter().filter(counts).max_by(|a, b| a.best.total_cmp(&b.best));
-    best.and_then(|run| beside_ports(explained, run, id)).into_iter().collect()
+    best.and_then(|run| beside_ports(explained, run)).into_iter().collect()
 }
 
 /// The capacities of the ports that carry a run, in bits per second: those that it names, else all of the facts if they
@@ -187,7 +187,7 @@ fn carried_by(explained: &Explained<'_>, setup: &Setup) -> Option<Vec<f64>> {
     setup.ports.iter().map(of).collect()
 }
 
-fn beside_ports(explained: &Explained<'_>, run: &Moved<'_>, id: &'static str) -> Option<Remark> {
+fn beside_ports(explained: &Explained<'_>, run: &Moved<'_>) -> Option<Remark> {
     let words = rate(run.best);
     let ports = carried_by(explained, run.setup).filter(|_| run.setup.hosts.len() > 1);
     let remark = if let Some(ports) = ports {
@@ -206,15 +206,15 @@ fn beside_ports(explained: &Explained<'_>, run: &Moved<'_>, id: &'static str) ->
         // A part of the list of ports fits as well.
         if share >= FULL && run.setup.ports.is_empty() {
             let what = format!("{beside}: they are full if these are all ports that carry it");
-            Remark::new(id, Stands::Finding, what).next("all ports of a host", "ibstat")
+            Remark::new(Stands::Found, what).next("all ports of a host", "ibstat")
         } else if share >= FULL {
             let what = format!("{beside}: they are as full as such operations make them");
-            Remark::new(id, Stands::Good, what)
+            Remark::new(Stands::Good, what)
                 .because("smaller messages take longer for each byte: their rates do not count")
         } else {
             let what =
                 format!("{beside}: on a path without a fault such operations reach 90 % and more");
-            Remark::new(id, Stands::Finding, what)
+            Remark::new(Stands::Found, what)
                 .because("left are the slots of the cards, the links between processors, and ports that are not used")
                 .next("the network, the ports and the links that NCCL chooses", "NCCL_DEBUG=INFO ./build/all_reduce_perf -b 1G -e 8G -f 2")
         }
@@ -226,7 +226,7 @@ fn beside_ports(explained: &Explained<'_>, run: &Moved<'_>, id: &'static str) ->
         let what = format!(
             "the best bus bandwidth is {words}: {each}; the rate of the ports is not known"
         );
-        Remark::new(id, Stands::Finding, what).next("the rate of each port", "ibstat")
+        Remark::new(Stands::Found, what).next("the rate of each port", "ibstat")
     };
     Some(remark.names(&[]).shown_by(run.source, run.outcome))
 }

@@ -29,16 +29,16 @@ fn grown(port: &IbPort, name: &str) -> Option<u64> {
 }
 
 /// Errors of ports as shares of their packets.
-pub(in crate::rule) fn errors(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(in crate::rule) fn errors(explained: &Explained<'_>) -> Vec<Remark> {
     let devices = explained.material.rdma_devices();
     let ports = devices.flat_map(|(side, device)| {
         let ports = device.ports.iter();
         ports.map(move |port| (side, (device, port)))
     });
-    ports.filter_map(|(side, port)| Some(damaged(port, id)?.at_if(side))).collect()
+    ports.filter_map(|(side, port)| Some(damaged(port)?.at_if(side))).collect()
 }
 
-fn damaged((device, port): (&IbDevice, &IbPort), id: &'static str) -> Option<Remark> {
+fn damaged((device, port): (&IbDevice, &IbPort)) -> Option<Remark> {
     let name = format!("{} port {}", device.called(), port.number);
     let two = SHARES
         .iter()
@@ -53,7 +53,7 @@ fn damaged((device, port): (&IbDevice, &IbPort), id: &'static str) -> Option<Rem
             "{name}: {counter} grew by {errors} between two readings, beside {of} packets ({:.2} %)",
             share(*errors, *of) * 100.0
         );
-        let remark = Remark::new(id, Stands::Finding, what)
+        let remark = Remark::new(Stands::Found, what)
             .because("a cable, a transceiver or a port is bad, or the other end discards");
         return Some(if share(*errors, *of) >= MATTERS {
             remark.names(&["path-loss"])
@@ -61,11 +61,11 @@ fn damaged((device, port): (&IbDevice, &IbPort), id: &'static str) -> Option<Rem
             remark
         });
     }
-    once(port, &name, id)
+    once(port, &name)
 }
 
 /// Errors without packets beside them in two readings: they may be old.
-fn once(port: &IbPort, name: &str, id: &'static str) -> Option<Remark> {
+fn once(port: &IbPort, name: &str) -> Option<Remark> {
     let read = |counter: &str| value(&port.counters, counter).filter(|count| *count > 0);
     let all = SHARES.iter().filter_map(|(errors, of)| Some((*errors, read(errors)?, *of)));
     let (counter, errors, of) = all.max_by_key(|(_, errors, _)| *errors)?;
@@ -80,8 +80,8 @@ fn once(port: &IbPort, name: &str, id: &'static str) -> Option<Remark> {
         Some(0) => "they did not grow between the two readings: they are old".to_owned(),
         Some(more) => format!("they grew by {more} between the two readings"),
     };
-    let stands = if grown.is_some_and(|more| more > 0) { Stands::Finding } else { Stands::Doubt };
-    let mut remark = Remark::new(id, stands, format!("{name}: {counter} {errors}{words}: {about}"));
+    let stands = if grown.is_some_and(|more| more > 0) { Stands::Found } else { Stands::Doubt };
+    let mut remark = Remark::new(stands, format!("{name}: {counter} {errors}{words}: {about}"));
     if is_bad {
         remark = remark.because("that is more than one error in 10^12 bits, which the standard allows, if all of them are of this time");
     }

@@ -88,7 +88,7 @@ fn top<'a>(explained: &Explained<'_>, all: &'a [Moved<'a>]) -> Option<&'a Moved<
 }
 
 /// A full link, where no other run shows more, and both ways together show no fault.
-pub(super) fn full(explained: &Explained<'_>, id: &'static str) -> Option<Remark> {
+pub(super) fn full(explained: &Explained<'_>) -> Option<Remark> {
     let all = runs(explained);
     let run = top(explained, &all)?;
     // Both ways that share something, and packets that could be larger, are no link that is as fast as it can be.
@@ -118,7 +118,7 @@ pub(super) fn full(explained: &Explained<'_>, id: &'static str) -> Option<Remark
         rate(run.each_way()),
         named.join(" or ")
     );
-    let mut remark = Remark::new(id, Stands::Good, what).because(format!(
+    let mut remark = Remark::new(Stands::Good, what).because(format!(
         "{}: {}",
         first.way.name,
         rate(first.way.rate)
@@ -169,7 +169,7 @@ fn beside(remark: Remark, first: &At, all: &[At]) -> Remark {
 }
 
 /// A slot or a USB port whose ceiling a level rate is at, where no link has it: no proof that it is the limit.
-pub(super) fn slot(explained: &Explained<'_>, id: &'static str) -> Option<Remark> {
+pub(super) fn slot(explained: &Explained<'_>) -> Option<Remark> {
     let all = runs(explained);
     let run = top(explained, &all).filter(|run| !run.both)?;
     let found = at(run);
@@ -183,7 +183,7 @@ pub(super) fn slot(explained: &Explained<'_>, id: &'static str) -> Option<Remark
         rate(run.each_way()),
         first.name
     );
-    let remark = Remark::new(id, Stands::Doubt, what).because(format!(
+    let remark = Remark::new(Stands::Doubt, what).because(format!(
         "{}: {}",
         first.way.name,
         rate(first.way.rate)
@@ -192,15 +192,15 @@ pub(super) fn slot(explained: &Explained<'_>, id: &'static str) -> Option<Remark
 }
 
 /// Messages within one host at the rate of a card: memory carries more.
-pub(super) fn one_host(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(super) fn one_host(explained: &Explained<'_>) -> Vec<Remark> {
     let all = runs(explained);
     let within = all.iter().filter_map(|run| Some((run, run.setup.only_host()?)));
     let best = within.max_by(|(a, _), (b, _)| a.each_way().total_cmp(&b.each_way()));
     let known = facts::links_of(explained.material);
-    best.map(|best| within_one(&known, best, id)).into_iter().collect()
+    best.map(|best| within_one(&known, best)).into_iter().collect()
 }
 
-fn within_one(known: &[Link], (run, host): (&Moved<'_>, &str), id: &'static str) -> Remark {
+fn within_one(known: &[Link], (run, host): (&Moved<'_>, &str)) -> Remark {
     // Shared memory may happen to move as much as some Ethernet: that one must be known to be there.
     let is_card =
         |at: &At| at.kind == Kind::InfiniBand || at.link.is_some_and(|link| known.contains(&link));
@@ -211,7 +211,7 @@ fn within_one(known: &[Link], (run, host): (&Moved<'_>, &str), id: &'static str)
             "both ends are on one host, {host}: {} is a rate of its card and slot, and not of the network",
             rate(run.each_way())
         );
-        return Remark::new(id, Stands::Finding, what)
+        return Remark::new(Stands::Found, what)
             .names(&["not-a-measurement"])
             .shown_by(run.source, run.outcome)
             .next("the same between two hosts", "ib_write_bw HOST");
@@ -221,7 +221,7 @@ fn within_one(known: &[Link], (run, host): (&Moved<'_>, &str), id: &'static str)
             "all processes ran on one host, {host}: {} is no rate of the network",
             rate(run.each_way())
         );
-        return Remark::new(id, Stands::Doubt, what)
+        return Remark::new(Stands::Doubt, what)
             .next("the same between two hosts", "mpirun -np 2 --host HOST1:1,HOST2:1 ./osu_bw");
     };
     let what = format!(
@@ -230,7 +230,7 @@ fn within_one(known: &[Link], (run, host): (&Moved<'_>, &str), id: &'static str)
         rate(run.each_way()),
         words(&card)
     );
-    Remark::new(id, Stands::Finding, what)
+    Remark::new(Stands::Found, what)
         .because("within a host large messages usually move at 10 GB/s and more")
         .because("nothing of it is a rate of the network between hosts")
         .names(&["wrong-route"])

@@ -43,18 +43,14 @@ const MORE: f64 = 1.3;
 const LARGE: Bytes = Bytes(65_536);
 
 /// A program on another node than the card, or one that is faster from another node.
-pub(in crate::rule) fn node(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(in crate::rule) fn node(explained: &Explained<'_>) -> Vec<Remark> {
     let all = runs(explained);
-    let compared = compared(&all, &explained.material.near, id);
-    compared
-        .or_else(|| placed(explained, id))
-        .or_else(|| alone(explained, &all, id))
-        .into_iter()
-        .collect()
+    let compared = compared(&all, &explained.material.near);
+    compared.or_else(|| placed(explained)).or_else(|| alone(explained, &all)).into_iter().collect()
 }
 
 /// Two runs that differ in the node, or in the CPU, of the program.
-fn compared(all: &[Moved<'_>], host: &Inventory, id: &'static str) -> Option<Remark> {
+fn compared(all: &[Moved<'_>], host: &Inventory) -> Option<Remark> {
     let bound: Vec<_> =
         all.iter().map(|run| (run, run.setup.cpu, bound(run.setup, host))).collect();
     let pairs = bound.iter().flat_map(|slow| bound.iter().map(move |fast| (slow, fast)));
@@ -84,7 +80,7 @@ fn compared(all: &[Moved<'_>], host: &Inventory, id: &'static str) -> Option<Rem
             );
             let causes: &[&'static str] =
                 if is_known { &["numa-remote"] } else { &["numa-remote", "sender-core"] };
-            Remark::new(id, Stands::Finding, what)
+            Remark::new(Stands::Found, what)
                 .names(causes)
                 .at(Side::Near)
                 .shown_by(slow.source, slow.outcome)
@@ -143,7 +139,7 @@ impl<'a> Placed<'a> {
 }
 
 /// Two runs of the same, of which one is slower from another node.
-fn placed(explained: &Explained<'_>, id: &'static str) -> Option<Remark> {
+fn placed(explained: &Explained<'_>) -> Option<Remark> {
     let host = &explained.material.near;
     let all = explained.material.runs().take(MOST);
     let all: Vec<Placed<'_>> =
@@ -165,7 +161,7 @@ fn placed(explained: &Explained<'_>, id: &'static str) -> Option<Remark> {
         "{} from node {} and {} from node {}: where the program runs makes the difference",
         slow.words, slow.node, fast.words, fast.node
     );
-    let remark = Remark::new(id, Stands::Finding, what)
+    let remark = Remark::new(Stands::Found, what)
         .names(&["numa-remote"])
         .at(Side::Near)
         .shown_by(slow.source, slow.outcome);
@@ -178,11 +174,11 @@ const NODES: &str = "grep . /sys/class/net/*/device/numa_node; lscpu | grep NUMA
 const MOST: usize = 64;
 
 /// The best run, bound to another node than that of the card.
-fn alone(explained: &Explained<'_>, all: &[Moved<'_>], id: &'static str) -> Option<Remark> {
+fn alone(explained: &Explained<'_>, all: &[Moved<'_>]) -> Option<Remark> {
     let host = &explained.material.near;
     let run = all.iter().max_by(|a, b| a.each_way().total_cmp(&b.each_way()))?;
     let (own, card) = (bound(run.setup, host)?, card_node(host)?);
-    if own == card || full(explained, id).is_some() {
+    if own == card || full(explained).is_some() {
         return None;
     }
     let what = format!(
@@ -195,7 +191,7 @@ fn alone(explained: &Explained<'_>, all: &[Moved<'_>], id: &'static str) -> Opti
     let causes: &[&'static str] =
         if is_large { &["numa-remote"] } else { &["numa-remote", "rdma-one-qp", "rdma-depth"] };
     Some(
-        Remark::new(id, Stands::Finding, what)
+        Remark::new(Stands::Found, what)
             .names(causes)
             .at(Side::Near)
             .shown_by(run.source, run.outcome)

@@ -75,10 +75,10 @@ pub(in crate::rule) fn are_small(explained: &Explained<'_>, run: &Moved<'_>) -> 
     small(explained).any(|port| port.gain() >= Some(GAIN) && is_full(&port, run))
 }
 
-pub(in crate::rule) fn mtu(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(in crate::rule) fn mtu(explained: &Explained<'_>) -> Vec<Remark> {
     let all = runs(explained);
     let best = all.iter().max_by(|a, b| a.each_way().total_cmp(&b.each_way()));
-    small(explained).filter_map(|port| smaller(&port, best, id)).collect()
+    small(explained).filter_map(|port| smaller(&port, best)).collect()
 }
 
 /// Whether a rate is that of a full link with the packets of a port.
@@ -97,7 +97,7 @@ fn is_full(port: &Small, run: &Moved<'_>) -> bool {
     by_fact.unwrap_or_else(by_rate)
 }
 
-fn smaller(port: &Small, best: Option<&Moved<'_>>, id: &'static str) -> Option<Remark> {
+fn smaller(port: &Small, best: Option<&Moved<'_>>) -> Option<Remark> {
     let gain = port.gain().filter(|gain| *gain >= GAIN)?;
     let what = format!(
         "{}: packets of {} B, and the port supports {} B: a full link carries {:.0} % more with them",
@@ -108,7 +108,7 @@ fn smaller(port: &Small, best: Option<&Moved<'_>>, id: &'static str) -> Option<R
     );
     // Beside a rate that is far from full, packets are not what limits.
     let answers = best.is_none_or(|run| is_full(port, run));
-    let remark = Remark::new(id, if answers { Stands::Finding } else { Stands::Doubt }, what);
+    let remark = Remark::new(if answers { Stands::Found } else { Stands::Doubt }, what);
     let remark = match port.layer {
         Layer::Ethernet => remark
             .because(
@@ -133,7 +133,7 @@ const VERBS_MORE: f64 = 2.0;
 const DATAGRAM: u32 = 4_092;
 
 /// Sockets over InfiniBand in the small packets of datagram mode, where verbs carry twice as much.
-pub(in crate::rule) fn datagrams(explained: &Explained<'_>, id: &'static str) -> Option<Remark> {
+pub(in crate::rule) fn datagrams(explained: &Explained<'_>) -> Option<Remark> {
     let verbs = runs(explained).iter().map(Moved::each_way).reduce(f64::max)?;
     let (source, result, one) = transfers(explained)
         .filter(|(_, _, one)| one.carrier == Carrier::Tcp && !one.both && one.asked.is_none())
@@ -152,7 +152,7 @@ pub(in crate::rule) fn datagrams(explained: &Explained<'_>, id: &'static str) ->
         rate(verbs)
     );
     Some(
-        Remark::new(id, Stands::Finding, what)
+        Remark::new(Stands::Found, what)
             .names(&["sender-core", "receiver-core"])
             .rules_out(&["wire-full"])
             .of(one.direction)

@@ -5,14 +5,14 @@ use super::super::ceiling::slower;
 use super::super::moved::runs;
 use super::super::{Remark, Stands, rate};
 use linerate_facts::Inventory;
+use linerate_facts::finding::Finding;
 use linerate_facts::infiniband::{IbDevice, IbPort, Layer};
 use linerate_facts::nic::Nic;
-use linerate_facts::odd::Oddity;
 use linerate_plan::path::{Direction, Side};
 use linerate_record::reported::{Carrier, Counted, Transfer};
 
 /// Oddities of ports that carry nothing, and wait for somebody.
-const WAITING: [&str; 2] = ["ib-not-set-up", "ib-held-down"];
+const WAITING: [&str; 2] = ["unserved-port", "ib-held-down"];
 /// The oddity of a port without a cable. It is one only where no other port works.
 const UNPLUGGED: &str = "ib-no-link";
 
@@ -22,7 +22,7 @@ fn has_active(host: &Inventory) -> bool {
 }
 
 /// Whether an oddity is about a port of InfiniBand that carries nothing, and should.
-fn is_down(host: &Inventory, odd: &Oddity) -> bool {
+fn is_down(host: &Inventory, odd: &Finding) -> bool {
     let is_ethernet = host.infiniband.devices.iter().any(|device| {
         let of = |port: &IbPort| format!("{} port {}", device.called(), port.number) == odd.subject;
         device.ports.iter().any(|port| port.layer == Some(Layer::Ethernet) && of(port))
@@ -32,7 +32,7 @@ fn is_down(host: &Inventory, odd: &Oddity) -> bool {
 }
 
 /// A port of InfiniBand that carries nothing.
-pub(in crate::rule) fn down(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(in crate::rule) fn down(explained: &Explained<'_>) -> Vec<Remark> {
     let has_results = explained.material.has_results();
     let of = |(side, host): (Side, &Inventory)| {
         let at = Side::ALL.into_iter().position(|known| known == side).unwrap_or(0);
@@ -41,14 +41,14 @@ pub(in crate::rule) fn down(explained: &Explained<'_>, id: &'static str) -> Vec<
         if has_results && has_active(host) {
             return None;
         }
-        let remark = slower(side, odd, id);
+        let remark = slower(side, odd);
         Some(if has_results {
-            Remark {
-                stands: Stands::Doubt,
-                ..remark.because("if that is still so, no port of InfiniBand is active on this host, and the results were moved by another network")
-            }
+            Remark { finding: remark.finding.stands(Stands::Doubt), ..remark }.because(
+                "if that is still so, no port of InfiniBand is active on this host, and the results \
+                 were moved by another network",
+            )
         } else {
-            remark.names(&["ib-port-down"]).at(side)
+            remark.names(&[odd.id]).at(side)
         })
     };
     explained.material.hosts().into_iter().filter_map(of).collect()
@@ -66,7 +66,7 @@ const KINDS: [&[Carrier]; 2] = [
 ];
 
 /// The best transfer of each kind and direction, beside the slowest port that could have carried it.
-pub(in crate::rule) fn unused(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(in crate::rule) fn unused(explained: &Explained<'_>) -> Vec<Remark> {
     let ports = facts::ports_of(explained.material);
     let of = |kind: &&[Carrier], direction: Direction| {
         let (carrier, best) = best(explained, kind, direction)?;
@@ -75,7 +75,7 @@ pub(in crate::rule) fn unused(explained: &Explained<'_>, id: &'static str) -> Ve
             is_one && capacity(port) * ROUNDED >= best
         };
         let port = ports.iter().filter(may).min_by(|a, b| capacity(a).total_cmp(&capacity(b)))?;
-        (best < capacity(port) * LEAVES).then(|| leaves(best, carrier, port, direction, id))
+        (best < capacity(port) * LEAVES).then(|| leaves(best, carrier, port, direction))
     };
     let each = KINDS.iter().flat_map(|kind| Direction::ALL.map(move |direction| (kind, direction)));
     each.filter_map(|(kind, direction)| of(kind, direction)).collect()
@@ -112,13 +112,7 @@ fn best(
     transfers.chain(tables).max_by(|a, b| a.1.total_cmp(&b.1))
 }
 
-fn leaves(
-    best: f64,
-    carrier: Carrier,
-    port: &facts::Port,
-    direction: Direction,
-    id: &'static str,
-) -> Remark {
+fn leaves(best: f64, carrier: Carrier, port: &facts::Port, direction: Direction) -> Remark {
     let what = format!(
         "{} of {} Gb/s, {:.0} %: the link of {} ({}) is not the limit",
         rate(best),
@@ -128,7 +122,7 @@ fn leaves(
         port.link
     );
     let remark =
-        Remark::new(id, Stands::Finding, what).names(&[]).of(direction).rules_out(&["wire-full"]);
+        Remark::new(Stands::Found, what).names(&[]).of(direction).rules_out(&["wire-full"]);
     if matches!(carrier, Carrier::Rdma | Carrier::Messages) {
         return remark
             .because(
@@ -155,10 +149,10 @@ pub(in crate::rule) fn best_of_all(explained: &Explained<'_>) -> Option<f64> {
 }
 
 /// Oddities of a link that is slower than it could be.
-const NARROW: [&str; 5] = ["ib-narrow", "ib-slower", "port-speed", "port-offer", "port-fixed"];
+const NARROW: [&str; 4] = ["ib-slow-link", "port-speed", "port-offer", "port-fixed"];
 
 /// Whether results fill the port of an oddity, which is slower than it could be.
-pub(in crate::rule) fn is_filled(explained: &Explained<'_>, side: Side, odd: &Oddity) -> bool {
+pub(in crate::rule) fn is_filled(explained: &Explained<'_>, side: Side, odd: &Finding) -> bool {
     NARROW.contains(&odd.id) && fills(explained, side, &odd.subject).is_some()
 }
 
@@ -184,7 +178,7 @@ pub(in crate::rule) fn is_any_full(explained: &Explained<'_>) -> bool {
 
 /// Full ports that run below a speed of their own, where what the other end offers is not known. Of those about which it
 /// is known an oddity tells.
-pub(in crate::rule) fn below_modes(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(in crate::rule) fn below_modes(explained: &Explained<'_>) -> Vec<Remark> {
     let of = |side: Side, nic: &Nic| {
         let (speed, own) = (nic.link.speed?, nic.link.fastest_own()?);
         let is_told = explained
@@ -199,7 +193,7 @@ pub(in crate::rule) fn below_modes(explained: &Explained<'_>, id: &'static str) 
             side_name(side),
             rate(best),
         );
-        let remark = Remark::new(id, Stands::Finding, what).names(&["wire-full"]).at(side);
+        let remark = Remark::new(Stands::Found, what).names(&["wire-full"]).at(side);
         let remark = remark.because("the other end offers no more, or the cable carries no more");
         Some(remark.next("what the other end offers, and another cable", "ethtool PORT"))
     };
@@ -208,7 +202,7 @@ pub(in crate::rule) fn below_modes(explained: &Explained<'_>, id: &'static str) 
 }
 
 /// Verbs over a device that is made by software.
-pub(in crate::rule) fn software(explained: &Explained<'_>, id: &'static str) -> Option<Remark> {
+pub(in crate::rule) fn software(explained: &Explained<'_>) -> Option<Remark> {
     runs(explained).iter().find(|run| run.carrier == Carrier::Rdma)?;
     let mut devices = explained.material.rdma_devices();
     let (_, IbDevice { name, .. }) = devices.find(|(_, device)| device.software)?;
@@ -217,7 +211,7 @@ pub(in crate::rule) fn software(explained: &Explained<'_>, id: &'static str) -> 
          card carries is not shown"
     );
     Some(
-        Remark::new(id, Stands::Finding, what)
+        Remark::new(Stands::Found, what)
             .names(&["sender-core", "receiver-core"])
             .next("the same path through sockets, which cost less there", "linerate run HOST"),
     )

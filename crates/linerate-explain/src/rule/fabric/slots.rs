@@ -15,9 +15,9 @@ const HELD: [f64; 2] = [0.97, 1.01];
 const FASTER: f64 = 1.05;
 
 /// A rate at what the slot of a card carries, where its port carries more.
-pub(in crate::rule) fn slot(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+pub(in crate::rule) fn slot(explained: &Explained<'_>) -> Vec<Remark> {
     let Some(best) = best_of_all(explained) else {
-        return limited(explained, id);
+        return limited(explained);
     };
     let ports = facts::ports_of(explained.material);
     let of = |(side, host): (Side, &Inventory)| {
@@ -27,7 +27,7 @@ pub(in crate::rule) fn slot(explained: &Explained<'_>, id: &'static str) -> Vec<
             let leaves = slot_of(link)?.leaves();
             let holds = best >= leaves.low() * HELD[0] && best <= leaves.high() * HELD[1];
             let is_faster = fastest.is_none_or(|port| port > leaves.high() * FASTER);
-            (holds && is_faster).then(|| held(best, side, device, link, id))
+            (holds && is_faster).then(|| held(best, side, device, link))
         });
         held.take(1).collect::<Vec<_>>()
     };
@@ -35,7 +35,7 @@ pub(in crate::rule) fn slot(explained: &Explained<'_>, id: &'static str) -> Vec<
 }
 
 /// Cards of which the kernel says that a link limits them, where nothing was measured.
-fn limited(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
+fn limited(explained: &Explained<'_>) -> Vec<Remark> {
     let has_results = explained.material.has_results();
     let of = |(side, host): (Side, &Inventory)| {
         let device = host.pci.iter().find(|device| device.limited.is_some())?;
@@ -46,7 +46,7 @@ fn limited(explained: &Explained<'_>, id: &'static str) -> Vec<Remark> {
             device.address,
             rate(most)
         );
-        let remark = Remark::new(id, Stands::Finding, what).names(&["pcie-slot"]).at(side);
+        let remark = Remark::new(Stands::Found, what).names(&["pcie-slot"]).at(side);
         Some(remark.next("the link of the card and of each port above it", "sudo lspci -vv"))
     };
     let all = explained.material.hosts().into_iter().filter(|_| !has_results);
@@ -71,7 +71,7 @@ fn slot_of(link: Link) -> Option<Slot> {
     })
 }
 
-fn held(best: f64, side: Side, device: &Device, link: Link, id: &'static str) -> Remark {
+fn held(best: f64, side: Side, device: &Device, link: Link) -> Remark {
     let bits = link.rate().unwrap_or(Rate(0));
     let what = format!(
         "{} is what the slot of the card at {} carries: its link runs at {link} ({bits}), and the card could use {}",
@@ -79,7 +79,7 @@ fn held(best: f64, side: Side, device: &Device, link: Link, id: &'static str) ->
         device.address,
         device.max.map_or_else(String::new, |max| max.to_string())
     );
-    Remark::new(id, Stands::Finding, what)
+    Remark::new(Stands::Found, what)
         .because(format!("at the {}", side_name(side)))
         .names(&["pcie-slot"])
         .at(side)

@@ -20,7 +20,7 @@ fn damage_that_goes_on_is_found_at_its_port() {
     for name in ["port_rcv_errors", "local_link_integrity_errors"] {
         let found = with(name, 3, 1);
         assert_eq!(ids(&found), [("link-errors", "H3 port 1")], "{name}");
-        assert!(found[0].now && found[0].what.contains(&format!("{name} 1 in 1.0 s")));
+        assert!(found[0].is_now() && found[0].what.contains(&format!("{name} 1 in 1.0 s")));
         assert!(found[0].why.contains("SW port 3"));
     }
 }
@@ -69,17 +69,21 @@ fn a_full_counter_of_errors_shows_no_new_ones() {
 fn a_single_symbol_error_is_within_the_standard() {
     // A link of 54.5 Gb/s may have one in 18 s.
     let found = with("symbol_error", 0, 1);
-    assert!(found.iter().all(|f| !f.now), "{found:?}");
+    assert!(found.iter().all(|f| !f.is_now()), "{found:?}");
     let found = with("symbol_error", 0, 2);
     assert_eq!(ids(&found), [("link-errors", "H3 port 1")]);
-    assert!(found[0].now && found[0].proof[1].contains("may have 0.055"), "{:?}", found[0].proof);
+    assert!(
+        found[0].is_now() && found[0].proof[1].contains("may have 0.055"),
+        "{:?}",
+        found[0].proof
+    );
 }
 
 #[test]
 fn damage_of_the_past_is_told_as_such() {
     let found = with("symbol_error", 4242, 0);
     assert_eq!(ids(&found), [("link-errors", "H3 port 1")]);
-    assert!(!found[0].now && found[0].what.contains("symbol_error 4242"));
+    assert!(!found[0].is_now() && found[0].what.contains("symbol_error 4242"));
     let found = with("symbol_error", 0xffff, 0);
     assert!(found[0].what.contains("at least 65535") && found[0].proof.len() == 2);
     // A neighbour that boots takes the link down.
@@ -90,7 +94,7 @@ fn damage_of_the_past_is_told_as_such() {
 fn a_counter_that_was_cleared_does_not_wrap() {
     let found = with("port_rcv_errors", 500, u64::MAX - 492);
     // 500 became 7.
-    assert!(found[0].now && found[0].what.contains("port_rcv_errors 7 in"), "{found:?}");
+    assert!(found[0].is_now() && found[0].what.contains("port_rcv_errors 7 in"), "{found:?}");
     let found = with("port_rcv_errors", 500, u64::MAX - 499);
     assert_eq!(found, []);
 }
@@ -153,10 +157,10 @@ fn a_full_link_is_the_end_of_the_chain_too() {
     let found = waits(&two, Some(("leaf2", 3)));
     // That is use, and no fault.
     assert_eq!(ids(&found), [("full-link", "leaf2 port 3")]);
-    assert!(!found[0].now && found[0].what.contains("spine1 port 2"), "{found:?}");
+    assert!(!found[0].is_now() && found[0].what.contains("spine1 port 2"), "{found:?}");
     let found = waits(&two, None);
     assert_eq!(ids(&found), [("slow-receiver", "leaf2")]);
-    assert!(found[0].now && found[0].why.contains("unknown"));
+    assert!(found[0].is_now() && found[0].why.contains("unknown"));
     assert!(found[0].what.contains("2 ports wait for it"));
     // Where a unit may be larger, 2 % may be all of the time: the switch may wait for another.
     let [a, b] = two;

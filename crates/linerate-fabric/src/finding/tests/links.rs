@@ -15,7 +15,7 @@ fn a_port_without_a_link_says_why() {
         let own = at(&fake, "H2");
         fake.port(own).states = states;
         let found = seen(&fake, "H2");
-        let ours: Vec<&Finding> = found.iter().filter(|f| f.id == "no-link").collect();
+        let ours: Vec<&Finding> = found.iter().filter(|f| f.id == "ib-no-link").collect();
         assert_eq!(ours.len(), usize::from(what.is_some()), "{states:?}: {found:?}");
         let said = ours.first().map_or("", |f| f.what.as_str());
         assert!(said.starts_with(what.unwrap_or_default()), "{said}");
@@ -28,7 +28,7 @@ fn a_link_at_the_other_port_of_the_adapter_is_told() {
     let server = fake.node("SRV");
     fake.unlink((server, 2));
     let found = find(&fake.network_at("SRV", 2));
-    assert_eq!(ids(&found), [("no-link", "SRV port 2")]);
+    assert_eq!(ids(&found), [("ib-no-link", "SRV port 2")]);
     assert!(found[0].proof[1].contains("port 1 of this adapter has a link"));
     // An empty port that is not asked through is normal.
     assert_eq!(ids(&seen(&fake, "SRV")), [("no-manager", "SRV port 1")]);
@@ -41,7 +41,7 @@ fn a_function_that_is_held_down_is_not_enabled_by_ibportstate() {
     let port = fake.port(own);
     (port.guid, port.states) = (0, [1, 5]);
     let found = seen(&fake, "H2");
-    assert_eq!(found[0].id, "no-link");
+    assert_eq!(found[0].id, "ib-no-link");
     assert!(!commands(&found[0]).contains("ibportstate"));
     // With a GUID, by the id of its device.
     fake.port(own).guid = 7;
@@ -68,7 +68,7 @@ fn a_link_below_what_both_ends_may_use_is_slow() {
     assert_eq!(with(4, Speed::Fdr), []);
     for (lanes, speed) in [(1, Speed::Fdr), (4, Speed::Qdr), (1, Speed::Sdr)] {
         let found = with(lanes, speed);
-        assert_eq!(ids(&found), [("slow-link", "SW port 3 to H3 port 1")]);
+        assert_eq!(ids(&found), [("ib-slow-link", "SW port 3 to H3 port 1")]);
         assert_eq!(found[0].certainty, Certainty::Proved);
         assert!(found[0].why.contains("may use more"), "{}", found[0].why);
         assert!(found[0].what.contains("both ports have 4x FDR"), "{}", found[0].what);
@@ -90,7 +90,7 @@ fn a_link_below_what_both_ends_may_use_is_slow() {
             fake.port(at).runs(4, speed);
         }
         let found = seen(&fake, "H2");
-        assert_eq!(ids(&found), [("slow-link", "SW port 3 to H3 port 1")]);
+        assert_eq!(ids(&found), [("ib-slow-link", "SW port 3 to H3 port 1")]);
         assert_eq!(found[0].certainty, certainty, "{}", found[0].what);
     }
     // Where no adapter of this sort is faster, it is all that one can do.
@@ -101,7 +101,7 @@ fn a_link_below_what_both_ends_may_use_is_slow() {
     assert_eq!(seen(&fake, "H2"), []);
     fake.port(slow).runs(4, Speed::Fdr);
     fake.port(peer).runs(4, Speed::Fdr);
-    assert_eq!(ids(&seen(&fake, "H2")), [("slow-link", "SW port 3 to H3 port 1")]);
+    assert_eq!(ids(&seen(&fake, "H2")), [("ib-slow-link", "SW port 3 to H3 port 1")]);
     // Two lanes may be all that an adapter uses.
     assert_eq!(with(2, Speed::Fdr)[0].certainty, Certainty::Supported);
 }
@@ -117,7 +117,7 @@ fn a_link_that_is_set_to_less_is_slow_where_others_are_not() {
         port.speed[1][0] = 0;
     }
     let found = seen(&fake, "H2");
-    assert_eq!(ids(&found), [("slow-link", "SW port 3 to H3 port 1")]);
+    assert_eq!(ids(&found), [("ib-slow-link", "SW port 3 to H3 port 1")]);
     assert!(found[0].why.contains("set to less"), "{}", found[0].why);
     // The same on all links is how somebody wants it.
     for node in &mut fake.nodes {
@@ -171,13 +171,13 @@ fn a_cascade_with_fewer_links_than_hosts_is_found() {
     assert_eq!(found[0].what, "3 links join 4 hosts with 4 others");
     assert_eq!(found[0].certainty, Certainty::Supported);
     // Many networks save links on purpose: it does harm once their ports wait or drop packets.
-    assert!(!found[0].now);
+    assert!(!found[0].is_now());
     let mut fake = cascaded(3, false);
     let near = fake.node("A");
     let drops = COUNTERS.iter().position(|c| c.name == "port_xmit_discards").unwrap();
     fake.port((near, 5)).rise[drops] = 1;
     let busy = seen(&fake, "b1");
-    assert!(busy.iter().any(|f| f.id == "cascade" && f.now), "{busy:?}");
+    assert!(busy.iter().any(|f| f.id == "cascade" && f.is_now()), "{busy:?}");
     assert!(found[0].fix.what.contains("up to 1 more"), "{}", found[0].fix.what);
     assert_eq!(cascade(1, false)[0].what, "1 link joins 4 hosts with 4 others");
     assert_eq!(cascade(4, false), []);

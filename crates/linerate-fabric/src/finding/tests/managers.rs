@@ -215,7 +215,8 @@ fn managers_that_do_not_manage_are_named() {
 
 #[test]
 fn a_port_that_is_armed_or_trains_is_a_problem() {
-    for (states, id) in [([3, 5], "unserved-port"), ([1, 4], "no-link"), ([1, 6], "no-link")] {
+    for (states, id) in [([3, 5], "unserved-port"), ([1, 4], "ib-no-link"), ([1, 6], "ib-no-link")]
+    {
         let mut fake = star();
         let own = at(&fake, "H2");
         fake.port(own).states = states;

@@ -8,6 +8,7 @@ mod partitions;
 use super::super::fake::{At, Fake};
 use super::*;
 use linerate_ceiling::infiniband::Speed;
+use linerate_plan::path::Certainty;
 
 /// A star of four hosts with a manager at `H1`.
 fn star() -> Fake {
@@ -142,7 +143,7 @@ fn nodes_of_the_same_description_have_their_guids_in_their_names() {
     for at in [slow, peer] {
         fake.port(at).runs(1, Speed::Fdr);
     }
-    assert_eq!(ids(&seen(&fake, "H2")), [("slow-link", "SW port 3 to H3 port 1")]);
+    assert_eq!(ids(&seen(&fake, "H2")), [("ib-slow-link", "SW port 3 to H3 port 1")]);
     let [named, other] = ["H3", "H4"].map(|name| fake.node(name));
     for node in [named, other] {
         fake.nodes[node].name = "HCA".to_owned();

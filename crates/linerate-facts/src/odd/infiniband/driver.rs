@@ -1,13 +1,13 @@
 //! Cards for InfiniBand that no driver has.
 
-use super::super::Oddity;
+use super::super::Finding;
 use crate::advice::{Advice, Step};
 use crate::pci::{self, Device};
 use crate::{Inventory, board};
 use linerate_units::shell::word;
 
 /// Cards for InfiniBand without a driver: nothing on the host can use them.
-pub(in super::super) fn missing(inventory: &Inventory) -> Vec<Oddity> {
+pub(in super::super) fn missing(inventory: &Inventory) -> Vec<Finding> {
     if inventory.lacks(pci::DRIVERS) {
         return Vec::new();
     }
@@ -19,7 +19,7 @@ pub(in super::super) fn missing(inventory: &Inventory) -> Vec<Oddity> {
     cards.map(|card| odd(inventory, card)).collect()
 }
 
-fn odd(inventory: &Inventory, card: &Device) -> Oddity {
+fn odd(inventory: &Inventory, card: &Device) -> Finding {
     let address = card.address.to_string();
     let family = board::family(card.vendor, card.device);
     let name = family.map_or(card.function(), |family| family.name);
@@ -42,15 +42,10 @@ fn odd(inventory: &Inventory, card: &Device) -> Oddity {
             load(first).step(messages()),
         ),
     };
-    Oddity {
-        id: "ib-no-driver",
-        subject: address,
-        what: format!("no driver has this card ({name}); {claimed}"),
-        brief: format!("no driver has this card ({name})"),
-        why: "without a driver the card has no ports",
-        fix,
-        ..Oddity::default()
-    }
+    Finding::new("ib-no-driver", address, format!("no driver has this card ({name}); {claimed}"))
+        .brief(format!("no driver has this card ({name})"))
+        .why("without a driver the card has no ports")
+        .fix(fix)
 }
 
 /// The step that shows the messages of the kernel.

@@ -1,6 +1,6 @@
 //! Interfaces of IP over InfiniBand that send small packets.
 
-use super::super::Oddity;
+use super::super::Finding;
 use crate::Inventory;
 use crate::advice::{Advice, Effect, Step};
 use crate::infiniband::Ipoib;
@@ -11,24 +11,19 @@ use linerate_units::shell::word;
 const CONNECTED_MTU: u32 = 65_520;
 
 /// Interfaces that are up and send smaller packets than connected mode carries, where their driver has that mode.
-pub(in super::super) fn small_packets(inventory: &Inventory) -> Vec<Oddity> {
+pub(in super::super) fn small_packets(inventory: &Inventory) -> Vec<Finding> {
     let all = inventory.infiniband.interfaces.iter();
     let found = all.filter_map(|interface| {
         let mut nics = inventory.network.nics.iter();
         let nic = nics.find(|nic| nic.name == interface.name && nic.up)?;
         let mtu = nic.mtu?;
         let fix = connect(interface, mtu)?;
-        Some(Oddity {
-            id: "ipoib-mtu",
-            subject: interface.name.clone(),
-            what: format!(
-                "{} mode with packets of {mtu} bytes; connected mode carries {CONNECTED_MTU}",
-                interface.mode
-            ),
-            why: "each packet costs the CPU the same, whatever it carries",
-            fix,
-            ..Oddity::default()
-        })
+        let what = format!(
+            "{} mode with packets of {mtu} bytes; connected mode carries {CONNECTED_MTU}",
+            interface.mode
+        );
+        let why = "each packet costs the CPU the same, whatever it carries";
+        Some(Finding::new("ipoib-mtu", &interface.name, what).why(why).fix(fix))
     });
     found.collect()
 }

@@ -1,7 +1,7 @@
 //! Ports of RDMA devices that carry nothing, or less than they could.
 
 use self::function::Function;
-use super::Oddity;
+use super::Finding;
 use crate::Inventory;
 use crate::advice::{Advice, Effect, Step, save};
 use crate::infiniband::{IbDevice, IbPort, Layer, LinkState, PhysicalState};
@@ -41,19 +41,12 @@ fn ports(
     inventory: &Inventory,
     id: &'static str,
     odd: impl Fn(&IbDevice, &IbPort) -> Option<Odd>,
-) -> Vec<Oddity> {
+) -> Vec<Finding> {
     let each = all(inventory).filter_map(|(device, port)| {
         let (what, why, fix) = odd(device, port)?;
-        let brief = what.split_once(". ").map_or("", |(first, _)| first);
-        Some(Oddity {
-            id,
-            subject: format!("{} port {}", device.called(), port.number),
-            brief: brief.to_owned(),
-            what,
-            why,
-            fix,
-            ..Oddity::default()
-        })
+        let brief = what.split_once(". ").map_or("", |(first, _)| first).to_owned();
+        let subject = format!("{} port {}", device.called(), port.number);
+        Some(Finding::new(id, subject, what).brief(brief).why(why).fix(fix))
     });
     each.collect()
 }
@@ -64,8 +57,8 @@ fn is_infiniband(port: &IbPort) -> bool {
 }
 
 /// Oddities that keep a port from its full rate.
-fn limiting(odd: Vec<Oddity>) -> Vec<Oddity> {
-    odd.into_iter().map(Oddity::limiting_itself).collect()
+fn limiting(odd: Vec<Finding>) -> Vec<Finding> {
+    odd.into_iter().map(Finding::limiting_itself).collect()
 }
 
 /// The step that shows what both ends of a port's link could do.
@@ -125,7 +118,7 @@ fn netdev<'a>(inventory: &'a Inventory, device: &IbDevice, port: &'a IbPort) -> 
 }
 
 /// A wire that does not work.
-pub(super) fn no_link(inventory: &Inventory) -> Vec<Oddity> {
+pub(super) fn no_link(inventory: &Inventory) -> Vec<Finding> {
     ports(inventory, "ib-no-link", |device, port| {
         let (what, why, fix) = match port.physical? {
             PhysicalState::Polling => (
@@ -154,7 +147,7 @@ pub(super) fn no_link(inventory: &Inventory) -> Vec<Oddity> {
 }
 
 /// A logical link that is down on a wire that works.
-pub(super) fn held_down(inventory: &Inventory) -> Vec<Oddity> {
+pub(super) fn held_down(inventory: &Inventory) -> Vec<Finding> {
     limiting(ports(inventory, "ib-held-down", |device, port| {
         if (port.physical?, port.state?) != (PhysicalState::LinkUp, LinkState::Down) {
             return None;
@@ -192,8 +185,8 @@ const HELD: &str =
     "an administrator or the driver disabled the link; no subnet manager can set up such a port";
 
 /// An InfiniBand link with only one lane, or at the slowest speed.
-pub(super) fn narrow(inventory: &Inventory) -> Vec<Oddity> {
-    limiting(ports(inventory, "ib-narrow", |device, port| {
+pub(super) fn narrow(inventory: &Inventory) -> Vec<Finding> {
+    limiting(ports(inventory, "ib-slow-link", |device, port| {
         let rate = port.in_use().filter(|_| is_infiniband(port))?;
         let compare = compare(inventory, device, port);
         let runs = format!("({} {}X {})", rate.rate, rate.width, rate.speed);
@@ -215,8 +208,8 @@ pub(super) fn narrow(inventory: &Inventory) -> Vec<Oddity> {
 }
 
 /// A port slower than another one in use on a board of the same kind.
-pub(super) fn below_its_like(inventory: &Inventory) -> Vec<Oddity> {
-    limiting(ports(inventory, "ib-slower", |device, port| {
+pub(super) fn below_its_like(inventory: &Inventory) -> Vec<Finding> {
+    limiting(ports(inventory, "ib-slow-link", |device, port| {
         let own = port.in_use()?;
         let alike = all(inventory)
             .filter(|(d, p)| {
@@ -235,8 +228,8 @@ pub(super) fn below_its_like(inventory: &Inventory) -> Vec<Oddity> {
 }
 
 /// InfiniBand ports whose wire has errors.
-pub(super) fn faults(inventory: &Inventory) -> Vec<Oddity> {
-    ports(inventory, "ib-errors", |device, port| {
+pub(super) fn faults(inventory: &Inventory) -> Vec<Finding> {
+    ports(inventory, "link-errors", |device, port| {
         let faults = port.counters.iter();
         let faults = faults.filter(|c| c.value > 0 && FAULTS.contains(&c.name.as_str()));
         let faults: Vec<String> = faults.map(|c| format!("{} {}", c.name, c.value)).collect();

@@ -1,6 +1,6 @@
 //! RoCE that loses packets where nothing prevents it.
 
-use super::super::Oddity;
+use super::super::Finding;
 use super::{Odd, netdev, ports};
 use crate::Inventory;
 use crate::advice::{Advice, Step};
@@ -13,8 +13,8 @@ use linerate_units::shell::word;
 const MANY: u64 = 100;
 
 /// Ports of RoCE that count lost packets, while no ECN mark and no pause of a priority was ever seen.
-pub(in super::super) fn lossy(inventory: &Inventory) -> Vec<Oddity> {
-    ports(inventory, "roce-loss", |device, port| {
+pub(in super::super) fn lossy(inventory: &Inventory) -> Vec<Finding> {
+    ports(inventory, "rdma-loss", |device, port| {
         let is_roce = port.layer == Some(Layer::Ethernet) && !device.software;
         let lost =
             of(port, &[Meaning::MissingReported, Meaning::ResponseMissing, Meaning::OutOfOrder])?;
@@ -110,7 +110,7 @@ mod tests {
                 [("hw.out_of_sequence", lost), ("hw.np_ecn_marked_roce_packets", marked)];
             ids(&machine(Layer::Ethernet, &counters, pauses))
         };
-        assert_eq!(told(100, 0, 0), ["roce-loss"]);
+        assert_eq!(told(100, 0, 0), ["rdma-loss"]);
         assert_eq!(told(99, 0, 0), [""; 0]);
         assert_eq!(told(100, 1, 0), [""; 0], "ECN acts");
         assert_eq!(told(100, 0, 1), [""; 0], "PFC acts");

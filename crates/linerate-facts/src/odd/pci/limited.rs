@@ -7,7 +7,7 @@ use super::{DISPLAY, rate, subject, words};
 use crate::Inventory;
 use crate::advice::Advice;
 use crate::carrier::Need;
-use crate::odd::Oddity;
+use crate::finding::Finding;
 use crate::pci::{Device, Limited, Link};
 
 /// Adds the cards, by whether their ports need more than the link carries.
@@ -46,22 +46,25 @@ fn limit(device: &Device) -> Option<(Link, Limited)> {
     (is_alone && carries && is_slow && !rests).then_some((own, limit))
 }
 
-fn odd(device: &Device, own: Link, limit: Limited) -> Oddity {
+fn odd(device: &Device, own: Link, limit: Limited) -> Finding {
     let now = words(limit.now);
     let what = match limit.at {
         Some(at) => format!("the link at {at} leaves it {now}"),
         None => format!("its link runs at {now}"),
     };
-    Oddity {
-        id: "pcie-slot",
-        subject: subject(device),
-        what: format!("the card could use {}, and {what}", words(own)),
-        brief: format!("link of {} for a card of {}", rate(limit.now), rate(own)),
-        why: "no traffic of this card, of all its ports together, can be faster than its slowest link",
-        fix: Advice::new(format!(
-            "move it to a slot of {own}; if it is in one, seat it anew. The output of all devices above it (sudo \
-             lspci -vv) says whether the slot or the link is the limit"
-        )),
-        ..Oddity::default()
-    }
+    Finding::new(
+        "pcie-slot",
+        subject(device),
+        format!("the card could use {}, and {what}", words(own)),
+    )
+    .brief(format!("link of {} for a card of {}", rate(limit.now), rate(own)))
+    .why(
+        "no traffic of this card, of all its ports together, can be faster than \
+         its slowest link",
+    )
+    .fix(Advice::new(format!(
+        "move it to a slot of {own}; if it is in one, seat it anew. The output of \
+         all devices above it (sudo lspci -vv) says whether the slot or the link \
+         is the limit"
+    )))
 }

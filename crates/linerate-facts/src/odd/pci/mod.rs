@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use self::room::Room;
-use super::{Oddity, few};
+use super::{Finding, few};
 use crate::Inventory;
 use crate::advice::Advice;
 use crate::carrier::{Carrier, behind};
@@ -81,26 +81,25 @@ pub(super) fn slots(inventory: &Inventory, carriers: &[Carrier<'_>]) -> Links {
 }
 
 /// The best link of the card, the best that the slot allows, and the oddity of the difference.
-fn narrow_slot(all: &[Device], link: &Crossing<'_>) -> Option<(Link, Link, Oddity)> {
+fn narrow_slot(all: &[Device], link: &Crossing<'_>) -> Option<(Link, Link, Finding)> {
     let (own, both) = (link.device.max?, link.best()?);
     if both.rate()? >= own.rate()? {
         return None;
     }
     let port = link.slot;
-    let odd = Oddity {
-        id: "pcie-slot",
-        subject: card(all, link.device),
-        what: format!(
+    let odd = Finding::new(
+        "pcie-slot",
+        card(all, link.device),
+        format!(
             "the card could use {}, and its slot (port {}) leaves it {} at most",
             words(own),
             port.address,
             words(both)
         ),
-        brief: format!("slot of {} for a card of {}", rate(both), rate(own)),
-        why: "no traffic of this card, of all its ports together, can be faster than its slot",
-        fix: Advice::new(format!("move it to a slot of {own}, or {}", divided(all, port))),
-        ..Oddity::default()
-    };
+    )
+    .brief(format!("slot of {} for a card of {}", rate(both), rate(own)))
+    .why("no traffic of this card, of all its ports together, can be faster than its slot")
+    .fix(Advice::new(format!("move it to a slot of {own}, or {}", divided(all, port))));
     Some((own, both, odd))
 }
 
@@ -137,29 +136,27 @@ pub(super) fn below_best(inventory: &Inventory, carriers: &[Carrier<'_>]) -> Lin
     found
 }
 
-fn slow_link(all: &[Device], link: &Crossing<'_>) -> Option<Oddity> {
+fn slow_link(all: &[Device], link: &Crossing<'_>) -> Option<Finding> {
     let (now, both) = (link.now, link.best()?);
     let narrow = now.width? < both.width?;
     let slow = now.speed? < both.speed?;
     if !(narrow || slow && !rests(all, link)) {
         return None;
     }
-    Some(Oddity {
-        id: "pcie-link",
-        subject: card(all, link.device),
-        what: format!(
-            "the link runs at {}, and both its ends could do {}",
-            words(now),
-            words(both)
-        ),
-        brief: format!("link at {}, both ends could do {}", rate(now), rate(both)),
-        why: "lanes that do not train are lost to all traffic of this card",
-        fix: Advice::new(
-            "seat the card anew, clean its contacts, try another slot; look in the firmware's setup for a limit on \
-             this slot. A few cards slow down while idle: look again under load",
-        ),
-        ..Oddity::default()
-    })
+    Some(
+        Finding::new(
+            "pcie-link",
+            card(all, link.device),
+            format!("the link runs at {}, and both its ends could do {}", words(now), words(both)),
+        )
+        .brief(format!("link at {}, both ends could do {}", rate(now), rate(both)))
+        .why("lanes that do not train are lost to all traffic of this card")
+        .fix(Advice::new(
+            "seat the card anew, clean its contacts, try another slot; look in the \
+             firmware's setup for a limit on this slot. A few cards slow down while \
+             idle: look again under load",
+        )),
+    )
 }
 
 /// Whether a link may be slow because what is behind it is idle: graphics cards slow their links down on purpose, and
@@ -171,7 +168,7 @@ fn rests(all: &[Device], link: &Crossing<'_>) -> bool {
 }
 
 /// Packets are smaller than every device on the path allows.
-pub(super) fn payload(inventory: &Inventory) -> Vec<Oddity> {
+pub(super) fn payload(inventory: &Inventory) -> Vec<Finding> {
     let all = &inventory.pci;
     let odd = |device: &Device| {
         let own = device.payload?;
@@ -181,18 +178,16 @@ pub(super) fn payload(inventory: &Inventory) -> Vec<Oddity> {
         }
         let limits: Option<Vec<u32>> = above.iter().map(|b| b.payload.map(|p| p.max)).collect();
         let possible = limits?.into_iter().chain([own.max]).min()?;
-        (own.now < possible).then(|| Oddity {
-            id: "pcie-payload",
-            subject: subject(device),
-            what: format!(
+        (own.now < possible).then(|| {
+            let what = format!(
                 "a packet carries {} bytes, and all devices on the path to it support {possible}",
                 own.now
-            ),
-            why: "each packet of writes costs 24 bytes more than it carries",
-            fix: Advice::new(
-                "boot with pci=pcie_bus_safe, or set the payload size in the firmware's setup",
-            ),
-            ..Oddity::default()
+            );
+            let fix =
+                "boot with pci=pcie_bus_safe, or set the payload size in the firmware's setup";
+            Finding::new("pcie-payload", subject(device), what)
+                .why("each packet of writes costs 24 bytes more than it carries")
+                .fix(Advice::new(fix))
         })
     };
     let carries = |d: &&Device| d.carries_data() && !d.is_virtual;
@@ -200,7 +195,7 @@ pub(super) fn payload(inventory: &Inventory) -> Vec<Oddity> {
 }
 
 /// The firmware does not report the NUMA nodes of devices, on a machine with several nodes.
-pub(super) fn unknown_node(inventory: &Inventory) -> Vec<Oddity> {
+pub(super) fn unknown_node(inventory: &Inventory) -> Vec<Finding> {
     let with_cpus = inventory.processors.nodes.iter().filter(|n| !n.known_cpus().is_empty());
     let lost: Vec<String> = inventory
         .pci
@@ -213,16 +208,21 @@ pub(super) fn unknown_node(inventory: &Inventory) -> Vec<Oddity> {
     if with_cpus.count() < 2 || lost.is_empty() || is_unread {
         return Vec::new();
     }
-    vec![Oddity {
-        id: "node-unknown",
-        subject: few(&lost),
-        what: "the firmware does not say which NUMA node this belongs to".to_owned(),
-        why: "work that runs on another node than its card pays for each byte that crosses between the nodes",
-        fix: Advice::new(
-            "update the firmware; until then run the program on each node in turn with numactl, and compare",
-        ),
-        ..Oddity::default()
-    }]
+    vec![
+        Finding::new(
+            "node-unknown",
+            few(&lost),
+            "the firmware does not say which NUMA node this belongs to",
+        )
+        .why(
+            "work that runs on another node than its card pays for each byte that \
+             crosses between the nodes",
+        )
+        .fix(Advice::new(
+            "update the firmware; until then run the program on each node in turn with \
+             numactl, and compare",
+        )),
+    ]
 }
 
 #[cfg(test)]

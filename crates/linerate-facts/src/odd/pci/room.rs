@@ -1,6 +1,6 @@
 //! Whether the ports behind a link need more than it carries.
 
-use super::super::Oddity;
+use super::super::Finding;
 use super::super::carrier::excess;
 use crate::Inventory;
 use crate::advice::Advice;
@@ -12,9 +12,9 @@ use crate::pci::{Link, Payload};
 #[derive(Default)]
 pub(in crate::odd) struct Links {
     /// Oddities of links that may be the limit.
-    pub may_bind: Vec<Oddity>,
+    pub may_bind: Vec<Finding>,
     /// Oddities of links that the ports behind them do not fill, as far as is known.
-    pub suffice: Vec<Oddity>,
+    pub suffice: Vec<Finding>,
 }
 
 /// Whether the traffic over a link may fill it at this speed and width.
@@ -76,18 +76,17 @@ impl Room {
 
 impl Links {
     /// Adds the oddity of a link; `fix` is what to do where the link suffices.
-    pub(super) fn add(&mut self, room: Room, odd: Oddity, fix: Advice) {
+    pub(super) fn add(&mut self, room: Room, odd: Finding, fix: Advice) {
         match room {
             Room::May(None) => self.may_bind.push(odd),
-            Room::May(Some((excess, limits))) => self.may_bind.push(Oddity {
-                what: format!("{}; {excess}", odd.what),
-                limits,
-                ..odd
-            }),
-            Room::Enough(why, enough) => self.suffice.push(Oddity {
+            Room::May(Some((excess, limits))) => {
+                let what = format!("{}; {excess}", odd.what);
+                self.may_bind.push(Finding { what, limits, ..odd });
+            }
+            Room::Enough(why, enough) => self.suffice.push(Finding {
                 what: format!("{}: {enough}", odd.what),
                 brief: format!("{}: {enough}", odd.brief),
-                why,
+                why: why.to_owned(),
                 fix,
                 ..odd
             }),

@@ -295,7 +295,7 @@ mod tests {
             files.retain(|(path, _)| !path.ends_with("symbol_error"));
             let machine =
                 Inventory { infiniband: of(plant(&files).path()), ..Inventory::default() };
-            let whys: Vec<_> = odd::find(&machine).iter().map(|o| o.why).collect();
+            let whys: Vec<_> = odd::find(&machine).into_iter().map(|o| o.why).collect();
             assert_eq!(whys.len(), usize::from(want.is_some()), "{state} {physical}: {whys:?}");
             assert!(want.is_none_or(|want| whys[0].contains(want)), "{state} {physical}: {whys:?}");
         }

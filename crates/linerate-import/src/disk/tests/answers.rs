@@ -94,7 +94,7 @@ fn a_depth_that_the_engine_ignores_is_the_limit_and_one_that_is_used_is_not() {
     };
     for engine in ["sync", "psync", "vsync", "pvsync", "pvsync2", "mmap"] {
         let found = with(engine, 32, &quick);
-        assert_eq!(found.cause, Some("disk-queue-depth"), "{engine}");
+        assert_eq!(found.cause, Some("queue-depth"), "{engine}");
         let next = found.next.unwrap();
         assert!(
             next.command
@@ -107,7 +107,7 @@ fn a_depth_that_the_engine_ignores_is_the_limit_and_one_that_is_used_is_not() {
     let used = quick.replace("avg=110.50", "avg=3540.00");
     let found = with("libaio", 32, &used);
     assert_eq!((found.stands, found.cause), (Answered::Unknown, None));
-    assert!(found.ruled_out.contains(&"disk-queue-depth"));
+    assert!(found.ruled_out.contains(&"queue-depth"));
 }
 
 #[test]
@@ -196,7 +196,7 @@ fn synchronous_writes_of_dd_wait_for_the_disk() {
 #[test]
 fn a_lost_path_and_small_requests_are_answers_without_any_result() {
     let paths = include_str!("../../../tests/samples/multipath/failed.txt");
-    assert_eq!(limit(paths), Some("disk-one-path"));
+    assert_eq!(limit(paths), Some("disk-path-failed"));
     let mounts = include_str!("../../../tests/samples/mounts/nfsstat.txt");
     let found = headline(mounts);
     assert_eq!(found.cause, Some("nfs-io-size"));

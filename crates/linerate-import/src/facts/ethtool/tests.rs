@@ -60,7 +60,7 @@ fn a_cut_output_says_that_its_end_is_missing() {
 #[test]
 fn half_duplex_is_odd_only_with_a_link() {
     let half = text("ethtool/veth.txt").replace("10000Mb/s", "100Mb/s").replace("Full", "Half");
-    assert_eq!(ids(&merged(&[&half]).0), ["port-half-duplex"]);
+    assert_eq!(ids(&merged(&[&half]).0), ["duplex"]);
     let down = half.replace("Link detected: yes", "Link detected: no");
     assert_eq!(ids(&merged(&[&down]).0), [""; 0]);
 }
@@ -155,7 +155,7 @@ fn drops_are_a_share_of_the_packets_that_the_driver_counts() {
         let all = [port, driver, &counters].into_iter().chain(kernel);
         ids(&merged(&all.collect::<Vec<_>>()).0)
     };
-    assert_eq!(odd(36_542, 2_291, None), ["port-drops"]);
+    assert_eq!(odd(36_542, 2_291, None), ["local-drops"]);
     assert_eq!(odd(36_542, 3, None), [""; 0]);
     assert_eq!(odd(2_291_000, 2_291, None), [""; 0], "a thousandth of them");
     let kernel = "2: eth0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc mq state UP mode DEFAULT group default qlen 1000\n    \

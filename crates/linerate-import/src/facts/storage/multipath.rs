@@ -213,7 +213,7 @@ mod tests {
         let dead: Vec<bool> =
             device.paths.iter().map(|path| path.is_live() == Some(false)).collect();
         assert_eq!(dead, [false, true, false, false]);
-        assert_eq!(ids(&all), ["disk-way-dead"]);
+        assert_eq!(ids(&all), ["disk-path-failed"]);
         assert_eq!(all.storage.devices[1].name, "dm-3");
     }
 

@@ -94,16 +94,16 @@ fn lines_that_are_not_understood_are_few() {
 
 /// What is really odd about samples. About all others nothing is said, whatever they lack.
 const ODD: [(&str, &[&str]); 15] = [
-    ("multipath/failed.txt", &["disk-way-dead"]),
+    ("multipath/failed.txt", &["disk-path-failed"]),
     ("ifconfig/linux.txt", &["port-damaged"]),
     ("ifconfig/old.txt", &["port-damaged"]),
-    ("perfquery/plain.txt", &["ib-errors"]),
-    ("ibqueryerrors/star.txt", &["ib-errors", "ib-errors"]),
-    ("mlxlink/infiniband.txt", &["ib-errors"]),
+    ("perfquery/plain.txt", &["link-errors"]),
+    ("ibqueryerrors/star.txt", &["link-errors", "link-errors"]),
+    ("mlxlink/infiniband.txt", &["link-errors"]),
     ("dmesg/bandwidth.txt", &["pcie-slot"]),
     ("lspci/alone.txt", &["pcie-slot"]),
-    ("ibstat/before-manager.txt", &["ib-not-set-up", "ib-no-link"]),
-    ("ibstat/ibsim-initializing.txt", &["ib-not-set-up"]),
+    ("ibstat/before-manager.txt", &["unserved-port", "ib-no-link"]),
+    ("ibstat/ibsim-initializing.txt", &["unserved-port"]),
     ("ibstat/two-ports.txt", &["ib-no-link"]),
     ("ibv-devinfo/verbose.txt", &["ib-no-link"]),
     ("lspci/slot-narrow.txt", &["pcie-slot"]),

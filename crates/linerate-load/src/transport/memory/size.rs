@@ -298,7 +298,7 @@ mod tests {
             cache in 0_u64..1 << 40, free in 1_u64 << 20..1 << 44, threads in 1_u32..4,
         ) {
             let [least, most] = sizes(&room(Some(cache), free), plan(Access::Copy, 0, 1).pattern, threads);
-            let all: u64 = linerate_plan::study::Swept::sizes(&Knobs::default(), [least, most])
+            let all: u64 = linerate_plan::transport::Swept::sizes(&Knobs::default(), [least, most])
                 .iter()
                 .map(|knobs| knobs.write_size.0 * 2 * u64::from(threads))
                 .sum();

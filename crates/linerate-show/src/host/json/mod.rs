@@ -10,13 +10,13 @@ use std::collections::BTreeMap;
 
 use linerate_explain::{Answered, Headline};
 use linerate_facts::cpu::{Busy, Cache, Cpu, IdleState, Node, Processors};
+use linerate_facts::finding::Finding;
 use linerate_facts::machine::Machine;
 use linerate_facts::memory::{Memory, Module};
 use linerate_facts::nic::Fragments;
-use linerate_facts::odd::{self, Oddity};
+use linerate_facts::odd;
 use linerate_facts::topology::Kind;
 use linerate_facts::{Conntrack, Gap, Inventory};
-use linerate_plan::path::Certainty;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -40,7 +40,7 @@ pub(crate) struct Output<'a> {
     #[serde(flatten)]
     head: Head<'static>,
     /// What makes a path across this machine slower than its parts could, the worst first.
-    odd: Vec<Oddity>,
+    findings: Vec<Finding>,
     machine: MachineOut<'a>,
     cpus: CpusOut<'a>,
     /// NUMA nodes. Empty on a kernel without them.
@@ -206,10 +206,10 @@ struct SlotOut<'a> {
 /// The inventory as one JSON document, with a line feed at its end.
 pub fn json(inventory: &Inventory) -> serde_json::Result<String> {
     let settings = inventory.tunables.iter();
-    let odd = odd::find(inventory);
+    let findings = odd::find(inventory);
     let output = Output {
-        head: Head::new(Some(headline(&odd))),
-        odd,
+        head: Head::new(Some(headline(&findings))),
+        findings,
         machine: machine(&inventory.machine),
         cpus: cpus(&inventory.processors),
         nodes: &inventory.processors.nodes,
@@ -229,15 +229,11 @@ pub fn json(inventory: &Inventory) -> serde_json::Result<String> {
     text(&output)
 }
 
-/// The worst of what is odd. Facts alone never show that all is well.
-fn headline(odd: &[Oddity]) -> Headline {
+/// The worst that was found. Facts alone never show that all is well.
+fn headline(findings: &[Finding]) -> Headline {
     const NOTHING: &str = "nothing is odd in what was read; a measurement shows what limits a path";
-    let Some(worst) = odd.first() else {
-        return Headline::said(Answered::Unknown, NOTHING.to_owned());
-    };
-    let what = format!("{}: {}", worst.subject, worst.what);
-    let found = (worst.id, Certainty::Supported);
-    Headline::found(found, what, vec![worst.why.to_owned()], &worst.fix)
+    let nothing = || Headline::said(Answered::Unknown, NOTHING.to_owned());
+    findings.first().map_or_else(nothing, Headline::found)
 }
 
 /// Empty values are unknown.
@@ -380,7 +376,7 @@ mod tests {
             ("/volumes/0/layer", Value::from("cake")),
             ("/filesystems/0/point", Value::Null),
             ("/ports/0/rings/rx/now", Value::from(0.5)),
-            ("/odd/0/why", Value::Null),
+            ("/findings/0/why", Value::Null),
             ("/live_busy/cpus/0/busy", Value::from("much")),
         ];
         refuses("host", &good, wrong, "/cpus");

@@ -87,7 +87,7 @@ fn document(command: &mut Command) -> Result<Value, Failure> {
 
 /// Whether the walk names the port in which the cable ends, and the cause.
 fn names_the_port(walk: &Value) -> bool {
-    let problems = walk["problems"].as_array().into_iter().flatten();
+    let problems = walk["findings"].as_array().into_iter().flatten();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     problems
         .filter(|problem| problem["id"] == "wrong-port")

@@ -12,6 +12,7 @@ use anyhow::anyhow;
 use clap::{Parser, Subcommand};
 use linerate_fabric::finding::full;
 use linerate_fabric::walk::{PARTS, Part, Walk};
+use linerate_facts::finding::Finding;
 use linerate_host::fabric::{Ended, MadPort, PortError, Wanted, drive};
 use linerate_units::Nanos;
 
@@ -146,7 +147,7 @@ fn shown(args: &Args, options: &Options, stop: &AtomicBool, checks: bool) -> Res
     }
     // Counters that are full show no new errors: a check cannot know.
     let is_known = walked.knows_own_port() && (!checks || full(&walked.network).is_empty());
-    let is_wrong = walked.findings.iter().any(|finding| finding.now);
+    let is_wrong = walked.findings.iter().any(Finding::is_now);
     Ok(match walked.whole {
         true if checks && is_wrong => Exit::Missed,
         true if is_known => Exit::Done,

@@ -4,7 +4,7 @@
 //! A second manager on a network can take it over from the first, so starting one is advised only if there is
 //! no sign of another.
 
-use super::super::Oddity;
+use super::super::Finding;
 use super::function::{Function, driver, give_guid, is_omni_path};
 use super::{Odd, all, at, is_infiniband, limiting, ports};
 use crate::Inventory;
@@ -16,8 +16,8 @@ use linerate_units::shell::word;
 type DevicePort<'a> = (&'a IbDevice, &'a IbPort);
 
 /// A working wire that no subnet manager has set up. RoCE and iWARP have no subnet manager.
-pub(in crate::odd) fn not_set_up(inventory: &Inventory) -> Vec<Oddity> {
-    limiting(ports(inventory, "ib-not-set-up", |device, port| {
+pub(in crate::odd) fn not_set_up(inventory: &Inventory) -> Vec<Finding> {
+    limiting(ports(inventory, "unserved-port", |device, port| {
         if !is_wired(port) {
             return None;
         }

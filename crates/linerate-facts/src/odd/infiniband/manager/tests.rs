@@ -1,6 +1,6 @@
 use crate::infiniband::{Gid, Guid, IbDevice, IbPort, Layer, LinkState, PhysicalState, VirtualOf};
 use crate::nic::Nic;
-use crate::odd::{Oddity, find};
+use crate::odd::{Finding, find};
 use crate::{Inventory, pci};
 
 const CARD: &str = "0000:01:00.0";
@@ -53,20 +53,20 @@ fn machine(devices: &[IbDevice], driver: &str) -> Inventory {
     machine
 }
 
-fn odd(machine: &Inventory) -> Vec<Oddity> {
+fn odd(machine: &Inventory) -> Vec<Finding> {
     let mut found = find(machine);
-    found.retain(|odd| odd.id == "ib-not-set-up");
+    found.retain(|odd| odd.id == "unserved-port");
     found
 }
 
 /// The only oddity.
-fn one(devices: &[IbDevice], driver: &str) -> Oddity {
+fn one(devices: &[IbDevice], driver: &str) -> Finding {
     let mut found = odd(&machine(devices, driver));
     assert_eq!(found.len(), 1, "{found:?}");
     found.remove(0)
 }
 
-fn starts_a_manager(odd: &Oddity) -> bool {
+fn starts_a_manager(odd: &Finding) -> bool {
     odd.to_do().contains("start opensm")
         || odd.to_do().contains("opensm -B")
         || odd.to_do().contains("opafm")

@@ -165,9 +165,10 @@ fn no_line_is_longer_than_the_page() {
         let sets = ["streams=1".to_owned()];
         let paths = told::read(source).unwrap();
         let told = told::explained(&paths);
-        let next = told.iter().flat_map(|told| &told.explained.remarks).flat_map(|one| &one.next);
+        let remarks = told.iter().flat_map(|told| &told.explained.remarks);
+        let steps = remarks.flat_map(|remark| &remark.finding.fix.steps);
         // A command is one line, to be copied.
-        let commands: Vec<&str> = next.filter_map(|next| next.command.as_deref()).collect();
+        let commands: Vec<&str> = steps.map(|step| step.command.as_str()).collect();
         for sets in [&sets[..], &[]] {
             let solved = Solved::of(source, sets).unwrap();
             for width in [60, 80, 100] {
