@@ -30,7 +30,7 @@ fn texts(document: &Value, part: &str, key: &str) -> Vec<String> {
 }
 
 fn odd(document: &Value) -> Vec<String> {
-    texts(document, "odd", "id")
+    texts(document, "findings", "id")
 }
 
 /// No gaps but those of every guest.
