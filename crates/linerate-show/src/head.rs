@@ -1,10 +1,10 @@
 //! What every document begins with.
 
-use linerate_explain::Headline;
-use schemars::JsonSchema;
-use serde::Serialize;
+use std::borrow::Cow;
 
-use crate::json::Format;
+use linerate_explain::Headline;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Serialize, Serializer};
 
 /// The first keys of every document.
 #[derive(Serialize, JsonSchema)]
@@ -26,5 +26,28 @@ impl<'a> Head<'a> {
     /// The same, of what another version measured.
     pub(crate) fn by(self, linerate: &'a str) -> Self {
         Self { linerate, ..self }
+    }
+}
+
+/// The version of a document, which is a constant of its type.
+pub(crate) struct Format<const N: u32>;
+
+impl<const N: u32> Serialize for Format<N> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_u32(N)
+    }
+}
+
+impl<const N: u32> JsonSchema for Format<N> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Format".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "const": N })
     }
 }

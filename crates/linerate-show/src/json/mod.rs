@@ -22,8 +22,7 @@ use super::refused;
 use crate::head::Head;
 
 pub(super) use parts::{
-    Acting, CauseId, Format, Goodput, Located, ci, described_elsewhere, ends, exact, integer,
-    one_of, text,
+    Acting, CauseId, Goodput, Located, ci, described_elsewhere, ends, exact, integer, one_of, text,
 };
 pub(super) use summary::{FigureId, FigureOut, ValueOut, figures};
 

@@ -10,32 +10,9 @@ use linerate_plan::path::{Direction, Place, Stage};
 use linerate_units::EXACT;
 use linerate_units::stats::Interval;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use crate::document::clean;
-
-/// The version of a document, which is a constant of its type.
-pub(crate) struct Format<const N: u32>;
-
-impl<const N: u32> Serialize for Format<N> {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_u32(N)
-    }
-}
-
-impl<const N: u32> JsonSchema for Format<N> {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "Format".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "const": N })
-    }
-}
 
 /// The schema of text that is the id of a cause.
 pub(crate) struct CauseId;

@@ -5,8 +5,9 @@ use linerate_plan::path::{Direction, Measure, Place, Side};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::super::json::{CauseId, Format, Goodput, HostOut, LatencyOut, described_elsewhere};
+use super::super::json::{CauseId, Goodput, HostOut, LatencyOut, described_elsewhere};
 use super::super::{bw, json, lat, study};
+use crate::head::Format;
 
 /// A JSON object on each line, in the order of events. Keys contain the units. Unknown values are null. The
 /// results of a step or a trial are derived from the readings until then; the result on the last line has all

@@ -104,7 +104,7 @@ impl<W: Write> Stream<W> {
             end: None,
         });
         self.line(&Line::Started {
-            format: json::Format,
+            format: crate::head::Format,
             linerate: &start.linerate,
             started_unix_s: start.wall_secs,
             peer: start.plan.peer.as_deref(),
