@@ -114,7 +114,8 @@ fn part<'a>(text: &'a str, name: &str) -> &'a str {
     let begin = format!("== {name}\n");
     let rest = text.split_once(&begin).unwrap_or_else(|| panic!("no {name} in {text}")).1;
     // A command of an advice may have these signs within a line.
-    rest.split("\n== ").next().unwrap().trim_end()
+    let lines = rest.split_inclusive('\n').take_while(|line| !line.starts_with("== "));
+    &rest[..lines.map(str::len).sum()]
 }
 
 /// Whether the verdict of a run proves the window by the host's setting. Which trials a run makes is its own
