@@ -46,9 +46,12 @@ impl AxisValue {
         Self { label, number: None }
     }
 
-    /// A size.
+    /// A size. Its label is exact: two sizes never look alike.
     pub fn size(size: Bytes) -> Self {
-        Self { label: size.to_string(), number: Some(size.0) }
+        let unit = 1 << (size.0.max(1).ilog2() / 10 * 10);
+        let is_whole = size.0.is_multiple_of(unit);
+        let label = if is_whole { size.to_string() } else { format!("{} B", size.0) };
+        Self { label, number: Some(size.0) }
     }
 }
 
@@ -227,6 +230,14 @@ fn without_rest(slice: u64) -> u64 {
 mod tests {
     use super::*;
     use crate::transport::TCP;
+
+    #[test]
+    fn labels_of_sizes_tell_the_largest_datagram_from_64_kib() {
+        let labels = [0, 2, 1500, 65_507, 65_536, 1_000 << 10, (1 << 20) + 1024, 4 << 20];
+        let labels = labels.map(|size| AxisValue::size(Bytes(size)).label);
+        let want = ["0 B", "2 B", "1500 B", "65507 B", "64 KiB", "1000 KiB", "1049600 B", "4 MiB"];
+        assert_eq!(labels, want);
+    }
 
     #[test]
     fn settings_differ_in_the_one_factor_and_end_at_the_bound() {
