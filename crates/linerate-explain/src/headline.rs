@@ -105,17 +105,30 @@ impl Headline {
         Self { stands, what, ..Self::NONE }
     }
 
-    /// A fault that facts or replies show.
+    /// A fault that replies or checks show.
     pub fn found(finding: &Finding) -> Self {
-        let what = format!("{}: {}", finding.subject, finding.what);
         let why = Some(finding.why.clone()).filter(|why| !why.is_empty());
         Self {
             cause: Some(finding.id),
             certainty: Some(finding.certainty),
             evidence: why.into_iter().chain(finding.proof.iter().cloned()).collect(),
             next: Next::of(&finding.fix),
-            ..Self::said(Answered::Limit, what)
+            ..Self::said(Answered::Limit, format!("{}: {}", finding.subject, finding.what))
         }
+    }
+
+    /// What facts show of a host that nothing was measured of, the worst first: each may limit a path. `None` if there is
+    /// nothing.
+    pub fn suspected(findings: &[Finding]) -> Option<Self> {
+        let worst = Self::found(findings.first()?);
+        let candidates = findings.iter().map(|finding| finding.id).take(CANDIDATES);
+        Some(Self {
+            stands: Answered::Unknown,
+            cause: None,
+            certainty: None,
+            candidates: candidates.collect(),
+            ..worst
+        })
     }
 
     /// The answer of a run; `None` if no direction was measured.

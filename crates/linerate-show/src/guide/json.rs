@@ -40,11 +40,10 @@ pub fn json(guide: &Guide) -> serde_json::Result<String> {
 }
 
 fn headline(guide: &Guide) -> Headline {
-    let what = summary(guide);
+    let is_well = guide.is_well();
+    let rest = || {
+        Headline::said(if is_well { Answered::Healthy } else { Answered::Unknown }, summary(guide))
+    };
     let wrong = guide.checks.iter().find(|check| check.stands == Stands::Found);
-    match wrong {
-        Some(check) => Headline { what, ..Headline::found(check) },
-        None if guide.is_well() => Headline::said(Answered::Healthy, what),
-        None => Headline::said(Answered::Unknown, what),
-    }
+    wrong.map_or_else(rest, Headline::found)
 }

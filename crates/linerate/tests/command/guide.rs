@@ -53,6 +53,7 @@ fn check<'a>(document: &'a Value, id: &str) -> &'a Value {
 fn fails_at(tree: &Tree, id: &str) -> String {
     let (code, document) = checked(tree.path(), &[]);
     assert_eq!(code, 4, "{document:#}");
+    assert_eq!(document["headline"]["stands"], "limit", "{document:#}");
     let at = CHECKS.iter().position(|check| *check == id).unwrap();
     for (i, name) in CHECKS.iter().enumerate() {
         let state = &check(&document, name)["stands"];

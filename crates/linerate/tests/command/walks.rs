@@ -43,6 +43,8 @@ fn the_document_fits_its_schema() {
     assert_eq!(document["findings"][0]["id"], "wrong-port");
     assert_eq!(document["findings"][0]["host"], "SRV");
     assert_eq!(document["ports"][2]["peer"]["node"], 0);
+    let headline = &document["headline"];
+    assert_eq!((&headline["stands"], &headline["cause"]), (&"limit".into(), &"wrong-port".into()));
 }
 
 #[test]

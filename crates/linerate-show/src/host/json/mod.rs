@@ -229,11 +229,11 @@ pub fn json(inventory: &Inventory) -> serde_json::Result<String> {
     text(&output)
 }
 
-/// The worst that was found. Facts alone never show that all is well.
+/// What may limit a path. Facts alone never show that something does, nor that all is well.
 fn headline(findings: &[Finding]) -> Headline {
     const NOTHING: &str = "nothing is odd in what was read; a measurement shows what limits a path";
     let nothing = || Headline::said(Answered::Unknown, NOTHING.to_owned());
-    findings.first().map_or_else(nothing, Headline::found)
+    Headline::suspected(findings).unwrap_or_else(nothing)
 }
 
 /// Empty values are unknown.
@@ -338,6 +338,21 @@ mod tests {
         for inventory in [sample::inventory(), Inventory::default()] {
             fits("host", &output(&inventory));
         }
+    }
+
+    #[test]
+    fn what_is_odd_may_limit_a_path_and_nothing_says_that_all_is_well() {
+        let odd = output(&sample::inventory());
+        let headline = &odd["headline"];
+        assert_eq!((&headline["stands"], &headline["cause"]), (&"unknown".into(), &Value::Null));
+        let ids = odd["findings"].as_array().unwrap().iter().map(|finding| &finding["id"]);
+        let candidates: Vec<&Value> = headline["candidates"].as_array().unwrap().iter().collect();
+        assert_eq!(candidates, ids.take(3).collect::<Vec<_>>());
+        assert!(headline["next"]["what"].is_string(), "{headline}");
+        let nothing = output(&Inventory::default());
+        assert_eq!(nothing["findings"], Value::Array(Vec::new()));
+        let headline = &nothing["headline"];
+        assert_eq!((&headline["stands"], &headline["next"]), (&"unknown".into(), &Value::Null));
     }
 
     #[test]
