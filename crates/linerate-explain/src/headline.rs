@@ -36,7 +36,7 @@ pub enum Answered {
 pub struct Headline {
     /// How the question is answered.
     pub stands: Answered,
-    /// The rule that answers. Null if it is the judge, or nobody.
+    /// The rule that answers, or the fact of a host that it repeats. Null if it is the judge, or nobody.
     pub rule: Option<&'static str>,
     /// Id of the cause that limits. Null without one.
     pub cause: Option<&'static str>,
@@ -58,6 +58,12 @@ pub struct Headline {
     pub ruled_out: Vec<&'static str>,
     /// The step that tells more. Null if none would.
     pub next: Option<Next>,
+}
+
+/// Why something was found to matter, and what shows it.
+fn evidence(finding: &Finding) -> Vec<String> {
+    let why = Some(finding.why.clone()).filter(|why| !why.is_empty());
+    why.into_iter().chain(finding.proof.iter().cloned()).collect()
 }
 
 impl Headline {
@@ -105,30 +111,40 @@ impl Headline {
         Self { stands, what, ..Self::NONE }
     }
 
-    /// A fault that replies or checks show.
+    /// A fault that replies or checks prove.
     pub fn found(finding: &Finding) -> Self {
-        let why = Some(finding.why.clone()).filter(|why| !why.is_empty());
         Self {
             cause: Some(finding.id),
             certainty: Some(finding.certainty),
-            evidence: why.into_iter().chain(finding.proof.iter().cloned()).collect(),
-            next: Next::of(&finding.fix),
+            evidence: evidence(finding),
+            next: Next::of(&finding.fix, &finding.host),
             ..Self::said(Answered::Limit, format!("{}: {}", finding.subject, finding.what))
         }
     }
 
-    /// What facts show of a host that nothing was measured of, the worst first: each may limit a path. `None` if there is
-    /// nothing.
+    /// What may limit a path, the worst first: nothing was measured, or nothing proves it. `None` if there is nothing that
+    /// does harm.
     pub fn suspected(findings: &[Finding]) -> Option<Self> {
-        let worst = Self::found(findings.first()?);
-        let candidates = findings.iter().map(|finding| finding.id).take(CANDIDATES);
-        Some(Self {
-            stands: Answered::Unknown,
-            cause: None,
-            certainty: None,
-            candidates: candidates.collect(),
-            ..worst
-        })
+        let mut harmful = findings.iter().filter(|finding| finding.is_now());
+        let worst = Self::found(harmful.clone().next()?);
+        let mut candidates = Vec::new();
+        while let Some(finding) = harmful.next().filter(|_| candidates.len() < CANDIDATES) {
+            if !candidates.contains(&finding.id) {
+                candidates.push(finding.id);
+            }
+        }
+        let stands = Answered::Unknown;
+        Some(Self { stands, cause: None, certainty: None, candidates, ..worst })
+    }
+
+    /// The answer of a result that may not be whole: what was not measured may be at fault.
+    #[must_use]
+    pub fn of_part(self, is_whole: bool) -> Self {
+        if is_whole || self.stands != Answered::Healthy {
+            return self;
+        }
+        let what = format!("not all was measured; of what was: {}", self.what);
+        Self { stands: Answered::Unknown, cause: None, certainty: None, what, ..self }
     }
 
     /// The answer of a run; `None` if no direction was measured.
@@ -195,11 +211,11 @@ impl Headline {
             direction: answer.direction,
             side: answer.side,
             what: remark.finding.what.clone(),
-            evidence: remark.finding.proof.clone(),
+            evidence: evidence(&remark.finding),
             run: answer.run.clone(),
             candidates: candidates.filter(|_| stands == Answered::Unknown).collect(),
             ruled_out: answer.ruled_out.clone(),
-            next: Next::of(&remark.finding.fix),
+            next: Next::of(&remark.finding.fix, &remark.finding.host),
         }
     }
 
@@ -224,7 +240,7 @@ impl Headline {
                 None => format!("{host}{name}"),
             },
             evidence: limit.evidence.clone(),
-            next: limit.advice.first().and_then(Next::of),
+            next: limit.advice.first().and_then(|advice| Next::of(advice, "")),
             ..Self::NONE
         }
     }
@@ -243,5 +259,52 @@ impl Headline {
             )),
             ..Self::NONE
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_facts::advice::{Advice, Step};
+    use linerate_facts::finding::Stands;
+
+    use super::*;
+
+    #[test]
+    fn each_candidate_stands_once_and_what_does_no_harm_is_none() {
+        let of = |ids: &[&'static str]| -> Vec<Finding> {
+            ids.iter().map(|id| Finding::new(id, "eth0", "odd")).collect()
+        };
+        let found = of(&["a", "a", "b", "c", "d"]);
+        assert_eq!(Headline::suspected(&found).unwrap().candidates, ["a", "b", "c"]);
+        let mut found = of(&["a", "b"]);
+        found[0].stands = Stands::Harmless;
+        assert_eq!(Headline::suspected(&found).unwrap().candidates, ["b"]);
+        found[1].stands = Stands::Harmless;
+        assert_eq!(Headline::suspected(&found), None);
+    }
+
+    #[test]
+    fn the_next_step_says_where_it_is_done_and_what_its_command_does() {
+        let fix = Advice::new("start it again")
+            .step(Step::on(None, "pgrep -a opensm").about("see whether it runs"));
+        let found = Finding::new("manager-gone", "SRV port 1", "gone").why("why").fix(fix);
+        let headline = Headline::found(&found.clone().proof(vec!["shown".to_owned()]).host("SRV"));
+        let next = headline.next.unwrap();
+        assert_eq!(next.what, "start it again: see whether it runs");
+        assert_eq!(
+            (next.command.as_deref(), next.host.as_deref()),
+            (Some("pgrep -a opensm"), Some("SRV"))
+        );
+        assert_eq!(headline.evidence, ["why", "shown"]);
+        assert_eq!(Headline::found(&found).next.unwrap().host, None);
+    }
+
+    #[test]
+    fn a_part_of_a_result_is_never_well() {
+        let well = Headline::said(Answered::Healthy, "full".to_owned());
+        assert_eq!(well.clone().of_part(true), well);
+        assert_eq!(well.of_part(false).stands, Answered::Unknown);
+        let slow = Headline::said(Answered::Limit, "slow".to_owned());
+        assert_eq!(slow.clone().of_part(false), slow);
     }
 }

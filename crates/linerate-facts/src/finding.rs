@@ -12,7 +12,7 @@ use linerate_plan::path::Certainty;
 pub enum Stands {
     /// Two figures cannot both hold.
     Contradiction,
-    /// Something is wrong, or explains what is slow.
+    /// Something is wrong, explains what is slow, or excludes a reason.
     #[default]
     Found,
     /// Something that does no harm now: counters that stopped to rise, a limit that nothing reaches.
@@ -99,7 +99,7 @@ impl Finding {
         self
     }
 
-    /// Adds all that shows it.
+    /// Says all that shows it.
     #[must_use]
     pub fn proof(self, proof: Vec<String>) -> Self {
         Self { proof, ..self }

@@ -14,9 +14,6 @@ pub(super) fn at_one(explained: &Explained<'_>) -> Vec<Remark> {
     all
 }
 
-/// Oddities of ports that carry nothing: results did not cross them.
-const DOWN: [&str; 2] = ["unserved-port", "ib-held-down"];
-
 /// Ports and slots of hosts that are slower than they could be, beside results that may have crossed them.
 pub(super) fn host(explained: &Explained<'_>) -> Vec<Remark> {
     // Facts alone have a section of their own.
@@ -25,7 +22,9 @@ pub(super) fn host(explained: &Explained<'_>) -> Vec<Remark> {
     }
     let each = Side::ALL.into_iter().zip(&explained.oddities);
     let all = each.flat_map(|(side, all)| all.iter().map(move |odd| (side, odd)));
-    let limiting = all.filter(|(_, odd)| !odd.limits.is_empty() && !DOWN.contains(&odd.id));
+    // Results did not cross a port that carries nothing.
+    let limiting =
+        all.filter(|(_, odd)| !odd.limits.is_empty() && !ports::WAITING.contains(&odd.id));
     let remark = |(side, odd): (Side, &Finding)| {
         let remark = slower(side, odd);
         if ports::is_filled(explained, side, odd) {

@@ -77,19 +77,28 @@ pub struct Next {
     pub what: String,
     /// The command. Null if it is no command.
     pub command: Option<String>,
+    /// The host on which it is done. Null if any will do, or there is one only.
+    pub host: Option<String>,
 }
 
 impl Next {
     /// A next step; no `command` is empty.
     pub fn new(what: &str, command: &str) -> Self {
         let command = Some(command.to_owned()).filter(|command| !command.is_empty());
-        Self { what: what.to_owned(), command }
+        Self { what: what.to_owned(), command, host: None }
     }
 
-    /// The first step of an advice; `None` if there is nothing to do.
-    pub(super) fn of(advice: &Advice) -> Option<Self> {
-        let command = advice.steps.first().map_or("", |step| &step.command);
-        (!advice.is_empty()).then(|| Self::new(&advice.what, command))
+    /// The first step of an advice, with what the advice is for; `None` if there is nothing to do. `host` is empty where
+    /// the step says where it is done, or it does not matter.
+    pub(super) fn of(advice: &Advice, host: &str) -> Option<Self> {
+        let step = advice.steps.first();
+        let about = step.map_or("", |step| step.about.as_str());
+        let what = [advice.what.as_str(), about].into_iter().filter(|text| !text.is_empty());
+        let own = step.and_then(|step| step.host).map(Side::name);
+        let host = own.or(Some(host)).filter(|host| !host.is_empty()).map(str::to_owned);
+        let what = what.collect::<Vec<_>>().join(": ");
+        let next = Self::new(&what, step.map_or("", |step| &step.command));
+        (!advice.is_empty()).then_some(Self { host, ..next })
     }
 }
 
@@ -361,7 +370,7 @@ pub static RULES: &[Rule] = &[
         find: runs::queues,
     },
     Rule {
-        id: "both-ways",
+        id: "ways-share",
         doc: "Both ways together that carry less than 1.3 times one way alone.",
         find: runs::both,
     },

@@ -127,8 +127,8 @@ fn one_queue_pair_is_held_where_four_of_as_many_messages_are_not() {
 fn both_ways_together_carry_twice_one_way_or_share_something() {
     let of = |sum: f64| alone(vec![verbs(2, 65_536, 300_000, 197.1), both_ways(65_536, sum)]);
     let shared = vec!["memory-bandwidth", "numa-remote", "pcie-slot"];
-    assert_eq!(of(203.4), ("unknown", "both-ways", "", shared.clone()));
-    assert_eq!(of(256.0), ("unknown", "both-ways", "", shared));
+    assert_eq!(of(203.4), ("unknown", "ways-share", "", shared.clone()));
+    assert_eq!(of(256.0), ("unknown", "ways-share", "", shared));
     let ids = |sum: f64| {
         let measured = vec![verbs(2, 65_536, 300_000, 197.1), both_ways(65_536, sum)];
         explained_as(Inventory::default(), measured, |e| {
@@ -136,8 +136,8 @@ fn both_ways_together_carry_twice_one_way_or_share_something() {
         })
     };
     // From 1.3 on it is in doubt, and nothing is as it should be; from 1.8 on all is.
-    assert_eq!(ids(257.0), [("both-ways", Stands::Doubt)]);
-    assert_eq!(ids(354.0), [("both-ways", Stands::Doubt)]);
+    assert_eq!(ids(257.0), [("ways-share", Stands::Doubt)]);
+    assert_eq!(ids(354.0), [("ways-share", Stands::Doubt)]);
     assert_eq!(ids(393.6), [("at-a-ceiling", Stands::Good)]);
     let words = explained_as(
         Inventory::default(),
@@ -148,9 +148,9 @@ fn both_ways_together_carry_twice_one_way_or_share_something() {
     assert!(words.1.ends_with("(rates are the sum of both ways)"), "{words:?}");
     // Another number of queue pairs, or another size, differs in two things.
     let other = vec![verbs(1, 65_536, 300_000, 197.1), both_ways(65_536, 203.4)];
-    assert_ne!(alone(other).1, "both-ways");
+    assert_ne!(alone(other).1, "ways-share");
     let other = vec![verbs(2, 1 << 20, 300_000, 197.1), both_ways(65_536, 203.4)];
-    assert_ne!(alone(other).1, "both-ways");
+    assert_ne!(alone(other).1, "ways-share");
     // The sum alone may be that of one full port.
     assert_eq!(alone(vec![both_ways(65_536, 198.0)]).0, "unknown");
 }

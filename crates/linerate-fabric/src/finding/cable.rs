@@ -17,19 +17,20 @@ pub(super) fn unplugged(network: &Network) -> Vec<Finding> {
         let port = network.port(own)?;
         let info = port.info?;
         let (what, why, fix) = reason(network, own, port, info)?;
+        // A wire that works has a link.
+        let has_wire = info.physical == Some(PhysicalState::LinkUp);
+        let found = if has_wire {
+            Finding::new("ib-held-down", network.name(own), what)
+        } else {
+            Finding::new("ib-no-link", network.name(own), what)
+        };
         let state = info.state.map_or("unknown", LinkState::name);
         let physical = info.physical.map_or("unknown", PhysicalState::name);
         let mut proof = vec![format!("PortInfo of this port: {state}, {physical}")];
         let others = network.nodes[own.node].ports.iter();
         let linked = others.filter(|(other, is)| **other != own.port && is.has_link());
         proof.extend(linked.map(|(other, _)| format!("port {other} of this adapter has a link")));
-        Some(
-            Finding::new("ib-no-link", network.name(own), what)
-                .why(why)
-                .proof(proof)
-                .proved()
-                .fix(fix),
-        )
+        Some(found.why(why).proof(proof).proved().fix(fix))
     });
     found.into_iter().collect()
 }

@@ -145,9 +145,9 @@ fn ok(what: impl Into<String>) -> Finding {
     answer(what).stands(Stands::Good)
 }
 
-/// A check that is wrong: the id of the fault, and what to do.
+/// A check that is wrong, as what was read proves: the id of the fault, and what to do.
 fn wrong(id: &'static str, what: impl Into<String>, fix: Advice) -> Finding {
-    Finding { id, ..answer(what).fix(fix) }
+    Finding { id, ..answer(what).fix(fix).proved() }
 }
 
 /// A check that could not be judged, and how to know.

@@ -279,7 +279,7 @@ pub(crate) fn output<'a>(probe: &'a Probe, record: Option<&'a Record>) -> Output
         found.map(result_out)
     };
     Output {
-        head: Head::new(probe.headline.clone()),
+        head: Head::new(probe.headline()),
         target: &probe.target,
         far_end: probe.far_end,
         address: &probe.address,

@@ -194,7 +194,7 @@ impl Probe {
 
     /// What the judge says of the same readings; `None` if there is nothing to judge.
     pub fn headline(&self) -> Option<Headline> {
-        self.headline.clone()
+        Some(self.headline.clone()?.of_part(self.complete()))
     }
 
     /// The figures of the measurement.

@@ -9,6 +9,7 @@ use linerate_fabric::mad::subnet::{ManagerInfo, ManagerState};
 use linerate_fabric::network::{Node, Port, PortAt};
 use linerate_facts::finding::Finding;
 use linerate_facts::infiniband::{LinkState, PhysicalState};
+use linerate_plan::path::Certainty;
 use linerate_units::Nanos;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -206,12 +207,16 @@ fn output(walked: &Walked) -> Output<'_> {
 }
 
 fn headline(walked: &Walked) -> Headline {
-    if let Some(first) = walked.findings.iter().find(|finding| finding.is_now()) {
-        return Headline::found(first);
-    }
-    let (tone, what) = answer(walked);
-    let is_well = tone == Tone::Good;
-    Headline::said(if is_well { Answered::Healthy } else { Answered::Unknown }, what)
+    let first = walked.findings.iter().find(|finding| finding.is_now());
+    // What replies only support may be a state that passes.
+    let proved = first.filter(|finding| finding.certainty == Certainty::Proved);
+    let found = proved.map(Headline::found).or_else(|| Headline::suspected(&walked.findings));
+    found.unwrap_or_else(|| {
+        let (tone, what) = answer(walked);
+        // Text has one tone for a network of which all was read, and nothing is wrong.
+        let is_well = tone == Tone::Good;
+        Headline::said(if is_well { Answered::Healthy } else { Answered::Unknown }, what)
+    })
 }
 
 fn place(at: PortAt) -> PlaceOut {

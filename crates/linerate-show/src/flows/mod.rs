@@ -11,7 +11,7 @@ use std::time::Duration;
 use linerate_explain::Headline;
 use linerate_facts::Gap;
 use linerate_judge::model::{DirectionModel, Model, flow, name_of};
-use linerate_judge::verdict::{Answered, Limit, Verdict, judge, notes, suspects};
+use linerate_judge::verdict::{Answered, Limit, Verdict, entries, judge, notes, suspects};
 use linerate_plan::path::{Direction, Stage};
 use linerate_record::flow::{Flow, Seen};
 use linerate_units::{Nanos, Rate};
@@ -69,9 +69,11 @@ impl Look {
 }
 
 impl Look {
-    /// The answer of the connection that carries most; `None` if none carried anything.
+    /// The answer of the connection that carries most; `None` if none carried anything. All is well only if it is so for
+    /// each.
     pub(crate) fn headline(&self) -> Option<Headline> {
-        self.flows.first().and_then(|one| Headline::of_run(&one.model, &one.verdict))
+        let all = self.flows.iter().flat_map(|one| entries(&one.model, &one.verdict));
+        Some(Headline::of_entries(all)?.of_part(self.complete))
     }
 }
 

@@ -266,7 +266,8 @@ pub(super) fn output<'a>(
     with_record: bool,
 ) -> Output<'a> {
     Output {
-        head: Head::new(Headline::of_run(model, verdict)).by(&record.start.linerate),
+        head: Head::new(Headline::of_run(model, verdict).map(|one| one.of_part(model.complete)))
+            .by(&record.start.linerate),
         complete: model.complete,
         same_machine: model.same_machine,
         refused: refused::of_base(record),

@@ -170,7 +170,7 @@ pub(crate) fn output<'a>(probe: &'a Probe, record: Option<&'a Record>) -> Output
     let times = probe.times.as_ref();
     let moments = times.and_then(moments);
     Output {
-        head: Head::new(probe.headline.clone()),
+        head: Head::new(probe.headline()),
         target: &probe.target,
         address: &probe.address,
         engine: &probe.engine,

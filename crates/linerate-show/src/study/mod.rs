@@ -202,7 +202,8 @@ impl<'a> Study<'a> {
     fn headline(&self) -> Option<Headline> {
         let runs = self.runs();
         let answers = runs::answers(&runs);
-        Headline::of_entries(answers.iter().map(|answer| answer.told))
+        let headline = Headline::of_entries(answers.iter().map(|answer| answer.told));
+        Some(headline?.of_part(self.complete()))
     }
 
     /// The sizes that tables of other tools leave out.

@@ -12,7 +12,7 @@ use linerate_plan::path::{Direction, Side};
 use linerate_record::reported::{Carrier, Counted, Transfer};
 
 /// Oddities of ports that carry nothing, and wait for somebody.
-const WAITING: [&str; 2] = ["unserved-port", "ib-held-down"];
+pub(in crate::rule) const WAITING: [&str; 2] = ["unserved-port", "ib-held-down"];
 /// The oddity of a port without a cable. It is one only where no other port works.
 const UNPLUGGED: &str = "ib-no-link";
 

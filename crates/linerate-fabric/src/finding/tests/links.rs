@@ -15,10 +15,14 @@ fn a_port_without_a_link_says_why() {
         let own = at(&fake, "H2");
         fake.port(own).states = states;
         let found = seen(&fake, "H2");
-        let ours: Vec<&Finding> = found.iter().filter(|f| f.id == "ib-no-link").collect();
+        let ours: Vec<&Finding> =
+            found.iter().filter(|f| ["ib-no-link", "ib-held-down"].contains(&f.id)).collect();
         assert_eq!(ours.len(), usize::from(what.is_some()), "{states:?}: {found:?}");
         let said = ours.first().map_or("", |f| f.what.as_str());
         assert!(said.starts_with(what.unwrap_or_default()), "{said}");
+        // A wire that works has a link.
+        let is_held = ours.first().is_some_and(|f| f.id == "ib-held-down");
+        assert_eq!(is_held, states == [1, 5], "{states:?}");
     }
 }
 
@@ -41,7 +45,7 @@ fn a_function_that_is_held_down_is_not_enabled_by_ibportstate() {
     let port = fake.port(own);
     (port.guid, port.states) = (0, [1, 5]);
     let found = seen(&fake, "H2");
-    assert_eq!(found[0].id, "ib-no-link");
+    assert_eq!(found[0].id, "ib-held-down");
     assert!(!commands(&found[0]).contains("ibportstate"));
     // With a GUID, by the id of its device.
     fake.port(own).guid = 7;

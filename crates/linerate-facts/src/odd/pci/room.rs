@@ -6,6 +6,7 @@ use crate::Inventory;
 use crate::advice::Advice;
 use crate::carrier::{Carrier, Need};
 use crate::crossing::{self, Crossing};
+use crate::finding::Stands;
 use crate::pci::{Link, Payload};
 
 /// Oddities of links, by whether the ports behind may need more.
@@ -22,8 +23,9 @@ pub(super) enum Room {
     /// The traffic may fill the link. If ports are faster than the link as it runs: a text about them, and
     /// their names.
     May(Option<(String, Vec<String>)>),
-    /// The traffic cannot fill the link, or that is unknown: why it matters, and what the link is enough for.
-    Enough(&'static str, String),
+    /// The traffic cannot fill the link, or that is unknown: whether it does harm, why it matters, and what the link is
+    /// enough for.
+    Enough(Stands, &'static str, String),
 }
 
 const FAST_ENOUGH: &str =
@@ -57,13 +59,16 @@ impl Room {
             Need::Ports { rate, frames, all_known } if suffices(frames) => {
                 match (all_known, rate.0) {
                     (false, 0) => Self::Enough(
+                        Stands::Found,
                         "no port behind it reports a speed, so its effect is unknown",
                         "the needs of its ports are unknown".to_owned(),
                     ),
                     (true, _) => {
-                        Self::Enough(FAST_ENOUGH, format!("enough for its ports ({rate})"))
+                        let enough = format!("enough for its ports ({rate})");
+                        Self::Enough(Stands::Harmless, FAST_ENOUGH, enough)
                     }
                     (false, _) => Self::Enough(
+                        Stands::Found,
                         FAST_ENOUGH,
                         format!("enough for its ports whose speed is known ({rate})"),
                     ),
@@ -83,7 +88,8 @@ impl Links {
                 let what = format!("{}; {excess}", odd.what);
                 self.may_bind.push(Finding { what, limits, ..odd });
             }
-            Room::Enough(why, enough) => self.suffice.push(Finding {
+            Room::Enough(stands, why, enough) => self.suffice.push(Finding {
+                stands,
                 what: format!("{}: {enough}", odd.what),
                 brief: format!("{}: {enough}", odd.brief),
                 why: why.to_owned(),

@@ -345,9 +345,10 @@ mod tests {
         let odd = output(&sample::inventory());
         let headline = &odd["headline"];
         assert_eq!((&headline["stands"], &headline["cause"]), (&"unknown".into(), &Value::Null));
-        let ids = odd["findings"].as_array().unwrap().iter().map(|finding| &finding["id"]);
-        let candidates: Vec<&Value> = headline["candidates"].as_array().unwrap().iter().collect();
-        assert_eq!(candidates, ids.take(3).collect::<Vec<_>>());
+        assert_eq!(
+            headline["candidates"],
+            serde_json::json!(["unserved-port", "pcie-slot", "port-offload"])
+        );
         assert!(headline["next"]["what"].is_string(), "{headline}");
         let nothing = output(&Inventory::default());
         assert_eq!(nothing["findings"], Value::Array(Vec::new()));
