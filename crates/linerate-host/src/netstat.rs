@@ -28,6 +28,10 @@ impl Source for Netstat {
         EVERY
     }
 
+    fn hint(&self) -> &'static str {
+        "nstat -az"
+    }
+
     fn observe(&mut self, row: &mut Row<'_>) -> Result<(), Gap> {
         let file = |path| {
             let read = row.machine.file(path);
@@ -82,7 +86,7 @@ mod tests {
         ];
         let want = want.map(|(name, values)| (name.to_owned(), values.to_vec()));
         assert_eq!((told, &tables[0].at), (want.to_vec(), &vec![0, EVERY as u64]));
-        let lacking: Vec<&str> = gaps.iter().map(|gap| gap.what.as_str()).collect();
-        assert_eq!(lacking, ["netstat.rcvq_drop"]);
+        let lacking = gaps.iter().map(|gap| (gap.what.as_str(), gap.hint.as_str()));
+        assert_eq!(lacking.collect::<Vec<_>>(), [("netstat.rcvq_drop", "nstat -az")]);
     }
 }

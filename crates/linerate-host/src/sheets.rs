@@ -64,8 +64,8 @@ pub(super) type Of = (&'static [Metric], Key);
 
 impl Keyed {
     fn is(&self, (metrics, key): &Of) -> bool {
-        let name = |metrics: &[Metric]| metrics.first().map(|metric| metric.name);
-        self.key == *key && name(self.metrics) == name(metrics)
+        let names = |metrics: &'static [Metric]| metrics.iter().map(|metric| metric.name);
+        self.key == *key && names(self.metrics).eq(names(metrics))
     }
 }
 

@@ -76,8 +76,7 @@ impl Source for SocketMemory {
             Some(limits) => limits,
             none => none.insert(limits(row.machine)?),
         };
-        // The system has number 0.
-        for (key, limit) in (1..).zip(limits) {
+        for (key, limit) in (0..).zip(limits) {
             let values = limit.read(row.machine)?;
             row.push(METRICS, key, || limit.subject(), &values);
         }
