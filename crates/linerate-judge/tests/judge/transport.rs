@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use linerate_judge::causes::CAUSES;
 use linerate_plan::factor::TRIALS;
-use linerate_plan::transport::{Feature, MEMORY, RING, Setting};
+use linerate_plan::transport::{Feature, RING, Setting, TRANSPORTS};
 
 use super::*;
 
@@ -21,15 +21,11 @@ fn other() -> Load {
     }
 }
 
-/// Transports that differ in their features.
-const ALL: [(&TransportInfo, &str); 6] = [
-    (&TCP, "TCP"),
-    (&UDP, "UDP"),
-    (&SHM, "shared memory"),
-    (&RDMA, "RDMA"),
-    (&MEMORY, "memory"),
-    (&OTHER, "another transport"),
-];
+/// All transports, with those that this version does not know.
+fn all() -> impl Iterator<Item = (&'static TransportInfo, &'static str)> {
+    let known = TRANSPORTS.iter().map(|info| (*info, info.name));
+    known.chain([(&OTHER, "another transport")])
+}
 
 /// Why a cause does not apply to transports without what it needs.
 const fn reason(needed: Feature) -> &'static str {
@@ -53,8 +49,8 @@ const fn reason(needed: Feature) -> &'static str {
 fn golden_of_causes_by_transport() {
     let mut table = String::new();
     for cause in CAUSES {
-        let others = ALL.iter().filter(|(transport, _)| !transport.has_all(cause.needs));
-        let out: Vec<&str> = others.map(|(_, name)| *name).collect();
+        let others = all().filter(|(transport, _)| !transport.has_all(cause.needs));
+        let out: Vec<&str> = others.map(|(_, name)| name).collect();
         let words = if out.is_empty() {
             "all".to_owned()
         } else {
@@ -68,7 +64,7 @@ fn golden_of_causes_by_transport() {
 
 #[test]
 fn each_cause_that_applies_is_heard_and_no_other() {
-    for (transport, name) in ALL {
+    for (transport, name) in all() {
         let base = Load { transport, ..load() };
         let answers = judge(&model(base)).answers;
         for cause in CAUSES {

@@ -12,7 +12,7 @@ pub(crate) trait StreamEnd: Send {
     /// Prepares a step, as [`Worker::begin`] does.
     fn begin(&mut self, advice: &Arc<Advice>) -> Result<(), LoadError>;
     /// Moves payload, at most `most` bytes where the size is not fixed. Returns the bytes moved. Blocks as briefly as
-    /// [`Worker::submit`]. An end marks it `#[inline]`: a call of its own took 20 of the 270 instructions of an operation.
+    /// [`Worker::submit`]. An end marks it `#[inline]`: of TCP a call took 20 of 270 instructions.
     fn go_on(&mut self, most: u32) -> Result<u32, LoadError>;
     /// Returns the size of the operation that must come before the end, if there is one.
     fn unfinished(&self) -> Option<u32> {

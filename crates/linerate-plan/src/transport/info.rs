@@ -302,6 +302,7 @@ pub static NULL: TransportInfo = TransportInfo {
     name: "null",
     doc: "moves nothing",
     features: &[Feature::Operations],
+    stages: &[Stage::App, Stage::Cpu],
     patterns: &[PatternKind::Stream],
     far_end: FarEnd::Absent,
     offered: false,
@@ -362,6 +363,15 @@ mod tests {
             for (number, row) in info.options.iter().enumerate() {
                 assert!(info.options[..number].iter().all(|o| o.key != row.key));
             }
+        }
+    }
+
+    #[test]
+    fn a_path_has_a_port_where_bytes_pass_one() {
+        for info in TRANSPORTS.iter().copied().chain([&OTHER]) {
+            let [port, net] = [Stage::Port, Stage::Net].map(|stage| info.stages.contains(&stage));
+            let has_port = info.features.contains(&Feature::Port);
+            assert_eq!((port, net), (has_port, has_port), "{}", info.name);
         }
     }
 

@@ -73,6 +73,7 @@ impl StreamEnd for Receiver {
         Ok(())
     }
 
+    #[inline]
     fn go_on(&mut self, most: u32) -> Result<u32, LoadError> {
         let room = self.room.bytes_mut();
         let len = room.len().min(most as usize);
