@@ -188,7 +188,8 @@ pub fn diff(before: &Judged<'_>, after: &Judged<'_>) -> Result<Diff, DiffError> 
     } else {
         plan::changes(&before.record.start.plan, &after.record.start.plan)
     };
-    let another = plan.iter().any(|plan| plan.idle);
+    let is_varied = varied(before.record).is_some();
+    let another = plan.iter().any(|plan| plan.idle || is_varied && plan.load);
     let another = another.then_some(Outcome::OtherPlan);
     let rows = rows::compared(&before.basis.rows, &after.basis.rows, another);
     // A sweep has figures for each size, and its verdict is on none.
@@ -230,7 +231,10 @@ pub fn diff_of_studies(before: &[Judged<'_>], after: &[Judged<'_>]) -> Result<Di
     if a.record == b.record {
         return Err(DiffError::Same);
     }
-    let rows = rows::compared(&rows::of_study(before), &rows::of_study(after), None);
+    let plan = plan::changes(&a.record.start.plan, &b.record.start.plan);
+    let another = plan.iter().any(|plan| plan.idle || plan.load);
+    let another = another.then_some(Outcome::OtherPlan);
+    let rows = rows::compared(&rows::of_study(before), &rows::of_study(after), another);
     if rows.rows.is_empty() {
         return Err(DiffError::rows(&rows.unlike));
     }
@@ -248,7 +252,7 @@ pub fn diff_of_studies(before: &[Judged<'_>], after: &[Judged<'_>]) -> Result<Di
         // Each record has its own: two of them are compared by their names.
         limits: Vec::new(),
         disturbances: Vec::new(),
-        plan: plan::changes(&a.record.start.plan, &b.record.start.plan),
+        plan,
     })
 }
 

@@ -2,6 +2,7 @@
 
 use super::*;
 use linerate_facts::{HostFacts, Port};
+use linerate_judge::figure::{Entry, GOODPUT, Subject};
 use linerate_judge::model::{DirectionModel, Estimate, Load};
 use linerate_judge::verdict::{Answered, Disturbance, Limit};
 use linerate_plan::path::{Certainty, Measure, Place, Stage};
@@ -138,6 +139,34 @@ fn one_must_know_of_other_hosts_other_directions_and_runs_that_were_cut_short() 
     b.hosts.clone_from(&a.hosts);
     let after = judged(&b, &Direction::ALL, Verdict::default());
     assert_eq!(diff(&before, &after).unwrap().notes, [""; 0]);
+}
+
+#[test]
+fn rows_of_studies_under_different_loads_are_not_compared() {
+    let of = |seconds: u64, streams: u32| {
+        [seconds, seconds + 1].map(|at| {
+            let mut record = record(at);
+            record.start.plan.knobs.streams = streams;
+            record
+        })
+    };
+    let compared = |streams: u32| {
+        let (before, after) = (of(1, 1), of(9, streams));
+        let sides = [(&before, 1e9), (&after, 2e9)].map(|(records, rate)| {
+            let each = records.iter().map(|record| {
+                let mut judged = Judged::new(record);
+                let entry = Entry::bare(&GOODPUT, Subject::load(Direction::Forward), rate);
+                judged.summary = Summary { entries: vec![entry] };
+                judged
+            });
+            each.collect::<Vec<_>>()
+        });
+        let diff = diff_of_studies(&sides[0], &sides[1]).unwrap();
+        assert_eq!(diff.rows.len(), 1, "{:?}", diff.rows);
+        (diff.rows[0].figure.key, diff.rows[0].outcome)
+    };
+    assert_eq!(compared(8), ("goodput_bps", Outcome::OtherPlan));
+    assert_ne!(compared(1).1, Outcome::OtherPlan);
 }
 
 #[test]
