@@ -204,7 +204,7 @@ impl Probe {
 
     /// Messages that were sent and never answered, with an engine that may lose them; they are not part of the
     /// times.
-    fn lost(&self) -> Option<u64> {
+    pub(super) fn lost(&self) -> Option<u64> {
         let times = self.times.as_ref().filter(|_| words::may_lose(&self.engine, &self.options));
         times.map(|times| times.lost)
     }
@@ -224,6 +224,11 @@ impl Probe {
     /// Requested round trips per second; `None` in closed loop.
     fn asked(&self) -> Option<f64> {
         self.interval.map(per_second)
+    }
+
+    /// Whether the path was loaded at the same time.
+    pub(super) const fn is_loaded(&self) -> bool {
+        !self.beside.is_empty()
     }
 
     /// What the judge says of the same readings; `None` if there is nothing to judge.

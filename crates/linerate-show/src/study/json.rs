@@ -12,8 +12,8 @@ use linerate_judge::verdict::{self, Disturbance};
 use linerate_plan::Handover;
 use linerate_plan::path::{Direction, Measure};
 use linerate_plan::study::Axis;
-use linerate_plan::transport::Options;
 use linerate_plan::transport::rdma::{DEPTH, QUEUE_PAIRS};
+use linerate_plan::transport::{Options, Swept};
 use linerate_record::Record;
 use linerate_units::stats::FEWEST;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -139,18 +139,18 @@ struct LoadsOut<'a> {
     address: &'a str,
     /// Direction in which payload flowed.
     direction: Direction,
-    /// How the sender hands payload to the kernel.
-    copy: Handover,
-    /// Payload of each read and write. Null if each end chose it by the rate.
+    /// How the sender hands payload to the kernel. Null if that is varied.
+    copy: Option<Handover>,
+    /// Payload of each read and write. Null if that is varied, or if each end chose it by the rate.
     #[schemars(range(min = 1))]
     size_bytes: Option<u64>,
-    /// Connections.
+    /// Connections. Null if their number is varied.
     #[schemars(range(min = 1))]
-    streams: u32,
-    /// Requests in flight on each queue pair. Null if the engine chose the number, or has none.
+    streams: Option<u32>,
+    /// Requests in flight on each queue pair. Null if that is varied, or if the engine chose the number, or has none.
     #[schemars(range(min = 1))]
     depth: Option<u64>,
-    /// Queue pairs of each stream. Null if the engine chose the number, or has none.
+    /// Queue pairs of each stream. Null if their number is varied, or if the engine chose the number, or has none.
     #[schemars(range(min = 1))]
     queue_pairs: Option<u64>,
     /// Planned rounds, after one that warms up the connections. There are fewer if time ran short.
@@ -346,14 +346,15 @@ fn part<'a>(part: &'a Part<'_>, with_record: bool) -> PartOut<'a> {
 
 fn of_loads<'a>(probe: &'a Loads<'_>) -> LoadsOut<'a> {
     let (found, base) = (&probe.found, &probe.record.start.plan.knobs);
+    let is_fixed = |factor: Swept| probe.swept != factor;
     LoadsOut {
         address: probe.address,
         direction: probe.direction,
-        copy: base.copy,
-        size_bytes: Some(base.write_size.0).filter(|size| *size > 0),
-        streams: base.streams,
-        depth: base.options.number(DEPTH.key),
-        queue_pairs: base.options.number(QUEUE_PAIRS.key),
+        copy: Some(base.copy).filter(|_| is_fixed(Swept::Copy)),
+        size_bytes: Some(base.write_size.0).filter(|size| *size > 0 && is_fixed(Swept::Size)),
+        streams: Some(base.streams).filter(|_| is_fixed(Swept::Streams)),
+        depth: base.options.number(DEPTH.key).filter(|_| is_fixed(Swept::Depth)),
+        queue_pairs: base.options.number(QUEUE_PAIRS.key).filter(|_| is_fixed(Swept::Qps)),
         rounds: probe.pace.rounds,
         washout_ns: probe.pace.washout.0,
         slice_ns: probe.pace.measure.0,

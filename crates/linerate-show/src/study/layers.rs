@@ -4,7 +4,6 @@ use linerate_judge::figure::{CEILING, CPU, GOODPUT, LATENCY};
 use linerate_judge::model::same_machine;
 use linerate_judge::study::Point;
 use linerate_plan::study::Axis;
-use linerate_plan::transport::rdma;
 use linerate_record::Record;
 
 use super::super::{Document, Tone};
@@ -49,8 +48,7 @@ pub(super) fn table(doc: &mut Document, axes: [&Axis; 2], points: &[Point]) {
 
 /// Whether the threads of a part poll, and so are busy whatever they move.
 pub(super) fn polls(record: &Record) -> bool {
-    let plan = &record.start.plan;
-    plan.engine == "rdma" && rdma::polls(&plan.knobs.options)
+    record.sets.iter().any(|set| set.plan.knobs.busy_poll)
 }
 
 /// What to know of the figures.

@@ -21,6 +21,7 @@ use linerate_judge::model::{derive, hardware, same_machine};
 use linerate_judge::study::Point;
 use linerate_plan::study::Axis;
 use linerate_record::Record;
+use linerate_units::stats::samples;
 
 pub use json::json;
 pub(super) use json::{Output, output};
@@ -234,8 +235,15 @@ impl Part<'_> {
             }
             Found::Trips(probe) => {
                 let lacking = || Point::lacking(values(), gap("no round trip was answered"));
-                let point = |timed: Timed<'_>| Point::of_times(values(), timed.times);
-                vec![probe.timed().map_or_else(lacking, point)]
+                let mut point = probe.timed().map_or_else(lacking, |timed| {
+                    if probe.is_loaded() {
+                        let entries = probe.summary().entries;
+                        return Point::new(values(), samples(timed.times), entries);
+                    }
+                    Point::of_times(values(), timed.times)
+                });
+                point.lost = probe.lost();
+                vec![point]
             }
             Found::Load(probe) => {
                 let share = share(made.record, &probe.summary().entries);

@@ -97,7 +97,8 @@ impl<'a> Sizes<'a> {
         let plan = &self.record.start.plan;
         let may_lose = words::may_lose(&plan.engine, &plan.knobs.options);
         let point = |row: &SizeTrips| {
-            let values: Vec<String> = outer.iter().cloned().chain([row.size.to_string()]).collect();
+            let own = AxisValue::size(row.size).label;
+            let values: Vec<String> = outer.iter().cloned().chain([own]).collect();
             let Some(times) = &row.times else {
                 let lack = self.lack(row).unwrap_or(Lack::Unanswered);
                 return Point::lacking(values, super::gap(self.why(lack)));
@@ -207,7 +208,7 @@ pub fn not_measured(found: &super::Found<'_>) -> String {
 }
 
 fn listed(sizes: &[Bytes]) -> String {
-    let all: Vec<String> = sizes.iter().map(Bytes::to_string).collect();
+    let all: Vec<String> = sizes.iter().map(|size| AxisValue::size(*size).label).collect();
     all.join(", ")
 }
 

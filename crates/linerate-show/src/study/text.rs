@@ -150,6 +150,21 @@ mod tests {
         insta::assert_snapshot!("each_narrow", page(&study).text(narrow));
     }
 
+    #[test]
+    fn sizes_that_look_alike_are_rows_of_their_own_beside_each_other() {
+        let samples = [sizes::sample::up_to(65_507), sizes::sample::up_to(65_536)];
+        let study = sample::values(&samples);
+        let labels: Vec<_> = study.axes[1].values.iter().map(|value| &value.label).collect();
+        assert_eq!(labels, ["2 B", "65507 B", "64 KiB"]);
+        let text = plain(&study);
+        let row = |label: &str| {
+            let mut lines = text.lines().filter(|line| line.starts_with(label));
+            lines.next().unwrap().split("us").count() - 1
+        };
+        // Each is the size of one part alone.
+        assert_eq!([row("2 B"), row("65507 B"), row("64 KiB")], [2, 1, 1], "{text}");
+    }
+
     fn of_runs(render: impl Fn(&Document) -> String) -> String {
         let results =
             [records::limited(), records::healthy(), records::limited(), records::interrupted()];

@@ -93,6 +93,11 @@ impl Failure {
         text
     }
 
+    /// Whether our output could not be written: nothing more can be told.
+    pub(crate) fn is_of_output(&self) -> bool {
+        self.error.is::<OutputError>()
+    }
+
     /// True if the reader of our output has closed the pipe, which is not a failure. Another broken pipe, such
     /// as a connection that the far end closed, is a failure.
     pub(crate) fn is_broken_pipe(&self) -> bool {

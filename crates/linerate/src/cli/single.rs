@@ -3,12 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use anyhow::anyhow;
 use clap::Args;
 use linerate_judge::event::Sink;
 use linerate_plan::Plan;
 use linerate_plan::path::Direction;
-use linerate_record::{End, Made, Record, RecordKind};
+use linerate_record::{Made, Record, RecordKind};
 use linerate_session::link::{Link, LinkError};
 use linerate_session::run::{Label, RoundTrips, once, search};
 use linerate_session::store::Store;
@@ -73,7 +72,7 @@ pub(crate) struct Measured {
     /// Name under which the record was kept.
     pub(crate) saved: Option<String>,
     /// Whether a record was asked for that could not be kept.
-    unsaved: bool,
+    pub(crate) unsaved: bool,
     pub(crate) stream: Option<Stream<Beside>>,
 }
 
@@ -210,15 +209,6 @@ pub(crate) fn over(
 }
 
 impl Measured {
-    /// The same, if nothing ended the measurement early.
-    pub(crate) fn whole(self) -> Result<Self, Failure> {
-        match (self.error, &self.record.end) {
-            (Some(error), _) => Err(session::link_failure(error)),
-            (None, Some(End::Interrupted)) => Err(Failure::not_measured(anyhow!("interrupted"))),
-            (None, _) => Ok(Self { error: None, ..self }),
-        }
-    }
-
     /// How the program ends for the sake of a record that was `asked` for.
     pub(crate) fn kept(&self, asked: bool) -> Exit {
         if asked && self.saved.is_none() { Exit::NotMeasured } else { Exit::Done }

@@ -76,6 +76,11 @@ fn probe(rows: Vec<SizeTrips>) -> Sample {
     Sample { record, rows, gaps: Vec::new() }
 }
 
+/// The smallest size, and a largest one that words round to the same as another.
+pub(in super::super) fn up_to(most: u64) -> Sample {
+    probe(vec![row(2, 52_000), row(most, 104_000)])
+}
+
 /// All sizes over a path of 12.4 Gb/s.
 pub(in super::super) fn whole() -> Sample {
     probe(rows(12.4))

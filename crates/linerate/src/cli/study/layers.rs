@@ -10,10 +10,10 @@ use linerate_session::run::{RoundTrips, once};
 use linerate_show::study::{LAYERS, PART};
 use linerate_units::{Bytes, Nanos};
 
-use super::super::exit::{Exit, Failure};
+use super::super::exit::{Exit, Failure, tell};
 use super::super::options::Options;
 use super::super::resolve;
-use super::super::session::Stop;
+use super::super::session::{self, Stop};
 use super::super::single::{self, WASHOUT};
 use super::{Done, Parts};
 
@@ -95,8 +95,16 @@ pub(in super::super) fn run(plan: &Plan, target: &str, options: &Options) -> Res
             return Err(Failure::not_measured(anyhow!("{why}")).hint(hint));
         }
         let done = measured(&KINDS[layer], all[part], (target, time), options, stop);
-        done.map(|done| (done, Exit::Done)).inspect_err(|failure| {
+        let done = done.inspect_err(|failure| {
             failed = Some((layer, format!("{:#}", failure.error), failure.hint.clone()));
+        });
+        done.map(|mut done| {
+            // What was measured until it ended is shown, and kept.
+            if let Some(error) = done.measured.error.take() {
+                tell(&session::link_failure(error).words());
+            }
+            let exit = if done.measured.unsaved { Exit::NotMeasured } else { Exit::Done };
+            (done, exit)
         })
     })?;
     let exit = parts.shown(Some(target), options)?;
@@ -152,7 +160,7 @@ fn measured(
     let measured = single::open(plan, made, options, stop, |link, plan, label, sink| {
         once(link, plan, WASHOUT, trips, label, sink)
     })?;
-    measured.whole().map(Done::from)
+    Ok(Done::from(measured))
 }
 
 #[cfg(test)]

@@ -125,7 +125,9 @@ impl Parts {
                     stop.keep();
                     all.outcomes.push((values, Ok(done)));
                 }
-                Err(failure) if alike && number == 0 => return Err(failure),
+                Err(failure) if alike && number == 0 || failure.is_of_output() => {
+                    return Err(failure);
+                }
                 Err(failure) => all.failed(values, failures.told(&name, failure)),
             }
         }
