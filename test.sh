@@ -108,6 +108,8 @@ arguments() { [[ -n $long ]] || echo --skip long::; }
 # lower priority, and the second list, whose tests ask what is done and not how fast.
 readonly waiting='^linerate-session (linerate_session|peer_kill|sockets) |^linerate (fabric|labs) '
 readonly patient='^linerate vm |^linerate-lab namespaces '
+# With --long this program waits for a guest as well.
+readonly guest='^linerate cells '
 
 # Programs that root runs as an ordinary user only: what they ask of the kernel must be allowed to one.
 readonly unprivileged=(
@@ -124,7 +126,7 @@ run_tests() {
   read -ra args < <(arguments)
   while read -r crate name path; do
     [[ $(id -u) -ne 0 || " ${unprivileged[*]} " != *" $crate $name "* ]] || continue
-    [[ $1 != . || ! "$crate $name " =~ $waiting|$patient ]] || continue
+    [[ $1 != . || ! "$crate $name " =~ $waiting|$patient${long:+|$guest} ]] || continue
     echo "-- $crate $name"
     began=$SECONDS
     threads=$(nproc)
@@ -159,7 +161,7 @@ beside_each_other() {
   lints=$!
   run_tests "$patient" >"$scratch/patient" 2>&1 &
   patient_tests=$!
-  run_tests "$waiting" || rc=1
+  run_tests "$waiting${long:+|$guest}" || rc=1
   wait $lints || rc=1
   wait $patient_tests || rc=1
   cat "$scratch/lints" "$scratch/patient"
@@ -167,8 +169,7 @@ beside_each_other() {
 }
 
 # Tests as an ordinary user: the programs that root does not run, and of others what depends on rights. What only root
-# may do must not be needed. CRATE PROGRAM FILTERS...; labs, virtual machines and simulations need no rights. The long
-# tests run these programs whole.
+# may do must not be needed. CRATE PROGRAM FILTERS...; labs, virtual machines and simulations need no rights.
 ordinary=(
   "${unprivileged[@]}"
   "linerate-session linerate_session end:: peer::descriptors peer::keys store::"
@@ -195,7 +196,6 @@ as_ordinary_user() {
     fi
     # shellcheck disable=SC2086 # one word each
     filters_match "$path" $filters || rc=1
-    [[ -z $long ]] || filters=
     without=()
     # Nobody may log in as this user.
     [[ $crate == linerate && $name == command ]] && without=(--skip ssh::)

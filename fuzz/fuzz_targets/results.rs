@@ -6,11 +6,11 @@ use linerate_plan::path::Side;
 use linerate_record::reported::{Measured, Outcome, Source};
 use linerate_import::read;
 
-/// Longest note, in bytes.
+/// Longest allowed note, in bytes.
 const NOTE: usize = 2_000;
-/// Longest text of a remark, in bytes.
+/// Longest allowed text of a remark, in bytes.
 const REMARK: usize = 4_000;
-/// Most notes about one output.
+/// Most notes that are allowed for one output.
 const NOTES: usize = 50;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -41,8 +41,8 @@ fuzz_target!(|bytes: &[u8]| {
     }
     let explained = explain(&material);
     for remark in &explained.remarks {
-        let evidence: usize = remark.evidence.iter().map(String::len).sum();
-        assert!(remark.what.len() + evidence <= REMARK, "{remark:?}");
+        let proof: usize = remark.finding.proof.iter().map(String::len).sum();
+        assert!(remark.finding.what.len() + proof <= REMARK, "{remark:?}");
     }
 });
 
@@ -54,16 +54,16 @@ const CLAIMS: [&str; 5] = [
     "transport=rdma",
 ];
 
-/// What a record keeps of the results is bounded by the input, and reads the same.
+/// What a record keeps of the results is limited by the size of the input, and decodes to the same results.
 fn keeps(results: &Vec<Outcome>, input: usize) {
     let mut kept = Vec::new();
     ciborium::into_writer(results, &mut kept).expect("results are written");
     assert!(kept.len() <= 16 * 1024 + 1_000 * input);
-    let again: Vec<Outcome> = ciborium::from_reader(&kept[..]).expect("results are read");
-    assert_eq!(&again, results);
+    let repeated: Vec<Outcome> = ciborium::from_reader(&kept[..]).expect("results are read");
+    assert_eq!(&repeated, results);
 }
 
-/// No figure is below zero, and all have an end.
+/// Checks that every figure is finite and not below zero.
 fn is_sound(outcome: &Outcome) {
     let sound = |figure: f64| assert!(figure.is_finite() && figure >= 0.0, "{outcome:?}");
     match &outcome.measured {
